@@ -1,0 +1,161 @@
+// Package apierror is every error a customer may see: its code, its HTTP
+// status and DynamoDB's exact words.
+//
+// An Error is made where the rule lives and travels up unchanged. Failures of
+// ours (a disk, a bug) are ordinary Go errors; package server turns those into
+// InternalServerError.
+package apierror
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// Error is one fault of a customer's request.
+type Error struct {
+	Code    string // the short name, such as "ValidationException"
+	Status  int
+	Message string
+
+	// Request marks a fault in the text of the request itself (its syntax,
+	// its parameters). Some operations put RequestPrefix before these.
+	Request bool
+
+	// Detail is a struct whose members stand beside the message in the
+	// reply, such as the item of a failed condition.
+	Detail any
+}
+
+// RequestPrefix is what PutItem, UpdateItem, DeleteItem and Query put before
+// a fault of the request itself, and every operation before a constraint.
+const RequestPrefix = "1 validation error detected: "
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Enveloped returns the fault as an operation that uses the envelope tells it.
+func (e *Error) Enveloped() *Error {
+	if !e.Request {
+		return e
+	}
+	told := *e
+	told.Message = RequestPrefix + e.Message
+	told.Request = false
+	return &told
+}
+
+// Type is the error's full name, as it stands in __type.
+func (e *Error) Type() string {
+	switch e.Code {
+	case "ValidationException":
+		return "com.amazon.coral.validate#" + e.Code
+	case "SerializationException", "UnknownOperationException", "AccessDeniedException",
+		"MissingAuthenticationTokenException", "IncompleteSignatureException",
+		"InvalidSignatureException", "UnrecognizedClientException":
+		return "com.amazon.coral.service#" + e.Code
+	}
+	return "com.amazonaws.dynamodb.v20120810#" + e.Code
+}
+
+// MessageMember is the name under which the message travels: DynamoDB spells
+// it in two ways.
+func (e *Error) MessageMember() string {
+	switch e.Code {
+	case "SerializationException", "AccessDeniedException":
+		return "Message"
+	}
+	return "message"
+}
+
+func fault(code, format string, args ...any) *Error {
+	message := format
+	if len(args) > 0 {
+		message = fmt.Sprintf(format, args...)
+	}
+	return &Error{Code: code, Status: http.StatusBadRequest, Message: message}
+}
+
+// Validation is a request that makes no sense, or does not fit the table or
+// the stored item.
+func Validation(format string, args ...any) *Error {
+	return fault("ValidationException", format, args...)
+}
+
+// Request is a Validation whose cause is the text of the request alone.
+func Request(format string, args ...any) *Error {
+	e := Validation(format, args...)
+	e.Request = true
+	return e
+}
+
+// InvalidValues is a Validation in its most frequent form.
+func InvalidValues(format string, args ...any) *Error {
+	return Validation("One or more parameter values were invalid: "+format, args...)
+}
+
+// InvalidRequestValues is a Request in its most frequent form.
+func InvalidRequestValues(format string, args ...any) *Error {
+	return Request("One or more parameter values were invalid: "+format, args...)
+}
+
+// Serialization is a body that does not have the declared shape.
+func Serialization(format string, args ...any) *Error {
+	return fault("SerializationException", format, args...)
+}
+
+// UnknownOperation is a target that names no operation.
+func UnknownOperation() *Error { return fault("UnknownOperationException", "") }
+
+// AccessDenied is a caller who may not do this.
+func AccessDenied(format string, args ...any) *Error {
+	return fault("AccessDeniedException", format, args...)
+}
+
+// NotFound is a table (or another resource) that does not exist.
+func NotFound(format string, args ...any) *Error {
+	return fault("ResourceNotFoundException", format, args...)
+}
+
+// NoTable is NotFound as the item operations word it.
+func NoTable() *Error { return NotFound("Requested resource not found") }
+
+// NoTableNamed is NotFound as the table operations word it.
+func NoTableNamed(name string) *Error {
+	return NotFound("Requested resource not found: Table: %s not found", name)
+}
+
+// InUse is a resource whose state forbids the request.
+func InUse(format string, args ...any) *Error {
+	return fault("ResourceInUseException", format, args...)
+}
+
+// LimitExceeded is one more than the account may have.
+func LimitExceeded(format string, args ...any) *Error {
+	return fault("LimitExceededException", format, args...)
+}
+
+// ConditionFailed is a condition that does not hold. Detail, which may be
+// nil, carries the item when the customer asked for it.
+func ConditionFailed(detail any) *Error {
+	e := fault("ConditionalCheckFailedException", "The conditional request failed")
+	e.Detail = detail
+	return e
+}
+
+// KeyMismatch is a key that has other attributes or types than the table's.
+func KeyMismatch() *Error {
+	return Validation("The provided key element does not match the schema")
+}
+
+// EmptyKey is a key attribute without content; kind is "string" or "binary".
+func EmptyKey(kind, name string) *Error {
+	return Validation("One or more parameter values are not valid. "+
+		"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", kind, name)
+}
+
+// ItemTooLarge is an item over 400 KB in a put.
+func ItemTooLarge() *Error { return Validation("Item size has exceeded the maximum allowed size") }
+
+// UpdateTooLarge is an item that an update would make larger than 400 KB.
+func UpdateTooLarge() *Error {
+	return Validation("Item size to update has exceeded the maximum allowed size")
+}

@@ -1,0 +1,138 @@
+package item
+
+import (
+	"bytes"
+	"encoding/binary"
+	"iter"
+)
+
+// Item is a set of named attributes in stored form: their count, then each
+// name and value, in order of the names. A nil Item is one that does not
+// exist. It is never changed in place.
+type Item []byte
+
+// Len is the number of attributes.
+func (it Item) Len() int {
+	if it == nil {
+		return 0
+	}
+	n, _ := binary.Uvarint(it)
+	return int(n)
+}
+
+// Get looks up one attribute.
+func (it Item) Get(name string) (Value, bool) {
+	rest, count := it.entries()
+	for range count {
+		var n []byte
+		var v Value
+		n, v, rest = cutEntry(rest)
+		if string(n) == name {
+			return v, true
+		}
+		if string(n) > name {
+			break
+		}
+	}
+	return nil, false
+}
+
+// All are the attributes in order of their names.
+func (it Item) All() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		rest, count := it.entries()
+		for range count {
+			var n []byte
+			var v Value
+			n, v, rest = cutEntry(rest)
+			if !yield(string(n), v) {
+				return
+			}
+		}
+	}
+}
+
+// Names are the attributes' names as bytes, with their values; unlike All it
+// makes no strings.
+func (it Item) Names() iter.Seq2[[]byte, Value] {
+	return func(yield func([]byte, Value) bool) {
+		rest, count := it.entries()
+		for range count {
+			var n []byte
+			var v Value
+			n, v, rest = cutEntry(rest)
+			if !yield(n, v) {
+				return
+			}
+		}
+	}
+}
+
+// Equal tells whether two items are the same; both may be absent.
+func (it Item) Equal(other Item) bool {
+	return (it == nil) == (other == nil) && bytes.Equal(it, other)
+}
+
+// With is the item with one attribute put in or replaced.
+func (it Item) With(name string, v Value) Item { return it.edit(name, v) }
+
+// Without is the item with one attribute left out.
+func (it Item) Without(name string) Item {
+	if _, ok := it.Get(name); !ok {
+		return it
+	}
+	return it.edit(name, nil)
+}
+
+// edit copies the item with name set to v, or without name when v is nil.
+func (it Item) edit(name string, v Value) Item {
+	rest, count := it.entries()
+	before := rest
+	var after []byte
+	had := 0
+	for left := count; left > 0; left-- {
+		n, _, next := cutEntry(rest)
+		if string(n) >= name {
+			after = rest
+			if string(n) == name {
+				had, after = 1, next
+			}
+			break
+		}
+		rest = next
+		after = rest
+	}
+	before = before[:len(before)-len(rest)]
+	count -= had
+	if v != nil {
+		count++
+	}
+	out := make([]byte, 0, len(it)+len(name)+len(v)+4)
+	out = binary.AppendUvarint(out, uint64(count))
+	out = append(out, before...)
+	if v != nil {
+		out = appendEntry(out, name, v)
+	}
+	return append(out, after...)
+}
+
+func (it Item) entries() (rest []byte, count int) {
+	if it == nil {
+		return nil, 0
+	}
+	n, w := binary.Uvarint(it)
+	return it[w:], int(n)
+}
+
+func cutEntry(b []byte) (name []byte, v Value, rest []byte) {
+	n, w := binary.Uvarint(b)
+	name = b[w : w+int(n)]
+	v, rest = cut(b[w+int(n):])
+	return name, v, rest
+}
+
+func appendEntry(dst []byte, name string, v Value) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(name)))
+	dst = append(dst, name...)
+	return append(dst, v...)
+}

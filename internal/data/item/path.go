@@ -1,0 +1,208 @@
+package item
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Step is one step of a document path: into a map by name, or into a list.
+type Step struct {
+	Name    string
+	Index   int
+	IsIndex bool
+}
+
+// Path leads from an item to a value inside it. Its first step is the name of
+// an attribute.
+type Path []Step
+
+// String is the path as DynamoDB shows it in messages: [a, b, [3]].
+func (p Path) String() string {
+	out := []byte{'['}
+	for i, s := range p {
+		if i > 0 {
+			out = append(out, ", "...)
+		}
+		if s.IsIndex {
+			out = append(out, '[')
+			out = strconv.AppendInt(out, int64(s.Index), 10)
+			out = append(out, ']')
+		} else {
+			out = append(out, s.Name...)
+		}
+	}
+	return string(append(out, ']'))
+}
+
+// At is the value at the end of a path.
+func (it Item) At(p Path) (Value, bool) {
+	v, ok := it.Get(p[0].Name)
+	for _, s := range p[1:] {
+		if !ok {
+			return nil, false
+		}
+		v, ok = v.at(s)
+	}
+	return v, ok
+}
+
+func (v Value) at(s Step) (Value, bool) {
+	switch {
+	case s.IsIndex && v.Type() == L:
+		return v.Index(s.Index)
+	case !s.IsIndex && v.Type() == M:
+		return v.Item().Get(s.Name)
+	}
+	return nil, false
+}
+
+// Set is the item with a value put at the end of a path. An index past the
+// end of a list appends. It is not ok when a container on the way is missing
+// or of another type.
+func (it Item) Set(p Path, v Value) (Item, bool) {
+	if len(p) == 1 {
+		return it.With(p[0].Name, v), true
+	}
+	inner, ok := it.Get(p[0].Name)
+	if !ok {
+		return it, false
+	}
+	inner, ok = inner.set(p[1:], v)
+	if !ok {
+		return it, false
+	}
+	return it.With(p[0].Name, inner), true
+}
+
+func (v Value) set(p Path, put Value) (Value, bool) {
+	s := p[0]
+	if len(p) > 1 {
+		inner, ok := v.at(s)
+		if !ok {
+			return nil, false
+		}
+		if put, ok = inner.set(p[1:], put); !ok {
+			return nil, false
+		}
+	}
+	switch {
+	case s.IsIndex && v.Type() == L:
+		elements := slices.Collect(v.Elements())
+		if s.Index < len(elements) {
+			elements[s.Index] = put
+		} else {
+			elements = append(elements, put)
+		}
+		return List(elements...), true
+	case !s.IsIndex && v.Type() == M:
+		return Map(v.Item().With(s.Name, put)), true
+	}
+	return nil, false
+}
+
+// Remove is the item without the value at the end of a path; nothing happens
+// when there is none. It is not ok when a container on the way is missing or
+// of another type.
+func (it Item) Remove(p Path) (Item, bool) {
+	if len(p) == 1 {
+		return it.Without(p[0].Name), true
+	}
+	inner, ok := it.Get(p[0].Name)
+	if !ok {
+		return it, false
+	}
+	inner, ok = inner.remove(p[1:])
+	if !ok {
+		return it, false
+	}
+	return it.With(p[0].Name, inner), true
+}
+
+func (v Value) remove(p Path) (Value, bool) {
+	s := p[0]
+	if len(p) > 1 {
+		inner, ok := v.at(s)
+		if !ok {
+			return nil, false
+		}
+		if inner, ok = inner.remove(p[1:]); !ok {
+			return nil, false
+		}
+		return v.set(p[:1], inner)
+	}
+	switch {
+	case s.IsIndex && v.Type() == L:
+		elements := slices.Collect(v.Elements())
+		if s.Index < len(elements) {
+			elements = slices.Delete(elements, s.Index, s.Index+1)
+		}
+		return List(elements...), true
+	case !s.IsIndex && v.Type() == M:
+		return Map(v.Item().Without(s.Name)), true
+	}
+	return nil, false
+}
+
+// Project is the item with nothing but what the paths lead to. Elements of a
+// list close up, in their old order; paths through one element meet there.
+func (it Item) Project(paths []Path) Item {
+	var b Builder
+	for i, p := range paths {
+		name := p[0].Name
+		if slices.ContainsFunc(paths[:i], func(q Path) bool { return q[0].Name == name }) {
+			continue // taken together with the first path of this name
+		}
+		v, ok := it.Get(name)
+		if !ok {
+			continue
+		}
+		if v, ok = v.project(tails(paths[i:], p[0])); ok {
+			b.Add([]byte(name), v)
+		}
+	}
+	return b.Item()
+}
+
+// tails are the rests of the paths that begin with step s.
+func tails(paths []Path, s Step) []Path {
+	var rest []Path
+	for _, p := range paths {
+		if p[0] == s {
+			rest = append(rest, p[1:])
+		}
+	}
+	return rest
+}
+
+func (v Value) project(paths []Path) (Value, bool) {
+	for _, p := range paths {
+		if len(p) == 0 {
+			return v, true
+		}
+	}
+	switch v.Type() {
+	case M:
+		var b Builder
+		for name, e := range v.Item().All() {
+			if rest := tails(paths, Step{Name: name}); rest != nil {
+				if e, ok := e.project(rest); ok {
+					b.Add([]byte(name), e)
+				}
+			}
+		}
+		return Map(b.Item()), len(b.entries) > 0
+	case L:
+		var kept []Value
+		i := 0
+		for e := range v.Elements() {
+			if rest := tails(paths, Step{Index: i, IsIndex: true}); rest != nil {
+				if e, ok := e.project(rest); ok {
+					kept = append(kept, e)
+				}
+			}
+			i++
+		}
+		return List(kept...), len(kept) > 0
+	}
+	return nil, false
+}

@@ -1,0 +1,41 @@
+package item
+
+// MaxSize is the largest an item may be, in DynamoDB's bytes.
+const MaxSize = 400 * 1024
+
+// MaxDepth is how many levels of lists and maps a value may have.
+const MaxDepth = 32
+
+// Size is the item's size in DynamoDB's bytes: of each attribute its name and
+// its value.
+func (it Item) Size() int {
+	size := 0
+	for name, v := range it.Names() {
+		size += len(name) + v.Size()
+	}
+	return size
+}
+
+// Size is the value's size in DynamoDB's bytes. A list or a map costs three
+// bytes and one more for each element.
+func (v Value) Size() int {
+	switch v.Type() {
+	case S, B:
+		return len(v.Bytes())
+	case N:
+		return sizeOfNumber(v[2:])
+	case BOOL, NULL:
+		return 1
+	case M:
+		it := v.Item()
+		return 3 + it.Len() + it.Size()
+	}
+	size := 0
+	if v.Type() == L {
+		size = 3 + v.Len()
+	}
+	for e := range v.Elements() {
+		size += e.Size()
+	}
+	return size
+}

@@ -1,0 +1,56 @@
+package keyspace
+
+import "github.com/stator-db/stator/internal/data/item"
+
+// Op is a comparison that a range of sort keys can serve.
+type Op int
+
+// The comparisons. Between has two values, the others one.
+const (
+	Equal Op = iota
+	Less
+	LessOrEqual
+	Greater
+	GreaterOrEqual
+	Between
+	BeginsWith
+)
+
+// Bound narrows a partition to some of its sort keys: the first attributes of
+// the sort key are equal to values, and the next one compares by Op. The zero
+// Bound narrows nothing.
+type Bound struct {
+	Equals []item.Value
+	Op     Op
+	Values []item.Value // of the comparison; none: nothing is compared
+}
+
+// Span is the keys of a partition, which begin with prefix, that are within
+// the bound.
+func (b Bound) Span(prefix []byte) (start, end []byte) {
+	prefix = appendSorts(prefix[:len(prefix):len(prefix)], b.Equals)
+	first, last := prefix, successor(prefix)
+	if len(b.Values) == 0 {
+		return first, last
+	}
+	key := func(v item.Value) []byte { return appendSort(prefix[:len(prefix):len(prefix)], v) }
+	at := key(b.Values[0])
+	switch b.Op {
+	case Equal:
+		return at, successor(at)
+	case Less:
+		return first, at
+	case LessOrEqual:
+		return first, successor(at)
+	case Greater:
+		return successor(at), last
+	case GreaterOrEqual:
+		return at, last
+	case Between:
+		return at, successor(key(b.Values[1]))
+	case BeginsWith:
+		begin := escape(prefix[:len(prefix):len(prefix)], b.Values[0].Bytes())
+		return begin, successor(begin)
+	}
+	panic("no such comparison")
+}

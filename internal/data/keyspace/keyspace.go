@@ -1,0 +1,208 @@
+// Package keyspace is where everything lies: keys that sort like the values
+// they stand for.
+//
+// The layout is described in docs/formats/keys.md. An item lies at
+//
+//	'i' table index hash(partition) partition sort
+//
+// so that a scan goes in hash order, parallel segments are equal spans of the
+// hash, and a distributed engine has no hot end. No key is longer than
+// MaxBytes, whatever the customer's keys are.
+package keyspace
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+// MaxBytes bounds every key this package makes.
+const MaxBytes = 4096
+
+// The first byte of a key tells what it is of.
+const (
+	kindCatalog = 'c' // a table's description, by name
+	kindDropped = 'd' // a table whose items are still to be removed, by id
+	kindItem    = 'i' // items and index entries
+	kindMeta    = 'm' // the database's own records
+	kindTally   = 'n' // how many items a table has, by id
+)
+
+// Meta is the key of one of the database's own records.
+func Meta(name string) []byte { return append([]byte{kindMeta}, name...) }
+
+// Catalog is the key of a table's description.
+func Catalog(table string) []byte { return append([]byte{kindCatalog}, table...) }
+
+// CatalogSpan holds all table descriptions, in order of the names.
+func CatalogSpan() (start, end []byte) { return []byte{kindCatalog}, []byte{kindCatalog + 1} }
+
+// Dropped is the key of the note that a table's items are to be removed.
+func Dropped(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindDropped}, table) }
+
+// DroppedSpan holds all such notes.
+func DroppedSpan() (start, end []byte) { return []byte{kindDropped}, []byte{kindDropped + 1} }
+
+// DroppedTable is the table that a note is about.
+func DroppedTable(key []byte) uint32 { return binary.BigEndian.Uint32(key[1:]) }
+
+// Tally is the key of a table's item count.
+func Tally(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindTally}, table) }
+
+// TableSpan holds a table's items and all its index entries.
+func TableSpan(table uint32) (start, end []byte) {
+	start = binary.BigEndian.AppendUint32([]byte{kindItem}, table)
+	return start, successor(start)
+}
+
+// IndexSpan holds the entries of one index, or with index 0 the items.
+func IndexSpan(table uint32, index uint16) (start, end []byte) {
+	start = appendSpace(nil, table, index)
+	return start, successor(start)
+}
+
+// Segment is one of total equal parts of an index, or with index 0 of the
+// table.
+func Segment(table uint32, index uint16, segment, total int) (start, end []byte) {
+	start, end = IndexSpan(table, index)
+	space := appendSpace(nil, table, index)
+	if segment > 0 {
+		start = binary.BigEndian.AppendUint64(space[:len(space):len(space)], part(segment, total))
+	}
+	if segment+1 < total {
+		end = binary.BigEndian.AppendUint64(space[:len(space):len(space)], part(segment+1, total))
+	}
+	return start, end
+}
+
+// part is 2^64 * i / n.
+func part(i, n int) uint64 {
+	q, _ := bits.Div64(uint64(i), 0, uint64(n))
+	return q
+}
+
+// Item appends the key of the item that has these key attributes.
+func Item(dst []byte, t *schema.Table, it item.Item) []byte {
+	dst = appendPartition(appendSpace(dst, t.ID, 0), attributes(t.Key.Partition, it))
+	return appendSorts(dst, attributes(t.Key.Sort, it))
+}
+
+// Entry appends the key of an item's entry in an index. The item's own key
+// stands at its end, so that two items never write one entry.
+func Entry(dst []byte, t *schema.Table, x *schema.Index, it item.Item) []byte {
+	dst = appendPartition(appendSpace(dst, t.ID, x.ID), attributes(x.Key.Partition, it))
+	dst = appendSorts(dst, attributes(x.Key.Sort, it))
+	return appendOwn(dst, t, it)
+}
+
+// Partition appends the beginning of all keys in one partition.
+func Partition(dst []byte, table uint32, index uint16, partition []item.Value) []byte {
+	return appendPartition(appendSpace(dst, table, index), partition)
+}
+
+func appendSpace(dst []byte, table uint32, index uint16) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, kindItem), table)
+	return binary.BigEndian.AppendUint16(dst, index)
+}
+
+// longPartition is the length from which a partition's value is replaced by
+// its digest. Its order does not matter, since the hash stands before it.
+const longPartition = 1024
+
+// digestMark stands where the number of the partition's bytes would.
+const digestMark = 0xffff
+
+func appendPartition(dst []byte, values []item.Value) []byte {
+	at := len(dst)
+	dst = append(dst, make([]byte, 8+2)...) // the hash, the length
+	for i, v := range values {
+		if i+1 < len(values) {
+			dst = binary.AppendUvarint(dst, uint64(len(v.Sortable())))
+		}
+		dst = append(dst, v.Sortable()...)
+	}
+	value := dst[at+10:]
+	binary.BigEndian.PutUint64(dst[at:], xxhash.Sum64(value))
+	if len(value) <= longPartition {
+		binary.BigEndian.PutUint16(dst[at+8:], uint16(len(value)))
+		return dst
+	}
+	digest := sha256.Sum256(value)
+	binary.BigEndian.PutUint16(dst[at+8:], digestMark)
+	return append(dst[:at+10], digest[:]...)
+}
+
+func appendSorts(dst []byte, values []item.Value) []byte {
+	for _, v := range values {
+		dst = appendSort(dst, v)
+	}
+	return dst
+}
+
+// appendSort appends a value so that it sorts before all that begin with it,
+// whatever follows: a number ends itself, other bytes are escaped and closed.
+func appendSort(dst []byte, v item.Value) []byte {
+	if v.Type() == item.N {
+		return append(dst, v.Sortable()...)
+	}
+	return append(escape(dst, v.Bytes()), 0, 1)
+}
+
+// escape doubles a zero to 0 255, so that 0 1 can close.
+func escape(dst, b []byte) []byte {
+	for _, c := range b {
+		dst = append(dst, c)
+		if c == 0 {
+			dst = append(dst, 0xff)
+		}
+	}
+	return dst
+}
+
+// longOwn is the length from which an item's own key is replaced by its digest
+// at the end of an entry's key.
+const longOwn = 128
+
+func appendOwn(dst []byte, t *schema.Table, it item.Item) []byte {
+	at := len(dst)
+	for _, v := range attributes(t.Key.Partition, it) {
+		dst = binary.AppendUvarint(dst, uint64(len(v.Sortable())))
+		dst = append(dst, v.Sortable()...)
+	}
+	dst = appendSorts(dst, attributes(t.Key.Sort, it))
+	if len(dst)-at <= longOwn {
+		return dst
+	}
+	digest := sha256.Sum256(dst[at:])
+	return append(dst[:at], digest[:]...)
+}
+
+// attributes are an item's values for the attributes of a key. They are there:
+// whoever asks has checked it.
+func attributes(attrs []schema.Attribute, it item.Item) []item.Value {
+	values := make([]item.Value, 0, 4)
+	for _, a := range attrs {
+		v, ok := it.Get(a.Name)
+		if !ok {
+			panic("the key attribute " + a.Name + " is missing")
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// successor is the first key behind all that begin with prefix.
+func successor(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}

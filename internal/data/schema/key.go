@@ -1,0 +1,209 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// The largest a partition key and a sort key may be, in bytes.
+const (
+	MaxPartitionBytes = 2048
+	MaxSortBytes      = 1024
+)
+
+// Attribute is an attribute that a key is made of: S, N or B.
+type Attribute struct {
+	Name string    `json:"name"`
+	Type item.Type `json:"type"`
+}
+
+// Key is the primary key of a table or of an index. A table's has one
+// partition attribute and at most one sort attribute; a global index's may
+// have up to four of each.
+type Key struct {
+	Partition []Attribute `json:"partition"`
+	Sort      []Attribute `json:"sort,omitempty"`
+}
+
+// All are the key's attributes, those of the partition first.
+func (k Key) All() []Attribute { return append(slices.Clip(k.Partition), k.Sort...) }
+
+// Has tells whether an attribute is part of the key.
+func (k Key) Has(name string) bool {
+	is := func(a Attribute) bool { return a.Name == name }
+	return slices.ContainsFunc(k.Partition, is) || slices.ContainsFunc(k.Sort, is)
+}
+
+// In tells whether an item has all attributes of the key, each of its type
+// and not empty: whether a sparse index holds it.
+func (k Key) In(it item.Item) bool {
+	for _, attrs := range [2][]Attribute{k.Partition, k.Sort} {
+		for _, a := range attrs {
+			v, ok := it.Get(a.Name)
+			if !ok || v.Type() != a.Type || len(v.Sortable()) == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Of cuts the key's attributes out of an item.
+func (k Key) Of(it item.Item) item.Item {
+	var b item.Builder
+	for _, attrs := range [2][]Attribute{k.Partition, k.Sort} {
+		for _, a := range attrs {
+			if v, ok := it.Get(a.Name); ok {
+				b.Add([]byte(a.Name), v)
+			}
+		}
+	}
+	return b.Item()
+}
+
+// CheckKey tells whether a key, as GetItem and its kin take it, is one of
+// this table: these attributes, no others.
+func (t *Table) CheckKey(key item.Item) error {
+	if key.Len() != len(t.Key.Partition)+len(t.Key.Sort) {
+		return apierror.KeyMismatch()
+	}
+	return t.checkKey(key, func(Attribute, item.Value) error { return apierror.KeyMismatch() })
+}
+
+// CheckItem tells whether an item may be put into this table: its keys are
+// there and of their types, those of the indexes too.
+func (t *Table) CheckItem(it item.Item) error {
+	if err := t.checkKey(it, wrongKeyType); err != nil {
+		return err
+	}
+	return t.CheckIndexKeys(nil, it)
+}
+
+// CheckBatchItem is CheckItem in the words of BatchWriteItem.
+func (t *Table) CheckBatchItem(it item.Item) error {
+	mismatch := func(a Attribute, v item.Value) error {
+		if v == nil {
+			return wrongKeyType(a, v)
+		}
+		return apierror.KeyMismatch()
+	}
+	if err := t.checkKey(it, mismatch); err != nil {
+		return err
+	}
+	return t.CheckIndexKeys(nil, it)
+}
+
+// wrongKeyType words a key attribute that is missing (v is nil) or of another
+// type.
+func wrongKeyType(a Attribute, v item.Value) error {
+	if v == nil {
+		return apierror.InvalidValues("Missing the key %s in the item", a.Name)
+	}
+	return apierror.InvalidValues("Type mismatch for key %s expected: %s actual: %s", a.Name, a.Type, v.Type())
+}
+
+// checkKey looks at the attributes of the table's key; mismatch words one
+// that is missing or of another type.
+func (t *Table) checkKey(it item.Item, mismatch func(Attribute, item.Value) error) error {
+	check := func(a Attribute) (item.Value, error) {
+		v, ok := it.Get(a.Name)
+		if !ok || v.Type() != a.Type {
+			return nil, mismatch(a, v)
+		}
+		if len(v.Sortable()) == 0 {
+			return nil, EmptyKey(a, v)
+		}
+		return v, nil
+	}
+	for _, a := range t.Key.Partition {
+		v, err := check(a)
+		if err != nil {
+			return err
+		}
+		if v.Size() > MaxPartitionBytes {
+			return apierror.InvalidValues("Size of hashkey has exceeded the maximum size limit of2048 bytes")
+		}
+	}
+	for _, a := range t.Key.Sort {
+		v, err := check(a)
+		if err != nil {
+			return err
+		}
+		if v.Size() > MaxSortBytes {
+			return apierror.InvalidValues("Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+		}
+	}
+	return nil
+}
+
+// EmptyKey is the fault of an empty value for an attribute of a key.
+func EmptyKey(a Attribute, v item.Value) error { return apierror.EmptyKey(emptyKind(v), a.Name) }
+
+func emptyKind(v item.Value) string {
+	if v.Type() == item.B {
+		return "binary"
+	}
+	return "string"
+}
+
+// CheckIndexKeys tells whether an item's values fit the keys of the indexes.
+// An index whose key attribute is absent does not hold the item; one whose
+// attribute has the wrong type or is empty forbids it. Given the item before
+// an update, what the update did not change is not looked at.
+func (t *Table) CheckIndexKeys(before, after item.Item) error {
+	for i := range t.Indexes {
+		x := &t.Indexes[i]
+		for _, a := range x.Key.All() {
+			v, ok := after.Get(a.Name)
+			if !ok {
+				continue
+			}
+			if old, had := before.Get(a.Name); had && item.Equal(old, v) {
+				continue
+			}
+			if v.Type() != a.Type {
+				return apierror.InvalidValues("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
+					a.Name, a.Type, v.Type(), x.Name)
+			}
+			if len(v.Sortable()) == 0 {
+				return emptyIndexKey(before, v, x.Name, a.Name)
+			}
+			if err := checkIndexKeySize(x, after); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// emptyIndexKey words an empty index key; an update has words of its own.
+func emptyIndexKey(before item.Item, v item.Value, index, name string) error {
+	if before != nil {
+		return apierror.Validation("The update expression attempted to update a secondary index key to a value that is not supported. "+
+			"The AttributeValue for a key attribute cannot contain an empty %s value.", emptyKind(v))
+	}
+	return apierror.Validation("One or more parameter values are not valid. A value specified for a secondary index key is not supported. "+
+		"The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", emptyKind(v), index, name)
+}
+
+func checkIndexKeySize(x *Index, it item.Item) error {
+	if sumSizes(x.Key.Partition, it) > MaxPartitionBytes {
+		return apierror.InvalidValues("Size of hashkey has exceeded the maximum size limit of2048 bytes")
+	}
+	if sumSizes(x.Key.Sort, it) > MaxSortBytes {
+		return apierror.InvalidValues("Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+	}
+	return nil
+}
+
+func sumSizes(attrs []Attribute, it item.Item) int {
+	size := 0
+	for _, a := range attrs {
+		if v, ok := it.Get(a.Name); ok {
+			size += v.Size()
+		}
+	}
+	return size
+}

@@ -1,0 +1,152 @@
+// Package schema is what a table is, and whether an item or a key fits it.
+package schema
+
+import (
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// Table is everything the catalog knows of one table. It is stored as JSON
+// (docs/formats/catalog.md), so its field names are for ever.
+type Table struct {
+	Name    string    `json:"name"`
+	ID      uint32    `json:"id"`   // where its items lie; never used again
+	UUID    string    `json:"uuid"` // TableId
+	Created time.Time `json:"created"`
+
+	// Key is the table's own primary key. Attributes holds the type of every
+	// attribute that a key of the table or of an index is made of, in the
+	// order in which the customer declared them.
+	Key        Key         `json:"key"`
+	Attributes []Attribute `json:"attributes"`
+	Indexes    []Index     `json:"indexes,omitempty"`
+
+	// State is what the table is passing through, until SettledAt.
+	State     State     `json:"state,omitempty"`
+	SettledAt time.Time `json:"settledAt,omitzero"`
+
+	OnDemand           bool       `json:"onDemand,omitempty"`
+	OnDemandSince      time.Time  `json:"onDemandSince,omitzero"`
+	Throughput         Throughput `json:"throughput"`
+	MaxRequests        Throughput `json:"maxRequests,omitzero"` // on-demand ceilings; 0 is none
+	Warm               Throughput `json:"warm,omitzero"`
+	Class              string     `json:"class,omitempty"`
+	ClassChanged       time.Time  `json:"classChanged,omitzero"`
+	DeletionProtection bool       `json:"deletionProtection,omitempty"`
+	Encryption         Encryption `json:"encryption,omitzero"`
+	Tags               []Tag      `json:"tags,omitempty"`
+}
+
+// State is what a table or an index is passing through; none means active.
+type State string
+
+// The states of a table.
+const (
+	Creating State = "CREATING"
+	Updating State = "UPDATING"
+	Deleting State = "DELETING"
+	Active   State = "ACTIVE"
+)
+
+// Status is the table's state at a moment.
+func (t *Table) Status(now time.Time) State {
+	if t.State == "" || !now.Before(t.SettledAt) && t.State != Deleting {
+		return Active
+	}
+	return t.State
+}
+
+// Throughput is a pair of read and write units a second.
+type Throughput struct {
+	Read      int64     `json:"read,omitempty"`
+	Write     int64     `json:"write,omitempty"`
+	Increased time.Time `json:"increased,omitzero"`
+	Decreased time.Time `json:"decreased,omitzero"`
+	Decreases int64     `json:"decreases,omitempty"`
+}
+
+// Encryption is the customer's wish for encryption with a key of his own.
+type Encryption struct {
+	Enabled bool   `json:"enabled,omitempty"`
+	KeyARN  string `json:"keyArn,omitempty"`
+}
+
+// Tag is one tag of a table.
+type Tag struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Index finds a secondary index by name.
+func (t *Table) Index(name string) (*Index, bool) {
+	for i := range t.Indexes {
+		if t.Indexes[i].Name == name {
+			return &t.Indexes[i], true
+		}
+	}
+	return nil, false
+}
+
+// HasLocal tells whether the table has local secondary indexes, and so item
+// collections.
+func (t *Table) HasLocal() bool {
+	for i := range t.Indexes {
+		if !t.Indexes[i].Global {
+			return true
+		}
+	}
+	return false
+}
+
+// Index is a secondary index.
+type Index struct {
+	Name        string     `json:"name"`
+	ID          uint16     `json:"id"` // the table itself is 0
+	Global      bool       `json:"global,omitempty"`
+	Key         Key        `json:"key"`
+	Projection  Projection `json:"projection"`
+	Throughput  Throughput `json:"throughput,omitzero"`
+	MaxRequests Throughput `json:"maxRequests,omitzero"`
+	Warm        Throughput `json:"warm,omitzero"`
+}
+
+// Projection is which attributes an index copies.
+type Projection struct {
+	Kind  string   `json:"kind"` // ALL, KEYS_ONLY or INCLUDE
+	Names []string `json:"names,omitempty"`
+}
+
+// Kinds of projection.
+const (
+	ProjectAll     = "ALL"
+	ProjectKeys    = "KEYS_ONLY"
+	ProjectInclude = "INCLUDE"
+)
+
+// Projects tells whether an index of this table carries an attribute.
+func (t *Table) Projects(x *Index, name string) bool {
+	if x.Projection.Kind == ProjectAll || t.Key.Has(name) || x.Key.Has(name) {
+		return true
+	}
+	for _, n := range x.Projection.Names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Entry is what an index of this table holds of an item.
+func (t *Table) Entry(x *Index, it item.Item) item.Item {
+	if x.Projection.Kind == ProjectAll {
+		return it
+	}
+	var b item.Builder
+	for name, v := range it.Names() {
+		if t.Projects(x, string(name)) {
+			b.Add(name, v)
+		}
+	}
+	return b.Item()
+}
