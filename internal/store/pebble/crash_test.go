@@ -1,0 +1,273 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+var crashes = flag.Int("crashes", 40, "crashes that TestCrash tries, each with its own seed")
+
+// A crash at any moment takes back nothing that was acknowledged or shown.
+func TestCrash(t *testing.T) {
+	for seed := range uint64(*crashes) {
+		lost := crash(t, seed, Options{})
+		if lost != (losses{}) {
+			t.Errorf("seed %d: lost %+v", seed, lost)
+		}
+	}
+}
+
+// The control: the test above sees it when an engine does not wait for the
+// disk before it acknowledges.
+func TestCrashWhenRelaxed(t *testing.T) {
+	expectLoss(t, Options{Durability: Relaxed}, func(l losses) int { return l.acknowledged })
+}
+
+// The control: and it sees it when readers do not wait.
+func TestCrashWhenReadersDoNotWait(t *testing.T) {
+	expectLoss(t, Options{skipDurableWait: true}, func(l losses) int { return l.shown })
+}
+
+func expectLoss(t *testing.T, o Options, of func(losses) int) {
+	for seed := range uint64(40) {
+		if of(crash(t, seed, o)) > 0 {
+			return
+		}
+	}
+	t.Error("no crash took anything back")
+}
+
+// losses count the keys whose value went back.
+type losses struct {
+	acknowledged int // an Update had returned
+	shown        int // a reader had seen it
+	torn         int // two keys that are always written together differ
+	stamps       int // a stamp or the horizon went back
+}
+
+const (
+	crashWriters = 8
+	crashReaders = 6
+	crashKeys    = crashWriters + 1 // each writer's own, and one that all write
+)
+
+// crash runs writers and readers, takes what the disk holds at some moment,
+// and compares it with what they had been told up to then. All values are
+// counters that only grow.
+func crash(t *testing.T, seed uint64, o Options) losses {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	mem := vfs.NewCrashableMem()
+	var syncTime atomic.Int64 // none until the engine is open
+	o.Dir, o.IdleFlush, o.memtableBytes = "d", 5*time.Millisecond, 256<<10
+	o.FS = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileSync, errorfs.OpFileSyncData:
+			time.Sleep(time.Duration(syncTime.Load()))
+		}
+		return nil
+	}))
+	e := mustOpen(t, o)
+	syncTime.Store(int64(time.Duration(r.IntN(1500)) * time.Microsecond))
+
+	w := &witness{engine: e}
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for i := range crashWriters {
+		all.Go(func() { w.write(ctx, t, i) })
+	}
+	for i := range crashReaders {
+		r := rand.New(rand.NewPCG(seed, uint64(100+i)))
+		all.Go(func() { w.read(ctx, t, r) })
+	}
+	time.Sleep(time.Duration(2000+r.IntN(10_000)) * time.Microsecond)
+	told := w.told() // before the crash, so what is told meanwhile does not count
+	disk := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 0, 50, 100}[r.IntN(4)], RNG: r})
+	stop()
+	all.Wait()
+	if err := e.Close(); err != nil {
+		t.Errorf("seed %d: close: %v", seed, err)
+	}
+	return told.compare(t, seed, disk)
+}
+
+// witness remembers what the engine told.
+type witness struct {
+	engine              *Engine
+	acknowledged, shown [crashKeys]atomic.Uint64
+	stamp               atomic.Uint64 // of a commit, or below a horizon
+}
+
+func crashKey(i int) []byte  { return fmt.Appendf(nil, "key %d", i) }
+func crashTwin(i int) []byte { return fmt.Appendf(nil, "twin %d", i) }
+
+func raise(to *atomic.Uint64, n uint64) {
+	for old := to.Load(); old < n; old = to.Load() {
+		to.CompareAndSwap(old, n)
+	}
+}
+
+func count(v []byte) uint64 {
+	if v == nil {
+		return 0
+	}
+	return binary.BigEndian.Uint64(v)
+}
+
+func (w *witness) write(ctx context.Context, t *testing.T, i int) {
+	for n := 0; ctx.Err() == nil; n++ {
+		if n%2 == 1 {
+			w.increment(t, crashKeys-1)
+		} else {
+			w.increment(t, i)
+		}
+	}
+}
+
+// increment also writes the twin of the key, undeclared, and some ballast, so
+// that memory is flushed from time to time.
+func (w *witness) increment(t *testing.T, i int) {
+	var n uint64
+	c, err := w.engine.Update(context.Background(), [][]byte{crashKey(i)}, func(tx store.Tx) error {
+		v, _ := tx.Get(crashKey(i))
+		n = count(v) + 1
+		v = binary.BigEndian.AppendUint64(nil, n)
+		tx.Set(crashKey(i), v)
+		tx.Set(crashTwin(i), v)
+		tx.Set(fmt.Appendf(nil, "x %d", i), make([]byte, 2000))
+		return nil
+	})
+	if err != nil {
+		t.Errorf("update: %v", err)
+		return
+	}
+	raise(&w.acknowledged[i], n)
+	raise(&w.stamp, uint64(c.Stamp))
+}
+
+var errShown = errors.New("shown")
+
+// read looks at a key in each of the ways there are.
+func (w *witness) read(ctx context.Context, t *testing.T, r *rand.Rand) {
+	for ctx.Err() == nil {
+		i := r.IntN(crashKeys)
+		var v []byte
+		var err error
+		switch r.IntN(5) {
+		case 0:
+			v, err = w.get(crashKey(i))
+		case 1:
+			v, err = w.get(crashTwin(i))
+		case 2:
+			v, err = w.abort(crashKey(i))
+		case 3:
+			v, err = w.view(crashKey(i))
+		case 4:
+			var h store.Stamp
+			h, err = w.engine.Horizon(context.Background())
+			raise(&w.stamp, uint64(h-1))
+		}
+		if err != nil {
+			t.Errorf("read: %v", err)
+			return
+		}
+		raise(&w.shown[i], count(v))
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+func (w *witness) get(key []byte) ([]byte, error) {
+	v, err := w.engine.Get(context.Background(), store.Strong, key)
+	if err != nil {
+		return nil, err
+	}
+	return v[0], nil
+}
+
+// abort sees a value in an Update that then returns an error.
+func (w *witness) abort(key []byte) (v []byte, err error) {
+	_, err = w.engine.Update(context.Background(), [][]byte{key}, func(tx store.Tx) error {
+		v, _ = tx.Get(key)
+		return errShown
+	})
+	if err != errShown {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (w *witness) view(key []byte) ([]byte, error) {
+	s, err := w.engine.Snapshot(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.Get(context.Background(), key)
+	if err != nil {
+		return nil, err
+	}
+	return v[0], s.Close()
+}
+
+// told is a copy of what a witness remembers.
+type told struct {
+	acknowledged, shown [crashKeys]uint64
+	stamp               uint64
+}
+
+func (w *witness) told() (told told) {
+	for i := range crashKeys {
+		told.acknowledged[i], told.shown[i] = w.acknowledged[i].Load(), w.shown[i].Load()
+	}
+	told.stamp = w.stamp.Load()
+	return told
+}
+
+// compare opens what the disk held, with a clock an hour behind.
+func (told told) compare(t *testing.T, seed uint64, disk vfs.FS) (lost losses) {
+	t.Helper()
+	e, err := Open(Options{FS: disk, Dir: "d", Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+	if err != nil {
+		t.Fatalf("seed %d: open after the crash: %v", seed, err)
+	}
+	defer e.Close()
+	for i := range crashKeys {
+		v, err := e.Get(context.Background(), store.Strong, crashKey(i), crashTwin(i))
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		n := count(v[0])
+		if n < told.acknowledged[i] {
+			lost.acknowledged++
+		}
+		if n < told.shown[i] {
+			lost.shown++
+		}
+		if n != count(v[1]) {
+			lost.torn++
+		}
+	}
+	c, err := e.Update(context.Background(), nil, func(tx store.Tx) error {
+		tx.Set(crashKey(0), []byte("after"))
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	if uint64(c.Stamp) <= told.stamp {
+		lost.stamps++
+	}
+	return lost
+}

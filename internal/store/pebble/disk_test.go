@@ -1,0 +1,83 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+const diskBytes = 1 << 40
+
+func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
+	mem := vfs.NewMem()
+	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
+	e := mustOpen(t, Options{FS: mem, Dir: "d", DiskCheck: time.Millisecond})
+	defer e.Close()
+	if err := set(e, "a", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: reserve(diskBytes) - 1})
+	eventually(t, "writes are refused", func() bool { return errors.Is(set(e, "a", []byte("1")), store.ErrFull) })
+	if v, err := e.Get(context.Background(), store.Strong, []byte("a")); err != nil || string(v[0]) != "1" {
+		t.Errorf("Get on a full disk: %q, %v", v, err)
+	}
+	if err := e.DeleteRange(context.Background(), []byte("b"), []byte("c")); err != nil {
+		t.Errorf("DeleteRange on a full disk: %v", err)
+	}
+	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
+	eventually(t, "writes go on", func() bool { return set(e, "a", []byte("1")) == nil })
+}
+
+func TestManyBytesAreNotWrittenUnlooked(t *testing.T) {
+	mem := vfs.NewMem()
+	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
+	e := mustOpen(t, Options{FS: mem, Dir: "d", Durability: Relaxed, DiskCheck: time.Hour})
+	defer e.Close()
+	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: 1})
+	value := bytes.Repeat([]byte("v"), 1<<20)
+	for i := range 2 * uncheckedBytes >> 20 {
+		err := set(e, "a", value)
+		if errors.Is(err, store.ErrFull) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+	}
+	t.Error("no write is refused")
+}
+
+func TestReserveIsATwentiethOfASmallDisk(t *testing.T) {
+	if got := reserve(100 << 20); got != 5<<20 {
+		t.Errorf("got %d", got)
+	}
+}
+
+// A flush that finds no space is tried again until there is some.
+func TestFlushWithoutSpace(t *testing.T) {
+	var noSpace atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if noSpace.Load() && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: time.Millisecond, DiskCheck: 10 * time.Millisecond})
+	defer e.Close()
+	noSpace.Store(true)
+	fill(t, e, 1)
+	eventually(t, "writes are refused", e.disk.full.Load)
+	noSpace.Store(false)
+	eventually(t, "writes go on", func() bool { return !e.disk.full.Load() })
+	fill(t, e, 10)
+}

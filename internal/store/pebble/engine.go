@@ -1,0 +1,240 @@
+// Package pebble is the store of one machine, kept by the library Pebble.
+//
+// DESIGN.md beside this file tells why it has this shape.
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// Engine is a store.Engine in a folder, or in memory.
+type Engine struct {
+	db         *pebble.DB
+	log        *slog.Logger
+	now        func() time.Time
+	durability Durability
+	fatal      func(format string, args ...any)
+
+	gate    *gate
+	stripes *stripes
+	flights *flights
+	windows windows
+	idle    *idleFlush
+	disk    *disk
+
+	showEarly bool // readers do not wait until what they see is durable
+
+	mu        sync.Mutex
+	snapshots map[*snapshot]struct{} // open ones, so that Close can release them
+
+	close func() error // runs once
+}
+
+var _ store.Engine = (*Engine)(nil)
+
+var limits = store.Limits{
+	MaxKeyBytes:    4096,
+	MaxValueBytes:  8 << 20,
+	MaxUpdateBytes: 64 << 20,
+	MaxUpdateKeys:  100_000,
+}
+
+// Limits tells what Update refuses.
+func (e *Engine) Limits() store.Limits { return limits }
+
+// Open opens the data in a folder, or creates it. It returns a *LockedError
+// when another engine has the folder open.
+func Open(o Options) (*Engine, error) {
+	o = o.withDefaults()
+	if o.FS == vfs.Default {
+		// Pebble tells its own locks apart by the name of the folder.
+		dir, err := filepath.Abs(o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		o.Dir = dir
+	}
+	lock, err := lockDir(o.FS, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e, err := open(o, lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	return e, nil
+}
+
+func open(o Options, lock *dirLock) (*Engine, error) {
+	log := &logger{log: o.Log, exit: o.exit}
+	e := &Engine{
+		log:        o.Log,
+		now:        o.Now,
+		durability: o.Durability,
+		fatal:      log.Fatalf,
+		gate:       newGate(),
+		stripes:    newStripes(),
+		disk:       newDisk(o),
+		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
+		snapshots:  make(map[*snapshot]struct{}),
+	}
+	fs := vfs.OnDiskFull(o.FS, e.disk.noSpace)
+	var err error
+	e.db, err = pebble.Open(o.Dir, o.pebble(fs, lock.lock, log, e.events()))
+	if err != nil {
+		return nil, failure("open", err)
+	}
+	if err := e.begin(o.skipFirstFlush); err != nil {
+		return nil, errors.Join(failure("open", err), e.db.Close())
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	e.idle = newIdleFlush(o.IdleFlush, e.flush)
+	running.Go(func() { e.idle.run(ctx) })
+	running.Go(func() { e.disk.run(ctx) })
+	e.close = sync.OnceValue(func() error {
+		e.gate.shut()
+		stop()
+		running.Wait()
+		err := e.shutDown()
+		return errors.Join(err, lock.release())
+	})
+	return e, nil
+}
+
+// begin finds out which stamps come next, and readies a new database.
+func (e *Engine) begin(skipFlush bool) error {
+	w, ok, err := lastWindow(e.db)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		w = windowOf(stampAt(e.now()))
+		if err := e.db.Set(windowKey(w), []byte{1}, pebble.Sync); err != nil {
+			return err
+		}
+		// The first log of a new database is in the old format, which hides
+		// damage. A flush begins the second.
+		if !skipFlush {
+			if err := e.db.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	e.windows.durable.Store(uint64(w))
+	e.flights = newFlights(e.windows.bound() - 1)
+	return nil
+}
+
+// flush writes memory out to tables, whose damage is always found. At the end
+// of a log damage looks like a write that a crash cut short.
+func (e *Engine) flush(ctx context.Context) (done bool) {
+	if e.disk.full.Load() {
+		return false // Pebble would try again and again
+	}
+	flushed, err := e.db.AsyncFlush()
+	if err != nil {
+		e.log.Error("flush", "error", err)
+		return false
+	}
+	select {
+	case <-flushed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Close waits for the calls in progress and closes the folder.
+func (e *Engine) Close() error { return e.close() }
+
+// shutDown closes the database when nobody uses it any more.
+func (e *Engine) shutDown() error {
+	var errs []error
+	for s := range e.snapshots {
+		errs = append(errs, s.view.Close())
+	}
+	if e.idle.dirty() {
+		const patience = 10 * time.Second
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		_ = e.flush(ctx) // if not, the log has it all
+		cancel()
+	}
+	errs = append(errs, e.db.Close())
+	if err := errors.Join(errs...); err != nil {
+		return failure("close", err)
+	}
+	return nil
+}
+
+// Horizon is the least stamp in flight, or that can still come.
+func (e *Engine) Horizon(ctx context.Context) (store.Stamp, error) {
+	if err := e.gate.enter(); err != nil {
+		return 0, err
+	}
+	defer e.gate.leave()
+	return e.horizon(), nil
+}
+
+// horizon never passes the window that is recorded: a stamp that was given out
+// but wrote nothing could be given out again after a crash.
+func (e *Engine) horizon() store.Stamp {
+	return min(e.flights.horizon(), e.windows.bound())
+}
+
+// DeleteRange deletes the keys of [start, end).
+func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
+	if err := e.gate.enter(); err != nil {
+		return err
+	}
+	defer e.gate.leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	lower, upper := bounds(start, end)
+	if string(lower) >= string(upper) {
+		return nil
+	}
+	sync := pebble.Sync
+	if e.durability == Relaxed {
+		sync = pebble.NoSync
+	}
+	// Not refused on a full disk: it is how space is won back.
+	if err := e.db.DeleteRange(lower, upper, sync); err != nil {
+		return failure("delete range", err)
+	}
+	e.idle.wrote()
+	return nil
+}
+
+// failure says what we were doing, and carries the meaning of Pebble's error.
+func failure(doing string, err error) error {
+	if pebble.IsCorruptionError(err) {
+		return fmt.Errorf("%s: %w: %w", doing, store.ErrCorrupt, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// bounds clips a range to the keys of users.
+func bounds(start, end []byte) (lower, upper []byte) {
+	lower, upper = []byte{0}, []byte{store.Reserved}
+	if len(start) > 0 {
+		lower = start
+	}
+	if len(end) > 0 && end[0] != store.Reserved {
+		upper = end
+	}
+	return lower, upper
+}

@@ -1,0 +1,58 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// When a write to the log goes wrong, nobody knows what is on disk: the
+// process ends, and the Update does not return as if all were well.
+func TestLogThatCannotBeWrittenEndsTheProcess(t *testing.T) {
+	t.Run("write", func(t *testing.T) { breakLog(t, errorfs.OpFileWrite) })
+	t.Run("sync", func(t *testing.T) { breakLog(t, errorfs.OpFileSync, errorfs.OpFileSyncData) })
+}
+
+func breakLog(t *testing.T, kinds ...errorfs.OpKind) {
+	var broken atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		for _, k := range kinds {
+			if broken.Load() && op.Kind == k && strings.HasSuffix(op.Path, ".log") {
+				return errorfs.ErrInjected
+			}
+		}
+		return nil
+	}))
+	exited := make(chan int)
+	// The engine cannot be closed after this, and is left behind.
+	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(code int) {
+		exited <- code
+		select {}
+	}})
+	broken.Store(true)
+	returned := make(chan error, 1)
+	go func() { returned <- set(e, "a", []byte("1")) }()
+	select {
+	case code := <-exited:
+		if code == 0 {
+			t.Error("exit code 0")
+		}
+	case err := <-returned:
+		t.Errorf("Update returned %v", err)
+	case <-time.After(10 * time.Second):
+		t.Error("nothing happens")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if v, err := e.Get(ctx, store.Strong, []byte("a")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the write is shown: %q, %v", v, err)
+	}
+}

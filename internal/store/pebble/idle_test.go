@@ -1,0 +1,67 @@
+package pebble
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func TestIdleFlushWaitsForQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var flushes atomic.Int64
+		var refuse atomic.Bool
+		f := newIdleFlush(300*time.Millisecond, func(context.Context) bool {
+			flushes.Add(1)
+			return !refuse.Load()
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			f.run(ctx)
+			close(done)
+		}()
+		expect := func(when string, want int64) {
+			t.Helper()
+			synctest.Wait()
+			if got := flushes.Load(); got != want {
+				t.Errorf("%s: %d flushes, want %d", when, got, want)
+			}
+		}
+		time.Sleep(time.Hour)
+		expect("without writes", 0)
+		for range 10 {
+			f.wrote()
+			time.Sleep(200 * time.Millisecond)
+		}
+		expect("while there are writes", 0)
+		time.Sleep(time.Second)
+		expect("after the writes", 1)
+		if f.dirty() {
+			t.Error("dirty after a flush")
+		}
+		time.Sleep(time.Hour)
+		expect("much later", 1)
+
+		refuse.Store(true)
+		f.wrote()
+		time.Sleep(750 * time.Millisecond)
+		expect("when it cannot be done", 3)
+		refuse.Store(false)
+		time.Sleep(time.Hour)
+		expect("when it can again", 4)
+		cancel()
+		<-done
+	})
+}
+
+func TestIdleEngineFlushes(t *testing.T) {
+	e := mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d", IdleFlush: time.Millisecond})
+	defer e.Close()
+	before := e.db.Metrics().Flush.Count
+	fill(t, e, 1)
+	eventually(t, "a flush", func() bool { return e.db.Metrics().Flush.Count > before })
+}

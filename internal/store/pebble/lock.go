@@ -1,0 +1,86 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// LockedError tells that another engine has the folder open.
+type LockedError struct {
+	Dir string
+	PID int // zero if unknown
+}
+
+// Error completes the sentence "cannot open data in ./data: …".
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return "another process is using it"
+	}
+	return fmt.Sprintf("another stator (pid %d) is using it", e.PID)
+}
+
+// dirLock is Pebble's lock of a folder, with a file beside it that says whose
+// it is.
+type dirLock struct {
+	fs   vfs.FS
+	pid  string // the file's path
+	lock *pebble.Lock
+}
+
+// lockDir creates the folder if need be and locks it.
+func lockDir(f vfs.FS, dir string) (*dirLock, error) {
+	if err := f.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	l := &dirLock{fs: f, pid: f.PathJoin(dir, "stator.pid")}
+	var err error
+	l.lock, err = pebble.LockDirectory(dir, f)
+	if _, failed := errors.AsType[*fs.PathError](err); failed {
+		return nil, err // the lock file cannot even be opened
+	}
+	if err != nil {
+		return nil, &LockedError{Dir: dir, PID: l.owner()}
+	}
+	if err := l.sign(); err != nil {
+		return nil, errors.Join(fmt.Errorf("write %s: %w", l.pid, err), l.lock.Close())
+	}
+	return l, nil
+}
+
+// sign writes our process into the file.
+func (l *dirLock) sign() error {
+	f, err := l.fs.Create(l.pid, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, os.Getpid())
+	return errors.Join(err, f.Close())
+}
+
+// owner is the process that the file names, zero if none.
+func (l *dirLock) owner() int {
+	f, err := l.fs.Open(l.pid)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, 32))
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return pid
+}
+
+func (l *dirLock) release() error {
+	_ = l.fs.Remove(l.pid) // of no meaning without the lock
+	return l.lock.Close()
+}

@@ -1,0 +1,102 @@
+package pebble
+
+import (
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options say how to open an Engine. The zero value of all but Dir is usable.
+type Options struct {
+	Dir        string     // created with mode 0700 if absent
+	FS         vfs.FS     // nil is the disk
+	Durability Durability // Durable unless set
+	CacheBytes int64      // of blocks read; 64 MiB unless set; filled on use
+	Log        *slog.Logger
+	Now        func() time.Time
+
+	// IdleFlush is how long after the last write memory is written out to
+	// tables; 300 ms unless set, never if negative.
+	IdleFlush time.Duration
+	// DiskCheck is how often free space is looked at; 1 s unless set.
+	DiskCheck time.Duration
+
+	exit            func(code int)
+	memtableBytes   uint64
+	skipFirstFlush  bool // control for a test: what the first flush is good for
+	skipDurableWait bool // control for a test: what a crash takes back from readers
+}
+
+// Durability says what an Update waits for.
+type Durability int
+
+const (
+	// Durable waits until the write is on disk.
+	Durable Durability = iota
+	// Relaxed does not wait. A crash, of this process or of the machine, can
+	// take back the writes of the last moments, though never a part of an
+	// Update, and what it takes back may have been read.
+	Relaxed
+)
+
+// InMemory are the options of an engine that keeps nothing when it is closed.
+func InMemory() Options {
+	return Options{FS: vfs.NewMem(), Dir: "stator", Durability: Relaxed, IdleFlush: -1}
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.IdleFlush == 0 {
+		o.IdleFlush = 300 * time.Millisecond
+	}
+	if o.DiskCheck == 0 {
+		o.DiskCheck = time.Second
+	}
+	if o.exit == nil {
+		o.exit = os.Exit
+	}
+	if o.memtableBytes == 0 {
+		o.memtableBytes = 32 << 20
+	}
+	return o
+}
+
+// pebble translates the options. What watches the engine comes in from Open.
+func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, log *logger, events *pebble.EventListener) *pebble.Options {
+	p := &pebble.Options{
+		FS:            fs,
+		Lock:          lock,
+		Logger:        log,
+		EventListener: events,
+
+		// Unset means the oldest, whose log hides damage: records after a
+		// flipped bit are lost without a word.
+		FormatMajorVersion: pebble.FormatNewest,
+
+		// Pebble begins with a small memtable and doubles it up to this size.
+		MemTableSize:                o.memtableBytes,
+		MemTableStopWritesThreshold: 4,
+		CacheSize:                   o.CacheBytes,
+		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
+	}
+	for i := range p.Levels {
+		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return p
+}

@@ -1,0 +1,138 @@
+package pebble
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// snapshot is a Pebble snapshot in which everything is durable.
+type snapshot struct {
+	engine *Engine
+	stamp  store.Stamp
+
+	mu   sync.RWMutex // Pebble panics when a closed snapshot is used
+	view *pebble.Snapshot
+}
+
+// Snapshot takes a view and waits until all that it can show is durable.
+func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	if err := e.gate.enter(); err != nil {
+		return nil, err
+	}
+	defer e.gate.leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := &snapshot{engine: e, stamp: e.horizon(), view: e.db.NewSnapshot()}
+	if !e.showEarly {
+		if err := e.flights.wait(ctx, e.flights.newest()); err != nil {
+			_ = s.view.Close()
+			return nil, err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.snapshots[s] = struct{}{}
+	return s, nil
+}
+
+// Stamp is the horizon at which the view was taken.
+func (s *snapshot) Stamp() store.Stamp { return s.stamp }
+
+// Get reads each key in the view.
+func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
+	if err := s.engine.gate.enter(); err != nil {
+		return nil, err
+	}
+	defer s.engine.gate.leave()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.view == nil {
+		return nil, store.ErrClosed
+	}
+	return readAll(ctx, s.view, keys)
+}
+
+// Scan goes through a range of the view.
+func (s *snapshot) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Pair, error] {
+	return func(yield func(store.Pair, error) bool) {
+		if err := s.scan(ctx, r, yield); err != nil {
+			yield(store.Pair{}, err)
+		}
+	}
+}
+
+// scan returns nil when yield wants no more.
+func (s *snapshot) scan(ctx context.Context, r store.Range, yield func(store.Pair, error) bool) error {
+	if err := s.engine.gate.enter(); err != nil {
+		return err
+	}
+	defer s.engine.gate.leave()
+	it, err := s.iterator(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = it.Close() }() // its error is that of it.Error
+
+	first, next := it.First, it.Next
+	if r.Reverse {
+		first, next = it.Last, it.Prev
+	}
+	for ok := first(); ok; ok = next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := store.Pair{Key: it.Key()}
+		if !r.KeysOnly {
+			if p.Value, err = it.ValueAndErr(); err != nil {
+				return failure("scan", err)
+			}
+		}
+		if !yield(p, nil) {
+			return nil
+		}
+	}
+	if err := it.Error(); err != nil {
+		return failure("scan", err)
+	}
+	return nil
+}
+
+// iterator stays valid when the snapshot is closed.
+func (s *snapshot) iterator(ctx context.Context, r store.Range) (*pebble.Iterator, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.view == nil {
+		return nil, store.ErrClosed
+	}
+	lower, upper := bounds(r.Start, r.End)
+	it, err := s.view.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, failure("scan", err)
+	}
+	return it, nil
+}
+
+// Close releases the view.
+func (s *snapshot) Close() error {
+	if err := s.engine.gate.enter(); err != nil {
+		return nil // closed with the engine
+	}
+	defer s.engine.gate.leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.view == nil {
+		return nil
+	}
+	s.engine.mu.Lock()
+	delete(s.engine.snapshots, s)
+	s.engine.mu.Unlock()
+	view := s.view
+	s.view = nil
+	return view.Close()
+}

@@ -1,0 +1,129 @@
+package pebble
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// tx is one run of an Update's fn.
+type tx struct {
+	stamp    store.Stamp
+	batch    *pebble.Batch
+	declared []entry
+	position map[string]int // of a key in declared; nil when there are few
+	err      error          // the first limit exceeded
+}
+
+type entry struct {
+	key, value []byte // the value is nil if absent
+}
+
+const fewKeys = 8
+
+func (t *tx) load(db *pebble.DB, keys [][]byte) error {
+	t.declared = make([]entry, len(keys))
+	if len(keys) > fewKeys {
+		t.position = make(map[string]int, len(keys))
+	}
+	for i, k := range keys {
+		v, err := read(db, k)
+		if err != nil {
+			return err
+		}
+		t.declared[i] = entry{k, v}
+		if t.position != nil {
+			t.position[string(k)] = i
+		}
+	}
+	return nil
+}
+
+// run returns fn's error, or else that of a limit exceeded.
+func (t *tx) run(fn func(store.Tx) error) error {
+	if err := fn(t); err != nil {
+		return err
+	}
+	if n := int(t.batch.Count()); n > limits.MaxUpdateKeys {
+		t.exceeds("keys", n, limits.MaxUpdateKeys)
+	}
+	return t.err
+}
+
+// Get reads a declared key.
+func (t *tx) Get(key []byte) (value []byte, ok bool) {
+	e := t.find(key)
+	if e == nil {
+		panic(fmt.Sprintf("store: Get of key %x, which the Update did not declare", key))
+	}
+	return e.value, e.value != nil
+}
+
+// Set writes a key.
+func (t *tx) Set(key, value []byte) {
+	if len(value) == 0 {
+		panic(fmt.Sprintf("store: Set of key %x to an empty value", key))
+	}
+	if !t.fits(key, value) {
+		return
+	}
+	t.write(t.batch.Set(key, value, nil), key, value)
+}
+
+// Delete removes a key.
+func (t *tx) Delete(key []byte) {
+	if !t.fits(key, nil) {
+		return
+	}
+	t.write(t.batch.Delete(key, nil), key, nil)
+}
+
+// Stamp is the stamp of the commit.
+func (t *tx) Stamp() store.Stamp { return t.stamp }
+
+// write notes what was put into the batch, so that Get sees it.
+func (t *tx) write(err error, key, value []byte) {
+	if err != nil {
+		panic(fmt.Sprintf("store: batch refuses key %x: %v", key, err))
+	}
+	if e := t.find(key); e != nil {
+		e.value = value
+	}
+}
+
+// find is the declared entry of key; nil if there is none.
+func (t *tx) find(key []byte) *entry {
+	if t.position != nil {
+		if i, ok := t.position[string(key)]; ok {
+			return &t.declared[i]
+		}
+		return nil
+	}
+	for i := range t.declared {
+		if bytes.Equal(t.declared[i].key, key) {
+			return &t.declared[i]
+		}
+	}
+	return nil
+}
+
+func (t *tx) fits(key, value []byte) bool {
+	store.CheckKeys(key)
+	switch size := t.batch.Len() + len(key) + len(value); {
+	case t.err != nil:
+	case len(key) > limits.MaxKeyBytes:
+		t.exceeds("bytes of key", len(key), limits.MaxKeyBytes)
+	case len(value) > limits.MaxValueBytes:
+		t.exceeds("bytes of value", len(value), limits.MaxValueBytes)
+	case size > limits.MaxUpdateBytes:
+		t.exceeds("bytes", size, limits.MaxUpdateBytes)
+	}
+	return t.err == nil
+}
+
+func (t *tx) exceeds(what string, have, most int) {
+	t.err = fmt.Errorf("%d %s, at most %d: %w", have, what, most, store.ErrTooLarge)
+}

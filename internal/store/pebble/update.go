@@ -1,0 +1,138 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// errNothing is what apply returns when fn wrote nothing.
+var errNothing = errors.New("nothing written")
+
+// Update latches the declared keys, runs fn, hands its writes to Pebble,
+// releases the latches, and only then waits for the disk: the next Update of
+// the same key goes into the same sync.
+func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+	if err := e.gate.enter(); err != nil {
+		return store.Commit{}, err
+	}
+	defer e.gate.leave()
+	if err := e.admit(ctx, keys); err != nil {
+		return store.Commit{}, err
+	}
+	latched, err := e.stripes.lock(ctx, keys)
+	if err != nil {
+		return store.Commit{}, err
+	}
+	batch := e.db.NewBatch()
+	stamp, err := e.apply(batch, latched, keys, fn)
+	if err != nil {
+		_ = batch.Close()
+		return store.Commit{}, e.showAbort(ctx, keys, err)
+	}
+	if err := e.land(batch, stamp); err != nil {
+		return store.Commit{}, err
+	}
+	return store.Commit{Stamp: stamp}, nil
+}
+
+// admit refuses what need not be tried.
+func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
+	store.CheckKeys(keys...)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(keys) > limits.MaxUpdateKeys {
+		return fmt.Errorf("%d keys declared, at most %d: %w", len(keys), limits.MaxUpdateKeys, store.ErrTooLarge)
+	}
+	for _, k := range keys {
+		if len(k) > limits.MaxKeyBytes {
+			return fmt.Errorf("key of %d bytes, at most %d: %w", len(k), limits.MaxKeyBytes, store.ErrTooLarge)
+		}
+	}
+	return e.disk.admit()
+}
+
+// apply runs fn and makes its writes visible. It releases the latches. Without
+// an error the stamp is in flight and must land.
+func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (store.Stamp, error) {
+	defer e.stripes.unlock(latched)
+	stamp := e.flights.begin(stampAt(e.now()))
+	flying := false
+	defer func() {
+		if !flying { // fn may have panicked
+			e.flights.end(stamp)
+		}
+	}()
+
+	t := tx{stamp: stamp, batch: batch}
+	if err := t.load(e.db, keys); err != nil {
+		return 0, err
+	}
+	if err := t.run(fn); err != nil {
+		return 0, err
+	}
+	if batch.Empty() {
+		return 0, errNothing
+	}
+	if err := e.windows.record(batch, stamp); err != nil {
+		return 0, failure("record window", err)
+	}
+	for r := batch.Reader(); ; {
+		_, key, _, ok, err := r.Next()
+		if err != nil {
+			return 0, failure("read batch", err)
+		}
+		if !ok {
+			break
+		}
+		e.stripes.raise(key, stamp)
+	}
+	var err error
+	if e.durability == Relaxed {
+		err = e.db.Apply(batch, pebble.NoSync)
+	} else {
+		err = e.db.ApplyNoSyncWait(batch, pebble.Sync)
+	}
+	if err != nil {
+		return 0, failure("apply", err)
+	}
+	flying = true
+	return stamp, nil
+}
+
+// land waits until an applied batch is durable.
+func (e *Engine) land(batch *pebble.Batch, stamp store.Stamp) error {
+	if e.durability == Durable {
+		if err := batch.SyncWait(); err != nil {
+			// Readers are waiting for what may never be on disk. Only a new
+			// start can tell what is. The flight does not end: nobody is shown
+			// the write if exit is a test's and returns.
+			e.fatal("sync the log: %v", err)
+			return fmt.Errorf("sync the log: %w: %w", store.ErrUnknownOutcome, err)
+		}
+	}
+	size := batch.Len()
+	_ = batch.Close()
+	e.windows.recorded(stamp)
+	e.flights.end(stamp)
+	e.idle.wrote()
+	e.disk.wrote(size)
+	return nil
+}
+
+// showAbort returns the error of an Update that wrote nothing, once what fn
+// saw is durable: a failed condition is a read.
+func (e *Engine) showAbort(ctx context.Context, keys [][]byte, err error) error {
+	if waitErr := e.settle(ctx, keys...); waitErr != nil {
+		return waitErr
+	}
+	if err == errNothing {
+		return nil
+	}
+	return err
+}

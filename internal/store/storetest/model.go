@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+var seedFlag = flag.Uint64("storetest.seed", 0, "seed of the model test; 0 takes a new one")
+
+// testModel does random things to an engine and to a map, and compares.
+func testModel(t *testing.T, open Open) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("again with -storetest.seed=%d", seed)
+	e, reopen := open(t)
+	m := &model{T: t, r: rand.New(rand.NewPCG(seed, 0)), engine: e, values: make(map[string]string)}
+	for range 500 {
+		switch p := m.r.IntN(100); {
+		case p < 60:
+			m.update()
+		case p < 80:
+			m.get()
+		case p < 92:
+			m.scan()
+		case p < 96:
+			m.snapshot()
+		case p < 99:
+			m.deleteRange()
+		case reopen != nil:
+			m.forget()
+			m.engine = reopen()
+		}
+	}
+	m.forget()
+}
+
+type model struct {
+	*testing.T
+	r      *rand.Rand
+	engine store.Engine
+	values map[string]string
+
+	view store.Snapshot // may be nil
+	then map[string]string
+}
+
+// key is one of few, some a prefix of others.
+func (m *model) key() string {
+	const letters = "\x00ab\xff"
+	k := []byte{"abc"[m.r.IntN(3)]}
+	for range m.r.IntN(3) {
+		k = append(k, letters[m.r.IntN(len(letters))])
+	}
+	return string(k)
+}
+
+func (m *model) update() {
+	var pairs []string
+	for range 1 + m.r.IntN(4) {
+		value := "" // a delete
+		if m.r.IntN(3) > 0 {
+			value = fmt.Sprint(m.r.IntN(1000))
+		}
+		pairs = append(pairs, m.key(), value)
+	}
+	put(m, m.engine, pairs...)
+	for i := 0; i < len(pairs); i += 2 {
+		if m.values[pairs[i]] = pairs[i+1]; pairs[i+1] == "" {
+			delete(m.values, pairs[i])
+		}
+	}
+}
+
+func (m *model) get() {
+	keys := []string{m.key(), m.key(), m.key()}
+	same(m, fmt.Sprintf("get %q", keys), get(m, strong(m.engine), keys...), look(m.values, keys))
+	if m.view != nil {
+		same(m, fmt.Sprintf("get %q in a snapshot", keys), get(m, m.view.Get, keys...), look(m.then, keys))
+	}
+}
+
+func look(values map[string]string, keys []string) []string {
+	shown := make([]string, len(keys))
+	for i, k := range keys {
+		if v, ok := values[k]; ok {
+			shown[i] = v
+		} else {
+			shown[i] = "-"
+		}
+	}
+	return shown
+}
+
+func (m *model) bounds() (start, end string) {
+	if m.r.IntN(4) > 0 {
+		start = m.key()
+	}
+	if m.r.IntN(4) > 0 {
+		end = m.key()
+	}
+	return start, end
+}
+
+func (m *model) scan() {
+	start, end := m.bounds()
+	r := store.Range{Start: []byte(start), End: []byte(end), Reverse: m.r.IntN(2) == 0}
+	s, err := m.engine.Snapshot(context.Background())
+	if err != nil {
+		m.Fatal(err)
+	}
+	same(m, fmt.Sprintf("scan %q to %q", start, end), scan(m, s, r), walk(m.values, r))
+	if err := s.Close(); err != nil {
+		m.Fatal(err)
+	}
+	if m.view != nil {
+		same(m, fmt.Sprintf("scan %q to %q in a snapshot", start, end), scan(m, m.view, r), walk(m.then, r))
+	}
+}
+
+func walk(values map[string]string, r store.Range) []string {
+	var shown []string
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		if k >= string(r.Start) && (len(r.End) == 0 || k < string(r.End)) {
+			shown = append(shown, k+"="+values[k])
+		}
+	}
+	if r.Reverse {
+		slices.Reverse(shown)
+	}
+	return shown
+}
+
+func (m *model) deleteRange() {
+	start, end := m.bounds()
+	if err := m.engine.DeleteRange(context.Background(), []byte(start), []byte(end)); err != nil {
+		m.Fatal(err)
+	}
+	maps.DeleteFunc(m.values, func(k, _ string) bool { return k >= start && (end == "" || k < end) })
+}
+
+func (m *model) snapshot() {
+	m.forget()
+	var err error
+	if m.view, err = m.engine.Snapshot(context.Background()); err != nil {
+		m.Fatal(err)
+	}
+	m.then = maps.Clone(m.values)
+}
+
+// forget closes the snapshot, if there is one.
+func (m *model) forget() {
+	if m.view == nil {
+		return
+	}
+	if err := m.view.Close(); err != nil {
+		m.Fatal(err)
+	}
+	m.view = nil
+}

@@ -1,0 +1,274 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+func testKeys(t *testing.T, open Open) {
+	cases(t, open, []test{
+		{"absent is nil", func(t *testing.T, e store.Engine) {
+			same(t, "get", get(t, strong(e), "a"), []string{"-"})
+		}},
+		{"what was set is there", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			same(t, "get", get(t, strong(e), "a", "b"), []string{"1", "-"})
+		}},
+		{"the later value wins", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			put(t, e, "a", "2")
+			same(t, "get", get(t, strong(e), "a"), []string{"2"})
+		}},
+		{"what was deleted is gone", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1", "b", "1")
+			put(t, e, "a", "")
+			put(t, e, "never", "")
+			same(t, "get", get(t, strong(e), "a", "b"), []string{"-", "1"})
+		}},
+		{"a key may hold any bytes", func(t *testing.T, e store.Engine) {
+			put(t, e, "\x00", "1", "a\x00", "2", "a\xff\xff", "3", "\xfe\xff", "4")
+			same(t, "get", get(t, strong(e), "\x00", "a\x00", "a\xff\xff", "\xfe\xff", "a"), []string{"1", "2", "3", "4", "-"})
+		}},
+		{"no keys, no values", func(t *testing.T, e store.Engine) {
+			same(t, "get", get(t, strong(e)), nil)
+		}},
+		{"many keys come in the order asked for", func(t *testing.T, e store.Engine) {
+			var keys, want []string
+			for i := range 1000 {
+				k := fmt.Sprintf("k%d", (i*617)%1000)
+				keys, want = append(keys, k), append(want, "v"+k)
+				put(t, e, k, "v"+k)
+			}
+			same(t, "get", get(t, strong(e), keys...), want)
+		}},
+		{"a key asked for twice is answered twice", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			same(t, "get", get(t, strong(e), "a", "a"), []string{"1", "1"})
+		}},
+		{"the values belong to the caller", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			v, err := e.Get(context.Background(), store.Recent, []byte("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			v[0][0] = 'x'
+			same(t, "get", get(t, strong(e), "a"), []string{"1"})
+		}},
+		{"an empty key panics", func(t *testing.T, e store.Engine) {
+			if panics(func() { _, _ = e.Get(context.Background(), store.Strong, nil) }) == nil {
+				t.Error("Get of an empty key does not panic")
+			}
+		}},
+		{"a reserved key panics", func(t *testing.T, e store.Engine) {
+			if panics(func() { put(t, e, "\xffx", "1") }) == nil {
+				t.Error("Update of a reserved key does not panic")
+			}
+		}},
+	})
+}
+
+func testUpdates(t *testing.T, open Open) {
+	ctx := context.Background()
+	key := []byte("a")
+	cases(t, open, []test{
+		{"it reads what was committed", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			_, err := e.Update(ctx, byteKeys("a", "b"), func(tx store.Tx) error {
+				if v, ok := tx.Get(key); string(v) != "1" || !ok {
+					t.Errorf("Get = %q, %v", v, ok)
+				}
+				if v, ok := tx.Get([]byte("b")); v != nil || ok {
+					t.Errorf("Get of an absent key = %q, %v", v, ok)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}},
+		{"it reads its own writes", func(t *testing.T, e store.Engine) {
+			_, err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+				tx.Set(key, []byte("1"))
+				if v, ok := tx.Get(key); string(v) != "1" || !ok {
+					t.Errorf("after Set, Get = %q, %v", v, ok)
+				}
+				tx.Delete(key)
+				if v, ok := tx.Get(key); v != nil || ok {
+					t.Errorf("after Delete, Get = %q, %v", v, ok)
+				}
+				tx.Set(key, []byte("2"))
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "get", get(t, strong(e), "a"), []string{"2"})
+		}},
+		{"it reads its own writes among many keys", func(t *testing.T, e store.Engine) {
+			var keys [][]byte
+			for i := range 50 {
+				keys = append(keys, fmt.Appendf(nil, "k%d", i))
+			}
+			_, err := e.Update(ctx, keys, func(tx store.Tx) error {
+				for _, k := range keys {
+					tx.Set(k, k)
+				}
+				for _, k := range keys {
+					if v, ok := tx.Get(k); !bytes.Equal(v, k) || !ok {
+						t.Errorf("Get of %s = %q, %v", k, v, ok)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "get", get(t, strong(e), "k0", "k49"), []string{"k0", "k49"})
+		}},
+		{"a key may be declared twice", func(t *testing.T, e store.Engine) {
+			for range 2 {
+				if err := increment(e, "a", "a"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := number(t, e, "a"); n != 4 {
+				t.Errorf("after 2 times 2 increments: %d", n)
+			}
+		}},
+		{"an error commits nothing and comes back unchanged", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			want := errors.New("no")
+			c, err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+				tx.Set(key, []byte("2"))
+				tx.Set([]byte("undeclared"), []byte("2"))
+				return want
+			})
+			if err != want || c.Stamp != 0 {
+				t.Errorf("Update = %v, %v", c, err)
+			}
+			same(t, "get", get(t, strong(e), "a", "undeclared"), []string{"1", "-"})
+		}},
+		{"without writes there is no commit", func(t *testing.T, e store.Engine) {
+			c, err := e.Update(ctx, [][]byte{key}, func(store.Tx) error { return nil })
+			if err != nil || c.Stamp != 0 {
+				t.Errorf("Update = %v, %v", c, err)
+			}
+		}},
+		{"without declared keys it can still write", func(t *testing.T, e store.Engine) {
+			_, err := e.Update(ctx, nil, func(tx store.Tx) error {
+				tx.Set(key, []byte("1"))
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "get", get(t, strong(e), "a"), []string{"1"})
+		}},
+		{"undeclared keys are written with the rest", func(t *testing.T, e store.Engine) {
+			put(t, e, "gone", "1")
+			_, err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+				tx.Set([]byte("a/index"), []byte("1"))
+				tx.Delete([]byte("gone"))
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "get", get(t, strong(e), "a", "a/index", "gone"), []string{"-", "1", "-"})
+		}},
+		{"a Get of an undeclared key panics, and harms nobody else", func(t *testing.T, e store.Engine) {
+			what := panics(func() {
+				_, _ = e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+					tx.Set(key, []byte("1"))
+					tx.Get([]byte("b"))
+					return nil
+				})
+			})
+			if what == nil {
+				t.Error("it does not panic")
+			}
+			same(t, "get", get(t, strong(e), "a"), []string{"-"})
+			put(t, e, "a", "2")
+			snapshot(t, e)
+		}},
+		{"an empty value panics", func(t *testing.T, e store.Engine) {
+			what := panics(func() {
+				_, _ = e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+					tx.Set(key, nil)
+					return nil
+				})
+			})
+			if what == nil {
+				t.Error("it does not panic")
+			}
+			put(t, e, "a", "2")
+		}},
+		{"what it read may be kept", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "before")
+			var before []byte
+			_, err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+				before, _ = tx.Get(key)
+				tx.Set(key, []byte("after!"))
+				return nil
+			})
+			if err != nil || string(before) != "before" {
+				t.Errorf("kept %q, %v", before, err)
+			}
+		}},
+	})
+}
+
+func testLimits(t *testing.T, open Open) {
+	e, _ := open(t)
+	l := e.Limits()
+	if l.MaxKeyBytes < 1024 || l.MaxValueBytes < 1<<20 || l.MaxUpdateBytes < l.MaxValueBytes || l.MaxUpdateKeys < 1000 {
+		t.Errorf("limits are too small to live with: %+v", l)
+	}
+	longest := bytes.Repeat([]byte("k"), l.MaxKeyBytes)
+	largest := bytes.Repeat([]byte("v"), l.MaxValueBytes)
+	set := func(key, value []byte) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			tx.Set(key, value)
+			return nil
+		}
+	}
+	for _, c := range []struct {
+		name string
+		keys [][]byte
+		fn   func(store.Tx) error
+		want error
+	}{
+		{"the longest key fits", [][]byte{longest}, set(longest, []byte("1")), nil},
+		{"a longer one does not", [][]byte{append(longest, 'k')}, set([]byte("a"), []byte("1")), store.ErrTooLarge},
+		{"nor undeclared", nil, set(append(longest, 'k'), []byte("1")), store.ErrTooLarge},
+		{"the largest value fits", byteKeys("a"), set([]byte("a"), largest), nil},
+		{"a larger one does not", byteKeys("a"), set([]byte("a"), append(largest, 'v')), store.ErrTooLarge},
+		{"too many bytes do not", nil, func(tx store.Tx) error {
+			for i := range l.MaxUpdateBytes/len(largest) + 1 {
+				tx.Set(fmt.Appendf(nil, "too much %d", i), largest)
+			}
+			return nil
+		}, store.ErrTooLarge},
+		{"too many keys do not", nil, func(tx store.Tx) error {
+			for i := range l.MaxUpdateKeys + 1 {
+				tx.Delete(fmt.Appendf(nil, "too many %d", i))
+			}
+			return nil
+		}, store.ErrTooLarge},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := e.Update(context.Background(), c.keys, c.fn); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+	same(t, "a refused update", get(t, strong(e), "too much 0"), []string{"-"})
+	if v, err := e.Get(context.Background(), store.Strong, longest, []byte("a")); err != nil || len(v[0]) != 1 || len(v[1]) != len(largest) {
+		t.Errorf("the largest come back changed: %v", err)
+	}
+}

@@ -1,0 +1,407 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+const (
+	workers = 64
+	rounds  = 20
+)
+
+// together runs many goroutines and waits for them.
+func together(t *testing.T, work func(worker int) error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			if err := work(w); err != nil {
+				t.Errorf("worker %d: %v", w, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func testConcurrency(t *testing.T, open Open) {
+	ctx := context.Background()
+	cases(t, open, []test{
+		{"no increment of one key is lost", func(t *testing.T, e store.Engine) {
+			together(t, func(int) error {
+				for range rounds {
+					if err := increment(e, "n"); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if n := number(t, e, "n"); n != workers*rounds {
+				t.Errorf("%d, want %d", n, workers*rounds)
+			}
+		}},
+		{"keys declared in any order do not block for ever", func(t *testing.T, e store.Engine) {
+			names := []string{"a", "b", "c", "d", "e"}
+			together(t, func(w int) error {
+				r := rand.New(rand.NewPCG(1, uint64(w)))
+				for range rounds {
+					var keys []string
+					for _, i := range r.Perm(len(names))[:3] {
+						keys = append(keys, names[i])
+					}
+					if err := increment(e, keys...); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			var sum uint64
+			for _, k := range names {
+				sum += number(t, e, k)
+			}
+			if sum != 3*workers*rounds {
+				t.Errorf("%d, want %d", sum, 3*workers*rounds)
+			}
+		}},
+		{"two that read both and write one each do not both pass", func(t *testing.T, e store.Engine) {
+			for round := range 50 {
+				a, b := fmt.Appendf(nil, "a%d", round), fmt.Appendf(nil, "b%d", round)
+				var wg sync.WaitGroup
+				for _, mine := range [][]byte{a, b} {
+					wg.Go(func() {
+						_, err := e.Update(ctx, [][]byte{a, b}, func(tx store.Tx) error {
+							_, hasA := tx.Get(a)
+							_, hasB := tx.Get(b)
+							if !hasA && !hasB {
+								tx.Set(mine, []byte("1"))
+							}
+							return nil
+						})
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				v, err := e.Get(ctx, store.Strong, a, b)
+				if err != nil || (v[0] == nil) == (v[1] == nil) {
+					t.Fatalf("round %d: %q, %v", round, v, err)
+				}
+			}
+		}},
+		{"a snapshot shows updates whole, and all that returned", func(t *testing.T, e store.Engine) {
+			done := make(chan struct{})
+			var writer sync.WaitGroup
+			writer.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+						if err := increment(e, "a", "b", "c"); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				}
+			})
+			for range 200 {
+				least := number(t, e, "b")
+				s, err := e.Snapshot(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, err := s.Get(ctx, byteKeys("a", "b", "c")...)
+				if err != nil || decode(v[0]) != decode(v[2]) || decode(v[0]) != decode(v[1]) || decode(v[0]) < least {
+					t.Errorf("after %d: %x, %v", least, v, err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			close(done)
+			writer.Wait()
+		}},
+		{"a read is never older than one before it", func(t *testing.T, e store.Engine) {
+			together(t, func(w int) error {
+				var seen uint64
+				for range rounds {
+					if w%4 == 0 {
+						if err := increment(e, "n"); err != nil {
+							return err
+						}
+					}
+					v, err := e.Get(ctx, store.Strong, []byte("n"))
+					if err != nil {
+						return err
+					}
+					if n := decode(v[0]); n < seen {
+						return fmt.Errorf("%d after %d", n, seen)
+					} else {
+						seen = n
+					}
+				}
+				return nil
+			})
+		}},
+		{"no stamp comes twice, and a key's stamps grow", func(t *testing.T, e store.Engine) {
+			var mu sync.Mutex
+			seen := make(map[store.Stamp]bool)
+			together(t, func(w int) error {
+				key := fmt.Appendf(nil, "k%d", w%8)
+				for range rounds {
+					c, err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+						if v, _ := tx.Get(key); uint64(tx.Stamp()) <= decode(v) {
+							return fmt.Errorf("stamp %d after %d", tx.Stamp(), decode(v))
+						}
+						tx.Set(key, encode(uint64(tx.Stamp())))
+						return nil
+					})
+					if err != nil {
+						return err
+					}
+					mu.Lock()
+					if seen[c.Stamp] {
+						t.Errorf("stamp %d twice", c.Stamp)
+					}
+					seen[c.Stamp] = true
+					mu.Unlock()
+				}
+				return nil
+			})
+		}},
+		{"nothing appears behind the horizon", func(t *testing.T, e store.Engine) {
+			// Writers append to a log by stamp. A reader that reads up to the
+			// horizon, and goes on from there, must meet every record once.
+			var written, read int
+			var mu sync.Mutex
+			done := make(chan struct{})
+			var reader sync.WaitGroup
+			from := encode(0)
+			follow := func() {
+				h, err := e.Horizon(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s, err := e.Snapshot(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				to := encode(uint64(h))
+				for _, err := range s.Scan(ctx, store.Range{Start: from, End: to, KeysOnly: true}) {
+					if err != nil {
+						t.Error(err)
+					}
+					read++
+				}
+				from = to
+			}
+			reader.Go(func() {
+				for {
+					follow()
+					select {
+					case <-done:
+						return
+					default:
+					}
+				}
+			})
+			together(t, func(w int) error {
+				for range rounds {
+					c, err := e.Update(ctx, [][]byte{fmt.Appendf(nil, "\xfek%d", w)}, func(tx store.Tx) error {
+						tx.Set(encode(uint64(tx.Stamp())), []byte("1"))
+						return nil
+					})
+					if err != nil {
+						return err
+					}
+					h, err := e.Horizon(ctx)
+					if err != nil {
+						return err
+					}
+					if h <= 0 || c.Stamp == 0 {
+						return fmt.Errorf("stamp %d, horizon %d", c.Stamp, h)
+					}
+					mu.Lock()
+					written++
+					mu.Unlock()
+				}
+				return nil
+			})
+			close(done)
+			reader.Wait()
+			follow()
+			if read != written {
+				t.Errorf("%d records read of %d written", read, written)
+			}
+		}},
+	})
+}
+
+func testStamps(t *testing.T, open Open) {
+	t.Run("they grow", func(t *testing.T) {
+		e, _ := open(t)
+		var last store.Stamp
+		for i := range 100 {
+			s := put(t, e, fmt.Sprintf("k%d", i), "1")
+			if s <= last {
+				t.Fatalf("stamp %d after %d", s, last)
+			}
+			last = s
+		}
+		if h, err := e.Horizon(context.Background()); err != nil || h <= last {
+			t.Errorf("horizon %d, %v, after %d, with nothing in flight", h, err, last)
+		}
+	})
+	t.Run("they and the data survive a restart", func(t *testing.T) {
+		e, reopen := open(t)
+		if reopen == nil {
+			t.Skip("it keeps nothing")
+		}
+		var last store.Stamp
+		for i := range 5 {
+			s := put(t, e, "a", fmt.Sprint(i+1))
+			if s <= last {
+				t.Fatalf("stamp %d after %d", s, last)
+			}
+			h, err := e.Horizon(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = max(s, h-1)
+			e = reopen()
+			same(t, "get", get(t, strong(e), "a"), []string{fmt.Sprint(i + 1)})
+			if again, err := e.Horizon(context.Background()); err != nil || again < h {
+				t.Errorf("horizon %d, %v, after %d", again, err, h)
+			}
+		}
+	})
+}
+
+func testWaiting(t *testing.T, open Open) {
+	t.Run("an Update that waits for another can be cancelled", func(t *testing.T) {
+		e, _ := open(t)
+		inside, leave := make(chan struct{}), make(chan struct{})
+		var holder sync.WaitGroup
+		holder.Go(func() {
+			var once sync.Once
+			_, err := e.Update(context.Background(), byteKeys("a"), func(tx store.Tx) error {
+				once.Do(func() { close(inside) })
+				<-leave
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		<-inside
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		_, err := e.Update(ctx, byteKeys("b", "a", "c"), func(tx store.Tx) error {
+			tx.Set([]byte("a"), []byte("1"))
+			return ctx.Err() // an engine that does not make updates wait runs it
+		})
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, store.ErrConflict) {
+			t.Errorf("Update: %v", err)
+		}
+		// What it had got hold of is free again.
+		put(t, e, "b", "1", "c", "1")
+		close(leave)
+		holder.Wait()
+		put(t, e, "a", "2")
+	})
+	t.Run("nothing begins with a cancelled context", func(t *testing.T) {
+		e, _ := open(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, getErr := e.Get(ctx, store.Strong, []byte("a"))
+		_, snapshotErr := e.Snapshot(ctx)
+		_, updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
+		deleteErr := e.DeleteRange(ctx, []byte("a"), []byte("b"))
+		for _, err := range []error{getErr, snapshotErr, updateErr, deleteErr} {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}
+
+func testClosing(t *testing.T, open Open) {
+	ctx := context.Background()
+	t.Run("after Close all is closed", func(t *testing.T) {
+		e, _ := open(t)
+		put(t, e, "a", "1")
+		s, err := e.Snapshot(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, getErr := e.Get(ctx, store.Strong, []byte("a"))
+		_, snapshotErr := e.Snapshot(ctx)
+		_, updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
+		_, horizonErr := e.Horizon(ctx)
+		_, splitsErr := e.Splits(ctx, nil, nil, 2)
+		_, viewErr := s.Get(ctx, []byte("a"))
+		errs := []error{getErr, snapshotErr, updateErr, horizonErr, splitsErr, viewErr, e.DeleteRange(ctx, nil, nil)}
+		for _, err := range s.Scan(ctx, store.Range{}) {
+			errs = append(errs, err)
+		}
+		for i, err := range errs {
+			if !errors.Is(err, store.ErrClosed) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("close snapshot: %v", err)
+		}
+	})
+	t.Run("calls in progress end before Close does", func(t *testing.T) {
+		e, reopen := open(t)
+		acknowledged := make([]uint64, workers)
+		var wg sync.WaitGroup
+		for w := range workers {
+			wg.Go(func() {
+				key := fmt.Sprintf("k%d", w)
+				for {
+					err := increment(e, key)
+					if errors.Is(err, store.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					acknowledged[w]++
+				}
+			})
+		}
+		time.Sleep(5 * time.Millisecond)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if reopen == nil {
+			return
+		}
+		e = reopen()
+		for w, want := range acknowledged {
+			if n := number(t, e, fmt.Sprintf("k%d", w)); n != want {
+				t.Errorf("k%d is %d, want %d", w, n, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,257 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+func testScans(t *testing.T, open Open) {
+	e, _ := open(t)
+	put(t, e, "a", "1", "b", "2", "b\x00", "3", "ba", "4", "c", "5", "\xfe\xff", "6")
+	s := snapshot(t, e)
+	for _, c := range []struct {
+		name       string
+		start, end string
+		want       []string
+	}{
+		{"everything", "", "", []string{"a=1", "b=2", "b\x00=3", "ba=4", "c=5", "\xfe\xff=6"}},
+		{"the start is inside", "b", "", []string{"b=2", "b\x00=3", "ba=4", "c=5", "\xfe\xff=6"}},
+		{"the end is outside", "", "ba", []string{"a=1", "b=2", "b\x00=3"}},
+		{"a prefix", "b", "c", []string{"b=2", "b\x00=3", "ba=4"}},
+		{"bounds that are no keys", "aa", "bz", []string{"b=2", "b\x00=3", "ba=4"}},
+		{"one key", "b", "b\x00", []string{"b=2"}},
+		{"an empty range", "b", "b", nil},
+		{"an upside-down range", "c", "a", nil},
+		{"beyond the last key", "d", "e", nil},
+		{"past the reserved keys", "c", "\xff\xff", []string{"c=5", "\xfe\xff=6"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := store.Range{Start: []byte(c.start), End: []byte(c.end)}
+			same(t, "forward", scan(t, s, r), c.want)
+			r.Reverse = true
+			backward := slices.Clone(c.want)
+			slices.Reverse(backward)
+			same(t, "backward", scan(t, s, r), backward)
+		})
+	}
+	t.Run("keys only", func(t *testing.T) {
+		same(t, "scan", scan(t, s, store.Range{End: []byte("ba"), KeysOnly: true}), []string{"a=", "b=", "b\x00="})
+	})
+	t.Run("it stops when the caller does", func(t *testing.T) {
+		n := 0
+		for _, err := range s.Scan(context.Background(), store.Range{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 2 {
+				break
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d steps", n)
+		}
+	})
+	t.Run("it stops when the context is cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var last error
+		n := 0
+		for _, err := range s.Scan(ctx, store.Range{}) {
+			n, last = n+1, err
+			cancel()
+		}
+		if !errors.Is(last, context.Canceled) || n > 3 {
+			t.Errorf("%d steps, the last with error %v", n, last)
+		}
+	})
+	t.Run("a scan may scan and update inside", func(t *testing.T) {
+		e, _ := open(t)
+		put(t, e, "a", "1", "b", "2")
+		s := snapshot(t, e)
+		for p, err := range s.Scan(context.Background(), store.Range{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, e, string(p.Key), "new")
+			same(t, "inner scan", scan(t, s, store.Range{}), []string{"a=1", "b=2"})
+		}
+		same(t, "get", get(t, strong(e), "a", "b"), []string{"new", "new"})
+	})
+	t.Run("no deleted keys", func(t *testing.T) {
+		e, _ := open(t)
+		put(t, e, "a", "1", "b", "2", "c", "3")
+		put(t, e, "b", "")
+		same(t, "scan", scan(t, snapshot(t, e), store.Range{}), []string{"a=1", "c=3"})
+	})
+	t.Run("nothing in an empty engine", func(t *testing.T) {
+		e, _ := open(t)
+		same(t, "scan", scan(t, snapshot(t, e), store.Range{}), nil)
+	})
+}
+
+func testSnapshots(t *testing.T, open Open) {
+	cases(t, open, []test{
+		{"it shows what was there", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1", "gone", "1")
+			s := snapshot(t, e)
+			put(t, e, "a", "2", "gone", "", "new", "1")
+			same(t, "get", get(t, s.Get, "a", "gone", "new"), []string{"1", "1", "-"})
+			same(t, "scan", scan(t, s, store.Range{}), []string{"a=1", "gone=1"})
+			same(t, "latest", get(t, strong(e), "a", "gone", "new"), []string{"2", "-", "1"})
+		}},
+		{"its values belong to the caller", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			s := snapshot(t, e)
+			v, err := s.Get(context.Background(), []byte("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			v[0][0] = 'x'
+			same(t, "get", get(t, s.Get, "a"), []string{"1"})
+		}},
+		{"its stamp lies between the commits before and after", func(t *testing.T, e store.Engine) {
+			before := put(t, e, "a", "1")
+			s := snapshot(t, e)
+			after := put(t, e, "a", "2")
+			if s.Stamp() <= before || s.Stamp() > after {
+				t.Errorf("stamps %d, %d, %d", before, s.Stamp(), after)
+			}
+		}},
+		{"after Close it is closed, and Close may come again", func(t *testing.T, e store.Engine) {
+			s := snapshot(t, e)
+			for range 2 {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.Get(context.Background(), []byte("a")); !errors.Is(err, store.ErrClosed) {
+				t.Errorf("Get: %v", err)
+			}
+			for _, err := range s.Scan(context.Background(), store.Range{}) {
+				if !errors.Is(err, store.ErrClosed) {
+					t.Errorf("Scan: %v", err)
+				}
+			}
+		}},
+	})
+}
+
+func testRanges(t *testing.T, open Open) {
+	ctx := context.Background()
+	random := rand.NewChaCha8([32]byte{})
+	fill := func(t *testing.T, e store.Engine, prefix string, n, size int) {
+		t.Helper()
+		for from := 0; from < n; from += 100 {
+			_, err := e.Update(ctx, nil, func(tx store.Tx) error {
+				for i := from; i < min(n, from+100); i++ {
+					v := make([]byte, size)
+					_, _ = random.Read(v) // such that it does not compress away
+					tx.Set(fmt.Appendf(nil, "%s%06d", prefix, i), v)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cases(t, open, []test{
+		{"DeleteRange deletes its range only", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1", "b", "1", "bb", "1", "c", "1")
+			if err := e.DeleteRange(ctx, []byte("b"), []byte("c")); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "scan", scan(t, snapshot(t, e), store.Range{}), []string{"a=1", "c=1"})
+			put(t, e, "bb", "2")
+			same(t, "get", get(t, strong(e), "b", "bb"), []string{"-", "2"})
+		}},
+		{"DeleteRange of everything leaves the engine usable", func(t *testing.T, e store.Engine) {
+			before := put(t, e, "a", "1")
+			if err := e.DeleteRange(ctx, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "scan", scan(t, snapshot(t, e), store.Range{}), nil)
+			if after := put(t, e, "a", "1"); after <= before {
+				t.Errorf("stamp %d after %d", after, before)
+			}
+		}},
+		{"DeleteRange of nothing", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			if err := errors.Join(e.DeleteRange(ctx, []byte("a"), []byte("a")), e.DeleteRange(ctx, []byte("b"), []byte("a"))); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "get", get(t, strong(e), "a"), []string{"1"})
+		}},
+		{"Splits of nothing are none", func(t *testing.T, e store.Engine) {
+			splits(t, e, "", "", 4, 0)
+			put(t, e, "a", "1")
+			splits(t, e, "b", "c", 4, 0)
+			splits(t, e, "c", "b", 4, 0)
+			splits(t, e, "", "", 1, 0)
+		}},
+		{"Splits of one key are none, or lie inside", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			splits(t, e, "a", "a\x00", 4, 0)
+		}},
+		{"Splits of a small range", func(t *testing.T, e store.Engine) {
+			fill(t, e, "p", 400, 20)
+			fill(t, e, "q", 400, 20)
+			parts(t, e, "p", "q", 4)
+		}},
+		{"Splits of a large range", func(t *testing.T, e store.Engine) {
+			fill(t, e, "o", 1000, 1000)
+			fill(t, e, "p", 8000, 1000)
+			fill(t, e, "q", 1000, 1000)
+			parts(t, e, "p", "q", 8)
+		}},
+	})
+}
+
+// splits checks that the keys are inside and ascend, and that there are at
+// most so many.
+func splits(t *testing.T, e store.Engine, start, end string, n, most int) [][]byte {
+	t.Helper()
+	keys, err := e.Splits(context.Background(), []byte(start), []byte(end), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) > most {
+		t.Errorf("%d splits, want at most %d: %q", len(keys), most, keys)
+	}
+	before := start
+	for _, k := range keys {
+		if string(k) <= before || (end != "" && string(k) >= end) {
+			t.Errorf("split %q is not between %q and %q", k, before, end)
+		}
+		before = string(k)
+	}
+	return keys
+}
+
+// parts checks that the parts hold about as many keys each.
+func parts(t *testing.T, e store.Engine, start, end string, n int) {
+	t.Helper()
+	keys := splits(t, e, start, end, n, n-1)
+	if len(keys) < n/2 {
+		t.Fatalf("%d splits of %d wanted", len(keys), n-1)
+	}
+	s := snapshot(t, e)
+	bounds := append(append([][]byte{[]byte(start)}, keys...), []byte(end))
+	var counts []int
+	for i := range len(bounds) - 1 {
+		counts = append(counts, len(scan(t, s, store.Range{Start: bounds[i], End: bounds[i+1], KeysOnly: true})))
+	}
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	if most := slices.Max(counts); most > 3*total/len(counts) {
+		t.Errorf("parts are uneven: %v", counts)
+	}
+}
