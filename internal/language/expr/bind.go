@@ -1,0 +1,96 @@
+package expr
+
+import "github.com/stator-db/stator/internal/data/item"
+
+// binder puts a request's names and values into the nodes of one expression.
+// The steps of all paths stand in one row that is made once at its full size.
+type binder struct {
+	kind  Kind
+	b     *Bindings
+	steps []item.Step
+}
+
+// newBinder starts to bind an expression whose paths have so many steps.
+func newBinder(kind Kind, b *Bindings, used *refs, steps int) binder {
+	binding := binder{kind: kind, b: b}
+	if len(used.names.inOrder) > 0 {
+		binding.steps = make([]item.Step, 0, steps)
+	}
+	return binding
+}
+
+// path resolves the #names of a path. A path without any is used as parsed.
+func (b *binder) path(p item.Path) (item.Path, error) {
+	if !hasNames(p) {
+		return p, nil
+	}
+	start := len(b.steps)
+	for _, s := range p {
+		if isPlaceholder(s) {
+			name, ok := b.b.Names[s.Name]
+			if !ok {
+				return nil, b.undefinedName(s.Name)
+			}
+			s.Name = name
+		}
+		b.steps = append(b.steps, s)
+	}
+	return item.Path(b.steps[start:len(b.steps):len(b.steps)]), nil
+}
+
+func (b *binder) value(ref string) (item.Value, error) {
+	v, ok := b.b.Values[ref]
+	if !ok {
+		return nil, b.undefinedValue(ref)
+	}
+	return v, nil
+}
+
+func (b *binder) undefinedName(ref string) error {
+	return b.kind.invalid("An expression attribute name used in the document path is not defined; attribute name: %s", ref)
+}
+
+func (b *binder) undefinedValue(ref string) error {
+	return b.kind.invalid("An expression attribute value used in expression is not defined; attribute value: %s", ref)
+}
+
+func hasNames(p item.Path) bool {
+	for _, s := range p {
+		if isPlaceholder(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// isPlaceholder tells a #name from a name: no name begins with that sign when
+// it stands in the text itself.
+func isPlaceholder(s item.Step) bool { return !s.IsIndex && s.Name[0] == '#' }
+
+// operandCount is the fault of a function with the wrong number of operands.
+func (b *binder) operandCount(n *node) error {
+	if f, ok := functions[n.text]; ok && len(n.args) != f.operands {
+		return b.kind.invalid("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", n.op, len(n.args))
+	}
+	if given := len(n.args) - 1; n.op == In && given > maxInList {
+		return b.kind.invalid("The IN operator is provided with too many operands; number of operands: %d", given)
+	}
+	return nil
+}
+
+// operandType is the fault of an operand whose type the operator cannot use.
+func (b *binder) operandType(op Op, t string) error {
+	return b.kind.invalid("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", op, t)
+}
+
+// requiresPath is the fault of an operand that must be a path and is not.
+func (b *binder) requiresPath(op Op) error {
+	return b.kind.invalid("Operator or function requires a document path; operator or function: %s", op)
+}
+
+// note keeps a fault if it is the first.
+func note(first *error, err error) {
+	if *first == nil {
+		*first = err
+	}
+}

@@ -1,0 +1,127 @@
+package expr
+
+import (
+	"math"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// The limits that a text shows without its placeholders.
+const (
+	maxOperators = 300
+	maxDepth     = 32 // steps of a document path
+	maxIndex     = math.MaxInt32
+	maxInList    = 100 // operands of IN, the first not counted
+)
+
+// checker makes the checks that need no placeholders, in the order of the
+// text: reserved words, list indexes, and functions by name and place.
+type checker struct {
+	*parser
+	operators int
+
+	// What binding the text will need.
+	tests, operands, steps int
+}
+
+// test checks what must be a condition.
+func (c *checker) test(n *node) {
+	c.tests++
+	switch n.op {
+	case And, Or:
+		c.operators += len(n.args) - 1
+		for _, a := range n.args {
+			c.test(a)
+		}
+		return
+	case Not:
+		c.operators++
+		c.test(n.args[0])
+		return
+	case opCall:
+		c.function(n)
+		if n.op == opSize {
+			c.misused(n)
+		}
+	default:
+		c.operators++
+	}
+	for _, a := range n.args {
+		c.operand(a)
+	}
+}
+
+// operand checks an operand of a condition.
+func (c *checker) operand(n *node) {
+	c.operands++
+	if n.op == opPath {
+		c.path(n.path)
+	}
+	if n.op != opCall {
+		return
+	}
+	if c.function(n); n.op != opSize {
+		c.misused(n)
+	}
+	for _, a := range n.args {
+		c.operand(a)
+	}
+}
+
+// term checks what SET assigns, or an operand of it.
+func (c *checker) term(n *node) {
+	switch n.op {
+	case opPath:
+		c.path(n.path)
+	case opCall:
+		c.function(n)
+	case Plus, Minus:
+		c.operators++
+	}
+	for _, a := range n.args {
+		c.term(a)
+	}
+}
+
+// function looks a function up, and whether this kind of expression has it.
+func (c *checker) function(n *node) {
+	c.operators++
+	f, ok := functions[n.text]
+	if !ok {
+		c.stop("Invalid function name; function: %s", n.text)
+	}
+	n.op = f.op
+	switch inUpdates := n.op == IfNotExists || n.op == ListAppend; {
+	case c.kind == UpdateExpression && !inUpdates:
+		c.stop("The function is not allowed in an update expression; function: %s", n.text)
+	case c.kind != UpdateExpression && inUpdates:
+		c.stop("The function is not allowed in a condition expression; function: %s", n.text)
+	}
+}
+
+func (c *checker) misused(n *node) {
+	c.stop("The function is not allowed to be used this way in an expression; function: %s", n.text)
+}
+
+func (c *checker) path(p item.Path) {
+	c.steps += len(p)
+	for _, s := range p {
+		switch {
+		case s.IsIndex && s.Index > maxIndex:
+			c.stop("List index is not within the allowable range; index: [%s]", c.largeIndex)
+		case !s.IsIndex && isReserved(s.Name):
+			c.stop("Attribute name is a reserved keyword; reserved keyword: %s", s.Name)
+		}
+	}
+	if len(p) > maxDepth {
+		c.stop("The document path has too many nesting levels; nesting levels: %d", len(p))
+	}
+}
+
+// count checks the number of operators and functions. DynamoDB stops counting
+// at the first that is too many, and tells that number.
+func (c *checker) count() {
+	if c.operators > maxOperators {
+		c.stop("The expression contains too many operators; operator count: %d", maxOperators+1)
+	}
+}

@@ -1,0 +1,196 @@
+package expr
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// Condition is a question about an item: a bound ConditionExpression or
+// FilterExpression. The zero Condition holds for every item.
+type Condition struct{ root Test }
+
+// NewCondition makes a condition without text.
+func NewCondition(root Test) *Condition { return &Condition{root} }
+
+// Holds answers the question. The item may be absent (nil).
+func (c *Condition) Holds(it item.Item) bool { return c.root.Op == 0 || c.root.holds(it) }
+
+// Paths are the document paths that the condition looks at, in the order of
+// its text.
+func (c *Condition) Paths() []item.Path { return c.root.appendPaths(nil) }
+
+// Test is one node of a condition: And, Or and Not of other tests, or an
+// operator or function with its operands.
+type Test struct {
+	Op       Op
+	Tests    []Test    // of And, Or and Not
+	Operands []Operand // of everything else
+}
+
+// Operand is the value at a path, or a constant; with Size, how large it is.
+type Operand struct {
+	Path  item.Path
+	Value item.Value // when there is no path
+	Size  bool
+}
+
+func (t *Test) holds(it item.Item) bool {
+	switch t.Op {
+	case And:
+		for i := range t.Tests {
+			if !t.Tests[i].holds(it) {
+				return false
+			}
+		}
+		return true
+	case Or:
+		for i := range t.Tests {
+			if t.Tests[i].holds(it) {
+				return true
+			}
+		}
+		return false
+	case Not:
+		return !t.Tests[0].holds(it)
+	}
+
+	first, ok := t.Operands[0].of(it)
+	switch t.Op {
+	case Exists:
+		return ok
+	case NotExists:
+		return !ok
+	case In:
+		return ok && slices.ContainsFunc(t.Operands[1:], func(o Operand) bool {
+			v, ok := o.of(it)
+			return ok && item.Equal(first, v)
+		})
+	case Between:
+		low, okLow := t.Operands[1].of(it)
+		high, okHigh := t.Operands[2].of(it)
+		return ok && okLow && okHigh && compare(GreaterOrEqual, first, low) && compare(LessOrEqual, first, high)
+	}
+	second, okSecond := t.Operands[1].of(it)
+	if !ok || !okSecond {
+		return t.Op == NotEqual // what is not there differs from everything
+	}
+	switch t.Op {
+	case HasType:
+		return second.Type() == item.S && first.Type().String() == string(second.Bytes())
+	case BeginsWith:
+		return isText(first) && first.Type() == second.Type() && bytes.HasPrefix(first.Bytes(), second.Bytes())
+	case Contains:
+		return contains(first, second)
+	}
+	return compare(t.Op, first, second)
+}
+
+func (t *Test) appendPaths(dst []item.Path) []item.Path {
+	for i := range t.Tests {
+		dst = t.Tests[i].appendPaths(dst)
+	}
+	for i := range t.Operands {
+		if p := t.Operands[i].Path; p != nil {
+			dst = append(dst, p)
+		}
+	}
+	return dst
+}
+
+// of is the operand's value for one item. There is none when the path leads
+// nowhere, or to something that has no size.
+func (o *Operand) of(it item.Item) (item.Value, bool) {
+	v, ok := o.Value, true
+	if o.Path != nil {
+		v, ok = it.At(o.Path)
+	}
+	if !ok || !o.Size {
+		return v, ok
+	}
+	return size(v)
+}
+
+// staticType is the operand's type if it is known without an item, or else 0.
+func (o *Operand) staticType() item.Type {
+	switch {
+	case o.Size:
+		return item.N
+	case o.Path == nil:
+		return o.Value.Type()
+	}
+	return 0
+}
+
+// size is what the function size answers. A string's size is the number of
+// its UTF-16 units.
+func size(v item.Value) (item.Value, bool) {
+	var n int
+	switch v.Type() {
+	case item.S:
+		for rest := v.Bytes(); len(rest) > 0; n++ {
+			r, width := utf8.DecodeRune(rest)
+			if r > 0xFFFF {
+				n++
+			}
+			rest = rest[width:]
+		}
+	case item.B:
+		n = len(v.Bytes())
+	case item.N, item.BOOL, item.NULL:
+		return nil, false
+	default:
+		n = v.Len()
+	}
+	var digits [20]byte
+	number, err := item.ParseNumber(strconv.AppendInt(digits[:0], int64(n), 10))
+	if err != nil {
+		panic("a size is no number: " + err.Error())
+	}
+	return item.Num(number), true
+}
+
+// compare answers a comparison of two values. Values of two types are not
+// equal, and neither is the larger; only S, N and B have an order.
+func compare(op Op, a, b item.Value) bool {
+	switch op {
+	case Equal:
+		return item.Equal(a, b)
+	case NotEqual:
+		return !item.Equal(a, b)
+	}
+	if a.Type() != b.Type() || !hasOrder(a.Type()) {
+		return false
+	}
+	c := item.Compare(a, b)
+	switch op {
+	case Less:
+		return c < 0
+	case LessOrEqual:
+		return c <= 0
+	case Greater:
+		return c > 0
+	}
+	return c >= 0
+}
+
+func contains(v, wanted item.Value) bool {
+	switch t := v.Type(); {
+	case isText(v):
+		return t == wanted.Type() && bytes.Contains(v.Bytes(), wanted.Bytes())
+	case t == item.L || t.IsSet():
+		for e := range v.Elements() {
+			if item.Equal(e, wanted) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isText(v item.Value) bool { return v.Type() == item.S || v.Type() == item.B }
+
+func hasOrder(t item.Type) bool { return t == item.S || t == item.N || t == item.B }

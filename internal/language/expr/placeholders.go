@@ -1,0 +1,135 @@
+package expr
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// maxPlaceholder is the largest size of a placeholder in bytes.
+const maxPlaceholder = 255
+
+// Bindings are the placeholders of one request: what the #names and :values of
+// its expressions stand for. They remember which expressions were bound.
+type Bindings struct {
+	Names  map[string]string
+	Values map[string]item.Value
+
+	bound []*refs
+	room  [4]*refs // for bound; no operation has more expressions
+}
+
+// use remembers an expression that is being bound.
+func (b *Bindings) use(r *refs) {
+	if b.bound == nil {
+		b.bound = b.room[:0]
+	}
+	b.bound = append(b.bound, r)
+}
+
+// CheckNames checks a request's ExpressionAttributeNames, which are nil when
+// the request has none.
+func CheckNames(names map[string]string) error {
+	if names == nil {
+		return nil
+	}
+	if len(names) == 0 {
+		return apierror.Validation("ExpressionAttributeNames must not be empty")
+	}
+	keys := slices.Sorted(maps.Keys(names))
+	if err := checkPlaceholders("ExpressionAttributeNames", '#', keys); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if names[key] == "" {
+			return apierror.Validation("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", key)
+		}
+	}
+	return nil
+}
+
+// CheckValues checks the keys of a request's ExpressionAttributeValues, which
+// are nil when the request has none. The values are checked by who reads them.
+func CheckValues[V any](values map[string]V) error {
+	if values == nil {
+		return nil
+	}
+	if len(values) == 0 {
+		return apierror.Validation("ExpressionAttributeValues must not be empty")
+	}
+	return checkPlaceholders("ExpressionAttributeValues", ':', slices.Sorted(maps.Keys(values)))
+}
+
+func checkPlaceholders(parameter string, sign byte, keys []string) error {
+	for _, key := range keys {
+		if len(key) > maxPlaceholder {
+			return apierror.Validation("%s contains invalid key: The expression attribute map contains a key that is too long; size of key: %d", parameter, len(key))
+		}
+		if len(key) < 2 || key[0] != sign || wordSize(key[1:]) != len(key)-1 {
+			return apierror.Validation(`%s contains invalid key: Syntax error; key: "%s"`, parameter, key)
+		}
+	}
+	return nil
+}
+
+// Unused is the fault of a placeholder that no expression bound so far uses.
+func (b *Bindings) Unused() error {
+	if err := unused("ExpressionAttributeNames", b.Names, b.bound, func(r *refs) *refSet { return &r.names }); err != nil {
+		return err
+	}
+	return unused("ExpressionAttributeValues", b.Values, b.bound, func(r *refs) *refSet { return &r.values })
+}
+
+func unused[V any](parameter string, given map[string]V, bound []*refs, of func(*refs) *refSet) error {
+	var left []string
+	for key := range given {
+		if !slices.ContainsFunc(bound, func(r *refs) bool { return of(r).has(key) }) {
+			left = append(left, key)
+		}
+	}
+	if left == nil {
+		return nil
+	}
+	// DynamoDB lists several in the order of a hash table; sorted is as near
+	// as a fixed order comes.
+	slices.Sort(left)
+	return apierror.Validation("Value provided in %s unused in expressions: keys: {%s}", parameter, strings.Join(left, ", "))
+}
+
+// refs are the placeholders that a text uses.
+type refs struct{ names, values refSet }
+
+// refSet is a set of placeholders in the order of the text.
+type refSet struct {
+	inOrder []string
+	members map[string]struct{} // made when there are many
+}
+
+const manyRefs = 8
+
+func (s *refSet) has(ref string) bool {
+	if s.members == nil {
+		return slices.Contains(s.inOrder, ref)
+	}
+	_, ok := s.members[ref]
+	return ok
+}
+
+func (s *refSet) add(ref string) {
+	if s.has(ref) {
+		return
+	}
+	s.inOrder = append(s.inOrder, ref)
+	if s.members == nil && len(s.inOrder) > manyRefs {
+		s.members = make(map[string]struct{})
+		for _, r := range s.inOrder {
+			s.members[r] = struct{}{}
+		}
+	}
+	if s.members != nil {
+		s.members[ref] = struct{}{}
+	}
+}

@@ -1,0 +1,66 @@
+package expr
+
+import "github.com/stator-db/stator/internal/data/item"
+
+// Projection is a bound ProjectionExpression: the paths that a reply shows.
+type Projection struct{ paths []item.Path }
+
+// Paths are the document paths in the order of the text. None leads into
+// another; item.Item.Project takes them.
+func (p *Projection) Paths() []item.Path { return p.paths }
+
+// ParsedProjection is a ProjectionExpression's text without a request's
+// placeholders.
+type ParsedProjection struct {
+	paths []*node
+	refs  refs
+	steps int
+
+	ready *Projection // when there are no placeholders
+}
+
+// ParseProjection parses a ProjectionExpression.
+func ParseProjection(text string) (*ParsedProjection, error) {
+	parsed := new(ParsedProjection)
+	refs, err := parse(ProjectionExpression, text, func(p *parser) {
+		parsed.paths = p.projection()
+		check := checker{parser: p}
+		for _, n := range parsed.paths {
+			check.path(n.path)
+		}
+		parsed.steps = check.steps
+	})
+	if err != nil {
+		return nil, err
+	}
+	parsed.refs = refs
+	if len(refs.names.inOrder) == 0 {
+		// A fault is found again, and told, by Bind.
+		parsed.ready, _ = parsed.bind(new(Bindings))
+	}
+	return parsed, nil
+}
+
+// Bind puts the placeholders of a request in.
+func (p *ParsedProjection) Bind(b *Bindings) (*Projection, error) {
+	b.use(&p.refs)
+	if p.ready != nil {
+		return p.ready, nil
+	}
+	return p.bind(b)
+}
+
+func (p *ParsedProjection) bind(b *Bindings) (*Projection, error) {
+	binding := newBinder(ProjectionExpression, b, &p.refs, p.steps)
+	paths := make([]item.Path, len(p.paths))
+	for i, n := range p.paths {
+		var err error
+		if paths[i], err = binding.path(n.path); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkApart(ProjectionExpression, paths); err != nil {
+		return nil, err
+	}
+	return &Projection{paths}, nil
+}

@@ -1,0 +1,323 @@
+package expr
+
+import (
+	"slices"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// Verb is what an action does with its path.
+type Verb byte
+
+// The verbs of updates.
+const (
+	Set Verb = iota + 1
+	Remove
+	Add
+	Delete
+)
+
+var verbNames = [...]string{Set: "SET", Remove: "REMOVE", Add: "ADD", Delete: "DELETE"}
+
+// String is the verb as it is written.
+func (v Verb) String() string { return verbNames[v] }
+
+// Update is a bound UpdateExpression: actions which happen together. No two of
+// their paths overlap.
+type Update struct {
+	Actions []Action
+
+	// Legacy is an update in the form of AttributeUpdates: a value of the
+	// wrong type has another message, and ADD joins lists.
+	Legacy bool
+}
+
+// Action changes what one path leads to.
+type Action struct {
+	Verb Verb
+	Path item.Path
+	Term Term // of Set what to compute, of Add and Delete a constant
+}
+
+// Term is a value to compute: IfNotExists of a path and a term, ListAppend,
+// Plus or Minus of two terms, or without an Op the value at a path or, when
+// there is no path, a constant.
+type Term struct {
+	Op    Op
+	Path  item.Path
+	Value item.Value
+	Args  []Term
+}
+
+// Apply works out the item after the update. All operands are read from the
+// item as it was before. Of an item that does not exist yet, before holds the
+// key alone.
+func (u *Update) Apply(before item.Item) (item.Item, error) {
+	c, err := u.changes(before)
+	if err != nil {
+		return nil, err
+	}
+	after, _ := c.put(before)
+	return c.remove(after), nil
+}
+
+// Paths are the document paths that the update touches, in the order of its
+// text.
+func (u *Update) Paths() []item.Path {
+	paths := make([]item.Path, len(u.Actions))
+	for i := range u.Actions {
+		paths[i] = u.Actions[i].Path
+	}
+	return paths
+}
+
+// Reads are the document paths that the update takes operands from.
+func (u *Update) Reads() []item.Path {
+	var paths []item.Path
+	for i := range u.Actions {
+		paths = u.Actions[i].Term.appendPaths(paths)
+	}
+	return paths
+}
+
+// UpdatedOld is what the update's paths led to before it: UPDATED_OLD.
+func (u *Update) UpdatedOld(before item.Item) item.Item { return before.Project(u.Paths()) }
+
+// UpdatedNew is what the update wrote, each value at its path: UPDATED_NEW. It
+// has no attributes if nothing was written.
+func (u *Update) UpdatedNew(before item.Item) (item.Item, error) {
+	c, err := u.changes(before)
+	if err != nil {
+		return nil, err
+	}
+	// Elements are looked up before any is removed, while all are in the
+	// place where they were put.
+	after, places := c.put(before)
+	return after.Project(places), nil
+}
+
+// Counts are the numbers of an update's actions by which DynamoDB reckons its
+// size against the limit of an item's.
+type Counts struct {
+	Writes int // actions that write a value: SET and ADD
+	Clears int // actions that clear one: REMOVE and DELETE
+
+	// Of the writes, those that assign through a list index, and those that
+	// assign a sum or a difference.
+	Indexed, Arithmetic int
+}
+
+// Counts counts the actions.
+func (u *Update) Counts() Counts {
+	var c Counts
+	for i := range u.Actions {
+		a := &u.Actions[i]
+		if a.Verb == Remove || a.Verb == Delete {
+			c.Clears++
+			continue
+		}
+		c.Writes++
+		if a.Verb != Set {
+			continue
+		}
+		if slices.ContainsFunc(a.Path, func(s item.Step) bool { return s.IsIndex }) {
+			c.Indexed++
+		}
+		if a.Term.Op == Plus || a.Term.Op == Minus {
+			c.Arithmetic++
+		}
+	}
+	return c
+}
+
+// changes are the puts and removals that an update comes to for one item.
+type changes struct {
+	puts     []put
+	removals []item.Path
+}
+
+type put struct {
+	path  item.Path
+	value item.Value
+}
+
+func (u *Update) changes(before item.Item) (*changes, error) {
+	c := new(changes)
+	for i := range u.Actions {
+		a := &u.Actions[i]
+		v, err := u.outcome(a, before)
+		if err != nil {
+			return nil, err
+		}
+		exists, ok := lookUp(before, a.Path)
+		switch {
+		case !ok:
+			return nil, apierror.Validation("The document path provided in the update expression is invalid for update")
+		case v != nil:
+			c.puts = append(c.puts, put{a.Path, v})
+		case exists:
+			c.removals = append(c.removals, a.Path)
+		}
+	}
+	// Elements past the end of a list are appended in the order of their
+	// indexes. Removals go from the end, so that indexes keep their meaning.
+	slices.SortStableFunc(c.puts, func(a, b put) int { return comparePaths(a.path, b.path) })
+	slices.SortStableFunc(c.removals, func(a, b item.Path) int { return comparePaths(b, a) })
+	return c, nil
+}
+
+// lookUp tells whether there is a value at a path. It is not ok if there could
+// be none, because what holds the last step is missing or of another type.
+func lookUp(it item.Item, p item.Path) (exists, ok bool) {
+	if last := len(p) - 1; last > 0 {
+		want := item.M
+		if p[last].IsIndex {
+			want = item.L
+		}
+		if container, found := it.At(p[:last]); !found || container.Type() != want {
+			return false, false
+		}
+	}
+	_, exists = it.At(p)
+	return exists, true
+}
+
+// put makes the puts, and tells where each value is now.
+func (c *changes) put(it item.Item) (item.Item, []item.Path) {
+	places := make([]item.Path, len(c.puts))
+	for i, p := range c.puts {
+		places[i] = place(it, p.path)
+		it, _ = it.Set(p.path, p.value)
+	}
+	return it, places
+}
+
+// place is the path under which a value will be found that is put at a path:
+// an index past the end of a list becomes the one after its last.
+func place(it item.Item, p item.Path) item.Path {
+	last := len(p) - 1
+	if !p[last].IsIndex {
+		return p
+	}
+	if list, ok := it.At(p[:last]); ok && p[last].Index > list.Len() {
+		p = slices.Clone(p)
+		p[last].Index = list.Len()
+	}
+	return p
+}
+
+func (c *changes) remove(it item.Item) item.Item {
+	for _, p := range c.removals {
+		it, _ = it.Remove(p)
+	}
+	return it
+}
+
+// outcome is the value that an action leaves at its path, nil for none.
+func (u *Update) outcome(a *Action, before item.Item) (item.Value, error) {
+	switch a.Verb {
+	case Remove:
+		return nil, nil
+	case Set:
+		return a.Term.of(before)
+	}
+	old, exists := before.At(a.Path)
+	given := a.Term.Value
+	switch {
+	case a.Verb == Add && !exists:
+		return given, nil
+	case a.Verb == Delete && !exists:
+		return nil, nil
+	case old.Type() != given.Type():
+	case given.Type().IsSet():
+		return combine(a.Verb, old, given), nil
+	case a.Verb == Add && given.Type() == item.N:
+		sum, err := old.Number().Add(given.Number())
+		return number(sum, err)
+	case a.Verb == Add && u.Legacy && given.Type() == item.L:
+		return joined(old, given), nil
+	}
+	if u.Legacy {
+		return nil, apierror.Validation("Type mismatch for attribute to update")
+	}
+	return nil, wrongOperand()
+}
+
+// combine is one set with the members of another added or deleted, nil when
+// no members are left.
+func combine(verb Verb, old, given item.Value) item.Value {
+	members := slices.Collect(old.Elements())
+	if verb == Add {
+		return item.Set(old.Type(), slices.AppendSeq(members, given.Elements())...)
+	}
+	for gone := range given.Elements() {
+		members = slices.DeleteFunc(members, func(m item.Value) bool { return item.Equal(m, gone) })
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	return item.Set(old.Type(), members...)
+}
+
+// of is the term's value for an item.
+func (t *Term) of(before item.Item) (item.Value, error) {
+	switch t.Op {
+	case 0:
+		if t.Path == nil {
+			return t.Value, nil
+		}
+		v, ok := before.At(t.Path)
+		if !ok {
+			return nil, apierror.Validation("The provided expression refers to an attribute that does not exist in the item")
+		}
+		return v, nil
+	case IfNotExists:
+		if v, ok := before.At(t.Path); ok {
+			return v, nil
+		}
+		return t.Args[0].of(before)
+	}
+	a, err := t.Args[0].of(before)
+	if err != nil {
+		return nil, err
+	}
+	b, err := t.Args[1].of(before)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case t.Op == ListAppend && a.Type() == item.L && b.Type() == item.L:
+		return joined(a, b), nil
+	case t.Op == Plus && a.Type() == item.N && b.Type() == item.N:
+		return number(a.Number().Add(b.Number()))
+	case t.Op == Minus && a.Type() == item.N && b.Type() == item.N:
+		return number(a.Number().Sub(b.Number()))
+	}
+	return nil, wrongOperand()
+}
+
+func (t *Term) appendPaths(dst []item.Path) []item.Path {
+	if t.Path != nil {
+		dst = append(dst, t.Path)
+	}
+	for i := range t.Args {
+		dst = t.Args[i].appendPaths(dst)
+	}
+	return dst
+}
+
+func wrongOperand() error {
+	return apierror.Validation("An operand in the update expression has an incorrect data type")
+}
+
+func number(n item.Number, err error) (item.Value, error) {
+	if err != nil {
+		return nil, err
+	}
+	return item.Num(n), nil
+}
+
+func joined(a, b item.Value) item.Value {
+	return item.List(slices.AppendSeq(slices.Collect(a.Elements()), b.Elements())...)
+}
