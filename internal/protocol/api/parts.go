@@ -1,0 +1,67 @@
+package api
+
+import "github.com/stator-db/stator/internal/data/item"
+
+// Expressions are the parameters that all expressions of a request share.
+type Expressions struct {
+	ExpressionAttributeNames  map[string]string
+	ExpressionAttributeValues map[string]Value
+}
+
+// Conditional is what every conditional write may have.
+type Conditional struct {
+	ConditionExpression                 *string
+	Expected                            map[string]ExpectedAttributeValue
+	ConditionalOperator                 *string `must:"oneof=AND|OR"`
+	ReturnValuesOnConditionCheckFailure *string `must:"oneof=ALL_OLD|NONE"`
+	Expressions
+}
+
+// ExpectedAttributeValue is one condition of the older form.
+type ExpectedAttributeValue struct {
+	Value              *Value
+	Exists             *bool
+	ComparisonOperator *string `must:"oneof=IN|NULL|BETWEEN|LT|NOT_CONTAINS|EQ|GT|NOT_NULL|NE|LE|BEGINS_WITH|GE|CONTAINS"`
+	AttributeValueList []Value
+}
+
+// Condition is one condition of the older filters and key conditions.
+type Condition struct {
+	ComparisonOperator *string `must:"present,oneof=IN|NULL|BETWEEN|LT|NOT_CONTAINS|EQ|GT|NOT_NULL|NE|LE|BEGINS_WITH|GE|CONTAINS"`
+	AttributeValueList []Value
+}
+
+// AttributeValueUpdate is one action of the older form of an update.
+type AttributeValueUpdate struct {
+	Action *string `must:"oneof=ADD|DELETE|PUT"`
+	Value  *Value
+}
+
+// ConditionFailure stands beside the message of a failed condition.
+type ConditionFailure struct {
+	Item item.Item
+}
+
+// ConsumedCapacity is what a request has cost on one table.
+type ConsumedCapacity struct {
+	TableName              string
+	CapacityUnits          float64 `reply:"always"`
+	ReadCapacityUnits      *float64
+	WriteCapacityUnits     *float64
+	Table                  *Capacity
+	LocalSecondaryIndexes  map[string]Capacity
+	GlobalSecondaryIndexes map[string]Capacity
+}
+
+// Capacity is what a request has cost on a table or an index.
+type Capacity struct {
+	CapacityUnits      float64 `reply:"always"`
+	ReadCapacityUnits  *float64
+	WriteCapacityUnits *float64
+}
+
+// ItemCollectionMetrics is how large the written item's collection is.
+type ItemCollectionMetrics struct {
+	ItemCollectionKey   item.Item
+	SizeEstimateRangeGB []float64
+}

@@ -1,0 +1,339 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// Decode reads a body into a request, a pointer to a struct of package api,
+// and checks it against the constraints declared there.
+func Decode(body []byte, request any) error {
+	d := decoder{scanner: scanner{body: body}}
+	v := reflect.ValueOf(request).Elem()
+	s := shapeOf(v.Type())
+	seen, err := d.request(s, v)
+	if err != nil {
+		return d.serialization(err)
+	}
+	return checkRequest(s, v, seen)
+}
+
+// decoder reads one body. Its builders and rows are scratch space, one for
+// each level of nesting.
+type decoder struct {
+	scanner
+	fault    *apierror.Error
+	top      item.Builder
+	builders []*item.Builder
+	rows     []*[]byte
+}
+
+func (d *decoder) builder(depth int) *item.Builder {
+	for len(d.builders) <= depth {
+		d.builders = append(d.builders, new(item.Builder))
+	}
+	return d.builders[depth]
+}
+
+func (d *decoder) row(depth int) *[]byte {
+	for len(d.rows) <= depth {
+		d.rows = append(d.rows, new([]byte))
+	}
+	*d.rows[depth] = (*d.rows[depth])[:0]
+	return d.rows[depth]
+}
+
+// serialization words an error of reading. A body that is not JSON is told
+// without words, even when a fault of type stands before the place where it
+// goes wrong.
+func (d *decoder) serialization(err error) error {
+	whole := scanner{body: d.body}
+	if errors.Is(err, errSyntax) || whole.skip() != nil || whole.next() != 0 {
+		return apierror.Serialization("")
+	}
+	return err
+}
+
+// request reads the outermost object and tells which members it had.
+func (d *decoder) request(s *shape, v reflect.Value) (seen uint64, err error) {
+	if d.next() != '{' {
+		if err := d.skip(); err != nil {
+			return 0, err
+		}
+		return 0, apierror.Serialization("")
+	}
+	seen, err = d.structure(s, v)
+	if err == nil && d.next() != 0 {
+		err = errSyntax
+	}
+	return seen, err
+}
+
+// structure reads an object into a struct.
+func (d *decoder) structure(s *shape, v reflect.Value) (seen uint64, err error) {
+	err = d.object(func(name []byte) error {
+		m, ok := s.byName[string(name)]
+		if !ok {
+			return d.skip()
+		}
+		if null, err := d.null(); null || err != nil {
+			return err
+		}
+		seen |= 1 << m
+		f := v.FieldByIndex(s.members[m].index)
+		return s.members[m].read(d, f, inMember)
+	})
+	return seen, err
+}
+
+// place is where a value stands; it decides the words for one of the wrong
+// type.
+type place int
+
+const (
+	inMember    place = iota // a member of a structure
+	inList                   // where a list should be
+	inStructure              // an element or entry that should be a structure
+	inBatch                  // an element or entry that should be a list or map
+)
+
+const batchFault = "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class " +
+	"(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base of loader 'bootstrap')"
+
+// mismatch words the next value, which is not of the type it should be, and
+// whose name in DynamoDB's house is collection.
+func (d *decoder) mismatch(p place, collection string) error {
+	c := d.next()
+	switch {
+	case p == inBatch:
+		return apierror.Serialization(batchFault)
+	case c == '{':
+		return apierror.Serialization("Start of structure or map found where not expected")
+	case c == '[' && p != inList:
+		return apierror.Serialization("Unrecognized collection type %s", collection)
+	case p == inStructure:
+		return apierror.Serialization("Unexpected value type in payload")
+	}
+	return apierror.Serialization("Unexpected field type")
+}
+
+// scalarMismatch words the next value, which is not a scalar of this type.
+func (d *decoder) scalarMismatch(java string) error {
+	token := "STRING_VALUE"
+	switch d.next() {
+	case '{', '[':
+		return d.mismatch(inMember, "class java.lang."+java)
+	case 't':
+		token = "TRUE_VALUE"
+	case 'f':
+		token = "FALSE_VALUE"
+	case '"':
+		if java == "Boolean" {
+			return apierror.Serialization("Unexpected token received from parser")
+		}
+	default:
+		n, err := d.number()
+		if err != nil {
+			return err
+		}
+		token = "NUMBER_VALUE"
+		if _, err := strconv.ParseInt(string(n), 10, 64); errors.Is(err, strconv.ErrSyntax) {
+			token = "DECIMAL_VALUE"
+		}
+	}
+	return apierror.Serialization("%s cannot be converted to %s", token, java)
+}
+
+func (d *decoder) string() ([]byte, error) {
+	if d.next() != '"' {
+		return nil, d.scalarMismatch("String")
+	}
+	return d.text()
+}
+
+func (d *decoder) bool() (bool, error) {
+	switch d.next() {
+	case 't':
+		return true, d.word("true")
+	case 'f':
+		return false, d.word("false")
+	}
+	return false, d.scalarMismatch("Boolean")
+}
+
+// integer reads a whole number; a fraction is dropped, and one that does not
+// fit becomes the largest or smallest that does.
+func (d *decoder) integer(java string, lowest, highest float64) (int64, error) {
+	if c := d.next(); c != '-' && (c < '0' || c > '9') {
+		return 0, d.scalarMismatch(java)
+	}
+	text, err := d.number()
+	if err != nil {
+		return 0, err
+	}
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && float64(n) >= lowest && float64(n) <= highest {
+		return n, nil
+	}
+	f, _ := strconv.ParseFloat(string(text), 64)
+	if f >= math.MaxInt64 {
+		return math.MaxInt64, nil
+	}
+	return int64(min(max(f, lowest), highest)), nil
+}
+
+// reader reads one value into a field.
+type reader func(d *decoder, f reflect.Value, p place) error
+
+// readerOf makes the reader for a Go type. It is called once for each member
+// of each request, when its shape is first needed.
+func readerOf(t reflect.Type) reader {
+	switch t {
+	case reflect.TypeFor[api.Attributes]():
+		return readAttributes
+	case reflect.TypeFor[api.Value]():
+		return readValue
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return func(d *decoder, f reflect.Value, _ place) error {
+			text, err := d.string()
+			f.SetString(string(text))
+			return err
+		}
+	case reflect.Bool:
+		return func(d *decoder, f reflect.Value, _ place) error {
+			b, err := d.bool()
+			f.SetBool(b)
+			return err
+		}
+	case reflect.Int32:
+		return func(d *decoder, f reflect.Value, _ place) error {
+			n, err := d.integer("Integer", math.MinInt32, math.MaxInt32)
+			f.SetInt(n)
+			return err
+		}
+	case reflect.Int64:
+		return func(d *decoder, f reflect.Value, _ place) error {
+			n, err := d.integer("Long", math.MinInt64, math.MaxInt64)
+			f.SetInt(n)
+			return err
+		}
+	case reflect.Pointer:
+		return pointerReader(t.Elem())
+	case reflect.Slice:
+		return sliceReader(t)
+	case reflect.Map:
+		return mapReader(t)
+	case reflect.Struct:
+		return structReader(t)
+	}
+	panic(fmt.Sprintf("no reader for %s", t))
+}
+
+func readAttributes(d *decoder, f reflect.Value, p place) error {
+	if d.next() != '{' {
+		return d.mismatch(p, "java.util.Map<java.lang.String, "+classValue+">")
+	}
+	d.fault = nil
+	if err := d.attributes(&d.top, 0); err != nil {
+		return err
+	}
+	*f.Addr().Interface().(*api.Attributes) = api.Attributes{Item: d.top.Item(), Fault: d.fault}
+	return nil
+}
+
+func readValue(d *decoder, f reflect.Value, _ place) error {
+	d.fault = nil
+	v, err := d.value(nil, 0)
+	*f.Addr().Interface().(*api.Value) = api.Value{Value: v, Fault: d.fault}
+	return err
+}
+
+func pointerReader(t reflect.Type) reader {
+	read := readerOf(t)
+	return func(d *decoder, f reflect.Value, p place) error {
+		f.Set(reflect.New(t))
+		return read(d, f.Elem(), p)
+	}
+}
+
+func sliceReader(t reflect.Type) reader {
+	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
+	return func(d *decoder, f reflect.Value, p place) error {
+		if d.next() != '[' {
+			if p == inMember {
+				p = inList
+			}
+			return d.mismatch(p, "")
+		}
+		f.Set(reflect.MakeSlice(t, 0, 4))
+		return d.array(func() error {
+			n := f.Len()
+			f.Set(reflect.Append(f, reflect.Zero(t.Elem())))
+			if null, err := d.null(); null || err != nil {
+				return err
+			}
+			return read(d, f.Index(n), inner)
+		})
+	}
+}
+
+func mapReader(t reflect.Type) reader {
+	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
+	collection := "java.util.Map<java.lang.String, " + className(t.Elem()) + ">"
+	return func(d *decoder, f reflect.Value, p place) error {
+		if d.next() != '{' {
+			return d.mismatch(p, collection)
+		}
+		f.Set(reflect.MakeMap(t))
+		return d.object(func(name []byte) error {
+			entry := reflect.New(t.Elem()).Elem()
+			null, err := d.null()
+			if err == nil && !null {
+				key := string(name) // name may be scratch space
+				if err = read(d, entry, inner); err == nil {
+					f.SetMapIndex(reflect.ValueOf(key), entry)
+				}
+			}
+			return err
+		})
+	}
+}
+
+func structReader(t reflect.Type) reader {
+	return func(d *decoder, f reflect.Value, p place) error {
+		if d.next() != '{' {
+			return d.mismatch(p, "class "+className(t))
+		}
+		_, err := d.structure(shapeOf(t), f)
+		return err
+	}
+}
+
+// innerPlace is where the elements of a list or the entries of a map stand.
+func innerPlace(t reflect.Type) place {
+	if t.Kind() == reflect.Slice || t == reflect.TypeFor[api.Attributes]() {
+		return inBatch
+	}
+	return inStructure
+}
+
+// className is a type's name in DynamoDB's house.
+func className(t reflect.Type) string {
+	switch {
+	case t.Kind() == reflect.String:
+		return "java.lang.String"
+	case t.Kind() == reflect.Slice:
+		return "java.util.List<" + className(t.Elem()) + ">"
+	case t == reflect.TypeFor[api.Value]():
+		return classValue
+	}
+	return "com.amazonaws.dynamodb.v20120810." + t.Name()
+}

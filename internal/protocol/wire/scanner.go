@@ -1,0 +1,324 @@
+// Package wire turns bytes into requests and replies into bytes, and tells
+// faults of type and constraint in DynamoDB's words.
+//
+// What an operation makes of a well-formed request is not its business.
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// errSyntax is a body that is not JSON.
+var errSyntax = errors.New("not JSON")
+
+// scanner reads JSON from a body, one token after another. It never recurses,
+// so no body can exhaust the stack.
+type scanner struct {
+	body []byte
+	at   int
+}
+
+// next is the first byte of the next token, which it does not consume; 0 at
+// the end.
+func (s *scanner) next() byte {
+	for ; s.at < len(s.body); s.at++ {
+		switch c := s.body[s.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// take consumes c if it comes next.
+func (s *scanner) take(c byte) bool {
+	if s.next() != c {
+		return false
+	}
+	s.at++
+	return true
+}
+
+// word consumes a literal such as true.
+func (s *scanner) word(w string) error {
+	if s.next() == 0 || !bytes.HasPrefix(s.body[s.at:], []byte(w)) {
+		return errSyntax
+	}
+	s.at += len(w)
+	return nil
+}
+
+// null consumes a null, if one comes next.
+func (s *scanner) null() (bool, error) {
+	if s.next() != 'n' {
+		return false, nil
+	}
+	return true, s.word("null")
+}
+
+// object consumes an object and calls member after each name.
+func (s *scanner) object(member func(name []byte) error) error {
+	if !s.take('{') {
+		return errSyntax
+	}
+	if s.take('}') {
+		return nil
+	}
+	for {
+		name, err := s.text()
+		if err != nil {
+			return err
+		}
+		if !s.take(':') {
+			return errSyntax
+		}
+		if err := member(name); err != nil {
+			return err
+		}
+		if s.take('}') {
+			return nil
+		}
+		if !s.take(',') {
+			return errSyntax
+		}
+	}
+}
+
+// array consumes an array and calls element before each element.
+func (s *scanner) array(element func() error) error {
+	if !s.take('[') {
+		return errSyntax
+	}
+	if s.take(']') {
+		return nil
+	}
+	for {
+		if err := element(); err != nil {
+			return err
+		}
+		if s.take(']') {
+			return nil
+		}
+		if !s.take(',') {
+			return errSyntax
+		}
+	}
+}
+
+// number consumes a number.
+func (s *scanner) number() ([]byte, error) {
+	s.next()
+	start := s.at
+	digits := func() bool {
+		from := s.at
+		for s.at < len(s.body) && '0' <= s.body[s.at] && s.body[s.at] <= '9' {
+			s.at++
+		}
+		return s.at > from
+	}
+	has := func(set string) bool {
+		if s.at < len(s.body) && bytes.IndexByte([]byte(set), s.body[s.at]) >= 0 {
+			s.at++
+			return true
+		}
+		return false
+	}
+	has("-")
+	whole := s.at
+	if !digits() || s.body[whole] == '0' && s.at > whole+1 {
+		return nil, errSyntax
+	}
+	if has(".") && !digits() {
+		return nil, errSyntax
+	}
+	if has("eE") {
+		has("+-")
+		if !digits() {
+			return nil, errSyntax
+		}
+	}
+	return s.body[start:s.at], nil
+}
+
+// text consumes a string. The result is part of the body when nothing in it
+// is escaped.
+func (s *scanner) text() ([]byte, error) {
+	if !s.take('"') {
+		return nil, errSyntax
+	}
+	start := s.at
+	for ; s.at < len(s.body); s.at++ {
+		switch c := s.body[s.at]; {
+		case c == '"':
+			t := s.body[start:s.at]
+			s.at++
+			if !utf8.Valid(t) {
+				return nil, errSyntax
+			}
+			return t, nil
+		case c == '\\':
+			return s.escaped(start)
+		case c < ' ':
+			return nil, errSyntax
+		}
+	}
+	return nil, errSyntax
+}
+
+// escaped reads on from the first backslash of a string which began at start.
+func (s *scanner) escaped(start int) ([]byte, error) {
+	out := append([]byte(nil), s.body[start:s.at]...)
+	for s.at < len(s.body) {
+		c := s.body[s.at]
+		s.at++
+		switch {
+		case c == '"':
+			if !utf8.Valid(out) {
+				return nil, errSyntax
+			}
+			return out, nil
+		case c < ' ':
+			return nil, errSyntax
+		case c != '\\':
+			out = append(out, c)
+			continue
+		}
+		if s.at == len(s.body) {
+			return nil, errSyntax
+		}
+		c = s.body[s.at]
+		s.at++
+		switch c {
+		case '"', '\\', '/':
+			out = append(out, c)
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r, err := s.unicode()
+			if err != nil {
+				return nil, err
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			return nil, errSyntax
+		}
+	}
+	return nil, errSyntax
+}
+
+// unicode reads the four digits behind \u, and a second such group where the
+// first is half of a pair.
+func (s *scanner) unicode() (rune, error) {
+	r, ok := s.hex()
+	if !ok {
+		return 0, errSyntax
+	}
+	if utf16.IsSurrogate(r) {
+		if s.at+2 <= len(s.body) && s.body[s.at] == '\\' && s.body[s.at+1] == 'u' {
+			before := s.at
+			s.at += 2
+			low, ok := s.hex()
+			if !ok {
+				return 0, errSyntax
+			}
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				return pair, nil
+			}
+			s.at = before
+		}
+		return utf8.RuneError, nil
+	}
+	return r, nil
+}
+
+func (s *scanner) hex() (rune, bool) {
+	if s.at+4 > len(s.body) {
+		return 0, false
+	}
+	var r rune
+	for _, c := range s.body[s.at : s.at+4] {
+		switch {
+		case '0' <= c && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case 'a' <= c && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case 'A' <= c && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	s.at += 4
+	return r, true
+}
+
+// skip consumes one value of any kind.
+func (s *scanner) skip() error {
+	var open []byte // the brackets we are in
+	for {
+		switch c := s.next(); c {
+		case '{', '[':
+			s.at++
+			if s.take(c + 2) { // the closing bracket, in ASCII
+				break
+			}
+			open = append(open, c)
+			if c == '{' {
+				if err := s.name(); err != nil {
+					return err
+				}
+			}
+			continue
+		case '"':
+			if _, err := s.text(); err != nil {
+				return err
+			}
+		case 't', 'f', 'n':
+			if err := s.word(map[byte]string{'t': "true", 'f': "false", 'n': "null"}[c]); err != nil {
+				return err
+			}
+		default:
+			if _, err := s.number(); err != nil {
+				return err
+			}
+		}
+		// A value is complete: close what it ends.
+		for len(open) > 0 && s.take(open[len(open)-1]+2) {
+			open = open[:len(open)-1]
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		if !s.take(',') {
+			return errSyntax
+		}
+		if open[len(open)-1] == '{' {
+			if err := s.name(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// name consumes a member's name and the colon.
+func (s *scanner) name() error {
+	if _, err := s.text(); err != nil {
+		return err
+	}
+	if !s.take(':') {
+		return errSyntax
+	}
+	return nil
+}

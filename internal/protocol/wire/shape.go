@@ -1,0 +1,69 @@
+package wire
+
+import (
+	"reflect"
+	"sync"
+	"unicode"
+)
+
+// shape is what is known of a struct of package api: found once by
+// reflection, used for every request and reply.
+type shape struct {
+	members []member
+	byName  map[string]int
+}
+
+// member is one member of a structure. Those of embedded structs count as the
+// outer one's.
+type member struct {
+	name  string
+	label string // the name in messages: its first letter is small
+	index []int
+	read  reader
+	rules []rule
+	stop  bool
+	// always: stands in a reply even when it is empty.
+	always bool
+}
+
+var shapes sync.Map // reflect.Type -> *shape
+
+func shapeOf(t reflect.Type) *shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*shape)
+	}
+	s := &shape{byName: make(map[string]int)}
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous || !f.IsExported() {
+			continue
+		}
+		m := member{name: f.Name, label: label(f.Name), index: f.Index, always: f.Tag.Get("reply") == "always"}
+		m.rules, m.stop = parseRules(f.Tag.Get("must"))
+		if readable(f.Type) {
+			m.read = readerOf(f.Type)
+		}
+		s.byName[f.Name] = len(s.members)
+		s.members = append(s.members, m)
+	}
+	known, _ := shapes.LoadOrStore(t, s)
+	return known.(*shape)
+}
+
+// readable tells whether a type occurs in requests; a reply has some more.
+func readable(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Float64, reflect.Int:
+		return false
+	case reflect.Pointer, reflect.Map:
+		return readable(t.Elem())
+	case reflect.Slice:
+		return t.Elem().Kind() != reflect.Uint8 && readable(t.Elem())
+	}
+	return true
+}
+
+func label(name string) string {
+	r := []rune(name)
+	r[0] = unicode.ToLower(r[0])
+	return string(r)
+}
