@@ -1,0 +1,89 @@
+// Package db is tables and their items: the catalog, the one write path and
+// the one range reader.
+//
+// It speaks of plans, not of requests: what an expression means is decided
+// above it, what a disk is below it.
+package db
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// Options say how a database behaves. The zero value is usable.
+type Options struct {
+	Now func() time.Time // the system's clock unless set
+	Log *slog.Logger
+
+	// TableDelay is how long a table is CREATING, UPDATING and DELETING.
+	// With none it can be used as soon as the answer arrives.
+	TableDelay time.Duration
+}
+
+// DB is a database. Its methods may be called at once from many goroutines.
+type DB struct {
+	engine store.Engine
+	now    func() time.Time
+	log    *slog.Logger
+	delay  time.Duration
+
+	catalog catalog
+
+	stop context.CancelFunc
+	work sync.WaitGroup // the goroutines of this database
+	drop chan struct{}  // wakes the one that removes dropped tables
+}
+
+// Open reads the catalog of an engine and starts the work that goes on beside
+// requests. The engine stays the caller's to close, after Close.
+func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &DB{engine: engine, now: o.Now, log: o.Log, delay: o.TableDelay, drop: make(chan struct{}, 1)}
+	if err := d.load(ctx); err != nil {
+		return nil, fmt.Errorf("read the catalog: %w", err)
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	d.stop = stop
+	d.work.Go(func() { d.removeDropped(background) })
+	d.work.Go(func() { d.saveTallies(background) })
+	return d, nil
+}
+
+// Now is the time by the database's clock.
+func (d *DB) Now() time.Time { return d.now() }
+
+// Close ends the work beside requests. The caller has stopped asking.
+func (d *DB) Close() error {
+	d.stop()
+	d.work.Wait()
+	return d.saveTally(context.Background())
+}
+
+// A stored item begins with the number of its format, so that it is never
+// empty and can change.
+const formatItem = 1
+
+func encode(it item.Item) []byte {
+	return append(append(make([]byte, 0, len(it)+1), formatItem), it...)
+}
+
+func decode(value []byte) (item.Item, error) {
+	if value == nil {
+		return nil, nil
+	}
+	if len(value) < 2 || value[0] != formatItem {
+		return nil, fmt.Errorf("a stored item begins with %x: %w", value[:min(4, len(value))], store.ErrCorrupt)
+	}
+	return item.Item(value[1:]), nil
+}

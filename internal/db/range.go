@@ -1,0 +1,204 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// MaxPageBytes ends a page: the item that reaches it is the page's last.
+const MaxPageBytes = 1 << 20
+
+// Range reads items in order of their keys: a Query of one partition, or a
+// Scan of them all or of a segment.
+type Range struct {
+	Table string
+	Index string // none: the table itself
+
+	Partition []item.Value   // of a query
+	Bound     keyspace.Bound // of a query
+	Segment   int            // of a scan
+	Segments  int            // of a scan; 0 is the same as 1
+	Reverse   bool
+	After     item.Item // where the page before this one ended
+
+	Limit      int // how many items to look at; 0 is no limit
+	Consistent bool
+
+	// Whole fetches the item itself for an entry of a local index that lacks
+	// some of its attributes.
+	Whole bool
+	// Keep tells which items to return; all unless set.
+	Keep func(item.Item) bool
+	// CountOnly leaves the items out of the page.
+	CountOnly bool
+}
+
+// Page is the items of a Range.
+type Page struct {
+	Items    []item.Item
+	Count    int       // items kept
+	Scanned  int       // items looked at
+	Last     item.Item // where the next page begins; nil: there is none
+	Consumed capacity.Consumed
+}
+
+// Range reads one page.
+func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
+	t, err := d.use(r.Table)
+	if err != nil {
+		return Page{}, err
+	}
+	place, err := r.place(t.Table)
+	if err != nil {
+		return Page{}, err
+	}
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return Page{}, err
+	}
+	defer snap.Close()
+
+	p := pageReader{ctx: ctx, snap: snap, r: &r, place: place}
+	for pair, err := range snap.Scan(ctx, place.span) {
+		if err != nil {
+			return Page{}, err
+		}
+		if err := p.take(pair.Value); err != nil {
+			return Page{}, err
+		}
+		if p.full() {
+			p.page.Last = place.key(p.last)
+			break
+		}
+	}
+	p.charge()
+	return p.page, nil
+}
+
+// place is where a range lies.
+type place struct {
+	table *schema.Table
+	index *schema.Index // nil: the table itself
+	span  store.Range
+}
+
+func (r *Range) place(t *schema.Table) (*place, error) {
+	p := &place{table: t}
+	var id uint16
+	if r.Index != "" {
+		x, ok := t.Index(r.Index)
+		if !ok {
+			return nil, apierror.Validation("The table does not have the specified index: %s", r.Index)
+		}
+		p.index, id = x, x.ID
+	}
+	var start, end []byte
+	if r.Partition != nil {
+		start, end = r.Bound.Span(keyspace.Partition(nil, t.ID, id, r.Partition))
+	} else {
+		start, end = keyspace.Segment(t.ID, id, r.Segment, max(1, r.Segments))
+	}
+	if r.After != nil {
+		at := keyspace.Item(nil, t, r.After)
+		if p.index != nil {
+			at = keyspace.Entry(nil, t, p.index, r.After)
+		}
+		// The key need not be of an item that still exists, nor lie in range.
+		if r.Reverse {
+			end = slices.MinFunc([][]byte{end, at}, bytes.Compare)
+		} else {
+			start = slices.MaxFunc([][]byte{start, append(at, 0)}, bytes.Compare)
+		}
+		if bytes.Compare(start, end) > 0 {
+			start = end
+		}
+	}
+	p.span = store.Range{Start: start, End: end, Reverse: r.Reverse}
+	return p, nil
+}
+
+// key cuts out of an item what the next page needs to begin behind it.
+func (p *place) key(it item.Item) item.Item {
+	if p.index == nil {
+		return p.table.Key.Of(it)
+	}
+	var b item.Builder
+	for name, v := range it.Names() {
+		if p.table.Key.Has(string(name)) || p.index.Key.Has(string(name)) {
+			b.Add(name, v)
+		}
+	}
+	return b.Item()
+}
+
+// pageReader fills a page.
+type pageReader struct {
+	ctx   context.Context
+	snap  store.Snapshot
+	r     *Range
+	place *place
+
+	page       Page
+	last       item.Item
+	bytes      int     // of the items or entries looked at
+	fetchUnits float64 // of the items fetched for entries
+}
+
+// take looks at the next stored item or entry.
+func (p *pageReader) take(stored []byte) error {
+	it, err := decode(stored)
+	if err != nil {
+		return err
+	}
+	p.page.Scanned++
+	p.bytes += it.Size()
+	p.last = append(p.last[:0], it...)
+	if p.r.Whole {
+		if it, err = p.fetch(it); err != nil {
+			return err
+		}
+	}
+	if p.r.Keep != nil && !p.r.Keep(it) {
+		return nil
+	}
+	p.page.Count++
+	if !p.r.CountOnly {
+		p.page.Items = append(p.page.Items, bytes.Clone(it))
+	}
+	return nil
+}
+
+// fetch reads the item that an entry stands for. Each is a read of its own.
+func (p *pageReader) fetch(entry item.Item) (item.Item, error) {
+	values, err := p.snap.Get(p.ctx, keyspace.Item(nil, p.place.table, entry))
+	if err != nil {
+		return nil, err
+	}
+	it, err := decode(values[0])
+	if err == nil {
+		p.fetchUnits += capacity.Read(it.Size(), p.r.Consistent)
+	}
+	return it, err
+}
+
+func (p *pageReader) full() bool {
+	return p.page.Scanned == p.r.Limit || p.bytes >= MaxPageBytes
+}
+
+func (p *pageReader) charge() {
+	units := capacity.Read(p.bytes, p.r.Consistent)
+	if x := p.place.index; x != nil {
+		p.page.Consumed.Table = p.fetchUnits
+		p.page.Consumed.Charge(x.Name, x.Global, units)
+		return
+	}
+	p.page.Consumed.Table = units
+}
