@@ -21,6 +21,10 @@ type Error struct {
 	// its parameters). Some operations put RequestPrefix before these.
 	Request bool
 
+	// Whole marks a fault that is told of a whole transaction, not as the
+	// reason of one of its actions.
+	Whole bool
+
 	// Detail is a struct whose members stand beside the message in the
 	// reply, such as the item of a failed condition.
 	Detail any
@@ -60,7 +64,7 @@ func (e *Error) Type() string {
 // it in two ways.
 func (e *Error) MessageMember() string {
 	switch e.Code {
-	case "SerializationException", "AccessDeniedException":
+	case "SerializationException", "AccessDeniedException", "TransactionCanceledException":
 		return "Message"
 	}
 	return "message"
@@ -141,6 +145,20 @@ func ConditionFailed(detail any) *Error {
 	return e
 }
 
+// Cancelled is a transaction that did not happen; codes names the reasons.
+func Cancelled(codes string, detail any) *Error {
+	e := fault("TransactionCanceledException",
+		"Transaction cancelled, please refer cancellation reasons for specific reasons [%s]", codes)
+	e.Detail = detail
+	return e
+}
+
+// TokenMismatch is a token that came before with another request.
+func TokenMismatch() *Error {
+	return fault("IdempotentParameterMismatchException",
+		"The provided client token is already in use with different parameters.")
+}
+
 // KeyMismatch is a key that has other attributes or types than the table's.
 func KeyMismatch() *Error {
 	return Validation("The provided key element does not match the schema")
@@ -148,8 +166,36 @@ func KeyMismatch() *Error {
 
 // EmptyKey is a key attribute without content; kind is "string" or "binary".
 func EmptyKey(kind, name string) *Error {
-	return Validation("One or more parameter values are not valid. "+
-		"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", kind, name)
+	return whole(Validation("One or more parameter values are not valid. "+
+		"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", kind, name))
+}
+
+// EmptyIndexKey is a key attribute of an index without content, in a put.
+func EmptyIndexKey(kind, index, name string) *Error {
+	return whole(Validation("One or more parameter values are not valid. A value specified for a secondary index key is not supported. "+
+		"The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", kind, index, name))
+}
+
+// EmptyIndexKeyUpdate is the same in an update.
+func EmptyIndexKeyUpdate(kind string) *Error {
+	return whole(Validation("The update expression attempted to update a secondary index key to a value that is not supported. "+
+		"The AttributeValue for a key attribute cannot contain an empty %s value.", kind))
+}
+
+func whole(e *Error) *Error {
+	e.Whole = true
+	return e
+}
+
+// Conflict is a write that waited too long for others of the same item.
+func Conflict() *Error {
+	return fault("TransactionConflictException", "Transaction is ongoing for the item")
+}
+
+// CollectionTooLarge is a write that would make a partition larger than a
+// table with local indexes may have it.
+func CollectionTooLarge() *Error {
+	return fault("ItemCollectionSizeLimitExceededException", "Collection size exceeded.")
 }
 
 // ItemTooLarge is an item over 400 KB in a put.

@@ -38,7 +38,7 @@ type table struct {
 }
 
 func newTable(t *schema.Table) *table {
-	return &table{Table: t, tally: new(tally), inUse: new(sync.RWMutex)}
+	return &table{Table: t, tally: newTally(), inUse: new(sync.RWMutex)}
 }
 
 // with is the same table under a new description.
@@ -124,8 +124,8 @@ func (d *DB) Table(name string) (*schema.Table, error) {
 // Description is a table as DescribeTable tells it.
 type Description struct {
 	*schema.Table
-	Status       schema.State
-	Items, Bytes int64
+	Status schema.State
+	Counts map[uint16]Count // by index; 0 is the table
 }
 
 // Describe describes a table in any state.
@@ -141,8 +141,7 @@ func (d *DB) describe(t *table) Description {
 	return Description{
 		Table:  t.Table,
 		Status: t.Status(d.now()),
-		Items:  t.tally.items.Load(),
-		Bytes:  t.tally.bytes.Load(),
+		Counts: t.tally.counts(),
 	}
 }
 
@@ -252,6 +251,7 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 	d.catalog.tables[name] = t
 	told := d.describe(t)
 	told.Status = def.State
+	d.wakeBuilder()
 	return told, nil
 }
 

@@ -24,6 +24,10 @@ type Options struct {
 	// TableDelay is how long a table is CREATING, UPDATING and DELETING.
 	// With none it can be used as soon as the answer arrives.
 	TableDelay time.Duration
+
+	// MaxCollectionBytes is how large the items of one partition may become
+	// in a table with local indexes; 10 GB unless set.
+	MaxCollectionBytes int64
 }
 
 // DB is a database. Its methods may be called at once from many goroutines.
@@ -33,11 +37,14 @@ type DB struct {
 	log    *slog.Logger
 	delay  time.Duration
 
+	collectionLimit int64
+
 	catalog catalog
 
-	stop context.CancelFunc
-	work sync.WaitGroup // the goroutines of this database
-	drop chan struct{}  // wakes the one that removes dropped tables
+	stop  context.CancelFunc
+	work  sync.WaitGroup // the goroutines of this database
+	drop  chan struct{}  // wakes the one that removes dropped tables
+	build chan struct{}  // wakes the one that builds indexes
 }
 
 // Open reads the catalog of an engine and starts the work that goes on beside
@@ -49,14 +56,24 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &DB{engine: engine, now: o.Now, log: o.Log, delay: o.TableDelay, drop: make(chan struct{}, 1)}
+	if o.MaxCollectionBytes == 0 {
+		o.MaxCollectionBytes = maxCollection
+	}
+	d := &DB{
+		engine: engine, now: o.Now, log: o.Log, delay: o.TableDelay,
+		collectionLimit: o.MaxCollectionBytes,
+		drop:            make(chan struct{}, 1),
+		build:           make(chan struct{}, 1),
+	}
 	if err := d.load(ctx); err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
 	d.work.Go(func() { d.removeDropped(background) })
+	d.work.Go(func() { d.buildIndexes(background) })
 	d.work.Go(func() { d.saveTallies(background) })
+	d.work.Go(func() { d.forget(background) })
 	return d, nil
 }
 

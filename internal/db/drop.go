@@ -72,9 +72,11 @@ func (d *DB) removeItems(ctx context.Context) error {
 		}
 		id := keyspace.DroppedTable(note.Key)
 		d.awaitWriters(id)
-		first, last := keyspace.TableSpan(id)
-		if err := d.engine.DeleteRange(ctx, first, last); err != nil {
-			return fmt.Errorf("remove the items of table %d: %w", id, err)
+		for _, span := range []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan} {
+			first, last := span(id)
+			if err := d.engine.DeleteRange(ctx, first, last); err != nil {
+				return fmt.Errorf("remove the items of table %d: %w", id, err)
+			}
 		}
 		key := keyspace.Dropped(id)
 		if _, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {

@@ -40,39 +40,3 @@ func consistency(consistent bool) store.Consistency {
 	}
 	return store.Recent
 }
-
-// CollectionBytes is the size of an item's collection: all items of its
-// partition, and their entries in the local indexes.
-func (d *DB) CollectionBytes(ctx context.Context, name string, key item.Item) (int, error) {
-	t, err := d.use(name)
-	if err != nil {
-		return 0, err
-	}
-	snap, err := d.engine.Snapshot(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer snap.Close()
-	v, _ := key.Get(t.Key.Partition[0].Name)
-	spaces := []uint16{0}
-	for _, x := range t.Indexes {
-		if !x.Global {
-			spaces = append(spaces, x.ID)
-		}
-	}
-	size := 0
-	for _, space := range spaces {
-		start, end := keyspace.Bound{}.Span(keyspace.Partition(nil, t.ID, space, []item.Value{v}))
-		for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
-			if err != nil {
-				return 0, err
-			}
-			it, err := decode(pair.Value)
-			if err != nil {
-				return 0, err
-			}
-			size += it.Size()
-		}
-	}
-	return size, nil
-}

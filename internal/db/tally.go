@@ -4,37 +4,94 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
+	"github.com/stator-db/stator/internal/data/index"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/store"
 )
 
-// tally counts a table's items and their bytes. It is kept in memory and saved
-// now and then, so a crash can leave it off by the writes of the last second;
-// DynamoDB's own is six hours old.
+// tally counts the items of a table and the entries of its indexes, and their
+// bytes. It is kept in memory and saved now and then, so a crash can leave it
+// off by the writes of the last second; DynamoDB's own is six hours old.
 type tally struct {
-	items, bytes atomic.Int64
-	saved        [2]int64
+	mu    sync.Mutex
+	of    map[uint16]Count // by index; 0 is the table
+	saved []byte
 }
+
+// Count is how many items there are, and how large they are together.
+type Count struct{ Items, Bytes int64 }
+
+func newTally() *tally { return &tally{of: make(map[uint16]Count)} }
 
 // tallyInterval is how often changed tallies are saved.
 const tallyInterval = time.Second
 
 // note counts a committed write.
-func (t *tally) note(before, after item.Item) {
-	items, bytes := int64(0), int64(0)
+func (t *tally) note(o *Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count(0, o.Before, o.After)
+	for _, e := range o.edits {
+		t.count(e.Index.ID, e.Before, e.After)
+	}
+}
+
+// noteEdits counts entries that a build has put in.
+func (t *tally) noteEdits(edits []index.Edit) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range edits {
+		t.count(e.Index.ID, e.Before, e.After)
+	}
+}
+
+func (t *tally) count(id uint16, before, after item.Item) {
+	c := t.of[id]
 	if before != nil {
-		items, bytes = -1, -int64(before.Size())
+		c.Items--
+		c.Bytes -= int64(before.Size())
 	}
 	if after != nil {
-		items, bytes = items+1, bytes+int64(after.Size())
+		c.Items++
+		c.Bytes += int64(after.Size())
 	}
-	t.items.Add(items)
-	t.bytes.Add(bytes)
+	t.of[id] = c
+}
+
+// counts is a copy of all counts.
+func (t *tally) counts() map[uint16]Count {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.of)
+}
+
+// forget drops the count of an index that is gone.
+func (t *tally) forget(id uint16) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.of, id)
+}
+
+// countBytes is the length of one count in its stored form: the index, the
+// items, the bytes.
+const countBytes = 2 + 8 + 8
+
+func (t *tally) encode() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var b []byte
+	for _, id := range slices.Sorted(maps.Keys(t.of)) {
+		b = binary.BigEndian.AppendUint16(b, id)
+		b = binary.BigEndian.AppendUint64(b, uint64(t.of[id].Items))
+		b = binary.BigEndian.AppendUint64(b, uint64(t.of[id].Bytes))
+	}
+	return b
 }
 
 func (t *tally) load(ctx context.Context, snap store.Snapshot, table uint32) error {
@@ -42,12 +99,13 @@ func (t *tally) load(ctx context.Context, snap store.Snapshot, table uint32) err
 	if err != nil || values[0] == nil {
 		return err
 	}
-	if len(values[0]) != 16 {
-		return fmt.Errorf("tally of table %d has %d bytes: %w", table, len(values[0]), store.ErrCorrupt)
+	t.saved = values[0]
+	if len(t.saved)%countBytes != 0 {
+		return fmt.Errorf("tally of table %d has %d bytes: %w", table, len(t.saved), store.ErrCorrupt)
 	}
-	t.saved = [2]int64{int64(binary.BigEndian.Uint64(values[0])), int64(binary.BigEndian.Uint64(values[0][8:]))}
-	t.items.Store(t.saved[0])
-	t.bytes.Store(t.saved[1])
+	for b := range slices.Chunk(t.saved, countBytes) {
+		t.of[binary.BigEndian.Uint16(b)] = Count{int64(binary.BigEndian.Uint64(b[2:])), int64(binary.BigEndian.Uint64(b[10:]))}
+	}
 	return nil
 }
 
@@ -72,15 +130,13 @@ func (d *DB) saveTally(ctx context.Context) error {
 	defer d.catalog.mu.RUnlock()
 	var keys, values [][]byte
 	for _, t := range d.catalog.tables {
-		now := [2]int64{t.tally.items.Load(), t.tally.bytes.Load()}
-		if now == t.tally.saved {
+		now := t.tally.encode()
+		if len(now) == 0 || slices.Equal(now, t.tally.saved) {
 			continue
 		}
 		t.tally.saved = now
 		keys = append(keys, keyspace.Tally(t.ID))
-		values = append(values, slices.Concat(
-			binary.BigEndian.AppendUint64(nil, uint64(now[0])),
-			binary.BigEndian.AppendUint64(nil, uint64(now[1]))))
+		values = append(values, now)
 	}
 	if len(keys) == 0 {
 		return nil

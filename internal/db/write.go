@@ -2,6 +2,9 @@ package db
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/capacity"
@@ -26,8 +29,9 @@ type Write struct {
 
 	Effect Effect
 
-	// ActionBytes is set by updates: what their actions add to the item when
-	// it is held against the size limit.
+	// Update is set by updates: they are held against the size limit, and
+	// worded, in another way. ActionBytes is what their actions count there.
+	Update      bool
 	ActionBytes int
 }
 
@@ -43,61 +47,168 @@ func Replace(it item.Item) Effect {
 // Remove is the effect of a delete.
 func Remove(item.Item) (item.Item, error) { return nil, nil }
 
+// Keep is the effect of a write that only looks.
+func Keep(before item.Item) (item.Item, error) { return before, nil }
+
 // Outcome is what a write did.
 type Outcome struct {
 	Before, After item.Item
 	Consumed      capacity.Consumed
+
+	// CollectionBytes is the size of the item's collection, in a table that
+	// has such.
+	CollectionBytes int64
+
+	edits []index.Edit
 }
 
 // ConditionFailed is the error of a write whose condition does not hold.
 type ConditionFailed struct {
-	Write  int       // which one, of those given to Write
 	Before item.Item // the item it looked at
 }
 
 func (*ConditionFailed) Error() string { return "the condition does not hold" }
 
 // Write makes some changes, all or none. No two of them may name one item.
-// Outcomes come in the order of the writes.
+// Outcomes come in the order of the writes; of several faults the first is
+// told.
 func (d *DB) Write(ctx context.Context, writes ...Write) ([]Outcome, error) {
-	tables := make([]*table, len(writes))
-	keys := make([][]byte, len(writes))
-	for i := range writes {
-		w := &writes[i]
-		t, err := d.use(w.Table)
-		if err != nil {
-			return nil, err
-		}
-		if err := w.fits(t.Table); err != nil {
-			return nil, err
-		}
-		tables[i], keys[i] = t, keyspace.Item(nil, t.Table, w.Key)
+	outcomes, err := d.commit(ctx, writes, nil)
+	var cancelled *Cancelled
+	if errors.As(err, &cancelled) {
+		return nil, cancelled.first()
 	}
-	release, err := d.hold(tables)
+	return outcomes, err
+}
+
+// commit makes some changes, all or none, and beside them what more does in
+// the same update, when it is set. It declares the keys that more needs.
+func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome, error) {
+	tables, release, err := d.hold(writes)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-
-	outcomes := make([]Outcome, len(writes))
-	_, err = d.engine.Update(ctx, keys, func(tx store.Tx) (err error) {
-		for i := range writes {
-			if outcomes[i], err = apply(tx, tables[i].Table, keys[i], &writes[i]); err != nil {
-				if failed, ok := err.(*ConditionFailed); ok {
-					failed.Write = i
-				}
-				return err
-			}
-		}
-		return nil
-	})
+	keys, err := declare(writes, tables)
 	if err != nil {
 		return nil, err
 	}
-	for i, o := range outcomes {
-		tables[i].tally.note(o.Before, o.After)
+	declared := keys
+	for i, t := range tables {
+		if t.HasLocal() {
+			declared = append(declared, keyspace.Collection(t.Table, writes[i].Key))
+		}
+	}
+	if more != nil {
+		declared = append(declared, more.keys...)
+	}
+
+	outcomes := make([]Outcome, len(writes))
+	_, err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
+		if more != nil {
+			if err := more.before(tx); err != nil {
+				return err
+			}
+		}
+		var cancelled *Cancelled
+		for i := range writes {
+			o, err := d.apply(tx, tables[i].Table, keys[i], &writes[i])
+			if err != nil {
+				if cancelled, err = cancelled.add(i, len(writes), err); err != nil {
+					return err
+				}
+			}
+			outcomes[i] = o
+		}
+		if cancelled != nil {
+			return cancelled
+		}
+		if more != nil {
+			more.after(tx, outcomes)
+		}
+		return nil
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return nil, conflict(len(writes))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range outcomes {
+		tables[i].tally.note(&outcomes[i])
 	}
 	return outcomes, nil
+}
+
+// extra is work that goes with writes in one update.
+type extra struct {
+	keys   [][]byte
+	before func(store.Tx) error
+	after  func(store.Tx, []Outcome)
+}
+
+// hold finds the tables of writes and keeps them as they are, neither altered
+// nor dropped, until release is called.
+func (d *DB) hold(writes []Write) (tables []*table, release func(), err error) {
+	var held []*table
+	release = func() {
+		for _, t := range held {
+			t.inUse.RUnlock()
+		}
+	}
+	names := make([]string, 0, 4)
+	for i := range writes {
+		if i == 0 || writes[i].Table != writes[i-1].Table {
+			names = append(names, writes[i].Table)
+		}
+	}
+	// In order and each once, so that two of us never wait for each other.
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		t, err := d.use(name)
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		t.inUse.RLock()
+		held = append(held, t)
+		now, err := d.use(name) // it may have been altered or dropped meanwhile
+		if err == nil && now.ID != t.ID {
+			err = apierror.NoTable()
+		}
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		held[len(held)-1] = now
+	}
+	tables = make([]*table, len(writes))
+	for i := range writes {
+		at, _ := slices.BinarySearchFunc(held, writes[i].Table, func(t *table, name string) int { return strings.Compare(t.Name, name) })
+		tables[i] = held[at]
+	}
+	return tables, release, nil
+}
+
+// declare checks that the writes fit their tables, and finds the keys of their
+// items.
+func declare(writes []Write, tables []*table) ([][]byte, error) {
+	keys := make([][]byte, len(writes), 2*len(writes)+1)
+	var cancelled *Cancelled
+	for i := range writes {
+		w, t := &writes[i], tables[i].Table
+		if err := w.fits(t); err != nil {
+			if cancelled, err = cancelled.add(i, len(writes), err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		keys[i] = keyspace.Item(nil, t, w.Key)
+	}
+	if cancelled != nil {
+		return nil, cancelled
+	}
+	return keys, nil
 }
 
 func (w *Write) fits(t *schema.Table) error {
@@ -107,31 +218,9 @@ func (w *Write) fits(t *schema.Table) error {
 	return w.Fit(t, w.Key)
 }
 
-// hold keeps the tables from being dropped until release is called.
-func (d *DB) hold(tables []*table) (release func(), err error) {
-	held := make([]*table, 0, 1)
-	release = func() {
-		for _, t := range held {
-			t.inUse.RUnlock()
-		}
-	}
-	for i, t := range tables {
-		if i > 0 && t == tables[i-1] {
-			continue
-		}
-		t.inUse.RLock()
-		held = append(held, t)
-		if now, ok := d.find(t.Name); !ok || now.ID != t.ID {
-			release()
-			return nil, apierror.NoTable()
-		}
-	}
-	return release, nil
-}
-
-// apply makes one change. The size limit, the index entries and the consumed
+// apply makes one change. The size limits, the index entries and the consumed
 // units of every write there is are worked out here.
-func apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome, error) {
+func (d *DB) apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome, error) {
 	stored, _ := tx.Get(key)
 	before, err := decode(stored)
 	if err != nil {
@@ -158,7 +247,8 @@ func apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome, error) 
 	case after != nil && !after.Equal(before):
 		tx.Set(key, encode(after))
 	}
-	for _, e := range index.Diff(t, before, after) {
+	o.edits = index.Diff(t, before, after)
+	for _, e := range o.edits {
 		if e.After == nil {
 			tx.Delete(e.Key)
 		} else {
@@ -166,13 +256,16 @@ func apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome, error) 
 		}
 		o.Consumed.Charge(e.Index.Name, e.Index.Global, e.Units)
 	}
-	return o, nil
+	if t.HasLocal() {
+		o.CollectionBytes, err = d.growCollection(tx, t, w.Key, before, after, o.edits)
+	}
+	return o, err
 }
 
 // admit tells whether an item may become what the write makes of it.
 func (w *Write) admit(t *schema.Table, before, after item.Item) error {
 	size := after.Size()
-	if w.ActionBytes == 0 {
+	if !w.Update {
 		if size > item.MaxSize {
 			return apierror.ItemTooLarge()
 		}

@@ -45,6 +45,13 @@ func (c Consumed) Total() float64 {
 	return sum
 }
 
+// Transactional is what the same costs inside a transaction: twice as much on
+// the table, and no more on the indexes.
+func (c Consumed) Transactional() Consumed {
+	c.Table *= 2
+	return c
+}
+
 // Charge adds units to one index.
 func (c *Consumed) Charge(name string, global bool, units float64) {
 	for i := range c.Indexes {

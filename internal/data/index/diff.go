@@ -11,12 +11,13 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// Edit is one change of an index: an entry goes (After is nil) or is written.
+// Edit is one change of an index: an entry comes (Before is nil), goes (After
+// is nil) or changes in place.
 type Edit struct {
-	Index *schema.Index
-	Key   []byte
-	After item.Item
-	Units float64 // what it costs
+	Index         *schema.Index
+	Key           []byte
+	Before, After item.Item
+	Units         float64 // what it costs
 }
 
 // Diff is what the indexes of a table need when an item changes from before
@@ -25,9 +26,18 @@ type Edit struct {
 func Diff(t *schema.Table, before, after item.Item) []Edit {
 	var edits []Edit
 	for i := range t.Indexes {
-		edits = appendEdits(edits, t, &t.Indexes[i], before, after)
+		if x := &t.Indexes[i]; x.State != schema.Deleting {
+			edits = appendEdits(edits, t, x, before, after)
+		}
 	}
 	return edits
+}
+
+// Entry is the edit that puts an item into an index; not ok when the index
+// does not hold it.
+func Entry(t *schema.Table, x *schema.Index, it item.Item) (Edit, bool) {
+	key, entry := entry(t, x, it)
+	return Edit{Index: x, Key: key, After: entry}, key != nil
 }
 
 func appendEdits(edits []Edit, t *schema.Table, x *schema.Index, before, after item.Item) []Edit {
@@ -36,14 +46,14 @@ func appendEdits(edits []Edit, t *schema.Table, x *schema.Index, before, after i
 	moved := !bytes.Equal(oldKey, newKey)
 	if oldKey != nil && moved {
 		// A moved entry is charged twice: where it goes and where it comes.
-		edits = append(edits, Edit{x, oldKey, nil, capacity.Write(oldEntry.Size())})
+		edits = append(edits, Edit{x, oldKey, oldEntry, nil, capacity.Write(oldEntry.Size())})
 	}
 	switch {
 	case newKey == nil:
 	case moved:
-		edits = append(edits, Edit{x, newKey, newEntry, capacity.Write(newEntry.Size())})
+		edits = append(edits, Edit{x, newKey, nil, newEntry, capacity.Write(newEntry.Size())})
 	case !newEntry.Equal(oldEntry):
-		edits = append(edits, Edit{x, newKey, newEntry, capacity.Write(max(oldEntry.Size(), newEntry.Size()))})
+		edits = append(edits, Edit{x, newKey, oldEntry, newEntry, capacity.Write(max(oldEntry.Size(), newEntry.Size()))})
 	}
 	return edits
 }

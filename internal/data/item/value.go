@@ -167,10 +167,12 @@ func (v Value) text() string {
 		return "true"
 	}
 	var out []byte
+	first := true
 	sep := func() {
-		if len(out) > 1 {
+		if !first {
 			out = append(out, ", "...)
 		}
+		first = false
 	}
 	if v.Type() == M {
 		out = append(out, '{')

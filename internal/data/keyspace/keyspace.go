@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -26,11 +27,15 @@ const MaxBytes = 4096
 
 // The first byte of a key tells what it is of.
 const (
+	kindBuild   = 'b' // how far the build of an index came
 	kindCatalog = 'c' // a table's description, by name
 	kindDropped = 'd' // a table whose items are still to be removed, by id
 	kindItem    = 'i' // items and index entries
 	kindMeta    = 'm' // the database's own records
 	kindTally   = 'n' // how many items a table has, by id
+	kindSize    = 's' // how large a collection is, by table and partition
+	kindToken   = 't' // what came with a transaction's token
+	kindDue     = 'u' // when a token may be forgotten
 )
 
 // Meta is the key of one of the database's own records.
@@ -41,6 +46,17 @@ func Catalog(table string) []byte { return append([]byte{kindCatalog}, table...)
 
 // CatalogSpan holds all table descriptions, in order of the names.
 func CatalogSpan() (start, end []byte) { return []byte{kindCatalog}, []byte{kindCatalog + 1} }
+
+// Build is the key of how far the build of an index came.
+func Build(table uint32, index uint16) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32([]byte{kindBuild}, table), index)
+}
+
+// BuildSpan holds the progress of all builds of a table.
+func BuildSpan(table uint32) (start, end []byte) {
+	start = binary.BigEndian.AppendUint32([]byte{kindBuild}, table)
+	return start, successor(start)
+}
 
 // Dropped is the key of the note that a table's items are to be removed.
 func Dropped(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindDropped}, table) }
@@ -53,6 +69,35 @@ func DroppedTable(key []byte) uint32 { return binary.BigEndian.Uint32(key[1:]) }
 
 // Tally is the key of a table's item count.
 func Tally(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindTally}, table) }
+
+// Collection is the key of the size of the collection that an item is in. It
+// goes with the table's items.
+func Collection(t *schema.Table, it item.Item) []byte {
+	key := binary.BigEndian.AppendUint32([]byte{kindSize}, t.ID)
+	return appendPartition(key, attributes(t.Key.Partition, it))
+}
+
+// CollectionSpan holds the sizes of a table's collections.
+func CollectionSpan(table uint32) (start, end []byte) {
+	start = binary.BigEndian.AppendUint32([]byte{kindSize}, table)
+	return start, successor(start)
+}
+
+// Token is the key of what came with a transaction's token.
+func Token(digest []byte) []byte { return append([]byte{kindToken}, digest...) }
+
+// TokenDue is the key of the note that a token may be forgotten.
+func TokenDue(at time.Time, digest []byte) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{kindDue}, uint64(at.UnixMilli())), digest...)
+}
+
+// TokensDue holds the notes that are due at a moment.
+func TokensDue(at time.Time) (start, end []byte) {
+	return []byte{kindDue}, binary.BigEndian.AppendUint64([]byte{kindDue}, uint64(at.UnixMilli()))
+}
+
+// DueToken is the token that a note is about.
+func DueToken(note []byte) []byte { return note[9:] }
 
 // TableSpan holds a table's items and all its index entries.
 func TableSpan(table uint32) (start, end []byte) {
@@ -178,8 +223,10 @@ func appendOwn(dst []byte, t *schema.Table, it item.Item) []byte {
 	if len(dst)-at <= longOwn {
 		return dst
 	}
+	// A zero stands where the length of the partition would, which is never
+	// zero: no short key can be chosen to look like the digest of a long one.
 	digest := sha256.Sum256(dst[at:])
-	return append(dst[:at], digest[:]...)
+	return append(append(dst[:at], 0), digest[:]...)
 }
 
 // attributes are an item's values for the attributes of a key. They are there:

@@ -155,6 +155,9 @@ func emptyKind(v item.Value) string {
 func (t *Table) CheckIndexKeys(before, after item.Item) error {
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
+		if x.State == Deleting {
+			continue
+		}
 		for _, a := range x.Key.All() {
 			v, ok := after.Get(a.Name)
 			if !ok {
@@ -181,11 +184,9 @@ func (t *Table) CheckIndexKeys(before, after item.Item) error {
 // emptyIndexKey words an empty index key; an update has words of its own.
 func emptyIndexKey(before item.Item, v item.Value, index, name string) error {
 	if before != nil {
-		return apierror.Validation("The update expression attempted to update a secondary index key to a value that is not supported. "+
-			"The AttributeValue for a key attribute cannot contain an empty %s value.", emptyKind(v))
+		return apierror.EmptyIndexKeyUpdate(emptyKind(v))
 	}
-	return apierror.Validation("One or more parameter values are not valid. A value specified for a secondary index key is not supported. "+
-		"The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", emptyKind(v), index, name)
+	return apierror.EmptyIndexKey(emptyKind(v), index, name)
 }
 
 func checkIndexKeySize(x *Index, it item.Item) error {

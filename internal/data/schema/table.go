@@ -2,6 +2,7 @@
 package schema
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
@@ -21,6 +22,7 @@ type Table struct {
 	Key        Key         `json:"key"`
 	Attributes []Attribute `json:"attributes"`
 	Indexes    []Index     `json:"indexes,omitempty"`
+	LastIndex  uint16      `json:"lastIndex,omitempty"` // the largest id an index ever had
 
 	// State is what the table is passing through, until SettledAt.
 	State     State     `json:"state,omitempty"`
@@ -88,6 +90,19 @@ func (t *Table) Index(name string) (*Index, bool) {
 	return nil, false
 }
 
+// AddIndex adds an index and gives it an id that none had before.
+func (t *Table) AddIndex(x Index) {
+	t.LastIndex++
+	x.ID = t.LastIndex
+	t.Indexes = append(t.Indexes, x)
+}
+
+// Uses tells whether a key of the table or of an index is made of an
+// attribute.
+func (t *Table) Uses(name string) bool {
+	return t.Key.Has(name) || slices.ContainsFunc(t.Indexes, func(x Index) bool { return x.Key.Has(name) })
+}
+
 // HasLocal tells whether the table has local secondary indexes, and so item
 // collections.
 func (t *Table) HasLocal() bool {
@@ -104,6 +119,8 @@ type Index struct {
 	Name        string     `json:"name"`
 	ID          uint16     `json:"id"` // the table itself is 0
 	Global      bool       `json:"global,omitempty"`
+	State       State      `json:"state,omitempty"`       // Creating or Deleting, while it is
+	Backfilling bool       `json:"backfilling,omitempty"` // what was there before it is being put in
 	Key         Key        `json:"key"`
 	Projection  Projection `json:"projection"`
 	Throughput  Throughput `json:"throughput,omitzero"`

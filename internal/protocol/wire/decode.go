@@ -55,7 +55,7 @@ func (d *decoder) row(depth int) *[]byte {
 // goes wrong.
 func (d *decoder) serialization(err error) error {
 	whole := scanner{body: d.body}
-	if errors.Is(err, errSyntax) || whole.skip() != nil || whole.next() != 0 {
+	if errors.Is(err, errSyntax) || whole.skip() != nil || !whole.done() {
 		return apierror.Serialization("")
 	}
 	return err
@@ -70,7 +70,7 @@ func (d *decoder) request(s *shape, v reflect.Value) (seen uint64, err error) {
 		return 0, apierror.Serialization("")
 	}
 	seen, err = d.structure(s, v)
-	if err == nil && d.next() != 0 {
+	if err == nil && !d.done() {
 		err = errSyntax
 	}
 	return seen, err
@@ -182,10 +182,11 @@ func (d *decoder) integer(java string, lowest, highest float64) (int64, error) {
 		return n, nil
 	}
 	f, _ := strconv.ParseFloat(string(text), 64)
-	if f >= math.MaxInt64 {
+	f = min(max(f, lowest), highest)
+	if f >= math.MaxInt64 { // which is not a float64: the conversion would overflow
 		return math.MaxInt64, nil
 	}
-	return int64(min(max(f, lowest), highest)), nil
+	return int64(f), nil
 }
 
 // reader reads one value into a field.

@@ -34,6 +34,9 @@ func (s *scanner) next() byte {
 	return 0
 }
 
+// done tells whether nothing but white space is left.
+func (s *scanner) done() bool { return s.next() == 0 && s.at == len(s.body) }
+
 // take consumes c if it comes next.
 func (s *scanner) take(c byte) bool {
 	if s.next() != c {

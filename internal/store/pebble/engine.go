@@ -84,7 +84,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		durability: o.Durability,
 		fatal:      log.Fatalf,
 		gate:       newGate(),
-		stripes:    newStripes(),
+		stripes:    newStripes(o.Patience),
 		disk:       newDisk(o),
 		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:  make(map[*snapshot]struct{}),

@@ -2,9 +2,11 @@ package pebble
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/stator-db/stator/internal/store"
 )
@@ -15,8 +17,9 @@ const stripeCount = 4096
 // hash, so that two keys rarely share one; when they do, they wait for each
 // other needlessly, and nothing worse.
 type stripes struct {
-	seed maphash.Seed
-	all  [stripeCount]stripe
+	seed     maphash.Seed
+	patience time.Duration // how long to wait for one latch
+	all      [stripeCount]stripe
 }
 
 type stripe struct {
@@ -24,8 +27,8 @@ type stripe struct {
 	last  atomic.Uint64 // the largest stamp that wrote, or is about to write, a key of this stripe
 }
 
-func newStripes() *stripes {
-	s := &stripes{seed: maphash.MakeSeed()}
+func newStripes(patience time.Duration) *stripes {
+	s := &stripes{seed: maphash.MakeSeed(), patience: patience}
 	for i := range s.all {
 		s.all[i].latch = make(chan struct{}, 1)
 	}
@@ -46,7 +49,7 @@ func (s *stripes) lock(ctx context.Context, keys [][]byte) (latched []int, err e
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)
 	for i, n := range wanted {
-		if err := s.all[n].lock(ctx); err != nil {
+		if err := s.all[n].lock(ctx, s.patience); err != nil {
 			s.unlock(wanted[:i])
 			return nil, err
 		}
@@ -54,17 +57,21 @@ func (s *stripes) lock(ctx context.Context, keys [][]byte) (latched []int, err e
 	return wanted, nil
 }
 
-func (s *stripe) lock(ctx context.Context) error {
+func (s *stripe) lock(ctx context.Context, patience time.Duration) error {
 	select {
 	case s.latch <- struct{}{}:
 		return nil
 	default:
 	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case s.latch <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-timer.C:
+		return fmt.Errorf("others held a key for %v: %w", patience, store.ErrConflict)
 	}
 }
 

@@ -26,6 +26,10 @@ type Options struct {
 	// DiskCheck is how often free space is looked at; 1 s unless set.
 	DiskCheck time.Duration
 
+	// Patience is how long an Update waits for others of the same key before
+	// it gives up with store.ErrConflict; 5 s unless set.
+	Patience time.Duration
+
 	exit            func(code int)
 	memtableBytes   uint64
 	skipFirstFlush  bool // control for a test: what the first flush is good for
@@ -67,6 +71,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.DiskCheck == 0 {
 		o.DiskCheck = time.Second
+	}
+	if o.Patience == 0 {
+		o.Patience = 5 * time.Second
 	}
 	if o.exit == nil {
 		o.exit = os.Exit

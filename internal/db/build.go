@@ -1,0 +1,288 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/index"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// Global indexes come and go while the table is in use. From the moment an
+// index is in the catalog every write keeps it; what was there before is put
+// in by a build, which goes through the items in steps. Each step notes how far
+// it came in the same update, so that a build goes on after a crash.
+
+// buildIndexes fills new indexes and empties those that go, one at a time.
+func (d *DB) buildIndexes(ctx context.Context) {
+	for {
+		job, due, ok := d.nextBuild()
+		switch {
+		case !ok:
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.build:
+			}
+			continue
+		case due > 0:
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.build:
+			case <-time.After(due):
+			}
+			continue
+		}
+		var err error
+		if job.state == schema.Deleting {
+			err = d.emptyIndex(ctx, job)
+		} else {
+			err = d.fillIndex(ctx, job)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Error("an index could not be built; trying again", "table", job.table, "index", job.index, "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// buildJob is an index that is being created or deleted.
+type buildJob struct {
+	table   string
+	tableID uint32
+	index   string
+	state   schema.State
+}
+
+// nextBuild finds an index to build, and how long to wait with it.
+func (d *DB) nextBuild() (job buildJob, due time.Duration, ok bool) {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	for _, t := range d.catalog.tables {
+		if t.State == schema.Deleting {
+			continue
+		}
+		for i := range t.Indexes {
+			x := &t.Indexes[i]
+			if x.State == "" {
+				continue
+			}
+			wait := max(0, t.SettledAt.Sub(d.now()))
+			if !ok || wait < due {
+				job, due, ok = buildJob{t.Name, t.ID, x.Name, x.State}, wait, true
+			}
+		}
+	}
+	return job, due, ok
+}
+
+// wakeBuilder tells the goroutine above that there is something to do.
+func (d *DB) wakeBuilder() {
+	select {
+	case d.build <- struct{}{}:
+	default:
+	}
+}
+
+// alterIndex changes the index of a job, or takes it out when change says so.
+func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.Table, *schema.Index) (keep bool)) error {
+	_, err := d.alter(ctx, job.table, func(t *schema.Table) error {
+		i := slices.IndexFunc(t.Indexes, func(x schema.Index) bool { return x.Name == job.index })
+		if t.ID != job.tableID || i < 0 {
+			return errGone
+		}
+		if !change(t, &t.Indexes[i]) {
+			t.Indexes = slices.Delete(t.Indexes, i, i+1)
+			t.Attributes = slices.DeleteFunc(slices.Clone(t.Attributes), func(a schema.Attribute) bool { return !t.Uses(a.Name) })
+		}
+		return nil
+	})
+	return err
+}
+
+// errGone tells that a table went away under a build.
+var errGone = apierror.NoTable()
+
+// settleWriters waits until every write under way knows the table as it is
+// now.
+func (d *DB) settleWriters(job buildJob) (*table, *schema.Index, bool) {
+	t, ok := d.find(job.table)
+	if !ok || t.ID != job.tableID {
+		return nil, nil, false
+	}
+	t.inUse.Lock()
+	defer t.inUse.Unlock()
+	if t, ok = d.find(job.table); !ok || t.ID != job.tableID {
+		return nil, nil, false
+	}
+	x, ok := t.Index(job.index)
+	return t, x, ok
+}
+
+// emptyIndex removes the entries of an index and then the index.
+func (d *DB) emptyIndex(ctx context.Context, job buildJob) error {
+	t, x, ok := d.settleWriters(job)
+	if !ok {
+		return nil
+	}
+	start, end := keyspace.IndexSpan(t.ID, x.ID)
+	if err := d.engine.DeleteRange(ctx, start, end); err != nil {
+		return err
+	}
+	t.tally.forget(x.ID)
+	return d.alterIndex(ctx, job, func(*schema.Table, *schema.Index) bool { return false })
+}
+
+const (
+	buildItems    = 256             // items of one step, at most
+	buildBytes    = 1 << 20         // bytes of one step, about
+	buildProgress = 5 * time.Second // between two lines in the log
+)
+
+// fillIndex puts the entries of all items into an index that writes keep
+// already, and makes it active.
+func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
+	t, x, ok := d.settleWriters(job)
+	if !ok {
+		return nil
+	}
+	if !x.Backfilling {
+		if err := d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.Backfilling = true; return true }); err != nil {
+			return err
+		}
+	}
+	began, told, done := d.now(), d.now(), 0
+	progress := keyspace.Build(t.ID, x.ID)
+	saved, err := d.engine.Get(ctx, store.Strong, progress)
+	if err != nil {
+		return err
+	}
+	at := saved[0]
+	for {
+		step, err := d.readStep(ctx, t.Table, at)
+		if err != nil {
+			return err
+		}
+		if len(step.keys) == 0 {
+			break
+		}
+		at = append(step.keys[len(step.keys)-1], 0)
+		if ok, err = d.fillStep(ctx, job, step, progress, at); !ok || err != nil {
+			return err
+		}
+		done += len(step.keys)
+		if now := d.now(); now.Sub(told) >= buildProgress {
+			told = now
+			d.log.Info("an index is being built", "table", job.table, "index", job.index, "items", done)
+		}
+	}
+	if _, err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error { tx.Delete(progress); return nil }); err != nil {
+		return err
+	}
+	d.log.Info("an index is ready", "table", job.table, "index", job.index, "items", done, "took", d.now().Sub(began).Round(time.Millisecond))
+	return d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.State, x.Backfilling = "", false; return true })
+}
+
+// buildStep is some items of a table, as a snapshot shows them.
+type buildStep struct {
+	keys  [][]byte
+	items []item.Item
+}
+
+// readStep reads the items that come next; at is where the step before ended.
+func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildStep, error) {
+	start, end := keyspace.IndexSpan(t.ID, 0)
+	if at != nil {
+		start = at
+	}
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return buildStep{}, err
+	}
+	defer snap.Close()
+	var step buildStep
+	size := 0
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
+		if err != nil {
+			return buildStep{}, err
+		}
+		it, err := decode(bytes.Clone(pair.Value))
+		if err != nil {
+			return buildStep{}, err
+		}
+		step.keys = append(step.keys, bytes.Clone(pair.Key))
+		step.items = append(step.items, it)
+		if size += len(pair.Value); len(step.keys) == buildItems || size >= buildBytes {
+			break
+		}
+	}
+	return step, nil
+}
+
+// fillStep puts the entries of a step's items into the index. An item that was
+// written since it was read needs nothing: that write knew the index. It is
+// not ok when the index is no longer being built.
+func (d *DB) fillStep(ctx context.Context, job buildJob, step buildStep, progress, at []byte) (ok bool, err error) {
+	tables, release, err := d.hold([]Write{{Table: job.table}})
+	if err != nil {
+		return false, nil // the table is gone
+	}
+	defer release()
+	t := tables[0]
+	x, ok := t.Index(job.index)
+	if !ok || t.ID != job.tableID || x.State != schema.Creating {
+		return false, nil
+	}
+	declared := append(slices.Clone(step.keys), progress)
+	entries := make([]index.Edit, len(step.keys))
+	for i, it := range step.items {
+		if e, ok := index.Entry(t.Table, x, it); ok {
+			entries[i] = e
+			declared = append(declared, e.Key)
+		}
+	}
+	var added []index.Edit
+	_, err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
+		added = added[:0]
+		for i, e := range entries {
+			if e.Key == nil {
+				continue
+			}
+			now, err := currentItem(tx, step.keys[i])
+			if err != nil {
+				return err
+			}
+			if _, kept := tx.Get(e.Key); kept || !now.Equal(step.items[i]) {
+				continue
+			}
+			tx.Set(e.Key, encode(e.After))
+			added = append(added, e)
+		}
+		tx.Set(progress, at)
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("build index %s of table %s: %w", job.index, job.table, err)
+	}
+	t.tally.noteEdits(added)
+	return true, nil
+}
+
+func currentItem(tx store.Tx, key []byte) (item.Item, error) {
+	stored, _ := tx.Get(key)
+	return decode(stored)
+}

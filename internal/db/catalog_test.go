@@ -1,0 +1,550 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// newEngine opens an engine; with the same options it finds the same data.
+func newEngine(t testing.TB, o pebble.Options) *pebble.Engine {
+	t.Helper()
+	e, err := pebble.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// newDB opens a database on an engine.
+func newDB(t testing.TB, e store.Engine, o Options) *DB {
+	t.Helper()
+	d, err := Open(t.Context(), e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil && !errors.Is(err, store.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// inMemory is a database that is gone after the test.
+func inMemory(t testing.TB) *DB {
+	t.Helper()
+	return newDB(t, newEngine(t, pebble.InMemory()), Options{})
+}
+
+// orders is a table with a sort key, a local index and two global ones, of
+// which one has a key of several attributes.
+func orders(name string) schema.Table {
+	attr := func(name string, of item.Type) schema.Attribute { return schema.Attribute{Name: name, Type: of} }
+	return schema.Table{
+		Name: name,
+		Key:  schema.Key{Partition: []schema.Attribute{attr("id", item.S)}, Sort: []schema.Attribute{attr("at", item.N)}},
+		Indexes: []schema.Index{
+			{Name: "local", ID: 1, Key: schema.Key{Partition: []schema.Attribute{attr("id", item.S)}, Sort: []schema.Attribute{attr("a", item.S)}},
+				Projection: schema.Projection{Kind: schema.ProjectKeys}},
+			{Name: "all", ID: 2, Global: true, Key: schema.Key{Partition: []schema.Attribute{attr("a", item.S)}, Sort: []schema.Attribute{attr("b", item.N)}},
+				Projection: schema.Projection{Kind: schema.ProjectAll}},
+			{Name: "two", ID: 3, Global: true, Key: schema.Key{Partition: []schema.Attribute{attr("a", item.S), attr("at", item.N)}},
+				Projection: schema.Projection{Kind: schema.ProjectInclude, Names: []string{"c"}}},
+		},
+	}
+}
+
+func create(t testing.TB, d *DB, def schema.Table) Description {
+	t.Helper()
+	told, err := d.CreateTable(t.Context(), def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return told
+}
+
+// num is a number as a value.
+func num(n int) item.Value {
+	number, err := item.ParseNumber(fmt.Sprint(n))
+	if err != nil {
+		panic(err)
+	}
+	return item.Num(number)
+}
+
+// key is the key of an item of the table orders.
+func key(id string, at int) item.Item {
+	return item.Make(map[string]item.Value{"id": item.String(id), "at": num(at)})
+}
+
+// put writes one item of the table orders.
+func put(t testing.TB, d *DB, table string, it item.Item) Outcome {
+	t.Helper()
+	return write(t, d, Write{Table: table, Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)})
+}
+
+func remove(t testing.TB, d *DB, table string, it item.Item) Outcome {
+	t.Helper()
+	return write(t, d, Write{Table: table, Key: it, Effect: Remove})
+}
+
+func write(t testing.TB, d *DB, w Write) Outcome {
+	t.Helper()
+	done, err := d.Write(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done[0]
+}
+
+// expect fails unless err has these words; none stand for no error.
+func expect(t testing.TB, what string, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("%s: the error is %v, want none", what, err)
+	case want != "" && (err == nil || err.Error() != want):
+		t.Errorf("%s: the error is\n%v, want\n%s", what, err, want)
+	}
+}
+
+// stored counts what the engine holds between two keys.
+func stored(t testing.TB, e store.Engine, start, end []byte) int {
+	t.Helper()
+	snap, err := e.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	n := 0
+	for _, err := range snap.Scan(t.Context(), store.Range{Start: start, End: end, KeysOnly: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+const (
+	noTable = "ResourceNotFoundException: Requested resource not found"
+	inUse   = "ResourceInUseException: Attempt to change a resource which is still in use: "
+)
+
+// A table passes through its states by the clock.
+func TestTableLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		const delay = time.Minute
+		d := newDB(t, newEngine(t, pebble.InMemory()), Options{TableDelay: delay})
+		status := func(want schema.State) {
+			t.Helper()
+			told, err := d.Describe("Orders")
+			if err != nil || told.Status != want {
+				t.Errorf("the table is %s, %v, want %s", told.Status, err, want)
+			}
+		}
+		change := func(*schema.Table) error { return nil }
+
+		told := create(t, d, orders("Orders"))
+		if told.Status != schema.Creating || told.UUID == "" || !told.Created.Equal(time.Now()) {
+			t.Errorf("the new table is told as %+v", told)
+		}
+		status(schema.Creating)
+		_, err := d.Table("Orders")
+		expect(t, "use of a new table", err, noTable)
+		_, err = d.Write(ctx, Write{Table: "Orders", Key: key("a", 1), Effect: Replace(key("a", 1))})
+		expect(t, "write to a new table", err, noTable)
+		_, err = d.Get(ctx, "Orders", true, key("a", 1))
+		expect(t, "read of a new table", err, noTable)
+		_, err = d.Range(ctx, Range{Table: "Orders"})
+		expect(t, "scan of a new table", err, noTable)
+		_, err = d.CreateTable(ctx, orders("Orders"))
+		expect(t, "creation of a new table", err, inUse+"Table is being created: Orders")
+		_, err = d.UpdateTable(ctx, "Orders", change)
+		expect(t, "update of a new table", err, inUse+"Table is being created: Orders")
+		_, err = d.DeleteTable(ctx, "Orders")
+		expect(t, "deletion of a new table", err, inUse+"Table is being created: Orders")
+
+		time.Sleep(delay - 1)
+		status(schema.Creating)
+		time.Sleep(1)
+		status(schema.Active)
+		put(t, d, "Orders", key("a", 1))
+		_, err = d.CreateTable(ctx, orders("Orders"))
+		expect(t, "creation of a table that exists", err, "ResourceInUseException: Table already exists: Orders")
+
+		told, err = d.UpdateTable(ctx, "Orders", func(def *schema.Table) error {
+			def.DeletionProtection = true
+			return nil
+		})
+		if err != nil || told.Status != schema.Updating || !told.DeletionProtection {
+			t.Errorf("the update is told as %+v, %v", told, err)
+		}
+		put(t, d, "Orders", key("a", 2))
+		_, err = d.UpdateTable(ctx, "Orders", change)
+		expect(t, "update of a table being updated", err, inUse+"Table IOPS are currently being updated. Table: Orders")
+		_, err = d.DeleteTable(ctx, "Orders")
+		expect(t, "deletion of a table being updated", err, inUse+"Table: Orders is in the process of being updated.")
+		time.Sleep(delay)
+		status(schema.Active)
+
+		_, err = d.DeleteTable(ctx, "Orders")
+		expect(t, "deletion of a protected table", err,
+			"ValidationException: Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
+		status(schema.Active)
+		if _, err = d.UpdateTable(ctx, "Orders", func(def *schema.Table) error {
+			def.DeletionProtection, def.State = false, schema.Active // at once
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		status(schema.Active)
+
+		told, err = d.DeleteTable(ctx, "Orders")
+		if err != nil || told.Status != schema.Deleting || told.Counts[0].Items != 2 {
+			t.Errorf("the deletion is told as %+v, %v", told, err)
+		}
+		status(schema.Deleting)
+		_, err = d.Table("Orders")
+		expect(t, "use of a table being deleted", err, noTable)
+		_, err = d.Write(ctx, Write{Table: "Orders", Key: key("a", 3), Effect: Replace(key("a", 3))})
+		expect(t, "write to a table being deleted", err, noTable)
+		_, err = d.UpdateTable(ctx, "Orders", change)
+		expect(t, "update of a table being deleted", err, inUse+"Table is being deleted: Orders")
+		_, err = d.DeleteTable(ctx, "Orders")
+		expect(t, "deletion of a table being deleted", err, inUse+"Table is being deleted: Orders")
+
+		time.Sleep(delay - 1)
+		status(schema.Deleting)
+		time.Sleep(1)
+		synctest.Wait()
+		_, err = d.Describe("Orders")
+		expect(t, "description of a table that is gone", err, noTable+": Table: Orders not found")
+		start, end := keyspace.TableSpan(told.ID)
+		if n := stored(t, d.engine, start, end); n != 0 {
+			t.Errorf("%d items are left behind", n)
+		}
+		again := create(t, d, orders("Orders"))
+		if again.ID == told.ID || again.UUID == told.UUID {
+			t.Errorf("the new table has the identity of the old: %d, %s", again.ID, again.UUID)
+		}
+	})
+}
+
+// Without a delay a table can be used as soon as the answer arrives.
+func TestTableLifeWithoutDelay(t *testing.T) {
+	d := inMemory(t)
+	for i := range 5 {
+		if told := create(t, d, orders("Orders")); told.Status != schema.Creating {
+			t.Errorf("the new table is told to be %s", told.Status)
+		}
+		page, err := d.Range(t.Context(), Range{Table: "Orders"})
+		if err != nil || page.Scanned != 0 {
+			t.Fatalf("round %d: a new table has %d items, %v", i, page.Scanned, err)
+		}
+		put(t, d, "Orders", key("a", 1).With("a", item.String("x")))
+		if told, err := d.UpdateTable(t.Context(), "Orders", func(*schema.Table) error { return nil }); err != nil || told.Status != schema.Updating {
+			t.Errorf("the update is told as %s, %v", told.Status, err)
+		}
+		if told, err := d.Describe("Orders"); err != nil || told.Status != schema.Active || told.Counts[0].Items != 1 {
+			t.Errorf("the table is %s with %d items, %v", told.Status, told.Counts[0].Items, err)
+		}
+		if told, err := d.DeleteTable(t.Context(), "Orders"); err != nil || told.Status != schema.Deleting {
+			t.Errorf("the deletion is told as %s, %v", told.Status, err)
+		}
+		_, err = d.Describe("Orders")
+		expect(t, "description of a table that is gone", err, noTable+": Table: Orders not found")
+	}
+}
+
+func TestNoSuchTable(t *testing.T) {
+	d := inMemory(t)
+	ctx := t.Context()
+	const named = noTable + ": Table: None not found"
+	_, err := d.Describe("None")
+	expect(t, "Describe", err, named)
+	_, err = d.DeleteTable(ctx, "None")
+	expect(t, "DeleteTable", err, named)
+	_, err = d.UpdateTable(ctx, "None", func(*schema.Table) error { return nil })
+	expect(t, "UpdateTable", err, named)
+	err = d.SetTags(ctx, "None", func(tags []schema.Tag) ([]schema.Tag, error) { return tags, nil })
+	expect(t, "SetTags", err, named)
+	_, err = d.Table("None")
+	expect(t, "Table", err, noTable)
+	_, err = d.Get(ctx, "None", true, key("a", 1))
+	expect(t, "Get", err, noTable)
+	_, err = d.Range(ctx, Range{Table: "None"})
+	expect(t, "Range", err, noTable)
+	_, err = d.Write(ctx, Write{Table: "None", Key: key("a", 1), Effect: Remove})
+	expect(t, "Write", err, noTable)
+}
+
+func TestTables(t *testing.T) {
+	d := inMemory(t)
+	for _, name := range []string{"c", "a", "b", "B"} {
+		create(t, d, orders(name))
+	}
+	for _, c := range []struct {
+		after string
+		limit int
+		want  []string
+		more  bool
+	}{
+		{"", 10, []string{"B", "a", "b", "c"}, false},
+		{"", 4, []string{"B", "a", "b", "c"}, false},
+		{"", 3, []string{"B", "a", "b"}, true},
+		{"a", 1, []string{"b"}, true},
+		{"aa", 10, []string{"b", "c"}, false},
+		{"c", 10, nil, false},
+	} {
+		if got, more := d.Tables(c.after, c.limit); !slices.Equal(got, c.want) || more != c.more {
+			t.Errorf("up to %d tables after %q are %q, %v, want %q, %v", c.limit, c.after, got, more, c.want, c.more)
+		}
+	}
+}
+
+// A change that is refused leaves no trace, and one that is made is there
+// after a restart; neither reaches a description that somebody holds.
+func TestDescriptionsAreReplaced(t *testing.T) {
+	o := pebble.InMemory()
+	e := newEngine(t, o)
+	d := newDB(t, e, Options{})
+	create(t, d, orders("Orders"))
+	held, err := d.Table("Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("no")
+	_, err = d.UpdateTable(t.Context(), "Orders", func(def *schema.Table) error {
+		def.Indexes[0].Name, def.Class = "other", "other"
+		return refused
+	})
+	if !errors.Is(err, refused) {
+		t.Errorf("the error is %v", err)
+	}
+	if now, _ := d.Table("Orders"); now != held || now.Indexes[0].Name != "local" {
+		t.Errorf("the refused change is there: %+v", now)
+	}
+	if _, err = d.UpdateTable(t.Context(), "Orders", func(def *schema.Table) error {
+		def.Indexes[0].Throughput.Read = 5
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.SetTags(t.Context(), "Orders", func(tags []schema.Tag) ([]schema.Tag, error) {
+		return append(tags, schema.Tag{Key: "k", Value: "v"}), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.SetTags(t.Context(), "Orders", func(tags []schema.Tag) ([]schema.Tag, error) {
+		tags[0].Value = "other"
+		return nil, refused
+	}); !errors.Is(err, refused) {
+		t.Errorf("the error is %v", err)
+	}
+	if held.Indexes[0].Throughput.Read != 0 || len(held.Tags) != 0 {
+		t.Errorf("the description that was held became %+v", held)
+	}
+	d, _ = reopen(t, d, e, o)
+	now, err := d.Table("Orders")
+	if err != nil || now.Indexes[0].Throughput.Read != 5 || len(now.Tags) != 1 || now.Tags[0].Value != "v" || now.UUID != held.UUID {
+		t.Errorf("after a restart the table is %+v, %v", now, err)
+	}
+}
+
+// reopen closes a database and its engine and opens both again.
+func reopen(t testing.TB, d *DB, e *pebble.Engine, o pebble.Options) (*DB, *pebble.Engine) {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = newEngine(t, o)
+	return newDB(t, e, Options{}), e
+}
+
+// The id of a table is never used again, not even after a restart.
+func TestTableIDs(t *testing.T) {
+	o := pebble.Options{Dir: t.TempDir()}
+	e := newEngine(t, o)
+	d := newDB(t, e, Options{})
+	seen := make(map[uint32]bool)
+	for round := range 3 {
+		for _, name := range []string{"aaa", "bbb"} {
+			told := create(t, d, orders(name))
+			if seen[told.ID] || told.ID == 0 {
+				t.Errorf("round %d: the id %d was used before", round, told.ID)
+			}
+			seen[told.ID] = true
+			if _, err := d.DeleteTable(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d, e = reopen(t, d, e, o)
+	}
+}
+
+// What a stop leaves undone of a deletion is done after the next start.
+func TestDeletionGoesOnAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const delay = time.Minute
+		e := newEngine(t, pebble.InMemory())
+		d := newDB(t, e, Options{TableDelay: delay})
+		told := create(t, d, orders("Orders"))
+		time.Sleep(delay)
+		put(t, d, "Orders", key("a", 1).With("a", item.String("x")).With("b", num(1)))
+		if _, err := d.DeleteTable(t.Context(), "Orders"); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// And a table that is out of the catalog already, with an item left.
+		other := orders("Other")
+		other.ID = 99
+		left := keyspace.Item(nil, &other, key("a", 1))
+		if _, err := e.Update(t.Context(), [][]byte{left}, func(tx store.Tx) error {
+			tx.Set(left, encode(key("a", 1)))
+			tx.Set(keyspace.Dropped(99), []byte{formatTable})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		d = newDB(t, e, Options{TableDelay: delay})
+		synctest.Wait()
+		if now, err := d.Describe("Orders"); err != nil || now.Status != schema.Deleting {
+			t.Errorf("after a restart the table is %s, %v", now.Status, err)
+		}
+		start, end := keyspace.TableSpan(99)
+		if n := stored(t, e, start, end); n != 0 {
+			t.Errorf("%d items of the dropped table are left", n)
+		}
+		time.Sleep(delay)
+		synctest.Wait()
+		_, err := d.Describe("Orders")
+		expect(t, "description", err, noTable+": Table: Orders not found")
+		start, end = keyspace.TableSpan(told.ID)
+		dropped, last := keyspace.DroppedSpan()
+		if n := stored(t, e, start, end) + stored(t, e, dropped, last); n != 0 {
+			t.Errorf("%d items and notes are left", n)
+		}
+	})
+}
+
+// A table that is deleted while others write to it leaves no item behind, and
+// a new one of its name begins empty.
+func TestDeletionUnderWriters(t *testing.T) {
+	d := inMemory(t)
+	ctx := t.Context()
+	var ids []uint32
+	for range 10 {
+		told := create(t, d, orders("Orders"))
+		create(t, d, orders("Second"))
+		ids = append(ids, told.ID)
+		var written atomic.Int64
+		var writers sync.WaitGroup
+		enough := make(chan struct{})
+		for w := range 4 {
+			writers.Go(func() {
+				for i := 0; ; i++ {
+					it := key(fmt.Sprint(w, "-", i), i).With("a", item.String("x")).With("b", num(i))
+					other := it.With("id", item.String(fmt.Sprint("other-", w, "-", i)))
+					// The same table before and behind another one.
+					_, err := d.Write(ctx,
+						Write{Table: "Orders", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)},
+						Write{Table: "Second", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)},
+						Write{Table: "Orders", Key: other, Fit: (*schema.Table).CheckItem, Effect: Replace(other)})
+					if err != nil {
+						var fault *apierror.Error
+						if !errors.As(err, &fault) || fault.Code != "ResourceNotFoundException" {
+							t.Error(err)
+						}
+						return
+					}
+					if written.Add(1) == 20 {
+						close(enough)
+					}
+				}
+			})
+		}
+		<-enough
+		if _, err := d.DeleteTable(ctx, "Orders"); err != nil {
+			t.Fatal(err)
+		}
+		page, err := d.Range(ctx, Range{Table: create(t, d, orders("Orders")).Name})
+		if err != nil || page.Scanned != 0 {
+			t.Errorf("the new table has %d items, %v", page.Scanned, err)
+		}
+		writers.Wait() // they find no table, or end in the new one
+		for _, name := range []string{"Orders", "Second"} {
+			if _, err := d.DeleteTable(ctx, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	start, end := keyspace.DroppedSpan()
+	for stored(t, d.engine, start, end) > 0 {
+		d.wakeDropper()
+		time.Sleep(time.Millisecond)
+	}
+	for _, id := range ids {
+		if start, end := keyspace.TableSpan(id); stored(t, d.engine, start, end) > 0 {
+			t.Errorf("items of table %d are left behind", id)
+		}
+	}
+}
+
+// A description that cannot be read is not taken for another.
+func TestCorruptDescription(t *testing.T) {
+	for name, value := range map[string]string{
+		"an unknown format": "\x02{}",
+		"no JSON":           "\x01{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, pebble.InMemory())
+			set(t, e, keyspace.Catalog("Orders"), []byte(value))
+			if _, err := Open(t.Context(), e, Options{}); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+	e := newEngine(t, pebble.InMemory())
+	d := newDB(t, e, Options{})
+	told := create(t, d, orders("Orders"))
+	set(t, e, keyspace.Tally(told.ID), []byte("short"))
+	if _, err := Open(t.Context(), e, Options{}); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("the error of a short tally is %v", err)
+	}
+}
+
+func set(t testing.TB, e store.Engine, key, value []byte) {
+	t.Helper()
+	if _, err := e.Update(t.Context(), [][]byte{key}, func(tx store.Tx) error {
+		tx.Set(key, value)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,168 @@
+package ops
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+const (
+	maxBatchKeys  = 100
+	maxBatchBytes = 16 << 20 // of what a BatchGetItem returns
+)
+
+// batchGetItemChecks stand in the order in which DynamoDB reports the faults.
+// conformance/batch_get_item/order.txt holds them to it.
+var batchGetItemChecks = []func(*api.BatchGetItem) error{
+	checkBatchTables[api.BatchGetItem](func(in *api.BatchGetItem) []string { return sortedKeys(in.RequestItems) }),
+	checkBatchKeyCount,
+	func(in *api.BatchGetItem) error {
+		var all parameters
+		for _, name := range sortedKeys(in.RequestItems) {
+			part := in.RequestItems[name]
+			p := projectionParameters(part.ProjectionExpression, part.AttributesToGet, nil)
+			all.older, all.expressions = either(all.older, p.older), either(all.expressions, p.expressions)
+		}
+		return all.check()
+	},
+}
+
+func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.BatchGetItemReply, error) {
+	if err := firstFault(in, batchGetItemChecks); err != nil {
+		return nil, err
+	}
+	tables := sortedKeys(in.RequestItems)
+	paths := make(map[string][]item.Path)
+	for _, name := range tables {
+		part := in.RequestItems[name]
+		var err error
+		if paths[name], err = s.batchPart(&part); err != nil {
+			return nil, err
+		}
+	}
+	reply := &api.BatchGetItemReply{
+		Responses:       make(map[string][]item.Item),
+		UnprocessedKeys: make(map[string]api.UnprocessedKeysPart),
+	}
+	left := maxBatchBytes
+	for _, name := range tables {
+		part := in.RequestItems[name]
+		found, err := s.DB.Get(ctx, name, part.ConsistentRead, keysOf(part.Keys)...)
+		if err != nil {
+			return nil, err
+		}
+		cost := takeBatch(reply, name, &part, found, paths[name], &left)
+		if c := consumed(in.ReturnConsumedCapacity, name, cost); c != nil {
+			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
+		}
+	}
+	return reply, nil
+}
+
+// batchPart checks what is read of one table, and binds its projection.
+func (s *Service) batchPart(part *api.KeysAndAttributes) ([]item.Path, error) {
+	p := projectionParameters(part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	for _, key := range part.Keys {
+		if err := faultOf(key); err != nil {
+			return nil, err
+		}
+	}
+	b := bindings(part.ExpressionAttributeNames, nil)
+	paths, err := s.projection(part.ProjectionExpression, part.AttributesToGet, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Unused(); err != nil {
+		return nil, err
+	}
+	return paths, checkDuplicates(keysOf(part.Keys))
+}
+
+// takeBatch puts the found items of one table into the reply, as long as there
+// is room, and the keys of the others beside them.
+func takeBatch(reply *api.BatchGetItemReply, table string, part *api.KeysAndAttributes, found []item.Item, paths []item.Path, left *int) capacity.Consumed {
+	var cost capacity.Consumed
+	items := []item.Item{}
+	for i, it := range found {
+		size := it.Size()
+		if *left -= size; *left < 0 {
+			reply.UnprocessedKeys[table] = unprocessed(part, keysOf(part.Keys[i:]))
+			break
+		}
+		cost.Table += capacity.Read(size, part.ConsistentRead)
+		if it != nil {
+			items = append(items, project(it, paths))
+		}
+	}
+	reply.Responses[table] = items
+	return cost
+}
+
+func unprocessed(part *api.KeysAndAttributes, keys []item.Item) api.UnprocessedKeysPart {
+	again := api.UnprocessedKeysPart{
+		Keys:                     keys,
+		AttributesToGet:          part.AttributesToGet,
+		ProjectionExpression:     part.ProjectionExpression,
+		ExpressionAttributeNames: part.ExpressionAttributeNames,
+	}
+	if part.ConsistentRead {
+		again.ConsistentRead = &part.ConsistentRead
+	}
+	return again
+}
+
+func checkBatchKeyCount(in *api.BatchGetItem) error {
+	total, most := 0, ""
+	for _, name := range sortedKeys(in.RequestItems) {
+		total += len(in.RequestItems[name].Keys)
+		if most == "" || len(in.RequestItems[name].Keys) > len(in.RequestItems[most].Keys) {
+			most = name
+		}
+	}
+	if total > maxBatchKeys {
+		return apierror.Validation("1 validation error detected: Value at 'RequestItems.%s.member.Keys' "+
+			"failed to satisfy constraint: Member must have length less than or equal to 100", most)
+	}
+	return nil
+}
+
+// checkDuplicates is the fault of a key that is named twice.
+func checkDuplicates(keys []item.Item) error {
+	seen := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		if seen[string(key)] {
+			return apierror.Validation("Provided list of item keys contains duplicates")
+		}
+		seen[string(key)] = true
+	}
+	return nil
+}
+
+func keysOf(list []api.Attributes) []item.Item {
+	keys := make([]item.Item, len(list))
+	for i := range list {
+		keys[i] = list[i].Item
+	}
+	return keys
+}
+
+// either joins two lists of the same parameters: given in one of them is given.
+func either(a, b []parameter) []parameter {
+	if a == nil {
+		return b
+	}
+	for i := range a {
+		a[i].given = a[i].given || b[i].given
+	}
+	return a
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

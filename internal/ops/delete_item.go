@@ -1,0 +1,45 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// deleteItemChecks stand in the order in which DynamoDB reports the faults.
+// conformance/delete_item/order.txt holds them to it.
+var deleteItemChecks = []func(*api.DeleteItem) error{
+	func(in *api.DeleteItem) error { p := conditionalParameters(&in.Conditional); return p.check() },
+	func(in *api.DeleteItem) error { return faultOf(in.Key) },
+	func(in *api.DeleteItem) error { return returnsOldOrNothing(in.ReturnValues) },
+}
+
+func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.DeleteItemReply, error) {
+	if err := firstFault(in, deleteItemChecks); err != nil {
+		return nil, err
+	}
+	b := bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	cond, err := s.writeCondition(&in.Conditional, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Unused(); err != nil {
+		return nil, err
+	}
+	done, err := s.DB.Write(ctx, db.Write{
+		Table:  in.TableName,
+		Key:    in.Key.Item,
+		If:     holds(cond),
+		Effect: db.Remove,
+	})
+	if err != nil {
+		return nil, conditionFault(err, &in.Conditional)
+	}
+	reply := &api.DeleteItemReply{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, in.TableName, done[0].Consumed)}
+	if isSet(in.ReturnValues, "ALL_OLD") {
+		reply.Attributes = done[0].Before
+	}
+	reply.ItemCollectionMetrics, err = s.collectionMetrics(in.ReturnItemCollectionMetrics, in.TableName, in.Key.Item, done[0])
+	return reply, err
+}

@@ -1,0 +1,203 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+func (s *Service) describeTable(ctx context.Context, in *api.DescribeTable) (*api.DescribeTableReply, error) {
+	if err := tableNamed(in.TableName); err != nil {
+		return nil, err
+	}
+	d, err := s.DB.Describe(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	return &api.DescribeTableReply{Table: s.description(ctx, d)}, nil
+}
+
+// description tells a table. The operations that change one tell it in their
+// own ways from here.
+func (s *Service) description(ctx context.Context, d db.Description) *api.TableDescription {
+	told := &api.TableDescription{
+		TableName:                 d.Name,
+		TableId:                   d.UUID,
+		TableArn:                  s.tableARN(ctx, d.Name),
+		TableStatus:               string(d.Status),
+		ItemCount:                 d.Counts[0].Items,
+		TableSizeBytes:            d.Counts[0].Bytes,
+		DeletionProtectionEnabled: &d.DeletionProtection,
+		ProvisionedThroughput:     s.toldUnits(d.Throughput),
+	}
+	told.BillingModeSummary, told.TableThroughputModeSummary = modes(d.Table)
+	if d.Status == schema.Deleting {
+		return told // of a table that goes no more is told
+	}
+	told.CreationDateTime = api.TimeOf(d.Created)
+	told.KeySchema = toldKey(d.Key)
+	told.AttributeDefinitions = toldAttributes(d.Attributes)
+	told.OnDemandThroughput = toldCeilings(d.MaxRequests)
+	told.WarmThroughput = toldWarmth(d.Warm)
+	told.SSEDescription = toldEncryption(d.Encryption)
+	told.TableClassSummary = toldClass(d.Table)
+	for i := range d.Indexes {
+		if x := &d.Indexes[i]; x.Global {
+			told.GlobalSecondaryIndexes = append(told.GlobalSecondaryIndexes, s.toldGlobalIndex(told, x, d.Counts[x.ID]))
+		} else {
+			told.LocalSecondaryIndexes = append(told.LocalSecondaryIndexes, toldLocalIndex(told, x, d.Counts[x.ID]))
+		}
+	}
+	return told
+}
+
+// toldGlobalIndex tells a global index. While it is built, its items show how
+// far the build came.
+func (s *Service) toldGlobalIndex(table *api.TableDescription, x *schema.Index, count db.Count) api.GlobalSecondaryIndexDescription {
+	status := cmp.Or(x.State, schema.Active)
+	if table.TableStatus == string(schema.Creating) {
+		status = schema.Creating
+	}
+	var backfilling *bool
+	if x.State == schema.Creating {
+		backfilling = &x.Backfilling
+	}
+	return api.GlobalSecondaryIndexDescription{
+		Backfilling:           backfilling,
+		ItemCount:             count.Items,
+		IndexSizeBytes:        count.Bytes,
+		IndexName:             x.Name,
+		IndexArn:              indexARN(table, x),
+		IndexStatus:           string(status),
+		KeySchema:             toldKey(x.Key),
+		Projection:            toldProjection(x.Projection),
+		ProvisionedThroughput: s.toldUnits(x.Throughput),
+		OnDemandThroughput:    toldCeilings(x.MaxRequests),
+		WarmThroughput:        toldWarmth(x.Warm),
+	}
+}
+
+// toldLocalIndex tells a local index.
+func toldLocalIndex(table *api.TableDescription, x *schema.Index, count db.Count) api.LocalSecondaryIndexDescription {
+	return api.LocalSecondaryIndexDescription{
+		ItemCount:      count.Items,
+		IndexSizeBytes: count.Bytes,
+		IndexName:      x.Name,
+		IndexArn:       indexARN(table, x),
+		KeySchema:      toldKey(x.Key),
+		Projection:     toldProjection(x.Projection),
+	}
+}
+
+func indexARN(table *api.TableDescription, x *schema.Index) string {
+	return table.TableArn + "/index/" + x.Name
+}
+
+// toldClass is nothing for a table that was never given a class.
+func toldClass(t *schema.Table) *api.TableClassSummary {
+	if t.Class == "" {
+		return nil
+	}
+	return &api.TableClassSummary{TableClass: t.Class, LastUpdateDateTime: api.TimeOf(t.ClassChanged)}
+}
+
+// modes tells how a table is paid for, under its two names. Of a table that
+// was never on demand neither is told.
+func modes(t *schema.Table) (*api.BillingModeSummary, *api.ThroughputModeSummary) {
+	since := t.OnDemandSince
+	if t.OnDemand && since.IsZero() {
+		since = t.Created
+	}
+	if since.IsZero() {
+		return nil, nil
+	}
+	mode := "PROVISIONED"
+	if t.OnDemand {
+		mode = "PAY_PER_REQUEST"
+	}
+	return &api.BillingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: api.TimeOf(since)},
+		&api.ThroughputModeSummary{TableThroughputMode: mode, LastUpdateToPayPerRequestDateTime: api.TimeOf(since)}
+}
+
+func (s *Service) toldUnits(t schema.Throughput) *api.ProvisionedThroughputDescription {
+	return &api.ProvisionedThroughputDescription{
+		ReadCapacityUnits:      t.Read,
+		WriteCapacityUnits:     t.Write,
+		LastIncreaseDateTime:   api.TimeOf(t.Increased),
+		LastDecreaseDateTime:   api.TimeOf(t.Decreased),
+		NumberOfDecreasesToday: decreasesOn(s.DB.Now(), t),
+	}
+}
+
+// decreasesOn is how often units were taken away on a day, which begins at
+// midnight UTC.
+func decreasesOn(now time.Time, t schema.Throughput) int64 {
+	if t.Decreased.UTC().Truncate(24*time.Hour) != now.UTC().Truncate(24*time.Hour) {
+		return 0
+	}
+	return t.Decreases
+}
+
+func toldCeilings(t schema.Throughput) *api.OnDemandThroughput {
+	if t.Read == 0 && t.Write == 0 {
+		return nil
+	}
+	return &api.OnDemandThroughput{MaxReadRequestUnits: orAbsent(t.Read), MaxWriteRequestUnits: orAbsent(t.Write)}
+}
+
+func orAbsent(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+func toldWarmth(t schema.Throughput) *api.WarmThroughputDescription {
+	return &api.WarmThroughputDescription{ReadUnitsPerSecond: t.Read, WriteUnitsPerSecond: t.Write, Status: string(schema.Active)}
+}
+
+// toldEncryption is nothing for a table under the key that all tables have.
+func toldEncryption(e schema.Encryption) *api.SSEDescription {
+	if !e.Enabled {
+		return nil
+	}
+	return &api.SSEDescription{Status: "ENABLED", SSEType: "KMS", KMSMasterKeyArn: e.KeyARN}
+}
+
+func toldKey(k schema.Key) []api.KeySchemaElement {
+	hash, sort := "HASH", "RANGE"
+	elements := make([]api.KeySchemaElement, 0, len(k.Partition)+len(k.Sort))
+	for _, a := range k.Partition {
+		elements = append(elements, api.KeySchemaElement{AttributeName: &a.Name, KeyType: &hash})
+	}
+	for _, a := range k.Sort {
+		elements = append(elements, api.KeySchemaElement{AttributeName: &a.Name, KeyType: &sort})
+	}
+	return elements
+}
+
+// toldAttributes come back in the order of their names, not in that in which
+// they were sent.
+func toldAttributes(attributes []schema.Attribute) []api.AttributeDefinition {
+	sorted := slices.SortedFunc(slices.Values(attributes), func(a, b schema.Attribute) int { return cmp.Compare(a.Name, b.Name) })
+	told := make([]api.AttributeDefinition, len(sorted))
+	for i, a := range sorted {
+		kind := a.Type.String()
+		told[i] = api.AttributeDefinition{AttributeName: &a.Name, AttributeType: &kind}
+	}
+	return told
+}
+
+// toldProjection tells a projection, whose names come back in order too.
+func toldProjection(p schema.Projection) *api.Projection {
+	told := &api.Projection{ProjectionType: &p.Kind}
+	if p.Names != nil {
+		told.NonKeyAttributes = slices.Sorted(slices.Values(p.Names))
+	}
+	return told
+}

@@ -1,0 +1,135 @@
+// Package ops makes a plan of each request and words its outcome: one file
+// per operation, one table of them all.
+//
+// An operation checks what makes sense of the request alone, in an order that
+// DynamoDB's customers can see. What fits the table and what the stored item
+// allows is decided by package db, which alone reads and writes.
+package ops
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/protocol/wire"
+)
+
+// Service answers requests from a database.
+type Service struct {
+	DB      *db.DB
+	Account string // twelve digits; the owner of everything, in ARNs
+
+	parsed *expr.Cache
+}
+
+// New makes a service on a database.
+func New(d *db.DB) *Service {
+	return &Service{DB: d, Account: "000000000000", parsed: expr.NewCache(4096)}
+}
+
+// operations are all operations, by the name in X-Amz-Target.
+var operations = map[string]run{
+	"BatchGetItem":       operation((*Service).batchGetItem),
+	"BatchWriteItem":     operation((*Service).batchWriteItem),
+	"CreateTable":        operation((*Service).createTable),
+	"DeleteItem":         enveloped(operation((*Service).deleteItem)),
+	"DeleteTable":        operation((*Service).deleteTable),
+	"DescribeEndpoints":  operation((*Service).describeEndpoints),
+	"DescribeLimits":     operation((*Service).describeLimits),
+	"DescribeTable":      operation((*Service).describeTable),
+	"GetItem":            operation((*Service).getItem),
+	"ListTables":         operation((*Service).listTables),
+	"ListTagsOfResource": operation((*Service).listTagsOfResource),
+	"PutItem":            enveloped(operation((*Service).putItem)),
+	"Query":              enveloped(operation((*Service).query)),
+	"Scan":               operation((*Service).scan),
+	"TagResource":        operation((*Service).tagResource),
+	"TransactGetItems":   operation((*Service).transactGetItems),
+	"TransactWriteItems": operation((*Service).transactWriteItems),
+	"UntagResource":      operation((*Service).untagResource),
+	"UpdateItem":         enveloped(operation((*Service).updateItem)),
+	"UpdateTable":        operation((*Service).updateTable),
+}
+
+// Known tells whether there is an operation of that name.
+func Known(name string) bool { return operations[name] != nil }
+
+// Do carries out a request and returns its reply, a pointer to a struct of
+// package api. An *apierror.Error is the customer's fault; any other error is
+// a failure of ours.
+func (s *Service) Do(ctx context.Context, name string, body []byte) (reply any, err error) {
+	do, ok := operations[name]
+	if !ok {
+		return nil, apierror.UnknownOperation()
+	}
+	return do(s, ctx, body)
+}
+
+// run carries out one operation on the body of a request.
+type run func(s *Service, ctx context.Context, body []byte) (reply any, err error)
+
+func operation[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error)) run {
+	return func(s *Service, ctx context.Context, body []byte) (any, error) {
+		in := new(In)
+		if err := wire.Decode(body, in); err != nil {
+			return nil, err
+		}
+		reply, err := do(s, ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return reply, nil
+	}
+}
+
+// enveloped is for the operations that put a prefix before faults of the
+// request itself.
+func enveloped(do run) run {
+	return func(s *Service, ctx context.Context, body []byte) (any, error) {
+		reply, err := do(s, ctx, body)
+		var fault *apierror.Error
+		if errors.As(err, &fault) {
+			return nil, fault.Enveloped()
+		}
+		return reply, err
+	}
+}
+
+// firstFault goes through checks in order.
+func firstFault[In any](in *In, checks []func(*In) error) error {
+	for _, check := range checks {
+		if err := check(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Caller is who sends a request.
+type Caller struct {
+	Region string // as in the credential scope
+}
+
+type callerKey struct{}
+
+// WithCaller notes the caller of a request in its context.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+func callerOf(ctx context.Context) Caller {
+	if c, ok := ctx.Value(callerKey{}).(Caller); ok && c.Region != "" {
+		return c
+	}
+	return Caller{Region: "us-east-1"}
+}
+
+// tableARN names a table for the caller.
+func (s *Service) tableARN(ctx context.Context, table string) string {
+	return "arn:aws:dynamodb:" + callerOf(ctx).Region + ":" + s.Account + ":table/" + table
+}
+
+// isSet tells whether an optional member has this value.
+func isSet(member *string, value string) bool { return member != nil && *member == value }

@@ -1,0 +1,52 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// consumed words what a request has cost on one table, as far as the customer
+// wants to know it.
+func consumed(mode *string, table string, c capacity.Consumed) *api.ConsumedCapacity {
+	switch {
+	case isSet(mode, "TOTAL"):
+		return &api.ConsumedCapacity{TableName: table, CapacityUnits: c.Total()}
+	case isSet(mode, "INDEXES"):
+		told := &api.ConsumedCapacity{TableName: table, CapacityUnits: c.Total(), Table: &api.Capacity{CapacityUnits: c.Table}}
+		for _, x := range c.Indexes {
+			arms := &told.LocalSecondaryIndexes
+			if x.Global {
+				arms = &told.GlobalSecondaryIndexes
+			}
+			if *arms == nil {
+				*arms = make(map[string]api.Capacity)
+			}
+			(*arms)[x.Name] = api.Capacity{CapacityUnits: x.Units}
+		}
+		return told
+	}
+	return nil
+}
+
+// collectionMetrics is how large the collection of a written item is, if the
+// table has such and the customer wants to know it.
+func (s *Service) collectionMetrics(mode *string, table string, key item.Item, o db.Outcome) (*api.ItemCollectionMetrics, error) {
+	if !isSet(mode, "SIZE") {
+		return nil, nil
+	}
+	t, err := s.DB.Table(table)
+	if err != nil || !t.HasLocal() {
+		return nil, err
+	}
+	partition := t.Key.Partition[0].Name
+	v, _ := key.Get(partition)
+	low := math.Floor(float64(o.CollectionBytes) / (1 << 30))
+	return &api.ItemCollectionMetrics{
+		ItemCollectionKey:   item.Make(map[string]item.Value{partition: v}),
+		SizeEstimateRangeGB: []float64{low, low + 1},
+	}, nil
+}

@@ -1,0 +1,206 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// reading is a Query or a Scan on its way from a request to a plan.
+type reading struct {
+	in     *api.Paged
+	bind   *expr.Bindings
+	filter *expr.Condition
+	paths  []item.Path // nil: all attributes
+	table  *schema.Table
+	index  *schema.Index // nil: the table itself
+	plan   db.Range
+}
+
+// pagedParameters are the parameters that Query and Scan share. Those that
+// belong to one of them come before the operator in the list.
+func pagedParameters(in *api.Paged, filter parameter) parameters {
+	return parameters{
+		older: []parameter{
+			{"AttributesToGet", in.AttributesToGet != nil},
+			filter,
+			{"ConditionalOperator", in.ConditionalOperator != nil},
+		},
+		expressions: []parameter{
+			{"ProjectionExpression", in.ProjectionExpression != nil},
+			{"FilterExpression", in.FilterExpression != nil},
+		},
+		names:  in.ExpressionAttributeNames,
+		values: in.ExpressionAttributeValues,
+	}
+}
+
+// checkStartKey is the fault of values in the key that a page begins behind.
+func checkStartKey(in *api.Paged) error {
+	if in.ExclusiveStartKey.Fault != nil {
+		told := *in.ExclusiveStartKey.Fault
+		told.Message = "The provided starting key is invalid: " + told.Message
+		return &told
+	}
+	return nil
+}
+
+// checkSelect tells whether Select goes with the other parameters.
+func checkSelect(in *api.Paged) error {
+	switch {
+	case isSet(in.Select, "SPECIFIC_ATTRIBUTES") && in.ProjectionExpression == nil && in.AttributesToGet == nil:
+		return apierror.Request("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
+	case in.Select != nil && !isSet(in.Select, "SPECIFIC_ATTRIBUTES") && (in.ProjectionExpression != nil || in.AttributesToGet != nil):
+		parameter, target := "ProjectionExpression", *in.Select
+		if in.ProjectionExpression == nil {
+			parameter = "AttributesToGet"
+		}
+		if target == "COUNT" {
+			target = "only the Count"
+		}
+		return apierror.Validation("Cannot specify the %s when choosing to get %s", parameter, target)
+	case isSet(in.Select, "ALL_PROJECTED_ATTRIBUTES") && in.IndexName == nil:
+		return apierror.Validation("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
+	}
+	return nil
+}
+
+// bindFilter binds the filter, in whichever form it comes.
+func (s *Service) bindFilter(r *reading, older map[string]api.Condition) (err error) {
+	if r.in.FilterExpression != nil {
+		r.filter, err = s.condition(expr.FilterExpression, r.in.FilterExpression, r.bind)
+		return err
+	}
+	r.filter, err = filterCondition(older, r.in.ConditionalOperator)
+	return err
+}
+
+func (s *Service) bindProjection(r *reading) (err error) {
+	r.paths, err = s.projection(r.in.ProjectionExpression, r.in.AttributesToGet, r.bind)
+	return err
+}
+
+// open finds the table and the index, and fits the parameters to them.
+func (r *reading) open(d *db.DB, table string) error {
+	t, err := d.Table(table)
+	if err != nil {
+		return err
+	}
+	r.table = t
+	r.plan.Table = table
+	r.plan.Consistent = r.in.ConsistentRead
+	if r.in.IndexName != nil {
+		x, ok := t.Index(*r.in.IndexName)
+		if !ok || x.State == schema.Deleting {
+			return apierror.Validation("The table does not have the specified index: %s", *r.in.IndexName)
+		}
+		if x.State == schema.Creating {
+			return apierror.Validation("Cannot read from backfilling global secondary index: %s", x.Name)
+		}
+		r.index = x
+		r.plan.Index = x.Name
+		if x.Global && r.in.ConsistentRead {
+			return apierror.Validation("Consistent reads are not supported on global secondary indexes")
+		}
+	}
+	return nil
+}
+
+// key is the key that the reading goes by.
+func (r *reading) key() schema.Key {
+	if r.index != nil {
+		return r.index.Key
+	}
+	return r.table.Key
+}
+
+// fitStartKey tells whether a page can begin behind the given key; other are
+// the words for one that has the wrong number of attributes.
+func (r *reading) fitStartKey(other string) error {
+	start := r.in.ExclusiveStartKey.Item
+	if start == nil {
+		return nil
+	}
+	want := map[string]bool{}
+	for _, a := range append(r.table.Key.All(), r.key().All()...) {
+		want[a.Name] = true
+	}
+	if start.Len() != len(want) {
+		return apierror.Validation("%s", other)
+	}
+	if r.index != nil {
+		for _, a := range r.index.Key.All() {
+			v, ok := start.Get(a.Name)
+			if !ok {
+				return apierror.Validation("The provided starting key is invalid")
+			}
+			if v.Type() != a.Type {
+				return apierror.KeyMismatch()
+			}
+		}
+	}
+	if err := r.table.CheckKey(r.table.Key.Of(start)); err != nil {
+		fault := apierror.Validation("The provided starting key is invalid: The provided key element does not match the schema")
+		return fault
+	}
+	r.plan.After = start
+	return nil
+}
+
+// fitIndex tells whether the index has what is asked for. A local one that
+// lacks something fetches it from the items.
+func (r *reading) fitIndex() error {
+	if r.index == nil || r.index.Projection.Kind == schema.ProjectAll {
+		return nil
+	}
+	if isSet(r.in.Select, "ALL_ATTRIBUTES") {
+		if r.index.Global {
+			return apierror.InvalidValues("Select type ALL_ATTRIBUTES is not supported for global secondary index %s "+
+				"because its projection type is not ALL", r.index.Name)
+		}
+		r.plan.Whole = true
+	}
+	for _, p := range r.paths {
+		if r.table.Projects(r.index, p[0].Name) {
+			continue
+		}
+		if r.index.Global {
+			return apierror.InvalidValues("Global secondary index %s does not project %s", r.index.Name, p)
+		}
+		r.plan.Whole = true
+	}
+	return nil
+}
+
+// page reads the page and words it.
+func (s *Service) page(ctx context.Context, r *reading) (*api.PageReply, error) {
+	if r.filter != nil {
+		r.plan.Keep = r.filter.Holds
+	}
+	r.plan.CountOnly = isSet(r.in.Select, "COUNT")
+	p, err := s.DB.Range(ctx, r.plan)
+	if err != nil {
+		return nil, err
+	}
+	reply := &api.PageReply{
+		Count:            p.Count,
+		ScannedCount:     p.Scanned,
+		LastEvaluatedKey: p.Last,
+		ConsumedCapacity: consumed(r.in.ReturnConsumedCapacity, r.plan.Table, p.Consumed),
+	}
+	if !r.plan.CountOnly {
+		reply.Items = p.Items
+		if reply.Items == nil {
+			reply.Items = []item.Item{}
+		}
+		for i := range reply.Items {
+			reply.Items[i] = project(reply.Items[i], r.paths)
+		}
+	}
+	return reply, nil
+}

@@ -1,0 +1,154 @@
+package ops
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/protocol/wire"
+)
+
+// parameters are the expressions of a request, and the parameters of the older
+// form that do the same. Both are listed in the order in which DynamoDB's
+// messages name them.
+type parameters struct {
+	older       []parameter
+	expressions []parameter
+	names       map[string]string
+	values      map[string]api.Value
+}
+
+type parameter struct {
+	name  string
+	given bool
+}
+
+// check tells whether the parameters go together.
+func (p *parameters) check() error {
+	older, expressions := namesOf(p.older), namesOf(p.expressions)
+	if len(older) > 0 && len(expressions) > 0 {
+		return apierror.Request("Can not use both expression and non-expression parameters in the same request: "+
+			"Non-expression parameters: {%s} Expression parameters: {%s}",
+			strings.Join(older, ", "), strings.Join(expressions, ", "))
+	}
+	if p.names != nil && len(expressions) == 0 {
+		return apierror.Validation("ExpressionAttributeNames can only be specified when using expressions")
+	}
+	if p.values != nil && !p.takeValues() {
+		return apierror.Request("ExpressionAttributeValues can only be specified when using expressions: %s",
+			strings.Join(p.withoutValues(), " and "))
+	}
+	if err := expr.CheckNames(p.names); err != nil {
+		return err
+	}
+	return checkValues(p.values)
+}
+
+// namesOf are the names of the parameters that were given.
+func namesOf(list []parameter) (names []string) {
+	for _, p := range list {
+		if p.given {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// takeValues tells whether one of the expressions given can use a value; a
+// projection cannot.
+func (p *parameters) takeValues() bool {
+	return slices.ContainsFunc(p.expressions, func(e parameter) bool { return e.given && e.name != "ProjectionExpression" })
+}
+
+func (p *parameters) withoutValues() (parts []string) {
+	for _, e := range p.expressions {
+		if e.name != "ProjectionExpression" {
+			parts = append(parts, e.name+" is null")
+		}
+	}
+	return parts
+}
+
+func checkValues(values map[string]api.Value) error {
+	if err := expr.CheckValues(values); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		fault := values[key].Fault
+		switch fault {
+		case nil:
+		case wire.ErrNullFalse, wire.ErrTooDeep:
+			return fault
+		default:
+			told := *fault
+			told.Message = "ExpressionAttributeValues contains invalid value: " + fault.Message + " for key " + key
+			return &told
+		}
+	}
+	return nil
+}
+
+// bindings are the placeholders of a checked request.
+func bindings(names map[string]string, values map[string]api.Value) *expr.Bindings {
+	b := &expr.Bindings{Names: names}
+	if len(values) > 0 {
+		b.Values = make(map[string]item.Value, len(values))
+		for key, v := range values {
+			b.Values[key] = v.Value
+		}
+	}
+	return b
+}
+
+// condition parses and binds a condition or a filter; nil when there is none.
+func (s *Service) condition(kind expr.Kind, text *string, b *expr.Bindings) (*expr.Condition, error) {
+	if text == nil {
+		return nil, nil
+	}
+	parsed, err := s.parsed.ParseCondition(kind, *text)
+	if err != nil {
+		return nil, err
+	}
+	return parsed.Bind(b)
+}
+
+// projection parses and binds a projection, or takes the older list of
+// attributes; no paths mean all attributes.
+func (s *Service) projection(text *string, attributes []string, b *expr.Bindings) ([]item.Path, error) {
+	if text == nil {
+		return attributePaths(attributes)
+	}
+	parsed, err := s.parsed.ParseProjection(*text)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parsed.Bind(b)
+	if err != nil {
+		return nil, err
+	}
+	return p.Paths(), nil
+}
+
+// attributePaths are the paths of an AttributesToGet.
+func attributePaths(attributes []string) ([]item.Path, error) {
+	var paths []item.Path
+	for i, name := range attributes {
+		if slices.Contains(attributes[:i], name) {
+			return nil, apierror.InvalidValues("Duplicate value in attribute name: %s", name)
+		}
+		paths = append(paths, item.Path{{Name: name}})
+	}
+	return paths, nil
+}
+
+// project cuts an item down to some paths; all of it when there are none.
+func project(it item.Item, paths []item.Path) item.Item {
+	if it == nil || paths == nil {
+		return it
+	}
+	return it.Project(paths)
+}

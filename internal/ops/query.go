@@ -1,0 +1,194 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// queryChecks stand in the order in which DynamoDB reports the faults. The
+// expressions are bound after them, then the table is looked at.
+// conformance/query/order.txt holds them to it.
+var queryChecks = []func(*api.Query) error{
+	func(in *api.Query) error {
+		if in.Limit != nil && *in.Limit < 1 {
+			return apierror.Request("Value at 'Limit' failed to satisfy constraint: Member must have value greater than or equal to 1")
+		}
+		return nil
+	},
+	func(in *api.Query) error {
+		p := pagedParameters(&in.Paged, parameter{"QueryFilter", in.QueryFilter != nil})
+		p.expressions = append(p.expressions, parameter{"KeyConditionExpression", in.KeyConditionExpression != nil})
+		// Clients do send KeyConditions with a FilterExpression, and the
+		// service takes it: only the two key conditions exclude each other.
+		if in.KeyConditionExpression != nil {
+			p.older = append(p.older, parameter{"KeyConditions", in.KeyConditions != nil})
+		}
+		return p.check()
+	},
+	func(in *api.Query) error { return checkConditions(in.QueryFilter) },
+	func(in *api.Query) error { return checkConditions(in.KeyConditions) },
+	func(in *api.Query) error { return checkStartKey(&in.Paged) },
+}
+
+func (s *Service) query(ctx context.Context, in *api.Query) (*api.PageReply, error) {
+	if err := firstFault(in, queryChecks); err != nil {
+		return nil, err
+	}
+	r := &reading{in: &in.Paged, bind: bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)}
+	keys, err := s.keyCondition(in, r.bind)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.bindFilter(r, in.QueryFilter); err != nil {
+		return nil, err
+	}
+	if err := s.bindProjection(r); err != nil {
+		return nil, err
+	}
+	if err := checkSelect(r.in); err != nil {
+		return nil, err
+	}
+	if err := r.bind.Unused(); err != nil {
+		return nil, err
+	}
+	if keys == nil {
+		return nil, apierror.Validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+	}
+	if err := r.open(s.DB, in.TableName); err != nil {
+		return nil, err
+	}
+	found, err := r.fitKeys(keys)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.fitStartKey("The provided starting key is invalid"); err != nil {
+		return nil, err
+	}
+	if err := r.startsWithin(found); err != nil {
+		return nil, err
+	}
+	if err := r.fitFilter(in.QueryFilter != nil); err != nil {
+		return nil, err
+	}
+	if err := r.fitIndex(); err != nil {
+		return nil, err
+	}
+	if in.Limit != nil {
+		r.plan.Limit = int(*in.Limit)
+	}
+	r.plan.Reverse = in.ScanIndexForward != nil && !*in.ScanIndexForward
+	return s.page(ctx, r)
+}
+
+// keyCondition binds the key condition, in whichever form it comes; nil when
+// there is none.
+func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondition, error) {
+	if in.KeyConditionExpression == nil {
+		return olderKeyCondition(in.KeyConditions)
+	}
+	parsed, err := s.parsed.ParseKeyCondition(*in.KeyConditionExpression)
+	if err != nil {
+		return nil, err
+	}
+	k, err := parsed.Bind(b)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.Check()
+}
+
+// fitKeys fits the key condition to the key that the query goes by.
+func (r *reading) fitKeys(k *expr.KeyCondition) (*expr.KeyRange, error) {
+	found, err := k.Keys(keyAttributes(r.key().Partition), keyAttributes(r.key().Sort))
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range found.Partition {
+		if len(v.Sortable()) == 0 {
+			return nil, schema.EmptyKey(r.key().Partition[i], v)
+		}
+	}
+	r.plan.Partition = found.Partition
+	for i, t := range found.Sort {
+		for _, v := range t.Values {
+			if len(v.Sortable()) == 0 && t.Op != expr.BeginsWith {
+				return nil, schema.EmptyKey(r.key().Sort[i], v)
+			}
+		}
+		if t.Op == expr.Equal && i+1 < len(found.Sort) {
+			r.plan.Bound.Equals = append(r.plan.Bound.Equals, t.Values[0])
+			continue
+		}
+		r.plan.Bound.Op, r.plan.Bound.Values = boundOps[t.Op], t.Values
+	}
+	return found, nil
+}
+
+// startsWithin tells whether the page begins within the partition and the
+// sort keys that the query asks for (conformance/query/pages.txt).
+func (r *reading) startsWithin(found *expr.KeyRange) error {
+	if r.plan.After == nil {
+		return nil
+	}
+	for _, t := range found.Sort {
+		operands := []expr.Operand{{Path: item.Path{{Name: t.Name}}}}
+		for _, v := range t.Values {
+			operands = append(operands, expr.Operand{Value: v})
+		}
+		if !expr.NewCondition(expr.Test{Op: t.Op, Operands: operands}).Holds(r.plan.After) {
+			return apierror.Validation("The provided starting key does not match the range key predicate")
+		}
+	}
+	for i, a := range r.key().Partition {
+		v, _ := r.plan.After.Get(a.Name)
+		switch {
+		case item.Equal(v, found.Partition[i]):
+		case len(found.Sort) > 0:
+			return apierror.Validation("The query can return at most one row and cannot be restarted")
+		default:
+			return apierror.Validation("The provided starting key is outside query boundaries based on provided conditions")
+		}
+	}
+	return nil
+}
+
+var boundOps = map[expr.Op]keyspace.Op{
+	expr.Equal:          keyspace.Equal,
+	expr.Less:           keyspace.Less,
+	expr.LessOrEqual:    keyspace.LessOrEqual,
+	expr.Greater:        keyspace.Greater,
+	expr.GreaterOrEqual: keyspace.GreaterOrEqual,
+	expr.Between:        keyspace.Between,
+	expr.BeginsWith:     keyspace.BeginsWith,
+}
+
+func keyAttributes(attrs []schema.Attribute) []expr.KeyAttribute {
+	out := make([]expr.KeyAttribute, len(attrs))
+	for i, a := range attrs {
+		out[i] = expr.KeyAttribute(a)
+	}
+	return out
+}
+
+// fitFilter tells whether the filter leaves the key alone, as a query's must.
+func (r *reading) fitFilter(older bool) error {
+	if r.filter == nil {
+		return nil
+	}
+	for _, p := range r.filter.Paths() {
+		if !r.key().Has(p[0].Name) {
+			continue
+		}
+		if older {
+			return apierror.Validation("QueryFilter can only contain non-primary key attributes: Primary key attribute: %s", p[0].Name)
+		}
+		return apierror.Validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", p[0].Name)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// scanChecks stand in the order in which DynamoDB reports the faults. The
+// expressions are bound after them, then the table is looked at.
+// conformance/scan/order.txt holds them to it.
+var scanChecks = []func(*api.Scan) error{
+	func(in *api.Scan) error {
+		p := pagedParameters(&in.Paged, parameter{"ScanFilter", in.ScanFilter != nil})
+		return p.check()
+	},
+	func(in *api.Scan) error { return checkConditions(in.ScanFilter) },
+	func(in *api.Scan) error { return checkStartKey(&in.Paged) },
+	checkSegments,
+}
+
+func (s *Service) scan(ctx context.Context, in *api.Scan) (*api.PageReply, error) {
+	if err := firstFault(in, scanChecks); err != nil {
+		return nil, err
+	}
+	r := &reading{in: &in.Paged, bind: bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)}
+	if err := s.bindFilter(r, in.ScanFilter); err != nil {
+		return nil, err
+	}
+	if err := s.bindProjection(r); err != nil {
+		return nil, err
+	}
+	if err := checkSelect(r.in); err != nil {
+		return nil, err
+	}
+	if err := r.bind.Unused(); err != nil {
+		return nil, err
+	}
+	if err := r.open(s.DB, in.TableName); err != nil {
+		return nil, err
+	}
+	other := "The provided starting key is invalid: The provided key element does not match the schema"
+	if r.index != nil {
+		other = "The provided starting key is invalid"
+	}
+	if err := r.fitStartKey(other); err != nil {
+		return nil, err
+	}
+	if err := r.fitIndex(); err != nil {
+		return nil, err
+	}
+	if in.Limit != nil {
+		r.plan.Limit = int(*in.Limit)
+	}
+	if in.TotalSegments != nil {
+		r.plan.Segment, r.plan.Segments = int(*in.Segment), int(*in.TotalSegments)
+	}
+	return s.page(ctx, r)
+}
+
+func checkSegments(in *api.Scan) error {
+	switch {
+	case in.Segment != nil && in.TotalSegments == nil:
+		return apierror.Validation("The TotalSegments parameter is required but was not present in the request when Segment parameter is present")
+	case in.Segment == nil && in.TotalSegments != nil:
+		return apierror.Validation("The Segment parameter is required but was not present in the request when parameter TotalSegments is present")
+	case in.Segment != nil && *in.Segment >= *in.TotalSegments:
+		return apierror.Validation("The Segment parameter is zero-based and must be less than parameter TotalSegments: "+
+			"Segment: %d is not less than TotalSegments: %d", *in.Segment, *in.TotalSegments)
+	}
+	return nil
+}

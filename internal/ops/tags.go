@@ -1,0 +1,248 @@
+package ops
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// tagResourceChecks stand in the order in which DynamoDB reports the faults.
+var tagResourceChecks = []func(*api.TagResource) error{
+	func(in *api.TagResource) error { return listGiven("tags", in.Tags != nil) },
+	func(in *api.TagResource) error {
+		if len(in.Tags) == 0 {
+			return apierror.Validation("Atleast one Tag needs to be provided as Input.")
+		}
+		return nil
+	},
+	func(in *api.TagResource) error { return tagsFit(in.Tags) },
+}
+
+func (s *Service) tagResource(ctx context.Context, in *api.TagResource) (*api.Nothing, error) {
+	name, err := s.tableOfARN(ctx, in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	if err := firstFault(in, tagResourceChecks); err != nil {
+		return nil, err
+	}
+	return s.changeTags(ctx, name, *in.ResourceArn, func(tags []schema.Tag) ([]schema.Tag, error) {
+		tags = withTags(tags, in.Tags)
+		if len(tags) > maxTags {
+			return nil, tooManyTags()
+		}
+		return tags, nil
+	})
+}
+
+// untagResourceChecks stand in the order in which DynamoDB reports the faults.
+var untagResourceChecks = []func(*api.UntagResource) error{
+	func(in *api.UntagResource) error { return listGiven("tagKeys", in.TagKeys != nil) },
+	func(in *api.UntagResource) error {
+		if len(in.TagKeys) == 0 {
+			return apierror.Validation("Atleast one Tag Key needs to be provided as Input.")
+		}
+		return nil
+	},
+	func(in *api.UntagResource) error {
+		if len(in.TagKeys) > maxTags {
+			return tooManyTags()
+		}
+		for _, key := range in.TagKeys {
+			if err := tagKeyFits(&key); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+}
+
+// untagResource takes tags off. It is no fault to name one that is not there.
+func (s *Service) untagResource(ctx context.Context, in *api.UntagResource) (*api.Nothing, error) {
+	name, err := s.tableOfARN(ctx, in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	if err := firstFault(in, untagResourceChecks); err != nil {
+		return nil, err
+	}
+	return s.changeTags(ctx, name, *in.ResourceArn, func(tags []schema.Tag) ([]schema.Tag, error) {
+		return slices.DeleteFunc(tags, func(t schema.Tag) bool { return slices.Contains(in.TagKeys, t.Key) }), nil
+	})
+}
+
+// listTagsOfResource tells all tags at once: there are at most 50.
+func (s *Service) listTagsOfResource(ctx context.Context, in *api.ListTagsOfResource) (*api.ListTagsOfResourceReply, error) {
+	name, err := s.tableOfARN(ctx, in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.tagged(name, *in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	reply := new(api.ListTagsOfResourceReply)
+	for _, tag := range t.Tags {
+		reply.Tags = append(reply.Tags, api.Tag{Key: &tag.Key, Value: &tag.Value})
+	}
+	return reply, nil
+}
+
+func (s *Service) changeTags(ctx context.Context, name, arn string, change func([]schema.Tag) ([]schema.Tag, error)) (*api.Nothing, error) {
+	t, err := s.tagged(name, arn)
+	if err != nil {
+		return nil, err
+	}
+	if t.State == schema.Deleting {
+		return nil, apierror.InUse("Attempt to change a resource which is still in use: Table is being deleted: %s", t.Name)
+	}
+	if err := s.DB.SetTags(ctx, t.Name, change); err != nil {
+		return nil, err
+	}
+	return new(api.Nothing), nil
+}
+
+// Tags
+
+// maxTags is how many tags a table may have, and a request may name.
+const maxTags = 50
+
+func tooManyTags() error {
+	return apierror.Validation("Number of Tags exceed the current limit for the provided ResourceArn")
+}
+
+func tagsFit(tags []api.Tag) error {
+	var keys []string
+	for _, t := range tags {
+		if err := tagKeyFits(t.Key); err != nil {
+			return err
+		}
+		if strings.HasPrefix(*t.Key, "aws:") {
+			return apierror.Validation("Tag Key cannot be prefixed with aws:, Key: %s", *t.Key)
+		}
+		if t.Value == nil || utf8.RuneCountInString(*t.Value) > 256 || !tagText.MatchString(*t.Value) {
+			return apierror.Validation("The Tag Value provided is invalid, Value: %s", orNull(t.Value))
+		}
+		keys = append(keys, *t.Key)
+	}
+	if key, twice := firstTwice(keys); twice {
+		return apierror.Validation("Duplicate Tag Keys provided as input: Duplicate Tag Key found %s", key)
+	}
+	if len(tags) > maxTags {
+		return tooManyTags()
+	}
+	return nil
+}
+
+// tagText is what keys and values of tags are made of, on all of AWS.
+var tagText = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
+
+func tagKeyFits(key *string) error {
+	if key == nil || *key == "" || utf8.RuneCountInString(*key) > 128 || !tagText.MatchString(*key) {
+		return apierror.Validation("The Tag Key provided is invalid, Key: %s", orNull(key))
+	}
+	return nil
+}
+
+func orNull(text *string) string {
+	if text == nil {
+		return "null"
+	}
+	return *text
+}
+
+// withTags puts tags beside those there are, or in their place.
+func withTags(tags []schema.Tag, more []api.Tag) []schema.Tag {
+	for _, m := range more {
+		tag := schema.Tag{Key: *m.Key, Value: *m.Value}
+		if i := slices.IndexFunc(tags, func(t schema.Tag) bool { return t.Key == tag.Key }); i >= 0 {
+			tags[i] = tag
+		} else {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// ARNs
+
+// listGiven words an absent list as a constraint. It is not declared as one,
+// because an absent ARN is told before it.
+func listGiven(label string, is bool) error {
+	if !is {
+		return apierror.Validation("%sValue null at '%s' failed to satisfy constraint: Member must not be null", apierror.RequestPrefix, label)
+	}
+	return nil
+}
+
+// tagged finds the table that an ARN names.
+func (s *Service) tagged(name, arn string) (*schema.Table, error) {
+	t, err := s.DB.Describe(name)
+	if err != nil {
+		return nil, apierror.NotFound("Requested resource not found: ResourceArn: %s not found", arn)
+	}
+	return t.Table, nil
+}
+
+// tableOfARN is the name of the table in an ARN, if it can be one of the
+// caller's.
+func (s *Service) tableOfARN(ctx context.Context, arn *string) (string, error) {
+	if arn == nil {
+		return "", apierror.Validation("Invalid TableArn")
+	}
+	parts, err := splitARN(*arn)
+	if err != nil {
+		return "", err
+	}
+	service, region, account, resource := parts[2], parts[3], parts[4], parts[5]
+	if service != "dynamodb" {
+		return "", apierror.InvalidValues("Provided Arn is not a DynamoDB resource arn: %s", *arn)
+	}
+	name, isTable := strings.CutPrefix(resource, "table/")
+	if !isTable || strings.Contains(name, "/index/") {
+		return "", apierror.InvalidValues("Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s", *arn)
+	}
+	if account != s.Account || account == noAccount && !s.has(name) {
+		return "", apierror.AccessDenied("Access is denied")
+	}
+	if region != callerOf(ctx).Region || !tableNameText.MatchString(name) {
+		return "", apierror.Validation("Invalid TableArn: Invalid ResourceArn provided as input %s", *arn)
+	}
+	return name, nil
+}
+
+func (s *Service) has(table string) bool {
+	_, err := s.DB.Describe(table)
+	return err == nil
+}
+
+// noAccount is nobody's on AWS, so that there an ARN with it always belongs
+// to somebody else. A server that takes it as its own answers likewise for
+// the tables it does not have.
+const noAccount = "000000000000"
+
+var tableNameText = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}(/stream/[^/]+)?$`)
+
+// splitARN cuts an ARN into its six parts, and words what it lacks.
+func splitARN(arn string) ([]string, error) {
+	if !strings.HasPrefix(arn, "arn:") {
+		return nil, apierror.InvalidValues("ARNs must start with 'arn:': %s", arn)
+	}
+	parts := strings.SplitN(arn, ":", 6)
+	lacking := map[int]string{
+		2: "Second colon partition not found",
+		3: "Third colon vendor not found",
+		4: "Fourth colon (region/namespace delimiter) not found",
+		5: "Fifth colon (namespace/relative-id delimiter) not found",
+	}
+	if words, ok := lacking[len(parts)]; ok {
+		return nil, apierror.InvalidValues("%s: %s", words, arn)
+	}
+	return parts, nil
+}

@@ -1,0 +1,308 @@
+package ops
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// maxTransactionBytes is how large the items of a transaction may be together.
+const maxTransactionBytes = 4 << 20
+
+// action is one action of a transaction on its way to a plan.
+type action struct {
+	db.Write
+	returnOld bool // of an item whose condition fails
+}
+
+func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteItems) (*api.TransactWriteItemsReply, error) {
+	actions := make([]action, len(in.TransactItems))
+	for i := range in.TransactItems {
+		var err error
+		if actions[i], err = s.action(&in.TransactItems[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkTargets(actions); err != nil {
+		return nil, err
+	}
+	if err := checkTransactionSize(actions); err != nil {
+		return nil, err
+	}
+	done, err := s.transact(ctx, "TransactWriteItems", in.ClientRequestToken, in.TransactItems, actions)
+	var replayed *db.Replayed
+	if errors.As(err, &replayed) {
+		return &api.TransactWriteItemsReply{ConsumedCapacity: replayCost(in.ReturnConsumedCapacity, actions, replayed)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	reply := &api.TransactWriteItemsReply{ConsumedCapacity: transactionCost(in.ReturnConsumedCapacity, actions, done)}
+	for i, a := range actions {
+		m, err := s.collectionMetrics(in.ReturnItemCollectionMetrics, a.Table, a.Key, done[i])
+		if err != nil {
+			return nil, err
+		}
+		reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, a.Table, m)
+	}
+	return reply, nil
+}
+
+// transact carries out a transaction, and words its cancellation. request is
+// what its token stands for.
+func (s *Service) transact(ctx context.Context, scope string, token *string, request any, actions []action) ([]db.Outcome, error) {
+	writes := make([]db.Write, len(actions))
+	for i := range actions {
+		writes[i] = actions[i].Write
+	}
+	var t *db.Token
+	if token != nil {
+		t = &db.Token{Scope: scope, Value: *token, Request: digest(request)}
+	}
+	done, err := s.DB.Transact(ctx, t, writes...)
+	var cancelled *db.Cancelled
+	switch {
+	case errors.As(err, &cancelled):
+		return nil, cancellation(cancelled, func(i int) bool { return actions[i].returnOld })
+	case errors.Is(err, db.ErrTokenReused):
+		return nil, apierror.TokenMismatch()
+	}
+	return done, err
+}
+
+// digest is the same for requests that ask for the same.
+func digest(request any) [sha256.Size]byte {
+	b, err := json.Marshal(request)
+	if err != nil {
+		panic("a request cannot be written as JSON: " + err.Error())
+	}
+	return sha256.Sum256(b)
+}
+
+// action checks one action and makes its plan.
+func (s *Service) action(in *api.TransactWriteItem) (action, error) {
+	switch {
+	case count(in.ConditionCheck != nil, in.Put != nil, in.Delete != nil, in.Update != nil) != 1:
+		return action{}, apierror.Validation("TransactItems can only contain one of Check, Put, Update or Delete")
+	case in.Put != nil:
+		return s.putAction(in.Put)
+	case in.Delete != nil:
+		c := &in.Delete.ActionCondition
+		return s.keyAction(*in.Delete.TableName, in.Delete.Key, c, db.Remove)
+	case in.ConditionCheck != nil:
+		c := &api.ActionCondition{
+			ConditionExpression:                 in.ConditionCheck.ConditionExpression,
+			ReturnValuesOnConditionCheckFailure: in.ConditionCheck.ReturnValuesOnConditionCheckFailure,
+			Expressions:                         in.ConditionCheck.Expressions,
+		}
+		return s.keyAction(*in.ConditionCheck.TableName, in.ConditionCheck.Key, c, db.Keep)
+	}
+	return s.updateAction(in.Update)
+}
+
+func count(conditions ...bool) (n int) {
+	for _, c := range conditions {
+		if c {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Service) putAction(in *api.Put) (action, error) {
+	if err := faultOf(in.Item); err != nil {
+		return action{}, err
+	}
+	cond, err := s.actionCondition(&in.ActionCondition, nil)
+	if err != nil {
+		return action{}, err
+	}
+	it := in.Item.Item
+	return action{
+		Write:     db.Write{Table: *in.TableName, Key: it, Fit: (*schema.Table).CheckItem, If: holds(cond), Effect: db.Replace(it)},
+		returnOld: isSet(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
+	}, fitsSize(it)
+}
+
+// keyAction is an action that needs no more than a key.
+func (s *Service) keyAction(table string, key api.Attributes, c *api.ActionCondition, effect db.Effect) (action, error) {
+	if err := faultOf(key); err != nil {
+		return action{}, err
+	}
+	cond, err := s.actionCondition(c, nil)
+	return action{
+		Write:     db.Write{Table: table, Key: key.Item, If: holds(cond), Effect: effect},
+		returnOld: isSet(c.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
+	}, err
+}
+
+func (s *Service) updateAction(in *api.Update) (action, error) {
+	if err := faultOf(in.Key); err != nil {
+		return action{}, err
+	}
+	var update *expr.Update
+	cond, err := s.actionCondition(&in.ActionCondition, func(b *expr.Bindings) error {
+		parsed, err := s.parsed.ParseUpdate(*in.UpdateExpression)
+		if err != nil {
+			return err
+		}
+		update, err = parsed.Bind(b)
+		return err
+	})
+	if err != nil {
+		return action{}, err
+	}
+	w := updateWrite(*in.TableName, in.Key.Item, cond, update)
+	w.ActionBytes = 0 // inside a transaction the item alone is measured
+	return action{Write: w, returnOld: isSet(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD")}, nil
+}
+
+// actionCondition binds the condition of an action, after what else the action
+// has to bind.
+func (s *Service) actionCondition(c *api.ActionCondition, bind func(*expr.Bindings) error) (*expr.Condition, error) {
+	p := parameters{
+		expressions: []parameter{{"UpdateExpression", bind != nil}, {"ConditionExpression", c.ConditionExpression != nil}},
+		names:       c.ExpressionAttributeNames,
+		values:      c.ExpressionAttributeValues,
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	b := bindings(c.ExpressionAttributeNames, c.ExpressionAttributeValues)
+	if bind != nil {
+		if err := bind(b); err != nil {
+			return nil, err
+		}
+	}
+	cond, err := s.condition(expr.ConditionExpression, c.ConditionExpression, b)
+	if err != nil {
+		return nil, err
+	}
+	return cond, b.Unused()
+}
+
+// checkTargets is the fault of two actions on one item.
+func (s *Service) checkTargets(actions []action) error {
+	seen := make(map[string]bool, len(actions))
+	for _, a := range actions {
+		t, err := s.DB.Table(a.Table)
+		if err != nil {
+			return err
+		}
+		target := a.Table + "\x00" + string(t.Key.Of(a.Key))
+		if seen[target] {
+			return apierror.Validation("Transaction request cannot include multiple operations on one item")
+		}
+		seen[target] = true
+	}
+	return nil
+}
+
+func checkTransactionSize(actions []action) error {
+	size := 0
+	for _, a := range actions {
+		size += a.Key.Size()
+	}
+	if size > maxTransactionBytes {
+		return apierror.Validation("Collection size of items exceeded, which can also be caused by the aggregate size of the items in the transaction exceeding the 4MB limit")
+	}
+	return nil
+}
+
+// cancellation words why a transaction was cancelled. returnOld tells of which
+// actions the item is shown.
+func cancellation(c *db.Cancelled, returnOld func(i int) bool) error {
+	detail := &api.TransactionCanceled{}
+	var codes []string
+	for i, err := range c.Reasons {
+		r := reason(err, returnOld(i))
+		detail.CancellationReasons = append(detail.CancellationReasons, r)
+		codes = append(codes, r.Code)
+	}
+	return apierror.Cancelled(strings.Join(codes, ", "), detail)
+}
+
+func reason(err error, returnOld bool) api.CancellationReason {
+	var failed *db.ConditionFailed
+	var fault *apierror.Error
+	switch {
+	case err == nil:
+		return api.CancellationReason{Code: "None"}
+	case errors.As(err, &failed):
+		r := api.CancellationReason{Code: "ConditionalCheckFailed", Message: "The conditional request failed"}
+		if returnOld {
+			r.Item = failed.Before
+		}
+		return r
+	case !errors.As(err, &fault):
+		panic("a transaction was cancelled for what is no fault: " + err.Error())
+	}
+	code := strings.TrimSuffix(fault.Code, "Exception")
+	if code == "Validation" {
+		code = "ValidationError"
+	}
+	return api.CancellationReason{Code: code, Message: fault.Message}
+}
+
+// transactionCost words what a transaction has cost, table by table.
+func transactionCost(mode *string, actions []action, done []db.Outcome) []api.ConsumedCapacity {
+	costs := make(map[string]capacity.Consumed)
+	for i, a := range actions {
+		sum := costs[a.Table]
+		sum.Add(done[i].Consumed.Transactional())
+		costs[a.Table] = sum
+	}
+	return perTable(mode, costs, writeUnits)
+}
+
+// replayCost is what it costs to send a transaction again: a read.
+func replayCost(mode *string, actions []action, r *db.Replayed) []api.ConsumedCapacity {
+	costs := make(map[string]capacity.Consumed)
+	for i, a := range actions {
+		sum := costs[a.Table]
+		sum.Add(capacity.Consumed{Table: capacity.Read(r.Sizes[i], true)}.Transactional())
+		costs[a.Table] = sum
+	}
+	return perTable(mode, costs, readUnits)
+}
+
+// perTable words costs by table; units fills in the members that tell reads
+// from writes.
+func perTable(mode *string, costs map[string]capacity.Consumed, units func(*api.ConsumedCapacity)) (told []api.ConsumedCapacity) {
+	for _, name := range sortedKeys(costs) {
+		if c := consumed(mode, name, costs[name]); c != nil {
+			units(c)
+			told = append(told, *c)
+		}
+	}
+	return told
+}
+
+func readUnits(c *api.ConsumedCapacity) {
+	c.ReadCapacityUnits = &c.CapacityUnits
+	if c.Table != nil {
+		c.Table.ReadCapacityUnits = &c.Table.CapacityUnits
+	}
+}
+
+func writeUnits(c *api.ConsumedCapacity) {
+	c.WriteCapacityUnits = &c.CapacityUnits
+	if c.Table != nil {
+		c.Table.WriteCapacityUnits = &c.Table.CapacityUnits
+	}
+	for _, arms := range []map[string]api.Capacity{c.LocalSecondaryIndexes, c.GlobalSecondaryIndexes} {
+		for name, arm := range arms {
+			arm.WriteCapacityUnits = &arm.CapacityUnits
+			arms[name] = arm
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package ops
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+// setting asks for the members of a table's description.
+func (t *tableTest) setting(reply string, members ...string) string {
+	t.Helper()
+	var told map[string]map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(reply), &told); err != nil {
+		t.Fatalf("%s: %v", reply, err)
+	}
+	picked := make(map[string]json.RawMessage)
+	for _, table := range told {
+		for _, name := range members {
+			if value, ok := table[name]; ok {
+				picked[name] = value
+			}
+		}
+	}
+	text, err := json.Marshal(picked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// update changes table abc, and compares members of the reply and of the
+// table's description after it.
+func (t *tableTest) update(change, reply, after string, members ...string) {
+	t.Helper()
+	got := t.ask("UpdateTable", `{"TableName":"abc",`+change+`}`)
+	if got[0] != '{' {
+		t.Fatalf("UpdateTable %s: %s", change, got)
+	}
+	if got := t.setting(got, members...); got != reply {
+		t.Errorf("UpdateTable %s replies\n got %s\nwant %s", change, got, reply)
+	}
+	if got := t.setting(t.ask("DescribeTable", `{"TableName":"abc"}`), members...); got != after {
+		t.Errorf("after UpdateTable %s\n got %s\nwant %s", change, got, after)
+	}
+}
+
+func TestUpdateTableFaults(t *testing.T) {
+	const nothing = "ValidationException: At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, " +
+		"ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required"
+	fixed := newTableTest(t, 0)
+	fixed.make(members(`"TableName":"abc"`, define(attrA, attrB), keyed(hashA, rangeB), fiveUnits, localIndexOf("lll", keyed(hashA, rangeB), projectAll),
+		globalIndexOf("xyz", keyed(hashA), projectAll+","+fiveUnits)))
+	asked := newTableTest(t, 0)
+	asked.make(plainTable("abc", globalIndexOf("xyz", keyed(hashA), projectAll)))
+	index := func(name, members string) string {
+		return `"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"` + name + `"` + members + `}}]`
+	}
+	for _, c := range []struct {
+		name    string
+		table   *tableTest
+		request string
+		want    string
+	}{
+		{"something changes", fixed, define(attrA), nothing},
+		{"an empty list is nothing", fixed, `"GlobalSecondaryIndexUpdates":[]`, nothing},
+		{"an empty structure is nothing", asked, `"OnDemandThroughput":{},"WarmThroughput":{}`, nothing},
+		{"an empty list beside something", fixed, `"GlobalSecondaryIndexUpdates":[],"DeletionProtectionEnabled":true`, invalidValues + "List of GlobalSecondaryIndexUpdates is empty"},
+		{"encryption goes alone", fixed, `"SSESpecification":{"Enabled":true},"DeletionProtectionEnabled":true`,
+			invalidValues + "Server-Side Encryption modification must be the only operation in the request"},
+		{"class goes alone", fixed, `"TableClass":"STANDARD","DeletionProtectionEnabled":true`, invalidValues + "TableClass modification must be the only operation in the request"},
+		{"protection goes alone", fixed, `"BillingMode":"PAY_PER_REQUEST","DeletionProtectionEnabled":true`, invalidValues + "DeletionProtection modification must be the only operation in the request"},
+		{"ceilings go with the mode", asked, `"OnDemandThroughput":{"MaxReadRequestUnits":1},"WarmThroughput":{"ReadUnitsPerSecond":20000}`,
+			invalidValues + "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request"},
+		{"warmth goes alone", fixed, `"BillingMode":"PAY_PER_REQUEST","WarmThroughput":{"ReadUnitsPerSecond":20000}`, invalidValues + "WarmThroughput must be the only operation in the request"},
+		{"provisioned needs units", asked, `"BillingMode":"PROVISIONED"`, invalidValues + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED"},
+		{"units are in bounds", fixed, `"ProvisionedThroughput":{"ReadCapacityUnits":1000000000001,"WriteCapacityUnits":1}`,
+			"ValidationException: Given value 1000000000001 for ReadCapacityUnits is out of bounds"},
+		{"an index update does something", fixed, `"GlobalSecondaryIndexUpdates":[{}]`,
+			invalidValues + "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"},
+		{"and one thing only", fixed, `"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"xyz"},"Delete":{"IndexName":"xyz"}}]`,
+			invalidValues + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object"},
+		{"an index is updated once", fixed, `"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"xyz"}},{"Delete":{"IndexName":"xyz"}}]`,
+			invalidValues + "Only one global secondary index update per index is allowed simultaneously. Index: xyz"},
+		{"streams are not built", fixed, `"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}`, invalidValues + "StreamSpecification is not supported yet"},
+		{"there is no stream", fixed, `"StreamSpecification":{"StreamEnabled":false}`, "ValidationException: Table has no stream to disable: TableName: abc"},
+		{"replicas are not built", fixed, `"ReplicaUpdates":[{"Create":{"RegionName":"eu-west-1"}}]`, invalidValues + "ReplicaUpdates is not supported yet"},
+		{"an index that is", fixed, members(define(attrA), `"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"xyz",`+keyed(hashA)+projectAll+`}}]`),
+			"ValidationException: Attempting to create an index which already exists"},
+		{"an index without definitions", fixed, `"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new",` + keyed(hashA) + projectAll + `}}]`,
+			invalidValues + "AttributeDefinitions is not specified for index: new"},
+		{"an index that is not", fixed, `"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"none"}}]`,
+			"ResourceNotFoundException: Requested resource not found: Index none for table abc"},
+		{"a local index", fixed, index("lll", ","+fiveUnits), "ValidationException: Cannot update an index that is not a GlobalSecondaryIndex: lll"},
+		{"the same units", fixed, fiveUnits,
+			"ValidationException: The provisioned throughput for the table will not change. The requested value equals the current value. " +
+				"Current ReadCapacityUnits provisioned for the table: 5. Requested ReadCapacityUnits: 5. Current WriteCapacityUnits provisioned for the table: 6. Requested WriteCapacityUnits: 6. " +
+				"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."},
+		{"the same units of an index", fixed, index("xyz", ","+fiveUnits),
+			"ValidationException: The provisioned throughput for the index xyz will not change. The requested value equals the current value. " +
+				"Current ReadCapacityUnits provisioned for index xyz: 5. Requested ReadCapacityUnits: 5. Current WriteCapacityUnits provisioned for index xyz: 6. Requested WriteCapacityUnits: 6. " +
+				"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."},
+		{"ceilings when provisioned", fixed, `"OnDemandThroughput":{"MaxWriteRequestUnits":0}`,
+			invalidValues + "MaxWriteRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is PROVISIONED"},
+		{"cooler than before", fixed, `"WarmThroughput":{"WriteUnitsPerSecond":5}`,
+			invalidValues + "Requested WriteUnitsPerSecond for WarmThroughput for table is lower than current WarmThroughput, decreasing WarmThroughput is not supported"},
+		{"no encryption already", fixed, `"SSESpecification":{"Enabled":false}`, invalidValues + "Table is already encrypted by default"},
+		{"units on demand", asked, fiveUnits, invalidValues + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"},
+		{"units of an index on demand", asked, index("xyz", ","+fiveUnits),
+			invalidValues + "The only Updates for index: xyz when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput"},
+		{"provisioned needs units for each index", asked, members(`"BillingMode":"PROVISIONED"`, fiveUnits), invalidValues + "ProvisionedThroughput must be specified for index: xyz"},
+		{"a ceiling of nothing", asked, `"OnDemandThroughput":{"MaxReadRequestUnits":-2}`,
+			invalidValues + "Requested MaxReadRequestUnits for OnDemandThroughput for table is outside of valid range"},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.table.in(t).want("UpdateTable", `{"TableName":"abc",`+c.request+`}`, c.want) })
+	}
+	fixed.want("UpdateTable", `{"BillingMode":"PAY_PER_REQUEST"}`, "ValidationException: The parameter 'TableName' is required but was not present in the request")
+	fixed.want("UpdateTable", `{"TableName":"none","BillingMode":"PAY_PER_REQUEST"}`, "ResourceNotFoundException: Requested resource not found: Table: none not found")
+}
+
+func TestUpdateTableTellsOldUnits(t *testing.T) {
+	tt := newTableTest(t, 0)
+	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits))
+	tt.now = tt.now.Add(time.Hour)
+	tt.update(`"ProvisionedThroughput":{"ReadCapacityUnits":9,"WriteCapacityUnits":9}`,
+		`{"ProvisionedThroughput":{"LastIncreaseDateTime":1700003600.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":5,"WriteCapacityUnits":6},"TableStatus":"UPDATING","WarmThroughput":{"ReadUnitsPerSecond":5,"Status":"ACTIVE","WriteUnitsPerSecond":6}}`,
+		`{"ProvisionedThroughput":{"LastIncreaseDateTime":1700003600.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":9,"WriteCapacityUnits":9},"TableStatus":"ACTIVE","WarmThroughput":{"ReadUnitsPerSecond":9,"Status":"ACTIVE","WriteUnitsPerSecond":9}}`,
+		"TableStatus", "ProvisionedThroughput", "WarmThroughput")
+	tt.now = tt.now.Add(time.Hour)
+	tt.update(`"ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":9}`,
+		`{"ProvisionedThroughput":{"LastDecreaseDateTime":1700007200.000,"LastIncreaseDateTime":1700003600.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":9,"WriteCapacityUnits":9},"WarmThroughput":{"ReadUnitsPerSecond":9,"Status":"ACTIVE","WriteUnitsPerSecond":9}}`,
+		`{"ProvisionedThroughput":{"LastDecreaseDateTime":1700007200.000,"LastIncreaseDateTime":1700003600.000,"NumberOfDecreasesToday":1,"ReadCapacityUnits":1,"WriteCapacityUnits":9},"WarmThroughput":{"ReadUnitsPerSecond":9,"Status":"ACTIVE","WriteUnitsPerSecond":9}}`,
+		"ProvisionedThroughput", "WarmThroughput")
+}
+
+func TestUpdateTableSwitchesModes(t *testing.T) {
+	tt := newTableTest(t, 0)
+	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits))
+	tt.now = tt.now.Add(time.Hour)
+	tt.update(`"BillingMode":"PAY_PER_REQUEST","OnDemandThroughput":{"MaxReadRequestUnits":8}`,
+		`{"BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST"},"OnDemandThroughput":{"MaxReadRequestUnits":8},"ProvisionedThroughput":{"LastDecreaseDateTime":1700003600.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":0,"WriteCapacityUnits":0},"TableStatus":"UPDATING","WarmThroughput":{"ReadUnitsPerSecond":5,"Status":"ACTIVE","WriteUnitsPerSecond":6}}`,
+		`{"BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST","LastUpdateToPayPerRequestDateTime":1700003600.000},"OnDemandThroughput":{"MaxReadRequestUnits":8},"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":0,"WriteCapacityUnits":0},"TableStatus":"ACTIVE","WarmThroughput":{"ReadUnitsPerSecond":12000,"Status":"ACTIVE","WriteUnitsPerSecond":4000}}`,
+		"TableStatus", "BillingModeSummary", "ProvisionedThroughput", "OnDemandThroughput", "WarmThroughput")
+	tt.update(`"BillingMode":"PAY_PER_REQUEST"`, `{"TableStatus":"UPDATING"}`, `{"TableStatus":"ACTIVE"}`, "TableStatus")
+	back := `{"BillingModeSummary":{"BillingMode":"PROVISIONED","LastUpdateToPayPerRequestDateTime":1700003600.000},"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":5,"WriteCapacityUnits":6},"WarmThroughput":{"ReadUnitsPerSecond":12000,"Status":"ACTIVE","WriteUnitsPerSecond":4000}}`
+	tt.update(members(`"BillingMode":"PROVISIONED"`, fiveUnits), back, back, "BillingModeSummary", "ProvisionedThroughput", "OnDemandThroughput", "WarmThroughput")
+}
+
+func TestUpdateTableMergesCeilings(t *testing.T) {
+	tt := newTableTest(t, 0)
+	tt.make(plainTable("abc"))
+	for _, c := range []struct{ change, reply, after string }{
+		{`{"MaxReadRequestUnits":1000,"MaxWriteRequestUnits":500}`, `{"MaxReadRequestUnits":1000,"MaxWriteRequestUnits":500}`, `{"MaxReadRequestUnits":1000,"MaxWriteRequestUnits":500}`},
+		{`{"MaxReadRequestUnits":2000}`, `{"MaxReadRequestUnits":2000,"MaxWriteRequestUnits":500}`, `{"MaxReadRequestUnits":2000,"MaxWriteRequestUnits":500}`},
+		{`{"MaxReadRequestUnits":-1}`, `{"MaxReadRequestUnits":-1,"MaxWriteRequestUnits":500}`, `{"MaxWriteRequestUnits":500}`},
+		{`{"MaxWriteRequestUnits":-1}`, `{"MaxWriteRequestUnits":-1}`, ``},
+	} {
+		told := func(ceilings string) string {
+			if ceilings == "" {
+				return `{"TableStatus":"ACTIVE"}`
+			}
+			return `{"OnDemandThroughput":` + ceilings + `,"TableStatus":"ACTIVE"}`
+		}
+		tt.update(`"OnDemandThroughput":`+c.change, told(c.reply), told(c.after), "OnDemandThroughput", "TableStatus")
+	}
+}
+
+func TestUpdateTableSettings(t *testing.T) {
+	tt := newTableTest(t, 0)
+	tt.make(plainTable("abc"))
+	tt.update(`"DeletionProtectionEnabled":true`, `{"DeletionProtectionEnabled":true,"TableStatus":"ACTIVE"}`, `{"DeletionProtectionEnabled":true,"TableStatus":"ACTIVE"}`,
+		"DeletionProtectionEnabled", "TableStatus")
+	tt.update(`"TableClass":"STANDARD"`, `{"TableStatus":"UPDATING"}`, `{"TableStatus":"ACTIVE"}`, "TableClassSummary", "TableStatus")
+	tt.update(`"TableClass":"STANDARD_INFREQUENT_ACCESS"`, `{}`,
+		`{"TableClassSummary":{"LastUpdateDateTime":1700000000.000,"TableClass":"STANDARD_INFREQUENT_ACCESS"}}`, "TableClassSummary")
+	tt.update(`"WarmThroughput":{"ReadUnitsPerSecond":13000}`,
+		`{"TableStatus":"ACTIVE","WarmThroughput":{"ReadUnitsPerSecond":12000,"Status":"UPDATING","WriteUnitsPerSecond":4000}}`,
+		`{"TableStatus":"ACTIVE","WarmThroughput":{"ReadUnitsPerSecond":13000,"Status":"ACTIVE","WriteUnitsPerSecond":4000}}`, "TableStatus", "WarmThroughput")
+	tt.update(`"SSESpecification":{"SSEType":"KMS","KMSMasterKeyId":"arn:aws:kms:us-east-1:000000000000:key/k"}`, `{"SSEDescription":{"Status":"UPDATING"}}`,
+		`{"SSEDescription":{"KMSMasterKeyArn":"arn:aws:kms:us-east-1:000000000000:key/k","SSEType":"KMS","Status":"ENABLED"}}`, "SSEDescription")
+	tt.want("UpdateTable", `{"TableName":"abc","SSESpecification":{"SSEType":"KMS","KMSMasterKeyId":"arn:aws:kms:us-east-1:000000000000:key/k"}}`,
+		invalidValues+"Table is already encrypted with given KMSMasterKeyId. Use KMSMasterKeyId parameter if you want to change Master Key")
+	tt.update(`"SSESpecification":{"Enabled":false}`,
+		`{"SSEDescription":{"KMSMasterKeyArn":"arn:aws:kms:us-east-1:000000000000:key/k","SSEType":"KMS","Status":"UPDATING"}}`, `{}`, "SSEDescription")
+}
+
+func TestUpdateTableChangesIndexes(t *testing.T) {
+	tt := newTableTest(t, 0)
+	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits, globalIndexOf("xyz", keyed(hashA), projectAll+","+fiveUnits)))
+	index := func(status, units, warm string) string {
+		return `{"GlobalSecondaryIndexes":[{"IndexArn":"arn:aws:dynamodb:us-east-1:000000000000:table/abc/index/xyz","IndexName":"xyz","IndexSizeBytes":0,"IndexStatus":"` + status +
+			`","ItemCount":0,"KeySchema":[` + hashA + `],"Projection":{"ProjectionType":"ALL"},"ProvisionedThroughput":{` + units + `},"WarmThroughput":{` + warm + `}}],"TableStatus":"ACTIVE"}`
+	}
+	tt.update(`"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"xyz","ProvisionedThroughput":{"ReadCapacityUnits":7,"WriteCapacityUnits":7}}}]`,
+		index("UPDATING", `"LastIncreaseDateTime":1700000000.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":5,"WriteCapacityUnits":6`, `"ReadUnitsPerSecond":5,"Status":"ACTIVE","WriteUnitsPerSecond":6`),
+		index("ACTIVE", `"LastIncreaseDateTime":1700000000.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":7,"WriteCapacityUnits":7`, `"ReadUnitsPerSecond":7,"Status":"ACTIVE","WriteUnitsPerSecond":7`),
+		"GlobalSecondaryIndexes", "TableStatus")
+}
+
+func TestUpdateTableTakesItsTime(t *testing.T) {
+	tt := newTableTest(t, time.Second)
+	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits))
+	change := `{"TableName":"abc","ProvisionedThroughput":{"ReadCapacityUnits":9,"WriteCapacityUnits":9}}`
+	tt.want("UpdateTable", change, "ResourceInUseException: Attempt to change a resource which is still in use: Table is being created: abc")
+	tt.now = tt.now.Add(time.Second)
+	tt.ask("UpdateTable", change)
+	tt.want("UpdateTable", change, "ResourceInUseException: Attempt to change a resource which is still in use: Table IOPS are currently being updated. Table: abc")
+	tt.now = tt.now.Add(time.Second)
+	tt.ask("UpdateTable", `{"TableName":"abc","DeletionProtectionEnabled":true}`)
+	if got := tt.setting(tt.ask("DescribeTable", `{"TableName":"abc"}`), "TableStatus"); got != `{"TableStatus":"ACTIVE"}` {
+		t.Errorf("after a change of protection: %s", got)
+	}
+}
+
+func TestFaultyUpdateChangesNothing(t *testing.T) {
+	tt := newTableTest(t, 0)
+	tt.make(plainTable("abc", globalIndexOf("xyz", keyed(hashA), projectAll)))
+	before := tt.ask("DescribeTable", `{"TableName":"abc"}`)
+	tt.ask("UpdateTable", `{"TableName":"abc","GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"xyz","OnDemandThroughput":{"MaxReadRequestUnits":5}}},{"Update":{"IndexName":"none"}}]}`)
+	tt.want("DescribeTable", `{"TableName":"abc"}`, before)
+}

@@ -1,0 +1,186 @@
+package api_test
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// shapes pairs each of our structs with the SDK's for the same operation.
+var shapes = []struct{ ours, theirs any }{
+	{api.GetItem{}, dynamodb.GetItemInput{}}, {api.GetItemReply{}, dynamodb.GetItemOutput{}},
+	{api.PutItem{}, dynamodb.PutItemInput{}}, {api.PutItemReply{}, dynamodb.PutItemOutput{}},
+	{api.UpdateItem{}, dynamodb.UpdateItemInput{}}, {api.UpdateItemReply{}, dynamodb.UpdateItemOutput{}},
+	{api.DeleteItem{}, dynamodb.DeleteItemInput{}}, {api.DeleteItemReply{}, dynamodb.DeleteItemOutput{}},
+	{api.Query{}, dynamodb.QueryInput{}}, {api.PageReply{}, dynamodb.QueryOutput{}},
+	{api.Scan{}, dynamodb.ScanInput{}}, {api.PageReply{}, dynamodb.ScanOutput{}},
+	{api.BatchGetItem{}, dynamodb.BatchGetItemInput{}}, {api.BatchGetItemReply{}, dynamodb.BatchGetItemOutput{}},
+	{api.BatchWriteItem{}, dynamodb.BatchWriteItemInput{}}, {api.BatchWriteItemReply{}, dynamodb.BatchWriteItemOutput{}},
+	{api.TransactGetItems{}, dynamodb.TransactGetItemsInput{}}, {api.TransactGetItemsReply{}, dynamodb.TransactGetItemsOutput{}},
+	{api.TransactWriteItems{}, dynamodb.TransactWriteItemsInput{}}, {api.TransactWriteItemsReply{}, dynamodb.TransactWriteItemsOutput{}},
+	{api.CreateTable{}, dynamodb.CreateTableInput{}}, {api.TableReply{}, dynamodb.CreateTableOutput{}},
+	{api.UpdateTable{}, dynamodb.UpdateTableInput{}}, {api.TableReply{}, dynamodb.UpdateTableOutput{}},
+	{api.DeleteTable{}, dynamodb.DeleteTableInput{}}, {api.TableReply{}, dynamodb.DeleteTableOutput{}},
+	{api.DescribeTable{}, dynamodb.DescribeTableInput{}}, {api.DescribeTableReply{}, dynamodb.DescribeTableOutput{}},
+	{api.ListTables{}, dynamodb.ListTablesInput{}}, {api.ListTablesReply{}, dynamodb.ListTablesOutput{}},
+	{api.TagResource{}, dynamodb.TagResourceInput{}}, {api.Nothing{}, dynamodb.TagResourceOutput{}},
+	{api.UntagResource{}, dynamodb.UntagResourceInput{}}, {api.Nothing{}, dynamodb.UntagResourceOutput{}},
+	{api.ListTagsOfResource{}, dynamodb.ListTagsOfResourceInput{}}, {api.ListTagsOfResourceReply{}, dynamodb.ListTagsOfResourceOutput{}},
+	{api.DescribeLimits{}, dynamodb.DescribeLimitsInput{}}, {api.DescribeLimitsReply{}, dynamodb.DescribeLimitsOutput{}},
+	{api.DescribeEndpoints{}, dynamodb.DescribeEndpointsInput{}}, {api.DescribeEndpointsReply{}, dynamodb.DescribeEndpointsOutput{}},
+	{api.ConditionFailure{}, types.ConditionalCheckFailedException{}}, {api.TransactionCanceled{}, types.TransactionCanceledException{}},
+}
+
+// missing are members of the SDK that we do not have, with the reason. One
+// that is no longer missing must leave this list.
+var missing = map[string]string{
+	"CreateTable.VectorIndexes":      "vector indexes are to come",
+	"UpdateTable.VectorIndexUpdates": "vector indexes are to come",
+	"ConsumedCapacity.VectorIndexes": "vector indexes are to come",
+	"TableDescription.VectorIndexes": "vector indexes are to come",
+
+	"UpdateTable.DisassociationProtectionEnabled":         "global tables are to come",
+	"ReplicaUpdate.Create":                                "global tables are to come",
+	"ReplicaUpdate.Update":                                "global tables are to come",
+	"ReplicaUpdate.Disassociate":                          "global tables are to come",
+	"ReplicaUpdate.Delete":                                "global tables are to come",
+	"TableDescription.DisassociationProtectionEnabled":    "global tables are to come",
+	"TableDescription.GlobalTableSettingsReplicationMode": "global tables are to come",
+	"TableDescription.GlobalTableVersion":                 "global tables are to come",
+	"TableDescription.GlobalTableWitnesses":               "global tables are to come",
+	"TableDescription.MultiRegionConsistency":             "global tables are to come",
+	"TableDescription.Replicas":                           "global tables are to come",
+
+	"TableDescription.LatestStreamArn":     "streams are to come",
+	"TableDescription.LatestStreamLabel":   "streams are to come",
+	"TableDescription.StreamSpecification": "streams are to come",
+	"TableDescription.RestoreSummary":      "backups are to come",
+
+	"TableDescription.ArchivalSummary":              "a table is archived when its encryption key is lost; ours are not",
+	"SSEDescription.InaccessibleEncryptionDateTime": "a table is archived when its encryption key is lost; ours are not",
+	"ConditionFailure.Message":                      "it is the message of the error",
+	"ConditionFailure.ErrorCodeOverride":            "it is the SDK's own",
+	"TransactionCanceled.Message":                   "it is the message of the error",
+	"TransactionCanceled.ErrorCodeOverride":         "it is the SDK's own",
+}
+
+// added are members of ours that the SDK does not have, with the reason.
+var added = map[string]string{
+	"TableDescription.TableThroughputModeSummary": "the service sends it beside BillingModeSummary",
+}
+
+// Every member that the SDK knows of an operation of ours is declared, with
+// its type, and none is invented.
+func TestMembersAreTheSDKs(t *testing.T) {
+	c := comparison{t: t, seen: make(map[[2]reflect.Type]bool), used: make(map[string]bool)}
+	for _, s := range shapes {
+		c.structs(reflect.TypeOf(s.ours), reflect.TypeOf(s.theirs))
+	}
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(missing)), slices.Sorted(maps.Keys(added))) {
+		if !c.used[name] {
+			t.Errorf("%s is listed as an exception but is none", name)
+		}
+	}
+}
+
+type comparison struct {
+	t    *testing.T
+	seen map[[2]reflect.Type]bool
+	used map[string]bool // exceptions
+}
+
+func (c *comparison) structs(ours, theirs reflect.Type) {
+	if pair := [2]reflect.Type{ours, theirs}; c.seen[pair] {
+		return
+	} else {
+		c.seen[pair] = true
+	}
+	has := make(map[string]bool)
+	for _, f := range reflect.VisibleFields(ours) {
+		if f.Anonymous {
+			continue
+		}
+		has[f.Name] = true
+		name := ours.Name() + "." + f.Name
+		other, ok := theirs.FieldByName(f.Name)
+		if _, known := added[name]; known && !ok {
+			c.used[name] = true
+		} else if !ok {
+			c.t.Errorf("%s is not in the SDK's %s", name, theirs)
+		} else {
+			c.types(name, f.Type, other.Type)
+		}
+	}
+	for _, f := range reflect.VisibleFields(theirs) {
+		if !f.IsExported() || has[f.Name] || f.Name == "ResultMetadata" {
+			continue
+		}
+		name := ours.Name() + "." + f.Name
+		if _, known := missing[name]; known {
+			c.used[name] = true
+		} else {
+			c.t.Errorf("%s is missing; the SDK's %s has it", name, theirs)
+		}
+	}
+}
+
+// types compares the types of two members. A pointer matters only in Go.
+func (c *comparison) types(name string, ours, theirs reflect.Type) {
+	for ours.Kind() == reflect.Pointer {
+		ours = ours.Elem()
+	}
+	for theirs.Kind() == reflect.Pointer {
+		theirs = theirs.Elem()
+	}
+	values := reflect.TypeFor[map[string]types.AttributeValue]()
+	switch ours {
+	case reflect.TypeFor[item.Item](), reflect.TypeFor[api.Attributes]():
+		c.must(name, ours, theirs, theirs == values)
+		return
+	case reflect.TypeFor[api.Value]():
+		c.must(name, ours, theirs, theirs == values.Elem())
+		return
+	case reflect.TypeFor[api.Time]():
+		c.must(name, ours, theirs, theirs == reflect.TypeFor[time.Time]())
+		return
+	}
+	switch ours.Kind() {
+	case reflect.Struct:
+		if c.must(name, ours, theirs, theirs.Kind() == reflect.Struct) {
+			c.structs(ours, theirs)
+		}
+	case reflect.Slice, reflect.Map:
+		if c.must(name, ours, theirs, theirs.Kind() == ours.Kind()) {
+			c.types(name, ours.Elem(), theirs.Elem())
+		}
+	case reflect.Int: // of a reply
+		c.must(name, ours, theirs, theirs.Kind() == reflect.Int32)
+	default:
+		c.must(name, ours, theirs, theirs.Kind() == ours.Kind())
+	}
+}
+
+func (c *comparison) must(name string, ours, theirs reflect.Type, ok bool) bool {
+	if !ok {
+		c.t.Errorf("%s is %s, the SDK has %s", name, ours, theirs)
+	}
+	return ok
+}
+
+func TestTimeOf(t *testing.T) {
+	if got := api.TimeOf(time.Time{}); got != nil {
+		t.Errorf("no time is %v", got)
+	}
+	now := time.Unix(1, 0)
+	if got := api.TimeOf(now); got == nil || !got.Equal(now) {
+		t.Errorf("%v is %v", now, got)
+	}
+}

@@ -1,0 +1,453 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// requests are all that can be decoded, by name.
+var requests = map[string]func() any{
+	"GetItem":            func() any { return new(api.GetItem) },
+	"PutItem":            func() any { return new(api.PutItem) },
+	"UpdateItem":         func() any { return new(api.UpdateItem) },
+	"DeleteItem":         func() any { return new(api.DeleteItem) },
+	"Query":              func() any { return new(api.Query) },
+	"Scan":               func() any { return new(api.Scan) },
+	"BatchGetItem":       func() any { return new(api.BatchGetItem) },
+	"BatchWriteItem":     func() any { return new(api.BatchWriteItem) },
+	"TransactGetItems":   func() any { return new(api.TransactGetItems) },
+	"TransactWriteItems": func() any { return new(api.TransactWriteItems) },
+	"CreateTable":        func() any { return new(api.CreateTable) },
+	"UpdateTable":        func() any { return new(api.UpdateTable) },
+	"DescribeTable":      func() any { return new(api.DescribeTable) },
+	"DeleteTable":        func() any { return new(api.DeleteTable) },
+	"ListTables":         func() any { return new(api.ListTables) },
+	"TagResource":        func() any { return new(api.TagResource) },
+	"UntagResource":      func() any { return new(api.UntagResource) },
+	"ListTagsOfResource": func() any { return new(api.ListTagsOfResource) },
+	"DescribeLimits":     func() any { return new(api.DescribeLimits) },
+	"DescribeEndpoints":  func() any { return new(api.DescribeEndpoints) },
+}
+
+// decode reads a request and tells its fault, empty when there is none.
+func decode(t testing.TB, operation, body string) (request any, fault string) {
+	t.Helper()
+	request = requests[operation]()
+	err := Decode([]byte(body), request)
+	if err == nil {
+		return request, ""
+	}
+	var e *apierror.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%s %.200q: not a fault: %v", operation, body, err)
+	}
+	return request, e.Error()
+}
+
+func TestTypeFaults(t *testing.T) {
+	const (
+		structure = "Start of structure or map found where not expected"
+		field     = "Unexpected field type"
+		payload   = "Unexpected value type in payload"
+		value     = "com.amazonaws.dynamodb.v20120810.AttributeValue"
+	)
+	unrecognized := func(collection string) string { return "Unrecognized collection type " + collection }
+	for _, c := range []struct{ name, operation, body, want string }{
+		{"a list is no request", "GetItem", `[]`, ""},
+		{"a string is no request", "GetItem", `"a"`, ""},
+		{"a number is no request", "GetItem", `1`, ""},
+		{"a null is no request", "GetItem", `null`, ""},
+		{"nothing is no request", "GetItem", ``, ""},
+
+		{"a number is no string", "GetItem", `{"TableName": 1}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a huge number is no string", "GetItem", `{"TableName": 1e999999999}`, "DECIMAL_VALUE cannot be converted to String"},
+		{"a number beyond a long is no string", "GetItem", `{"TableName": 99999999999999999999}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a fraction is no string", "GetItem", `{"TableName": 1.5}`, "DECIMAL_VALUE cannot be converted to String"},
+		{"a true is no string", "GetItem", `{"TableName": true}`, "TRUE_VALUE cannot be converted to String"},
+		{"a false is no string", "GetItem", `{"TableName": false}`, "FALSE_VALUE cannot be converted to String"},
+		{"an object is no string", "GetItem", `{"TableName": {}}`, structure},
+		{"a list is no string", "GetItem", `{"TableName": []}`, unrecognized("class java.lang.String")},
+
+		{"a string is no boolean", "GetItem", `{"ConsistentRead": "true"}`, "Unexpected token received from parser"},
+		{"a number is no boolean", "GetItem", `{"ConsistentRead": 0}`, "NUMBER_VALUE cannot be converted to Boolean"},
+		{"a fraction is no boolean", "GetItem", `{"ConsistentRead": 0.1}`, "DECIMAL_VALUE cannot be converted to Boolean"},
+		{"an object is no boolean", "GetItem", `{"ConsistentRead": {}}`, structure},
+		{"a list is no boolean", "GetItem", `{"ConsistentRead": []}`, unrecognized("class java.lang.Boolean")},
+
+		{"a string is no integer", "Scan", `{"Limit": "1"}`, "STRING_VALUE cannot be converted to Integer"},
+		{"a true is no integer", "Scan", `{"Limit": true}`, "TRUE_VALUE cannot be converted to Integer"},
+		{"a false is no long", "CreateTable", `{"ProvisionedThroughput": {"ReadCapacityUnits": false}}`, "FALSE_VALUE cannot be converted to Long"},
+		{"a string is no long", "CreateTable", `{"ProvisionedThroughput": {"ReadCapacityUnits": "5"}}`, "STRING_VALUE cannot be converted to Long"},
+		{"an object is no integer", "Scan", `{"Limit": {}}`, structure},
+		{"a list is no integer", "Scan", `{"Limit": []}`, unrecognized("class java.lang.Integer")},
+
+		{"a string is no structure", "CreateTable", `{"ProvisionedThroughput": "a"}`, field},
+		{"a list is no structure", "CreateTable", `{"ProvisionedThroughput": []}`, unrecognized("class com.amazonaws.dynamodb.v20120810.ProvisionedThroughput")},
+		{"a string is no list", "CreateTable", `{"KeySchema": "a"}`, field},
+		{"a number is no list", "CreateTable", `{"KeySchema": 1}`, field},
+		{"an object is no list", "CreateTable", `{"KeySchema": {}}`, structure},
+		{"a string is no element", "CreateTable", `{"KeySchema": ["a"]}`, payload},
+		{"a list is no element", "CreateTable", `{"KeySchema": [[]]}`, unrecognized("class com.amazonaws.dynamodb.v20120810.KeySchemaElement")},
+		{"a number is no string in a list", "GetItem", `{"AttributesToGet": [1]}`, "NUMBER_VALUE cannot be converted to String"},
+
+		{"a string is no map of strings", "GetItem", `{"ExpressionAttributeNames": "a"}`, field},
+		{"a list is no map of strings", "GetItem", `{"ExpressionAttributeNames": []}`, unrecognized("java.util.Map<java.lang.String, java.lang.String>")},
+		{"a list is no map of values", "PutItem", `{"ExpressionAttributeValues": []}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
+		{"a list is no map of structures", "PutItem", `{"Expected": []}`, unrecognized("java.util.Map<java.lang.String, com.amazonaws.dynamodb.v20120810.ExpectedAttributeValue>")},
+		{"a list is no map of lists", "BatchWriteItem", `{"RequestItems": []}`, unrecognized("java.util.Map<java.lang.String, java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>>")},
+		{"a string is no entry", "PutItem", `{"Expected": {"a": "b"}}`, payload},
+		{"a string is no list in a map", "BatchWriteItem", `{"RequestItems": {"a": "b"}}`, batchFault},
+		{"an object is no list in a map", "BatchWriteItem", `{"RequestItems": {"a": {}}}`, batchFault},
+		{"a string is no key in a list", "BatchGetItem", `{"RequestItems": {"a": {"Keys": ["b"]}}}`, batchFault},
+		{"a list is no key in a list", "BatchGetItem", `{"RequestItems": {"a": {"Keys": [[]]}}}`, batchFault},
+
+		{"a string is no item", "PutItem", `{"Item": "a"}`, field},
+		{"a list is no item", "PutItem", `{"Item": []}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
+		{"a string is no value", "PutItem", `{"Item": {"a": "b"}}`, payload},
+		{"a number is no value", "PutItem", `{"Item": {"a": 1}}`, payload},
+		{"a list is no value", "PutItem", `{"Item": {"a": []}}`, unrecognized("class " + value)},
+		{"a number is no S", "PutItem", `{"Item": {"a": {"S": 1}}}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a number is no N", "PutItem", `{"Item": {"a": {"N": 1}}}`, "NUMBER_VALUE cannot be converted to String"},
+		{"an object is no S", "PutItem", `{"Item": {"a": {"S": {}}}}`, structure},
+		{"a list is no B", "PutItem", `{"Item": {"a": {"B": []}}}`, unrecognized("class java.lang.String")},
+		{"a string is no BOOL", "PutItem", `{"Item": {"a": {"BOOL": "true"}}}`, "Unexpected token received from parser"},
+		{"a string is no NULL", "PutItem", `{"Item": {"a": {"NULL": "true"}}}`, "Unexpected token received from parser"},
+		{"a string is no set", "PutItem", `{"Item": {"a": {"SS": "b"}}}`, field},
+		{"an object is no set", "PutItem", `{"Item": {"a": {"NS": {}}}}`, structure},
+		{"a number is no member of a set", "PutItem", `{"Item": {"a": {"NS": [1]}}}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a string is no L", "PutItem", `{"Item": {"a": {"L": "b"}}}`, field},
+		{"an object is no L", "PutItem", `{"Item": {"a": {"L": {}}}}`, structure},
+		{"a string is no element of an L", "PutItem", `{"Item": {"a": {"L": ["b"]}}}`, payload},
+		{"a list is no M", "PutItem", `{"Item": {"a": {"M": []}}}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
+		{"a string is no M", "PutItem", `{"Item": {"a": {"M": "b"}}}`, field},
+
+		{"base64 has a length", "PutItem", `{"Item": {"a": {"B": "abcde"}}}`, "Base64 encoded length is expected a multiple of 4 bytes but found: 5"},
+		{"base64 has an alphabet", "PutItem", `{"Item": {"a": {"B": "ab_d"}}}`, "Invalid Base64 character: '_'"},
+		{"base64 has no line breaks", "PutItem", `{"Item": {"a": {"B": "YWJj\nYWJ"}}}`, "Invalid Base64 character: '\n'"},
+		{"base64 with bits left over is none", "PutItem", `{"Item": {"a": {"B": "YR=="}}}`, "Invalid last non-pad Base64 character dectected"},
+		{"padding in the middle is none", "PutItem", `{"Item": {"a": {"B": "YQ==YQ=="}}}`, "Invalid last non-pad Base64 character dectected"},
+		{"base64 in a set is held to the same", "PutItem", `{"Item": {"a": {"BS": ["YQ==", "Y"]}}}`, "Base64 encoded length is expected a multiple of 4 bytes but found: 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, got := decode(t, c.operation, c.body); got != "SerializationException: "+c.want {
+				t.Errorf("the fault is\n%s, want\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// A body that is not JSON is told without words, wherever it goes wrong.
+func TestSyntax(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		ok         bool
+	}{
+		{"an empty object is JSON", ` { } `, true},
+		{"all white space of JSON is read over", "{\t\r\n }\n", true},
+		{"a member that is not known is read over", `{"x": {"y": [1, -2.5e+3, "z", true, false, null, {}, [], {"a": [[]]}]}}`, true},
+		{"a null is as good as nothing", `{"TagKeys": null, "ResourceArn": null}`, true},
+		{"an open object is none", `{`, false},
+		{"a comma too many is none", `{"x": 1,}`, false},
+		{"a comma too many in a list is none", `{"x": [1,]}`, false},
+		{"a comma alone is none", `{,}`, false},
+		{"a missing comma is none", `{"x": 1 "y": 2}`, false},
+		{"a missing colon is none", `{"x" 1}`, false},
+		{"a missing value is none", `{"x": }`, false},
+		{"a name without quotes is none", `{x: 1}`, false},
+		{"single quotes are none", `{'x': 1}`, false},
+		{"brackets that do not match are none", `{"x": [1}]`, false},
+		{"something behind is none", `{} x`, false},
+		{"another object behind is none", `{}{}`, false},
+		{"a zero byte behind is none", "{}\x00", false},
+		{"a zero byte and more behind is none", "{}\x00{}", false},
+		{"a zero byte inside is none", "{\x00}", false},
+		{"a zero byte in the place of a value is none", "{\"x\": \x00}", false},
+		{"a vertical tab is no white space", "{\v}", false},
+		{"a byte order mark is none", "\ufeff{}", false},
+		{"a comment is none", `{/* */}`, false},
+		{"a half word is none", `{"x": tru}`, false},
+		{"a long word is none", `{"x": truee}`, false},
+		{"a large word is none", `{"x": True}`, false},
+		{"a half null is none", `{"TagKeys": nul}`, false},
+		{"not a number is none", `{"x": NaN}`, false},
+		{"a leading zero is none", `{"x": 01}`, false},
+		{"a leading plus is none", `{"x": +1}`, false},
+		{"a leading point is none", `{"x": .5}`, false},
+		{"a trailing point is none", `{"x": 5.}`, false},
+		{"an empty exponent is none", `{"x": 1e}`, false},
+		{"a minus alone is none", `{"x": -}`, false},
+		{"a zero is a number", `{"x": -0, "y": 0.0e0}`, true},
+		{"a huge exponent is a number", `{"x": 1E999999999}`, true},
+		{"an open string is none", `{"x": "a`, false},
+		{"an open escape is none", `{"x": "\`, false},
+		{"a line break in a string is none", "{\"x\": \"\n\"}", false},
+		{"a control character in a string is none", "{\"x\": \"\x1f\"}", false},
+		{"a control character behind an escape is none", "{\"x\": \"\\n\x01\"}", false},
+		{"a delete character is a character", "{\"x\": \"\x7f\"}", true},
+		{"an unknown escape is none", `{"x": "\a"}`, false},
+		{"an escape of three digits is none", `{"x": "\u12"}`, false},
+		{"an escape of other letters is none", `{"x": "\u12g4"}`, false},
+		{"a pair with a bad half is none", `{"x": "\ud83d\u12g4"}`, false},
+		{"a byte that is no UTF-8 is none", "{\"x\": \"\xff\"}", false},
+		{"a byte that is no UTF-8 behind an escape is none", "{\"x\": \"\\n\xff\"}", false},
+		{"a surrogate in UTF-8 is none", "{\"x\": \"\xed\xa0\x80\"}", false},
+		{"a long form in UTF-8 is none", "{\"x\": \"\xc0\x80\"}", false},
+		{"a name that is no UTF-8 is none", "{\"\xff\": 1}", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := "SerializationException: "
+			if c.ok {
+				want = ""
+			}
+			if _, got := decode(t, "UntagResource", c.body); got != want {
+				t.Errorf("the fault is %q, want %q", got, want)
+			}
+			// The same in the middle of a request, behind a fault of type.
+			if strings.HasPrefix(c.body, "{") && !strings.HasSuffix(c.body, "{}") {
+				if c.ok {
+					want = "SerializationException: NUMBER_VALUE cannot be converted to String"
+				}
+				body := `{"ResourceArn": 1, "other": ` + c.body + `}`
+				if _, got := decode(t, "UntagResource", body); got != want {
+					t.Errorf("behind a fault of type the fault is %q, want %q", got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestStrings(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"characters are themselves", `aé€😀`, "aé€😀"},
+		{"short escapes are read", `\"\\\/\b\f\n\r\t`, "\"\\/\b\f\n\r\t"},
+		{"long escapes are read", `\u0041\u00e9\u20AC\u0000`, "Aé€\x00"},
+		{"pairs are read", `\ud83d\uDE00`, "😀"},
+		{"a first half alone is replaced", `\ud83d`, "�"},
+		{"a second half alone is replaced", `\ude00`, "�"},
+		{"a first half before a character is replaced", `\ud83dx`, "�x"},
+		{"a first half before an escape is replaced", `\ud83d\u0041`, "�A"},
+		{"a first half before a pair is replaced", `\ud83d\ud83d\ude00`, "�😀"},
+		{"a first half before a short escape is replaced", `\ud83d\n`, "�\n"},
+		{"text before and behind an escape stays", `ab\tcd`, "ab\tcd"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			request, fault := decode(t, "TagResource", `{"ResourceArn": "`+c.in+`"}`)
+			if got := *request.(*api.TagResource).ResourceArn; fault != "" || got != c.want {
+				t.Errorf("the string is %q, want %q; the fault %q", got, c.want, fault)
+			}
+			// As a value and as a name of an attribute it is the same.
+			request, fault = decode(t, "PutItem", `{"TableName": "abc", "Item": {"`+c.in+`": {"S": "`+c.in+`"}}}`)
+			it := request.(*api.PutItem).Item.Item
+			if v, ok := it.Get(c.want); fault != "" || !ok || string(v.Bytes()) != c.want {
+				t.Errorf("the item is %v; the fault %q", item.Map(it), fault)
+			}
+		})
+	}
+}
+
+func TestIntegers(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		i    int32
+		long int64
+	}{
+		{"0", 0, 0},
+		{"-0", 0, 0},
+		{"5", 5, 5},
+		{"-7", -7, -7},
+		{"1.9", 1, 1},
+		{"-1.9", -1, -1},
+		{"1e2", 100, 100},
+		{"2147483647", math.MaxInt32, 2147483647},
+		{"2147483648", math.MaxInt32, 2147483648},
+		{"-2147483649", math.MinInt32, -2147483649},
+		{"9223372036854775807", math.MaxInt32, math.MaxInt64},
+		{"9223372036854775808", math.MaxInt32, math.MaxInt64},
+		{"-9223372036854775808", math.MinInt32, math.MinInt64},
+		{"-9223372036854775809", math.MinInt32, math.MinInt64},
+		{"1e30", math.MaxInt32, math.MaxInt64},
+		{"-1e30", math.MinInt32, math.MinInt64},
+		{"1E999999999", math.MaxInt32, math.MaxInt64},
+		{"-1E999999999", math.MinInt32, math.MinInt64},
+		{"1E-999999999", 0, 0},
+	} {
+		t.Run(c.in, func(t *testing.T) {
+			var scan api.Scan
+			_ = Decode([]byte(`{"Limit": `+c.in+`}`), &scan)
+			if scan.Limit == nil || *scan.Limit != c.i {
+				t.Errorf("the integer is %v, want %d", *scan.Limit, c.i)
+			}
+			var create api.CreateTable
+			_ = Decode([]byte(`{"OnDemandThroughput": {"MaxReadRequestUnits": `+c.in+`}}`), &create)
+			if got := *create.OnDemandThroughput.MaxReadRequestUnits; got != c.long {
+				t.Errorf("the long is %d, want %d", got, c.long)
+			}
+		})
+	}
+}
+
+// Of two members with one name the last wins.
+func TestDuplicateMembers(t *testing.T) {
+	request, fault := decode(t, "Query", `{"TableName": "abc", "TableName": "def", "Limit": 1, "Limit": 2,
+		"ExpressionAttributeNames": {"#a": "a", "#b": "b"}, "ExpressionAttributeNames": {"#a": "x", "#a": "c"},
+		"AttributesToGet": ["a"], "AttributesToGet": ["b"],
+		"KeyConditions": {"a": {"ComparisonOperator": "EQ"}, "a": {"ComparisonOperator": "LE"}},
+		"ExclusiveStartKey": {"a": {"S": "a"}, "c": {"S": "c"}}, "ExclusiveStartKey": {"a": {"S": "a"}, "b": {"N": "1"}, "a": {"S": "b"}}}`)
+	if fault != "" {
+		t.Fatal(fault)
+	}
+	q := request.(*api.Query)
+	if q.TableName != "def" || *q.Limit != 2 || len(q.ExpressionAttributeNames) != 1 || q.ExpressionAttributeNames["#a"] != "c" ||
+		len(q.AttributesToGet) != 1 || q.AttributesToGet[0] != "b" || *q.KeyConditions["a"].ComparisonOperator != "LE" {
+		t.Errorf("the request is %+v", q)
+	}
+	if got := item.Map(q.ExclusiveStartKey.Item).String(); got != "{M:{a={S:b}, b={N:1}}}" {
+		t.Errorf("the key is %s", got)
+	}
+}
+
+// nested is a value within so many lists or maps.
+func nested(open, closing string, levels int) string {
+	return strings.Repeat(open, levels) + `{"S": "a"}` + strings.Repeat(closing, levels)
+}
+
+func TestDepth(t *testing.T) {
+	for _, wrap := range []struct{ name, open, closing string }{
+		{"lists", `{"L": [`, `]}`},
+		{"maps", `{"M": {"a": `, `}}`},
+		{"both", `{"L": [{"M": {"a": `, `}}]}`},
+	} {
+		each := strings.Count(wrap.open, "{\"L") + strings.Count(wrap.open, "{\"M")
+		for _, levels := range []int{0, 1, 30, 31, 32, 33, 34, 1000} {
+			if levels%each != 0 {
+				continue
+			}
+			t.Run(fmt.Sprint(levels, " ", wrap.name), func(t *testing.T) {
+				value := nested(wrap.open, wrap.closing, levels/each)
+				request, fault := decode(t, "PutItem", `{"TableName": "abc", "Item": {"a": `+value+`}, "ExpressionAttributeValues": {":a": `+value+`}}`)
+				put := request.(*api.PutItem)
+				var want *apierror.Error
+				if levels >= 32 {
+					want = ErrTooDeep
+				}
+				if fault != "" || put.Item.Fault != want || put.ExpressionAttributeValues[":a"].Fault != want {
+					t.Errorf("the faults are %q, %v and %v", fault, put.Item.Fault, put.ExpressionAttributeValues[":a"].Fault)
+				}
+				if err := item.Check(put.Item.Item); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// The deepest body costs what its bytes cost, wherever it stands.
+func TestDepthIsCheap(t *testing.T) {
+	const levels = 200_000
+	for name, body := range map[string]string{
+		"an item":                       `{"TableName": "abc", "Item": {"a": ` + nested(`{"L": [`, `]}`, levels) + `}}`,
+		"an item of maps":               `{"TableName": "abc", "Item": {"a": ` + nested(`{"M": {"a": `, `}}`, levels) + `}}`,
+		"a member that is not known":    `{"x": ` + nested(`[{"a": `, `}]`, levels) + `}`,
+		"a value's unknown member":      `{"Item": {"a": {"x": ` + nested(`[`, `]`, levels) + `}}}`,
+		"a body that never ends":        `{"x": ` + strings.Repeat(`[`, 2*levels),
+		"a list of lists":               strings.Repeat(`[`, levels) + strings.Repeat(`]`, levels),
+		"a request within requests":     strings.Repeat(`{"Item": `, levels),
+		"values of values without ends": `{"Item": {"a": ` + strings.Repeat(`{"M": {"a": `, levels),
+		"a name of escapes":             `{"` + strings.Repeat(`\u0041`, levels) + `": 1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			decode(t, "PutItem", body)
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("%d bytes took %v", len(body), took)
+			}
+		})
+	}
+}
+
+// Faults are told gate by gate: what is no JSON before what has the wrong
+// type, that before what breaks a constraint, and those all at once.
+func TestGates(t *testing.T) {
+	const nulls = "2 validation errors detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null; " +
+		"Value null at 'key' failed to satisfy constraint: Member must not be null"
+	for _, c := range []struct{ name, body, want string }{
+		{"constraints are counted and joined", `{}`, "ValidationException: " + nulls},
+		{"one constraint is told alone", `{"TableName": "abc"}`,
+			"ValidationException: 1 validation error detected: Value null at 'key' failed to satisfy constraint: Member must not be null"},
+		{"a fault of type goes before constraints", `{"ConsistentRead": 1}`, "SerializationException: NUMBER_VALUE cannot be converted to Boolean"},
+		{"the first fault of type is told", `{"ConsistentRead": 1, "TableName": true}`, "SerializationException: NUMBER_VALUE cannot be converted to Boolean"},
+		{"bad JSON goes before a fault of type", `{"ConsistentRead": 1, "TableName": }`, "SerializationException: "},
+		{"bad JSON at the end goes before a fault of type", `{"ConsistentRead": 1}}`, "SerializationException: "},
+		{"a zero byte at the end goes before a fault of type", "{\"ConsistentRead\": 1}\x00", "SerializationException: "},
+		{"a value that is none does not hide a constraint", `{"TableName": "abc", "ReturnConsumedCapacity": "x", "Key": {"a": {"N": "x"}}}`,
+			"ValidationException: 1 validation error detected: Value 'x' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, got := decode(t, "GetItem", c.body); got != c.want {
+				t.Errorf("the fault is\n%s, want\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// No body makes decoding fail in another way than with a fault, and whatever
+// items come out of it are in stored form.
+func FuzzDecode(f *testing.F) {
+	for operation := range requests {
+		for _, body := range []string{
+			`{}`, `{"TableName": "abc", "Key": {"a": {"S": "b"}}, "Item": {"a": {"L": [{"NS": ["1", "2.0"]}]}}}`,
+			`{"RequestItems": {"abc": {"Keys": [{"a": {"S": "b"}}]}}}`, `{"RequestItems": {"abc": [{"PutRequest": {"Item": {"a": {"B": "YQ=="}}}}]}}`,
+			`{"KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}], "AttributeDefinitions": [null], "Limit": 1e99, "Tags": [{"Key": "\ud83d"}]}`,
+			`{"Expected": {"a": {"Value": {"M": {}}, "Exists": null}}, "KeyConditions": {"a": {"AttributeValueList": [{"BS": []}]}}}`,
+		} {
+			f.Add(operation, []byte(body))
+		}
+	}
+	f.Fuzz(func(t *testing.T, operation string, body []byte) {
+		if requests[operation] == nil {
+			operation = "UpdateItem"
+		}
+		request, fault := decode(t, operation, string(body))
+		if fault != "" {
+			return
+		}
+		for _, a := range attributesOf(request) {
+			if a.Item != nil && item.Check(a.Item) != nil && a.Fault == nil {
+				t.Errorf("%s %q has an item that is none: %x", operation, body, []byte(a.Item))
+			}
+		}
+	})
+}
+
+// attributesOf are the items and keys of a request.
+func attributesOf(request any) []api.Attributes {
+	switch in := request.(type) {
+	case *api.PutItem:
+		return []api.Attributes{in.Item}
+	case *api.GetItem:
+		return []api.Attributes{in.Key}
+	case *api.UpdateItem:
+		return []api.Attributes{in.Key}
+	case *api.DeleteItem:
+		return []api.Attributes{in.Key}
+	case *api.Query:
+		return []api.Attributes{in.ExclusiveStartKey}
+	case *api.Scan:
+		return []api.Attributes{in.ExclusiveStartKey}
+	case *api.BatchGetItem:
+		var all []api.Attributes
+		for _, part := range in.RequestItems {
+			all = append(all, part.Keys...)
+		}
+		return all
+	}
+	return nil
+}
