@@ -1,0 +1,85 @@
+package conformance_test
+
+import (
+	"context"
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/conformance"
+	"github.com/stator-db/stator/statortest"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the replies of the transcripts anew")
+
+// engines are all that there are.
+var engines = map[string]func(t *testing.T) stator.Options{
+	"memory": func(*testing.T) stator.Options { return stator.Options{} },
+	"disk":   func(t *testing.T) stator.Options { return stator.Options{Dir: t.TempDir()} },
+}
+
+func TestTranscripts(t *testing.T) {
+	all, err := conformance.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, options := range engines {
+		t.Run(name, func(t *testing.T) {
+			if name != "memory" && *rewrite {
+				t.Skip("replies are written anew by the first engine")
+			}
+			server := open(t, options(t))
+			t.Run("all", func(t *testing.T) { // ends when the parallel ones have
+				for _, transcript := range all {
+					t.Run(transcript.Topic(), func(t *testing.T) {
+						t.Parallel()
+						check(t, server, transcript)
+					})
+				}
+			})
+		})
+	}
+}
+
+func check(t *testing.T, server *conformance.Server, transcript *conformance.Transcript) {
+	failures, err := server.Run(t.Context(), transcript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *rewrite && len(failures) > 0 {
+		if err := os.WriteFile(filepath.FromSlash(transcript.Name), []byte(transcript.Rewrite(failures)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("wrote %d replies anew", len(failures))
+		return
+	}
+	for _, f := range failures {
+		t.Errorf("%s:%s", transcript.Name, f)
+	}
+}
+
+// open opens a database that transcripts can be run on.
+func open(t *testing.T, o stator.Options) *conformance.Server {
+	t.Helper()
+	s, err := stator.Open(context.Background(), o)
+	if err != nil {
+		t.Fatalf("open a database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the database: %v", err)
+		}
+	})
+	return &conformance.Server{
+		Client:   statortest.Transport(s.Handler()),
+		Endpoint: "http://stator.invalid/",
+		Sign: func(r *http.Request, _ []byte) error {
+			r.Header.Set("X-Amz-Date", "20260101T000000Z")
+			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+			return nil
+		},
+	}
+}

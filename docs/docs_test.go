@@ -1,0 +1,283 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/cli"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/statortest"
+)
+
+// Links between documents lead somewhere.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+	for name, text := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
+			}
+		}
+	}
+}
+
+// Files, folders and tests that documents name exist.
+func TestNames(t *testing.T) {
+	tests := testNames(t)
+	for name, text := range documents(t) {
+		for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
+			switch {
+			case isPath.MatchString(m[1]):
+				if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+					t.Errorf("%s names %s, which does not exist", name, m[1])
+				}
+			case isTest.MatchString(m[1]) && !tests[m[1]]:
+				t.Errorf("%s names %s, which is no test", name, m[1])
+			}
+		}
+	}
+}
+
+var (
+	isPath = regexp.MustCompile(`^(\.ci|cmd|conformance|docs|internal|statortest)/([\w-]+[./]?)*$`)
+	isTest = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*$`)
+)
+
+// Every difference and every limit says what holds it.
+func TestTablesSayWhatHoldsThem(t *testing.T) {
+	for _, name := range []string{"differences.md", "limits.md"} {
+		rows := 0
+		for line := range strings.Lines(read(t, name)) {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+			if len(cells) < 3 || strings.HasPrefix(cells[0], "---") {
+				continue
+			}
+			held := strings.TrimSpace(cells[len(cells)-1])
+			if held != "held by" && held != "none yet" && !strings.Contains(held, "`") {
+				t.Errorf("%s: nothing holds the line %s", name, line)
+			}
+			rows++
+		}
+		if rows < 10 {
+			t.Errorf("%s has only %d rows", name, rows)
+		}
+	}
+}
+
+// The README's table of operations names all there are, each on its side.
+func TestOperations(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "../README.md"), "| | there | not yet |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	there, notYet := map[string]bool{}, map[string]bool{}
+	name := regexp.MustCompile(`[A-Z]\w+[a-z]`)
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 {
+			for _, op := range name.FindAllString(cells[2], -1) {
+				there[op] = true
+			}
+			for _, op := range name.FindAllString(cells[3], -1) {
+				notYet[op] = true
+			}
+		}
+	}
+	client := reflect.TypeFor[*dynamodb.Client]()
+	for i := range client.NumMethod() {
+		op := client.Method(i).Name
+		switch {
+		case op == "Options":
+		case there[op] == notYet[op]:
+			t.Errorf("%s stands on both sides of the table, or on none", op)
+		case there[op] != ops.Known(op):
+			t.Errorf("%s stands on the wrong side of the table", op)
+		}
+	}
+}
+
+// The verbs that documents name are in the Makefile.
+func TestMakeVerbs(t *testing.T) {
+	makefile := read(t, "../Makefile")
+	for name, text := range documents(t) {
+		for _, m := range regexp.MustCompile("(?m)(?:^|`)make ([a-z]+)").FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s names make %s, which the Makefile does not have", name, m[1])
+			}
+		}
+	}
+}
+
+// The program in the README is the one that is run as a test.
+func TestExample(t *testing.T) {
+	if example := read(t, "example/orders_test.go"); !strings.Contains(read(t, "../README.md"), "```go\n"+example+"```") {
+		t.Error("the README's program differs from docs/example/orders_test.go")
+	}
+}
+
+// The flags of stator that documents use are those of the command line.
+func TestFlags(t *testing.T) {
+	command := regexp.MustCompile("(?:go run ./cmd/)?stator (serve|version|conform)\\b([^`\n]*)")
+	checked := 0
+	for name, text := range documents(t) {
+		for _, m := range command.FindAllStringSubmatch(text, -1) {
+			var help bytes.Buffer
+			if code := cli.Run([]string{m[1], "--help"}, &help, io.Discard); code != 0 || !strings.Contains(help.String(), "stator "+m[1]) {
+				t.Errorf("%s uses stator %s, which is no command", name, m[1])
+				continue
+			}
+			for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(m[2], -1) {
+				if !strings.Contains(help.String(), flag+" ") {
+					t.Errorf("%s uses %s of stator %s, which does not exist", name, flag, m[1])
+				}
+			}
+			checked++
+		}
+	}
+	if checked == 0 {
+		t.Error("no document shows a command")
+	}
+}
+
+// The AWS commands of the README's first minute do what it says.
+func TestFirstMinute(t *testing.T) {
+	s, err := stator.Open(t.Context(), stator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	client := statortest.Transport(s.Handler())
+	text := strings.ReplaceAll(read(t, "../README.md"), "\\\n", " ")
+	var last string
+	for _, m := range regexp.MustCompile(`(?m)^aws dynamodb (.*)$`).FindAllStringSubmatch(text, -1) {
+		operation, body := request(t, words(m[1]))
+		last = send(t, client, operation, body)
+	}
+	if !strings.Contains(last, `"42.5"`) {
+		t.Errorf("the query answers %s", last)
+	}
+}
+
+// request is what the AWS CLI makes of its arguments.
+func request(t *testing.T, args []string) (operation string, body []byte) {
+	t.Helper()
+	members := map[string]any{}
+	member := ""
+	for _, arg := range args[1:] {
+		if name, ok := strings.CutPrefix(arg, "--"); ok {
+			member = camel(name)
+			continue
+		}
+		if pairs := strings.Split(arg, ","); strings.HasPrefix(arg, "AttributeName=") {
+			structure := map[string]string{}
+			for _, p := range pairs {
+				name, value, _ := strings.Cut(p, "=")
+				structure[name] = value
+			}
+			list, _ := members[member].([]any)
+			members[member] = append(list, structure)
+			continue
+		}
+		members[member] = arg
+		if json.Valid([]byte(arg)) {
+			members[member] = json.RawMessage(arg)
+		}
+	}
+	body, err := json.Marshal(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return camel(args[0]), body
+}
+
+func camel(name string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(name, "-") {
+		b.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	}
+	return b.String()
+}
+
+// words splits a command line; text in single quotes stays together.
+func words(line string) (words []string) {
+	for _, m := range regexp.MustCompile(`'([^']*)'|(\S+)`).FindAllStringSubmatch(line, -1) {
+		words = append(words, m[1]+m[2])
+	}
+	return words
+}
+
+func send(t *testing.T, client *http.Client, operation string, body []byte) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://stator.invalid/", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	r.Header.Set("X-Amz-Date", "20261115T120000Z")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=any/20261115/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s answers %d %s, %v", operation, body, answer.StatusCode, text, err)
+	}
+	return string(text)
+}
+
+// documents are the texts of all documents, by their path from here.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	walk(t, ".md", func(name, text string) { texts[name] = text })
+	return texts
+}
+
+// testNames are the names of all tests in the module.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	walk(t, "_test.go", func(_, text string) {
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllStringSubmatch(text, -1) {
+			names[m[1]] = true
+		}
+	})
+	return names
+}
+
+// walk goes through the module's files with an ending.
+func walk(t *testing.T, ending string, visit func(name, text string)) {
+	t.Helper()
+	skipped := []string{".git", "bin", "testdata", "stator-data"}
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains(skipped, d.Name()):
+			return fs.SkipDir
+		case !d.IsDir() && strings.HasSuffix(name, ending):
+			visit(filepath.ToSlash(name), read(t, name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(fmt.Errorf("read the documents: %w", err))
+	}
+}

@@ -1,0 +1,65 @@
+// Package cli is the command line.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// Run carries out a command line and returns the exit code.
+func Run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:           "stator",
+		Short:         "A DynamoDB-compatible database in one binary",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(conformCommand(), serveCommand(), versionCommand(), verifyCommand())
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(stderr, "stator: %v\n", err)
+	var usage usageError
+	if errors.As(err, &usage) || isUnknownCommand(root, args) {
+		fmt.Fprintln(stderr, "        see stator --help")
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+func isUnknownCommand(root *cobra.Command, args []string) bool {
+	_, _, err := root.Find(args)
+	return err != nil
+}
+
+// noArguments refuses arguments that are no flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args)}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/conformance"
+)
+
+type conformFlags struct {
+	endpoint string
+	region   string
+	run      string
+	json     bool
+}
+
+func conformCommand() *cobra.Command {
+	var f conformFlags
+	cmd := &cobra.Command{
+		Use:   "conform",
+		Short: "Run the transcripts against any DynamoDB-compatible server",
+		Long: `Run the transcripts against any DynamoDB-compatible server.
+
+A transcript is a list of requests with the replies that DynamoDB gives to
+them. Each makes tables of its own, under names that no other uses, and deletes
+them at the end. Without --endpoint they are run against a private stator in
+memory.
+
+Requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+AWS_SESSION_TOKEN, or with credentials that any local server takes. Run
+against AWS they cost a few cents.
+
+  stator conform --endpoint http://127.0.0.1:8000
+  stator conform --endpoint https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return conform(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.endpoint, "endpoint", "", "URL of the server; a private stator unless set")
+	flags.StringVar(&f.region, "region", "us-east-1", "region to sign requests for")
+	flags.StringVar(&f.run, "run", "", "run only the transcripts whose names match this regular expression")
+	flags.BoolVar(&f.json, "json", false, "print as JSON")
+	return cmd
+}
+
+func conform(ctx context.Context, f *conformFlags, stdout, stderr io.Writer) error {
+	transcripts, err := f.transcripts()
+	if err != nil {
+		return err
+	}
+	server, stop, err := f.server(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	results := runAll(ctx, server, transcripts, stderr)
+	if f.json {
+		err = json.NewEncoder(stdout).Encode(results)
+	} else {
+		err = printResults(stdout, results)
+	}
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, r := range results {
+		if r.Failed > 0 || r.Error != "" {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d transcripts differ", failed, len(results))
+	}
+	return nil
+}
+
+// transcripts are those to run.
+func (f *conformFlags) transcripts() ([]*conformance.Transcript, error) {
+	want, err := regexp.Compile(f.run)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--run is no regular expression: %w", err)}
+	}
+	all, err := conformance.All()
+	if err != nil {
+		return nil, err
+	}
+	var chosen []*conformance.Transcript
+	for _, t := range all {
+		if want.MatchString(t.Topic()) {
+			chosen = append(chosen, t)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, usageError{fmt.Errorf("--run %q matches none of the %d transcripts", f.run, len(all))}
+	}
+	return chosen, nil
+}
+
+// server is where to run them. What it opened is closed by stop.
+func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop func(), err error) {
+	s = &conformance.Server{Endpoint: f.endpoint, Sign: f.sign}
+	if f.endpoint != "" {
+		u, err := url.Parse(f.endpoint)
+		if err != nil || u.Host == "" {
+			return nil, nil, usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
+		}
+		s.Client = &http.Client{Timeout: time.Minute}
+		s.Patience = 5 * time.Second
+		return s, func() {}, nil
+	}
+	s.Client = http.DefaultClient
+	s.Endpoint, stop, err = servePrivately(ctx)
+	return s, stop, err
+}
+
+// servePrivately serves a database in memory, for this process, until stop is
+// called.
+func servePrivately(ctx context.Context) (endpoint string, stop func(), err error) {
+	own, err := stator.Open(ctx, stator.Options{})
+	if err != nil {
+		return "", nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, errors.Join(err, own.Close())
+	}
+	web := &http.Server{Handler: own.Handler()}
+	var served sync.WaitGroup
+	served.Go(func() { web.Serve(listener) })
+	return "http://" + listener.Addr().String(), func() {
+		web.Close()
+		served.Wait()
+		own.Close()
+	}, nil
+}
+
+// sign puts a signature of version 4 on a request.
+func (f *conformFlags) sign(r *http.Request, body []byte) error {
+	sum := sha256.Sum256(body)
+	return v4.NewSigner().SignHTTP(r.Context(), credentialsOfEnvironment(), r, hex.EncodeToString(sum[:]), "dynamodb", f.region, time.Now())
+}
+
+func credentialsOfEnvironment() aws.Credentials {
+	c := aws.Credentials{
+		AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
+		SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
+	}
+	if c.AccessKeyID == "" {
+		return aws.Credentials{AccessKeyID: "stator", SecretAccessKey: "stator"}
+	}
+	return c
+}
+
+// conformResult is how one transcript went.
+type conformResult struct {
+	Transcript string           `json:"transcript"`
+	Passed     int              `json:"passed"`
+	Failed     int              `json:"failed"`
+	Error      string           `json:"error,omitempty"`
+	Failures   []conformFailure `json:"failures,omitempty"`
+
+	text string
+}
+
+type conformFailure struct {
+	Line    int    `json:"line"`
+	Why     string `json:"why"`
+	Request string `json:"request"`
+	Want    string `json:"want"`
+	Got     string `json:"got"`
+}
+
+// conformWorkers is how many transcripts run at once.
+const conformWorkers = 8
+
+// runAll runs transcripts side by side, and tells on stderr how far it is.
+func runAll(ctx context.Context, server *conformance.Server, transcripts []*conformance.Transcript, stderr io.Writer) []conformResult {
+	results := make([]conformResult, len(transcripts))
+	var next, done atomic.Int64
+	var wg sync.WaitGroup
+	for range conformWorkers {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(transcripts) {
+					return
+				}
+				results[i] = runOne(ctx, server, transcripts[i])
+				fmt.Fprintf(stderr, "\r%d of %d", done.Add(1), len(transcripts))
+			}
+		})
+	}
+	wg.Wait()
+	fmt.Fprintln(stderr)
+	return results
+}
+
+func runOne(ctx context.Context, server *conformance.Server, t *conformance.Transcript) conformResult {
+	failures, err := server.Run(ctx, t)
+	r := conformResult{Transcript: t.Topic(), Failed: len(failures), Passed: len(t.Steps) - len(failures)}
+	if err != nil {
+		r.Error, r.Passed = err.Error(), 0
+	}
+	var text strings.Builder
+	for _, f := range failures {
+		r.Failures = append(r.Failures, conformFailure{
+			Line: f.Step.Line, Why: f.Why,
+			Request: f.Step.Operation + " " + f.Step.Body,
+			Want:    f.Step.Want.String(), Got: conformance.Told(f.Got).String(),
+		})
+		fmt.Fprintf(&text, "%s:%s\n\n", t.Name, f)
+	}
+	if err != nil {
+		fmt.Fprintf(&text, "%s: %v\n\n", t.Name, err)
+	}
+	r.text = text.String()
+	return r
+}
+
+// printResults prints what differs, and then a table.
+func printResults(w io.Writer, results []conformResult) error {
+	for _, r := range results {
+		if _, err := io.WriteString(w, r.text); err != nil {
+			return err
+		}
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "PASSED\tFAILED\t  TRANSCRIPT")
+	passed, failed := 0, 0
+	for _, r := range results {
+		note := ""
+		if r.Error != "" {
+			note = " (not finished)"
+		}
+		fmt.Fprintf(table, "%d\t%d\t  %s%s\n", r.Passed, r.Failed, r.Transcript, note)
+		passed, failed = passed+r.Passed, failed+r.Failed
+	}
+	fmt.Fprintf(table, "%d\t%d\t  all %d\n", passed, failed, len(results))
+	return table.Flush()
+}

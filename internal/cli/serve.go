@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator"
+)
+
+type serveFlags struct {
+	addr        string
+	data        string
+	inMemory    bool
+	log         string
+	durability  string
+	tableDelay  time.Duration
+	allowAnyone bool
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the DynamoDB API",
+		Long: `Serve the DynamoDB API.
+
+Point any AWS SDK or the AWS CLI at the address it prints; any credentials
+and any region will do:
+
+  aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.inMemory && cmd.Flags().Changed("data") {
+				return usageError{errors.New("--data and --in-memory exclude each other")}
+			}
+			return serve(cmd.Context(), &f, cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 takes any free one")
+	flags.StringVar(&f.data, "data", "stator-data", "folder to keep data in; made if it does not exist")
+	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
+	flags.StringVar(&f.log, "log", "info", "what to log: debug, info, warn or error")
+	flags.StringVar(&f.durability, "durability", "strict", "strict: a write is answered when it is on disk; relaxed: before")
+	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, as they do on AWS")
+	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "listen beyond this machine although signatures are not verified")
+	return cmd
+}
+
+// serve serves until the context ends, and then finishes what it has begun.
+func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.log)); err != nil {
+		return usageError{fmt.Errorf("--log is %q, but must be debug, info, warn or error", f.log)}
+	}
+	if f.durability != "strict" && f.durability != "relaxed" {
+		return usageError{fmt.Errorf("--durability is %q, but must be strict or relaxed", f.durability)}
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+
+	listener, err := listen(f)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	s, err := open(ctx, f, log)
+	if err != nil {
+		return err
+	}
+	announce(stderr, f, listener.Addr())
+
+	web := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       60 * time.Second,
+		IdleTimeout:       3 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(listener) }()
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		err = shutDown(web, log)
+	}
+	if closeErr := s.Close(); closeErr != nil {
+		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))
+	}
+	return err
+}
+
+// shutdownTime is how long requests under way may take when we are asked to
+// stop.
+const shutdownTime = 8 * time.Second
+
+func shutDown(web *http.Server, log *slog.Logger) error {
+	log.Info("stopping: requests under way are finished")
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	if err := web.Shutdown(ctx); err != nil {
+		log.Warn("some requests took too long and were cut off")
+		web.Close()
+	}
+	return nil
+}
+
+func listen(f *serveFlags) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--addr is %q, but must be host:port", f.addr)}
+	}
+	if addr, err := netip.ParseAddr(host); !f.allowAnyone && host != "localhost" && (err != nil || !addr.IsLoopback()) {
+		return nil, fmt.Errorf("will not listen on %s: any machine that reaches it could read and change everything,\n"+
+			"        since signatures are not verified yet; add --allow-anyone if that is what you want", f.addr)
+	}
+	listener, err := net.Listen("tcp", f.addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w\n        stop the program that does, or choose another address with --addr", f.addr, err)
+	}
+	return listener, nil
+}
+
+func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.Stator, error) {
+	o := stator.Options{Dir: f.data, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, Log: log}
+	if f.inMemory {
+		o.Dir = ""
+	}
+	s, err := stator.Open(ctx, o)
+	if err != nil && !f.inMemory {
+		return nil, cannotOpen(f.data, err)
+	}
+	return s, err
+}
+
+// cannotOpen words an error of opening a folder, and what to do about it.
+func cannotOpen(data string, err error) error {
+	if errors.As(err, new(*stator.LockedError)) {
+		return fmt.Errorf("cannot open data in %s: %w\n        stop it, or choose another folder with --data", data, err)
+	}
+	return fmt.Errorf("cannot open data in %s: %w", data, err)
+}
+
+// announce says where we listen and where data lies.
+func announce(w io.Writer, f *serveFlags, addr net.Addr) {
+	fmt.Fprintf(w, "stator listens on http://%s\n", addr)
+	where, err := filepath.Abs(f.data)
+	if err != nil {
+		where = f.data
+	}
+	switch {
+	case f.inMemory:
+		where = "memory: it is gone when this process ends"
+	case f.durability == "relaxed":
+		where += ", relaxed: a crash can lose the writes of the last moments"
+	}
+	fmt.Fprintf(w, "data lies in %s\n", where)
+}
