@@ -493,11 +493,11 @@ func TestDeletionUnderWriters(t *testing.T) {
 		if _, err := d.DeleteTable(ctx, "Orders"); err != nil {
 			t.Fatal(err)
 		}
+		writers.Wait() // each of them finds that there is no table
 		page, err := d.Range(ctx, Range{Table: create(t, d, orders("Orders")).Name})
 		if err != nil || page.Scanned != 0 {
 			t.Errorf("the new table has %d items, %v", page.Scanned, err)
 		}
-		writers.Wait() // they find no table, or end in the new one
 		for _, name := range []string{"Orders", "Second"} {
 			if _, err := d.DeleteTable(ctx, name); err != nil {
 				t.Fatal(err)

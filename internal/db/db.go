@@ -74,6 +74,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	d.work.Go(func() { d.buildIndexes(background) })
 	d.work.Go(func() { d.saveTallies(background) })
 	d.work.Go(func() { d.forget(background) })
+	d.work.Go(func() { d.trimChanges(background) })
 	return d, nil
 }
 

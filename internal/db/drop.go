@@ -72,7 +72,7 @@ func (d *DB) removeItems(ctx context.Context) error {
 		}
 		id := keyspace.DroppedTable(note.Key)
 		d.awaitWriters(id)
-		for _, span := range []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan} {
+		for _, span := range []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan, keyspace.ExpiriesSpan, keyspace.ChangesSpan} {
 			first, last := span(id)
 			if err := d.engine.DeleteRange(ctx, first, last); err != nil {
 				return fmt.Errorf("remove the items of table %d: %w", id, err)

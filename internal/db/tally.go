@@ -129,12 +129,13 @@ func (d *DB) saveTally(ctx context.Context) error {
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
 	var keys, values [][]byte
+	var changed []*tally
 	for _, t := range d.catalog.tables {
 		now := t.tally.encode()
 		if len(now) == 0 || slices.Equal(now, t.tally.saved) {
 			continue
 		}
-		t.tally.saved = now
+		changed = append(changed, t.tally)
 		keys = append(keys, keyspace.Tally(t.ID))
 		values = append(values, now)
 	}
@@ -147,5 +148,11 @@ func (d *DB) saveTally(ctx context.Context) error {
 		}
 		return nil
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	for i, t := range changed {
+		t.saved = values[i] // only one of us saves at a time
+	}
+	return nil
 }

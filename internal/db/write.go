@@ -8,6 +8,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/index"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -33,6 +34,8 @@ type Write struct {
 	// worded, in another way. ActionBytes is what their actions count there.
 	Update      bool
 	ActionBytes int
+
+	Actor change.Actor // a customer unless set
 }
 
 // Effect works out the item after a write from the item before it (nil when
@@ -103,6 +106,7 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 		declared = append(declared, more.keys...)
 	}
 
+	now := d.now()
 	outcomes := make([]Outcome, len(writes))
 	_, err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
 		if more != nil {
@@ -113,7 +117,9 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 		var cancelled *Cancelled
 		for i := range writes {
 			o, err := d.apply(tx, tables[i].Table, keys[i], &writes[i])
-			if err != nil {
+			if err == nil {
+				note(tx, tables[i].Table, keys[i], i, change.Record{At: now, Actor: writes[i].Actor, Before: o.Before, After: o.After})
+			} else {
 				if cancelled, err = cancelled.add(i, len(writes), err); err != nil {
 					return err
 				}
@@ -261,6 +267,27 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome,
 	}
 	return o, err
 }
+
+// note records a change for what looks back, and when the item expires.
+func note(tx store.Tx, t *schema.Table, key []byte, n int, r change.Record) {
+	if t.Logs() && !r.Before.Equal(r.After) {
+		tx.Set(keyspace.Change(t.ID, keyspace.Slot(key), uint64(tx.Stamp()), n), r.Encode())
+	}
+	if t.TimeToLive.Attribute == "" {
+		return
+	}
+	was, expired := t.Expiry(r.Before)
+	is, expires := t.Expiry(r.After)
+	if expired && !(expires && is == was) {
+		tx.Delete(keyspace.Expiry(t.ID, was, key))
+	}
+	if expires && !(expired && is == was) {
+		tx.Set(keyspace.Expiry(t.ID, is, key), []byte{formatExpiry})
+	}
+}
+
+// formatExpiry is the number of the format of the note that an item expires.
+const formatExpiry = 1
 
 // admit tells whether an item may become what the write makes of it.
 func (w *Write) admit(t *schema.Table, before, after item.Item) error {

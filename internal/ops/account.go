@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -27,8 +28,10 @@ func (s *Service) describeLimits(context.Context, *api.DescribeLimits) (*api.Des
 // endpointMinutes is how long a client may remember an address.
 const endpointMinutes = 1440
 
+// describeEndpoints tells the address that the caller uses already: a client
+// that asks for endpoints goes on with us, and not to AWS.
 func (s *Service) describeEndpoints(ctx context.Context, _ *api.DescribeEndpoints) (*api.DescribeEndpointsReply, error) {
-	address := "dynamodb." + callerOf(ctx).Region + ".amazonaws.com"
+	address := cmp.Or(callerOf(ctx).Host, "dynamodb."+callerOf(ctx).Region+".amazonaws.com")
 	return &api.DescribeEndpointsReply{Endpoints: []api.Endpoint{{Address: address, CachePeriodInMinutes: endpointMinutes}}}, nil
 }
 

@@ -52,6 +52,9 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 	left := maxBatchBytes
 	for _, name := range tables {
 		part := in.RequestItems[name]
+		if err := s.checkPaths(name, paths[name]); err != nil {
+			return nil, err
+		}
 		found, err := s.DB.Get(ctx, name, part.ConsistentRead, keysOf(part.Keys)...)
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
@@ -38,6 +39,20 @@ func holds(c *expr.Condition) func(item.Item) bool {
 		return nil
 	}
 	return c.Holds
+}
+
+// fitting is how a write is fitted to its table: as first says, and its
+// condition leads into no key.
+func fitting(first func(*schema.Table, item.Item) error, c *expr.Condition) func(*schema.Table, item.Item) error {
+	if c == nil {
+		return first
+	}
+	return func(t *schema.Table, key item.Item) error {
+		if err := first(t, key); err != nil {
+			return err
+		}
+		return t.CheckPaths(c.Paths())
+	}
 }
 
 // conditionFault words the failed condition of a write, with the item if the

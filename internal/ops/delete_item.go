@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
@@ -30,6 +31,7 @@ func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.Dele
 	done, err := s.DB.Write(ctx, db.Write{
 		Table:  in.TableName,
 		Key:    in.Key.Item,
+		Fit:    fitting((*schema.Table).CheckKey, cond),
 		If:     holds(cond),
 		Effect: db.Remove,
 	})

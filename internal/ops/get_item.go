@@ -29,6 +29,9 @@ func (s *Service) getItem(ctx context.Context, in *api.GetItem) (*api.GetItemRep
 	if err := b.Unused(); err != nil {
 		return nil, err
 	}
+	if err := s.checkPaths(in.TableName, paths); err != nil {
+		return nil, err
+	}
 	items, err := s.DB.Get(ctx, in.TableName, in.ConsistentRead, in.Key.Item)
 	if err != nil {
 		return nil, err

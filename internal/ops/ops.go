@@ -7,8 +7,10 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/db"
@@ -53,14 +55,32 @@ var operations = map[string]run{
 	"UpdateTable":        operation((*Service).updateTable),
 }
 
+// streamOperations are the operations of the second service, of streams.
+var streamOperations = map[string]run{}
+
 // Known tells whether there is an operation of that name.
-func Known(name string) bool { return operations[name] != nil }
+func Known(name string) bool { return operations[name] != nil || streamOperations[name] != nil }
+
+// Find is the name of the operation that an X-Amz-Target asks for.
+func Find(target string) (name string, ok bool) {
+	service, name, _ := strings.Cut(target, ".")
+	switch service {
+	case "DynamoDB_20120810":
+		return name, operations[name] != nil
+	case "DynamoDBStreams_20120810":
+		return name, streamOperations[name] != nil
+	}
+	return "", false
+}
 
 // Do carries out a request and returns its reply, a pointer to a struct of
 // package api. An *apierror.Error is the customer's fault; any other error is
 // a failure of ours.
 func (s *Service) Do(ctx context.Context, name string, body []byte) (reply any, err error) {
 	do, ok := operations[name]
+	if !ok {
+		do, ok = streamOperations[name]
+	}
 	if !ok {
 		return nil, apierror.UnknownOperation()
 	}
@@ -110,6 +130,7 @@ func firstFault[In any](in *In, checks []func(*In) error) error {
 // Caller is who sends a request.
 type Caller struct {
 	Region string // as in the credential scope
+	Host   string // under which it knows us
 }
 
 type callerKey struct{}
@@ -120,10 +141,9 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 }
 
 func callerOf(ctx context.Context) Caller {
-	if c, ok := ctx.Value(callerKey{}).(Caller); ok && c.Region != "" {
-		return c
-	}
-	return Caller{Region: "us-east-1"}
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	c.Region = cmp.Or(c.Region, "us-east-1")
+	return c
 }
 
 // tableARN names a table for the caller.

@@ -2,6 +2,8 @@ package ops
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
@@ -108,7 +110,12 @@ func (r *reading) open(d *db.DB, table string) error {
 			return apierror.Validation("Consistent reads are not supported on global secondary indexes")
 		}
 	}
-	return nil
+	if r.filter != nil {
+		if err := t.CheckPaths(r.filter.Paths()); err != nil {
+			return err
+		}
+	}
+	return t.CheckPaths(r.paths)
 }
 
 // key is the key that the reading goes by.
@@ -165,16 +172,22 @@ func (r *reading) fitIndex() error {
 		}
 		r.plan.Whole = true
 	}
-	for _, p := range r.paths {
-		if r.table.Projects(r.index, p[0].Name) {
-			continue
-		}
-		if r.index.Global {
-			return apierror.InvalidValues("Global secondary index %s does not project %s", r.index.Name, p)
-		}
-		r.plan.Whole = true
+	missing := r.notProjected(r.paths)
+	if len(missing) > 0 && r.index.Global {
+		return apierror.InvalidValues("Global secondary index %s does not project [%s]", r.index.Name, strings.Join(missing, ", "))
 	}
+	r.plan.Whole = r.plan.Whole || len(missing) > 0
 	return nil
+}
+
+// notProjected are the attributes of some paths that the index does not carry.
+func (r *reading) notProjected(paths []item.Path) (names []string) {
+	for _, p := range paths {
+		if !r.table.Projects(r.index, p[0].Name) && !slices.Contains(names, p[0].Name) {
+			names = append(names, p[0].Name)
+		}
+	}
+	return names
 }
 
 // page reads the page and words it.

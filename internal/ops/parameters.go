@@ -39,8 +39,7 @@ func (p *parameters) check() error {
 		return apierror.Validation("ExpressionAttributeNames can only be specified when using expressions")
 	}
 	if p.values != nil && !p.takeValues() {
-		return apierror.Request("ExpressionAttributeValues can only be specified when using expressions: %s",
-			strings.Join(p.withoutValues(), " and "))
+		return apierror.Request("ExpressionAttributeValues can only be specified when using expressions: %s", p.withoutValues())
 	}
 	if err := expr.CheckNames(p.names); err != nil {
 		return err
@@ -64,13 +63,18 @@ func (p *parameters) takeValues() bool {
 	return slices.ContainsFunc(p.expressions, func(e parameter) bool { return e.given && e.name != "ProjectionExpression" })
 }
 
-func (p *parameters) withoutValues() (parts []string) {
+// withoutValues tells which expressions are not there that could use a value.
+func (p *parameters) withoutValues() string {
+	var names []string
 	for _, e := range p.expressions {
 		if e.name != "ProjectionExpression" {
-			parts = append(parts, e.name+" is null")
+			names = append(names, e.name)
 		}
 	}
-	return parts
+	if len(names) == 1 {
+		return names[0] + " is null"
+	}
+	return strings.Join(names, " and ") + " are null"
 }
 
 func checkValues(values map[string]api.Value) error {
@@ -151,4 +155,17 @@ func project(it item.Item, paths []item.Path) item.Item {
 		return it
 	}
 	return it.Project(paths)
+}
+
+// checkPaths tells whether a projection stays out of the keys of a table. That
+// there is no such table is told by who reads it.
+func (s *Service) checkPaths(table string, paths []item.Path) error {
+	if !slices.ContainsFunc(paths, func(p item.Path) bool { return len(p) > 1 }) {
+		return nil
+	}
+	t, err := s.DB.Table(table)
+	if err != nil {
+		return nil
+	}
+	return t.CheckPaths(paths)
 }

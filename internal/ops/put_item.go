@@ -42,7 +42,7 @@ func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemRep
 	done, err := s.DB.Write(ctx, db.Write{
 		Table:  in.TableName,
 		Key:    in.Item.Item,
-		Fit:    (*schema.Table).CheckItem,
+		Fit:    fitting((*schema.Table).CheckItem, cond),
 		If:     holds(cond),
 		Effect: db.Replace(in.Item.Item),
 	})

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
@@ -176,7 +177,9 @@ func keyAttributes(attrs []schema.Attribute) []expr.KeyAttribute {
 	return out
 }
 
-// fitFilter tells whether the filter leaves the key alone, as a query's must.
+// fitFilter tells whether the filter leaves the key alone, as a query's must,
+// and whether the index carries what it looks at. A scan does not mind: what
+// the index lacks is absent (conformance/query/indexes.txt).
 func (r *reading) fitFilter(older bool) error {
 	if r.filter == nil {
 		return nil
@@ -189,6 +192,13 @@ func (r *reading) fitFilter(older bool) error {
 			return apierror.Validation("QueryFilter can only contain non-primary key attributes: Primary key attribute: %s", p[0].Name)
 		}
 		return apierror.Validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", p[0].Name)
+	}
+	if r.index == nil {
+		return nil
+	}
+	if missing := r.notProjected(r.filter.Paths()); len(missing) > 0 {
+		return apierror.InvalidValues("Secondary index %s does not project one or more filter attributes: [%s]",
+			r.index.Name, strings.Join(missing, ", "))
 	}
 	return nil
 }

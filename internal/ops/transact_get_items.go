@@ -50,7 +50,10 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 	if err != nil {
 		return nil, err
 	}
-	return paths, b.Unused()
+	if err := b.Unused(); err != nil {
+		return nil, err
+	}
+	return paths, s.checkPaths(*get.TableName, paths)
 }
 
 // getAll reads items as they are at one moment, and words its faults.

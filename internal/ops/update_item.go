@@ -81,10 +81,13 @@ func updateWrite(table string, key item.Item, cond *expr.Condition, u *expr.Upda
 		Table: table,
 		Key:   key,
 		Fit: func(t *schema.Table, key item.Item) error {
-			if err := t.CheckKey(key); err != nil {
+			if err := fitting((*schema.Table).CheckKey, cond)(t, key); err != nil {
 				return err
 			}
-			return leavesKey(t, u)
+			if err := leavesKey(t, u); err != nil {
+				return err
+			}
+			return t.CheckPaths(append(u.Paths(), u.Reads()...))
 		},
 		If: holds(cond),
 		Effect: func(before item.Item) (item.Item, error) {

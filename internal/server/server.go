@@ -35,9 +35,8 @@ const (
 	// may take; others wait.
 	maxBodies = 256 << 20
 
-	targetPrefix = "DynamoDB_20120810."
-	typeAmazon   = "application/x-amz-json-1.0"
-	typePlain    = "application/json"
+	typeAmazon = "application/x-amz-json-1.0"
+	typePlain  = "application/json"
 )
 
 // Handler answers the API's requests over HTTP.
@@ -93,7 +92,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, id string) {
 		}
 		return // otherwise the customer has gone
 	}
-	name, known := operation(r)
+	name, known := ops.Find(r.Header.Get("X-Amz-Target"))
 	if !known {
 		h.fault(w, media, apierror.UnknownOperation())
 		return
@@ -103,7 +102,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, id string) {
 		h.fail(w, r, media, id, name, err)
 		return
 	}
-	ctx := ops.WithCaller(r.Context(), ops.Caller{Region: signer.Region})
+	ctx := ops.WithCaller(r.Context(), ops.Caller{Region: signer.Region, Host: r.Host})
 	reply, err := h.service.Do(ctx, name, buf.in)
 	if err != nil {
 		h.fail(w, r, media, id, name, err)
@@ -124,11 +123,6 @@ func mediaType(r *http.Request) (string, bool) {
 		return typePlain, r.ContentLength == 0
 	}
 	return "", false
-}
-
-func operation(r *http.Request) (name string, known bool) {
-	name, ok := strings.CutPrefix(r.Header.Get("X-Amz-Target"), targetPrefix)
-	return name, ok && ops.Known(name)
 }
 
 // buffer is the memory of one request.

@@ -7,6 +7,7 @@ package store
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // Engine keeps pairs of key and value in the order of their keys' bytes.
@@ -109,7 +110,19 @@ type Snapshot interface {
 // Stamp orders commits: of two that share a declared key, the later has the
 // larger stamp, over restarts and crashes too. No two commits have the same.
 // Zero is no commit's stamp.
+//
+// A stamp is a time in milliseconds and a counter below it: a commit that
+// begins at a time has no smaller stamp than StampAt of it. It may have a
+// larger one, when stamps run ahead of the clock.
 type Stamp uint64
+
+const stampBits = 18 // of the counter
+
+// StampAt is the smallest stamp that a commit which begins at t can have.
+func StampAt(t time.Time) Stamp { return Stamp(max(0, t.UnixMilli()) << stampBits) }
+
+// Time is about when a commit began.
+func (s Stamp) Time() time.Time { return time.UnixMilli(int64(s >> stampBits)).UTC() }
 
 // Consistency says how new the values of a Get must be.
 type Consistency int

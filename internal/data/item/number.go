@@ -139,6 +139,23 @@ func (n Number) inRange() error {
 	return nil
 }
 
+// Int64 is the number without its fraction; not ok if it has too many digits.
+func (n Number) Int64() (value int64, ok bool) {
+	if n.exponent > 18 {
+		return 0, false
+	}
+	for i := range max(0, n.exponent) {
+		value *= 10
+		if i < n.count {
+			value += int64(n.digits[i])
+		}
+	}
+	if n.negative {
+		value = -value
+	}
+	return value, true
+}
+
 // IsZero tells whether the number is 0.
 func (n Number) IsZero() bool { return n.count == 0 }
 

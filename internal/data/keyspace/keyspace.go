@@ -33,6 +33,8 @@ const (
 	kindItem    = 'i' // items and index entries
 	kindMeta    = 'm' // the database's own records
 	kindTally   = 'n' // how many items a table has, by id
+	kindChange  = 'l' // what was changed, by table, slot and stamp
+	kindExpiry  = 'x' // when items expire, by table and second
 	kindSize    = 's' // how large a collection is, by table and partition
 	kindToken   = 't' // what came with a transaction's token
 	kindDue     = 'u' // when a token may be forgotten

@@ -38,6 +38,73 @@ type Table struct {
 	DeletionProtection bool       `json:"deletionProtection,omitempty"`
 	Encryption         Encryption `json:"encryption,omitzero"`
 	Tags               []Tag      `json:"tags,omitempty"`
+
+	// What looks back at the table's changes, or ahead to their end.
+	Streams    []Stream   `json:"streams,omitempty"` // the last may be enabled, the others were once
+	TimeToLive TimeToLive `json:"timeToLive,omitzero"`
+	Recovery   Recovery   `json:"recovery,omitzero"`
+}
+
+// Stream is a view of a table's changes for customers.
+type Stream struct {
+	Label   string    `json:"label"` // tells the streams of one table apart
+	View    string    `json:"view"`  // KEYS_ONLY, NEW_IMAGE, OLD_IMAGE or NEW_AND_OLD_IMAGES
+	Created time.Time `json:"created"`
+	Start   uint64    `json:"start"`          // the first stamp in it
+	Ended   time.Time `json:"ended,omitzero"` // when it was disabled
+	End     uint64    `json:"end,omitempty"`  // the first stamp no more in it; 0: it is enabled
+}
+
+// Stream is the table's enabled stream.
+func (t *Table) Stream() (*Stream, bool) {
+	if n := len(t.Streams); n > 0 && t.Streams[n-1].End == 0 {
+		return &t.Streams[n-1], true
+	}
+	return nil, false
+}
+
+// TimeToLive says that items expire at the second in one of their attributes.
+type TimeToLive struct {
+	Attribute string    `json:"attribute,omitempty"` // none: items do not expire
+	Changed   time.Time `json:"changed,omitzero"`
+	Filling   bool      `json:"filling,omitempty"` // notes of items that were there before are being made
+}
+
+// Recovery says that the table can be restored as it was at any second of the
+// last days.
+type Recovery struct {
+	Enabled bool      `json:"enabled,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	Days    int       `json:"days,omitempty"`
+}
+
+// Logs tells whether the table's changes are recorded.
+func (t *Table) Logs() bool {
+	_, streams := t.Stream()
+	return streams || t.Recovery.Enabled
+}
+
+// maxExpired is how long ago an item may have expired to be removed: a number
+// that means an earlier time is more likely a mistake.
+const maxExpired = 5 * 365 * 24 * time.Hour
+
+// Expiry is the second at which an item expires; not ok if it does not.
+func (t *Table) Expiry(it item.Item) (at int64, ok bool) {
+	if t.TimeToLive.Attribute == "" || it == nil {
+		return 0, false
+	}
+	v, ok := it.Get(t.TimeToLive.Attribute)
+	if !ok || v.Type() != item.N {
+		return 0, false
+	}
+	return v.Number().Int64()
+}
+
+// Expired tells whether an item has expired, and recently enough to be
+// removed.
+func (t *Table) Expired(it item.Item, now time.Time) bool {
+	at, ok := t.Expiry(it)
+	return ok && at < now.Unix() && at > now.Add(-maxExpired).Unix()
 }
 
 // State is what a table or an index is passing through; none means active.

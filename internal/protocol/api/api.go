@@ -6,6 +6,7 @@
 //
 //	present       the member is there
 //	table         a table's name, or its ARN
+//	table=3       the same, as the operations on tables word it
 //	newtable      a table's name, when it is given
 //	oneof=A|B     one of these words
 //	min=1 max=9   a number within these limits
@@ -15,6 +16,7 @@
 //	like=…        a regular expression
 //	stop          when this member is at fault, those behind it are not told
 //
+// A member that does not travel under its Go name has the tag `name`.
 // Members that matter in their absence are pointers. A reply leaves empty
 // members out, unless they carry the option always.
 package api

@@ -89,7 +89,7 @@ type SSESpecification struct {
 
 // UpdateTable changes a table's settings.
 type UpdateTable struct {
-	TableName                          string `must:"minlen=3,table,stop"`
+	TableName                          string `must:"table=3,stop"`
 	AttributeDefinitions               []AttributeDefinition
 	BillingMode                        *string `must:"oneof=PROVISIONED|PAY_PER_REQUEST"`
 	ProvisionedThroughput              *ProvisionedThroughput
@@ -132,7 +132,7 @@ type DeleteGlobalSecondaryIndexAction struct {
 
 // DescribeTable asks for a table's description.
 type DescribeTable struct {
-	TableName string `must:"minlen=3,table"`
+	TableName string `must:"table=3"`
 }
 
 // DescribeTableReply answers a DescribeTable.
@@ -142,7 +142,7 @@ type DescribeTableReply struct {
 
 // DeleteTable removes a table with all its items.
 type DeleteTable struct {
-	TableName string `must:"minlen=3,table"`
+	TableName string `must:"table=3"`
 }
 
 // TableReply answers a CreateTable, an UpdateTable or a DeleteTable.

@@ -34,6 +34,10 @@ func parseRules(tag string) (rules []rule, stop bool) {
 		case "present":
 			rules = append(rules, rule{name: name})
 		case "table":
+			if arg != "" {
+				rules = append(rules, length(number(arg), false), rule{name, checkTableName})
+				continue
+			}
 			rules = append(rules, rule{name, checkTable})
 		case "newtable":
 			rules = append(rules, like(tableName), length(3, false), length(255, true))
@@ -67,12 +71,20 @@ var (
 	tableARN  = regexp.MustCompile(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})$`)
 )
 
-// checkTable takes a table's name, or its ARN, which it replaces by the name.
+// checkTable takes a table's name, or its ARN. Of an empty name the length is
+// told and nothing else.
 func checkTable(v reflect.Value) string {
+	if v.String() == "" {
+		return atLeast("length", 1)
+	}
+	return checkTableName(v)
+}
+
+// checkTableName takes a table's name, or its ARN, which it replaces by the
+// name.
+func checkTableName(v reflect.Value) string {
 	name := v.String()
 	switch {
-	case name == "":
-		return atLeast("length", 1)
 	case strings.HasPrefix(name, "arn:"):
 		if m := tableARN.FindStringSubmatch(name); m != nil {
 			v.SetString(m[1])

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"reflect"
 	"sync"
 	"unicode"
@@ -37,12 +38,13 @@ func shapeOf(t reflect.Type) *shape {
 		if f.Anonymous || !f.IsExported() {
 			continue
 		}
-		m := member{name: f.Name, label: label(f.Name), index: f.Index, always: f.Tag.Get("reply") == "always"}
+		name := cmp.Or(f.Tag.Get("name"), f.Name)
+		m := member{name: name, label: label(name), index: f.Index, always: f.Tag.Get("reply") == "always"}
 		m.rules, m.stop = parseRules(f.Tag.Get("must"))
 		if readable(f.Type) {
 			m.read = readerOf(f.Type)
 		}
-		s.byName[f.Name] = len(s.members)
+		s.byName[name] = len(s.members)
 		s.members = append(s.members, m)
 	}
 	known, _ := shapes.LoadOrStore(t, s)

@@ -121,7 +121,7 @@ func (e *Engine) begin(skipFlush bool) error {
 		return err
 	}
 	if !ok {
-		w = windowOf(stampAt(e.now()))
+		w = windowOf(store.StampAt(e.now()))
 		if err := e.db.Set(windowKey(w), []byte{1}, pebble.Sync); err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package pebble
 import (
 	"encoding/binary"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -22,10 +21,6 @@ const stampBits = 18
 const windowBits = stampBits + 10
 
 type window uint64
-
-func stampAt(t time.Time) store.Stamp {
-	return store.Stamp(t.UnixMilli() << stampBits)
-}
 
 func windowOf(s store.Stamp) window      { return window(s >> windowBits) }
 func (w window) firstStamp() store.Stamp { return store.Stamp(w << windowBits) }

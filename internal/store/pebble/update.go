@@ -61,7 +61,7 @@ func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
 // an error the stamp is in flight and must land.
 func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (store.Stamp, error) {
 	defer e.stripes.unlock(latched)
-	stamp := e.flights.begin(stampAt(e.now()))
+	stamp := e.flights.begin(store.StampAt(e.now()))
 	flying := false
 	defer func() {
 		if !flying { // fn may have panicked

@@ -1,0 +1,97 @@
+// Package change is the record of one committed write.
+//
+// The form in which it is stored is described in docs/formats/change.md.
+package change
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// Record is what a write did to one item.
+type Record struct {
+	At            time.Time // when, to the millisecond
+	Actor         Actor
+	Before, After item.Item // nil: the item was not there, or is no more
+}
+
+// Actor is who made a change.
+type Actor byte
+
+// The actors.
+const (
+	Customer Actor = iota // a request
+	Expiry                // the item's time to live was over
+)
+
+// Kind is the name of a change in a stream.
+func (r *Record) Kind() string {
+	switch {
+	case r.Before == nil:
+		return "INSERT"
+	case r.After == nil:
+		return "REMOVE"
+	}
+	return "MODIFY"
+}
+
+// Image is the item after the change, or before it if it is gone: in any case
+// one that has the item's key.
+func (r *Record) Image() item.Item {
+	if r.After != nil {
+		return r.After
+	}
+	return r.Before
+}
+
+// format is the number of the format of a stored record.
+const format = 1
+
+const head = 1 + 1 + 8 // format, actor, milliseconds
+
+// Encode is the record in its stored form.
+func (r *Record) Encode() []byte {
+	b := make([]byte, 0, head+2*binary.MaxVarintLen32+len(r.Before)+len(r.After))
+	b = append(b, format, byte(r.Actor))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.At.UnixMilli()))
+	// An item has at least one byte, so that 0 can stand for none.
+	b = binary.AppendUvarint(b, uint64(len(r.Before)))
+	b = append(b, r.Before...)
+	b = binary.AppendUvarint(b, uint64(len(r.After)))
+	return append(b, r.After...)
+}
+
+// ErrCorrupt is what Decode says of bytes that are no record.
+var ErrCorrupt = errors.New("not a change record in stored form")
+
+// Decode reads a record. Its items share the memory of b.
+func Decode(b []byte) (Record, error) {
+	if len(b) < head || b[0] != format {
+		return Record{}, ErrCorrupt
+	}
+	r := Record{Actor: Actor(b[1]), At: time.UnixMilli(int64(binary.BigEndian.Uint64(b[2:]))).UTC()}
+	b = b[head:]
+	var ok bool
+	if r.Before, b, ok = cut(b); !ok {
+		return Record{}, ErrCorrupt
+	}
+	if r.After, b, ok = cut(b); !ok || len(b) > 0 || r.Before == nil && r.After == nil {
+		return Record{}, ErrCorrupt
+	}
+	return r, nil
+}
+
+func cut(b []byte) (it item.Item, rest []byte, ok bool) {
+	n, w := binary.Uvarint(b)
+	if w <= 0 || n > uint64(len(b)-w) {
+		return nil, nil, false
+	}
+	b = b[w:]
+	if n > 0 {
+		it = item.Item(b[:n:n])
+	}
+	return it, b[n:], true
+}

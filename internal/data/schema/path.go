@@ -1,0 +1,30 @@
+package schema
+
+import (
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// CheckPaths tells whether the paths of an expression stay out of the keys of
+// the table and of all its indexes, which have nothing inside.
+func (t *Table) CheckPaths(paths []item.Path) error {
+	for _, p := range paths {
+		if len(p) == 1 {
+			continue
+		}
+		name := p[0].Name
+		if t.Key.Has(name) {
+			return intoKey("Key", name)
+		}
+		for i := range t.Indexes {
+			if t.Indexes[i].Key.Has(name) {
+				return intoKey("IndexKey", name)
+			}
+		}
+	}
+	return nil
+}
+
+func intoKey(kind, name string) error {
+	return apierror.Validation("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: %s: %s", kind, name)
+}

@@ -1,0 +1,149 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/change"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// Change is one recorded change of a table.
+type Change struct {
+	Stamp uint64 // of two changes of one item, the later has the larger
+	N     int    // tells changes of one update apart
+	change.Record
+}
+
+// ChangeRange says which changes to read: those of one slot with stamps from
+// From up to, and without, To.
+type ChangeRange struct {
+	Table    uint32 // the table's id: it may be gone by now
+	Slot     int
+	From, To uint64
+	FromN    int // of those with the stamp From, the first to read
+	Reverse  bool
+	Limit    int // how many to read; 0 is no limit
+	MaxBytes int // ends reading once so many bytes are read; 0 is no limit
+}
+
+// Changes reads changes in the order of their stamps. What it returns will
+// never have another change between: it stops where a write may still be under
+// way.
+func (d *DB) Changes(ctx context.Context, r ChangeRange) ([]Change, error) {
+	horizon, err := d.Horizon(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+	_, end := keyspace.ChangeSpan(r.Table, r.Slot, 0, min(r.To, horizon))
+	span := store.Range{Start: keyspace.Change(r.Table, r.Slot, r.From, r.FromN), End: end, Reverse: r.Reverse}
+	if bytes.Compare(span.Start, span.End) >= 0 {
+		return nil, nil
+	}
+	var found []Change
+	size := 0
+	for pair, err := range snap.Scan(ctx, span) {
+		if err != nil {
+			return nil, err
+		}
+		record, err := change.Decode(bytes.Clone(pair.Value))
+		if err != nil {
+			return nil, fmt.Errorf("a change of table %d: %w: %w", r.Table, err, store.ErrCorrupt)
+		}
+		_, stamp, n := keyspace.ChangeOf(pair.Key)
+		found = append(found, Change{stamp, n, record})
+		if size += len(pair.Value); len(found) == r.Limit || r.MaxBytes > 0 && size >= r.MaxBytes {
+			break
+		}
+	}
+	return found, nil
+}
+
+// Horizon is a stamp such that no change with a smaller one can still come.
+func (d *DB) Horizon(ctx context.Context) (uint64, error) {
+	h, err := d.engine.Horizon(ctx)
+	return uint64(h), err
+}
+
+// StampAt is the smallest stamp that a change at a time can have.
+func StampAt(t time.Time) uint64 { return uint64(store.StampAt(t)) }
+
+// StampTime is about when a change was made.
+func StampTime(stamp uint64) time.Time { return store.Stamp(stamp).Time() }
+
+// StreamLife is how long a change can be read from a stream, and a stream
+// after it was disabled.
+const StreamLife = 24 * time.Hour
+
+// keptFrom is the first stamp of the changes that a table still needs.
+func keptFrom(t *schema.Table, now time.Time) uint64 {
+	from := uint64(math.MaxUint64)
+	for _, s := range t.Streams {
+		if s.End == 0 || now.Sub(s.Ended) < StreamLife {
+			from = min(from, max(s.Start, StampAt(now.Add(-StreamLife))))
+		}
+	}
+	if t.Recovery.Enabled {
+		from = min(from, StampAt(now.AddDate(0, 0, -t.Recovery.Days)))
+	}
+	return from
+}
+
+// trimInterval is how often changes that nobody needs are removed.
+const trimInterval = 10 * time.Minute
+
+func (d *DB) trimChanges(ctx context.Context) {
+	tick := time.NewTicker(trimInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := d.Trim(ctx); err != nil && ctx.Err() == nil {
+				d.log.Warn("old changes could not be removed", "error", err)
+			}
+		}
+	}
+}
+
+// Trim removes the changes that no stream and no recovery needs any more, and
+// forgets streams that have been disabled for long.
+func (d *DB) Trim(ctx context.Context) error {
+	names, _ := d.Tables("", math.MaxInt)
+	for _, name := range names {
+		t, ok := d.find(name)
+		if !ok {
+			continue
+		}
+		now := d.now()
+		from := keptFrom(t.Table, now)
+		for slot := range keyspace.Slots {
+			start, end := keyspace.ChangeSpan(t.ID, slot, 0, from)
+			if err := d.engine.DeleteRange(ctx, start, end); err != nil {
+				return err
+			}
+		}
+		old := func(s schema.Stream) bool { return s.End != 0 && now.Sub(s.Ended) >= StreamLife }
+		if slices.ContainsFunc(t.Streams, old) {
+			if _, err := d.alter(ctx, name, func(t *schema.Table) error {
+				t.Streams = slices.DeleteFunc(slices.Clone(t.Streams), old)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
