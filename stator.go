@@ -33,6 +33,11 @@ type Options struct {
 	// as it does on AWS. With none a table is ready when the answer arrives.
 	TableDelay time.Duration
 
+	// ExpiryInterval is how often items whose time to live is over are looked
+	// for; 1 s unless set. HideExpired leaves them out of reads even before.
+	ExpiryInterval time.Duration
+	HideExpired    bool
+
 	Log *slog.Logger     // nothing is logged unless set
 	Now func() time.Time // the system's clock unless set
 }
@@ -64,7 +69,7 @@ func Open(ctx context.Context, o Options) (*Stator, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay})
+	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired})
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}

@@ -24,6 +24,8 @@ type serveFlags struct {
 	log         string
 	durability  string
 	tableDelay  time.Duration
+	ttlInterval time.Duration
+	hideExpired bool
 	allowAnyone bool
 }
 
@@ -53,6 +55,8 @@ and any region will do:
 	flags.StringVar(&f.log, "log", "info", "what to log: debug, info, warn or error")
 	flags.StringVar(&f.durability, "durability", "strict", "strict: a write is answered when it is on disk; relaxed: before")
 	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, as they do on AWS")
+	flags.DurationVar(&f.ttlInterval, "ttl-interval", time.Second, "how often items whose time to live is over are looked for")
+	flags.BoolVar(&f.hideExpired, "hide-expired", false, "leave items whose time to live is over out of reads even before they are removed")
 	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "listen beyond this machine although signatures are not verified")
 	return cmd
 }
@@ -132,7 +136,7 @@ func listen(f *serveFlags) (net.Listener, error) {
 }
 
 func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.Stator, error) {
-	o := stator.Options{Dir: f.data, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, Log: log}
+	o := stator.Options{Dir: f.data, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, Log: log}
 	if f.inMemory {
 		o.Dir = ""
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -42,9 +43,12 @@ func (d *DB) buildIndexes(ctx context.Context) {
 			continue
 		}
 		var err error
-		if job.state == schema.Deleting {
+		switch {
+		case job.index == "":
+			err = d.fillExpiries(ctx, job)
+		case job.state == schema.Deleting:
 			err = d.emptyIndex(ctx, job)
-		} else {
+		default:
 			err = d.fillIndex(ctx, job)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -60,7 +64,8 @@ func (d *DB) buildIndexes(ctx context.Context) {
 	}
 }
 
-// buildJob is an index that is being created or deleted.
+// buildJob is an index that is being created or deleted, or, without an index,
+// the notes of when items expire.
 type buildJob struct {
 	table   string
 	tableID uint32
@@ -75,6 +80,9 @@ func (d *DB) nextBuild() (job buildJob, due time.Duration, ok bool) {
 	for _, t := range d.catalog.tables {
 		if t.State == schema.Deleting {
 			continue
+		}
+		if t.TimeToLive.Filling {
+			return buildJob{table: t.Name, tableID: t.ID}, 0, true
 		}
 		for i := range t.Indexes {
 			x := &t.Indexes[i]
@@ -120,17 +128,24 @@ var errGone = apierror.NoTable()
 // settleWriters waits until every write under way knows the table as it is
 // now.
 func (d *DB) settleWriters(job buildJob) (*table, *schema.Index, bool) {
-	t, ok := d.find(job.table)
-	if !ok || t.ID != job.tableID {
-		return nil, nil, false
-	}
-	t.inUse.Lock()
-	defer t.inUse.Unlock()
-	if t, ok = d.find(job.table); !ok || t.ID != job.tableID {
+	t, ok := d.settle(job.table, job.tableID)
+	if !ok {
 		return nil, nil, false
 	}
 	x, ok := t.Index(job.index)
 	return t, x, ok
+}
+
+// settle waits until every write under way knows the table as it is now.
+func (d *DB) settle(name string, id uint32) (*table, bool) {
+	t, ok := d.find(name)
+	if !ok || t.ID != id {
+		return nil, false
+	}
+	t.inUse.Lock()
+	defer t.inUse.Unlock()
+	t, ok = d.find(name)
+	return t, ok && t.ID == id
 }
 
 // emptyIndex removes the entries of an index and then the index.
@@ -165,42 +180,55 @@ func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
 			return err
 		}
 	}
+	log := d.log.With("table", job.table, "index", job.index)
+	ok, err := d.fill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(step buildStep) (bool, error) { return d.fillStep(ctx, job, step) })
+	if !ok || err != nil {
+		return err
+	}
+	return d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.State, x.Backfilling = "", false; return true })
+}
+
+// fill goes through the items of a table in steps, from where it came to
+// before. It is not ok when a step says that there is nothing more to do.
+func (d *DB) fill(ctx context.Context, t *schema.Table, progress []byte, log *slog.Logger, do func(buildStep) (bool, error)) (ok bool, err error) {
 	began, told, done := d.now(), d.now(), 0
-	progress := keyspace.Build(t.ID, x.ID)
 	saved, err := d.engine.Get(ctx, store.Strong, progress)
 	if err != nil {
-		return err
+		return false, err
 	}
 	at := saved[0]
 	for {
-		step, err := d.readStep(ctx, t.Table, at)
+		step, err := d.readStep(ctx, t, at)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if len(step.keys) == 0 {
 			break
 		}
 		at = append(step.keys[len(step.keys)-1], 0)
-		if ok, err = d.fillStep(ctx, job, step, progress, at); !ok || err != nil {
-			return err
+		step.progress, step.at = progress, at
+		if ok, err := do(step); !ok || err != nil {
+			return false, err
 		}
 		done += len(step.keys)
 		if now := d.now(); now.Sub(told) >= buildProgress {
 			told = now
-			d.log.Info("an index is being built", "table", job.table, "index", job.index, "items", done)
+			log.Info("the items of a table are gone through", "items", done)
 		}
 	}
 	if _, err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error { tx.Delete(progress); return nil }); err != nil {
-		return err
+		return false, err
 	}
-	d.log.Info("an index is ready", "table", job.table, "index", job.index, "items", done, "took", d.now().Sub(began).Round(time.Millisecond))
-	return d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.State, x.Backfilling = "", false; return true })
+	log.Info("the items of a table were gone through", "items", done, "took", d.now().Sub(began).Round(time.Millisecond))
+	return true, nil
 }
 
 // buildStep is some items of a table, as a snapshot shows them.
 type buildStep struct {
 	keys  [][]byte
 	items []item.Item
+
+	progress, at []byte // where to note, in the same update, how far this comes
 }
 
 // readStep reads the items that come next; at is where the step before ended.
@@ -233,10 +261,9 @@ func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildSte
 	return step, nil
 }
 
-// fillStep puts the entries of a step's items into the index. An item that was
-// written since it was read needs nothing: that write knew the index. It is
-// not ok when the index is no longer being built.
-func (d *DB) fillStep(ctx context.Context, job buildJob, step buildStep, progress, at []byte) (ok bool, err error) {
+// fillStep puts the entries of a step's items into the index. It is not ok
+// when the index is no longer being built.
+func (d *DB) fillStep(ctx context.Context, job buildJob, step buildStep) (ok bool, err error) {
 	tables, release, err := d.hold([]Write{{Table: job.table}})
 	if err != nil {
 		return false, nil // the table is gone
@@ -247,39 +274,56 @@ func (d *DB) fillStep(ctx context.Context, job buildJob, step buildStep, progres
 	if !ok || t.ID != job.tableID || x.State != schema.Creating {
 		return false, nil
 	}
-	declared := append(slices.Clone(step.keys), progress)
 	entries := make([]index.Edit, len(step.keys))
 	for i, it := range step.items {
-		if e, ok := index.Entry(t.Table, x, it); ok {
-			entries[i] = e
-			declared = append(declared, e.Key)
+		entries[i], _ = index.Entry(t.Table, x, it)
+	}
+	added, err := d.put(ctx, step, func(i int) (key, value []byte) {
+		if entries[i].Key == nil {
+			return nil, nil
+		}
+		return entries[i].Key, encode(entries[i].After)
+	})
+	if err != nil {
+		return false, fmt.Errorf("build index %s of table %s: %w", job.index, job.table, err)
+	}
+	for _, i := range added {
+		t.tally.noteEdits(entries[i : i+1])
+	}
+	return true, nil
+}
+
+// put writes what belongs to a step's items beside them, and tells of which it
+// did. An item that was written since it was read needs nothing: that write
+// knew what to do.
+func (d *DB) put(ctx context.Context, step buildStep, of func(i int) (key, value []byte)) (added []int, err error) {
+	declared := append(slices.Clone(step.keys), step.progress)
+	keys, values := make([][]byte, len(step.keys)), make([][]byte, len(step.keys))
+	for i := range step.keys {
+		if keys[i], values[i] = of(i); keys[i] != nil {
+			declared = append(declared, keys[i])
 		}
 	}
-	var added []index.Edit
 	_, err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
 		added = added[:0]
-		for i, e := range entries {
-			if e.Key == nil {
+		for i, key := range keys {
+			if key == nil {
 				continue
 			}
 			now, err := currentItem(tx, step.keys[i])
 			if err != nil {
 				return err
 			}
-			if _, kept := tx.Get(e.Key); kept || !now.Equal(step.items[i]) {
+			if _, there := tx.Get(key); there || !now.Equal(step.items[i]) {
 				continue
 			}
-			tx.Set(e.Key, encode(e.After))
-			added = append(added, e)
+			tx.Set(key, values[i])
+			added = append(added, i)
 		}
-		tx.Set(progress, at)
+		tx.Set(step.progress, step.at)
 		return nil
 	})
-	if err != nil {
-		return false, fmt.Errorf("build index %s of table %s: %w", job.index, job.table, err)
-	}
-	t.tally.noteEdits(added)
-	return true, nil
+	return added, err
 }
 
 func currentItem(tx store.Tx, key []byte) (item.Item, error) {

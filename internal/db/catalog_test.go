@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -184,9 +185,9 @@ func TestTableLife(t *testing.T) {
 		_, err = d.DeleteTable(ctx, "Orders")
 		expect(t, "deletion of a new table", err, inUse+"Table is being created: Orders")
 
-		time.Sleep(delay - 1)
+		time.Sleep(delay - time.Nanosecond)
 		status(schema.Creating)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		status(schema.Active)
 		put(t, d, "Orders", key("a", 1))
 		_, err = d.CreateTable(ctx, orders("Orders"))
@@ -233,9 +234,9 @@ func TestTableLife(t *testing.T) {
 		_, err = d.DeleteTable(ctx, "Orders")
 		expect(t, "deletion of a table being deleted", err, inUse+"Table is being deleted: Orders")
 
-		time.Sleep(delay - 1)
+		time.Sleep(delay - time.Nanosecond)
 		status(schema.Deleting)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		_, err = d.Describe("Orders")
 		expect(t, "description of a table that is gone", err, noTable+": Table: Orders not found")
@@ -504,16 +505,51 @@ func TestDeletionUnderWriters(t *testing.T) {
 			}
 		}
 	}
-	start, end := keyspace.DroppedSpan()
-	for stored(t, d.engine, start, end) > 0 {
-		d.wakeDropper()
-		time.Sleep(time.Millisecond)
+	if err := d.removeItems(ctx); err != nil {
+		t.Fatal(err)
 	}
 	for _, id := range ids {
 		if start, end := keyspace.TableSpan(id); stored(t, d.engine, start, end) > 0 {
 			t.Errorf("items of table %d are left behind", id)
 		}
 	}
+}
+
+// fullEngine refuses updates while it is full; a thousand are enough.
+type fullEngine struct {
+	store.Engine
+	full    atomic.Bool
+	refused atomic.Int64
+}
+
+func (e *fullEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+	if e.full.Load() && e.refused.Add(1) < 1000 {
+		return store.Commit{}, store.ErrFull
+	}
+	return e.Engine.Update(ctx, keys, fn)
+}
+
+// A deletion that cannot go on is tried again, but not all the time.
+func TestDeletionWaitsForTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const delay = time.Minute
+		e := &fullEngine{Engine: newEngine(t, pebble.InMemory())}
+		d := newDB(t, e, Options{TableDelay: delay})
+		create(t, d, orders("Orders"))
+		time.Sleep(delay)
+		if _, err := d.DeleteTable(t.Context(), "Orders"); err != nil {
+			t.Fatal(err)
+		}
+		e.full.Store(true)
+		time.Sleep(delay + 10*time.Second)
+		if n := e.refused.Load(); n == 0 || n > 20 {
+			t.Errorf("it was tried %d times in ten seconds", n)
+		}
+		e.full.Store(false)
+		time.Sleep(10 * time.Second)
+		_, err := d.Describe("Orders")
+		expect(t, "description", err, noTable+": Table: Orders not found")
+	})
 }
 
 // A description that cannot be read is not taken for another.

@@ -6,6 +6,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -25,6 +26,13 @@ type Options struct {
 	// With none it can be used as soon as the answer arrives.
 	TableDelay time.Duration
 
+	// ExpiryInterval is how often expired items are looked for; 1 s unless set.
+	ExpiryInterval time.Duration
+
+	// HideExpired leaves expired items out of what is read, also when they
+	// have not been removed yet.
+	HideExpired bool
+
 	// MaxCollectionBytes is how large the items of one partition may become
 	// in a table with local indexes; 10 GB unless set.
 	MaxCollectionBytes int64
@@ -38,6 +46,8 @@ type DB struct {
 	delay  time.Duration
 
 	collectionLimit int64
+	expiryInterval  time.Duration
+	hideExpired     bool
 
 	catalog catalog
 
@@ -56,12 +66,11 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.MaxCollectionBytes == 0 {
-		o.MaxCollectionBytes = maxCollection
-	}
 	d := &DB{
 		engine: engine, now: o.Now, log: o.Log, delay: o.TableDelay,
-		collectionLimit: o.MaxCollectionBytes,
+		collectionLimit: cmp.Or(o.MaxCollectionBytes, maxCollection),
+		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),
+		hideExpired:     o.HideExpired,
 		drop:            make(chan struct{}, 1),
 		build:           make(chan struct{}, 1),
 	}
@@ -75,6 +84,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	d.work.Go(func() { d.saveTallies(background) })
 	d.work.Go(func() { d.forget(background) })
 	d.work.Go(func() { d.trimChanges(background) })
+	d.work.Go(func() { d.expireItems(background) })
 	return d, nil
 }
 

@@ -28,7 +28,11 @@ func (d *DB) removeDropped(ctx context.Context) {
 		case <-d.drop:
 		case <-due:
 			if err := d.dropDue(ctx, d.now()); err != nil && ctx.Err() == nil {
-				d.log.Error("a deleted table could not be taken out of the catalog", "error", err)
+				d.log.Error("a deleted table could not be taken out of the catalog; trying again", "error", err)
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
+				}
 			}
 		}
 	}

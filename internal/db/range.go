@@ -67,6 +67,7 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 	defer snap.Close()
 
 	p := pageReader{ctx: ctx, snap: snap, r: &r, place: place}
+	p.hidden = func(it item.Item) bool { return d.hidden(t.Table, it) }
 	for pair, err := range snap.Scan(ctx, place.span) {
 		if err != nil {
 			return Page{}, err
@@ -146,6 +147,7 @@ type pageReader struct {
 	r     *Range
 	place *place
 
+	hidden     func(item.Item) bool // whether it has expired and is not shown
 	page       Page
 	last       item.Item
 	bytes      int     // of the items or entries looked at
@@ -166,7 +168,7 @@ func (p *pageReader) take(stored []byte) error {
 			return err
 		}
 	}
-	if p.r.Keep != nil && !p.r.Keep(it) {
+	if p.hidden(it) || p.r.Keep != nil && !p.r.Keep(it) {
 		return nil
 	}
 	p.page.Count++

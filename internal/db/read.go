@@ -5,6 +5,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -25,13 +26,26 @@ func (d *DB) Get(ctx context.Context, name string, consistent bool, keys ...item
 	if err != nil {
 		return nil, err
 	}
-	items := make([]item.Item, len(keys))
+	return d.shown(t.Table, values)
+}
+
+// shown are the items of stored values, without those that are hidden because
+// they have expired.
+func (d *DB) shown(t *schema.Table, values [][]byte) (items []item.Item, err error) {
+	items = make([]item.Item, len(values))
 	for i, v := range values {
 		if items[i], err = decode(v); err != nil {
 			return nil, err
 		}
+		if d.hidden(t, items[i]) {
+			items[i] = nil
+		}
 	}
 	return items, nil
+}
+
+func (d *DB) hidden(t *schema.Table, it item.Item) bool {
+	return d.hideExpired && it != nil && t.Expired(it, d.now())
 }
 
 func consistency(consistent bool) store.Consistency {

@@ -12,6 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -204,12 +205,14 @@ type GetKey struct {
 // exist.
 func (d *DB) GetAll(ctx context.Context, gets ...GetKey) ([]item.Item, error) {
 	keys := make([][]byte, len(gets))
+	tables := make([]*schema.Table, len(gets))
 	var cancelled *Cancelled
 	for i, g := range gets {
 		t, err := d.use(g.Table)
 		if err != nil {
 			return nil, err
 		}
+		tables[i] = t.Table
 		if err := t.CheckKey(g.Key); err != nil {
 			// Even what a write tells of the whole request is here the
 			// reason of one action.
@@ -233,10 +236,12 @@ func (d *DB) GetAll(ctx context.Context, gets ...GetKey) ([]item.Item, error) {
 		return nil, err
 	}
 	items := make([]item.Item, len(values))
-	for i, v := range values {
-		if items[i], err = decode(v); err != nil {
+	for i := range values {
+		one, err := d.shown(tables[i], values[i:i+1])
+		if err != nil {
 			return nil, err
 		}
+		items[i] = one[0]
 	}
 	return items, nil
 }

@@ -36,22 +36,27 @@ func (r *Report) fault(format string, args ...any) {
 // well formed and lie where they belong, and that collections have the size
 // they are said to have. progress is called now and then.
 func (d *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]Report, error) {
-	names, _ := d.Tables("", 1<<30)
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer snap.Close()
 	var reports []Report
-	for _, name := range names {
-		t, ok := d.find(name)
-		if !ok {
-			continue
+	// Tables as they were at that moment, too: an index that became active
+	// since would seem to lack entries.
+	start, end := keyspace.CatalogSpan()
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
+		if err != nil {
+			return nil, err
 		}
-		v := verifier{ctx: ctx, snap: snap, t: t.Table, progress: progress, collections: make(map[string]int64)}
-		v.r = Report{Table: name, Entries: make(map[string]int64)}
+		t, err := decodeTable(pair.Value)
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", pair.Key[1:], err)
+		}
+		v := verifier{ctx: ctx, snap: snap, t: t, progress: progress, collections: make(map[string]int64)}
+		v.r = Report{Table: t.Name, Entries: make(map[string]int64)}
 		if err := v.run(); err != nil {
-			return nil, fmt.Errorf("verify table %s: %w", name, err)
+			return nil, fmt.Errorf("verify table %s: %w", t.Name, err)
 		}
 		reports = append(reports, v.r)
 	}
@@ -93,10 +98,7 @@ func (v *verifier) walk(id uint16, look func(key []byte, it item.Item) error) er
 		if err != nil {
 			return err
 		}
-		it, err := decode(pair.Value)
-		if err == nil {
-			err = item.Check(it)
-		}
+		it, err := decodeSound(pair.Value)
 		if err != nil {
 			v.r.fault("what lies at %x is not an item: %v", pair.Key, err)
 			continue
@@ -106,6 +108,15 @@ func (v *verifier) walk(id uint16, look func(key []byte, it item.Item) error) er
 		}
 	}
 	return nil
+}
+
+// decodeSound is decode for bytes that may be damaged anywhere.
+func decodeSound(value []byte) (item.Item, error) {
+	it, err := decode(value)
+	if it != nil && err == nil {
+		err = item.Check(it)
+	}
+	return it, err
 }
 
 // item looks at one item: whether it lies at its key, and whether it has its
@@ -162,7 +173,7 @@ func (v *verifier) entry(x *schema.Index, key []byte, entry item.Item) error {
 	if err != nil {
 		return err
 	}
-	it, err := decode(found[0])
+	it, err := decodeSound(found[0])
 	if err != nil || it == nil {
 		v.r.fault("an entry of index %s stands for the item %s, which does not exist", x.Name, item.Map(v.t.Key.Of(entry)))
 		return nil

@@ -293,19 +293,37 @@ const formatExpiry = 1
 func (w *Write) admit(t *schema.Table, before, after item.Item) error {
 	size := after.Size()
 	if !w.Update {
-		if size > item.MaxSize {
+		if withLocal(t, after, size) > item.MaxSize {
 			return apierror.ItemTooLarge()
 		}
 		return nil
 	}
+	if after.Depth() > item.MaxDepth {
+		return apierror.Validation("Nesting Levels have exceeded supported limits")
+	}
 	// An update is measured without the key but with its actions; the item it
 	// makes is held to the limit all the same (measured on the service: a put
 	// can store a few bytes more than an update).
-	if max(size, size-t.Key.Of(after).Size()+w.ActionBytes) > item.MaxSize {
+	if max(withLocal(t, after, size), size-t.Key.Of(after).Size()+w.ActionBytes) > item.MaxSize {
 		return apierror.UpdateTooLarge()
 	}
 	if before == nil {
 		before = item.Item{0}
 	}
 	return t.CheckIndexKeys(before, after)
+}
+
+// withLocal is the size of an item together with its entries in the local
+// indexes: they share one limit, as the service's page on quotas says.
+func withLocal(t *schema.Table, it item.Item, size int) int {
+	if size*(1+len(t.Indexes)) <= item.MaxSize {
+		return size // the entries cannot matter
+	}
+	sum := size
+	for i := range t.Indexes {
+		if x := &t.Indexes[i]; !x.Global && x.Key.In(it) {
+			sum += t.Entry(x, it).Size()
+		}
+	}
+	return sum
 }

@@ -41,6 +41,7 @@ var operations = map[string]run{
 	"DescribeEndpoints":  operation((*Service).describeEndpoints),
 	"DescribeLimits":     operation((*Service).describeLimits),
 	"DescribeTable":      operation((*Service).describeTable),
+	"DescribeTimeToLive": operation((*Service).describeTimeToLive),
 	"GetItem":            operation((*Service).getItem),
 	"ListTables":         operation((*Service).listTables),
 	"ListTagsOfResource": operation((*Service).listTagsOfResource),
@@ -53,6 +54,7 @@ var operations = map[string]run{
 	"UntagResource":      operation((*Service).untagResource),
 	"UpdateItem":         enveloped(operation((*Service).updateItem)),
 	"UpdateTable":        operation((*Service).updateTable),
+	"UpdateTimeToLive":   operation((*Service).updateTimeToLive),
 }
 
 // streamOperations are the operations of the second service, of streams.

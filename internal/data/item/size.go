@@ -39,3 +39,26 @@ func (v Value) Size() int {
 	}
 	return size
 }
+
+// Depth is how many levels of lists and maps an item has, itself included.
+func (it Item) Depth() int {
+	deepest := 0
+	for _, v := range it.Names() {
+		deepest = max(deepest, v.depth())
+	}
+	return 1 + deepest
+}
+
+func (v Value) depth() int {
+	switch v.Type() {
+	case M:
+		return v.Item().Depth()
+	case L:
+		deepest := 0
+		for e := range v.Elements() {
+			deepest = max(deepest, e.depth())
+		}
+		return 1 + deepest
+	}
+	return 0
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -254,6 +255,52 @@ func TestSpans(t *testing.T) {
 	}
 	if got := DroppedTable(Dropped(0x01020304)); got != 0x01020304 {
 		t.Errorf("the note is about table %x", got)
+	}
+}
+
+// The records that go with a table lie apart from those of other tables and
+// from each other.
+func TestRecordsLieApart(t *testing.T) {
+	it := keyed(item.String("\xff"), nil)
+	spans := map[string]func(table uint32) (start, end []byte){"items": TableSpan, "builds": BuildSpan, "collections": CollectionSpan}
+	keys := func(id uint32) map[string][]byte {
+		table := table(0)
+		table.ID = id
+		return map[string][]byte{
+			"items": Item(nil, table, it), "builds": Build(id, 1<<16-1), "collections": Collection(table, it),
+			"dropped": Dropped(id), "tally": Tally(id), "token": Token(Item(nil, table, it)[1:]),
+		}
+	}
+	ids := []uint32{0, 1, 255, 256, 1<<32 - 1}
+	for _, id := range ids {
+		for what, span := range spans {
+			start, end := span(id)
+			for _, other := range ids {
+				for of, key := range keys(other) {
+					if got := within(key, start, end); got != (id == other && what == of) {
+						t.Errorf("%s of table %d lie in the %s of table %d: %v", of, other, what, id, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The notes of tokens are in order of the time at which they are due.
+func TestTokensDue(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_000)
+	start, end := TokensDue(at)
+	for _, c := range []struct {
+		after time.Duration
+		want  bool
+	}{{-time.Hour, true}, {-time.Millisecond, true}, {0, false}, {time.Millisecond, false}} {
+		note := TokenDue(at.Add(c.after), []byte("\xff\xff"))
+		if got := within(note, start, end); got != c.want {
+			t.Errorf("a note of %v later is due: %v", c.after, got)
+		}
+		if got := string(DueToken(note)); got != "\xff\xff" {
+			t.Errorf("the note is about %q", got)
+		}
 	}
 }
 

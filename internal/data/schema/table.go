@@ -104,8 +104,11 @@ func (t *Table) Expiry(it item.Item) (at int64, ok bool) {
 // removed.
 func (t *Table) Expired(it item.Item, now time.Time) bool {
 	at, ok := t.Expiry(it)
-	return ok && at < now.Unix() && at > now.Add(-maxExpired).Unix()
+	return ok && at < now.Unix() && at >= OldestExpiry(now)
 }
+
+// OldestExpiry is the earliest second of expiry that is taken for one.
+func OldestExpiry(now time.Time) int64 { return now.Add(-maxExpired).Unix() }
 
 // State is what a table or an index is passing through; none means active.
 type State string

@@ -37,26 +37,26 @@ func NewCache(size int) *Cache {
 
 // ParseCondition is the function ParseCondition, remembered.
 func (c *Cache) ParseCondition(kind Kind, text string) (*ParsedCondition, error) {
-	return cached(c, kind, text, func(text string) (*ParsedCondition, error) { return ParseCondition(kind, text) })
+	return Cached(c, kind, text, func(text string) (*ParsedCondition, error) { return ParseCondition(kind, text) })
 }
 
 // ParseKeyCondition is the function ParseKeyCondition, remembered.
 func (c *Cache) ParseKeyCondition(text string) (*ParsedKeyCondition, error) {
-	return cached(c, KeyConditionExpression, text, ParseKeyCondition)
+	return Cached(c, KeyConditionExpression, text, ParseKeyCondition)
 }
 
 // ParseUpdate is the function ParseUpdate, remembered.
 func (c *Cache) ParseUpdate(text string) (*ParsedUpdate, error) {
-	return cached(c, UpdateExpression, text, ParseUpdate)
+	return Cached(c, UpdateExpression, text, ParseUpdate)
 }
 
 // ParseProjection is the function ParseProjection, remembered.
 func (c *Cache) ParseProjection(text string) (*ParsedProjection, error) {
-	return cached(c, ProjectionExpression, text, ParseProjection)
+	return Cached(c, ProjectionExpression, text, ParseProjection)
 }
 
-// cached finds what was parsed before, or parses. Faults are not kept.
-func cached[T any](c *Cache, kind Kind, text string, parse func(string) (*T, error)) (*T, error) {
+// Cached finds what was parsed before, or parses. Faults are not kept.
+func Cached[T any](c *Cache, kind Kind, text string, parse func(string) (*T, error)) (*T, error) {
 	if c == nil {
 		return parse(text)
 	}

@@ -10,7 +10,8 @@ package expr
 
 import "github.com/stator-db/stator/internal/apierror"
 
-// Kind is one of the five parameters that hold an expression.
+// Kind is one of the five parameters that hold an expression, or a statement
+// of PartiQL.
 type Kind byte
 
 // The kinds of expression.
@@ -20,6 +21,7 @@ const (
 	KeyConditionExpression
 	UpdateExpression
 	ProjectionExpression
+	Statement
 )
 
 var kindNames = [...]string{
@@ -28,13 +30,18 @@ var kindNames = [...]string{
 	KeyConditionExpression: "KeyConditionExpression",
 	UpdateExpression:       "UpdateExpression",
 	ProjectionExpression:   "ProjectionExpression",
+	Statement:              "Statement",
 }
 
 // String is the name of the request's parameter.
 func (k Kind) String() string { return kindNames[k] }
 
-// invalid is a fault of an expression's text or of what was bound to it.
+// invalid is a fault of an expression's text or of what was bound to it. That
+// of a statement does not tell where it stands.
 func (k Kind) invalid(format string, args ...any) error {
+	if k == Statement {
+		return apierror.Request(format, args...)
+	}
 	return apierror.Request("Invalid "+k.String()+": "+format, args...)
 }
 

@@ -26,6 +26,9 @@ func checkApart(kind Kind, paths []item.Path) error {
 }
 
 func together(kind Kind, how string, one, two item.Path) error {
+	if kind == Statement {
+		one, two = two, one // a statement's faults name the later path first
+	}
 	return kind.invalid("Two document paths %s with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", how, one, two)
 }
 

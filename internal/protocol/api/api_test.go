@@ -98,11 +98,11 @@ type comparison struct {
 }
 
 func (c *comparison) structs(ours, theirs reflect.Type) {
-	if pair := [2]reflect.Type{ours, theirs}; c.seen[pair] {
+	pair := [2]reflect.Type{ours, theirs}
+	if c.seen[pair] {
 		return
-	} else {
-		c.seen[pair] = true
 	}
+	c.seen[pair] = true
 	has := make(map[string]bool)
 	for _, f := range reflect.VisibleFields(ours) {
 		if f.Anonymous {

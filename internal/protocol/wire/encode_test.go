@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -159,11 +160,11 @@ func TestErrors(t *testing.T) {
 func TestFaultsAreJSON(t *testing.T) {
 	for _, body := range []string{`{"TableName": "\u0000\ud83d"}`, `{"TableName": "abc", "Select": "\"\\\u0001é"}`, `{"Item": {"a": {"B": "é12"}}}`, `{"Item": {"a": {"B": "a\u0000bc"}}}`} {
 		for _, operation := range slices.Sorted(maps.Keys(requests)) {
-			err, ok := Decode([]byte(body), requests[operation]()).(*apierror.Error)
-			if !ok {
+			var fault *apierror.Error
+			if !errors.As(Decode([]byte(body), requests[operation]()), &fault) {
 				continue
 			}
-			if told := AppendError(nil, err); !json.Valid(told) {
+			if told := AppendError(nil, fault); !json.Valid(told) {
 				t.Errorf("%s %s is told as %s", operation, body, told)
 			}
 		}

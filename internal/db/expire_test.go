@@ -1,0 +1,208 @@
+package db
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/change"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// expiring is an item of the table orders that expires at a second.
+func expiring(id string, at int64) item.Item {
+	return key(id, 1).With("ttl", num(int(at)))
+}
+
+func isThere(t *testing.T, d *DB, id string) bool {
+	t.Helper()
+	found, err := d.Get(t.Context(), "Orders", true, key(id, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0] != nil
+}
+
+// An item goes within seconds of its time, and never before it.
+func TestItemsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
+		create(t, d, orders("Orders"))
+		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now().Unix()
+		put(t, d, "Orders", expiring("soon", now+60))
+		put(t, d, "Orders", expiring("later", now+3600))
+		put(t, d, "Orders", expiring("moved", now+60))
+		put(t, d, "Orders", key("never", 1))
+		put(t, d, "Orders", key("text", 1).With("ttl", item.String("1")))
+		put(t, d, "Orders", expiring("ancient", now-6*365*24*3600))
+		put(t, d, "Orders", expiring("moved", now+7200)) // a later time replaces the note
+
+		time.Sleep(59 * time.Second)
+		for _, id := range []string{"soon", "later", "moved", "never", "text", "ancient"} {
+			if !isThere(t, d, id) {
+				t.Errorf("%s went early", id)
+			}
+		}
+		time.Sleep(4 * time.Second)
+		for id, want := range map[string]bool{"soon": false, "later": true, "moved": true, "never": true, "text": true, "ancient": true} {
+			if isThere(t, d, id) != want {
+				t.Errorf("%s is there: %t", id, !want)
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		if isThere(t, d, "moved") || isThere(t, d, "later") {
+			t.Error("an item outlived its time by far")
+		}
+	})
+}
+
+// Items that were there before the table got its time to live expire too, and
+// those of a table that lost it do not.
+func TestTimeToLiveComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
+		create(t, d, orders("Orders"))
+		now := time.Now().Unix()
+		for i := range 600 {
+			put(t, d, "Orders", key("before", i).With("ttl", num(int(now)+10)))
+		}
+		put(t, d, "Orders", expiring("after", now+600))
+		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		if left := d.describe(mustFind(t, d)).Counts[0].Items; left != 1 {
+			t.Errorf("%d items are left, want 1", left)
+		}
+		if err := d.SetTimeToLive(t.Context(), "Orders", ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if !isThere(t, d, "after") {
+			t.Error("an item expired although the table has no time to live")
+		}
+		start, end := keyspace.ExpiriesSpan(mustFind(t, d).ID)
+		if n := countKeys(t, d, start, end); n != 0 {
+			t.Errorf("%d notes are left", n)
+		}
+	})
+}
+
+// An item that expired but is still there can be hidden.
+func TestExpiredItemsCanBeHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, hide := range []bool{false, true} {
+			d := newDB(t, newEngine(t, pebble.InMemory()), Options{HideExpired: hide, ExpiryInterval: time.Hour})
+			create(t, d, orders("Orders"))
+			if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
+				t.Fatal(err)
+			}
+			put(t, d, "Orders", expiring("gone", time.Now().Unix()-1))
+			if isThere(t, d, "gone") == hide {
+				t.Errorf("hidden %t: a read by key shows it: %t", hide, !hide)
+			}
+			page, err := d.Range(t.Context(), Range{Table: "Orders"})
+			if err != nil || (page.Count == 0) != hide {
+				t.Errorf("hidden %t: a scan shows %d, %v", hide, page.Count, err)
+			}
+		}
+	})
+}
+
+// The log tells that it was not a customer who removed the item.
+func TestExpiryIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
+		def := orders("Orders")
+		def.Recovery = schema.Recovery{Enabled: true, Days: 1}
+		create(t, d, def)
+		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
+			t.Fatal(err)
+		}
+		it := expiring("soon", time.Now().Unix()+5)
+		put(t, d, "Orders", it)
+		time.Sleep(10 * time.Second)
+		var all []Change
+		for slot := range keyspace.Slots {
+			found, err := d.Changes(t.Context(), ChangeRange{Table: mustFind(t, d).ID, Slot: slot, To: 1 << 63})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, found...)
+		}
+		if len(all) != 2 || all[0].Actor != change.Customer || all[1].Actor != change.Expiry || all[1].Kind() != "REMOVE" || !all[1].Before.Equal(it) {
+			t.Errorf("recorded: %+v", all)
+		}
+	})
+}
+
+// A time in milliseconds is warned about once per table.
+func TestMillisecondsAreWarnedAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log syncBuffer
+		d := newDB(t, newEngine(t, pebble.InMemory()), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		create(t, d, orders("Orders"))
+		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, d, "Orders", expiring("wrong", time.Now().UnixMilli()))
+		put(t, d, "Orders", expiring("wrong too", time.Now().UnixMilli()))
+		time.Sleep(time.Minute)
+		if n := strings.Count(log.String(), "milliseconds"); n != 1 {
+			t.Errorf("warned %d times, want once:\n%s", n, log.String())
+		}
+	})
+}
+
+func mustFind(t *testing.T, d *DB) *table {
+	t.Helper()
+	found, ok := d.find("Orders")
+	if !ok {
+		t.Fatal("no table Orders")
+	}
+	return found
+}
+
+func countKeys(t *testing.T, d *DB, start, end []byte) (n int) {
+	t.Helper()
+	snap, err := d.engine.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	for _, err := range snap.Scan(t.Context(), store.Range{Start: start, End: end}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}

@@ -1,0 +1,456 @@
+package db
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// puts is a put as a part of a transaction.
+func puts(it item.Item) Write {
+	return Write{Table: "Orders", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)}
+}
+
+func never(item.Item) bool { return false }
+
+// everything is all keys and values of an engine but those that are saved by
+// the clock.
+func everything(t testing.TB, e store.Engine) string {
+	t.Helper()
+	snap, err := e.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	var all strings.Builder
+	for pair, err := range snap.Scan(t.Context(), store.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pair.Key[0] != keyspace.Tally(0)[0] {
+			fmt.Fprintf(&all, "%x=%x\n", pair.Key, pair.Value)
+		}
+	}
+	return all.String()
+}
+
+// A cancelled transaction tells the reason of each write and leaves nothing
+// behind, neither in items nor in indexes, sizes and counts.
+func TestCancelled(t *testing.T) {
+	d := inMemory(t)
+	told := create(t, d, orders("Orders"))
+	put(t, d, "Orders", full("p", 1))
+	before, counts := everything(t, d.engine), countsOf(t, d)
+
+	fault := apierror.Validation("no such update")
+	large := key("p", 9).With("pad", item.String(strings.Repeat("x", item.MaxSize)))
+	_, err := d.Transact(t.Context(), nil,
+		puts(full("p", 2)),
+		Write{Table: "Orders", Key: key("p", 1), If: never, Effect: Remove},
+		Write{Table: "Orders", Key: key("p", 3), Effect: func(item.Item) (item.Item, error) { return nil, fault }},
+		Write{Table: "Orders", Key: key("p", 4), If: never, Effect: Keep},
+		puts(large),
+		Write{Table: "Orders", Key: key("p", 5), Update: true, Effect: Replace(key("p", 5).With("a", num(1)))},
+	)
+	var cancelled *Cancelled
+	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 6 {
+		t.Fatalf("the error is %v", err)
+	}
+	var failed *ConditionFailed
+	if !errors.As(cancelled.Reasons[1], &failed) || !failed.Before.Equal(full("p", 1)) {
+		t.Errorf("the second reason is %v with item %v", cancelled.Reasons[1], item.Map(failed.Before))
+	}
+	if !errors.As(cancelled.Reasons[3], &failed) || failed.Before != nil {
+		t.Errorf("the fourth reason is %v with item %v", cancelled.Reasons[3], failed.Before)
+	}
+	expect(t, "the first reason", cancelled.Reasons[0], "")
+	expect(t, "the third reason", cancelled.Reasons[2], fault.Error())
+	expect(t, "the fifth reason", cancelled.Reasons[4], apierror.ItemTooLarge().Error())
+	expect(t, "the sixth reason", cancelled.Reasons[5], "ValidationException: One or more parameter values were invalid: "+
+		"Type mismatch for Index Key a Expected: S Actual: N IndexName: local")
+
+	if everything(t, d.engine) != before || countsOf(t, d) != counts {
+		t.Errorf("the cancelled transaction left something behind in table %d", told.ID)
+	}
+	expectFaults(t, d)
+
+	// Several writes that are no transaction tell the first reason.
+	_, err = d.Write(t.Context(), puts(full("p", 2)), Write{Table: "Orders", Key: key("p", 1), If: never, Effect: Remove})
+	if !errors.As(err, &failed) || !failed.Before.Equal(full("p", 1)) {
+		t.Errorf("the error of some writes is %v", err)
+	}
+	if everything(t, d.engine) != before {
+		t.Error("writes of which one failed left something behind")
+	}
+}
+
+func countsOf(t testing.TB, d *DB) string {
+	t.Helper()
+	told, err := d.Describe("Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(told.Counts)
+}
+
+// A write that does not fit its table is told beside the others before any
+// stored item is looked at; what is wrong with the whole request stands alone.
+func TestCancelledForWhatDoesNotFit(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	_, err := d.Transact(t.Context(), nil,
+		Write{Table: "Orders", Key: key("p", 1), If: never, Effect: Keep},
+		puts(key("p", 2).With("b", item.String("no number"))),
+		Write{Table: "Orders", Key: key("p", 3).With("x", num(1)), Effect: Remove},
+	)
+	var cancelled *Cancelled
+	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 3 || cancelled.Reasons[0] != nil {
+		t.Fatalf("the error is %v", err)
+	}
+	expect(t, "the second reason", cancelled.Reasons[1], "ValidationException: One or more parameter values were invalid: "+
+		"Type mismatch for Index Key b Expected: N Actual: S IndexName: all")
+	expect(t, "the third reason", cancelled.Reasons[2], apierror.KeyMismatch().Error())
+
+	_, err = d.Transact(t.Context(), nil, puts(full("p", 1)), puts(full("", 2)))
+	expect(t, "an empty key", err, apierror.EmptyKey("string", "id").Error())
+	_, err = d.Transact(t.Context(), nil, puts(full("p", 1)), Write{Table: "None", Key: key("p", 1), Effect: Remove})
+	expect(t, "a table that is not there", err, noTable)
+	if r := verified(t, d); r.Items != 0 || r.Faults != 0 {
+		t.Errorf("the report is %+v", r)
+	}
+}
+
+// token is a token for a request of that text.
+func token(value, request string) *Token {
+	return &Token{Scope: "test", Value: value, Request: sha256.Sum256([]byte(request))}
+}
+
+// addOne is a write whose repetition shows.
+func addOne(id string) Write {
+	return Write{Table: "Orders", Key: key(id, 0), Update: true, Effect: func(before item.Item) (item.Item, error) {
+		n := 0
+		for range 100 {
+			if v, ok := before.Get("n"); !ok || item.Equal(v, num(n)) {
+				break
+			}
+			n++
+		}
+		if before == nil {
+			return key(id, 0).With("n", num(1)), nil
+		}
+		return before.With("n", num(n+1)), nil
+	}}
+}
+
+func expectN(t testing.TB, d *DB, id string, want int) {
+	t.Helper()
+	items, err := d.Get(t.Context(), "Orders", true, key(id, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := items[0].Get("n"); want == 0 && items[0] != nil || want > 0 && (!ok || !item.Equal(v, num(want))) {
+		t.Errorf("the item %s is %v, want n = %d", id, item.Map(items[0]), want)
+	}
+}
+
+// A token makes a transaction happen once in ten minutes, over restarts, and is
+// forgotten afterwards.
+func TestToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, pebble.InMemory())
+		d := newDB(t, e, Options{})
+		create(t, d, orders("Orders"))
+		ctx := t.Context()
+		apply := func(tok *Token) {
+			t.Helper()
+			if _, err := d.Transact(ctx, tok, addOne("a"), addOne("b")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		replayed := func(tok *Token) {
+			t.Helper()
+			_, err := d.Transact(ctx, tok, addOne("a"), addOne("b"))
+			var r *Replayed
+			if !errors.As(err, &r) || len(r.Sizes) != 2 || r.Sizes[0] != key("a", 0).With("n", num(1)).Size() {
+				t.Errorf("the error of a repeated transaction is %v, %+v", err, r)
+			}
+		}
+
+		apply(token("1", "x"))
+		replayed(token("1", "x"))
+		_, err := d.Transact(ctx, token("1", "y"), addOne("a"))
+		if !errors.Is(err, ErrTokenReused) {
+			t.Errorf("the error of a token with another request is %v", err)
+		}
+		expectN(t, d, "a", 1)
+
+		// A cancelled transaction does not use its token up.
+		_, err = d.Transact(ctx, token("2", "z"), addOne("c"), Write{Table: "Orders", Key: key("d", 0), If: never, Effect: Keep})
+		if !errors.As(err, new(*Cancelled)) {
+			t.Errorf("the error is %v", err)
+		}
+		expectN(t, d, "c", 0)
+		if _, err := d.Transact(ctx, token("2", "other"), addOne("c")); err != nil {
+			t.Error(err)
+		}
+		expectN(t, d, "c", 1)
+
+		// Scopes are apart, also where their letters join to the same text.
+		other := token("", "x")
+		other.Scope, other.Value = "tes", "t1"
+		if _, err := d.Transact(ctx, other, addOne("e")); err != nil {
+			t.Error(err)
+		}
+
+		time.Sleep(TokenLife / 2)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d = newDB(t, e, Options{})
+		replayed(token("1", "x"))
+		time.Sleep(TokenLife / 2)
+		replayed(token("1", "x"))
+		expectN(t, d, "a", 1)
+		time.Sleep(time.Millisecond)
+		apply(token("1", "x"))
+		expectN(t, d, "a", 2)
+		replayed2 := func() bool {
+			_, err := d.Transact(ctx, token("1", "x"), addOne("a"), addOne("b"))
+			return errors.As(err, new(*Replayed))
+		}
+
+		// The first record's note is due now, but the token came again.
+		time.Sleep(2 * forgetInterval)
+		synctest.Wait()
+		if !replayed2() {
+			t.Error("a token that came again was forgotten with its first use")
+		}
+		time.Sleep(TokenLife + 2*forgetInterval)
+		synctest.Wait()
+		for _, kind := range []byte{keyspace.Token(nil)[0], keyspace.TokenDue(time.Now(), nil)[0]} {
+			if n := stored(t, e, []byte{kind}, []byte{kind + 1}); n != 0 {
+				t.Errorf("%d records %q are left of old tokens", n, kind)
+			}
+		}
+		expectN(t, d, "b", 2)
+	})
+}
+
+// Of transactions with one token at the same time one happens.
+func TestTokenAtOnce(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	for round := range 50 {
+		var happened, repeated atomic.Int64
+		var calls sync.WaitGroup
+		for range 8 {
+			calls.Go(func() {
+				_, err := d.Transact(t.Context(), token(fmt.Sprint(round), "x"), addOne(fmt.Sprint(round)))
+				switch {
+				case err == nil:
+					happened.Add(1)
+				case errors.As(err, new(*Replayed)):
+					repeated.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		if happened.Load() != 1 || repeated.Load() != 7 {
+			t.Errorf("%d calls happened and %d were repeated", happened.Load(), repeated.Load())
+		}
+		expectN(t, d, fmt.Sprint(round), 1)
+	}
+}
+
+// A damaged record of a token is not taken for none.
+func TestCorruptToken(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	for _, value := range []string{"\x02{}", "\x01{"} {
+		set(t, d.engine, keyspace.Token(token("1", "x").digest()), []byte(value))
+		if _, err := d.Transact(t.Context(), token("1", "x"), addOne("a")); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("the error for the record %q is %v", value, err)
+		}
+	}
+	expectN(t, d, "a", 0)
+}
+
+// GetAll answers in order, with nothing for what does not exist, and tells all
+// keys that are none.
+func TestGetAll(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	create(t, d, orders("Others"))
+	put(t, d, "Orders", full("p", 1))
+	put(t, d, "Others", full("q", 2))
+	items, err := d.GetAll(t.Context(),
+		GetKey{"Others", key("q", 2)}, GetKey{"Orders", key("q", 2)}, GetKey{"Orders", key("p", 1)}, GetKey{"Others", key("q", 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []item.Item{full("q", 2), nil, full("p", 1), full("q", 2)} {
+		if !items[i].Equal(want) {
+			t.Errorf("item %d is %v", i, items[i])
+		}
+	}
+
+	_, err = d.GetAll(t.Context(), GetKey{"Orders", key("p", 1)}, GetKey{"Orders", full("p", 1)}, GetKey{"Orders", key("", 1)})
+	var cancelled *Cancelled
+	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 3 || cancelled.Reasons[0] != nil {
+		t.Fatalf("the error is %v", err)
+	}
+	expect(t, "a key with more attributes", cancelled.Reasons[1], apierror.KeyMismatch().Error())
+	expect(t, "an empty key", cancelled.Reasons[2], apierror.EmptyKey("string", "id").Error())
+
+	_, err = d.GetAll(t.Context(), GetKey{"Orders", key("p", 1)}, GetKey{"None", key("p", 1)})
+	expect(t, "a table that is not there", err, noTable)
+}
+
+// GetAll never sees a part of a transaction.
+func TestGetAllIsOneMoment(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	const ids = 5
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for range 2 {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				var all []Write
+				for id := range ids {
+					all = append(all, addOne(fmt.Sprint(id)))
+				}
+				_, err := d.Transact(t.Context(), nil, all...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	gets := make([]GetKey, ids)
+	for id := range ids {
+		gets[ids-1-id] = GetKey{"Orders", key(fmt.Sprint(id), 0)}
+	}
+	for range 2000 {
+		items, err := d.GetAll(t.Context(), gets...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _ := items[0].Get("n")
+		for _, it := range items {
+			if n, _ := it.Get("n"); string(n) != string(first) {
+				t.Fatalf("one read shows %v and %v", first, n)
+			}
+		}
+	}
+	stop()
+	writers.Wait()
+}
+
+// A collection grows up to its limit, in one write and in several of one
+// transaction; what makes it smaller is let through.
+func TestCollectionLimit(t *testing.T) {
+	const limit = 1000
+	d := newDB(t, newEngine(t, pebble.InMemory()), Options{MaxCollectionBytes: limit})
+	create(t, d, orders("Orders"))
+	padded := func(at, n int) item.Item { return key("p", at).With("pad", item.String(strings.Repeat("x", n))) }
+	overhead := padded(1, 0).Size()
+
+	exact := padded(1, limit-overhead)
+	if o := put(t, d, "Orders", exact); o.CollectionBytes != limit {
+		t.Errorf("the collection has %d bytes, want %d", o.CollectionBytes, limit)
+	}
+	_, err := d.Write(t.Context(), puts(padded(1, limit-overhead+1)))
+	expect(t, "one byte more", err, apierror.CollectionTooLarge().Error())
+	put(t, d, "Orders", exact)                                       // as large as before
+	put(t, d, "Orders", key("q", 1).With("a", item.String("other"))) // another collection
+	if o := put(t, d, "Orders", padded(1, 100)); o.CollectionBytes != int64(overhead)+100 {
+		t.Errorf("the collection has %d bytes", o.CollectionBytes)
+	}
+
+	// The second put alone would fit; so would the third without the entry in
+	// the local index.
+	before := everything(t, d.engine)
+	half := (limit - (overhead + 100)) / 2
+	_, err = d.Transact(t.Context(), nil, puts(padded(2, half)), puts(padded(3, half)), puts(key("q", 2)))
+	var cancelled *Cancelled
+	if !errors.As(err, &cancelled) || cancelled.Reasons[0] != nil || cancelled.Reasons[2] != nil {
+		t.Fatalf("the error is %v", err)
+	}
+	expect(t, "the second put", cancelled.Reasons[1], apierror.CollectionTooLarge().Error())
+	room := limit - overhead - 100
+	entry := padded(4, 0).With("a", item.String("x"))
+	_, err = d.Write(t.Context(), puts(entry.With("pad", item.String(strings.Repeat("x", room-entry.Size())))))
+	expect(t, "an item that fits but for its entry", err, apierror.CollectionTooLarge().Error())
+	if everything(t, d.engine) != before {
+		t.Error("refused writes left something behind")
+	}
+
+	put(t, d, "Orders", padded(2, half))
+	for _, at := range []int{1, 2} {
+		remove(t, d, "Orders", key("p", at))
+	}
+	expectFaults(t, d)
+	start, end := keyspace.CollectionSpan(tableOf(t, d, "Orders").ID)
+	if n := stored(t, d.engine, start, end); n != 1 {
+		t.Errorf("the sizes of %d collections are kept, want 1", n)
+	}
+}
+
+// Who waits too long for others of the same item is told so, and nothing of
+// his is written.
+func TestConflict(t *testing.T) {
+	o := pebble.InMemory()
+	o.Patience = 20 * time.Millisecond
+	e := newEngine(t, o)
+	d := newDB(t, e, Options{})
+	create(t, d, orders("Orders"))
+	held, done := make(chan struct{}), make(chan struct{})
+	var holder sync.WaitGroup
+	holder.Go(func() {
+		at := keyspace.Item(nil, tableOf(t, d, "Orders"), key("p", 1))
+		if _, err := e.Update(t.Context(), [][]byte{at}, func(store.Tx) error {
+			close(held)
+			<-done
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-held
+	const conflict = "TransactionConflictException: Transaction is ongoing for the item"
+	_, err := d.Write(t.Context(), puts(full("p", 1)))
+	expect(t, "a write", err, conflict)
+	_, err = d.Transact(t.Context(), token("1", "x"), puts(full("q", 1)), puts(full("p", 1)))
+	var cancelled *Cancelled
+	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 2 {
+		t.Fatalf("the error of a transaction is %v", err)
+	}
+	expect(t, "the reason of a transaction", cancelled.Reasons[1], conflict)
+	if items, err := d.GetAll(t.Context(), GetKey{"Orders", key("q", 1)}, GetKey{"Orders", key("p", 1)}); err != nil || items[0] != nil || items[1] != nil {
+		t.Errorf("a read beside the holder gives %v, %v", items, err)
+	}
+	close(done)
+	holder.Wait()
+	if _, err = d.Transact(t.Context(), token("1", "x"), puts(full("q", 1)), puts(full("p", 1))); err != nil {
+		t.Errorf("after the conflict: %v", err)
+	}
+	expectFaults(t, d)
+}

@@ -1,0 +1,202 @@
+package db
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// verified scrubs a database of one table.
+func verified(t testing.TB, d *DB) Report {
+	t.Helper()
+	reports, err := d.Verify(t.Context(), func(string, int64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(reports) != 1 {
+		t.Fatalf("%d tables are verified, want 1", len(reports))
+	}
+	return reports[0]
+}
+
+// expectFaults fails unless a scrub finds these faults, in this order, each
+// told with these words.
+func expectFaults(t testing.TB, d *DB, want ...string) {
+	t.Helper()
+	r := verified(t, d)
+	ok := r.Faults == int64(len(want)) && len(r.First) == len(want)
+	for i := 0; ok && i < len(want); i++ {
+		ok = strings.Contains(r.First[i], want[i])
+	}
+	if !ok {
+		t.Errorf("%d faults are found:\n%s\nwant\n%s", r.Faults, strings.Join(r.First, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// verifiedOrders is a table with items that lie in all, in some and in none of
+// its indexes, among them numbers and keys that are hard to store.
+func verifiedOrders(t testing.TB) *DB {
+	t.Helper()
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	long := strings.Repeat("l", 900)
+	for i, id := range []string{"p", "q", "zero\x00", long + long} {
+		put(t, d, "Orders", full(id, 1))
+		put(t, d, "Orders", full(id, -2).With("a", item.String(long)))
+		put(t, d, "Orders", key(id, 3).With("a", item.String("no b")))
+		put(t, d, "Orders", key(id, 4).With("b", num(i)))
+		put(t, d, "Orders", full(id, 5))
+		remove(t, d, "Orders", key(id, 5))
+	}
+	return d
+}
+
+// full is an item that all indexes of the table orders hold.
+func full(id string, at int) item.Item {
+	return key(id, at).With("a", item.String("x")).With("b", num(7)).With("c", item.String("carried")).With("d", item.String("not carried"))
+}
+
+func TestVerifyFindsNothingInGoodData(t *testing.T) {
+	d := verifiedOrders(t)
+	expectFaults(t, d)
+	r := verified(t, d)
+	if r.Table != "Orders" || r.Items != 16 || r.Entries["local"] != 12 || r.Entries["all"] != 8 || r.Entries["two"] != 12 {
+		t.Errorf("the report is %+v", r)
+	}
+}
+
+// What a crash, a bug or a bad disk could leave behind is found, and nothing
+// else is blamed for it.
+func TestVerifyFindsFaults(t *testing.T) {
+	victim := full("p", 1)
+	local, all, two := orders("").Indexes[0], orders("").Indexes[1], orders("").Indexes[2]
+	size := func(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+	const p = `{M:{at={N:1}, id={S:p}}}`
+	for _, c := range []struct {
+		name  string
+		plant func(t *schema.Table, tx store.Tx)
+		want  []string
+	}{
+		{"an entry is missing", func(t *schema.Table, tx store.Tx) {
+			tx.Delete(keyspace.Entry(nil, t, &all, victim))
+		}, []string{"the item " + p + " has no entry in index all"}},
+		{"an entry of a local index is missing", func(t *schema.Table, tx store.Tx) {
+			tx.Delete(keyspace.Entry(nil, t, &local, victim))
+		}, []string{"the item " + p + " has no entry in index local", "is said to have"}},
+		{"an entry is where the item was before", func(t *schema.Table, tx store.Tx) {
+			old := victim.With("a", item.String("old"))
+			tx.Set(keyspace.Entry(nil, t, &all, old), encode(old))
+		}, []string{"index all has an entry of item " + p + " which it should not have"}},
+		{"an entry is of an item that has left the index", func(t *schema.Table, tx store.Tx) {
+			left := key("p", 4).With("a", item.String("x")).With("b", num(0))
+			tx.Set(keyspace.Entry(nil, t, &all, left), encode(left))
+		}, []string{"which it should not have"}},
+		{"an entry is of an item that is gone", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Entry(nil, t, &all, full("p", 99)), encode(full("p", 99)))
+		}, []string{`an entry of index all stands for the item {M:{at={N:99}, id={S:p}}}, which does not exist`}},
+		{"an item goes without its entries", func(t *schema.Table, tx store.Tx) {
+			tx.Delete(keyspace.Item(nil, t, victim))
+		}, []string{
+			"an entry of index local stands for the item " + p, "an entry of index all stands for the item " + p,
+			"an entry of index two stands for the item " + p, "is said to have",
+		}},
+		{"an entry carries too much", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Entry(nil, t, &two, victim), encode(victim))
+		}, []string{"the entry of item " + p + " in index two differs from it"}},
+		{"an entry carries too little", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Entry(nil, t, &all, victim), encode(victim.Without("d")))
+		}, []string{"the entry of item " + p + " in index all differs from it"}},
+		{"an entry carries what was", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Entry(nil, t, &all, victim), encode(victim.With("c", item.String("then"))))
+		}, []string{"the entry of item " + p + " in index all differs from it"}},
+		{"an entry has not the key of an item", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Entry(nil, t, &all, full("n", 1)), encode(full("n", 1).Without("at")))
+		}, []string{"an entry of index all has not the key of an item"}},
+		{"an item lies at the key of another", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Item(nil, t, key("p", 4)), encode(key("p", 6).With("b", num(0))))
+		}, []string{"an item lies at"}},
+		{"an item has not the key of its table", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Item(nil, t, key("n", 1)), encode(item.Make(map[string]item.Value{"id": item.String("n")})))
+		}, []string{"has not the key of its table"}},
+		{"an item has a key of another type", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Item(nil, t, key("n", 1)), encode(key("n", 1).With("id", num(1))))
+		}, []string{"has not the key of its table"}},
+		{"an item is of an unknown format", func(t *schema.Table, tx store.Tx) {
+			value := encode(key("n", 1))
+			value[0] = 77
+			tx.Set(keyspace.Item(nil, t, key("n", 1)), value)
+		}, []string{"is not an item"}},
+		{"an item is cut short", func(t *schema.Table, tx store.Tx) {
+			value := encode(key("n", 1))
+			tx.Set(keyspace.Item(nil, t, key("n", 1)), value[:len(value)-1])
+		}, []string{"is not an item"}},
+		{"an entry is cut short", func(t *schema.Table, tx store.Tx) {
+			value := encode(victim)
+			tx.Set(keyspace.Entry(nil, t, &all, victim), value[:len(value)-1])
+		}, []string{"the entry of item " + p + " in index all differs from it", "is not an item"}},
+		{"an item with entries is cut short", func(t *schema.Table, tx store.Tx) {
+			value := encode(victim)
+			tx.Set(keyspace.Item(nil, t, victim), value[:len(value)/2])
+		}, []string{
+			"is not an item", "an entry of index local stands for the item " + p, "an entry of index all stands for the item " + p,
+			"an entry of index two stands for the item " + p, "is said to have",
+		}},
+		{"a collection has another size", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Collection(t, victim), size(1))
+		}, []string{"is said to have 1 bytes, but has"}},
+		{"the size of a collection is missing", func(t *schema.Table, tx store.Tx) {
+			tx.Delete(keyspace.Collection(t, victim))
+		}, []string{"but is not known"}},
+		{"the size of a collection is cut short", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Collection(t, victim), size(1)[:7])
+		}, []string{"is said to have -1 bytes"}},
+		{"an empty collection has a size", func(t *schema.Table, tx store.Tx) {
+			tx.Set(keyspace.Collection(t, key("nobody", 1)), size(12))
+		}, []string{"is said to have 12 bytes, but has 0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := verifiedOrders(t)
+			plant(t, d, func(tx store.Tx) { c.plant(tableOf(t, d, "Orders"), tx) })
+			expectFaults(t, d, c.want...)
+		})
+	}
+}
+
+// Of many faults all are counted and some are told.
+func TestVerifyTellsTheFirstFaults(t *testing.T) {
+	d := verifiedOrders(t)
+	table := tableOf(t, d, "Orders")
+	plant(t, d, func(tx store.Tx) {
+		for at := range 50 {
+			tx.Set(keyspace.Entry(nil, table, &table.Indexes[1], full("gone", at)), encode(full("gone", at)))
+		}
+	})
+	if r := verified(t, d); r.Faults != 50 || len(r.First) != maxFaultsTold {
+		t.Errorf("%d faults are counted and %d told", r.Faults, len(r.First))
+	}
+}
+
+// plant writes to the engine past the database.
+func plant(t testing.TB, d *DB, change func(store.Tx)) {
+	t.Helper()
+	if _, err := d.engine.Update(t.Context(), nil, func(tx store.Tx) error {
+		change(tx)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tableOf(t testing.TB, d *DB, name string) *schema.Table {
+	t.Helper()
+	table, err := d.Table(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}

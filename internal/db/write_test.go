@@ -1,0 +1,430 @@
+package db
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// get reads one item of the table Orders.
+func get(t testing.TB, d *DB, k item.Item) item.Item {
+	t.Helper()
+	items, err := d.Get(t.Context(), "Orders", true, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return items[0]
+}
+
+func exists(before item.Item) bool { return before != nil }
+
+func absent(before item.Item) bool { return before == nil }
+
+func TestWriteOutcomes(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	k := key("a", 1)
+	one := k.With("x", item.String("1"))
+	two := k.With("x", item.String(strings.Repeat("2", 2000)))
+	for _, c := range []struct {
+		name          string
+		w             Write
+		before, after item.Item
+		units         float64
+		failed        bool
+	}{
+		{"a condition on nothing sees nothing", Write{If: exists, Effect: Replace(one)}, nil, nil, 0, true},
+		{"a delete of nothing costs a unit", Write{Effect: Remove}, nil, nil, 1, false},
+		{"a look at nothing costs a unit", Write{Effect: Keep}, nil, nil, 1, false},
+		{"a put creates", Write{If: absent, Effect: Replace(one)}, nil, one, 1, false},
+		{"a failed condition carries the item", Write{If: absent, Effect: Replace(two)}, one, one, 0, true},
+		{"a put replaces, and costs the larger image", Write{If: exists, Effect: Replace(two)}, one, two, 2, false},
+		{"an unchanged item costs as if it were written", Write{Effect: Keep}, two, two, 2, false},
+		{"an effect sees the item", Write{Effect: func(before item.Item) (item.Item, error) { return before.Without("x"), nil }}, two, k, 2, false},
+		{"a put of the larger image again", Write{Effect: Replace(two)}, k, two, 2, false},
+		{"a delete costs what it removes", Write{If: exists, Effect: Remove}, two, nil, 2, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.w.Table, c.w.Key = "Orders", k
+			done, err := d.Write(t.Context(), c.w)
+			var failed *ConditionFailed
+			switch {
+			case c.failed && (!errors.As(err, &failed) || !failed.Before.Equal(c.before)):
+				t.Errorf("the error is %#v", err)
+			case !c.failed && err != nil:
+				t.Errorf("the error is %v", err)
+			case !c.failed && (!done[0].Before.Equal(c.before) || !done[0].After.Equal(c.after) || done[0].Consumed.Table != c.units):
+				t.Errorf("the outcome is %+v", done[0])
+			}
+			if got := get(t, d, k); !got.Equal(c.after) {
+				t.Errorf("the item is %v, want %v", item.Map(got), item.Map(c.after))
+			}
+		})
+	}
+}
+
+// Of several writes all happen or none, wherever the reason stands.
+func TestWritesAreAllOrNone(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	create(t, d, orders("Other"))
+	refused := apierror.Validation("refused")
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name  string
+		third Write
+		want  error
+	}{
+		{"a condition", Write{Table: "Other", Key: key("c", 1), If: exists, Effect: Remove}, new(ConditionFailed)},
+		{"a key that does not fit", Write{Table: "Other", Key: key("c", 1).Without("at"), Effect: Remove}, apierror.KeyMismatch()},
+		{"a table that is not there", Write{Table: "None", Key: key("c", 1), Effect: Remove}, apierror.NoTable()},
+		{"an effect with a fault", Write{Table: "Orders", Key: key("c", 1), Effect: func(item.Item) (item.Item, error) { return nil, refused }}, refused},
+		{"an effect with a failure", Write{Table: "Orders", Key: key("c", 1), Effect: func(item.Item) (item.Item, error) { return nil, broken }}, broken},
+		{"an item that is too large", Write{Table: "Orders", Key: key("c", 1), Effect: Replace(key("c", 1).With("x", item.Binary(make([]byte, item.MaxSize))))}, apierror.ItemTooLarge()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := key("a", 1).With("a", item.String("x")), key("b", 1).With("a", item.String("x"))
+			writes := []Write{{Table: "Orders", Key: key("a", 1), Effect: Replace(a)}, {Table: "Other", Key: key("b", 1), Effect: Replace(b)}, c.third}
+			for i := range writes {
+				_, err := d.Write(t.Context(), slices.Concat(writes[i:], writes[:i])...)
+				if err == nil || err.Error() != c.want.Error() {
+					t.Errorf("the error is %v, want %v", err, c.want)
+				}
+			}
+			for _, name := range []string{"Orders", "Other"} {
+				told, err := d.Describe(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if start, end := keyspace.TableSpan(told.ID); stored(t, d.engine, start, end) != 0 {
+					t.Errorf("%s holds something", name)
+				}
+				if n := told.Counts[0].Items; n != 0 {
+					t.Errorf("%s counts %d items", name, n)
+				}
+			}
+		})
+	}
+}
+
+// An item may have 400 KB, and no byte more.
+func TestItemSizeLimit(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	k := key("a", 1)
+	sized := func(n int) item.Item {
+		it := k.With("x", item.Binary(nil))
+		return it.With("x", item.Binary(make([]byte, n-it.Size())))
+	}
+	for _, c := range []struct {
+		name   string
+		size   int
+		update bool
+		action int
+		want   string
+	}{
+		{"a put of 400 KB", item.MaxSize, false, 0, ""},
+		{"a put of a byte more", item.MaxSize + 1, false, 0, "ValidationException: Item size has exceeded the maximum allowed size"},
+		{"an update to 400 KB whose actions weigh no more than the key", item.MaxSize, true, k.Size(), ""},
+		{"an update to 400 KB whose actions weigh more", item.MaxSize, true, k.Size() + 1, "ValidationException: Item size to update has exceeded the maximum allowed size"},
+		{"an update to a byte more", item.MaxSize + 1, true, 0, "ValidationException: Item size to update has exceeded the maximum allowed size"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := d.Write(t.Context(), Write{Table: "Orders", Key: k, Effect: Replace(sized(c.size)), Update: c.update, ActionBytes: c.action})
+			expect(t, "write", err, c.want)
+		})
+	}
+}
+
+// What an update makes of an index key is held to the index.
+func TestUpdatesFitIndexes(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	for _, before := range []item.Item{nil, key("a", 1)} {
+		if before != nil {
+			put(t, d, "Orders", before)
+		}
+		_, err := d.Write(t.Context(), Write{Table: "Orders", Key: key("a", 1), Update: true, Effect: Replace(key("a", 1).With("a", item.String("")))})
+		expect(t, "an empty key", err, "ValidationException: The update expression attempted to update a secondary index key to a value that is not supported. "+
+			"The AttributeValue for a key attribute cannot contain an empty string value.")
+		_, err = d.Write(t.Context(), Write{Table: "Orders", Key: key("a", 1), Update: true, Effect: Replace(key("a", 1).With("a", num(1)))})
+		expect(t, "a key of another type", err, "ValidationException: One or more parameter values were invalid: Type mismatch for Index Key a Expected: S Actual: N IndexName: local")
+	}
+}
+
+// randomOrder makes an item of which the indexes hold more or less.
+func randomOrder(r *rand.Rand) item.Item {
+	it := key(string(rune('a'+r.IntN(3))), r.IntN(8))
+	if r.IntN(3) > 0 {
+		it = it.With("a", item.String(string(rune('x'+r.IntN(3)))))
+	}
+	if r.IntN(3) > 0 {
+		it = it.With("b", num(r.IntN(5)))
+	}
+	if r.IntN(3) > 0 {
+		it = it.With("c", item.Binary(make([]byte, r.IntN(3000))))
+	}
+	return it
+}
+
+// rebuild is what an index holds of items, in its order.
+func rebuild(t *schema.Table, x *schema.Index, items map[string]item.Item) []item.Item {
+	entries := make(map[string]item.Item)
+	for _, it := range items {
+		if x == nil {
+			entries[string(keyspace.Item(nil, t, it))] = it
+		} else if x.Key.In(it) {
+			entries[string(keyspace.Entry(nil, t, x, it))] = t.Entry(x, it)
+		}
+	}
+	var inOrder []item.Item
+	for _, k := range slices.Sorted(maps.Keys(entries)) {
+		inOrder = append(inOrder, entries[k])
+	}
+	return inOrder
+}
+
+// After any writes the table and its indexes hold what a rebuild would give,
+// and the counts and the sizes of the collections are theirs, over a restart
+// too.
+func TestWritesKeepEverything(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			o := pebble.InMemory()
+			e := newEngine(t, o)
+			d := newDB(t, e, Options{})
+			create(t, d, orders("Orders"))
+			model := make(map[string]item.Item)
+			for range 300 {
+				it := randomOrder(r)
+				k := string(orders("").Key.Of(it))
+				before := model[k]
+				var done Outcome
+				switch r.IntN(4) {
+				case 0:
+					done = remove(t, d, "Orders", orders("").Key.Of(it))
+					delete(model, k)
+				case 1:
+					done = write(t, d, Write{Table: "Orders", Key: orders("").Key.Of(it), Update: true, Effect: Replace(it)})
+					model[k] = it
+				default:
+					done = put(t, d, "Orders", it)
+					model[k] = it
+				}
+				if !done.Before.Equal(before) || !done.After.Equal(model[k]) {
+					t.Fatalf("the outcome is %+v", done)
+				}
+				if want := collection(model, it); done.CollectionBytes != want {
+					t.Fatalf("the collection has %d bytes, want %d", done.CollectionBytes, want)
+				}
+			}
+			checkTable(t, d, model)
+			d, e = reopen(t, d, e, o)
+			checkTable(t, d, model)
+			// And nothing else is there.
+			for _, it := range model {
+				remove(t, d, "Orders", orders("").Key.Of(it))
+			}
+			told, err := d.Describe("Orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			start, end := keyspace.TableSpan(told.ID)
+			first, last := keyspace.CollectionSpan(told.ID)
+			if n := stored(t, e, start, end) + stored(t, e, first, last); n != 0 {
+				t.Errorf("an empty table holds %d entries", n)
+			}
+		})
+	}
+}
+
+// collection is the size of the items of one partition and of their entries
+// in local indexes.
+func collection(model map[string]item.Item, of item.Item) (size int64) {
+	table := orders("")
+	partition, _ := of.Get("id")
+	for _, it := range model {
+		if p, _ := it.Get("id"); !item.Equal(p, partition) {
+			continue
+		}
+		size += int64(it.Size())
+		if x := &table.Indexes[0]; x.Key.In(it) {
+			size += int64(table.Entry(x, it).Size())
+		}
+	}
+	return size
+}
+
+func checkTable(t *testing.T, d *DB, model map[string]item.Item) {
+	t.Helper()
+	told, err := d.Describe("Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, id uint16, x *schema.Index) {
+		want := rebuild(told.Table, x, model)
+		page, err := d.Range(t.Context(), Range{Table: "Orders", Index: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(page.Items, want, item.Item.Equal) {
+			t.Errorf("index %q holds %d items, want %d", name, len(page.Items), len(want))
+		}
+		count := Count{Items: int64(len(want))}
+		for _, it := range want {
+			count.Bytes += int64(it.Size())
+		}
+		if told.Counts[id] != count {
+			t.Errorf("index %q is counted as %+v, want %+v", name, told.Counts[id], count)
+		}
+	}
+	check("", 0, nil)
+	for i := range told.Indexes {
+		check(told.Indexes[i].Name, told.Indexes[i].ID, &told.Indexes[i])
+	}
+}
+
+// Counts are saved while the database runs, not only when it is closed.
+func TestCountsAreSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, pebble.InMemory())
+		d := newDB(t, e, Options{})
+		create(t, d, orders("Orders"))
+		it := key("a", 1).With("a", item.String("x"))
+		put(t, d, "Orders", it)
+		time.Sleep(2 * tallyInterval)
+		other := newDB(t, e, Options{}) // as after a crash
+		checkTable(t, other, map[string]item.Item{"a": it})
+	})
+}
+
+func TestWriteCosts(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	it := key("a", 1).With("a", item.String("x")).With("c", item.Binary(make([]byte, 1500)))
+	for _, c := range []struct {
+		name  string
+		after item.Item
+		want  capacity.Consumed
+	}{
+		{"new entries cost their sizes", it, capacity.Consumed{Table: 2, Indexes: []capacity.IndexUnits{{Name: "local", Units: 1}, {Name: "two", Global: true, Units: 2}}}},
+		{"the same again costs the table alone", it, capacity.Consumed{Table: 2}},
+		{"what no index carries costs the table alone", it.With("d", item.Null()), capacity.Consumed{Table: 2}},
+		{"a moved entry costs twice", it.With("a", item.String("y")), capacity.Consumed{Table: 2, Indexes: []capacity.IndexUnits{{Name: "local", Units: 2}, {Name: "two", Global: true, Units: 4}}}},
+		{"an index that takes it in costs once", it.With("a", item.String("y")).With("b", num(1)), capacity.Consumed{Table: 2, Indexes: []capacity.IndexUnits{{Name: "all", Global: true, Units: 2}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := put(t, d, "Orders", c.after).Consumed
+			if got.Table != c.want.Table || !slices.Equal(got.Indexes, c.want.Indexes) {
+				t.Errorf("it costs %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// Many writers at once to the same items leave what one after the other would.
+func TestWritersAtOnce(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	const writers, rounds = 4, 50
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for range rounds {
+				_, err := d.Write(t.Context(), increment(key("a", 1)), increment(key("b", 1)))
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	want := num(writers * rounds)
+	for _, id := range []string{"a", "b"} {
+		if v, _ := get(t, d, key(id, 1)).Get("b"); !item.Equal(v, want) {
+			t.Errorf("%s was counted to %v, want %v", id, v, want)
+		}
+	}
+	model := make(map[string]item.Item)
+	for _, id := range []string{"a", "b"} {
+		model[id] = get(t, d, key(id, 1))
+	}
+	checkTable(t, d, model)
+}
+
+// increment adds one to the attribute b, which is part of an index key.
+func increment(k item.Item) Write {
+	one := num(1).Number()
+	return Write{Table: "Orders", Key: k, Update: true, Effect: func(before item.Item) (item.Item, error) {
+		if before == nil {
+			before = k.With("a", item.String("x"))
+		}
+		b := item.Number{}
+		if v, ok := before.Get("b"); ok {
+			b = v.Number()
+		}
+		sum, err := b.Add(one)
+		return before.With("b", item.Num(sum)), err
+	}}
+}
+
+// A stored item that cannot be read is a failure, not an absence.
+func TestCorruptItem(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	table, err := d.Table("Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range [][]byte{{9}, {formatItem}, {formatItem + 1, 0}} {
+		set(t, d.engine, keyspace.Item(nil, table, key("a", 1)), value)
+		if _, err := d.Write(t.Context(), Write{Table: "Orders", Key: key("a", 1), Effect: Remove}); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%x: the error of Write is %v", value, err)
+		}
+		if _, err := d.Get(t.Context(), "Orders", true, key("a", 1)); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%x: the error of Get is %v", value, err)
+		}
+		if _, err := d.Range(t.Context(), Range{Table: "Orders"}); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%x: the error of Range is %v", value, err)
+		}
+	}
+}
+
+// No customer's key can be too long for the engine.
+func TestLongestKeys(t *testing.T) {
+	d := inMemory(t)
+	def := orders("Orders")
+	def.Key.Sort[0].Type = item.B
+	def.Indexes = []schema.Index{{Name: "all", ID: 1, Global: true, Projection: schema.Projection{Kind: schema.ProjectAll}, Key: schema.Key{
+		Partition: []schema.Attribute{{Name: "a", Type: item.B}}, Sort: []schema.Attribute{{Name: "b", Type: item.B}}}}}
+	create(t, d, def)
+	it := item.Make(map[string]item.Value{
+		"id": item.String(strings.Repeat("x", 2048)), "at": item.Binary(make([]byte, 1024)),
+		"a": item.Binary(bytes.Repeat([]byte{0xff}, 2048)), "b": item.Binary(make([]byte, 1024)),
+	})
+	put(t, d, "Orders", it)
+	for _, index := range []string{"", "all"} {
+		page, err := d.Range(t.Context(), Range{Table: "Orders", Index: index})
+		if err != nil || len(page.Items) != 1 || !page.Items[0].Equal(it) {
+			t.Errorf("index %q has %d items, %v", index, len(page.Items), err)
+		}
+	}
+	remove(t, d, "Orders", def.Key.Of(it))
+}

@@ -1,0 +1,100 @@
+package expr
+
+import "github.com/stator-db/stator/internal/data/item"
+
+// What package partiql makes without text is held to the same rules as bound
+// expressions are, and told in the same words.
+
+// Check is the fault of one comparison or function of a statement. Those
+// within And, Or and Not are checked on their own.
+func (t *Test) Check() error {
+	b := conditionBinder{binder: binder{kind: Statement}}
+	if err := b.arity(t.Op, len(t.Operands)); err != nil {
+		return err
+	}
+	b.checkDistinct(t)
+	b.checkTypes(t)
+	if b.distinct != nil {
+		return b.distinct
+	}
+	return b.types
+}
+
+// Check is the fault of a statement's operand.
+func (o *Operand) Check() error {
+	b := conditionBinder{binder: binder{kind: Statement}}
+	if o.Size {
+		switch t := (&Operand{Path: o.Path, Value: o.Value}).staticType(); t {
+		case item.N, item.BOOL, item.NULL:
+			return b.operandType(opSize, t.String())
+		}
+	}
+	return nil
+}
+
+// Check is the fault of a statement's update: paths that are not apart, then
+// operands of the wrong type.
+func (u *Update) Check() error {
+	if err := CheckApart(u.Paths()); err != nil {
+		return err
+	}
+	b := updateBinder{binder: binder{kind: Statement}}
+	for i := range u.Actions {
+		b.checkTerm(&u.Actions[i].Term)
+	}
+	return b.function
+}
+
+func (b *updateBinder) checkTerm(t *Term) {
+	for i := range t.Args {
+		b.checkTerm(&t.Args[i])
+	}
+	switch t.Op {
+	case ListAppend:
+		b.checkArgs(t, item.L)
+	case Plus, Minus:
+		b.checkArgs(t, item.N)
+	}
+}
+
+// CheckApart is the fault of two paths of a statement that lead to the same
+// place.
+func CheckApart(paths []item.Path) error { return checkApart(Statement, paths) }
+
+// Arity is the fault of a statement's function with so many operands.
+func Arity(op Op, operands int) error {
+	b := binder{kind: Statement}
+	return b.arity(op, operands)
+}
+
+// CheckPath is the fault of a statement's document path.
+func CheckPath(p item.Path) error {
+	if len(p) > maxDepth {
+		return Statement.invalid("The document path has too many nesting levels; nesting levels: %d", len(p))
+	}
+	return nil
+}
+
+// CheckOperators is the fault of a statement with too many operators.
+func CheckOperators(count int) error {
+	if count > maxOperators {
+		return Statement.invalid("The expression contains too many operators; operator count: %d", maxOperators+1)
+	}
+	return nil
+}
+
+// arity is the fault of a function, or of IN, with the wrong number of
+// operands.
+func (b *binder) arity(op Op, operands int) error {
+	n := &node{op: op, text: op.String(), args: make([]*node, operands)}
+	return b.operandCount(n)
+}
+
+// Function finds a function by its name.
+func Function(name string) (op Op, inUpdates, ok bool) {
+	f, ok := functions[name]
+	return f.op, f.op == IfNotExists || f.op == ListAppend, ok
+}
+
+// Size is the function size, which is part of an Operand.
+const Size = opSize
