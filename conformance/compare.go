@@ -30,7 +30,7 @@ func Compare(want Reply, got Answer) error {
 		return fmt.Errorf("the status is %d, not %d", got.Status, want.Status)
 	}
 	if want.Exact != nil {
-		if got.Body != *want.Exact {
+		if strings.TrimSpace(got.Body) != strings.TrimSpace(*want.Exact) {
 			return errors.New("the body is another")
 		}
 		return nil

@@ -27,7 +27,7 @@
 //	< {"Item": {…}}         status 200 and this JSON
 //	< Code: message         status 400 and this error
 //	< 500 Code: message     another status
-//	<! 404 text             exactly this body
+//	<! 404 text             exactly this body, but for space around it
 //
 // An error's other members follow on a line of their own, as JSON. JSON is
 // compared by value: members have no order, neither do the elements of SS, NS

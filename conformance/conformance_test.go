@@ -44,6 +44,39 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// The control: of a transcript with a wrong reply just that step fails, and is
+// told with its line, the request, what was wanted and what came.
+func TestWrongReplyIsFound(t *testing.T) {
+	transcript, err := conformance.Parse("planted.txt", `> CreateTable {"TableName": "Orders", "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+< …
+> PutItem {"TableName": "Orders", "Item": {"id": {"S": "1"}}}
+< {}
+> GetItem {"TableName": "Orders", "Key": {"id": {"S": "1"}}}
+< {"Item": {"id": {"S": "2"}}}
+> GetItem {"TableName": "Orders", "Key": {"id": {"S": "1"}}}
+< {"Item": {"id": {"S": "1"}}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures, err := open(t, stator.Options{}).Run(t.Context(), transcript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(failures) != 1 {
+		t.Fatalf("%d steps failed, want 1: %v", len(failures), failures)
+	}
+	want := `7: Item.id.S is "1", not "2"
+  > GetItem {"TableName": "Orders", "Key": {"id": {"S": "1"}}}
+  want {"Item": {"id": {"S": "2"}}}
+  got  {"Item": {"id": {"S": "1"}}}`
+	if got := failures[0].String(); got != want {
+		t.Errorf("it is told as\n%s\nwant\n%s", got, want)
+	}
+}
+
 func check(t *testing.T, server *conformance.Server, transcript *conformance.Transcript) {
 	failures, err := server.Run(t.Context(), transcript)
 	if err != nil {

@@ -145,6 +145,11 @@ func ConditionFailed(detail any) *Error {
 	return e
 }
 
+// DuplicateItem is an insert of an item that exists.
+func DuplicateItem() *Error {
+	return fault("DuplicateItemException", "Duplicate primary key exists in table")
+}
+
 // Cancelled is a transaction that did not happen; codes names the reasons.
 func Cancelled(codes string, detail any) *Error {
 	e := fault("TransactionCanceledException",
@@ -157,6 +162,16 @@ func Cancelled(codes string, detail any) *Error {
 func TokenMismatch() *Error {
 	return fault("IdempotentParameterMismatchException",
 		"The provided client token is already in use with different parameters.")
+}
+
+// ExpiredIterator is an iterator of a stream that is too old to be used.
+func ExpiredIterator() *Error {
+	return fault("ExpiredIteratorException", "The provided iterator exceeds the maximum age allowed")
+}
+
+// TrimmedData is a place in a stream whose changes are no longer kept.
+func TrimmedData() *Error {
+	return fault("TrimmedDataAccessException", "The data you are trying to access has been trimmed")
 }
 
 // KeyMismatch is a key that has other attributes or types than the table's.
@@ -178,7 +193,7 @@ func EmptyIndexKey(kind, index, name string) *Error {
 
 // EmptyIndexKeyUpdate is the same in an update.
 func EmptyIndexKeyUpdate(kind string) *Error {
-	return whole(Validation("The update expression attempted to update a secondary index key to a value that is not supported. "+
+	return whole(Validation("One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. "+
 		"The AttributeValue for a key attribute cannot contain an empty %s value.", kind))
 }
 

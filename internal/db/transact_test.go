@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,16 +144,10 @@ func token(value, request string) *Token {
 func addOne(id string) Write {
 	return Write{Table: "Orders", Key: key(id, 0), Update: true, Effect: func(before item.Item) (item.Item, error) {
 		n := 0
-		for range 100 {
-			if v, ok := before.Get("n"); !ok || item.Equal(v, num(n)) {
-				break
-			}
-			n++
+		if v, ok := before.Get("n"); ok {
+			n, _ = strconv.Atoi(v.Number().String())
 		}
-		if before == nil {
-			return key(id, 0).With("n", num(1)), nil
-		}
-		return before.With("n", num(n+1)), nil
+		return key(id, 0).With("n", num(n+1)), nil
 	}}
 }
 
@@ -228,17 +223,11 @@ func TestToken(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		apply(token("1", "x"))
 		expectN(t, d, "a", 2)
-		replayed2 := func() bool {
-			_, err := d.Transact(ctx, token("1", "x"), addOne("a"), addOne("b"))
-			return errors.As(err, new(*Replayed))
-		}
 
 		// The first record's note is due now, but the token came again.
 		time.Sleep(2 * forgetInterval)
 		synctest.Wait()
-		if !replayed2() {
-			t.Error("a token that came again was forgotten with its first use")
-		}
+		replayed(token("1", "x"))
 		time.Sleep(TokenLife + 2*forgetInterval)
 		synctest.Wait()
 		for _, kind := range []byte{keyspace.Token(nil)[0], keyspace.TokenDue(time.Now(), nil)[0]} {

@@ -161,7 +161,7 @@ func TestUpdatesFitIndexes(t *testing.T) {
 			put(t, d, "Orders", before)
 		}
 		_, err := d.Write(t.Context(), Write{Table: "Orders", Key: key("a", 1), Update: true, Effect: Replace(key("a", 1).With("a", item.String("")))})
-		expect(t, "an empty key", err, "ValidationException: The update expression attempted to update a secondary index key to a value that is not supported. "+
+		expect(t, "an empty key", err, "ValidationException: One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. "+
 			"The AttributeValue for a key attribute cannot contain an empty string value.")
 		_, err = d.Write(t.Context(), Write{Table: "Orders", Key: key("a", 1), Update: true, Effect: Replace(key("a", 1).With("a", num(1)))})
 		expect(t, "a key of another type", err, "ValidationException: One or more parameter values were invalid: Type mismatch for Index Key a Expected: S Actual: N IndexName: local")

@@ -164,10 +164,10 @@ func TestCheckIndexKeysOfUpdates(t *testing.T) {
 		{"a wrong type put in the place of another is told", before.With("state", item.Null()),
 			"One or more parameter values were invalid: Type mismatch for Index Key state Expected: S Actual: NULL IndexName: by-state"},
 		{"an empty string is told", before.With("state", text(0)),
-			"The update expression attempted to update a secondary index key to a value that is not supported. " +
+			"One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. " +
 				"The AttributeValue for a key attribute cannot contain an empty string value."},
 		{"an empty binary is told", before.With("zip", binary(0)),
-			"The update expression attempted to update a secondary index key to a value that is not supported. " +
+			"One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. " +
 				"The AttributeValue for a key attribute cannot contain an empty binary value."},
 		{"a changed part brings the size of the whole", before.With("zip", binary(1)), longHash},
 	} {

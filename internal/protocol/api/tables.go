@@ -19,6 +19,7 @@ type CreateTable struct {
 	OnDemandThroughput                 *OnDemandThroughput
 	GlobalTableSourceArn               *string
 	GlobalTableSettingsReplicationMode *string
+	VectorIndexes                      []VectorIndex
 }
 
 // AttributeDefinition is the type of an attribute that keys are made of.
@@ -74,6 +75,9 @@ type Projection struct {
 	NonKeyAttributes []string `must:"minlen=1,maxlen=20"`
 }
 
+// VectorIndex is refused: indexes of vectors are not built yet.
+type VectorIndex struct{}
+
 // StreamSpecification asks for a stream of changes.
 type StreamSpecification struct {
 	StreamEnabled  *bool   `must:"present"`
@@ -104,6 +108,8 @@ type UpdateTable struct {
 	MultiRegionConsistency             *string
 	GlobalTableWitnessUpdates          []ReplicaUpdate
 	GlobalTableSettingsReplicationMode *string
+	VectorIndexUpdates                 []VectorIndex
+	DisassociationProtectionEnabled    *bool
 }
 
 // ReplicaUpdate adds, changes or removes one replica or witness. None of its
@@ -171,10 +177,14 @@ type TableDescription struct {
 	GlobalSecondaryIndexes     []GlobalSecondaryIndexDescription
 	ItemCount                  int64 `reply:"always"`
 	KeySchema                  []KeySchemaElement
+	LatestStreamArn            string
+	LatestStreamLabel          string
 	LocalSecondaryIndexes      []LocalSecondaryIndexDescription
 	OnDemandThroughput         *OnDemandThroughput
 	ProvisionedThroughput      *ProvisionedThroughputDescription
+	RestoreSummary             *RestoreSummary
 	SSEDescription             *SSEDescription
+	StreamSpecification        *StreamSpecification
 	TableArn                   string
 	TableClassSummary          *TableClassSummary
 	TableId                    string

@@ -258,7 +258,7 @@ func (c *checker) inside(v reflect.Value, at string) {
 }
 
 func isValue(t reflect.Type) bool {
-	return t == reflect.TypeFor[api.Attributes]() || t == reflect.TypeFor[api.Value]()
+	return t == reflect.TypeFor[api.Attributes]() || t == reflect.TypeFor[api.Value]() || t == reflect.TypeFor[api.Time]()
 }
 
 func isNull(v reflect.Value) bool {
@@ -287,6 +287,9 @@ func javaText(v reflect.Value) string {
 		}
 		return javaText(v.Elem())
 	case reflect.Slice:
+		if v.IsNil() {
+			return "null"
+		}
 		parts := make([]string, v.Len())
 		for i := range parts {
 			parts[i] = javaText(v.Index(i))

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
@@ -200,6 +201,8 @@ func readerOf(t reflect.Type) reader {
 		return readAttributes
 	case reflect.TypeFor[api.Value]():
 		return readValue
+	case reflect.TypeFor[api.Time]():
+		return readTime
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -256,6 +259,25 @@ func readValue(d *decoder, f reflect.Value, _ place) error {
 	*f.Addr().Interface().(*api.Value) = api.Value{Value: v, Fault: d.fault}
 	return err
 }
+
+// readTime reads a time in seconds since 1970, of which DynamoDB keeps the
+// milliseconds.
+func readTime(d *decoder, f reflect.Value, _ place) error {
+	if c := d.next(); c != '-' && (c < '0' || c > '9') {
+		return d.scalarMismatch("Date")
+	}
+	text, err := d.number()
+	if err != nil {
+		return err
+	}
+	seconds, _ := strconv.ParseFloat(string(text), 64)
+	millis := math.Round(min(max(seconds, -maxSeconds), maxSeconds) * 1000)
+	*f.Addr().Interface().(*api.Time) = api.Time{Time: time.UnixMilli(int64(millis)).UTC()}
+	return nil
+}
+
+// maxSeconds bounds the times that are told apart: the year 9999.
+const maxSeconds = 253402300799
 
 func pointerReader(t reflect.Type) reader {
 	read := readerOf(t)

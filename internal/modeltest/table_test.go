@@ -1,0 +1,313 @@
+package modeltest
+
+import (
+	"slices"
+	"strings"
+)
+
+// attribute is an attribute that a key is made of; kind is S, N or B.
+type attribute struct{ name, kind string }
+
+// key is the key of a table or an index. Only global indexes have more than
+// one attribute for either part.
+type key struct{ hash, sort []attribute }
+
+func (k key) all() []attribute { return slices.Concat(k.hash, k.sort) }
+
+func (k key) names() []string {
+	var names []string
+	for _, a := range k.all() {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+func (k key) has(name string) bool { return slices.Contains(k.names(), name) }
+
+// index is a secondary index.
+type index struct {
+	name       string
+	global     bool
+	key        key
+	projection string
+	include    []string
+}
+
+// table is a table and all that is in it.
+type table struct {
+	name    string
+	key     key
+	indexes []index
+	items   map[string]object // by id
+}
+
+// id tells an item from the others of its table.
+func (t *table) id(it object) string { return show(it.only(t.key.names()...)) }
+
+// index finds an index by name; nil for none.
+func (t *table) index(name string) *index {
+	for i := range t.indexes {
+		if t.indexes[i].name == name {
+			return &t.indexes[i]
+		}
+	}
+	return nil
+}
+
+func (t *table) hasLocal() bool {
+	return slices.ContainsFunc(t.indexes, func(x index) bool { return !x.global })
+}
+
+// projects tells whether an index carries an attribute.
+func (t *table) projects(x *index, name string) bool {
+	return x.projection == "ALL" || t.key.has(name) || x.key.has(name) || slices.Contains(x.include, name)
+}
+
+// entry is what an index holds of an item, nil if nothing: it is sparse.
+func (t *table) entry(x *index, it object) object {
+	if it == nil || len(it.only(x.key.names()...)) < len(x.key.names()) {
+		return nil
+	}
+	entry := make(object)
+	for name, v := range it {
+		if t.projects(x, name) {
+			entry[name] = v
+		}
+	}
+	return entry
+}
+
+// content is what a read of the table (x is nil) or of an index can find.
+func (t *table) content(x *index) []object {
+	var all []object
+	for _, it := range t.items {
+		if x != nil {
+			it = t.entry(x, it)
+		}
+		if it != nil {
+			all = append(all, it)
+		}
+	}
+	return all
+}
+
+// fits tells what is wrong with a key as GetItem and its kin take it.
+func (t *table) fits(k object) []string {
+	if len(k) != len(t.key.all()) {
+		return []string{keyMismatch}
+	}
+	return t.keyFaults(k, func(a attribute, _ value) string { return keyMismatch })
+}
+
+const keyMismatch = "The provided key element does not match the schema"
+
+func (t *table) keyFaults(it object, mismatch func(attribute, value) string) (faults []string) {
+	for _, a := range t.key.all() {
+		v, ok := it[a.name]
+		if !ok || kindOf(v) != a.kind {
+			faults = append(faults, mismatch(a, v))
+			continue
+		}
+		if content, ok := text(v); ok && content == "" {
+			faults = append(faults, "One or more parameter values are not valid. The AttributeValue for a key attribute "+
+				"cannot contain an empty "+longKind(v)+" value. Key: "+a.name)
+		}
+	}
+	return faults
+}
+
+func longKind(v value) string {
+	if kindOf(v) == "B" {
+		return "binary"
+	}
+	return "string"
+}
+
+// admits tells what is wrong with an item that is put.
+func (t *table) admits(it object, batch bool) []string {
+	faults := t.keyFaults(it, func(a attribute, v value) string {
+		switch {
+		case v == nil:
+			return invalidValues + "Missing the key " + a.name + " in the item"
+		case batch:
+			return keyMismatch
+		}
+		return invalidValues + "Type mismatch for key " + a.name + " expected: " + a.kind + " actual: " + kindOf(v)
+	})
+	if faults != nil {
+		return faults
+	}
+	return t.indexFaults(it, false)
+}
+
+const invalidValues = "One or more parameter values were invalid: "
+
+// indexFaults tells which values cannot be keys of the indexes.
+func (t *table) indexFaults(it object, isUpdate bool) (faults []string) {
+	for _, x := range t.indexes {
+		if sizeOfAll(it, x.key.hash) > 2048 {
+			faults = append(faults, invalidValues+"Size of hashkey has exceeded the maximum size limit of2048 bytes")
+		}
+		if sizeOfAll(it, x.key.sort) > 1024 {
+			faults = append(faults, invalidValues+"Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+		}
+		for _, a := range x.key.all() {
+			v, ok := it[a.name]
+			if !ok {
+				continue
+			}
+			content, isText := text(v)
+			switch {
+			case kindOf(v) != a.kind:
+				faults = append(faults, invalidValues+"Type mismatch for Index Key "+a.name+" Expected: "+a.kind+
+					" Actual: "+kindOf(v)+" IndexName: "+x.name)
+			case isText && content == "" && isUpdate:
+				faults = append(faults, "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. "+
+					"The AttributeValue for a key attribute cannot contain an empty "+longKind(v)+" value.")
+			case isText && content == "":
+				faults = append(faults, "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "+
+					"The AttributeValue for a key attribute cannot contain an empty "+longKind(v)+" value. IndexName: "+x.name+", IndexKey: "+a.name)
+			}
+		}
+	}
+	return faults
+}
+
+// scalarFaults tells which paths lead into attributes of keys.
+func (t *table) scalarFaults(paths []path) (faults []string) {
+	const message = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
+	for _, p := range paths {
+		switch name := p.name(); {
+		case len(p) == 1:
+		case t.key.has(name):
+			faults = append(faults, message+"Key: "+name)
+		case slices.ContainsFunc(t.indexes, func(x index) bool { return x.key.has(name) }):
+			faults = append(faults, message+"IndexKey: "+name)
+		}
+	}
+	return faults
+}
+
+// missing are the attributes that an index does not carry, as messages list
+// them; none if it carries all.
+func (t *table) missing(x *index, paths []path) string {
+	var names []string
+	for _, p := range paths {
+		if !t.projects(x, p.name()) && !slices.Contains(names, p.name()) {
+			names = append(names, p.name())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// sizeWithLocal is the size of an item and of its entries in local indexes.
+func (t *table) sizeWithLocal(it object) int {
+	size := it.size()
+	for i := range t.indexes {
+		if x := &t.indexes[i]; !x.global {
+			size += t.entry(x, it).size()
+		}
+	}
+	return size
+}
+
+// sizeOfAll is the size of the values that an item has for some attributes.
+func sizeOfAll(it object, attrs []attribute) int {
+	size := 0
+	for _, a := range attrs {
+		if v, ok := it[a.name]; ok {
+			size += sizeOf(v)
+		}
+	}
+	return size
+}
+
+// write replaces an item, or takes it away (after is nil), and tells what that
+// costs.
+func (t *table) write(id string, after object) charge {
+	before := t.items[id]
+	if after == nil {
+		delete(t.items, id)
+	} else {
+		t.items[id] = after
+	}
+	cost := charge{table: writeUnits(max(before.size(), after.size()))}
+	for i := range t.indexes {
+		x := &t.indexes[i]
+		cost.add(x, indexUnits(x, t.entry(x, before), t.entry(x, after)))
+	}
+	return cost
+}
+
+// indexUnits is what it costs when an entry of an index becomes another.
+func indexUnits(x *index, before, after object) float64 {
+	names := x.key.names()
+	switch {
+	case equal(before, after):
+		return 0
+	case before == nil:
+		return writeUnits(after.size())
+	case after == nil:
+		return writeUnits(before.size())
+	case equal(before.only(names...), after.only(names...)):
+		return writeUnits(max(before.size(), after.size()))
+	}
+	return writeUnits(before.size()) + writeUnits(after.size())
+}
+
+func writeUnits(size int) float64 { return float64(max(1, (size+1023)/1024)) }
+
+func readUnits(size int, consistent bool) float64 {
+	units := float64(max(1, (size+4095)/4096))
+	if !consistent {
+		units /= 2
+	}
+	return units
+}
+
+// charge is what a request costs on one table.
+type charge struct {
+	table         float64
+	local, global map[string]units
+}
+
+func (c *charge) add(x *index, n float64) {
+	arms := &c.local
+	if x.global {
+		arms = &c.global
+	}
+	if n == 0 {
+		return
+	}
+	if *arms == nil {
+		*arms = make(map[string]units)
+	}
+	(*arms)[x.name] = units{(*arms)[x.name].CapacityUnits + n}
+}
+
+func (c *charge) addAll(t *table, more charge) {
+	c.table += more.table
+	for i := range t.indexes {
+		x := &t.indexes[i]
+		c.add(x, more.local[x.name].CapacityUnits+more.global[x.name].CapacityUnits)
+	}
+}
+
+// told is the charge as a reply tells it; mode is ReturnConsumedCapacity.
+func (c charge) told(mode, table string) consumed {
+	if mode != "TOTAL" && mode != "INDEXES" {
+		return nil
+	}
+	total := c.table
+	for _, arms := range []map[string]units{c.local, c.global} {
+		for _, u := range arms {
+			total += u.CapacityUnits
+		}
+	}
+	told := tableConsumed{TableName: table, CapacityUnits: total}
+	if mode == "INDEXES" {
+		told.Table = &units{c.table}
+		told.LocalSecondaryIndexes, told.GlobalSecondaryIndexes = c.local, c.global
+	}
+	return consumed{told}
+}

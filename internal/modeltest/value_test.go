@@ -1,0 +1,378 @@
+package modeltest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf16"
+)
+
+// value is a DynamoDB value as a plain Go tree: str, num, bin, boolean, null,
+// list, object or set.
+type value any
+
+type (
+	str     string
+	num     string // as canonical writes it, so that equal numbers are equal strings
+	bin     string
+	boolean bool
+	null    struct{}
+	list    []value
+	object  map[string]value // a map, and a whole item
+)
+
+// set is a set of strings, numbers or binaries; kind is SS, NS or BS.
+type set struct {
+	kind    string
+	members map[string]bool
+}
+
+func equal(a, b value) bool { return reflect.DeepEqual(a, b) }
+
+func kindOf(v value) string {
+	switch v := v.(type) {
+	case str:
+		return "S"
+	case num:
+		return "N"
+	case bin:
+		return "B"
+	case boolean:
+		return "BOOL"
+	case null:
+		return "NULL"
+	case list:
+		return "L"
+	case object:
+		return "M"
+	case set:
+		return v.kind
+	}
+	panic(fmt.Sprintf("%T is no value", v))
+}
+
+// text is what a string or binary is made of.
+func text(v value) (string, bool) {
+	switch v := v.(type) {
+	case str:
+		return string(v), true
+	case bin:
+		return string(v), true
+	}
+	return "", false
+}
+
+// hasOrder tells whether values of a kind can be smaller and larger.
+func hasOrder(kind string) bool { return kind == "S" || kind == "N" || kind == "B" }
+
+// order compares two values of one kind that has an order.
+func order(a, b value) int {
+	if n, ok := a.(num); ok {
+		return n.rat().Cmp(b.(num).rat())
+	}
+	x, _ := text(a)
+	y, _ := text(b)
+	return strings.Compare(x, y)
+}
+
+func (n num) rat() *big.Rat {
+	r, ok := new(big.Rat).SetString(string(n))
+	if !ok {
+		panic(fmt.Sprintf("%q is no number", string(n)))
+	}
+	return r
+}
+
+// canonical writes a number without an exponent and without zeros that say
+// nothing, as DynamoDB shows it.
+func canonical(r *big.Rat) num {
+	digits, _ := r.FloatPrec()
+	return num(r.FloatString(digits))
+}
+
+func number(text string) num { return canonical(num(text).rat()) }
+
+// digits are the significant digits of a number before and after its point:
+// zeros at either end are none.
+func (n num) digits() (whole, fraction string) {
+	whole, fraction, _ = strings.Cut(strings.TrimPrefix(string(n), "-"), ".")
+	if fraction == "" {
+		whole = strings.TrimRight(whole, "0")
+	}
+	if whole = strings.TrimLeft(whole, "0"); whole == "" {
+		fraction = strings.TrimLeft(fraction, "0")
+	}
+	return whole, fraction
+}
+
+// sizeOf is a value's size in DynamoDB's bytes.
+func sizeOf(v value) int {
+	switch v := v.(type) {
+	case str:
+		return len(v)
+	case bin:
+		return len(v)
+	case num:
+		whole, fraction := v.digits()
+		size := 1 + (len(whole)+1)/2 + (len(fraction)+1)/2
+		if strings.HasPrefix(string(v), "-") {
+			size++
+		}
+		return size
+	case list:
+		size := 3
+		for _, e := range v {
+			size += 1 + sizeOf(e)
+		}
+		return size
+	case object:
+		return 3 + len(v) + v.size()
+	case set:
+		size := 0
+		for m := range v.members {
+			size += sizeOf(v.member(m))
+		}
+		return size
+	}
+	return 1 // boolean, null
+}
+
+// size is the size of an item: its names and values.
+func (o object) size() int {
+	size := 0
+	for name, v := range o {
+		size += len(name) + sizeOf(v)
+	}
+	return size
+}
+
+// depth is how many lists and maps are nested in a value.
+func depth(v value) int {
+	deepest := 0
+	switch v := v.(type) {
+	case list:
+		for _, e := range v {
+			deepest = max(deepest, depth(e))
+		}
+	case object:
+		for _, e := range v {
+			deepest = max(deepest, depth(e))
+		}
+	default:
+		return 0
+	}
+	return 1 + deepest
+}
+
+// count is what the function size answers; not ok for what has no size.
+func count(v value) (int, bool) {
+	switch v := v.(type) {
+	case str:
+		return len(utf16.Encode([]rune(string(v)))), true
+	case bin:
+		return len(v), true
+	case list:
+		return len(v), true
+	case object:
+		return len(v), true
+	case set:
+		return len(v.members), true
+	}
+	return 0, false
+}
+
+// member is a member of a set as a value of its own.
+func (s set) member(m string) value {
+	switch s.kind {
+	case "SS":
+		return str(m)
+	case "NS":
+		return num(m)
+	}
+	return bin(m)
+}
+
+func (s set) has(v value) bool {
+	for m := range s.members {
+		if equal(s.member(m), v) {
+			return true
+		}
+	}
+	return false
+}
+
+// clone copies a value, so that what is written into the copy stays there.
+func clone(v value) value {
+	switch v := v.(type) {
+	case list:
+		copied := make(list, len(v))
+		for i, e := range v {
+			copied[i] = clone(e)
+		}
+		return copied
+	case object:
+		return v.clone()
+	case set:
+		return set{v.kind, maps.Clone(v.members)}
+	}
+	return v
+}
+
+func (o object) clone() object {
+	copied := make(object, len(o))
+	for name, v := range o {
+		copied[name] = clone(v)
+	}
+	return copied
+}
+
+// only is an object with some of its attributes, those that it has.
+func (o object) only(names ...string) object {
+	some := make(object)
+	for _, name := range names {
+		if v, ok := o[name]; ok {
+			some[name] = v
+		}
+	}
+	return some
+}
+
+// MarshalJSON writes attributes as they travel.
+func (o object) MarshalJSON() ([]byte, error) {
+	out := make(map[string]any, len(o))
+	for name, v := range o {
+		out[name] = travel(v)
+	}
+	return json.Marshal(out)
+}
+
+// travel is a value in the form in which it travels.
+func travel(v value) any {
+	var content any = v
+	switch v := v.(type) {
+	case bin:
+		content = []byte(v)
+	case null:
+		content = true
+	case list:
+		elements := make([]any, len(v))
+		for i, e := range v {
+			elements[i] = travel(e)
+		}
+		content = elements
+	case set:
+		members := slices.Sorted(maps.Keys(v.members))
+		if v.kind == "BS" {
+			for i, m := range members {
+				members[i] = base64.StdEncoding.EncodeToString([]byte(m))
+			}
+		}
+		content = members
+	}
+	return map[string]any{kindOf(v): content}
+}
+
+// UnmarshalJSON reads attributes as they travel.
+func (o *object) UnmarshalJSON(b []byte) error {
+	var raw map[string]any
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	read, err := arriveAll(raw)
+	*o = read
+	return err
+}
+
+func arriveAll(raw map[string]any) (object, error) {
+	o := make(object)
+	for name, r := range raw {
+		v, err := arrive(r)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		o[name] = v
+	}
+	return o, nil
+}
+
+// arrive reads a value in the form in which it travels. Numbers stay as they
+// are written, so that one in another form than DynamoDB's is noticed.
+func arrive(raw any) (value, error) {
+	typed, ok := raw.(map[string]any)
+	if !ok || len(typed) != 1 {
+		return nil, fmt.Errorf("%v is no value", raw)
+	}
+	for kind, content := range typed {
+		switch content := content.(type) {
+		case string:
+			return arriveScalar(kind, content)
+		case bool:
+			if kind == "NULL" && content {
+				return null{}, nil
+			}
+			return boolean(content), nil
+		case map[string]any:
+			return arriveAll(content)
+		case []any:
+			return arriveMany(kind, content)
+		}
+	}
+	return nil, fmt.Errorf("%v is no value", raw)
+}
+
+func arriveScalar(kind, content string) (value, error) {
+	switch kind {
+	case "S":
+		return str(content), nil
+	case "N":
+		return num(content), nil
+	case "B":
+		b, err := base64.StdEncoding.DecodeString(content)
+		return bin(b), err
+	}
+	return nil, fmt.Errorf("%q of kind %s", content, kind)
+}
+
+func arriveMany(kind string, content []any) (value, error) {
+	if kind == "L" {
+		elements := make(list, len(content))
+		for i, e := range content {
+			v, err := arrive(e)
+			if err != nil {
+				return nil, err
+			}
+			elements[i] = v
+		}
+		return elements, nil
+	}
+	members := make(map[string]bool)
+	for _, m := range content {
+		v, err := arriveScalar(strings.TrimSuffix(kind, "S"), fmt.Sprint(m))
+		if err != nil {
+			return nil, err
+		}
+		text := fmt.Sprint(v)
+		if members[text] {
+			return nil, fmt.Errorf("%q stands twice in a set", text)
+		}
+		members[text] = true
+	}
+	return set{kind, members}, nil
+}
+
+// show writes anything for people to read.
+func show(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Sprintf("%#v", v)
+	}
+	return strings.TrimSpace(b.String())
+}
