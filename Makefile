@@ -48,3 +48,10 @@ bench: ## run the benchmarks
 
 clean: ## remove what build made
 	rm -rf bin
+
+.PHONY: clients
+clients: ## run well-known client libraries against it; needs npm, and python3-boto3 and awscli unless skipped
+	cd clients/go && $(GO) test ./...
+	cd clients/node && npm ci && npm test
+	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest
+	cd clients/go && $(GO) run ./serving --in .. ./aws-cli.sh

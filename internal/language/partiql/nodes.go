@@ -22,7 +22,7 @@ const (
 	nodeUnary              // text is the operator
 	nodeBinary             // text is the operator; AND and OR have two args or more
 	nodeBetween            // text is between or not_between
-	nodeIs                 // text is is or is_not, kind in what
+	nodeIs                 // text is is or is_not; args: the operand, the type
 	nodeIn                 // text is in or not_in; args: the first operand, the list
 	nodeSelect
 	nodeInsert

@@ -8,9 +8,9 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// MaxDepth is how deep a statement's expressions may be nested. DynamoDB's own
+// maxDepth is how deep a statement's expressions may be nested. DynamoDB's own
 // limit is not known; 300 operators are the most that it takes.
-const MaxDepth = 500
+const maxDepth = 500
 
 // parser reads the tokens of one statement from left to right. Which texts are
 // faults, and in which words, follows the open grammar of PartiQL that DynamoDB
@@ -56,7 +56,9 @@ func malformed(detail string) error {
 func (p *parser) fail(detail string) { panic(stop{malformed(detail)}) }
 
 // refuse stops at what is well formed but not supported.
-func (p *parser) refuse(format string, args ...any) { panic(stop{apierror.Validation(format, args...)}) }
+func (p *parser) refuse(format string, args ...any) {
+	panic(stop{apierror.Validation(format, args...)})
+}
 
 func (p *parser) peek() token { return p.tokens[p.at] }
 
@@ -130,7 +132,7 @@ const (
 // tightly than precedence.
 func (p *parser) expression(precedence int) *node {
 	p.depth++
-	if p.depth > MaxDepth {
+	if p.depth > maxDepth {
 		p.fail("Expression is nested too deeply")
 	}
 	defer func() { p.depth-- }()
@@ -216,7 +218,7 @@ func (p *parser) unary() *node {
 	case "+", "-":
 		p.next()
 		p.depth++
-		if p.depth > MaxDepth {
+		if p.depth > maxDepth {
 			p.fail("Expression is nested too deeply")
 		}
 		term := p.unary()
@@ -243,7 +245,7 @@ func negated(number string) string {
 	return "-" + number
 }
 
-// setNumber works out the value of a number.
+// setNumber works out the value of a number from its text.
 func (n *node) setNumber() {
 	n.value, n.fault = nil, nil
 	if significantDigits(n.text) > item.MaxDigits {
@@ -458,6 +460,8 @@ func (p *parser) keyword(t token) *node {
 			p.refuse("Unsupported token in expression: UNKNOWN%s", p.behind().place())
 		}
 		p.fail("Expected date string followed by the keyword DATE, found SYMBOL")
+	case "time":
+		p.fail("Expected time string followed by the keyword TIME OR TIME WITH TIME ZONE, found SYMBOL")
 	}
 	if slices.Contains(functionWords, t.text) && p.behind().kind == '(' {
 		p.next()

@@ -1,6 +1,9 @@
 package partiql
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // selects parses a SELECT.
 func (p *parser) selects() *node {
@@ -45,9 +48,9 @@ func (p *parser) selects() *node {
 		q.unsupported("GROUP BY", nil)
 		p.list(func() *node { e := p.expression(precedenceSelect); p.alias(); return e })
 	}
-	for word, clause := range map[string]string{"having": "HAVING", "limit": "LIMIT"} {
-		if p.takeWord(word) {
-			q.unsupported(clause, p.expression(precedenceSelect))
+	for _, clause := range []string{"having", "limit"} {
+		if p.takeWord(clause) {
+			q.unsupported(strings.ToUpper(clause), p.expression(precedenceSelect))
 		}
 	}
 	return n
@@ -175,6 +178,7 @@ func (p *parser) insert(m *manipulation) {
 			}
 		}
 		p.expression(-1)
+		p.end()
 		p.refuse("Unsupported operation: InsertOp")
 	}
 	m.item = p.expression(-1)

@@ -1,0 +1,246 @@
+package partiql
+
+import (
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// where makes a test of a WHERE clause, which may be absent.
+func (b *binder) where(n *node) (expr.Test, error) {
+	if n == nil {
+		return expr.Test{}, nil
+	}
+	if !n.isExpression() || n.kind == nodeCall && strings.EqualFold(n.text, "size") {
+		return expr.Test{}, apierror.Validation("WHERE clause must contain an expression that resolves to a boolean")
+	}
+	b.operators = 0
+	t, err := b.test(n)
+	if err != nil {
+		return t, err
+	}
+	return t, expr.CheckOperators(b.operators)
+}
+
+// isExpression tells operators and functions from operands.
+func (n *node) isExpression() bool {
+	switch n.kind {
+	case nodeUnary, nodeBinary, nodeBetween, nodeIs, nodeIn, nodeCall, nodeSelect:
+		return true
+	}
+	return false
+}
+
+var comparisons = map[string]expr.Op{
+	"=": expr.Equal, "<>": expr.NotEqual,
+	"<": expr.Less, "<=": expr.LessOrEqual, ">": expr.Greater, ">=": expr.GreaterOrEqual,
+}
+
+func (b *binder) test(n *node) (expr.Test, error) {
+	b.operators++
+	switch n.kind {
+	case nodeBinary:
+		if n.text == "and" || n.text == "or" {
+			return b.junction(n)
+		}
+		if op, ok := comparisons[n.text]; ok {
+			return b.comparison(op, n.args...)
+		}
+		return expr.Test{}, unsupportedOperator(n)
+	case nodeUnary:
+		if n.text != "not" {
+			return expr.Test{}, unsupportedOperator(n)
+		}
+		if !n.args[0].isExpression() {
+			return expr.Test{}, apierror.Validation("The argument to NOT must be a Type or Expression")
+		}
+		return b.negation(n.args[0])
+	case nodeBetween:
+		t, err := b.comparison(expr.Between, n.args...)
+		return negate(t, n.text == "not_between"), err
+	case nodeIn:
+		t, err := b.membership(n)
+		return negate(t, n.text == "not_in"), err
+	case nodeIs:
+		t, err := b.is(n)
+		return negate(t, n.text == "is_not"), err
+	case nodeCall:
+		return b.function(n)
+	}
+	return expr.Test{}, unsupportedSelect(n)
+}
+
+func unsupportedSelect(n *node) error {
+	return apierror.Validation("Unsupported token in expression: SELECT%s", n.at.place())
+}
+
+func unsupportedOperator(n *node) error {
+	return apierror.Validation("Unsupported operator in Condition Expression. Operator: %s", strings.TrimPrefix(n.text, "not_"))
+}
+
+func negate(t expr.Test, negative bool) expr.Test {
+	if !negative {
+		return t
+	}
+	return expr.Test{Op: expr.Not, Tests: []expr.Test{t}}
+}
+
+func (b *binder) junction(n *node) (expr.Test, error) {
+	t := expr.Test{Op: expr.And}
+	if n.text == "or" {
+		t.Op = expr.Or
+	}
+	b.operators += len(n.args) - 2
+	for _, a := range n.args {
+		if !a.isExpression() {
+			return t, apierror.Validation("The arguments to AND/OR must be Expressions")
+		}
+	}
+	for _, a := range n.args {
+		if err := notSize(t.Op, a); err != nil {
+			return t, err
+		}
+		inner, err := b.test(a)
+		if err != nil {
+			return t, err
+		}
+		t.Tests = append(t.Tests, inner)
+	}
+	return t, nil
+}
+
+func (b *binder) negation(n *node) (expr.Test, error) {
+	if err := notSize(expr.Not, n); err != nil {
+		return expr.Test{}, err
+	}
+	t, err := b.test(n)
+	return negate(t, true), err
+}
+
+// notSize is the fault of the function size, which answers a number, where a
+// condition must stand.
+func notSize(op expr.Op, n *node) error {
+	if n.kind == nodeCall && strings.EqualFold(n.text, "size") {
+		return operandType(op, "N")
+	}
+	return nil
+}
+
+func operandType(op expr.Op, t string) error {
+	return apierror.Validation("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", op, t)
+}
+
+func (b *binder) comparison(op expr.Op, args ...*node) (expr.Test, error) {
+	t := expr.Test{Op: op}
+	for _, a := range args {
+		o, err := b.operand(op, a)
+		if err != nil {
+			return t, err
+		}
+		t.Operands = append(t.Operands, o)
+	}
+	return t, t.Check()
+}
+
+func (b *binder) membership(n *node) (expr.Test, error) {
+	list := n.args[1]
+	if list.kind != nodeList && list.kind != nodeBag || len(list.args) == 0 {
+		return expr.Test{}, apierror.Validation("IN operator must have a left hand argument of type Variable Reference " +
+			"and right hand argument of type Seq with at least one member")
+	}
+	return b.comparison(expr.In, append([]*node{n.args[0]}, list.args...)...)
+}
+
+// isTypes are the types that IS knows.
+var isTypes = map[string]string{
+	"null": "NULL", "boolean": "BOOL", "blob": "B", "string": "S", "numeric": "N", "struct": "M", "tuple": "M", "list": "L",
+}
+
+func (b *binder) is(n *node) (expr.Test, error) {
+	of, what := n.args[0], n.args[1].text
+	if of.isExpression() {
+		return expr.Test{}, apierror.Validation("The left hand side argument to IS must be a Variable Reference, Literal, or Path")
+	}
+	name, ok := isTypes[what]
+	if !ok && what != "missing" {
+		return expr.Test{}, apierror.Validation("Unsupported data type for IS operator: %s. "+
+			"Supported data types are [MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST]%s", strings.ToUpper(what), n.at.place())
+	}
+	o, err := b.operand(expr.Equal, of)
+	if err != nil {
+		return expr.Test{}, err
+	}
+	if what == "missing" {
+		return expr.Test{Op: expr.NotExists, Operands: []expr.Operand{o}}, nil
+	}
+	return expr.Test{Op: expr.HasType, Operands: []expr.Operand{o, {Value: item.String(name)}}}, nil
+}
+
+// function makes a test of a function. Its name may have any case.
+func (b *binder) function(n *node) (expr.Test, error) {
+	name := strings.ToLower(n.text)
+	op, inUpdates, ok := expr.Function(name)
+	switch {
+	case inUpdates || name == "set_add" || name == "set_delete":
+		return expr.Test{}, apierror.Validation("The function is not allowed in a condition expression; function: %s", name)
+	case !ok && len(n.args) > 0 && n.args[0].kind == nodeSelect:
+		return expr.Test{}, unsupportedSelect(n.args[0])
+	case !ok:
+		return expr.Test{}, apierror.Validation("Unrecognized function: %s", n.text)
+	case op == expr.Size:
+		return expr.Test{}, misused(name)
+	}
+	return b.comparison(op, n.args...)
+}
+
+func misused(function string) error {
+	return apierror.Validation("The function is not allowed to be used this way in an expression; function: %s", function)
+}
+
+// operand makes an operand of an operator.
+func (b *binder) operand(op expr.Op, n *node) (expr.Operand, error) {
+	var o expr.Operand
+	var err error
+	switch {
+	case n.kind == nodeName || n.kind == nodePath:
+		o.Path, err = path(n)
+	case n.kind == nodeParameter:
+		o.Value, err = b.parameter(n)
+	case n.kind == nodeMissing:
+		err = apierror.Validation("MISSING must be compared using IS operator")
+	case n.kind == nodeCall && strings.EqualFold(n.text, "size"):
+		return b.size(n)
+	case n.kind == nodeCall:
+		if _, err = b.function(n); err == nil {
+			err = misused(strings.ToLower(n.text))
+		}
+	case n.kind == nodeSelect:
+		err = unsupportedSelect(n)
+	case n.isExpression():
+		if _, err = b.test(n); err == nil {
+			// DynamoDB Local compares the answer of a condition; we do not.
+			err = operandType(op, "BOOL")
+		}
+	default:
+		o.Value, err = constant(n, "root", 0)
+	}
+	return o, err
+}
+
+func (b *binder) size(n *node) (expr.Operand, error) {
+	b.operators++
+	if err := expr.Arity(expr.Size, len(n.args)); err != nil {
+		return expr.Operand{}, err
+	}
+	o, err := b.operand(expr.Size, n.args[0])
+	if err != nil {
+		return o, err
+	}
+	if o.Size {
+		return o, operandType(expr.Size, "N")
+	}
+	o.Size = true
+	return o, o.Check()
+}

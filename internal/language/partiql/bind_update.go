@@ -1,0 +1,134 @@
+package partiql
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// action makes an action of one assignment.
+func (b *binder) action(s assignment) (expr.Action, error) {
+	p, err := path(s.path)
+	if err != nil {
+		return expr.Action{}, err
+	}
+	if s.value == nil {
+		return expr.Action{Verb: expr.Remove, Path: p}, nil
+	}
+	a := expr.Action{Verb: expr.Set, Path: p}
+	switch n := s.value; {
+	case n.isCall("set_add"):
+		a.Verb = expr.Add
+		a.Term, err = b.setFunction(p, n)
+	case n.isCall("set_delete"):
+		a.Verb = expr.Delete
+		a.Term, err = b.setFunction(p, n)
+	default:
+		a.Term, err = b.assigned(n)
+	}
+	return a, err
+}
+
+func (n *node) isCall(name string) bool { return n.kind == nodeCall && strings.EqualFold(n.text, name) }
+
+// setFunction reads path = set_add(path, set).
+func (b *binder) setFunction(assigned item.Path, n *node) (t expr.Term, err error) {
+	name := strings.ToUpper(n.text)
+	if len(n.args) != 2 {
+		return t, apierror.Validation("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d",
+			strings.ToLower(n.text), len(n.args))
+	}
+	first, err := path(n.args[0])
+	if err != nil {
+		return t, err
+	}
+	if !slices.Equal(first, assigned) {
+		return t, apierror.Validation("The first argument to %s must equal the assignment value", name)
+	}
+	second := n.args[1]
+	if second.kind == nodeParameter {
+		t.Value, err = b.parameter(second)
+	} else if second.kind == nodeBag {
+		t.Value, err = set(second)
+	}
+	if err == nil && (t.Value == nil || !t.Value.Type().IsSet()) {
+		err = apierror.Validation("The second argument to %s must be a value with type SET%s", name, n.args[0].at.place())
+	}
+	return t, err
+}
+
+// assigned makes a term of what SET assigns.
+func (b *binder) assigned(n *node) (expr.Term, error) {
+	var t expr.Term
+	var err error
+	switch n.kind {
+	case nodeName, nodePath:
+		t.Path, err = path(n)
+	case nodeParameter:
+		t.Value, err = b.parameter(n)
+	case nodeMissing:
+		err = apierror.Validation("MISSING must be compared using IS operator")
+	case nodeBinary, nodeUnary:
+		return b.sum(n)
+	case nodeCall:
+		return b.updateFunction(n)
+	case nodeSelect:
+		err = unsupportedSelect(n)
+	case nodeBetween, nodeIs, nodeIn:
+		err = apierror.Validation("Unsupported operator in Update Expression. Operator: %s", n.text)
+	default:
+		t.Value, err = constant(n, "root", 0)
+	}
+	return t, err
+}
+
+func (b *binder) sum(n *node) (expr.Term, error) {
+	op, ok := map[string]expr.Op{"+": expr.Plus, "-": expr.Minus}[n.text]
+	switch {
+	case !ok:
+		return expr.Term{}, apierror.Validation("Unsupported operator in Update Expression. Operator: %s", n.text)
+	case len(n.args) != 2:
+		return expr.Term{}, apierror.Validation("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", op, len(n.args))
+	}
+	return b.terms(op, n.args)
+}
+
+func (b *binder) terms(op expr.Op, args []*node) (expr.Term, error) {
+	t := expr.Term{Op: op}
+	for _, a := range args {
+		inner, err := b.assigned(a)
+		if err != nil {
+			return t, err
+		}
+		t.Args = append(t.Args, inner)
+	}
+	return t, nil
+}
+
+func (b *binder) updateFunction(n *node) (expr.Term, error) {
+	name := strings.ToLower(n.text)
+	op, inUpdates, ok := expr.Function(name)
+	switch {
+	case name == "set_add" || name == "set_delete":
+		return expr.Term{}, misused(name)
+	case !ok:
+		return expr.Term{}, apierror.Validation("Unrecognized function: %s", n.text)
+	case !inUpdates:
+		return expr.Term{}, apierror.Validation("The function is not allowed in an update expression; function: %s", name)
+	}
+	if err := expr.Arity(op, len(n.args)); err != nil {
+		return expr.Term{}, err
+	}
+	t, err := b.terms(op, n.args)
+	if err != nil || op != expr.IfNotExists {
+		return t, err
+	}
+	if t.Args[0].Path == nil {
+		return t, apierror.Validation("Operator or function requires a document path; operator or function: %s", op)
+	}
+	t.Path, t.Args = t.Args[0].Path, t.Args[1:]
+	return t, nil
+}

@@ -1,0 +1,201 @@
+package partiql
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+var errEmptyStep = apierror.Validation("Path component cannot be an empty string")
+
+func unexpectedStep(n *node) error {
+	return apierror.Validation("Unexpected path component%s", n.at.place())
+}
+
+// path is the document path that a node stands for.
+func path(n *node) (item.Path, error) {
+	steps := []*node{n}
+	if n.kind == nodePath {
+		steps = n.args
+	}
+	var p item.Path
+	for i, s := range steps {
+		step, err := pathStep(s, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		if !step.IsIndex && step.Name == "" {
+			return nil, errEmptyStep
+		}
+		p = append(p, step)
+	}
+	return p, expr.CheckPath(p)
+}
+
+func pathStep(n *node, first bool) (item.Step, error) {
+	switch {
+	case first && n.kind == nodeName, n.kind == nodeStep:
+		return item.Step{Name: n.text}, nil
+	case n.kind != nodeIndex:
+		return item.Step{}, unexpectedStep(n)
+	}
+	in := n.args[0]
+	switch {
+	case in.kind == nodeName:
+		return item.Step{Name: in.text}, nil
+	case in.kind != nodeValue || in.at.kind != tokenString && in.at.kind != tokenNumber:
+		return item.Step{}, unexpectedStep(in)
+	case in.at.kind == tokenString:
+		return item.Step{Name: in.at.text}, nil
+	}
+	if digits(in.at.text) < len(in.at.text) {
+		return item.Step{}, unexpectedStep(in)
+	}
+	index, err := strconv.ParseInt(in.text, 10, 64)
+	if err != nil || index < 0 || index > math.MaxInt32 {
+		return item.Step{}, apierror.Validation("List index is not within the allowable range; index: [%s]%s", in.text, in.at.place())
+	}
+	return item.Step{Index: int(index), IsIndex: true}, nil
+}
+
+// parameter is the value of a ?.
+func (b *binder) parameter(n *node) (item.Value, error) {
+	if n.number >= len(b.parameters) {
+		return nil, tooFewParameters()
+	}
+	return b.parameters[n.number], nil
+}
+
+// item makes the item of an INSERT. Each of its attributes may be a parameter,
+// but nothing within them (as DynamoDB Local has it).
+func (b *binder) item(n *node) (item.Item, error) {
+	var built item.Builder
+	seen := make(map[string]bool)
+	for i := 0; i < len(n.args); i += 2 {
+		name, err := key(n.args[i], "root")
+		if err != nil {
+			return nil, err
+		}
+		if name == "" {
+			return nil, errEmptyStep
+		}
+		if seen[name] {
+			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under root%s", name, n.args[i].at.place())
+		}
+		seen[name] = true
+		var v item.Value
+		if of := n.args[i+1]; of.kind == nodeParameter {
+			v, err = b.parameter(of)
+		} else {
+			v, err = constant(of, "root", 0)
+		}
+		if err != nil {
+			return nil, err
+		}
+		built.Add([]byte(name), v)
+	}
+	return built.Item(), nil
+}
+
+// key is the name of an entry of a {…}.
+func key(n *node, under string) (string, error) {
+	if n.kind == nodeValue && n.at.kind == tokenString {
+		return n.at.text, nil
+	}
+	what := kindNames[n.kind]
+	if n.kind == nodeValue {
+		what = map[tokenKind]string{tokenNumber: "INT", tokenBool: "BOOL", tokenKeyword: "NULL"}[n.at.kind]
+		if n.at.kind == tokenNumber && digits(n.at.text) < len(n.at.text) {
+			what = "DECIMAL"
+		}
+	}
+	return "", apierror.Validation("Tuple keys must be of type String. Actual type: %s under %s%s", what, under, n.at.place())
+}
+
+// constant is the value of a literal, which stands at the end of a path of keys
+// and indexes that messages tell.
+func constant(n *node, under string, depth int) (item.Value, error) {
+	if depth >= item.MaxDepth && (n.kind == nodeList || n.kind == nodeStruct) {
+		return nil, apierror.Validation("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
+	}
+	switch n.kind {
+	case nodeValue:
+		return n.value, n.fault
+	case nodeIon:
+		return nil, apierror.Validation("Ion Literals are not supported: SYMBOL under key %s%s", under, n.at.place())
+	case nodeList:
+		var elements []item.Value
+		for i, e := range n.args {
+			v, err := constant(e, under+"."+itoa(i), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			elements = append(elements, v)
+		}
+		return item.List(elements...), nil
+	case nodeBag:
+		return set(n)
+	case nodeStruct:
+		return structure(n, under, depth)
+	}
+	what := kindNames[n.kind]
+	if under == "root" {
+		what = n.at.text
+	}
+	if n.kind == nodeMissing {
+		what = "MISSING"
+	}
+	return nil, apierror.Validation("Unsupported data type: %s under key %s%s", what, under, n.at.place())
+}
+
+func structure(n *node, under string, depth int) (item.Value, error) {
+	var built item.Builder
+	seen := make(map[string]bool)
+	for i := 0; i < len(n.args); i += 2 {
+		name, err := key(n.args[i], under)
+		if err != nil {
+			return nil, err
+		}
+		if seen[name] {
+			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under %s%s", name, under, n.at.place())
+		}
+		seen[name] = true
+		v, err := constant(n.args[i+1], under+"."+name, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		built.Add([]byte(name), v)
+	}
+	return item.Map(built.Item()), nil
+}
+
+// set makes a set of a bag, whose members are all strings or all numbers.
+func set(n *node) (item.Value, error) {
+	if len(n.args) == 0 {
+		return nil, apierror.Validation("Empty bags are not supported%s", n.at.place())
+	}
+	t := item.NS
+	if n.args[0].at.kind == tokenString {
+		t = item.SS
+	}
+	var members []item.Value
+	for _, m := range n.args {
+		if m.fault != nil {
+			return nil, m.fault
+		}
+		if m.kind != nodeValue || m.value.Type() != t.Member() {
+			return nil, apierror.Validation("Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags%s", m.at.place())
+		}
+		members = append(members, m.value)
+	}
+	v := item.Set(t, members...)
+	if v.Len() < len(members) {
+		return nil, apierror.Validation("Input collection contains duplicates")
+	}
+	return v, nil
+}

@@ -1,0 +1,230 @@
+package ops
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/language/partiql"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// member is one statement of a batch: a read of one item, a write, or the fault
+// that keeps it from being either.
+type member struct {
+	st     partiql.Statement // nil when the text is at fault
+	target item.Item         // the key of its item
+	write  statementWrite    // unless it is a SELECT
+	fault  error
+}
+
+// batchExecuteStatement runs each statement by itself. A fault is told of its
+// statement; only what is wrong with the batch as a whole is told of the batch.
+func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecuteStatement) (*api.BatchExecuteStatementReply, error) {
+	members := make([]member, len(in.Statements))
+	for i := range in.Statements {
+		m, err := s.member(&in.Statements[i])
+		var fault *apierror.Error
+		if err != nil && !errors.As(err, &fault) {
+			return nil, err
+		}
+		m.fault = err
+		members[i] = m
+	}
+	if err := checkBatchStatements(members); err != nil {
+		return nil, err
+	}
+	reply := new(api.BatchExecuteStatementReply)
+	cost := batchCost{done: make(map[string]capacity.Consumed), failed: make(map[string]float64)}
+	for i := range members {
+		m := &members[i]
+		consistent := in.Statements[i].ConsistentRead != nil && *in.Statements[i].ConsistentRead
+		shown, err := s.runMember(ctx, m, consistent, &cost)
+		response, err := batchResponse(m, shown, err)
+		if err != nil {
+			return nil, err
+		}
+		if response.Error != nil && in.ReturnConsumedCapacity != nil {
+			if err := s.chargeFailure(ctx, m, &cost); err != nil {
+				return nil, err
+			}
+		}
+		reply.Responses = append(reply.Responses, response)
+	}
+	reply.ConsumedCapacity = cost.told(in.ReturnConsumedCapacity)
+	return reply, nil
+}
+
+// member makes the plan of one statement.
+func (s *Service) member(in *api.BatchStatementRequest) (m member, err error) {
+	parsed, err := s.parseStatement(*in.Statement)
+	if err != nil {
+		return m, err
+	}
+	if m.st, err = bindStatement(parsed, in.Parameters); err != nil {
+		return member{}, err
+	}
+	switch st := m.st.(type) {
+	case *partiql.Exists:
+		return member{}, errExistsOutside
+	case *partiql.Select:
+		m.target, err = s.singleItem(st)
+	default:
+		m.write, err = s.planWrite(st)
+		if err == nil {
+			m.target, err = s.keyOf(&m.write)
+		}
+	}
+	return m, err
+}
+
+// keyOf is the key of the item that a write changes.
+func (s *Service) keyOf(w *statementWrite) (item.Item, error) {
+	t, err := s.DB.Table(w.Table)
+	if err != nil {
+		return nil, err
+	}
+	return t.Key.Of(w.Key), nil
+}
+
+// singleItem is the key of the item that a SELECT names in full, with no other
+// conditions, as it must in a batch and in a transaction.
+func (s *Service) singleItem(st *partiql.Select) (item.Item, error) {
+	t, err := s.DB.Table(st.Table)
+	if err != nil {
+		return nil, err
+	}
+	if st.Index != "" {
+		return nil, errManyItems
+	}
+	key, more, err := statementKey(t, st.Where)
+	if more || errors.Is(err, errNoStatementKey) {
+		return nil, errManyItems
+	}
+	return key, err
+}
+
+var errManyItems = apierror.Validation("Select statements within BatchExecuteStatement must specify the primary key in the where clause.")
+
+// checkBatchStatements is the fault of statements that do not go together.
+func checkBatchStatements(members []member) error {
+	reads, writes := false, false
+	for i := range members {
+		m := &members[i]
+		if m.st == nil {
+			continue
+		}
+		if _, ok := m.st.(*partiql.Select); ok {
+			reads = true
+		} else {
+			writes = true
+		}
+	}
+	if reads && writes {
+		return apierror.Validation("Read and write requests together in the same batch is not supported.")
+	}
+	seen := make(map[string]bool)
+	for i := range members {
+		m := &members[i]
+		if m.fault != nil {
+			continue
+		}
+		target := m.st.On() + "\x00" + string(m.target)
+		if seen[target] {
+			return apierror.Validation("Provided list of item keys contains duplicates")
+		}
+		seen[target] = true
+	}
+	return nil
+}
+
+// runMember carries out one statement and notes what it has cost.
+func (s *Service) runMember(ctx context.Context, m *member, consistent bool, cost *batchCost) (item.Item, error) {
+	if m.fault != nil {
+		return nil, m.fault
+	}
+	if st, ok := m.st.(*partiql.Select); ok {
+		found, err := s.DB.Get(ctx, st.Table, consistent, m.target)
+		if err != nil {
+			return nil, err
+		}
+		cost.add(st.Table, capacity.Consumed{Table: capacity.Read(found[0].Size(), consistent)})
+		return shownColumns(found[0], st.Columns), nil
+	}
+	done, err := s.DB.Write(ctx, m.write.Write)
+	if err != nil {
+		return nil, err
+	}
+	cost.add(m.write.Table, done[0].Consumed)
+	return m.write.returned(done[0])
+}
+
+// batchResponse words what became of a statement. The table is named unless
+// the statement made no sense. An error that is not the statement's is handed
+// back.
+func batchResponse(m *member, shown item.Item, err error) (api.BatchStatementResponse, error) {
+	var response api.BatchStatementResponse
+	if m.st != nil {
+		response.TableName = m.st.On()
+	}
+	if err == nil {
+		response.Item = shown
+		return response, nil
+	}
+	var failed *db.ConditionFailed
+	if errors.As(err, &failed) {
+		err = apierror.ConditionFailed(nil) // the item is never shown here
+	}
+	var fault *apierror.Error
+	if !errors.As(err, &fault) {
+		return response, err
+	}
+	response.Error = &api.BatchStatementError{Code: shortCode(fault), Message: fault.Message}
+	if response.Error.Code == "ValidationError" {
+		response.TableName = ""
+	}
+	return response, nil
+}
+
+// batchCost is what a batch has cost, by table.
+type batchCost struct {
+	done   map[string]capacity.Consumed
+	failed map[string]float64 // of statements that did not happen
+}
+
+func (c *batchCost) add(table string, cost capacity.Consumed) {
+	sum := c.done[table]
+	sum.Add(cost)
+	c.done[table] = sum
+}
+
+// chargeFailure notes what a write that did not happen has cost all the same:
+// as much as writing the larger of what is there and what it brought.
+func (s *Service) chargeFailure(ctx context.Context, m *member, cost *batchCost) error {
+	if m.fault != nil || m.write.Effect == nil {
+		return nil
+	}
+	size := 0
+	if insert, ok := m.st.(*partiql.Insert); ok {
+		size = insert.Item.Size()
+	}
+	found, err := s.DB.Get(ctx, m.write.Table, true, m.target)
+	var fault *apierror.Error
+	switch {
+	case err == nil:
+		size = max(size, found[0].Size())
+	case !errors.As(err, &fault): // a key that is none names no item
+		return err
+	}
+	cost.failed[m.write.Table] += capacity.Write(size)
+	return nil
+}
+
+// told words the costs. Failures count in the total of a table on which
+// something succeeded, and in no arm.
+func (c *batchCost) told(mode *string) (told []api.ConsumedCapacity) {
+	return perTable(mode, c.done, func(cc *api.ConsumedCapacity) { cc.CapacityUnits += c.failed[cc.TableName] })
+}

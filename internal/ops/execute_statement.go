@@ -1,0 +1,76 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/partiql"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+func (s *Service) executeStatement(ctx context.Context, in *api.ExecuteStatement) (*api.ExecuteStatementReply, error) {
+	parsed, err := s.parseStatement(in.Statement)
+	if err != nil {
+		return nil, err
+	}
+	st, err := bindStatement(parsed, in.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	switch st := st.(type) {
+	case *partiql.Select:
+		return s.selectPage(ctx, in, st)
+	case *partiql.Exists:
+		return nil, errExistsOutside
+	}
+	plan, err := s.planWrite(st)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.DB.Write(ctx, plan.Write)
+	if err != nil {
+		return nil, conditionFault(err, &api.Conditional{ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure})
+	}
+	reply := &api.ExecuteStatementReply{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, plan.Table, done[0].Consumed)}
+	shown, err := plan.returned(done[0])
+	if shown != nil {
+		reply.Items = []item.Item{shown}
+	}
+	return reply, err
+}
+
+var errExistsOutside = apierror.Validation("EXISTS can only be used in ExecuteTransaction write requests.")
+
+// selectPage reads a page of a SELECT. Its token is for the same statement with
+// the same parameters.
+func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *partiql.Select) (*api.ExecuteStatementReply, error) {
+	r, err := s.openSelect(st, in.ConsistentRead)
+	if err != nil {
+		return nil, err
+	}
+	same := []any{in.Statement, in.Parameters}
+	var from position
+	if in.NextToken != nil {
+		if from, err = r.readToken(*in.NextToken, same); err != nil {
+			return nil, err
+		}
+	}
+	limit := 0
+	if in.Limit != nil {
+		limit = int(*in.Limit)
+	}
+	page, err := s.read(ctx, r, from, limit)
+	if err != nil {
+		return nil, err
+	}
+	reply := &api.ExecuteStatementReply{
+		Items:            page.items,
+		ConsumedCapacity: consumed(in.ReturnConsumedCapacity, st.Table, page.consumed),
+	}
+	if page.next != nil {
+		reply.NextToken = nextToken(same, *page.next)
+		reply.LastEvaluatedKey = page.next.after
+	}
+	return reply, nil
+}

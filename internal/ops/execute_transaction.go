@@ -1,0 +1,174 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/language/partiql"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+func (s *Service) executeTransaction(ctx context.Context, in *api.ExecuteTransaction) (*api.ExecuteTransactionReply, error) {
+	statements := make([]partiql.Statement, len(in.TransactStatements))
+	reads := 0
+	for i := range in.TransactStatements {
+		var err error
+		if statements[i], err = s.transactStatement(&in.TransactStatements[i]); err != nil {
+			return nil, inTransaction(i, err)
+		}
+		if _, ok := statements[i].(*partiql.Select); ok {
+			reads++
+		}
+	}
+	switch reads {
+	case 0:
+		return s.transactStatements(ctx, in, statements)
+	case len(statements):
+		return s.transactSelects(ctx, in, statements)
+	}
+	return nil, apierror.Validation("ExecuteTransaction API does not support both read and write operations in the same request.")
+}
+
+// syntaxFault is a fault of a statement's text, which is told without the
+// statement's number.
+type syntaxFault struct{ error }
+
+func (f syntaxFault) Unwrap() error { return f.error }
+
+// inTransaction words the fault of one statement as that of the transaction.
+func inTransaction(i int, err error) error {
+	var syntax syntaxFault
+	if errors.As(err, &syntax) {
+		return syntax.error
+	}
+	var fault *apierror.Error
+	if !errors.As(err, &fault) {
+		return err
+	}
+	told := *fault
+	told.Message = fmt.Sprintf("Validation failed in TransactStatements[%d]: %s", i, fault.Message)
+	return &told
+}
+
+// transactStatement binds one statement, which must be one that transactions
+// have.
+func (s *Service) transactStatement(in *api.ParameterizedStatement) (partiql.Statement, error) {
+	parsed, err := s.parseStatement(*in.Statement)
+	if err != nil {
+		return nil, syntaxFault{err}
+	}
+	st, err := bindStatement(parsed, in.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	returning := apierror.Validation("RETURNING clause is not supported in ExecuteTransaction.")
+	switch st := st.(type) {
+	case *partiql.Select:
+		if st.Index != "" {
+			return nil, apierror.Validation("Reads on indices are not supported within transactions.")
+		}
+	case *partiql.Exists:
+		if st.Select == nil {
+			return nil, syntaxFault{apierror.Validation("Unsupported operation in transaction.")}
+		}
+		if st.Select.Index != "" {
+			return nil, apierror.Validation("Operations on indices are not supported in transactions")
+		}
+	case *partiql.Update:
+		if st.Returning != "" {
+			return nil, returning
+		}
+	case *partiql.Delete:
+		if st.Returning != "" {
+			return nil, returning
+		}
+	}
+	return st, nil
+}
+
+// transactStatements carries out writes, all or none.
+func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, error) {
+	actions := make([]action, len(statements))
+	faults := make([]error, len(statements))
+	for i, st := range statements {
+		plan, err := s.planWrite(st)
+		if _, ok := st.(*partiql.Exists); ok && (errors.Is(err, errNoStatementKey) || errors.Is(err, errNotConditional)) {
+			return nil, inTransaction(i, errNotConditional)
+		}
+		faults[i] = err
+		actions[i] = action{plan.Write, isSet(in.TransactStatements[i].ReturnValuesOnConditionCheckFailure, "ALL_OLD")}
+	}
+	if err := cancelledFor(faults); err != nil {
+		return nil, err
+	}
+	if err := s.checkTargets(actions); err != nil {
+		return nil, err
+	}
+	if err := checkTransactionSize(actions); err != nil {
+		return nil, err
+	}
+	done, err := s.transact(ctx, "ExecuteTransaction", in.ClientRequestToken, in.TransactStatements, actions)
+	reply := &api.ExecuteTransactionReply{Responses: []api.ItemResponse{}}
+	var replayed *db.Replayed
+	if errors.As(err, &replayed) {
+		reply.ConsumedCapacity = replayCost(in.ReturnConsumedCapacity, actions, replayed)
+		return reply, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	reply.ConsumedCapacity = transactionCost(in.ReturnConsumedCapacity, actions, done)
+	return reply, nil
+}
+
+// cancelledFor is the cancellation of a transaction for the faults of some
+// statements, unless one of them is of the whole.
+func cancelledFor(faults []error) error {
+	some := false
+	for _, err := range faults {
+		var fault *apierror.Error
+		switch {
+		case err == nil:
+		case !errors.As(err, &fault) || fault.Whole || fault.Code != "ValidationException":
+			return err
+		default:
+			some = true
+		}
+	}
+	if !some {
+		return nil
+	}
+	return cancellation(&db.Cancelled{Reasons: faults}, func(int) bool { return false })
+}
+
+// transactSelects reads items as they are at one moment.
+func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, error) {
+	gets := make([]db.GetKey, len(statements))
+	faults := make([]error, len(statements))
+	for i, st := range statements {
+		st := st.(*partiql.Select)
+		var key item.Item
+		key, faults[i] = s.singleItem(st)
+		if errors.Is(faults[i], errManyItems) {
+			return nil, inTransaction(i, apierror.Validation("Select statements within ExecuteTransaction must specify the primary key in the where clause."))
+		}
+		gets[i] = db.GetKey{Table: st.Table, Key: key}
+	}
+	if err := cancelledFor(faults); err != nil {
+		return nil, err
+	}
+	items, err := s.getAll(ctx, gets)
+	if err != nil {
+		return nil, err
+	}
+	reply := &api.ExecuteTransactionReply{ConsumedCapacity: getAllCost(in.ReturnConsumedCapacity, gets, items)}
+	for i, it := range items {
+		shown := shownColumns(it, statements[i].(*partiql.Select).Columns)
+		reply.Responses = append(reply.Responses, api.ItemResponse{Item: shown})
+	}
+	return reply, nil
+}

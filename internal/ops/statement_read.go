@@ -1,0 +1,415 @@
+package ops
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/language/partiql"
+)
+
+// selection is a Select on its way to a plan: lookups, one after the other.
+type selection struct {
+	*partiql.Select
+	table      *schema.Table
+	index      *schema.Index // nil: the table itself
+	where      *expr.Condition
+	consistent bool
+	whole      bool // fetches the items that the entries of a local index stand for
+	reverse    bool
+	lookups    []lookup
+}
+
+// lookup is one read of a selection: of an item, of a part of a partition, or
+// without either of everything.
+type lookup struct {
+	item      item.Item // the item's key
+	partition []item.Value
+	bound     keyspace.Bound
+}
+
+// maxLookups is how many lookups INs may come to before they are no longer
+// used to find items.
+const maxLookups = 10_000
+
+// openSelect finds the table and the index, and fits the statement to them.
+func (s *Service) openSelect(st *partiql.Select, consistent bool) (*selection, error) {
+	t, err := s.DB.Table(st.Table)
+	if err != nil {
+		return nil, err
+	}
+	r := &selection{Select: st, table: t, where: expr.NewCondition(st.Where), consistent: consistent}
+	if st.Index != "" {
+		x, ok := t.Index(st.Index)
+		if !ok {
+			return nil, apierror.Validation("The table does not have the specified index")
+		}
+		if x.Global && consistent {
+			return nil, apierror.Validation("Strongly consistent read is not supported on Global Secondary Indexes")
+		}
+		r.index = x
+	}
+	for _, check := range []func() error{r.fitIndex, r.fitFilter, r.fitOrder, r.plan} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *selection) key() schema.Key {
+	if r.index != nil {
+		return r.index.Key
+	}
+	return r.table.Key
+}
+
+// fitIndex tells whether the index has what is asked for. A local one that
+// lacks something fetches it from the items.
+func (r *selection) fitIndex() error {
+	if r.index == nil {
+		return nil
+	}
+	var lacks []string
+	for _, c := range r.Columns {
+		if !r.table.Projects(r.index, c.Path[0].Name) {
+			lacks = append(lacks, c.Path[0].Name)
+		}
+	}
+	if lacks != nil && r.index.Global {
+		return apierror.InvalidValues("Global secondary index %s does not project [%s]", r.index.Name, strings.Join(lacks, ", "))
+	}
+	r.whole = lacks != nil
+	return nil
+}
+
+// fitFilter tells whether an index that is read by its key has what the clause
+// looks at. One that is read from end to end finds nothing instead.
+func (r *selection) fitFilter() error {
+	if r.index == nil || !r.isKeyed() {
+		return nil
+	}
+	var lacks []string
+	for _, p := range r.where.Paths() {
+		if name := p[0].Name; !r.table.Projects(r.index, name) && !slices.Contains(lacks, name) {
+			lacks = append(lacks, name)
+		}
+	}
+	if lacks != nil {
+		return apierror.InvalidValues("Secondary index %s does not project one or more filter attributes: [%s]", r.index.Name, strings.Join(lacks, ", "))
+	}
+	return nil
+}
+
+// isKeyed tells whether the clause names partitions.
+func (r *selection) isKeyed() bool {
+	for _, a := range r.key().Partition {
+		if !slices.ContainsFunc(partiql.KeyTests(r.Where, a.Name), isChoice) {
+			return false
+		}
+	}
+	return true
+}
+
+// isChoice tells whether a condition names all values that an attribute may
+// have.
+func isChoice(k expr.KeyTest) bool { return k.Op == expr.Equal || k.Op == expr.In }
+
+// fitOrder tells whether items can be had in the order asked for.
+func (r *selection) fitOrder() error {
+	if r.Order == nil {
+		return nil
+	}
+	if r.Where.Op == 0 {
+		return apierror.Validation("Must have WHERE clause in the statement when using ORDER BY clause.")
+	}
+	for _, o := range r.Order {
+		if !r.key().Has(o.Name) {
+			return apierror.Validation("Variable reference %s in ORDER BY clause must be part of the primary key", o.Name)
+		}
+	}
+	for _, a := range r.key().Partition {
+		if !needs(r.Where, a.Name) {
+			return apierror.Validation("Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause.")
+		}
+	}
+	return nil
+}
+
+// needs tells whether a condition looks at an attribute whichever of its
+// alternatives holds.
+func needs(t expr.Test, name string) bool {
+	looks := func(t expr.Test) bool { return needs(t, name) }
+	switch t.Op {
+	case expr.And, expr.Not:
+		return slices.ContainsFunc(t.Tests, looks)
+	case expr.Or:
+		return !slices.ContainsFunc(t.Tests, func(t expr.Test) bool { return !looks(t) })
+	}
+	return slices.ContainsFunc(t.Operands, func(o expr.Operand) bool { return len(o.Path) == 1 && o.Path[0].Name == name })
+}
+
+// descends tells whether one of some attributes is asked for in descending
+// order.
+func (r *selection) descends(attrs []schema.Attribute) bool {
+	return slices.ContainsFunc(r.Order, func(o partiql.Order) bool {
+		return o.Descending && slices.ContainsFunc(attrs, func(a schema.Attribute) bool { return a.Name == o.Name })
+	})
+}
+
+// plan works out the lookups.
+func (r *selection) plan() error {
+	if !r.isKeyed() {
+		r.lookups = []lookup{{}}
+		return nil
+	}
+	tests := make(map[string][]expr.KeyTest)
+	for _, a := range r.key().All() {
+		tests[a.Name] = partiql.KeyTests(r.Where, a.Name)
+		for _, k := range tests[a.Name] {
+			for _, v := range k.Values {
+				if err := fitsKeyAttribute(a, v); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	r.reverse = r.descends(r.key().Sort)
+	partitions, all := [][]item.Value{nil}, true
+	for _, a := range r.key().Partition {
+		if partitions, all = product(partitions, choices(tests[a.Name])); !all {
+			r.lookups = []lookup{{}}
+			return nil
+		}
+	}
+	if r.descends(r.key().Partition) {
+		slices.Reverse(partitions)
+	}
+	sorts, whole, bound := r.sorts(tests, len(partitions))
+	for _, p := range partitions {
+		for _, values := range sorts {
+			l := lookup{partition: p, bound: bound}
+			l.bound.Equals = values
+			if whole && r.index == nil {
+				l.item = r.itemKey(slices.Concat(p, values))
+			}
+			r.lookups = append(r.lookups, l)
+		}
+	}
+	return nil
+}
+
+// sorts are the sort keys that the clause names, in the order asked for; not
+// whole when it names the first attributes of them alone, of which bound then
+// narrows the next one.
+func (r *selection) sorts(tests map[string][]expr.KeyTest, partitions int) (sorts [][]item.Value, whole bool, bound keyspace.Bound) {
+	sorts = [][]item.Value{nil}
+	for _, a := range r.key().Sort {
+		c := choices(tests[a.Name])
+		longer, ok := product(sorts, c)
+		if !ok || len(longer)*partitions > maxLookups {
+			return r.ordered(sorts), false, boundOf(tests[a.Name])
+		}
+		sorts = longer
+	}
+	return r.ordered(sorts), true, keyspace.Bound{}
+}
+
+func (r *selection) ordered(sorts [][]item.Value) [][]item.Value {
+	if r.reverse {
+		slices.Reverse(sorts)
+	}
+	return sorts
+}
+
+// choices are the values that an attribute of the key may have, in order; none
+// when it may have any.
+func choices(tests []expr.KeyTest) []item.Value {
+	i := slices.IndexFunc(tests, func(k expr.KeyTest) bool { return k.Op == expr.Equal })
+	if i < 0 {
+		i = slices.IndexFunc(tests, isChoice)
+	}
+	if i < 0 {
+		return nil
+	}
+	values := slices.Clone(tests[i].Values)
+	slices.SortFunc(values, item.Compare)
+	return slices.CompactFunc(values, item.Equal)
+}
+
+// product is each row with each of some values behind it; not ok when there
+// are none, or too many.
+func product(rows [][]item.Value, values []item.Value) (longer [][]item.Value, ok bool) {
+	if len(values) == 0 || len(rows)*len(values) > maxLookups {
+		return rows, false
+	}
+	for _, row := range rows {
+		for _, v := range values {
+			longer = append(longer, append(slices.Clip(row), v))
+		}
+	}
+	return longer, true
+}
+
+// boundOf narrows a partition as far as one range can; the clause itself sees
+// to the rest.
+func boundOf(tests []expr.KeyTest) keyspace.Bound {
+	var low, high item.Value
+	for _, k := range tests {
+		switch k.Op {
+		case expr.BeginsWith:
+			return keyspace.Bound{Op: keyspace.BeginsWith, Values: k.Values}
+		case expr.Greater, expr.GreaterOrEqual:
+			low = later(low, k.Values[0])
+		case expr.Less, expr.LessOrEqual:
+			high = earlier(high, k.Values[0])
+		case expr.Between:
+			low, high = later(low, k.Values[0]), earlier(high, k.Values[1])
+		}
+	}
+	switch {
+	case low == nil && high == nil:
+		return keyspace.Bound{}
+	case high == nil:
+		return keyspace.Bound{Op: keyspace.GreaterOrEqual, Values: []item.Value{low}}
+	case low == nil:
+		return keyspace.Bound{Op: keyspace.LessOrEqual, Values: []item.Value{high}}
+	case item.Compare(low, high) > 0:
+		high = low // nothing is between them, as the clause will find
+	}
+	return keyspace.Bound{Op: keyspace.Between, Values: []item.Value{low, high}}
+}
+
+func later(a, b item.Value) item.Value {
+	if a == nil || item.Compare(a, b) < 0 {
+		return b
+	}
+	return a
+}
+
+func earlier(a, b item.Value) item.Value {
+	if a == nil || item.Compare(a, b) > 0 {
+		return b
+	}
+	return a
+}
+
+func (r *selection) itemKey(values []item.Value) item.Item {
+	attrs := make(map[string]item.Value)
+	for i, a := range r.table.Key.All() {
+		attrs[a.Name] = values[i]
+	}
+	return item.Make(attrs)
+}
+
+// position is where a page begins: in one of the lookups, behind an item.
+type position struct {
+	lookup int
+	after  item.Item // nil: at the beginning
+}
+
+// statementPage is what a page of a selection holds.
+type statementPage struct {
+	items    []item.Item
+	consumed capacity.Consumed
+	next     *position // nil: there is no more
+}
+
+// read reads one page of a selection.
+func (s *Service) read(ctx context.Context, r *selection, from position, limit int) (*statementPage, error) {
+	page := &statementPage{items: []item.Item{}}
+	scanned := 0
+	for i := from.lookup; i < len(r.lookups); i++ {
+		left := 0
+		if limit > 0 {
+			left = limit - scanned
+		}
+		got, err := s.lookUp(ctx, r, r.lookups[i], from.after, left)
+		if err != nil {
+			return nil, err
+		}
+		from.after = nil
+		for _, it := range got.Items {
+			page.items = append(page.items, r.shown(it))
+		}
+		page.consumed.Add(got.Consumed)
+		scanned += got.Scanned
+		switch {
+		case got.Last != nil:
+			page.next = &position{i, got.Last}
+			return page, nil
+		case page.consumed.Total() >= capacity.Read(db.MaxPageBytes, r.consistent) && i+1 < len(r.lookups):
+			page.next = &position{lookup: i + 1}
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+// lookUp makes one lookup.
+func (s *Service) lookUp(ctx context.Context, r *selection, l lookup, after item.Item, limit int) (db.Page, error) {
+	if l.item != nil {
+		return s.lookUpItem(ctx, r, l.item, after, limit)
+	}
+	plan := db.Range{
+		Table: r.Table, Index: r.Index,
+		Partition: l.partition, Bound: l.bound, Reverse: r.reverse,
+		After: after, Limit: limit, Consistent: r.consistent,
+		Whole: r.whole,
+		Keep:  r.where.Holds,
+	}
+	if r.whole {
+		// The clause sees what the index has.
+		plan.Keep = func(it item.Item) bool { return r.where.Holds(r.table.Entry(r.index, it)) }
+	}
+	return s.DB.Range(ctx, plan)
+}
+
+// lookUpItem reads one item. It ends a page like any other, and a page that
+// begins behind it finds no more.
+func (s *Service) lookUpItem(ctx context.Context, r *selection, key, after item.Item, limit int) (db.Page, error) {
+	var page db.Page
+	var it item.Item
+	if after == nil {
+		found, err := s.DB.Get(ctx, r.Table, r.consistent, key)
+		if err != nil {
+			return page, err
+		}
+		it = found[0]
+	}
+	page.Consumed.Table = capacity.Read(it.Size(), r.consistent)
+	if it == nil {
+		return page, nil
+	}
+	page.Scanned = 1
+	if limit == 1 {
+		page.Last = key
+	}
+	if r.where.Holds(it) {
+		page.Items = []item.Item{it}
+	}
+	return page, nil
+}
+
+// shown is what the columns show of an item.
+func (r *selection) shown(it item.Item) item.Item { return shownColumns(it, r.Columns) }
+
+func shownColumns(it item.Item, columns []partiql.Column) item.Item {
+	if it == nil || columns == nil {
+		return it
+	}
+	var b item.Builder
+	for _, c := range columns {
+		if v, ok := it.At(c.Path); ok {
+			b.Add([]byte(c.Name), v)
+		}
+	}
+	return b.Item()
+}

@@ -1,0 +1,137 @@
+package ops
+
+import (
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/language/partiql"
+)
+
+// statementWrite is the plan of a statement that changes an item, or of a
+// condition in a transaction.
+type statementWrite struct {
+	db.Write
+
+	// returns is what RETURNING asks for; nil when there is no such clause.
+	returns func(db.Outcome) (item.Item, error)
+}
+
+// planWrite makes the plan. A clause without a condition is told before the
+// table is looked for.
+func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
+	var where expr.Test
+	switch st := st.(type) {
+	case *partiql.Insert:
+		return planInsert(st), nil
+	case *partiql.Update:
+		where = st.Where
+	case *partiql.Delete:
+		where = st.Where
+	case *partiql.Exists:
+		where = st.Select.Where
+	}
+	if where.Op == 0 {
+		return statementWrite{}, errNoStatementKey
+	}
+	t, err := s.DB.Table(st.On())
+	if err != nil {
+		return statementWrite{}, err
+	}
+	key, more, err := statementKey(t, where)
+	if err != nil {
+		return statementWrite{}, err
+	}
+	cond := expr.NewCondition(where)
+	switch st := st.(type) {
+	case *partiql.Update:
+		return planUpdate(st, key, cond), nil
+	case *partiql.Delete:
+		return planDelete(st, key, cond), nil
+	}
+	if !more {
+		return statementWrite{}, errNotConditional
+	}
+	return statementWrite{Write: db.Write{Table: t.Name, Key: key, If: existsAnd(cond), Effect: db.Keep}}, nil
+}
+
+var errNotConditional = apierror.Validation("EXISTS() must contain a single item read with additional condition")
+
+// existsAnd is the condition of a write that needs its item.
+func existsAnd(c *expr.Condition) func(item.Item) bool {
+	return func(before item.Item) bool { return before != nil && c.Holds(before) }
+}
+
+func planInsert(st *partiql.Insert) statementWrite {
+	return statementWrite{Write: db.Write{
+		Table: st.Table,
+		Key:   st.Item,
+		Fit:   fitsInsert,
+		Effect: func(before item.Item) (item.Item, error) {
+			if before != nil {
+				return nil, apierror.DuplicateItem()
+			}
+			return st.Item, nil
+		},
+	}}
+}
+
+func fitsInsert(t *schema.Table, it item.Item) error {
+	for _, a := range t.Key.All() {
+		v, ok := it.Get(a.Name)
+		if !ok {
+			return apierror.Validation("Key attribute should be present in the item: Key %s", a.Name)
+		}
+		if err := fitsKeyAttribute(a, v); err != nil {
+			return err
+		}
+	}
+	return t.CheckItem(it)
+}
+
+func planUpdate(st *partiql.Update, key item.Item, cond *expr.Condition) statementWrite {
+	u := st.Changes
+	w := updateWrite(st.Table, key, nil, u)
+	w.If = existsAnd(cond)
+	w.ActionBytes = 0 // the item alone is measured
+	p := statementWrite{Write: w}
+	switch st.Returning {
+	case partiql.AllOld:
+		p.returns = func(o db.Outcome) (item.Item, error) { return o.Before, nil }
+	case partiql.AllNew:
+		p.returns = func(o db.Outcome) (item.Item, error) { return o.After, nil }
+	case partiql.ModifiedOld:
+		p.returns = func(o db.Outcome) (item.Item, error) { return u.UpdatedOld(o.Before), nil }
+	case partiql.ModifiedNew:
+		p.returns = func(o db.Outcome) (item.Item, error) { return u.UpdatedNew(o.Before) }
+	}
+	return p
+}
+
+// planDelete deletes what is there: an item that does not exist needs to meet
+// no condition.
+func planDelete(st *partiql.Delete, key item.Item, cond *expr.Condition) statementWrite {
+	p := statementWrite{Write: db.Write{
+		Table:  st.Table,
+		Key:    key,
+		If:     func(before item.Item) bool { return before == nil || cond.Holds(before) },
+		Effect: db.Remove,
+	}}
+	if st.Returning != "" {
+		p.returns = func(o db.Outcome) (item.Item, error) { return o.Before, nil }
+	}
+	return p
+}
+
+// returned is what the customer sees of the item; nil for nothing.
+func (p *statementWrite) returned(o db.Outcome) (item.Item, error) {
+	if p.returns == nil {
+		return nil, nil
+	}
+	shown, err := p.returns(o)
+	if shown.Len() == 0 {
+		return nil, err
+	}
+	return shown, err
+}
