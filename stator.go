@@ -9,21 +9,37 @@ package stator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"time"
 
+	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/backup"
+	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/trigger"
 )
 
 // Options say what to open. Without a Dir the database is in memory and gone
 // when it is closed.
 type Options struct {
 	Dir string
+
+	// Backups is where backups of tables are kept: a folder, or a URL that
+	// begins with file:// or s3://. Unless set it is the folder beside Dir
+	// that has "-backups" behind its name, or memory.
+	Backups string
+
+	// Buckets are where exports are written to and imports read from: of each
+	// name that a request may have as an S3Bucket the folder, or the URL as
+	// above. Nothing else can be reached.
+	Buckets map[string]string
 
 	// Relaxed answers a write before it is on disk. A crash can take back the
 	// writes of the last moments.
@@ -38,15 +54,36 @@ type Options struct {
 	ExpiryInterval time.Duration
 	HideExpired    bool
 
+	// ShardRoll is how long a shard of a stream takes records before another
+	// follows it; 4 h unless set. It counts for streams enabled from now on.
+	ShardRoll time.Duration
+
+	// Triggers post the changes of streams to HTTP endpoints.
+	Triggers []Trigger
+
 	Log *slog.Logger     // nothing is logged unless set
 	Now func() time.Time // the system's clock unless set
 }
 
+// Trigger says what of a stream is posted where; TriggerPattern is one of its
+// filters. TriggerFault is the error of one that makes no sense.
+type (
+	Trigger        = trigger.Config
+	TriggerPattern = trigger.Pattern
+	TriggerFault   = trigger.Fault
+)
+
 // Stator is an open database.
 type Stator struct {
-	engine  store.Engine
-	db      *db.DB
-	handler http.Handler
+	engine    store.Engine
+	place     blob.Place
+	db        *db.DB
+	backups   *backup.Store
+	buckets   map[string]blob.Place
+	transfers *transfer.Store
+	handler   http.Handler
+
+	triggers *trigger.Set
 }
 
 // LockedError is the error of a folder that another process has open.
@@ -69,11 +106,52 @@ func Open(ctx context.Context, o Options) (*Stator, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired})
+	place, err := blob.Open(ctx, o.backups())
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	return &Stator{engine: engine, db: d, handler: server.New(ops.New(d), o.Log)}, nil
+	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardRoll: o.ShardRoll, OpenBackup: backup.Contents(place)})
+	if err != nil {
+		return nil, errors.Join(err, place.Close(), engine.Close())
+	}
+	service := ops.New(d)
+	service.Backups = backup.Open(ctx, d, place, o.Log)
+	s := &Stator{engine: engine, place: place, db: d, backups: service.Backups, handler: server.New(service, o.Log)}
+	if err := s.openBuckets(ctx, o.Buckets); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if s.transfers, err = transfer.Open(ctx, d, s.buckets, o.Log); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	service.Transfers = s.transfers
+	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Stator) openBuckets(ctx context.Context, buckets map[string]string) error {
+	s.buckets = make(map[string]blob.Place)
+	for name, where := range buckets {
+		place, err := blob.Open(ctx, where)
+		if err != nil {
+			return fmt.Errorf("bucket %s: %w", name, err)
+		}
+		s.buckets[name] = place
+	}
+	return nil
+}
+
+// backups is where backups are kept.
+func (o *Options) backups() string {
+	switch {
+	case o.Backups != "":
+		return o.Backups
+	case o.Dir != "":
+		return filepath.Clean(o.Dir) + "-backups"
+	}
+	return "mem://"
 }
 
 // Handler answers the requests of AWS's SDKs, the AWS CLI and their like.
@@ -102,5 +180,17 @@ func (s *Stator) Verify(ctx context.Context, progress func(table string, items i
 // Close waits for what goes on in the background and closes the database. The
 // handler must no longer be in use.
 func (s *Stator) Close() error {
-	return errors.Join(s.db.Close(), s.engine.Close())
+	var triggersErr error
+	if s.triggers != nil {
+		triggersErr = s.triggers.Close()
+	}
+	s.backups.Close()
+	if s.transfers != nil {
+		s.transfers.Close()
+	}
+	var bucketsErr error
+	for _, bucket := range s.buckets {
+		bucketsErr = errors.Join(bucketsErr, bucket.Close())
+	}
+	return errors.Join(triggersErr, bucketsErr, s.db.Close(), s.place.Close(), s.engine.Close())
 }

@@ -265,7 +265,7 @@ func testNames(t *testing.T) map[string]bool {
 // walk goes through the module's files with an ending.
 func walk(t *testing.T, ending string, visit func(name, text string)) {
 	t.Helper()
-	skipped := []string{".git", "bin", "testdata", "stator-data"}
+	skipped := []string{".git", "node_modules", "bin", "testdata", "stator-data"}
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -86,7 +88,7 @@ func TestCatalogFormat(t *testing.T) {
 		t.Errorf("the example is written again as %s", again)
 	}
 	for _, v := range []any{schema.Table{}, schema.Index{}, schema.Key{}, schema.Attribute{},
-		schema.Throughput{}, schema.Encryption{}, schema.Tag{}, schema.Projection{}} {
+		schema.Throughput{}, schema.Encryption{}, schema.Tag{}, schema.Projection{}, schema.Stream{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !strings.Contains(text, "`"+name+"`") {
@@ -135,4 +137,17 @@ func read(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// The bytes shown in docs/formats/change.md are those of the code.
+func TestChangeFormat(t *testing.T) {
+	text := read(t, "formats/change.md")
+	put := change.Record{At: time.UnixMilli(1_700_000_000_123), After: parse(t, `{"p":{"S":"a"}}`)}
+	for of, bytes := range map[string][]byte{"key": keyspace.Change(7, 2, 7, 2), "value": put.Encode()} {
+		row := regexp.MustCompile("(?m)^\\| the " + of + " \\| `([0-9a-f ]+)` \\|$").FindStringSubmatch(text)
+		if row == nil {
+			t.Fatalf("the example of a %s is missing", of)
+		}
+		expect(t, "the "+of, bytes, row[1])
+	}
 }

@@ -171,12 +171,16 @@ var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: killWr
 // call sends one request; an error is one of the network or a status other
 // than 200.
 func (s *server) call(operation, body string, reply any) error {
+	return s.send("DynamoDB_20120810."+operation, body, reply)
+}
+
+func (s *server) send(target, body string, reply any) error {
 	req, err := http.NewRequest("POST", s.url, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	req.Header.Set("X-Amz-Target", target)
 	req.Header.Set("X-Amz-Date", "20260101T000000Z")
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none")
 	res, err := client.Do(req)
@@ -189,7 +193,7 @@ func (s *server) call(operation, body string, reply any) error {
 		return err
 	}
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", operation, res.Status, answer)
+		return fmt.Errorf("%s: %s: %s", target, res.Status, answer)
 	}
 	if reply != nil {
 		return json.Unmarshal(answer, reply)

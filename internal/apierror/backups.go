@@ -2,7 +2,6 @@ package apierror
 
 import (
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -45,7 +44,7 @@ func NoRecovery(table string) *Error {
 // InvalidRestoreTime is a second that a table cannot be restored to.
 func InvalidRestoreTime(at, earliest, latest time.Time) *Error {
 	text := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-	return fault("InvalidRestoreTimeException", "The restore time %s is not within the valid range: %s", text(at), strings.Join([]string{text(earliest), text(latest)}, " - "))
+	return fault("InvalidRestoreTimeException", "The restore time %s is not within the valid range: %s - %s", text(at), text(earliest), text(latest))
 }
 
 // Internal is a failure of ours that the customer can do something about when

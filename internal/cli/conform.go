@@ -65,7 +65,7 @@ against AWS they cost a few cents.
 	return cmd
 }
 
-func conform(ctx context.Context, f *conformFlags, stdout, stderr io.Writer) error {
+func conform(ctx context.Context, f *conformFlags, stdout, stderr io.Writer) (err error) {
 	transcripts, err := f.transcripts()
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func conform(ctx context.Context, f *conformFlags, stdout, stderr io.Writer) err
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer func() { err = errors.Join(err, stop()) }()
 	results := runAll(ctx, server, transcripts, stderr)
 	if f.json {
 		err = json.NewEncoder(stdout).Encode(results)
@@ -119,7 +119,7 @@ func (f *conformFlags) transcripts() ([]*conformance.Transcript, error) {
 }
 
 // server is where to run them. What it opened is closed by stop.
-func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop func(), err error) {
+func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop func() error, err error) {
 	s = &conformance.Server{Endpoint: f.endpoint, Sign: f.sign}
 	if f.endpoint != "" {
 		u, err := url.Parse(f.endpoint)
@@ -128,7 +128,7 @@ func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop 
 		}
 		s.Client = &http.Client{Timeout: time.Minute}
 		s.Patience = 5 * time.Second
-		return s, func() {}, nil
+		return s, func() error { return nil }, nil
 	}
 	s.Client = http.DefaultClient
 	s.Endpoint, stop, err = servePrivately(ctx)
@@ -137,7 +137,7 @@ func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop 
 
 // servePrivately serves a database in memory, for this process, until stop is
 // called.
-func servePrivately(ctx context.Context) (endpoint string, stop func(), err error) {
+func servePrivately(ctx context.Context) (endpoint string, stop func() error, err error) {
 	own, err := stator.Open(ctx, stator.Options{})
 	if err != nil {
 		return "", nil, err
@@ -146,13 +146,13 @@ func servePrivately(ctx context.Context) (endpoint string, stop func(), err erro
 	if err != nil {
 		return "", nil, errors.Join(err, own.Close())
 	}
-	web := &http.Server{Handler: own.Handler()}
-	var served sync.WaitGroup
-	served.Go(func() { web.Serve(listener) })
-	return "http://" + listener.Addr().String(), func() {
-		web.Close()
-		served.Wait()
-		own.Close()
+	web := &http.Server{Handler: own.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(listener) }()
+	return "http://" + listener.Addr().String(), func() error {
+		err := web.Close()
+		<-served
+		return errors.Join(err, own.Close())
 	}, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,13 +22,18 @@ import (
 type serveFlags struct {
 	addr        string
 	data        string
+	backups     string
+	buckets     []string
 	inMemory    bool
 	log         string
 	durability  string
 	tableDelay  time.Duration
 	ttlInterval time.Duration
 	hideExpired bool
+	shardRoll   time.Duration
 	allowAnyone bool
+	config      string
+	triggers    []stator.Trigger // of the configuration file
 }
 
 func serveCommand() *cobra.Command {
@@ -45,18 +52,28 @@ and any region will do:
 			if f.inMemory && cmd.Flags().Changed("data") {
 				return usageError{errors.New("--data and --in-memory exclude each other")}
 			}
+			if f.config != "" {
+				var err error
+				if f.triggers, err = readConfig(f.config, cmd); err != nil {
+					return err
+				}
+			}
 			return serve(cmd.Context(), &f, cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 takes any free one")
 	flags.StringVar(&f.data, "data", "stator-data", "folder to keep data in; made if it does not exist")
+	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) to keep backups in; the data folder's name and -backups unless set")
+	flags.StringArrayVar(&f.buckets, "bucket", nil, "name=place of a bucket for exports and imports, a folder or URL (file://, s3://); may be given several times")
 	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
 	flags.StringVar(&f.log, "log", "info", "what to log: debug, info, warn or error")
 	flags.StringVar(&f.durability, "durability", "strict", "strict: a write is answered when it is on disk; relaxed: before")
 	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, as they do on AWS")
 	flags.DurationVar(&f.ttlInterval, "ttl-interval", time.Second, "how often items whose time to live is over are looked for")
 	flags.BoolVar(&f.hideExpired, "hide-expired", false, "leave items whose time to live is over out of reads even before they are removed")
+	flags.DurationVar(&f.shardRoll, "shard-roll", 4*time.Hour, "how long a shard of a stream takes records before another follows it")
+	flags.StringVar(&f.config, "config", "", "file of YAML with triggers, and flags by their names; the command line wins")
 	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "listen beyond this machine although signatures are not verified")
 	return cmd
 }
@@ -114,7 +131,7 @@ func shutDown(web *http.Server, log *slog.Logger) error {
 	defer cancel()
 	if err := web.Shutdown(ctx); err != nil {
 		log.Warn("some requests took too long and were cut off")
-		web.Close()
+		return web.Close()
 	}
 	return nil
 }
@@ -135,8 +152,31 @@ func listen(f *serveFlags) (net.Listener, error) {
 	return listener, nil
 }
 
+// bucketName is what a request may have as an S3Bucket.
+var bucketName = regexp.MustCompile(`^[a-z0-9A-Z]+[.\-\w]*[a-z0-9A-Z]+$`)
+
+// buckets are the places that the flags name.
+func buckets(flags []string) (map[string]string, error) {
+	places := make(map[string]string)
+	for _, flag := range flags {
+		name, where, _ := strings.Cut(flag, "=")
+		switch {
+		case !bucketName.MatchString(name) || where == "":
+			return nil, usageError{fmt.Errorf("--bucket is %q, but must be name=folder or name=URL", flag)}
+		case places[name] != "":
+			return nil, usageError{fmt.Errorf("--bucket names %s twice", name)}
+		}
+		places[name] = where
+	}
+	return places, nil
+}
+
 func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.Stator, error) {
-	o := stator.Options{Dir: f.data, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, Log: log}
+	places, err := buckets(f.buckets)
+	if err != nil {
+		return nil, err
+	}
+	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: places, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardRoll: f.shardRoll, Triggers: f.triggers, Log: log}
 	if f.inMemory {
 		o.Dir = ""
 	}

@@ -68,7 +68,9 @@ func tellVerified(w io.Writer, found []stator.Verified, asJSON bool) error {
 			}
 			fmt.Fprintf(out, "%s\t%d\t%d\t%d\n", v.Table, v.Items, entries, v.Faults)
 		}
-		out.Flush()
+		if err := out.Flush(); err != nil {
+			return err
+		}
 		for _, v := range found {
 			for _, fault := range slices.Clone(v.First) {
 				fmt.Fprintf(w, "%s: %s\n", v.Table, fault)

@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -106,12 +107,13 @@ func (d *DB) wakeBuilder() {
 	}
 }
 
-// alterIndex changes the index of a job, or takes it out when change says so.
+// alterIndex changes the index of a job, if it is still there, or takes it out
+// when change says so.
 func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.Table, *schema.Index) (keep bool)) error {
 	_, err := d.alter(ctx, job.table, func(t *schema.Table) error {
 		i := slices.IndexFunc(t.Indexes, func(x schema.Index) bool { return x.Name == job.index })
 		if t.ID != job.tableID || i < 0 {
-			return errGone
+			return apierror.NoTable()
 		}
 		if !change(t, &t.Indexes[i]) {
 			t.Indexes = slices.Delete(t.Indexes, i, i+1)
@@ -119,11 +121,11 @@ func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.T
 		}
 		return nil
 	})
+	if errors.As(err, new(*apierror.Error)) {
+		return nil // the table went away under the build
+	}
 	return err
 }
-
-// errGone tells that a table went away under a build.
-var errGone = apierror.NoTable()
 
 // settleWriters waits until every write under way knows the table as it is
 // now.
@@ -185,6 +187,9 @@ func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
 	if !ok || err != nil {
 		return err
 	}
+	if err := d.countEntries(ctx, t, x.ID); err != nil {
+		return err
+	}
 	return d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.State, x.Backfilling = "", false; return true })
 }
 
@@ -221,6 +226,35 @@ func (d *DB) fill(ctx context.Context, t *schema.Table, progress []byte, log *sl
 	}
 	log.Info("the items of a table were gone through", "items", done, "took", d.now().Sub(began).Round(time.Millisecond))
 	return true, nil
+}
+
+// countEntries counts the entries of an index that is full. Up to now its tally
+// is a guess: a write that changes or removes an item takes for granted that
+// its entry was there.
+func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
+	t.inUse.Lock() // no write is between its commit and its note
+	guess := t.tally.counts()[id]
+	snap, err := d.engine.Snapshot(ctx)
+	t.inUse.Unlock()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	var exact Count
+	start, end := keyspace.IndexSpan(t.ID, id)
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
+		if err != nil {
+			return err
+		}
+		entry, err := decode(pair.Value)
+		if err != nil {
+			return err
+		}
+		exact.Items++
+		exact.Bytes += int64(entry.Size())
+	}
+	t.tally.correct(id, guess, exact)
+	return nil
 }
 
 // buildStep is some items of a table, as a snapshot shows them.
@@ -274,33 +308,30 @@ func (d *DB) fillStep(ctx context.Context, job buildJob, step buildStep) (ok boo
 	if !ok || t.ID != job.tableID || x.State != schema.Creating {
 		return false, nil
 	}
-	entries := make([]index.Edit, len(step.keys))
-	for i, it := range step.items {
-		entries[i], _ = index.Entry(t.Table, x, it)
-	}
-	added, err := d.put(ctx, step, func(i int) (key, value []byte) {
-		if entries[i].Key == nil {
+	added, err := d.put(ctx, step, func(_ int, it item.Item) (key, value []byte) {
+		e, ok := index.Entry(t.Table, x, it)
+		if !ok {
 			return nil, nil
 		}
-		return entries[i].Key, encode(entries[i].After)
+		return e.Key, encode(e.After)
 	})
 	if err != nil {
 		return false, fmt.Errorf("build index %s of table %s: %w", job.index, job.table, err)
 	}
-	for _, i := range added {
-		t.tally.noteEdits(entries[i : i+1])
+	for _, it := range added {
+		e, _ := index.Entry(t.Table, x, it)
+		t.tally.noteEdits([]index.Edit{e})
 	}
 	return true, nil
 }
 
-// put writes what belongs to a step's items beside them, and tells of which it
-// did. An item that was written since it was read needs nothing: that write
-// knew what to do.
-func (d *DB) put(ctx context.Context, step buildStep, of func(i int) (key, value []byte)) (added []int, err error) {
+// put writes what belongs to a step's items beside them, and returns those of
+// which it did. of tells what belongs to the i-th item, and where.
+func (d *DB) put(ctx context.Context, step buildStep, of func(i int, it item.Item) (key, value []byte)) (added []item.Item, err error) {
 	declared := append(slices.Clone(step.keys), step.progress)
 	keys, values := make([][]byte, len(step.keys)), make([][]byte, len(step.keys))
-	for i := range step.keys {
-		if keys[i], values[i] = of(i); keys[i] != nil {
+	for i, it := range step.items {
+		if keys[i], values[i] = of(i, it); keys[i] != nil {
 			declared = append(declared, keys[i])
 		}
 	}
@@ -314,11 +345,20 @@ func (d *DB) put(ctx context.Context, step buildStep, of func(i int) (key, value
 			if err != nil {
 				return err
 			}
-			if _, there := tx.Get(key); there || !now.Equal(step.items[i]) {
+			value := values[i]
+			if !now.Equal(step.items[i]) {
+				// It was written since, and who moved what belongs to it has
+				// put that in place. Who did not has left it to us.
+				var at []byte
+				if at, value = of(i, now); !bytes.Equal(at, key) {
+					continue
+				}
+			}
+			if _, there := tx.Get(key); there {
 				continue
 			}
-			tx.Set(key, values[i])
-			added = append(added, i)
+			tx.Set(key, value)
+			added = append(added, now)
 		}
 		tx.Set(step.progress, step.at)
 		return nil

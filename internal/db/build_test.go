@@ -385,6 +385,22 @@ func TestVerifyBesideBuild(t *testing.T) {
 	stop()
 }
 
+// A scrub takes tables as they are at its moment, too.
+func TestVerifyWhileAnIndexBecomesActive(t *testing.T) {
+	g := newGate(newEngine(t, pebble.InMemory()), 0)
+	d := newDB(t, g, Options{})
+	loadParts(t, d, rand.New(rand.NewPCG(seedOf(t), 0)), 100)
+	addIndex(t, d, late())
+	<-g.reached
+	ready := func() {
+		g.release()
+		awaitIndexes(t, d)
+	}
+	g.viewed.Store(&ready)
+	expectFaults(t, d)
+	expectAgreement(t, d)
+}
+
 // gated is an engine that stops before a step of a build.
 type gated struct {
 	store.Engine
@@ -393,6 +409,16 @@ type gated struct {
 	reached chan struct{}
 	open    chan struct{}
 	once    sync.Once
+
+	viewed atomic.Pointer[func()] // called once, after the next snapshot
+}
+
+func (g *gated) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	snap, err := g.Engine.Snapshot(ctx)
+	if f := g.viewed.Swap(nil); f != nil {
+		(*f)()
+	}
+	return snap, err
 }
 
 // newGate makes a gate that stands after some steps.

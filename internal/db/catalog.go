@@ -25,6 +25,9 @@ type catalog struct {
 	// leaving are tables just dropped, by id: writes that began before may
 	// still be under way.
 	leaving map[uint32]*sync.RWMutex
+
+	// ghosts are dropped tables whose streams can still be read, by id.
+	ghosts map[uint32]*schema.Table
 }
 
 // table is one table in use. Its description is replaced, never changed.
@@ -70,7 +73,7 @@ func (d *DB) load(ctx context.Context) error {
 		}
 		d.catalog.tables[def.Name] = t
 	}
-	return nil
+	return d.loadGhosts(ctx, snap)
 }
 
 // formatTable is the number of the format of a table's description.
@@ -138,11 +141,12 @@ func (d *DB) Describe(name string) (Description, error) {
 }
 
 func (d *DB) describe(t *table) Description {
-	return Description{
-		Table:  t.Table,
-		Status: t.Status(d.now()),
-		Counts: t.tally.counts(),
+	counts := t.tally.counts()
+	for id, c := range counts {
+		// While an index is built, writes take away what is not there yet.
+		counts[id] = Count{max(0, c.Items), max(0, c.Bytes)}
 	}
+	return Description{Table: t.Table, Status: t.Status(d.now()), Counts: counts}
 }
 
 // Tables are the names of up to limit tables after a name, and whether there
@@ -175,6 +179,8 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 	def.UUID = newUUID()
 	def.Created = d.now()
 	def.State, def.SettledAt = schema.Creating, def.Created.Add(d.delay)
+	d.nameStreams(&def)
+	stored := &def
 	key, counter := keyspace.Catalog(def.Name), keyspace.Meta("last table id")
 	_, err := d.engine.Update(ctx, [][]byte{key, counter}, func(tx store.Tx) error {
 		if _, ok := tx.Get(key); ok {
@@ -184,14 +190,15 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 		if last, ok := tx.Get(counter); ok {
 			def.ID = binary.BigEndian.Uint32(last) + 1
 		}
+		stored = def.Sealed(uint64(tx.Stamp()))
 		tx.Set(counter, binary.BigEndian.AppendUint32(nil, def.ID))
-		tx.Set(key, encodeTable(&def))
+		tx.Set(key, encodeTable(stored))
 		return nil
 	})
 	if err != nil {
 		return Description{}, err
 	}
-	t := newTable(&def)
+	t := newTable(stored)
 	d.catalog.tables[def.Name] = t
 	told := d.describe(t)
 	told.Status = schema.Creating
@@ -202,7 +209,7 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 // already in the state of being updated; it may make that active again, for
 // what takes effect at once.
 func (d *DB) UpdateTable(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
-	return d.alter(ctx, name, func(def *schema.Table) error {
+	return d.alterAlone(ctx, name, func(def *schema.Table) error {
 		switch status := def.Status(d.now()); status {
 		case schema.Active:
 		case schema.Updating:
@@ -239,25 +246,47 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 	if err := change(def); err != nil {
 		return Description{}, err
 	}
+	d.nameStreams(def)
+	stored := def
 	key := keyspace.Catalog(name)
 	_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-		tx.Set(key, encodeTable(def))
+		stored = def.Sealed(uint64(tx.Stamp()))
+		tx.Set(key, encodeTable(stored))
 		return nil
 	})
 	if err != nil {
 		return Description{}, err
 	}
-	t = t.with(def)
+	t = t.with(stored)
 	d.catalog.tables[name] = t
 	told := d.describe(t)
-	told.Status = def.State
+	told.Status = stored.State
 	d.wakeBuilder()
 	return told, nil
 }
 
+// alterAlone is alter while no write to the table is under way, so that each
+// knows the table either as it was or as it is, and a stream has all changes
+// from one stamp up to another.
+func (d *DB) alterAlone(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
+	for {
+		t, ok := d.find(name)
+		if !ok {
+			return Description{}, apierror.NoTableNamed(name)
+		}
+		t.inUse.Lock()
+		if now, ok := d.find(name); ok && now.inUse != t.inUse {
+			t.inUse.Unlock()
+			continue // another table has the name by now
+		}
+		defer t.inUse.Unlock()
+		return d.alter(ctx, name, change)
+	}
+}
+
 // DeleteTable removes a table. Its items go in the background.
 func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) {
-	told, err := d.alter(ctx, name, func(def *schema.Table) error {
+	told, err := d.alterAlone(ctx, name, func(def *schema.Table) error {
 		switch status := def.Status(d.now()); status {
 		case schema.Active:
 		case schema.Updating:
@@ -270,6 +299,7 @@ func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) 
 				"Disable deletion protection first.")
 		}
 		def.State, def.SettledAt = schema.Deleting, d.now().Add(d.delay)
+		def.DisableStream(d.now())
 		return nil
 	})
 	if err != nil {
@@ -298,14 +328,21 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 			continue
 		}
 		key := keyspace.Catalog(name)
+		haunts := len(t.Streams) > 0
 		_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 			tx.Delete(key)
 			tx.Delete(keyspace.Tally(t.ID))
 			tx.Set(keyspace.Dropped(t.ID), []byte{formatTable})
+			if haunts {
+				tx.Set(keyspace.Ghost(t.ID), encodeTable(t.Table))
+			}
 			return nil
 		})
 		if err != nil {
 			return err
+		}
+		if haunts {
+			d.catalog.ghosts[t.ID] = t.Table
 		}
 		delete(d.catalog.tables, name)
 		d.catalog.leaving[t.ID] = t.inUse

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/change"
@@ -82,15 +81,11 @@ func StampAt(t time.Time) uint64 { return uint64(store.StampAt(t)) }
 // StampTime is about when a change was made.
 func StampTime(stamp uint64) time.Time { return store.Stamp(stamp).Time() }
 
-// StreamLife is how long a change can be read from a stream, and a stream
-// after it was disabled.
-const StreamLife = 24 * time.Hour
-
 // keptFrom is the first stamp of the changes that a table still needs.
 func keptFrom(t *schema.Table, now time.Time) uint64 {
 	from := uint64(math.MaxUint64)
-	for _, s := range t.Streams {
-		if s.End == 0 || now.Sub(s.Ended) < StreamLife {
+	for i := range t.Streams {
+		if s := &t.Streams[i]; readable(s, now) {
 			from = min(from, max(s.Start, StampAt(now.Add(-StreamLife))))
 		}
 	}
@@ -103,46 +98,43 @@ func keptFrom(t *schema.Table, now time.Time) uint64 {
 // trimInterval is how often changes that nobody needs are removed.
 const trimInterval = 10 * time.Minute
 
-func (d *DB) trimChanges(ctx context.Context) {
-	tick := time.NewTicker(trimInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := d.Trim(ctx); err != nil && ctx.Err() == nil {
-				d.log.Warn("old changes could not be removed", "error", err)
-			}
-		}
-	}
-}
-
 // Trim removes the changes that no stream and no recovery needs any more, and
-// forgets streams that have been disabled for long.
+// forgets streams that can no longer be read.
 func (d *DB) Trim(ctx context.Context) error {
+	// Before the tables are looked at: a stream that is enabled meanwhile
+	// starts behind it.
+	horizon, err := d.Horizon(ctx)
+	if err != nil {
+		return err
+	}
+	now := d.now()
 	names, _ := d.Tables("", math.MaxInt)
 	for _, name := range names {
 		t, ok := d.find(name)
 		if !ok {
 			continue
 		}
-		now := d.now()
-		from := keptFrom(t.Table, now)
-		for slot := range keyspace.Slots {
-			start, end := keyspace.ChangeSpan(t.ID, slot, 0, from)
-			if err := d.engine.DeleteRange(ctx, start, end); err != nil {
-				return err
-			}
+		if err := d.trimTable(ctx, t.Table, now, horizon); err != nil {
+			return err
 		}
-		old := func(s schema.Stream) bool { return s.End != 0 && now.Sub(s.Ended) >= StreamLife }
-		if slices.ContainsFunc(t.Streams, old) {
+		if len(forgetStreams(t.Streams, now)) < len(t.Streams) {
 			if _, err := d.alter(ctx, name, func(t *schema.Table) error {
-				t.Streams = slices.DeleteFunc(slices.Clone(t.Streams), old)
+				t.Streams = forgetStreams(t.Streams, now)
 				return nil
 			}); err != nil {
 				return err
 			}
+		}
+	}
+	return d.trimGhosts(ctx, now, horizon)
+}
+
+// trimTable removes the changes of a table that nobody needs.
+func (d *DB) trimTable(ctx context.Context, t *schema.Table, now time.Time, horizon uint64) error {
+	for slot := range keyspace.Slots {
+		start, end := keyspace.ChangeSpan(t.ID, slot, 0, min(keptFrom(t, now), horizon))
+		if err := d.engine.DeleteRange(ctx, start, end); err != nil {
+			return err
 		}
 	}
 	return nil

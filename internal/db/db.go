@@ -33,6 +33,14 @@ type Options struct {
 	// have not been removed yet.
 	HideExpired bool
 
+	// ShardRoll is how long a shard of a stream takes changes before another
+	// follows it; 4 h unless set. It counts for streams that are enabled from
+	// now on.
+	ShardRoll time.Duration
+
+	// OpenBackup finds the items of a backup, for tables that are made of one.
+	OpenBackup func(ctx context.Context, id string) (*Contents, error)
+
 	// MaxCollectionBytes is how large the items of one partition may become
 	// in a table with local indexes; 10 GB unless set.
 	MaxCollectionBytes int64
@@ -48,8 +56,11 @@ type DB struct {
 	collectionLimit int64
 	expiryInterval  time.Duration
 	hideExpired     bool
+	shardRoll       time.Duration
 
-	catalog catalog
+	catalog  catalog
+	restores *restores
+	saving   sync.Mutex // held by who saves tallies
 
 	stop  context.CancelFunc
 	work  sync.WaitGroup // the goroutines of this database
@@ -71,8 +82,10 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		collectionLimit: cmp.Or(o.MaxCollectionBytes, maxCollection),
 		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),
 		hideExpired:     o.HideExpired,
+		shardRoll:       cmp.Or(o.ShardRoll, shardRoll),
 		drop:            make(chan struct{}, 1),
 		build:           make(chan struct{}, 1),
+		restores:        newRestores(o.OpenBackup),
 	}
 	if err := d.load(ctx); err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", err)
@@ -81,20 +94,44 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	d.stop = stop
 	d.work.Go(func() { d.removeDropped(background) })
 	d.work.Go(func() { d.buildIndexes(background) })
-	d.work.Go(func() { d.saveTallies(background) })
-	d.work.Go(func() { d.forget(background) })
-	d.work.Go(func() { d.trimChanges(background) })
-	d.work.Go(func() { d.expireItems(background) })
+	warned := make(map[uint32]bool)
+	d.every(background, tallyInterval, "item counts could not be saved", d.saveTally)
+	d.every(background, forgetInterval, "old transaction tokens could not be removed", d.forgetTokens)
+	d.every(background, trimInterval, "old changes could not be removed", d.Trim)
+	d.every(background, d.expiryInterval, "expired items could not be removed", func(ctx context.Context) error { return d.expire(ctx, warned) })
+	for range restoreWorkers {
+		d.work.Go(func() { d.restoreTables(background) })
+	}
 	return d, nil
 }
 
 // Now is the time by the database's clock.
 func (d *DB) Now() time.Time { return d.now() }
 
+// every does some work again and again until the context ends. failed says
+// what did not work; it is tried again the next time.
+func (d *DB) every(ctx context.Context, interval time.Duration, failed string, work func(context.Context) error) {
+	d.work.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := work(ctx); err != nil && ctx.Err() == nil {
+					d.log.Warn(failed, "error", err)
+				}
+			}
+		}
+	})
+}
+
 // Close ends the work beside requests. The caller has stopped asking.
 func (d *DB) Close() error {
 	d.stop()
 	d.work.Wait()
+	d.restores.close()
 	return d.saveTally(context.Background())
 }
 

@@ -76,7 +76,11 @@ func (d *DB) removeItems(ctx context.Context) error {
 		}
 		id := keyspace.DroppedTable(note.Key)
 		d.awaitWriters(id)
-		for _, span := range []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan, keyspace.ExpiriesSpan, keyspace.ChangesSpan} {
+		spans := []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan, keyspace.ExpiriesSpan}
+		if !d.haunts(id) { // else its changes go when nobody can read them any more
+			spans = append(spans, keyspace.ChangesSpan)
+		}
+		for _, span := range spans {
 			first, last := span(id)
 			if err := d.engine.DeleteRange(ctx, first, last); err != nil {
 				return fmt.Errorf("remove the items of table %d: %w", id, err)

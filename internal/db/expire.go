@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"math"
-	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/change"
@@ -30,7 +29,7 @@ func (d *DB) SetTimeToLive(ctx context.Context, name, attribute string) error {
 		case attribute != "" && t.TimeToLive.Attribute != "":
 			return apierror.Validation("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.TimeToLive.Attribute)
 		}
-		t.TimeToLive = schema.TimeToLive{Attribute: attribute, Changed: d.now(), Filling: true}
+		t.TimeToLive = schema.TimeToLive{Attribute: attribute, Changed: d.now(), Filling: true, Changes: t.TimeToLive.Changes + 1}
 		return nil
 	})
 	return err
@@ -43,26 +42,38 @@ func (d *DB) fillExpiries(ctx context.Context, job buildJob) error {
 	if !ok {
 		return nil
 	}
-	if t.TimeToLive.Attribute == "" {
+	progress := keyspace.Build(t.ID, firstFill+t.TimeToLive.Changes)
+	begun, err := d.engine.Get(ctx, store.Strong, progress)
+	if err != nil {
+		return err
+	}
+	if begun[0] == nil {
+		// Notes of an attribute before go. If one goes that a write has just
+		// made, it is made again: all items are still to be gone through.
 		start, end := keyspace.ExpiriesSpan(t.ID)
 		if err := d.engine.DeleteRange(ctx, start, end); err != nil {
 			return err
 		}
-	} else {
+	}
+	if t.TimeToLive.Attribute != "" {
 		log := d.log.With("table", job.table, "for", "time to live")
-		ok, err := d.fill(ctx, t.Table, keyspace.Build(t.ID, 0), log, func(step buildStep) (bool, error) { return d.fillExpiryStep(ctx, t.Table, step) })
+		ok, err := d.fill(ctx, t.Table, progress, log, func(step buildStep) (bool, error) { return d.fillExpiryStep(ctx, t.Table, step) })
 		if !ok || err != nil {
 			return err
 		}
 	}
-	_, err := d.alter(ctx, job.table, func(now *schema.Table) error {
-		if now.ID == t.ID && now.TimeToLive.Attribute == t.TimeToLive.Attribute {
+	_, err = d.alter(ctx, job.table, func(now *schema.Table) error {
+		if now.ID == t.ID && now.TimeToLive.Changes == t.TimeToLive.Changes {
 			now.TimeToLive.Filling = false
 		}
 		return nil
 	})
 	return err
 }
+
+// firstFill is beyond the id of any index: each time that a time to live is
+// changed, how far the notes are made is noted at a place of its own.
+const firstFill = 1 << 15
 
 func (d *DB) fillExpiryStep(ctx context.Context, was *schema.Table, step buildStep) (ok bool, err error) {
 	tables, release, err := d.hold([]Write{{Table: was.Name}})
@@ -71,11 +82,11 @@ func (d *DB) fillExpiryStep(ctx context.Context, was *schema.Table, step buildSt
 	}
 	defer release()
 	t := tables[0].Table
-	if t.ID != was.ID || t.TimeToLive.Attribute != was.TimeToLive.Attribute {
+	if t.ID != was.ID || t.TimeToLive.Changes != was.TimeToLive.Changes {
 		return false, nil
 	}
-	_, err = d.put(ctx, step, func(i int) (key, value []byte) {
-		at, ok := t.Expiry(step.items[i])
+	_, err = d.put(ctx, step, func(i int, it item.Item) (key, value []byte) {
+		at, ok := t.Expiry(it)
 		if !ok {
 			return nil, nil
 		}
@@ -84,61 +95,48 @@ func (d *DB) fillExpiryStep(ctx context.Context, was *schema.Table, step buildSt
 	return err == nil, err
 }
 
-// expireItems removes expired items, again and again.
-func (d *DB) expireItems(ctx context.Context) {
-	tick := time.NewTicker(d.expiryInterval)
-	defer tick.Stop()
-	warned := make(map[uint32]bool)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if _, err := d.Expire(ctx, warned); err != nil && ctx.Err() == nil {
-				d.log.Warn("expired items could not be removed; trying again", "error", err)
-			}
-		}
-	}
-}
-
-// Expire removes all items whose time is over, and tells how many. warned
-// remembers the tables of which it was said that their times look wrong.
-func (d *DB) Expire(ctx context.Context, warned map[uint32]bool) (removed int, err error) {
+// expire removes all items whose time is over. warned remembers the tables of
+// which it was said that their times look wrong.
+func (d *DB) expire(ctx context.Context, warned map[uint32]bool) error {
 	names, _ := d.Tables("", math.MaxInt)
 	for _, name := range names {
 		t, err := d.use(name)
 		if err != nil || t.TimeToLive.Attribute == "" {
 			continue
 		}
-		n, err := d.expireTable(ctx, t.Table)
-		removed += n
-		if err != nil {
-			return removed, err
+		if err := d.expireTable(ctx, t.Table); err != nil {
+			return err
 		}
 		if !warned[t.ID] {
 			if warned[t.ID], err = d.looksLikeMilliseconds(ctx, t.Table); err != nil {
-				return removed, err
+				return err
 			}
 		}
 	}
-	return removed, nil
+	return nil
 }
 
 // expiryBatch is how many items are removed in one update.
 const expiryBatch = 100
 
-func (d *DB) expireTable(ctx context.Context, t *schema.Table) (removed int, err error) {
+func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 	for {
-		due, notes, err := d.due(ctx, t)
-		if err != nil || notes == 0 {
-			return removed, err
+		due, err := d.due(ctx, t)
+		if err != nil || len(due) == 0 {
+			return err
 		}
-		writes := make([]Write, len(due))
 		now := d.now()
-		for i, it := range due {
-			writes[i] = Write{
+		var writes []Write
+		for _, n := range due {
+			if !t.Expired(n.item, now) {
+				if err := d.dropNote(ctx, t, n); err != nil {
+					return err
+				}
+				continue
+			}
+			writes = append(writes, Write{
 				Table: t.Name,
-				Key:   t.Key.Of(it),
+				Key:   t.Key.Of(n.item),
 				// It may have been written since: then it has a note of its own.
 				Effect: func(before item.Item) (item.Item, error) {
 					if t.Expired(before, now) {
@@ -147,53 +145,71 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) (removed int, err
 					return before, nil
 				},
 				Actor: change.Expiry,
-			}
+			})
 		}
 		if len(writes) > 0 {
 			if _, err := d.Write(ctx, writes...); err != nil {
-				return removed, err
+				return err
 			}
 		}
-		if removed += len(writes); notes < expiryBatch {
-			return removed, nil
+		if len(due) < expiryBatch {
+			return nil
 		}
 	}
 }
 
-// due are the items of the next notes whose second is over, and how many notes
-// there were.
-func (d *DB) due(ctx context.Context, t *schema.Table) (items []item.Item, notes int, err error) {
+// dueNote is a note whose second is over, and the item that it is about.
+type dueNote struct {
+	note, key []byte
+	item      item.Item // nil: there is none
+}
+
+// due are the next notes whose second is over.
+func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueNote, err error) {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer snap.Close()
 	now := d.now()
 	start, end := keyspace.ExpirySpan(t.ID, schema.OldestExpiry(now), now.Unix())
-	var keys [][]byte
 	for note, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		_, key := keyspace.ExpiryOf(note.Key)
-		if keys = append(keys, bytes.Clone(key)); len(keys) == expiryBatch {
+		n := dueNote{note: bytes.Clone(note.Key)}
+		_, n.key = keyspace.ExpiryOf(n.note)
+		if due = append(due, n); len(due) == expiryBatch {
 			break
 		}
 	}
-	values, err := snap.Get(ctx, keys...)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, v := range values {
-		it, err := decode(v)
+	for i := range due {
+		stored, err := snap.Get(ctx, due[i].key)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		if t.Expired(it, now) {
-			items = append(items, it)
+		if due[i].item, err = decode(stored[0]); err != nil {
+			return nil, err
 		}
 	}
-	return items, len(keys), nil
+	return due, nil
+}
+
+// dropNote removes a note that is not, or no more, true of its item. Otherwise
+// it would be met again and again.
+func (d *DB) dropNote(ctx context.Context, t *schema.Table, n dueNote) error {
+	at, _ := keyspace.ExpiryOf(n.note)
+	_, err := d.engine.Update(ctx, [][]byte{n.key, n.note}, func(tx store.Tx) error {
+		it, err := currentItem(tx, n.key)
+		if err != nil {
+			return err
+		}
+		if is, expires := t.Expiry(it); !expires || is != at {
+			tx.Delete(n.note)
+		}
+		return nil
+	})
+	return err
 }
 
 // year5000 is a second that nobody means: a number beyond it is more likely a

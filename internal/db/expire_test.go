@@ -99,6 +99,60 @@ func TestTimeToLiveComesAndGoes(t *testing.T) {
 	})
 }
 
+// A table whose time to live moves to another attribute, in the middle of it
+// or later, goes by the new one alone.
+func TestTimeToLiveMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
+		create(t, d, orders("Orders"))
+		now := int(time.Now().Unix())
+		for i := range 600 {
+			put(t, d, "Orders", key("both", i).With("ttl", num(now+10)).With("other", num(now+1000)))
+		}
+		for _, attribute := range []string{"ttl", "", "other", "", "ttl", "", "other"} {
+			if err := d.SetTimeToLive(t.Context(), "Orders", attribute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if left := d.describe(mustFind(t, d)).Counts[0].Items; left != 600 {
+			t.Errorf("%d items are left, want 600", left)
+		}
+		time.Sleep(time.Hour)
+		if left := d.describe(mustFind(t, d)).Counts[0].Items; left != 0 {
+			t.Errorf("%d items are left, want none", left)
+		}
+	})
+}
+
+// A note that is not true of its item goes, and does not keep others waiting.
+func TestFalseNotesGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
+		create(t, d, orders("Orders"))
+		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		now := time.Now().Unix()
+		table := mustFind(t, d)
+		for i := range 3 * expiryBatch {
+			it := key("kept", i)
+			put(t, d, "Orders", it)
+			note := keyspace.Expiry(table.ID, now-5, keyspace.Item(nil, table.Table, it))
+			if _, err := d.engine.Update(t.Context(), [][]byte{note}, func(tx store.Tx) error { tx.Set(note, []byte{formatExpiry}); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, d, "Orders", expiring("due", now-1))
+		time.Sleep(5 * time.Second)
+		start, end := keyspace.ExpiriesSpan(table.ID)
+		if left, notes := d.describe(table).Counts[0].Items, countKeys(t, d, start, end); left != 3*expiryBatch || notes != 0 {
+			t.Errorf("%d items and %d notes are left, want %d and none", left, notes, 3*expiryBatch)
+		}
+	})
+}
+
 // An item that expired but is still there can be hidden.
 func TestExpiredItemsCanBeHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

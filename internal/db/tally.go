@@ -64,11 +64,28 @@ func (t *tally) count(id uint16, before, after item.Item) {
 	t.of[id] = c
 }
 
+// correct replaces what was counted by what is there; writes may have been
+// noted since either.
+func (t *tally) correct(id uint16, counted, there Count) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.of[id]
+	t.of[id] = Count{c.Items + there.Items - counted.Items, c.Bytes + there.Bytes - counted.Bytes}
+}
+
 // counts is a copy of all counts.
 func (t *tally) counts() map[uint16]Count {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.of)
+}
+
+// reset counts from nothing again.
+func (t *tally) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.of)
+	t.of[0] = Count{} // so that it is saved
 }
 
 // forget drops the count of an index that is gone.
@@ -109,23 +126,10 @@ func (t *tally) load(ctx context.Context, snap store.Snapshot, table uint32) err
 	return nil
 }
 
-func (d *DB) saveTallies(ctx context.Context) {
-	tick := time.NewTicker(tallyInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := d.saveTally(ctx); err != nil && ctx.Err() == nil {
-				d.log.Warn("item counts could not be saved", "error", err)
-			}
-		}
-	}
-}
-
 // saveTally saves the tallies that have changed.
 func (d *DB) saveTally(ctx context.Context) error {
+	d.saving.Lock()
+	defer d.saving.Unlock()
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
 	var keys, values [][]byte

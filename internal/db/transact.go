@@ -180,21 +180,6 @@ func (d *DB) forgetTokens(ctx context.Context) error {
 // forgetInterval is how often tokens are looked through.
 const forgetInterval = time.Minute
 
-func (d *DB) forget(ctx context.Context) {
-	tick := time.NewTicker(forgetInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := d.forgetTokens(ctx); err != nil && ctx.Err() == nil {
-				d.log.Warn("old transaction tokens could not be removed", "error", err)
-			}
-		}
-	}
-}
-
 // GetKey names one item.
 type GetKey struct {
 	Table string
@@ -216,9 +201,13 @@ func (d *DB) GetAll(ctx context.Context, gets ...GetKey) ([]item.Item, error) {
 		if err := t.CheckKey(g.Key); err != nil {
 			// Even what a write tells of the whole request is here the
 			// reason of one action.
-			fault := *err.(*apierror.Error)
-			fault.Whole = false
-			cancelled, _ = cancelled.add(i, len(gets), &fault)
+			var fault *apierror.Error
+			if !errors.As(err, &fault) {
+				return nil, err
+			}
+			reason := *fault
+			reason.Whole = false
+			cancelled, _ = cancelled.add(i, len(gets), &reason)
 			continue
 		}
 		keys[i] = keyspace.Item(nil, t.Table, g.Key)

@@ -133,7 +133,7 @@ func (w *world) ask(operation string, body map[string]any) (outcome, error) {
 	if status == http.StatusOK {
 		var o outcome
 		if err := strict(answer, &o.reply); err != nil {
-			return o, fmt.Errorf("%s in %s", err, answer)
+			return o, fmt.Errorf("%w in %s", err, answer)
 		}
 		for _, items := range o.reply.Responses {
 			sortItems(items)

@@ -33,6 +33,16 @@ func (s *Service) writeCondition(in *api.Conditional, b *expr.Bindings) (*expr.C
 	return expectedCondition(in.Expected, in.ConditionalOperator)
 }
 
+// onlyCondition binds the condition of a write that has no other expression.
+func (s *Service) onlyCondition(in *api.Conditional) (*expr.Condition, error) {
+	b := bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	cond, err := s.writeCondition(in, b)
+	if err != nil {
+		return nil, err
+	}
+	return cond, b.Unused()
+}
+
 // holds is a condition as a write takes it.
 func holds(c *expr.Condition) func(item.Item) bool {
 	if c == nil {

@@ -24,12 +24,23 @@ type tableTest struct {
 
 func newTableTest(t *testing.T, delay time.Duration) *tableTest {
 	t.Helper()
-	engine, err := pebble.Open(pebble.InMemory())
+	return newTableTestWith(t, db.Options{TableDelay: delay}, false)
+}
+
+// newTableTestWith has other options, and perhaps an engine in the same time.
+func newTableTestWith(t *testing.T, o db.Options, timed bool) *tableTest {
+	t.Helper()
+	tt := &tableTest{T: t, now: time.Unix(1_700_000_000, 0)}
+	o.Now = func() time.Time { return tt.now }
+	storage := pebble.InMemory()
+	if timed {
+		storage.Now = o.Now
+	}
+	engine, err := pebble.Open(storage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tt := &tableTest{T: t, now: time.Unix(1_700_000_000, 0)}
-	d, err := db.Open(t.Context(), engine, db.Options{Now: func() time.Time { return tt.now }, TableDelay: delay})
+	d, err := db.Open(t.Context(), engine, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +199,6 @@ func TestCreateTableFaults(t *testing.T) {
 			invalidValues + "Requested WriteUnitsPerSecond for WarmThroughput for table is lower than WriteCapacityUnits of ProvisionedThroughput"},
 		{"a view of no stream", plainTable("abc", `"StreamSpecification":{"StreamEnabled":false,"StreamViewType":"KEYS_ONLY"}`),
 			invalidValues + "Table is being created with a stream disabled, UpdateViewType should not be specified"},
-		{"streams are not built", plainTable("abc", `"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}`),
-			invalidValues + "StreamSpecification is not supported yet"},
 		{"policies are not built", plainTable("abc", `"ResourcePolicy":"{}"`), invalidValues + "ResourcePolicy is not supported yet"},
 		{"a key without its type", plainTable("abc", `"SSESpecification":{"Enabled":true,"KMSMasterKeyId":"k"}`),
 			invalidValues + "SSEType KMS is required if KMSMasterKeyId is specified"},

@@ -20,12 +20,8 @@ func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.Dele
 	if err := firstFault(in, deleteItemChecks); err != nil {
 		return nil, err
 	}
-	b := bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
-	cond, err := s.writeCondition(&in.Conditional, b)
+	cond, err := s.onlyCondition(&in.Conditional)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.Unused(); err != nil {
 		return nil, err
 	}
 	done, err := s.DB.Write(ctx, db.Write{

@@ -46,6 +46,8 @@ func (s *Service) description(ctx context.Context, d db.Description) *api.TableD
 	told.WarmThroughput = toldWarmth(d.Warm)
 	told.SSEDescription = toldEncryption(d.Encryption)
 	told.TableClassSummary = toldClass(d.Table)
+	told.RestoreSummary = s.toldRestore(ctx, d.Restored)
+	s.tellStream(ctx, told, d.Table)
 	for i := range d.Indexes {
 		if x := &d.Indexes[i]; x.Global {
 			told.GlobalSecondaryIndexes = append(told.GlobalSecondaryIndexes, s.toldGlobalIndex(told, x, d.Counts[x.ID]))

@@ -14,14 +14,18 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/backup"
+	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
 // Service answers requests from a database.
 type Service struct {
-	DB      *db.DB
-	Account string // twelve digits; the owner of everything, in ARNs
+	DB        *db.DB
+	Backups   *backup.Store
+	Transfers *transfer.Store
+	Account   string // twelve digits; the owner of everything, in ARNs
 
 	parsed *expr.Cache
 }
@@ -33,32 +37,54 @@ func New(d *db.DB) *Service {
 
 // operations are all operations, by the name in X-Amz-Target.
 var operations = map[string]run{
-	"BatchGetItem":       operation((*Service).batchGetItem),
-	"BatchWriteItem":     operation((*Service).batchWriteItem),
-	"CreateTable":        operation((*Service).createTable),
-	"DeleteItem":         enveloped(operation((*Service).deleteItem)),
-	"DeleteTable":        operation((*Service).deleteTable),
-	"DescribeEndpoints":  operation((*Service).describeEndpoints),
-	"DescribeLimits":     operation((*Service).describeLimits),
-	"DescribeTable":      operation((*Service).describeTable),
-	"DescribeTimeToLive": operation((*Service).describeTimeToLive),
-	"GetItem":            operation((*Service).getItem),
-	"ListTables":         operation((*Service).listTables),
-	"ListTagsOfResource": operation((*Service).listTagsOfResource),
-	"PutItem":            enveloped(operation((*Service).putItem)),
-	"Query":              enveloped(operation((*Service).query)),
-	"Scan":               operation((*Service).scan),
-	"TagResource":        operation((*Service).tagResource),
-	"TransactGetItems":   operation((*Service).transactGetItems),
-	"TransactWriteItems": operation((*Service).transactWriteItems),
-	"UntagResource":      operation((*Service).untagResource),
-	"UpdateItem":         enveloped(operation((*Service).updateItem)),
-	"UpdateTable":        operation((*Service).updateTable),
-	"UpdateTimeToLive":   operation((*Service).updateTimeToLive),
+	"BatchExecuteStatement":     operation((*Service).batchExecuteStatement),
+	"BatchGetItem":              operation((*Service).batchGetItem),
+	"BatchWriteItem":            operation((*Service).batchWriteItem),
+	"CreateBackup":              operation((*Service).createBackup),
+	"CreateTable":               operation((*Service).createTable),
+	"DeleteBackup":              operation((*Service).deleteBackup),
+	"DeleteItem":                enveloped(operation((*Service).deleteItem)),
+	"DeleteTable":               operation((*Service).deleteTable),
+	"DescribeBackup":            operation((*Service).describeBackup),
+	"DescribeContinuousBackups": operation((*Service).describeContinuousBackups),
+	"DescribeEndpoints":         operation((*Service).describeEndpoints),
+	"DescribeExport":            operation((*Service).describeExport),
+	"DescribeImport":            operation((*Service).describeImport),
+	"DescribeLimits":            operation((*Service).describeLimits),
+	"DescribeTable":             operation((*Service).describeTable),
+	"DescribeTimeToLive":        operation((*Service).describeTimeToLive),
+	"ExecuteStatement":          operation((*Service).executeStatement),
+	"ExecuteTransaction":        operation((*Service).executeTransaction),
+	"ExportTableToPointInTime":  operation((*Service).exportTableToPointInTime),
+	"GetItem":                   operation((*Service).getItem),
+	"ImportTable":               operation((*Service).importTable),
+	"ListBackups":               operation((*Service).listBackups),
+	"ListExports":               operation((*Service).listExports),
+	"ListImports":               operation((*Service).listImports),
+	"ListTables":                operation((*Service).listTables),
+	"ListTagsOfResource":        operation((*Service).listTagsOfResource),
+	"PutItem":                   enveloped(operation((*Service).putItem)),
+	"Query":                     enveloped(operation((*Service).query)),
+	"RestoreTableFromBackup":    operation((*Service).restoreTableFromBackup),
+	"RestoreTableToPointInTime": operation((*Service).restoreTableToPointInTime),
+	"Scan":                      operation((*Service).scan),
+	"TagResource":               operation((*Service).tagResource),
+	"TransactGetItems":          operation((*Service).transactGetItems),
+	"TransactWriteItems":        operation((*Service).transactWriteItems),
+	"UntagResource":             operation((*Service).untagResource),
+	"UpdateContinuousBackups":   operation((*Service).updateContinuousBackups),
+	"UpdateItem":                enveloped(operation((*Service).updateItem)),
+	"UpdateTable":               operation((*Service).updateTable),
+	"UpdateTimeToLive":          operation((*Service).updateTimeToLive),
 }
 
 // streamOperations are the operations of the second service, of streams.
-var streamOperations = map[string]run{}
+var streamOperations = map[string]run{
+	"DescribeStream":   operation((*Service).describeStream),
+	"GetRecords":       operation((*Service).getRecords),
+	"GetShardIterator": operation((*Service).getShardIterator),
+	"ListStreams":      operation((*Service).listStreams),
+}
 
 // Known tells whether there is an operation of that name.
 func Known(name string) bool { return operations[name] != nil || streamOperations[name] != nil }

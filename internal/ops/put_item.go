@@ -28,12 +28,8 @@ func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemRep
 	if err := firstFault(in, putItemChecks); err != nil {
 		return nil, err
 	}
-	b := bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
-	cond, err := s.writeCondition(&in.Conditional, b)
+	cond, err := s.onlyCondition(&in.Conditional)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.Unused(); err != nil {
 		return nil, err
 	}
 	if err := firstFault(in, putItemLastChecks); err != nil {

@@ -106,7 +106,7 @@ func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondit
 
 // fitKeys fits the key condition to the key that the query goes by.
 func (r *reading) fitKeys(k *expr.KeyCondition) (*expr.KeyRange, error) {
-	found, err := k.Keys(keyAttributes(r.key().Partition), keyAttributes(r.key().Sort))
+	found, err := k.Keys(r.key().Partition, r.key().Sort)
 	if err != nil {
 		return nil, err
 	}
@@ -167,14 +167,6 @@ var boundOps = map[expr.Op]keyspace.Op{
 	expr.GreaterOrEqual: keyspace.GreaterOrEqual,
 	expr.Between:        keyspace.Between,
 	expr.BeginsWith:     keyspace.BeginsWith,
-}
-
-func keyAttributes(attrs []schema.Attribute) []expr.KeyAttribute {
-	out := make([]expr.KeyAttribute, len(attrs))
-	for i, a := range attrs {
-		out[i] = expr.KeyAttribute(a)
-	}
-	return out
 }
 
 // fitFilter tells whether the filter leaves the key alone, as a query's must,

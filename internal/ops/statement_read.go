@@ -182,8 +182,9 @@ func (r *selection) plan() error {
 		}
 	}
 	r.reverse = r.descends(r.key().Sort)
-	partitions, all := [][]item.Value{nil}, true
+	partitions := [][]item.Value{nil}
 	for _, a := range r.key().Partition {
+		var all bool
 		if partitions, all = product(partitions, choices(tests[a.Name])); !all {
 			r.lookups = []lookup{{}}
 			return nil

@@ -128,7 +128,7 @@ func (s *Service) putAction(in *api.Put) (action, error) {
 	}
 	it := in.Item.Item
 	return action{
-		Write:     db.Write{Table: *in.TableName, Key: it, Fit: (*schema.Table).CheckItem, If: holds(cond), Effect: db.Replace(it)},
+		Write:     db.Write{Table: *in.TableName, Key: it, Fit: fitting((*schema.Table).CheckItem, cond), If: holds(cond), Effect: db.Replace(it)},
 		returnOld: isSet(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
 	}, fitsSize(it)
 }
@@ -140,7 +140,7 @@ func (s *Service) keyAction(table string, key api.Attributes, c *api.ActionCondi
 	}
 	cond, err := s.actionCondition(c, nil)
 	return action{
-		Write:     db.Write{Table: table, Key: key.Item, If: holds(cond), Effect: effect},
+		Write:     db.Write{Table: table, Key: key.Item, Fit: fitting((*schema.Table).CheckKey, cond), If: holds(cond), Effect: effect},
 		returnOld: isSet(c.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
 	}, err
 }
@@ -246,11 +246,17 @@ func reason(err error, returnOld bool) api.CancellationReason {
 	case !errors.As(err, &fault):
 		panic("a transaction was cancelled for what is no fault: " + err.Error())
 	}
+	return api.CancellationReason{Code: shortCode(fault), Message: fault.Message}
+}
+
+// shortCode is a fault's code as the reasons of a cancellation and the members
+// of a batch tell it.
+func shortCode(fault *apierror.Error) string {
 	code := strings.TrimSuffix(fault.Code, "Exception")
 	if code == "Validation" {
-		code = "ValidationError"
+		return "ValidationError"
 	}
-	return api.CancellationReason{Code: code, Message: fault.Message}
+	return code
 }
 
 // transactionCost words what a transaction has cost, table by table.

@@ -81,7 +81,6 @@ func TestUpdateTableFaults(t *testing.T) {
 			invalidValues + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object"},
 		{"an index is updated once", fixed, `"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"xyz"}},{"Delete":{"IndexName":"xyz"}}]`,
 			invalidValues + "Only one global secondary index update per index is allowed simultaneously. Index: xyz"},
-		{"streams are not built", fixed, `"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}`, invalidValues + "StreamSpecification is not supported yet"},
 		{"there is no stream", fixed, `"StreamSpecification":{"StreamEnabled":false}`, "ValidationException: Table has no stream to disable: TableName: abc"},
 		{"replicas are not built", fixed, `"ReplicaUpdates":[{"Create":{"RegionName":"eu-west-1"}}]`, invalidValues + "ReplicaUpdates is not supported yet"},
 		{"an index that is", fixed, members(define(attrA), `"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"xyz",`+keyed(hashA)+projectAll+`}}]`),

@@ -56,7 +56,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("x-amzn-RequestId", id)
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if p == any(http.ErrAbortHandler) {
 				panic(p)
 			}
 			h.log.Error("a request ended in a panic", "request", id, "target", r.Header.Get("X-Amz-Target"), "panic", p, "stack", string(debug.Stack()))
@@ -92,6 +92,10 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, id string) {
 		}
 		return // otherwise the customer has gone
 	}
+	if r.Header.Get("X-Amz-Target") == TargetBackup {
+		h.backup(w, r, media, id)
+		return
+	}
 	name, known := ops.Find(r.Header.Get("X-Amz-Target"))
 	if !known {
 		h.fault(w, media, apierror.UnknownOperation())
@@ -110,6 +114,24 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, id string) {
 	}
 	buf.out = wire.AppendReply(buf.out[:0], reply)
 	send(w, media, http.StatusOK, buf.out)
+}
+
+// TargetBackup is the X-Amz-Target of a request for all tables as they are at
+// one moment. It is guarded like any other, and answered by a stream.
+const TargetBackup = "Stator.Backup"
+
+func (h *Handler) backup(w http.ResponseWriter, r *http.Request, media, id string) {
+	if _, err := auth.Read(r); err != nil {
+		h.fail(w, r, media, id, TargetBackup, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if err := h.service.WriteAll(r.Context(), w); err != nil {
+		if r.Context().Err() == nil {
+			h.log.Error("a backup of all tables was not finished", "request", id, "error", err)
+		}
+		panic(http.ErrAbortHandler) // the customer must see that it is cut short
+	}
 }
 
 // mediaType is the type to answer in; not ok if the request's is none of the

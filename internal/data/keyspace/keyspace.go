@@ -30,7 +30,9 @@ const (
 	kindBuild   = 'b' // how far the build of an index came
 	kindCatalog = 'c' // a table's description, by name
 	kindDropped = 'd' // a table whose items are still to be removed, by id
+	kindGhost   = 'g' // a dropped table whose streams can still be read, by id
 	kindItem    = 'i' // items and index entries
+	kindJob     = 'j' // what is known of long work, by id
 	kindMeta    = 'm' // the database's own records
 	kindTally   = 'n' // how many items a table has, by id
 	kindChange  = 'l' // what was changed, by table, slot and stamp
@@ -68,6 +70,19 @@ func DroppedSpan() (start, end []byte) { return []byte{kindDropped}, []byte{kind
 
 // DroppedTable is the table that a note is about.
 func DroppedTable(key []byte) uint32 { return binary.BigEndian.Uint32(key[1:]) }
+
+// Ghost is the key of what is kept of a dropped table while its streams can
+// still be read.
+func Ghost(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindGhost}, table) }
+
+// GhostSpan holds all such records.
+func GhostSpan() (start, end []byte) { return []byte{kindGhost}, []byte{kindGhost + 1} }
+
+// Job is the key of what is known of long work.
+func Job(id string) []byte { return append([]byte{kindJob}, id...) }
+
+// JobSpan holds all such records, in order of the ids.
+func JobSpan() (start, end []byte) { return []byte{kindJob}, []byte{kindJob + 1} }
 
 // Tally is the key of a table's item count.
 func Tally(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindTally}, table) }

@@ -60,3 +60,7 @@ func ExpiriesSpan(table uint32) (start, end []byte) {
 func ExpiryOf(key []byte) (at int64, item []byte) {
 	return int64(binary.BigEndian.Uint64(key[5:]) ^ signBit), key[13:]
 }
+
+// Lane divides the keys of items among n, by the hash of the partition; key is
+// the item's.
+func Lane(key []byte, n int) int { return int(key[1+4+2]) * n >> 8 }

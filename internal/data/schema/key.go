@@ -37,14 +37,20 @@ func (k Key) Has(name string) bool {
 }
 
 // In tells whether an item has all attributes of the key, each of its type
-// and not empty: whether a sparse index holds it.
+// and not empty, and together not too large: whether a sparse index holds it.
+// What was there before an index may be none of these, and is left out.
 func (k Key) In(it item.Item) bool {
-	for _, attrs := range [2][]Attribute{k.Partition, k.Sort} {
-		for _, a := range attrs {
-			v, ok := it.Get(a.Name)
-			if !ok || v.Type() != a.Type || len(v.Sortable()) == 0 {
-				return false
-			}
+	return in(k.Partition, it, MaxPartitionBytes) && in(k.Sort, it, MaxSortBytes)
+}
+
+func in(attrs []Attribute, it item.Item, room int) bool {
+	for _, a := range attrs {
+		v, ok := it.Get(a.Name)
+		if !ok || v.Type() != a.Type || len(v.Sortable()) == 0 {
+			return false
+		}
+		if room -= v.Size(); room < 0 {
+			return false
 		}
 	}
 	return true

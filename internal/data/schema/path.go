@@ -26,5 +26,7 @@ func (t *Table) CheckPaths(paths []item.Path) error {
 }
 
 func intoKey(kind, name string) error {
-	return apierror.Validation("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: %s: %s", kind, name)
+	fault := apierror.Validation("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: %s: %s", kind, name)
+	fault.Whole = true // a transaction is refused for it, not cancelled
+	return fault
 }

@@ -43,6 +43,8 @@ type Table struct {
 	Streams    []Stream   `json:"streams,omitempty"` // the last may be enabled, the others were once
 	TimeToLive TimeToLive `json:"timeToLive,omitzero"`
 	Recovery   Recovery   `json:"recovery,omitzero"`
+
+	Restored Restored `json:"restored,omitzero"` // what the table was made from, if from another
 }
 
 // Stream is a view of a table's changes for customers.
@@ -53,6 +55,9 @@ type Stream struct {
 	Start   uint64    `json:"start"`          // the first stamp in it
 	Ended   time.Time `json:"ended,omitzero"` // when it was disabled
 	End     uint64    `json:"end,omitempty"`  // the first stamp no more in it; 0: it is enabled
+
+	// Roll is how long a shard takes changes before another follows it.
+	Roll time.Duration `json:"roll"`
 }
 
 // Stream is the table's enabled stream.
@@ -63,11 +68,44 @@ func (t *Table) Stream() (*Stream, bool) {
 	return nil, false
 }
 
+// EnableStream gives the table a stream. Its label and where it starts are
+// known when the description is stored.
+func (t *Table) EnableStream(view string, now time.Time) {
+	t.Streams = append(slices.Clip(t.Streams), Stream{View: view, Created: now})
+}
+
+// DisableStream ends the table's stream, if it has one, once the description
+// is stored.
+func (t *Table) DisableStream(now time.Time) {
+	if _, ok := t.Stream(); ok {
+		t.Streams = slices.Clone(t.Streams)
+		t.Streams[len(t.Streams)-1].Ended = now
+	}
+}
+
+// Sealed is the description with the stamp of the update that stores it: the
+// streams that it enables start there, and those that it disables end there.
+func (t *Table) Sealed(stamp uint64) *Table {
+	sealed := *t
+	sealed.Streams = slices.Clone(t.Streams)
+	for i := range sealed.Streams {
+		s := &sealed.Streams[i]
+		if s.Start == 0 {
+			s.Start = stamp
+		}
+		if s.End == 0 && !s.Ended.IsZero() {
+			s.End = stamp
+		}
+	}
+	return &sealed
+}
+
 // TimeToLive says that items expire at the second in one of their attributes.
 type TimeToLive struct {
 	Attribute string    `json:"attribute,omitempty"` // none: items do not expire
 	Changed   time.Time `json:"changed,omitzero"`
 	Filling   bool      `json:"filling,omitempty"` // notes of items that were there before are being made
+	Changes   uint16    `json:"changes,omitempty"` // how often this was changed
 }
 
 // Recovery says that the table can be restored as it was at any second of the
@@ -76,6 +114,31 @@ type Recovery struct {
 	Enabled bool      `json:"enabled,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Days    int       `json:"days,omitempty"`
+}
+
+// Window is the seconds that a table can be restored to, if it can.
+func (r Recovery) Window(now time.Time) (earliest, latest time.Time) {
+	earliest = now.AddDate(0, 0, -r.Days)
+	if earliest.Before(r.Since) {
+		earliest = r.Since
+	}
+	// A second stands for its end, so that of the first none is missing; the
+	// last is over.
+	earliest, latest = earliest.Truncate(time.Second), now.Truncate(time.Second).Add(-time.Second)
+	if latest.Before(earliest) {
+		latest = earliest
+	}
+	return earliest, latest
+}
+
+// Restored says that a table is a copy of another as it was once.
+type Restored struct {
+	Table   string    `json:"table,omitempty"`   // the name of the other
+	TableID uint32    `json:"tableId,omitempty"` // its id, when the copy is of a table here
+	Backup  string    `json:"backup,omitempty"`  // the id of the backup, when it is of one
+	Import  string    `json:"import,omitempty"`  // the id of the import, when it is made of files
+	At      time.Time `json:"at,omitzero"`       // the second it is of, or when the backup was made
+	Running bool      `json:"running,omitempty"` // items are still being put in
 }
 
 // Logs tells whether the table's changes are recorded.
@@ -123,7 +186,7 @@ const (
 
 // Status is the table's state at a moment.
 func (t *Table) Status(now time.Time) State {
-	if t.State == "" || !now.Before(t.SettledAt) && t.State != Deleting {
+	if t.State == "" || !now.Before(t.SettledAt) && t.State != Deleting && !t.Restored.Running {
 		return Active
 	}
 	return t.State

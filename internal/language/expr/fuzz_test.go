@@ -8,6 +8,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 )
 
 // fuzzed are placeholders of every type under short names.
@@ -56,7 +57,7 @@ func FuzzCondition(f *testing.F) {
 		c.Holds(fuzzedItem(t))
 		c.Holds(nil)
 		k := KeyCondition{*c}
-		if _, err := k.Keys([]KeyAttribute{{"a", item.S}}, []KeyAttribute{{"b", item.S}}); err != nil {
+		if _, err := k.Keys([]schema.Attribute{{Name: "a", Type: item.S}}, []schema.Attribute{{Name: "b", Type: item.S}}); err != nil {
 			isFault(t, err)
 		}
 		// NOT of it holds exactly when it does not.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 )
 
 // KeyCondition is a bound KeyConditionExpression. It is read in two more steps,
@@ -21,12 +22,6 @@ type KeyTest struct {
 	Name   string
 	Op     Op
 	Values []item.Value
-}
-
-// KeyAttribute is an attribute of the key that a query goes by.
-type KeyAttribute struct {
-	Name string
-	Type item.Type
 }
 
 // KeyRange is the part of a table or an index that a query asks for.
@@ -69,7 +64,7 @@ func (k *KeyCondition) Check() error {
 
 // Keys fits the condition to the key of a table or an index: its partition
 // attributes, and its sort attributes if it has any.
-func (k *KeyCondition) Keys(partition, sort []KeyAttribute) (*KeyRange, error) {
+func (k *KeyCondition) Keys(partition, sort []schema.Attribute) (*KeyRange, error) {
 	tests, err := keyTests(&k.root, nil)
 	if err != nil {
 		return nil, err
@@ -116,12 +111,12 @@ func (k *KeyCondition) Keys(partition, sort []KeyAttribute) (*KeyRange, error) {
 
 func notSupported() error { return apierror.Validation("Query key condition not supported") }
 
-func missed(a KeyAttribute) error {
+func missed(a schema.Attribute) error {
 	return apierror.Validation("Query condition missed key schema element: %s", a.Name)
 }
 
 // keyTest finds the condition on one attribute, nil if there is none.
-func keyTest(tests []KeyTest, a KeyAttribute) (*KeyTest, error) {
+func keyTest(tests []KeyTest, a schema.Attribute) (*KeyTest, error) {
 	i := slices.IndexFunc(tests, func(t KeyTest) bool { return t.Name == a.Name })
 	if i < 0 {
 		return nil, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 )
 
 func bindKey(t *testing.T, text, vs string) *KeyCondition {
@@ -58,9 +59,9 @@ func TestKeyConditionsThatServeNoKey(t *testing.T) {
 }
 
 func TestKeyConditionsAndKeys(t *testing.T) {
-	s := func(names ...string) (attrs []KeyAttribute) {
+	s := func(names ...string) (attrs []schema.Attribute) {
 		for _, name := range names {
-			attrs = append(attrs, KeyAttribute{name, item.S})
+			attrs = append(attrs, schema.Attribute{Name: name, Type: item.S})
 		}
 		return attrs
 	}
@@ -70,7 +71,7 @@ func TestKeyConditionsAndKeys(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name, text      string
-		partition, sort []KeyAttribute
+		partition, sort []schema.Attribute
 		want            string // the partition and the conditions on the sort attributes, or the fault
 	}{
 		{"a partition", "a = :a", s("a"), nil, "[{S:1}] []"},

@@ -61,7 +61,6 @@ type query struct {
 	columns         []*node
 	aliased         bool // some column or the source has a second name
 	from            *node
-	joined          bool
 	where           *node
 	order           []orderKey
 	clause          string // the first clause that is not supported

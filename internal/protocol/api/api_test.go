@@ -44,6 +44,12 @@ var shapes = []struct{ ours, theirs any }{
 	{api.DescribeBackup{}, dynamodb.DescribeBackupInput{}}, {api.BackupReply{}, dynamodb.DescribeBackupOutput{}},
 	{api.DeleteBackup{}, dynamodb.DeleteBackupInput{}}, {api.BackupReply{}, dynamodb.DeleteBackupOutput{}},
 	{api.ListBackups{}, dynamodb.ListBackupsInput{}}, {api.ListBackupsReply{}, dynamodb.ListBackupsOutput{}},
+	{api.ExportTableToPointInTime{}, dynamodb.ExportTableToPointInTimeInput{}}, {api.ExportReply{}, dynamodb.ExportTableToPointInTimeOutput{}},
+	{api.DescribeExport{}, dynamodb.DescribeExportInput{}}, {api.ExportReply{}, dynamodb.DescribeExportOutput{}},
+	{api.ListExports{}, dynamodb.ListExportsInput{}}, {api.ListExportsReply{}, dynamodb.ListExportsOutput{}},
+	{api.ImportTable{}, dynamodb.ImportTableInput{}}, {api.ImportReply{}, dynamodb.ImportTableOutput{}},
+	{api.DescribeImport{}, dynamodb.DescribeImportInput{}}, {api.ImportReply{}, dynamodb.DescribeImportOutput{}},
+	{api.ListImports{}, dynamodb.ListImportsInput{}}, {api.ListImportsReply{}, dynamodb.ListImportsOutput{}},
 	{api.ConditionFailure{}, types.ConditionalCheckFailedException{}}, {api.TransactionCanceled{}, types.TransactionCanceledException{}},
 }
 
@@ -64,6 +70,8 @@ var missing = map[string]string{
 	"RestoreTableToPointInTime.VectorIndexOverride": "vector indexes are to come",
 	"RestoreTableFromBackup.VectorIndexOverride":    "vector indexes are to come",
 	"SourceTableFeatureDetails.VectorIndexes":       "vector indexes are to come",
+
+	"ExportDescription.FilterSpecification": "exports of some items only are to come",
 
 	"ReplicaUpdate.Create":                                "global tables are to come",
 	"ReplicaUpdate.Update":                                "global tables are to come",

@@ -28,10 +28,10 @@ var (
 	errEmptyValue = apierror.Validation("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
 	errManyTypes  = apierror.Validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 
-	// ErrNullFalse and ErrTooDeep are told in the same words wherever the
-	// value stands.
+	// ErrNullFalse is told in the same words wherever the value stands.
 	ErrNullFalse = apierror.InvalidRequestValues("Null attribute value types must have the value of true")
-	ErrTooDeep   = apierror.Validation("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
+	// ErrTooDeep is so too.
+	ErrTooDeep = apierror.Validation("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
 
 	errEmptySet = map[item.Type]*apierror.Error{
 		item.SS: apierror.InvalidRequestValues("An string set  may not be empty"),

@@ -203,7 +203,7 @@ func (w *witness) abort(key []byte) (v []byte, err error) {
 		v, _ = tx.Get(key)
 		return errShown
 	})
-	if err != errShown {
+	if !errors.Is(err, errShown) {
 		return nil, err
 	}
 	return v, nil

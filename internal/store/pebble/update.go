@@ -131,7 +131,7 @@ func (e *Engine) showAbort(ctx context.Context, keys [][]byte, err error) error 
 	if waitErr := e.settle(ctx, keys...); waitErr != nil {
 		return waitErr
 	}
-	if err == errNothing {
+	if errors.Is(err, errNothing) {
 		return nil
 	}
 	return err

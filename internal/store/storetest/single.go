@@ -148,7 +148,7 @@ func testUpdates(t *testing.T, open Open) {
 				tx.Set([]byte("undeclared"), []byte("2"))
 				return want
 			})
-			if err != want || c.Stamp != 0 {
+			if err != want || c.Stamp != 0 { //nolint:errorlint // it must be the very same
 				t.Errorf("Update = %v, %v", c, err)
 			}
 			same(t, "get", get(t, strong(e), "a", "undeclared"), []string{"1", "-"})

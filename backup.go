@@ -1,0 +1,62 @@
+package stator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/db/backup"
+)
+
+// TableBackup is one table of a backup of the whole server.
+type TableBackup struct {
+	Table string `json:"table"`
+	Items int64  `json:"items"`
+	Bytes int64  `json:"bytes"` // of the items, as DynamoDB counts them
+	File  string `json:"file"`
+}
+
+func tableBackup(m backup.Manifest) TableBackup {
+	return TableBackup{Table: m.Table.Name, Items: m.Items, Bytes: m.Bytes, File: m.ID + ".items"}
+}
+
+// SaveBackup keeps what a server sent of all its tables in a folder, or at a
+// URL. It is there as a whole, or there is an error. told is called for each
+// table.
+func SaveBackup(ctx context.Context, from io.Reader, to string, told func(TableBackup)) error {
+	place, err := blob.Open(ctx, to)
+	if err != nil {
+		return err
+	}
+	err = backup.ReadAll(ctx, from, place, time.Now(), func(m backup.Manifest) { told(tableBackup(m)) })
+	return errors.Join(err, place.Close())
+}
+
+// RestoreBackup makes a data folder, which must not exist, of the newest backup
+// of a whole server in a folder or at a URL. The folder appears when it is
+// complete.
+func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, told func(TableBackup)) (err error) {
+	dir = filepath.Clean(dir)
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("%s exists already", dir)
+	}
+	part := dir + ".restoring"
+	if err := os.RemoveAll(part); err != nil { // of an attempt before
+		return err
+	}
+	s, err := Open(ctx, Options{Dir: part, Backups: from, Log: log})
+	if err != nil {
+		return err
+	}
+	err = backup.RestoreAll(ctx, s.place, s.db, func(m backup.Manifest) { told(tableBackup(m)) })
+	if err = errors.Join(err, s.Close()); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	return os.Rename(part, dir)
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var buildKillItems = flag.Int("build.items", 12_000, "items in the table whose index is being built when the server is killed")
+
+// An index whose build is cut off by kill -9 is finished after the next start,
+// and agrees with its table, although others write all the time.
+func TestBuildGoesOnAfterKill(t *testing.T) {
+	data := t.TempDir()
+	s := startServer(t, data)
+	s.createTable(t)
+	s.fillBuilds(t, *buildKillItems)
+
+	cut := false
+	for round := 0; !cut && round < 10; round++ {
+		stop := s.writeBuilds(*buildKillItems)
+		s.updateIndexes(t, `{"Create": {"IndexName": "late", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+			"Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["c"]}}}`)
+		for x := s.index(t); x != nil && x.IndexStatus == "CREATING" && (!x.Backfilling || x.ItemCount == 0); {
+			x = s.index(t)
+		}
+		s.kill()
+		stop()
+		s = startServer(t, data)
+		x := s.index(t)
+		if x == nil {
+			t.Fatal("the index is gone after the kill")
+		}
+		cut = x.IndexStatus == "CREATING"
+		t.Logf("after the kill the index is %s with %d items", x.IndexStatus, x.ItemCount)
+		stop = s.writeBuilds(*buildKillItems)
+		for x.IndexStatus != "ACTIVE" {
+			time.Sleep(5 * time.Millisecond)
+			x = s.index(t)
+		}
+		stop()
+		if !cut { // it was ready before the kill
+			s.updateIndexes(t, `{"Delete": {"IndexName": "late"}}`)
+			for s.index(t) != nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+	}
+	if !cut {
+		t.Fatal("each build was ready before the server was killed")
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v\n%s", err, s.log())
+	}
+	expectVerified(t, data)
+}
+
+// expectVerified runs stator verify on a folder.
+func expectVerified(t *testing.T, data string) {
+	t.Helper()
+	binary, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(binary, "verify", "--json", "--data", data).Output()
+	if err != nil {
+		t.Fatalf("stator verify: %v\n%s", err, out)
+	}
+	var found []struct {
+		Items, Faults int64
+		Entries       map[string]int64
+	}
+	if err := json.Unmarshal(out, &found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 1 || found[0].Faults != 0 || found[0].Entries["late"] == 0 {
+		t.Errorf("stator verify finds %s", out)
+	}
+}
+
+// builtIndex is an index as DescribeTable tells it.
+type builtIndex struct {
+	IndexStatus string
+	Backfilling bool
+	ItemCount   int
+}
+
+// index is the index in the making; nil when there is none.
+func (s *server) index(t *testing.T) *builtIndex {
+	t.Helper()
+	var reply struct {
+		Table struct{ GlobalSecondaryIndexes []builtIndex }
+	}
+	if err := s.call("DescribeTable", `{"TableName": "Kills"}`, &reply); err != nil {
+		t.Fatal(err)
+	}
+	if len(reply.Table.GlobalSecondaryIndexes) == 0 {
+		return nil
+	}
+	return &reply.Table.GlobalSecondaryIndexes[0]
+}
+
+func (s *server) updateIndexes(t *testing.T, update string) {
+	t.Helper()
+	err := s.call("UpdateTable", `{"TableName": "Kills", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
+		"GlobalSecondaryIndexUpdates": [`+update+`]}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func buildItem(n, g int) string {
+	return fmt.Sprintf(`{"writer": {"S": "w%d"}, "n": {"N": "%d"}, "g": {"S": "g%d"}, "c": {"N": "%d"}, "pad": {"S": "%0100d"}}`, n%100, n, g%50, g, g)
+}
+
+// fillBuilds puts items into the table.
+func (s *server) fillBuilds(t *testing.T, count int) {
+	t.Helper()
+	var loaders sync.WaitGroup
+	const together, clients = 25, 16
+	for first := range clients {
+		loaders.Go(func() {
+			for from := first * together; from < count; from += clients * together {
+				var puts []string
+				for n := from; n < from+together; n++ {
+					puts = append(puts, `{"PutRequest": {"Item": `+buildItem(n, n)+`}}`)
+				}
+				if err := s.call("BatchWriteItem", `{"RequestItems": {"Kills": [`+strings.Join(puts, ",")+`]}}`, nil); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	loaders.Wait()
+}
+
+// writeBuilds lets writers change items until stop is called or the server
+// ends.
+func (s *server) writeBuilds(count int) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				n := rand.IntN(count)
+				key := fmt.Sprintf(`{"writer": {"S": "w%d"}, "n": {"N": "%d"}}`, n%100, n)
+				update := func(expression string) error {
+					return s.call("UpdateItem", `{"TableName": "Kills", "Key": `+key+`, "UpdateExpression": "`+expression+`",
+						"ExpressionAttributeValues": {":v": {"S": "`+fmt.Sprint("g", rand.IntN(50))+`"}}}`, nil)
+				}
+				var err error
+				switch rand.IntN(5) {
+				case 0:
+					err = s.call("PutItem", `{"TableName": "Kills", "Item": `+buildItem(n, rand.IntN(1000))+`}`, nil)
+				case 1:
+					err = s.call("DeleteItem", `{"TableName": "Kills", "Key": `+key+`}`, nil)
+				case 2:
+					err = update("SET g = :v")
+				case 3:
+					err = update("SET c = :v REMOVE g")
+				default:
+					err = update("SET pad = :v") // not in the index
+				}
+				if err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		writers.Wait()
+	}
+}

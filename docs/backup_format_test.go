@@ -1,0 +1,19 @@
+package docs
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/db/backup"
+)
+
+// docs/formats/backup.md names all fields of a backup's record.
+func TestBackupFormat(t *testing.T) {
+	text := read(t, "formats/backup.md")
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[backup.Manifest]()) {
+		if name := f.Tag.Get("json"); !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("the field %s is not on the page", name)
+		}
+	}
+}

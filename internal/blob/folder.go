@@ -1,0 +1,201 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// folder is a Place in a folder of this machine. A file is written under a
+// hidden name, synced, and renamed; gocloud's driver for folders does not
+// sync.
+type folder struct{ dir string }
+
+func newFolder(dir string) *folder { return &folder{dir} }
+
+func (f *folder) String() string { return f.dir }
+
+func (f *folder) Close() error { return nil }
+
+// root opens the folder, so that no name leads out of it.
+func (f *folder) root() (*os.Root, error) { return os.OpenRoot(f.dir) }
+
+func (f *folder) Create(_ context.Context, name string) (Writer, error) {
+	checkName(name)
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := f.root()
+	if err != nil {
+		return nil, err
+	}
+	if folder := path.Dir(name); folder != "." {
+		if err := root.MkdirAll(folder, 0o700); err != nil {
+			return nil, errors.Join(err, root.Close())
+		}
+	}
+	file, err := root.OpenFile(hidden(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &fileWriter{root: root, file: file, name: name}, nil
+}
+
+// hidden is the name of a file that is not complete. A second attempt uses the
+// same, so that nothing piles up.
+func hidden(name string) string {
+	folder, file := path.Split(name)
+	return folder + "." + file + ".part"
+}
+
+func (f *folder) Open(_ context.Context, name string) (io.ReadCloser, error) {
+	checkName(name)
+	root, err := f.root()
+	if err != nil {
+		return nil, notFound(err, name)
+	}
+	defer root.Close()
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, notFound(err, name)
+	}
+	return file, nil
+}
+
+func notFound(err error, name string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", name, ErrNotFound)
+	}
+	return err
+}
+
+func (f *folder) Names(context.Context) ([]string, error) {
+	entries, err := os.ReadDir(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (f *folder) Find(ctx context.Context, prefix string) ([]File, error) {
+	root, err := f.root()
+	if err != nil {
+		return nil, ignoreAbsent(err)
+	}
+	defer root.Close()
+	var found []File
+	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case name == ".":
+			return nil
+		case e.IsDir():
+			// Only on the way to the prefix, or below it.
+			if strings.HasPrefix(e.Name(), ".") || !strings.HasPrefix(name+"/", prefix) && !strings.HasPrefix(prefix, name+"/") {
+				return fs.SkipDir
+			}
+			return nil
+		case !e.Type().IsRegular() || !IsName(name) || !strings.HasPrefix(name, prefix):
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		found = append(found, File{name, info.Size()})
+		return nil
+	})
+	slices.SortFunc(found, byName)
+	return found, err
+}
+
+func byName(a, b File) int { return strings.Compare(a.Name, b.Name) }
+
+func (f *folder) Remove(_ context.Context, name string) error {
+	checkName(name)
+	root, err := f.root()
+	if err != nil {
+		return ignoreAbsent(err)
+	}
+	defer root.Close()
+	if err := root.Remove(name); err != nil {
+		return ignoreAbsent(err)
+	}
+	return syncFolder(root, path.Dir(name))
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// fileWriter is a file that is not complete yet.
+type fileWriter struct {
+	root *os.Root
+	file *os.File
+	name string
+}
+
+func (w *fileWriter) Write(b []byte) (int, error) { return w.file.Write(b) }
+
+func (w *fileWriter) Commit() error {
+	err := w.file.Sync()
+	err = errors.Join(err, w.file.Close())
+	if err == nil {
+		err = w.root.Rename(hidden(w.name), w.name)
+	}
+	if err == nil {
+		err = syncFolders(w.root, w.name)
+	} else {
+		_ = w.root.Remove(hidden(w.name)) // it is in nobody's way
+	}
+	return errors.Join(err, w.root.Close())
+}
+
+func (w *fileWriter) Cancel() {
+	_ = w.file.Close()
+	_ = w.root.Remove(hidden(w.name))
+	_ = w.root.Close()
+}
+
+// syncFolders makes the name of a new file durable, and those of the folders
+// that it lies in.
+func syncFolders(root *os.Root, name string) error {
+	for name != "." {
+		name = path.Dir(name)
+		if err := syncFolder(root, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncFolder makes new and lost names in a folder durable.
+func syncFolder(root *os.Root, name string) error {
+	dir, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"text/tabwriter"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/server"
+)
+
+func backupCommand() *cobra.Command {
+	var endpoint, to, region string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "backup",
+		Short: "Back up all tables of a running server",
+		Long: `Back up all tables of a running server, as they are at one moment.
+
+The server goes on meanwhile. The folder is made if it does not exist; what is
+in it stays, and a server that is started with --backups on it can restore
+single tables from it. stator restore makes a new data folder of it.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return usageError{errors.New("--to must name a folder or a URL to keep the backup in")}
+			}
+			u, err := url.Parse(endpoint)
+			if err != nil || u.Host == "" {
+				return usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", endpoint)}
+			}
+			var tables []stator.TableBackup
+			err = saveBackup(cmd.Context(), endpoint, region, to, func(t stator.TableBackup) { tables = append(tables, t) })
+			if err != nil {
+				return fmt.Errorf("cannot back up %s: %w\n        nothing was kept of it in %s", endpoint, err, to)
+			}
+			return tellBackup(cmd.OutOrStdout(), tables, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&endpoint, "endpoint", "http://127.0.0.1:8000", "URL of the server")
+	cmd.Flags().StringVar(&to, "to", "", "folder or URL (file://, s3://) to keep the backup in")
+	cmd.Flags().StringVar(&region, "region", "us-east-1", "region to sign the request for")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+// saveBackup asks a server for all its tables and keeps them.
+func saveBackup(ctx context.Context, endpoint, region, to string, told func(stator.TableBackup)) error {
+	body := []byte("{}")
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-Amz-Target", server.TargetBackup)
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	sum := sha256.Sum256(body)
+	if err := v4.NewSigner().SignHTTP(ctx, credentialsOfEnvironment(), req, hex.EncodeToString(sum[:]), "dynamodb", region, time.Now()); err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		return fmt.Errorf("it answers %s: %s", resp.Status, bytes.TrimSpace(text))
+	}
+	return stator.SaveBackup(ctx, resp.Body, to, told)
+}
+
+func restoreCommand() *cobra.Command {
+	var from, data string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "restore",
+		Short: "Make a data folder of a backup",
+		Long: `Make a new data folder of the newest backup that stator backup has made in a
+folder. All its files are checked first. Then serve it:
+
+  stator restore --from my-backup --data stator-data
+  stator serve --data stator-data`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from == "" || data == "" {
+				return usageError{errors.New("--from must name the backup, and --data the folder to make")}
+			}
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+			var tables []stator.TableBackup
+			err := stator.RestoreBackup(cmd.Context(), from, data, log, func(t stator.TableBackup) { tables = append(tables, t) })
+			if err != nil {
+				return fmt.Errorf("cannot restore %s into %s: %w", from, data, err)
+			}
+			return tellBackup(cmd.OutOrStdout(), tables, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "folder or URL (file://, s3://) that the backup is in")
+	cmd.Flags().StringVar(&data, "data", "", "folder to make")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+func tellBackup(w io.Writer, tables []stator.TableBackup, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(tables)
+	}
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "TABLE\tITEMS\tBYTES\tFILE")
+	for _, t := range tables {
+		fmt.Fprintf(out, "%s\t%d\t%d\t%s\n", t.Table, t.Items, t.Bytes, t.File)
+	}
+	return out.Flush()
+}

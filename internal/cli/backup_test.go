@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator"
+)
+
+// run carries out a command line.
+func run(args ...string) (code int, out string) {
+	var text bytes.Buffer
+	code = Run(args, &text, &text)
+	return code, text.String()
+}
+
+// A running server is backed up, and a new data folder is made of that.
+func TestBackupAndRestore(t *testing.T) {
+	s, err := stator.Open(t.Context(), stator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	web := httptest.NewServer(s.Handler())
+	defer web.Close()
+	client := dynamodb.New(dynamodb.Options{BaseEndpoint: &web.URL, Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	for _, table := range []string{"Orders", "Carts"} {
+		if _, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: &table, BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table,
+				Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fmt.Sprint(i)}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	to, data := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "data")
+	if code, out := run("backup", "--endpoint", web.URL, "--to", to); code != exitDone || strings.Count(out, " 12 ") != 2 {
+		t.Fatalf("backup ends with %d:\n%s", code, out)
+	}
+	if code, out := run("restore", "--from", to, "--data", data); code != exitDone || strings.Count(out, " 12 ") != 2 {
+		t.Fatalf("restore ends with %d:\n%s", code, out)
+	}
+	if code, out := run("verify", "--data", data); code != exitDone || !strings.Contains(out, "Orders") || !strings.Contains(out, "Carts") {
+		t.Errorf("verify ends with %d:\n%s", code, out)
+	}
+	if code, out := run("restore", "--from", to, "--data", data); code != exitFailed || !strings.Contains(out, "exists already") {
+		t.Errorf("a restore over data ends with %d:\n%s", code, out)
+	}
+
+	files, err := filepath.Glob(filepath.Join(to, "*.items"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("the files are %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 4
+	if err := os.WriteFile(files[1], text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "data")
+	if code, out := run("restore", "--from", to, "--data", other); code != exitFailed || !strings.Contains(out, filepath.Base(files[1])) {
+		t.Errorf("a restore from a damaged file ends with %d:\n%s", code, out)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(other)); len(entries) > 0 {
+		t.Errorf("it left %v", entries)
+	}
+}
+
+func TestBackupRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"backup"}, exitUsage, "--to must name"},
+		{[]string{"backup", "--to", "x", "--endpoint", "here"}, exitUsage, "--endpoint is"},
+		{[]string{"backup", "--to", t.TempDir(), "--endpoint", "http://127.0.0.1:1"}, exitFailed, "nothing was kept"},
+		{[]string{"restore"}, exitUsage, "--from must name"},
+		{[]string{"restore", "--from", t.TempDir(), "--data", filepath.Join(t.TempDir(), "new")}, exitFailed, "no backup of a whole server"},
+	} {
+		if code, out := run(c.args...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%v ends with %d:\n%s", c.args, code, out)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator"
+)
+
+// readConfig reads a file of YAML. Its members have the names of flags, which
+// it sets unless the command line did, but for triggers, which it returns.
+// Errors tell the line and the column, and no values: they may be secrets.
+func readConfig(path string, cmd *cobra.Command) ([]stator.Trigger, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read --config: %w", err)
+	}
+	c := &config{path: path, cmd: cmd}
+	members, err := c.members(text)
+	if err != nil {
+		return nil, err
+	}
+	var triggers []stator.Trigger
+	seen := make(map[string]bool)
+	for _, m := range members {
+		name := m.Key.GetToken().Value
+		seen[name] = true
+		switch {
+		case name == "triggers":
+			triggers, err = c.triggers(m.Value)
+		case seen["data"] && seen["in-memory"]:
+			err = c.fault(m.Key, errors.New("data and in-memory exclude each other"))
+		default:
+			err = c.setFlag(name, m)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return triggers, nil
+}
+
+// config is a configuration file that is being read.
+type config struct {
+	path string
+	cmd  *cobra.Command
+}
+
+// members are what stands in the file, in its order.
+func (c *config) members(text []byte) ([]*ast.MappingValueNode, error) {
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, c.reword(err)
+	}
+	if len(file.Docs) > 1 {
+		return nil, c.fault(file.Docs[1].Body, errors.New("a second document"))
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return nil, nil
+	}
+	switch body := file.Docs[0].Body.(type) {
+	case *ast.MappingNode:
+		return body.Values, nil
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{body}, nil
+	case *ast.CommentGroupNode, *ast.NullNode:
+		return nil, nil
+	}
+	return nil, c.fault(file.Docs[0].Body, errors.New("must be members with names and values"))
+}
+
+// excludes are the flags that leave no place for one of the file.
+var excludes = map[string]string{"data": "in-memory", "in-memory": "data"}
+
+func (c *config) setFlag(name string, m *ast.MappingValueNode) error {
+	flags := c.cmd.Flags()
+	flag := flags.Lookup(name)
+	if flag == nil || name == "config" || name == "help" {
+		return c.fault(m.Key, fmt.Errorf("%s is no flag of serve, nor triggers", name))
+	}
+	values := []ast.Node{m.Value}
+	if list, ok := m.Value.(*ast.SequenceNode); ok && flag.Value.Type() == "stringArray" {
+		values = list.Values // of a flag that may be given several times
+	}
+	given := flags.Changed(name) || flags.Changed(excludes[name])
+	for _, v := range values {
+		value, ok := v.(ast.ScalarNode)
+		if !ok || value.Type() == ast.NullType {
+			return c.fault(v, fmt.Errorf("%s must have one value", name))
+		}
+		if given {
+			continue // the command line wins; no member stands twice in a file
+		}
+		if err := flags.Set(name, value.GetToken().Value); err != nil {
+			return c.fault(v, fmt.Errorf("%s must be a %s", name, flag.Value.Type()))
+		}
+	}
+	return nil
+}
+
+// triggers reads the list of triggers and checks each.
+func (c *config) triggers(node ast.Node) ([]stator.Trigger, error) {
+	list, ok := node.(*ast.SequenceNode)
+	if !ok {
+		return nil, c.fault(node, errors.New("triggers must be a list"))
+	}
+	var found []stator.Trigger
+	for _, entry := range list.Values {
+		var t stator.Trigger
+		if err := yaml.NodeToValue(entry, &t, yaml.Strict(), yaml.CustomUnmarshaler(readPattern)); err != nil {
+			return nil, c.reword(err)
+		}
+		if err := t.Check(); err != nil {
+			return nil, c.fault(memberOf(entry, err), err)
+		}
+		found = append(found, t)
+	}
+	return found, nil
+}
+
+// readPattern takes a filter as text, as it stands in AWS, or as YAML.
+func readPattern(p *stator.TriggerPattern, text []byte) error {
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(asJSON, (*string)(p)) != nil {
+		*p = stator.TriggerPattern(bytes.TrimSpace(asJSON))
+	}
+	return nil
+}
+
+// memberOf is the node that a fault is about, or the whole trigger.
+func memberOf(entry ast.Node, err error) ast.Node {
+	var fault *stator.TriggerFault
+	if !errors.As(err, &fault) {
+		return entry
+	}
+	path, err := yaml.PathString("$." + fault.Member)
+	if err != nil {
+		return entry
+	}
+	if node, err := path.FilterNode(entry); err == nil && node != nil {
+		return node
+	}
+	return entry
+}
+
+// fault says where in the file something is wrong.
+func (c *config) fault(at ast.Node, err error) error {
+	return c.faultAt(at.GetToken(), err.Error())
+}
+
+// reword is an error of the YAML library as ours.
+func (c *config) reword(err error) error {
+	var told yaml.Error
+	if !errors.As(err, &told) {
+		return usageError{fmt.Errorf("%s: %w", c.path, err)}
+	}
+	return c.faultAt(told.GetToken(), told.GetMessage())
+}
+
+func (c *config) faultAt(at *token.Token, message string) error {
+	if at == nil || at.Position == nil {
+		return usageError{fmt.Errorf("%s: %s", c.path, message)}
+	}
+	return usageError{fmt.Errorf("%s:%d:%d: %s", c.path, at.Position.Line, at.Position.Column, message)}
+}

@@ -1,0 +1,50 @@
+package change
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+var (
+	small = item.Make(map[string]item.Value{"id": item.String("1")})
+	large = small.With("n", item.Bool(true))
+	at    = time.UnixMilli(1_700_000_000_123).UTC()
+)
+
+func TestRecordsComeBackAsTheyWent(t *testing.T) {
+	for _, c := range []struct {
+		record Record
+		kind   string
+		image  item.Item
+	}{
+		{Record{At: at, After: small}, "INSERT", small},
+		{Record{At: at, Before: small, After: large}, "MODIFY", large},
+		{Record{At: at, Actor: Expiry, Before: large}, "REMOVE", large},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			got, err := Decode(c.record.Encode())
+			if err != nil || !reflect.DeepEqual(got, c.record) {
+				t.Errorf("got %+v, %v, want %+v", got, err, c.record)
+			}
+			if got.Kind() != c.kind || !got.Image().Equal(c.image) {
+				t.Errorf("it is a %s of %v", got.Kind(), got.Image())
+			}
+		})
+	}
+}
+
+// What Decode accepts is the stored form of what it returns.
+func FuzzDecode(f *testing.F) {
+	f.Add((&Record{At: at, Before: small, After: large}).Encode())
+	f.Add([]byte{1, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := Decode(b)
+		if err == nil && !bytes.Equal(r.Encode(), b) {
+			t.Errorf("%x is read as %+v, which is stored as %x", b, r, r.Encode())
+		}
+	})
+}

@@ -1,0 +1,444 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// house is a database with its backups.
+type house struct {
+	*db.DB
+	*Store
+	close func()
+}
+
+// open opens a database in a folder and its backups at a place.
+func open(t testing.TB, dir string, place blob.Place) *house {
+	t.Helper()
+	e, err := pebble.Open(pebble.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := db.Open(t.Context(), e, db.Options{OpenBackup: Contents(place)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{DB: d, Store: Open(t.Context(), d, place, slog.New(slog.DiscardHandler))}
+	closed := false
+	h.close = func() {
+		if closed {
+			return
+		}
+		closed = true
+		h.Store.Close()
+		if err := errors.Join(d.Close(), e.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(h.close)
+	return h
+}
+
+func folder(t testing.TB, dir string) blob.Place {
+	t.Helper()
+	place, err := blob.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place
+}
+
+// orders is a table with a local and a global index.
+func orders(name string) schema.Table {
+	attr := func(name string) schema.Attribute { return schema.Attribute{Name: name, Type: item.S} }
+	t := schema.Table{
+		Name:       name,
+		Key:        schema.Key{Partition: []schema.Attribute{attr("id")}, Sort: []schema.Attribute{attr("at")}},
+		Attributes: []schema.Attribute{attr("id"), attr("at"), attr("a")},
+		Tags:       []schema.Tag{{Key: "k", Value: "v"}},
+	}
+	t.AddIndex(schema.Index{Name: "local", Key: schema.Key{Partition: t.Key.Partition, Sort: []schema.Attribute{attr("a")}}, Projection: schema.Projection{Kind: schema.ProjectAll}})
+	t.AddIndex(schema.Index{Name: "global", Global: true, Key: schema.Key{Partition: []schema.Attribute{attr("a")}}, Projection: schema.Projection{Kind: schema.ProjectKeys}})
+	return t
+}
+
+// fill makes a table with items.
+func (h *house) fill(t testing.TB, name string, items, size int) {
+	t.Helper()
+	if _, err := h.CreateTable(t.Context(), orders(name)); err != nil {
+		t.Fatal(err)
+	}
+	h.put(t, name, items, size)
+}
+
+func (h *house) put(t testing.TB, name string, items, size int) {
+	t.Helper()
+	for i := range items {
+		it := item.Make(map[string]item.Value{
+			"id": item.String(fmt.Sprint(i % 17)), "at": item.String(fmt.Sprint(i)), "a": item.String(fmt.Sprint(i % 5)),
+			"text": item.String(strings.Repeat("x", size)),
+		})
+		if _, err := h.Write(t.Context(), db.Write{Table: name, Key: it, Fit: (*schema.Table).CheckItem, Effect: db.Replace(it)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// available waits until a backup is complete.
+func (h *house) available(t testing.TB, id string) Backup {
+	t.Helper()
+	for {
+		b, err := h.Store.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !b.Creating {
+			return b
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (h *house) backUp(t testing.TB, table string) Backup {
+	t.Helper()
+	b, err := h.Create(t.Context(), table, "a-backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !b.Creating {
+		t.Error("a new backup is complete at once")
+	}
+	return h.available(t, b.ID)
+}
+
+// as makes a table of the same kind under another name.
+func as(name string) func(schema.Table) (schema.Table, error) {
+	return func(t schema.Table) (schema.Table, error) {
+		t.Name = name
+		return t, nil
+	}
+}
+
+// restored waits until a table is there; not ok if it went away.
+func (h *house) restored(name string) bool {
+	for {
+		d, err := h.Describe(name)
+		if err != nil || d.Status == schema.Deleting {
+			return false
+		}
+		if !d.Restored.Running {
+			return true
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// contents are the items of a table, in words.
+func (h *house) contents(t testing.TB, table string) map[string]bool {
+	t.Helper()
+	view, err := h.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	def, err := view.Table(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]bool)
+	for it, err := range view.Items(t.Context(), def.ID) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[item.Map(it).String()] = true
+	}
+	return found
+}
+
+func (h *house) checkSound(t testing.TB) {
+	t.Helper()
+	reports, err := h.DB.Verify(t.Context(), func(string, int64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range reports {
+		if r.Faults > 0 {
+			t.Errorf("table %s: %v", r.Table, r.First)
+		}
+	}
+}
+
+// A backup is of the moment at which it was asked for, and outlives the
+// database.
+func TestBackupOutlivesTheDatabase(t *testing.T) {
+	for name, size := range map[string]int{"small items": 10, "large items": 90_000} {
+		t.Run(name, func(t *testing.T) {
+			dir, place := filepath.Join(t.TempDir(), "data"), folder(t, t.TempDir())
+			h := open(t, dir, place)
+			h.fill(t, "Orders", 60, size)
+			want := h.contents(t, "Orders")
+			b, err := h.Create(t.Context(), "Orders", "a-backup")
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.put(t, "Orders", 90, 3) // too late to be in it
+			h.available(t, b.ID)
+			h.close()
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+
+			h = open(t, dir, place)
+			all, err := h.List(t.Context())
+			if err != nil || len(all) != 1 || all[0].ID != b.ID || all[0].Items != 60 {
+				t.Fatalf("the list is %+v, %v", all, err)
+			}
+			if _, err := h.Restore(t.Context(), b.ID, as("Again")); err != nil {
+				t.Fatal(err)
+			}
+			if !h.restored("Again") || !maps.Equal(h.contents(t, "Again"), want) {
+				t.Errorf("the table restored has %d items", len(h.contents(t, "Again")))
+			}
+			h.checkSound(t)
+			if _, err := h.Delete(t.Context(), b.ID); err != nil {
+				t.Fatal(err)
+			}
+			if names, _ := place.Names(t.Context()); len(names) > 0 {
+				t.Errorf("files are left of a deleted backup: %v", names)
+			}
+			if _, err := h.Store.Get(t.Context(), b.ID); !errors.Is(err, ErrNotFound) {
+				t.Errorf("a deleted backup: %v", err)
+			}
+		})
+	}
+}
+
+// A flipped byte anywhere in a file of a backup is found, under the name of
+// that file, and nothing is made of it. The control is the file as it was.
+func TestFlippedBytesAreFound(t *testing.T) {
+	where := t.TempDir()
+	h := open(t, t.TempDir(), folder(t, where))
+	h.fill(t, "Orders", 400, 1500) // of several blocks
+	b := h.backUp(t, "Orders")
+	for _, end := range []string{endItems, endManifest} {
+		name := filepath.Join(where, b.ID+end)
+		sound, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		places := []int{0, 7, 8, 11, 12, 13, len(sound) - 1, len(sound) - 4, len(sound) - 70}
+		for range 150 {
+			places = append(places, r.IntN(len(sound)))
+		}
+		for _, at := range places {
+			bad := bytes.Clone(sound)
+			bad[at] ^= byte(1 + r.IntN(255))
+			if err := os.WriteFile(name, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var damaged *Damaged
+			if err := h.Store.Verify(t.Context(), b.ID); !errors.As(err, &damaged) || damaged.File != b.ID+end {
+				t.Fatalf("byte %d of %s is flipped: %v", at, end, err)
+			}
+		}
+		for _, bad := range [][]byte{sound[:0], sound[:len(sound)/2], sound[:len(sound)-1], append(bytes.Clone(sound), 0)} {
+			if err := os.WriteFile(name, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Store.Verify(t.Context(), b.ID); !errors.As(err, new(*Damaged)) {
+				t.Fatalf("%d of %d bytes: %v", len(bad), len(sound), err)
+			}
+		}
+		if end == endItems { // a restore in the background finds it too
+			if _, err := h.Restore(t.Context(), b.ID, as("Bad")); err != nil {
+				t.Fatal(err)
+			}
+			if h.restored("Bad") {
+				t.Error("a table was made of a damaged backup")
+			}
+		}
+		if err := os.WriteFile(name, sound, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Store.Verify(t.Context(), b.ID); err != nil {
+			t.Fatalf("the file as it was: %v", err)
+		}
+	}
+	if err := os.Remove(filepath.Join(where, b.ID+endItems)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Restore(t.Context(), b.ID, as("Missing")); err != nil || h.restored("Missing") {
+		t.Errorf("a table was made of a missing file: %v", err)
+	}
+}
+
+// A backup that a stop interrupts is begun anew, and is no backup before.
+func TestBackupGoesOnAfterRestart(t *testing.T) {
+	dir, where := t.TempDir(), t.TempDir()
+	h := open(t, dir, folder(t, where))
+	h.fill(t, "Orders", 100, 10)
+	h.Store.Close() // nobody writes it
+	b, err := h.Create(t.Context(), "Orders", "a-backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(where, b.ID+endItems), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := h.contents(t, "Orders")
+	h.close()
+
+	h = open(t, dir, folder(t, where))
+	for { // until it has looked around
+		all, err := h.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 1 && !all[0].Creating {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := h.Restore(t.Context(), b.ID, as("Again")); err != nil {
+		t.Fatal(err)
+	}
+	if !h.restored("Again") || !maps.Equal(h.contents(t, "Again"), want) {
+		t.Error("the table restored differs")
+	}
+	names, _ := folder(t, where).Names(t.Context())
+	if len(names) != 2 {
+		t.Errorf("the files are %v", names)
+	}
+}
+
+// fullPlace is one whose disk is full beyond some bytes.
+type fullPlace struct {
+	blob.Place
+	room int
+}
+
+func (p *fullPlace) Create(ctx context.Context, name string) (blob.Writer, error) {
+	w, err := p.Place.Create(ctx, name)
+	return &fullWriter{w, p}, err
+}
+
+type fullWriter struct {
+	blob.Writer
+	place *fullPlace
+}
+
+func (w *fullWriter) Write(b []byte) (int, error) {
+	if w.place.room -= len(b); w.place.room < 0 {
+		return 0, syscall.ENOSPC
+	}
+	return w.Writer.Write(b)
+}
+
+// A full disk ends a backup with an error that says so, and leaves nothing.
+func TestFullDisk(t *testing.T) {
+	where := t.TempDir()
+	place := &fullPlace{Place: folder(t, where)}
+	h := open(t, t.TempDir(), place)
+	h.fill(t, "Orders", 200, 1000)
+	want := h.contents(t, "Orders")
+	if _, err := h.Create(t.Context(), "Orders", "a-backup"); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("no room at all: %v", err)
+	}
+	place.room = 5000 // for the beginning
+	b, err := h.Create(t.Context(), "Orders", "a-backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		now, err := h.Store.Get(t.Context(), b.ID)
+		if err == nil && now.Creating {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if !errors.As(err, new(*Failed)) || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("room for the beginning: %+v, %v", now, err)
+		}
+		break
+	}
+	if all, err := h.List(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("the list is %v, %v", all, err)
+	}
+	if !maps.Equal(h.contents(t, "Orders"), want) {
+		t.Error("the table was touched")
+	}
+	h.close()
+	if entries, _ := os.ReadDir(where); len(entries) > 0 {
+		t.Errorf("it left %v", entries)
+	}
+}
+
+// All tables of one moment travel as a stream, and make a database again. A
+// stream that is cut short makes nothing.
+func TestWholeServer(t *testing.T) {
+	h := open(t, t.TempDir(), folder(t, t.TempDir()))
+	h.fill(t, "Orders", 300, 500)
+	h.fill(t, "Carts", 20, 10)
+	if _, err := h.CreateTable(t.Context(), orders("Empty")); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.SetTimeToLive(t.Context(), "Carts", "expires"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.SetRecovery(t.Context(), "Orders", 7); err != nil {
+		t.Fatal(err)
+	}
+	var stream bytes.Buffer
+	if err := h.WriteAll(t.Context(), &stream); err != nil {
+		t.Fatal(err)
+	}
+	whole := stream.Bytes()
+	place := folder(t, t.TempDir())
+	for _, n := range []int{0, 1, 100, len(whole) / 3, len(whole) - 1} {
+		if err := ReadAll(t.Context(), bytes.NewReader(whole[:n]), place, time.Now(), func(Manifest) {}); err == nil {
+			t.Errorf("a stream of %d of %d bytes is taken", n, len(whole))
+		}
+		if names, _ := place.Names(t.Context()); len(names) > 0 {
+			t.Errorf("a stream of %d bytes leaves %v", n, names)
+		}
+	}
+	if err := ReadAll(t.Context(), bytes.NewReader(whole), place, time.Now(), func(Manifest) {}); err != nil {
+		t.Fatal(err)
+	}
+
+	again := open(t, t.TempDir(), place)
+	if err := RestoreAll(t.Context(), place, again.DB, func(Manifest) {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Orders", "Carts", "Empty"} {
+		if !maps.Equal(again.contents(t, name), h.contents(t, name)) {
+			t.Errorf("table %s differs", name)
+		}
+	}
+	carts, _ := again.Describe("Carts")
+	placed, _ := again.Describe("Orders")
+	if carts.TimeToLive.Attribute != "expires" || len(carts.Tags) != 1 || placed.Recovery.Days != 7 {
+		t.Errorf("settings are lost: %+v, %+v", carts.Table, placed.Recovery)
+	}
+	again.checkSound(t)
+	if err := RestoreAll(t.Context(), folder(t, t.TempDir()), again.DB, func(Manifest) {}); !errors.Is(err, ErrNoSet) {
+		t.Errorf("from an empty folder: %v", err)
+	}
+}

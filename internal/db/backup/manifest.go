@@ -1,0 +1,101 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+
+	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+// Manifest is what is known of a backup without reading its items. Its field
+// names are for ever.
+type Manifest struct {
+	Format  int          `json:"format"`
+	ID      string       `json:"id"`
+	Name    string       `json:"name"`    // the customer's
+	Created time.Time    `json:"created"` // when it was asked for
+	Taken   time.Time    `json:"taken"`   // the moment that its items are of
+	Table   schema.Table `json:"table"`
+
+	Items     int64  `json:"items"`
+	Bytes     int64  `json:"bytes"`     // of the items, as DynamoDB counts them
+	FileBytes int64  `json:"fileBytes"` // of the file of items
+	SHA256    string `json:"sha256"`    // of that file, up to its footer
+}
+
+// The files of a backup, by what follows its id in their names. A listing in
+// order shows that a backup is being made before its items, and that before
+// the manifest, which makes it one.
+const (
+	endCreating = ".creating"
+	endItems    = ".items"
+	endManifest = ".manifest"
+	endSet      = ".set"
+)
+
+var isID = regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`)
+
+// maxManifest bounds what is read of one.
+const maxManifest = 4 << 20
+
+// writeRecord writes a small file: JSON, and below it a checksum.
+func writeRecord(ctx context.Context, place blob.Place, name string, content any) error {
+	b, err := json.Marshal(content)
+	if err != nil {
+		panic(fmt.Sprintf("%s cannot be written as JSON: %v", name, err))
+	}
+	w, err := place.Create(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "%s\n%s\n", b, digest(b)); err != nil {
+		w.Cancel()
+		return err
+	}
+	return w.Commit()
+}
+
+// readRecord reads such a file.
+func readRecord(ctx context.Context, place blob.Place, name string, content any) error {
+	r, err := place.Open(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, maxManifest))
+	if err != nil {
+		return fmt.Errorf("read the backup file %s: %w", name, err)
+	}
+	b, sum, _ := bytes.Cut(text, []byte("\n"))
+	if string(sum) != digest(b)+"\n" {
+		return &Damaged{name, 0, "it has another checksum than it should"}
+	}
+	if err := json.Unmarshal(b, content); err != nil {
+		return &Damaged{name, 0, err.Error()}
+	}
+	return nil
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func readManifest(ctx context.Context, place blob.Place, name string) (*Manifest, error) {
+	m := new(Manifest)
+	if err := readRecord(ctx, place, name, m); err != nil {
+		return nil, err
+	}
+	if m.Format != format {
+		return nil, fmt.Errorf("the backup file %s has format %d; this version knows %d", name, m.Format, format)
+	}
+	return m, nil
+}

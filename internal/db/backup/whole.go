@@ -1,0 +1,225 @@
+package backup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+)
+
+// All tables of one moment travel as a stream: before the file of each table
+// stands the byte 1, behind the last 0. Whoever reads it makes backups of
+// them, and a set that says which belong together.
+
+// set is the backups of all tables of one moment.
+type set struct {
+	Format  int       `json:"format"`
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
+	Backups []string  `json:"backups"` // their ids
+}
+
+// WriteAll writes all tables as they are at one moment.
+func (s *Store) WriteAll(ctx context.Context, to io.Writer) error {
+	view, err := s.db.View(ctx)
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	tables, err := view.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.db.Now()
+	for _, t := range tables {
+		if t.State == schema.Deleting || t.Restored.Running {
+			continue
+		}
+		if _, err := to.Write([]byte{1}); err != nil {
+			return err
+		}
+		m := Manifest{Format: format, ID: newID(now), Name: "stator-backup", Created: now, Taken: now, Table: *t}
+		if err := writeFile(to, &m, view.Items(ctx, t.ID), func(int64) {}); err != nil {
+			return fmt.Errorf("write table %s: %w", t.Name, err)
+		}
+	}
+	_, err = to.Write([]byte{0})
+	return err
+}
+
+// ReadAll makes backups of what WriteAll wrote. They are there when it
+// returns, all or none. told is called for each table.
+func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Time, told func(Manifest)) (err error) {
+	in := bufio.NewReaderSize(from, 1<<20)
+	var all []Manifest
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, m := range all {
+			for _, end := range []string{endManifest, endItems} {
+				err = errors.Join(err, place.Remove(context.WithoutCancel(ctx), m.ID+end))
+			}
+		}
+	}()
+	for {
+		more, err := in.ReadByte()
+		if err != nil || more > 1 {
+			return fmt.Errorf("the server stopped before it was done: %w", errors.Join(err, io.ErrUnexpectedEOF))
+		}
+		if more == 0 {
+			break
+		}
+		m, err := copyFile(ctx, in, place)
+		if err != nil {
+			return err
+		}
+		all = append(all, *m)
+		told(*m)
+	}
+	whole := set{Format: format, ID: newID(now), Created: now}
+	for i := range all {
+		if err := writeRecord(ctx, place, all[i].ID+endManifest, &all[i]); err != nil {
+			return err
+		}
+		whole.Backups = append(whole.Backups, all[i].ID)
+	}
+	return writeRecord(ctx, place, whole.ID+endSet, whole)
+}
+
+// copyFile copies the file of one table and checks it on the way.
+func copyFile(ctx context.Context, in *bufio.Reader, place blob.Place) (*Manifest, error) {
+	// The file has its table's id in it, so that its name is known behind
+	// its header only.
+	head := new(memory)
+	tee := &switched{to: head}
+	r, err := openFile(io.TeeReader(in, tee), "of the server")
+	if err != nil {
+		return nil, err
+	}
+	m := r.header
+	if !isID.MatchString(m.ID) {
+		return nil, fmt.Errorf("the server sent a backup with the id %q", m.ID)
+	}
+	w, err := place.Create(ctx, m.ID+endItems)
+	if err != nil {
+		return nil, err
+	}
+	out := bufio.NewWriterSize(w, 1<<20)
+	_, err = out.Write(head.b)
+	tee.to = out
+	for _, itemErr := range r.items() {
+		err = errors.Join(err, itemErr)
+	}
+	if err = errors.Join(err, out.Flush()); err != nil {
+		w.Cancel()
+		return nil, err
+	}
+	m.Items, m.Bytes, m.FileBytes, m.SHA256 = r.footer.Items, r.footer.Bytes, r.at, r.footer.SHA256
+	return &m, w.Commit()
+}
+
+// switched is a writer whose target changes.
+type switched struct{ to io.Writer }
+
+func (s *switched) Write(b []byte) (int, error) { return s.to.Write(b) }
+
+// memory keeps what is written to it.
+type memory struct{ b []byte }
+
+func (m *memory) Write(b []byte) (int, error) {
+	m.b = append(m.b, b...)
+	return len(b), nil
+}
+
+// ErrNoSet tells that a place has no backup of a whole server.
+var ErrNoSet = errors.New("there is no backup of a whole server")
+
+// RestoreAll makes all tables anew that the newest set at a place has, with
+// their settings, but without the changes before. Every file is read as a whole
+// before the first table is made.
+func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, told func(Manifest)) error {
+	newest, err := newestSet(ctx, place)
+	if err != nil {
+		return err
+	}
+	var all []*Manifest
+	for _, id := range newest.Backups {
+		m, err := readManifest(ctx, place, id+endManifest)
+		if err != nil {
+			return missing(err)
+		}
+		if err := verify(ctx, place, id); err != nil {
+			return err
+		}
+		all = append(all, m)
+	}
+	for _, m := range all {
+		if err := restoreWhole(ctx, d, m); err != nil {
+			return fmt.Errorf("restore table %s: %w", m.Table.Name, err)
+		}
+		told(*m)
+	}
+	return nil
+}
+
+func newestSet(ctx context.Context, place blob.Place) (*set, error) {
+	names, err := place.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, endSet) })
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: %w", place, ErrNoSet)
+	}
+	s := new(set)
+	if err := readRecord(ctx, place, slices.Max(names), s); err != nil {
+		return nil, err
+	}
+	if s.Format != format {
+		return nil, fmt.Errorf("the backup file %s has format %d; this version knows %d", slices.Max(names), s.Format, format)
+	}
+	return s, nil
+}
+
+// restoreWhole makes a table as it was, and waits until it is there.
+func restoreWhole(ctx context.Context, d *db.DB, m *Manifest) error {
+	def := m.Table
+	def.Streams, def.Recovery, def.TimeToLive.Filling = nil, schema.Recovery{}, false
+	def.Indexes = slices.Clone(def.Indexes)
+	def.Indexes = slices.DeleteFunc(def.Indexes, func(x schema.Index) bool { return x.State == schema.Deleting })
+	for i := range def.Indexes {
+		def.Indexes[i].State, def.Indexes[i].Backfilling = "", false // it is complete from the first
+	}
+	def.Restored = schema.Restored{Table: m.Table.Name, Backup: m.ID, At: m.Created}
+	if _, err := d.RestoreBackup(ctx, def); err != nil {
+		return err
+	}
+	for {
+		now, err := d.Describe(def.Name)
+		if err != nil || now.State == schema.Deleting {
+			return errors.New("it came to nothing; the log tells why")
+		}
+		if !now.Restored.Running {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if m.Table.Recovery.Enabled {
+		_, err := d.SetRecovery(ctx, def.Name, m.Table.Recovery.Days)
+		return err
+	}
+	return nil
+}

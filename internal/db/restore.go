@@ -1,0 +1,472 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/change"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// A restored table stands in the catalog from the first, CREATING, with what
+// it is made from. Its items are put in beside requests. The catalog is all
+// that a restart needs: what was put in goes, and it begins anew.
+
+// Contents are the items that a restored table begins with.
+type Contents struct {
+	// Items are the items of one moment. Each is valid until the next.
+	Items func(context.Context) iter.Seq2[item.Item, error]
+
+	// Later are changes to take back, in parts that have no item in common, of
+	// one item the newest first. There may be none.
+	Later []func(context.Context) iter.Seq2[change.Record, error]
+
+	Close func() error
+}
+
+// close releases the contents, which were only read.
+func (c *Contents) close() { _ = c.Close() }
+
+// SetRecovery says for how many days back a table can be restored; not at all
+// with 0.
+func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Description, error) {
+	// No write may be under way that does not record what it changes.
+	return d.alterAlone(ctx, name, func(t *schema.Table) error {
+		now := d.now()
+		switch {
+		case days == 0:
+			t.Recovery = schema.Recovery{}
+		case !t.Recovery.Enabled:
+			t.Recovery = schema.Recovery{Enabled: true, Since: now, Days: days}
+		default:
+			// What was too old until now is gone, also for a longer window.
+			t.Recovery.Since, _ = t.Recovery.Window(now)
+			t.Recovery.Days = days
+		}
+		return nil
+	})
+}
+
+// ErrNoRecovery tells that a table cannot be restored to any second.
+var ErrNoRecovery = errors.New("point-in-time recovery is not enabled")
+
+// ErrNotRestorable tells that a table cannot be restored to that second.
+var ErrNotRestorable = errors.New("the second is not within those that the table can be restored to")
+
+// RestoreToSecond makes a new table of another as it was at the end of a
+// second, or of now when at is zero. define makes the new one's description of
+// the other's.
+func (d *DB) RestoreToSecond(ctx context.Context, source string, at time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
+	view, err := d.View(ctx)
+	if err != nil {
+		return Description{}, err
+	}
+	told, err := d.restoreFrom(ctx, view, source, at, define)
+	if err != nil {
+		view.Close()
+	}
+	return told, err
+}
+
+// restoreFrom is RestoreToSecond from a view, which is in use when there is no
+// error.
+func (d *DB) restoreFrom(ctx context.Context, view *View, source string, at time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
+	t, err := view.Table(ctx, source)
+	if err != nil {
+		return Description{}, err
+	}
+	now := d.now()
+	if err := restorable(t, at, now); err != nil {
+		return Description{}, err
+	}
+	def, err := define(*t)
+	if err != nil {
+		return Description{}, err
+	}
+	def.Restored = schema.Restored{Table: t.Name, TableID: t.ID, At: at}
+	contents := view.asOf(t, at)
+	if at.IsZero() {
+		def.Restored.At, contents.Later = now.Truncate(time.Second), nil
+	}
+	return d.restore(ctx, def, contents)
+}
+
+// restorable tells whether a table can be restored to a second; zero is now.
+func restorable(t *schema.Table, at, now time.Time) error {
+	if !t.Recovery.Enabled {
+		return ErrNoRecovery
+	}
+	if earliest, latest := t.Recovery.Window(now); !at.IsZero() && (at.Before(earliest) || at.After(latest)) {
+		return ErrNotRestorable
+	}
+	return nil
+}
+
+// RestoreBackup makes a table of a backup, which def names.
+func (d *DB) RestoreBackup(ctx context.Context, def schema.Table) (Description, error) {
+	return d.restore(ctx, def, nil)
+}
+
+// restore puts a table into the catalog and has it filled. Without contents
+// they are found when its turn comes.
+func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) (Description, error) {
+	def.Restored.Running = true
+	// Before it is in the catalog: who fills it may look at once.
+	if !d.restores.offer(def.Name, contents) {
+		return Description{}, stillInUse(schema.Creating, def.Name)
+	}
+	told, err := d.CreateTable(ctx, def)
+	if err != nil {
+		d.restores.contents(def.Name)
+		return Description{}, err
+	}
+	d.restores.stir()
+	return told, nil
+}
+
+// asOf is the items of a table as they were at the end of a second.
+func (v *View) asOf(t *schema.Table, second time.Time) *Contents {
+	end := second.Truncate(time.Second).Add(time.Second)
+	c := &Contents{
+		Items: func(ctx context.Context) iter.Seq2[item.Item, error] { return v.Items(ctx, t.ID) },
+		Close: v.Close,
+	}
+	for slot := range keyspace.Slots {
+		c.Later = append(c.Later, func(ctx context.Context) iter.Seq2[change.Record, error] { return v.changesFrom(ctx, t.ID, slot, end) })
+	}
+	return c
+}
+
+// changesFrom goes through the changes of a slot that were made at a time or
+// later, from the newest back.
+func (v *View) changesFrom(ctx context.Context, table uint32, slot int, from time.Time) iter.Seq2[change.Record, error] {
+	return func(yield func(change.Record, error) bool) {
+		cut, err := v.cut(ctx, table, from) // of all slots: a transaction may be in several
+		if err != nil {
+			yield(change.Record{}, err)
+			return
+		}
+		for _, r := range v.changes(ctx, table, slot, cut, true) {
+			if !yield(r.Record, r.err) || r.err != nil {
+				return
+			}
+		}
+	}
+}
+
+// cut is the stamp from which on changes are left out of a table as it was
+// before a time: the smallest of a change that was made at that time or later.
+// A change with a larger stamp is left out whatever its time, or one that it
+// is built on, or that belongs to the same transaction, would be missing. It
+// was under way then: one that was answered before has a smaller stamp.
+func (v *View) cut(ctx context.Context, table uint32, from time.Time) (uint64, error) {
+	cut := uint64(math.MaxUint64)
+	for slot := range keyspace.Slots {
+		// Stamps never lag behind the clock, but may run ahead of it.
+		for stamp, r := range v.changes(ctx, table, slot, StampAt(from), false) {
+			if r.err != nil {
+				return 0, r.err
+			}
+			if !r.At.Before(from) {
+				cut = min(cut, stamp)
+				break
+			}
+		}
+	}
+	return cut, nil
+}
+
+// recorded is a change record, or why it could not be read.
+type recorded struct {
+	change.Record
+	err error
+}
+
+// changes goes through the changes of a slot from a stamp on. A record is
+// valid until the next.
+func (v *View) changes(ctx context.Context, table uint32, slot int, from uint64, newestFirst bool) iter.Seq2[uint64, recorded] {
+	start, end := keyspace.ChangeSpan(table, slot, from, math.MaxUint64)
+	return func(yield func(uint64, recorded) bool) {
+		for pair, err := range v.snap.Scan(ctx, store.Range{Start: start, End: end, Reverse: newestFirst}) {
+			if err != nil {
+				yield(0, recorded{err: err})
+				return
+			}
+			_, stamp, _ := keyspace.ChangeOf(pair.Key)
+			r, err := change.Decode(pair.Value)
+			if err != nil {
+				err = fmt.Errorf("a change of table %d: %w: %w", table, err, store.ErrCorrupt)
+			}
+			if !yield(stamp, recorded{r, err}) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// restores are the tables whose items are being put in.
+type restores struct {
+	mu      sync.Mutex
+	taken   map[uint32]bool
+	offered map[string]*Contents
+	wake    chan struct{}
+
+	// open finds the contents of a backup.
+	open func(ctx context.Context, backup string) (*Contents, error)
+}
+
+func newRestores(open func(context.Context, string) (*Contents, error)) *restores {
+	return &restores{taken: make(map[uint32]bool), offered: make(map[string]*Contents), wake: make(chan struct{}, 1), open: open}
+}
+
+// offer hands the contents of a new table over to who will fill it; not if
+// another of that name is just being made.
+func (r *restores) offer(table string, contents *Contents) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, taken := r.offered[table]; taken {
+		return false
+	}
+	r.offered[table] = contents
+	return true
+}
+
+func (r *restores) stir() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take claims a table for one goroutine.
+func (r *restores) take(table uint32) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.taken[table] {
+		return false
+	}
+	r.taken[table] = true
+	return true
+}
+
+func (r *restores) drop(table uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.taken, table)
+}
+
+// contents are those that were offered, once.
+func (r *restores) contents(table string) *Contents {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.offered[table]
+	delete(r.offered, table)
+	return c
+}
+
+const (
+	restoreWorkers = 2               // tables that are filled at once; others wait
+	restoreRetry   = 5 * time.Second // after what may pass, such as a full disk
+)
+
+// restoreTables fills restored tables, one after the other.
+func (d *DB) restoreTables(ctx context.Context) {
+	for {
+		t, ok := d.nextRestore()
+		if !ok {
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.restores.wake:
+			}
+			continue
+		}
+		d.restores.stir() // there may be more
+		err := d.fillRestored(ctx, t)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+		case hopeless(err):
+			d.log.Error("a table could not be restored, and is removed again", "table", t.Name, "error", err)
+			err = d.abandon(ctx, t)
+		default:
+			d.log.Error("a table could not be restored; trying again from the start", "table", t.Name, "error", err)
+		}
+		if err != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(restoreRetry):
+			}
+		}
+		d.restores.drop(t.ID)
+	}
+}
+
+// hopeless tells whether another attempt would meet the same error.
+func hopeless(err error) bool {
+	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, ErrNoRecovery) || errors.Is(err, ErrNotRestorable) || errors.As(err, new(*apierror.Error))
+}
+
+// nextRestore claims the table that waits longest.
+func (d *DB) nextRestore() (next *table, ok bool) {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	d.restores.mu.Lock()
+	for _, t := range d.catalog.tables {
+		if t.Restored.Running && t.Restored.Import == "" && !d.restores.taken[t.ID] && (next == nil || t.ID < next.ID) {
+			next = t
+		}
+	}
+	d.restores.mu.Unlock()
+	return next, next != nil && d.restores.take(next.ID)
+}
+
+// fillRestored puts the items of a restored table in, from the start, and
+// makes it usable.
+func (d *DB) fillRestored(ctx context.Context, t *table) error {
+	contents, err := d.contentsOf(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	defer contents.close()
+	if err := d.clear(ctx, t); err != nil {
+		return err
+	}
+	log := d.log.With("table", t.Name, "from", t.Restored.Table, "at", t.Restored.At)
+	began := d.now()
+	var told atomic.Int64
+	told.Store(began.UnixNano())
+	progress := func(what string) func(int) {
+		var done atomic.Int64
+		return func(n int) {
+			count, now := done.Add(int64(n)), d.now().UnixNano()
+			if last := told.Load(); now-last >= int64(buildProgress) && told.CompareAndSwap(last, now) {
+				log.Info("a table is being restored", what, count)
+			}
+		}
+	}
+	if err := d.loadItems(ctx, t, contents.Items(ctx), progress("items")); err != nil {
+		return err
+	}
+	if err := d.takeAllBack(ctx, t, contents, progress("changes taken back")); err != nil {
+		return err
+	}
+	if err := d.saveTally(ctx); err != nil {
+		return err
+	}
+	if _, err := d.alter(ctx, t.Name, func(now *schema.Table) error {
+		now.Restored.Running = false
+		return nil
+	}); err != nil {
+		return err
+	}
+	log.Info("a table was restored", "items", t.tally.counts()[0].Items, "took", d.now().Sub(began).Round(time.Millisecond))
+	return nil
+}
+
+// contentsOf are the contents that were offered for a table, or found again
+// after a restart.
+func (d *DB) contentsOf(ctx context.Context, t *schema.Table) (*Contents, error) {
+	if c := d.restores.contents(t.Name); c != nil {
+		return c, nil
+	}
+	if t.Restored.Backup != "" {
+		if d.restores.open == nil {
+			return nil, fmt.Errorf("table %s is made of a backup, but there are none", t.Name)
+		}
+		return d.restores.open(ctx, t.Restored.Backup)
+	}
+	view, err := d.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	source, err := view.Table(ctx, t.Restored.Table)
+	if err == nil && source.ID != t.Restored.TableID {
+		err = apierror.NoTableNamed(t.Restored.Table)
+	}
+	if err == nil {
+		// Its second may have been the present one, and not be over yet.
+		at, now := t.Restored.At, d.now()
+		if _, latest := source.Recovery.Window(now); at.After(latest) {
+			at = latest
+		}
+		err = restorable(source, at, now)
+	}
+	if err != nil {
+		view.Close()
+		return nil, err
+	}
+	return view.asOf(source, t.Restored.At), nil
+}
+
+// clear removes what an attempt before put into a table.
+func (d *DB) clear(ctx context.Context, t *table) error {
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	for _, span := range []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.ExpiriesSpan, keyspace.ChangesSpan} {
+		start, end := span(t.ID)
+		for _, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
+			if err == nil {
+				err = d.engine.DeleteRange(ctx, start, end)
+			}
+			if err != nil {
+				return fmt.Errorf("remove what was restored of table %s: %w", t.Name, err)
+			}
+			break
+		}
+	}
+	t.tally.reset()
+	return nil
+}
+
+// abandon takes a table out again that could not be restored.
+func (d *DB) abandon(ctx context.Context, t *table) error {
+	_, err := d.alter(ctx, t.Name, func(now *schema.Table) error {
+		now.State, now.SettledAt, now.Restored.Running = schema.Deleting, d.now(), false
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = d.dropDue(ctx, d.now())
+	d.wakeDropper()
+	return err
+}
+
+// close releases what was offered and never taken.
+func (r *restores) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.offered {
+		if c != nil {
+			c.close()
+		}
+	}
+}
+
+// Restoring tells whether a table is being made of a backup.
+func (d *DB) Restoring(backup string) bool {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	for _, t := range d.catalog.tables {
+		if t.Restored.Running && t.Restored.Backup == backup {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,390 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+var (
+	seconds = flag.Int("seconds", 20, "how many seconds a table is restored to")
+	seed    = flag.Uint64("restore-seed", 0, "seed of the history; chosen unless set")
+)
+
+// same makes a table of the same kind under another name.
+func same(name string) func(schema.Table) (schema.Table, error) {
+	return func(t schema.Table) (schema.Table, error) {
+		return schema.Table{Name: name, Key: t.Key, Attributes: t.Attributes, Indexes: t.Indexes, LastIndex: t.LastIndex}, nil
+	}
+}
+
+// restoreTo restores a table and waits until it is there.
+func restoreTo(t testing.TB, d *DB, source, target string, at time.Time) {
+	t.Helper()
+	told, err := d.RestoreToSecond(t.Context(), source, at, same(target))
+	if err != nil {
+		t.Fatalf("restore %s to %v: %v", source, at, err)
+	}
+	if told.Status != schema.Creating || !told.Restored.Running {
+		t.Errorf("while it is restored a table is %s, %+v", told.Status, told.Restored)
+	}
+	waitRestored(t, d, target)
+}
+
+func waitRestored(t testing.TB, d *DB, table string) {
+	t.Helper()
+	for {
+		now, err := d.Describe(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !now.Restored.Running {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// contentsNow are the items of a table by their keys, in words.
+func contentsNow(t testing.TB, d *DB, table string) map[string]string {
+	t.Helper()
+	view, err := d.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	def, err := view.Table(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]string)
+	for it, err := range view.Items(t.Context(), def.ID) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[item.Map(def.Key.Of(it)).String()] = item.Map(it).String()
+	}
+	return found
+}
+
+func checkSound(t testing.TB, d *DB) {
+	t.Helper()
+	reports, err := d.Verify(t.Context(), func(string, int64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range reports {
+		if r.Faults > 0 {
+			t.Errorf("table %s: %v", r.Table, r.First)
+		}
+	}
+}
+
+// history is what was written to a table, and when.
+type history struct {
+	mu     sync.Mutex
+	events []event
+}
+
+type event struct {
+	at       time.Time
+	key, now string // in words; nothing when it is gone
+}
+
+func (h *history) note(key, now item.Item) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := event{at: time.Now(), key: item.Map(key).String()}
+	if now != nil {
+		e.now = item.Map(now).String()
+	}
+	h.events = append(h.events, e)
+}
+
+// at is the table at the end of a second.
+func (h *history) at(second time.Time) map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	state := make(map[string]string)
+	for _, e := range h.events {
+		switch {
+		case !e.at.Before(second.Add(time.Second)):
+		case e.now == "":
+			delete(state, e.key)
+		default:
+			state[e.key] = e.now
+		}
+	}
+	return state
+}
+
+// writeOften writes items of its own, alone and together, until the context
+// ends.
+func (h *history) writeOften(ctx context.Context, t *testing.T, d *DB, who int, r *rand.Rand) {
+	for ctx.Err() == nil {
+		var writes []Write
+		var after []item.Item
+		for _, n := range r.Perm(8)[:1+r.IntN(4)] {
+			k := key(fmt.Sprintf("w%d-%d", who, n/2), n)
+			w := Write{Table: "Orders", Key: k, Effect: Remove}
+			var it item.Item
+			if r.IntN(4) > 0 {
+				it = k.With("a", item.String(fmt.Sprint(r.IntN(5)))).With("b", num(r.IntN(50))).With("c", item.String(strings.Repeat("x", r.IntN(300))))
+				w.Effect = Replace(it)
+			}
+			writes, after = append(writes, w), append(after, it)
+		}
+		if _, err := d.Transact(t.Context(), nil, writes...); err != nil {
+			t.Errorf("write: %v", err)
+			return
+		}
+		for i := range writes {
+			h.note(writes[i].Key, after[i])
+		}
+		time.Sleep(time.Duration(r.IntN(700)) * time.Millisecond)
+	}
+}
+
+// A table is restored to any second as it was at that second's end, while it
+// is written, and what is restored passes the scrub.
+func TestRestoreToAnySecond(t *testing.T) {
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	t.Logf("seed %d", *seed)
+	synctest.Test(t, func(t *testing.T) {
+		d := inMemory(t)
+		create(t, d, orders("Orders"))
+		h := new(history)
+		r := rand.New(rand.NewPCG(*seed, 1))
+		before := key("before", 1).With("a", item.String("it was there before"))
+		put(t, d, "Orders", before)
+		h.note(key("before", 1), before)
+		time.Sleep(3 * time.Second)
+		if _, err := d.SetRecovery(t.Context(), "Orders", 35); err != nil {
+			t.Fatal(err)
+		}
+		since := time.Now().Truncate(time.Second)
+		ctx, stop := context.WithCancel(t.Context())
+		var writers sync.WaitGroup
+		for who := range 6 {
+			own := rand.New(rand.NewPCG(*seed, uint64(who)+2))
+			writers.Go(func() { h.writeOften(ctx, t, d, who, own) })
+		}
+		time.Sleep(90 * time.Second)
+		differ := 0
+		for i := range *seconds {
+			span := int(time.Since(since)/time.Second) - 1
+			at := since.Add(time.Duration(r.IntN(span)) * time.Second)
+			name := fmt.Sprintf("Restored%d", i)
+			restoreTo(t, d, "Orders", name, at)
+			got := contentsNow(t, d, name)
+			if want := h.at(at); !maps.Equal(got, want) {
+				t.Errorf("seed %d: at second %v the table is\n%v\nwant\n%v", *seed, at.Sub(since), words(got), words(want))
+			}
+			// The control: another second is told apart from this one.
+			if !maps.Equal(got, h.at(at.Add(-time.Second))) || !maps.Equal(got, h.at(at.Add(time.Second))) {
+				differ++
+			}
+			time.Sleep(time.Duration(r.IntN(900)) * time.Millisecond)
+		}
+		stop()
+		writers.Wait()
+		if differ < *seconds*9/10 {
+			t.Errorf("only %d of %d seconds differ from those beside them", differ, *seconds)
+		}
+		restoreTo(t, d, "Orders", "Latest", time.Time{})
+		if got, want := contentsNow(t, d, "Latest"), contentsNow(t, d, "Orders"); !maps.Equal(got, want) {
+			t.Errorf("the latest is\n%v\nwant\n%v", words(got), words(want))
+		}
+		checkSound(t, d)
+	})
+}
+
+func words(state map[string]string) string {
+	var lines []string
+	for _, k := range slices.Sorted(maps.Keys(state)) {
+		lines = append(lines, state[k])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Only seconds within the window can be restored to, and a longer window does
+// not bring back what was too old before.
+func TestRestoreWindow(t *testing.T) {
+	var clock atomic.Int64
+	clock.Store(time.Date(2026, 11, 15, 12, 0, 0, 5e8, time.UTC).UnixNano())
+	now := func() time.Time { return time.Unix(0, clock.Load()).UTC() }
+	wait := func(d time.Duration) { clock.Add(int64(d)) }
+	storage := pebble.InMemory()
+	storage.Now = now
+	d := newDB(t, newEngine(t, storage), Options{Now: now})
+	create(t, d, orders("Orders"))
+	try := func(at time.Time) error {
+		_, err := d.RestoreToSecond(t.Context(), "Orders", at, func(schema.Table) (schema.Table, error) { return schema.Table{}, errors.New("allowed") })
+		if err != nil && err.Error() == "allowed" {
+			return nil
+		}
+		return err
+	}
+	if err := try(time.Time{}); !errors.Is(err, ErrNoRecovery) {
+		t.Errorf("without recovery: %v", err)
+	}
+	set := func(days int) {
+		if _, err := d.SetRecovery(t.Context(), "Orders", days); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(2)
+	enabled := now().Truncate(time.Second)
+	day := 24 * time.Hour
+	wait(day)
+	for at, want := range map[time.Time]error{
+		enabled:                   nil,
+		enabled.Add(-time.Second): ErrNotRestorable,
+		now().Add(-time.Second):   nil,
+		now():                     ErrNotRestorable,
+		now().Add(time.Hour):      ErrNotRestorable,
+		time.Unix(0, 0):           ErrNotRestorable,
+	} {
+		if err := try(at.Truncate(time.Second)); !errors.Is(err, want) {
+			t.Errorf("a day later, to %v: %v, want %v", at, err, want)
+		}
+	}
+	wait(3 * day)
+	if err := try(enabled.Add(day)); !errors.Is(err, ErrNotRestorable) {
+		t.Errorf("to three days ago: %v", err)
+	}
+	set(35)
+	if err := try(enabled.Add(day)); !errors.Is(err, ErrNotRestorable) {
+		t.Errorf("to three days ago, with a window that is longer by now: %v", err)
+	}
+	if err := try(enabled.Add(2*day + time.Second)); err != nil {
+		t.Errorf("to two days ago: %v", err)
+	}
+	set(0)
+	set(35)
+	if err := try(now().Add(-time.Hour)); !errors.Is(err, ErrNotRestorable) {
+		t.Errorf("to an hour before it was enabled again: %v", err)
+	}
+}
+
+// A database that is stopped in the middle of a restore begins it anew, and
+// shows nothing of it before it is done.
+func TestRestoreGoesOnAfterRestart(t *testing.T) {
+	o := pebble.Options{Dir: t.TempDir(), Durability: pebble.Relaxed}
+	e := newEngine(t, o)
+	d := newDB(t, e, Options{})
+	create(t, d, orders("Orders"))
+	if _, err := d.SetRecovery(t.Context(), "Orders", 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3000 {
+		put(t, d, "Orders", key(fmt.Sprint(i%40), i).With("a", item.String("x")).With("b", num(i)))
+	}
+	want := contentsNow(t, d, "Orders")
+	// A table half full, as a crash leaves it.
+	def, _ := same("Restored")(orders("Orders"))
+	source, _ := d.Describe("Orders")
+	def.Restored = schema.Restored{Table: "Orders", TableID: source.ID, At: time.Now().Truncate(time.Second), Running: true}
+	d.stop()
+	d.work.Wait() // nobody fills it
+	if _, err := d.CreateTable(t.Context(), def); err != nil {
+		t.Fatal(err)
+	}
+	half, _ := d.find("Restored")
+	if err := d.loadItems(t.Context(), half, some(1500), func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Get(t.Context(), "Restored", true, key("1", 1)); err == nil {
+		t.Error("a table that is being restored can be read")
+	}
+	if _, err := d.Write(t.Context(), Write{Table: "Restored", Key: key("1", 1), Effect: Remove}); err == nil {
+		t.Error("a table that is being restored can be written")
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	d = newDB(t, newEngine(t, o), Options{})
+	waitRestored(t, d, "Restored")
+	if got := contentsNow(t, d, "Restored"); !maps.Equal(got, want) {
+		t.Errorf("the restored table has %d items, want %d", len(got), len(want))
+	}
+	checkSound(t, d)
+	told, _ := d.Describe("Restored")
+	if n := told.Counts[0].Items; n != int64(len(want)) {
+		t.Errorf("it counts %d items, want %d", n, len(want))
+	}
+}
+
+// some are items that no restore should leave behind.
+func some(n int) iter.Seq2[item.Item, error] {
+	return func(yield func(item.Item, error) bool) {
+		for i := range n {
+			if !yield(key(fmt.Sprint("half", i%7), i).With("a", item.String("left behind")), nil) {
+				return
+			}
+		}
+	}
+}
+
+// A restore whose source fails for good takes its table out again.
+func TestFailedRestoreLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, pebble.InMemory())
+		attempts := 0
+		d := newDB(t, e, Options{OpenBackup: func(context.Context, string) (*Contents, error) {
+			attempts++
+			items := func(yield func(item.Item, error) bool) {
+				for it := range some(2500) {
+					if !yield(it, nil) {
+						return
+					}
+				}
+				if attempts < 3 {
+					yield(nil, store.ErrUnavailable)
+				} else {
+					yield(nil, fmt.Errorf("file: %w", store.ErrCorrupt))
+				}
+			}
+			return &Contents{Items: func(context.Context) iter.Seq2[item.Item, error] { return items }, Close: func() error { return nil }}, nil
+		}})
+		def := orders("Restored")
+		def.Restored = schema.Restored{Table: "Orders", Backup: "b", At: time.Now()}
+		if _, err := d.RestoreBackup(t.Context(), def); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := d.Describe("Restored"); err == nil || attempts != 3 {
+			t.Errorf("after %d attempts the table is there: %v", attempts, err)
+		}
+		snap, err := e.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer snap.Close()
+		for pair := range snap.Scan(t.Context(), store.Range{Start: []byte("i"), End: []byte("j")}) {
+			t.Fatalf("%x is left", pair.Key)
+		}
+	})
+}

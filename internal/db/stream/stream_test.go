@@ -1,0 +1,521 @@
+package stream_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/stream"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// world is a database with the table Orders, in a time of its own.
+type world struct {
+	*testing.T
+	engine *pebble.Engine
+	db     *db.DB
+	reader *stream.Reader
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, now: time.UnixMilli(1_794_716_084_321).UTC()}
+	options := pebble.InMemory()
+	options.Now = w.clock
+	engine, err := pebble.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.engine = engine
+	w.pass(2 * time.Second) // a new engine's stamps run ahead of the clock
+	w.open()
+	t.Cleanup(func() {
+		if err := errors.Join(w.db.Close(), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	w.create()
+	return w
+}
+
+func (w *world) open() {
+	w.Helper()
+	d, err := db.Open(w.Context(), w.engine, db.Options{Now: w.clock})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.db, w.reader = d, &stream.Reader{DB: d}
+}
+
+// reopen is what a new start does.
+func (w *world) reopen() {
+	w.Helper()
+	if err := w.db.Close(); err != nil {
+		w.Fatal(err)
+	}
+	w.open()
+}
+
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+func (w *world) create() {
+	w.Helper()
+	id := []schema.Attribute{{Name: "id", Type: item.S}}
+	def := schema.Table{Name: "Orders", Key: schema.Key{Partition: id}, Attributes: id, OnDemand: true}
+	def.EnableStream("NEW_AND_OLD_IMAGES", w.clock())
+	if _, err := w.db.CreateTable(w.Context(), def); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) update(change func(*schema.Table)) {
+	w.Helper()
+	_, err := w.db.UpdateTable(w.Context(), "Orders", func(t *schema.Table) error { change(t); return nil })
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) disable() { w.update(func(t *schema.Table) { t.DisableStream(w.clock()) }) }
+
+func (w *world) enable() {
+	w.update(func(t *schema.Table) { t.EnableStream("KEYS_ONLY", w.clock()) })
+}
+
+// one is the only stream that there is.
+func (w *world) one() db.Stream {
+	w.Helper()
+	all := w.db.Streams("Orders")
+	if len(all) != 1 {
+		w.Fatalf("there are %d streams", len(all))
+	}
+	return all[0]
+}
+
+func (w *world) shards(s db.Stream) []stream.Shard {
+	w.Helper()
+	all, err := w.reader.Shards(w.Context(), s)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return slices.Collect(all)
+}
+
+func key(id string) item.Item { return item.Make(map[string]item.Value{"id": item.String(id)}) }
+
+func put(id, value string) db.Write {
+	return db.Write{Table: "Orders", Key: key(id), Effect: db.Replace(key(id).With("v", item.String(value)))}
+}
+
+func remove(id string) db.Write { return db.Write{Table: "Orders", Key: key(id), Effect: db.Remove} }
+
+func (w *world) write(writes ...db.Write) {
+	w.Helper()
+	if _, err := w.db.Write(w.Context(), writes...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// drain reads a shard from its oldest change until it ends, or until nothing
+// comes.
+func (w *world) drain(s db.Stream, shard stream.Shard, limit int) (found []db.Change, ended bool) {
+	w.Helper()
+	for it := w.reader.AtOldest(shard); ; {
+		page, err := w.reader.Read(w.Context(), s, it, limit)
+		if err != nil {
+			w.Fatal(err)
+		}
+		found = append(found, page.Changes...)
+		if page.Ended || len(page.Changes) == 0 {
+			return found, page.Ended
+		}
+		it = page.Next
+	}
+}
+
+// texts are the changes of a stream, shard after shard.
+func (w *world) texts(s db.Stream) (texts []string) {
+	w.Helper()
+	for _, shard := range w.shards(s) {
+		found, _ := w.drain(s, shard, 1000)
+		for _, c := range found {
+			id, _ := c.Image().Get("id")
+			texts = append(texts, c.Kind()+" "+string(id.Bytes()))
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func (w *world) want(s db.Stream, want ...string) {
+	w.Helper()
+	if got := w.texts(s); !slices.Equal(got, want) {
+		w.Errorf("the stream has %q, not %q", got, want)
+	}
+}
+
+func code(err error) string {
+	var fault *apierror.Error
+	if errors.As(err, &fault) {
+		return fault.Code
+	}
+	return fmt.Sprint(err)
+}
+
+const roll = 4 * time.Hour
+
+// A shard takes changes for four hours, also when nobody writes. Then it is
+// closed, and a child follows it.
+func TestShardsRoll(t *testing.T) {
+	w := newWorld(t)
+	s := w.one()
+	first := w.shards(s)
+	if len(first) != keyspace.Slots {
+		t.Fatalf("there are %d shards", len(first))
+	}
+	for _, shard := range first {
+		if shard.Closed || shard.Parent != "" {
+			t.Errorf("the first shard is %+v", shard)
+		}
+	}
+	w.pass(roll - time.Millisecond)
+	if got := w.shards(s); len(got) != keyspace.Slots {
+		t.Errorf("before the roll there are %d shards", len(got))
+	}
+	w.pass(time.Millisecond)
+	got := w.shards(s)
+	if len(got) != 2*keyspace.Slots {
+		t.Fatalf("after the roll there are %d shards", len(got))
+	}
+	for i, parent := range got[:keyspace.Slots] {
+		child := got[keyspace.Slots+i]
+		if !parent.Closed || child.Closed || parent.ID != first[i].ID || child.Parent != parent.ID || child.From != parent.To {
+			t.Errorf("%+v follows %+v", child, parent)
+		}
+		if _, ended := w.drain(s, parent, 10); !ended {
+			t.Errorf("the closed shard %s does not end", parent.ID)
+		}
+		if _, ended := w.drain(s, child, 10); ended {
+			t.Errorf("the open shard %s ends", child.ID)
+		}
+	}
+	if !slices.IsSortedFunc(got, func(a, b stream.Shard) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Error("the ids do not sort")
+	}
+	for _, shard := range got {
+		found, err := w.reader.Shard(t.Context(), s, shard.ID)
+		if err != nil || found.Place != shard.Place {
+			t.Errorf("%s is %+v, %v", shard.ID, found, err)
+		}
+	}
+	for _, id := range []string{"", "shardId-00000001794716084321-z0000000", got[0].ID[:36] + "9", strings.Replace(got[0].ID, "321-", "322-", 1)} {
+		if _, err := w.reader.Shard(t.Context(), s, id); code(err) != "ResourceNotFoundException" {
+			t.Errorf("the shard %s: %v", id, err)
+		}
+	}
+}
+
+// Each change is in the shard of its time, and in one only.
+func TestChangesLieInTheShardOfTheirTime(t *testing.T) {
+	w := newWorld(t)
+	s := w.one()
+	for i := range 12 {
+		w.write(put(fmt.Sprint(i), "x"))
+		w.pass(roll / 3)
+	}
+	count := 0
+	for _, shard := range w.shards(s) {
+		found, ended := w.drain(s, shard, 1)
+		if count += len(found); ended != shard.Closed {
+			t.Errorf("shard %s ends: %v", shard.ID, ended)
+		}
+		for _, c := range found {
+			if at := db.StampAt(c.At); at < shard.From && c.Stamp < shard.From || c.Stamp >= shard.To {
+				t.Errorf("a change of %s is in shard %+v", c.At, shard)
+			}
+		}
+	}
+	if count != 12 {
+		t.Errorf("%d changes were read", count)
+	}
+}
+
+// After 24 hours changes are gone, from readers at once and from the disk when
+// it is trimmed; a shard goes with its last change.
+func TestTrim(t *testing.T) {
+	w := newWorld(t)
+	s := w.one()
+	w.write(put("old", "x"))
+	w.pass(time.Hour)
+	w.write(put("new", "x"))
+	shards := w.shards(s)
+	var old stream.Shard
+	var number string
+	for _, shard := range shards {
+		for _, c := range func() []db.Change { found, _ := w.drain(s, shard, 9); return found }() {
+			if id, _ := c.Image().Get("id"); string(id.Bytes()) == "old" {
+				old, number = shard, stream.Position{Stamp: c.Stamp, N: c.N}.Sequence()
+			}
+		}
+	}
+	w.pass(23*time.Hour - time.Millisecond)
+	w.want(s, "INSERT new", "INSERT old")
+	kept, err := w.reader.AtSequence(old, number, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	oldest := w.reader.AtOldest(old)
+
+	w.pass(2 * time.Millisecond)
+	w.want(s, "INSERT new")
+	if _, err := w.reader.AtSequence(old, number, true); code(err) != "TrimmedDataAccessException" {
+		t.Errorf("an iterator behind a trimmed change: %v", err)
+	}
+	if _, err := w.reader.Read(t.Context(), s, kept, 9); code(err) != "TrimmedDataAccessException" {
+		t.Errorf("a trimmed change: %v", err)
+	}
+	if _, err := w.reader.Read(t.Context(), s, oldest, 9); err != nil {
+		t.Errorf("the oldest change: %v", err)
+	}
+	if err := w.db.Trim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left, err := w.db.Changes(t.Context(), db.ChangeRange{Table: s.Table.ID, Slot: old.Slot, To: old.To})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range left {
+		if id, _ := c.Image().Get("id"); string(id.Bytes()) == "old" {
+			t.Error("a trimmed change is still stored")
+		}
+	}
+
+	w.pass(roll)
+	for _, shard := range w.shards(s) {
+		if shard.Epoch == 0 || shard.Epoch == 1 && shard.Parent != "" {
+			t.Errorf("after 28 hours there is %+v", shard)
+		}
+	}
+	if _, err := w.reader.Shard(t.Context(), s, old.ID); code(err) != "ResourceNotFoundException" {
+		t.Errorf("a trimmed shard: %v", err)
+	}
+}
+
+// An iterator can be used for 15 minutes, and each use gives a new one, which
+// does not fall behind while there is nothing to read.
+func TestIteratorsExpire(t *testing.T) {
+	w := newWorld(t)
+	s := w.one()
+	it, err := w.reader.AtLatest(t.Context(), w.shards(s)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := it
+	for range 30 * 4 {
+		w.pass(15 * time.Minute)
+		page, err := w.reader.Read(t.Context(), s, next, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page.Ended {
+			break // its shard was closed
+		}
+		next = page.Next
+	}
+	if _, err := w.reader.Read(t.Context(), s, it, 9); code(err) != "ExpiredIteratorException" {
+		t.Errorf("an old iterator: %v", err)
+	}
+}
+
+// A stream that is disabled closes its shards and can be read for a day. The
+// next one is another.
+func TestDisableAndEnable(t *testing.T) {
+	w := newWorld(t)
+	first := w.one()
+	w.write(put("a", "1"))
+	w.disable()
+	w.write(put("b", "1"))
+	w.enable() // within the same millisecond
+	w.write(put("c", "1"))
+	w.reopen()
+
+	all := w.db.Streams("")
+	if len(all) != 2 || all[0].Label != first.Label || all[1].Label == first.Label {
+		t.Fatalf("the streams are %+v", all)
+	}
+	first, second := all[0], all[1]
+	if first.Status != "DISABLED" || second.Status != "ENABLED" {
+		t.Errorf("they are %s and %s", first.Status, second.Status)
+	}
+	w.want(first, "INSERT a")
+	w.want(second, "INSERT c")
+	for _, shard := range w.shards(first) {
+		if _, ended := w.drain(first, shard, 1); !ended || !shard.Closed {
+			t.Errorf("the shard %+v of a disabled stream does not end", shard)
+		}
+	}
+	w.pass(24*time.Hour - time.Millisecond)
+	w.want(first, "INSERT a")
+	w.pass(time.Millisecond)
+	if one := w.one(); one.Label != second.Label {
+		t.Errorf("after a day there is %+v", one)
+	}
+	if err := w.db.Trim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if told, err := w.db.Describe("Orders"); err != nil || len(told.Streams) != 1 {
+		t.Errorf("the table still has %d streams, %v", len(told.Streams), err)
+	}
+}
+
+// The streams of a deleted table can be read for a day, whatever has its name
+// by then, and go without a trace.
+func TestStreamsOfADeletedTable(t *testing.T) {
+	w := newWorld(t)
+	w.write(put("a", "1"))
+	w.pass(time.Minute)
+	if _, err := w.db.DeleteTable(t.Context(), "Orders"); err != nil {
+		t.Fatal(err)
+	}
+	w.create()
+	w.write(put("b", "1"))
+	w.reopen()
+	all := w.db.Streams("Orders")
+	if len(all) != 2 {
+		t.Fatalf("the streams are %+v", all)
+	}
+	w.want(all[0], "INSERT a")
+	w.want(all[1], "INSERT b")
+
+	w.pass(24 * time.Hour)
+	if err := w.db.Trim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if one := w.one(); one.Label != all[1].Label {
+		t.Errorf("after a day there is %+v", one)
+	}
+	snap, err := w.engine.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	if left, err := snap.Get(t.Context(), keyspace.Ghost(all[0].Table.ID)); err != nil || left[0] != nil {
+		t.Errorf("of the table is left %q, %v", left, err)
+	}
+	w.reopen()
+	w.one()
+}
+
+// Whatever a customer makes of an iterator, he reads no more than the stream.
+func TestIteratorsAreChecked(t *testing.T) {
+	w := newWorld(t)
+	s := w.one()
+	w.write(put("a", "1"))
+	shard := w.shards(s)[0]
+	good := w.reader.AtOldest(shard)
+	text := good.Encode("arn")
+	if again, err := stream.DecodeIterator("arn", text); err != nil || again != good {
+		t.Errorf("%+v comes back as %+v, %v", good, again, err)
+	}
+	for _, c := range []struct{ name, of, text string }{
+		{"of another stream", "arn2", text},
+		{"cut", "arn", text[:len(text)-1]},
+		{"longer", "arn", text + "A"},
+		{"changed", "arn", "B" + text[1:]},
+		{"no base64", "arn", "!" + text[1:]},
+		{"nothing", "arn", ""},
+	} {
+		if _, err := stream.DecodeIterator(c.of, c.text); code(err) != "ValidationException" {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	for name, change := range map[string]func(*stream.Iterator){
+		"a slot that is not there":   func(it *stream.Iterator) { it.Shard.Slot = keyspace.Slots },
+		"an epoch to come":           func(it *stream.Iterator) { it.Shard.Epoch = 1 },
+		"the last epoch":             func(it *stream.Iterator) { it.Shard.Epoch = 1<<28 - 1 },
+		"a place before the shard":   func(it *stream.Iterator) { it.At.Stamp = s.Start - 1 },
+		"a place behind the shard":   func(it *stream.Iterator) { it.At.Stamp = shard.To + 1 },
+		"made in the distant future": func(it *stream.Iterator) { it.Made = it.Made.Add(time.Hour) },
+	} {
+		it := good
+		change(&it)
+		if _, err := w.reader.Read(t.Context(), s, it, 9); code(err) != "ValidationException" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzDecodeIterator(f *testing.F) {
+	f.Add("arn", stream.Iterator{Made: time.UnixMilli(1)}.Encode("arn"))
+	f.Fuzz(func(t *testing.T, of, text string) {
+		it, err := stream.DecodeIterator(of, text)
+		if err == nil && it.Encode(of) != text {
+			t.Errorf("%q is read as %+v, which is %q", text, it, it.Encode(of))
+		}
+	})
+}
+
+// Sequence numbers sort as the positions they stand for, and have DynamoDB's
+// form.
+func TestSequenceNumbers(t *testing.T) {
+	at := db.StampAt(time.UnixMilli(1_794_716_084_321))
+	sorted := []stream.Position{{Stamp: 1, N: 0}, {Stamp: at, N: 0}, {Stamp: at, N: 99}, {Stamp: at + 1, N: 0}, {Stamp: at + 1, N: 999}, {Stamp: 2 * at, N: 5}}
+	for i, p := range sorted {
+		text := p.Sequence()
+		if back, ok := stream.ParseSequence(text); len(text) != 21 || !ok || back != p {
+			t.Errorf("%+v is %s, which is %+v, %v", p, text, back, ok)
+		}
+		if i > 0 && sorted[i-1].Sequence() >= text {
+			t.Errorf("%s does not sort behind %s", text, sorted[i-1].Sequence())
+		}
+	}
+	for _, text := range []string{"", "1", "00000000000000000000x", "-00000000000000000001", "000000000000000000+01", "0000000000000000000001"} {
+		if p, ok := stream.ParseSequence(text); ok {
+			t.Errorf("%q is %+v", text, p)
+		}
+	}
+}
+
+// A write that changes nothing leaves no record, and of a transaction each
+// change does.
+func TestKinds(t *testing.T) {
+	w := newWorld(t)
+	s := w.one()
+	w.write(put("a", "1"))
+	w.write(put("a", "1"))
+	w.write(remove("nothing"))
+	if _, err := w.db.Transact(t.Context(), nil, put("a", "2"), put("b", "1"), put("c", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.db.Transact(t.Context(), nil, remove("b"), put("a", "2"), remove("nothing")); err != nil {
+		t.Fatal(err)
+	}
+	failing := put("c", "2")
+	failing.If = func(item.Item) bool { return false }
+	if _, err := w.db.Transact(t.Context(), nil, put("a", "3"), failing); err == nil {
+		t.Error("a failing transaction went well")
+	}
+	w.want(s, "INSERT a", "INSERT b", "INSERT c", "MODIFY a", "REMOVE b")
+}

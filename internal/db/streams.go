@@ -1,0 +1,215 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// StreamLife is how long a change can be read from a stream, and a stream
+// after it was disabled or its table deleted.
+const StreamLife = 24 * time.Hour
+
+// shardRoll is how long a shard takes changes unless the options say more.
+const shardRoll = 4 * time.Hour
+
+// Stream is a stream that can be read now. Its table may be gone by now.
+type Stream struct {
+	schema.Stream
+	Table  *schema.Table
+	Status string // ENABLING, ENABLED, DISABLING or DISABLED
+}
+
+// Stream finds a stream by its table's name and its label.
+func (d *DB) Stream(table, label string) (Stream, bool) {
+	for _, s := range d.Streams(table) {
+		if s.Label == label {
+			return s, true
+		}
+	}
+	return Stream{}, false
+}
+
+// Streams are the streams of the tables of a name, or with "" of all, in order
+// of the tables and their labels. Of one name there may have been several
+// tables.
+func (d *DB) Streams(table string) []Stream {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	var found []Stream
+	add := func(t *schema.Table) {
+		for i := range t.Streams {
+			if s := &t.Streams[i]; readable(s, d.now()) && (table == "" || t.Name == table) {
+				of := Stream{*s, t, d.streamStatus(s)}
+				of.Roll = cmp.Or(s.Roll, shardRoll)
+				found = append(found, of)
+			}
+		}
+	}
+	for _, t := range d.catalog.ghosts {
+		add(t)
+	}
+	for _, t := range d.catalog.tables {
+		add(t.Table)
+	}
+	slices.SortFunc(found, func(a, b Stream) int {
+		return cmp.Or(strings.Compare(a.Table.Name, b.Table.Name), strings.Compare(a.Label, b.Label))
+	})
+	return found
+}
+
+func (d *DB) streamStatus(s *schema.Stream) string {
+	since, doing, done := s.Created, "ENABLING", "ENABLED"
+	if s.End != 0 {
+		since, doing, done = s.Ended, "DISABLING", "DISABLED"
+	}
+	if d.now().Before(since.Add(d.delay)) {
+		return doing
+	}
+	return done
+}
+
+// readable tells whether changes can be read from a stream.
+func readable(s *schema.Stream, now time.Time) bool {
+	return s.End == 0 || now.Sub(s.Ended) < StreamLife
+}
+
+// forgetStreams leaves out what can no longer be read. The last stream of a
+// table stays: its description names it.
+func forgetStreams(streams []schema.Stream, now time.Time) []schema.Stream {
+	var kept []schema.Stream
+	for i, s := range streams {
+		if i == len(streams)-1 || readable(&s, now) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// nameStreams gives new streams what tells them from others: a label that no
+// other stream of a table of that name has. The catalog is locked.
+func (d *DB) nameStreams(t *schema.Table) {
+	taken := func(label string) bool {
+		has := func(t *schema.Table) bool {
+			return slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return s.Label == label })
+		}
+		for _, g := range d.catalog.ghosts {
+			if g.Name == t.Name && has(g) {
+				return true
+			}
+		}
+		return has(t)
+	}
+	for i := range t.Streams {
+		s := &t.Streams[i]
+		if s.Label != "" {
+			continue
+		}
+		at := s.Created.UTC()
+		for taken(labelOf(at)) {
+			at = at.Add(time.Millisecond)
+		}
+		s.Label = labelOf(at)
+		s.Roll = d.shardRoll
+	}
+}
+
+func labelOf(at time.Time) string { return at.Format("2006-01-02T15:04:05.000") }
+
+// Ghosts
+
+// loadGhosts reads what is kept of dropped tables.
+func (d *DB) loadGhosts(ctx context.Context, snap store.Snapshot) error {
+	d.catalog.ghosts = make(map[uint32]*schema.Table)
+	start, end := keyspace.GhostSpan()
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
+		if err != nil {
+			return err
+		}
+		t, err := decodeTable(pair.Value)
+		if err != nil {
+			return fmt.Errorf("a dropped table: %w", err)
+		}
+		d.catalog.ghosts[t.ID] = t
+	}
+	return nil
+}
+
+// haunts tells whether streams of a dropped table may still be read.
+func (d *DB) haunts(table uint32) bool {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	return d.catalog.ghosts[table] != nil
+}
+
+// trimGhosts removes the changes of dropped tables that nobody can read any
+// more, and what is kept of those that have none left.
+func (d *DB) trimGhosts(ctx context.Context, now time.Time, horizon uint64) error {
+	d.catalog.mu.RLock()
+	ghosts := make([]*schema.Table, 0, len(d.catalog.ghosts))
+	for _, t := range d.catalog.ghosts {
+		ghosts = append(ghosts, t)
+	}
+	d.catalog.mu.RUnlock()
+	for _, t := range ghosts {
+		t = withoutRecovery(t)
+		if err := d.trimTable(ctx, t, now, horizon); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return readable(&s, now) }) {
+			continue
+		}
+		key := keyspace.Ghost(t.ID)
+		if _, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+			tx.Delete(key)
+			return nil
+		}); err != nil {
+			return err
+		}
+		d.catalog.mu.Lock()
+		delete(d.catalog.ghosts, t.ID)
+		d.catalog.mu.Unlock()
+	}
+	return nil
+}
+
+// withoutRecovery is a table that is no longer recovered.
+func withoutRecovery(t *schema.Table) *schema.Table {
+	left := *t
+	left.Recovery = schema.Recovery{}
+	return &left
+}
+
+// HorizonFrom is the horizon, moved up to a stamp at least if its time has
+// come. On a database that rests the horizon stays behind the last write,
+// although no other can come before now.
+func (d *DB) HorizonFrom(ctx context.Context, stamp uint64) (uint64, error) {
+	horizon, err := d.Horizon(ctx)
+	if err != nil || horizon >= stamp || StampAt(d.now()) < stamp {
+		return horizon, err
+	}
+	key := keyspace.Meta("horizon")
+	_, err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		tx.Set(key, []byte{formatHorizon})
+		return nil
+	})
+	if errors.Is(err, store.ErrFull) {
+		return horizon, nil // what is there can be read all the same
+	}
+	if err != nil {
+		return 0, err
+	}
+	return d.Horizon(ctx)
+}
+
+// formatHorizon is all that stands in the record whose writing moves the
+// horizon.
+const formatHorizon = 1

@@ -1,0 +1,126 @@
+package transfer
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/protocol/wire"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// kilobyte is an item of 1 KB in some attributes, half of it chance.
+func kilobyte(r *rand.Rand, i int) item.Item {
+	noise := make([]byte, 240)
+	for j := range noise {
+		noise[j] = byte(r.Uint32())
+	}
+	return item.Make(map[string]item.Value{
+		"id": item.String(fmt.Sprintf("customer-%09d", i)), "at": item.String("2027-01-15T08:00:00Z"),
+		"name": item.String("Some Customer Or Other"), "note": item.String(fmt.Sprintf("%0400d", i)), "noise": item.String(fmt.Sprintf("%x", noise)),
+	})
+}
+
+// simple is a table with a partition key and no index.
+func simple(name string) schema.Table {
+	id := []schema.Attribute{{Name: "id", Type: item.S}}
+	return schema.Table{Name: name, Key: schema.Key{Partition: id}, Attributes: id}
+}
+
+// Importing files of 1 KB items and exporting the table again, in items a
+// second, and how much memory it takes above what was in use before.
+func BenchmarkTransfer(b *testing.B) {
+	const items, perFile = 300_000, 100_000
+	h := openOn(b, pebble.Options{Dir: b.TempDir()}, b.TempDir(), &clock{now: time.Unix(1_800_000_000, 0)})
+	r := rand.New(rand.NewPCG(1, 2))
+	for f := range items / perFile {
+		var packed, plain bytes.Buffer
+		zip, err := gzip.NewWriterLevel(&packed, gzip.DefaultCompression)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range perFile {
+			line := append(wire.AppendItem([]byte(`{"Item":`), kilobyte(r, f*perFile+i)), "}\n"...)
+			plain.Write(line)
+			zip.Write(line)
+		}
+		zip.Close()
+		h.write(b, fmt.Sprintf("gzip/%d.json.gz", f), packed.Bytes())
+		h.write(b, fmt.Sprintf("plain/%d.json", f), plain.Bytes())
+	}
+	n := 0
+	for _, compression := range []string{GZIP, None} {
+		b.Run("import "+compression, func(b *testing.B) {
+			from := n
+			for b.Loop() {
+				n++
+				name := fmt.Sprintf("Table%d", n)
+				idle, stop := heap(), watch()
+				j, err := h.StartImport(b.Context(), Job{Table: name, Bucket: "files", Prefix: map[string]string{GZIP: "gzip/", None: "plain/"}[compression],
+					Format: JSON, Import: &Import{Compression: compression, Parameters: []byte("{}")}}, simple(name))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if j = h.ended(b, j.ID, true); j.Items != items {
+					b.Fatalf("the import is %+v", j)
+				}
+				b.ReportMetric(float64(stop()-idle)/(1<<20), "MB-above-idle")
+			}
+			b.ReportMetric(float64(items*(n-from))/b.Elapsed().Seconds(), "items/s")
+		})
+	}
+	name := fmt.Sprintf("Table%d", n)
+	if _, err := h.SetRecovery(b.Context(), name, 1); err != nil {
+		b.Fatal(err)
+	}
+	h.pass(time.Second)
+	b.Run("export", func(b *testing.B) {
+		for b.Loop() {
+			idle, stop := heap(), watch()
+			if j := h.export(b, name, JSON, h.now()); j.Items != items {
+				b.Fatalf("the export is %+v", j)
+			}
+			b.ReportMetric(float64(stop()-idle)/(1<<20), "MB-above-idle")
+		}
+		b.ReportMetric(float64(items*b.N)/b.Elapsed().Seconds(), "items/s")
+	})
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// watch tells the largest heap until it is stopped.
+func watch() (stop func() uint64) {
+	var most atomic.Uint64
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most.Store(max(most.Load(), m.HeapAlloc))
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	return func() uint64 {
+		close(done)
+		<-over
+		return most.Load()
+	}
+}

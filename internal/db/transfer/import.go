@@ -1,0 +1,208 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+const (
+	maxFiles   = 50_000 // of one import, as on AWS
+	loggedBad  = 100    // items of one import that the log tells of
+	maxWindow  = 128 << 20
+	countEvery = 1000 // items between two looks at how far it is
+)
+
+// load makes the table of an import.
+func (s *Store) load(ctx context.Context, j Job, log *slog.Logger) error {
+	place, err := s.bucket(&j)
+	if err != nil {
+		return err
+	}
+	found, err := place.Find(ctx, j.Prefix)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for files in %s: %w", place, err)
+	case len(found) == 0:
+		return &failure{"S3NoSuchKey", fmt.Errorf("bucket %s has no file whose name begins with %q", j.Bucket, j.Prefix)}
+	case len(found) > maxFiles:
+		return &failure{"TooManyFiles", fmt.Errorf("the name of more than %d files begins with %q", maxFiles, j.Prefix)}
+	}
+	t, err := s.db.Describe(j.Table)
+	if err != nil {
+		return err
+	}
+	in := &intake{ctx: ctx, place: place, job: &j, table: t.Table, found: found, log: log}
+	tell := teller{now: s.db.Now}
+	var stored atomic.Int64
+	in.told = func() {
+		s.note(j.ID, func(now *Job) {
+			now.Processed, now.Errors, now.Bytes, now.Items = in.processed, in.errors, in.bytes.Load(), stored.Load()
+		})
+		if tell.due() {
+			log.Info("a table is being imported", "file", in.file, "items", in.processed, "errors", in.errors)
+		}
+	}
+	if err := s.db.Import(ctx, j.Table, j.ID, in.items(), in.refuse, func(n int) { stored.Add(int64(n)) }); err != nil {
+		in.told()
+		return err
+	}
+	stored.Store(in.processed - in.errors)
+	in.told()
+	if in.errors > 0 && in.errors == in.processed {
+		return &failure{"ItemValidationError", errors.New("Some of the items failed validation checks. Please check the log of the server for more details.")} //nolint:staticcheck // AWS's words
+	}
+	// The counts are kept before the table can be used: if we stop in between,
+	// the import is complete.
+	if _, err := s.change(ctx, j.ID, func(*Job) {}); err != nil {
+		return err
+	}
+	return s.db.EndImport(ctx, j.Table, j.ID)
+}
+
+// intake reads the files of an import.
+type intake struct {
+	ctx   context.Context
+	place blob.Place
+	job   *Job
+	table *schema.Table
+	found []blob.File
+	log   *slog.Logger
+	told  func()
+
+	file              string // that is being read
+	reader            reader
+	processed, errors int64
+	bytes             atomic.Int64
+}
+
+// items goes through the items of all files that can be read.
+func (in *intake) items() iter.Seq2[item.Item, error] {
+	return func(yield func(item.Item, error) bool) {
+		for _, f := range in.found {
+			in.file = f.Name
+			more, err := in.readFile(yield)
+			if err != nil {
+				if in.ctx.Err() == nil {
+					err = &failure{"InvalidFile", fmt.Errorf("file %s cannot be read: %w", f.Name, err)}
+				}
+				yield(nil, err)
+				return
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// readFile goes through the items of one file.
+func (in *intake) readFile(yield func(item.Item, error) bool) (more bool, err error) {
+	file, err := in.place.Open(in.ctx, in.file)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	unpacked, err := unpack(file, in.job.Import.Compression)
+	if err != nil {
+		return false, err
+	}
+	defer unpacked.Close()
+	in.reader = in.open(&counted{unpacked, &in.bytes})
+	for {
+		it, err := in.reader.next()
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
+		if in.processed%countEvery == 0 {
+			in.told()
+			if err := in.ctx.Err(); err != nil {
+				return false, err
+			}
+		}
+		switch {
+		case errors.As(err, new(*badItem)):
+			in.processed++
+			in.refuse(err)
+		case err != nil:
+			return false, err
+		default:
+			in.processed++
+			if !yield(it, nil) {
+				return false, nil
+			}
+		}
+	}
+}
+
+func (in *intake) open(from io.Reader) reader {
+	switch in.job.Format {
+	case Ion:
+		return newIonReader(from)
+	case CSV:
+		return newCSVReader(from, in.job.Import.CSV, in.table)
+	}
+	return &jsonReader{lines: newLines(from)}
+}
+
+// refuse counts an item that becomes none of the table.
+func (in *intake) refuse(err error) {
+	in.errors++
+	switch {
+	case in.errors <= loggedBad:
+		in.log.Warn("an item is not imported", "file", in.file, "line", in.reader.line(), "error", err)
+	case in.errors == loggedBad+1:
+		in.log.Warn("more items are not imported; they are only counted")
+	}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n.Add(int64(n))
+	// A file that is cut short must not look like one that ends.
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errTruncatedFile
+	}
+	return n, err
+}
+
+var errTruncatedFile = errors.New("it is cut short")
+
+// unpack reads what is compressed.
+func unpack(file io.Reader, how string) (io.ReadCloser, error) {
+	switch how {
+	case GZIP:
+		r, err := gzip.NewReader(file)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errTruncatedFile
+		}
+		if err != nil {
+			return nil, err
+		}
+		return r, nil
+	case ZSTD:
+		r, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		return r.IOReadCloser(), nil
+	}
+	return io.NopCloser(file), nil
+}

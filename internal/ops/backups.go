@@ -1,0 +1,243 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"io"
+	"regexp"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/backup"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// The states and kinds of backups.
+const (
+	backupCreating  = "CREATING"
+	backupAvailable = "AVAILABLE"
+	backupDeleted   = "DELETED"
+	backupByUser    = "USER"
+)
+
+func (s *Service) createBackup(ctx context.Context, in *api.CreateBackup) (*api.CreateBackupReply, error) {
+	if _, err := s.backedUp(in.TableName); err != nil {
+		return nil, err
+	}
+	made, err := s.Backups.Create(ctx, in.TableName, *in.BackupName)
+	switch {
+	case errors.Is(err, backup.ErrTooMany):
+		return nil, apierror.LimitExceeded("Too many backups are being created. Wait until some of them are available")
+	case err != nil:
+		return nil, ownFailure(err)
+	}
+	return &api.CreateBackupReply{BackupDetails: s.toldBackup(ctx, made)}, nil
+}
+
+func (s *Service) describeBackup(ctx context.Context, in *api.DescribeBackup) (*api.BackupReply, error) {
+	b, err := s.findBackup(ctx, *in.BackupArn)
+	if err != nil {
+		return nil, err
+	}
+	return &api.BackupReply{BackupDescription: s.describedBackup(ctx, b)}, nil
+}
+
+func (s *Service) deleteBackup(ctx context.Context, in *api.DeleteBackup) (*api.BackupReply, error) {
+	b, err := s.findBackup(ctx, *in.BackupArn)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = s.Backups.Delete(ctx, b.ID); err != nil {
+		return nil, backupFault(*in.BackupArn, err)
+	}
+	told := s.describedBackup(ctx, b)
+	told.BackupDetails.BackupStatus = backupDeleted
+	return &api.BackupReply{BackupDescription: told}, nil
+}
+
+// listBackupsMost is how many backups one page has at most.
+const listBackupsMost = 100
+
+func (s *Service) listBackups(ctx context.Context, in *api.ListBackups) (*api.ListBackupsReply, error) {
+	after := ""
+	if in.ExclusiveStartBackupArn != nil {
+		_, id, err := s.backupOfARN(ctx, *in.ExclusiveStartBackupArn)
+		if err != nil {
+			return nil, err
+		}
+		after = id
+	}
+	limit := listBackupsMost
+	if in.Limit != nil {
+		limit = int(*in.Limit)
+	}
+	all, err := s.Backups.List(ctx)
+	if err != nil {
+		return nil, ownFailure(err)
+	}
+	reply := new(api.ListBackupsReply)
+	for _, b := range all {
+		if b.ID <= after || !listed(in, b) {
+			continue
+		}
+		if len(reply.BackupSummaries) == limit {
+			reply.LastEvaluatedBackupArn = reply.BackupSummaries[limit-1].BackupArn
+			break
+		}
+		d := s.toldBackup(ctx, b)
+		reply.BackupSummaries = append(reply.BackupSummaries, api.BackupSummary{
+			BackupArn: d.BackupArn, BackupCreationDateTime: d.BackupCreationDateTime, BackupName: d.BackupName,
+			BackupSizeBytes: d.BackupSizeBytes, BackupStatus: d.BackupStatus, BackupType: d.BackupType,
+			TableArn: s.tableARN(ctx, b.Table.Name), TableId: b.Table.UUID, TableName: b.Table.Name,
+		})
+	}
+	return reply, nil
+}
+
+// listed tells whether a request asks for a backup. All of ours are made by
+// users.
+func listed(in *api.ListBackups, b backup.Backup) bool {
+	switch {
+	case in.TableName != nil && *in.TableName != b.Table.Name,
+		in.TimeRangeLowerBound != nil && b.Created.Before(in.TimeRangeLowerBound.Time),
+		in.TimeRangeUpperBound != nil && !b.Created.Before(in.TimeRangeUpperBound.Time),
+		isSet(in.BackupType, "SYSTEM"), isSet(in.BackupType, "AWS_BACKUP"):
+		return false
+	}
+	return true
+}
+
+// WriteAll writes all tables of one moment, for a backup of the whole server.
+func (s *Service) WriteAll(ctx context.Context, to io.Writer) error {
+	return s.Backups.WriteAll(ctx, to)
+}
+
+// ARNs
+
+func (s *Service) backupARN(ctx context.Context, table, id string) string {
+	return s.tableARN(ctx, table) + "/backup/" + id
+}
+
+var backupResource = regexp.MustCompile(`^table/([a-zA-Z0-9_.-]{3,255})/backup/([0-9]{14}-[0-9a-f]{8})$`)
+
+// backupOfARN is the table and the id of a backup, if it can be one of the
+// caller's.
+func (s *Service) backupOfARN(ctx context.Context, arn string) (table, id string, err error) {
+	parts, err := splitARN(arn)
+	if err != nil {
+		return "", "", err
+	}
+	m := backupResource.FindStringSubmatch(parts[5])
+	if m == nil || parts[2] != "dynamodb" || parts[3] != callerOf(ctx).Region || parts[4] != s.Account {
+		return "", "", apierror.BackupNotFound(arn)
+	}
+	return m[1], m[2], nil
+}
+
+// findBackup is the backup that an ARN names.
+func (s *Service) findBackup(ctx context.Context, arn string) (backup.Backup, error) {
+	table, id, err := s.backupOfARN(ctx, arn)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	b, err := s.Backups.Get(ctx, id)
+	if err == nil && b.Table.Name != table {
+		err = backup.ErrNotFound
+	}
+	return b, backupFault(arn, err)
+}
+
+// backupFault words what is wrong with a backup.
+func backupFault(arn string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, backup.ErrNotFound):
+		return apierror.BackupNotFound(arn)
+	case errors.Is(err, backup.ErrInUse):
+		return apierror.BackupInUse(arn)
+	}
+	return ownFailure(err)
+}
+
+// ownFailure tells the customer why a backup failed: it is about files that he
+// chose the place of.
+func ownFailure(err error) error {
+	var fault *apierror.Error
+	if errors.As(err, &fault) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return apierror.Internal("%v", err)
+}
+
+// Descriptions
+
+func (s *Service) toldBackup(ctx context.Context, b backup.Backup) *api.BackupDetails {
+	status := backupAvailable
+	if b.Creating {
+		status = backupCreating
+	}
+	return &api.BackupDetails{
+		BackupArn:              s.backupARN(ctx, b.Table.Name, b.ID),
+		BackupCreationDateTime: api.TimeOf(b.Created),
+		BackupName:             b.Name,
+		BackupSizeBytes:        &b.Bytes,
+		BackupStatus:           status,
+		BackupType:             backupByUser,
+	}
+}
+
+func (s *Service) describedBackup(ctx context.Context, b backup.Backup) *api.BackupDescription {
+	t := &b.Table
+	mode := "PROVISIONED"
+	if t.OnDemand {
+		mode = "PAY_PER_REQUEST"
+	}
+	return &api.BackupDescription{
+		BackupDetails: s.toldBackup(ctx, b),
+		SourceTableDetails: &api.SourceTableDetails{
+			BillingMode:           mode,
+			ItemCount:             &b.Items,
+			KeySchema:             toldKey(t.Key),
+			OnDemandThroughput:    toldCeilings(t.MaxRequests),
+			ProvisionedThroughput: unitsOf(t.Throughput),
+			TableArn:              s.tableARN(ctx, t.Name),
+			TableCreationDateTime: api.TimeOf(t.Created),
+			TableId:               t.UUID,
+			TableName:             t.Name,
+			TableSizeBytes:        &b.Bytes,
+		},
+		SourceTableFeatureDetails: toldFeatures(t),
+	}
+}
+
+func toldFeatures(t *schema.Table) *api.SourceTableFeatureDetails {
+	told := &api.SourceTableFeatureDetails{SSEDescription: toldEncryption(t.Encryption)}
+	for i := range t.Indexes {
+		switch x := &t.Indexes[i]; {
+		case x.State == schema.Deleting:
+		case x.Global:
+			told.GlobalSecondaryIndexes = append(told.GlobalSecondaryIndexes, api.GlobalSecondaryIndexInfo{
+				IndexName: x.Name, KeySchema: toldKey(x.Key), Projection: toldProjection(x.Projection),
+				OnDemandThroughput: toldCeilings(x.MaxRequests), ProvisionedThroughput: unitsOf(x.Throughput),
+			})
+		default:
+			told.LocalSecondaryIndexes = append(told.LocalSecondaryIndexes, api.LocalSecondaryIndexInfo{
+				IndexName: x.Name, KeySchema: toldKey(x.Key), Projection: toldProjection(x.Projection),
+			})
+		}
+	}
+	if stream, ok := t.Stream(); ok {
+		enabled := true
+		told.StreamDescription = &api.StreamSpecification{StreamEnabled: &enabled, StreamViewType: &stream.View}
+	}
+	if t.TimeToLive.Attribute != "" {
+		told.TimeToLiveDescription = &api.TimeToLiveDescription{AttributeName: t.TimeToLive.Attribute, TimeToLiveStatus: "ENABLED"}
+	}
+	return told
+}
+
+// unitsOf is provisioned units as a request has them.
+func unitsOf(t schema.Throughput) *api.ProvisionedThroughput {
+	return &api.ProvisionedThroughput{ReadCapacityUnits: &t.Read, WriteCapacityUnits: &t.Write}
+}

@@ -1,0 +1,75 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// mostRecoveryDays is how far back a table can be restored at most, and unless
+// it is said otherwise.
+const mostRecoveryDays = 35
+
+func (s *Service) updateContinuousBackups(ctx context.Context, in *api.UpdateContinuousBackups) (*api.ContinuousBackupsReply, error) {
+	spec := in.PointInTimeRecoverySpecification
+	days := mostRecoveryDays
+	switch {
+	case !*spec.PointInTimeRecoveryEnabled && spec.RecoveryPeriodInDays != nil:
+		return nil, apierror.InvalidValues("RecoveryPeriodInDays cannot be specified when PointInTimeRecoveryEnabled is false")
+	case !*spec.PointInTimeRecoveryEnabled:
+		days = 0
+	case spec.RecoveryPeriodInDays != nil:
+		days = int(*spec.RecoveryPeriodInDays)
+	}
+	if _, err := s.backedUp(in.TableName); err != nil {
+		return nil, err
+	}
+	d, err := s.DB.SetRecovery(ctx, in.TableName, days)
+	if err != nil {
+		return nil, err
+	}
+	return s.toldRecovery(d.Table), nil
+}
+
+func (s *Service) describeContinuousBackups(_ context.Context, in *api.DescribeContinuousBackups) (*api.ContinuousBackupsReply, error) {
+	d, err := s.DB.Describe(in.TableName)
+	if err != nil {
+		return nil, apierror.TableNotFound(in.TableName)
+	}
+	return s.toldRecovery(d.Table), nil
+}
+
+// backedUp finds a table of which backups can be made now.
+func (s *Service) backedUp(table string) (db.Description, error) {
+	d, err := s.DB.Describe(table)
+	switch {
+	case err != nil || d.Status == schema.Deleting:
+		return db.Description{}, apierror.TableNotFound(table)
+	case d.Status == schema.Creating:
+		return db.Description{}, apierror.BackupsNotReady(table)
+	}
+	return d, nil
+}
+
+// toldRecovery tells to which seconds a table can be restored. Backups as such
+// are always enabled.
+func (s *Service) toldRecovery(t *schema.Table) *api.ContinuousBackupsReply {
+	told := &api.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: "DISABLED"}
+	if t.Recovery.Enabled {
+		earliest, latest := t.Recovery.Window(s.DB.Now())
+		days := int32(t.Recovery.Days)
+		told = &api.PointInTimeRecoveryDescription{
+			PointInTimeRecoveryStatus:  "ENABLED",
+			EarliestRestorableDateTime: api.TimeOf(earliest),
+			LatestRestorableDateTime:   api.TimeOf(latest),
+			RecoveryPeriodInDays:       &days,
+		}
+	}
+	return &api.ContinuousBackupsReply{ContinuousBackupsDescription: &api.ContinuousBackupsDescription{
+		ContinuousBackupsStatus:        "ENABLED",
+		PointInTimeRecoveryDescription: told,
+	}}
+}

@@ -1,0 +1,283 @@
+package ops
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/transfer"
+	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/protocol/wire"
+)
+
+const (
+	exportFull        = "FULL_EXPORT"
+	exportIncremental = "INCREMENTAL_EXPORT"
+)
+
+// longestWindow is how long the window of an incremental export may be.
+const longestWindow = 24 * time.Hour
+
+// exportChecks stand in the order in which the faults are reported.
+var exportChecks = []func(*api.ExportTableToPointInTime) error{
+	func(in *api.ExportTableToPointInTime) error {
+		switch incremental := isSet(in.ExportType, exportIncremental); {
+		case in.FilterSpecification != nil:
+			return notBuilt("FilterSpecification")
+		case incremental && in.IncrementalExportSpecification == nil:
+			return apierror.InvalidValues("IncrementalExportSpecification must be specified when ExportType is INCREMENTAL_EXPORT")
+		case !incremental && in.IncrementalExportSpecification != nil:
+			return apierror.InvalidValues("IncrementalExportSpecification cannot be specified when ExportType is FULL_EXPORT")
+		case incremental && in.ExportTime != nil:
+			return apierror.InvalidValues("ExportTime cannot be specified when ExportType is INCREMENTAL_EXPORT")
+		}
+		return nil
+	},
+	func(in *api.ExportTableToPointInTime) error {
+		w := in.IncrementalExportSpecification
+		switch {
+		case w == nil:
+		case w.ExportFromTime == nil:
+			return apierror.InvalidValues("ExportFromTime must be specified for an incremental export")
+		case w.ExportToTime != nil && !w.ExportFromTime.Before(w.ExportToTime.Time):
+			return apierror.InvalidValues("ExportFromTime must be less than ExportToTime")
+		case w.ExportToTime != nil && w.ExportToTime.Sub(w.ExportFromTime.Time) > longestWindow:
+			return apierror.InvalidValues("The difference between ExportFromTime and ExportToTime must be at most 24 hours")
+		}
+		return nil
+	},
+	func(in *api.ExportTableToPointInTime) error {
+		if in.S3SseKmsKeyId != nil && !isSet(in.S3SseAlgorithm, "KMS") {
+			return apierror.InvalidValues("S3SseKmsKeyId can only be specified when S3SseAlgorithm is KMS")
+		}
+		return nil
+	},
+	func(in *api.ExportTableToPointInTime) error {
+		if err := transfer.CheckPrefix(orZero(in.S3Prefix)); err != nil {
+			return apierror.InvalidValues("S3Prefix %v", err)
+		}
+		return nil
+	},
+}
+
+func (s *Service) exportTableToPointInTime(ctx context.Context, in *api.ExportTableToPointInTime) (*api.ExportReply, error) {
+	if err := firstFault(in, exportChecks); err != nil {
+		return nil, err
+	}
+	d, err := s.tableToExport(ctx, *in.TableArn)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.knownBucket(*in.S3Bucket); err != nil {
+		return nil, err
+	}
+	of, err := exportOf(in, d.Recovery, s.DB.Now())
+	if err != nil {
+		return nil, err
+	}
+	j := transfer.Job{
+		Table: d.Name, TableID: d.ID, TableUUID: d.UUID, TableARN: s.tableARN(ctx, d.Name),
+		Bucket: *in.S3Bucket, Prefix: orZero(in.S3Prefix), Owner: orZero(in.S3BucketOwner),
+		Format: transfer.JSON, Token: orZero(in.ClientToken), Digest: requestDigest(in), Export: of,
+	}
+	if in.ExportFormat != nil {
+		j.Format = *in.ExportFormat
+	}
+	made, err := s.Transfers.StartExport(ctx, j)
+	switch {
+	case errors.Is(err, transfer.ErrConflict):
+		return nil, apierror.ExportConflict()
+	case errors.Is(err, transfer.ErrTooMany):
+		return nil, apierror.LimitExceeded("Too many exports are in progress. Wait until some of them are complete")
+	case err != nil:
+		return nil, err
+	}
+	return &api.ExportReply{ExportDescription: toldExport(&made)}, nil
+}
+
+// tableToExport is the table that an ARN names, if its changes are recorded.
+func (s *Service) tableToExport(ctx context.Context, arn string) (db.Description, error) {
+	name, own := strings.CutPrefix(arn, s.tableARN(ctx, ""))
+	if !own || !tableNameText.MatchString(name) {
+		var err error
+		if name, err = s.tableOfARN(ctx, &arn); err != nil {
+			return db.Description{}, err
+		}
+	}
+	d, err := s.DB.Describe(name)
+	switch {
+	case err != nil || d.Status == schema.Deleting || d.Status == schema.Creating:
+		return db.Description{}, apierror.TableNotFound(name)
+	case !d.Recovery.Enabled:
+		return db.Description{}, apierror.NoRecovery(name)
+	}
+	return d, nil
+}
+
+// knownBucket refuses buckets that nobody named when the server was started.
+func (s *Service) knownBucket(name string) error {
+	if s.Transfers == nil || !s.Transfers.HasBucket(name) {
+		return apierror.InvalidValues("S3Bucket %s is not known to this server. Start it with --bucket %s=<folder or URL>", name, name)
+	}
+	return nil
+}
+
+// exportOf is what an export is of. A second stands for its end, as in a
+// restore; the one that is not over yet, for the moment.
+func exportOf(in *api.ExportTableToPointInTime, r schema.Recovery, now time.Time) (*transfer.Export, error) {
+	now = now.Truncate(time.Millisecond)
+	earliest, _ := r.Window(now)
+	e := &transfer.Export{Encryption: orZero(in.S3SseAlgorithm), Key: orZero(in.S3SseKmsKeyId)}
+	if w := in.IncrementalExportSpecification; w != nil {
+		e.From, e.To, e.View = w.ExportFromTime.Time, now, transfer.NewAndOldImages
+		if w.ExportToTime != nil {
+			e.To = w.ExportToTime.Time
+		} else if latest := e.From.Add(longestWindow); latest.Before(e.To) {
+			e.To = latest
+		}
+		if w.ExportViewType != nil {
+			e.View = *w.ExportViewType
+		}
+		if e.From.Before(earliest) || e.To.After(now) || !e.From.Before(e.To) {
+			return nil, apierror.InvalidExportTime()
+		}
+		return e, nil
+	}
+	e.Time, e.End = now, now.Add(time.Millisecond)
+	if in.ExportTime == nil {
+		return e, nil
+	}
+	e.Time = in.ExportTime.Time
+	second := e.Time.Truncate(time.Second)
+	if second.Before(earliest) || e.Time.After(now) {
+		return nil, apierror.InvalidExportTime()
+	}
+	if end := second.Add(time.Second); end.Before(e.End) {
+		e.End = end
+	}
+	return e, nil
+}
+
+// requestDigest stands for a request, so that one can be told from another.
+func requestDigest(in any) []byte {
+	sum := sha256.Sum256(wire.AppendReply(nil, in))
+	return sum[:]
+}
+
+func (s *Service) describeExport(ctx context.Context, in *api.DescribeExport) (*api.ExportReply, error) {
+	j, err := s.findJob(ctx, *in.ExportArn, false)
+	if err != nil {
+		return nil, err
+	}
+	return &api.ExportReply{ExportDescription: toldExport(&j)}, nil
+}
+
+var jobResource = regexp.MustCompile(`^table/([a-zA-Z0-9_.-]{3,255})/(export|import)/(` + transfer.IDPattern + `)$`)
+
+// findJob is the export, or the import, that an ARN names.
+func (s *Service) findJob(ctx context.Context, arn string, isImport bool) (transfer.Job, error) {
+	kind, notFound := "export", apierror.ExportNotFound()
+	if isImport {
+		kind, notFound = "import", apierror.ImportNotFound()
+	}
+	parts, err := splitARN(arn)
+	if err != nil {
+		return transfer.Job{}, err
+	}
+	m := jobResource.FindStringSubmatch(parts[5])
+	if m == nil || m[2] != kind || parts[2] != "dynamodb" || parts[3] != callerOf(ctx).Region || parts[4] != s.Account {
+		return transfer.Job{}, notFound
+	}
+	j, err := s.Transfers.Get(m[3], isImport)
+	if err != nil || j.TableARN != s.tableARN(ctx, m[1]) {
+		return transfer.Job{}, notFound
+	}
+	return j, nil
+}
+
+// listJobsMost is how many exports or imports one page has at most.
+const listJobsMost = 25
+
+func (s *Service) listExports(_ context.Context, in *api.ListExports) (*api.ListExportsReply, error) {
+	reply := &api.ListExportsReply{ExportSummaries: []api.ExportSummary{}}
+	page, next, err := s.pageOfJobs(false, in.TableArn, in.MaxResults, in.NextToken)
+	for _, j := range page {
+		told := toldExport(&j)
+		reply.ExportSummaries = append(reply.ExportSummaries, api.ExportSummary{ExportArn: told.ExportArn, ExportStatus: told.ExportStatus, ExportType: told.ExportType})
+	}
+	reply.NextToken = next
+	return reply, err
+}
+
+// pageOfJobs are some exports or imports, the newest first, and the token for
+// those behind them.
+func (s *Service) pageOfJobs(imports bool, table *string, limit *int32, token *string) (page []transfer.Job, next string, err error) {
+	most, before := listJobsMost, ""
+	if limit != nil {
+		most = int(*limit)
+	}
+	if token != nil {
+		if before, err = jobOfToken(*token); err != nil {
+			return nil, "", err
+		}
+	}
+	for _, j := range s.Transfers.List(imports) {
+		switch {
+		case table != nil && *table != j.TableARN, before != "" && j.ID >= before:
+		case len(page) == most:
+			return page, tokenOfJob(page[most-1].ID), nil
+		default:
+			page = append(page, j)
+		}
+	}
+	return page, "", nil
+}
+
+// tokenBytes is how long a token for the next page is, before it becomes text.
+const tokenBytes = 56
+
+func tokenOfJob(id string) string {
+	token := make([]byte, tokenBytes)
+	copy(token, id)
+	return hex.EncodeToString(token)
+}
+
+func jobOfToken(token string) (id string, err error) {
+	b, err := hex.DecodeString(token)
+	if err != nil || len(b) != tokenBytes {
+		return "", apierror.Validation("Invalid NextToken")
+	}
+	return strings.TrimRight(string(b), "\x00"), nil
+}
+
+func toldExport(j *transfer.Job) *api.ExportDescription {
+	e := j.Export
+	told := &api.ExportDescription{
+		ClientToken: j.Token, EndTime: api.TimeOf(j.Ended), ExportArn: j.TableARN + "/export/" + j.ID, ExportFormat: j.Format,
+		ExportStatus: string(j.Status), ExportTime: api.TimeOf(e.Time), ExportType: exportFull,
+		FailureCode: j.Code, FailureMessage: j.Message,
+		S3Bucket: j.Bucket, S3BucketOwner: j.Owner, S3Prefix: j.Prefix, S3SseAlgorithm: e.Encryption, S3SseKmsKeyId: e.Key,
+		StartTime: api.TimeOf(j.Started), TableArn: j.TableARN, TableId: j.TableUUID,
+	}
+	if e.Incremental() {
+		told.ExportType = exportIncremental
+		told.IncrementalExportSpecification = &api.IncrementalExportSpecification{
+			ExportFromTime: api.TimeOf(e.From), ExportToTime: api.TimeOf(e.To), ExportViewType: &e.View,
+		}
+	}
+	if j.Status == transfer.Completed {
+		told.ExportManifest = transfer.Manifest(j)
+		told.BilledSizeBytes = &j.Bytes
+	}
+	if j.Status == transfer.Completed || j.Items > 0 {
+		told.ItemCount = &j.Items
+	}
+	return told
+}

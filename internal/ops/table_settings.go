@@ -1,0 +1,67 @@
+package ops
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+func encryptionFits(e *api.SSESpecification) error {
+	switch {
+	case e == nil:
+	case e.Enabled != nil && !*e.Enabled && e.SSEType != nil:
+		return apierror.InvalidValues("SSEType can not be specified if Enabled is false")
+	case e.Enabled != nil && !*e.Enabled && e.KMSMasterKeyId != nil:
+		return apierror.InvalidValues("KMSMasterKeyId can not be specified if Enabled is false")
+	case isSet(e.SSEType, "AES256"):
+		return apierror.InvalidValues("SSEType AES256 is not supported")
+	case e.KMSMasterKeyId != nil && e.SSEType == nil:
+		return apierror.InvalidValues("SSEType KMS is required if KMSMasterKeyId is specified")
+	}
+	return nil
+}
+
+// encryption is what a table is encrypted with, when the customer wants
+// another key than the one all tables have.
+func (s *Service) encryption(ctx context.Context, e *api.SSESpecification) schema.Encryption {
+	if e == nil || !orZero(e.Enabled) && e.SSEType == nil {
+		return schema.Encryption{}
+	}
+	return schema.Encryption{Enabled: true, KeyARN: s.keyARN(ctx, e.KMSMasterKeyId)}
+}
+
+// keyARN names a key. An alias is not resolved, since there is no service of
+// keys; without a key it is the one that AWS manages for the account.
+func (s *Service) keyARN(ctx context.Context, id *string) string {
+	region := callerOf(ctx).Region
+	prefix := "arn:aws:kms:" + region + ":" + s.Account + ":"
+	switch {
+	case id == nil || *id == "alias/aws/dynamodb":
+		sum := sha256.Sum256([]byte("aws/dynamodb " + region + " " + s.Account))
+		return fmt.Sprintf("%skey/%x-%x-%x-%x-%x", prefix, sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+	case strings.HasPrefix(*id, "arn:"):
+		return *id
+	case strings.HasPrefix(*id, "alias/"):
+		return prefix + *id
+	}
+	return prefix + "key/" + *id
+}
+
+// The classes of tables. One without a class is standard.
+const (
+	classStandard   = "STANDARD"
+	classInfrequent = "STANDARD_INFREQUENT_ACCESS"
+)
+
+func knownClass(class *string) error {
+	if class == nil || isSet(class, classStandard) || isSet(class, classInfrequent) {
+		return nil
+	}
+	return apierror.Validation("Invalid table-class parameter provided. Please try again with a valid table-class value: [%s, %s].",
+		classStandard, classInfrequent)
+}

@@ -1,0 +1,214 @@
+package ops
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+func createsIndex(u api.GlobalSecondaryIndexUpdate) bool { return u.Create != nil }
+
+// movesIndexes tells whether indexes come or go.
+func movesIndexes(updates []api.GlobalSecondaryIndexUpdate) bool {
+	return slices.ContainsFunc(updates, func(u api.GlobalSecondaryIndexUpdate) bool { return u.Create != nil || u.Delete != nil })
+}
+
+func indexUpdatesListed(in *api.UpdateTable) error {
+	if in.GlobalSecondaryIndexUpdates != nil && len(in.GlobalSecondaryIndexUpdates) == 0 {
+		return apierror.InvalidValues("List of GlobalSecondaryIndexUpdates is empty")
+	}
+	return nil
+}
+
+func indexUpdatesFit(in *api.UpdateTable) error {
+	var names []string
+	for _, u := range in.GlobalSecondaryIndexUpdates {
+		name, actions := "", 0
+		if u.Update != nil {
+			name, actions = *u.Update.IndexName, actions+1
+		}
+		if u.Create != nil {
+			name, actions = *u.Create.IndexName, actions+1
+		}
+		if u.Delete != nil {
+			name, actions = *u.Delete.IndexName, actions+1
+		}
+		switch {
+		case actions == 0:
+			return apierror.InvalidValues("One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, " +
+				"GlobalSecondaryIndexUpdate.Delete must not be null")
+		case actions > 1:
+			return apierror.InvalidValues("Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object")
+		}
+		if names = append(names, name); namedTwice(names) {
+			return apierror.InvalidValues("Only one global secondary index update per index is allowed simultaneously. Index: %s", name)
+		}
+		switch {
+		case u.Create != nil && len(in.AttributeDefinitions) == 0:
+			return apierror.InvalidValues("AttributeDefinitions is not specified for index: %s", name)
+		case u.Update != nil && u.Update.WarmThroughput != nil && !anyGiven(warmth(u.Update.WarmThroughput)):
+			return apierror.InvalidValues("WarmThroughput must have at least one of ReadUnitsPerSecond or WriteUnitsPerSecond specified for index: %s", name)
+		case u.Update != nil && u.Update.ProvisionedThroughput != nil && payPerRequest(in.BillingMode):
+			return apierror.InvalidValues("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: %s when BillingMode is PAY_PER_REQUEST", name)
+		}
+	}
+	return nil
+}
+
+// indexUpdate is what is asked for an index.
+func (u *tableUpdate) indexUpdate(name string) (*api.UpdateGlobalSecondaryIndexAction, bool) {
+	for _, of := range u.GlobalSecondaryIndexUpdates {
+		if of.Update != nil && *of.Update.IndexName == name {
+			return of.Update, true
+		}
+	}
+	return nil, false
+}
+
+// setIndexes changes the settings of indexes, and lets one come or go.
+func (u *tableUpdate) setIndexes(t *schema.Table) error {
+	moved := 0
+	for _, of := range u.GlobalSecondaryIndexUpdates {
+		if of.Update == nil {
+			moved++
+		}
+	}
+	if moving := slices.ContainsFunc(t.Indexes, func(x schema.Index) bool { return x.State != "" }); moved > 1 || moved == 1 && moving {
+		return apierror.LimitExceeded("Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table")
+	}
+	for _, of := range u.GlobalSecondaryIndexUpdates {
+		var err error
+		switch {
+		case of.Create != nil:
+			err = u.createIndex(t, of.Create)
+		case of.Delete != nil:
+			var x *schema.Index
+			if x, err = globalIndex(t, *of.Delete.IndexName, "delete"); err == nil {
+				x.State = schema.Deleting
+			}
+		default:
+			err = u.setIndex(t, of.Update)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createIndex adds an index, which is built beside requests. The attributes
+// of its key must be defined in the request; one that the table knows already
+// keeps its type.
+func (u *tableUpdate) createIndex(t *schema.Table, x *api.GlobalSecondaryIndex) error {
+	if _, is := t.Index(*x.IndexName); is {
+		return apierror.Validation("Attempting to create an index which already exists")
+	}
+	defined := attributesOf(u.AttributeDefinitions)
+	for _, name := range keyNames(x.KeySchema) {
+		if !slices.ContainsFunc(defined, func(a schema.Attribute) bool { return a.Name == name }) {
+			return apierror.InvalidValues("Some index key attributes are not defined in AttributeDefinitions. keys: [%s], AttributeDefinitions: [%s]",
+				strings.Join(keyNames(x.KeySchema), ", "), strings.Join(attributeNames(defined), ", "))
+		}
+	}
+	if err := globalIndexFits(x, t.OnDemand); err != nil {
+		return err
+	}
+	if count := len(slices.Collect(globalIndexes(t))); count >= maxGlobalIndexes {
+		return apierror.LimitExceeded("GlobalSecondaryIndex count exceeds the per-table limit of %d", maxGlobalIndexes)
+	}
+	t.Attributes = slices.Clone(t.Attributes)
+	for _, a := range defined {
+		known := slices.ContainsFunc(t.Attributes, func(b schema.Attribute) bool { return a.Name == b.Name })
+		if !known && slices.Contains(keyNames(x.KeySchema), a.Name) {
+			t.Attributes = append(t.Attributes, a)
+		}
+	}
+	made := newGlobalIndex(t, x)
+	made.State = schema.Creating
+	t.AddIndex(made)
+	return nil
+}
+
+func attributeNames(attributes []schema.Attribute) (names []string) {
+	for _, a := range attributes {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+func globalIndexes(t *schema.Table) iter.Seq[*schema.Index] {
+	return func(yield func(*schema.Index) bool) {
+		for i := range t.Indexes {
+			if t.Indexes[i].Global && !yield(&t.Indexes[i]) {
+				return
+			}
+		}
+	}
+}
+
+// globalIndex finds an index to do something with.
+func globalIndex(t *schema.Table, name, do string) (*schema.Index, error) {
+	x, ok := t.Index(name)
+	switch {
+	case !ok:
+		return nil, apierror.NotFound("Requested resource not found: Index %s for table %s", name, t.Name)
+	case !x.Global:
+		return nil, apierror.Validation("Cannot %s an index that is not a GlobalSecondaryIndex: %s", do, name)
+	}
+	return x, nil
+}
+
+func (u *tableUpdate) setIndex(t *schema.Table, to *api.UpdateGlobalSecondaryIndexAction) error {
+	x, err := globalIndex(t, *to.IndexName, "update")
+	if err != nil {
+		return err
+	}
+	other := anyGiven(ceilings(to.OnDemandThroughput)) || anyGiven(warmth(to.WarmThroughput))
+	switch {
+	case t.OnDemand && (to.ProvisionedThroughput != nil || !other):
+		return apierror.InvalidValues("The only Updates for index: %s when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput", x.Name)
+	case to.ProvisionedThroughput == nil && !other:
+		return apierror.InvalidValues("Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: %s", x.Name)
+	}
+	if to.ProvisionedThroughput != nil {
+		units := throughput(to.ProvisionedThroughput)
+		if !u.switched(t) && same(x.Throughput, units) {
+			return unchanged("the index "+x.Name, "index "+x.Name, units)
+		}
+		x.Throughput = u.change(t, x.Throughput, units)
+		x.Warm = warmest(x.Warm, units)
+	}
+	if x.MaxRequests, err = withCeilings(t, x.MaxRequests, to.OnDemandThroughput, " for index : "+x.Name, "index : "+x.Name); err != nil {
+		return err
+	}
+	x.Warm, err = withWarmth(x.Warm, to.WarmThroughput, "index "+x.Name)
+	return err
+}
+
+func (u *tableUpdate) tellIndexAsBefore(s *Service, told *api.GlobalSecondaryIndexDescription, switched bool) {
+	was, ok := u.before.Index(told.IndexName)
+	if !ok {
+		return // it is new
+	}
+	to, ok := u.indexUpdate(told.IndexName)
+	if !ok {
+		to = new(api.UpdateGlobalSecondaryIndexAction)
+	}
+	switch {
+	case switched && payPerRequest(u.BillingMode):
+		told.ProvisionedThroughput = &api.ProvisionedThroughputDescription{NumberOfDecreasesToday: decreasesOn(u.now, was.Throughput)}
+	case to.ProvisionedThroughput != nil && !switched:
+		unitsAsBefore(told.ProvisionedThroughput, s.toldUnits(was.Throughput))
+	}
+	if to.OnDemandThroughput != nil {
+		told.OnDemandThroughput = toldCeilings(merge(was.MaxRequests, ceilings(to.OnDemandThroughput)))
+	}
+	told.WarmThroughput = warmthAsBefore(was.Warm, to.WarmThroughput)
+	if switched || to.ProvisionedThroughput != nil || to.OnDemandThroughput != nil {
+		told.IndexStatus = string(schema.Updating)
+	}
+}

@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"errors"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// ItemReader reads items outside of requests, one object after another, and
+// keeps its memory between them.
+type ItemReader struct {
+	d   decoder
+	out []byte
+}
+
+var (
+	// ErrNotJSON tells that there is something else than one JSON object.
+	ErrNotJSON = errSyntax
+
+	// ErrNoItem tells that an object has no item where it should be.
+	ErrNoItem = errors.New("there is no item")
+)
+
+// Member reads the item that is a member of an object, such as {"Item":{…}}.
+// It is valid until the next call.
+func (r *ItemReader) Member(body []byte, member string) (item.Item, error) {
+	d := &r.d
+	d.scanner, d.fault = scanner{body: body}, nil
+	found := false
+	err := d.object(func(name []byte) error {
+		if string(name) != member || d.next() != '{' {
+			return d.skip()
+		}
+		found = true
+		return d.attributes(&d.top, 0)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !d.done():
+		return nil, ErrNotJSON
+	case !found:
+		return nil, ErrNoItem
+	case d.fault != nil:
+		return nil, d.fault
+	}
+	r.out = d.top.AppendItem(r.out[:0])
+	return r.out, nil
+}

@@ -1,0 +1,205 @@
+// Package serialtest lets many clients work at once through the door and proves
+// from what they were told that it could have happened one after the other, in
+// an order that agrees with the clock.
+//
+// Each proof has a control: a fault that is planted is found.
+package serialtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+
+	"github.com/stator-db/stator"
+)
+
+var seedFlag = flag.Uint64("serial.seed", 0, "seed of all that is random; a new one unless set")
+
+// seedOf is the seed of a test, and tells it.
+func seedOf(t testing.TB) uint64 {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-serial.seed=%d", seed)
+	return seed
+}
+
+// object is JSON on its way.
+type object = map[string]any
+
+// fault is an answer other than 200.
+type fault struct {
+	Status              int
+	Type                string `json:"__type"`
+	Message             string
+	Item                attributes
+	CancellationReasons []reason
+}
+
+type reason struct {
+	Code    string
+	Message string
+	Item    attributes
+}
+
+func (f *fault) Error() string { return fmt.Sprintf("%d %s: %s", f.Status, f.code(), f.Message) }
+
+// code is the type without its prefix.
+func (f *fault) code() string {
+	_, code, ok := bytes.Cut([]byte(f.Type), []byte("#"))
+	if !ok {
+		return f.Type
+	}
+	return string(code)
+}
+
+// codeOf is the code of a fault; none of another error.
+func codeOf(err error) string {
+	var f *fault
+	if errors.As(err, &f) {
+		return f.code()
+	}
+	return ""
+}
+
+// attributes is an item as it travels.
+type attributes map[string]value
+
+// value has the types that these tests use.
+type value struct {
+	S *string  `json:",omitempty"`
+	N *string  `json:",omitempty"`
+	L *[]value `json:",omitempty"`
+}
+
+func str(s string) value { return value{S: &s} }
+
+func num(n int) value {
+	text := fmt.Sprint(n)
+	return value{N: &text}
+}
+
+// list is a list of numbers.
+func list(numbers ...int) value {
+	elements := make([]value, 0, len(numbers))
+	for _, n := range numbers {
+		elements = append(elements, num(n))
+	}
+	return value{L: &elements}
+}
+
+// errUnknown tells that nobody waited for the answer: it may have happened.
+var errUnknown = errors.New("the outcome is unknown")
+
+// door is where requests go in.
+type door struct{ http.Handler }
+
+// call sends a request. The error is a *fault, or errUnknown when the context
+// ended first.
+func (d door) call(ctx context.Context, operation string, body, reply any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	w := new(answer)
+	if err := w.ask(ctx, d.Handler, operation, b); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errUnknown
+	}
+	if w.status != http.StatusOK {
+		f := &fault{Status: w.status}
+		if err := json.Unmarshal(w.body.Bytes(), f); err != nil {
+			return err
+		}
+		return f
+	}
+	if reply == nil {
+		return nil
+	}
+	return json.Unmarshal(w.body.Bytes(), reply)
+}
+
+// answer collects what a handler answers.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *answer) Header() http.Header         { return w.header }
+func (w *answer) WriteHeader(status int)      { w.status = status }
+func (w *answer) Write(b []byte) (int, error) { return w.body.Write(b) }
+
+func (w *answer) ask(ctx context.Context, h http.Handler, operation string, body []byte) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	r.Header.Set("X-Amz-Date", "20260101T000000Z")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none")
+	w.header, w.status = make(http.Header), http.StatusOK
+	h.ServeHTTP(w, r)
+	return nil
+}
+
+// must is call for what has to succeed.
+func (d door) must(t testing.TB, operation string, body, reply any) {
+	t.Helper()
+	if err := d.call(context.Background(), operation, body, reply); err != nil {
+		t.Fatalf("%s: %v", operation, err)
+	}
+}
+
+// open opens a database that is closed after the test.
+func open(t testing.TB, o stator.Options) (*stator.Stator, door) {
+	t.Helper()
+	s, err := stator.Open(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, door{s.Handler()}
+}
+
+// expectSound fails unless items and indexes agree.
+func expectSound(t testing.TB, s *stator.Stator) {
+	t.Helper()
+	found, err := s.Verify(context.Background(), func(string, int64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range found {
+		if v.Faults > 0 {
+			t.Errorf("table %s has %d faults: %v", v.Table, v.Faults, v.First)
+		}
+	}
+}
+
+// createTable makes a table whose key is a partition p and a sort k.
+func createTable(t testing.TB, d door, name string, more object) {
+	t.Helper()
+	body := object{
+		"TableName": name, "BillingMode": "PAY_PER_REQUEST",
+		"AttributeDefinitions": []object{{"AttributeName": "p", "AttributeType": "S"}, {"AttributeName": "k", "AttributeType": "N"}},
+		"KeySchema":            []object{{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "k", "KeyType": "RANGE"}},
+	}
+	for member, v := range more {
+		body[member] = v
+	}
+	d.must(t, "CreateTable", body, nil)
+}

@@ -1,0 +1,280 @@
+package serialtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/stator-db/stator"
+)
+
+var registerOps = flag.Int("serial.operations", 16_000, "operations of the single-item check in one window")
+var registerWindows = flag.Int("serial.windows", 1, "windows of the single-item check")
+
+const (
+	registerKeys    = 16
+	registerClients = 64
+	registerPatient = 60 * time.Second
+
+	// How many operations on one item are under way at once. The proof takes
+	// time that doubles with each.
+	registerAtOnce = 8
+)
+
+// action is what a client asks of one item.
+type action struct {
+	key  int
+	kind string // get, put, insert, swap, update, delete, remove
+	old  int    // that the item must have, for swap, update and remove
+	new  int
+}
+
+// told is what it was told: whether the condition held, and the value before.
+// An item that is not there is 0.
+type told struct {
+	value   int
+	holds   bool
+	unknown bool
+}
+
+// register is one item: what it is, and what an action makes of it.
+var register = porcupine.Model{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		byKey := make([][]porcupine.Operation, registerKeys)
+		for _, op := range history {
+			key := op.Input.(action).key
+			byKey[key] = append(byKey[key], op)
+		}
+		return byKey
+	},
+	Init: func() any { return 0 },
+	Step: func(state, input, output any) (bool, any) {
+		now, a, got := state.(int), input.(action), output.(told)
+		holds, after := true, now
+		switch a.kind {
+		case "put":
+			after = a.new
+		case "delete":
+			after = 0
+		case "insert":
+			holds, after = now == 0, a.new
+		case "swap", "update":
+			holds, after = now == a.old && now != 0, a.new
+		case "remove":
+			holds, after = now == a.old && now != 0, 0
+		}
+		if !holds {
+			after = now
+		}
+		return got.holds == holds && (got.unknown || got.value == now), after
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
+}
+
+// Operations on one item happen one after the other, each at a moment between
+// its request and its answer.
+func TestSingleItems(t *testing.T) {
+	seed := seedOf(t)
+	for window := range uint64(*registerWindows) {
+		_, d := open(t, stator.Options{})
+		began := time.Now()
+		history := recordItems(t, d, seed+window, *registerOps)
+		ran := time.Since(began)
+		began = time.Now()
+		result := porcupine.CheckOperationsTimeout(register, history, registerPatient)
+		t.Logf("%d operations in %v; checked in %v", len(history), ran.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+		if result != porcupine.Ok {
+			t.Errorf("the window %d is %s", window, result)
+		}
+	}
+}
+
+// The controls: a read of what was there before, and a condition that is told
+// wrongly, are found.
+func TestSingleItemsFindsPlantedFaults(t *testing.T) {
+	seed := seedOf(t)
+	_, d := open(t, stator.Options{})
+	history := recordItems(t, d, seed, 3000)
+	plant := func(name string, at func(porcupine.Operation) bool, change func(*told)) {
+		t.Run(name, func(t *testing.T) {
+			broken := slices.Clone(history)
+			slices.SortFunc(broken, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+			for i := len(broken) / 2; i < len(broken); i++ {
+				if at(broken[i]) {
+					got := broken[i].Output.(told)
+					change(&got)
+					broken[i].Output = got
+					break
+				}
+			}
+			if result := porcupine.CheckOperationsTimeout(register, broken, registerPatient); result != porcupine.Illegal {
+				t.Errorf("the history is %s", result)
+			}
+		})
+	}
+	is := func(op porcupine.Operation, kind string) bool { return op.Input.(action).kind == kind }
+	first := slices.IndexFunc(history, func(op porcupine.Operation) bool { return is(op, "put") })
+	plant("a read from before", func(op porcupine.Operation) bool {
+		return is(op, "get") && op.Input.(action).key == history[first].Input.(action).key
+	},
+		func(got *told) { got.value = history[first].Input.(action).new })
+	plant("a read of what never was", func(op porcupine.Operation) bool { return is(op, "get") }, func(got *told) { got.value = math.MaxInt32 })
+	plant("a swap that did not happen", func(op porcupine.Operation) bool { return is(op, "swap") && op.Output.(told).holds },
+		func(got *told) { got.holds = false })
+
+	for try := range uint64(10) {
+		_, d := open(t, stator.Options{})
+		history := recordItems(t, door{stale(d.Handler)}, seed+try, 3000)
+		if porcupine.CheckOperationsTimeout(register, history, registerPatient) == porcupine.Illegal {
+			return
+		}
+	}
+	t.Error("a server that answers reads from before is not found")
+}
+
+// recordItems lets clients work on some items and writes down what they are
+// told.
+func recordItems(t testing.TB, d door, seed uint64, count int) []porcupine.Operation {
+	t.Helper()
+	createTable(t, d, "Items", nil)
+	var left, clock, values atomic.Int64
+	var busy [registerKeys]atomic.Int64
+	left.Store(int64(count))
+	var mu sync.Mutex
+	var history []porcupine.Operation
+	var running sync.WaitGroup
+	for n := range registerClients {
+		r := rand.New(rand.NewPCG(seed, uint64(n)))
+		running.Go(func() {
+			var mine []porcupine.Operation
+			seen := make([]int, registerKeys)
+			for left.Add(-1) >= 0 {
+				a := action{key: r.IntN(registerKeys)}
+				for busy[a.key].Add(1) > registerAtOnce {
+					busy[a.key].Add(-1)
+					a.key = r.IntN(registerKeys)
+				}
+				a.kind = []string{"get", "get", "get", "put", "insert", "swap", "swap", "update", "update", "delete", "remove"}[r.IntN(11)]
+				a.old = seen[a.key]
+				if a.kind != "get" && a.kind != "delete" && a.kind != "remove" {
+					a.new = int(values.Add(1)) // no value comes twice
+				}
+				ctx, cancel := context.Background(), func() {}
+				if a.new != 0 && r.IntN(100) == 0 {
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(300))*time.Microsecond)
+				}
+				op := porcupine.Operation{ClientId: n, Input: a, Call: clock.Add(1)}
+				got, now := ask(ctx, t, d, a)
+				op.Return = clock.Add(1)
+				busy[a.key].Add(-1)
+				cancel()
+				if now >= 0 {
+					seen[a.key] = now
+				}
+				op.Output = got
+				mine = append(mine, op)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			history = append(history, mine...)
+		})
+	}
+	running.Wait()
+	return settled(history)
+}
+
+// settled finds out what became of the writes whose outcome is unknown. One
+// whose value somebody found has happened, before he was told of it. One whose
+// value nobody found has not, or nothing came after it.
+func settled(history []porcupine.Operation) (known []porcupine.Operation) {
+	seen := make(map[int]int64) // when each value was first told
+	for _, op := range history {
+		got := op.Output.(told)
+		if at, ok := seen[got.value]; !got.unknown && (!ok || op.Return < at) {
+			seen[got.value] = op.Return
+		}
+	}
+	for _, op := range history {
+		if op.Output.(told).unknown {
+			at, ok := seen[op.Input.(action).new]
+			if !ok {
+				continue
+			}
+			op.Return, op.Output = at, told{holds: true, unknown: true}
+		}
+		known = append(known, op)
+	}
+	return known
+}
+
+// ask sends one action. now is what the item is by the answer; negative when
+// that is not known.
+func ask(ctx context.Context, t testing.TB, d door, a action) (got told, now int) {
+	key := attributes{"p": str("items"), "k": num(a.key)}
+	body := object{"TableName": "Items"}
+	values := object{}
+	operation := map[string]string{
+		"get": "GetItem", "put": "PutItem", "insert": "PutItem", "swap": "PutItem",
+		"update": "UpdateItem", "delete": "DeleteItem", "remove": "DeleteItem",
+	}[a.kind]
+	switch operation {
+	case "PutItem":
+		key["v"] = num(a.new)
+		body["Item"] = key
+	case "UpdateItem":
+		body["UpdateExpression"], values[":new"] = "SET v = :new", num(a.new)
+	}
+	if operation == "GetItem" {
+		body["ConsistentRead"] = true
+	} else {
+		body["ReturnValues"] = "ALL_OLD"
+	}
+	if operation != "PutItem" {
+		body["Key"] = key
+	}
+	switch a.kind {
+	case "insert":
+		body["ConditionExpression"] = "attribute_not_exists(v)"
+	case "swap", "update", "remove":
+		body["ConditionExpression"], values[":old"] = "v = :old", num(a.old)
+	}
+	if len(values) > 0 {
+		body["ExpressionAttributeValues"] = values
+	}
+	if body["ConditionExpression"] != nil {
+		body["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+	}
+	var reply struct{ Item, Attributes attributes }
+	err := d.call(ctx, operation, body, &reply)
+	var f *fault
+	switch {
+	case err == nil && a.kind == "get":
+		return told{value: valueOf(reply.Item), holds: true}, valueOf(reply.Item)
+	case err == nil:
+		return told{value: valueOf(reply.Attributes), holds: true}, a.new
+	case codeOf(err) == "ConditionalCheckFailedException" && errors.As(err, &f):
+		return told{value: valueOf(f.Item)}, valueOf(f.Item)
+	case !errors.Is(err, errUnknown):
+		t.Errorf("%s: %v", operation, err)
+	}
+	return told{unknown: true}, -1
+}
+
+// valueOf is the value of an item, 0 when it is not there.
+func valueOf(it attributes) int {
+	if it["v"].N == nil {
+		return 0
+	}
+	return number(it["v"])
+}

@@ -1,0 +1,223 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/server"
+	"github.com/stator-db/stator/internal/store/pebble"
+
+	"log/slog"
+)
+
+func newHandler(t *testing.T) http.Handler {
+	t.Helper()
+	engine, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := db.Open(t.Context(), engine, db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.New(ops.New(d), slog.New(slog.DiscardHandler))
+}
+
+// signed are the headers of an ordinary request.
+func signed(target string) http.Header {
+	return http.Header{
+		"Content-Type":  {"application/x-amz-json-1.0"},
+		"X-Amz-Target":  {target},
+		"X-Amz-Date":    {"20260101T000000Z"},
+		"Authorization": {"AWS4-HMAC-SHA256 Credential=any/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=any"},
+	}
+}
+
+const listTables = "DynamoDB_20120810.ListTables"
+
+func send(h http.Handler, method, path string, header http.Header, body io.Reader) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, body)
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Every answer of the API carries its length, its checksum and an id of its
+// own.
+func TestAnswersAreMarked(t *testing.T) {
+	h := newHandler(t)
+	ids := map[string]bool{}
+	for range 10 {
+		w := send(h, "POST", "/", signed(listTables), strings.NewReader("{}"))
+		if w.Code != 200 || w.Body.String() != `{"TableNames":[]}` {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		if got, want := w.Header().Get("x-amz-crc32"), fmt.Sprint(crc32.ChecksumIEEE(w.Body.Bytes())); got != want {
+			t.Errorf("checksum %s, want %s", got, want)
+		}
+		if w.Header().Get("Content-Type") != "application/x-amz-json-1.0" || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
+			t.Errorf("headers %v", w.Header())
+		}
+		id := w.Header().Get("x-amzn-RequestId")
+		if len(id) != 52 || ids[id] {
+			t.Errorf("request id %q", id)
+		}
+		ids[id] = true
+	}
+}
+
+// What is no request of the API is answered as the service does.
+func TestOtherRequests(t *testing.T) {
+	h := newHandler(t)
+	without := func(name string) http.Header {
+		header := signed(listTables)
+		header.Del(name)
+		return header
+	}
+	with := func(name, value string) http.Header {
+		header := signed(listTables)
+		header.Set(name, value)
+		return header
+	}
+	for _, c := range []struct {
+		name         string
+		method, path string
+		header       http.Header
+		body         string
+		code         int
+		want         string
+	}{
+		{"a browser learns that it is well", "GET", "/", nil, "", 200, "healthy: dynamodb\n"},
+		{"another path is nowhere", "POST", "/other", signed(listTables), "{}", 404, "<UnknownOperationException/>\n"},
+		{"another method is nowhere", "DELETE", "/", signed(listTables), "{}", 404, "<UnknownOperationException/>\n"},
+		{"another type is nowhere", "POST", "/", with("Content-Type", "text/plain"), "{}", 404, "<UnknownOperationException/>\n"},
+		{"no target", "POST", "/", without("X-Amz-Target"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
+		{"an unknown target", "POST", "/", signed("DynamoDB_20120810.MakeCoffee"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
+		{"an operation of the other service", "POST", "/", signed("DynamoDBStreams_20120810.ListTables"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
+		{"no signature", "POST", "/", without("Authorization"), "{}", 400, `{"__type":"com.amazon.coral.service#MissingAuthenticationTokenException","message":"Request is missing Authentication Token"}`},
+		{"no body", "POST", "/", signed(listTables), "", 400, `{"__type":"com.amazon.coral.service#SerializationException"}`},
+		{"no JSON", "POST", "/", signed(listTables), "{", 400, `{"__type":"com.amazon.coral.service#SerializationException"}`},
+		{"plain JSON is answered in kind", "POST", "/", with("Content-Type", "application/json; charset=utf-8"), "{}", 200, `{"TableNames":[]}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := send(h, c.method, c.path, c.header, strings.NewReader(c.body))
+			if w.Code != c.code || w.Body.String() != c.want {
+				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, c.code, c.want)
+			}
+		})
+	}
+}
+
+// A body of 16 MiB is read, one byte more is not, whether it says its length
+// or not.
+func TestBodyLimit(t *testing.T) {
+	h := newHandler(t)
+	const limit = 16 << 20
+	body := func(size int) []byte {
+		b := bytes.Repeat([]byte(" "), size)
+		copy(b, "{}")
+		return b
+	}
+	for _, c := range []struct {
+		name string
+		size int
+		hide bool
+		code int
+	}{
+		{"at the limit", limit, false, 200},
+		{"one past it", limit + 1, false, 413},
+		{"at the limit, in chunks", limit, true, 200},
+		{"one past it, in chunks", limit + 1, true, 413},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var r io.Reader = bytes.NewReader(body(c.size))
+			if c.hide {
+				r = io.MultiReader(r) // its length is not known
+			}
+			if w := send(h, "POST", "/", signed(listTables), r); w.Code != c.code {
+				t.Errorf("got %d %s, want %d", w.Code, w.Body, c.code)
+			}
+		})
+	}
+}
+
+// A page of another site cannot use the browser to reach us, also when its
+// name was pointed at this machine.
+func TestForeignPages(t *testing.T) {
+	h := newHandler(t)
+	for _, c := range []struct {
+		host, origin string
+		code         int
+	}{
+		{"127.0.0.1:8000", "", 200},
+		{"stator:8000", "", 200}, // no browser: any name will do
+		{"127.0.0.1:8000", "http://127.0.0.1:8000", 200},
+		{"localhost:8000", "http://localhost:8000", 200},
+		{"[::1]:8000", "http://[::1]:8000", 200},
+		{"127.0.0.1:8000", "https://evil.example", 403},
+		{"127.0.0.1:8000", "http://127.0.0.1:9000", 403},
+		{"127.0.0.1:8000", "null", 403},
+		{"evil.example:8000", "http://evil.example:8000", 403},
+	} {
+		r := httptest.NewRequest("POST", "/", strings.NewReader("{}"))
+		r.Header = signed(listTables)
+		r.Host = c.host
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.code {
+			t.Errorf("host %s, origin %q: %d, want %d", c.host, c.origin, w.Code, c.code)
+		}
+	}
+}
+
+// No body brings the server down, and none is answered with a 500.
+func FuzzPost(f *testing.F) {
+	f.Add("PutItem", `{"TableName": "Orders", "Item": {"id": {"S": "1"}}}`)
+	f.Add("Query", `{"TableName": "Orders", "KeyConditionExpression": "id = :v", "ExpressionAttributeValues": {":v": {"S": "1"}}}`)
+	f.Add("UpdateItem", `{"TableName": "Orders", "Key": {"id": {"S": "1"}}, "UpdateExpression": "SET a.b[0] = :v"}`)
+	f.Add("ExecuteStatement", `{"Statement": "SELECT * FROM Orders WHERE id = '1'"}`)
+	f.Add("TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "Orders", "Item": {"id": {"S": "1"}}}}]}`)
+	engine, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		f.Fatal(err)
+	}
+	d, err := db.Open(f.Context(), engine, db.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { d.Close(); engine.Close() })
+	h := server.New(ops.New(d), slog.New(slog.DiscardHandler))
+	send(h, "POST", "/", signed("DynamoDB_20120810.CreateTable"), strings.NewReader(`{"TableName": "Orders", "BillingMode": "PAY_PER_REQUEST",
+		"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`))
+	f.Fuzz(func(t *testing.T, operation, body string) {
+		if operation == "DeleteTable" || !ops.Known(operation) {
+			return
+		}
+		w := send(h, "POST", "/", signed("DynamoDB_20120810."+operation), strings.NewReader(body))
+		if w.Code >= 500 {
+			t.Errorf("%s %s: %d %s", operation, body, w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package trigger
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// The reasons why records are given up, in Lambda's words.
+const (
+	exhausted = "RetryAttemptsExhausted"
+	tooOld    = "RecordAgeExceeded"
+)
+
+// graves are the dead-letter files that are open, by path: triggers may share
+// one.
+type graves map[string]*grave
+
+// grave is a dead-letter file: JSON lines, one for each record.
+type grave struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+func (g graves) open(path string) (*grave, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if known := g[path]; known != nil {
+		return known, nil
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(endLine(file), syncFolder(filepath.Dir(path))); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	g[path] = &grave{file: file}
+	return g[path], nil
+}
+
+func (g graves) close() (err error) {
+	for _, grave := range g {
+		err = errors.Join(err, grave.file.Close())
+	}
+	return err
+}
+
+// endLine ends a line that a crash, or a full disk, has cut short.
+func endLine(file *os.File) error {
+	end, err := file.Seek(0, io.SeekEnd)
+	if err != nil || end == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := file.ReadAt(last, end-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	_, err = file.Write([]byte{'\n'})
+	return err
+}
+
+// syncFolder makes durable that a file is in its folder.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// letter is a line of a dead-letter file.
+type letter struct {
+	Trigger  string          `json:"trigger"`
+	Time     time.Time       `json:"time"`
+	Reason   string          `json:"condition"`
+	Attempts int             `json:"attempts"`
+	Error    string          `json:"error,omitempty"`
+	Record   json.RawMessage `json:"record"`
+}
+
+// bury appends records. They are on disk when it returns without an error; with
+// one, some may be, and come again.
+func (g *grave) bury(trigger string, now time.Time, reason string, attempts int, failure error, batch []*record) error {
+	var lines []byte
+	for _, r := range batch {
+		l := letter{Trigger: trigger, Time: now.UTC(), Reason: reason, Attempts: attempts, Record: r.text}
+		if failure != nil {
+			l.Error = failure.Error()
+		}
+		line, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := endLine(g.file); err != nil {
+		return err
+	}
+	if _, err := g.file.Write(lines); err != nil {
+		return err
+	}
+	return g.file.Sync()
+}

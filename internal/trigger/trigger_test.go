@@ -1,0 +1,786 @@
+package trigger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// world is a database with an endpoint, in virtual time.
+type world struct {
+	*testing.T
+	service  *ops.Service
+	triggers *Set
+	log      lockedBuffer
+
+	mu      sync.Mutex
+	got     []delivery // all that was posted, also what was refused
+	answer  func(delivery) (status int, body string)
+	running int
+	most    int // requests at once
+	works   time.Duration
+
+	skipped atomic.Int64
+}
+
+// delivery is one request.
+type delivery struct {
+	at      time.Time
+	header  http.Header
+	path    string
+	records []told
+	ok      bool
+}
+
+// told is what the tests read of a record.
+type told struct {
+	EventID, EventName, EventSource, EventSourceARN, EventVersion, AwsRegion string
+
+	UserIdentity *struct{ Type, PrincipalID string }
+	Dynamodb     struct {
+		Keys, NewImage, OldImage    map[string]map[string]string
+		SequenceNumber              string
+		StreamViewType              string
+		ApproximateCreationDateTime float64
+	}
+}
+
+func (r told) id() string { return r.Dynamodb.Keys["id"]["S"] }
+
+// value names the record's item and what it became.
+func (r told) value() string {
+	if r.EventName == "REMOVE" {
+		return r.id() + "-"
+	}
+	return r.id() + r.Dynamodb.NewImage["n"]["N"]
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t}
+	storage := pebble.InMemory()
+	storage.Now = w.now
+	engine, err := pebble.Open(storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := db.Open(t.Context(), engine, db.Options{Now: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.service = ops.New(d)
+	t.Cleanup(func() {
+		w.stop()
+		if err := errors.Join(d.Close(), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	w.create("Orders")
+	return w
+}
+
+// now is the database's clock. skip sets it forward, where to wait in virtual
+// time would be long.
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.skipped.Load())) }
+
+func (w *world) skip(d time.Duration) { w.skipped.Add(int64(d)) }
+
+func (w *world) do(operation, format string, args ...any) {
+	w.Helper()
+	if _, err := w.service.Do(w.Context(), operation, fmt.Appendf(nil, format, args...)); err != nil {
+		w.Fatalf("%s: %v", operation, err)
+	}
+}
+
+func (w *world) create(table string) {
+	w.Helper()
+	w.do("CreateTable", `{"TableName": %q, "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+		"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"}}`, table)
+}
+
+func (w *world) put(id string, n int) {
+	w.Helper()
+	w.do("PutItem", `{"TableName": "Orders", "Item": {"id": {"S": %q}, "n": {"N": "%d"}}}`, id, n)
+}
+
+// start sets triggers to work; each posts to the endpoint unless it says more.
+func (w *world) start(configs ...Config) {
+	w.Helper()
+	for i := range configs {
+		c := &configs[i]
+		if c.Name == "" {
+			c.Name = "t"
+		}
+		if c.Table == "" {
+			c.Table = "Orders"
+		}
+		if c.URL == "" {
+			c.URL = "http://endpoint.invalid/hook"
+		}
+	}
+	set, err := Start(w.Context(), Options{Service: w.service, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Transport: w}, configs...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.triggers = set
+}
+
+func (w *world) stop() {
+	if w.triggers != nil {
+		if err := w.triggers.Close(); err != nil {
+			w.Error(err)
+		}
+		w.triggers = nil
+	}
+}
+
+// RoundTrip is the endpoint.
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var event struct{ Records []told }
+	if err := json.Unmarshal(body, &event); err != nil {
+		w.Errorf("the body is %s: %v", body, err)
+	}
+	w.mu.Lock()
+	d := delivery{at: time.Now(), header: r.Header, path: r.URL.Path, records: event.Records}
+	status, reply := http.StatusOK, ""
+	if w.answer != nil {
+		status, reply = w.answer(d)
+	}
+	d.ok = status/100 == 2
+	w.got = append(w.got, d)
+	w.running++
+	w.most = max(w.most, w.running)
+	w.mu.Unlock()
+	wait(r.Context(), w.works)
+	if status == 0 {
+		<-r.Context().Done()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running--
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(reply)), Request: r}, nil
+}
+
+// requests are those that came so far.
+func (w *world) requests() []delivery {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.got)
+}
+
+// answers sets how the endpoint answers.
+func (w *world) answers(answer func(delivery) (status int, body string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = answer
+}
+
+// taken are the values of the records that were answered with 2xx.
+func (w *world) taken() (values []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.got {
+		for _, r := range d.records {
+			if d.ok {
+				values = append(values, r.value())
+			}
+		}
+	}
+	return values
+}
+
+// expect compares what was taken, each item in its order.
+func (w *world) expect(want ...string) {
+	w.Helper()
+	got := w.taken()
+	byItem := func(a, b string) int { return strings.Compare(a[:1], b[:1]) }
+	slices.SortStableFunc(got, byItem)
+	slices.SortStableFunc(want, byItem)
+	if !slices.Equal(got, want) {
+		w.Errorf("%v was delivered, want %v", got, want)
+	}
+}
+
+// has tells whether a record of a value is in a delivery.
+func (d delivery) has(value string) bool {
+	return slices.ContainsFunc(d.records, func(r told) bool { return r.value() == value })
+}
+
+// letters are the lines of a dead-letter file.
+func (w *world) letters(path string) (all []letter) {
+	w.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		var l letter
+		if err := json.Unmarshal(line, &l); err != nil {
+			w.Fatalf("the line %s: %v", line, err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+func buried(w *world, l letter) string {
+	var r told
+	if err := json.Unmarshal(l.Record, &r); err != nil {
+		w.Fatal(err)
+	}
+	return r.value()
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
+
+// virtually runs a test in virtual time.
+func virtually(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(newWorld(t)) })
+}
+
+// A record has Lambda's members, and comes with the headers of the config.
+func TestRecord(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.start(Config{Headers: map[string]string{"authorization": "Bearer x"}, Region: "eu-central-1"})
+		w.put("a", 1)
+		w.put("a", 2)
+		w.do("DeleteItem", `{"TableName": "Orders", "Key": {"id": {"S": "a"}}}`)
+		time.Sleep(time.Second)
+		w.expect("a1", "a2", "a-")
+		d := w.requests()[0]
+		r := d.records[0]
+		if d.header.Get("Authorization") != "Bearer x" || d.header.Get("Content-Type") != "application/json" || d.path != "/hook" {
+			t.Errorf("the request is %+v", d)
+		}
+		if len(r.EventID) != 32 || r.EventName != "INSERT" || r.EventSource != "aws:dynamodb" || r.EventVersion != "1.1" || r.AwsRegion != "eu-central-1" ||
+			!strings.HasPrefix(r.EventSourceARN, "arn:aws:dynamodb:eu-central-1:000000000000:table/Orders/stream/") || r.Dynamodb.StreamViewType != "NEW_AND_OLD_IMAGES" {
+			t.Errorf("the record is %+v", r)
+		}
+	})
+}
+
+// The identity of an expiry has the names that Lambda gives its members.
+func TestExpiredRecord(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.do("UpdateTimeToLive", `{"TableName": "Orders", "TimeToLiveSpecification": {"Enabled": true, "AttributeName": "n"}}`)
+		w.start(Config{Filters: []Pattern{`{"userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}}`}})
+		w.put("a", int(time.Now().Unix())+5)
+		time.Sleep(time.Minute)
+		w.expect("a-")
+	})
+}
+
+// LATEST is from the trigger's first start on, TRIM_HORIZON all that is there;
+// over a new start neither skips nor repeats.
+func TestStartingPosition(t *testing.T) {
+	for _, c := range []struct {
+		position string
+		want     []string
+	}{
+		{Latest, []string{"a2", "a3", "b2", "c1"}},
+		{TrimHorizon, []string{"a1", "b1", "a2", "a3", "b2", "c1"}},
+	} {
+		t.Run(c.position, func(t *testing.T) {
+			virtually(t, func(w *world) {
+				w.put("a", 1)
+				w.put("b", 1)
+				w.start(Config{StartingPosition: c.position})
+				w.stop()
+				w.put("a", 2)
+				w.start(Config{StartingPosition: c.position})
+				w.put("a", 3)
+				w.put("b", 2)
+				time.Sleep(time.Second)
+				w.stop()
+				w.put("c", 1)
+				w.start(Config{StartingPosition: c.position})
+				time.Sleep(time.Second)
+				w.expect(c.want...)
+			})
+		})
+	}
+}
+
+// Streams that end are finished before the next, over a table that goes and
+// comes again; and a trigger may be there before its table.
+func TestFollowsTheTable(t *testing.T) {
+	virtually(t, func(w *world) {
+		disable := func() {
+			w.do("UpdateTable", `{"TableName": "Orders", "StreamSpecification": {"StreamEnabled": false}}`)
+		}
+		enable := func() {
+			w.do("UpdateTable", `{"TableName": "Orders", "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_IMAGE"}}`)
+		}
+		w.do("DeleteTable", `{"TableName": "Orders"}`)
+		time.Sleep(time.Second)
+		w.start(Config{})
+		time.Sleep(time.Second)
+		w.create("Orders")
+		w.put("a", 1)
+		w.answers(func(delivery) (int, string) { return http.StatusServiceUnavailable, "" })
+		w.put("a", 2)
+		disable()
+		w.put("a", 3) // no stream has it
+		enable()
+		w.put("a", 4)
+		disable()
+		enable()
+		w.put("a", 5)
+		w.do("DeleteTable", `{"TableName": "Orders"}`)
+		time.Sleep(time.Second)
+		w.create("Orders")
+		w.put("a", 6)
+		time.Sleep(10 * time.Second)
+		w.answers(nil)
+		time.Sleep(time.Minute)
+		w.expect("a1", "a2", "a4", "a5", "a6")
+	})
+}
+
+// A batch has as many records as there are, up to its size.
+func TestBatchSize(t *testing.T) {
+	virtually(t, func(w *world) {
+		for n := range 25 {
+			w.put("a", n)
+		}
+		w.start(Config{StartingPosition: TrimHorizon, BatchSize: 10})
+		time.Sleep(time.Second)
+		var sizes []int
+		for _, d := range w.requests() {
+			sizes = append(sizes, len(d.records))
+		}
+		if !slices.Equal(sizes, []int{10, 10, 5}) {
+			t.Errorf("the batches have %v records", sizes)
+		}
+	})
+}
+
+// A window collects records until it is over or the batch is full.
+func TestBatchWindow(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.start(Config{BatchSize: 10, BatchWindow: 20 * time.Second})
+		began := time.Now()
+		for n := range 4 {
+			w.put("a", n)
+			time.Sleep(4 * time.Second)
+		}
+		time.Sleep(time.Minute)
+		for n := range 10 {
+			w.put("a", 10+n)
+		}
+		full := time.Now()
+		time.Sleep(time.Second)
+		got := w.requests()
+		if len(got) != 2 || len(got[0].records) != 4 || len(got[1].records) != 10 {
+			t.Fatalf("%d batches: %v", len(got), w.taken())
+		}
+		if took := got[0].at.Sub(began); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("the first batch came after %v", took)
+		}
+		if took := got[1].at.Sub(full); took > time.Second {
+			t.Errorf("the full batch came after %v", took)
+		}
+	})
+}
+
+// What no filter lets pass is not posted, and not read again.
+func TestFiltersInABatch(t *testing.T) {
+	virtually(t, func(w *world) {
+		config := Config{Filters: []Pattern{
+			`{"eventName": ["REMOVE"]}`,
+			`{"dynamodb": {"NewImage": {"n": {"N": [{"numeric": [">=", 8]}]}}}}`,
+		}}
+		w.start(config)
+		for n := range 10 {
+			w.put("a", n)
+		}
+		w.do("DeleteItem", `{"TableName": "Orders", "Key": {"id": {"S": "a"}}}`)
+		w.put("b", 1)
+		time.Sleep(time.Second)
+		w.expect("a8", "a9", "a-")
+		w.stop()
+		config.Filters = nil
+		w.start(config)
+		time.Sleep(time.Second)
+		w.expect("a8", "a9", "a-")
+	})
+}
+
+// Without a limit a batch is tried until it is taken, ever more slowly.
+func TestRetries(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.answer = func(delivery) (int, string) {
+			if len(w.got) < 12 {
+				return http.StatusInternalServerError, ""
+			}
+			return http.StatusNoContent, ""
+		}
+		w.start(Config{URL: "http://user:secret@endpoint.invalid/secret?secret", Headers: map[string]string{"X-Key": "secret"}})
+		w.put("a", 1)
+		w.put("a", 2)
+		time.Sleep(10 * time.Minute)
+		w.expect("a1", "a2")
+		got := w.requests()
+		gap := func(i int) time.Duration { return got[i].at.Sub(got[i-1].at) }
+		if gap(1) != 100*time.Millisecond || gap(2) != 200*time.Millisecond || gap(12) != 30*time.Second {
+			t.Errorf("the gaps are %v, %v … %v", gap(1), gap(2), gap(12))
+		}
+		if strings.Contains(w.log.String(), "secret") || !strings.Contains(w.log.String(), "the endpoint answered 500") {
+			t.Errorf("the log is %s", w.log.String())
+		}
+	})
+}
+
+// A redirect is no answer, and an endpoint that hangs is given up in time.
+func TestEndpointFails(t *testing.T) {
+	virtually(t, func(w *world) {
+		answers := []int{http.StatusTemporaryRedirect, 0, http.StatusOK}
+		w.answer = func(delivery) (int, string) { return answers[min(len(w.got), 2)], "" }
+		w.start(Config{Timeout: 5 * time.Second})
+		w.put("a", 1)
+		time.Sleep(time.Minute)
+		w.expect("a1")
+		got := w.requests()
+		if took := got[2].at.Sub(got[1].at); len(got) != 3 || took != 5*time.Second+200*time.Millisecond {
+			t.Errorf("%d requests; the third came after %v", len(w.got), took)
+		}
+	})
+}
+
+// Splitting finds the record that cannot be taken; it alone is given up after
+// its retries, and order is kept.
+func TestBisect(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.answer = func(d delivery) (int, string) {
+			if d.has("a5") {
+				return http.StatusBadRequest, ""
+			}
+			return http.StatusOK, ""
+		}
+		dead := filepath.Join(t.TempDir(), "dead.jsonl")
+		for n := range 10 {
+			w.put("a", n)
+		}
+		w.start(Config{StartingPosition: TrimHorizon, Bisect: true, MaxRetries: new(2), DeadLetter: dead})
+		time.Sleep(time.Minute)
+		w.expect("a0", "a1", "a2", "a3", "a4", "a6", "a7", "a8", "a9")
+		letters := w.letters(dead)
+		if len(letters) != 1 || buried(w, letters[0]) != "a5" || letters[0].Attempts != 3 || letters[0].Reason != exhausted ||
+			letters[0].Error != "the endpoint answered 400" || letters[0].Trigger != "t" {
+			t.Errorf("the letters are %+v", letters)
+		}
+	})
+}
+
+// Without splitting the whole batch is given up, and the next one follows.
+func TestRetriesExhausted(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.answer = func(d delivery) (int, string) {
+			if d.has("a1") {
+				return http.StatusBadRequest, ""
+			}
+			return http.StatusOK, ""
+		}
+		dead := filepath.Join(t.TempDir(), "dead.jsonl")
+		if err := os.WriteFile(dead, []byte(`{"cut":true}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 4 {
+			w.put("a", n)
+		}
+		config := Config{StartingPosition: TrimHorizon, BatchSize: 2, MaxRetries: new(0), DeadLetter: dead}
+		w.start(config)
+		time.Sleep(time.Minute)
+		w.expect("a2", "a3")
+		if letters := w.letters(dead); len(letters) != 3 || buried(w, letters[1]) != "a0" || buried(w, letters[2]) != "a1" {
+			t.Errorf("the letters are %+v", letters)
+		}
+		w.stop()
+		w.start(config)
+		time.Sleep(time.Minute)
+		if len(w.requests()) != 2 || len(w.letters(dead)) != 3 {
+			t.Errorf("what was given up came again")
+		}
+	})
+}
+
+// Records that are too old are given up, before they are tried or between.
+func TestRecordAge(t *testing.T) {
+	virtually(t, func(w *world) {
+		dead := filepath.Join(t.TempDir(), "dead.jsonl")
+		w.put("a", 1)
+		w.skip(2 * time.Hour)
+		w.put("a", 2)
+		w.answer = func(d delivery) (int, string) {
+			if d.has("a2") {
+				return http.StatusBadGateway, ""
+			}
+			return http.StatusOK, ""
+		}
+		w.start(Config{StartingPosition: TrimHorizon, MaxAge: 10 * time.Minute, DeadLetter: dead})
+		time.Sleep(9 * time.Minute)
+		if n := len(w.letters(dead)); n != 1 {
+			t.Errorf("%d letters after 9 minutes", n)
+		}
+		time.Sleep(2 * time.Minute)
+		w.put("a", 3)
+		time.Sleep(time.Minute)
+		w.expect("a3")
+		letters := w.letters(dead)
+		if len(letters) != 2 || buried(w, letters[0]) != "a1" || letters[0].Attempts != 0 || letters[0].Reason != tooOld ||
+			buried(w, letters[1]) != "a2" || letters[1].Attempts < 20 {
+			t.Errorf("the letters are %+v", letters)
+		}
+	})
+}
+
+// An endpoint may tell which record it could not take: those before it are
+// done.
+func TestItemFailures(t *testing.T) {
+	virtually(t, func(w *world) {
+		var replies []string
+		w.answer = func(d delivery) (int, string) {
+			reply := ""
+			switch len(w.got) {
+			case 0:
+				reply = fmt.Sprintf(`{"batchItemFailures": [{"itemIdentifier": %q}, {"itemIdentifier": %q}]}`, d.records[3].Dynamodb.SequenceNumber, d.records[2].Dynamodb.SequenceNumber)
+			case 1:
+				reply = `{"batchItemFailures": [{"itemIdentifier": "unknown"}]}`
+			case 2:
+				reply = `{"batchItemFailures": [{"itemIdentifier": ""}]}`
+			case 3:
+				reply = `{"batchItemFailures": []}`
+			}
+			var values []string
+			for _, r := range d.records {
+				values = append(values, r.value())
+			}
+			replies = append(replies, strings.Join(values, ","))
+			return http.StatusOK, reply
+		}
+		for n := range 5 {
+			w.put("a", n)
+		}
+		w.start(Config{StartingPosition: TrimHorizon, ReportItemFailures: true})
+		time.Sleep(time.Minute)
+		w.stop()
+		want := []string{"a0,a1,a2,a3,a4", "a2,a3,a4", "a2,a3,a4", "a2,a3,a4"}
+		if !slices.Equal(replies, want) {
+			t.Errorf("the batches are %q, want %q", replies, want)
+		}
+	})
+}
+
+// Lanes work at once, and the records of one item keep their order.
+func TestParallelism(t *testing.T) {
+	virtually(t, func(w *world) {
+		const items, versions = 26, 20
+		var want []string
+		for n := range versions {
+			for i := range items {
+				id := string(rune('a' + i))
+				w.put(id, n)
+				want = append(want, fmt.Sprint(id, n))
+			}
+		}
+		w.works = 50 * time.Millisecond
+		refused := 0
+		w.answer = func(delivery) (int, string) {
+			if refused++; refused%3 == 0 {
+				return http.StatusServiceUnavailable, ""
+			}
+			return http.StatusOK, ""
+		}
+		w.start(Config{StartingPosition: TrimHorizon, BatchSize: 7, Parallelism: 5})
+		time.Sleep(time.Minute)
+		w.expect(want...)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.most <= 4 || w.most > 20 {
+			t.Errorf("%d requests at once", w.most)
+		}
+	})
+}
+
+// Whenever a trigger is stopped, it goes on where it was: nothing is skipped,
+// each item keeps its order, and little comes twice.
+func TestStopsAndGoesOn(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.works = 30 * time.Millisecond
+		config := Config{BatchSize: 3, Parallelism: 3}
+		w.start(config)
+		last := map[string]int{}
+		for n := range 40 {
+			for i := range 6 {
+				w.put(string(rune('a'+i)), n)
+			}
+			time.Sleep(time.Duration(n%7) * 13 * time.Millisecond)
+			if n%5 == 4 {
+				w.stop()
+				w.start(config)
+			}
+		}
+		time.Sleep(time.Minute)
+		all := w.taken()
+		for _, value := range all {
+			var n int
+			fmt.Sscan(value[1:], &n)
+			if known, seen := last[value[:1]]; n > known+1 || !seen && n != 0 {
+				t.Fatalf("%s comes behind %d: %v", value, known, all)
+			}
+			last[value[:1]] = n
+		}
+		for id, n := range last {
+			if n != 39 {
+				t.Errorf("%s ends with %d", id, n)
+			}
+		}
+		if len(last) != 6 || len(all) > 2*240 {
+			t.Errorf("%d items, %d records for 240 changes", len(last), len(all))
+		}
+	})
+}
+
+// Close does not wait for an endpoint, nor for a retry.
+func TestCloseIsQuick(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.answer = func(delivery) (int, string) { return 0, "" }
+		w.start(Config{Timeout: 10 * time.Minute})
+		w.put("a", 1)
+		time.Sleep(time.Second)
+		began := time.Now()
+		w.stop()
+		if took := time.Since(began); took > 0 || len(w.requests()) != 1 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// What is given up waits for the dead-letter file, and nothing overtakes it.
+func TestDeadLetterCannotBeWritten(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.answer = func(d delivery) (int, string) {
+			if d.has("a1") {
+				return http.StatusBadRequest, ""
+			}
+			return http.StatusOK, ""
+		}
+		dead := filepath.Join(t.TempDir(), "dead.jsonl")
+		config := Config{BatchSize: 1, MaxRetries: new(0), DeadLetter: dead}
+		w.start(config)
+		w.triggers.dead[dead].file.Close() // stands for a disk that fails
+		w.put("a", 1)
+		w.put("a", 2)
+		time.Sleep(2 * time.Minute)
+		w.expect()
+		clear(w.triggers.dead)
+		w.stop()
+		w.start(config)
+		time.Sleep(time.Minute)
+		w.expect("a2")
+		if letters := w.letters(dead); len(letters) != 1 || buried(w, letters[0]) != "a1" {
+			t.Errorf("the letters are %+v", letters)
+		}
+	})
+}
+
+// A trigger that was away for longer than a stream keeps changes goes on with
+// those that are left, and says so.
+func TestTrimmed(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.start(Config{})
+		w.stop()
+		w.put("a", 1)
+		w.skip(23 * time.Hour)
+		w.put("a", 2)
+		w.skip(2 * time.Hour)
+		w.start(Config{})
+		time.Sleep(time.Second)
+		w.expect("a2")
+		if !strings.Contains(w.log.String(), "a stream keeps changes for 24 h") {
+			t.Errorf("the log is %s", w.log.String())
+		}
+		w.stop()
+		w.log.Reset()
+		w.start(Config{})
+		time.Sleep(time.Second)
+		for range 25 { // at rest it does not fall behind
+			w.skip(time.Hour)
+			time.Sleep(time.Second)
+		}
+		w.put("a", 3)
+		time.Sleep(time.Second)
+		w.expect("a2", "a3")
+		if strings.Contains(w.log.String(), "a stream keeps changes for 24 h") {
+			t.Error("a trigger at rest falls behind")
+		}
+	})
+}
+
+// Two triggers of one table know nothing of each other.
+func TestTwoTriggers(t *testing.T) {
+	virtually(t, func(w *world) {
+		w.answer = func(d delivery) (int, string) {
+			if d.path == "/bad" {
+				return http.StatusInternalServerError, ""
+			}
+			return http.StatusOK, ""
+		}
+		w.start(Config{Name: "good"}, Config{Name: "bad", URL: "http://endpoint.invalid/bad"})
+		w.put("a", 1)
+		w.put("a", 2)
+		time.Sleep(time.Minute)
+		w.expect("a1", "a2")
+	})
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	virtually(t, func(w *world) {
+		c := Config{Name: "t", Table: "Orders", URL: "http://endpoint.invalid"}
+		_, err := Start(context.Background(), Options{Service: w.service, Log: slog.New(slog.DiscardHandler), Transport: w}, c, c)
+		if err == nil || err.Error() != "two triggers have the name t" {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
