@@ -65,13 +65,14 @@ type Options struct {
 	Now func() time.Time // the system's clock unless set
 }
 
-// Trigger says what of a stream is posted where; TriggerPattern is one of its
-// filters. TriggerFault is the error of one that makes no sense.
-type (
-	Trigger        = trigger.Config
-	TriggerPattern = trigger.Pattern
-	TriggerFault   = trigger.Fault
-)
+// Trigger says what of a stream is posted where.
+type Trigger = trigger.Config
+
+// TriggerPattern is one of a trigger's filters.
+type TriggerPattern = trigger.Pattern
+
+// TriggerFault is the error of a trigger that makes no sense.
+type TriggerFault = trigger.Fault
 
 // Stator is an open database.
 type Stator struct {
