@@ -61,6 +61,21 @@ type Engine interface {
 	// keys. There are fewer where there is little to cut.
 	Splits(ctx context.Context, start, end []byte, n int) ([][]byte, error)
 
+	// Listen sets what this process does when it is told something; see Tell.
+	// It is called once, before any Tell.
+	Listen(hear func(ctx context.Context, message []byte) error)
+
+	// Tell has every process that has the same data open hear a message, this
+	// one included, and returns when all have. Several may hear at once, and a
+	// message may be heard again. A process that does not answer is left out
+	// once it is certain that nothing of it commits any more, and that it shows
+	// nobody anything before it has heard nil: it may have missed any message.
+	Tell(ctx context.Context, message []byte) error
+
+	// Leads tells whether this process does the work that only one of them
+	// should. It may change at any time, and for a moment none may lead.
+	Leads() bool
+
 	// Limits tells what Update refuses with ErrTooLarge.
 	Limits() Limits
 
@@ -99,10 +114,6 @@ type Snapshot interface {
 	// a zero Pair.
 	Scan(ctx context.Context, r Range) iter.Seq2[Pair, error]
 
-	// Stamp is the horizon at which the view was taken: it shows all commits
-	// with a smaller stamp, and possibly some with a larger one.
-	Stamp() Stamp
-
 	// Close releases the view. It may be called again.
 	Close() error
 }
@@ -112,8 +123,9 @@ type Snapshot interface {
 // Zero is no commit's stamp.
 //
 // A stamp is a time in milliseconds and a counter below it: a commit that
-// begins at a time has no smaller stamp than StampAt of it. It may have a
-// larger one, when stamps run ahead of the clock.
+// begins at a time of the engine's clock has no smaller stamp than StampAt of
+// it. It may have a larger one, when stamps run ahead of the clock. The clock
+// of an engine on many machines is its own.
 type Stamp uint64
 
 const stampBits = 18 // of the counter

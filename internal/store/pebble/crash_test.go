@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -111,8 +112,9 @@ type witness struct {
 	stamp               atomic.Uint64 // of a commit, or below a horizon
 }
 
-func crashKey(i int) []byte  { return fmt.Appendf(nil, "key %d", i) }
-func crashTwin(i int) []byte { return fmt.Appendf(nil, "twin %d", i) }
+// The keys have enough bytes in common to be near each other, by groups.
+func crashKey(i int) []byte  { return fmt.Appendf(nil, "group %d of many keys: %d", i%2, i) }
+func crashTwin(i int) []byte { return fmt.Appendf(nil, "group %d of many keys: twin %d", i%2, i) }
 
 func raise(to *atomic.Uint64, n uint64) {
 	for old := to.Load(); old < n; old = to.Load() {
@@ -166,7 +168,7 @@ func (w *witness) read(ctx context.Context, t *testing.T, r *rand.Rand) {
 		i := r.IntN(crashKeys)
 		var v []byte
 		var err error
-		switch r.IntN(5) {
+		switch r.IntN(6) {
 		case 0:
 			v, err = w.get(crashKey(i))
 		case 1:
@@ -179,6 +181,8 @@ func (w *witness) read(ctx context.Context, t *testing.T, r *rand.Rand) {
 			var h store.Stamp
 			h, err = w.engine.Horizon(context.Background())
 			raise(&w.stamp, uint64(h-1))
+		case 5:
+			v, err = w.each(crashKey(i), r.IntN(2) == 0)
 		}
 		if err != nil {
 			t.Errorf("read: %v", err)
@@ -219,6 +223,21 @@ func (w *witness) view(key []byte) ([]byte, error) {
 		return nil, err
 	}
 	return v[0], s.Close()
+}
+
+// each sees a value in a range, of keys that are near each other or of all.
+func (w *witness) each(key []byte, near bool) (v []byte, err error) {
+	var end []byte
+	if near {
+		end = append(bytes.Clone(key), 0)
+	}
+	err = w.engine.Each(context.Background(), store.Range{Start: key, End: end}, func(p store.Pair) bool {
+		if bytes.Equal(p.Key, key) { // or else it is absent
+			v = bytes.Clone(p.Value)
+		}
+		return false
+	})
+	return v, err
 }
 
 // told is a copy of what a witness remembers.

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/latch"
 )
 
 // Engine is a store.Engine in a folder, or in memory.
@@ -26,7 +27,7 @@ type Engine struct {
 	durability Durability
 	fatal      func(format string, args ...any)
 
-	gate    *gate
+	gate    *latch.Gate
 	stripes *stripes
 	flights *flights
 	windows windows
@@ -34,6 +35,8 @@ type Engine struct {
 	disk    *disk
 
 	showEarly bool // readers do not wait until what they see is durable
+
+	hear func(context.Context, []byte) error // may be nil
 
 	mu        sync.Mutex
 	snapshots map[*snapshot]struct{} // open ones, so that Close can release them
@@ -83,7 +86,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		now:        o.Now,
 		durability: o.Durability,
 		fatal:      log.Fatalf,
-		gate:       newGate(),
+		gate:       latch.NewGate(),
 		stripes:    newStripes(o.Patience),
 		disk:       newDisk(o),
 		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
@@ -105,7 +108,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	running.Go(func() { e.idle.run(ctx) })
 	running.Go(func() { e.disk.run(ctx) })
 	e.close = sync.OnceValue(func() error {
-		e.gate.shut()
+		e.gate.Shut()
 		stop()
 		running.Wait()
 		err := e.shutDown()
@@ -122,7 +125,7 @@ func (e *Engine) begin(skipFlush bool) error {
 	}
 	if !ok {
 		w = windowOf(store.StampAt(e.now()))
-		if err := e.db.Set(windowKey(w), []byte{1}, pebble.Sync); err != nil {
+		if err := e.db.Set(windowKey(w), []byte{1}, e.sync()); err != nil {
 			return err
 		}
 		// The first log of a new database is in the old format, which hides
@@ -181,10 +184,10 @@ func (e *Engine) shutDown() error {
 
 // Horizon is the least stamp in flight, or that can still come.
 func (e *Engine) Horizon(ctx context.Context) (store.Stamp, error) {
-	if err := e.gate.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return 0, err
 	}
-	defer e.gate.leave()
+	defer e.gate.Leave()
 	return e.horizon(), nil
 }
 
@@ -196,10 +199,10 @@ func (e *Engine) horizon() store.Stamp {
 
 // DeleteRange deletes the keys of [start, end).
 func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
-	if err := e.gate.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return err
 	}
-	defer e.gate.leave()
+	defer e.gate.Leave()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -207,16 +210,20 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	if string(lower) >= string(upper) {
 		return nil
 	}
-	sync := pebble.Sync
-	if e.durability == Relaxed {
-		sync = pebble.NoSync
-	}
 	// Not refused on a full disk: it is how space is won back.
-	if err := e.db.DeleteRange(lower, upper, sync); err != nil {
+	if err := e.db.DeleteRange(lower, upper, e.sync()); err != nil {
 		return failure("delete range", err)
 	}
 	e.idle.wrote()
 	return nil
+}
+
+// sync is what a write waits for.
+func (e *Engine) sync() *pebble.WriteOptions {
+	if e.durability == Relaxed {
+		return pebble.NoSync
+	}
+	return pebble.Sync
 }
 
 // failure says what we were doing, and carries the meaning of Pebble's error.

@@ -14,6 +14,7 @@ import (
 // until they are durable, or have failed. They give out the stamps.
 type flights struct {
 	landed atomic.Uint64 // no stamp up to this one is in flight
+	given  atomic.Uint64 // last, for who only looks
 
 	mu   sync.Mutex
 	last store.Stamp // given out
@@ -30,6 +31,7 @@ type flight struct {
 func newFlights(last store.Stamp) *flights {
 	f := &flights{last: last}
 	f.landed.Store(uint64(last))
+	f.given.Store(uint64(last))
 	return f
 }
 
@@ -38,6 +40,7 @@ func (f *flights) begin(atLeast store.Stamp) store.Stamp {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last = max(f.last+1, atLeast)
+	f.given.Store(uint64(f.last))
 	f.push(flight{stamp: f.last})
 	return f.last
 }
@@ -99,11 +102,7 @@ func (f *flights) landing(stamp store.Stamp) <-chan struct{} {
 }
 
 // newest is the largest stamp given out.
-func (f *flights) newest() store.Stamp {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.last
-}
+func (f *flights) newest() store.Stamp { return store.Stamp(f.given.Load()) }
 
 // horizon is the least stamp in flight, or else the least that can come.
 func (f *flights) horizon() store.Stamp {

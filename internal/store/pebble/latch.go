@@ -1,90 +1,41 @@
 package pebble
 
 import (
-	"context"
-	"fmt"
-	"hash/maphash"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/latch"
 )
 
-const stripeCount = 4096
-
-// stripes serialise Updates of the same keys. Keys are spread over them by
-// hash, so that two keys rarely share one; when they do, they wait for each
-// other needlessly, and nothing worse.
+// stripes serialise Updates of the same keys, and know how new their values can
+// be.
 type stripes struct {
-	seed     maphash.Seed
-	patience time.Duration // how long to wait for one latch
-	all      [stripeCount]stripe
+	*latch.Set
+	all [latch.Count]stripe
 }
 
 type stripe struct {
-	latch chan struct{} // holds a token while latched
-	last  atomic.Uint64 // the largest stamp that wrote, or is about to write, a key of this stripe
+	last atomic.Uint64 // the largest stamp that wrote, or is about to write, a key of this stripe
+	near atomic.Uint64 // so too, for keys whose first bytes belong to this stripe
 }
 
-func newStripes(patience time.Duration) *stripes {
-	s := &stripes{seed: maphash.MakeSeed(), patience: patience}
-	for i := range s.all {
-		s.all[i].latch = make(chan struct{}, 1)
-	}
-	return s
-}
+// nearBytes is how many first bytes tell keys that are near each other. A range
+// within such waits for writes there alone.
+const nearBytes = 15
 
-func (s *stripes) index(key []byte) int {
-	return int(maphash.Bytes(s.seed, key) % stripeCount)
-}
-
-// lock latches the stripes of keys in ascending order, each once, so that two
-// callers can never wait for each other. It returns what unlock needs.
-func (s *stripes) lock(ctx context.Context, keys [][]byte) (latched []int, err error) {
-	wanted := make([]int, len(keys))
-	for i, k := range keys {
-		wanted[i] = s.index(k)
-	}
-	slices.Sort(wanted)
-	wanted = slices.Compact(wanted)
-	for i, n := range wanted {
-		if err := s.all[n].lock(ctx, s.patience); err != nil {
-			s.unlock(wanted[:i])
-			return nil, err
-		}
-	}
-	return wanted, nil
-}
-
-func (s *stripe) lock(ctx context.Context, patience time.Duration) error {
-	select {
-	case s.latch <- struct{}{}:
-		return nil
-	default:
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case s.latch <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return fmt.Errorf("others held a key for %v: %w", patience, store.ErrConflict)
-	}
-}
-
-func (s *stripes) unlock(latched []int) {
-	for _, n := range latched {
-		<-s.all[n].latch
-	}
-}
+func newStripes(patience time.Duration) *stripes { return &stripes{Set: latch.NewSet(patience)} }
 
 // raise notes that stamp is about to write key. It comes before the write is
 // visible, so that who sees the write sees the note.
 func (s *stripes) raise(key []byte, stamp store.Stamp) {
-	last := &s.all[s.index(key)].last
+	raiseTo(&s.all[s.Of(key)].last, stamp)
+	if len(key) >= nearBytes {
+		raiseTo(&s.all[s.Of(key[:nearBytes])].near, stamp)
+	}
+}
+
+func raiseTo(last *atomic.Uint64, stamp store.Stamp) {
 	for {
 		old := last.Load()
 		// Undeclared keys are not latched, so a larger stamp may be there.
@@ -94,12 +45,21 @@ func (s *stripes) raise(key []byte, stamp store.Stamp) {
 	}
 }
 
+// newestIn is what newest is for all keys between two, which have their first
+// bytes in common; not ok if they have too few.
+func (s *stripes) newestIn(start, end []byte) (stamp store.Stamp, ok bool) {
+	if len(start) < nearBytes || len(end) < nearBytes || string(start[:nearBytes]) != string(end[:nearBytes]) {
+		return 0, false
+	}
+	return store.Stamp(s.all[s.Of(start[:nearBytes])].near.Load()), true
+}
+
 // newest is at least the stamp of the value that a read of any of keys, done
 // before this call, can have returned.
 func (s *stripes) newest(keys ...[]byte) store.Stamp {
 	var newest uint64
 	for _, k := range keys {
-		newest = max(newest, s.all[s.index(k)].last.Load())
+		newest = max(newest, s.all[s.Of(k)].last.Load())
 	}
 	return store.Stamp(newest)
 }

@@ -30,6 +30,10 @@ type Options struct {
 	// it gives up with store.ErrConflict; 5 s unless set.
 	Patience time.Duration
 
+	// noLog leaves the log out, which is of no use to memory that goes with the
+	// process. It counts for a Relaxed engine.
+	noLog bool
+
 	exit            func(code int)
 	memtableBytes   uint64
 	skipFirstFlush  bool // control for a test: what the first flush is good for
@@ -50,7 +54,7 @@ const (
 
 // InMemory are the options of an engine that keeps nothing when it is closed.
 func InMemory() Options {
-	return Options{FS: vfs.NewMem(), Dir: "stator", Durability: Relaxed, IdleFlush: -1}
+	return Options{FS: vfs.NewMem(), Dir: "stator", Durability: Relaxed, IdleFlush: -1, noLog: true}
 }
 
 func (o Options) withDefaults() Options {
@@ -100,6 +104,7 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, log *logger, events *pebbl
 		MemTableSize:                o.memtableBytes,
 		MemTableStopWritesThreshold: 4,
 		CacheSize:                   o.CacheBytes,
+		DisableWAL:                  o.noLog && o.Durability == Relaxed,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
 	}
 	for i := range p.Levels {

@@ -13,10 +13,10 @@ import (
 // Get reads each key and waits until what it read is durable. Recent is no
 // cheaper than Strong here.
 func (e *Engine) Get(ctx context.Context, _ store.Consistency, keys ...[]byte) ([][]byte, error) {
-	if err := e.gate.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return nil, err
 	}
-	defer e.gate.leave()
+	defer e.gate.Leave()
 	values, err := readAll(ctx, e.db, keys)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 // snapshot is a Pebble snapshot in which everything is durable.
 type snapshot struct {
 	engine *Engine
-	stamp  store.Stamp
 
 	mu   sync.RWMutex // Pebble panics when a closed snapshot is used
 	view *pebble.Snapshot
@@ -21,14 +20,14 @@ type snapshot struct {
 
 // Snapshot takes a view and waits until all that it can show is durable.
 func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
-	if err := e.gate.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return nil, err
 	}
-	defer e.gate.leave()
+	defer e.gate.Leave()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &snapshot{engine: e, stamp: e.horizon(), view: e.db.NewSnapshot()}
+	s := &snapshot{engine: e, view: e.db.NewSnapshot()}
 	if !e.showEarly {
 		if err := e.flights.wait(ctx, e.flights.newest()); err != nil {
 			_ = s.view.Close()
@@ -41,15 +40,12 @@ func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return s, nil
 }
 
-// Stamp is the horizon at which the view was taken.
-func (s *snapshot) Stamp() store.Stamp { return s.stamp }
-
 // Get reads each key in the view.
 func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
-	if err := s.engine.gate.enter(); err != nil {
+	if err := s.engine.gate.Enter(); err != nil {
 		return nil, err
 	}
-	defer s.engine.gate.leave()
+	defer s.engine.gate.Leave()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.view == nil {
@@ -69,38 +65,17 @@ func (s *snapshot) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Pair
 
 // scan returns nil when yield wants no more.
 func (s *snapshot) scan(ctx context.Context, r store.Range, yield func(store.Pair, error) bool) error {
-	if err := s.engine.gate.enter(); err != nil {
+	if err := s.engine.gate.Enter(); err != nil {
 		return err
 	}
-	defer s.engine.gate.leave()
+	defer s.engine.gate.Leave()
 	it, err := s.iterator(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = it.Close() }() // its error is that of it.Error
 
-	first, next := it.First, it.Next
-	if r.Reverse {
-		first, next = it.Last, it.Prev
-	}
-	for ok := first(); ok; ok = next() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p := store.Pair{Key: it.Key()}
-		if !r.KeysOnly {
-			if p.Value, err = it.ValueAndErr(); err != nil {
-				return failure("scan", err)
-			}
-		}
-		if !yield(p, nil) {
-			return nil
-		}
-	}
-	if err := it.Error(); err != nil {
-		return failure("scan", err)
-	}
-	return nil
+	return each(ctx, it, r, yield)
 }
 
 // iterator stays valid when the snapshot is closed.
@@ -120,10 +95,10 @@ func (s *snapshot) iterator(ctx context.Context, r store.Range) (*pebble.Iterato
 
 // Close releases the view.
 func (s *snapshot) Close() error {
-	if err := s.engine.gate.enter(); err != nil {
+	if err := s.engine.gate.Enter(); err != nil {
 		return nil // closed with the engine
 	}
-	defer s.engine.gate.leave()
+	defer s.engine.gate.Leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.view == nil {

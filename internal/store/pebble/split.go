@@ -15,10 +15,10 @@ const splitByReadingBytes = 1 << 20
 // Splits cuts a small range exactly, and a large one by Pebble's estimate of
 // the bytes between two keys.
 func (e *Engine) Splits(ctx context.Context, start, end []byte, n int) ([][]byte, error) {
-	if err := e.gate.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return nil, err
 	}
-	defer e.gate.leave()
+	defer e.gate.Leave()
 	if n < 2 {
 		return nil, nil
 	}

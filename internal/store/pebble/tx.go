@@ -3,6 +3,8 @@ package pebble
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -14,8 +16,8 @@ type tx struct {
 	stamp    store.Stamp
 	batch    *pebble.Batch
 	declared []entry
-	position map[string]int // of a key in declared; nil when there are few
-	err      error          // the first limit exceeded
+	order    []int // of declared by key; none when there are few
+	err      error // the first limit exceeded
 }
 
 type entry struct {
@@ -24,20 +26,31 @@ type entry struct {
 
 const fewKeys = 8
 
-func (t *tx) load(db *pebble.DB, keys [][]byte) error {
-	t.declared = make([]entry, len(keys))
-	if len(keys) > fewKeys {
-		t.position = make(map[string]int, len(keys))
+var txs = sync.Pool{New: func() any { return new(tx) }}
+
+// release keeps the tx for another run, unless it is large.
+func (t *tx) release() {
+	if cap(t.declared) > 16*fewKeys {
+		return
 	}
-	for i, k := range keys {
+	clear(t.declared)
+	*t = tx{declared: t.declared[:0], order: t.order[:0]}
+	txs.Put(t)
+}
+
+func (t *tx) load(db *pebble.DB, keys [][]byte) error {
+	for _, k := range keys {
 		v, err := read(db, k)
 		if err != nil {
 			return err
 		}
-		t.declared[i] = entry{k, v}
-		if t.position != nil {
-			t.position[string(k)] = i
+		t.declared = append(t.declared, entry{k, v})
+	}
+	if len(keys) > fewKeys {
+		for i := range keys {
+			t.order = append(t.order, i)
 		}
+		slices.SortFunc(t.order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
 	}
 	return nil
 }
@@ -96,11 +109,12 @@ func (t *tx) write(err error, key, value []byte) {
 
 // find is the declared entry of key; nil if there is none.
 func (t *tx) find(key []byte) *entry {
-	if t.position != nil {
-		if i, ok := t.position[string(key)]; ok {
-			return &t.declared[i]
+	if len(t.order) > 0 {
+		at, ok := slices.BinarySearchFunc(t.order, key, func(i int, key []byte) int { return bytes.Compare(t.declared[i].key, key) })
+		if !ok {
+			return nil
 		}
-		return nil
+		return &t.declared[t.order[at]]
 	}
 	for i := range t.declared {
 		if bytes.Equal(t.declared[i].key, key) {

@@ -17,14 +17,15 @@ var errNothing = errors.New("nothing written")
 // releases the latches, and only then waits for the disk: the next Update of
 // the same key goes into the same sync.
 func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
-	if err := e.gate.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return store.Commit{}, err
 	}
-	defer e.gate.leave()
+	defer e.gate.Leave()
 	if err := e.admit(ctx, keys); err != nil {
 		return store.Commit{}, err
 	}
-	latched, err := e.stripes.lock(ctx, keys)
+	var room [fewKeys]int
+	latched, err := e.stripes.Lock(ctx, room[:0], keys)
 	if err != nil {
 		return store.Commit{}, err
 	}
@@ -60,7 +61,7 @@ func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
 // apply runs fn and makes its writes visible. It releases the latches. Without
 // an error the stamp is in flight and must land.
 func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (store.Stamp, error) {
-	defer e.stripes.unlock(latched)
+	defer e.stripes.Unlock(latched)
 	stamp := e.flights.begin(store.StampAt(e.now()))
 	flying := false
 	defer func() {
@@ -69,7 +70,9 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 		}
 	}()
 
-	t := tx{stamp: stamp, batch: batch}
+	t := txs.Get().(*tx)
+	defer t.release()
+	t.stamp, t.batch = stamp, batch
 	if err := t.load(e.db, keys); err != nil {
 		return 0, err
 	}

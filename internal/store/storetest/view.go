@@ -115,14 +115,6 @@ func testSnapshots(t *testing.T, open Open) {
 			v[0][0] = 'x'
 			same(t, "get", get(t, s.Get, "a"), []string{"1"})
 		}},
-		{"its stamp lies between the commits before and after", func(t *testing.T, e store.Engine) {
-			before := put(t, e, "a", "1")
-			s := snapshot(t, e)
-			after := put(t, e, "a", "2")
-			if s.Stamp() <= before || s.Stamp() > after {
-				t.Errorf("stamps %d, %d, %d", before, s.Stamp(), after)
-			}
-		}},
 		{"after Close it is closed, and Close may come again", func(t *testing.T, e store.Engine) {
 			s := snapshot(t, e)
 			for range 2 {

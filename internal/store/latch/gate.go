@@ -1,4 +1,4 @@
-package pebble
+package latch
 
 import (
 	"math"
@@ -7,28 +7,30 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// gate counts the calls in progress, so that Close can wait for them. A call
+// Gate counts the calls in progress, so that Close can wait for them. A call
 // may make another one while it is inside, which a sync.RWMutex would not
 // allow.
-type gate struct {
+type Gate struct {
 	inside atomic.Int64 // plus math.MinInt64 once the gate is shut
 	empty  chan struct{}
 }
 
-func newGate() *gate { return &gate{empty: make(chan struct{}, 1)} }
+// NewGate makes an open Gate.
+func NewGate() *Gate { return &Gate{empty: make(chan struct{}, 1)} }
 
-// enter fails when the gate is shut. Otherwise leave must follow.
-func (g *gate) enter() error {
+// Enter fails when the gate is shut. Otherwise Leave must follow.
+func (g *Gate) Enter() error {
 	if g.inside.Add(1) > 0 {
 		return nil
 	}
-	g.leave()
+	g.Leave()
 	return store.ErrClosed
 }
 
-func (g *gate) leave() {
+// Leave ends what Enter began.
+func (g *Gate) Leave() {
 	if g.inside.Add(-1) == math.MinInt64 {
-		// The channel has room for one, and one is all that shut needs: later
+		// The channel has room for one, and one is all that Shut needs: later
 		// ones come from calls that were turned away.
 		select {
 		case g.empty <- struct{}{}:
@@ -37,9 +39,9 @@ func (g *gate) leave() {
 	}
 }
 
-// shut lets nobody in any more and waits until all have left. It is called
+// Shut lets nobody in any more and waits until all have left. It is called
 // once.
-func (g *gate) shut() {
+func (g *Gate) Shut() {
 	if g.inside.Add(math.MinInt64) == math.MinInt64 {
 		return
 	}

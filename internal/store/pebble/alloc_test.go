@@ -1,0 +1,46 @@
+//go:build !race
+
+package pebble
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// A read takes the memory of what it returns, an update that of what it read.
+func TestAllocations(t *testing.T) {
+	e := mustOpen(t, InMemory())
+	defer e.Close()
+	ctx, keys, value := context.Background(), [][]byte{[]byte("key")}, make([]byte, 1000)
+	for _, c := range []struct {
+		name string
+		most float64
+		do   func() error
+	}{
+		{"update", 3, func() error {
+			_, err := e.Update(ctx, keys, func(tx store.Tx) error { tx.Set(keys[0], value); return nil })
+			return err
+		}},
+		{"get", 3, func() error {
+			_, err := e.Get(ctx, store.Strong, keys...)
+			return err
+		}},
+		{"each", 5, func() error {
+			return e.Each(ctx, store.Range{Start: keys[0]}, func(store.Pair) bool { return true })
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := testing.AllocsPerRun(200, func() {
+				if err := c.do(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if got > c.most {
+				t.Errorf("it allocates %v times, at most %v is allowed", got, c.most)
+			}
+			t.Logf("%v of %v", got, c.most)
+		})
+	}
+}

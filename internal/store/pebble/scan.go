@@ -1,0 +1,80 @@
+package pebble
+
+import (
+	"context"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// Each goes through a range as it is at one moment, until fn wants no more.
+// What fn is given may not be durable yet, and is so once Each returns without
+// an error: nothing of it may be shown before.
+//
+// It is a Snapshot and its Scan in one, and far cheaper: an iterator holds on
+// to what it shows by itself, while a snapshot takes Pebble's one mutex to be
+// made, and has Pebble look for compactions when it is closed.
+func (e *Engine) Each(ctx context.Context, r store.Range, fn func(store.Pair) (more bool)) error {
+	if err := e.gate.Enter(); err != nil {
+		return err
+	}
+	defer e.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	lower, upper := bounds(r.Start, r.End)
+	it, err := e.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return failure("scan", err)
+	}
+	// All that the iterator can show, or can lack, has a stamp by now.
+	shown := store.Stamp(0)
+	if !e.showEarly {
+		var near bool
+		if shown, near = e.stripes.newestIn(lower, upper); !near {
+			shown = e.flights.newest()
+		}
+	}
+	err = each(ctx, it, r, func(p store.Pair, _ error) bool { return fn(p) })
+	if closed := it.Close(); err == nil && closed != nil {
+		err = failure("scan", closed)
+	}
+	if err != nil {
+		return err
+	}
+	return e.flights.wait(ctx, shown)
+}
+
+// each yields what an iterator finds. It returns nil when yield wants no more.
+func each(ctx context.Context, it *pebble.Iterator, r store.Range, yield func(store.Pair, error) bool) (err error) {
+	ok := false
+	if r.Reverse {
+		ok = it.Last()
+	} else {
+		ok = it.First()
+	}
+	for ok {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := store.Pair{Key: it.Key()}
+		if !r.KeysOnly {
+			if p.Value, err = it.ValueAndErr(); err != nil {
+				return failure("scan", err)
+			}
+		}
+		if !yield(p, nil) {
+			return nil
+		}
+		if r.Reverse {
+			ok = it.Prev()
+		} else {
+			ok = it.Next()
+		}
+	}
+	if err := it.Error(); err != nil {
+		return failure("scan", err)
+	}
+	return nil
+}
