@@ -1,0 +1,110 @@
+package tikv
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Address names a cluster and what of it is ours.
+type Address struct {
+	PD     []string // host:port of each placement driver
+	Prefix string   // of our keys, so that others can use the cluster too
+
+	CA, Cert, Key string // files of PEM, for TLS
+
+	// Unistore works around what the store does wrong that our tests run on:
+	// one-phase and asynchronous commits lose updates there, and scans
+	// backwards do not see the past.
+	Unistore bool
+
+	// Followers lets reads that may be a little old go to any replica.
+	Followers bool
+
+	// Lease is how long a process that was not heard of is still waited for,
+	// and Beat how often each is heard of.
+	Lease, Beat time.Duration
+}
+
+// ParseAddress reads
+//
+//	tikv://pd1:2379,pd2:2379?prefix=prod&ca=ca.pem&cert=c.pem&key=k.pem&followers=true&lease=5s&beat=100ms
+func ParseAddress(text string) (Address, error) {
+	a := Address{Prefix: "stator", Lease: defaultLease, Beat: defaultBeat}
+	rest, ok := strings.CutPrefix(text, "tikv://")
+	if !ok {
+		return a, fmt.Errorf("%q does not begin with tikv://", text)
+	}
+	hosts, query, _ := strings.Cut(rest, "?")
+	for host := range strings.SplitSeq(strings.TrimSuffix(hosts, "/"), ",") {
+		if host == "" || strings.ContainsAny(host, "/@ ") {
+			return a, fmt.Errorf("%q has no list of placement drivers, as in tikv://pd1:2379,pd2:2379", text)
+		}
+		if !strings.Contains(host, ":") {
+			host += ":2379"
+		}
+		a.PD = append(a.PD, host)
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return a, fmt.Errorf("%q: %w", text, err)
+	}
+	for name, all := range values {
+		if err := a.set(name, all[len(all)-1]); err != nil {
+			return a, fmt.Errorf("%q: %w", text, err)
+		}
+	}
+	if (a.Cert == "") != (a.Key == "") || a.Cert != "" && a.CA == "" {
+		return a, fmt.Errorf("%q: TLS needs ca, and cert and key together", text)
+	}
+	if a.Lease < 10*a.Beat {
+		return a, fmt.Errorf("%q: a lease of %v is too short for a beat of %v: make it ten times as long", text, a.Lease, a.Beat)
+	}
+	return a, nil
+}
+
+func (a *Address) set(name, value string) (err error) {
+	switch name {
+	case "prefix":
+		if value == "" || strings.ContainsRune(value, 0) || len(value) > 64 {
+			return fmt.Errorf("prefix %q is not of 1 to 64 bytes", value)
+		}
+		a.Prefix = value
+	case "ca":
+		a.CA = value
+	case "cert":
+		a.Cert = value
+	case "key":
+		a.Key = value
+	case "followers":
+		a.Followers, err = truth(name, value)
+	case "quirks":
+		if value != "unistore" {
+			return fmt.Errorf("quirks is %q, but only those of unistore are known", value)
+		}
+		a.Unistore = true
+	case "lease":
+		a.Lease, err = positive(name, value)
+	case "beat":
+		a.Beat, err = positive(name, value)
+	default:
+		return fmt.Errorf("unknown parameter %s: there are prefix, ca, cert, key, followers, quirks, lease and beat", name)
+	}
+	return err
+}
+
+func truth(name, value string) (bool, error) {
+	if value != "true" && value != "false" {
+		return false, fmt.Errorf("%s is %q, not true or false", name, value)
+	}
+	return value == "true", nil
+}
+
+func positive(name, value string) (time.Duration, error) {
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%s is %q, not a duration such as 5s", name, value)
+	}
+	return d, nil
+}

@@ -1,0 +1,297 @@
+package tikv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	client "github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
+
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/tikv"
+	"github.com/stator-db/stator/internal/store/tikv/tikvtest"
+)
+
+// cut is a connection that can be cut.
+type cut struct {
+	client.Client
+	off atomic.Bool
+}
+
+func (c *cut) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+	for c.off.Load() {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return c.Client.SendRequest(ctx, addr, req, timeout)
+}
+
+// openCut joins as a process whose connection can be cut.
+func openCut(t *testing.T, m *tikvtest.Cluster, lease time.Duration) (*tikv.Engine, *cut) {
+	t.Helper()
+	c := &cut{Client: m.Client()}
+	var o tikv.Options
+	o.Lease, o.Log = lease, testLog(t)
+	e := m.OpenOver(t, c, o)
+	t.Cleanup(func() {
+		c.off.Store(false)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e, c
+}
+
+func openOne(t *testing.T, m *tikvtest.Cluster) *tikv.Engine {
+	t.Helper()
+	e, _ := openCut(t, m, 0)
+	return e
+}
+
+// ear notes what an engine hears.
+type ear struct {
+	mu    sync.Mutex
+	heard []string
+}
+
+func listen(e *tikv.Engine) *ear {
+	var r ear
+	e.Listen(func(_ context.Context, message []byte) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if message == nil {
+			r.heard = append(r.heard, "anything")
+		} else {
+			r.heard = append(r.heard, string(message))
+		}
+		return nil
+	})
+	return &r
+}
+
+func (r *ear) all() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprint(r.heard)
+}
+
+func tell(t *testing.T, e *tikv.Engine, message string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := e.Tell(ctx, []byte(message)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsToldIsHeardByAll(t *testing.T) {
+	m := tikvtest.New(t)
+	a := openOne(t, m)
+	b := openOne(t, m)
+	atA, atB := listen(a), listen(b)
+	tell(t, a, "one")
+	if atA.all() != "[one]" || atB.all() != "[one]" {
+		t.Errorf("heard %s and %s", atA.all(), atB.all())
+	}
+	tell(t, b, "two")
+	if atA.all() != "[one two]" || atB.all() != "[one two]" {
+		t.Errorf("heard %s and %s", atA.all(), atB.all())
+	}
+	// Who joins later has missed nothing: it reads what is there.
+	c := openOne(t, m)
+	atC := listen(c)
+	if err := a.Forget(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	tell(t, a, "three")
+	if atC.all() != "[three]" {
+		t.Errorf("the third heard %s", atC.all())
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not after 20 s", what)
+		}
+	}
+}
+
+func TestTheOldestLeads(t *testing.T) {
+	m := tikvtest.New(t)
+	a := m.Open(t, tikv.Options{})
+	b := openOne(t, m)
+	eventually(t, "the first leads", a.Leads)
+	if b.Leads() {
+		t.Error("the second leads as well")
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second leads after it", b.Leads)
+}
+
+// A process that is cut off is given up once it can do no more harm, and comes
+// back knowing that it missed something.
+func TestCutOff(t *testing.T) {
+	m := tikvtest.New(t)
+	a, cable := openCut(t, m, 300*time.Millisecond)
+	b, _ := openCut(t, m, 300*time.Millisecond)
+	atA, atB := listen(a), listen(b)
+	eventually(t, "the first leads", a.Leads)
+	cable.off.Store(true)
+	// Until then it is waited for: the control.
+	short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if err := b.Tell(short, []byte("early")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("told %v without the other", err)
+	}
+	tell(t, b, "late")
+	if atB.all() != "[early late]" || atA.all() != "[]" {
+		t.Errorf("heard %s and %s", atA.all(), atB.all())
+	}
+	if a.Leads() {
+		t.Error("who was given up leads")
+	}
+	eventually(t, "the other leads", b.Leads)
+	for name, try := range map[string]func(context.Context) error{
+		"reads":        func(ctx context.Context) error { _, err := a.Get(ctx, store.Strong, []byte("k")); return err },
+		"takes a view": func(ctx context.Context) error { _, err := a.Snapshot(ctx); return err },
+		"writes": func(ctx context.Context) error {
+			_, err := a.Update(ctx, nil, func(store.Tx) error { t.Error("it ran"); return nil })
+			return err
+		},
+	} {
+		soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		if err := try(soon); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("who was given up %s: %v", name, err)
+		}
+		cancel()
+	}
+	cable.off.Store(false)
+	if _, err := a.Get(context.Background(), store.Strong, []byte("k")); err != nil {
+		t.Fatal(err)
+	}
+	if atA.all() != "[anything]" {
+		t.Errorf("after it came back it heard %s", atA.all())
+	}
+	tell(t, a, "again")
+	if atA.all() != "[anything again]" || atB.all() != "[early late again]" {
+		t.Errorf("heard %s and %s", atA.all(), atB.all())
+	}
+}
+
+// A commit that comes after the lease is refused by the client itself.
+func TestNoCommitBeyondTheLease(t *testing.T) {
+	e := openOne(t, tikvtest.New(t))
+	if err := e.CommitAt(t.Context(), []byte("k"), []byte("1"), 1<<40); !errors.Is(err, store.ErrConflict) || !errors.Is(err, tikv.ErrLapsed) {
+		t.Errorf("committed beyond the lease: %v", err)
+	}
+	if err := e.CommitAt(t.Context(), []byte("k"), []byte("1"), 0); err != nil { // the control
+		t.Error(err)
+	}
+}
+
+func TestHorizonCountsAll(t *testing.T) {
+	m := tikvtest.New(t)
+	a := openOne(t, m)
+	b := openOne(t, m)
+	inside, leave := make(chan store.Stamp), make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		_, err := b.Update(context.Background(), [][]byte{[]byte("k")}, func(tx store.Tx) error {
+			inside <- tx.Stamp()
+			<-leave
+			tx.Set([]byte("k"), []byte("1"))
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	stamp := <-inside
+	for _, e := range []*tikv.Engine{a, b} {
+		if h, err := e.Horizon(context.Background()); err != nil || h > stamp {
+			t.Errorf("the horizon is %d, %v, beyond %d, which may still commit", h, err, stamp)
+		}
+	}
+	close(leave)
+	done.Wait()
+	if h, err := a.Horizon(context.Background()); err != nil || h <= stamp {
+		t.Errorf("the horizon is %d, %v, although %d has committed", h, err, stamp)
+	}
+}
+
+func TestNewerFormatIsRefused(t *testing.T) {
+	m := tikvtest.New(t)
+	e := openOne(t, m)
+	if err := e.SetFormat(t.Context(), tikv.FormatVersion+1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.TryOpen(m.Client(), tikv.Options{})
+	var format *tikv.FormatError
+	if !errors.As(err, &format) || format.Found != tikv.FormatVersion+1 {
+		t.Errorf("opened a newer format: %v", err)
+	}
+}
+
+// Old versions go, but none that an open view shows.
+func TestCollectVersions(t *testing.T) {
+	m := tikvtest.New(t)
+	e := openOne(t, m)
+	ctx := context.Background()
+	set := func(value string) {
+		if _, err := e.Update(ctx, [][]byte{[]byte("k")}, func(tx store.Tx) error {
+			tx.Set([]byte("k"), []byte(value))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("1")
+	view, err := e.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	set("2")
+	time.Sleep(100 * time.Millisecond) // until the view is told
+	if err := e.CollectVersions(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := view.Get(ctx, []byte("k")); err != nil || string(v[0]) != "1" {
+		t.Errorf("the view shows %q, %v", v, err)
+	}
+}
+
+func TestParseAddress(t *testing.T) {
+	for _, c := range []struct{ name, in, fault string }{
+		{"three drivers", "tikv://a:1,b:2,c:3?prefix=p&followers=true&lease=9s&beat=50ms", ""},
+		{"a driver without its port", "tikv://a", ""},
+		{"TLS", "tikv://a?ca=x&cert=y&key=z", ""},
+		{"no drivers", "tikv://", "no list of placement drivers"},
+		{"another scheme", "http://a", "does not begin with tikv://"},
+		{"a key without a certificate", "tikv://a?ca=x&key=z", "cert and key together"},
+		{"an unknown parameter", "tikv://a?pefix=x", "unknown parameter pefix"},
+		{"a lease without a unit", "tikv://a?lease=5", "not a duration"},
+		{"a lease that is too short", "tikv://a?lease=500ms", "too short"},
+		{"an empty prefix", "tikv://a?prefix=", "prefix"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := tikv.ParseAddress(c.in)
+			if (c.fault == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.fault) {
+				t.Errorf("ParseAddress(%q): %v", c.in, err)
+			}
+		})
+	}
+}

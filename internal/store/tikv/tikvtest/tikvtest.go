@@ -1,0 +1,88 @@
+// Package tikvtest is a TiKV cluster within a test's own process: the mock of
+// the client library.
+package tikvtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tikv/client-go/v2/testutils"
+	client "github.com/tikv/client-go/v2/tikv"
+	pd "github.com/tikv/pd/client"
+
+	"github.com/stator-db/stator/internal/store/tikv"
+)
+
+// Prefix is that of the keys of all engines.
+const Prefix = "stator"
+
+// Cluster is a cluster of one store.
+type Cluster struct {
+	rpc *testutils.MockClient
+	pd  pd.Client
+}
+
+// New makes a cluster whose regions are split at some keys.
+func New(t testing.TB, splits ...string) *Cluster {
+	t.Helper()
+	rpc, mock, drivers, err := testutils.NewMockTiKV("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(splits) == 0 {
+		testutils.BootstrapWithSingleStore(mock)
+	} else {
+		var keys [][]byte
+		for _, s := range splits {
+			keys = append(keys, []byte(Prefix+"\x00"+s))
+		}
+		testutils.BootstrapWithMultiRegions(mock, keys...)
+	}
+	return &Cluster{rpc, drivers}
+}
+
+// Open joins the cluster as one more process. It is quick to notice others, and
+// to give them up.
+func (c *Cluster) Open(t testing.TB, o tikv.Options) *tikv.Engine {
+	t.Helper()
+	return c.OpenOver(t, c.Client(), o)
+}
+
+// Client is a connection to the store.
+func (c *Cluster) Client() client.Client { return kept{c.rpc} }
+
+// OpenOver is Open over a connection of one's own.
+func (c *Cluster) OpenOver(t testing.TB, over client.Client, o tikv.Options) *tikv.Engine {
+	t.Helper()
+	e, err := c.TryOpen(over, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// TryOpen is OpenOver for what may fail.
+func (c *Cluster) TryOpen(over client.Client, o tikv.Options) (*tikv.Engine, error) {
+	kv, err := client.NewTestTiKVStore(over, keptPD{c.pd}, nil, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	o.Prefix = Prefix
+	if o.Lease == 0 {
+		o.Lease = 2 * time.Second
+	}
+	if o.Beat == 0 {
+		o.Beat = 10 * time.Millisecond
+	}
+	return tikv.Join(context.Background(), kv, o, kv.Close)
+}
+
+// kept is a connection that stays when one of its users closes it.
+type kept struct{ client.Client }
+
+func (kept) Close() error { return nil }
+
+type keptPD struct{ pd.Client }
+
+func (keptPD) Close() {}
