@@ -3,8 +3,6 @@
 package index
 
 import (
-	"bytes"
-
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -36,33 +34,43 @@ func Diff(t *schema.Table, before, after item.Item) []Edit {
 // Entry is the edit that puts an item into an index; not ok when the index
 // does not hold it.
 func Entry(t *schema.Table, x *schema.Index, it item.Item) (Edit, bool) {
-	key, entry := entry(t, x, it)
-	return Edit{Index: x, Key: key, After: entry}, key != nil
+	if !x.Key.In(it) {
+		return Edit{}, false
+	}
+	return Edit{Index: x, Key: keyspace.Entry(nil, t, x, it), After: t.Entry(x, it)}, true
 }
 
 func appendEdits(edits []Edit, t *schema.Table, x *schema.Index, before, after item.Item) []Edit {
-	oldKey, oldEntry := entry(t, x, before)
-	newKey, newEntry := entry(t, x, after)
-	moved := !bytes.Equal(oldKey, newKey)
-	if oldKey != nil && moved {
-		// A moved entry is charged twice: where it goes and where it comes.
-		edits = append(edits, Edit{x, oldKey, oldEntry, nil, capacity.Write(oldEntry.Size())})
+	had, has := x.Key.In(before), x.Key.In(after)
+	if had && has && sameKey(x, before, after) {
+		oldEntry, newEntry := t.Entry(x, before), t.Entry(x, after)
+		if newEntry.Equal(oldEntry) {
+			return edits
+		}
+		return append(edits, Edit{x, keyspace.Entry(nil, t, x, after), oldEntry, newEntry, capacity.Write(max(oldEntry.Size(), newEntry.Size()))})
 	}
-	switch {
-	case newKey == nil:
-	case moved:
-		edits = append(edits, Edit{x, newKey, nil, newEntry, capacity.Write(newEntry.Size())})
-	case !newEntry.Equal(oldEntry):
-		edits = append(edits, Edit{x, newKey, oldEntry, newEntry, capacity.Write(max(oldEntry.Size(), newEntry.Size()))})
+	// A moved entry is charged twice: where it goes and where it comes.
+	if had {
+		entry := t.Entry(x, before)
+		edits = append(edits, Edit{x, keyspace.Entry(nil, t, x, before), entry, nil, capacity.Write(entry.Size())})
+	}
+	if has {
+		entry := t.Entry(x, after)
+		edits = append(edits, Edit{x, keyspace.Entry(nil, t, x, after), nil, entry, capacity.Write(entry.Size())})
 	}
 	return edits
 }
 
-// entry is where an index keeps an item, and what of it; no key when the
-// index does not hold it.
-func entry(t *schema.Table, x *schema.Index, it item.Item) ([]byte, item.Item) {
-	if it == nil || !x.Key.In(it) {
-		return nil, nil
+// sameKey tells whether an index keeps two states of an item at the same place.
+func sameKey(x *schema.Index, before, after item.Item) bool {
+	for _, attrs := range [2][]schema.Attribute{x.Key.Partition, x.Key.Sort} {
+		for _, a := range attrs {
+			was, _ := before.Get(a.Name)
+			is, _ := after.Get(a.Name)
+			if !item.Equal(was, is) {
+				return false
+			}
+		}
 	}
-	return keyspace.Entry(nil, t, x, it), t.Entry(x, it)
+	return true
 }

@@ -76,6 +76,43 @@ func (it Item) Equal(other Item) bool {
 // With is the item with one attribute put in or replaced.
 func (it Item) With(name string, v Value) Item { return it.edit(name, v) }
 
+// Merge is the item with n attributes put in or replaced, which are given in
+// the order of their names.
+func (it Item) Merge(n int, put func(i int) (name string, v Value)) Item {
+	if n == 0 {
+		return it
+	}
+	rest, count := it.entries()
+	size := len(it) + 1
+	for i := range n {
+		name, v := put(i)
+		if _, has := it.Get(name); !has {
+			count++
+		}
+		size += uvarintLen(len(name)) + len(name) + len(v)
+	}
+	out := binary.AppendUvarint(make([]byte, 0, size), uint64(count))
+	for i := range n {
+		name, v := put(i)
+		from := rest
+		for len(rest) > 0 {
+			other, _, next := cutEntry(rest)
+			if string(other) >= name {
+				break
+			}
+			rest = next
+		}
+		out = append(out, from[:len(from)-len(rest)]...)
+		if len(rest) > 0 {
+			if other, _, next := cutEntry(rest); string(other) == name {
+				rest = next
+			}
+		}
+		out = appendEntry(out, name, v)
+	}
+	return append(out, rest...)
+}
+
 // Without is the item with one attribute left out.
 func (it Item) Without(name string) Item {
 	if _, ok := it.Get(name); !ok {

@@ -297,3 +297,20 @@ func TestIndex(t *testing.T) {
 		}
 	}
 }
+
+// Attributes put in together are as those put in one by one.
+func TestMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		it := Make(rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.Just(Bool(true)), 0, 5).Draw(t, "item"))
+		puts := rapid.MapOfN(rapid.SampledFrom([]string{"", "a", "bb", "c", "e", "f"}), rapid.Just(String("put")), 0, 6).Draw(t, "puts")
+		names := slices.Sorted(maps.Keys(puts))
+		want := it
+		for _, name := range names {
+			want = want.With(name, puts[name])
+		}
+		got := it.Merge(len(names), func(i int) (string, Value) { return names[i], puts[names[i]] })
+		if !got.Equal(want) || Check(got) != nil {
+			t.Errorf("%v with %v is %v, want %v", Map(it), names, Map(got), Map(want))
+		}
+	})
+}

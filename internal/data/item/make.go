@@ -2,6 +2,7 @@ package item
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -43,17 +44,8 @@ func Map(it Item) Value {
 
 // Set makes a set of type t. Members are sorted, and doubles dropped.
 func Set(t Type, members ...Value) Value {
-	members = slices.Clone(members)
-	slices.SortFunc(members, Compare)
-	members = slices.CompactFunc(members, Equal)
-	var row []byte
-	for _, m := range members {
-		if m.Type() != t.Member() {
-			panic(fmt.Sprintf("a member of a %s is a %s", t, m.Type()))
-		}
-		row = append(row, m...)
-	}
-	return AppendContainer(nil, t, len(members), row)
+	set, _ := AppendSet(nil, t, slices.Clone(members))
+	return set
 }
 
 // Make makes an item.
@@ -70,6 +62,12 @@ func AppendText[T string | []byte](dst []byte, t Type, content T) []byte {
 	dst = append(dst, byte(t))
 	dst = binary.AppendUvarint(dst, uint64(len(content)))
 	return append(dst, content...)
+}
+
+// AppendTextHead appends what stands before the content of an S or a B, which
+// has so many bytes.
+func AppendTextHead(dst []byte, t Type, size int) []byte {
+	return binary.AppendUvarint(append(dst, byte(t)), uint64(size))
 }
 
 // AppendNumber appends an N.
@@ -104,86 +102,186 @@ func AppendContainer(dst []byte, t Type, count int, row []byte) []byte {
 	return append(dst, row...)
 }
 
+// AppendSet appends a set of type t. It sorts members in place and drops
+// doubles, and tells whether there were any.
+func AppendSet(dst []byte, t Type, members []Value) (set []byte, double bool) {
+	slices.SortFunc(members, Compare)
+	size, count := 0, 0
+	for i, m := range members {
+		if m.Type() != t.Member() {
+			panic(fmt.Sprintf("a member of a %s is a %s", t, m.Type()))
+		}
+		if i > 0 && Equal(members[i-1], m) {
+			double = true
+			continue
+		}
+		size += len(m)
+		count++
+	}
+	dst = binary.AppendUvarint(append(dst, byte(t)), uint64(size+uvarintLen(count)))
+	dst = binary.AppendUvarint(dst, uint64(count))
+	for i, m := range members {
+		if i == 0 || !Equal(members[i-1], m) {
+			dst = append(dst, m...)
+		}
+	}
+	return dst, double
+}
+
+// AppendRow appends to members the values that stand one after the other in
+// row, whose memory they share.
+func AppendRow(members []Value, row []byte) []Value {
+	for len(row) > 0 {
+		var v Value
+		v, row = cut(row)
+		members = append(members, v)
+	}
+	return members
+}
+
 // Builder collects attributes in any order and makes an item of them. Of two
 // with one name the later wins. The zero Builder is ready, and can be used
 // again after Reset.
 type Builder struct {
-	row     []byte
+	row     []byte // the entries in stored form, as they came
 	entries []entry
 }
 
-type entry struct{ name, start, end int } // name begins at name, its value at start
+// entry is where one lies in the row: from begin to end, its name from name to
+// start, its value behind. prefix is the beginning of the name as a number,
+// which compares as the name does unless it is the same.
+type entry struct {
+	prefix                  uint64
+	begin, name, start, end uint32
+}
 
 // Reset empties the builder and keeps its memory.
 func (b *Builder) Reset() { b.row, b.entries = b.row[:0], b.entries[:0] }
 
+// Room is how much memory the builder keeps.
+func (b *Builder) Room() int { return cap(b.row) + 32*cap(b.entries) }
+
 // Add puts one attribute in.
-func (b *Builder) Add(name []byte, v Value) {
-	e := entry{name: len(b.row)}
-	b.row = append(b.row, name...)
-	e.start = len(b.row)
-	b.row = append(b.row, v...)
-	e.end = len(b.row)
-	b.entries = append(b.entries, e)
-}
+func (b *Builder) Add(name []byte, v Value) { b.End(append(b.Begin(name), v...)) }
 
 // Append puts one attribute in, whose value is appended by a function.
 func (b *Builder) Append(name []byte, value func(dst []byte) ([]byte, error)) error {
-	e := entry{name: len(b.row)}
-	b.row = append(b.row, name...)
-	e.start = len(b.row)
-	row, err := value(b.row)
+	before := len(b.row)
+	row, err := value(b.Begin(name))
 	if err != nil {
+		b.row, b.entries = b.row[:before], b.entries[:len(b.entries)-1]
 		return err
 	}
-	b.row = row
-	e.end = len(b.row)
-	b.entries = append(b.entries, e)
+	b.End(row)
 	return nil
+}
+
+// Begin puts the name of an attribute in. The caller appends the value to what
+// it returns, and hands that to End before anything else.
+func (b *Builder) Begin(name []byte) []byte {
+	if b.row == nil { // room for most keys, so that it need not grow in small steps
+		b.row, b.entries = make([]byte, 0, 64), make([]entry, 0, 4)
+	}
+	e := entry{prefix: prefix(name), begin: uint32(len(b.row))}
+	b.row = binary.AppendUvarint(b.row, uint64(len(name)))
+	e.name = uint32(len(b.row))
+	b.row = append(b.row, name...)
+	e.start = uint32(len(b.row))
+	b.entries = append(b.entries, e)
+	return b.row
+}
+
+// prefix is the first eight bytes of a name, with zeros behind a shorter one.
+func prefix(name []byte) (p uint64) {
+	if len(name) >= 8 {
+		return binary.BigEndian.Uint64(name)
+	}
+	for _, c := range name {
+		p = p<<8 | uint64(c)
+	}
+	return p << (64 - 8*len(name)) // of no name it is 0
+}
+
+// End takes what Begin returned, with the value behind it.
+func (b *Builder) End(row []byte) {
+	b.row = row
+	b.entries[len(b.entries)-1].end = uint32(len(row))
 }
 
 // AppendMap appends the item as an M.
 func (b *Builder) AppendMap(dst []byte) []byte {
-	b.sort()
+	whole := b.sort()
 	size := uvarintLen(len(b.entries))
 	for _, e := range b.entries {
-		size += uvarintLen(e.start-e.name) + e.end - e.name
+		size += int(e.end - e.begin)
 	}
 	dst = binary.AppendUvarint(append(dst, byte(M)), uint64(size))
-	return b.AppendItem(dst)
+	return b.appendSorted(dst, whole)
 }
 
 func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
 func (b *Builder) name(e entry) []byte { return b.row[e.name:e.start] }
 
+// sortEntries is a stable sort. Most items have few attributes, and are sorted
+// in place faster than by the library.
+func (b *Builder) sortEntries() {
+	const few = 24
+	all := b.entries
+	if len(all) > few {
+		slices.SortStableFunc(all, b.compare)
+		return
+	}
+	for i := 1; i < len(all); i++ {
+		e, at := all[i], i
+		for at > 0 && (all[at-1].prefix > e.prefix || all[at-1].prefix == e.prefix && bytes.Compare(b.name(all[at-1]), b.name(e)) > 0) {
+			all[at] = all[at-1]
+			at--
+		}
+		all[at] = e
+	}
+}
+
+func (b *Builder) compare(x, y entry) int {
+	if x.prefix != y.prefix {
+		return cmp.Compare(x.prefix, y.prefix)
+	}
+	return bytes.Compare(b.name(x), b.name(y))
+}
+
 // Item makes the item. It shares no memory with the builder.
 func (b *Builder) Item() Item {
-	b.sort()
-	out := make([]byte, 0, len(b.row)+3*len(b.entries)+2)
-	return b.AppendItem(out)
+	return b.AppendItem(make([]byte, 0, len(b.row)+uvarintLen(len(b.entries))))
 }
 
 // AppendItem appends the item to dst.
-func (b *Builder) AppendItem(dst []byte) []byte {
-	b.sort()
+func (b *Builder) AppendItem(dst []byte) []byte { return b.appendSorted(dst, b.sort()) }
+
+func (b *Builder) appendSorted(dst []byte, whole bool) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b.entries)))
+	if whole {
+		return append(dst, b.row...)
+	}
 	for _, e := range b.entries {
-		dst = binary.AppendUvarint(dst, uint64(e.start-e.name))
-		dst = append(dst, b.row[e.name:e.end]...)
+		dst = append(dst, b.row[e.begin:e.end]...)
 	}
 	return dst
 }
 
-func (b *Builder) sort() {
-	inOrder := true
-	for i := 1; i < len(b.entries) && inOrder; i++ {
-		inOrder = bytes.Compare(b.name(b.entries[i-1]), b.name(b.entries[i])) < 0
+// sort puts the entries in order, and tells whether the row as a whole already
+// is what they make.
+func (b *Builder) sort() (whole bool) {
+	inOrder, at := true, uint32(0)
+	whole = true
+	for i, e := range b.entries {
+		inOrder = inOrder && (i == 0 || b.compare(b.entries[i-1], e) < 0)
+		whole = whole && e.begin == at
+		at = e.end
 	}
 	if inOrder {
-		return
+		return whole && int(at) == len(b.row)
 	}
-	slices.SortStableFunc(b.entries, func(x, y entry) int { return bytes.Compare(b.name(x), b.name(y)) })
+	b.sortEntries()
 	kept := b.entries[:0]
 	for i, e := range b.entries {
 		if i+1 < len(b.entries) && bytes.Equal(b.name(e), b.name(b.entries[i+1])) {
@@ -192,4 +290,5 @@ func (b *Builder) sort() {
 		kept = append(kept, e)
 	}
 	b.entries = kept
+	return false
 }

@@ -246,13 +246,59 @@ func sizeOfNumber(b []byte) int {
 	if b[0] == signZero {
 		return 1
 	}
-	n := decodeNumber(b)
-	whole := min(max(n.exponent, 0), n.count)
-	size := 1 + (whole+1)/2 + (n.count-whole+1)/2
-	if n.negative {
-		size++
+	flip, size := byte(0), 1
+	if b[0] == signNegative {
+		flip, size = 0xff, 2
 	}
-	return size
+	count := 2 * (len(b) - 3)
+	if last := (b[len(b)-2] ^ flip) - 1; last%10 == 0 {
+		count--
+	}
+	whole := min(max(int(b[1]^flip)+minExponent, 0), count)
+	return size + (whole+1)/2 + (count-whole+1)/2
+}
+
+// AppendNumberText appends the content of an N in plain digits, as
+// Number().AppendText does.
+func (v Value) AppendNumberText(dst []byte) []byte {
+	b := v[2:]
+	if b[0] == signZero {
+		return append(dst, '0')
+	}
+	flip := byte(0)
+	if b[0] == signNegative {
+		flip = 0xff
+		dst = append(dst, '-')
+	}
+	exponent := int(b[1]^flip) + minExponent // how many digits stand before the point
+	if exponent <= 0 {
+		dst = append(dst, '0', '.')
+		for ; exponent < 0; exponent++ {
+			dst = append(dst, '0')
+		}
+		exponent = -1 // the point is written
+	}
+	pairs := b[2 : len(b)-1]
+	for i, c := range pairs {
+		pair := (c ^ flip) - 1
+		if exponent == 0 {
+			dst = append(dst, '.')
+		}
+		dst = append(dst, '0'+pair/10)
+		exponent--
+		if i == len(pairs)-1 && pair%10 == 0 {
+			break // a number ends with a digit that is not zero
+		}
+		if exponent == 0 {
+			dst = append(dst, '.')
+		}
+		dst = append(dst, '0'+pair%10)
+		exponent--
+	}
+	for ; exponent > 0; exponent-- {
+		dst = append(dst, '0')
+	}
+	return dst
 }
 
 // Cmp is -1, 0 or 1 as a is less than, equal to or greater than b.
@@ -271,6 +317,12 @@ func (n Number) Neg() Number {
 // digits or leaves the range.
 func (n Number) Add(b Number) (Number, error) {
 	low := min(n.exponent-n.count, b.exponent-b.count)
+	if x, ok := n.small(low); ok {
+		if y, ok := b.small(low); ok {
+			sum := fromSmall(x+y, low)
+			return sum, sum.inRange()
+		}
+	}
 	sum := n.scaled(low)
 	sum.Add(sum, b.scaled(low))
 	return fromScaled(sum, low)
@@ -278,6 +330,52 @@ func (n Number) Add(b Number) (Number, error) {
 
 // Sub is the difference of two numbers, with the faults of Add.
 func (n Number) Sub(b Number) (Number, error) { return n.Add(b.Neg()) }
+
+// small is the number as an integer times 10^low, if that has no more than 18
+// digits: two of them can be added without a thought.
+func (n Number) small(low int) (v int64, ok bool) {
+	if n.count == 0 {
+		return 0, true
+	}
+	digits := n.exponent - low
+	if digits > 18 {
+		return 0, false
+	}
+	for i := range digits {
+		v *= 10
+		if i < n.count {
+			v += int64(n.digits[i])
+		}
+	}
+	if n.negative {
+		v = -v
+	}
+	return v, true
+}
+
+// fromSmall is v times 10^low, which may be out of range.
+func fromSmall(v int64, low int) Number {
+	var n Number
+	if v == 0 {
+		return n
+	}
+	if v < 0 {
+		n.negative, v = true, -v
+	}
+	for v%10 == 0 {
+		v /= 10
+		low++
+	}
+	for rest := v; rest > 0; rest /= 10 {
+		n.count++
+	}
+	n.exponent = n.count + low
+	for i := n.count - 1; i >= 0; i-- {
+		n.digits[i] = byte(v % 10)
+		v /= 10
+	}
+	return n
+}
 
 // scaled is the number as an integer times 10^low.
 func (n Number) scaled(low int) *big.Int {

@@ -3,6 +3,7 @@ package item
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -256,4 +257,44 @@ func TestAddAtTheLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A stored number is written as the number that it is decoded to.
+func TestStoredNumberText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := randomNumber(t)
+		if got, want := string(Num(n).AppendNumberText([]byte("x"))), "x"+n.String(); got != want {
+			t.Errorf("the text is %s, want %s", got, want)
+		}
+	})
+	for _, text := range []string{"0", "1", "10", "100", "12", "120", "123", "1.5", "12.3", "12.34", "0.1", "0.01", "0.12", "-0.123", "-7", "-1000"} {
+		n, err := ParseNumber(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(Num(n).AppendNumberText(nil)); got != text {
+			t.Errorf("the text is %s, want %s", got, text)
+		}
+	}
+}
+
+// Sums of few digits, which are made another way, are as those of many.
+func TestSmallSums(t *testing.T) {
+	small := rapid.Custom(func(t *rapid.T) Number {
+		n, err := ParseNumber(fmt.Sprintf("%de%d", rapid.Int64Range(-1e12, 1e12).Draw(t, "digits"),
+			rapid.OneOf(rapid.IntRange(-6, 6), rapid.IntRange(-130, -118), rapid.IntRange(113, 120)).Draw(t, "exponent")))
+		if err != nil {
+			return Number{}
+		}
+		return n
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := small.Draw(t, "a"), small.Draw(t, "b")
+		low := min(a.exponent-a.count, b.exponent-b.count)
+		want, wantErr := fromScaled(new(big.Int).Add(a.scaled(low), b.scaled(low)), low)
+		got, err := a.Add(b)
+		if got != want && err == nil || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			t.Errorf("%v + %v = %v, %v, want %v, %v", a, b, got, err, want, wantErr)
+		}
+	})
 }

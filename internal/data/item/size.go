@@ -10,7 +10,11 @@ const MaxDepth = 32
 // its value.
 func (it Item) Size() int {
 	size := 0
-	for name, v := range it.Names() {
+	rest, count := it.entries()
+	for range count {
+		var name []byte
+		var v Value
+		name, v, rest = cutEntry(rest)
 		size += len(name) + v.Size()
 	}
 	return size

@@ -12,7 +12,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
-	"slices"
 )
 
 // Type is one of the ten types an attribute may have.
@@ -43,9 +42,30 @@ func (t Type) String() string {
 }
 
 // TypeNamed finds a type by its name on the wire.
-func TypeNamed(name string) (Type, bool) {
-	i := slices.Index(typeNames[1:], name)
-	return Type(i + 1), i >= 0
+func TypeNamed[T string | []byte](name T) (t Type, ok bool) {
+	switch string(name) {
+	case "S":
+		t = S
+	case "N":
+		t = N
+	case "B":
+		t = B
+	case "BOOL":
+		t = BOOL
+	case "NULL":
+		t = NULL
+	case "SS":
+		t = SS
+	case "NS":
+		t = NS
+	case "BS":
+		t = BS
+	case "L":
+		t = L
+	case "M":
+		t = M
+	}
+	return t, t != 0
 }
 
 // IsSet tells whether the type is one of the three sets.

@@ -11,9 +11,11 @@
 package keyspace
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -90,8 +92,8 @@ func Tally(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{ki
 // Collection is the key of the size of the collection that an item is in. It
 // goes with the table's items.
 func Collection(t *schema.Table, it item.Item) []byte {
-	key := binary.BigEndian.AppendUint32([]byte{kindSize}, t.ID)
-	return appendPartition(key, attributes(t.Key.Partition, it))
+	key := binary.BigEndian.AppendUint32(append(make([]byte, 0, usualBytes), kindSize), t.ID)
+	return appendPartitionOf(key, t.Key.Partition, it)
 }
 
 // CollectionSpan holds the sizes of a table's collections.
@@ -148,23 +150,34 @@ func part(i, n int) uint64 {
 	return q
 }
 
+// usualBytes is room for most keys, so that they need not grow.
+const usualBytes = 96
+
 // Item appends the key of the item that has these key attributes.
 func Item(dst []byte, t *schema.Table, it item.Item) []byte {
-	dst = appendPartition(appendSpace(dst, t.ID, 0), attributes(t.Key.Partition, it))
-	return appendSorts(dst, attributes(t.Key.Sort, it))
+	dst = appendSpace(slices.Grow(dst, usualBytes), t.ID, 0)
+	dst = appendPartitionOf(dst, t.Key.Partition, it)
+	return appendSortsOf(dst, t.Key.Sort, it)
 }
 
 // Entry appends the key of an item's entry in an index. The item's own key
 // stands at its end, so that two items never write one entry.
 func Entry(dst []byte, t *schema.Table, x *schema.Index, it item.Item) []byte {
-	dst = appendPartition(appendSpace(dst, t.ID, x.ID), attributes(x.Key.Partition, it))
-	dst = appendSorts(dst, attributes(x.Key.Sort, it))
+	dst = appendSpace(slices.Grow(dst, usualBytes), t.ID, x.ID)
+	dst = appendPartitionOf(dst, x.Key.Partition, it)
+	dst = appendSortsOf(dst, x.Key.Sort, it)
 	return appendOwn(dst, t, it)
 }
 
 // Partition appends the beginning of all keys in one partition.
 func Partition(dst []byte, table uint32, index uint16, partition []item.Value) []byte {
-	return appendPartition(appendSpace(dst, table, index), partition)
+	dst = appendSpace(slices.Grow(dst, usualBytes), table, index)
+	at := len(dst)
+	dst = append(dst, noHash[:]...)
+	for i, v := range partition {
+		dst = appendPart(dst, v, i+1 == len(partition))
+	}
+	return hashed(dst, at)
 }
 
 func appendSpace(dst []byte, table uint32, index uint16) []byte {
@@ -179,16 +192,32 @@ const longPartition = 1024
 // digestMark stands where the number of the partition's bytes would.
 const digestMark = 0xffff
 
-func appendPartition(dst []byte, values []item.Value) []byte {
+// noHash is the room for the hash of a partition and for its length.
+var noHash [8 + 2]byte
+
+func appendPartitionOf(dst []byte, attrs []schema.Attribute, it item.Item) []byte {
 	at := len(dst)
-	dst = append(dst, make([]byte, 8+2)...) // the hash, the length
-	for i, v := range values {
-		if i+1 < len(values) {
-			dst = binary.AppendUvarint(dst, uint64(len(v.Sortable())))
-		}
-		dst = append(dst, v.Sortable()...)
+	dst = append(dst, noHash[:]...)
+	for i, a := range attrs {
+		dst = appendPart(dst, keyValue(a, it), i+1 == len(attrs))
 	}
-	value := dst[at+10:]
+	return hashed(dst, at)
+}
+
+// appendPart appends one value of a partition. Where another follows, its
+// length stands before it.
+func appendPart(dst []byte, v item.Value, last bool) []byte {
+	b := v.Sortable()
+	if !last {
+		dst = binary.AppendUvarint(dst, uint64(len(b)))
+	}
+	return append(dst, b...)
+}
+
+// hashed fills in the hash and the length of the partition that stands at the
+// end of a key, from at on.
+func hashed(dst []byte, at int) []byte {
+	value := dst[at+len(noHash):]
 	binary.BigEndian.PutUint64(dst[at:], xxhash.Sum64(value))
 	if len(value) <= longPartition {
 		binary.BigEndian.PutUint16(dst[at+8:], uint16(len(value)))
@@ -196,7 +225,14 @@ func appendPartition(dst []byte, values []item.Value) []byte {
 	}
 	digest := sha256.Sum256(value)
 	binary.BigEndian.PutUint16(dst[at+8:], digestMark)
-	return append(dst[:at+10], digest[:]...)
+	return append(dst[:at+len(noHash)], digest[:]...)
+}
+
+func appendSortsOf(dst []byte, attrs []schema.Attribute, it item.Item) []byte {
+	for _, a := range attrs {
+		dst = appendSort(dst, keyValue(a, it))
+	}
+	return dst
 }
 
 func appendSorts(dst []byte, values []item.Value) []byte {
@@ -217,13 +253,14 @@ func appendSort(dst []byte, v item.Value) []byte {
 
 // escape doubles a zero to 0 255, so that 0 1 can close.
 func escape(dst, b []byte) []byte {
-	for _, c := range b {
-		dst = append(dst, c)
-		if c == 0 {
-			dst = append(dst, 0xff)
+	for {
+		zero := bytes.IndexByte(b, 0)
+		if zero < 0 {
+			return append(dst, b...)
 		}
+		dst = append(append(dst, b[:zero+1]...), 0xff)
+		b = b[zero+1:]
 	}
-	return dst
 }
 
 // longOwn is the length from which an item's own key is replaced by its digest
@@ -232,11 +269,10 @@ const longOwn = 128
 
 func appendOwn(dst []byte, t *schema.Table, it item.Item) []byte {
 	at := len(dst)
-	for _, v := range attributes(t.Key.Partition, it) {
-		dst = binary.AppendUvarint(dst, uint64(len(v.Sortable())))
-		dst = append(dst, v.Sortable()...)
+	for _, a := range t.Key.Partition {
+		dst = appendPart(dst, keyValue(a, it), false)
 	}
-	dst = appendSorts(dst, attributes(t.Key.Sort, it))
+	dst = appendSortsOf(dst, t.Key.Sort, it)
 	if len(dst)-at <= longOwn {
 		return dst
 	}
@@ -246,18 +282,14 @@ func appendOwn(dst []byte, t *schema.Table, it item.Item) []byte {
 	return append(append(dst[:at], 0), digest[:]...)
 }
 
-// attributes are an item's values for the attributes of a key. They are there:
-// whoever asks has checked it.
-func attributes(attrs []schema.Attribute, it item.Item) []item.Value {
-	values := make([]item.Value, 0, 4)
-	for _, a := range attrs {
-		v, ok := it.Get(a.Name)
-		if !ok {
-			panic("the key attribute " + a.Name + " is missing")
-		}
-		values = append(values, v)
+// keyValue is an item's value for an attribute of a key. It is there: whoever
+// asks has checked it.
+func keyValue(a schema.Attribute, it item.Item) item.Value {
+	v, ok := it.Get(a.Name)
+	if !ok {
+		panic("the key attribute " + a.Name + " is missing")
 	}
-	return values
+	return v
 }
 
 // successor is the first key behind all that begin with prefix.

@@ -44,6 +44,10 @@ type Table struct {
 	TimeToLive TimeToLive `json:"timeToLive,omitzero"`
 	Recovery   Recovery   `json:"recovery,omitzero"`
 
+	// Recording is set for a moment before something begins to look back: once
+	// every server records the changes, it may rely on them.
+	Recording bool `json:"recording,omitempty"`
+
 	Restored Restored `json:"restored,omitzero"` // what the table was made from, if from another
 }
 
@@ -100,6 +104,19 @@ func (t *Table) Sealed(stamp uint64) *Table {
 	return &sealed
 }
 
+// Clone is a copy that can be changed without changing the description.
+func (t *Table) Clone() *Table {
+	c := *t
+	c.Attributes = slices.Clone(t.Attributes)
+	c.Indexes = slices.Clone(t.Indexes)
+	for i := range c.Indexes {
+		c.Indexes[i].Projection.Names = slices.Clone(c.Indexes[i].Projection.Names)
+	}
+	c.Tags = slices.Clone(t.Tags)
+	c.Streams = slices.Clone(t.Streams)
+	return &c
+}
+
 // TimeToLive says that items expire at the second in one of their attributes.
 type TimeToLive struct {
 	Attribute string    `json:"attribute,omitempty"` // none: items do not expire
@@ -144,7 +161,7 @@ type Restored struct {
 // Logs tells whether the table's changes are recorded.
 func (t *Table) Logs() bool {
 	_, streams := t.Stream()
-	return streams || t.Recovery.Enabled
+	return streams || t.Recovery.Enabled || t.Recording
 }
 
 // maxExpired is how long ago an item may have expired to be removed: a number

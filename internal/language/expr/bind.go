@@ -39,7 +39,7 @@ func (b *binder) path(p item.Path) (item.Path, error) {
 }
 
 func (b *binder) value(ref string) (item.Value, error) {
-	v, ok := b.b.Values[ref]
+	v, ok := b.b.value(ref)
 	if !ok {
 		return nil, b.undefinedValue(ref)
 	}

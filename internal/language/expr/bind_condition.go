@@ -186,7 +186,7 @@ func (b *conditionBinder) checkEach(t *Test, does func(item.Type) bool) {
 func (b *conditionBinder) checkTypeName(o *Operand) {
 	switch t := o.staticType(); t {
 	case item.S:
-		if _, ok := item.TypeNamed(string(o.Value.Bytes())); !ok {
+		if _, ok := item.TypeNamed(o.Value.Bytes()); !ok {
 			note(&b.types, b.kind.invalid("Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}", o.Value.Bytes()))
 		}
 	case 0:

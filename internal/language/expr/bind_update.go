@@ -66,10 +66,16 @@ func (u *ParsedUpdate) Bind(b *Bindings) (*Update, error) {
 			bound.Actions = append(bound.Actions, binding.action(s.verb, a))
 		}
 	}
-	for _, err := range []error{checkApart(UpdateExpression, bound.Paths()), binding.constant, binding.function} {
-		if err != nil {
+	if len(bound.Actions) > 1 {
+		if err := checkApart(UpdateExpression, bound.Paths()); err != nil {
 			return nil, err
 		}
+	}
+	if binding.constant != nil {
+		return nil, binding.constant
+	}
+	if binding.function != nil {
+		return nil, binding.function
 	}
 	return bound, nil
 }
@@ -89,7 +95,7 @@ func (b *updateBinder) checkDefined(r *refs) error {
 		}
 	}
 	for _, value := range r.values.inOrder {
-		if _, ok := b.b.Values[value]; !ok {
+		if _, ok := b.b.value(value); !ok {
 			return b.undefinedValue(value)
 		}
 	}

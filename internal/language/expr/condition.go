@@ -23,6 +23,9 @@ func (c *Condition) Holds(it item.Item) bool { return c.root.Op == 0 || c.root.h
 // its text.
 func (c *Condition) Paths() []item.Path { return c.root.appendPaths(nil) }
 
+// Nested are those of the paths that lead into an attribute.
+func (c *Condition) Nested() []item.Path { return c.root.appendNested(nil) }
+
 // Test is one node of a condition: And, Or and Not of other tests, or an
 // operator or function with its operands.
 type Test struct {
@@ -95,6 +98,18 @@ func (t *Test) appendPaths(dst []item.Path) []item.Path {
 	}
 	for i := range t.Operands {
 		if p := t.Operands[i].Path; p != nil {
+			dst = append(dst, p)
+		}
+	}
+	return dst
+}
+
+func (t *Test) appendNested(dst []item.Path) []item.Path {
+	for i := range t.Tests {
+		dst = t.Tests[i].appendNested(dst)
+	}
+	for i := range t.Operands {
+		if p := t.Operands[i].Path; len(p) > 1 {
 			dst = append(dst, p)
 		}
 	}

@@ -16,10 +16,44 @@ const maxPlaceholder = 255
 // its expressions stand for. They remember which expressions were bound.
 type Bindings struct {
 	Names  map[string]string
-	Values map[string]item.Value
+	Values map[string]item.Value // those that are not among the few
+
+	few      [fewValues]given // values up to a number where a map is no faster
+	fewCount int
 
 	bound []*refs
 	room  [4]*refs // for bound; no operation has more expressions
+}
+
+const fewValues = 6
+
+type given struct {
+	ref   string
+	value item.Value
+}
+
+// Give says what a placeholder of a value stands for; each is given once.
+func (b *Bindings) Give(ref string, v item.Value) {
+	if b.fewCount < fewValues {
+		b.few[b.fewCount] = given{ref, v}
+		b.fewCount++
+		return
+	}
+	if b.Values == nil {
+		b.Values = make(map[string]item.Value)
+	}
+	b.Values[ref] = v
+}
+
+// value is what a placeholder stands for.
+func (b *Bindings) value(ref string) (item.Value, bool) {
+	for i := range b.fewCount {
+		if b.few[i].ref == ref {
+			return b.few[i].value, true
+		}
+	}
+	v, ok := b.Values[ref]
+	return v, ok
 }
 
 // use remembers an expression that is being bound.
@@ -39,7 +73,14 @@ func CheckNames(names map[string]string) error {
 	if len(names) == 0 {
 		return apierror.Validation("ExpressionAttributeNames must not be empty")
 	}
-	keys := slices.Sorted(maps.Keys(names))
+	good := true
+	for key, name := range names {
+		good = good && isPlaceholderKey('#', key) && name != ""
+	}
+	if good {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(names)) // of several faults the first is told
 	if err := checkPlaceholders("ExpressionAttributeNames", '#', keys); err != nil {
 		return err
 	}
@@ -60,7 +101,19 @@ func CheckValues[V any](values map[string]V) error {
 	if len(values) == 0 {
 		return apierror.Validation("ExpressionAttributeValues must not be empty")
 	}
+	good := true
+	for key := range values {
+		good = good && isPlaceholderKey(':', key)
+	}
+	if good {
+		return nil
+	}
 	return checkPlaceholders("ExpressionAttributeValues", ':', slices.Sorted(maps.Keys(values)))
+}
+
+// isPlaceholderKey tells whether a key can stand for a name or a value.
+func isPlaceholderKey(sign byte, key string) bool {
+	return len(key) <= maxPlaceholder && len(key) >= 2 && key[0] == sign && wordSize(key[1:]) == len(key)-1
 }
 
 func checkPlaceholders(parameter string, sign byte, keys []string) error {
@@ -68,7 +121,7 @@ func checkPlaceholders(parameter string, sign byte, keys []string) error {
 		if len(key) > maxPlaceholder {
 			return apierror.Validation("%s contains invalid key: The expression attribute map contains a key that is too long; size of key: %d", parameter, len(key))
 		}
-		if len(key) < 2 || key[0] != sign || wordSize(key[1:]) != len(key)-1 {
+		if !isPlaceholderKey(sign, key) {
 			return apierror.Validation(`%s contains invalid key: Syntax error; key: "%s"`, parameter, key)
 		}
 	}
@@ -77,22 +130,35 @@ func checkPlaceholders(parameter string, sign byte, keys []string) error {
 
 // Unused is the fault of a placeholder that no expression bound so far uses.
 func (b *Bindings) Unused() error {
-	if err := unused("ExpressionAttributeNames", b.Names, b.bound, func(r *refs) *refSet { return &r.names }); err != nil {
-		return err
-	}
-	return unused("ExpressionAttributeValues", b.Values, b.bound, func(r *refs) *refSet { return &r.values })
-}
-
-func unused[V any](parameter string, given map[string]V, bound []*refs, of func(*refs) *refSet) error {
 	var left []string
-	for key := range given {
-		if !slices.ContainsFunc(bound, func(r *refs) bool { return of(r).has(key) }) {
-			left = append(left, key)
+	for ref := range b.Names {
+		if !slices.ContainsFunc(b.bound, func(r *refs) bool { return r.names.has(ref) }) {
+			left = append(left, ref)
 		}
 	}
-	if left == nil {
-		return nil
+	if left != nil {
+		return unused("ExpressionAttributeNames", left)
 	}
+	usesValue := func(ref string) bool {
+		return slices.ContainsFunc(b.bound, func(r *refs) bool { return r.values.has(ref) })
+	}
+	for i := range b.fewCount {
+		if !usesValue(b.few[i].ref) {
+			left = append(left, b.few[i].ref)
+		}
+	}
+	for ref := range b.Values {
+		if !usesValue(ref) {
+			left = append(left, ref)
+		}
+	}
+	if left != nil {
+		return unused("ExpressionAttributeValues", left)
+	}
+	return nil
+}
+
+func unused(parameter string, left []string) error {
 	// DynamoDB lists several in the order of a hash table; sorted is as near
 	// as a fixed order comes.
 	slices.Sort(left)

@@ -58,6 +58,10 @@ func (u *Update) Apply(before item.Item) (item.Item, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !slices.ContainsFunc(c.puts, func(p put) bool { return len(p.path) > 1 }) {
+		after := before.Merge(len(c.puts), func(i int) (string, item.Value) { return c.puts[i].path[0].Name, c.puts[i].value })
+		return c.remove(after), nil
+	}
 	after, _ := c.put(before)
 	return c.remove(after), nil
 }
@@ -77,6 +81,21 @@ func (u *Update) Reads() []item.Path {
 	var paths []item.Path
 	for i := range u.Actions {
 		paths = u.Actions[i].Term.appendPaths(paths)
+	}
+	return paths
+}
+
+// Nested are those of Paths, and behind them those of Reads, that lead into an
+// attribute.
+func (u *Update) Nested() []item.Path {
+	var paths []item.Path
+	for i := range u.Actions {
+		if p := u.Actions[i].Path; len(p) > 1 {
+			paths = append(paths, p)
+		}
+	}
+	for i := range u.Actions {
+		paths = u.Actions[i].Term.appendNested(paths)
 	}
 	return paths
 }
@@ -143,7 +162,7 @@ type put struct {
 }
 
 func (u *Update) changes(before item.Item) (*changes, error) {
-	c := new(changes)
+	c := &changes{puts: make([]put, 0, len(u.Actions))}
 	for i := range u.Actions {
 		a := &u.Actions[i]
 		v, err := u.outcome(a, before)
@@ -303,6 +322,16 @@ func (t *Term) appendPaths(dst []item.Path) []item.Path {
 	}
 	for i := range t.Args {
 		dst = t.Args[i].appendPaths(dst)
+	}
+	return dst
+}
+
+func (t *Term) appendNested(dst []item.Path) []item.Path {
+	if len(t.Path) > 1 {
+		dst = append(dst, t.Path)
+	}
+	for i := range t.Args {
+		dst = t.Args[i].appendNested(dst)
 	}
 	return dst
 }

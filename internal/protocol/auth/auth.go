@@ -6,6 +6,7 @@ package auth
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -18,41 +19,62 @@ type Signer struct {
 }
 
 // Read finds the signer of a request, in its headers or in its query.
-func Read(r *http.Request) (Signer, error) {
-	header := r.Header.Get("Authorization")
-	query := r.URL.Query()
-	switch {
-	case query.Has("X-Amz-Algorithm") && header != "":
-		return Signer{}, fault("InvalidSignatureException",
-			"Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.")
-	case query.Has("X-Amz-Algorithm"):
-		return readQuery(query)
-	case !strings.HasPrefix(header, "AWS4-"):
+func Read(header func(name string) string, query string) (Signer, error) {
+	authorization := header("Authorization")
+	if query != "" {
+		values, _ := url.ParseQuery(query) // what is malformed is left out
+		switch {
+		case values.Has("X-Amz-Algorithm") && authorization != "":
+			return Signer{}, fault("InvalidSignatureException",
+				"Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.")
+		case values.Has("X-Amz-Algorithm"):
+			return readQuery(values)
+		}
+	}
+	if !strings.HasPrefix(authorization, "AWS4-") {
 		return Signer{}, fault("MissingAuthenticationTokenException", "Request is missing Authentication Token")
 	}
-	return readHeader(r, header)
+	return readHeader(authorization, header("X-Amz-Date") != "" || header("Date") != "")
 }
 
-func readHeader(r *http.Request, header string) (Signer, error) {
-	_, rest, _ := strings.Cut(header, " ")
-	parts := map[string]string{}
-	for _, p := range strings.FieldsFunc(rest, func(c rune) bool { return c == ',' || c == ' ' }) {
-		name, value, _ := strings.Cut(p, "=")
-		parts[name] = value
+// parameters are those that an Authorization header must have, in the order in
+// which missing ones are told.
+var parameters = [...]string{"Credential", "Signature", "SignedHeaders"}
+
+func readHeader(authorization string, dated bool) (Signer, error) {
+	_, rest, _ := strings.Cut(authorization, " ")
+	var credential string
+	var has [len(parameters)]bool
+	for rest != "" {
+		part := rest
+		if end := strings.IndexAny(rest, ", "); end >= 0 {
+			part, rest = rest[:end], rest[end+1:]
+		} else {
+			rest = ""
+		}
+		name, value, _ := strings.Cut(part, "=")
+		for i := range parameters {
+			if name == parameters[i] {
+				has[i] = true
+				if i == 0 {
+					credential = value
+				}
+			}
+		}
+	}
+	if has == [...]bool{true, true, true} && dated {
+		return signer(credential), nil
 	}
 	var missing strings.Builder
-	for _, name := range []string{"Credential", "Signature", "SignedHeaders"} {
-		if _, ok := parts[name]; !ok {
+	for i, name := range parameters {
+		if !has[i] {
 			missing.WriteString("Authorization header requires '" + name + "' parameter. ")
 		}
 	}
-	if r.Header.Get("X-Amz-Date") == "" && r.Header.Get("Date") == "" {
+	if !dated {
 		missing.WriteString("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ")
 	}
-	if missing.Len() > 0 {
-		return Signer{}, fault("IncompleteSignatureException", missing.String()+"Authorization="+header)
-	}
-	return signer(parts["Credential"]), nil
+	return Signer{}, fault("IncompleteSignatureException", missing.String()+"Authorization="+authorization)
 }
 
 func readQuery(query map[string][]string) (Signer, error) {
@@ -70,10 +92,17 @@ func readQuery(query map[string][]string) (Signer, error) {
 
 // signer takes a credential scope apart: key/date/region/service/aws4_request.
 func signer(credential string) Signer {
-	parts := strings.Split(credential, "/")
-	s := Signer{AccessKey: parts[0]}
-	if len(parts) >= 5 && validRegion(parts[len(parts)-3]) {
-		s.Region = parts[len(parts)-3]
+	key, _, _ := strings.Cut(credential, "/")
+	s := Signer{AccessKey: key}
+	if strings.Count(credential, "/") < 4 {
+		return s
+	}
+	scope := credential
+	for range 2 {
+		scope = scope[:strings.LastIndexByte(scope, '/')]
+	}
+	if region := scope[strings.LastIndexByte(scope, '/')+1:]; validRegion(region) {
+		s.Region = region
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -16,15 +17,12 @@ import (
 
 // rule is one constraint of a member. It returns what the member must do, or
 // nothing when it does.
-type rule struct {
-	name  string
-	check func(v reflect.Value) string
-}
+type rule func(v reflect.Value) string
 
 // parseRules reads a tag; package api lists the words.
-func parseRules(tag string) (rules []rule, stop bool) {
+func parseRules(tag string) (rules []rule, present, stop bool) {
 	if tag == "" {
-		return nil, false
+		return nil, false, false
 	}
 	for part := range strings.SplitSeq(tag, ",") {
 		name, arg, _ := strings.Cut(part, "=")
@@ -32,15 +30,15 @@ func parseRules(tag string) (rules []rule, stop bool) {
 		case "stop":
 			stop = true
 		case "present":
-			rules = append(rules, rule{name: name})
+			present = true
 		case "table":
 			if arg != "" {
-				rules = append(rules, length(number(arg), false), rule{name, checkTableName})
+				rules = append(rules, length(number(arg), false), checkTableName)
 				continue
 			}
-			rules = append(rules, rule{name, checkTable})
+			rules = append(rules, checkTable)
 		case "newtable":
-			rules = append(rules, like(tableName), length(3, false), length(255, true))
+			rules = append(rules, like(namePattern), length(3, false), length(255, true))
 		case "oneof":
 			rules = append(rules, oneOf(strings.Split(arg, "|")))
 		case "min", "max":
@@ -50,12 +48,12 @@ func parseRules(tag string) (rules []rule, stop bool) {
 		case "entrylen":
 			rules = append(rules, entryLength(number(arg)))
 		case "like":
-			rules = append(rules, like(regexp.MustCompile("^(?:"+arg+")$")))
+			rules = append(rules, like(arg))
 		default:
 			panic("no such constraint: " + part)
 		}
 	}
-	return rules, stop
+	return rules, present, stop
 }
 
 func number(arg string) int {
@@ -66,10 +64,25 @@ func number(arg string) int {
 	return n
 }
 
-var (
-	tableName = regexp.MustCompile(`^(?:[a-zA-Z0-9_.-]+)$`)
-	tableARN  = regexp.MustCompile(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})$`)
-)
+// namePattern is what the names of tables and indexes are made of.
+const namePattern = "[a-zA-Z0-9_.-]+"
+
+// isName tells whether a text matches namePattern.
+func isName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// tableARN is compiled when the first ARN comes; that takes half a millisecond.
+var tableARN = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})$`)
+})
 
 // checkTable takes a table's name, or its ARN. Of an empty name the length is
 // told and nothing else.
@@ -86,13 +99,13 @@ func checkTableName(v reflect.Value) string {
 	name := v.String()
 	switch {
 	case strings.HasPrefix(name, "arn:"):
-		if m := tableARN.FindStringSubmatch(name); m != nil {
+		if m := tableARN().FindStringSubmatch(name); m != nil {
 			v.SetString(m[1])
 			return ""
 		}
 		fallthrough
-	case !tableName.MatchString(name):
-		return matching(tableName)
+	case !isName(name):
+		return matching(namePattern)
 	case len(name) > 255:
 		return atMost("length", 255)
 	}
@@ -100,49 +113,55 @@ func checkTableName(v reflect.Value) string {
 }
 
 func oneOf(words []string) rule {
-	return rule{"oneof", func(v reflect.Value) string {
+	return func(v reflect.Value) string {
 		if slices.Contains(words, v.String()) {
 			return ""
 		}
 		return "Member must satisfy enum value set: [" + strings.Join(words, ", ") + "]"
-	}}
+	}
 }
 
-func like(re *regexp.Regexp) rule {
-	return rule{"like", func(v reflect.Value) string {
-		if re.MatchString(v.String()) {
+func like(pattern string) rule {
+	matches := isName // by far the most frequent, and ten times faster than the regular expression
+	if pattern != namePattern {
+		matches = regexp.MustCompile("^(?:" + pattern + ")$").MatchString
+	}
+	return func(v reflect.Value) string {
+		if matches(v.String()) {
 			return ""
 		}
-		return matching(re)
-	}}
+		return matching(pattern)
+	}
 }
 
 func limit(n int, most bool) rule {
-	return rule{"limit", func(v reflect.Value) string { return within("value", v.Int(), n, most) }}
+	return func(v reflect.Value) string { return within("value", v.Int(), n, most) }
 }
 
 func length(n int, most bool) rule {
-	return rule{"length", func(v reflect.Value) string {
+	return func(v reflect.Value) string {
 		size := 0
 		switch v.Kind() {
 		case reflect.String:
-			size = len(utf16.Encode([]rune(v.String())))
+			for _, r := range v.String() {
+				size += utf16.RuneLen(r)
+			}
 		default:
 			size = v.Len()
 		}
 		return within("length", int64(size), n, most)
-	}}
+	}
 }
 
 func entryLength(n int) rule {
-	return rule{"entrylen", func(v reflect.Value) string {
-		for _, k := range v.MapKeys() {
-			if size := v.MapIndex(k).Len(); size < 1 || size > n {
+	return func(v reflect.Value) string {
+		for entries := v.MapRange(); entries.Next(); {
+			if size := entries.Value().Len(); size < 1 || size > n {
 				return "Map value must satisfy constraint: [" + atMost("length", n) + ", " + atLeast("length", 1) + "]"
 			}
 		}
 		return ""
-	}}
+	}
 }
 
 func within(what string, got int64, n int, most bool) string {
@@ -163,16 +182,15 @@ func atLeast(what string, n int) string {
 	return fmt.Sprintf("Member must have %s greater than or equal to %d", what, n)
 }
 
-func matching(re *regexp.Regexp) string {
-	pattern := strings.TrimSuffix(strings.TrimPrefix(re.String(), "^(?:"), ")$")
+func matching(pattern string) string {
 	return "Member must satisfy regular expression pattern: " + pattern
 }
 
-// checkRequest checks all members of a request, and joins what is wrong with
-// them into one fault. seen tells which members the request had.
-func checkRequest(s *shape, v reflect.Value, seen uint64) error {
-	c := checker{}
-	c.structure(s, v, "", seen)
+// request checks all members of a request, and joins what is wrong with them
+// into one fault. seen tells which members the request had.
+func (c *checker) request(s *shape, v reflect.Value, seen uint64) error {
+	c.path = c.path[:0]
+	c.structure(s, v, seen)
 	switch len(c.faults) {
 	case 0:
 		return nil
@@ -188,86 +206,131 @@ const allSeen = ^uint64(0)
 type checker struct {
 	faults []string
 	stop   bool
+	path   []step // to where it is
 }
 
-func (c *checker) structure(s *shape, v reflect.Value, path string, seen uint64) {
+// step is a member of a structure, or an entry of a map or a list.
+type step struct {
+	label string // of a member, or the key of an entry
+	n     int    // of an entry of a list, from 1
+	entry bool
+}
+
+func (c *checker) push(s step) { c.path = append(c.path, s) }
+func (c *checker) pop()        { c.path = c.path[:len(c.path)-1] }
+
+// at is where the checker is, in words. They are needed for faults only.
+func (c *checker) at() string {
+	var at []byte
+	for i, s := range c.path {
+		if i > 0 {
+			at = append(at, '.')
+		}
+		if at = append(at, s.label...); s.n > 0 {
+			at = strconv.AppendInt(at, int64(s.n), 10)
+		}
+		if s.entry {
+			at = append(at, ".member"...)
+		}
+	}
+	return string(at)
+}
+
+func (c *checker) structure(s *shape, v reflect.Value, seen uint64) {
 	for i := range s.members {
 		m := &s.members[i]
-		at := m.label
-		if path != "" {
-			at = path + "." + at
+		if seen&(1<<i) == 0 && !m.present {
+			continue
 		}
 		before := len(c.faults)
-		c.member(m, v.FieldByIndex(m.index), at, seen&(1<<i) != 0)
+		c.push(step{label: m.label})
+		c.member(m, v, seen&(1<<i) != 0)
+		c.pop()
 		if c.stop = c.stop || m.stop && len(c.faults) > before; c.stop {
 			return
 		}
 	}
 }
 
-func (c *checker) member(m *member, v reflect.Value, at string, seen bool) {
+func (c *checker) member(m *member, in reflect.Value, seen bool) {
+	var v reflect.Value
+	if seen {
+		v = m.of(in)
+	}
 	if !seen || isNull(v) {
-		if len(m.rules) > 0 && m.rules[0].name == "present" {
-			c.faults = append(c.faults, "Value null at '"+at+"' failed to satisfy constraint: Member must not be null")
+		if m.present {
+			c.faults = append(c.faults, "Value null at '"+c.at()+"' failed to satisfy constraint: Member must not be null")
 		}
 		return
 	}
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	for _, r := range m.rules {
-		if r.check == nil {
-			continue
-		}
-		shown := v
-		if must := r.check(v); must != "" {
-			c.faults = append(c.faults, "Value '"+javaText(shown)+"' at '"+at+"' failed to satisfy constraint: "+must)
+	for _, check := range m.rules {
+		if must := check(v); must != "" {
+			c.faults = append(c.faults, "Value '"+javaText(v)+"' at '"+c.at()+"' failed to satisfy constraint: "+must)
 		}
 	}
-	c.inside(v, at)
+	if m.deep {
+		c.inside(v)
+	}
 }
 
 // inside checks the structures within a member.
-func (c *checker) inside(v reflect.Value, at string) {
+func (c *checker) inside(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			c.inside(v.Elem(), at)
+			c.inside(v.Elem())
 		}
 	case reflect.Struct:
-		if !isValue(v.Type()) {
-			c.structure(shapeOf(v.Type()), v, at, allSeen)
-		}
+		c.structure(shapeOf(v.Type()), v, allSeen)
 	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.String {
-			return
-		}
 		for i := range v.Len() {
-			c.inside(v.Index(i), at+"."+strconv.Itoa(i+1)+".member")
+			c.push(step{n: i + 1, entry: true})
+			c.inside(v.Index(i))
+			c.pop()
 		}
 	case reflect.Map:
-		if v.Type().Elem().Kind() == reflect.String {
-			return
-		}
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, k := range keys {
-			c.inside(v.MapIndex(k), at+"."+k.String()+".member")
+			c.push(step{label: k.String(), entry: true})
+			c.inside(v.MapIndex(k))
+			c.pop()
 		}
 	}
 }
 
-func isValue(t reflect.Type) bool {
-	return t == reflect.TypeFor[api.Attributes]() || t == reflect.TypeFor[api.Value]() || t == reflect.TypeFor[api.Time]()
+// isDeep tells whether there are structures with constraints in a type.
+func isDeep(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return isDeep(t.Elem())
+	case reflect.Struct:
+		return !isValue(t) && slices.ContainsFunc(shapeOf(t).members, func(m member) bool {
+			return m.present || m.deep || len(m.rules) > 0
+		})
+	}
+	return false
 }
 
+func isValue(t reflect.Type) bool {
+	return t == attributesType || t == valueType || t == timeType
+}
+
+var (
+	attributesType = reflect.TypeFor[api.Attributes]()
+	valueType      = reflect.TypeFor[api.Value]()
+	timeType       = reflect.TypeFor[api.Time]()
+)
+
 func isNull(v reflect.Value) bool {
-	if a, ok := v.Interface().(api.Attributes); ok {
-		return a.Item == nil
-	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		return v.IsNil()
+	case reflect.Struct:
+		return v.Type() == attributesType && v.Field(0).IsNil() // its item
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -14,27 +15,68 @@ import (
 )
 
 // Decode reads a body into a request, a pointer to a struct of package api,
-// and checks it against the constraints declared there.
+// and checks it against the constraints declared there. The request shares no
+// memory with the body.
 func Decode(body []byte, request any) error {
-	d := decoder{scanner: scanner{body: body}}
+	d := decoders.Get().(*decoder)
+	defer d.release()
+	d.scanner = scanner{body: body}
 	v := reflect.ValueOf(request).Elem()
 	s := shapeOf(v.Type())
 	seen, err := d.request(s, v)
 	if err != nil {
 		return d.serialization(err)
 	}
-	return checkRequest(s, v, seen)
+	return d.check.request(s, v, seen)
 }
 
-// decoder reads one body. Its builders and rows are scratch space, one for
-// each level of nesting.
+// decoder reads one body. All but the scanner and the arena is memory that is
+// kept for the next.
 type decoder struct {
 	scanner
-	fault    *apierror.Error
+	fault *apierror.Error
+	arena []byte // the request's items and values, one behind the other
+
 	top      item.Builder
-	builders []*item.Builder
-	rows     []*[]byte
+	builders []*item.Builder // one for each level of nesting
+	rows     []*[]byte       // so too
+	members  []item.Value    // of a set
+	strings  interned
+	check    checker
 }
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// maxKept is the largest that a buffer may be to be kept for the next body.
+const maxKept = 64 << 10
+
+// release keeps the decoder for another body. What the request got is its own.
+func (d *decoder) release() {
+	d.scanner, d.fault, d.arena = scanner{}, nil, nil
+	d.check.faults, d.check.stop = nil, false
+	clear(d.members[:cap(d.members)])
+	kept := d.top.Room() + 24*cap(d.members)
+	for _, b := range d.builders {
+		kept += b.Room()
+	}
+	for _, r := range d.rows {
+		kept += cap(*r)
+	}
+	if kept <= maxKept {
+		decoders.Put(d)
+	}
+}
+
+// room makes room for what is appended to the arena. In stored form nothing is
+// larger than in JSON, so what is left of the body is enough for all of it.
+func (d *decoder) room() {
+	if d.arena == nil {
+		d.arena = make([]byte, 0, len(d.body)-d.at)
+	}
+}
+
+// cut is what was appended to the arena since it had this length.
+func (d *decoder) cut(from int) []byte { return d.arena[from:len(d.arena):len(d.arena)] }
 
 func (d *decoder) builder(depth int) *item.Builder {
 	for len(d.builders) <= depth {
@@ -79,19 +121,30 @@ func (d *decoder) request(s *shape, v reflect.Value) (seen uint64, err error) {
 
 // structure reads an object into a struct.
 func (d *decoder) structure(s *shape, v reflect.Value) (seen uint64, err error) {
-	err = d.object(func(name []byte) error {
-		m, ok := s.byName[string(name)]
-		if !ok {
-			return d.skip()
+	more, err := d.enter('{')
+	for more && err == nil {
+		if err = d.member(s, v, &seen); err == nil {
+			more, err = d.again('{')
 		}
-		if null, err := d.null(); null || err != nil {
-			return err
-		}
-		seen |= 1 << m
-		f := v.FieldByIndex(s.members[m].index)
-		return s.members[m].read(d, f, inMember)
-	})
+	}
 	return seen, err
+}
+
+func (d *decoder) member(s *shape, v reflect.Value, seen *uint64) error {
+	name, err := d.name()
+	if err != nil {
+		return err
+	}
+	i, ok := s.byName[string(name)]
+	if !ok {
+		return d.skip()
+	}
+	if null, err := d.null(); null || err != nil {
+		return err
+	}
+	*seen |= 1 << i
+	m := &s.members[i]
+	return m.read(d, m.of(v), inMember)
 }
 
 // place is where a value stands; it decides the words for one of the wrong
@@ -203,12 +256,16 @@ func readerOf(t reflect.Type) reader {
 		return readValue
 	case reflect.TypeFor[api.Time]():
 		return readTime
+	case reflect.TypeFor[map[string]string]():
+		return mapOf(readString)
+	case reflect.TypeFor[map[string]api.Value]():
+		return mapOf(readOneValue)
 	}
 	switch t.Kind() {
 	case reflect.String:
 		return func(d *decoder, f reflect.Value, _ place) error {
-			text, err := d.string()
-			f.SetString(string(text))
+			text, err := readString(d)
+			f.SetString(text)
 			return err
 		}
 	case reflect.Bool:
@@ -241,22 +298,76 @@ func readerOf(t reflect.Type) reader {
 	panic(fmt.Sprintf("no reader for %s", t))
 }
 
+func readString(d *decoder) (string, error) {
+	text, err := d.string()
+	return d.strings.of(text), err
+}
+
 func readAttributes(d *decoder, f reflect.Value, p place) error {
 	if d.next() != '{' {
 		return d.mismatch(p, "java.util.Map<java.lang.String, "+classValue+">")
 	}
+	d.room()
 	d.fault = nil
 	if err := d.attributes(&d.top, 0); err != nil {
 		return err
 	}
-	*f.Addr().Interface().(*api.Attributes) = api.Attributes{Item: d.top.Item(), Fault: d.fault}
+	from := len(d.arena)
+	d.arena = d.top.AppendItem(d.arena)
+	*f.Addr().Interface().(*api.Attributes) = api.Attributes{Item: d.cut(from), Fault: d.fault}
 	return nil
 }
 
-func readValue(d *decoder, f reflect.Value, _ place) error {
+func readValue(d *decoder, f reflect.Value, _ place) (err error) {
+	*f.Addr().Interface().(*api.Value), err = readOneValue(d)
+	return err
+}
+
+func readOneValue(d *decoder) (api.Value, error) {
+	d.room()
 	d.fault = nil
-	v, err := d.value(nil, 0)
-	*f.Addr().Interface().(*api.Value) = api.Value{Value: v, Fault: d.fault}
+	from := len(d.arena)
+	arena, err := d.value(d.arena, 0)
+	if err != nil {
+		return api.Value{}, err
+	}
+	d.arena = arena
+	return api.Value{Value: d.cut(from), Fault: d.fault}, nil
+}
+
+// mapOf makes the reader of a map without reflection, for those that come with
+// every other request.
+func mapOf[V any](read func(*decoder) (V, error)) reader {
+	t := reflect.TypeFor[map[string]V]()
+	collection := mapName(t)
+	return func(d *decoder, f reflect.Value, p place) error {
+		if d.next() != '{' {
+			return d.mismatch(p, collection)
+		}
+		m := make(map[string]V)
+		*f.Addr().Interface().(*map[string]V) = m
+		more, err := d.enter('{')
+		for more && err == nil {
+			if err = mapEntry(d, m, read); err == nil {
+				more, err = d.again('{')
+			}
+		}
+		return err
+	}
+}
+
+func mapEntry[V any](d *decoder, m map[string]V, read func(*decoder) (V, error)) error {
+	name, err := d.name()
+	if err != nil {
+		return err
+	}
+	if null, err := d.null(); null || err != nil {
+		return err
+	}
+	v, err := read(d)
+	if err == nil {
+		m[d.strings.of(name)] = v
+	}
 	return err
 }
 
@@ -296,46 +407,65 @@ func sliceReader(t reflect.Type) reader {
 			}
 			return d.mismatch(p, "")
 		}
-		f.Set(reflect.MakeSlice(t, 0, 4))
-		return d.array(func() error {
-			n := f.Len()
-			f.Set(reflect.Append(f, reflect.Zero(t.Elem())))
-			if null, err := d.null(); null || err != nil {
-				return err
+		f.SetZero()
+		f.Grow(4)
+		more, err := d.enter('[')
+		for n := 0; more && err == nil; n++ {
+			f.Grow(1)
+			f.SetLen(n + 1)
+			var null bool
+			if null, err = d.null(); err == nil && !null {
+				err = read(d, f.Index(n), inner)
 			}
-			return read(d, f.Index(n), inner)
-		})
+			if err == nil {
+				more, err = d.again('[')
+			}
+		}
+		return err
 	}
 }
 
 func mapReader(t reflect.Type) reader {
 	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
-	collection := "java.util.Map<java.lang.String, " + className(t.Elem()) + ">"
+	collection := mapName(t)
 	return func(d *decoder, f reflect.Value, p place) error {
 		if d.next() != '{' {
 			return d.mismatch(p, collection)
 		}
 		f.Set(reflect.MakeMap(t))
-		return d.object(func(name []byte) error {
-			entry := reflect.New(t.Elem()).Elem()
-			null, err := d.null()
-			if err == nil && !null {
-				key := string(name) // name may be scratch space
+		more, err := d.enter('{')
+		for more && err == nil {
+			var name []byte
+			if name, err = d.name(); err != nil {
+				break
+			}
+			var null bool
+			if null, err = d.null(); err == nil && !null {
+				entry := reflect.New(t.Elem()).Elem()
 				if err = read(d, entry, inner); err == nil {
-					f.SetMapIndex(reflect.ValueOf(key), entry)
+					f.SetMapIndex(reflect.ValueOf(d.strings.of(name)), entry)
 				}
 			}
-			return err
-		})
+			if err == nil {
+				more, err = d.again('{')
+			}
+		}
+		return err
 	}
 }
 
+// mapName is the name of a map in DynamoDB's house.
+func mapName(t reflect.Type) string {
+	return "java.util.Map<java.lang.String, " + className(t.Elem()) + ">"
+}
+
 func structReader(t reflect.Type) reader {
+	s := shapeOf(t)
 	return func(d *decoder, f reflect.Value, p place) error {
 		if d.next() != '{' {
 			return d.mismatch(p, "class "+className(t))
 		}
-		_, err := d.structure(shapeOf(t), f)
+		_, err := d.structure(s, f)
 		return err
 	}
 }

@@ -45,84 +45,108 @@ func appendMembers(dst []byte, v reflect.Value, comma bool) []byte {
 	s := shapeOf(v.Type())
 	for i := range s.members {
 		m := &s.members[i]
-		f := v.FieldByIndex(m.index)
-		if !m.always && isEmpty(f) {
+		f := m.of(v)
+		if !m.always && m.empty(f) {
 			continue
 		}
 		if comma {
 			dst = append(dst, ',')
 		}
 		comma = true
-		dst = append(append(append(dst, '"'), m.name...), `":`...)
-		dst = appendValue(dst, f)
+		dst = m.write(append(dst, m.head...), f)
 	}
 	return dst
 }
 
-// isEmpty tells whether a member is left out. A list that is there but has no
-// elements is not.
-func isEmpty(f reflect.Value) bool {
-	switch f.Kind() {
+// emptyOf makes the function that tells whether a member is left out. A list
+// that is there but has no elements is not.
+func emptyOf(t reflect.Type) func(reflect.Value) bool {
+	switch t.Kind() {
 	case reflect.Slice, reflect.Map, reflect.Pointer:
-		return f.IsNil()
+		return reflect.Value.IsNil
 	case reflect.Struct:
-		a, ok := f.Interface().(api.Attributes)
-		return ok && a.Item == nil
+		if t == attributesType {
+			return isNull
+		}
+		return func(reflect.Value) bool { return false }
 	}
-	return f.IsZero()
+	return reflect.Value.IsZero
 }
 
-func appendValue(dst []byte, v reflect.Value) []byte {
-	switch x := v.Interface().(type) {
-	case item.Item:
-		return AppendItem(dst, x)
-	case []item.Item:
-		return appendItems(dst, x)
-	case api.Attributes:
-		return AppendItem(dst, x.Item)
-	case api.Time:
-		return strconv.AppendFloat(dst, float64(x.UnixMilli())/1000, 'f', 3, 64)
+// writer appends one value of a reply.
+type writer func(dst []byte, v reflect.Value) []byte
+
+// writerOf makes the writer for a Go type. It is called once for each member
+// of each reply, when its shape is first needed.
+func writerOf(t reflect.Type) writer {
+	switch t {
+	case reflect.TypeFor[item.Item]():
+		return func(dst []byte, v reflect.Value) []byte { return AppendItem(dst, v.Bytes()) }
+	case reflect.TypeFor[[]item.Item]():
+		return func(dst []byte, v reflect.Value) []byte {
+			if v.CanAddr() { // without a copy of the slice's header
+				return appendItems(dst, *v.Addr().Interface().(*[]item.Item))
+			}
+			return appendItems(dst, v.Interface().([]item.Item))
+		}
+	case attributesType:
+		return func(dst []byte, v reflect.Value) []byte { return AppendItem(dst, v.Field(0).Bytes()) }
+	case valueType:
+		return func([]byte, reflect.Value) []byte { panic("no reply has a value alone") }
+	case timeType:
+		return func(dst []byte, v reflect.Value) []byte {
+			return strconv.AppendFloat(dst, float64(v.Interface().(api.Time).UnixMilli())/1000, 'f', 3, 64)
+		}
 	}
-	switch v.Kind() {
+	switch t.Kind() {
 	case reflect.String:
-		return appendString(dst, v.String())
+		return func(dst []byte, v reflect.Value) []byte { return appendString(dst, v.String()) }
 	case reflect.Bool:
-		return strconv.AppendBool(dst, v.Bool())
+		return func(dst []byte, v reflect.Value) []byte { return strconv.AppendBool(dst, v.Bool()) }
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return strconv.AppendInt(dst, v.Int(), 10)
+		return func(dst []byte, v reflect.Value) []byte { return strconv.AppendInt(dst, v.Int(), 10) }
 	case reflect.Float64:
-		return appendFloat(dst, v.Float())
-	case reflect.Pointer:
-		return appendValue(dst, v.Elem())
+		return func(dst []byte, v reflect.Value) []byte { return appendFloat(dst, v.Float()) }
 	case reflect.Struct:
-		return appendStruct(dst, v)
+		return appendStruct
+	case reflect.Pointer:
+		write := writerOf(t.Elem())
+		return func(dst []byte, v reflect.Value) []byte { return write(dst, v.Elem()) }
 	case reflect.Slice:
+		return sliceWriter(writerOf(t.Elem()))
+	case reflect.Map:
+		return mapWriter(writerOf(t.Elem()))
+	}
+	panic(fmt.Sprintf("no JSON for %s", t))
+}
+
+func sliceWriter(write writer) writer {
+	return func(dst []byte, v reflect.Value) []byte {
 		dst = append(dst, '[')
 		for i := range v.Len() {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendValue(dst, v.Index(i))
+			dst = write(dst, v.Index(i))
 		}
 		return append(dst, ']')
-	case reflect.Map:
-		return appendMap(dst, v)
 	}
-	panic(fmt.Sprintf("no JSON for %s", v.Type()))
 }
 
-func appendMap(dst []byte, v reflect.Value) []byte {
-	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-	dst = append(dst, '{')
-	for i, k := range keys {
-		if i > 0 {
-			dst = append(dst, ',')
+func mapWriter(write writer) writer {
+	return func(dst []byte, v reflect.Value) []byte {
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		dst = append(dst, '{')
+		for i, k := range keys {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendString(dst, k.String()), ':')
+			dst = write(dst, v.MapIndex(k))
 		}
-		dst = append(appendString(dst, k.String()), ':')
-		dst = appendValue(dst, v.MapIndex(k))
+		return append(dst, '}')
 	}
-	return append(dst, '}')
 }
 
 // appendFloat writes a number of units as DynamoDB does, 1.0 for one.
@@ -162,12 +186,18 @@ func AppendItem(dst []byte, it item.Item) []byte {
 
 // AppendValue appends one attribute value as JSON.
 func AppendValue(dst []byte, v item.Value) []byte {
+	switch v.Type() {
+	case item.S:
+		return append(appendString(append(dst, `{"S":`...), v.Bytes()), '}')
+	case item.N:
+		return append(appendScalar(append(dst, `{"N":`...), v), '}')
+	case item.BOOL:
+		return append(strconv.AppendBool(append(dst, `{"BOOL":`...), v.Bool()), '}')
+	}
 	dst = append(append(append(dst, `{"`...), v.Type().String()...), `":`...)
 	switch v.Type() {
-	case item.S, item.N, item.B:
+	case item.B:
 		dst = appendScalar(dst, v)
-	case item.BOOL:
-		dst = strconv.AppendBool(dst, v.Bool())
 	case item.NULL:
 		dst = append(dst, "true"...)
 	case item.M:
@@ -194,8 +224,7 @@ func AppendValue(dst []byte, v item.Value) []byte {
 func appendScalar(dst []byte, v item.Value) []byte {
 	switch v.Type() {
 	case item.N:
-		dst = v.Number().AppendText(append(dst, '"'))
-		return append(dst, '"')
+		return append(v.AppendNumberText(append(dst, '"')), '"')
 	case item.B:
 		dst = base64.StdEncoding.AppendEncode(append(dst, '"'), v.Bytes())
 		return append(dst, '"')
@@ -203,11 +232,21 @@ func appendScalar(dst []byte, v item.Value) []byte {
 	return appendString(dst, v.Bytes())
 }
 
+// appendString appends a JSON string. Text was found to be UTF-8 when it came
+// in. Most of it needs no escapes, so it is copied first and looked at then.
+func appendString[T string | []byte](dst []byte, s T) []byte {
+	from := len(dst) + 1
+	dst = append(append(dst, '"'), s...)
+	if n, _ := clean(dst[from:]); n < len(s) {
+		dst = appendEscaped(dst[:from+n], s[n:])
+	}
+	return append(dst, '"')
+}
+
 const hexDigits = "0123456789abcdef"
 
-// appendString appends a JSON string. Text was found to be UTF-8 when it came in.
-func appendString[T string | []byte](dst []byte, s T) []byte {
-	dst = append(dst, '"')
+// appendEscaped appends text that has something to escape.
+func appendEscaped[T string | []byte](dst []byte, s T) []byte {
 	from := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -229,5 +268,5 @@ func appendString[T string | []byte](dst []byte, s T) []byte {
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		}
 	}
-	return append(append(dst, s[from:]...), '"')
+	return append(dst, s[from:]...)
 }

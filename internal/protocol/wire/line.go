@@ -27,13 +27,22 @@ func (r *ItemReader) Member(body []byte, member string) (item.Item, error) {
 	d := &r.d
 	d.scanner, d.fault = scanner{body: body}, nil
 	found := false
-	err := d.object(func(name []byte) error {
-		if string(name) != member || d.next() != '{' {
-			return d.skip()
+	more, err := d.enter('{')
+	for more && err == nil {
+		var name []byte
+		if name, err = d.name(); err != nil {
+			break
 		}
-		found = true
-		return d.attributes(&d.top, 0)
-	})
+		if string(name) != member || d.next() != '{' {
+			err = d.skip()
+		} else {
+			found = true
+			err = d.attributes(&d.top, 0)
+		}
+		if err == nil {
+			more, err = d.again('{')
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -24,6 +24,13 @@ type scanner struct {
 // next is the first byte of the next token, which it does not consume; 0 at
 // the end.
 func (s *scanner) next() byte {
+	if s.at < len(s.body) && s.body[s.at] > ' ' {
+		return s.body[s.at]
+	}
+	return s.pastSpace()
+}
+
+func (s *scanner) pastSpace() byte {
 	for ; s.at < len(s.body); s.at++ {
 		switch c := s.body[s.at]; c {
 		case ' ', '\t', '\r', '\n':
@@ -48,7 +55,7 @@ func (s *scanner) take(c byte) bool {
 
 // word consumes a literal such as true.
 func (s *scanner) word(w string) error {
-	if s.next() == 0 || !bytes.HasPrefix(s.body[s.at:], []byte(w)) {
+	if s.next(); len(s.body)-s.at < len(w) || string(s.body[s.at:s.at+len(w)]) != w {
 		return errSyntax
 	}
 	s.at += len(w)
@@ -63,53 +70,36 @@ func (s *scanner) null() (bool, error) {
 	return true, s.word("null")
 }
 
-// object consumes an object and calls member after each name.
-func (s *scanner) object(member func(name []byte) error) error {
-	if !s.take('{') {
-		return errSyntax
+// enter consumes the bracket that opens an object or an array, and tells
+// whether something stands inside. If so, again follows each member.
+func (s *scanner) enter(open byte) (more bool, err error) {
+	if !s.take(open) {
+		return false, errSyntax
 	}
-	if s.take('}') {
-		return nil
-	}
-	for {
-		name, err := s.text()
-		if err != nil {
-			return err
-		}
-		if !s.take(':') {
-			return errSyntax
-		}
-		if err := member(name); err != nil {
-			return err
-		}
-		if s.take('}') {
-			return nil
-		}
-		if !s.take(',') {
-			return errSyntax
-		}
-	}
+	return !s.take(open + 2), nil // the closing bracket, in ASCII
 }
 
-// array consumes an array and calls element before each element.
-func (s *scanner) array(element func() error) error {
-	if !s.take('[') {
-		return errSyntax
+// again consumes the comma behind a member, or the bracket that closes what
+// open has opened.
+func (s *scanner) again(open byte) (more bool, err error) {
+	switch s.next() {
+	case ',':
+		s.at++
+		return true, nil
+	case open + 2:
+		s.at++
+		return false, nil
 	}
-	if s.take(']') {
-		return nil
+	return false, errSyntax
+}
+
+// name consumes a member's name and the colon.
+func (s *scanner) name() ([]byte, error) {
+	name, err := s.text()
+	if err == nil && !s.take(':') {
+		err = errSyntax
 	}
-	for {
-		if err := element(); err != nil {
-			return err
-		}
-		if s.take(']') {
-			return nil
-		}
-		if !s.take(',') {
-			return errSyntax
-		}
-	}
+	return name, err
 }
 
 // number consumes a number.
@@ -154,20 +144,21 @@ func (s *scanner) text() ([]byte, error) {
 		return nil, errSyntax
 	}
 	start := s.at
-	for ; s.at < len(s.body); s.at++ {
-		switch c := s.body[s.at]; {
-		case c == '"':
-			t := s.body[start:s.at]
-			s.at++
-			if !utf8.Valid(t) {
-				return nil, errSyntax
-			}
-			return t, nil
-		case c == '\\':
-			return s.escaped(start)
-		case c < ' ':
+	n, ascii := clean(s.body[start:])
+	s.at += n
+	if s.at == len(s.body) {
+		return nil, errSyntax
+	}
+	switch s.body[s.at] {
+	case '"':
+		t := s.body[start:s.at]
+		s.at++
+		if !ascii && !utf8.Valid(t) {
 			return nil, errSyntax
 		}
+		return t, nil
+	case '\\':
+		return s.escaped(start)
 	}
 	return nil, errSyntax
 }
@@ -175,22 +166,18 @@ func (s *scanner) text() ([]byte, error) {
 // escaped reads on from the first backslash of a string which began at start.
 func (s *scanner) escaped(start int) ([]byte, error) {
 	out := append([]byte(nil), s.body[start:s.at]...)
-	for s.at < len(s.body) {
+	for {
+		n, _ := clean(s.body[s.at:])
+		out = append(out, s.body[s.at:s.at+n]...)
+		if s.at += n; s.at == len(s.body) {
+			return nil, errSyntax
+		}
 		c := s.body[s.at]
 		s.at++
 		switch {
-		case c == '"':
-			if !utf8.Valid(out) {
-				return nil, errSyntax
-			}
+		case c == '"' && utf8.Valid(out):
 			return out, nil
-		case c < ' ':
-			return nil, errSyntax
-		case c != '\\':
-			out = append(out, c)
-			continue
-		}
-		if s.at == len(s.body) {
+		case c != '\\' || s.at == len(s.body):
 			return nil, errSyntax
 		}
 		c = s.body[s.at]
@@ -218,7 +205,6 @@ func (s *scanner) escaped(start int) ([]byte, error) {
 			return nil, errSyntax
 		}
 	}
-	return nil, errSyntax
 }
 
 // unicode reads the four digits behind \u, and a second such group where the
@@ -279,7 +265,7 @@ func (s *scanner) skip() error {
 			}
 			open = append(open, c)
 			if c == '{' {
-				if err := s.name(); err != nil {
+				if _, err := s.name(); err != nil {
 					return err
 				}
 			}
@@ -289,7 +275,7 @@ func (s *scanner) skip() error {
 				return err
 			}
 		case 't', 'f', 'n':
-			if err := s.word(map[byte]string{'t': "true", 'f': "false", 'n': "null"}[c]); err != nil {
+			if err := s.word(literals[c]); err != nil {
 				return err
 			}
 		default:
@@ -308,20 +294,12 @@ func (s *scanner) skip() error {
 			return errSyntax
 		}
 		if open[len(open)-1] == '{' {
-			if err := s.name(); err != nil {
+			if _, err := s.name(); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// name consumes a member's name and the colon.
-func (s *scanner) name() error {
-	if _, err := s.text(); err != nil {
-		return err
-	}
-	if !s.take(':') {
-		return errSyntax
-	}
-	return nil
-}
+// literals by the byte that begins them.
+var literals = [256]string{'t': "true", 'f': "false", 'n': "null"}

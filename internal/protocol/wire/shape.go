@@ -20,11 +20,26 @@ type member struct {
 	name  string
 	label string // the name in messages: its first letter is small
 	index []int
-	read  reader
-	rules []rule
-	stop  bool
+
+	read    reader
+	rules   []rule
+	present bool // must be there
+	stop    bool
+	deep    bool // has something inside that is checked
+
+	write writer
+	empty func(reflect.Value) bool
+	head  string // the quoted name and the colon, as a reply has it
 	// always: stands in a reply even when it is empty.
 	always bool
+}
+
+// of is the member's field in a struct.
+func (m *member) of(v reflect.Value) reflect.Value {
+	if len(m.index) == 1 {
+		return v.Field(m.index[0])
+	}
+	return v.FieldByIndex(m.index)
 }
 
 var shapes sync.Map // reflect.Type -> *shape
@@ -39,8 +54,13 @@ func shapeOf(t reflect.Type) *shape {
 			continue
 		}
 		name := cmp.Or(f.Tag.Get("name"), f.Name)
-		m := member{name: name, label: label(name), index: f.Index, always: f.Tag.Get("reply") == "always"}
-		m.rules, m.stop = parseRules(f.Tag.Get("must"))
+		m := member{
+			name: name, label: label(name), index: f.Index,
+			deep:  isDeep(f.Type),
+			write: writerOf(f.Type), empty: emptyOf(f.Type), head: `"` + name + `":`,
+			always: f.Tag.Get("reply") == "always",
+		}
+		m.rules, m.present, m.stop = parseRules(f.Tag.Get("must"))
 		if readable(f.Type) {
 			m.read = readerOf(f.Type)
 		}

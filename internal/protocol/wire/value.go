@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -45,13 +44,30 @@ const classValue = "com.amazonaws.dynamodb.v20120810.AttributeValue"
 // attributes reads an object of attribute values into a builder.
 func (d *decoder) attributes(b *item.Builder, depth int) error {
 	b.Reset()
-	return d.object(func(name []byte) error {
-		if null, err := d.null(); null || err != nil {
-			d.noteFault(errEmptyValue)
-			return err
+	more, err := d.enter('{')
+	for more && err == nil {
+		if err = d.attribute(b, depth); err == nil {
+			more, err = d.again('{')
 		}
-		return b.Append(name, func(dst []byte) ([]byte, error) { return d.value(dst, depth) })
-	})
+	}
+	return err
+}
+
+func (d *decoder) attribute(b *item.Builder, depth int) error {
+	name, err := d.name()
+	if err != nil {
+		return err
+	}
+	if null, err := d.null(); null || err != nil {
+		d.noteFault(errEmptyValue)
+		return err
+	}
+	row, err := d.value(b.Begin(name), depth)
+	if err != nil {
+		return err
+	}
+	b.End(row)
+	return nil
 }
 
 // value reads one attribute value and appends it in stored form.
@@ -63,22 +79,16 @@ func (d *decoder) value(dst []byte, depth int) ([]byte, error) {
 		d.noteFault(ErrTooDeep)
 		return item.AppendNull(dst), d.skip()
 	}
+	if t, text, ok := d.simple(); ok {
+		return d.scalar(dst, t, text)
+	}
 	types, start := 0, len(dst)
-	err := d.object(func(name []byte) error {
-		t, ok := item.TypeNamed(string(name))
-		if !ok {
-			return d.skip()
+	more, err := d.enter('{')
+	for more && err == nil {
+		if dst, err = d.typed(dst, depth, &types); err == nil {
+			more, err = d.again('{')
 		}
-		if null, err := d.null(); null || err != nil {
-			return err
-		}
-		types++
-		out, err := d.content(dst, t, depth)
-		if err == nil && types == 1 {
-			dst = out
-		}
-		return err
-	})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +102,54 @@ func (d *decoder) value(dst []byte, depth int) ([]byte, error) {
 		dst = item.AppendNull(dst)
 	}
 	return dst, nil
+}
+
+// simple reads a string or a number written without spaces, {"S":"…"}, as most
+// values are. If the next value is anything else, it reads nothing.
+func (d *decoder) simple() (t item.Type, text []byte, ok bool) {
+	b := d.body[d.at:]
+	if len(b) < len(`{"S":""}`) || b[1] != '"' || b[3] != '"' || b[4] != ':' {
+		return 0, nil, false
+	}
+	switch b[2] {
+	case 'S':
+		t = item.S
+	case 'N':
+		t = item.N
+	default:
+		return 0, nil, false
+	}
+	start := d.at
+	d.at += len(`{"S":`)
+	text, err := d.text()
+	if err != nil || d.at == len(d.body) || d.body[d.at] != '}' {
+		d.at = start
+		return 0, nil, false
+	}
+	d.at++
+	return t, text, true
+}
+
+// typed reads the name of a type and what stands behind it. The first of a
+// value is appended; types counts them.
+func (d *decoder) typed(dst []byte, depth int, types *int) ([]byte, error) {
+	name, err := d.name()
+	if err != nil {
+		return nil, err
+	}
+	t, ok := item.TypeNamed(name)
+	if !ok {
+		return dst, d.skip()
+	}
+	if null, err := d.null(); null || err != nil {
+		return dst, err
+	}
+	*types++
+	out, err := d.content(dst, t, depth)
+	if *types > 1 {
+		return dst, err
+	}
+	return out, err
 }
 
 // content reads what stands behind the name of a type.
@@ -124,7 +182,7 @@ func (d *decoder) content(dst []byte, t item.Type, depth int) ([]byte, error) {
 		}
 		return b.AppendMap(dst), nil
 	}
-	return d.set(dst, t)
+	return d.set(dst, t, depth)
 }
 
 // scalar appends the value that a text stands for.
@@ -137,23 +195,26 @@ func (d *decoder) scalar(dst []byte, t item.Type, text []byte) ([]byte, error) {
 		}
 		return item.AppendNumber(dst, n), nil
 	case item.B:
-		b, err := decodeBase64(text)
-		if err != nil {
-			return nil, err
-		}
-		return item.AppendText(dst, item.B, b), nil
+		return appendBase64(dst, text)
 	}
 	return item.AppendText(dst, t, text), nil
 }
 
-func decodeBase64(text []byte) ([]byte, error) {
+var strictBase64 = base64.StdEncoding.Strict()
+
+// appendBase64 appends a B whose content is given in base64.
+func appendBase64(dst, text []byte) ([]byte, error) {
 	if len(text)%4 != 0 {
 		return nil, apierror.Serialization("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(text))
 	}
-	out := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
-	n, err := base64.StdEncoding.Strict().Decode(out, text)
+	size := len(text) / 4 * 3
+	for i := len(text) - 1; i >= 0 && i >= len(text)-2 && text[i] == '='; i-- {
+		size--
+	}
+	dst = item.AppendTextHead(dst, item.B, size)
+	out, err := strictBase64.AppendDecode(dst, text)
 	if err == nil && !bytes.ContainsAny(text, "\r\n") {
-		return out[:n], nil
+		return out, nil
 	}
 	for _, c := range text {
 		if strings.IndexByte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", c) < 0 {
@@ -168,48 +229,66 @@ func (d *decoder) list(dst []byte, depth int) ([]byte, error) {
 		return nil, d.mismatch(inList, "")
 	}
 	row, count := d.row(depth), 0
-	err := d.array(func() error {
-		out, err := d.value(*row, depth+1)
-		*row = out
-		count++
-		return err
-	})
+	more, err := d.enter('[')
+	for ; more && err == nil; count++ {
+		var out []byte
+		if out, err = d.value(*row, depth+1); err == nil {
+			*row = out
+			more, err = d.again('[')
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return item.AppendContainer(dst, item.L, count, *row), nil
 }
 
-func (d *decoder) set(dst []byte, t item.Type) ([]byte, error) {
+// set reads a set. Its members are read into a row; those of a set in which
+// they are not in order go on from there in their order.
+func (d *decoder) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 	if d.next() != '[' {
 		return nil, d.mismatch(inList, "")
 	}
-	var texts [][]byte
-	var members []item.Value
-	err := d.array(func() error {
-		text, err := d.string()
-		if err != nil {
-			return err
+	row, count, from := d.row(depth), 0, d.at
+	more, err := d.enter('[')
+	for ; more && err == nil; count++ {
+		var text []byte
+		if text, err = d.string(); err != nil {
+			break
 		}
-		m, err := d.scalar(nil, t.Member(), text)
-		texts, members = append(texts, text), append(members, m)
-		return err
-	})
+		var out []byte
+		if out, err = d.scalar(*row, t.Member(), text); err == nil {
+			*row = out
+			more, err = d.again('[')
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(members) == 0 {
+	if count == 0 {
 		d.noteFault(errEmptySet[t])
 		return item.AppendNull(dst), nil
 	}
-	slices.SortFunc(members, item.Compare)
-	if len(slices.CompactFunc(slices.Clone(members), item.Equal)) < len(members) {
-		d.noteFault(duplicates(t, texts))
+	d.members = item.AppendRow(d.members[:0], *row)
+	dst, double := item.AppendSet(dst, t, d.members)
+	if double {
+		d.noteFault(duplicates(t, d.body[from:d.at]))
 	}
-	return append(dst, item.Set(t, members...)...), nil
+	return dst, nil
 }
 
-func duplicates(t item.Type, texts [][]byte) error {
+// duplicates is the fault of a set, given as the customer wrote it, some of
+// whose members are the same.
+func duplicates(t item.Type, set []byte) error {
+	var texts [][]byte
+	s := scanner{body: set}
+	for more, err := s.enter('['); more && err == nil; more, err = s.again('[') {
+		text, err := s.text()
+		if err != nil {
+			panic("a set that was read before cannot be read: " + err.Error())
+		}
+		texts = append(texts, text)
+	}
 	all := "[" + string(bytes.Join(texts, []byte(", "))) + "]"
 	switch t {
 	case item.NS:
