@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // folder is a Place in a folder of this machine. A file is written under a
@@ -40,18 +43,26 @@ func (f *folder) Create(_ context.Context, name string) (Writer, error) {
 			return nil, errors.Join(err, root.Close())
 		}
 	}
-	file, err := root.OpenFile(hidden(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	part := hidden(name)
+	file, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &fileWriter{root: root, file: file, name: name}, nil
+	return &fileWriter{root: root, file: file, part: part, name: name}, nil
 }
 
-// hidden is the name of a file that is not complete. A second attempt uses the
-// same, so that nothing piles up.
+const (
+	endPart = ".part"
+	// stale is how old a file that is not complete must be to be taken for what
+	// a crash left.
+	stale = 24 * time.Hour
+)
+
+// hidden is the name of a file that is not complete. Each writer has its own:
+// several servers may share a folder.
 func hidden(name string) string {
 	folder, file := path.Split(name)
-	return folder + "." + file + ".part"
+	return fmt.Sprintf("%s.%s.%016x%s", folder, file, rand.Uint64(), endPart)
 }
 
 func (f *folder) Open(_ context.Context, name string) (io.ReadCloser, error) {
@@ -85,8 +96,14 @@ func (f *folder) Names(context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
+		switch hidden := strings.HasPrefix(e.Name(), "."); {
+		case !e.Type().IsRegular():
+		case !hidden:
 			names = append(names, e.Name())
+		case strings.HasSuffix(e.Name(), endPart):
+			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > stale {
+				_ = os.Remove(filepath.Join(f.dir, e.Name())) // else the next look does it
+			}
 		}
 	}
 	slices.Sort(names)
@@ -154,6 +171,7 @@ func ignoreAbsent(err error) error {
 type fileWriter struct {
 	root *os.Root
 	file *os.File
+	part string // its name until it is complete
 	name string
 }
 
@@ -163,19 +181,19 @@ func (w *fileWriter) Commit() error {
 	err := w.file.Sync()
 	err = errors.Join(err, w.file.Close())
 	if err == nil {
-		err = w.root.Rename(hidden(w.name), w.name)
+		err = w.root.Rename(w.part, w.name)
 	}
 	if err == nil {
 		err = syncFolders(w.root, w.name)
 	} else {
-		_ = w.root.Remove(hidden(w.name)) // it is in nobody's way
+		_ = w.root.Remove(w.part) // it is in nobody's way
 	}
 	return errors.Join(err, w.root.Close())
 }
 
 func (w *fileWriter) Cancel() {
 	_ = w.file.Close()
-	_ = w.root.Remove(hidden(w.name))
+	_ = w.root.Remove(w.part)
 	_ = w.root.Close()
 }
 

@@ -25,6 +25,9 @@ import (
 // buildIndexes fills new indexes and empties those that go, one at a time.
 func (d *DB) buildIndexes(ctx context.Context) {
 	for {
+		if !d.led(ctx, d.build) {
+			return
+		}
 		job, due, ok := d.nextBuild()
 		switch {
 		case !ok:
@@ -76,9 +79,7 @@ type buildJob struct {
 
 // nextBuild finds an index to build, and how long to wait with it.
 func (d *DB) nextBuild() (job buildJob, due time.Duration, ok bool) {
-	d.catalog.mu.RLock()
-	defer d.catalog.mu.RUnlock()
-	for _, t := range d.catalog.tables {
+	for _, t := range d.all() {
 		if t.State == schema.Deleting {
 			continue
 		}
@@ -127,40 +128,37 @@ func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.T
 	return err
 }
 
-// settleWriters waits until every write under way knows the table as it is
-// now.
-func (d *DB) settleWriters(job buildJob) (*table, *schema.Index, bool) {
-	t, ok := d.settle(job.table, job.tableID)
-	if !ok {
-		return nil, nil, false
+// settleWriters waits until every write under way, in any process, knows the
+// table as it is now, and finds the index of a job in it.
+func (d *DB) settleWriters(ctx context.Context, job buildJob) (*table, *schema.Index, bool, error) {
+	t, ok, err := d.settle(ctx, job.table, job.tableID)
+	if !ok || err != nil {
+		return nil, nil, false, err
 	}
 	x, ok := t.Index(job.index)
-	return t, x, ok
+	return t, x, ok, nil
 }
 
-// settle waits until every write under way knows the table as it is now.
-func (d *DB) settle(name string, id uint32) (*table, bool) {
-	t, ok := d.find(name)
-	if !ok || t.ID != id {
-		return nil, false
+// settle waits until every write under way, in any process, knows the table as
+// it is now. Who altered it has waited, too, unless it crashed before.
+func (d *DB) settle(ctx context.Context, name string, id uint32) (*table, bool, error) {
+	if err := d.announceTable(ctx, name); err != nil {
+		return nil, false, err
 	}
-	t.inUse.Lock()
-	defer t.inUse.Unlock()
-	t, ok = d.find(name)
-	return t, ok && t.ID == id
+	t, ok := d.find(name)
+	return t, ok && t.ID == id, nil
 }
 
 // emptyIndex removes the entries of an index and then the index.
 func (d *DB) emptyIndex(ctx context.Context, job buildJob) error {
-	t, x, ok := d.settleWriters(job)
-	if !ok {
-		return nil
+	t, x, ok, err := d.settleWriters(ctx, job)
+	if !ok || err != nil {
+		return err
 	}
 	start, end := keyspace.IndexSpan(t.ID, x.ID)
 	if err := d.engine.DeleteRange(ctx, start, end); err != nil {
 		return err
 	}
-	t.tally.forget(x.ID)
 	return d.alterIndex(ctx, job, func(*schema.Table, *schema.Index) bool { return false })
 }
 
@@ -173,9 +171,9 @@ const (
 // fillIndex puts the entries of all items into an index that writes keep
 // already, and makes it active.
 func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
-	t, x, ok := d.settleWriters(job)
-	if !ok {
-		return nil
+	t, x, ok, err := d.settleWriters(ctx, job)
+	if !ok || err != nil {
+		return err
 	}
 	if !x.Backfilling {
 		if err := d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.Backfilling = true; return true }); err != nil {
@@ -183,7 +181,7 @@ func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
 		}
 	}
 	log := d.log.With("table", job.table, "index", job.index)
-	ok, err := d.fill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(step buildStep) (bool, error) { return d.fillStep(ctx, job, step) })
+	ok, err = d.fill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(step buildStep) (bool, error) { return d.fillStep(ctx, job, step) })
 	if !ok || err != nil {
 		return err
 	}
@@ -202,13 +200,13 @@ func (d *DB) fill(ctx context.Context, t *schema.Table, progress []byte, log *sl
 		return false, err
 	}
 	at := saved[0]
-	for {
+	for d.engine.Leads() { // else another goes on from here
 		step, err := d.readStep(ctx, t, at)
 		if err != nil {
 			return false, err
 		}
 		if len(step.keys) == 0 {
-			break
+			return true, d.filled(ctx, progress, log, done, d.now().Sub(began))
 		}
 		at = append(step.keys[len(step.keys)-1], 0)
 		step.progress, step.at = progress, at
@@ -221,18 +219,26 @@ func (d *DB) fill(ctx context.Context, t *schema.Table, progress []byte, log *sl
 			log.Info("the items of a table are gone through", "items", done)
 		}
 	}
-	if _, err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error { tx.Delete(progress); return nil }); err != nil {
-		return false, err
+	return false, nil
+}
+
+// filled forgets how far it came with what is done.
+func (d *DB) filled(ctx context.Context, progress []byte, log *slog.Logger, items int, took time.Duration) error {
+	_, err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error {
+		tx.Delete(progress)
+		return nil
+	})
+	if err == nil {
+		log.Info("the items of a table were gone through", "items", items, "took", took.Round(time.Millisecond))
 	}
-	log.Info("the items of a table were gone through", "items", done, "took", d.now().Sub(began).Round(time.Millisecond))
-	return true, nil
+	return err
 }
 
 // countEntries counts the entries of an index that is full. Up to now its tally
 // is a guess: a write that changes or removes an item takes for granted that
 // its entry was there.
 func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
-	t.inUse.Lock() // no write is between its commit and its note
+	t.inUse.Lock() // no write of ours is between its commit and its note
 	guess := t.tally.counts()[id]
 	snap, err := d.engine.Snapshot(ctx)
 	t.inUse.Unlock()

@@ -211,7 +211,7 @@ func (d *DB) putAll(ctx context.Context, t *table, writes []Write, exists func(i
 			if err != nil {
 				return err
 			}
-			note(tx, t.Table, keys[i], i, change.Record{At: now, Before: o.Before, After: o.After})
+			note(tx, t.Table, keys[i], i, change.Record{At: recordTime(tx, now), Before: o.Before, After: o.After})
 			outcomes[i] = o
 		}
 		return nil

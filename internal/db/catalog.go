@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,18 +17,19 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// catalog is the tables as this process knows them: what the engine holds,
-// read once.
+// catalog is the tables as this process knows them. The engine holds them; who
+// changes one there tells all processes, and they follow (follow.go).
 type catalog struct {
 	mu     sync.RWMutex
 	tables map[string]*table
 
-	// leaving are tables just dropped, by id: writes that began before may
-	// still be under way.
-	leaving map[uint32]*sync.RWMutex
-
 	// ghosts are dropped tables whose streams can still be read, by id.
 	ghosts map[uint32]*schema.Table
+
+	// unsettled are tables of which not all servers may know what has changed.
+	unsettled map[string]*unsettled
+
+	following sync.Mutex // held by who brings the above up to date
 }
 
 // table is one table in use. Its description is replaced, never changed.
@@ -35,8 +37,8 @@ type table struct {
 	*schema.Table
 	tally *tally
 
-	// inUse is held for reading by writes, so that a table is not dropped
-	// under one that would then leave an item behind.
+	// inUse is held for reading by writes, so that one can wait until all that
+	// know an older description have ended.
 	inUse *sync.RWMutex
 }
 
@@ -47,33 +49,6 @@ func newTable(t *schema.Table) *table {
 // with is the same table under a new description.
 func (t *table) with(def *schema.Table) *table {
 	return &table{Table: def, tally: t.tally, inUse: t.inUse}
-}
-
-// load reads the catalog from the engine.
-func (d *DB) load(ctx context.Context) error {
-	d.catalog.tables = make(map[string]*table)
-	d.catalog.leaving = make(map[uint32]*sync.RWMutex)
-	snap, err := d.engine.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer snap.Close()
-	start, end := keyspace.CatalogSpan()
-	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
-		if err != nil {
-			return err
-		}
-		def, err := decodeTable(pair.Value)
-		if err != nil {
-			return fmt.Errorf("table %s: %w", pair.Key[1:], err)
-		}
-		t := newTable(def)
-		if err := t.tally.load(ctx, snap, def.ID); err != nil {
-			return err
-		}
-		d.catalog.tables[def.Name] = t
-	}
-	return d.loadGhosts(ctx, snap)
 }
 
 // formatTable is the number of the format of a table's description.
@@ -108,6 +83,12 @@ func (d *DB) find(name string) (*table, bool) {
 
 // use is the table of that name, if items can be read and written now.
 func (d *DB) use(name string) (*table, error) {
+	d.catalog.await(name)
+	return d.useNow(name)
+}
+
+// useNow is use whether or not the table is settled.
+func (d *DB) useNow(name string) (*table, error) {
 	t, ok := d.find(name)
 	if !ok || t.State == schema.Deleting || t.State == schema.Creating && t.Status(d.now()) == schema.Creating {
 		return nil, apierror.NoTable()
@@ -133,6 +114,7 @@ type Description struct {
 
 // Describe describes a table in any state.
 func (d *DB) Describe(name string) (Description, error) {
+	d.catalog.await(name)
 	t, ok := d.find(name)
 	if !ok {
 		return Description{}, apierror.NoTableNamed(name)
@@ -142,6 +124,7 @@ func (d *DB) Describe(name string) (Description, error) {
 
 func (d *DB) describe(t *table) Description {
 	counts := t.tally.counts()
+	counts.keep(t.Table)
 	for id, c := range counts {
 		// While an index is built, writes take away what is not there yet.
 		counts[id] = Count{max(0, c.Items), max(0, c.Bytes)}
@@ -149,9 +132,22 @@ func (d *DB) describe(t *table) Description {
 	return Description{Table: t.Table, Status: t.Status(d.now()), Counts: counts}
 }
 
+// changed describes a table as the caller has just stored it, in the state that
+// it was given.
+func (d *DB) changed(def *schema.Table) Description {
+	t, ok := d.find(def.Name)
+	if !ok || t.ID != def.ID {
+		t = newTable(def) // it is gone already
+	}
+	told := d.describe(t.with(def))
+	told.Status = def.State
+	return told
+}
+
 // Tables are the names of up to limit tables after a name, and whether there
 // are more.
 func (d *DB) Tables(after string, limit int) (names []string, more bool) {
+	d.catalog.await("")
 	d.catalog.mu.RLock()
 	for name := range d.catalog.tables {
 		if name > after {
@@ -168,14 +164,6 @@ func (d *DB) Tables(after string, limit int) (names []string, more bool) {
 
 // CreateTable makes a table of a description, and gives it its identity.
 func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, error) {
-	d.catalog.mu.Lock()
-	defer d.catalog.mu.Unlock()
-	if t, ok := d.catalog.tables[def.Name]; ok {
-		if status := t.Status(d.now()); status == schema.Creating {
-			return Description{}, stillInUse(status, def.Name)
-		}
-		return Description{}, apierror.InUse("Table already exists: %s", def.Name)
-	}
 	def.UUID = newUUID()
 	def.Created = d.now()
 	def.State, def.SettledAt = schema.Creating, def.Created.Add(d.delay)
@@ -183,8 +171,8 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 	stored := &def
 	key, counter := keyspace.Catalog(def.Name), keyspace.Meta("last table id")
 	_, err := d.engine.Update(ctx, [][]byte{key, counter}, func(tx store.Tx) error {
-		if _, ok := tx.Get(key); ok {
-			return apierror.InUse("Table already exists: %s", def.Name)
+		if taken, ok := tx.Get(key); ok {
+			return d.taken(taken, def.Name)
 		}
 		def.ID = 1
 		if last, ok := tx.Get(counter); ok {
@@ -198,18 +186,29 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 	if err != nil {
 		return Description{}, err
 	}
-	t := newTable(stored)
-	d.catalog.tables[def.Name] = t
-	told := d.describe(t)
-	told.Status = schema.Creating
-	return told, nil
+	if err := d.announceTable(ctx, def.Name); err != nil {
+		return Description{}, err
+	}
+	return d.changed(stored), nil
+}
+
+// taken words that a table of that name is there.
+func (d *DB) taken(stored []byte, name string) error {
+	t, err := decodeTable(stored)
+	if err != nil {
+		return fmt.Errorf("table %s: %w", name, err)
+	}
+	if status := t.Status(d.now()); status == schema.Creating {
+		return stillInUse(status, name)
+	}
+	return apierror.InUse("Table already exists: %s", name)
 }
 
 // UpdateTable changes a table's description. change gets a copy to work on,
 // already in the state of being updated; it may make that active again, for
 // what takes effect at once.
 func (d *DB) UpdateTable(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
-	return d.alterAlone(ctx, name, func(def *schema.Table) error {
+	return d.alterRecorded(ctx, name, func(def *schema.Table) error {
 		switch status := def.Status(d.now()); status {
 		case schema.Active:
 		case schema.Updating:
@@ -231,25 +230,25 @@ func (d *DB) SetTags(ctx context.Context, name string, change func([]schema.Tag)
 	return err
 }
 
-// alter replaces a table's description by a changed copy, and tells its state
-// as the change left it.
+// alter changes a table's description, and returns when every write under way,
+// in any process, knows it as it is now. It tells the table's state as the
+// change left it. change gets a copy to work on and may run again.
 func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
-	d.catalog.mu.Lock()
-	defer d.catalog.mu.Unlock()
-	t, ok := d.catalog.tables[name]
-	if !ok {
-		return Description{}, apierror.NoTableNamed(name)
-	}
-	def := new(schema.Table)
-	*def = *t.Table
-	def.Indexes = slices.Clone(def.Indexes)
-	if err := change(def); err != nil {
-		return Description{}, err
-	}
-	d.nameStreams(def)
-	stored := def
+	var stored *schema.Table
 	key := keyspace.Catalog(name)
 	_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		value, ok := tx.Get(key)
+		if !ok {
+			return apierror.NoTableNamed(name)
+		}
+		def, err := decodeTable(value)
+		if err != nil {
+			return fmt.Errorf("table %s: %w", name, err)
+		}
+		if err := change(def); err != nil {
+			return err
+		}
+		d.nameStreams(def)
 		stored = def.Sealed(uint64(tx.Stamp()))
 		tx.Set(key, encodeTable(stored))
 		return nil
@@ -257,36 +256,40 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 	if err != nil {
 		return Description{}, err
 	}
-	t = t.with(stored)
-	d.catalog.tables[name] = t
-	told := d.describe(t)
-	told.Status = stored.State
-	d.wakeBuilder()
-	return told, nil
+	if err := d.announceTable(ctx, name); err != nil {
+		return Description{}, err
+	}
+	return d.changed(stored), nil
 }
 
-// alterAlone is alter while no write to the table is under way, so that each
-// knows the table either as it was or as it is, and a stream has all changes
-// from one stamp up to another.
-func (d *DB) alterAlone(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
-	for {
-		t, ok := d.find(name)
-		if !ok {
-			return Description{}, apierror.NoTableNamed(name)
+// alterRecorded is alter for what may begin to look back at the changes. Then
+// all writes record theirs before it begins, so that it misses none.
+func (d *DB) alterRecorded(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
+	begins := false
+	told, err := d.alter(ctx, name, func(def *schema.Table) error {
+		after := def.Clone()
+		if err := change(after); err != nil {
+			return err
 		}
-		t.inUse.Lock()
-		if now, ok := d.find(name); ok && now.inUse != t.inUse {
-			t.inUse.Unlock()
-			continue // another table has the name by now
+		if begins = after.Logs() && !def.Logs(); begins {
+			def.Recording = true
+		} else {
+			*def = *after
 		}
-		defer t.inUse.Unlock()
-		return d.alter(ctx, name, change)
+		return nil
+	})
+	if err != nil || !begins {
+		return told, err
 	}
+	return d.alter(ctx, name, func(def *schema.Table) error {
+		def.Recording = false
+		return change(def)
+	})
 }
 
 // DeleteTable removes a table. Its items go in the background.
 func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) {
-	told, err := d.alterAlone(ctx, name, func(def *schema.Table) error {
+	told, err := d.alter(ctx, name, func(def *schema.Table) error {
 		switch status := def.Status(d.now()); status {
 		case schema.Active:
 		case schema.Updating:
@@ -321,45 +324,50 @@ func stillInUse(s schema.State, name string) error {
 // dropDue takes the tables out of the catalog whose time has come, and leaves
 // notes that their items are to be removed.
 func (d *DB) dropDue(ctx context.Context, now time.Time) error {
-	d.catalog.mu.Lock()
-	defer d.catalog.mu.Unlock()
-	for name, t := range d.catalog.tables {
-		if t.State != schema.Deleting || now.Before(t.SettledAt) {
+	for _, t := range d.all() {
+		if !t.dropsAt(now) {
 			continue
 		}
-		key := keyspace.Catalog(name)
-		haunts := len(t.Streams) > 0
+		key := keyspace.Catalog(t.Name)
 		_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+			value, ok := tx.Get(key)
+			if !ok {
+				return nil // another process was faster
+			}
+			def, err := decodeTable(value)
+			if err != nil {
+				return fmt.Errorf("table %s: %w", t.Name, err)
+			}
+			if def.ID != t.ID {
+				return nil
+			}
 			tx.Delete(key)
-			tx.Delete(keyspace.Tally(t.ID))
 			tx.Set(keyspace.Dropped(t.ID), []byte{formatTable})
-			if haunts {
-				tx.Set(keyspace.Ghost(t.ID), encodeTable(t.Table))
+			if len(def.Streams) > 0 {
+				tx.Set(keyspace.Ghost(t.ID), encodeTable(def))
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		if haunts {
-			d.catalog.ghosts[t.ID] = t.Table
+		if err := d.announceTable(ctx, t.Name); err != nil {
+			return err
 		}
-		delete(d.catalog.tables, name)
-		d.catalog.leaving[t.ID] = t.inUse
 	}
 	return nil
 }
 
-// awaitWriters waits until no write to a dropped table is under way.
-func (d *DB) awaitWriters(id uint32) {
-	d.catalog.mu.Lock()
-	inUse, ok := d.catalog.leaving[id]
-	delete(d.catalog.leaving, id)
-	d.catalog.mu.Unlock()
-	if ok {
-		inUse.Lock()
-		defer inUse.Unlock()
-	}
+// dropsAt tells whether a deleted table is to go at a moment.
+func (t *table) dropsAt(now time.Time) bool {
+	return t.State == schema.Deleting && !now.Before(t.SettledAt)
+}
+
+// all are the tables as they are now.
+func (d *DB) all() []*table {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	return slices.Collect(maps.Values(d.catalog.tables))
 }
 
 // newUUID makes a random (version 4) identity.

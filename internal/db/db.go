@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -58,9 +59,12 @@ type DB struct {
 	hideExpired     bool
 	shardRoll       time.Duration
 
-	catalog  catalog
+	catalog catalog
+
+	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
+
 	restores *restores
-	saving   sync.Mutex // held by who saves tallies
+	saving   sync.Mutex // held by who saves or reads tallies
 
 	stop  context.CancelFunc
 	work  sync.WaitGroup // the goroutines of this database
@@ -86,9 +90,15 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		drop:            make(chan struct{}, 1),
 		build:           make(chan struct{}, 1),
 		restores:        newRestores(o.OpenBackup),
+		catalog:         catalog{unsettled: make(map[string]*unsettled)},
+		listeners:       make(map[string]func(context.Context, string) error),
 	}
+	engine.Listen(d.hear) // before the catalog is read, so that no change of it is missed
 	if err := d.load(ctx); err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", err)
+	}
+	if err := d.readTally(ctx); err != nil {
+		return nil, fmt.Errorf("read the item counts: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
@@ -96,9 +106,10 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	d.work.Go(func() { d.buildIndexes(background) })
 	warned := make(map[uint32]bool)
 	d.every(background, tallyInterval, "item counts could not be saved", d.saveTally)
-	d.every(background, forgetInterval, "old transaction tokens could not be removed", d.forgetTokens)
-	d.every(background, trimInterval, "old changes could not be removed", d.Trim)
-	d.every(background, d.expiryInterval, "expired items could not be removed", func(ctx context.Context) error { return d.expire(ctx, warned) })
+	d.every(background, lookInterval, "item counts could not be read", d.readTally)
+	d.every(background, forgetInterval, "old transaction tokens could not be removed", d.leading(d.forgetTokens))
+	d.every(background, trimInterval, "old changes could not be removed", d.leading(d.Trim))
+	d.every(background, d.expiryInterval, "expired items could not be removed", d.leading(func(ctx context.Context) error { return d.expire(ctx, warned) }))
 	for range restoreWorkers {
 		d.work.Go(func() { d.restoreTables(background) })
 	}
@@ -107,6 +118,12 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 
 // Now is the time by the database's clock.
 func (d *DB) Now() time.Time { return d.now() }
+
+// Healthy tells whether the storage answers.
+func (d *DB) Healthy(ctx context.Context) error {
+	_, err := d.engine.Get(ctx, store.Strong, keyspace.Meta("last table id"))
+	return err
+}
 
 // every does some work again and again until the context ends. failed says
 // what did not work; it is tried again the next time.
@@ -125,6 +142,34 @@ func (d *DB) every(ctx context.Context, interval time.Duration, failed string, w
 			}
 		}
 	})
+}
+
+// leading is some work as the process does it that leads the others.
+func (d *DB) leading(work func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if !d.engine.Leads() {
+			return nil
+		}
+		return work(ctx)
+	}
+}
+
+// leadInterval is how often a process that does not lead looks whether it does.
+const leadInterval = time.Second
+
+// led waits until this process leads; it does not once the context ends. What
+// would wake its work is not needed meanwhile: it looks at everything when it
+// begins.
+func (d *DB) led(ctx context.Context, woken <-chan struct{}) bool {
+	for !d.engine.Leads() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-woken:
+		case <-time.After(leadInterval):
+		}
+	}
+	return true
 }
 
 // Close ends the work beside requests. The caller has stopped asking.

@@ -15,6 +15,9 @@ import (
 // next start.
 func (d *DB) removeDropped(ctx context.Context) {
 	for {
+		if !d.led(ctx, d.drop) {
+			return
+		}
 		if err := d.removeItems(ctx); err != nil && ctx.Err() == nil {
 			d.log.Error("items of a deleted table could not be removed; trying again after the next deletion", "error", err)
 		}
@@ -49,10 +52,8 @@ func (d *DB) wakeDropper() {
 // nextDrop is how long it takes until a table that is DELETING is due;
 // negative when there is none.
 func (d *DB) nextDrop() time.Duration {
-	d.catalog.mu.RLock()
-	defer d.catalog.mu.RUnlock()
 	next := time.Duration(-1)
-	for _, t := range d.catalog.tables {
+	for _, t := range d.all() {
 		if t.State == schema.Deleting {
 			if wait := max(0, t.SettledAt.Sub(d.now())); next < 0 || wait < next {
 				next = wait
@@ -75,9 +76,12 @@ func (d *DB) removeItems(ctx context.Context) error {
 			return err
 		}
 		id := keyspace.DroppedTable(note.Key)
-		d.awaitWriters(id)
 		spans := []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan, keyspace.ExpiriesSpan}
-		if !d.haunts(id) { // else its changes go when nobody can read them any more
+		ghost, err := snap.Get(ctx, keyspace.Ghost(id))
+		if err != nil {
+			return err
+		}
+		if ghost[0] == nil { // else its changes go when nobody can read them any more
 			spans = append(spans, keyspace.ChangesSpan)
 		}
 		for _, span := range spans {
@@ -89,6 +93,7 @@ func (d *DB) removeItems(ctx context.Context) error {
 		key := keyspace.Dropped(id)
 		if _, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 			tx.Delete(key)
+			tx.Delete(keyspace.Tally(id))
 			return nil
 		}); err != nil {
 			return err

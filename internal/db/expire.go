@@ -38,9 +38,9 @@ func (d *DB) SetTimeToLive(ctx context.Context, name, attribute string) error {
 // fillExpiries makes the notes of items that were there before a table got its
 // time to live, or removes the notes when it has none any more.
 func (d *DB) fillExpiries(ctx context.Context, job buildJob) error {
-	t, ok := d.settle(job.table, job.tableID)
-	if !ok {
-		return nil
+	t, ok, err := d.settle(ctx, job.table, job.tableID)
+	if !ok || err != nil {
+		return err
 	}
 	progress := keyspace.Build(t.ID, firstFill+t.TimeToLive.Changes)
 	begun, err := d.engine.Get(ctx, store.Strong, progress)

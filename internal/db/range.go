@@ -56,29 +56,12 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	place, err := r.place(t.Table)
-	if err != nil {
+	p := pageReader{db: d, ctx: ctx, r: &r}
+	if err := p.place.find(t.Table, &r); err != nil {
 		return Page{}, err
 	}
-	snap, err := d.engine.Snapshot(ctx)
-	if err != nil {
+	if err := p.read(); err != nil {
 		return Page{}, err
-	}
-	defer snap.Close()
-
-	p := pageReader{ctx: ctx, snap: snap, r: &r, place: place}
-	p.hidden = func(it item.Item) bool { return d.hidden(t.Table, it) }
-	for pair, err := range snap.Scan(ctx, place.span) {
-		if err != nil {
-			return Page{}, err
-		}
-		if err := p.take(pair.Value); err != nil {
-			return Page{}, err
-		}
-		if p.full() {
-			p.page.Last = place.key(p.last)
-			break
-		}
 	}
 	p.charge()
 	return p.page, nil
@@ -91,13 +74,14 @@ type place struct {
 	span  store.Range
 }
 
-func (r *Range) place(t *schema.Table) (*place, error) {
-	p := &place{table: t}
+// find fits a range to its table.
+func (p *place) find(t *schema.Table, r *Range) error {
+	p.table = t
 	var id uint16
 	if r.Index != "" {
 		x, ok := t.Index(r.Index)
 		if !ok {
-			return nil, apierror.Validation("The table does not have the specified index: %s", r.Index)
+			return apierror.Validation("The table does not have the specified index: %s", r.Index)
 		}
 		p.index, id = x, x.ID
 	}
@@ -123,7 +107,7 @@ func (r *Range) place(t *schema.Table) (*place, error) {
 		}
 	}
 	p.span = store.Range{Start: start, End: end, Reverse: r.Reverse}
-	return p, nil
+	return nil
 }
 
 // key cuts out of an item what the next page needs to begin behind it.
@@ -142,40 +126,110 @@ func (p *place) key(it item.Item) item.Item {
 
 // pageReader fills a page.
 type pageReader struct {
+	db    *DB
 	ctx   context.Context
-	snap  store.Snapshot
+	snap  store.Snapshot // when more is read than the range
 	r     *Range
-	place *place
+	place place
 
-	hidden     func(item.Item) bool // whether it has expired and is not shown
 	page       Page
-	last       item.Item
+	err        error
+	chunk      []byte  // where the items of the page lie
 	bytes      int     // of the items or entries looked at
 	fetchUnits float64 // of the items fetched for entries
 }
 
-// take looks at the next stored item or entry.
-func (p *pageReader) take(stored []byte) error {
-	it, err := decode(stored)
+// eacher is an engine that can go through a range, as it is at one moment, for
+// less than a snapshot costs. What it gives may be shown once it has returned.
+type eacher interface {
+	Each(ctx context.Context, r store.Range, fn func(store.Pair) (more bool)) error
+}
+
+// read goes through the range until the page is full.
+func (p *pageReader) read() error {
+	if e, ok := p.db.engine.(eacher); ok && !p.r.Whole {
+		if err := e.Each(p.ctx, p.place.span, p.next); err != nil {
+			return err
+		}
+		return p.err
+	}
+	snap, err := p.db.engine.Snapshot(p.ctx)
 	if err != nil {
 		return err
 	}
+	defer snap.Close()
+	p.snap = snap
+	for pair, err := range snap.Scan(p.ctx, p.place.span) {
+		if err != nil {
+			return err
+		}
+		if !p.next(pair) {
+			break
+		}
+	}
+	return p.err
+}
+
+// next looks at the next stored item or entry, and tells whether there is room
+// for another.
+func (p *pageReader) next(pair store.Pair) (more bool) {
+	it, err := decode(pair.Value)
+	if err != nil {
+		p.err = err
+		return false
+	}
 	p.page.Scanned++
 	p.bytes += it.Size()
-	p.last = append(p.last[:0], it...)
+	if err := p.take(it); err != nil {
+		p.err = err
+		return false
+	}
+	if p.full() {
+		p.page.Last = p.place.key(it)
+		return false
+	}
+	return true
+}
+
+// take puts an item into the page, if it is asked for.
+func (p *pageReader) take(it item.Item) error {
 	if p.r.Whole {
+		var err error
 		if it, err = p.fetch(it); err != nil {
 			return err
 		}
 	}
-	if p.hidden(it) || p.r.Keep != nil && !p.r.Keep(it) {
+	if p.db.hidden(p.place.table, it) || p.r.Keep != nil && !p.r.Keep(it) {
 		return nil
 	}
 	p.page.Count++
 	if !p.r.CountOnly {
-		p.page.Items = append(p.page.Items, bytes.Clone(it))
+		if p.page.Items == nil {
+			p.page.Items = make([]item.Item, 0, 8)
+		}
+		p.page.Items = append(p.page.Items, p.copied(it))
 	}
 	return nil
+}
+
+// The items of a page are copied into chunks, the first of which has room for
+// a few of them, each of the others twice as much, up to a limit.
+const (
+	firstChunk = 4 // items
+	maxChunk   = 128 << 10
+)
+
+func (p *pageReader) copied(it item.Item) item.Item {
+	if len(it) > cap(p.chunk)-len(p.chunk) {
+		size := min(2*cap(p.chunk), maxChunk)
+		if p.chunk == nil && p.r.Limit != 1 {
+			size = firstChunk * len(it)
+		}
+		p.chunk = make([]byte, 0, max(len(it), size))
+	}
+	from := len(p.chunk)
+	p.chunk = append(p.chunk, it...)
+	return item.Item(p.chunk[from:len(p.chunk):len(p.chunk)])
 }
 
 // fetch reads the item that an entry stands for. Each is a read of its own.

@@ -9,6 +9,8 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
 )
 
 // pages reads a range to its end, page after page.
@@ -373,6 +375,34 @@ func TestPagesShareNothing(t *testing.T) {
 	for i, it := range got {
 		if !it.Equal(key("a", i)) {
 			t.Errorf("item %d is %v", i, item.Map(it))
+		}
+	}
+}
+
+// plainEngine has no more than every engine.
+type plainEngine struct{ store.Engine }
+
+// A page is the same whether the engine can go through a range by itself or
+// has to make a snapshot.
+func TestPagesOfAnyEngine(t *testing.T) {
+	engine := newEngine(t, pebble.InMemory())
+	d := newDB(t, engine, Options{})
+	create(t, d, orders("Orders"))
+	fill(t, d, 3, 40)
+	if _, ok := d.engine.(eacher); !ok {
+		t.Fatal("the engine has to make a snapshot")
+	}
+	plain := newDB(t, plainEngine{engine}, Options{})
+	for _, r := range []Range{
+		{Table: "Orders"},
+		{Table: "Orders", Limit: 3, Reverse: true},
+		{Table: "Orders", Index: "all", Limit: 4},
+		{Table: "Orders", CountOnly: true, Limit: 7},
+	} {
+		want, n := pages(t, d, r)
+		got, m := pages(t, plain, r)
+		if n != m || !slices.EqualFunc(got, want, item.Item.Equal) {
+			t.Errorf("%+v: %d items on %d pages, want %d on %d", r, len(got), m, len(want), n)
 		}
 	}
 }

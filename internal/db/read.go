@@ -16,17 +16,40 @@ func (d *DB) Get(ctx context.Context, name string, consistent bool, keys ...item
 		return nil, err
 	}
 	stored := make([][]byte, len(keys))
+	var room []byte // of all keys
 	for i, key := range keys {
 		if err := t.CheckKey(key); err != nil {
 			return nil, err
 		}
-		stored[i] = keyspace.Item(nil, t.Table, key)
+		from := len(room)
+		room = keyspace.Item(room, t.Table, key)
+		stored[i] = room[from:len(room):len(room)]
 	}
 	values, err := d.engine.Get(ctx, consistency(consistent), stored...)
 	if err != nil {
 		return nil, err
 	}
 	return d.shown(t.Table, values)
+}
+
+// GetOne reads an item by its key, nil if it does not exist.
+func (d *DB) GetOne(ctx context.Context, name string, consistent bool, key item.Item) (item.Item, error) {
+	t, err := d.use(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.CheckKey(key); err != nil {
+		return nil, err
+	}
+	values, err := d.engine.Get(ctx, consistency(consistent), keyspace.Item(nil, t.Table, key))
+	if err != nil {
+		return nil, err
+	}
+	it, err := decode(values[0])
+	if d.hidden(t.Table, it) {
+		it = nil
+	}
+	return it, err
 }
 
 // shown are the items of stored values, without those that are hidden because

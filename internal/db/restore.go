@@ -40,8 +40,7 @@ func (c *Contents) close() { _ = c.Close() }
 // SetRecovery says for how many days back a table can be restored; not at all
 // with 0.
 func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Description, error) {
-	// No write may be under way that does not record what it changes.
-	return d.alterAlone(ctx, name, func(t *schema.Table) error {
+	return d.alterRecorded(ctx, name, func(t *schema.Table) error {
 		now := d.now()
 		switch {
 		case days == 0:
@@ -282,6 +281,9 @@ const (
 // restoreTables fills restored tables, one after the other.
 func (d *DB) restoreTables(ctx context.Context) {
 	for {
+		if !d.led(ctx, d.restores.wake) {
+			return
+		}
 		t, ok := d.nextRestore()
 		if !ok {
 			select {
@@ -430,8 +432,7 @@ func (d *DB) clear(ctx context.Context, t *table) error {
 			break
 		}
 	}
-	t.tally.reset()
-	return nil
+	return d.resetTally(ctx, t)
 }
 
 // abandon takes a table out again that could not be restored.

@@ -42,6 +42,7 @@ func (d *DB) Stream(table, label string) (Stream, bool) {
 // of the tables and their labels. Of one name there may have been several
 // tables.
 func (d *DB) Streams(table string) []Stream {
+	d.catalog.await(table)
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
 	var found []Stream
@@ -95,8 +96,10 @@ func forgetStreams(streams []schema.Stream, now time.Time) []schema.Stream {
 }
 
 // nameStreams gives new streams what tells them from others: a label that no
-// other stream of a table of that name has. The catalog is locked.
+// other stream of a table of that name has.
 func (d *DB) nameStreams(t *schema.Table) {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
 	taken := func(label string) bool {
 		has := func(t *schema.Table) bool {
 			return slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return s.Label == label })
@@ -126,28 +129,21 @@ func labelOf(at time.Time) string { return at.Format("2006-01-02T15:04:05.000") 
 
 // Ghosts
 
-// loadGhosts reads what is kept of dropped tables.
-func (d *DB) loadGhosts(ctx context.Context, snap store.Snapshot) error {
-	d.catalog.ghosts = make(map[uint32]*schema.Table)
+// readGhosts reads what is kept of dropped tables.
+func readGhosts(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Table, error) {
+	ghosts := make(map[uint32]*schema.Table)
 	start, end := keyspace.GhostSpan()
 	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		t, err := decodeTable(pair.Value)
 		if err != nil {
-			return fmt.Errorf("a dropped table: %w", err)
+			return nil, fmt.Errorf("a dropped table: %w", err)
 		}
-		d.catalog.ghosts[t.ID] = t
+		ghosts[t.ID] = t
 	}
-	return nil
-}
-
-// haunts tells whether streams of a dropped table may still be read.
-func (d *DB) haunts(table uint32) bool {
-	d.catalog.mu.RLock()
-	defer d.catalog.mu.RUnlock()
-	return d.catalog.ghosts[table] != nil
+	return ghosts, nil
 }
 
 // trimGhosts removes the changes of dropped tables that nobody can read any

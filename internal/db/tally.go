@@ -12,33 +12,41 @@ import (
 	"github.com/stator-db/stator/internal/data/index"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/store"
 )
 
 // tally counts the items of a table and the entries of its indexes, and their
-// bytes. It is kept in memory and saved now and then, so a crash can leave it
-// off by the writes of the last second; DynamoDB's own is six hours old.
+// bytes. What this process has changed is saved now and then, by adding it to
+// what all have saved, so a crash can leave the counts off by the writes of the
+// last second; DynamoDB's own are six hours old.
 type tally struct {
-	mu    sync.Mutex
-	of    map[uint16]Count // by index; 0 is the table
-	saved []byte
+	mu      sync.Mutex
+	known   counts // as they were saved when we last looked
+	unsaved counts // how they have changed here since
 }
+
+// counts are how many items there are, by index; 0 is the table.
+type counts map[uint16]Count
 
 // Count is how many items there are, and how large they are together.
 type Count struct{ Items, Bytes int64 }
 
-func newTally() *tally { return &tally{of: make(map[uint16]Count)} }
+func newTally() *tally { return &tally{known: make(counts), unsaved: make(counts)} }
 
-// tallyInterval is how often changed tallies are saved.
-const tallyInterval = time.Second
+const (
+	tallyInterval = time.Second     // between two times that what has changed is saved
+	lookInterval  = 5 * time.Second // between two looks at what others have saved
+)
 
 // note counts a committed write.
 func (t *tally) note(o *Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.count(0, o.Before, o.After)
-	for _, e := range o.edits {
-		t.count(e.Index.ID, e.Before, e.After)
+	t.unsaved.change(0, o.Before, o.After)
+	for i := range o.edits {
+		e := &o.edits[i]
+		t.unsaved.change(e.Index.ID, e.Before, e.After)
 	}
 }
 
@@ -47,21 +55,8 @@ func (t *tally) noteEdits(edits []index.Edit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range edits {
-		t.count(e.Index.ID, e.Before, e.After)
+		t.unsaved.change(e.Index.ID, e.Before, e.After)
 	}
-}
-
-func (t *tally) count(id uint16, before, after item.Item) {
-	c := t.of[id]
-	if before != nil {
-		c.Items--
-		c.Bytes -= int64(before.Size())
-	}
-	if after != nil {
-		c.Items++
-		c.Bytes += int64(after.Size())
-	}
-	t.of[id] = c
 }
 
 // correct replaces what was counted by what is there; writes may have been
@@ -69,86 +64,112 @@ func (t *tally) count(id uint16, before, after item.Item) {
 func (t *tally) correct(id uint16, counted, there Count) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.of[id]
-	t.of[id] = Count{c.Items + there.Items - counted.Items, c.Bytes + there.Bytes - counted.Bytes}
+	t.unsaved.add(id, there.Items-counted.Items, there.Bytes-counted.Bytes)
 }
 
-// counts is a copy of all counts.
-func (t *tally) counts() map[uint16]Count {
+// pending is a copy of what is not saved.
+func (t *tally) pending() counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.of)
+	return maps.Clone(t.unsaved)
 }
 
-// reset counts from nothing again.
-func (t *tally) reset() {
+// counts are all counts as this process knows them.
+func (t *tally) counts() counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.of)
-	t.of[0] = Count{} // so that it is saved
+	sum := maps.Clone(t.known)
+	for id, c := range t.unsaved {
+		sum.add(id, c.Items, c.Bytes)
+	}
+	return sum
 }
 
-// forget drops the count of an index that is gone.
-func (t *tally) forget(id uint16) {
+// saw notes what is saved, of which some was ours.
+func (t *tally) saw(stored, ours counts) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.of, id)
+	t.known = stored
+	for id, n := range ours {
+		t.unsaved.add(id, -n.Items, -n.Bytes)
+	}
+}
+
+func (c counts) change(id uint16, before, after item.Item) {
+	var items, bytes int64
+	if before != nil {
+		items--
+		bytes -= int64(before.Size())
+	}
+	if after != nil {
+		items++
+		bytes += int64(after.Size())
+	}
+	c.add(id, items, bytes)
+}
+
+// add leaves no zeros behind, so that what is empty has nothing to save.
+func (c counts) add(id uint16, items, bytes int64) {
+	sum := Count{c[id].Items + items, c[id].Bytes + bytes}
+	if sum == (Count{}) {
+		delete(c, id)
+		return
+	}
+	c[id] = sum
 }
 
 // countBytes is the length of one count in its stored form: the index, the
 // items, the bytes.
 const countBytes = 2 + 8 + 8
 
-func (t *tally) encode() []byte {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var b []byte
-	for _, id := range slices.Sorted(maps.Keys(t.of)) {
+func (c counts) encode() []byte {
+	b := make([]byte, 0, countBytes*(len(c)+1))
+	for _, id := range slices.Sorted(maps.Keys(c)) {
 		b = binary.BigEndian.AppendUint16(b, id)
-		b = binary.BigEndian.AppendUint64(b, uint64(t.of[id].Items))
-		b = binary.BigEndian.AppendUint64(b, uint64(t.of[id].Bytes))
+		b = binary.BigEndian.AppendUint64(b, uint64(c[id].Items))
+		b = binary.BigEndian.AppendUint64(b, uint64(c[id].Bytes))
 	}
 	return b
 }
 
-func (t *tally) load(ctx context.Context, snap store.Snapshot, table uint32) error {
-	values, err := snap.Get(ctx, keyspace.Tally(table))
-	if err != nil || values[0] == nil {
-		return err
+func decodeCounts(stored []byte) (counts, error) {
+	if len(stored)%countBytes != 0 {
+		return nil, fmt.Errorf("a tally has %d bytes: %w", len(stored), store.ErrCorrupt)
 	}
-	t.saved = values[0]
-	if len(t.saved)%countBytes != 0 {
-		return fmt.Errorf("tally of table %d has %d bytes: %w", table, len(t.saved), store.ErrCorrupt)
+	c := make(counts)
+	for b := range slices.Chunk(stored, countBytes) {
+		c[binary.BigEndian.Uint16(b)] = Count{int64(binary.BigEndian.Uint64(b[2:])), int64(binary.BigEndian.Uint64(b[10:]))}
 	}
-	for b := range slices.Chunk(t.saved, countBytes) {
-		t.of[binary.BigEndian.Uint16(b)] = Count{int64(binary.BigEndian.Uint64(b[2:])), int64(binary.BigEndian.Uint64(b[10:]))}
-	}
-	return nil
+	return c, nil
 }
 
-// saveTally saves the tallies that have changed.
+// saveTally adds what was counted here to what is saved.
 func (d *DB) saveTally(ctx context.Context) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
-	d.catalog.mu.RLock()
-	defer d.catalog.mu.RUnlock()
-	var keys, values [][]byte
-	var changed []*tally
-	for _, t := range d.catalog.tables {
-		now := t.tally.encode()
-		if len(now) == 0 || slices.Equal(now, t.tally.saved) {
-			continue
+	var changed []*table
+	var keys [][]byte
+	var ours []counts
+	for _, t := range d.all() {
+		if c := t.tally.pending(); len(c) > 0 {
+			changed, ours, keys = append(changed, t), append(ours, c), append(keys, keyspace.Tally(t.ID))
 		}
-		changed = append(changed, t.tally)
-		keys = append(keys, keyspace.Tally(t.ID))
-		values = append(values, now)
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	_, err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
+	sums := make([]counts, len(keys))
+	_, err := d.engine.Update(ctx, keys, func(tx store.Tx) (err error) {
 		for i, key := range keys {
-			tx.Set(key, values[i])
+			stored, _ := tx.Get(key)
+			if sums[i], err = decodeCounts(stored); err != nil {
+				return fmt.Errorf("table %s: %w", changed[i].Name, err)
+			}
+			for id, c := range ours[i] {
+				sums[i].add(id, c.Items, c.Bytes)
+			}
+			sums[i].keep(changed[i].Table)
+			writeCounts(tx, key, sums[i])
 		}
 		return nil
 	})
@@ -156,7 +177,66 @@ func (d *DB) saveTally(ctx context.Context) error {
 		return err
 	}
 	for i, t := range changed {
-		t.saved = values[i] // only one of us saves at a time
+		t.tally.saw(sums[i], ours[i])
 	}
 	return nil
+}
+
+// readTally looks at what all processes have saved.
+func (d *DB) readTally(ctx context.Context) error {
+	d.saving.Lock() // else what is saved meanwhile would be counted twice
+	defer d.saving.Unlock()
+	tables := d.all()
+	if len(tables) == 0 {
+		return nil
+	}
+	keys := make([][]byte, len(tables))
+	for i, t := range tables {
+		keys[i] = keyspace.Tally(t.ID)
+	}
+	values, err := d.engine.Get(ctx, store.Strong, keys...)
+	if err != nil {
+		return err
+	}
+	for i, t := range tables {
+		stored, err := decodeCounts(values[i])
+		if err != nil {
+			return fmt.Errorf("table %s: %w", t.Name, err)
+		}
+		t.tally.saw(stored, nil)
+	}
+	return nil
+}
+
+// keep drops the counts of indexes that are gone.
+func (c counts) keep(t *schema.Table) {
+	for id := range c {
+		// A larger id is of an index that is newer than this description.
+		if id != 0 && id <= t.LastIndex && !slices.ContainsFunc(t.Indexes, func(x schema.Index) bool { return x.ID == id }) {
+			delete(c, id)
+		}
+	}
+}
+
+func writeCounts(tx store.Tx, key []byte, c counts) {
+	if len(c) == 0 {
+		tx.Delete(key)
+		return
+	}
+	tx.Set(key, c.encode())
+}
+
+// resetTally counts a table from nothing again.
+func (d *DB) resetTally(ctx context.Context, t *table) error {
+	d.saving.Lock()
+	defer d.saving.Unlock()
+	key := keyspace.Tally(t.ID)
+	_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		tx.Delete(key)
+		return nil
+	})
+	if err == nil {
+		t.tally.saw(make(counts), t.tally.pending())
+	}
+	return err
 }

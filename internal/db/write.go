@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
+	"sync"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/capacity"
@@ -62,7 +63,8 @@ type Outcome struct {
 	// has such.
 	CollectionBytes int64
 
-	edits []index.Edit
+	edits                   []index.Edit
+	beforeBytes, afterBytes int // the sizes of Before and After
 }
 
 // ConditionFailed is the error of a write whose condition does not hold.
@@ -77,11 +79,14 @@ func (*ConditionFailed) Error() string { return "the condition does not hold" }
 // told.
 func (d *DB) Write(ctx context.Context, writes ...Write) ([]Outcome, error) {
 	outcomes, err := d.commit(ctx, writes, nil)
+	if err == nil {
+		return outcomes, nil
+	}
 	var cancelled *Cancelled
 	if errors.As(err, &cancelled) {
 		return nil, cancelled.first()
 	}
-	return outcomes, err
+	return nil, err
 }
 
 // commit makes some changes, all or none, and beside them what more does in
@@ -108,7 +113,10 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 
 	now := d.now()
 	outcomes := make([]Outcome, len(writes))
+	room := encodings.Get().(*encoding)
+	defer room.release()
 	_, err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
+		room.row = room.row[:0] // fn may run again
 		if more != nil {
 			if err := more.before(tx); err != nil {
 				return err
@@ -116,9 +124,9 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 		}
 		var cancelled *Cancelled
 		for i := range writes {
-			o, err := d.apply(tx, tables[i].Table, keys[i], &writes[i])
+			o, err := d.applyIn(room, tx, tables[i].Table, keys[i], &writes[i])
 			if err == nil {
-				note(tx, tables[i].Table, keys[i], i, change.Record{At: now, Actor: writes[i].Actor, Before: o.Before, After: o.After})
+				note(tx, tables[i].Table, keys[i], i, change.Record{At: recordTime(tx, now), Actor: writes[i].Actor, Before: o.Before, After: o.After})
 			} else {
 				if cancelled, err = cancelled.add(i, len(writes), err); err != nil {
 					return err
@@ -156,50 +164,64 @@ type extra struct {
 // hold finds the tables of writes and keeps them as they are, neither altered
 // nor dropped, until release is called.
 func (d *DB) hold(writes []Write) (tables []*table, release func(), err error) {
-	var held []*table
-	release = func() {
-		for _, t := range held {
-			t.inUse.RUnlock()
-		}
-	}
 	names := make([]string, 0, 4)
 	for i := range writes {
 		if i == 0 || writes[i].Table != writes[i-1].Table {
 			names = append(names, writes[i].Table)
 		}
 	}
-	// In order and each once, so that two of us never wait for each other.
 	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		t, err := d.use(name)
-		if err != nil {
-			release()
-			return nil, nil, err
-		}
-		t.inUse.RLock()
-		held = append(held, t)
-		now, err := d.use(name) // it may have been altered or dropped meanwhile
-		if err == nil && now.ID != t.ID {
-			err = apierror.NoTable()
-		}
-		if err != nil {
-			release()
-			return nil, nil, err
-		}
-		held[len(held)-1] = now
+	names = slices.Compact(names)
+	held, err := d.holdAll(names)
+	if err != nil {
+		return nil, nil, err
 	}
 	tables = make([]*table, len(writes))
 	for i := range writes {
-		at, _ := slices.BinarySearchFunc(held, writes[i].Table, func(t *table, name string) int { return strings.Compare(t.Name, name) })
+		at, _ := slices.BinarySearch(names, writes[i].Table)
 		tables[i] = held[at]
 	}
-	return tables, release, nil
+	return tables, func() { letGo(held) }, nil
+}
+
+// holdAll keeps tables as they are until letGo.
+func (d *DB) holdAll(names []string) ([]*table, error) {
+	held := make([]*table, 0, len(names))
+	for {
+		for _, name := range names {
+			t, err := d.use(name)
+			if err != nil {
+				return nil, err
+			}
+			held = append(held, t)
+		}
+		for i, t := range held {
+			t.inUse.RLock()
+			if now, err := d.useNow(t.Name); err != nil || now != t {
+				// It was altered or dropped meanwhile. Who did that may be
+				// waiting for us, so nothing is held while we wait for him.
+				letGo(held[:i+1])
+				held = held[:0]
+				break
+			}
+		}
+		if len(held) > 0 {
+			return held, nil
+		}
+	}
+}
+
+func letGo(held []*table) {
+	for _, t := range held {
+		t.inUse.RUnlock()
+	}
 }
 
 // declare checks that the writes fit their tables, and finds the keys of their
 // items.
 func declare(writes []Write, tables []*table) ([][]byte, error) {
 	keys := make([][]byte, len(writes), 2*len(writes)+1)
+	var room []byte // of all keys
 	var cancelled *Cancelled
 	for i := range writes {
 		w, t := &writes[i], tables[i].Table
@@ -209,7 +231,9 @@ func declare(writes []Write, tables []*table) ([][]byte, error) {
 			}
 			continue
 		}
-		keys[i] = keyspace.Item(nil, t, w.Key)
+		from := len(room)
+		room = keyspace.Item(room, t, w.Key)
+		keys[i] = room[from:len(room):len(room)]
 	}
 	if cancelled != nil {
 		return nil, cancelled
@@ -227,6 +251,11 @@ func (w *Write) fits(t *schema.Table) error {
 // apply makes one change. The size limits, the index entries and the consumed
 // units of every write there is are worked out here.
 func (d *DB) apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome, error) {
+	return d.applyIn(nil, tx, t, key, w)
+}
+
+// applyIn is apply with room for what is stored, or none.
+func (d *DB) applyIn(room *encoding, tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome, error) {
 	stored, _ := tx.Get(key)
 	before, err := decode(stored)
 	if err != nil {
@@ -239,26 +268,26 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome,
 	if err != nil {
 		return Outcome{}, err
 	}
+	o := Outcome{Before: before, After: after, beforeBytes: before.Size(), afterBytes: after.Size()}
 	if after != nil {
-		if err := w.admit(t, before, after); err != nil {
+		if err := w.admitSized(t, before, after, o.afterBytes); err != nil {
 			return Outcome{}, err
 		}
 	}
-
-	o := Outcome{Before: before, After: after}
-	o.Consumed.Table = capacity.Write(max(before.Size(), after.Size()))
+	o.Consumed.Table = capacity.Write(max(o.beforeBytes, o.afterBytes))
 	switch {
 	case after == nil && before != nil:
 		tx.Delete(key)
 	case after != nil && !after.Equal(before):
-		tx.Set(key, encode(after))
+		tx.Set(key, room.of(after))
 	}
 	o.edits = index.Diff(t, before, after)
-	for _, e := range o.edits {
+	for i := range o.edits {
+		e := &o.edits[i]
 		if e.After == nil {
 			tx.Delete(e.Key)
 		} else {
-			tx.Set(e.Key, encode(e.After))
+			tx.Set(e.Key, room.of(e.After))
 		}
 		o.Consumed.Charge(e.Index.Name, e.Index.Global, e.Units)
 	}
@@ -266,6 +295,15 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome,
 		o.CollectionBytes, err = d.growCollection(tx, t, w.Key, before, after, o.edits)
 	}
 	return o, err
+}
+
+// recordTime is when a change is recorded to have been made. No stamp may be
+// of an earlier time, so where the engine's clock is behind ours, it counts.
+func recordTime(tx store.Tx, now time.Time) time.Time {
+	if tx.Stamp() < store.StampAt(now) {
+		return tx.Stamp().Time()
+	}
+	return now
 }
 
 // note records a change for what looks back, and when the item expires.
@@ -291,7 +329,11 @@ const formatExpiry = 1
 
 // admit tells whether an item may become what the write makes of it.
 func (w *Write) admit(t *schema.Table, before, after item.Item) error {
-	size := after.Size()
+	return w.admitSized(t, before, after, after.Size())
+}
+
+// admitSized is admit, given the size of after.
+func (w *Write) admitSized(t *schema.Table, before, after item.Item, size int) error {
 	if !w.Update {
 		if withLocal(t, after, size) > item.MaxSize {
 			return apierror.ItemTooLarge()
@@ -304,13 +346,25 @@ func (w *Write) admit(t *schema.Table, before, after item.Item) error {
 	// An update is measured without the key but with its actions; the item it
 	// makes is held to the limit all the same (measured on the service: a put
 	// can store a few bytes more than an update).
-	if max(withLocal(t, after, size), size-t.Key.Of(after).Size()+w.ActionBytes) > item.MaxSize {
+	if max(withLocal(t, after, size), size-keySize(t, after)+w.ActionBytes) > item.MaxSize {
 		return apierror.UpdateTooLarge()
 	}
 	if before == nil {
 		before = item.Item{0}
 	}
 	return t.CheckIndexKeys(before, after)
+}
+
+// keySize is the size of an item's key attributes.
+func keySize(t *schema.Table, it item.Item) (size int) {
+	for _, attrs := range [2][]schema.Attribute{t.Key.Partition, t.Key.Sort} {
+		for _, a := range attrs {
+			if v, ok := it.Get(a.Name); ok {
+				size += len(a.Name) + v.Size()
+			}
+		}
+	}
+	return size
 }
 
 // withLocal is the size of an item together with its entries in the local
@@ -326,4 +380,27 @@ func withLocal(t *schema.Table, it item.Item, size int) int {
 		}
 	}
 	return sum
+}
+
+// encoding is where the items of one update get their stored form. An engine
+// needs them until Update returns; then the memory serves the next.
+type encoding struct{ row []byte }
+
+var encodings = sync.Pool{New: func() any { return new(encoding) }}
+
+// of is an item as it is stored; without room, in memory of its own.
+func (e *encoding) of(it item.Item) []byte {
+	if e == nil {
+		return encode(it)
+	}
+	from := len(e.row)
+	e.row = append(append(e.row, formatItem), it...)
+	return e.row[from:len(e.row):len(e.row)]
+}
+
+func (e *encoding) release() {
+	const maxKept = 64 << 10
+	if cap(e.row) <= maxKept {
+		encodings.Put(e)
+	}
 }

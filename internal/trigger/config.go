@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -82,11 +83,12 @@ const (
 	maxFilters     = 10
 )
 
+// These are compiled when the first trigger is checked: most servers have none.
 var (
-	nameText   = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
-	tableText  = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
-	regionText = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
-	headerText = regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$")
+	nameText   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`) })
+	tableText  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`) })
+	regionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9-]{1,32}$`) })
+	headerText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$") })
 )
 
 // Check tells the first member that makes no sense, as a *Fault. No secret is
@@ -98,12 +100,12 @@ func (c Config) Check() error {
 		ok     bool
 		must   string
 	}{
-		{"name", nameText.MatchString(c.Name), "must be 1 to 64 letters, digits, dots, dashes and underscores"},
-		{"table", tableText.MatchString(c.Table), "must be the name of a table"},
+		{"name", nameText().MatchString(c.Name), "must be 1 to 64 letters, digits, dots, dashes and underscores"},
+		{"table", tableText().MatchString(c.Table), "must be the name of a table"},
 		{"url", isEndpoint(c.URL), "must be an http or https URL"},
 		{"headers", areHeaders(c.Headers), "must be names and values of HTTP headers"},
 		{"timeout", c.Timeout > 0 && c.Timeout <= maxTimeout, "must be more than 0s and at most 15m"},
-		{"region", regionText.MatchString(c.Region), "must be the name of a region"},
+		{"region", regionText().MatchString(c.Region), "must be the name of a region"},
 		{"starting-position", c.StartingPosition == Latest || c.StartingPosition == TrimHorizon, "must be LATEST or TRIM_HORIZON"},
 		{"batch-size", c.BatchSize >= 1 && c.BatchSize <= maxBatchSize, "must be from 1 to 10000"},
 		{"batch-window", c.BatchWindow >= 0 && c.BatchWindow <= maxBatchWindow, "must be from 0s to 5m"},
@@ -133,7 +135,7 @@ func isEndpoint(text string) bool {
 
 func areHeaders(headers map[string]string) bool {
 	for name, value := range headers {
-		if !headerText.MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		if !headerText().MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			return false
 		}
 	}

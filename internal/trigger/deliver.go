@@ -11,7 +11,7 @@ import (
 const batchBytes = 6 << 20
 
 // deliver delivers a round on its lanes. It tells whether all is done; it is
-// not when the context has ended.
+// not when this server no longer leads.
 func (f *follower) deliver(ctx context.Context, r *round) bool {
 	if len(r.records) == 0 {
 		f.save(ctx, r.end)
@@ -34,7 +34,7 @@ func (f *follower) deliver(ctx context.Context, r *round) bool {
 
 // deliverLane delivers records one batch after the other.
 func (f *follower) deliverLane(ctx context.Context, lane []*record, p *progress) {
-	for len(lane) > 0 && ctx.Err() == nil {
+	for len(lane) > 0 && f.leads(ctx) {
 		n, size := 0, 0
 		for n < len(lane) && n < f.BatchSize && size < batchBytes {
 			size += len(lane[n].text)
@@ -46,12 +46,12 @@ func (f *follower) deliverLane(ctx context.Context, lane []*record, p *progress)
 }
 
 // deliverBatch tries a batch until each record of it is taken or given up, or
-// the context ends.
+// this server no longer leads: another may have posted what comes behind it.
 func (f *follower) deliverBatch(ctx context.Context, batch []*record, p *progress) {
 	var failure error
 	for attempt := 0; ; attempt++ {
 		batch = f.giveUpOld(ctx, batch, attempt, failure, p)
-		if len(batch) == 0 || ctx.Err() != nil {
+		if len(batch) == 0 || !f.leads(ctx) {
 			return
 		}
 		var taken int
@@ -108,7 +108,7 @@ func (f *follower) giveUpOld(ctx context.Context, batch []*record, attempts int,
 // giveUp puts records into the dead-letter file. As long as that does not
 // succeed, nothing goes on.
 func (f *follower) giveUp(ctx context.Context, batch []*record, reason string, attempts int, failure error, p *progress) {
-	for attempt := 0; ctx.Err() == nil; attempt++ {
+	for attempt := 0; f.leads(ctx); attempt++ {
 		err := f.dead.bury(f.Name, f.service.DB.Now(), reason, attempts, failure, batch)
 		if err == nil {
 			f.log.Error("records were given up", "records", len(batch), "reason", reason, "file", f.DeadLetter)

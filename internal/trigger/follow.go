@@ -40,12 +40,15 @@ const (
 	roundReads = 10_000
 )
 
-// run reads and delivers until the context ends.
+// leads tells whether this server still delivers.
+func (f *follower) leads(ctx context.Context) bool { return ctx.Err() == nil && f.service.DB.Leads() }
+
+// run reads and delivers until this server no longer leads.
 func (f *follower) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for f.leads(ctx) {
 		r, err := f.gather(ctx)
 		switch {
-		case ctx.Err() != nil:
+		case !f.leads(ctx):
 		case err != nil:
 			f.rested = 0 // what was read is read again
 			f.log.Error("changes could not be read", "slot", f.slot, "error", err)

@@ -6,6 +6,9 @@
 // enabled again and over tables of the same name. So where a trigger stands is
 // one position for each slot, and it moves on when what lies before it was
 // answered with 2xx or lies in the dead-letter file.
+//
+// Of the servers that share a database the one that leads delivers. Positions
+// are kept in the database, and the next that leads goes on from there.
 package trigger
 
 import (
@@ -17,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/db/lead"
 	"github.com/stator-db/stator/internal/ops"
 )
 
@@ -31,18 +35,19 @@ type Options struct {
 
 // Set is triggers at work.
 type Set struct {
-	stop context.CancelFunc
-	work sync.WaitGroup // one goroutine for each slot of each trigger
-	dead graves
-	all  []*trigger
+	terms *lead.Work
+	dead  graves
+	all   []*trigger
 }
+
+// topic is what would be told to other servers. Nothing is, but a server that
+// may have missed that others led begins anew.
+const topic = "trigger"
 
 // Start sets triggers to work until Close. Changes that are made after it
 // returned are seen by all of them.
 func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Set{stop: stop, dead: make(graves)}
-	var followers []*follower
+	s := &Set{dead: make(graves)}
 	names := make(map[string]bool)
 	for _, c := range configs {
 		if names[c.Name] {
@@ -51,9 +56,7 @@ func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 		names[c.Name] = true
 		t, err := newTrigger(o, c, s.dead)
 		if err == nil {
-			var found []*follower
-			found, err = t.resume(ctx)
-			followers = append(followers, found...)
+			_, err = t.resume(ctx) // so that from now on no change is missed
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("trigger %s: %w", c.Name, err), s.Close())
@@ -61,21 +64,61 @@ func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 		s.all = append(s.all, t)
 		o.Log.Info("a trigger is set", "config", t.Config.String())
 	}
-	for _, f := range followers {
-		s.work.Go(func() { f.run(background) })
+	if len(s.all) > 0 {
+		s.terms = lead.Begin(ctx, o.Service.DB.Leads, s.work)
+		o.Service.DB.OnAnnounce(topic, func(context.Context, string) error {
+			s.terms.Anew()
+			return nil
+		})
 	}
 	return s, nil
 }
 
 // Close stops the triggers and waits for them. A batch under way is given up;
-// it comes again after the next start.
+// it comes again after the next start, or from another server.
 func (s *Set) Close() error {
-	s.stop()
-	s.work.Wait()
+	if s.terms != nil {
+		s.terms.Close()
+	}
 	for _, t := range s.all {
 		t.client.CloseIdleConnections()
 	}
 	return s.dead.close()
+}
+
+// work delivers while this server leads: one goroutine for each slot of each
+// trigger. When one sees that the lead is lost all end, and begin anew together
+// if it comes back.
+func (s *Set) work(ctx context.Context, begun func()) {
+	begun()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var all sync.WaitGroup
+	for _, t := range s.all {
+		for _, f := range t.followers(ctx) {
+			all.Go(func() {
+				defer end()
+				f.run(ctx)
+			})
+		}
+	}
+	all.Wait()
+}
+
+// followers are those of all slots, from where the trigger stands. There are
+// none once the context has ended.
+func (t *trigger) followers(ctx context.Context) []*follower {
+	for ctx.Err() == nil {
+		found, err := t.resume(ctx)
+		if err == nil {
+			return found
+		}
+		if ctx.Err() == nil {
+			t.log.Error("where the trigger stands could not be read; trying again", "error", err)
+			wait(ctx, afterFail)
+		}
+	}
+	return nil
 }
 
 // trigger is one trigger.

@@ -2,7 +2,9 @@
 // them, lists them, and gives their items back.
 //
 // They lie in a place of their own, so that losing the database does not lose
-// them. Which tables they become again is decided by package db.
+// them. That place is all that is known of them: any of the servers that share
+// a database takes requests, and the one that leads writes. Which tables they
+// become again is decided by package db.
 package backup
 
 import (
@@ -22,6 +24,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -42,22 +45,15 @@ type Store struct {
 	place blob.Place
 	log   *slog.Logger
 
-	stop context.CancelFunc
-	work sync.WaitGroup
-	wake chan struct{}
-
-	ready chan struct{} // closed when it is known what a restart interrupted
+	terms *lead.Work
+	wake  chan struct{}
 
 	mu      sync.Mutex
-	known   map[string]*Manifest // those that are complete, once read
-	pending []*job               // in the order in which they were asked for
+	known   map[string]*Manifest // what was read of those that are complete
 	failed  map[string]error     // why some came to nothing, until the next start
-}
-
-// job is a backup that is being made.
-type job struct {
-	Manifest
-	view *db.View // nil after a restart: it is made of what there is then
+	began   map[string]bool      // those that were asked for here, just now
+	leading bool                 // whether pending is looked at
+	pending []*job               // in the order in which they were asked for
 }
 
 // Backup is one backup and how far it is.
@@ -66,105 +62,33 @@ type Backup struct {
 	Creating bool
 }
 
+// What servers tell each other: that a backup was asked for, and that one came
+// to nothing.
+const (
+	topicBegun  = "backup"
+	topicFailed = "backup failed"
+)
+
 // Open begins to keep backups at a place, and goes on with those that a
-// restart interrupted. The place stays the caller's to close, after Close.
+// restart, or another server, has left. The place stays the caller's to close,
+// after Close.
 func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *Store {
 	s := &Store{
 		db: d, place: place, log: log,
 		wake:   make(chan struct{}, 1),
-		ready:  make(chan struct{}),
 		known:  make(map[string]*Manifest),
 		failed: make(map[string]error),
+		began:  make(map[string]bool),
 	}
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
-	s.work.Go(func() {
-		if err := s.resume(background); err != nil && background.Err() == nil {
-			log.Error("backups cannot be looked at", "place", place.String(), "error", err)
-		}
-		close(s.ready)
-		s.write(background)
-	})
+	s.terms = lead.Begin(ctx, d.Leads, s.work)
+	d.OnAnnounce(topicBegun, s.hearBegun)
+	d.OnAnnounce(topicFailed, s.hearFailed)
 	return s
 }
 
 // Close ends what goes on. A backup that is not complete is begun anew after
-// the next start.
-func (s *Store) Close() {
-	s.stop()
-	s.work.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, j := range s.pending {
-		j.release()
-	}
-}
-
-func (j *job) release() {
-	if j.view != nil {
-		j.view.Close()
-		j.view = nil
-	}
-}
-
-// await waits until the backups are known that a restart interrupted.
-func (s *Store) await(ctx context.Context) error {
-	select {
-	case <-s.ready:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// resume finds the backups that were being made when we stopped, and removes
-// what belongs to none.
-func (s *Store) resume(ctx context.Context) error {
-	names, err := s.place.Names(ctx)
-	if err != nil {
-		return err
-	}
-	has := make(map[string]bool)
-	for _, name := range names {
-		has[name] = true
-	}
-	for _, name := range names {
-		if id, ok := idOf(name, endItems); ok && !has[id+endManifest] && !has[id+endCreating] && id < newID(s.db.Now().Add(-stale)) {
-			if err := s.place.Remove(ctx, name); err != nil {
-				return err
-			}
-		}
-		id, ok := idOf(name, endCreating)
-		if !ok {
-			continue
-		}
-		m, err := readManifest(ctx, s.place, name)
-		if err != nil {
-			s.log.Error("a backup that was being made cannot be made", "error", err)
-			continue
-		}
-		t, err := s.db.Describe(m.Table.Name)
-		if err != nil || t.UUID != m.Table.UUID {
-			continue // it may be another database's
-		}
-		if has[id+endManifest] {
-			if err := s.place.Remove(ctx, name); err != nil {
-				return err
-			}
-			continue
-		}
-		s.mu.Lock()
-		if !slices.ContainsFunc(s.pending, func(j *job) bool { return j.ID == id }) {
-			s.pending = append(s.pending, &job{Manifest: *m})
-		}
-		s.mu.Unlock()
-	}
-	return nil
-}
-
-// stale is how old items must be that belong to no backup before they are
-// removed: somebody else may be writing them.
-const stale = 24 * time.Hour
+// the next start, or by another server.
+func (s *Store) Close() { s.terms.Close() }
 
 // idOf is the id in the name of a file.
 func idOf(name, end string) (id string, ok bool) {
@@ -174,153 +98,105 @@ func idOf(name, end string) (id string, ok bool) {
 
 // newID makes an id of a moment, as DynamoDB does: milliseconds and eight
 // digits of chance.
-func newID(now time.Time) string {
-	var chance [4]byte
-	rand.Read(chance[:])
-	return fmt.Sprintf("%014d-%x", now.UnixMilli(), chance)
+func newID(now time.Time) string { return fmt.Sprintf("%014d-%s", now.UnixMilli(), chance()) }
+
+// chance is eight digits of chance.
+func chance() string {
+	var b [4]byte
+	rand.Read(b[:])
+	return fmt.Sprintf("%x", b)
 }
 
 // Create begins a backup of a table as it is now.
 func (s *Store) Create(ctx context.Context, table, name string) (Backup, error) {
-	if err := s.await(ctx); err != nil {
+	waiting, err := s.creating(ctx)
+	if err != nil {
 		return Backup{}, err
 	}
-	s.mu.Lock()
-	waiting := len(s.pending)
-	s.mu.Unlock()
-	if waiting >= maxPending {
+	if len(waiting) >= maxPending {
 		return Backup{}, ErrTooMany
 	}
-	view, err := s.db.View(ctx)
+	t, err := s.db.Describe(table)
 	if err != nil {
 		return Backup{}, err
 	}
-	t, err := view.Table(ctx, table)
-	if err == nil {
-		var told db.Description
-		if told, err = s.db.Describe(table); err == nil {
-			now := s.db.Now()
-			j := &job{view: view, Manifest: Manifest{
-				Format: format, ID: newID(now), Name: name, Created: now, Taken: now, Table: *t,
-				Items: told.Counts[0].Items, Bytes: told.Counts[0].Bytes,
-			}}
-			if err = writeRecord(ctx, s.place, j.ID+endCreating, &j.Manifest); err == nil {
-				s.enqueue(j)
-				return Backup{j.Manifest, true}, nil
-			}
-			err = fmt.Errorf("begin a backup in %s: %w", s.place, err)
-		}
+	now := s.db.Now()
+	m := Manifest{
+		Format: format, ID: newID(now), Name: name, Created: now, Taken: now, Table: *t.Table,
+		Items: t.Counts[0].Items, Bytes: t.Counts[0].Bytes,
 	}
-	view.Close()
-	return Backup{}, err
+	s.begin(m.ID, true)
+	defer s.begin(m.ID, false)
+	if err := writeRecord(ctx, s.place, m.ID+endCreating, &m); err != nil {
+		return Backup{}, fmt.Errorf("begin a backup in %s: %w", s.place, err)
+	}
+	// When all have heard it, the one that leads has the table as it is.
+	if err := s.db.Announce(ctx, topicBegun, m.ID); err != nil {
+		s.discard(context.WithoutCancel(ctx), m.ID+endCreating)
+		return Backup{}, fmt.Errorf("begin a backup of table %s: %w", table, err)
+	}
+	return Backup{m, true}, nil
 }
 
-func (s *Store) enqueue(j *job) {
+func (s *Store) begin(id string, began bool) {
 	s.mu.Lock()
-	s.pending = append(s.pending, j)
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
+	defer s.mu.Unlock()
+	if began {
+		s.began[id] = true
+	} else {
+		delete(s.began, id)
 	}
 }
 
-// write writes backups, one after the other.
-func (s *Store) write(ctx context.Context) {
-	for {
-		s.mu.Lock()
-		var j *job
-		if len(s.pending) > 0 {
-			j = s.pending[0]
-		}
-		s.mu.Unlock()
-		if j == nil {
-			select {
-			case <-ctx.Done():
-				return
-			case <-s.wake:
-			}
+// creating are the records of the backups that are being made.
+func (s *Store) creating(ctx context.Context) (found []*Manifest, err error) {
+	names, err := s.place.Names(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the backups in %s: %w", s.place, err)
+	}
+	for _, name := range names {
+		id, ok := idOf(name, endCreating)
+		if !ok || slices.Contains(names, id+endManifest) {
 			continue
 		}
-		m, err := s.make(ctx, j)
-		if ctx.Err() != nil {
-			return
+		m, err := s.readCreating(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+		case err != nil:
+			s.log.Error("a backup that was being made is left out", "place", s.place.String(), "error", err)
+		default:
+			found = append(found, m)
 		}
-		s.finish(ctx, j, m, err)
 	}
+	return found, nil
 }
 
-// progressInterval is the time between two lines in the log.
-const progressInterval = 5 * time.Second
-
-// make writes the files of a backup.
-func (s *Store) make(ctx context.Context, j *job) (*Manifest, error) {
-	m := j.Manifest
-	view := j.view
-	if view == nil {
-		var err error
-		if view, err = s.db.View(ctx); err != nil {
-			return nil, err
-		}
-		defer view.Close()
-		t, err := view.Table(ctx, m.Table.Name)
-		if err != nil {
-			return nil, err
-		}
-		if t.UUID != m.Table.UUID {
-			return nil, fmt.Errorf("table %s is another one by now", t.Name)
-		}
-		m.Table, m.Taken = *t, s.db.Now()
+// readCreating reads the record of a backup that is being made; ErrNotFound if
+// there is none. A place may be shared by several databases. A record of a table
+// that is not ours is told all the same, for a day: the table may have been
+// deleted since.
+func (s *Store) readCreating(ctx context.Context, id string) (*Manifest, error) {
+	m, err := readManifest(ctx, s.place, id+endCreating)
+	if errors.Is(err, blob.ErrNotFound) {
+		return nil, ErrNotFound
 	}
-	began, told := s.db.Now(), s.db.Now()
-	log := s.log.With("table", m.Table.Name, "backup", m.Name, "id", m.ID)
-	w, err := s.place.Create(ctx, m.ID+endItems)
-	if err != nil {
-		return nil, err
+	if err == nil && !s.ours(m) && s.isStale(id) {
+		return nil, ErrNotFound
 	}
-	err = writeFile(w, &m, view.Items(ctx, m.Table.ID), func(items int64) {
-		if now := s.db.Now(); now.Sub(told) >= progressInterval {
-			told = now
-			log.Info("a backup is being written", "items", items)
-		}
-	})
-	if err != nil {
-		w.Cancel()
-		return nil, err
-	}
-	if err := w.Commit(); err != nil {
-		return nil, err
-	}
-	if err := writeRecord(ctx, s.place, m.ID+endManifest, &m); err != nil {
-		return nil, err
-	}
-	log.Info("a backup was written", "items", m.Items, "bytes", m.FileBytes, "took", s.db.Now().Sub(began).Round(time.Millisecond))
-	return &m, nil
+	return m, err
 }
 
-// maxFailed is how many backups are remembered that came to nothing.
-const maxFailed = 100
-
-// finish makes a backup known, or remembers why there is none.
-func (s *Store) finish(ctx context.Context, j *job, m *Manifest, err error) {
-	if err != nil {
-		s.log.Error("a backup could not be made", "table", j.Table.Name, "backup", j.Name, "id", j.ID, "place", s.place.String(), "error", err)
-		s.discard(ctx, j.ID+endItems)
-	}
-	s.mu.Lock()
-	s.pending = s.pending[1:]
-	if err == nil {
-		s.known[j.ID] = m
-	} else {
-		if len(s.failed) >= maxFailed {
-			clear(s.failed)
-		}
-		s.failed[j.ID] = fmt.Errorf("backup %s of table %s could not be made: %w", j.Name, j.Table.Name, err)
-	}
-	j.release()
-	s.mu.Unlock()
-	s.discard(ctx, j.ID+endCreating)
+// ours tells whether a backup is of a table that is there.
+func (s *Store) ours(m *Manifest) bool {
+	t, err := s.db.Describe(m.Table.Name)
+	return err == nil && t.UUID == m.Table.UUID
 }
+
+// stale is how old the files of a backup must be that came to nothing before
+// they are seen as left: somebody may be writing them.
+const stale = 24 * time.Hour
+
+func (s *Store) isStale(id string) bool { return id < newID(s.db.Now().Add(-stale)) }
 
 // discard removes a file that is of no use. If it cannot, the next start does.
 func (s *Store) discard(ctx context.Context, name string) {
@@ -342,64 +218,83 @@ func (s *Store) Get(ctx context.Context, id string) (Backup, error) {
 	if !isID.MatchString(id) {
 		return Backup{}, ErrNotFound
 	}
-	if err := s.await(ctx); err != nil {
-		return Backup{}, err
+	// What is looked at first is there before the other goes. One that is
+	// complete between the two is found by the second look.
+	for range 2 {
+		m, err := readManifest(ctx, s.place, id+endManifest)
+		if err == nil {
+			return Backup{*m, false}, nil
+		}
+		if !errors.Is(err, blob.ErrNotFound) {
+			return Backup{}, err
+		}
+		m, err = s.readCreating(ctx, id)
+		if err == nil {
+			return Backup{*m, true}, nil
+		}
+		if !errors.Is(err, ErrNotFound) {
+			return Backup{}, err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, j := range s.pending {
-		if j.ID == id {
-			return Backup{j.Manifest, true}, nil
-		}
-	}
 	if err, ok := s.failed[id]; ok {
 		return Backup{}, &Failed{err}
 	}
-	m, err := readManifest(ctx, s.place, id+endManifest)
-	if errors.Is(err, blob.ErrNotFound) {
-		delete(s.known, id)
-		return Backup{}, ErrNotFound
-	}
-	if err != nil {
-		return Backup{}, err
-	}
-	s.known[id] = m
-	return Backup{*m, false}, nil
+	return Backup{}, ErrNotFound
 }
 
 // List are all backups in order of their ids, which is that of time. One whose
 // manifest is damaged is told in the log only.
 func (s *Store) List(ctx context.Context) ([]Backup, error) {
-	if err := s.await(ctx); err != nil {
+	waiting, err := s.creating(ctx)
+	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	// After that: one that becomes complete meanwhile is there twice, not never.
 	names, err := s.place.Names(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the backups in %s: %w", s.place, err)
 	}
+	found := make(map[string]*Manifest)
 	var all []Backup
-	for _, j := range s.pending {
-		all = append(all, Backup{j.Manifest, true})
-	}
 	for _, name := range names {
 		id, ok := idOf(name, endManifest)
-		if !ok || slices.ContainsFunc(s.pending, func(j *job) bool { return j.ID == id }) {
+		if !ok {
 			continue
 		}
-		m := s.known[id]
-		if m == nil {
-			if m, err = readManifest(ctx, s.place, name); err != nil {
-				s.log.Error("a backup is left out", "place", s.place.String(), "error", err)
-				continue
-			}
-			s.known[id] = m
+		m, err := s.manifest(ctx, id)
+		if errors.Is(err, blob.ErrNotFound) {
+			continue // somebody deletes it
 		}
+		if err != nil {
+			s.log.Error("a backup is left out", "place", s.place.String(), "error", err)
+			continue
+		}
+		found[id] = m
 		all = append(all, Backup{*m, false})
 	}
+	for _, m := range waiting {
+		if found[m.ID] == nil {
+			all = append(all, Backup{*m, true})
+		}
+	}
+	s.mu.Lock()
+	s.known = found
+	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b Backup) int { return strings.Compare(a.ID, b.ID) })
 	return all, nil
+}
+
+// manifest is the manifest of a backup that is there; it is read once.
+func (s *Store) manifest(ctx context.Context, id string) (*Manifest, error) {
+	s.mu.Lock()
+	m := s.known[id]
+	s.mu.Unlock()
+	if m != nil {
+		return m, nil
+	}
+	return readManifest(ctx, s.place, id+endManifest)
 }
 
 // Delete removes a backup and tells what it was.
@@ -411,15 +306,23 @@ func (s *Store) Delete(ctx context.Context, id string) (Backup, error) {
 	if b.Creating || s.db.Restoring(id) {
 		return Backup{}, ErrInUse
 	}
-	// Without its manifest it is no backup any more.
-	for _, end := range []string{endManifest, endItems} {
-		if err := s.place.Remove(ctx, id+end); err != nil {
+	names, err := s.place.Names(ctx)
+	if err != nil {
+		return Backup{}, fmt.Errorf("list the files of backup %s in %s: %w", id, s.place, err)
+	}
+	// That it is being made may be left, and would make it again. Without its
+	// manifest it is no backup any more.
+	files := []string{id + endCreating, id + endManifest}
+	for _, name := range names {
+		if of, ok := idOfItems(name); ok && of == id {
+			files = append(files, name)
+		}
+	}
+	for _, name := range files {
+		if err := s.place.Remove(ctx, name); err != nil {
 			return Backup{}, fmt.Errorf("remove backup %s from %s: %w", id, s.place, err)
 		}
 	}
-	s.mu.Lock()
-	delete(s.known, id)
-	s.mu.Unlock()
 	return b, nil
 }
 
@@ -483,12 +386,12 @@ func readInto(ctx context.Context, place blob.Place, id string, yield func(item.
 	if err != nil {
 		return missing(err)
 	}
-	file, err := place.Open(ctx, id+endItems)
+	file, err := place.Open(ctx, m.items())
 	if err != nil {
 		return missing(err)
 	}
 	defer file.Close()
-	r, err := openFile(bufio.NewReaderSize(file, 1<<20), id+endItems)
+	r, err := openFile(bufio.NewReaderSize(file, 1<<20), m.items())
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,9 @@ type footer struct {
 }
 
 // writeFile writes a whole file of items, and notes in the manifest what it
-// holds. done is told now and then how many items there are so far.
-func writeFile(to io.Writer, m *Manifest, items iter.Seq2[item.Item, error], done func(items int64)) error {
+// holds. done is told now and then how many items there are so far; an error of
+// it ends the file.
+func writeFile(to io.Writer, m *Manifest, items iter.Seq2[item.Item, error], done func(items int64) error) error {
 	out := bufio.NewWriterSize(to, 1<<20)
 	w := &partWriter{out: out, digest: sha256.New()}
 	w.bytes(mark)
@@ -69,9 +70,8 @@ func writeFile(to io.Writer, m *Manifest, items iter.Seq2[item.Item, error], don
 		if len(block) >= blockBytes {
 			w.part(partItems, block)
 			block = block[:0]
-			done(sum.Items)
-			if w.err != nil {
-				return w.err
+			if err := errors.Join(w.err, done(sum.Items)); err != nil {
+				return err
 			}
 		}
 	}

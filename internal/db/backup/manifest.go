@@ -29,7 +29,29 @@ type Manifest struct {
 	Bytes     int64  `json:"bytes"`     // of the items, as DynamoDB counts them
 	FileBytes int64  `json:"fileBytes"` // of the file of items
 	SHA256    string `json:"sha256"`    // of that file, up to its footer
+	File      string `json:"file"`      // its name, if it is not the id and ".items"
 }
+
+// items is the name of the file of items.
+func (m *Manifest) items() string {
+	if m.File != "" {
+		return m.File
+	}
+	return m.ID + endItems
+}
+
+// idOfItems is the id in the name of a file of items: the name is the id, and,
+// unless the server that was asked for the backup wrote it at once, eight digits
+// that tell attempts apart.
+func idOfItems(name string) (id string, ok bool) {
+	m := isItems.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+var isItems = regexp.MustCompile(`^([0-9]{14}-[0-9a-f]{8})(-[0-9a-f]{8})?\.items$`)
 
 // The files of a backup, by what follows its id in their names. A listing in
 // order shows that a backup is being made before its items, and that before

@@ -47,7 +47,7 @@ func (s *Store) WriteAll(ctx context.Context, to io.Writer) error {
 			return err
 		}
 		m := Manifest{Format: format, ID: newID(now), Name: "stator-backup", Created: now, Taken: now, Table: *t}
-		if err := writeFile(to, &m, view.Items(ctx, t.ID), func(int64) {}); err != nil {
+		if err := writeFile(to, &m, view.Items(ctx, t.ID), func(int64) error { return nil }); err != nil {
 			return fmt.Errorf("write table %s: %w", t.Name, err)
 		}
 	}

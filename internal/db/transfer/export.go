@@ -22,6 +22,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/store"
 )
 
 // CheckPrefix tells whether an export can be kept under a prefix.
@@ -37,13 +38,35 @@ func checkPrefix(given, prefix string) error {
 	return fmt.Errorf("%q cannot begin the name of a file: no part of it may be empty, begin with a dot or have a backslash", given)
 }
 
+// Two servers may be at the same export for a moment, and the one that has lost
+// the lead may be late by any time. So that it never spoils what the other has
+// made, an attempt writes data files under names of its own. When all of them
+// are there, the job's record seals it: which attempt counts, and what the
+// manifests say, is decided once. From then on whoever writes a manifest writes
+// the same bytes, and nobody removes the data files that it names. An attempt
+// that the record does not seal removes its own files, and no others.
+
 // export writes the files of an export. The summary comes last: without it the
 // export is not complete.
-func (s *Store) export(ctx context.Context, j Job, log *slog.Logger) error {
-	place, err := s.bucket(&j)
+func (s *Store) export(ctx context.Context, j *Job, log *slog.Logger) error {
+	place, err := s.bucket(j)
 	if err != nil {
 		return err
 	}
+	if !j.sealed() {
+		if err := s.exportData(ctx, place, j, log); err != nil {
+			return err
+		}
+	}
+	m := &manifests{ctx: ctx, place: place, job: j, leads: s.leads}
+	if err := m.write(); err != nil {
+		return fmt.Errorf("export to %s: %w", place, err)
+	}
+	return nil
+}
+
+// exportData writes the data files of an export and seals it.
+func (s *Store) exportData(ctx context.Context, place blob.Place, j *Job, log *slog.Logger) error {
 	view, err := s.db.View(ctx)
 	if err != nil {
 		return err
@@ -57,52 +80,64 @@ func (s *Store) export(ctx context.Context, j Job, log *slog.Logger) error {
 	switch {
 	case errors.Is(err, db.ErrNoRecovery) || errors.Is(err, db.ErrNotRestorable):
 		return &failure{"PointInTimeRecoveryUnavailable", err}
-	case err != nil:
+	case err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return &failure{"TableNotFound", err}
+	case err != nil:
+		return err
 	}
-	f := &files{ctx: ctx, place: place, job: &j, folder: FolderOf(&j)}
+	f := &files{ctx: ctx, place: place, job: j, leads: s.leads}
 	if err := f.clear(); err != nil {
 		return err
 	}
 	tell := teller{now: s.db.Now}
-	f.told = func() {
-		s.note(j.ID, func(now *Job) { now.Items, now.Bytes = f.items, f.bytes })
-		if tell.due() {
-			log.Info("an export is being written", "items", f.items)
+	f.told = func() error {
+		if !tell.due() {
+			return nil
 		}
+		log.Info("an export is being written", "items", f.items)
+		_, err := s.change(ctx, j.ID, j.Attempt, func(now *Job) { now.Items, now.Bytes = f.items, f.bytes })
+		return err
 	}
-	err = f.write(s.db.Now, t, view)
+	err = f.write(t, view)
+	if err == nil {
+		err = s.leads(ctx) // the last file may have been long in coming
+	}
 	if err != nil {
 		f.cancel()
-		if ctx.Err() != nil {
-			return err // the next attempt clears what is left
-		}
-		return errors.Join(fmt.Errorf("export to %s: %w", place, err), f.discard(ctx))
+		// What cannot be removed is by the next attempt, if there is one.
+		return errors.Join(fmt.Errorf("export to %s: %w", place, err), f.discard())
 	}
-	f.told()
-	return nil
+	sealed, err := s.change(ctx, j.ID, j.Attempt, func(now *Job) {
+		now.Items, now.Bytes, now.Files, now.Ended = f.items, f.bytes, f.done, s.db.Now().Truncate(time.Millisecond)
+	})
+	switch {
+	case err == nil:
+		*j = sealed
+	case errors.Is(err, errNotOurs): // with any other error it may be sealed all the same
+		err = errors.Join(err, f.discard())
+	}
+	return err
 }
 
 // FolderOf is the folder of the manifests of an export, with a slash at its end.
 func FolderOf(j *Job) string { return folderOf(j.Prefix) + "AWSDynamoDB/" + j.ID + "/" }
 
 // Manifest is the name of the summary of an export.
-func Manifest(j *Job) string { return FolderOf(j) + "manifest-summary.json" }
+func Manifest(j *Job) string { return FolderOf(j) + summaryManifest + ".json" }
 
-// files are the files of an export that is being written.
+// files are the data files of an export that are being written.
 type files struct {
-	ctx    context.Context
-	place  blob.Place
-	job    *Job
-	folder string
-	told   func()
+	ctx   context.Context
+	place blob.Place
+	job   *Job
+	told  func() error
+	leads func(context.Context) error
 
 	items, bytes int64
-	made         []string
-	manifest     []byte // of the data files, a line for each
+	begun        int
+	done         []DataFile
 
 	// The data file that is being written.
-	name  string
 	file  blob.Writer
 	sum   hash.Hash
 	pack  *gzip.Writer
@@ -114,19 +149,16 @@ type files struct {
 // dataBytes is how large a data file becomes, without compression, about.
 const dataBytes = 64 << 20
 
-// write writes all files.
-func (f *files) write(now func() time.Time, t *schema.Table, view *db.View) error {
-	if err := f.put(f.folder+"_started", nil); err != nil {
+// write writes all data files.
+func (f *files) write(t *schema.Table, view *db.View) error {
+	if err := put(f.ctx, f.place, FolderOf(f.job)+started, nil); err != nil {
 		return err
 	}
-	if err := f.writeData(t, view); err != nil {
-		return err
-	}
-	if err := f.putSummed("manifest-files", f.manifest); err != nil {
-		return err
-	}
-	return f.putSummed("manifest-summary", f.summary(now()))
+	return f.writeData(t, view)
 }
+
+// started is the file that tells of an export that has begun.
+const started = "_started"
 
 func (f *files) writeData(t *schema.Table, view *db.View) error {
 	e := f.job.Export
@@ -192,8 +224,7 @@ func (f *files) add(size int64) error {
 	f.room -= len(f.line)
 	f.items, f.bytes, f.count = f.items+1, f.bytes+size, f.count+1
 	if f.items%1000 == 0 {
-		f.told()
-		if err := f.ctx.Err(); err != nil {
+		if err := errors.Join(f.leads(f.ctx), f.told()); err != nil {
 			return err
 		}
 	}
@@ -203,9 +234,9 @@ func (f *files) add(size int64) error {
 
 // open begins the next data file.
 func (f *files) open() error {
-	f.name = f.dataName(len(f.made))
-	f.made = append(f.made, f.name)
-	file, err := f.place.Create(f.ctx, f.name)
+	name := dataName(f.job, f.begun)
+	f.begun++
+	file, err := f.place.Create(f.ctx, name)
 	if err != nil {
 		return err
 	}
@@ -214,9 +245,9 @@ func (f *files) open() error {
 	return nil
 }
 
-// close ends the data file and notes it in the manifest.
+// close ends the data file.
 func (f *files) close() error {
-	if err := f.pack.Close(); err != nil {
+	if err := errors.Join(f.pack.Close(), f.leads(f.ctx)); err != nil {
 		return err
 	}
 	file := f.file
@@ -224,15 +255,8 @@ func (f *files) close() error {
 	if err := file.Commit(); err != nil {
 		return err
 	}
-	sum := f.sum.Sum(nil)
-	line, err := json.Marshal(struct {
-		ItemCount     int64  `json:"itemCount"`
-		MD5Checksum   string `json:"md5Checksum"`
-		ETag          string `json:"etag"`
-		DataFileS3Key string `json:"dataFileS3Key"`
-	}{f.count, base64.StdEncoding.EncodeToString(sum), hex.EncodeToString(sum), f.name})
-	f.manifest = append(append(f.manifest, line...), '\n')
-	return err
+	f.done = append(f.done, DataFile{f.count, f.sum.Sum(nil)})
+	return nil
 }
 
 // cancel ends a file that did not become complete.
@@ -243,24 +267,80 @@ func (f *files) cancel() {
 	}
 }
 
-// dataFolder is where the data files lie: of incremental exports all in one.
-func (f *files) dataFolder() string {
-	if f.job.Export.Incremental() {
-		return folderOf(f.job.Prefix) + "AWSDynamoDB/data/"
+// clear removes what attempts before have left. None of them counts any more:
+// the record has the number of this one.
+func (f *files) clear() error {
+	for _, prefix := range []string{FolderOf(f.job), dataPrefix(f.job)} {
+		if err := removeAll(f.ctx, f.place, prefix); err != nil {
+			return err
+		}
 	}
-	return f.folder + "data/"
+	return nil
 }
 
-// own begins the names of the data files of this export. A second attempt uses
-// the same names.
-func (f *files) own() string { return f.dataFolder() + letters(16, f.job.ID) }
+// removeAll removes all files whose names begin with a prefix.
+func removeAll(ctx context.Context, place blob.Place, prefix string) error {
+	found, err := place.Find(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	for _, file := range found {
+		if err := place.Remove(ctx, file.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-func (f *files) dataName(n int) string {
+// discard removes the data files of this attempt, which is not sealed.
+func (f *files) discard() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), discardTimeout)
+	defer cancel()
+	var failed error
+	for n := range f.begun {
+		failed = errors.Join(failed, f.place.Remove(ctx, dataName(f.job, n)))
+	}
+	return failed
+}
+
+// discardTimeout is how long an attempt that has ended may remove its files.
+const discardTimeout = 10 * time.Second
+
+// discard removes the files of an export that failed: those of its attempt and
+// the manifests.
+func (s *Store) discard(ctx context.Context, j *Job) error {
+	place := s.buckets[j.Bucket]
+	if place == nil {
+		return nil
+	}
+	var failed error
+	for n := range j.Files {
+		failed = errors.Join(failed, place.Remove(ctx, dataName(j, n)))
+	}
+	for _, name := range []string{started, filesManifest + ".json", filesManifest + ".md5", summaryManifest + ".json", summaryManifest + ".md5"} {
+		failed = errors.Join(failed, place.Remove(ctx, FolderOf(j)+name))
+	}
+	return failed
+}
+
+// dataFolder is where the data files lie: of incremental exports all in one.
+func dataFolder(j *Job) string {
+	if j.Export.Incremental() {
+		return folderOf(j.Prefix) + "AWSDynamoDB/data/"
+	}
+	return FolderOf(j) + "data/"
+}
+
+// dataPrefix begins the names of the data files of an export.
+func dataPrefix(j *Job) string { return dataFolder(j) + letters(16, j.ID) }
+
+// dataName is the name of a data file of the attempt that a job is at.
+func dataName(j *Job, n int) string {
 	end := ".json.gz"
-	if f.job.Format == Ion {
+	if j.Format == Ion {
 		end = ".ion.gz"
 	}
-	return f.own() + letters(10, fmt.Sprint(f.job.ID, "/", n)) + end
+	return dataPrefix(j) + letters(10, fmt.Sprint(j.ID, "/", j.Attempt, "/", n)) + end
 }
 
 // letters are small letters and digits that stand for a text.
@@ -270,9 +350,8 @@ func letters(n int, text string) string {
 }
 
 // put writes a small file.
-func (f *files) put(name string, content []byte) error {
-	f.made = append(f.made, name)
-	w, err := f.place.Create(f.ctx, name)
+func put(ctx context.Context, place blob.Place, name string, content []byte) error {
+	w, err := place.Create(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -283,43 +362,60 @@ func (f *files) put(name string, content []byte) error {
 	return w.Commit()
 }
 
-// putSummed writes a manifest, after its checksum: who sees it can check it.
-func (f *files) putSummed(name string, content []byte) error {
-	sum := md5.Sum(content)
-	if err := f.put(f.folder+name+".md5", []byte(base64.StdEncoding.EncodeToString(sum[:]))); err != nil {
+// manifests are the manifests of an export that is sealed. All that they say
+// comes from the record.
+type manifests struct {
+	ctx   context.Context
+	place blob.Place
+	job   *Job
+	leads func(context.Context) error
+}
+
+// The manifests, without the ends of their names.
+const (
+	filesManifest   = "manifest-files"
+	summaryManifest = "manifest-summary"
+)
+
+func (m *manifests) write() error {
+	if err := m.put(filesManifest, m.dataFiles()); err != nil {
 		return err
 	}
-	return f.put(f.folder+name+".json", content)
+	return m.put(summaryManifest, m.summary())
 }
 
-// clear removes what an attempt before left.
-func (f *files) clear() error {
-	for _, prefix := range []string{f.folder, f.own()} {
-		old, err := f.place.Find(f.ctx, prefix)
+// put writes a manifest, after its checksum: who sees it can check it.
+func (m *manifests) put(name string, content []byte) error {
+	if err := m.leads(m.ctx); err != nil {
+		return err
+	}
+	sum := md5.Sum(content)
+	if err := put(m.ctx, m.place, FolderOf(m.job)+name+".md5", []byte(base64.StdEncoding.EncodeToString(sum[:]))); err != nil {
+		return err
+	}
+	return put(m.ctx, m.place, FolderOf(m.job)+name+".json", content)
+}
+
+// dataFiles is the content of manifest-files.json: a line for each data file.
+func (m *manifests) dataFiles() (content []byte) {
+	for n, file := range m.job.Files {
+		line, err := json.Marshal(struct {
+			ItemCount     int64  `json:"itemCount"`
+			MD5Checksum   string `json:"md5Checksum"`
+			ETag          string `json:"etag"`
+			DataFileS3Key string `json:"dataFileS3Key"`
+		}{file.Items, base64.StdEncoding.EncodeToString(file.MD5), hex.EncodeToString(file.MD5), dataName(m.job, n)})
 		if err != nil {
-			return err
+			panic(fmt.Sprintf("the manifest of export %s cannot be written as JSON: %v", m.job.ID, err))
 		}
-		for _, file := range old {
-			if err := f.place.Remove(f.ctx, file.Name); err != nil {
-				return err
-			}
-		}
+		content = append(append(content, line...), '\n')
 	}
-	return nil
-}
-
-// discard removes what was made.
-func (f *files) discard(ctx context.Context) error {
-	var failed error
-	for _, name := range f.made {
-		failed = errors.Join(failed, f.place.Remove(ctx, name))
-	}
-	return failed
+	return content
 }
 
 // summary is the content of manifest-summary.json.
-func (f *files) summary(ended time.Time) []byte {
-	j, e := f.job, f.job.Export
+func (m *manifests) summary() []byte {
+	j, e := m.job, m.job.Export
 	text := func(t time.Time) *string {
 		if t.IsZero() {
 			return nil
@@ -358,9 +454,9 @@ func (f *files) summary(ended time.Time) []byte {
 		OutputView         string  `json:"outputView,omitempty"`
 		ExportType         string  `json:"exportType"`
 	}{
-		version, j.TableARN + "/export/" + j.ID, text(j.Started), text(ended), j.TableARN, j.TableUUID,
+		version, j.TableARN + "/export/" + j.ID, text(j.Started), text(j.Ended), j.TableARN, j.TableUUID,
 		text(e.Time), text(e.From), text(e.To), j.Bucket, given(j.Prefix), given(e.Encryption), given(e.Key),
-		f.folder + "manifest-files.json", f.bytes, f.items, j.Format, e.View, kind,
+		FolderOf(j) + filesManifest + ".json", j.Bytes, j.Items, j.Format, e.View, kind,
 	})
 	if err != nil {
 		panic(fmt.Sprintf("the manifest of export %s cannot be written as JSON: %v", j.ID, err))

@@ -26,6 +26,15 @@ const (
 
 // load makes the table of an import.
 func (s *Store) load(ctx context.Context, j Job, log *slog.Logger) error {
+	t, err := s.db.Describe(j.Table)
+	switch {
+	case err != nil:
+		return err
+	case t.Restored.Import != j.ID:
+		return fmt.Errorf("table %s is another one by now", j.Table)
+	case !t.Restored.Running:
+		return nil // an attempt before was complete, but its end is not recorded
+	}
 	place, err := s.bucket(&j)
 	if err != nil {
 		return err
@@ -39,34 +48,34 @@ func (s *Store) load(ctx context.Context, j Job, log *slog.Logger) error {
 	case len(found) > maxFiles:
 		return &failure{"TooManyFiles", fmt.Errorf("the name of more than %d files begins with %q", maxFiles, j.Prefix)}
 	}
-	t, err := s.db.Describe(j.Table)
-	if err != nil {
-		return err
-	}
 	in := &intake{ctx: ctx, place: place, job: &j, table: t.Table, found: found, log: log}
 	tell := teller{now: s.db.Now}
 	var stored atomic.Int64
-	in.told = func() {
-		s.note(j.ID, func(now *Job) {
+	save := func() error {
+		_, err := s.change(ctx, j.ID, j.Attempt, func(now *Job) {
 			now.Processed, now.Errors, now.Bytes, now.Items = in.processed, in.errors, in.bytes.Load(), stored.Load()
 		})
-		if tell.due() {
-			log.Info("a table is being imported", "file", in.file, "items", in.processed, "errors", in.errors)
+		return err
+	}
+	in.told = func() error {
+		if err := s.leads(ctx); err != nil || !tell.due() {
+			return err
 		}
+		log.Info("a table is being imported", "file", in.file, "items", in.processed, "errors", in.errors)
+		return save()
 	}
 	if err := s.db.Import(ctx, j.Table, j.ID, in.items(), in.refuse, func(n int) { stored.Add(int64(n)) }); err != nil {
-		in.told()
-		return err
+		return errors.Join(err, save())
 	}
 	stored.Store(in.processed - in.errors)
-	in.told()
+	// The counts are kept before the table can be used: if we stop in between,
+	// the import is complete. That the attempt is still the one that counts is
+	// asked at the same time.
+	if err := save(); err != nil {
+		return err
+	}
 	if in.errors > 0 && in.errors == in.processed {
 		return &failure{"ItemValidationError", errors.New("Some of the items failed validation checks. Please check the log of the server for more details.")} //nolint:staticcheck // AWS's words
-	}
-	// The counts are kept before the table can be used: if we stop in between,
-	// the import is complete.
-	if _, err := s.change(ctx, j.ID, func(*Job) {}); err != nil {
-		return err
 	}
 	return s.db.EndImport(ctx, j.Table, j.ID)
 }
@@ -79,12 +88,13 @@ type intake struct {
 	table *schema.Table
 	found []blob.File
 	log   *slog.Logger
-	told  func()
+	told  func() error
 
 	file              string // that is being read
 	reader            reader
 	processed, errors int64
 	bytes             atomic.Int64
+	halted            error // why it was not read to the end, if no file is to blame
 }
 
 // items goes through the items of all files that can be read.
@@ -94,7 +104,7 @@ func (in *intake) items() iter.Seq2[item.Item, error] {
 			in.file = f.Name
 			more, err := in.readFile(yield)
 			if err != nil {
-				if in.ctx.Err() == nil {
+				if in.ctx.Err() == nil && in.halted == nil {
 					err = &failure{"InvalidFile", fmt.Errorf("file %s cannot be read: %w", f.Name, err)}
 				}
 				yield(nil, err)
@@ -126,9 +136,8 @@ func (in *intake) readFile(yield func(item.Item, error) bool) (more bool, err er
 			return true, nil
 		}
 		if in.processed%countEvery == 0 {
-			in.told()
-			if err := in.ctx.Err(); err != nil {
-				return false, err
+			if in.halted = in.told(); in.halted != nil {
+				return false, in.halted
 			}
 		}
 		switch {

@@ -60,10 +60,36 @@ type Job struct {
 	Code    string    `json:"code,omitempty"` // why it failed
 	Message string    `json:"message,omitempty"`
 
+	// Attempt is the number of the one that is under way. That of an import,
+	// or an export without Files, has no right to change anything once there is
+	// another.
+	Attempt int `json:"attempt,omitempty"`
+
+	// Files are the data files of an export when all of them are written, until
+	// it is complete.
+	Files []DataFile `json:"files,omitempty"`
+
 	Items     int64 `json:"items,omitempty"`     // exported, or imported
 	Bytes     int64 `json:"bytes,omitempty"`     // of the items exported, or of the files read, without compression
 	Processed int64 `json:"processed,omitempty"` // items read
 	Errors    int64 `json:"errors,omitempty"`    // of these, the ones that became none of the table
+}
+
+// DataFile is what is known of a data file.
+type DataFile struct {
+	Items int64  `json:"items"`
+	MD5   []byte `json:"md5"`
+}
+
+// sealed tells whether the data files of an export are all written: what its
+// manifests say is decided.
+func (j *Job) sealed() bool { return len(j.Files) > 0 }
+
+func (j *Job) kind() string {
+	if j.Import != nil {
+		return "an import"
+	}
+	return "an export"
 }
 
 // Export is what an export is of.
@@ -125,6 +151,18 @@ func decodeJob(record []byte) (*Job, error) {
 		return nil, fmt.Errorf("its record is of no export and of no import: %w", store.ErrCorrupt)
 	}
 	return j, nil
+}
+
+func decodeJobs(records map[string][]byte) (map[string]*Job, error) {
+	jobs := make(map[string]*Job, len(records))
+	for id, record := range records {
+		j, err := decodeJob(record)
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", id, err)
+		}
+		jobs[id] = j
+	}
+	return jobs, nil
 }
 
 // sameRequest tells whether two jobs were asked for in the same words.

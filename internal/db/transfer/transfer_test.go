@@ -183,11 +183,20 @@ func (h *house) contents(t testing.TB, table string) map[string]bool {
 	return found
 }
 
+func (h *house) list(t testing.TB, imports bool) []Job {
+	t.Helper()
+	all, err := h.Store.List(t.Context(), imports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // ended waits until a job is.
 func (h *house) ended(t testing.TB, id string, isImport bool) Job {
 	t.Helper()
 	for {
-		j, err := h.Store.Get(id, isImport)
+		j, err := h.Store.Get(t.Context(), id, isImport)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -513,8 +522,7 @@ func TestExportOfAnotherTime(t *testing.T) {
 // dataOf are the lines of an export, in order.
 func (h *house) dataOf(t testing.TB, j Job) (lines []string) {
 	t.Helper()
-	f := files{job: &j, folder: FolderOf(&j)}
-	names, err := filepath.Glob(filepath.Join(h.bucket, f.own()+"*"))
+	names, err := filepath.Glob(filepath.Join(h.bucket, dataPrefix(&j)+"*"))
 	if err != nil || len(names) == 0 {
 		t.Fatal("no files", err)
 	}
@@ -676,8 +684,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Half of each was done.
-	half := files{job: &export, folder: FolderOf(&export)}
-	h.write(t, half.dataName(7), []byte("half"))
+	h.write(t, dataName(&export, 7), []byte("half"))
 	if err := h.Import(t.Context(), "Again", load.ID, func(yield func(item.Item, error) bool) {
 		yield(everything(t)[0], nil)
 	}, func(err error) { t.Error(err) }, func(int) {}); err != nil {
@@ -827,11 +834,11 @@ func TestTokens(t *testing.T) {
 		t.Errorf("after some hours it is %s, %v", second.ID, err)
 	}
 	h.ended(t, second.ID, false)
-	if all := h.List(false); len(all) != 2 || all[0].ID != second.ID || len(h.List(true)) != 0 {
+	if all := h.list(t, false); len(all) != 2 || all[0].ID != second.ID || len(h.list(t, true)) != 0 {
 		t.Errorf("the list is %v", all)
 	}
 	h.pass(keptFor + time.Second)
-	if _, err := h.Store.Get(second.ID, false); !errors.Is(err, ErrNotFound) || len(h.List(false)) > 0 {
+	if _, err := h.Store.Get(t.Context(), second.ID, false); !errors.Is(err, ErrNotFound) || len(h.list(t, false)) > 0 {
 		t.Errorf("after some months: %v", err)
 	}
 	if _, _, err := h.begin(t.Context(), Job{Import: &Import{}}); err != nil {

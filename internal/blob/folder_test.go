@@ -1,0 +1,60 @@
+package blob
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Servers that share a folder may write one name at once: each writes its own
+// file, and the last to commit is the one that stays, whole.
+func TestWritersOfOneNameDoNotMeet(t *testing.T) {
+	f := newFolder(t.TempDir())
+	var writers []Writer
+	for _, text := range []string{"first", "second, and longer"} {
+		w, err := f.Create(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		writers = append(writers, w)
+	}
+	slices.Reverse(writers)
+	for _, w := range writers {
+		if err := w.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(f.dir, "a")); err != nil || string(got) != "first" {
+		t.Errorf("the file is %q, %v", got, err)
+	}
+}
+
+// What a crash left of a file goes after a day, and nothing before.
+func TestLeftPartsGo(t *testing.T) {
+	f := newFolder(t.TempDir())
+	plant := func(name string, age time.Duration) {
+		path := filepath.Join(f.dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plant(".old.0123.part", stale+time.Hour)
+	plant(".new.0123.part", time.Hour)
+	plant(".other", stale+time.Hour)
+	if names, err := f.Names(t.Context()); err != nil || len(names) != 0 {
+		t.Fatal(names, err)
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil || len(entries) != 2 || entries[0].Name() != ".new.0123.part" {
+		t.Errorf("left are %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,366 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// One server writes backups, the one that leads. It can lose the lead without
+// noticing at once, and another begins the same backup anew, of a later moment.
+// So that neither spoils what the other has made, no two attempts write the same
+// file of items, and no attempt removes another's: the manifest says which it
+// is of, and whichever comes last is of a file that is there. Files of items
+// that no manifest names go with the backup, or after a day.
+
+// job is a backup that is being made.
+type job struct {
+	Manifest
+	view  *db.View // nil if it was not heard of in time: it is made of what there is then
+	begun bool
+}
+
+func (j *job) release() {
+	if j.view != nil {
+		j.view.Close()
+		j.view = nil
+	}
+}
+
+const (
+	lookEvery  = time.Minute     // for backups that nobody has told of
+	retryAfter = 5 * time.Second // when the database could not be reached
+)
+
+// hearBegun takes a view of the database for a backup that was asked for, if it
+// is this server that makes it.
+func (s *Store) hearBegun(ctx context.Context, id string) error {
+	if id == "" {
+		s.terms.Anew()
+		return nil
+	}
+	if !s.terms.Begun(ctx) {
+		return ctx.Err()
+	}
+	view, err := s.db.View(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := s.readCreating(ctx, id)
+	if err != nil {
+		view.Close()
+		if errors.Is(err, ErrNotFound) {
+			return nil // it is heard again, and done
+		}
+		return err
+	}
+	m.Taken = s.db.Now()
+	s.add(&job{Manifest: *m, view: view})
+	return nil
+}
+
+// add has a backup made, if this server still makes them.
+func (s *Store) add(j *job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.pending, func(other *job) bool { return other.ID == j.ID })
+	switch {
+	case !s.leading:
+		j.release()
+	case i < 0:
+		if s.began[j.ID] {
+			delete(s.began, j.ID) // one attempt has the plain name
+		} else {
+			j.File = j.ID + "-" + chance() + endItems
+		}
+		s.pending = append(s.pending, j)
+		s.stir()
+	case j.view != nil && s.pending[i].view == nil && !s.pending[i].begun:
+		s.pending[i].view = j.view // it was found before it was heard of
+	default:
+		j.release()
+	}
+}
+
+func (s *Store) stir() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// hearFailed remembers why a backup came to nothing, wherever it was made.
+func (s *Store) hearFailed(_ context.Context, what string) error {
+	if id, why, ok := strings.Cut(what, "\x00"); ok {
+		s.remember(id, errors.New(why))
+	}
+	return nil
+}
+
+// maxFailed is how many backups are remembered that came to nothing.
+const maxFailed = 100
+
+func (s *Store) remember(id string, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed[id] != nil {
+		return
+	}
+	if len(s.failed) >= maxFailed {
+		clear(s.failed)
+	}
+	s.failed[id] = why
+}
+
+// work writes backups, one after the other, while this server leads.
+func (s *Store) work(ctx context.Context, begun func()) {
+	s.mu.Lock()
+	s.leading = true
+	s.mu.Unlock()
+	begun()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, j := range s.pending {
+			j.release()
+		}
+		s.leading, s.pending = false, nil
+	}()
+	for look := time.Now(); s.leads(ctx); {
+		if !time.Now().Before(look) {
+			look = time.Now().Add(lookEvery)
+			if err := s.resume(ctx); err != nil && s.leads(ctx) {
+				s.log.Error("backups cannot be looked at; trying again", "place", s.place.String(), "error", err)
+				look = time.Now().Add(retryAfter)
+			}
+		}
+		if j := s.first(); j != nil {
+			s.carryOut(ctx, j)
+		} else {
+			wait(ctx, s.wake, time.Until(look))
+		}
+	}
+}
+
+func (s *Store) leads(ctx context.Context) bool { return ctx.Err() == nil && s.db.Leads() }
+
+// wait waits, or until it is woken or the context ends.
+func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-woken:
+	case <-timer.C:
+	}
+}
+
+// first is the backup that waits longest.
+func (s *Store) first() *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) == 0 {
+		return nil
+	}
+	s.pending[0].begun = true
+	return s.pending[0]
+}
+
+// resume finds the backups that are to be made and were not heard of, and
+// removes what belongs to none.
+func (s *Store) resume(ctx context.Context) error {
+	names, err := s.place.Names(ctx)
+	if err != nil {
+		return err
+	}
+	has := make(map[string]bool)
+	items := make(map[string][]string) // of each id
+	for _, name := range names {
+		has[name] = true
+		if id, ok := idOfItems(name); ok {
+			items[id] = append(items[id], name)
+		}
+	}
+	for _, name := range names {
+		id, ok := idOf(name, endCreating)
+		if !ok {
+			continue
+		}
+		m, err := s.readCreating(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound) || err == nil && !s.ours(m):
+			continue // it may be another database's
+		case err != nil:
+			s.log.Error("a backup that was being made cannot be made", "error", err)
+		case has[id+endManifest]:
+			if err := s.place.Remove(ctx, name); err != nil {
+				return err
+			}
+		default:
+			s.add(&job{Manifest: *m})
+		}
+	}
+	for id, of := range items {
+		if err := s.removeLeft(ctx, id, of, has); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeLeft removes the files of items that no manifest names.
+func (s *Store) removeLeft(ctx context.Context, id string, items []string, has map[string]bool) error {
+	if !s.isStale(id) || has[id+endCreating] || has[id+endManifest] && len(items) == 1 {
+		return nil
+	}
+	named := ""
+	if has[id+endManifest] {
+		m, err := readManifest(ctx, s.place, id+endManifest)
+		if err != nil {
+			return nil //nolint:nilerr // what is damaged is left as it is; List tells of it
+		}
+		named = m.items()
+	}
+	for _, name := range items {
+		if name == named {
+			continue
+		}
+		if err := s.place.Remove(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNotOurs tells that a backup is no longer to be made here.
+var errNotOurs = errors.New("the backup was made or given up by another server")
+
+// carryOut makes a backup, or tells why there is none.
+func (s *Store) carryOut(ctx context.Context, j *job) {
+	err := s.make(ctx, j)
+	switch {
+	case err == nil:
+		s.discard(context.WithoutCancel(ctx), j.ID+endCreating)
+	case !s.leads(ctx):
+		return // the next who leads makes it
+	case errors.Is(err, store.ErrUnavailable):
+		s.log.Error("a backup could not be made; trying again", "table", j.Table.Name, "id", j.ID, "error", err)
+		wait(ctx, nil, retryAfter)
+		return
+	case !errors.Is(err, errNotOurs):
+		s.giveUp(ctx, j, err)
+		s.discard(ctx, j.ID+endCreating)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = slices.DeleteFunc(s.pending, func(other *job) bool { return other == j })
+	j.release()
+}
+
+// giveUp makes known why there is no backup. What was written of it is removed
+// already.
+func (s *Store) giveUp(ctx context.Context, j *job, why error) {
+	s.log.Error("a backup could not be made", "table", j.Table.Name, "backup", j.Name, "id", j.ID, "place", s.place.String(), "error", why)
+	why = fmt.Errorf("backup %s of table %s could not be made: %w", j.Name, j.Table.Name, why)
+	s.remember(j.ID, why)
+	if err := s.db.Announce(ctx, topicFailed, j.ID+"\x00"+why.Error()); err != nil && ctx.Err() == nil {
+		s.log.Warn("the other servers could not be told why a backup came to nothing", "id", j.ID, "error", err)
+	}
+}
+
+// progressInterval is the time between two lines in the log.
+const progressInterval = 5 * time.Second
+
+// make writes the files of a backup.
+func (s *Store) make(ctx context.Context, j *job) error {
+	m := j.Manifest
+	view := j.view
+	if view == nil {
+		var err error
+		if view, err = s.db.View(ctx); err != nil {
+			return err
+		}
+		defer view.Close()
+		m.Taken = s.db.Now()
+	}
+	t, err := view.Table(ctx, m.Table.Name)
+	if err != nil {
+		return err
+	}
+	if t.UUID != m.Table.UUID {
+		return fmt.Errorf("table %s is another one by now", t.Name)
+	}
+	m.Table = *t
+	began := s.db.Now()
+	log := s.log.With("table", m.Table.Name, "backup", m.Name, "id", m.ID)
+	told := began
+	w, err := s.place.Create(ctx, m.items())
+	if err != nil {
+		return err
+	}
+	err = writeFile(w, &m, view.Items(ctx, m.Table.ID), func(items int64) error {
+		if now := s.db.Now(); now.Sub(told) >= progressInterval {
+			told = now
+			log.Info("a backup is being written", "items", items)
+		}
+		if !s.leads(ctx) {
+			return errNotOurs
+		}
+		return nil
+	})
+	if err != nil {
+		w.Cancel()
+		return err
+	}
+	if err := w.Commit(); err != nil {
+		return err
+	}
+	if err := s.complete(ctx, &m); err != nil {
+		return err
+	}
+	log.Info("a backup was written", "items", m.Items, "bytes", m.FileBytes, "took", s.db.Now().Sub(began).Round(time.Millisecond))
+	return nil
+}
+
+// complete writes the manifest, if the backup is still to be made. If it is not,
+// the file of items goes: nothing else has its name.
+func (s *Store) complete(ctx context.Context, m *Manifest) error {
+	err := s.asked(ctx, m.ID)
+	if err == nil {
+		if err = writeRecord(ctx, s.place, m.ID+endManifest, m); err == nil {
+			return nil
+		}
+		// It may be there in spite of the error.
+		there, readErr := readManifest(context.WithoutCancel(ctx), s.place, m.ID+endManifest)
+		switch {
+		case readErr == nil && there.items() == m.items():
+			return nil
+		case readErr != nil && !errors.Is(readErr, blob.ErrNotFound):
+			return err
+		}
+	}
+	s.discard(context.WithoutCancel(ctx), m.items())
+	return err
+}
+
+// asked is nil while a backup is to be made, and by this server.
+func (s *Store) asked(ctx context.Context, id string) error {
+	if !s.leads(ctx) {
+		return errNotOurs
+	}
+	creating, err := s.place.Open(ctx, id+endCreating)
+	if errors.Is(err, blob.ErrNotFound) {
+		return errNotOurs
+	}
+	if err != nil {
+		return err
+	}
+	return creating.Close()
+}

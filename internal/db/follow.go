@@ -1,0 +1,252 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// What messages between the servers of one engine are about.
+const (
+	topicTable   = "table"   // a table was changed: its name, and an id of the change
+	topicSettled = "settled" // all know of that
+)
+
+// announceTable has all servers follow a change of a table. When it returns,
+// every write under way, in any of them, knows the table as it is. It takes two
+// rounds: in the first each server follows and lets nobody look at the table,
+// in the second all let them, so that who has seen the change through one
+// server sees it through any other.
+func (d *DB) announceTable(ctx context.Context, name string) error {
+	change := name + "\x00" + newUUID()
+	if err := d.Announce(ctx, topicTable, change); err != nil {
+		return err
+	}
+	return d.Announce(ctx, topicSettled, change)
+}
+
+// Announce has every server that shares the data do what it has set by
+// OnAnnounce for a topic, this one included, and returns when all have.
+func (d *DB) Announce(ctx context.Context, topic, what string) error {
+	return d.engine.Tell(ctx, []byte(topic+"\x00"+what))
+}
+
+// OnAnnounce sets what is done when something of a topic is announced. It may
+// be done more than once for one announcement, and with "" when any number of
+// them may have been missed.
+func (d *DB) OnAnnounce(topic string, do func(ctx context.Context, what string) error) {
+	d.catalog.mu.Lock()
+	defer d.catalog.mu.Unlock()
+	d.listeners[topic] = do
+}
+
+// Leads tells whether this server does the work that only one of those that
+// share the data should. It may change at any time.
+func (d *DB) Leads() bool { return d.engine.Leads() }
+
+// hear does what a message asks for; nil asks for everything.
+func (d *DB) hear(ctx context.Context, message []byte) error {
+	topic, what, _ := strings.Cut(string(message), "\x00")
+	name, id, _ := strings.Cut(what, "\x00")
+	switch topic {
+	case topicTable:
+		return d.hearTable(ctx, name, id)
+	case topicSettled:
+		d.catalog.settle(name, id)
+		return nil
+	case "":
+		if err := d.hearTable(ctx, "", ""); err != nil {
+			return err
+		}
+		d.catalog.settleAll()
+	}
+	d.catalog.mu.RLock()
+	listeners := maps.Clone(d.listeners)
+	d.catalog.mu.RUnlock()
+	for of, do := range listeners {
+		if of == topic || topic == "" {
+			if err := do(ctx, what); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hearTable follows a change of the catalog that this server or another has
+// made: of the table of a name, or of any when there is none. When it returns,
+// every write under way here knows the table as it is, and nobody else looks at
+// it until the change has settled.
+func (d *DB) hearTable(ctx context.Context, name, id string) error {
+	if name != "" {
+		d.catalog.unsettle(name, id)
+	}
+	before, err := d.follow(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, t := range before {
+		t.inUse.Lock()   // those who write now may have begun with what was before
+		t.inUse.Unlock() //nolint:staticcheck // there is nothing to do but to wait
+	}
+	d.wakeDropper()
+	d.wakeBuilder()
+	d.restores.stir()
+	return nil
+}
+
+// unsettled is a table of which not all servers may know what has changed.
+type unsettled struct {
+	changes map[string]bool // their ids
+	done    chan struct{}
+}
+
+func (c *catalog) unsettle(name, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.unsettled[name]
+	if u == nil {
+		u = &unsettled{make(map[string]bool), make(chan struct{})}
+		c.unsettled[name] = u
+	}
+	u.changes[id] = true
+}
+
+func (c *catalog) settle(name, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.unsettled[name]
+	if u == nil {
+		return
+	}
+	if delete(u.changes, id); len(u.changes) == 0 {
+		close(u.done)
+		delete(c.unsettled, name)
+	}
+}
+
+func (c *catalog) settleAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, u := range c.unsettled {
+		close(u.done)
+		delete(c.unsettled, name)
+	}
+}
+
+// settlePatience is how long to wait for a change to settle. Only a server that
+// ends between the two rounds leaves one that does not.
+const settlePatience = 10 * time.Second
+
+// await waits until the table of a name is settled, or with "" all are.
+func (c *catalog) await(name string) {
+	for {
+		c.mu.RLock()
+		u := c.unsettled[name]
+		if name == "" {
+			for _, u = range c.unsettled {
+				break
+			}
+		}
+		c.mu.RUnlock()
+		if u == nil {
+			return
+		}
+		select {
+		case <-u.done:
+		case <-time.After(settlePatience):
+			c.mu.Lock()
+			maps.DeleteFunc(c.unsettled, func(_ string, v *unsettled) bool { return v == u })
+			c.mu.Unlock()
+			return
+		}
+	}
+}
+
+// follow brings the catalog up to date and tells which tables have changed, as
+// they were.
+func (d *DB) follow(ctx context.Context, name string) (before []*table, err error) {
+	d.catalog.following.Lock()
+	defer d.catalog.following.Unlock()
+	if name == "" {
+		before = d.all()
+		return before, d.load(ctx)
+	}
+	was, known := d.find(name)
+	keys := [][]byte{keyspace.Catalog(name)}
+	if known {
+		before = append(before, was)
+		keys = append(keys, keyspace.Ghost(was.ID))
+	}
+	values, err := d.engine.Get(ctx, store.Strong, keys...)
+	if err != nil {
+		return nil, err
+	}
+	var now, ghost *schema.Table
+	if values[0] != nil {
+		if now, err = decodeTable(values[0]); err != nil {
+			return nil, fmt.Errorf("table %s: %w", name, err)
+		}
+	}
+	if known && values[1] != nil {
+		if ghost, err = decodeTable(values[1]); err != nil {
+			return nil, fmt.Errorf("dropped table %s: %w", name, err)
+		}
+	}
+	d.catalog.mu.Lock()
+	defer d.catalog.mu.Unlock()
+	d.catalog.put(name, now)
+	if ghost != nil {
+		d.catalog.ghosts[ghost.ID] = ghost
+	}
+	return before, nil
+}
+
+// put replaces the description of a table; nil takes it out. The catalog is
+// locked.
+func (c *catalog) put(name string, now *schema.Table) {
+	was, known := c.tables[name]
+	switch {
+	case now == nil:
+		delete(c.tables, name)
+	case known && was.ID == now.ID:
+		c.tables[name] = was.with(now)
+	default:
+		c.tables[name] = newTable(now)
+	}
+}
+
+// load reads the whole catalog from the engine.
+func (d *DB) load(ctx context.Context) error {
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	tables, err := (&View{snap: snap}).Tables(ctx)
+	if err != nil {
+		return err
+	}
+	ghosts, err := readGhosts(ctx, snap)
+	if err != nil {
+		return err
+	}
+	d.catalog.mu.Lock()
+	defer d.catalog.mu.Unlock()
+	was := catalog{tables: d.catalog.tables}
+	d.catalog.tables = make(map[string]*table, len(tables))
+	for _, t := range tables {
+		if old, ok := was.tables[t.Name]; ok {
+			d.catalog.tables[t.Name] = old
+		}
+		d.catalog.put(t.Name, t)
+	}
+	d.catalog.ghosts = ghosts
+	return nil
+}

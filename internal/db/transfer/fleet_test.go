@@ -1,0 +1,364 @@
+package transfer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/lead/leadtest"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// member is a house that shares its database with others.
+type member struct {
+	*house
+	*leadtest.Server
+	*leadtest.Gate
+}
+
+// startFleet opens two servers of one database and one bucket. The first leads.
+func startFleet(t *testing.T) (a, b *member) {
+	t.Helper()
+	c := &clock{now: time.Unix(1_800_000_000, 0)}
+	o := pebble.InMemory()
+	o.Now = c.read
+	engine, err := pebble.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, bucket := leadtest.New(engine), t.TempDir()
+	join := func(leads bool) *member {
+		server := fleet.Join()
+		server.Lead(leads)
+		d, err := db.Open(t.Context(), server, db.Options{Now: c.read})
+		if err != nil {
+			t.Fatal(err)
+		}
+		place, err := blob.Open(t.Context(), bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &member{&house{DB: d, clock: c, bucket: bucket, log: new(bytes.Buffer)}, server, &leadtest.Gate{Place: place}}
+		m.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": m.Gate}, slog.New(slog.NewTextHandler(&locked{w: m.house.log}, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	a, b = join(true), join(false)
+	t.Cleanup(func() {
+		a.Store.Close()
+		b.Store.Close()
+		if err := errors.Join(a.DB.Close(), b.DB.Close(), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return a, b
+}
+
+// ask is a request for an export of a table as it is now.
+func (m *member) ask(t *testing.T, token string) Job {
+	t.Helper()
+	d, err := m.Describe("Things")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := m.now()
+	return Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of, Token: token, Digest: []byte{1}}
+}
+
+func (m *member) startImport(t *testing.T, table string) Job {
+	t.Helper()
+	j, err := m.StartImport(t.Context(), Job{Table: table, Bucket: "files", Prefix: "in/", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, things(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// checkExport proves that an export is complete, and that there is nothing
+// beside it.
+func (m *member) checkExport(t *testing.T, j Job, want map[string]bool) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(m.bucket, FolderOf(&j)+"manifest-files.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := os.ReadFile(filepath.Join(m.bucket, FolderOf(&j)+"manifest-files.md5"))
+	if err != nil || string(sum) != sumOf(text) {
+		t.Errorf("the checksum of the manifest is %s, %v", sum, err)
+	}
+	named, items := make(map[string]bool), 0
+	for line := range strings.Lines(string(text)) {
+		var of struct {
+			ItemCount                  int
+			MD5Checksum, DataFileS3Key string
+		}
+		if err := json.Unmarshal([]byte(line), &of); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(m.bucket, of.DataFileS3Key))
+		if err != nil || sumOf(data) != of.MD5Checksum {
+			t.Errorf("%s is not the file that the manifest names: %v", of.DataFileS3Key, err)
+		}
+		named[of.DataFileS3Key] = true
+		items += of.ItemCount
+	}
+	text, err = os.ReadFile(filepath.Join(m.bucket, Manifest(&j)))
+	var summary struct {
+		ItemCount int
+		EndTime   time.Time
+	}
+	if err := errors.Join(err, json.Unmarshal(text, &summary)); err != nil || summary.ItemCount != items || !summary.EndTime.Equal(j.Ended) {
+		t.Errorf("the summary is %s, %v, the job ended %v", text, err, j.Ended)
+	}
+	found, err := m.Gate.Find(t.Context(), dataPrefix(&j))
+	if err != nil || len(found) != len(named) {
+		t.Errorf("the data files are %v, %v, the manifest names %v", found, err, named)
+	}
+	if items != len(want) || j.Items != int64(items) {
+		t.Errorf("the manifest has %d items, the job %d, want %d", items, j.Items, len(want))
+	}
+	if again := m.load(t, "Again", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP}); again.Status != Completed || !maps.Equal(m.contents(t, "Again"), want) {
+		t.Errorf("the import of it is %+v", again)
+	}
+}
+
+// attempts is how many attempts at a job were made, over all servers.
+func attempts(t *testing.T, m *member, id string) int {
+	t.Helper()
+	record, err := m.Job(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := decodeJob(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j.Attempt
+}
+
+// A job is taken by any server, carried out by the one that leads, once, and
+// told by all.
+func TestFollowerTakesJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := startFleet(t)
+		a.create(t, "Things")
+		a.put(t, "Things", everything(t)...)
+		want := a.contents(t, "Things")
+		a.write(t, "in/a.json", []byte(`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`+"\n"))
+		export, err := b.StartExport(t.Context(), b.ask(t, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		load := b.startImport(t, "Loaded")
+		for _, m := range []*member{a, b} {
+			if j := m.ended(t, export.ID, false); j.Status != Completed {
+				t.Errorf("the export is %+v", j)
+			}
+			if j := m.ended(t, load.ID, true); j.Status != Completed || j.Items != 1 || j.TableUUID == "" {
+				t.Errorf("the import is %+v", j)
+			}
+			if exports, imports := m.list(t, false), m.list(t, true); len(exports) != 1 || exports[0].ID != export.ID || len(imports) != 1 || imports[0].ID != load.ID {
+				t.Errorf("the lists are %v and %v", exports, imports)
+			}
+			if n := len(m.contents(t, "Loaded")); n != 1 {
+				t.Errorf("the table has %d items", n)
+			}
+		}
+		time.Sleep(time.Minute) // somebody might begin again
+		if n, of := attempts(t, a, export.ID), attempts(t, a, load.ID); n != 1 || of != 1 {
+			t.Errorf("the export was begun %d times, the import %d times", n, of)
+		}
+		if strings.Contains(b.house.log.String(), "complete") {
+			t.Errorf("a server that does not lead carried it out:\n%s", b.house.log)
+		}
+		j := a.ended(t, export.ID, false)
+		a.checkExport(t, j, want)
+	})
+}
+
+// When the lead moves in the middle of an export, the next begins it anew, and
+// the one before does no harm, whenever it goes on and whether or not it has
+// noticed.
+func TestExportMovesOn(t *testing.T) {
+	for _, at := range []string{"/data/", "_started", "manifest-files.json", "manifest-summary.md5", "manifest-summary.json"} {
+		for _, notices := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, notices %v", strings.Trim(at, "/"), notices), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a, b := startFleet(t)
+					a.create(t, "Things")
+					a.put(t, "Things", everything(t)...)
+					want := a.contents(t, "Things")
+					stuck := a.Hold(t, at)
+					export, err := b.StartExport(t.Context(), b.ask(t, ""))
+					if err != nil {
+						t.Fatal(err)
+					}
+					stuck()
+					if j, err := b.Store.Get(t.Context(), export.ID, false); err != nil || j.Status != InProgress {
+						t.Errorf("on the other server it is %+v, %v", j, err)
+					}
+					a.Lead(!notices)
+					b.Lead(true)
+					a.clock.pass(time.Hour)
+					a.put(t, "Things", parse(t, `{"id":{"S":"too late"},"n":{"N":"1"}}`))
+					done := b.ended(t, export.ID, false)
+					if done.Status != Completed {
+						t.Fatalf("the export is %+v\n%s", done, b.house.log)
+					}
+					a.Release()
+					time.Sleep(time.Minute)
+					b.checkExport(t, done, want)
+					if j := a.ended(t, export.ID, false); j.Status != Completed || !j.Ended.Equal(done.Ended) {
+						t.Errorf("it has become %+v", j)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The same of an import: what is written to the table once it can be used stays.
+func TestImportMovesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := startFleet(t)
+		for i := range 3 {
+			a.write(t, fmt.Sprintf("in/%d.json", i), fmt.Appendf(nil, `{"Item":{"id":{"S":"same"},"n":{"N":"1"},"v":{"S":"%d"}}}`+"\n"+`{"Item":{"id":{"S":"%d"},"n":{"N":"1"}}}`+"\n", i, i))
+		}
+		stuck := a.Hold(t, "in/1.json")
+		load := b.startImport(t, "Loaded")
+		stuck()
+		a.Lead(false)
+		b.Lead(true)
+		if j := b.ended(t, load.ID, true); j.Status != Completed || j.Items != 6 {
+			t.Fatalf("the import is %+v", j)
+		}
+		b.put(t, "Loaded", parse(t, `{"id":{"S":"same"},"n":{"N":"1"},"v":{"S":"new"}}`), parse(t, `{"id":{"S":"1"},"n":{"N":"1"},"v":{"S":"new"}}`))
+		want := b.contents(t, "Loaded")
+		a.Release()
+		time.Sleep(time.Minute)
+		if got := a.contents(t, "Loaded"); !maps.Equal(got, want) || len(got) != 4 {
+			t.Errorf("the items are %v, want %v", got, want)
+		}
+		if n := attempts(t, a, load.ID); n != 2 {
+			t.Errorf("there were %d attempts", n)
+		}
+		b.checkSound(t)
+	})
+}
+
+// A server that may have missed that another led has ended what it did when it
+// has heard so, and begins anew if it leads.
+func TestMissedJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := startFleet(t)
+		a.create(t, "Things")
+		stuck := a.Hold(t, "/data/")
+		export, err := a.StartExport(t.Context(), a.ask(t, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stuck()
+		heard := make(chan error, 1)
+		go func() { heard <- a.Miss(t.Context()) }()
+		synctest.Wait()
+		if len(heard) > 0 {
+			t.Error("it is heard while the attempt goes on")
+		}
+		a.Release()
+		if err := <-heard; err != nil {
+			t.Error(err)
+		}
+		if j := a.ended(t, export.ID, false); j.Status != Completed {
+			t.Errorf("the export is %+v", j)
+		}
+		if n := attempts(t, a, export.ID); n != 2 {
+			t.Errorf("there were %d attempts", n)
+		}
+	})
+}
+
+// A token stands for one job, whichever servers it comes to at once.
+func TestTokensOnAllServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := startFleet(t)
+		a.create(t, "Things")
+		ask := a.ask(t, "t")
+		ids := make([]string, 20)
+		var all sync.WaitGroup
+		for i := range ids {
+			all.Go(func() {
+				j, err := []*member{a, b}[i%2].StartExport(t.Context(), ask)
+				if err != nil {
+					t.Error(err)
+				}
+				ids[i] = j.ID
+			})
+		}
+		all.Wait()
+		for _, id := range ids {
+			if id == "" || id != ids[0] {
+				t.Fatalf("the ids are %v", ids)
+			}
+		}
+		other := ask
+		other.Digest = []byte{2}
+		for _, m := range []*member{a, b} {
+			if _, err := m.StartExport(t.Context(), other); !errors.Is(err, ErrConflict) {
+				t.Errorf("another with the same token: %v", err)
+			}
+		}
+		a.ended(t, ids[0], false)
+		if again, err := b.StartExport(t.Context(), ask); err != nil || again.ID != ids[0] || again.Status != Completed {
+			t.Errorf("the same after its end is %+v, %v", again, err)
+		}
+	})
+}
+
+// An import whose server ends before it has made the table fails, but not while
+// the server may still be at it.
+func TestImportWithoutTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := startFleet(t)
+		j, _, err := b.begin(t.Context(), Job{Table: "Never", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		half, _, err := b.begin(t.Context(), Job{Table: "Half", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.BeginImport(t.Context(), things("Half"), half.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * lookEvery)
+		for _, id := range []string{j.ID, half.ID} {
+			if j, err := a.Store.Get(t.Context(), id, true); err != nil || j.Status != InProgress {
+				t.Errorf("too early it is %+v, %v", j, err)
+			}
+		}
+		a.clock.pass(orphaned)
+		time.Sleep(2 * lookEvery)
+		for _, id := range []string{j.ID, half.ID} {
+			if j := b.ended(t, id, true); j.Status != Failed {
+				t.Errorf("it is %+v", j)
+			}
+		}
+		if _, err := b.change(t.Context(), half.ID, 0, func(j *Job) { j.TableID = 1 }); !errors.Is(err, errNotOurs) {
+			t.Errorf("the server that was late: %v", err)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package trigger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/lead/leadtest"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// member is one server of a world that has several.
+type member struct {
+	*leadtest.Server
+	service  *ops.Service
+	triggers *Set
+	looks    atomic.Int64 // at the change log
+}
+
+// Horizon counts those who look at the change log: they ask for it first.
+func (m *member) Horizon(ctx context.Context) (store.Stamp, error) {
+	m.looks.Add(1)
+	return m.Server.Horizon(ctx)
+}
+
+// startFleet opens two servers of one database, which have the same trigger.
+// The first leads. Requests of the world go to the first.
+func startFleet(t *testing.T, c Config) (w *world, a, b *member) {
+	t.Helper()
+	w = &world{T: t}
+	storage := pebble.InMemory()
+	storage.Now = w.now
+	engine, err := pebble.Open(storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet := leadtest.New(engine)
+	c.Name, c.Table, c.URL = "t", "Orders", "http://endpoint.invalid/hook"
+	join := func(leads bool) *member {
+		m := &member{Server: fleet.Join()}
+		m.Lead(leads)
+		d, err := db.Open(t.Context(), m, db.Options{Now: w.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.service = ops.New(d)
+		if w.service == nil {
+			w.service = m.service
+			w.create("Orders")
+		}
+		if m.triggers, err = Start(t.Context(), Options{Service: m.service, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Transport: w}, c); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	a, b = join(true), join(false)
+	t.Cleanup(func() {
+		err := errors.Join(a.triggers.Close(), b.triggers.Close(), a.service.DB.Close(), b.service.DB.Close(), engine.Close())
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return w, a, b
+}
+
+// putOn puts an item through a server.
+func (w *world) putOn(m *member, id string, n int) {
+	w.Helper()
+	before := w.service
+	w.service = m.service
+	w.put(id, n)
+	w.service = before
+}
+
+// A change is delivered once, whichever server it is made on, and a server that
+// does not lead does not even look.
+func TestOneServerDelivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, a, b := startFleet(t, Config{})
+		time.Sleep(time.Second)
+		b.looks.Store(0)
+		var want []string
+		for n := range 30 {
+			w.putOn([]*member{a, b}[n%2], "x", n)
+			want = append(want, fmt.Sprint("x", n))
+			time.Sleep(time.Duration(n) * 10 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		w.expect(want...)
+		if n := b.looks.Load(); n > 0 {
+			t.Errorf("a server that does not lead looked %d times", n)
+		}
+	})
+}
+
+// expectAll compares what was taken of each item, without what came again.
+func (w *world) expectAll(want map[string][]string) {
+	w.Helper()
+	got := make(map[string][]string)
+	for _, v := range w.taken() {
+		if id := v[:1]; !slices.Contains(got[id], v) {
+			got[id] = append(got[id], v)
+		}
+	}
+	for id, values := range want {
+		if !slices.Equal(got[id], values) {
+			w.Errorf("of %s came %v, want %v", id, got[id], values)
+		}
+	}
+}
+
+// When the lead moves, nothing is lost, the changes of an item come in order,
+// and those that came before do not come again once all is quiet.
+func TestDeliveryMovesOn(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		gap  time.Duration // in which nobody leads
+	}{{"at once", 0}, {"after a gap", 3 * time.Second}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, a, b := startFleet(t, Config{BatchSize: 5, Parallelism: 2})
+				w.works = 70 * time.Millisecond // so that batches are under way
+				ids := []string{"p", "q", "r", "s"}
+				want := make(map[string][]string)
+				leader, other := a, b
+				for n := range 200 {
+					id := ids[n%len(ids)]
+					w.putOn([]*member{a, b}[n%2], id, n)
+					want[id] = append(want[id], fmt.Sprint(id, n))
+					time.Sleep(23 * time.Millisecond)
+					if n%50 == 49 {
+						leader.Lead(false)
+						time.Sleep(c.gap)
+						other.Lead(true)
+						leader, other = other, leader
+					}
+				}
+				time.Sleep(time.Minute)
+				w.expectAll(want)
+				before := len(w.taken())
+				w.putOn(other, "z", 1)
+				time.Sleep(time.Minute)
+				if after := w.taken()[before:]; !slices.Equal(after, []string{"z1"}) {
+					t.Errorf("in the end came %v", after)
+				}
+			})
+		})
+	}
+}
+
+// A server that no longer leads posts nothing of a batch that failed before, and
+// the next gives it all.
+func TestBatchMovesOn(t *testing.T) {
+	for after := 113 * time.Millisecond; after < 2*time.Second; after += 130 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := startFleet(t, Config{})
+			w.answers(func(delivery) (int, string) { return http.StatusServiceUnavailable, "" })
+			w.putOn(b, "x", 1)
+			w.putOn(b, "x", 2)
+			time.Sleep(after)
+			a.Lead(false)
+			before := len(w.requests())
+			time.Sleep(time.Hour)
+			if n := len(w.requests()); before == 0 || n != before {
+				t.Errorf("there were %d requests, and %d later while nobody led", before, n-before)
+			}
+			w.answers(nil)
+			b.Lead(true)
+			time.Sleep(time.Minute)
+			w.expect("x1", "x2")
+		})
+	}
+}
+
+// A lead that is lost and won again before all have seen it goes on with all
+// slots.
+func TestShortLossOfLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w, a, _ := startFleet(t, Config{})
+		w.works = 37 * time.Millisecond // so that slots are looked at at different times
+		ids := []string{"p", "q", "r", "s", "t", "u", "v", "w"}
+		want := make(map[string][]string)
+		put := func(id string, n int) {
+			w.put(id, n)
+			want[id] = append(want[id], fmt.Sprint(id, n))
+		}
+		for n := range 16 {
+			// Who begins and ends the work looks each half second, and is to
+			// miss it.
+			time.Sleep(began.Add(time.Since(began).Truncate(time.Second) + time.Second).Sub(time.Now()))
+			put(ids[n%len(ids)], 10*n)
+			time.Sleep(time.Duration(200+10*n) * time.Millisecond)
+			a.Lead(false)
+			time.Sleep(50 * time.Millisecond)
+			a.Lead(true)
+			time.Sleep(time.Second)
+			for _, id := range ids {
+				put(id, 10*n+1)
+			}
+			time.Sleep(5 * time.Second)
+			w.expectAll(want)
+		}
+	})
+}
