@@ -56,6 +56,8 @@ func (e *Error) Type() string {
 		"MissingAuthenticationTokenException", "IncompleteSignatureException",
 		"InvalidSignatureException", "UnrecognizedClientException":
 		return "com.amazon.coral.service#" + e.Code
+	case "ThrottlingException":
+		return "com.amazon.coral.availability#" + e.Code
 	}
 	return "com.amazonaws.dynamodb.v20120810#" + e.Code
 }

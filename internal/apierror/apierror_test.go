@@ -30,6 +30,7 @@ func TestFaults(t *testing.T) {
 		{"an empty key", EmptyKey("string", "id"), "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: id",
 			"com.amazon.coral.validate#ValidationException", "message"},
 		{"a large item", ItemTooLarge(), "Item size has exceeded the maximum allowed size", "com.amazon.coral.validate#ValidationException", "message"},
+		{"no room now", Throttled(), "Rate of requests exceeds the allowed throughput.", "com.amazon.coral.availability#ThrottlingException", "message"},
 		{"a large update", UpdateTooLarge(), "Item size to update has exceeded the maximum allowed size", "com.amazon.coral.validate#ValidationException", "message"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"regexp"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -118,7 +117,7 @@ func (s *Service) backupARN(ctx context.Context, table, id string) string {
 	return s.tableARN(ctx, table) + "/backup/" + id
 }
 
-var backupResource = regexp.MustCompile(`^table/([a-zA-Z0-9_.-]{3,255})/backup/([0-9]{14}-[0-9a-f]{8})$`)
+var backupResource = pattern(`^table/([a-zA-Z0-9_.-]{3,255})/backup/([0-9]{14}-[0-9a-f]{8})$`)
 
 // backupOfARN is the table and the id of a backup, if it can be one of the
 // caller's.
@@ -127,7 +126,7 @@ func (s *Service) backupOfARN(ctx context.Context, arn string) (table, id string
 	if err != nil {
 		return "", "", err
 	}
-	m := backupResource.FindStringSubmatch(parts[5])
+	m := backupResource().FindStringSubmatch(parts[5])
 	if m == nil || parts[2] != "dynamodb" || parts[3] != callerOf(ctx).Region || parts[4] != s.Account {
 		return "", "", apierror.BackupNotFound(arn)
 	}

@@ -1,8 +1,8 @@
 package ops
 
 import (
+	"bytes"
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -78,12 +78,8 @@ func (s *Service) batchPart(part *api.KeysAndAttributes) ([]item.Path, error) {
 			return nil, err
 		}
 	}
-	b := bindings(part.ExpressionAttributeNames, nil)
-	paths, err := s.projection(part.ProjectionExpression, part.AttributesToGet, b)
+	paths, err := s.onlyProjection(part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.Unused(); err != nil {
 		return nil, err
 	}
 	return paths, checkDuplicates(keysOf(part.Keys))
@@ -139,14 +135,29 @@ func checkBatchKeyCount(in *api.BatchGetItem) error {
 
 // checkDuplicates is the fault of a key that is named twice.
 func checkDuplicates(keys []item.Item) error {
-	seen := make(map[string]bool, len(keys))
-	for _, key := range keys {
-		if seen[string(key)] {
-			return apierror.Validation("Provided list of item keys contains duplicates")
-		}
-		seen[string(key)] = true
+	sorted := make([][]byte, len(keys))
+	for i, key := range keys {
+		sorted[i] = key
+	}
+	if !distinct(sorted) {
+		return errDuplicates()
 	}
 	return nil
+}
+
+func errDuplicates() error {
+	return apierror.Validation("Provided list of item keys contains duplicates")
+}
+
+// distinct tells whether no two keys are the same. It sorts them.
+func distinct(keys [][]byte) bool {
+	slices.SortFunc(keys, bytes.Compare)
+	for i := 1; i < len(keys); i++ {
+		if bytes.Equal(keys[i-1], keys[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func keysOf(list []api.Attributes) []item.Item {
@@ -168,4 +179,14 @@ func either(a, b []parameter) []parameter {
 	return a
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

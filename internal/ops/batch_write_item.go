@@ -2,11 +2,11 @@ package ops
 
 import (
 	"context"
-	"regexp"
+	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/capacity"
-	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
@@ -69,23 +69,27 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 
 // batchWrites makes the plans. No two of them may be of one item.
 func (s *Service) batchWrites(in *api.BatchWriteItem, tables []string) ([]db.Write, error) {
-	var writes []db.Write
+	writes := make([]db.Write, 0, maxBatchWrites)
+	var row []byte // of the keys
 	for _, name := range tables {
 		t, err := s.DB.Table(name)
 		if err != nil {
 			return nil, err
 		}
-		var keys []item.Item
-		for _, req := range in.RequestItems[name] {
-			w := batchWrite(name, &req)
+		requests := in.RequestItems[name]
+		keys := make([][]byte, len(requests))
+		for i := range requests {
+			w := batchWrite(name, &requests[i])
 			if err := w.Fit(t, w.Key); err != nil {
 				return nil, err
 			}
-			keys = append(keys, t.Key.Of(w.Key))
+			from := len(row)
+			row = keyspace.Item(row, t, w.Key)
+			keys[i] = row[from:]
 			writes = append(writes, w)
 		}
-		if err := checkDuplicates(keys); err != nil {
-			return nil, err
+		if !distinct(keys) {
+			return nil, errDuplicates()
 		}
 	}
 	return writes, nil
@@ -141,14 +145,20 @@ func addMetrics(all map[string][]api.ItemCollectionMetrics, table string, m *api
 	return all
 }
 
-var batchTableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,255}$`)
+// isBatchTable tells whether a name can be that of a table in a batch.
+func isBatchTable(name string) bool {
+	other := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '.' || r == '-')
+	}
+	return name != "" && len(name) <= 255 && !strings.ContainsFunc(name, other)
+}
 
 // checkBatchTables checks the names of tables which are keys of a map, where
 // package wire does not look.
 func checkBatchTables[In any](tables func(*In) []string) func(*In) error {
 	return func(in *In) error {
 		for _, name := range tables(in) {
-			if !batchTableName.MatchString(name) {
+			if !isBatchTable(name) {
 				return apierror.Validation("1 validation error detected: Value '%s' at 'requestItems' failed to satisfy constraint: "+
 					"Map keys must satisfy constraint: [Member must have length less than or equal to 255, "+
 					"Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]", name)

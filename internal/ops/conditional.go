@@ -35,6 +35,9 @@ func (s *Service) writeCondition(in *api.Conditional, b *expr.Bindings) (*expr.C
 
 // onlyCondition binds the condition of a write that has no other expression.
 func (s *Service) onlyCondition(in *api.Conditional) (*expr.Condition, error) {
+	if in.ConditionExpression == nil {
+		return expectedCondition(in.Expected, in.ConditionalOperator) // placeholders come with expressions only
+	}
 	b := bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	cond, err := s.writeCondition(in, b)
 	if err != nil {
@@ -61,7 +64,7 @@ func fitting(first func(*schema.Table, item.Item) error, c *expr.Condition) func
 		if err := first(t, key); err != nil {
 			return err
 		}
-		return t.CheckPaths(c.Paths())
+		return t.CheckPaths(c.Nested())
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 
@@ -105,7 +104,7 @@ func (s *Service) exportTableToPointInTime(ctx context.Context, in *api.ExportTa
 // tableToExport is the table that an ARN names, if its changes are recorded.
 func (s *Service) tableToExport(ctx context.Context, arn string) (db.Description, error) {
 	name, own := strings.CutPrefix(arn, s.tableARN(ctx, ""))
-	if !own || !tableNameText.MatchString(name) {
+	if !own || !tableNameText().MatchString(name) {
 		var err error
 		if name, err = s.tableOfARN(ctx, &arn); err != nil {
 			return db.Description{}, err
@@ -179,7 +178,7 @@ func (s *Service) describeExport(ctx context.Context, in *api.DescribeExport) (*
 	return &api.ExportReply{ExportDescription: toldExport(&j)}, nil
 }
 
-var jobResource = regexp.MustCompile(`^table/([a-zA-Z0-9_.-]{3,255})/(export|import)/(` + transfer.IDPattern + `)$`)
+var jobResource = pattern(`^table/([a-zA-Z0-9_.-]{3,255})/(export|import)/(` + transfer.IDPattern + `)$`)
 
 // findJob is the export, or the import, that an ARN names.
 func (s *Service) findJob(ctx context.Context, arn string, isImport bool) (transfer.Job, error) {
@@ -191,13 +190,16 @@ func (s *Service) findJob(ctx context.Context, arn string, isImport bool) (trans
 	if err != nil {
 		return transfer.Job{}, err
 	}
-	m := jobResource.FindStringSubmatch(parts[5])
+	m := jobResource().FindStringSubmatch(parts[5])
 	if m == nil || m[2] != kind || parts[2] != "dynamodb" || parts[3] != callerOf(ctx).Region || parts[4] != s.Account {
 		return transfer.Job{}, notFound
 	}
-	j, err := s.Transfers.Get(m[3], isImport)
-	if err != nil || j.TableARN != s.tableARN(ctx, m[1]) {
+	j, err := s.Transfers.Get(ctx, m[3], isImport)
+	switch {
+	case errors.Is(err, transfer.ErrNotFound) || err == nil && j.TableARN != s.tableARN(ctx, m[1]):
 		return transfer.Job{}, notFound
+	case err != nil:
+		return transfer.Job{}, err
 	}
 	return j, nil
 }
@@ -205,9 +207,9 @@ func (s *Service) findJob(ctx context.Context, arn string, isImport bool) (trans
 // listJobsMost is how many exports or imports one page has at most.
 const listJobsMost = 25
 
-func (s *Service) listExports(_ context.Context, in *api.ListExports) (*api.ListExportsReply, error) {
+func (s *Service) listExports(ctx context.Context, in *api.ListExports) (*api.ListExportsReply, error) {
 	reply := &api.ListExportsReply{ExportSummaries: []api.ExportSummary{}}
-	page, next, err := s.pageOfJobs(false, in.TableArn, in.MaxResults, in.NextToken)
+	page, next, err := s.pageOfJobs(ctx, false, in.TableArn, in.MaxResults, in.NextToken)
 	for _, j := range page {
 		told := toldExport(&j)
 		reply.ExportSummaries = append(reply.ExportSummaries, api.ExportSummary{ExportArn: told.ExportArn, ExportStatus: told.ExportStatus, ExportType: told.ExportType})
@@ -218,7 +220,7 @@ func (s *Service) listExports(_ context.Context, in *api.ListExports) (*api.List
 
 // pageOfJobs are some exports or imports, the newest first, and the token for
 // those behind them.
-func (s *Service) pageOfJobs(imports bool, table *string, limit *int32, token *string) (page []transfer.Job, next string, err error) {
+func (s *Service) pageOfJobs(ctx context.Context, imports bool, table *string, limit *int32, token *string) (page []transfer.Job, next string, err error) {
 	most, before := listJobsMost, ""
 	if limit != nil {
 		most = int(*limit)
@@ -228,7 +230,11 @@ func (s *Service) pageOfJobs(imports bool, table *string, limit *int32, token *s
 			return nil, "", err
 		}
 	}
-	for _, j := range s.Transfers.List(imports) {
+	all, err := s.Transfers.List(ctx, imports)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, j := range all {
 		switch {
 		case table != nil && *table != j.TableARN, before != "" && j.ID >= before:
 		case len(page) == most:

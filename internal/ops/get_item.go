@@ -21,26 +21,23 @@ func (s *Service) getItem(ctx context.Context, in *api.GetItem) (*api.GetItemRep
 	if err := firstFault(in, getItemChecks); err != nil {
 		return nil, err
 	}
-	b := bindings(in.ExpressionAttributeNames, nil)
-	paths, err := s.projection(in.ProjectionExpression, in.AttributesToGet, b)
+	paths, err := s.onlyProjection(in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.Unused(); err != nil {
 		return nil, err
 	}
 	if err := s.checkPaths(in.TableName, paths); err != nil {
 		return nil, err
 	}
-	items, err := s.DB.Get(ctx, in.TableName, in.ConsistentRead, in.Key.Item)
+	it, err := s.DB.GetOne(ctx, in.TableName, in.ConsistentRead, in.Key.Item)
 	if err != nil {
 		return nil, err
 	}
-	cost := capacity.Consumed{Table: capacity.Read(items[0].Size(), in.ConsistentRead)}
-	return &api.GetItemReply{
-		Item:             project(items[0], paths),
-		ConsumedCapacity: consumed(in.ReturnConsumedCapacity, in.TableName, cost),
-	}, nil
+	reply := &api.GetItemReply{Item: project(it, paths)}
+	if in.ReturnConsumedCapacity != nil {
+		cost := capacity.Consumed{Table: capacity.Read(it.Size(), in.ConsistentRead)}
+		reply.ConsumedCapacity = consumed(in.ReturnConsumedCapacity, in.TableName, cost)
+	}
+	return reply, nil
 }
 
 // projectionParameters are the parameters of a read by key.

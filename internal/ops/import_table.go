@@ -98,9 +98,9 @@ func (s *Service) describeImport(ctx context.Context, in *api.DescribeImport) (*
 	return toldImport(&j)
 }
 
-func (s *Service) listImports(_ context.Context, in *api.ListImports) (*api.ListImportsReply, error) {
+func (s *Service) listImports(ctx context.Context, in *api.ListImports) (*api.ListImportsReply, error) {
 	reply := &api.ListImportsReply{ImportSummaryList: []api.ImportSummary{}}
-	page, next, err := s.pageOfJobs(true, in.TableArn, in.PageSize, in.NextToken)
+	page, next, err := s.pageOfJobs(ctx, true, in.TableArn, in.PageSize, in.NextToken)
 	for _, j := range page {
 		reply.ImportSummaryList = append(reply.ImportSummaryList, api.ImportSummary{
 			EndTime: api.TimeOf(j.Ended), ImportArn: j.TableARN + "/import/" + j.ID, ImportStatus: string(j.Status),

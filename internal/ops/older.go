@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -98,12 +97,12 @@ func valuesFault(values []api.Value) error {
 
 // checkConditions checks the conditions of a filter or of a key.
 func checkConditions(conditions map[string]api.Condition) error {
-	for _, name := range slices.Sorted(maps.Keys(conditions)) {
+	for _, name := range sortedKeys(conditions) {
 		if err := valuesFault(conditions[name].AttributeValueList); err != nil {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(conditions)) {
+	for _, name := range sortedKeys(conditions) {
 		c := conditions[name]
 		if err := comparisons[*c.ComparisonOperator].check(*c.ComparisonOperator, c.AttributeValueList); err != nil {
 			return err
@@ -116,7 +115,7 @@ func checkConditions(conditions map[string]api.Condition) error {
 // none.
 func filterCondition(conditions map[string]api.Condition, operator *string) (*expr.Condition, error) {
 	var tests []expr.Test
-	for _, name := range slices.Sorted(maps.Keys(conditions)) {
+	for _, name := range sortedKeys(conditions) {
 		c := conditions[name]
 		tests = append(tests, comparisons[*c.ComparisonOperator].on(name, c.AttributeValueList))
 	}
@@ -150,7 +149,7 @@ func olderKeyCondition(conditions map[string]api.Condition) (*expr.KeyCondition,
 		return nil, nil
 	}
 	var tests []expr.Test
-	for _, name := range slices.Sorted(maps.Keys(conditions)) {
+	for _, name := range sortedKeys(conditions) {
 		c := conditions[name]
 		switch *c.ComparisonOperator {
 		case "NULL", "NOT_NULL", "NE", "IN", "CONTAINS", "NOT_CONTAINS":
@@ -167,7 +166,7 @@ func olderKeyCondition(conditions map[string]api.Condition) (*expr.KeyCondition,
 // expectedCondition makes a condition of an Expected; nil when there is none.
 func expectedCondition(expected map[string]api.ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
 	var tests []expr.Test
-	for _, name := range slices.Sorted(maps.Keys(expected)) {
+	for _, name := range sortedKeys(expected) {
 		t, err := expectedTest(name, expected[name])
 		if err != nil {
 			return nil, err
@@ -229,7 +228,7 @@ var (
 // actions when there is none.
 func attributeUpdates(updates map[string]api.AttributeValueUpdate) (*expr.Update, error) {
 	u := &expr.Update{Legacy: true}
-	for _, name := range slices.Sorted(maps.Keys(updates)) {
+	for _, name := range sortedKeys(updates) {
 		a, err := attributeUpdate(name, updates[name])
 		if err != nil {
 			return nil, err

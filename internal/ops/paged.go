@@ -24,22 +24,25 @@ type reading struct {
 	plan   db.Range
 }
 
-// pagedParameters are the parameters that Query and Scan share. Those that
-// belong to one of them come before the operator in the list.
-func pagedParameters(in *api.Paged, filter parameter) parameters {
-	return parameters{
+// checkPaged checks the parameters that Query and Scan share, with those that
+// belong to one of them in their places; a Scan has no key conditions.
+func checkPaged(in *api.Paged, filter, keyExpression, keyConditions parameter) error {
+	p := parameters{
 		older: []parameter{
 			{"AttributesToGet", in.AttributesToGet != nil},
 			filter,
 			{"ConditionalOperator", in.ConditionalOperator != nil},
+			keyConditions,
 		},
 		expressions: []parameter{
 			{"ProjectionExpression", in.ProjectionExpression != nil},
 			{"FilterExpression", in.FilterExpression != nil},
+			keyExpression,
 		},
 		names:  in.ExpressionAttributeNames,
 		values: in.ExpressionAttributeValues,
 	}
+	return p.check()
 }
 
 // checkStartKey is the fault of values in the key that a page begins behind.

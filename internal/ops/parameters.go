@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -29,13 +28,13 @@ type parameter struct {
 
 // check tells whether the parameters go together.
 func (p *parameters) check() error {
-	older, expressions := namesOf(p.older), namesOf(p.expressions)
-	if len(older) > 0 && len(expressions) > 0 {
+	expressions := oneGiven(p.expressions)
+	if expressions && oneGiven(p.older) {
 		return apierror.Request("Can not use both expression and non-expression parameters in the same request: "+
 			"Non-expression parameters: {%s} Expression parameters: {%s}",
-			strings.Join(older, ", "), strings.Join(expressions, ", "))
+			strings.Join(namesOf(p.older), ", "), strings.Join(namesOf(p.expressions), ", "))
 	}
-	if p.names != nil && len(expressions) == 0 {
+	if p.names != nil && !expressions {
 		return apierror.Validation("ExpressionAttributeNames can only be specified when using expressions")
 	}
 	if p.values != nil && !p.takeValues() {
@@ -45,6 +44,15 @@ func (p *parameters) check() error {
 		return err
 	}
 	return checkValues(p.values)
+}
+
+func oneGiven(list []parameter) bool {
+	for i := range list {
+		if list[i].given {
+			return true
+		}
+	}
+	return false
 }
 
 // namesOf are the names of the parameters that were given.
@@ -67,7 +75,7 @@ func (p *parameters) takeValues() bool {
 func (p *parameters) withoutValues() string {
 	var names []string
 	for _, e := range p.expressions {
-		if e.name != "ProjectionExpression" {
+		if e.name != "ProjectionExpression" && e.name != "" {
 			names = append(names, e.name)
 		}
 	}
@@ -81,7 +89,14 @@ func checkValues(values map[string]api.Value) error {
 	if err := expr.CheckValues(values); err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
+	faults := false
+	for _, v := range values {
+		faults = faults || v.Fault != nil
+	}
+	if !faults {
+		return nil
+	}
+	for _, key := range sortedKeys(values) {
 		fault := values[key].Fault
 		switch fault {
 		case nil:
@@ -99,11 +114,8 @@ func checkValues(values map[string]api.Value) error {
 // bindings are the placeholders of a checked request.
 func bindings(names map[string]string, values map[string]api.Value) *expr.Bindings {
 	b := &expr.Bindings{Names: names}
-	if len(values) > 0 {
-		b.Values = make(map[string]item.Value, len(values))
-		for key, v := range values {
-			b.Values[key] = v.Value
-		}
+	for ref, v := range values {
+		b.Give(ref, v.Value)
 	}
 	return b
 }
@@ -135,6 +147,19 @@ func (s *Service) projection(text *string, attributes []string, b *expr.Bindings
 		return nil, err
 	}
 	return p.Paths(), nil
+}
+
+// onlyProjection is the projection of a request that has no other expression.
+func (s *Service) onlyProjection(text *string, attributes []string, names map[string]string) ([]item.Path, error) {
+	if text == nil {
+		return attributePaths(attributes) // names come with expressions only
+	}
+	b := bindings(names, nil)
+	paths, err := s.projection(text, nil, b)
+	if err != nil {
+		return nil, err
+	}
+	return paths, b.Unused()
 }
 
 // attributePaths are the paths of an AttributesToGet.

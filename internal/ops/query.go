@@ -23,14 +23,11 @@ var queryChecks = []func(*api.Query) error{
 		return nil
 	},
 	func(in *api.Query) error {
-		p := pagedParameters(&in.Paged, parameter{"QueryFilter", in.QueryFilter != nil})
-		p.expressions = append(p.expressions, parameter{"KeyConditionExpression", in.KeyConditionExpression != nil})
 		// Clients do send KeyConditions with a FilterExpression, and the
 		// service takes it: only the two key conditions exclude each other.
-		if in.KeyConditionExpression != nil {
-			p.older = append(p.older, parameter{"KeyConditions", in.KeyConditions != nil})
-		}
-		return p.check()
+		return checkPaged(&in.Paged, parameter{"QueryFilter", in.QueryFilter != nil},
+			parameter{"KeyConditionExpression", in.KeyConditionExpression != nil},
+			parameter{"KeyConditions", in.KeyConditions != nil && in.KeyConditionExpression != nil})
 	},
 	func(in *api.Query) error { return checkConditions(in.QueryFilter) },
 	func(in *api.Query) error { return checkConditions(in.KeyConditions) },

@@ -12,8 +12,7 @@ import (
 // conformance/scan/order.txt holds them to it.
 var scanChecks = []func(*api.Scan) error{
 	func(in *api.Scan) error {
-		p := pagedParameters(&in.Paged, parameter{"ScanFilter", in.ScanFilter != nil})
-		return p.check()
+		return checkPaged(&in.Paged, parameter{"ScanFilter", in.ScanFilter != nil}, parameter{}, parameter{})
 	},
 	func(in *api.Scan) error { return checkConditions(in.ScanFilter) },
 	func(in *api.Scan) error { return checkStartKey(&in.Paged) },

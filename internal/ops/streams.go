@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -21,11 +20,11 @@ func (s *Service) streamARN(ctx context.Context, table, label string) string {
 	return s.tableARN(ctx, table) + "/stream/" + label
 }
 
-var streamARNText = regexp.MustCompile(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})/stream/([^/]+)$`)
+var streamARNText = pattern(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})/stream/([^/]+)$`)
 
 // splitStreamARN is the table and the label in the ARN of a stream.
 func splitStreamARN(arn string) (table, label string, err error) {
-	m := streamARNText.FindStringSubmatch(arn)
+	m := streamARNText().FindStringSubmatch(arn)
 	if m == nil {
 		return "", "", apierror.Validation("Invalid StreamArn")
 	}

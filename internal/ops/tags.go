@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -126,7 +125,7 @@ func tagsFit(tags []api.Tag) error {
 		if strings.HasPrefix(*t.Key, "aws:") {
 			return apierror.Validation("Tag Key cannot be prefixed with aws:, Key: %s", *t.Key)
 		}
-		if t.Value == nil || utf8.RuneCountInString(*t.Value) > 256 || !tagText.MatchString(*t.Value) {
+		if t.Value == nil || utf8.RuneCountInString(*t.Value) > 256 || !tagText().MatchString(*t.Value) {
 			return apierror.Validation("The Tag Value provided is invalid, Value: %s", orNull(t.Value))
 		}
 		keys = append(keys, *t.Key)
@@ -141,10 +140,10 @@ func tagsFit(tags []api.Tag) error {
 }
 
 // tagText is what keys and values of tags are made of, on all of AWS.
-var tagText = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
+var tagText = pattern(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
 
 func tagKeyFits(key *string) error {
-	if key == nil || *key == "" || utf8.RuneCountInString(*key) > 128 || !tagText.MatchString(*key) {
+	if key == nil || *key == "" || utf8.RuneCountInString(*key) > 128 || !tagText().MatchString(*key) {
 		return apierror.Validation("The Tag Key provided is invalid, Key: %s", orNull(key))
 	}
 	return nil
@@ -211,7 +210,7 @@ func (s *Service) tableOfARN(ctx context.Context, arn *string) (string, error) {
 	if account != s.Account || account == noAccount && !s.has(name) {
 		return "", apierror.AccessDenied("Access is denied")
 	}
-	if region != callerOf(ctx).Region || !tableNameText.MatchString(name) {
+	if region != callerOf(ctx).Region || !tableNameText().MatchString(name) {
 		return "", apierror.Validation("Invalid TableArn: Invalid ResourceArn provided as input %s", *arn)
 	}
 	return name, nil
@@ -227,7 +226,7 @@ func (s *Service) has(table string) bool {
 // the tables it does not have.
 const noAccount = "000000000000"
 
-var tableNameText = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}(/stream/[^/]+)?$`)
+var tableNameText = pattern(`^[a-zA-Z0-9_.-]{3,255}(/stream/[^/]+)?$`)
 
 // splitARN cuts an ARN into its six parts, and words what it lacks.
 func splitARN(arn string) ([]string, error) {

@@ -45,12 +45,8 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 	if err := faultOf(get.Key); err != nil {
 		return nil, err
 	}
-	b := bindings(get.ExpressionAttributeNames, nil)
-	paths, err := s.projection(get.ProjectionExpression, nil, b)
+	paths, err := s.onlyProjection(get.ProjectionExpression, nil, get.ExpressionAttributeNames)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.Unused(); err != nil {
 		return nil, err
 	}
 	return paths, s.checkPaths(*get.TableName, paths)

@@ -69,6 +69,9 @@ func (s *Service) transact(ctx context.Context, scope string, token *string, req
 		t = &db.Token{Scope: scope, Value: *token, Request: digest(request)}
 	}
 	done, err := s.DB.Transact(ctx, t, writes...)
+	if err == nil {
+		return done, nil
+	}
 	var cancelled *db.Cancelled
 	switch {
 	case errors.As(err, &cancelled):
@@ -76,11 +79,14 @@ func (s *Service) transact(ctx context.Context, scope string, token *string, req
 	case errors.Is(err, db.ErrTokenReused):
 		return nil, apierror.TokenMismatch()
 	}
-	return done, err
+	return nil, err
 }
 
 // digest is the same for requests that ask for the same.
 func digest(request any) [sha256.Size]byte {
+	if items, ok := request.([]api.TransactWriteItem); ok {
+		return sha256.Sum256(appendTransaction(nil, items))
+	}
 	b, err := json.Marshal(request)
 	if err != nil {
 		panic("a request cannot be written as JSON: " + err.Error())
@@ -192,17 +198,21 @@ func (s *Service) actionCondition(c *api.ActionCondition, bind func(*expr.Bindin
 
 // checkTargets is the fault of two actions on one item.
 func (s *Service) checkTargets(actions []action) error {
-	seen := make(map[string]bool, len(actions))
-	for _, a := range actions {
+	var row []byte // the table and the key of each action
+	targets := make([][]byte, len(actions))
+	for i := range actions {
+		a := &actions[i]
 		t, err := s.DB.Table(a.Table)
 		if err != nil {
 			return err
 		}
-		target := a.Table + "\x00" + string(t.Key.Of(a.Key))
-		if seen[target] {
-			return apierror.Validation("Transaction request cannot include multiple operations on one item")
-		}
-		seen[target] = true
+		from := len(row)
+		row = append(append(row, a.Table...), 0)
+		row = append(row, t.Key.Of(a.Key)...)
+		targets[i] = row[from:]
+	}
+	if !distinct(targets) {
+		return apierror.Validation("Transaction request cannot include multiple operations on one item")
 	}
 	return nil
 }

@@ -15,9 +15,19 @@ import (
 // conformance/update_item/order.txt holds them to it.
 var updateItemChecks = []func(*api.UpdateItem) error{
 	func(in *api.UpdateItem) error {
-		p := conditionalParameters(&in.Conditional)
-		p.older = append([]parameter{{"AttributeUpdates", in.AttributeUpdates != nil}}, p.older...)
-		p.expressions = append([]parameter{{"UpdateExpression", in.UpdateExpression != nil}}, p.expressions...)
+		p := parameters{
+			older: []parameter{
+				{"AttributeUpdates", in.AttributeUpdates != nil},
+				{"Expected", in.Expected != nil},
+				{"ConditionalOperator", in.ConditionalOperator != nil},
+			},
+			expressions: []parameter{
+				{"UpdateExpression", in.UpdateExpression != nil},
+				{"ConditionExpression", in.ConditionExpression != nil},
+			},
+			names:  in.ExpressionAttributeNames,
+			values: in.ExpressionAttributeValues,
+		}
 		return p.check()
 	},
 	func(in *api.UpdateItem) error { return faultOf(in.Key) },
@@ -87,7 +97,7 @@ func updateWrite(table string, key item.Item, cond *expr.Condition, u *expr.Upda
 			if err := leavesKey(t, u); err != nil {
 				return err
 			}
-			return t.CheckPaths(append(u.Paths(), u.Reads()...))
+			return t.CheckPaths(u.Nested())
 		},
 		If: holds(cond),
 		Effect: func(before item.Item) (item.Item, error) {
@@ -114,9 +124,9 @@ func orKey(before, key item.Item) item.Item {
 }
 
 func leavesKey(t *schema.Table, u *expr.Update) error {
-	for _, p := range u.Paths() {
-		if t.Key.Has(p[0].Name) {
-			return apierror.InvalidValues("Cannot update attribute %s. This attribute is part of the key", p[0].Name)
+	for i := range u.Actions {
+		if name := u.Actions[i].Path[0].Name; t.Key.Has(name) {
+			return apierror.InvalidValues("Cannot update attribute %s. This attribute is part of the key", name)
 		}
 	}
 	return nil

@@ -1,0 +1,52 @@
+//go:build !race
+
+package ops
+
+import "testing"
+
+// What each of the requests that come all day may allocate, from its body to
+// the bytes of its reply: what it does today and a little more. A number that
+// has to grow has a reason, which belongs into the commit.
+var mostAllocs = map[string]float64{
+	"GetItem":                 8,
+	"PutItem":                 16,
+	"PutItem indexed":         21,
+	"UpdateItem":              40,
+	"DeleteItem":              15,
+	"Query of 10":             31,
+	"Query of 10 filtered":    53,
+	"Query of 10 on GSI":      34,
+	"Scan page":               48,
+	"BatchGetItem of 25":      100,
+	"BatchWriteItem of 25":    130,
+	"TransactWriteItems of 4": 112,
+}
+
+func TestAllocations(t *testing.T) {
+	h := newHotTest(t)
+	for _, r := range hotRequests {
+		t.Run(r.name, func(t *testing.T) {
+			most, ok := mostAllocs[r.name]
+			if !ok {
+				t.Fatal("it has no limit")
+			}
+			const runs = 100
+			bodies := make([][]byte, runs+1) // AllocsPerRun makes one run more
+			for i := range bodies {
+				bodies[i] = []byte(r.body(i))
+				if r.operation == "TransactWriteItems" {
+					setToken(bodies[i], i)
+				}
+			}
+			i := 0
+			got := testing.AllocsPerRun(runs, func() {
+				h.do(r.operation, bodies[i])
+				i++
+			})
+			if got > most {
+				t.Errorf("it allocates %v times, at most %v is allowed", got, most)
+			}
+			t.Logf("%v of %v", got, most)
+		})
+	}
+}

@@ -1,0 +1,234 @@
+package ops
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// secret is a value that must never be told.
+const secret = "s3cr3t-"
+
+func shapesAsText(t *testing.T, s *Service) string {
+	t.Helper()
+	text, err := json.Marshal(s.Shapes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// newShapesTest has a table with an index and a few items.
+func newShapesTest(t *testing.T) *hotTest {
+	h := newHotTest(t)
+	h.service.shapes = newShapes(h.service.DB.Now()) // without what the set-up did
+	return h
+}
+
+// Requests that ask the same with other values, in other words or with other
+// placeholders have one shape; whatever differs in kind has another.
+func TestShapes(t *testing.T) {
+	item := `{"pk":{"S":"` + secret + `1"},"sk":{"N":"1"},"gk":{"S":"` + secret + `g"}}`
+	key := `{"pk":{"S":"` + secret + `1"},"sk":{"N":"1"}}`
+	value := `"ExpressionAttributeValues":{":p":{"S":"` + secret + `1"},":s":{"N":"5"}}`
+	for _, c := range []struct {
+		operation string
+		bodies    []string
+		want      Shape
+		returned  int64
+		scanned   int64
+	}{
+		{"PutItem", []string{`{"TableName":"indexed","Item":` + item + `}`, `{"TableName":"indexed","Item":` + item + `,"ReturnConsumedCapacity":"TOTAL"}`},
+			Shape{Operation: "PutItem", Table: "indexed"}, 0, 0},
+		{"PutItem", []string{`{"TableName":"indexed","Item":` + item + `,"ConditionExpression":"attribute_exists(pk)"}`,
+			`{"TableName":"indexed","Item":` + item + `,"Expected":{"pk":{"Value":{"S":"` + secret + `1"}}}}`},
+			Shape{Operation: "PutItem", Table: "indexed", Condition: true}, 0, 0},
+		{"GetItem", []string{`{"TableName":"indexed","Key":` + key + `}`, `{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/indexed","Key":` + key + `}`},
+			Shape{Operation: "GetItem", Table: "indexed"}, 2, 2},
+		{"GetItem", []string{`{"TableName":"indexed","Key":` + key + `,"ConsistentRead":true}`},
+			Shape{Operation: "GetItem", Table: "indexed", Consistent: true}, 1, 1},
+		{"Query", []string{
+			`{"TableName":"indexed","KeyConditionExpression":"pk = :p",` + strings.Replace(value, `,":s":{"N":"5"}`, "", 1) + `}`,
+			`{"TableName":"indexed","KeyConditionExpression":"#a=:p",` + strings.Replace(value, `,":s":{"N":"5"}`, "", 1) + `,"ExpressionAttributeNames":{"#a":"pk"}}`,
+			`{"TableName":"indexed","KeyConditions":{"pk":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"` + secret + `1"}]}}}`},
+			Shape{Operation: "Query", Table: "indexed", Form: "pk = ?"}, 3, 3},
+		{"Query", []string{
+			`{"TableName":"indexed","KeyConditionExpression":"pk = :p AND sk < :s",` + value + `}`,
+			`{"TableName":"indexed","KeyConditionExpression":"(:s > #b) and (#a = :p)",` + value + `,"ExpressionAttributeNames":{"#a":"pk","#b":"sk"}}`,
+			`{"TableName":"indexed","KeyConditionExpression":"(:s > #a) and (#b = :p)",` + value + `,"ExpressionAttributeNames":{"#b":"pk","#a":"sk"}}`},
+			Shape{Operation: "Query", Table: "indexed", Form: "pk = ? AND sk < ?"}, 3, 3},
+		{"Query", []string{`{"TableName":"indexed","KeyConditionExpression":"pk = :p AND sk BETWEEN :s AND :s",` + value + `,"ConsistentRead":true}`},
+			Shape{Operation: "Query", Table: "indexed", Form: "pk = ? AND sk BETWEEN ? AND ?", Consistent: true}, 0, 0},
+		{"Query", []string{`{"TableName":"indexed","IndexName":"group","KeyConditionExpression":"gk = :g","FilterExpression":"colour = :p AND attribute_exists(#n)","ExpressionAttributeNames":{"#n":"` + secret + `name"},"ExpressionAttributeValues":{":g":{"S":"` + secret + `g"},":p":{"S":"` + secret + `1"}}}`},
+			Shape{Operation: "Query", Table: "indexed", Index: "group", Form: "gk = ?", Filter: true}, 0, 1},
+		{"Scan", []string{`{"TableName":"indexed","Limit":7}`}, Shape{Operation: "Scan", Table: "indexed"}, 7, 7},
+		{"Scan", []string{`{"TableName":"indexed","IndexName":"group","Limit":7,"FilterExpression":"attribute_not_exists(pk)"}`},
+			Shape{Operation: "Scan", Table: "indexed", Index: "group", Filter: true}, 0, 7},
+		{"UpdateItem", []string{`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET #n = :v","ExpressionAttributeNames":{"#n":"` + secret + `name"},"ExpressionAttributeValues":{":v":{"S":"` + secret + `v"}}}`,
+			`{"TableName":"indexed","Key":` + key + `,"AttributeUpdates":{"` + secret + `x":{"Value":{"S":"` + secret + `1"}}}}`},
+			Shape{Operation: "UpdateItem", Table: "indexed"}, 0, 0},
+		{"UpdateItem", []string{`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET gk = :v, another = :v","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeValues":{":v":{"S":"` + secret + `v"}}}`,
+			`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"REMOVE #x","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeNames":{"#x":"gk"}}`},
+			Shape{Operation: "UpdateItem", Table: "indexed", Form: "changes gk", Condition: true}, 0, 0},
+		{"BatchGetItem", []string{`{"RequestItems":{"indexed":{"Keys":[` + key + `,{"pk":{"S":"none"},"sk":{"N":"0"}}],"ConsistentRead":true}}}`},
+			Shape{Operation: "BatchGetItem", Table: "indexed", Consistent: true}, 1, 1},
+		{"BatchWriteItem", []string{`{"RequestItems":{"indexed":[{"PutRequest":{"Item":` + item + `}},{"DeleteRequest":{"Key":{"pk":{"S":"none"},"sk":{"N":"0"}}}}]}}`},
+			Shape{Operation: "BatchWriteItem", Table: "indexed", Form: "Put, Delete"}, 0, 0},
+		{"TransactGetItems", []string{`{"TransactItems":[{"Get":{"TableName":"indexed","Key":` + key + `}},{"Get":{"TableName":"indexed","Key":{"pk":{"S":"none"},"sk":{"N":"0"}}}}]}`},
+			Shape{Operation: "TransactGetItems", Table: "indexed"}, 1, 1},
+		{"TransactWriteItems", []string{`{"TransactItems":[{"Update":{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET a = :v","ExpressionAttributeValues":{":v":{"S":"` + secret + `"}}}},` +
+			`{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"none"},"sk":{"N":"0"}},"ConditionExpression":"attribute_not_exists(pk)"}}]}`},
+			Shape{Operation: "TransactWriteItems", Table: "indexed", Form: "Update, ConditionCheck"}, 0, 0},
+		{"ExecuteStatement", []string{`{"Statement":"SELECT * FROM indexed WHERE pk = '` + secret + `1'"}`}, Shape{Operation: "ExecuteStatement"}, 1, 1},
+	} {
+		t.Run(c.operation+" "+c.want.Form, func(t *testing.T) {
+			h := newShapesTest(t)
+			h.do("PutItem", []byte(`{"TableName":"indexed","Item":`+item+`}`))
+			h.service.shapes = newShapes(h.service.DB.Now())
+			for _, body := range c.bodies {
+				h.do(c.operation, []byte(body))
+			}
+			all := h.service.Shapes().Shapes
+			if len(all) != 1 || all[0].Shape != c.want {
+				t.Fatalf("the shapes are %+v, want one of %+v", all, c.want)
+			}
+			got := all[0]
+			if got.Requests != int64(len(c.bodies)) || got.Returned != c.returned || got.Scanned != c.scanned || got.Units == 0 || got.Measured == 0 {
+				t.Errorf("it is counted as %+v, want %d requests, %d returned of %d", got, len(c.bodies), c.returned, c.scanned)
+			}
+			if text := shapesAsText(t, h.service); strings.Contains(text, secret) {
+				t.Errorf("a value is told: %s", text)
+			}
+		})
+	}
+}
+
+// A transaction has a shape in each of its tables.
+func TestShapesOfTables(t *testing.T) {
+	h := newShapesTest(t)
+	item := `{"pk":{"S":"x"},"sk":{"N":"1"}}`
+	h.do("TransactWriteItems", []byte(`{"TransactItems":[{"Put":{"TableName":"plain","Item":`+item+`}},{"Delete":{"TableName":"indexed","Key":`+item+`}}]}`))
+	text := shapesAsText(t, h.service)
+	for _, want := range []string{`"table":"plain","form":"Put","requests":1,"returned":0,"scanned":0,"units":2,`, `"table":"indexed","form":"Delete","requests":1,"returned":0,"scanned":0,"units":2,`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s has no %s", text, want)
+		}
+	}
+}
+
+// What fails is not counted, and makes no shape.
+func TestShapesOfFailures(t *testing.T) {
+	h := newShapesTest(t)
+	for _, body := range []string{`{"TableName":"nowhere","Key":{"pk":{"S":"x"},"sk":{"N":"1"}}}`, `{"TableName":"plain","Key":{"pk":{"S":"x"}}}`} {
+		if _, err := h.service.Do(t.Context(), "GetItem", []byte(body)); err == nil {
+			t.Fatalf("%s does not fail", body)
+		}
+	}
+	if all := h.service.Shapes().Shapes; len(all) > 0 {
+		t.Errorf("the shapes are %+v", all)
+	}
+}
+
+// Whoever does not ask for units does not get them, though some requests are
+// measured; who asks gets them each time.
+func TestShapesMeasure(t *testing.T) {
+	h := newShapesTest(t)
+	const n = 10 * measuredOf
+	for i := range n {
+		for _, mode := range []string{"", `,"ReturnConsumedCapacity":"NONE"`} {
+			for operation, body := range map[string]string{
+				"GetItem":      `{"TableName":"plain","Key":{"pk":{"S":"p00"},"sk":{"N":"1"}}` + mode + `}`,
+				"BatchGetItem": `{"RequestItems":{"plain":{"Keys":[{"pk":{"S":"p00"},"sk":{"N":"1"}}]}}` + mode + `}`,
+			} {
+				if reply := string(h.do(operation, []byte(body))); strings.Contains(reply, "ConsumedCapacity") {
+					t.Fatalf("the %dth %s says what it cost: %s", i, operation, reply)
+				}
+			}
+		}
+	}
+	for _, c := range h.service.Shapes().Shapes {
+		if c.Requests != 2*n || c.Measured < n/measuredOf || c.Measured > n/2 || c.Units != 2*n*0.5 {
+			t.Errorf("measured is %+v", c)
+		}
+	}
+	reply := string(h.do("GetItem", []byte(`{"TableName":"plain","Key":{"pk":{"S":"p00"},"sk":{"N":"1"}},"ReturnConsumedCapacity":"TOTAL"}`)))
+	if !strings.Contains(reply, `"CapacityUnits":0.5`) {
+		t.Errorf("who asks gets %s", reply)
+	}
+}
+
+// However many shapes there are, so many are kept and no more; the rest is
+// counted together. Nothing is lost when many add at once.
+func TestShapesAreBounded(t *testing.T) {
+	s := newShapes(newShapesTest(t).service.DB.Now())
+	const all, workers = 10_000, 4
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := range all {
+				s.of(Shape{Operation: "Query", Table: "t", Form: fmt.Sprint("a", i, " = ?")}).add(1, 2)
+			}
+		})
+	}
+	wg.Wait()
+	service := &Service{shapes: s}
+	told := service.Shapes()
+	if len(told.Shapes) != maxShapes {
+		t.Errorf("%d shapes are kept", len(told.Shapes))
+	}
+	sum := told.Other.Requests
+	for _, c := range told.Shapes {
+		sum += c.Requests
+	}
+	if sum != workers*all || told.Other.Requests == 0 || told.Other.Scanned != 2*told.Other.Requests {
+		t.Errorf("%d are counted of %d, %+v of them together", sum, workers*all, told.Other)
+	}
+}
+
+// Texts that are never the same take no more room, and their form is seen all
+// the same.
+func TestGlancesAreBounded(t *testing.T) {
+	h := newShapesTest(t)
+	const n = 10_000
+	for i := range n {
+		h.do("Query", []byte(fmt.Sprintf(`{"TableName":"plain","KeyConditionExpression":"pk = :v%d","ExpressionAttributeValues":{":v%d":{"S":"x"}},"Limit":1}`, i, i)))
+	}
+	kept := 0
+	for i := range h.service.shapes.seen.parts {
+		if part := h.service.shapes.seen.parts[i].Load(); part != nil {
+			kept += len(*part)
+		}
+	}
+	if all := h.service.Shapes().Shapes; len(all) != 1 || all[0].Requests != n {
+		t.Errorf("the shapes are %+v", all)
+	}
+	if most := len(h.service.shapes.seen.parts) * maxGlances; kept > most {
+		t.Errorf("%d forms are kept, at most %d are allowed", kept, most)
+	}
+}
+
+// What counting adds to a request.
+func BenchmarkShapes(b *testing.B) {
+	h := newHotTest(b)
+	condition, index := "#p = :p AND sk > :s", "group"
+	for _, c := range []struct {
+		name      string
+		in, reply any
+	}{
+		{"GetItem", &api.GetItem{TableName: "plain"}, new(api.GetItemReply)},
+		{"Query", &api.Query{TableName: "indexed", KeyConditionExpression: &condition, Paged: api.Paged{IndexName: &index,
+			Expressions: api.Expressions{ExpressionAttributeNames: map[string]string{"#p": "gk"}}}}, new(api.PageReply)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			glance, _ := h.service.shapes.seen.of(c.in)
+			h.service.shapes.seen.put(glance, new(tally))
+			for b.Loop() {
+				h.service.count(c.in, c.reply, h.service.sight(c.in))
+			}
+		})
+	}
+}
