@@ -31,6 +31,11 @@ import (
 type Options struct {
 	Dir string
 
+	// Engine is the URL of a TiKV cluster to keep the data in, instead of a
+	// folder: tikv://pd1:2379,pd2:2379?prefix=prod. Any number of servers can
+	// have it open. It needs Backups. docs/scale-out.md tells the rest.
+	Engine string
+
 	// Backups is where backups of tables are kept: a folder, or a URL that
 	// begins with file:// or s3://. Unless set it is the folder beside Dir
 	// that has "-backups" behind its name, or memory.
@@ -87,6 +92,9 @@ type Stator struct {
 	triggers *trigger.Set
 }
 
+// ErrUnavailable is the error of a cluster that does not answer now.
+var ErrUnavailable = store.ErrUnavailable
+
 // LockedError is the error of a folder that another process has open.
 type LockedError = pebble.LockedError
 
@@ -95,18 +103,15 @@ func Open(ctx context.Context, o Options) (*Stator, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	storage := pebble.InMemory()
-	if o.Dir != "" {
-		storage = pebble.Options{Dir: o.Dir}
-	}
-	if o.Relaxed {
-		storage.Durability = pebble.Relaxed
-	}
-	storage.Log, storage.Now = o.Log, o.Now
-	engine, err := pebble.Open(storage)
+	engine, err := openEngine(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	return join(ctx, engine, o)
+}
+
+// join makes a database over an engine, which it closes in the end.
+func join(ctx context.Context, engine store.Engine, o Options) (*Stator, error) {
 	place, err := blob.Open(ctx, o.backups())
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
@@ -130,6 +135,24 @@ func Open(ctx context.Context, o Options) (*Stator, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+func openEngine(ctx context.Context, o Options) (store.Engine, error) {
+	if o.Engine != "" {
+		if o.Dir != "" || o.Backups == "" {
+			return nil, errors.New("a database on a cluster has no folder of its own, and needs a place for backups that all its servers reach")
+		}
+		return openCluster(ctx, o.Engine, o.Log)
+	}
+	storage := pebble.InMemory()
+	if o.Dir != "" {
+		storage = pebble.Options{Dir: o.Dir}
+	}
+	if o.Relaxed {
+		storage.Durability = pebble.Relaxed
+	}
+	storage.Log, storage.Now = o.Log, o.Now
+	return pebble.Open(storage)
 }
 
 func (s *Stator) openBuckets(ctx context.Context, buckets map[string]string) error {

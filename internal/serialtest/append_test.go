@@ -31,7 +31,7 @@ var (
 // as if one after the other, in an order that agrees with the clock.
 func TestListAppend(t *testing.T) {
 	seed := seedOf(t)
-	s, d := open(t, stator.Options{Dir: *appendDir})
+	d, sound := subject(t, stator.Options{Dir: *appendDir})
 	began := time.Now()
 	history := record(t, d, seed, *appendClients, *appendTxns)
 	ran := time.Since(began)
@@ -49,7 +49,7 @@ func TestListAppend(t *testing.T) {
 	if count[aborted] == 0 || count[unknown] == 0 {
 		t.Error("the history has no aborted, or no unknown, transactions")
 	}
-	expectSound(t, s)
+	sound()
 }
 
 // The controls: a server that breaks the promise is found out.
@@ -174,7 +174,7 @@ func (c *client) do(x *txn, operation string, body object, reply any) error {
 	ctx := context.Background()
 	if c.r != nil && len(x.appends) > 0 && c.r.IntN(50) == 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(c.r.IntN(1000))*time.Microsecond)
+		ctx, cancel = context.WithTimeout(ctx, slower()*time.Duration(c.r.IntN(1000))*time.Microsecond)
 		defer cancel()
 	}
 	x.begin = c.clock.Add(1)

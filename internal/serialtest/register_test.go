@@ -77,6 +77,9 @@ var register = porcupine.Model{
 		if !holds {
 			after = now
 		}
+		if got.unknown && a.new == 0 {
+			return true, after // nobody knows whether it found what it removes
+		}
 		return got.holds == holds && (got.unknown || got.value == now), after
 	},
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
@@ -87,7 +90,7 @@ var register = porcupine.Model{
 func TestSingleItems(t *testing.T) {
 	seed := seedOf(t)
 	for window := range uint64(*registerWindows) {
-		_, d := open(t, stator.Options{})
+		d, _ := subject(t, stator.Options{})
 		began := time.Now()
 		history := recordItems(t, d, seed+window, *registerOps)
 		ran := time.Since(began)
@@ -172,7 +175,7 @@ func recordItems(t testing.TB, d door, seed uint64, count int) []porcupine.Opera
 				}
 				ctx, cancel := context.Background(), func() {}
 				if a.new != 0 && r.IntN(100) == 0 {
-					ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(300))*time.Microsecond)
+					ctx, cancel = context.WithTimeout(ctx, slower()*time.Duration(r.IntN(300))*time.Microsecond)
 				}
 				op := porcupine.Operation{ClientId: n, Input: a, Call: clock.Add(1)}
 				got, now := ask(ctx, t, d, a)
@@ -196,7 +199,8 @@ func recordItems(t testing.TB, d door, seed uint64, count int) []porcupine.Opera
 
 // settled finds out what became of the writes whose outcome is unknown. One
 // whose value somebody found has happened, before he was told of it. One whose
-// value nobody found has not, or nothing came after it.
+// value nobody found has not, or nothing came after it. One that removes may
+// have happened at any time since.
 func settled(history []porcupine.Operation) (known []porcupine.Operation) {
 	seen := make(map[int]int64) // when each value was first told
 	for _, op := range history {
@@ -207,11 +211,18 @@ func settled(history []porcupine.Operation) (known []porcupine.Operation) {
 	}
 	for _, op := range history {
 		if op.Output.(told).unknown {
-			at, ok := seen[op.Input.(action).new]
-			if !ok {
+			a := op.Input.(action)
+			at, ok := seen[a.new]
+			switch {
+			case a.kind == "get":
 				continue
+			case a.new == 0: // if it did not happen, it may as well come last
+				op.Return = math.MaxInt64
+			case !ok:
+				continue
+			default:
+				op.Return, op.Output = at, told{holds: true, unknown: true}
 			}
-			op.Return, op.Output = at, told{holds: true, unknown: true}
 		}
 		known = append(known, op)
 	}

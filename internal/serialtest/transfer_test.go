@@ -30,14 +30,14 @@ const (
 // however.
 func TestTransfers(t *testing.T) {
 	seed := seedOf(t)
-	s, d := open(t, stator.Options{})
+	d, sound := subject(t, stator.Options{})
 	wrong, done := transfer(t, d, seed, *transferCount)
 	t.Logf("%d transfers, %d refused, %d unknown; %d sums of groups, %d of all accounts",
 		done.made.Load(), done.refused.Load(), done.unknown.Load(), done.groups.Load(), done.wholes.Load())
 	for _, w := range wrong {
 		t.Error(w)
 	}
-	expectSound(t, s)
+	sound()
 }
 
 // The control: a server that makes single writes of a transaction is found out.
