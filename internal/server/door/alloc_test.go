@@ -1,0 +1,49 @@
+//go:build !race
+
+package door
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// repeating is a client that sends a request some times and does not look at
+// the replies.
+type repeating struct {
+	script
+	request []byte
+	left    int
+}
+
+func (c *repeating) Read(b []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.EOF
+	}
+	c.left--
+	return copy(b, c.request), nil
+}
+
+func (*repeating) Write(b []byte) (int, error) { return len(b), nil }
+
+// A request costs one allocation: the copy of its head, so that strings can be
+// kept. (The race detector makes pools forget, so it cannot count.)
+func TestAllocations(t *testing.T) {
+	h := canned{[]byte(strings.Repeat("x", 1024))}
+	s := New(h, new(http.Server), slog.New(slog.DiscardHandler))
+	const requests = 1000
+	for name, in := range map[string]string{
+		"a length": sample + strings.Repeat("y", 1024),
+		"chunks":   strings.Replace(sample, "Content-Length: 1024", "Transfer-Encoding: chunked", 1) + "400\r\n" + strings.Repeat("y", 1024) + "\r\n0\r\n\r\n",
+	} {
+		perConn := testing.AllocsPerRun(5, func() {
+			c := s.addConn(&repeating{script: script{closed: make(chan struct{})}, request: []byte(in), left: requests})
+			c.serve()
+		})
+		if got := perConn / requests; got > 1.5 {
+			t.Errorf("a request with %s costs %.2f allocations", name, got)
+		}
+	}
+}

@@ -1,0 +1,403 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// bufferBytes is what a head must fit in. A body that does as well is not
+	// copied; a chunked one that does not is passed on.
+	bufferBytes = 8 << 10
+	// grace is how long a connection may keep its buffer without a request.
+	grace = time.Second
+	// maxDrained is how much of a body that nobody wanted is read to keep the
+	// connection, as in net/http.
+	maxDrained = 256 << 10
+	// lingerTime is how long we listen to a client that still sends although
+	// it was refused, so that it gets to read why.
+	lingerTime = 500 * time.Millisecond
+)
+
+var buffers = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
+
+// conn is a connection, served by one goroutine.
+type conn struct {
+	s  *Server
+	nc net.Conn
+
+	buf  *[bufferBytes]byte // nil while nothing happens for long
+	r, w int                // buf[r:w] is not used up
+
+	state   atomic.Int32
+	last    time.Time // when the last request ended
+	begun   time.Time // when the present one began, if it is long
+	readBy  time.Time // the deadlines that are set
+	writeBy time.Time
+
+	rest   int64 // how much of a body is still to come after what buf holds
+	broken bool  // the body did not come
+
+	wasCut atomic.Bool // nobody waits for it any more
+}
+
+// The states of a connection. Only an idle one can be closed from outside.
+const (
+	idle int32 = iota
+	busy
+	closed
+)
+
+// closeIfIdle closes a connection between two requests.
+func (c *conn) closeIfIdle() {
+	if c.state.CompareAndSwap(idle, closed) {
+		_ = c.nc.Close()
+	}
+}
+
+// serve answers requests in their order until one ends the connection.
+func (c *conn) serve() {
+	c.last = time.Now()
+	c.buf = buffers.Get().(*[bufferBytes]byte)
+	passed := false
+	defer func() {
+		if p := recover(); p != nil { // no bytes may bring the process down
+			c.s.log.Error("a connection ended in a panic", "panic", p, "stack", string(debug.Stack()))
+		} else {
+			c.releaseBuffer()
+		}
+		if !passed {
+			_ = c.nc.Close()
+		}
+		c.s.removeConn(c)
+	}()
+	if !c.shakeHands() {
+		return
+	}
+	for first := true; ; first = false {
+		if c.r == c.w && !c.await(first) {
+			return
+		}
+		switch x := exchanges.Get().(*Exchange); c.read(&x.Request, first) {
+		case done:
+			if !c.answer(x) {
+				return
+			}
+		case pass:
+			x.End()
+			passed = c.pass()
+			return
+		default: // no more will come
+			x.End()
+			return
+		}
+	}
+}
+
+// shakeHands begins TLS, if the listener is of that kind: it must not be left
+// to the first read, whose deadline is short.
+func (c *conn) shakeHands() bool {
+	secure, ok := c.nc.(interface{ HandshakeContext(context.Context) error })
+	if !ok {
+		return true
+	}
+	c.readUntil(c.last, c.s.times.head)
+	return secure.HandshakeContext(c.s.ctx) == nil
+}
+
+// await waits for the first byte of a request. Between requests that follow
+// each other a deadline that was set before will do, and the buffer is kept;
+// one that waits for long costs neither.
+func (c *conn) await(first bool) bool {
+	c.r, c.w = 0, 0
+	c.state.Store(idle)
+	if c.s.closing.Load() {
+		return false
+	}
+	limit := c.s.times.idle
+	if first {
+		limit = c.s.times.head
+	}
+	soon := grace
+	if limit > 0 {
+		soon = min(soon, limit)
+	}
+	if left := c.readBy.Sub(c.last); left < soon/2 || left > soon {
+		c.readUntil(c.last, soon)
+	}
+	n, err := c.nc.Read(c.buf[:])
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.releaseBuffer()
+		c.readUntil(c.last, limit)
+		var one [1]byte
+		n, _ = c.nc.Read(one[:])
+		c.buf = buffers.Get().(*[bufferBytes]byte)
+		c.buf[0] = one[0]
+	}
+	c.w = n
+	return n > 0 && c.state.CompareAndSwap(idle, busy)
+}
+
+func (c *conn) releaseBuffer() {
+	if c.buf != nil {
+		buffers.Put(c.buf)
+		c.buf = nil
+	}
+}
+
+// readUntil sets the deadline of reads; none if limit is zero.
+func (c *conn) readUntil(from time.Time, limit time.Duration) {
+	c.readBy = time.Time{}
+	if limit > 0 {
+		c.readBy = from.Add(limit)
+	}
+	c.nc.SetReadDeadline(c.readBy) //nolint:errcheck // the read will tell
+}
+
+// read reads a head, and its body if that is small. Other than done and pass,
+// the connection is at its end.
+func (c *conn) read(r *Request, first bool) verdict {
+	c.begun = time.Time{}
+	if first {
+		c.begun = c.last
+	}
+	if v := c.readHead(&r.head, first); v != done {
+		return v
+	}
+	h := &r.head
+	r.Method, r.Path, r.Host = "POST", "/", r.Header("Host")
+	r.Length = h.length
+	if h.chunked {
+		r.Length = -1
+	}
+	if !c.s.api.Takes(r) {
+		return pass
+	}
+	switch {
+	case h.chunked:
+		return c.readChunked(r)
+	case int64(h.next)+h.length <= bufferBytes:
+		return c.readWhole(r)
+	}
+	c.r += h.next
+	c.rest = h.length - int64(c.w-c.r)
+	r.rest, r.cut = (*body)(c), c.cut
+	c.readUntil(c.start(), c.s.times.whole)
+	return done
+}
+
+// start is when the present request began. Most come in one piece, and nobody
+// asks.
+func (c *conn) start() time.Time {
+	if c.begun.IsZero() {
+		c.begun = time.Now()
+	}
+	return c.begun
+}
+
+// readHead reads the head of a request. After the first one it keeps two
+// habits of net/http, which would not know later that there was one: up to
+// four bytes of empty lines are skipped, since some old clients send them
+// after a body; and fewer than four bytes in all are no request.
+func (c *conn) readHead(h *head, first bool) verdict {
+	h.reset()
+	const peeked = 4
+	skipped, slow := 0, false
+	for {
+		for !first && skipped < peeked && h.next == 0 && c.r < c.w && (c.buf[c.r] == '\r' || c.buf[c.r] == '\n') {
+			c.r++
+			skipped++
+		}
+		enough := first || skipped+c.w-c.r >= peeked
+		if v := h.scan(c.buf[c.r:c.w]); v == done || v == pass && enough {
+			return v
+		}
+		if !slow {
+			slow = true
+			c.readUntil(c.start(), c.s.times.head)
+		}
+		switch v := c.fill(); {
+		case v == pass && !enough:
+			return more
+		case v != done:
+			return v
+		}
+	}
+}
+
+// readWhole reads a body that fits in the buffer.
+func (c *conn) readWhole(r *Request) verdict {
+	end := r.head.next + int(r.Length)
+	if c.w-c.r < end {
+		c.readUntil(c.start(), c.s.times.whole)
+		for c.w-c.r < end {
+			if v := c.fill(); v != done {
+				return v
+			}
+		}
+	}
+	r.whole, r.hasWhole = c.buf[c.r+r.head.next:c.r+end:c.r+end], true
+	c.r += end
+	return done
+}
+
+// readChunked reads a chunked body that fits in the buffer as it came.
+func (c *conn) readChunked(r *Request) verdict {
+	slow := false
+	for {
+		at := c.r + r.head.next
+		end, v := scanChunked(c.buf[at:c.w])
+		if v == done {
+			r.whole, r.hasWhole = joinChunks(c.buf[at:at+end:at+end]), true
+			c.r = at + end
+			return done
+		}
+		if v == pass {
+			return pass
+		}
+		if !slow {
+			slow = true
+			c.readUntil(c.start(), c.s.times.whole)
+		}
+		if v := c.fill(); v != done {
+			return v
+		}
+	}
+}
+
+// fill reads what has come after the bytes in the buffer. It passes when there
+// is no room, or when the client has ended before its request has: net/http
+// knows what to say then.
+func (c *conn) fill() verdict {
+	if c.r > 0 {
+		c.w = copy(c.buf[:], c.buf[c.r:c.w])
+		c.r = 0
+	}
+	if c.w == len(c.buf) {
+		return pass
+	}
+	n, err := c.nc.Read(c.buf[c.w:])
+	c.w += n
+	switch {
+	case n > 0:
+		return done
+	case errors.Is(err, io.EOF):
+		return pass
+	}
+	return more // in vain
+}
+
+// pass gives the connection to net/http.
+func (c *conn) pass() bool {
+	if c.nc.SetDeadline(time.Time{}) != nil {
+		return false
+	}
+	read := append([]byte(nil), c.buf[c.r:c.w]...)
+	return c.s.passed.give(&replayed{Conn: c.nc, read: read})
+}
+
+// body is the body of a request that does not fit in the buffer.
+type body conn
+
+func (b *body) Read(p []byte) (int, error) {
+	c := (*conn)(b)
+	if c.r < c.w {
+		n := copy(p, c.buf[c.r:c.w])
+		c.r += n
+		return n, nil
+	}
+	if c.rest == 0 {
+		return 0, io.EOF
+	}
+	n, err := c.nc.Read(p[:min(int64(len(p)), c.rest)])
+	c.rest -= int64(n)
+	if n > 0 {
+		return n, nil
+	}
+	c.broken = true
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return 0, err
+}
+
+// cut ends a read. A deadline that is set meanwhile would undo it, but none is
+// while a body is read.
+func (c *conn) cut() {
+	c.wasCut.Store(true)
+	_ = c.nc.SetReadDeadline(past)
+}
+
+// answer has a request answered; not ok if that was the last one.
+func (c *conn) answer(x *Exchange) bool {
+	if !c.run(x) {
+		return false // what a panic leaves is not used again
+	}
+	defer x.End()
+	if x.Reply.Status == 0 {
+		return false
+	}
+	unread := c.drain(&x.Request)
+	last := unread || c.broken || x.Request.head.close || c.s.closing.Load()
+	c.last = time.Now()
+	if !c.send(&x.Reply, last) || last && !unread {
+		return false
+	}
+	if unread {
+		c.linger()
+		return false
+	}
+	return true
+}
+
+// run calls the handler. A panic of it is logged and answered here.
+func (c *conn) run(x *Exchange) (ok bool) {
+	defer func() {
+		if ok {
+			return
+		}
+		c.s.log.Error("a request ended in a panic", "panic", recover(), "stack", string(debug.Stack()))
+		c.last = time.Now()
+		c.send(&Reply{Status: 500, ContentType: "text/plain; charset=utf-8", Body: []byte("internal server error\n")}, true)
+	}()
+	c.s.api.Answer(c.s.ctx, &x.Request, &x.Reply)
+	if x.Reply.Stream != nil {
+		panic("the answer is a stream, which the handler should not have taken")
+	}
+	return true
+}
+
+// drain reads what the handler has left of a body; unread if that is too much.
+// Nothing is sent before: a client that does not read while it sends would
+// wait for us, and we for it.
+func (c *conn) drain(r *Request) (unread bool) {
+	if r.rest == nil {
+		return false
+	}
+	if c.broken {
+		return c.wasCut.Load() // it may still be sending
+	}
+	left := c.rest + int64(c.w-c.r)
+	if left > maxDrained {
+		return true
+	}
+	_, err := io.Copy(io.Discard, r.rest)
+	return err != nil
+}
+
+// linger reads on for a moment: closing with bytes unread would take the
+// answer back.
+func (c *conn) linger() {
+	if closeWrite(c.nc) != nil {
+		return
+	}
+	c.readUntil(time.Now(), lingerTime)
+	_, _ = io.Copy(io.Discard, c.nc) // until it ends, or the time does
+}

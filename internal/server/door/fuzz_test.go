@@ -1,0 +1,369 @@
+package door
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// recorder writes down what it is asked, and answers.
+type recorder struct {
+	mu   sync.Mutex
+	seen []string
+	lean int // how many came through the door
+}
+
+func (*recorder) Takes(r *Request) bool { return r.Header("X-Amz-Target") != "stream" }
+
+func (h *recorder) Answer(_ context.Context, r *Request, a *Reply) {
+	target := r.Header("X-Amz-Target")
+	a.Status, a.ContentType = 200, "text/plain"
+	body, err := []byte("not read"), error(nil)
+	if target != "unread" {
+		body, err = r.Read(1<<20, nil)
+	}
+	if err != nil {
+		body, a.Status = []byte("broken"), 400
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = append(h.seen, fmt.Sprintf("%s %s?%s host %q target %q authorization %q type %q length %d body %q",
+		r.Method, r.Path, r.Query, r.Host, target, r.Header("Authorization"), r.Header("Content-Type"), r.Length, body))
+	if r.web == nil {
+		h.lean++
+	}
+	a.Body = fmt.Appendf(a.Body[:0], "%d", len(h.seen))
+	if target == "large" {
+		a.Body = append(a.Body, bytes.Repeat([]byte("large"), 8<<10)...)
+	}
+}
+
+func (h *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := Begin(w, r)
+	defer x.End()
+	h.Answer(r.Context(), &x.Request, &x.Reply)
+	x.Reply.Send(w)
+}
+
+// script is a client that has sent all it will, which arrives in steps, and
+// then ends.
+type script struct {
+	mu     sync.Mutex
+	in     []byte
+	step   int
+	out    bytes.Buffer
+	closed chan struct{}
+	once   sync.Once
+}
+
+func play(in []byte, step int) *script {
+	return &script{in: bytes.Clone(in), step: max(step, 1), closed: make(chan struct{})}
+}
+
+func (c *script) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.in) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b[:min(len(b), c.step)], c.in)
+	c.in = c.in[n:]
+	return n, nil
+}
+
+func (c *script) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.Write(b)
+}
+
+func (c *script) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+func (*script) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (*script) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (*script) SetDeadline(time.Time) error      { return nil }
+func (*script) SetReadDeadline(time.Time) error  { return nil }
+func (*script) SetWriteDeadline(time.Time) error { return nil }
+
+// offer is a listener of connections made by a test.
+type offer struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newOffer() *offer { return &offer{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (l *offer) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *offer) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *offer) Addr() net.Addr { return &net.TCPAddr{} }
+
+// told is what came of a connection: the requests that were accepted, and the
+// statuses and bodies of the replies.
+type told struct {
+	requests, replies []string
+	lean              int
+}
+
+func newWeb(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       60 * time.Second,
+		IdleTimeout:       3 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, 0),
+	}
+}
+
+// behindNetHTTP serves a client by net/http alone.
+func behindNetHTTP(c *script) told {
+	h := new(recorder)
+	web := newWeb(h)
+	l := newOffer()
+	go web.Serve(l)
+	l.conns <- c
+	<-c.closed
+	web.Close()
+	return c.told(h)
+}
+
+// behindDoor serves a client by the door, which passes it to net/http if need
+// be.
+func behindDoor(c *script, seen net.Conn) told {
+	h := new(recorder)
+	s := New(h, newWeb(h), slog.New(slog.DiscardHandler))
+	l := newOffer()
+	go s.Serve(l)
+	l.conns <- seen
+	<-c.closed
+	s.Close()
+	return c.told(h)
+}
+
+func (c *script) told(h *recorder) told {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := told{requests: h.seen, lean: h.lean}
+	for r := bufio.NewReader(&c.out); ; {
+		reply, err := http.ReadResponse(r, nil)
+		if err != nil {
+			if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+				t.replies = append(t.replies, err.Error())
+			}
+			return t
+		}
+		body, err := io.ReadAll(reply.Body)
+		t.replies = append(t.replies, fmt.Sprintf("%d %.20q %v close %v", reply.StatusCode, body, err, reply.Close))
+	}
+}
+
+// difference compares the door with net/http on the same bytes.
+func difference(in []byte, step int, change func(*script) net.Conn) (string, told) {
+	want := behindNetHTTP(play(in, step))
+	c := play(in, step)
+	got := behindDoor(c, change(c))
+	switch {
+	case !slices.Equal(got.requests, want.requests):
+		return fmt.Sprintf("accepted\n\t%s\nnet/http has\n\t%s", strings.Join(got.requests, "\n\t"), strings.Join(want.requests, "\n\t")), got
+	case !slices.Equal(got.replies, want.replies):
+		return fmt.Sprintf("answered\n\t%s\nnet/http has\n\t%s", strings.Join(got.replies, "\n\t"), strings.Join(want.replies, "\n\t")), got
+	}
+	return "", got
+}
+
+func unchanged(c *script) net.Conn { return c }
+
+// again follows a request, to show where the reader thinks that it ended.
+const again = "POST / HTTP/1.1\r\nHost: next\r\nContent-Length: 4\r\n\r\nnext"
+
+// seeds are requests, and tries to hide one within another.
+func seeds() (seeds []string) {
+	const host = "Host: localhost:8000"
+	head := func(lines ...string) { seeds = append(seeds, request(lines...)+"0\r\n\r\n"+again) }
+	for _, length := range []string{"5", "05", "+5", "-5", "5 ", "5,5", "5, 5", "5;", "0x5", "5.", "", "18446744073709551621", "99999999999999", "\x0b5", "5\x00", "5\r", "1_0"} {
+		head(host, "Content-Length: "+length)
+	}
+	head(host, "Content-Length: 5", "Content-Length: 5")
+	head(host, "Content-Length: 5", "Content-Length: 6")
+	head(host, "content-length: 5", "CONTENT-LENGTH: 0")
+	for _, coding := range []string{"chunked", "Chunked", " chunked ", "chunked,", "chunked, chunked", "gzip, chunked", "chunked, gzip", "identity", "xchunked", "\x0bchunked", "chunked\x0c", "\"chunked\"", "", "chunked\r"} {
+		head(host, "Transfer-Encoding: "+coding)
+		head(host, "Transfer-Encoding: "+coding, "Content-Length: 5")
+		head(host, "Content-Length: 5", "Transfer-Encoding: "+coding)
+	}
+	head(host, "Transfer-Encoding: chunked", "Transfer-Encoding: identity")
+	head(host, "Content-Length : 5")
+	head(host, "Content-Length\t: 5")
+	head(host, " Content-Length: 5")
+	head(host, "X: a", " Content-Length: 5")
+	head(host, "X: a\r Content-Length: 5")
+	head(host, "X: a\nContent-Length: 5")
+	head(host, "X: a\rContent-Length: 5")
+	head(host, "X: a\x00", "Content-Length: 5")
+	head(host, "X\x00: a", "Content-Length: 5")
+	head(host, "Content_Length: 5")
+	head(host, "\xc2\xa0Content-Length: 5")
+	head(" "+host, "Content-Length: 5")
+	head("Content-Length: 5")
+	head("Host:", "Content-Length: 5")
+	head(host, "Host: other", "Content-Length: 5")
+	head("Host: a b", "Content-Length: 5")
+	head("Host: a@b", "Content-Length: 5")
+	head(host, "Connection: close", "Content-Length: 5")
+	head(host, "Connection: close, keep-alive", "Content-Length: 5")
+	head(host, "Connection: keep-alive", "Connection: close", "Content-Length: 5")
+	head(host, "Connection: content-length", "Content-Length: 5")
+	head(host, "Expect: 100-continue", "Content-Length: 5")
+	head(host, "Expect: a miracle", "Content-Length: 5")
+	head(host, "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "Content-Length: 5")
+	head(host, "X-Amz-Target: unread", "Content-Length: 5")
+	head(host, "X-Amz-Target: large", "Content-Length: 5")
+	head(host, "X-Amz-Target: stream", "Content-Length: 5")
+	head(host, "X: "+strings.Repeat("long", 1<<11), "Content-Length: 5")
+	head(host, "X: "+strings.Repeat("long", 1<<13), "Content-Length: 5")
+	const chunked = opening + host + "\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for _, body := range []string{
+		"5\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\n\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "5;a=\"\r\n\"\r\nhello\r\n0\r\n\r\n",
+		"5 \r\nhello\r\n0\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\rhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n",
+		"5\r\nhello!\r\n0\r\n\r\n", "5\r\nhell\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\n\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n00000000000000000\r\n\r\n", "5\r\nhello\r\n0\r\n", "5\r\nhello\r\n", "5\r\nhel",
+		"fffffffffffffffff\r\nhello\r\n0\r\n\r\n", "ffffffffffffffff\r\nhello\r\n0\r\n\r\n", "7fffffff\r\nhello\r\n0\r\n\r\n", "\r\n5\r\nhello\r\n0\r\n\r\n", "0\r\nContent-Length: 5\r\n\r\n",
+		strings.Repeat("1\r\na\r\n", 1000) + "0\r\n\r\n", strings.Repeat("1\r\na\r\n", 3000) + "0\r\n\r\n", "3000\r\n" + strings.Repeat("chunks..", 0x600) + "\r\n0\r\n\r\n",
+	} {
+		seeds = append(seeds, chunked+body+again, strings.Replace(chunked, host, host+"\r\nX-Amz-Target: unread", 1)+body+again)
+	}
+	for _, size := range []int{0, 1, 8000, 8192, 9000, 70_000, 300_000} {
+		for _, target := range []string{"", "unread"} {
+			seeds = append(seeds, request(host, "X-Amz-Target: "+target, fmt.Sprintf("Content-Length: %d", size))+strings.Repeat("b", size)+again)
+		}
+	}
+	return append(seeds,
+		"", "\r\n", "P", again, again+again+again, again+"\r\n"+again, again+"\r\n\r\n"+again, again+"\r\n\r\n\r\n"+again, "\r\n"+again, again+"\n\n"+again, again+"\r\n"+"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+		again+"GET / HTTP/1.1\r\nHost: a\r\n\r\n"+again, again+"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"+again, again+"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"+again, "POST /a HTTP/1.1\r\nHost: a\r\n\r\n"+again,
+		"POST / HTTP/1.0\r\nHost: a\r\nContent-Length: 1\r\n\r\na"+again, "POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na"+again, "POST / HTTP/1.2\r\nHost: a\r\n\r\n"+again, "POST / HTTP/2.0\r\nHost: a\r\n\r\n"+again,
+		"POST /  HTTP/1.1\r\nHost: a\r\n\r\n"+again, "POST\t/ HTTP/1.1\r\nHost: a\r\n\r\n"+again, "POST / HTTP/1.1 \r\nHost: a\r\n\r\n"+again, "POST / HTTP/1.1\nHost: a\nContent-Length: 1\n\na"+again, "POST http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"+again,
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc", sample+strings.Repeat("y", 1024)+again, sample+"short", again+"0", again+"\r\n0", again+"\r\n\r\n0")
+}
+
+// The door and net/http see the same requests in the same bytes, and answer
+// alike. Where they differ, nobody sees it here: a client that stops in the
+// middle of a short body is cut off without an answer, where net/http lets the
+// handler answer that the body is broken (see TestSlowBody).
+func FuzzDoor(f *testing.F) {
+	for _, s := range seeds() {
+		f.Add([]byte(s), uint16(4096))
+		if len(s) < 1000 {
+			f.Add([]byte(s), uint16(1))
+			f.Add([]byte(s), uint16(7))
+		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte, step uint16) {
+		if len(in) > 1<<20 {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) { // net/http waits for a while before it closes
+			if d, _ := difference(in, int(step), unchanged); d != "" {
+				t.Errorf("%q in steps of %d\n%s", in, step, d)
+			}
+		})
+	})
+}
+
+// rewritten is a client whose bytes are taken for others, as a lenient reader
+// would take them.
+type rewritten struct{ *script }
+
+func rewriting(old, new string) func(*script) net.Conn {
+	return func(c *script) net.Conn {
+		c.in = bytes.ReplaceAll(c.in, []byte(old), []byte(new))
+		return rewritten{c}
+	}
+}
+
+// The comparison finds a reader that is lenient where net/http is not.
+func TestDifferenceIsFound(t *testing.T) {
+	const host = "Host: localhost:8000"
+	for _, c := range []struct {
+		name, in, old, new string
+	}{
+		{"a sign before a length", request(host, "Content-Length: +5") + "hello", "+5", "5"},
+		{"the last of two lengths", request(host, "Content-Length: 0", "Content-Length: 5") + "hello", "Content-Length: 0\r\n", ""},
+		{"a space before the colon", request(host, "Content-Length : 5") + "hello", " :", ":"},
+		{"the length rather than the chunks", request(host, "Content-Length: 5", "Transfer-Encoding: chunked") + "0\r\n\r\n", "Transfer-Encoding: chunked\r\n", ""},
+		{"something like chunks", request(host, "Transfer-Encoding: xchunked") + "0\r\n\r\n", "xchunked", "chunked"},
+		{"a sign before a chunk's size", request(host, "Transfer-Encoding: chunked") + "+5\r\nhello\r\n0\r\n\r\n", "+5", "5"},
+		{"a bare LF after a chunk's size", request(host, "Transfer-Encoding: chunked") + "5\nhello\r\n0\r\n\r\n", "5\n", "5\r\n"},
+		{"no host", request("Content-Length: 0"), opening, opening + "Host: a\r\n"},
+		{"a NUL in a value", request(host, "X: a\x00b"), "\x00", ""},
+		{"a header that is continued by another", request(host, "X: a", " Content-Length: 5") + "hello", " Content", "Content"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if d, _ := difference([]byte(c.in+again), 4096, unchanged); d != "" {
+					t.Errorf("without the fault:\n%s", d)
+				}
+				if d, _ := difference([]byte(c.in+again), 4096, rewriting(c.old, c.new)); d == "" {
+					t.Error("the fault is not found")
+				}
+			})
+		})
+	}
+}
+
+// The comparison would be of net/http with itself if the door passed all on.
+func TestDoorAnswersByItself(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		lean     int
+		all      int
+	}{
+		{"a request of an SDK", sample + strings.Repeat("y", 1024), 1, 1},
+		{"one after the other", again + again + again, 3, 3},
+		{"a long body", request("Host: a", "Content-Length: 100000") + strings.Repeat("b", 100_000) + again, 2, 2},
+		{"chunks", request("Host: a", "Transfer-Encoding: chunked") + "5\r\nhello\r\n0\r\n\r\n" + again, 2, 2},
+		{"many chunks", request("Host: a", "Transfer-Encoding: chunked") + "3000\r\n" + strings.Repeat("chunks..", 0x600) + "\r\n0\r\n\r\n" + again, 0, 2},
+		{"until another request comes", again + "GET / HTTP/1.1\r\nHost: a\r\n\r\n" + again, 1, 3},
+		{"what the handler does not take", again + request("Host: a", "X-Amz-Target: stream") + again, 1, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, got := difference([]byte(c.in), 4096, unchanged)
+				if d != "" {
+					t.Error(d)
+				}
+				if got.lean != c.lean || len(got.requests) != c.all {
+					t.Errorf("%d of %d requests are answered by the door, want %d of %d", got.lean, len(got.requests), c.lean, c.all)
+				}
+			})
+		})
+	}
+}

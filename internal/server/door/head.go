@@ -1,0 +1,208 @@
+package door
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+)
+
+// opening is the only request line that the door reads on behind.
+const opening = "POST / HTTP/1.1\r\n"
+
+// maxFields is how many headers are read; SDKs send about a dozen.
+const maxFields = 64
+
+// head is the head of a request, found as its bytes come in.
+type head struct {
+	fields []field
+	next   int    // where the first line that was not whole yet begins
+	text   string // the bytes of a whole head, safe to keep
+
+	length    int64 // of the body; 0 if not told
+	chunked   bool
+	close     bool
+	hasLength bool
+	hasHost   bool
+	hasClose  bool // or keep-alive
+}
+
+// field is where in the head a header lies.
+type field struct{ name, nameEnd, value, valueEnd uint16 }
+
+// verdict is what to do after having looked at some bytes.
+type verdict int
+
+const (
+	more verdict = iota // wait for more bytes
+	done                // go on
+	pass                // let net/http look at them
+)
+
+func (h *head) reset() { *h = head{fields: h.fields[:0]} }
+
+// scan looks at all bytes of a request that have come so far, no more than a
+// field can point at. When it is done, next is the length of the head.
+//
+// It knows only what every reader of HTTP agrees upon. Anything else passes,
+// however harmless, and at once, since more bytes may never come.
+func (h *head) scan(b []byte) verdict {
+	if h.next == 0 {
+		n := min(len(b), len(opening))
+		if string(b[:n]) != opening[:n] {
+			return pass
+		}
+		if n < len(opening) {
+			return more
+		}
+		h.next = n
+	}
+	for {
+		i := bytes.IndexByte(b[h.next:], '\n')
+		if i < 0 {
+			return more
+		}
+		if i == 0 || b[h.next+i-1] != '\r' {
+			return pass // others end a line here, or do not
+		}
+		start, end := h.next, h.next+i-1
+		h.next += i + 1
+		if start == end {
+			if !h.hasHost || h.chunked && h.hasLength {
+				return pass
+			}
+			h.text = string(b[:h.next])
+			return done
+		}
+		if !h.addField(b, start, end) {
+			return pass
+		}
+	}
+}
+
+// addField notes the header in b[start:end]; not ok if anything about it is
+// unusual.
+func (h *head) addField(b []byte, start, end int) bool {
+	colon := start
+	for colon < end && isToken[b[colon]] {
+		colon++
+	}
+	if colon == start || colon == end || b[colon] != ':' || len(h.fields) == maxFields {
+		return false
+	}
+	from, to := colon+1, end
+	for from < to && isSpace(b[from]) {
+		from++
+	}
+	for to > from && isSpace(b[to-1]) {
+		to--
+	}
+	if !isText(b[from:to]) {
+		return false
+	}
+	h.fields = append(h.fields, field{uint16(start), uint16(colon), uint16(from), uint16(to)})
+	return h.note(b[start:colon], b[from:to])
+}
+
+// isText tells whether all bytes are printable ASCII or tabs. Values are most
+// of a head, so it looks at eight bytes at a time: a byte below the space, or
+// above the tilde, sets its highest bit in one of three ways.
+func isText(b []byte) bool {
+	const ones, spaces, high = 0x0101010101010101, 0x2020202020202020, 0x8080808080808080
+	for len(b) >= 8 {
+		x := binary.LittleEndian.Uint64(b)
+		if ((x-spaces)|(x+ones)|x)&high != 0 && !isTextEach(b[:8]) {
+			return false
+		}
+		b = b[8:]
+	}
+	return isTextEach(b)
+}
+
+func isTextEach(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\t' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+// isToken are the bytes of a header's name.
+var isToken = func() (t [256]bool) {
+	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		t[c] = true
+	}
+	return t
+}()
+
+// isHost are the bytes of a host that nobody could mistake.
+var isHost = func() (t [256]bool) {
+	for _, c := range []byte("-._:[]0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		t[c] = true
+	}
+	return t
+}()
+
+// note takes up the headers that say where a request ends and what happens to
+// the connection. All of them may stand once only.
+func (h *head) note(name, value []byte) bool {
+	switch len(name) {
+	case len("Host"):
+		if is(name, "host") {
+			if h.hasHost || len(value) == 0 {
+				return false
+			}
+			h.hasHost = true
+			for _, c := range value {
+				if !isHost[c] {
+					return false
+				}
+			}
+		}
+	case len("Connection"):
+		if is(name, "connection") {
+			h.close = is(value, "close")
+			ok := !h.hasClose && (h.close || is(value, "keep-alive"))
+			h.hasClose = true
+			return ok
+		}
+	case len("Content-Length"):
+		if is(name, "content-length") {
+			ok := !h.hasLength && h.readLength(value)
+			h.hasLength = true
+			return ok
+		}
+	case len("Transfer-Encoding"):
+		if is(name, "transfer-encoding") {
+			ok := !h.chunked && is(value, "chunked")
+			h.chunked = true
+			return ok
+		}
+	case len("Expect"): // it, an upgrade and trailers mean more than reading on
+		return !is(name, "expect")
+	case len("Upgrade"):
+		return !is(name, "upgrade") && !is(name, "trailer")
+	}
+	return true
+}
+
+// readLength takes plain digits, fewer than could overflow.
+func (h *head) readLength(value []byte) bool {
+	if len(value) == 0 || len(value) > 15 {
+		return false
+	}
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return false
+		}
+		h.length = 10*h.length + int64(c-'0')
+	}
+	return true
+}
+
+// is tells whether bytes are a word, written in small letters, in any case.
+func is(b []byte, word string) bool {
+	return len(b) == len(word) && strings.EqualFold(string(b), word)
+}
