@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/internal/model"
+)
+
+func modelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "model",
+		Short: "Check a design by its access patterns",
+		Long: `A model is a file that says which tables there are, what is in them, and what
+is asked of them how often. docs/model.md describes it.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])}
+			}
+			return usageError{fmt.Errorf("%s needs a command", cmd.CommandPath())}
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelExportCommand(), modelDocCommand(),
+		modelProveCommand(), modelApplyCommand(), modelDriftCommand())
+	return cmd
+}
+
+// arguments wants so many of them.
+func arguments(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError{fmt.Errorf("%s needs %s, but got %q", cmd.CommandPath(), what, args)}
+		}
+		return nil
+	}
+}
+
+// readModel reads a model's file. One that makes no sense is wrong usage.
+func readModel(path string) (*model.Model, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the model: %w", err)
+	}
+	m, err := model.Parse(path, text)
+	return m, rewordSyntax(err)
+}
+
+// readPrices reads a file of prices, or takes those of the program.
+func readPrices(path string) (*model.Prices, error) {
+	if path == "" {
+		return model.DefaultPrices(), nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read --prices: %w", err)
+	}
+	p, err := model.ParsePrices(path, text)
+	return p, rewordSyntax(err)
+}
+
+// rewordSyntax indents the lines of a syntax error behind the program's name.
+func rewordSyntax(err error) error {
+	var syntax *model.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	return usageError{errors.New(strings.ReplaceAll(err.Error(), "\n", "\n        "))}
+}
+
+// paint colours words on a terminal.
+type paint bool
+
+// painting tells whether what is written is seen by people who want colours.
+func painting(w io.Writer) paint {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return paint(err == nil && info.Mode()&os.ModeCharDevice != 0)
+}
+
+// The colours of a status.
+var statusColours = map[string]string{model.StatusOK: "32", model.StatusMissing: "33", model.StatusFault: "31"}
+
+// status is a word that begins a line, as wide as all others.
+func (p paint) status(word string) string {
+	wide := fmt.Sprintf("%-9s", word)
+	if !p {
+		return wide
+	}
+	return "\x1b[" + statusColours[word] + "m" + wide + "\x1b[0m"
+}

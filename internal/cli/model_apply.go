@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/apply"
+)
+
+type applyFlags struct {
+	endpointFlags
+	yes  bool
+	json bool
+}
+
+func modelApplyCommand() *cobra.Command {
+	var f applyFlags
+	cmd := &cobra.Command{
+		Use:   "apply FILE",
+		Short: "Make the tables of an endpoint what the model says",
+		Long: `Show what has to be done to the tables of an endpoint, and do it: create tables,
+add and remove global indexes one at a time, change billing, units, streams, time
+to live and recovery. A table's key and its local indexes cannot be changed; a
+model that asks for it is refused. Tables that the model does not have are left
+alone. Each change is waited for.
+
+Without --yes it asks first, and does nothing when there is nobody to answer.`,
+		Args: arguments(1, "one file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.apply(cmd.Context(), args[0], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.add(cmd, "URL of the server")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do it without asking")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
+	return cmd
+}
+
+// applied is what apply did, as JSON.
+type applied struct {
+	File     string `json:"file"`
+	Endpoint string `json:"endpoint"`
+	Applied  bool   `json:"applied"` // nothing is left to do
+	*apply.Plan
+}
+
+func (f *applyFlags) apply(ctx context.Context, file string, stdin io.Reader, stdout, stderr io.Writer) error {
+	e, err := f.open()
+	if err != nil {
+		return err
+	}
+	m, err := readModel(file)
+	if err != nil {
+		return err
+	}
+	plan, err := apply.Make(ctx, e.Send, m)
+	if err != nil {
+		return fmt.Errorf("cannot compare %s with %s: %w", file, f.endpoint, err)
+	}
+	if !f.json {
+		tellPlan(stdout, f.endpoint, plan)
+	}
+	done, err := f.do(ctx, e, plan, stdin, stderr)
+	if f.json {
+		err = errors.Join(err, encodeIndented(stdout, applied{file, f.endpoint, done, plan}))
+	}
+	return err
+}
+
+// do carries a plan out, if it can and may be.
+func (f *applyFlags) do(ctx context.Context, e *apply.Endpoint, plan *apply.Plan, stdin io.Reader, stderr io.Writer) (done bool, err error) {
+	switch {
+	case len(plan.Faults) > 0:
+		return false, fmt.Errorf("%s cannot be made; nothing was changed", plural(len(plan.Faults), "change"))
+	case len(plan.Changes) == 0:
+		return true, nil
+	case !f.yes && !confirmed(stdin, stderr):
+		return false, errors.New("nothing was changed\n        add --yes to make the changes")
+	}
+	p := newProgress(stderr)
+	defer p.end()
+	made := 0
+	err = apply.Do(ctx, e.Send, plan, apply.Waiting{Every: time.Second, Told: func(c *apply.Change, state string) {
+		if state == "" {
+			made++
+			return
+		}
+		p.tell("%d of %d changes; table %s is %s for %.0f s", made, len(plan.Changes), c.Table, state, time.Since(p.begun).Seconds())
+	}})
+	if err != nil {
+		return false, fmt.Errorf("%d of %d changes were made: %w", made, len(plan.Changes), err)
+	}
+	return true, nil
+}
+
+// confirmed asks whoever sits at the terminal.
+func confirmed(stdin io.Reader, stderr io.Writer) bool {
+	if file, ok := stdin.(*os.File); ok {
+		if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+			return false
+		}
+	}
+	fmt.Fprint(stderr, "make these changes? [y/N] ")
+	line, _ := bufio.NewReader(stdin).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}
+
+// tellPlan prints what has to be done, and what cannot be.
+func tellPlan(w io.Writer, endpoint string, plan *apply.Plan) {
+	paint := painting(w)
+	for _, c := range plan.Changes {
+		fmt.Fprintf(w, "%-9s%s: %s\n", "change", c.Table, c.Text)
+		if c.Loses != "" {
+			fmt.Fprintf(w, "         lost: %s\n", c.Loses)
+		}
+	}
+	for _, f := range plan.Faults {
+		fmt.Fprintf(w, "%s%s: %s\n", paint.status(model.StatusFault), f.Table, f.Message)
+		if f.Try != "" {
+			fmt.Fprintf(w, "         %s\n", f.Try)
+		}
+	}
+	for _, n := range plan.Notes {
+		fmt.Fprintf(w, "%-9s%s\n", "note", n)
+	}
+	if len(plan.Changes)+len(plan.Faults) == 0 {
+		fmt.Fprintf(w, "%s%s has the tables of the model\n", paint.status(model.StatusOK), endpoint)
+	}
+}

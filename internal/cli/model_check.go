@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/internal/model"
+)
+
+func modelCheckCommand() *cobra.Command {
+	var prices string
+	var asJSON, requests bool
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Tell how each access pattern is served, and what is wrong",
+		Long: `For each access pattern of a model, tell the key or index that serves it and the
+request that is sent, or why none does and which index would. Fails when
+anything is wrong with the design.`,
+		Args: arguments(1, "one file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := readPrices(prices)
+			if err != nil {
+				return err
+			}
+			m, err := readModel(args[0])
+			if err != nil {
+				return err
+			}
+			report := m.Check(p)
+			if asJSON {
+				err = tellCheckedJSON(cmd.OutOrStdout(), args[0], report)
+			} else {
+				err = tellChecked(cmd.OutOrStdout(), args[0], report, requests)
+			}
+			if err == nil && !report.OK() {
+				err = fmt.Errorf("%s: %s", args[0], plural(len(report.Faults), "fault"))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&prices, "prices", "", "file of prices to use instead of those inside")
+	cmd.Flags().BoolVar(&requests, "requests", false, "print the requests as they are sent")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// checked is a report as JSON.
+type checked struct {
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	*model.Report
+}
+
+func tellCheckedJSON(w io.Writer, file string, r *model.Report) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(checked{file, r.OK(), r})
+}
+
+// tellChecked prints the patterns, then what is wrong.
+func tellChecked(w io.Writer, file string, r *model.Report, requests bool) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "PATTERN\tSERVED BY\tREAD\tWRITE\tREQUEST")
+	one := 0
+	for _, p := range r.Patterns {
+		if p.Status == model.StatusMissing || !p.Plan.Served() {
+			fmt.Fprintf(out, "%s\t-\t-\t-\t-\n", p.Name)
+			continue
+		}
+		if p.Requests == 1 {
+			one++
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Plan.By(), model.Figure(p.Read), model.Figure(p.Write), p.Plan.Summary())
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if requests {
+		if err := tellRequests(w, r); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	paint := painting(w)
+	fmt.Fprintf(w, "%s%s\n", paint.status(model.StatusOK), served(r, one))
+	for _, f := range r.Faults {
+		word, about := model.StatusFault, ""
+		if f.Code == "missing" {
+			word = model.StatusMissing
+		}
+		if f.Pattern != "" {
+			about = fmt.Sprintf("%q: ", f.Pattern)
+		}
+		fmt.Fprintf(w, "%s%s\n", paint.status(word), model.Located(file, f.Position, about+f.Message))
+		if f.Try != "" {
+			fmt.Fprintf(w, "         %s\n", f.Try)
+		}
+	}
+	return nil
+}
+
+// served says how many patterns are served, and the hottest partition.
+func served(r *model.Report, one int) string {
+	all, several := len(r.Patterns), 0
+	for _, p := range r.Patterns {
+		if p.Requests > 1 {
+			several++
+		}
+	}
+	text := fmt.Sprintf("%d of %d access patterns are served by one request", one, all)
+	if several > 0 {
+		text += fmt.Sprintf(", %d by several", several)
+	}
+	if len(r.Heat) > 0 && r.Heat[0].Share >= 0.01 {
+		x := r.Heat[0]
+		where := x.Table
+		if x.Index != "" {
+			where += "." + x.Index
+		}
+		text += fmt.Sprintf("; the hottest partition, %s of %s, takes %.0f %% of what one can", x.Key, where, 100*x.Share)
+	}
+	return text
+}
+
+// tellRequests prints the requests as JSON.
+func tellRequests(w io.Writer, r *model.Report) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	for _, p := range r.Patterns {
+		for _, q := range p.Request {
+			fmt.Fprintf(w, "\n%s: %s ", p.Name, q.Operation)
+			if err := out.Encode(q.Body); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

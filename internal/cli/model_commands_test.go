@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serving has a server that ends with the test.
+func serving(t *testing.T) string {
+	t.Helper()
+	endpoint, stop, err := servePrivately(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop() })
+	return endpoint
+}
+
+// All models of the applications are proved.
+func TestModelProve(t *testing.T) {
+	files, err := filepath.Glob("../../apps/*/*.model.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("found the models %v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			code, out, errs := runStator(t, "model", "prove", file)
+			if code != 0 || !strings.Contains(out, " access patterns went as predicted") {
+				t.Errorf("exit code %d\n%s%s", code, out, errs)
+			}
+		})
+	}
+}
+
+// On another's server the tables have names of their own, and are gone in the
+// end. A server that charges otherwise is found, and shown by its tables' names
+// in the model.
+func TestModelProveEndpoint(t *testing.T) {
+	endpoint := serving(t)
+	proxy := otherwise(t, endpoint)
+	for _, c := range []struct {
+		name, endpoint string
+		ok             bool
+		want           string
+	}{
+		{"the same", endpoint, true, "16 of 16 access patterns went as predicted"},
+		{"another", proxy, false, `"get batch", request 1 of run 1: units of data-download-batches predicted 0.5, actual 7`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := proveFlags{endpointFlags: endpointFlags{endpoint: c.endpoint, region: "us-east-1"}, patience: time.Millisecond}
+			var told strings.Builder
+			err := f.prove(t.Context(), goodModel, &told, io.Discard)
+			out := told.String()
+			if (err == nil) != c.ok || !strings.Contains(out, c.want) {
+				t.Errorf("it ends with %v\n%s", err, out)
+			}
+			if strings.Contains(out, "prove-") {
+				t.Errorf("the names of tables are told with what is before them:\n%s", out)
+			}
+			if left := tablesOf(t, endpoint); left != "" {
+				t.Errorf("the tables %s are left", left)
+			}
+		})
+	}
+}
+
+// otherwise is a server that says GetItem costs 7 units.
+func otherwise(t *testing.T, endpoint string) string {
+	t.Helper()
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".GetItem") {
+			return nil
+		}
+		text, err := io.ReadAll(r.Body)
+		text = bytes.ReplaceAll(text, []byte(`"CapacityUnits":0.5`), []byte(`"CapacityUnits":7`))
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		r.Header.Del("Content-Length")
+		r.ContentLength = int64(len(text))
+		return err
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func tablesOf(t *testing.T, endpoint string) string {
+	t.Helper()
+	text, err := clientOf(endpoint, "us-east-1").Send(t.Context(), "ListTables", map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told struct{ TableNames []string }
+	if err := json.Unmarshal(text, &told); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(told.TableNames, " ")
+}
+
+// The load is told for people and for programs.
+func TestModelProveLoad(t *testing.T) {
+	code, out, errs := runStator(t, "model", "prove", otherModel, "--load", "100", "--for", "200ms", "--json")
+	var got struct {
+		OK       bool
+		Patterns []struct {
+			Name, Operation, By string
+			Runs, Requests      int
+			Units               []struct{ Table string }
+		}
+		Load struct {
+			Seconds  float64
+			Patterns []struct {
+				Name                                 string
+				Rate, PerSecond, P50, P99            float64
+				Done, Throttled, Refused, Errors, Un int
+			}
+			Hottest []struct {
+				Key      string
+				Requests int
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errs)
+	}
+	done := 0
+	for _, p := range got.Load.Patterns {
+		done += p.Done
+	}
+	if !got.OK || len(got.Patterns) == 0 || len(got.Patterns[0].Units) == 0 || done == 0 || len(got.Load.Hottest) == 0 {
+		t.Errorf("told is %+v", got)
+	}
+	_, out, _ = runStator(t, "model", "prove", otherModel, "--load", "100/s", "--for", "100ms")
+	if !strings.Contains(out, "HOTTEST KEYS") {
+		t.Errorf("told is %s", out)
+	}
+}
+
+func TestModelCommandsUsage(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"no file", []string{"prove"}, 2, "needs one file"},
+		{"no rate", []string{"prove", goodModel, "--load", "much"}, 2, `--load: "much" is no rate`},
+		{"no time", []string{"prove", goodModel, "--load", "1x", "--for", "-1s"}, 2, "--for is -1s"},
+		{"too much", []string{"prove", goodModel, "--load", "1000000", "--for", "1h"}, 1, "ask for less"},
+		{"no model", []string{"prove", senseless}, 2, "did you mean partition?"},
+		{"what nothing serves", []string{"prove", faulty}, 1, "no request serves it"},
+		{"no endpoint", []string{"apply", goodModel}, 2, "--endpoint must name the server"},
+		{"no URL", []string{"apply", goodModel, "--endpoint", "here"}, 2, "must be a URL"},
+		{"nobody there", []string{"apply", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot compare"},
+		{"no endpoint to drift from", []string{"drift", goodModel}, 2, "--endpoint must name the server"},
+		{"nobody there either", []string{"drift", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot read what was asked"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)
+			if code != c.code || !strings.Contains(out+errs, c.want) {
+				t.Errorf("exit code %d, want %d; printed is\n%s%s\nwanted in it is %q", code, c.code, out, errs, c.want)
+			}
+		})
+	}
+}
+
+// A model is applied once: it is shown first, made when it may be, and then
+// there is nothing to do.
+func TestModelApply(t *testing.T) {
+	endpoint := serving(t)
+	apply := func(args ...string) (int, string) {
+		code, out, errs := runStator(t, append([]string{"model", "apply", goodModel, "--endpoint", endpoint}, args...)...)
+		return code, out + errs
+	}
+	code, out := apply()
+	if code != 1 || !strings.Contains(out, "change   data-download-jobs: create it with the key FileID S HASH") || !strings.Contains(out, "add --yes") || tablesOf(t, endpoint) != "" {
+		t.Errorf("without --yes: exit code %d, %s", code, out)
+	}
+	if code, out = apply("--yes"); code != 0 || tablesOf(t, endpoint) == "" {
+		t.Errorf("with --yes: exit code %d, %s", code, out)
+	}
+	if code, out = apply(); code != 0 || !strings.Contains(out, "has the tables of the model") {
+		t.Errorf("again: exit code %d, %s", code, out)
+	}
+	code, out = apply("--json")
+	var got struct {
+		Applied bool
+		Changes []struct{ Table, Kind, Text string }
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || !got.Applied || len(got.Changes) != 0 || got.Changes == nil {
+		t.Errorf("as JSON: exit code %d, %v, %s", code, err, out)
+	}
+	for _, c := range []struct{ answer, want string }{{"n\n", "nothing was changed"}, {"", "nothing was changed"}, {"y\n", ""}} {
+		f := applyFlags{endpointFlags: endpointFlags{endpoint: endpoint, region: "us-east-1"}}
+		err := f.apply(t.Context(), otherModel, strings.NewReader(c.answer), io.Discard, io.Discard)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("the answer %q makes %v", c.answer, err)
+		}
+	}
+}
+
+// A key cannot be changed, and nothing else is then.
+func TestModelApplyCannot(t *testing.T) {
+	endpoint := serving(t)
+	if code, out, errs := runStator(t, "model", "apply", goodModel, "--endpoint", endpoint, "--yes"); code != 0 {
+		t.Fatal(out, errs)
+	}
+	text, err := os.ReadFile(goodModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.model.yaml")
+	changed := strings.ReplaceAll(string(text), "FileID", "FileNumber")
+	if changed == string(text) {
+		t.Fatal("the model has no FileID any more")
+	}
+	if err := os.WriteFile(other, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := runStator(t, "model", "apply", other, "--endpoint", endpoint, "--yes")
+	if code != 1 || !strings.Contains(out, "a table's key cannot be changed") || !strings.Contains(errs, "nothing was changed") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+}
+
+// What a server was asked for is held against the model.
+func TestModelDrift(t *testing.T) {
+	endpoint := serving(t)
+	drift := func(args ...string) (int, string, string) {
+		return runStator(t, append([]string{"model", "drift", otherModel, "--endpoint", endpoint}, args...)...)
+	}
+	if code, out, errs := runStator(t, "model", "apply", otherModel, "--endpoint", endpoint, "--yes"); code != 0 {
+		t.Fatal(out, errs)
+	}
+	code, out, _ := drift()
+	if code != 1 || !strings.Contains(out, `missing  "choose a goal" was never asked for`) {
+		t.Errorf("at first: exit code %d, %s", code, out)
+	}
+	const secret = "s3cr3t"
+	client := clientOf(endpoint, "us-east-1")
+	for _, r := range []struct {
+		operation string
+		body      map[string]any
+	}{
+		{"GetItem", map[string]any{"TableName": "CustomerBatch", "Key": map[string]any{"personId": map[string]any{"S": secret}}}},
+		{"Scan", map[string]any{"TableName": "CustomerBatch", "FilterExpression": "a = :v", "ExpressionAttributeValues": map[string]any{":v": map[string]any{"S": secret}}}},
+	} {
+		if _, err := client.Send(t.Context(), r.operation, r.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, errs := drift()
+	if code != 1 || strings.Contains(out, `"customer's batch view" was never`) || !strings.Contains(out, "no pattern asks for Scan of CustomerBatch, with a filter: 1 request") {
+		t.Errorf("then: exit code %d, %s%s", code, out, errs)
+	}
+	_, told, _ := drift("--json")
+	var got struct {
+		OK       bool
+		Since    time.Time
+		Patterns []struct {
+			Name, Status string
+			Requests     int
+		}
+		Strays []struct{ Operation, Table string }
+	}
+	if err := json.Unmarshal([]byte(told), &got); err != nil || got.OK || got.Since.IsZero() || len(got.Strays) != 1 || got.Patterns[0].Requests != 1 {
+		t.Errorf("as JSON: %v, %+v", err, got)
+	}
+	if strings.Contains(out+told, secret) {
+		t.Errorf("a value is told:\n%s%s", out, told)
+	}
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/internal/model/doc"
+)
+
+func modelDocCommand() *cobra.Command {
+	var html, markdown, prices string
+	cmd := &cobra.Command{
+		Use:   "doc FILE",
+		Short: "Write a model down for people, as Markdown or one HTML page",
+		Long: `Write a model down for people: the tables with example rows, each index with the
+patterns it serves, the patterns with their requests and costs, status machines
+and heat as pictures. The HTML is one file that fetches nothing. Without --html
+and --markdown, Markdown is printed.
+
+  stator model doc shop.model.yaml --html shop.html --markdown docs/shop.md`,
+		Args: arguments(1, "one file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := readPrices(prices)
+			if err != nil {
+				return err
+			}
+			m, err := readModel(args[0])
+			if err != nil {
+				return err
+			}
+			page := doc.New(m, p)
+			if html == "" && markdown == "" {
+				return page.Markdown(cmd.OutOrStdout())
+			}
+			if err := writeDocument(html, page.HTML); err != nil {
+				return err
+			}
+			return writeDocument(markdown, page.Markdown)
+		},
+	}
+	cmd.Flags().StringVar(&html, "html", "", "file to write one HTML page to")
+	cmd.Flags().StringVar(&markdown, "markdown", "", "file to write Markdown to")
+	cmd.Flags().StringVar(&prices, "prices", "", "file of prices to use instead of those inside")
+	return cmd
+}
+
+// writeDocument writes a file whole or, when the document cannot be made, not
+// at all. No path, no document.
+func writeDocument(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/drift"
+	"github.com/stator-db/stator/internal/ops"
+)
+
+type driftFlags struct {
+	endpointFlags
+	json bool
+}
+
+func modelDriftCommand() *cobra.Command {
+	var f driftFlags
+	cmd := &cobra.Command{
+		Use:   "drift FILE",
+		Short: "Compare what a stator was asked for with the access patterns",
+		Long: `A stator counts the requests it answers by their shape: operation, table, index
+and form of the key condition, without any value. Join these counts with the
+access patterns of a model, and tell which patterns were never asked for, which
+traffic no pattern asks for, and which patterns read far more than they return or
+cost far more than the model says. Fails when there is any of these.
+
+The counts begin when the server starts.`,
+		Args: arguments(1, "one file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.drift(cmd.Context(), args[0], cmd.OutOrStdout())
+		},
+	}
+	f.add(cmd, "URL of the stator")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
+	return cmd
+}
+
+// drifted is what drift found, as JSON.
+type drifted struct {
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	*drift.Report
+}
+
+func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) error {
+	e, err := f.open()
+	if err != nil {
+		return err
+	}
+	m, err := readModel(file)
+	if err != nil {
+		return err
+	}
+	text, err := e.Get(ctx, "/shapes")
+	if err != nil {
+		return fmt.Errorf("cannot read what was asked of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
+	}
+	var told ops.Shapes
+	if err := json.Unmarshal(text, &told); err != nil || told.Shapes == nil {
+		return fmt.Errorf("%s/shapes tells no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))
+	}
+	r := drift.Join(m, told)
+	if f.json {
+		err = encodeIndented(stdout, drifted{file, r.OK(), r})
+	} else {
+		err = tellDrift(stdout, r)
+	}
+	if err == nil && !r.OK() {
+		err = fmt.Errorf("%s: the traffic since %s differs from the model", file, r.Since.Format("2006-01-02 15:04:05 MST"))
+	}
+	return err
+}
+
+// tellDrift prints how each pattern was asked for, then what is no pattern's.
+func tellDrift(w io.Writer, r *drift.Report) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "PATTERN\tREQUESTS\tRETURNED\tSCANNED\tUNITS A RUN\tPREDICTED\tSTATUS")
+	for _, p := range r.Patterns {
+		status := p.Status
+		if len(p.Shared) > 0 && p.Status != drift.Never {
+			status += " (with " + strings.Join(p.Shared, ", ") + ")"
+		}
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Name, p.Requests, p.Returned, p.Scanned, model.Figure(p.Units), model.Figure(p.Predicted), status)
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	paint := painting(w)
+	fmt.Fprintf(w, "%s%d of %d access patterns are asked for as the model says\n", paint.status(model.StatusOK), r.Count(drift.OK), len(r.Patterns))
+	for _, p := range r.Patterns {
+		switch p.Status {
+		case drift.Never:
+			fmt.Fprintf(w, "%s%q was never asked for\n", paint.status(model.StatusMissing), p.Name)
+		case drift.Wasteful:
+			fmt.Fprintf(w, "%s%q reads %d items to return %d\n", paint.status(model.StatusFault), p.Name, p.Scanned, p.Returned)
+		case drift.Dear:
+			fmt.Fprintf(w, "%s%q costs %s units a run, the model says %s\n", paint.status(model.StatusFault), p.Name, model.Figure(p.Units), model.Figure(p.Predicted))
+		}
+	}
+	for _, s := range r.Strays {
+		fmt.Fprintf(w, "%sno pattern asks for %s: %s\n", paint.status(model.StatusFault), shapeWords(s.Shape), plural(int(s.Requests), "request"))
+		if s.Near != "" {
+			fmt.Fprintf(w, "         it is like %q, but %s\n", s.Near, s.Differs)
+		}
+	}
+	if r.Elsewhere > 0 {
+		fmt.Fprintf(w, "%-9s%s went to tables that the model does not have\n", "note", plural(int(r.Elsewhere), "request"))
+	}
+	if r.Uncounted > 0 {
+		fmt.Fprintf(w, "%-9s%s came in more shapes than the server tells apart\n", "note", plural(int(r.Uncounted), "request"))
+	}
+	return nil
+}
+
+// shapeWords is a shape in one line.
+func shapeWords(s ops.Shape) string {
+	text := s.Operation
+	if s.Table != "" {
+		text += " of " + s.Table
+	}
+	if s.Index != "" {
+		text += "." + s.Index
+	}
+	if s.Form != "" {
+		text += " " + s.Form
+	}
+	for _, f := range []struct {
+		has  bool
+		word string
+	}{{s.Filter, "with a filter"}, {s.Condition, "with a condition"}, {s.Consistent, "consistent"}} {
+		if f.has {
+			text += ", " + f.word
+		}
+	}
+	return text
+}

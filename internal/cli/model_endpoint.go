@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/internal/model/apply"
+)
+
+// endpointFlags say which server a model is held against.
+type endpointFlags struct{ endpoint, region string }
+
+func (f *endpointFlags) add(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&f.endpoint, "endpoint", "", usage)
+	cmd.Flags().StringVar(&f.region, "region", "us-east-1", "region to sign requests for")
+}
+
+// open makes the client of the endpoint.
+func (f *endpointFlags) open() (*apply.Endpoint, error) {
+	if f.endpoint == "" {
+		return nil, usageError{fmt.Errorf("--endpoint must name the server, such as http://127.0.0.1:8000")}
+	}
+	u, err := url.Parse(f.endpoint)
+	if err != nil || u.Host == "" {
+		return nil, usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
+	}
+	return clientOf(f.endpoint, f.region), nil
+}
+
+// maxConnections is how many requests a client has under way at most.
+const maxConnections = 64
+
+func clientOf(endpoint, region string) *apply.Endpoint {
+	sign := conformFlags{region: region}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: maxConnections, MaxConnsPerHost: maxConnections}
+	return &apply.Endpoint{URL: endpoint, Client: &http.Client{Timeout: time.Minute, Transport: transport}, Sign: sign.sign}
+}
+
+// progress tells how far something is, on one line that is written again and
+// again. What takes less than a second says nothing.
+type progress struct {
+	w     io.Writer
+	begun time.Time
+
+	mutex sync.Mutex
+	last  time.Time
+	wide  int
+}
+
+func newProgress(w io.Writer) *progress { return &progress{w: w, begun: time.Now()} }
+
+// tell replaces what was told, some times a second.
+func (p *progress) tell(format string, args ...any) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	now := time.Now()
+	if now.Sub(p.begun) < time.Second || now.Sub(p.last) < 200*time.Millisecond {
+		return
+	}
+	p.last = now
+	p.write(fmt.Sprintf(format, args...))
+}
+
+func (p *progress) write(text string) {
+	pad := max(0, p.wide-len(text))
+	fmt.Fprintf(p.w, "\r%s%s", text, strings.Repeat(" ", pad))
+	p.wide = len(text)
+}
+
+// end takes the line away.
+func (p *progress) end() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.wide > 0 {
+		p.write("")
+		fmt.Fprint(p.w, "\r")
+		p.wide = 0
+	}
+}

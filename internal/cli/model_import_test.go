@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/internal/model"
+)
+
+// Importing, exporting and documents end with the right code.
+func TestModelExchangeExitCodes(t *testing.T) {
+	folder := t.TempDir()
+	put := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	put("infra.tf", `variable "env" {}
+resource "aws_dynamodb_table" "a" {
+  name         = "${var.env}-a"
+  billing_mode = "PAY_PER_REQUEST"
+  hash_key     = "id"
+  attribute {
+    name = "id"
+    type = "S"
+  }
+}`)
+	empty := t.TempDir()
+	there := put("there.model.yaml", "model: 1")
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"a folder", []string{"import", folder, "--var", "env=test"}, 0, "  test-a:\n    key: {partition: id}"},
+		{"a value that is missing", []string{"import", folder}, 2, "infra.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: var.env has no default"},
+		{"a value that is none", []string{"import", folder, "--var", "env"}, 2, "must be name=value"},
+		{"a folder without files", []string{"import", empty}, 2, "there are no Terraform files in"},
+		{"no file", []string{"import", filepath.Join(folder, "none.tf")}, 1, "cannot read what to import"},
+		{"no argument", []string{"import"}, 2, "needs one file or folder, or --endpoint"},
+		{"both a file and a server", []string{"import", folder, "--endpoint", "http://127.0.0.1:1"}, 2, "needs no file with --endpoint"},
+		{"an endpoint that is none", []string{"import", "--endpoint", "local"}, 2, "must be a URL"},
+		{"a file that exists", []string{"import", folder, "--var", "env=test", "-o", there}, 2, "exists, and what was written into it would be lost"},
+		{"a model", []string{"import", there}, 2, "this is a model already"},
+		{"an export", []string{"export", goodModel, "--to", "terraform"}, 0, `resource "aws_dynamodb_table" "data_download_jobs" {`},
+		{"another export", []string{"export", goodModel, "--to", "cloudformation"}, 0, "    Type: AWS::DynamoDB::Table"},
+		{"an export to nowhere", []string{"export", goodModel}, 2, "must be terraform or cloudformation"},
+		{"an export of a senseless file", []string{"export", senseless, "--to", "terraform"}, 2, "did you mean partition?"},
+		{"a document", []string{"doc", goodModel}, 0, "## Access patterns"},
+		{"a document of a senseless file", []string{"doc", senseless}, 2, "did you mean partition?"},
+		{"a document that cannot be written", []string{"doc", goodModel, "--html", filepath.Join(folder, "no", "a.html")}, 1, "no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)
+			if code != c.code || !strings.Contains(out+errs, c.want) {
+				t.Errorf("exit code %d, want %d; printed is\n%s%s\nwanted in it is %q", code, c.code, out, errs, c.want)
+			}
+		})
+	}
+	if text, err := os.ReadFile(there); err != nil || string(text) != "model: 1" {
+		t.Errorf("the file that existed is now %q, %v", text, err)
+	}
+}
+
+// What was imported can be checked, which asks for the rest.
+func TestModelImportThenCheck(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new.model.yaml")
+	if code, out, errs := runStator(t, "model", "import", "../model/exchange/testdata/shop.tf", "-o", file); code != 0 || out+errs != "" {
+		t.Fatalf("exit code %d, printed is %s%s", code, out, errs)
+	}
+	code, out, _ := runStator(t, "model", "check", file)
+	if want := "no pattern uses the index byStatus of shop-dev-orders"; code != 1 || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, printed is\n%s\nwanted in it is %q", code, out, want)
+	}
+}
+
+// Documents are written where they are wanted, both at once.
+func TestModelDocFiles(t *testing.T) {
+	folder := t.TempDir()
+	html, markdown := filepath.Join(folder, "a.html"), filepath.Join(folder, "a.md")
+	if code, out, errs := runStator(t, "model", "doc", goodModel, "--html", html, "--markdown", markdown); code != 0 || out+errs != "" {
+		t.Fatalf("exit code %d, printed is %s%s", code, out, errs)
+	}
+	for file, want := range map[string]string{html: "<!doctype html>", markdown: "# downloads"} {
+		if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), want) {
+			t.Errorf("%s does not begin with %s: %v", file, want, err)
+		}
+	}
+}
+
+// The tables of a server become a model with all that they have.
+func TestModelImportEndpoint(t *testing.T) {
+	ctx := context.Background()
+	endpoint, stop, err := servePrivately(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if code, _, errs := runStator(t, "model", "import", "--endpoint", endpoint); code != 1 || !strings.Contains(errs, "has no tables") {
+		t.Errorf("of an empty server comes code %d: %s", code, errs)
+	}
+	makeTables(ctx, t, endpoint)
+	code, out, errs := runStator(t, "model", "import", "--endpoint", endpoint)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	if _, err := model.Parse("imported", []byte(out)); err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+tables:
+  large:
+    # Not kept in a model: deletion protection; tags team=shop.
+    key: {partition: PK, sort: SK}
+    types: {total: N}
+    indexes:
+      GSI1: {partition: SK, sort: total, projection: [a, b], read: {units: 7}}
+      LSI1: {sort: total, projection: KEYS_ONLY, local: true}
+    ttl: expiresAt
+    stream: NEW_IMAGE
+    recovery: true
+    billing: provisioned
+    read: {units: 5}
+    write: {units: 6}
+  small:
+    key: {partition: id}
+    types: {id: B}
+    billing: on-demand
+`
+	if !strings.Contains(out, want) {
+		t.Errorf("the model is\n%s\nwanted in it is\n%s", out, want)
+	}
+}
+
+// makeTables makes a table with everything and one with nothing.
+func makeTables(ctx context.Context, t *testing.T, endpoint string) {
+	t.Helper()
+	client := dynamodb.New(dynamodb.Options{
+		BaseEndpoint: &endpoint, Region: "us-east-1",
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentialsOfEnvironment(), nil }),
+	})
+	key := func(names ...string) (key []types.KeySchemaElement) {
+		for i, name := range names {
+			key = append(key, types.KeySchemaElement{AttributeName: &name, KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]})
+		}
+		return key
+	}
+	large, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName: aws.String("large"), KeySchema: key("PK", "SK"),
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("PK"), AttributeType: "S"}, {AttributeName: aws.String("SK"), AttributeType: "S"}, {AttributeName: aws.String("total"), AttributeType: "N"},
+		},
+		ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(6)},
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName: aws.String("GSI1"), KeySchema: key("SK", "total"), Projection: &types.Projection{ProjectionType: "INCLUDE", NonKeyAttributes: []string{"a", "b"}},
+			ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(7), WriteCapacityUnits: aws.Int64(6)},
+		}},
+		LocalSecondaryIndexes: []types.LocalSecondaryIndex{{
+			IndexName: aws.String("LSI1"), KeySchema: key("PK", "total"), Projection: &types.Projection{ProjectionType: "KEYS_ONLY"},
+		}},
+		StreamSpecification:       &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: "NEW_IMAGE"},
+		DeletionProtectionEnabled: aws.Bool(true),
+		Tags:                      []types.Tag{{Key: aws.String("team"), Value: aws.String("shop")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName: aws.String("small"), KeySchema: key("id"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "B"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: large.TableDescription.TableName,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{TableName: large.TableDescription.TableName,
+		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)}}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,317 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/internal/model/prove"
+)
+
+type proveFlags struct {
+	endpointFlags
+	load string
+	span time.Duration
+	seed uint64
+	json bool
+
+	patience time.Duration // how long a read on another's server may lag behind
+}
+
+func modelProveCommand() *cobra.Command {
+	f := proveFlags{patience: 5 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "prove FILE",
+		Short: "Play each access pattern on a server and compare with what is predicted",
+		Long: `Make the tables of a model on a private stator in memory, or on --endpoint under
+names that no other table has; play each access pattern with items made for it;
+and compare the items returned and scanned, the pages, the units by table and
+index, and the index used, with what the model predicts. The tables are deleted
+in the end. Fails when anything differs.
+
+With --load the patterns are then run all at once, each at its declared rate
+times so much (1x, 0.1x), or so many runs a second of all together (200). A run
+is sent when it is due, however the ones before it fare.
+
+  stator model prove shop.model.yaml
+  stator model prove shop.model.yaml --load 1x --for 30s`,
+		Args: arguments(1, "one file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.prove(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.add(cmd, "URL of the server; a private stator unless set")
+	cmd.Flags().StringVar(&f.load, "load", "", "then run all patterns at their rates: 1x, 0.1x, or runs a second")
+	cmd.Flags().DurationVar(&f.span, "for", 30*time.Second, "how long --load takes")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of what --load does by chance")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
+	return cmd
+}
+
+// proved is what prove found, as JSON.
+type proved struct {
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	*prove.Report
+	Load *prove.LoadReport `json:"load,omitempty"`
+}
+
+func (f *proveFlags) prove(ctx context.Context, file string, stdout, stderr io.Writer) (err error) {
+	var rate prove.Rate
+	if f.load != "" {
+		if rate, err = prove.ParseRate(f.load); err != nil {
+			return usageError{fmt.Errorf("--load: %w", err)}
+		}
+		if f.span <= 0 {
+			return usageError{fmt.Errorf("--for is %v, but must be some time", f.span)}
+		}
+	}
+	m, err := readModel(file)
+	if err != nil {
+		return err
+	}
+	s, err := f.stage(ctx, m, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+
+	found := proved{File: file}
+	if found.Report, err = s.play(ctx); err != nil {
+		return fmt.Errorf("cannot prove %s: %w", file, err)
+	}
+	found.OK = found.Report.OK()
+	if rate != (prove.Rate{}) && found.OK {
+		if found.Load, err = s.load(ctx, rate, f); err != nil {
+			return fmt.Errorf("cannot load %s: %w", file, err)
+		}
+	}
+	s.unname(&found)
+	if err := f.tell(stdout, &found); err != nil {
+		return err
+	}
+	switch {
+	case !found.OK:
+		return fmt.Errorf("%s: %s", file, plural(found.Report.Wrong(), "pattern")+" went otherwise than predicted")
+	case found.Load != nil && found.Load.Bad() > 0:
+		return fmt.Errorf("%s: %s of the load went wrong", file, plural(found.Load.Bad(), "run"))
+	}
+	return nil
+}
+
+// theatre is the server that a model is proved on.
+type theatre struct {
+	model    *model.Model
+	endpoint *apply.Endpoint
+	prefix   string // of the names of its tables, while it is open
+	restore  func()
+	stop     func() error
+	private  bool
+	patience time.Duration
+	stderr   io.Writer
+}
+
+// stage opens the server, on which there are no tables yet.
+func (f *proveFlags) stage(ctx context.Context, m *model.Model, stderr io.Writer) (*theatre, error) {
+	s := &theatre{model: m, stderr: stderr, patience: f.patience, restore: func() {}, stop: func() error { return nil }}
+	if f.endpoint == "" {
+		endpoint, stop, err := servePrivately(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.endpoint, s.stop, s.private = clientOf(endpoint, f.region), stop, true
+		return s, nil
+	}
+	var err error
+	if s.endpoint, err = f.open(); err != nil {
+		return nil, err
+	}
+	s.prefix = "prove-" + strings.ToLower(rand.Text()[:10]) + "-"
+	s.restore = prove.Named(m, s.prefix)
+	return s, nil
+}
+
+func (s *theatre) close(ctx context.Context) error {
+	var err error
+	if !s.private {
+		// Whoever stops us wants no tables left behind either.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = prove.Drop(ctx, s.endpoint.Send, s.model)
+	}
+	s.restore()
+	return errors.Join(err, s.stop())
+}
+
+// waiting is how tables are waited for.
+func (s *theatre) waiting(p *progress) apply.Waiting {
+	every := time.Second
+	if s.private {
+		every = 10 * time.Millisecond
+	}
+	return apply.Waiting{Every: every, Told: func(c *apply.Change, state string) { p.tell("table %s is %s", c.Table, state) }}
+}
+
+func (s *theatre) play(ctx context.Context) (*prove.Report, error) {
+	p := newProgress(s.stderr)
+	defer p.end()
+	if err := prove.Create(ctx, s.endpoint.Send, s.model, false, s.waiting(p)); err != nil {
+		return nil, err
+	}
+	o := prove.Options{Told: func(done int) { p.tell("%d of %d patterns", done, len(s.model.Patterns)) }}
+	if !s.private {
+		o.Patience = s.patience
+	}
+	return prove.Run(ctx, s.endpoint.Send, s.model, o)
+}
+
+// load has the tables made anew, with the billing that the model declares.
+func (s *theatre) load(ctx context.Context, rate prove.Rate, f *proveFlags) (*prove.LoadReport, error) {
+	p := newProgress(s.stderr)
+	defer p.end()
+	if err := prove.Drop(ctx, s.endpoint.Send, s.model); err != nil {
+		return nil, err
+	}
+	if err := s.gone(ctx); err != nil {
+		return nil, err
+	}
+	if err := prove.Create(ctx, s.endpoint.Send, s.model, true, s.waiting(p)); err != nil {
+		return nil, err
+	}
+	return prove.Load(ctx, s.endpoint.Send, s.model, prove.LoadOptions{
+		Rate: rate, For: f.span, Seed: f.seed, Workers: maxConnections,
+		Preparing: func(done, all int) { p.tell("preparing: %d of %d items are stored", done, all) },
+		Told:      func(sent, all, late int) { p.tell("%d of %d runs, %d are late", sent, all, late) },
+	})
+}
+
+// gone waits until no table is left.
+func (s *theatre) gone(ctx context.Context) error {
+	for _, t := range s.model.Tables {
+		for {
+			there, err := apply.Exists(ctx, s.endpoint.Send, t.Name)
+			if err != nil {
+				return err
+			}
+			if !there {
+				break
+			}
+			if err := apply.Sleep(ctx, s.waiting(nil).Every); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unname takes the prefix of the tables out of a report.
+func (s *theatre) unname(found *proved) {
+	if s.prefix == "" {
+		return
+	}
+	bare := func(text *string) { *text = strings.ReplaceAll(*text, s.prefix, "") }
+	for _, p := range found.Patterns {
+		bare(&p.By)
+		for i := range p.Units {
+			bare(&p.Units[i].Table)
+		}
+		for i := range p.Differences {
+			bare(&p.Differences[i].What)
+		}
+	}
+	if found.Load != nil {
+		for i := range found.Load.Hottest {
+			bare(&found.Load.Hottest[i].Key)
+		}
+	}
+}
+
+func (f *proveFlags) tell(w io.Writer, found *proved) error {
+	if f.json {
+		return encodeIndented(w, found)
+	}
+	if err := tellProved(w, found.Report); err != nil || found.Load == nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return tellLoad(w, found.Load)
+}
+
+// tellProved prints how each pattern went, then what differs.
+func tellProved(w io.Writer, r *prove.Report) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "PATTERN\tSERVED BY\tREQUEST\tRETURNED\tSCANNED\tPAGES\tUNITS")
+	requests := 0
+	for _, p := range r.Patterns {
+		requests += p.Requests
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, dash(p.By), p.Operation, some(p.Returned), some(p.Scanned), some(p.Pages), model.Figure(p.Total()))
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	paint := painting(w)
+	fmt.Fprintf(w, "%s%d of %d access patterns went as predicted, in %s\n", paint.status(model.StatusOK),
+		len(r.Patterns)-r.Wrong(), len(r.Patterns), plural(requests, "request"))
+	for _, p := range r.Patterns {
+		if p.Error != "" {
+			fmt.Fprintf(w, "%s%q: %s\n", paint.status(model.StatusFault), p.Name, strings.ReplaceAll(p.Error, "\n", "; "))
+		}
+		for _, d := range p.Differences {
+			fmt.Fprintf(w, "%s%q, request %d of run %d: %s predicted %s, actual %s\n", paint.status(model.StatusFault), p.Name, d.Request, d.Run, d.What, d.Predicted, d.Actual)
+		}
+	}
+	return nil
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func some(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// tellLoad prints how the load went, then the hottest keys.
+func tellLoad(w io.Writer, r *prove.LoadReport) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(out, "ASKED/S\tDONE/S\tP50 MS\tP99 MS\tMAX MS\tTHROTTLED\tREFUSED\tERRORS\tUNSENT\t  PATTERN")
+	for _, p := range r.Patterns {
+		times := "-\t-\t-"
+		if p.Done > 0 {
+			times = fmt.Sprintf("%.1f\t%.1f\t%.1f", p.P50, p.P99, p.Max)
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", model.Figure(p.Rate), model.Figure(p.PerSecond), times,
+			some(p.Throttled), some(p.Refused), some(p.Errors), some(p.Unsent), p.Name)
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(out, "TOUCHED\tSHARE\t  HOTTEST KEYS")
+	for _, k := range r.Hottest {
+		fmt.Fprintf(out, "%d\t%.1f %%\t  %s\n", k.Requests, 100*k.Share, k.Key)
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	for _, p := range r.Patterns {
+		if p.Error != "" {
+			fmt.Fprintf(w, "%s%q: %s\n", painting(w).status(model.StatusFault), p.Name, p.Error)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// stator runs a command line.
+func runStator(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	code = Run(args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+const (
+	goodModel  = "../../apps/downloads/downloads.model.yaml"
+	otherModel = "../../apps/goals/goals.model.yaml"
+	faulty     = "../model/testdata/faults/no-index.model.yaml"
+	senseless  = "../model/testdata/faults/unknown-field.model.yaml"
+)
+
+// Exit codes tell a good design, a faulty one, and a file that makes no sense.
+func TestModelExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string // in what is printed
+	}{
+		{"a good design", []string{"check", goodModel}, 0, "ok       16 of 16 access patterns are served by one request"},
+		{"a faulty one", []string{"check", faulty}, 1, `missing  ../model/testdata/faults/no-index.model.yaml:22:12: "orders by status": no key or index serves it`},
+		{"what to try", []string{"check", faulty}, 1, "         try an index with partition key status"},
+		{"a file that makes no sense", []string{"check", senseless}, 2, "unknown-field.model.yaml:6:11: unknown field partiton; did you mean partition?"},
+		{"no file", []string{"check", "none.yaml"}, 1, "cannot read the model"},
+		{"no argument", []string{"check"}, 2, "needs one file"},
+		{"no command", nil, 2, "needs a command"},
+		{"another command", []string{"chekc"}, 2, `no command "chekc"`},
+		{"a cost", []string{"cost", goodModel}, 0, "daily run     60        138        33            105"},
+		{"a cost of a senseless file", []string{"cost", senseless}, 2, "did you mean partition?"},
+		{"a difference", []string{"cost", "--diff", goodModel, otherModel}, 0, "removed"},
+		{"a difference of one", []string{"cost", "--diff", goodModel}, 2, "needs two files"},
+		{"prices that are none", []string{"cost", "--prices", goodModel, goodModel}, 2, "this is no file of prices"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)
+			if code != c.code || !strings.Contains(out+errs, c.want) {
+				t.Errorf("exit code %d, want %d; printed is\n%s%s\nwanted in it is %q", code, c.code, out, errs, c.want)
+			}
+			if strings.Contains(out, "\x1b") {
+				t.Error("there are colours, but no terminal")
+			}
+		})
+	}
+}
+
+// The names of the fields of --json stay what they are.
+func TestModelJSON(t *testing.T) {
+	code, out, errs := runStator(t, "model", "check", "--json", faulty)
+	if code != 1 || !strings.Contains(errs, "1 fault") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	var got struct {
+		File     string
+		OK       bool
+		Patterns []struct {
+			Name, Status, Table, Index string
+			Requests                   int
+			Read, Write                float64
+			Request                    []struct {
+				Operation string
+				Body      map[string]any
+			}
+			Faults []struct {
+				Code, Message, Try string
+				Position           struct{ Line, Column int }
+			}
+		}
+		Heat []struct{ Key string }
+	}
+	d := json.NewDecoder(strings.NewReader(out))
+	if err := d.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got.OK || got.File != faulty || len(got.Patterns) != 2 || len(got.Heat) == 0 {
+		t.Fatalf("told is %+v", got)
+	}
+	if p := got.Patterns[0]; p.Status != "ok" || p.Table != "shop" || p.Requests != 1 || p.Read != 0.5 || p.Request[0].Operation != "GetItem" ||
+		p.Request[0].Body["TableName"] != "shop" {
+		t.Errorf("the pattern that is served is told as %+v", p)
+	}
+	if p := got.Patterns[1]; p.Status != "missing" || p.Faults[0].Code != "missing" || p.Faults[0].Position.Line != 22 || p.Faults[0].Try == "" {
+		t.Errorf("the pattern that is not served is told as %+v", p)
+	}
+
+	_, out, _ = runStator(t, "model", "cost", "--json", goodModel)
+	for _, name := range []string{"prices", "patterns", "groups", "tables", "perSecond", "perDay", "amplification", "onDemandDollars", "provisionedDollars",
+		"storageBytes", "storageDollars", "recoveryDollars", "streamDollars", "dollars", "tableRead", "tableWrite", "indexRead", "indexWrite"} {
+		if !strings.Contains(out, `"`+name+`":`) {
+			t.Errorf("the cost has no member %s", name)
+		}
+	}
+}
+
+// Prices of one's own are taken.
+func TestModelPrices(t *testing.T) {
+	text, err := os.ReadFile("../model/prices-2026-11.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(t.TempDir(), "prices.yaml")
+	dear := strings.Replace(strings.Replace(string(text), "date: 2026-11", "date: 2031-01", 1), "writeRequestUnits: 0.625", "writeRequestUnits: 625000", 1)
+	if err := os.WriteFile(mine, []byte(dear), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := runStator(t, "model", "cost", "--prices", mine, goodModel)
+	if !strings.Contains(out, "at the prices of 2031-01") {
+		t.Errorf("told is %s", out)
+	}
+	if code, _, _ := runStator(t, "model", "check", "--prices", mine, goodModel); code != 1 {
+		t.Errorf("the budget is passed, but the exit code is %d", code)
+	}
+}
+
+// Requests can be printed as they are sent.
+func TestModelRequests(t *testing.T) {
+	_, out, _ := runStator(t, "model", "check", "--requests", goodModel)
+	for _, want := range []string{`"KeyConditionExpression": "#Status = :Status AND #StatusUpdatedAt < :StatusUpdatedAt"`, `"S": "downloading"`, `"IndexName": "StatusIndex"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the requests lack %s", want)
+		}
+	}
+}

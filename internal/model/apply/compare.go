@@ -1,0 +1,303 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/model"
+)
+
+// comparer holds one table of the model against the endpoint's.
+type comparer struct {
+	plan  *Plan
+	table *model.Table
+	live  *live // nil: there is none
+}
+
+func (c *comparer) change(kind, loses, operation string, body map[string]any, format string, args ...any) {
+	body["TableName"] = c.table.Name
+	c.plan.Changes = append(c.plan.Changes, &Change{
+		Table: c.table.Name, Kind: kind, Text: fmt.Sprintf(format, args...), Loses: loses,
+		Request: model.Request{Operation: operation, Body: body},
+	})
+}
+
+func (c *comparer) fault(try, format string, args ...any) {
+	c.plan.Faults = append(c.plan.Faults, &Fault{Table: c.table.Name, Message: fmt.Sprintf(format, args...), Try: try})
+}
+
+// create makes a table that is not there.
+func (c *comparer) create() {
+	body := Body(c.table)
+	var indexes []string
+	for _, x := range c.table.Indexes {
+		indexes = append(indexes, x.Name)
+	}
+	text := "create it with the key " + keyWords(c.table.Schema().Key)
+	if len(indexes) > 0 {
+		text += " and the indexes " + strings.Join(indexes, ", ")
+	}
+	c.change(CreateTable, "", "CreateTable", body, "%s", text)
+	if c.table.TTL != "" {
+		c.enableTTL()
+	}
+	if c.table.Recovery {
+		c.recovery()
+	}
+}
+
+// compare brings a table that is there to what the model says.
+func (c *comparer) compare() {
+	c.fixed()
+	c.removeIndexes()
+	c.billing()
+	c.addIndexes()
+	c.stream()
+	c.ttl()
+	if c.table.Recovery && !c.live.recovers {
+		c.fault("leave recovery out of the model", "the endpoint knows no point-in-time recovery")
+	} else if c.table.Recovery != c.live.recovery {
+		c.recovery()
+	}
+}
+
+const makeAnew = "make a table of another name and move the items, or mend the model"
+
+// fixed looks at what is decided when a table is made.
+func (c *comparer) fixed() {
+	s := c.table.Schema()
+	if is, want := c.live.words(c.live.KeySchema), keyWords(s.Key); is != want {
+		c.fault(makeAnew, "its key is %s, and the model's %s: a table's key cannot be changed", is, want)
+	}
+	for i := range s.Indexes {
+		x := &s.Indexes[i]
+		if x.Global {
+			continue
+		}
+		is := find(c.live.LocalSecondaryIndexes, x.Name)
+		switch {
+		case is == nil:
+			c.fault(makeAnew, "it lacks the local index %s: local indexes are made with their table", x.Name)
+		case c.live.words(is.KeySchema) != keyWords(x.Key) || !is.projects(x.Projection):
+			c.fault(makeAnew, "its local index %s differs from the model's: local indexes cannot be changed", x.Name)
+		}
+	}
+	for _, is := range c.live.LocalSecondaryIndexes {
+		if x, ok := s.Index(is.IndexName); !ok || x.Global {
+			c.fault(makeAnew, "it has the local index %s, which the model does not have: local indexes cannot be removed", is.IndexName)
+		}
+	}
+}
+
+// kept tells whether a global index stays as it is.
+func (c *comparer) kept(is *liveIndex) bool {
+	x, ok := c.table.Schema().Index(is.IndexName)
+	return ok && x.Global && c.live.words(is.KeySchema) == keyWords(x.Key) && is.projects(x.Projection)
+}
+
+func (c *comparer) removeIndexes() {
+	for _, is := range c.live.GlobalSecondaryIndexes {
+		if c.kept(is) {
+			continue
+		}
+		loses, text := "its queries fail from then on", fmt.Sprintf("remove the index %s", is.IndexName)
+		if _, ok := c.table.Index(is.IndexName); ok {
+			loses, text = "its queries fail until it is built again", text+", which differs from the model's"
+		}
+		part := map[string]any{"Delete": map[string]any{"IndexName": is.IndexName}}
+		c.change(RemoveIndex, loses, "UpdateTable", map[string]any{"GlobalSecondaryIndexUpdates": []any{part}}, "%s", text)
+	}
+}
+
+func (c *comparer) addIndexes() {
+	s := c.table.Schema()
+	for i := range s.Indexes {
+		x := &s.Indexes[i]
+		if is := find(c.live.GlobalSecondaryIndexes, x.Name); !x.Global || is != nil && c.kept(is) {
+			continue
+		}
+		body := map[string]any{
+			"AttributeDefinitions":        definitions(x.Key.All()),
+			"GlobalSecondaryIndexUpdates": []any{map[string]any{"Create": indexBody(c.table, x)}},
+		}
+		c.change(AddIndex, "", "UpdateTable", body, "add the index %s with the key %s", x.Name, keyWords(x.Key))
+	}
+}
+
+// billing changes how the table is paid for, and its units.
+func (c *comparer) billing() {
+	switch {
+	case c.table.OnDemand() && !c.live.onDemand():
+		c.change(Billing, "", "UpdateTable", map[string]any{"BillingMode": "PAY_PER_REQUEST"}, "bill by request")
+		return
+	case c.table.OnDemand():
+		return
+	}
+	s := c.table.Schema()
+	body, all := map[string]any{}, c.live.onDemand()
+	var words []string
+	if all || !within(c.live.ProvisionedThroughput, c.table.Read, c.table.Write) {
+		body["ProvisionedThroughput"] = throughput(s.Throughput)
+		words = append(words, fmt.Sprintf("%d read and %d write units", s.Throughput.Read, s.Throughput.Write))
+	}
+	var updates []any
+	for _, is := range c.live.GlobalSecondaryIndexes {
+		if !c.kept(is) {
+			continue
+		}
+		x, _ := c.table.Index(is.IndexName)
+		if !all && within(is.ProvisionedThroughput, or(x.Read, c.table.Read), or(x.Write, c.table.Write)) {
+			continue
+		}
+		u := x.Schema().Throughput
+		updates = append(updates, map[string]any{"Update": map[string]any{"IndexName": x.Name, "ProvisionedThroughput": throughput(u)}})
+		words = append(words, fmt.Sprintf("%d and %d of the index %s", u.Read, u.Write, x.Name))
+	}
+	if len(updates) > 0 {
+		body["GlobalSecondaryIndexUpdates"] = updates
+	}
+	switch {
+	case all:
+		body["BillingMode"] = "PROVISIONED"
+		c.change(Billing, "", "UpdateTable", body, "bill by %s", strings.Join(words, ", "))
+	case len(words) > 0:
+		c.change(Units, "", "UpdateTable", body, "provision %s", strings.Join(words, ", "))
+	}
+}
+
+func or(own, table *model.Capacity) *model.Capacity {
+	if own != nil {
+		return own
+	}
+	return table
+}
+
+// within tells whether units are what the model says. What scales itself may
+// have any number between its bounds.
+func within(u units, read, write *model.Capacity) bool {
+	fits := func(n int64, c *model.Capacity) bool {
+		if c.Max > 0 {
+			return int64(c.Min) <= n && n <= int64(c.Max)
+		}
+		return n == int64(max(c.Units, c.Min))
+	}
+	return fits(u.ReadCapacityUnits, read) && fits(u.WriteCapacityUnits, write)
+}
+
+// stream changes the stream. One that shows something else is another stream.
+func (c *comparer) stream() {
+	if c.live.stream() == c.table.Stream {
+		return
+	}
+	if is := c.live.stream(); is != "" {
+		c.change(Stream, "who reads it must find the end, and the next one if there is any", "UpdateTable",
+			map[string]any{"StreamSpecification": map[string]any{"StreamEnabled": false}}, "end the stream of %s", is)
+	}
+	if c.table.Stream != "" {
+		c.change(Stream, "", "UpdateTable", map[string]any{"StreamSpecification": streamBody(c.table)}, "begin a stream of %s", c.table.Stream)
+	}
+}
+
+func (c *comparer) ttl() {
+	if c.live.ttl == c.table.TTL {
+		return
+	}
+	if is := c.live.ttl; is != "" {
+		c.change(TimeToLive, "items do not expire by it any more", "UpdateTimeToLive", ttlBody(is, false), "stop expiry by %s", is)
+	}
+	if c.table.TTL != "" {
+		c.enableTTL()
+	}
+}
+
+func (c *comparer) enableTTL() {
+	c.change(TimeToLive, "", "UpdateTimeToLive", ttlBody(c.table.TTL, true), "expire items by %s", c.table.TTL)
+}
+
+func ttlBody(attribute string, on bool) map[string]any {
+	return map[string]any{"TimeToLiveSpecification": map[string]any{"AttributeName": attribute, "Enabled": on}}
+}
+
+func (c *comparer) recovery() {
+	body := map[string]any{"PointInTimeRecoverySpecification": map[string]any{"PointInTimeRecoveryEnabled": c.table.Recovery}}
+	if c.table.Recovery {
+		c.change(Recovery, "", "UpdateContinuousBackups", body, "begin point-in-time recovery")
+		return
+	}
+	c.change(Recovery, "what it could restore so far", "UpdateContinuousBackups", body, "end point-in-time recovery")
+}
+
+// scaling notes what another service would have to be told.
+func (c *comparer) scaling() {
+	scales := func(list ...*model.Capacity) bool {
+		return slices.ContainsFunc(list, func(c *model.Capacity) bool { return c != nil && c.Max > 0 })
+	}
+	all := []*model.Capacity{c.table.Read, c.table.Write}
+	for _, x := range c.table.Indexes {
+		all = append(all, x.Read, x.Write)
+	}
+	if scales(all...) {
+		c.plan.Notes = append(c.plan.Notes, fmt.Sprintf(
+			"table %s scales its units: that is Application Auto Scaling's to do, and not this API's; stator model export writes it", c.table.Name))
+	}
+}
+
+// Body is the CreateTable of a table.
+func Body(t *model.Table) map[string]any {
+	s := t.Schema()
+	body := map[string]any{"TableName": t.Name, "AttributeDefinitions": definitions(s.Attributes), "KeySchema": keySchema(s.Key)}
+	if t.OnDemand() {
+		body["BillingMode"] = "PAY_PER_REQUEST"
+	} else {
+		body["BillingMode"], body["ProvisionedThroughput"] = "PROVISIONED", throughput(s.Throughput)
+	}
+	for i := range s.Indexes {
+		x := &s.Indexes[i]
+		member := "LocalSecondaryIndexes"
+		if x.Global {
+			member = "GlobalSecondaryIndexes"
+		}
+		list, _ := body[member].([]any)
+		body[member] = append(list, indexBody(t, x))
+	}
+	if t.Stream != "" {
+		body["StreamSpecification"] = streamBody(t)
+	}
+	return body
+}
+
+func indexBody(t *model.Table, x *schema.Index) map[string]any {
+	projection := map[string]any{"ProjectionType": x.Projection.Kind}
+	if len(x.Projection.Names) > 0 {
+		projection["NonKeyAttributes"] = x.Projection.Names
+	}
+	body := map[string]any{"IndexName": x.Name, "KeySchema": keySchema(x.Key), "Projection": projection}
+	if x.Global && !t.OnDemand() {
+		body["ProvisionedThroughput"] = throughput(x.Throughput)
+	}
+	return body
+}
+
+func streamBody(t *model.Table) map[string]any {
+	return map[string]any{"StreamEnabled": true, "StreamViewType": t.Stream}
+}
+
+func throughput(u schema.Throughput) map[string]any {
+	return map[string]any{"ReadCapacityUnits": u.Read, "WriteCapacityUnits": u.Write}
+}
+
+func definitions(list []schema.Attribute) (parts []any) {
+	for _, a := range list {
+		parts = append(parts, map[string]any{"AttributeName": a.Name, "AttributeType": a.Type.String()})
+	}
+	return parts
+}
+
+func keySchema(k schema.Key) (parts []any) {
+	for i, a := range k.All() {
+		parts = append(parts, map[string]any{"AttributeName": a.Name, "KeyType": keyType(k, i)})
+	}
+	return parts
+}

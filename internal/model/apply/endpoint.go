@@ -1,0 +1,86 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+)
+
+// Endpoint is a server of the API.
+type Endpoint struct {
+	URL    string
+	Client *http.Client
+	Sign   func(r *http.Request, body []byte) error
+}
+
+// maxReplyBytes is more than any reply has.
+const maxReplyBytes = 32 << 20
+
+// Send sends one request of the API. A body that is JSON already is sent as it
+// is.
+func (e *Endpoint) Send(ctx context.Context, operation string, body any) ([]byte, error) {
+	text, ok := body.(json.RawMessage)
+	if !ok {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("write the request %s: %w", operation, err)
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(e.URL, "/")+"/", bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	return e.do(r, text)
+}
+
+// Get asks for a path of the server that is no operation of the API.
+func (e *Endpoint) Get(ctx context.Context, path string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(e.URL, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return e.do(r, nil)
+}
+
+func (e *Endpoint) do(r *http.Request, body []byte) ([]byte, error) {
+	if err := e.Sign(r, body); err != nil {
+		return nil, fmt.Errorf("sign a request: %w", err)
+	}
+	reply, err := e.Client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(reply.Body, maxReplyBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read the reply of %s: %w", e.URL, err)
+	}
+	if reply.StatusCode != http.StatusOK {
+		return nil, faultOf(reply.StatusCode, text)
+	}
+	return text, nil
+}
+
+// faultOf reads what the server says is wrong.
+func faultOf(status int, text []byte) error {
+	var told struct {
+		Type    string `json:"__type"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(text, &told) != nil || told.Type == "" {
+		return fmt.Errorf("the endpoint answers %d: %.200s", status, bytes.TrimSpace(text))
+	}
+	_, code, ok := strings.Cut(told.Type, "#")
+	if !ok {
+		code = told.Type
+	}
+	return &apierror.Error{Code: code, Status: status, Message: told.Message}
+}

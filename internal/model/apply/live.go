@@ -1,0 +1,187 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+// live is a table as the endpoint has it.
+type live struct {
+	TableStatus            string
+	AttributeDefinitions   []struct{ AttributeName, AttributeType string }
+	KeySchema              []element
+	BillingModeSummary     struct{ BillingMode string }
+	ProvisionedThroughput  units
+	GlobalSecondaryIndexes []*liveIndex
+	LocalSecondaryIndexes  []*liveIndex
+	StreamSpecification    struct {
+		StreamEnabled  bool
+		StreamViewType string
+	}
+
+	ttl       string // the attribute by which items expire, "" for none
+	ttlStatus string
+	recovery  bool
+	recovers  bool // whether the endpoint knows recovery at all
+}
+
+type element struct{ AttributeName, KeyType string }
+
+type units struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
+
+type liveIndex struct {
+	IndexName   string
+	IndexStatus string
+	KeySchema   []element
+	Projection  struct {
+		ProjectionType   string
+		NonKeyAttributes []string
+	}
+	ProvisionedThroughput units
+}
+
+// read asks the endpoint what a table is; nil if there is none.
+func read(ctx context.Context, send Send, table string) (*live, error) {
+	name := map[string]any{"TableName": table}
+	var described struct{ Table *live }
+	err := ask(ctx, send, "DescribeTable", name, &described)
+	if isFault(err, "ResourceNotFoundException") {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := described.Table
+	if l == nil || l.TableStatus == "" {
+		return nil, fmt.Errorf("table %s: the answer to DescribeTable describes no table; is the endpoint a DynamoDB?", table)
+	}
+	var ttl struct {
+		TimeToLiveDescription struct{ AttributeName, TimeToLiveStatus string }
+	}
+	if err := ask(ctx, send, "DescribeTimeToLive", name, &ttl); err != nil && !isFault(err, "ResourceNotFoundException") {
+		return nil, err
+	}
+	l.ttlStatus = ttl.TimeToLiveDescription.TimeToLiveStatus
+	if l.ttlStatus == "ENABLED" || l.ttlStatus == "ENABLING" {
+		l.ttl = ttl.TimeToLiveDescription.AttributeName
+	}
+	var backups struct {
+		ContinuousBackupsDescription struct {
+			PointInTimeRecoveryDescription struct{ PointInTimeRecoveryStatus string }
+		}
+	}
+	// Not every local server has this operation.
+	switch err := ask(ctx, send, "DescribeContinuousBackups", name, &backups); {
+	case err == nil:
+		l.recovers = true
+		l.recovery = backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == "ENABLED"
+	case isFault(err, "TableNotFoundException"): // it is still being made
+		l.recovers = true
+	case !isFault(err, "UnknownOperationException"):
+		return nil, err
+	}
+	return l, nil
+}
+
+func ask(ctx context.Context, send Send, operation string, body, into any) error {
+	text, err := send(ctx, operation, body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("the answer to %s is no JSON of it: %w", operation, err)
+	}
+	return nil
+}
+
+// unsettled is what the table is passing through, "" for nothing.
+func (l *live) unsettled() string {
+	if l.TableStatus != "ACTIVE" {
+		return l.TableStatus
+	}
+	for _, x := range l.GlobalSecondaryIndexes {
+		if x.IndexStatus != "ACTIVE" {
+			return fmt.Sprintf("%s (index %s)", x.IndexStatus, x.IndexName)
+		}
+	}
+	if l.ttlStatus == "ENABLING" || l.ttlStatus == "DISABLING" {
+		return l.ttlStatus + " (time to live)"
+	}
+	return ""
+}
+
+func (l *live) onDemand() bool { return l.BillingModeSummary.BillingMode == "PAY_PER_REQUEST" }
+
+// stream is what the stream shows, "" when there is none.
+func (l *live) stream() string {
+	if !l.StreamSpecification.StreamEnabled {
+		return ""
+	}
+	return l.StreamSpecification.StreamViewType
+}
+
+// typeOf is the type of a key attribute.
+func (l *live) typeOf(name string) string {
+	for _, a := range l.AttributeDefinitions {
+		if a.AttributeName == name {
+			return a.AttributeType
+		}
+	}
+	return ""
+}
+
+// words is a key as text, with its types.
+func (l *live) words(key []element) string {
+	var parts []string
+	for _, e := range key {
+		parts = append(parts, e.AttributeName+" "+l.typeOf(e.AttributeName)+" "+e.KeyType)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// keyWords is a key of the model as the same text.
+func keyWords(k schema.Key) string {
+	var parts []string
+	for i, a := range k.All() {
+		parts = append(parts, a.Name+" "+a.Type.String()+" "+keyType(k, i))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// keyType is what the i-th attribute of a key is in it.
+func keyType(k schema.Key, i int) string {
+	if i < len(k.Partition) {
+		return "HASH"
+	}
+	return "RANGE"
+}
+
+// projects tells whether the index copies what the projection says, in
+// whichever order.
+func (x *liveIndex) projects(p schema.Projection) bool {
+	a, b := slices.Sorted(slices.Values(x.Projection.NonKeyAttributes)), slices.Sorted(slices.Values(p.Names))
+	return x.Projection.ProjectionType == p.Kind && slices.Equal(a, b)
+}
+
+func find(list []*liveIndex, name string) *liveIndex {
+	for _, x := range list {
+		if x.IndexName == name {
+			return x
+		}
+	}
+	return nil
+}
+
+// Exists tells whether the endpoint has a table, in whichever state.
+func Exists(ctx context.Context, send Send, table string) (bool, error) {
+	_, err := send(ctx, "DescribeTable", map[string]any{"TableName": table})
+	if isFault(err, "ResourceNotFoundException") {
+		return false, nil
+	}
+	return err == nil, err
+}

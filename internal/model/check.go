@@ -1,0 +1,286 @@
+package model
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Report is what Check found.
+type Report struct {
+	Patterns []*PatternReport `json:"patterns"`
+	Faults   []*Fault         `json:"faults"` // all, those of patterns too
+	Heat     []*Partition     `json:"heat"`   // the busiest partitions, hottest first
+	Cost     *Cost            `json:"-"`
+}
+
+// PatternReport is how one pattern is served.
+type PatternReport struct {
+	Name     string    `json:"name"`
+	Status   string    `json:"status"` // ok, missing or fault
+	Table    string    `json:"table,omitempty"`
+	Index    string    `json:"index,omitempty"`
+	Requests int       `json:"requests"` // how many a run takes
+	Request  []Request `json:"request,omitempty"`
+	Read     float64   `json:"read"`  // units of a run
+	Write    float64   `json:"write"` // units of a run
+	Faults   []*Fault  `json:"faults,omitempty"`
+	Position Position  `json:"position"`
+	Plan     *Plan     `json:"-"`
+}
+
+// The status of a pattern.
+const (
+	StatusOK      = "ok"
+	StatusMissing = "missing" // no key or index serves it
+	StatusFault   = "fault"
+)
+
+// OK tells whether nothing is wrong.
+func (r *Report) OK() bool { return len(r.Faults) == 0 }
+
+// Check works out how each pattern is served, and everything that is wrong
+// with a model.
+func (m *Model) Check(prices *Prices) *Report {
+	c := &checker{m: m, report: new(Report), heat: &heat{m: m, found: make(map[[3]string]*Partition)}, peaks: make(map[*Table]*load)}
+	for _, t := range m.Tables {
+		c.peaks[t] = newLoad(t)
+	}
+	if len(m.Patterns) == 0 {
+		c.fault("patterns", Position{Line: 1, Column: 1}, "write down what is asked of the tables, and how often: `patterns:`", "no access pattern is written down, so nothing can be proved")
+	}
+	for _, p := range m.Patterns {
+		c.pattern(p)
+	}
+	for _, t := range m.Tables {
+		c.table(t)
+	}
+	for _, e := range m.Entities {
+		c.entity(e)
+	}
+	c.rules()
+	c.partitions()
+	c.report.Cost = m.cost(prices, c.runs)
+	c.budgets()
+	for _, p := range c.report.Patterns {
+		for _, f := range c.report.Faults {
+			if f.Pattern == p.Name {
+				p.Faults = append(p.Faults, f)
+				p.Status = StatusFault
+			}
+		}
+		if slices.ContainsFunc(p.Faults, func(f *Fault) bool { return f.Code == "missing" }) {
+			p.Status = StatusMissing
+		}
+	}
+	slices.SortStableFunc(c.report.Faults, func(a, b *Fault) int {
+		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
+	})
+	return c.report
+}
+
+// checker goes through a model.
+type checker struct {
+	m      *Model
+	report *Report
+	heat   *heat
+	runs   []run
+	peaks  map[*Table]*load
+}
+
+// run is a pattern with what one run of it does.
+type run struct {
+	plan  *Plan
+	scene *Scenario // nil: it cannot be carried out
+}
+
+func (c *checker) add(f *Fault) { c.report.Faults = append(c.report.Faults, f) }
+
+func (c *checker) fault(code string, at Position, try, format string, args ...any) {
+	c.add(&Fault{Code: code, Message: fmt.Sprintf(format, args...), Try: try, Position: at})
+}
+
+// about is a fault of one pattern.
+func (c *checker) about(p *Pattern, code string, at Position, try, format string, args ...any) {
+	c.add(&Fault{Code: code, Pattern: p.Name, Message: fmt.Sprintf(format, args...), Try: try, Position: at})
+}
+
+// pattern plans one pattern and plays it through.
+func (c *checker) pattern(p *Pattern) {
+	plan := c.m.Plan(p)
+	found := &PatternReport{Name: p.Name, Status: StatusOK, Position: p.Position, Plan: plan, Request: plan.Requests}
+	c.report.Patterns = append(c.report.Patterns, found)
+	for _, f := range plan.Faults {
+		c.add(f)
+	}
+	first := plan.Steps[0]
+	found.Table = first.Table.Name
+	if first.Index != nil {
+		found.Index = first.Index.Name
+	}
+	r := run{plan: plan}
+	if plan.Served() {
+		d, err := c.m.direct(plan, Generator{}, 0)
+		if err != nil {
+			var f *Fault
+			if !errors.As(err, &f) {
+				f = &Fault{Code: "expectation", Pattern: p.Name, Message: err.Error(), Try: "mend matches, given, or the key", Position: p.Position}
+			}
+			c.add(f)
+		} else {
+			r.scene = d.scene
+			c.heat.add(p, d.touches)
+			found.Requests = len(d.scene.Calls)
+			read, write := d.scene.Units()
+			found.Read, found.Write = total(read), total(write)
+			for _, u := range read {
+				c.peakOf(u).add(u, false, p.PeakRate().PerSecond)
+			}
+			for _, u := range write {
+				c.peakOf(u).add(u, true, p.PeakRate().PerSecond)
+			}
+		}
+	}
+	c.runs = append(c.runs, r)
+	c.limits(p)
+	for _, a := range p.Actions() {
+		c.machine(p, a)
+	}
+	if b := p.Budget; b != nil {
+		if b.Read > 0 && found.Read > b.Read {
+			c.about(p, "budget", b.At("read"), "", "a run reads %s units, more than its budget of %s", Figure(found.Read), Figure(b.Read))
+		}
+		if b.Write > 0 && found.Write > b.Write {
+			c.about(p, "budget", b.At("write"), "", "a run writes %s units, more than its budget of %s", Figure(found.Write), Figure(b.Write))
+		}
+	}
+}
+
+func (c *checker) peakOf(u TableUnits) *load {
+	t, _ := c.m.Table(u.Table)
+	return c.peaks[t]
+}
+
+func total(list []TableUnits) (sum float64) {
+	for _, u := range list {
+		sum += u.Total()
+	}
+	return sum
+}
+
+// limits tells whether a transaction or a batch is too large.
+func (c *checker) limits(p *Pattern) {
+	items := 0
+	for _, a := range p.Actions() {
+		items += max(1, a.Times, a.Most)
+	}
+	most, what := 0, ""
+	switch operationOf(p) {
+	case "TransactWriteItems", "TransactGetItems":
+		most, what = maxTransactItems, "a transaction"
+	case "BatchGetItem":
+		most, what = maxBatchGets, "a batch of gets"
+	case "BatchWriteItem":
+		most, what = maxBatchWrites, "a batch of writes"
+	default:
+		return
+	}
+	if items > most {
+		c.about(p, "limit", p.Position, fmt.Sprintf("make several of at most %d", most), "%s has up to %d items; %s takes %d", p.Name, items, what, most)
+	}
+}
+
+// partitions tells of those that are at their limit.
+func (c *checker) partitions() {
+	allowed := 1.0
+	if b := c.m.Budgets; b != nil && b.Partition > 0 {
+		allowed = b.Partition
+	}
+	c.report.Heat = c.heat.partitions(allowed)
+	for _, x := range c.report.Heat {
+		if x.Shards == 1 {
+			continue
+		}
+		where := x.Table
+		if x.Index != "" {
+			where = x.Index + " of " + x.Table
+		}
+		code, at := "hot", c.placeOf(x)
+		what := fmt.Sprintf("%s of the %s write units a second that a partition takes", Figure(x.Write), Figure(MaxPartitionWrites))
+		if x.Read/MaxPartitionReads > x.Write/MaxPartitionWrites {
+			what = fmt.Sprintf("%s of the %s read units a second that a partition takes", Figure(x.Read), Figure(MaxPartitionReads))
+		}
+		if x.Share < 1 {
+			code, at = "budget", c.m.Budgets.At("partition")
+			what += fmt.Sprintf(", more than the budget of %s", percent(allowed))
+		}
+		c.fault(code, at, fmt.Sprintf("spread it over %d shards", x.Shards*c.shardsIn(x)), "the partition %s of %s would take %s (%s)",
+			x.Key, where, what, join(x.Patterns[:min(3, len(x.Patterns))], ", "))
+	}
+}
+
+// shardsIn is over how many shards a partition's key is spread already.
+func (c *checker) shardsIn(x *Partition) int {
+	n := 1
+	c.keysOf(x, func(e *Entity, f *Field) {
+		for _, leaf := range e.leaves(f.Name) {
+			n = max(n, e.byName[leaf].Attribute.Shards)
+		}
+	})
+	return n
+}
+
+// placeOf is where the key of a partition stands in the file.
+func (c *checker) placeOf(x *Partition) (at Position) {
+	c.keysOf(x, func(_ *Entity, f *Field) {
+		if at.Line == 0 {
+			at = f.place.Position
+		}
+	})
+	return at
+}
+
+// keysOf calls a function for each key that a partition may be of.
+func (c *checker) keysOf(x *Partition, do func(*Entity, *Field)) {
+	t, _ := c.m.Table(x.Table)
+	key := t.schema.Key
+	if i, ok := t.Index(x.Index); ok {
+		key = i.schema.Key
+	}
+	for _, e := range c.m.EntitiesOf(t) {
+		for _, a := range key.Partition {
+			if f, ok := e.byName[a.Name]; ok && couldBe(e, f, x.Key) {
+				do(e, f)
+			}
+		}
+	}
+}
+
+// couldBe tells whether a partition's label begins as a field does.
+func couldBe(e *Entity, f *Field, key string) bool {
+	t := templateOf(f)
+	begin := t.prefix()
+	return begin != "" && len(key) >= len(begin) && key[:len(begin)] == begin || begin == "" && key == label(e, t, nil)
+}
+
+// budgets tells of those that are passed.
+func (c *checker) budgets() {
+	b := c.m.Budgets
+	if b == nil {
+		return
+	}
+	cost := c.report.Cost
+	over := func(what string, rate Rate, units float64) {
+		if rate.Given() && units > rate.PerSecond*(1+1e-9) {
+			per := perUnit[unitOf(rate.Text)]
+			c.fault("budget", b.At(what), "", "all patterns together %s %s/%s, more than the budget of %s",
+				what, Figure(units*per), unitOf(rate.Text), rate.Text)
+		}
+	}
+	over("read", b.Read, cost.Read)
+	over("write", b.Write, cost.Write)
+	if b.Dollars > 0 && cost.Dollars > b.Dollars {
+		c.fault("budget", b.At("dollars"), "", "all of it costs %s dollars a month, more than the budget of %s", Money(cost.Dollars), Money(b.Dollars))
+	}
+}

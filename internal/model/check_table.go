@@ -1,0 +1,269 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+// maxCollection is how large a collection may be in a table with local
+// indexes.
+const maxCollection = 10 << 30
+
+// table tells what is wrong with a table as a whole.
+func (c *checker) table(t *Table) {
+	c.unused(t)
+	c.ttl(t)
+	if t.schema.HasLocal() {
+		c.collections(t)
+	}
+	c.collisions(t)
+	if !t.OnDemand() {
+		c.provisioned(t)
+	}
+}
+
+// provisioned tells of units that do not suffice at the peak.
+func (c *checker) provisioned(t *Table) {
+	l := c.peaks[t]
+	for i, x := range l.average {
+		read, write, where := t.Read, t.Write, t.Name
+		needRead, needWrite := x.Read, x.Write
+		if i == 0 {
+			needRead, needWrite = needRead+l.local(false), needWrite+l.local(true)
+		} else {
+			index := t.Indexes[i-1]
+			if index.Local {
+				continue
+			}
+			read, write, where = orCapacity(index.Read, read), orCapacity(index.Write, write), index.Name+" of "+t.Name
+		}
+		for _, u := range []struct {
+			capacity *Capacity
+			need     float64
+			what     string
+		}{{read, needRead, "read"}, {write, needWrite, "write"}} {
+			if have := max(u.capacity.Units, u.capacity.Max); u.need > float64(have) {
+				c.fault("provisioned", u.capacity.Position, fmt.Sprintf("provision at least %s", Figure(math.Ceil(u.need))),
+					"the patterns need %s %s units a second of %s at their peak; %s are provisioned at most", Figure(u.need), u.what, where, Figure(float64(have)))
+			}
+		}
+	}
+}
+
+// unused tells of indexes that no pattern reads.
+func (c *checker) unused(t *Table) {
+	for _, x := range t.Indexes {
+		used := slices.ContainsFunc(c.runs, func(r run) bool { return slices.Contains(r.plan.Indexes(), x) })
+		if !used {
+			c.fault("unused", x.Position, "remove it, or write down the pattern it serves", "no pattern uses the index %s of %s, but each write pays for it", x.Name, t.Name)
+		}
+	}
+}
+
+// ttl tells whether the attribute of expiry holds seconds.
+func (c *checker) ttl(t *Table) {
+	if t.TTL == "" {
+		return
+	}
+	found := false
+	for _, e := range c.m.EntitiesOf(t) {
+		f, ok := e.byName[t.TTL]
+		if !ok {
+			continue
+		}
+		found = true
+		switch {
+		case f.Type != item.N:
+			c.fault("ttl", f.place.Position, "store a number of seconds since 1970", "%s of %s is of type %s; items expire only by a number", t.TTL, e.Name, f.Type)
+		case f.Attribute != nil && f.Attribute.Format == "epoch-millis":
+			c.fault("ttl", f.place.Position, "divide by 1000", "%s of %s is in milliseconds: taken for seconds, it lies thousands of years ahead, and nothing ever expires", t.TTL, e.Name)
+		case f.Attribute == nil || f.Attribute.Format != "epoch-seconds":
+			c.fault("ttl", f.place.Position, "say format: epoch-seconds", "%s of %s is not said to be in epoch seconds", t.TTL, e.Name)
+		}
+	}
+	if !found {
+		c.fault("ttl", t.At("ttl"), suggestTry(t.TTL, c.attributesOf(t)), "no entity of %s has the attribute %s, so nothing ever expires", t.Name, t.TTL)
+	}
+}
+
+func suggestTry(name string, known []string) string {
+	return strings.TrimPrefix(suggest(name, known), "; ")
+}
+
+func (c *checker) attributesOf(t *Table) (all []string) {
+	for _, e := range c.m.EntitiesOf(t) {
+		all = append(all, e.names()...)
+	}
+	return all
+}
+
+// collections tells of partitions that outgrow what a table with local indexes
+// allows.
+func (c *checker) collections(t *Table) {
+	partition := []string{t.Key.Partition}
+	sum := 0.0
+	var at *Entity
+	for _, e := range c.m.EntitiesOf(t) {
+		it := Generator{}.everything(e)
+		size := it.Size()
+		for _, x := range t.Indexes {
+			if x.Local && x.schema.Key.In(it) {
+				size += t.schema.Entry(x.schema, it).Size()
+			}
+		}
+		share := 1 / c.m.partitions(e, partition)
+		for _, leaf := range e.leaves(partition[0]) {
+			if h := e.byName[leaf].Attribute.Hottest; h > 0 {
+				share = max(share, h)
+			}
+		}
+		bytes := c.m.Items(e) * share * float64(size)
+		if sum += bytes; at == nil || bytes > maxCollection {
+			at = e
+		}
+	}
+	if sum > maxCollection {
+		c.fault("collection", at.Position, "drop the local indexes, keep items for less long, or put more into the partition key",
+			"items that share %s grow to %s with their local index entries; a table with local indexes allows %s", t.Key.Partition, Bytes(sum), Bytes(maxCollection))
+	}
+}
+
+// collisions tells of entities that can overwrite each other.
+func (c *checker) collisions(t *Table) {
+	entities := c.m.EntitiesOf(t)
+	for i, e := range entities {
+		for _, other := range entities[:i] {
+			same := true
+			for _, a := range t.schema.Key.All() {
+				same = same && templateOf(e.byName[a.Name]).skeleton() == templateOf(other.byName[a.Name]).skeleton()
+			}
+			if same {
+				c.fault("collision", e.Position, "begin one of their keys differently", "items of %s and %s can have the same key, and overwrite each other", other.Name, e.Name)
+			}
+		}
+	}
+}
+
+// entity tells what is wrong with the items of an entity.
+func (c *checker) entity(e *Entity) {
+	it := Generator{}.largest(e)
+	size := it.Size()
+	for _, x := range e.table.Indexes {
+		if x.Local && x.schema.Key.In(it) {
+			size += e.table.schema.Entry(x.schema, it).Size()
+		}
+	}
+	if e.Size != nil {
+		size = max(size, int(e.Size.Largest), int(e.Size.Typical))
+	}
+	if size > item.MaxSize {
+		c.tooLarge(e, it, size)
+	}
+	key := e.table.schema
+	for _, k := range append([]schema.Key{key.Key}, keysOfIndexes(e.table)...) {
+		c.keySize(e, it, k.Partition, schema.MaxPartitionBytes, "partition")
+		c.keySize(e, it, k.Sort, schema.MaxSortBytes, "sort")
+	}
+}
+
+func keysOfIndexes(t *Table) (keys []schema.Key) {
+	for _, x := range t.Indexes {
+		keys = append(keys, x.schema.Key)
+	}
+	return keys
+}
+
+// tooLarge names the attribute that makes an item too large, if it is one.
+func (c *checker) tooLarge(e *Entity, it item.Item, size int) {
+	for _, f := range e.fields {
+		v, ok := it.Get(f.Name)
+		if !ok || v.Size() <= item.MaxSize {
+			continue
+		}
+		what := "attribute"
+		if f.Type.IsSet() {
+			what = "set"
+		} else if f.Type == item.L {
+			what = "list"
+		}
+		c.fault("size", f.place.Position, "keep it elsewhere and store where it is, or make its members items of their own",
+			"the %s %s of %s outgrows %s, the most an item may have", what, f.Name, e.Name, Bytes(item.MaxSize))
+		return
+	}
+	c.fault("size", e.Position, "keep the largest part elsewhere and store where it is", "an item of %s can have %s; %s is the most", e.Name, Bytes(size), Bytes(item.MaxSize))
+}
+
+// keySize tells of keys that can be too long.
+func (c *checker) keySize(e *Entity, it item.Item, attrs []schema.Attribute, most int, what string) {
+	size := 0
+	for _, a := range attrs {
+		if v, ok := it.Get(a.Name); ok {
+			size += v.Size()
+		}
+	}
+	if size <= most {
+		return
+	}
+	f := e.byName[attrs[0].Name]
+	message := fmt.Sprintf("the %s key %s of %s can have %d bytes; %d is the most", what, attrs[0].Name, e.Name, size, most)
+	if !slices.ContainsFunc(c.report.Faults, func(f *Fault) bool { return f.Message == message }) {
+		c.fault("size", f.place.Position, "use a digest of it", "%s", message)
+	}
+}
+
+// rules tells of those that are broken.
+func (c *checker) rules() {
+	for _, r := range c.m.Rules {
+		for _, e := range c.m.Entities {
+			if len(r.Tables) > 0 && !slices.Contains(r.Tables, e.table.Name) || slices.Contains(r.Except, e.Name) {
+				continue
+			}
+			if r.Every == "item" {
+				if f, ok := e.byName[r.Contains]; !ok || !f.Stored {
+					c.broken(r, e.Name, e.Position, fmt.Sprintf("items of %s do not contain %s", e.Name, r.Contains))
+				}
+				continue
+			}
+			c.keyRule(r, e)
+		}
+	}
+}
+
+func (c *checker) broken(r *Rule, excepted string, at Position, what string) {
+	name := ""
+	if r.Name != "" {
+		name = fmt.Sprintf("the rule %q is broken: ", r.Name)
+	}
+	c.fault("rule", at, fmt.Sprintf("put {%s} into it, or say except: [%s] and because", r.Contains, excepted), "%s%s", name, what)
+}
+
+// keyRule holds the keys of one entity to a rule.
+func (c *checker) keyRule(r *Rule, e *Entity) {
+	var seen []string
+	for _, k := range append([]schema.Key{e.table.schema.Key}, keysOfIndexes(e.table)...) {
+		attrs := k.Partition
+		if r.Every == "sort-key" {
+			attrs = k.Sort
+		}
+		contains, at, text, excepted := len(attrs) == 0, e.Position, "", ""
+		for _, a := range attrs {
+			f, ok := e.byName[a.Name]
+			if !ok || slices.Contains(r.Except, e.Name+"."+a.Name) || slices.Contains(seen, a.Name) {
+				contains = true // not in this index, allowed, or told before
+				continue
+			}
+			excepted = e.Name + "." + a.Name
+			at, text = f.place.Position, fmt.Sprintf("%s of %s is %q, without {%s}", a.Name, e.Name, f.Template(), r.Contains)
+			contains = contains || a.Name == r.Contains || slices.Contains(e.leaves(a.Name), r.Contains)
+			seen = append(seen, a.Name)
+		}
+		if !contains {
+			c.broken(r, excepted, at, text)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package model
+
+import "slices"
+
+// Difference is what changes in cost from one model to another.
+type Difference struct {
+	Changes []*Change `json:"changes"` // the total is the last, and always there
+}
+
+// Change is what one pattern, table, index or the whole costs before and
+// after.
+type Change struct {
+	What   string `json:"what"` // pattern, table, index or total
+	Name   string `json:"name"`
+	Change string `json:"change"` // added, removed, changed or same
+	Before Spent  `json:"before"`
+	After  Spent  `json:"after"`
+}
+
+// Spent is units and money: of a pattern the units of a run, else those of a
+// second; and dollars a month.
+type Spent struct {
+	Read    float64 `json:"read"`
+	Write   float64 `json:"write"`
+	Dollars float64 `json:"dollars"`
+}
+
+// Compare tells what changes from one cost to another. What stays as it is, is
+// left out.
+func Compare(before, after *Cost) *Difference {
+	d := new(Difference)
+	d.join("pattern", spentOnPatterns(before), spentOnPatterns(after))
+	d.join("table", spentOnTables(before), spentOnTables(after))
+	d.join("index", spentOnIndexes(before), spentOnIndexes(after))
+	total := &Change{What: "total", Change: "same", Before: Spent{before.Read, before.Write, before.Dollars}, After: Spent{after.Read, after.Write, after.Dollars}}
+	if total.Before != total.After {
+		total.Change = "changed"
+	}
+	d.Changes = append(d.Changes, total)
+	return d
+}
+
+type spending struct {
+	name  string
+	spent Spent
+}
+
+func spentOnPatterns(c *Cost) (list []spending) {
+	for _, p := range c.Patterns {
+		list = append(list, spending{p.Name, Spent{p.Run.Read(), p.Run.Write(), p.Dollars}})
+	}
+	return list
+}
+
+func spentOnTables(c *Cost) (list []spending) {
+	for _, t := range c.Tables {
+		list = append(list, spending{t.Name, Spent{t.PerSecond.TableRead, t.PerSecond.TableWrite, t.Dollars}})
+	}
+	return list
+}
+
+func spentOnIndexes(c *Cost) (list []spending) {
+	for _, t := range c.Tables {
+		for _, x := range t.Indexes {
+			list = append(list, spending{t.Name + "." + x.Index, Spent{Read: x.Read, Write: x.Write}})
+		}
+	}
+	return list
+}
+
+// join pairs what has one name: those of before in their order, then what is
+// new.
+func (d *Difference) join(what string, before, after []spending) {
+	find := func(list []spending, name string) (Spent, bool) {
+		i := slices.IndexFunc(list, func(s spending) bool { return s.name == name })
+		if i < 0 {
+			return Spent{}, false
+		}
+		return list[i].spent, true
+	}
+	for _, b := range before {
+		a, still := find(after, b.name)
+		switch {
+		case !still:
+			d.Changes = append(d.Changes, &Change{what, b.name, "removed", b.spent, a})
+		case a != b.spent:
+			d.Changes = append(d.Changes, &Change{what, b.name, "changed", b.spent, a})
+		}
+	}
+	for _, a := range after {
+		if _, had := find(before, a.name); !had {
+			d.Changes = append(d.Changes, &Change{what, a.name, "added", Spent{}, a.spent})
+		}
+	}
+}

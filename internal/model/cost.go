@@ -1,0 +1,322 @@
+package model
+
+import (
+	"math"
+	"slices"
+)
+
+// Cost is what a model costs: units a second on average, and money a month.
+type Cost struct {
+	Prices   *PriceInfo     `json:"prices"`
+	Patterns []*PatternCost `json:"patterns"`
+	Groups   []*GroupCost   `json:"groups"`
+	Tables   []*TableCost   `json:"tables"`
+	Read     float64        `json:"read"`    // units a second, of all
+	Write    float64        `json:"write"`   // units a second, of all
+	Dollars  float64        `json:"dollars"` // a month, as the tables are billed
+}
+
+// PriceInfo says which prices were taken.
+type PriceInfo struct {
+	Date     string `json:"date"`
+	Region   string `json:"region"`
+	Currency string `json:"currency"`
+	Source   string `json:"source"`
+}
+
+// Units are read and write units, on a table and on its indexes.
+type Units struct {
+	TableRead  float64 `json:"tableRead"`
+	TableWrite float64 `json:"tableWrite"`
+	IndexRead  float64 `json:"indexRead"`
+	IndexWrite float64 `json:"indexWrite"`
+}
+
+// Read are all read units.
+func (u Units) Read() float64 { return u.TableRead + u.IndexRead }
+
+// Write are all write units.
+func (u Units) Write() float64 { return u.TableWrite + u.IndexWrite }
+
+func (u *Units) add(more Units, times float64) {
+	u.TableRead += more.TableRead * times
+	u.TableWrite += more.TableWrite * times
+	u.IndexRead += more.IndexRead * times
+	u.IndexWrite += more.IndexWrite * times
+}
+
+// Amplification is how many units are written for each that the table itself
+// needs; 1 without indexes, 0 without writes.
+func (u Units) Amplification() float64 {
+	if u.TableWrite == 0 {
+		return 0
+	}
+	return u.Write() / u.TableWrite
+}
+
+// PatternCost is what one pattern costs.
+type PatternCost struct {
+	Name      string       `json:"name"`
+	Group     string       `json:"group,omitempty"`
+	Rate      string       `json:"rate"`
+	Run       Units        `json:"run"`       // of one run
+	PerSecond Units        `json:"perSecond"` // on average
+	PerDay    Units        `json:"perDay"`
+	Parts     []*IndexCost `json:"parts"`   // of one run, by table and index
+	Dollars   float64      `json:"dollars"` // a month on demand
+	Served    bool         `json:"served"`  // false: it cannot be carried out, and counts nothing
+}
+
+// IndexCost is the units spent in one place.
+type IndexCost struct {
+	Table string  `json:"table"`
+	Index string  `json:"index,omitempty"` // none: the table itself
+	Read  float64 `json:"read"`
+	Write float64 `json:"write"`
+}
+
+// GroupCost is the sum of the patterns of a group.
+type GroupCost struct {
+	Name      string `json:"name"`
+	PerSecond Units  `json:"perSecond"`
+	PerDay    Units  `json:"perDay"`
+}
+
+// TableCost is what a table costs with its indexes.
+type TableCost struct {
+	Name          string       `json:"name"`
+	Billing       string       `json:"billing"`
+	PerSecond     Units        `json:"perSecond"`
+	Amplification float64      `json:"amplification"`
+	Indexes       []*IndexCost `json:"indexes"`     // units a second
+	Provisioned   []*IndexCost `json:"provisioned"` // units to provision, the table first
+	StorageBytes  float64      `json:"storageBytes"`
+
+	OnDemandDollars    float64 `json:"onDemandDollars"`    // a month
+	ProvisionedDollars float64 `json:"provisionedDollars"` // a month
+	StorageDollars     float64 `json:"storageDollars"`     // a month
+	RecoveryDollars    float64 `json:"recoveryDollars"`    // a month
+	StreamDollars      float64 `json:"streamDollars"`      // a month, at most
+	Dollars            float64 `json:"dollars"`            // a month, as it is billed
+}
+
+// Cost works out what a model costs. Patterns that cannot be carried out count
+// nothing; Check names them.
+func (m *Model) Cost(prices *Prices) *Cost {
+	var runs []run
+	for _, p := range m.Patterns {
+		r := run{plan: m.Plan(p)}
+		if r.plan.Served() {
+			if s, err := m.Scenario(r.plan, Generator{}, 0); err == nil {
+				r.scene = s
+			}
+		}
+		runs = append(runs, r)
+	}
+	return m.cost(prices, runs)
+}
+
+const daySeconds = 86400
+
+func (m *Model) cost(prices *Prices, runs []run) *Cost {
+	c := &Cost{Prices: &PriceInfo{prices.Date, prices.Region, cmpOr(prices.Currency, "USD"), prices.Source}}
+	peaks := make(map[*Table]*load)
+	for _, t := range m.Tables {
+		peaks[t] = newLoad(t)
+		c.Tables = append(c.Tables, &TableCost{Name: t.Name, Billing: cmpOr(t.Billing, "on-demand")})
+	}
+	for _, r := range runs {
+		c.pattern(m, prices, r, peaks)
+	}
+	for i, t := range m.Tables {
+		c.table(m, prices, t, c.Tables[i], peaks[t])
+	}
+	return c
+}
+
+// load is units a second on a table and on each of its indexes.
+type load struct {
+	table   *Table
+	average []*IndexCost // the table first
+}
+
+func newLoad(t *Table) *load {
+	l := &load{table: t, average: []*IndexCost{{Table: t.Name}}}
+	for _, x := range t.Indexes {
+		l.average = append(l.average, &IndexCost{Table: t.Name, Index: x.Name})
+	}
+	return l
+}
+
+// add adds what a request costs, so often a second.
+func (l *load) add(u TableUnits, write bool, rate float64) {
+	put := func(x *IndexCost, units float64) {
+		if write {
+			x.Write += units * rate
+		} else {
+			x.Read += units * rate
+		}
+	}
+	put(l.average[0], u.Consumed.Table)
+	for _, x := range u.Indexes {
+		i := slices.IndexFunc(l.average, func(c *IndexCost) bool { return c.Index == x.Name })
+		put(l.average[i], x.Units)
+	}
+}
+
+func (c *Cost) pattern(m *Model, prices *Prices, r run, loads map[*Table]*load) {
+	p := r.plan.Pattern
+	cost := &PatternCost{Name: p.Name, Group: p.Group, Rate: p.Rate.Text, Served: r.scene != nil}
+	c.Patterns = append(c.Patterns, cost)
+	if r.scene == nil {
+		return
+	}
+	read, write := r.scene.Units()
+	for _, list := range []struct {
+		units []TableUnits
+		write bool
+	}{{read, false}, {write, true}} {
+		for _, u := range list.units {
+			t, _ := m.Table(u.Table)
+			loads[t].add(u, list.write, p.Rate.PerSecond)
+			once := newLoad(t)
+			once.add(u, list.write, 1)
+			for _, x := range once.average {
+				if x.Read+x.Write > 0 {
+					cost.Parts = append(cost.Parts, x)
+				}
+			}
+			cost.Run.add(split(once.average), 1)
+		}
+	}
+	cost.PerSecond.add(cost.Run, p.Rate.PerSecond)
+	cost.PerDay.add(cost.Run, p.Rate.PerSecond*daySeconds)
+	cost.Dollars = prices.onDemand(cost.PerSecond.Read(), cost.PerSecond.Write())
+	c.Read += cost.PerSecond.Read()
+	c.Write += cost.PerSecond.Write()
+	if p.Group == "" {
+		return
+	}
+	i := slices.IndexFunc(c.Groups, func(g *GroupCost) bool { return g.Name == p.Group })
+	if i < 0 {
+		i = len(c.Groups)
+		c.Groups = append(c.Groups, &GroupCost{Name: p.Group})
+	}
+	c.Groups[i].PerSecond.add(cost.PerSecond, 1)
+	c.Groups[i].PerDay.add(cost.PerDay, 1)
+}
+
+// split sums a load into what the table and what its indexes take.
+func split(load []*IndexCost) Units {
+	u := Units{TableRead: load[0].Read, TableWrite: load[0].Write}
+	for _, x := range load[1:] {
+		u.IndexRead += x.Read
+		u.IndexWrite += x.Write
+	}
+	return u
+}
+
+// onDemand is what units a second cost in a month.
+func (p *Prices) onDemand(read, write float64) float64 {
+	return (read*p.ReadRequests + write*p.WriteRequests) * monthSeconds / 1e6
+}
+
+const gigabyte = 1 << 30
+
+func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *load) {
+	cost.PerSecond = split(l.average)
+	cost.Amplification = cost.PerSecond.Amplification()
+	cost.Indexes = l.average[1:]
+	for i, x := range l.average {
+		read, write := t.Read, t.Write
+		if i > 0 {
+			index := t.Indexes[i-1]
+			if index.Local {
+				continue // it uses the table's
+			}
+			read, write = orCapacity(index.Read, read), orCapacity(index.Write, write)
+		}
+		p := &IndexCost{Table: t.Name, Index: x.Index, Read: read.provision(x.Read), Write: write.provision(x.Write)}
+		if i == 0 {
+			p.Read, p.Write = read.provision(x.Read+l.local(false)), write.provision(x.Write+l.local(true))
+		}
+		cost.Provisioned = append(cost.Provisioned, p)
+		cost.ProvisionedDollars += (p.Read*prices.ReadCapacity + p.Write*prices.WriteCapacity) * monthHours
+	}
+	cost.OnDemandDollars = prices.onDemand(cost.PerSecond.Read(), cost.PerSecond.Write())
+
+	s := m.Storage(t)
+	cost.StorageBytes = s.Table
+	recovered := s.Table
+	for i, x := range s.Indexes {
+		cost.StorageBytes += x.Bytes
+		if t.Indexes[i].Local {
+			recovered += x.Bytes
+		}
+	}
+	cost.StorageDollars = cost.StorageBytes / gigabyte * prices.Storage
+	if t.Recovery {
+		cost.RecoveryDollars = recovered / gigabyte * prices.Recovery
+	}
+	if t.Stream != "" {
+		cost.StreamDollars = prices.streams(cost.PerSecond, s.Table)
+	}
+	cost.Dollars = cost.OnDemandDollars
+	if !t.OnDemand() {
+		cost.Dollars = cost.ProvisionedDollars
+	}
+	cost.Dollars += cost.StorageDollars + cost.RecoveryDollars + cost.StreamDollars
+	c.Dollars += cost.Dollars
+}
+
+// local is what the local indexes take, which the table pays.
+func (l *load) local(write bool) (sum float64) {
+	for i, x := range l.table.Indexes {
+		if x.Local && write {
+			sum += l.average[i+1].Write
+		} else if x.Local {
+			sum += l.average[i+1].Read
+		}
+	}
+	return sum
+}
+
+func orCapacity(own, table *Capacity) *Capacity {
+	if own != nil {
+		return own
+	}
+	return table
+}
+
+// defaultTarget is how much of scaled units is used, in per cent.
+const defaultTarget = 70
+
+// provision is how many units are paid for when so many are used on average:
+// the fixed ones, or those that scaling keeps.
+func (c *Capacity) provision(used float64) float64 {
+	target, least, most := float64(defaultTarget), 1.0, math.Inf(1)
+	if c != nil {
+		if c.Min == 0 && c.Max == 0 && c.Target == 0 {
+			return float64(c.Units)
+		}
+		if c.Target > 0 {
+			target = float64(c.Target)
+		}
+		least = max(1, float64(c.Min))
+		if c.Max > 0 {
+			most = float64(c.Max)
+		}
+	}
+	return min(most, max(least, math.Ceil(used*100/target-1e-9)))
+}
+
+// pollsPerSecond is how often one consumer reads each shard of a stream.
+const pollsPerSecond = 4
+
+// streams is what one consumer of a stream costs that is charged for its
+// reads, which a function called by the service is not.
+func (p *Prices) streams(u Units, bytes float64) float64 {
+	shards := max(1, math.Ceil(u.TableWrite/MaxPartitionWrites), math.Ceil(u.TableRead/MaxPartitionReads), math.Ceil(bytes/maxCollection))
+	reads := max(0, shards*pollsPerSecond*monthSeconds-p.FreeStreamReads)
+	return reads / 1e5 * p.StreamReads
+}

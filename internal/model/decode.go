@@ -1,0 +1,482 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// What a file may hold at most. Anchors and aliases are refused altogether, so
+// that nothing in a file is larger than it looks.
+const (
+	maxFileBytes = 1 << 20
+	maxLines     = 10_000 // the parser's time grows with their square
+	maxNesting   = 32
+	maxFaults    = 50
+)
+
+// decoder turns YAML into the structs of a model, which say by tags what they
+// take.
+type decoder struct{ faults []*Fault }
+
+// decode reads a text into target, a pointer to a struct. All that is wrong is
+// told, not the first fault alone; but a text without the member that marks
+// what it should be is something else, and only that is told.
+func decode(text []byte, target any, mark, what string) []*Fault {
+	d := new(decoder)
+	body := d.parse(text)
+	if body != nil && d.marked(body, mark, what) {
+		d.value(body, reflect.ValueOf(target).Elem(), field{}, 0)
+	}
+	return d.faults
+}
+
+func (d *decoder) fault(at Position, format string, args ...any) {
+	if len(d.faults) < maxFaults {
+		d.faults = append(d.faults, &Fault{Code: "syntax", Message: fmt.Sprintf(format, args...), Position: at})
+	}
+}
+
+// marked tells whether a body has the member that marks it.
+func (d *decoder) marked(body ast.Node, mark, what string) bool {
+	members, ok := d.mapping(body)
+	if !ok {
+		return false
+	}
+	for _, m := range members {
+		if m.Key.GetToken().Value == mark {
+			return true
+		}
+	}
+	d.fault(positionOf(body), "this is no %s: it has no member %s", what, mark)
+	return false
+}
+
+// parse is the text's one document, nil when it has none or a fault.
+func (d *decoder) parse(text []byte) ast.Node {
+	if len(text) > maxFileBytes {
+		d.fault(Position{}, "the file has %s; it may have at most %s", Bytes(len(text)), Bytes(maxFileBytes))
+		return nil
+	}
+	if lines := bytes.Count(text, []byte{'\n'}); lines > maxLines {
+		d.fault(Position{}, "the file has %d lines; it may have at most %d", lines, maxLines)
+		return nil
+	}
+	if at, deep := tooDeep(text); deep {
+		d.fault(at, "lists and maps lie more than %d deep in each other", maxNesting)
+		return nil
+	}
+	file, err := parseYAML(text)
+	var told yaml.Error
+	switch {
+	case errors.As(err, &told) && told.GetToken() != nil && told.GetToken().Position != nil:
+		p := told.GetToken().Position
+		d.fault(Position{p.Line, p.Column}, "this is no YAML: %s", told.GetMessage())
+		return nil
+	case err != nil:
+		d.fault(Position{}, "this is no YAML: %v", err)
+		return nil
+	case len(file.Docs) > 1 && file.Docs[1].Body != nil:
+		d.fault(positionOf(file.Docs[1].Body), "a second document; there may be one")
+		return nil
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		d.fault(Position{1, 1}, "the file is empty")
+		return nil
+	}
+	return file.Docs[0].Body
+}
+
+// parseYAML is the parser, which is not ours, with its panics as errors.
+func parseYAML(text []byte) (file *ast.File, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the parser gave up: %v", r)
+		}
+	}()
+	return parser.ParseBytes(text, 0)
+}
+
+// tooDeep looks for nesting that would cost the parser its stack, without
+// parsing. It counts generously: brackets in text count too.
+func tooDeep(text []byte) (Position, bool) {
+	const roughly = 16 * maxNesting
+	depth, number := 0, 0
+	for line := range bytes.Lines(text) {
+		number++
+		marks := 0
+		for i, c := range line {
+			switch c {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth = max(0, depth-1)
+			case '-', '?', ':':
+				// In a row these nest too: "- - - a".
+				if i+1 < len(line) && (line[i+1] == ' ' || line[i+1] == '\t') {
+					marks++
+				}
+			}
+			if depth > roughly || marks > roughly {
+				return Position{number, i + 1}, true
+			}
+		}
+	}
+	return Position{}, false
+}
+
+func positionOf(n ast.Node) Position {
+	if n == nil || reflect.ValueOf(n).IsNil() {
+		return Position{}
+	}
+	t := n.GetToken()
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 && m.Values[0].Key != nil {
+		t = m.Values[0].Key.GetToken()
+	} else if m, ok := n.(*ast.MappingValueNode); ok && m.Key != nil {
+		t = m.Key.GetToken()
+	}
+	if t == nil || t.Position == nil {
+		return Position{}
+	}
+	return Position{t.Position.Line, t.Position.Column}
+}
+
+// field is what a struct's tags say of one member.
+type field struct {
+	index    []int
+	name     string
+	required bool
+	named    bool // a mapping of names to elements
+	short    bool // may stand alone for the whole struct
+	scalar   bool // always stands alone for the whole struct
+	oneof    []string
+}
+
+// fieldsOf are the members that a struct takes.
+func fieldsOf(t reflect.Type) (fields []field) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			for _, inner := range fieldsOf(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				fields = append(fields, inner)
+			}
+			continue
+		}
+		tag, ok := f.Tag.Lookup("yaml")
+		if !ok || tag == "-" {
+			continue
+		}
+		parts := strings.Split(tag, ",")
+		has := func(option string) bool { return slices.Contains(parts[1:], option) }
+		fields = append(fields, field{
+			index: f.Index, name: parts[0],
+			required: has("required"), named: has("named"), short: has("short"), scalar: has("scalar"),
+			oneof: strings.Fields(f.Tag.Get("oneof")),
+		})
+	}
+	return fields
+}
+
+// value reads one node into one place.
+func (d *decoder) value(n ast.Node, v reflect.Value, f field, depth int) {
+	if depth > maxNesting {
+		d.fault(positionOf(n), "lists and maps lie more than %d deep in each other", maxNesting)
+		return
+	}
+	switch x := n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		d.fault(positionOf(n), "anchors, aliases and merges are not supported: write it out")
+		return
+	case *ast.TagNode:
+		d.fault(positionOf(n), "tags are not supported: leave %s out", x.GetToken().Value)
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		d.value(n, v.Elem(), f, depth)
+		return
+	}
+	if d.special(n, v, depth) {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.structure(n, v, depth)
+	case reflect.Slice:
+		if f.named {
+			d.entries(n, v, depth)
+		} else {
+			d.elements(n, v, depth)
+		}
+	default:
+		d.scalar(n, v, f)
+	}
+}
+
+// structure reads a mapping into a struct.
+func (d *decoder) structure(n ast.Node, v reflect.Value, depth int) {
+	fields := fieldsOf(v.Type())
+	place := d.place(n, v)
+	if i := slices.IndexFunc(fields, func(f field) bool { return f.short }); i >= 0 && isScalar(n) {
+		place.members[fields[i].name] = positionOf(n)
+		d.value(n, v.FieldByIndex(fields[i].index), fields[i], depth+1)
+		return
+	}
+	members, ok := d.mapping(n)
+	if !ok {
+		return
+	}
+	seen := make(map[string]bool)
+	for _, m := range members {
+		name := m.Key.GetToken().Value
+		at := positionOf(m.Key)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name && !f.scalar })
+		if i < 0 {
+			var known []string
+			for _, f := range fields {
+				known = append(known, f.name)
+			}
+			d.fault(at, "unknown field %s%s", name, suggest(name, known))
+			continue
+		}
+		seen[name] = true
+		place.members[name] = positionOf(m.Value)
+		d.value(m.Value, v.FieldByIndex(fields[i].index), fields[i], depth+1)
+	}
+	for _, f := range fields {
+		if f.required && !seen[f.name] {
+			d.fault(place.Position, "%s is missing", f.name)
+		}
+	}
+	d.share(v, place)
+}
+
+// place notes where a struct begins.
+func (d *decoder) place(n ast.Node, v reflect.Value) *Place {
+	p, ok := v.FieldByName("Place").Addr().Interface().(*Place)
+	if !ok {
+		panic(fmt.Sprintf("%s has no place", v.Type()))
+	}
+	if p.Position.Line == 0 {
+		p.Position = positionOf(n)
+	}
+	p.members = make(map[string]Position)
+	return p
+}
+
+// share gives what is embedded the place of the whole.
+func (d *decoder) share(v reflect.Value, place *Place) {
+	if p, ok := v.Addr().Interface().(*Pattern); ok {
+		p.Action.Place = *place
+	}
+}
+
+// mapping are the members of a mapping.
+func (d *decoder) mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
+	var members []*ast.MappingValueNode
+	switch x := n.(type) {
+	case *ast.MappingNode:
+		members = x.Values
+	case *ast.MappingValueNode:
+		members = []*ast.MappingValueNode{x}
+	default:
+		d.fault(positionOf(n), "expected members with names and values, found %s", kindOf(n))
+		return nil, false
+	}
+	ok := true
+	for _, m := range members {
+		if m.Key == nil || m.Value == nil || m.Key.GetToken() == nil {
+			d.fault(positionOf(m), "a member has no name or no value")
+			ok = false
+			continue
+		}
+		switch m.Key.(type) {
+		case *ast.StringNode, *ast.IntegerNode, *ast.BoolNode, *ast.NullNode, *ast.FloatNode:
+		default:
+			d.fault(positionOf(m), "a name must be plain text: no merges, anchors, lists or maps")
+			ok = false
+		}
+	}
+	return members, ok
+}
+
+// entries reads a mapping of names into a slice of structs that have a Name.
+func (d *decoder) entries(n ast.Node, v reflect.Value, depth int) {
+	members, ok := d.mapping(n)
+	if !ok {
+		return
+	}
+	element := v.Type().Elem().Elem()
+	fields := fieldsOf(element)
+	for _, m := range members {
+		x := reflect.New(element).Elem()
+		x.FieldByName("Name").SetString(m.Key.GetToken().Value)
+		place := d.place(m.Key, x)
+		if fields[len(fields)-1].scalar {
+			f := fields[len(fields)-1]
+			place.members["value"] = positionOf(m.Value)
+			d.value(m.Value, x.FieldByIndex(f.index), f, depth+1)
+		} else if _, null := m.Value.(*ast.NullNode); !null || slices.ContainsFunc(fields, func(f field) bool { return f.required }) {
+			d.value(m.Value, x, field{}, depth+1)
+		}
+		v.Set(reflect.Append(v, x.Addr()))
+	}
+}
+
+// elements reads a list.
+func (d *decoder) elements(n ast.Node, v reflect.Value, depth int) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.fault(positionOf(n), "expected a list, found %s", kindOf(n))
+		return
+	}
+	for _, e := range list.Values {
+		x := reflect.New(v.Type().Elem()).Elem()
+		d.value(e, x, field{}, depth+1)
+		v.Set(reflect.Append(v, x))
+	}
+}
+
+// special reads the types that have a form of their own.
+func (d *decoder) special(n ast.Node, v reflect.Value, depth int) bool {
+	target := v.Addr().Interface()
+	switch t := target.(type) {
+	case *Rate:
+		parseScalar(d, n, t, parseRate)
+	case *Bytes:
+		parseScalar(d, n, t, parseBytes)
+	case *Duration:
+		parseScalar(d, n, t, parseDuration)
+	case *Count:
+		parseScalar(d, n, t, parseCount)
+	case *Names:
+		if isScalar(n) {
+			*t = Names{text(n)}
+			return true
+		}
+		d.elements(n, v, depth)
+	case *Projection:
+		d.projection(n, t, depth)
+	case *Literal:
+		*t = d.literal(n, depth)
+	default:
+		return false
+	}
+	return true
+}
+
+func parseScalar[T any](d *decoder, n ast.Node, to *T, parse func(string) (T, error)) {
+	if !isScalar(n) {
+		d.fault(positionOf(n), "expected one value, found %s", kindOf(n))
+		return
+	}
+	got, err := parse(text(n))
+	if err != nil {
+		d.fault(positionOf(n), "%s", err)
+		return
+	}
+	*to = got
+}
+
+func (d *decoder) projection(n ast.Node, p *Projection, depth int) {
+	if !isScalar(n) {
+		p.Kind = "INCLUDE"
+		d.elements(n, reflect.ValueOf(&p.Names).Elem(), depth)
+		return
+	}
+	p.Kind = text(n)
+	if p.Kind != "ALL" && p.Kind != "KEYS_ONLY" {
+		d.fault(positionOf(n), "unknown projection %s%s", p.Kind, suggest(p.Kind, []string{"ALL", "KEYS_ONLY"})+", or a list of attributes")
+	}
+}
+
+// scalar reads a plain value.
+func (d *decoder) scalar(n ast.Node, v reflect.Value, f field) {
+	if !isScalar(n) {
+		d.fault(positionOf(n), "expected one value, found %s", kindOf(n))
+		return
+	}
+	s := text(n)
+	switch v.Kind() {
+	case reflect.String:
+		if len(f.oneof) > 0 && !slices.Contains(f.oneof, s) {
+			d.fault(positionOf(n), "%s cannot be %q%s", cmpOr(f.name, "this"), s, suggest(s, f.oneof))
+			return
+		}
+		v.SetString(s)
+	case reflect.Bool:
+		if s != "true" && s != "false" {
+			d.fault(positionOf(n), "%s must be true or false, not %q", f.name, s)
+			return
+		}
+		v.SetBool(s == "true")
+	case reflect.Int:
+		i, err := strconv.Atoi(strings.ReplaceAll(s, "_", ""))
+		if err != nil || i < 0 || i > maxCount {
+			d.fault(positionOf(n), "%s must be a whole number from 0 on, not %q", f.name, s)
+			return
+		}
+		v.SetInt(int64(i))
+	case reflect.Float64:
+		x, err := parseFloat(s)
+		if err != nil || x < 0 {
+			d.fault(positionOf(n), "%s must be a number from 0 on, not %q", f.name, s)
+			return
+		}
+		v.SetFloat(x)
+	default:
+		panic(fmt.Sprintf("a model has no %s", v.Type()))
+	}
+}
+
+func cmpOr(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+func isScalar(n ast.Node) bool {
+	switch n.(type) {
+	case *ast.StringNode, *ast.LiteralNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return true
+	}
+	return false
+}
+
+// text is a scalar as it was written.
+func text(n ast.Node) string {
+	if l, ok := n.(*ast.LiteralNode); ok && l.Value != nil {
+		return l.Value.Value
+	}
+	if s, ok := n.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return n.GetToken().Value
+}
+
+func kindOf(n ast.Node) string {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "members with names"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.NullNode:
+		return "nothing"
+	}
+	if isScalar(n) {
+		return "the value " + strconv.Quote(text(n))
+	}
+	return "something else"
+}

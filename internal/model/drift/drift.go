@@ -1,0 +1,283 @@
+// Package drift joins what a server was asked for with what a model says it is
+// asked for.
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/prove"
+	"github.com/stator-db/stator/internal/ops"
+)
+
+// Report is how the traffic differs from the model.
+type Report struct {
+	Since    time.Time  `json:"since"` // what was asked before is not known
+	Patterns []*Pattern `json:"patterns"`
+
+	// Strays is traffic on the model's tables that no pattern asks for, the
+	// most frequent first.
+	Strays []*Stray `json:"strays"`
+
+	Elsewhere int64 `json:"elsewhere"` // requests to tables that the model does not have
+	Uncounted int64 `json:"uncounted"` // requests in more shapes than the server tells apart
+}
+
+// Pattern is how a pattern was asked for.
+type Pattern struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+
+	// Shared are other patterns whose requests look the same: the numbers are
+	// of all of them.
+	Shared   []string `json:"shared,omitempty"`
+	Requests int64    `json:"requests"`
+	Returned int64    `json:"returned"`
+	Scanned  int64    `json:"scanned"`
+
+	Units     float64 `json:"units"`     // of a run, on average; 0 if none was measured
+	Predicted float64 `json:"predicted"` // of a run, by the model
+
+	shapes []ops.Shape
+	asks   float64 // how many requests a run takes
+	reads  float64 // how many items the model expects to be read for each that is returned
+	found  []ops.ShapeCount
+}
+
+// What can be said of a pattern.
+const (
+	OK       = "ok"
+	Never    = "never"    // it was never asked for
+	Wasteful = "wasteful" // it reads far more items than it returns, and than the model says
+	Dear     = "dear"     // it costs far more than the model says
+)
+
+// Stray is traffic that no pattern asks for.
+type Stray struct {
+	ops.ShapeCount
+	Near    string `json:"near,omitempty"`    // a pattern that is like it
+	Differs string `json:"differs,omitempty"` // by what
+}
+
+// OK tells whether the traffic is what the model says.
+func (r *Report) OK() bool {
+	return len(r.Strays) == 0 && !slices.ContainsFunc(r.Patterns, func(p *Pattern) bool { return p.Status != OK })
+}
+
+// Count is how many patterns have a status.
+func (r *Report) Count(status string) (n int) {
+	for _, p := range r.Patterns {
+		if p.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// Join holds what was asked against the model.
+func Join(m *model.Model, told ops.Shapes) *Report {
+	r := &Report{Since: told.Since, Patterns: []*Pattern{}, Strays: []*Stray{}, Uncounted: told.Other.Requests}
+	checked := m.Check(model.DefaultPrices())
+	for i, p := range m.Patterns {
+		plan := m.Plan(p)
+		x := &Pattern{Name: p.Name, Predicted: checked.Patterns[i].Read + checked.Patterns[i].Write, asks: float64(max(1, checked.Patterns[i].Requests)), reads: 1}
+		if plan.Served() {
+			x.shapes = shapesOf(plan)
+			x.reads = expected(m, plan)
+		}
+		r.Patterns = append(r.Patterns, x)
+	}
+	for _, c := range told.Shapes {
+		if _, ours := m.Table(c.Table); !ours && c.Table != "" {
+			r.Elsewhere += c.Requests
+			continue
+		}
+		r.join(c)
+	}
+	for _, p := range r.Patterns {
+		r.share(p)
+		p.judge()
+	}
+	return r
+}
+
+// join gives a shape to the patterns that ask for it.
+func (r *Report) join(c ops.ShapeCount) {
+	found := false
+	for _, p := range r.Patterns {
+		if slices.Contains(p.shapes, c.Shape) {
+			p.found = append(p.found, c)
+			found = true
+		}
+	}
+	if !found {
+		r.Strays = append(r.Strays, r.stray(c))
+	}
+}
+
+// share notes which other patterns have all their requests in common.
+func (r *Report) share(p *Pattern) {
+	for _, other := range r.Patterns {
+		if other != p && slices.ContainsFunc(p.shapes, func(s ops.Shape) bool { return slices.Contains(other.shapes, s) }) {
+			p.Shared = append(p.Shared, other.Name)
+		}
+	}
+}
+
+// A pattern is wasteful, or dear, when it is so many times what the model says.
+const (
+	farMore   = 2.0
+	fewScans  = 10  // that tell nothing yet
+	muchWaste = 4.0 // items read for each that is returned
+)
+
+// judge sums up what was found of a pattern.
+func (p *Pattern) judge() {
+	p.Status = OK
+	seen := make(map[ops.Shape]bool)
+	for _, c := range p.found {
+		seen[c.Shape] = true
+		p.Returned += c.Returned
+		p.Scanned += c.Scanned
+		if c.Measured > 0 && c.Requests > 0 {
+			p.Units += c.Units / float64(c.Requests) * p.asks
+		}
+		if p.Requests == 0 || c.Requests < p.Requests {
+			p.Requests = c.Requests // a transaction is asked of all its tables
+		}
+	}
+	if len(p.shapes) == 0 || len(seen) < len(p.shapes) {
+		p.Status = Never
+		return
+	}
+	wasted := float64(p.Scanned) / float64(max(1, p.Returned))
+	switch {
+	case p.Scanned >= fewScans && wasted >= muchWaste && wasted >= farMore*p.reads:
+		p.Status = Wasteful
+	case len(p.Shared) == 0 && p.Units > farMore*p.Predicted:
+		p.Status = Dear
+	}
+}
+
+// expected is how many items a pattern reads for each that it returns.
+func expected(m *model.Model, plan *model.Plan) float64 {
+	scene, err := m.Scenario(plan, model.Generator{}, 0)
+	if err != nil {
+		return 1
+	}
+	scanned, count := 0, 0
+	for _, c := range scene.Calls {
+		scanned, count = scanned+c.Want.Scanned, count+c.Want.Count
+	}
+	return float64(max(1, scanned)) / float64(max(1, count))
+}
+
+// shapesOf are the shapes of the requests that a plan sends.
+func shapesOf(plan *model.Plan) (all []ops.Shape) {
+	first := plan.Steps[0]
+	if plan.Pattern.Transact == nil && plan.Pattern.Batch == nil {
+		return []ops.Shape{shapeOf(plan, first)}
+	}
+	for _, s := range plan.Steps {
+		shape := ops.Shape{Operation: plan.Operation, Table: s.Table.Name, Form: partForm(plan, s.Table)}
+		if plan.Operation == "BatchGetItem" {
+			shape.Consistent = slices.ContainsFunc(plan.Steps, func(o *model.Step) bool { return o.Table == s.Table && o.Action.Consistent })
+		}
+		if !slices.Contains(all, shape) {
+			all = append(all, shape)
+		}
+	}
+	return all
+}
+
+// partForm is what a batch or a transaction writes to one table.
+func partForm(plan *model.Plan, t *model.Table) string {
+	does := func(v model.Verb) bool {
+		return slices.ContainsFunc(plan.Steps, func(s *model.Step) bool { return s.Table == t && s.Action.Verb() == v })
+	}
+	return ops.PartForm(does(model.Put), does(model.Update), does(model.Delete), does(model.Check))
+}
+
+func shapeOf(plan *model.Plan, s *model.Step) ops.Shape {
+	shape := ops.Shape{Operation: plan.Operation, Table: s.Table.Name, Filter: len(s.Filter) > 0,
+		Condition: s.Action.Condition != "", Consistent: s.Action.Consistent}
+	key := s.Table.Schema().Key
+	if s.Index != nil {
+		shape.Index, key = s.Index.Name, s.Index.Schema().Key
+	}
+	switch s.Action.Verb() {
+	case model.Query:
+		var sort []expr.KeyTest
+		for _, k := range s.Sort {
+			sort = append(sort, expr.KeyTest{Name: k.Name, Op: k.Op})
+		}
+		shape.Form = ops.KeyForm(key.Partition, sort)
+	case model.Update:
+		shape.Form = ops.UpdateForm(s.Table.Schema(), paths(prove.Changed(plan, 0)))
+	}
+	return shape
+}
+
+// stray finds the pattern that is most like some traffic.
+func (r *Report) stray(c ops.ShapeCount) *Stray {
+	s := &Stray{ShapeCount: c}
+	least := 0
+	for _, p := range r.Patterns {
+		for _, shape := range p.shapes {
+			if shape.Operation != c.Operation || shape.Table != c.Table {
+				continue
+			}
+			differs := differences(shape, c.Shape)
+			weight := len(differs)
+			if shape.Index != c.Index || shape.Form != c.Form {
+				weight += 2 // it goes another way altogether
+			}
+			if s.Near == "" || weight < least {
+				s.Near, s.Differs, least = p.Name, strings.Join(differs, ", "), weight
+			}
+		}
+	}
+	return s
+}
+
+// differences are by what traffic differs from a pattern.
+func differences(pattern, traffic ops.Shape) (all []string) {
+	if traffic.Index != pattern.Index {
+		all = append(all, fmt.Sprintf("it reads %s", or(traffic.Index, "the table")))
+	}
+	if traffic.Form != pattern.Form {
+		all = append(all, fmt.Sprintf("it is %s", or(traffic.Form, "without "+pattern.Form)))
+	}
+	flag := func(traffic, pattern bool, yes, no string) {
+		switch {
+		case traffic && !pattern:
+			all = append(all, yes)
+		case pattern && !traffic:
+			all = append(all, no)
+		}
+	}
+	flag(traffic.Filter, pattern.Filter, "it has a filter", "it has no filter")
+	flag(traffic.Condition, pattern.Condition, "it has a condition", "it has no condition")
+	flag(traffic.Consistent, pattern.Consistent, "it is consistent", "it is not consistent")
+	return all
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// paths are attributes as an update names them.
+func paths(names []string) (all []item.Path) {
+	for _, name := range names {
+		all = append(all, item.Path{{Name: name}})
+	}
+	return all
+}

@@ -1,0 +1,355 @@
+package exchange
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/stator-db/stator/internal/model"
+)
+
+// readCloudFormation reads the tables of a template.
+func readCloudFormation(file string, root *tree, vars map[string]string) (*Design, error) {
+	c := &template{file: file, root: root, vars: vars}
+	if t := root.get("Description"); t != nil && t.kind == treeString {
+		c.description = t.text
+	}
+	resources := root.get("Resources")
+	if resources.kind != treeMap {
+		return nil, Faults{{File: file, At: resources.at, Message: "Resources has no members with names"}}
+	}
+	for _, m := range resources.members {
+		c.resource(m)
+	}
+	for _, m := range resources.members {
+		c.scaling(m)
+	}
+	if len(c.faults) > 0 {
+		return nil, c.faults
+	}
+	tables, faults := finish(c.described)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return &Design{Description: c.description, Source: "CloudFormation, " + filepath.Base(file), Tables: tables}, nil
+}
+
+// template reads one CloudFormation template.
+type template struct {
+	file        string
+	root        *tree
+	vars        map[string]string
+	description string
+	described   []*described
+	faults      Faults
+	steps       int // functions worked out so far
+}
+
+func (c *template) fault(at model.Position, format string, args ...any) {
+	if len(c.faults) < maxFaults {
+		c.faults = append(c.faults, Fault{c.file, at, fmt.Sprintf(format, args...)})
+	}
+}
+
+// properties are members of a resource that can be asked for by name, with
+// what they are called for people.
+type properties struct {
+	c    *template
+	tree *tree
+	what string
+}
+
+// value is a property with its functions worked out; nil when it is absent, or
+// cannot be worked out, which is a fault.
+func (p properties) value(names ...string) *tree {
+	t := p.tree
+	for _, name := range names {
+		if t = t.get(name); t == nil {
+			return nil
+		}
+		var err error
+		if t, err = p.c.resolve(t, 0); err != nil {
+			p.c.fault(t.at, "%s of %s cannot be worked out: %v", strings.Join(names, "."), p.what, err)
+			return nil
+		}
+		if t.kind == treeNull {
+			return nil
+		}
+	}
+	return t
+}
+
+func (p properties) text(names ...string) string {
+	t := p.value(names...)
+	if t == nil {
+		return ""
+	}
+	if t.kind == treeList || t.kind == treeMap {
+		p.c.fault(t.at, "%s of %s is %s, not text", strings.Join(names, "."), p.what, t.kind)
+		return ""
+	}
+	return t.text
+}
+
+func (p properties) flag(names ...string) bool { return strings.EqualFold(p.text(names...), "true") }
+
+// number is a whole number from 0 on.
+func (p properties) number(names ...string) int {
+	text := p.text(names...)
+	if text == "" {
+		return 0
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f < 0 || f > 1e9 || f != float64(int(f)) {
+		p.c.fault(p.value(names...).at, "%s of %s is %q, not a whole number of units", strings.Join(names, "."), p.what, text)
+		return 0
+	}
+	return int(f)
+}
+
+// list are the members of a list, one by one.
+func (p properties) list(names ...string) (all []properties) {
+	t := p.value(names...)
+	if t == nil {
+		return nil
+	}
+	what := names[len(names)-1] + " of " + p.what
+	if t.kind != treeList {
+		p.c.fault(t.at, "%s is %s, not a list", what, t.kind)
+		return nil
+	}
+	for _, e := range t.list {
+		e, err := p.c.resolve(e, 0)
+		if err != nil {
+			p.c.fault(e.at, "%s cannot be worked out: %v", what, err)
+			continue
+		}
+		if e.kind != treeNull {
+			all = append(all, properties{p.c, e, what})
+		}
+	}
+	return all
+}
+
+// in are the properties of a member.
+func (p properties) in(names ...string) properties {
+	t := p.value(names...)
+	if t == nil {
+		t = new(tree)
+	}
+	return properties{p.c, t, p.what}
+}
+
+func (c *template) resource(m member) {
+	kind := m.value.get("Type")
+	if kind == nil || kind.text != "AWS::DynamoDB::Table" && kind.text != "AWS::DynamoDB::GlobalTable" || !c.made(m) {
+		return
+	}
+	props, err := c.resolve(orNull(m.value.get("Properties")), 0)
+	if err != nil {
+		c.fault(props.at, "Properties of %s cannot be worked out: %v", m.name, err)
+		return
+	}
+	p := properties{c, props, m.name}
+	t := &described{file: c.file, at: m.at, what: m.name, name: p.text("TableName")}
+	if p.tree.get("TableName") == nil {
+		t.name = m.name
+		t.notes = append(t.notes, "CloudFormation makes up its name; this is the resource's.")
+	}
+	t.stream = p.text("StreamSpecification", "StreamViewType")
+	if p.text("TimeToLiveSpecification", "Enabled") == "" || p.flag("TimeToLiveSpecification", "Enabled") {
+		t.ttl = p.text("TimeToLiveSpecification", "AttributeName")
+	}
+	for _, a := range p.list("AttributeDefinitions") {
+		t.types = append(t.types, attribute{a.text("AttributeName"), a.text("AttributeType")})
+	}
+	t.key = keyOf(p)
+	switch mode := p.text("BillingMode"); mode {
+	case "PAY_PER_REQUEST":
+		t.onDemand = true
+	case "PROVISIONED", "":
+	default:
+		c.fault(m.at, "BillingMode of %s is %q, not PROVISIONED or PAY_PER_REQUEST", m.name, mode)
+	}
+	if kind.text == "AWS::DynamoDB::Table" {
+		c.table(t, p)
+	} else {
+		c.globalTable(t, p)
+	}
+	t.dropped = append(t.dropped, c.dropped(p)...)
+	c.described = append(c.described, t)
+}
+
+func orNull(t *tree) *tree {
+	if t == nil {
+		return new(tree)
+	}
+	return t
+}
+
+// made tells whether a resource's condition lets it exist.
+func (c *template) made(m member) bool {
+	name := m.value.get("Condition")
+	if name == nil {
+		return true
+	}
+	holds, err := c.condition(name.text, 0)
+	if err != nil {
+		c.fault(name.at, "Condition of %s cannot be worked out: %v", m.name, err)
+	}
+	return holds
+}
+
+func keyOf(p properties) (key []keyElement) {
+	for _, e := range p.list("KeySchema") {
+		key = append(key, keyElement{e.text("AttributeName"), e.text("KeyType")})
+	}
+	return key
+}
+
+func (c *template) table(t *described, p properties) {
+	t.recovery = p.flag("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled")
+	units := func(p properties, read, write *model.Capacity) {
+		if !t.onDemand {
+			read.Units, write.Units = p.number("ProvisionedThroughput", "ReadCapacityUnits"), p.number("ProvisionedThroughput", "WriteCapacityUnits")
+		}
+	}
+	units(p, &t.read, &t.write)
+	for _, x := range p.list("GlobalSecondaryIndexes") {
+		index := indexOf(x, false)
+		units(x, &index.read, &index.write)
+		t.indexes = append(t.indexes, index)
+	}
+	for _, x := range p.list("LocalSecondaryIndexes") {
+		t.indexes = append(t.indexes, indexOf(x, true))
+	}
+}
+
+func indexOf(p properties, local bool) *describedIndex {
+	x := &describedIndex{name: p.text("IndexName"), local: local, key: keyOf(p), projection: p.text("Projection", "ProjectionType")}
+	if p.value("Projection", "NonKeyAttributes") != nil {
+		for _, e := range p.list("Projection", "NonKeyAttributes") {
+			x.names = append(x.names, e.tree.text)
+		}
+	}
+	return x
+}
+
+// globalTable reads what a global table says otherwise: writes for all
+// regions, the rest for each. The first region speaks for the others.
+func (c *template) globalTable(t *described, p properties) {
+	var replica properties
+	replicas := p.list("Replicas")
+	if len(replicas) > 0 {
+		replica = replicas[0]
+	} else {
+		replica = properties{c, new(tree), p.what}
+	}
+	if len(replicas) > 1 {
+		t.dropped = append(t.dropped, elsewhere(len(replicas)-1))
+	}
+	t.recovery = replica.flag("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled")
+	readOf := func(p properties) model.Capacity {
+		read := p.in("ReadProvisionedThroughputSettings")
+		units := read.number("ReadCapacityUnits")
+		if read.value("ReadCapacityAutoScalingSettings") == nil {
+			return model.Capacity{Units: units}
+		}
+		return scalingOf(read.in("ReadCapacityAutoScalingSettings"))
+	}
+	writeOf := func(p properties) model.Capacity {
+		return scalingOf(p.in("WriteProvisionedThroughputSettings", "WriteCapacityAutoScalingSettings"))
+	}
+	if !t.onDemand {
+		t.read, t.write = readOf(replica), writeOf(p)
+	}
+	for _, x := range p.list("GlobalSecondaryIndexes") {
+		index := indexOf(x, false)
+		if !t.onDemand {
+			index.write = writeOf(x)
+			for _, r := range replica.list("GlobalSecondaryIndexes") {
+				if r.text("IndexName") == index.name {
+					index.read = readOf(r)
+				}
+			}
+		}
+		t.indexes = append(t.indexes, index)
+	}
+	for _, x := range p.list("LocalSecondaryIndexes") {
+		t.indexes = append(t.indexes, indexOf(x, true))
+	}
+}
+
+func scalingOf(p properties) model.Capacity {
+	return model.Capacity{
+		Units: p.number("SeedCapacity"), Min: p.number("MinCapacity"), Max: p.number("MaxCapacity"),
+		Target: wholePerCent(p.float("TargetTrackingScalingPolicyConfiguration", "TargetValue")),
+	}
+}
+
+func (p properties) float(names ...string) float64 {
+	f, err := strconv.ParseFloat(p.text(names...), 64)
+	if err != nil {
+		return 0
+	}
+	return f
+}
+
+// scaling gives tables the bounds that resources beside them scale their units
+// within.
+func (c *template) scaling(m member) {
+	kind := m.value.get("Type")
+	if kind == nil || !strings.HasPrefix(kind.text, "AWS::ApplicationAutoScaling::") || !c.made(m) {
+		return
+	}
+	p := properties{c, orNull(m.value.get("Properties")), m.name}
+	switch kind.text {
+	case "AWS::ApplicationAutoScaling::ScalableTarget":
+		if p.text("ServiceNamespace") != "dynamodb" {
+			return
+		}
+		if x := scaledOf(c.described, p.text("ResourceId"), p.text("ScalableDimension")); x != nil {
+			x.Min, x.Max = p.number("MinCapacity"), p.number("MaxCapacity")
+		}
+	case "AWS::ApplicationAutoScaling::ScalingPolicy":
+		id, dimension := p, p
+		if target := p.tree.get("ScalingTargetId", "Ref"); target != nil {
+			props := c.root.get("Resources", target.text, "Properties")
+			id = properties{c, orNull(props), target.text}
+			dimension = id
+		} else if p.tree.get("ResourceId") == nil {
+			return
+		}
+		if id.text("ServiceNamespace") != "dynamodb" {
+			return
+		}
+		if x := scaledOf(c.described, id.text("ResourceId"), dimension.text("ScalableDimension")); x != nil {
+			x.Target = wholePerCent(p.float("TargetTrackingScalingPolicyConfiguration", "TargetValue"))
+		}
+	}
+}
+
+// dropped is what a model has no place for. Whether it can be worked out does
+// not matter.
+func (c *template) dropped(p properties) (all []string) {
+	before := c.faults
+	defer func() { c.faults = before }()
+	var tags []string
+	for _, t := range p.list("Tags") {
+		tags = append(tags, t.text("Key")+"="+t.text("Value"))
+	}
+	if len(tags) > 0 {
+		all = append(all, "tags "+strings.Join(tags, ", "))
+	}
+	if class := p.text("TableClass"); class != "" && class != "STANDARD" {
+		all = append(all, "table class "+class)
+	}
+	if p.flag("DeletionProtectionEnabled") {
+		all = append(all, "deletion protection")
+	}
+	if p.value("SSESpecification") != nil {
+		all = append(all, "server-side encryption")
+	}
+	return all
+}

@@ -1,0 +1,231 @@
+package exchange
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/model"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what is expected anew; read the difference before you keep it")
+
+func readTest(t *testing.T, name string, vars map[string]string) (*Design, error) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Read([]File{{Name: name, Text: text, Wanted: true}}, vars)
+}
+
+// Each source becomes the model that stands beside it.
+func TestRead(t *testing.T) {
+	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json"} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join("testdata", name)
+			d, err := readTest(t, file, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := d.Model()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *rewrite {
+				if err := os.WriteFile(file+".model.yaml", got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file + ".model.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != string(want) {
+				t.Errorf("it becomes\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// Values from outside count more than defaults.
+func TestVars(t *testing.T) {
+	for _, c := range []struct {
+		file, name, value, want string
+	}{
+		{"testdata/shop.tf", "env", "prod", "shop-prod-orders"},
+		{"testdata/stack.yaml", "Names", "sales,x", "dev-sales"},
+		{"testdata/stack.json", "Name", "sales", "app-sales"},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			d, err := readTest(t, c.file, map[string]string{c.name: c.value})
+			if c.file == "testdata/shop.tf" {
+				// The table that is there in production only has no units.
+				if err == nil || !strings.Contains(err.Error(), `aws_dynamodb_table.off[0]: it is provisioned`) {
+					t.Fatalf("in production comes %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Tables[0].Name; got != c.want {
+				t.Errorf("the first table is %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+var skeletonLine = regexp.MustCompile(`(?m)^#( {2}.*)$`)
+
+// What stands in a model to begin with is a model when its # are taken away.
+func TestSkeleton(t *testing.T) {
+	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json"} {
+		t.Run(name, func(t *testing.T) {
+			d, err := readTest(t, filepath.Join("testdata", name), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := d.Model()
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := strings.ReplaceAll(string(text), `#     keys: {PK: "ORDER#{orderId}"}`, "")
+			begun = strings.ReplaceAll(strings.ReplaceAll(begun, "entities: {}", "entities:"), "patterns: []", "patterns:")
+			begun = skeletonLine.ReplaceAllString(begun, "$1")
+			m, err := model.Parse(name, []byte(begun))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, begun)
+			}
+			if len(m.Patterns) == 0 || len(m.Entities) == 0 {
+				t.Errorf("there are %d patterns of %d entities", len(m.Patterns), len(m.Entities))
+			}
+			for _, p := range m.Patterns {
+				if !m.Plan(p).Served() {
+					t.Errorf("%s is not served: %v", p.Name, m.Plan(p).Faults)
+				}
+			}
+		})
+	}
+}
+
+// Exported and imported again, tables are the same.
+func TestRoundTrip(t *testing.T) {
+	files, err := filepath.Glob("../../../apps/*/*.model.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("found the models %v, %v", files, err)
+	}
+	for _, file := range append(files, "testdata/all.model.yaml") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := model.Parse(file, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range []struct {
+			name  string
+			write func(*model.Model) []byte
+		}{{"tables.tf", Terraform}, {"tables.yaml", CloudFormation}} {
+			t.Run(filepath.Base(file)+" "+to.name, func(t *testing.T) {
+				out := to.write(m)
+				d, err := Read([]File{{Name: to.name, Text: out, Wanted: true}}, nil)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				again, err := d.Model()
+				if err != nil {
+					t.Fatal(err)
+				}
+				m2, err := model.Parse(file, again)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := show(m2), show(m); got != want {
+					t.Errorf("it comes back as\n%swas\n%sby\n%s", got, want, out)
+				}
+			})
+		}
+	}
+}
+
+// show is all of a model's tables that has to survive.
+func show(m *model.Model) string {
+	var b strings.Builder
+	for _, t := range m.Tables {
+		fmt.Fprintf(&b, "%s key %v ttl %q stream %q recovery %v on demand %v\n", t.Name, t.Schema().Key, t.TTL, t.Stream, t.Recovery, t.OnDemand())
+		if !t.OnDemand() {
+			fmt.Fprintf(&b, "  read %s write %s\n", showUnits(t.Read), showUnits(t.Write))
+		}
+		indexes := slices.Clone(t.Indexes)
+		slices.SortFunc(indexes, func(a, b *model.Index) int { return cmp.Compare(a.Name, b.Name) })
+		for _, x := range indexes {
+			fmt.Fprintf(&b, "  %s local %v key %v projects %v\n", x.Name, x.Local, x.Schema().Key, x.Schema().Projection)
+			if !t.OnDemand() && !x.Local {
+				fmt.Fprintf(&b, "    read %s write %s\n", showUnits(cmp.Or(x.Read, t.Read)), showUnits(cmp.Or(x.Write, t.Write)))
+			}
+		}
+	}
+	return b.String()
+}
+
+func showUnits(c *model.Capacity) string {
+	if c.Max == 0 {
+		return fmt.Sprint(c.Units)
+	}
+	return fmt.Sprintf("%d from %d to %d at %d %%", max(c.Units, c.Min), c.Min, c.Max, cmp.Or(c.Target, 70))
+}
+
+// A comparison that shows nothing would pass everything.
+func TestShowTellsTablesApart(t *testing.T) {
+	const text = `{model: 1, tables: {tab: {key: {partition: a}, indexes: {x: {partition: b}}, billing: provisioned, read: {units: 1}, write: {min: 1, max: 5}}}, entities: {}, patterns: []}`
+	for _, change := range [][2]string{{"partition: a", "partition: c"}, {"partition: b", "partition: b, sort: c"}, {"units: 1", "units: 2"}, {"max: 5", "max: 6"}, {"read:", "recovery: true, read:"}, {"read:", "ttl: t, read:"}} {
+		a, err := model.Parse("a", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := model.Parse("b", []byte(strings.Replace(text, change[0], change[1], 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if show(a) == show(b) {
+			t.Errorf("%s and %s look the same", change[0], change[1])
+		}
+	}
+}
+
+// A Terraform file may use what the files beside it declare; their tables are
+// not asked for.
+func TestFilesBeside(t *testing.T) {
+	main := File{Name: "a.tf", Wanted: true, Text: []byte(`resource "aws_dynamodb_table" "a" {
+  name = "${var.env}-a"
+  billing_mode = "PAY_PER_REQUEST"
+  hash_key = local.key
+  attribute {
+    name = local.key
+    type = "S"
+  }
+}`)}
+	vars := File{Name: "b.tf", Text: []byte(`variable "env" {}
+locals { key = "id" }
+resource "aws_dynamodb_table" "b" { name = data.x.y }`)}
+	values := File{Name: "terraform.tfvars", Text: []byte(`env = "test"`)}
+	d, err := Read([]File{main, vars, values}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Tables) != 1 || d.Tables[0].Name != "test-a" || d.Tables[0].Key.Partition != "id" {
+		t.Errorf("found %+v", d.Tables)
+	}
+	_, err = Read([]File{main, vars}, nil)
+	if err == nil || !strings.Contains(err.Error(), "a.tf:2:10: name of aws_dynamodb_table.a cannot be evaluated: var.env has no default; give it a value with --var env=VALUE") {
+		t.Errorf("without the values comes %v", err)
+	}
+}

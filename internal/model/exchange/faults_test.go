@@ -1,0 +1,244 @@
+package exchange
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const terraformTable = `
+resource "aws_dynamodb_table" "a" {
+  name         = %s
+  billing_mode = "PAY_PER_REQUEST"
+  hash_key     = "id"
+  attribute {
+    name = "id"
+    type = "S"
+  }
+}`
+
+// A Terraform file with an expression that cannot be evaluated says which, and
+// where; with what it lacks it is read.
+func TestTerraformFaults(t *testing.T) {
+	for _, c := range []struct {
+		name, expression, beside, want string
+		vars                           map[string]string // with these it is read
+	}{
+		{"a variable without a default", `"x-${var.env}"`, `variable "env" {}`,
+			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: var.env has no default; give it a value with --var env=VALUE", map[string]string{"env": "e"}},
+		{"a variable that is declared elsewhere", `"x-${var.env}"`, "",
+			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: var.env is not declared in these files; give it a value with --var env=VALUE", map[string]string{"env": "e"}},
+		{"a data source", `data.aws_region.now.name`, "",
+			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: data.aws_region.now.name (a.tf:3) is known only when Terraform runs", nil},
+		{"another resource", `"t-${random_id.x.hex}"`, `resource "random_id" "x" {}`,
+			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: random_id.x.hex (a.tf:3) is known only when Terraform runs", nil},
+		{"a local made of a variable", `local.full`, "variable \"env\" {}\nlocals {\n  full = \"x-${local.half}\"\n  half = var.env\n}",
+			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: local.full: local.half: var.env has no default; give it a value with --var env=VALUE", map[string]string{"env": "e"}},
+		{"a local made of itself", `local.a`, "locals {\n  a = local.b\n  b = local.a\n}",
+			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: local.a", nil},
+		{"a function that is not known", `file("x")`, "", "a.tf:3:18: Call to unknown function", nil},
+		{"a list in place of text", `["x"]`, "", "a.tf:3:18: name of aws_dynamodb_table.a is not string", nil},
+		{"an attribute that is not there", `local.a.b`, `locals { a = { c = 1 } }`, "a.tf:3:", nil},
+		{"a syntax fault", `"x`, "", "a.tf:3:", nil},
+		{"a name that is twice as large each time", `local.z9`, bomb(40), "cannot be evaluated: local.z9", nil},
+		{"a width that nobody needs", `format("%999999999d", 1)`, "", "Error in function call", nil},
+		{"loops in loops", `[for a in [1] : [for b in [1] : [for c in [1] : c]]]`, "", "a.tf:3:", nil},
+		{"brackets in brackets", strings.Repeat("(", 100_000), "", "a.tf:3:", nil},
+		{"marks in a row", strings.Repeat("!", 100_000) + "true", "", "a.tf:3:", nil},
+		{"choices in choices", strings.Repeat("true ?\n true :\n ", 50_000) + "false", "", "expressions lie too deep", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := fmt.Sprintf(terraformTable, c.expression) + "\n" + c.beside
+			files := []File{{Name: "a.tf", Text: []byte(text), Wanted: true}}
+			_, err := Read(files, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want %s", err, c.want)
+			}
+			if c.vars != nil {
+				if d, err := Read(files, c.vars); err != nil || d.Tables[0].Name != "x-e" {
+					t.Errorf("with %v it becomes %v, %v", c.vars, d, err)
+				}
+			}
+		})
+	}
+}
+
+// bomb is locals each of which is twice as long as the one before.
+func bomb(n int) string {
+	var b strings.Builder
+	b.WriteString("locals {\n  z0 = \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  z%d = \"%s\"\n", i+1, strings.Repeat(fmt.Sprintf("${local.z%d}", i), 4))
+	}
+	b.WriteString("}")
+	return b.String()
+}
+
+// What is wrong with a table as such is told at the resource.
+func TestTerraformTableFaults(t *testing.T) {
+	whole := fmt.Sprintf(terraformTable, `"abc"`)
+	for _, c := range []struct{ name, from, to, want string }{
+		{"nothing", "", "", ""},
+		{"no name", `  name         = "abc"` + "\n", "", "aws_dynamodb_table.a has no name"},
+		{"no key", `hash_key     = "id"`, "", "aws_dynamodb_table.a: it has no partition key"},
+		{"a key without a type", `name = "id"`, `name = "other"`, "a.tf:2:1: aws_dynamodb_table.a: id is in a key, but its type is not given"},
+		{"a type that no key has", `type = "S"`, `type = "SS"`, `id is in a key with the type "SS", not S, N or B`},
+		{"no units", `"PAY_PER_REQUEST"`, `"PROVISIONED"`, "it is provisioned, but its read and write units are not given"},
+		{"another billing", `"PAY_PER_REQUEST"`, `"FREE"`, `billing_mode of aws_dynamodb_table.a is "FREE"`},
+		{"another projection", `hash_key     = "id"`, "hash_key = \"id\"\nglobal_secondary_index {\nname = \"x\"\nhash_key = \"id\"\nprojection_type = \"SOME\"\n}", `index x: the projection is "SOME"`},
+		{"no tables", "aws_dynamodb_table", "aws_s3_bucket", "a.tf: there are no DynamoDB tables in it"},
+		{"a name that no table has", `"abc"`, `"a/b"`, "is no name of a table"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(whole, c.from, c.to, 1)
+			d, err := Read([]File{{Name: "a.tf", Text: []byte(text), Wanted: true}}, nil)
+			if err == nil {
+				_, err = d.Model()
+			}
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("the error is %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+const stack = `Parameters:
+  Env: {Type: String}
+  Secret: {Type: "AWS::SSM::Parameter::Value<String>", Default: /a/b}
+Conditions:
+  A: !Condition B
+  B: !Condition A
+%s
+Resources:
+  Orders:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: %s
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+      BillingMode: PAY_PER_REQUEST
+`
+
+// A template with a value that only a stack knows says which, and where.
+func TestCloudFormationFaults(t *testing.T) {
+	var doubled strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&doubled, "  C%d: !And [!Condition C%d, !Condition C%d]\n", i, i+1, i+1)
+	}
+	doubled.WriteString("  C60: !Equals [a, a]\n")
+	for _, c := range []struct {
+		name, value, want string
+		vars              map[string]string
+	}{
+		{"a parameter without a default", `!Sub "x-${Env}"`, "s.yaml:%d:22: TableName of Orders cannot be worked out: the parameter Env has no default; give it a value with --var Env=VALUE", map[string]string{"Env": "e"}},
+		{"a parameter that is looked up", `!Ref Secret`, "the parameter Secret is looked up when the stack is made; give it a value with --var Secret=VALUE", map[string]string{"Secret": "x-e"}},
+		{"the name of the stack", `!Join ["-", [x, !Ref "AWS::StackName"]]`, "AWS::StackName is known only when the stack is made; give it a value with --var AWS::StackName=VALUE", map[string]string{"AWS::StackName": "e"}},
+		{"an attribute of a resource", `!GetAtt Queue.Name`, "the function Fn::GetAtt of Queue.Name is known only when the stack is made", nil},
+		{"an attribute within text", `!Sub "${Queue.Name}"`, "Name of Queue is known only when the stack is made", nil},
+		{"a value of another stack", `!ImportValue shared`, "the function Fn::ImportValue of shared is known only when the stack is made", nil},
+		{"a name that nothing has", `!Ref Nothing`, "there is no parameter and no resource Nothing", nil},
+		{"a table's own name", `!Ref Orders`, "in a circle", nil},
+		{"conditions in a circle", `!If [A, x, y]`, "in a circle", nil},
+		{"a condition that nothing has", `!If [Z, x, y]`, "there is no condition Z", nil},
+		{"a mapping that nothing has", `!FindInMap [a, b, c]`, "there is no mapping a.b.c", nil},
+		{"a place beyond the end", `!Select [3, [a, b]]`, "Fn::Select takes number 3 of a list of 2", nil},
+		{"a list in place of text", `[a]`, "TableName of Orders is a list, not text", nil},
+		{"an anchor", `&a x`, "anchors, aliases and merges are not supported", nil},
+		{"conditions of conditions", `!If [C0, x, y]`, "in a circle", nil},
+		{"lists in lists", strings.Repeat("[", 100_000), "lie too deep in each other", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := fmt.Sprintf(stack, doubled.String(), c.value)
+			if strings.Contains(c.want, "%d") {
+				line := 1 + strings.Count(text[:strings.Index(text, "TableName")], "\n")
+				c.want = fmt.Sprintf(c.want, line)
+			}
+			files := []File{{Name: "s.yaml", Text: []byte(text), Wanted: true}}
+			_, err := Read(files, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want %s", err, c.want)
+			}
+			if c.vars != nil {
+				if d, err := Read(files, c.vars); err != nil || d.Tables[0].Name != "x-e" {
+					t.Errorf("with %v it becomes %v, %v", c.vars, d, err)
+				}
+			}
+		})
+	}
+}
+
+// Files that are nothing of the kind are refused with what they could be.
+func TestOtherFiles(t *testing.T) {
+	for _, c := range []struct{ name, file, text, want string }{
+		{"no file at all", "a.yaml", "", "the file is empty"},
+		{"something else", "a.yaml", "a: 1", "this is none of the formats that can be read"},
+		{"a model", "a.model.yaml", "model: 1", "this is a model already"},
+		{"broken JSON", "a.json", "{\n \"a\": }", "a.json:2:"},
+		{"broken YAML", "a.yaml", "a: [", "this is no YAML"},
+		{"text", "a.txt", "hello", "this is none of the formats"},
+		{"resources that are none", "a.yaml", "Resources: 5", "Resources has no members"},
+		{"a data model that is none", "a.json", `{"DataModel": {}}`, "DataModel is not a list"},
+		{"a data model without keys", "a.json", `{"DataModel": [{"TableName": "abc"}]}`, "a.json:1:16: table abc: it has no partition key"},
+		{"a key without a name", "a.json", strings.Replace(`{"DataModel": [`+oneTable+"]}", `"id"`, `""`, 1), "table abc: an attribute of its key has no name"},
+		{"two tables of one name", "a.json", `{"DataModel": [` + oneTable + "," + oneTable + "]}", "two tables are called abc"},
+		{"too large", "a.json", strings.Repeat(" ", maxFileBytes+1), "it may have at most 4 MB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Read([]File{{Name: c.file, Text: []byte(c.text), Wanted: true}}, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+const oneTable = `{"TableName": "abc", "KeyAttributes": {"PartitionKey": {"AttributeName": "id", "AttributeType": "S"}}}`
+
+// Names that could be something else in YAML come through.
+func TestHostileNames(t *testing.T) {
+	for _, name := range []string{"true", "null", "~", "- a", "a: b", "a #b", "{", "[x", "'", `"`, `\`, "\n", "\x00", "\x1b[31m", "é", "\u2028", "\u0085", "😀", " ", "123", "1e5", "0x1", "${a}", "%{a}", "&a", "*a", "!a", "a\tb", "|", ">", "@", "`", "=", "<<", "?", "a:b", "\ufeff"} {
+		t.Run(fmt.Sprintf("%q", name), func(t *testing.T) {
+			table := &described{name: "abc", what: "abc", onDemand: true, types: []attribute{{name, "S"}}, key: []keyElement{{name, "HASH"}}}
+			table.ttl, table.dropped = name, []string{name}
+			done, err := table.table()
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := parsed(t, &Design{Name: name, Description: name, Source: name, Tables: []*Table{done}})
+			if got := m.Tables[0].Key.Partition; got != name || m.Tables[0].TTL != name || m.Name != name {
+				t.Errorf("the key is %q", got)
+			}
+			for to, write := range map[string][]byte{"a.tf": Terraform(m), "a.yaml": CloudFormation(m)} {
+				d, err := Read([]File{{Name: to, Text: write, Wanted: true}}, nil)
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", to, err, write)
+				}
+				if got := d.Tables[0].Key.Partition; got != name {
+					t.Errorf("through %s the key is %q", to, got)
+				}
+			}
+		})
+	}
+}
+
+// An index that cannot be evaluated is named with its table; so is a dynamic
+// block.
+func TestTerraformInnerFaults(t *testing.T) {
+	whole := fmt.Sprintf(terraformTable, `"abc"`)
+	for _, c := range []struct{ name, block, want string }{
+		{"an index", "local_secondary_index {\n name = \"x\"\n range_key = data.a.b.c\n projection_type = \"ALL\"\n}",
+			"range_key of index x of aws_dynamodb_table.a cannot be evaluated: data.a.b.c (a.tf:8) is known only when Terraform runs"},
+		{"a dynamic block", "dynamic \"attribute\" {\n for_each = data.a.b.c\n content {\n name = attribute.value\n type = \"S\"\n }\n}",
+			"cannot be evaluated"},
+		{"a dynamic block over a variable", "dynamic \"attribute\" {\n for_each = var.many\n content {\n name = attribute.value\n type = \"S\"\n }\n}",
+			"var.many is not declared in these files; give it a value with --var many=VALUE"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(whole, `  attribute {`, c.block+"\n  attribute {", 1)
+			_, err := Read([]File{{Name: "a.tf", Text: []byte(text), Wanted: true}}, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want %s", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,333 @@
+package exchange
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// maxSteps is how many functions are worked out, so that those that name each
+// other many times come to an end.
+const maxSteps = 1_000_000
+
+// resolve works out the function that a value of a template is, if it is one.
+// What lies in it is worked out when it is asked for. On an error the tree is
+// where it happened.
+func (c *template) resolve(t *tree, depth int) (*tree, error) {
+	if c.steps++; depth > maxNesting || c.steps > maxSteps {
+		return t, errors.New("functions lie too deep in each other, or in a circle")
+	}
+	if t.kind != treeMap || len(t.members) != 1 {
+		return t, nil
+	}
+	m := t.members[0]
+	if m.name == "Ref" {
+		return c.reference(m.value, depth)
+	}
+	name, ok := strings.CutPrefix(m.name, "Fn::")
+	if !ok {
+		return t, nil
+	}
+	work, ok := map[string]func(*tree, int) (*tree, error){
+		"Sub": c.sub, "Join": c.join, "Select": c.choose, "Split": c.split, "If": c.branch, "FindInMap": c.lookup,
+	}[name]
+	if !ok {
+		return t, fmt.Errorf("the function Fn::%s%s is known only when the stack is made", name, about(m.value))
+	}
+	return work(m.value, depth+1)
+}
+
+// about names what a function is asked, where that is short.
+func about(t *tree) string {
+	var words []string
+	for _, e := range append([]*tree{t}, t.list...) {
+		if e.kind == treeString && len(e.text) < 60 {
+			words = append(words, e.text)
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " of " + strings.Join(words, ".")
+}
+
+// maxText is as long as anything in the description of a table may be.
+const maxText = 1 << 16
+
+func newText(at *tree, text string) (*tree, error) {
+	if len(text) > maxText {
+		return at, errors.New("the text is longer than anything a table needs")
+	}
+	return &tree{at: at.at, kind: treeString, text: text}, nil
+}
+
+// scalar is a value as text.
+func (c *template) scalar(t *tree, depth int) (string, *tree, error) {
+	t, err := c.resolve(t, depth)
+	if err != nil {
+		return "", t, err
+	}
+	if t.kind == treeList || t.kind == treeMap {
+		return "", t, fmt.Errorf("it needs text, not %s", t.kind)
+	}
+	return t.text, t, nil
+}
+
+// reference is the value of a parameter, or the name of a table.
+func (c *template) reference(t *tree, depth int) (*tree, error) {
+	name := t.text
+	if t.kind != treeString {
+		return t, errors.New("a Ref has a name")
+	}
+	if name == "AWS::NoValue" {
+		return &tree{at: t.at}, nil
+	}
+	if text, ok := c.vars[name]; ok {
+		return c.parameterValue(t, text)
+	}
+	if p := c.root.get("Parameters", name); p != nil {
+		d := p.get("Default")
+		if kind := p.get("Type"); kind != nil && strings.HasPrefix(kind.text, "AWS::SSM::") {
+			return t, fmt.Errorf("the parameter %s is looked up when the stack is made; give it a value with --var %s=VALUE", name, name)
+		}
+		if d == nil {
+			return t, fmt.Errorf("the parameter %s has no default; give it a value with --var %s=VALUE", name, name)
+		}
+		return c.parameterValue(t, d.text)
+	}
+	if r := c.root.get("Resources", name); r != nil {
+		if kind := r.get("Type"); kind != nil && strings.HasPrefix(kind.text, "AWS::DynamoDB::") {
+			if table := r.get("Properties", "TableName"); table != nil {
+				return c.resolve(table, depth+1)
+			}
+			return newText(t, name)
+		}
+		return t, fmt.Errorf("the resource %s is known only when the stack is made", name)
+	}
+	if strings.HasPrefix(name, "AWS::") {
+		return t, fmt.Errorf("%s is known only when the stack is made; give it a value with --var %s=VALUE", name, name)
+	}
+	return t, fmt.Errorf("there is no parameter and no resource %s", name)
+}
+
+// parameterValue is a parameter's text, or a list of texts if it is one.
+func (c *template) parameterValue(t *tree, text string) (*tree, error) {
+	if kind := c.root.get("Parameters", t.text, "Type"); kind != nil && (kind.text == "CommaDelimitedList" || strings.HasPrefix(kind.text, "List<")) {
+		list := &tree{at: t.at, kind: treeList}
+		for part := range strings.SplitSeq(text, ",") {
+			list.list = append(list.list, &tree{at: t.at, kind: treeString, text: strings.TrimSpace(part)})
+		}
+		return list, nil
+	}
+	return newText(t, text)
+}
+
+var subPart = regexp.MustCompile(`\$\{(!?)([^}]*)\}`)
+
+// sub puts values into a text.
+func (c *template) sub(t *tree, depth int) (*tree, error) {
+	text, own := t, (*tree)(nil)
+	if t.kind == treeList && len(t.list) == 2 {
+		text, own = t.list[0], t.list[1]
+	}
+	if text.kind != treeString {
+		return text, errors.New("the function Fn::Sub has a text, or a list of a text and values")
+	}
+	var b strings.Builder
+	rest := text.text
+	for rest != "" {
+		at := subPart.FindStringSubmatchIndex(rest)
+		if at == nil {
+			break
+		}
+		b.WriteString(rest[:at[0]])
+		name, literal := strings.TrimSpace(rest[at[4]:at[5]]), at[3] > at[2]
+		rest = rest[at[1]:]
+		if literal {
+			b.WriteString("${" + name + "}")
+			continue
+		}
+		value := &tree{at: text.at, kind: treeMap, members: []member{{"Ref", text.at, &tree{at: text.at, kind: treeString, text: name}}}}
+		if v := own.get(name); v != nil {
+			value = v
+		} else if resource, attr, ok := strings.Cut(name, "."); ok {
+			return text, fmt.Errorf("%s of %s is known only when the stack is made", attr, resource)
+		}
+		part, where, err := c.scalar(value, depth+1)
+		if err != nil {
+			return where, err
+		}
+		if b.WriteString(part); b.Len() > maxText {
+			break
+		}
+	}
+	b.WriteString(rest)
+	return newText(text, b.String())
+}
+
+// parts are the members of a function's list of arguments.
+func parts(t *tree, n int, name string) ([]*tree, error) {
+	if t.kind != treeList || len(t.list) != n {
+		return nil, fmt.Errorf("the function Fn::%s takes a list of %d", name, n)
+	}
+	return t.list, nil
+}
+
+func (c *template) join(t *tree, depth int) (*tree, error) {
+	args, err := parts(t, 2, "Join")
+	if err != nil {
+		return t, err
+	}
+	between, where, err := c.scalar(args[0], depth)
+	if err != nil {
+		return where, err
+	}
+	list, err := c.resolve(args[1], depth)
+	if err != nil {
+		return list, err
+	}
+	var b strings.Builder
+	for i, e := range list.list {
+		text, where, err := c.scalar(e, depth)
+		if err != nil {
+			return where, err
+		}
+		if i > 0 {
+			b.WriteString(between)
+		}
+		if b.WriteString(text); b.Len() > maxText {
+			break
+		}
+	}
+	return newText(t, b.String())
+}
+
+func (c *template) choose(t *tree, depth int) (*tree, error) {
+	args, err := parts(t, 2, "Select")
+	if err != nil {
+		return t, err
+	}
+	text, where, err := c.scalar(args[0], depth)
+	if err != nil {
+		return where, err
+	}
+	list, err := c.resolve(args[1], depth)
+	if err != nil {
+		return list, err
+	}
+	i, err := strconv.Atoi(text)
+	if err != nil || i < 0 || i >= len(list.list) {
+		return t, fmt.Errorf("the function Fn::Select takes number %s of a list of %d", text, len(list.list))
+	}
+	return c.resolve(list.list[i], depth)
+}
+
+func (c *template) split(t *tree, depth int) (*tree, error) {
+	args, err := parts(t, 2, "Split")
+	if err != nil {
+		return t, err
+	}
+	between, where, err := c.scalar(args[0], depth)
+	if err != nil {
+		return where, err
+	}
+	text, where, err := c.scalar(args[1], depth)
+	if err != nil {
+		return where, err
+	}
+	list := &tree{at: t.at, kind: treeList}
+	for part := range strings.SplitSeq(text, between) {
+		list.list = append(list.list, &tree{at: t.at, kind: treeString, text: part})
+	}
+	return list, nil
+}
+
+func (c *template) lookup(t *tree, depth int) (*tree, error) {
+	if t.kind != treeList || len(t.list) < 3 {
+		return t, errors.New("the function Fn::FindInMap takes a list of 3")
+	}
+	var names []string
+	for _, e := range t.list[:3] {
+		text, where, err := c.scalar(e, depth)
+		if err != nil {
+			return where, err
+		}
+		names = append(names, text)
+	}
+	found := c.root.get(append([]string{"Mappings"}, names...)...)
+	if found == nil {
+		return t, fmt.Errorf("there is no mapping %s", strings.Join(names, "."))
+	}
+	return found, nil
+}
+
+func (c *template) branch(t *tree, depth int) (*tree, error) {
+	args, err := parts(t, 3, "If")
+	if err != nil {
+		return t, err
+	}
+	holds, err := c.condition(args[0].text, depth)
+	if err != nil {
+		return t, err
+	}
+	if holds {
+		return c.resolve(args[1], depth)
+	}
+	return c.resolve(args[2], depth)
+}
+
+// condition tells whether one of the template's conditions holds.
+func (c *template) condition(name string, depth int) (bool, error) {
+	t := c.root.get("Conditions", name)
+	if t == nil {
+		return false, fmt.Errorf("there is no condition %s", name)
+	}
+	return c.holds(t, depth+1)
+}
+
+func (c *template) holds(t *tree, depth int) (bool, error) {
+	if c.steps++; depth > maxNesting || c.steps > maxSteps {
+		return false, errors.New("conditions lie too deep in each other, or in a circle")
+	}
+	if t.kind != treeMap || len(t.members) != 1 {
+		return false, errors.New("a condition is one function")
+	}
+	m := t.members[0]
+	switch m.name {
+	case "Condition":
+		return c.condition(m.value.text, depth)
+	case "Fn::Equals":
+		args, err := parts(m.value, 2, "Equals")
+		if err != nil {
+			return false, err
+		}
+		a, _, err := c.scalar(args[0], depth)
+		if err != nil {
+			return false, err
+		}
+		b, _, err := c.scalar(args[1], depth)
+		return a == b, err
+	case "Fn::Not":
+		args, err := parts(m.value, 1, "Not")
+		if err != nil {
+			return false, err
+		}
+		holds, err := c.holds(args[0], depth+1)
+		return !holds, err
+	case "Fn::And", "Fn::Or":
+		if m.value.kind != treeList || len(m.value.list) > 10 {
+			return false, fmt.Errorf("%s takes a list of 2 to 10", m.name)
+		}
+		all := m.name == "Fn::And"
+		for _, e := range m.value.list {
+			holds, err := c.holds(e, depth+1)
+			if err != nil || holds != all {
+				return holds, err
+			}
+		}
+		return all, nil
+	}
+	return false, fmt.Errorf("%s is no condition", m.name)
+}

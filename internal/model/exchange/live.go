@@ -1,0 +1,189 @@
+package exchange
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+)
+
+// Send sends one request of the API and returns the reply's body. A fault that
+// the server tells is an *apierror.Error.
+type Send func(ctx context.Context, operation string, body any) ([]byte, error)
+
+// ask sends a request and reads the reply.
+func (send Send) ask(ctx context.Context, operation string, body, reply any) error {
+	text, err := send(ctx, operation, body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, reply); err != nil {
+		return fmt.Errorf("the answer to %s is no JSON of it: %w", operation, err)
+	}
+	return nil
+}
+
+// ReadServer reads all tables of a server, and tells progress after each.
+// endpoint is what to call it.
+func ReadServer(ctx context.Context, send Send, endpoint string, progress func(done, all int)) (*Design, error) {
+	var names []string
+	for after := map[string]any{}; ; {
+		var page struct {
+			TableNames             []string
+			LastEvaluatedTableName string
+		}
+		if err := send.ask(ctx, "ListTables", after, &page); err != nil {
+			return nil, fmt.Errorf("cannot list the tables of %s: %w", endpoint, err)
+		}
+		names = append(names, page.TableNames...)
+		if page.LastEvaluatedTableName == "" || len(names) > maxTables {
+			break
+		}
+		after["ExclusiveStartTableName"] = page.LastEvaluatedTableName
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no tables", endpoint)
+	}
+	var all []*described
+	for i, name := range names {
+		t, err := describe(ctx, send, name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot describe the table %s of %s: %w", name, endpoint, err)
+		}
+		t.file = endpoint
+		all = append(all, t)
+		progress(i+1, len(names))
+	}
+	tables, faults := finish(all)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return &Design{Name: "imported", Source: "the server " + endpoint, Tables: tables}, nil
+}
+
+// What DescribeTable tells, as far as a model can hold it.
+type (
+	liveTable struct {
+		TableArn                                      string
+		KeySchema                                     []liveElement
+		AttributeDefinitions                          []struct{ AttributeName, AttributeType string }
+		BillingModeSummary                            struct{ BillingMode string }
+		ProvisionedThroughput                         liveUnits
+		GlobalSecondaryIndexes, LocalSecondaryIndexes []liveIndex
+		StreamSpecification                           struct {
+			StreamEnabled  bool
+			StreamViewType string
+		}
+		DeletionProtectionEnabled bool
+		TableClassSummary         struct{ TableClass string }
+		Replicas                  []struct{}
+	}
+	liveElement struct{ AttributeName, KeyType string }
+	liveUnits   struct{ ReadCapacityUnits, WriteCapacityUnits int }
+	liveIndex   struct {
+		IndexName  string
+		KeySchema  []liveElement
+		Projection struct {
+			ProjectionType   string
+			NonKeyAttributes []string
+		}
+		ProvisionedThroughput liveUnits
+	}
+)
+
+func describe(ctx context.Context, send Send, name string) (*described, error) {
+	var told struct{ Table liveTable }
+	if err := send.ask(ctx, "DescribeTable", map[string]any{"TableName": name}, &told); err != nil {
+		return nil, err
+	}
+	t := &told.Table
+	d := &described{what: "table " + name, name: name, key: liveKey(t.KeySchema)}
+	d.onDemand = t.BillingModeSummary.BillingMode == "PAY_PER_REQUEST"
+	d.read.Units, d.write.Units = t.ProvisionedThroughput.ReadCapacityUnits, t.ProvisionedThroughput.WriteCapacityUnits
+	for _, a := range t.AttributeDefinitions {
+		d.types = append(d.types, attribute{a.AttributeName, a.AttributeType})
+	}
+	for i := range t.GlobalSecondaryIndexes {
+		d.indexes = append(d.indexes, t.GlobalSecondaryIndexes[i].described())
+	}
+	for i := range t.LocalSecondaryIndexes {
+		index := t.LocalSecondaryIndexes[i].described()
+		index.local = true
+		d.indexes = append(d.indexes, index)
+	}
+	if t.StreamSpecification.StreamEnabled {
+		d.stream = t.StreamSpecification.StreamViewType
+	}
+	if t.DeletionProtectionEnabled {
+		d.dropped = append(d.dropped, "deletion protection")
+	}
+	if class := t.TableClassSummary.TableClass; class != "" && class != "STANDARD" {
+		d.dropped = append(d.dropped, "table class "+class)
+	}
+	if n := len(t.Replicas); n > 0 {
+		d.dropped = append(d.dropped, elsewhere(n))
+	}
+	return d, beside(ctx, send, t, d)
+}
+
+func liveKey(key []liveElement) (all []keyElement) {
+	for _, e := range key {
+		all = append(all, keyElement{e.AttributeName, e.KeyType})
+	}
+	return all
+}
+
+func (x *liveIndex) described() *describedIndex {
+	d := &describedIndex{name: x.IndexName, key: liveKey(x.KeySchema), projection: x.Projection.ProjectionType, names: x.Projection.NonKeyAttributes}
+	d.read.Units, d.write.Units = x.ProvisionedThroughput.ReadCapacityUnits, x.ProvisionedThroughput.WriteCapacityUnits
+	return d
+}
+
+// beside asks for what stands beside a table's description. Servers that do
+// not know one of these have none of it.
+func beside(ctx context.Context, send Send, t *liveTable, d *described) error {
+	name := map[string]any{"TableName": d.name}
+	var ttl struct {
+		TimeToLiveDescription struct{ TimeToLiveStatus, AttributeName string }
+	}
+	if err := unknownIsNone(send.ask(ctx, "DescribeTimeToLive", name, &ttl)); err != nil {
+		return err
+	}
+	if status := ttl.TimeToLiveDescription.TimeToLiveStatus; status == "ENABLED" || status == "ENABLING" {
+		d.ttl = ttl.TimeToLiveDescription.AttributeName
+	}
+	var backups struct {
+		ContinuousBackupsDescription struct {
+			PointInTimeRecoveryDescription struct{ PointInTimeRecoveryStatus string }
+		}
+	}
+	if err := unknownIsNone(send.ask(ctx, "DescribeContinuousBackups", name, &backups)); err != nil {
+		return err
+	}
+	d.recovery = backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == "ENABLED"
+	var tags struct{ Tags []struct{ Key, Value string } }
+	if err := unknownIsNone(send.ask(ctx, "ListTagsOfResource", map[string]any{"ResourceArn": t.TableArn}, &tags)); err != nil {
+		return err
+	}
+	var all []string
+	for _, tag := range tags.Tags {
+		all = append(all, tag.Key+"="+tag.Value)
+	}
+	if len(all) > 0 {
+		d.dropped = append(d.dropped, "tags "+strings.Join(all, ", "))
+	}
+	return nil
+}
+
+// unknownIsNone forgives a server that does not know an operation, or a caller
+// who may not ask.
+func unknownIsNone(err error) error {
+	var fault *apierror.Error
+	if errors.As(err, &fault) && (fault.Code == "UnknownOperationException" || fault.Code == "AccessDeniedException") {
+		return nil
+	}
+	return err
+}

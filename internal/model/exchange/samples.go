@@ -1,0 +1,352 @@
+package exchange
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Entity is one kind of item, as samples show it.
+type Entity struct {
+	Name       string
+	Table      string
+	Keys       []KeyTemplate
+	Attributes []SampleAttribute // those that the example does not tell all of
+	Example    []SampleValue
+}
+
+// KeyTemplate says what a key attribute is made of.
+type KeyTemplate struct{ Name, Text string }
+
+// SampleAttribute is an attribute of an entity.
+type SampleAttribute struct {
+	Name    string
+	Type    string // "": as the example has it
+	Part    bool   // it is part of keys and not stored by itself
+	Example string // of a part
+}
+
+// SampleValue is one attribute of an example item.
+type SampleValue struct {
+	Name  string
+	value *tree // {"S": "text"}, as the API has it
+}
+
+const maxEntities = 200
+
+// sampler makes entities of sample items: those whose keys look alike are one.
+type sampler struct {
+	entities []*Entity
+	names    map[string]bool
+}
+
+// group is samples whose keys look alike.
+type group struct {
+	label string // what the file calls them
+	items []*tree
+	shape string
+}
+
+// table makes the entities of a table's samples, those of facets first.
+func (s *sampler) table(t *Table, source *tree) {
+	var groups []*group
+	seen := make(map[string]bool)
+	add := func(label string, items []*tree) {
+		for _, it := range items {
+			shape, key, ok := t.shapeOf(it)
+			if !ok || seen[key] {
+				continue
+			}
+			seen[key] = true
+			at := slices.IndexFunc(groups, func(g *group) bool { return g.label == label && g.shape == shape })
+			if at < 0 {
+				at = len(groups)
+				groups = append(groups, &group{label: label, shape: shape})
+			}
+			groups[at].items = append(groups[at].items, it)
+		}
+	}
+	for _, f := range members(source.get("TableFacets")) {
+		add(textOf(f.get("FacetName")), members(f.get("TableData")))
+	}
+	add("", members(source.get("TableData")))
+	for _, g := range groups {
+		if len(s.entities) < maxEntities {
+			s.entities = append(s.entities, s.entity(t, g))
+		}
+	}
+	if len(groups) == 1 {
+		s.declared(s.entities[len(s.entities)-1], source)
+	}
+}
+
+// declared adds the attributes that a table is said to have and no sample
+// shows. Of several kinds of items nobody knows which has them.
+func (s *sampler) declared(e *Entity, source *tree) {
+	for _, a := range members(source.get("NonKeyAttributes")) {
+		name, kind := textOf(a.get("AttributeName")), textOf(a.get("AttributeType"))
+		known := slices.ContainsFunc(e.Example, func(v SampleValue) bool { return v.Name == name }) ||
+			slices.ContainsFunc(e.Attributes, func(v SampleAttribute) bool { return v.Name == name }) ||
+			slices.ContainsFunc(e.Keys, func(k KeyTemplate) bool { return k.Name == name })
+		if !known && usable(name) && kinds[kind] {
+			e.Attributes = append(e.Attributes, SampleAttribute{Name: name, Type: kind})
+		}
+	}
+}
+
+var kinds = map[string]bool{"S": true, "N": true, "B": true, "BOOL": true, "NULL": true, "SS": true, "NS": true, "BS": true, "L": true, "M": true}
+
+// usable tells whether a model may have an attribute of this name.
+func usable(name string) bool { return name != "" && name != "_" }
+
+// typed is the type and the value of an attribute's sample.
+func typed(v *tree) (kind string, value *tree, ok bool) {
+	if v == nil || v.kind != treeMap || len(v.members) != 1 || !kinds[v.members[0].name] {
+		return "", nil, false
+	}
+	return v.members[0].name, v.members[0].value, true
+}
+
+// shapeOf is what an item's key looks like, and the key itself; not ok when it
+// has none.
+func (t *Table) shapeOf(it *tree) (shape, key string, ok bool) {
+	for _, name := range []string{t.Key.Partition, t.Key.Sort} {
+		if name == "" {
+			continue
+		}
+		kind, v, ok := typed(it.get(name))
+		if !ok || kind != t.kindOf(name) || v.text == "" {
+			return "", "", false
+		}
+		shape += name + "=" + shapeOf(kind, v.text) + "\x00"
+		key += v.text + "\x00"
+	}
+	return shape, key, true
+}
+
+// kindOf is the type of a key attribute.
+func (t *Table) kindOf(name string) string {
+	for _, k := range t.Types {
+		if k.Name == name {
+			return k.Type
+		}
+	}
+	return "S"
+}
+
+const (
+	separator = "#"
+	anything  = "*"
+)
+
+var (
+	constantWord = regexp.MustCompile(`^[A-Z][A-Z_]*$`)
+	firstWord    = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]*$`)
+)
+
+// maxTokens is into how many parts a key is taken apart.
+const maxTokens = 7
+
+// shapeOf is a key with anything in place of what seems to vary: USER#* of
+// USER#alice.
+func shapeOf(kind, text string) string {
+	tokens := strings.Split(text, separator)
+	if kind != "S" || len(tokens) > maxTokens {
+		return anything
+	}
+	for i, token := range tokens {
+		constant := constantWord.MatchString(token) || i == 0 && len(tokens) > 1 && firstWord.MatchString(token)
+		if !constant && token != "" {
+			tokens[i] = anything
+		}
+	}
+	return strings.Join(tokens, separator)
+}
+
+// entity makes one of a group.
+func (s *sampler) entity(t *Table, g *group) *Entity {
+	e := &Entity{Table: t.Name, Name: s.name(t, g)}
+	made := maker{e: e, g: g, parts: make(map[string]string)}
+	names := []string{t.Key.Partition, t.Key.Sort}
+	for _, x := range t.Indexes {
+		names = append(append(names, x.Partition...), x.Sort...)
+	}
+	for i, name := range names {
+		if name != "" && !slices.Contains(names[:i], name) {
+			made.key(name, t.kindOf(name))
+		}
+	}
+	for _, m := range g.items[0].members {
+		made.example(m)
+	}
+	return e
+}
+
+// entityMarks are attributes that tell the kind of an item, in many designs.
+var entityMarks = []string{"entity", "entitytype", "entity_type", "type", "_type", "kind", "_et"}
+
+// name is what to call a group, and nothing else is called so.
+func (s *sampler) name(t *Table, g *group) string {
+	name := slug(g.label)
+	for _, m := range g.items[0].members {
+		_, v, ok := typed(m.value)
+		if name == "" && ok && slices.Contains(entityMarks, strings.ToLower(m.name)) && sameIn(g, m.name, v.text) {
+			name = slug(v.text)
+		}
+	}
+	if name == "" {
+		var words []string
+		for part := range strings.SplitSeq(g.shape, "\x00") {
+			_, shape, _ := strings.Cut(part, "=")
+			for word := range strings.SplitSeq(shape, separator) {
+				if word = slug(word); word != "" && !slices.Contains(words, word) {
+					words = append(words, word)
+				}
+			}
+		}
+		name = strings.Join(words, "-")
+	}
+	name = cmp.Or(name, slug(t.Name), "item")
+	unique := name
+	for n := 2; s.names[unique]; n++ {
+		unique = name + "-" + strconv.Itoa(n)
+	}
+	s.names[unique] = true
+	return unique
+}
+
+func sameIn(g *group, name, text string) bool {
+	for _, it := range g.items {
+		if _, v, ok := typed(it.get(name)); !ok || v.text != text {
+			return false
+		}
+	}
+	return true
+}
+
+var templatePart = regexp.MustCompile(`\{([^{}]+)\}`)
+
+var noSlug = regexp.MustCompile(`[^a-z0-9]+`)
+
+// slug is a text as a plain name.
+func slug(text string) string {
+	text = strings.Trim(noSlug.ReplaceAllString(strings.ToLower(text), "-"), "-")
+	return text[:min(len(text), 60)]
+}
+
+// maker makes one entity of a group.
+type maker struct {
+	e     *Entity
+	g     *group
+	parts map[string]string // what varies in keys, by its values: its name
+}
+
+// key finds the template of a key attribute. Where the samples look too
+// different it is an attribute as any other.
+func (m *maker) key(name, kind string) {
+	var rows [][]string // the tokens of each sample that has it
+	shape := ""
+	for _, it := range m.g.items {
+		k, v, ok := typed(it.get(name))
+		if !ok {
+			continue
+		}
+		if k != kind || shape != "" && shapeOf(kind, v.text) != shape {
+			return
+		}
+		shape = shapeOf(kind, v.text)
+		rows = append(rows, strings.Split(v.text, separator))
+	}
+	if len(rows) < len(m.g.items) || shape == anything {
+		return
+	}
+	pattern := strings.Split(shape, separator)
+	var text []string
+	for i, token := range pattern {
+		if token != anything {
+			text = append(text, token)
+			continue
+		}
+		var values []string
+		for _, row := range rows {
+			values = append(values, row[i])
+		}
+		before := ""
+		if i > 0 {
+			before = pattern[i-1]
+		}
+		text = append(text, "{"+m.part(name, before, values)+"}")
+	}
+	m.e.Keys = append(m.e.Keys, KeyTemplate{name, strings.Join(text, separator)})
+}
+
+// part is the name of what varies in a key: the attribute with these values,
+// or a new one called after the word before it.
+func (m *maker) part(key, before string, values []string) string {
+	id := fmt.Sprintf("%q", values)
+	if name, ok := m.parts[id]; ok {
+		return name
+	}
+	if len(values) == len(m.g.items) {
+		for _, a := range m.g.items[0].members {
+			if m.isKey(a.name) || a.name == key || !templatable(a.name) {
+				continue
+			}
+			same := true
+			for i, it := range m.g.items {
+				kind, v, ok := typed(it.get(a.name))
+				same = same && ok && kind == "S" && v.text == values[i]
+			}
+			if same {
+				m.parts[id] = a.name
+				return a.name
+			}
+		}
+	}
+	base := cmp.Or(strings.ReplaceAll(slug(before), "-", "_"), strings.ReplaceAll(slug(key), "-", "_"), "part")
+	name := base
+	for n := 2; m.taken(name); n++ {
+		name = base + strconv.Itoa(n)
+	}
+	m.parts[id] = name
+	m.e.Attributes = append(m.e.Attributes, SampleAttribute{Name: name, Part: true, Example: values[0]})
+	return name
+}
+
+func (m *maker) isKey(name string) bool {
+	return slices.ContainsFunc(m.e.Keys, func(k KeyTemplate) bool { return k.Name == name })
+}
+
+func (m *maker) taken(name string) bool {
+	for _, it := range m.g.items {
+		if it.get(name) != nil {
+			return true
+		}
+	}
+	return slices.ContainsFunc(m.e.Attributes, func(a SampleAttribute) bool { return a.Name == name })
+}
+
+// templatable tells whether a name may stand in a template.
+func templatable(name string) bool {
+	return usable(name) && !strings.ContainsAny(name, "{}")
+}
+
+// example takes one attribute of the first sample into the example.
+func (m *maker) example(a member) {
+	kind, v, ok := typed(a.value)
+	if !ok || !usable(a.name) || m.isKey(a.name) || slices.ContainsFunc(m.e.Example, func(v SampleValue) bool { return v.Name == a.name }) {
+		return
+	}
+	text, fits := literalOf(kind, v, 0)
+	if !fits {
+		m.e.Attributes = append(m.e.Attributes, SampleAttribute{Name: a.name, Type: kind})
+		return
+	}
+	m.e.Example = append(m.e.Example, SampleValue{a.name, a.value})
+	if guessed := guess(text); guessed != kind {
+		m.e.Attributes = append(m.e.Attributes, SampleAttribute{Name: a.name, Type: kind})
+	}
+}

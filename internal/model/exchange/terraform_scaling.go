@@ -1,0 +1,111 @@
+package exchange
+
+import (
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/stator-db/stator/internal/model"
+)
+
+var (
+	targetSchema = attributes("resource_id", "scalable_dimension", "service_namespace", "min_capacity", "max_capacity")
+	policySchema = withBlocks(attributes("resource_id", "scalable_dimension", "service_namespace"), "target_tracking_scaling_policy_configuration")
+	tracking     = attributes("target_value")
+)
+
+// scaling gives tables the bounds that resources beside them scale their units
+// within.
+func (r *terraform) scaling() {
+	targets := newReferences()
+	for b, x := range r.all("aws_appautoscaling_target") {
+		id, dimension := b.text("resource_id"), b.text("scalable_dimension")
+		if c := r.scaled(id, dimension); c != nil {
+			c.Min, c.Max = b.number("min_capacity"), b.number("max_capacity")
+		}
+		targets.add(x.label, x.key, map[string]cty.Value{
+			"resource_id": cty.StringVal(id), "scalable_dimension": cty.StringVal(dimension), "service_namespace": cty.StringVal("dynamodb"), "id": cty.StringVal(id),
+		})
+	}
+	r.scope.resources["aws_appautoscaling_target"] = targets.value()
+	for b := range r.all("aws_appautoscaling_policy") {
+		c := r.scaled(b.text("resource_id"), b.text("scalable_dimension"))
+		if c == nil {
+			continue
+		}
+		for _, t := range b.blocks("target_tracking_scaling_policy_configuration", tracking) {
+			if v := t.value("target_value", cty.Number); v != nil {
+				f, _ := v.AsBigFloat().Float64()
+				c.Target = wholePerCent(f)
+			}
+		}
+	}
+}
+
+// wholePerCent is a target as a model has it.
+func wholePerCent(f float64) int { return int(min(100, max(0, f))) }
+
+type labelled struct {
+	label string
+	key   *cty.Value
+}
+
+// all are the instances of resources of one type in the wanted files, as far
+// as they are of DynamoDB.
+func (r *terraform) all(kind string) func(yield func(*block, labelled) bool) {
+	schema := targetSchema
+	if kind == "aws_appautoscaling_policy" {
+		schema = policySchema
+	}
+	return func(yield func(*block, labelled) bool) {
+		for _, x := range r.resources {
+			if x.Labels[0] != kind || !x.wanted {
+				continue
+			}
+			for _, i := range r.instances(x) {
+				b := r.open(i.ctx, x.Body, x.DefRange, i.what, schema)
+				if b == nil || b.text("service_namespace") != "dynamodb" {
+					continue
+				}
+				if !yield(b, labelled{x.Labels[1], i.key}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// scaled is the capacity that a resource scales, nil when it is of no table
+// here.
+func (r *terraform) scaled(id, dimension string) *model.Capacity {
+	return scaledOf(r.described, id, dimension)
+}
+
+// scaledOf finds a capacity by the names that Application Auto Scaling has for
+// it.
+func scaledOf(tables []*described, id, dimension string) *model.Capacity {
+	name, ok := strings.CutPrefix(id, "table/")
+	if !ok {
+		return nil
+	}
+	name, index, _ := strings.Cut(name, "/index/")
+	for _, t := range tables {
+		if t.name != name {
+			continue
+		}
+		read, write := &t.read, &t.write
+		if index != "" {
+			read, write = nil, nil
+			for _, x := range t.indexes {
+				if x.name == index {
+					read, write = &x.read, &x.write
+				}
+			}
+		}
+		if strings.HasSuffix(dimension, ":WriteCapacityUnits") {
+			return write
+		}
+		return read
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+package exchange
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+)
+
+// parseHCL is the parser, which is not ours, with its panics as errors and
+// guarded from texts that would cost it its stack.
+func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
+	refuse := func(at hcl.Pos, why string) hcl.Diagnostics {
+		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: why, Subject: &hcl.Range{Filename: f.Name, Start: at, End: at}}}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			body, diags = nil, refuse(hcl.InitialPos, fmt.Sprintf("the parser gave up: %v", r))
+		}
+	}()
+	at, deep := tooDeep(f.Text)
+	if !deep {
+		at, deep = tooMany(f.Text, func(c, next byte) bool {
+			return (c == '!' || c == '-') && (next == c || next == ' ' || next == '!' || next == '-') || c == '?' || c == '%' && next == '{'
+		})
+	}
+	const mostBranches = 10_000
+	if !deep && strings.Count(string(f.Text), "?")+strings.Count(string(f.Text), "%{") > mostBranches {
+		deep = true
+	}
+	if deep {
+		return nil, refuse(hcl.Pos{Line: at.Line, Column: at.Column}, "expressions lie too deep in each other")
+	}
+	if strings.HasSuffix(f.Name, ".json") {
+		file, diags := json.Parse(f.Text, f.Name)
+		return file.Body, diags
+	}
+	file, diags := hclsyntax.ParseConfig(f.Text, f.Name, hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	if at, nested := nestedLoops(file.Body); nested {
+		return nil, refuse(at, "for expressions lie too deep in each other")
+	}
+	return file.Body, nil
+}
+
+// nestedLoops looks for loops that would multiply beyond measure.
+func nestedLoops(body hcl.Body) (hcl.Pos, bool) {
+	tree, ok := body.(*hclsyntax.Body)
+	if !ok {
+		return hcl.Pos{}, false
+	}
+	w := new(loopWalker)
+	_ = hclsyntax.Walk(tree, w)
+	return w.at, w.found
+}
+
+const maxLoops = 2
+
+type loopWalker struct {
+	depth int
+	found bool
+	at    hcl.Pos
+}
+
+func (w *loopWalker) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	switch n.(type) {
+	case *hclsyntax.ForExpr, *hclsyntax.SplatExpr:
+		if w.depth++; w.depth > maxLoops && !w.found {
+			w.found, w.at = true, n.Range().Start
+		}
+	}
+	return nil
+}
+
+func (w *loopWalker) Exit(n hclsyntax.Node) hcl.Diagnostics {
+	switch n.(type) {
+	case *hclsyntax.ForExpr, *hclsyntax.SplatExpr:
+		w.depth--
+	}
+	return nil
+}
+
+// scope is what expressions of a module may name. What only a run of Terraform
+// knows is unknown in it.
+type scope struct {
+	vars      map[string]cty.Value
+	locals    hcl.Attributes
+	unknown   map[string]bool      // names at the root that a run would know
+	resources map[string]cty.Value // by type; what is known of them here
+
+	values map[string]cty.Value // of locals, once they are worked out
+	busy   map[string]bool
+	base   *hcl.EvalContext
+	kinds  int
+}
+
+func newScope() *scope {
+	return &scope{
+		vars: make(map[string]cty.Value), locals: make(hcl.Attributes), resources: make(map[string]cty.Value),
+		unknown: map[string]bool{"data": true, "module": true, "path": true, "self": true, "each": true, "count": true, "ephemeral": true},
+	}
+}
+
+// given sets variables to values from outside. They are texts; where a number
+// is needed, one is made of them.
+func (s *scope) given(vars map[string]string) {
+	for name, text := range vars {
+		s.vars[name] = cty.StringVal(text)
+	}
+}
+
+// context is what an expression is evaluated in.
+func (s *scope) context() *hcl.EvalContext {
+	if s.base != nil && s.kinds == len(s.resources) {
+		return s.base
+	}
+	s.values, s.busy, s.kinds = make(map[string]cty.Value), make(map[string]bool), len(s.resources)
+	s.base = &hcl.EvalContext{Variables: make(map[string]cty.Value), Functions: functions}
+	for name := range s.unknown {
+		s.base.Variables[name] = cty.DynamicVal
+	}
+	maps.Copy(s.base.Variables, s.resources)
+	s.base.Variables["terraform"] = cty.ObjectVal(map[string]cty.Value{"workspace": cty.StringVal("default")})
+	s.base.Variables["var"] = cty.ObjectVal(s.vars)
+	for _, name := range slices.Sorted(maps.Keys(s.locals)) {
+		s.local(name, 0)
+	}
+	s.base.Variables["local"] = cty.ObjectVal(s.values)
+	return s.base
+}
+
+// local works out a local after those that it names. One that cannot be is
+// unknown.
+func (s *scope) local(name string, depth int) {
+	a, ok := s.locals[name]
+	if _, done := s.values[name]; done || !ok || s.busy[name] {
+		return
+	}
+	s.busy[name] = true
+	ctx := s.base.NewChild()
+	seen := make(map[string]cty.Value)
+	for _, t := range a.Expr.Variables() {
+		if other, ok := member1(t); ok && t.RootName() == "local" && depth < maxNesting {
+			s.local(other, depth+1)
+			if v, ok := s.values[other]; ok {
+				seen[other] = v
+			} else {
+				seen[other] = cty.DynamicVal
+			}
+		}
+	}
+	ctx.Variables = map[string]cty.Value{"local": cty.ObjectVal(seen)}
+	v, diags := a.Expr.Value(ctx)
+	if diags.HasErrors() || tooLarge(v) {
+		v = cty.DynamicVal
+	}
+	s.values[name] = v
+}
+
+// member1 is the first name behind the root: env of var.env.
+func member1(t hcl.Traversal) (string, bool) {
+	if len(t) < 2 {
+		return "", false
+	}
+	switch x := t[1].(type) {
+	case hcl.TraverseAttr:
+		return x.Name, true
+	case hcl.TraverseIndex:
+		if x.Key.Type() == cty.String && x.Key.IsKnown() && !x.Key.IsNull() {
+			return x.Key.AsString(), true
+		}
+	}
+	return "", false
+}
+
+// whyUnknown names what an expression depends on that is not known here, ""
+// when all is.
+func (s *scope) whyUnknown(e hcl.Expression) string { return s.why(e, 0) }
+
+func (s *scope) why(e hcl.Expression, depth int) string {
+	if e == nil || depth > maxNesting {
+		return ""
+	}
+	for _, t := range e.Variables() {
+		name, named := member1(t)
+		root := t.RootName()
+		at := fmt.Sprintf("%s:%d", t.SourceRange().Filename, t.SourceRange().Start.Line)
+		switch {
+		case root == "var" && named:
+			v, declared := s.vars[name]
+			if !declared {
+				return fmt.Sprintf("var.%s is not declared in these files; give it a value with --var %s=VALUE", name, name)
+			}
+			if !v.IsWhollyKnown() {
+				return fmt.Sprintf("var.%s has no default; give it a value with --var %s=VALUE", name, name)
+			}
+		case root == "local" && named:
+			a, declared := s.locals[name]
+			if !declared {
+				return fmt.Sprintf("local.%s is not declared in these files", name)
+			}
+			if v, ok := s.values[name]; ok && v.IsWhollyKnown() {
+				continue
+			}
+			if why := s.why(a.Expr, depth+1); why != "" {
+				return fmt.Sprintf("local.%s: %s", name, why)
+			}
+			return fmt.Sprintf("local.%s of %s:%d has no value here", name, a.Range.Filename, a.Range.Start.Line)
+		case s.unknown[root] && root != "each" && root != "count":
+			if _, known := s.resources[root]; known && resolves(s.resources[root], t) {
+				continue
+			}
+			return fmt.Sprintf("%s (%s) is known only when Terraform runs", spell(t), at)
+		}
+	}
+	return ""
+}
+
+// resolves tells whether a reference leads to something that is known.
+func resolves(v cty.Value, t hcl.Traversal) bool {
+	got, diags := t[1:].TraverseRel(v)
+	if len(t) < 2 {
+		return v.IsWhollyKnown()
+	}
+	return !diags.HasErrors() && got.IsWhollyKnown()
+}
+
+// spell is a reference as it was written, as far as names go.
+func spell(t hcl.Traversal) string {
+	text := t.RootName()
+	for _, step := range t[1:] {
+		a, ok := step.(hcl.TraverseAttr)
+		if !ok {
+			break
+		}
+		text += "." + a.Name
+	}
+	return text
+}
+
+// What a value may hold, so that values made of values made of values do not
+// grow without end.
+const (
+	maxValueParts = 10_000
+	maxValueBytes = 1 << 16
+)
+
+func tooLarge(v cty.Value) bool { return larger(v, maxValueBytes) }
+
+func larger(v cty.Value, bytes int) bool {
+	parts, size := 0, 0
+	err := cty.Walk(v, func(_ cty.Path, x cty.Value) (bool, error) {
+		parts++
+		if x.Type() == cty.String && x.IsKnown() && !x.IsNull() {
+			size += len(x.AsString())
+		}
+		if parts > maxValueParts || size > bytes {
+			return false, fmt.Errorf("too large")
+		}
+		return true, nil
+	})
+	return err != nil
+}
+
+// references is what expressions may ask of resources of one type.
+type references struct {
+	one  map[string]cty.Value
+	many map[string]map[string]cty.Value
+	list map[string][]cty.Value
+}
+
+func newReferences() *references {
+	return &references{make(map[string]cty.Value), make(map[string]map[string]cty.Value), make(map[string][]cty.Value)}
+}
+
+func (r *references) add(label string, key *cty.Value, fields map[string]cty.Value) {
+	v := cty.ObjectVal(fields)
+	switch {
+	case key == nil:
+		r.one[label] = v
+	case key.Type() == cty.String:
+		if r.many[label] == nil {
+			r.many[label] = make(map[string]cty.Value)
+		}
+		r.many[label][key.AsString()] = v
+	default:
+		r.list[label] = append(r.list[label], v)
+	}
+}
+
+func (r *references) value() cty.Value {
+	all := maps.Clone(r.one)
+	for label, v := range r.many {
+		all[label] = cty.ObjectVal(v)
+	}
+	for label, v := range r.list {
+		all[label] = cty.TupleVal(v)
+	}
+	return cty.ObjectVal(all)
+}
+
+// same hands its argument on.
+var same = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true, AllowUnknown: true, AllowDynamicType: true}},
+	Type:   func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+	Impl:   func(args []cty.Value, _ cty.Type) (cty.Value, error) { return args[0], nil },
+})
+
+// bounded is a function that takes no more than so many bytes of text, since
+// it can make much of it.
+func bounded(bytes int, f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params: f.Params(), VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			for _, a := range args {
+				if larger(a, bytes) {
+					return cty.NilType, fmt.Errorf("the arguments are larger than anything a table needs")
+				}
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+var wideVerb = regexp.MustCompile(`%[^%a-zA-Z]*[0-9]{4}`)
+
+// format is Terraform's, without widths that nobody needs.
+var format = function.New(&function.Spec{
+	Params:   stdlib.FormatFunc.Params(),
+	VarParam: stdlib.FormatFunc.VarParam(),
+	Type: func(args []cty.Value) (cty.Type, error) {
+		if args[0].Type() == cty.String && args[0].IsKnown() && !args[0].IsNull() && wideVerb.MatchString(args[0].AsString()) {
+			return cty.NilType, fmt.Errorf("the width is larger than anything a table needs")
+		}
+		return stdlib.FormatFunc.ReturnTypeForValues(args)
+	},
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return stdlib.FormatFunc.Call(args) },
+})
+
+// functions are those of Terraform's that describe tables; the ones that make
+// much of little, such as range and setproduct, and those that ask the world,
+// are left out.
+var functions = map[string]function.Function{
+	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc, "coalesce": stdlib.CoalesceFunc,
+	"coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc,
+	"distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc, "flatten": stdlib.FlattenFunc, "floor": stdlib.FloorFunc,
+	"format": bounded(1<<16, format), "join": bounded(1<<13, stdlib.JoinFunc), "jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc,
+	"keys": stdlib.KeysFunc, "length": stdlib.LengthFunc, "lookup": stdlib.LookupFunc, "lower": stdlib.LowerFunc, "max": stdlib.MaxFunc,
+	"merge": stdlib.MergeFunc, "min": stdlib.MinFunc, "replace": bounded(1<<12, stdlib.ReplaceFunc), "reverse": stdlib.ReverseListFunc,
+	"setunion": stdlib.SetUnionFunc, "slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "split": stdlib.SplitFunc, "substr": stdlib.SubstrFunc,
+	"title": stdlib.TitleFunc, "trim": stdlib.TrimFunc, "trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc,
+	"trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc, "values": stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc,
+	"tobool": stdlib.MakeToFunc(cty.Bool), "tolist": stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
+	"tomap": stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)), "tonumber": stdlib.MakeToFunc(cty.Number),
+	"toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)), "tostring": stdlib.MakeToFunc(cty.String),
+	"try": tryfunc.TryFunc, "can": tryfunc.CanFunc, "sensitive": same, "nonsensitive": same,
+}

@@ -1,0 +1,108 @@
+package exchange
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/stator-db/stator/internal/model"
+)
+
+// readWorkbench reads a data model of NoSQL Workbench.
+func readWorkbench(file string, root *tree) (*Design, error) {
+	w := &workbench{file: file}
+	d := &Design{Name: textOf(root.get("ModelName")), Description: textOf(root.get("ModelMetadata", "Description")), Source: "NoSQL Workbench, " + filepath.Base(file)}
+	tables := root.get("DataModel")
+	if tables.kind != treeList {
+		return nil, Faults{{File: file, At: tables.at, Message: "DataModel is not a list of tables"}}
+	}
+	var described []*described
+	for _, t := range tables.list {
+		described = append(described, w.table(t))
+	}
+	made, faults := finish(described)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	d.Tables = made
+	s := sampler{names: make(map[string]bool)}
+	for i, t := range tables.list {
+		s.table(made[i], t)
+	}
+	d.Entities = s.entities
+	return d, nil
+}
+
+type workbench struct{ file string }
+
+func textOf(t *tree) string {
+	if t == nil || t.kind != treeString {
+		return ""
+	}
+	return t.text
+}
+
+func (w *workbench) table(t *tree) *described {
+	d := &described{file: w.file, at: t.at, name: textOf(t.get("TableName")), onDemand: true}
+	d.what = "table " + d.name
+	d.key = d.keyAttributes(t)
+	for _, x := range members(t.get("GlobalSecondaryIndexes")) {
+		index := &describedIndex{name: textOf(x.get("IndexName")), key: d.keyAttributes(x), projection: textOf(x.get("Projection", "ProjectionType"))}
+		for _, name := range members(x.get("Projection", "NonKeyAttributes")) {
+			index.names = append(index.names, name.text)
+		}
+		d.indexes = append(d.indexes, index)
+	}
+	if settings := t.get("ProvisionedCapacitySettings"); settings != nil && textOf(t.get("BillingMode")) != "PAY_PER_REQUEST" {
+		d.onDemand = false
+		d.read = workbenchCapacity(settings, "ReadCapacityUnits", "AutoScalingRead")
+		d.write = workbenchCapacity(settings, "WriteCapacityUnits", "AutoScalingWrite")
+	}
+	return d
+}
+
+func members(t *tree) []*tree {
+	if t == nil {
+		return nil
+	}
+	return t.list
+}
+
+// keyAttributes is a key, whose types it notes. A key of several attributes has
+// lists.
+func (d *described) keyAttributes(t *tree) (key []keyElement) {
+	for _, part := range []struct{ name, kind string }{{"PartitionKey", "HASH"}, {"SortKey", "RANGE"}} {
+		attr := t.get("KeyAttributes", part.name)
+		list := members(attr)
+		if attr != nil && attr.kind == treeMap {
+			list = []*tree{attr}
+		}
+		for _, a := range list {
+			name := textOf(a.get("AttributeName"))
+			key = append(key, keyElement{name, part.kind})
+			d.types = append(d.types, attribute{name, textOf(a.get("AttributeType"))})
+		}
+	}
+	return key
+}
+
+func workbenchCapacity(settings *tree, units, scaling string) model.Capacity {
+	c := model.Capacity{Units: wholeOf(settings.get("ProvisionedThroughput", units))}
+	if s := settings.get(scaling); s != nil {
+		c.Min, c.Max = wholeOf(s.get("ScalableTargetRequest", "MinCapacity")), wholeOf(s.get("ScalableTargetRequest", "MaxCapacity"))
+		c.Target = min(100, wholeOf(s.get("ScalingPolicyConfiguration", "TargetValue")))
+	}
+	return c
+}
+
+// wholeOf is a number of units; 0 for what is none.
+func wholeOf(t *tree) int {
+	if t == nil {
+		return 0
+	}
+	n := 0
+	if _, err := fmt.Sscanf(strings.TrimSpace(t.text), "%d", &n); err != nil || n < 0 || n > 1e9 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,383 @@
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+// Generator makes items of entities. The same seed and ordinal make the same
+// item, on every machine and on every day.
+type Generator struct{ Seed uint64 }
+
+// epoch is the moment of ordinal 0. It lies far ahead, so that nothing that is
+// made expires, and its numbers have as many digits as those of today.
+var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Item is the ordinal-th item of an entity, of typical size.
+func (g Generator) Item(e *Entity, ordinal int) item.Item {
+	s := &sample{gen: g, entity: e, ordinal: ordinal}
+	return s.item()
+}
+
+// largest is an item of an entity with everything at its largest.
+func (g Generator) largest(e *Entity) item.Item {
+	s := &sample{gen: g, entity: e, full: true}
+	return s.item()
+}
+
+// sample is one item in the making.
+type sample struct {
+	gen     Generator
+	entity  *Entity
+	ordinal int
+	shared  map[string]int        // attributes with an ordinal of their own
+	fixed   map[string]item.Value // attributes with a value of their own
+	full    bool                  // at its largest, with everything present
+	whole   bool                  // with everything present
+}
+
+// item is the whole item.
+func (s *sample) item() item.Item {
+	var b item.Builder
+	size := 0
+	for _, f := range s.entity.fields {
+		if !f.Stored || !s.present(f) {
+			continue
+		}
+		if size > 4*item.MaxSize {
+			break // larger than any item already
+		}
+		v := s.value(f)
+		size += len(f.Name) + v.Size()
+		b.Add([]byte(f.Name), v)
+	}
+	if want := s.wanted(); size+len(filler) < want {
+		b.Add([]byte(filler), item.String(strings.Repeat("x", want-size-len(filler))))
+	}
+	return b.Item()
+}
+
+// wanted is the declared size of the item, 0 for none.
+func (s *sample) wanted() int {
+	sizes := s.entity.Size
+	switch {
+	case sizes == nil:
+		return 0
+	case s.full && sizes.Largest != 0:
+		return min(int(sizes.Largest), 2*item.MaxSize)
+	}
+	return min(int(sizes.Typical), 2*item.MaxSize)
+}
+
+// present tells whether the item has the field, by its when.
+func (s *sample) present(f *Field) bool {
+	if s.full || s.whole {
+		return true
+	}
+	for _, w := range f.when {
+		v := s.value(s.entity.byName[w.Name])
+		if !slices.Contains(w.Value.Texts(), plain(v)) {
+			return false
+		}
+	}
+	return true
+}
+
+// value is the item's value of a field.
+func (s *sample) value(f *Field) item.Value {
+	if v, ok := s.fixed[f.Name]; ok {
+		return v
+	}
+	if f.template != nil {
+		if name, single := f.template.single(); single {
+			return s.value(s.entity.byName[name])
+		}
+		return item.String(s.fill(f.template))
+	}
+	return s.own(f, s.ordinalOf(f.Name))
+}
+
+func (s *sample) ordinalOf(name string) int {
+	if n, ok := s.shared[name]; ok {
+		return n
+	}
+	return s.ordinal
+}
+
+// fill puts the item's values into a template.
+func (s *sample) fill(t *template) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.name == "" {
+			b.WriteString(p.text)
+		} else {
+			b.WriteString(plain(s.value(s.entity.byName[p.name])))
+		}
+	}
+	return b.String()
+}
+
+// plain is a string or a number as text.
+func plain(v item.Value) string {
+	if v.Type() == item.N {
+		return v.Number().String()
+	}
+	return string(v.Bytes())
+}
+
+// own makes the value of a field that is not made of others.
+func (s *sample) own(f *Field, ordinal int) item.Value {
+	a := f.Attribute
+	switch {
+	case a.Shards > 0:
+		return s.shard(f, ordinal)
+	case len(a.Values) > 0:
+		return s.listed(f, ordinal)
+	case a.Format != "":
+		return formatted(f, ordinal)
+	case f.example != nil && !s.full:
+		return s.vary(f, ordinal)
+	case f.example != nil && a.Largest == 0 && a.Most == 0:
+		return f.example
+	}
+	return s.plainValue(f, ordinal)
+}
+
+// shard is the shard number of an item.
+func (s *sample) shard(f *Field, ordinal int) item.Value {
+	n := ordinal % f.Attribute.Shards
+	if of := f.Attribute.Of; of != "" {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(plain(s.value(s.entity.byName[of]))))
+		n = int(h.Sum64() % uint64(f.Attribute.Shards))
+	}
+	return shardValue(f, n)
+}
+
+// shardValue is a shard number, all of one width as text.
+func shardValue(f *Field, n int) item.Value {
+	if f.Type == item.N {
+		return number(strconv.Itoa(n))
+	}
+	return item.String(fmt.Sprintf("%0*d", len(strconv.Itoa(f.Attribute.Shards-1)), n))
+}
+
+// listed is one of the values there are: the usual one, unless the field tells
+// items apart or the longest is asked for.
+func (s *sample) listed(f *Field, ordinal int) item.Value {
+	values := f.Attribute.Values
+	text := f.Attribute.usual()
+	switch {
+	case s.full:
+		text = slices.MaxFunc(values, func(a, b string) int { return len(a) - len(b) })
+	case slices.Contains(s.entity.keyLeaves(), f.Name):
+		text = values[ordinal%len(values)]
+	}
+	if f.Type == item.N {
+		return number(text)
+	}
+	return item.String(text)
+}
+
+// usual is the value that most stored items have, or the first.
+func (a *Attribute) usual() string {
+	text, most := a.Values[0], 0.0
+	for _, s := range a.Mix {
+		if share, err := parseFloat(s.Value.text); err == nil && share > most {
+			text, most = s.Name, share
+		}
+	}
+	return text
+}
+
+// keyLeaves are the attributes that the table's key of an entity is made of.
+func (e *Entity) keyLeaves() (leaves []string) {
+	for _, a := range e.table.schema.Key.All() {
+		leaves = append(leaves, e.leaves(a.Name)...)
+	}
+	return leaves
+}
+
+// leaves are the attributes with values of their own that a field is made of.
+func (e *Entity) leaves(name string) (all []string) {
+	f := e.byName[name]
+	if f.template == nil {
+		return []string{name}
+	}
+	for _, part := range f.template.names() {
+		all = append(all, e.leaves(part)...)
+	}
+	return all
+}
+
+// formatted is a value that looks like something. Those of larger ordinals
+// sort behind.
+func formatted(f *Field, ordinal int) item.Value {
+	at := epoch.Add(time.Duration(ordinal) * time.Second)
+	switch f.Attribute.Format {
+	case "uuid":
+		h := fnv.New128a()
+		_, _ = fmt.Fprint(h, f.Name)
+		sum := h.Sum(nil)
+		return item.String(fmt.Sprintf("%x-%x-4%03x-8%03x-%012x", sum[:4], sum[4:6], ordinal>>36&0xfff, ordinal>>48&0xfff, ordinal&0xfff_ffff_ffff))
+	case "iso8601":
+		return item.String(at.Format("2006-01-02T15:04:05Z"))
+	case "iso8601-ms":
+		return item.String(at.Format("2006-01-02T15:04:05.000Z"))
+	case "date":
+		return item.String(epoch.AddDate(0, 0, ordinal%30_000).Format("2006-01-02"))
+	case "epoch-seconds":
+		return number(strconv.FormatInt(epoch.Unix()+int64(withoutZero(ordinal)), 10))
+	case "epoch-millis":
+		return number(strconv.FormatInt(epoch.UnixMilli()+int64(withoutZero(ordinal)), 10))
+	}
+	if f.Type == item.N {
+		return digits(cmpInt(f.Attribute.Digits, 4), ordinal)
+	}
+	return item.String(fmt.Sprintf("%0*d", min(cmpInt(int(f.Attribute.Size), 4), schema.MaxSortBytes), ordinal+1))
+}
+
+// withoutZero is the ordinal-th whole number that does not end in a zero: such
+// zeros would not count, and the sizes of items would jump.
+func withoutZero(ordinal int) int { return ordinal/9*10 + ordinal%9 + 1 }
+
+// vary is the example, with its end replaced where it must tell items apart.
+func (s *sample) vary(f *Field, ordinal int) item.Value {
+	if !s.entity.inKey(f.Name) {
+		return f.example
+	}
+	switch f.Type {
+	case item.S:
+		text := string(f.example.Bytes())
+		return item.String(counted(text, len(text), ordinal))
+	case item.N:
+		return digits(len(strings.Trim(f.example.Number().String(), "-.")), ordinal)
+	}
+	return f.example
+}
+
+// inKey tells whether a key of the table or an index is made of an attribute.
+func (e *Entity) inKey(name string) bool {
+	for _, a := range e.table.schema.Attributes {
+		if _, ok := e.byName[a.Name]; ok && slices.Contains(e.leaves(a.Name), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// counted is a text of a length that ends in the ordinal.
+func counted(text string, length, ordinal int) string {
+	const places = 6
+	end := strconv.FormatInt(int64(ordinal), 36)
+	if width := min(places, length); len(end) < width {
+		end = strings.Repeat("0", width-len(end)) + end
+	}
+	if len(end) >= length {
+		return end[len(end)-length:]
+	}
+	if len(text) < length {
+		text += strings.Repeat("abcdefghijklmnopqrstuvwxyz", (length-len(text))/26+1)
+	}
+	begin := strings.ToValidUTF8(text[:length-len(end)], "")
+	return begin + strings.Repeat("x", length-len(end)-len(begin)) + end
+}
+
+// digits is a number of so many digits, none of them a zero at the end. Larger
+// ordinals make larger numbers, at last with more digits.
+func digits(count, ordinal int) item.Value {
+	n := withoutZero(ordinal)
+	text := strconv.Itoa(n)
+	switch {
+	case count == 1:
+	case len(text) < count:
+		text = "1" + strings.Repeat("0", count-1-len(text)) + text
+	default:
+		text = strconv.Itoa(n + int(math.Pow10(count-1)))
+	}
+	return number(text)
+}
+
+// rolled is an ordinal within those that make numbers of so many digits.
+func rolled(count, ordinal int) int {
+	switch {
+	case count == 1:
+		return ordinal % 9
+	case count < 16:
+		return ordinal % (81 * int(math.Pow10(count-2)))
+	}
+	return ordinal
+}
+
+func number(text string) item.Value {
+	n, err := item.ParseNumber(text)
+	if err != nil {
+		panic(fmt.Sprintf("%q is made to be a number: %v", text, err))
+	}
+	return item.Num(n)
+}
+
+// plainValue is a value that only has a type and a size.
+func (s *sample) plainValue(f *Field, ordinal int) item.Value {
+	a := f.Attribute
+	size, count := cmpInt(int(a.Size), 16), cmpInt(a.Count, 3)
+	if s.full {
+		size, count = cmpInt(int(a.Largest), size), cmpInt(a.Most, count)
+	}
+	size, count = min(size, 2*item.MaxSize), min(count, 2*item.MaxSize/max(1, size)+1)
+	text := func(n int) string { return counted(fmt.Sprintf("%s-%x-", f.Name, s.gen.Seed), size, n) }
+	switch f.Type {
+	case item.S:
+		return item.String(text(ordinal))
+	case item.N:
+		count := cmpInt(a.Digits, 4)
+		if !s.entity.inKey(f.Name) {
+			ordinal = rolled(count, ordinal) // it need not tell items apart
+		}
+		return digits(count, ordinal)
+	case item.B:
+		return item.Binary([]byte(text(ordinal)))
+	case item.BOOL:
+		return item.Bool(true)
+	case item.NULL:
+		return item.Null()
+	}
+	var members []item.Value
+	attrs := make(map[string]item.Value)
+	for i := range count {
+		switch f.Type {
+		case item.NS:
+			members = append(members, digits(cmpInt(a.Digits, 4), i))
+		case item.BS:
+			members = append(members, item.Binary([]byte(text(i))))
+		case item.M:
+			attrs[fmt.Sprintf("member%d", i)] = item.String(text(i))
+		default:
+			members = append(members, item.String(text(i)))
+		}
+	}
+	switch f.Type {
+	case item.L:
+		return item.List(members...)
+	case item.M:
+		return item.Map(item.Make(attrs))
+	}
+	return item.Set(f.Type, members...)
+}
+
+func cmpInt(a, b int) int {
+	if a == 0 {
+		return b
+	}
+	return a
+}
+
+func join(parts []string, by string) string { return strings.Join(parts, by) }

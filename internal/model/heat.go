@@ -1,0 +1,262 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/index"
+)
+
+// What one partition takes a second.
+const (
+	MaxPartitionReads  = 3000
+	MaxPartitionWrites = 1000
+)
+
+// Partition is the busiest partition of one form, at the peak.
+type Partition struct {
+	Table    string   `json:"table"`
+	Index    string   `json:"index,omitempty"`
+	Key      string   `json:"key"`      // the partition key, such as STATUS#PENDING#{shard}
+	Read     float64  `json:"read"`     // units a second
+	Write    float64  `json:"write"`    // units a second
+	Share    float64  `json:"share"`    // of what a partition takes; 1 is all
+	Shards   int      `json:"shards"`   // the factor of sharding that mends it; 1: none is needed
+	Patterns []string `json:"patterns"` // those that heat it, the hottest first
+
+	by map[string]float64 // share by pattern
+}
+
+// touch is units that one run of a pattern spends on a partition.
+type touch struct {
+	table  *Table
+	index  *Index // nil: the table itself, or a local index of it
+	entity *Entity
+	action *Action
+	fixed  map[string]string // attributes whose value the pattern says
+	units  float64
+	write  bool
+}
+
+// touch notes what a read spends.
+func (d *director) touch(s *Step, x *sample, units float64, write bool) {
+	t := touch{table: s.Table, index: s.Index, entity: s.Entity, action: s.Action, units: units, write: write, fixed: make(map[string]string)}
+	if t.index != nil && t.index.Local {
+		t.index = nil
+	}
+	for _, w := range s.Action.Where {
+		t.fixed[w.Name] = w.Value.text
+	}
+	if x != nil {
+		t.fixed = x.said()
+	}
+	d.touches = append(d.touches, t)
+}
+
+// said are the attributes that have a value of their own.
+func (s *sample) said() map[string]string {
+	said := make(map[string]string)
+	for name := range s.fixed {
+		if f := s.entity.byName[name]; f.Attribute != nil && len(f.Attribute.Values) > 0 {
+			said[name] = plain(s.fixed[name])
+		}
+	}
+	return said
+}
+
+// touchWrite notes what a write spends: on the item's partition, and on those
+// that its index entries leave and come to. Local indexes lie with the table.
+func (d *director) touchWrite(s *Step, w *write, cost capacity.Consumed) {
+	base := touch{table: s.Table, entity: s.Entity, action: s.Action, write: true}
+	own := base
+	own.units, own.fixed = cost.Table, w.now.said()
+	for _, e := range index.Diff(s.Table.schema, w.before, w.after) {
+		if !e.Index.Global {
+			own.units += e.Units
+			continue
+		}
+		t := base
+		t.index, _ = s.Table.Index(e.Index.Name)
+		t.units, t.fixed = e.Units, w.now.said()
+		if e.After == nil {
+			t.fixed = w.old.said()
+		}
+		d.touches = append(d.touches, t)
+	}
+	d.touches = append(d.touches, own)
+}
+
+// heat sums what patterns spend by partition.
+type heat struct {
+	m     *Model
+	found map[[3]string]*Partition
+}
+
+func (h *heat) add(p *Pattern, touches []touch) {
+	rate := p.PeakRate().PerSecond
+	for _, t := range touches {
+		h.spread(p, t, rate*t.units)
+	}
+}
+
+// maxForms bounds into how many partitions a listed attribute is spread.
+const maxForms = 64
+
+// spread adds units to the busiest partition of each form that a touch may
+// have: one for each value of a listed attribute that is not said.
+func (h *heat) spread(p *Pattern, t touch, units float64) {
+	leaves := t.leaves()
+	forms := []map[string]string{t.fixed}
+	for _, leaf := range leaves {
+		f := t.entity.byName[leaf]
+		if _, said := t.fixed[leaf]; said || len(f.Attribute.Values) == 0 || len(forms)*len(f.Attribute.Values) > maxForms {
+			continue
+		}
+		var next []map[string]string
+		for _, form := range forms {
+			for _, v := range f.Attribute.Values {
+				more := map[string]string{leaf: v}
+				for name, text := range form {
+					more[name] = text
+				}
+				next = append(next, more)
+			}
+		}
+		forms = next
+	}
+	share := h.share(t, leaves)
+	for _, form := range forms {
+		h.charge(p, t, form, units*share)
+	}
+}
+
+// leaves are the attributes that the touched partition key is made of.
+func (t *touch) leaves() (leaves []string) {
+	for _, name := range t.partition() {
+		for _, leaf := range t.entity.leaves(name) {
+			if !slices.Contains(leaves, leaf) {
+				leaves = append(leaves, leaf)
+			}
+		}
+	}
+	return leaves
+}
+
+func (t *touch) partition() (names []string) {
+	key := t.table.schema.Key
+	if t.index != nil {
+		key = t.index.schema.Key
+	}
+	for _, a := range key.Partition {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// share is the part of the traffic that the busiest partition takes. The
+// attributes of a key mostly hang together (a project has one tenant), so the
+// share of the rarest value bounds that of all; shards are spread evenly
+// beside them.
+func (h *heat) share(t touch, leaves []string) float64 {
+	share, spread := 1.0, 1.0
+	for _, leaf := range leaves {
+		f := t.entity.byName[leaf]
+		a := f.Attribute
+		skew, skewed := named(t.action.Skew, leaf)
+		_, said := t.fixed[leaf]
+		switch {
+		case a.Shards > 0:
+			spread /= float64(a.Shards)
+		case said:
+		case skewed:
+			n, _ := parseFloat(skew.Value.text)
+			share = min(share, n)
+		case a.Hottest > 0:
+			share = min(share, a.Hottest)
+		default:
+			share = min(share, 1/h.m.distinct(f))
+		}
+	}
+	return share * spread
+}
+
+func (h *heat) charge(p *Pattern, t touch, form map[string]string, units float64) {
+	var key []string
+	for _, name := range t.partition() {
+		key = append(key, label(t.entity, templateOf(t.entity.byName[name]), form))
+	}
+	id := [3]string{t.table.Name, "", join(key, " ")}
+	if t.index != nil {
+		id[1] = t.index.Name
+	}
+	x := h.found[id]
+	if x == nil {
+		x = &Partition{Table: id[0], Index: id[1], Key: id[2], by: make(map[string]float64)}
+		h.found[id] = x
+	}
+	if t.write {
+		x.Write += units
+		x.by[p.Name] += units / MaxPartitionWrites
+	} else {
+		x.Read += units
+		x.by[p.Name] += units / MaxPartitionReads
+	}
+}
+
+// label is a template with the values that are said.
+func label(e *Entity, t template, said map[string]string) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		switch text, ok := said[p.name]; {
+		case p.name == "":
+			b.WriteString(p.text)
+		case ok:
+			b.WriteString(text)
+		case e.byName[p.name].template != nil:
+			b.WriteString(label(e, *e.byName[p.name].template, said))
+		default:
+			b.WriteString("{" + p.name + "}")
+		}
+	}
+	return b.String()
+}
+
+// partitions are the busiest ones, hottest first. allowed is the share of a
+// partition that may be used.
+func (h *heat) partitions(allowed float64) []*Partition {
+	var all []*Partition
+	for _, x := range h.found {
+		x.Share = max(x.Read/MaxPartitionReads, x.Write/MaxPartitionWrites)
+		x.Shards = shardsFor(x.Share, allowed)
+		for name := range x.by {
+			x.Patterns = append(x.Patterns, name)
+		}
+		slices.SortFunc(x.Patterns, func(a, b string) int {
+			return cmp.Or(cmp.Compare(x.by[b], x.by[a]), cmp.Compare(a, b))
+		})
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b *Partition) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Key, b.Key))
+	})
+	return all
+}
+
+// shardsFor is the smallest number of parts of which none is at its limit, nor
+// above what is allowed.
+func shardsFor(share, allowed float64) int {
+	if share < 1 && share <= allowed {
+		return 1
+	}
+	n := int(math.Ceil(share / allowed))
+	for n > 1 && share/float64(n-1) < 1 && share/float64(n-1) <= allowed {
+		n--
+	}
+	for share/float64(n) >= 1 || share/float64(n) > allowed {
+		n++
+	}
+	return n
+}

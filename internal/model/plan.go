@@ -1,0 +1,223 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// Plan is how an access pattern is served: by which key or index, and by which
+// request; or why it is not.
+type Plan struct {
+	Pattern   *Pattern
+	Operation string // of the API, such as Query
+	Steps     []*Step
+	Requests  []Request // as they are sent, with {attribute} where values will be
+	Faults    []*Fault  // what is wrong with the way it is served
+}
+
+// Step is how one action of a pattern is served.
+type Step struct {
+	Action *Action
+	Entity *Entity
+	Table  *Table
+	Index  *Index // nil: the table itself
+
+	Partition []KeyPart // of the table or the index; the table's alone for what names one item
+	Sort      []KeyPart // of a query only as far as it is used
+	Filter    []string  // attributes that a filter looks at, since no key does
+	Reverse   bool      // in descending order
+	Shards    int       // how many requests it takes, one for each shard
+
+	shard *Field // the attribute that tells the shards apart
+	able  bool   // whether the request can be sent at all
+}
+
+// KeyPart is a condition on one key attribute: it equals what the template
+// makes, begins with it, or lies in a range from there.
+type KeyPart struct {
+	Name string
+	Op   expr.Op
+	Text string // the template, as far as it is known; with {attribute}
+
+	field    *Field
+	template template
+	ranged   string // the attribute whose range it is, "" for none
+	is       string // before, after, from, until, between or begins
+	suffix   bool   // more follows the attribute in the key
+}
+
+// Served tells whether the pattern can be carried out: requests can be made,
+// though they may be unwise.
+func (p *Plan) Served() bool {
+	for _, s := range p.Steps {
+		if !s.able {
+			return false
+		}
+	}
+	return len(p.Steps) > 0
+}
+
+// Indexes are the indexes that the plan reads, each once.
+func (p *Plan) Indexes() (all []*Index) {
+	for _, s := range p.Steps {
+		if s.Index != nil && !slices.Contains(all, s.Index) {
+			all = append(all, s.Index)
+		}
+	}
+	return all
+}
+
+// Plan works out how a pattern is served.
+func (m *Model) Plan(p *Pattern) *Plan {
+	plan := &Plan{Pattern: p, Operation: operationOf(p)}
+	for _, a := range p.Actions() {
+		step := &Step{Action: a, Entity: a.entity, Table: a.entity.table, Shards: 1}
+		c := &planner{m: m, plan: plan, step: step}
+		switch a.verb {
+		case Query:
+			c.query()
+		case Scan:
+			c.scan()
+		default:
+			c.byKey()
+		}
+		plan.Steps = append(plan.Steps, step)
+	}
+	if plan.Served() {
+		plan.Requests = m.show(plan)
+	}
+	return plan
+}
+
+func operationOf(p *Pattern) string {
+	reads := p.Actions()[0].verb == Get
+	switch {
+	case p.Transact != nil && reads:
+		return "TransactGetItems"
+	case p.Transact != nil:
+		return "TransactWriteItems"
+	case p.Batch != nil && reads:
+		return "BatchGetItem"
+	case p.Batch != nil:
+		return "BatchWriteItem"
+	}
+	return map[Verb]string{Get: "GetItem", Query: "Query", Scan: "Scan", Put: "PutItem", Update: "UpdateItem", Delete: "DeleteItem"}[p.verb]
+}
+
+// planner works out one step.
+type planner struct {
+	m    *Model
+	plan *Plan
+	step *Step
+}
+
+func (c *planner) fault(code string, member, try, format string, args ...any) {
+	c.plan.Faults = append(c.plan.Faults, &Fault{
+		Code: code, Pattern: c.plan.Pattern.Name, Message: fmt.Sprintf(format, args...), Try: try,
+		Position: c.step.Action.At(member),
+	})
+}
+
+// known tells whether what the action knows fixes a field. A put knows all of
+// its item.
+func (s *Step) known(f *Field) bool {
+	a := s.Action
+	if a.verb == Put || slices.Contains(a.Given, f.Name) || slices.Contains(a.Each, f.Name) {
+		return true
+	}
+	if _, ok := named(a.Where, f.Name); ok {
+		return true
+	}
+	if f.template != nil {
+		return !slices.ContainsFunc(f.template.names(), func(name string) bool { return !s.known(s.Entity.byName[name]) })
+	}
+	if f.Attribute != nil && f.Attribute.Shards > 0 && f.Attribute.Of != "" {
+		return s.known(s.Entity.byName[f.Attribute.Of])
+	}
+	return false
+}
+
+// byKey serves what names one item by the table's key.
+func (c *planner) byKey() {
+	s := c.step
+	s.able = true
+	key := s.Table.schema.Key
+	for i, a := range key.All() {
+		f := s.Entity.byName[a.Name]
+		part := KeyPart{Name: a.Name, Op: expr.Equal, Text: f.Template(), field: f, template: templateOf(f)}
+		if i < len(key.Partition) {
+			s.Partition = append(s.Partition, part)
+		} else {
+			s.Sort = append(s.Sort, part)
+		}
+		if s.known(f) {
+			continue
+		}
+		s.able = false
+		try := "give it what it lacks, or query instead"
+		if s.Action.verb != Get {
+			try = "give it what it lacks"
+		}
+		c.fault("key", "given", try, "the key cannot be built: %s is %q, but %s is not known", a.Name, f.Template(), join(s.lacks(f), ", "))
+	}
+	for _, w := range s.Action.Where {
+		if !s.uses(w.Name) {
+			c.fault("key", "where", "leave it out, or query instead", "a get takes a key and nothing else, so it cannot ask for %s", w.Name)
+		}
+	}
+}
+
+// lacks are the attributes that are not known of those a field is made of.
+func (s *Step) lacks(f *Field) (all []string) {
+	for _, name := range s.Entity.leaves(f.Name) {
+		if leaf := s.Entity.byName[name]; !s.known(leaf) && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// uses tells whether a key condition is made of an attribute.
+func (s *Step) uses(name string) bool {
+	for _, part := range slices.Concat(s.Partition, s.Sort) {
+		if part.Name == name || part.ranged == name {
+			return true
+		}
+		for _, p := range part.template.parts {
+			if p.name != "" && (p.name == name || slices.Contains(s.Entity.leaves(p.name), name)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func templateOf(f *Field) template {
+	if f.template != nil {
+		return *f.template
+	}
+	return template{text: "{" + f.Name + "}", parts: []part{{name: f.Name}}}
+}
+
+// scan serves what no key serves, and says so.
+func (c *planner) scan() {
+	s := c.step
+	s.able = true
+	if s.Action.Index != "" {
+		s.Index, _ = s.Table.Index(s.Action.Index)
+	}
+	s.Filter = append(s.Filter, c.conditions()...)
+	c.fault("scan", "scan", "add an index and query it", "it scans all of %s", s.Table.Name)
+}
+
+// conditions are the attributes that an action has a condition on.
+func (c *planner) conditions() []string {
+	a := c.step.Action
+	all := slices.Concat(a.Given, names(a.Where))
+	if a.Range != nil {
+		all = append(all, a.Range.Attribute)
+	}
+	return all
+}

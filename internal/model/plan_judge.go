@@ -1,0 +1,149 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// judge says what is wrong with the best way to serve a query.
+func (c *planner) judge(x *candidate) {
+	s := c.step
+	a := s.Action
+	if x.sparse != "" {
+		s.able = false
+		c.fault("sparse", "where", "let the key be there for it too, or ask for something else", "%s", x.sparse)
+	}
+	if x.eventual {
+		s.able = false
+		c.fault("consistent", "consistent", "read eventually consistently, or read the table by its key",
+			"%s is a global index, which has no consistent reads", s.Index.Name)
+	}
+	if x.order != "" {
+		name, _ := orderOf(a)
+		try := "try " + c.wanted()
+		if x.pad {
+			try = "store it as text padded with zeros: format: sequence"
+		}
+		c.fault("order", "order", try, "items do not come in order of %s: %s", name, x.order)
+	}
+	if len(x.missing) > 0 {
+		s.able = s.able && len(a.Returns) == 0 && !slices.ContainsFunc(s.Filter, func(n string) bool { return slices.Contains(x.missing, n) })
+		c.fault("projection", "returns", fmt.Sprintf("project %s, or say with returns what is needed", join(x.missing, ", ")),
+			"%s lacks %s, so each item would be read a second time", s.Index.Name, join(x.missing, ", "))
+	}
+	c.judgeFilter(x)
+	c.judgeNeighbours()
+}
+
+// wasteful is the share of what is read that a filter must at least keep.
+const wasteful = 0.5
+
+// judgeFilter says when a filter cannot be, or throws most away.
+func (c *planner) judgeFilter(x *candidate) {
+	s := c.step
+	if len(s.Filter) == 0 {
+		return
+	}
+	for _, name := range s.Filter {
+		f := s.Entity.byName[name]
+		if !f.Stored {
+			s.able = false
+			c.fault("filter", "where", "store it, or put it into a key", "a filter on %s is impossible: it is not stored", name)
+			return
+		}
+		if x.key().Has(name) {
+			s.able = false
+			c.fault("filter", "where", fmt.Sprintf("try %s", c.wanted()), "a filter on %s is impossible: it is in the key of %s, but not where a key condition can use it", name, x.where())
+			return
+		}
+	}
+	matches := max(1, s.Action.Matches)
+	reads := s.Action.Reads
+	if reads == 0 {
+		reads = max(matches, int(c.m.inPartition(s)))
+	}
+	if kept := float64(matches) / float64(reads); kept < wasteful {
+		c.fault("filter", "where", fmt.Sprintf("try %s", c.wanted()),
+			"the filter on %s throws most away: it keeps %d of %d items read", join(s.Filter, ", "), matches, reads)
+	}
+}
+
+// judgeNeighbours says when items of other entities are read too.
+func (c *planner) judgeNeighbours() {
+	s := c.step
+	for _, e := range c.m.EntitiesOf(s.Table) {
+		if e == s.Entity || !s.meets(e) {
+			continue
+		}
+		if _, asked := named(s.Action.With, e.Name); asked {
+			continue
+		}
+		c.fault("neighbours", "query", fmt.Sprintf("begin their sort keys differently, or say with: {%s: …}", e.Name),
+			"it would also read items of %s, which lie in the same partition", e.Name)
+	}
+	for _, w := range s.Action.With {
+		e, _ := c.m.Entity(w.Name)
+		if e.table != s.Table || !s.meets(e) {
+			s.able = false
+			c.fault("neighbours", "with", "leave it out", "items of %s do not lie where the query looks", w.Name)
+		}
+	}
+}
+
+// meets tells whether items of another entity may lie where the query looks.
+func (s *Step) meets(e *Entity) bool {
+	key := s.Table.schema.Key
+	if s.Index != nil {
+		key = s.Index.schema.Key
+	}
+	for i, a := range key.Partition {
+		f, ok := e.byName[a.Name]
+		if !ok || !alike(s.Partition[i].template, templateOf(f)) {
+			return false
+		}
+	}
+	for i, a := range key.Sort {
+		f, ok := e.byName[a.Name]
+		if !ok {
+			return false
+		}
+		if i < len(s.Sort) {
+			ours, theirs := s.Sort[i].template.prefix(), templateOf(f)
+			theirPrefix := theirs.prefix()
+			if ours != "" && theirPrefix != "" && !strings.HasPrefix(ours, theirPrefix) && !strings.HasPrefix(theirPrefix, ours) {
+				return false
+			}
+			if s.Sort[i].Op == expr.Equal && ours != "" && theirPrefix != "" && !alike(s.Sort[i].template, theirs) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// alike tells whether two templates make values of one form. Attributes that
+// stand alone are told apart by their names.
+func alike(a, b template) bool {
+	nameA, soleA := a.single()
+	nameB, soleB := b.single()
+	if soleA || soleB {
+		return nameA == nameB
+	}
+	return a.skeleton() == b.skeleton()
+}
+
+// skeleton is the template without its names.
+func (t template) skeleton() string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.name != "" {
+			b.WriteByte(0)
+		} else {
+			b.WriteString(p.text)
+		}
+	}
+	return b.String()
+}

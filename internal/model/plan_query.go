@@ -1,0 +1,351 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// query finds the key or the index that serves a query best.
+func (c *planner) query() {
+	a, t := c.step.Action, c.step.Table
+	candidates := []*Index{nil}
+	if a.Index != "" {
+		candidates = nil
+	}
+	for _, x := range t.Indexes {
+		if a.Index == "" || a.Index == x.Name {
+			candidates = append(candidates, x)
+		}
+	}
+	var best *candidate
+	var reasons []string
+	for _, x := range candidates {
+		try := c.try(x)
+		if !try.step.able {
+			reasons = append(reasons, try.reason)
+			continue
+		}
+		if best == nil || try.penalty() < best.penalty() {
+			best = try
+		}
+	}
+	if best == nil {
+		c.unserved(reasons)
+		return
+	}
+	*c.step = best.step
+	c.judge(best)
+}
+
+// unserved says why nothing serves a query, and what would.
+func (c *planner) unserved(reasons []string) {
+	a := c.step.Action
+	if a.Index != "" {
+		c.fault("key", "index", "give it what it lacks, or use another index", "the key condition cannot be built: %s", reasons[0])
+		return
+	}
+	c.fault("missing", "query", "try "+c.wanted(), "no key or index serves it: %s", join(reasons, "; "))
+}
+
+// wanted words the index that would serve an action.
+func (c *planner) wanted() string {
+	a := c.step.Action
+	equal := slices.Concat(a.Given, names(a.Where))
+	sort := ""
+	if a.Range != nil {
+		sort = a.Range.Attribute
+	} else if a.Order != "" {
+		sort, _ = orderOf(a)
+	}
+	if len(equal) == 0 && sort == "" {
+		return "to give it something to look for"
+	}
+	if len(equal) == 0 {
+		return fmt.Sprintf("an index with a constant, sharded partition key and sort key %s", sort)
+	}
+	text := fmt.Sprintf("an index with partition key %s", join(equal, " and "))
+	if sort != "" {
+		text += " and sort key " + sort
+	}
+	return text
+}
+
+func orderOf(a *Action) (attribute string, descending bool) {
+	name, direction, _ := strings.Cut(a.Order, " ")
+	return name, direction == "desc"
+}
+
+// candidate is a way to serve a query.
+type candidate struct {
+	step     Step
+	reason   string   // why it is none
+	missing  []string // attributes that the index lacks
+	order    string   // why the order is not given; "" when it is
+	pad      bool     // numbers as text are all that is wrong with the order
+	eventual bool     // the read must be consistent, but cannot be
+	sparse   string   // why the index does not hold what is asked for
+}
+
+// penalty orders candidates: the smaller the better.
+func (x *candidate) penalty() int {
+	p := 8 * len(x.step.Filter)
+	if x.order != "" {
+		p += 16
+	}
+	if x.eventual {
+		p += 32
+	}
+	if x.sparse != "" {
+		p += 64
+	}
+	p += min(4, len(x.missing))
+	if x.step.Shards > 1 {
+		p += 2
+	}
+	if x.step.Index != nil {
+		p++
+	}
+	return p
+}
+
+// try works out how the table itself (nil) or an index would serve the query.
+func (c *planner) try(x *Index) *candidate {
+	s := *c.step
+	s.Index = x
+	s.able = true
+	found := &candidate{step: s}
+	if !found.partition() {
+		return found
+	}
+	found.sort()
+	found.filter(c.conditions())
+	found.arrange()
+	if x != nil {
+		found.project()
+		found.eventual = s.Action.Consistent && x.schema.Global
+		found.dense()
+	}
+	return found
+}
+
+// where names the table or the index that a candidate goes by.
+func (x *candidate) where() string {
+	if x.step.Index == nil {
+		return "the table"
+	}
+	return x.step.Index.Name
+}
+
+func (x *candidate) key() schema.Key {
+	if x.step.Index == nil {
+		return x.step.Table.schema.Key
+	}
+	return x.step.Index.schema.Key
+}
+
+// no gives up on a candidate.
+func (x *candidate) no(format string, args ...any) bool {
+	x.step.able = false
+	x.reason = fmt.Sprintf(format, args...)
+	return false
+}
+
+// partition builds the condition on the partition key. A shard that is not
+// known is asked for in as many requests as there are.
+func (x *candidate) partition() bool {
+	s := &x.step
+	for _, a := range x.key().Partition {
+		f, ok := s.Entity.byName[a.Name]
+		if !ok {
+			return x.no("%s holds no %s", x.where(), s.Entity.Name)
+		}
+		for _, name := range s.lacks(f) {
+			leaf := s.Entity.byName[name]
+			if leaf.Attribute.Shards > 0 && (s.shard == nil || s.shard == leaf) {
+				s.shard, s.Shards = leaf, leaf.Attribute.Shards
+				continue
+			}
+			if f.Templated() {
+				return x.no("%s of %s is %q, and %s is not known", a.Name, x.where(), f.Template(), name)
+			}
+			return x.no("%s starts with %s, which is not known", x.where(), a.Name)
+		}
+		s.Partition = append(s.Partition, KeyPart{Name: a.Name, Op: expr.Equal, Text: f.Template(), field: f, template: templateOf(f)})
+	}
+	return true
+}
+
+// sort builds the conditions on the sort keys, as far as anything is known.
+// Who reads several entities at once reads the whole partition.
+func (x *candidate) sort() {
+	s := &x.step
+	if len(s.Action.With) > 0 {
+		return
+	}
+	for _, a := range x.key().Sort {
+		f, ok := s.Entity.byName[a.Name]
+		if !ok {
+			return
+		}
+		part := KeyPart{Name: a.Name, Op: expr.Equal, field: f, template: templateOf(f)}
+		if s.known(f) {
+			part.Text = f.Template()
+			s.Sort = append(s.Sort, part)
+			continue
+		}
+		if x.begin(&part) {
+			s.Sort = append(s.Sort, part)
+		}
+		return
+	}
+}
+
+// begin builds a condition on the beginning of a sort key: up to the first
+// attribute that is not known, or a range of that.
+func (x *candidate) begin(part *KeyPart) bool {
+	s := &x.step
+	whole := part.template
+	cut := len(whole.parts)
+	for i, p := range whole.parts {
+		if p.name != "" && !s.known(s.Entity.byName[p.name]) {
+			cut = i
+			break
+		}
+	}
+	begin := template{parts: whole.parts[:cut]}
+	for _, p := range begin.parts {
+		begin.text += p.show()
+	}
+	r := s.Action.Range
+	if cut < len(whole.parts) && r != nil && r.Attribute == whole.parts[cut].name {
+		begin.parts = append(slices.Clip(begin.parts), whole.parts[cut])
+		part.ranged, part.is = r.Attribute, r.Is
+		part.suffix = cut+1 < len(whole.parts)
+		part.template = begin
+		part.Op, part.Text = rangeOp(r.Is, len(begin.parts) > 1 || part.suffix), begin.text+"{"+r.Attribute+"}"
+		return true
+	}
+	if len(begin.parts) == 0 || part.field.Type == item.N {
+		return false
+	}
+	part.template = begin
+	part.Op, part.Text = expr.BeginsWith, begin.text
+	return true
+}
+
+func (p part) show() string {
+	if p.name != "" {
+		return "{" + p.name + "}"
+	}
+	return p.text
+}
+
+// rangeOp is the operator of a range. Behind a constant beginning a range is
+// closed on both sides, so that it does not run into other beginnings.
+func rangeOp(is string, within bool) expr.Op {
+	switch {
+	case is == "begins":
+		return expr.BeginsWith
+	case is == "between" || within:
+		return expr.Between
+	}
+	return map[string]expr.Op{"before": expr.Less, "after": expr.Greater, "from": expr.GreaterOrEqual, "until": expr.LessOrEqual}[is]
+}
+
+// filter leaves the conditions that no key takes to a filter.
+func (x *candidate) filter(conditions []string) {
+	for _, name := range conditions {
+		if !x.step.uses(name) && !slices.Contains(x.step.Filter, name) {
+			x.step.Filter = append(x.step.Filter, name)
+		}
+	}
+}
+
+// arrange tells whether the items come in the order that is asked for.
+func (x *candidate) arrange() {
+	s := &x.step
+	if s.Action.Order == "" {
+		return
+	}
+	name, descending := orderOf(s.Action)
+	s.Reverse = descending
+	x.order = x.disorder(name) // of several shards each comes in order; whoever asks merges them
+}
+
+// disorder is why items do not come in order of an attribute.
+func (x *candidate) disorder(name string) string {
+	s := &x.step
+	for _, a := range x.key().Sort {
+		f, ok := s.Entity.byName[a.Name]
+		if !ok {
+			break
+		}
+		if f.Name == name {
+			return ""
+		}
+		if s.known(f) {
+			continue
+		}
+		for _, p := range templateOf(f).parts {
+			if p.name == "" {
+				continue
+			}
+			leaf := s.Entity.byName[p.name]
+			if p.name != name {
+				if s.known(leaf) {
+					continue
+				}
+				return fmt.Sprintf("%s orders by %s first", a.Name, p.name)
+			}
+			if leaf.Type == item.N && f.Type == item.S {
+				x.pad = true
+				return fmt.Sprintf("%s holds the number %s as text, where 10 comes before 9", a.Name, name)
+			}
+			return ""
+		}
+	}
+	return fmt.Sprintf("the sort key of %s does not tell it", x.where())
+}
+
+// project finds what is asked for and the index lacks.
+func (x *candidate) project() {
+	s := &x.step
+	needed := slices.Clone(s.Action.Returns)
+	if len(needed) == 0 {
+		for _, f := range s.Entity.fields {
+			if f.Stored {
+				needed = append(needed, f.Name)
+			}
+		}
+	}
+	needed = append(needed, s.Filter...)
+	for _, name := range needed {
+		if f := s.Entity.byName[name]; f.Stored && !s.Table.schema.Projects(s.Index.schema, name) && !slices.Contains(x.missing, name) {
+			x.missing = append(x.missing, name)
+		}
+	}
+}
+
+// dense tells whether the index holds items such as are asked for.
+func (x *candidate) dense() {
+	s := &x.step
+	for _, a := range x.key().All() {
+		f, ok := s.Entity.byName[a.Name]
+		if !ok {
+			x.sparse = fmt.Sprintf("%s holds no %s: it has no %s", s.Index.Name, s.Entity.Name, a.Name)
+			return
+		}
+		for _, w := range f.when {
+			asked, ok := named(s.Action.Where, w.Name)
+			if ok && !slices.Contains(w.Value.Texts(), asked.Value.text) {
+				x.sparse = fmt.Sprintf("%s holds %s only when %s is %s, not %s", s.Index.Name, s.Entity.Name, w.Name,
+					join(w.Value.Texts(), " or "), asked.Value.text)
+			}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package model
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Prices are what the service charges, at a date.
+type Prices struct {
+	Place
+	Date            string  `yaml:"date,required" doc:"when the prices were looked up"`
+	Source          string  `yaml:"source,required" doc:"where they come from"`
+	Region          string  `yaml:"region" doc:"where they hold"`
+	Currency        string  `yaml:"currency" doc:"USD unless given"`
+	WriteRequests   float64 `yaml:"writeRequestUnits,required" doc:"on demand: a million write request units"`
+	ReadRequests    float64 `yaml:"readRequestUnits,required" doc:"on demand: a million read request units"`
+	WriteCapacity   float64 `yaml:"writeCapacityUnitHour,required" doc:"provisioned: one write unit for an hour"`
+	ReadCapacity    float64 `yaml:"readCapacityUnitHour,required" doc:"provisioned: one read unit for an hour"`
+	Storage         float64 `yaml:"storageGBMonth,required" doc:"a GB for a month"`
+	Recovery        float64 `yaml:"recoveryGBMonth" doc:"point-in-time recovery: a GB for a month"`
+	StreamReads     float64 `yaml:"streamReads" doc:"100,000 reads of a stream"`
+	FreeStreamReads float64 `yaml:"freeStreamReads" doc:"reads of streams that cost nothing, a month"`
+}
+
+//go:embed prices-2026-11.yaml
+var embedded []byte
+
+// DefaultPrices are the prices that the program comes with.
+func DefaultPrices() *Prices {
+	p, err := ParsePrices("prices-2026-11.yaml", embedded)
+	if err != nil {
+		panic(fmt.Sprintf("the prices inside the program: %v", err))
+	}
+	return p
+}
+
+// ParsePrices reads a file of prices.
+func ParsePrices(file string, text []byte) (*Prices, error) {
+	p := new(Prices)
+	if faults := decode(text, p, "date", "file of prices"); len(faults) > 0 {
+		return nil, &SyntaxError{File: file, Faults: faults}
+	}
+	return p, nil
+}
+
+// Figure is a number for people: with separators, and no more digits than it
+// needs.
+func Figure(n float64) string {
+	digits := 0
+	switch {
+	case n == float64(int64(n)):
+	case n >= 100:
+	case n >= 10:
+		digits = 1
+	case n >= 1:
+		digits = 2
+	default:
+		return strconv.FormatFloat(n, 'g', 3, 64)
+	}
+	text := strconv.FormatFloat(n, 'f', digits, 64)
+	whole, fraction, _ := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		return whole + "." + fraction
+	}
+	return whole
+}
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', -1, 64) + " %" }
+
+// Money is an amount for people: cents, or more digits when it is less.
+func Money(n float64) string {
+	if n > 0 && n < 0.01 {
+		return strconv.FormatFloat(n, 'f', 6, 64)
+	}
+	text := strconv.FormatFloat(n, 'f', 2, 64)
+	whole, cents, _ := strings.Cut(text, ".")
+	f, _ := strconv.ParseFloat(whole, 64)
+	return Figure(f) + "." + cents
+}
+
+func unitOf(rate string) string {
+	_, unit, _ := strings.Cut(rate, "/")
+	return strings.TrimSpace(unit)
+}

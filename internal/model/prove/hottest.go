@@ -1,0 +1,90 @@
+package prove
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// hottest counts the most frequent keys in bounded space (Metwally's
+// space-saving): when it is full, a new key takes the place of the rarest and
+// its count. So no count is too small, and by how much it may be too large is
+// known: at most by all divided by the size.
+type hottest struct {
+	size int
+	all  int
+	keys rarest
+	at   map[string]*counted
+}
+
+// counted is a key with its count, of which so many may be of others.
+type counted struct {
+	key         string
+	count, over int
+	place       int // in the heap
+}
+
+func newHottest(size int) *hottest { return &hottest{size: size, at: make(map[string]*counted, size)} }
+
+func (h *hottest) add(key string) {
+	h.all++
+	if c := h.at[key]; c != nil {
+		c.count++
+		heap.Fix(&h.keys, c.place)
+		return
+	}
+	if len(h.keys) < h.size {
+		c := &counted{key: key, count: 1}
+		h.at[key] = c
+		heap.Push(&h.keys, c)
+		return
+	}
+	c := h.keys[0]
+	delete(h.at, c.key)
+	c.key, c.over = key, c.count
+	c.count++
+	h.at[key] = c
+	heap.Fix(&h.keys, 0)
+}
+
+// HotKey is a partition key with how often it was asked for.
+type HotKey struct {
+	Key      string  `json:"key"` // with its table, and its index if it is one's
+	Requests int     `json:"requests"`
+	Share    float64 `json:"share"` // of all that touch a partition
+}
+
+// top are the most frequent keys, of which at least half the count is their own.
+func (h *hottest) top(n int) []HotKey {
+	var all []HotKey
+	for _, c := range h.keys {
+		if 2*c.over <= c.count {
+			all = append(all, HotKey{c.key, c.count, float64(c.count) / float64(h.all)})
+		}
+	}
+	slices.SortFunc(all, func(a, b HotKey) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Key, b.Key))
+	})
+	return all[:min(n, len(all))]
+}
+
+// rarest is a heap with the rarest key first.
+type rarest []*counted
+
+func (r rarest) Len() int           { return len(r) }
+func (r rarest) Less(i, j int) bool { return r[i].count < r[j].count }
+
+func (r rarest) Swap(i, j int) {
+	r[i], r[j] = r[j], r[i]
+	r[i].place, r[j].place = i, j
+}
+
+// Push is for package heap.
+func (r *rarest) Push(x any) {
+	c := x.(*counted)
+	c.place = len(*r)
+	*r = append(*r, c)
+}
+
+// Pop is for package heap; nothing is ever taken out.
+func (r *rarest) Pop() any { panic("a key is replaced, never taken out") }

@@ -1,0 +1,257 @@
+package prove
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/apply"
+)
+
+// LoadOptions say how much is asked for, and for how long.
+type LoadOptions struct {
+	Rate    Rate
+	For     time.Duration
+	Workers int           // how many requests are under way at most; 64 unless set
+	Grace   time.Duration // how long after the end requests may still come; 5 s unless set
+	Seed    uint64
+
+	Preparing func(done, all int)       // while items are stored
+	Told      func(sent, all, late int) // each second; late is how many wait for a worker
+}
+
+// LoadReport is how a load went.
+type LoadReport struct {
+	Seconds  float64        `json:"seconds"` // from the first to the last reply
+	Seed     uint64         `json:"seed"`
+	Patterns []*LoadPattern `json:"patterns"`
+	Hottest  []HotKey       `json:"hottest"`
+}
+
+// LoadPattern is how one pattern went under load. Times are in milliseconds,
+// from the moment at which the run was due, so that waiting counts.
+type LoadPattern struct {
+	Name      string  `json:"name"`
+	Rate      float64 `json:"rate"`      // runs a second that were asked for
+	PerSecond float64 `json:"perSecond"` // runs a second that were answered
+	Done      int     `json:"done"`      // runs that went well
+	P50       float64 `json:"p50"`
+	P99       float64 `json:"p99"`
+	Max       float64 `json:"max"`
+	Throttled int     `json:"throttled"` // refused since the units were spent
+	Refused   int     `json:"refused"`   // refused by a condition
+	Errors    int     `json:"errors"`
+	Unsent    int     `json:"unsent"`          // never sent, since the end had come
+	Error     string  `json:"error,omitempty"` // one of the errors
+
+	times []time.Duration
+}
+
+// Bad is how many runs went wrong, throttled ones not counted: who asks for
+// more than the units wants to see those.
+func (r *LoadReport) Bad() (n int) {
+	for _, p := range r.Patterns {
+		n += p.Errors + p.Unsent
+	}
+	return n
+}
+
+const (
+	loadWorkers = 64
+	loadGrace   = 5 * time.Second
+	hotKeys     = 1024 // that are counted
+	toldKeys    = 10
+)
+
+// Load plays the patterns of a model at their rates: each run at its moment,
+// whatever has become of those before. The tables must be there; what is
+// written stays in them.
+func Load(ctx context.Context, send apply.Send, m *model.Model, o LoadOptions) (*LoadReport, error) {
+	o.Workers, o.Grace = cmp.Or(o.Workers, loadWorkers), cmp.Or(o.Grace, loadGrace)
+	chance := rand.New(rand.NewPCG(o.Seed, 0))
+	rates := o.Rate.of(m.Patterns)
+	arrivals, err := schedule(rates, o.For, chance)
+	if err != nil {
+		return nil, err
+	}
+	c, err := prepare(ctx, send, m, arrivals, chance, o.Preparing)
+	if err != nil {
+		return nil, err
+	}
+	report := &LoadReport{Seed: o.Seed}
+	for i, p := range m.Patterns {
+		report.Patterns = append(report.Patterns, &LoadPattern{Name: p.Name, Rate: rates[i]})
+	}
+	l := &load{send: send, cast: c, arrivals: arrivals, report: report, hot: newHottest(hotKeys), options: &o}
+	l.run(ctx)
+	return report, ctx.Err()
+}
+
+// load is a load under way.
+type load struct {
+	send     apply.Send
+	cast     *cast
+	arrivals []arrival
+	options  *LoadOptions
+
+	mutex  sync.Mutex // guards what follows
+	report *LoadReport
+	hot    *hottest
+	next   int // the first arrival that nobody has taken
+}
+
+// run has workers take one arrival after the other. A worker waits for the
+// moment of its own; when all are busy, arrivals wait, and that is measured.
+func (l *load) run(ctx context.Context) {
+	start := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, start.Add(l.options.For+l.options.Grace))
+	defer cancel()
+	ended := make(chan struct{})
+	var telling, working sync.WaitGroup
+	telling.Go(func() { l.tell(start, ended) })
+	for range l.options.Workers {
+		working.Go(func() {
+			for {
+				a, ok := l.take()
+				if !ok {
+					return
+				}
+				if wait := time.Until(start.Add(a.at)); wait <= 0 || apply.Sleep(ctx, wait) == nil {
+					l.play(ctx, start, a)
+				} else {
+					l.note(a, 0, ctx.Err())
+				}
+			}
+		})
+	}
+	working.Wait()
+	close(ended)
+	telling.Wait()
+	l.finish(time.Since(start))
+}
+
+func (l *load) take() (arrival, bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.next == len(l.arrivals) {
+		return arrival{}, false
+	}
+	l.next++
+	return l.arrivals[l.next-1], true
+}
+
+// play sends the requests of one run.
+func (l *load) play(ctx context.Context, start time.Time, a arrival) {
+	p := &l.cast.runs[a.pattern][a.run]
+	err := ctx.Err()
+	for _, r := range p.requests {
+		if err != nil {
+			break
+		}
+		err = l.pages(ctx, r)
+	}
+	l.note(a, time.Since(start.Add(a.at)), err)
+}
+
+func (l *load) pages(ctx context.Context, r request) error {
+	body := r.body
+	for page := 1; ; page++ {
+		text, err := l.send(ctx, r.operation, body)
+		if err != nil || page >= r.pages {
+			return err
+		}
+		var reply struct{ LastEvaluatedKey json.RawMessage }
+		if err := json.Unmarshal(text, &reply); err != nil || reply.LastEvaluatedKey == nil {
+			return err
+		}
+		var next map[string]json.RawMessage
+		if err := json.Unmarshal(r.body, &next); err != nil {
+			return err
+		}
+		next["ExclusiveStartKey"] = reply.LastEvaluatedKey
+		if body, err = json.Marshal(next); err != nil {
+			return err
+		}
+	}
+}
+
+// note adds one run to the report.
+func (l *load) note(a arrival, took time.Duration, err error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	p := l.report.Patterns[a.pattern]
+	var fault *apierror.Error
+	switch {
+	case err == nil:
+		p.times = append(p.times, took)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		p.Unsent++
+		return
+	case errors.As(err, &fault) && throttles[fault.Code]:
+		p.Throttled++
+	case errors.As(err, &fault) && (fault.Code == "ConditionalCheckFailedException" || fault.Code == "TransactionCanceledException"):
+		p.Refused++
+	default:
+		p.Errors++
+		p.Error = err.Error()
+	}
+	for _, k := range l.cast.runs[a.pattern][a.run].keys {
+		l.hot.add(k)
+	}
+}
+
+// throttles are the codes of faults that ask for less.
+var throttles = map[string]bool{"ProvisionedThroughputExceededException": true, "ThrottlingException": true, "RequestLimitExceeded": true}
+
+// tell reports each second how far the load is.
+func (l *load) tell(start time.Time, ended chan struct{}) {
+	if l.options.Told == nil {
+		return
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		l.mutex.Lock()
+		sent := l.next
+		l.mutex.Unlock()
+		due, _ := slices.BinarySearchFunc(l.arrivals, time.Since(start), func(a arrival, now time.Duration) int { return cmp.Compare(a.at, now) })
+		l.options.Told(sent, len(l.arrivals), max(0, due-sent))
+	}
+}
+
+// finish works out the numbers of the report.
+func (l *load) finish(took time.Duration) {
+	l.report.Seconds = took.Seconds()
+	l.report.Hottest = l.hot.top(toldKeys)
+	for _, p := range l.report.Patterns {
+		p.Done = len(p.times)
+		p.PerSecond = float64(p.Done) / max(took, l.options.For).Seconds()
+		slices.Sort(p.times)
+		p.P50, p.P99, p.Max = millis(quantile(p.times, 0.5)), millis(quantile(p.times, 0.99)), millis(quantile(p.times, 1))
+	}
+}
+
+// quantile is the smallest of sorted times that so large a part does not
+// exceed.
+func quantile(sorted []time.Duration, part float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	i := int(math.Ceil(part*float64(len(sorted))-1e-9)) - 1 // 0.07 of 100 is a little more than 7
+	return sorted[max(0, min(i, len(sorted)-1))]
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

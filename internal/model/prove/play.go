@@ -1,0 +1,306 @@
+package prove
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/apply"
+)
+
+// stage is where one pattern is played.
+type stage struct {
+	send    apply.Send
+	model   *model.Model
+	options *Options
+	pattern *Pattern
+	late    bool // a read kept differing: the pattern gets no patience any more
+}
+
+// play plays one run: what is there before is stored, the requests are sent,
+// and whatever is there then is removed.
+func (s *stage) play(ctx context.Context, plan *model.Plan, run int) (err error) {
+	scene, err := s.options.scenario(plan, model.Generator{Seed: uint64(run)}, run)
+	if err != nil {
+		s.pattern.Error = err.Error()
+		return nil
+	}
+	var left props
+	defer func() { err = errors.Join(err, left.remove(context.WithoutCancel(ctx), s.send, s.model)) }()
+	for _, stored := range scene.Before {
+		left.add(stored)
+	}
+	if err := left.store(ctx, s.send); err != nil {
+		return s.refused(err)
+	}
+	s.pattern.Runs++
+	for i, call := range scene.Calls {
+		if err := left.expect(call.Request); err != nil {
+			return err
+		}
+		got, err := s.call(ctx, call)
+		if err != nil {
+			return s.refused(err)
+		}
+		if run == 0 {
+			s.keep(got)
+		}
+		s.compare(run, i, call, got)
+	}
+	return nil
+}
+
+// refused notes a fault that the server tells; any other error is none of the
+// pattern's.
+func (s *stage) refused(err error) error {
+	var fault *apierror.Error
+	if errors.As(err, &fault) {
+		s.pattern.Error = fault.Error()
+		return nil
+	}
+	return err
+}
+
+// call sends a request. A read of what was just written may be early: if it
+// differs and there is patience, it is sent again.
+func (s *stage) call(ctx context.Context, c model.Call) (*outcome, error) {
+	until := time.Now().Add(s.options.Patience)
+	for wait := 50 * time.Millisecond; ; wait *= 2 {
+		got, err := s.pages(ctx, c)
+		if err != nil || s.late || len(c.Want.Write) > 0 || maps.Equal(predicted(c), actual(c, got)) {
+			return got, err
+		}
+		if s.late = time.Now().Add(wait).After(until); s.late {
+			return got, nil
+		}
+		if err := apply.Sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pages sends a request, and those for its further pages if they are followed.
+func (s *stage) pages(ctx context.Context, c model.Call) (*outcome, error) {
+	got := new(outcome)
+	body := maps.Clone(c.Body)
+	for {
+		text, err := s.send(ctx, c.Operation, body)
+		if err != nil {
+			return nil, err
+		}
+		s.pattern.Requests++
+		last, err := got.add(text)
+		if err != nil {
+			return nil, err
+		}
+		// One that never ends is caught by the count of its pages.
+		if !c.Follow || last == nil || got.pages > 2*c.Want.Pages+10 {
+			return got, nil
+		}
+		body["ExclusiveStartKey"] = last
+	}
+}
+
+// keep adds up what the first run does.
+func (s *stage) keep(got *outcome) {
+	p := s.pattern
+	p.Returned += got.returned
+	p.Scanned += got.scanned
+	p.Pages += got.pages
+	for place, units := range got.units {
+		i := slices.IndexFunc(p.Units, func(u Units) bool { return u.Table == place.table && u.Index == place.index })
+		if i < 0 {
+			i = len(p.Units)
+			p.Units = append(p.Units, Units{Table: place.table, Index: place.index})
+		}
+		p.Units[i].Units += units
+	}
+	slices.SortFunc(p.Units, func(a, b Units) int { return strings.Compare(a.Table+"."+a.Index, b.Table+"."+b.Index) })
+}
+
+func (s *stage) differ(run, request int, what, predicted, actual string) {
+	s.pattern.Differences = append(s.pattern.Differences, Difference{Run: run + 1, Request: request + 1, What: what, Predicted: predicted, Actual: actual})
+}
+
+// compare holds what came back against the prediction.
+func (s *stage) compare(run, request int, c model.Call, got *outcome) {
+	want, is := predicted(c), actual(c, got)
+	names := maps.Clone(want)
+	maps.Copy(names, is)
+	for _, what := range slices.Sorted(maps.Keys(names)) {
+		if want[what] != is[what] {
+			s.differ(run, request, what, or(want[what], "0"), or(is[what], "0"))
+		}
+	}
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// predicted are the facts that a request must come back with, by name. What is
+// none or nothing is left out.
+func predicted(c model.Call) map[string]string {
+	o := &outcome{returned: c.Want.Count, scanned: c.Want.Scanned, pages: c.Want.Pages, units: make(map[place]float64)}
+	for _, u := range slices.Concat(c.Want.Read, c.Want.Write) {
+		o.units[place{table: u.Table}] += u.Consumed.Table
+		for _, x := range u.Indexes {
+			o.units[place{u.Table, x.Name}] += x.Units
+		}
+	}
+	f := facts(c, o)
+	if name, ok := c.Body["IndexName"].(string); ok {
+		f["index used"] = name
+	}
+	return f
+}
+
+// actual are the same facts of what did come back. Which index was used is told
+// by where the units of a read were spent.
+func actual(c model.Call, got *outcome) map[string]string {
+	f := facts(c, got)
+	if got.unprocessed {
+		f["left undone"] = "some items"
+	}
+	for place, units := range got.units {
+		if place.index != "" && units > 0 && isPaged(c.Operation) {
+			f["index used"] = place.index
+		}
+	}
+	return f
+}
+
+func isPaged(operation string) bool { return operation == "Query" || operation == "Scan" }
+
+func facts(c model.Call, o *outcome) map[string]string {
+	f := make(map[string]string)
+	note := func(what string, n float64) {
+		if n != 0 {
+			f[what] = number(n)
+		}
+	}
+	note("items returned", float64(o.returned))
+	if isPaged(c.Operation) {
+		note("items scanned", float64(o.scanned))
+	}
+	if c.Follow {
+		note("pages", float64(o.pages))
+	}
+	for place, units := range o.units {
+		note("units of "+place.String(), units)
+	}
+	return f
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// place is a table, or an index of it.
+type place struct{ table, index string }
+
+func (p place) String() string {
+	if p.index == "" {
+		return p.table
+	}
+	return p.table + "." + p.index
+}
+
+// outcome is what a request came back with, of whatever operation, with all
+// its pages.
+type outcome struct {
+	returned, scanned, pages int
+	units                    map[place]float64
+	unprocessed              bool
+}
+
+// add adds a reply, and returns where the next page begins.
+func (o *outcome) add(text []byte) (last json.RawMessage, err error) {
+	var r struct {
+		Count, ScannedCount int
+		LastEvaluatedKey    json.RawMessage
+		Item                json.RawMessage
+		Responses           json.RawMessage
+		UnprocessedKeys     map[string]any
+		UnprocessedItems    map[string]any
+		ConsumedCapacity    json.RawMessage
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, err
+	}
+	o.pages++
+	o.returned += r.Count + found(r.Item, r.Responses)
+	o.scanned += r.ScannedCount
+	o.unprocessed = o.unprocessed || len(r.UnprocessedKeys)+len(r.UnprocessedItems) > 0
+	if o.units == nil {
+		o.units = make(map[place]float64)
+	}
+	return r.LastEvaluatedKey, o.charge(r.ConsumedCapacity)
+}
+
+// found counts the items that reads by key return: one, those of a batch, or
+// those of a transaction.
+func found(item, responses json.RawMessage) (n int) {
+	if item != nil {
+		return 1
+	}
+	var batch map[string][]json.RawMessage
+	if json.Unmarshal(responses, &batch) == nil {
+		for _, items := range batch {
+			n += len(items)
+		}
+		return n
+	}
+	var list []struct{ Item json.RawMessage }
+	if json.Unmarshal(responses, &list) == nil {
+		for _, r := range list {
+			if r.Item != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// charge adds what a reply says that it cost: of one table, or of several.
+func (o *outcome) charge(text json.RawMessage) error {
+	type units map[string]struct{ CapacityUnits float64 }
+	type consumed struct {
+		TableName                                     string
+		Table                                         struct{ CapacityUnits float64 }
+		GlobalSecondaryIndexes, LocalSecondaryIndexes units
+	}
+	if text == nil {
+		return nil
+	}
+	var list []consumed
+	if json.Unmarshal(text, &list) != nil {
+		var one consumed
+		if err := json.Unmarshal(text, &one); err != nil {
+			return err
+		}
+		list = append(list, one)
+	}
+	for _, c := range list {
+		o.units[place{table: c.TableName}] += c.Table.CapacityUnits
+		for _, indexes := range []units{c.GlobalSecondaryIndexes, c.LocalSecondaryIndexes} {
+			for name, x := range indexes {
+				o.units[place{c.TableName, name}] += x.CapacityUnits
+			}
+		}
+	}
+	return nil
+}
+
+func isFault(err error, code string) bool {
+	var fault *apierror.Error
+	return errors.As(err, &fault) && fault.Code == code
+}

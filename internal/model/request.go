@@ -1,0 +1,313 @@
+package model
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// Request is one request of the API. Its body is written as JSON as it stands.
+type Request struct {
+	Operation string         `json:"operation"`
+	Body      map[string]any `json:"body"`
+}
+
+// voice puts values into a request: templates for people, or the values of an
+// item for a server.
+type voice interface {
+	field(f *Field) any                             // the item's value of a field
+	bounds(k *KeyPart) []any                        // the values of a key condition
+	filter(s *Step, f *Field) []any                 // the values of a filter
+	literal(l Literal, t item.Type, fresh bool) any // a value of the model; fresh: one that is new
+	item(s *Step) any                               // the whole item of a put
+}
+
+// writing is a request in the making, with its placeholders.
+type writing struct {
+	voice  voice
+	names  map[string]string
+	values map[string]any
+}
+
+func (w *writing) into(body map[string]any) {
+	if len(w.names) > 0 {
+		body["ExpressionAttributeNames"] = w.names
+	}
+	if len(w.values) > 0 {
+		body["ExpressionAttributeValues"] = w.values
+	}
+}
+
+var noWord = regexp.MustCompile(`[^A-Za-z0-9_]`)
+
+// name is the placeholder of an attribute's name.
+func (w *writing) name(attribute string) string {
+	ref := "#" + noWord.ReplaceAllString(attribute, "_")
+	for w.names[ref] != "" && w.names[ref] != attribute {
+		ref += "_"
+	}
+	w.names[ref] = attribute
+	return ref
+}
+
+// value is a new placeholder of a value, called after an attribute.
+func (w *writing) value(attribute string, v any) string {
+	ref := ":" + noWord.ReplaceAllString(attribute, "_")
+	for _, taken := w.values[ref]; taken; _, taken = w.values[ref] {
+		ref += "_new"
+	}
+	w.values[ref] = v
+	return ref
+}
+
+func newWriting(v voice) *writing {
+	return &writing{voice: v, names: make(map[string]string), values: make(map[string]any)}
+}
+
+// keyBody is the Key of a request.
+func keyBody(s *Step, v voice) map[string]any {
+	key := make(map[string]any)
+	for _, p := range slices.Concat(s.Partition, s.Sort) {
+		key[p.Name] = v.field(p.field)
+	}
+	return key
+}
+
+// getBody is a GetItem, or the part of a transaction.
+func getBody(s *Step, v voice) map[string]any {
+	body := map[string]any{"TableName": s.Table.Name, "Key": keyBody(s, v)}
+	if s.Action.Consistent {
+		body["ConsistentRead"] = true
+	}
+	w := newWriting(v)
+	w.projection(s, body)
+	w.into(body)
+	return body
+}
+
+func (w *writing) projection(s *Step, body map[string]any) {
+	if len(s.Action.Returns) == 0 {
+		return
+	}
+	var refs []string
+	for _, name := range s.Action.Returns {
+		refs = append(refs, w.name(name))
+	}
+	body["ProjectionExpression"] = join(refs, ", ")
+}
+
+// queryBody is a Query, or a Scan when there is no key condition.
+func queryBody(s *Step, v voice) map[string]any {
+	w := newWriting(v)
+	body := map[string]any{"TableName": s.Table.Name}
+	if s.Index != nil {
+		body["IndexName"] = s.Index.Name
+	}
+	var tests []string
+	for _, k := range slices.Concat(s.Partition, s.Sort) {
+		tests = append(tests, w.test(k.Name, k.Op, v.bounds(&k)))
+	}
+	if len(tests) > 0 {
+		body["KeyConditionExpression"] = join(tests, " AND ")
+	}
+	var kept []string
+	for _, name := range s.Filter {
+		kept = append(kept, w.test(name, s.filterOp(name), v.filter(s, s.Entity.byName[name])))
+	}
+	if len(kept) > 0 {
+		body["FilterExpression"] = join(kept, " AND ")
+	}
+	w.projection(s, body)
+	if s.Reverse {
+		body["ScanIndexForward"] = false
+	}
+	if s.Action.Consistent {
+		body["ConsistentRead"] = true
+	}
+	if s.Action.Page > 0 {
+		body["Limit"] = s.Action.Page
+	}
+	w.into(body)
+	return body
+}
+
+// filterOp is the operator of a filter on an attribute.
+func (s *Step) filterOp(name string) expr.Op {
+	if r := s.Action.Range; r != nil && r.Attribute == name {
+		return rangeOp(r.Is, false)
+	}
+	return expr.Equal
+}
+
+// test writes one comparison.
+func (w *writing) test(name string, op expr.Op, values []any) string {
+	ref := w.name(name)
+	switch op {
+	case expr.Between:
+		return fmt.Sprintf("%s BETWEEN %s AND %s", ref, w.value(name+"_from", values[0]), w.value(name+"_to", values[1]))
+	case expr.BeginsWith:
+		return fmt.Sprintf("begins_with(%s, %s)", ref, w.value(name, values[0]))
+	}
+	return fmt.Sprintf("%s %s %s", ref, op, w.value(name, values[0]))
+}
+
+// writeBody is a PutItem, UpdateItem, DeleteItem or ConditionCheck, or the
+// part of a transaction.
+func writeBody(s *Step, v voice, edits []edit) map[string]any {
+	body := map[string]any{"TableName": s.Table.Name}
+	w := newWriting(v)
+	if s.Action.verb == Put {
+		body["Item"] = v.item(s)
+	} else {
+		body["Key"] = keyBody(s, v)
+	}
+	if s.Action.Condition != "" {
+		w.condition(s.Action)
+		body["ConditionExpression"] = s.Action.Condition
+	}
+	if s.Action.verb == Update {
+		if text := w.update(edits); text != "" {
+			body["UpdateExpression"] = text
+		}
+	}
+	w.into(body)
+	return body
+}
+
+// condition takes the placeholders of the action's condition in.
+func (w *writing) condition(a *Action) {
+	for _, ref := range placeholder.FindAllString(a.Condition, -1) {
+		if ref[0] == '#' {
+			w.names[ref] = ref[1:]
+			if s, ok := named(a.Names, ref); ok {
+				w.names[ref] = s.Value.text
+			}
+			continue
+		}
+		if s, ok := named(a.Values, ref); ok {
+			w.values[ref] = w.voice.literal(s.Value, s.Value.guess(), false)
+		} else {
+			w.values[ref] = w.voice.literal(StringLiteral("{"+ref[1:]+"}"), a.entity.byName[ref[1:]].Type, false)
+		}
+	}
+}
+
+// edit is one change that an update makes to an attribute.
+type edit struct {
+	verb  string // SET, append, REMOVE or ADD
+	field *Field
+	value Literal // what is written; for a key that follows, its template is
+	key   bool
+}
+
+// update writes the UpdateExpression.
+func (w *writing) update(edits []edit) string {
+	sections := make(map[string][]string)
+	for _, e := range edits {
+		ref := w.name(e.field.Name)
+		value := func() string {
+			if e.key {
+				return w.value(e.field.Name, w.voice.field(e.field))
+			}
+			return w.value(e.field.Name, w.voice.literal(e.value, e.field.Type, true))
+		}
+		switch e.verb {
+		case "SET":
+			sections["SET"] = append(sections["SET"], ref+" = "+value())
+		case "append":
+			sections["SET"] = append(sections["SET"], fmt.Sprintf("%s = list_append(%s, %s)", ref, ref, value()))
+		case "ADD":
+			sections["ADD"] = append(sections["ADD"], ref+" "+value())
+		case "REMOVE":
+			sections["REMOVE"] = append(sections["REMOVE"], ref)
+		}
+	}
+	var text []string
+	for _, verb := range []string{"SET", "REMOVE", "ADD"} {
+		if len(sections[verb]) > 0 {
+			text = append(text, verb+" "+join(sections[verb], ", "))
+		}
+	}
+	return join(text, " ")
+}
+
+// show makes the requests of a plan for people.
+func (m *Model) show(plan *Plan) []Request {
+	voices := make([]voice, len(plan.Steps))
+	edits := make([][]edit, len(plan.Steps))
+	for i, s := range plan.Steps {
+		w := newWords(s)
+		for _, k := range m.MachinesOf(s.Entity) {
+			if _, said := w.fixed[k.Attribute]; !said && s.Action.verb == Put {
+				w.fixed[k.Attribute] = k.Initial[0]
+			}
+		}
+		voices[i] = w
+		edits[i] = m.edits(s, Generator{}, 0)
+	}
+	r := compose(plan, plan.Steps, voices, edits)
+	delete(r.Body, "ReturnConsumedCapacity") // only who counts asks for it
+	return []Request{r}
+}
+
+// compose makes one request of steps: the only one, or the parts of a
+// transaction or a batch.
+func compose(plan *Plan, steps []*Step, voices []voice, edits [][]edit) Request {
+	r := Request{Operation: plan.Operation}
+	switch plan.Operation {
+	case "GetItem":
+		r.Body = getBody(steps[0], voices[0])
+	case "Query", "Scan":
+		r.Body = queryBody(steps[0], voices[0])
+	case "PutItem", "UpdateItem", "DeleteItem":
+		r.Body = writeBody(steps[0], voices[0], edits[0])
+	case "TransactGetItems":
+		var parts []any
+		for i, s := range steps {
+			part := getBody(s, voices[i])
+			delete(part, "ConsistentRead") // it is always
+			parts = append(parts, map[string]any{"Get": part})
+		}
+		r.Body = map[string]any{"TransactItems": parts}
+	case "TransactWriteItems":
+		var parts []any
+		for i, s := range steps {
+			name := map[Verb]string{Put: "Put", Update: "Update", Delete: "Delete", Check: "ConditionCheck"}[s.Action.verb]
+			parts = append(parts, map[string]any{name: writeBody(s, voices[i], edits[i])})
+		}
+		r.Body = map[string]any{"TransactItems": parts}
+	default:
+		r.Body = map[string]any{"RequestItems": batchBody(plan.Operation, steps, voices)}
+	}
+	r.Body["ReturnConsumedCapacity"] = "INDEXES"
+	return r
+}
+
+// batchBody are the RequestItems of a batch, by table.
+func batchBody(operation string, steps []*Step, voices []voice) map[string]any {
+	tables := make(map[string]any)
+	for i, s := range steps {
+		if operation == "BatchGetItem" {
+			part, ok := tables[s.Table.Name].(map[string]any)
+			if !ok {
+				part = map[string]any{"Keys": []any{}}
+				tables[s.Table.Name] = part
+			}
+			part["Keys"] = append(part["Keys"].([]any), keyBody(s, voices[i]))
+			if s.Action.Consistent {
+				part["ConsistentRead"] = true
+			}
+			continue
+		}
+		request := map[string]any{"PutRequest": map[string]any{"Item": voices[i].item(s)}}
+		if s.Action.verb == Delete {
+			request = map[string]any{"DeleteRequest": map[string]any{"Key": keyBody(s, voices[i])}}
+		}
+		list, _ := tables[s.Table.Name].([]any)
+		tables[s.Table.Name] = append(list, request)
+	}
+	return tables
+}

@@ -1,0 +1,365 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+// filler is the attribute that brings items to a declared size.
+const filler = "_"
+
+func (r *resolver) entities() {
+	for _, e := range r.m.Entities {
+		if !r.tableOf(e) {
+			continue
+		}
+		e.byName = make(map[string]*Field)
+		r.keyFields(e)
+		for _, a := range e.Attributes {
+			r.attribute(e, a)
+		}
+		r.example(e)
+		r.complete(e)
+	}
+	if len(r.faults) > 0 {
+		return
+	}
+	for _, e := range r.m.Entities {
+		r.references(e)
+	}
+	if len(r.faults) > 0 {
+		return
+	}
+	for _, e := range r.m.Entities {
+		r.measures(e)
+	}
+}
+
+func (r *resolver) tableOf(e *Entity) bool {
+	if e.Table == "" && len(r.m.Tables) == 1 {
+		e.table = r.m.Tables[0]
+		return true
+	}
+	t, ok := r.m.Table(e.Table)
+	switch {
+	case e.Table == "":
+		r.fault(e.Position, "%s says not which table it is in%s", e.Name, suggest("", names(r.m.Tables)))
+	case !ok:
+		r.fault(e.At("table"), "unknown table %s%s", e.Table, suggest(e.Table, names(r.m.Tables)))
+	}
+	e.table = t
+	return ok
+}
+
+// names are the attributes of an entity.
+func (e *Entity) names() []string {
+	all := make([]string, len(e.fields))
+	for i, f := range e.fields {
+		all[i] = f.Name
+	}
+	return all
+}
+
+func (e *Entity) add(f *Field) {
+	f.entity = e
+	e.fields = append(e.fields, f)
+	e.byName[f.Name] = f
+}
+
+// keyType is the type of a key attribute of a table.
+func keyType(t *schema.Table, name string) (item.Type, bool) {
+	for _, a := range t.Attributes {
+		if a.Name == name {
+			return a.Type, true
+		}
+	}
+	return 0, false
+}
+
+func (r *resolver) keyFields(e *Entity) {
+	for _, k := range e.Keys {
+		t, ok := keyType(e.table.schema, k.Name)
+		if !ok {
+			var known []string
+			for _, a := range e.table.schema.Attributes {
+				known = append(known, a.Name)
+			}
+			r.fault(k.Position, "%s is in no key of table %s%s", k.Name, e.table.Name, suggest(k.Name, known))
+			continue
+		}
+		parsed, err := parseTemplate(k.Text)
+		if err != nil {
+			r.fault(k.At("template"), "%s", err)
+			continue
+		}
+		if k.Text == "" {
+			r.fault(k.At("template"), "a key is never empty")
+		}
+		k.template = parsed
+		if _, single := parsed.single(); t != item.S && !single {
+			r.fault(k.At("template"), "%s is of type %s, so its template is one attribute and nothing else", k.Name, t)
+		}
+		if len(k.When) > 0 && e.table.schema.Key.Has(k.Name) {
+			r.fault(k.At("when"), "%s is in the table's own key and must always be there", k.Name)
+		}
+		e.add(&Field{Name: k.Name, Type: t, Key: k, Stored: true, template: &k.template, when: k.When, place: &k.Place})
+	}
+}
+
+// formatTypes are the types of values that have a format.
+var formatTypes = map[string][]item.Type{
+	"uuid": {item.S}, "iso8601": {item.S}, "iso8601-ms": {item.S}, "date": {item.S}, "sequence": {item.S, item.N},
+	"epoch-seconds": {item.N}, "epoch-millis": {item.N},
+}
+
+func (r *resolver) attribute(e *Entity, a *Attribute) {
+	if _, twice := e.byName[a.Name]; twice {
+		r.fault(a.Position, "%s stands under keys already", a.Name)
+		return
+	}
+	if a.Name == filler || a.Name == "" {
+		r.fault(a.Position, "an attribute cannot be called %q here", a.Name)
+		return
+	}
+	if a.Type == "" && a.Example != nil {
+		a.Type = a.Example.guess().String()
+	}
+	t, _ := item.TypeNamed(cmpOr(a.Type, "S"))
+	f := &Field{Name: a.Name, Type: t, Attribute: a, Stored: a.Shards == 0, when: a.When, place: &a.Place}
+	if a.Stored != nil {
+		f.Stored = *a.Stored
+	}
+	if types, ok := formatTypes[a.Format]; ok && !slices.Contains(types, t) {
+		r.fault(a.At("format"), "values like %s are of type %s, not %s", a.Format, types[0], t)
+	}
+	if len(a.Values) > 0 && t != item.S && t != item.N {
+		r.fault(a.At("values"), "values are listed for types S and N, not %s", t)
+	}
+	for _, v := range a.Values {
+		if _, err := item.ParseNumber(v); t == item.N && err != nil {
+			r.fault(a.At("values"), "%q is no number, as %s says its values are", v, a.Name)
+		}
+	}
+	if a.Shards > 0 && t != item.S && t != item.N {
+		r.fault(a.At("shards"), "a shard number is of type S or N, not %s", t)
+	}
+	if a.Shards > maxShards {
+		r.fault(a.At("shards"), "%d shards are more than anything needs; there can be %d", a.Shards, maxShards)
+	}
+	r.mix(a)
+	if a.Digits > item.MaxDigits {
+		r.fault(a.At("digits"), "a number has at most %d digits", item.MaxDigits)
+	}
+	if a.Hottest > 1 {
+		r.fault(a.At("hottest"), "a share is at most 1, not %v", a.Hottest)
+	}
+	if a.Largest != 0 && a.Largest < a.Size || a.Most != 0 && a.Most < a.Count {
+		r.fault(a.Position, "%s is at its largest smaller than it is typically", a.Name)
+	}
+	if a.Template != "" {
+		parsed, err := parseTemplate(a.Template)
+		if err != nil {
+			r.fault(a.At("template"), "%s", err)
+		}
+		f.template = &parsed
+	}
+	if a.Example != nil {
+		v, err := a.Example.value(t)
+		if err != nil {
+			r.fault(a.At("example"), "%s: %v", a.Name, err)
+		}
+		f.example = v
+	}
+	e.add(f)
+}
+
+// mix tells whether shares are of values there are, and not more than all.
+func (r *resolver) mix(a *Attribute) {
+	sum := 0.0
+	for _, s := range a.Mix {
+		share, err := parseFloat(s.Value.text)
+		if err != nil || share < 0 || !slices.Contains(a.Values, s.Name) {
+			r.fault(s.Position, "a mix has a share of 0 to 1 for some of the values%s", suggest(s.Name, a.Values))
+		}
+		sum += share
+	}
+	if sum > 1.0001 {
+		r.fault(a.At("mix"), "the shares of %s are more than 1 together", a.Name)
+	}
+}
+
+// example takes attributes that are not declared from the example item, and
+// example values for those that are.
+func (r *resolver) example(e *Entity) {
+	if e.Example == nil {
+		return
+	}
+	if e.Example.kind != literalMap {
+		r.fault(e.At("example"), "an example item has members with names and values")
+		return
+	}
+	for _, s := range e.Example.entries {
+		f, ok := e.byName[s.Name]
+		if !ok {
+			a := &Attribute{Name: s.Name, Type: s.Value.guess().String()}
+			a.Position = s.Position
+			f = &Field{Name: s.Name, Type: s.Value.guess(), Attribute: a, Stored: true, place: &a.Place}
+			e.add(f)
+		}
+		if f.template != nil {
+			continue // what it is made of tells more
+		}
+		v, err := s.Value.value(f.Type)
+		if err != nil {
+			r.fault(s.Value.Position, "%s: %v", s.Name, err)
+			continue
+		}
+		f.example = v
+	}
+}
+
+// complete tells whether the entity has the table's key, and keys of the right
+// types.
+func (r *resolver) complete(e *Entity) {
+	for _, a := range e.table.schema.Key.All() {
+		_, tried := named(e.Keys, a.Name) // what is wrong with it was told
+		if f, ok := e.byName[a.Name]; !tried && (!ok || !f.Stored || len(f.when) > 0) {
+			r.fault(e.Position, "%s has no %s, which is in the key of table %s", e.Name, a.Name, e.table.Name)
+		}
+	}
+	for _, f := range e.fields {
+		if t, ok := keyType(e.table.schema, f.Name); ok && t != f.Type {
+			r.fault(f.place.Position, "%s is in a key as %s, but declared as %s", f.Name, t, f.Type)
+		}
+	}
+}
+
+// references tells whether templates and conditions name attributes that
+// exist, without going in circles.
+func (r *resolver) references(e *Entity) {
+	for _, f := range e.fields {
+		if f.template != nil {
+			for _, name := range f.template.names() {
+				part, ok := e.byName[name]
+				if !ok {
+					r.fault(f.place.At("template"), "the template %q names %s, which %s has not%s", f.template.text, name, e.Name, suggest(name, e.names()))
+				} else if part.Type != item.S && part.Type != item.N {
+					r.fault(f.place.At("template"), "%s is a %s, which cannot stand in a template", name, part.Type)
+				}
+			}
+			name, single := f.template.single()
+			switch {
+			case single:
+				if part, ok := e.byName[name]; ok && part.Type != f.Type {
+					r.fault(f.place.At("template"), "%s is of type %s, but %s of type %s", f.Name, f.Type, name, part.Type)
+				}
+			case f.Type != item.S:
+				r.fault(f.place.At("template"), "%s is of type %s, so its template is one attribute and nothing else", f.Name, f.Type)
+			case len(f.template.parts) > maxTemplateParts:
+				r.fault(f.place.At("template"), "a template has at most %d parts", maxTemplateParts)
+			}
+		}
+		if a := f.Attribute; a != nil && a.Of != "" {
+			if _, ok := e.byName[a.Of]; !ok {
+				r.fault(a.At("of"), "%s has no %s%s", e.Name, a.Of, suggest(a.Of, e.names()))
+			}
+			if a.Shards == 0 {
+				r.fault(a.At("of"), "of says what a shard is the hash of; %s has no shards", a.Name)
+			}
+		}
+		r.when(e, f.when)
+	}
+	walk := walk{e: e, depth: make(map[string]int)}
+	for _, f := range e.fields {
+		depth, circle := walk.down(f, nil)
+		if circle != nil {
+			r.fault(f.place.At("template"), "%s is made of itself: %s", circle[0], join(circle, " -> "))
+			return
+		}
+		if depth > maxTemplateDepth {
+			r.fault(f.place.At("template"), "%s is made of attributes made of attributes, more than %d deep", f.Name, maxTemplateDepth)
+		}
+	}
+}
+
+func (r *resolver) when(e *Entity, when []*Setting) {
+	for _, s := range when {
+		f, ok := e.byName[s.Name]
+		if !ok {
+			r.fault(s.Position, "%s has no %s%s", e.Name, s.Name, suggest(s.Name, e.names()))
+			continue
+		}
+		if f.Attribute == nil || len(f.Attribute.Values) == 0 {
+			r.fault(s.Position, "%s does not list its values, so nothing can depend on them", s.Name)
+			continue
+		}
+		if len(s.Value.Texts()) == 0 {
+			r.fault(s.Value.Position, "when %s is what? name a value, or several", s.Name)
+		}
+		for _, v := range s.Value.Texts() {
+			if !slices.Contains(f.Attribute.Values, v) {
+				r.fault(s.Value.Position, "%s of %s is never %q%s", s.Name, e.Name, v, suggest(v, f.Attribute.Values))
+			}
+		}
+	}
+}
+
+// parts are the names that a field depends on directly.
+func (f *Field) parts() []string {
+	switch {
+	case f.template != nil:
+		return f.template.names()
+	case f.Attribute != nil && f.Attribute.Of != "":
+		return []string{f.Attribute.Of}
+	}
+	return nil
+}
+
+// walk goes from fields down to what they are made of, each way once.
+type walk struct {
+	e     *Entity
+	depth map[string]int // of fields that were walked
+}
+
+// down is how many templates a field is made of, one in the other, or the way
+// from a field back to itself.
+func (w *walk) down(f *Field, path []string) (depth int, circle []string) {
+	if depth, ok := w.depth[f.Name]; ok {
+		return depth, nil
+	}
+	if i := slices.Index(path, f.Name); i >= 0 {
+		return 0, append(path[i:], f.Name)
+	}
+	path = append(slices.Clip(path), f.Name)
+	for _, name := range f.parts() {
+		if part, ok := w.e.byName[name]; ok {
+			below, circle := w.down(part, path)
+			if circle != nil {
+				return 0, circle
+			}
+			depth = max(depth, 1+below)
+		}
+	}
+	w.depth[f.Name] = depth
+	return depth, nil
+}
+
+// measures tells whether an entity can be made at its declared size.
+func (r *resolver) measures(e *Entity) {
+	if e.Size == nil {
+		return
+	}
+	if e.Size.Largest != 0 && e.Size.Largest < e.Size.Typical {
+		r.fault(e.At("size"), "%s is at its largest smaller than it is typically", e.Name)
+	}
+	if e.Size.Typical > item.MaxSize {
+		return // told by Check
+	}
+	bare := *e
+	bare.Size = nil
+	if it := (Generator{}).Item(&bare, 0); it.Size() > int(e.Size.Typical) {
+		r.fault(e.Size.At("typical"), "the attributes of %s alone have %d bytes; its typical size cannot be %d", e.Name, it.Size(), e.Size.Typical)
+	}
+}

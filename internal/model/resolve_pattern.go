@@ -1,0 +1,313 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+func (r *resolver) patterns() {
+	seen := make(map[string]bool)
+	if len(r.m.Patterns) > maxPatterns {
+		r.fault(r.m.At("patterns"), "a model has at most %d patterns", maxPatterns)
+		return
+	}
+	for _, p := range r.m.Patterns {
+		if seen[p.Name] {
+			r.fault(p.At("name"), "two patterns are called %q", p.Name)
+		}
+		seen[p.Name] = true
+		things := r.verb(&p.Action)
+		single := things > 0
+		for _, given := range []bool{p.Transact != nil, p.Batch != nil} {
+			if given {
+				things++
+			}
+		}
+		if things != 1 {
+			r.fault(p.Position, "the pattern %q must do one thing: one of get, query, scan, put, update and delete, or transact, or batch", p.Name)
+			continue
+		}
+		if p.Peak.Given() && p.Peak.PerSecond < p.Rate.PerSecond {
+			r.fault(p.At("peak"), "the peak %s is below the rate %s", p.Peak, p.Rate)
+		}
+		if single {
+			if p.verb == Check {
+				r.fault(p.At("check"), "check stands in a transaction")
+			}
+			r.action(&p.Action)
+			continue
+		}
+		for _, a := range p.Actions() {
+			if n := r.verb(a); n != 1 {
+				r.fault(a.Position, "one of get, put, update, delete and check must be given, not %d of them", n)
+				continue
+			}
+			r.action(a)
+		}
+		r.together(p)
+	}
+}
+
+// verb finds out what an action does, and to which entity. It returns how many
+// things that are.
+func (r *resolver) verb(a *Action) (found int) {
+	for _, v := range []struct {
+		verb Verb
+		name string
+	}{{Get, a.Get}, {Query, a.Query}, {Scan, a.Scan}, {Put, a.Put}, {Update, a.Update}, {Delete, a.Delete}, {Check, a.Check}} {
+		if v.name == "" {
+			continue
+		}
+		found++
+		a.verb = v.verb
+		e, ok := r.m.Entity(v.name)
+		if !ok {
+			r.fault(a.At(string(v.verb)), "unknown entity %s%s", v.name, suggest(v.name, names(r.m.Entities)))
+		}
+		a.entity = e
+	}
+	return found
+}
+
+// together tells whether the actions of a transaction or batch go together.
+func (r *resolver) together(p *Pattern) {
+	reads := 0
+	for _, a := range p.Actions() {
+		if a.verb == Get {
+			reads++
+		}
+		allowed := []Verb{Get, Put, Delete}
+		if p.Transact != nil {
+			allowed = []Verb{Get, Put, Update, Delete, Check}
+		}
+		if a.verb != "" && !slices.Contains(allowed, a.verb) {
+			r.fault(a.Position, "a %s cannot stand in a %s", a.verb, kindOfPattern(p))
+		}
+	}
+	if reads > 0 && reads < len(p.Actions()) {
+		r.fault(p.Position, "a %s reads or writes, not both", kindOfPattern(p))
+	}
+	if len(p.Actions()) == 0 {
+		r.fault(p.Position, "a %s has at least one action", kindOfPattern(p))
+	}
+}
+
+func kindOfPattern(p *Pattern) string {
+	if p.Transact != nil {
+		return "transaction"
+	}
+	return "batch"
+}
+
+// action tells whether the names in an action are attributes of its entity,
+// and its values fit them.
+func (r *resolver) action(a *Action) {
+	e := a.entity
+	if e == nil {
+		return
+	}
+	r.attributes(e, a.At("given"), a.Given...)
+	r.attributes(e, a.At("each"), a.Each...)
+	r.attributes(e, a.At("returns"), a.Returns...)
+	r.attributes(e, a.At("remove"), a.Remove...)
+	if name, direction, _ := strings.Cut(a.Order, " "); a.Order != "" {
+		r.attributes(e, a.At("order"), name)
+		if direction != "" && direction != "desc" && direction != "asc" {
+			r.fault(a.At("order"), "an order is an attribute, with asc or desc behind it, not %q", a.Order)
+		}
+	}
+	r.ranges(e, a.Range)
+	r.keepsKey(a)
+	for _, list := range [][]*Setting{a.Where, a.From, a.Set} {
+		for _, s := range list {
+			r.setting(e, s)
+		}
+	}
+	for _, s := range a.Add {
+		r.addition(e, s)
+	}
+	for _, s := range a.Append {
+		if f, ok := e.Field(s.Name); ok && f.Type != item.L {
+			r.fault(s.Position, "%s is a %s; only lists are appended to", s.Name, f.Type)
+		}
+		r.setting(e, s)
+	}
+	if a.Index != "" {
+		if _, ok := e.table.Index(a.Index); !ok {
+			r.fault(a.At("index"), "table %s has no index %s%s", e.table.Name, a.Index, suggest(a.Index, names(e.table.Indexes)))
+		}
+	}
+	r.counts(a)
+	for _, s := range a.Skew {
+		r.attributes(e, s.Position, s.Name)
+		if share, err := parseFloat(s.Value.text); err != nil || share <= 0 || share > 1 {
+			r.fault(s.Value.Position, "a share is more than 0 and at most 1, not %s", s.Value.show())
+		}
+	}
+	if a.Condition != "" {
+		r.expression(&a.Place, e, a.Condition, a.Names, a.Values)
+	} else if len(a.Values)+len(a.Names) > 0 {
+		r.fault(a.Position, "there are values or names, but no condition that uses them")
+	}
+	r.belongs(a)
+}
+
+// ranges tells whether an attribute can lie in a range.
+func (r *resolver) ranges(e *Entity, in *Range) {
+	if in == nil {
+		return
+	}
+	r.attributes(e, in.At("attribute"), in.Attribute)
+	f, ok := e.Field(in.Attribute)
+	if ok && f.Type != item.S && (f.Type != item.N || in.Is == "begins") {
+		r.fault(in.At("attribute"), "%s is of type %s, which has no such range", in.Attribute, f.Type)
+	}
+}
+
+// keepsKey tells whether an update leaves the item's key alone, which it must.
+func (r *resolver) keepsKey(a *Action) {
+	if a.verb != Update {
+		return
+	}
+	key := a.entity.keyLeaves()
+	for _, name := range slices.Concat(names(a.Set), names(a.Add), names(a.Append), a.Remove) {
+		if slices.Contains(key, name) || a.entity.table.schema.Key.Has(name) {
+			r.fault(a.Position, "an update cannot change %s, of which the item's key is made; delete the item and put another", name)
+		}
+	}
+}
+
+func (r *resolver) attributes(e *Entity, at Position, list ...string) {
+	for i, name := range list {
+		if slices.Contains(list[:i], name) {
+			r.fault(at, "%s is named twice", name)
+		}
+		if _, ok := e.Field(name); !ok {
+			r.fault(at, "%s has no attribute %s%s", e.Name, name, suggest(name, e.names()))
+		}
+	}
+}
+
+// setting tells whether a value fits its attribute. Of several values in a
+// list each must.
+func (r *resolver) setting(e *Entity, s *Setting) {
+	f, ok := e.Field(s.Name)
+	if !ok {
+		r.attributes(e, s.Position, s.Name)
+		return
+	}
+	if f.Key != nil {
+		r.fault(s.Position, "%s is made by its template; set what it is made of", s.Name)
+		return
+	}
+	if s.Value.templated() {
+		r.template(s.Value.Position, e, s.Value.text, f.Type)
+		return
+	}
+	if _, err := s.Value.value(f.Type); err != nil {
+		r.fault(s.Value.Position, "%s: %v", s.Name, err)
+		return
+	}
+	if a := f.Attribute; a != nil && len(a.Values) > 0 && !slices.Contains(a.Values, s.Value.text) {
+		r.fault(s.Value.Position, "%s of %s is never %q%s", s.Name, e.Name, s.Value.text, suggest(s.Value.text, a.Values))
+	}
+}
+
+// addition tells whether something can be added to an attribute.
+func (r *resolver) addition(e *Entity, s *Setting) {
+	f, ok := e.Field(s.Name)
+	if !ok {
+		r.attributes(e, s.Position, s.Name)
+		return
+	}
+	if f.Type != item.N && !f.Type.IsSet() {
+		r.fault(s.Position, "%s is a %s; one adds to numbers and sets", s.Name, f.Type)
+		return
+	}
+	if s.Value.templated() {
+		r.template(s.Value.Position, e, s.Value.text, f.Type)
+		return
+	}
+	if _, err := s.Value.value(f.Type); err != nil {
+		r.fault(s.Value.Position, "%s: %v", s.Name, err)
+	}
+}
+
+// template tells whether a text names attributes that exist, and makes a value
+// of a type; 0 is any.
+func (r *resolver) template(at Position, e *Entity, text string, t item.Type) {
+	parsed, err := parseTemplate(text)
+	if err != nil {
+		r.fault(at, "%s", err)
+		return
+	}
+	_, single := parsed.single()
+	for _, name := range parsed.names() {
+		f, ok := e.Field(name)
+		switch {
+		case !ok:
+			r.fault(at, "%q names %s, which %s has not%s", text, name, e.Name, suggest(name, e.names()))
+		case single && t != 0 && f.Type != t && !(t.IsSet() && f.Type == t.Member()):
+			r.fault(at, "%s is of type %s, not %s", name, f.Type, t)
+		case !single && f.Type != item.S && f.Type != item.N:
+			r.fault(at, "%s is a %s, which cannot stand in a template", name, f.Type)
+		}
+	}
+	if !single && t != 0 && t != item.S && t != item.SS {
+		r.fault(at, "%q makes text, not %s", text, t)
+	}
+}
+
+// counts tells whether the numbers of an action are possible together.
+func (r *resolver) counts(a *Action) {
+	if a.Reads != 0 && a.Reads < max(1, a.Matches) {
+		r.fault(a.At("reads"), "what the key condition finds (%d) cannot be less than what matches (%d)", a.Reads, max(1, a.Matches))
+	}
+	if max(a.Reads, a.Matches) > maxMatches {
+		r.fault(a.Position, "a run reads at most %d items here: give it a page", maxMatches)
+	}
+	if max(a.Times, a.Most) > maxTimes {
+		r.fault(a.Position, "%d times are more than any request takes", max(a.Times, a.Most))
+	}
+	if a.Most != 0 && a.Most < max(1, a.Times) {
+		r.fault(a.At("most"), "the most (%d) is less than the usual (%d)", a.Most, max(1, a.Times))
+	}
+	for _, s := range a.With {
+		if _, ok := r.m.Entity(s.Name); !ok {
+			r.fault(s.Position, "unknown entity %s%s", s.Name, suggest(s.Name, names(r.m.Entities)))
+		}
+		if n, err := parseCount(s.Value.text); err != nil || n > maxMatches {
+			r.fault(s.Value.Position, "how many of %s are read must be a number", s.Name)
+		}
+	}
+	if len(a.Set)+len(a.Add)+len(a.Append)+len(a.Remove) > maxUpdateSettings {
+		r.fault(a.Position, "more than %d attributes are written at once", maxUpdateSettings)
+	}
+}
+
+// belongs tells whether each member goes with the verb, so that none is
+// written in vain.
+func (r *resolver) belongs(a *Action) {
+	reads, writes, update := []Verb{Get, Query, Scan}, []Verb{Put, Update, Delete, Check}, []Verb{Update}
+	query := []Verb{Query, Scan}
+	for _, m := range []struct {
+		member string
+		given  bool
+		verbs  []Verb
+	}{
+		{"range", a.Range != nil, query}, {"order", a.Order != "", query}, {"index", a.Index != "", query},
+		{"matches", a.Matches != 0, query}, {"reads", a.Reads != 0, query}, {"page", a.Page != 0, query},
+		{"with", a.With != nil, []Verb{Query}},
+		{"consistent", a.Consistent, reads}, {"returns", a.Returns != nil, reads},
+		{"where", a.Where != nil, reads},
+		{"set", a.Set != nil, []Verb{Put, Update}}, {"add", a.Add != nil, update}, {"append", a.Append != nil, update},
+		{"remove", a.Remove != nil, update}, {"creates", a.Creates, update}, {"replaces", a.Replaces, []Verb{Put}},
+		{"from", a.From != nil, writes}, {"condition", a.Condition != "", writes},
+	} {
+		if m.given && !slices.Contains(m.verbs, a.verb) {
+			r.fault(a.At(m.member), "%s does not go with %s", m.member, a.verb)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+)
+
+// Scenario is one run of a pattern on a server: what is there before, what is
+// sent, and what must come back. It holds when the tables have nothing else in
+// the partitions that it reads.
+type Scenario struct {
+	Before []Stored
+	Calls  []Call
+}
+
+// Stored is an item in its table.
+type Stored struct {
+	Table string
+	Item  item.Item
+}
+
+// Call is one request with what must come back.
+type Call struct {
+	Request
+	Follow bool // pages are read to the end; Want is the sum of all
+	Want   Want
+}
+
+// Want is what a request must come back with.
+type Want struct {
+	Count   int // items returned by reads
+	Scanned int // items looked at by queries and scans
+	Pages   int // pages, when they are followed
+	Read    []TableUnits
+	Write   []TableUnits
+}
+
+// TableUnits is what a request costs on one table and its indexes.
+type TableUnits struct {
+	Table string
+	capacity.Consumed
+}
+
+// Units is the sum of everything that a scenario reads and writes.
+func (s *Scenario) Units() (read, write []TableUnits) {
+	for _, c := range s.Calls {
+		for _, u := range c.Want.Read {
+			charge(&read, u.Table, u.Consumed)
+		}
+		for _, u := range c.Want.Write {
+			charge(&write, u.Table, u.Consumed)
+		}
+	}
+	return read, write
+}
+
+func charge(list *[]TableUnits, table string, c capacity.Consumed) {
+	for i := range *list {
+		if (*list)[i].Table == table {
+			(*list)[i].Add(c)
+			return
+		}
+	}
+	c.Indexes = slices.Clone(c.Indexes) // the sum must not change what was summed
+	*list = append(*list, TableUnits{table, c})
+}
+
+// maxScenarioBytes is how much a scenario may store.
+const maxScenarioBytes = 256 << 20
+
+// Scenario makes the run-th run of a plan. Two runs have no item in common.
+func (m *Model) Scenario(plan *Plan, g Generator, run int) (*Scenario, error) {
+	d, err := m.direct(plan, g, run)
+	if err != nil {
+		return nil, err
+	}
+	return d.scene, nil
+}
+
+// direct sets up a run of a plan.
+func (m *Model) direct(plan *Plan, g Generator, run int) (*director, error) {
+	if !plan.Served() {
+		return nil, fmt.Errorf("%q cannot be carried out: %w", plan.Pattern.Name, plan.Faults[0])
+	}
+	d := &director{m: m, plan: plan, gen: g, scene: new(Scenario), held: make(map[string]bool)}
+	if err := d.measure(); err != nil {
+		return nil, err
+	}
+	d.base = run * d.stride
+	switch plan.Operation {
+	case "Query", "Scan":
+		return d, d.queries(plan.Steps[0])
+	case "GetItem", "TransactGetItems", "BatchGetItem":
+		return d, d.gets()
+	}
+	return d, d.writes()
+}
+
+// director sets up a scenario.
+type director struct {
+	m     *Model
+	plan  *Plan
+	gen   Generator
+	scene *Scenario
+	held  map[string]bool // keys of the items that are there before
+
+	touches []touch // which partitions it goes to
+
+	base   int // the first ordinal of this run
+	next   int // ordinals that are used already
+	stride int // ordinals that a run may use
+}
+
+// measure works out how many ordinals a run needs, and whether it can be
+// carried out at all.
+func (d *director) measure() error {
+	items, bytes := 0, 0
+	for _, s := range d.plan.Steps {
+		n := max(1, s.Action.Times, s.Action.Matches, s.Action.Reads)
+		for _, w := range s.Action.With {
+			count, _ := parseCount(w.Value.text)
+			n += int(count)
+		}
+		items += n + 4
+		bytes += n * d.gen.Item(s.Entity, 0).Size()
+	}
+	if bytes > maxScenarioBytes {
+		return fmt.Errorf("%q reads or writes %s in one run; give it a page", d.plan.Pattern.Name, Bytes(bytes))
+	}
+	d.stride = 4 * items
+	return nil
+}
+
+// fresh is how far away the ordinals of new values are from those of old ones.
+func (d *director) fresh() int { return d.stride / 2 }
+
+// sample starts an item of a step. What the action is given is the same for
+// all items of the run.
+func (d *director) sample(s *Step, e *Entity, ordinal int, fixed []*Setting) *sample {
+	x := &sample{gen: d.gen, entity: e, ordinal: d.base + ordinal, shared: make(map[string]int), fixed: make(map[string]item.Value)}
+	given := slices.Clone(s.Action.Given)
+	for _, name := range given {
+		if f, ok := s.Entity.byName[name]; ok && f.template != nil {
+			given = append(given, s.Entity.leaves(name)...)
+		}
+	}
+	for _, name := range given {
+		x.shared[name] = d.base
+	}
+	for _, w := range fixed {
+		if f, ok := e.byName[w.Name]; ok {
+			if v, err := w.Value.value(f.Type); err == nil && !w.Value.templated() {
+				x.fixed[w.Name] = v
+			}
+		}
+	}
+	return x
+}
+
+// templated tells whether a literal has names in it.
+func (l Literal) templated() bool {
+	return l.kind == literalString && strings.Contains(l.text, "{")
+}
+
+// store puts an item into a table beforehand.
+func (d *director) store(t *Table, it item.Item) error {
+	key := t.Name + "\x00" + string(keyspace.Item(nil, t.schema, it))
+	if d.held[key] {
+		return fmt.Errorf("%q expects several items, but they have one key: what tells them apart is given", d.plan.Pattern.Name)
+	}
+	d.held[key] = true
+	d.scene.Before = append(d.scene.Before, Stored{t.Name, it})
+	return nil
+}
+
+// call adds a request.
+func (d *director) call(c Call) { d.scene.Calls = append(d.scene.Calls, c) }
+
+// gets sets up reads by key.
+func (d *director) gets() error {
+	var steps []*Step
+	var voices []voice
+	var want Want
+	for _, s := range d.plan.Steps {
+		for range max(1, s.Action.Times) {
+			x := d.sample(s, s.Entity, d.next, s.Action.Where)
+			d.next++
+			it := x.item()
+			if err := d.store(s.Table, it); err != nil {
+				return err
+			}
+			steps = append(steps, s)
+			voices = append(voices, &script{sample: x})
+			want.Count++
+			cost := readCost(d.plan.Operation, it, s.Action.Consistent)
+			charge(&want.Read, s.Table.Name, cost)
+			d.touch(s, x, cost.Table, false)
+		}
+	}
+	d.call(Call{Request: compose(d.plan, steps, voices, nil), Want: want})
+	return nil
+}
+
+// readCost is what reading one item by its key costs.
+func readCost(operation string, it item.Item, consistent bool) capacity.Consumed {
+	if operation == "TransactGetItems" {
+		return capacity.Consumed{Table: capacity.Read(it.Size(), true)}.Transactional()
+	}
+	return capacity.Consumed{Table: capacity.Read(it.Size(), consistent)}
+}

@@ -1,0 +1,294 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// MaxPageBytes ends a page of a query; it is the server's, which a test of
+// package cli compares.
+const MaxPageBytes = 1 << 20
+
+// cast is the items of a query: those that match are numbered first+1 to
+// first+count, so that there is room for an end on both sides.
+type cast struct {
+	first, count int
+}
+
+// queries sets up a query or a scan.
+func (d *director) queries(s *Step) error {
+	a := s.Action
+	c := &cast{first: d.base + d.next, count: max(1, a.Matches)}
+	reads := max(c.count, a.Reads)
+	for i := range c.count {
+		x := d.sample(s, s.Entity, d.next+1+i, d.m.asked(s))
+		if err := d.store(s.Table, x.item()); err != nil {
+			return err
+		}
+	}
+	for i := range reads - c.count {
+		x := d.sample(s, s.Entity, d.next+c.count+2+i, d.m.asked(s))
+		d.reject(x, s, c)
+		if err := d.store(s.Table, x.item()); err != nil {
+			return err
+		}
+	}
+	next := d.next + reads + 3
+	for _, w := range a.With {
+		e, _ := d.m.Entity(w.Name)
+		n, _ := parseCount(w.Value.text)
+		for range int(n) {
+			if err := d.store(s.Table, d.sample(s, e, next, a.Where).item()); err != nil {
+				return err
+			}
+			next++
+		}
+	}
+	for shard := range s.Shards {
+		if err := d.read(s, c, shard); err != nil {
+			return err
+		}
+	}
+	return d.agree(s, reads)
+}
+
+// asked are the values that items must have for a query to find them: those it
+// asks for, and those that put them into the index.
+func (m *Model) asked(s *Step) []*Setting {
+	asked := slices.Clone(s.Action.Where)
+	if s.Index == nil {
+		return asked
+	}
+	for _, a := range s.Index.schema.Key.All() {
+		f, ok := s.Entity.byName[a.Name]
+		if !ok {
+			continue
+		}
+		for _, w := range f.when {
+			if _, said := named(asked, w.Name); !said {
+				asked = append(asked, &Setting{Name: w.Name, Value: StringLiteral(w.Value.Texts()[0])})
+			}
+		}
+	}
+	return asked
+}
+
+// reject gives an item what a filter throws away.
+func (d *director) reject(x *sample, s *Step, c *cast) {
+	for _, name := range s.Filter {
+		f := s.Entity.byName[name]
+		delete(x.fixed, name)
+		switch r := s.Action.Range; {
+		case r != nil && r.Attribute == name && (r.Is == "after" || r.Is == "from"):
+			x.shared[name] = c.first
+		case r != nil && r.Attribute == name:
+			x.shared[name] = c.first + c.count + 2
+		case f.Attribute != nil && len(f.Attribute.Values) > 0:
+			wanted, _ := named(s.Action.Where, name)
+			for _, other := range f.Attribute.Values {
+				if wanted == nil || other != wanted.Value.text {
+					x.fixed[name], _ = StringLiteral(other).value(f.Type)
+				}
+			}
+		default:
+			x.shared[name] = d.base + d.fresh()
+		}
+	}
+}
+
+// read adds one query, and works out what comes back by the language of
+// expressions itself.
+func (d *director) read(s *Step, c *cast, shard int) error {
+	x := d.sample(s, s.Entity, d.next+1, d.m.asked(s))
+	if s.shard != nil {
+		x.fixed[s.shard.Name] = shardValue(s.shard, shard)
+	}
+	r := compose(d.plan, []*Step{s}, []voice{&script{sample: x, cast: c}}, nil)
+	want, err := d.answer(s, r)
+	if err != nil {
+		return err
+	}
+	d.call(Call{Request: r, Follow: s.Action.Page == 0, Want: want})
+	return nil
+}
+
+// answer is what a query comes back with.
+func (d *director) answer(s *Step, r Request) (Want, error) {
+	b := new(expr.Bindings)
+	if names, ok := r.Body["ExpressionAttributeNames"].(map[string]string); ok {
+		b.Names = names
+	}
+	if values, ok := r.Body["ExpressionAttributeValues"].(map[string]any); ok {
+		b.Values = valuesOf(values)
+	}
+	keep, err := bound(r.Body["FilterExpression"], expr.FilterExpression, b)
+	if err != nil {
+		return Want{}, err
+	}
+	inRange, err := bound(r.Body["KeyConditionExpression"], expr.KeyConditionExpression, b)
+	if err != nil {
+		return Want{}, err
+	}
+	entries := d.entries(s, inRange)
+	limit := s.Action.Page
+	var want Want
+	var cost capacity.Consumed
+	page := 0
+	turn := func() {
+		units := capacity.Read(page, s.Action.Consistent)
+		if s.Index == nil {
+			cost.Table += units
+		} else {
+			cost.Charge(s.Index.Name, s.Index.schema.Global, units)
+		}
+		want.Pages++
+		page = 0
+	}
+	for _, it := range entries {
+		if limit > 0 && (want.Scanned == limit || want.Pages > 0) {
+			break
+		}
+		want.Scanned++
+		if keep.Holds(it) {
+			want.Count++
+		}
+		if page += it.Size(); page >= MaxPageBytes {
+			turn() // the end of the partition may come on a page of its own
+		}
+	}
+	if limit == 0 || want.Pages == 0 {
+		turn()
+	}
+	charge(&want.Read, s.Table.Name, cost)
+	for _, u := range want.Read {
+		d.touch(s, nil, u.Total(), false)
+	}
+	return want, nil
+}
+
+func bound(text any, kind expr.Kind, b *expr.Bindings) (*expr.Condition, error) {
+	s, ok := text.(string)
+	if !ok {
+		return new(expr.Condition), nil
+	}
+	parsed, err := expr.ParseCondition(kind, s)
+	if err != nil {
+		return nil, err
+	}
+	return parsed.Bind(b)
+}
+
+// entries are what a query finds, in its order.
+func (d *director) entries(s *Step, inRange *expr.Condition) []item.Item {
+	type entry struct {
+		key []byte
+		it  item.Item
+	}
+	var found []entry
+	t := s.Table.schema
+	for _, stored := range d.scene.Before {
+		if stored.Table != t.Name {
+			continue
+		}
+		e := entry{keyspace.Item(nil, t, stored.Item), stored.Item}
+		if s.Index != nil {
+			if !s.Index.schema.Key.In(stored.Item) {
+				continue
+			}
+			e = entry{keyspace.Entry(nil, t, s.Index.schema, stored.Item), t.Entry(s.Index.schema, stored.Item)}
+		}
+		if inRange.Holds(e.it) {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b entry) int {
+		if s.Reverse {
+			a, b = b, a
+		}
+		return bytes.Compare(a.key, b.key)
+	})
+	items := make([]item.Item, len(found))
+	for i, e := range found {
+		items[i] = e.it
+	}
+	return items
+}
+
+// agree tells whether the query finds as many items as the pattern says.
+func (d *director) agree(s *Step, reads int) error {
+	if s.Action.Page > 0 || s.Action.verb == Scan {
+		return nil
+	}
+	scanned := 0
+	for _, c := range d.scene.Calls {
+		scanned += c.Want.Scanned
+	}
+	if scanned < reads {
+		return fmt.Errorf("%q expects %d items, but its key condition finds %d of them", d.plan.Pattern.Name, reads, scanned)
+	}
+	return nil
+}
+
+// bounds are the values of a range in a key.
+func (c *cast) bounds(x *sample, k *KeyPart) []any {
+	f := x.entity.byName[k.ranged]
+	if k.Op != expr.Between || len(k.template.parts) == 1 && !k.suffix {
+		values := c.around(x, f, k.is)
+		if len(k.template.parts) == 1 {
+			return values
+		}
+		begin := x.fill(&template{parts: k.template.parts[:len(k.template.parts)-1]})
+		return []any{spoken{item.String(begin + plain(values[0].(spoken).value))}}
+	}
+	begin := x.fill(&template{parts: k.template.parts[:len(k.template.parts)-1]})
+	low, high := edges(k.is, begin, plain(c.at(x, f, 1)), plain(c.at(x, f, c.count)), k.suffix)
+	switch k.is {
+	case "after":
+		low, _ = edges(k.is, begin, plain(c.at(x, f, 0)), "", k.suffix)
+	case "before":
+		_, high = edges(k.is, begin, "", plain(c.at(x, f, c.count+1)), k.suffix)
+	}
+	return []any{spoken{item.String(low)}, spoken{item.String(high)}}
+}
+
+// around are values of a field such that the matching items lie in the range.
+func (c *cast) around(x *sample, f *Field, is string) []any {
+	switch is {
+	case "before":
+		return []any{spoken{c.at(x, f, c.count+1)}}
+	case "until":
+		return []any{spoken{c.at(x, f, c.count)}}
+	case "after":
+		return []any{spoken{c.at(x, f, 0)}}
+	case "from":
+		return []any{spoken{c.at(x, f, 1)}}
+	case "between":
+		return []any{spoken{c.at(x, f, 1)}, spoken{c.at(x, f, c.count)}}
+	}
+	return []any{spoken{item.String(common(plain(c.at(x, f, 1)), plain(c.at(x, f, c.count))))}}
+}
+
+// at is the i-th item's value of a field.
+func (c *cast) at(x *sample, f *Field, i int) item.Value {
+	other := *x
+	other.shared = nil
+	other.ordinal = c.first + i
+	return other.value(f)
+}
+
+// common is what two texts begin with, without their last letter.
+func common(a, b string) string {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	n = max(1, min(n, len(a)-1))
+	return strings.ToValidUTF8(a[:min(n, len(a))], "")
+}

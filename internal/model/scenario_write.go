@@ -1,0 +1,284 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/index"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// writes sets up writes of single items.
+func (d *director) writes() error {
+	var steps []*Step
+	var voices []voice
+	var edits [][]edit
+	var want Want
+	for _, s := range d.plan.Steps {
+		for range max(1, s.Action.Times) {
+			w, err := d.write(s, d.next)
+			if err != nil {
+				return err
+			}
+			d.next++
+			if w.before != nil {
+				if err := d.store(s.Table, w.before); err != nil {
+					return err
+				}
+			}
+			steps, voices, edits = append(steps, s), append(voices, w.voice), append(edits, w.edits)
+			cost := writeCost(s.Table.schema, w.before, w.after)
+			if d.plan.Operation == "TransactWriteItems" {
+				cost = cost.Transactional()
+			}
+			charge(&want.Write, s.Table.Name, cost)
+			d.touchWrite(s, w, cost)
+		}
+	}
+	d.call(Call{Request: compose(d.plan, steps, voices, edits), Want: want})
+	return nil
+}
+
+// writeCost is what changing an item costs: the larger of the two on the
+// table, and what the indexes need.
+func writeCost(t *schema.Table, before, after item.Item) capacity.Consumed {
+	cost := capacity.Consumed{Table: capacity.Write(max(before.Size(), after.Size()))}
+	for _, e := range index.Diff(t, before, after) {
+		cost.Charge(e.Index.Name, e.Index.Global, e.Units)
+	}
+	return cost
+}
+
+// write is one item that is written.
+type write struct {
+	before, after item.Item
+	old, now      *sample
+	voice         voice
+	edits         []edit
+}
+
+// write works out one write: the item before, the item after, and how to ask
+// for it.
+func (d *director) write(s *Step, ordinal int) (*write, error) {
+	a := s.Action
+	old := d.sample(s, s.Entity, ordinal, d.m.before(a))
+	w := &write{old: old, now: old}
+	existed := a.verb == Delete || a.verb == Check || a.verb == Update && !a.Creates || a.verb == Put && a.Replaces
+	if existed {
+		w.before = old.item()
+	}
+	switch a.verb {
+	case Put:
+		now := d.sample(s, s.Entity, ordinal, nil)
+		if a.Replaces {
+			// Only the key stays; the rest is written anew.
+			d.renew(now)
+		}
+		d.start(now)
+		d.settle(now, now, a.Set)
+		w.now = now
+		w.voice = &script{sample: now, old: old}
+		w.after = now.item()
+	case Update:
+		now, fresh := d.updated(s, old)
+		w.now = now
+		w.voice = &script{sample: now, old: old, fresh: fresh}
+		w.edits = d.m.edits(s, d.gen, d.base)
+		after, err := applied(s, w, old)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", d.plan.Pattern.Name, err)
+		}
+		w.after = after
+	case Delete:
+		w.voice = &script{sample: old, old: old}
+	case Check:
+		w.voice = &script{sample: old, old: old}
+		w.after = w.before
+	}
+	if a.Condition != "" {
+		holds, err := conditionOf(a, w.voice, w.before)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", d.plan.Pattern.Name, err)
+		}
+		if !holds {
+			return nil, &Fault{Code: "condition", Pattern: d.plan.Pattern.Name, Position: a.At("condition"),
+				Message: fmt.Sprintf("the condition %q does not hold for the item before", a.Condition),
+				Try:     "say with from what the item is before, or mend the condition"}
+		}
+	}
+	return w, nil
+}
+
+// start gives what a machine moves its first state.
+func (d *director) start(x *sample) {
+	for _, k := range d.m.MachinesOf(x.entity) {
+		x.fixed[k.Attribute] = item.String(k.Initial[0])
+	}
+}
+
+// renew gives all that is not in the table's key new values.
+func (d *director) renew(x *sample) {
+	key := x.entity.keyLeaves()
+	for _, f := range x.entity.fields {
+		if f.template == nil && !slices.Contains(key, f.Name) {
+			x.shared[f.Name] = x.ordinal + d.fresh()
+		}
+	}
+}
+
+// before are the values of an item before a write, as the pattern says them or
+// else as a machine does.
+func (m *Model) before(a *Action) []*Setting {
+	from := slices.Clone(a.From)
+	for _, k := range m.MachinesOf(a.entity) {
+		if _, said := named(from, k.Attribute); said {
+			continue
+		}
+		if to, ok := named(a.Set, k.Attribute); ok && a.verb == Update {
+			if t := k.into(to.Value.text); t != nil {
+				from = append(from, &Setting{Name: k.Attribute, Value: StringLiteral(t.From[0])})
+			}
+		}
+	}
+	return from
+}
+
+// into is the first transition to a state, nil if there is none.
+func (k *Machine) into(state string) *Transition {
+	for _, t := range k.Transitions {
+		if t.To == state {
+			return t
+		}
+	}
+	return nil
+}
+
+// updated is the item after an update, as far as its attributes are set, and
+// where their new values come from.
+func (d *director) updated(s *Step, old *sample) (now, fresh *sample) {
+	now, fresh = new(sample), new(sample)
+	*now, *fresh = *old, *old
+	now.shared, now.fixed = maps.Clone(old.shared), maps.Clone(old.fixed)
+	fresh.shared, fresh.fixed = nil, nil
+	fresh.ordinal = old.ordinal + d.fresh()
+	d.settle(now, fresh, s.Action.Set)
+	return now, fresh
+}
+
+// settle gives attributes the values that an action sets; names in them stand
+// for values of another sample.
+func (d *director) settle(x, names *sample, set []*Setting) {
+	for _, w := range set {
+		f := x.entity.byName[w.Name]
+		x.fixed[w.Name] = names.literal(w.Value, f.Type)
+	}
+}
+
+// literal is a value of the model, with the sample's values for its names.
+func (s *sample) literal(l Literal, t item.Type) item.Value {
+	if l.templated() {
+		tpl, err := parseTemplate(l.text)
+		if err != nil {
+			panic(fmt.Sprintf("a template was read before: %v", err))
+		}
+		v := item.String(s.fill(&tpl))
+		if name, single := tpl.single(); single {
+			v = s.value(s.entity.byName[name])
+		}
+		if t.IsSet() && v.Type() == t.Member() {
+			return item.Set(t, v)
+		}
+		return v
+	}
+	v, err := l.value(t)
+	if err != nil {
+		panic(fmt.Sprintf("a value was checked before: %v", err))
+	}
+	return v
+}
+
+// edits are the changes that an update makes: those it asks for, then those of
+// the keys that follow from them.
+func (m *Model) edits(s *Step, g Generator, base int) (edits []edit) {
+	a := s.Action
+	if a.verb != Update {
+		return nil
+	}
+	asked := func(verb string, list []*Setting) {
+		for _, w := range list {
+			edits = append(edits, edit{verb: verb, field: s.Entity.byName[w.Name], value: w.Value})
+		}
+	}
+	asked("SET", a.Set)
+	asked("append", a.Append)
+	asked("ADD", a.Add)
+	for _, name := range a.Remove {
+		edits = append(edits, edit{verb: "REMOVE", field: s.Entity.byName[name]})
+	}
+	d := &director{m: m, gen: g, base: base, stride: 1 << 16}
+	old := d.sample(s, s.Entity, 0, m.before(a))
+	now, _ := d.updated(s, old)
+	for _, f := range s.Entity.fields {
+		if f.template == nil || !f.Stored || s.Table.schema.Key.Has(f.Name) || touched(edits, f) {
+			continue
+		}
+		was, is := !a.Creates && old.present(f), now.present(f)
+		switch {
+		case is && (!was || !item.Equal(old.value(f), now.value(f))):
+			edits = append(edits, edit{verb: "SET", field: f, key: true})
+		case was && !is:
+			edits = append(edits, edit{verb: "REMOVE", field: f, key: true})
+		}
+	}
+	return edits
+}
+
+func touched(edits []edit, f *Field) bool {
+	return slices.ContainsFunc(edits, func(e edit) bool { return e.field == f })
+}
+
+// applied is the item after an update, by the language of expressions itself.
+func applied(s *Step, w *write, old *sample) (item.Item, error) {
+	writing := newWriting(w.voice)
+	text := writing.update(w.edits)
+	key := s.Table.schema.Key.Of(old.item())
+	before := w.before
+	if before == nil {
+		before = key
+	}
+	if text == "" {
+		return before, nil
+	}
+	parsed, err := expr.ParseUpdate(text)
+	if err != nil {
+		return nil, fmt.Errorf("the update %q: %w", text, err)
+	}
+	u, err := parsed.Bind(&expr.Bindings{Names: writing.names, Values: valuesOf(writing.values)})
+	if err != nil {
+		return nil, fmt.Errorf("the update %q: %w", text, err)
+	}
+	return u.Apply(before)
+}
+
+// conditionOf answers an action's condition for an item.
+func conditionOf(a *Action, v voice, before item.Item) (bool, error) {
+	c, err := bindCondition(a, v)
+	if err != nil {
+		return false, err
+	}
+	return c.Holds(before), nil
+}
+
+func bindCondition(a *Action, v voice) (*expr.Condition, error) {
+	w := newWriting(v)
+	w.condition(a)
+	parsed, err := expr.ParseCondition(expr.ConditionExpression, a.Condition)
+	if err != nil {
+		return nil, err
+	}
+	return parsed.Bind(&expr.Bindings{Names: w.names, Values: valuesOf(w.values)})
+}

@@ -1,0 +1,118 @@
+package model
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// JSONSchema is the format of a model as a JSON Schema, for editors. It is made
+// from the same structs that read it.
+func JSONSchema() []byte {
+	s := &schemaMaker{defs: make(map[string]any)}
+	root := s.object(reflect.TypeFor[Model]())
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "A model of stator"
+	root["$defs"] = s.defs
+	text, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic("a schema cannot be written as JSON: " + err.Error())
+	}
+	return append(text, '\n')
+}
+
+// schemaMaker collects the definitions of structs, each once.
+type schemaMaker struct{ defs map[string]any }
+
+// ref is a reference to the definition of a struct.
+func (s *schemaMaker) ref(t reflect.Type) map[string]any {
+	name := t.Name()
+	if _, made := s.defs[name]; !made {
+		s.defs[name] = nil // it may refer to itself
+		s.defs[name] = s.object(t)
+	}
+	return map[string]any{"$ref": "#/$defs/" + name}
+}
+
+// object is a struct: members with names, or what may stand for it alone.
+func (s *schemaMaker) object(t reflect.Type) map[string]any {
+	members := make(map[string]any)
+	var required []string
+	var short map[string]any
+	for _, f := range fieldsOf(t) {
+		of := t.FieldByIndex(f.index)
+		member := s.member(of.Type, f)
+		if f.short {
+			short = s.member(of.Type, f)
+		}
+		if doc := of.Tag.Get("doc"); doc != "" {
+			member["description"] = doc
+		}
+		members[f.name] = member
+		if f.required {
+			required = append(required, f.name)
+		}
+	}
+	object := map[string]any{"type": "object", "additionalProperties": false, "properties": members}
+	if required != nil {
+		object["required"] = required
+	}
+	if short != nil {
+		return map[string]any{"anyOf": []any{short, object}}
+	}
+	return object
+}
+
+// member is one member of a struct.
+func (s *schemaMaker) member(t reflect.Type, f field) map[string]any {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	number := map[string]any{"type": []string{"number", "string"}}
+	text := map[string]any{"type": "string"}
+	switch t {
+	case reflect.TypeFor[Rate]():
+		return map[string]any{"type": "string", "pattern": `^[0-9._]+ */ *(` + strings.Join(keysOf(perUnit), "|") + `)$`}
+	case reflect.TypeFor[Duration]():
+		return map[string]any{"type": "string", "pattern": `^[0-9._]+ *(` + strings.Join(keysOf(durationUnits), "|") + `)$`}
+	case reflect.TypeFor[Bytes](), reflect.TypeFor[Count]():
+		return number
+	case reflect.TypeFor[Names]():
+		return map[string]any{"anyOf": []any{text, map[string]any{"type": "array", "items": text}}}
+	case reflect.TypeFor[Projection]():
+		return map[string]any{"anyOf": []any{map[string]any{"enum": []string{"ALL", "KEYS_ONLY"}}, map[string]any{"type": "array", "items": text, "minItems": 1}}}
+	case reflect.TypeFor[Literal]():
+		return map[string]any{}
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return s.ref(t)
+	case reflect.Slice:
+		element := t.Elem()
+		if f.named {
+			return map[string]any{"type": "object", "additionalProperties": s.entry(element.Elem())}
+		}
+		return map[string]any{"type": "array", "items": s.member(element, field{})}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int:
+		return map[string]any{"type": "integer", "minimum": 0}
+	case reflect.Float64:
+		return map[string]any{"type": "number", "minimum": 0}
+	}
+	if len(f.oneof) > 0 {
+		return map[string]any{"enum": f.oneof}
+	}
+	// YAML reads an unquoted word such as 1 or true as something else than
+	// text, which a model takes as it was written.
+	return map[string]any{"type": []string{"string", "number", "boolean"}}
+}
+
+// entry is what stands behind a name.
+func (s *schemaMaker) entry(t reflect.Type) map[string]any {
+	fields := fieldsOf(t)
+	if last := fields[len(fields)-1]; last.scalar {
+		return s.member(t.FieldByIndex(last.index).Type, last)
+	}
+	return map[string]any{"anyOf": []any{s.ref(t), map[string]any{"type": "null"}}}
+}

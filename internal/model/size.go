@@ -1,0 +1,136 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// defaultHorizon is how far ahead growth is looked at unless the model says.
+const defaultHorizon = yearSeconds
+
+// Items is how many of an entity exist when the horizon is reached: what is
+// kept for a while levels off, the rest grows.
+func (m *Model) Items(e *Entity) float64 {
+	horizon := m.Horizon.Seconds()
+	if !m.Horizon.Given() {
+		horizon = defaultHorizon
+	}
+	if e.Keep.Given() {
+		return max(float64(e.Count), e.Growth.PerSecond*min(horizon, e.Keep.Seconds()))
+	}
+	return float64(e.Count) + e.Growth.PerSecond*horizon
+}
+
+// distinct is how many values of an attribute occur.
+func (m *Model) distinct(f *Field) float64 {
+	a := f.Attribute
+	switch {
+	case a.Shards > 0:
+		return float64(a.Shards)
+	case a.Distinct > 0:
+		return float64(a.Distinct)
+	case len(a.Values) > 0:
+		return float64(len(a.Values))
+	}
+	return max(1, m.Items(f.entity))
+}
+
+// partitions is how many partition values a key has for an entity: as many as
+// its rarest attribute has values, for each shard.
+func (m *Model) partitions(e *Entity, partition []string) float64 {
+	most, shards := 1.0, 1.0
+	for _, name := range partition {
+		for _, leaf := range e.leaves(name) {
+			f := e.byName[leaf]
+			if f.Attribute.Shards > 0 {
+				shards *= float64(f.Attribute.Shards)
+			} else {
+				most = max(most, m.distinct(f))
+			}
+		}
+	}
+	return most * shards
+}
+
+// inPartition is how many items of an entity one query's partition holds on
+// average.
+func (m *Model) inPartition(s *Step) float64 {
+	key := s.Table.schema.Key
+	if s.Index != nil {
+		key = s.Index.schema.Key
+	}
+	var attrs []string
+	for _, a := range key.Partition {
+		attrs = append(attrs, a.Name)
+	}
+	return m.Items(s.Entity) / m.partitions(s.Entity, attrs)
+}
+
+// share is the part of an entity's stored items that have a field.
+func (m *Model) share(f *Field) float64 {
+	share := 1.0
+	for _, w := range f.when {
+		of := f.entity.byName[w.Name].Attribute
+		values := w.Value.Texts()
+		if len(of.Mix) == 0 {
+			share *= float64(len(values)) / float64(len(of.Values))
+			continue
+		}
+		sum := 0.0
+		for _, s := range of.Mix {
+			if n, err := parseFloat(s.Value.text); err == nil && slices.Contains(values, s.Name) {
+				sum += n
+			}
+		}
+		share *= min(1, sum)
+	}
+	return share
+}
+
+// overhead is what the service adds to each item and each entry when it bills
+// storage.
+const overhead = 100
+
+// Storage is how many bytes a table and its indexes hold when the horizon is
+// reached, as they are billed.
+type Storage struct {
+	Table   float64
+	Indexes []IndexBytes
+}
+
+// IndexBytes is what one index holds.
+type IndexBytes struct {
+	Name  string
+	Bytes float64
+}
+
+// Storage is what a table and its indexes hold.
+func (m *Model) Storage(t *Table) Storage {
+	var s Storage
+	for _, x := range t.Indexes {
+		s.Indexes = append(s.Indexes, IndexBytes{Name: x.Name})
+	}
+	for _, e := range m.EntitiesOf(t) {
+		items := m.Items(e)
+		it := Generator{}.everything(e)
+		s.Table += items * float64(it.Size()+overhead)
+		for i, x := range t.Indexes {
+			if !x.schema.Key.In(it) {
+				continue
+			}
+			share := 1.0
+			for _, a := range x.schema.Key.All() {
+				share = min(share, m.share(e.byName[a.Name]))
+			}
+			s.Indexes[i].Bytes += items * share * float64(t.schema.Entry(x.schema, it).Size()+overhead)
+		}
+	}
+	return s
+}
+
+// everything is an item of typical size with all keys present.
+func (g Generator) everything(e *Entity) item.Item {
+	s := &sample{gen: g, entity: e, whole: true}
+	return s.item()
+}

@@ -1,0 +1,79 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// template is text with the names of attributes in it.
+type template struct {
+	text  string
+	parts []part
+}
+
+// part is a piece of constant text, or the name of an attribute.
+type part struct{ text, name string }
+
+// parseTemplate reads "A#{b}#{c}". A brace that is no name's is doubled.
+func parseTemplate(text string) (template, error) {
+	t := template{text: text}
+	var constant strings.Builder
+	flush := func() {
+		if constant.Len() > 0 {
+			t.parts = append(t.parts, part{text: constant.String()})
+			constant.Reset()
+		}
+	}
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case (c == '{' || c == '}') && i+1 < len(text) && text[i+1] == c:
+			constant.WriteByte(c)
+			i++
+		case c == '{':
+			end := strings.IndexAny(text[i+1:], "{}")
+			if end < 0 || text[i+1+end] != '}' {
+				return t, fmt.Errorf("the template %q has a brace that is not closed; write {{ for a brace", text)
+			}
+			name := text[i+1 : i+1+end]
+			if name == "" {
+				return t, fmt.Errorf("the template %q has braces without a name", text)
+			}
+			flush()
+			t.parts = append(t.parts, part{name: name})
+			i += 1 + end
+		case c == '}':
+			return t, fmt.Errorf("the template %q closes a brace that was not opened; write }} for a brace", text)
+		default:
+			constant.WriteByte(c)
+		}
+	}
+	flush()
+	return t, nil
+}
+
+// names are the attributes that the template is made of.
+func (t *template) names() (names []string) {
+	for _, p := range t.parts {
+		if p.name != "" {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// single is the attribute that the template is nothing but, if it is.
+func (t *template) single() (string, bool) {
+	if len(t.parts) == 1 && t.parts[0].name != "" {
+		return t.parts[0].name, true
+	}
+	return "", false
+}
+
+// prefix is the constant text that the template begins with.
+func (t *template) prefix() string {
+	if len(t.parts) > 0 {
+		return t.parts[0].text
+	}
+	return ""
+}

@@ -1,0 +1,142 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/protocol/wire"
+)
+
+// words is the voice that speaks to people.
+type words struct {
+	step  *Step
+	fixed map[string]string // attributes whose value the pattern says
+}
+
+func newWords(s *Step) *words {
+	w := &words{step: s, fixed: make(map[string]string)}
+	for _, list := range [][]*Setting{s.Action.From, s.Action.Where, s.Action.Set} {
+		for _, x := range list {
+			if x.Value.kind == literalString && !strings.Contains(x.Value.text, "{") {
+				w.fixed[x.Name] = x.Value.text
+			}
+		}
+	}
+	return w
+}
+
+func typed(t item.Type, text any) any { return map[string]any{t.String(): text} }
+
+// render is a template with the values that the pattern says.
+func (w *words) render(t template) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.name == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		f := w.step.Entity.byName[p.name]
+		switch text, ok := w.fixed[p.name]; {
+		case ok:
+			b.WriteString(text)
+		case f.template != nil && !slices.Contains(w.step.Action.Given, p.name):
+			b.WriteString(w.render(*f.template))
+		default:
+			b.WriteString("{" + p.name + "}")
+		}
+	}
+	return b.String()
+}
+
+func (w *words) field(f *Field) any {
+	if f.template != nil && slices.Contains(w.step.Action.Given, f.Name) {
+		return typed(f.Type, "{"+f.Name+"}")
+	}
+	return typed(f.Type, w.render(templateOf(f)))
+}
+
+func (w *words) bounds(k *KeyPart) []any {
+	t := k.field.Type
+	switch {
+	case k.ranged != "":
+		text := w.render(k.template)
+		if k.Op != expr.Between {
+			return []any{typed(t, text)}
+		}
+		begin := template{parts: k.template.parts[:len(k.template.parts)-1]}
+		low, high := edges(k.is, w.render(begin), "{"+k.ranged+" from}", "{"+k.ranged+" to}", k.suffix)
+		return []any{typed(t, low), typed(t, high)}
+	case k.Op == expr.Equal:
+		return []any{w.field(k.field)}
+	}
+	return []any{typed(t, w.render(k.template))}
+}
+
+// behind is text that sorts behind what keys are made of.
+const behind = "~"
+
+// edges are the two ends of a range behind a constant beginning; suffix tells
+// that more follows the attribute in the key.
+func edges(is, begin, from, to string, suffix bool) (low, high string) {
+	after := ""
+	if suffix {
+		after = behind
+	}
+	lowest := begin
+	if lowest == "" {
+		lowest = " "
+	}
+	switch is {
+	case "before":
+		return lowest, begin + to
+	case "until":
+		return lowest, begin + to + after
+	case "after":
+		return begin + from + after, begin + behind
+	case "from":
+		return begin + from, begin + behind
+	}
+	return begin + from, begin + to + after
+}
+
+func (w *words) filter(s *Step, f *Field) []any {
+	if s.filterOp(f.Name) == expr.Between {
+		return []any{typed(f.Type, "{"+f.Name+" from}"), typed(f.Type, "{"+f.Name+" to}")}
+	}
+	return []any{w.field(f)}
+}
+
+func (w *words) literal(l Literal, t item.Type, _ bool) any {
+	if l.kind == literalString && strings.Contains(l.text, "{") {
+		return typed(t, l.text)
+	}
+	v, err := l.value(t)
+	if err != nil {
+		return typed(t, l.text)
+	}
+	return json.RawMessage(wire.AppendValue(nil, v))
+}
+
+func (w *words) item(s *Step) any {
+	attrs := make(map[string]any)
+	for _, f := range s.Entity.fields {
+		if f.Stored && w.present(f) {
+			attrs[f.Name] = w.field(f)
+		}
+	}
+	return attrs
+}
+
+// present tells whether a field may be in the item, as far as the pattern
+// says.
+func (w *words) present(f *Field) bool {
+	for _, c := range f.when {
+		if text, ok := w.fixed[c.Name]; ok && !slices.Contains(c.Value.Texts(), text) {
+			return false
+		}
+	}
+	return true
+}
