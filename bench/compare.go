@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A plan says which slices a comparison is made of.
+type plan struct {
+	workloads   []*workload
+	connections []int
+	rounds      int
+	warm, slice time.Duration
+	seed        uint64
+	progress    func(format string, args ...any)
+}
+
+// A cell is what one target did of one workload over a number of connections.
+type cell struct {
+	workload    *workload
+	connections int
+	target      *target
+	able        bool      // otherwise the workload is not for this target
+	rounds      []float64 // items per second, one of each round
+	sum         sample
+	cpu         time.Duration // of sum.AllOps
+	cpuKnown    bool
+	dead        bool // nothing came of it, so it is not tried again
+}
+
+// compare gives each target its slices. A round has them all, side by side for
+// each workload and in another order than the last round, so that what
+// disturbs the machine disturbs everybody.
+func (p *plan) compare(ctx context.Context, targets []*target) ([]*cell, error) {
+	var cells []*cell
+	for _, w := range p.workloads {
+		for _, n := range p.connections {
+			for _, t := range targets {
+				cells = append(cells, &cell{workload: w, connections: n, target: t, able: t.can(w.name), cpuKnown: true})
+			}
+		}
+	}
+	for round := range p.rounds {
+		for group := range slices.Chunk(cells, len(targets)) {
+			for i := range group {
+				c := group[(i+round)%len(group)]
+				if !c.able || c.dead {
+					continue
+				}
+				if err := p.take(ctx, c, round); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return cells, nil
+}
+
+// take runs one slice. Processor time is counted to when the server has tidied
+// up, over all operations, so that what it puts off is not free.
+func (p *plan) take(ctx context.Context, c *cell, round int) error {
+	pid := c.target.pid()
+	before, err := cpuOf(pid)
+	known := err == nil
+	s, err := c.target.driver.run(ctx, job{
+		Workload: c.workload.name, Connections: c.connections,
+		Warm: p.warm, Slice: p.slice, Seed: p.seed + uint64(round),
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		s = sample{}
+		s.fault(err)
+	}
+	if known {
+		settle(ctx, pid, quiet)
+		after, err := cpuOf(pid)
+		c.cpu += after - before
+		known = err == nil
+	}
+	c.cpuKnown = c.cpuKnown && known
+	c.dead = s.failed() != nil
+	c.sum.add(&s)
+	rate := 0.0
+	if s.Elapsed > 0 {
+		rate = s.Items / s.Elapsed.Seconds()
+	}
+	c.rounds = append(c.rounds, rate)
+	p.progress("round %d of %d: %s over %d, %s: %s items/s", round+1, p.rounds, c.workload.name, c.connections, c.target.name, thousands(rate))
+	return nil
+}
+
+// ratio is how often a target did what another did, as the median of rounds
+// that both were in; 0 if there is none.
+func (c *cell) ratio(to *cell) float64 {
+	var all []float64
+	for i := range min(len(c.rounds), len(to.rounds)) {
+		if to.rounds[i] > 0 {
+			all = append(all, c.rounds[i]/to.rounds[i])
+		}
+	}
+	return median(all)
+}
+
+// median is 0 if there are no values.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// An api drives an endpoint over its API.
+type api struct {
+	endpoint
+	catalogue *catalogue
+	loaders   int // connections that load
+	made      []string
+}
+
+// run does one slice.
+func (a *api) run(ctx context.Context, j job) (sample, error) {
+	w, err := workloadNamed(j.Workload)
+	if err != nil {
+		return sample{}, err
+	}
+	until := time.Now().Add(j.Warm + j.Slice + 30*time.Second)
+	return drive(ctx, j, func(ctx context.Context, i int) (actor, error) {
+		c := &caller{ctx: ctx, api: a, until: until, workload: w, generator: newGenerator(a.catalogue, j, i)}
+		return c, c.connect()
+	})
+}
+
+// A caller is an actor with a connection.
+type caller struct {
+	ctx       context.Context // of the slice, to connect again in
+	api       *api
+	until     time.Time // when the slowest response must be there
+	workload  *workload
+	generator *generator
+	conn      *conn
+}
+
+func (c *caller) connect() (err error) {
+	if c.conn, err = c.api.dial(c.ctx); err != nil {
+		return err
+	}
+	return c.conn.net.SetDeadline(c.until)
+}
+
+func (c *caller) close() {
+	if c.conn != nil {
+		c.conn.close()
+		c.conn = nil
+	}
+}
+
+func (c *caller) prepare() { c.workload.compose(c.generator) }
+
+// act sends the request, over a new connection if the last one is closed.
+func (c *caller) act() (int, error) {
+	if c.conn == nil {
+		if err := c.connect(); err != nil {
+			time.Sleep(10 * time.Millisecond) // a server that is gone is not to be hammered
+			return 0, err
+		}
+	}
+	g := c.generator
+	r, err := c.conn.do(g.operation, g.body)
+	if c.conn.last {
+		defer c.close()
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", g.operation, err)
+	case r.status != 200:
+		return 0, fmt.Errorf("%s: %w", g.operation, &refusal{r.status, string(bytes.TrimSpace(r.body[:min(len(r.body), 300)]))})
+	}
+	return g.check(g, r.body)
+}
+
+const (
+	keyed = `"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],` +
+		`"BillingMode":"PAY_PER_REQUEST",`
+	keyTypes   = `{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}`
+	shopTypes  = `,{"AttributeName":"shop","AttributeType":"S"},{"AttributeName":"placed","AttributeType":"N"}`
+	shopSchema = `"KeySchema":[{"AttributeName":"shop","KeyType":"HASH"},{"AttributeName":"placed","KeyType":"RANGE"}]`
+
+	createItems   = `{"TableName":"` + tableItems + `",` + keyed + `"AttributeDefinitions":[` + keyTypes + `]}`
+	createIndexed = `{"TableName":"` + tableIndexed + `",` + keyed + `"AttributeDefinitions":[` + keyTypes + shopTypes + `],` +
+		`"GlobalSecondaryIndexes":[{"IndexName":"` + indexName + `",` + shopSchema + `,"Projection":{"ProjectionType":"ALL"}}]}`
+)
+
+// makeTable creates a table and waits until it is active. One that exists is
+// not ours, and is left alone.
+func (a *api) makeTable(ctx context.Context, name, create string) error {
+	if _, err := a.ask(ctx, "CreateTable", create); err != nil {
+		return err
+	}
+	a.made = append(a.made, name)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		reply, err := a.ask(ctx, "DescribeTable", `{"TableName":"`+name+`"}`)
+		if err != nil {
+			return err
+		}
+		if _, status, ok := bytes.Cut(reply, []byte(`"TableStatus"`)); ok && bytes.HasPrefix(bytes.TrimLeft(status, ": "), []byte(`"ACTIVE"`)) {
+			return nil
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("table %s does not become active: %w", name, err)
+		}
+	}
+}
+
+// dropTables deletes what makeTable made.
+func (a *api) dropTables(ctx context.Context) error {
+	var all error
+	for _, name := range a.made {
+		_, err := a.ask(ctx, "DeleteTable", `{"TableName":"`+name+`"}`)
+		all = errors.Join(all, err)
+	}
+	a.made = nil
+	return all
+}
+
+// prepare makes the tables and loads them.
+func (a *api) prepare(ctx context.Context, indexed bool) error {
+	if err := a.makeTable(ctx, tableItems, createItems); err != nil {
+		return err
+	}
+	if err := a.load(ctx, tableItems, 0, a.catalogue.items); err != nil {
+		return err
+	}
+	if !indexed {
+		return nil
+	}
+	if err := a.makeTable(ctx, tableIndexed, createIndexed); err != nil {
+		return err
+	}
+	return a.load(ctx, tableIndexed, 0, a.catalogue.items)
+}
+
+// load writes the items from one to before another over several connections.
+func (a *api) load(ctx context.Context, table string, from, to int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	next.Store(int64(from))
+	var wg sync.WaitGroup
+	for range a.loaders {
+		wg.Go(func() {
+			if err := a.loadSome(ctx, table, &next, to); err != nil {
+				cancel(fmt.Errorf("load %s: %w", table, err))
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+func (a *api) loadSome(ctx context.Context, table string, next *atomic.Int64, to int) error {
+	c, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { c.close() }()
+	g := newGenerator(a.catalogue, job{Connections: 1}, 0)
+	for ctx.Err() == nil {
+		first := int(next.Add(perBatch)) - perBatch
+		if first >= to {
+			return nil
+		}
+		g.load(table, first, min(first+perBatch, to))
+		if c.last {
+			c.close()
+			if c, err = a.dial(ctx); err != nil {
+				return err
+			}
+		}
+		_ = c.net.SetDeadline(time.Now().Add(time.Minute))
+		reply, err := c.ask(g.operation, g.body)
+		if err != nil {
+			return err
+		}
+		if _, err := g.check(g, reply); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A kind is a server that we can start.
+type kind struct {
+	name  string
+	about string
+	disk  bool     // it keeps data in its folder
+	only  []string // the workloads it can do; all if empty
+	needs []string // commands that must be installed
+
+	// command starts it on a port of this machine.
+	command func(ctx context.Context, w *workshop, binary, folder string, port int) (*exec.Cmd, error)
+}
+
+// kinds are the targets that have a name of their own, in the order of the
+// report.
+var kinds = []kind{
+	statorKind, statorMemoryKind,
+	localMemoryKind, localDiskKind, dynaliteKind, dynoxideKind, dynoxideDiskKind,
+	cannedKind, cannedDoorKind, pebbleKind,
+}
+
+func kindNamed(name string) (*kind, bool) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &kinds[i], true
+}
+
+// A spec says what to aim at: a kind, or an address with a server that
+// somebody else has started.
+type spec struct {
+	name   string
+	kind   *kind
+	binary string // instead of the kind's own
+	addr   string // host:port if there is no kind
+	pid    int    // of the server at the address; 0 if unknown
+}
+
+// parseSpec reads KIND, NAME=URL, NAME=KIND or NAME=KIND:BINARY.
+func parseSpec(text string) (spec, error) {
+	name, what, named := strings.Cut(text, "=")
+	if !named {
+		what = text
+	}
+	if u, err := url.Parse(what); err == nil && u.Scheme == "http" && u.Host != "" && named {
+		addr := u.Host
+		if u.Port() == "" {
+			addr = net.JoinHostPort(u.Hostname(), "80")
+		}
+		return spec{name: name, addr: addr}, nil
+	}
+	kindName, binary, _ := strings.Cut(what, ":")
+	k, ok := kindNamed(kindName)
+	if !ok || name == "" {
+		var names []string
+		for _, k := range kinds {
+			names = append(names, k.name)
+		}
+		return spec{}, fmt.Errorf("--target is %q, but must be NAME=http://HOST:PORT, NAME=KIND:BINARY, or one of %s", text, strings.Join(names, ", "))
+	}
+	if binary != "" && k.name != "stator" && k.name != "stator-memory" {
+		return spec{}, fmt.Errorf("--target is %q, but only stator and stator-memory take a binary", text)
+	}
+	return spec{name: name, kind: k, binary: binary}, nil
+}
+
+// can tells whether the target does a workload at all.
+func (s *spec) can(workload string) bool {
+	return s.kind == nil || len(s.kind.only) == 0 || slices.Contains(s.kind.only, workload)
+}
+
+// missing is a command that the target needs and that is not installed.
+func (s *spec) missing() string {
+	if s.kind != nil {
+		for _, command := range s.kind.needs {
+			if _, err := exec.LookPath(command); err != nil {
+				return command
+			}
+		}
+	}
+	return ""
+}
+
+// A driver makes a server work.
+type driver interface {
+	// prepare makes the tables and loads them.
+	prepare(ctx context.Context, indexed bool) error
+	// load adds items to the table without an index.
+	load(ctx context.Context, table string, from, to int) error
+	run(ctx context.Context, j job) (sample, error)
+}
+
+// A target is a server that runs.
+type target struct {
+	spec
+	name    string
+	driver  driver
+	api     *api          // nil if it is driven otherwise
+	process *process      // nil if we did not start it
+	folder  string        // of its data
+	took    time.Duration // from its start to its first answer
+}
+
+// pid is that of the server; 0 if unknown.
+func (t *target) pid() int {
+	if t.process != nil {
+		return t.process.pid()
+	}
+	return t.spec.pid
+}
+
+// stop ends the server if it is ours, and removes what we made.
+func (t *target) stop() error {
+	if t.process == nil {
+		return t.api.dropTables(context.Background())
+	}
+	t.process.stop()
+	return os.RemoveAll(t.folder)
+}
+
+// A workshop starts targets.
+type workshop struct {
+	scratch  string // a folder for this run
+	root     string // of stator's source
+	peers    string // where other servers are installed
+	sign     bool
+	loaders  int
+	progress func(format string, args ...any)
+	built    map[string]string // our own programs, once they are
+}
+
+// open starts a target, or finds it, and waits until it answers.
+func (w *workshop) open(ctx context.Context, s spec, c *catalogue) (*target, error) {
+	if s.kind == nil {
+		t := &target{spec: s, name: s.name, api: w.api(s.addr, c)}
+		t.driver = t.api
+		_, err := t.api.ask(ctx, "ListTables", "{}")
+		return t, err
+	}
+	folder, err := w.folder(s.name)
+	if err != nil {
+		return nil, err
+	}
+	return w.start(ctx, s, c, folder)
+}
+
+// start starts a target over a folder, which may hold data already.
+func (w *workshop) start(ctx context.Context, s spec, c *catalogue, folder string) (*target, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := s.kind.command(ctx, w, s.binary, folder, port)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{spec: s, name: s.name, folder: folder}
+	began := time.Now()
+	defer func() { t.took = time.Since(began) }()
+	if s.kind.name == pebbleKind.name {
+		return t, t.startPebble(ctx, c.items, cmd)
+	}
+	if t.process, err = startProcess(cmd); err != nil {
+		return nil, err
+	}
+	t.api = w.api(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), c)
+	t.driver = t.api
+	err = t.process.await(ctx, func(ctx context.Context) error {
+		_, err := t.api.ask(ctx, "ListTables", "{}")
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", s.name, err), t.stop())
+	}
+	return t, nil
+}
+
+func (w *workshop) api(addr string, c *catalogue) *api {
+	return &api{endpoint: endpoint{addr: addr, sign: w.sign}, catalogue: c, loaders: w.loaders}
+}
+
+// folder makes a folder that nobody else has.
+func (w *workshop) folder(name string) (string, error) {
+	return os.MkdirTemp(w.scratch, name+"-")
+}
+
+// freePort is one that nobody listens on.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+var statorKind = kind{
+	name: "stator", about: "writes synced before the answer", disk: true,
+	command: func(ctx context.Context, w *workshop, binary, folder string, port int) (*exec.Cmd, error) {
+		return w.stator(ctx, binary, port, "--data", filepath.Join(folder, "data"))
+	},
+}
+
+var statorMemoryKind = kind{
+	name: "stator-memory", about: "nothing on disk",
+	command: func(ctx context.Context, w *workshop, binary, _ string, port int) (*exec.Cmd, error) {
+		return w.stator(ctx, binary, port, "--in-memory")
+	},
+}
+
+// stator is the command of our own server, built when it is first needed.
+func (w *workshop) stator(ctx context.Context, binary string, port int, args ...string) (*exec.Cmd, error) {
+	if binary == "" {
+		var err error
+		if binary, err = w.build(ctx, "stator", "./cmd/stator"); err != nil {
+			return nil, err
+		}
+	}
+	args = append([]string{"serve", "--log", "warn", "--addr", fmt.Sprintf("127.0.0.1:%d", port)}, args...)
+	return exec.Command(binary, args...), nil
+}
+
+// build builds one of our own programs, once.
+func (w *workshop) build(ctx context.Context, name, from string) (string, error) {
+	if binary, ok := w.built[name]; ok {
+		return binary, nil
+	}
+	binary, err := filepath.Abs(filepath.Join(w.scratch, name))
+	if err != nil {
+		return "", err
+	}
+	w.progress("building %s", name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, from)
+	cmd.Dir, cmd.Env = w.root, append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s in %s: %w: %s", name, w.root, err, said)
+	}
+	if w.built == nil {
+		w.built = make(map[string]string)
+	}
+	w.built[name] = binary
+	return binary, nil
+}
+
+// quiet is how long a server may tidy up after a slice.
+const quiet = 3 * time.Second

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+)
+
+// A workload is one kind of request, sent again and again.
+type workload struct {
+	name    string
+	about   string
+	indexed bool // it asks the table with the index
+	compose func(g *generator)
+}
+
+// workloads in the order of the report. Writes replace items that exist, so
+// that a table is as large in the last round as in the first.
+var workloads = []workload{
+	{"put", "PutItem that replaces an item", false, (*generator).put},
+	{"get", "GetItem, each item as often as any other", false, func(g *generator) { g.get(g.uniform()) }},
+	{"get-zipf", "GetItem, few items often", false, func(g *generator) { g.get(g.zipf.item(g.rand)) }},
+	{"update", "UpdateItem that adds to a number under a condition that holds", false, (*generator).update},
+	{"query", "Query of a partition of ten items", false, (*generator).query},
+	{"query-gsi", "Query of ten items of a global index that projects all", true, (*generator).queryIndex},
+	{"batch", "BatchWriteItem of 25 puts", false, (*generator).batch},
+	{"transact", "TransactWriteItems of two puts and two conditional updates", false, (*generator).transact},
+	{"scan", "Scan of the table in pages of 1 MB, a segment for each connection", false, (*generator).scan},
+	{"mix", "GetItem or PutItem, as a coin falls", false, (*generator).mix},
+}
+
+func workloadNamed(name string) (*workload, error) {
+	for i := range workloads {
+		if workloads[i].name == name {
+			return &workloads[i], nil
+		}
+	}
+	var names []string
+	for _, w := range workloads {
+		names = append(names, w.name)
+	}
+	return nil, fmt.Errorf("there is no workload %q; there are %v", name, names)
+}
+
+// A generator composes requests for one connection.
+type generator struct {
+	*catalogue
+	rand        *rand.Rand
+	connection  int
+	connections int
+
+	operation string
+	body      []byte
+	check     func(g *generator, reply []byte) (items int, err error)
+	after     []byte // where a scan goes on; empty is its beginning
+}
+
+func newGenerator(c *catalogue, j job, connection int) *generator {
+	return &generator{
+		catalogue:   c,
+		rand:        rand.New(rand.NewPCG(j.Seed, uint64(connection))),
+		connection:  connection,
+		connections: j.Connections,
+	}
+}
+
+func (g *generator) uniform() int { return g.rand.IntN(g.items) }
+
+func (g *generator) begin(operation string, check func(*generator, []byte) (int, error)) {
+	g.operation, g.check = operation, check
+	g.body = g.body[:0]
+}
+
+func (g *generator) say(text string) { g.body = append(g.body, text...) }
+
+func (g *generator) put() {
+	g.begin("PutItem", wroteOne)
+	g.say(`{"TableName":"` + tableItems + `","Item":`)
+	g.body = g.appendItem(g.body, g.uniform(), g.rand.Uint64())
+	g.say(`}`)
+}
+
+func (g *generator) get(i int) {
+	g.begin("GetItem", readOne)
+	g.say(`{"TableName":"` + tableItems + `","Key":`)
+	g.body = appendKey(g.body, i)
+	g.say(`}`)
+}
+
+func (g *generator) mix() {
+	if g.rand.IntN(2) == 0 {
+		g.put()
+	} else {
+		g.get(g.uniform())
+	}
+}
+
+const hit = `,"UpdateExpression":"SET hits = hits + :one","ConditionExpression":"attribute_exists(pk) AND hits >= :one",` +
+	`"ExpressionAttributeValues":{":one":{"N":"1"}}}`
+
+func (g *generator) update() {
+	g.begin("UpdateItem", wroteOne)
+	g.say(`{"TableName":"` + tableItems + `","Key":`)
+	g.body = appendKey(g.body, g.uniform())
+	g.say(hit)
+}
+
+func (g *generator) query() {
+	g.begin("Query", readTen)
+	g.say(`{"TableName":"` + tableItems + `","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"`)
+	g.body = appendPartition(g.body, g.uniform()/perPartition)
+	g.say(`"}}}`)
+}
+
+func (g *generator) queryIndex() {
+	g.begin("Query", readTen)
+	g.say(`{"TableName":"` + tableIndexed + `","IndexName":"` + indexName + `",` +
+		`"KeyConditionExpression":"shop = :s","ExpressionAttributeValues":{":s":{"S":"`)
+	g.body = appendShop(g.body, g.rand.IntN(g.shops()))
+	g.say(`"}}}`)
+}
+
+const perBatch = 25
+
+// batch puts items of as many parts of the table.
+func (g *generator) batch() {
+	g.beginBatch(tableItems)
+	apart := g.items / perBatch
+	first := g.rand.IntN(apart)
+	for n := range perBatch {
+		g.sayPut(n, first+n*apart, g.rand.Uint64())
+	}
+	g.say(`]}}`)
+}
+
+// load puts items that follow each other, from one to before another.
+func (g *generator) load(table string, from, to int) {
+	g.beginBatch(table)
+	for i := from; i < to; i++ {
+		g.sayPut(i-from, i, uint64(i))
+	}
+	g.say(`]}}`)
+}
+
+func (g *generator) beginBatch(table string) {
+	g.begin("BatchWriteItem", wroteBatch)
+	g.say(`{"RequestItems":{"` + table + `":[`)
+}
+
+func (g *generator) sayPut(n, i int, salt uint64) {
+	if n > 0 {
+		g.say(`,`)
+	}
+	g.say(`{"PutRequest":{"Item":`)
+	g.body = g.appendItem(g.body, i, salt)
+	g.say(`}}`)
+}
+
+const perTransaction = 4
+
+// transact writes items that no other connection's transactions touch: what a
+// conflict costs is another question.
+func (g *generator) transact() {
+	g.begin("TransactWriteItems", wroteFour)
+	g.say(`{"TransactItems":[`)
+	for n, i := range g.own() {
+		if n > 0 {
+			g.say(`,`)
+		}
+		if n%2 == 0 {
+			g.say(`{"Put":{"TableName":"` + tableItems + `","Item":`)
+			g.body = g.appendItem(g.body, i, g.rand.Uint64())
+			g.say(`}}`)
+		} else {
+			g.say(`{"Update":{"TableName":"` + tableItems + `","Key":`)
+			g.body = appendKey(g.body, i)
+			g.say(hit + `}`)
+		}
+	}
+	g.say(`]}`)
+}
+
+// own are four items, each of another quarter of the table, of those whose
+// number leaves the connection's when divided by all connections.
+func (g *generator) own() [perTransaction]int {
+	rows := g.items / g.connections / perTransaction
+	first := g.rand.IntN(rows)*g.connections + g.connection
+	var own [perTransaction]int
+	for n := range own {
+		own[n] = first + n*rows*g.connections
+	}
+	return own
+}
+
+func (g *generator) scan() {
+	g.begin("Scan", readPage)
+	g.say(`{"TableName":"` + tableItems + `","Segment":`)
+	g.body = strconv.AppendInt(g.body, int64(g.connection), 10)
+	g.say(`,"TotalSegments":`)
+	g.body = strconv.AppendInt(g.body, int64(g.connections), 10)
+	if len(g.after) > 0 {
+		g.say(`,"ExclusiveStartKey":`)
+		g.body = append(g.body, g.after...)
+	}
+	g.say(`}`)
+}
+
+func wroteOne(*generator, []byte) (int, error)  { return 1, nil }
+func wroteFour(*generator, []byte) (int, error) { return perTransaction, nil }
+
+func wroteBatch(_ *generator, reply []byte) (int, error) {
+	_, rest, found := bytes.Cut(reply, []byte(`"UnprocessedItems"`))
+	if rest = bytes.TrimLeft(rest, ": \r\n\t{"); found && !bytes.HasPrefix(rest, []byte("}")) {
+		return 0, errors.New("a batch was not processed whole")
+	}
+	return perBatch, nil
+}
+
+// What is read is not parsed, but a reply that is too short for the items it
+// should hold is an error: fast and empty is not fast.
+func readOne(_ *generator, reply []byte) (int, error) { return holds(reply, 1) }
+func readTen(_ *generator, reply []byte) (int, error) { return holds(reply, perPartition) }
+
+func holds(reply []byte, items int) (int, error) {
+	if len(reply) < items*itemBytes {
+		return 0, fmt.Errorf("%d bytes cannot hold %d items: %.200s", len(reply), items, reply)
+	}
+	return items, nil
+}
+
+func readPage(g *generator, reply []byte) (int, error) {
+	items, err := count(reply)
+	if err != nil {
+		return 0, err
+	}
+	g.after = slices.Clone(lastKey(reply))
+	return holds(reply, items)
+}
+
+// count is the member Count of a page. No text of an item has a quotation
+// mark, so it cannot be found in one.
+func count(page []byte) (int, error) {
+	at := bytes.Index(page, []byte(`"Count":`))
+	if at < 0 {
+		return 0, fmt.Errorf("a page has no Count: %.200s", page)
+	}
+	digits := bytes.TrimLeft(page[at+len(`"Count":`):], " ")
+	end := bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+	return strconv.Atoi(string(digits[:max(0, end)]))
+}
+
+// lastKey is the member LastEvaluatedKey of a page; empty if it is the last.
+func lastKey(page []byte) []byte {
+	_, key, found := bytes.Cut(page, []byte(`"LastEvaluatedKey"`))
+	if key = bytes.TrimLeft(key, ": "); !found || len(key) == 0 || key[0] != '{' {
+		return nil
+	}
+	depth := 0
+	for i, b := range key {
+		switch b {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return key[:i+1]
+			}
+		}
+	}
+	return nil
+}
