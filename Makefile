@@ -4,13 +4,17 @@ GO       ?= go
 FUZZTIME ?= 30s
 # The race detector needs a C compiler; without one the tests run all the same.
 RACE     := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+# The cluster that cluster/rig starts.
+TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
 
 .DEFAULT_GOAL := help
-.PHONY: help test modules format vet unit lint conform build fuzz bench clean
+.PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture bench micro clean
 
 help: ## print these verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+include cluster/build.mk
 
 test: modules format vet unit ## check format, vet, floors, documents, and run all tests with the race detector
 
@@ -24,9 +28,13 @@ format:
 vet:
 	$(GO) vet ./...
 
+# What is left out under the race detector, because it is too slow there or counts
+# allocations, runs without it.
 unit:
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector" >&2)
 	$(GO) test $(RACE) -timeout 15m ./...
+	$(if $(RACE),$(GO) test -run 'Allocations|Region|TwoServers' . ./internal/...)
+	cd bench && $(GO) vet ./... && $(GO) test ./...
 
 lint: ## look for what the compiler does not mind
 	$(GO) run $(LINT) run ./...
@@ -37,6 +45,18 @@ conform: ## run the transcripts; ARGS='--endpoint URL' runs them against another
 build: ## build bin/stator, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/stator ./cmd/stator
 
+build-tikv: ## build bin/stator-tikv, which can keep its data in a TiKV cluster
+	CGO_ENABLED=0 $(GO) build -trimpath -tags tikv -o bin/stator-tikv ./cmd/stator
+
+test-cluster: modules cluster-binaries ## test on 3 placement drivers and 3 stores, in a network of their own
+	$(GO) test -tags cluster -c -o bin/tikv.test ./internal/store/tikv
+	STATOR_TIKV='$(TEST_TIKV)' $(GO) run ./cluster/rig/run bin/tikv.test -test.run TestCluster
+	$(GO) test -tags cluster -count=1 -p 1 -timeout 25m ./cluster/...
+
+conformance-tikv: modules ## test on a TiKV cluster of yours: PD=host:2379
+	STATOR_TIKV='tikv://$(PD)?prefix=conformance' $(GO) test -tags cluster -count=1 -timeout 30m -run TestCluster ./internal/store/tikv
+	STATOR_TIKV='tikv://$(PD)?prefix=conformance' $(GO) test -tags cluster -count=1 -timeout 30m -run 'TestTranscripts|TestSerialisable' ./cluster
+
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	@set -eu; for package in $$($(GO) list ./...); do \
 		targets=$$($(GO) test -list '^Fuzz' $$package); \
@@ -46,7 +66,14 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 		done; \
 	done
 
-bench: ## run the benchmarks
+torture: ## break things on purpose, each rig for TORTURETIME (30s), and write down what came of it in torture/LEDGER.md; needs root for power cuts and full disks
+	$(GO) test -count=1 -timeout 6h -v ./torture -torture -torture.for $(or $(TORTURETIME),30s)
+	$(GO) test -count=1 -timeout 1h -v -run 'Killed|Kills' ./internal/serialtest -serial.killed 50000
+
+bench: ## compare with other servers and with ceilings; ARGS='--workload get' chooses
+	cd bench && $(GO) run . $(ARGS)
+
+micro: ## run the benchmarks beside the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 clean: ## remove what build made

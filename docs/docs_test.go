@@ -114,7 +114,7 @@ func TestOperations(t *testing.T) {
 func TestMakeVerbs(t *testing.T) {
 	makefile := read(t, "../Makefile")
 	for name, text := range documents(t) {
-		for _, m := range regexp.MustCompile("(?m)(?:^|`)make ([a-z]+)").FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+":") {
 				t.Errorf("%s names make %s, which the Makefile does not have", name, m[1])
 			}

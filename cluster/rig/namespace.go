@@ -108,7 +108,7 @@ func loopbackUp() error {
 	if err != nil {
 		return err
 	}
-	defer syscall.Close(socket)
+	defer func() { _ = syscall.Close(socket) }()
 	// struct ifreq of <net/if.h>
 	request := struct {
 		name  [syscall.IFNAMSIZ]byte

@@ -48,7 +48,7 @@ func (s *server) start(l *launcher) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.name, err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the process has its own
 	cmd := exec.Command(s.program, s.args...)
 	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -93,7 +93,7 @@ func (s *server) running() error {
 	case now.killed:
 		return fmt.Errorf("%s was killed", s.name)
 	default:
-		return fmt.Errorf("%s %w: %v; %s says:\n%s", s.name, errEnded, now.end, s.logFile, lastWords(s.logFile))
+		return fmt.Errorf("%s %w: %v; %s says:\n%s", s.name, errEnded, now.end, s.logFile, lastWords(s.logFile)) //nolint:errorlint // it may be nil
 	}
 }
 

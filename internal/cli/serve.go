@@ -17,11 +17,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/server"
+	"github.com/stator-db/stator/internal/server/door"
 )
 
 type serveFlags struct {
 	addr        string
 	data        string
+	engine      string
 	backups     string
 	buckets     []string
 	inMemory    bool
@@ -58,12 +61,19 @@ and any region will do:
 					return err
 				}
 			}
+			if f.engine != "" && (f.inMemory || cmd.Flags().Changed("data")) {
+				return usageError{errors.New("--engine has its data in the cluster: --data and --in-memory have no place beside it")}
+			}
+			if f.engine != "" && f.backups == "" {
+				return usageError{errors.New("--engine needs --backups: a folder or URL that all servers of the cluster reach")}
+			}
 			return serve(cmd.Context(), &f, cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 takes any free one")
 	flags.StringVar(&f.data, "data", "stator-data", "folder to keep data in; made if it does not exist")
+	flags.StringVar(&f.engine, "engine", "", "URL of a TiKV cluster to keep data in, with any number of other servers: tikv://pd1:2379,pd2:2379,pd3:2379")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) to keep backups in; the data folder's name and -backups unless set")
 	flags.StringArrayVar(&f.buckets, "bucket", nil, "name=place of a bucket for exports and imports, a folder or URL (file://, s3://); may be given several times")
 	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
@@ -94,26 +104,29 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		return err
 	}
 	defer listener.Close()
-	s, err := open(ctx, f, log)
-	if err != nil {
-		return err
-	}
-	announce(stderr, f, listener.Addr())
-
+	late := new(server.Late)
 	web := &http.Server{
-		Handler:           s.Handler(),
+		Handler:           late,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       60 * time.Second,
 		IdleTimeout:       3 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	entrance := door.New(late, web, log)
 	served := make(chan error, 1)
-	go func() { served <- web.Serve(listener) }()
+	go func() { served <- entrance.Serve(listener) }()
+	s, err := open(ctx, f, log)
+	if err != nil {
+		return errors.Join(err, entrance.Close())
+	}
+	late.Open(s.Handler())
+	announce(stderr, f, listener.Addr())
+	releaseProgram()
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		err = shutDown(web, log)
+		err = shutDown(entrance, log)
 	}
 	if closeErr := s.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))
@@ -125,13 +138,13 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 // stop.
 const shutdownTime = 8 * time.Second
 
-func shutDown(web *http.Server, log *slog.Logger) error {
+func shutDown(entrance *door.Server, log *slog.Logger) error {
 	log.Info("stopping: requests under way are finished")
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
-	if err := web.Shutdown(ctx); err != nil {
+	if err := entrance.Shutdown(ctx); err != nil {
 		log.Warn("some requests took too long and were cut off")
-		return web.Close()
+		return entrance.Close()
 	}
 	return nil
 }
@@ -177,6 +190,10 @@ func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.Stator,
 		return nil, err
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: places, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardRoll: f.shardRoll, Triggers: f.triggers, Log: log}
+	if f.engine != "" {
+		o.Dir, o.Engine = "", f.engine
+		return openCluster(ctx, o, log)
+	}
 	if f.inMemory {
 		o.Dir = ""
 	}
@@ -185,6 +202,36 @@ func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.Stator,
 		return nil, cannotOpen(f.data, err)
 	}
 	return s, err
+}
+
+const (
+	firstWait = time.Second // before a cluster that did not answer is tried again
+	lastWait  = 15 * time.Second
+)
+
+// openCluster opens a database on a cluster, as soon as that answers.
+func openCluster(ctx context.Context, o stator.Options, log *slog.Logger) (*stator.Stator, error) {
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		s, err := stator.Open(ctx, o)
+		if !errors.Is(err, stator.ErrUnavailable) || ctx.Err() != nil {
+			if err != nil {
+				err = fmt.Errorf("cannot open the data in %s: %w", withoutQuery(o.Engine), err)
+			}
+			return s, err
+		}
+		log.Error("the cluster does not answer: are its addresses right, and is it up? Trying again", "engine", withoutQuery(o.Engine), "in", wait, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// withoutQuery is a URL without what may be nobody's business.
+func withoutQuery(url string) string {
+	base, _, _ := strings.Cut(url, "?")
+	return base
 }
 
 // cannotOpen words an error of opening a folder, and what to do about it.
@@ -203,6 +250,8 @@ func announce(w io.Writer, f *serveFlags, addr net.Addr) {
 		where = f.data
 	}
 	switch {
+	case f.engine != "":
+		where = withoutQuery(f.engine) + ", shared with all servers that use it"
 	case f.inMemory:
 		where = "memory: it is gone when this process ends"
 	case f.durability == "relaxed":

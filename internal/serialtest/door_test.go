@@ -95,7 +95,8 @@ func list(numbers ...int) value {
 	return value{L: &elements}
 }
 
-// errUnknown tells that nobody waited for the answer: it may have happened.
+// errUnknown tells that nobody waited for the answer, or that the server ended
+// before: it may have happened.
 var errUnknown = errors.New("the outcome is unknown")
 
 // door is where requests go in.
@@ -112,7 +113,7 @@ func (d door) call(ctx context.Context, operation string, body, reply any) error
 	if err := w.ask(ctx, d.Handler, operation, b); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || w.status == statusLost {
 		return errUnknown
 	}
 	if w.status != http.StatusOK {

@@ -1,14 +1,16 @@
-// Package server is the HTTP door: target, limits, signature, checksum,
-// request id.
+// Package server decides about a request of the API: target, limits,
+// signature, checksum, request id.
 //
 // It is the one place that turns a failure of ours into an internal error for
-// the customer and a line in the log for the operator.
+// the customer and a line in the log for the operator. How the bytes of HTTP
+// are read is left to package door and to net/http, which it answers alike.
 package server
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"log/slog"
@@ -16,25 +18,18 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/semaphore"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/wire"
+	"github.com/stator-db/stator/internal/server/door"
 	"github.com/stator-db/stator/internal/store"
 )
 
 const (
-	maxBodyBytes = 16 << 20
-	// maxBodies bounds the memory that the bodies of all requests under way
-	// may take; others wait.
-	maxBodies = 256 << 20
-
 	typeAmazon = "application/x-amz-json-1.0"
 	typePlain  = "application/json"
 )
@@ -43,182 +38,191 @@ const (
 type Handler struct {
 	service *ops.Service
 	log     *slog.Logger
-	bodies  *semaphore.Weighted
+	bodies  *memory
+	turns   *turns
 }
 
 // New makes the handler of a service.
 func New(service *ops.Service, log *slog.Logger) *Handler {
-	return &Handler{service: service, log: log, bodies: semaphore.NewWeighted(maxBodies)}
+	return &Handler{service: service, log: log, bodies: newMemory(), turns: newTurns()}
 }
 
+// ServeHTTP answers a request that net/http has read.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id := rand.Text() + rand.Text()
-	w.Header().Set("x-amzn-RequestId", id)
+	x := door.Begin(w, r)
+	defer x.End()
+	h.Answer(r.Context(), &x.Request, &x.Reply)
+	if err := x.Reply.Send(w); err != nil {
+		if r.Context().Err() == nil {
+			h.log.Error("a stream was not finished", "request", string(x.Reply.ID[:]), "error", err)
+		}
+		panic(http.ErrAbortHandler) // the customer must see that it is cut short
+	}
+}
+
+// Takes tells whether the door may have a request answered by itself. Streams
+// are left to net/http.
+func (h *Handler) Takes(r *door.Request) bool { return r.Header("X-Amz-Target") != TargetBackup }
+
+// Answer answers a request, whoever has read it.
+func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
+	a.ID = newID()
 	defer func() {
 		if p := recover(); p != nil {
-			if p == any(http.ErrAbortHandler) {
-				panic(p)
-			}
-			h.log.Error("a request ended in a panic", "request", id, "target", r.Header.Get("X-Amz-Target"), "panic", p, "stack", string(debug.Stack()))
-			h.fault(w, typeAmazon, internal(""))
+			h.log.Error("a request ended in a panic", "request", string(a.ID[:]), "target", r.Header("X-Amz-Target"), "panic", p, "stack", string(debug.Stack()))
+			h.fault(a, typeAmazon, internal(""))
 		}
 	}()
 	switch {
 	case fromForeignPage(r):
-		http.Error(w, "requests from pages of other sites are refused", http.StatusForbidden)
-	case r.URL.Path == "/" && r.Method == http.MethodPost:
-		h.post(w, r, id)
-	case r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-		plain(w, http.StatusOK, "healthy: dynamodb\n")
+		a.More = [][2]string{{"X-Content-Type-Options", "nosniff"}}
+		plain(a, http.StatusForbidden, "requests from pages of other sites are refused\n")
+	case r.Path == "/" && r.Method == http.MethodPost:
+		h.post(ctx, r, a)
+	case r.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		plain(a, http.StatusOK, "healthy: dynamodb\n")
+	case r.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		h.health(ctx, a)
+	case r.Path == "/shapes" && r.Method == http.MethodGet:
+		h.shapes(ctx, r, a)
 	default:
-		plain(w, http.StatusNotFound, "<UnknownOperationException/>\n")
+		plain(a, http.StatusNotFound, "<UnknownOperationException/>\n")
 	}
 }
 
+// healthPatience is how long the storage may take to answer.
+const healthPatience = 2 * time.Second
+
+// health tells whether the storage answers, for who decides where requests go.
+func (h *Handler) health(ctx context.Context, a *door.Reply) {
+	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	defer cancel()
+	if err := h.service.DB.Healthy(ctx); err != nil {
+		h.log.Warn("not healthy", "error", err)
+		plain(a, http.StatusServiceUnavailable, "the storage does not answer\n")
+		return
+	}
+	plain(a, http.StatusOK, "ok\n")
+}
+
+// newID makes the id of a request, in letters and digits as the service's are.
+func newID() (id [52]byte) {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	rand.Read(id[:])
+	for i, b := range id {
+		id[i] = letters[b%32]
+	}
+	return id
+}
+
 // post answers one request of the API.
-func (h *Handler) post(w http.ResponseWriter, r *http.Request, id string) {
+func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	media, ok := mediaType(r)
 	if !ok {
-		plain(w, http.StatusNotFound, "<UnknownOperationException/>\n")
+		plain(a, http.StatusNotFound, "<UnknownOperationException/>\n")
 		return
 	}
-	buf := buffers.Get().(*buffer)
-	defer buf.release()
-	free, err := h.read(r, buf)
-	defer free()
-	if err != nil {
-		if errors.Is(err, errTooLarge) {
-			plain(w, http.StatusRequestEntityTooLarge, "<RequestEntityTooLargeException/>\n")
+	body, ok := r.Whole()
+	if !ok {
+		var held *share
+		var err error
+		body, held, err = h.bodies.read(ctx, r)
+		defer held.release()
+		if err != nil {
+			h.unread(ctx, a, media, err)
+			return
 		}
-		return // otherwise the customer has gone
 	}
-	if r.Header.Get("X-Amz-Target") == TargetBackup {
-		h.backup(w, r, media, id)
-		return
+	target := r.Header("X-Amz-Target")
+	name, known := ops.Find(target)
+	if target == TargetBackup {
+		name, known = target, true
 	}
-	name, known := ops.Find(r.Header.Get("X-Amz-Target"))
 	if !known {
-		h.fault(w, media, apierror.UnknownOperation())
+		h.fault(a, media, apierror.UnknownOperation())
 		return
 	}
-	signer, err := auth.Read(r)
+	signer, err := auth.Read(r.Header, r.Query)
 	if err != nil {
-		h.fail(w, r, media, id, name, err)
+		h.fail(ctx, a, media, name, err)
 		return
 	}
-	ctx := ops.WithCaller(r.Context(), ops.Caller{Region: signer.Region, Host: r.Host})
-	reply, err := h.service.Do(ctx, name, buf.in)
+	if target == TargetBackup {
+		a.Status, a.ContentType = http.StatusOK, "application/octet-stream"
+		a.Stream = func(w io.Writer) error { return h.stream(ctx, w) }
+		return
+	}
+	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host})
+	if err := h.turns.enter(ctx); err != nil {
+		h.fail(ctx, a, media, name, err)
+		return
+	}
+	defer h.turns.leave()
+	reply, err := h.service.Do(ctx, name, body)
 	if err != nil {
-		h.fail(w, r, media, id, name, err)
+		h.fail(ctx, a, media, name, err)
 		return
 	}
-	buf.out = wire.AppendReply(buf.out[:0], reply)
-	send(w, media, http.StatusOK, buf.out)
+	a.Body = wire.AppendReply(a.Body[:0], reply)
+	send(a, media, http.StatusOK)
 }
 
 // TargetBackup is the X-Amz-Target of a request for all tables as they are at
 // one moment. It is guarded like any other, and answered by a stream.
 const TargetBackup = "Stator.Backup"
 
-func (h *Handler) backup(w http.ResponseWriter, r *http.Request, media, id string) {
-	if _, err := auth.Read(r); err != nil {
-		h.fail(w, r, media, id, TargetBackup, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	if err := h.service.WriteAll(r.Context(), w); err != nil {
-		if r.Context().Err() == nil {
-			h.log.Error("a backup of all tables was not finished", "request", id, "error", err)
+// stream has all tables written; a panic must not pass for an end.
+func (h *Handler) stream(ctx context.Context, w io.Writer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a panic: %v\n%s", p, debug.Stack())
 		}
-		panic(http.ErrAbortHandler) // the customer must see that it is cut short
-	}
+	}()
+	return h.service.WriteAll(ctx, w)
 }
 
 // mediaType is the type to answer in; not ok if the request's is none of the
 // API's.
-func mediaType(r *http.Request) (string, bool) {
-	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+func mediaType(r *door.Request) (string, bool) {
+	media, _, _ := strings.Cut(r.Header("Content-Type"), ";")
 	switch media = strings.ToLower(strings.TrimSpace(media)); media {
 	case typeAmazon, typePlain:
 		return media, true
 	case "":
-		return typePlain, r.ContentLength == 0
+		return typePlain, r.Length == 0
 	}
 	return "", false
 }
 
-// buffer is the memory of one request.
-type buffer struct{ in, out []byte }
-
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
-
-// maxKept is the largest buffer that is kept for the next request.
-const maxKept = 64 << 10
-
-func (b *buffer) release() {
-	if cap(b.in) > maxKept {
-		b.in = nil
-	}
-	if cap(b.out) > maxKept {
-		b.out = nil
-	}
-	buffers.Put(b)
-}
-
-var errTooLarge = errors.New("the body is too large")
-
-// read reads the body when there is memory for it. What it took is given back
-// by free.
-func (h *Handler) read(r *http.Request, buf *buffer) (free func(), err error) {
-	free = func() {}
-	need := r.ContentLength
-	if need > maxBodyBytes {
-		return free, errTooLarge
-	}
-	if need < 0 {
-		need = maxBodyBytes
-	}
-	if err := h.bodies.Acquire(r.Context(), need); err != nil {
-		return free, err
-	}
-	free = func() { h.bodies.Release(need) }
-	buf.in = buf.in[:0]
-	body := io.LimitReader(r.Body, maxBodyBytes+1)
-	for {
-		if len(buf.in) == cap(buf.in) {
-			grown := make([]byte, len(buf.in), max(4096, int(min(need+1, int64(2*cap(buf.in)+4096)))))
-			copy(grown, buf.in)
-			buf.in = grown
-		}
-		n, err := body.Read(buf.in[len(buf.in):cap(buf.in)])
-		buf.in = buf.in[:len(buf.in)+n]
-		if len(buf.in) > maxBodyBytes {
-			return free, errTooLarge
-		}
-		if err == io.EOF {
-			return free, nil
-		}
-		if err != nil {
-			return free, err
-		}
+// unread answers a request whose body was not read.
+func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, err error) {
+	var fault *apierror.Error
+	switch {
+	case errors.Is(err, door.ErrTooLarge):
+		plain(a, http.StatusRequestEntityTooLarge, "<RequestEntityTooLargeException/>\n")
+	case ctx.Err() != nil: // nobody listens
+	case errors.As(err, &fault):
+		h.fault(a, media, fault)
+	default:
+		plain(a, http.StatusBadRequest, "<SerializationException/>\n")
 	}
 }
 
 // fail answers a fault of the customer's, or logs a failure of ours.
-func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media, id, operation string, err error) {
+func (h *Handler) fail(ctx context.Context, a *door.Reply, media, operation string, err error) {
 	var fault *apierror.Error
 	switch {
 	case errors.As(err, &fault):
-	case r.Context().Err() != nil || errors.Is(err, context.Canceled):
+	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		return // nobody listens
 	case errors.Is(err, store.ErrFull):
-		h.log.Error("a write was refused", "request", id, "operation", operation, "error", err)
+		h.log.Error("a write was refused", "request", string(a.ID[:]), "operation", operation, "error", err)
 		fault = internal("The disk is almost full. Writes are refused until there is space again.")
 	default:
-		h.log.Error("a request failed", "request", id, "operation", operation, "error", err)
+		h.log.Error("a request failed", "request", string(a.ID[:]), "operation", operation, "error", err)
 		fault = internal("")
 	}
-	h.fault(w, media, fault)
+	h.fault(a, media, fault)
 }
 
 // internal is the error for a failure of ours. Clients try again after it.
@@ -229,31 +233,27 @@ func internal(message string) *apierror.Error {
 	return &apierror.Error{Code: "InternalServerError", Status: http.StatusInternalServerError, Message: message}
 }
 
-func (h *Handler) fault(w http.ResponseWriter, media string, e *apierror.Error) {
-	send(w, media, e.Status, wire.AppendError(nil, e))
+func (h *Handler) fault(a *door.Reply, media string, e *apierror.Error) {
+	a.Body = wire.AppendError(a.Body[:0], e)
+	send(a, media, e.Status)
 }
 
-func send(w http.ResponseWriter, media string, status int, body []byte) {
-	header := w.Header()
-	header.Set("Content-Type", media)
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("x-amz-crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
-	w.WriteHeader(status)
-	w.Write(body)
+// send marks the body as an answer of the API.
+func send(a *door.Reply, media string, status int) {
+	a.Status, a.ContentType = status, media
+	a.Checksum, a.HasChecksum = crc32.ChecksumIEEE(a.Body), true
 }
 
-func plain(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	w.WriteHeader(status)
-	io.WriteString(w, text)
+func plain(a *door.Reply, status int, text string) {
+	a.Status, a.ContentType = status, "text/plain; charset=utf-8"
+	a.Body = append(a.Body[:0], text...)
 }
 
 // fromForeignPage tells whether a browser sends the request for a page that we
 // did not serve. Any page can reach this machine's ports, by a name that its
 // owner points here if need be; clients that are no browsers send no Origin.
-func fromForeignPage(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
+func fromForeignPage(r *door.Request) bool {
+	origin := r.Header("Origin")
 	if origin == "" {
 		return false
 	}

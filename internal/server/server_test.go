@@ -1,18 +1,24 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/server"
+	"github.com/stator-db/stator/internal/server/door"
 	"github.com/stator-db/stator/internal/store/pebble"
 
 	"log/slog"
@@ -157,6 +163,108 @@ func TestBodyLimit(t *testing.T) {
 				t.Errorf("got %d %s, want %d", w.Code, w.Body, c.code)
 			}
 		})
+	}
+}
+
+// Whoever reads a request, it is answered alike: the door by itself, and
+// net/http, which gets those with a query.
+func TestBothReaders(t *testing.T) {
+	h := newHandler(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &counter{Handler: h.(door.Handler)}
+	s := door.New(counted, &http.Server{Handler: h}, slog.New(slog.DiscardHandler))
+	served := make(chan error)
+	go func() { served <- s.Serve(l) }()
+	defer func() { s.Close(); <-served }()
+	ask := func(uri string, header http.Header, body string) string {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		host := l.Addr().String()
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", uri, host, len(body))
+		header.Write(c)
+		fmt.Fprintf(c, "\r\n%s", body)
+		reply, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(reply.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := reply.Header.Get("x-amzn-RequestId"); len(id) != 52 {
+			t.Errorf("request id %q", id)
+		}
+		reply.Header.Del("x-amzn-RequestId")
+		reply.Header.Del("Date")
+		return fmt.Sprintf("%s %v %q", reply.Status, reply.Header, text)
+	}
+	cases := map[string]struct {
+		name, value, body, want string
+	}{
+		"a request":                   {"X-Other", "", "{}", "200 OK"},
+		"no target":                   {"X-Amz-Target", "", "{}", "400 Bad Request"},
+		"an operation that is none":   {"X-Amz-Target", "DynamoDB_20120810.MakeCoffee", "{}", "400 Bad Request"},
+		"no signature":                {"Authorization", "", "{}", "400 Bad Request"},
+		"half a signature":            {"Authorization", "AWS4-HMAC-SHA256 Credential=a", "{}", "400 Bad Request"},
+		"no date":                     {"X-Amz-Date", "", "{}", "400 Bad Request"},
+		"no JSON":                     {"X-Other", "", "{", "400 Bad Request"},
+		"no body":                     {"X-Other", "", "", "400 Bad Request"},
+		"another type":                {"Content-Type", "text/plain", "{}", "404 Not Found"},
+		"no type":                     {"Content-Type", "", "{}", "404 Not Found"},
+		"plain JSON":                  {"Content-Type", "application/json", "{}", "200 OK"},
+		"a page of another site":      {"Origin", "https://evil.example", "{}", "403 Forbidden"},
+		"a page of ours":              {"Origin", "http://" + l.Addr().String(), "{}", "200 OK"},
+		"a body that is read in part": {"X-Other", "", "{}" + strings.Repeat(" ", 1<<20), "200 OK"},
+	}
+	for name, c := range cases {
+		header := signed(listTables)
+		header.Del(c.name)
+		if c.value != "" {
+			header.Set(c.name, c.value)
+		}
+		lean, web := ask("/", header, c.body), ask("/?", header, c.body)
+		if lean != web || !strings.HasPrefix(lean, c.want) {
+			t.Errorf("%s is answered\n%s by the door,\n%s by net/http, want %s", name, lean, web, c.want)
+		}
+	}
+	if int(counted.answered.Load()) != len(cases) {
+		t.Errorf("the door has read %d requests, want %d", counted.answered.Load(), len(cases))
+	}
+
+	// What is answered by a stream is for net/http from the start.
+	header := signed(server.TargetBackup)
+	header.Del("Authorization")
+	if got := ask("/", header, "{}"); !strings.Contains(got, "MissingAuthenticationToken") {
+		t.Errorf("a backup without a signature is answered %s", got)
+	}
+	if int(counted.answered.Load()) != len(cases) {
+		t.Error("the door has read the request for a backup")
+	}
+}
+
+// counter counts the requests that the door has read.
+type counter struct {
+	door.Handler
+	answered atomic.Int64
+}
+
+func (c *counter) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
+	c.answered.Add(1)
+	c.Handler.Answer(ctx, r, a)
+}
+
+// A body that breaks off is not taken for a success.
+func TestBrokenBody(t *testing.T) {
+	h := newHandler(t)
+	w := send(h, "POST", "/", signed(listTables), io.MultiReader(strings.NewReader("{}"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	if w.Code != 400 {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 

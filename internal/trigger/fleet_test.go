@@ -198,7 +198,7 @@ func TestShortLossOfLead(t *testing.T) {
 		for n := range 16 {
 			// Who begins and ends the work looks each half second, and is to
 			// miss it.
-			time.Sleep(began.Add(time.Since(began).Truncate(time.Second) + time.Second).Sub(time.Now()))
+			time.Sleep(time.Until(began.Add(time.Since(began).Truncate(time.Second) + time.Second)))
 			put(ids[n%len(ids)], 10*n)
 			time.Sleep(time.Duration(200+10*n) * time.Millisecond)
 			a.Lead(false)

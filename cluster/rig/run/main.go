@@ -47,7 +47,7 @@ func run(ctx context.Context, bin, data string, command []string) error {
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(temporary)
+		defer func() { _ = os.RemoveAll(temporary) }()
 		data = temporary
 	}
 	c, err := rig.Start(ctx, rig.Options{

@@ -355,7 +355,7 @@ func TestLeftFiles(t *testing.T) {
 	for _, name := range []string{old + endItems, old + "-00000001" + endItems, twice + endItems, twice + "-00000002" + endItems, young + endItems, young + "-00000001" + endItems} {
 		write(name, "x")
 	}
-	h = open(t, dir, place)
+	open(t, dir, place)
 	for { // until it has looked around
 		names, err := place.Names(t.Context())
 		if err != nil {

@@ -1,0 +1,220 @@
+package serialtest
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/stator-db/stator/internal/cli"
+)
+
+var (
+	killedCount = flag.Int("serial.killed", 2000, "operations of each check of a server that is killed meanwhile")
+	killedEvery = flag.Duration("serial.kill", 300*time.Millisecond, "how long that server lives each time")
+)
+
+// serveEnv makes this program a stator, so that one can be killed.
+const serveEnv = "STATOR_SERIAL_SERVE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(serveEnv) != "" {
+		os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// Transactions, single writes and reads are strictly serialisable, also when
+// the server is killed again and again in their midst.
+func TestListAppendWhileKilled(t *testing.T) {
+	seed := seedOf(t)
+	m := newMortal(t)
+	stop := m.killNowAndThen(t)
+	history := record(t, door{m}, seed, *appendClients, *killedCount)
+	kills := stop()
+	count := make(map[outcome]int)
+	for _, x := range history {
+		count[x.outcome]++
+	}
+	t.Logf("%d kills, %d transactions (%d committed, %d aborted, %d unknown)", kills, len(history), count[committed], count[aborted], count[unknown])
+	for _, a := range check(history) {
+		t.Error(a)
+	}
+	if kills == 0 || count[unknown] == 0 {
+		t.Error("no kill met a transaction")
+	}
+}
+
+// Operations on one item happen one after the other, also when the server is
+// killed in their midst.
+func TestSingleItemsWhileKilled(t *testing.T) {
+	seed := seedOf(t)
+	m := newMortal(t)
+	stop := m.killNowAndThen(t)
+	history := recordItems(t, door{m}, seed, *killedCount)
+	kills := stop()
+	t.Logf("%d kills, %d operations", kills, len(history))
+	if result := porcupine.CheckOperationsTimeout(register, history, registerPatient); result != porcupine.Ok {
+		t.Errorf("the history is %s", result)
+	}
+	if kills == 0 {
+		t.Error("it was never killed")
+	}
+}
+
+// The control: when answers do not wait for the disk, a kill takes back what
+// was told, and that is found.
+func TestKillsOfARelaxedServerAreFound(t *testing.T) {
+	seed := seedOf(t)
+	for try := range uint64(10) {
+		m := newMortal(t, "--durability=relaxed")
+		stop := m.killNowAndThen(t)
+		n := &noticing{TB: t}
+		history := record(n, door{m}, seed+try, *appendClients, *killedCount)
+		if stop(); n.faults.Load() > 0 || len(check(history)) > 0 {
+			return
+		}
+	}
+	t.Error("nothing was found although nothing was waited for")
+}
+
+// noticing counts what would fail a test, such as that the table is lost.
+type noticing struct {
+	testing.TB
+	faults atomic.Int64
+}
+
+func (n *noticing) Errorf(string, ...any) { n.faults.Add(1) }
+
+// statusLost is what a mortal answers when its server ended before it did.
+const statusLost = 599
+
+// mortal is a server in another process, which is killed and started anew.
+type mortal struct {
+	flags  []string
+	client *http.Client
+	begin  func() // tells that the tables are there
+	begun  chan struct{}
+
+	mu  sync.RWMutex // held while it is not running
+	cmd *exec.Cmd
+	url string
+}
+
+func newMortal(t testing.TB, flags ...string) *mortal {
+	t.Helper()
+	m := &mortal{
+		flags:  append([]string{"serve", "--addr", "127.0.0.1:0", "--log=error", "--data", filepath.Join(t.TempDir(), "data")}, flags...),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}},
+	}
+	m.begun = make(chan struct{})
+	m.begin = sync.OnceFunc(func() { close(m.begun) })
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.kill)
+	return m
+}
+
+func (m *mortal) start() error {
+	m.cmd = exec.Command(os.Args[0], m.flags...)
+	m.cmd.Env = append(os.Environ(), serveEnv+"=1")
+	stderr, err := m.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := m.cmd.Start(); err != nil {
+		return err
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if url, ok := strings.CutPrefix(lines.Text(), "stator listens on "); ok {
+			m.url = url
+			go io.Copy(io.Discard, stderr) //nolint:errcheck // until it ends
+			return nil
+		}
+	}
+	return fmt.Errorf("the server does not start: %w\n%s", m.cmd.Wait(), said.String())
+}
+
+func (m *mortal) kill() {
+	m.cmd.Process.Kill()
+	m.cmd.Wait()
+}
+
+// killNowAndThen kills the server and starts it anew, until it is stopped.
+func (m *mortal) killNowAndThen(t testing.TB) (stop func() (kills int)) {
+	done, ended := make(chan struct{}), make(chan int)
+	go func() {
+		<-m.begun
+		for kills := 0; ; kills++ {
+			select {
+			case <-done:
+				ended <- kills
+				return
+			case <-time.After(*killedEvery):
+			}
+			m.kill()
+			m.mu.Lock()
+			err := m.start()
+			m.mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	return func() int { close(done); return <-ended }
+}
+
+// ServeHTTP has the server answer. A request is sent once, since after an error
+// it may have happened, except for scans: they look at the end, and must.
+func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	target := r.Header.Get("X-Amz-Target")
+	if !strings.HasSuffix(target, ".CreateTable") {
+		m.begin()
+	}
+	status, answer, err := m.forward(r, body)
+	for try := 0; err != nil && try < 100 && strings.HasSuffix(target, ".Scan"); try++ {
+		status, answer, err = m.forward(r, body)
+	}
+	if err != nil {
+		status = statusLost
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(answer)
+}
+
+func (m *mortal) forward(r *http.Request, body []byte) (status int, answer []byte, err error) {
+	m.mu.RLock()
+	url := m.url
+	m.mu.RUnlock()
+	out, err := http.NewRequestWithContext(r.Context(), r.Method, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	out.Header = r.Header.Clone()
+	reply, err := m.client.Do(out)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer reply.Body.Close()
+	answer, err = io.ReadAll(reply.Body)
+	return reply.StatusCode, answer, err
+}

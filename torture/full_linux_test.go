@@ -1,0 +1,190 @@
+package torture
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// On a full disk writes are refused soon and with words, reads are served, and
+// writes go on by themselves when there is room again.
+func TestFullDiskRefusesWritesOnly(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		left int64 // of the disk
+		idle bool  // nobody writes when it fills up
+	}{
+		{"less is left than is kept in reserve", 8 << 20, false}, {"nothing is left", 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newRig(t)
+			dir := newTmpfs(t, "256m")
+			data := filepath.Join(dir, "data")
+			s := start(t, data, "--log=error", "--backups", t.TempDir())
+			createWork(t, s.door)
+			all := crew(8, g.Uint64())
+			for range g.rounds(1) {
+				// The control: with room they are not refused.
+				for _, w := range all {
+					w.door = s.door
+					if !w.step() || !w.step() {
+						t.Fatalf("a write is refused with room: %v", w.faults)
+					}
+				}
+				if c.idle {
+					time.Sleep(time.Second)
+				}
+				began := time.Now()
+				full := keepFull(t, dir, c.left)
+				if !c.idle {
+					work(all, s.door, func() {})
+				}
+				for putOne(s.door) == nil {
+					if time.Since(began) > 30*time.Second {
+						t.Fatal("writes are not refused")
+					}
+				}
+				g.count("ms in sum until all were refused", int(time.Since(began).Milliseconds()))
+				began = time.Now()
+				if err := putOne(s.door); err == nil || !strings.Contains(err.Error(), "disk is almost full") {
+					t.Errorf("a write is answered %v", err)
+				}
+				g.count("ms in sum for one that was refused", int(time.Since(began).Milliseconds()))
+				for _, w := range all {
+					found, err := w.read()
+					if err != nil {
+						t.Fatalf("a read on a full disk: %v", err)
+					}
+					if _, ok := w.told().fits(found); !ok {
+						t.Errorf("%s has %v, after %s", w.name, found, w.told())
+					}
+				}
+				if !s.alive() {
+					t.Fatalf("the server has ended\n%s", s.log())
+				}
+
+				full()
+				began = time.Now()
+				for putOne(s.door) != nil {
+					if time.Since(began) > 30*time.Second {
+						t.Fatalf("writes do not go on\n%s", s.log())
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+				g.count("ms in sum until writes went on", int(time.Since(began).Milliseconds()))
+				acked, faults := settleAll(t, all, s.door)
+				g.count("acknowledged", acked)
+				complain(t, faults)
+				g.count("times full", 1)
+			}
+			s.kill()
+			s = start(t, data, "--log=error", "--backups", t.TempDir())
+			_, faults := settleAll(t, all, s.door)
+			complain(t, faults)
+			g.count("records", checkStream(t, s.door, g.Int()))
+			s.kill()
+		})
+	}
+}
+
+// A server starts on a full disk, or says why it does not.
+func TestServerStartsOnAFullDisk(t *testing.T) {
+	if !*known {
+		t.Skip("known fault: Pebble tries for ever to write out what it finds in the log")
+	}
+	g := newRig(t)
+	dir := newTmpfs(t, "256m")
+	data := filepath.Join(dir, "data")
+	s := start(t, data, "--log=error", "--backups", t.TempDir())
+	createWork(t, s.door)
+	all := crew(8, g.Uint64())
+	full := keepFull(t, dir, 8<<20)
+	work(all, s.door, func() {})
+	s.kill()
+	s, err := tryStart(t, data, "--log=error", "--backups", t.TempDir())
+	full()
+	if errors.Is(err, errHangs) {
+		t.Fatalf("%.2000s", err)
+	}
+	if err != nil {
+		s = start(t, data, "--log=error", "--backups", t.TempDir()) // there is room now
+	}
+	_, faults := settleAll(t, all, s.door)
+	complain(t, faults)
+	s.kill()
+}
+
+func putOne(d door) error {
+	return d.call("PutItem", object{"TableName": "Work", "Item": object{"p": text("other"), "k": num(1)}}, nil)
+}
+
+// keepFull fills a disk up, again when something is removed, until it is told
+// to make room.
+func keepFull(t testing.TB, dir string, left int64) (makeRoom func()) {
+	t.Helper()
+	file := filepath.Join(dir, "ballast")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		defer f.Close()
+		for {
+			fillUp(t, f, left)
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	return func() {
+		t.Helper()
+		close(stop)
+		<-stopped
+		if err := os.Remove(file); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// newTmpfs mounts a small disk in memory, or skips the test.
+func newTmpfs(t testing.TB, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "none", dir).CombinedOutput(); err != nil {
+		t.Skipf("a small disk needs root: %v\n%s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() })
+	return dir
+}
+
+// fillUp writes to a file until so much is left of its disk.
+func fillUp(t testing.TB, f *os.File, left int64) {
+	for {
+		var is syscall.Statfs_t
+		if err := syscall.Fstatfs(int(f.Fd()), &is); err != nil {
+			t.Error(err)
+			return
+		}
+		more := int64(is.Bavail)*is.Bsize - left
+		if more <= 0 {
+			return
+		}
+		_, err := f.Write(make([]byte, min(more, 1<<20)))
+		if errors.Is(err, syscall.ENOSPC) {
+			return
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}

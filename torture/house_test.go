@@ -1,0 +1,78 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/server"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// house is a whole server in this process, on a file system of our choice.
+type house struct {
+	door
+	engine *pebble.Engine
+	db     *db.DB
+}
+
+// open opens a folder. It flushes soon, so that little work meets all kinds of
+// files.
+func open(fs vfs.FS, dir string, durability pebble.Durability, log *slog.Logger) (*house, error) {
+	engine, err := pebble.Open(pebble.Options{FS: fs, Dir: dir, Durability: durability, IdleFlush: 2 * time.Millisecond, CacheBytes: 4 << 10, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	d, err := db.Open(context.Background(), engine, db.Options{Log: log})
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	return &house{within(server.New(ops.New(d), log)), engine, d}, nil
+}
+
+func (h *house) close() error { return errors.Join(h.db.Close(), h.engine.Close()) }
+
+// expectSound fails unless items and indexes agree.
+func (h *house) expectSound(t testing.TB) {
+	t.Helper()
+	found, err := h.db.Verify(context.Background(), func(string, int64) {})
+	if err != nil {
+		t.Errorf("verify: %v", err)
+	}
+	for _, r := range found {
+		if r.Faults > 0 {
+			t.Errorf("table %s has %d faults: %v", r.Table, r.Faults, r.First)
+		}
+	}
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// inject has a function decide about each operation of a file system.
+func inject(fs vfs.FS, decide func(errorfs.Op) error) vfs.FS {
+	return &injected{errorfs.Wrap(fs, errorfs.InjectorFunc(decide)), decide}
+}
+
+// injected closes a gap of errorfs, which lets go of a log that is used again.
+type injected struct {
+	vfs.FS
+	decide func(errorfs.Op) error
+}
+
+func (i *injected) ReuseForWrite(before, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := i.FS.ReuseForWrite(before, name, category)
+	if err != nil {
+		return nil, err
+	}
+	return errorfs.WrapFile(f, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		op.Path = name
+		return i.decide(op)
+	})), nil
+}

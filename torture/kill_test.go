@@ -1,0 +1,66 @@
+package torture
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// loadTime is how long a server works before it is struck.
+const loadTime = 250 * time.Millisecond
+
+// After a kill -9 all that was acknowledged is there, transactions are whole
+// and made once, indexes agree with items, and the stream replays to them.
+func TestKillTakesNothingBack(t *testing.T) {
+	g := newRig(t)
+	var data string
+	var s *process
+	var all []*worker
+	const perFolder = 20 // the whole stream is read after each
+	for n := range g.rounds(4) {
+		if n%perFolder == 0 {
+			if s != nil {
+				g.count("records", checkStream(t, s.door, g.Int()))
+				s.kill()
+			}
+			data = filepath.Join(t.TempDir(), "data")
+			s = start(t, data, "--log=error")
+			createWork(t, s.door)
+			all = crew(workers, g.Uint64())
+		}
+		work(all, s.door, func() { time.Sleep(loadTime); s.kill() })
+		if n%4 == 3 {
+			if out, err := verify(t, data); err != nil {
+				t.Errorf("verify: %v\n%s", err, out)
+			}
+			g.count("scrubs", 1)
+		}
+		s = start(t, data, "--log=error")
+		acked, faults := settleAll(t, all, s.door)
+		g.count("kills", 1)
+		g.count("acknowledged", acked)
+		complain(t, faults)
+	}
+	g.count("records", checkStream(t, s.door, g.Int()))
+}
+
+// The control: when writes are answered before they are on disk, losses are
+// found.
+func TestKillRigFindsLosses(t *testing.T) {
+	g := newRig(t)
+	data := filepath.Join(t.TempDir(), "data")
+	s := start(t, data, "--log=error", "--durability=relaxed")
+	createWork(t, s.door)
+	all := crew(workers, g.Uint64())
+	for range 20 {
+		work(all, s.door, func() { time.Sleep(loadTime); s.kill() })
+		s = start(t, data, "--log=error", "--durability=relaxed")
+		acked, faults := settleAll(t, all, s.door)
+		g.count("kills", 1)
+		g.count("acknowledged", acked)
+		if g.count("faults", len(faults)); len(faults) > 0 {
+			return
+		}
+	}
+	t.Error("nothing was lost although nothing was waited for")
+}

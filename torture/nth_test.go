@@ -1,0 +1,423 @@
+package torture
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// fault is what goes wrong with the disk of a child process.
+type fault struct {
+	Dir  string
+	Seed uint64
+	Kind string // of operations
+	Nth  int    // the one that fails; none if 0
+	Ever bool   // all that follow fail, too
+}
+
+func (f fault) String() string {
+	return fmt.Sprintf("%s %d fails (and all after it: %v; seed %d)", f.Kind, f.Nth, f.Ever, f.Seed)
+}
+
+// kinds are the operations of a file system that can fail.
+var kinds = map[string][]errorfs.OpKind{
+	"write":  {errorfs.OpFileWrite, errorfs.OpFileWriteAt},
+	"sync":   {errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo},
+	"read":   {errorfs.OpFileRead, errorfs.OpFileReadAt},
+	"create": {errorfs.OpCreate, errorfs.OpReuseForWrite},
+	"change": {errorfs.OpRename, errorfs.OpRemove, errorfs.OpLink},
+	"open":   {errorfs.OpOpen, errorfs.OpOpenDir, errorfs.OpList, errorfs.OpStat},
+}
+
+// Whichever write, sync, read or other operation of the disk fails, once or
+// from then on: no answer is wrong, nothing that was acknowledged is lost, and
+// the process either goes on, refuses, or ends and says why.
+func TestNthOperationOfTheDiskFails(t *testing.T) {
+	g := newRig(t)
+	names := slices.Sorted(maps.Keys(kinds))
+	totals := make(map[string]int)
+	seed := g.Uint64()
+	for _, kind := range names {
+		out := g.try(fault{Dir: filepath.Join(t.TempDir(), "d"), Seed: seed, Kind: kind})
+		if totals[kind] = out.total; out.total == 0 || out.acked < childSteps/2 {
+			t.Fatalf("without a fault there are %d of kind %s, and %d writes acknowledged", out.total, kind, out.acked)
+		}
+		if !*long {
+			break // the others are found out below, as far as they are needed
+		}
+	}
+	for n := range g.rounds(8) {
+		f := fault{Seed: seed, Kind: names[n%len(names)], Ever: n/len(names)%2 == 1}
+		total := totals[f.Kind]
+		if total == 0 {
+			total = 60
+		}
+		if f.Nth = 1 + g.IntN(total); *long {
+			// All in their turn.
+			f.Nth, f.Ever = 1+n/len(names)/2, n/len(names)%2 == 1
+			if f.Nth > total {
+				f.Nth, f.Seed = 1+g.IntN(total), g.Uint64()
+			}
+		}
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Dir = filepath.Join(dir, "d")
+		out := g.try(f)
+		g.count("faults", 1)
+		g.count(out.end, 1)
+		g.count("acknowledged", out.acked)
+		os.RemoveAll(dir)
+	}
+}
+
+// The control: a disk that drops a write and does not say so is found out.
+func TestNthRigFindsLosses(t *testing.T) {
+	g := newRig(t)
+	f := fault{Dir: filepath.Join(t.TempDir(), "d"), Seed: g.Uint64(), Kind: "lie", Nth: 20, Ever: true}
+	out := f.run(t)
+	if out.acked == 0 {
+		t.Fatalf("nothing was acknowledged: %s", out.stderr)
+	}
+	if faults := out.check(t, f.Dir); len(faults) == 0 {
+		t.Errorf("nothing was lost of %d, although the disk lied", out.acked)
+	}
+}
+
+// try runs a child, and looks at what it has left.
+func (g *rig) try(f fault) outcome {
+	g.Helper()
+	out := f.run(g)
+	for _, fault := range append(out.faults, out.check(g, f.Dir)...) {
+		g.Errorf("%v: %s", f, fault)
+	}
+	if g.Failed() {
+		g.Fatalf("%v: %s\n%s", f, out.end, out.stderr)
+	}
+	return out
+}
+
+// outcome is what a child has told.
+type outcome struct {
+	told
+	created bool
+	total   int
+	end     string
+	faults  []string
+	stderr  string
+}
+
+// childPatience is after what a child is thought to hang.
+const childPatience = time.Minute // much more than it needs on a busy machine
+
+func (f fault) run(t testing.TB) (out outcome) {
+	t.Helper()
+	script, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), childPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+string(script))
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	out.stderr = stderr.String()
+	out.base = state{}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		out.faults = append(out.faults, "it hangs")
+	case errors.As(err, &exit) && exit.ExitCode() == exitHangs && !*known:
+		// Known: Pebble tries for ever to write a table, and Open waits.
+		out.end = "hung while it opened"
+	case err == nil:
+		out.end = "lived through"
+	case errors.As(err, &exit) && exit.ExitCode() == exitRefused:
+		out.end = "not opened"
+	case errors.As(err, &exit) && exit.ExitCode() == 1 && strings.Contains(out.stderr, "the database cannot go on"):
+		out.end = "ended"
+	case errors.As(err, &exit) && exit.ExitCode() == 2 && panickedInPebble(out.stderr):
+		// It knows no other way out when a folder cannot be synced or a new
+		// log not be made. To end the process is right, though it could be
+		// said better.
+		out.end = "ended by Pebble"
+	default:
+		out.faults = append(out.faults, fmt.Sprintf("it ends with %v", err))
+	}
+	logFailed, after := false, 0
+	for lines := bufio.NewScanner(&stdout); lines.Scan(); {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "created":
+			out.created = true
+		case "ask":
+			var asked asked
+			if err := json.Unmarshal([]byte(rest), &asked); err != nil {
+				t.Fatal(err)
+			}
+			out.changes = append(out.changes, change{operation: asked.Operation, after: asked.after(), whole: asked.Whole})
+		case "ack":
+			if out.acked = len(out.changes); logFailed {
+				after++
+			}
+		case "total":
+			fmt.Sscan(rest, &out.total)
+		case "fault":
+			out.faults = append(out.faults, rest)
+		case "fails":
+			logFailed = logFailed || strings.HasSuffix(rest, ".log") && (f.Kind == "sync" || f.Kind == "write")
+		}
+	}
+	// One may have been on its way.
+	if after > 1 {
+		out.faults = append(out.faults, fmt.Sprintf("%d writes were acknowledged after the log could not be written", after))
+	}
+	return out
+}
+
+// panickedInPebble tells whether the first frame that is not of Go's library
+// is Pebble's.
+func panickedInPebble(stderr string) bool {
+	_, stack, found := strings.Cut(stderr, "\ngoroutine ")
+	for line := range strings.Lines(stack) {
+		if strings.HasPrefix(line, "github.com/") {
+			return found && strings.HasPrefix(line, "github.com/cockroachdb/pebble/v2")
+		}
+	}
+	return false
+}
+
+// asked is a change on its way between processes.
+type asked struct {
+	Operation string
+	After     map[int][2]int
+	Whole     bool
+}
+
+func (a asked) after() map[int]version {
+	after := make(map[int]version)
+	for key, v := range a.After {
+		after[key] = version{v[0], v[1]}
+	}
+	return after
+}
+
+// check opens what a child has left on a disk that works, and compares.
+func (out outcome) check(t testing.TB, dir string) (faults []string) {
+	t.Helper()
+	h, err := open(vfs.Default, dir, pebble.Durable, quiet)
+	if err != nil {
+		return []string{"it cannot be opened afterwards: " + err.Error()}
+	}
+	defer h.close()
+	if err := h.call("DescribeTable", object{"TableName": "Work"}, nil); err != nil {
+		if out.created {
+			faults = append(faults, "the table is lost: "+err.Error())
+		}
+		return faults
+	}
+	w := crew(1, 0)[0]
+	w.door = h.door
+	found, err := w.read()
+	if err != nil {
+		return append(faults, "it cannot be read afterwards: "+err.Error())
+	}
+	if _, ok := out.fits(found); !ok {
+		faults = append(faults, fmt.Sprintf("it has %v, after %s", found, out.told))
+	}
+	reports, err := h.db.Verify(context.Background(), func(string, int64) {})
+	if err != nil {
+		faults = append(faults, "verify: "+err.Error())
+	}
+	for _, r := range reports {
+		faults = append(faults, r.First...)
+	}
+	return append(faults, replay(streamOf(t, h.door), present(t, h.door))...)
+}
+
+// The child.
+
+const (
+	childEnv    = "STATOR_TORTURE_CHILD"
+	childSteps  = 60
+	exitRefused = 3
+	exitHangs   = 4
+
+	openPatience = 10 * time.Second
+)
+
+// child works on a disk that fails, and tells its standard output what it was
+// told.
+func child(script string) int {
+	var f fault
+	if err := json.Unmarshal([]byte(script), &f); err != nil {
+		panic(err)
+	}
+	bad := &failing{fault: f}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	opens := time.AfterFunc(openPatience, func() { os.Exit(exitHangs) })
+	h, err := open(bad.wrap(vfs.Default), f.Dir, pebble.Durable, log)
+	opens.Stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitRefused
+	}
+	w := crew(1, f.Seed)[0]
+	w.door = h.door
+	if createErr := w.create(); createErr == nil {
+		say("created")
+		w.toil()
+	}
+	for _, fault := range w.faults {
+		say("fault", fault)
+	}
+	if err := h.close(); err != nil {
+		fmt.Fprintln(os.Stderr, "close:", err)
+	}
+	say("total", bad.seen())
+	return 0
+}
+
+// say tells the parent something, at once.
+func say(words ...any) { fmt.Fprintln(os.Stdout, words...) }
+
+func (w *worker) create() error {
+	t := &failure{}
+	func() {
+		defer func() { _ = recover() }()
+		createWork(t, w.door)
+	}()
+	return t.err
+}
+
+// failure takes what a test would fail by.
+type failure struct {
+	testing.TB
+	err error
+}
+
+func (*failure) Helper() {}
+func (f *failure) Fatalf(format string, args ...any) {
+	f.err = fmt.Errorf(format, args...)
+	panic(f.err)
+}
+
+// toil changes items until a write is refused, and reads all along.
+func (w *worker) toil() {
+	for step := range childSteps {
+		if len(w.changes) == w.acked {
+			c := w.next()
+			a := asked{c.operation, make(map[int][2]int), c.whole}
+			for key, v := range c.after {
+				a.After[key] = [2]int{v.v, v.n}
+			}
+			line, err := json.Marshal(a)
+			if err != nil {
+				panic(err)
+			}
+			say("ask", string(line))
+			w.changes = append(w.changes, c)
+			if err := w.call(c.operation, c.body, nil); err == nil {
+				say("ack")
+				w.acked++
+				w.is = w.is.with(c)
+			} else {
+				fmt.Fprintln(os.Stderr, "refused:", err)
+			}
+		}
+		if found, err := w.read(); err == nil {
+			if _, ok := w.told().fits(found); !ok {
+				w.faults = append(w.faults, fmt.Sprintf("it reads %v, after %s", found, w.told()))
+			}
+		}
+		if step%6 == 5 {
+			time.Sleep(8 * time.Millisecond) // it flushes
+		}
+	}
+}
+
+// failing is a file system of which one operation fails.
+type failing struct {
+	fault
+	mu sync.Mutex
+	n  int
+}
+
+func (f *failing) seen() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.n
+}
+
+// due counts an operation, and tells whether it is to fail.
+func (f *failing) due() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n++
+	return f.n == f.Nth || f.Ever && f.Nth > 0 && f.n > f.Nth
+}
+
+func (f *failing) wrap(inner vfs.FS) vfs.FS {
+	if f.Kind == "lie" {
+		return &lying{inner, f}
+	}
+	return inject(inner, func(op errorfs.Op) error {
+		if !slices.Contains(kinds[f.Kind], op.Kind) || !f.due() {
+			return nil
+		}
+		say("fails", op.Path)
+		return &fs.PathError{Op: f.Kind, Path: op.Path, Err: errorfs.ErrInjected}
+	})
+}
+
+// lying is a file system that drops what is written to logs and tables.
+type lying struct {
+	vfs.FS
+	f *failing
+}
+
+func (l *lying) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := l.FS.Create(name, category)
+	if ending := filepath.Ext(name); err == nil && (ending == ".log" || ending == ".sst") {
+		file = &lyingFile{file, l.f}
+	}
+	return file, err
+}
+
+func (l *lying) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return l.Create(name, category)
+}
+
+type lyingFile struct {
+	vfs.File
+	f *failing
+}
+
+func (l *lyingFile) Write(p []byte) (int, error) {
+	if l.f.due() {
+		return len(p), nil
+	}
+	return l.File.Write(p)
+}

@@ -1,0 +1,205 @@
+package torture
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// object is JSON on its way.
+type object = map[string]any
+
+// door is where requests go in: a process by its address, or a handler.
+type door func(target string, body []byte) (status int, answer []byte, err error)
+
+// refusal is an answer other than 200.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%d %s", r.status, r.text) }
+
+// refused tells whether the server has said so, and did not do it.
+func refused(err error, code string) bool {
+	var r *refusal
+	return errors.As(err, &r) && strings.Contains(r.text, "#"+code+`"`)
+}
+
+// call sends one request of the API, or of streams by the name's beginning. An
+// error that is no *refusal leaves open what happened.
+func (d door) call(operation string, body, reply any) error {
+	if !strings.Contains(operation, ".") {
+		operation = "DynamoDB_20120810." + operation
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	status, answer, err := d(operation, b)
+	switch {
+	case err != nil:
+		return err
+	case status != http.StatusOK:
+		return &refusal{status, string(answer)}
+	case reply == nil:
+		return nil
+	}
+	return json.Unmarshal(answer, reply)
+}
+
+// must is call for what has to succeed.
+func (d door) must(t testing.TB, operation string, body, reply any) {
+	t.Helper()
+	if err := d.call(operation, body, reply); err != nil {
+		t.Fatalf("%s: %v", operation, err)
+	}
+}
+
+func sign(r *http.Request, target string) {
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Target", target)
+	r.Header.Set("X-Amz-Date", "20260101T000000Z")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none")
+}
+
+// within is the door of a handler in this process.
+func within(h http.Handler) door {
+	return func(target string, body []byte) (int, []byte, error) {
+		r := httptest.NewRequest("POST", "http://127.0.0.1/", bytes.NewReader(body))
+		sign(r, target)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code, w.Body.Bytes(), nil
+	}
+}
+
+// process is a running stator.
+type process struct {
+	door
+	cmd   *exec.Cmd
+	addr  string
+	ended chan struct{}
+	err   error // how it ended
+
+	mu     sync.Mutex
+	stderr bytes.Buffer
+}
+
+var patient = &http.Client{
+	Transport: &http.Transport{MaxIdleConnsPerHost: 8192},
+	Timeout:   time.Minute, // that is a hang
+}
+
+// start runs the server until the end of the test.
+func start(t testing.TB, data string, flags ...string) *process {
+	t.Helper()
+	p, err := tryStart(t, data, flags...)
+	if err != nil {
+		t.Fatalf("the server does not start: %v", err)
+	}
+	return p
+}
+
+var errHangs = errors.New("it does nothing")
+
+// startPatience is how long a server may take until it listens.
+const startPatience = 20 * time.Second
+
+func tryStart(t testing.TB, data string, flags ...string) (*process, error) {
+	t.Helper()
+	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data}, flags...)
+	p := &process{cmd: command(t, args...), ended: make(chan struct{})}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	t.Cleanup(p.kill)
+	listens := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(stderr)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			p.mu.Lock()
+			if p.stderr.Len() < 1<<20 {
+				fmt.Fprintln(&p.stderr, lines.Text())
+			}
+			p.mu.Unlock()
+			if addr, ok := strings.CutPrefix(lines.Text(), "stator listens on http://"); ok {
+				p.addr = addr
+				close(listens)
+			}
+		}
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	p.door = p.send
+	select {
+	case <-listens:
+		return p, nil
+	case <-p.ended:
+		return nil, fmt.Errorf("%w\n%s", p.err, p.log())
+	case <-time.After(startPatience):
+		p.cmd.Process.Signal(syscall.SIGQUIT) // it tells what it waits for
+		<-p.ended
+		return nil, fmt.Errorf("%w\n%s", errHangs, p.log())
+	}
+}
+
+func (p *process) send(target string, body []byte) (int, []byte, error) {
+	r, err := http.NewRequest("POST", "http://"+p.addr+"/", bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	sign(r, target)
+	reply, err := patient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer reply.Body.Close()
+	answer, err := io.ReadAll(reply.Body)
+	return reply.StatusCode, answer, err
+}
+
+// kill ends the server as a crash would.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.ended
+}
+
+func (p *process) log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stderr.String()
+}
+
+// alive tells whether it still runs.
+func (p *process) alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// verify runs the scrub on a folder that no server has open.
+func verify(t testing.TB, data string) (out string, err error) {
+	t.Helper()
+	text, err := command(t, "verify", "--data", data).CombinedOutput()
+	return string(text), err
+}
