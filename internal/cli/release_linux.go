@@ -16,19 +16,24 @@ func releaseProgram() {
 	if err != nil {
 		return
 	}
-	maps, err := os.Open("/proc/self/maps")
+	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
-	defer func() { _ = maps.Close() }()
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		var start, end uintptr
+	defer func() { _ = smaps.Close() }()
+	var start, end uintptr // of a mapping of the program
+	for lines := bufio.NewScanner(smaps); lines.Scan(); {
+		var from, to uintptr
 		var mode string
-		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &start, &end, &mode); err != nil {
-			continue
+		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s", &from, &to, &mode); n == 3 {
+			start, end = 0, 0
+			if strings.HasSuffix(lines.Text(), program) && !strings.Contains(mode, "w") {
+				start, end = from, to
+			}
 		}
-		// What cannot be written is the same in memory as in the file.
-		if strings.HasPrefix(mode, "r") && mode[1] == '-' && strings.HasSuffix(lines.Text(), program) {
+		// What a linker has written before it was closed to writing is
+		// nowhere but in memory.
+		if fields := strings.Fields(lines.Text()); start != 0 && fields[0] == "Anonymous:" && fields[1] == "0" {
 			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, start, end-start, syscall.MADV_DONTNEED)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -37,6 +38,8 @@ type Engine struct {
 	showEarly bool // readers do not wait until what they see is durable
 
 	hear func(context.Context, []byte) error // may be nil
+
+	opening atomic.Bool // until Open returns
 
 	mu        sync.Mutex
 	snapshots map[*snapshot]struct{} // open ones, so that Close can release them
@@ -92,6 +95,8 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:  make(map[*snapshot]struct{}),
 	}
+	e.opening.Store(true)
+	defer e.opening.Store(false)
 	fs := vfs.OnDiskFull(o.FS, e.disk.noSpace)
 	var err error
 	e.db, err = pebble.Open(o.Dir, o.pebble(fs, lock.lock, log, e.events()))

@@ -56,3 +56,30 @@ func breakLog(t *testing.T, kinds ...errorfs.OpKind) {
 		t.Errorf("the write is shown: %q, %v", v, err)
 	}
 }
+
+// A start that has to write what it cannot write ends, and does not wait for
+// ever.
+func TestOpenEndsWhenItCannotWrite(t *testing.T) {
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))
+	exited := make(chan int)
+	go func() {
+		e, err := Open(Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(code int) {
+			exited <- code
+			select {}
+		}})
+		t.Errorf("it opens: %v, %v", e, err)
+	}()
+	select {
+	case code := <-exited:
+		if code == 0 {
+			t.Error("exit code 0")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nothing happens")
+	}
+}

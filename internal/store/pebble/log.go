@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -38,12 +39,21 @@ func (l *logger) Fatalf(format string, args ...any) {
 // them would try again without a pause.
 const corruptionPause = 20 * time.Millisecond
 
+// maxOpenErrors is how often work in the background may fail before the data is
+// open.
+const maxOpenErrors = 50
+
 // events are the happenings inside Pebble that we act upon.
 func (e *Engine) events() *pebble.EventListener {
 	var told sync.Map // files known to be damaged
+	var failed atomic.Int32
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			e.log.Error("work in the background", "error", err.Error()) // as text: slog would add the stack
+			if e.opening.Load() && failed.Add(1) == maxOpenErrors {
+				// Opening waits for this work, and Pebble tries it for ever.
+				e.fatal("the data cannot be opened, since what a start writes cannot be written: %v; make room on the disk, or mend it", err)
+			}
 			e.disk.lookSoon()
 		},
 		// Without this handler a damaged block would end the process, again
