@@ -111,6 +111,11 @@ func TestServerStartsOnAFullDisk(t *testing.T) {
 	if err != nil {
 		s = start(t, data, "--log=error", "--backups", t.TempDir()) // there is room now
 	}
+	for end := time.Now().Add(30 * time.Second); putOne(s.door) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("writes do not resume")
+		}
+	}
 	_, faults := settleAll(t, all, s.door)
 	complain(t, faults)
 	s.kill()

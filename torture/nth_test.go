@@ -147,6 +147,9 @@ func (f fault) run(t testing.TB) (out outcome) {
 	out.base = state{}
 	var exit *exec.ExitError
 	switch {
+	case ctx.Err() != nil && panickedInPebble(out.stderr):
+		// The runtime of the race detector does not always end with it.
+		out.end = "ended by Pebble"
 	case ctx.Err() != nil:
 		out.faults = append(out.faults, "it hangs")
 	case errors.As(err, &exit) && exit.ExitCode() == exitHangs:
