@@ -111,19 +111,25 @@ func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 	history := recordItems(t, d, seed, 3000)
 	plant := func(name string, at func(porcupine.Operation) bool, change func(*told)) {
 		t.Run(name, func(t *testing.T) {
-			broken := slices.Clone(history)
-			slices.SortFunc(broken, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-			for i := len(broken) / 2; i < len(broken); i++ {
-				if at(broken[i]) {
-					got := broken[i].Output.(told)
-					change(&got)
-					broken[i].Output = got
-					break
+			sorted := slices.Clone(history)
+			slices.SortFunc(sorted, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+			// What is planted may be what could have happened, when others were
+			// at work at the same time; not at several places.
+			tries := 0
+			for i := len(sorted) / 2; i < len(sorted) && tries < 5; i++ {
+				if !at(sorted[i]) {
+					continue
+				}
+				tries++
+				broken := slices.Clone(sorted)
+				got := broken[i].Output.(told)
+				change(&got)
+				broken[i].Output = got
+				if porcupine.CheckOperationsTimeout(register, broken, registerPatient) == porcupine.Illegal {
+					return
 				}
 			}
-			if result := porcupine.CheckOperationsTimeout(register, broken, registerPatient); result != porcupine.Illegal {
-				t.Errorf("the history is %s", result)
-			}
+			t.Errorf("it is not found at %d places", tries)
 		})
 	}
 	is := func(op porcupine.Operation, kind string) bool { return op.Input.(action).kind == kind }
