@@ -49,7 +49,7 @@ type liveIndex struct {
 func read(ctx context.Context, send Send, table string) (*live, error) {
 	name := map[string]any{"TableName": table}
 	var described struct{ Table *live }
-	err := ask(ctx, send, "DescribeTable", name, &described)
+	err := send.Ask(ctx, "DescribeTable", name, &described)
 	if isFault(err, "ResourceNotFoundException") {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func read(ctx context.Context, send Send, table string) (*live, error) {
 	var ttl struct {
 		TimeToLiveDescription struct{ AttributeName, TimeToLiveStatus string }
 	}
-	if err := ask(ctx, send, "DescribeTimeToLive", name, &ttl); err != nil && !isFault(err, "ResourceNotFoundException") {
+	if err := send.Ask(ctx, "DescribeTimeToLive", name, &ttl); err != nil && !isFault(err, "ResourceNotFoundException") {
 		return nil, err
 	}
 	l.ttlStatus = ttl.TimeToLiveDescription.TimeToLiveStatus
@@ -76,7 +76,7 @@ func read(ctx context.Context, send Send, table string) (*live, error) {
 		}
 	}
 	// Not every local server has this operation.
-	switch err := ask(ctx, send, "DescribeContinuousBackups", name, &backups); {
+	switch err := send.Ask(ctx, "DescribeContinuousBackups", name, &backups); {
 	case err == nil:
 		l.recovers = true
 		l.recovery = backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == "ENABLED"
@@ -88,7 +88,8 @@ func read(ctx context.Context, send Send, table string) (*live, error) {
 	return l, nil
 }
 
-func ask(ctx context.Context, send Send, operation string, body, into any) error {
+// Ask sends a request and reads the reply.
+func (send Send) Ask(ctx context.Context, operation string, body, into any) error {
 	text, err := send(ctx, operation, body)
 	if err != nil {
 		return err

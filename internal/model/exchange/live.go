@@ -2,40 +2,24 @@ package exchange
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/model/apply"
 )
-
-// Send sends one request of the API and returns the reply's body. A fault that
-// the server tells is an *apierror.Error.
-type Send func(ctx context.Context, operation string, body any) ([]byte, error)
-
-// ask sends a request and reads the reply.
-func (send Send) ask(ctx context.Context, operation string, body, reply any) error {
-	text, err := send(ctx, operation, body)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, reply); err != nil {
-		return fmt.Errorf("the answer to %s is no JSON of it: %w", operation, err)
-	}
-	return nil
-}
 
 // ReadServer reads all tables of a server, and tells progress after each.
 // endpoint is what to call it.
-func ReadServer(ctx context.Context, send Send, endpoint string, progress func(done, all int)) (*Design, error) {
+func ReadServer(ctx context.Context, send apply.Send, endpoint string, progress func(done, all int)) (*Design, error) {
 	var names []string
 	for after := map[string]any{}; ; {
 		var page struct {
 			TableNames             []string
 			LastEvaluatedTableName string
 		}
-		if err := send.ask(ctx, "ListTables", after, &page); err != nil {
+		if err := send.Ask(ctx, "ListTables", after, &page); err != nil {
 			return nil, fmt.Errorf("cannot list the tables of %s: %w", endpoint, err)
 		}
 		names = append(names, page.TableNames...)
@@ -94,9 +78,9 @@ type (
 	}
 )
 
-func describe(ctx context.Context, send Send, name string) (*described, error) {
+func describe(ctx context.Context, send apply.Send, name string) (*described, error) {
 	var told struct{ Table liveTable }
-	if err := send.ask(ctx, "DescribeTable", map[string]any{"TableName": name}, &told); err != nil {
+	if err := send.Ask(ctx, "DescribeTable", map[string]any{"TableName": name}, &told); err != nil {
 		return nil, err
 	}
 	t := &told.Table
@@ -144,12 +128,12 @@ func (x *liveIndex) described() *describedIndex {
 
 // beside asks for what stands beside a table's description. Servers that do
 // not know one of these have none of it.
-func beside(ctx context.Context, send Send, t *liveTable, d *described) error {
+func beside(ctx context.Context, send apply.Send, t *liveTable, d *described) error {
 	name := map[string]any{"TableName": d.name}
 	var ttl struct {
 		TimeToLiveDescription struct{ TimeToLiveStatus, AttributeName string }
 	}
-	if err := unknownIsNone(send.ask(ctx, "DescribeTimeToLive", name, &ttl)); err != nil {
+	if err := unknownIsNone(send.Ask(ctx, "DescribeTimeToLive", name, &ttl)); err != nil {
 		return err
 	}
 	if status := ttl.TimeToLiveDescription.TimeToLiveStatus; status == "ENABLED" || status == "ENABLING" {
@@ -160,12 +144,12 @@ func beside(ctx context.Context, send Send, t *liveTable, d *described) error {
 			PointInTimeRecoveryDescription struct{ PointInTimeRecoveryStatus string }
 		}
 	}
-	if err := unknownIsNone(send.ask(ctx, "DescribeContinuousBackups", name, &backups)); err != nil {
+	if err := unknownIsNone(send.Ask(ctx, "DescribeContinuousBackups", name, &backups)); err != nil {
 		return err
 	}
 	d.recovery = backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == "ENABLED"
 	var tags struct{ Tags []struct{ Key, Value string } }
-	if err := unknownIsNone(send.ask(ctx, "ListTagsOfResource", map[string]any{"ResourceArn": t.TableArn}, &tags)); err != nil {
+	if err := unknownIsNone(send.Ask(ctx, "ListTagsOfResource", map[string]any{"ResourceArn": t.TableArn}, &tags)); err != nil {
 		return err
 	}
 	var all []string

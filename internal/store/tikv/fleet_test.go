@@ -295,3 +295,29 @@ func TestParseAddress(t *testing.T) {
 		})
 	}
 }
+
+// Reads that may be a little old give the same values when they may go to any
+// replica.
+func TestFollowersAnswer(t *testing.T) {
+	var o tikv.Options
+	o.Followers, o.Log = true, testLog(t)
+	e := tikvtest.New(t).Open(t, o)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, keys := t.Context(), [][]byte{[]byte("a"), []byte("b")}
+	if _, err := e.Update(ctx, keys, func(tx store.Tx) error {
+		tx.Set(keys[0], []byte("1"))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range keys {
+		values, err := e.Get(ctx, store.Recent, keys[:n+1]...)
+		if err != nil || string(values[0]) != "1" || n == 1 && values[1] != nil {
+			t.Errorf("%d keys: %q, %v", n+1, values, err)
+		}
+	}
+}
