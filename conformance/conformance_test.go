@@ -10,7 +10,6 @@ import (
 
 	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/conformance"
-	"github.com/stator-db/stator/statortest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the replies of the transcripts anew")
@@ -107,7 +106,7 @@ func open(t *testing.T, o stator.Options) *conformance.Server {
 		}
 	})
 	return &conformance.Server{
-		Client:   statortest.Transport(s.Handler()),
+		Client:   s.Client(),
 		Endpoint: "http://stator.invalid/",
 		Sign: func(r *http.Request, _ []byte) error {
 			r.Header.Set("X-Amz-Date", "20260101T000000Z")

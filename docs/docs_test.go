@@ -20,7 +20,6 @@ import (
 	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/internal/cli"
 	"github.com/stator-db/stator/internal/ops"
-	"github.com/stator-db/stator/statortest"
 )
 
 // Links between documents lead somewhere.
@@ -160,7 +159,7 @@ func TestFirstMinute(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	client := statortest.Transport(s.Handler())
+	client := s.Client()
 	text := strings.ReplaceAll(read(t, "../README.md"), "\\\n", " ")
 	var last string
 	for _, m := range regexp.MustCompile(`(?m)^aws dynamodb (.*)$`).FindAllStringSubmatch(text, -1) {

@@ -16,7 +16,6 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
-	"github.com/stator-db/stator/statortest"
 )
 
 // server opens a database whose tables take a while to change, in virtual time.
@@ -27,7 +26,7 @@ func server(t *testing.T) *apply.Endpoint {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return &apply.Endpoint{URL: "http://stator.invalid", Client: statortest.Transport(s.Handler()), Sign: sign}
+	return &apply.Endpoint{URL: "http://stator.invalid", Client: s.Client(), Sign: sign}
 }
 
 // inVirtualTime runs a test for which waiting takes no time.

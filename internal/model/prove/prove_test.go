@@ -16,7 +16,6 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
-	"github.com/stator-db/stator/statortest"
 )
 
 // server opens a database with a model's tables.
@@ -27,7 +26,7 @@ func server(t *testing.T, m *model.Model) *apply.Endpoint {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	e := &apply.Endpoint{URL: "http://stator.invalid", Client: statortest.Transport(s.Handler()), Sign: func(r *http.Request, _ []byte) error {
+	e := &apply.Endpoint{URL: "http://stator.invalid", Client: s.Client(), Sign: func(r *http.Request, _ []byte) error {
 		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=00")
 		r.Header.Set("X-Amz-Date", "20260101T000000Z")
 		return nil

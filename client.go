@@ -1,0 +1,49 @@
+package stator
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+)
+
+// Client sends requests straight to the database, without a network. It can be
+// the HTTP client of any AWS SDK client; the endpoint's address does not matter.
+func (s *Stator) Client() *http.Client { return &http.Client{Transport: direct{s.Handler()}} }
+
+// direct is a transport that calls a handler.
+type direct struct{ handler http.Handler }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	defer r.Body.Close()
+	w := &response{header: make(http.Header), status: http.StatusOK}
+	d.handler.ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode:    w.status,
+		Status:        http.StatusText(w.status),
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        w.header,
+		Body:          io.NopCloser(&w.body),
+		ContentLength: int64(w.body.Len()),
+		Request:       r,
+	}, nil
+}
+
+// response collects what a handler answers.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *response) Header() http.Header         { return w.header }
+func (w *response) WriteHeader(status int)      { w.status = status }
+func (w *response) Write(b []byte) (int, error) { return w.body.Write(b) }
