@@ -46,6 +46,11 @@ type Options struct {
 	// above. Nothing else can be reached.
 	Buckets map[string]string
 
+	// CacheBytes is how much of what was read lately is kept in memory, of data
+	// in a folder or in memory; 64 MiB unless set. It is taken as it is used, and
+	// the garbage collector may take as much again.
+	CacheBytes int64
+
 	// Relaxed answers a write before it is on disk. A crash can take back the
 	// writes of the last moments.
 	Relaxed bool
@@ -151,7 +156,7 @@ func openEngine(ctx context.Context, o Options) (store.Engine, error) {
 	if o.Relaxed {
 		storage.Durability = pebble.Relaxed
 	}
-	storage.Log, storage.Now = o.Log, o.Now
+	storage.CacheBytes, storage.Log, storage.Now = o.CacheBytes, o.Log, o.Now
 	return pebble.Open(storage)
 }
 

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Transcript is one file: steps that are carried out in order.
@@ -88,7 +89,7 @@ func parseRequest(block []string) (Step, error) {
 	return Step{Operation: strings.TrimSpace(operation), Body: body}, nil
 }
 
-var errorLine = regexp.MustCompile(`^(?:([1-5][0-9][0-9]) )?([A-Za-z]+)(?:: (.*))?$`)
+var errorLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:([1-5][0-9][0-9]) )?([A-Za-z]+)(?:: (.*))?$`) })
 
 func parseReply(block []string) (Reply, error) {
 	text, err := expand(strings.Join(block, "\n"))
@@ -103,7 +104,7 @@ func parseReply(block []string) (Reply, error) {
 		return Reply{Status: 200, Members: text}, nil
 	}
 	first, members, _ := strings.Cut(text, "\n")
-	m := errorLine.FindStringSubmatch(first)
+	m := errorLine().FindStringSubmatch(first)
 	if m == nil {
 		return Reply{}, fmt.Errorf("is neither JSON nor an error: %s", first)
 	}
@@ -125,14 +126,14 @@ func parseExact(text string) Reply {
 	return r
 }
 
-var macro = regexp.MustCompile(`«([^«»]*)»`)
+var macro = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`«([^«»]*)»`) })
 
 // expand replaces the macros of a text.
 func expand(text string) (string, error) {
 	var fault error
 	for strings.Contains(text, "«") && fault == nil {
 		found := false
-		text = macro.ReplaceAllStringFunc(text, func(m string) string {
+		text = macro().ReplaceAllStringFunc(text, func(m string) string {
 			found = true
 			out, err := expandOne(strings.Trim(m, "«»"))
 			if err != nil {
@@ -147,10 +148,10 @@ func expand(text string) (string, error) {
 	return text, fault
 }
 
-var numbers = regexp.MustCompile(`(?s)^([0-9]+)\.\.([0-9]+) (.*)$`)
+var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^([0-9]+)\.\.([0-9]+) (.*)$`) })
 
 func expandOne(text string) (string, error) {
-	if m := numbers.FindStringSubmatch(text); m != nil {
+	if m := numbers().FindStringSubmatch(text); m != nil {
 		from, _ := strconv.Atoi(m[1])
 		to, _ := strconv.Atoi(m[2])
 		var parts []string

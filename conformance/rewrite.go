@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // String is the failure for people: where, what was asked, what was wanted and
@@ -74,11 +75,11 @@ func (t *Transcript) Rewrite(failures []Failure) string {
 	return strings.Join(append(out, t.lines[at:]...), "\n") + "\n"
 }
 
-var letters = regexp.MustCompile(`[a-zA-Z0-9]{100,}`)
+var letters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[a-zA-Z0-9]{100,}`) })
 
 // shorten writes long runs of one letter as macros.
 func shorten(text string) string {
-	return letters.ReplaceAllStringFunc(text, func(s string) string {
+	return letters().ReplaceAllStringFunc(text, func(s string) string {
 		if strings.Trim(s, s[:1]) == "" {
 			return fmt.Sprintf("«%s*%d»", s[:1], len(s))
 		}

@@ -139,7 +139,7 @@ func (r *run) settle(ctx context.Context, s *Step) error {
 	default:
 		return nil
 	}
-	m := created.FindStringSubmatch(s.Body)
+	m := created().FindStringSubmatch(s.Body)
 	if m == nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type serveFlags struct {
 	backups     string
 	buckets     []string
 	inMemory    bool
+	cacheMB     int64
 	log         string
 	durability  string
 	tableDelay  time.Duration
@@ -77,6 +79,7 @@ and any region will do:
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) to keep backups in; the data folder's name and -backups unless set")
 	flags.StringArrayVar(&f.buckets, "bucket", nil, "name=place of a bucket for exports and imports, a folder or URL (file://, s3://); may be given several times")
 	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
+	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(machineMemory()), "MB of memory for what was read lately; a sixteenth of the machine's, from 64 to 1024, unless set")
 	flags.StringVar(&f.log, "log", "info", "what to log: debug, info, warn or error")
 	flags.StringVar(&f.durability, "durability", "strict", "strict: a write is answered when it is on disk; relaxed: before")
 	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, as they do on AWS")
@@ -97,6 +100,9 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	if f.durability != "strict" && f.durability != "relaxed" {
 		return usageError{fmt.Errorf("--durability is %q, but must be strict or relaxed", f.durability)}
 	}
+	if f.cacheMB < 1 {
+		return usageError{fmt.Errorf("--cache is %d, but must be at least 1 MB", f.cacheMB)}
+	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 
 	listener, err := listen(f)
@@ -116,13 +122,16 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	entrance := door.New(late, web, log)
 	served := make(chan error, 1)
 	go func() { served <- entrance.Serve(listener) }()
+	collect := holdGarbage()
 	s, err := open(ctx, f, log)
 	if err != nil {
 		return errors.Join(err, entrance.Close())
 	}
 	late.Open(s.Handler())
 	announce(stderr, f, listener.Addr())
-	releaseProgram()
+	collect()
+	release := time.AfterFunc(startOver, releaseProgram)
+	defer release.Stop()
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -166,7 +175,7 @@ func listen(f *serveFlags) (net.Listener, error) {
 }
 
 // bucketName is what a request may have as an S3Bucket.
-var bucketName = regexp.MustCompile(`^[a-z0-9A-Z]+[.\-\w]*[a-z0-9A-Z]+$`)
+var bucketName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9A-Z]+[.\-\w]*[a-z0-9A-Z]+$`) })
 
 // buckets are the places that the flags name.
 func buckets(flags []string) (map[string]string, error) {
@@ -174,7 +183,7 @@ func buckets(flags []string) (map[string]string, error) {
 	for _, flag := range flags {
 		name, where, _ := strings.Cut(flag, "=")
 		switch {
-		case !bucketName.MatchString(name) || where == "":
+		case !bucketName().MatchString(name) || where == "":
 			return nil, usageError{fmt.Errorf("--bucket is %q, but must be name=folder or name=URL", flag)}
 		case places[name] != "":
 			return nil, usageError{fmt.Errorf("--bucket names %s twice", name)}
@@ -189,7 +198,7 @@ func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.Stator,
 	if err != nil {
 		return nil, err
 	}
-	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: places, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardRoll: f.shardRoll, Triggers: f.triggers, Log: log}
+	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: places, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardRoll: f.shardRoll, Triggers: f.triggers, Log: log}
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine
 		return openCluster(ctx, o, log)

@@ -279,7 +279,7 @@ func (r *resolver) rules() {
 	}
 }
 
-var placeholder = regexp.MustCompile(`[#:][A-Za-z0-9_]+`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[#:][A-Za-z0-9_]+`) })
 
 // expression checks a condition: its text, and that each placeholder stands
 // for something.
@@ -289,7 +289,7 @@ func (r *resolver) expression(p *Place, e *Entity, text string, names, values []
 		r.fault(at, "the condition %q cannot be read: %v", text, err)
 		return
 	}
-	used := placeholder.FindAllString(text, -1)
+	used := placeholder().FindAllString(text, -1)
 	for _, ref := range used {
 		list := values
 		if ref[0] == '#' {

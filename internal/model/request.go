@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/language/expr"
@@ -41,11 +42,11 @@ func (w *writing) into(body map[string]any) {
 	}
 }
 
-var noWord = regexp.MustCompile(`[^A-Za-z0-9_]`)
+var noWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_]`) })
 
 // name is the placeholder of an attribute's name.
 func (w *writing) name(attribute string) string {
-	ref := "#" + noWord.ReplaceAllString(attribute, "_")
+	ref := "#" + noWord().ReplaceAllString(attribute, "_")
 	for w.names[ref] != "" && w.names[ref] != attribute {
 		ref += "_"
 	}
@@ -55,7 +56,7 @@ func (w *writing) name(attribute string) string {
 
 // value is a new placeholder of a value, called after an attribute.
 func (w *writing) value(attribute string, v any) string {
-	ref := ":" + noWord.ReplaceAllString(attribute, "_")
+	ref := ":" + noWord().ReplaceAllString(attribute, "_")
 	for _, taken := w.values[ref]; taken; _, taken = w.values[ref] {
 		ref += "_new"
 	}
@@ -179,7 +180,7 @@ func writeBody(s *Step, v voice, edits []edit) map[string]any {
 
 // condition takes the placeholders of the action's condition in.
 func (w *writing) condition(a *Action) {
-	for _, ref := range placeholder.FindAllString(a.Condition, -1) {
+	for _, ref := range placeholder().FindAllString(a.Condition, -1) {
 		if ref[0] == '#' {
 			w.names[ref] = ref[1:]
 			if s, ok := named(a.Names, ref); ok {

@@ -93,7 +93,7 @@ func (s *Store) Close() { s.terms.Close() }
 // idOf is the id in the name of a file.
 func idOf(name, end string) (id string, ok bool) {
 	id, ok = strings.CutSuffix(name, end)
-	return id, ok && isID.MatchString(id)
+	return id, ok && isID().MatchString(id)
 }
 
 // newID makes an id of a moment, as DynamoDB does: milliseconds and eight
@@ -215,7 +215,7 @@ func (e *Failed) Unwrap() error { return e.Err }
 
 // Get finds a backup.
 func (s *Store) Get(ctx context.Context, id string) (Backup, error) {
-	if !isID.MatchString(id) {
+	if !isID().MatchString(id) {
 		return Backup{}, ErrNotFound
 	}
 	// What is looked at first is there before the other goes. One that is

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
@@ -44,14 +45,14 @@ func (m *Manifest) items() string {
 // unless the server that was asked for the backup wrote it at once, eight digits
 // that tell attempts apart.
 func idOfItems(name string) (id string, ok bool) {
-	m := isItems.FindStringSubmatch(name)
+	m := isItems().FindStringSubmatch(name)
 	if m == nil {
 		return "", false
 	}
 	return m[1], true
 }
 
-var isItems = regexp.MustCompile(`^([0-9]{14}-[0-9a-f]{8})(-[0-9a-f]{8})?\.items$`)
+var isItems = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{14}-[0-9a-f]{8})(-[0-9a-f]{8})?\.items$`) })
 
 // The files of a backup, by what follows its id in their names. A listing in
 // order shows that a backup is being made before its items, and that before
@@ -63,7 +64,7 @@ const (
 	endSet      = ".set"
 )
 
-var isID = regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`)
+var isID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`) })
 
 // maxManifest bounds what is read of one.
 const maxManifest = 4 << 20

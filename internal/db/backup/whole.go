@@ -106,7 +106,7 @@ func copyFile(ctx context.Context, in *bufio.Reader, place blob.Place) (*Manifes
 		return nil, err
 	}
 	m := r.header
-	if !isID.MatchString(m.ID) {
+	if !isID().MatchString(m.ID) {
 		return nil, fmt.Errorf("the server sent a backup with the id %q", m.ID)
 	}
 	w, err := place.Create(ctx, m.ID+endItems)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -247,12 +248,12 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-var marks = regexp.MustCompile("[\\\\`*_{}\\[\\]<>()#!|~&$@:]")
+var marks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("[\\\\`*_{}\\[\\]<>()#!|~&$@:]") })
 
 // prose is text of the model in running text: nothing in it is a mark, a link
 // or HTML.
 func prose(text string) string {
-	return marks.ReplaceAllStringFunc(oneLine(text), func(mark string) string {
+	return marks().ReplaceAllStringFunc(oneLine(text), func(mark string) string {
 		switch mark {
 		case "<":
 			return "&lt;"
@@ -271,7 +272,7 @@ func prose(text string) string {
 // inHTML is text of the model within HTML, where no mark may be escaped by a
 // backslash: all are given by number.
 func inHTML(text string) string {
-	return marks.ReplaceAllStringFunc(oneLine(text), func(mark string) string { return fmt.Sprintf("&#%d;", mark[0]) })
+	return marks().ReplaceAllStringFunc(oneLine(text), func(mark string) string { return fmt.Sprintf("&#%d;", mark[0]) })
 }
 
 // code is text of the model as it is.

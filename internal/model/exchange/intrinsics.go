@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // maxSteps is how many functions are worked out, so that those that name each
@@ -124,7 +125,7 @@ func (c *template) parameterValue(t *tree, text string) (*tree, error) {
 	return newText(t, text)
 }
 
-var subPart = regexp.MustCompile(`\$\{(!?)([^}]*)\}`)
+var subPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(!?)([^}]*)\}`) })
 
 // sub puts values into a text.
 func (c *template) sub(t *tree, depth int) (*tree, error) {
@@ -138,7 +139,7 @@ func (c *template) sub(t *tree, depth int) (*tree, error) {
 	var b strings.Builder
 	rest := text.text
 	for rest != "" {
-		at := subPart.FindStringSubmatchIndex(rest)
+		at := subPart().FindStringSubmatchIndex(rest)
 		if at == nil {
 			break
 		}

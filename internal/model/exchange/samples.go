@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Entity is one kind of item, as samples show it.
@@ -143,8 +144,8 @@ const (
 )
 
 var (
-	constantWord = regexp.MustCompile(`^[A-Z][A-Z_]*$`)
-	firstWord    = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]*$`)
+	constantWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z][A-Z_]*$`) })
+	firstWord    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z_-]*$`) })
 )
 
 // maxTokens is into how many parts a key is taken apart.
@@ -158,7 +159,7 @@ func shapeOf(kind, text string) string {
 		return anything
 	}
 	for i, token := range tokens {
-		constant := constantWord.MatchString(token) || i == 0 && len(tokens) > 1 && firstWord.MatchString(token)
+		constant := constantWord().MatchString(token) || i == 0 && len(tokens) > 1 && firstWord().MatchString(token)
 		if !constant && token != "" {
 			tokens[i] = anything
 		}
@@ -227,13 +228,13 @@ func sameIn(g *group, name, text string) bool {
 	return true
 }
 
-var templatePart = regexp.MustCompile(`\{([^{}]+)\}`)
+var templatePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]+)\}`) })
 
-var noSlug = regexp.MustCompile(`[^a-z0-9]+`)
+var noSlug = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
 // slug is a text as a plain name.
 func slug(text string) string {
-	text = strings.Trim(noSlug.ReplaceAllString(strings.ToLower(text), "-"), "-")
+	text = strings.Trim(noSlug().ReplaceAllString(strings.ToLower(text), "-"), "-")
 	return text[:min(len(text), 60)]
 }
 

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
@@ -334,14 +335,14 @@ func bounded(bytes int, f function.Function) function.Function {
 	})
 }
 
-var wideVerb = regexp.MustCompile(`%[^%a-zA-Z]*[0-9]{4}`)
+var wideVerb = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[^%a-zA-Z]*[0-9]{4}`) })
 
 // format is Terraform's, without widths that nobody needs.
 var format = function.New(&function.Spec{
 	Params:   stdlib.FormatFunc.Params(),
 	VarParam: stdlib.FormatFunc.VarParam(),
 	Type: func(args []cty.Value) (cty.Type, error) {
-		if args[0].Type() == cty.String && args[0].IsKnown() && !args[0].IsNull() && wideVerb.MatchString(args[0].AsString()) {
+		if args[0].Type() == cty.String && args[0].IsKnown() && !args[0].IsNull() && wideVerb().MatchString(args[0].AsString()) {
 			return cty.NilType, fmt.Errorf("the width is larger than anything a table needs")
 		}
 		return stdlib.FormatFunc.ReturnTypeForValues(args)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stator-db/stator/internal/model"
 )
@@ -31,12 +32,12 @@ type cloudWriter struct {
 	ids map[string]bool
 }
 
-var noLetter = regexp.MustCompile(`[^A-Za-z0-9]+`)
+var noLetter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9]+`) })
 
 // id is a name for a resource that no other has.
 func (w *cloudWriter) id(name string) string {
 	var base strings.Builder
-	for _, word := range noLetter.Split(name, -1) {
+	for _, word := range noLetter().Split(name, -1) {
 		if word != "" {
 			base.WriteString(strings.ToUpper(word[:1]) + word[1:])
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -36,11 +37,11 @@ func (w *terraformWriter) comment(text string) {
 	w.body.AppendUnstructuredTokens(hclwrite.Tokens{{Type: hclsyntax.TokenComment, Bytes: []byte("# " + comment(text) + "\n")}})
 }
 
-var noIdentifier = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+var noIdentifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_]+`) })
 
 // label is a name for a resource that no other has.
 func (w *terraformWriter) label(name string) string {
-	base := strings.Trim(noIdentifier.ReplaceAllString(name, "_"), "_")
+	base := strings.Trim(noIdentifier().ReplaceAllString(name, "_"), "_")
 	if base == "" || base[0] >= '0' && base[0] <= '9' {
 		base = "table_" + base
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -12,14 +13,14 @@ import (
 )
 
 var (
-	plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
+	plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`) })
 	// What YAML, old or new, takes for something else than text.
-	noText = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n)$`)
+	noText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n)$`) })
 )
 
 // quote is text in YAML: bare when that is safe.
 func quote(text string) string {
-	if plainWord.MatchString(text) && !noText.MatchString(text) {
+	if plainWord().MatchString(text) && !noText().MatchString(text) {
 		return text
 	}
 	return inQuotes(text)
@@ -82,7 +83,7 @@ const (
 	maxSampleDepth = 20
 )
 
-var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?$`)
+var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?$`) })
 
 // literalOf is a value of the API in YAML; not ok when a model cannot hold it.
 func literalOf(kind string, v *tree, depth int) (text string, ok bool) {
@@ -96,7 +97,7 @@ func literalOf(kind string, v *tree, depth int) (text string, ok bool) {
 		if _, err := item.ParseNumber(v.text); err != nil {
 			return "", false
 		}
-		if plainNumber.MatchString(v.text) {
+		if plainNumber().MatchString(v.text) {
 			return v.text, true
 		}
 		return inQuotes(v.text), true

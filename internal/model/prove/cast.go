@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/model"
@@ -267,7 +268,7 @@ func mentions(plan *model.Plan, step int, key schema.Key) bool {
 	return slices.ContainsFunc(key.All(), func(a schema.Attribute) bool { return slices.Contains(changed, a.Name) })
 }
 
-var reference = regexp.MustCompile(`#\w+`)
+var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#\w+`) })
 
 // Changed are the attributes that an update of a plan changes.
 func Changed(plan *model.Plan, step int) (all []string) {
@@ -277,7 +278,7 @@ func Changed(plan *model.Plan, step int) (all []string) {
 	}
 	names, _ := body["ExpressionAttributeNames"].(map[string]string)
 	text, _ := body["UpdateExpression"].(string)
-	for _, ref := range reference.FindAllString(text, -1) {
+	for _, ref := range reference().FindAllString(text, -1) {
 		if name := names[ref]; !slices.Contains(all, name) {
 			all = append(all, name)
 		}
@@ -285,7 +286,7 @@ func Changed(plan *model.Plan, step int) (all []string) {
 	return all
 }
 
-var assignment = regexp.MustCompile(`(#\w+) = (:\w+)`)
+var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(#\w+) = (:\w+)`) })
 
 // assigned are the attributes that an expression says to be equal to a value.
 func assigned(part map[string]any) map[string]any {
@@ -294,7 +295,7 @@ func assigned(part map[string]any) map[string]any {
 	all := make(map[string]any)
 	for _, member := range []string{"UpdateExpression", "KeyConditionExpression"} {
 		text, _ := part[member].(string)
-		for _, m := range assignment.FindAllStringSubmatch(text, -1) {
+		for _, m := range assignment().FindAllStringSubmatch(text, -1) {
 			if name, ok := names[m[1]].(string); ok {
 				all[name] = values[m[2]]
 			}
@@ -402,7 +403,7 @@ func valuesOf(f *model.Field) int {
 	return maxRepeated
 }
 
-var templateName = regexp.MustCompile(`\{([^{}]*)\}`)
+var templateName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]*)\}`) })
 
 // leavesOf are the attributes with values of their own that a field is made of.
 func leavesOf(e *model.Entity, name string) (all []*model.Field) {
@@ -413,7 +414,7 @@ func leavesOf(e *model.Entity, name string) (all []*model.Field) {
 	if !f.Templated() {
 		return []*model.Field{f}
 	}
-	for _, m := range templateName.FindAllStringSubmatch(f.Template(), -1) {
+	for _, m := range templateName().FindAllStringSubmatch(f.Template(), -1) {
 		all = append(all, leavesOf(e, m[1])...)
 	}
 	return all

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"bufio"
+	"math"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// defaultCacheMB is how much of the machine's memory is for what was read lately,
+// unless a flag says it. A database is rarely alone on a machine.
+func defaultCacheMB(machine int64) int64 { return min(max(machine>>20/16, 64), 1024) }
+
+// machineMemory is how many bytes of memory this process may have; 0 when the
+// system does not tell.
+func machineMemory() int64 {
+	memory := int64(math.MaxInt64)
+	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if text, err := os.ReadFile(file); err == nil {
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 {
+				memory = min(memory, n)
+			}
+		}
+	}
+	if n := memTotal(); n > 0 {
+		return min(memory, n)
+	}
+	return 0
+}
+
+func memTotal() int64 {
+	info, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = info.Close() }()
+	for lines := bufio.NewScanner(info); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// startOver is when what only the start needed is given back.
+const startOver = 500 * time.Millisecond
+
+// holdGarbage lets a start go on without collecting garbage, of which there is
+// little: unless it needs more memory than a start should. What it returns is
+// called when the start is over.
+func holdGarbage() (collect func()) {
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(256<<20)
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}
+}
