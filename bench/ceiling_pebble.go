@@ -35,11 +35,12 @@ func servePebble(folder string, in io.Reader, out io.Writer) error {
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                32 << 20,
 		MemTableStopWritesThreshold: 4,
-		CacheSize:                   64 << 20,
+		CacheSize:                   1 << 30, // what stator takes on a machine of 16 GB and more
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
 	}
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		options.Levels[i].IndexBlockSize = 256 << 10
 	}
 	db, err := pebble.Open(folder, options)
 	if err != nil {

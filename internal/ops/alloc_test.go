@@ -8,7 +8,7 @@ import "testing"
 // the bytes of its reply: what it does today and a little more. A number that
 // has to grow has a reason, which belongs into the commit.
 var mostAllocs = map[string]float64{
-	"GetItem":                 8,
+	"GetItem":                 9, // of an item that was not read lately; of another it is two less
 	"PutItem":                 16,
 	"PutItem indexed":         21,
 	"UpdateItem":              40,

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -23,7 +22,7 @@ import (
 
 var (
 	killedCount = flag.Int("serial.killed", 2000, "operations of each check of a server that is killed meanwhile")
-	killedEvery = flag.Duration("serial.kill", 300*time.Millisecond, "how long that server lives each time")
+	killedEvery = flag.Int64("serial.kill", 500, "requests that the server is sent before it is killed")
 )
 
 // serveEnv makes this program a stator, so that one can be killed.
@@ -105,8 +104,9 @@ const statusLost = 599
 type mortal struct {
 	flags  []string
 	client *http.Client
-	begin  func() // tells that the tables are there
-	begun  chan struct{}
+
+	asked atomic.Int64  // requests since the tables are there
+	due   chan struct{} // something, when it is to be killed
 
 	mu  sync.RWMutex // held while it is not running
 	cmd *exec.Cmd
@@ -118,9 +118,8 @@ func newMortal(t testing.TB, flags ...string) *mortal {
 	m := &mortal{
 		flags:  append([]string{"serve", "--addr", "127.0.0.1:0", "--log=error", "--data", filepath.Join(t.TempDir(), "data")}, flags...),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}},
+		due:    make(chan struct{}, 1),
 	}
-	m.begun = make(chan struct{})
-	m.begin = sync.OnceFunc(func() { close(m.begun) })
 	if err := m.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,13 +158,12 @@ func (m *mortal) kill() {
 func (m *mortal) killNowAndThen(t testing.TB) (stop func() (kills int)) {
 	done, ended := make(chan struct{}), make(chan int)
 	go func() {
-		<-m.begun
 		for kills := 0; ; kills++ {
 			select {
 			case <-done:
 				ended <- kills
 				return
-			case <-time.After(*killedEvery):
+			case <-m.due:
 			}
 			m.kill()
 			m.mu.Lock()
@@ -187,8 +185,11 @@ func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(err)
 	}
 	target := r.Header.Get("X-Amz-Target")
-	if !strings.HasSuffix(target, ".CreateTable") {
-		m.begin()
+	if !strings.HasSuffix(target, ".CreateTable") && m.asked.Add(1)%*killedEvery == 0 {
+		select {
+		case m.due <- struct{}{}:
+		default: // it is being killed
+		}
 	}
 	status, answer, err := m.forward(r, body)
 	for try := 0; err != nil && try < 100 && strings.HasSuffix(target, ".Scan"); try++ {

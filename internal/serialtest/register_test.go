@@ -109,19 +109,18 @@ func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 	seed := seedOf(t)
 	_, d := open(t, stator.Options{})
 	history := recordItems(t, d, seed, 3000)
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	plant := func(name string, at func(porcupine.Operation) bool, change func(*told)) {
 		t.Run(name, func(t *testing.T) {
-			sorted := slices.Clone(history)
-			slices.SortFunc(sorted, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 			// What is planted may be what could have happened, when others were
 			// at work at the same time; not at several places.
 			tries := 0
-			for i := len(sorted) / 2; i < len(sorted) && tries < 5; i++ {
-				if !at(sorted[i]) {
+			for i := len(history) / 2; i < len(history) && tries < 5; i++ {
+				if !at(history[i]) {
 					continue
 				}
 				tries++
-				broken := slices.Clone(sorted)
+				broken := slices.Clone(history)
 				got := broken[i].Output.(told)
 				change(&got)
 				broken[i].Output = got

@@ -21,8 +21,8 @@ import (
 // else is a programming error and panics.
 type Engine interface {
 	// Get reads the latest committed value of each key, nil where there is
-	// none. The values belong to the caller. They are read one by one: an
-	// Update of several keys can be seen in part. A strong Get reflects every
+	// none. The values must not be changed, and may be kept. They are read one
+	// by one: an Update of several keys can be seen in part. A strong Get reflects every
 	// Update that returned before it began.
 	Get(ctx context.Context, c Consistency, keys ...[]byte) ([][]byte, error)
 
@@ -107,7 +107,7 @@ type Tx interface {
 // Snapshot is one consistent view. It may be used by many goroutines at once.
 type Snapshot interface {
 	// Get reads the value of each key, nil where there is none. The values
-	// belong to the caller.
+	// must not be changed, and may be kept.
 	Get(ctx context.Context, keys ...[]byte) ([][]byte, error)
 
 	// Scan goes through a range. An error ends the iteration and comes with

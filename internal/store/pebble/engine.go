@@ -30,6 +30,7 @@ type Engine struct {
 
 	gate    *latch.Gate
 	stripes *stripes
+	memory  *memory
 	flights *flights
 	windows windows
 	idle    *idleFlush
@@ -91,6 +92,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		fatal:      log.Fatalf,
 		gate:       latch.NewGate(),
 		stripes:    newStripes(o.Patience),
+		memory:     newMemory(o.memoryBytes()),
 		disk:       newDisk(o),
 		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:  make(map[*snapshot]struct{}),
@@ -219,6 +221,7 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	if err := e.db.DeleteRange(lower, upper, e.sync()); err != nil {
 		return failure("delete range", err)
 	}
+	e.memory.clear()
 	e.idle.wrote()
 	return nil
 }

@@ -16,7 +16,7 @@ type Options struct {
 	Dir        string     // created with mode 0700 if absent
 	FS         vfs.FS     // nil is the disk
 	Durability Durability // Durable unless set
-	CacheBytes int64      // of blocks read; 64 MiB unless set; filled on use
+	CacheBytes int64      // of what was read lately; 64 MiB unless set; filled on use
 	Log        *slog.Logger
 	Now        func() time.Time
 
@@ -88,6 +88,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// memoryBytes is the part of the cache that holds values by their keys. The rest
+// holds blocks of tables, which serve ranges too.
+func (o Options) memoryBytes() int64 { return o.CacheBytes / 4 }
+
 // pebble translates the options. What watches the engine comes in from Open.
 func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, log *logger, events *pebble.EventListener) *pebble.Options {
 	p := &pebble.Options{
@@ -103,12 +107,15 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, log *logger, events *pebbl
 		// Pebble begins with a small memtable and doubles it up to this size.
 		MemTableSize:                o.memtableBytes,
 		MemTableStopWritesThreshold: 4,
-		CacheSize:                   o.CacheBytes,
+		CacheSize:                   o.CacheBytes - o.memoryBytes(),
 		DisableWAL:                  o.noLog && o.Durability == Relaxed,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
 	}
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		// Large enough that a table's index is one block: a second level costs
+		// each read another look into the cache.
+		p.Levels[i].IndexBlockSize = 256 << 10
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -17,7 +18,7 @@ func (e *Engine) Get(ctx context.Context, _ store.Consistency, keys ...[]byte) (
 		return nil, err
 	}
 	defer e.gate.Leave()
-	values, err := readAll(ctx, e.db, keys)
+	values, err := readAll(ctx, e, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +37,9 @@ func (e *Engine) settle(ctx context.Context, keys ...[]byte) error {
 	return e.flights.wait(ctx, e.stripes.newest(keys...))
 }
 
-// reader is the database or a snapshot of it.
+// reader reads one key; nil if it is absent. The value must not be changed.
 type reader interface {
-	Get(key []byte) (value []byte, closer io.Closer, err error)
+	read(key []byte) ([]byte, error)
 }
 
 func readAll(ctx context.Context, r reader, keys [][]byte) ([][]byte, error) {
@@ -48,7 +49,7 @@ func readAll(ctx context.Context, r reader, keys [][]byte) ([][]byte, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		v, err := read(r, k)
+		v, err := r.read(k)
 		if err != nil {
 			return nil, err
 		}
@@ -57,16 +58,32 @@ func readAll(ctx context.Context, r reader, keys [][]byte) ([][]byte, error) {
 	return values, nil
 }
 
-// read returns a copy of the value of key, nil if there is none.
-func read(r reader, key []byte) ([]byte, error) {
-	v, closer, err := r.Get(key)
+// read returns the newest value.
+func (e *Engine) read(key []byte) ([]byte, error) {
+	value, writes := e.memory.get(key)
+	if value != nil {
+		return value, nil
+	}
+	value, err := copied(e.db.Get(key))
+	if err == nil && value != nil {
+		e.memory.keep(key, value, writes)
+	}
+	return value, err
+}
+
+// past is what a snapshot reads from.
+type past struct{ *pebble.Snapshot }
+
+func (p past) read(key []byte) ([]byte, error) { return copied(p.Get(key)) }
+
+// copied is a copy of what Pebble found; nil if that is nothing.
+func copied(v []byte, closer io.Closer, err error) ([]byte, error) {
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, failure("get", err)
 	}
-	// Stored values are never empty, so the copy is never nil.
-	value := append([]byte(nil), v...)
+	value := bytes.Clone(v) // stored values are never empty, so it is not nil
 	return value, closer.Close()
 }

@@ -51,7 +51,7 @@ func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
 	if s.view == nil {
 		return nil, store.ErrClosed
 	}
-	return readAll(ctx, s.view, keys)
+	return readAll(ctx, past{s.view}, keys)
 }
 
 // Scan goes through a range of the view.

@@ -22,6 +22,7 @@ type tx struct {
 
 type entry struct {
 	key, value []byte // the value is nil if absent
+	found      bool   // there was a value before
 }
 
 const fewKeys = 8
@@ -38,13 +39,13 @@ func (t *tx) release() {
 	txs.Put(t)
 }
 
-func (t *tx) load(db *pebble.DB, keys [][]byte) error {
+func (t *tx) load(e *Engine, keys [][]byte) error {
 	for _, k := range keys {
-		v, err := read(db, k)
+		v, err := e.read(k)
 		if err != nil {
 			return err
 		}
-		t.declared = append(t.declared, entry{k, v})
+		t.declared = append(t.declared, entry{key: k, value: v, found: v != nil})
 	}
 	if len(keys) > fewKeys {
 		for i := range keys {
@@ -122,6 +123,22 @@ func (t *tx) find(key []byte) *entry {
 		}
 	}
 	return nil
+}
+
+// overwritten is a copy of what a key has now, if that took the place of something;
+// else nil. What is new is often of a load of many, of which few are read soon.
+func (t *tx) overwritten(key []byte) []byte {
+	if e := t.find(key); e != nil && e.found {
+		return bytes.Clone(e.value)
+	}
+	return nil
+}
+
+// forgo is called when what was written is not there after all.
+func (t *tx) forgo() {
+	for i := range t.declared {
+		t.declared[i].found = false
+	}
 }
 
 func (t *tx) fits(key, value []byte) bool {

@@ -73,7 +73,7 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	t := txs.Get().(*tx)
 	defer t.release()
 	t.stamp, t.batch = stamp, batch
-	if err := t.load(e.db, keys); err != nil {
+	if err := t.load(e, keys); err != nil {
 		return 0, err
 	}
 	if err := t.run(fn); err != nil {
@@ -85,16 +85,11 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	if err := e.windows.record(batch, stamp); err != nil {
 		return 0, failure("record window", err)
 	}
-	for r := batch.Reader(); ; {
-		_, key, _, ok, err := r.Next()
-		if err != nil {
-			return 0, failure("read batch", err)
-		}
-		if !ok {
-			break
-		}
+	eachKey(batch, func(key []byte) {
 		e.stripes.raise(key, stamp)
-	}
+		e.memory.forget(key)
+	})
+	defer eachKey(batch, func(key []byte) { e.memory.replace(key, t.overwritten(key)) })
 	var err error
 	if e.durability == Relaxed {
 		err = e.db.Apply(batch, pebble.NoSync)
@@ -102,10 +97,24 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 		err = e.db.ApplyNoSyncWait(batch, pebble.Sync)
 	}
 	if err != nil {
+		t.forgo()
 		return 0, failure("apply", err)
 	}
 	flying = true
 	return stamp, nil
+}
+
+func eachKey(batch *pebble.Batch, fn func(key []byte)) {
+	for r := batch.Reader(); ; {
+		_, key, _, ok, err := r.Next()
+		if err != nil {
+			panic(fmt.Sprintf("a batch that we made cannot be read: %v", err))
+		}
+		if !ok {
+			return
+		}
+		fn(key)
+	}
 }
 
 // land waits until an applied batch is durable.

@@ -50,14 +50,31 @@ func testKeys(t *testing.T, open Open) {
 			put(t, e, "a", "1")
 			same(t, "get", get(t, strong(e), "a", "a"), []string{"1", "1"})
 		}},
-		{"the values belong to the caller", func(t *testing.T, e store.Engine) {
+		{"the values may be kept", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1")
-			v, err := e.Get(context.Background(), store.Recent, []byte("a"))
+			before, err := e.Get(context.Background(), store.Recent, []byte("a"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			v[0][0] = 'x'
-			same(t, "get", get(t, strong(e), "a"), []string{"1"})
+			put(t, e, "a", "2")
+			put(t, e, "a", "3")
+			same(t, "get", get(t, strong(e), "a"), []string{"3"})
+			same(t, "what was read before", []string{string(before[0])}, []string{"1"})
+		}},
+		{"what a caller does with its bytes after an Update changes nothing", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			for range 2 { // the second time over something that was read
+				key, value := []byte("a"), []byte("2")
+				_, err := e.Update(context.Background(), [][]byte{key}, func(tx store.Tx) error {
+					tx.Set(key, value)
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				key[0], value[0] = 'x', 'x'
+				same(t, "get", get(t, strong(e), "a"), []string{"2"})
+			}
 		}},
 		{"an empty key panics", func(t *testing.T, e store.Engine) {
 			if panics(func() { _, _ = e.Get(context.Background(), store.Strong, nil) }) == nil {

@@ -105,16 +105,6 @@ func testSnapshots(t *testing.T, open Open) {
 			same(t, "scan", scan(t, s, store.Range{}), []string{"a=1", "gone=1"})
 			same(t, "latest", get(t, strong(e), "a", "gone", "new"), []string{"2", "-", "1"})
 		}},
-		{"its values belong to the caller", func(t *testing.T, e store.Engine) {
-			put(t, e, "a", "1")
-			s := snapshot(t, e)
-			v, err := s.Get(context.Background(), []byte("a"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			v[0][0] = 'x'
-			same(t, "get", get(t, s.Get, "a"), []string{"1"})
-		}},
 		{"after Close it is closed, and Close may come again", func(t *testing.T, e store.Engine) {
 			s := snapshot(t, e)
 			for range 2 {

@@ -1,0 +1,196 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// The least asked for go first, and the bytes stay within the bound.
+func TestMemoryIsBounded(t *testing.T) {
+	const most = 64 * 100 << 10
+	m := newMemory(most)
+	value := bytes.Repeat([]byte{1}, 1000)
+	hot := []byte("hot")
+	_, writes := m.get(hot)
+	m.keep(hot, value, writes)
+	for i := range 100_000 {
+		key := fmt.Appendf(nil, "key %d", i)
+		_, writes := m.get(key)
+		m.keep(key, value, writes)
+		if v, _ := m.get(hot); v == nil {
+			t.Fatalf("after %d others, what is asked for all the time is forgotten", i)
+		}
+	}
+	total, held := int64(0), 0
+	for i := range m.shards {
+		s := &m.shards[i]
+		total += s.bytes
+		held += len(s.values)
+		var counted int64
+		for _, k := range s.values {
+			counted += k.size()
+		}
+		if counted != s.bytes {
+			t.Errorf("shard %d counts %d bytes and has %d", i, s.bytes, counted)
+		}
+	}
+	if total > most || held < most/1200/2 {
+		t.Errorf("%d values of %d bytes are kept, the bound is %d", held, total, most)
+	}
+	m.clear()
+	if v, _ := m.get(hot); v != nil {
+		t.Error("something is left after clear")
+	}
+}
+
+// What was read before a write is not kept after it.
+func TestMemoryRefusesOldReads(t *testing.T) {
+	key, old, now := []byte("k"), []byte("old"), []byte("new")
+	for name, write := range map[string]func(*memory){
+		"write":  func(m *memory) { m.forget(key); m.replace(key, now) },
+		"delete": func(m *memory) { m.forget(key); m.replace(key, nil) },
+		"clear":  func(m *memory) { m.clear() },
+	} {
+		m := newMemory(1 << 20)
+		_, writes := m.get(key)
+		write(m)
+		m.keep(key, old, writes)
+		if v, _ := m.get(key); bytes.Equal(v, old) {
+			t.Errorf("%s: the old value is kept", name)
+		}
+	}
+}
+
+// What is read while a write is under way is not kept: others may have seen the
+// write already.
+func TestMemoryKeepsNothingDuringAWrite(t *testing.T) {
+	key, old, now := []byte("k"), []byte("old"), []byte("new")
+	for name, value := range map[string][]byte{"a write": now, "a deletion": nil} {
+		m := newMemory(1 << 20)
+		_, before := m.get(key)
+		m.forget(key)
+		_, during := m.get(key)
+		m.keep(key, old, before)
+		m.keep(key, old, during)
+		if v, _ := m.get(key); v != nil {
+			t.Errorf("%s: %q is kept during it", name, v)
+		}
+		m.replace(key, value)
+		m.keep(key, old, before)
+		m.keep(key, old, during)
+		if v, _ := m.get(key); !bytes.Equal(v, value) {
+			t.Errorf("%s: %q is kept after it", name, v)
+		}
+		_, after := m.get(key)
+		m.keep(key, now, after)
+		if v, _ := m.get(key); !bytes.Equal(v, now) {
+			t.Errorf("%s: what is read afterwards is not kept", name)
+		}
+	}
+}
+
+// Counters that many add to never go back, whoever
+// reads them and by which way.
+func TestMemoryIsNeverBehind(t *testing.T) {
+	for _, o := range []Options{InMemory(), {Dir: t.TempDir()}} {
+		o.CacheBytes = 64 << 10 // so that much is forgotten
+		e, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		neverBehind(t, e)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func neverBehind(t *testing.T, e *Engine) {
+	const keys, writers, readers, rounds = 16, 4, 4, 1500
+	ctx := context.Background()
+	key := func(n int) []byte { return fmt.Appendf(nil, "counter %02d", n) }
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(w)))
+			for range rounds {
+				k := key(random.IntN(keys))
+				_, err := e.Update(ctx, [][]byte{k}, func(tx store.Tx) error {
+					v, _ := tx.Get(k)
+					tx.Set(k, binary.BigEndian.AppendUint64(make([]byte, 0, 200), counter(v)+1))
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for r := range readers {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(2, uint64(r)))
+			var seen [keys]uint64
+			for range rounds {
+				n := random.IntN(keys)
+				var got uint64
+				if random.IntN(4) == 0 { // past the memory
+					err := e.Each(ctx, store.Range{Start: key(n), End: key(n + 1)}, func(p store.Pair) bool {
+						got = counter(p.Value)
+						return true
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				} else {
+					v, err := e.Get(ctx, store.Strong, key(n))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					got = counter(v[0])
+				}
+				if got < seen[n] {
+					t.Errorf("counter %d was %d and is %d", n, seen[n], got)
+					return
+				}
+				seen[n] = got
+			}
+		})
+	}
+	all.Wait()
+	var total uint64
+	for n := range keys {
+		v, err := e.Get(ctx, store.Strong, key(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += counter(v[0])
+	}
+	if total != writers*rounds {
+		t.Errorf("the counters add up to %d, want %d", total, writers*rounds)
+	}
+	if err := e.DeleteRange(ctx, key(0), key(keys)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range keys {
+		if v, err := e.Get(ctx, store.Strong, key(n)); err != nil || v[0] != nil {
+			t.Errorf("counter %d after DeleteRange: %x, %v", n, v[0], err)
+		}
+	}
+}
+
+func counter(v []byte) uint64 {
+	if v == nil {
+		return 0
+	}
+	return binary.BigEndian.Uint64(v)
+}
