@@ -164,9 +164,25 @@ func appendItems(dst []byte, items []item.Item) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
+		from := len(dst)
 		dst = AppendItem(dst, it)
+		if i == 0 {
+			dst = roomFor(dst, items, len(dst)-from)
+		}
 	}
 	return append(dst, ']')
+}
+
+// roomFor makes room for the items after the first, which took so many bytes. A
+// page has a megabyte: to grow by doubling would copy as much again, and cost
+// more than to write it.
+func roomFor(dst []byte, items []item.Item, first int) []byte {
+	stored := 0
+	for _, it := range items[1:] {
+		stored += len(it)
+	}
+	likely := stored * first / max(1, len(items[0]))
+	return slices.Grow(dst, min(likely, 4*stored)*17/16+2*len(items))
 }
 
 // AppendItem appends an item as JSON, straight from its stored form.
