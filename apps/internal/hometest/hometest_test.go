@@ -1,0 +1,65 @@
+package hometest
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/apps/internal/home"
+)
+
+const model = `
+model: 1
+name: shop
+tables:
+  orders:
+    key: {partition: id}
+entities:
+  order:
+    keys: {id: "{number}"}
+    attributes:
+      number: {type: S, size: 8}
+patterns: []
+`
+
+// listening is a test that writes down its failures.
+type listening struct {
+	testing.TB
+	failures int
+}
+
+func (l *listening) Errorf(string, ...any) { l.failures++ }
+
+// The control: a scan is seen, in both of its forms, and a read by key is none.
+func TestNoScanSeesScans(t *testing.T) {
+	h, err := home.Open(t.Context(), home.Options{Model: []byte(model)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	seen := func() int {
+		l := &listening{TB: t}
+		NoScan(l, h.Stator.Client(), "http://stator.invalid")
+		return l.failures
+	}
+	if _, err := h.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := seen(); n != 0 {
+		t.Errorf("%d scans are seen where there were none", n)
+	}
+	if _, err := h.DB.ExecuteStatement(t.Context(), &dynamodb.ExecuteStatementInput{Statement: aws.String(`SELECT * FROM orders`)}); err != nil {
+		t.Fatal(err)
+	}
+	if n := seen(); n != 1 {
+		t.Errorf("%d scans are seen after a statement", n)
+	}
+	if _, err := h.DB.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("orders")}); err != nil {
+		t.Fatal(err)
+	}
+	if n := seen(); n == 0 {
+		t.Error("a Scan is not seen")
+	}
+}

@@ -1,0 +1,85 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+)
+
+// Fault is an error that is the client's: a status, a code for programs, and
+// words for people.
+type Fault struct {
+	Status  int            `json:"-"`
+	Code    string         `json:"code"`
+	Message string         `json:"message"`
+	Detail  map[string]any `json:"detail,omitempty"`
+}
+
+func (f *Fault) Error() string { return f.Message }
+
+// Refuse makes a fault.
+func Refuse(status int, code, format string, args ...any) *Fault {
+	return &Fault{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Read reads a request's body, which must be one JSON value of at most limit
+// bytes with no members that the type does not have.
+func Read(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
+	body.DisallowUnknownFields()
+	err := body.Decode(into)
+	if err == nil {
+		if _, more := body.Token(); more == io.EOF {
+			return nil
+		}
+		err = errors.New("something follows the JSON value")
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return Refuse(http.StatusRequestEntityTooLarge, "too_large", "the body has more than the %d bytes that are taken", limit)
+	}
+	return Refuse(http.StatusBadRequest, "bad_json", "the body is not what is expected here: %v", err)
+}
+
+// Write answers with JSON.
+func Write(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v) // the client may be gone
+}
+
+// Handler answers a request with what it returns: a value as JSON, a fault as it
+// is worded, and any other error as a failure of ours, whose words are logged and
+// not sent.
+func Handler(log *slog.Logger, answer func(w http.ResponseWriter, r *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, err := answer(w, r)
+		switch {
+		case err != nil:
+			Fail(w, r, log, err)
+		case v == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			Write(w, http.StatusOK, v)
+		}
+	}
+}
+
+// Fail answers with an error.
+func Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	var fault *Fault
+	if !errors.As(err, &fault) {
+		if r.Context().Err() != nil {
+			fault = Refuse(http.StatusServiceUnavailable, "stopping", "the request was given up")
+		} else {
+			log.Error("a request could not be answered", "method", r.Method, "path", r.URL.Path, "error", err)
+			fault = Refuse(http.StatusInternalServerError, "internal", "something went wrong here; the log tells what")
+		}
+	}
+	Write(w, fault.Status, map[string]*Fault{"error": fault})
+}

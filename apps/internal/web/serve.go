@@ -1,0 +1,94 @@
+// Package web is the front of an application: it serves HTTP until it is told to
+// stop, reads and writes JSON, words faults, and feeds pages that are live.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Listen opens an address. One that other machines reach needs anyone.
+func Listen(address string, anyone bool) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("the address is %q, but must be host:port", address)
+	}
+	if ip, err := netip.ParseAddr(host); !anyone && host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("will not listen on %s: other machines could reach it; add --allow-anyone if that is what you want", address)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return listener, nil
+}
+
+// Serve answers requests until the context ends. Requests under way are then
+// finished, for some seconds; their context ends with the first of them, so that
+// long polls and live pages go home.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
+	requests, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	server := &http.Server{
+		Handler:           secured(handler),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       2 * time.Minute,
+		IdleTimeout:       3 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("stopping: requests under way are finished")
+	time.AfterFunc(time.Second, stop)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 8*time.Second)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		log.Warn("some requests took too long and were cut off")
+		return server.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// secured sets what every answer has: a page of ours loads nothing from
+// elsewhere, is in nobody's frame, and no foreign page sends requests to us.
+func secured(handler http.Handler) http.Handler {
+	handler = http.NewCrossOriginProtection().Handler(handler)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// Operate adds what operators ask for: /metrics and /healthz.
+func Operate(mux *http.ServeMux, metrics prometheus.Gatherer, healthy func(context.Context) error) {
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		if err := healthy(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Write([]byte("ok\n"))
+	})
+}
