@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/apps/taskqueue/client"
+)
+
+// benching says what to measure.
+type benching struct {
+	server    string
+	data      string
+	queue     string
+	rate      int
+	span      time.Duration
+	workers   int
+	payload   int
+	ceiling   time.Duration
+	submitter int
+	json      bool
+}
+
+func benchCommand() *cobra.Command {
+	var o benching
+	c := &cobra.Command{
+		Use: "bench", Short: "Measure full lives of tasks, and verify each of them", Args: arguments(0, "none"),
+		Long: `Measure full lives of tasks: submitted, claimed by one of the workers, completed.
+
+First tasks are submitted at a rate, each at its own moment whether or not others
+are answered, so that a server that stalls is not spared; then as fast as they are
+taken. All of it goes over HTTP. In the end each task is read back: it must be
+COMPLETED, have been run once, never twice at the same time, and be what its
+events make. Anything else is an error.
+
+Unless --server names a queue that runs already, it runs one in this process, with
+a stator that syncs each write to a folder of its own.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.rate < 0 || o.workers < 1 || o.span < 0 || o.payload < 0 || o.submitter < 1 {
+				return usage{errors.New("--rate, --for and --payload must not be negative, --workers and --submitters at least 1")}
+			}
+			return o.run(c.Context(), c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.server, "server", "", "URL of a task queue that runs already")
+	f.StringVar(&o.data, "data", "", "folder for the data, which must not exist; a temporary one unless given, gone in the end")
+	f.StringVar(&o.queue, "queue", "bench", "queue to use, which must be empty")
+	f.IntVar(&o.rate, "rate", 500, "tasks a second; 0 leaves this part out")
+	f.DurationVar(&o.span, "for", time.Minute, "how long at that rate")
+	f.IntVar(&o.workers, "workers", 50, "workers, each with one task at a time")
+	f.IntVar(&o.payload, "payload", 300, "bytes of a payload")
+	f.DurationVar(&o.ceiling, "ceiling", 15*time.Second, "how long as fast as possible; 0 leaves this part out")
+	f.IntVar(&o.submitter, "submitters", 16, "submitters of that part")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	return c
+}
+
+// Part is what was measured in one part.
+type Part struct {
+	Name        string  `json:"name"`
+	Seconds     float64 `json:"seconds"`
+	Submitted   int     `json:"submitted"`
+	Completed   int     `json:"completed"`
+	PerSecond   float64 `json:"perSecond"` // full lives
+	Submit      Spread  `json:"submitMilliseconds"`
+	Life        Spread  `json:"lifeMilliseconds"` // from submission to the answer to complete
+	CoresUsed   float64 `json:"coresUsed,omitempty"`
+	RunTwice    int     `json:"runTwice"`
+	Overlapping int     `json:"overlapping"`
+	Refused     int     `json:"refused"`
+	Wrong       int     `json:"wrong"` // not COMPLETED, or not what the events make
+	First       string  `json:"first,omitempty"`
+}
+
+func (o *benching) run(ctx context.Context, out io.Writer) error {
+	url, stop, err := o.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var parts []Part
+	if o.rate > 0 {
+		fmt.Fprintf(os.Stderr, "%d tasks a second for %v, %d workers\n", o.rate, o.span, o.workers)
+		p, err := o.part(ctx, url, "rate", o.span, true)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, p)
+	}
+	if o.ceiling > 0 {
+		fmt.Fprintf(os.Stderr, "as fast as possible for %v, %d submitters, %d workers\n", o.ceiling, o.submitter, o.workers)
+		p, err := o.part(ctx, url, "ceiling", o.ceiling, false)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, p)
+	}
+	if err := o.print(out, parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.Wrong > 0 || p.RunTwice > 0 || p.Overlapping > 0 || p.Completed != p.Submitted {
+			return fmt.Errorf("%d tasks were submitted and %d completed; %d were run twice, %d twice at once, %d are wrong: %s", p.Submitted, p.Completed, p.RunTwice, p.Overlapping, p.Wrong, p.First)
+		}
+	}
+	return nil
+}
+
+func (o *benching) print(out io.Writer, parts []Part) error {
+	a := asking{json: o.json}
+	return a.print(out, parts, "PART TASKS LIVES/S SUBMIT-P50 SUBMIT-P99 SUBMIT-P99.9 LIFE-P50 LIFE-P99 CORES REFUSED RUN-TWICE WRONG", func(row func(...any)) {
+		for _, p := range parts {
+			row(p.Name, p.Submitted, fmt.Sprintf("%.0f", p.PerSecond), ms(p.Submit.P50), ms(p.Submit.P99), ms(p.Submit.P999), ms(p.Life.P50), ms(p.Life.P99),
+				fmt.Sprintf("%.2f/%d", p.CoresUsed, runtime.NumCPU()), p.Refused, p.RunTwice+p.Overlapping, p.Wrong)
+		}
+	})
+}
+
+func ms(v float64) string { return fmt.Sprintf("%.1fms", v) }
+
+// start finds the server, or starts one here.
+func (o *benching) start(ctx context.Context) (url string, stop func(), err error) {
+	if o.server != "" {
+		return o.server, func() {}, nil
+	}
+	remove := func() {}
+	if o.data == "" {
+		if o.data, err = os.MkdirTemp("", "taskqueue-bench-"); err != nil {
+			return "", nil, err
+		}
+		remove = func() {
+			if err := os.RemoveAll(o.data); err != nil {
+				fmt.Fprintf(os.Stderr, "the folder of the measure is left behind: %v\n", err)
+			}
+		}
+	} else if _, err := os.Stat(o.data); err == nil {
+		return "", nil, usage{fmt.Errorf("--data is %s, which exists: choose another", o.data)}
+	}
+	s := serving{listen: "127.0.0.1:0"}
+	s.home.Data = o.data
+	s.queue.Keep, s.queue.KeepKey, s.queue.MaxAge, s.queue.MaxKnown = 24*time.Hour, time.Hour, 24*time.Hour, 200_000
+	ctx, cancel := context.WithCancel(ctx)
+	told, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- s.serve(ctx, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), func(address, _ string) { told <- address })
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+		remove()
+	}
+	select {
+	case address := <-told:
+		return "http://" + address, stop, nil
+	case err := <-ended:
+		cancel()
+		remove()
+		return "", nil, err
+	}
+}
+
+func payloadOf(n int) json.RawMessage {
+	b := make([]byte, max(2, n))
+	for i := range b {
+		b[i] = byte('a' + i%26)
+	}
+	b[0], b[len(b)-1] = '"', '"'
+	return b
+}
+
+func newClient(url string) *client.Client {
+	c := client.New(url)
+	c.Patience = 20 * time.Second
+	return c
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/internal/home"
+	"github.com/stator-db/stator/apps/internal/web"
+	"github.com/stator-db/stator/apps/taskqueue"
+	"github.com/stator-db/stator/apps/taskqueue/front"
+	"github.com/stator-db/stator/apps/taskqueue/queue"
+	"github.com/stator-db/stator/apps/taskqueue/table"
+)
+
+// serving says what to serve.
+type serving struct {
+	home   home.Options
+	listen string
+	anyone bool
+	queue  queue.Options
+	log    string
+}
+
+func (o *serving) flags(f *pflag.FlagSet) {
+	o.home.Flags(f)
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8070", "address of the API and the pages")
+	f.BoolVar(&o.anyone, "allow-anyone", false, "listen on an address that other machines reach; whoever reaches it can do everything")
+	f.DurationVar(&o.queue.Poll, "poll", 0, "time between two readings of a shard of the stream (default 20ms; 250ms on AWS, whose shards are read at most five times a second)")
+	f.DurationVar(&o.queue.Keep, "keep", 7*24*time.Hour, "how long tasks that are over are kept")
+	f.DurationVar(&o.queue.KeepKey, "keep-key", 24*time.Hour, "how long an idempotency key is remembered")
+	f.DurationVar(&o.queue.MaxAge, "max-age", 7*24*time.Hour, "how long a task may wait before it is dead")
+	f.IntVar(&o.queue.MaxKnown, "memory-tasks", 200_000, "waiting tasks that are held in memory; others are read when there is room")
+	f.StringVar(&o.log, "log", "info", "what is logged: debug, info, warn or error")
+}
+
+func serveCommand() *cobra.Command {
+	var o serving
+	c := &cobra.Command{
+		Use: "serve", Short: "Serve the queue, with a stator of its own unless --endpoint names another", Args: arguments(0, "none"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			log, err := logger(o.log)
+			if err != nil {
+				return err
+			}
+			return o.serve(c.Context(), log, func(address, dynamodb string) {
+				fmt.Fprintf(c.OutOrStdout(), "task queue on http://%s\n", address)
+				if dynamodb != "" {
+					fmt.Fprintf(c.OutOrStdout(), "DynamoDB on http://%s\n", dynamodb)
+				}
+			})
+		},
+	}
+	o.flags(c.Flags())
+	return c
+}
+
+// serve serves until the context ends, and tells where when it does.
+func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address, dynamodb string)) error {
+	if o.queue.Poll == 0 && o.home.Endpoint == "aws" {
+		o.queue.Poll = 250 * time.Millisecond
+	}
+	if o.queue.Poll < 0 || o.queue.Keep <= 0 || o.queue.KeepKey <= 0 || o.queue.MaxAge <= 0 || o.queue.MaxKnown < 100 {
+		return usage{fmt.Errorf("--poll, --keep, --keep-key and --max-age must be times above 0, and --memory-tasks at least 100")}
+	}
+	listener, err := web.Listen(o.listen, o.anyone)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	o.home.Model, o.home.Log = taskqueue.Model, log
+	h, err := home.Open(ctx, o.home)
+	if err != nil {
+		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200) // the live heap is small, and a fifth of the processor time went to keeping it so
+	}
+	if o.home.Endpoint == "" && o.home.Data == "" {
+		log.Warn("tasks are kept in memory and gone when this ends; --data keeps them in a folder")
+	}
+	err = o.over(ctx, h, listener, log, tell)
+	if closed := h.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// over serves over tables that are open.
+func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener, log *slog.Logger, tell func(address, dynamodb string)) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	live := new(web.Live)
+	var changed atomic.Bool
+	options := o.queue
+	options.Table, options.Log, options.Metrics = &table.Table{DB: h.DB, Streams: h.Streams}, log, registry
+	options.Changed = func() { changed.Store(true) }
+	service := queue.New(options)
+	f := &front.Front{Queue: service, Live: live, Log: log, Metrics: registry}
+
+	group, serving := errgroup.WithContext(ctx)
+	working, stop := context.WithCancel(context.WithoutCancel(ctx)) // the queue goes on until requests are finished
+	defer stop()
+	group.Go(func() error { return service.Run(working) })
+	group.Go(func() error { // pages are told at most twice a second
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-working.Done():
+				return nil
+			case <-tick.C:
+				if changed.Swap(false) {
+					live.Tell("changed")
+				}
+			}
+		}
+	})
+	group.Go(func() error {
+		defer stop()
+		if err := service.Started(serving); err != nil {
+			return nil // it is told to stop, or the queue's own error says why
+		}
+		tell(listener.Addr().String(), h.Address)
+		return web.Serve(serving, listener, f.Handler(), log)
+	})
+	return group.Wait()
+}

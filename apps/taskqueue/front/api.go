@@ -1,0 +1,254 @@
+// Package front is the HTTP side of the task queue: its API and its pages.
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stator-db/stator/apps/internal/web"
+	"github.com/stator-db/stator/apps/taskqueue/queue"
+	"github.com/stator-db/stator/apps/taskqueue/task"
+)
+
+// Front answers requests.
+type Front struct {
+	Queue   *queue.Service
+	Live    *web.Live
+	Log     *slog.Logger
+	Metrics prometheus.Gatherer
+}
+
+// maxBody leaves room for a payload and what stands around it; other bodies hold
+// a reason or a result.
+const (
+	maxBody  = task.MaxPayload + 64<<10
+	maxWords = 64 << 10
+)
+
+// Handler is the API below /v1/, the pages, and what operators ask for.
+func (f *Front) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) (any, error){
+		"GET /v1/queues/{queue}/tasks":  f.list,
+		"POST /v1/queues/{queue}/claim": f.claim,
+		"GET /v1/queues": func(http.ResponseWriter, *http.Request) (any, error) {
+			return map[string]any{"queues": f.Queue.Queues()}, nil
+		},
+		"GET /v1/queues/{queue}": func(_ http.ResponseWriter, r *http.Request) (any, error) { return f.Queue.Queue(r.PathValue("queue")) },
+		"PUT /v1/queues/{queue}": f.setQueue,
+		"GET /v1/workers":        f.workers,
+		"GET /v1/tasks/{id}": func(_ http.ResponseWriter, r *http.Request) (any, error) {
+			return f.Queue.Get(r.Context(), r.PathValue("id"))
+		},
+		"GET /v1/tasks/{id}/history":    f.history,
+		"POST /v1/tasks/{id}/claim":     f.claimTask,
+		"POST /v1/tasks/{id}/heartbeat": f.heartbeat,
+		"POST /v1/tasks/{id}/complete":  f.complete,
+		"POST /v1/tasks/{id}/fail":      f.fail,
+		"POST /v1/tasks/{id}/release":   f.release,
+		"POST /v1/tasks/{id}/cancel":    f.cancel,
+		"POST /v1/tasks/{id}/requeue":   f.requeue,
+	} {
+		mux.HandleFunc(pattern, f.handler(answer))
+	}
+	mux.HandleFunc("POST /v1/queues/{queue}/tasks", f.submit)
+	mux.HandleFunc("/v1/", f.handler(func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		return nil, web.Refuse(http.StatusNotFound, "not_found", "there is no %s %s; the README lists what there is", r.Method, r.URL.Path)
+	}))
+	web.Operate(mux, f.Metrics, f.Queue.Healthy)
+	web.Static(mux)
+	f.pages(mux)
+	return mux
+}
+
+// handler words what went wrong for clients.
+func (f *Front) handler(answer func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
+	return web.Handler(f.Log, func(w http.ResponseWriter, r *http.Request) (any, error) {
+		v, err := answer(w, r)
+		return v, worded(err)
+	})
+}
+
+var statuses = map[queue.Why]int{
+	queue.NotFound: http.StatusNotFound,
+	queue.Conflict: http.StatusConflict,
+	queue.Reused:   http.StatusConflict,
+	queue.Full:     http.StatusTooManyRequests,
+	queue.Busy:     http.StatusServiceUnavailable,
+}
+
+func worded(err error) error {
+	var fault *task.Fault
+	if errors.As(err, &fault) {
+		return web.Refuse(http.StatusBadRequest, "bad_"+fault.Field, "%s", fault.Error())
+	}
+	var refusal *queue.Refusal
+	if errors.As(err, &refusal) {
+		worded := web.Refuse(statuses[refusal.Why], string(refusal.Why), "%s", refusal.Message)
+		if t := refusal.Task; t != nil {
+			worded.Detail = map[string]any{"status": t.Status, "worker": t.Worker, "attempts": t.Attempts}
+		}
+		return worded
+	}
+	return err
+}
+
+// submit answers 201 with a new task, and 200 with one that the key has already.
+func (f *Front) submit(w http.ResponseWriter, r *http.Request) {
+	var in task.Submission
+	err := web.Read(w, r, maxBody, &in)
+	var t task.Task
+	isNew := false
+	if err == nil {
+		t, isNew, err = f.Queue.Submit(r.Context(), r.PathValue("queue"), in)
+	}
+	if err != nil {
+		web.Fail(w, r, f.Log, worded(err))
+		return
+	}
+	t.Payload = nil // who submits knows it
+	status := http.StatusOK
+	if isNew {
+		status = http.StatusCreated
+	}
+	web.Write(w, status, t)
+}
+
+func (f *Front) list(_ http.ResponseWriter, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	limit := 50
+	if s := q.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, &task.Fault{Field: "limit", Message: fmt.Sprintf("is %q, which is no number", s)}
+		}
+		limit = n
+	}
+	status := task.Status(q.Get("status"))
+	if status == "" {
+		status = task.Pending
+	}
+	return f.Queue.List(r.Context(), r.PathValue("queue"), status, q.Get("next"), limit)
+}
+
+const (
+	usualLease = 30 * time.Second
+	maxWait    = time.Minute
+)
+
+func check(c *task.Claiming) error {
+	if c.Lease == 0 {
+		c.Lease = task.Duration(usualLease)
+	}
+	if c.Wait < 0 || time.Duration(c.Wait) > maxWait {
+		return &task.Fault{Field: "wait", Message: fmt.Sprintf("is %v, but must be 0 to %v", time.Duration(c.Wait), maxWait)}
+	}
+	return nil
+}
+
+func (f *Front) claim(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in task.Claiming
+	if err := web.Read(w, r, maxWords, &in); err != nil {
+		return nil, err
+	}
+	if err := check(&in); err != nil {
+		return nil, err
+	}
+	c, ok, err := f.Queue.Claim(r.Context(), r.PathValue("queue"), in.Worker, time.Duration(in.Lease), time.Duration(in.Wait))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (f *Front) claimTask(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in task.Claiming
+	if err := web.Read(w, r, maxWords, &in); err != nil {
+		return nil, err
+	}
+	if err := check(&in); err != nil {
+		return nil, err
+	}
+	return f.Queue.ClaimTask(r.Context(), r.PathValue("id"), in.Worker, time.Duration(in.Lease))
+}
+
+func (f *Front) word(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, id string, in task.Word) (any, error)) (any, error) {
+	var in task.Word
+	if err := web.Read(w, r, maxWords, &in); err != nil {
+		return nil, err
+	}
+	// A worker's word counts even if it hangs up before it hears the answer.
+	return do(context.WithoutCancel(r.Context()), r.PathValue("id"), in)
+}
+
+func (f *Front) heartbeat(w http.ResponseWriter, r *http.Request) (any, error) {
+	return f.word(w, r, func(ctx context.Context, id string, in task.Word) (any, error) {
+		return nil, f.Queue.Heartbeat(ctx, id, in.Worker, in.Claim)
+	})
+}
+
+func (f *Front) complete(w http.ResponseWriter, r *http.Request) (any, error) {
+	return f.word(w, r, func(ctx context.Context, id string, in task.Word) (any, error) {
+		return nil, f.Queue.Complete(ctx, id, in.Worker, in.Claim, in.Result)
+	})
+}
+
+func (f *Front) fail(w http.ResponseWriter, r *http.Request) (any, error) {
+	return f.word(w, r, func(ctx context.Context, id string, in task.Word) (any, error) {
+		status, err := f.Queue.Fail(ctx, id, in.Worker, in.Claim, queue.Failure{Reason: in.Reason, Never: in.Never, After: time.Duration(in.After)})
+		if err != nil || status == "" {
+			return nil, err
+		}
+		return map[string]task.Status{"status": status}, nil
+	})
+}
+
+func (f *Front) release(w http.ResponseWriter, r *http.Request) (any, error) {
+	return f.word(w, r, func(ctx context.Context, id string, in task.Word) (any, error) {
+		return nil, f.Queue.Release(ctx, id, in.Worker, in.Claim)
+	})
+}
+
+func (f *Front) cancel(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in struct {
+		Reason string `json:"reason"`
+	}
+	if err := web.Read(w, r, maxWords, &in); err != nil {
+		return nil, err
+	}
+	return f.Queue.Cancel(r.Context(), r.PathValue("id"), in.Reason)
+}
+
+func (f *Front) requeue(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return f.Queue.Requeue(r.Context(), r.PathValue("id"))
+}
+
+func (f *Front) history(_ http.ResponseWriter, r *http.Request) (any, error) {
+	events, err := f.Queue.History(r.Context(), r.PathValue("id"))
+	return map[string]any{"events": events}, err
+}
+
+func (f *Front) workers(_ http.ResponseWriter, r *http.Request) (any, error) {
+	workers, err := f.Queue.Workers(r.Context())
+	return map[string]any{"workers": workers}, err
+}
+
+func (f *Front) setQueue(w http.ResponseWriter, r *http.Request) (any, error) {
+	name := r.PathValue("queue")
+	in := struct {
+		MaxPending int  `json:"maxPending"`
+		MaxRunning int  `json:"maxRunning"`
+		Paused     bool `json:"paused"`
+	}{MaxPending: queue.Unlimited(name).MaxPending}
+	if err := web.Read(w, r, maxWords, &in); err != nil {
+		return nil, err
+	}
+	return f.Queue.SetQueue(r.Context(), task.Queue{Name: name, MaxPending: in.MaxPending, MaxRunning: in.MaxRunning, Paused: in.Paused})
+}

@@ -1,0 +1,287 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stator-db/stator/apps/internal/hometest"
+	"github.com/stator-db/stator/apps/internal/web"
+	"github.com/stator-db/stator/apps/taskqueue"
+	"github.com/stator-db/stator/apps/taskqueue/client"
+	"github.com/stator-db/stator/apps/taskqueue/queue"
+	"github.com/stator-db/stator/apps/taskqueue/table"
+	"github.com/stator-db/stator/apps/taskqueue/task"
+)
+
+// start serves a queue over tables in memory.
+func start(t *testing.T) (url string, c *client.Client, log *bytes.Buffer) {
+	t.Helper()
+	h := hometest.Start(t, taskqueue.Model)
+	log = new(bytes.Buffer)
+	registry := prometheus.NewRegistry()
+	live := new(web.Live)
+	service := queue.New(queue.Options{Table: &table.Table{DB: h.DB, Streams: h.Streams}, Metrics: registry, Poll: 5 * time.Millisecond, Changed: func() { live.Tell("changed") }})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx) }()
+	if err := service.Started(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := &Front{Queue: service, Live: live, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: registry}
+	server := httptest.NewServer(f.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	c = client.New(server.URL)
+	c.Patience = 0
+	return server.URL, c, log
+}
+
+func send(t *testing.T, method, url, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// Whatever is sent, the answer says what is wrong with it, and nothing of it is
+// taken for a failure of ours.
+func TestBadInput(t *testing.T) {
+	url, c, log := start(t)
+	in, err := c.Submit(t.Context(), "q", task.Submission{Type: "t", Key: "used"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := task.NewID(time.Now())
+	deep := strings.Repeat("[", 20000) + strings.Repeat("]", 20000)
+	for _, x := range []struct {
+		name, method, path, body string
+		status                   int
+		code                     string
+	}{
+		{"no JSON", "POST", "/v1/queues/q/tasks", "hello", 400, "bad_json"},
+		{"half JSON", "POST", "/v1/queues/q/tasks", `{"type":"t"`, 400, "bad_json"},
+		{"two values", "POST", "/v1/queues/q/tasks", `{"type":"t"} {}`, 400, "bad_json"},
+		{"an unknown member", "POST", "/v1/queues/q/tasks", `{"type":"t","prio":3}`, 400, "bad_json"},
+		{"a list", "POST", "/v1/queues/q/tasks", `[]`, 400, "bad_json"},
+		{"no body", "POST", "/v1/queues/q/tasks", ``, 400, "bad_json"},
+		{"deep JSON", "POST", "/v1/queues/q/tasks", `{"type":"t","payload":` + deep + `}`, 400, "bad_json"},
+		{"no type", "POST", "/v1/queues/q/tasks", `{}`, 400, "bad_type"},
+		{"a high priority", "POST", "/v1/queues/q/tasks", `{"type":"t","priority":10}`, 400, "bad_priority"},
+		{"a delay of no time", "POST", "/v1/queues/q/tasks", `{"type":"t","delay":"soon"}`, 400, "bad_json"},
+		{"a delay as a number", "POST", "/v1/queues/q/tasks", `{"type":"t","delay":5}`, 400, "bad_json"},
+		{"a large payload", "POST", "/v1/queues/q/tasks", `{"type":"t","payload":"` + strings.Repeat("x", task.MaxPayload) + `"}`, 400, "bad_payload"},
+		{"a huge body", "POST", "/v1/queues/q/tasks", `{"type":"t","payload":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "too_large"},
+		{"a queue that is a path", "POST", "/v1/queues/..%2f..%2fetc/tasks", `{"type":"t"}`, 400, "bad_queue"},
+		{"a queue with a hash", "POST", "/v1/queues/a%23b/tasks", `{"type":"t"}`, 400, "bad_queue"},
+		{"a queue with a zero byte", "POST", "/v1/queues/a%00b/tasks", `{"type":"t"}`, 400, "bad_queue"},
+		{"a key for other content", "POST", "/v1/queues/q/tasks", `{"type":"other","key":"used"}`, 409, "key_reused"},
+		{"an unknown id", "GET", "/v1/tasks/" + unknown, "", 404, "not_found"},
+		{"an unknown id's history", "GET", "/v1/tasks/" + unknown + "/history", "", 404, "not_found"},
+		{"no id", "GET", "/v1/tasks/..%2fMETA", "", 400, "bad_id"},
+		{"an unknown id to cancel", "POST", "/v1/tasks/" + unknown + "/cancel", "{}", 404, "not_found"},
+		{"an unknown id to requeue", "POST", "/v1/tasks/" + unknown + "/requeue", "", 404, "not_found"},
+		{"an unknown id to claim", "POST", "/v1/tasks/" + unknown + "/claim", `{"worker":"w"}`, 404, "not_found"},
+		{"an unknown id to complete", "POST", "/v1/tasks/" + unknown + "/complete", `{"worker":"w","claim":"2.0.q"}`, 404, "not_found"},
+		{"a claim that nobody made", "POST", "/v1/tasks/" + in.ID + "/complete", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
+		{"a claim of nonsense", "POST", "/v1/tasks/" + in.ID + "/complete", `{"worker":"w","claim":"x"}`, 400, "bad_claim"},
+		{"a heartbeat of a stranger", "POST", "/v1/tasks/" + in.ID + "/heartbeat", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
+		{"a failure of a stranger", "POST", "/v1/tasks/" + in.ID + "/fail", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
+		{"a release of a stranger", "POST", "/v1/tasks/" + in.ID + "/release", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
+		{"to begin anew what has not ended", "POST", "/v1/tasks/" + in.ID + "/requeue", "", 409, "conflict"},
+		{"a worker with a space", "POST", "/v1/queues/q/claim", `{"worker":"a b"}`, 400, "bad_worker"},
+		{"a wait of a day", "POST", "/v1/queues/q/claim", `{"worker":"w","wait":"24h"}`, 400, "bad_wait"},
+		{"a lease of a moment", "POST", "/v1/queues/q/claim", `{"worker":"w","lease":"1ms"}`, 400, "bad_lease"},
+		{"a state that is none", "GET", "/v1/queues/q/tasks?status=ASLEEP", "", 400, "bad_status"},
+		{"a limit that is no number", "GET", "/v1/queues/q/tasks?limit=many", "", 400, "bad_limit"},
+		{"a limit of a million", "GET", "/v1/queues/q/tasks?limit=1000000", "", 400, "bad_limit"},
+		{"a long place in a list", "GET", "/v1/queues/q/tasks?next=" + strings.Repeat("x", 200), "", 400, "bad_next"},
+		{"an unknown queue", "GET", "/v1/queues/unknown", "", 404, "not_found"},
+		{"limits below zero", "PUT", "/v1/queues/q", `{"maxRunning":-1}`, 400, "bad_maxRunning"},
+		{"no such path", "GET", "/v1/nothing", "", 404, "not_found"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			status, text := send(t, x.method, url+x.path, x.body)
+			var told struct {
+				Error struct{ Code, Message string }
+			}
+			if err := json.Unmarshal([]byte(text), &told); err != nil || status != x.status || told.Error.Code != x.code || told.Error.Message == "" {
+				t.Errorf("it is %d %s, want %d %s", status, text, x.status, x.code)
+			}
+		})
+	}
+	if got, err := c.Get(t.Context(), in.ID); err != nil || got.Status != task.Pending || got.Seq != 1 {
+		t.Errorf("after all that the task is %+v, %v", got, err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log has %s", log)
+	}
+}
+
+func TestSubmitTellsWhetherItIsNew(t *testing.T) {
+	url, _, _ := start(t)
+	for _, want := range []int{http.StatusCreated, http.StatusOK, http.StatusOK} {
+		if status, text := send(t, "POST", url+"/v1/queues/q/tasks", `{"type":"t","key":"k","payload":{"a":[1,2]}}`); status != want {
+			t.Errorf("it is %d %s, want %d", status, text, want)
+		}
+	}
+}
+
+// A worker of the client package does tasks, fails some and sees its claims.
+func TestClientAndWorker(t *testing.T) {
+	_, c, _ := start(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	w := &client.Worker{Client: c, Queue: "q", ID: "w", Parallel: 3, Do: func(_ context.Context, claim task.Claim) (string, error) {
+		switch claim.Type {
+		case "panics":
+			panic("oh")
+		case "never":
+			return "", client.Never(fmt.Errorf("hopeless"))
+		case "second":
+			if claim.Attempts == 1 {
+				return "", fmt.Errorf("not yet")
+			}
+		}
+		return "did " + string(claim.Payload), nil
+	}}
+	go func() { ended <- w.Run(ctx) }()
+	want := map[string]task.Status{"good": task.Completed, "panics": task.Dead, "never": task.Failed, "second": task.Completed}
+	ids := make(map[string]string)
+	for kind := range want {
+		in, err := c.Submit(t.Context(), "q", task.Submission{Type: kind, Payload: json.RawMessage(`7`), MaxAttempts: 2, Backoff: task.Duration(10 * time.Millisecond)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[kind] = in.ID
+	}
+	for kind, status := range want {
+		var got task.Task
+		for {
+			var err error
+			if got, err = c.Get(t.Context(), ids[kind]); err != nil {
+				t.Fatal(err)
+			}
+			if got.Status.Final() {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if got.Status != status || status == task.Completed && got.Result != "did 7" {
+			t.Errorf("%s is %+v, want %s", kind, got, status)
+		}
+		events, err := c.History(t.Context(), ids[kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := task.Matches(got, events); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if page, err := c.List(t.Context(), "q", task.Completed, "", 10); err != nil || len(page.Tasks) != 2 {
+		t.Errorf("completed are %+v, %v", page, err)
+	}
+	if workers, err := c.Workers(t.Context()); err != nil || len(workers) != 1 || workers[0].ID != "w" {
+		t.Errorf("the workers are %+v, %v", workers, err)
+	}
+	if err := c.SetQueue(t.Context(), task.Queue{Name: "q", MaxPending: 5, MaxRunning: 1}); err != nil {
+		t.Error(err)
+	}
+	if queues, err := c.Queues(t.Context()); err != nil || len(queues) != 1 || queues[0].MaxRunning != 1 {
+		t.Errorf("the queues are %+v, %v", queues, err)
+	}
+	in, err := c.Submit(t.Context(), "q", task.Submission{Type: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := c.ClaimTask(t.Context(), in.ID, task.Claiming{Worker: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.ClaimTask(t.Context(), in.ID, task.Claiming{Worker: "y"})
+	if refused := new(client.Error); !client.IsConflict(err) || !errors.As(err, &refused) || refused.Detail["worker"] != "x" {
+		t.Errorf("a claim of what another has is %v", err)
+	}
+	if err := c.Release(t.Context(), claim); err != nil {
+		t.Error(err)
+	}
+	if got, err := c.Cancel(t.Context(), in.ID, "done"); err != nil || got.Status != task.Cancelled {
+		t.Errorf("cancelled it is %+v, %v", got, err)
+	}
+}
+
+// The pages show what there is; what others wrote is text in them, whatever it
+// looks like.
+func TestPages(t *testing.T) {
+	url, c, _ := start(t)
+	in, err := c.Submit(t.Context(), "mail", task.Submission{Type: "send", Payload: json.RawMessage(`{"x":"<script>alert(1)</script>"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetQueue(t.Context(), task.Queue{Name: "empty", MaxPending: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		path, want string
+		status     int
+	}{
+		{"/", "/queues/mail", 200},
+		{"/queues/mail", in.ID, 200},
+		{"/queues/empty?status=DEAD", "No task of this queue is DEAD", 200},
+		{"/queues/mail?status=NONE", "must be one of", 400},
+		{"/queues/unknown", "there is no queue unknown", 404},
+		{"/tasks/" + in.ID, "SUBMITTED", 200},
+		{"/tasks/nonsense", "not the id of a task", 400},
+		{"/tasks/" + task.NewID(time.Now()), "there is no task", 404},
+		{"/static/style.css", "--accent", 200},
+		{"/static/taskqueue.css", ".halves", 200},
+		{"/static/live.js", "EventSource", 200},
+		{"/metrics", `taskqueue_events_total{queue="mail",type="SUBMITTED"} 1`, 200},
+		{"/healthz", "ok", 200},
+	} {
+		status, text := send(t, "GET", url+x.path, "")
+		if status != x.status || !strings.Contains(text, x.want) {
+			t.Errorf("%s is %d without %q:\n%s", x.path, status, x.want, text)
+		}
+		if strings.Contains(text, "<script>alert") {
+			t.Errorf("%s has a payload as a script", x.path)
+		}
+	}
+	if status, _ := send(t, "POST", url+"/tasks/"+in.ID+"/cancel", ""); status != 200 { // by the page that follows
+		t.Errorf("the button answers %d", status)
+	}
+	if got, err := c.Get(t.Context(), in.ID); err != nil || got.Status != task.Cancelled {
+		t.Errorf("the task is %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,246 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stator-db/stator/apps/taskqueue/table"
+	"github.com/stator-db/stator/apps/taskqueue/task"
+)
+
+// holder is a worker's word about a task that it has.
+type holder struct {
+	id, worker string
+	token      task.Token
+	created    time.Time
+}
+
+func hold(id, worker, token string) (holder, error) {
+	created, err := task.CreatedAt(id)
+	if err != nil {
+		return holder{}, err
+	}
+	if err := task.CheckName("worker", worker); err != nil {
+		return holder{}, err
+	}
+	k, err := task.ParseToken(token)
+	return holder{id, worker, k, created}, err
+}
+
+// claim is what the table has of it.
+func (h holder) claim() *table.Claim {
+	return &table.Claim{Worker: h.worker, Task: h.id, Queue: h.token.Queue, Seq: h.token.Seq, Slot: h.token.Slot}
+}
+
+// Heartbeat prolongs a worker's lease.
+func (s *Service) Heartbeat(ctx context.Context, id, worker, token string) error {
+	h, err := hold(id, worker, token)
+	if err != nil {
+		return err
+	}
+	if err := s.noteWorker(ctx, worker); err != nil {
+		return err
+	}
+	ok, err := s.table.Beat(ctx, worker, id, h.token.Seq)
+	if err != nil || ok {
+		return err
+	}
+	t, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	return lost(&t, worker)
+}
+
+func lost(t *task.Task, worker string) error {
+	if t.Status == task.Processing && t.Worker != worker {
+		return refuse(Conflict, t, "worker %s has task %s by now", t.Worker, t.ID)
+	}
+	return refuse(Conflict, t, "worker %s no longer has task %s by this claim; it is %s", worker, t.ID, t.Status)
+}
+
+// Complete ends a task well. To say it twice does no harm.
+func (s *Service) Complete(ctx context.Context, id, worker, token, result string) error {
+	defer s.metrics.time("complete")()
+	h, err := hold(id, worker, token)
+	if err != nil {
+		return err
+	}
+	if err := task.CheckResult(result); err != nil {
+		return err
+	}
+	// All that the event needs is in the token and in the id, so nothing is read.
+	before := task.Task{ID: id, Queue: h.token.Queue, Created: h.created, Status: task.Processing, Worker: worker, Slot: h.token.Slot, Seq: h.token.Seq}
+	now := s.at()
+	e := task.Event{Type: task.Done, At: now, Detail: task.Detail{Worker: worker, Result: result, Keep: now.Add(s.keep).Unix()}}
+	return s.end(ctx, h, before, e)
+}
+
+// end lets a worker's last word about a task happen.
+func (s *Service) end(ctx context.Context, h holder, before task.Task, e task.Event) error {
+	e.Seq = before.Seq + 1
+	_, err := s.table.Append(ctx, before, e, s.eventsUntil(e.At), table.With{Drop: h.claim()})
+	var moved *table.Moved
+	if errors.As(err, &moved) {
+		return s.said(ctx, h, e.Type, moved.Now)
+	}
+	if err == nil {
+		s.metrics.events.WithLabelValues(before.Queue, string(e.Type)).Inc()
+	}
+	return err
+}
+
+// said tells whether a worker repeats itself: a reply can be lost, and then it
+// must.
+func (s *Service) said(ctx context.Context, h holder, what task.EventType, now *task.Task) error {
+	if now == nil {
+		return missing(h.id)
+	}
+	if now.Seq <= h.token.Seq {
+		return lost(now, h.worker)
+	}
+	events, err := s.table.History(ctx, h.id)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.Seq == h.token.Seq+1 && e.Type == what && e.Worker == h.worker {
+			return nil
+		}
+	}
+	return lost(now, h.worker)
+}
+
+// Failure is what a worker says of a task that it could not do.
+type Failure struct {
+	Reason string
+	Never  bool          // trying again is of no use
+	After  time.Duration // when to try again, instead of the task's own back-off
+}
+
+// Fail ends an attempt badly. The task is tried again later, unless it has had
+// all its attempts or the worker says that it is of no use. It returns what
+// becomes of the task.
+func (s *Service) Fail(ctx context.Context, id, worker, token string, f Failure) (task.Status, error) {
+	if err := task.CheckReason(f.Reason); err != nil {
+		return "", err
+	}
+	if f.After < 0 || f.After > task.MaxDelay {
+		return "", &task.Fault{Field: "after", Message: fmt.Sprintf("is %v, but must be 0 to %v", f.After, task.MaxDelay)}
+	}
+	h, t, err := s.holding(ctx, id, worker, token, task.GaveUp, task.Retry, task.Buried)
+	if err != nil || t == nil {
+		return "", err
+	}
+	now := s.at()
+	e := task.Event{Type: task.Retry, At: now, Detail: task.Detail{Worker: worker, Reason: f.Reason}}
+	status := task.Delayed
+	switch {
+	case f.Never:
+		e.Type, e.Keep, status = task.GaveUp, now.Add(s.keep).Unix(), task.Failed
+	case t.Attempts >= t.MaxAttempts || t.Seq > task.MaxSeq-100:
+		e.Type, e.Keep, status = task.Buried, now.Add(s.keep).Unix(), task.Dead
+	default:
+		wait := f.After
+		if wait == 0 {
+			wait = task.Wait(time.Duration(t.Backoff), t.Attempts, rand.Float64())
+		}
+		e.RunAt = now.Add(wait.Truncate(time.Millisecond))
+		if e.RunAt.After(t.Until) {
+			e.Type, e.RunAt, e.Keep, status = task.Buried, time.Time{}, now.Add(s.keep).Unix(), task.Dead
+		}
+	}
+	return status, s.end(ctx, h, *t, e)
+}
+
+// Release gives a task back as if it had not been claimed.
+func (s *Service) Release(ctx context.Context, id, worker, token string) error {
+	h, t, err := s.holding(ctx, id, worker, token, task.Released)
+	if err != nil || t == nil {
+		return err
+	}
+	if t.Seq > task.MaxSeq-100 {
+		return s.end(ctx, h, *t, task.Event{Type: task.Buried, At: s.at(), Detail: task.Detail{Worker: worker, Reason: "it was given back too often", Keep: s.at().Add(s.keep).Unix()}})
+	}
+	return s.end(ctx, h, *t, task.Event{Type: task.Released, At: s.at(), Detail: task.Detail{Worker: worker}})
+}
+
+// holding reads a task that a worker has. The task is nil when the worker has
+// said one of these words already.
+func (s *Service) holding(ctx context.Context, id, worker, token string, words ...task.EventType) (holder, *task.Task, error) {
+	h, err := hold(id, worker, token)
+	if err != nil {
+		return h, nil, err
+	}
+	t, err := s.Get(ctx, id)
+	if err != nil {
+		return h, nil, err
+	}
+	if t.Status == task.Processing && t.Seq == h.token.Seq && t.Worker == worker && t.Queue == h.token.Queue && t.Slot == h.token.Slot {
+		return h, &t, nil
+	}
+	for _, w := range words {
+		if s.said(ctx, h, w, &t) == nil {
+			return h, nil, nil
+		}
+	}
+	return h, nil, lost(&t, worker)
+}
+
+// Cancel calls a task off, wherever it is. A worker that has it hears of it with
+// its next word.
+func (s *Service) Cancel(ctx context.Context, id, reason string) (task.Task, error) {
+	if err := task.CheckReason(reason); err != nil {
+		return task.Task{}, err
+	}
+	return s.force(ctx, id, task.CalledOff, task.Cancelled, func(*task.Task) task.Detail {
+		return task.Detail{Reason: reason, Keep: s.at().Add(s.keep).Unix()}
+	})
+}
+
+// Requeue lets a task that failed or is dead begin anew. Its history is kept as
+// long as it then may take.
+func (s *Service) Requeue(ctx context.Context, id string) (task.Task, error) {
+	events, err := s.History(ctx, id)
+	if err != nil {
+		return task.Task{}, err
+	}
+	if err := s.table.KeepEvents(ctx, id, events, s.eventsUntil(s.at())); err != nil {
+		return task.Task{}, err
+	}
+	return s.force(ctx, id, task.Requeued, "", func(*task.Task) task.Detail { return task.Detail{Until: s.at().Add(s.maxAge)} })
+}
+
+// force lets an event happen that no worker decides. A task that is already what
+// the event makes of it stays so.
+func (s *Service) force(ctx context.Context, id string, what task.EventType, already task.Status, detail func(*task.Task) task.Detail) (task.Task, error) {
+	for range 10 {
+		t, err := s.Get(ctx, id)
+		if err != nil {
+			return t, err
+		}
+		if t.Status == already {
+			return t, nil
+		}
+		if !task.Can(what, t.Status) {
+			return t, refuse(Conflict, &t, "task %s is %s, so %s cannot happen to it", id, t.Status, what)
+		}
+		var with table.With
+		if t.Status == task.Processing {
+			with.Drop = &table.Claim{Worker: t.Worker, Task: id, Queue: t.Queue, Seq: t.Seq, Slot: t.Slot}
+		}
+		now, err := s.table.Append(ctx, t, task.Event{Seq: t.Seq + 1, Type: what, At: s.at(), Detail: detail(&t)}, s.eventsUntil(s.at()), with)
+		var moved *table.Moved
+		switch {
+		case err == nil:
+			s.metrics.events.WithLabelValues(t.Queue, string(what)).Inc()
+			return now, nil
+		case !errors.As(err, &moved):
+			return t, err
+		}
+	}
+	return task.Task{}, refuse(Busy, nil, "task %s changes too fast: try again", id)
+}

@@ -1,0 +1,169 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/apps/internal/home"
+	"github.com/stator-db/stator/apps/internal/hometest"
+	"github.com/stator-db/stator/apps/taskqueue"
+	"github.com/stator-db/stator/apps/taskqueue/table"
+	"github.com/stator-db/stator/apps/taskqueue/task"
+)
+
+// world is a table and the servers over it, in virtual time.
+type world struct {
+	*testing.T
+	home  *home.Home
+	table *table.Table
+	ids   []string // of all tasks that were submitted
+}
+
+// inWorld runs a test in virtual time. In the end every task must be what its
+// events make, and no server may have scanned.
+func inWorld(t *testing.T, test func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hometest.Start(t, taskqueue.Model)
+		w := &world{T: t, home: h, table: &table.Table{DB: h.DB, Streams: h.Streams}}
+		test(w)
+		w.replayAll()
+	})
+}
+
+// server starts a server over the table.
+func (w *world) server(o Options) *Service {
+	w.Helper()
+	s, stop := w.serverUntil(o)
+	w.Cleanup(stop)
+	return s
+}
+
+// serverUntil starts a server that is stopped by what is returned.
+func (w *world) serverUntil(o Options) (*Service, func()) {
+	w.Helper()
+	o.Table = &table.Table{DB: w.home.DB, Streams: w.home.Streams}
+	s := New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	if err := s.Started(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	return s, sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Errorf("the server ended with %v", err)
+		}
+	})
+}
+
+func (w *world) submit(s *Service, queue string, in task.Submission) task.Task {
+	w.Helper()
+	if in.Type == "" {
+		in.Type = "t"
+	}
+	t, isNew, err := s.Submit(w.Context(), queue, in)
+	if err != nil || !isNew {
+		w.Fatalf("submit: new %v, %v", isNew, err)
+	}
+	w.ids = append(w.ids, t.ID)
+	return t
+}
+
+const span = 10 * time.Second
+
+// claim claims a task, which must come within two seconds.
+func (w *world) claim(s *Service, queue, worker string) task.Claim {
+	w.Helper()
+	c, ok, err := s.Claim(w.Context(), queue, worker, span, 2*time.Second)
+	if err != nil || !ok {
+		w.tell(s)
+		w.Fatalf("claim: ok %v, %v", ok, err)
+	}
+	return c
+}
+
+// nothing claims, and nothing must come within a second.
+func (w *world) nothing(s *Service, queue string) {
+	w.Helper()
+	if c, ok, err := s.Claim(w.Context(), queue, "nosy", span, time.Second); ok || err != nil {
+		w.Fatalf("task %s is there to claim, %v", c.ID, err)
+	}
+}
+
+func (w *world) get(s *Service, id string) task.Task {
+	w.Helper()
+	t, err := s.Get(w.Context(), id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return t
+}
+
+func (w *world) is(s *Service, id string, want task.Status) {
+	w.Helper()
+	if t := w.get(s, id); t.Status != want {
+		w.Fatalf("task is %s, want %s", t.Status, want)
+	}
+}
+
+// good ends the test on an error.
+func (w *world) good(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// refused ends the test unless it is this refusal.
+func (w *world) refused(err error, why Why) *Refusal {
+	w.Helper()
+	var r *Refusal
+	if !errors.As(err, &r) || r.Why != why {
+		w.Fatalf("the error is %v, want a refusal: %s", err, why)
+	}
+	return r
+}
+
+// replayAll holds every task to its events.
+func (w *world) replayAll() {
+	w.Helper()
+	if len(w.ids) == 0 {
+		w.Error("the test submitted nothing")
+	}
+	for _, id := range w.ids {
+		if err := w.replay(id); err != nil {
+			w.Error(err)
+		}
+	}
+}
+
+func (w *world) replay(id string) error {
+	t, ok, err := w.table.Get(context.Background(), id)
+	if err != nil || !ok {
+		return fmt.Errorf("task %s: found %v, %w", id, ok, err)
+	}
+	events, err := w.table.History(context.Background(), id)
+	if err != nil {
+		return err
+	}
+	return task.Matches(t, events)
+}
+
+func text(s string) json.RawMessage { return json.RawMessage(`"` + s + `"`) }
+
+// tell logs how all tasks are, and what a server knows of them.
+func (w *world) tell(s *Service) {
+	for _, id := range w.ids {
+		if t, _, err := w.table.Get(context.Background(), id); err == nil {
+			w.Logf("task %s is %s, attempt %d, event %d, known %v", id, t.Status, t.Attempts, t.Seq, s.known[id] != nil)
+		}
+	}
+	w.Logf("queues: %+v", s.Queues())
+}

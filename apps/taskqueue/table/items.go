@@ -1,0 +1,156 @@
+package table
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/apps/taskqueue/task"
+)
+
+// fields are the attributes of an item, wherever it was read: requests and
+// streams have types of their own for them.
+type fields func(name string) string
+
+func of(i item) fields {
+	return func(name string) string {
+		switch v := i[name].(type) {
+		case *types.AttributeValueMemberS:
+			return v.Value
+		case *types.AttributeValueMemberN:
+			return v.Value
+		case *types.AttributeValueMemberBOOL:
+			return strconv.FormatBool(v.Value)
+		}
+		return ""
+	}
+}
+
+func (f fields) int(name string) int {
+	n, _ := strconv.Atoi(f(name))
+	return n
+}
+
+func (f fields) time(name string) time.Time {
+	t, _ := time.Parse(task.TimeFormat, f(name))
+	return t
+}
+
+// state are the attributes of a task that events change. Those that are not
+// there have no place in the map.
+func state(t *task.Task) item {
+	i := item{"status": text(string(t.Status)), "updatedAt": text(task.Format(t.Updated)), "seq": number(t.Seq), "attempts": number(t.Attempts)}
+	for name, s := range map[string]string{"workerId": t.Worker, "reason": t.Reason, "result": t.Result} {
+		if s != "" {
+			i[name] = text(s)
+		}
+	}
+	for name, at := range map[string]time.Time{"runAt": t.RunAt, "until": t.Until} {
+		if !at.IsZero() {
+			i[name] = text(task.Format(at))
+		}
+	}
+	if t.Slot != 0 {
+		i["slot"] = number(t.Slot)
+	}
+	if t.Expires != 0 {
+		i["expiresAt"] = number(t.Expires)
+	}
+	for name, s := range indexKeys(t) {
+		i[name] = text(s)
+	}
+	return i
+}
+
+// metaItem is a whole task.
+func metaItem(t *task.Task) item {
+	i := state(t)
+	i["PK"], i["SK"] = text("TASK#"+t.ID), text("META")
+	i["taskId"], i["queue"], i["type"] = text(t.ID), text(t.Queue), text(t.Type)
+	i["createdAt"] = text(task.Format(t.Created))
+	i["priority"], i["maxAttempts"], i["backoff"] = number(t.Priority), number(t.MaxAttempts), number(time.Duration(t.Backoff).Milliseconds())
+	i["payload"], i["payloadHash"] = text(string(t.Payload)), text(t.PayloadHash)
+	if t.Key != "" {
+		i["key"] = text(t.Key)
+	}
+	return i
+}
+
+func readTask(f fields) task.Task {
+	t := task.Task{
+		ID: f("taskId"), Queue: f("queue"), Type: f("type"), Status: task.Status(f("status")), Priority: f.int("priority"),
+		PayloadHash: f("payloadHash"), Created: f.time("createdAt"), Updated: f.time("updatedAt"), RunAt: f.time("runAt"), Until: f.time("until"),
+		Worker: f("workerId"), Slot: f.int("slot"), Attempts: f.int("attempts"), MaxAttempts: f.int("maxAttempts"),
+		Backoff: task.Duration(time.Duration(f.int("backoff")) * time.Millisecond), Seq: f.int("seq"), Reason: f("reason"), Result: f("result"),
+		Key: f("key"), Expires: int64(f.int("expiresAt")),
+	}
+	if p := f("payload"); p != "" {
+		t.Payload = json.RawMessage(p)
+	}
+	return t
+}
+
+// eventItem is an event, to be forgotten at a second.
+func eventItem(id string, e *task.Event, expires int64) (item, error) {
+	detail, err := json.Marshal(e.Detail)
+	if err != nil {
+		return nil, fmt.Errorf("write event %d of task %s: %w", e.Seq, id, err)
+	}
+	return item{
+		"PK": text("TASK#" + id), "SK": text("EVENT#" + task.Number(e.Seq)), "taskId": text(id),
+		"type": text(string(e.Type)), "at": text(task.Format(e.At)), "detail": text(string(detail)), "expiresAt": number(expires),
+	}, nil
+}
+
+func readEvent(f fields) (task.Event, error) {
+	seq, err := strconv.Atoi(after(f("SK"), "EVENT#"))
+	if err != nil {
+		return task.Event{}, fmt.Errorf("task %s has an event with the sort key %q", f("taskId"), f("SK"))
+	}
+	e := task.Event{Seq: seq, Type: task.EventType(f("type")), At: f.time("at")}
+	if err := json.Unmarshal([]byte(f("detail")), &e.Detail); err != nil {
+		return e, fmt.Errorf("event %d of task %s cannot be read: %w", seq, f("taskId"), err)
+	}
+	return e, nil
+}
+
+// Claim is what a worker is at, as the table has it.
+type Claim struct {
+	Worker, Task, Queue string
+	Since               time.Time
+	Seq, Slot           int
+	Beat                int // counts heartbeats
+	Lease               time.Duration
+}
+
+func claimItem(c *Claim) item {
+	i := claimKey(c.Worker, c.Task)
+	i["workerId"], i["taskId"], i["queue"] = text(c.Worker), text(c.Task), text(c.Queue)
+	i["claimedAt"], i["seq"], i["beat"], i["lease"] = text(task.Format(c.Since)), number(c.Seq), number(c.Beat), number(c.Lease.Milliseconds())
+	if c.Slot != 0 {
+		i["slot"] = number(c.Slot)
+	}
+	return i
+}
+
+func readClaim(f fields) Claim {
+	return Claim{
+		Worker: f("workerId"), Task: f("taskId"), Queue: f("queue"), Since: f.time("claimedAt"),
+		Seq: f.int("seq"), Slot: f.int("slot"), Beat: f.int("beat"), Lease: time.Duration(f.int("lease")) * time.Millisecond,
+	}
+}
+
+func queueItem(q *task.Queue) item {
+	i := queueKey(q.Name)
+	i["queue"], i["updatedAt"] = text(q.Name), text(task.Format(q.Updated))
+	i["maxPending"], i["maxRunning"] = number(q.MaxPending), number(q.MaxRunning)
+	i["paused"] = &types.AttributeValueMemberBOOL{Value: q.Paused}
+	return i
+}
+
+func readQueue(f fields) task.Queue {
+	return task.Queue{Name: f("queue"), MaxPending: f.int("maxPending"), MaxRunning: f.int("maxRunning"), Paused: f("paused") == "true", Updated: f.time("updatedAt")}
+}

@@ -1,0 +1,175 @@
+package table
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sort"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/stator-db/stator/apps/taskqueue/task"
+)
+
+// Get reads a task; not ok if there is none.
+func (t *Table) Get(ctx context.Context, id string) (found task.Task, ok bool, err error) {
+	out, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: tableName(), Key: metaKey(id), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return task.Task{}, false, fmt.Errorf("read task %s: %w", id, err)
+	}
+	if out.Item == nil {
+		return task.Task{}, false, nil
+	}
+	return readTask(of(out.Item)), true, nil
+}
+
+// History reads the events of a task, oldest first.
+func (t *Table) History(ctx context.Context, id string) ([]task.Event, error) {
+	var events []task.Event
+	for i, err := range t.query(ctx, "TASK#"+id, "EVENT#") {
+		if err != nil {
+			return nil, fmt.Errorf("read the history of task %s: %w", id, err)
+		}
+		e, err := readEvent(of(i))
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// ClaimOf reads what a worker is at with a task; not ok if it is not.
+func (t *Table) ClaimOf(ctx context.Context, worker, id string) (c Claim, ok bool, err error) {
+	out, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: tableName(), Key: claimKey(worker, id), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return Claim{}, false, fmt.Errorf("read the claim of %s on task %s: %w", worker, id, err)
+	}
+	if out.Item == nil {
+		return Claim{}, false, nil
+	}
+	return readClaim(of(out.Item)), true, nil
+}
+
+// Claims are what a worker is at.
+func (t *Table) Claims(ctx context.Context, worker string) iter.Seq2[Claim, error] {
+	return each(t.query(ctx, "WORKER#"+worker, "TASK#"), readClaim)
+}
+
+// Workers are the workers that servers have seen lately.
+func (t *Table) Workers(ctx context.Context) iter.Seq2[task.Worker, error] {
+	return each(t.query(ctx, "WORKERS", "WORKER#"), func(f fields) task.Worker { return task.Worker{ID: f("workerId"), Seen: f.time("seenAt")} })
+}
+
+// Queues are all queues.
+func (t *Table) Queues(ctx context.Context) iter.Seq2[task.Queue, error] {
+	return each(t.query(ctx, "QUEUES", "QUEUE#"), readQueue)
+}
+
+// Slots are the slots of a queue that are taken.
+func (t *Table) Slots(ctx context.Context, queue string) iter.Seq2[int, error] {
+	return each(t.query(ctx, "QUEUE#"+queue, "SLOT#"), func(f fields) int {
+		n, _ := strconv.Atoi(after(f("SK"), "SLOT#"))
+		return n
+	})
+}
+
+// List reads up to limit tasks of a queue in a state, newest first. Each shard of
+// the index is asked for its newest; before is where the page before ended, and
+// next where this one does, or "" when nothing comes behind it.
+func (t *Table) List(ctx context.Context, queue string, s task.Status, before string, limit int) (found []task.Task, next string, err error) {
+	var entries []item
+	for n := range Shards {
+		in := &dynamodb.QueryInput{
+			TableName: tableName(), IndexName: aws.String("GSI1"),
+			KeyConditionExpression: aws.String("GSI1PK = :pk"), ScanIndexForward: aws.Bool(false), Limit: aws.Int32(int32(limit + 1)),
+			ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, strconv.Itoa(n)))},
+		}
+		if before != "" {
+			in.KeyConditionExpression = aws.String("GSI1PK = :pk AND GSI1SK < :before")
+			in.ExpressionAttributeValues[":before"] = text("CREATED#" + before)
+		}
+		out, err := t.DB.Query(ctx, in)
+		if err != nil {
+			return nil, "", fmt.Errorf("list the tasks of %s that are %s: %w", queue, s, err)
+		}
+		entries = append(entries, out.Items...)
+	}
+	sort.Slice(entries, func(i, j int) bool { return of(entries[i])("GSI1SK") > of(entries[j])("GSI1SK") })
+	if len(entries) > limit {
+		entries = entries[:limit]
+		next = after(of(entries[limit-1])("GSI1SK"), "CREATED#")
+	}
+	for _, e := range entries {
+		found = append(found, readTask(of(e)))
+	}
+	return found, next, nil
+}
+
+// Oldest are the tasks of a queue in a state, shard by shard, each oldest first.
+// The attributes are those that the index has.
+func (t *Table) Oldest(ctx context.Context, queue string, s task.Status, shard int) iter.Seq2[task.Task, error] {
+	return each(t.pages(ctx, &dynamodb.QueryInput{
+		TableName: tableName(), IndexName: aws.String("GSI1"), KeyConditionExpression: aws.String("GSI1PK = :pk"),
+		ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, strconv.Itoa(shard)))},
+	}), readTask)
+}
+
+// Due are the delayed tasks of a queue whose time comes until then, shard by
+// shard, each in the order of their times.
+func (t *Table) Due(ctx context.Context, queue string, until time.Time, shard int) iter.Seq2[task.Task, error] {
+	return each(t.pages(ctx, &dynamodb.QueryInput{
+		TableName: tableName(), IndexName: aws.String("GSI2"), KeyConditionExpression: aws.String("GSI2PK = :pk AND GSI2SK <= :until"),
+		ExpressionAttributeValues: item{":pk": text(duePartition(queue, strconv.Itoa(shard))), ":until": text(dueSort(task.Format(until), "~"))},
+	}), func(f fields) task.Task {
+		t := readTask(f)
+		t.Status = task.Delayed
+		return t
+	})
+}
+
+func (t *Table) query(ctx context.Context, partition, prefix string) iter.Seq2[item, error] {
+	return t.pages(ctx, &dynamodb.QueryInput{
+		TableName: tableName(), KeyConditionExpression: aws.String("PK = :pk AND begins_with(SK, :sk)"), ConsistentRead: aws.Bool(true),
+		ExpressionAttributeValues: item{":pk": text(partition), ":sk": text(prefix)},
+	})
+}
+
+// pages reads a query to its end, page by page, as far as the reader goes.
+func (t *Table) pages(ctx context.Context, in *dynamodb.QueryInput) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		for {
+			out, err := t.DB.Query(ctx, in)
+			if err != nil {
+				yield(nil, fmt.Errorf("query table %s: %w", Name, err))
+				return
+			}
+			for _, i := range out.Items {
+				if !yield(i, nil) {
+					return
+				}
+			}
+			if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+				return
+			}
+		}
+	}
+}
+
+// each reads items as something.
+func each[T any](items iter.Seq2[item, error], read func(fields) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for i, err := range items {
+			var v T
+			if err == nil {
+				v = read(of(i))
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}

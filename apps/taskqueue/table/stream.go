@@ -1,0 +1,195 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/taskqueue/task"
+)
+
+// Listener is told what changes in the table. The changes of one task come in
+// their order, and so do the claims of one worker; shards are read side by side,
+// so its functions are called from several goroutines.
+type Listener struct {
+	Task  func(task.Task)
+	Event func(id string, e task.Event)
+	Claim func(c Claim, gone bool)
+	Queue func(task.Queue)
+	Slot  func(queue string, n int, taken bool)
+	Batch func(records int) // after each page
+}
+
+// Follow reads the table's stream from now on until the context ends or the
+// stream cannot be read. From when it calls begin on, no change is missed; begin
+// runs beside the reading, and its error ends all.
+//
+// It waits poll between two readings of a shard that has nothing new, and up to
+// five times as long when nothing came for some time.
+func (t *Table) Follow(ctx context.Context, poll time.Duration, begin func(context.Context) error, l Listener) error {
+	arn, err := t.streamARN(ctx)
+	if err != nil {
+		return err
+	}
+	shards, err := t.shards(ctx, arn)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	f := &follower{t: t, arn: arn, poll: poll, tell: l, group: group}
+	for _, s := range shards {
+		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
+			continue // closed: its changes are in the past
+		}
+		at, err := t.iterator(ctx, arn, *s.ShardId, types.ShardIteratorTypeLatest)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return f.shard(ctx, *s.ShardId, at) })
+	}
+	group.Go(func() error { return begin(ctx) })
+	return group.Wait()
+}
+
+// follower reads the shards of one stream.
+type follower struct {
+	t     *Table
+	arn   string
+	poll  time.Duration
+	tell  Listener
+	group *errgroup.Group
+}
+
+// shard reads one shard to its end, and then those that follow it.
+func (f *follower) shard(ctx context.Context, id string, at *string) error {
+	wait := f.poll
+	for at != nil {
+		out, err := f.t.Streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: at})
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("read shard %s of the stream: %w", id, err)
+		}
+		for i := range out.Records {
+			f.record(&out.Records[i])
+		}
+		at = out.NextShardIterator
+		if len(out.Records) > 0 {
+			f.tell.Batch(len(out.Records))
+			wait = f.poll
+		} else {
+			wait = min(wait+f.poll/32, 5*f.poll)
+		}
+		if at == nil || len(out.Records) >= 500 {
+			continue // behind: read on at once
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+	shards, err := f.t.shards(ctx, f.arn)
+	if err != nil {
+		return err
+	}
+	for _, s := range shards {
+		if aws.ToString(s.ParentShardId) != id {
+			continue
+		}
+		at, err := f.t.iterator(ctx, f.arn, *s.ShardId, types.ShardIteratorTypeTrimHorizon)
+		if err != nil {
+			return err
+		}
+		f.group.Go(func() error { return f.shard(ctx, *s.ShardId, at) })
+	}
+	return nil
+}
+
+// record tells one change. Keys say what it is of.
+func (f *follower) record(r *types.Record) {
+	if r.Dynamodb == nil {
+		return
+	}
+	keys := ofStream(r.Dynamodb.Keys)
+	pk, sk := keys("PK"), keys("SK")
+	gone := r.EventName == types.OperationTypeRemove
+	image := ofStream(r.Dynamodb.NewImage)
+	switch {
+	case strings.HasPrefix(pk, "TASK#") && sk == "META" && !gone:
+		f.tell.Task(readTask(image))
+	case strings.HasPrefix(pk, "TASK#") && strings.HasPrefix(sk, "EVENT#") && !gone:
+		if e, err := readEvent(image); err == nil { // who reads the history is told of one that cannot be read
+			f.tell.Event(after(pk, "TASK#"), e)
+		}
+	case strings.HasPrefix(pk, "WORKER#"):
+		c := Claim{Worker: after(pk, "WORKER#"), Task: after(sk, "TASK#")}
+		if !gone {
+			c = readClaim(image)
+		}
+		f.tell.Claim(c, gone)
+	case strings.HasPrefix(pk, "QUEUE#"):
+		n, _ := strconv.Atoi(after(sk, "SLOT#"))
+		f.tell.Slot(after(pk, "QUEUE#"), n, !gone)
+	case pk == "QUEUES" && !gone:
+		f.tell.Queue(readQueue(image))
+	}
+}
+
+func ofStream(i map[string]types.AttributeValue) fields {
+	return func(name string) string {
+		switch v := i[name].(type) {
+		case *types.AttributeValueMemberS:
+			return v.Value
+		case *types.AttributeValueMemberN:
+			return v.Value
+		case *types.AttributeValueMemberBOOL:
+			return strconv.FormatBool(v.Value)
+		}
+		return ""
+	}
+}
+
+func (t *Table) streamARN(ctx context.Context) (string, error) {
+	out, err := t.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: tableName()})
+	if err != nil {
+		return "", fmt.Errorf("find the stream of table %s: %w", Name, err)
+	}
+	if arn := aws.ToString(out.Table.LatestStreamArn); arn != "" {
+		return arn, nil
+	}
+	return "", errors.New("table " + Name + " has no stream, by which workers are woken: enable it with the new image")
+}
+
+func (t *Table) shards(ctx context.Context, arn string) ([]types.Shard, error) {
+	var all []types.Shard
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
+	for {
+		out, err := t.Streams.DescribeStream(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("list the shards of the stream: %w", err)
+		}
+		all = append(all, out.StreamDescription.Shards...)
+		if in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			return all, nil
+		}
+	}
+}
+
+func (t *Table) iterator(ctx context.Context, arn, shard string, from types.ShardIteratorType) (*string, error) {
+	out, err := t.Streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: &shard, ShardIteratorType: from})
+	if err != nil {
+		return nil, fmt.Errorf("begin to read shard %s of the stream: %w", shard, err)
+	}
+	return out.ShardIterator, nil
+}

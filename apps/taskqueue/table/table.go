@@ -1,0 +1,91 @@
+// Package table keeps tasks in one DynamoDB table: where each thing lies, the
+// transactions that change it, the queries that find it, and its stream.
+package table
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/stator-db/stator/apps/taskqueue/task"
+)
+
+// Name is what the table is called in the model.
+const Name = "tasks"
+
+// Shards is over how many partitions each status of a queue is spread in the
+// indexes.
+const Shards = 4
+
+// Table is the table.
+type Table struct {
+	DB      *dynamodb.Client
+	Streams *dynamodbstreams.Client
+
+	group group // of transactions that travel together
+}
+
+type (
+	item  = map[string]types.AttributeValue
+	value = types.AttributeValue
+)
+
+func text(s string) value { return &types.AttributeValueMemberS{Value: s} }
+func number[N int | int64](n N) value {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
+}
+
+func key(pk, sk string) item { return item{"PK": text(pk), "SK": text(sk)} }
+
+func metaKey(id string) item           { return key("TASK#"+id, "META") }
+func idemKey(client string) item       { return key("IDEM#"+client, "IDEM") }
+func claimKey(worker, id string) item  { return key("WORKER#"+worker, "TASK#"+id) }
+func slotKey(queue string, n int) item { return key("QUEUE#"+queue, "SLOT#"+task.Number(n)) }
+func workerKey(worker string) item     { return key("WORKERS", "WORKER#"+worker) }
+func queueKey(queue string) item       { return key("QUEUES", "QUEUE#"+queue) }
+
+func shard(id string) string {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return strconv.Itoa(int(h.Sum32() % Shards))
+}
+
+func statusPartition(s task.Status, queue, shard string) string {
+	return "STATUS#" + string(s) + "#" + queue + "#" + shard
+}
+
+func createdSort(created, id string) string { return "CREATED#" + created + "#" + id }
+
+func duePartition(queue, shard string) string { return "DELAYED#" + queue + "#" + shard }
+
+func dueSort(runAt, id string) string { return "RUNAT#" + runAt + "#" + id }
+
+// indexKeys are the index keys that a task has in its state: none in an index
+// that it is not in.
+func indexKeys(t *task.Task) map[string]string {
+	if t.Status == task.Processing {
+		return nil
+	}
+	n := shard(t.ID)
+	keys := map[string]string{
+		"GSI1PK": statusPartition(t.Status, t.Queue, n),
+		"GSI1SK": createdSort(task.Format(t.Created), t.ID),
+	}
+	if t.Status == task.Delayed {
+		keys["GSI2PK"] = duePartition(t.Queue, n)
+		keys["GSI2SK"] = dueSort(task.Format(t.RunAt), t.ID)
+	}
+	return keys
+}
+
+func tableName() *string { return aws.String(Name) }
+
+func after(s, prefix string) string {
+	rest, _ := strings.CutPrefix(s, prefix)
+	return rest
+}
