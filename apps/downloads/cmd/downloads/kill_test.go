@@ -1,0 +1,349 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/stator-db/stator/apps/downloads"
+	"github.com/stator-db/stator/apps/downloads/ledger"
+	"github.com/stator-db/stator/apps/downloads/seal"
+	upstreamstand "github.com/stator-db/stator/apps/downloads/upstream/stand"
+	"github.com/stator-db/stator/apps/internal/home"
+	"github.com/stator-db/stator/apps/internal/hometest"
+)
+
+var (
+	kills = flag.Int("kills", 6, "processes to kill in each of the tests that do")
+	seed  = flag.Uint64("seed", 0, "of the random moments; a new one each time unless set")
+)
+
+// The test binary is the program too, when it is started as a child.
+func TestMain(m *testing.M) {
+	if os.Getenv("DOWNLOADS_CHILD") != "" {
+		main()
+		return
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// scene is an upstream, a folder and the processes of a pipeline.
+type scene struct {
+	t      *testing.T
+	up     *upstreamstand.Stand
+	url    string
+	folder string
+	random *rand.Rand
+	files  int
+	extra  []string // of the children's environment
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := *seed
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	t.Logf("-seed %d", s)
+	sc := &scene{t: t, folder: t.TempDir(), random: rand.New(rand.NewPCG(s, s)), files: 12}
+	key, err := seal.MakeKey(filepath.Join(sc.folder, "key.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.up = upstreamstand.New(upstreamstand.Options{Key: &key.PublicKey, Seed: "kill", Files: sc.files, Size: 100_000, Pause: 4 * time.Millisecond})
+	for i := range sc.files {
+		if err := sc.up.Fault(upstreamstand.Entity(i), "slow", 1_000_000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(sc.up)
+	t.Cleanup(server.Close)
+	sc.url = server.URL
+	return sc
+}
+
+func (sc *scene) bucket() string { return filepath.Join(sc.folder, "files") }
+
+// child is a process of the pipeline.
+type child struct {
+	cmd   *exec.Cmd
+	mutex sync.Mutex
+	log   strings.Builder
+	ready chan struct{}
+	done  chan struct{}
+	page  string
+	db    string
+}
+
+var told = regexp.MustCompile(`msg=ready page=(\S+) dynamodb=(\S*)`)
+
+// start starts the program with the arguments, and with what all children have.
+func (sc *scene) start(args ...string) *child {
+	sc.t.Helper()
+	args = append(args, "--upstream", sc.url, "--listen", "127.0.0.1:0", "--lease", "1s", "--resend", "1s", "--max-tries", "1000")
+	c := &child{cmd: exec.Command(os.Args[0], args...), ready: make(chan struct{}), done: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), append(sc.extra, "DOWNLOADS_CHILD=1", "AWS_EC2_METADATA_DISABLED=true")...)
+	out, err := c.cmd.StderrPipe()
+	if err != nil {
+		sc.t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		sc.t.Fatal(err)
+	}
+	go func() {
+		defer close(c.done)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			c.mutex.Lock()
+			c.log.WriteString(lines.Text() + "\n")
+			if m := told.FindStringSubmatch(lines.Text()); m != nil {
+				c.page, c.db = m[1], m[2]
+				close(c.ready)
+			}
+			c.mutex.Unlock()
+		}
+		io.Copy(io.Discard, out)
+		c.cmd.Wait()
+	}()
+	sc.t.Cleanup(func() {
+		c.kill()
+		if sc.t.Failed() {
+			sc.t.Logf("%v:\n%s", args[0], c.text())
+		}
+	})
+	return c
+}
+
+func (c *child) text() string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.log.String()
+}
+
+func (c *child) kill() {
+	c.cmd.Process.Signal(syscall.SIGKILL)
+	<-c.done
+}
+
+// stop ends a child as an operator does.
+func (c *child) stop(t *testing.T) {
+	t.Helper()
+	c.cmd.Process.Signal(syscall.SIGTERM)
+	<-c.done
+	if code := c.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("a process that is told to stop ends with %d:\n%s", code, c.text())
+	}
+}
+
+// check looks whether the batches of days are completed and tell the truth, and
+// whether the bucket has each of their files once, right to the byte, and
+// nothing else.
+func (sc *scene) check(db *home.Home, dates []string) {
+	sc.t.Helper()
+	batches := &ledger.Batches{DB: db.DB, Now: time.Now}
+	jobs := &ledger.Jobs{DB: db.DB, Now: time.Now}
+	want := make(map[string]bool)
+	again := 0 // files that more than one process worked on, one after the other
+	for _, date := range dates {
+		found, err := batches.OfDay(sc.t.Context(), date, "")
+		if err != nil || len(found) != 1 {
+			sc.t.Fatalf("%s has %d batches, %v", date, len(found), err)
+		}
+		var ids []string
+		for i := range sc.files {
+			entity := upstreamstand.Entity(i)
+			ids = append(ids, ledger.FileID(entity, date))
+			file := filepath.Join(date, entity)
+			want[file] = true
+			if got, err := os.ReadFile(filepath.Join(sc.bucket(), file)); err != nil || string(got) != string(sc.up.Plain(date, entity)) {
+				sc.t.Errorf("%s is not what the upstream has: %d bytes, %v", file, len(got), err)
+			}
+			if j, err := jobs.Get(sc.t.Context(), ledger.FileID(entity, date)); err != nil || j.Status != ledger.Completed {
+				sc.t.Errorf("the job of %s: %+v, %v", file, j, err)
+			} else if j.Tries > 1 {
+				again++
+			}
+		}
+		slices.Sort(ids)
+		if b := found[0]; b.Status != ledger.Completed || !slices.Equal(b.ExpectedFiles, ids) || !slices.Equal(b.CompletedFiles, ids) || b.FailedFiles != nil {
+			sc.t.Errorf("the batch of %s is %+v", date, b)
+		}
+	}
+	sc.t.Logf("%d days, %d files; %d of them were claimed again after a kill", len(dates), len(want), again)
+	if *kills >= 50 && again == 0 {
+		sc.t.Error("no kill hit a file on its way: the test shows nothing")
+	}
+	filepath.WalkDir(sc.bucket(), func(path string, d os.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(sc.bucket(), path); err == nil && !d.IsDir() && !want[rel] {
+			sc.t.Errorf("%s lies in the bucket", rel)
+		}
+		return err
+	})
+}
+
+// Poller and downloaders are processes of their own, with a broker between them
+// that loses what nobody takes. They are killed at random moments.
+func TestKilledProcesses(t *testing.T) {
+	sc := newScene(t)
+	tables := hometest.StartWith(t, home.Options{Model: downloads.Model, DynamoDB: "127.0.0.1:0"})
+	broker, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker.Start()
+	t.Cleanup(broker.Shutdown)
+	if !broker.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the broker does not start")
+	}
+	sc.extra = []string{"NATS_SERVER_URL=" + broker.ClientURL()}
+	endpoint := "http://" + tables.Address
+	starts := []func() *child{
+		func() *child {
+			return sc.start("poll", "--endpoint", endpoint, "--topic", "nats://files?natsv2", "--poll-every", "50ms", "--small-batch", "5")
+		},
+	}
+	for range 2 {
+		starts = append(starts, func() *child {
+			return sc.start("download", "--endpoint", endpoint, "--subscription", "nats://files?queue=d&natsv2", "--topic", "nats://files?natsv2",
+				"--key", filepath.Join(sc.folder, "key.pem"), "--bucket", "file://"+sc.bucket(), "--parallel", "4", "--backoff", "20ms")
+		})
+	}
+	batches := &ledger.Batches{DB: tables.DB, Now: time.Now}
+	var dates []string
+	// another writes the record of one more batch, as the schedule would do.
+	// Whoever polls next finds it.
+	another := func() {
+		date := time.Now().UTC().AddDate(0, 0, -len(dates)).Format(time.DateOnly)
+		dates = append(dates, date)
+		if err := batches.Create(t.Context(), ledger.ScheduledID(date), date); err != nil {
+			t.Fatal(err)
+		}
+	}
+	another()
+	another()
+	var children []*child
+	for _, s := range starts {
+		children = append(children, s())
+	}
+	garbage(t, broker)
+	for range *kills {
+		time.Sleep(time.Duration(sc.random.IntN(900)) * time.Millisecond)
+		n := sc.random.IntN(len(children))
+		if over(t, batches, dates) {
+			another()
+			n = 0
+		}
+		children[n].kill()
+		children[n] = starts[n]()
+	}
+	for !over(t, batches, dates) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	// A process that was killed with its file in the bucket has another do it
+	// once more; wait until none does.
+	for _, c := range children {
+		<-c.ready
+		c.stop(t)
+	}
+	sc.check(tables, dates)
+}
+
+// garbage puts messages into the queue that are none.
+func garbage(t *testing.T, broker *server.Server) {
+	conn, err := nats.Connect(broker.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, body := range []string{"", "{", `{"FileID": 1}`, `{"FileID": "nobody-2026-02-28"}`, strings.Repeat("x", 100_000)} {
+		conn.Publish("files", []byte(body))
+	}
+	conn.Flush()
+}
+
+func over(t *testing.T, batches *ledger.Batches, dates []string) bool {
+	t.Helper()
+	for _, date := range dates {
+		b, err := batches.Get(t.Context(), ledger.ScheduledID(date))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !b.Over() {
+			return false
+		}
+	}
+	return true
+}
+
+// Everything is one process, tables and queue included, and all of it is killed
+// at random moments.
+func TestKilledWhole(t *testing.T) {
+	sc := newScene(t)
+	data := filepath.Join(sc.folder, "tables")
+	begin := func() *child {
+		return sc.start("serve", "--data", data, "--dynamodb", "127.0.0.1:0", "--key", filepath.Join(sc.folder, "key.pem"), "--bucket", "file://"+sc.bucket(),
+			"--schedule", "00:00", "--timezone", "UTC", "--poll-every", "50ms", "--parallel", "4", "--backoff", "20ms", "--small-batch", "5")
+	}
+	for range *kills {
+		c := begin()
+		time.Sleep(time.Duration(sc.random.IntN(1200)) * time.Millisecond)
+		c.kill()
+	}
+	c := begin()
+	<-c.ready
+	date := time.Now().UTC().Format(time.DateOnly)
+	for {
+		var b struct{ Status ledger.Status }
+		if err := day(t.Context(), c.page, date, &b.Status); err != nil {
+			t.Fatal(err)
+		}
+		if b.Status == ledger.Completed || b.Status == ledger.Failed || b.Status == ledger.Timeout {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	hometest.NoScan(t, http.DefaultClient, "http://"+c.db)
+	c.stop(t)
+	tables := hometest.StartWith(t, home.Options{Model: downloads.Model, Data: data})
+	sc.check(tables, []string{date})
+}
+
+// day reads the status of a day's first batch from the page's API.
+func day(ctx context.Context, page, date string, s *ledger.Status) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, page+"/api/days/"+date, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d: %s, %w", answer.StatusCode, text, err)
+	}
+	if m := regexp.MustCompile(`"Status":"(\w+)"`).FindSubmatch(text); m != nil {
+		*s = ledger.Status(m[1])
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/apps/downloads"
+	"github.com/stator-db/stator/apps/downloads/ledger"
+	"github.com/stator-db/stator/apps/internal/home"
+	"github.com/stator-db/stator/apps/internal/hometest"
+)
+
+// execute runs a command line and returns what it prints.
+func execute(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := command()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// The operations, each on tables that have something to tell.
+func TestOperations(t *testing.T) {
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	tables := hometest.StartWith(t, home.Options{Model: downloads.Model, DynamoDB: "127.0.0.1:0"})
+	endpoint := "--endpoint=http://" + tables.Address
+	ctx := t.Context()
+	now := time.Now().Add(-time.Hour)
+	jobs := &ledger.Jobs{DB: tables.DB, Now: func() time.Time { return now }}
+	batches := &ledger.Batches{DB: tables.DB, Now: func() time.Time { return now }}
+	date := time.Now().UTC().Format(time.DateOnly)
+	id := ledger.ScheduledID(date)
+	if err := batches.Create(ctx, id, date); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, e := range []string{"done", "failed", "stuck", "waiting"} {
+		j := ledger.Job{FileID: ledger.FileID(e, date), BatchID: id, Entity: e, DownloadDate: date, SHA256: make([]byte, 32)}
+		ids = append(ids, j.FileID)
+		if _, err := jobs.Queue(ctx, j); err != nil {
+			t.Fatal(err)
+		}
+		if e == "waiting" {
+			continue
+		}
+		c, err := jobs.Claim(ctx, j.FileID, "claim1")
+		switch {
+		case err != nil:
+		case e == "done":
+			err = jobs.Complete(ctx, c)
+		case e == "failed":
+			err = jobs.Fail(ctx, c, ledger.Failed, "no luck")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := batches.Expect(ctx, id, ids, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		has  string
+		hasn string
+		fail string
+		use  bool
+	}{
+		{args: "status " + date, has: id},
+		{args: "status " + date + " --files", has: "downloading"},
+		{args: "status 2020-01-01", fail: "there is no batch"},
+		{args: "status today", fail: "is no day", use: true},
+		{args: "status", fail: "accepts 1 arg", use: true},
+		{args: "stuck --older 30m", has: "stuck-" + date, hasn: "failed-"},
+		{args: "stuck --older 2h", hasn: "stuck-" + date},
+		{args: "stuck --older 30m --status available", has: "waiting-" + date},
+		{args: "stuck --status nonsense", fail: "no file is ever", use: true},
+		{args: "audit " + date[:7], fail: "are not complete"},
+		{args: "audit March", fail: "is no month", use: true},
+		{args: "requeue", fail: "say which files", use: true},
+		{args: "requeue nobody-" + date, fail: "there is no such record"},
+		{args: "requeue done-" + date, fail: "1 files were not queued again"},
+		{args: "requeue --batch " + id + " --status completed", fail: "not queued again", use: true},
+		{args: "requeue --batch " + id + " --status failed", has: "failed-" + date, hasn: "done-"},
+		{args: "requeue --older 30m --status downloading", has: "stuck-" + date},
+		{args: "stuck --older 0s --status available --json", has: `"file": "stuck-` + date},
+		{args: "nothing", fail: "there is no command", use: true},
+		{args: "status --what", fail: "unknown flag", use: true},
+	} {
+		args := strings.Fields(c.args)
+		if args[0] != "nothing" {
+			args = append(args, endpoint)
+		}
+		out, err := execute(t, args...)
+		var usage usageError
+		if !strings.Contains(out, c.has) || c.hasn != "" && strings.Contains(out, c.hasn) || (err != nil) != (c.fail != "") || err != nil && !strings.Contains(err.Error(), c.fail) || errors.As(err, &usage) != c.use {
+			t.Errorf("downloads %s: %v\n%s", c.args, err, out)
+		}
+	}
+	out, err := execute(t, "status", date, "--json", endpoint)
+	var told []struct{ Batch, Status string }
+	if err != nil || json.Unmarshal([]byte(out), &told) != nil || len(told) != 1 || told[0].Batch != id || told[0].Status != "queued" {
+		t.Errorf("as JSON: %v %s", err, out)
+	}
+	if _, err := execute(t, "status", date); err == nil || !strings.Contains(err.Error(), "where are the tables?") {
+		t.Errorf("without tables: %v", err)
+	}
+}
+
+// A process that cannot start says why.
+func TestWrongStarts(t *testing.T) {
+	folder := t.TempDir()
+	notKey := filepath.Join(folder, "not.pem")
+	if err := os.WriteFile(notKey, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(nil)
+	defer server.Close()
+	for args, want := range map[string]string{
+		"serve": "--upstream URL", "serve --upstream ftp://x": "must be a URL", "serve --upstream http://x": "give --key FILE",
+		"serve --upstream http://x --key " + notKey: "no PEM file", "serve --upstream http://x --topic mem://a --subscription mem://b": "both its ends",
+		"serve --upstream http://x --listen 0.0.0.0:0": "--allow-anyone", "serve --upstream http://x --schedule noon": "must be a time", "serve --upstream http://x --schedule 06:00 --timezone Mars": "not known",
+		"poll --upstream http://x": "needs --topic", "download --upstream http://x": "needs --subscription", "serve --upstream http://x --parallel 0": "more than 0",
+		"key " + notKey: "is not overwritten", "trigger 2026-02-28 --server " + server.URL: "the poller refuses", "upstream --key " + notKey: "no PEM file",
+		"serve --upstream http://x --endpoint http://x --data " + folder: "no meaning",
+	} {
+		args := strings.Fields(args)
+		if args[0] == "serve" && !strings.Contains(strings.Join(args, " "), "--listen") {
+			args = append(args, "--listen", "127.0.0.1:0")
+		}
+		if out, err := execute(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("downloads %v: %v, want …%s…\n%s", args, err, want, out)
+		}
+	}
+	if out, err := execute(t, "key", filepath.Join(folder, "new.pem")); err != nil || !strings.Contains(out, "BEGIN PUBLIC KEY") {
+		t.Errorf("a new key: %v %s", err, out)
+	}
+}

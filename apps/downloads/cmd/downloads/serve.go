@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/apps/downloads"
+	"github.com/stator-db/stator/apps/downloads/seal"
+	upstreamstand "github.com/stator-db/stator/apps/downloads/upstream/stand"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// serve, poll and download are one process with all parts, or with one of them.
+func serve() *cobra.Command {
+	o := downloads.Defaults()
+	return process(&o, "serve", "Run everything: schedule, poller, downloader and page")
+}
+
+func poll() *cobra.Command {
+	o := downloads.Defaults()
+	o.Download, o.Topic = false, ""
+	return process(&o, "poll", "Run the poller and the page; downloaders are other processes")
+}
+
+func download() *cobra.Command {
+	o := downloads.Defaults()
+	o.Poll, o.Topic, o.Sub = false, "", ""
+	return process(&o, "download", "Run a downloader; the poller is another process")
+}
+
+func process(o *downloads.Options, name, short string) *cobra.Command {
+	var listen string
+	var anyone bool
+	cmd := &cobra.Command{
+		Use: name, Short: short, Args: arguments(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Log = logger(cmd)
+			switch {
+			case !o.Download && o.Topic == "":
+				return usageError{errors.New("a poller alone needs --topic URL of a broker, from which downloaders take their files")}
+			case !o.Poll && o.Sub == "":
+				return usageError{errors.New("a downloader alone needs --subscription URL of a broker, to which the poller sends files")}
+			}
+			return run(cmd.Context(), *o, listen, anyone)
+		},
+	}
+	o.Flags(cmd.Flags())
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "address of the page, the API and /metrics")
+	cmd.Flags().BoolVar(&anyone, "allow-anyone", false, "let --listen be an address that other machines reach")
+	return cmd
+}
+
+func run(ctx context.Context, o downloads.Options, listen string, anyone bool) error {
+	listener, err := web.Listen(listen, anyone)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	s, err := downloads.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	o.Log.Info("ready", "page", "http://"+listener.Addr().String(), "dynamodb", s.Home.Address)
+	return errors.Join(s.Run(ctx, listener), s.Close())
+}
+
+// demo is everything, with an upstream that misbehaves.
+func demo() *cobra.Command {
+	var listen, data, dynamodb string
+	var files, size int
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Run everything with an upstream of its own, and start today's batch", Args: arguments(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log := logger(cmd)
+			o := downloads.Defaults()
+			o.Log = log
+			o.Home.DynamoDB = dynamodb
+			return runDemo(cmd.Context(), log, o, listen, data, files, size)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "address of the page")
+	cmd.Flags().StringVar(&data, "data", "", "folder of tables, files and key; without it a temporary one that is removed")
+	cmd.Flags().StringVar(&dynamodb, "dynamodb", "127.0.0.1:8000", "address on which the embedded stator listens")
+	cmd.Flags().IntVar(&files, "files", 10, "files of a day")
+	cmd.Flags().IntVar(&size, "size", 300_000, "bytes of about each file")
+	return cmd
+}
+
+func runDemo(ctx context.Context, log *slog.Logger, o downloads.Options, listen, data string, files, size int) error {
+	if data == "" {
+		folder, err := os.MkdirTemp("", "downloads")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(folder) }() // it is the system's to tidy, too
+		data = folder
+	}
+	data, err := filepath.Abs(data)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	o.KeyFile = filepath.Join(data, "key.pem")
+	key, err := seal.ReadKey(o.KeyFile)
+	if errors.Is(err, os.ErrNotExist) {
+		key, err = seal.MakeKey(o.KeyFile)
+	}
+	if err != nil {
+		return err
+	}
+	u := upstreamstand.New(upstreamstand.Options{Key: &key.PublicKey, Seed: "demo", Files: files, Size: size, Pause: 20 * time.Millisecond})
+	for entity, f := range map[string]string{"accounts": "slow", "balances": "broken", "cards": "expired", "customers": "truncated", "payments": "unavailable"} {
+		if err := u.Fault(entity, f, 1); err != nil {
+			return err
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(running, listener, u, slog.New(slog.DiscardHandler)) }()
+	defer func() { stop(); <-served }()
+	log.Info("an upstream is at", "url", "http://"+listener.Addr().String())
+	o.Upstream = "http://" + listener.Addr().String()
+	o.Home.Data = filepath.Join(data, "tables")
+	o.Bucket = "file://" + filepath.Join(data, "files")
+	o.Every, o.Schedule = time.Second, "00:00"
+	return run(ctx, o, listen, false)
+}
+
+// stand is the upstream alone.
+func stand() *cobra.Command {
+	var listen, key string
+	var o upstreamstand.Options
+	var faults []string
+	cmd := &cobra.Command{
+		Use: "upstream", Short: "Run an upstream for tests, which misbehaves on request", Args: arguments(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			public, err := readPublic(key)
+			if err != nil {
+				return err
+			}
+			o.Key = public
+			u := upstreamstand.New(o)
+			for _, f := range faults {
+				if err := plant(u, f); err != nil {
+					return usageError{err}
+				}
+			}
+			listener, err := web.Listen(listen, false)
+			if err != nil {
+				return err
+			}
+			log := logger(cmd)
+			log.Info("ready", "url", "http://"+listener.Addr().String())
+			return web.Serve(cmd.Context(), listener, u, log)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8091", "address")
+	cmd.Flags().StringVar(&key, "key", "key.pem", "PEM file of the RSA key, private or public, for which files are sealed")
+	cmd.Flags().StringVar(&o.Seed, "seed", "demo", "the same seed has the same files")
+	cmd.Flags().IntVar(&o.Files, "files", 10, "files of a day")
+	cmd.Flags().IntVar(&o.Size, "size", 300_000, "bytes of about each file")
+	cmd.Flags().DurationVar(&o.Expiry, "expiry", 30*time.Minute, "of pre-signed URLs")
+	cmd.Flags().DurationVar(&o.Pause, "pause", 20*time.Millisecond, "between the pieces of a slow file")
+	cmd.Flags().StringArrayVar(&faults, "fault", nil, "misbehave: ENTITY=FAULT or ENTITY=FAULT:TIMES, such as accounts=slow:3")
+	return cmd
+}
+
+func plant(u *upstreamstand.Stand, text string) error {
+	of, what, ok := strings.Cut(text, "=")
+	name, number, counted := strings.Cut(what, ":")
+	times := 1
+	if counted {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return fmt.Errorf("--fault %q: %q is no number of times", text, number)
+		}
+		times = n
+	}
+	if !ok {
+		return fmt.Errorf("--fault %q: write it as accounts=slow or accounts=slow:3", text)
+	}
+	return u.Fault(of, name, times)
+}
+
+func readPublic(file string) (*rsa.PublicKey, error) {
+	if text, err := os.ReadFile(file); err == nil {
+		if block, _ := pem.Decode(text); block != nil && block.Type == "PUBLIC KEY" {
+			any, err := x509.ParsePKIXPublicKey(block.Bytes)
+			if public, ok := any.(*rsa.PublicKey); err == nil && ok {
+				return public, nil
+			}
+		}
+	}
+	key, err := seal.ReadKey(file)
+	if err != nil {
+		return nil, err
+	}
+	return &key.PublicKey, nil
+}
+
+// makeKey makes an RSA key and prints its public half, for the upstream.
+func makeKey() *cobra.Command {
+	return &cobra.Command{
+		Use: "key FILE", Short: "Make a private RSA key, and print the public one for the upstream", Args: arguments(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := os.Stat(args[0]); err == nil {
+				return fmt.Errorf("%s is there already, and a key is not overwritten", args[0])
+			}
+			key, err := seal.MakeKey(args[0])
+			if err != nil {
+				return err
+			}
+			der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+			if err != nil {
+				return err
+			}
+			return pem.Encode(cmd.OutOrStdout(), &pem.Block{Type: "PUBLIC KEY", Bytes: der})
+		},
+	}
+}

@@ -1,0 +1,299 @@
+package downloader
+
+import (
+	"bytes"
+	"context"
+	"crypto/cipher"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/apps/downloads/ledger"
+	"github.com/stator-db/stator/apps/downloads/seal"
+	"github.com/stator-db/stator/apps/downloads/upstream"
+)
+
+// What can be wrong with a transfer, and mended.
+var (
+	errUnknown = errors.New("what is known of the file is not to be trusted")
+	errExpired = errors.New("the URL is no longer taken")
+	errChanged = errors.New("the file changed on the way")
+	errWrong   = errors.New("the contents are not those that were listed")
+)
+
+const (
+	maxRenewals = 3  // of a URL, in one claim
+	maxWrong    = 2  // whole transfers with wrong contents
+	maxRequests = 60 // for one file, in one claim
+)
+
+// download brings a claimed file into the bucket. When it returns nil the file
+// is there whole, and checked; otherwise the bucket is as it was.
+func (d *Downloader) download(ctx context.Context, h *hold) error {
+	if err := named(h.job); err != nil {
+		return fatal{err}
+	}
+	if h.job.Tries > 1 {
+		if err := d.Bucket.Tidy(ctx, h.job.Object()); err != nil {
+			return err
+		}
+	}
+	t := &transfer{Downloader: d, job: h.job}
+	defer func() { t.object.Abort() }()
+	if len(h.job.SHA256) > 0 {
+		if err := t.begin(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.all(ctx); err != nil {
+		return err
+	}
+	// Nobody else may have been given the file meanwhile.
+	if err := h.beat(ctx, d.Jobs); err != nil {
+		return err
+	}
+	return t.object.Commit()
+}
+
+// transfer is a file on its way.
+type transfer struct {
+	*Downloader
+	job    *ledger.Job
+	key    []byte
+	stream cipher.Stream
+	object *Object
+	sum    hash.Hash
+	offset int64  // how many bytes are in the object
+	etag   string // of the file that they are from
+}
+
+// begin begins at the first byte.
+func (t *transfer) begin(ctx context.Context) error {
+	if err := t.sane(t.job); err != nil {
+		return fatal{err}
+	}
+	key, err := seal.Unwrap(t.Key, t.job.EncryptedAESKey)
+	if err != nil {
+		return fatal{err}
+	}
+	stream, err := seal.Stream(key, t.job.EncodedAESIV)
+	if err != nil {
+		return fatal{err}
+	}
+	t.object.Abort()
+	object, err := t.Bucket.Create(ctx, t.job.Object())
+	if err != nil {
+		return err
+	}
+	t.key, t.stream, t.object, t.sum, t.offset, t.etag = key, stream, object, sha256.New(), 0, ""
+	return nil
+}
+
+// all asks for the file until all of it is there and right.
+func (t *transfer) all(ctx context.Context) error {
+	var idle, renewals, wrong int
+	var farthest int64
+	for request := 1; ; request++ {
+		err := errUnknown
+		if t.object != nil {
+			err = t.some(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if t.offset > farthest {
+			farthest, idle = t.offset, 0
+		}
+		var refusal fatal
+		switch {
+		case errors.As(err, &refusal):
+			return err
+		case errors.Is(err, errExpired), errors.Is(err, errUnknown):
+			if renewals == maxRenewals {
+				return fmt.Errorf("%w, although it was asked for anew %d times", err, maxRenewals)
+			}
+			if err = t.renew(ctx); err == nil {
+				renewals++
+				continue
+			}
+			if errors.Is(err, upstream.ErrGone) || errors.Is(err, ledger.ErrLost) || errors.As(err, &refusal) {
+				return err
+			}
+		case errors.Is(err, errWrong), errors.Is(err, errChanged):
+			if wrong++; wrong > maxWrong {
+				return err
+			}
+			if err := t.begin(ctx); err != nil {
+				return err
+			}
+		case t.object != nil && t.object.broken:
+			if err := t.begin(ctx); err != nil {
+				return err
+			}
+		}
+		if idle++; idle >= t.Attempts || request >= maxRequests {
+			return fmt.Errorf("given up after %d requests: %w", request, err)
+		}
+		t.Log.Debug("a transfer is interrupted", "file", t.job.FileID, "at", t.offset, "error", err)
+		wait := min(t.Backoff<<min(idle-1, 10), 30*time.Second)
+		if err := pause(ctx, wait/2+rand.N(wait/2+1)); err != nil {
+			return err
+		}
+	}
+}
+
+// renew asks the upstream for a URL that has not expired. The bytes that are
+// there are kept if they are of the same file in the same seal.
+func (t *transfer) renew(ctx context.Context) error {
+	f, err := t.Upstream.Ask(ctx, t.job.DownloadDate, t.job.Entity)
+	if err != nil {
+		return err
+	}
+	fresh, err := t.Upstream.Job(f, t.job.BatchID, t.job.DownloadDate)
+	if err != nil {
+		return fatal{err}
+	}
+	same := fresh.EncodedAESIV == t.job.EncodedAESIV && fresh.Size == t.job.Size && bytes.Equal(fresh.SHA256, t.job.SHA256)
+	if err := t.Jobs.Renew(ctx, t.job, fresh); err != nil {
+		return err
+	}
+	t.Meter.Recovered("renewed")
+	key, err := seal.Unwrap(t.Key, t.job.EncryptedAESKey)
+	if err != nil {
+		return fatal{err}
+	}
+	if t.object != nil && same && bytes.Equal(key, t.key) {
+		return nil
+	}
+	return t.begin(ctx)
+}
+
+// some asks once for what is missing, and takes what comes. It returns nil when
+// all is there and right.
+func (t *transfer) some(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.job.PresignedURL, nil)
+	if err != nil {
+		return fatal{errors.New("the URL is none")}
+	}
+	if t.offset > 0 {
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", t.offset))
+		if t.etag != "" {
+			r.Header.Set("If-Range", t.etag)
+		}
+		t.Meter.Recovered("resumed")
+	}
+	answer, err := t.HTTP.Do(r)
+	if err != nil {
+		return plain(err)
+	}
+	defer answer.Body.Close()
+	if err := t.place(ctx, answer); err != nil {
+		return err
+	}
+	if n := answer.ContentLength; n >= 0 && t.offset+n > t.job.Size {
+		return fmt.Errorf("%w: %d bytes come, %d were listed", errWrong, t.offset+n, t.job.Size)
+	}
+	if err := t.take(&watched{Reader: answer.Body, stall: t.Stall, cancel: cancel}); err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+			return cause
+		}
+		return plain(err)
+	}
+	if !bytes.Equal(t.sum.Sum(nil), t.job.SHA256) {
+		return fmt.Errorf("%w: the SHA-256 of %d bytes is another", errWrong, t.offset)
+	}
+	return nil
+}
+
+// place sees to it that the answer's body goes on where the object ends.
+func (t *transfer) place(ctx context.Context, answer *http.Response) error {
+	etag := answer.Header.Get("ETag")
+	if strings.HasPrefix(etag, "W/") {
+		etag = "" // promises nothing of bytes
+	}
+	switch s := answer.StatusCode; {
+	case s == http.StatusOK && t.offset == 0:
+	case s == http.StatusOK && etag == t.etag: // it sends all, whatever was asked for
+		if _, err := io.CopyN(io.Discard, answer.Body, t.offset); err != nil {
+			return plain(err)
+		}
+		answer.ContentLength = -1
+	case s == http.StatusOK:
+		if err := t.begin(ctx); err != nil {
+			return err
+		}
+	case s == http.StatusPartialContent:
+		from, _, _ := strings.Cut(strings.TrimPrefix(answer.Header.Get("Content-Range"), "bytes "), "-")
+		if n, err := strconv.ParseInt(from, 10, 64); err != nil || n != t.offset {
+			return fmt.Errorf("%w: asked for bytes from %d, got %.60q", errChanged, t.offset, answer.Header.Get("Content-Range"))
+		}
+	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusNotFound, s == http.StatusGone:
+		return fmt.Errorf("%w: the answer is %s", errExpired, answer.Status)
+	case s == http.StatusRequestedRangeNotSatisfiable:
+		return fmt.Errorf("%w: there is nothing from byte %d on", errChanged, t.offset)
+	default:
+		return fmt.Errorf("the answer is %s", answer.Status)
+	}
+	t.etag = etag
+	return nil
+}
+
+// take decrypts what comes into the object. Fewer bytes than were listed are
+// asked for again; more are wrong.
+func (t *transfer) take(from io.Reader) error {
+	piece := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(piece)
+		if t.offset+int64(n) > t.job.Size {
+			return fmt.Errorf("%w: more than the %d bytes that were listed", errWrong, t.job.Size)
+		}
+		t.stream.XORKeyStream(piece[:n], piece[:n])
+		t.sum.Write(piece[:n])
+		if _, err := t.object.Write(piece[:n]); err != nil {
+			return err
+		}
+		t.offset += int64(n)
+		switch {
+		case errors.Is(err, io.EOF) && t.offset == t.job.Size:
+			return nil
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("the file ends after %d of %d bytes", t.offset, t.job.Size)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+var errStalled = errors.New("nothing comes any more")
+
+// watched cancels a request whose body brings nothing for too long.
+type watched struct {
+	io.Reader
+	stall  time.Duration
+	cancel context.CancelCauseFunc
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	t := time.AfterFunc(w.stall, func() { w.cancel(errStalled) })
+	defer t.Stop()
+	return w.Reader.Read(b)
+}
+
+// plain leaves the URL out of an error: it is as good as the file.
+func plain(err error) error {
+	var told *url.Error
+	if errors.As(err, &told) {
+		return told.Err
+	}
+	return err
+}

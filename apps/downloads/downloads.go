@@ -1,0 +1,287 @@
+// Package downloads is the daily download pipeline: it joins the poller, the
+// downloader, the sweep and the page, over tables that may be anywhere.
+package downloads
+
+import (
+	"context"
+	"crypto/rsa"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/downloads/downloader"
+	"github.com/stator-db/stator/apps/downloads/ledger"
+	"github.com/stator-db/stator/apps/downloads/meter"
+	"github.com/stator-db/stator/apps/downloads/poller"
+	"github.com/stator-db/stator/apps/downloads/queue"
+	"github.com/stator-db/stator/apps/downloads/seal"
+	"github.com/stator-db/stator/apps/downloads/upstream"
+	"github.com/stator-db/stator/apps/internal/home"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// Model is the text of the tables' model.
+//
+//go:embed downloads.model.yaml
+var Model []byte
+
+// Options say what a process of the pipeline does, and with what.
+type Options struct {
+	Home home.Options
+
+	Poll     bool // drives batches
+	Download bool // downloads files
+
+	Upstream  string // URL of the API
+	TokenFile string // holds the API's bearer token
+	KeyFile   string // PEM of the private RSA key
+	Topic     string // URL of the queue's one end
+	Sub       string // URL of its other end
+	Bucket    string // URL
+
+	Schedule string // time of the day; none if empty
+	Zone     string
+	DaysBack int
+
+	Every    time.Duration
+	Timeout  time.Duration
+	Small    int
+	Parallel int
+	MaxSize  int64
+	Lease    time.Duration
+	Stall    time.Duration
+	Backoff  time.Duration
+	Attempts int
+	Resend   time.Duration
+	MaxTries int
+
+	Now func() time.Time // the system's clock unless set
+	Log *slog.Logger
+}
+
+// SmallBatch is up to how many open files a batch is looked at file by file. The
+// README tells how it was measured.
+const SmallBatch = 16
+
+// Defaults are what a process does unless told otherwise: everything, in memory.
+func Defaults() Options {
+	return Options{
+		Poll: true, Download: true,
+		Topic: "mem://files", Sub: "mem://files", Bucket: "mem://",
+		Zone:  "UTC",
+		Every: 10 * time.Second, Timeout: 2 * time.Hour, Small: SmallBatch,
+		Parallel: 8, MaxSize: 10 << 30, Lease: 30 * time.Second, Stall: 30 * time.Second, Backoff: time.Second, Attempts: 6,
+		Resend: 2 * time.Minute, MaxTries: 5,
+	}
+}
+
+// Flags are the options on a command line.
+func (o *Options) Flags(f *pflag.FlagSet) {
+	o.Home.Flags(f)
+	f.StringVar(&o.Upstream, "upstream", o.Upstream, "URL of the upstream's API")
+	f.StringVar(&o.TokenFile, "upstream-token-file", o.TokenFile, "file with the bearer token of the upstream's API")
+	f.StringVar(&o.Topic, "topic", o.Topic, "URL of where messages are sent to: mem://, awssqs://, rabbit:// or nats://")
+	if o.Poll {
+		f.StringVar(&o.Schedule, "schedule", o.Schedule, "time of the day at which the day's batch starts, such as 06:30; without it batches are only triggered")
+		f.StringVar(&o.Zone, "timezone", o.Zone, "where the schedule's clock hangs, such as Europe/Berlin")
+		f.IntVar(&o.DaysBack, "days-back", o.DaysBack, "how many days before the run its files are of")
+		f.DurationVar(&o.Every, "poll-every", o.Every, "between two looks at a batch")
+		f.DurationVar(&o.Timeout, "timeout", o.Timeout, "of a batch")
+		f.IntVar(&o.Small, "small-batch", o.Small, "up to how many open files are looked up one by one instead of by BatchIndex")
+	}
+	if o.Download {
+		f.StringVar(&o.KeyFile, "key", o.KeyFile, "PEM file of the private RSA key")
+		f.StringVar(&o.Sub, "subscription", o.Sub, "URL of where messages are received from")
+		f.StringVar(&o.Bucket, "bucket", o.Bucket, "URL of where files go: mem://, file:///folder or s3://name")
+		f.IntVar(&o.Parallel, "parallel", o.Parallel, "files at once")
+		f.Int64Var(&o.MaxSize, "max-size", o.MaxSize, "bytes of a file")
+		f.DurationVar(&o.Stall, "stall", o.Stall, "how long a download may bring nothing")
+		f.DurationVar(&o.Backoff, "backoff", o.Backoff, "before the second attempt of a request; later ones wait longer")
+		f.IntVar(&o.Attempts, "attempts", o.Attempts, "requests in a row that bring nothing, after which a file fails")
+	}
+	f.DurationVar(&o.Lease, "lease", o.Lease, "how long a claim without a sign of life is respected")
+	f.DurationVar(&o.Resend, "resend", o.Resend, "how long a job may be available before its message is sent again")
+	f.IntVar(&o.MaxTries, "max-tries", o.MaxTries, "downloaders that die of a file before it is given up")
+}
+
+// System is an open pipeline.
+type System struct {
+	Home    *home.Home
+	Jobs    *ledger.Jobs
+	Batches *ledger.Batches
+	Queue   *queue.Queue
+	Bucket  *downloader.Bucket // nil unless it downloads
+	Keeper  *poller.Keeper     // nil unless it polls
+	Sweeper *downloader.Sweeper
+
+	downloader *downloader.Downloader
+	metrics    *prometheus.Registry
+	live       web.Live
+	log        *slog.Logger
+}
+
+// Open opens a pipeline. What it holds is released by Close.
+func Open(ctx context.Context, o Options) (*System, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &System{log: o.Log, metrics: prometheus.NewRegistry()}
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	count := meter.New(s.metrics, func() { s.live.Tell("changed") })
+	o.Home.Model = Model
+	h, err := home.Open(ctx, o.Home)
+	if err != nil {
+		return nil, err
+	}
+	s.Home = h
+	s.Jobs = &ledger.Jobs{DB: h.DB, Now: o.Now}
+	s.Batches = &ledger.Batches{DB: h.DB, Now: o.Now}
+	if err := s.join(ctx, o, count); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (o *Options) check() error {
+	if o.Upstream == "" {
+		return errors.New("which API lists the files? give --upstream URL, or try `downloads demo`")
+	}
+	if !strings.HasPrefix(o.Upstream, "https://") && !strings.HasPrefix(o.Upstream, "http://") {
+		return fmt.Errorf("--upstream is %q, but must be a URL such as https://api.example.com", o.Upstream)
+	}
+	if o.Download && o.Parallel < 1 || o.Every <= 0 || o.Lease < 100*time.Millisecond || o.Resend <= 0 || o.Timeout <= 0 {
+		return errors.New("--parallel, --poll-every, --resend and --timeout must be more than 0, and --lease at least 100ms")
+	}
+	return nil
+}
+
+// join makes the parts that the process has.
+func (s *System) join(ctx context.Context, o Options, count *meter.Meter) error {
+	api := &upstream.Client{URL: strings.TrimRight(o.Upstream, "/"), HTTP: &http.Client{Timeout: 2 * time.Minute}}
+	if o.TokenFile != "" {
+		token, err := os.ReadFile(o.TokenFile)
+		if err != nil {
+			return fmt.Errorf("read the upstream's token: %w", err)
+		}
+		api.Token = strings.TrimSpace(string(token))
+	}
+	sub := o.Sub
+	if !o.Download {
+		sub = ""
+	}
+	var err error
+	if s.Queue, err = queue.Open(ctx, o.Topic, sub); err != nil {
+		return err
+	}
+	if o.Topic != "" {
+		s.Sweeper = &downloader.Sweeper{
+			Jobs: s.Jobs, Send: s.Queue.Send, Log: o.Log, Meter: count,
+			Lease: o.Lease, Resend: o.Resend, MaxTries: o.MaxTries, Afresh: s.Queue.Volatile,
+		}
+	}
+	if o.Poll {
+		s.Keeper = &poller.Keeper{
+			Poller: &poller.Poller{
+				Jobs: s.Jobs, Batches: s.Batches, Upstream: api, Send: s.Queue.Send,
+				Every: o.Every, Timeout: o.Timeout, Small: o.Small, Log: o.Log, Meter: count,
+			},
+			Retry: min(o.Every, 5*time.Second),
+		}
+		if o.Schedule != "" {
+			schedule, err := poller.ParseSchedule(o.Schedule, o.Zone, o.DaysBack)
+			if err != nil {
+				return err
+			}
+			s.Keeper.Schedule = &schedule
+		}
+	}
+	if !o.Download {
+		return nil
+	}
+	key, err := readKey(o.KeyFile)
+	if err != nil {
+		return err
+	}
+	if s.Bucket, err = downloader.OpenBucket(ctx, o.Bucket); err != nil {
+		return err
+	}
+	s.downloader = &downloader.Downloader{
+		Jobs: s.Jobs, Upstream: api, Queue: s.Queue, Bucket: s.Bucket, Key: key, HTTP: downloader.Client(o.Parallel),
+		Parallel: o.Parallel, MaxSize: o.MaxSize, Lease: o.Lease, Stall: o.Stall, Backoff: o.Backoff, Attempts: o.Attempts,
+		Log: o.Log, Meter: count,
+	}
+	return nil
+}
+
+func readKey(file string) (*rsa.PrivateKey, error) {
+	if file == "" {
+		return nil, errors.New("whose RSA key are the files' keys wrapped for? give --key FILE; `downloads key FILE` makes one")
+	}
+	return seal.ReadKey(file)
+}
+
+// Run runs the pipeline until the context ends, and serves its page on the
+// listener, which may be nil.
+func (s *System) Run(ctx context.Context, listener net.Listener) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if s.Keeper != nil {
+		group.Go(func() error { return s.Keeper.Run(ctx) })
+	}
+	if s.downloader != nil {
+		group.Go(func() error { return s.downloader.Run(ctx) })
+	}
+	if s.Sweeper != nil {
+		group.Go(func() error { return s.Sweeper.Run(ctx) })
+	}
+	if listener != nil {
+		group.Go(func() error { return web.Serve(ctx, listener, s.Handler(), s.log) })
+		group.Go(func() error { return s.tick(ctx) })
+	}
+	return group.Wait()
+}
+
+// tick has pages look again now and then, since other processes change things
+// too.
+func (s *System) tick(ctx context.Context) error {
+	t := time.NewTicker(3 * time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			s.live.Tell("tick")
+		}
+	}
+}
+
+// Close releases what Open took.
+func (s *System) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var errs []error
+	if s.Queue != nil {
+		errs = append(errs, s.Queue.Close(ctx))
+	}
+	if s.Bucket != nil {
+		errs = append(errs, s.Bucket.Close())
+	}
+	if s.Home != nil {
+		errs = append(errs, s.Home.Close())
+	}
+	return errors.Join(errs...)
+}

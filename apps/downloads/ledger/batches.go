@@ -1,0 +1,234 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+)
+
+// Batch is one run for one day.
+type Batch struct {
+	BatchID        string
+	PollingDate    string
+	Status         Status
+	StartTime      string
+	ExpectedFiles  []string `dynamodbav:",stringset,omitempty"`
+	CompletedFiles []string `dynamodbav:",stringset,omitempty"`
+	FailedFiles    []string `dynamodbav:",stringset,omitempty"`
+	CreatedAt      string
+	UpdatedAt      string
+	TimeoutAt      string `dynamodbav:",omitempty"`
+	TTL            int64  // epoch s
+
+	ErrorMessage string `dynamodbav:",omitempty"` // why it ended badly
+}
+
+// Outstanding are the expected files that neither completed nor failed.
+func (b *Batch) Outstanding() []string {
+	ended := make(map[string]bool, len(b.CompletedFiles)+len(b.FailedFiles))
+	for _, id := range slices.Concat(b.CompletedFiles, b.FailedFiles) {
+		ended[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(b.ExpectedFiles), func(id string) bool { return ended[id] })
+}
+
+// Over tells whether the batch has ended.
+func (b *Batch) Over() bool { return b.Status != Initiated && b.Status != Queued }
+
+// MaxIDBytes is how many bytes the ids of a batch's files may have together. An
+// id stands in ExpectedFiles and, in the end, in one of the other two sets, so
+// twice this, with all else at its longest, stays below the 400 KB of an item.
+const MaxIDBytes = 200_000
+
+// IDBytes is what ids count against MaxIDBytes.
+func IDBytes(ids []string) int {
+	sum := 0
+	for _, id := range ids {
+		sum += len(id)
+	}
+	return sum
+}
+
+// Batches is the table of batches.
+type Batches struct {
+	DB  *dynamodb.Client
+	Now func() time.Time
+}
+
+// ScheduledID is the id of a day's scheduled batch. It is made of the day alone,
+// so that whoever starts it twice starts one.
+func ScheduledID(date string) string {
+	sum := sha256.Sum256([]byte("scheduled batch of " + date))
+	return "batch-" + date + "-" + hex.EncodeToString(sum[:4])
+}
+
+// NewID is the id of a batch that somebody asks for, beside those that are there.
+func NewID(date string) string {
+	return "batch-" + date + "-" + uuid.NewString()[:8]
+}
+
+// Create writes a batch's record. ErrLost says that there is one of this id.
+func (t *Batches) Create(ctx context.Context, id, date string) error {
+	now := t.Now()
+	item, err := attributevalue.MarshalMap(Batch{
+		BatchID: id, PollingDate: date, Status: Initiated,
+		StartTime: stamp(now), CreatedAt: stamp(now), UpdatedAt: stamp(now),
+		TTL: now.Add(keepBatches).Unix(),
+	})
+	if err != nil {
+		return fmt.Errorf("create batch %s: %w", id, err)
+	}
+	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: aws.String(BatchesTable), Item: item, ConditionExpression: aws.String("attribute_not_exists(BatchID)"),
+	})
+	return told("create", id, err)
+}
+
+// Expect records the files of a batch, whose jobs are all written: it is queued.
+// A reason tells why there are none.
+func (t *Batches) Expect(ctx context.Context, id string, files []string, reason string) error {
+	change := expression.Set(name("Status"), expression.Value(Queued)).Set(name("UpdatedAt"), expression.Value(stamp(t.Now())))
+	return t.update(ctx, "queue", id, Initiated, withReason(withSet(change, "ExpectedFiles", files), reason))
+}
+
+// ExpectMore adds files to a queued batch.
+func (t *Batches) ExpectMore(ctx context.Context, id string, files []string) error {
+	change := expression.Set(name("UpdatedAt"), expression.Value(stamp(t.Now())))
+	return t.update(ctx, "extend", id, Queued, withSet(change, "ExpectedFiles", files))
+}
+
+// Finish ends a queued batch as Completed, Failed or Timeout and records how its
+// files ended.
+func (t *Batches) Finish(ctx context.Context, id string, as Status, completed, failed []string, reason string) error {
+	if as != Completed && as != Failed && as != Timeout {
+		panic(fmt.Sprintf("a batch does not end as %q", as))
+	}
+	now := stamp(t.Now())
+	change := expression.Set(name("Status"), expression.Value(as)).Set(name("UpdatedAt"), expression.Value(now))
+	if as == Timeout {
+		change = change.Set(name("TimeoutAt"), expression.Value(now))
+	}
+	change = withSet(withSet(change, "CompletedFiles", completed), "FailedFiles", failed)
+	return t.update(ctx, "end", id, Queued, withReason(change, reason))
+}
+
+// withSet adds to a set. DynamoDB has no empty sets, so none is no change.
+func withSet(change expression.UpdateBuilder, attribute string, ids []string) expression.UpdateBuilder {
+	if len(ids) == 0 {
+		return change
+	}
+	return change.Add(name(attribute), expression.Value(&types.AttributeValueMemberSS{Value: ids}))
+}
+
+func withReason(change expression.UpdateBuilder, reason string) expression.UpdateBuilder {
+	if reason == "" {
+		return change
+	}
+	return change.Set(name("ErrorMessage"), expression.Value(short(reason, 2000)))
+}
+
+func (t *Batches) update(ctx context.Context, verb, id string, from Status, change expression.UpdateBuilder) error {
+	e, err := expression.NewBuilder().WithUpdate(change).WithCondition(name("Status").Equal(expression.Value(from))).Build()
+	if err != nil {
+		return fmt.Errorf("%s batch %s: %w", verb, id, err)
+	}
+	_, err = t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: aws.String(BatchesTable), Key: key("BatchID", id),
+		UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
+		ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
+	})
+	return told(verb, id, err)
+}
+
+func told(verb, id string, err error) error {
+	var failed *types.ConditionalCheckFailedException
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed):
+		return fmt.Errorf("%s batch %s: %w", verb, id, ErrLost)
+	}
+	return fmt.Errorf("%s batch %s: %w", verb, id, err)
+}
+
+// Get reads a batch as it is now.
+func (t *Batches) Get(ctx context.Context, id string) (*Batch, error) {
+	answer, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(BatchesTable), Key: key("BatchID", id), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, fmt.Errorf("read batch %s: %w", id, err)
+	}
+	if answer.Item == nil {
+		return nil, fmt.Errorf("batch %.80q: %w", id, ErrUnknown)
+	}
+	b := new(Batch)
+	if err := attributevalue.UnmarshalMap(answer.Item, b); err != nil {
+		return nil, fmt.Errorf("read batch %s: %w", id, err)
+	}
+	return b, nil
+}
+
+// OfDay reads the batches of a day, the earliest first: all, or those of a status.
+func (t *Batches) OfDay(ctx context.Context, date string, s Status) ([]*Batch, error) {
+	of := expression.Key("PollingDate").Equal(expression.Value(date))
+	if s != "" {
+		of = of.And(expression.Key("Status").Equal(expression.Value(s)))
+	}
+	e, err := expression.NewBuilder().WithKeyCondition(of).Build()
+	if err != nil {
+		return nil, err
+	}
+	var found []*Batch
+	pages := dynamodb.NewQueryPaginator(t.DB, &dynamodb.QueryInput{
+		TableName: aws.String(BatchesTable), IndexName: aws.String(PollingDateIndex),
+		KeyConditionExpression: e.KeyCondition(), ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the batches of %s: %w", date, err)
+		}
+		var some []*Batch
+		if err := attributevalue.UnmarshalListOfMaps(page.Items, &some); err != nil {
+			return nil, fmt.Errorf("read the batches of %s: %w", date, err)
+		}
+		found = append(found, some...)
+	}
+	slices.SortStableFunc(found, func(a, b *Batch) int {
+		if a.StartTime != b.StartTime {
+			return cmp.Compare(a.StartTime, b.StartTime)
+		}
+		return cmp.Compare(a.BatchID, b.BatchID)
+	})
+	for _, b := range found {
+		slices.Sort(b.ExpectedFiles)
+		slices.Sort(b.CompletedFiles)
+		slices.Sort(b.FailedFiles)
+	}
+	return found, nil
+}
+
+// Triggerable tells whether a batch can be started for a day: it must be one of
+// those among which batches that have not ended are looked for.
+func (t *Batches) Triggerable(date string) error {
+	if err := CheckDate(date); err != nil {
+		return err
+	}
+	day, _ := time.Parse(time.DateOnly, date)
+	now := t.Now().UTC()
+	if day.After(now.AddDate(0, 0, 1)) || day.Before(now.AddDate(0, 0, -KeepDays)) {
+		return fmt.Errorf("%s is in the future or more than %d days ago, where batches are not kept", date, KeepDays)
+	}
+	return nil
+}

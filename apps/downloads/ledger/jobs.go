@@ -1,0 +1,323 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Jobs is the table of jobs.
+type Jobs struct {
+	DB  *dynamodb.Client
+	Now func() time.Time
+}
+
+// Queue writes a new job as available. When there is one of its FileID already,
+// nothing is written and the job that is there comes back.
+func (t *Jobs) Queue(ctx context.Context, j Job) (there *Job, err error) {
+	now := t.Now()
+	j.Status = Available
+	j.CreatedAt = stamp(now)
+	j.StatusUpdatedAt = now.UnixMilli()
+	j.TTL = now.Add(keepJobs).Unix()
+	item, err := attributevalue.MarshalMap(j)
+	if err != nil {
+		return nil, fmt.Errorf("write job %s: %w", j.FileID, err)
+	}
+	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                           aws.String(JobsTable),
+		Item:                                item,
+		ConditionExpression:                 aws.String("attribute_not_exists(FileID)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if there, refused := refusal(err); refused {
+		return there, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write job %s: %w", j.FileID, err)
+	}
+	return nil, nil
+}
+
+// TakeOver makes a job of an earlier batch, which failed, available for another
+// batch, with what the upstream says of the file now.
+func (t *Jobs) TakeOver(ctx context.Context, j Job) error {
+	now := t.Now()
+	_, err := t.update(ctx, "take over", j.FileID, nil,
+		expression.Set(name("Status"), expression.Value(Available)).
+			Set(name("BatchID"), expression.Value(j.BatchID)).
+			Set(name("PresignedURL"), expression.Value(j.PresignedURL)).
+			Set(name("EncryptedAESKey"), expression.Value(j.EncryptedAESKey)).
+			Set(name("EncodedAESIV"), expression.Value(j.EncodedAESIV)).
+			Set(name("Size"), expression.Value(j.Size)).
+			Set(name("SHA256"), expression.Value(j.SHA256)).
+			Set(name("StatusUpdatedAt"), expression.Value(now.UnixMilli())).
+			Set(name("TTL"), expression.Value(now.Add(keepJobs).Unix())).
+			Set(name("Tries"), expression.Value(1)).Remove(name("ErrorMessage")),
+		name("Status").In(expression.Value(Failed), expression.Value(Error)).
+			And(name("BatchID").NotEqual(expression.Value(j.BatchID))))
+	return err
+}
+
+// Claim takes an available job: of any number of callers one gets it. The others
+// get ErrLost and the job as it is.
+func (t *Jobs) Claim(ctx context.Context, id, claim string) (*Job, error) {
+	mine := func(there *Job) bool { return there.Status == Downloading && there.Claim == claim }
+	return t.update(ctx, "claim", id, mine,
+		expression.Set(name("Status"), expression.Value(Downloading)).
+			Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())).
+			Set(name("Claim"), expression.Value(claim)).
+			Add(name("Tries"), expression.Value(1)).
+			Remove(name("ErrorMessage")),
+		name("Status").Equal(expression.Value(Available)))
+}
+
+// held is the condition of whoever works on a job.
+func held(j *Job) expression.ConditionBuilder {
+	return name("Status").Equal(expression.Value(Downloading)).And(name("Claim").Equal(expression.Value(j.Claim)))
+}
+
+// Beat tells that the job's claim is alive. The time always grows, even when the
+// clock does not, so that who watches the job sees it change.
+func (t *Jobs) Beat(ctx context.Context, j *Job) error {
+	at := max(t.Now().UnixMilli(), j.StatusUpdatedAt+1)
+	_, err := t.update(ctx, "keep", j.FileID, nil, expression.Set(name("StatusUpdatedAt"), expression.Value(at)), held(j))
+	if err == nil {
+		j.StatusUpdatedAt = at
+	}
+	return err
+}
+
+// Renew stores what the upstream says of the file now: another URL, perhaps
+// another key. The job is changed accordingly.
+func (t *Jobs) Renew(ctx context.Context, j *Job, fresh Job) error {
+	after, err := t.update(ctx, "renew the URL of", j.FileID, nil,
+		expression.Set(name("PresignedURL"), expression.Value(fresh.PresignedURL)).
+			Set(name("EncryptedAESKey"), expression.Value(fresh.EncryptedAESKey)).
+			Set(name("EncodedAESIV"), expression.Value(fresh.EncodedAESIV)).
+			Set(name("Size"), expression.Value(fresh.Size)).
+			Set(name("SHA256"), expression.Value(fresh.SHA256)),
+		held(j))
+	if err == nil {
+		j.PresignedURL, j.EncryptedAESKey, j.EncodedAESIV, j.Size, j.SHA256 = after.PresignedURL, after.EncryptedAESKey, after.EncodedAESIV, after.Size, after.SHA256
+	}
+	return err
+}
+
+// Complete ends a job whose file is in the bucket.
+func (t *Jobs) Complete(ctx context.Context, j *Job) error {
+	now := t.Now()
+	mine := func(there *Job) bool { return there.Status == Completed && there.Claim == j.Claim }
+	_, err := t.update(ctx, "complete", j.FileID, mine,
+		expression.Set(name("Status"), expression.Value(Completed)).
+			Set(name("StatusUpdatedAt"), expression.Value(now.UnixMilli())).
+			Set(name("CompletedAt"), expression.Value(stamp(now))),
+		held(j))
+	return err
+}
+
+// Fail ends a job as Failed or as Error, with the reason. What was known of the
+// file may be why, so whoever tries again asks the upstream anew.
+func (t *Jobs) Fail(ctx context.Context, j *Job, as Status, reason string) error {
+	if as != Failed && as != Error {
+		panic(fmt.Sprintf("a job does not fail as %q", as))
+	}
+	mine := func(there *Job) bool { return there.Status == as && there.Claim == j.Claim }
+	_, err := t.update(ctx, "fail", j.FileID, mine,
+		expression.Set(name("Status"), expression.Value(as)).
+			Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())).
+			Set(name("ErrorMessage"), expression.Value(short(reason, 1000))).
+			Remove(name("Size")).Remove(name("SHA256")),
+		held(j))
+	return err
+}
+
+// Release makes a job that is being downloaded available again: its claim is
+// given back, or is dead. A job that changed since it was read is left alone.
+func (t *Jobs) Release(ctx context.Context, j *Job) error {
+	_, err := t.update(ctx, "release", j.FileID, nil,
+		expression.Set(name("Status"), expression.Value(Available)).
+			Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())),
+		held(j).And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt))))
+	return err
+}
+
+// Requeue makes a job that ended badly, or one that is stuck, available again
+// as an operator wishes. A job that changed since it was read is left alone.
+func (t *Jobs) Requeue(ctx context.Context, j *Job) error {
+	_, err := t.update(ctx, "requeue", j.FileID, nil,
+		expression.Set(name("Status"), expression.Value(Available)).
+			Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())).
+			Set(name("Tries"), expression.Value(1)).Remove(name("ErrorMessage")),
+		name("Status").In(expression.Value(Available), expression.Value(Downloading), expression.Value(Failed), expression.Value(Error)).
+			And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt))))
+	return err
+}
+
+// Touch tells that the message of an available job is sent again now. Of several
+// who want to send it, one may.
+func (t *Jobs) Touch(ctx context.Context, j *Job) error {
+	_, err := t.update(ctx, "touch", j.FileID, nil,
+		expression.Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())),
+		name("Status").Equal(expression.Value(Available)).And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt))))
+	return err
+}
+
+// Get reads a job as it is now.
+func (t *Jobs) Get(ctx context.Context, id string) (*Job, error) {
+	answer, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(JobsTable), Key: key("FileID", id), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, fmt.Errorf("read job %s: %w", id, err)
+	}
+	if answer.Item == nil {
+		return nil, fmt.Errorf("job %.80q: %w", id, ErrUnknown)
+	}
+	return read(answer.Item), nil
+}
+
+// ByStatus reads the jobs of a status, oldest first, up to a time and including
+// it.
+func (t *Jobs) ByStatus(ctx context.Context, s Status, until time.Time) iter.Seq2[*Job, error] {
+	return t.query(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)).
+		And(expression.Key("StatusUpdatedAt").LessThanEqual(expression.Value(until.UnixMilli()))))
+}
+
+// After reads the jobs of a status whose time is after another.
+func (t *Jobs) After(ctx context.Context, s Status, after time.Time) iter.Seq2[*Job, error] {
+	return t.query(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)).
+		And(expression.Key("StatusUpdatedAt").GreaterThan(expression.Value(after.UnixMilli()))))
+}
+
+// OfBatch reads the jobs of a batch: all, or those of a status.
+func (t *Jobs) OfBatch(ctx context.Context, batch string, s Status) iter.Seq2[*Job, error] {
+	of := expression.Key("BatchID").Equal(expression.Value(batch))
+	if s != "" {
+		of = of.And(expression.Key("Status").Equal(expression.Value(s)))
+	}
+	return t.query(ctx, BatchIndex, of)
+}
+
+// Count counts the jobs of a batch in a status, up to a bound; with a bound of 1
+// it is the cheapest way to ask whether there are some.
+func (t *Jobs) Count(ctx context.Context, batch string, s Status, most int32) (int, error) {
+	of, err := expression.NewBuilder().WithKeyCondition(expression.Key("BatchID").Equal(expression.Value(batch)).And(expression.Key("Status").Equal(expression.Value(s)))).Build()
+	if err != nil {
+		return 0, err
+	}
+	in := &dynamodb.QueryInput{
+		TableName: aws.String(JobsTable), IndexName: aws.String(BatchIndex), Select: types.SelectCount, Limit: aws.Int32(most),
+		KeyConditionExpression: of.KeyCondition(), ExpressionAttributeNames: of.Names(), ExpressionAttributeValues: of.Values(),
+	}
+	sum := 0
+	for {
+		answer, err := t.DB.Query(ctx, in)
+		if err != nil {
+			return 0, fmt.Errorf("count the %s jobs of batch %s: %w", s, batch, err)
+		}
+		sum += int(answer.Count)
+		if answer.LastEvaluatedKey == nil || sum >= int(most) {
+			return sum, nil
+		}
+		in.ExclusiveStartKey = answer.LastEvaluatedKey
+	}
+}
+
+func (t *Jobs) query(ctx context.Context, index string, condition expression.KeyConditionBuilder) iter.Seq2[*Job, error] {
+	return func(yield func(*Job, error) bool) {
+		e, err := expression.NewBuilder().WithKeyCondition(condition).Build()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		pages := dynamodb.NewQueryPaginator(t.DB, &dynamodb.QueryInput{
+			TableName: aws.String(JobsTable), IndexName: aws.String(index),
+			KeyConditionExpression: e.KeyCondition(), ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, fmt.Errorf("query jobs by %s: %w", index, err))
+				return
+			}
+			for _, item := range page.Items {
+				if !yield(read(item), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// update changes a job if the condition holds, and returns it as it is after. If
+// not, mine tells of the job that is there whether it is this very change, which
+// was made by an attempt whose answer was lost.
+func (t *Jobs) update(ctx context.Context, verb, id string, mine func(*Job) bool, change expression.UpdateBuilder, condition expression.ConditionBuilder) (*Job, error) {
+	e, err := expression.NewBuilder().WithUpdate(change).WithCondition(condition).Build()
+	if err != nil {
+		return nil, fmt.Errorf("%s job %s: %w", verb, id, err)
+	}
+	answer, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                           aws.String(JobsTable),
+		Key:                                 key("FileID", id),
+		UpdateExpression:                    e.Update(),
+		ConditionExpression:                 e.Condition(),
+		ExpressionAttributeNames:            e.Names(),
+		ExpressionAttributeValues:           e.Values(),
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if there, refused := refusal(err); refused {
+		switch {
+		case there == nil:
+			return nil, fmt.Errorf("%s job %.80q: %w", verb, id, ErrUnknown)
+		case mine != nil && mine(there):
+			return there, nil
+		}
+		return there, fmt.Errorf("%s job %s, which is %s: %w", verb, id, there.Status, ErrLost)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s job %.80q: %w", verb, id, err)
+	}
+	return read(answer.Attributes), nil
+}
+
+// refusal tells whether a condition did not hold, and what was there.
+func refusal(err error) (*Job, bool) {
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return nil, false
+	}
+	if failed.Item == nil {
+		return nil, true
+	}
+	return read(failed.Item), true
+}
+
+// read reads a job. One that somebody wrote wrongly has what is needed to end it,
+// and Broken.
+func read(item map[string]types.AttributeValue) *Job {
+	j := new(Job)
+	if err := attributevalue.UnmarshalMap(item, j); err == nil {
+		return j
+	} else {
+		j = &Job{Broken: err}
+	}
+	for attribute, field := range map[string]any{"FileID": &j.FileID, "BatchID": &j.BatchID, "Status": &j.Status, "Claim": &j.Claim, "StatusUpdatedAt": &j.StatusUpdatedAt, "Tries": &j.Tries, "Entity": &j.Entity, "DownloadDate": &j.DownloadDate, "ErrorMessage": &j.ErrorMessage} {
+		_ = attributevalue.Unmarshal(item[attribute], field) // stays empty
+	}
+	return j
+}
+
+func name(attribute string) expression.NameBuilder { return expression.Name(attribute) }
+
+func key(attribute, value string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{attribute: &types.AttributeValueMemberS{Value: value}}
+}

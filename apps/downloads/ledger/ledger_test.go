@@ -1,0 +1,432 @@
+package ledger_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/stator-db/stator/apps/downloads/ledger"
+	"github.com/stator-db/stator/apps/internal/home"
+	"github.com/stator-db/stator/apps/internal/hometest"
+)
+
+const date = "2026-02-28"
+
+type books struct {
+	*home.Home
+	jobs    *ledger.Jobs
+	batches *ledger.Batches
+	now     time.Time
+}
+
+func start(t *testing.T) *books {
+	t.Helper()
+	// The server's clock stands, so that nothing expires meanwhile.
+	now := time.Date(2026, 2, 28, 6, 0, 0, 0, time.UTC)
+	b := &books{now: now, Home: hometest.StartWith(t, home.Options{Model: hometest.Model(t, "../downloads.model.yaml"), Now: func() time.Time { return now }})}
+	b.jobs = &ledger.Jobs{DB: b.DB, Now: func() time.Time { return b.now }}
+	b.batches = &ledger.Batches{DB: b.DB, Now: func() time.Time { return b.now }}
+	return b
+}
+
+func job(entity, batch string) ledger.Job {
+	return ledger.Job{FileID: ledger.FileID(entity, date), BatchID: batch, Entity: entity, DownloadDate: date, PresignedURL: "https://x", EncryptedAESKey: "k", EncodedAESIV: "i", Size: 1, SHA256: make([]byte, 32)}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func collect(t *testing.T, found func(func(*ledger.Job, error) bool)) []string {
+	t.Helper()
+	var ids []string
+	for j, err := range found {
+		must(t, err)
+		ids = append(ids, j.FileID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// The tables are those of the design, to the last attribute.
+func TestTables(t *testing.T) {
+	b := start(t)
+	for table, want := range map[string]struct {
+		key     string
+		indexes map[string]string
+	}{
+		"data-download-jobs":    {"FileID:S", map[string]string{"StatusIndex": "Status:S StatusUpdatedAt:N ALL", "BatchIndex": "BatchID:S Status:S ALL"}},
+		"data-download-batches": {"BatchID:S", map[string]string{"PollingDateIndex": "PollingDate:S Status:S ALL"}},
+	} {
+		answer, err := b.DB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+		must(t, err)
+		types := make(map[string]string)
+		for _, a := range answer.Table.AttributeDefinitions {
+			types[*a.AttributeName] = *a.AttributeName + ":" + string(a.AttributeType)
+		}
+		if got := types[*answer.Table.KeySchema[0].AttributeName]; got != want.key || len(answer.Table.KeySchema) != 1 {
+			t.Errorf("%s has the key %s", table, got)
+		}
+		if len(answer.Table.GlobalSecondaryIndexes) != len(want.indexes) || answer.Table.BillingModeSummary.BillingMode != "PAY_PER_REQUEST" {
+			t.Errorf("%s has %d indexes, billing %v", table, len(answer.Table.GlobalSecondaryIndexes), answer.Table.BillingModeSummary)
+		}
+		for _, x := range answer.Table.GlobalSecondaryIndexes {
+			got := fmt.Sprintf("%s %s %s", types[*x.KeySchema[0].AttributeName], types[*x.KeySchema[1].AttributeName], x.Projection.ProjectionType)
+			if got != want.indexes[*x.IndexName] {
+				t.Errorf("%s of %s is %q, want %q", *x.IndexName, table, got, want.indexes[*x.IndexName])
+			}
+		}
+		ttl, err := b.DB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
+		must(t, err)
+		if d := ttl.TimeToLiveDescription; d.TimeToLiveStatus != "ENABLED" || *d.AttributeName != "TTL" {
+			t.Errorf("the time to live of %s is %+v", table, d)
+		}
+	}
+}
+
+// The eleven access patterns of the design, each by the operation and the index
+// that it names.
+func TestAccessPatterns(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	id := ledger.NewID(date)
+	var claimed *ledger.Job
+	patterns := []struct {
+		name, operation string
+		do              func() error
+	}{
+		{"create batch record", "PutItem data-download-batches ", func() error { return b.batches.Create(ctx, id, date) }},
+		{"write new job record", "PutItem data-download-jobs ", func() error {
+			for _, e := range []string{"accounts", "cards"} {
+				if there, err := b.jobs.Queue(ctx, job(e, id)); err != nil || there != nil {
+					return fmt.Errorf("%v, %w", there, err)
+				}
+			}
+			there, err := b.jobs.Queue(ctx, job("accounts", "another"))
+			if err == nil && (there == nil || there.BatchID != id) {
+				return fmt.Errorf("a job was written over: %+v", there)
+			}
+			return err
+		}},
+		{"update batch", "UpdateItem data-download-batches ", func() error {
+			return b.batches.Expect(ctx, id, []string{"accounts-" + date, "cards-" + date}, "")
+		}},
+		{"claim a file", "UpdateItem data-download-jobs ", func() (err error) {
+			claimed, err = b.jobs.Claim(ctx, "accounts-"+date, "me")
+			return err
+		}},
+		{"find stuck files", "Query data-download-jobs StatusIndex", func() error {
+			b.now = b.now.Add(31 * time.Minute)
+			if got := collect(t, b.jobs.ByStatus(ctx, ledger.Downloading, b.now.Add(-30*time.Minute))); !slices.Equal(got, []string{"accounts-" + date}) {
+				return fmt.Errorf("stuck are %v", got)
+			}
+			if got := collect(t, b.jobs.ByStatus(ctx, ledger.Downloading, b.now.Add(-40*time.Minute))); got != nil {
+				return fmt.Errorf("longer stuck are %v", got)
+			}
+			return nil
+		}},
+		{"update file status", "UpdateItem data-download-jobs ", func() error { return b.jobs.Complete(ctx, claimed) }},
+		{"check a file", "GetItem data-download-jobs ", func() error {
+			j, err := b.jobs.Get(ctx, "accounts-"+date)
+			if err == nil && j.Status != ledger.Completed {
+				err = fmt.Errorf("it is %s", j.Status)
+			}
+			return err
+		}},
+		{"all files of a batch", "Query data-download-jobs BatchIndex", func() error {
+			if got := collect(t, b.jobs.OfBatch(ctx, id, "")); len(got) != 2 {
+				return fmt.Errorf("there are %v", got)
+			}
+			return nil
+		}},
+		{"completed files of a batch", "Query data-download-jobs BatchIndex", func() error {
+			if got := collect(t, b.jobs.OfBatch(ctx, id, ledger.Completed)); !slices.Equal(got, []string{"accounts-" + date}) {
+				return fmt.Errorf("there are %v", got)
+			}
+			return nil
+		}},
+		{"today's batch", "Query data-download-batches PollingDateIndex", func() error {
+			found, err := b.batches.OfDay(ctx, date, "")
+			if err == nil && (len(found) != 1 || found[0].BatchID != id) {
+				err = fmt.Errorf("found %v", found)
+			}
+			return err
+		}},
+		{"batches of a day that timed out", "Query data-download-batches PollingDateIndex", func() error {
+			found, err := b.batches.OfDay(ctx, date, ledger.Timeout)
+			if err == nil && len(found) != 0 {
+				err = fmt.Errorf("found %v before", found)
+			}
+			if err := errors.Join(err, b.batches.Finish(ctx, id, ledger.Timeout, nil, nil, "late")); err != nil {
+				return err
+			}
+			found, err = b.batches.OfDay(ctx, date, ledger.Timeout)
+			if err == nil && (len(found) != 1 || found[0].TimeoutAt == "") {
+				err = fmt.Errorf("found %v", found)
+			}
+			return err
+		}},
+	}
+	if len(patterns) != 11 {
+		t.Fatalf("%d patterns", len(patterns))
+	}
+	for _, p := range patterns {
+		before := b.seen(t)
+		if err := p.do(); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+		after := b.seen(t)
+		if after[p.operation] == before[p.operation] {
+			t.Errorf("%s was not served by %s", p.name, p.operation)
+		}
+		for operation, n := range after {
+			if strings.HasPrefix(operation, "Scan") || n != before[operation] && operation != p.operation && p.name != "batches of a day that timed out" {
+				t.Errorf("%s was served by %s too", p.name, operation)
+			}
+		}
+	}
+}
+
+// seen is how often the server saw which operation on which index.
+func (b *books) seen(t *testing.T) map[string]int64 {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, "http://stator.invalid/shapes", nil)
+	must(t, err)
+	r.Header.Set("X-Amz-Date", time.Now().UTC().Format("20060102T150405Z"))
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=app/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+	answer, err := b.Stator.Client().Do(r)
+	must(t, err)
+	defer answer.Body.Close()
+	var told struct {
+		Shapes []struct {
+			Operation, Table, Index string
+			Requests                int64
+		}
+	}
+	must(t, json.NewDecoder(answer.Body).Decode(&told))
+	sums := make(map[string]int64)
+	for _, s := range told.Shapes {
+		sums[s.Operation+" "+s.Table+" "+s.Index] += s.Requests
+	}
+	return sums
+}
+
+// From each status of a job, each change is made or refused as the machine says.
+func TestJobMachine(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	reach := map[ledger.Status]func(*ledger.Job) error{
+		ledger.Available:   func(*ledger.Job) error { return nil },
+		ledger.Downloading: func(*ledger.Job) error { return nil },
+		ledger.Completed:   func(j *ledger.Job) error { return b.jobs.Complete(ctx, j) },
+		ledger.Failed:      func(j *ledger.Job) error { return b.jobs.Fail(ctx, j, ledger.Failed, "r") },
+		ledger.Error:       func(j *ledger.Job) error { return b.jobs.Fail(ctx, j, ledger.Error, "r") },
+	}
+	changes := []struct {
+		name string
+		from string
+		do   func(*ledger.Job) error
+	}{
+		{"claim", "available", func(j *ledger.Job) error { _, err := b.jobs.Claim(ctx, j.FileID, "other"); return err }},
+		{"keep", "downloading", func(j *ledger.Job) error { return b.jobs.Beat(ctx, j) }},
+		{"renew", "downloading", func(j *ledger.Job) error { return b.jobs.Renew(ctx, j, *j) }},
+		{"complete", "downloading", func(j *ledger.Job) error { return b.jobs.Complete(ctx, j) }},
+		{"fail", "downloading", func(j *ledger.Job) error { return b.jobs.Fail(ctx, j, ledger.Failed, "r") }},
+		{"release", "downloading", func(j *ledger.Job) error { return b.jobs.Release(ctx, j) }},
+		{"touch", "available", func(j *ledger.Job) error { return b.jobs.Touch(ctx, j) }},
+		{"requeue", "available downloading failed error", func(j *ledger.Job) error { return b.jobs.Requeue(ctx, j) }},
+		{"take over", "failed error", func(j *ledger.Job) error { k := *j; k.BatchID = "another"; return b.jobs.TakeOver(ctx, k) }},
+		{"take over as the same batch", "", func(j *ledger.Job) error { return b.jobs.TakeOver(ctx, *j) }},
+	}
+	n := 0
+	for from, do := range reach {
+		for _, c := range changes {
+			n++
+			j := job(fmt.Sprint("f", n), "b")
+			_, err := b.jobs.Queue(ctx, j)
+			must(t, err)
+			if from != ledger.Available {
+				_, err := b.jobs.Claim(ctx, j.FileID, "mine")
+				must(t, err)
+			}
+			now, err := b.jobs.Get(ctx, j.FileID)
+			must(t, err)
+			must(t, do(now))
+			now, err = b.jobs.Get(ctx, j.FileID)
+			must(t, err)
+			if now.Claim == "" {
+				now.Claim = "mine"
+			}
+			err = c.do(now)
+			if allowed := slices.Contains(strings.Fields(c.from), string(from)); allowed != (err == nil) || err != nil && !errors.Is(err, ledger.ErrLost) {
+				// Ending twice in the same way is the same ending, told again.
+				if !(c.name == "complete" && from == ledger.Completed || c.name == "fail" && from == ledger.Failed) {
+					t.Errorf("%s a job that is %s: %v", c.name, from, err)
+				}
+			}
+		}
+	}
+}
+
+// Another's claim can do nothing with a job.
+func TestStrangersClaim(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	_, err := b.jobs.Queue(ctx, job("a", "b"))
+	must(t, err)
+	mine, err := b.jobs.Claim(ctx, "a-"+date, "mine")
+	must(t, err)
+	if again, err := b.jobs.Claim(ctx, "a-"+date, "mine"); err != nil || again.Tries != 1 {
+		t.Errorf("a claim whose answer was lost, and that is sent again: %+v, %v", again, err)
+	}
+	theirs := *mine
+	theirs.Claim = "theirs"
+	for name, err := range map[string]error{
+		"beat": b.jobs.Beat(ctx, &theirs), "complete": b.jobs.Complete(ctx, &theirs), "fail": b.jobs.Fail(ctx, &theirs, ledger.Error, ""), "release": b.jobs.Release(ctx, &theirs),
+	} {
+		if !errors.Is(err, ledger.ErrLost) {
+			t.Errorf("%s with a stranger's claim: %v", name, err)
+		}
+	}
+	// The time grows although the clock stands, or goes back.
+	b.now = b.now.Add(-time.Hour)
+	before := mine.StatusUpdatedAt
+	must(t, b.jobs.Beat(ctx, mine))
+	if mine.StatusUpdatedAt <= before {
+		t.Errorf("a sign of life at %d after one at %d", mine.StatusUpdatedAt, before)
+	}
+	for _, err := range []error{b.jobs.Complete(ctx, &ledger.Job{FileID: "nobody", Claim: "x"}), second(b.jobs.Claim(ctx, "nobody", "x")), second(b.jobs.Get(ctx, "nobody"))} {
+		if !errors.Is(err, ledger.ErrUnknown) {
+			t.Errorf("of an unknown file: %v", err)
+		}
+	}
+}
+
+func second(_ *ledger.Job, err error) error { return err }
+
+// From each status of a batch, each change is made or refused as the machine says.
+func TestBatchMachine(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	ids := []string{"a-" + date}
+	steps := map[ledger.Status]func(id string) error{
+		ledger.Queued:    func(id string) error { return b.batches.Expect(ctx, id, ids, "") },
+		ledger.Completed: func(id string) error { return b.batches.Finish(ctx, id, ledger.Completed, ids, nil, "") },
+		ledger.Failed:    func(id string) error { return b.batches.Finish(ctx, id, ledger.Failed, nil, ids, "r") },
+		ledger.Timeout:   func(id string) error { return b.batches.Finish(ctx, id, ledger.Timeout, nil, nil, "r") },
+	}
+	allowed := map[ledger.Status][]ledger.Status{
+		ledger.Initiated: {ledger.Queued},
+		ledger.Queued:    {ledger.Completed, ledger.Failed, ledger.Timeout},
+	}
+	for _, from := range []ledger.Status{ledger.Initiated, ledger.Queued, ledger.Completed, ledger.Failed, ledger.Timeout} {
+		for to, step := range steps {
+			id := ledger.NewID(date)
+			must(t, b.batches.Create(ctx, id, date))
+			if from != ledger.Initiated {
+				must(t, steps[ledger.Queued](id))
+			}
+			if from != ledger.Initiated && from != ledger.Queued {
+				must(t, steps[from](id))
+			}
+			if err := step(id); slices.Contains(allowed[from], to) != (err == nil) || err != nil && !errors.Is(err, ledger.ErrLost) {
+				t.Errorf("from %s to %s: %v", from, to, err)
+			}
+			if err := b.batches.Create(ctx, id, date); !errors.Is(err, ledger.ErrLost) {
+				t.Errorf("created again: %v", err)
+			}
+		}
+	}
+}
+
+// Of as many ids as a batch may have, all fit into its record, in the end too.
+func TestLargestBatch(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	for _, length := range []int{22, 40, 111} {
+		var ids []string
+		for i := 0; ledger.IDBytes(ids)+length <= ledger.MaxIDBytes; i++ {
+			ids = append(ids, fmt.Sprintf("%0*d", length, i))
+		}
+		id := ledger.NewID(date)
+		must(t, b.batches.Create(ctx, id, date))
+		must(t, b.batches.Expect(ctx, id, ids, strings.Repeat("r", 3000)))
+		must(t, b.batches.Finish(ctx, id, ledger.Timeout, ids[1:], ids[:1], strings.Repeat("r", 3000)))
+		got, err := b.batches.Get(ctx, id)
+		must(t, err)
+		if len(got.ExpectedFiles) != len(ids) || len(got.CompletedFiles)+len(got.FailedFiles) != len(ids) || len(got.Outstanding()) != 0 {
+			t.Errorf("of %d ids of %d bytes %d are there", len(ids), length, len(got.ExpectedFiles))
+		}
+		t.Logf("%d ids of %d bytes fit", len(ids), length)
+	}
+}
+
+// A month with every kind of day.
+func TestAudit(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	batch := func(day string, as ledger.Status, expected, completed []string) {
+		b.now = b.now.Add(time.Second)
+		id := ledger.NewID(day)
+		must(t, b.batches.Create(ctx, id, day))
+		if as == ledger.Initiated {
+			return
+		}
+		must(t, b.batches.Expect(ctx, id, expected, ""))
+		if as != ledger.Queued {
+			must(t, b.batches.Finish(ctx, id, as, completed, nil, ""))
+		}
+	}
+	ab := []string{"a", "b"}
+	batch("2026-03-01", ledger.Completed, ab, ab)
+	batch("2026-03-02", ledger.Failed, ab, ab[:1])
+	batch("2026-03-03", ledger.Timeout, ab, ab[:1])
+	batch("2026-03-03", ledger.Completed, ab, ab)
+	batch("2026-03-04", ledger.Queued, ab, nil)
+	batch("2026-03-05", ledger.Initiated, nil, nil)
+	batch("2026-03-06", ledger.Timeout, nil, nil)
+	batch("2026-03-07", ledger.Completed, nil, nil)
+	days, err := b.batches.Audit(ctx, "2026-03", "2026-03-09")
+	must(t, err)
+	var got []string
+	for _, d := range days {
+		got = append(got, fmt.Sprintf("%s %d/%d %v", d.Verdict, d.Received, d.Expected, d.Missing))
+	}
+	want := []string{"complete 2/2 []", "incomplete 1/2 [b]", "complete 2/2 []", "running 0/2 [a b]", "running 0/0 []", "incomplete 0/0 []", "complete 0/0 []", "no batch 0/0 []", "to come 0/0 []"}
+	if len(got) != 31 || !slices.Equal(got[:9], want) || got[30] != "to come 0/0 []" {
+		t.Errorf("the audit says %q", got)
+	}
+	if _, err := b.batches.Audit(ctx, "March", "2026-03-09"); err == nil {
+		t.Error("March is a month")
+	}
+}
+
+// What must not become a key, a path or a day.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"accounts", "a", "A-1_b.c", strings.Repeat("a", 100)} {
+		if err := ledger.CheckEntity(name); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"", ".", "..", "a/b", `a\b`, "../a", "a..b", "a.", "-a", "a b", "a\x00", "ä", "a.tmp", strings.Repeat("a", 101)} {
+		if ledger.CheckEntity(name) == nil {
+			t.Errorf("%q is taken as a name", name)
+		}
+	}
+	for _, day := range []string{"", "2026-02-29", "2026-2-1", "../..", "2026-02-28T00:00:00Z", "1969-01-01"} {
+		if ledger.CheckDate(day) == nil {
+			t.Errorf("%q is taken as a day", day)
+		}
+	}
+}

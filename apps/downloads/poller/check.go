@@ -1,0 +1,135 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/downloads/ledger"
+)
+
+// watch looks at a queued batch until it is done or its time is over, and ends
+// it.
+func (r *run) watch(ctx context.Context, b *ledger.Batch) error {
+	for {
+		done, failed, err := r.check(ctx, b)
+		if err != nil {
+			return err
+		}
+		completed := slices.DeleteFunc(slices.Clone(b.ExpectedFiles), func(id string) bool { return !r.completed[id] })
+		open := len(b.ExpectedFiles) - len(completed) - len(failed)
+		unlisted := len(b.ExpectedFiles) == 0 && b.ErrorMessage != ""
+		switch {
+		case r.late && (unlisted || !done):
+			return r.Batches.Finish(ctx, b.BatchID, ledger.Timeout, completed, failed, reason(b, "after %s %d of %d files are neither completed nor failed", r.Timeout, open, len(b.ExpectedFiles)))
+		case done && (unlisted || len(failed) > 0):
+			return r.Batches.Finish(ctx, b.BatchID, ledger.Failed, completed, failed, reason(b, "%d of %d files failed", len(failed), len(b.ExpectedFiles)))
+		case done:
+			return r.Batches.Finish(ctx, b.BatchID, ledger.Completed, completed, nil, "")
+		}
+		if err := r.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// reason says why a batch ends badly, after what was known before.
+func reason(b *ledger.Batch, format string, args ...any) string {
+	switch {
+	case b.ErrorMessage == "":
+		return fmt.Sprintf(format, args...)
+	case len(b.ExpectedFiles) == 0:
+		return b.ErrorMessage
+	}
+	return fmt.Sprintf(format, args...) + "; " + b.ErrorMessage
+}
+
+// check looks how the batch stands: whether all its files have ended, and which
+// of them badly.
+func (r *run) check(ctx context.Context, b *ledger.Batch) (done bool, failed []string, err error) {
+	start := time.Now()
+	unknown := slices.DeleteFunc(slices.Clone(b.ExpectedFiles), func(id string) bool { return r.completed[id] })
+	how := "get"
+	done = true
+	if len(unknown) > r.Small {
+		how = "query"
+		if unknown, done, err = r.sift(ctx, b.BatchID, unknown); err != nil || !done && !r.late {
+			return false, nil, err
+		}
+	}
+	defer func() { r.Meter.Checked(how, time.Since(start)) }()
+	statuses, err := r.look(ctx, unknown)
+	if err != nil {
+		return false, nil, err
+	}
+	for i, s := range statuses {
+		switch id := unknown[i]; s {
+		case ledger.Completed:
+			r.completed[id] = true
+		case ledger.Failed, ledger.Error:
+			failed = append(failed, id)
+		default:
+			done = false
+		}
+	}
+	return done, failed, nil
+}
+
+// sift asks BatchIndex how a large batch stands. Unless its time is over, one
+// file that is still to be done is answer enough; that costs one read unit
+// however large the batch is. What it leaves is to be looked up: the files that
+// failed, which an index that lags could tell wrongly, and those that belong to
+// another batch.
+func (r *run) sift(ctx context.Context, batch string, ids []string) (unknown []string, done bool, err error) {
+	if !r.late {
+		for _, s := range []ledger.Status{ledger.Downloading, ledger.Available} {
+			if n, err := r.Jobs.Count(ctx, batch, s, 1); err != nil || n > 0 {
+				return nil, false, err
+			}
+		}
+	}
+	running := make(map[string]bool)
+	for j, err := range r.Jobs.OfBatch(ctx, batch, "") {
+		switch {
+		case err != nil:
+			return nil, false, err
+		case j.Status == ledger.Completed:
+			r.completed[j.FileID] = true
+		case j.Status == ledger.Available || j.Status == ledger.Downloading:
+			running[j.FileID] = true
+		}
+	}
+	unknown = slices.DeleteFunc(ids, func(id string) bool { return r.completed[id] || running[id] })
+	return unknown, len(running) == 0, nil
+}
+
+// AtOnce is how many files are looked up at the same time.
+const AtOnce = 8
+
+// look reads how files stand.
+func (r *run) look(ctx context.Context, ids []string) ([]ledger.Status, error) {
+	statuses := make([]ledger.Status, len(ids))
+	group, each := errgroup.WithContext(ctx)
+	group.SetLimit(AtOnce)
+	for i, id := range ids {
+		group.Go(func() error {
+			j, err := r.Jobs.Get(each, id)
+			switch {
+			case errors.Is(err, ledger.ErrUnknown):
+				// It was refused, or somebody deleted it, or it expired: it
+				// will never complete.
+				statuses[i] = ledger.Failed
+				return nil
+			case err != nil:
+				return err
+			}
+			statuses[i] = j.Status
+			return nil
+		})
+	}
+	return statuses, group.Wait()
+}

@@ -1,0 +1,286 @@
+// Package poller runs batches: it queues a day's files and waits until they are
+// done.
+//
+// A run is durable. The result of each step is in the tables before the next one
+// begins, and what a step does it can do again without harm; whoever finds a
+// batch that has not ended drives it on from there.
+package poller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/downloads/ledger"
+	"github.com/stator-db/stator/apps/downloads/meter"
+	"github.com/stator-db/stator/apps/downloads/upstream"
+)
+
+// Poller drives batches.
+type Poller struct {
+	Jobs     *ledger.Jobs
+	Batches  *ledger.Batches
+	Upstream *upstream.Client
+	Send     func(ctx context.Context, id string) error // puts a file's message into the queue
+
+	Every   time.Duration // between two looks
+	Timeout time.Duration // of a batch
+	Small   int           // up to how many open files are looked up one by one
+	Log     *slog.Logger
+	Meter   *meter.Meter
+}
+
+// Run drives a batch to its end, from wherever it is.
+func (p *Poller) Run(ctx context.Context, id string) (*ledger.Batch, error) {
+	b, err := p.Batches.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	// What is left of the batch's time is counted by a timer, so that a clock
+	// that jumps while the batch runs neither ends nor prolongs it.
+	left := p.left(b)
+	over := time.NewTimer(left)
+	defer over.Stop()
+	r := &run{Poller: p, over: over.C, late: left == 0, completed: make(map[string]bool)}
+	for {
+		switch b.Status {
+		case ledger.Initiated:
+			err = r.queue(ctx, b)
+		case ledger.Queued:
+			err = r.watch(ctx, b)
+		default:
+			p.Log.Info("batch ended", "batch", b.BatchID, "status", b.Status, "expected", len(b.ExpectedFiles), "completed", len(b.CompletedFiles), "failed", len(b.FailedFiles), "reason", b.ErrorMessage)
+			p.Meter.Batch(string(b.Status))
+			return b, nil
+		}
+		// Somebody else may drive the same batch. Who comes too late goes on
+		// from what the other wrote.
+		if err != nil && !errors.Is(err, ledger.ErrLost) {
+			return nil, err
+		}
+		if b, err = p.Batches.Get(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (p *Poller) left(b *ledger.Batch) time.Duration {
+	start, err := time.Parse(time.RFC3339, b.StartTime)
+	if err != nil {
+		return p.Timeout
+	}
+	return max(0, min(p.Timeout, p.Timeout-p.Batches.Now().Sub(start)))
+}
+
+// run is one batch being driven.
+type run struct {
+	*Poller
+	over      <-chan time.Time
+	late      bool            // the batch's time is over
+	completed map[string]bool // files that are known to be; that never changes
+}
+
+// wait waits until the next look, or until the batch's time is over.
+func (r *run) wait(ctx context.Context) error {
+	next := time.NewTimer(r.Every)
+	defer next.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.over:
+		r.late = true
+	case <-next.C:
+	}
+	return nil
+}
+
+// queue asks for the day's files, writes a job for each, sends its message, and
+// records what is expected. Killed anywhere, it can be done again: the jobs that
+// are there stay, and a message that was not sent is found by the sweep.
+func (r *run) queue(ctx context.Context, b *ledger.Batch) error {
+	files, reason, err := r.list(ctx, b.PollingDate)
+	if err != nil {
+		return err
+	}
+	jobs, refused := r.accept(files, b)
+	ids := make([]string, 0, len(jobs)+len(refused))
+	for id := range refused {
+		ids = append(ids, id)
+	}
+	for _, j := range jobs {
+		ids = append(ids, j.FileID)
+	}
+	if n := ledger.IDBytes(ids); n > ledger.MaxIDBytes {
+		jobs, ids = nil, nil
+		reason = fmt.Sprintf("the day has %d files whose ids have %d bytes together; a batch's record holds %d: nothing was queued; have the upstream use shorter names, or divide the day among entities", len(files), n, ledger.MaxIDBytes)
+	}
+	var sent atomic.Int64
+	group, each := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for _, j := range jobs {
+		group.Go(func() error {
+			fresh, err := r.write(each, j)
+			if fresh {
+				sent.Add(1)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	// A list that was asked for before a crash may have had files that this one
+	// does not have. Their jobs are there, so they are expected.
+	for j, err := range r.Jobs.OfBatch(ctx, b.BatchID, "") {
+		if err != nil {
+			return err
+		}
+		ids = append(ids, j.FileID)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if reason == "" {
+		reason = explain(refused)
+	}
+	err = r.Batches.Expect(ctx, b.BatchID, ids, reason)
+	if errors.Is(err, ledger.ErrLost) {
+		return r.expectMore(ctx, b.BatchID, ids)
+	}
+	if err == nil {
+		r.Log.Info("batch queued", "batch", b.BatchID, "expected", len(ids), "queued", sent.Load(), "refused", len(refused), "reason", reason)
+	}
+	return err
+}
+
+// expectMore adds what another poller, which was faster, did not see.
+func (r *run) expectMore(ctx context.Context, batch string, ids []string) error {
+	b, err := r.Batches.Get(ctx, batch)
+	if err != nil || b.Status != ledger.Queued {
+		return err
+	}
+	slices.Sort(b.ExpectedFiles)
+	more := slices.DeleteFunc(ids, func(id string) bool {
+		_, there := slices.BinarySearch(b.ExpectedFiles, id)
+		return there
+	})
+	if len(more) == 0 {
+		return nil
+	}
+	return r.Batches.ExpectMore(ctx, batch, more)
+}
+
+// list asks the upstream until it answers. The reason tells why there is no list
+// and will be none.
+func (r *run) list(ctx context.Context, date string) (files []upstream.File, reason string, err error) {
+	for refusals := 0; ; {
+		files, err := r.Upstream.List(ctx, date)
+		if err == nil {
+			return files, "", nil
+		}
+		if ctx.Err() != nil {
+			return nil, "", ctx.Err()
+		}
+		var refusal *upstream.Refusal
+		if errors.As(err, &refusal) {
+			refusals++
+		}
+		r.Log.Warn("the upstream's list is not there", "date", date, "error", err)
+		if refusals == 3 || r.late {
+			return nil, err.Error(), nil
+		}
+		if err := r.wait(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+}
+
+// accept makes jobs of what the upstream lists. What cannot be taken is expected
+// all the same, under an id that is safe, and counts as failed.
+func (r *run) accept(files []upstream.File, b *ledger.Batch) (jobs []ledger.Job, refused map[string]string) {
+	refused = make(map[string]string)
+	seen := make(map[string]upstream.File, len(files))
+	for _, f := range files {
+		before, again := seen[f.Entity]
+		if again && before.SHA256 == f.SHA256 && before.Size == f.Size {
+			continue // said twice
+		}
+		j, err := r.Upstream.Job(f, b.BatchID, b.PollingDate)
+		if again && err == nil {
+			err = fmt.Errorf("%s is listed twice, with different contents; the first was taken", f.Entity)
+		}
+		if err != nil {
+			refused[refusedID(f, b.PollingDate)] = err.Error()
+			continue
+		}
+		seen[f.Entity] = f
+		jobs = append(jobs, j)
+	}
+	return jobs, refused
+}
+
+// refusedID stands for a file that was listed but not taken. No entity has such
+// a name with the same contents, and a run that is repeated makes the same one.
+func refusedID(f upstream.File, date string) string {
+	sum := sha256.Sum256([]byte(f.Entity + "\x00" + f.SHA256))
+	return ledger.FileID("refused."+hex.EncodeToString(sum[:6]), date)
+}
+
+func explain(refused map[string]string) string {
+	if len(refused) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of the upstream's files could not be taken", len(refused))
+	ids := make([]string, 0, len(refused))
+	for id := range refused {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for i, id := range ids {
+		if i == 10 {
+			b.WriteString("; and more")
+			break
+		}
+		fmt.Fprintf(&b, "; %s: %s", id, refused[id])
+	}
+	return b.String()
+}
+
+// write queues one file. It tells whether its message was sent.
+func (r *run) write(ctx context.Context, j ledger.Job) (bool, error) {
+	there, err := r.Jobs.Queue(ctx, j)
+	switch {
+	case err != nil:
+		return false, err
+	case there == nil: // written
+	case there.BatchID != j.BatchID && (there.Status == ledger.Failed || there.Status == ledger.Error):
+		// An earlier batch of the day could not get it. Trying again is what
+		// another batch is asked for.
+		if err := r.Jobs.TakeOver(ctx, j); errors.Is(err, ledger.ErrLost) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	default: // queued before, by this run before a crash or by another batch
+		return false, nil
+	}
+	if err := r.Send(ctx, j.FileID); err != nil {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		// The job is there, so the sweep will send it.
+		r.Log.Warn("a message could not be sent; the sweep will do it", "file", j.FileID, "error", err)
+		return false, nil
+	}
+	r.Meter.Queued()
+	return true, nil
+}

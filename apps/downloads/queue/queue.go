@@ -1,0 +1,207 @@
+// Package queue carries the ids of files from who queues them to who downloads
+// them: in memory, or through a broker that is named by a URL.
+//
+// A message is a hint, not the truth. The truth is the job's status; a message
+// that is lost is sent again, one that comes twice finds the job taken.
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"gocloud.dev/pubsub"
+	_ "gocloud.dev/pubsub/awssnssqs" // awssqs://
+	"gocloud.dev/pubsub/mempubsub"
+	_ "gocloud.dev/pubsub/natspubsub"   // nats://
+	_ "gocloud.dev/pubsub/rabbitpubsub" // rabbit://
+)
+
+// Queue is a topic, a subscription, or both.
+type Queue struct {
+	// Volatile is whether the messages are gone when this process is.
+	Volatile bool
+
+	topicURL, subURL string
+
+	mutex sync.Mutex
+	topic *pubsub.Topic
+	sub   *pubsub.Subscription
+}
+
+// Open opens a queue by the URLs of its two ends; an end that is "" is not
+// opened. In memory, mem://, a queue has both ends in this process, and is its
+// own.
+func Open(ctx context.Context, topic, subscription string) (*Queue, error) {
+	q := new(Queue)
+	if strings.HasPrefix(topic, mempubsub.Scheme+"://") || strings.HasPrefix(subscription, mempubsub.Scheme+"://") {
+		if topic != subscription {
+			return nil, errors.New("a queue in memory has both its ends in one process: give --topic and --subscription the same mem:// URL, or let them name a broker")
+		}
+		q.Volatile = true
+		q.topic = mempubsub.NewTopic()
+		q.sub = mempubsub.NewSubscription(q.topic, time.Minute)
+		return q, nil
+	}
+	q.topicURL, q.subURL = topic, subscription
+	if _, err := q.sender(ctx); topic != "" && err != nil {
+		return nil, err
+	}
+	if _, err := q.receiver(ctx); subscription != "" && err != nil {
+		return nil, errors.Join(err, q.Close(ctx))
+	}
+	return q, nil
+}
+
+// sender is the open topic; one that was given up is opened again.
+func (q *Queue) sender(ctx context.Context) (*pubsub.Topic, error) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	if q.topic != nil {
+		return q.topic, nil
+	}
+	if q.topicURL == "" {
+		return nil, errors.New("no --topic was given")
+	}
+	topic, err := pubsub.OpenTopic(ctx, q.topicURL)
+	if err != nil {
+		return nil, fmt.Errorf("open the topic %s: %w", scheme(q.topicURL), err)
+	}
+	q.topic = topic
+	return topic, nil
+}
+
+func (q *Queue) receiver(ctx context.Context) (*pubsub.Subscription, error) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	if q.sub != nil {
+		return q.sub, nil
+	}
+	if q.subURL == "" {
+		return nil, errors.New("no --subscription was given")
+	}
+	sub, err := pubsub.OpenSubscription(ctx, q.subURL)
+	if err != nil {
+		return nil, fmt.Errorf("open the subscription %s: %w", scheme(q.subURL), err)
+	}
+	q.sub = sub
+	return sub, nil
+}
+
+// giveUp closes ends that do not work, so that they are opened again. An end to
+// a broker that went away does not come back by itself.
+func (q *Queue) giveUp(topic *pubsub.Topic, sub *pubsub.Subscription) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	if q.Volatile {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if topic != nil && q.topic == topic {
+		_ = topic.Shutdown(ctx) // it is broken
+		q.topic = nil
+	}
+	if sub != nil && q.sub == sub {
+		_ = sub.Shutdown(ctx)
+		q.sub = nil
+	}
+}
+
+// scheme is what of a URL can be logged: it may have a password.
+func scheme(url string) string {
+	before, _, _ := strings.Cut(url, "://")
+	return before + "://…"
+}
+
+type body struct{ FileID string }
+
+// Send puts a file's id into the queue.
+func (q *Queue) Send(ctx context.Context, id string) error {
+	topic, err := q.sender(ctx)
+	if err != nil {
+		return fmt.Errorf("send the message of %s: %w", id, err)
+	}
+	text, err := json.Marshal(body{id})
+	if err != nil {
+		return fmt.Errorf("send the message of %s: %w", id, err)
+	}
+	if err := topic.Send(ctx, &pubsub.Message{Body: text}); err != nil {
+		if ctx.Err() == nil {
+			q.giveUp(topic, nil)
+		}
+		return fmt.Errorf("send the message of %s: %w", id, err)
+	}
+	return nil
+}
+
+// Message is what came out of the queue.
+type Message struct{ m *pubsub.Message }
+
+// Receive waits for a message.
+func (q *Queue) Receive(ctx context.Context) (*Message, error) {
+	sub, err := q.receiver(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("receive a message: %w", err)
+	}
+	m, err := sub.Receive(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			q.giveUp(nil, sub)
+		}
+		return nil, fmt.Errorf("receive a message: %w", err)
+	}
+	return &Message{m}, nil
+}
+
+const (
+	maxBody = 4 << 10
+	maxID   = 200
+)
+
+// FileID is the id that the message names. Its error says what is wrong with the
+// message; no later delivery mends it.
+func (m *Message) FileID() (string, error) {
+	if len(m.m.Body) > maxBody {
+		return "", fmt.Errorf("a message of %d bytes; the most is %d", len(m.m.Body), maxBody)
+	}
+	var b body
+	if err := json.Unmarshal(m.m.Body, &b); err != nil {
+		return "", fmt.Errorf(`the message %.200q is not like {"FileID": "accounts-2026-02-28"}: %w`, m.m.Body, err)
+	}
+	if b.FileID == "" || len(b.FileID) > maxID {
+		return "", fmt.Errorf("the message %.200q has no FileID of 1 to %d bytes", m.m.Body, maxID)
+	}
+	return b.FileID, nil
+}
+
+// Ack says that the message has done its work.
+func (m *Message) Ack() { m.m.Ack() }
+
+// Again wants the message delivered once more, where the broker can. Where it
+// cannot, the sweep does it.
+func (m *Message) Again() {
+	if m.m.Nackable() {
+		m.m.Nack()
+		return
+	}
+	m.m.Ack()
+}
+
+// Close closes both ends.
+func (q *Queue) Close(ctx context.Context) error {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	var errs []error
+	if q.sub != nil {
+		errs = append(errs, q.sub.Shutdown(ctx))
+	}
+	if q.topic != nil {
+		errs = append(errs, q.topic.Shutdown(ctx))
+	}
+	return errors.Join(errs...)
+}

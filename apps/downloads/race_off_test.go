@@ -1,0 +1,5 @@
+//go:build !race
+
+package downloads_test
+
+const manyFiles = 5000
