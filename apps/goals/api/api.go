@@ -1,0 +1,165 @@
+// Package api is what the mobile app talks to: one answer of two tables, the
+// choice of a goal, and a page that looks like the app.
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// Server answers the app.
+type Server struct {
+	Tables  *goals.Tables
+	Live    *Live
+	Log     *slog.Logger
+	Samples []string // people whom the first page offers
+	Bank    Bank     // of a demonstration; nil otherwise
+
+	read  *prometheus.CounterVec
+	units prometheus.Counter
+	took  prometheus.Histogram
+}
+
+// Bank plays, in a demonstration, the systems that the app does not reach.
+type Bank interface {
+	Deposit(ctx context.Context, personID, goalID string, amount goals.Money) error
+	Fail(ctx context.Context, personID, goalID string) error
+	Night(ctx context.Context) error
+}
+
+// Handler makes the routes. Metrics are registered, and gathered at /metrics.
+func (s *Server) Handler(metrics *prometheus.Registry) http.Handler {
+	s.read = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "goals_api_reads_total", Help: "Requests for a person's goals by answer: fresh, unchanged, unknown, failed."}, []string{"answer"})
+	s.units = prometheus.NewCounter(prometheus.CounterOpts{Name: "goals_api_read_units_total", Help: "Read units that requests for a person's goals have cost."})
+	s.took = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "goals_api_read_seconds", Help: "Time of the two reads and their merge.", Buckets: prometheus.ExponentialBuckets(.0005, 2, 14)})
+	metrics.MustRegister(s.read, s.units, s.took)
+
+	mux := http.NewServeMux()
+	web.Operate(mux, metrics, s.healthy)
+	web.Static(mux)
+	mux.HandleFunc("GET /api/people/{person}/goals", s.goals)
+	mux.HandleFunc("PUT /api/people/{person}/choice", web.Handler(s.Log, s.choose))
+	mux.HandleFunc("GET /api/people/{person}/live", s.live)
+	s.pages(mux)
+	return mux
+}
+
+func (s *Server) healthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, _, err := s.Tables.Person(ctx, "00000000-0000-0000-0000-000000000000")
+	if err != nil && !errors.Is(err, goals.ErrNoPerson) {
+		return errors.New("the tables cannot be read")
+	}
+	return nil
+}
+
+// goals answers with a person's goals as they are now.
+func (s *Server) goals(w http.ResponseWriter, r *http.Request) {
+	answer, err := s.person(r.Context(), r.PathValue("person"))
+	if err != nil {
+		web.Fail(w, r, s.Log, err)
+		return
+	}
+	h := w.Header()
+	h.Set("ETag", answer.tag)
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("X-Read-Units", strconv.FormatFloat(answer.units, 'f', -1, 64))
+	if matches(r.Header.Get("If-None-Match"), answer.tag) {
+		s.read.WithLabelValues("unchanged").Inc()
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	s.read.WithLabelValues("fresh").Inc()
+	h.Set("Content-Type", "application/json")
+	w.Write(answer.body)
+}
+
+// answer is a view as it is sent.
+type answer struct {
+	view  goals.View
+	body  []byte
+	tag   string
+	units float64
+}
+
+func (s *Server) person(ctx context.Context, person string) (*answer, error) {
+	id, err := goals.ParsePerson(person)
+	if err != nil {
+		return nil, web.Refuse(http.StatusBadRequest, "bad_person", "%v", err)
+	}
+	began := time.Now()
+	view, units, err := s.Tables.Person(ctx, id.String())
+	s.units.Add(units)
+	if errors.Is(err, goals.ErrNoPerson) {
+		s.read.WithLabelValues("unknown").Inc()
+		return nil, unknownPerson(id.String())
+	}
+	if err != nil {
+		s.read.WithLabelValues("failed").Inc()
+		return nil, err
+	}
+	s.took.Observe(time.Since(began).Seconds())
+	body, err := json.Marshal(view)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body)
+	return &answer{view: view, body: append(body, '\n'), tag: `"` + hex.EncodeToString(sum[:12]) + `"`, units: units}, nil
+}
+
+func unknownPerson(id string) error {
+	return web.Refuse(http.StatusNotFound, "unknown_person", "there are no goals for person %s; new customers have them after the next nightly run", id)
+}
+
+// matches tells whether a client has what it would be sent.
+func matches(header, tag string) bool {
+	for _, one := range strings.Split(header, ",") {
+		one = strings.TrimPrefix(strings.TrimSpace(one), "W/")
+		if one == tag || one == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// choose is the app's only write.
+func (s *Server) choose(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in struct {
+		GoalID string `json:"goalId"`
+	}
+	if err := web.Read(w, r, 4<<10, &in); err != nil {
+		return nil, err
+	}
+	return nil, s.choice(r.Context(), r.PathValue("person"), in.GoalID)
+}
+
+func (s *Server) choice(ctx context.Context, person, goalID string) error {
+	id, err := goals.ParsePerson(person)
+	if err != nil {
+		return web.Refuse(http.StatusBadRequest, "bad_person", "%v", err)
+	}
+	err = s.Tables.Choose(ctx, id.String(), goalID)
+	switch {
+	case errors.Is(err, goals.ErrNoPerson):
+		return unknownPerson(id.String())
+	case errors.Is(err, goals.ErrNoGoal):
+		return web.Refuse(http.StatusUnprocessableEntity, "unknown_goal", "person %s has no goal %.60q to choose", id, goalID)
+	case err == nil:
+		s.Live.Changed(id.String())
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/chromedp/chromedp"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/internal/hometest"
+)
+
+const ana = "0356f2f8-8c84-4614-a99c-b302a84b53f7"
+
+// front is a server with one customer.
+type front struct {
+	*testing.T
+	*Server
+	url string
+}
+
+func newFront(t *testing.T, name string) *front {
+	t.Helper()
+	h := hometest.Start(t, goals.Model)
+	c := goals.Customer{
+		PersonID: ana, Name: name, Preferences: goals.Preferences{Language: "pt-BR"}, LastUpdated: goals.Instant(time.Now().Add(-time.Hour)),
+		Goals: []goals.Goal{
+			{GoalID: "SAVINGS_ACCOUNT", Title: "Savings account", TargetAmount: 50000, SavedAmount: 32000, Status: goals.InProgress, SpecialRate: 800},
+			{GoalID: "GOVERNMENT_BONDS", Title: "Government bonds", TargetAmount: 150000, Status: goals.NotStarted, SpecialRate: 1200},
+		},
+	}
+	if _, err := h.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()}); err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Tables: &goals.Tables{DB: h.DB, Now: time.Now}, Live: &Live{Poll: time.Hour}, Log: slog.New(slog.DiscardHandler)}
+	served := httptest.NewServer(s.Handler(prometheus.NewRegistry()))
+	t.Cleanup(served.Close)
+	return &front{t, s, served.URL}
+}
+
+func (f *front) ask(method, path, body string, headers ...string) (int, string, http.Header) {
+	f.Helper()
+	r, err := http.NewRequestWithContext(f.Context(), method, f.url+path, strings.NewReader(body))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r) // follows no redirection
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return answer.StatusCode, string(b), answer.Header
+}
+
+func (f *front) deposit(goal string, balance goals.Money) goals.Pending {
+	f.Helper()
+	e := goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: ana, OccurredAt: time.Now(), Balance: &balance}
+	p, _ := e.Pending(goal, time.Now())
+	if wrote, err := f.Tables.Save(f.Context(), p); err != nil || !wrote {
+		f.Fatal(wrote, err)
+	}
+	f.Live.Changed(ana)
+	return p
+}
+
+func TestGoals(t *testing.T) {
+	f := newFront(t, "Ana Silva")
+	status, body, header := f.ask("GET", "/api/people/"+ana+"/goals", "")
+	if status != 200 || header.Get("X-Read-Units") != "1" || !strings.Contains(body, `"savedAmount":320.00,"status":"IN_PROGRESS","specialRate":0.08`) {
+		t.Fatalf("%d %s %v", status, body, header)
+	}
+	tag := header.Get("ETag")
+	if status, body, _ := f.ask("GET", "/api/people/"+strings.ToUpper(ana)+"/goals", "", "If-None-Match", `"old", `+tag); status != 304 || body != "" {
+		t.Errorf("nothing changed, but %d %s", status, body)
+	}
+	f.deposit("SAVINGS_ACCOUNT", 37000)
+	status, body, header = f.ask("GET", "/api/people/"+ana+"/goals", "", "If-None-Match", tag)
+	if status != 200 || header.Get("ETag") == tag || header.Get("X-Read-Units") != "1" || !strings.Contains(body, `"savedAmount":370.00,"status":"PENDING_CONFIRMATION"`) || !strings.Contains(body, `"confirmedAmount":320.00`) {
+		t.Errorf("after a deposit: %d %s %v", status, body, header)
+	}
+}
+
+func TestChoice(t *testing.T) {
+	f := newFront(t, "Ana Silva")
+	path := "/api/people/" + ana + "/choice"
+	if status, body, _ := f.ask("PUT", path, `{"goalId":"GOVERNMENT_BONDS"}`); status != 204 {
+		t.Fatalf("%d %s", status, body)
+	}
+	_, body, _ := f.ask("GET", "/api/people/"+ana+"/goals", "")
+	var view struct{ Goals []struct{ Chosen bool } }
+	if err := json.Unmarshal([]byte(body), &view); err != nil || view.Goals[0].Chosen || !view.Goals[1].Chosen {
+		t.Errorf("%s %v", body, err)
+	}
+	for _, c := range []struct {
+		name, path, body string
+		status           int
+	}{
+		{"a goal that there is not", path, `{"goalId":"YACHT"}`, 422},
+		{"no goal", path, `{}`, 422},
+		{"something else", path, `{"balance":1000000}`, 400},
+		{"no JSON", path, `goal`, 400},
+		{"too much", path, `{"goalId":"` + strings.Repeat("x", 10000) + `"}`, 413},
+		{"nobody", "/api/people/" + uuid.NewString() + "/choice", `{"goalId":"GOVERNMENT_BONDS"}`, 404},
+		{"no person", "/api/people/CHOICE/choice", `{"goalId":"GOVERNMENT_BONDS"}`, 400},
+	} {
+		if status, body, _ := f.ask("PUT", c.path, c.body); status != c.status {
+			t.Errorf("%s: %d %s", c.name, status, body)
+		}
+	}
+}
+
+func TestHostileRequests(t *testing.T) {
+	f := newFront(t, `<script>alert("Ana")</script>`)
+	for _, c := range []struct {
+		path   string
+		status int
+	}{
+		{"/api/people/" + uuid.NewString() + "/goals", 404},
+		{"/api/people/me/goals", 400},
+		{"/api/people/%2e%2e%2f/goals", 400},
+		{"/api/people/{" + ana + "}/goals", 400},
+		{"/api/people/" + strings.Repeat("9", 9000) + "/goals", 400},
+		{"/people/me", 400},
+		{"/people?person=%3Cscript%3E", 400},
+		{"/people?person=" + ana, 303},
+		{"/demo/" + ana + "/night", 404},
+		{"/healthz", 200},
+		{"/metrics", 200},
+		{"/", 200},
+	} {
+		if status, body, _ := f.ask("GET", c.path, ""); status != c.status {
+			t.Errorf("GET %.80s: %d %.200s", c.path, status, body)
+		}
+	}
+	if status, body, _ := f.ask("POST", "/demo/"+ana+"/night", ""); status != 404 {
+		t.Errorf("the demonstration's bank is open: %d %s", status, body)
+	}
+	if _, body, _ := f.ask("GET", "/people/"+ana, ""); strings.Contains(body, "<script>alert") || !strings.Contains(body, "&lt;script&gt;alert") {
+		t.Errorf("a name is taken for a part of the page: %s", body)
+	}
+}
+
+func TestLiveTellsChanges(t *testing.T) {
+	f := newFront(t, "Ana Silva")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", f.url+"/api/people/"+ana+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	next := func() string {
+		for lines.Scan() {
+			if tag, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				return tag
+			}
+		}
+		t.Fatalf("the stream ended: %v", lines.Err())
+		return ""
+	}
+	first := next()
+	p := f.deposit("SAVINGS_ACCOUNT", 37000)
+	second := next()
+	p.Status = goals.Rejected
+	p.Version = p.Version[:len(p.Version)-1] + "1"
+	if _, err := f.Tables.Save(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	f.Live.Changed(ana)
+	if third := next(); first == second || third != first {
+		t.Errorf("the tags are %s, %s with a deposit, %s when it was rejected", first, second, third)
+	}
+}
+
+// The page shows a deposit without being loaded again, and a choice by a click.
+func TestPageIsLive(t *testing.T) {
+	where := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			where = found
+			break
+		}
+	}
+	if where == "" {
+		t.Skip("there is no chromium here")
+	}
+	f := newFront(t, "Ana Silva")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(where), chromedp.NoSandbox, chromedp.DisableGPU)
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	defer stop()
+	ctx, leave := chromedp.NewContext(ctx)
+	defer leave()
+	if err := chromedp.Do(ctx, chromedp.Navigate(f.url+"/people/"+url.PathEscape(ana))); err != nil {
+		t.Fatal(err)
+	}
+	total := func() string {
+		t.Helper()
+		text, err := chromedp.Run(ctx, chromedp.Text("#total b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	before := total()
+	f.deposit("SAVINGS_ACCOUNT", 41234)
+	if err := chromedp.Do(ctx, chromedp.WaitVisible(".tag.pending")); err != nil {
+		t.Fatal(err)
+	}
+	if after := total(); before != "$ 320.00" || after != "$ 412.34" {
+		t.Errorf("the page shows %q, then %q", before, after)
+	}
+	err := chromedp.Do(ctx, chromedp.Click(".goal:nth-of-type(2) button"), chromedp.WaitVisible(".goal.chosen:nth-of-type(2)"))
+	if err != nil {
+		t.Errorf("choosing a goal on the page: %v", err)
+	}
+}

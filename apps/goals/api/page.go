@@ -1,0 +1,127 @@
+package api
+
+import (
+	"embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+//go:embed page
+var files embed.FS
+
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	"percent": func(saved, target goals.Money) int64 { return min(100, int64(saved)*100/max(1, int64(target))) },
+	"rate":    func(r goals.Rate) string { return strings.TrimSuffix(goals.Money(r).String(), ".00") + " %" },
+	"clock":   func(s string) string { return s[:10] + " " + s[11:16] + " UTC" },
+	"money":   amount,
+	"initial": func(name string) string { r, _ := utf8.DecodeRuneInString(name); return string(r) },
+}).ParseFS(files, "page/*.html"))
+
+// amount is money for people, with commas.
+func amount(m goals.Money) string {
+	s := m.String()
+	for i := len(s) - 6; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func (s *Server) pages(mux *http.ServeMux) {
+	style, err := files.ReadFile("page/goals.css")
+	if err != nil {
+		panic(err) // it is built in
+	}
+	mux.HandleFunc("GET /goals.css", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		w.Write(style)
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		s.show(w, "first.html", map[string]any{"Samples": s.Samples, "Bank": s.Bank != nil})
+	})
+	mux.HandleFunc("GET /people", func(w http.ResponseWriter, r *http.Request) {
+		id, err := goals.ParsePerson(r.FormValue("person"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		http.Redirect(w, r, "/people/"+id.String(), http.StatusSeeOther)
+	})
+	mux.HandleFunc("GET /people/{person}", s.phone)
+	mux.HandleFunc("POST /people/{person}/choice", s.form(func(r *http.Request) error {
+		return s.choice(r.Context(), r.PathValue("person"), r.FormValue("goal"))
+	}))
+	if s.Bank == nil {
+		return
+	}
+	mux.HandleFunc("POST /demo/{person}/deposit", s.form(func(r *http.Request) error {
+		money, err := goals.ParseMoney(r.FormValue("amount"))
+		if err != nil {
+			return web.Refuse(http.StatusBadRequest, "bad_amount", "%v", err)
+		}
+		return s.Bank.Deposit(r.Context(), r.PathValue("person"), r.FormValue("goal"), money)
+	}))
+	mux.HandleFunc("POST /demo/{person}/fail", s.form(func(r *http.Request) error {
+		return s.Bank.Fail(r.Context(), r.PathValue("person"), r.FormValue("goal"))
+	}))
+	mux.HandleFunc("POST /demo/{person}/night", s.form(func(r *http.Request) error {
+		return s.Bank.Night(r.Context())
+	}))
+}
+
+// phone is the page of one person.
+func (s *Server) phone(w http.ResponseWriter, r *http.Request) {
+	now, err := s.person(r.Context(), r.PathValue("person"))
+	if err != nil {
+		s.trouble(w, r, err)
+		return
+	}
+	var total goals.Money
+	pending := false
+	for _, g := range now.view.Goals {
+		total += g.SavedAmount
+		pending = pending || g.Status == goals.PendingConfirmation
+	}
+	s.show(w, "phone.html", map[string]any{"View": now.view, "Total": total, "Pending": pending, "Bank": s.Bank != nil})
+}
+
+// form does what a form asks for and shows the person's page again.
+func (s *Server) form(act func(*http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+		if err := act(r); err != nil {
+			s.trouble(w, r, err)
+			return
+		}
+		id, err := goals.ParsePerson(r.PathValue("person"))
+		if err != nil {
+			s.trouble(w, r, web.Refuse(http.StatusBadRequest, "bad_person", "%v", err))
+			return
+		}
+		http.Redirect(w, r, "/people/"+id.String(), http.StatusSeeOther)
+	}
+}
+
+func (s *Server) trouble(w http.ResponseWriter, r *http.Request, err error) {
+	var fault *web.Fault
+	if !errors.As(err, &fault) {
+		s.Log.Error("a page could not be made", "path", r.URL.Path, "error", err)
+		fault = web.Refuse(http.StatusInternalServerError, "internal", "something went wrong here; the log tells what")
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(fault.Status)
+	s.show(w, "trouble.html", fault.Message)
+}
+
+func (s *Server) show(w http.ResponseWriter, name string, data any) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if err := pages.ExecuteTemplate(w, name, data); err != nil {
+		s.Log.Error("a page could not be written", "page", name, "error", err)
+	}
+}

@@ -1,0 +1,85 @@
+package batch
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// journal remembers on disk which steps of a run are done, one to a line, and what
+// they counted. A step is only told to it when its effects are safe.
+type journal struct {
+	mutex sync.Mutex
+	file  *os.File
+	done  map[string]counts
+}
+
+type entry struct {
+	Step   string `json:"step"`
+	Counts counts `json:"counts"`
+}
+
+// counts are what a stage counted.
+type counts struct {
+	Customers int64 `json:"customers,omitempty"`
+	Rejected  int64 `json:"rejected,omitempty"`
+	Outside   int64 `json:"outsideMonth,omitempty"`
+	Unowned   int64 `json:"unowned,omitempty"`
+}
+
+func openJournal(name string) (*journal, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the run's journal: %w", err)
+	}
+	j := &journal{file: file, done: make(map[string]counts)}
+	var whole int64
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // a last line without an end was being written when the run died
+		}
+		var e entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			return nil, fmt.Errorf("the run's journal %s is damaged: remove the work folder and start again", name)
+		}
+		whole += int64(len(line))
+		j.done[e.Step] = e.Counts
+	}
+	if err := file.Truncate(whole); err != nil {
+		return nil, fmt.Errorf("open the run's journal: %w", err)
+	}
+	if _, err := file.Seek(whole, 0); err != nil {
+		return nil, fmt.Errorf("open the run's journal: %w", err)
+	}
+	return j, nil
+}
+
+func (j *journal) has(step string) (counts, bool) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	n, ok := j.done[step]
+	return n, ok
+}
+
+func (j *journal) add(step string, n counts) error {
+	line, err := json.Marshal(entry{step, n})
+	if err != nil {
+		return err
+	}
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write the run's journal: %w", err)
+	}
+	if err := j.file.Sync(); err != nil {
+		return fmt.Errorf("write the run's journal: %w", err)
+	}
+	j.done[step] = n
+	return nil
+}
+
+func (j *journal) close() { _ = j.file.Close() }

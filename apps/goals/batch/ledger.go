@@ -1,0 +1,190 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// ledger says, in a bucket, whom the table can have: those of the last run that
+// was finished, and those of runs that were begun since. Each has a roster, a
+// sorted file of ids. A run is entered before its first write, so whoever is in
+// the table is in a roster, and who has vanished is found without a scan.
+type ledger struct {
+	bucket *blob.Bucket
+	folder string
+
+	Current    *loaded  `json:"current,omitempty"`
+	Unfinished []loaded `json:"unfinished,omitempty"`
+}
+
+// loaded is a run in the ledger.
+type loaded struct {
+	Run       string    `json:"run"`
+	Day       string    `json:"day"`
+	AsOf      time.Time `json:"asOf"`
+	Customers int64     `json:"customers"`
+	Began     time.Time `json:"began"`
+	Host      string    `json:"host"`
+	Process   int       `json:"process"`
+}
+
+func openLedger(ctx context.Context, bucket *blob.Bucket, table string) (*ledger, error) {
+	l := &ledger{bucket: bucket, folder: table}
+	b, err := bucket.ReadAll(ctx, l.name())
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return l, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what earlier runs left: %w", err)
+	}
+	if err := json.Unmarshal(b, l); err != nil {
+		return nil, fmt.Errorf("%s is damaged (%w): who is in the table is not known; restore it from the bucket's versions", l.name(), err)
+	}
+	return l, nil
+}
+
+func (l *ledger) name() string             { return path.Join(l.folder, "ledger.json") }
+func (l *ledger) roster(run string) string { return path.Join(l.folder, "roster-"+run) }
+
+func (l *ledger) save(ctx context.Context) error {
+	b, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := l.bucket.WriteAll(ctx, l.name(), b, nil); err != nil {
+		return fmt.Errorf("record the run: %w", err)
+	}
+	return nil
+}
+
+// admit decides whether a run may begin.
+func (l *ledger) admit(r *run) error {
+	if l.Current != nil && r.manifest.AsOf.Before(l.Current.AsOf) && !r.Rollback {
+		return fmt.Errorf("day %s is older than day %s, which is loaded: add --rollback to go back to it", r.Day, l.Current.Day)
+	}
+	for _, u := range l.Unfinished {
+		if u.Run != r.id && !r.TakeOver {
+			return fmt.Errorf("run %s (process %d on %s, begun %s) is unfinished: load day %s again to finish it; or, when its process is gone, add --take-over to load day %s instead", u.Run, u.Process, u.Host, u.Began.Format(time.RFC3339), u.Day, r.Day)
+		}
+	}
+	return nil
+}
+
+// claim is the third stage: the run's roster is written and the run entered, if
+// not too many vanish.
+func (r *run) claim(ctx context.Context) error {
+	if err := r.checkVanished(ctx); err != nil {
+		return err
+	}
+	if err := r.writeRoster(ctx); err != nil {
+		return err
+	}
+	for _, u := range r.ledger.Unfinished {
+		if u.Run == r.id {
+			return nil
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown machine"
+	}
+	r.ledger.Unfinished = append(r.ledger.Unfinished, loaded{
+		Run: r.id, Day: r.Day, AsOf: r.manifest.AsOf, Customers: r.counted.Customers,
+		Began: r.Now().UTC(), Host: host, Process: os.Getpid(),
+	})
+	return r.ledger.save(ctx)
+}
+
+// vanishAlways is how many customers may vanish whatever part of all they are.
+const vanishAlways = 100
+
+// checkVanished stops a run that would remove a suspiciously large part of the
+// customers: it is more likely that the files are not whole.
+func (r *run) checkVanished(ctx context.Context) error {
+	if r.ledger.Current == nil {
+		return nil
+	}
+	r.tell.stage("compare", r.ledger.Current.Customers)
+	var gone int64
+	err := r.eachVanished(ctx, []string{r.ledger.Current.Run}, func(id [16]byte) error { gone++; return nil })
+	if err != nil {
+		return err
+	}
+	if gone > vanishAlways && gone*100 > r.ledger.Current.Customers*int64(r.VanishPercent) {
+		return fmt.Errorf("%d of %d customers of day %s are not in the files of day %s, which is more than %d%%: look at the files, and add --vanish-percent if it is right; nothing was written to the table",
+			gone, r.ledger.Current.Customers, r.ledger.Current.Day, r.Day, r.VanishPercent)
+	}
+	return nil
+}
+
+// finish is the last stage: the table has what this run says and nothing else.
+func (r *run) finish(ctx context.Context) error {
+	var old []string
+	if r.ledger.Current != nil {
+		old = append(old, r.ledger.Current.Run)
+	}
+	for _, u := range r.ledger.Unfinished {
+		if u.Run == r.id {
+			r.ledger.Current = &u
+		} else {
+			old = append(old, u.Run)
+		}
+	}
+	r.ledger.Unfinished = nil
+	if err := r.keepRejected(ctx); err != nil {
+		return err
+	}
+	if err := r.ledger.save(ctx); err != nil {
+		return err
+	}
+	for _, run := range old {
+		if run == r.id {
+			continue
+		}
+		if err := r.State.Delete(ctx, r.ledger.roster(run)); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			r.Log.Warn("an old roster could not be removed; it does no harm", "run", run, "error", err)
+		}
+	}
+	if err := os.RemoveAll(r.folder); err != nil {
+		r.Log.Warn("the work folder could not be removed", "folder", r.folder, "error", err)
+	}
+	return nil
+}
+
+// keepRejected puts the list of rows that were left out beside the rosters.
+func (r *run) keepRejected(ctx context.Context) error {
+	if r.counted.Rejected == 0 {
+		return nil
+	}
+	r.report.RejectedList = path.Join(r.ledger.folder, "rejected-"+r.id+".jsonl")
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // gives the object up unless it was closed
+	object, err := r.State.NewWriter(ctx, r.report.RejectedList, nil)
+	if err != nil {
+		return fmt.Errorf("keep the rejected rows: %w", err)
+	}
+	for _, name := range []string{rejectedRows, rejectedTwice} {
+		file, err := os.Open(filepath.Join(r.folder, name))
+		if err != nil {
+			return fmt.Errorf("keep the rejected rows: %w", err)
+		}
+		_, err = io.Copy(object, file)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("keep the rejected rows: %w", err)
+		}
+	}
+	if err := object.Close(); err != nil {
+		return fmt.Errorf("keep the rejected rows: %w", err)
+	}
+	return nil
+}

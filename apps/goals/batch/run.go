@@ -1,0 +1,165 @@
+// Package batch is the nightly pipeline: a day's gold files and the business rules
+// become the batch view.
+//
+// A run has six stages. It reads the files and spreads their rows over parts on
+// disk; computes the customers of each part; records whom it will write; writes them
+// in bulk; removes the customers who are no longer in the files; and records that
+// it is done. Nothing is written to the table before all files were read and found
+// good. A run that was killed goes on where it was when it is started again.
+package batch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"gocloud.dev/blob"
+	"golang.org/x/time/rate"
+
+	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/goals/gold"
+	"github.com/stator-db/stator/apps/goals/rules"
+)
+
+// Options say what is loaded, from where, and how.
+type Options struct {
+	Day    string
+	Bucket *blob.Bucket // the gold files
+	State  *blob.Bucket // what earlier runs left in the table
+	Rules  *rules.Source
+	DB     *dynamodb.Client
+	Work   string // a folder for the parts; a killed run is found here again
+	Log    *slog.Logger
+	Now    func() time.Time
+
+	Readers  int     // files read at once
+	Writers  int     // requests under way at once
+	PerSec   float64 // items written in a second; no limit when zero
+	Rejected int64   // how many bad rows are left out before the run is given up
+
+	VanishPercent int  // a larger part of the customers does not vanish unasked
+	Rollback      bool // allows a day that is older than what is loaded
+	TakeOver      bool // goes on although another run is unfinished
+
+	Told func(Progress) // is called now and then, by one goroutine at a time
+}
+
+// Progress is how far a stage is.
+type Progress struct {
+	Stage       string
+	Done, Total int64
+}
+
+// Report is what a run did.
+type Report struct {
+	Run       string    `json:"run"`
+	Day       string    `json:"day"`
+	AsOf      time.Time `json:"asOf"`
+	Customers int64     `json:"customers"`
+	Written   int64     `json:"written"` // fewer than Customers when a killed run was continued
+	Removed   int64     `json:"removed"`
+	Rows      int64     `json:"rows"`
+	Rejected  int64     `json:"rejected"`
+	Outside   int64     `json:"outsideMonth"` // contributions of earlier months
+	Unowned   int64     `json:"unowned"`      // contributions of nobody in the files
+	Retried   int64     `json:"retried"`      // items that had to be sent again
+	Resumed   bool      `json:"resumed"`
+	Seconds   float64   `json:"seconds"`
+
+	// RejectedList is the object in State that lists the rejected rows.
+	RejectedList string `json:"rejectedList,omitempty"`
+}
+
+// run is a run under way.
+type run struct {
+	Options
+	manifest *gold.Manifest
+	rules    *rules.Set
+	id       string
+	folder   string
+	parts    int
+	journal  *journal
+	ledger   *ledger
+	tell     *teller
+	pace     *rate.Limiter
+	counted  counts
+	report   Report
+}
+
+// Run makes the table what the day's files say.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	began := o.Now()
+	r, err := prepare(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.journal.close()
+	for _, stage := range []func(context.Context) error{r.read, r.compute, r.claim, r.load, r.remove, r.finish} {
+		if err := stage(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.report.Customers, r.report.Rejected, r.report.Outside, r.report.Unowned = r.counted.Customers, r.counted.Rejected, r.counted.Outside, r.counted.Unowned
+	r.report.Seconds = o.Now().Sub(began).Seconds()
+	return &r.report, nil
+}
+
+func prepare(ctx context.Context, o Options) (*run, error) {
+	r := &run{Options: o, tell: &teller{told: o.Told}, pace: rate.NewLimiter(rate.Inf, 0)}
+	if o.PerSec > 0 {
+		r.pace = rate.NewLimiter(rate.Limit(o.PerSec), max(batchSize, int(o.PerSec/10)))
+	}
+	var err error
+	if r.manifest, err = gold.ReadManifest(ctx, o.Bucket, o.Day, o.Now()); err != nil {
+		return nil, err
+	}
+	if r.rules, err = o.Rules.Load(ctx); err != nil {
+		return nil, err
+	}
+	table, err := tableID(ctx, o.DB)
+	if err != nil {
+		return nil, err
+	}
+	// The same files, rules and table make the same run. A table that was made
+	// anew is another, so nothing is skipped that only the old one had.
+	sum := sha256.Sum256([]byte(r.manifest.Sum() + r.rules.Fingerprint() + table))
+	r.id = o.Day + "-" + hex.EncodeToString(sum[:6])
+	r.parts = partsFor(r.manifest.Rows())
+	r.report.Run, r.report.Day, r.report.AsOf, r.report.Rows = r.id, o.Day, r.manifest.AsOf, r.manifest.Rows()
+	if r.ledger, err = openLedger(ctx, o.State, table); err != nil {
+		return nil, err
+	}
+	if err := r.ledger.admit(r); err != nil {
+		return nil, err
+	}
+	r.folder = filepath.Join(o.Work, r.id)
+	if err := os.MkdirAll(r.folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make the work folder: %w", err)
+	}
+	if r.journal, err = openJournal(filepath.Join(r.folder, "journal")); err != nil {
+		return nil, err
+	}
+	r.report.Resumed = len(r.journal.done) > 0
+	if r.report.Resumed {
+		o.Log.Info("a killed run goes on", "run", r.id, "steps", len(r.journal.done))
+	}
+	return r, nil
+}
+
+func tableID(ctx context.Context, db *dynamodb.Client) (string, error) {
+	got, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(goals.BatchTable)})
+	if err != nil {
+		return "", fmt.Errorf("look at table %s: %w", goals.BatchTable, err)
+	}
+	if id := aws.ToString(got.Table.TableId); id != "" {
+		return id, nil
+	}
+	return goals.BatchTable, nil // a server that does not tell
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/goals/rules"
+	"github.com/stator-db/stator/apps/goals/stream"
+)
+
+func depositCommand() *cobra.Command {
+	var kafka, person, product, balance string
+	c := &cobra.Command{
+		Use:   "deposit",
+		Short: "Send a deposit event to a Kafka, as the bank's systems do",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			money, err := goals.ParseMoney(balance)
+			if err != nil {
+				return usage{err}
+			}
+			return send(c, kafka, goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: person, Product: product, OccurredAt: now().UTC(), Balance: &money})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&kafka, "kafka", "", "addresses of Kafka brokers, with commas")
+	f.StringVar(&person, "person", "", "whose deposit")
+	f.StringVar(&product, "product", "SAV", "the product, which the rules know")
+	f.StringVar(&balance, "balance", "", "the balance after the deposit")
+	return c
+}
+
+func reconcileCommand() *cobra.Command {
+	var kafka, person, product, deposit, at, outcome string
+	c := &cobra.Command{
+		Use:   "reconcile",
+		Short: "Send the outcome of a deposit's reconciliation to a Kafka",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			when, err := time.Parse(time.RFC3339Nano, at)
+			if err != nil {
+				return usage{fmt.Errorf("--deposited-at is %q, but must be what `goals deposit` printed as occurredAt", at)}
+			}
+			return send(c, kafka, goals.Event{
+				Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: person, Product: product, OccurredAt: now().UTC(),
+				Outcome: strings.ToUpper(outcome), Deposit: &goals.DepositRef{EventID: deposit, OccurredAt: when},
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&kafka, "kafka", "", "addresses of Kafka brokers, with commas")
+	f.StringVar(&person, "person", "", "whose deposit")
+	f.StringVar(&product, "product", "SAV", "the product, which the rules know")
+	f.StringVar(&deposit, "deposit", "", "the deposit's event id")
+	f.StringVar(&at, "deposited-at", "", "the deposit's occurredAt")
+	f.StringVar(&outcome, "outcome", "failed", "failed or confirmed")
+	return c
+}
+
+// send checks an event as the consumer will, sends it and prints it.
+func send(c *cobra.Command, kafka string, e goals.Event) error {
+	if kafka == "" {
+		return usage{errors.New("say where Kafka is with --kafka")}
+	}
+	b, err := json.Marshal(&e)
+	if err != nil {
+		return err
+	}
+	if _, err := goals.ParseEvent(b, now()); err != nil {
+		return usage{err}
+	}
+	p, err := stream.NewProducer(c.Context(), strings.Split(kafka, ","), stream.DefaultTopics)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := p.Send(c.Context(), e); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.OutOrStdout(), string(b))
+	return nil
+}
+
+func brokerCommand(log *slog.Logger) *cobra.Command {
+	var address, folder string
+	c := &cobra.Command{
+		Use:   "broker",
+		Short: "Run the embedded Kafka broker alone, for trying the parts as processes of their own",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			b, err := stream.StartBroker(folder, address, stream.DefaultTopics)
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+			log.Info("the broker listens", "address", strings.Join(b.Addresses(), ","))
+			<-c.Context().Done()
+			return nil
+		},
+	}
+	c.Flags().StringVar(&address, "listen", "127.0.0.1:9092", "address, which must be of this machine")
+	c.Flags().StringVar(&folder, "data", "", "folder to keep events in; without it they are in memory")
+	return c
+}
+
+func rulesCommand() *cobra.Command {
+	var where string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "rules",
+		Short: "Show the business rules",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			source, err := rules.Open(c.Context(), where)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = source.Close() }()
+			set, err := source.Load(c.Context())
+			if err != nil {
+				return err
+			}
+			out := c.OutOrStdout()
+			if asJSON {
+				return json.NewEncoder(out).Encode(set)
+			}
+			fmt.Fprintf(out, "%-24s %-8s %-10s %12s\n", "GOAL", "RATE", "SEGMENT", "TARGET")
+			for _, g := range set.Goals {
+				for segment, target := range g.Targets {
+					fmt.Fprintf(out, "%-24s %-8s %-10s %12s\n", g.ID, g.Rate, segment, target)
+				}
+			}
+			for product, i := range set.Products {
+				fmt.Fprintf(out, "product %s counts for %s\n", product, set.Goals[i].ID)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&where, "rules", "", "a postgres:// URL or a SQLite file; without it the built-in rules")
+	c.Flags().BoolVar(&asJSON, "json", false, "print them as JSON")
+	made := &cobra.Command{
+		Use:   "init",
+		Short: "Make the tables of the rules, with the built-in rules when there are none",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if where == "" {
+				return usage{errors.New("say where with --rules")}
+			}
+			source, err := rules.Open(c.Context(), where)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = source.Close() }()
+			return source.Init(c.Context())
+		},
+	}
+	made.Flags().StringVar(&where, "rules", "", "a postgres:// URL or a SQLite file")
+	c.AddCommand(made)
+	return c
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/apps/goals/batch"
+	"github.com/stator-db/stator/apps/goals/gold"
+)
+
+func loadCommand(log *slog.Logger) *cobra.Command {
+	p, o := new(parts), batch.Options{Log: log, Now: now}
+	var asJSON bool
+	var memory int64
+	c := &cobra.Command{
+		Use:   "load",
+		Short: "Run the nightly batch: make the batch view what a day's gold files say",
+		Long: `Run the nightly batch: make the batch view what a day's gold files say.
+
+A run that was killed goes on when it is started again with the same flags.
+Running a day again gives the same table.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if o.Day == "" {
+				return usage{errors.New("say which day with --day, such as --day 2026-05-15")}
+			}
+			ctx := c.Context()
+			debug.SetMemoryLimit(memory << 20)
+			tables, err := p.openTables(ctx, log)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, tables.Close()) }()
+			o.DB = tables.DB
+			if o.Rules, err = p.openRules(ctx); err != nil {
+				return err
+			}
+			defer func() { _ = o.Rules.Close() }()
+			if o.Bucket, err = p.openGold(ctx); err != nil {
+				return err
+			}
+			defer func() { _ = o.Bucket.Close() }()
+			if o.State, err = p.openState(ctx); err != nil {
+				return err
+			}
+			defer func() { _ = o.State.Close() }()
+			o.Work = p.workFolder()
+			show := startProgress(os.Stderr)
+			o.Told = show.told
+			done, err := batch.Run(ctx, o)
+			show.stop()
+			if err != nil {
+				return err
+			}
+			return report(c.OutOrStdout(), done, asJSON)
+		},
+	}
+	f := c.Flags()
+	p.tableFlags(f)
+	p.rulesFlag(f)
+	p.loadFlags(f)
+	f.StringVar(&o.Day, "day", "", "the day to load, such as 2026-05-15")
+	f.IntVar(&o.Readers, "readers", runtime.GOMAXPROCS(0), "files read at once")
+	f.IntVar(&o.Writers, "writers", 8, "requests to the table under way at once")
+	f.Float64Var(&o.PerSec, "items-per-second", 0, "items written in a second at most; 0 is no limit")
+	f.Int64Var(&o.Rejected, "reject-up-to", 0, "bad rows that are left out and listed before the run is given up")
+	f.IntVar(&o.VanishPercent, "vanish-percent", 20, "the run is given up when more of the customers than this would be removed")
+	f.BoolVar(&o.Rollback, "rollback", false, "allow a day that is older than the one loaded")
+	f.BoolVar(&o.TakeOver, "take-over", false, "load although a run of other files is unfinished and its process is gone")
+	f.Int64Var(&memory, "memory", 150, "MiB that the garbage collector aims to stay below")
+	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
+	return c
+}
+
+// progress shows how far a run is, once a second.
+type progress struct {
+	last  atomic.Pointer[batch.Progress]
+	began time.Time
+	end   chan struct{}
+	ended chan struct{}
+}
+
+func startProgress(to io.Writer) *progress {
+	p := &progress{began: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		ticks := time.NewTicker(time.Second)
+		defer ticks.Stop()
+		var before batch.Progress
+		for {
+			select {
+			case <-p.end:
+				return
+			case <-ticks.C:
+			}
+			at := p.last.Load()
+			if at == nil {
+				continue
+			}
+			perSecond := at.Done
+			if at.Stage == before.Stage {
+				perSecond -= before.Done
+			}
+			fmt.Fprintf(to, "%-8s %s of %s  %s/s  %s\n", at.Stage, commas(at.Done), commas(at.Total), commas(perSecond), time.Since(p.began).Round(time.Second))
+			before = *at
+		}
+	}()
+	return p
+}
+
+func (p *progress) told(at batch.Progress) { p.last.Store(&at) }
+
+func (p *progress) stop() {
+	close(p.end)
+	<-p.ended
+}
+
+func report(to io.Writer, r *batch.Report, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(to).Encode(struct {
+			*batch.Report
+			MemoryBytes int64 `json:"peakMemoryBytes"`
+		}{r, peakMemory()})
+	}
+	fmt.Fprintf(to, "day        %s, settled until %s\n", r.Day, r.AsOf.UTC().Format(time.RFC3339))
+	fmt.Fprintf(to, "customers  %s (%s written now, %s sent again, %s removed)\n", commas(r.Customers), commas(r.Written), commas(r.Retried), commas(r.Removed))
+	fmt.Fprintf(to, "rows       %s (%s rejected, %s of earlier months, %s of nobody)\n", commas(r.Rows), commas(r.Rejected), commas(r.Outside), commas(r.Unowned))
+	if r.RejectedList != "" {
+		fmt.Fprintf(to, "rejected   listed in %s of the state's bucket\n", r.RejectedList)
+	}
+	fmt.Fprintf(to, "took       %.1f s, %s customers a second\n", r.Seconds, commas(int64(float64(r.Written)/max(r.Seconds, .001))))
+	fmt.Fprintf(to, "memory     %s MiB at most, with the embedded tables\n", commas(peakMemory()>>20))
+	return nil
+}
+
+func generateCommand(log *slog.Logger) *cobra.Command {
+	p := new(parts)
+	plan := gold.Plan{Seed: 1}
+	var asOf string
+	c := &cobra.Command{
+		Use:   "generate",
+		Short: "Write made-up gold files of a day",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if plan.AsOf, err = dayEnd(plan.Day, asOf); err != nil {
+				return err
+			}
+			p.data = p.home.Data
+			bucket, err := p.openGold(c.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { _ = bucket.Close() }()
+			m, err := gold.Generate(c.Context(), bucket, plan)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.OutOrStdout(), "day %s: %s rows in %d files, settled until %s\n", m.Day, commas(m.Rows()), len(m.Customers)+len(m.Contributions), m.AsOf.Format(time.RFC3339))
+			fmt.Fprintf(c.OutOrStdout(), "its first customer is %s\n", gold.Person(plan.Seed, plan.First))
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&p.home.Data, "data", "", "folder for all that is embedded; the files go to gold/ in it")
+	p.bucketFlags(f)
+	f.StringVar(&plan.Day, "day", time.Now().UTC().Format(time.DateOnly), "the day")
+	f.StringVar(&asOf, "as-of", "", "the moment until which contributions are settled; the day's first second unless set")
+	f.IntVar(&plan.Customers, "customers", 1000, "how many customers")
+	f.IntVar(&plan.First, "first", 0, "number of the first customer: from 10 on, ten have vanished and ten are new")
+	f.Uint64Var(&plan.Seed, "seed", 1, "another seed makes other people")
+	f.IntVar(&plan.PartRows, "customers-per-file", 50_000, "customers in a file")
+	f.StringVar(&plan.Format, "format", "parquet", "parquet or jsonl")
+	return c
+}
+
+func dayEnd(day, asOf string) (time.Time, error) {
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return t, usage{fmt.Errorf("--day is %q, but must be like 2026-05-15", day)}
+	}
+	if asOf == "" {
+		return t, nil
+	}
+	if t, err = time.Parse(time.RFC3339, asOf); err != nil {
+		return t, usage{fmt.Errorf("--as-of is %q, but must be like 2026-05-15T03:00:00Z", asOf)}
+	}
+	return t.UTC(), nil
+}
+
+// commas writes a number in groups of three.
+func commas(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

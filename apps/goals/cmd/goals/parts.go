@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/fileblob" // file://
+	_ "gocloud.dev/blob/memblob"  // mem://
+	_ "gocloud.dev/blob/s3blob"   // s3://
+
+	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/goals/rules"
+	"github.com/stator-db/stator/apps/goals/stream"
+	"github.com/stator-db/stator/apps/internal/home"
+)
+
+// parts says where everything that is not the application itself is. With --data
+// all that is embedded is kept in one folder:
+//
+//	tables/  broker/  gold/  work/  rules.db
+type parts struct {
+	home   home.Options
+	data   string
+	rules  string
+	kafka  string
+	bucket string
+	state  string
+	work   string
+}
+
+func (p *parts) tableFlags(f *pflag.FlagSet) {
+	p.home.Flags(f)
+	f.Lookup("data").Usage = "folder for all that is embedded; without it the tables are in memory"
+}
+
+func (p *parts) rulesFlag(f *pflag.FlagSet) {
+	f.StringVar(&p.rules, "rules", "", "rules: a postgres:// URL or a SQLite file; without it built-in ones, in --data if there is one")
+}
+
+func (p *parts) kafkaFlag(f *pflag.FlagSet) {
+	f.StringVar(&p.kafka, "kafka", "", "addresses of Kafka brokers, with commas, tls:// before those that speak TLS; without it a broker is embedded")
+}
+
+func (p *parts) bucketFlags(f *pflag.FlagSet) {
+	f.StringVar(&p.bucket, "bucket", "", "bucket of the gold files, such as s3://gold?region=eu-west-1 or file:///gold; without it gold/ in --data")
+}
+
+func (p *parts) loadFlags(f *pflag.FlagSet) {
+	p.bucketFlags(f)
+	f.StringVar(&p.state, "state", "", "bucket where runs record who is in the table; without it state/ in the bucket of the gold files")
+	f.StringVar(&p.work, "work", "", "folder for a run's parts; without it work/ in --data, or one in the system's temporary folder")
+}
+
+// openTables opens the tables' home.
+func (p *parts) openTables(ctx context.Context, log *slog.Logger) (*home.Home, error) {
+	p.data = p.home.Data
+	o := p.home
+	o.Model, o.Log = goals.Model, quiet(log)
+	if o.Data != "" {
+		if err := os.MkdirAll(o.Data, 0o700); err != nil {
+			return nil, fmt.Errorf("make the folder of --data: %w", err)
+		}
+		o.Data = filepath.Join(o.Data, "tables")
+	}
+	return home.Open(ctx, o)
+}
+
+// quiet leaves out what the embedded stator says when all is well.
+func quiet(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
+
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
+}
+func (w warnings) WithAttrs(a []slog.Attr) slog.Handler { return warnings{w.Handler.WithAttrs(a)} }
+func (w warnings) WithGroup(name string) slog.Handler   { return warnings{w.Handler.WithGroup(name)} }
+
+func (p *parts) openRules(ctx context.Context) (*rules.Source, error) {
+	where := p.rules
+	if where == "" && p.data != "" {
+		where = filepath.Join(p.data, "rules.db")
+	}
+	return rules.Open(ctx, where)
+}
+
+// openKafka gives the addresses of the brokers, and a way to stop the embedded
+// one.
+func (p *parts) openKafka() (addresses []string, stop func(), err error) {
+	if p.kafka != "" {
+		return strings.Split(p.kafka, ","), func() {}, nil
+	}
+	folder := ""
+	if p.data != "" {
+		folder = filepath.Join(p.data, "broker")
+	}
+	broker, err := stream.StartBroker(folder, "", stream.DefaultTopics)
+	if err != nil {
+		return nil, nil, err
+	}
+	return broker.Addresses(), broker.Close, nil
+}
+
+// openGold opens the bucket of the gold files.
+func (p *parts) openGold(ctx context.Context) (*blob.Bucket, error) {
+	where := p.bucket
+	if where == "" {
+		if p.data == "" {
+			return nil, usage{errors.New("say where the gold files are, with --bucket, or with --data for gold/ in that folder")}
+		}
+		var err error
+		if where, err = folderURL(filepath.Join(p.data, "gold")); err != nil {
+			return nil, err
+		}
+	}
+	bucket, err := blob.OpenBucket(ctx, where)
+	if err != nil {
+		return nil, fmt.Errorf("open the bucket %s: %w", where, err)
+	}
+	return bucket, nil
+}
+
+// openState opens the bucket where runs record who is in the table.
+func (p *parts) openState(ctx context.Context) (*blob.Bucket, error) {
+	if p.state == "" {
+		// Opened once more, since a prefixed bucket takes the other over.
+		gold, err := p.openGold(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return blob.PrefixedBucket(gold, "state/"), nil
+	}
+	bucket, err := blob.OpenBucket(ctx, p.state)
+	if err != nil {
+		return nil, fmt.Errorf("open the bucket %s: %w", p.state, err)
+	}
+	return bucket, nil
+}
+
+func (p *parts) workFolder() string {
+	switch {
+	case p.work != "":
+		return p.work
+	case p.data != "":
+		return filepath.Join(p.data, "work")
+	}
+	return filepath.Join(os.TempDir(), "goals-work")
+}
+
+// folderURL is a folder as a bucket. Files are written beside their place first,
+// so that no half of one is ever seen.
+func folderURL(name string) (string, error) {
+	whole, err := filepath.Abs(name)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	return "file://" + (&url.URL{Path: filepath.ToSlash(whole)}).EscapedPath() + "?create_dir=true&metadata=skip&no_tmp_dir=true", nil
+}
+
+func now() time.Time { return time.Now() }

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/goals/api"
+	"github.com/stator-db/stator/apps/goals/batch"
+	"github.com/stator-db/stator/apps/goals/demo"
+	"github.com/stator-db/stator/apps/goals/gold"
+	"github.com/stator-db/stator/apps/goals/rules"
+	"github.com/stator-db/stator/apps/goals/stream"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// front is the address of a command that serves HTTP.
+type front struct {
+	address string
+	anyone  bool
+}
+
+func (f *front) flags(c *cobra.Command, address string) {
+	c.Flags().StringVar(&f.address, "listen", address, "address to serve on")
+	c.Flags().BoolVar(&f.anyone, "allow-anyone", false, "serve on an address that other machines reach; nobody is asked who they are")
+}
+
+func registry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// poll is how often a live page looks for changes that other processes made.
+const poll = 2 * time.Second
+
+func serveCommand(log *slog.Logger) *cobra.Command {
+	p, f := new(parts), new(front)
+	var alone bool
+	member := new(membership)
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the app's API and page, and consume the stream",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			ctx := c.Context()
+			listener, err := web.Listen(f.address, f.anyone)
+			if err != nil {
+				return err
+			}
+			defer listener.Close()
+			tables, err := p.openTables(ctx, log)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, tables.Close()) }()
+			if tables.Address != "" {
+				log.Info("the embedded tables listen", "endpoint", "http://"+tables.Address)
+			}
+			metrics := registry()
+			server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
+			handler := server.Handler(metrics)
+			all, ctx := errgroup.WithContext(ctx)
+			if !alone {
+				source, err := p.openRules(ctx)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = source.Close() }()
+				brokers, stop, err := p.openKafka()
+				if err != nil {
+					return err
+				}
+				defer stop()
+				log.Info("the stream is consumed", "kafka", strings.Join(brokers, ","))
+				consumer := newConsumer(brokers, member, source, server.Tables, stream.NewMetrics(metrics), log)
+				consumer.Changed = server.Live.Changed
+				all.Go(func() error { return consumer.Run(ctx) })
+			}
+			log.Info("serving", "url", "http://"+listener.Addr().String())
+			all.Go(func() error { return web.Serve(ctx, listener, handler, log) })
+			return all.Wait()
+		},
+	}
+	f.flags(c, "127.0.0.1:8080")
+	p.tableFlags(c.Flags())
+	p.rulesFlag(c.Flags())
+	p.kafkaFlag(c.Flags())
+	member.flags(c)
+	c.Flags().BoolVar(&alone, "without-stream", false, "leave the stream to `goals consume` elsewhere")
+	return c
+}
+
+// membership is which member of which group a consumer is.
+type membership struct{ group, instance string }
+
+func (m *membership) flags(c *cobra.Command) {
+	c.Flags().StringVar(&m.group, "group", "goals", "the consumer group")
+	c.Flags().StringVar(&m.instance, "instance", "", "a name of this member that no other has: a restart then takes over at once")
+}
+
+func newConsumer(brokers []string, m *membership, source *rules.Source, tables *goals.Tables, metrics *stream.Metrics, log *slog.Logger) *stream.Consumer {
+	known := &rules.Cached{Source: source, Log: log, Now: now}
+	return &stream.Consumer{
+		Brokers: brokers, Group: m.group, Instance: m.instance, Topics: stream.DefaultTopics,
+		Goal: known.Goal, Save: tables.Save, Metrics: metrics, Log: log, Now: now,
+	}
+}
+
+func consumeCommand(log *slog.Logger) *cobra.Command {
+	p, f, member := new(parts), new(front), new(membership)
+	c := &cobra.Command{
+		Use:   "consume",
+		Short: "Consume the stream: deposit events become pending balances",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if p.kafka == "" {
+				return usage{errors.New("say where Kafka is with --kafka; `goals serve` consumes an embedded broker")}
+			}
+			ctx := c.Context()
+			listener, err := web.Listen(f.address, f.anyone)
+			if err != nil {
+				return err
+			}
+			defer listener.Close()
+			tables, err := p.openTables(ctx, log)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, tables.Close()) }()
+			source, err := p.openRules(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = source.Close() }()
+			metrics := registry()
+			consumer := newConsumer(strings.Split(p.kafka, ","), member, source, &goals.Tables{DB: tables.DB, Now: now}, stream.NewMetrics(metrics), log)
+			mux := http.NewServeMux()
+			web.Operate(mux, metrics, func(context.Context) error { return nil })
+			log.Info("consuming", "kafka", p.kafka, "metrics", "http://"+listener.Addr().String()+"/metrics")
+			all, ctx := errgroup.WithContext(ctx)
+			all.Go(func() error { return consumer.Run(ctx) })
+			all.Go(func() error { return web.Serve(ctx, listener, mux, log) })
+			return all.Wait()
+		},
+	}
+	f.flags(c, "127.0.0.1:8081")
+	p.tableFlags(c.Flags())
+	p.rulesFlag(c.Flags())
+	p.kafkaFlag(c.Flags())
+	member.flags(c)
+	return c
+}
+
+func demoCommand(log *slog.Logger) *cobra.Command {
+	f := new(front)
+	var customers int
+	var perSecond float64
+	var dynamo string
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Show it all: made-up customers, a broker, tables, deposits that come in, and the app's page",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			listener, err := web.Listen(f.address, f.anyone)
+			if err != nil {
+				return err
+			}
+			defer listener.Close()
+			return show(c.Context(), listener, customers, perSecond, dynamo, log)
+		},
+	}
+	f.flags(c, "127.0.0.1:8080")
+	c.Flags().IntVar(&customers, "customers", 1000, "how many customers")
+	c.Flags().Float64Var(&perSecond, "deposits-per-second", 2, "made-up deposits in a second, spread over the first twelve customers; 0 for none")
+	c.Flags().StringVar(&dynamo, "dynamodb", "", "address on which the embedded stator listens too, such as 127.0.0.1:8000")
+	return c
+}
+
+// show runs everything in this process and a folder that goes away with it.
+func show(ctx context.Context, listener net.Listener, customers int, perSecond float64, dynamo string, log *slog.Logger) (err error) {
+	folder, err := os.MkdirTemp("", "goals-demo-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the demonstration: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	p := &parts{}
+	p.home.DynamoDB = dynamo
+	tables, err := p.openTables(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tables.Close()) }()
+	if tables.Address != "" {
+		log.Info("the embedded tables listen", "endpoint", "http://"+tables.Address)
+	}
+	p.data = folder
+	source, err := p.openRules(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }()
+	bucket, err := p.openGold(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bucket.Close() }()
+	state, err := p.openState(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = state.Close() }()
+	brokers, stop, err := p.openKafka()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	producer, err := stream.NewProducer(ctx, brokers, stream.DefaultTopics)
+	if err != nil {
+		return err
+	}
+	defer producer.Close()
+
+	metrics := registry()
+	server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
+	bank := &demo.Bank{
+		Tables: server.Tables, Rules: source, Producer: producer, Bucket: bucket, Changed: server.Live.Changed, Log: log, Now: now,
+		Plan:  gold.Plan{Customers: customers, Seed: 1, Format: "parquet"},
+		Batch: batch.Options{Bucket: bucket, State: state, Rules: source, DB: tables.DB, Work: filepath.Join(folder, "work"), Log: log, Now: now, Readers: runtime.GOMAXPROCS(0), Writers: 8, VanishPercent: 100},
+	}
+	if err := bank.Night(ctx); err != nil {
+		return err
+	}
+	for i := range min(12, customers) {
+		server.Samples = append(server.Samples, gold.Person(bank.Plan.Seed, i).String())
+	}
+	server.Bank = bank
+	handler := server.Handler(metrics)
+	consumer := newConsumer(brokers, &membership{group: "goals"}, source, server.Tables, stream.NewMetrics(metrics), log)
+	consumer.Changed = server.Live.Changed
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return consumer.Run(ctx) })
+	all.Go(func() error { return web.Serve(ctx, listener, handler, log) })
+	if perSecond > 0 && customers > 0 {
+		all.Go(func() error { return bank.Traffic(ctx, server.Samples, perSecond) })
+	}
+	page := "http://" + listener.Addr().String()
+	if len(server.Samples) > 0 {
+		page += "/people/" + server.Samples[0]
+	}
+	fmt.Fprintln(os.Stdout, "open", page)
+	log.Info("serving", "url", "http://"+listener.Addr().String())
+	return all.Wait()
+}

@@ -1,0 +1,152 @@
+package goals
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The kinds of events on the topic.
+const (
+	Deposit        = "deposit"
+	Reconciliation = "reconciliation"
+)
+
+// The outcomes of a reconciliation.
+const (
+	Confirmed = "CONFIRMED"
+	Failed    = "FAILED"
+)
+
+// Event is what happened to a customer's money. A deposit carries the balance
+// after it; a reconciliation names the deposit that it is about.
+type Event struct {
+	Type       string    `json:"type"`
+	EventID    string    `json:"eventId"`
+	PersonID   string    `json:"personId"`
+	Product    string    `json:"product"`
+	OccurredAt time.Time `json:"occurredAt"`
+
+	Balance *Money `json:"balance,omitempty"` // of a deposit
+
+	Deposit *DepositRef `json:"deposit,omitempty"` // of a reconciliation
+	Outcome string      `json:"outcome,omitempty"`
+}
+
+// DepositRef names a deposit event.
+type DepositRef struct {
+	EventID    string    `json:"eventId"`
+	OccurredAt time.Time `json:"occurredAt"`
+}
+
+// MaxEvent is the size of the largest event that is taken, in bytes.
+const MaxEvent = 64 << 10
+
+// MaxAhead is how far an event's time may be ahead of our clock. One further
+// ahead would keep out all true events until its time has come.
+const MaxAhead = 5 * time.Minute
+
+// BadEvent is the error of an event that can never be taken, however often it is
+// delivered.
+type BadEvent struct{ Reason string }
+
+func (b *BadEvent) Error() string { return b.Reason }
+
+func bad(format string, args ...any) error { return &BadEvent{fmt.Sprintf(format, args...)} }
+
+// ParseEvent reads an event and checks all that can be known without the rules.
+func ParseEvent(b []byte, now time.Time) (Event, error) {
+	var e Event
+	if len(b) > MaxEvent {
+		return e, bad("the event has %d bytes; at most %d are taken", len(b), MaxEvent)
+	}
+	if err := json.Unmarshal(b, &e); err != nil {
+		return e, bad("the event is not the JSON that is expected: %v", err)
+	}
+	person, err := ParsePerson(e.PersonID)
+	if err != nil {
+		return e, bad("personId: %v", err)
+	}
+	e.PersonID = person.String()
+	if e.EventID, err = eventID(e.EventID); err != nil {
+		return e, bad("eventId: %v", err)
+	}
+	if err := sensibleTime(e.OccurredAt, now); err != nil {
+		return e, bad("occurredAt: %v", err)
+	}
+	switch e.Type {
+	case Deposit:
+		if e.Balance == nil {
+			return e, bad("a deposit needs a balance")
+		}
+	case Reconciliation:
+		if e.Outcome != Confirmed && e.Outcome != Failed {
+			return e, bad("the outcome of a reconciliation is %.40q, but must be %s or %s", e.Outcome, Confirmed, Failed)
+		}
+		if e.Deposit == nil {
+			return e, bad("a reconciliation must name its deposit")
+		}
+		if e.Deposit.EventID, err = eventID(e.Deposit.EventID); err != nil {
+			return e, bad("deposit.eventId: %v", err)
+		}
+		if err := sensibleTime(e.Deposit.OccurredAt, now); err != nil {
+			return e, bad("deposit.occurredAt: %v", err)
+		}
+	default:
+		return e, bad("the type is %.40q, but must be %s or %s", e.Type, Deposit, Reconciliation)
+	}
+	return e, nil
+}
+
+func eventID(s string) (string, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return "", fmt.Errorf("%.60q is not a UUID", s)
+	}
+	return id.String(), nil
+}
+
+func sensibleTime(t, now time.Time) error {
+	switch {
+	case t.Year() < 2000:
+		return errors.New("there is none, or it is before the year 2000")
+	case t.After(now.Add(MaxAhead)):
+		return fmt.Errorf("%s is %s ahead of our clock", t.UTC().Format(time.RFC3339), t.Sub(now).Round(time.Second))
+	}
+	return nil
+}
+
+// Pending is what an event writes to the near-real-time view, and whether it
+// writes at all: a confirmed reconciliation does not, since the next batch takes
+// its deposit over, and neither does an event that would expire on arrival.
+func (e *Event) Pending(goalID string, now time.Time) (Pending, bool) {
+	p := Pending{PersonID: e.PersonID, GoalID: goalID, EventID: e.EventID, Status: PendingConfirmation}
+	at := e.OccurredAt
+	if e.Type == Reconciliation {
+		if e.Outcome == Confirmed {
+			return p, false
+		}
+		p.EventID, p.Status, at = e.Deposit.EventID, Rejected, e.Deposit.OccurredAt
+	} else {
+		p.CurrentBalance = *e.Balance
+	}
+	p.UpdatedAt = Instant(at)
+	p.Version = p.version()
+	p.TTL = at.Add(Keep).Unix()
+	return p, p.TTL > now.Unix()
+}
+
+// version orders all that is ever written for one goal of one person: by time,
+// then by event, and a rejection after the deposit that it rejects. Only a greater
+// version is written, so the order of arrival does not matter, and no delivery is
+// one too many.
+func (p *Pending) version() string {
+	mark := "0"
+	if p.Status == Rejected {
+		mark = "1"
+	}
+	return p.UpdatedAt + "#" + p.EventID + "#" + mark
+}

@@ -1,0 +1,128 @@
+// Package goals is what the two pipelines and the serving API of the saving
+// goals agree on: what a customer and a pending balance are, how they are stored,
+// and how they become one answer.
+package goals
+
+import (
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+)
+
+// Model is the application's model: its tables and access patterns.
+//
+//go:embed goals.model.yaml
+var Model []byte
+
+// The two tables. The batch pipeline alone writes the first; the stream pipeline
+// and the app's choice write the second.
+const (
+	BatchTable = "CustomerBatch"
+	NRTTable   = "CustomerNRT"
+)
+
+// Keep is how long a pending balance lives, counted from its event.
+const Keep = 5 * 24 * time.Hour
+
+// Status is how far a goal is.
+type Status string
+
+// The states of a goal. Rejected is never shown: it marks, in the near-real-time
+// view, a deposit whose reconciliation failed.
+const (
+	NotStarted          Status = "NOT_STARTED"
+	InProgress          Status = "IN_PROGRESS"
+	Completed           Status = "COMPLETED"
+	PendingConfirmation Status = "PENDING_CONFIRMATION"
+	Rejected            Status = "REJECTED"
+)
+
+// Customer is one item of the batch view.
+type Customer struct {
+	PersonID    string      `dynamodbav:"personId"`
+	Name        string      `dynamodbav:"name"`
+	Preferences Preferences `dynamodbav:"preferences"`
+	Goals       []Goal      `dynamodbav:"goals"`
+	ChosenGoal  string      `dynamodbav:"chosenGoal"`
+	ChosenAt    string      `dynamodbav:"chosenAt"`
+	LastUpdated string      `dynamodbav:"lastUpdated"`
+}
+
+// Preferences are a customer's.
+type Preferences struct {
+	Notifications bool   `dynamodbav:"notifications" json:"notifications"`
+	Language      string `dynamodbav:"language" json:"language"`
+}
+
+// Goal is one investment type of a customer, as the batch computed it.
+type Goal struct {
+	GoalID       string `dynamodbav:"goalId"`
+	Title        string `dynamodbav:"title"`
+	TargetAmount Money  `dynamodbav:"targetAmount"`
+	SavedAmount  Money  `dynamodbav:"savedAmount"`
+	Status       Status `dynamodbav:"status"`
+	SpecialRate  Rate   `dynamodbav:"specialRate"`
+}
+
+// Progress is the status of a goal by its amounts.
+func Progress(saved, target Money) Status {
+	switch {
+	case saved >= target:
+		return Completed
+	case saved > 0:
+		return InProgress
+	}
+	return NotStarted
+}
+
+// Item is the customer as it is stored. A million of them are made in a run, so
+// it is written out and not left to reflection.
+func (c *Customer) Item() map[string]types.AttributeValue {
+	list := make([]types.AttributeValue, len(c.Goals))
+	for i, g := range c.Goals {
+		list[i] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
+			"goalId":       text(g.GoalID),
+			"title":        text(g.Title),
+			"targetAmount": &types.AttributeValueMemberN{Value: g.TargetAmount.String()},
+			"savedAmount":  &types.AttributeValueMemberN{Value: g.SavedAmount.String()},
+			"status":       text(string(g.Status)),
+			"specialRate":  &types.AttributeValueMemberN{Value: g.SpecialRate.String()},
+		}}
+	}
+	it := map[string]types.AttributeValue{
+		"personId": text(c.PersonID),
+		"name":     text(c.Name),
+		"preferences": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
+			"notifications": &types.AttributeValueMemberBOOL{Value: c.Preferences.Notifications},
+			"language":      text(c.Preferences.Language),
+		}},
+		"goals":       &types.AttributeValueMemberL{Value: list},
+		"lastUpdated": text(c.LastUpdated),
+	}
+	if c.ChosenGoal != "" {
+		it["chosenGoal"], it["chosenAt"] = text(c.ChosenGoal), text(c.ChosenAt)
+	}
+	return it
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// instant is how times are stored: of one width, so that the order of the text is
+// the order of the times.
+const instant = "2006-01-02T15:04:05.000000Z"
+
+// Instant is a time as it is stored, to the microsecond.
+func Instant(t time.Time) string { return t.UTC().Format(instant) }
+
+// ParsePerson checks a person's id, which is a UUID, and gives the one form in
+// which it is a key.
+func ParsePerson(s string) (uuid.UUID, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return id, fmt.Errorf("%.60q is not a person's id: want a UUID such as 8f14e45f-ceea-467f-ab1c-2d9b5f0a6c11", s)
+	}
+	return id, nil
+}

@@ -1,0 +1,291 @@
+package gold
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
+)
+
+var asOf = time.Date(2026, 5, 15, 3, 0, 0, 0, time.UTC)
+
+func generate(t *testing.T, format string) (*blob.Bucket, *Manifest) {
+	t.Helper()
+	bucket := memblob.OpenBucket(nil)
+	t.Cleanup(func() { bucket.Close() })
+	_, err := Generate(t.Context(), bucket, Plan{Day: "2026-05-15", AsOf: asOf, Customers: 1000, Seed: 7, Format: format, PartRows: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ReadManifest(t.Context(), bucket, "2026-05-15", asOf.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket, m
+}
+
+func readBack[T Customer | Contribution](t *testing.T, bucket *blob.Bucket, files []File) []T {
+	t.Helper()
+	var rows []T
+	for _, f := range files {
+		err := Read(t.Context(), bucket, "2026-05-15", f, t.TempDir(), func(n int64, row *T, bad *BadRow) error {
+			if bad != nil {
+				t.Errorf("%s row %d: %v", f.Name, n, bad)
+				return nil
+			}
+			rows = append(rows, *row)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return rows
+}
+
+func TestBothFormatsSayTheSame(t *testing.T) {
+	columns, columnsDay := generate(t, "parquet")
+	lines, linesDay := generate(t, "jsonl")
+	a, b := readBack[Customer](t, columns, columnsDay.Customers), readBack[Customer](t, lines, linesDay.Customers)
+	if len(a) != 1000 || !reflect.DeepEqual(a, b) {
+		t.Errorf("customers differ: %d in Parquet, %d in JSON", len(a), len(b))
+	}
+	c, d := readBack[Contribution](t, columns, columnsDay.Contributions), readBack[Contribution](t, lines, linesDay.Contributions)
+	if len(c) == 0 || len(c) != len(d) {
+		t.Fatalf("%d contributions in Parquet, %d in JSON", len(c), len(d))
+	}
+	for i := range c {
+		if c[i].PersonID != d[i].PersonID || c[i].Amount != d[i].Amount || !c[i].ContributedAt.Equal(d[i].ContributedAt) || c[i].Product != d[i].Product {
+			t.Fatalf("contribution %d: %+v in Parquet, %+v in JSON", i, c[i], d[i])
+		}
+	}
+}
+
+func TestManifestIsChecked(t *testing.T) {
+	good := Manifest{Day: "2026-05-15", AsOf: asOf, Customers: []File{{"customers.jsonl", 1}}}
+	for _, c := range []struct {
+		name   string
+		change func(*Manifest)
+		want   string
+	}{
+		{"as it should be", func(*Manifest) {}, ""},
+		{"of another day", func(m *Manifest) { m.Day = "2026-05-14" }, "it is of day"},
+		{"without a time", func(m *Manifest) { m.AsOf = time.Time{} }, "asOf is missing"},
+		{"of the future", func(m *Manifest) { m.AsOf = asOf.AddDate(1, 0, 0) }, "still to come"},
+		{"without customers", func(m *Manifest) { m.Customers = nil }, "no files of customers"},
+		{"outside of the day", func(m *Manifest) { m.Customers[0].Name = "../../secret.jsonl" }, "not the name"},
+		{"another kind of file", func(m *Manifest) { m.Customers[0].Name = "customers.csv" }, "not the name"},
+		{"a file twice", func(m *Manifest) { m.Contributions = m.Customers }, "twice"},
+		{"less than no rows", func(m *Manifest) { m.Customers[0].Rows = -1 }, "cannot have"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := good
+			m.Customers = append([]File(nil), good.Customers...)
+			c.change(&m)
+			err := m.check("2026-05-15", asOf.Add(time.Hour))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+	bucket := memblob.OpenBucket(nil)
+	defer bucket.Close()
+	if _, err := ReadManifest(t.Context(), bucket, "2026-05-15", asOf); err == nil || !strings.Contains(err.Error(), "not whole yet") {
+		t.Errorf("a day that is not there: %v", err)
+	}
+	if _, err := ReadManifest(t.Context(), bucket, "../x", asOf); err == nil || !strings.Contains(err.Error(), "must be like") {
+		t.Errorf("a day that is none: %v", err)
+	}
+}
+
+// file puts bytes into a bucket as a file of customers and reads it.
+func file(t *testing.T, name string, content []byte, rows int64) error {
+	t.Helper()
+	bucket := memblob.OpenBucket(nil)
+	defer bucket.Close()
+	if err := bucket.WriteAll(context.Background(), path.Join(Folder("2026-05-15"), name), content, nil); err != nil {
+		t.Fatal(err)
+	}
+	return Read(t.Context(), bucket, "2026-05-15", File{name, rows}, t.TempDir(), func(int64, *Customer, *BadRow) error { return nil })
+}
+
+func customersParquet(t testing.TB, o ...parquet.WriterOption) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[Customer](&b, o...)
+	p := Plan{AsOf: asOf, Seed: 1}
+	for i := range 500 {
+		c, _ := p.madeUp(i)
+		if _, err := w.Write([]Customer{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestBrokenFilesAreRefused(t *testing.T) {
+	good := customersParquet(t, parquet.Compression(&parquet.Snappy))
+	if err := file(t, "good.parquet", good, 500); err != nil {
+		t.Fatalf("the good file: %v", err)
+	}
+	var other bytes.Buffer
+	w := parquet.NewGenericWriter[struct {
+		PersonID string `parquet:"personId"`
+		Name     int64  `parquet:"name"`
+	}](&other)
+	w.Close()
+	footer := append([]byte(nil), good...)
+	copy(footer[len(footer)-8:], "\xff\xff\xff\x7f")
+	for _, c := range []struct {
+		name, file string
+		content    []byte
+		want       string
+	}{
+		{"empty", "a.parquet", nil, "broken"},
+		{"text", "a.parquet", bytes.Repeat([]byte("hello "), 100), "broken"},
+		{"cut short", "a.parquet", good[:len(good)/2], "broken"},
+		{"a footer of two gigabytes", "a.parquet", footer, "footer"},
+		{"other columns", "a.parquet", other.Bytes(), "column"},
+		{"a compression whose size we cannot know", "a.parquet", customersParquet(t, parquet.Compression(&parquet.Gzip)), "compressed with GZIP"},
+		{"fewer rows than promised", "a.jsonl", []byte("{}\n"), "cut short"},
+		{"more rows than promised", "a.jsonl", bytes.Repeat([]byte("{}\n"), 501), "more than the 500 rows"},
+		{"a line without end", "a.jsonl", bytes.Repeat([]byte("x"), 1<<20), "a line has more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := file(t, c.file, c.content, 500); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Damage anywhere gives rows or an error, and never a panic.
+func TestDamagedParquet(t *testing.T) {
+	good := customersParquet(t, parquet.Compression(&parquet.Snappy))
+	const seed = 20260515
+	r := rand.New(rand.NewPCG(seed, 0))
+	refused := 0
+	for i := range 300 {
+		damaged := append([]byte(nil), good...)
+		for range 1 + r.IntN(4) {
+			damaged[r.IntN(len(damaged))] = byte(r.UintN(256))
+		}
+		if err := file(t, fmt.Sprintf("%d.parquet", i), damaged, 500); err != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Errorf("seed %d: no damage was noticed", seed)
+	}
+}
+
+func TestBadLinesAreTold(t *testing.T) {
+	bucket := memblob.OpenBucket(nil)
+	defer bucket.Close()
+	lines := []string{`{"personId":"x","product":"SAV","amount":"12.345"}`, `{"personId":"x","amount":1e9}`, `[]`, `{"amount":-1}`, `{"personId":"x","amount":12.50,"contributedAt":"2026-05-01T00:00:00Z"}`}
+	if err := bucket.WriteAll(t.Context(), "day=2026-05-15/a.jsonl", []byte(strings.Join(lines, "\n")), nil); err != nil {
+		t.Fatal(err)
+	}
+	var bads, goods int
+	err := Read(t.Context(), bucket, "2026-05-15", File{"a.jsonl", int64(len(lines))}, t.TempDir(), func(n int64, row *Contribution, bad *BadRow) error {
+		if bad != nil {
+			bads++
+			return nil
+		}
+		goods++
+		if row.Amount != 1250 {
+			t.Errorf("row %d has %v", n, row.Amount)
+		}
+		return nil
+	})
+	if err != nil || bads != 4 || goods != 1 {
+		t.Errorf("%d bad, %d good, %v; want 4 and 1", bads, goods, err)
+	}
+}
+
+// A few bytes that claim to be a million values and more are refused.
+func TestRunsAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		runs  []byte
+		width int
+		ok    bool
+	}{
+		{"nothing", nil, 1, true},
+		{"a run of 500", binary.AppendUvarint(nil, 500<<1), 0, true},
+		{"as many as there may be", append(binary.AppendUvarint(nil, maxPageValues<<1), 1), 1, true},
+		{"two thousand million", append(binary.AppendUvarint(nil, math.MaxInt32<<1), 1), 1, false},
+		{"groups of no bits", binary.AppendUvarint(nil, (1<<40)<<1|1), 0, false},
+		{"many runs", bytes.Repeat(append(binary.AppendUvarint(nil, (1<<18)<<1), 1), 5), 1, false},
+		{"a number without end", bytes.Repeat([]byte{0xff}, 20), 1, false},
+		{"values of 200 bits", []byte{2, 0}, 200, false},
+	} {
+		if err := checkRuns(c.runs, c.width); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// Files of all shapes that we take: both versions of pages, with and without
+// dictionaries and compression, and with columns that are not ours.
+func TestShapesOfParquet(t *testing.T) {
+	type wide struct {
+		PersonID      string     `parquet:"personId,dict"`
+		Name          string     `parquet:"name,dict"`
+		Segment       string     `parquet:"segment,dict"`
+		Language      string     `parquet:"language,plain"`
+		Notifications bool       `parquet:"notifications"`
+		ChosenGoal    *string    `parquet:"chosenGoal,optional,dict"`
+		ChosenAt      *time.Time `parquet:"chosenAt,optional,timestamp(microsecond)"`
+		Tags          []string   `parquet:"tags,dict"`
+		Score         int64      `parquet:"score"`
+	}
+	goal, at := "SAVINGS_ACCOUNT", asOf
+	for _, version := range []int{1, 2} {
+		for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy} {
+			var b bytes.Buffer
+			w := parquet.NewGenericWriter[wide](&b, parquet.DataPageVersion(version), parquet.Compression(codec), parquet.PageBufferSize(2000))
+			for i := range 700 {
+				row := wide{PersonID: Person(1, i).String(), Name: "Ana", Segment: "CLASSIC", Language: "en", Notifications: i%2 == 0, Tags: []string{"a", "b"}[:i%3%2]}
+				if i%5 == 0 {
+					row.ChosenGoal, row.ChosenAt = &goal, &at
+				}
+				if _, err := w.Write([]wide{row}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			rows, chosen := 0, 0
+			err := parquetRows(t.Context(), bytes.NewReader(b.Bytes()), int64(b.Len()), func(c *Customer, _ *BadRow) error {
+				if c.PersonID != Person(1, rows).String() || c.Name != "Ana" || c.Notifications != (rows%2 == 0) {
+					t.Fatalf("row %d is %+v", rows, c)
+				}
+				rows++
+				if c.ChosenGoal != nil && *c.ChosenGoal == goal && c.ChosenAt.Equal(at) {
+					chosen++
+				}
+				return nil
+			})
+			if err != nil || rows != 700 || chosen != 140 {
+				t.Errorf("version %d, %s: %d rows, %d chosen, %v", version, codec, rows, chosen, err)
+			}
+		}
+	}
+}

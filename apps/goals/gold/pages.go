@@ -1,0 +1,236 @@
+package gold
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// What a page may ask of our memory. It is held whole, and so is the dictionary of
+// a column; writers make pages of about 1 MiB.
+const (
+	maxPage       = 8 << 20
+	maxDictionary = 2 << 20
+	maxPageValues = 1 << 20
+)
+
+// oldDictionary is PLAIN_DICTIONARY, which writers of pages of the first version
+// still use for dictionaries and for the values that refer to them.
+const oldDictionary format.Encoding = 2
+
+// checkPages walks through all pages and refuses what would need more memory than
+// a page may: a few bytes can claim to be gigabytes, in a page's header, in a
+// compressed block, and in the length of a run.
+func checkPages(file io.ReaderAt, opened *parquet.File) error {
+	c := &pageCheck{in: bufio.NewReader(nil)}
+	for _, group := range opened.Metadata().RowGroups {
+		for _, column := range group.Columns {
+			m := &column.MetaData
+			leaf, ok := opened.Schema().Lookup(m.PathInSchema...)
+			if !ok {
+				return fmt.Errorf("column %v is not in the schema", m.PathInSchema)
+			}
+			c.codec, c.repetition, c.definition = m.Codec, leaf.MaxRepetitionLevel, leaf.MaxDefinitionLevel
+			if err := c.column(file, opened.Size(), m); err != nil {
+				return fmt.Errorf("column %v: %w", m.PathInSchema, err)
+			}
+		}
+	}
+	return nil
+}
+
+// pageCheck goes through the pages of a column at a time.
+type pageCheck struct {
+	in                     *bufio.Reader
+	codec                  format.CompressionCodec
+	repetition, definition int
+	page, plain            []byte // kept for the next page
+}
+
+func (c *pageCheck) column(file io.ReaderAt, size int64, m *format.ColumnMetaData) error {
+	if c.codec != format.Uncompressed && c.codec != format.Snappy {
+		return fmt.Errorf("it is compressed with %s; uncompressed and SNAPPY are taken", c.codec)
+	}
+	start := m.DataPageOffset
+	if m.DictionaryPageOffset != 0 {
+		start = m.DictionaryPageOffset
+	}
+	if start < 4 || m.TotalCompressedSize < 0 || start > size || m.TotalCompressedSize > size-start {
+		return errors.New("it lies outside of the file")
+	}
+	c.in.Reset(io.NewSectionReader(file, start, m.TotalCompressedSize))
+	var protocol thrift.CompactProtocol
+	for {
+		if _, err := c.in.Peek(1); errors.Is(err, io.EOF) {
+			return nil
+		}
+		var h format.PageHeader
+		if err := thrift.NewDecoder(protocol.NewReader(c.in)).Decode(&h); err != nil {
+			return fmt.Errorf("a page's header: %w", err)
+		}
+		if err := c.pageOf(&h); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *pageCheck) pageOf(h *format.PageHeader) error {
+	var values int32
+	var encoding format.Encoding
+	limit := int32(maxPage)
+	switch h.Type {
+	case format.DataPage:
+		values, encoding = h.DataPageHeader.V.NumValues, h.DataPageHeader.V.Encoding
+	case format.DataPageV2:
+		values, encoding = h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding
+	case format.DictionaryPage:
+		values, encoding, limit = h.DictionaryPageHeader.V.NumValues, h.DictionaryPageHeader.V.Encoding, maxDictionary
+	default:
+		return fmt.Errorf("a page is of type %v", h.Type)
+	}
+	switch {
+	case h.CompressedPageSize < 0 || h.UncompressedPageSize < 0 || values < 0:
+		return errors.New("a page has a negative size")
+	case h.CompressedPageSize > limit || h.UncompressedPageSize > limit:
+		return fmt.Errorf("a page has %d bytes; at most %d are taken", max(h.CompressedPageSize, h.UncompressedPageSize), limit)
+	case values > maxPageValues:
+		return fmt.Errorf("a page has %d values; at most %d are taken", values, maxPageValues)
+	}
+	c.page = append(c.page[:0], make([]byte, h.CompressedPageSize)...)
+	if _, err := io.ReadFull(c.in, c.page); err != nil {
+		return fmt.Errorf("a page is cut short: %w", err)
+	}
+	switch h.Type {
+	case format.DataPage:
+		return c.first(encoding, int(limit))
+	case format.DataPageV2:
+		return c.second(&h.DataPageHeaderV2.V, int(limit))
+	}
+	if encoding != format.Plain && encoding != oldDictionary {
+		return fmt.Errorf("a dictionary is encoded with %s; PLAIN is taken", encoding)
+	}
+	_, err := c.unpack(c.page, int(limit))
+	return err
+}
+
+// first checks a page of the first version: levels and values, compressed
+// together, the levels with their length before them.
+func (c *pageCheck) first(encoding format.Encoding, limit int) error {
+	body, err := c.unpack(c.page, limit)
+	if err != nil {
+		return err
+	}
+	for _, level := range []int{c.repetition, c.definition} {
+		if level == 0 {
+			continue
+		}
+		var runs []byte
+		if runs, body, err = measured(body); err != nil {
+			return err
+		}
+		if err := checkRuns(runs, bits.Len(uint(level))); err != nil {
+			return err
+		}
+	}
+	return checkValues(encoding, body)
+}
+
+// second checks a page of the second version: levels as they are, then values
+// that may be compressed.
+func (c *pageCheck) second(h *format.DataPageHeaderV2, limit int) error {
+	body := c.page
+	for _, level := range []struct {
+		size int32
+		most int
+	}{{h.RepetitionLevelsByteLength, c.repetition}, {h.DefinitionLevelsByteLength, c.definition}} {
+		if level.size < 0 || int(level.size) > len(body) {
+			return errors.New("a page's levels are longer than the page")
+		}
+		if err := checkRuns(body[:level.size], bits.Len(uint(level.most))); err != nil {
+			return err
+		}
+		body = body[level.size:]
+	}
+	if !h.IsCompressed.Valid || h.IsCompressed.V {
+		var err error
+		if body, err = c.unpack(body, limit); err != nil {
+			return err
+		}
+	}
+	return checkValues(h.Encoding, body)
+}
+
+// unpack decompresses, once the block does not claim to be too large.
+func (c *pageCheck) unpack(b []byte, limit int) ([]byte, error) {
+	if c.codec == format.Uncompressed || len(b) == 0 {
+		return b, nil
+	}
+	claims, err := snappy.DecodedLen(b)
+	if err != nil || claims > limit {
+		return nil, fmt.Errorf("a compressed page claims %d bytes; at most %d are taken", claims, limit)
+	}
+	if c.plain, err = snappy.Decode(c.plain[:cap(c.plain)], b); err != nil {
+		return nil, fmt.Errorf("a page cannot be decompressed: %w", err)
+	}
+	return c.plain, nil
+}
+
+func checkValues(encoding format.Encoding, body []byte) error {
+	switch encoding {
+	case format.Plain:
+		return nil
+	case oldDictionary, format.RLEDictionary:
+		if len(body) == 0 {
+			return nil
+		}
+		return checkRuns(body[1:], int(body[0]))
+	case format.RLE:
+		runs, _, err := measured(body)
+		if err != nil {
+			return err
+		}
+		return checkRuns(runs, 1)
+	}
+	return fmt.Errorf("a page is encoded with %s; PLAIN, RLE and dictionaries are taken", encoding)
+}
+
+// measured cuts off what has its length before it.
+func measured(b []byte) (head, rest []byte, err error) {
+	if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
+		return nil, nil, errors.New("a page's levels are longer than the page")
+	}
+	end := 4 + int(binary.LittleEndian.Uint32(b))
+	return b[4:end], b[end:], nil
+}
+
+// checkRuns counts the values of runs without making them. A last group of eight
+// may be padded.
+func checkRuns(b []byte, width int) error {
+	if width > 32 {
+		return fmt.Errorf("a run has values of %d bits", width)
+	}
+	for total := uint64(0); len(b) > 0; {
+		head, n := binary.Uvarint(b)
+		if n <= 0 {
+			return errors.New("a run is cut short")
+		}
+		b = b[n:]
+		count, size := head>>1, uint64(width+7)/8
+		if head&1 == 1 {
+			count, size = count*8, count*uint64(width)
+		}
+		if total += count; count > maxPageValues+8 || total > maxPageValues+8 {
+			return fmt.Errorf("runs have more than the %d values that are taken", maxPageValues)
+		}
+		b = b[min(size, uint64(len(b))):]
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package gold
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+
+	"github.com/stator-db/stator/apps/goals"
+)
+
+// Customer is a row of the customers' files. Parquet has the choice's time as a
+// timestamp in microseconds, JSON in RFC 3339.
+type Customer struct {
+	PersonID      string     `parquet:"personId,plain" json:"personId"`
+	Name          string     `parquet:"name,plain" json:"name"`
+	Segment       string     `parquet:"segment,plain" json:"segment"`
+	Language      string     `parquet:"language,plain" json:"language"`
+	Notifications bool       `parquet:"notifications" json:"notifications"`
+	ChosenGoal    *string    `parquet:"chosenGoal,optional,plain" json:"chosenGoal,omitempty"`
+	ChosenAt      *time.Time `parquet:"chosenAt,optional,timestamp(microsecond)" json:"chosenAt,omitempty"`
+}
+
+// Contribution is a row of the contributions' files: money that has been
+// reconciled. Parquet has the amount as DECIMAL(18,2), JSON as a number.
+type Contribution struct {
+	PersonID      string      `parquet:"personId,plain" json:"personId"`
+	Product       string      `parquet:"product,plain" json:"product"`
+	Amount        goals.Money `parquet:"amount,decimal(2:18)" json:"amount"`
+	ContributedAt time.Time   `parquet:"contributedAt,timestamp(microsecond)" json:"contributedAt"`
+}
+
+// BadRow is the error of a row that cannot be understood; those after it can.
+type BadRow struct{ Reason string }
+
+func (b *BadRow) Error() string { return b.Reason }
+
+// Use takes a row, or why it could not be read. The number counts from 1; the row
+// is only good until the next.
+type Use[T any] func(number int64, row *T, bad *BadRow) error
+
+// Read hands over the rows of a file, in their order. A file that is broken, and
+// one that has another number of rows than the manifest says, is an error.
+// scratch is a folder for what needs to be on disk meanwhile.
+func Read[T Customer | Contribution](ctx context.Context, bucket *blob.Bucket, day string, f File, scratch string, use Use[T]) error {
+	name := path.Join(Folder(day), f.Name)
+	count := &counter[T]{limit: f.Rows, use: use}
+	var err error
+	if strings.HasSuffix(f.Name, ".parquet") {
+		err = readParquet(ctx, bucket, name, scratch, count.take)
+	} else {
+		err = readLines(ctx, bucket, name, count.take)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if count.rows != f.Rows {
+		return fmt.Errorf("%s: the file has %d rows, the manifest says %d: it was cut short or changed; write the day anew", name, count.rows, f.Rows)
+	}
+	return nil
+}
+
+type counter[T any] struct {
+	rows, limit int64
+	use         Use[T]
+}
+
+func (c *counter[T]) take(row *T, bad *BadRow) error {
+	c.rows++
+	if c.rows > c.limit {
+		return fmt.Errorf("the file has more than the %d rows of the manifest", c.limit)
+	}
+	return c.use(c.rows, row, bad)
+}
+
+// maxLine is the size of the longest line of JSON that is taken, in bytes.
+const maxLine = 64 << 10
+
+func readLines[T any](ctx context.Context, bucket *blob.Bucket, name string, take func(*T, *BadRow) error) error {
+	r, err := bucket.NewReader(ctx, name, nil)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	defer func() { _ = r.Close() }()
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	for lines.Scan() {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var row T
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			if err := take(nil, &BadRow{fmt.Sprintf("not the JSON that is expected: %v", err)}); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := take(&row, nil); err != nil {
+			return err
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("a line has more than the %d bytes that are taken", maxLine)
+	}
+	return lines.Err()
+}

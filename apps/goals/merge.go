@@ -1,0 +1,73 @@
+package goals
+
+import "time"
+
+// Pending is an item of the near-real-time view: the newest balance of one goal
+// that is not in the batch view yet, or the mark that it was rejected.
+type Pending struct {
+	PersonID       string `dynamodbav:"personId"`
+	GoalID         string `dynamodbav:"goalId"`
+	CurrentBalance Money  `dynamodbav:"currentBalance"`
+	Status         Status `dynamodbav:"status"`
+	EventID        string `dynamodbav:"eventId"`
+	UpdatedAt      string `dynamodbav:"updatedAt"`
+	Version        string `dynamodbav:"version"`
+	TTL            int64  `dynamodbav:"ttl"`
+}
+
+// Choice is which goal a customer chose in the app.
+type Choice struct {
+	GoalID   string
+	ChosenAt string
+}
+
+// View is the answer to the app: a customer's goals as they are right now.
+type View struct {
+	PersonID    string      `json:"personId"`
+	Name        string      `json:"name"`
+	Preferences Preferences `json:"preferences"`
+	Goals       []Shown     `json:"goals"`
+	LastUpdated string      `json:"lastUpdated"`
+}
+
+// Shown is a goal in a view.
+type Shown struct {
+	GoalID       string `json:"goalId"`
+	Title        string `json:"title"`
+	TargetAmount Money  `json:"targetAmount"`
+	SavedAmount  Money  `json:"savedAmount"`
+	Status       Status `json:"status"`
+	SpecialRate  Rate   `json:"specialRate"`
+	Chosen       bool   `json:"chosen"`
+
+	// ConfirmedAmount is what the batch knows, when SavedAmount is pending.
+	ConfirmedAmount *Money `json:"confirmedAmount,omitempty"`
+}
+
+// Merge makes one view of a customer's batch item, pending balances and choice. A
+// balance counts while it is fresher than the batch; what the batch has caught up
+// with, what was rejected and what has expired is left out.
+func Merge(c Customer, pending []Pending, choice Choice, now time.Time) View {
+	if c.ChosenAt > choice.ChosenAt {
+		choice = Choice{GoalID: c.ChosenGoal, ChosenAt: c.ChosenAt}
+	}
+	fresh := make(map[string]Pending, len(pending))
+	for _, p := range pending {
+		// The service deletes an expired item some time after it expired.
+		if p.Status == PendingConfirmation && p.UpdatedAt > c.LastUpdated && p.TTL > now.Unix() {
+			fresh[p.GoalID] = p
+		}
+	}
+	v := View{PersonID: c.PersonID, Name: c.Name, Preferences: c.Preferences, LastUpdated: c.LastUpdated, Goals: make([]Shown, len(c.Goals))}
+	for i, g := range c.Goals {
+		v.Goals[i] = Shown{
+			GoalID: g.GoalID, Title: g.Title, TargetAmount: g.TargetAmount, SavedAmount: g.SavedAmount,
+			Status: g.Status, SpecialRate: g.SpecialRate, Chosen: g.GoalID == choice.GoalID,
+		}
+		if p, ok := fresh[g.GoalID]; ok {
+			confirmed := g.SavedAmount
+			v.Goals[i].SavedAmount, v.Goals[i].Status, v.Goals[i].ConfirmedAmount = p.CurrentBalance, PendingConfirmation, &confirmed
+		}
+	}
+	return v
+}

@@ -1,0 +1,309 @@
+package goals_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/internal/home"
+	"github.com/stator-db/stator/apps/internal/hometest"
+)
+
+var (
+	start   = time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	goalIDs = []string{"SAVINGS_ACCOUNT", "GOVERNMENT_BONDS"}
+)
+
+// world is the tables, and beside them all that was told to them, as it was told.
+type world struct {
+	tables *goals.Tables
+	save   func(context.Context, goals.Pending) (bool, error)
+	person string
+	now    time.Time
+
+	told  []goals.Event // every delivery, the second of one event too
+	saved map[string]goals.Money
+	asOf  time.Time
+}
+
+// tablesThen are tables whose clock stands at the time of the tests' events; by
+// today's they would have expired, and be deleted while a test looks.
+func tablesThen(t *testing.T) *home.Home {
+	t.Helper()
+	return hometest.StartWith(t, home.Options{Model: goals.Model, Now: func() time.Time { return start.Add(24 * time.Hour) }})
+}
+
+func newWorld(h *home.Home) *world {
+	w := &world{person: uuid.NewString(), now: start.Add(24 * time.Hour), saved: make(map[string]goals.Money)}
+	w.tables = &goals.Tables{DB: h.DB, Now: func() time.Time { return w.now }}
+	w.save = w.tables.Save
+	return w
+}
+
+// batch is a nightly run.
+func (w *world) batch(ctx context.Context, asOf time.Time, saved map[string]goals.Money) error {
+	w.asOf, w.saved = asOf, saved
+	c := goals.Customer{PersonID: w.person, Name: "Ana", Preferences: goals.Preferences{Language: "en"}, LastUpdated: goals.Instant(asOf)}
+	for _, id := range goalIDs {
+		c.Goals = append(c.Goals, goals.Goal{GoalID: id, TargetAmount: 50000, SavedAmount: saved[id], Status: goals.Progress(saved[id], 50000)})
+	}
+	_, err := w.tables.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()})
+	return err
+}
+
+// deliver is the stream's part, without the broker.
+func (w *world) deliver(ctx context.Context, e goals.Event) error {
+	w.told = append(w.told, e)
+	p, writes := e.Pending(e.Product, w.now) // products are named as goals here
+	if !writes {
+		return nil
+	}
+	_, err := w.save(ctx, p)
+	return err
+}
+
+// check compares the answer with what a reader of all that was told would say.
+func (w *world) check(ctx context.Context) error {
+	view, units, err := w.tables.Person(ctx, w.person)
+	if err != nil {
+		return err
+	}
+	if units > 1 {
+		return fmt.Errorf("the request cost %v units", units)
+	}
+	var wrong error
+	for _, g := range view.Goals {
+		saved, status := w.expected(g.GoalID)
+		if g.SavedAmount != saved || g.Status != status {
+			wrong = errors.Join(wrong, fmt.Errorf("%s shows %s %s, but %s %s is right", g.GoalID, g.SavedAmount, g.Status, saved, status))
+		}
+	}
+	return wrong
+}
+
+// expected is the simple model. The newest deposit of which anything was heard
+// counts, a deposit or its rejection alike; of two at the same time, the one with
+// the greater id.
+func (w *world) expected(goal string) (goals.Money, goals.Status) {
+	var newest *goals.DepositRef
+	var balance *goals.Money
+	rejected := false
+	for _, e := range w.told {
+		ref := goals.DepositRef{EventID: e.EventID, OccurredAt: e.OccurredAt}
+		if e.Type == goals.Reconciliation {
+			if e.Outcome == goals.Confirmed {
+				continue
+			}
+			ref = *e.Deposit
+		}
+		if e.Product != goal {
+			continue
+		}
+		if newest == nil || ref.OccurredAt.After(newest.OccurredAt) || ref.OccurredAt.Equal(newest.OccurredAt) && ref.EventID > newest.EventID {
+			newest, balance, rejected = &ref, nil, false
+		}
+		if ref == *newest {
+			if e.Type == goals.Deposit {
+				balance = e.Balance
+			} else {
+				rejected = true
+			}
+		}
+	}
+	if newest == nil || rejected || !newest.OccurredAt.After(w.asOf) {
+		return w.saved[goal], goals.Progress(w.saved[goal], 50000)
+	}
+	return *balance, goals.PendingConfirmation
+}
+
+func deposit(person, goal string, at time.Time, balance goals.Money) goals.Event {
+	return goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: person, Product: goal, OccurredAt: at, Balance: &balance}
+}
+
+func reconciled(e goals.Event, outcome string) goals.Event {
+	return goals.Event{Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: e.PersonID, Product: e.Product, OccurredAt: e.OccurredAt, Outcome: outcome, Deposit: &goals.DepositRef{EventID: e.EventID, OccurredAt: e.OccurredAt}}
+}
+
+// Whatever the order of batches, events, duplicates, late events and failures,
+// the answer is what the simple model says, after every step.
+func TestMergeInAnyOrder(t *testing.T) {
+	h := tablesThen(t)
+	rapid.Check(t, func(r *rapid.T) {
+		ctx := context.Background()
+		w := newWorld(h)
+		minute := func(name string) time.Time {
+			return start.Add(time.Duration(rapid.IntRange(0, 12).Draw(r, name)) * time.Minute)
+		}
+		amounts := func() map[string]goals.Money {
+			m := make(map[string]goals.Money)
+			for _, id := range goalIDs {
+				m[id] = goals.Money(rapid.IntRange(0, 60000).Draw(r, "saved"))
+			}
+			return m
+		}
+		// What happens, in the order in which it happens …
+		var happened []goals.Event
+		for range rapid.IntRange(1, 6).Draw(r, "deposits") {
+			d := deposit(w.person, rapid.SampledFrom(goalIDs).Draw(r, "goal"), minute("at"), goals.Money(rapid.IntRange(1, 90000).Draw(r, "balance")))
+			happened = append(happened, d)
+			switch rapid.IntRange(0, 3).Draw(r, "outcome") {
+			case 0:
+				happened = append(happened, reconciled(d, goals.Failed))
+			case 1:
+				happened = append(happened, reconciled(d, goals.Confirmed))
+			}
+		}
+		// … and how it is heard of: some of it twice, in any order, with batches
+		// in between. A later batch is never as of an earlier time.
+		heard := append([]goals.Event(nil), happened...)
+		for range rapid.IntRange(0, 4).Draw(r, "duplicates") {
+			heard = append(heard, rapid.SampledFrom(happened).Draw(r, "again"))
+		}
+		heard = rapid.Permutation(heard).Draw(r, "order")
+		if err := w.batch(ctx, start, amounts()); err != nil {
+			r.Fatal(err)
+		}
+		for _, e := range heard {
+			if rapid.IntRange(0, 4).Draw(r, "batch") == 0 {
+				asOf := minute("asOf")
+				if asOf.Before(w.asOf) {
+					asOf = w.asOf // the same day once more
+				}
+				if err := w.batch(ctx, asOf, amounts()); err != nil {
+					r.Fatal(err)
+				}
+			}
+			if err := w.deliver(ctx, e); err != nil {
+				r.Fatal(err)
+			}
+			if err := w.check(ctx); err != nil {
+				r.Fatal(err)
+			}
+		}
+	})
+}
+
+// The world notices a write without its condition, and a rejection that leaves no
+// mark.
+func TestMergeControl(t *testing.T) {
+	h := tablesThen(t)
+	ctx := t.Context()
+	first := deposit("", goalIDs[0], start.Add(time.Minute), 100)
+	second := deposit("", goalIDs[0], start.Add(2*time.Minute), 200)
+	for _, c := range []struct {
+		name  string
+		heard []goals.Event
+		save  func(*world) func(context.Context, goals.Pending) (bool, error)
+	}{
+		{"without the condition an older event overwrites a newer", []goals.Event{second, first}, func(w *world) func(context.Context, goals.Pending) (bool, error) {
+			return func(ctx context.Context, p goals.Pending) (bool, error) {
+				it, err := attributevalue.MarshalMap(map[string]any{
+					"personId": p.PersonID, "goalId": p.GoalID, "currentBalance": p.CurrentBalance, "status": p.Status,
+					"eventId": p.EventID, "updatedAt": p.UpdatedAt, "version": p.Version, "ttl": p.TTL,
+				})
+				if err != nil {
+					return false, err
+				}
+				_, err = w.tables.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(goals.NRTTable), Item: it})
+				return true, err
+			}
+		}},
+		{"without a mark a rejected deposit comes back", []goals.Event{second, reconciled(second, goals.Failed), second}, func(w *world) func(context.Context, goals.Pending) (bool, error) {
+			return func(ctx context.Context, p goals.Pending) (bool, error) {
+				if p.Status != goals.Rejected {
+					return w.tables.Save(ctx, p)
+				}
+				key, err := attributevalue.MarshalMap(map[string]string{"personId": p.PersonID, "goalId": p.GoalID})
+				if err != nil {
+					return false, err
+				}
+				_, err = w.tables.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(goals.NRTTable), Key: key})
+				return true, err
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, faulty := range []bool{false, true} {
+				w := newWorld(h)
+				if faulty {
+					w.save = c.save(w)
+				}
+				if err := w.batch(ctx, start, map[string]goals.Money{}); err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range c.heard {
+					e.PersonID = w.person
+					if err := w.deliver(ctx, e); err != nil {
+						t.Fatal(err)
+					}
+				}
+				err := w.check(ctx)
+				if faulty && (err == nil || !strings.Contains(err.Error(), "is right")) || !faulty && err != nil {
+					t.Errorf("faulty is %v, and the check says %v", faulty, err)
+				}
+			}
+		})
+	}
+}
+
+// A pending balance is gone from the answer five days after its event, even while
+// the table, which has its time to live, still has it.
+func TestFiveDays(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld(tablesThen(t))
+	if err := w.batch(ctx, start, map[string]goals.Money{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.deliver(ctx, deposit(w.person, goalIDs[0], start.Add(time.Hour), 700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  goals.Status
+	}{
+		{goals.Keep - time.Second, goals.PendingConfirmation},
+		{goals.Keep, goals.NotStarted},
+	} {
+		w.now = start.Add(time.Hour + c.after)
+		view, _, err := w.tables.Person(ctx, w.person)
+		if err != nil || view.Goals[0].Status != c.want {
+			t.Errorf("after %s: %+v, %v", c.after, view.Goals, err)
+		}
+	}
+	got, err := w.tables.DB.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(goals.NRTTable)})
+	if err != nil || got.TimeToLiveDescription.TimeToLiveStatus != "ENABLED" || aws.ToString(got.TimeToLiveDescription.AttributeName) != "ttl" {
+		t.Errorf("the table's time to live: %+v, %v", got.TimeToLiveDescription, err)
+	}
+}
+
+// Two reads of a half unit each, with all pending and the longest texts.
+func TestRequestCostsOneUnit(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld(tablesThen(t))
+	if err := w.batch(ctx, start, map[string]goals.Money{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, pending := range []int{0, 2} {
+		for _, id := range goalIDs[:pending] {
+			if err := w.deliver(ctx, deposit(w.person, id, start.Add(time.Hour), goals.MaxMoney)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.tables.Choose(ctx, w.person, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, units, err := w.tables.Person(ctx, w.person); err != nil || units != 1 {
+			t.Errorf("with %d pending a request costs %v units, %v; want 1", pending, units, err)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package rules
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func open(t *testing.T, where string) *Source {
+	t.Helper()
+	s, err := Open(t.Context(), where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (s *Source) do(t *testing.T, statement string) {
+	t.Helper()
+	if _, err := s.db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBuiltInRules(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules.db")
+	s := open(t, file)
+	set, err := s.Load(t.Context())
+	if err != nil || len(set.Goals) != 3 || set.Goals[0].ID != "SAVINGS_ACCOUNT" || set.Goals[0].Rate != 800 || set.Goals[0].Targets["CLASSIC"] != 50000 || set.Products["CDB"] != 2 {
+		t.Fatalf("%+v, %v", set, err)
+	}
+	s.do(t, `UPDATE goal_rules SET special_rate = '0.09' WHERE goal_id = 'SAVINGS_ACCOUNT'`)
+	again, err := open(t, file).Load(t.Context()) // opening does not bring the built-in ones back
+	if err != nil || again.Goals[0].Rate != 900 || again.Fingerprint() == set.Fingerprint() {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// The same on a PostgreSQL, when there is one to try: an empty database.
+func TestPostgres(t *testing.T) {
+	where := os.Getenv("GOALS_POSTGRES")
+	if where == "" {
+		t.Skip("GOALS_POSTGRES names no database")
+	}
+	s := open(t, where)
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := open(t, "").Load(t.Context())
+	if err != nil || got.Fingerprint() != want.Fingerprint() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestNoPostgresThere(t *testing.T) {
+	s := open(t, "postgres://goals@127.0.0.1:1/rules?connect_timeout=1")
+	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "--rules") {
+		t.Errorf("a database that is not there: %v", err)
+	}
+}
+
+func TestRulesThatMakeNoSense(t *testing.T) {
+	for _, c := range []struct{ name, statement, want string }{
+		{"no goals", `DELETE FROM goal_targets; DELETE FROM products; DELETE FROM goal_rules`, "0 goals"},
+		{"no products", `DELETE FROM products`, "no products"},
+		{"a rate above all", `UPDATE goal_rules SET special_rate = '8'`, "not a rate"},
+		{"a target of nothing", `UPDATE goal_targets SET target_amount = '0'`, "above zero"},
+		{"a segment with a target missing", `DELETE FROM goal_targets WHERE segment = 'PREMIUM' AND goal_id = 'GOVERNMENT_BONDS'`, "every goal"},
+		{"a product of no goal", `PRAGMA foreign_keys = off; INSERT INTO products VALUES ('X', 'YACHT')`, "YACHT"},
+		{"a table missing", `DROP TABLE products`, "rules init"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t, "")
+			s.do(t, c.statement)
+			if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestCachedRules(t *testing.T) {
+	s, at := open(t, ""), time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	c := &Cached{Source: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at }}
+	ask := func(product string) (string, bool) {
+		t.Helper()
+		goal, ok, err := c.Goal(t.Context(), product)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return goal, ok
+	}
+	if goal, ok := ask("SAV"); !ok || goal != "SAVINGS_ACCOUNT" {
+		t.Fatal(goal, ok)
+	}
+	s.do(t, `INSERT INTO products VALUES ('NEW', 'SAVINGS_ACCOUNT')`)
+	if _, ok := ask("NEW"); ok {
+		t.Error("the rules are read for every question")
+	}
+	at = at.Add(lookAgain + time.Second)
+	if goal, ok := ask("NEW"); !ok || goal != "SAVINGS_ACCOUNT" {
+		t.Errorf("a product that became known is not: %s", goal)
+	}
+	s.do(t, `DROP TABLE products`)
+	at = at.Add(2 * maxAge)
+	if _, ok := ask("SAV"); !ok {
+		t.Error("rules that cannot be read are forgotten")
+	}
+	if _, _, err := c.Goal(t.Context(), "OTHER"); err == nil {
+		t.Error("a product that may have become known is called unknown while the rules cannot be read")
+	}
+}

@@ -1,0 +1,93 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Partitions is into how many partitions the topic of events is split when we
+// make it.
+const Partitions = 6
+
+// Broker is the embedded broker.
+type Broker struct{ cluster *kfake.Cluster }
+
+// StartBroker starts a broker on this machine. With a folder it keeps what it is
+// sent there, synced before it answers; without one it forgets. address is a
+// loopback host:port, or empty for a free port.
+func StartBroker(folder, address string, topics Topics) (*Broker, error) {
+	options := []kfake.Opt{
+		kfake.NumBrokers(1),
+		kfake.SeedTopics(Partitions, topics.Events),
+		kfake.SeedTopics(1, topics.Dead),
+		// Whoever dies must be noticed soon, as there is nobody else.
+		kfake.GroupMinSessionTimeout(time.Second),
+	}
+	if folder != "" {
+		options = append(options, kfake.DataDir(filepath.Clean(folder)), kfake.SyncWrites())
+	}
+	if address != "" {
+		host, port, err := net.SplitHostPort(address)
+		n, bad := strconv.Atoi(port)
+		if err != nil || bad != nil || host != "127.0.0.1" {
+			return nil, fmt.Errorf("the broker's address is %q, but must be 127.0.0.1 and a port", address)
+		}
+		options = append(options, kfake.Ports(n))
+	}
+	cluster, err := kfake.NewCluster(options...)
+	if err != nil {
+		return nil, fmt.Errorf("start the embedded broker: %w", err)
+	}
+	return &Broker{cluster}, nil
+}
+
+// Addresses is where clients reach the broker.
+func (b *Broker) Addresses() []string { return b.cluster.ListenAddrs() }
+
+// Close stops the broker.
+func (b *Broker) Close() { b.cluster.Close() }
+
+// reach tells a client where the brokers are. One with tls:// before its address
+// is spoken to in TLS, and then all are.
+func reach(brokers []string) []kgo.Opt {
+	var addresses []string
+	var options []kgo.Opt
+	for _, b := range brokers {
+		address, secured := strings.CutPrefix(strings.TrimSpace(b), "tls://")
+		if secured && options == nil {
+			options = []kgo.Opt{kgo.DialTLS()}
+		}
+		addresses = append(addresses, address)
+	}
+	return append(options, kgo.SeedBrokers(addresses...))
+}
+
+// EnsureTopics makes the topics that are missing.
+func EnsureTopics(ctx context.Context, client *kgo.Client, topics Topics) error {
+	admin := kadm.NewClient(client)
+	have, err := admin.ListTopics(ctx, topics.Events, topics.Dead)
+	if err != nil {
+		return fmt.Errorf("ask Kafka for its topics: %w; is it there?", err)
+	}
+	for topic, partitions := range map[string]int32{topics.Events: Partitions, topics.Dead: 1} {
+		if have[topic].Err == nil {
+			continue
+		}
+		_, err := admin.CreateTopic(ctx, partitions, -1, nil, topic)
+		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return fmt.Errorf("make topic %s: %w; may we make topics?", topic, err)
+		}
+	}
+	return nil
+}

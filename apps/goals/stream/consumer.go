@@ -1,0 +1,221 @@
+// Package stream is the near-real-time pipeline: deposit events and
+// reconciliations of a Kafka topic become pending balances.
+//
+// Each event is delivered at least once: offsets are committed after its write.
+// Writes carry a condition that makes their order and number irrelevant. What can
+// never be written goes to a dead-letter topic.
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/goals"
+)
+
+// Topics are the names of the topics.
+type Topics struct{ Events, Dead string }
+
+// DefaultTopics are the names unless others are given.
+var DefaultTopics = Topics{Events: "goals.events", Dead: "goals.events.dead"}
+
+// Consumer is a member of the consumer group.
+type Consumer struct {
+	Brokers []string
+	Group   string
+	Topics  Topics
+
+	// Instance names this member for good. One that is started again under its
+	// name has its partitions at once; without a name the group first waits
+	// until it knows that the old one is gone.
+	Instance string
+
+	// Goal finds the goal for which a product counts.
+	Goal func(ctx context.Context, product string) (goalID string, ok bool, err error)
+
+	// Save writes a pending balance unless a newer one is there.
+	Save func(ctx context.Context, p goals.Pending) (wrote bool, err error)
+
+	// Changed is told whose balance was written; it may be nil.
+	Changed func(personID string)
+
+	Metrics *Metrics
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+const (
+	atOnce       = 500 // events taken from the broker together
+	savesAtOnce  = 16
+	firstWait    = 50 * time.Millisecond
+	longestWait  = 5 * time.Second
+	sessionLimit = 10 * time.Second
+)
+
+// Run consumes until the context ends. What is not committed by then comes again.
+func (c *Consumer) Run(ctx context.Context) error {
+	options := append(reach(c.Brokers),
+		kgo.ConsumerGroup(c.Group),
+		kgo.ConsumeTopics(c.Topics.Events),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.DisableAutoCommit(),
+		kgo.SessionTimeout(sessionLimit),
+		kgo.HeartbeatInterval(time.Second),
+		// A batch of events is dealt with in less; a longer wait for a member
+		// who is gone would be seen as lag.
+		kgo.RebalanceTimeout(sessionLimit),
+		kgo.FetchMaxBytes(8<<20),
+		kgo.FetchMaxPartitionBytes(2<<20),
+		kgo.MaxConcurrentFetches(2),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+	)
+	if c.Instance != "" {
+		options = append(options, kgo.InstanceID(c.Instance))
+	}
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close() // leaves the group
+	if err := EnsureTopics(ctx, client, c.Topics); err != nil {
+		return err
+	}
+	measuring, stop := context.WithCancel(ctx)
+	measured := make(chan struct{})
+	go func() {
+		defer close(measured)
+		c.Metrics.watchLag(measuring, client, c.Group, c.Log)
+	}()
+	defer func() { stop(); <-measured }()
+	for {
+		fetched := client.PollRecords(ctx, atOnce)
+		if ctx.Err() != nil {
+			return nil
+		}
+		fetched.EachError(func(topic string, partition int32, err error) {
+			c.Log.Warn("the broker cannot be read; trying again", "topic", topic, "partition", partition, "error", err)
+		})
+		records := fetched.Records()
+		if len(records) == 0 {
+			continue
+		}
+		if err := c.takeAll(ctx, client, records); err != nil {
+			if ctx.Err() != nil {
+				return nil // not committed, so they come again
+			}
+			return err
+		}
+		if err := client.CommitRecords(context.WithoutCancel(ctx), records...); err != nil {
+			// Another member has the partition now, and takes them once more.
+			c.Metrics.commitFaults.Inc()
+			c.Log.Warn("offsets could not be committed; the events come again", "error", err)
+		}
+	}
+}
+
+// takeAll takes events side by side: their order does not matter.
+func (c *Consumer) takeAll(ctx context.Context, client *kgo.Client, records []*kgo.Record) error {
+	all, within := errgroup.WithContext(ctx)
+	all.SetLimit(savesAtOnce)
+	for _, r := range records {
+		all.Go(func() error { return c.take(within, client, r) })
+	}
+	return all.Wait()
+}
+
+// take deals with one event until it is written, dead, or of no consequence. A
+// table or a database that does not answer is waited for.
+func (c *Consumer) take(ctx context.Context, client *kgo.Client, r *kgo.Record) error {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		outcome, err := c.apply(ctx, r)
+		var bad *goals.BadEvent
+		if errors.As(err, &bad) {
+			outcome, err = "dead", c.bury(ctx, client, r, bad.Reason)
+		}
+		if err == nil {
+			c.Metrics.events.WithLabelValues(outcome).Inc()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.Metrics.retries.Inc()
+		c.Log.Warn("an event could not be taken; trying again", "partition", r.Partition, "offset", r.Offset, "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		}
+	}
+}
+
+func (c *Consumer) apply(ctx context.Context, r *kgo.Record) (outcome string, err error) {
+	e, err := goals.ParseEvent(r.Value, c.Now())
+	if err != nil {
+		return "", err
+	}
+	goalID, ok, err := c.Goal(ctx, e.Product)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", &goals.BadEvent{Reason: fmt.Sprintf("the rules have no product %.60q", e.Product)}
+	}
+	p, writes := e.Pending(goalID, c.Now())
+	switch {
+	case e.Type == goals.Reconciliation && e.Outcome == goals.Confirmed:
+		return "confirmed", nil
+	case !writes:
+		return "expired", nil // the batch has had it for long
+	}
+	wrote, err := c.Save(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	c.Metrics.delay.Observe(c.Now().Sub(r.Timestamp).Seconds())
+	if !wrote {
+		return "older", nil
+	}
+	if c.Changed != nil {
+		c.Changed(p.PersonID)
+	}
+	if p.Status == goals.Rejected {
+		return "rejected", nil
+	}
+	return "written", nil
+}
+
+// maxBuried is how much of a dead event is kept, in bytes: a broker takes 1 MiB,
+// the reason included.
+const maxBuried = 512 << 10
+
+// bury sends an event to the dead-letter topic and waits until it is there.
+func (c *Consumer) bury(ctx context.Context, client *kgo.Client, r *kgo.Record, reason string) error {
+	dead := &kgo.Record{
+		Topic: c.Topics.Dead,
+		Key:   cut(r.Key),
+		Value: cut(r.Value),
+		Headers: []kgo.RecordHeader{
+			{Key: "reason", Value: []byte(reason)},
+			{Key: "topic", Value: []byte(r.Topic)},
+			{Key: "partition", Value: []byte(strconv.Itoa(int(r.Partition)))},
+			{Key: "offset", Value: []byte(strconv.FormatInt(r.Offset, 10))},
+			{Key: "size", Value: []byte(strconv.Itoa(len(r.Value)))},
+		},
+	}
+	if err := client.ProduceSync(ctx, dead).FirstErr(); err != nil {
+		return fmt.Errorf("send an event to topic %s: %w", c.Topics.Dead, err)
+	}
+	c.Log.Warn("an event can never be taken and went to the dead letters", "partition", r.Partition, "offset", r.Offset, "reason", reason)
+	return nil
+}
+
+func cut(b []byte) []byte { return b[:min(len(b), maxBuried)] }

@@ -1,0 +1,63 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/stator-db/stator/apps/goals"
+)
+
+// Producer sends events, as the bank's systems do.
+type Producer struct {
+	client *kgo.Client
+	topic  string
+}
+
+// NewProducer makes a producer and the topics, where they are missing.
+func NewProducer(ctx context.Context, brokers []string, topics Topics) (*Producer, error) {
+	client, err := kgo.NewClient(append(reach(brokers), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0))...)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kafka client: %w", err)
+	}
+	if err := EnsureTopics(ctx, client, topics); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return &Producer{client, topics.Events}, nil
+}
+
+// Send sends events and waits until the broker has them. All of a person go to
+// one partition.
+func (p *Producer) Send(ctx context.Context, events ...goals.Event) error {
+	records := make([]*kgo.Record, len(events))
+	for i := range events {
+		b, err := json.Marshal(&events[i])
+		if err != nil {
+			return err
+		}
+		records[i] = &kgo.Record{Topic: p.topic, Key: []byte(events[i].PersonID), Value: b}
+	}
+	return p.send(ctx, records)
+}
+
+// SendRaw sends bytes as they are, which need not be an event.
+func (p *Producer) SendRaw(ctx context.Context, values ...[]byte) error {
+	records := make([]*kgo.Record, len(values))
+	for i, v := range values {
+		records[i] = &kgo.Record{Topic: p.topic, Value: v}
+	}
+	return p.send(ctx, records)
+}
+
+func (p *Producer) send(ctx context.Context, records []*kgo.Record) error {
+	if err := p.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		return fmt.Errorf("send events to topic %s: %w", p.topic, err)
+	}
+	return nil
+}
+
+// Close closes the producer.
+func (p *Producer) Close() { p.client.Close() }

@@ -1,0 +1,315 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/stator-db/stator/apps/goals"
+)
+
+// saved is a table of pending balances in memory, which fails when told to.
+type saved struct {
+	mutex sync.Mutex
+	have  map[string]goals.Pending
+	fails int
+}
+
+func (s *saved) save(_ context.Context, p goals.Pending) (bool, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.fails > 0 {
+		s.fails--
+		return false, errors.New("the table does not answer")
+	}
+	key := p.PersonID + p.GoalID
+	if old, ok := s.have[key]; ok && old.Version >= p.Version {
+		return false, nil
+	}
+	if s.have == nil {
+		s.have = make(map[string]goals.Pending)
+	}
+	s.have[key] = p
+	return true, nil
+}
+
+func (s *saved) count() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.have)
+}
+
+// setting is a broker, and a consumer that the test starts.
+type setting struct {
+	*testing.T
+	broker   *Broker
+	producer *Producer
+	table    *saved
+	metrics  *Metrics
+	consumer *Consumer
+}
+
+func newSetting(t *testing.T) *setting {
+	t.Helper()
+	b, err := StartBroker("", "", DefaultTopics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	p, err := NewProducer(t.Context(), b.Addresses(), DefaultTopics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	s := &setting{T: t, broker: b, producer: p, table: new(saved), metrics: NewMetrics(prometheus.NewRegistry())}
+	s.consumer = &Consumer{
+		Brokers: b.Addresses(), Group: "test", Topics: DefaultTopics,
+		Goal: func(_ context.Context, product string) (string, bool, error) {
+			return map[string]string{"SAV": "SAVINGS_ACCOUNT"}[product], product == "SAV", nil
+		},
+		Save: s.table.save, Metrics: s.metrics, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	}
+	return s
+}
+
+// start runs the consumer until the returned function is called.
+func (s *setting) start() (stop func()) {
+	ctx, cancel := context.WithCancel(s.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.consumer.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.Errorf("the consumer ended with %v", err)
+		}
+	})
+}
+
+// until waits for something that must come true, as long as the test may take.
+func (s *setting) until(what string, holds func() bool) {
+	s.Helper()
+	for !holds() {
+		select {
+		case <-s.Context().Done():
+			s.Fatalf("it never came to this: %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *setting) outcomes(name string) int {
+	return int(value(s, s.metrics.events.WithLabelValues(name)))
+}
+
+func event(balance goals.Money, at time.Time) goals.Event {
+	return goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: uuid.NewString(), Product: "SAV", OccurredAt: at, Balance: &balance}
+}
+
+func TestPoisonedEventsAreDeadLetters(t *testing.T) {
+	s := newSetting(t)
+	now := time.Now().UTC()
+	future, product := event(1, now.AddDate(100, 0, 0)), event(1, now)
+	product.Product = "GOLD"
+	if err := s.producer.Send(t.Context(), event(100, now), future, product, event(200, now), event(1, now.Add(-6*24*time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	huge := []byte(`{"type":"` + strings.Repeat("x", 700<<10) + `"}`)
+	if err := s.producer.SendRaw(t.Context(), []byte("hello"), nil, []byte{0xff, 0xfe}, huge); err != nil {
+		t.Fatal(err)
+	}
+	defer s.start()()
+	s.until("all events are dealt with", func() bool {
+		return s.outcomes("written") == 2 && s.outcomes("dead") == 6 && s.outcomes("expired") == 1
+	})
+	reader, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Addresses()...), kgo.ConsumeTopics(DefaultTopics.Dead), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	var reasons []string
+	for len(reasons) < 6 {
+		for _, r := range reader.PollFetches(t.Context()).Records() {
+			for _, h := range r.Headers {
+				if h.Key == "reason" {
+					reasons = append(reasons, string(h.Value))
+				}
+			}
+		}
+	}
+	for _, want := range []string{"ahead of our clock", `no product "GOLD"`, "not the JSON", "at most 65536 are taken"} {
+		if !strings.Contains(strings.Join(reasons, "\n"), want) {
+			t.Errorf("no dead letter says %q: %q", want, reasons)
+		}
+	}
+}
+
+func TestTableThatDoesNotAnswer(t *testing.T) {
+	s := newSetting(t)
+	s.table.fails = 5
+	if err := s.producer.Send(t.Context(), event(100, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	defer s.start()()
+	s.until("the event is written", func() bool { return s.outcomes("written") == 1 })
+	if n := value(t, s.metrics.retries); n != 5 {
+		t.Errorf("%v retries", n)
+	}
+}
+
+// An event whose write was not finished is not committed, and comes again. When a
+// write that did not happen is taken for done, the event is lost: the control.
+func TestOffsetsAreCommittedAfterTheWrite(t *testing.T) {
+	for _, faulty := range []bool{false, true} {
+		t.Run(fmt.Sprint("commits first ", faulty), func(t *testing.T) {
+			s := newSetting(t)
+			held := make(chan struct{}, 100)
+			s.consumer.Save = func(ctx context.Context, p goals.Pending) (bool, error) {
+				held <- struct{}{}
+				if faulty {
+					return true, nil
+				}
+				<-ctx.Done()
+				return false, ctx.Err()
+			}
+			stop := s.start()
+			if err := s.producer.Send(t.Context(), event(100, time.Now())); err != nil {
+				t.Fatal(err)
+			}
+			<-held
+			if faulty {
+				s.until("it is committed", func() bool {
+					for _, c := range s.broker.cluster.GroupInfo("test").Commits {
+						for _, o := range c {
+							if o.Offset == 1 {
+								return true
+							}
+						}
+					}
+					return false
+				})
+			}
+			stop()
+			s.consumer.Save = s.table.save
+			defer s.start()()
+			if err := s.producer.Send(t.Context(), event(200, time.Now())); err != nil {
+				t.Fatal(err)
+			}
+			want := 2
+			if faulty {
+				want = 1
+			}
+			s.until("events are written", func() bool { return s.table.count() >= want })
+			s.until("nothing is left", func() bool { return s.lagKnown() && s.lag() == 0 })
+			if n := s.table.count(); n != want {
+				t.Errorf("%d events are written, want %d", n, want)
+			}
+		})
+	}
+}
+
+// lagKnown tells whether the broker has been asked since the consumer began.
+func (s *setting) lagKnown() bool {
+	known := make(chan prometheus.Metric, 2*Partitions)
+	s.metrics.lag.Collect(known)
+	return len(known) == Partitions
+}
+
+func (s *setting) lag() (sum float64) {
+	for p := range Partitions {
+		sum += value(s, s.metrics.lag.WithLabelValues(fmt.Sprint(p)))
+	}
+	return sum
+}
+
+// value is what a counter or a gauge stands at.
+func value(t testing.TB, m prometheus.Metric) float64 {
+	t.Helper()
+	var now dto.Metric
+	if err := m.Write(&now); err != nil {
+		t.Fatal(err)
+	}
+	return now.GetCounter().GetValue() + now.GetGauge().GetValue()
+}
+
+// Events, their order mixed and some twice, from two consumers at once: the table
+// has the newest of each.
+func TestTwoConsumers(t *testing.T) {
+	s := newSetting(t)
+	now := time.Now().UTC()
+	var events []goals.Event
+	for range 50 {
+		first := event(100, now)
+		second := first
+		balance := goals.Money(200)
+		second.EventID, second.OccurredAt, second.Balance = uuid.NewString(), now.Add(time.Millisecond), &balance
+		events = append(events, second, first, second)
+	}
+	other := *s.consumer
+	other.Metrics = NewMetrics(prometheus.NewRegistry())
+	defer s.start()()
+	s2 := *s
+	s2.consumer = &other
+	defer s2.start()()
+	if err := s.producer.Send(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	s.until("all is written", func() bool {
+		s.table.mutex.Lock()
+		defer s.table.mutex.Unlock()
+		for _, p := range s.table.have {
+			if p.CurrentBalance != 200 {
+				return false
+			}
+		}
+		return len(s.table.have) == 50
+	})
+}
+
+// What the broker has taken is there after it was started again.
+func TestBrokerRemembers(t *testing.T) {
+	folder := t.TempDir()
+	b, err := StartBroker(folder, "", DefaultTopics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewProducer(t.Context(), b.Addresses(), DefaultTopics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Send(t.Context(), event(100, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	b.Close()
+	if b, err = StartBroker(folder, "", DefaultTopics); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	reader, err := kgo.NewClient(kgo.SeedBrokers(b.Addresses()...), kgo.ConsumeTopics(DefaultTopics.Events), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	records := reader.PollFetches(t.Context()).Records()
+	var e goals.Event
+	if len(records) != 1 || json.Unmarshal(records[0].Value, &e) != nil || *e.Balance != 100 {
+		t.Errorf("the broker has %v", records)
+	}
+}
+
+func TestBrokerStaysHome(t *testing.T) {
+	if _, err := StartBroker("", "0.0.0.0:9092", DefaultTopics); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("a broker for everybody: %v", err)
+	}
+}

@@ -1,0 +1,173 @@
+package goals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+)
+
+// choiceKey is the sort key of a person's choice in the near-real-time view. It
+// lies beside the pending balances, so that the same query returns it, and has no
+// time to live. It cannot lie in the batch view: each run replaces what is there.
+const choiceKey = "CHOICE"
+
+// Tables reads and writes the two tables, all but the bulk load.
+type Tables struct {
+	DB  *dynamodb.Client
+	Now func() time.Time
+}
+
+// ErrNoPerson is the error of a person whom the batch view does not have.
+var ErrNoPerson = errors.New("the batch view has no such person")
+
+// ErrNoGoal is the error of a choice among goals that the person does not have.
+var ErrNoGoal = errors.New("the person has no such goal")
+
+// Person reads both tables at the same time and merges what they have. units is
+// what the reads cost.
+func (t *Tables) Person(ctx context.Context, personID string) (view View, units float64, err error) {
+	key := map[string]types.AttributeValue{"personId": text(personID)}
+	var batch *dynamodb.GetItemOutput
+	var recent *dynamodb.QueryOutput
+	both, within := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		batch, err = t.DB.GetItem(within, &dynamodb.GetItemInput{
+			TableName:              aws.String(BatchTable),
+			Key:                    key,
+			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		})
+		return err
+	})
+	both.Go(func() (err error) {
+		recent, err = t.DB.Query(within, &dynamodb.QueryInput{
+			TableName:                 aws.String(NRTTable),
+			KeyConditionExpression:    aws.String("personId = :person"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":person": key["personId"]},
+			ReturnConsumedCapacity:    types.ReturnConsumedCapacityTotal,
+		})
+		return err
+	})
+	if err := both.Wait(); err != nil {
+		return view, 0, fmt.Errorf("read person %s: %w", personID, err)
+	}
+	units = consumed(batch.ConsumedCapacity) + consumed(recent.ConsumedCapacity)
+	if batch.Item == nil {
+		return view, units, ErrNoPerson
+	}
+	var c Customer
+	if err := attributevalue.UnmarshalMap(batch.Item, &c); err != nil {
+		return view, units, fmt.Errorf("read the batch view of person %s: %w", personID, err)
+	}
+	var pending []Pending
+	var choice Choice
+	for _, it := range recent.Items {
+		var p struct {
+			Pending
+			ChosenGoal string `dynamodbav:"chosenGoal"`
+			ChosenAt   string `dynamodbav:"chosenAt"`
+		}
+		if err := attributevalue.UnmarshalMap(it, &p); err != nil {
+			return view, units, fmt.Errorf("read the pending balances of person %s: %w", personID, err)
+		}
+		if p.GoalID == choiceKey {
+			choice = Choice{GoalID: p.ChosenGoal, ChosenAt: p.ChosenAt}
+			continue
+		}
+		pending = append(pending, p.Pending)
+	}
+	return Merge(c, pending, choice, t.Now()), units, nil
+}
+
+func consumed(c *types.ConsumedCapacity) float64 {
+	if c == nil {
+		return 0
+	}
+	return aws.ToFloat64(c.CapacityUnits)
+}
+
+// Save writes a pending balance or a rejection, unless the table has that or
+// something newer. It tells whether it wrote.
+func (t *Tables) Save(ctx context.Context, p Pending) (wrote bool, err error) {
+	it := map[string]types.AttributeValue{
+		"personId":  text(p.PersonID),
+		"goalId":    text(p.GoalID),
+		"status":    text(string(p.Status)),
+		"eventId":   text(p.EventID),
+		"updatedAt": text(p.UpdatedAt),
+		"version":   text(p.Version),
+		"ttl":       &types.AttributeValueMemberN{Value: strconv.FormatInt(p.TTL, 10)},
+	}
+	if p.Status == PendingConfirmation {
+		it["currentBalance"] = &types.AttributeValueMemberN{Value: p.CurrentBalance.String()}
+	}
+	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                 aws.String(NRTTable),
+		Item:                      it,
+		ConditionExpression:       aws.String("attribute_not_exists(personId) OR version < :new"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":new": it["version"]},
+	})
+	var newer *types.ConditionalCheckFailedException
+	if errors.As(err, &newer) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("write the pending balance of person %s, goal %s: %w", p.PersonID, p.GoalID, err)
+	}
+	return true, nil
+}
+
+// Choose records which of the goals a person chose; a later choice replaces an
+// earlier one.
+func (t *Tables) Choose(ctx context.Context, personID, goalID string) error {
+	got, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:            aws.String(BatchTable),
+		Key:                  map[string]types.AttributeValue{"personId": text(personID)},
+		ProjectionExpression: aws.String("goals"),
+	})
+	if err != nil {
+		return fmt.Errorf("read the goals of person %s: %w", personID, err)
+	}
+	if got.Item == nil {
+		return ErrNoPerson
+	}
+	var c Customer
+	if err := attributevalue.UnmarshalMap(got.Item, &c); err != nil {
+		return fmt.Errorf("read the batch view of person %s: %w", personID, err)
+	}
+	for _, g := range c.Goals {
+		if g.GoalID == goalID {
+			return t.putChoice(ctx, personID, goalID)
+		}
+	}
+	return ErrNoGoal
+}
+
+func (t *Tables) putChoice(ctx context.Context, personID, goalID string) error {
+	_, err := t.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: aws.String(NRTTable),
+		Item: map[string]types.AttributeValue{
+			"personId":   text(personID),
+			"goalId":     text(choiceKey),
+			"chosenGoal": text(goalID),
+			"chosenAt":   text(Instant(t.Now())),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("write the choice of person %s: %w", personID, err)
+	}
+	return nil
+}
+
+// Leftovers are the keys in the near-real-time view that a person who is gone
+// leaves there for ever: the choice. Pending balances expire by themselves.
+func Leftovers(personID string) []map[string]types.AttributeValue {
+	return []map[string]types.AttributeValue{{"personId": text(personID), "goalId": text(choiceKey)}}
+}
