@@ -1,0 +1,193 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"gocloud.dev/blob"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/documents/extract"
+	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// upload keeps a file, the body, of which a document can be made.
+func (s *Server) upload(c *call) (any, error) {
+	upload, err := s.keep(c, http.MaxBytesReader(c.w, c.r.Body, extract.MaxFile))
+	return map[string]any{"upload": upload}, err
+}
+
+// keep puts a file where the tenant's uploads are.
+func (s *Server) keep(c *call, from io.Reader) (keys.TokenID, error) {
+	upload := keys.NewID[keys.TokenID]()
+	err := s.Bucket.Upload(c.ctx(), c.tenant().Upload(upload).String(), from, &blob.WriterOptions{ContentType: "application/octet-stream"})
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return upload, web.Refuse(http.StatusRequestEntityTooLarge, "too_large", "the file has more than the %d bytes that are taken", extract.MaxFile)
+	}
+	if err != nil {
+		return upload, fmt.Errorf("keep an upload: %w", err)
+	}
+	return upload, nil
+}
+
+// newDocument is a document of a request: a file that was uploaded.
+type newDocument struct {
+	Name   string       `json:"name"`
+	Upload keys.TokenID `json:"upload"`
+}
+
+// large is how long the body of a request with documents may be, in bytes.
+const large = 4 << 20
+
+// documents makes sense of those of a request. An upload is looked for below the
+// session's tenant, so that of another is not there.
+func (s *Server) documents(c *call, in []newDocument, most int, id func(i int) keys.DocumentID) ([]table.NewDocument, error) {
+	if len(in) == 0 || len(in) > most {
+		return nil, web.Refuse(http.StatusBadRequest, "bad_documents", "there are %d documents, but must be 1 to %d", len(in), most)
+	}
+	out := make([]table.NewDocument, len(in))
+	uploads, ctx := errgroup.WithContext(c.ctx())
+	uploads.SetLimit(16)
+	for i, d := range in {
+		uploads.Go(func() error {
+			name, err := readName(fmt.Sprintf("name of document %d", i+1), d.Name)
+			if err != nil {
+				return err
+			}
+			if d.Upload.IsZero() {
+				return web.Refuse(http.StatusBadRequest, "no_upload", "document %d has no upload", i+1)
+			}
+			out[i] = table.NewDocument{ID: id(i), Name: name, Object: c.tenant().Upload(d.Upload)}
+			there, err := s.Bucket.Exists(ctx, out[i].Object.String())
+			if err != nil {
+				return fmt.Errorf("look for an upload: %w", err)
+			}
+			if !there {
+				return web.Refuse(http.StatusNotFound, "no_upload", "document %d has an upload that is not there", i+1)
+			}
+			return nil
+		})
+	}
+	return out, uploads.Wait()
+}
+
+// newBatch is a batch of a request. Who sends the same with the same key again
+// gets the same batch.
+type newBatch struct {
+	Workflow  keys.WorkflowID `json:"workflowId"`
+	Name      string          `json:"name"`
+	Key       string          `json:"key"`
+	Documents []newDocument   `json:"documents"`
+}
+
+func (s *Server) createBatch(c *call) (any, error) {
+	var in newBatch
+	if err := web.Read(c.w, c.r, large, &in); err != nil {
+		return nil, err
+	}
+	return s.makeBatch(c, in)
+}
+
+func (s *Server) makeBatch(c *call, in newBatch) (table.Batch, error) {
+	p, err := id[keys.ProjectID](c, "project")
+	if err != nil {
+		return table.Batch{}, err
+	}
+	if in.Workflow.IsZero() {
+		return table.Batch{}, web.Refuse(http.StatusBadRequest, "no_workflow", "the batch has no workflowId")
+	}
+	name, err := readName("name", in.Name)
+	if err != nil {
+		return table.Batch{}, err
+	}
+	if len(in.Key) > 200 {
+		return table.Batch{}, web.Refuse(http.StatusBadRequest, "bad_key", "the key has %d bytes, but can have 200", len(in.Key))
+	}
+	w, err := s.Store.Workflow(c.ctx(), c.tenant(), p, in.Workflow)
+	if err != nil {
+		return table.Batch{}, err
+	}
+	batch := keys.NewID[keys.BatchID]()
+	if in.Key != "" {
+		all, err := json.Marshal(in)
+		if err != nil {
+			return table.Batch{}, err
+		}
+		batch = keys.DeriveID[keys.BatchID](c.tenant().String(), "request", p.String(), string(all))
+	}
+	documents, err := s.documents(c, in.Documents, table.MaxDocuments, func(i int) keys.DocumentID {
+		return keys.DeriveID[keys.DocumentID](batch.String(), "request", strconv.Itoa(i))
+	})
+	if err != nil {
+		return table.Batch{}, err
+	}
+	b, _, err := s.Store.CreateBatch(c.ctx(), table.NewBatch{ID: batch, Workflow: w, Name: name, Documents: documents})
+	if err != nil {
+		return table.Batch{}, err
+	}
+	s.Wake()
+	s.Tell(c.tenant())
+	return b, nil
+}
+
+func (s *Server) listBatches(c *call) (any, error) {
+	p, err := s.project(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.Store.Batches(c.ctx(), c.tenant(), p.ID, c.query("cursor"))
+}
+
+func (s *Server) batch(c *call) (table.Batch, error) {
+	p, err := id[keys.ProjectID](c, "project")
+	if err != nil {
+		return table.Batch{}, err
+	}
+	b, err := id[keys.BatchID](c, "batch")
+	if err != nil {
+		return table.Batch{}, err
+	}
+	return s.Store.Batch(c.ctx(), c.tenant(), p, b)
+}
+
+func (s *Server) getBatch(c *call) (any, error) { return s.batch(c) }
+
+// findBatch finds a batch by its id alone. The index knows no tenants, so the
+// one that is found must be the session's.
+func (s *Server) findBatch(c *call) (any, error) {
+	b, err := id[keys.BatchID](c, "batch")
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Store.FindBatch(c.ctx(), b)
+	if err != nil {
+		return nil, err
+	}
+	if found.Tenant != c.tenant() {
+		return nil, notFound
+	}
+	return found, nil
+}
+
+func readStatus(text string) (table.Status, error) {
+	if status := table.Status(text); status.Interesting() {
+		return status, nil
+	}
+	return "", web.Refuse(http.StatusBadRequest, "bad_status", "the status is %.60q, but things are found by PROCESSING, FAILED and REVIEW_REQUIRED alone", text)
+}
+
+func (s *Server) listBatchesByStatus(c *call) (any, error) {
+	status, err := readStatus(c.query("status"))
+	if err != nil {
+		return nil, err
+	}
+	batches, err := s.Store.BatchesIn(c.ctx(), c.tenant(), status)
+	return table.Page[table.Batch]{Items: batches}, err
+}

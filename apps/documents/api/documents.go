@@ -1,0 +1,208 @@
+package api
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+
+	"github.com/stator-db/stator/apps/documents/extract"
+	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/pipeline"
+	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// perPage is how many documents a page of a list has.
+const perPage = 50
+
+func (s *Server) listDocuments(c *call) (any, error) {
+	b, err := s.batch(c)
+	if err != nil {
+		return nil, err
+	}
+	if text := c.query("status"); text != "" {
+		status, err := readStatus(text)
+		if err != nil {
+			return nil, err
+		}
+		return s.Store.DocumentsIn(c.ctx(), b, status, c.query("cursor"), perPage)
+	}
+	return s.Store.Documents(c.ctx(), b, c.query("cursor"), perPage)
+}
+
+func (s *Server) addDocuments(c *call) (any, error) {
+	b, err := s.batch(c)
+	if err != nil {
+		return nil, err
+	}
+	var in struct{ Documents []newDocument }
+	if err := web.Read(c.w, c.r, large, &in); err != nil {
+		return nil, err
+	}
+	// A document is what was uploaded: sent twice, it is one.
+	documents, err := s.documents(c, in.Documents, 1000, func(i int) keys.DocumentID {
+		return keys.DeriveID[keys.DocumentID](b.ID.String(), "upload", in.Documents[i].Upload.String())
+	})
+	if err != nil {
+		return nil, err
+	}
+	added, err := s.Store.AddDocuments(c.ctx(), b, documents)
+	if err != nil {
+		return nil, err
+	}
+	s.Wake()
+	s.Tell(c.tenant())
+	return map[string]int{"added": len(added)}, nil
+}
+
+func (s *Server) document(c *call) (table.Batch, table.Document, error) {
+	b, err := s.batch(c)
+	if err != nil {
+		return b, table.Document{}, err
+	}
+	d, err := id[keys.DocumentID](c, "document")
+	if err != nil {
+		return b, table.Document{}, err
+	}
+	document, err := s.Store.Document(c.ctx(), b, d)
+	return b, document, err
+}
+
+func (s *Server) getDocument(c *call) (any, error) {
+	_, d, err := s.document(c)
+	return d, err
+}
+
+func (s *Server) getResult(c *call) (any, error) {
+	_, d, err := s.document(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.Results.Load(c.ctx(), d)
+}
+
+// getFile hands out the file as it came. A browser keeps it and shows nothing of
+// it: a stranger wrote it.
+func (s *Server) getFile(c *call) (any, error) {
+	_, d, err := s.document(c)
+	if err != nil {
+		return nil, err
+	}
+	f, err := pipeline.ReadFile(c.ctx(), s.Bucket, d)
+	if extract.IsUnreadable(err) {
+		return nil, web.Refuse(http.StatusNotFound, "no_file", "%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("Content-Type", "application/octet-stream")
+	c.w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": d.Name}))
+	c.w.Write(f.Data)
+	return answered{}, nil
+}
+
+// decision is what a reviewer says of a document: that it is right with these
+// corrections, or that it is of no use.
+type decision struct {
+	Approve bool              `json:"approve"`
+	Fields  map[string]string `json:"fields"`
+	Reason  string            `json:"reason"`
+}
+
+func (s *Server) review(c *call) (any, error) {
+	var in decision
+	if err := web.Read(c.w, c.r, large, &in); err != nil {
+		return nil, err
+	}
+	return nil, s.decide(c, in)
+}
+
+func (s *Server) decide(c *call, in decision) error {
+	b, d, err := s.document(c)
+	if err != nil {
+		return err
+	}
+	if d.Status != table.ReviewRequired {
+		return web.Refuse(http.StatusConflict, "no_review", "the document is %s: only one that is REVIEW_REQUIRED can be reviewed", d.Status)
+	}
+	o := table.Outcome{Document: d, Attempts: d.Attempts, ReviewedBy: c.session.User.String()}
+	if in.Approve {
+		err = s.approve(c, &o, in)
+	} else {
+		err = s.reject(&o, in)
+	}
+	if err != nil {
+		return err
+	}
+	err = s.Store.Move(c.ctx(), b, o)
+	s.Tell(c.tenant())
+	return err
+}
+
+func (s *Server) reject(o *table.Outcome, in decision) error {
+	if len(in.Fields) > 0 {
+		return web.Refuse(http.StatusBadRequest, "bad_review", "a document that is rejected has no corrections")
+	}
+	if len(in.Reason) > 500 {
+		return web.Refuse(http.StatusBadRequest, "bad_review", "the reason has %d bytes, but can have 500", len(in.Reason))
+	}
+	o.Status, o.Confidence, o.Reason = table.Failed, o.Document.Confidence, "rejected in review"
+	if in.Reason != "" {
+		o.Reason += ": " + in.Reason
+	}
+	return nil
+}
+
+func (s *Server) approve(c *call, o *table.Outcome, in decision) error {
+	result, err := s.Results.Load(c.ctx(), o.Document)
+	if err != nil {
+		return err
+	}
+	if err := correct(&result, in.Fields); err != nil {
+		return err
+	}
+	o.Status, o.Confidence = table.Succeeded, 1
+	result.Confidence = 1
+	return s.Results.Keep(c.ctx(), o, result)
+}
+
+// correct puts a reviewer's values into a result.
+func correct(result *extract.Result, corrections map[string]string) error {
+	known := make(map[string]*extract.Field)
+	for i := range result.Fields {
+		known[result.Fields[i].Name] = &result.Fields[i]
+	}
+	for name, value := range corrections {
+		f := known[name]
+		switch {
+		case f == nil:
+			return web.Refuse(http.StatusBadRequest, "bad_review", "the document has no field %.60q", name)
+		case len(f.Values) > 0:
+			return web.Refuse(http.StatusBadRequest, "bad_review", "the field %.60q is a column: its rows cannot be corrected here", name)
+		case len(value) > 10_000:
+			return web.Refuse(http.StatusBadRequest, "bad_review", "the value of %.60q has %d bytes, but can have 10000", name, len(value))
+		case f.Value != value:
+			f.Value, f.Confidence, f.Source = value, 1, "reviewer"
+		}
+	}
+	return nil
+}
+
+func (s *Server) retry(c *call) (any, error) { return nil, s.tryAgain(c) }
+
+// tryAgain has a failed document processed once more.
+func (s *Server) tryAgain(c *call) error {
+	b, d, err := s.document(c)
+	if err != nil {
+		return err
+	}
+	if d.Status != table.Failed {
+		return web.Refuse(http.StatusConflict, "no_retry", "the document is %s: only one that is FAILED can be tried again", d.Status)
+	}
+	if err := s.Store.Move(c.ctx(), b, table.Outcome{Document: d, Status: table.Processing}); err != nil {
+		return fmt.Errorf("try a document again: %w", err)
+	}
+	s.Wake()
+	s.Tell(c.tenant())
+	return nil
+}

@@ -1,0 +1,389 @@
+package api
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"io"
+	"maps"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stator-db/stator/apps/documents/extract"
+	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/pipeline"
+	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+//go:embed pages static
+var files embed.FS
+
+// looks is how things are shown.
+var looks = template.FuncMap{
+	"tone": func(s table.Status) string {
+		return map[table.Status]string{table.Succeeded: "good", table.Failed: "bad", table.ReviewRequired: "wait"}[s]
+	},
+	"words": func(s table.Status) string {
+		return strings.ToLower(strings.ReplaceAll(string(s), "_", " "))
+	},
+	"percent": func(c float64) string { return strconv.Itoa(int(c*100+0.5)) + " %" },
+	"sure":    func(c float64) int { return min(10, int(c*10+0.5)) },
+	"when": func(t string) string {
+		t, _, _ = strings.Cut(strings.Replace(t, "T", " ", 1), ".")
+		return t
+	},
+	"pretty": func(text string) string {
+		var v any
+		if json.Unmarshal([]byte(text), &v) != nil {
+			return text
+		}
+		out, _ := json.MarshalIndent(v, "", "  ")
+		return string(out)
+	},
+	"settled": func(b table.Batch) int { return b.Documents - b.Processing },
+	"short":   func(values []string) []string { return values[:min(len(values), 20)] },
+}
+
+var pages = template.Must(template.New("").Funcs(looks).ParseFS(files, "pages/*.html"))
+
+// Pages are all patterns of pages and of the forms on them, beside the API's.
+func (s *Server) Pages() []Endpoint {
+	const project = "/projects/{project}"
+	const batch = project + "/batches/{batch}"
+	const document = batch + "/documents/{document}"
+	return []Endpoint{
+		{"GET /{$}", Members, s.homePage},
+		{"POST /projects", Members, s.projectForm},
+		{"GET " + project, Members, s.projectPage},
+		{"POST " + project + "/workflows", Members, s.workflowForm},
+		{"POST " + project + "/batches", Members, s.batchForm},
+		{"GET " + batch, Members, s.batchPage},
+		{"GET " + document, Members, s.documentPage},
+		{"POST " + document + "/review", Members, s.reviewForm},
+		{"POST " + document + "/retry", Members, s.retryForm},
+		{"GET /review", Members, s.reviewPage},
+		{"GET /events", Members, s.events},
+	}
+}
+
+// shown is a page to be made, and where a form leads to.
+type shown struct {
+	name string
+	data map[string]any
+}
+type led string
+
+func (s *Server) handlePages(mux *http.ServeMux) {
+	web.Static(mux)
+	mux.HandleFunc("GET /look/documents.css", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, files, "static/documents.css")
+	})
+	mux.HandleFunc("GET /signin", s.signInPage)
+	mux.HandleFunc("POST /signin", s.signInForm)
+	mux.HandleFunc("POST /signout", s.signOut)
+	for _, e := range s.Pages() {
+		mux.HandleFunc(e.Pattern, func(w http.ResponseWriter, r *http.Request) {
+			c := &call{w: w, r: r}
+			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+			v, err := s.answer(c, e)
+			switch v := v.(type) {
+			case shown:
+				v.data["Session"], v.data["Member"] = c.session, c.member
+				if err == nil {
+					s.show(w, http.StatusOK, v)
+					return
+				}
+			case led:
+				if err == nil {
+					http.Redirect(w, r, string(v), http.StatusSeeOther)
+					return
+				}
+			}
+			if err != nil {
+				s.showFault(w, r, err)
+			}
+		})
+	}
+}
+
+// show makes a page. It is made whole before it is sent, so that a fault in it
+// is not half a page.
+func (s *Server) show(w http.ResponseWriter, status int, p shown) {
+	var page strings.Builder
+	if err := pages.ExecuteTemplate(&page, p.name, p.data); err != nil {
+		s.Log.Error("a page cannot be made", "page", p.name, "error", err)
+		http.Error(w, "the page cannot be made; the log tells why", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	io.WriteString(w, page.String())
+}
+
+func (s *Server) showFault(w http.ResponseWriter, r *http.Request, err error) {
+	err = fault(err)
+	var f *web.Fault
+	if !errors.As(err, &f) {
+		s.Log.Error("a page could not be answered", "path", r.URL.Path, "error", err)
+		f = web.Refuse(http.StatusInternalServerError, "internal", "something went wrong here; the log tells what")
+	}
+	if f.Status == http.StatusUnauthorized && r.Method == http.MethodGet && s.Issuer != nil {
+		http.Redirect(w, r, "/signin", http.StatusSeeOther)
+		return
+	}
+	s.show(w, f.Status, shown{"fault.html", map[string]any{"Fault": f}})
+}
+
+func (s *Server) signInPage(w http.ResponseWriter, r *http.Request) {
+	s.show(w, http.StatusOK, shown{"signin.html", map[string]any{"Guests": s.Guests, "Builtin": s.Issuer != nil}})
+}
+
+func (s *Server) signInForm(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, small)
+	signed, err := r.PostFormValue("token"), error(nil)
+	if s.Issuer != nil {
+		signed, err = s.signed(&call{w: w, r: r}, r.PostFormValue("email"), r.PostFormValue("tenant"))
+	} else if _, no := s.Verifier.Session(r.Context(), signed); no != nil {
+		err = web.Refuse(http.StatusUnauthorized, "invalid_session", "the token is expired or not valid")
+	}
+	if err != nil {
+		s.showFault(w, r, err)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: signed, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil, MaxAge: int(signInLife.Seconds())})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: cookie, Path: "/", HttpOnly: true, MaxAge: -1})
+	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+}
+
+func (s *Server) events(c *call) (any, error) {
+	s.lives.of(c.tenant()).ServeHTTP(c.w, c.r)
+	return answered{}, nil
+}
+
+func (s *Server) homePage(c *call) (any, error) {
+	t, err := s.Store.Tenant(c.ctx(), c.tenant())
+	if err != nil {
+		return nil, err
+	}
+	projects, err := s.Store.Projects(c.ctx(), c.tenant(), c.query("cursor"))
+	if err != nil {
+		return nil, err
+	}
+	data := map[string]any{"Tenant": t, "Projects": projects}
+	var waiting table.Counts
+	for _, status := range []table.Status{table.Processing, table.Failed, table.ReviewRequired} {
+		batches, err := s.Store.BatchesIn(c.ctx(), c.tenant(), status)
+		if err != nil {
+			return nil, err
+		}
+		data[string(status)] = batches
+		for _, b := range batches {
+			waiting.Processing += b.Processing
+			waiting.Review += b.Review
+			waiting.Failed += b.Failed
+		}
+	}
+	data["Waiting"] = waiting
+	return shown{"home.html", data}, nil
+}
+
+func (s *Server) projectForm(c *call) (any, error) {
+	p, err := s.newProject(c, c.r.PostFormValue("name"))
+	return led("/projects/" + p.ID.String()), err
+}
+
+func (s *Server) projectPage(c *call) (any, error) {
+	p, err := s.project(c)
+	if err != nil {
+		return nil, err
+	}
+	workflows, err := s.Store.Workflows(c.ctx(), c.tenant(), p.ID, "")
+	if err != nil {
+		return nil, err
+	}
+	batches, err := s.Store.Batches(c.ctx(), c.tenant(), p.ID, c.query("cursor"))
+	if err != nil {
+		return nil, err
+	}
+	return shown{"project.html", map[string]any{"Project": p, "Workflows": workflows, "Batches": batches, "Example": example}}, nil
+}
+
+// example is what the form for a new workflow begins with.
+const example = `{"fields": [
+  {"name": "number", "labels": ["Invoice number", "Invoice no"], "required": true},
+  {"name": "date", "type": "date", "labels": ["Date"], "required": true},
+  {"name": "total", "type": "amount", "labels": ["Total", "Amount due"], "required": true}
+]}`
+
+func (s *Server) workflowForm(c *call) (any, error) {
+	p, err := s.project(c)
+	if err != nil {
+		return nil, err
+	}
+	in := newWorkflow{Name: c.r.PostFormValue("name"), Extraction: json.RawMessage(c.r.PostFormValue("extraction"))}
+	for name, into := range map[string]*float64{"confidence": &in.ConfidenceThreshold, "review": &in.ReviewThreshold} {
+		if *into, err = strconv.ParseFloat(c.r.PostFormValue(name), 64); err != nil {
+			return nil, web.Refuse(http.StatusBadRequest, "bad_thresholds", "the thresholds must be numbers from 0 to 1")
+		}
+	}
+	w, err := s.check(c, p.ID, in)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.Store.CreateWorkflow(c.ctx(), w)
+	return led("/projects/" + p.ID.String()), err
+}
+
+// maxForm is how large the form with the files of a batch may be, in bytes.
+const maxForm = 64 << 20
+
+// batchForm makes a batch of the files that a browser sends, one after the other
+// and none of them in memory.
+func (s *Server) batchForm(c *call) (any, error) {
+	if _, err := s.project(c); err != nil {
+		return nil, err
+	}
+	form, err := c.r.MultipartReader()
+	if err != nil {
+		return nil, web.Refuse(http.StatusBadRequest, "bad_form", "the form is not one with files")
+	}
+	in := newBatch{}
+	for {
+		part, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, web.Refuse(http.StatusBadRequest, "bad_form", "the form cannot be read: %v", err)
+		}
+		if err := s.formPart(c, part, &in); err != nil {
+			return nil, err
+		}
+	}
+	b, err := s.makeBatch(c, in)
+	return led("/projects/" + b.Project.String() + "/batches/" + b.ID.String()), err
+}
+
+func (s *Server) formPart(c *call, part *multipart.Part, in *newBatch) error {
+	if part.FileName() == "" {
+		text, err := io.ReadAll(io.LimitReader(part, 1000))
+		if err != nil {
+			return web.Refuse(http.StatusBadRequest, "bad_form", "the form cannot be read: %v", err)
+		}
+		switch part.FormName() {
+		case "name":
+			in.Name = string(text)
+		case "workflow":
+			if in.Workflow, err = keys.ParseID[keys.WorkflowID](string(text)); err != nil {
+				return web.Refuse(http.StatusBadRequest, "no_workflow", "choose a workflow")
+			}
+		}
+		return nil
+	}
+	if len(in.Documents) == 500 {
+		return web.Refuse(http.StatusBadRequest, "bad_documents", "a form takes 500 files; the API takes more")
+	}
+	upload, err := s.keep(c, http.MaxBytesReader(c.w, part, extract.MaxFile))
+	in.Documents = append(in.Documents, newDocument{Name: part.FileName(), Upload: upload})
+	return err
+}
+
+func (s *Server) batchPage(c *call) (any, error) {
+	b, err := s.batch(c)
+	if err != nil {
+		return nil, err
+	}
+	status := c.query("status")
+	var documents table.Page[table.Document]
+	if status == "" {
+		documents, err = s.Store.Documents(c.ctx(), b, c.query("cursor"), perPage)
+	} else {
+		documents, err = s.Store.DocumentsIn(c.ctx(), b, table.Status(status), c.query("cursor"), perPage)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return shown{"batch.html", map[string]any{"Batch": b, "Documents": documents, "Status": status}}, nil
+}
+
+func (s *Server) documentPage(c *call) (any, error) {
+	b, d, err := s.document(c)
+	if err != nil {
+		return nil, err
+	}
+	data := map[string]any{"Batch": b, "Document": d}
+	result, err := s.Results.Load(c.ctx(), d)
+	if err != nil && !errors.Is(err, pipeline.ErrNoResult) {
+		return nil, err
+	}
+	data["Result"] = result
+	if f, err := pipeline.ReadFile(c.ctx(), s.Bucket, d); err == nil {
+		data["Text"] = preview(f)
+	}
+	return shown{"document.html", data}, nil
+}
+
+// preview is the beginning of a file that is text.
+func preview(f extract.File) string {
+	head := f.Data[:min(len(f.Data), 4000)]
+	if strings.HasPrefix(string(head), "%PDF-") || strings.ContainsRune(string(head), 0) {
+		return ""
+	}
+	return strings.ToValidUTF8(string(head), "�")
+}
+
+func (s *Server) reviewForm(c *call) (any, error) {
+	if err := c.r.ParseForm(); err != nil {
+		return nil, web.Refuse(http.StatusBadRequest, "bad_form", "the form cannot be read: %v", err)
+	}
+	in := decision{Approve: c.r.PostForm.Get("decision") == "approve", Reason: c.r.PostForm.Get("reason"), Fields: make(map[string]string)}
+	for name := range maps.Keys(c.r.PostForm) {
+		if field, ok := strings.CutPrefix(name, "field:"); ok && in.Approve {
+			in.Fields[field] = c.r.PostForm.Get(name)
+		}
+	}
+	return led("/review"), s.decide(c, in)
+}
+
+func (s *Server) retryForm(c *call) (any, error) {
+	return led("/projects/" + c.r.PathValue("project") + "/batches/" + c.r.PathValue("batch")), s.tryAgain(c)
+}
+
+// toReview are the documents of a batch that wait for somebody.
+type toReview struct {
+	Batch     table.Batch
+	Documents []table.Document
+	More      bool
+}
+
+// reviewPage lists what waits for review. A batch with failed documents is
+// FAILED, so those are looked through too.
+func (s *Server) reviewPage(c *call) (any, error) {
+	var batches []table.Batch
+	for _, status := range []table.Status{table.ReviewRequired, table.Failed, table.Processing} {
+		some, err := s.Store.BatchesIn(c.ctx(), c.tenant(), status)
+		if err != nil {
+			return nil, err
+		}
+		batches = append(batches, slices.DeleteFunc(some, func(b table.Batch) bool { return b.Review == 0 })...)
+	}
+	var waiting []toReview
+	for _, b := range batches[:min(len(batches), 20)] {
+		documents, err := s.Store.DocumentsIn(c.ctx(), b, table.ReviewRequired, "", 20)
+		if err != nil {
+			return nil, err
+		}
+		waiting = append(waiting, toReview{b, documents.Items, documents.Next != ""})
+	}
+	return shown{"review.html", map[string]any{"Waiting": waiting}}, nil
+}

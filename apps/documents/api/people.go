@@ -1,0 +1,243 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/mail"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/session"
+	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// small is how long the body of a usual request may be, in bytes.
+const small = 128 << 10
+
+// readName checks a name that people give to something.
+func readName(what, name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" || len(name) > 200 || !utf8.ValidString(name) {
+		return "", web.Refuse(http.StatusBadRequest, "bad_name", "the %s must have 1 to 200 bytes", what)
+	}
+	return name, nil
+}
+
+// readEmail checks an email, and writes it as it is looked for.
+func readEmail(text string) (string, error) {
+	a, err := mail.ParseAddress(strings.TrimSpace(text))
+	if err != nil || a.Name != "" || len(a.Address) > 254 {
+		return "", web.Refuse(http.StatusBadRequest, "bad_email", "%.80q is no email such as ann@example.com", text)
+	}
+	return table.Email(a.Address), nil
+}
+
+// createTenant is for visitors of the built-in issuer, and for operators.
+func (s *Server) createTenant(c *call) (any, error) {
+	var in struct{ Name, Plan, Email, Person string }
+	if err := web.Read(c.w, c.r, small, &in); err != nil {
+		return nil, err
+	}
+	if s.Issuer == nil {
+		p, err := s.person(c)
+		if err != nil {
+			return nil, err
+		}
+		if !p.Operator {
+			return nil, web.Refuse(http.StatusForbidden, "no_operator", "tenants are created by operators: the session must say so")
+		}
+	}
+	name, err := readName("name", in.Name)
+	if err != nil {
+		return nil, err
+	}
+	email, err := readEmail(in.Email)
+	if err != nil {
+		return nil, err
+	}
+	person, err := readName("person", in.Person)
+	if err != nil {
+		return nil, err
+	}
+	switch in.Plan {
+	case "":
+		in.Plan = "free"
+	case "free", "team", "enterprise":
+	default:
+		return nil, web.Refuse(http.StatusBadRequest, "bad_plan", "the plan is %.60q, but must be free, team or enterprise", in.Plan)
+	}
+	if s.Issuer == nil {
+		return s.createFor(c, name, in.Plan, email)
+	}
+	p := s.Issuer.Person(email, person)
+	t, err := s.Store.CreateTenant(c.ctx(), name, in.Plan, &table.User{ID: p.User, Email: email, Name: person})
+	if err != nil {
+		return nil, err
+	}
+	signed, err := s.Issuer.Issue(p, &t.ID)
+	return struct {
+		table.Tenant
+		Session string `json:"session"`
+	}{t, signed}, err
+}
+
+// createFor makes a tenant whose first admin is invited, since only their own
+// issuer knows who they are.
+func (s *Server) createFor(c *call, name, plan, email string) (any, error) {
+	t, err := s.Store.CreateTenant(c.ctx(), name, plan, nil)
+	if err != nil {
+		return nil, err
+	}
+	code, err := s.Store.Invite(c.ctx(), t.ID, email, table.RoleAdmin)
+	return struct {
+		table.Tenant
+		Invitation string `json:"invitation"`
+	}{t, code}, err
+}
+
+// signIn is the built-in issuer: it believes whoever comes.
+func (s *Server) signIn(c *call) (any, error) {
+	var in struct{ Email, Tenant string }
+	if err := web.Read(c.w, c.r, small, &in); err != nil {
+		return nil, err
+	}
+	signed, err := s.signed(c, in.Email, in.Tenant)
+	return map[string]string{"session": signed}, err
+}
+
+func (s *Server) signed(c *call, email, tenant string) (string, error) {
+	if s.Issuer == nil {
+		return "", web.Refuse(http.StatusNotFound, "no_issuer", "sessions are made by the identity provider here")
+	}
+	no := web.Refuse(http.StatusForbidden, "no_member", "nobody with this email is a member of this tenant")
+	t, err := keys.ParseTenant(tenant)
+	if err != nil {
+		return "", no
+	}
+	u, m, err := s.Store.MemberByEmail(c.ctx(), t, email)
+	if errors.Is(err, table.ErrNotFound) {
+		return "", no
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.Issuer.Issue(session.Person{User: u.ID, Email: u.Email, Name: u.Name}, &m.Tenant)
+}
+
+func (s *Server) whoAmI(c *call) (any, error) {
+	return map[string]any{"tenantId": c.tenant(), "userId": c.session.User, "email": c.session.Email, "role": c.member.Role}, nil
+}
+
+func (s *Server) getTenant(c *call) (any, error) {
+	if c.r.PathValue("tenant") != c.tenant().String() {
+		return nil, notFound
+	}
+	return s.Store.Tenant(c.ctx(), c.tenant())
+}
+
+// found is a member with the person behind.
+type found struct {
+	table.User
+	Role string `json:"role"`
+}
+
+func (s *Server) listUsers(c *call) (any, error) {
+	if email := c.query("email"); email != "" {
+		u, m, err := s.Store.MemberByEmail(c.ctx(), c.tenant(), email)
+		return table.Page[found]{Items: []found{{u, m.Role}}}, err
+	}
+	return s.Store.Members(c.ctx(), c.tenant(), c.query("cursor"))
+}
+
+func (s *Server) getUser(c *call) (any, error) {
+	u, err := id[keys.UserID](c, "user")
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Store.Member(c.ctx(), c.tenant(), u)
+	if err != nil {
+		return nil, err
+	}
+	user, err := s.Store.User(c.ctx(), m)
+	return found{user, m.Role}, err
+}
+
+func (s *Server) removeUser(c *call) (any, error) {
+	u, err := id[keys.UserID](c, "user")
+	if err != nil {
+		return nil, err
+	}
+	if u == c.session.User {
+		return nil, web.Refuse(http.StatusConflict, "yourself", "nobody can remove themselves: another admin does")
+	}
+	return nil, s.Store.RemoveMember(c.ctx(), c.tenant(), u)
+}
+
+func (s *Server) invite(c *call) (any, error) {
+	var in struct{ Email, Role string }
+	if err := web.Read(c.w, c.r, small, &in); err != nil {
+		return nil, err
+	}
+	email, err := readEmail(in.Email)
+	if err != nil {
+		return nil, err
+	}
+	if in.Role == "" {
+		in.Role = table.RoleMember
+	}
+	if in.Role != table.RoleMember && in.Role != table.RoleAdmin {
+		return nil, web.Refuse(http.StatusBadRequest, "bad_role", "the role is %.60q, but must be member or admin", in.Role)
+	}
+	code, err := s.Store.Invite(c.ctx(), c.tenant(), email, in.Role)
+	return map[string]string{"invitation": code}, err
+}
+
+// acceptInvitation is done with the code, and with an own session where the
+// issuer is not the built-in one.
+func (s *Server) acceptInvitation(c *call) (any, error) {
+	var in struct{ Invitation, Name string }
+	if err := web.Read(c.w, c.r, small, &in); err != nil {
+		return nil, err
+	}
+	name, err := readName("name", in.Name)
+	if err != nil {
+		return nil, err
+	}
+	no := web.Refuse(http.StatusNotFound, "no_invitation", "there is no such invitation: it may have expired, or been used")
+	i, err := s.Store.Invitation(c.ctx(), in.Invitation)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, no
+	}
+	if err != nil {
+		return nil, err
+	}
+	var p session.Person
+	if s.Issuer != nil {
+		p = s.Issuer.Person(i.Email, name)
+	} else if p, err = s.person(c); err != nil {
+		return nil, err
+	} else if table.Email(p.Email) != i.Email {
+		return nil, web.Refuse(http.StatusForbidden, "other_person", "the invitation is for another email than the session's")
+	}
+	m, err := s.Store.Accept(c.ctx(), i, table.User{ID: p.User, Email: i.Email, Name: name})
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, no
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{"tenantId": m.Tenant, "userId": m.User, "role": m.Role}
+	if s.Issuer != nil {
+		if out["session"], err = s.Issuer.Issue(p, &m.Tenant); err != nil {
+			return nil, fmt.Errorf("sign the new member in: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// signInLife is how long a browser keeps a session.
+const signInLife = session.Life - time.Minute

@@ -1,0 +1,270 @@
+// Package api is the front of the system: an API of JSON for programs, and pages
+// for people. Both do the same things by the same functions.
+//
+// A request is answered for the tenant of its session. Ids in paths, bodies,
+// queries and cursors are only ever put together with that tenant, so those of
+// other tenants name nothing.
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"gocloud.dev/blob"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/pipeline"
+	"github.com/stator-db/stator/apps/documents/session"
+	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// Server answers requests.
+type Server struct {
+	Store    *table.Store
+	Bucket   *blob.Bucket
+	Results  *pipeline.Results
+	Verifier *session.Verifier
+	Issuer   *session.Issuer // the built-in one, or nil
+	Service  bool            // whether workflows may choose the model service
+	Wake     func()          // is called when there is something to process
+	Log      *slog.Logger
+
+	// Guests are whom the page of the built-in issuer offers to be.
+	Guests []Guest
+
+	lives lives
+}
+
+// Guest is somebody whom a visitor of the demonstration can be.
+type Guest struct {
+	Email, Tenant, Of string
+}
+
+// Endpoint is something that can be asked for.
+type Endpoint struct {
+	Pattern string // as http.ServeMux has it
+	Access  Access
+	answer  func(c *call) (any, error)
+}
+
+// Access is who may ask.
+type Access int
+
+// Who may ask.
+const (
+	Anyone Access = iota // whoever sends it
+	Members
+	Admins
+)
+
+// Endpoints are all of the API, so that a test can go through them.
+func (s *Server) Endpoints() []Endpoint {
+	const project = "/v1/projects/{project}"
+	const batch = project + "/batches/{batch}"
+	const document = batch + "/documents/{document}"
+	return []Endpoint{
+		{"POST /v1/tenants", Anyone, s.createTenant},
+		{"POST /v1/sessions", Anyone, s.signIn},
+		{"POST /v1/invitations/accept", Anyone, s.acceptInvitation},
+		{"GET /v1/session", Members, s.whoAmI},
+		{"GET /v1/tenants/{tenant}", Members, s.getTenant},
+		{"GET /v1/users", Members, s.listUsers},
+		{"GET /v1/users/{user}", Members, s.getUser},
+		{"DELETE /v1/users/{user}", Admins, s.removeUser},
+		{"POST /v1/invitations", Admins, s.invite},
+		{"GET /v1/projects", Members, s.listProjects},
+		{"POST /v1/projects", Members, s.createProject},
+		{"GET " + project, Members, s.getProject},
+		{"GET " + project + "/workflows", Members, s.listWorkflows},
+		{"POST " + project + "/workflows", Members, s.createWorkflow},
+		{"GET " + project + "/workflows/{workflow}", Members, s.getWorkflow},
+		{"PUT " + project + "/workflows/{workflow}", Members, s.changeWorkflow},
+		{"POST /v1/uploads", Members, s.upload},
+		{"GET " + project + "/batches", Members, s.listBatches},
+		{"POST " + project + "/batches", Members, s.createBatch},
+		{"GET " + batch, Members, s.getBatch},
+		{"GET /v1/batches", Members, s.listBatchesByStatus},
+		{"GET /v1/batches/{batch}", Members, s.findBatch},
+		{"GET " + batch + "/documents", Members, s.listDocuments},
+		{"POST " + batch + "/documents", Members, s.addDocuments},
+		{"GET " + document, Members, s.getDocument},
+		{"GET " + document + "/result", Members, s.getResult},
+		{"GET " + document + "/file", Members, s.getFile},
+		{"POST " + document + "/review", Members, s.review},
+		{"POST " + document + "/retry", Members, s.retry},
+	}
+}
+
+// Handle adds the API and the pages.
+func (s *Server) Handle(mux *http.ServeMux) {
+	for _, e := range s.Endpoints() {
+		mux.HandleFunc(e.Pattern, func(w http.ResponseWriter, r *http.Request) {
+			v, err := s.answer(&call{w: w, r: r}, e)
+			switch {
+			case err != nil:
+				web.Fail(w, r, s.Log, fault(err))
+			case v == nil:
+				w.WriteHeader(http.StatusNoContent)
+			case v != answered{}:
+				web.Write(w, http.StatusOK, v)
+			}
+		})
+	}
+	if s.Issuer != nil {
+		mux.HandleFunc("GET /.well-known/jwks.json", func(w http.ResponseWriter, r *http.Request) {
+			web.Write(w, http.StatusOK, s.Issuer.KeySet())
+		})
+	}
+	s.handlePages(mux)
+}
+
+// answered is returned by who wrote an answer that is no JSON.
+type answered struct{}
+
+func (s *Server) answer(c *call, e Endpoint) (any, error) {
+	if err := s.admit(c, e.Access); err != nil {
+		return nil, err
+	}
+	return e.answer(c)
+}
+
+// call is a request that was let in.
+type call struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	session session.Session
+	member  table.Member
+}
+
+func (c *call) ctx() context.Context  { return c.r.Context() }
+func (c *call) tenant() keys.Tenant   { return c.session.Tenant }
+func (c *call) query(n string) string { return c.r.URL.Query().Get(n) }
+
+// cookie holds the session of a browser.
+const cookie = "session"
+
+// token is what the request proves itself with, or "".
+func token(r *http.Request) string {
+	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return t
+	}
+	if c, err := r.Cookie(cookie); err == nil {
+		return c.Value
+	}
+	return ""
+}
+
+// admit lets a request in, or not. What a person may do in a tenant is read from
+// the table and not from the token: who is no longer a member is out at once.
+func (s *Server) admit(c *call, access Access) error {
+	if access == Anyone {
+		return nil
+	}
+	var err error
+	if c.session, err = s.Verifier.Session(c.ctx(), token(c.r)); err != nil {
+		s.Log.Debug("a session is refused", "error", err)
+		return web.Refuse(http.StatusUnauthorized, "invalid_session", "the session is missing, expired or not valid: sign in, and send it as a bearer token")
+	}
+	c.member, err = s.Store.Member(c.ctx(), c.tenant(), c.session.User)
+	if errors.Is(err, table.ErrNotFound) {
+		return web.Refuse(http.StatusForbidden, "no_member", "the session is for a tenant of which its person is no member")
+	}
+	if err != nil {
+		return err
+	}
+	if access == Admins && c.member.Role != table.RoleAdmin {
+		return web.Refuse(http.StatusForbidden, "no_admin", "only admins of the tenant may do that")
+	}
+	return nil
+}
+
+// person is who sends a request that need not be for a tenant.
+func (s *Server) person(c *call) (session.Person, error) {
+	p, err := s.Verifier.Person(c.ctx(), token(c.r))
+	if err != nil {
+		return p, web.Refuse(http.StatusUnauthorized, "invalid_session", "the session is missing, expired or not valid: sign in, and send it as a bearer token")
+	}
+	return p, nil
+}
+
+var notFound = web.Refuse(http.StatusNotFound, "not_found", "there is no such thing for this tenant")
+
+// fault words the errors of the table for who asked.
+func fault(err error) error {
+	var own *web.Fault
+	switch {
+	case err == nil || errors.As(err, &own):
+		return err
+	case errors.Is(err, table.ErrNotFound):
+		return notFound
+	case errors.Is(err, table.ErrMoved):
+		return web.Refuse(http.StatusConflict, "changed", "it was changed meanwhile, or is not in a status that allows this: read it again")
+	case errors.Is(err, table.ErrBusy):
+		return web.Refuse(http.StatusServiceUnavailable, "busy", "others are changing the same thing: try again in a moment")
+	case errors.Is(err, pipeline.ErrNoResult):
+		return web.Refuse(http.StatusNotFound, "no_result", "nothing was read from the document yet")
+	}
+	return err
+}
+
+// id reads an id of the path. What is no id names nothing.
+func id[T keys.ID[kind], kind any](c *call, name string) (T, error) {
+	v, err := keys.ParseID[T, kind](c.r.PathValue(name))
+	if err != nil {
+		return v, notFound
+	}
+	return v, nil
+}
+
+// lives are the pages that are open, by tenant.
+type lives struct {
+	mutex    sync.Mutex
+	byTenant map[keys.Tenant]*web.Live
+}
+
+func (l *lives) of(t keys.Tenant) *web.Live {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.byTenant == nil {
+		l.byTenant = make(map[keys.Tenant]*web.Live)
+	}
+	if l.byTenant[t] == nil {
+		l.byTenant[t] = new(web.Live)
+	}
+	return l.byTenant[t]
+}
+
+// Tell has the pages of a tenant look again.
+func (s *Server) Tell(t keys.Tenant) {
+	s.lives.mutex.Lock()
+	live := s.lives.byTenant[t]
+	s.lives.mutex.Unlock()
+	if live != nil {
+		live.Tell("changed")
+	}
+}
+
+// TellAll has all pages look again, now and then, until the context ends: for
+// when others do the processing.
+func (s *Server) TellAll(ctx context.Context, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		s.lives.mutex.Lock()
+		for _, live := range s.lives.byTenant {
+			live.Tell("look")
+		}
+		s.lives.mutex.Unlock()
+	}
+}

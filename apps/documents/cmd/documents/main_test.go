@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/apps/documents/extract"
+)
+
+func TestMain(m *testing.M) {
+	extract.ChildMain()
+	os.Exit(m.Run())
+}
+
+// Wrong usage ends with 2, what does not work with 1, and each says what to do.
+func TestExitCodes(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "data")
+	batch := "8c8d9f4e-2f5b-4a53-9d0a-1c6f0c7f2f11"
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"serve --nonsense", 2, "unknown flag"},
+		{"serve --listen 0.0.0.0:0", 1, "--allow-anyone"},
+		{"serve --listen 0.0.0.0:0 --allow-anyone", 2, "--jwks"},
+		{"serve --demo --jwks http://127.0.0.1:1 --issuer x", 2, "--demo"},
+		{"serve --listen 127.0.0.1:0 --jwks http://127.0.0.1:1", 1, "--issuer"},
+		{"serve --listen 127.0.0.1:0 --endpoint http://127.0.0.1:1", 2, "--bucket"},
+		{"serve --listen 127.0.0.1:0 --at-once 0", 1, "--at-once"},
+		{"process", 2, "--endpoint"},
+		{"process --endpoint http://127.0.0.1:1", 2, "--bucket"},
+		{"batch", 2, "arg"},
+		{"batch x --data " + folder, 2, "no id"},
+		{"batch " + batch, 2, "--data"},
+		{"batch " + batch + " --data " + folder, 1, "there is no batch"},
+		{"recover --at now " + batch, 2, "--at"},
+		{"recover --at 2026-01-01T00:00:00Z", 2, "name the batches"},
+		{"tenant --data " + folder, 2, "--name"},
+		{"tenant --name Acme --admin ann@example.com --data " + folder, 0, ""},
+		{"tenant --name Acme --admin ann@example.com --json --data " + folder, 0, ""},
+	} {
+		var out, said bytes.Buffer
+		if code := Main(strings.Fields(c.args), &out, &said); code != c.code || !strings.Contains(said.String(), c.says) {
+			t.Errorf("documents %s: %d, %q, want %d and %q", c.args, code, said.String(), c.code, c.says)
+		}
+		if c.code == 0 && !strings.Contains(out.String(), "invitation") {
+			t.Errorf("documents %s prints %q", c.args, out.String())
+		}
+	}
+}

@@ -1,0 +1,295 @@
+// Package documents joins the parts of the document extraction service: tables,
+// bucket, sessions, pipeline, ingestion, API and pages.
+package documents
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/pflag"
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/fileblob" // file://
+	_ "gocloud.dev/blob/memblob"  // mem://
+	_ "gocloud.dev/blob/s3blob"   // s3://
+	"gocloud.dev/pubsub"
+	_ "gocloud.dev/pubsub/mempubsub"    // mem://
+	_ "gocloud.dev/pubsub/natspubsub"   // nats://
+	_ "gocloud.dev/pubsub/rabbitpubsub" // rabbit://
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/documents/api"
+	"github.com/stator-db/stator/apps/documents/extract"
+	"github.com/stator-db/stator/apps/documents/ingest"
+	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/pipeline"
+	"github.com/stator-db/stator/apps/documents/session"
+	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/home"
+	"github.com/stator-db/stator/apps/internal/web"
+)
+
+// Model is what the table is.
+//
+//go:embed documents.model.yaml
+var Model []byte
+
+// Options say what to open.
+type Options struct {
+	Home home.Options
+
+	// Bucket is where files are: a folder, or a URL that begins with file://,
+	// mem:// or s3://. Unless set it is the folder beside the embedded stator's
+	// that has "-bucket" behind its name, or memory.
+	Bucket string
+
+	// Notices is the URL of a subscription to notices of new files, beside the
+	// passes through the inbox; none unless set.
+	Notices string
+
+	// ModelService is the URL of the HTTP extractor; none unless set.
+	ModelService string
+
+	// JWKS is the URL of the identity provider's keys, and Issuer its name in
+	// tokens. Without them the built-in issuer is used, with its key in a file
+	// beside the embedded stator's folder.
+	JWKS, Issuer string
+
+	Retention time.Duration // how long what failed is found by its status
+	Lease     time.Duration // after what a dead processor's work is taken over
+	AtOnce    int           // documents of a batch that are read at once
+	Attempts  int           // tries of a document before it failed
+	Look      time.Duration // how often it is looked for work and new files
+
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Defaults are the usual options.
+func Defaults() Options {
+	return Options{
+		Home:      home.Options{Model: Model},
+		Retention: 30 * 24 * time.Hour,
+		Lease:     30 * time.Second,
+		AtOnce:    4,
+		Attempts:  5,
+		Look:      2 * time.Second,
+		Log:       slog.New(slog.DiscardHandler),
+		Now:       time.Now,
+	}
+}
+
+// StoreFlags are the options of all commands.
+func (o *Options) StoreFlags(f *pflag.FlagSet) {
+	o.Home.Flags(f)
+	f.StringVar(&o.Bucket, "bucket", o.Bucket, "where files are: a folder, or a URL such as s3://name; a folder beside --data unless set")
+}
+
+// WorkFlags are the options of those who process.
+func (o *Options) WorkFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Notices, "notices", o.Notices, "URL of a subscription to notices of new files, such as nats://subject")
+	f.StringVar(&o.ModelService, "model-service", o.ModelService, "URL of an HTTP extractor that workflows may choose")
+	f.DurationVar(&o.Retention, "retention", o.Retention, "how long what failed is found by its status")
+	f.DurationVar(&o.Lease, "lease", o.Lease, "after what time the work of a dead processor is taken over")
+	f.IntVar(&o.AtOnce, "at-once", o.AtOnce, "documents of a batch that are read at once")
+	f.IntVar(&o.Attempts, "attempts", o.Attempts, "tries of a document before it failed")
+	f.DurationVar(&o.Look, "look", o.Look, "how often it is looked for work and new files")
+}
+
+// System is the whole service.
+type System struct {
+	Home    *home.Home
+	Bucket  *blob.Bucket
+	Store   *table.Store
+	Machine *pipeline.Machine
+	Runner  *pipeline.Runner
+	Ingest  *ingest.Ingest
+	API     *api.Server
+
+	o       Options
+	metrics *prometheus.Registry
+	notices *pubsub.Subscription
+	stop    context.CancelFunc
+}
+
+// Open opens the tables and the bucket and joins the parts; Run, Process and
+// Serve set them going.
+func Open(ctx context.Context, o Options) (*System, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &System{o: o, metrics: prometheus.NewRegistry()}
+	// The keys of sessions are refreshed until the system is closed.
+	ctx, s.stop = context.WithCancel(ctx)
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (o *Options) check() error {
+	switch {
+	case (o.JWKS == "") != (o.Issuer == ""):
+		return errors.New("--jwks and --issuer belong together: where an identity provider's keys are, and what it calls itself")
+	case o.AtOnce < 1 || o.AtOnce > 256:
+		return fmt.Errorf("--at-once is %d, but must be 1 to 256", o.AtOnce)
+	case o.Attempts < 1:
+		return fmt.Errorf("--attempts is %d, but must be 1 or more", o.Attempts)
+	case o.Retention <= 0 || o.Lease < 300*time.Millisecond || o.Look <= 0:
+		return errors.New("--retention and --look must be more than 0, and --lease at least 300ms")
+	}
+	return nil
+}
+
+func (s *System) open(ctx context.Context) (err error) {
+	o := s.o
+	if s.Home, err = home.Open(ctx, o.Home); err != nil {
+		return err
+	}
+	if s.Bucket, err = openBucket(ctx, o.bucket()); err != nil {
+		return err
+	}
+	if o.Notices != "" {
+		if s.notices, err = pubsub.OpenSubscription(ctx, o.Notices); err != nil {
+			return fmt.Errorf("subscribe to notices at %s: %w", o.Notices, err)
+		}
+	}
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.Store = table.New(s.Home.DB)
+	s.Store.Retention, s.Store.Now = o.Retention, o.Now
+	results := &pipeline.Results{Bucket: s.Bucket}
+	metrics := pipeline.NewMetrics(s.metrics)
+	s.Machine = &pipeline.Machine{
+		Store: s.Store, Results: results, Files: s.Bucket, Extractors: o.extractors(),
+		AtOnce: o.AtOnce, Attempts: o.Attempts, Within: time.Minute,
+		Told: func(t keys.Tenant) { s.API.Tell(t) }, Metrics: metrics, Log: o.Log,
+	}
+	s.Runner = &pipeline.Runner{Store: s.Store, Machine: s.Machine, AtOnce: 4, Lease: o.Lease, Every: o.Look, Metrics: metrics, Log: o.Log}
+	s.Ingest = &ingest.Ingest{Store: s.Store, Bucket: s.Bucket, Every: o.Look, Wake: s.Runner.Wake, Files: ingest.NewMetrics(s.metrics), Log: o.Log}
+	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Service: o.ModelService != "", Wake: s.Runner.Wake, Log: o.Log}
+	return s.openSessions(ctx)
+}
+
+func (s *System) openSessions(ctx context.Context) (err error) {
+	if s.o.JWKS != "" {
+		s.API.Verifier, err = session.Remote(ctx, s.o.JWKS, s.o.Issuer, s.o.Now)
+		return err
+	}
+	file := ""
+	if s.o.Home.Data != "" {
+		file = filepath.Clean(s.o.Home.Data) + "-issuer.pem"
+	}
+	if s.API.Issuer, err = session.NewIssuer(file, s.o.Now); err != nil {
+		return err
+	}
+	s.API.Verifier, err = s.API.Issuer.Verifier()
+	return err
+}
+
+// extractors are those that workflows can choose.
+func (o *Options) extractors() map[string]extract.Extractor {
+	all := map[string]extract.Extractor{
+		"builtin": &extract.Builtin{PDF: extract.NewPDFReader(2, 20*time.Second)},
+	}
+	if o.ModelService != "" {
+		all["service"] = &extract.Service{URL: o.ModelService, Client: &http.Client{Timeout: 45 * time.Second}}
+	}
+	return all
+}
+
+func (o *Options) bucket() string {
+	switch {
+	case o.Bucket != "":
+		return o.Bucket
+	case o.Home.Data != "":
+		return filepath.Clean(o.Home.Data) + "-bucket"
+	}
+	return "mem://"
+}
+
+// openBucket opens a folder or a URL.
+func openBucket(ctx context.Context, where string) (*blob.Bucket, error) {
+	url := where
+	if !strings.Contains(where, "://") {
+		folder, err := filepath.Abs(where)
+		if err != nil {
+			return nil, fmt.Errorf("find the bucket's folder %s: %w", where, err)
+		}
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("make the bucket's folder: %w", err)
+		}
+		url = "file://" + filepath.ToSlash(folder) + "?metadata=skip&no_tmp_dir=true"
+	}
+	b, err := blob.OpenBucket(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("open the bucket %s: %w", where, err)
+	}
+	return b, nil
+}
+
+// Process takes files from the inbox and batches to their verdict, until the
+// context ends.
+func (s *System) Process(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.Runner.Run(ctx) })
+	group.Go(func() error { return s.Ingest.Run(ctx) })
+	if s.notices != nil {
+		group.Go(func() error { return s.Ingest.Listen(ctx, s.notices) })
+	}
+	return group.Wait()
+}
+
+// Handler answers the API and the pages, and what operators ask for.
+func (s *System) Handler() http.Handler {
+	mux := http.NewServeMux()
+	s.API.Handle(mux)
+	web.Operate(mux, s.metrics, s.healthy)
+	return mux
+}
+
+// healthy tells whether the table answers, and looks for work as it is done.
+func (s *System) healthy(ctx context.Context) error {
+	_, err := s.Store.DueJobs(ctx, 0)
+	return err
+}
+
+// Serve answers requests until the context ends, and processes too unless others
+// do.
+func (s *System) Serve(ctx context.Context, listener net.Listener, process bool) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return web.Serve(ctx, listener, s.Handler(), s.o.Log) })
+	if process {
+		group.Go(func() error { return s.Process(ctx) })
+	} else {
+		group.Go(func() error { return s.API.TellAll(ctx, 2*time.Second) })
+	}
+	return group.Wait()
+}
+
+// Close closes what was opened.
+func (s *System) Close() error {
+	s.stop()
+	var err error
+	if s.notices != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		err = s.notices.Shutdown(ctx)
+	}
+	if s.Bucket != nil {
+		err = errors.Join(err, s.Bucket.Close())
+	}
+	if s.Home != nil {
+		err = errors.Join(err, s.Home.Close())
+	}
+	return err
+}

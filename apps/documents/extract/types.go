@@ -1,0 +1,86 @@
+package extract
+
+import (
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Type is what kind of value a field has.
+type Type string
+
+// types finds a value of a type in a text, and writes it in one way.
+var types = map[Type]func(text string) (string, bool){
+	"":       anyText,
+	"text":   anyText,
+	"number": number,
+	"amount": number,
+	"date":   date,
+	"email":  email,
+}
+
+func anyText(text string) (string, bool) {
+	text = strings.TrimSpace(text)
+	return text, text != ""
+}
+
+var numberForm = regexp.MustCompile(`[-+]?\d(?:[\d.,'\x{a0} ]*\d)?`)
+
+// followed is what stands behind a number that is none, such as 9O.5O: letters,
+// other than a currency's.
+var followed = regexp.MustCompile(`^[A-Za-z](?:[^A-Z]|[A-Z][^A-Z]|$)|^[A-Za-z]{4}`)
+
+// number takes the digits of a number, with a point for the decimals. Of
+// "1.234,50" and "1,234.50" the last sign is the decimal one, unless three
+// digits follow a lone sign: then it divides thousands.
+func number(text string) (string, bool) {
+	n := ""
+	for _, at := range numberForm.FindAllStringIndex(text, 20) {
+		if !followed.MatchString(text[at[1]:]) {
+			n = text[at[0]:at[1]]
+			break
+		}
+	}
+	if n == "" {
+		return "", false
+	}
+	n = strings.NewReplacer(" ", "", "\u00a0", "", "'", "").Replace(n)
+	last := strings.LastIndexAny(n, ".,")
+	if last < 0 {
+		return n, true
+	}
+	sign := n[last : last+1]
+	decimals := len(n) - last - 1
+	plain := strings.NewReplacer(".", "", ",", "")
+	whole := strings.TrimLeft(n[:last], "+-")
+	thousands := decimals == 3 && len(whole) <= 3 && whole[0] != '0' && !strings.ContainsAny(whole, ".,")
+	if strings.Count(n, sign) > 1 || thousands {
+		return plain.Replace(n), true
+	}
+	return plain.Replace(n[:last]) + "." + n[last+1:], true
+}
+
+var (
+	dateForm    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{1,2} [A-Za-z]{3,9} \d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}`)
+	dateLayouts = []string{"2006-01-02", "2.1.2006", "2/1/2006", "1/2/2006", "2 January 2006", "2 Jan 2006", "January 2, 2006", "Jan 2, 2006"}
+)
+
+func date(text string) (string, bool) {
+	found := dateForm.FindString(text)
+	if found == "" {
+		return "", false
+	}
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, found); err == nil {
+			return t.Format(time.DateOnly), true
+		}
+	}
+	return "", false
+}
+
+var emailForm = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
+
+func email(text string) (string, bool) {
+	found := emailForm.FindString(text)
+	return strings.ToLower(found), found != ""
+}

@@ -1,0 +1,277 @@
+// Package pipeline takes batches from their first document to their verdict.
+//
+// The state machine is given a batch's id and nothing else. It finds the batch
+// by that id, and with it the tenant, the workflow and the thresholds. It may be
+// stopped anywhere, and run twice at once: what it writes is under the condition
+// that the document is still in processing.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stator-db/stator/apps/documents/extract"
+	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/table"
+)
+
+// Machine is the state machine, and what it works with.
+type Machine struct {
+	Store      *table.Store
+	Results    *Results
+	Files      *blob.Bucket
+	Extractors map[string]extract.Extractor // builtin and, maybe, service
+
+	AtOnce   int           // documents of a batch
+	Attempts int           // tries of a document before it failed
+	Within   time.Duration // that reading one document may take
+
+	// Told is told of a tenant whose data changed.
+	Told    func(keys.Tenant)
+	Metrics *Metrics
+	Log     *slog.Logger
+}
+
+// page is how many documents are read before their outcomes are written.
+const page = 48
+
+// execution is one run of a batch.
+type execution struct {
+	*Machine
+	batch      table.Batch
+	extraction extract.Extraction
+	extractor  extract.Extractor
+	again      time.Time // when the first of those that wait may be tried
+}
+
+// state does a part of the work, and says what comes then; nil is the end.
+type state func(ctx context.Context, x *execution) (state, error)
+
+// Run takes a batch as far as it goes now. It tells when to come back; a zero
+// time means never.
+func (m *Machine) Run(ctx context.Context, id keys.BatchID) (time.Time, error) {
+	x := &execution{Machine: m}
+	x.batch.ID = id
+	for next := find; next != nil; {
+		var err error
+		if next, err = next(ctx, x); err != nil {
+			return time.Time{}, fmt.Errorf("batch %s: %w", id, err)
+		}
+	}
+	return x.again, nil
+}
+
+// find looks the batch up by its id alone.
+func find(ctx context.Context, x *execution) (state, error) {
+	b, err := x.Store.FindBatch(ctx, x.batch.ID)
+	if err != nil {
+		return nil, err
+	}
+	x.batch = b
+	return prepare, nil
+}
+
+// prepare reads what is wanted of the documents.
+func prepare(ctx context.Context, x *execution) (state, error) {
+	w, err := x.Store.Workflow(ctx, x.batch.Tenant, x.batch.Project, x.batch.Workflow)
+	if err != nil {
+		return nil, fmt.Errorf("read its workflow: %w", err)
+	}
+	if x.extraction, err = extract.ParseExtraction([]byte(w.Extraction)); err != nil {
+		return nil, fmt.Errorf("its workflow makes no sense: %w", err)
+	}
+	name := x.extraction.Extractor
+	if name == "" {
+		name = "builtin"
+	}
+	if x.extractor = x.Extractors[name]; x.extractor == nil {
+		return nil, fmt.Errorf("its workflow wants the extractor %q, which there is not: name the service with --model-service", name)
+	}
+	return process, nil
+}
+
+// process goes once through the documents in processing.
+func process(ctx context.Context, x *execution) (state, error) {
+	x.again = time.Time{}
+	cursor := ""
+	for {
+		documents, err := x.Store.DocumentsIn(ctx, x.batch, table.Processing, cursor, page)
+		if err != nil {
+			return nil, err
+		}
+		if err := x.settle(ctx, documents.Items); err != nil {
+			return nil, err
+		}
+		if cursor = documents.Next; cursor == "" {
+			return finish, nil
+		}
+	}
+}
+
+// finish gives the verdict if nothing is left, goes through the documents again
+// if some came meanwhile, or ends until those that wait may be tried again.
+func finish(ctx context.Context, x *execution) (state, error) {
+	if !x.again.IsZero() {
+		return nil, nil
+	}
+	b, done, err := x.Store.Finish(ctx, x.batch)
+	if err != nil {
+		return nil, err
+	}
+	x.batch = b
+	if !done {
+		// Some came meanwhile, or the index lags behind: in a moment.
+		x.again = x.Store.Now().Add(500 * time.Millisecond)
+		return nil, nil
+	}
+	x.Metrics.finished(b.Status)
+	x.Told(b.Tenant)
+	x.Log.Info("a batch is finished", "batch", b.ID, "tenant", b.Tenant, "status", b.Status, "documents", b.Documents)
+	return nil, nil
+}
+
+// settle reads some documents and writes what became of them.
+func (x *execution) settle(ctx context.Context, documents []table.Document) error {
+	outcomes := make([]*table.Outcome, len(documents))
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(x.AtOnce)
+	for i, d := range documents {
+		if at, err := keys.ParseTime(d.RetryAt); d.RetryAt != "" && err == nil && at.After(x.Store.Now()) {
+			x.wait(at)
+			continue
+		}
+		group.Go(func() (err error) {
+			outcomes[i], err = x.read(within, d)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	var ready []table.Outcome
+	for i, o := range outcomes {
+		switch {
+		case o == nil:
+		case o.Status == table.Processing:
+			at := x.Store.Now().Add(backoff(o.Attempts))
+			if err := x.Store.Defer(ctx, documents[i], o.Reason, at); err != nil {
+				return err
+			}
+			x.Metrics.Retries.Inc()
+			x.wait(at)
+		default:
+			ready = append(ready, *o)
+		}
+	}
+	settled, err := x.Store.Settle(ctx, x.batch, ready)
+	for _, o := range settled {
+		x.Metrics.settled(o.Status)
+	}
+	if len(settled) > 0 {
+		x.Told(x.batch.Tenant)
+	}
+	return err
+}
+
+// wait remembers the first time at which there is something to do.
+func (x *execution) wait(at time.Time) {
+	if x.again.IsZero() || at.Before(x.again) {
+		x.again = at
+	}
+}
+
+// backoff is how long a document waits after so many attempts.
+func backoff(attempts int) time.Duration {
+	return min(time.Second<<min(attempts, 10), 5*time.Minute)
+}
+
+// read is what becomes of a document. Its error is one that stops the batch;
+// whatever is the document's own fault is an outcome.
+func (x *execution) read(ctx context.Context, d table.Document) (*table.Outcome, error) {
+	o := &table.Outcome{Document: d, Attempts: d.Attempts + 1}
+	began := time.Now()
+	result, err := x.extract(ctx, d)
+	x.Metrics.Reading.Observe(time.Since(began).Seconds())
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case extract.IsUnreadable(err):
+		o.Status, o.Reason = table.Failed, err.Error()
+		return o, nil
+	case err != nil && o.Attempts < x.Attempts:
+		x.Log.Warn("a document is to be tried again", "document", d.ID, "batch", d.Batch, "attempt", o.Attempts, "error", err)
+		o.Status, o.Reason = table.Processing, "the last try did not work: "+reason(err)
+		return o, nil
+	case err != nil:
+		o.Status, o.Reason = table.Failed, fmt.Sprintf("%d tries did not work, the last because: %s", o.Attempts, reason(err))
+		return o, nil
+	}
+	o.Confidence = result.Confidence
+	o.Status = x.batch.Judge(result.Confidence)
+	if o.Status == table.Failed {
+		o.Reason = fmt.Sprintf("the confidence is %.2f, below the workflow's %.2f; least sure of %s", result.Confidence, x.batch.ConfidenceThreshold, worst(x.extraction, result))
+		return o, nil
+	}
+	return o, x.Results.Keep(ctx, o, result)
+}
+
+// reason is an error as an item keeps it.
+func reason(err error) string { return fmt.Sprintf("%.500s", err.Error()) }
+
+// worst is the required field that was read least surely.
+func worst(e extract.Extraction, r extract.Result) string {
+	name, least := "its fields", 2.0
+	for i, f := range r.Fields {
+		if e.Fields[i].Required && f.Confidence < least {
+			name, least = fmt.Sprintf("%q", f.Name), f.Confidence
+		}
+	}
+	return name
+}
+
+func (x *execution) extract(ctx context.Context, d table.Document) (extract.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, x.Within)
+	defer cancel()
+	file, err := ReadFile(ctx, x.Files, d)
+	if err != nil {
+		return extract.Result{}, err
+	}
+	return x.extractor.Extract(ctx, file, x.extraction)
+}
+
+// ReadFile reads a document's file, if it is not too large.
+func ReadFile(ctx context.Context, files *blob.Bucket, d table.Document) (extract.File, error) {
+	object, err := d.Tenant.Own(d.Object)
+	if err != nil {
+		return extract.File{}, &extract.Unreadable{Reason: err.Error()}
+	}
+	r, err := files.NewReader(ctx, object.String(), nil)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return extract.File{}, &extract.Unreadable{Reason: "the file is not in the bucket"}
+	}
+	if err != nil {
+		return extract.File{}, fmt.Errorf("open the file: %w", err)
+	}
+	var data []byte
+	if r.Size() <= extract.MaxFile {
+		data, err = io.ReadAll(io.LimitReader(r, extract.MaxFile+1))
+	}
+	if err = errors.Join(err, r.Close()); err != nil {
+		return extract.File{}, fmt.Errorf("read the file: %w", err)
+	}
+	if size := max(r.Size(), int64(len(data))); size > extract.MaxFile {
+		return extract.File{}, &extract.Unreadable{Reason: fmt.Sprintf("the file has %d bytes, but at most %d are read", size, extract.MaxFile)}
+	}
+	return extract.File{Name: d.Name, Data: data}, nil
+}
+
+// ErrNoResult is the error of a document that has none.
+var ErrNoResult = errors.New("nothing was read from the document")

@@ -1,0 +1,130 @@
+package session
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/MicahParks/jwkset"
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+)
+
+// Name of the built-in issuer in its tokens.
+const builtin = "documents"
+
+// Life is how long a session of the built-in issuer lasts.
+const Life = 8 * time.Hour
+
+// Issuer signs sessions, for those who try the system without an identity
+// provider. It believes everybody, so it must not be reached by other machines.
+type Issuer struct {
+	key ed25519.PrivateKey
+	id  string
+	set json.RawMessage
+	now func() time.Time
+}
+
+// NewIssuer makes an issuer with the key in a file, which is made if there is
+// none; without a file the key lives as long as the process.
+func NewIssuer(file string, now func() time.Time) (*Issuer, error) {
+	key, err := issuerKey(file)
+	if err != nil {
+		return nil, err
+	}
+	public := key.Public().(ed25519.PublicKey)
+	sum := sha256.Sum256(public)
+	i := &Issuer{key: key, id: hex.EncodeToString(sum[:8]), now: now}
+	jwk, err := jwkset.NewJWKFromKey(public, jwkset.JWKOptions{Metadata: jwkset.JWKMetadataOptions{ALG: jwkset.AlgEdDSA, KID: i.id, USE: jwkset.UseSig}})
+	if err != nil {
+		return nil, fmt.Errorf("describe the issuer's key: %w", err)
+	}
+	store := jwkset.NewMemoryStorage()
+	if err := store.KeyWrite(context.Background(), jwk); err != nil {
+		return nil, fmt.Errorf("describe the issuer's key: %w", err)
+	}
+	if i.set, err = store.JSONPublic(context.Background()); err != nil {
+		return nil, fmt.Errorf("describe the issuer's key: %w", err)
+	}
+	return i, nil
+}
+
+func issuerKey(file string) (ed25519.PrivateKey, error) {
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			return readKey(file, text)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("read the key of sessions: %w", err)
+		}
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil || file == "" {
+		return key, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, fmt.Errorf("keep the key of sessions: %w", err)
+	}
+	return key, nil
+}
+
+func readKey(file string, text []byte) (ed25519.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s holds no key: remove it to have a new one made, which ends all sessions", file)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if own, ok := key.(ed25519.PrivateKey); ok {
+		return own, nil
+	}
+	return nil, errors.Join(fmt.Errorf("%s holds no Ed25519 key: remove it to have a new one made, which ends all sessions", file), err)
+}
+
+// Person is who has an email, as this issuer knows them.
+func (i *Issuer) Person(email, name string) Person {
+	return Person{User: keys.DeriveID[keys.UserID](builtin, email), Email: email, Name: name}
+}
+
+// Issue signs a session. Without a tenant it says no more than who somebody is.
+func (i *Issuer) Issue(p Person, tenant *keys.Tenant) (string, error) {
+	now := i.now()
+	c := claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: builtin, Subject: p.User.String(), Audience: jwt.ClaimStrings{Audience},
+			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(Life)),
+		},
+		Email: p.Email, Name: p.Name, Operator: p.Operator,
+	}
+	if tenant != nil {
+		c.Tenant = tenant.String()
+	}
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
+	token.Header["kid"] = i.id
+	signed, err := token.SignedString(i.key)
+	if err != nil {
+		return "", fmt.Errorf("sign a session: %w", err)
+	}
+	return signed, nil
+}
+
+// KeySet is the public key, as those who verify want it.
+func (i *Issuer) KeySet() json.RawMessage { return i.set }
+
+// Verifier verifies what this issuer signs.
+func (i *Issuer) Verifier() (*Verifier, error) { return local(i.set, builtin, i.now) }

@@ -1,0 +1,292 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+)
+
+// NewBatch is a batch that is to be. Its id is derived from the tenant and from
+// whatever makes it that batch, so that who asks twice gets one batch, and no
+// tenant can choose the id of another's. One of more documents than InOne must
+// have the same documents whenever it has the same id: an attempt goes on where
+// another ended.
+type NewBatch struct {
+	ID        keys.BatchID
+	Workflow  Workflow
+	Name      string
+	Documents []NewDocument
+}
+
+// NewDocument is a document that is to be.
+type NewDocument struct {
+	ID     keys.DocumentID
+	Name   string
+	Object keys.Object
+}
+
+// InOne is how many documents one transaction makes a batch with: the batch, its
+// project and its job are in it too.
+const InOne = maxWrites - 3
+
+// MaxDocuments is how many documents a batch may have when it is made.
+const MaxDocuments = 10_000
+
+// CreateBatch makes a batch, its documents, and counts it in its project: all of
+// it, or nothing that anybody could see. A batch that is there already is
+// returned as it is; created tells.
+//
+// One transaction does it for as many documents as it can hold. Of more, the
+// first are written ahead while there is no batch that they could be seen in,
+// each transaction under the condition that the job MAKE is still ours; the last
+// transaction writes the batch and ends the job. If it never comes, the job
+// falls due and Discard removes what was written.
+func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created bool, err error) {
+	w := n.Workflow
+	now := s.Now()
+	b = Batch{
+		Tenant: w.Tenant, Project: w.Project, ID: n.ID, Workflow: w.ID, Name: n.Name, Status: Processing,
+		ConfidenceThreshold: w.ConfidenceThreshold, ReviewThreshold: w.ReviewThreshold,
+		Documents: len(n.Documents), Counts: Counts{Processing: len(n.Documents)},
+		Created: keys.Time(now), Updated: keys.Time(now),
+	}
+	last := []types.TransactWriteItem{
+		s.fresh(whole(b, b.key(), b.Tenant.BatchEntry(string(Processing), now), keys.BatchIDEntry(b.ID))),
+		{Update: &types.Update{
+			TableName:                 &s.Table,
+			Key:                       b.Tenant.Project(b.Project).Attributes(),
+			UpdateExpression:          aws.String("ADD batchCount :one"),
+			ConditionExpression:       aws.String("attribute_exists(PK)"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":one": num(1)},
+		}},
+		s.start(b, JobWork, now),
+	}
+	rest := n.Documents
+	if len(last)+len(rest) > maxWrites {
+		job, err := s.beginMaking(ctx, b)
+		if err != nil {
+			return Batch{}, false, err
+		}
+		// From here on nobody else can create it; but it may have been before.
+		if there, err := s.Batch(ctx, b.Tenant, b.Project, b.ID); !errors.Is(err, ErrNotFound) {
+			return there, false, errors.Join(err, s.Drop(ctx, job))
+		}
+		if rest, err = s.makeAhead(ctx, b, job, rest); err != nil {
+			return Batch{}, false, err
+		}
+		last = append(last, types.TransactWriteItem{Delete: &types.Delete{
+			TableName:                 &s.Table,
+			Key:                       job.key().Attributes(),
+			ConditionExpression:       aws.String("#owner = :owner"),
+			ExpressionAttributeNames:  map[string]string{"#owner": "owner"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":owner": str(job.Owner)},
+		}})
+	}
+	for _, d := range rest {
+		last = append(last, s.fresh(s.newDocument(b, d)))
+	}
+	err = s.transact(ctx, last...)
+	var no refused
+	switch {
+	case errors.As(err, &no) && no[0] == 0:
+		b, err = s.Batch(ctx, b.Tenant, b.Project, b.ID)
+		return b, false, err
+	case errors.As(err, &no) && no[0] == 1:
+		return Batch{}, false, ErrNotFound
+	case errors.As(err, &no):
+		return Batch{}, false, ErrMoved
+	case err != nil:
+		return Batch{}, false, fmt.Errorf("create the batch: %w", err)
+	}
+	return b, true, nil
+}
+
+// newDocument is the item of a new document.
+func (s *Store) newDocument(b Batch, n NewDocument) map[string]types.AttributeValue {
+	now := s.Now()
+	d := Document{
+		Tenant: b.Tenant, Batch: b.ID, ID: n.ID, Name: n.Name, Status: Processing, Object: n.Object.String(),
+		Created: keys.Time(now), Updated: keys.Time(now),
+	}
+	return whole(d, b.Tenant.Document(b.ID, n.ID), b.Tenant.DocumentEntry(b.ID, string(Processing), now))
+}
+
+// makeAhead writes documents until the rest, which it returns, fits into the last
+// transaction.
+func (s *Store) makeAhead(ctx context.Context, b Batch, job Job, rest []NewDocument) ([]NewDocument, error) {
+	for len(rest) > maxWrites-4 {
+		due := s.Now().Add(s.Abandoned)
+		writes := []types.TransactWriteItem{{Update: &types.Update{
+			TableName:                &s.Table,
+			Key:                      job.key().Attributes(),
+			UpdateExpression:         aws.String("SET dueAt = :due, GSI3PK = :GSI3PK, GSI3SK = :GSI3SK"),
+			ConditionExpression:      aws.String("#owner = :owner"),
+			ExpressionAttributeNames: map[string]string{"#owner": "owner"},
+			ExpressionAttributeValues: values(map[string]types.AttributeValue{
+				":owner": str(job.Owner), ":due": str(keys.Time(due)),
+			}, entryValues(keys.JobEntry(b.ID, due))),
+		}}}
+		n := min(maxWrites-1, len(rest)-(maxWrites-4))
+		if err := s.writeAhead(ctx, b, writes, rest[:n]); err != nil {
+			return nil, fmt.Errorf("make the batch: %w", err)
+		}
+		rest = rest[n:]
+	}
+	return rest, nil
+}
+
+// writeAhead writes documents after the write that says that the making is ours.
+// Those that an attempt before wrote are left as they are.
+func (s *Store) writeAhead(ctx context.Context, b Batch, writes []types.TransactWriteItem, documents []NewDocument) error {
+	for _, d := range documents {
+		writes = append(writes, s.fresh(s.newDocument(b, d)))
+	}
+	for {
+		err := s.transact(ctx, writes...)
+		var there refused
+		if !errors.As(err, &there) {
+			return err
+		}
+		if there[0] == 0 {
+			return fmt.Errorf("%w by another request for the same batch", ErrMoved)
+		}
+		for _, i := range slices.Backward(there) {
+			writes = slices.Delete(writes, i, i+1)
+		}
+	}
+}
+
+// beginMaking makes the job MAKE ours, also if an earlier attempt left it; but
+// not when its remains are being removed.
+func (s *Store) beginMaking(ctx context.Context, b Batch) (Job, error) {
+	due := s.Now().Add(s.Abandoned)
+	job := Job{Tenant: b.Tenant, Project: &b.Project, Batch: b.ID, Kind: JobMake, Due: keys.Time(due), Owner: uuid.NewString()}
+	_, err := s.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:           &s.Table,
+		Item:                whole(job, job.key(), keys.JobEntry(b.ID, due)),
+		ConditionExpression: aws.String("attribute_not_exists(cleaning)"),
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return job, fmt.Errorf("make the batch: %w: the remains of an earlier attempt are being removed, try again in a minute", ErrBusy)
+	}
+	return job, err
+}
+
+// Discard removes the documents of a batch whose making was given up. The job
+// must have been claimed.
+func (s *Store) Discard(ctx context.Context, j Job) error {
+	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                &s.Table,
+		Key:                      j.key().Attributes(),
+		UpdateExpression:         aws.String("SET cleaning = :yes"),
+		ConditionExpression:      aws.String("#owner = :owner"),
+		ExpressionAttributeNames: map[string]string{"#owner": "owner"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":owner": str(j.Owner), ":yes": &types.AttributeValueMemberBOOL{Value: true},
+		},
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return nil // it goes on after all
+	}
+	if err != nil {
+		return err
+	}
+	// Of a batch that is there, a second request for it died, and all is well.
+	if _, err := s.Batch(ctx, j.Tenant, *j.Project, j.Batch); !errors.Is(err, ErrNotFound) {
+		if err != nil {
+			return err
+		}
+		return s.Drop(ctx, j)
+	}
+	in := j.Tenant.Documents(j.Batch).Query(s.Table)
+	in.ProjectionExpression = aws.String("PK, SK")
+	in.ConsistentRead = aws.Bool(true)
+	in.Limit = aws.Int32(maxWrites)
+	for {
+		out, err := s.DB.Query(ctx, in)
+		if err != nil {
+			return fmt.Errorf("look for what an unfinished batch left: %w", err)
+		}
+		if len(out.Items) == 0 {
+			return s.Drop(ctx, j)
+		}
+		for group := range slices.Chunk(out.Items, 25) {
+			if err := s.deleteAll(ctx, group); err != nil {
+				return fmt.Errorf("remove what an unfinished batch left: %w", err)
+			}
+		}
+	}
+}
+
+func (s *Store) deleteAll(ctx context.Context, group []map[string]types.AttributeValue) error {
+	var deletes []types.WriteRequest
+	for _, key := range group {
+		deletes = append(deletes, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}})
+	}
+	for try := 0; len(deletes) > 0; try++ {
+		out, err := s.DB.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.Table: deletes}})
+		if err != nil {
+			return err
+		}
+		if deletes = out.UnprocessedItems[s.Table]; len(deletes) > 0 {
+			if err := pause(ctx, min(try, 10)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// AddDocuments puts documents into a batch that is there. Those it has already
+// are left out, quietly. It tells which were new.
+func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([]NewDocument, error) {
+	var added []NewDocument
+	for some := range slices.Chunk(all, maxWrites-2) {
+		group := slices.Clone(some)
+		for len(group) > 0 {
+			err := s.addGroup(ctx, b, group)
+			var there refused
+			if !errors.As(err, &there) {
+				if err != nil {
+					return added, fmt.Errorf("add documents to batch %s: %w", b.ID, err)
+				}
+				added = append(added, group...)
+				break
+			}
+			if there[len(there)-1] == len(group) {
+				return added, ErrNotFound
+			}
+			for _, i := range slices.Backward(there) {
+				group = slices.Delete(group, i, i+1)
+			}
+		}
+	}
+	return added, nil
+}
+
+func (s *Store) addGroup(ctx context.Context, b Batch, group []NewDocument) error {
+	now := s.Now()
+	writes := make([]types.TransactWriteItem, 0, len(group)+2)
+	for _, d := range group {
+		writes = append(writes, s.fresh(s.newDocument(b, d)))
+	}
+	writes = append(writes, types.TransactWriteItem{Update: &types.Update{
+		TableName:                &s.Table,
+		Key:                      b.key().Attributes(),
+		UpdateExpression:         aws.String("SET #status = :status, updatedAt = :now, GSI2PK = :GSI2PK, GSI2SK = :GSI2SK ADD documentCount :n, processing :n"),
+		ConditionExpression:      aws.String("attribute_exists(PK)"),
+		ExpressionAttributeNames: map[string]string{"#status": "status"},
+		ExpressionAttributeValues: values(map[string]types.AttributeValue{
+			":status": str(string(Processing)), ":now": str(keys.Time(now)), ":n": num(len(group)),
+		}, entryValues(b.Tenant.BatchEntry(string(Processing), now))),
+	}}, s.start(b, JobWork, now))
+	return s.transact(ctx, writes...)
+}

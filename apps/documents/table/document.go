@@ -1,0 +1,148 @@
+package table
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+)
+
+// Document is a file with what was read from it.
+type Document struct {
+	Tenant       keys.Tenant     `dynamodbav:"tenantId" json:"tenantId"`
+	Batch        keys.BatchID    `dynamodbav:"batchId" json:"batchId"`
+	ID           keys.DocumentID `dynamodbav:"documentId" json:"documentId"`
+	Name         string          `dynamodbav:"name" json:"name"`
+	Status       Status          `dynamodbav:"status" json:"status"`
+	Object       string          `dynamodbav:"objectKey" json:"-"`
+	Attempts     int             `dynamodbav:"attempts" json:"attempts"`
+	RetryAt      string          `dynamodbav:"retryAt,omitempty" json:"retryAt,omitempty"`
+	Reason       string          `dynamodbav:"reason,omitempty" json:"reason,omitempty"` // why it is not a success
+	Confidence   float64         `dynamodbav:"confidence" json:"confidence"`
+	Result       string          `dynamodbav:"result,omitempty" json:"-"`       // JSON, unless it is too large
+	ResultObject string          `dynamodbav:"resultObject,omitempty" json:"-"` // then it lies there
+	ReviewedBy   string          `dynamodbav:"reviewedBy,omitempty" json:"reviewedBy,omitempty"`
+	Created      string          `dynamodbav:"createdAt" json:"createdAt"`
+	Updated      string          `dynamodbav:"updatedAt" json:"updatedAt"`
+}
+
+// Document reads a document. A batch is needed for it, not just its id: the
+// documents of one that is still being made are not to be seen.
+func (s *Store) Document(ctx context.Context, b Batch, id keys.DocumentID) (Document, error) {
+	return get[Document](ctx, s, b.Tenant.Document(b.ID, id), true)
+}
+
+// Documents lists those of a batch.
+func (s *Store) Documents(ctx context.Context, b Batch, cursor string, limit int32) (Page[Document], error) {
+	return list[Document](ctx, s, b.Tenant.Documents(b.ID), cursor, limit, nil)
+}
+
+// DocumentsIn lists those of a batch in an interesting status, the oldest first.
+func (s *Store) DocumentsIn(ctx context.Context, b Batch, status Status, cursor string, limit int32) (Page[Document], error) {
+	if !status.Interesting() {
+		return Page[Document]{}, fmt.Errorf("%w: documents are not found by the status %q", ErrNotFound, status)
+	}
+	return list[Document](ctx, s, b.Tenant.DocumentsIn(b.ID, string(status)), cursor, limit, func(sk string) (keys.Key, error) {
+		id, err := keys.IDOf[keys.DocumentID]("DOCUMENT#", sk)
+		if err != nil {
+			return keys.Key{}, err
+		}
+		return b.Tenant.Document(b.ID, id), nil
+	})
+}
+
+// Outcome is what became of a document.
+type Outcome struct {
+	Document     Document // as it was
+	Status       Status
+	Attempts     int
+	Confidence   float64
+	Reason       string
+	Result       string
+	ResultObject string
+	ReviewedBy   string
+}
+
+// size is about how large the write of an outcome is.
+func (o *Outcome) size() int { return len(o.Result) + len(o.Reason) + 1000 }
+
+// settle is the write of an outcome, if the document is still in the status in
+// which it was seen.
+func (s *Store) settle(o Outcome) types.TransactWriteItem {
+	now := s.Now()
+	set := "SET #status = :status, updatedAt = :now, attempts = :attempts, confidence = :confidence"
+	remove := " REMOVE retryAt"
+	v := map[string]types.AttributeValue{
+		":was": str(string(o.Document.Status)), ":status": str(string(o.Status)), ":now": str(keys.Time(now)),
+		":attempts": num(o.Attempts), ":confidence": &types.AttributeValueMemberN{Value: fmt.Sprintf("%.4g", o.Confidence)},
+	}
+	names := map[string]string{"#status": "status"}
+	for name, value := range map[string]string{"reason": o.Reason, "result": o.Result, "resultObject": o.ResultObject, "reviewedBy": o.ReviewedBy} {
+		names["#"+name] = name
+		if value == "" {
+			remove += ", #" + name
+			continue
+		}
+		set += ", #" + name + " = :" + name
+		v[":"+name] = str(value)
+	}
+	if o.Status.Interesting() {
+		set += ", GSI2PK = :GSI2PK, GSI2SK = :GSI2SK"
+		v = values(v, entryValues(o.Document.Tenant.DocumentEntry(o.Document.Batch, string(o.Status), now)))
+	} else {
+		remove += ", GSI2PK, GSI2SK"
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName:                 &s.Table,
+		Key:                       o.Document.Tenant.Document(o.Document.Batch, o.Document.ID).Attributes(),
+		UpdateExpression:          aws.String(set + remove),
+		ConditionExpression:       aws.String("#status = :was"),
+		ExpressionAttributeNames:  names,
+		ExpressionAttributeValues: v,
+	}}
+}
+
+// countsOf sums what is in a list of documents; for those who check.
+func countsOf(items []map[string]types.AttributeValue) (Counts, error) {
+	var c Counts
+	var found []struct {
+		Status Status `dynamodbav:"status"`
+	}
+	if err := attributevalue.UnmarshalListOfMaps(items, &found); err != nil {
+		return c, err
+	}
+	for _, d := range found {
+		*c.Of(d.Status)++
+	}
+	return c, nil
+}
+
+// Recount counts the documents of a batch one by one, for who wants to compare.
+func (s *Store) Recount(ctx context.Context, b Batch) (Counts, error) {
+	in := b.Tenant.Documents(b.ID).Query(s.Table)
+	in.ProjectionExpression = aws.String("#status")
+	in.ExpressionAttributeNames = map[string]string{"#status": "status"}
+	in.ConsistentRead = aws.Bool(true)
+	var sum Counts
+	for {
+		out, err := s.DB.Query(ctx, in)
+		if err != nil {
+			return sum, fmt.Errorf("count the documents: %w", err)
+		}
+		c, err := countsOf(out.Items)
+		if err != nil {
+			return sum, fmt.Errorf("count the documents: %w", err)
+		}
+		sum.Processing += c.Processing
+		sum.Succeeded += c.Succeeded
+		sum.Failed += c.Failed
+		sum.Review += c.Review
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			return sum, nil
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+)
+
+// The kinds of jobs.
+const (
+	JobWork = "WORK" // a batch has documents in processing
+	JobMake = "MAKE" // a large batch is being made; when it is due, it was given up
+	JobHide = "HIDE" // a failed batch leaves GSI2
+)
+
+// Job is work that is to be done for a batch at a time. Who claims it moves that
+// time, so that it comes back if the claimer dies.
+type Job struct {
+	Tenant   keys.Tenant     `dynamodbav:"tenantId"`
+	Project  *keys.ProjectID `dynamodbav:"projectId,omitempty"` // of MAKE
+	Batch    keys.BatchID    `dynamodbav:"batchId"`
+	Kind     string          `dynamodbav:"kind"`
+	Due      string          `dynamodbav:"dueAt"`
+	Owner    string          `dynamodbav:"owner,omitempty"`
+	Cleaning bool            `dynamodbav:"cleaning,omitempty"` // MAKE was given up
+}
+
+func (j Job) key() keys.Key { return j.Tenant.Job(j.Batch, j.Kind) }
+
+// start is the write that makes a job unless there is one already.
+func (s *Store) start(b Batch, kind string, due time.Time) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &s.Table,
+		Key:       b.Tenant.Job(b.ID, kind).Attributes(),
+		UpdateExpression: aws.String("SET tenantId = :tenant, batchId = :batch, kind = :kind, dueAt = if_not_exists(dueAt, :due), " +
+			"GSI3PK = if_not_exists(GSI3PK, :GSI3PK), GSI3SK = if_not_exists(GSI3SK, :GSI3SK)"),
+		ExpressionAttributeValues: values(map[string]types.AttributeValue{
+			":tenant": str(b.Tenant.String()), ":batch": str(b.ID.String()), ":kind": str(kind), ":due": str(keys.Time(due)),
+		}, entryValues(keys.JobEntry(b.ID, due))),
+	}}
+}
+
+// end is the write that takes a job away.
+func (s *Store) end(b Batch, kind string) types.TransactWriteItem {
+	return types.TransactWriteItem{Delete: &types.Delete{TableName: &s.Table, Key: b.Tenant.Job(b.ID, kind).Attributes()}}
+}
+
+// DueJobs are some of the jobs of a shard whose time has come.
+func (s *Store) DueJobs(ctx context.Context, shard int) ([]Job, error) {
+	in := keys.JobsUntil(shard, s.Now()).Query(s.Table)
+	in.Limit = aws.Int32(20)
+	out, err := s.DB.Query(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("look for work: %w", err)
+	}
+	var found []Job
+	if err := attributevalue.UnmarshalListOfMaps(out.Items, &found); err != nil {
+		return nil, fmt.Errorf("a job is not what it should be: %w", err)
+	}
+	return found, nil
+}
+
+// Claim makes a job the owner's for a time, unless somebody else was faster.
+// Claimed again, the time begins anew.
+func (s *Store) Claim(ctx context.Context, j *Job, owner string, lease time.Duration) (bool, error) {
+	due := s.Now().Add(lease)
+	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                &s.Table,
+		Key:                      j.key().Attributes(),
+		UpdateExpression:         aws.String("SET #owner = :owner, dueAt = :due, GSI3PK = :GSI3PK, GSI3SK = :GSI3SK"),
+		ConditionExpression:      aws.String("dueAt = :seen"),
+		ExpressionAttributeNames: map[string]string{"#owner": "owner"},
+		ExpressionAttributeValues: values(map[string]types.AttributeValue{
+			":seen": str(j.Due), ":owner": str(owner), ":due": str(keys.Time(due)),
+		}, entryValues(keys.JobEntry(j.Batch, due))),
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("claim a job: %w", err)
+	}
+	j.Owner, j.Due = owner, keys.Time(due)
+	return true, nil
+}
+
+// Drop takes a job away that is still the owner's.
+func (s *Store) Drop(ctx context.Context, j Job) error {
+	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName:                 &s.Table,
+		Key:                       j.key().Attributes(),
+		ConditionExpression:       aws.String("#owner = :owner"),
+		ExpressionAttributeNames:  map[string]string{"#owner": "owner"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":owner": str(j.Owner)},
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return nil
+	}
+	return err
+}

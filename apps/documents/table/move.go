@@ -1,0 +1,210 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+)
+
+// A transaction takes 100 writes of together 4 MB; some room is left.
+const (
+	maxWrites = 100
+	maxBytes  = 3 << 20
+)
+
+// Settle writes the outcomes of documents that were being processed, with the
+// counts of their batch. Outcomes that came too late, because somebody else was
+// faster, are left out. It tells which were written.
+func (s *Store) Settle(ctx context.Context, b Batch, outcomes []Outcome) ([]Outcome, error) {
+	var settled []Outcome
+	for len(outcomes) > 0 {
+		n, size := 0, 0
+		for n < len(outcomes) && n < maxWrites-1 && (n == 0 || size+outcomes[n].size() <= maxBytes) {
+			size += outcomes[n].size()
+			n++
+		}
+		group := outcomes[:n:n]
+		outcomes = outcomes[n:]
+		for len(group) > 0 {
+			err := s.settleGroup(ctx, b, group)
+			var late refused
+			if errors.As(err, &late) {
+				if late[len(late)-1] == len(group) {
+					return settled, fmt.Errorf("settle documents of batch %s: %w", b.ID, ErrNotFound)
+				}
+				for _, i := range slices.Backward(late) {
+					group = slices.Delete(group, i, i+1)
+				}
+				continue
+			}
+			if err != nil {
+				return settled, fmt.Errorf("settle documents of batch %s: %w", b.ID, err)
+			}
+			settled = append(settled, group...)
+			break
+		}
+	}
+	return settled, nil
+}
+
+func (s *Store) settleGroup(ctx context.Context, b Batch, group []Outcome) error {
+	var c Counts
+	writes := make([]types.TransactWriteItem, 0, len(group)+1)
+	for _, o := range group {
+		writes = append(writes, s.settle(o))
+		*c.Of(o.Status)++
+	}
+	// A batch with documents in processing is itself in processing, so its
+	// status stays.
+	writes = append(writes, types.TransactWriteItem{Update: &types.Update{
+		TableName:           &s.Table,
+		Key:                 b.key().Attributes(),
+		UpdateExpression:    aws.String("ADD processing :p, succeeded :s, failed :f, review :r"),
+		ConditionExpression: aws.String("attribute_exists(PK)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":p": num(c.Processing - len(group)), ":s": num(c.Succeeded), ":f": num(c.Failed), ":r": num(c.Review),
+		},
+	}})
+	return s.transact(ctx, writes...)
+}
+
+// Defer notes that a document is to be tried again later.
+func (s *Store) Defer(ctx context.Context, d Document, reason string, at time.Time) error {
+	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                &s.Table,
+		Key:                      d.Tenant.Document(d.Batch, d.ID).Attributes(),
+		UpdateExpression:         aws.String("SET attempts = :attempts, retryAt = :at, reason = :reason"),
+		ConditionExpression:      aws.String("#status = :was"),
+		ExpressionAttributeNames: map[string]string{"#status": "status"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":was": str(string(Processing)), ":attempts": num(d.Attempts + 1), ":at": str(keys.Time(at)), ":reason": str(reason),
+		},
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return nil // somebody else was faster
+	}
+	return err
+}
+
+// Finish gives a batch its verdict when no document of it is in processing, and
+// ends its run. It tells whether it did.
+func (s *Store) Finish(ctx context.Context, seen Batch) (Batch, bool, error) {
+	for range 8 {
+		before, err := s.Batch(ctx, seen.Tenant, seen.Project, seen.ID)
+		if err != nil {
+			return before, false, err
+		}
+		after := before
+		after.Status = before.Verdict()
+		if after.Status == Processing {
+			return before, false, nil
+		}
+		writes := []types.TransactWriteItem{s.become(before, after), s.end(before, JobWork)}
+		err = s.transact(ctx, append(writes, s.clearing(after)...)...)
+		var no refused
+		if errors.As(err, &no) {
+			continue
+		}
+		return after, err == nil, err
+	}
+	return seen, false, ErrBusy
+}
+
+// Move takes a document out of the status in which it was seen: a review, or
+// another try. The batch follows. ErrMoved says that somebody was faster.
+func (s *Store) Move(ctx context.Context, seen Batch, o Outcome) error {
+	for range 8 {
+		before, err := s.Batch(ctx, seen.Tenant, seen.Project, seen.ID)
+		if err != nil {
+			return err
+		}
+		after := before
+		*after.Of(o.Document.Status)--
+		*after.Of(o.Status)++
+		after.Status = after.Verdict()
+		writes := []types.TransactWriteItem{s.settle(o), s.become(before, after)}
+		if o.Status == Processing {
+			writes = append(writes, s.start(after, JobWork, s.Now()))
+		}
+		err = s.transact(ctx, append(writes, s.clearing(after)...)...)
+		var no refused
+		if !errors.As(err, &no) {
+			return err
+		}
+		if no[0] == 0 {
+			return ErrMoved
+		}
+	}
+	return ErrBusy
+}
+
+// clearing is the job that takes a failed batch out of GSI2 when nobody did
+// anything about it for long enough.
+func (s *Store) clearing(b Batch) []types.TransactWriteItem {
+	if b.Failed == 0 {
+		return nil
+	}
+	return []types.TransactWriteItem{s.start(b, JobHide, s.Now().Add(s.Retention))}
+}
+
+// Clear takes what failed before the retention window out of GSI2. It tells when
+// there will be more to clear, or a zero time.
+func (s *Store) Clear(ctx context.Context, b Batch) (time.Time, error) {
+	cutoff := s.Now().Add(-s.Retention)
+	cursor := ""
+	for {
+		page, err := s.DocumentsIn(ctx, b, Failed, cursor, 100)
+		if err != nil {
+			return time.Time{}, err
+		}
+		for _, d := range page.Items {
+			updated, err := keys.ParseTime(d.Updated)
+			if err != nil {
+				return time.Time{}, err
+			}
+			if updated.After(cutoff) { // and so are all behind it
+				return updated.Add(s.Retention), nil
+			}
+			if err := s.hide(ctx, b.Tenant.Document(b.ID, d.ID), d.Updated); err != nil {
+				return time.Time{}, err
+			}
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	updated, err := keys.ParseTime(b.Updated)
+	if err != nil || b.Status != Failed {
+		return time.Time{}, err
+	}
+	if updated.After(cutoff) {
+		return updated.Add(s.Retention), nil
+	}
+	return time.Time{}, s.hide(ctx, b.key(), b.Updated)
+}
+
+// hide takes something that failed and was left alone since out of GSI2.
+func (s *Store) hide(ctx context.Context, key keys.Key, updated string) error {
+	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                &s.Table,
+		Key:                      key.Attributes(),
+		UpdateExpression:         aws.String("REMOVE GSI2PK, GSI2SK"),
+		ConditionExpression:      aws.String("#status = :failed AND updatedAt = :updated"),
+		ExpressionAttributeNames: map[string]string{"#status": "status"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":failed": str(string(Failed)), ":updated": str(updated),
+		},
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return nil
+	}
+	return err
+}

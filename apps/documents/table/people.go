@@ -1,0 +1,148 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+)
+
+// Tenant is a customer.
+type Tenant struct {
+	ID      keys.Tenant `dynamodbav:"tenantId" json:"tenantId"`
+	Name    string      `dynamodbav:"name" json:"name"`
+	Plan    string      `dynamodbav:"plan" json:"plan"`
+	Created string      `dynamodbav:"createdAt" json:"createdAt"`
+}
+
+// User is a person, who may be a member of several tenants.
+type User struct {
+	ID    keys.UserID `dynamodbav:"userId" json:"userId"`
+	Email string      `dynamodbav:"email" json:"email"`
+	Name  string      `dynamodbav:"name" json:"name"`
+}
+
+// The roles of a member.
+const (
+	RoleAdmin  = "admin"
+	RoleMember = "member"
+)
+
+// Member is a person in a tenant.
+type Member struct {
+	Tenant keys.Tenant `dynamodbav:"tenantId" json:"tenantId"`
+	User   keys.UserID `dynamodbav:"userId" json:"userId"`
+	Role   string      `dynamodbav:"role" json:"role"`
+}
+
+// CreateTenant makes a tenant and, unless nil, its first member, who is an admin.
+func (s *Store) CreateTenant(ctx context.Context, name, plan string, first *User) (Tenant, error) {
+	t := Tenant{ID: keys.NewTenant(), Name: name, Plan: plan, Created: s.now()}
+	writes := []types.TransactWriteItem{s.fresh(whole(t, t.ID.Metadata()))}
+	if first != nil {
+		writes = append(writes,
+			s.fresh(whole(Member{t.ID, first.ID, RoleAdmin}, t.ID.Member(first.ID))),
+			s.person(*first))
+	}
+	if err := s.transact(ctx, writes...); err != nil {
+		return Tenant{}, fmt.Errorf("create the tenant: %w", err)
+	}
+	return t, nil
+}
+
+// person writes a user, who may be known already from another tenant: the name
+// stays what it was.
+func (s *Store) person(u User) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName:                &s.Table,
+		Key:                      keys.User(u.ID).Attributes(),
+		UpdateExpression:         aws.String("SET userId = :user, email = :email, #name = if_not_exists(#name, :name), GSI1PK = :GSI1PK, GSI1SK = :GSI1SK"),
+		ExpressionAttributeNames: map[string]string{"#name": "name"},
+		ExpressionAttributeValues: values(
+			map[string]types.AttributeValue{":user": str(u.ID.String()), ":email": str(u.Email), ":name": str(u.Name)},
+			entryValues(keys.EmailEntry(u.Email, u.ID)),
+		),
+	}}
+}
+
+// entryValues are an entry's attributes as values of an expression, under their
+// own names.
+func entryValues(e keys.Entry) map[string]types.AttributeValue {
+	named := make(map[string]types.AttributeValue, 2)
+	for name, v := range e.Attributes() {
+		named[":"+name] = v
+	}
+	return named
+}
+
+// Tenant reads a tenant.
+func (s *Store) Tenant(ctx context.Context, t keys.Tenant) (Tenant, error) {
+	return get[Tenant](ctx, s, t.Metadata(), false)
+}
+
+// Member reads a membership, which says what its person may do.
+func (s *Store) Member(ctx context.Context, t keys.Tenant, u keys.UserID) (Member, error) {
+	return get[Member](ctx, s, t.Member(u), false)
+}
+
+// Members lists the members of a tenant.
+func (s *Store) Members(ctx context.Context, t keys.Tenant, cursor string) (Page[Member], error) {
+	return list[Member](ctx, s, t.Members(), cursor, 50, nil)
+}
+
+// RemoveMember ends a membership.
+func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u keys.UserID) error {
+	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.Table, Key: t.Member(u).Attributes(), ConditionExpression: aws.String("attribute_exists(PK)")})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return ErrNotFound
+	}
+	return err
+}
+
+// User reads the person behind a membership of a tenant. Others are not found.
+func (s *Store) User(ctx context.Context, m Member) (User, error) {
+	return get[User](ctx, s, keys.User(m.User), false)
+}
+
+// People are the persons with an email, of all tenants: those who are asking
+// must be compared.
+func (s *Store) People(ctx context.Context, email string) ([]User, error) {
+	in := keys.Email(Email(email)).Query(s.Table)
+	in.Limit = aws.Int32(20)
+	out, err := s.DB.Query(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("look for an email: %w", err)
+	}
+	var found []User
+	if err := attributevalue.UnmarshalListOfMaps(out.Items, &found); err != nil {
+		return nil, fmt.Errorf("a user is not what it should be: %w", err)
+	}
+	return found, nil
+}
+
+// MemberByEmail finds a tenant's member. A person who is a member of other
+// tenants alone is not found.
+func (s *Store) MemberByEmail(ctx context.Context, t keys.Tenant, email string) (User, Member, error) {
+	people, err := s.People(ctx, email)
+	if err != nil {
+		return User{}, Member{}, err
+	}
+	for _, u := range people {
+		m, err := s.Member(ctx, t, u.ID)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		return u, m, err
+	}
+	return User{}, Member{}, ErrNotFound
+}
+
+// Email is an email as it is looked for.
+func Email(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

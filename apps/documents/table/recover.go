@@ -1,0 +1,151 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator/apps/documents/keys"
+)
+
+// RestoreTo restores the table as it was at a time into a second one beside it,
+// and returns that when it can be read.
+func (s *Store) RestoreTo(ctx context.Context, at time.Time) (*Store, error) {
+	old := *s
+	old.Table = s.Table + "-" + at.UTC().Format("20060102T150405")
+	_, err := s.DB.RestoreTableToPointInTime(ctx, &dynamodb.RestoreTableToPointInTimeInput{
+		SourceTableName: &s.Table, TargetTableName: &old.Table, RestoreDateTime: &at,
+	})
+	var there *types.TableAlreadyExistsException
+	if err != nil && !errors.As(err, &there) { // then an attempt before restored it
+		return nil, fmt.Errorf("restore table %s as it was at %s: %w", s.Table, at.Format(time.RFC3339), err)
+	}
+	for {
+		out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &old.Table})
+		if err != nil {
+			return nil, fmt.Errorf("look whether table %s is restored: %w", old.Table, err)
+		}
+		if out.Table.TableStatus == types.TableStatusActive {
+			return &old, nil
+		}
+		if err := pause(ctx, 7); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Recovered is what Recover found in a batch.
+type Recovered struct {
+	Batch     keys.BatchID `json:"batchId"`
+	Documents int          `json:"documents"` // that there were
+	Differ    int          `json:"differ"`    // that are not what they were
+	Since     int          `json:"newSince"`  // that came later, and are left alone
+	Written   int          `json:"written"`   // that were put back
+}
+
+// Recover compares the documents of a batch with what they were in an older
+// table, and puts back those that differ, if told to: each with what it was, under
+// the condition that nobody changes it meanwhile. The counts of the batch follow.
+func (s *Store) Recover(ctx context.Context, old *Store, id keys.BatchID, write bool) (Recovered, error) {
+	r := Recovered{Batch: id}
+	b, err := s.FindBatch(ctx, id)
+	if err != nil {
+		return r, fmt.Errorf("recover batch %s: %w", id, err)
+	}
+	in := b.Tenant.Documents(b.ID).Query(s.Table)
+	in.ConsistentRead = aws.Bool(true)
+	in.Limit = aws.Int32(100)
+	for {
+		out, err := s.DB.Query(ctx, in)
+		if err != nil {
+			return r, fmt.Errorf("read what is now: %w", err)
+		}
+		for _, now := range out.Items {
+			if err := s.recover1(ctx, old, b, now, write, &r); err != nil {
+				return r, err
+			}
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			break
+		}
+	}
+	if write && r.Written > 0 {
+		if _, err := s.recountInto(ctx, b); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (s *Store) recover1(ctx context.Context, old *Store, b Batch, now map[string]types.AttributeValue, write bool, r *Recovered) error {
+	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &old.Table, Key: map[string]types.AttributeValue{"PK": now["PK"], "SK": now["SK"]}})
+	if err != nil {
+		return fmt.Errorf("read what was: %w", err)
+	}
+	if out.Item == nil {
+		r.Since++
+		return nil
+	}
+	r.Documents++
+	if reflect.DeepEqual(out.Item, now) {
+		return nil
+	}
+	r.Differ++
+	if !write {
+		return nil
+	}
+	var d Document
+	if err := attributevalue.UnmarshalMap(now, &d); err != nil {
+		return fmt.Errorf("a document is not what it should be: %w", err)
+	}
+	_, err = s.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                &s.Table,
+		Item:                     out.Item,
+		ConditionExpression:      aws.String("#status = :status AND updatedAt = :updated"),
+		ExpressionAttributeNames: map[string]string{"#status": "status"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":status": now["status"], ":updated": now["updatedAt"],
+		},
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return fmt.Errorf("document %s of batch %s is being changed: stop the processors before you recover", d.ID, b.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("put a document back: %w", err)
+	}
+	r.Written++
+	return nil
+}
+
+// recountInto makes a batch's counts and status what its documents are.
+func (s *Store) recountInto(ctx context.Context, b Batch) (Batch, error) {
+	for range 8 {
+		before, err := s.Batch(ctx, b.Tenant, b.Project, b.ID)
+		if err != nil {
+			return b, err
+		}
+		after := before
+		if after.Counts, err = s.Recount(ctx, b); err != nil {
+			return b, err
+		}
+		after.Status = after.Verdict()
+		writes := []types.TransactWriteItem{s.become(before, after)}
+		if after.Status == Processing {
+			writes = append(writes, s.start(after, JobWork, s.Now()))
+		}
+		err = s.transact(ctx, append(writes, s.clearing(after)...)...)
+		var no refused
+		if errors.As(err, &no) {
+			continue
+		}
+		return after, err
+	}
+	return b, ErrBusy
+}
