@@ -46,7 +46,7 @@ func TestGoodClientsAreServedBesideBadOnes(t *testing.T) {
 
 	beside := goodClients(g, s.door, func() { time.Sleep(span) })
 	g.tell("beside the others", beside)
-	peak := s.peak(t)
+	peak := s.memory(t, "VmHWM") // most
 	g.count("MB at most", peak)
 	g.count("bad connections", bad.made)
 	bad.end()
@@ -56,10 +56,44 @@ func TestGoodClientsAreServedBesideBadOnes(t *testing.T) {
 	if worst := beside[len(beside)-1]; worst > 20*time.Second {
 		t.Errorf("a good client has waited for %v", worst)
 	}
-	if peak > 2048 {
+	if peak > 1024 {
 		t.Errorf("the server has taken %d MB", peak)
 	}
 	g.tell("after them", goodClients(g, s.door, func() { time.Sleep(300 * time.Millisecond) }))
+	s.kill()
+}
+
+// Connections that nobody uses, before their first request and after it, cost
+// little and hinder nobody.
+func TestIdleConnectionsCostLittle(t *testing.T) {
+	g := newRig(t)
+	s := start(t, filepath.Join(t.TempDir(), "data"), "--log=error")
+	createWork(t, s.door)
+	conns := 100
+	if *long {
+		conns = 5000
+	}
+	before := s.memory(t, "VmRSS")
+	idle := &crowd{t: t, addr: s.addr, stop: make(chan struct{})}
+	idle.send(conns, nil)
+	for range conns {
+		d, end := s.lean(t)
+		if d == nil {
+			t.FailNow()
+		}
+		defer end()
+		if status, answer, err := d("DynamoDB_20120810.ListTables", []byte("{}")); err != nil || status != http.StatusOK {
+			t.Fatalf("it is answered %d %s (%v)", status, answer, err)
+		}
+	}
+	g.tell("beside them", goodClients(g, s.door, func() { time.Sleep(300 * time.Millisecond) }))
+	took := s.memory(t, "VmRSS") - before
+	g.count("idle connections", 2*conns)
+	g.count("MB for them", took)
+	if *long && took > 300 {
+		t.Errorf("%d idle connections take %d MB", 2*conns, took)
+	}
+	idle.end()
 	s.kill()
 }
 
@@ -202,15 +236,15 @@ var bomb = sync.OnceValue(func() []byte {
 	return b.Bytes()
 })
 
-// peak is the most memory that a process has taken, in megabytes; 0 where it
-// is not known.
-func (p *process) peak(t testing.TB) int {
+// memory is a measure of the memory of a process, in megabytes; 0 where it is
+// not known.
+func (p *process) memory(t testing.TB, which string) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	_, rest, _ := strings.Cut(string(text), which+":")
 	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,14 @@ import (
 	"time"
 )
 
-var fuzzTime = flag.Duration("torture.fuzz", 5*time.Second, "how long each fuzz target runs in the long form")
+var fuzzFlag = flag.Duration("torture.fuzz", 0, "how long each fuzz target runs in the long form; a third of -torture.for unless set")
+
+func fuzzTime() time.Duration {
+	if *fuzzFlag == 0 {
+		return *longTime / 3
+	}
+	return *fuzzFlag
+}
 
 // No fuzz target of the module finds anything. With all other tests they run
 // with what is known; here they look for more.
@@ -67,7 +74,7 @@ var execs = regexp.MustCompile(`execs: (\d+)`)
 
 // fuzz runs one target for a while, and tells how many inputs it tried.
 func fuzz(dir, target string) (out string, tried int, err error) {
-	cmd := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", fuzzTime.String(), "-fuzzminimizetime", "1x", ".")
+	cmd := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", fuzzTime().String(), "-fuzzminimizetime", "1x", ".")
 	cmd.Dir = dir
 	text, err := cmd.CombinedOutput()
 	if all := execs.FindAllSubmatch(text, -1); len(all) > 0 {

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +24,6 @@ import (
 var (
 	long     = flag.Bool("torture", false, "run the long forms, and add their results to LEDGER.md")
 	longTime = flag.Duration("torture.for", 30*time.Second, "how long each rig goes on in its long form")
-	known    = flag.Bool("torture.known", false, "run also what shows faults that are known and not mended yet")
 	seedFlag = flag.Uint64("torture.seed", 0, "seed of all that is random; a new one unless set")
 )
 
@@ -46,8 +46,10 @@ func TestMain(m *testing.M) {
 type rig struct {
 	testing.TB
 	*rand.Rand
-	seed   uint64
-	began  time.Time
+	seed  uint64
+	began time.Time
+
+	mu     sync.Mutex
 	counts []count
 }
 
@@ -93,6 +95,8 @@ func (g *rig) rounds(short int) func(func(int) bool) {
 
 // count adds to one of the counts.
 func (g *rig) count(name string, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for i := range g.counts {
 		if g.counts[i].name == name {
 			g.counts[i].n += n

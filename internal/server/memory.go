@@ -17,7 +17,7 @@ const (
 	maxBodyBytes = 16 << 20
 	// maxBodies bounds the memory that the bodies of all requests under way
 	// may take.
-	maxBodies = 256 << 20
+	maxBodies = 192 << 20
 	// bodyPatience is how long a body waits for memory before it is refused.
 	bodyPatience = 3 * time.Second
 	// bodyGrace is how long a body may take when others wait for its memory.
@@ -43,17 +43,17 @@ func newMemory() *memory {
 // share is what one body holds of the memory.
 type share struct {
 	*memory
+	of    *door.Request
 	since time.Time
 	ctx   context.Context
 	stop  context.CancelFunc
-	cut   func() // ends a read that waits for the client
 	held  int64
 	gone  bool // it was cut
 }
 
 // read reads a body. The share is to be released, also after an error.
 func (m *memory) read(ctx context.Context, r *door.Request) ([]byte, *share, error) {
-	s := &share{memory: m, since: time.Now(), cut: r.Cut}
+	s := &share{memory: m, of: r, since: time.Now()}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	m.mu.Lock()
 	m.reading[s] = struct{}{}
@@ -70,6 +70,7 @@ func (m *memory) read(ctx context.Context, r *door.Request) ([]byte, *share, err
 
 func (s *share) release() {
 	s.stop()
+	s.of.Drop()
 	s.free.Release(s.held)
 }
 
@@ -128,7 +129,7 @@ func (m *memory) makeRoom(bytes int64) {
 		if !s.gone {
 			s.gone = true
 			s.stop()
-			s.cut()
+			s.of.Cut() // the read, if it waits for the client
 		}
 		bytes -= s.held // also of those that are about to go
 	}

@@ -20,7 +20,9 @@ const (
 
 // turns bounds the requests under way. A request that finds no place is
 // refused with an error after which clients wait and try again, so that the
-// others are answered as fast as ever.
+// others are answered as fast as ever. The refusal is late: a client that is
+// refused at once comes again at once, and with many such a server would do
+// little but refuse.
 type turns struct {
 	taken   chan struct{}
 	waiting atomic.Int64
@@ -35,14 +37,15 @@ func (t *turns) enter(ctx context.Context) error {
 		return nil
 	default:
 	}
-	defer t.waiting.Add(-1)
+	line := t.taken
 	if t.waiting.Add(1) > maxWaiting {
-		return apierror.Throttled()
+		line = nil // no place in it comes free for this one
 	}
+	defer t.waiting.Add(-1)
 	patience := time.NewTimer(turnPatience)
 	defer patience.Stop()
 	select {
-	case t.taken <- struct{}{}:
+	case line <- struct{}{}:
 		return nil
 	case <-patience.C:
 		return apierror.Throttled()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What is too much is refused with the error after which clients try again: at
-// once when the line is long, and otherwise when the wait was.
+// What is too much is refused with the error after which clients try again, when
+// it has waited: in the line, or behind it when that is long.
 func TestTooManyRequestsAreToldToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(nil, slog.New(slog.DiscardHandler))
@@ -44,9 +44,12 @@ func TestTooManyRequestsAreToldToComeAgain(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if status, body, after := ask(); status != 400 || body != want || after != 0 {
-			t.Errorf("one behind a long line is answered %d %s after %v", status, body, after)
-		}
+		waiting.Go(func() {
+			if status, body, after := ask(); status != 400 || body != want || after != turnPatience {
+				t.Errorf("one behind a long line is answered %d %s after %v", status, body, after)
+			}
+		})
+		synctest.Wait()
 		for range maxUnderWay {
 			h.turns.leave()
 		}

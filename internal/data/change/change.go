@@ -86,7 +86,7 @@ func Decode(b []byte) (Record, error) {
 
 func cut(b []byte) (it item.Item, rest []byte, ok bool) {
 	n, w := binary.Uvarint(b)
-	if w <= 0 || n > uint64(len(b)-w) {
+	if w <= 0 || w > 1 && b[w-1] == 0 || n > uint64(len(b)-w) { // also when it is longer than it need be
 		return nil, nil, false
 	}
 	b = b[w:]

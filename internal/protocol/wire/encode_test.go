@@ -46,6 +46,29 @@ func TestItemIsJSON(t *testing.T) {
 	})
 }
 
+// Items one after the other are written as each alone, also when there is none
+// among them.
+func TestItemsAreWrittenOneByOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var items []item.Item
+		want := "["
+		for i := range rapid.IntRange(0, 5).Draw(t, "items") {
+			it := item.Item(nil)
+			if rapid.Bool().Draw(t, "there") {
+				it = randomItem(t, 2)
+			}
+			items = append(items, it)
+			if i > 0 {
+				want += ","
+			}
+			want += string(AppendItem(nil, it))
+		}
+		if got := string(appendItems(nil, items)); got != want+"]" {
+			t.Errorf("got %s, want %s]", got, want)
+		}
+	})
+}
+
 // plain is a value as encoding/json reads it.
 func plain(v item.Value) any {
 	scalar := func(v item.Value) any {

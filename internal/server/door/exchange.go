@@ -68,7 +68,7 @@ const maxKept = 64 << 10
 
 // End gives the memory back.
 func (x *Exchange) End() {
-	x.Request = Request{head: head{fields: x.Request.head.fields[:0]}, buf: kept(x.Request.buf)}
+	x.Request = Request{head: head{fields: x.Request.head.fields[:0]}, buf: endBody(x.Request.buf)}
 	x.Reply = Reply{Body: kept(x.Reply.Body), out: kept(x.Reply.out)}
 	exchanges.Put(x)
 }
@@ -78,6 +78,36 @@ func kept(b []byte) []byte {
 		return nil
 	}
 	return b[:0]
+}
+
+// bodyUnit is what the memory of a large body is a multiple of.
+const bodyUnit = 1 << 20
+
+// bodies are buffers of 1, 2, 3 and more units. Without them a few clients
+// that send large bodies would have the server make, clear and collect
+// gigabytes.
+var bodies [18]sync.Pool
+
+// newBody is a buffer of a size.
+func newBody(size int) []byte {
+	if units := size / bodyUnit; units > 0 && units < len(bodies) && size%bodyUnit == 0 {
+		if b, ok := bodies[units].Get().(*[]byte); ok {
+			return (*b)[:0]
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+// endBody gives a buffer back, and returns it if it is small enough to stay
+// where it is.
+func endBody(b []byte) []byte {
+	units := cap(b) / bodyUnit
+	if units > 0 && units < len(bodies) && cap(b)%bodyUnit == 0 {
+		large := b // so that only this one escapes
+		bodies[units].Put(&large)
+		return nil
+	}
+	return kept(b)
 }
 
 // Header is the first value of a header, or nothing.
@@ -110,6 +140,10 @@ func (r *Request) Cut() {
 	}
 }
 
+// Drop gives the memory of a body that was Read back before the exchange ends,
+// which a slow client can put off.
+func (r *Request) Drop() { r.buf = endBody(r.buf) }
+
 // readAhead is how much of a body must have come before memory is taken for
 // all that is announced.
 const readAhead = 1 << 20
@@ -134,9 +168,10 @@ func (r *Request) Read(limit int64, take func(bytes int64) error) ([]byte, error
 			if err := ask(take, size-cap(b)); err != nil {
 				return nil, err
 			}
-			grown := make([]byte, len(b), size)
-			copy(grown, b)
-			b = grown
+			before := b
+			b = append(newBody(size), before...)
+			r.buf = b // first: memory must not be given back twice
+			endBody(before)
 		}
 		n, err := body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -168,8 +203,12 @@ func (r *Request) grown(size int, limit int64) int {
 	if r.Length >= 0 {
 		most = r.Length + 1
 	}
+	next := int(min(most, int64(2*size+4096)))
 	if size >= readAhead && r.Length >= 0 {
-		return int(most)
+		next = int(most)
 	}
-	return max(4096, int(min(most, int64(2*size+4096))))
+	if next > bodyUnit {
+		next = (next + bodyUnit - 1) / bodyUnit * bodyUnit
+	}
+	return max(4096, next)
 }

@@ -74,13 +74,13 @@ func crash(t *testing.T, seed uint64, o Options) losses {
 	mem := vfs.NewCrashableMem()
 	var syncTime atomic.Int64 // none until the engine is open
 	o.Dir, o.IdleFlush, o.memtableBytes = "d", 5*time.Millisecond, 256<<10
-	o.FS = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	o.FS = inject(mem, func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData:
 			time.Sleep(time.Duration(syncTime.Load()))
 		}
 		return nil
-	}))
+	})
 	e := mustOpen(t, o)
 	syncTime.Store(int64(time.Duration(r.IntN(1500)) * time.Microsecond))
 

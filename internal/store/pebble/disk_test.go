@@ -38,23 +38,26 @@ func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
 	eventually(t, "writes go on", func() bool { return set(e, "a", []byte("1")) == nil })
 }
 
+// Between two looks at the disk less is written than its reserve, also of a
+// small one.
 func TestManyBytesAreNotWrittenUnlooked(t *testing.T) {
-	mem := vfs.NewMem()
-	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
-	e := mustOpen(t, Options{FS: mem, Dir: "d", Durability: Relaxed, DiskCheck: time.Hour})
-	defer e.Close()
-	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: 1})
-	value := bytes.Repeat([]byte("v"), 1<<20)
-	for i := range 2 * uncheckedBytes >> 20 {
-		err := set(e, "a", value)
-		if errors.Is(err, store.ErrFull) {
-			return
-		}
-		if err != nil {
-			t.Fatalf("write %d: %v", i, err)
+	for _, total := range []uint64{diskBytes, 20 << 20} {
+		mem := vfs.NewMem()
+		mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: total, AvailBytes: total / 2})
+		e := mustOpen(t, Options{FS: mem, Dir: "d", Durability: Relaxed, DiskCheck: time.Hour})
+		defer e.Close()
+		mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: total, AvailBytes: 1})
+		value := bytes.Repeat([]byte("v"), 10<<10)
+		for written := 0; ; written += len(value) {
+			err := set(e, "a", value)
+			if errors.Is(err, store.ErrFull) {
+				break
+			}
+			if err != nil || uint64(written) > reserve(total)/4 {
+				t.Fatalf("no write is refused after %d bytes, of %d in reserve: %v", written, reserve(total), err)
+			}
 		}
 	}
-	t.Error("no write is refused")
 }
 
 func TestReserveIsATwentiethOfASmallDisk(t *testing.T) {
@@ -66,12 +69,12 @@ func TestReserveIsATwentiethOfASmallDisk(t *testing.T) {
 // A flush that finds no space is tried again until there is some.
 func TestFlushWithoutSpace(t *testing.T) {
 	var noSpace atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
 		if noSpace.Load() && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
 			return syscall.ENOSPC
 		}
 		return nil
-	}))
+	})
 	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: time.Millisecond, DiskCheck: 10 * time.Millisecond})
 	defer e.Close()
 	noSpace.Store(true)

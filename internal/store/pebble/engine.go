@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,12 +36,14 @@ type Engine struct {
 	windows windows
 	idle    *idleFlush
 	disk    *disk
+	marks   *marks
 
 	showEarly bool // readers do not wait until what they see is durable
 
 	hear func(context.Context, []byte) error // may be nil
 
 	opening atomic.Bool // until Open returns
+	guarded atomic.Bool // Pebble would panic if a log failed: while it neither opens nor closes
 
 	mu        sync.Mutex
 	snapshots map[*snapshot]struct{} // open ones, so that Close can release them
@@ -99,22 +102,27 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	}
 	e.opening.Store(true)
 	defer e.opening.Store(false)
-	fs := vfs.OnDiskFull(o.FS, e.disk.noSpace)
+	fs := e.watchLogs(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
 	var err error
-	e.db, err = pebble.Open(o.Dir, o.pebble(fs, lock.lock, log, e.events()))
+	e.db, err = openPebble(o.Dir, o.pebble(fs, lock.lock, log, e.events()))
 	if err != nil {
-		return nil, failure("open", err)
+		return nil, errors.Join(failure("open", err), e.marks.close())
 	}
+	e.guarded.Store(true)
 	if err := e.begin(o.skipFirstFlush); err != nil {
-		return nil, errors.Join(failure("open", err), e.db.Close())
+		e.guarded.Store(false)
+		return nil, errors.Join(failure("open", err), e.db.Close(), e.marks.close())
 	}
+	e.disk.waits.Store(true)
 
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	e.idle = newIdleFlush(o.IdleFlush, e.flush)
 	running.Go(func() { e.idle.run(ctx) })
 	running.Go(func() { e.disk.run(ctx) })
+	running.Go(func() { e.marks.run(ctx) })
 	e.close = sync.OnceValue(func() error {
+		e.disk.waits.Store(false) // or who waits for space would hold us up
 		e.gate.Shut()
 		stop()
 		running.Wait()
@@ -122,6 +130,36 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		return errors.Join(err, lock.release())
 	})
 	return e, nil
+}
+
+// openPebble returns what Pebble panics with when a folder cannot be synced.
+func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case runtime.Error: // a bug
+			panic(p)
+		case error:
+			db, err = nil, p
+		default:
+			panic(p)
+		}
+	}()
+	return pebble.Open(dir, o)
+}
+
+// watchLogs is a file system on which logs are watched over. An engine without
+// a log has nothing to note.
+func (e *Engine) watchLogs(fs vfs.FS, o Options) vfs.FS {
+	e.marks = &marks{log: o.Log}
+	if !o.withoutLog() && !o.skipMarks {
+		e.marks = openMarks(o.FS, o.Dir, o.Log)
+	}
+	return &logs{FS: fs, marks: e.marks, disk: e.disk, broken: func(doing, name string, err error) {
+		if e.guarded.Load() {
+			e.fatal("%s %s: %v: only a new start can tell what is on disk; mend the disk first", doing, name, err)
+		}
+	}}
 }
 
 // begin finds out which stamps come next, and readies a new database.
@@ -182,7 +220,8 @@ func (e *Engine) shutDown() error {
 		_ = e.flush(ctx) // if not, the log has it all
 		cancel()
 	}
-	errs = append(errs, e.db.Close())
+	e.guarded.Store(false)
+	errs = append(errs, e.db.Close(), e.marks.close())
 	if err := errors.Join(errs...); err != nil {
 		return failure("close", err)
 	}

@@ -17,26 +17,36 @@ import (
 // When a write to the log goes wrong, nobody knows what is on disk: the
 // process ends, and the Update does not return as if all were well.
 func TestLogThatCannotBeWrittenEndsTheProcess(t *testing.T) {
-	t.Run("write", func(t *testing.T) { breakLog(t, errorfs.OpFileWrite) })
-	t.Run("sync", func(t *testing.T) { breakLog(t, errorfs.OpFileSync, errorfs.OpFileSyncData) })
+	for flushes, name := range map[int]string{0: "new log", 3: "reused log"} {
+		t.Run(name, func(t *testing.T) {
+			t.Run("write", func(t *testing.T) { breakLog(t, flushes, errorfs.OpFileWrite) })
+			t.Run("sync", func(t *testing.T) { breakLog(t, flushes, errorfs.OpFileSync, errorfs.OpFileSyncData) })
+		})
+	}
 }
 
-func breakLog(t *testing.T, kinds ...errorfs.OpKind) {
+func breakLog(t *testing.T, flushes int, kinds ...errorfs.OpKind) {
 	var broken atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
 		for _, k := range kinds {
 			if broken.Load() && op.Kind == k && strings.HasSuffix(op.Path, ".log") {
 				return errorfs.ErrInjected
 			}
 		}
 		return nil
-	}))
+	})
 	exited := make(chan int)
 	// The engine cannot be closed after this, and is left behind.
 	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(code int) {
 		exited <- code
 		select {}
 	}})
+	for range flushes { // the log is one that was used before
+		fill(t, e, 1)
+		if err := e.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	broken.Store(true)
 	returned := make(chan error, 1)
 	go func() { returned <- set(e, "a", []byte("1")) }()
@@ -60,12 +70,12 @@ func breakLog(t *testing.T, kinds ...errorfs.OpKind) {
 // A start that has to write what it cannot write ends, and does not wait for
 // ever.
 func TestOpenEndsWhenItCannotWrite(t *testing.T) {
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
 			return errorfs.ErrInjected
 		}
 		return nil
-	}))
+	})
 	exited := make(chan int)
 	go func() {
 		e, err := Open(Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(code int) {
@@ -82,4 +92,26 @@ func TestOpenEndsWhenItCannotWrite(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("nothing happens")
 	}
+}
+
+// inject has a function decide about each operation of a file system. It
+// closes a gap of errorfs, which lets go of a log that is used again.
+func inject(fs vfs.FS, decide func(errorfs.Op) error) vfs.FS {
+	return &injected{errorfs.Wrap(fs, errorfs.InjectorFunc(decide)), decide}
+}
+
+type injected struct {
+	vfs.FS
+	decide func(errorfs.Op) error
+}
+
+func (i *injected) ReuseForWrite(before, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := i.FS.ReuseForWrite(before, name, category)
+	if err != nil {
+		return nil, err
+	}
+	return errorfs.WrapFile(f, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		op.Path = name
+		return i.decide(op)
+	})), nil
 }

@@ -37,6 +37,7 @@ type Options struct {
 	exit            func(code int)
 	memtableBytes   uint64
 	skipFirstFlush  bool // control for a test: what the first flush is good for
+	skipMarks       bool // control for a test: what marks are good for
 	skipDurableWait bool // control for a test: what a crash takes back from readers
 }
 
@@ -88,6 +89,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+func (o Options) withoutLog() bool { return o.noLog && o.Durability == Relaxed }
+
 // memoryBytes is the part of the cache that holds values by their keys. The rest
 // holds blocks of tables, which serve ranges too.
 func (o Options) memoryBytes() int64 { return o.CacheBytes / 4 }
@@ -107,9 +110,10 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, log *logger, events *pebbl
 		// Pebble begins with a small memtable and doubles it up to this size.
 		MemTableSize:                o.memtableBytes,
 		MemTableStopWritesThreshold: 4,
-		CacheSize:                   o.CacheBytes - o.memoryBytes(),
-		DisableWAL:                  o.noLog && o.Durability == Relaxed,
-		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
+		// Memtables are taken from it; most of the time there are two at most.
+		CacheSize:                  o.CacheBytes - o.memoryBytes() + 2*int64(o.memtableBytes),
+		DisableWAL:                 o.withoutLog(),
+		CompactionConcurrencyRange: func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
 	}
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)

@@ -1,0 +1,176 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/stator-db/stator/internal/store"
+)
+
+// When no new log can be made, or its folder not be synced, the process ends
+// and says why. Pebble would panic while it holds its locks.
+func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fails func(errorfs.Op) bool
+	}{
+		{"create", func(op errorfs.Op) bool {
+			return (op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite) && strings.HasSuffix(op.Path, ".log")
+		}},
+		{"sync of the folder", func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileSync && op.Path == "d" }},
+		{"end of the log before", func(op errorfs.Op) bool {
+			return (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) && strings.HasSuffix(op.Path, ".log")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var broken atomic.Bool
+			fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+				if broken.Load() && c.fails(op) {
+					return errorfs.ErrInjected
+				}
+				return nil
+			})
+			var words bytes.Buffer
+			exited := make(chan int)
+			// The engine cannot be closed after this, and is left behind.
+			e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, Log: slog.New(slog.NewTextHandler(&words, nil)), exit: func(code int) {
+				exited <- code
+				select {}
+			}})
+			fill(t, e, 1)
+			broken.Store(true)
+			go func() { t.Errorf("the flush returns: %v", e.db.Flush()) }()
+			select {
+			case code := <-exited:
+				if code == 0 || !strings.Contains(words.String(), "cannot go on") || !strings.Contains(words.String(), errorfs.ErrInjected.Error()) {
+					t.Errorf("it exits with %d and says %q", code, words.String())
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("nothing happens")
+			}
+		})
+	}
+}
+
+// A log that cannot be reused for want of its file is made anew.
+func TestLogIsMadeAnewIfItCannotBeReused(t *testing.T) {
+	var refused atomic.Int32
+	fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpReuseForWrite {
+			refused.Add(1)
+			return errorfs.ErrInjected
+		}
+		return nil
+	})
+	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1})
+	defer e.Close()
+	for range 5 {
+		fill(t, e, 1)
+		if err := e.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused.Load() == 0 {
+		t.Error("no log was to be reused")
+	}
+}
+
+// When there is no space for the log, or for a new one, writes under way wait,
+// others are refused, reads are served, and all goes on when there is space.
+func TestLogWithoutSpaceWaits(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		kinds []errorfs.OpKind
+		flush bool
+	}{
+		{"write", []errorfs.OpKind{errorfs.OpFileWrite}, false},
+		{"create", []errorfs.OpKind{errorfs.OpCreate, errorfs.OpReuseForWrite}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2}) // as if inodes are used up
+			var noSpace atomic.Bool
+			fs := inject(mem, func(op errorfs.Op) error {
+				for _, k := range c.kinds {
+					if noSpace.Load() && op.Kind == k && strings.HasSuffix(op.Path, ".log") {
+						return syscall.ENOSPC
+					}
+				}
+				return nil
+			})
+			e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, DiskCheck: time.Millisecond, exit: func(int) { t.Error("the process ends") }})
+			defer e.Close()
+			fill(t, e, 1)
+			noSpace.Store(true)
+			waited := make(chan error, 1)
+			go func() {
+				if c.flush {
+					waited <- e.db.Flush()
+				} else {
+					waited <- set(e, "a", []byte("1"))
+				}
+			}()
+			eventually(t, "writes are refused", e.disk.full.Load)
+			for range 20 { // also after the disk was looked at
+				if err := set(e, "b", []byte("1")); !errors.Is(err, store.ErrFull) {
+					t.Errorf("a write without space: %v", err)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if v, err := e.Get(context.Background(), store.Strong, fillKey(0)); err != nil || len(v[0]) != fillSize {
+				t.Errorf("a read without space: %x, %v", v, err)
+			}
+			noSpace.Store(false)
+			if err := <-waited; err != nil {
+				t.Errorf("what has waited: %v", err)
+			}
+			eventually(t, "writes go on", func() bool { return set(e, "a", []byte("1")) == nil })
+		})
+	}
+}
+
+// A folder that cannot be synced while it is opened is an error, not a panic.
+func TestFolderThatCannotBeSyncedIsNotOpened(t *testing.T) {
+	failed := 0
+	for n := range 10 {
+		syncs := 0
+		fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+			if op.Kind != errorfs.OpFileSync || op.Path != "d" {
+				return nil
+			}
+			if syncs++; syncs-1 == n {
+				return errorfs.ErrInjected
+			}
+			return nil
+		})
+		ended := make(chan error, 1)
+		go func() {
+			e, err := Open(Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(int) {
+				ended <- errorfs.ErrInjected // Pebble is open already, and begins a second log
+				select {}
+			}})
+			if err == nil {
+				err = e.Close()
+			}
+			ended <- err
+		}()
+		if err := <-ended; errors.Is(err, errorfs.ErrInjected) {
+			failed++
+		} else if err != nil {
+			t.Errorf("sync %d: %v", n, err)
+		}
+	}
+	if failed == 0 {
+		t.Error("no sync has failed")
+	}
+}
