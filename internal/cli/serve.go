@@ -122,6 +122,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	entrance := door.New(late, web, log)
 	served := make(chan error, 1)
 	go func() { served <- entrance.Serve(listener) }()
+	stator.SpareThreads()
 	collect := holdGarbage()
 	s, err := open(ctx, f, log)
 	if err != nil {

@@ -98,6 +98,9 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 	case o.Endpoint != "":
 		return elsewhere(ctx, o.Endpoint)
 	}
+	if o.Data != "" {
+		stator.SpareThreads()
+	}
 	s, err := stator.Open(ctx, stator.Options{Dir: o.Data, Log: o.Log, Now: o.Now})
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("open the embedded stator: %w", err)
