@@ -53,7 +53,7 @@ func TestModelProveEndpoint(t *testing.T) {
 		ok             bool
 		want           string
 	}{
-		{"the same", endpoint, true, "16 of 16 access patterns went as predicted"},
+		{"the same", endpoint, true, "23 of 23 access patterns went as predicted"},
 		{"another", proxy, false, `"get batch", request 1 of run 1: units of data-download-batches predicted 0.5, actual 7`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
