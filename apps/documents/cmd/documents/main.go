@@ -78,7 +78,7 @@ func serve() *cobra.Command {
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
 	o.WorkFlags(cmd.Flags())
-	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:8090", "address of the API and the pages")
+	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:8100", "address of the API and the pages")
 	cmd.Flags().BoolVar(&anyone, "allow-anyone", false, "listen where other machines reach it; needs --jwks")
 	cmd.Flags().StringVar(&o.JWKS, "jwks", "", "URL of the identity provider's keys; without it a built-in issuer believes everybody")
 	cmd.Flags().StringVar(&o.Issuer, "issuer", "", "what the identity provider calls itself in its tokens")
