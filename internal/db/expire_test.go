@@ -1,10 +1,7 @@
 package db
 
 import (
-	"bytes"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
@@ -204,8 +202,8 @@ func TestExpiryIsRecorded(t *testing.T) {
 // A time in milliseconds is warned about once per table.
 func TestMillisecondsAreWarnedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log syncBuffer
-		d := newDB(t, newEngine(t, pebble.InMemory()), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		var log logtest.Log
+		d := newDB(t, newEngine(t, pebble.InMemory()), Options{Log: log.Logger()})
 		create(t, d, orders("Orders"))
 		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
 			t.Fatal(err)
@@ -242,21 +240,4 @@ func countKeys(t *testing.T, d *DB, start, end []byte) (n int) {
 		n++
 	}
 	return n
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

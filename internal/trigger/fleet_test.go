@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -58,7 +57,7 @@ func startFleet(t *testing.T, c Config) (w *world, a, b *member) {
 			w.service = m.service
 			w.create("Orders")
 		}
-		if m.triggers, err = Start(t.Context(), Options{Service: m.service, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Transport: w}, c); err != nil {
+		if m.triggers, err = Start(t.Context(), Options{Service: m.service, Log: w.log.Logger(), Transport: w}, c); err != nil {
 			t.Fatal(err)
 		}
 		return m

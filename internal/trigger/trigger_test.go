@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
@@ -29,7 +30,7 @@ type world struct {
 	*testing.T
 	service  *ops.Service
 	triggers *Set
-	log      lockedBuffer
+	log      logtest.Log
 
 	mu      sync.Mutex
 	got     []delivery // all that was posted, also what was refused
@@ -136,7 +137,7 @@ func (w *world) start(configs ...Config) {
 			c.URL = "http://endpoint.invalid/hook"
 		}
 	}
-	set, err := Start(w.Context(), Options{Service: w.service, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Transport: w}, configs...)
+	set, err := Start(w.Context(), Options{Service: w.service, Log: w.log.Logger(), Transport: w}, configs...)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -254,23 +255,6 @@ func buried(w *world, l letter) string {
 		w.Fatal(err)
 	}
 	return r.value()
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
 }
 
 // virtually runs a test in virtual time.

@@ -1,11 +1,9 @@
 package transfer
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/lead/leadtest"
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
@@ -50,8 +49,8 @@ func startFleet(t *testing.T) (a, b *member) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &member{&house{DB: d, clock: c, bucket: bucket, log: new(bytes.Buffer)}, server, &leadtest.Gate{Place: place}}
-		m.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": m.Gate}, slog.New(slog.NewTextHandler(&locked{w: m.house.log}, nil)))
+		m := &member{&house{DB: d, clock: c, bucket: bucket, log: new(logtest.Log)}, server, &leadtest.Gate{Place: place}}
+		m.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": m.Gate}, m.house.log.Logger())
 		if err != nil {
 			t.Fatal(err)
 		}

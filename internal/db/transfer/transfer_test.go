@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
@@ -54,7 +54,7 @@ type house struct {
 	*Store
 	*clock
 	bucket string // its folder
-	log    *bytes.Buffer
+	log    *logtest.Log
 	close  func()
 }
 
@@ -77,8 +77,8 @@ func openOn(t testing.TB, o pebble.Options, bucket string, c *clock) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{DB: d, clock: c, bucket: bucket, log: new(bytes.Buffer)}
-	h.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": place}, slog.New(slog.NewTextHandler(&locked{w: h.log}, nil)))
+	h := &house{DB: d, clock: c, bucket: bucket, log: new(logtest.Log)}
+	h.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": place}, h.log.Logger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,17 +95,6 @@ func openOn(t testing.TB, o pebble.Options, bucket string, c *clock) *house {
 	}
 	t.Cleanup(h.close)
 	return h
-}
-
-type locked struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *locked) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 func start(t testing.TB) *house {

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/stator-db/stator/internal/logtest"
 )
 
 // listen serves a handler over TCP.
@@ -143,8 +145,8 @@ func (h *fragile) Answer(ctx context.Context, r *Request, a *Reply) {
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, dial := open(t, new(fragile))
-		var log bytes.Buffer
-		s.log = slog.New(slog.NewTextHandler(&log, nil))
+		var log logtest.Log
+		s.log = log.Logger()
 		for target, status := range map[string]int{"panic": 500, "a stream": 500, "fine": 200} {
 			c := dial()
 			reply := exchange(t, c, request("Host: a", "X-Amz-Target: "+target))

@@ -1,10 +1,8 @@
 package pebble
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -40,10 +39,10 @@ func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
 				}
 				return nil
 			})
-			var words bytes.Buffer
+			var words logtest.Log
 			exited := make(chan int)
 			// The engine cannot be closed after this, and is left behind.
-			e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, Log: slog.New(slog.NewTextHandler(&words, nil)), exit: func(code int) {
+			e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, Log: words.Logger(), exit: func(code int) {
 				exited <- code
 				select {}
 			}})
