@@ -39,14 +39,18 @@ type Range struct {
 	Keep func(item.Item) bool
 	// CountOnly leaves the items out of the page.
 	CountOnly bool
+	// Take is given the items in their order, if it is set, and the page has
+	// none. It must not keep them. None may be shown before Range has returned
+	// without an error.
+	Take func(item.Item)
 }
 
 // Page is the items of a Range.
 type Page struct {
-	Items    []item.Item
-	Count    int       // items kept
-	Scanned  int       // items looked at
-	Last     item.Item // where the next page begins; nil: there is none
+	Items    []item.Item // unless Take has them
+	Count    int         // items kept
+	Scanned  int         // items looked at
+	Last     item.Item   // where the next page begins; nil: there is none
 	Consumed capacity.Consumed
 }
 
@@ -134,7 +138,6 @@ type pageReader struct {
 
 	page       Page
 	err        error
-	chunk      []byte  // where the items of the page lie
 	bytes      int     // of the items or entries looked at
 	fetchUnits float64 // of the items fetched for entries
 }
@@ -203,33 +206,14 @@ func (p *pageReader) take(it item.Item) error {
 		return nil
 	}
 	p.page.Count++
-	if !p.r.CountOnly {
-		if p.page.Items == nil {
-			p.page.Items = make([]item.Item, 0, 8)
-		}
-		p.page.Items = append(p.page.Items, p.copied(it))
+	switch {
+	case p.r.CountOnly:
+	case p.r.Take != nil:
+		p.r.Take(it)
+	default:
+		p.page.Items = append(p.page.Items, slices.Clone(it)) // the next overwrites it
 	}
 	return nil
-}
-
-// The items of a page are copied into chunks, the first of which has room for
-// a few of them, each of the others twice as much, up to a limit.
-const (
-	firstChunk = 4 // items
-	maxChunk   = 128 << 10
-)
-
-func (p *pageReader) copied(it item.Item) item.Item {
-	if len(it) > cap(p.chunk)-len(p.chunk) {
-		size := min(2*cap(p.chunk), maxChunk)
-		if p.chunk == nil && p.r.Limit != 1 {
-			size = firstChunk * len(it)
-		}
-		p.chunk = make([]byte, 0, max(len(it), size))
-	}
-	from := len(p.chunk)
-	p.chunk = append(p.chunk, it...)
-	return item.Item(p.chunk[from:len(p.chunk):len(p.chunk)])
 }
 
 // fetch reads the item that an entry stands for. Each is a read of its own.

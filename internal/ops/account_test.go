@@ -3,7 +3,7 @@ package ops
 import (
 	"testing"
 
-	"github.com/stator-db/stator/internal/protocol/wire"
+	"github.com/stator-db/stator/internal/buffer"
 )
 
 func TestDescribeLimits(t *testing.T) {
@@ -13,12 +13,12 @@ func TestDescribeLimits(t *testing.T) {
 
 func TestEndpointIsInTheCallersRegion(t *testing.T) {
 	tt := newTableTest(t, 0)
-	reply, err := tt.s.Do(WithCaller(t.Context(), Caller{Region: "eu-west-2"}), "DescribeEndpoints", []byte(`{}`))
+	reply, err := tt.s.Do(WithCaller(t.Context(), Caller{Region: "eu-west-2"}), "DescribeEndpoints", []byte(`{}`), new(buffer.Memory))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `{"Endpoints":[{"Address":"dynamodb.eu-west-2.amazonaws.com","CachePeriodInMinutes":1440}]}`
-	if got := string(wire.AppendReply(nil, reply)); got != want {
+	if got := string(reply); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
-	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
@@ -61,7 +61,7 @@ var tableIDs = regexp.MustCompile(`"TableId":"[0-9a-f-]{36}"`)
 // ask sends a request and returns its reply, or the fault.
 func (t *tableTest) ask(operation, body string) string {
 	t.Helper()
-	reply, err := t.s.Do(t.Context(), operation, []byte(body))
+	reply, err := t.s.Do(t.Context(), operation, []byte(body), new(buffer.Memory))
 	var fault *apierror.Error
 	switch {
 	case errors.As(err, &fault):
@@ -69,7 +69,7 @@ func (t *tableTest) ask(operation, body string) string {
 	case err != nil:
 		t.Fatalf("%s %s: %v", operation, body, err)
 	}
-	return tableIDs.ReplaceAllString(string(wire.AppendReply(nil, reply)), `"TableId":"…"`)
+	return tableIDs.ReplaceAllString(string(reply), `"TableId":"…"`)
 }
 
 // make creates a table and fails the test if that does not work.

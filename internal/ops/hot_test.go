@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
-	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
@@ -16,7 +16,7 @@ import (
 type hotTest struct {
 	tb      testing.TB
 	service *Service
-	reply   []byte
+	memory  buffer.Memory
 }
 
 const hotPartitions = 100
@@ -60,12 +60,11 @@ func newHotTest(tb testing.TB) *hotTest {
 
 // do carries out a request and returns the reply, valid until the next call.
 func (h *hotTest) do(name string, body []byte) []byte {
-	reply, err := h.service.Do(h.tb.Context(), name, body)
+	reply, err := h.service.Do(h.tb.Context(), name, body, &h.memory)
 	if err != nil {
 		h.tb.Fatalf("%s: %v", name, err)
 	}
-	h.reply = wire.AppendReply(h.reply[:0], reply)
-	return h.reply
+	return reply
 }
 
 func hotKey(partition, n int) string {

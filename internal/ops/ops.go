@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/transfer"
@@ -67,10 +68,10 @@ var operations = map[string]run{
 	"ListTables":                operation((*Service).listTables),
 	"ListTagsOfResource":        operation((*Service).listTagsOfResource),
 	"PutItem":                   enveloped(operation((*Service).putItem)),
-	"Query":                     enveloped(operation((*Service).query)),
+	"Query":                     enveloped(paged((*Service).query)),
 	"RestoreTableFromBackup":    operation((*Service).restoreTableFromBackup),
 	"RestoreTableToPointInTime": operation((*Service).restoreTableToPointInTime),
-	"Scan":                      operation((*Service).scan),
+	"Scan":                      paged((*Service).scan),
 	"TagResource":               operation((*Service).tagResource),
 	"TransactGetItems":          operation((*Service).transactGetItems),
 	"TransactWriteItems":        operation((*Service).transactWriteItems),
@@ -104,10 +105,10 @@ func Find(target string) (name string, ok bool) {
 	return "", false
 }
 
-// Do carries out a request and returns its reply, a pointer to a struct of
-// package api. An *apierror.Error is the customer's fault; any other error is
-// a failure of ours.
-func (s *Service) Do(ctx context.Context, name string, body []byte) (reply any, err error) {
+// Do carries out a request and writes its reply to the memory. An
+// *apierror.Error is the customer's fault; any other error is a failure of
+// ours.
+func (s *Service) Do(ctx context.Context, name string, body []byte, memory *buffer.Memory) (reply []byte, err error) {
 	do, ok := operations[name]
 	if !ok {
 		do, ok = streamOperations[name]
@@ -115,14 +116,14 @@ func (s *Service) Do(ctx context.Context, name string, body []byte) (reply any, 
 	if !ok {
 		return nil, apierror.UnknownOperation()
 	}
-	return do(s, ctx, body)
+	return do(s, ctx, body, memory)
 }
 
 // run carries out one operation on the body of a request.
-type run func(s *Service, ctx context.Context, body []byte) (reply any, err error)
+type run func(s *Service, ctx context.Context, body []byte, memory *buffer.Memory) (reply []byte, err error)
 
 func operation[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error)) run {
-	return func(s *Service, ctx context.Context, body []byte) (any, error) {
+	return func(s *Service, ctx context.Context, body []byte, memory *buffer.Memory) ([]byte, error) {
 		in := new(In)
 		if err := wire.Decode(body, in); err != nil {
 			return nil, err
@@ -133,15 +134,40 @@ func operation[In, Reply any](do func(*Service, context.Context, *In) (*Reply, e
 			return nil, err
 		}
 		s.count(in, reply, seen)
-		return reply, nil
+		text := wire.AppendReply(memory.Empty(), reply)
+		memory.Keep(text)
+		return text, nil
+	}
+}
+
+// paged is an operation that answers with a page of items, which are written
+// to the reply while they are read.
+func paged[In any](plan func(*Service, *In) (*reading, error)) run {
+	return func(s *Service, ctx context.Context, body []byte, memory *buffer.Memory) ([]byte, error) {
+		in := new(In)
+		if err := wire.Decode(body, in); err != nil {
+			return nil, err
+		}
+		seen := s.sight(in)
+		r, err := plan(s, in)
+		if err != nil {
+			return nil, err
+		}
+		page := wire.NewPage(memory)
+		reply, err := s.page(ctx, r, &page)
+		if err != nil {
+			return nil, err
+		}
+		s.count(in, reply, seen)
+		return page.Reply(reply), nil
 	}
 }
 
 // enveloped is for the operations that put a prefix before faults of the
 // request itself.
 func enveloped(do run) run {
-	return func(s *Service, ctx context.Context, body []byte) (any, error) {
-		reply, err := do(s, ctx, body)
+	return func(s *Service, ctx context.Context, body []byte, memory *buffer.Memory) ([]byte, error) {
+		reply, err := do(s, ctx, body, memory)
 		if err == nil {
 			return reply, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
 // reading is a Query or a Scan on its way from a request to a plan.
@@ -193,12 +194,13 @@ func (r *reading) notProjected(paths []item.Path) (names []string) {
 	return names
 }
 
-// page reads the page and words it.
-func (s *Service) page(ctx context.Context, r *reading) (*api.PageReply, error) {
+// page reads the page, writes its items, and words the rest.
+func (s *Service) page(ctx context.Context, r *reading, page *wire.Page) (*api.PageReply, error) {
 	if r.filter != nil {
 		r.plan.Keep = r.filter.Holds
 	}
 	r.plan.CountOnly = isSet(r.in.Select, "COUNT")
+	r.plan.Take = func(it item.Item) { page.Add(project(it, r.paths)) }
 	p, err := s.DB.Range(ctx, r.plan)
 	if err != nil {
 		return nil, err
@@ -210,13 +212,7 @@ func (s *Service) page(ctx context.Context, r *reading) (*api.PageReply, error) 
 		ConsumedCapacity: consumed(r.in.ReturnConsumedCapacity, r.plan.Table, p.Consumed),
 	}
 	if !r.plan.CountOnly {
-		reply.Items = p.Items
-		if reply.Items == nil {
-			reply.Items = []item.Item{}
-		}
-		for i := range reply.Items {
-			reply.Items[i] = project(reply.Items[i], r.paths)
-		}
+		reply.Items = []item.Item{} // to stand where those of the page go
 	}
 	return reply, nil
 }

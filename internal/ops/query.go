@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"context"
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -34,7 +33,7 @@ var queryChecks = []func(*api.Query) error{
 	func(in *api.Query) error { return checkStartKey(&in.Paged) },
 }
 
-func (s *Service) query(ctx context.Context, in *api.Query) (*api.PageReply, error) {
+func (s *Service) query(in *api.Query) (*reading, error) {
 	if err := firstFault(in, queryChecks); err != nil {
 		return nil, err
 	}
@@ -81,7 +80,7 @@ func (s *Service) query(ctx context.Context, in *api.Query) (*api.PageReply, err
 		r.plan.Limit = int(*in.Limit)
 	}
 	r.plan.Reverse = in.ScanIndexForward != nil && !*in.ScanIndexForward
-	return s.page(ctx, r)
+	return r, nil
 }
 
 // keyCondition binds the key condition, in whichever form it comes; nil when

@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"context"
-
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
@@ -19,7 +17,7 @@ var scanChecks = []func(*api.Scan) error{
 	checkSegments,
 }
 
-func (s *Service) scan(ctx context.Context, in *api.Scan) (*api.PageReply, error) {
+func (s *Service) scan(in *api.Scan) (*reading, error) {
 	if err := firstFault(in, scanChecks); err != nil {
 		return nil, err
 	}
@@ -55,7 +53,7 @@ func (s *Service) scan(ctx context.Context, in *api.Scan) (*api.PageReply, error
 	if in.TotalSegments != nil {
 		r.plan.Segment, r.plan.Segments = int(*in.Segment), int(*in.TotalSegments)
 	}
-	return s.page(ctx, r)
+	return r, nil
 }
 
 func checkSegments(in *api.Scan) error {

@@ -162,12 +162,11 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		return
 	}
 	defer h.turns.leave()
-	reply, err := h.service.Do(ctx, name, body)
+	a.Body, err = h.service.Do(ctx, name, body, &a.Memory)
 	if err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
-	a.Body = wire.AppendReply(a.Body[:0], reply)
 	send(a, media, http.StatusOK)
 }
 
@@ -238,7 +237,7 @@ func internal(message string) *apierror.Error {
 }
 
 func (h *Handler) fault(a *door.Reply, media string, e *apierror.Error) {
-	a.Body = wire.AppendError(a.Body[:0], e)
+	a.Write(wire.AppendError(a.Memory.Empty(), e))
 	send(a, media, e.Status)
 }
 
@@ -250,7 +249,7 @@ func send(a *door.Reply, media string, status int) {
 
 func plain(a *door.Reply, status int, text string) {
 	a.Status, a.ContentType = status, "text/plain; charset=utf-8"
-	a.Body = append(a.Body[:0], text...)
+	a.Write(append(a.Memory.Empty(), text...))
 }
 
 // fromForeignPage tells whether a browser sends the request for a page that we

@@ -22,5 +22,5 @@ func (h *Handler) shapes(ctx context.Context, r *door.Request, a *door.Reply) {
 		return
 	}
 	a.Status, a.ContentType = http.StatusOK, typePlain
-	a.Body = append(a.Body[:0], text...)
+	a.Write(append(a.Memory.Empty(), text...))
 }

@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/ops"
@@ -106,7 +107,7 @@ func (w *world) skip(d time.Duration) { w.skipped.Add(int64(d)) }
 
 func (w *world) do(operation, format string, args ...any) {
 	w.Helper()
-	if _, err := w.service.Do(w.Context(), operation, fmt.Appendf(nil, format, args...)); err != nil {
+	if _, err := w.service.Do(w.Context(), operation, fmt.Appendf(nil, format, args...), new(buffer.Memory)); err != nil {
 		w.Fatalf("%s: %v", operation, err)
 	}
 }

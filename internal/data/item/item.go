@@ -157,14 +157,14 @@ func (it Item) entries() (rest []byte, count int) {
 	if it == nil {
 		return nil, 0
 	}
-	n, w := binary.Uvarint(it)
-	return it[w:], int(n)
+	count, begin := length(it, 0)
+	return it[begin:], count
 }
 
 func cutEntry(b []byte) (name []byte, v Value, rest []byte) {
-	n, w := binary.Uvarint(b)
-	name = b[w : w+int(n)]
-	v, rest = cut(b[w+int(n):])
+	n, begin := length(b, 0)
+	name = b[begin : begin+n]
+	v, rest = cut(b[begin+n:])
 	return name, v, rest
 }
 

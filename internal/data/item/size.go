@@ -9,39 +9,64 @@ const MaxDepth = 32
 // Size is the item's size in DynamoDB's bytes: of each attribute its name and
 // its value.
 func (it Item) Size() int {
-	size := 0
-	rest, count := it.entries()
-	for range count {
-		var name []byte
-		var v Value
-		name, v, rest = cutEntry(rest)
-		size += len(name) + v.Size()
+	if it == nil {
+		return 0
 	}
+	size, _ := sizeOfEntries(it)
 	return size
 }
 
 // Size is the value's size in DynamoDB's bytes. A list or a map costs three
 // bytes and one more for each element.
 func (v Value) Size() int {
-	switch v.Type() {
-	case S, B:
-		return len(v.Bytes())
-	case N:
-		return sizeOfNumber(v[2:])
-	case BOOL, NULL:
-		return 1
-	case M:
-		it := v.Item()
-		return 3 + it.Len() + it.Size()
-	}
-	size := 0
-	if v.Type() == L {
-		size = 3 + v.Len()
-	}
-	for e := range v.Elements() {
-		size += e.Size()
-	}
+	size, _ := sizeOfValue(v)
 	return size
+}
+
+// sizeOfEntries is the size of the attributes that a count at the beginning of
+// b tells, and how many there are. Reading a page asks for it of each item, so
+// it goes through the bytes once.
+func sizeOfEntries(b []byte) (size, count int) {
+	count, at := length(b, 0)
+	for range count {
+		n, begin := length(b, at)
+		value, end := sizeOfValue(b[begin+n:])
+		size += n + value
+		at = begin + n + end
+	}
+	return size, count
+}
+
+// sizeOfValue is the size of the value that b begins with, and where it ends.
+func sizeOfValue(b []byte) (size, end int) {
+	switch t := Type(b[0]); t {
+	case NULL:
+		return 1, 1
+	case BOOL:
+		return 1, 2
+	case N:
+		end = 2 + int(b[1])
+		return sizeOfNumber(b[2:end]), end
+	case S, B:
+		n, begin := length(b, 1)
+		return n, begin + n
+	case M:
+		n, begin := length(b, 1)
+		size, count := sizeOfEntries(b[begin:])
+		return 3 + count + size, begin + n
+	default:
+		n, begin := length(b, 1)
+		count, at := length(b[begin:], 0)
+		for range count {
+			s, e := sizeOfValue(b[begin+at:])
+			size += s
+			at += e
+		}
+		if t == L {
+			size += 3 + count
+		}
+		return size, begin + n
+	}
 }
 
 // Depth is how many levels of lists and maps an item has, itself included.

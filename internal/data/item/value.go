@@ -83,8 +83,8 @@ func (v Value) Type() Type { return Type(v[0]) }
 
 // Bytes is the content of an S or a B, not copied.
 func (v Value) Bytes() []byte {
-	n, w := binary.Uvarint(v[1:])
-	return v[1+w : 1+w+int(n)]
+	n, begin := length(v, 1)
+	return v[begin : begin+n]
 }
 
 // Bool is the content of a BOOL.
@@ -105,14 +105,14 @@ func (v Value) Sortable() []byte {
 // body is what follows the length of a set, a list or a map: a count, then
 // the members.
 func (v Value) body() []byte {
-	_, w := binary.Uvarint(v[1:])
-	return v[1+w:]
+	_, begin := length(v, 1)
+	return v[begin:]
 }
 
 // Len is the number of members of a set, elements of a list or entries of a map.
 func (v Value) Len() int {
-	n, _ := binary.Uvarint(v.body())
-	return int(n)
+	n, _ := length(v.body(), 0)
+	return n
 }
 
 // Item is the entries of an M.
@@ -122,8 +122,9 @@ func (v Value) Item() Item { return Item(v.body()) }
 // the member's type.
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
-		count, w := binary.Uvarint(v.body())
-		rest := v.body()[w:]
+		rest := v.body()
+		count, begin := length(rest, 0)
+		rest = rest[begin:]
 		for range count {
 			var e Value
 			e, rest = cut(rest)
@@ -148,6 +149,15 @@ func (v Value) Index(i int) (Value, bool) {
 	return nil, false
 }
 
+// length reads a length of b at a place, and tells where what it counts begins.
+func length(b []byte, at int) (n, begin int) {
+	if c := b[at]; c < 0x80 {
+		return int(c), at + 1
+	}
+	long, w := binary.Uvarint(b[at:])
+	return int(long), at + w
+}
+
 // cut takes the first value off a row of values.
 func cut(b []byte) (Value, []byte) {
 	n := 1
@@ -158,8 +168,8 @@ func cut(b []byte) (Value, []byte) {
 	case N:
 		n = 2 + int(b[1])
 	default:
-		size, w := binary.Uvarint(b[1:])
-		n = 1 + w + int(size)
+		size, begin := length(b, 1)
+		n = begin + size
 	}
 	return Value(b[:n:n]), b[n:]
 }

@@ -11,12 +11,19 @@ const (
 )
 
 // clean is how many bytes at the beginning of b a JSON string can hold as they
-// are: up to a quote, a backslash or a control character. It looks at eight at
-// a time, and tells whether all of them are ASCII.
+// are: up to a quote, a backslash or a control character. It tells whether all
+// of them are ASCII.
 func clean(b []byte) (n int, ascii bool) {
 	var seen uint64
+	for ; n+32 <= len(b); n += 32 {
+		v, w, x, y := word(b, n), word(b, n+8), word(b, n+16), word(b, n+24)
+		if special(v)|special(w)|special(x)|special(y) != 0 {
+			break
+		}
+		seen |= v | w | x | y
+	}
 	for ; n+8 <= len(b); n += 8 {
-		w := binary.LittleEndian.Uint64(b[n:])
+		w := word(b, n)
 		if found := special(w); found != 0 {
 			at := bits.TrailingZeros64(found) / 8
 			seen |= w & (1<<(8*at) - 1)
@@ -24,20 +31,27 @@ func clean(b []byte) (n int, ascii bool) {
 		}
 		seen |= w
 	}
+	if n < len(b) && len(b) >= 8 { // some of the last eight were seen before
+		if w := word(b, len(b)-8); special(w) == 0 {
+			return len(b), (seen|w)&highBits == 0
+		}
+	}
 	for ; n < len(b) && b[n] >= ' ' && b[n] != '"' && b[n] != '\\'; n++ {
 		seen |= uint64(b[n])
 	}
 	return n, seen&highBits == 0
 }
 
+// word is the eight bytes of b at n.
+func word(b []byte, n int) uint64 { return binary.LittleEndian.Uint64(b[n : n+8]) }
+
 // special has the high bit of a byte set where w has a quote, a backslash or a
 // control character. Of bytes above the lowest such it may say so wrongly,
 // since a subtraction borrows from them.
 func special(w uint64) uint64 {
-	control := (w - ' '*everyByte) &^ w
-	quote := w ^ '"'*everyByte
-	quote = (quote - everyByte) &^ quote
-	slash := w ^ '\\'*everyByte
-	slash = (slash - everyByte) &^ slash
-	return (control | quote | slash) & highBits
+	// With its second bit flipped a quote comes right behind the control
+	// characters, whose order is all that changes.
+	low := (w ^ 0x02*everyByte) - 0x21*everyByte
+	slash := (w ^ '\\'*everyByte) - everyByte
+	return (low | slash) &^ w & highBits
 }

@@ -188,32 +188,33 @@ func roomFor(dst []byte, items []item.Item, first int) []byte {
 // AppendItem appends an item as JSON, straight from its stored form.
 func AppendItem(dst []byte, it item.Item) []byte {
 	dst = append(dst, '{')
-	first := true
+	begin := `"`
 	for name, v := range it.Names() {
-		if !first {
-			dst = append(dst, ',')
+		dst = appendText(append(dst, begin...), name)
+		begin = `,"`
+		// Most are of these, and what stands around them is written at once.
+		switch v.Type() {
+		case item.S:
+			dst = appendText(append(dst, `":{"S":"`...), v.Bytes())
+			dst = append(dst, `"}`...)
+		case item.N:
+			dst = v.AppendNumberText(append(dst, `":{"N":"`...))
+			dst = append(dst, `"}`...)
+		default:
+			dst = AppendValue(append(dst, `":`...), v)
 		}
-		first = false
-		dst = append(appendString(dst, name), ':')
-		dst = AppendValue(dst, v)
 	}
 	return append(dst, '}')
 }
 
 // AppendValue appends one attribute value as JSON.
 func AppendValue(dst []byte, v item.Value) []byte {
-	switch v.Type() {
-	case item.S:
-		return append(appendString(append(dst, `{"S":`...), v.Bytes()), '}')
-	case item.N:
-		return append(appendScalar(append(dst, `{"N":`...), v), '}')
-	case item.BOOL:
-		return append(strconv.AppendBool(append(dst, `{"BOOL":`...), v.Bool()), '}')
-	}
 	dst = append(append(append(dst, `{"`...), v.Type().String()...), `":`...)
 	switch v.Type() {
-	case item.B:
+	case item.S, item.N, item.B:
 		dst = appendScalar(dst, v)
+	case item.BOOL:
+		dst = strconv.AppendBool(dst, v.Bool())
 	case item.NULL:
 		dst = append(dst, "true"...)
 	case item.M:
@@ -248,15 +249,21 @@ func appendScalar(dst []byte, v item.Value) []byte {
 	return appendString(dst, v.Bytes())
 }
 
-// appendString appends a JSON string. Text was found to be UTF-8 when it came
-// in. Most of it needs no escapes, so it is copied first and looked at then.
+// appendString appends a JSON string.
 func appendString[T string | []byte](dst []byte, s T) []byte {
-	from := len(dst) + 1
-	dst = append(append(dst, '"'), s...)
+	return append(appendText(append(dst, '"'), s), '"')
+}
+
+// appendText appends what stands between the quotes of a string. Text was found
+// to be UTF-8 when it came in. Most of it needs no escapes, so it is copied
+// first and looked at then.
+func appendText[T string | []byte](dst []byte, s T) []byte {
+	from := len(dst)
+	dst = append(dst, s...)
 	if n, _ := clean(dst[from:]); n < len(s) {
 		dst = appendEscaped(dst[:from+n], s[n:])
 	}
-	return append(dst, '"')
+	return dst
 }
 
 const hexDigits = "0123456789abcdef"

@@ -20,7 +20,7 @@ func (h canned) Answer(_ context.Context, r *Request, a *Reply) {
 	}
 	a.Status, a.ContentType = 200, "application/x-amz-json-1.0"
 	a.Checksum, a.HasChecksum = 12345, true
-	a.Body = append(a.Body[:0], h.body...)
+	a.Write(append(a.Memory.Empty(), h.body...))
 }
 
 func (h canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {

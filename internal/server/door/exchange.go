@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stator-db/stator/internal/buffer"
 )
 
 // Exchange is a request and its reply, with the memory of both. It is used
@@ -42,13 +44,20 @@ type Reply struct {
 	Checksum    uint32      // of the body, if HasChecksum
 	HasChecksum bool        // whether it is sent
 	More        [][2]string // headers that are seldom sent
-	Body        []byte      // append to Body[:0], whose memory is used again
+	Body        []byte
+	Memory      buffer.Memory // for the body
 
 	// Stream writes the body instead, if set. It can only be sent through
 	// net/http: a Handler does not take a request that it answers so.
 	Stream func(io.Writer) error
 
 	out []byte // what is written to the connection
+}
+
+// Write makes a text, which was appended to a.Memory.Empty(), the body.
+func (a *Reply) Write(text []byte) {
+	a.Body = text
+	a.Memory.Keep(text)
 }
 
 var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
@@ -63,51 +72,12 @@ func Begin(w http.ResponseWriter, r *http.Request) *Exchange {
 	return x
 }
 
-// maxKept is the largest buffer that is kept for the next exchange.
-const maxKept = 64 << 10
-
 // End gives the memory back.
 func (x *Exchange) End() {
-	x.Request = Request{head: head{fields: x.Request.head.fields[:0]}, buf: endBody(x.Request.buf)}
-	x.Reply = Reply{Body: kept(x.Reply.Body), out: kept(x.Reply.out)}
+	x.Reply.Memory.End()
+	x.Request = Request{head: head{fields: x.Request.head.fields[:0]}, buf: buffer.Put(x.Request.buf)}
+	x.Reply = Reply{Memory: x.Reply.Memory, out: buffer.Put(x.Reply.out)}
 	exchanges.Put(x)
-}
-
-func kept(b []byte) []byte {
-	if cap(b) > maxKept {
-		return nil
-	}
-	return b[:0]
-}
-
-// bodyUnit is what the memory of a large body is a multiple of.
-const bodyUnit = 1 << 20
-
-// bodies are buffers of 1, 2, 3 and more units. Without them a few clients
-// that send large bodies would have the server make, clear and collect
-// gigabytes.
-var bodies [18]sync.Pool
-
-// newBody is a buffer of a size.
-func newBody(size int) []byte {
-	if units := size / bodyUnit; units > 0 && units < len(bodies) && size%bodyUnit == 0 {
-		if b, ok := bodies[units].Get().(*[]byte); ok {
-			return (*b)[:0]
-		}
-	}
-	return make([]byte, 0, size)
-}
-
-// endBody gives a buffer back, and returns it if it is small enough to stay
-// where it is.
-func endBody(b []byte) []byte {
-	units := cap(b) / bodyUnit
-	if units > 0 && units < len(bodies) && cap(b)%bodyUnit == 0 {
-		large := b // so that only this one escapes
-		bodies[units].Put(&large)
-		return nil
-	}
-	return kept(b)
 }
 
 // Header is the first value of a header, or nothing.
@@ -142,7 +112,7 @@ func (r *Request) Cut() {
 
 // Drop gives the memory of a body that was Read back before the exchange ends,
 // which a slow client can put off.
-func (r *Request) Drop() { r.buf = endBody(r.buf) }
+func (r *Request) Drop() { r.buf = buffer.Put(r.buf) }
 
 // readAhead is how much of a body must have come before memory is taken for
 // all that is announced.
@@ -169,9 +139,9 @@ func (r *Request) Read(limit int64, take func(bytes int64) error) ([]byte, error
 				return nil, err
 			}
 			before := b
-			b = append(newBody(size), before...)
+			b = append(buffer.Get(size), before...)
 			r.buf = b // first: memory must not be given back twice
-			endBody(before)
+			buffer.Put(before)
 		}
 		n, err := body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -207,8 +177,8 @@ func (r *Request) grown(size int, limit int64) int {
 	if size >= readAhead && r.Length >= 0 {
 		next = int(most)
 	}
-	if next > bodyUnit {
-		next = (next + bodyUnit - 1) / bodyUnit * bodyUnit
+	if next > buffer.Unit {
+		next = (next + buffer.Unit - 1) / buffer.Unit * buffer.Unit
 	}
 	return max(4096, next)
 }

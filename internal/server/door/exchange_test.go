@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/stator-db/stator/internal/buffer"
 )
 
 // A body is read as it came, whatever size its memory has, and a large one
@@ -23,7 +25,7 @@ func TestBodiesOfAllSizes(t *testing.T) {
 				if int64(cap(got)) != taken {
 					t.Errorf("%d bytes are taken, and %d asked for", cap(got), taken)
 				}
-				if r.Drop(); cap(r.buf) > maxKept {
+				if r.Drop(); cap(r.buf) > buffer.Small {
 					t.Errorf("%d bytes are kept", cap(r.buf))
 				}
 			})

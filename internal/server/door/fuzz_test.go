@@ -44,9 +44,9 @@ func (h *recorder) Answer(_ context.Context, r *Request, a *Reply) {
 	if r.web == nil {
 		h.lean++
 	}
-	a.Body = fmt.Appendf(a.Body[:0], "%d", len(h.seen))
+	a.Write(fmt.Appendf(a.Memory.Empty(), "%d", len(h.seen)))
 	if target == "large" {
-		a.Body = append(a.Body, bytes.Repeat([]byte("large"), 8<<10)...)
+		a.Write(append(a.Body, bytes.Repeat([]byte("large"), 8<<10)...))
 	}
 }
 

@@ -51,6 +51,6 @@ func (c canned) Answer(_ context.Context, r *door.Request, a *door.Reply) {
 	}
 	copy(a.ID[:], "CANNEDCANNEDCANNEDCANNEDCANNEDCANNEDCANNEDCANNEDCANN")
 	a.Status, a.ContentType = http.StatusOK, "application/x-amz-json-1.0"
-	a.Body = append(a.Body[:0], c...)
+	a.Write(append(a.Memory.Empty(), c...))
 	a.Checksum, a.HasChecksum = crc32.ChecksumIEEE(a.Body), true
 }
