@@ -7,7 +7,8 @@ import (
 )
 
 // ages compares a target with itself over tables of several sizes. All run
-// side by side, so that rounds can go over them as over different targets.
+// side by side, so that rounds can go over them as over different targets. Each
+// is read once before, so that a cache holds what it has room for.
 func ages(ctx context.Context, w *workshop, p plan, specs []spec, sizes []int, limit time.Duration) ([]figures, error) {
 	p.workloads = nil
 	for _, name := range []string{"get", "query"} {
@@ -45,7 +46,15 @@ func ageOne(ctx context.Context, w *workshop, p plan, s spec, sizes []int, limit
 		if err := prepareWithin(ctx, t, false, limit); err != nil {
 			return nil, err
 		}
-		settle(ctx, t.pid(), time.Minute)
+		w.progress("waiting until it is settled")
+		settle(ctx, t.pid(), 10*time.Minute)
+		if t.api == nil {
+			continue
+		}
+		w.progress("reading it once")
+		if err := t.api.readAll(ctx); err != nil {
+			return nil, err
+		}
 	}
 	cells, err := p.compare(ctx, targets)
 	if err != nil {

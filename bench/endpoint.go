@@ -191,6 +191,43 @@ func (a *api) loadSome(ctx context.Context, table string, next *atomic.Int64, to
 	return nil
 }
 
+// readAll goes through the table that scans read once, a segment for each connection that loads.
+func (a *api) readAll(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for i := range a.loaders {
+		wg.Go(func() {
+			if err := a.readSegment(ctx, i); err != nil {
+				cancel(fmt.Errorf("read the table: %w", err))
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+func (a *api) readSegment(ctx context.Context, segment int) error {
+	c, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { c.close() }()
+	g := newGenerator(a.catalogue, job{Connections: a.loaders}, segment)
+	for first := true; ctx.Err() == nil && (first || len(g.after) > 0); first = false {
+		g.scan()
+		_ = c.net.SetDeadline(time.Now().Add(time.Minute))
+		reply, err := c.ask(g.operation, g.body)
+		if err != nil {
+			return err
+		}
+		if _, err := g.check(g, reply); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // pause waits, unless the context ends.
 func pause(ctx context.Context, d time.Duration) error {
 	select {

@@ -67,6 +67,7 @@ type settings struct {
 	plan
 	items    int
 	loaders  int
+	cache    int
 	sign     bool
 	cold     bool
 	coldRuns int
@@ -92,6 +93,7 @@ func parseSettings(args []string, stderr io.Writer) (*settings, error) {
 	f.DurationVar(&s.warm, "warm", 500*time.Millisecond, "how long a slice runs before it is counted")
 	f.IntVar(&s.items, "items", 50_000, "items of each table")
 	f.IntVar(&s.loaders, "loaders", 16, "connections that load tables")
+	f.IntVar(&s.cache, "cache", 0, "MB of memory that stator may use for what was read lately; its default unless set")
 	f.Uint64Var(&s.seed, "seed", 1, "what decides which items are asked for")
 	f.BoolVar(&s.sign, "sign", false, "sign each request by itself")
 	f.BoolVar(&s.cold, "cold", false, "measure the time from start to the first answer, and memory at rest")
@@ -142,6 +144,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("--connections is %d, but can be at most 10,000", most)
 	case s.rounds < 1 || s.loaders < 1 || s.coldRuns < 1:
 		return errors.New("--rounds, --loaders and --cold-runs must be at least 1")
+	case s.cache < 0:
+		return errors.New("--cache is less than nothing")
 	case s.slice <= 0 || s.warm < 0 || s.slice+s.warm > 10*time.Minute:
 		return errors.New("--slice must be more than nothing, and at most ten minutes with --warm")
 	}

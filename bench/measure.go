@@ -26,7 +26,7 @@ func (s *settings) measure(ctx context.Context) (r *report, err error) {
 	if inMemory(scratch) {
 		s.progress("note: %s is a file system in memory: nothing there waits for a disk", s.dir)
 	}
-	w := &workshop{scratch: scratch, root: "..", peers: ".peers", sign: s.sign, loaders: s.loaders, progress: s.progress}
+	w := &workshop{scratch: scratch, root: "..", peers: ".peers", sign: s.sign, loaders: s.loaders, cache: s.cache, progress: s.progress}
 	if err := s.leaveOut(); err != nil {
 		return nil, err
 	}

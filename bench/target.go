@@ -142,6 +142,7 @@ type workshop struct {
 	peers    string // where other servers are installed
 	sign     bool
 	loaders  int
+	cache    int // MB; 0 is the server's default
 	progress func(format string, args ...any)
 	built    map[string]string // our own programs, once they are
 }
@@ -234,6 +235,9 @@ func (w *workshop) stator(ctx context.Context, binary string, port int, args ...
 		}
 	}
 	args = append([]string{"serve", "--log", "warn", "--addr", fmt.Sprintf("127.0.0.1:%d", port)}, args...)
+	if w.cache > 0 {
+		args = append(args, "--cache", strconv.Itoa(w.cache))
+	}
 	return exec.Command(binary, args...), nil
 }
 
