@@ -21,6 +21,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 var (
@@ -503,7 +504,7 @@ func TestBuildGoesOnAfterACrash(t *testing.T) {
 	const count = 8 * buildItems
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range *buildCrashes {
-		mem := vfs.NewCrashableMem()
+		mem := disktest.NewCrashable()
 		g := newGate(newEngine(t, pebble.Options{FS: mem, Dir: "d"}), int64(r.IntN(6)))
 		d := newDB(t, g, Options{})
 		loadParts(t, d, r, count)

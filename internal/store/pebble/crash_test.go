@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 var crashes = flag.Int("crashes", 40, "crashes that TestCrash tries, each with its own seed")
@@ -71,10 +72,10 @@ const (
 func crash(t *testing.T, seed uint64, o Options) losses {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
-	mem := vfs.NewCrashableMem()
+	mem := disktest.NewCrashable()
 	var syncTime atomic.Int64 // none until the engine is open
 	o.Dir, o.IdleFlush, o.memtableBytes = "d", 5*time.Millisecond, 256<<10
-	o.FS = inject(mem, func(op errorfs.Op) error {
+	o.FS = disktest.Inject(mem, func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData:
 			time.Sleep(time.Duration(syncTime.Load()))

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 const diskBytes = 1 << 40
@@ -69,7 +70,7 @@ func TestReserveIsATwentiethOfASmallDisk(t *testing.T) {
 // A flush that finds no space is tried again until there is some.
 func TestFlushWithoutSpace(t *testing.T) {
 	var noSpace atomic.Bool
-	fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+	fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
 		if noSpace.Load() && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
 			return syscall.ENOSPC
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 // When no new log can be made, or its folder not be synced, the process ends
@@ -33,7 +34,7 @@ func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var broken atomic.Bool
-			fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+			fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
 				if broken.Load() && c.fails(op) {
 					return errorfs.ErrInjected
 				}
@@ -64,7 +65,7 @@ func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
 // A log that cannot be reused for want of its file is made anew.
 func TestLogIsMadeAnewIfItCannotBeReused(t *testing.T) {
 	var refused atomic.Int32
-	fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+	fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpReuseForWrite {
 			refused.Add(1)
 			return errorfs.ErrInjected
@@ -99,7 +100,7 @@ func TestLogWithoutSpaceWaits(t *testing.T) {
 			mem := vfs.NewMem()
 			mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2}) // as if inodes are used up
 			var noSpace atomic.Bool
-			fs := inject(mem, func(op errorfs.Op) error {
+			fs := disktest.Inject(mem, func(op errorfs.Op) error {
 				for _, k := range c.kinds {
 					if noSpace.Load() && op.Kind == k && strings.HasSuffix(op.Path, ".log") {
 						return syscall.ENOSPC
@@ -143,7 +144,7 @@ func TestFolderThatCannotBeSyncedIsNotOpened(t *testing.T) {
 	failed := 0
 	for n := range 10 {
 		syncs := 0
-		fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+		fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
 			if op.Kind != errorfs.OpFileSync || op.Path != "d" {
 				return nil
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 // Whatever is done to a log, up to the end of what was acknowledged, is
@@ -51,7 +52,7 @@ func TestDamageOfTheLogIsNoticedUpToItsEnd(t *testing.T) {
 func silentLoss(t *testing.T, o Options, seed uint64, damage func([]byte, int) []byte) bool {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
-	mem := vfs.NewCrashableMem()
+	mem := disktest.NewCrashable()
 	o.FS, o.Dir, o.IdleFlush = mem, "d", -1
 	e := mustOpen(t, o)
 	n := 1 + r.IntN(600)
@@ -115,7 +116,7 @@ func write(t *testing.T, fs vfs.FS, name string, b []byte) {
 func TestMarksAreNeverAheadOfTheLog(t *testing.T) {
 	for seed := range uint64(*crashes) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		mem := vfs.NewCrashableMem()
+		mem := disktest.NewCrashable()
 		e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: 2 * time.Millisecond, memtableBytes: 512 << 10})
 		ctx, stop := context.WithCancel(context.Background())
 		var all sync.WaitGroup
