@@ -3,12 +3,15 @@ package pebble
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 func TestDamagedBlockFailsItsReadsOnly(t *testing.T) {
@@ -56,20 +59,26 @@ func TestDamagedBlockFailsItsReadsOnly(t *testing.T) {
 }
 
 // Damage to the log is found when it is opened after a crash. The control
-// leaves out the flush with which Open ends the first log of a new database.
+// leaves out the flush with which Open ends a log of an old format.
 func TestDamagedLogIsNoticed(t *testing.T) {
 	for _, c := range []struct {
 		name    string
+		before  func(*testing.T, vfs.FS) // makes the folder
 		o       Options
 		noticed bool
 	}{
-		{"as it is", Options{}, true},
-		{"control: without the first flush", Options{skipFirstFlush: true}, false},
+		{"a new folder", nil, Options{}, true},
+		{"a folder of an old format", makeOldFolder, Options{}, true},
+		{"control: without the flush", makeOldFolder, Options{skipFirstFlush: true}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			noticed := 0
 			for tenths := 1; tenths <= 5; tenths++ {
-				if damagedLogIsNoticed(t, c.o, tenths) {
+				mem := disktest.NewCrashable()
+				if c.before != nil {
+					c.before(t, mem)
+				}
+				if damagedLogIsNoticed(t, mem, c.o, tenths) {
 					noticed++
 				}
 			}
@@ -80,10 +89,21 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	}
 }
 
-// damagedLogIsNoticed flips a bit at some tenths of the log's size.
-func damagedLogIsNoticed(t *testing.T, o Options, tenths int) bool {
+// makeOldFolder makes a folder with the oldest format that Pebble can open.
+func makeOldFolder(t *testing.T, fs vfs.FS) {
 	t.Helper()
-	mem := vfs.NewCrashableMem()
+	db, err := pebble.Open("d", &pebble.Options{FS: fs, Logger: &logger{log: slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebble.FormatMinSupported})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// damagedLogIsNoticed flips a bit at some tenths of the log's size.
+func damagedLogIsNoticed(t *testing.T, mem disktest.Crashable, o Options, tenths int) bool {
+	t.Helper()
 	o.FS, o.Dir, o.IdleFlush = mem, "d", -1
 	e := mustOpen(t, o)
 	const n = 1000
@@ -120,7 +140,7 @@ func flip(t *testing.T, mem *vfs.MemFS, name string, at func(size int) int) {
 }
 
 // newest is the last file with this ending.
-func newest(t *testing.T, mem *vfs.MemFS, ending string) (name string) {
+func newest(t *testing.T, mem vfs.FS, ending string) (name string) {
 	t.Helper()
 	names, err := mem.List("d")
 	if err != nil {

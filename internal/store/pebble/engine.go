@@ -94,22 +94,26 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		durability: o.Durability,
 		fatal:      log.Fatalf,
 		gate:       latch.NewGate(),
-		stripes:    newStripes(o.Patience),
-		memory:     newMemory(o.memoryBytes()),
 		disk:       newDisk(o),
 		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:  make(map[*snapshot]struct{}),
 	}
 	e.opening.Store(true)
 	defer e.opening.Store(false)
+	var ready sync.WaitGroup // opening waits for the disk most of the time
+	ready.Go(func() { e.stripes, e.memory = newStripes(o.Patience), newMemory(o.memoryBytes()) })
 	fs := e.watchLogs(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
+	raised, events := false, e.events()
+	events.FormatUpgrade = func(pebble.FormatMajorVersion) { raised = true }
 	var err error
-	e.db, err = openPebble(o.Dir, o.pebble(fs, lock.lock, log, e.events()))
+	e.db, err = openPebble(o.Dir, o.pebble(fs, lock.lock, log, events))
+	ready.Wait()
 	if err != nil {
 		return nil, errors.Join(failure("open", err), e.marks.close())
 	}
 	e.guarded.Store(true)
-	if err := e.begin(o.skipFirstFlush); err != nil {
+	e.idle = newIdleFlush(o.IdleFlush, e.flush)
+	if err := e.begin(raised && !o.skipFirstFlush); err != nil {
 		e.guarded.Store(false)
 		return nil, errors.Join(failure("open", err), e.db.Close(), e.marks.close())
 	}
@@ -117,7 +121,6 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	e.idle = newIdleFlush(o.IdleFlush, e.flush)
 	running.Go(func() { e.idle.run(ctx) })
 	running.Go(func() { e.disk.run(ctx) })
 	running.Go(func() { e.marks.run(ctx) })
@@ -145,6 +148,9 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 			panic(p)
 		}
 	}()
+	if err := beginNewest(o.FS, dir); err != nil {
+		return nil, err
+	}
 	return pebble.Open(dir, o)
 }
 
@@ -162,8 +168,8 @@ func (e *Engine) watchLogs(fs vfs.FS, o Options) vfs.FS {
 	}}
 }
 
-// begin finds out which stamps come next, and readies a new database.
-func (e *Engine) begin(skipFlush bool) error {
+// begin finds out which stamps come next, and ends a log of an old format.
+func (e *Engine) begin(oldLog bool) error {
 	w, ok, err := lastWindow(e.db)
 	if err != nil {
 		return err
@@ -173,12 +179,13 @@ func (e *Engine) begin(skipFlush bool) error {
 		if err := e.db.Set(windowKey(w), []byte{1}, e.sync()); err != nil {
 			return err
 		}
-		// The first log of a new database is in the old format, which hides
-		// damage. A flush begins the second.
-		if !skipFlush {
-			if err := e.db.Flush(); err != nil {
-				return err
-			}
+		e.idle.wrote()
+	}
+	// Pebble begins a log before it raises the format. An old one hides damage;
+	// a flush begins the next.
+	if oldLog {
+		if err := e.db.Flush(); err != nil {
+			return err
 		}
 	}
 	e.windows.durable.Store(uint64(w))

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 // When a write to the log goes wrong, nobody knows what is on disk: the
@@ -27,7 +28,7 @@ func TestLogThatCannotBeWrittenEndsTheProcess(t *testing.T) {
 
 func breakLog(t *testing.T, flushes int, kinds ...errorfs.OpKind) {
 	var broken atomic.Bool
-	fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+	fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
 		for _, k := range kinds {
 			if broken.Load() && op.Kind == k && strings.HasSuffix(op.Path, ".log") {
 				return errorfs.ErrInjected
@@ -70,7 +71,16 @@ func breakLog(t *testing.T, flushes int, kinds ...errorfs.OpKind) {
 // A start that has to write what it cannot write ends, and does not wait for
 // ever.
 func TestOpenEndsWhenItCannotWrite(t *testing.T) {
-	fs := inject(vfs.NewMem(), func(op errorfs.Op) error {
+	mem := disktest.NewCrashable()
+	e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: -1})
+	if err := set(e, "a", []byte("1")); err != nil { // what a start writes out
+		t.Fatal(err)
+	}
+	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fs := disktest.Inject(crashed, func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
 			return errorfs.ErrInjected
 		}
@@ -92,26 +102,4 @@ func TestOpenEndsWhenItCannotWrite(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("nothing happens")
 	}
-}
-
-// inject has a function decide about each operation of a file system. It
-// closes a gap of errorfs, which lets go of a log that is used again.
-func inject(fs vfs.FS, decide func(errorfs.Op) error) vfs.FS {
-	return &injected{errorfs.Wrap(fs, errorfs.InjectorFunc(decide)), decide}
-}
-
-type injected struct {
-	vfs.FS
-	decide func(errorfs.Op) error
-}
-
-func (i *injected) ReuseForWrite(before, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := i.FS.ReuseForWrite(before, name, category)
-	if err != nil {
-		return nil, err
-	}
-	return errorfs.WrapFile(f, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		op.Path = name
-		return i.decide(op)
-	})), nil
 }

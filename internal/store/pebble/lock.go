@@ -35,12 +35,14 @@ type dirLock struct {
 	lock *pebble.Lock
 }
 
+const pidName = "stator.pid"
+
 // lockDir creates the folder if need be and locks it.
 func lockDir(f vfs.FS, dir string) (*dirLock, error) {
-	if err := f.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(f, dir); err != nil {
 		return nil, err
 	}
-	l := &dirLock{fs: f, pid: f.PathJoin(dir, "stator.pid")}
+	l := &dirLock{fs: f, pid: f.PathJoin(dir, pidName)}
 	var err error
 	l.lock, err = pebble.LockDirectory(dir, f)
 	if _, failed := errors.AsType[*fs.PathError](err); failed {
@@ -53,6 +55,35 @@ func lockDir(f vfs.FS, dir string) (*dirLock, error) {
 		return nil, errors.Join(fmt.Errorf("write %s: %w", l.pid, err), l.lock.Close())
 	}
 	return l, nil
+}
+
+// makeDir makes a folder, and those above it that are not there. Pebble syncs
+// the one in which its own is, but none further up.
+func makeDir(f vfs.FS, dir string) error {
+	var above []string // where others are made than the folder itself
+	for d := f.PathDir(dir); f.PathDir(d) != d; d = f.PathDir(d) {
+		if _, err := f.Stat(d); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		above = append(above, f.PathDir(d))
+	}
+	if err := f.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range above {
+		if err := syncDir(f, d); err != nil {
+			return fmt.Errorf("sync %s: %w", d, err)
+		}
+	}
+	return nil
+}
+
+func syncDir(f vfs.FS, dir string) error {
+	d, err := f.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // sign writes our process into the file.

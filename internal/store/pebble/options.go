@@ -36,7 +36,7 @@ type Options struct {
 
 	exit            func(code int)
 	memtableBytes   uint64
-	skipFirstFlush  bool // control for a test: what the first flush is good for
+	skipFirstFlush  bool // control for a test: what the flush of a raised format is good for
 	skipMarks       bool // control for a test: what marks are good for
 	skipDurableWait bool // control for a test: what a crash takes back from readers
 }
