@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -46,16 +47,34 @@ func memTotal() int64 {
 	return 0
 }
 
-// startOver is when what only the start needed is given back.
+// besideCache is what a server takes beside its cache, at most for long.
+const besideCache = 1 << 30
+
+// limitMemory has garbage collected sooner once a large cache is full: otherwise
+// the heap grows to twice of what is in use, and a cache of half the machine's
+// memory would take all of it. It changes nothing when GOMEMLIMIT is set.
+func limitMemory(cacheBytes int64) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(cacheBytes + cacheBytes/4 + besideCache)
+	}
+}
+
+// startOver is when what only the start needed is given back: after the first
+// requests, which would wait for it.
 const startOver = 500 * time.Millisecond
 
 // holdGarbage lets a start go on without collecting garbage, of which there is
 // little: unless it needs more memory than a start should. What it returns is
-// called when the start is over.
+// called when the start is over, and may be called again.
 func holdGarbage() (collect func()) {
-	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(256<<20)
-	return func() {
+	percent := debug.SetGCPercent(-1)
+	if percent < 0 {
+		return func() {} // it is off by somebody else, who knows why
+	}
+	limit := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(limit, 256<<20))
+	return sync.OnceFunc(func() {
 		debug.SetMemoryLimit(limit)
 		debug.SetGCPercent(percent)
-	}
+	})
 }

@@ -120,19 +120,31 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	entrance := door.New(late, web, log)
-	served := make(chan error, 1)
-	go func() { served <- entrance.Serve(listener) }()
 	stator.SpareThreads()
+	if !f.inMemory {
+		limitMemory(f.cacheMB << 20)
+	}
 	collect := holdGarbage()
+	defer collect()
+	opened, served := make(chan struct{}), make(chan error, 1)
+	go func() {
+		select {
+		case <-opened:
+		case <-time.After(openPatience):
+		}
+		served <- entrance.Serve(listener)
+	}()
 	s, err := open(ctx, f, log)
+	if err == nil {
+		late.Open(s.Handler())
+	}
+	close(opened)
 	if err != nil {
 		return errors.Join(err, entrance.Close())
 	}
-	late.Open(s.Handler())
 	announce(stderr, f, listener.Addr())
-	collect()
-	release := time.AfterFunc(startOver, releaseProgram)
-	defer release.Stop()
+	over := time.AfterFunc(startOver, func() { collect(); releaseProgram() })
+	defer over.Stop()
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -143,6 +155,10 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	}
 	return err
 }
+
+// openPatience is how long who connects while the data is opened waits for it,
+// before he is told to try again: mostly it does not take as long.
+const openPatience = 100 * time.Millisecond
 
 // shutdownTime is how long requests under way may take when we are asked to
 // stop.
