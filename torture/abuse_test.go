@@ -1,65 +1,70 @@
 package torture
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 // While others keep connections open, send slowly or not at all, send as much
-// as they may, bombs and nests, good clients are answered, and memory has a
-// bound.
+// as they may, bombs and nests, good clients are answered as soon as ever, and
+// memory has a bound. The others have a process of their own, or good clients
+// would wait for them before a request is even sent.
 func TestGoodClientsAreServedBesideBadOnes(t *testing.T) {
 	g := newRig(t)
 	s := start(t, filepath.Join(t.TempDir(), "data"), "--log=error")
 	createWork(t, s.door)
-	alone := goodClients(g, s.door, func() { time.Sleep(300 * time.Millisecond) })
-	g.tell("alone", alone)
-
-	conns, stalled, large, span := 200, 4, 2, time.Second
+	rounds, span := 1, 300*time.Millisecond
+	c := crowdScript{Addr: s.addr, Conns: 200, Stalled: 4, Large: 2, BombMB: 32} // twice what a body may have
 	if *long {
-		conns, stalled, large, span = 4500, 32, 8, *longTime
+		rounds, span = 3, *longTime/6
+		c = crowdScript{Addr: s.addr, Conns: 4500, Stalled: 32, Large: 8, BombMB: 1024}
 	}
-	bad := &crowd{t: t, addr: s.addr, stop: make(chan struct{})}
-	bad.send(conns, nil)
-	bad.send(conns, []byte("POST / HTTP/1.1\r\nHost: "))
-	bad.send(conns/2, slices.Concat(bad.head(16<<20, ""), make([]byte, 16<<10)))
-	bad.send(stalled, slices.Concat(bad.head(16<<20, ""), bytes.Repeat([]byte(" "), 16<<20-1)))
-	bad.again(1, slices.Concat(bad.head(len(bomb()), "Content-Encoding: gzip\r\n"), bomb()))
-	nested := []byte(`{"TableName": "Work", "Item": {"p": ` + strings.Repeat(`{"M": {"a": `, 200_000))
-	bad.again(1, slices.Concat(bad.head(len(nested), ""), nested))
-	flat := []byte(`{"TableName": "Work", "Item": {"p": {"L": ` + strings.Repeat("[", 200_000))
-	bad.again(1, slices.Concat(bad.head(len(flat), ""), flat))
-	spaces := append([]byte(`{"TableName": "Work", "Key": {"p": {"S": "a"}, "k": {"N": "1"}}}`), bytes.Repeat([]byte(" "), 15<<20)...)
-	bad.again(large, slices.Concat(bad.head(len(spaces), ""), spaces))
-
-	beside := goodClients(g, s.door, func() { time.Sleep(span) })
+	goodClients(g, s.door, span) // when all is warm
+	var alone, beside []time.Duration
+	for range rounds {
+		alone = append(alone, goodClients(g, s.door, span)...)
+		bad := startCrowd(t, c)
+		beside = append(beside, goodClients(g, s.door, span)...)
+		bad.end(g)
+	}
+	slices.Sort(alone)
+	slices.Sort(beside)
+	g.tell("alone", alone)
 	g.tell("beside the others", beside)
 	peak := s.memory(t, "VmHWM") // most
 	g.count("MB at most", peak)
-	g.count("bad connections", bad.made)
-	bad.end()
 	if !s.alive() {
 		t.Fatalf("the server has ended\n%s", s.log())
 	}
 	if worst := beside[len(beside)-1]; worst > 20*time.Second {
 		t.Errorf("a good client has waited for %v", worst)
 	}
+	if a, b := alone[len(alone)/2], beside[len(beside)/2]; *long && b > 2*a+time.Millisecond {
+		t.Errorf("half of the requests of good clients take more than %v beside the others, and %v alone", b, a)
+	}
+	if a, b := alone[len(alone)*99/100], beside[len(beside)*99/100]; *long && b > 4*a+10*time.Millisecond {
+		t.Errorf("one in a hundred requests of good clients takes more than %v beside the others, and %v alone", b, a)
+	}
 	if peak > 1024 {
 		t.Errorf("the server has taken %d MB", peak)
 	}
-	g.tell("after them", goodClients(g, s.door, func() { time.Sleep(300 * time.Millisecond) }))
+	g.tell("after them", goodClients(g, s.door, span))
 	s.kill()
 }
 
@@ -74,8 +79,10 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 		conns = 5000
 	}
 	before := s.memory(t, "VmRSS")
-	idle := &crowd{t: t, addr: s.addr, stop: make(chan struct{})}
-	idle.send(conns, nil)
+	idle := &crowd{addr: s.addr, stop: make(chan struct{})}
+	if err := idle.send(conns, nil); err != nil {
+		t.Fatal(err)
+	}
 	for range conns {
 		d, end := s.lean(t)
 		if d == nil {
@@ -86,7 +93,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 			t.Fatalf("it is answered %d %s (%v)", status, answer, err)
 		}
 	}
-	g.tell("beside them", goodClients(g, s.door, func() { time.Sleep(300 * time.Millisecond) }))
+	g.tell("beside them", goodClients(g, s.door, 300*time.Millisecond))
 	took := s.memory(t, "VmRSS") - before
 	g.count("idle connections", 2*conns)
 	g.count("MB for them", took)
@@ -104,9 +111,9 @@ func (g *rig) tell(when string, times []time.Duration) {
 	g.count("us p99 "+when, int(times[len(times)*99/100].Microseconds()))
 }
 
-// goodClients read and write until a function returns. All must be answered
-// well; it is told how long each took, in order.
-func goodClients(g *rig, d door, until func()) (times []time.Duration) {
+// goodClients read and write for a while. All must be answered well; it is told
+// how long each took, in order.
+func goodClients(g *rig, d door, span time.Duration) (times []time.Duration) {
 	g.Helper()
 	const clients = 4
 	done := make(chan struct{})
@@ -137,7 +144,7 @@ func goodClients(g *rig, d door, until func()) (times []time.Duration) {
 			}
 		})
 	}
-	until()
+	time.Sleep(span)
 	close(done)
 	running.Wait()
 	if len(times) == 0 {
@@ -147,20 +154,119 @@ func goodClients(g *rig, d door, until func()) (times []time.Duration) {
 	return times
 }
 
+// crowdEnv makes this program a crowd of bad clients.
+const crowdEnv = "STATOR_TORTURE_CROWD"
+
+// crowdScript is what the bad clients do.
+type crowdScript struct {
+	Addr                          string
+	Conns, Stalled, Large, BombMB int
+}
+
+// badCrowd is a process of bad clients.
+type badCrowd struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	lines *bufio.Scanner
+}
+
+// startCrowd begins, and waits until all have connected.
+func startCrowd(t testing.TB, script crowdScript) *badCrowd {
+	t.Helper()
+	text, err := json.Marshal(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &badCrowd{cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = append(os.Environ(), crowdEnv+"="+string(text))
+	c.cmd.Stderr = os.Stderr
+	stdin, err := c.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stdin, c.lines = stdin, bufio.NewScanner(stdout)
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !c.lines.Scan() || c.lines.Text() != "all have come" {
+		t.Errorf("the bad clients have said %q", c.lines.Text())
+	}
+	return c
+}
+
+// end ends them, and counts what came of it.
+func (c *badCrowd) end(g *rig) {
+	g.Helper()
+	c.stdin.Close()
+	for c.lines.Scan() {
+		var n int
+		if name, ok := strings.CutPrefix(c.lines.Text(), "fault "); ok {
+			g.Error(name)
+		} else if _, err := fmt.Sscan(c.lines.Text(), &n); err == nil {
+			_, name, _ := strings.Cut(c.lines.Text(), " ")
+			g.count(name, n)
+		}
+	}
+	if err := c.cmd.Wait(); err != nil {
+		g.Errorf("the bad clients: %v", err)
+	}
+}
+
+// badClients are the process of the bad clients, until its standard input ends.
+func badClients(text string) int {
+	var script crowdScript
+	if err := json.Unmarshal([]byte(text), &script); err != nil {
+		panic(err)
+	}
+	c := &crowd{addr: script.Addr, stop: make(chan struct{})}
+	const most = 16 << 20
+	for _, kept := range []struct {
+		conns int
+		what  []byte
+	}{
+		{script.Conns, nil},
+		{script.Conns, []byte("POST / HTTP/1.1\r\nHost: ")},
+		{script.Conns / 2, slices.Concat(c.head(most, ""), make([]byte, 16<<10))},
+		{script.Stalled, slices.Concat(c.head(most, ""), bytes.Repeat([]byte(" "), most-1))},
+	} {
+		if err := c.send(kept.conns, kept.what); err != nil {
+			say("fault", err)
+		}
+	}
+	packed := bomb(script.BombMB)
+	nested := []byte(`{"TableName": "Work", "Item": {"p": ` + strings.Repeat(`{"M": {"a": `, 200_000))
+	flat := []byte(`{"TableName": "Work", "Item": {"p": {"L": ` + strings.Repeat("[", 200_000))
+	spaces := append([]byte(`{"TableName": "Work", "Key": {"p": {"S": "a"}, "k": {"N": "1"}}}`), bytes.Repeat([]byte(" "), 15<<20)...)
+	c.again(1, slices.Concat(c.head(len(packed), "Content-Encoding: gzip\r\n"), packed))
+	c.again(1, slices.Concat(c.head(len(nested), ""), nested))
+	c.again(1, slices.Concat(c.head(len(flat), ""), flat))
+	c.again(script.Large, slices.Concat(c.head(len(spaces), ""), spaces))
+	say("all have come")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	c.end()
+	say(c.made, "bad connections")
+	say(c.answered.Load(), "bad requests answered")
+	return 0
+}
+
 // crowd is many bad clients.
 type crowd struct {
-	t       testing.TB
-	addr    string
-	stop    chan struct{}
-	running sync.WaitGroup
-	made    int
+	addr     string
+	stop     chan struct{}
+	running  sync.WaitGroup
+	made     int
+	answered atomic.Int64
 }
 
 // head is the head of a request that announces a length.
 func (c *crowd) head(length int, more string) []byte {
 	r, err := http.NewRequest("POST", "http://"+c.addr+"/", nil)
 	if err != nil {
-		c.t.Fatal(err)
+		panic(err)
 	}
 	sign(r, "DynamoDB_20120810.PutItem")
 	return fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n%s%s\r\n", c.addr, length, more, headers(r))
@@ -168,13 +274,12 @@ func (c *crowd) head(length int, more string) []byte {
 
 // send opens connections, sends the same on each, and waits. Those that the
 // server closes are not opened again.
-func (c *crowd) send(n int, what []byte) {
+func (c *crowd) send(n int, what []byte) error {
 	c.made += n
 	for range n {
 		conn, err := net.Dial("tcp", c.addr)
 		if err != nil {
-			c.t.Errorf("a connection: %v", err)
-			return
+			return err
 		}
 		c.running.Go(func() {
 			go func() { <-c.stop; conn.Close() }()
@@ -182,6 +287,7 @@ func (c *crowd) send(n int, what []byte) {
 			<-c.stop
 		})
 	}
+	return nil
 }
 
 // again sends the same again and again, each on a connection of its own, and
@@ -203,8 +309,11 @@ func (c *crowd) again(n int, what []byte) {
 				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 				go conn.Write(what) //nolint:errcheck // it may be refused before its end
 				answer := make([]byte, 12)
-				if _, err := io.ReadFull(conn, answer); err == nil && strings.HasPrefix(string(answer[9:]), "5") {
-					c.t.Errorf("it is answered %s", answer)
+				if _, err := io.ReadFull(conn, answer); err == nil {
+					c.answered.Add(1)
+					if strings.HasPrefix(string(answer[9:]), "5") {
+						say("fault", "a bad client is answered", string(answer))
+					}
 				}
 				conn.Close()
 			}
@@ -218,15 +327,11 @@ func (c *crowd) end() {
 }
 
 // bomb is a small body that would become very large.
-var bomb = sync.OnceValue(func() []byte {
+func bomb(megabytes int) []byte {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	if err != nil {
 		panic(err)
-	}
-	megabytes := 32 // twice what a body may have
-	if *long {
-		megabytes = 1024
 	}
 	zeros := make([]byte, 1<<20)
 	for range megabytes {
@@ -234,7 +339,7 @@ var bomb = sync.OnceValue(func() []byte {
 	}
 	w.Close()
 	return b.Bytes()
-})
+}
 
 // memory is a measure of the memory of a process, in megabytes; 0 where it is
 // not known.

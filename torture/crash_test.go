@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 // A crash of the machine at any moment, after which some or none of what was
@@ -49,9 +50,9 @@ var errCrashed = errors.New("the machine has crashed")
 func crash(g *rig, n uint64, durability pebble.Durability) (acked, records int, faults []string) {
 	g.Helper()
 	r := rand.New(rand.NewPCG(g.seed, n))
-	mem := vfs.NewCrashableMem()
+	mem := disktest.NewCrashable()
 	var syncTime atomic.Int64 // none until the table is there
-	slow := inject(mem, func(op errorfs.Op) error {
+	slow := disktest.Inject(mem, func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData:
 			time.Sleep(time.Duration(syncTime.Load()))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/ops"
@@ -54,25 +53,3 @@ func (h *house) expectSound(t testing.TB) {
 }
 
 var quiet = slog.New(slog.DiscardHandler)
-
-// inject has a function decide about each operation of a file system.
-func inject(fs vfs.FS, decide func(errorfs.Op) error) vfs.FS {
-	return &injected{errorfs.Wrap(fs, errorfs.InjectorFunc(decide)), decide}
-}
-
-// injected closes a gap of errorfs, which lets go of a log that is used again.
-type injected struct {
-	vfs.FS
-	decide func(errorfs.Op) error
-}
-
-func (i *injected) ReuseForWrite(before, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := i.FS.ReuseForWrite(before, name, category)
-	if err != nil {
-		return nil, err
-	}
-	return errorfs.WrapFile(f, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		op.Path = name
-		return i.decide(op)
-	})), nil
-}

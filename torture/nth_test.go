@@ -23,6 +23,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
 // fault is what goes wrong with the disk of a child process.
@@ -400,7 +401,7 @@ func (f *failing) wrap(inner vfs.FS) vfs.FS {
 	if f.Kind == "lie" {
 		return &lying{inner, f}
 	}
-	return inject(inner, func(op errorfs.Op) error {
+	return disktest.Inject(inner, func(op errorfs.Op) error {
 		if !slices.Contains(kinds[f.Kind], op.Kind) || !f.due() {
 			return nil
 		}

@@ -9,7 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -173,6 +176,43 @@ func (p *process) send(target string, body []byte) (int, []byte, error) {
 	defer reply.Body.Close()
 	answer, err := io.ReadAll(reply.Body)
 	return reply.StatusCode, answer, err
+}
+
+// apart gives the server one processor and this program another until the end
+// of the test, so that one does not take from the other.
+func (p *process) apart(t testing.TB) {
+	t.Helper()
+	if runtime.NumCPU() < 2 {
+		t.Skip("it takes two processors to give each side its own")
+	}
+	pin := func(pid int, processors string) {
+		out, err := exec.Command("taskset", "-a", "-c", "-p", processors, strconv.Itoa(pid)).CombinedOutput()
+		if err != nil {
+			t.Skipf("the sides are not set apart: %v\n%s", err, out)
+		}
+	}
+	pin(p.cmd.Process.Pid, "0")
+	pin(os.Getpid(), "1")
+	t.Cleanup(func() { pin(os.Getpid(), fmt.Sprintf("0-%d", runtime.NumCPU()-1)) })
+}
+
+// cpu is the processor time that the server has taken; 0 where it is not known.
+func (p *process) cpu() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // the name can be anything
+	const utime, stime, tick = 11, 12, 10 * time.Millisecond
+	sum := 0
+	for _, i := range []int{utime, stime} {
+		n, err := strconv.Atoi(strings.Fields(rest)[i])
+		if err != nil {
+			return 0
+		}
+		sum += n
+	}
+	return time.Duration(sum) * tick
 }
 
 // kill ends the server as a crash would.

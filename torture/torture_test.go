@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	if script := os.Getenv(childEnv); script != "" {
 		os.Exit(child(script))
 	}
+	if script := os.Getenv(crowdEnv); script != "" {
+		os.Exit(badClients(script))
+	}
 	flag.Parse()
 	code := m.Run()
 	for _, dir := range leftovers {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -60,11 +61,20 @@ func newHotTest(tb testing.TB) *hotTest {
 
 // do carries out a request and returns the reply, valid until the next call.
 func (h *hotTest) do(name string, body []byte) []byte {
-	reply, err := h.service.Do(h.tb.Context(), name, body, &h.memory)
+	reply, err := answer(h.service, h.tb.Context(), name, body, &h.memory)
 	if err != nil {
 		h.tb.Fatalf("%s: %v", name, err)
 	}
 	return reply
+}
+
+// answer reads a request and carries it out.
+func answer(s *Service, ctx context.Context, name string, body []byte, memory *buffer.Memory) ([]byte, error) {
+	r, err := Read(name, body)
+	if err != nil {
+		return nil, err
+	}
+	return s.Do(ctx, r, memory)
 }
 
 func hotKey(partition, n int) string {

@@ -40,54 +40,54 @@ func New(d *db.DB) *Service {
 }
 
 // operations are all operations, by the name in X-Amz-Target.
-var operations = map[string]run{
-	"BatchExecuteStatement":     operation((*Service).batchExecuteStatement),
-	"BatchGetItem":              operation((*Service).batchGetItem),
-	"BatchWriteItem":            operation((*Service).batchWriteItem),
-	"CreateBackup":              operation((*Service).createBackup),
-	"CreateTable":               operation((*Service).createTable),
-	"DeleteBackup":              operation((*Service).deleteBackup),
-	"DeleteItem":                enveloped(operation((*Service).deleteItem)),
-	"DeleteTable":               operation((*Service).deleteTable),
-	"DescribeBackup":            operation((*Service).describeBackup),
-	"DescribeContinuousBackups": operation((*Service).describeContinuousBackups),
-	"DescribeEndpoints":         operation((*Service).describeEndpoints),
-	"DescribeExport":            operation((*Service).describeExport),
-	"DescribeImport":            operation((*Service).describeImport),
-	"DescribeLimits":            operation((*Service).describeLimits),
-	"DescribeTable":             operation((*Service).describeTable),
-	"DescribeTimeToLive":        operation((*Service).describeTimeToLive),
-	"ExecuteStatement":          operation((*Service).executeStatement),
-	"ExecuteTransaction":        operation((*Service).executeTransaction),
-	"ExportTableToPointInTime":  operation((*Service).exportTableToPointInTime),
-	"GetItem":                   operation((*Service).getItem),
-	"ImportTable":               operation((*Service).importTable),
-	"ListBackups":               operation((*Service).listBackups),
-	"ListExports":               operation((*Service).listExports),
-	"ListImports":               operation((*Service).listImports),
-	"ListTables":                operation((*Service).listTables),
-	"ListTagsOfResource":        operation((*Service).listTagsOfResource),
-	"PutItem":                   enveloped(operation((*Service).putItem)),
+var operations = map[string]*operation{
+	"BatchExecuteStatement":     plain((*Service).batchExecuteStatement),
+	"BatchGetItem":              plain((*Service).batchGetItem),
+	"BatchWriteItem":            plain((*Service).batchWriteItem),
+	"CreateBackup":              plain((*Service).createBackup),
+	"CreateTable":               plain((*Service).createTable),
+	"DeleteBackup":              plain((*Service).deleteBackup),
+	"DeleteItem":                enveloped(plain((*Service).deleteItem)),
+	"DeleteTable":               plain((*Service).deleteTable),
+	"DescribeBackup":            plain((*Service).describeBackup),
+	"DescribeContinuousBackups": plain((*Service).describeContinuousBackups),
+	"DescribeEndpoints":         plain((*Service).describeEndpoints),
+	"DescribeExport":            plain((*Service).describeExport),
+	"DescribeImport":            plain((*Service).describeImport),
+	"DescribeLimits":            plain((*Service).describeLimits),
+	"DescribeTable":             plain((*Service).describeTable),
+	"DescribeTimeToLive":        plain((*Service).describeTimeToLive),
+	"ExecuteStatement":          plain((*Service).executeStatement),
+	"ExecuteTransaction":        plain((*Service).executeTransaction),
+	"ExportTableToPointInTime":  plain((*Service).exportTableToPointInTime),
+	"GetItem":                   plain((*Service).getItem),
+	"ImportTable":               plain((*Service).importTable),
+	"ListBackups":               plain((*Service).listBackups),
+	"ListExports":               plain((*Service).listExports),
+	"ListImports":               plain((*Service).listImports),
+	"ListTables":                plain((*Service).listTables),
+	"ListTagsOfResource":        plain((*Service).listTagsOfResource),
+	"PutItem":                   enveloped(plain((*Service).putItem)),
 	"Query":                     enveloped(paged((*Service).query)),
-	"RestoreTableFromBackup":    operation((*Service).restoreTableFromBackup),
-	"RestoreTableToPointInTime": operation((*Service).restoreTableToPointInTime),
+	"RestoreTableFromBackup":    plain((*Service).restoreTableFromBackup),
+	"RestoreTableToPointInTime": plain((*Service).restoreTableToPointInTime),
 	"Scan":                      paged((*Service).scan),
-	"TagResource":               operation((*Service).tagResource),
-	"TransactGetItems":          operation((*Service).transactGetItems),
-	"TransactWriteItems":        operation((*Service).transactWriteItems),
-	"UntagResource":             operation((*Service).untagResource),
-	"UpdateContinuousBackups":   operation((*Service).updateContinuousBackups),
-	"UpdateItem":                enveloped(operation((*Service).updateItem)),
-	"UpdateTable":               operation((*Service).updateTable),
-	"UpdateTimeToLive":          operation((*Service).updateTimeToLive),
+	"TagResource":               plain((*Service).tagResource),
+	"TransactGetItems":          plain((*Service).transactGetItems),
+	"TransactWriteItems":        plain((*Service).transactWriteItems),
+	"UntagResource":             plain((*Service).untagResource),
+	"UpdateContinuousBackups":   plain((*Service).updateContinuousBackups),
+	"UpdateItem":                enveloped(plain((*Service).updateItem)),
+	"UpdateTable":               plain((*Service).updateTable),
+	"UpdateTimeToLive":          plain((*Service).updateTimeToLive),
 }
 
 // streamOperations are the operations of the second service, of streams.
-var streamOperations = map[string]run{
-	"DescribeStream":   operation((*Service).describeStream),
-	"GetRecords":       operation((*Service).getRecords),
-	"GetShardIterator": operation((*Service).getShardIterator),
-	"ListStreams":      operation((*Service).listStreams),
+var streamOperations = map[string]*operation{
+	"DescribeStream":   plain((*Service).describeStream),
+	"GetRecords":       plain((*Service).getRecords),
+	"GetShardIterator": plain((*Service).getShardIterator),
+	"ListStreams":      plain((*Service).listStreams),
 }
 
 // Known tells whether there is an operation of that name.
@@ -105,29 +105,62 @@ func Find(target string) (name string, ok bool) {
 	return "", false
 }
 
+// Request is a request that was read, and has the shape that its operation
+// wants.
+type Request struct {
+	*operation
+	in any // a pointer to a struct of package api
+}
+
+// Read reads the body of a request. Its errors are those of Do.
+func Read(name string, body []byte) (Request, error) {
+	o, ok := operations[name]
+	if !ok {
+		o, ok = streamOperations[name]
+	}
+	if !ok {
+		return Request{}, apierror.UnknownOperation()
+	}
+	in, err := o.read(body)
+	return Request{o, in}, o.told(err)
+}
+
 // Do carries out a request and writes its reply to the memory. An
 // *apierror.Error is the customer's fault; any other error is a failure of
 // ours.
-func (s *Service) Do(ctx context.Context, name string, body []byte, memory *buffer.Memory) (reply []byte, err error) {
-	do, ok := operations[name]
-	if !ok {
-		do, ok = streamOperations[name]
-	}
-	if !ok {
-		return nil, apierror.UnknownOperation()
-	}
-	return do(s, ctx, body, memory)
+func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Memory) (reply []byte, err error) {
+	reply, err = r.do(s, ctx, r.in, memory)
+	return reply, r.told(err)
 }
 
-// run carries out one operation on the body of a request.
-type run func(s *Service, ctx context.Context, body []byte, memory *buffer.Memory) (reply []byte, err error)
+// operation is how requests of one name are answered.
+type operation struct {
+	read func(body []byte) (in any, err error)
+	do   func(s *Service, ctx context.Context, in any, memory *buffer.Memory) (reply []byte, err error)
+	// enveloped: faults of the request itself have a prefix.
+	enveloped bool
+}
 
-func operation[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error)) run {
-	return func(s *Service, ctx context.Context, body []byte, memory *buffer.Memory) ([]byte, error) {
-		in := new(In)
-		if err := wire.Decode(body, in); err != nil {
-			return nil, err
-		}
+// told is an error as the customer is told it.
+func (o *operation) told(err error) error {
+	if err == nil || !o.enveloped {
+		return err
+	}
+	if fault, ok := errors.AsType[*apierror.Error](err); ok {
+		return fault.Enveloped()
+	}
+	return err
+}
+
+func read[In any](body []byte) (any, error) {
+	in := new(In)
+	return in, wire.Decode(body, in)
+}
+
+// plain is an operation that answers with a struct of package api.
+func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error)) *operation {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
+		in := request.(*In)
 		seen := s.sight(in)
 		reply, err := do(s, ctx, in)
 		if err != nil {
@@ -137,17 +170,14 @@ func operation[In, Reply any](do func(*Service, context.Context, *In) (*Reply, e
 		text := wire.AppendReply(memory.Empty(), reply)
 		memory.Keep(text)
 		return text, nil
-	}
+	}}
 }
 
 // paged is an operation that answers with a page of items, which are written
 // to the reply while they are read.
-func paged[In any](plan func(*Service, *In) (*reading, error)) run {
-	return func(s *Service, ctx context.Context, body []byte, memory *buffer.Memory) ([]byte, error) {
-		in := new(In)
-		if err := wire.Decode(body, in); err != nil {
-			return nil, err
-		}
+func paged[In any](plan func(*Service, *In) (*reading, error)) *operation {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
+		in := request.(*In)
 		seen := s.sight(in)
 		r, err := plan(s, in)
 		if err != nil {
@@ -160,23 +190,14 @@ func paged[In any](plan func(*Service, *In) (*reading, error)) run {
 		}
 		s.count(in, reply, seen)
 		return page.Reply(reply), nil
-	}
+	}}
 }
 
 // enveloped is for the operations that put a prefix before faults of the
 // request itself.
-func enveloped(do run) run {
-	return func(s *Service, ctx context.Context, body []byte, memory *buffer.Memory) ([]byte, error) {
-		reply, err := do(s, ctx, body, memory)
-		if err == nil {
-			return reply, nil
-		}
-		var fault *apierror.Error
-		if errors.As(err, &fault) {
-			return nil, fault.Enveloped()
-		}
-		return nil, err
-	}
+func enveloped(o *operation) *operation {
+	o.enveloped = true
+	return o
 }
 
 // firstFault goes through checks in order.

@@ -15,9 +15,10 @@ import (
 
 const (
 	maxBodyBytes = 16 << 20
-	// maxBodies bounds the memory that the bodies of all requests under way
-	// may take.
-	maxBodies = 192 << 20
+	// maxSmall and maxLarge bound the memory that the bodies of all requests
+	// under way may take: that of each until it is large, and the rest.
+	maxSmall = 64 << 20
+	maxLarge = 96 << 20
 	// bodyPatience is how long a body waits for memory before it is refused.
 	bodyPatience = 3 * time.Second
 	// bodyGrace is how long a body may take when others wait for its memory.
@@ -26,34 +27,50 @@ const (
 	bodyLook = 250 * time.Millisecond
 )
 
-// memory is what large bodies are read into. They take it as they come, so
-// that to announce much costs the others nothing. When there is no more, those
-// who hold much and take long give theirs up.
+// memory is what bodies are read into that do not come along with their head.
+// They take it as they come, so that to announce much costs the others nothing.
+// When there is no more, those who hold much and take long give theirs up.
+//
+// What a body takes until it is large is not what large ones take, so that
+// smaller ones do not wait for larger ones.
 type memory struct {
-	free *semaphore.Weighted
+	small, large *part
 
 	mu      sync.Mutex
 	reading map[*share]struct{} // those that are not whole yet
 }
 
 func newMemory() *memory {
-	return &memory{free: semaphore.NewWeighted(maxBodies), reading: make(map[*share]struct{})}
+	return &memory{small: newPart(maxSmall), large: newPart(maxLarge), reading: make(map[*share]struct{})}
+}
+
+// part is one of the two parts of the memory.
+type part struct {
+	free    *semaphore.Weighted
+	least   int64     // that room is made for, or there would be none for the next one
+	pressed time.Time // when room was last made
+	room    int64     // and for how many bytes
+}
+
+func newPart(bytes int64) *part {
+	return &part{free: semaphore.NewWeighted(bytes), least: bytes / 8}
 }
 
 // share is what one body holds of the memory.
 type share struct {
 	*memory
-	of    *door.Request
-	since time.Time
-	ctx   context.Context
-	stop  context.CancelFunc
-	held  int64
-	gone  bool // it was cut
+	request *door.Request
+	since   time.Time
+	ctx     context.Context
+	stop    context.CancelFunc
+	small   int64 // bytes of that part
+	large   int64
+	gone    bool // it was cut
 }
 
 // read reads a body. The share is to be released, also after an error.
 func (m *memory) read(ctx context.Context, r *door.Request) ([]byte, *share, error) {
-	s := &share{memory: m, of: r, since: time.Now()}
+	s := &share{memory: m, request: r, since: time.Now()}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	m.mu.Lock()
 	m.reading[s] = struct{}{}
@@ -70,29 +87,42 @@ func (m *memory) read(ctx context.Context, r *door.Request) ([]byte, *share, err
 
 func (s *share) release() {
 	s.stop()
-	s.of.Drop()
-	s.free.Release(s.held)
+	s.request.Drop()
+	s.memory.small.free.Release(s.small)
+	s.memory.large.free.Release(s.large)
 }
 
 // take takes more memory, and waits for it if it must.
 func (s *share) take(bytes int64) error {
-	if !s.free.TryAcquire(bytes) {
+	p, held := s.memory.small, &s.small
+	if s.small+s.large+bytes > largeBytes {
+		p, held = s.memory.large, &s.large
+	}
+	if !p.free.TryAcquire(bytes) {
 		ctx, cancel := context.WithTimeout(s.ctx, bodyPatience)
 		defer cancel()
-		defer s.pressFor(bytes)()
-		if s.free.Acquire(ctx, bytes) != nil {
+		defer s.pressFor(p, bytes)()
+		if p.free.Acquire(ctx, bytes) != nil {
 			return cmp.Or(context.Cause(s.ctx), error(apierror.Throttled()))
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held += bytes
+	*held += bytes
 	return nil
 }
 
+// of is how much it holds of a part.
+func (s *share) of(p *part) int64 {
+	if p == s.memory.small {
+		return s.small
+	}
+	return s.large
+}
+
 // pressFor makes room now and from time to time, until it is stopped.
-func (s *share) pressFor(bytes int64) (stop func()) {
-	s.makeRoom(bytes)
+func (m *memory) pressFor(p *part, bytes int64) (stop func()) {
+	m.makeRoom(p, bytes)
 	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -101,7 +131,7 @@ func (s *share) pressFor(bytes int64) (stop func()) {
 		for {
 			select {
 			case <-t.C:
-				s.makeRoom(bytes)
+				m.makeRoom(p, bytes)
 			case <-done:
 				return
 			}
@@ -110,18 +140,26 @@ func (s *share) pressFor(bytes int64) (stop func()) {
 	return func() { close(done); running.Wait() }
 }
 
-// makeRoom cuts those off that hold most, of all that have been reading for
-// long, until what they hold is enough.
-func (m *memory) makeRoom(bytes int64) {
+// makeRoom cuts those off that hold most of a part, of all that have been
+// reading for long, until what they hold is enough. Of many who wait at once,
+// one does so for all that need no more.
+func (m *memory) makeRoom(p *part, bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	bytes = max(bytes, p.least)
+	if bytes <= p.room && time.Since(p.pressed) < bodyLook {
+		return
+	}
+	p.pressed, p.room = time.Now(), bytes
 	var slow []*share
 	for s := range m.reading {
-		if s.held > 0 && time.Since(s.since) >= bodyGrace {
+		if s.of(p) > 0 && time.Since(s.since) >= bodyGrace {
 			slow = append(slow, s)
 		}
 	}
-	slices.SortFunc(slow, func(a, b *share) int { return cmp.Or(cmp.Compare(b.held, a.held), a.since.Compare(b.since)) })
+	slices.SortFunc(slow, func(a, b *share) int {
+		return cmp.Or(cmp.Compare(b.of(p), a.of(p)), a.since.Compare(b.since))
+	})
 	for _, s := range slow {
 		if bytes <= 0 {
 			return
@@ -129,8 +167,8 @@ func (m *memory) makeRoom(bytes int64) {
 		if !s.gone {
 			s.gone = true
 			s.stop()
-			s.of.Cut() // the read, if it waits for the client
+			s.request.Cut() // the read, if it waits for the client
 		}
-		bytes -= s.held // also of those that are about to go
+		bytes -= s.of(p) // also of those that are about to go
 	}
 }

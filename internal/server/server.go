@@ -40,11 +40,12 @@ type Handler struct {
 	log     *slog.Logger
 	bodies  *memory
 	turns   *turns
+	large   *turns // of large bodies
 }
 
 // New makes the handler of a service.
 func New(service *ops.Service, log *slog.Logger) *Handler {
-	return &Handler{service: service, log: log, bodies: newMemory(), turns: newTurns()}
+	return &Handler{service: service, log: log, bodies: newMemory(), turns: newTurns(maxUnderWay, turnPatience), large: newLarge()}
 }
 
 // ServeHTTP answers a request that net/http has read.
@@ -157,12 +158,17 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		return
 	}
 	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host})
-	if err := h.turns.enter(ctx); err != nil {
+	request, err := h.read(ctx, name, body)
+	if err != nil {
+		h.fail(ctx, a, media, name, err)
+		return
+	}
+	if err := h.turns.enter(ctx, 0); err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
 	defer h.turns.leave()
-	a.Body, err = h.service.Do(ctx, name, body, &a.Memory)
+	a.Body, err = h.service.Do(ctx, request, &a.Memory)
 	if err != nil {
 		h.fail(ctx, a, media, name, err)
 		return

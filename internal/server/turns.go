@@ -1,8 +1,9 @@
 package server
 
 import (
+	"container/heap"
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -12,46 +13,158 @@ const (
 	// maxUnderWay is how many requests are carried out at once. More would not
 	// be faster, and each may need memory for a page of a megabyte.
 	maxUnderWay = 512
-	// maxWaiting is how many wait for their turn, and turnPatience for how
-	// long. A burst of clients passes; what exceeds it is told to come again.
-	maxWaiting   = 4096
+	// turnPatience is how long a request waits for its turn.
 	turnPatience = time.Second
+	// refusalGap is the time between two refusals. One costs about as much as
+	// a small request, so that they take a hundredth of a processor.
+	refusalGap = 2500 * time.Microsecond
+	// maxWait is when a request is refused at the latest, however many there
+	// are: before clients take the server for dead.
+	maxWait = 10 * time.Second
 )
 
-// turns bounds the requests under way. A request that finds no place is
-// refused with an error after which clients wait and try again, so that the
-// others are answered as fast as ever. The refusal is late: a client that is
-// refused at once comes again at once, and with many such a server would do
-// little but refuse.
+// turns bounds the requests under way. A request that has found no place in
+// time is refused with an error after which clients wait and try again, so
+// that the others are answered as fast as ever.
+//
+// Refusals are late and have a pace. A client that is refused comes again, and
+// of a large crowd that is refused as fast as it comes a server would do little
+// but refuse. Who waits to be refused holds nobody up, and gets a turn after
+// all when nobody else wants it.
 type turns struct {
-	taken   chan struct{}
-	waiting atomic.Int64
+	patience time.Duration
+
+	mu      sync.Mutex
+	free    int
+	waiting line
+	refusal time.Time // the latest that has been fixed
+	waiters sync.Pool
 }
 
-func newTurns() *turns { return &turns{taken: make(chan struct{}, maxUnderWay)} }
+func newTurns(places int, patience time.Duration) *turns {
+	return &turns{free: places, patience: patience, waiters: sync.Pool{New: newWaiter}}
+}
 
-// enter waits for a turn. It is given back by leave.
-func (t *turns) enter(ctx context.Context) error {
-	select {
-	case t.taken <- struct{}{}:
+// enter waits for a turn, which is given back by leave. Those who wait have it
+// in the order in which they came, and one with a handicap as if it had come
+// that much later.
+func (t *turns) enter(ctx context.Context, handicap time.Duration) error {
+	t.mu.Lock()
+	if t.free > 0 { // so nobody waits
+		t.free--
+		t.mu.Unlock()
 		return nil
-	default:
 	}
-	line := t.taken
-	if t.waiting.Add(1) > maxWaiting {
-		line = nil // no place in it comes free for this one
-	}
-	defer t.waiting.Add(-1)
-	patience := time.NewTimer(turnPatience)
-	defer patience.Stop()
-	select {
-	case line <- struct{}{}:
-		return nil
-	case <-patience.C:
-		return apierror.Throttled()
-	case <-ctx.Done():
-		return ctx.Err()
+	w := t.waiters.Get().(*waiter)
+	defer t.waiters.Put(w)
+	w.since, w.late = time.Now().Add(handicap), false
+	heap.Push(&t.waiting, w)
+	t.mu.Unlock()
+	w.over.Reset(t.patience)
+	defer w.over.Stop()
+	for late := false; ; late = true {
+		select {
+		case <-w.turn:
+			return nil
+		case <-ctx.Done():
+			return t.end(w, ctx.Err())
+		case <-w.over.C:
+			if late {
+				return t.end(w, apierror.Throttled())
+			}
+			w.over.Reset(t.stepBack(w))
+		}
 	}
 }
 
-func (t *turns) leave() { <-t.taken }
+// leave gives a turn to the next one.
+func (t *turns) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		t.free++
+		return
+	}
+	heap.Pop(&t.waiting).(*waiter).turn <- struct{}{}
+}
+
+// stepBack lets all others pass, and tells how long it is until the refusal.
+func (t *turns) stepBack(w *waiter) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.place == gone {
+		return 0
+	}
+	w.late = true
+	heap.Fix(&t.waiting, w.place)
+	now := time.Now()
+	t.refusal = t.refusal.Add(refusalGap)
+	if t.refusal.Before(now) {
+		t.refusal = now
+	}
+	if latest := now.Add(maxWait - t.patience); t.refusal.After(latest) {
+		t.refusal = latest
+	}
+	return t.refusal.Sub(now)
+}
+
+// end gives a place in the line up for a reason, unless its turn has come.
+func (t *turns) end(w *waiter, reason error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.place == gone {
+		<-w.turn
+		return nil
+	}
+	heap.Remove(&t.waiting, w.place)
+	return reason
+}
+
+// waiter is one who waits for a turn.
+type waiter struct {
+	since time.Time
+	late  bool
+	place int           // in the line
+	turn  chan struct{} // tells that it has come
+	over  *time.Timer   // the patience
+}
+
+func newWaiter() any {
+	return &waiter{turn: make(chan struct{}, 1), over: time.NewTimer(maxWait)}
+}
+
+// gone is the place of one who waits no more.
+const gone = -1
+
+// line is a heap of those who wait, the next one first.
+type line []*waiter
+
+func (l line) Len() int { return len(l) }
+
+func (l line) Less(i, j int) bool {
+	if l[i].late != l[j].late {
+		return l[j].late
+	}
+	return l[i].since.Before(l[j].since)
+}
+
+func (l line) Swap(i, j int) {
+	l[i], l[j] = l[j], l[i]
+	l[i].place, l[j].place = i, j
+}
+
+// Push is for package heap.
+func (l *line) Push(w any) {
+	w.(*waiter).place = len(*l)
+	*l = append(*l, w.(*waiter))
+}
+
+// Pop is for package heap.
+func (l *line) Pop() any {
+	last := len(*l) - 1
+	w := (*l)[last]
+	(*l)[last] = nil
+	*l = (*l)[:last]
+	w.place = gone
+	return w
+}

@@ -1,77 +1,183 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"log/slog"
-	"net/http/httptest"
-	"strings"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
 // What is too much is refused with the error after which clients try again, when
-// it has waited: in the line, or behind it when that is long.
+// it has waited.
 func TestTooManyRequestsAreToldToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(nil, slog.New(slog.DiscardHandler))
-		ask := func() (status int, body string, after time.Duration) {
-			r := httptest.NewRequest("POST", "/", strings.NewReader("{}"))
-			r.Header.Set("Content-Type", typeAmazon)
-			r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
-			r.Header.Set("X-Amz-Date", "20260101T000000Z")
-			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=any/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=any")
-			w := httptest.NewRecorder()
-			began := time.Now()
-			h.ServeHTTP(w, r)
-			return w.Code, w.Body.String(), time.Since(began)
-		}
+		enter(t, h.turns, maxUnderWay)
 		const want = `{"__type":"com.amazon.coral.availability#ThrottlingException","message":"Rate of requests exceeds the allowed throughput."}`
-		for range maxUnderWay {
-			h.turns.enter(t.Context())
+		began := time.Now()
+		status, text := ask(h, "{}")
+		if after := time.Since(began); status != 400 || text != want || after != turnPatience {
+			t.Errorf("one more is answered %d %s after %v", status, text, after)
 		}
-		if status, body, after := ask(); status != 400 || body != want || after != turnPatience {
-			t.Errorf("one more is answered %d %s after %v", status, body, after)
-		}
-		var waiting sync.WaitGroup
-		var given atomic.Int64
-		for range maxWaiting {
-			waiting.Go(func() {
-				if h.turns.enter(t.Context()) == nil {
-					given.Add(1)
-				}
-			})
-		}
-		synctest.Wait()
-		waiting.Go(func() {
-			if status, body, after := ask(); status != 400 || body != want || after != turnPatience {
-				t.Errorf("one behind a long line is answered %d %s after %v", status, body, after)
-			}
-		})
-		synctest.Wait()
 		for range maxUnderWay {
 			h.turns.leave()
+		}
+		idle(t, h.turns, maxUnderWay)
+	})
+}
+
+// A few too many are refused when their patience ends. Of a crowd, one after
+// the other is, and the last before clients take the server for dead.
+func TestRefusalsHaveAPace(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		clients int
+		last    time.Duration
+	}{
+		{"one", 1, time.Second},
+		{"some", 401, 2 * time.Second},
+		{"as many as can be told one by one", 3600, maxWait - refusalGap},
+		{"more than that", 20_000, maxWait},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				turns := newTurns(1, time.Second)
+				enter(t, turns, 1)
+				var mu sync.Mutex
+				var refused []time.Duration
+				var waiting sync.WaitGroup
+				began := time.Now()
+				for range c.clients {
+					waiting.Go(func() {
+						err := turns.enter(t.Context(), 0)
+						mu.Lock()
+						defer mu.Unlock()
+						if err != nil {
+							refused = append(refused, time.Since(began))
+						}
+					})
+				}
+				waiting.Wait()
+				if len(refused) != c.clients || refused[0] != time.Second || refused[len(refused)-1] != c.last {
+					t.Fatalf("%d of %d are refused, the first after %v and the last after %v, want %v", len(refused), c.clients, refused[0], refused[len(refused)-1], c.last)
+				}
+				within := func(d time.Duration) int {
+					n, _ := slices.BinarySearch(refused, time.Second+d)
+					return n
+				}
+				for at := refusalGap; time.Second+at < c.last; at += refusalGap {
+					if got, want := within(at), int(at/refusalGap); got != want {
+						t.Fatalf("%d are refused in the first %v, want %d", got, at, want)
+					}
+				}
+				turns.leave()
+				idle(t, turns, 1)
+			})
+		})
+	}
+}
+
+// Who waits to be refused lets the others pass, and has a turn after all when
+// there are no others.
+func TestLateOnesLetOthersPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(1, time.Second)
+		enter(t, turns, 1)
+		order := make(chan string, 4)
+		var waiting sync.WaitGroup
+		come := func(name string) {
+			time.Sleep(time.Microsecond) // after the one before
+			waiting.Go(func() {
+				if err := turns.enter(t.Context(), 0); err != nil {
+					name = "refused: " + name
+				}
+				order <- name
+			})
+			synctest.Wait()
+		}
+		come("refused at once")
+		come("late")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		come("first")
+		come("second")
+		for range 4 {
+			turns.leave()
+			synctest.Wait()
 		}
 		waiting.Wait()
-		if given.Load() != maxUnderWay {
-			t.Errorf("%d of those who waited got their turn, want %d", given.Load(), maxUnderWay)
+		close(order)
+		var got []string
+		for name := range order {
+			got = append(got, name)
 		}
-		for range maxUnderWay {
-			h.turns.leave()
+		if want := []string{"refused: refused at once", "first", "second", "late"}; !slices.Equal(got, want) {
+			t.Errorf("they come in the order %q, want %q", got, want)
 		}
-		if h.turns.waiting.Load() != 0 || len(h.turns.taken) != 0 {
-			t.Errorf("%d wait and %d are under way at the end", h.turns.waiting.Load(), len(h.turns.taken))
+		idle(t, turns, 1)
+	})
+}
+
+// A client that goes away gives its place up.
+func TestWhoGoesAwayHoldsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(1, time.Second)
+		enter(t, turns, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() { gone <- turns.enter(ctx, 0) }()
+		synctest.Wait()
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v", err)
+		}
+		turns.leave()
+		idle(t, turns, 1)
+	})
+}
+
+// enter takes turns that are free.
+func enter(t *testing.T, turns *turns, n int) {
+	t.Helper()
+	for range n {
+		if err := turns.enter(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// idle checks that nobody has a turn or waits for one.
+func idle(t *testing.T, turns *turns, places int) {
+	t.Helper()
+	if turns.free != places || len(turns.waiting) != 0 {
+		t.Errorf("%d of %d places are free, and %d wait", turns.free, places, len(turns.waiting))
+	}
+}
+
+func BenchmarkTurn(b *testing.B) {
+	turns := newTurns(maxUnderWay, turnPatience)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if turns.enter(b.Context(), 0) == nil {
+				turns.leave()
+			}
 		}
 	})
 }
 
-func BenchmarkTurn(b *testing.B) {
-	turns := newTurns()
+// Those that wait are not made anew each time.
+func BenchmarkTurnThatIsWaitedFor(b *testing.B) {
+	turns := newTurns(1, time.Hour)
 	b.ReportAllocs()
+	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if turns.enter(b.Context()) == nil {
+			if turns.enter(b.Context(), 0) == nil {
 				turns.leave()
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/store/pebble"
@@ -35,7 +34,7 @@ func BenchmarkDeliver(b *testing.B) {
 			defer func() { errors.Join(d.Close(), engine.Close()) }()
 			w := &world{service: ops.New(d)}
 			do := func(operation, body string) {
-				if _, err := w.service.Do(b.Context(), operation, []byte(body), new(buffer.Memory)); err != nil {
+				if err := w.carryOut(b.Context(), operation, []byte(body)); err != nil {
 					b.Error(err)
 				}
 			}

@@ -107,9 +107,17 @@ func (w *world) skip(d time.Duration) { w.skipped.Add(int64(d)) }
 
 func (w *world) do(operation, format string, args ...any) {
 	w.Helper()
-	if _, err := w.service.Do(w.Context(), operation, fmt.Appendf(nil, format, args...), new(buffer.Memory)); err != nil {
+	if err := w.carryOut(w.Context(), operation, fmt.Appendf(nil, format, args...)); err != nil {
 		w.Fatalf("%s: %v", operation, err)
 	}
+}
+
+func (w *world) carryOut(ctx context.Context, operation string, body []byte) error {
+	r, err := ops.Read(operation, body)
+	if err == nil {
+		_, err = w.service.Do(ctx, r, new(buffer.Memory))
+	}
+	return err
 }
 
 func (w *world) create(table string) {
