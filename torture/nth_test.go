@@ -209,7 +209,7 @@ func (f fault) run(t testing.TB) (out outcome) {
 			}
 			out.changes = append(out.changes, change{operation: asked.Operation, after: asked.after(), whole: asked.Whole})
 		case "ack":
-			if out.acked = len(out.changes); logFailed {
+			if out.acked = len(out.changes); logFailed && rest != unchanged {
 				after++
 			}
 		case "total":
@@ -318,6 +318,10 @@ func child(script string) int {
 	return 0
 }
 
+// unchanged is said of a write that left all as it was, such as the removal of
+// an item that is not there: it needs no log.
+const unchanged = "unchanged"
+
 // say tells the parent something, at once.
 func say(words ...any) { fmt.Fprintln(os.Stdout, words...) }
 
@@ -358,9 +362,13 @@ func (w *worker) toil() {
 			say("ask", string(line))
 			w.changes = append(w.changes, c)
 			if err := w.call(c.operation, c.body, nil); err == nil {
-				say("ack")
+				before := w.is
 				w.acked++
-				w.is = w.is.with(c)
+				if w.is = before.with(c); maps.Equal(w.is, before) {
+					say("ack", unchanged)
+				} else {
+					say("ack")
+				}
 			} else {
 				fmt.Fprintln(os.Stderr, "refused:", err)
 			}

@@ -160,7 +160,9 @@ func (o *overload) run() {
 		many = o.factor * fit
 	}
 	if many > o.most {
-		o.Errorf("%d clients are too few, of which %d can be served", o.most, fit)
+		if many > o.most*21/20 {
+			o.Errorf("%d clients are too few, of which %d can be served", o.most, fit)
+		}
 		many = o.most
 	}
 	o.load(many, long) // when all have come, and most have learnt to wait

@@ -61,7 +61,7 @@ var tableIDs = regexp.MustCompile(`"TableId":"[0-9a-f-]{36}"`)
 // ask sends a request and returns its reply, or the fault.
 func (t *tableTest) ask(operation, body string) string {
 	t.Helper()
-	reply, err := answer(t.s, t.Context(), operation, []byte(body), new(buffer.Memory))
+	reply, err := answer(t.Context(), t.s, operation, []byte(body), new(buffer.Memory))
 	var fault *apierror.Error
 	switch {
 	case errors.As(err, &fault):

@@ -61,7 +61,7 @@ func newHotTest(tb testing.TB) *hotTest {
 
 // do carries out a request and returns the reply, valid until the next call.
 func (h *hotTest) do(name string, body []byte) []byte {
-	reply, err := answer(h.service, h.tb.Context(), name, body, &h.memory)
+	reply, err := answer(h.tb.Context(), h.service, name, body, &h.memory)
 	if err != nil {
 		h.tb.Fatalf("%s: %v", name, err)
 	}
@@ -69,7 +69,7 @@ func (h *hotTest) do(name string, body []byte) []byte {
 }
 
 // answer reads a request and carries it out.
-func answer(s *Service, ctx context.Context, name string, body []byte, memory *buffer.Memory) ([]byte, error) {
+func answer(ctx context.Context, s *Service, name string, body []byte, memory *buffer.Memory) ([]byte, error) {
 	r, err := Read(name, body)
 	if err != nil {
 		return nil, err
