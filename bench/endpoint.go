@@ -173,25 +173,34 @@ func (a *api) loadSome(ctx context.Context, table string, next *atomic.Int64, to
 			return nil
 		}
 		g.load(table, first, min(first+perBatch, to))
-		if c.last {
-			c.close()
-			if c, err = a.dial(ctx); err != nil {
-				return err
-			}
-		}
-		_ = c.net.SetDeadline(time.Now().Add(time.Minute))
-		reply, err := c.ask(g.operation, g.body)
-		if err != nil {
-			return err
-		}
-		if _, err := g.check(g, reply); err != nil {
+		if c, err = a.step(ctx, c, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readAll goes through the table that scans read once, a segment for each connection that loads.
+// step sends what was composed and checks the reply, over a new connection if
+// the server has closed the last one.
+func (a *api) step(ctx context.Context, c *conn, g *generator) (*conn, error) {
+	if c.last {
+		next, err := a.dial(ctx)
+		if err != nil {
+			return c, err
+		}
+		c.close()
+		c = next
+	}
+	_ = c.net.SetDeadline(time.Now().Add(time.Minute))
+	reply, err := c.ask(g.operation, g.body)
+	if err == nil {
+		_, err = g.check(g, reply)
+	}
+	return c, err
+}
+
+// readAll goes through the table that scans read once, a segment for each
+// connection that loads.
 func (a *api) readAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -216,12 +225,7 @@ func (a *api) readSegment(ctx context.Context, segment int) error {
 	g := newGenerator(a.catalogue, job{Connections: a.loaders}, segment)
 	for first := true; ctx.Err() == nil && (first || len(g.after) > 0); first = false {
 		g.scan()
-		_ = c.net.SetDeadline(time.Now().Add(time.Minute))
-		reply, err := c.ask(g.operation, g.body)
-		if err != nil {
-			return err
-		}
-		if _, err := g.check(g, reply); err != nil {
+		if c, err = a.step(ctx, c, g); err != nil {
 			return err
 		}
 	}

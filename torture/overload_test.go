@@ -77,9 +77,10 @@ func TestOverloadIsThrottled(t *testing.T) {
 // connection, and all of them are, late. Of small requests there cannot be four
 // times too many on one machine, but as many as it can connect.
 //
-// Here it is not as many as ever that are answered: the memory of a client is
-// cold when its turn comes, its stack has to grow again, and more is to be looked
-// at for garbage. That is a sixth of a long request, and a third of a small one.
+// Here it is not as many as ever that are answered, and the bounds say what held
+// when they were set, not what is promised. A profile shows stacks that grow
+// again, more to be looked at for garbage, and all else a little slower, maybe
+// since the memory of a client is cold when its turn comes.
 func TestCrowdIsThrottled(t *testing.T) {
 	if !*long {
 		t.Skip("TestOverloadIsThrottled is the short form; -torture connects many")
