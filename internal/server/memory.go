@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/server/door"
 )
@@ -19,7 +17,8 @@ const (
 	// under way may take: that of each until it is large, and the rest.
 	maxSmall = 64 << 20
 	maxLarge = 96 << 20
-	// bodyPatience is how long a body waits for memory before it is refused.
+	// bodyPatience is how long a body waits for memory, all in all, before it
+	// is refused.
 	bodyPatience = 3 * time.Second
 	// bodyGrace is how long a body may take when others wait for its memory.
 	bodyGrace = time.Second
@@ -29,48 +28,37 @@ const (
 
 // memory is what bodies are read into that do not come along with their head.
 // They take it as they come, so that to announce much costs the others nothing.
-// When there is no more, those who hold much and take long give theirs up.
+// When there is no more, those who hold much and take long give theirs up, and
+// who asks for least has it first.
 //
 // What a body takes until it is large is not what large ones take, so that
 // smaller ones do not wait for larger ones.
 type memory struct {
-	small, large *part
-
-	mu      sync.Mutex
-	reading map[*share]struct{} // those that are not whole yet
+	mu           sync.Mutex
+	small, large part
+	reading      map[*share]struct{} // those that are not whole yet
 }
 
 func newMemory() *memory {
 	return &memory{small: newPart(maxSmall), large: newPart(maxLarge), reading: make(map[*share]struct{})}
 }
 
-// part is one of the two parts of the memory.
-type part struct {
-	free    *semaphore.Weighted
-	least   int64     // that room is made for, or there would be none for the next one
-	pressed time.Time // when room was last made
-	room    int64     // and for how many bytes
-}
-
-func newPart(bytes int64) *part {
-	return &part{free: semaphore.NewWeighted(bytes), least: bytes / 8}
-}
-
 // share is what one body holds of the memory.
 type share struct {
 	*memory
-	request *door.Request
-	since   time.Time
-	ctx     context.Context
-	stop    context.CancelFunc
-	small   int64 // bytes of that part
-	large   int64
-	gone    bool // it was cut
+	request  *door.Request
+	since    time.Time
+	patience time.Duration // that is left
+	ctx      context.Context
+	stop     context.CancelFunc
+	small    int64 // bytes of that part
+	large    int64
+	gone     bool // it was cut
 }
 
 // read reads a body. The share is to be released, also after an error.
 func (m *memory) read(ctx context.Context, r *door.Request) ([]byte, *share, error) {
-	s := &share{memory: m, request: r, since: time.Now()}
+	s := &share{memory: m, request: r, since: time.Now(), patience: bodyPatience}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	m.mu.Lock()
 	m.reading[s] = struct{}{}
@@ -88,33 +76,43 @@ func (m *memory) read(ctx context.Context, r *door.Request) ([]byte, *share, err
 func (s *share) release() {
 	s.stop()
 	s.request.Drop()
-	s.memory.small.free.Release(s.small)
-	s.memory.large.free.Release(s.large)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory.small.give(s.small)
+	s.memory.large.give(s.large)
 }
 
 // take takes more memory, and waits for it if it must.
 func (s *share) take(bytes int64) error {
-	p, held := s.memory.small, &s.small
-	if s.small+s.large+bytes > largeBytes {
-		p, held = s.memory.large, &s.large
-	}
-	if !p.free.TryAcquire(bytes) {
-		ctx, cancel := context.WithTimeout(s.ctx, bodyPatience)
-		defer cancel()
-		defer s.pressFor(p, bytes)()
-		if p.free.Acquire(ctx, bytes) != nil {
-			return cmp.Or(context.Cause(s.ctx), error(apierror.Throttled()))
-		}
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	*held += bytes
-	return nil
+	p, held := &s.memory.small, &s.small
+	if s.small+s.large+bytes > largeBytes {
+		p, held = &s.memory.large, &s.large
+	}
+	w := p.ask(held, bytes)
+	s.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	defer s.pressFor(p, bytes)()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
+	defer cancel()
+	select {
+	case <-w.given:
+		s.patience -= time.Since(began)
+		return nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.forget(w)
+		return cmp.Or(context.Cause(s.ctx), error(apierror.Throttled()))
+	}
 }
 
 // of is how much it holds of a part.
 func (s *share) of(p *part) int64 {
-	if p == s.memory.small {
+	if p == &s.memory.small {
 		return s.small
 	}
 	return s.large
@@ -171,4 +169,67 @@ func (m *memory) makeRoom(p *part, bytes int64) {
 		}
 		bytes -= s.of(p) // also of those that are about to go
 	}
+}
+
+// part is one of the two parts of the memory.
+type part struct {
+	free    int64
+	waiting []*wish   // in the order in which they are granted
+	least   int64     // that room is made for, or there would be none for the next one
+	pressed time.Time // when room was last made
+	room    int64     // and for how many bytes
+}
+
+func newPart(bytes int64) part { return part{free: bytes, least: bytes / 8} }
+
+// wish is the memory that one waits for.
+type wish struct {
+	bytes int64
+	held  *int64
+	total int64 // with what is held
+	given chan struct{}
+}
+
+// ask adds memory to what is held, now or when there is some; it returns nil
+// if it is now. Who will have less goes first, and of equals who came first.
+func (p *part) ask(held *int64, bytes int64) *wish {
+	if len(p.waiting) == 0 && bytes <= p.free {
+		p.free -= bytes
+		*held += bytes
+		return nil
+	}
+	w := &wish{bytes: bytes, held: held, total: *held + bytes, given: make(chan struct{})}
+	i, _ := slices.BinarySearchFunc(p.waiting, w.total+1, func(w *wish, total int64) int { return cmp.Compare(w.total, total) })
+	p.waiting = slices.Insert(p.waiting, i, w)
+	p.grant()
+	return w
+}
+
+// give gives memory back.
+func (p *part) give(bytes int64) {
+	p.free += bytes
+	p.grant()
+}
+
+// forget takes a wish back. If it has been granted, it is held.
+func (p *part) forget(w *wish) {
+	if i := slices.Index(p.waiting, w); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		p.grant() // what the next one wants may be there
+	}
+}
+
+// grant grants the wishes that there is memory for, in their order.
+func (p *part) grant() {
+	granted := 0
+	for _, w := range p.waiting {
+		if w.bytes > p.free {
+			break
+		}
+		p.free -= w.bytes
+		*w.held += w.bytes
+		close(w.given)
+		granted++
+	}
+	p.waiting = slices.Delete(p.waiting, 0, granted)
 }
