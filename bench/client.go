@@ -1,11 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -19,22 +21,14 @@ type endpoint struct {
 const (
 	bufferBytes = 64 << 10
 	dialTime    = 5 * time.Second
+	// patience is how long after the end of a slice its last response may come.
+	patience = 30 * time.Second
 )
 
-// A conn is one kept connection. It does as little as HTTP/1.1 allows: a
-// request is one write, a response is read into memory that is used again.
+// A conn is one kept connection.
 type conn struct {
-	net    net.Conn
-	in     *bufio.Reader
-	out    []byte
-	body   []byte
-	heads  map[string][]byte // what the requests of an operation begin with
-	host   string
-	signer *signer
-	static []byte // the authorization of requests that are not signed
-	date   string
-	dated  time.Time // when date was made
-	last   bool      // the server has closed it, or will
+	net net.Conn
+	exchange
 }
 
 func (e *endpoint) dial(ctx context.Context) (*conn, error) {
@@ -43,13 +37,7 @@ func (e *endpoint) dial(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{net: n, in: bufio.NewReaderSize(n, bufferBytes), heads: map[string][]byte{}, host: e.addr}
-	c.signer = newSigner(accessKey, secretKey, region, "dynamodb")
-	if !e.sign {
-		c.stamp(time.Now())
-		c.static = c.signer.authorization(nil, c.date, c.signed("GetItem"), nil)
-	}
-	return c, nil
+	return &conn{net: n, exchange: e.exchange()}, nil
 }
 
 func (c *conn) close() { _ = c.net.Close() }
@@ -57,21 +45,90 @@ func (c *conn) close() { _ = c.net.Close() }
 // do sends a request and reads the response, whose body is valid until the
 // next one. After an error the connection is of no use.
 func (c *conn) do(operation string, body []byte) (response, error) {
-	c.out = append(c.out[:0], c.head(operation)...)
-	if c.static != nil {
-		c.out = append(c.out, c.static...)
-	} else {
-		c.out = c.signer.authorization(c.out, c.date, c.signed(operation), body)
-	}
-	c.out = append(append(append(c.out, "\r\nX-Amz-Date: "...), c.date...), "\r\nContent-Length: "...)
-	c.out = append(strconv.AppendInt(c.out, int64(len(body)), 10), "\r\n\r\n"...)
-	c.out = append(c.out, body...)
+	c.compose(operation, body)
 	if _, err := c.net.Write(c.out); err != nil {
+		c.last = true
 		return response{}, err
 	}
-	r, err := readResponse(c.in, c.body)
-	c.body, c.last = r.body, r.last || err != nil
-	return r, err
+	return c.receive(c.net)
+}
+
+// An exchange is what requests and responses go through. It does as little as
+// HTTP/1.1 allows: a request is one write, a response is read into memory that
+// is used again.
+type exchange struct {
+	out    []byte            // the request
+	in     []byte            // what has come
+	used   int               // of it, by the last response
+	heads  map[string][]byte // what the requests of an operation begin with
+	host   string
+	signer *signer
+	static []byte // the authorization of requests that are not signed
+	date   string
+	dated  time.Time // when date was made
+	last   bool      // the server has closed the connection, or will
+}
+
+func (e *endpoint) exchange() exchange {
+	x := exchange{in: make([]byte, 0, bufferBytes), heads: map[string][]byte{}, host: e.addr}
+	x.signer = newSigner(accessKey, secretKey, region, "dynamodb")
+	if !e.sign {
+		x.stamp(time.Now())
+		x.static = x.signer.authorization(nil, x.date, x.signed("GetItem"), nil)
+	}
+	return x
+}
+
+// compose writes a request that is to be sent.
+func (x *exchange) compose(operation string, body []byte) {
+	x.out = append(x.out[:0], x.head(operation)...)
+	if x.static != nil {
+		x.out = append(x.out, x.static...)
+	} else {
+		x.out = x.signer.authorization(x.out, x.date, x.signed(operation), body)
+	}
+	x.out = append(append(append(x.out, "\r\nX-Amz-Date: "...), x.date...), "\r\nContent-Length: "...)
+	x.out = append(strconv.AppendInt(x.out, int64(len(body)), 10), "\r\n\r\n"...)
+	x.out = append(x.out, body...)
+}
+
+// receive reads a response, whose body is valid until the next one. After
+// errLater it is to be called again when more has come.
+func (x *exchange) receive(from io.Reader) (response, error) {
+	x.in, x.used = append(x.in[:0], x.in[x.used:]...), 0
+	for {
+		r, used, err := parse(x.in)
+		if err == errMore {
+			if err = x.more(from); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			x.last = err != errLater
+			return response{}, err
+		}
+		x.used, x.last = used, r.last
+		return r, nil
+	}
+}
+
+// errLater tells that nothing has come yet.
+var errLater = errors.New("nothing has come yet")
+
+// more reads what has come.
+func (x *exchange) more(from io.Reader) error {
+	if len(x.in) == cap(x.in) {
+		x.in = slices.Grow(x.in, len(x.in))
+	}
+	n, err := from.Read(x.in[len(x.in):cap(x.in)])
+	x.in = x.in[:len(x.in)+n]
+	if n > 0 {
+		return nil
+	}
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 const (
@@ -80,47 +137,47 @@ const (
 )
 
 // head is what all requests of an operation begin with.
-func (c *conn) head(operation string) []byte {
-	if c.static == nil {
-		if now := time.Now(); now.Sub(c.dated) > time.Second {
-			c.stamp(now)
+func (x *exchange) head(operation string) []byte {
+	if x.static == nil {
+		if now := time.Now(); now.Sub(x.dated) > time.Second {
+			x.stamp(now)
 		}
 	}
-	h, ok := c.heads[operation]
+	h, ok := x.heads[operation]
 	if !ok {
 		h = fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: %s\r\nUser-Agent: stator-bench\r\nAccept-Encoding: identity\r\n"+
-			"Content-Type: %s\r\nX-Amz-Target: %s%s\r\nAuthorization: ", c.host, mediaType, targetPrefix, operation)
-		c.heads[operation] = h
+			"Content-Type: %s\r\nX-Amz-Target: %s%s\r\nAuthorization: ", x.host, mediaType, targetPrefix, operation)
+		x.heads[operation] = h
 	}
 	return h
 }
 
-func (c *conn) stamp(now time.Time) { c.date, c.dated = amzDate(now), now }
+func (x *exchange) stamp(now time.Time) { x.date, x.dated = amzDate(now), now }
 
 // signed are the headers that the signature covers.
-func (c *conn) signed(operation string) []header {
+func (x *exchange) signed(operation string) []header {
 	return []header{
-		{"content-type", mediaType}, {"host", c.host},
-		{"x-amz-date", c.date}, {"x-amz-target", targetPrefix + operation},
+		{"content-type", mediaType}, {"host", x.host},
+		{"x-amz-date", x.date}, {"x-amz-target", targetPrefix + operation},
 	}
 }
 
-// A refusal is a response that is no success.
-type refusal struct {
-	status int
-	body   string
+// refusal is the error of a response that is no success.
+func (r *response) refusal() error {
+	if r.status == 200 {
+		return nil
+	}
+	return fmt.Errorf("%d %s", r.status, bytes.TrimSpace(r.body[:min(len(r.body), 300)]))
 }
-
-func (r *refusal) Error() string { return fmt.Sprintf("%d %s", r.status, r.body) }
 
 // ask sends a request and returns the body of its success.
 func (c *conn) ask(operation string, body []byte) ([]byte, error) {
 	r, err := c.do(operation, body)
+	if err == nil {
+		err = r.refusal()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", operation, err)
-	}
-	if r.status != 200 {
-		return nil, fmt.Errorf("%s: %w", operation, &refusal{r.status, string(bytes.TrimSpace(r.body[:min(len(r.body), 300)]))})
 	}
 	return r.body, nil
 }

@@ -35,9 +35,6 @@ type actor interface {
 	close()
 }
 
-// hopeless is how many errors without a success end an actor's slice.
-const hopeless = 20
-
 // drive has as many actors as the job has connections work side by side, each
 // beginning an operation when its last has ended.
 func drive(ctx context.Context, j job, hire func(ctx context.Context, i int) (actor, error)) (sample, error) {
@@ -69,36 +66,40 @@ func drive(ctx context.Context, j job, hire func(ctx context.Context, i int) (ac
 	return whole, ctx.Err()
 }
 
-// fill lets an actor work until the end. An operation that began before the
-// slice or ends after it counts by the part of its time that lies within:
-// otherwise slow operations would seem slower still. Each actor does at least
-// one.
+// fill lets an actor work until the end. Each does at least one operation.
 func (s *sample) fill(ctx context.Context, a actor, counted, end time.Time) {
-	for first := true; ctx.Err() == nil; first = false {
+	for first := true; ctx.Err() == nil && !s.hopeless(1); first = false {
 		a.prepare()
 		began := time.Now()
 		if !first && !began.Before(end) {
 			return
 		}
 		items, err := a.act()
-		ended := time.Now()
-		if err != nil {
-			s.fault(err)
-			if s.Errors >= hopeless && s.AllOps == 0 {
-				return
-			}
-			continue
-		}
-		s.AllOps++
-		if ended.Before(counted) {
-			continue
-		}
-		s.Latency.record(ended.Sub(began))
-		part := within(began, ended, counted, end)
-		s.Ops += part
-		s.Items += part * float64(items)
+		s.note(began, time.Now(), counted, end, items, err)
 	}
 }
+
+// note counts an operation. One that began before the slice or ends after it
+// counts by the part of its time that lies within: otherwise slow operations
+// would seem slower still.
+func (s *sample) note(began, ended, counted, end time.Time, items int, err error) {
+	if err != nil {
+		s.fault(err)
+		return
+	}
+	s.AllOps++
+	if ended.Before(counted) {
+		return
+	}
+	s.Latency.record(ended.Sub(began))
+	part := within(began, ended, counted, end)
+	s.Ops += part
+	s.Items += part * float64(items)
+}
+
+// hopeless tells whether there were only errors, and enough of them for so many
+// actors.
+func (s *sample) hopeless(actors int) bool { return s.AllOps == 0 && s.Errors >= 20*int64(actors) }
 
 // within is the part of an operation's time that lies in the slice.
 func within(began, ended, counted, end time.Time) float64 {

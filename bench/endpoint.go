@@ -18,67 +18,6 @@ type api struct {
 	made      []string
 }
 
-// run does one slice.
-func (a *api) run(ctx context.Context, j job) (sample, error) {
-	w, err := workloadNamed(j.Workload)
-	if err != nil {
-		return sample{}, err
-	}
-	until := time.Now().Add(j.Warm + j.Slice + 30*time.Second)
-	return drive(ctx, j, func(ctx context.Context, i int) (actor, error) {
-		c := &caller{ctx: ctx, api: a, until: until, workload: w, generator: newGenerator(a.catalogue, j, i)}
-		return c, c.connect()
-	})
-}
-
-// A caller is an actor with a connection.
-type caller struct {
-	ctx       context.Context // of the slice, to connect again in
-	api       *api
-	until     time.Time // when the slowest response must be there
-	workload  *workload
-	generator *generator
-	conn      *conn
-}
-
-func (c *caller) connect() (err error) {
-	if c.conn, err = c.api.dial(c.ctx); err != nil {
-		return err
-	}
-	return c.conn.net.SetDeadline(c.until)
-}
-
-func (c *caller) close() {
-	if c.conn != nil {
-		c.conn.close()
-		c.conn = nil
-	}
-}
-
-func (c *caller) prepare() { c.workload.compose(c.generator) }
-
-// act sends the request, over a new connection if the last one is closed.
-func (c *caller) act() (int, error) {
-	if c.conn == nil {
-		if err := c.connect(); err != nil {
-			time.Sleep(10 * time.Millisecond) // a server that is gone is not to be hammered
-			return 0, err
-		}
-	}
-	g := c.generator
-	r, err := c.conn.do(g.operation, g.body)
-	if c.conn.last {
-		defer c.close()
-	}
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%s: %w", g.operation, err)
-	case r.status != 200:
-		return 0, fmt.Errorf("%s: %w", g.operation, &refusal{r.status, string(bytes.TrimSpace(r.body[:min(len(r.body), 300)]))})
-	}
-	return g.check(g, r.body)
-}
-
 const (
 	keyed = `"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],` +
 		`"BillingMode":"PAY_PER_REQUEST",`

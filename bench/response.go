@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 )
 
 // A response is as much of one as a load generator needs.
@@ -18,39 +15,50 @@ type response struct {
 
 const (
 	maxHeaders   = 200
+	maxLine      = 64 << 10
 	maxBodyBytes = 64 << 20
 )
 
 var errLongLine = errors.New("a line of the response is too long")
 
-// readResponse reads one response to a POST. The body is written into buf if
-// it has room. Only what DynamoDB and its like send is understood: a body with
-// a length or in chunks.
-func readResponse(in *bufio.Reader, buf []byte) (response, error) {
-	line, err := readLine(in)
+// errMore tells that a response is not whole yet.
+var errMore = errors.New("the response is cut off")
+
+// parse reads one response to a POST from the beginning of b, and tells how
+// much of it that was.
+// Only what DynamoDB and its like send is understood: a body with a length or
+// in chunks.
+func parse(b []byte) (r response, used int, err error) {
+	in := input{b: b}
+	line, err := in.line()
 	if err != nil {
-		return response{}, err
+		return response{}, 0, err
 	}
-	r := response{body: buf[:0]}
 	if r.status, err = parseStatus(line); err != nil {
-		return response{}, err
+		return response{}, 0, err
 	}
 	old := bytes.HasPrefix(line, []byte("HTTP/1.0"))
 	r.last = old
-	length, chunked, err := readHeaders(in, &r)
+	length, chunked, err := in.headers(&r)
 	switch {
 	case err != nil:
-		return response{}, err
+		return response{}, 0, err
 	case chunked && old:
 		err = errors.New("the response is in chunks, which HTTP/1.0 does not have")
 	case chunked:
-		r.body, err = readChunks(in, r.body)
+		r.body, err = in.chunks()
 	case length >= 0:
-		r.body, err = readBytes(in, r.body, length)
+		r.body, err = in.bytes(length)
 	default:
 		err = errors.New("the response has neither a length nor chunks")
 	}
-	return r, err
+	return r, in.at, err
+}
+
+// input is what has come of a response, and how far it was read.
+type input struct {
+	b  []byte
+	at int
 }
 
 // parseStatus reads "HTTP/1.1 200 OK".
@@ -71,12 +79,11 @@ func parseStatus(line []byte) (int, error) {
 	return status, nil
 }
 
-// readHeaders reads headers to the empty line. The length is negative if none
-// is told.
-func readHeaders(in *bufio.Reader, r *response) (length int, chunked bool, err error) {
+// headers reads to the empty line. The length is negative if none is told.
+func (in *input) headers(r *response) (length int, chunked bool, err error) {
 	length = -1
 	for range maxHeaders {
-		line, err := readLine(in)
+		line, err := in.line()
 		if err != nil {
 			return 0, false, err
 		}
@@ -114,16 +121,18 @@ func readHeaders(in *bufio.Reader, r *response) (length int, chunked bool, err e
 
 func fold(b []byte, s string) bool { return bytes.EqualFold(b, []byte(s)) }
 
-// readLine reads a line without its end. It is valid until the next read.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	line, err := in.ReadSlice('\n')
+// line reads a line without its end.
+func (in *input) line() ([]byte, error) {
+	n := bytes.IndexByte(in.b[in.at:], '\n')
 	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
+	case n > maxLine || n < 0 && len(in.b)-in.at > maxLine:
 		return nil, errLongLine
-	case err != nil:
-		return nil, err
+	case n < 0:
+		return nil, errMore
 	}
-	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
+	line := in.b[in.at : in.at+n]
+	in.at += n + 1
+	return bytes.TrimSuffix(line, []byte("\r")), nil
 }
 
 func parseLength(digits []byte, base int) (int, error) {
@@ -147,21 +156,17 @@ func parseLength(digits []byte, base int) (int, error) {
 	return n, nil
 }
 
-func readBytes(in *bufio.Reader, buf []byte, n int) ([]byte, error) {
-	if len(buf)+n > maxBodyBytes {
-		return buf, errors.New("the response is too long")
+func (in *input) bytes(n int) ([]byte, error) {
+	if len(in.b)-in.at < n {
+		return nil, errMore
 	}
-	buf = slices.Grow(buf, n)
-	to := buf[len(buf) : len(buf)+n]
-	if _, err := io.ReadFull(in, to); err != nil {
-		return buf, err
-	}
-	return buf[:len(buf)+n], nil
+	in.at += n
+	return in.b[in.at-n : in.at], nil
 }
 
-func readChunks(in *bufio.Reader, buf []byte) ([]byte, error) {
+func (in *input) chunks() (buf []byte, err error) {
 	for {
-		line, err := readLine(in)
+		line, err := in.line()
 		if err != nil {
 			return buf, err
 		}
@@ -171,12 +176,17 @@ func readChunks(in *bufio.Reader, buf []byte) ([]byte, error) {
 			return buf, err
 		}
 		if n == 0 {
-			return buf, skipTrailer(in)
+			return buf, in.skipTrailer()
 		}
-		if buf, err = readBytes(in, buf, n); err != nil {
+		if len(buf)+n > maxBodyBytes {
+			return buf, errors.New("the response is too long")
+		}
+		chunk, err := in.bytes(n)
+		if err != nil {
 			return buf, err
 		}
-		if line, err = readLine(in); err != nil {
+		buf = append(buf, chunk...)
+		if line, err = in.line(); err != nil {
 			return buf, err
 		}
 		if len(line) > 0 {
@@ -185,9 +195,9 @@ func readChunks(in *bufio.Reader, buf []byte) ([]byte, error) {
 	}
 }
 
-func skipTrailer(in *bufio.Reader) error {
+func (in *input) skipTrailer() error {
 	for range maxHeaders {
-		if line, err := readLine(in); err != nil || len(line) == 0 {
+		if line, err := in.line(); err != nil || len(line) == 0 {
 			return err
 		}
 	}

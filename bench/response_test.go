@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestReadResponse(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
 		status   int
@@ -22,13 +22,18 @@ func TestReadResponse(t *testing.T) {
 		{"an old server closes", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", 200, "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := bufio.NewReader(strings.NewReader(c.in + "HTTP/1.1 201 Next\r\nContent-Length: 0\r\n\r\n"))
-			got, err := readResponse(in, nil)
+			in := []byte(c.in + "HTTP/1.1 201 Next\r\nContent-Length: 0\r\n\r\n")
+			got, used, err := parse(in)
 			if err != nil || got.status != c.status || string(got.body) != c.body || got.last != c.last {
 				t.Errorf("got %d %q %v, %v", got.status, got.body, got.last, err)
 			}
-			if next, err := readResponse(in, got.body); err != nil || next.status != 201 {
+			if next, _, err := parse(in[used:]); err != nil || next.status != 201 {
 				t.Errorf("the next response is %v, %v", next, err)
+			}
+			for n := range len(c.in) {
+				if got, _, err := parse(in[:n]); err != errMore {
+					t.Errorf("after %d bytes: %v, %v", n, got, err)
+				}
 			}
 		})
 	}
@@ -49,7 +54,7 @@ func TestResponsesThatAreNone(t *testing.T) {
 		{"headers without end", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", maxHeaders)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, err := readResponse(bufio.NewReader(strings.NewReader(c.in)), nil); err == nil {
+			if got, _, err := parse([]byte(c.in)); err == nil {
 				t.Errorf("read as %d %q", got.status, got.body)
 			}
 		})
@@ -57,7 +62,7 @@ func TestResponsesThatAreNone(t *testing.T) {
 }
 
 // Where both we and net/http understand a response, we read the same.
-func FuzzReadResponse(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1;x\r\n}\r\n0\r\n\r\n"))
 	f.Add([]byte("HTTP/1.0 404 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
@@ -66,7 +71,7 @@ func FuzzReadResponse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		ours, err := readResponse(bufio.NewReader(strings.NewReader(string(in))), nil)
+		ours, _, err := parse(in)
 		if err != nil {
 			return
 		}

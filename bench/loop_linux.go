@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// run does one slice. One thread serves all connections: it waits for any of
+// them, reads the response and sends the next request, so that an operation
+// costs little more than a read and a write, and leaves the processors to the
+// server.
+func (a *api) run(ctx context.Context, j job) (sample, error) {
+	w, err := workloadNamed(j.Workload)
+	if err != nil {
+		return sample{}, err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l, err := newLoop(a, w)
+	if err != nil {
+		return sample{}, err
+	}
+	defer l.close()
+	for i := range j.Connections {
+		c := &line{generator: newGenerator(a.catalogue, j, i), exchange: a.exchange()}
+		l.lines = append(l.lines, c)
+		if err := l.connect(ctx, i); err != nil {
+			return sample{}, err
+		}
+	}
+	l.counted = time.Now().Add(j.Warm)
+	l.end = l.counted.Add(j.Slice)
+	l.sample.Elapsed = j.Slice
+	for _, c := range l.lines {
+		l.begin(c)
+	}
+	l.serve(ctx)
+	return l.sample, ctx.Err()
+}
+
+// A loop is the connections of a slice.
+type loop struct {
+	api          *api
+	workload     *workload
+	epoll        int
+	lines        []*line
+	busy         int // those that wait for a response
+	counted, end time.Time
+	sample       sample
+}
+
+// A line is one connection.
+type line struct {
+	exchange
+	socket
+	generator *generator
+	began     time.Time // when the request was sent
+	unsent    []byte    // of it
+	busy      bool      // its response has not come yet
+}
+
+func newLoop(a *api, w *workload) (*loop, error) {
+	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	return &loop{api: a, workload: w, epoll: epoll}, err
+}
+
+func (l *loop) close() {
+	for _, c := range l.lines {
+		c.Close()
+	}
+	_ = syscall.Close(l.epoll)
+}
+
+// connect connects a line, and has the loop told whatever happens to it from
+// then on.
+func (l *loop) connect(ctx context.Context, i int) error {
+	c := l.lines[i]
+	c.Close()
+	c.in, c.used = c.in[:0], 0
+	conn, err := l.api.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	if err := c.take(conn.net.(*net.TCPConn)); err != nil {
+		return err
+	}
+	const edges = 1 << 31 // EPOLLET, whose constant has a sign
+	event := syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLOUT | edges, Fd: int32(i)}
+	return syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, c.fd, &event)
+}
+
+// begin sends the next request of a line.
+func (l *loop) begin(c *line) {
+	l.workload.compose(c.generator)
+	c.compose(c.generator.operation, c.generator.body)
+	c.began, c.unsent = time.Now(), c.out
+	c.busy = true
+	l.busy++
+	l.send(c)
+}
+
+// send sends as much of a request as there is room for. What a failure leaves
+// is told by reading.
+func (l *loop) send(c *line) {
+	n, err := c.Write(c.unsent)
+	if c.unsent = c.unsent[n:]; err != nil && err != errLater {
+		c.unsent = nil
+	}
+}
+
+// serve goes on until all lines have come to the end.
+func (l *loop) serve(ctx context.Context) {
+	events := make([]syscall.EpollEvent, len(l.lines))
+	latest := l.end.Add(patience)
+	for l.busy > 0 && ctx.Err() == nil {
+		n, err := syscall.EpollWait(l.epoll, events, 100)
+		if err != nil && err != syscall.EINTR {
+			l.sample.fault(err)
+			return
+		}
+		for i := range max(0, n) {
+			l.ready(ctx, int(events[i].Fd))
+		}
+		if n <= 0 && time.Now().After(latest) {
+			l.sample.fault(fmt.Errorf("%d requests were not answered within %v", l.busy, patience))
+			return
+		}
+	}
+}
+
+// ready goes on with a line on which something has happened.
+func (l *loop) ready(ctx context.Context, i int) {
+	c := l.lines[i]
+	if !c.busy {
+		return
+	}
+	if len(c.unsent) > 0 {
+		l.send(c)
+	}
+	r, err := c.receive(c)
+	if err == errLater {
+		return
+	}
+	ended := time.Now()
+	items := 0
+	if err == nil {
+		err = r.refusal()
+	}
+	if err == nil {
+		items, err = c.generator.check(c.generator, r.body)
+	} else {
+		err = fmt.Errorf("%s: %w", c.generator.operation, err)
+	}
+	l.sample.note(c.began, ended, l.counted, l.end, items, err)
+	c.busy = false
+	l.busy--
+	if c.last {
+		if err := l.connect(ctx, i); err != nil {
+			l.sample.fault(err)
+			return
+		}
+	}
+	if ended.Before(l.end) && !l.sample.hopeless(len(l.lines)) {
+		l.begin(c)
+	}
+}
+
+// A socket is a connection that does not wait: what cannot be done now ends in
+// errLater.
+type socket struct{ fd int }
+
+// take has a connection of its own of one that Go's runtime waits for.
+func (s *socket) take(c *net.TCPConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		if s.fd, err = syscall.Dup(int(fd)); err == nil {
+			syscall.CloseOnExec(s.fd)
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (s *socket) Read(b []byte) (int, error) {
+	n, err := untilDone(syscall.Read, s.fd, b)
+	if n == 0 && err == nil {
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+func (s *socket) Write(b []byte) (int, error) { return untilDone(syscall.Write, s.fd, b) }
+
+func untilDone(do func(int, []byte) (int, error), fd int, b []byte) (int, error) {
+	for {
+		n, err := do(fd, b)
+		switch err {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			err = errLater
+		}
+		return max(0, n), err
+	}
+}
+
+// Close closes the connection if there is one.
+func (s *socket) Close() {
+	if s.fd > 0 {
+		_ = syscall.Close(s.fd)
+		s.fd = 0
+	}
+}
