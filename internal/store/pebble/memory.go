@@ -23,6 +23,7 @@ type memoryShard struct {
 	values map[string]*kept
 	bytes  int64
 	most   int64
+	missed []uint32 // keys that were asked for and had no value, by a part of their hash
 
 	// The values form a ring in the order in which they came; the hand goes from
 	// the older to the newer and takes the first that nobody asked for since it
@@ -48,14 +49,15 @@ func newMemory(bytes int64) *memory {
 	return m
 }
 
-func (m *memory) shard(key []byte) *memoryShard {
-	return &m.shards[maphash.Bytes(m.seed, key)%memoryShards]
+func (m *memory) shard(key []byte) (s *memoryShard, hash uint64) {
+	hash = maphash.Bytes(m.seed, key)
+	return &m.shards[hash%memoryShards], hash / memoryShards
 }
 
 // get is the value of key, which must not be changed; nil if it is not known.
 // Whoever then reads the value hands it over with the writes he was told.
 func (m *memory) get(key []byte) (value []byte, writes uint64) {
-	s := m.shard(key)
+	s, _ := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.values[string(key)]; k != nil {
@@ -66,19 +68,36 @@ func (m *memory) get(key []byte) (value []byte, writes uint64) {
 }
 
 // keep takes over a value that was read after get told the writes, unless there
-// were others meanwhile, or are.
+// were others meanwhile, or are, or it would push out another the first time.
 func (m *memory) keep(key, value []byte, writes uint64) {
-	s := m.shard(key)
+	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.writes == writes && s.under == 0 {
+	if s.writes == writes && s.under == 0 && (!s.full() || s.again(hash)) {
 		s.put(key, value)
 	}
 }
 
+func (s *memoryShard) full() bool { return s.bytes > s.most-s.most/64 }
+
+// again tells whether a key was asked for before, as far as that is remembered:
+// of about as many keys as there are values. Without it, who reads a large
+// table once would push out all that others ask for.
+func (s *memoryShard) again(hash uint64) bool {
+	if s.missed == nil {
+		s.missed = make([]uint32, len(s.values))
+	}
+	slot, mark := &s.missed[hash>>32%uint64(len(s.missed))], uint32(hash)
+	if *slot == mark {
+		return true
+	}
+	*slot = mark
+	return false
+}
+
 // forget is called before a key's new value is visible, and replace follows.
 func (m *memory) forget(key []byte) {
-	s := m.shard(key)
+	s, _ := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.under++
@@ -90,7 +109,7 @@ func (m *memory) forget(key []byte) {
 // replace is called once a key's new value is visible, and before another can be
 // written. A value of nil is one that need not be kept, or none.
 func (m *memory) replace(key, value []byte) {
-	s := m.shard(key)
+	s, _ := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.under--

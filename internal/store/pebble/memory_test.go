@@ -50,6 +50,43 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// Who goes through a large table once does not push out what others ask for, and
+// what is asked for again comes in all the same.
+func TestMemoryOutlastsAScan(t *testing.T) {
+	m := newMemory(64 * 100 << 10)
+	value := bytes.Repeat([]byte{1}, 1000)
+	ask := func(name string, i int) (known bool) {
+		key := fmt.Appendf(nil, "%s %d", name, i)
+		v, writes := m.get(key)
+		if v == nil {
+			m.keep(key, value, writes)
+		}
+		return v != nil
+	}
+	const others = 3000
+	for i := range others {
+		ask("other", i)
+	}
+	for i := range 100_000 {
+		ask("scanned", i)
+	}
+	known := 0
+	for i := range others {
+		if ask("other", i) {
+			known++
+		}
+	}
+	if known < others*9/10 {
+		t.Errorf("%d of %d values are left after a scan", known, others)
+	}
+	for range 2 {
+		ask("new", 0)
+	}
+	if !ask("new", 0) {
+		t.Error("what is asked for again and again does not come in")
+	}
+}
+
 // What was read before a write is not kept after it.
 func TestMemoryRefusesOldReads(t *testing.T) {
 	key, old, now := []byte("k"), []byte("old"), []byte("new")
