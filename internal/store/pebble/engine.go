@@ -101,12 +101,15 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	e.opening.Store(true)
 	defer e.opening.Store(false)
 	var ready sync.WaitGroup // opening waits for the disk most of the time
-	ready.Go(func() { e.stripes, e.memory = newStripes(o.Patience), newMemory(o.memoryBytes()) })
+	cache := o.newCache()
+	defer cache.Unref() // Pebble holds on to it
+	takeFromBlocks := func(bytes int) { cache.Reserve(bytes) }
+	ready.Go(func() { e.stripes, e.memory = newStripes(o.Patience), newMemory(o.memoryBytes(), takeFromBlocks) })
 	fs := e.watchLogs(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
 	raised, events := false, e.events()
 	events.FormatUpgrade = func(pebble.FormatMajorVersion) { raised = true }
 	var err error
-	e.db, err = openPebble(o.Dir, o.pebble(fs, lock.lock, log, events))
+	e.db, err = openPebble(o.Dir, o.pebble(fs, lock.lock, cache, log, events))
 	ready.Wait()
 	if err != nil {
 		return nil, errors.Join(failure("open", err), e.marks.close())

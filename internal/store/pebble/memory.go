@@ -11,6 +11,7 @@ import (
 // before it was is not kept.
 type memory struct {
 	seed   maphash.Seed
+	grow   func(bytes int) // told before it takes more than ever
 	shards [memoryShards]memoryShard
 }
 
@@ -22,6 +23,7 @@ type memoryShard struct {
 	under  int    // writes under way
 	values map[string]*kept
 	bytes  int64
+	taken  int64 // bytes that grow was told of
 	most   int64
 	missed []uint32 // keys that were asked for and had no value, by a part of their hash
 
@@ -38,11 +40,15 @@ type kept struct {
 	older, newer *kept
 }
 
-// keptBytes is about what a value costs beside its bytes and its key's.
-const keptBytes = 128
+const (
+	// keptBytes is about what a value costs beside its bytes and its key's.
+	keptBytes = 128
+	// growBytes is by how much a shard grows at most.
+	growBytes = 256 << 10
+)
 
-func newMemory(bytes int64) *memory {
-	m := &memory{seed: maphash.MakeSeed()}
+func newMemory(bytes int64, grow func(bytes int)) *memory {
+	m := &memory{seed: maphash.MakeSeed(), grow: grow}
 	for i := range m.shards {
 		m.shards[i] = memoryShard{values: make(map[string]*kept), most: bytes / memoryShards}
 	}
@@ -74,7 +80,7 @@ func (m *memory) keep(key, value []byte, writes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writes == writes && s.under == 0 && (!s.full() || s.again(hash)) {
-		s.put(key, value)
+		m.put(s, key, value)
 	}
 }
 
@@ -115,7 +121,7 @@ func (m *memory) replace(key, value []byte) {
 	s.under--
 	s.writes++
 	if value != nil {
-		s.put(key, value)
+		m.put(s, key, value)
 	} else if k := s.values[string(key)]; k != nil {
 		s.remove(k)
 	}
@@ -133,7 +139,7 @@ func (m *memory) clear() {
 	}
 }
 
-func (s *memoryShard) put(key, value []byte) {
+func (m *memory) put(s *memoryShard, key, value []byte) {
 	if 8*(int64(len(key)+len(value))+keptBytes) > s.most {
 		value = nil // it would push out too much
 	}
@@ -148,6 +154,11 @@ func (s *memoryShard) put(key, value []byte) {
 	s.set(k, value)
 	for s.bytes > s.most {
 		s.evict()
+	}
+	for s.bytes > s.taken {
+		more := min(growBytes, s.most-s.taken)
+		m.grow(int(more))
+		s.taken += more
 	}
 }
 

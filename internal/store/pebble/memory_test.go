@@ -15,7 +15,8 @@ import (
 // The least asked for go first, and the bytes stay within the bound.
 func TestMemoryIsBounded(t *testing.T) {
 	const most = 64 * 100 << 10
-	m := newMemory(most)
+	grown := int64(0)
+	m := newMemory(most, func(bytes int) { grown += int64(bytes) })
 	value := bytes.Repeat([]byte{1}, 1000)
 	hot := []byte("hot")
 	_, writes := m.get(hot)
@@ -44,6 +45,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	if total > most || held < most/1200/2 {
 		t.Errorf("%d values of %d bytes are kept, the bound is %d", held, total, most)
 	}
+	if grown < total || grown > most {
+		t.Errorf("it has grown by %d bytes, has %d, and the bound is %d", grown, total, most)
+	}
 	m.clear()
 	if v, _ := m.get(hot); v != nil {
 		t.Error("something is left after clear")
@@ -53,7 +57,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // Who goes through a large table once does not push out what others ask for, and
 // what is asked for again comes in all the same.
 func TestMemoryOutlastsAScan(t *testing.T) {
-	m := newMemory(64 * 100 << 10)
+	m := newMemory(64*100<<10, func(int) {})
 	value := bytes.Repeat([]byte{1}, 1000)
 	ask := func(name string, i int) (known bool) {
 		key := fmt.Appendf(nil, "%s %d", name, i)
@@ -95,7 +99,7 @@ func TestMemoryRefusesOldReads(t *testing.T) {
 		"delete": func(m *memory) { m.forget(key); m.replace(key, nil) },
 		"clear":  func(m *memory) { m.clear() },
 	} {
-		m := newMemory(1 << 20)
+		m := newMemory(1<<20, func(int) {})
 		_, writes := m.get(key)
 		write(m)
 		m.keep(key, old, writes)
@@ -110,7 +114,7 @@ func TestMemoryRefusesOldReads(t *testing.T) {
 func TestMemoryKeepsNothingDuringAWrite(t *testing.T) {
 	key, old, now := []byte("k"), []byte("old"), []byte("new")
 	for name, value := range map[string][]byte{"a write": now, "a deletion": nil} {
-		m := newMemory(1 << 20)
+		m := newMemory(1<<20, func(int) {})
 		_, before := m.get(key)
 		m.forget(key)
 		_, during := m.get(key)

@@ -91,13 +91,20 @@ func (o Options) withDefaults() Options {
 
 func (o Options) withoutLog() bool { return o.noLog && o.Durability == Relaxed }
 
-// memoryBytes is the part of the cache that holds values by their keys. The rest
-// holds blocks of tables, which serve ranges too.
+// memoryBytes is how much of the cache may hold values by their keys, when they
+// are asked for so. All else holds blocks of tables, which serve ranges too.
 func (o Options) memoryBytes() int64 { return o.CacheBytes / 4 }
 
+// newCache makes the cache. Memtables are taken from it; most of the time there
+// are two at most.
+func (o Options) newCache() *pebble.Cache {
+	return pebble.NewCache(o.CacheBytes + 2*int64(o.memtableBytes))
+}
+
 // pebble translates the options. What watches the engine comes in from Open.
-func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, log *logger, events *pebble.EventListener) *pebble.Options {
+func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *logger, events *pebble.EventListener) *pebble.Options {
 	p := &pebble.Options{
+		Cache:         cache,
 		FS:            fs,
 		Lock:          lock,
 		Logger:        log,
@@ -110,10 +117,8 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, log *logger, events *pebbl
 		// Pebble begins with a small memtable and doubles it up to this size.
 		MemTableSize:                o.memtableBytes,
 		MemTableStopWritesThreshold: 4,
-		// Memtables are taken from it; most of the time there are two at most.
-		CacheSize:                  o.CacheBytes - o.memoryBytes() + 2*int64(o.memtableBytes),
-		DisableWAL:                 o.withoutLog(),
-		CompactionConcurrencyRange: func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
+		DisableWAL:                  o.withoutLog(),
+		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
 	}
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
