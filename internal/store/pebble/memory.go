@@ -3,6 +3,7 @@ package pebble
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 )
 
 // memory keeps values that were read or overwritten lately, so that the next who
@@ -11,7 +12,9 @@ import (
 // before it was is not kept.
 type memory struct {
 	seed   maphash.Seed
-	grow   func(bytes int) // told before it takes more than ever
+	grow   func(bytes int) // told when it takes more than ever
+	step   int64           // by which it grows
+	left   atomic.Int64    // of the last step
 	shards [memoryShards]memoryShard
 }
 
@@ -23,7 +26,7 @@ type memoryShard struct {
 	under  int    // writes under way
 	values map[string]*kept
 	bytes  int64
-	taken  int64 // bytes that grow was told of
+	taken  int64 // the most that bytes ever were, or a little more
 	most   int64
 	missed []uint32 // keys that were asked for and had no value, by a part of their hash
 
@@ -43,12 +46,14 @@ type kept struct {
 const (
 	// keptBytes is about what a value costs beside its bytes and its key's.
 	keptBytes = 128
-	// growBytes is by how much a shard grows at most.
-	growBytes = 256 << 10
+	// growBytes and shardBytes are by how much the memory and a shard grow at
+	// most.
+	growBytes  = 1 << 20
+	shardBytes = growBytes / memoryShards
 )
 
 func newMemory(bytes int64, grow func(bytes int)) *memory {
-	m := &memory{seed: maphash.MakeSeed(), grow: grow}
+	m := &memory{seed: maphash.MakeSeed(), grow: grow, step: min(growBytes, max(1, bytes/16))}
 	for i := range m.shards {
 		m.shards[i] = memoryShard{values: make(map[string]*kept), most: bytes / memoryShards}
 	}
@@ -156,9 +161,16 @@ func (m *memory) put(s *memoryShard, key, value []byte) {
 		s.evict()
 	}
 	for s.bytes > s.taken {
-		more := min(growBytes, s.most-s.taken)
-		m.grow(int(more))
+		more := min(shardBytes, s.most-s.taken)
+		m.take(more)
 		s.taken += more
+	}
+}
+
+// take has the memory grow when the last step is used up.
+func (m *memory) take(bytes int64) {
+	for left := m.left.Add(-bytes); left < 0; left = m.left.Add(m.step) {
+		m.grow(int(m.step))
 	}
 }
 
