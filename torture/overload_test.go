@@ -160,11 +160,11 @@ func (o *overload) run() {
 	if o.factor > 0 {
 		many = o.factor * fit
 	}
-	if many > o.most {
-		if many > o.most*21/20 {
+	if many > o.most { // a faster machine, which still is to have too many
+		many = o.most
+		if many < 3*fit {
 			o.Errorf("%d clients are too few, of which %d can be served", o.most, fit)
 		}
-		many = o.most
 	}
 	o.load(many, long) // when all have come, and most have learnt to wait
 	var ceilings, goods, ratios []float64
@@ -188,6 +188,7 @@ func (o *overload) run() {
 	o.count(fmt.Sprintf("answered per second to %d clients", o.few), int(median(ceilings)))
 	o.count(fmt.Sprintf("answered per second to %d clients", many), int(median(goods)))
 	o.count("% of that in the middle of the rounds", int(median(ratios)))
+	o.count("clients that can be served", fit)
 	o.count("throttled", throttled)
 	if again := o.load(64, short); again.throttled > 0 {
 		o.Errorf("%d are throttled when the crowd has gone", again.throttled)
