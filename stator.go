@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/transfer"
@@ -157,6 +158,7 @@ func openEngine(ctx context.Context, o Options) (store.Engine, error) {
 		storage.Durability = pebble.Relaxed
 	}
 	storage.CacheBytes, storage.Log, storage.Now = o.CacheBytes, o.Log, o.Now
+	storage.PrefixBytes = keyspace.PartitionBytes
 	return pebble.Open(storage)
 }
 

@@ -25,27 +25,40 @@ import (
 // as they may, bombs and nests, good clients are answered as soon as ever, and
 // memory has a bound. The others have a process of their own, or good clients
 // would wait for them before a request is even sent.
+//
+// All share the processors of one machine, which in life they do not. So good
+// clients are also measured while the same crowd is at another server: what they
+// wait for then is the machine.
 func TestGoodClientsAreServedBesideBadOnes(t *testing.T) {
 	g := newRig(t)
 	s := start(t, filepath.Join(t.TempDir(), "data"), "--log=error")
+	other := start(t, filepath.Join(t.TempDir(), "other"), "--log=error")
 	createWork(t, s.door)
+	createWork(t, other.door)
 	rounds, span := 1, 300*time.Millisecond
-	c := crowdScript{Addr: s.addr, Conns: 200, Stalled: 4, Large: 2, BombMB: 32} // twice what a body may have
+	c := crowdScript{Conns: 200, Stalled: 4, Large: 2, BombMB: 32} // twice what a body may have
 	if *long {
 		rounds, span = 3, *longTime/6
-		c = crowdScript{Addr: s.addr, Conns: 4500, Stalled: 32, Large: 8, BombMB: 1024}
+		c = crowdScript{Conns: 4500, Stalled: 32, Large: 8, BombMB: 1024}
 	}
 	goodClients(g, s.door, span) // when all is warm
-	var alone, beside []time.Duration
+	var alone, elsewhere, beside []time.Duration
+	crowded := func(at *process) []time.Duration {
+		c.Addr = at.addr
+		bad := startCrowd(t, c)
+		defer bad.end(g)
+		return goodClients(g, s.door, span)
+	}
 	for range rounds {
 		alone = append(alone, goodClients(g, s.door, span)...)
-		bad := startCrowd(t, c)
-		beside = append(beside, goodClients(g, s.door, span)...)
-		bad.end(g)
+		elsewhere = append(elsewhere, crowded(other)...)
+		beside = append(beside, crowded(s)...)
 	}
-	slices.Sort(alone)
-	slices.Sort(beside)
+	for _, times := range [][]time.Duration{alone, elsewhere, beside} {
+		slices.Sort(times)
+	}
 	g.tell("alone", alone)
+	g.tell("with the others elsewhere", elsewhere)
 	g.tell("beside the others", beside)
 	peak := s.memory(t, "VmHWM") // most
 	g.count("MB at most", peak)
@@ -55,17 +68,20 @@ func TestGoodClientsAreServedBesideBadOnes(t *testing.T) {
 	if worst := beside[len(beside)-1]; worst > 20*time.Second {
 		t.Errorf("a good client has waited for %v", worst)
 	}
-	if a, b := alone[len(alone)/2], beside[len(beside)/2]; *long && b > 2*a+time.Millisecond {
-		t.Errorf("half of the requests of good clients take more than %v beside the others, and %v alone", b, a)
-	}
-	if a, b := alone[len(alone)*99/100], beside[len(beside)*99/100]; *long && b > 4*a+10*time.Millisecond {
-		t.Errorf("one in a hundred requests of good clients takes more than %v beside the others, and %v alone", b, a)
+	if *long {
+		for _, percent := range []int{50, 99} {
+			a, b := elsewhere[len(elsewhere)*percent/100], beside[len(beside)*percent/100]
+			if b > 2*a+time.Millisecond {
+				t.Errorf("%d of a hundred requests of good clients take up to %v beside the others, and %v when those are at another server", percent, b, a)
+			}
+		}
 	}
 	if peak > 1024 {
 		t.Errorf("the server has taken %d MB", peak)
 	}
 	g.tell("after them", goodClients(g, s.door, span))
 	s.kill()
+	other.kill()
 }
 
 // Connections that nobody uses, before their first request and after it, cost

@@ -53,10 +53,29 @@ const besideCache = 1 << 30
 // limitMemory has garbage collected sooner once a large cache is full: otherwise
 // the heap grows to twice of what is in use, and a cache of half the machine's
 // memory would take all of it. It changes nothing when GOMEMLIMIT is set.
-func limitMemory(cacheBytes int64) {
+func limitMemory(cacheBytes, machine int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(cacheBytes + cacheBytes/4 + besideCache)
+		debug.SetMemoryLimit(memoryLimit(cacheBytes, machine))
 	}
+}
+
+// memoryLimit leaves garbage a quarter of what the cache has, as far as the machine
+// has so much.
+func memoryLimit(cacheBytes, machine int64) int64 {
+	limit := cacheBytes + cacheBytes/4 + besideCache
+	if machine > 0 {
+		limit = min(limit, machine/8*7)
+	}
+	return limit
+}
+
+// mostCache is how large a cache can be: the system ends a process that takes more
+// memory than there is.
+func mostCache(machine int64) int64 {
+	if machine == 0 {
+		return math.MaxInt64
+	}
+	return machine / 4 * 3
 }
 
 // startOver is when what only the start needed is given back: after the first

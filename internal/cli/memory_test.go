@@ -26,3 +26,25 @@ func TestHeldGarbageIsCollectedAgain(t *testing.T) {
 		t.Errorf("garbage is collected at %d %% and %d bytes, want %d and %d", p, l, percent, limit)
 	}
 }
+
+// Garbage has a quarter of the cache, as far as the machine has so much.
+func TestMemoryLimit(t *testing.T) {
+	const gb = 1 << 30
+	for _, c := range []struct {
+		name                 string
+		cache, machine, want int64
+	}{
+		{"a small cache", gb, 64 * gb, gb + gb/4 + besideCache},
+		{"a cache of most of the machine", 24 * gb, 32 * gb, 28 * gb},
+		{"a machine that does not tell", 24 * gb, 0, 30*gb + besideCache},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := memoryLimit(c.cache, c.machine); got != c.want {
+				t.Errorf("memoryLimit(%d, %d) = %d, want %d", c.cache, c.machine, got, c.want)
+			}
+			if most := mostCache(c.machine); most < c.cache {
+				t.Errorf("the most is %d, below the cache", most)
+			}
+		})
+	}
+}

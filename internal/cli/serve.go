@@ -103,6 +103,10 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	if f.cacheMB < 1 {
 		return usageError{fmt.Errorf("--cache is %d, but must be at least 1 MB", f.cacheMB)}
 	}
+	machine := machineMemory()
+	if most := mostCache(machine) >> 20; f.cacheMB > most {
+		return usageError{fmt.Errorf("--cache is %d MB, but must be at most %d: three quarters of the machine's memory", f.cacheMB, most)}
+	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 
 	listener, err := listen(f)
@@ -122,7 +126,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	entrance := door.New(late, web, log)
 	stator.SpareThreads()
 	if !f.inMemory {
-		limitMemory(f.cacheMB << 20)
+		limitMemory(f.cacheMB<<20, machine)
 	}
 	collect := holdGarbage()
 	defer collect()

@@ -27,6 +27,10 @@ import (
 // MaxBytes bounds every key this package makes.
 const MaxBytes = 4096
 
+// PartitionBytes is how many bytes at the beginning of a key are the same for all
+// items of a partition, and differ, as far as a hash can tell, from those of others.
+const PartitionBytes = 1 + 4 + 2 + 8
+
 // The first byte of a key tells what it is of.
 const (
 	kindBuild   = 'b' // how far the build of an index came

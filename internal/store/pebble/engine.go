@@ -29,14 +29,15 @@ type Engine struct {
 	durability Durability
 	fatal      func(format string, args ...any)
 
-	gate    *latch.Gate
-	stripes *stripes
-	memory  *memory
-	flights *flights
-	windows windows
-	idle    *idleFlush
-	disk    *disk
-	marks   *marks
+	gate     *latch.Gate
+	stripes  *stripes
+	memory   *memory
+	prefixes prefixes
+	flights  *flights
+	windows  windows
+	idle     *idleFlush
+	disk     *disk
+	marks    *marks
 
 	showEarly bool // readers do not wait until what they see is durable
 
@@ -94,6 +95,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		durability: o.Durability,
 		fatal:      log.Fatalf,
 		gate:       latch.NewGate(),
+		prefixes:   newPrefixes(o.PrefixBytes),
 		disk:       newDisk(o),
 		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:  make(map[*snapshot]struct{}),

@@ -16,7 +16,7 @@ func TestInMemory(t *testing.T) {
 }
 
 func TestOnDisk(t *testing.T) {
-	storetest.Run(t, opener(func(t *testing.T) Options { return Options{Dir: t.TempDir()} }))
+	storetest.Run(t, opener(func(t *testing.T) Options { return Options{Dir: t.TempDir(), PrefixBytes: 2} }))
 }
 
 func opener(options func(*testing.T) Options) storetest.Open {

@@ -1,15 +1,22 @@
 package pebble
 
 import (
+	"cmp"
+	"encoding/binary"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// memory keeps values that were read or overwritten lately, so that the next who
+// memory keeps values that were read or written lately, so that the next who
 // asks for one need not search Pebble's tables. It never holds a value that is
 // not the newest: a write forgets its keys before it is visible, and what was read
 // before it was is not kept.
+//
+// Values lie in chunks of bytes, and what finds them has no pointers: there may
+// be millions, and who collects garbage need not look at each. A chunk is written
+// once and let go as a whole, so that a value can be shown without a copy.
 type memory struct {
 	seed   maphash.Seed
 	grow   func(bytes int) // told when it takes more than ever
@@ -22,81 +29,83 @@ const memoryShards = 64
 
 type memoryShard struct {
 	mu     sync.Mutex
-	writes uint64 // of keys of this shard, that are visible
-	under  int    // writes under way
-	values map[string]*kept
-	bytes  int64
-	taken  int64 // the most that bytes ever were, or a little more
+	writes uint64           // of keys of this shard, that are visible
+	under  int              // writes under way
+	values map[uint64]place // by hash
+	chunks [][]byte         // the oldest first
+	gone   int              // chunks that were let go
+	bytes  int64            // of all chunks, whether used or not
+	live   int64            // bytes of memos that are in values
+	taken  int64            // the most that it ever held
 	most   int64
 	missed []uint32 // keys that were asked for and had no value, by a part of their hash
-
-	// The values form a ring in the order in which they came; the hand goes from
-	// the older to the newer and takes the first that nobody asked for since it
-	// was there before (SIEVE).
-	newest, hand *kept
 }
 
-type kept struct {
-	key          string
-	value        []byte // nil while a write is under way
-	asked        bool
-	older, newer *kept
-}
+// place is where a value lies: the number of its chunk, counted from the first that
+// ever was, and where it begins there.
+type place uint64
+
+const placeBits = 32
 
 const (
-	// keptBytes is about what a value costs beside its bytes and its key's.
-	keptBytes = 128
-	// growBytes and shardBytes are by how much the memory and a shard grow at
-	// most.
-	growBytes  = 1 << 20
-	shardBytes = growBytes / memoryShards
+	// A chunk is as large as all before it, within these bounds.
+	minChunk = 4 << 10
+	maxChunk = 256 << 10
+	// growBytes is by how much the memory grows.
+	growBytes = 1 << 20
 )
 
 func newMemory(bytes int64, grow func(bytes int)) *memory {
 	m := &memory{seed: maphash.MakeSeed(), grow: grow, step: min(growBytes, max(1, bytes/16))}
 	for i := range m.shards {
-		m.shards[i] = memoryShard{values: make(map[string]*kept), most: bytes / memoryShards}
+		m.shards[i] = memoryShard{values: make(map[uint64]place), most: bytes / memoryShards}
 	}
 	return m
 }
 
 func (m *memory) shard(key []byte) (s *memoryShard, hash uint64) {
 	hash = maphash.Bytes(m.seed, key)
-	return &m.shards[hash%memoryShards], hash / memoryShards
+	return &m.shards[hash%memoryShards], hash
 }
 
 // get is the value of key, which must not be changed; nil if it is not known.
 // Whoever then reads the value hands it over with the writes he was told.
 func (m *memory) get(key []byte) (value []byte, writes uint64) {
-	s, _ := m.shard(key)
+	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.values[string(key)]; k != nil {
-		k.asked = true
-		value = k.value
+	if at, ok := s.values[hash]; ok {
+		if r := s.memo(at); string(r.key()) == string(key) {
+			r.ask()
+			value = r.value()
+		}
 	}
 	return value, s.writes
 }
 
-// keep takes over a value that was read after get told the writes, unless there
-// were others meanwhile, or are, or it would push out another the first time.
+// keep takes a value that was read after get told the writes, unless there were
+// others meanwhile, or are, or it would push out another the first time.
 func (m *memory) keep(key, value []byte, writes uint64) {
 	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writes == writes && s.under == 0 && (!s.full() || s.again(hash)) {
-		m.put(s, key, value)
+		m.put(s, hash, key, value)
 	}
 }
 
-func (s *memoryShard) full() bool { return s.bytes > s.most-s.most/64 }
+// full tells whether what is new would push out something.
+func (s *memoryShard) full() bool { return s.held()+s.nextChunk() > s.most }
+
+// held is what it takes.
+func (s *memoryShard) held() int64 { return s.bytes + int64(len(s.values))*findBytes }
 
 // again tells whether a key was asked for before, as far as that is remembered:
 // of about as many keys as there are values. Without it, who reads a large
 // table once would push out all that others ask for.
 func (s *memoryShard) again(hash uint64) bool {
 	if s.missed == nil {
-		s.missed = make([]uint32, len(s.values))
+		s.missed = make([]uint32, max(1, len(s.values)))
 	}
 	slot, mark := &s.missed[hash>>32%uint64(len(s.missed))], uint32(hash)
 	if *slot == mark {
@@ -106,29 +115,27 @@ func (s *memoryShard) again(hash uint64) bool {
 	return false
 }
 
-// forget is called before a key's new value is visible, and replace follows.
-func (m *memory) forget(key []byte) {
-	s, _ := m.shard(key)
+// forget is called before a key's new value is visible, and replace follows. It
+// tells whether there is room for a value that is new.
+func (m *memory) forget(key []byte) (room bool) {
+	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.under++
-	if k := s.values[string(key)]; k != nil {
-		s.set(k, nil)
-	}
+	s.remove(hash)
+	return !s.full()
 }
 
 // replace is called once a key's new value is visible, and before another can be
 // written. A value of nil is one that need not be kept, or none.
 func (m *memory) replace(key, value []byte) {
-	s, _ := m.shard(key)
+	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.under--
 	s.writes++
 	if value != nil {
-		m.put(s, key, value)
-	} else if k := s.values[string(key)]; k != nil {
-		s.remove(k)
+		m.put(s, hash, key, value)
 	}
 }
 
@@ -139,32 +146,99 @@ func (m *memory) clear() {
 		s.mu.Lock()
 		s.writes++
 		clear(s.values)
-		s.bytes, s.newest, s.hand = 0, nil, nil
+		s.gone += len(s.chunks)
+		s.chunks, s.bytes, s.live = nil, 0, 0
 		s.mu.Unlock()
 	}
 }
 
-func (m *memory) put(s *memoryShard, key, value []byte) {
-	if 8*(int64(len(key)+len(value))+keptBytes) > s.most {
-		value = nil // it would push out too much
+// put copies a value. One that is large would push out too much, and is left out.
+func (m *memory) put(s *memoryShard, hash uint64, key, value []byte) {
+	size := memoBytes(key, value)
+	if int64(size) > s.most/32 || size > maxChunk/4 {
+		return
 	}
-	k := s.values[string(key)]
-	if k == nil {
-		if value == nil {
-			return
-		}
-		k = &kept{key: string(key)}
-		s.add(k)
+	if s.room() < size {
+		m.addChunk(s, size)
 	}
-	s.set(k, value)
-	for s.bytes > s.most {
-		s.evict()
+	s.add(hash, key, value, 0)
+}
+
+func (s *memoryShard) room() int {
+	if len(s.chunks) == 0 {
+		return 0
 	}
-	for s.bytes > s.taken {
-		more := min(shardBytes, s.most-s.taken)
+	newest := s.chunks[len(s.chunks)-1]
+	return cap(newest) - len(newest)
+}
+
+func (s *memoryShard) add(hash uint64, key, value []byte, asked byte) {
+	s.remove(hash)
+	last := len(s.chunks) - 1
+	chunk := s.chunks[last]
+	s.values[hash] = place(s.gone+last)<<placeBits | place(len(chunk))
+	s.live += int64(memoBytes(key, value))
+	s.chunks[last] = appendMemo(chunk, key, value, asked)
+}
+
+// remove leaves a memo behind in its chunk, where nobody finds it.
+func (s *memoryShard) remove(hash uint64) {
+	if at, ok := s.values[hash]; ok {
+		s.live -= int64(s.memo(at).bytes())
+		delete(s.values, hash)
+	}
+}
+
+// nextChunk is the size of the next chunk.
+func (s *memoryShard) nextChunk() int64 {
+	return min(max(minChunk, s.bytes), maxChunk, max(1, s.most/8))
+}
+
+// addChunk makes room for a memo, and lets old chunks go when there is no more. What
+// was asked for since it came moves on, and most of all what was asked for often.
+// All the others do too as long as chunks are full of what was replaced.
+func (m *memory) addChunk(s *memoryShard, size int) {
+	next := max(s.nextChunk(), int64(size))
+	var worth []memo
+	for len(s.chunks) > 0 && s.held()+next > s.most {
+		worth = m.letGo(s, worth)
+	}
+	s.chunks = append(s.chunks, make([]byte, 0, next))
+	s.bytes += next
+	if more := s.held() - s.taken; more > 0 {
 		m.take(more)
 		s.taken += more
 	}
+	slices.SortStableFunc(worth, func(a, b memo) int { return cmp.Compare(b.asked(), a.asked()) })
+	half := int(next) / 2 // or nothing would be left for what is new
+	for _, r := range worth {
+		if half -= r.bytes(); half < 0 {
+			break
+		}
+		s.add(maphash.Bytes(m.seed, r.key()), r.key(), r.value(), max(r.asked(), 1)-1)
+	}
+}
+
+// letGo lets the oldest chunk go. It appends what is worth to move on.
+func (m *memory) letGo(s *memoryShard, worth []memo) []memo {
+	oldest := s.chunks[0]
+	all := s.live < s.most/4*3
+	for at := 0; at < len(oldest); {
+		r := memo(oldest[at:])
+		hash := maphash.Bytes(m.seed, r.key())
+		if s.values[hash] == place(s.gone)<<placeBits|place(at) {
+			s.remove(hash)
+			if all || r.asked() > 0 {
+				worth = append(worth, r)
+			}
+		}
+		at += r.bytes()
+	}
+	s.chunks[0] = nil
+	s.chunks = s.chunks[1:]
+	s.gone++
+	s.bytes -= int64(cap(oldest))
+	return worth
 }
 
 // take has the memory grow when the last step is used up.
@@ -174,48 +248,39 @@ func (m *memory) take(bytes int64) {
 	}
 }
 
-func (s *memoryShard) set(k *kept, value []byte) {
-	s.bytes += int64(len(value) - len(k.value))
-	k.value = value
+func (s *memoryShard) memo(at place) memo {
+	return memo(s.chunks[int(at>>placeBits)-s.gone][at&(1<<placeBits-1):])
 }
 
-func (s *memoryShard) add(k *kept) {
-	s.values[k.key] = k
-	s.bytes += k.size()
-	if s.newest == nil {
-		k.older, k.newer = k, k
-	} else {
-		k.older, k.newer = s.newest, s.newest.newer // behind the newest comes the oldest
-		k.older.newer, k.newer.older = k, k
-	}
-	s.newest = k
+// memo is a value with its key, and whatever follows it in its chunk: how often it
+// was asked for, the length of the key and that of the value, then both.
+type memo []byte
+
+const (
+	memoHead = 1 + 2 + 4
+	// findBytes is about what it takes to find a memo.
+	findBytes = 24
+	// oftenAsked is from when on it is not counted how often.
+	oftenAsked = 3
+)
+
+func memoBytes(key, value []byte) int { return memoHead + len(key) + len(value) }
+
+func appendMemo(dst, key, value []byte, asked byte) []byte {
+	dst = append(dst, asked)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(key)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(value)))
+	return append(append(dst, key...), value...)
 }
 
-func (s *memoryShard) evict() {
-	if s.hand == nil {
-		s.hand = s.newest.newer
-	}
-	for s.hand.asked {
-		s.hand.asked = false
-		s.hand = s.hand.newer
-	}
-	s.remove(s.hand)
-}
+func (r memo) asked() byte     { return r[0] }
+func (r memo) ask()            { r[0] = min(r[0]+1, oftenAsked) }
+func (r memo) keyBytes() int   { return int(binary.LittleEndian.Uint16(r[1:])) }
+func (r memo) valueBytes() int { return int(binary.LittleEndian.Uint32(r[3:])) }
+func (r memo) bytes() int      { return memoHead + r.keyBytes() + r.valueBytes() }
+func (r memo) key() []byte     { return r[memoHead : memoHead+r.keyBytes()] }
 
-func (s *memoryShard) remove(k *kept) {
-	delete(s.values, k.key)
-	s.bytes -= k.size()
-	if s.hand == k {
-		s.hand = k.newer
-	}
-	if s.newest == k {
-		s.newest = k.older
-	}
-	if k.newer == k {
-		s.newest, s.hand = nil, nil
-		return
-	}
-	k.older.newer, k.newer.older = k.newer, k.older
+func (r memo) value() []byte {
+	end := r.bytes()
+	return r[memoHead+r.keyBytes() : end : end]
 }
-
-func (k *kept) size() int64 { return int64(len(k.key)+len(k.value)) + keptBytes }

@@ -30,6 +30,10 @@ type Options struct {
 	// it gives up with store.ErrConflict; 5 s unless set.
 	Patience time.Duration
 
+	// PrefixBytes is with how many bytes keys begin that are asked for together: a
+	// range of keys that share so many need not look into all tables.
+	PrefixBytes int
+
 	// noLog leaves the log out, which is of no use to memory that goes with the
 	// process. It counts for a Relaxed engine.
 	noLog bool
@@ -93,7 +97,7 @@ func (o Options) withoutLog() bool { return o.noLog && o.Durability == Relaxed }
 
 // memoryBytes is how much of the cache may hold values by their keys, when they
 // are asked for so. All else holds blocks of tables, which serve ranges too.
-func (o Options) memoryBytes() int64 { return o.CacheBytes / 4 }
+func (o Options) memoryBytes() int64 { return o.CacheBytes / 8 * 3 }
 
 // newCache makes the cache. Memtables are taken from it; most of the time there
 // are two at most.
@@ -118,6 +122,7 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *
 		MemTableSize:                o.memtableBytes,
 		MemTableStopWritesThreshold: 4,
 		DisableWAL:                  o.withoutLog(),
+		BlockPropertyCollectors:     newPrefixes(o.PrefixBytes).collectors(),
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
 	}
 	for i := range p.Levels {

@@ -23,8 +23,8 @@ func (e *Engine) Each(ctx context.Context, r store.Range, fn func(store.Pair) (m
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	lower, upper := bounds(r.Start, r.End)
-	it, err := e.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	o := e.prefixes.options(r)
+	it, err := e.db.NewIterWithContext(ctx, o)
 	if err != nil {
 		return failure("scan", err)
 	}
@@ -32,7 +32,7 @@ func (e *Engine) Each(ctx context.Context, r store.Range, fn func(store.Pair) (m
 	shown := store.Stamp(0)
 	if !e.showEarly {
 		var near bool
-		if shown, near = e.stripes.newestIn(lower, upper); !near {
+		if shown, near = e.stripes.newestIn(o.LowerBound, o.UpperBound); !near {
 			shown = e.flights.newest()
 		}
 	}

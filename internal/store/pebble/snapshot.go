@@ -85,8 +85,7 @@ func (s *snapshot) iterator(ctx context.Context, r store.Range) (*pebble.Iterato
 	if s.view == nil {
 		return nil, store.ErrClosed
 	}
-	lower, upper := bounds(r.Start, r.End)
-	it, err := s.view.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := s.view.NewIterWithContext(ctx, s.engine.prefixes.options(r))
 	if err != nil {
 		return nil, failure("scan", err)
 	}

@@ -22,7 +22,7 @@ type tx struct {
 
 type entry struct {
 	key, value []byte // the value is nil if absent
-	found      bool   // there was a value before
+	keep       bool   // the memory of values should have what fn writes
 }
 
 const fewKeys = 8
@@ -45,7 +45,7 @@ func (t *tx) load(e *Engine, keys [][]byte) error {
 		if err != nil {
 			return err
 		}
-		t.declared = append(t.declared, entry{key: k, value: v, found: v != nil})
+		t.declared = append(t.declared, entry{key: k, value: v, keep: v != nil})
 	}
 	if len(keys) > fewKeys {
 		for i := range keys {
@@ -125,19 +125,27 @@ func (t *tx) find(key []byte) *entry {
 	return nil
 }
 
-// overwritten is a copy of what a key has now, if that took the place of something;
-// else nil. What is new is often of a load of many, of which few are read soon.
-func (t *tx) overwritten(key []byte) []byte {
-	if e := t.find(key); e != nil && e.found {
-		return bytes.Clone(e.value)
+// kept is what a key has now, if that took the place of something or there
+// is room for it in memory; else nil. What is new is often of a load of many, of
+// which few are read soon: it does not push out others.
+func (t *tx) kept(key []byte) []byte {
+	if e := t.find(key); e != nil && e.keep {
+		return e.value
 	}
 	return nil
+}
+
+// keep is called when there is room for the value of a key.
+func (t *tx) keep(key []byte) {
+	if e := t.find(key); e != nil {
+		e.keep = true
+	}
 }
 
 // forgo is called when what was written is not there after all.
 func (t *tx) forgo() {
 	for i := range t.declared {
-		t.declared[i].found = false
+		t.declared[i].keep = false
 	}
 }
 

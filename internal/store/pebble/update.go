@@ -87,9 +87,11 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	}
 	eachKey(batch, func(key []byte) {
 		e.stripes.raise(key, stamp)
-		e.memory.forget(key)
+		if room := e.memory.forget(key); room {
+			t.keep(key)
+		}
 	})
-	defer eachKey(batch, func(key []byte) { e.memory.replace(key, t.overwritten(key)) })
+	defer eachKey(batch, func(key []byte) { e.memory.replace(key, t.kept(key)) })
 	var err error
 	if e.durability == Relaxed {
 		err = e.db.Apply(batch, pebble.NoSync)
