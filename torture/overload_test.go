@@ -105,18 +105,7 @@ func TestCrowdIsThrottled(t *testing.T) {
 				s.door.must(t, "PutItem", object{"TableName": "Work", "Item": object{"p": text("many"), "k": num(n), "pad": text(pad)}}, nil)
 			}
 			o := &overload{rig: g, few: 256, most: 18_432, factor: c.factor, waits: c.waits, least: c.least, ask: c.ask, cpu: s.cpu}
-			o.dial = func() door {
-				d, end := s.lean(t)
-				if d == nil {
-					t.FailNow()
-				}
-				t.Cleanup(end)
-				// The first request is not waited for as long as others are.
-				if status, answer, err := d("DynamoDB_20120810.ListTables", []byte("{}")); err != nil || status != http.StatusOK {
-					t.Fatalf("it is answered %d %s (%v)", status, answer, err)
-				}
-				return d
-			}
+			o.dial = func() door { return s.connect(t) }
 			o.run()
 			g.count("MB at most", s.memory(t, "VmHWM"))
 			if t.Failed() {
@@ -125,6 +114,37 @@ func TestCrowdIsThrottled(t *testing.T) {
 			s.kill()
 		})
 	}
+}
+
+// A server that has its reply ready does less for many clients than for few: their
+// connections alone are more than the processor has at hand. What is left of it is
+// the most that a server behind the same door can keep.
+func TestCrowdWithAReplyThatIsReady(t *testing.T) {
+	if !*long {
+		t.Skip("it is there for what -torture measures")
+	}
+	g := newRig(t)
+	s := startCanned(t, []byte(`{"Item": {"pad": {"S": "`+pad+`"}}}`))
+	s.apart(t)
+	o := &overload{rig: g, few: 256, most: 18_432, ask: mixed, cpu: s.cpu}
+	o.dial = func() door { return s.connect(t) }
+	o.run()
+	s.kill()
+}
+
+// connect is a client with a connection, on which a first request was answered: that
+// is not waited for as long as others are.
+func (p *process) connect(t testing.TB) door {
+	t.Helper()
+	d, end := p.lean(t)
+	if d == nil {
+		t.FailNow()
+	}
+	t.Cleanup(end)
+	if status, answer, err := d("DynamoDB_20120810.ListTables", []byte("{}")); err != nil || status != http.StatusOK {
+		t.Fatalf("it is answered %d %s (%v)", status, answer, err)
+	}
+	return d
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -122,8 +123,28 @@ const startPatience = 20 * time.Second
 
 func tryStart(t testing.TB, data string, flags ...string) (*process, error) {
 	t.Helper()
-	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data}, flags...)
-	p := &process{cmd: command(t, args...), ended: make(chan struct{})}
+	return run(t, command(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data}, flags...)...))
+}
+
+// startCanned runs a server that has one reply for all requests, behind the same
+// door.
+func startCanned(t testing.TB, reply []byte) *process {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "reply")
+	if err := os.WriteFile(file, reply, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := run(t, exec.Command(build(t, "internal/server/door/canned"), "127.0.0.1:0", file))
+	if err != nil {
+		t.Fatalf("the server does not start: %v", err)
+	}
+	return p
+}
+
+// run waits until a server listens.
+func run(t testing.TB, cmd *exec.Cmd) (*process, error) {
+	t.Helper()
+	p := &process{cmd: cmd, ended: make(chan struct{})}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -142,7 +163,7 @@ func tryStart(t testing.TB, data string, flags ...string) (*process, error) {
 				fmt.Fprintln(&p.stderr, lines.Text())
 			}
 			p.mu.Unlock()
-			if addr, ok := strings.CutPrefix(lines.Text(), "stator listens on http://"); ok {
+			if _, addr, ok := strings.Cut(lines.Text(), " listens on http://"); ok {
 				p.addr = addr
 				close(listens)
 			}

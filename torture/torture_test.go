@@ -181,26 +181,28 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	path := os.Args[0]
 	if *long {
-		path = build(t)
+		path = build(t, "cmd/stator")
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), serveEnv+"=1")
 	return cmd
 }
 
-// build makes the binary, once.
-func build(t testing.TB) string {
+// build makes the binary of a package, once.
+func build(t testing.TB, pkg string) string {
 	t.Helper()
-	if builtDir != "" {
-		return filepath.Join(builtDir, "stator")
+	if builtDir == "" {
+		dir, err := os.MkdirTemp("", "stator-torture")
+		if err != nil {
+			t.Fatal(err)
+		}
+		builtDir, leftovers = dir, append(leftovers, dir)
 	}
-	dir, err := os.MkdirTemp("", "stator-torture")
-	if err != nil {
-		t.Fatal(err)
+	path := filepath.Join(builtDir, filepath.Base(pkg))
+	if _, err := os.Stat(path); err == nil {
+		return path
 	}
-	builtDir, leftovers = dir, append(leftovers, dir)
-	path := filepath.Join(dir, "stator")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../cmd/stator") // as make build does
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../"+pkg) // as make build does
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -15,8 +15,8 @@ import (
 // before it was is not kept.
 //
 // Values lie in chunks of bytes, and what finds them has no pointers: there may
-// be millions, and who collects garbage need not look at each. A chunk is written
-// once and let go as a whole, so that a value can be shown without a copy.
+// be millions, and who collects garbage need not look at each. Nothing is written
+// over in a chunk, which is let go as a whole: a value can be shown without a copy.
 type memory struct {
 	seed   maphash.Seed
 	grow   func(bytes int) // told when it takes more than ever
@@ -89,6 +89,9 @@ func (m *memory) keep(key, value []byte, writes uint64) {
 	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, known := s.values[hash]; known {
+		return // another has read it too
+	}
 	if s.writes == writes && s.under == 0 && (!s.full() || s.again(hash)) {
 		m.put(s, hash, key, value)
 	}
@@ -97,8 +100,9 @@ func (m *memory) keep(key, value []byte, writes uint64) {
 // full tells whether what is new would push out something.
 func (s *memoryShard) full() bool { return s.held()+s.nextChunk() > s.most }
 
-// held is what it takes.
-func (s *memoryShard) held() int64 { return s.bytes + int64(len(s.values))*findBytes }
+// held is what it takes, and needed what it would if nothing in it were replaced.
+func (s *memoryShard) held() int64   { return s.bytes + int64(len(s.values))*findBytes }
+func (s *memoryShard) needed() int64 { return s.live + int64(len(s.values))*findBytes }
 
 // again tells whether a key was asked for before, as far as that is remembered:
 // of about as many keys as there are values. Without it, who reads a large
@@ -222,7 +226,7 @@ func (m *memory) addChunk(s *memoryShard, size int) {
 // letGo lets the oldest chunk go. It appends what is worth to move on.
 func (m *memory) letGo(s *memoryShard, worth []memo) []memo {
 	oldest := s.chunks[0]
-	all := s.live < s.most/4*3
+	all := s.needed() < s.most/4*3
 	for at := 0; at < len(oldest); {
 		r := memo(oldest[at:])
 		hash := maphash.Bytes(m.seed, r.key())

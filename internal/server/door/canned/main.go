@@ -33,6 +33,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintln(os.Stderr, "canned listens on http://"+listener.Addr().String())
 	return door.New(canned(reply), &http.Server{}, slog.New(slog.DiscardHandler)).Serve(listener)
 }
 
