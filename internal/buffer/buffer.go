@@ -4,7 +4,10 @@
 // make, clear and collect gigabytes. What nobody takes goes with the garbage.
 package buffer
 
-import "sync"
+import (
+	"math/bits"
+	"sync"
+)
 
 const (
 	// Unit is what the size of a large piece is a multiple of.
@@ -13,14 +16,41 @@ const (
 	Small = 64 << 10
 )
 
-// large are pieces of 1, 2, 3 and more units.
-var large [18]sync.Pool
+// pools have pieces of 128, 256 and 512 KB, and of 1, 2, 3 and more units.
+var pools [halves + 18]sync.Pool
+
+const halves = 3
+
+// Size is the size of a piece that is used again and has room for so many bytes;
+// that of a small one is as it is.
+func Size(bytes int) int {
+	switch {
+	case bytes <= Small:
+		return bytes
+	case bytes <= Unit/2:
+		return 1 << bits.Len(uint(bytes-1))
+	}
+	return (bytes + Unit - 1) / Unit * Unit
+}
+
+// poolOf is where pieces of a Size are; nil if there is none.
+func poolOf(size int) *sync.Pool {
+	switch units := size / Unit; {
+	case size <= Small || size != Size(size):
+		return nil
+	case units == 0:
+		return &pools[bits.Len(uint(size/Small))-2]
+	case halves-1+units < len(pools):
+		return &pools[halves-1+units]
+	}
+	return nil
+}
 
 // Get is an empty piece with room for so many bytes. It may hold what was in it
 // before.
 func Get(bytes int) []byte {
-	if units := bytes / Unit; units > 0 && units < len(large) && bytes%Unit == 0 {
-		if b, ok := large[units].Get().(*[]byte); ok {
+	if pool := poolOf(bytes); pool != nil {
+		if b, ok := pool.Get().(*[]byte); ok {
 			return (*b)[:0]
 		}
 	}
@@ -33,9 +63,9 @@ func Put(b []byte) []byte {
 	if cap(b) <= Small {
 		return b[:0]
 	}
-	if units := cap(b) / Unit; units < len(large) && cap(b)%Unit == 0 {
+	if pool := poolOf(cap(b)); pool != nil {
 		piece := b // so that only this one escapes
-		large[units].Put(&piece)
+		pool.Put(&piece)
 	}
 	return nil
 }
@@ -59,7 +89,7 @@ func (m *Memory) Grow(text []byte, bytes int) []byte {
 	}
 	size := max(len(text)+bytes, 2*cap(text))
 	if size > Small {
-		size = (max(size, 2*Unit) + Unit - 1) / Unit * Unit
+		size = Size(max(size, 2*Unit))
 	}
 	grown := append(Get(size), text...)
 	Put(m.piece)

@@ -36,12 +36,23 @@ func TestPiecesAreUsedAgain(t *testing.T) {
 	if text := m.Empty(); len(text) != 0 || string(text[:4]) != "text" {
 		t.Errorf("the next piece holds %q", text)
 	}
-	large := append(Get(2*Unit), "text"...)
-	if Put(large) != nil {
-		t.Error("a large piece is kept")
+	for _, size := range []int{2 * Small, 4 * Small, 8 * Small, Unit, 2 * Unit, 17 * Unit} {
+		if Size(size) != size || Size(size-1) != size {
+			t.Errorf("the size of %d bytes is %d, and of one less %d", size, Size(size), Size(size-1))
+		}
+		if poolOf(size) == nil {
+			t.Errorf("there is no pool of %d bytes", size)
+		}
+		piece := append(Get(size), "text"...)
+		if Put(piece) != nil {
+			t.Errorf("a piece of %d bytes is kept", size)
+		}
+		// The pool may have lost it, but not given something else.
+		if again := Get(size); len(again) != 0 || cap(again) != size {
+			t.Errorf("it has %d of %d bytes, want none of %d", len(again), cap(again), size)
+		}
 	}
-	// The pool may have lost it, but not given something else.
-	if again := Get(2 * Unit); len(again) != 0 || cap(again) != 2*Unit {
-		t.Errorf("it has %d of %d bytes", len(again), cap(again))
+	if Put(make([]byte, 0, Unit+1)) != nil || Put(make([]byte, 0, 100*Unit)) != nil {
+		t.Error("what has no pool is kept")
 	}
 }

@@ -26,14 +26,34 @@ func newLarge() *turns { return newTurns(max(1, (runtime.GOMAXPROCS(0)-1)/2), la
 
 // read reads the body of a request. While large ones wait for each other,
 // others are read and carried out.
-func (h *Handler) read(ctx context.Context, name string, body []byte) (ops.Request, error) {
-	if len(body) >= largeBytes {
-		if err := h.large.enter(ctx, handicap(len(body))); err != nil {
-			return ops.Request{}, err
-		}
-		defer h.large.leave()
+func (h *Handler) read(ctx context.Context, name string, body []byte) (request ops.Request, err error) {
+	if len(body) < largeBytes {
+		return ops.Read(name, body)
 	}
-	return ops.Read(name, body)
+	if err := h.large.enter(ctx, handicap(len(body))); err != nil {
+		return ops.Request{}, err
+	}
+	defer h.large.leave()
+	patiently(func() { request, err = ops.Read(name, body) })
+	return request, err
+}
+
+// patiently runs fn on a thread that the system gives less of the processors than
+// others, so that those who have less to do go first.
+func patiently(fn func()) {
+	var bug any
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { bug = recover() }()
+		runtime.LockOSThread() // without the opposite: the thread ends with the goroutine
+		lowerPriority()
+		fn()
+	}()
+	<-done
+	if bug != nil {
+		panic(bug)
+	}
 }
 
 // handicap is by how much a large body comes later than it did.

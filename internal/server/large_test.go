@@ -92,3 +92,14 @@ func ask(h *Handler, body string) (status int, text string) {
 	h.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
 }
+
+// What panics on a thread of its own is told where it was asked for.
+func TestPatientlyTellsPanics(t *testing.T) {
+	defer func() {
+		if p := recover(); p != "a bug" {
+			t.Errorf("recovered %v, want a bug", p)
+		}
+	}()
+	patiently(func() { panic("a bug") })
+	t.Error("it went on")
+}

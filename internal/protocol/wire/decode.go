@@ -67,11 +67,17 @@ func (d *decoder) release() {
 	}
 }
 
+// arenaBytes is the most that an arena begins with: much of a large body may be
+// white space.
+const arenaBytes = 256 << 10
+
 // room makes room for what is appended to the arena. In stored form nothing is
-// larger than in JSON, so what is left of the body is enough for all of it.
+// larger than in JSON, so what is left of a small body is enough for all of it. Of
+// a large one the next arena follows when there is little room left.
 func (d *decoder) room() {
-	if d.arena == nil {
-		d.arena = make([]byte, 0, len(d.body)-d.at)
+	left := len(d.body) - d.at
+	if d.arena == nil || cap(d.arena)-len(d.arena) < min(left, arenaBytes/16) {
+		d.arena = make([]byte, 0, min(left, arenaBytes))
 	}
 }
 

@@ -6,6 +6,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -31,15 +32,25 @@ func (s *scanner) next() byte {
 }
 
 func (s *scanner) pastSpace() byte {
-	for ; s.at < len(s.body); s.at++ {
+	for s.at < len(s.body) {
 		switch c := s.body[s.at]; c {
-		case ' ', '\t', '\r', '\n':
+		case ' ':
+			for len(s.body)-s.at >= 8 && binary.NativeEndian.Uint64(s.body[s.at:]) == eightSpaces {
+				s.at += 8
+			}
+			if s.at < len(s.body) && s.body[s.at] == ' ' {
+				s.at++
+			}
+		case '\t', '\r', '\n':
+			s.at++
 		default:
 			return c
 		}
 	}
 	return 0
 }
+
+const eightSpaces = 0x2020202020202020
 
 // done tells whether nothing but white space is left.
 func (s *scanner) done() bool { return s.next() == 0 && s.at == len(s.body) }
@@ -255,15 +266,15 @@ func (s *scanner) hex() (rune, bool) {
 
 // skip consumes one value of any kind.
 func (s *scanner) skip() error {
-	var open []byte // the brackets we are in
+	var open brackets // that we are in
 	for {
 		switch c := s.next(); c {
 		case '{', '[':
 			s.at++
-			if s.take(c + 2) { // the closing bracket, in ASCII
+			if s.take(closing(c)) {
 				break
 			}
-			open = append(open, c)
+			open.push(c)
 			if c == '{' {
 				if _, err := s.name(); err != nil {
 					return err
@@ -284,21 +295,50 @@ func (s *scanner) skip() error {
 			}
 		}
 		// A value is complete: close what it ends.
-		for len(open) > 0 && s.take(open[len(open)-1]+2) {
-			open = open[:len(open)-1]
+		for open.depth > 0 && s.take(closing(open.last())) {
+			open.depth--
 		}
-		if len(open) == 0 {
+		if open.depth == 0 {
 			return nil
 		}
 		if !s.take(',') {
 			return errSyntax
 		}
-		if open[len(open)-1] == '{' {
+		if open.last() == '{' {
 			if _, err := s.name(); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// closing is the bracket that closes another, in ASCII.
+func closing(c byte) byte { return c + 2 }
+
+// brackets are those that are open, a bit for each: there may be millions.
+type brackets struct {
+	bits  []byte // set for {
+	depth int
+}
+
+func (b *brackets) push(c byte) {
+	at, bit := b.depth/8, byte(1)<<(b.depth%8)
+	if at == len(b.bits) {
+		b.bits = append(b.bits, 0)
+	}
+	b.bits[at] &^= bit
+	if c == '{' {
+		b.bits[at] |= bit
+	}
+	b.depth++
+}
+
+// last is the innermost, of which there must be one.
+func (b *brackets) last() byte {
+	if at := b.depth - 1; b.bits[at/8]&(1<<(at%8)) == 0 {
+		return '['
+	}
+	return '{'
 }
 
 // literals by the byte that begins them.

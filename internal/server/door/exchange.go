@@ -177,8 +177,5 @@ func (r *Request) grown(size int, limit int64) int {
 	if size >= readAhead && r.Length >= 0 {
 		next = int(most)
 	}
-	if next > buffer.Unit {
-		next = (next + buffer.Unit - 1) / buffer.Unit * buffer.Unit
-	}
-	return max(4096, next)
+	return max(4096, buffer.Size(next))
 }
