@@ -130,8 +130,6 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *
 		// Large enough that a table's index is one block: a second level costs
 		// each read another look into the cache.
 		p.Levels[i].IndexBlockSize = 256 << 10
-		// A query of ten small items has two blocks to find, and not three or four.
-		p.Levels[i].BlockSize = 8 << 10
 	}
 	return p
 }
