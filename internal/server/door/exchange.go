@@ -173,7 +173,7 @@ func (r *Request) grown(size int, limit int64) int {
 	if r.Length >= 0 {
 		most = r.Length + 1
 	}
-	next := int(min(most, int64(2*size+4096)))
+	next := int(min(most, int64(2*size)))
 	if size >= readAhead && r.Length >= 0 {
 		next = int(most)
 	}
