@@ -13,7 +13,9 @@ import (
 
 // defaultCacheMB is how much of the machine's memory is for what was read lately,
 // unless a flag says it. A database is rarely alone on a machine.
-func defaultCacheMB(machine int64) int64 { return min(max(machine>>20/16, 64), 1024) }
+func defaultCacheMB(machine int64) int64 {
+	return max(1, min(max(machine>>20/16, 64), 1024, mostCache(machine)>>20))
+}
 
 // machineMemory is how many bytes of memory this process may have; 0 when the
 // system does not tell.

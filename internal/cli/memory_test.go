@@ -48,3 +48,14 @@ func TestMemoryLimit(t *testing.T) {
 		})
 	}
 }
+
+// Whatever machine it is, the cache that a server has by itself is one that it takes.
+func TestDefaultCacheIsNotTooLarge(t *testing.T) {
+	const mb = 1 << 20
+	for machine, want := range map[int64]int64{0: 64, 64 * mb: 48, 512 * mb: 64, 8192 * mb: 512, 65536 * mb: 1024} {
+		got := defaultCacheMB(machine)
+		if got != want || got > mostCache(machine)/mb {
+			t.Errorf("a machine of %d MB has a cache of %d MB, want %d; the most is %d", machine/mb, got, want, mostCache(machine)/mb)
+		}
+	}
+}

@@ -111,6 +111,9 @@ func TestPartition(t *testing.T) {
 			if got := bytes.HasPrefix(key, prefix); got != (i == j) {
 				t.Errorf("partitions %d and %d: the key begins with the partition is %v", i, j, got)
 			}
+			if got := bytes.Equal(key[:PartitionBytes], prefix[:PartitionBytes]); got != (i == j) {
+				t.Errorf("partitions %d and %d: the first %d bytes are the same is %v", i, j, PartitionBytes, got)
+			}
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (o Options) withDefaults() Options {
 func (o Options) withoutLog() bool { return o.noLog && o.Durability == Relaxed }
 
 // memoryBytes is how much of the cache may hold values by their keys, when they
-// are asked for so. All else holds blocks of tables, which serve ranges too.
+// are asked for so or written. All else holds blocks of tables, which serve ranges too.
 func (o Options) memoryBytes() int64 { return o.CacheBytes / 8 * 3 }
 
 // newCache makes the cache. Memtables are taken from it; most of the time there
