@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
@@ -182,7 +183,11 @@ func roomFor(dst []byte, items []item.Item, first int) []byte {
 		stored += len(it)
 	}
 	likely := stored * first / max(1, len(items[0]))
-	return slices.Grow(dst, min(likely, 4*stored)*17/16+2*len(items))
+	size := len(dst) + min(likely, 4*stored)*17/16 + 2*len(items)
+	if size <= cap(dst) {
+		return dst
+	}
+	return append(buffer.Get(buffer.Size(size)), dst...)
 }
 
 // AppendItem appends an item as JSON, straight from its stored form.
