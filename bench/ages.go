@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// putOff is how long a server may wait for others to write before it tidies up.
+const putOff = 25 * time.Second
+
 // ages compares a target with itself over tables of several sizes. All run
 // side by side, so that rounds can go over them as over different targets. Each
 // is read once before, so that a cache holds what it has room for.
@@ -47,6 +50,9 @@ func ageOne(ctx context.Context, w *workshop, p plan, s spec, sizes []int, limit
 			return nil, err
 		}
 		w.progress("waiting until it is settled")
+		if err := pause(ctx, putOff); err != nil {
+			return nil, err
+		}
 		settle(ctx, t.pid(), 10*time.Minute)
 		if t.api == nil {
 			continue

@@ -40,7 +40,8 @@ func servePebble(folder string, in io.Reader, out io.Writer) error {
 	}
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		options.Levels[i].IndexBlockSize = 256 << 10
+		options.Levels[i].BlockSize = 8 << 10
+		options.Levels[i].IndexBlockSize = 1 << 20
 	}
 	db, err := pebble.Open(folder, options)
 	if err != nil {

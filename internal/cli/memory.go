@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stator-db/stator/internal/store/pebble"
 )
 
 // defaultCacheMB is how much of the machine's memory is for what was read lately,
@@ -57,12 +59,12 @@ const besideCache = 1 << 30
 // memory would take all of it. It changes nothing when GOMEMLIMIT is set.
 func limitMemory(cacheBytes, machine int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit(cacheBytes, machine))
+		debug.SetMemoryLimit(memoryLimit(cacheBytes, machine) - pebble.OutsideHeap(cacheBytes))
 	}
 }
 
-// memoryLimit leaves garbage a quarter of what the cache has, as far as the machine
-// has so much.
+// memoryLimit is for all that the process holds. It leaves garbage a quarter of what
+// the cache has, as far as the machine has so much.
 func memoryLimit(cacheBytes, machine int64) int64 {
 	limit := cacheBytes + cacheBytes/4 + besideCache
 	if machine > 0 {

@@ -97,6 +97,15 @@ func (d *disk) check() {
 	}
 }
 
+// has tells whether so much can be written and leave the reserve.
+func (d *disk) has(bytes uint64) bool {
+	if d.full.Load() {
+		return false
+	}
+	u, err := d.usage()
+	return errors.Is(err, vfs.ErrUnsupported) || err == nil && u.AvailBytes >= reserve(u.TotalBytes)+bytes
+}
+
 // noSpace is called by the file system when a write found no space, before it
 // is tried once more. All writes wait meanwhile, so Pebble's retries do too.
 func (d *disk) noSpace() {

@@ -36,6 +36,7 @@ type Engine struct {
 	flights  *flights
 	windows  windows
 	idle     *idleFlush
+	tidy     *tidy
 	disk     *disk
 	marks    *marks
 
@@ -100,6 +101,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:  make(map[*snapshot]struct{}),
 	}
+	e.tidy = &tidy{every: o.tidyEvery, least: o.tidyLeast, levels: e.levelBytes, merge: e.merge}
 	e.opening.Store(true)
 	defer e.opening.Store(false)
 	var ready sync.WaitGroup // opening waits for the disk most of the time
@@ -128,6 +130,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	var running sync.WaitGroup
 	running.Go(func() { e.idle.run(ctx) })
 	running.Go(func() { e.disk.run(ctx) })
+	running.Go(func() { e.tidy.run(ctx) })
 	running.Go(func() { e.marks.run(ctx) })
 	e.close = sync.OnceValue(func() error {
 		e.disk.waits.Store(false) // or who waits for space would hold us up

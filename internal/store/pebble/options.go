@@ -40,6 +40,8 @@ type Options struct {
 
 	exit            func(code int)
 	memtableBytes   uint64
+	tidyEvery       time.Duration
+	tidyLeast       int64
 	skipFirstFlush  bool // control for a test: what the flush of a raised format is good for
 	skipMarks       bool // control for a test: what marks are good for
 	skipDurableWait bool // control for a test: what a crash takes back from readers
@@ -90,6 +92,12 @@ func (o Options) withDefaults() Options {
 	if o.memtableBytes == 0 {
 		o.memtableBytes = 32 << 20
 	}
+	if o.tidyEvery == 0 {
+		o.tidyEvery = 10 * time.Second
+	}
+	if o.tidyLeast == 0 {
+		o.tidyLeast = 1 << 30 // a smaller store has few levels
+	}
 	return o
 }
 
@@ -98,6 +106,15 @@ func (o Options) withoutLog() bool { return o.noLog && o.Durability == Relaxed }
 // memoryBytes is how much of the cache may hold values by their keys, when they
 // are asked for so or written. All else holds blocks of tables, which serve ranges too.
 func (o Options) memoryBytes() int64 { return o.CacheBytes / 8 * 3 }
+
+// OutsideHeap is how much of a full cache lies where Go does not count it: the blocks, in
+// a program that is built with cgo.
+func OutsideHeap(cacheBytes int64) int64 {
+	if !blocksOutside {
+		return 0
+	}
+	return cacheBytes - Options{CacheBytes: cacheBytes}.memoryBytes()
+}
 
 // newCache makes the cache. Memtables are taken from it; most of the time there
 // are two at most.
@@ -123,13 +140,19 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *
 		MemTableStopWritesThreshold: 4,
 		DisableWAL:                  o.withoutLog(),
 		BlockPropertyCollectors:     newPrefixes(o.PrefixBytes).collectors(),
+		AllocatorSizeClasses:        sizeClasses,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
 	}
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		p.Levels[i].BlockSize = 8 << 10
 		// Large enough that a table's index is one block: a second level costs
 		// each read another look into the cache.
-		p.Levels[i].IndexBlockSize = 256 << 10
+		p.Levels[i].IndexBlockSize = 1 << 20
 	}
 	return p
 }
+
+// sizeClasses are the sizes of memory that Go gives out, near that of a block. Blocks
+// are cut where they fill one, as a cache has them.
+var sizeClasses = []int{4096, 4864, 5376, 6144, 6528, 6784, 6912, 8192, 9472, 9728, 10240, 10880, 12288, 13568, 14336, 16384}

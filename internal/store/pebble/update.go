@@ -136,6 +136,7 @@ func (e *Engine) land(batch *pebble.Batch, stamp store.Stamp) error {
 	e.flights.end(stamp)
 	e.idle.wrote()
 	e.disk.wrote(size)
+	e.tidy.wrote(size)
 	return nil
 }
 

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package pebble
+
+const blocksOutside = false

@@ -1,0 +1,107 @@
+package pebble
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// tidy has all levels of tables merged into one when little is written. Who reads
+// a large store looks into each level, of which there are four or five.
+//
+// That writes as much again as there is, so at least half as much must have been
+// written since the last time: no byte is written more than twice again.
+type tidy struct {
+	every  time.Duration // it looks so often; never if negative
+	least  int64         // bytes of tables that are worth it
+	levels func() []int64
+	merge  func(ctx context.Context, bytes int64) (over bool) // tried again later if not over
+
+	written atomic.Int64 // bytes, since the store was opened
+	merged  int64        // of these, those that came before the last time
+}
+
+const (
+	// quietBytes are little for the time between two looks.
+	quietBytes = 1 << 20
+	// pieceBytes are merged at once, in about a second.
+	pieceBytes = 128 << 20
+	// pieceSpace must be free, as a piece is there twice before it is once.
+	pieceSpace = 4 * pieceBytes
+)
+
+// wrote counts what was written.
+func (t *tidy) wrote(bytes int) { t.written.Add(int64(bytes)) }
+
+// run looks from time to time whether it is quiet and there is something to merge.
+func (t *tidy) run(ctx context.Context) {
+	if t.every < 0 {
+		return
+	}
+	tick := time.NewTicker(t.every)
+	defer tick.Stop()
+	before := t.written.Load()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		now := t.written.Load()
+		if now-before <= quietBytes {
+			if bytes, due := t.due(); due && t.merge(ctx, bytes) {
+				t.merged = now
+			}
+		}
+		before = now
+	}
+}
+
+// due tells how many bytes of tables there are, and whether to merge them. What
+// is not in the last level was written since they were merged, even if that was
+// before the store was opened.
+func (t *tidy) due() (bytes int64, due bool) {
+	var upper, last int64
+	for _, level := range t.levels() {
+		if level > 0 {
+			upper, last = upper+last, level
+		}
+	}
+	bytes = upper + last
+	return bytes, upper > 0 && bytes >= t.least && max(upper, t.written.Load()-t.merged) >= bytes/2
+}
+
+// levelBytes are the bytes of tables in each level.
+func (e *Engine) levelBytes() []int64 {
+	m := e.db.Metrics()
+	bytes := make([]int64, len(m.Levels))
+	for i := range m.Levels {
+		bytes[i] = m.Levels[i].TablesSize
+	}
+	return bytes
+}
+
+// merge merges all levels piece by piece. It ends before the next one when it is
+// not quiet any more; pieces that are merged cost nothing the next time.
+func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
+	began, written := time.Now(), e.tidy.written.Load()
+	splits, err := e.Splits(ctx, nil, nil, int(bytes/pieceBytes)+1)
+	if err != nil {
+		return false // it is being closed, or cannot be read, which readers are told
+	}
+	from, end := bounds(nil, nil)
+	for _, to := range append(splits, end) {
+		if ctx.Err() != nil || e.tidy.written.Load()-written > quietBytes || !e.disk.has(pieceSpace) {
+			return false
+		}
+		if err := e.db.Compact(ctx, from, to, false); err != nil {
+			if ctx.Err() == nil {
+				e.log.Error("tables were not merged", "error", err)
+			}
+			return true // it would fail again, and read it all before
+		}
+		from = to
+	}
+	e.log.Info("tables were merged for faster reads", "bytes", bytes, "took", time.Since(began).Round(time.Millisecond))
+	return true
+}

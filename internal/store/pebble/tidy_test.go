@@ -1,0 +1,154 @@
+package pebble
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Tables are merged when little is written, and enough was since the last time.
+func TestTidyWaitsForQuiet(t *testing.T) {
+	const gb = 1 << 30
+	synctest.Test(t, func(t *testing.T) {
+		var merges atomic.Int64
+		var refuse atomic.Bool
+		u := &tidy{every: 10 * time.Second, least: gb}
+		u.levels = func() []int64 { return []int64{1 << 20, 0, 0, 0, 0, gb, 9 * gb} }
+		u.merge = func(context.Context, int64) bool {
+			merges.Add(1)
+			return !refuse.Load()
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			u.run(ctx)
+			close(done)
+		}()
+		expect := func(when string, want int64) {
+			t.Helper()
+			synctest.Wait()
+			if got := merges.Load(); got != want {
+				t.Errorf("%s: merged %d times, want %d", when, got, want)
+			}
+		}
+		time.Sleep(time.Hour)
+		expect("without writes", 0)
+		for range 100 {
+			u.wrote(gb / 16)
+			time.Sleep(5 * time.Second)
+		}
+		expect("while much is written", 0)
+		for range 100 {
+			u.wrote(quietBytes / 10)
+			time.Sleep(5 * time.Second)
+		}
+		expect("while little is written", 1)
+		time.Sleep(time.Hour)
+		expect("much later", 1)
+		u.wrote(4 * gb)
+		time.Sleep(time.Hour)
+		expect("when less than half is new", 1)
+		refuse.Store(true)
+		u.wrote(gb + gb/2)
+		time.Sleep(35 * time.Second)
+		expect("while it cannot be done", 3)
+		refuse.Store(false)
+		time.Sleep(time.Hour)
+		expect("when it can again", 4)
+		cancel()
+		<-done
+	})
+}
+
+func TestTidyIsDue(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		levels  []int64
+		written int64
+		due     bool
+	}{
+		{"nothing", []int64{0, 0, 0}, 1000, false},
+		{"one level", []int64{0, 0, 200}, 1000, false},
+		{"two, and half is new", []int64{0, 20, 180}, 100, true},
+		{"two, and less is new", []int64{0, 20, 180}, 99, false},
+		{"two, and half is not in the last", []int64{40, 60, 100}, 0, true},
+		{"too little", []int64{0, 20, 79}, 1000, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u := &tidy{least: 100, levels: func() []int64 { return c.levels }}
+			u.wrote(int(c.written))
+			if _, due := u.due(); due != c.due {
+				t.Errorf("due: %v", due)
+			}
+		})
+	}
+}
+
+// One level is left of several, with everything in it.
+func TestTidyEngineMergesLevels(t *testing.T) {
+	e := twoLevels(t, Options{FS: vfs.NewMem(), tidyEvery: time.Millisecond})
+	eventually(t, "one level", func() bool { return levelsOf(e) == 1 })
+	for i := range tidyItems {
+		if v, err := copied(e.db.Get(fillKey(i))); err != nil || len(v) != fillSize {
+			t.Fatalf("item %d has %d bytes (%v)", i, len(v), err)
+		}
+	}
+}
+
+func TestTidyLeavesSpace(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fs     vfs.FS
+		levels int
+	}{
+		{"there is space", vfs.NewMem(), 1}, // the control
+		{"there is little", &cramped{vfs.NewMem()}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := twoLevels(t, Options{FS: c.fs, tidyEvery: -1})
+			if over := e.merge(t.Context(), 1); over != (c.levels == 1) || levelsOf(e) != c.levels {
+				t.Errorf("over: %v, with %d levels, want %d", over, levelsOf(e), c.levels)
+			}
+		})
+	}
+}
+
+const tidyItems = 300
+
+// twoLevels opens a store and fills two levels of it.
+func twoLevels(t *testing.T, o Options) *Engine {
+	t.Helper()
+	o.Dir, o.IdleFlush, o.tidyLeast = "d", -1, 1
+	e := mustOpen(t, o)
+	t.Cleanup(func() { _ = e.Close() })
+	fill(t, e, tidyItems)
+	if err := e.db.Compact(t.Context(), []byte{0}, []byte{0xff}, false); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, e, tidyItems/2)
+	if err := e.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// levelsOf is how many levels have tables.
+func levelsOf(e *Engine) (n int) {
+	for _, bytes := range e.levelBytes() {
+		if bytes > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// cramped is a disk that has little space left, though more than the reserve.
+type cramped struct{ vfs.FS }
+
+func (c *cramped) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: reserveBytes + pieceSpace - 1, TotalBytes: 1 << 40}, nil
+}
