@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// putOff is how long a server may wait for others to write before it tidies up.
+// putOff is how long a server may do nothing before it tidies up.
 const putOff = 25 * time.Second
 
 // ages compares a target with itself over tables of several sizes. All run
@@ -50,10 +50,7 @@ func ageOne(ctx context.Context, w *workshop, p plan, s spec, sizes []int, limit
 			return nil, err
 		}
 		w.progress("waiting until it is settled")
-		if err := pause(ctx, putOff); err != nil {
-			return nil, err
-		}
-		settle(ctx, t.pid(), 10*time.Minute)
+		rest(ctx, t.pid(), putOff, 10*time.Minute)
 		if t.api == nil {
 			continue
 		}

@@ -148,13 +148,17 @@ func diskOf(folder string) (sum int64, err error) {
 // up after a slice must not fall into the next one's. It gives up after a
 // while, since some never rest.
 func settle(ctx context.Context, pid int, patience time.Duration) {
-	const window = 10 * tick
+	rest(ctx, pid, 10*tick, patience)
+}
+
+// rest waits until a process has done next to nothing for some time.
+func rest(ctx context.Context, pid int, window, patience time.Duration) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		before, err := cpuOf(pid)
 		if err != nil || pause(ctx, window) != nil {
 			return
 		}
-		if after, err := cpuOf(pid); err != nil || after-before <= tick {
+		if after, err := cpuOf(pid); err != nil || after-before <= window/10 {
 			return
 		}
 	}

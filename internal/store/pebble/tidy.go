@@ -85,13 +85,19 @@ func (e *Engine) levelBytes() []int64 {
 // not quiet any more; pieces that are merged cost nothing the next time.
 func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
 	began, written := time.Now(), e.tidy.written.Load()
+	may := func() bool {
+		return ctx.Err() == nil && e.tidy.written.Load()-written <= quietBytes && e.disk.has(pieceSpace)
+	}
+	if !may() {
+		return false
+	}
 	splits, err := e.Splits(ctx, nil, nil, int(bytes/pieceBytes)+1)
 	if err != nil {
 		return false // it is being closed, or cannot be read, which readers are told
 	}
 	from, end := bounds(nil, nil)
 	for _, to := range append(splits, end) {
-		if ctx.Err() != nil || e.tidy.written.Load()-written > quietBytes || !e.disk.has(pieceSpace) {
+		if !may() {
 			return false
 		}
 		if err := e.db.Compact(ctx, from, to, false); err != nil {
