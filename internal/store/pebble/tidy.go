@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // tidy has all levels of tables merged into one when little is written. Who reads
@@ -95,12 +97,17 @@ func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
 	if err != nil {
 		return false // it is being closed, or cannot be read, which readers are told
 	}
+	cached := e.db.Metrics().BlockCache.Size >= bytes/2
 	from, end := bounds(nil, nil)
 	for _, to := range append(splits, end) {
 		if !may() {
 			return false
 		}
-		if err := e.db.Compact(ctx, from, to, false); err != nil {
+		err := e.db.Compact(ctx, from, to, false)
+		if err == nil && cached { // blocks have left the cache with their tables
+			err = e.touch(ctx, from, to)
+		}
+		if err != nil {
 			if ctx.Err() == nil {
 				e.log.Error("tables were not merged", "error", err)
 			}
@@ -110,4 +117,16 @@ func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
 	}
 	e.log.Info("tables were merged for faster reads", "bytes", bytes, "took", time.Since(began).Round(time.Millisecond))
 	return true
+}
+
+// touch reads a range, so that the cache holds it.
+func (e *Engine) touch(ctx context.Context, start, end []byte) error {
+	it, err := e.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok && ctx.Err() == nil; {
+		ok = it.Next()
+	}
+	return it.Close()
 }

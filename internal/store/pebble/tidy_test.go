@@ -117,6 +117,25 @@ func TestTidyLeavesSpace(t *testing.T) {
 	}
 }
 
+// What the cache held it holds afterwards, and no more.
+func TestTidyLeavesTheCache(t *testing.T) {
+	for _, read := range []bool{true, false} {
+		e := twoLevels(t, Options{FS: vfs.NewMem(), tidyEvery: -1})
+		if read {
+			if err := e.touch(t.Context(), []byte{0}, []byte{0xff}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bytes, _ := e.tidy.due()
+		if !e.merge(t.Context(), bytes) || levelsOf(e) != 1 {
+			t.Fatalf("not merged: %d levels", levelsOf(e))
+		}
+		if held := e.db.Metrics().BlockCache.Size; (held >= bytes/2) != read {
+			t.Errorf("of %d bytes %d are in the cache; they were: %v", bytes, held, read)
+		}
+	}
+}
+
 const tidyItems = 300
 
 // twoLevels opens a store and fills two levels of it.
