@@ -51,6 +51,8 @@ const (
 	// A chunk is as large as all before it, within these bounds.
 	minChunk = 4 << 10
 	maxChunk = 256 << 10
+	// likelyBytes are enough for most values.
+	likelyBytes = 4 << 10
 	// growBytes is by how much the memory grows.
 	growBytes = 1 << 20
 )
@@ -92,13 +94,15 @@ func (m *memory) keep(key, value []byte, writes uint64) {
 	if _, known := s.values[hash]; known {
 		return // another has read it too
 	}
-	if s.writes == writes && s.under == 0 && (!s.full() || s.again(hash)) {
+	if s.writes == writes && s.under == 0 && (!s.full(memoBytes(key, value)) || s.again(hash)) {
 		m.put(s, hash, key, value)
 	}
 }
 
-// full tells whether what is new would push out something.
-func (s *memoryShard) full() bool { return s.held()+s.nextChunk() > s.most }
+// full tells whether so many bytes that are new would push out something.
+func (s *memoryShard) full(bytes int) bool {
+	return s.room() < bytes && s.held()+s.nextChunk() > s.most
+}
 
 // held is what it takes, and needed what it would if nothing in it were replaced.
 func (s *memoryShard) held() int64   { return s.bytes + int64(len(s.values))*findBytes }
@@ -127,7 +131,7 @@ func (m *memory) forget(key []byte) (room bool) {
 	defer s.mu.Unlock()
 	s.under++
 	s.remove(hash)
-	return !s.full()
+	return !s.full(likelyBytes)
 }
 
 // replace is called once a key's new value is visible, and before another can be

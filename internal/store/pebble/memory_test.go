@@ -258,3 +258,36 @@ func counter(v []byte) uint64 {
 	}
 	return binary.BigEndian.Uint64(v)
 }
+
+// What is new is kept as long as there is room, in the last chunk too.
+func TestMemoryFillsUp(t *testing.T) {
+	const most = memoryShards * 100 << 10
+	value := bytes.Repeat([]byte{1}, 1000)
+	for name, add := range map[string]func(m *memory, key []byte){
+		"what is read": func(m *memory, key []byte) {
+			_, writes := m.get(key)
+			m.keep(key, value, writes)
+		},
+		"what is written": func(m *memory, key []byte) {
+			if m.forget(key) {
+				m.replace(key, value)
+			} else {
+				m.replace(key, nil)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(most, func(int) {})
+			for i := range 2 * most / len(value) {
+				add(m, fmt.Appendf(nil, "key %d", i))
+			}
+			live := int64(0)
+			for i := range m.shards {
+				live += m.shards[i].live
+			}
+			if live < most*80/100 {
+				t.Errorf("%d of %d bytes are used", live, most)
+			}
+		})
+	}
+}
