@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// putOff is how long a server may do nothing before it tidies up.
-const putOff = 25 * time.Second
+// putOff is how long a server may do nothing before it tidies up, which some do
+// with a large table.
+const (
+	putOff = 25 * time.Second
+	large  = 1_000_000
+)
 
 // ages compares a target with itself over tables of several sizes. All run
 // side by side, so that rounds can go over them as over different targets. Each
@@ -50,7 +54,11 @@ func ageOne(ctx context.Context, w *workshop, p plan, s spec, sizes []int, limit
 			return nil, err
 		}
 		w.progress("waiting until it is settled")
-		rest(ctx, t.pid(), putOff, 10*time.Minute)
+		window := quick
+		if n >= large {
+			window = putOff
+		}
+		rest(ctx, t.pid(), window, 10*time.Minute)
 		if t.api == nil {
 			continue
 		}

@@ -148,8 +148,11 @@ func diskOf(folder string) (sum int64, err error) {
 // up after a slice must not fall into the next one's. It gives up after a
 // while, since some never rest.
 func settle(ctx context.Context, pid int, patience time.Duration) {
-	rest(ctx, pid, 10*tick, patience)
+	rest(ctx, pid, quick, patience)
 }
+
+// quick is long enough for who tidies up at once.
+const quick = 10 * tick
 
 // rest waits until a process has done next to nothing for some time.
 func rest(ctx context.Context, pid int, window, patience time.Duration) {
