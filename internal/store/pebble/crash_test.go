@@ -25,7 +25,11 @@ var crashes = flag.Int("crashes", 40, "crashes that TestCrash tries, each with i
 // A crash at any moment takes back nothing that was acknowledged or shown.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(*crashes) {
-		lost := crash(t, seed, Options{})
+		o := Options{}
+		if seed%2 == 1 { // while levels are merged, too
+			o.tidyEvery, o.tidyLeast = time.Millisecond, 1
+		}
+		lost := crash(t, seed, o)
 		if lost != (losses{}) {
 			t.Errorf("seed %d: lost %+v", seed, lost)
 		}

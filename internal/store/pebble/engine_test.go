@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/storetest"
 )
@@ -17,6 +19,12 @@ func TestInMemory(t *testing.T) {
 
 func TestOnDisk(t *testing.T) {
 	storetest.Run(t, opener(func(t *testing.T) Options { return Options{Dir: t.TempDir(), PrefixBytes: 2} }))
+}
+
+func TestWhileMerged(t *testing.T) {
+	storetest.Run(t, opener(func(*testing.T) Options {
+		return Options{Dir: "d", FS: vfs.NewMem(), PrefixBytes: 2, tidyEvery: time.Millisecond, tidyLeast: 1}
+	}))
 }
 
 func opener(options func(*testing.T) Options) storetest.Open {
