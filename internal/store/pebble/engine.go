@@ -101,7 +101,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:  make(map[*snapshot]struct{}),
 	}
-	e.tidy = &tidy{every: o.tidyEvery, least: o.tidyLeast, levels: e.levelBytes, merge: e.merge}
+	e.tidy = &tidy{every: o.tidyEvery, least: o.tidyLeast, piece: pieceBytes, levels: e.levelBytes, merge: e.merge}
 	e.opening.Store(true)
 	defer e.opening.Store(false)
 	var ready sync.WaitGroup // opening waits for the disk most of the time

@@ -12,15 +12,17 @@ import (
 // a large store looks into each level, of which there are four or five.
 //
 // That writes as much again as there is, so at least half as much must have been
-// written since the last time: no byte is written more than twice again.
+// written since the last time: for each byte that is written, two are merged at most.
 type tidy struct {
 	every  time.Duration // it looks so often; never if negative
 	least  int64         // bytes of tables that are worth it
+	piece  uint64        // bytes that are merged at once
 	levels func() []int64
 	merge  func(ctx context.Context, bytes int64) (over bool) // tried again later if not over
 
 	written atomic.Int64 // bytes, since the store was opened
 	merged  int64        // of these, those that came before the last time
+	from    []byte       // where the next piece begins; nil before the first
 }
 
 const (
@@ -84,7 +86,8 @@ func (e *Engine) levelBytes() []int64 {
 }
 
 // merge merges all levels piece by piece. It ends before the next one when it is
-// not quiet any more; pieces that are merged cost nothing the next time.
+// not quiet any more, and goes on there the next time: from the beginning, who is
+// written to now and then would be merged for ever.
 func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
 	began, written := time.Now(), e.tidy.written.Load()
 	may := func() bool {
@@ -93,12 +96,12 @@ func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
 	if !may() {
 		return false
 	}
-	splits, err := e.Splits(ctx, nil, nil, int(bytes/pieceBytes)+1)
+	from, end := bounds(e.tidy.from, nil)
+	splits, err := e.pieces(ctx, from, end)
 	if err != nil {
 		return false // it is being closed, or cannot be read, which readers are told
 	}
 	cached := e.db.Metrics().BlockCache.Size >= bytes/2
-	from, end := bounds(nil, nil)
 	for _, to := range append(splits, end) {
 		if !may() {
 			return false
@@ -107,16 +110,29 @@ func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
 		if err == nil && cached { // blocks have left the cache with their tables
 			err = e.touch(ctx, from, to)
 		}
-		if err != nil {
-			if ctx.Err() == nil {
-				e.log.Error("tables were not merged", "error", err)
-			}
-			return true // it would fail again, and read it all before
+		if ctx.Err() != nil {
+			return false
 		}
-		from = to
+		if err != nil {
+			e.log.Error("tables were not merged", "error", err)
+			break // it would fail again, and read it all before
+		}
+		from, e.tidy.from = to, to
 	}
-	e.log.Info("tables were merged for faster reads", "bytes", bytes, "took", time.Since(began).Round(time.Millisecond))
+	e.tidy.from = nil
+	if string(from) == string(end) {
+		e.log.Info("tables were merged for faster reads", "bytes", bytes, "took", time.Since(began).Round(time.Millisecond))
+	}
 	return true
+}
+
+// pieces cuts a range.
+func (e *Engine) pieces(ctx context.Context, start, end []byte) ([][]byte, error) {
+	bytes, err := e.db.EstimateDiskUsage(start, end)
+	if err != nil {
+		return nil, err
+	}
+	return e.Splits(ctx, start, end, int(bytes/e.tidy.piece)+1)
 }
 
 // touch reads a range, so that the cache holds it.

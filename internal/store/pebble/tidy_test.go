@@ -106,7 +106,7 @@ func TestTidyLeavesSpace(t *testing.T) {
 		levels int
 	}{
 		{"there is space", vfs.NewMem(), 1}, // the control
-		{"there is little", &cramped{vfs.NewMem()}, 2},
+		{"there is little", &cramped{FS: vfs.NewMem()}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := twoLevels(t, Options{FS: c.fs, tidyEvery: -1})
@@ -114,6 +114,30 @@ func TestTidyLeavesSpace(t *testing.T) {
 				t.Errorf("over: %v, with %d levels, want %d", over, levelsOf(e), c.levels)
 			}
 		})
+	}
+}
+
+// Who is interrupted goes on where he was, though something is new before it.
+func TestTidyGoesOn(t *testing.T) {
+	fs := &cramped{FS: vfs.NewMem()}
+	e := twoLevels(t, Options{FS: fs, tidyEvery: -1, DiskCheck: time.Hour})
+	e.tidy.piece = tidyItems * fillSize / 4
+	fs.few.Store(2) // when it begins, and before the first piece
+	if e.merge(t.Context(), 1) || e.tidy.from == nil {
+		t.Fatalf("it is over, or was not begun: %q", e.tidy.from)
+	}
+	if err := set(e, "a", []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	fs.few.Store(1 << 30)
+	if !e.merge(t.Context(), 1) || e.tidy.from != nil || levelsOf(e) != 2 {
+		t.Errorf("the next piece is at %q, with %d levels, want 2", e.tidy.from, levelsOf(e))
+	}
+	if !e.merge(t.Context(), 1) || levelsOf(e) != 1 {
+		t.Errorf("%d levels the next time, want 1", levelsOf(e))
 	}
 }
 
@@ -165,9 +189,16 @@ func levelsOf(e *Engine) (n int) {
 	return n
 }
 
-// cramped is a disk that has little space left, though more than the reserve.
-type cramped struct{ vfs.FS }
+// cramped is a disk that has little space left, but for a few times.
+type cramped struct {
+	vfs.FS
+	few atomic.Int64
+}
 
 func (c *cramped) GetDiskUsage(string) (vfs.DiskUsage, error) {
-	return vfs.DiskUsage{AvailBytes: reserveBytes + pieceSpace - 1, TotalBytes: 1 << 40}, nil
+	free := uint64(1 << 40)
+	if c.few.Add(-1) < 0 {
+		free = reserveBytes + pieceSpace - 1
+	}
+	return vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 40}, nil
 }
