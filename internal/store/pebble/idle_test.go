@@ -18,12 +18,7 @@ func TestIdleFlushWaitsForQuiet(t *testing.T) {
 			flushes.Add(1)
 			return !refuse.Load()
 		})
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() {
-			f.run(ctx)
-			close(done)
-		}()
+		stop := background(f.run)
 		expect := func(when string, want int64) {
 			t.Helper()
 			synctest.Wait()
@@ -53,8 +48,7 @@ func TestIdleFlushWaitsForQuiet(t *testing.T) {
 		refuse.Store(false)
 		time.Sleep(time.Hour)
 		expect("when it can again", 4)
-		cancel()
-		<-done
+		stop()
 	})
 }
 
@@ -64,4 +58,18 @@ func TestIdleEngineFlushes(t *testing.T) {
 	before := e.db.Metrics().Flush.Count
 	fill(t, e, 1)
 	eventually(t, "a flush", func() bool { return e.db.Metrics().Flush.Count > before })
+}
+
+// background runs something until it is stopped, which waits for it.
+func background(run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		run(ctx)
+		close(done)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }

@@ -22,12 +22,7 @@ func TestTidyWaitsForQuiet(t *testing.T) {
 			merges.Add(1)
 			return !refuse.Load()
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() {
-			u.run(ctx)
-			close(done)
-		}()
+		stop := background(u.run)
 		expect := func(when string, want int64) {
 			t.Helper()
 			synctest.Wait()
@@ -59,8 +54,7 @@ func TestTidyWaitsForQuiet(t *testing.T) {
 		refuse.Store(false)
 		time.Sleep(time.Hour)
 		expect("when it can again", 4)
-		cancel()
-		<-done
+		stop()
 	})
 }
 
