@@ -63,17 +63,38 @@ func (b *bound) run(c *exec.Cmd) error {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	killGroup := func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.Cancel = killGroup
-	if err := c.Start(); err != nil {
+	release, err := startHeld(c)
+	if err != nil {
 		return err
 	}
+	defer release.Close()
 	if err := b.tell("+", c.Process.Pid); err != nil {
 		_, _ = killGroup(), c.Wait()
 		return fmt.Errorf("the guard of the tasks' commands is gone: %w", err)
 	}
-	err := c.Wait()
+	_, _ = release.WriteString("\n") // if nothing reads it, Wait tells why
+	err = c.Wait()
 	_ = killGroup()                // that there is nothing left is no fault
 	_ = b.tell("-", c.Process.Pid) // a guard that is gone is noticed with the next command
 	return err
+}
+
+// startHeld starts a process that becomes the command when a line is written to
+// what is returned, and ends if that is closed before, as it is when this
+// program is killed.
+func startHeld(c *exec.Cmd) (*os.File, error) {
+	held, release, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	c.Args = append([]string{"sh", "-c", `read -r go <&3 && exec "$@" 3<&-`, "sh", c.Path}, c.Args[1:]...)
+	c.Path, c.ExtraFiles = "/bin/sh", []*os.File{held}
+	if err := c.Start(); err != nil {
+		release.Close()
+		return nil, err
+	}
+	return release, nil
 }
 
 // guardCommand is the guard. It is started by work, not by people.

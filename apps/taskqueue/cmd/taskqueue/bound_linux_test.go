@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// slowGuard takes its time to hear of a command, and tells whether the command
+// had begun by then.
+type slowGuard struct {
+	sign  string // file that the command makes
+	err   error
+	early bool
+	heard bytes.Buffer
+}
+
+func (g *slowGuard) Write(b []byte) (int, error) {
+	if b[0] == '+' {
+		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end) && !g.early; time.Sleep(time.Millisecond) {
+			_, err := os.Stat(g.sign)
+			g.early = err == nil
+		}
+	}
+	if g.err != nil {
+		return 0, g.err
+	}
+	return g.heard.Write(b)
+}
+
+func (*slowGuard) Close() error { return nil }
+
+// A command begins only when its guard knows of it: else what it starts would
+// outlive a worker that is killed in between.
+func TestCommandAwaitsItsGuard(t *testing.T) {
+	for name, gone := range map[string]error{"it hears": nil, "it is gone": errors.New("gone")} {
+		t.Run(name, func(t *testing.T) {
+			g := &slowGuard{sign: filepath.Join(t.TempDir(), "begun"), err: gone}
+			c := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo >"$0"; echo "$@"; cat; exit 7`, g.sign, "a  b", "c")
+			var out bytes.Buffer
+			c.Stdin, c.Stdout = bytes.NewReader([]byte("in")), &out
+			err := (&bound{guard: g}).run(c)
+			if g.early {
+				t.Error("the command began before the guard knew")
+			}
+			_, missing := os.Stat(g.sign)
+			if gone != nil {
+				if !errors.Is(err, gone) || missing == nil {
+					t.Errorf("it is %v, and the command ran: %t", err, missing == nil)
+				}
+				return
+			}
+			if c.ProcessState.ExitCode() != 7 || out.String() != "a  b c\nin" {
+				t.Errorf("the command ends with %v and %q", err, out.String())
+			}
+		})
+	}
+}
