@@ -90,11 +90,13 @@ func (s *share) take(bytes int64) error {
 		p, held = &s.memory.large, &s.large
 	}
 	w := p.ask(held, bytes)
+	if w != nil {
+		s.press(p, bytes)
+	}
 	s.mu.Unlock()
 	if w == nil {
 		return nil
 	}
-	defer s.pressFor(p, bytes)()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()
@@ -118,32 +120,32 @@ func (s *share) of(p *part) int64 {
 	return s.large
 }
 
-// pressFor makes room now and from time to time, until it is stopped.
-func (m *memory) pressFor(p *part, bytes int64) (stop func()) {
+// press makes room now, and from time to time until nobody waits.
+func (m *memory) press(p *part, bytes int64) {
 	m.makeRoom(p, bytes)
-	done := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
+	if p.pressing {
+		return
+	}
+	p.pressing = true
+	go func() {
 		t := time.NewTicker(bodyLook)
 		defer t.Stop()
-		for {
-			select {
-			case <-t.C:
-				m.makeRoom(p, bytes)
-			case <-done:
-				return
+		for goesOn := true; goesOn; {
+			<-t.C
+			m.mu.Lock()
+			if goesOn = len(p.waiting) > 0; goesOn {
+				m.makeRoom(p, p.most())
 			}
+			p.pressing = goesOn
+			m.mu.Unlock()
 		}
-	})
-	return func() { close(done); running.Wait() }
+	}()
 }
 
 // makeRoom cuts those off that hold most of a part, of all that have been
 // reading for long, until what they hold is enough. Of many who wait at once,
 // one does so for all that need no more.
 func (m *memory) makeRoom(p *part, bytes int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	bytes = max(bytes, p.least)
 	if bytes <= p.room && time.Since(p.pressed) < bodyLook {
 		return
@@ -173,35 +175,49 @@ func (m *memory) makeRoom(p *part, bytes int64) {
 
 // part is one of the two parts of the memory.
 type part struct {
-	free    int64
-	waiting []*wish   // in the order in which they are granted
-	least   int64     // that room is made for, or there would be none for the next one
-	pressed time.Time // when room was last made
-	room    int64     // and for how many bytes
+	free     int64
+	waiting  line[*wish]
+	wishes   uint64    // that there ever were
+	least    int64     // that room is made for, or there would be none for the next one
+	pressed  time.Time // when room was last made
+	room     int64     // and for how many bytes
+	pressing bool      // from time to time
 }
 
 func newPart(bytes int64) part { return part{free: bytes, least: bytes / 8} }
 
 // wish is the memory that one waits for.
 type wish struct {
-	bytes int64
-	held  *int64
-	total int64 // with what is held
-	given chan struct{}
+	bytes  int64
+	held   *int64
+	total  int64 // with what is held
+	number uint64
+	place  int // in the line
+	given  chan struct{}
 }
 
+// before says that who will have less goes first, and of equals who came first.
+func (w *wish) before(other *wish) bool {
+	return cmp.Or(cmp.Compare(w.total, other.total), cmp.Compare(w.number, other.number)) < 0
+}
+
+func (w *wish) moved(place int) { w.place = place }
+
 // ask adds memory to what is held, now or when there is some; it returns nil
-// if it is now. Who will have less goes first, and of equals who came first.
+// if it is now.
 func (p *part) ask(held *int64, bytes int64) *wish {
 	if len(p.waiting) == 0 && bytes <= p.free {
 		p.free -= bytes
 		*held += bytes
 		return nil
 	}
-	w := &wish{bytes: bytes, held: held, total: *held + bytes, given: make(chan struct{})}
-	i, _ := slices.BinarySearchFunc(p.waiting, w.total+1, func(w *wish, total int64) int { return cmp.Compare(w.total, total) })
-	p.waiting = slices.Insert(p.waiting, i, w)
+	p.wishes++
+	w := &wish{bytes: bytes, held: held, total: *held + bytes, number: p.wishes, given: make(chan struct{})}
+	p.waiting.add(w)
 	p.grant()
+	if w.place == gone {
+		return nil
+	}
 	return w
 }
 
@@ -213,23 +229,26 @@ func (p *part) give(bytes int64) {
 
 // forget takes a wish back. If it has been granted, it is held.
 func (p *part) forget(w *wish) {
-	if i := slices.Index(p.waiting, w); i >= 0 {
-		p.waiting = slices.Delete(p.waiting, i, i+1)
+	if w.place != gone {
+		p.waiting.remove(w.place)
 		p.grant() // what the next one wants may be there
 	}
 }
 
 // grant grants the wishes that there is memory for, in their order.
 func (p *part) grant() {
-	granted := 0
-	for _, w := range p.waiting {
-		if w.bytes > p.free {
-			break
-		}
+	for len(p.waiting) > 0 && p.waiting[0].bytes <= p.free {
+		w := p.waiting.next()
 		p.free -= w.bytes
 		*w.held += w.bytes
 		close(w.given)
-		granted++
 	}
-	p.waiting = slices.Delete(p.waiting, 0, granted)
+}
+
+// most is the largest wish.
+func (p *part) most() (bytes int64) {
+	for _, w := range p.waiting {
+		bytes = max(bytes, w.bytes)
+	}
+	return bytes
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -36,7 +35,7 @@ type turns struct {
 
 	mu      sync.Mutex
 	free    int
-	waiting line
+	waiting line[*waiter]
 	refusal time.Time // the latest that has been fixed
 	waiters sync.Pool
 }
@@ -58,7 +57,7 @@ func (t *turns) enter(ctx context.Context, handicap time.Duration) error {
 	w := t.waiters.Get().(*waiter)
 	defer t.waiters.Put(w)
 	w.since, w.late = time.Now().Add(handicap), false
-	heap.Push(&t.waiting, w)
+	t.waiting.add(w)
 	t.mu.Unlock()
 	w.over.Reset(t.patience)
 	defer w.over.Stop()
@@ -85,7 +84,7 @@ func (t *turns) leave() {
 		t.free++
 		return
 	}
-	heap.Pop(&t.waiting).(*waiter).turn <- struct{}{}
+	t.waiting.next().turn <- struct{}{}
 }
 
 // stepBack lets all others pass, and tells how long it is until the refusal.
@@ -96,7 +95,7 @@ func (t *turns) stepBack(w *waiter) time.Duration {
 		return 0
 	}
 	w.late = true
-	heap.Fix(&t.waiting, w.place)
+	t.waiting.changed(w.place)
 	now := time.Now()
 	t.refusal = t.refusal.Add(refusalGap)
 	if t.refusal.Before(now) {
@@ -116,7 +115,7 @@ func (t *turns) end(w *waiter, reason error) error {
 		<-w.turn
 		return nil
 	}
-	heap.Remove(&t.waiting, w.place)
+	t.waiting.remove(w.place)
 	return reason
 }
 
@@ -133,38 +132,11 @@ func newWaiter() any {
 	return &waiter{turn: make(chan struct{}, 1), over: time.NewTimer(maxWait)}
 }
 
-// gone is the place of one who waits no more.
-const gone = -1
-
-// line is a heap of those who wait, the next one first.
-type line []*waiter
-
-func (l line) Len() int { return len(l) }
-
-func (l line) Less(i, j int) bool {
-	if l[i].late != l[j].late {
-		return l[j].late
+func (w *waiter) before(other *waiter) bool {
+	if w.late != other.late {
+		return other.late
 	}
-	return l[i].since.Before(l[j].since)
+	return w.since.Before(other.since)
 }
 
-func (l line) Swap(i, j int) {
-	l[i], l[j] = l[j], l[i]
-	l[i].place, l[j].place = i, j
-}
-
-// Push is for package heap.
-func (l *line) Push(w any) {
-	w.(*waiter).place = len(*l)
-	*l = append(*l, w.(*waiter))
-}
-
-// Pop is for package heap.
-func (l *line) Pop() any {
-	last := len(*l) - 1
-	w := (*l)[last]
-	(*l)[last] = nil
-	*l = (*l)[:last]
-	w.place = gone
-	return w
-}
+func (w *waiter) moved(place int) { w.place = place }
