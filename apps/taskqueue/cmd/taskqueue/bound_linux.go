@@ -67,7 +67,7 @@ func (b *bound) run(c *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	defer release.Close()
+	defer func() { _ = release.Close() }()
 	if err := b.tell("+", c.Process.Pid); err != nil {
 		_, _ = killGroup(), c.Wait()
 		return fmt.Errorf("the guard of the tasks' commands is gone: %w", err)
@@ -87,11 +87,11 @@ func startHeld(c *exec.Cmd) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer held.Close()
+	defer func() { _ = held.Close() }()
 	c.Args = append([]string{"sh", "-c", `read -r go <&3 && exec "$@" 3<&-`, "sh", c.Path}, c.Args[1:]...)
 	c.Path, c.ExtraFiles = "/bin/sh", []*os.File{held}
 	if err := c.Start(); err != nil {
-		release.Close()
+		_ = release.Close()
 		return nil, err
 	}
 	return release, nil
