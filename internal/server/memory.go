@@ -128,16 +128,16 @@ func (m *memory) press(p *part, bytes int64) {
 	}
 	p.pressing = true
 	go func() {
-		t := time.NewTicker(bodyLook)
-		defer t.Stop()
-		for goesOn := true; goesOn; {
-			<-t.C
+		for {
 			m.mu.Lock()
-			if goesOn = len(p.waiting) > 0; goesOn {
-				m.makeRoom(p, p.most())
+			if p.pressing = len(p.waiting) > 0; !p.pressing {
+				m.mu.Unlock()
+				return
 			}
-			p.pressing = goesOn
+			m.makeRoom(p, p.most())
+			next := p.pressed.Add(bodyLook)
 			m.mu.Unlock()
+			time.Sleep(time.Until(next))
 		}
 	}()
 }
