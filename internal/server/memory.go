@@ -90,13 +90,12 @@ func (s *share) take(bytes int64) error {
 		p, held = &s.memory.large, &s.large
 	}
 	w := p.ask(held, bytes)
-	if w != nil {
-		s.press(p, bytes)
-	}
-	s.mu.Unlock()
 	if w == nil {
+		s.mu.Unlock()
 		return nil
 	}
+	s.press(p, bytes)
+	s.mu.Unlock()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()
@@ -120,7 +119,8 @@ func (s *share) of(p *part) int64 {
 	return s.large
 }
 
-// press makes room now, and from time to time until nobody waits.
+// press makes room now, and from time to time until nobody waits. The caller
+// holds mu.
 func (m *memory) press(p *part, bytes int64) {
 	m.makeRoom(p, bytes)
 	if p.pressing {
@@ -144,7 +144,7 @@ func (m *memory) press(p *part, bytes int64) {
 
 // makeRoom cuts those off that hold most of a part, of all that have been
 // reading for long, until what they hold is enough. Of many who wait at once,
-// one does so for all that need no more.
+// one does so for all that need no more. The caller holds mu.
 func (m *memory) makeRoom(p *part, bytes int64) {
 	bytes = max(bytes, p.least)
 	if bytes <= p.room && time.Since(p.pressed) < bodyLook {
@@ -190,9 +190,9 @@ func newPart(bytes int64) part { return part{free: bytes, least: bytes / 8} }
 type wish struct {
 	bytes  int64
 	held   *int64
-	total  int64 // with what is held
-	number uint64
-	place  int // in the line
+	total  int64  // with what is held
+	number uint64 // in the order in which they came
+	place  int    // in the line
 	given  chan struct{}
 }
 

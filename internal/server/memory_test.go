@@ -17,21 +17,18 @@ import (
 func TestManyWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		newShare := func() *share {
-			return &share{memory: m, patience: bodyPatience, ctx: context.Background()}
-		}
-		holder := newShare()
+		holder := m.newShare()
 		if m.small.ask(&holder.small, maxSmall) != nil {
 			t.Fatal("there is no memory from the start")
 		}
-		const each = 200
+		const many = 200
 		before := runtime.NumGoroutine()
 		type wanted struct{ bytes, number int64 }
 		var order []wanted
-		for n := range int64(each) {
+		for n := range int64(many) {
 			bytes := 16<<10 + n%3
 			go func() {
-				s := newShare()
+				s := m.newShare()
 				if err := s.take(bytes); err != nil {
 					t.Errorf("%d bytes are refused: %v", bytes, err)
 					return
@@ -42,10 +39,10 @@ func TestManyWaitForMemory(t *testing.T) {
 			}()
 			synctest.Wait() // so that they come one after the other
 		}
-		if more := runtime.NumGoroutine() - before; more > each+each/2 { // other tests may leave some
-			t.Errorf("%d who wait are %d goroutines", each, more)
+		if more := runtime.NumGoroutine() - before; more > many+many/2 { // other tests may leave some
+			t.Errorf("%d who wait are %d goroutines", many, more)
 		}
-		for len(order) < each {
+		for len(order) < many {
 			m.mu.Lock()
 			m.small.give(16<<10 + 2)
 			m.mu.Unlock()
@@ -57,7 +54,7 @@ func TestManyWaitForMemory(t *testing.T) {
 			t.Errorf("the order is %d", order)
 		}
 
-		if err := newShare().take(maxSmall / 512); err == nil || err.Error() != apierror.Throttled().Error() {
+		if err := m.newShare().take(maxSmall / 512); err == nil || err.Error() != apierror.Throttled().Error() {
 			t.Errorf("who waits in vain is told %v", err)
 		}
 		time.Sleep(2 * bodyLook)
@@ -66,4 +63,33 @@ func TestManyWaitForMemory(t *testing.T) {
 			t.Error("room is made for nobody")
 		}
 	})
+}
+
+// Room is made again and again while somebody waits, also when one who asks for
+// more has come in between and had it made at once.
+func TestRoomIsMadeAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		if m.large.ask(&m.newShare().large, maxLarge) != nil {
+			t.Fatal("there is no memory from the start")
+		}
+		for _, bytes := range []int64{2 * largeBytes, 2 * m.large.least} {
+			go func() { _ = m.newShare().take(bytes) }() // in vain
+			time.Sleep(bodyLook / 3)
+		}
+		for began := time.Now(); time.Since(began) < bodyPatience/2; time.Sleep(bodyLook / 7) {
+			synctest.Wait()
+			m.mu.Lock()
+			if late := time.Since(m.large.pressed) - bodyLook; late > 0 {
+				t.Errorf("room is made %v too late", late)
+			}
+			m.mu.Unlock()
+		}
+		time.Sleep(bodyPatience) // until nobody waits
+	})
+}
+
+// newShare is for a body that is read without a request.
+func (m *memory) newShare() *share {
+	return &share{memory: m, patience: bodyPatience, ctx: context.Background()}
 }
