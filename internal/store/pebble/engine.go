@@ -40,6 +40,8 @@ type Engine struct {
 	disk     *disk
 	marks    *marks
 
+	deleting sync.Mutex // a range, until that is durable
+
 	showEarly bool // readers do not wait until what they see is durable
 
 	hear func(context.Context, []byte) error // may be nil
@@ -256,28 +258,6 @@ func (e *Engine) Horizon(ctx context.Context) (store.Stamp, error) {
 // but wrote nothing could be given out again after a crash.
 func (e *Engine) horizon() store.Stamp {
 	return min(e.flights.horizon(), e.windows.bound())
-}
-
-// DeleteRange deletes the keys of [start, end).
-func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
-	if err := e.gate.Enter(); err != nil {
-		return err
-	}
-	defer e.gate.Leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	lower, upper := bounds(start, end)
-	if string(lower) >= string(upper) {
-		return nil
-	}
-	// Not refused on a full disk: it is how space is won back.
-	if err := e.db.DeleteRange(lower, upper, e.sync()); err != nil {
-		return failure("delete range", err)
-	}
-	e.memory.clear()
-	e.idle.wrote()
-	return nil
 }
 
 // sync is what a write waits for.

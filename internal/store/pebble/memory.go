@@ -1,9 +1,11 @@
 package pebble
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,6 +33,7 @@ type memoryShard struct {
 	mu     sync.Mutex
 	writes uint64           // of keys of this shard, that are visible
 	under  int              // writes under way
+	swept  bool             // a range was deleted, and since then writes were under way all the time
 	values map[uint64]place // by hash
 	chunks [][]byte         // the oldest first
 	gone   int              // chunks that were let go
@@ -38,7 +41,8 @@ type memoryShard struct {
 	live   int64            // bytes of memos that are in values
 	taken  int64            // the most that it ever held
 	most   int64
-	missed []uint32 // keys that were asked for and had no value, by a part of their hash
+	missed []uint32  // keys that were asked for and had no value, by a part of their hash
+	begins [256]bool // first bytes of the keys that it ever held
 }
 
 // place is where a value lies: the number of its chunk, counted from the first that
@@ -46,6 +50,8 @@ type memoryShard struct {
 type place uint64
 
 const placeBits = 32
+
+func placeAt(chunk, at int) place { return place(chunk)<<placeBits | place(at) }
 
 const (
 	// A chunk is as large as all before it, within these bounds.
@@ -142,21 +148,57 @@ func (m *memory) replace(key, value []byte) {
 	defer s.mu.Unlock()
 	s.under--
 	s.writes++
-	if value != nil {
+	kept := !s.swept
+	s.swept = s.swept && s.under > 0
+	if value != nil && kept {
 		m.put(s, hash, key, value)
 	}
 }
 
-// clear forgets everything.
-func (m *memory) clear() {
+// forgetRange is called once the keys of [start, end) are deleted, neither of which
+// is empty. It holds nobody up for long, however much there is to forget.
+func (m *memory) forgetRange(start, end []byte) {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
 		s.writes++
-		clear(s.values)
-		s.gone += len(s.chunks)
-		s.chunks, s.bytes, s.live = nil, 0, 0
+		s.swept = s.swept || s.under > 0 // what these wrote may be deleted, and is not there yet
+		held := s.beginsWithin(start, end)
 		s.mu.Unlock()
+		for n := 0; held; n++ {
+			s.mu.Lock()
+			n = max(n, s.gone) // what moved on is met in its new place
+			if held = n < s.gone+len(s.chunks); held {
+				m.forgetWithin(s, n, start, end)
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// beginsWithin is false if there is no key of [start, end), as far as first bytes tell.
+func (s *memoryShard) beginsWithin(start, end []byte) bool {
+	last := int(end[0])
+	if len(end) == 1 {
+		last--
+	}
+	return slices.Contains(s.begins[min(int(start[0]), last+1):last+1], true)
+}
+
+// forgetWithin forgets what of a chunk has a key of [start, end), and the chunk if
+// that is all.
+func (m *memory) forgetWithin(s *memoryShard, n int, start, end []byte) {
+	chunk, all := s.chunks[n-s.gone], true
+	for at, r := range memos(chunk) {
+		if bytes.Compare(r.key(), start) < 0 || bytes.Compare(r.key(), end) >= 0 {
+			all = false
+		} else if hash, held := m.holds(s, n, at, r); held {
+			s.remove(hash)
+		}
+	}
+	if all {
+		s.chunks[n-s.gone] = nil
+		s.bytes -= int64(cap(chunk))
 	}
 }
 
@@ -184,8 +226,9 @@ func (s *memoryShard) add(hash uint64, key, value []byte, asked byte) {
 	s.remove(hash)
 	last := len(s.chunks) - 1
 	chunk := s.chunks[last]
-	s.values[hash] = place(s.gone+last)<<placeBits | place(len(chunk))
+	s.values[hash] = placeAt(s.gone+last, len(chunk))
 	s.live += int64(memoBytes(key, value))
+	s.begins[key[0]] = true
 	s.chunks[last] = appendMemo(chunk, key, value, asked)
 }
 
@@ -231,22 +274,26 @@ func (m *memory) addChunk(s *memoryShard, size int) {
 func (m *memory) letGo(s *memoryShard, worth []memo) []memo {
 	oldest := s.chunks[0]
 	all := s.needed() < s.most/4*3
-	for at := 0; at < len(oldest); {
-		r := memo(oldest[at:])
-		hash := maphash.Bytes(m.seed, r.key())
-		if s.values[hash] == place(s.gone)<<placeBits|place(at) {
+	for at, r := range memos(oldest) {
+		if hash, held := m.holds(s, s.gone, at, r); held {
 			s.remove(hash)
 			if all || r.asked() > 0 {
 				worth = append(worth, r)
 			}
 		}
-		at += r.bytes()
 	}
 	s.chunks[0] = nil
 	s.chunks = s.chunks[1:]
 	s.gone++
 	s.bytes -= int64(cap(oldest))
 	return worth
+}
+
+// holds tells whether a memo in a chunk is what is found by its hash, and was not replaced.
+func (m *memory) holds(s *memoryShard, chunk, at int, r memo) (hash uint64, ok bool) {
+	hash = maphash.Bytes(m.seed, r.key())
+	found, ok := s.values[hash]
+	return hash, ok && found == placeAt(chunk, at)
 }
 
 // take has the memory grow when the last step is used up.
@@ -271,6 +318,19 @@ const (
 	// oftenAsked is from when on it is not counted how often.
 	oftenAsked = 3
 )
+
+// memos are those of a chunk and where they begin.
+func memos(chunk []byte) iter.Seq2[int, memo] {
+	return func(yield func(int, memo) bool) {
+		for at := 0; at < len(chunk); {
+			r := memo(chunk[at:])
+			if !yield(at, r) {
+				return
+			}
+			at += r.bytes()
+		}
+	}
+}
 
 func memoBytes(key, value []byte) int { return memoHead + len(key) + len(value) }
 

@@ -48,10 +48,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	if grown < total || grown > most+growBytes {
 		t.Errorf("it has grown by %d bytes, has %d, and the bound is %d", grown, total, most)
 	}
-	m.clear()
-	if v, _ := m.get(hot); v != nil {
-		t.Error("something is left after clear")
-	}
 }
 
 // Who goes through a large table once does not push out what others ask for, and
@@ -120,7 +116,7 @@ func TestMemoryRefusesOldReads(t *testing.T) {
 	for name, write := range map[string]func(*memory){
 		"write":  func(m *memory) { m.forget(key); m.replace(key, now) },
 		"delete": func(m *memory) { m.forget(key); m.replace(key, nil) },
-		"clear":  func(m *memory) { m.clear() },
+		"range":  func(m *memory) { m.forgetRange(key, []byte("l")) },
 	} {
 		m := newMemory(1<<20, func(int) {})
 		_, writes := m.get(key)
@@ -128,6 +124,69 @@ func TestMemoryRefusesOldReads(t *testing.T) {
 		m.keep(key, old, writes)
 		if v, _ := m.get(key); bytes.Equal(v, old) {
 			t.Errorf("%s: the old value is kept", name)
+		}
+	}
+}
+
+// What was deleted does not come back when others push out what is left of it.
+func TestMemoryBringsNothingBack(t *testing.T) {
+	m := newMemory(memoryShards*100<<10, func(int) {})
+	value := bytes.Repeat([]byte{1}, 1000)
+	keep := func(key []byte) {
+		_, writes := m.get(key)
+		m.keep(key, value, writes)
+		m.get(key)
+	}
+	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }
+	const deleted = 1000
+	for i := range deleted {
+		keep(key(i))
+	}
+	for i := range deleted {
+		m.forget(key(i))
+		m.replace(key(i), nil)
+	}
+	for i := range 20 * deleted {
+		m.forget(key(deleted + i))
+		m.replace(key(deleted+i), value)
+		if v, _ := m.get(key(i % deleted)); v != nil {
+			t.Fatalf("%s is back after %d others", key(i%deleted), i)
+		}
+	}
+}
+
+// Of a range nothing is left, also of what is written while it is deleted, and all
+// else is.
+func TestMemoryForgetsARange(t *testing.T) {
+	const keys, from, to = 3000, 1000, 2000
+	key := func(i int) []byte { return fmt.Appendf(nil, "key %04d", i) }
+	value := bytes.Repeat([]byte{1}, 1000)
+	m := newMemory(memoryShards*100<<10, func(int) {})
+	for i := range keys {
+		_, writes := m.get(key(i))
+		m.keep(key(i), value, writes)
+	}
+	known := func(i int) bool { v, _ := m.get(key(i)); return v != nil }
+	if !known(0) || !known(from) || !known(keys-1) {
+		t.Fatal("not all are known")
+	}
+	m.forget(key(from)) // it is written, then deleted, and only then told
+	m.forgetRange(key(from), key(to))
+	m.replace(key(from), value)
+	for i := range keys {
+		if within := i >= from && i < to; known(i) == within {
+			t.Errorf("%s is known: %v", key(i), !within)
+		}
+	}
+	m.forget(key(from))
+	m.replace(key(from), value)
+	if !known(from) {
+		t.Error("what is written after it is not known")
+	}
+	m.forgetRange([]byte{0}, []byte{0xff})
+	for i := range m.shards {
+		if s := &m.shards[i]; s.bytes != 0 || s.live != 0 || len(s.values) != 0 {
+			t.Errorf("shard %d has %d bytes left, %d of them in use, and %d values", i, s.bytes, s.live, len(s.values))
 		}
 	}
 }
