@@ -42,6 +42,7 @@ type memoryShard struct {
 	taken  int64            // the most that it ever held
 	most   int64
 	missed []uint32  // keys that were asked for and had no value, by a part of their hash
+	marked int       // how many of these there are, at most
 	begins [256]bool // first bytes of the keys that it ever held
 }
 
@@ -105,18 +106,20 @@ func (m *memory) keep(key, value []byte, writes uint64) {
 	}
 }
 
-// full tells whether so many bytes that are new would push out something.
+// full tells whether so many bytes that are new would push out something, or take
+// the place that something was pushed out for.
 func (s *memoryShard) full(bytes int) bool {
-	return s.room() < bytes && s.held()+s.nextChunk() > s.most
+	return s.held()+s.nextChunk() > s.most && (s.gone > 0 || s.room() < bytes)
 }
 
 // held is what it takes, and needed what it would if nothing in it were replaced.
 func (s *memoryShard) held() int64   { return s.bytes + int64(len(s.values))*findBytes }
 func (s *memoryShard) needed() int64 { return s.live + int64(len(s.values))*findBytes }
 
-// again tells whether a key was asked for before, as far as that is remembered:
-// of about as many keys as there are values. Without it, who reads a large
-// table once would push out all that others ask for.
+// again tells whether a key was asked for lately: since half as many keys were missed as
+// there are values, at most, for then all are forgotten. Without it, who reads a large
+// table once would push out all that others ask for, and keys that are asked for
+// equally often would push out each other.
 func (s *memoryShard) again(hash uint64) bool {
 	if s.missed == nil {
 		s.missed = make([]uint32, max(1, len(s.values)))
@@ -124,6 +127,10 @@ func (s *memoryShard) again(hash uint64) bool {
 	slot, mark := &s.missed[hash>>32%uint64(len(s.missed))], uint32(hash)
 	if *slot == mark {
 		return true
+	}
+	if s.marked++; s.marked > len(s.missed)/2 {
+		clear(s.missed)
+		s.marked = 0
 	}
 	*slot = mark
 	return false

@@ -87,6 +87,36 @@ func TestMemoryOutlastsAScan(t *testing.T) {
 	}
 }
 
+// Of keys that are all asked for equally often, few push out others: it would be in
+// vain.
+func TestMemoryChangesLittleInVain(t *testing.T) {
+	const keys, most = 10_000, memoryShards * 100 << 10
+	m := newMemory(most, func(int) {})
+	value := bytes.Repeat([]byte{1}, 1000)
+	random := rand.New(rand.NewPCG(1, 0))
+	var asked, missed, kept int
+	for i := range 20 * keys {
+		key := fmt.Appendf(nil, "key %d", random.IntN(keys))
+		v, writes := m.get(key)
+		if v == nil {
+			m.keep(key, value, writes)
+		}
+		if i < 2*keys {
+			continue
+		}
+		asked++
+		if v == nil {
+			missed++
+			if v, _ := m.get(key); v != nil {
+				kept++
+			}
+		}
+	}
+	if kept > missed/3 || missed > asked*6/10 {
+		t.Errorf("of %d that were asked for %d were not there, and %d of these were kept", asked, missed, kept)
+	}
+}
+
 // Values that are written again and again, and fit, are all known.
 func TestMemoryOutlastsWrites(t *testing.T) {
 	const most, values = 64 * 100 << 10, 3000
