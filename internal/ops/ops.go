@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"regexp"
-	"strings"
 	"sync"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -94,16 +93,21 @@ var streamOperations = map[string]*operation{
 func Known(name string) bool { return operations[name] != nil || streamOperations[name] != nil }
 
 // Find is the name of the operation that an X-Amz-Target asks for.
-func Find(target string) (name string, ok bool) {
-	service, name, _ := strings.Cut(target, ".")
-	switch service {
-	case "DynamoDB_20120810":
-		return name, operations[name] != nil
-	case "DynamoDBStreams_20120810":
-		return name, streamOperations[name] != nil
-	}
-	return "", false
+func Find(target []byte) (name string, ok bool) {
+	name, ok = targets[string(target)]
+	return name, ok
 }
+
+var targets = func() map[string]string {
+	targets := make(map[string]string)
+	for name := range operations {
+		targets["DynamoDB_20120810."+name] = name
+	}
+	for name := range streamOperations {
+		targets["DynamoDBStreams_20120810."+name] = name
+	}
+	return targets
+}()
 
 // Request is a request that was read, and has the shape that its operation
 // wants.

@@ -7,6 +7,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -63,14 +64,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Takes tells whether the door may have a request answered by itself. Streams
 // are left to net/http.
-func (h *Handler) Takes(r *door.Request) bool { return r.Header("X-Amz-Target") != TargetBackup }
+func (h *Handler) Takes(r *door.Request) bool {
+	return string(r.Header("X-Amz-Target")) != TargetBackup
+}
 
 // Answer answers a request, whoever has read it.
 func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	a.ID = newID()
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("a request ended in a panic", "request", string(a.ID[:]), "target", r.Header("X-Amz-Target"), "panic", p, "stack", string(debug.Stack()))
+			h.log.Error("a request ended in a panic", "request", string(a.ID[:]), "target", string(r.Header("X-Amz-Target")), "panic", p, "stack", string(debug.Stack()))
 			h.fault(a, typeAmazon, internal(""))
 		}
 	}()
@@ -140,8 +143,9 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	}
 	target := r.Header("X-Amz-Target")
 	name, known := ops.Find(target)
-	if target == TargetBackup {
-		name, known = target, true
+	toBackup := string(target) == TargetBackup
+	if toBackup {
+		name, known = TargetBackup, true
 	}
 	if !known {
 		h.fault(a, media, apierror.UnknownOperation())
@@ -152,7 +156,7 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
-	if target == TargetBackup {
+	if toBackup {
 		a.Status, a.ContentType = http.StatusOK, "application/octet-stream"
 		a.Stream = func(w io.Writer) error { return h.stream(ctx, w) }
 		return
@@ -193,11 +197,14 @@ func (h *Handler) stream(ctx context.Context, w io.Writer) (err error) {
 // mediaType is the type to answer in; not ok if the request's is none of the
 // API's.
 func mediaType(r *door.Request) (string, bool) {
-	media, _, _ := strings.Cut(r.Header("Content-Type"), ";")
-	switch media = strings.ToLower(strings.TrimSpace(media)); media {
-	case typeAmazon, typePlain:
-		return media, true
-	case "":
+	media, _, _ := bytes.Cut(r.Header("Content-Type"), []byte(";"))
+	media = bytes.TrimSpace(media)
+	switch {
+	case bytes.EqualFold(media, []byte(typeAmazon)):
+		return typeAmazon, true
+	case bytes.EqualFold(media, []byte(typePlain)):
+		return typePlain, true
+	case len(media) == 0:
 		return typePlain, r.Length == 0
 	}
 	return "", false
@@ -263,10 +270,10 @@ func plain(a *door.Reply, status int, text string) {
 // owner points here if need be; clients that are no browsers send no Origin.
 func fromForeignPage(r *door.Request) bool {
 	origin := r.Header("Origin")
-	if origin == "" {
+	if len(origin) == 0 {
 		return false
 	}
-	_, host, _ := strings.Cut(origin, "://")
+	_, host, _ := strings.Cut(string(origin), "://")
 	return host != r.Host || !isLocal(host)
 }
 

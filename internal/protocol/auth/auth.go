@@ -5,6 +5,7 @@
 package auth
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,47 +15,47 @@ import (
 
 // Signer is who signed a request, as the request itself says.
 type Signer struct {
-	AccessKey string
+	AccessKey []byte // of the header that it was read from
 	Region    string
 }
 
 // Read finds the signer of a request, in its headers or in its query.
-func Read(header func(name string) string, query string) (Signer, error) {
+func Read(header func(name string) []byte, query string) (Signer, error) {
 	authorization := header("Authorization")
 	if query != "" {
 		values, _ := url.ParseQuery(query) // what is malformed is left out
 		switch {
-		case values.Has("X-Amz-Algorithm") && authorization != "":
+		case values.Has("X-Amz-Algorithm") && len(authorization) > 0:
 			return Signer{}, fault("InvalidSignatureException",
 				"Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.")
 		case values.Has("X-Amz-Algorithm"):
 			return readQuery(values)
 		}
 	}
-	if !strings.HasPrefix(authorization, "AWS4-") {
+	if !bytes.HasPrefix(authorization, []byte("AWS4-")) {
 		return Signer{}, fault("MissingAuthenticationTokenException", "Request is missing Authentication Token")
 	}
-	return readHeader(authorization, header("X-Amz-Date") != "" || header("Date") != "")
+	return readHeader(authorization, len(header("X-Amz-Date")) > 0 || len(header("Date")) > 0)
 }
 
 // parameters are those that an Authorization header must have, in the order in
 // which missing ones are told.
 var parameters = [...]string{"Credential", "Signature", "SignedHeaders"}
 
-func readHeader(authorization string, dated bool) (Signer, error) {
-	_, rest, _ := strings.Cut(authorization, " ")
-	var credential string
+func readHeader(authorization []byte, dated bool) (Signer, error) {
+	_, rest, _ := bytes.Cut(authorization, []byte(" "))
+	var credential []byte
 	var has [len(parameters)]bool
-	for rest != "" {
+	for len(rest) > 0 {
 		part := rest
-		if end := strings.IndexAny(rest, ", "); end >= 0 {
+		if end := bytes.IndexAny(rest, ", "); end >= 0 {
 			part, rest = rest[:end], rest[end+1:]
 		} else {
-			rest = ""
+			rest = nil
 		}
-		name, value, _ := strings.Cut(part, "=")
+		name, value, _ := bytes.Cut(part, []byte("="))
 		for i := range parameters {
-			if name == parameters[i] {
+			if string(name) == parameters[i] {
 				has[i] = true
 				if i == 0 {
 					credential = value
@@ -74,7 +75,7 @@ func readHeader(authorization string, dated bool) (Signer, error) {
 	if !dated {
 		missing.WriteString("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ")
 	}
-	return Signer{}, fault("IncompleteSignatureException", missing.String()+"Authorization="+authorization)
+	return Signer{}, fault("IncompleteSignatureException", missing.String()+"Authorization="+string(authorization))
 }
 
 func readQuery(query map[string][]string) (Signer, error) {
@@ -87,28 +88,28 @@ func readQuery(query map[string][]string) (Signer, error) {
 	if missing.Len() > 0 {
 		return Signer{}, fault("IncompleteSignatureException", missing.String()+"Re-examine the query-string parameters.")
 	}
-	return signer(query["X-Amz-Credential"][0]), nil
+	return signer([]byte(query["X-Amz-Credential"][0])), nil
 }
 
 // signer takes a credential scope apart: key/date/region/service/aws4_request.
-func signer(credential string) Signer {
-	key, _, _ := strings.Cut(credential, "/")
+func signer(credential []byte) Signer {
+	key, _, _ := bytes.Cut(credential, []byte("/"))
 	s := Signer{AccessKey: key}
-	if strings.Count(credential, "/") < 4 {
+	if bytes.Count(credential, []byte("/")) < 4 {
 		return s
 	}
 	scope := credential
 	for range 2 {
-		scope = scope[:strings.LastIndexByte(scope, '/')]
+		scope = scope[:bytes.LastIndexByte(scope, '/')]
 	}
-	if region := scope[strings.LastIndexByte(scope, '/')+1:]; validRegion(region) {
-		s.Region = region
+	if region := scope[bytes.LastIndexByte(scope, '/')+1:]; validRegion(region) {
+		s.Region = string(region)
 	}
 	return s
 }
 
 // validRegion keeps what is no region out of ARNs.
-func validRegion(region string) bool {
+func validRegion(region []byte) bool {
 	for _, c := range region {
 		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {
 			return false

@@ -28,8 +28,8 @@ func (c *repeating) Read(b []byte) (int, error) {
 
 func (*repeating) Write(b []byte) (int, error) { return len(b), nil }
 
-// A request costs one allocation: the copy of its head, so that strings can be
-// kept. (The race detector makes pools forget, so it cannot count.)
+// A request costs no allocation. (The race detector makes pools forget, so it cannot
+// count.)
 func TestAllocations(t *testing.T) {
 	h := canned{[]byte(strings.Repeat("x", 1024))}
 	s := New(h, new(http.Server), slog.New(slog.DiscardHandler))
@@ -42,7 +42,7 @@ func TestAllocations(t *testing.T) {
 			c := s.addConn(&repeating{script: script{closed: make(chan struct{})}, request: []byte(in), left: requests})
 			c.serve()
 		})
-		if got := perConn / requests; got > 1.5 {
+		if got := perConn / requests; got > 0.5 {
 			t.Errorf("a request with %s costs %.2f allocations", name, got)
 		}
 	}

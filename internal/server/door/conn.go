@@ -45,6 +45,8 @@ type conn struct {
 	rest   int64 // how much of a body is still to come after what buf holds
 	broken bool  // the body did not come
 
+	host string // of the last request, and mostly of all
+
 	wasCut atomic.Bool // nobody waits for it any more
 }
 
@@ -172,7 +174,10 @@ func (c *conn) read(r *Request, first bool) verdict {
 		return v
 	}
 	h := &r.head
-	r.Method, r.Path, r.Host = "POST", "/", r.Header("Host")
+	if host := r.Header("Host"); string(host) != c.host {
+		c.host = string(host)
+	}
+	r.Method, r.Path, r.Host = "POST", "/", c.host
 	r.Length = h.length
 	if h.chunked {
 		r.Length = -1
@@ -242,6 +247,7 @@ func (c *conn) readWhole(r *Request) verdict {
 				return v
 			}
 		}
+		r.head.text = c.buf[c.r : c.r+r.head.next] // it may have moved
 	}
 	r.whole, r.hasWhole = c.buf[c.r+r.head.next:c.r+end:c.r+end], true
 	c.r += end
@@ -255,6 +261,7 @@ func (c *conn) readChunked(r *Request) verdict {
 		at := c.r + r.head.next
 		end, v := scanChunked(c.buf[at:c.w])
 		if v == done {
+			r.head.text = c.buf[c.r:at] // it may have moved
 			r.whole, r.hasWhole = joinChunks(c.buf[at:at+end:at+end]), true
 			c.r = at + end
 			return done

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 )
 
 // Exchange is a request and its reply, with the memory of both. It is used
-// again after End, so nobody may keep a part of it; strings may be kept.
+// again after End, so nobody may keep a part of it but strings.
 type Exchange struct {
 	Request Request
 	Reply   Reply
@@ -81,16 +80,16 @@ func (x *Exchange) End() {
 }
 
 // Header is the first value of a header, or nothing.
-func (r *Request) Header(name string) string {
+func (r *Request) Header(name string) []byte {
 	if r.web != nil {
-		return r.web.Get(name)
+		return []byte(r.web.Get(name))
 	}
 	for _, f := range r.head.fields {
-		if f.nameEnd-f.name == uint16(len(name)) && strings.EqualFold(r.head.text[f.name:f.nameEnd], name) {
-			return r.head.text[f.value:f.valueEnd]
+		if is(r.head.text[f.name:f.nameEnd], name) {
+			return r.head.text[f.value:f.valueEnd:f.valueEnd]
 		}
 	}
-	return ""
+	return nil
 }
 
 // Whole is the body, if it came along with the head and takes no more memory.

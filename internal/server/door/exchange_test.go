@@ -3,6 +3,9 @@ package door
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stator-db/stator/internal/buffer"
@@ -29,6 +32,37 @@ func TestBodiesOfAllSizes(t *testing.T) {
 					t.Errorf("%d bytes are kept", cap(r.buf))
 				}
 			})
+		}
+	}
+}
+
+// The head of a request is there until it is answered, wherever in the buffer it lay
+// when its body came.
+func TestHeadStays(t *testing.T) {
+	var in, want []string
+	for i, r := range []struct{ framing, body string }{
+		{"Content-Length: 3", "abc"},
+		{"Content-Length: 5", "defgh"},
+		{"Transfer-Encoding: chunked", "3\r\nijk\r\n0\r\n\r\n"},
+		{"Transfer-Encoding: chunked", "2\r\nlm\r\n1\r\nn\r\n0\r\n\r\n"},
+		{"Content-Length: 9000", strings.Repeat("o", 9000)},
+		{"Content-Length: 2", "pq"},
+	} {
+		key := fmt.Sprintf("key%d", i)
+		in = append(in, request("Host: "+key, "X-Amz-Target: "+key, "Authorization: "+key, r.framing)+r.body)
+		want = append(want, fmt.Sprintf("host %q target %q authorization %q", key, key, key))
+	}
+	for step := 1; step < 2000; step += 1 + step/20 {
+		h := new(recorder)
+		s := New(h, new(http.Server), slog.New(slog.DiscardHandler))
+		s.addConn(play([]byte(strings.Join(in, "")), step)).serve()
+		if len(h.seen) != len(want) || h.lean != len(want) {
+			t.Fatalf("in steps of %d bytes %d requests were seen, %d by the door", step, len(h.seen), h.lean)
+		}
+		for i := range want {
+			if !strings.Contains(h.seen[i], want[i]) {
+				t.Fatalf("in steps of %d bytes request %d is %.200s, want %s", step, i, h.seen[i], want[i])
+			}
 		}
 	}
 }

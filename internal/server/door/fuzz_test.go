@@ -25,10 +25,10 @@ type recorder struct {
 	lean int // how many came through the door
 }
 
-func (*recorder) Takes(r *Request) bool { return r.Header("X-Amz-Target") != "stream" }
+func (*recorder) Takes(r *Request) bool { return string(r.Header("X-Amz-Target")) != "stream" }
 
 func (h *recorder) Answer(_ context.Context, r *Request, a *Reply) {
-	target := r.Header("X-Amz-Target")
+	target := string(r.Header("X-Amz-Target"))
 	a.Status, a.ContentType = 200, "text/plain"
 	body, err := []byte("not read"), error(nil)
 	if target != "unread" {

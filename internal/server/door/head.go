@@ -16,7 +16,7 @@ const maxFields = 64
 type head struct {
 	fields []field
 	next   int    // where the first line that was not whole yet begins
-	text   string // the bytes of a whole head, safe to keep
+	text   []byte // of a whole head
 
 	length    int64 // of the body; 0 if not told
 	chunked   bool
@@ -70,7 +70,7 @@ func (h *head) scan(b []byte) verdict {
 			if !h.hasHost || h.chunked && h.hasLength {
 				return pass
 			}
-			h.text = string(b[:h.next])
+			h.text = b[:h.next]
 			return done
 		}
 		if !h.addField(b, start, end) {
@@ -202,7 +202,7 @@ func (h *head) readLength(value []byte) bool {
 	return true
 }
 
-// is tells whether bytes are a word, written in small letters, in any case.
+// is tells whether bytes are a word, in any case.
 func is(b []byte, word string) bool {
 	return len(b) == len(word) && strings.EqualFold(string(b), word)
 }

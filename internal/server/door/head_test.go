@@ -121,7 +121,7 @@ func TestHeaderLookup(t *testing.T) {
 		t.Fatalf("verdict %d", v)
 	}
 	for name, want := range map[string]string{"X-Amz-Target": "one", "host": "a", "HOST": "a", "Empty": "", "Absent": ""} {
-		if got := r.Header(name); got != want {
+		if got := string(r.Header(name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
