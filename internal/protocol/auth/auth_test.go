@@ -95,7 +95,9 @@ func headerOf(r *http.Request) func(name string) []byte {
 	return func(name string) []byte { return []byte(r.Header.Get(name)) }
 }
 
-func same(a, b Signer) bool { return string(a.AccessKey) == string(b.AccessKey) && a.Region == b.Region }
+func same(a, b Signer) bool {
+	return string(a.AccessKey) == string(b.AccessKey) && a.Region == b.Region
+}
 
 func TestCredential(t *testing.T) {
 	for _, c := range []struct {
