@@ -85,3 +85,39 @@ func TestFlushWithoutSpace(t *testing.T) {
 	eventually(t, "writes go on", func() bool { return !e.disk.full.Load() })
 	fill(t, e, 10)
 }
+
+// So is one that finds space for its table, and none for the record of it.
+func TestManifestWithoutSpace(t *testing.T) {
+	var noSpace atomic.Bool
+	met := make(chan struct{}, 1000)
+	fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
+		if noSpace.Load() && op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST") {
+			met <- struct{}{}
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	ended := make(chan int, 1)
+	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(code int) {
+		ended <- code
+		select {}
+	}})
+	fill(t, e, 1)
+	noSpace.Store(true)
+	flushed := make(chan error, 1)
+	go func() { flushed <- e.db.Flush() }()
+	for range 4 { // it tries again and again
+		select {
+		case <-met:
+		case code := <-ended:
+			t.Fatalf("the process ends with %d", code)
+		}
+	}
+	noSpace.Store(false)
+	if err := <-flushed; err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -8,7 +9,7 @@ import (
 )
 
 // logs is the file system as Pebble sees it, which watches over its logs: by
-// them acknowledged writes survive.
+// them acknowledged writes survive. Its manifests are logs too, of tables.
 //
 // When there is no space for them it waits, where Pebble would end. When they
 // cannot be written for another reason, or their folder not be synced, it ends
@@ -40,8 +41,8 @@ func (l *logs) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 
 // Create makes a file.
 func (l *logs) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	n, ok := l.number(name)
-	if !ok {
+	n, isLog := l.number(name)
+	if !isLog && !strings.Contains(l.PathBase(name), "MANIFEST") {
 		return l.FS.Create(name, category)
 	}
 	var f vfs.File
@@ -52,6 +53,9 @@ func (l *logs) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 	if err != nil {
 		l.broken("make", name, err)
 		return nil, err
+	}
+	if !isLog {
+		return &manifest{f, l.disk}, nil
 	}
 	return l.watch(f, name, n), nil
 }
@@ -73,6 +77,23 @@ func (l *logs) ReuseForWrite(before, name string, category vfs.DiskWriteCategory
 
 func (l *logs) watch(f vfs.File, name string, number uint64) vfs.File {
 	return &logFile{File: f, logs: l, name: name, slot: l.marks.slot(number)}
+}
+
+// manifest is one, or the marker that names it. Pebble ends the process when it
+// cannot be written.
+type manifest struct {
+	vfs.File
+	disk *disk
+}
+
+// Write waits for space.
+func (f *manifest) Write(p []byte) (n int, err error) {
+	err = f.disk.waitForSpace(func() error {
+		more, err := f.File.Write(p[n:])
+		n += more
+		return err
+	})
+	return n, err
 }
 
 // OpenDir opens a folder to sync it.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -378,5 +380,35 @@ func TestMemoryFillsUp(t *testing.T) {
 				t.Errorf("%d of %d bytes are used", live, most)
 			}
 		})
+	}
+}
+
+// A large Update ends in memory like any other. (Pebble takes the bytes of its batch
+// away.)
+func TestMemoryAfterALargeUpdate(t *testing.T) {
+	ctx := context.Background()
+	e := mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d", IdleFlush: -1, memtableBytes: 256 << 10})
+	defer e.Close()
+	const keys, size = 200, 1000 // more than half a memtable
+	key := func(i int) []byte { return fmt.Appendf(nil, "large %d", i) }
+	before := e.tidy.written.Load()
+	if _, err := e.Update(ctx, nil, func(tx store.Tx) error {
+		for i := range keys {
+			tx.Set(key(i), bytes.Repeat([]byte{1}, size))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n := e.tidy.written.Load() - before; n < keys*size {
+		t.Errorf("%d bytes count as written, of %d", n, keys*size)
+	}
+	for i := range keys {
+		if _, err := e.Get(ctx, store.Strong, key(i)); err != nil {
+			t.Fatal(err)
+		}
+		if v, _ := e.memory.get(key(i)); v == nil {
+			t.Fatalf("%s is read, and not kept", key(i))
+		}
 	}
 }

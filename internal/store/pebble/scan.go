@@ -36,14 +36,20 @@ func (e *Engine) Each(ctx context.Context, r store.Range, fn func(store.Pair) (m
 			shown = e.flights.newest()
 		}
 	}
-	err = each(ctx, it, r, func(p store.Pair, _ error) bool { return fn(p) })
-	if closed := it.Close(); err == nil && closed != nil {
-		err = failure("scan", closed)
-	}
-	if err != nil {
+	if err := eachOf(ctx, it, r, fn); err != nil {
 		return err
 	}
 	return e.flights.wait(ctx, shown)
+}
+
+// eachOf closes the iterator, whatever fn does.
+func eachOf(ctx context.Context, it *pebble.Iterator, r store.Range, fn func(store.Pair) (more bool)) (err error) {
+	defer func() {
+		if closed := it.Close(); err == nil && closed != nil {
+			err = failure("scan", closed)
+		}
+	}()
+	return each(ctx, it, r, func(p store.Pair, _ error) bool { return fn(p) })
 }
 
 // each yields what an iterator finds. It returns nil when yield wants no more.

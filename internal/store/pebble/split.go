@@ -107,6 +107,9 @@ func (e *Engine) splitByEstimate(ctx context.Context, it *pebble.Iterator, n int
 		// Good enough is an eighth of a part more or less.
 		wanted, slack := total/uint64(n)*uint64(part), total/uint64(n)/8
 		point, err := line.search(from, wanted, slack, func(key []byte) (uint64, error) {
+			if bytes.Compare(key, first) <= 0 {
+				return 0, nil // it has eight bytes of first, which may have more
+			}
 			return e.db.EstimateDiskUsage(first, key)
 		})
 		if err != nil {

@@ -90,10 +90,10 @@ func (e *Engine) levelBytes() []int64 {
 // written to now and then would be merged for ever.
 func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
 	began, written := time.Now(), e.tidy.written.Load()
-	may := func() bool {
-		return ctx.Err() == nil && e.tidy.written.Load()-written <= quietBytes && e.disk.has(pieceSpace)
+	may := func(bytes uint64) bool {
+		return ctx.Err() == nil && e.tidy.written.Load()-written <= quietBytes && e.disk.has(pieceSpace+bytes)
 	}
-	if !may() {
+	if !may(0) {
 		return false
 	}
 	from, end := bounds(e.tidy.from, nil)
@@ -103,10 +103,11 @@ func (e *Engine) merge(ctx context.Context, bytes int64) (over bool) {
 	}
 	cached := e.db.Metrics().BlockCache.Size >= bytes/2
 	for _, to := range append(splits, end) {
-		if !may() {
+		size, err := e.db.EstimateDiskUsage(from, to) // a large partition is one piece
+		if err != nil || !may(size) {
 			return false
 		}
-		err := e.db.Compact(ctx, from, to, false)
+		err = e.db.Compact(ctx, from, to, false)
 		if err == nil && cached { // blocks have left the cache with their tables
 			err = e.touch(ctx, from, to)
 		}

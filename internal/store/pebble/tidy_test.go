@@ -162,15 +162,21 @@ func twoLevels(t *testing.T, o Options) *Engine {
 	o.Dir, o.IdleFlush, o.tidyLeast = "d", -1, 1
 	e := mustOpen(t, o)
 	t.Cleanup(func() { _ = e.Close() })
-	fill(t, e, tidyItems)
+	inTwoLevels(t, e, func() { fill(t, e, tidyItems) }, func() { fill(t, e, tidyItems/2) })
+	return e
+}
+
+// inTwoLevels puts what is written first into the lowest level, and the rest above.
+func inTwoLevels(t *testing.T, e *Engine, first, second func()) {
+	t.Helper()
+	first()
 	if err := e.db.Compact(t.Context(), []byte{0}, []byte{0xff}, false); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, e, tidyItems/2)
+	second()
 	if err := e.db.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	return e
 }
 
 // levelsOf is how many levels have tables.
@@ -195,4 +201,63 @@ func (c *cramped) GetDiskUsage(string) (vfs.DiskUsage, error) {
 		free = reserveBytes + pieceSpace - 1
 	}
 	return vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 40}, nil
+}
+
+// A merge that ended before a large partition goes on there.
+func TestTidyGoesOnAtALargePartition(t *testing.T) {
+	fs := &cramped{FS: vfs.NewMem()}
+	fs.few.Store(1 << 30)
+	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, tidyLeast: 1, tidyEvery: -1, DiskCheck: time.Hour})
+	defer e.Close()
+	write := func() {
+		fillGroup(t, e, "catalog", 1)
+		fillGroup(t, e, "iAAAAAAA", 1500) // two partitions
+		fillGroup(t, e, "iBBBBBBB", 1500)
+		fillGroup(t, e, "u", 1)
+	}
+	inTwoLevels(t, e, write, write)
+	usage, err := e.db.EstimateDiskUsage([]byte{0}, []byte{0xff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.tidy.piece = usage / 8
+	for few := int64(2); e.tidy.from == nil; few++ { // until it ends after the first piece
+		fs.few.Store(few)
+		if e.merge(t.Context(), 1) {
+			t.Fatal("it was not interrupted")
+		}
+	}
+	fs.few.Store(1 << 30)
+	if !e.merge(t.Context(), 1) {
+		t.Errorf("it does not go on at %q", e.tidy.from)
+	}
+}
+
+// What cannot be cut is not merged without as much space as it has.
+func TestTidyLeavesALargePieceWithoutSpace(t *testing.T) {
+	mem := vfs.NewMem()
+	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
+	e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: -1, tidyEvery: -1, tidyLeast: 1})
+	defer e.Close()
+	write := func() {
+		fillGroup(t, e, "iAAAAAAA", 3000) // one partition
+		fillGroup(t, e, "u", 1)
+	}
+	inTwoLevels(t, e, write, write)
+	usage, err := e.db.EstimateDiskUsage([]byte{0}, []byte{0xff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.tidy.piece = usage / 32
+	free := func(bytes uint64) {
+		mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: reserve(diskBytes) + pieceSpace + bytes})
+	}
+	free(usage / 4)
+	if e.merge(t.Context(), 1) || levelsOf(e) == 1 {
+		t.Errorf("a piece of about %d bytes is merged, with space for %d", usage, usage/4)
+	}
+	free(2 * usage)
+	if !e.merge(t.Context(), 1) || levelsOf(e) != 1 {
+		t.Error("with enough space it is not merged")
+	}
 }

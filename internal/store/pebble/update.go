@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
 
 	"github.com/stator-db/stator/internal/store"
 )
@@ -30,12 +31,12 @@ func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) er
 		return store.Commit{}, err
 	}
 	batch := e.db.NewBatch()
-	stamp, err := e.apply(batch, latched, keys, fn)
+	stamp, size, err := e.apply(batch, latched, keys, fn)
 	if err != nil {
 		_ = batch.Close()
 		return store.Commit{}, e.showAbort(ctx, keys, err)
 	}
-	if err := e.land(batch, stamp); err != nil {
+	if err := e.land(batch, stamp, size); err != nil {
 		return store.Commit{}, err
 	}
 	return store.Commit{Stamp: stamp}, nil
@@ -60,7 +61,7 @@ func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
 
 // apply runs fn and makes its writes visible. It releases the latches. Without
 // an error the stamp is in flight and must land.
-func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (store.Stamp, error) {
+func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (_ store.Stamp, size int, _ error) {
 	defer e.stripes.Unlock(latched)
 	stamp := e.flights.begin(store.StampAt(e.now()))
 	flying := false
@@ -74,24 +75,26 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	defer t.release()
 	t.stamp, t.batch = stamp, batch
 	if err := t.load(e, keys); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := t.run(fn); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if batch.Empty() {
-		return 0, errNothing
+		return 0, 0, errNothing
 	}
 	if err := e.windows.record(batch, stamp); err != nil {
-		return 0, failure("record window", err)
+		return 0, 0, failure("record window", err)
 	}
-	eachKey(batch, func(key []byte) {
+	written := batch.Reader() // Pebble takes the bytes of a large batch away when it applies it
+	size = batch.Len()
+	eachKey(written, func(key []byte) {
 		e.stripes.raise(key, stamp)
 		if room := e.memory.forget(key); room {
 			t.keep(key)
 		}
 	})
-	defer eachKey(batch, func(key []byte) { e.memory.replace(key, t.kept(key)) })
+	defer eachKey(written, func(key []byte) { e.memory.replace(key, t.kept(key)) })
 	var err error
 	if e.durability == Relaxed {
 		err = e.db.Apply(batch, pebble.NoSync)
@@ -100,14 +103,14 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	}
 	if err != nil {
 		t.forgo()
-		return 0, failure("apply", err)
+		return 0, 0, failure("apply", err)
 	}
 	flying = true
-	return stamp, nil
+	return stamp, size, nil
 }
 
-func eachKey(batch *pebble.Batch, fn func(key []byte)) {
-	for r := batch.Reader(); ; {
+func eachKey(r batchrepr.Reader, fn func(key []byte)) {
+	for {
 		_, key, _, ok, err := r.Next()
 		if err != nil {
 			panic(fmt.Sprintf("a batch that we made cannot be read: %v", err))
@@ -120,7 +123,7 @@ func eachKey(batch *pebble.Batch, fn func(key []byte)) {
 }
 
 // land waits until an applied batch is durable.
-func (e *Engine) land(batch *pebble.Batch, stamp store.Stamp) error {
+func (e *Engine) land(batch *pebble.Batch, stamp store.Stamp, size int) error {
 	if e.durability == Durable {
 		if err := batch.SyncWait(); err != nil {
 			// Readers are waiting for what may never be on disk. Only a new
@@ -130,7 +133,6 @@ func (e *Engine) land(batch *pebble.Batch, stamp store.Stamp) error {
 			return fmt.Errorf("sync the log: %w: %w", store.ErrUnknownOutcome, err)
 		}
 	}
-	size := batch.Len()
 	_ = batch.Close()
 	e.windows.recorded(stamp)
 	e.flights.end(stamp)
