@@ -191,6 +191,7 @@ func matching(pattern string) string {
 func (c *checker) request(s *shape, v reflect.Value, seen uint64) error {
 	c.path = c.path[:0]
 	c.structure(s, v, seen)
+	c.faults = c.faults[:min(len(c.faults), maxFaults)]
 	switch len(c.faults) {
 	case 0:
 		return nil
@@ -199,6 +200,11 @@ func (c *checker) request(s *shape, v reflect.Value, seen uint64) error {
 	}
 	return apierror.Validation("%d validation errors detected: %s", len(c.faults), strings.Join(c.faults, "; "))
 }
+
+// maxFaults is how many faults are told at once. A body can have millions.
+const maxFaults = 10
+
+func (c *checker) enough() bool { return len(c.faults) >= maxFaults }
 
 // allSeen is for inner structures, whose optional members are all pointers.
 const allSeen = ^uint64(0)
@@ -246,7 +252,7 @@ func (c *checker) structure(s *shape, v reflect.Value, seen uint64) {
 		c.push(step{label: m.label})
 		c.member(m, v, seen&(1<<i) != 0)
 		c.pop()
-		if c.stop = c.stop || m.stop && len(c.faults) > before; c.stop {
+		if c.stop = c.stop || m.stop && len(c.faults) > before; c.stop || c.enough() {
 			return
 		}
 	}
@@ -287,6 +293,9 @@ func (c *checker) inside(v reflect.Value) {
 		c.structure(shapeOf(v.Type()), v, allSeen)
 	case reflect.Slice:
 		for i := range v.Len() {
+			if c.enough() {
+				return
+			}
 			c.push(step{n: i + 1, entry: true})
 			c.inside(v.Index(i))
 			c.pop()
@@ -295,6 +304,9 @@ func (c *checker) inside(v reflect.Value) {
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, k := range keys {
+			if c.enough() {
+				return
+			}
 			c.push(step{label: k.String(), entry: true})
 			c.inside(v.MapIndex(k))
 			c.pop()
@@ -353,18 +365,11 @@ func javaText(v reflect.Value) string {
 		if v.IsNil() {
 			return "null"
 		}
-		parts := make([]string, v.Len())
-		for i := range parts {
-			parts[i] = javaText(v.Index(i))
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
+		return "[" + joined(v.Len(), func(i int) string { return javaText(v.Index(i)) }) + "]"
 	case reflect.Map:
-		var parts []string
-		for _, k := range v.MapKeys() {
-			parts = append(parts, k.String()+"="+javaText(v.MapIndex(k)))
-		}
-		slices.Sort(parts)
-		return "{" + strings.Join(parts, ", ") + "}"
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String()+"=", b.String()+"=") })
+		return "{" + joined(len(keys), func(i int) string { return keys[i].String() + "=" + javaText(v.MapIndex(keys[i])) }) + "}"
 	case reflect.Struct:
 		var parts []string
 		for _, m := range shapeOf(v.Type()).members {
@@ -373,6 +378,21 @@ func javaText(v reflect.Value) string {
 		return v.Type().Name() + "(" + strings.Join(parts, ", ") + ")"
 	}
 	return fmt.Sprint(v.Interface())
+}
+
+// maxText is about how much of a list or map is told. Of an empty structure, which takes
+// two bytes of a body, it can be two hundred.
+const maxText = 1 << 20
+
+func joined(n int, part func(i int) string) string {
+	var b strings.Builder
+	for i := 0; i < n && b.Len() < maxText; i++ {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(part(i))
+	}
+	return b.String()
 }
 
 func javaItem(it item.Item) string {

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -125,5 +127,46 @@ func TestUnknownConstraintPanics(t *testing.T) {
 			}()
 			parseRules(tag)
 		}()
+	}
+}
+
+// A request is told ten faults at most.
+func TestFewFaultsAreTold(t *testing.T) {
+	err := Decode([]byte(`{"TableName":"abc","GlobalSecondaryIndexes":[{},{},{},{},{}]}`), new(api.CreateTable))
+	const want = "10 validation errors detected: Value null at "
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "must not be null") != 10 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// No body takes many times its size in memory, whatever is wrong with it, and its
+// fault is not long.
+func TestMemoryOfFaults(t *testing.T) {
+	const size = 2 << 20
+	body := func(first, entry, last string) string {
+		return first + strings.Repeat(entry+",", size/(len(entry)+1)) + entry + last
+	}
+	var names strings.Builder
+	for i := 0; names.Len() < size; i++ {
+		fmt.Fprintf(&names, `"#%d":"",`, i)
+	}
+	for name, c := range map[string]struct {
+		into any
+		body string
+	}{
+		"indexes":      {new(api.CreateTable), body(`{"TableName":"abc","GlobalSecondaryIndexes":[`, "{}", "]}")},
+		"transactions": {new(api.TransactWriteItems), body(`{"TransactItems":[`, "{}", "]}")},
+		"short list":   {new(api.TransactWriteItems), `{"TransactItems":[` + strings.Repeat(`{},`, maxEntries-1) + "{}]}"},
+		"names":        {new(api.GetItem), `{"TableName":"abc","Key":{},"ExpressionAttributeNames":{` + names.String() + `"#":""}}`},
+		"tags":         {new(api.UntagResource), body(`{"TagKeys":[`, `""`, "]}")},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := Decode([]byte(c.body), c.into)
+		runtime.ReadMemStats(&after)
+		took := after.TotalAlloc - before.TotalAlloc
+		if err == nil || len(err.Error()) > 2*maxText || took > 8*max(size, maxText) {
+			t.Errorf("%s: %d bytes take %d, and are told %.100v", name, len(c.body), took, err)
+		}
 	}
 }

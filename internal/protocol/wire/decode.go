@@ -354,6 +354,9 @@ func mapOf[V any](read func(*decoder) (V, error)) reader {
 		*f.Addr().Interface().(*map[string]V) = m
 		more, err := d.enter('{')
 		for more && err == nil {
+			if len(m) == maxEntries {
+				return tooManyEntries()
+			}
 			if err = mapEntry(d, m, read); err == nil {
 				more, err = d.again('{')
 			}
@@ -404,6 +407,14 @@ func pointerReader(t reflect.Type) reader {
 	}
 }
 
+// maxEntries is far more than any operation takes, of a list or a map that is no value of
+// an item. A list of structures takes thirty times as much memory as it is long.
+const maxEntries = 10_000
+
+func tooManyEntries() error {
+	return apierror.Validation("A list or a map in the request has more than %d entries", maxEntries)
+}
+
 func sliceReader(t reflect.Type) reader {
 	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
 	return func(d *decoder, f reflect.Value, p place) error {
@@ -417,6 +428,9 @@ func sliceReader(t reflect.Type) reader {
 		f.Grow(4)
 		more, err := d.enter('[')
 		for n := 0; more && err == nil; n++ {
+			if n == maxEntries {
+				return tooManyEntries()
+			}
 			f.Grow(1)
 			f.SetLen(n + 1)
 			var null bool
@@ -441,6 +455,9 @@ func mapReader(t reflect.Type) reader {
 		f.Set(reflect.MakeMap(t))
 		more, err := d.enter('{')
 		for more && err == nil {
+			if f.Len() == maxEntries {
+				return tooManyEntries()
+			}
 			var name []byte
 			if name, err = d.name(); err != nil {
 				break
