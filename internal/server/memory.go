@@ -67,7 +67,7 @@ func (m *memory) read(ctx context.Context, r *door.Request) ([]byte, *share, err
 	m.mu.Lock()
 	delete(m.reading, s)
 	m.mu.Unlock()
-	if err != nil && s.gone {
+	if s.gone { // even if all has come: what ends a read ends the request in net/http
 		err = apierror.Throttled()
 	}
 	return body, s, err

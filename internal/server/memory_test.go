@@ -3,13 +3,17 @@ package server
 import (
 	"cmp"
 	"context"
+	"io"
+	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/server/door"
 )
 
 // Who asks for least has memory first, and of equals who came first. Room is made
@@ -92,4 +96,40 @@ func TestRoomIsMadeAgainAndAgain(t *testing.T) {
 // newShare is for a body that is read without a request.
 func (m *memory) newShare() *share {
 	return &share{memory: m, patience: bodyPatience, ctx: context.Background()}
+}
+
+// lastMoment is a body whose memory others want in the moment when it is whole.
+type lastMoment struct {
+	io.Reader
+	end func()
+}
+
+func (b *lastMoment) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF && b.end != nil {
+		b.end()
+		b.end = nil
+	}
+	return n, err
+}
+
+// Who was cut is told to come again, even if his body was whole: net/http takes him
+// for gone.
+func TestCutInTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		web := httptest.NewRequest("POST", "/", &lastMoment{strings.NewReader(strings.Repeat(" ", 1<<20)), func() {
+			time.Sleep(2 * bodyGrace)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.makeRoom(&m.large, 1<<20)
+		}})
+		x := door.Begin(httptest.NewRecorder(), web)
+		defer x.End()
+		_, held, err := m.read(t.Context(), &x.Request)
+		defer held.release()
+		if err == nil || err.Error() != apierror.Throttled().Error() {
+			t.Errorf("he is told %v", err)
+		}
+	})
 }

@@ -216,9 +216,9 @@ func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, err e
 	switch {
 	case errors.Is(err, door.ErrTooLarge):
 		plain(a, http.StatusRequestEntityTooLarge, "<RequestEntityTooLargeException/>\n")
-	case ctx.Err() != nil: // nobody listens
 	case errors.As(err, &fault):
 		h.fault(a, media, fault)
+	case ctx.Err() != nil: // nobody listens
 	default:
 		plain(a, http.StatusBadRequest, "<SerializationException/>\n")
 	}

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -62,7 +63,11 @@ func (a *Reply) appendHead(b []byte, date string, last bool) []byte {
 // Send answers through net/http.
 func (a *Reply) Send(w http.ResponseWriter) error {
 	if a.Status == 0 {
-		return nil // nobody listens
+		// Nobody listens, it seems. Who does must not take it for a success, which
+		// net/http would send.
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return nil
 	}
 	header := w.Header()
 	header.Set("Content-Type", a.ContentType)
@@ -75,14 +80,26 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 	for _, h := range a.More {
 		header.Set(h[0], h[1])
 	}
+	taken := timely{w, http.NewResponseController(w)}
 	if a.Stream != nil {
 		w.WriteHeader(a.Status)
-		return a.Stream(w)
+		return a.Stream(taken)
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
-	w.Write(a.Body)
+	_, _ = taken.Write(a.Body) // the client is gone if not
 	return nil
+}
+
+// timely gives a client as much time for each part of a reply as the door does.
+type timely struct {
+	io.Writer
+	control *http.ResponseController
+}
+
+func (t timely) Write(b []byte) (int, error) {
+	_ = t.control.SetWriteDeadline(time.Now().Add(defaultWriteTime)) // net/http undoes it; some writers have none
+	return t.Writer.Write(b)
 }
 
 // date is the Date header of one second.

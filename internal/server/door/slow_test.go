@@ -224,6 +224,46 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
+// finishing tells when it has answered through net/http.
+type finishing struct {
+	recorder
+	finished chan struct{}
+}
+
+func (h *finishing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.recorder.ServeHTTP(w, r)
+	close(h.finished)
+}
+
+// So is one that net/http answers.
+func TestSlowReaderOfNetHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &finishing{finished: make(chan struct{})}
+		_, dial := open(t, h)
+		c := dial()
+		io.WriteString(c, "POST /? HTTP/1.1\r\nHost: a\r\nX-Amz-Target: large\r\nContent-Length: 0\r\n\r\n")
+		start := time.Now()
+		select {
+		case <-h.finished:
+		case <-time.After(time.Hour):
+			t.Fatal("it is waited for")
+		}
+		if d := time.Since(start); d < defaultWriteTime || d > 2*defaultWriteTime {
+			t.Errorf("it is cut off after %v", d)
+		}
+	})
+}
+
+// What has no reply is no success for who still listens.
+func TestNoReplyIsNoSuccess(t *testing.T) {
+	w := httptest.NewRecorder()
+	x := Begin(w, httptest.NewRequest("POST", "/", nil))
+	defer x.End()
+	if err := x.Reply.Send(w); err != nil || w.Code != http.StatusServiceUnavailable {
+		t.Errorf("answered %d, %v", w.Code, err)
+	}
+}
+
 // A connection that waits for long has no buffer, and takes the next request
 // all the same. Deadlines that were set for one request do not hit a later
 // one.
