@@ -24,9 +24,10 @@ func (c *conn) send(a *Reply, last bool) bool {
 		_, err := c.nc.Write(a.out)
 		return err == nil
 	}
+	end := unsent.begin(cap(a.Body), func() { _ = c.nc.SetWriteDeadline(past) })
 	parts := net.Buffers{a.out, a.Body}
 	_, err := parts.WriteTo(c.nc)
-	return err == nil
+	return !end() && err == nil
 }
 
 func (a *Reply) appendHead(b []byte, date string, last bool) []byte {
@@ -87,7 +88,9 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
+	end := unsent.begin(cap(a.Body), func() { _ = taken.control.SetWriteDeadline(past) })
 	_, _ = taken.Write(a.Body) // the client is gone if not
+	end()
 	return nil
 }
 
