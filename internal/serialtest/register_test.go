@@ -132,10 +132,15 @@ func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 		})
 	}
 	is := func(op porcupine.Operation, kind string) bool { return op.Input.(action).kind == kind }
-	first := slices.IndexFunc(history, func(op porcupine.Operation) bool { return is(op, "put") })
-	plant("a read from before", func(op porcupine.Operation) bool {
-		return is(op, "get") && op.Input.(action).key == history[first].Input.(action).key
-	},
+	readLater := func(put porcupine.Operation) func(porcupine.Operation) bool {
+		return func(op porcupine.Operation) bool {
+			return is(op, "get") && op.Input.(action).key == put.Input.(action).key
+		}
+	}
+	first := slices.IndexFunc(history, func(op porcupine.Operation) bool {
+		return is(op, "put") && slices.ContainsFunc(history[len(history)/2:], readLater(op))
+	})
+	plant("a read from before", readLater(history[first]),
 		func(got *told) { got.value = history[first].Input.(action).new })
 	plant("a read of what never was", func(op porcupine.Operation) bool { return is(op, "get") }, func(got *told) { got.value = math.MaxInt32 })
 	plant("a swap that did not happen", func(op porcupine.Operation) bool { return is(op, "swap") && op.Output.(told).holds },
