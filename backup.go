@@ -12,6 +12,7 @@ import (
 
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/db/backup"
+	"github.com/stator-db/stator/internal/store/pebble"
 )
 
 // TableBackup is one table of a backup of the whole server.
@@ -47,8 +48,8 @@ func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, told
 		return fmt.Errorf("%s exists already", dir)
 	}
 	part := dir + ".restoring"
-	if err := os.RemoveAll(part); err != nil { // of an attempt before
-		return err
+	if err := pebble.Remove(part); err != nil { // of an attempt before, unless it goes on
+		return fmt.Errorf("remove %s: %w", part, err)
 	}
 	s, err := Open(ctx, Options{Dir: part, Backups: from, Log: log})
 	if err != nil {

@@ -72,6 +72,11 @@ type Options struct {
 	// Triggers post the changes of streams to HTTP endpoints.
 	Triggers []Trigger
 
+	// Resting leaves alone what goes on beside requests, such as exports,
+	// restores and the removal of expired items: the next who opens the data
+	// goes on with it.
+	Resting bool
+
 	Log *slog.Logger     // nothing is logged unless set
 	Now func() time.Time // the system's clock unless set
 }
@@ -113,8 +118,16 @@ func Open(ctx context.Context, o Options) (*Stator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Resting {
+		engine = resting{engine}
+	}
 	return join(ctx, engine, o)
 }
+
+// resting is an engine that never leads.
+type resting struct{ store.Engine }
+
+func (resting) Leads() bool { return false }
 
 // join makes a database over an engine, which it closes in the end.
 func join(ctx context.Context, engine store.Engine, o Options) (*Stator, error) {

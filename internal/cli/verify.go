@@ -30,7 +30,7 @@ its item and each item its entries. The server must not be running on it.`,
 				return fmt.Errorf("cannot verify data in %s: %w", data, err)
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-			s, err := stator.Open(cmd.Context(), stator.Options{Dir: data, Log: log})
+			s, err := stator.Open(cmd.Context(), stator.Options{Dir: data, Resting: true, Log: log})
 			if err != nil {
 				return cannotOpen(data, err)
 			}

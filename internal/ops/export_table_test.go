@@ -181,3 +181,15 @@ func TestTransferFaults(t *testing.T) {
 	_, err = x.DescribeExport(t.Context(), &dynamodb.DescribeExportInput{ExportArn: aws.String(ordersARN + "/export/01234567890123-01234567")})
 	expect("ExportNotFoundException", err)
 }
+
+// A prefix that leaves no room for the names of the files is refused; it does
+// not bring the server down in the background, now and after every start.
+func TestExportWithALongPrefix(t *testing.T) {
+	x := startTransfers(t)
+	out, err := x.ExportTableToPointInTime(t.Context(), &dynamodb.ExportTableToPointInTimeInput{
+		TableArn: aws.String(ordersARN), S3Bucket: aws.String("files"), S3Prefix: aws.String(strings.Repeat("abcdefghi/", 100)),
+	})
+	if err == nil {
+		t.Errorf("it is taken, and then %s", x.exported(out.ExportDescription.ExportArn).ExportStatus)
+	}
+}

@@ -54,6 +54,10 @@ type Store struct {
 	began   map[string]bool      // those that were asked for here, just now
 	leading bool                 // whether pending is looked at
 	pending []*job               // in the order in which they were asked for
+
+	// left are files of items that no manifest names, and since when they were
+	// seen here. Only who works looks at it.
+	left map[string]time.Time
 }
 
 // Backup is one backup and how far it is.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
@@ -334,42 +335,30 @@ func TestBackupGoesOnAfterRestart(t *testing.T) {
 	}
 }
 
-// Files of items that no manifest names go after a day, not before; what is of
-// a backup stays.
+// Files of items that no manifest names go when they were seen for a day, not
+// before; what is of a backup stays.
 func TestLeftFiles(t *testing.T) {
-	dir, place := t.TempDir(), folder(t, t.TempDir())
-	h := open(t, dir, place)
-	h.fill(t, "Orders", 10, 10)
-	b := h.backUp(t, "Orders")
-	h.close()
-	write := func(name string, content any) {
-		t.Helper()
-		if err := writeRecord(t.Context(), place, name, content); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := startFleet(t)
+		h.fill(t, "Orders", 10, 10)
+		b := h.backUp(t, "Orders")
+		old, twice := newID(time.Now().Add(-25*time.Hour)), newID(time.Now().Add(-26*time.Hour))
+		kept := []string{twice + "-00000002" + endItems, twice + endManifest, b.ID + endItems, b.ID + endManifest}
+		left := []string{old + endItems, old + "-00000001" + endItems, twice + endItems}
+		manifest := Manifest{Format: format, ID: twice, File: kept[0]}
+		for _, name := range append(left, kept[:2]...) {
+			if err := writeRecord(t.Context(), h.gate, name, manifest); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	old, young := newID(time.Now().Add(-25*time.Hour)), newID(time.Now().Add(-23*time.Hour))
-	twice := newID(time.Now().Add(-26 * time.Hour))
-	kept := []string{young + endItems, young + "-00000001" + endItems, twice + "-00000002" + endItems, twice + endManifest, b.ID + endItems, b.ID + endManifest}
-	write(twice+endManifest, Manifest{Format: format, ID: twice, File: twice + "-00000002" + endItems})
-	for _, name := range []string{old + endItems, old + "-00000001" + endItems, twice + endItems, twice + "-00000002" + endItems, young + endItems, young + "-00000001" + endItems} {
-		write(name, "x")
-	}
-	open(t, dir, place)
-	for { // until it has looked around
-		names, err := place.Names(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		for _, want := range [][]string{append(left, kept...), kept} {
+			time.Sleep(23 * time.Hour)
+			slices.Sort(want)
+			if names := h.files(t); !slices.Equal(names, want) {
+				t.Errorf("the files are %v, want %v", names, want)
+			}
 		}
-		slices.Sort(kept)
-		if slices.Equal(names, kept) {
-			break
-		}
-		if !slices.Contains(names, old+endItems) && !slices.Contains(names, twice+endItems) && len(names) < len(kept) {
-			t.Fatalf("the files are %v, want %v", names, kept)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	})
 }
 
 // fullPlace is one whose disk is full beyond some bytes.
@@ -483,5 +472,49 @@ func TestWholeServer(t *testing.T) {
 	again.checkSound(t)
 	if err := RestoreAll(t.Context(), folder(t, t.TempDir()), again.DB, func(Manifest) {}); !errors.Is(err, ErrNoSet) {
 		t.Errorf("from an empty folder: %v", err)
+	}
+}
+
+// Somebody copies backups of last week to the place of a server that runs: a
+// file of items is there before its manifest, and is left alone.
+func TestBackupIsCopiedToThePlace(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	h := open(t, t.TempDir(), folder(t, from))
+	h.fill(t, "Orders", 10, 10)
+	b, err := h.Create(t.Context(), "Orders", "daily")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = h.available(t, b.ID)
+
+	e, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := func() time.Time { return time.Now().Add(7 * 24 * time.Hour) }
+	d, err := db.Open(t.Context(), e, db.Options{Now: later})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyTo := func(name string) {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyTo(b.items())
+	s := Open(t.Context(), d, folder(t, to), slog.New(slog.DiscardHandler))
+	time.Sleep(300 * time.Millisecond) // it looks at once, and then every minute
+	copyTo(b.ID + endManifest)
+	if err := s.Verify(t.Context(), b.ID); err != nil {
+		t.Errorf("what was copied: %v", err)
+	}
+	s.Close()
+	if err := errors.Join(d.Close(), e.Close()); err != nil {
+		t.Error(err)
 	}
 }

@@ -207,16 +207,19 @@ func (s *Store) resume(ctx context.Context) error {
 			s.add(&job{Manifest: *m})
 		}
 	}
+	before := s.left
+	s.left = make(map[string]time.Time)
 	for id, of := range items {
-		if err := s.removeLeft(ctx, id, of, has); err != nil {
+		if err := s.removeLeft(ctx, id, of, has, before); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeLeft removes the files of items that no manifest names.
-func (s *Store) removeLeft(ctx context.Context, id string, items []string, has map[string]bool) error {
+// removeLeft removes the files of items that no manifest names. That the backup
+// is old is not enough: somebody may be copying it, and its manifest comes last.
+func (s *Store) removeLeft(ctx context.Context, id string, items []string, has map[string]bool, before map[string]time.Time) error {
 	if !s.isStale(id) || has[id+endCreating] || has[id+endManifest] && len(items) == 1 {
 		return nil
 	}
@@ -230,6 +233,14 @@ func (s *Store) removeLeft(ctx context.Context, id string, items []string, has m
 	}
 	for _, name := range items {
 		if name == named {
+			continue
+		}
+		since, seen := before[name]
+		if !seen {
+			since = time.Now()
+		}
+		if time.Since(since) < stale {
+			s.left[name] = since
 			continue
 		}
 		if err := s.place.Remove(ctx, name); err != nil {

@@ -26,7 +26,10 @@ import (
 )
 
 // CheckPrefix tells whether an export can be kept under a prefix.
-func CheckPrefix(prefix string) error { return checkPrefix(prefix, folderOf(prefix)) }
+func CheckPrefix(prefix string) error {
+	// Of all its files those with data have the longest names.
+	return checkPrefix(prefix, dataName(&Job{ID: newID(time.Time{}), Prefix: prefix, Format: JSON, Export: new(Export)}, 0))
+}
 
 // CheckKeyPrefix tells whether the names of files can begin with a prefix.
 func CheckKeyPrefix(prefix string) error { return checkPrefix(prefix, prefix) }
@@ -35,7 +38,7 @@ func checkPrefix(given, prefix string) error {
 	if blob.IsName(prefix + "x") {
 		return nil
 	}
-	return fmt.Errorf("%q cannot begin the name of a file: no part of it may be empty, begin with a dot or have a backslash", given)
+	return fmt.Errorf("%q cannot begin the name of a file: no part of it may be empty, begin with a dot or have a backslash, and it must leave room for the rest of the name", given)
 }
 
 // Two servers may be at the same export for a moment, and the one that has lost
@@ -49,6 +52,9 @@ func checkPrefix(given, prefix string) error {
 // export writes the files of an export. The summary comes last: without it the
 // export is not complete.
 func (s *Store) export(ctx context.Context, j *Job, log *slog.Logger) error {
+	if err := CheckPrefix(j.Prefix); err != nil { // an older version may have taken it
+		return err
+	}
 	place, err := s.bucket(j)
 	if err != nil {
 		return err
@@ -310,7 +316,7 @@ const discardTimeout = 10 * time.Second
 // the manifests.
 func (s *Store) discard(ctx context.Context, j *Job) error {
 	place := s.buckets[j.Bucket]
-	if place == nil {
+	if place == nil || CheckPrefix(j.Prefix) != nil {
 		return nil
 	}
 	var failed error

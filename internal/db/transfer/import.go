@@ -129,7 +129,7 @@ func (in *intake) readFile(yield func(item.Item, error) bool) (more bool, err er
 		return false, err
 	}
 	defer unpacked.Close()
-	in.reader = in.open(&counted{unpacked, &in.bytes})
+	in.reader = in.open(&counted{in.ctx, unpacked, &in.bytes})
 	for {
 		it, err := in.reader.next()
 		if errors.Is(err, io.EOF) {
@@ -176,13 +176,18 @@ func (in *intake) refuse(err error) {
 	}
 }
 
-// counted counts the bytes that are read.
+// counted counts the bytes that are read, until the context ends: much may be
+// read before there is an item.
 type counted struct {
+	ctx context.Context
 	io.Reader
 	n *atomic.Int64
 }
 
 func (c *counted) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := c.Reader.Read(b)
 	c.n.Add(int64(n))
 	// A file that is cut short must not look like one that ends.

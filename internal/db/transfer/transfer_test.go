@@ -843,3 +843,42 @@ func sumOf(b []byte) string {
 	sum := md5.Sum(b)
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
+
+// An export whose prefix leaves no room fails; it does not end the process.
+func TestStoredExportWithALongPrefix(t *testing.T) {
+	h := start(t)
+	d := h.create(t, "Things")
+	of := Export{Time: h.Now(), End: h.Now().Add(time.Millisecond)}
+	j, err := h.StartExport(t.Context(), Job{Table: "Things", TableID: d.ID, Bucket: "files", Prefix: strings.Repeat("abcdefghi/", 100), Format: JSON, Export: &of})
+	for err == nil && j.Status == InProgress {
+		time.Sleep(time.Millisecond)
+		j, err = h.Store.Get(t.Context(), j.ID, false)
+	}
+	if err != nil || j.Status != Failed {
+		t.Errorf("it is %s, %v", j.Status, err)
+	}
+}
+
+// A server that is asked to stop does not read a file to its end first, also
+// when nothing in it is an item.
+func TestCloseWhileAFileHasNoItems(t *testing.T) {
+	h := start(t)
+	name := filepath.Join(h.bucket, "in.json")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, 1<<40); err != nil { // zeros, without an end of line
+		t.Fatal(err)
+	}
+	if _, err := h.StartImport(t.Context(), Job{Table: "Made", Bucket: "files", Prefix: "in", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, things("Made")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // so that it has begun
+	closed := make(chan struct{})
+	go func() { h.close(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(30 * time.Second):
+		t.Error("it does not stop")
+	}
+}

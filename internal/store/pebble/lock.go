@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,23 @@ func lockDir(f vfs.FS, dir string) (*dirLock, error) {
 		return nil, errors.Join(fmt.Errorf("write %s: %w", l.pid, err), l.lock.Close())
 	}
 	return l, nil
+}
+
+// Remove removes a folder with data, if there is one. It returns a *LockedError
+// when an engine has it open.
+func Remove(dir string) error {
+	dir, err := filepath.Abs(dir) // as Open names it
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	lock, err := lockDir(vfs.Default, dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(dir), lock.release())
 }
 
 // makeDir makes a folder, and those above it that are not there. Pebble syncs

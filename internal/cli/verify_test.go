@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator"
+)
+
+// Verifying the data between two runs of a server changes nothing: an import
+// that the first has not finished is finished by the second.
+func TestVerifyLeavesWorkAlone(t *testing.T) {
+	bucket, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
+	var lines bytes.Buffer
+	const items = 200_000
+	for i := range items {
+		fmt.Fprintf(&lines, `{"Item":{"id":{"S":"%d"}}}`+"\n", i)
+	}
+	if err := os.WriteFile(filepath.Join(bucket, "in.json"), lines.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serve := func(do func(*dynamodb.Client)) {
+		t.Helper()
+		s, err := stator.Open(t.Context(), stator.Options{Dir: data, Buckets: map[string]string{"files": bucket}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String("http://stator.invalid"), Region: "us-east-1",
+			Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: s.Client()}))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait := func(client *dynamodb.Client, arn *string) {
+		t.Helper()
+		for {
+			out, err := client.DescribeImport(t.Context(), &dynamodb.DescribeImportInput{ImportArn: arn})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := out.ImportTableDescription
+			if d.ImportStatus == types.ImportStatusInProgress {
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+			if d.ImportStatus != types.ImportStatusCompleted || d.ImportedItemCount != items {
+				t.Errorf("the import is %s with %d items: %s %s", d.ImportStatus, d.ImportedItemCount, aws.ToString(d.FailureCode), aws.ToString(d.FailureMessage))
+			}
+			return
+		}
+	}
+	begin := func(client *dynamodb.Client, table string) *string {
+		t.Helper()
+		out, err := client.ImportTable(t.Context(), &dynamodb.ImportTableInput{
+			S3BucketSource: &types.S3BucketSource{S3Bucket: aws.String("files"), S3KeyPrefix: aws.String("in")},
+			InputFormat:    types.InputFormatDynamodbJson,
+			TableCreationParameters: &types.TableCreationParameters{
+				TableName: &table, BillingMode: types.BillingModePayPerRequest,
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.ImportTableDescription.ImportArn
+	}
+	var arn *string
+	serve(func(client *dynamodb.Client) {
+		wait(client, begin(client, "Carts")) // something to verify
+		arn = begin(client, "Orders")
+	})
+	if code, out := run("verify", "--data", data); code != exitDone {
+		t.Fatalf("verify ends with %d:\n%s", code, out)
+	}
+	serve(func(client *dynamodb.Client) { wait(client, arn) })
+}
