@@ -46,16 +46,7 @@ func (d *DB) buildIndexes(ctx context.Context) {
 			}
 			continue
 		}
-		var err error
-		switch {
-		case job.index == "":
-			err = d.fillExpiries(ctx, job)
-		case job.state == schema.Deleting:
-			err = d.emptyIndex(ctx, job)
-		default:
-			err = d.fillIndex(ctx, job)
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := d.doBuild(ctx, job); err != nil && ctx.Err() == nil {
 			d.log.Error("an index could not be built; trying again", "table", job.table, "index", job.index, "error", err)
 			select {
 			case <-ctx.Done():
@@ -66,6 +57,21 @@ func (d *DB) buildIndexes(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// doBuild does a job as long as no other server may have taken it over.
+func (d *DB) doBuild(ctx context.Context, job buildJob) error {
+	ctx, end := d.terms.begin(ctx)
+	defer end()
+	switch {
+	case !d.engine.Leads(): // looked at after the term began
+		return nil
+	case job.index == "":
+		return d.fillExpiries(ctx, job)
+	case job.state == schema.Deleting:
+		return d.emptyIndex(ctx, job)
+	}
+	return d.fillIndex(ctx, job)
 }
 
 // buildJob is an index that is being created or deleted, or, without an index,

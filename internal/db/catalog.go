@@ -164,7 +164,9 @@ func (d *DB) Tables(after string, limit int) (names []string, more bool) {
 
 // CreateTable makes a table of a description, and gives it its identity.
 func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, error) {
-	def.UUID = newUUID()
+	if !def.Restored.Running || def.UUID == "" { // else it was given one already
+		def.UUID = newUUID()
+	}
 	def.Created = d.now()
 	def.State, def.SettledAt = schema.Creating, def.Created.Add(d.delay)
 	d.nameStreams(&def)
@@ -186,7 +188,7 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 	if err != nil {
 		return Description{}, err
 	}
-	if err := d.announceTable(ctx, def.Name); err != nil {
+	if err := d.announceStored(ctx, def.Name); err != nil {
 		return Description{}, err
 	}
 	return d.changed(stored), nil
@@ -256,7 +258,7 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 	if err != nil {
 		return Description{}, err
 	}
-	if err := d.announceTable(ctx, name); err != nil {
+	if err := d.announceStored(ctx, name); err != nil {
 		return Description{}, err
 	}
 	return d.changed(stored), nil
@@ -351,7 +353,7 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if err := d.announceTable(ctx, t.Name); err != nil {
+		if err := d.announceStored(ctx, t.Name); err != nil {
 			return err
 		}
 	}

@@ -584,3 +584,33 @@ func set(t testing.TB, e store.Engine, key, value []byte) {
 		t.Fatal(err)
 	}
 }
+
+func TestGoneCustomerLeavesNoHalfDeletedTable(t *testing.T) {
+	e := newEngine(t, pebble.InMemory())
+	var hook atomic.Pointer[func()]
+	now := func() time.Time {
+		if h := hook.Load(); h != nil {
+			(*h)()
+		}
+		return time.Now()
+	}
+	d := newDB(t, e, Options{Now: now})
+	create(t, d, orders("Orders"))
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := func() { cancel() } // while the update of the catalog runs
+	hook.Store(&stop)
+	_, _ = d.DeleteTable(ctx, "Orders") // whether he is told or not
+	hook.Store(nil)
+	it := key("a", 1)
+	if _, err := d.Write(t.Context(), Write{Table: "Orders", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)}); err != nil {
+		return // the table is gone, which is well
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := newDB(t, e, Options{})
+	found, err := again.Get(t.Context(), "Orders", true, it)
+	if err != nil || found[0] == nil {
+		t.Errorf("an acknowledged write is lost after a restart: %v, %v", found, err)
+	}
+}

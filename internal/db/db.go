@@ -66,6 +66,8 @@ type DB struct {
 	restores *restores
 	saving   sync.Mutex // held by who saves or reads tallies
 
+	terms terms
+
 	stop  context.CancelFunc
 	work  sync.WaitGroup // the goroutines of this database
 	drop  chan struct{}  // wakes the one that removes dropped tables

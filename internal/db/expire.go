@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -137,6 +138,12 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 			writes = append(writes, Write{
 				Table: t.Name,
 				Key:   t.Key.Of(n.item),
+				Fit: func(is *schema.Table, key item.Item) error {
+					if is.ID != t.ID || is.TimeToLive.Changes != t.TimeToLive.Changes {
+						return errExpiresNoMore
+					}
+					return is.CheckKey(key)
+				},
 				// It may have been written since: then it has a note of its own.
 				Effect: func(before item.Item) (item.Item, error) {
 					if t.Expired(before, now) {
@@ -148,7 +155,11 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 			})
 		}
 		if len(writes) > 0 {
-			if _, err := d.Write(ctx, writes...); err != nil {
+			_, err := d.Write(ctx, writes...)
+			if errors.Is(err, errExpiresNoMore) {
+				return nil
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -157,6 +168,10 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 		}
 	}
 }
+
+// errExpiresNoMore tells that a table, or by what its items expire, is another
+// than the one whose notes were read.
+var errExpiresNoMore = errors.New("the table does not expire its items this way any more")
 
 // dueNote is a note whose second is over, and the item that it is about.
 type dueNote struct {

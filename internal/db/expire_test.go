@@ -2,6 +2,7 @@ package db
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,4 +241,60 @@ func countKeys(t *testing.T, d *DB, start, end []byte) (n int) {
 		n++
 	}
 	return n
+}
+
+func TestExpiryOfATableThatIsAnotherByNow(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, d *DB)
+	}{
+		{"time to live is disabled", func(t *testing.T, d *DB) {
+			if err := d.SetTimeToLive(t.Context(), "Orders", ""); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"table is made anew", func(t *testing.T, d *DB) {
+			if _, err := d.DeleteTable(t.Context(), "Orders"); err != nil {
+				t.Error(err)
+			}
+			create(t, d, orders("Orders"))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var calls atomic.Int64
+			var armed atomic.Bool
+			var act func()
+			now := func() time.Time {
+				// The first call of expireTable is of due, the second comes after it.
+				if armed.Load() && calls.Add(1) == 2 {
+					armed.Store(false)
+					act()
+				}
+				return time.Now()
+			}
+			d := newDB(t, newEngine(t, pebble.InMemory()), Options{Now: now, ExpiryInterval: time.Hour})
+			create(t, d, orders("Orders"))
+			if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
+				t.Fatal(err)
+			}
+			for mustFind(t, d).TimeToLive.Filling {
+				time.Sleep(time.Millisecond)
+			}
+			it := expiring("a", time.Now().Unix()-10)
+			put(t, d, "Orders", it)
+			time.Sleep(50 * time.Millisecond) // the builder rests
+			act = func() {
+				c.do(t, d)
+				put(t, d, "Orders", it)
+			}
+			old := mustFind(t, d).Table
+			armed.Store(true)
+			if err := d.expireTable(t.Context(), old); err != nil || armed.Load() {
+				t.Fatalf("expired: %v, at the right moment: %v", err, !armed.Load())
+			}
+			if !isThere(t, d, "a") {
+				t.Error("an item that was written after the time to live was gone has expired")
+			}
+		})
+	}
 }

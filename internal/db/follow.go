@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -29,6 +30,13 @@ func (d *DB) announceTable(ctx context.Context, name string) error {
 		return err
 	}
 	return d.Announce(ctx, topicSettled, change)
+}
+
+// announceStored is announceTable of a change that is stored already. Who asked
+// for it may have gone away: the servers must know it all the same, or they
+// would go on with a table that is another after the next start.
+func (d *DB) announceStored(ctx context.Context, name string) error {
+	return d.announceTable(context.WithoutCancel(ctx), name)
 }
 
 // Announce has every server that shares the data do what it has set by
@@ -61,6 +69,9 @@ func (d *DB) hear(ctx context.Context, message []byte) error {
 		d.catalog.settle(name, id)
 		return nil
 	case "":
+		// Another may lead by now, and have gone on with what we did. From here
+		// on nothing of that commits: this process serves again after this.
+		d.terms.end()
 		if err := d.hearTable(ctx, "", ""); err != nil {
 			return err
 		}
@@ -77,6 +88,38 @@ func (d *DB) hear(ctx context.Context, message []byte) error {
 		}
 	}
 	return nil
+}
+
+// terms are the contexts of work that only one server does, and that must not
+// go on here once another may have taken it over.
+type terms struct {
+	mu   sync.Mutex
+	ends map[*context.CancelFunc]struct{}
+}
+
+// begin is a context that ends when this process may have missed something.
+func (t *terms) begin(ctx context.Context) (context.Context, func()) {
+	ctx, end := context.WithCancel(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ends == nil {
+		t.ends = make(map[*context.CancelFunc]struct{})
+	}
+	t.ends[&end] = struct{}{}
+	return ctx, func() {
+		end()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.ends, &end)
+	}
+}
+
+func (t *terms) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for end := range t.ends {
+		(*end)()
+	}
 }
 
 // hearTable follows a change of the catalog that this server or another has

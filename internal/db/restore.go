@@ -66,11 +66,12 @@ var ErrNotRestorable = errors.New("the second is not within those that the table
 // second, or of now when at is zero. define makes the new one's description of
 // the other's.
 func (d *DB) RestoreToSecond(ctx context.Context, source string, at time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
+	now := d.now() // before the view: a second that is over by then is whole in it
 	view, err := d.View(ctx)
 	if err != nil {
 		return Description{}, err
 	}
-	told, err := d.restoreFrom(ctx, view, source, at, define)
+	told, err := d.restoreFrom(ctx, view, source, at, now, define)
 	if err != nil {
 		view.Close()
 	}
@@ -79,12 +80,11 @@ func (d *DB) RestoreToSecond(ctx context.Context, source string, at time.Time, d
 
 // restoreFrom is RestoreToSecond from a view, which is in use when there is no
 // error.
-func (d *DB) restoreFrom(ctx context.Context, view *View, source string, at time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
+func (d *DB) restoreFrom(ctx context.Context, view *View, source string, at, now time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
 	t, err := view.Table(ctx, source)
 	if err != nil {
 		return Description{}, err
 	}
-	now := d.now()
 	if err := restorable(t, at, now); err != nil {
 		return Description{}, err
 	}
@@ -120,13 +120,18 @@ func (d *DB) RestoreBackup(ctx context.Context, def schema.Table) (Description, 
 // they are found when its turn comes.
 func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) (Description, error) {
 	def.Restored.Running = true
-	// Before it is in the catalog: who fills it may look at once.
-	if !d.restores.offer(def.Name, contents) {
-		return Description{}, stillInUse(schema.Creating, def.Name)
+	def.UUID = newUUID()
+	if contents != nil {
+		if d.engine.Leads() {
+			// Before it is in the catalog: who fills it may look at once.
+			d.restores.offer(def.UUID, contents)
+		} else {
+			contents.close() // who fills it is another server, and finds them himself
+		}
 	}
 	told, err := d.CreateTable(ctx, def)
 	if err != nil {
-		d.restores.contents(def.Name)
+		d.restores.contents(def.UUID)
 		return Description{}, err
 	}
 	d.restores.stir()
@@ -217,7 +222,7 @@ func (v *View) changes(ctx context.Context, table uint32, slot int, from uint64,
 type restores struct {
 	mu      sync.Mutex
 	taken   map[uint32]bool
-	offered map[string]*Contents
+	offered map[string]*Contents // by UUID of the table: a name may be used again
 	wake    chan struct{}
 
 	// open finds the contents of a backup.
@@ -228,16 +233,11 @@ func newRestores(open func(context.Context, string) (*Contents, error)) *restore
 	return &restores{taken: make(map[uint32]bool), offered: make(map[string]*Contents), wake: make(chan struct{}, 1), open: open}
 }
 
-// offer hands the contents of a new table over to who will fill it; not if
-// another of that name is just being made.
-func (r *restores) offer(table string, contents *Contents) bool {
+// offer hands the contents of a new table over to who will fill it.
+func (r *restores) offer(uuid string, contents *Contents) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, taken := r.offered[table]; taken {
-		return false
-	}
-	r.offered[table] = contents
-	return true
+	r.offered[uuid] = contents
 }
 
 func (r *restores) stir() {
@@ -265,11 +265,11 @@ func (r *restores) drop(table uint32) {
 }
 
 // contents are those that were offered, once.
-func (r *restores) contents(table string) *Contents {
+func (r *restores) contents(uuid string) *Contents {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.offered[table]
-	delete(r.offered, table)
+	c := r.offered[uuid]
+	delete(r.offered, uuid)
 	return c
 }
 
@@ -284,8 +284,14 @@ func (d *DB) restoreTables(ctx context.Context) {
 		if !d.led(ctx, d.restores.wake) {
 			return
 		}
+		term, end := d.terms.begin(ctx)
 		t, ok := d.nextRestore()
-		if !ok {
+		if !ok || !d.engine.Leads() { // looked at after the term began
+			end()
+			if ok {
+				d.restores.drop(t.ID)
+				continue
+			}
 			select {
 			case <-ctx.Done():
 				return
@@ -294,17 +300,19 @@ func (d *DB) restoreTables(ctx context.Context) {
 			continue
 		}
 		d.restores.stir() // there may be more
-		err := d.fillRestored(ctx, t)
+		err := d.fillRestored(term, t)
 		switch {
 		case ctx.Err() != nil:
+			end()
 			return
 		case err == nil:
 		case hopeless(err):
 			d.log.Error("a table could not be restored, and is removed again", "table", t.Name, "error", err)
-			err = d.abandon(ctx, t)
+			err = d.abandon(term, t)
 		default:
 			d.log.Error("a table could not be restored; trying again from the start", "table", t.Name, "error", err)
 		}
+		end()
 		if err != nil {
 			select {
 			case <-ctx.Done():
@@ -381,7 +389,7 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 // contentsOf are the contents that were offered for a table, or found again
 // after a restart.
 func (d *DB) contentsOf(ctx context.Context, t *schema.Table) (*Contents, error) {
-	if c := d.restores.contents(t.Name); c != nil {
+	if c := d.restores.contents(t.UUID); c != nil {
 		return c, nil
 	}
 	if t.Restored.Backup != "" {
@@ -454,9 +462,7 @@ func (r *restores) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.offered {
-		if c != nil {
-			c.close()
-		}
+		c.close()
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/lead/leadtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
@@ -387,4 +388,129 @@ func TestFailedRestoreLeavesNothing(t *testing.T) {
 			t.Fatalf("%x is left", pair.Key)
 		}
 	})
+}
+
+func twoServers(t *testing.T) (sa, sb *leadtest.Server, a, b *DB) {
+	fleet := leadtest.New(newEngine(t, pebble.InMemory()))
+	sa, sb = fleet.Join(), fleet.Join()
+	sa.Lead(true)
+	return sa, sb, newDB(t, sa, Options{}), newDB(t, sb, Options{})
+}
+
+func recovered(t *testing.T, d *DB, name string) {
+	t.Helper()
+	create(t, d, orders(name))
+	if _, err := d.SetRecovery(t.Context(), name, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRestoreThroughAServerThatDoesNotLead(t *testing.T) {
+	sa, sb, a, b := twoServers(t)
+	recovered(t, a, "One")
+	recovered(t, a, "Two")
+	put(t, a, "One", key("one", 1))
+	put(t, a, "Two", key("two", 2))
+	restoreTo(t, b, "One", "Copy", time.Time{})
+	if _, err := b.DeleteTable(t.Context(), "Copy"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.RestoreToSecond(t.Context(), "One", time.Time{}, same("Copy")); err != nil {
+		t.Errorf("a second restore to the name: %v", err)
+	} else {
+		waitRestored(t, b, "Copy")
+		if _, err := b.DeleteTable(t.Context(), "Copy"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sa.Lead(false)
+	sb.Lead(true)
+	restoreTo(t, a, "Two", "Copy", time.Time{})
+	found, err := a.Get(t.Context(), "Copy", true, key("one", 1), key("two", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found[0] != nil || found[1] == nil {
+		t.Errorf("the copy of Two has the items of One: %v", contentsNow(t, a, "Copy"))
+	}
+}
+
+func TestRestoreOfAServerThatWasGivenUp(t *testing.T) {
+	fleet := leadtest.New(newEngine(t, pebble.InMemory()))
+	sa, sb := fleet.Join(), fleet.Join()
+	sa.Lead(true)
+	stopped, goOn := make(chan struct{}), make(chan struct{})
+	contents := func(wait bool) func(context.Context, string) (*Contents, error) {
+		return func(context.Context, string) (*Contents, error) {
+			return &Contents{
+				Items: func(context.Context) iter.Seq2[item.Item, error] {
+					return func(yield func(item.Item, error) bool) {
+						if wait {
+							sync.OnceFunc(func() { close(stopped) })()
+							<-goOn
+						}
+						yield(key("a", 1).With("c", item.String("of the backup")), nil)
+					}
+				},
+				Close: func() error { return nil },
+			}, nil
+		}
+	}
+	a := newDB(t, sa, Options{OpenBackup: contents(true)})
+	b := newDB(t, sb, Options{OpenBackup: contents(false)})
+	def := orders("Copy")
+	def.Restored = schema.Restored{Table: "Source", Backup: "backup", At: time.Now()}
+	if _, err := a.RestoreBackup(t.Context(), def); err != nil {
+		t.Fatal(err)
+	}
+	<-stopped
+	sa.Lead(false) // a was given up,
+	sb.Lead(true)
+	waitRestored(t, b, "Copy")
+	if err := sa.Miss(t.Context()); err != nil { // and joins again
+		t.Fatal(err)
+	}
+	newer := key("a", 1).With("c", item.String("of a customer")).With("a", item.String("x"))
+	put(t, b, "Copy", newer)
+	close(goOn)
+	time.Sleep(500 * time.Millisecond)
+	found, err := b.Get(t.Context(), "Copy", true, key("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found[0].Equal(newer) {
+		t.Errorf("an acknowledged write was replaced by %v", item.Map(found[0]))
+	}
+	checkSound(t, b)
+}
+
+func TestRestoreToTheSecondThatHasJustEnded(t *testing.T) {
+	var clock atomic.Int64
+	var armed atomic.Bool
+	var act func()
+	second := time.Now().Truncate(time.Second).Add(-time.Hour)
+	clock.Store(second.UnixNano())
+	now := func() time.Time {
+		if armed.CompareAndSwap(true, false) {
+			act()
+		}
+		return time.Unix(0, clock.Load()).UTC()
+	}
+	d := newDB(t, newEngine(t, pebble.InMemory()), Options{Now: now})
+	recovered(t, d, "Orders")
+	clock.Store(second.Add(10*time.Second + 998*time.Millisecond).UnixNano())
+	act = func() { // between the view and the look at the clock
+		put(t, d, "Orders", key("late", 1))
+		clock.Store(second.Add(11*time.Second + time.Millisecond).UnixNano())
+	}
+	armed.Store(true)
+	_, err := d.RestoreToSecond(t.Context(), "Orders", second.Add(10*time.Second), same("Copy"))
+	armed.Store(false)
+	if err != nil {
+		return // it is refused as too late, which is well
+	}
+	waitRestored(t, d, "Copy")
+	if n := len(contentsNow(t, d, "Copy")); n != 1 {
+		t.Errorf("the copy has %d items, want 1", n)
+	}
 }

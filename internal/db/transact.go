@@ -147,20 +147,50 @@ func (t *Token) check(tx store.Tx, key []byte, now time.Time) error {
 
 // forgetTokens removes the records of tokens that are no longer remembered.
 func (d *DB) forgetTokens(ctx context.Context) error {
-	snap, err := d.engine.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer snap.Close()
 	start, end := keyspace.TokensDue(d.now())
-	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
-		if err != nil {
+	for {
+		due, err := d.tokensDue(ctx, start, end)
+		if err != nil || len(due) == 0 {
 			return err
 		}
-		due := bytes.Clone(pair.Key)
-		key := keyspace.Token(keyspace.DueToken(due))
-		_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-			tx.Delete(due)
+		if err := d.forget(ctx, due); err != nil {
+			return err
+		}
+		start = append(due[len(due)-1], 0) // not through what is gone again
+	}
+}
+
+// forgetBatch is how many tokens are forgotten in one update: they must go
+// faster than many customers at once can make them.
+const forgetBatch = 250
+
+// tokensDue are the next notes of tokens that may be forgotten.
+func (d *DB) tokensDue(ctx context.Context, start, end []byte) (due [][]byte, err error) {
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if due = append(due, bytes.Clone(pair.Key)); len(due) == forgetBatch {
+			break
+		}
+	}
+	return due, nil
+}
+
+// forget removes notes, and the tokens that they are about.
+func (d *DB) forget(ctx context.Context, due [][]byte) error {
+	keys := make([][]byte, len(due))
+	for i := range due {
+		keys[i] = keyspace.Token(keyspace.DueToken(due[i]))
+	}
+	_, err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
+		for i, key := range keys {
+			tx.Delete(due[i])
 			// The token may have come again since, and have a later due time.
 			if stored, ok := tx.Get(key); ok {
 				var r tokenRecord
@@ -168,13 +198,10 @@ func (d *DB) forgetTokens(ctx context.Context) error {
 					tx.Delete(key)
 				}
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
-	}
-	return nil
+		return nil
+	})
+	return err
 }
 
 // forgetInterval is how often tokens are looked through.

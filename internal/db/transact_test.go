@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -442,4 +443,97 @@ func TestConflict(t *testing.T) {
 		t.Errorf("after the conflict: %v", err)
 	}
 	expectFaults(t, d)
+}
+
+// wide is a table with as many indexes as there can be, which have all of an item.
+func wide(t *testing.T, d *DB) {
+	t.Helper()
+	def := schema.Table{Name: "Wide", Key: schema.Key{Partition: []schema.Attribute{{Name: "id", Type: item.S}}}}
+	for i := range 20 {
+		def.AddIndex(schema.Index{Name: fmt.Sprintf("index-%d", i), Global: true, Key: schema.Key{Partition: []schema.Attribute{{Name: "g", Type: item.S}}},
+			Projection: schema.Projection{Kind: schema.ProjectAll}})
+	}
+	create(t, d, def)
+}
+
+func TestMemoryOfATransaction(t *testing.T) {
+	d := inMemory(t)
+	wide(t, d)
+	id := func(i int) item.Item { return item.Make(map[string]item.Value{"id": item.String(fmt.Sprint(i))}) }
+	large := item.String(strings.Repeat("x", 390<<10))
+	for i := range 100 { // not in the indexes yet
+		put(t, d, "Wide", id(i).With("large", large))
+	}
+	var writes []Write
+	for i := range 100 { // UPDATE ... SET g = :g
+		writes = append(writes, Write{Table: "Wide", Key: id(i), Update: true, Effect: func(before item.Item) (item.Item, error) { return before.With("g", item.String("g")), nil }})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := d.Transact(t.Context(), nil, writes...)
+	runtime.ReadMemStats(&after)
+	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; !errors.Is(err, store.ErrTooLarge) || mb > 2000 { // it was 5,000
+		t.Errorf("a transaction of 100 small updates took %d MB, and is told %v", mb, err)
+	}
+}
+
+// What the API takes is not too large for the engine, whatever indexes it goes to.
+func TestLargestTransaction(t *testing.T) {
+	d := inMemory(t)
+	wide(t, d)
+	var writes []Write
+	for i := range 10 {
+		it := item.Make(map[string]item.Value{"id": item.String(fmt.Sprint(i)), "g": item.String("g"), "large": item.String(strings.Repeat("x", 390<<10))})
+		writes = append(writes, Write{Table: "Wide", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)})
+	}
+	if _, err := d.Transact(t.Context(), nil, writes...); err != nil {
+		t.Errorf("3.9 MB of puts: %v", err)
+	}
+}
+
+// counting counts the updates of an engine.
+type counting struct {
+	store.Engine
+	n atomic.Int64
+}
+
+func (c *counting) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+	c.n.Add(1)
+	return c.Engine.Update(ctx, keys, fn)
+}
+
+func TestTokensAreForgottenTogether(t *testing.T) {
+	var ahead atomic.Int64
+	updates := &counting{Engine: newEngine(t, pebble.InMemory())}
+	d := newDB(t, updates, Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	create(t, d, orders("Orders"))
+	const clients, each = 16, 100
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			for i := range each {
+				it := key(fmt.Sprint(c), i)
+				token := &Token{Scope: "x", Value: fmt.Sprint(c, " ", i), Request: sha256.Sum256(it)}
+				if _, err := d.Transact(t.Context(), token, Write{Table: "Orders", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	ahead.Store(int64(TokenLife + time.Minute))
+	updates.n.Store(0)
+	if err := d.forgetTokens(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := updates.n.Load(); n > clients*each/100 {
+		t.Errorf("%d tokens take %d updates", clients*each, n)
+	}
+	start, end := keyspace.TokensDue(time.Now().Add(time.Hour))
+	if n := countKeys(t, d, start, end); n != 0 {
+		t.Errorf("%d notes are left", n)
+	}
+	if n := countKeys(t, d, []byte("t"), []byte("u")); n != 0 {
+		t.Errorf("%d tokens are left", n)
+	}
 }

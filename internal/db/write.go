@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -133,6 +134,10 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 				}
 			}
 			outcomes[i] = o
+			if most := d.engine.Limits().MaxUpdateBytes; len(room.row) > most {
+				// The engine would refuse it only after we have kept all of it.
+				return fmt.Errorf("%d writes are of more than %d bytes: %w", len(writes), most, store.ErrTooLarge)
+			}
 		}
 		if cancelled != nil {
 			return cancelled

@@ -60,7 +60,7 @@ var _ store.Engine = (*Engine)(nil)
 var limits = store.Limits{
 	MaxKeyBytes:    4096,
 	MaxValueBytes:  8 << 20,
-	MaxUpdateBytes: 64 << 20,
+	MaxUpdateBytes: 128 << 20,
 	MaxUpdateKeys:  100_000,
 }
 
