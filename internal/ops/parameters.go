@@ -165,10 +165,12 @@ func (s *Service) onlyProjection(text *string, attributes []string, names map[st
 // attributePaths are the paths of an AttributesToGet.
 func attributePaths(attributes []string) ([]item.Path, error) {
 	var paths []item.Path
-	for i, name := range attributes {
-		if slices.Contains(attributes[:i], name) {
+	seen := make(map[string]bool, len(attributes))
+	for _, name := range attributes {
+		if seen[name] {
 			return nil, apierror.InvalidValues("Duplicate value in attribute name: %s", name)
 		}
+		seen[name] = true
 		paths = append(paths, item.Path{{Name: name}})
 	}
 	return paths, nil

@@ -84,9 +84,10 @@ func (it Item) Merge(n int, put func(i int) (name string, v Value)) Item {
 	}
 	rest, count := it.entries()
 	size := len(it) + 1
-	for i := range n {
+	for i, from := 0, rest; i < n; i++ {
 		name, v := put(i)
-		if _, has := it.Get(name); !has {
+		from = skipTo(from, name)
+		if !beginsWith(from, name) {
 			count++
 		}
 		size += uvarintLen(len(name)) + len(name) + len(v)
@@ -95,22 +96,55 @@ func (it Item) Merge(n int, put func(i int) (name string, v Value)) Item {
 	for i := range n {
 		name, v := put(i)
 		from := rest
-		for len(rest) > 0 {
-			other, _, next := cutEntry(rest)
-			if string(other) >= name {
-				break
-			}
-			rest = next
-		}
+		rest = skipTo(rest, name)
 		out = append(out, from[:len(from)-len(rest)]...)
-		if len(rest) > 0 {
-			if other, _, next := cutEntry(rest); string(other) == name {
-				rest = next
-			}
+		if beginsWith(rest, name) {
+			_, _, rest = cutEntry(rest)
 		}
 		out = appendEntry(out, name, v)
 	}
 	return append(out, rest...)
+}
+
+// skipTo are the entries from the first on whose name is not before this one.
+func skipTo(rest []byte, name string) []byte {
+	for len(rest) > 0 {
+		other, _, next := cutEntry(rest)
+		if string(other) >= name {
+			break
+		}
+		rest = next
+	}
+	return rest
+}
+
+// beginsWith tells whether the first entry has this name.
+func beginsWith(rest []byte, name string) bool {
+	if len(rest) == 0 {
+		return false
+	}
+	other, _, _ := cutEntry(rest)
+	return string(other) == name
+}
+
+// WithoutAll is the item without some attributes, which are given in the order of
+// their names.
+func (it Item) WithoutAll(n int, name func(i int) string) Item {
+	rest, count := it.entries()
+	kept := make([]byte, 0, len(it))
+	left := 0
+	for i := 0; count > 0; count-- {
+		other, _, next := cutEntry(rest)
+		for i < n && name(i) < string(other) {
+			i++
+		}
+		if i == n || name(i) != string(other) {
+			kept = append(kept, rest[:len(rest)-len(next)]...)
+			left++
+		}
+		rest = next
+	}
+	return append(binary.AppendUvarint(make([]byte, 0, len(kept)+binary.MaxVarintLen64), uint64(left)), kept...)
 }
 
 // Without is the item with one attribute left out.

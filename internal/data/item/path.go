@@ -1,6 +1,7 @@
 package item
 
 import (
+	"encoding/binary"
 	"slices"
 	"strconv"
 )
@@ -87,13 +88,7 @@ func (v Value) set(p Path, put Value) (Value, bool) {
 	}
 	switch {
 	case s.IsIndex && v.Type() == L:
-		elements := slices.Collect(v.Elements())
-		if s.Index < len(elements) {
-			elements[s.Index] = put
-		} else {
-			elements = append(elements, put)
-		}
-		return List(elements...), true
+		return v.splice(s.Index, put), true
 	case !s.IsIndex && v.Type() == M:
 		return Map(v.Item().With(s.Name, put)), true
 	}
@@ -132,20 +127,63 @@ func (v Value) remove(p Path) (Value, bool) {
 	}
 	switch {
 	case s.IsIndex && v.Type() == L:
-		elements := slices.Collect(v.Elements())
-		if s.Index < len(elements) {
-			elements = slices.Delete(elements, s.Index, s.Index+1)
-		}
-		return List(elements...), true
+		return v.splice(s.Index, nil), true
 	case !s.IsIndex && v.Type() == M:
 		return Map(v.Item().Without(s.Name)), true
 	}
 	return nil, false
 }
 
+// splice is a list with put in the place of its i-th element, or behind its
+// last if it has fewer; without that element when put is nil.
+func (v Value) splice(i int, put Value) Value {
+	row := v.body()
+	count, begin := length(row, 0)
+	row = row[begin:]
+	rest := row
+	for ; i > 0 && len(rest) > 0; i-- {
+		_, rest = cut(rest)
+	}
+	before := row[:len(row)-len(rest)]
+	if len(rest) > 0 {
+		_, rest = cut(rest)
+		count--
+	}
+	if put != nil {
+		count++
+	}
+	return listOf(count, before, put, rest)
+}
+
+// Join is two lists in one.
+func Join(a, b Value) Value {
+	x, y := a.body(), b.body()
+	countX, beginX := length(x, 0)
+	countY, beginY := length(y, 0)
+	return listOf(countX+countY, x[beginX:], y[beginY:])
+}
+
+// listOf makes a list of count elements, which stand in some rows.
+func listOf(count int, rows ...[]byte) Value {
+	size := uvarintLen(count)
+	for _, r := range rows {
+		size += len(r)
+	}
+	out := binary.AppendUvarint(append(make([]byte, 0, 1+binary.MaxVarintLen64+size), byte(L)), uint64(size))
+	out = binary.AppendUvarint(out, uint64(count))
+	for _, r := range rows {
+		out = append(out, r...)
+	}
+	return out
+}
+
 // Project is the item with nothing but what the paths lead to. Elements of a
 // list close up, in their old order; paths through one element meet there.
 func (it Item) Project(paths []Path) Item {
+	const few = 16
+	if len(paths) > few {
+		return it.project(paths).Item()
+	}
 	var b Builder
 	for i, p := range paths {
 		name := p[0].Name
@@ -161,6 +199,35 @@ func (it Item) Project(paths []Path) Item {
 		}
 	}
 	return b.Item()
+}
+
+// project is Project for many paths: each attribute is looked at once. A page can
+// have thousands of items with none of what is asked for.
+func (it Item) project(paths []Path) *Builder {
+	b := new(Builder)
+	rests := restsOf(paths, it.Len())
+	for name, v := range it.All() {
+		if rest := rests(Step{Name: name}); rest != nil {
+			if v, ok := v.project(rest); ok {
+				b.Add([]byte(name), v)
+			}
+		}
+	}
+	return b
+}
+
+// restsOf finds the rests of the paths that begin with a step, for a container of
+// so many members.
+func restsOf(paths []Path, members int) func(Step) []Path {
+	const few = 32 // up to which it is faster to go through the paths
+	if members <= few {
+		return func(s Step) []Path { return tails(paths, s) }
+	}
+	rests := make(map[Step][]Path, len(paths))
+	for _, p := range paths {
+		rests[p[0]] = append(rests[p[0]], p[1:])
+	}
+	return func(s Step) []Path { return rests[s] }
 }
 
 // tails are the rests of the paths that begin with step s.
@@ -182,20 +249,13 @@ func (v Value) project(paths []Path) (Value, bool) {
 	}
 	switch v.Type() {
 	case M:
-		var b Builder
-		for name, e := range v.Item().All() {
-			if rest := tails(paths, Step{Name: name}); rest != nil {
-				if e, ok := e.project(rest); ok {
-					b.Add([]byte(name), e)
-				}
-			}
-		}
+		b := v.Item().project(paths)
 		return Map(b.Item()), len(b.entries) > 0
 	case L:
 		var kept []Value
-		i := 0
+		i, rests := 0, restsOf(paths, v.Len())
 		for e := range v.Elements() {
-			if rest := tails(paths, Step{Index: i, IsIndex: true}); rest != nil {
+			if rest := rests(Step{Index: i, IsIndex: true}); rest != nil {
 				if e, ok := e.project(rest); ok {
 					kept = append(kept, e)
 				}

@@ -163,17 +163,22 @@ type put struct {
 
 func (u *Update) changes(before item.Item) (*changes, error) {
 	c := &changes{puts: make([]put, 0, len(u.Actions))}
+	size := 0 // of the puts: a value may come many times
+	from := sourceOf(before, len(u.Actions))
 	for i := range u.Actions {
 		a := &u.Actions[i]
-		v, err := u.outcome(a, before)
+		v, err := u.outcome(a, from)
 		if err != nil {
 			return nil, err
 		}
-		exists, ok := lookUp(before, a.Path)
+		exists, ok := lookUp(from, a.Path)
 		switch {
 		case !ok:
 			return nil, apierror.Validation("The document path provided in the update expression is invalid for update")
 		case v != nil:
+			if size += v.Size(); size > item.MaxSize {
+				return nil, apierror.UpdateTooLarge()
+			}
 			c.puts = append(c.puts, put{a.Path, v})
 		case exists:
 			c.removals = append(c.removals, a.Path)
@@ -186,9 +191,36 @@ func (u *Update) changes(before item.Item) (*changes, error) {
 	return c, nil
 }
 
+// source is the item before an update, from which operands are read.
+type source struct {
+	item.Item
+	all map[string]item.Value // its attributes, when there are many actions to look for them
+}
+
+func sourceOf(before item.Item, actions int) source {
+	const many = 100
+	s := source{Item: before}
+	if actions > many {
+		s.all = make(map[string]item.Value, before.Len())
+		for name, v := range before.All() {
+			s.all[name] = v
+		}
+	}
+	return s
+}
+
+// At is the value at the end of a path.
+func (s source) At(p item.Path) (item.Value, bool) {
+	if s.all == nil || len(p) > 1 {
+		return s.Item.At(p)
+	}
+	v, ok := s.all[p[0].Name]
+	return v, ok
+}
+
 // lookUp tells whether there is a value at a path. It is not ok if there could
 // be none, because what holds the last step is missing or of another type.
-func lookUp(it item.Item, p item.Path) (exists, ok bool) {
+func lookUp(it source, p item.Path) (exists, ok bool) {
 	if last := len(p) - 1; last > 0 {
 		want := item.M
 		if p[last].IsIndex {
@@ -227,14 +259,22 @@ func place(it item.Item, p item.Path) item.Path {
 }
 
 func (c *changes) remove(it item.Item) item.Item {
+	var whole []string // attributes, of which an update of the older form can remove thousands
 	for _, p := range c.removals {
-		it, _ = it.Remove(p)
+		if len(p) == 1 {
+			whole = append(whole, p[0].Name)
+		} else {
+			it, _ = it.Remove(p)
+		}
+	}
+	if last := len(whole) - 1; last >= 0 {
+		it = it.WithoutAll(len(whole), func(i int) string { return whole[last-i] })
 	}
 	return it
 }
 
 // outcome is the value that an action leaves at its path, nil for none.
-func (u *Update) outcome(a *Action, before item.Item) (item.Value, error) {
+func (u *Update) outcome(a *Action, before source) (item.Value, error) {
 	switch a.Verb {
 	case Remove:
 		return nil, nil
@@ -255,7 +295,7 @@ func (u *Update) outcome(a *Action, before item.Item) (item.Value, error) {
 		sum, err := old.Number().Add(given.Number())
 		return number(sum, err)
 	case a.Verb == Add && u.Legacy && given.Type() == item.L:
-		return joined(old, given), nil
+		return joined(old, given)
 	}
 	if u.Legacy {
 		return nil, apierror.Validation("Type mismatch for attribute to update")
@@ -270,9 +310,11 @@ func combine(verb Verb, old, given item.Value) item.Value {
 	if verb == Add {
 		return item.Set(old.Type(), slices.AppendSeq(members, given.Elements())...)
 	}
-	for gone := range given.Elements() {
-		members = slices.DeleteFunc(members, func(m item.Value) bool { return item.Equal(m, gone) })
-	}
+	gone := slices.Collect(given.Elements()) // in order, as those of every set
+	members = slices.DeleteFunc(members, func(m item.Value) bool {
+		_, found := slices.BinarySearchFunc(gone, m, item.Compare)
+		return found
+	})
 	if len(members) == 0 {
 		return nil
 	}
@@ -280,7 +322,7 @@ func combine(verb Verb, old, given item.Value) item.Value {
 }
 
 // of is the term's value for an item.
-func (t *Term) of(before item.Item) (item.Value, error) {
+func (t *Term) of(before source) (item.Value, error) {
 	switch t.Op {
 	case 0:
 		if t.Path == nil {
@@ -307,7 +349,7 @@ func (t *Term) of(before item.Item) (item.Value, error) {
 	}
 	switch {
 	case t.Op == ListAppend && a.Type() == item.L && b.Type() == item.L:
-		return joined(a, b), nil
+		return joined(a, b)
 	case t.Op == Plus && a.Type() == item.N && b.Type() == item.N:
 		return number(a.Number().Add(b.Number()))
 	case t.Op == Minus && a.Type() == item.N && b.Type() == item.N:
@@ -347,6 +389,11 @@ func number(n item.Number, err error) (item.Value, error) {
 	return item.Num(n), nil
 }
 
-func joined(a, b item.Value) item.Value {
-	return item.List(slices.AppendSeq(slices.Collect(a.Elements()), b.Elements())...)
+// joined is two lists in one. A term can join hundreds, so it goes no further
+// than an item can.
+func joined(a, b item.Value) (item.Value, error) {
+	if a.Size()+b.Size() > item.MaxSize+3 { // each costs three bytes, and both together too
+		return nil, apierror.UpdateTooLarge()
+	}
+	return item.Join(a, b), nil
 }

@@ -417,6 +417,7 @@ func tooManyEntries() error {
 
 func sliceReader(t reflect.Type) reader {
 	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
+	ofValues := t.Elem() == valueType
 	return func(d *decoder, f reflect.Value, p place) error {
 		if d.next() != '[' {
 			if p == inMember {
@@ -434,8 +435,12 @@ func sliceReader(t reflect.Type) reader {
 			f.Grow(1)
 			f.SetLen(n + 1)
 			var null bool
-			if null, err = d.null(); err == nil && !null {
+			switch null, err = d.null(); {
+			case err != nil:
+			case !null:
 				err = read(d, f.Index(n), inner)
+			case ofValues: // which is never without content
+				*f.Index(n).Addr().Interface().(*api.Value) = api.Value{Value: item.Null(), Fault: errEmptyValue}
 			}
 			if err == nil {
 				more, err = d.again('[')
