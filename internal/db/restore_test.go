@@ -439,20 +439,26 @@ func TestRestoreOfAServerThatWasGivenUp(t *testing.T) {
 	fleet := leadtest.New(newEngine(t, pebble.InMemory()))
 	sa, sb := fleet.Join(), fleet.Join()
 	sa.Lead(true)
-	stopped, goOn := make(chan struct{}), make(chan struct{})
+	stopped, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	stop, end := sync.OnceFunc(func() { close(stopped) }), sync.OnceFunc(func() { close(ended) })
 	contents := func(wait bool) func(context.Context, string) (*Contents, error) {
 		return func(context.Context, string) (*Contents, error) {
 			return &Contents{
 				Items: func(context.Context) iter.Seq2[item.Item, error] {
 					return func(yield func(item.Item, error) bool) {
 						if wait {
-							sync.OnceFunc(func() { close(stopped) })()
+							stop()
 							<-goOn
 						}
 						yield(key("a", 1).With("c", item.String("of the backup")), nil)
 					}
 				},
-				Close: func() error { return nil },
+				Close: func() error {
+					if wait {
+						end()
+					}
+					return nil
+				},
 			}, nil
 		}
 	}
@@ -473,7 +479,7 @@ func TestRestoreOfAServerThatWasGivenUp(t *testing.T) {
 	newer := key("a", 1).With("c", item.String("of a customer")).With("a", item.String("x"))
 	put(t, b, "Copy", newer)
 	close(goOn)
-	time.Sleep(500 * time.Millisecond)
+	<-ended
 	found, err := b.Get(t.Context(), "Copy", true, key("a", 1))
 	if err != nil {
 		t.Fatal(err)

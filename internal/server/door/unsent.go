@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/stator-db/stator/internal/buffer"
 )
 
 // unsent are the large replies that clients have yet to take. They hold memory, and
@@ -15,8 +17,6 @@ const (
 	// maxUnsent is how many bytes there may be for longer than sendGrace.
 	maxUnsent = 256 << 20
 	sendGrace = time.Second
-	// smallReply is not counted: it is held by a connection anyway, or by the system.
-	smallReply = 64 << 10
 )
 
 type outgoing struct {
@@ -36,7 +36,7 @@ type sending struct {
 // begin counts a reply until end is called, which tells whether it was cut. When there
 // are too many, those who take theirs for long are, the largest first.
 func (o *outgoing) begin(bytes int, cut func()) (end func() (wasCut bool)) {
-	if bytes <= smallReply {
+	if bytes <= buffer.Small { // as much as a connection may hold anyway
 		return func() bool { return false }
 	}
 	s := &sending{bytes: int64(bytes), since: time.Now(), cut: cut}
