@@ -28,21 +28,21 @@ func tableBackup(m backup.Manifest) TableBackup {
 }
 
 // SaveBackup keeps what a server sent of all its tables in a folder, or at a
-// URL. It is there as a whole, or there is an error. told is called for each
+// URL. It is there as a whole, or there is an error. progress is called for each
 // table.
-func SaveBackup(ctx context.Context, from io.Reader, to string, told func(TableBackup)) error {
+func SaveBackup(ctx context.Context, from io.Reader, to string, progress func(TableBackup)) error {
 	place, err := blob.Open(ctx, to)
 	if err != nil {
 		return err
 	}
-	err = backup.ReadAll(ctx, from, place, time.Now(), func(m backup.Manifest) { told(tableBackup(m)) })
+	err = backup.ReadAll(ctx, from, place, time.Now(), func(m backup.Manifest) { progress(tableBackup(m)) })
 	return errors.Join(err, place.Close())
 }
 
 // RestoreBackup makes a data folder, which must not exist, of the newest backup
 // of a whole server in a folder or at a URL. The folder appears when it is
 // complete.
-func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, told func(TableBackup)) (err error) {
+func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, progress func(TableBackup)) (err error) {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("%s exists already", dir)
@@ -55,7 +55,7 @@ func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, told
 	if err != nil {
 		return err
 	}
-	err = backup.RestoreAll(ctx, s.place, s.db, func(m backup.Manifest) { told(tableBackup(m)) })
+	err = backup.RestoreAll(ctx, s.place, s.db, func(m backup.Manifest) { progress(tableBackup(m)) })
 	if err = errors.Join(err, s.Close()); err != nil {
 		return errors.Join(err, os.RemoveAll(part))
 	}

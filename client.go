@@ -8,7 +8,7 @@ import (
 
 // Client sends requests straight to the database, without a network. It can be
 // the HTTP client of any AWS SDK client; the endpoint's address does not matter.
-func (s *Stator) Client() *http.Client { return &http.Client{Transport: direct{s.Handler()}} }
+func (s *DB) Client() *http.Client { return &http.Client{Transport: direct{s.Handler()}} }
 
 // direct is a transport that calls a handler.
 type direct struct{ handler http.Handler }

@@ -45,7 +45,7 @@ func sign(r *http.Request, _ []byte) error {
 }
 
 // fleet are servers that share a database. A request goes to any of them.
-type fleet []*Stator
+type fleet []*DB
 
 func openFleet(t *testing.T, n int) fleet {
 	t.Helper()

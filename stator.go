@@ -65,17 +65,17 @@ type Options struct {
 	ExpiryInterval time.Duration
 	HideExpired    bool
 
-	// ShardRoll is how long a shard of a stream takes records before another
+	// ShardDuration is how long a shard of a stream takes records before another
 	// follows it; 4 h unless set. It counts for streams enabled from now on.
-	ShardRoll time.Duration
+	ShardDuration time.Duration
 
 	// Triggers post the changes of streams to HTTP endpoints.
 	Triggers []Trigger
 
-	// Resting leaves alone what goes on beside requests, such as exports,
+	// NoBackground leaves alone what goes on beside requests, such as exports,
 	// restores and the removal of expired items: the next who opens the data
 	// goes on with it.
-	Resting bool
+	NoBackground bool
 
 	Log *slog.Logger     // nothing is logged unless set
 	Now func() time.Time // the system's clock unless set
@@ -90,8 +90,8 @@ type TriggerPattern = trigger.Pattern
 // TriggerFault is the error of a trigger that makes no sense.
 type TriggerFault = trigger.Fault
 
-// Stator is an open database.
-type Stator struct {
+// DB is an open database.
+type DB struct {
 	engine    store.Engine
 	place     blob.Place
 	db        *db.DB
@@ -110,7 +110,7 @@ var ErrUnavailable = store.ErrUnavailable
 type LockedError = pebble.LockedError
 
 // Open opens a database. What it holds is released by Close.
-func Open(ctx context.Context, o Options) (*Stator, error) {
+func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -118,30 +118,30 @@ func Open(ctx context.Context, o Options) (*Stator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Resting {
-		engine = resting{engine}
+	if o.NoBackground {
+		engine = noBackground{engine}
 	}
 	return join(ctx, engine, o)
 }
 
-// resting is an engine that never leads.
-type resting struct{ store.Engine }
+// noBackground is an engine that never leads.
+type noBackground struct{ store.Engine }
 
-func (resting) Leads() bool { return false }
+func (noBackground) Leads() bool { return false }
 
 // join makes a database over an engine, which it closes in the end.
-func join(ctx context.Context, engine store.Engine, o Options) (*Stator, error) {
+func join(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	place, err := blob.Open(ctx, o.backups())
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardRoll: o.ShardRoll, OpenBackup: backup.Contents(place)})
+	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, OpenBackup: backup.Contents(place)})
 	if err != nil {
 		return nil, errors.Join(err, place.Close(), engine.Close())
 	}
 	service := ops.New(d)
 	service.Backups = backup.Open(ctx, d, place, o.Log)
-	s := &Stator{engine: engine, place: place, db: d, backups: service.Backups, handler: server.New(service, o.Log)}
+	s := &DB{engine: engine, place: place, db: d, backups: service.Backups, handler: server.New(service, o.Log)}
 	if err := s.openBuckets(ctx, o.Buckets); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -175,7 +175,7 @@ func openEngine(ctx context.Context, o Options) (store.Engine, error) {
 	return pebble.Open(storage)
 }
 
-func (s *Stator) openBuckets(ctx context.Context, buckets map[string]string) error {
+func (s *DB) openBuckets(ctx context.Context, buckets map[string]string) error {
 	s.buckets = make(map[string]blob.Place)
 	for name, where := range buckets {
 		place, err := blob.Open(ctx, where)
@@ -199,10 +199,10 @@ func (o *Options) backups() string {
 }
 
 // Handler answers the requests of AWS's SDKs, the AWS CLI and their like.
-func (s *Stator) Handler() http.Handler { return s.handler }
+func (s *DB) Handler() http.Handler { return s.handler }
 
-// Verified is what Verify found in one table.
-type Verified struct {
+// TableReport is what Verify found in one table.
+type TableReport struct {
 	Table   string           `json:"table"`
 	Items   int64            `json:"items"`
 	Entries map[string]int64 `json:"entries"` // of each index
@@ -212,18 +212,18 @@ type Verified struct {
 
 // Verify walks through all tables and proves that items and index entries
 // agree. progress is called now and then.
-func (s *Stator) Verify(ctx context.Context, progress func(table string, items int64)) ([]Verified, error) {
+func (s *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]TableReport, error) {
 	reports, err := s.db.Verify(ctx, progress)
-	found := make([]Verified, len(reports))
+	found := make([]TableReport, len(reports))
 	for i, r := range reports {
-		found[i] = Verified(r)
+		found[i] = TableReport(r)
 	}
 	return found, err
 }
 
 // Close waits for what goes on in the background and closes the database. The
 // handler must no longer be in use.
-func (s *Stator) Close() error {
+func (s *DB) Close() error {
 	var triggersErr error
 	if s.triggers != nil {
 		triggersErr = s.triggers.Close()

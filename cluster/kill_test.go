@@ -26,7 +26,7 @@ const between = 200
 // with it, a transaction with a token happens once, and no money comes or goes.
 func TestNothingIsLostByKills(t *testing.T) {
 	c := wholeCluster(t)
-	servers := serve(t, 2, engineURL(t), "--shard-roll", "10s")
+	servers := serve(t, 2, engineURL(t), "--shard-duration", "10s")
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	l := newLoad(t, servers, seed)

@@ -30,7 +30,7 @@ func TestStreamsAndTriggersSurviveKill(t *testing.T) {
 	dir := t.TempDir()
 	endpoint := newEndpoint(t)
 	start := func(cycle int) *server {
-		return startServer(t, filepath.Join(dir, "data"), "--shard-roll=2s", "--log=error", "--config", endpoint.config(t, dir, cycle))
+		return startServer(t, filepath.Join(dir, "data"), "--shard-duration=2s", "--log=error", "--config", endpoint.config(t, dir, cycle))
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -23,22 +23,22 @@ import (
 )
 
 type serveFlags struct {
-	addr        string
-	data        string
-	engine      string
-	backups     string
-	buckets     []string
-	inMemory    bool
-	cacheMB     int64
-	log         string
-	durability  string
-	tableDelay  time.Duration
-	ttlInterval time.Duration
-	hideExpired bool
-	shardRoll   time.Duration
-	allowAnyone bool
-	config      string
-	triggers    []stator.Trigger // of the configuration file
+	addr          string
+	data          string
+	engine        string
+	backups       string
+	buckets       []string
+	inMemory      bool
+	cacheMB       int64
+	log           string
+	durability    string
+	tableDelay    time.Duration
+	ttlInterval   time.Duration
+	hideExpired   bool
+	shardDuration time.Duration
+	allowAnyone   bool
+	config        string
+	triggers      []stator.Trigger // of the configuration file
 }
 
 func serveCommand() *cobra.Command {
@@ -85,7 +85,7 @@ and any region will do:
 	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, as they do on AWS")
 	flags.DurationVar(&f.ttlInterval, "ttl-interval", time.Second, "how often items whose time to live is over are looked for")
 	flags.BoolVar(&f.hideExpired, "hide-expired", false, "leave items whose time to live is over out of reads even before they are removed")
-	flags.DurationVar(&f.shardRoll, "shard-roll", 4*time.Hour, "how long a shard of a stream takes records before another follows it")
+	flags.DurationVar(&f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream takes records before another follows it")
 	flags.StringVar(&f.config, "config", "", "file of YAML with triggers, and flags by their names; the command line wins")
 	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "listen beyond this machine although signatures are not verified")
 	return cmd
@@ -214,12 +214,12 @@ func buckets(flags []string) (map[string]string, error) {
 	return places, nil
 }
 
-func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.Stator, error) {
+func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.DB, error) {
 	places, err := buckets(f.buckets)
 	if err != nil {
 		return nil, err
 	}
-	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: places, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardRoll: f.shardRoll, Triggers: f.triggers, Log: log}
+	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: places, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Triggers: f.triggers, Log: log}
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine
 		return openCluster(ctx, o, log)
@@ -240,7 +240,7 @@ const (
 )
 
 // openCluster opens a database on a cluster, as soon as that answers.
-func openCluster(ctx context.Context, o stator.Options, log *slog.Logger) (*stator.Stator, error) {
+func openCluster(ctx context.Context, o stator.Options, log *slog.Logger) (*stator.DB, error) {
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		s, err := stator.Open(ctx, o)
 		if !errors.Is(err, stator.ErrUnavailable) || ctx.Err() != nil {

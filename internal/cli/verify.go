@@ -30,7 +30,7 @@ its item and each item its entries. The server must not be running on it.`,
 				return fmt.Errorf("cannot verify data in %s: %w", data, err)
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-			s, err := stator.Open(cmd.Context(), stator.Options{Dir: data, Resting: true, Log: log})
+			s, err := stator.Open(cmd.Context(), stator.Options{Dir: data, NoBackground: true, Log: log})
 			if err != nil {
 				return cannotOpen(data, err)
 			}
@@ -49,7 +49,7 @@ its item and each item its entries. The server must not be running on it.`,
 }
 
 // tellVerified prints what was found; an error when something is wrong.
-func tellVerified(w io.Writer, found []stator.Verified, asJSON bool) error {
+func tellVerified(w io.Writer, found []stator.TableReport, asJSON bool) error {
 	faults := int64(0)
 	for _, v := range found {
 		faults += v.Faults

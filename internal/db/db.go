@@ -34,10 +34,10 @@ type Options struct {
 	// have not been removed yet.
 	HideExpired bool
 
-	// ShardRoll is how long a shard of a stream takes changes before another
+	// ShardDuration is how long a shard of a stream takes changes before another
 	// follows it; 4 h unless set. It counts for streams that are enabled from
 	// now on.
-	ShardRoll time.Duration
+	ShardDuration time.Duration
 
 	// OpenBackup finds the items of a backup, for tables that are made of one.
 	OpenBackup func(ctx context.Context, id string) (*Contents, error)
@@ -88,7 +88,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		collectionLimit: cmp.Or(o.MaxCollectionBytes, maxCollection),
 		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),
 		hideExpired:     o.HideExpired,
-		shardRoll:       cmp.Or(o.ShardRoll, shardRoll),
+		shardRoll:       cmp.Or(o.ShardDuration, shardRoll),
 		drop:            make(chan struct{}, 1),
 		build:           make(chan struct{}, 1),
 		restores:        newRestores(o.OpenBackup),

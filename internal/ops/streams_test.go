@@ -174,7 +174,7 @@ func TestConsumerFollowsLineage(t *testing.T) {
 // roll.
 func newClockTest(t *testing.T, roll time.Duration) *tableTest {
 	t.Helper()
-	return newTableTestWith(t, db.Options{ShardRoll: roll}, true)
+	return newTableTestWith(t, db.Options{ShardDuration: roll}, true)
 }
 
 func TestStreamFaults(t *testing.T) {

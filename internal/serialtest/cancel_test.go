@@ -277,7 +277,7 @@ func TestTokens(t *testing.T) {
 	dir := t.TempDir()
 	var past atomic.Int64 // how far the clock is ahead
 	o := stator.Options{Dir: dir, Now: func() time.Time { return time.Now().Add(time.Duration(past.Load())) }}
-	begin := func() (*stator.Stator, door) {
+	begin := func() (*stator.DB, door) {
 		s, err := stator.Open(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)

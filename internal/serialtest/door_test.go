@@ -163,7 +163,7 @@ func (d door) must(t testing.TB, operation string, body, reply any) {
 }
 
 // open opens a database that is closed after the test.
-func open(t testing.TB, o stator.Options) (*stator.Stator, door) {
+func open(t testing.TB, o stator.Options) (*stator.DB, door) {
 	t.Helper()
 	s, err := stator.Open(context.Background(), o)
 	if err != nil {
@@ -178,7 +178,7 @@ func open(t testing.TB, o stator.Options) (*stator.Stator, door) {
 }
 
 // expectSound fails unless items and indexes agree.
-func expectSound(t testing.TB, s *stator.Stator) {
+func expectSound(t testing.TB, s *stator.DB) {
 	t.Helper()
 	found, err := s.Verify(context.Background(), func(string, int64) {})
 	if err != nil {

@@ -59,7 +59,7 @@ type Home struct {
 	Streams *dynamodbstreams.Client
 
 	// Stator is the embedded one, or nil.
-	Stator *stator.Stator
+	Stator *stator.DB
 
 	// Address is where the embedded stator listens, or "".
 	Address string
