@@ -12,7 +12,7 @@ TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
 
 .DEFAULT_GOAL := help
-.PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture bench micro clean
+.PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture bench micro prose clean
 
 help: ## print these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ bench: ## compare with other servers and with ceilings; ARGS='--workload get' ch
 
 micro: ## run the benchmarks beside the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+prose: ## count words in comments that are not plain technical English; ARGS=--list shows where
+	$(GO) run ./docs/prose $(ARGS)
 
 clean: ## remove what build made
 	rm -rf bin
