@@ -48,16 +48,16 @@ type Store struct {
 	terms *lead.Work
 	wake  chan struct{}
 
-	mu      sync.Mutex
-	known   map[string]*Manifest // what was read of those that are complete
-	failed  map[string]error     // why some came to nothing, until the next start
-	began   map[string]bool      // those that were asked for here, just now
-	leading bool                 // whether pending is looked at
-	pending []*job               // in the order in which they were asked for
+	mu        sync.Mutex
+	manifests map[string]*Manifest // what was read of those that are complete
+	failed    map[string]error     // why some came to nothing, until the next start
+	requested map[string]bool      // those that were asked for here, just now
+	leading   bool                 // whether pending is looked at
+	pending   []*job               // in the order in which they were asked for
 
-	// left are files of items that no manifest names, and since when they were
+	// orphans are files of items that no manifest names, and since when they were
 	// seen here. Only who works looks at it.
-	left map[string]time.Time
+	orphans map[string]time.Time
 }
 
 // Backup is one backup and how far it is.
@@ -79,14 +79,14 @@ const (
 func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *Store {
 	s := &Store{
 		db: d, place: place, log: log,
-		wake:   make(chan struct{}, 1),
-		known:  make(map[string]*Manifest),
-		failed: make(map[string]error),
-		began:  make(map[string]bool),
+		wake:      make(chan struct{}, 1),
+		manifests: make(map[string]*Manifest),
+		failed:    make(map[string]error),
+		requested: make(map[string]bool),
 	}
 	s.terms = lead.Begin(ctx, d.Leads, s.work)
-	d.OnAnnounce(topicBegun, s.hearBegun)
-	d.OnAnnounce(topicFailed, s.hearFailed)
+	d.OnAnnounce(topicBegun, s.onBegun)
+	d.OnAnnounce(topicFailed, s.onFailed)
 	return s
 }
 
@@ -94,10 +94,10 @@ func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *St
 // the next start, or by another server.
 func (s *Store) Close() { s.terms.Close() }
 
-// idOf is the id in the name of a file.
-func idOf(name, end string) (id string, ok bool) {
-	id, ok = strings.CutSuffix(name, end)
-	return id, ok && isID().MatchString(id)
+// cutID is the id in the name of a file.
+func cutID(name, suffix string) (id string, ok bool) {
+	id, ok = strings.CutSuffix(name, suffix)
+	return id, ok && idPattern().MatchString(id)
 }
 
 // newID makes an id of a moment, as DynamoDB does: milliseconds and eight
@@ -129,26 +129,26 @@ func (s *Store) Create(ctx context.Context, table, name string) (Backup, error) 
 		Format: format, ID: newID(now), Name: name, Created: now, Taken: now, Table: *t.Table,
 		Items: t.Counts[0].Items, Bytes: t.Counts[0].Bytes,
 	}
-	s.begin(m.ID, true)
-	defer s.begin(m.ID, false)
-	if err := writeRecord(ctx, s.place, m.ID+endCreating, &m); err != nil {
+	s.setRequested(m.ID, true)
+	defer s.setRequested(m.ID, false)
+	if err := writeRecord(ctx, s.place, m.ID+suffixCreating, &m); err != nil {
 		return Backup{}, fmt.Errorf("begin a backup in %s: %w", s.place, err)
 	}
 	// When all have heard it, the one that leads has the table as it is.
 	if err := s.db.Announce(ctx, topicBegun, m.ID); err != nil {
-		s.discard(context.WithoutCancel(ctx), m.ID+endCreating)
+		s.discard(context.WithoutCancel(ctx), m.ID+suffixCreating)
 		return Backup{}, fmt.Errorf("begin a backup of table %s: %w", table, err)
 	}
 	return Backup{m, true}, nil
 }
 
-func (s *Store) begin(id string, began bool) {
+func (s *Store) setRequested(id string, began bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if began {
-		s.began[id] = true
+		s.requested[id] = true
 	} else {
-		delete(s.began, id)
+		delete(s.requested, id)
 	}
 }
 
@@ -159,8 +159,8 @@ func (s *Store) creating(ctx context.Context) (found []*Manifest, err error) {
 		return nil, fmt.Errorf("list the backups in %s: %w", s.place, err)
 	}
 	for _, name := range names {
-		id, ok := idOf(name, endCreating)
-		if !ok || slices.Contains(names, id+endManifest) {
+		id, ok := cutID(name, suffixCreating)
+		if !ok || slices.Contains(names, id+suffixManifest) {
 			continue
 		}
 		m, err := s.readCreating(ctx, id)
@@ -180,27 +180,27 @@ func (s *Store) creating(ctx context.Context) (found []*Manifest, err error) {
 // that is not ours is told all the same, for a day: the table may have been
 // deleted since.
 func (s *Store) readCreating(ctx context.Context, id string) (*Manifest, error) {
-	m, err := readManifest(ctx, s.place, id+endCreating)
+	m, err := readManifest(ctx, s.place, id+suffixCreating)
 	if errors.Is(err, blob.ErrNotFound) {
 		return nil, ErrNotFound
 	}
-	if err == nil && !s.ours(m) && s.isStale(id) {
+	if err == nil && !s.tableExists(m) && s.isStale(id) {
 		return nil, ErrNotFound
 	}
 	return m, err
 }
 
-// ours tells whether a backup is of a table that is there.
-func (s *Store) ours(m *Manifest) bool {
+// tableExists tells whether a backup is of a table that is there.
+func (s *Store) tableExists(m *Manifest) bool {
 	t, err := s.db.Describe(m.Table.Name)
 	return err == nil && t.UUID == m.Table.UUID
 }
 
-// stale is how old the files of a backup must be that came to nothing before
+// staleAfter is how old the files of a backup must be that came to nothing before
 // they are seen as left: somebody may be writing them.
-const stale = 24 * time.Hour
+const staleAfter = 24 * time.Hour
 
-func (s *Store) isStale(id string) bool { return id < newID(s.db.Now().Add(-stale)) }
+func (s *Store) isStale(id string) bool { return id < newID(s.db.Now().Add(-staleAfter)) }
 
 // discard removes a file that is of no use. If it cannot, the next start does.
 func (s *Store) discard(ctx context.Context, name string) {
@@ -219,13 +219,13 @@ func (e *Failed) Unwrap() error { return e.Err }
 
 // Get finds a backup.
 func (s *Store) Get(ctx context.Context, id string) (Backup, error) {
-	if !isID().MatchString(id) {
+	if !idPattern().MatchString(id) {
 		return Backup{}, ErrNotFound
 	}
 	// What is looked at first is there before the other goes. One that is
 	// complete between the two is found by the second look.
 	for range 2 {
-		m, err := readManifest(ctx, s.place, id+endManifest)
+		m, err := readManifest(ctx, s.place, id+suffixManifest)
 		if err == nil {
 			return Backup{*m, false}, nil
 		}
@@ -263,7 +263,7 @@ func (s *Store) List(ctx context.Context) ([]Backup, error) {
 	found := make(map[string]*Manifest)
 	var all []Backup
 	for _, name := range names {
-		id, ok := idOf(name, endManifest)
+		id, ok := cutID(name, suffixManifest)
 		if !ok {
 			continue
 		}
@@ -284,7 +284,7 @@ func (s *Store) List(ctx context.Context) ([]Backup, error) {
 		}
 	}
 	s.mu.Lock()
-	s.known = found
+	s.manifests = found
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b Backup) int { return strings.Compare(a.ID, b.ID) })
 	return all, nil
@@ -293,12 +293,12 @@ func (s *Store) List(ctx context.Context) ([]Backup, error) {
 // manifest is the manifest of a backup that is there; it is read once.
 func (s *Store) manifest(ctx context.Context, id string) (*Manifest, error) {
 	s.mu.Lock()
-	m := s.known[id]
+	m := s.manifests[id]
 	s.mu.Unlock()
 	if m != nil {
 		return m, nil
 	}
-	return readManifest(ctx, s.place, id+endManifest)
+	return readManifest(ctx, s.place, id+suffixManifest)
 }
 
 // Delete removes a backup and tells what it was.
@@ -316,9 +316,9 @@ func (s *Store) Delete(ctx context.Context, id string) (Backup, error) {
 	}
 	// That it is being made may be left, and would make it again. Without its
 	// manifest it is no backup any more.
-	files := []string{id + endCreating, id + endManifest}
+	files := []string{id + suffixCreating, id + suffixManifest}
 	for _, name := range names {
-		if of, ok := idOfItems(name); ok && of == id {
+		if of, ok := itemsFileID(name); ok && of == id {
 			files = append(files, name)
 		}
 	}
@@ -386,13 +386,13 @@ func read(ctx context.Context, place blob.Place, id string) iter.Seq2[item.Item,
 
 // readInto returns nil when yield wants no more.
 func readInto(ctx context.Context, place blob.Place, id string, yield func(item.Item, error) bool) error {
-	m, err := readManifest(ctx, place, id+endManifest)
+	m, err := readManifest(ctx, place, id+suffixManifest)
 	if err != nil {
-		return missing(err)
+		return missingFile(err)
 	}
 	file, err := place.Open(ctx, m.items())
 	if err != nil {
-		return missing(err)
+		return missingFile(err)
 	}
 	defer file.Close()
 	r, err := openFile(bufio.NewReaderSize(file, 1<<20), m.items())
@@ -413,7 +413,7 @@ func readInto(ctx context.Context, place blob.Place, id string, yield func(item.
 			return nil
 		}
 	}
-	if err := r.end(); err != nil {
+	if err := r.checkEOF(); err != nil {
 		return err
 	}
 	if r.footer.SHA256 != m.SHA256 || r.at != m.FileBytes || r.footer.Items != m.Items {
@@ -422,8 +422,8 @@ func readInto(ctx context.Context, place blob.Place, id string, yield func(item.
 	return nil
 }
 
-// missing makes a lost file one of the errors that do not pass.
-func missing(err error) error {
+// missingFile makes a lost file one of the errors that do not pass.
+func missingFile(err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
 		return fmt.Errorf("a file of the backup is missing: %w: %w", err, store.ErrCorrupt)
 	}

@@ -24,15 +24,15 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// house is a database with its backups.
-type house struct {
+// backupFixture is a database with its backups.
+type backupFixture struct {
 	*db.DB
 	*Store
 	close func()
 }
 
 // open opens a database in a folder and its backups at a place.
-func open(t testing.TB, dir string, place blob.Place) *house {
+func open(t testing.TB, dir string, place blob.Place) *backupFixture {
 	t.Helper()
 	e, err := pebble.Open(pebble.Options{Dir: dir})
 	if err != nil {
@@ -42,7 +42,7 @@ func open(t testing.TB, dir string, place blob.Place) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{DB: d, Store: Open(t.Context(), d, place, slog.New(slog.DiscardHandler))}
+	h := &backupFixture{DB: d, Store: Open(t.Context(), d, place, slog.New(slog.DiscardHandler))}
 	closed := false
 	h.close = func() {
 		if closed {
@@ -58,7 +58,7 @@ func open(t testing.TB, dir string, place blob.Place) *house {
 	return h
 }
 
-func folder(t testing.TB, dir string) blob.Place {
+func openFolder(t testing.TB, dir string) blob.Place {
 	t.Helper()
 	place, err := blob.Open(t.Context(), dir)
 	if err != nil {
@@ -82,7 +82,7 @@ func orders(name string) schema.Table {
 }
 
 // fill makes a table with items.
-func (h *house) fill(t testing.TB, name string, items, size int) {
+func (h *backupFixture) fill(t testing.TB, name string, items, size int) {
 	t.Helper()
 	if _, err := h.CreateTable(t.Context(), orders(name)); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func (h *house) fill(t testing.TB, name string, items, size int) {
 	h.put(t, name, items, size)
 }
 
-func (h *house) put(t testing.TB, name string, items, size int) {
+func (h *backupFixture) put(t testing.TB, name string, items, size int) {
 	t.Helper()
 	for i := range items {
 		it := item.Make(map[string]item.Value{
@@ -103,8 +103,8 @@ func (h *house) put(t testing.TB, name string, items, size int) {
 	}
 }
 
-// available waits until a backup is complete.
-func (h *house) available(t testing.TB, id string) Backup {
+// waitAvailable waits until a backup is complete.
+func (h *backupFixture) waitAvailable(t testing.TB, id string) Backup {
 	t.Helper()
 	for {
 		b, err := h.Store.Get(t.Context(), id)
@@ -118,7 +118,7 @@ func (h *house) available(t testing.TB, id string) Backup {
 	}
 }
 
-func (h *house) backUp(t testing.TB, table string) Backup {
+func (h *backupFixture) backUp(t testing.TB, table string) Backup {
 	t.Helper()
 	b, err := h.Create(t.Context(), table, "a-backup")
 	if err != nil {
@@ -127,7 +127,7 @@ func (h *house) backUp(t testing.TB, table string) Backup {
 	if !b.Creating {
 		t.Error("a new backup is complete at once")
 	}
-	return h.available(t, b.ID)
+	return h.waitAvailable(t, b.ID)
 }
 
 // as makes a table of the same kind under another name.
@@ -138,8 +138,8 @@ func as(name string) func(schema.Table) (schema.Table, error) {
 	}
 }
 
-// restored waits until a table is there; not ok if it went away.
-func (h *house) restored(name string) bool {
+// waitRestored waits until a table is there; not ok if it went away.
+func (h *backupFixture) waitRestored(name string) bool {
 	for {
 		d, err := h.Describe(name)
 		if err != nil || d.Status == schema.Deleting {
@@ -153,7 +153,7 @@ func (h *house) restored(name string) bool {
 }
 
 // contents are the items of a table, in words.
-func (h *house) contents(t testing.TB, table string) map[string]bool {
+func (h *backupFixture) contents(t testing.TB, table string) map[string]bool {
 	t.Helper()
 	view, err := h.View(t.Context())
 	if err != nil {
@@ -174,7 +174,7 @@ func (h *house) contents(t testing.TB, table string) map[string]bool {
 	return found
 }
 
-func (h *house) checkSound(t testing.TB) {
+func (h *backupFixture) checkSound(t testing.TB) {
 	t.Helper()
 	reports, err := h.DB.Verify(t.Context(), func(string, int64) {})
 	if err != nil {
@@ -192,7 +192,7 @@ func (h *house) checkSound(t testing.TB) {
 func TestBackupOutlivesTheDatabase(t *testing.T) {
 	for name, size := range map[string]int{"small items": 10, "large items": 90_000} {
 		t.Run(name, func(t *testing.T) {
-			dir, place := filepath.Join(t.TempDir(), "data"), folder(t, t.TempDir())
+			dir, place := filepath.Join(t.TempDir(), "data"), openFolder(t, t.TempDir())
 			h := open(t, dir, place)
 			h.fill(t, "Orders", 60, size)
 			want := h.contents(t, "Orders")
@@ -201,7 +201,7 @@ func TestBackupOutlivesTheDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.put(t, "Orders", 90, 3) // too late to be in it
-			h.available(t, b.ID)
+			h.waitAvailable(t, b.ID)
 			h.close()
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
@@ -215,7 +215,7 @@ func TestBackupOutlivesTheDatabase(t *testing.T) {
 			if _, err := h.Restore(t.Context(), b.ID, as("Again")); err != nil {
 				t.Fatal(err)
 			}
-			if !h.restored("Again") || !maps.Equal(h.contents(t, "Again"), want) {
+			if !h.waitRestored("Again") || !maps.Equal(h.contents(t, "Again"), want) {
 				t.Errorf("the table restored has %d items", len(h.contents(t, "Again")))
 			}
 			h.checkSound(t)
@@ -236,11 +236,11 @@ func TestBackupOutlivesTheDatabase(t *testing.T) {
 // that file, and nothing is made of it. The control is the file as it was.
 func TestFlippedBytesAreFound(t *testing.T) {
 	where := t.TempDir()
-	h := open(t, t.TempDir(), folder(t, where))
+	h := open(t, t.TempDir(), openFolder(t, where))
 	h.fill(t, "Orders", 400, 1500) // of several blocks
 	b := h.backUp(t, "Orders")
-	for _, end := range []string{endItems, endManifest} {
-		name := filepath.Join(where, b.ID+end)
+	for _, suffix := range []string{suffixItems, suffixManifest} {
+		name := filepath.Join(where, b.ID+suffix)
 		sound, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -257,8 +257,8 @@ func TestFlippedBytesAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			var damaged *Damaged
-			if err := h.Store.Verify(t.Context(), b.ID); !errors.As(err, &damaged) || damaged.File != b.ID+end {
-				t.Fatalf("byte %d of %s is flipped: %v", at, end, err)
+			if err := h.Store.Verify(t.Context(), b.ID); !errors.As(err, &damaged) || damaged.File != b.ID+suffix {
+				t.Fatalf("byte %d of %s is flipped: %v", at, suffix, err)
 			}
 		}
 		for _, bad := range [][]byte{sound[:0], sound[:len(sound)/2], sound[:len(sound)-1], append(bytes.Clone(sound), 0)} {
@@ -269,11 +269,11 @@ func TestFlippedBytesAreFound(t *testing.T) {
 				t.Fatalf("%d of %d bytes: %v", len(bad), len(sound), err)
 			}
 		}
-		if end == endItems { // a restore in the background finds it too
+		if suffix == suffixItems { // a restore in the background finds it too
 			if _, err := h.Restore(t.Context(), b.ID, as("Bad")); err != nil {
 				t.Fatal(err)
 			}
-			if h.restored("Bad") {
+			if h.waitRestored("Bad") {
 				t.Error("a table was made of a damaged backup")
 			}
 		}
@@ -284,31 +284,31 @@ func TestFlippedBytesAreFound(t *testing.T) {
 			t.Fatalf("the file as it was: %v", err)
 		}
 	}
-	if err := os.Remove(filepath.Join(where, b.ID+endItems)); err != nil {
+	if err := os.Remove(filepath.Join(where, b.ID+suffixItems)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Restore(t.Context(), b.ID, as("Missing")); err != nil || h.restored("Missing") {
+	if _, err := h.Restore(t.Context(), b.ID, as("Missing")); err != nil || h.waitRestored("Missing") {
 		t.Errorf("a table was made of a missing file: %v", err)
 	}
 }
 
 // A backup that a stop interrupts is begun anew, and is no backup before.
-func TestBackupGoesOnAfterRestart(t *testing.T) {
+func TestBackupResumesAfterRestart(t *testing.T) {
 	dir, where := t.TempDir(), t.TempDir()
-	h := open(t, dir, folder(t, where))
+	h := open(t, dir, openFolder(t, where))
 	h.fill(t, "Orders", 100, 10)
 	h.Store.Close() // nobody writes it
 	b, err := h.Create(t.Context(), "Orders", "a-backup")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(where, b.ID+endItems), []byte("half"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(where, b.ID+suffixItems), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	want := h.contents(t, "Orders")
 	h.close()
 
-	h = open(t, dir, folder(t, where))
+	h = open(t, dir, openFolder(t, where))
 	for { // until it has looked around
 		all, err := h.List(t.Context())
 		if err != nil {
@@ -322,7 +322,7 @@ func TestBackupGoesOnAfterRestart(t *testing.T) {
 	if _, err := h.Restore(t.Context(), b.ID, as("Again")); err != nil {
 		t.Fatal(err)
 	}
-	if !h.restored("Again") || !maps.Equal(h.contents(t, "Again"), want) {
+	if !h.waitRestored("Again") || !maps.Equal(h.contents(t, "Again"), want) {
 		t.Error("the table restored differs")
 	}
 	// What the attempt before left may be another server's: it goes with the
@@ -330,21 +330,21 @@ func TestBackupGoesOnAfterRestart(t *testing.T) {
 	if _, err := h.Delete(t.Context(), b.ID); err != nil {
 		t.Error(err)
 	}
-	if names, _ := folder(t, where).Names(t.Context()); len(names) > 0 {
+	if names, _ := openFolder(t, where).Names(t.Context()); len(names) > 0 {
 		t.Errorf("the files are %v", names)
 	}
 }
 
 // Files of items that no manifest names go when they were seen for a day, not
 // before; what is of a backup stays.
-func TestLeftFiles(t *testing.T) {
+func TestOrphanedFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, _ := startFleet(t)
+		h, _ := openServers(t)
 		h.fill(t, "Orders", 10, 10)
 		b := h.backUp(t, "Orders")
 		old, twice := newID(time.Now().Add(-25*time.Hour)), newID(time.Now().Add(-26*time.Hour))
-		kept := []string{twice + "-00000002" + endItems, twice + endManifest, b.ID + endItems, b.ID + endManifest}
-		left := []string{old + endItems, old + "-00000001" + endItems, twice + endItems}
+		kept := []string{twice + "-00000002" + suffixItems, twice + suffixManifest, b.ID + suffixItems, b.ID + suffixManifest}
+		left := []string{old + suffixItems, old + "-00000001" + suffixItems, twice + suffixItems}
 		manifest := Manifest{Format: format, ID: twice, File: kept[0]}
 		for _, name := range append(left, kept[:2]...) {
 			if err := writeRecord(t.Context(), h.gate, name, manifest); err != nil {
@@ -361,24 +361,24 @@ func TestLeftFiles(t *testing.T) {
 	})
 }
 
-// fullPlace is one whose disk is full beyond some bytes.
-type fullPlace struct {
+// limitedPlace is one whose disk is full beyond some bytes.
+type limitedPlace struct {
 	blob.Place
-	room int
+	left int
 }
 
-func (p *fullPlace) Create(ctx context.Context, name string) (blob.Writer, error) {
+func (p *limitedPlace) Create(ctx context.Context, name string) (blob.Writer, error) {
 	w, err := p.Place.Create(ctx, name)
-	return &fullWriter{w, p}, err
+	return &limitedWriter{w, p}, err
 }
 
-type fullWriter struct {
+type limitedWriter struct {
 	blob.Writer
-	place *fullPlace
+	place *limitedPlace
 }
 
-func (w *fullWriter) Write(b []byte) (int, error) {
-	if w.place.room -= len(b); w.place.room < 0 {
+func (w *limitedWriter) Write(b []byte) (int, error) {
+	if w.place.left -= len(b); w.place.left < 0 {
 		return 0, syscall.ENOSPC
 	}
 	return w.Writer.Write(b)
@@ -387,14 +387,14 @@ func (w *fullWriter) Write(b []byte) (int, error) {
 // A full disk ends a backup with an error that says so, and leaves nothing.
 func TestFullDisk(t *testing.T) {
 	where := t.TempDir()
-	place := &fullPlace{Place: folder(t, where)}
+	place := &limitedPlace{Place: openFolder(t, where)}
 	h := open(t, t.TempDir(), place)
 	h.fill(t, "Orders", 200, 1000)
 	want := h.contents(t, "Orders")
 	if _, err := h.Create(t.Context(), "Orders", "a-backup"); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("no room at all: %v", err)
 	}
-	place.room = 5000 // for the beginning
+	place.left = 5000 // for the beginning
 	b, err := h.Create(t.Context(), "Orders", "a-backup")
 	if err != nil {
 		t.Fatal(err)
@@ -425,7 +425,7 @@ func TestFullDisk(t *testing.T) {
 // All tables of one moment travel as a stream, and make a database again. A
 // stream that is cut short makes nothing.
 func TestWholeServer(t *testing.T) {
-	h := open(t, t.TempDir(), folder(t, t.TempDir()))
+	h := open(t, t.TempDir(), openFolder(t, t.TempDir()))
 	h.fill(t, "Orders", 300, 500)
 	h.fill(t, "Carts", 20, 10)
 	if _, err := h.CreateTable(t.Context(), orders("Empty")); err != nil {
@@ -441,17 +441,17 @@ func TestWholeServer(t *testing.T) {
 	if err := h.WriteAll(t.Context(), &stream); err != nil {
 		t.Fatal(err)
 	}
-	whole := stream.Bytes()
-	place := folder(t, t.TempDir())
-	for _, n := range []int{0, 1, 100, len(whole) / 3, len(whole) - 1} {
-		if err := ReadAll(t.Context(), bytes.NewReader(whole[:n]), place, time.Now(), func(Manifest) {}); err == nil {
-			t.Errorf("a stream of %d of %d bytes is taken", n, len(whole))
+	complete := stream.Bytes()
+	place := openFolder(t, t.TempDir())
+	for _, n := range []int{0, 1, 100, len(complete) / 3, len(complete) - 1} {
+		if err := ReadAll(t.Context(), bytes.NewReader(complete[:n]), place, time.Now(), func(Manifest) {}); err == nil {
+			t.Errorf("a stream of %d of %d bytes is taken", n, len(complete))
 		}
 		if names, _ := place.Names(t.Context()); len(names) > 0 {
 			t.Errorf("a stream of %d bytes leaves %v", n, names)
 		}
 	}
-	if err := ReadAll(t.Context(), bytes.NewReader(whole), place, time.Now(), func(Manifest) {}); err != nil {
+	if err := ReadAll(t.Context(), bytes.NewReader(complete), place, time.Now(), func(Manifest) {}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -470,7 +470,7 @@ func TestWholeServer(t *testing.T) {
 		t.Errorf("settings are lost: %+v, %+v", carts.Table, placed.Recovery)
 	}
 	again.checkSound(t)
-	if err := RestoreAll(t.Context(), folder(t, t.TempDir()), again.DB, func(Manifest) {}); !errors.Is(err, ErrNoSet) {
+	if err := RestoreAll(t.Context(), openFolder(t, t.TempDir()), again.DB, func(Manifest) {}); !errors.Is(err, ErrNoSet) {
 		t.Errorf("from an empty folder: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Backing up a table on disk and restoring it, in items of 1 KB a second.
 func BenchmarkBackup(b *testing.B) {
 	const items = 100_000
-	h := open(b, b.TempDir(), folder(b, b.TempDir()))
+	h := open(b, b.TempDir(), openFolder(b, b.TempDir()))
 	def := orders("Orders")
 	def.Indexes = nil
 	if _, err := h.CreateTable(b.Context(), def); err != nil {
@@ -43,7 +43,7 @@ func BenchmarkBackup(b *testing.B) {
 			if _, err := h.Restore(b.Context(), made.ID, as(fmt.Sprintf("Restored%d", n))); err != nil {
 				b.Fatal(err)
 			}
-			if !h.restored(fmt.Sprintf("Restored%d", n)) {
+			if !h.waitRestored(fmt.Sprintf("Restored%d", n)) {
 				b.Fatal("it came to nothing")
 			}
 		}

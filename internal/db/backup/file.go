@@ -25,7 +25,7 @@ import (
 // format is the number of the format of files and manifests.
 const format = 1
 
-var mark = []byte("stator-b")
+var magic = []byte("stator-b")
 
 // The parts of a file, by the byte that they begin with.
 const (
@@ -35,8 +35,8 @@ const (
 )
 
 const (
-	blockBytes = 256 << 10 // of one block, about
-	maxPart    = 8 << 20   // no part is larger; a length that is says of damage
+	blockBytes   = 256 << 10 // of one block, about
+	maxPartBytes = 8 << 20   // no part is larger; a length that is says of damage
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -54,7 +54,7 @@ type footer struct {
 func writeFile(to io.Writer, m *Manifest, items iter.Seq2[item.Item, error], done func(items int64) error) error {
 	out := bufio.NewWriterSize(to, 1<<20)
 	w := &partWriter{out: out, digest: sha256.New()}
-	w.bytes(mark)
+	w.bytes(magic)
 	header := *m
 	header.Items, header.Bytes, header.FileBytes, header.SHA256 = 0, 0, 0, ""
 	w.json(partHeader, header)
@@ -148,11 +148,11 @@ type fileReader struct {
 // openFile reads the beginning of a file up to its items.
 func openFile(in io.Reader, name string) (*fileReader, error) {
 	r := &fileReader{in: in, name: name, digest: sha256.New()}
-	begin := make([]byte, len(mark))
+	begin := make([]byte, len(magic))
 	if err := r.read(begin); err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(begin, mark) {
+	if !bytes.Equal(begin, magic) {
 		return nil, r.damaged("it does not begin as a backup does")
 	}
 	kind, content, err := r.part()
@@ -195,7 +195,7 @@ func (r *fileReader) part() (kind byte, content []byte, err error) {
 		return 0, nil, err
 	}
 	size := int(binary.BigEndian.Uint32(head[:]))
-	if size > maxPart {
+	if size > maxPartBytes {
 		return 0, nil, r.damaged("a part has an impossible length")
 	}
 	if cap(r.buf) < size+4 {
@@ -259,8 +259,8 @@ func (r *fileReader) items() iter.Seq2[item.Item, error] {
 	}
 }
 
-// end tells whether a file ends behind its footer.
-func (r *fileReader) end() error {
+// checkEOF tells whether a file ends behind its footer.
+func (r *fileReader) checkEOF() error {
 	var more [1]byte
 	if n, err := r.in.Read(more[:]); n > 0 || !errors.Is(err, io.EOF) {
 		return r.damaged("it goes on behind its end")

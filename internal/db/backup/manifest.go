@@ -38,33 +38,33 @@ func (m *Manifest) items() string {
 	if m.File != "" {
 		return m.File
 	}
-	return m.ID + endItems
+	return m.ID + suffixItems
 }
 
-// idOfItems is the id in the name of a file of items: the name is the id, and,
+// itemsFileID is the id in the name of a file of items: the name is the id, and,
 // unless the server that was asked for the backup wrote it at once, eight digits
 // that tell attempts apart.
-func idOfItems(name string) (id string, ok bool) {
-	m := isItems().FindStringSubmatch(name)
+func itemsFileID(name string) (id string, ok bool) {
+	m := itemsPattern().FindStringSubmatch(name)
 	if m == nil {
 		return "", false
 	}
 	return m[1], true
 }
 
-var isItems = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{14}-[0-9a-f]{8})(-[0-9a-f]{8})?\.items$`) })
+var itemsPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{14}-[0-9a-f]{8})(-[0-9a-f]{8})?\.items$`) })
 
 // The files of a backup, by what follows its id in their names. A listing in
 // order shows that a backup is being made before its items, and that before
 // the manifest, which makes it one.
 const (
-	endCreating = ".creating"
-	endItems    = ".items"
-	endManifest = ".manifest"
-	endSet      = ".set"
+	suffixCreating = ".creating"
+	suffixItems    = ".items"
+	suffixManifest = ".manifest"
+	suffixSet      = ".set"
 )
 
-var isID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`) })
+var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`) })
 
 // maxManifest bounds what is read of one.
 const maxManifest = 4 << 20

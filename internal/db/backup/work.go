@@ -35,13 +35,13 @@ func (j *job) release() {
 }
 
 const (
-	lookEvery  = time.Minute     // for backups that nobody has told of
-	retryAfter = 5 * time.Second // when the database could not be reached
+	scanInterval = time.Minute     // for backups that nobody has told of
+	retryDelay   = 5 * time.Second // when the database could not be reached
 )
 
-// hearBegun takes a view of the database for a backup that was asked for, if it
+// onBegun takes a view of the database for a backup that was asked for, if it
 // is this server that makes it.
-func (s *Store) hearBegun(ctx context.Context, id string) error {
+func (s *Store) onBegun(ctx context.Context, id string) error {
 	if id == "" {
 		s.terms.Anew()
 		return nil
@@ -75,10 +75,10 @@ func (s *Store) add(j *job) {
 	case !s.leading:
 		j.release()
 	case i < 0:
-		if s.began[j.ID] {
-			delete(s.began, j.ID) // one attempt has the plain name
+		if s.requested[j.ID] {
+			delete(s.requested, j.ID) // one attempt has the plain name
 		} else {
-			j.File = j.ID + "-" + chance() + endItems
+			j.File = j.ID + "-" + chance() + suffixItems
 		}
 		s.pending = append(s.pending, j)
 		s.stir()
@@ -96,10 +96,10 @@ func (s *Store) stir() {
 	}
 }
 
-// hearFailed remembers why a backup came to nothing, wherever it was made.
-func (s *Store) hearFailed(_ context.Context, what string) error {
+// onFailed remembers why a backup came to nothing, wherever it was made.
+func (s *Store) onFailed(_ context.Context, what string) error {
 	if id, why, ok := strings.Cut(what, "\x00"); ok {
-		s.remember(id, errors.New(why))
+		s.recordFailure(id, errors.New(why))
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (s *Store) hearFailed(_ context.Context, what string) error {
 // maxFailed is how many backups are remembered that came to nothing.
 const maxFailed = 100
 
-func (s *Store) remember(id string, why error) {
+func (s *Store) recordFailure(id string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed[id] != nil {
@@ -133,18 +133,18 @@ func (s *Store) work(ctx context.Context, begun func()) {
 		}
 		s.leading, s.pending = false, nil
 	}()
-	for look := time.Now(); s.leads(ctx); {
-		if !time.Now().Before(look) {
-			look = time.Now().Add(lookEvery)
-			if err := s.resume(ctx); err != nil && s.leads(ctx) {
+	for nextScan := time.Now(); s.leads(ctx); {
+		if !time.Now().Before(nextScan) {
+			nextScan = time.Now().Add(scanInterval)
+			if err := s.scan(ctx); err != nil && s.leads(ctx) {
 				s.log.Error("backups cannot be looked at; trying again", "place", s.place.String(), "error", err)
-				look = time.Now().Add(retryAfter)
+				nextScan = time.Now().Add(retryDelay)
 			}
 		}
-		if j := s.first(); j != nil {
-			s.carryOut(ctx, j)
+		if j := s.nextPending(); j != nil {
+			s.run(ctx, j)
 		} else {
-			wait(ctx, s.wake, time.Until(look))
+			wait(ctx, s.wake, time.Until(nextScan))
 		}
 	}
 }
@@ -162,8 +162,8 @@ func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) {
 	}
 }
 
-// first is the backup that waits longest.
-func (s *Store) first() *job {
+// nextPending is the backup that waits longest.
+func (s *Store) nextPending() *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pending) == 0 {
@@ -173,9 +173,9 @@ func (s *Store) first() *job {
 	return s.pending[0]
 }
 
-// resume finds the backups that are to be made and were not heard of, and
+// scan finds the backups that are to be made and were not heard of, and
 // removes what belongs to none.
-func (s *Store) resume(ctx context.Context) error {
+func (s *Store) scan(ctx context.Context) error {
 	names, err := s.place.Names(ctx)
 	if err != nil {
 		return err
@@ -184,22 +184,22 @@ func (s *Store) resume(ctx context.Context) error {
 	items := make(map[string][]string) // of each id
 	for _, name := range names {
 		has[name] = true
-		if id, ok := idOfItems(name); ok {
+		if id, ok := itemsFileID(name); ok {
 			items[id] = append(items[id], name)
 		}
 	}
 	for _, name := range names {
-		id, ok := idOf(name, endCreating)
+		id, ok := cutID(name, suffixCreating)
 		if !ok {
 			continue
 		}
 		m, err := s.readCreating(ctx, id)
 		switch {
-		case errors.Is(err, ErrNotFound) || err == nil && !s.ours(m):
+		case errors.Is(err, ErrNotFound) || err == nil && !s.tableExists(m):
 			continue // it may be another database's
 		case err != nil:
 			s.log.Error("a backup that was being made cannot be made", "error", err)
-		case has[id+endManifest]:
+		case has[id+suffixManifest]:
 			if err := s.place.Remove(ctx, name); err != nil {
 				return err
 			}
@@ -207,25 +207,25 @@ func (s *Store) resume(ctx context.Context) error {
 			s.add(&job{Manifest: *m})
 		}
 	}
-	before := s.left
-	s.left = make(map[string]time.Time)
+	before := s.orphans
+	s.orphans = make(map[string]time.Time)
 	for id, of := range items {
-		if err := s.removeLeft(ctx, id, of, has, before); err != nil {
+		if err := s.removeOrphans(ctx, id, of, has, before); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeLeft removes the files of items that no manifest names. That the backup
+// removeOrphans removes the files of items that no manifest names. That the backup
 // is old is not enough: somebody may be copying it, and its manifest comes last.
-func (s *Store) removeLeft(ctx context.Context, id string, items []string, has map[string]bool, before map[string]time.Time) error {
-	if !s.isStale(id) || has[id+endCreating] || has[id+endManifest] && len(items) == 1 {
+func (s *Store) removeOrphans(ctx context.Context, id string, items []string, has map[string]bool, before map[string]time.Time) error {
+	if !s.isStale(id) || has[id+suffixCreating] || has[id+suffixManifest] && len(items) == 1 {
 		return nil
 	}
 	named := ""
-	if has[id+endManifest] {
-		m, err := readManifest(ctx, s.place, id+endManifest)
+	if has[id+suffixManifest] {
+		m, err := readManifest(ctx, s.place, id+suffixManifest)
 		if err != nil {
 			return nil //nolint:nilerr // what is damaged is left as it is; List tells of it
 		}
@@ -239,8 +239,8 @@ func (s *Store) removeLeft(ctx context.Context, id string, items []string, has m
 		if !seen {
 			since = time.Now()
 		}
-		if time.Since(since) < stale {
-			s.left[name] = since
+		if time.Since(since) < staleAfter {
+			s.orphans[name] = since
 			continue
 		}
 		if err := s.place.Remove(ctx, name); err != nil {
@@ -250,24 +250,24 @@ func (s *Store) removeLeft(ctx context.Context, id string, items []string, has m
 	return nil
 }
 
-// errNotOurs tells that a backup is no longer to be made here.
-var errNotOurs = errors.New("the backup was made or given up by another server")
+// errSuperseded tells that a backup is no longer to be made here.
+var errSuperseded = errors.New("the backup was made or given up by another server")
 
-// carryOut makes a backup, or tells why there is none.
-func (s *Store) carryOut(ctx context.Context, j *job) {
-	err := s.make(ctx, j)
+// run makes a backup, or tells why there is none.
+func (s *Store) run(ctx context.Context, j *job) {
+	err := s.write(ctx, j)
 	switch {
 	case err == nil:
-		s.discard(context.WithoutCancel(ctx), j.ID+endCreating)
+		s.discard(context.WithoutCancel(ctx), j.ID+suffixCreating)
 	case !s.leads(ctx):
 		return // the next who leads makes it
 	case errors.Is(err, store.ErrUnavailable):
 		s.log.Error("a backup could not be made; trying again", "table", j.Table.Name, "id", j.ID, "error", err)
-		wait(ctx, nil, retryAfter)
+		wait(ctx, nil, retryDelay)
 		return
-	case !errors.Is(err, errNotOurs):
-		s.giveUp(ctx, j, err)
-		s.discard(ctx, j.ID+endCreating)
+	case !errors.Is(err, errSuperseded):
+		s.fail(ctx, j, err)
+		s.discard(ctx, j.ID+suffixCreating)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,12 +275,12 @@ func (s *Store) carryOut(ctx context.Context, j *job) {
 	j.release()
 }
 
-// giveUp makes known why there is no backup. What was written of it is removed
+// fail makes known why there is no backup. What was written of it is removed
 // already.
-func (s *Store) giveUp(ctx context.Context, j *job, why error) {
+func (s *Store) fail(ctx context.Context, j *job, why error) {
 	s.log.Error("a backup could not be made", "table", j.Table.Name, "backup", j.Name, "id", j.ID, "place", s.place.String(), "error", why)
 	why = fmt.Errorf("backup %s of table %s could not be made: %w", j.Name, j.Table.Name, why)
-	s.remember(j.ID, why)
+	s.recordFailure(j.ID, why)
 	if err := s.db.Announce(ctx, topicFailed, j.ID+"\x00"+why.Error()); err != nil && ctx.Err() == nil {
 		s.log.Warn("the other servers could not be told why a backup came to nothing", "id", j.ID, "error", err)
 	}
@@ -289,8 +289,8 @@ func (s *Store) giveUp(ctx context.Context, j *job, why error) {
 // progressInterval is the time between two lines in the log.
 const progressInterval = 5 * time.Second
 
-// make writes the files of a backup.
-func (s *Store) make(ctx context.Context, j *job) error {
+// write writes the files of a backup.
+func (s *Store) write(ctx context.Context, j *job) error {
 	m := j.Manifest
 	view := j.view
 	if view == nil {
@@ -311,18 +311,18 @@ func (s *Store) make(ctx context.Context, j *job) error {
 	m.Table = *t
 	began := s.db.Now()
 	log := s.log.With("table", m.Table.Name, "backup", m.Name, "id", m.ID)
-	told := began
+	lastLog := began
 	w, err := s.place.Create(ctx, m.items())
 	if err != nil {
 		return err
 	}
 	err = writeFile(w, &m, view.Items(ctx, m.Table.ID), func(items int64) error {
-		if now := s.db.Now(); now.Sub(told) >= progressInterval {
-			told = now
+		if now := s.db.Now(); now.Sub(lastLog) >= progressInterval {
+			lastLog = now
 			log.Info("a backup is being written", "items", items)
 		}
 		if !s.leads(ctx) {
-			return errNotOurs
+			return errSuperseded
 		}
 		return nil
 	})
@@ -343,13 +343,13 @@ func (s *Store) make(ctx context.Context, j *job) error {
 // complete writes the manifest, if the backup is still to be made. If it is not,
 // the file of items goes: nothing else has its name.
 func (s *Store) complete(ctx context.Context, m *Manifest) error {
-	err := s.asked(ctx, m.ID)
+	err := s.checkWanted(ctx, m.ID)
 	if err == nil {
-		if err = writeRecord(ctx, s.place, m.ID+endManifest, m); err == nil {
+		if err = writeRecord(ctx, s.place, m.ID+suffixManifest, m); err == nil {
 			return nil
 		}
 		// It may be there in spite of the error.
-		there, readErr := readManifest(context.WithoutCancel(ctx), s.place, m.ID+endManifest)
+		there, readErr := readManifest(context.WithoutCancel(ctx), s.place, m.ID+suffixManifest)
 		switch {
 		case readErr == nil && there.items() == m.items():
 			return nil
@@ -361,14 +361,14 @@ func (s *Store) complete(ctx context.Context, m *Manifest) error {
 	return err
 }
 
-// asked is nil while a backup is to be made, and by this server.
-func (s *Store) asked(ctx context.Context, id string) error {
+// checkWanted is nil while a backup is to be made, and by this server.
+func (s *Store) checkWanted(ctx context.Context, id string) error {
 	if !s.leads(ctx) {
-		return errNotOurs
+		return errSuperseded
 	}
-	creating, err := s.place.Open(ctx, id+endCreating)
+	creating, err := s.place.Open(ctx, id+suffixCreating)
 	if errors.Is(err, blob.ErrNotFound) {
-		return errNotOurs
+		return errSuperseded
 	}
 	if err != nil {
 		return err

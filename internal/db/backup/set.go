@@ -19,8 +19,8 @@ import (
 // stands the byte 1, behind the last 0. Whoever reads it makes backups of
 // them, and a set that says which belong together.
 
-// set is the backups of all tables of one moment.
-type set struct {
+// backupSet is the backups of all tables of one moment.
+type backupSet struct {
 	Format  int       `json:"format"`
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
@@ -57,7 +57,7 @@ func (s *Store) WriteAll(ctx context.Context, to io.Writer) error {
 
 // ReadAll makes backups of what WriteAll wrote. They are there when it
 // returns, all or none. told is called for each table.
-func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Time, told func(Manifest)) (err error) {
+func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Time, done func(Manifest)) (err error) {
 	in := bufio.NewReaderSize(from, 1<<20)
 	var all []Manifest
 	defer func() {
@@ -65,8 +65,8 @@ func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Tim
 			return
 		}
 		for _, m := range all {
-			for _, end := range []string{endManifest, endItems} {
-				err = errors.Join(err, place.Remove(context.WithoutCancel(ctx), m.ID+end))
+			for _, suffix := range []string{suffixManifest, suffixItems} {
+				err = errors.Join(err, place.Remove(context.WithoutCancel(ctx), m.ID+suffix))
 			}
 		}
 	}()
@@ -83,16 +83,16 @@ func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Tim
 			return err
 		}
 		all = append(all, *m)
-		told(*m)
+		done(*m)
 	}
-	whole := set{Format: format, ID: newID(now), Created: now}
+	set := backupSet{Format: format, ID: newID(now), Created: now}
 	for i := range all {
-		if err := writeRecord(ctx, place, all[i].ID+endManifest, &all[i]); err != nil {
+		if err := writeRecord(ctx, place, all[i].ID+suffixManifest, &all[i]); err != nil {
 			return err
 		}
-		whole.Backups = append(whole.Backups, all[i].ID)
+		set.Backups = append(set.Backups, all[i].ID)
 	}
-	return writeRecord(ctx, place, whole.ID+endSet, whole)
+	return writeRecord(ctx, place, set.ID+suffixSet, set)
 }
 
 // copyFile copies the file of one table and checks it on the way.
@@ -100,16 +100,16 @@ func copyFile(ctx context.Context, in *bufio.Reader, place blob.Place) (*Manifes
 	// The file has its table's id in it, so that its name is known behind
 	// its header only.
 	head := new(memory)
-	tee := &switched{to: head}
+	tee := &redirectWriter{to: head}
 	r, err := openFile(io.TeeReader(in, tee), "of the server")
 	if err != nil {
 		return nil, err
 	}
 	m := r.header
-	if !isID().MatchString(m.ID) {
+	if !idPattern().MatchString(m.ID) {
 		return nil, fmt.Errorf("the server sent a backup with the id %q", m.ID)
 	}
-	w, err := place.Create(ctx, m.ID+endItems)
+	w, err := place.Create(ctx, m.ID+suffixItems)
 	if err != nil {
 		return nil, err
 	}
@@ -127,10 +127,10 @@ func copyFile(ctx context.Context, in *bufio.Reader, place blob.Place) (*Manifes
 	return &m, w.Commit()
 }
 
-// switched is a writer whose target changes.
-type switched struct{ to io.Writer }
+// redirectWriter is a writer whose target changes.
+type redirectWriter struct{ to io.Writer }
 
-func (s *switched) Write(b []byte) (int, error) { return s.to.Write(b) }
+func (s *redirectWriter) Write(b []byte) (int, error) { return s.to.Write(b) }
 
 // memory keeps what is written to it.
 type memory struct{ b []byte }
@@ -146,16 +146,16 @@ var ErrNoSet = errors.New("there is no backup of a whole server")
 // RestoreAll makes all tables anew that the newest set at a place has, with
 // their settings, but without the changes before. Every file is read as a whole
 // before the first table is made.
-func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, told func(Manifest)) error {
+func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, done func(Manifest)) error {
 	newest, err := newestSet(ctx, place)
 	if err != nil {
 		return err
 	}
 	var all []*Manifest
 	for _, id := range newest.Backups {
-		m, err := readManifest(ctx, place, id+endManifest)
+		m, err := readManifest(ctx, place, id+suffixManifest)
 		if err != nil {
-			return missing(err)
+			return missingFile(err)
 		}
 		if err := verify(ctx, place, id); err != nil {
 			return err
@@ -163,24 +163,24 @@ func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, told func(Manif
 		all = append(all, m)
 	}
 	for _, m := range all {
-		if err := restoreWhole(ctx, d, m); err != nil {
+		if err := restoreTable(ctx, d, m); err != nil {
 			return fmt.Errorf("restore table %s: %w", m.Table.Name, err)
 		}
-		told(*m)
+		done(*m)
 	}
 	return nil
 }
 
-func newestSet(ctx context.Context, place blob.Place) (*set, error) {
+func newestSet(ctx context.Context, place blob.Place) (*backupSet, error) {
 	names, err := place.Names(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, endSet) })
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, suffixSet) })
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s: %w", place, ErrNoSet)
 	}
-	s := new(set)
+	s := new(backupSet)
 	if err := readRecord(ctx, place, slices.Max(names), s); err != nil {
 		return nil, err
 	}
@@ -190,8 +190,8 @@ func newestSet(ctx context.Context, place blob.Place) (*set, error) {
 	return s, nil
 }
 
-// restoreWhole makes a table as it was, and waits until it is there.
-func restoreWhole(ctx context.Context, d *db.DB, m *Manifest) error {
+// restoreTable makes a table as it was, and waits until it is there.
+func restoreTable(ctx context.Context, d *db.DB, m *Manifest) error {
 	def := m.Table
 	def.Streams, def.Recovery, def.TimeToLive.Filling = nil, schema.Recovery{}, false
 	def.Indexes = slices.Clone(def.Indexes)

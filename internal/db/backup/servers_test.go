@@ -21,30 +21,30 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// member is a house that shares its database with others.
-type member struct {
-	*house
+// backupServer is a house that shares its database with others.
+type backupServer struct {
+	*backupFixture
 	*leadtest.Server
 	gate *leadtest.Gate
 	full atomic.Bool // no file of items has room
 }
 
-// noRoom is a place in which no file of items has room while it is full.
-type noRoom struct {
+// itemsFullPlace is a place in which no file of items has room while it is full.
+type itemsFullPlace struct {
 	blob.Place
 	full *atomic.Bool
 }
 
-func (p *noRoom) Create(ctx context.Context, name string) (blob.Writer, error) {
-	if p.full.Load() && strings.HasSuffix(name, endItems) {
+func (p *itemsFullPlace) Create(ctx context.Context, name string) (blob.Writer, error) {
+	if p.full.Load() && strings.HasSuffix(name, suffixItems) {
 		return nil, syscall.ENOSPC
 	}
 	return p.Place.Create(ctx, name)
 }
 
-// startFleet opens two servers of one database and one place for backups. The
+// openServers opens two servers of one database and one place for backups. The
 // first leads.
-func startFleet(t *testing.T) (a, b *member) {
+func openServers(t *testing.T) (a, b *backupServer) {
 	t.Helper()
 	engine, err := pebble.Open(pebble.InMemory())
 	if err != nil {
@@ -57,15 +57,15 @@ func startFleet(t *testing.T) (a, b *member) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	join := func(leads bool) *member {
-		m := &member{Server: fleet.Join()}
-		m.gate = &leadtest.Gate{Place: &noRoom{place, &m.full}}
+	join := func(leads bool) *backupServer {
+		m := &backupServer{Server: fleet.Join()}
+		m.gate = &leadtest.Gate{Place: &itemsFullPlace{place, &m.full}}
 		m.Lead(leads)
 		d, err := db.Open(t.Context(), m.Server, db.Options{OpenBackup: Contents(m.gate)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.house = &house{DB: d, Store: Open(t.Context(), d, m.gate, slog.New(slog.DiscardHandler))}
+		m.backupFixture = &backupFixture{DB: d, Store: Open(t.Context(), d, m.gate, slog.New(slog.DiscardHandler))}
 		return m
 	}
 	a, b = join(true), join(false)
@@ -80,7 +80,7 @@ func startFleet(t *testing.T) (a, b *member) {
 }
 
 // check compares what each server tells of the one backup.
-func check(t *testing.T, id string, creating bool, all ...*member) {
+func check(t *testing.T, id string, creating bool, all ...*backupServer) {
 	t.Helper()
 	for i, m := range all {
 		if b, err := m.Store.Get(t.Context(), id); err != nil || b.ID != id || b.Creating != creating {
@@ -93,18 +93,18 @@ func check(t *testing.T, id string, creating bool, all ...*member) {
 }
 
 // restore makes a table of a backup, and compares its items.
-func (m *member) restore(t *testing.T, id, name string, want map[string]bool) {
+func (m *backupServer) restore(t *testing.T, id, name string, want map[string]bool) {
 	t.Helper()
 	if _, err := m.Restore(t.Context(), id, as(name)); err != nil {
 		t.Fatal(err)
 	}
-	if !m.restored(name) || !maps.Equal(m.contents(t, name), want) {
+	if !m.waitRestored(name) || !maps.Equal(m.contents(t, name), want) {
 		t.Errorf("the table restored has other items than the %d expected", len(want))
 	}
 }
 
 // files are the names of all files at the place.
-func (m *member) files(t *testing.T) []string {
+func (m *backupServer) files(t *testing.T) []string {
 	t.Helper()
 	names, err := m.gate.Names(t.Context())
 	if err != nil {
@@ -115,9 +115,9 @@ func (m *member) files(t *testing.T) []string {
 
 // A backup is asked for on any server, is of that moment, and is told by all;
 // also that it is gone.
-func TestFollowerTakesBackups(t *testing.T) {
+func TestFollowerAcceptsBackups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
+		a, b := openServers(t)
 		b.fill(t, "Orders", 60, 10)
 		want := a.contents(t, "Orders")
 		held := a.gate.Hold(t, ".items")
@@ -133,9 +133,9 @@ func TestFollowerTakesBackups(t *testing.T) {
 			t.Errorf("it is deleted while it is made: %v", err)
 		}
 		a.gate.Release()
-		b.available(t, made.ID)
+		b.waitAvailable(t, made.ID)
 		check(t, made.ID, false, a, b)
-		time.Sleep(2 * lookEvery) // somebody might begin again
+		time.Sleep(2 * scanInterval) // somebody might begin again
 		if files := a.files(t); len(files) != 2 {
 			t.Errorf("the files are %v", files)
 		}
@@ -146,19 +146,19 @@ func TestFollowerTakesBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 		held()
-		for _, m := range []*member{a, b} {
+		for _, m := range []*backupServer{a, b} {
 			if _, err := m.Delete(t.Context(), made.ID); !errors.Is(err, ErrInUse) {
 				t.Errorf("it is deleted while a table is made of it: %v", err)
 			}
 		}
 		a.gate.Release()
-		if !b.restored("Slow") {
+		if !b.waitRestored("Slow") {
 			t.Error("the table is gone")
 		}
 		if _, err := b.Delete(t.Context(), made.ID); err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range []*member{a, b} {
+		for _, m := range []*backupServer{a, b} {
 			if _, err := m.Store.Get(t.Context(), made.ID); !errors.Is(err, ErrNotFound) {
 				t.Errorf("a deleted backup: %v", err)
 			}
@@ -171,12 +171,12 @@ func TestFollowerTakesBackups(t *testing.T) {
 
 // When the lead moves in the middle, the next makes the backup of what there is
 // then, and the one before does no harm, whether or not it has noticed.
-func TestBackupMovesOn(t *testing.T) {
+func TestLeaderChangeDuringBackup(t *testing.T) {
 	for _, at := range []string{".items", ".manifest"} {
 		for _, notices := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, notices %v", at, notices), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					a, b := startFleet(t)
+					a, b := openServers(t)
 					a.fill(t, "Orders", 60, 10)
 					before := a.contents(t, "Orders")
 					held := a.gate.Hold(t, at)
@@ -189,10 +189,10 @@ func TestBackupMovesOn(t *testing.T) {
 					after := a.contents(t, "Orders")
 					a.Lead(!notices)
 					b.Lead(true)
-					b.available(t, made.ID)
+					b.waitAvailable(t, made.ID)
 					a.gate.Release()
-					time.Sleep(2 * lookEvery)
-					for _, m := range []*member{a, b} {
+					time.Sleep(2 * scanInterval)
+					for _, m := range []*backupServer{a, b} {
 						if err := m.Store.Verify(t.Context(), made.ID); err != nil {
 							t.Fatal(err, m.files(t))
 						}
@@ -200,7 +200,7 @@ func TestBackupMovesOn(t *testing.T) {
 					// Two that fill one table would spoil it. An engine's lease
 					// sees to it that the one before commits nothing by now.
 					a.Lead(false)
-					if _, err := b.Restore(t.Context(), made.ID, as("Again")); err != nil || !b.restored("Again") {
+					if _, err := b.Restore(t.Context(), made.ID, as("Again")); err != nil || !b.waitRestored("Again") {
 						t.Fatal(err)
 					}
 					if got := b.contents(t, "Again"); !maps.Equal(got, before) && !maps.Equal(got, after) {
@@ -213,9 +213,9 @@ func TestBackupMovesOn(t *testing.T) {
 }
 
 // A backup that was asked for while nobody led is made by the first who does.
-func TestNobodyLeads(t *testing.T) {
+func TestBackupWithoutALeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
+		a, b := openServers(t)
 		a.fill(t, "Orders", 60, 10)
 		a.Lead(false)
 		time.Sleep(time.Minute)
@@ -223,10 +223,10 @@ func TestNobodyLeads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * lookEvery)
+		time.Sleep(2 * scanInterval)
 		check(t, made.ID, true, a, b)
 		b.Lead(true)
-		a.available(t, made.ID)
+		a.waitAvailable(t, made.ID)
 		check(t, made.ID, false, a, b)
 		b.restore(t, made.ID, "Again", b.contents(t, "Orders"))
 	})
@@ -234,14 +234,14 @@ func TestNobodyLeads(t *testing.T) {
 
 // A backup that is deleted is not made again, even if the one who made it was
 // stopped before he could say that it is done.
-func TestDeletedStaysDeleted(t *testing.T) {
+func TestDeletedBackupStaysDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
+		a, b := openServers(t)
 		a.fill(t, "Orders", 60, 10)
 		made := a.backUp(t, "Orders")
 		a.Lead(false)
 		time.Sleep(time.Minute)
-		if err := writeRecord(t.Context(), a.gate, made.ID+endCreating, &made.Manifest); err != nil {
+		if err := writeRecord(t.Context(), a.gate, made.ID+suffixCreating, &made.Manifest); err != nil {
 			t.Fatal(err)
 		}
 		check(t, made.ID, false, a, b)
@@ -249,7 +249,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Lead(true)
-		time.Sleep(2 * lookEvery)
+		time.Sleep(2 * scanInterval)
 		if files := b.files(t); len(files) > 0 {
 			t.Errorf("the files are %v", files)
 		}
@@ -257,9 +257,9 @@ func TestDeletedStaysDeleted(t *testing.T) {
 }
 
 // Why a backup came to nothing is told by all servers.
-func TestFailureIsTold(t *testing.T) {
+func TestFailureIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
+		a, b := openServers(t)
 		a.fill(t, "Orders", 60, 10)
 		a.full.Store(true)
 		made, err := b.Create(t.Context(), "Orders", "a-backup")
@@ -267,7 +267,7 @@ func TestFailureIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		for i, m := range []*member{a, b} {
+		for i, m := range []*backupServer{a, b} {
 			if _, err := m.Store.Get(t.Context(), made.ID); !errors.As(err, new(*Failed)) || !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
 				t.Errorf("server %d tells %v", i, err)
 			}
@@ -281,7 +281,7 @@ func TestFailureIsTold(t *testing.T) {
 // A backup of the whole server is taken from any.
 func TestWholeServerFromFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
+		a, b := openServers(t)
 		a.fill(t, "Orders", 300, 500)
 		var stream bytes.Buffer
 		if err := b.WriteAll(t.Context(), &stream); err != nil {
