@@ -29,8 +29,8 @@ func kilobyte(r *rand.Rand, i int) item.Item {
 	})
 }
 
-// simple is a table with a partition key and no index.
-func simple(name string) schema.Table {
+// simpleTable is a table with a partition key and no index.
+func simpleTable(name string) schema.Table {
 	id := []schema.Attribute{{Name: "id", Type: item.S}}
 	return schema.Table{Name: name, Key: schema.Key{Partition: id}, Attributes: id}
 }
@@ -63,13 +63,13 @@ func BenchmarkTransfer(b *testing.B) {
 			for b.Loop() {
 				n++
 				name := fmt.Sprintf("Table%d", n)
-				idle, stop := heap(), watch()
+				idle, stop := heapBytes(), watchHeap()
 				j, err := h.StartImport(b.Context(), Job{Table: name, Bucket: "files", Prefix: map[string]string{GZIP: "gzip/", None: "plain/"}[compression],
-					Format: JSON, Import: &Import{Compression: compression, Parameters: []byte("{}")}}, simple(name))
+					Format: JSON, Import: &Import{Compression: compression, Parameters: []byte("{}")}}, simpleTable(name))
 				if err != nil {
 					b.Fatal(err)
 				}
-				if j = h.ended(b, j.ID, true); j.Items != items {
+				if j = h.waitEnded(b, j.ID, true); j.Items != items {
 					b.Fatalf("the import is %+v", j)
 				}
 				b.ReportMetric(float64(stop()-idle)/(1<<20), "MB-above-idle")
@@ -84,8 +84,8 @@ func BenchmarkTransfer(b *testing.B) {
 	h.pass(time.Second)
 	b.Run("export", func(b *testing.B) {
 		for b.Loop() {
-			idle, stop := heap(), watch()
-			if j := h.export(b, name, JSON, h.now()); j.Items != items {
+			idle, stop := heapBytes(), watchHeap()
+			if j := h.export(b, name, JSON, h.exportNow()); j.Items != items {
 				b.Fatalf("the export is %+v", j)
 			}
 			b.ReportMetric(float64(stop()-idle)/(1<<20), "MB-above-idle")
@@ -94,15 +94,15 @@ func BenchmarkTransfer(b *testing.B) {
 	})
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// watch tells the largest heap until it is stopped.
-func watch() (stop func() uint64) {
+// watchHeap tells the largest heap until it is stopped.
+func watchHeap() (stop func() uint64) {
 	var most atomic.Uint64
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -16,7 +16,7 @@ import (
 // csvReader reads items from lines of values. Values are strings but where a
 // key is made of them.
 type csvReader struct {
-	*lines
+	*lineReader
 	delimiter byte
 	header    []string
 	types     []item.Type
@@ -30,7 +30,7 @@ type csvReader struct {
 }
 
 func newCSVReader(from io.Reader, o *CSVOptions, t *schema.Table) *csvReader {
-	r := &csvReader{lines: newLines(from), delimiter: ',', table: t}
+	r := &csvReader{lineReader: newLineReader(from), delimiter: ',', table: t}
 	if o != nil && o.Delimiter != "" {
 		r.delimiter = o.Delimiter[0]
 	}
@@ -59,7 +59,7 @@ func (r *csvReader) next() (item.Item, error) {
 			return nil, err
 		}
 	}
-	if err := r.record(); err != nil {
+	if err := r.readRecord(); err != nil {
 		return nil, err
 	}
 	if len(r.fields) != len(r.header) {
@@ -67,7 +67,7 @@ func (r *csvReader) next() (item.Item, error) {
 	}
 	r.build.Reset()
 	for i, field := range r.fields {
-		v, err := r.typed(r.value[:0], r.types[i], field)
+		v, err := r.appendTyped(r.value[:0], r.types[i], field)
 		if err != nil {
 			return nil, &badItem{fmt.Errorf("the value of %s: %w", r.header[i], err)}
 		}
@@ -81,7 +81,7 @@ func (r *csvReader) next() (item.Item, error) {
 // readHeader takes the names from the first line. Without them the file says
 // nothing.
 func (r *csvReader) readHeader() error {
-	err := r.record()
+	err := r.readRecord()
 	if errors.As(err, new(*badItem)) {
 		return fmt.Errorf("the header: %s", err.Error())
 	}
@@ -99,7 +99,7 @@ func (r *csvReader) readHeader() error {
 	return nil
 }
 
-func (r *csvReader) typed(dst []byte, t item.Type, text []byte) ([]byte, error) {
+func (r *csvReader) appendTyped(dst []byte, t item.Type, text []byte) ([]byte, error) {
 	switch t {
 	case item.N:
 		n, err := item.ParseNumber(text)
@@ -111,11 +111,11 @@ func (r *csvReader) typed(dst []byte, t item.Type, text []byte) ([]byte, error) 
 	return item.AppendText(dst, item.S, text), nil
 }
 
-// record reads the values of the next lines: those within quotes may have lines
+// readRecord reads the values of the next lines: those within quotes may have lines
 // of their own.
-func (r *csvReader) record() error {
+func (r *csvReader) readRecord() error {
 	for {
-		line, err := r.lines.next()
+		line, err := r.lineReader.next()
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (r *csvReader) record() error {
 func (r *csvReader) joinLines(line []byte) ([]byte, error) {
 	r.joined = append(r.joined[:0], line...)
 	for {
-		line, err := r.lines.next()
+		line, err := r.lineReader.next()
 		if errors.Is(err, io.EOF) {
 			return nil, errTruncated
 		}
@@ -143,7 +143,7 @@ func (r *csvReader) joinLines(line []byte) ([]byte, error) {
 			return nil, err
 		}
 		r.joined = append(r.joined, line...)
-		if len(r.joined) > maxText {
+		if len(r.joined) > maxTextBytes {
 			return nil, errTooLong
 		}
 		if bytes.Count(line, []byte{'"'})%2 == 1 {

@@ -64,7 +64,7 @@ func (s *Store) export(ctx context.Context, j *Job, log *slog.Logger) error {
 			return err
 		}
 	}
-	m := &manifests{ctx: ctx, place: place, job: j, leads: s.leads}
+	m := &manifestWriter{ctx: ctx, place: place, job: j, leads: s.leads}
 	if err := m.write(); err != nil {
 		return fmt.Errorf("export to %s: %w", place, err)
 	}
@@ -78,86 +78,86 @@ func (s *Store) exportData(ctx context.Context, place blob.Place, j *Job, log *s
 		return err
 	}
 	defer view.Close()
-	back := j.Export.End
+	earliest := j.Export.End
 	if j.Export.Incremental() {
-		back = j.Export.From
+		earliest = j.Export.From
 	}
-	t, err := view.Recoverable(ctx, j.Table, j.TableID, back, s.db.Now())
+	t, err := view.Recoverable(ctx, j.Table, j.TableID, earliest, s.db.Now())
 	switch {
 	case errors.Is(err, db.ErrNoRecovery) || errors.Is(err, db.ErrNotRestorable):
-		return &failure{"PointInTimeRecoveryUnavailable", err}
+		return &jobError{"PointInTimeRecoveryUnavailable", err}
 	case err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
-		return &failure{"TableNotFound", err}
+		return &jobError{"TableNotFound", err}
 	case err != nil:
 		return err
 	}
-	f := &files{ctx: ctx, place: place, job: j, leads: s.leads}
-	if err := f.clear(); err != nil {
+	w := &exportWriter{ctx: ctx, place: place, job: j, leads: s.leads}
+	if err := w.removeEarlier(); err != nil {
 		return err
 	}
-	tell := teller{now: s.db.Now}
-	f.told = func() error {
-		if !tell.due() {
+	progress := progressTimer{now: s.db.Now}
+	w.report = func() error {
+		if !progress.due() {
 			return nil
 		}
-		log.Info("an export is being written", "items", f.items)
-		_, err := s.change(ctx, j.ID, j.Attempt, func(now *Job) { now.Items, now.Bytes = f.items, f.bytes })
+		log.Info("an export is being written", "items", w.items)
+		_, err := s.updateJob(ctx, j.ID, j.Attempt, func(now *Job) { now.Items, now.Bytes = w.items, w.bytes })
 		return err
 	}
-	err = f.write(t, view)
+	err = w.write(t, view)
 	if err == nil {
 		err = s.leads(ctx) // the last file may have been long in coming
 	}
 	if err != nil {
-		f.cancel()
+		w.cancel()
 		// What cannot be removed is by the next attempt, if there is one.
-		return errors.Join(fmt.Errorf("export to %s: %w", place, err), f.discard())
+		return errors.Join(fmt.Errorf("export to %s: %w", place, err), w.discard())
 	}
-	sealed, err := s.change(ctx, j.ID, j.Attempt, func(now *Job) {
-		now.Items, now.Bytes, now.Files, now.Ended = f.items, f.bytes, f.done, s.db.Now().Truncate(time.Millisecond)
+	sealed, err := s.updateJob(ctx, j.ID, j.Attempt, func(now *Job) {
+		now.Items, now.Bytes, now.Files, now.Ended = w.items, w.bytes, w.written, s.db.Now().Truncate(time.Millisecond)
 	})
 	switch {
 	case err == nil:
 		*j = sealed
-	case errors.Is(err, errNotOurs): // with any other error it may be sealed all the same
-		err = errors.Join(err, f.discard())
+	case errors.Is(err, errSuperseded): // with any other error it may be sealed all the same
+		err = errors.Join(err, w.discard())
 	}
 	return err
 }
 
 // FolderOf is the folder of the manifests of an export, with a slash at its end.
-func FolderOf(j *Job) string { return folderOf(j.Prefix) + "AWSDynamoDB/" + j.ID + "/" }
+func FolderOf(j *Job) string { return prefixFolder(j.Prefix) + "AWSDynamoDB/" + j.ID + "/" }
 
 // Manifest is the name of the summary of an export.
 func Manifest(j *Job) string { return FolderOf(j) + summaryManifest + ".json" }
 
-// files are the data files of an export that are being written.
-type files struct {
-	ctx   context.Context
-	place blob.Place
-	job   *Job
-	told  func() error
-	leads func(context.Context) error
+// exportWriter are the data files of an export that are being written.
+type exportWriter struct {
+	ctx    context.Context
+	place  blob.Place
+	job    *Job
+	report func() error
+	leads  func(context.Context) error
 
 	items, bytes int64
-	begun        int
-	done         []DataFile
+	opened       int
+	written      []DataFile
 
 	// The data file that is being written.
-	file  blob.Writer
-	sum   hash.Hash
-	pack  *gzip.Writer
-	room  int // bytes, without compression, until the next file
-	count int64
-	line  []byte
+	file      blob.Writer
+	digest    hash.Hash
+	gz        *gzip.Writer
+	remaining int // bytes, without compression, until the next file
+	count     int64
+	line      []byte
 }
 
 // dataBytes is how large a data file becomes, without compression, about.
 const dataBytes = 64 << 20
 
 // write writes all data files.
-func (f *files) write(t *schema.Table, view *db.View) error {
-	if err := put(f.ctx, f.place, FolderOf(f.job)+started, nil); err != nil {
+func (f *exportWriter) write(t *schema.Table, view *db.View) error {
+	if err := writeSmallFile(f.ctx, f.place, FolderOf(f.job)+started, nil); err != nil {
 		return err
 	}
 	return f.writeData(t, view)
@@ -166,7 +166,7 @@ func (f *files) write(t *schema.Table, view *db.View) error {
 // started is the file that tells of an export that has begun.
 const started = "_started"
 
-func (f *files) writeData(t *schema.Table, view *db.View) error {
+func (f *exportWriter) writeData(t *schema.Table, view *db.View) error {
 	e := f.job.Export
 	if err := f.open(); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (f *files) writeData(t *schema.Table, view *db.View) error {
 		if a.Before == nil && a.After == nil {
 			continue // it came and went
 		}
-		r := record{at: a.At, keys: t.Key.Of(either(a.After, a.Before)), after: a.After}
+		r := exportRecord{at: a.At, keys: t.Key.Of(firstOf(a.After, a.Before)), after: a.After}
 		if e.View != NewImage {
 			r.before = a.Before
 		}
@@ -204,22 +204,22 @@ func (f *files) writeData(t *schema.Table, view *db.View) error {
 	return f.close()
 }
 
-func either(a, b item.Item) item.Item {
+func firstOf(a, b item.Item) item.Item {
 	if a != nil {
 		return a
 	}
 	return b
 }
 
-// record is what an incremental export tells of an item.
-type record struct {
+// exportRecord is what an incremental export tells of an item.
+type exportRecord struct {
 	at                  time.Time
 	keys, before, after item.Item
 }
 
 // add writes the line of an item, whose size is as DynamoDB counts it.
-func (f *files) add(size int64) error {
-	if f.room <= 0 {
+func (f *exportWriter) add(size int64) error {
+	if f.remaining <= 0 {
 		if err := f.close(); err != nil {
 			return err
 		}
@@ -227,33 +227,33 @@ func (f *files) add(size int64) error {
 			return err
 		}
 	}
-	f.room -= len(f.line)
+	f.remaining -= len(f.line)
 	f.items, f.bytes, f.count = f.items+1, f.bytes+size, f.count+1
 	if f.items%1000 == 0 {
-		if err := errors.Join(f.leads(f.ctx), f.told()); err != nil {
+		if err := errors.Join(f.leads(f.ctx), f.report()); err != nil {
 			return err
 		}
 	}
-	_, err := f.pack.Write(f.line)
+	_, err := f.gz.Write(f.line)
 	return err
 }
 
 // open begins the next data file.
-func (f *files) open() error {
-	name := dataName(f.job, f.begun)
-	f.begun++
+func (f *exportWriter) open() error {
+	name := dataName(f.job, f.opened)
+	f.opened++
 	file, err := f.place.Create(f.ctx, name)
 	if err != nil {
 		return err
 	}
-	f.file, f.sum, f.room, f.count = file, md5.New(), dataBytes, 0
-	f.pack = gzip.NewWriter(io.MultiWriter(file, f.sum))
+	f.file, f.digest, f.remaining, f.count = file, md5.New(), dataBytes, 0
+	f.gz = gzip.NewWriter(io.MultiWriter(file, f.digest))
 	return nil
 }
 
 // close ends the data file.
-func (f *files) close() error {
-	if err := errors.Join(f.pack.Close(), f.leads(f.ctx)); err != nil {
+func (f *exportWriter) close() error {
+	if err := errors.Join(f.gz.Close(), f.leads(f.ctx)); err != nil {
 		return err
 	}
 	file := f.file
@@ -261,31 +261,31 @@ func (f *files) close() error {
 	if err := file.Commit(); err != nil {
 		return err
 	}
-	f.done = append(f.done, DataFile{f.count, f.sum.Sum(nil)})
+	f.written = append(f.written, DataFile{f.count, f.digest.Sum(nil)})
 	return nil
 }
 
 // cancel ends a file that did not become complete.
-func (f *files) cancel() {
+func (f *exportWriter) cancel() {
 	if f.file != nil {
 		f.file.Cancel()
 		f.file = nil
 	}
 }
 
-// clear removes what attempts before have left. None of them counts any more:
+// removeEarlier removes what attempts before have left. None of them counts any more:
 // the record has the number of this one.
-func (f *files) clear() error {
+func (f *exportWriter) removeEarlier() error {
 	for _, prefix := range []string{FolderOf(f.job), dataPrefix(f.job)} {
-		if err := removeAll(f.ctx, f.place, prefix); err != nil {
+		if err := removePrefix(f.ctx, f.place, prefix); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeAll removes all files whose names begin with a prefix.
-func removeAll(ctx context.Context, place blob.Place, prefix string) error {
+// removePrefix removes all files whose names begin with a prefix.
+func removePrefix(ctx context.Context, place blob.Place, prefix string) error {
 	found, err := place.Find(ctx, prefix)
 	if err != nil {
 		return err
@@ -299,11 +299,11 @@ func removeAll(ctx context.Context, place blob.Place, prefix string) error {
 }
 
 // discard removes the data files of this attempt, which is not sealed.
-func (f *files) discard() error {
+func (f *exportWriter) discard() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), discardTimeout)
 	defer cancel()
 	var failed error
-	for n := range f.begun {
+	for n := range f.opened {
 		failed = errors.Join(failed, f.place.Remove(ctx, dataName(f.job, n)))
 	}
 	return failed
@@ -332,13 +332,13 @@ func (s *Store) discard(ctx context.Context, j *Job) error {
 // dataFolder is where the data files lie: of incremental exports all in one.
 func dataFolder(j *Job) string {
 	if j.Export.Incremental() {
-		return folderOf(j.Prefix) + "AWSDynamoDB/data/"
+		return prefixFolder(j.Prefix) + "AWSDynamoDB/data/"
 	}
 	return FolderOf(j) + "data/"
 }
 
 // dataPrefix begins the names of the data files of an export.
-func dataPrefix(j *Job) string { return dataFolder(j) + letters(16, j.ID) }
+func dataPrefix(j *Job) string { return dataFolder(j) + shortHash(16, j.ID) }
 
 // dataName is the name of a data file of the attempt that a job is at.
 func dataName(j *Job, n int) string {
@@ -346,17 +346,17 @@ func dataName(j *Job, n int) string {
 	if j.Format == Ion {
 		end = ".ion.gz"
 	}
-	return dataPrefix(j) + letters(10, fmt.Sprint(j.ID, "/", j.Attempt, "/", n)) + end
+	return dataPrefix(j) + shortHash(10, fmt.Sprint(j.ID, "/", j.Attempt, "/", n)) + end
 }
 
-// letters are small letters and digits that stand for a text.
-func letters(n int, text string) string {
+// shortHash are small letters and digits that stand for a text.
+func shortHash(n int, text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:n]
 }
 
-// put writes a small file.
-func put(ctx context.Context, place blob.Place, name string, content []byte) error {
+// writeSmallFile writes a small file.
+func writeSmallFile(ctx context.Context, place blob.Place, name string, content []byte) error {
 	w, err := place.Create(ctx, name)
 	if err != nil {
 		return err
@@ -368,9 +368,9 @@ func put(ctx context.Context, place blob.Place, name string, content []byte) err
 	return w.Commit()
 }
 
-// manifests are the manifests of an export that is sealed. All that they say
+// manifestWriter are the manifests of an export that is sealed. All that they say
 // comes from the record.
-type manifests struct {
+type manifestWriter struct {
 	ctx   context.Context
 	place blob.Place
 	job   *Job
@@ -383,7 +383,7 @@ const (
 	summaryManifest = "manifest-summary"
 )
 
-func (m *manifests) write() error {
+func (m *manifestWriter) write() error {
 	if err := m.put(filesManifest, m.dataFiles()); err != nil {
 		return err
 	}
@@ -391,19 +391,19 @@ func (m *manifests) write() error {
 }
 
 // put writes a manifest, after its checksum: who sees it can check it.
-func (m *manifests) put(name string, content []byte) error {
+func (m *manifestWriter) put(name string, content []byte) error {
 	if err := m.leads(m.ctx); err != nil {
 		return err
 	}
 	sum := md5.Sum(content)
-	if err := put(m.ctx, m.place, FolderOf(m.job)+name+".md5", []byte(base64.StdEncoding.EncodeToString(sum[:]))); err != nil {
+	if err := writeSmallFile(m.ctx, m.place, FolderOf(m.job)+name+".md5", []byte(base64.StdEncoding.EncodeToString(sum[:]))); err != nil {
 		return err
 	}
-	return put(m.ctx, m.place, FolderOf(m.job)+name+".json", content)
+	return writeSmallFile(m.ctx, m.place, FolderOf(m.job)+name+".json", content)
 }
 
 // dataFiles is the content of manifest-files.json: a line for each data file.
-func (m *manifests) dataFiles() (content []byte) {
+func (m *manifestWriter) dataFiles() (content []byte) {
 	for n, file := range m.job.Files {
 		line, err := json.Marshal(struct {
 			ItemCount     int64  `json:"itemCount"`
@@ -420,7 +420,7 @@ func (m *manifests) dataFiles() (content []byte) {
 }
 
 // summary is the content of manifest-summary.json.
-func (m *manifests) summary() []byte {
+func (m *manifestWriter) summary() []byte {
 	j, e := m.job, m.job.Export
 	text := func(t time.Time) *string {
 		if t.IsZero() {

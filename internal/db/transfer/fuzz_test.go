@@ -22,8 +22,8 @@ func FuzzReaders(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, format byte, text string) {
-		table := things("Things")
-		in := &intake{job: &Job{Format: []string{JSON, Ion, CSV}[format%3], Import: &Import{}}, table: &table}
+		table := thingsTable("Things")
+		in := &importReader{job: &Job{Format: []string{JSON, Ion, CSV}[format%3], Import: &Import{}}, table: &table}
 		r := in.open(strings.NewReader(text))
 		for range len(text) + 2 {
 			it, err := r.next()
@@ -37,7 +37,7 @@ func FuzzReaders(f *testing.F) {
 				t.Fatalf("%q gives %x: %v", text, it, err)
 			}
 			for format, line := range fullLines {
-				again := &intake{job: &Job{Format: format, Import: &Import{}}, table: &table}
+				again := &importReader{job: &Job{Format: format, Import: &Import{}}, table: &table}
 				from := again.open(bytes.NewReader(line(nil, it)))
 				if back, err := from.next(); err != nil || !bytes.Equal(back, it) {
 					t.Fatalf("%s becomes %s, %v", line(nil, it), item.Map(back), err)

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	maxFiles   = 50_000 // of one import, as on AWS
-	loggedBad  = 100    // items of one import that the log tells of
-	maxWindow  = 128 << 20
-	countEvery = 1000 // items between two looks at how far it is
+	maxFiles        = 50_000 // of one import, as on AWS
+	maxLoggedErrors = 100    // items of one import that the log tells of
+	maxZstdWindow   = 128 << 20
+	progressEvery   = 1000 // items between two looks at how far it is
 )
 
-// load makes the table of an import.
-func (s *Store) load(ctx context.Context, j Job, log *slog.Logger) error {
+// importFiles makes the table of an import.
+func (s *Store) importFiles(ctx context.Context, j Job, log *slog.Logger) error {
 	t, err := s.db.Describe(j.Table)
 	switch {
 	case err != nil:
@@ -44,27 +44,27 @@ func (s *Store) load(ctx context.Context, j Job, log *slog.Logger) error {
 	case err != nil:
 		return fmt.Errorf("look for files in %s: %w", place, err)
 	case len(found) == 0:
-		return &failure{"S3NoSuchKey", fmt.Errorf("bucket %s has no file whose name begins with %q", j.Bucket, j.Prefix)}
+		return &jobError{"S3NoSuchKey", fmt.Errorf("bucket %s has no file whose name begins with %q", j.Bucket, j.Prefix)}
 	case len(found) > maxFiles:
-		return &failure{"TooManyFiles", fmt.Errorf("the name of more than %d files begins with %q", maxFiles, j.Prefix)}
+		return &jobError{"TooManyFiles", fmt.Errorf("the name of more than %d files begins with %q", maxFiles, j.Prefix)}
 	}
-	in := &intake{ctx: ctx, place: place, job: &j, table: t.Table, found: found, log: log}
-	tell := teller{now: s.db.Now}
+	in := &importReader{ctx: ctx, place: place, job: &j, table: t.Table, files: found, log: log}
+	progress := progressTimer{now: s.db.Now}
 	var stored atomic.Int64
 	save := func() error {
-		_, err := s.change(ctx, j.ID, j.Attempt, func(now *Job) {
+		_, err := s.updateJob(ctx, j.ID, j.Attempt, func(now *Job) {
 			now.Processed, now.Errors, now.Bytes, now.Items = in.processed, in.errors, in.bytes.Load(), stored.Load()
 		})
 		return err
 	}
-	in.told = func() error {
-		if err := s.leads(ctx); err != nil || !tell.due() {
+	in.report = func() error {
+		if err := s.leads(ctx); err != nil || !progress.due() {
 			return err
 		}
 		log.Info("a table is being imported", "file", in.file, "items", in.processed, "errors", in.errors)
 		return save()
 	}
-	if err := s.db.Import(ctx, j.Table, j.ID, in.items(), in.refuse, func(n int) { stored.Add(int64(n)) }); err != nil {
+	if err := s.db.Import(ctx, j.Table, j.ID, in.items(), in.reject, func(n int) { stored.Add(int64(n)) }); err != nil {
 		return errors.Join(err, save())
 	}
 	stored.Store(in.processed - in.errors)
@@ -75,37 +75,37 @@ func (s *Store) load(ctx context.Context, j Job, log *slog.Logger) error {
 		return err
 	}
 	if in.errors > 0 && in.errors == in.processed {
-		return &failure{"ItemValidationError", errors.New("Some of the items failed validation checks. Please check the log of the server for more details.")} //nolint:staticcheck // AWS's words
+		return &jobError{"ItemValidationError", errors.New("Some of the items failed validation checks. Please check the log of the server for more details.")} //nolint:staticcheck // AWS's words
 	}
 	return s.db.EndImport(ctx, j.Table, j.ID)
 }
 
-// intake reads the files of an import.
-type intake struct {
-	ctx   context.Context
-	place blob.Place
-	job   *Job
-	table *schema.Table
-	found []blob.File
-	log   *slog.Logger
-	told  func() error
+// importReader reads the files of an import.
+type importReader struct {
+	ctx    context.Context
+	place  blob.Place
+	job    *Job
+	table  *schema.Table
+	files  []blob.File
+	log    *slog.Logger
+	report func() error
 
 	file              string // that is being read
-	reader            reader
+	reader            itemReader
 	processed, errors int64
 	bytes             atomic.Int64
-	halted            error // why it was not read to the end, if no file is to blame
+	stopped           error // why it was not read to the end, if no file is to blame
 }
 
 // items goes through the items of all files that can be read.
-func (in *intake) items() iter.Seq2[item.Item, error] {
+func (in *importReader) items() iter.Seq2[item.Item, error] {
 	return func(yield func(item.Item, error) bool) {
-		for _, f := range in.found {
+		for _, f := range in.files {
 			in.file = f.Name
 			more, err := in.readFile(yield)
 			if err != nil {
-				if in.ctx.Err() == nil && in.halted == nil {
-					err = &failure{"InvalidFile", fmt.Errorf("file %s cannot be read: %w", f.Name, err)}
+				if in.ctx.Err() == nil && in.stopped == nil {
+					err = &jobError{"InvalidFile", fmt.Errorf("file %s cannot be read: %w", f.Name, err)}
 				}
 				yield(nil, err)
 				return
@@ -118,32 +118,32 @@ func (in *intake) items() iter.Seq2[item.Item, error] {
 }
 
 // readFile goes through the items of one file.
-func (in *intake) readFile(yield func(item.Item, error) bool) (more bool, err error) {
+func (in *importReader) readFile(yield func(item.Item, error) bool) (more bool, err error) {
 	file, err := in.place.Open(in.ctx, in.file)
 	if err != nil {
 		return false, err
 	}
 	defer file.Close()
-	unpacked, err := unpack(file, in.job.Import.Compression)
+	unpacked, err := decompress(file, in.job.Import.Compression)
 	if err != nil {
 		return false, err
 	}
 	defer unpacked.Close()
-	in.reader = in.open(&counted{in.ctx, unpacked, &in.bytes})
+	in.reader = in.open(&countingReader{in.ctx, unpacked, &in.bytes})
 	for {
 		it, err := in.reader.next()
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}
-		if in.processed%countEvery == 0 {
-			if in.halted = in.told(); in.halted != nil {
-				return false, in.halted
+		if in.processed%progressEvery == 0 {
+			if in.stopped = in.report(); in.stopped != nil {
+				return false, in.stopped
 			}
 		}
 		switch {
 		case errors.As(err, new(*badItem)):
 			in.processed++
-			in.refuse(err)
+			in.reject(err)
 		case err != nil:
 			return false, err
 		default:
@@ -155,36 +155,36 @@ func (in *intake) readFile(yield func(item.Item, error) bool) (more bool, err er
 	}
 }
 
-func (in *intake) open(from io.Reader) reader {
+func (in *importReader) open(from io.Reader) itemReader {
 	switch in.job.Format {
 	case Ion:
 		return newIonReader(from)
 	case CSV:
 		return newCSVReader(from, in.job.Import.CSV, in.table)
 	}
-	return &jsonReader{lines: newLines(from)}
+	return &jsonItemReader{lineReader: newLineReader(from)}
 }
 
-// refuse counts an item that becomes none of the table.
-func (in *intake) refuse(err error) {
+// reject counts an item that becomes none of the table.
+func (in *importReader) reject(err error) {
 	in.errors++
 	switch {
-	case in.errors <= loggedBad:
+	case in.errors <= maxLoggedErrors:
 		in.log.Warn("an item is not imported", "file", in.file, "line", in.reader.line(), "error", err)
-	case in.errors == loggedBad+1:
+	case in.errors == maxLoggedErrors+1:
 		in.log.Warn("more items are not imported; they are only counted")
 	}
 }
 
-// counted counts the bytes that are read, until the context ends: much may be
+// countingReader counts the bytes that are read, until the context ends: much may be
 // read before there is an item.
-type counted struct {
+type countingReader struct {
 	ctx context.Context
 	io.Reader
 	n *atomic.Int64
 }
 
-func (c *counted) Read(b []byte) (int, error) {
+func (c *countingReader) Read(b []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -199,8 +199,8 @@ func (c *counted) Read(b []byte) (int, error) {
 
 var errTruncatedFile = errors.New("it is cut short")
 
-// unpack reads what is compressed.
-func unpack(file io.Reader, how string) (io.ReadCloser, error) {
+// decompress reads what is compressed.
+func decompress(file io.Reader, how string) (io.ReadCloser, error) {
 	switch how {
 	case GZIP:
 		r, err := gzip.NewReader(file)
@@ -212,7 +212,7 @@ func unpack(file io.Reader, how string) (io.ReadCloser, error) {
 		}
 		return r, nil
 	case ZSTD:
-		r, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		r, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
 			return nil, err
 		}

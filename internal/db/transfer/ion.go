@@ -127,13 +127,13 @@ type ionReader struct {
 }
 
 func newIonReader(from io.Reader) *ionReader {
-	return &ionReader{from: newLines(from).from, number: 1}
+	return &ionReader{from: newLineReader(from).from, number: 1}
 }
 
 func (r *ionReader) line() int { return r.at }
 
 func (r *ionReader) next() (item.Item, error) {
-	if err := r.cut(); err != nil {
+	if err := r.scanStruct(); err != nil {
 		return nil, err
 	}
 	p := ionParser{text: r.text}
@@ -144,8 +144,8 @@ func (r *ionReader) next() (item.Item, error) {
 	return r.out, nil
 }
 
-// byte is the next one; between values the file may end.
-func (r *ionReader) byte() (byte, error) {
+// readByte is the next one; between values the file may end.
+func (r *ionReader) readByte() (byte, error) {
 	c, err := r.from.ReadByte()
 	if c == '\n' {
 		r.number++
@@ -153,14 +153,14 @@ func (r *ionReader) byte() (byte, error) {
 	return c, err
 }
 
-// inside is a byte within a value, where the file must not end. It is kept, as
+// readInside is a byte within a value, where the file must not end. It is kept, as
 // far as there is room.
-func (r *ionReader) inside() (byte, error) {
-	c, err := r.byte()
+func (r *ionReader) readInside() (byte, error) {
+	c, err := r.readByte()
 	if errors.Is(err, io.EOF) {
 		return 0, errTruncated
 	}
-	if len(r.text) <= maxText {
+	if len(r.text) <= maxTextBytes {
 		r.text = append(r.text, c)
 	}
 	return c, err
@@ -172,32 +172,32 @@ func (r *ionReader) peek(text string) bool {
 	return string(b) == text
 }
 
-// cut finds the end of the next struct, without looking at what it means.
-func (r *ionReader) cut() error {
+// scanStruct finds the end of the next struct, without looking at what it means.
+func (r *ionReader) scanStruct() error {
 	r.text = r.text[:0]
 	for {
-		c, err := r.byte()
+		c, err := r.readByte()
 		switch {
 		case err != nil:
 			return err
 		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
 		case c == '/':
-			if err := r.comment(); err != nil {
+			if err := r.skipComment(); err != nil {
 				return err
 			}
 		case c == '{':
 			r.at = r.number
 			r.text = append(r.text, c)
-			if err := r.container(); err != nil {
+			if err := r.scanContainer(); err != nil {
 				return err
 			}
-			if len(r.text) > maxText {
+			if len(r.text) > maxTextBytes {
 				return errTooLong
 			}
 			return nil
 		case c == '$':
 			r.at = r.number
-			if err := r.version(); err != nil {
+			if err := r.skipVersion(); err != nil {
 				return err
 			}
 		default:
@@ -207,8 +207,8 @@ func (r *ionReader) cut() error {
 	}
 }
 
-// version passes over the mark of Ion's version, the $ of which is read.
-func (r *ionReader) version() error {
+// skipVersion passes over the mark of Ion's version, the $ of which is read.
+func (r *ionReader) skipVersion() error {
 	const mark = "ion_1_0"
 	if !r.peek(mark) {
 		return fmt.Errorf("line %d: the text is not of Ion 1.0", r.number)
@@ -217,27 +217,27 @@ func (r *ionReader) version() error {
 	return err
 }
 
-// comment passes over a comment, the first slash of which is read.
-func (r *ionReader) comment() error {
-	c, err := r.byte()
+// skipComment passes over a comment, the first slash of which is read.
+func (r *ionReader) skipComment() error {
+	c, err := r.readByte()
 	if err != nil {
 		return err
 	}
 	switch c {
 	case '/':
 		for c != '\n' {
-			if c, err = r.byte(); err != nil {
+			if c, err = r.readByte(); err != nil {
 				return err
 			}
 		}
 		return nil
 	case '*':
 		for {
-			if c, err = r.byte(); err != nil {
+			if c, err = r.readByte(); err != nil {
 				return errTruncated
 			}
 			if c == '*' && r.peek("/") {
-				_, err := r.byte()
+				_, err := r.readByte()
 				return err
 			}
 		}
@@ -245,17 +245,17 @@ func (r *ionReader) comment() error {
 	return fmt.Errorf("line %d: a slash stands where none can", r.number)
 }
 
-// container reads to the end of a struct that has begun.
-func (r *ionReader) container() error {
+// scanContainer reads to the end of a struct that has begun.
+func (r *ionReader) scanContainer() error {
 	for depth := 1; depth > 0; {
-		c, err := r.inside()
+		c, err := r.readInside()
 		if err != nil {
 			return err
 		}
 		switch c {
 		case '{':
 			if r.peek("{") {
-				if err := r.upTo("}}"); err != nil {
+				if err := r.scanUntil("}}"); err != nil {
 					return err
 				}
 				continue
@@ -266,20 +266,20 @@ func (r *ionReader) container() error {
 		case '}', ']', ')':
 			depth--
 		case '"':
-			err = r.quoted("\"")
+			err = r.scanQuoted("\"")
 		case '\'':
 			if r.peek("''") {
-				_, _ = r.inside()
-				_, _ = r.inside()
-				err = r.quoted("'''")
+				_, _ = r.readInside()
+				_, _ = r.readInside()
+				err = r.scanQuoted("'''")
 			} else {
-				err = r.quoted("'")
+				err = r.scanQuoted("'")
 			}
 		case '/':
 			if r.text[len(r.text)-1] == '/' { // unless there is no more room
 				r.text[len(r.text)-1] = ' '
 			}
-			err = r.comment()
+			err = r.skipComment()
 			if errors.Is(err, io.EOF) {
 				err = errTruncated
 			}
@@ -291,20 +291,20 @@ func (r *ionReader) container() error {
 	return nil
 }
 
-// quoted reads to the end of a text.
-func (r *ionReader) quoted(quote string) error {
+// scanQuoted reads to the end of a text.
+func (r *ionReader) scanQuoted(quote string) error {
 	for {
-		c, err := r.inside()
+		c, err := r.readInside()
 		if err != nil {
 			return err
 		}
 		if c == '\\' {
-			if _, err := r.inside(); err != nil {
+			if _, err := r.readInside(); err != nil {
 				return err
 			}
 		} else if c == quote[0] && r.peek(quote[1:]) {
 			for range quote[1:] {
-				if _, err := r.inside(); err != nil {
+				if _, err := r.readInside(); err != nil {
 					return err
 				}
 			}
@@ -313,15 +313,15 @@ func (r *ionReader) quoted(quote string) error {
 	}
 }
 
-// upTo reads to the end of a blob.
-func (r *ionReader) upTo(end string) error {
+// scanUntil reads to the end of a blob.
+func (r *ionReader) scanUntil(end string) error {
 	for {
-		c, err := r.inside()
+		c, err := r.readInside()
 		if err != nil {
 			return err
 		}
 		if c == end[0] && r.peek(end[1:]) {
-			_, err := r.inside()
+			_, err := r.readInside()
 			return err
 		}
 	}
@@ -346,7 +346,7 @@ func (p *ionParser) next() byte {
 	return 0
 }
 
-func (p *ionParser) take(text string) bool {
+func (p *ionParser) accept(text string) bool {
 	p.next()
 	if !bytes.HasPrefix(p.text[p.at:], []byte(text)) {
 		return false
@@ -391,21 +391,21 @@ func (p *ionParser) attributes(b *item.Builder, depth int) error {
 
 // fields reads a struct and calls field after each name.
 func (p *ionParser) fields(field func(name []byte) error) error {
-	if !p.take("{") {
+	if !p.accept("{") {
 		return errIon
 	}
-	for !p.take("}") {
+	for !p.accept("}") {
 		name, err := p.name()
 		if err != nil {
 			return err
 		}
-		if !p.take(":") {
+		if !p.accept(":") {
 			return errIon
 		}
 		if err := field(name); err != nil {
 			return err
 		}
-		if !p.take(",") && p.next() != '}' {
+		if !p.accept(",") && p.next() != '}' {
 			return errIon
 		}
 	}
@@ -453,13 +453,13 @@ func (p *ionParser) value(dst []byte, depth int) ([]byte, error) {
 		text, err := p.string()
 		return item.AppendText(dst, item.S, text), err
 	case c == '-' || '0' <= c && c <= '9':
-		return p.numeral(dst)
+		return p.number(dst)
 	}
 	switch word := string(p.word()); word {
 	case "true", "false":
 		return item.AppendBool(dst, word == "true"), nil
 	default:
-		if t, ok := ionSets[word]; ok && p.take("::") {
+		if t, ok := ionSets[word]; ok && p.accept("::") {
 			return p.set(dst, t, depth+1)
 		}
 		if word == "null" || strings.HasPrefix(word, "null.") {
@@ -469,7 +469,7 @@ func (p *ionParser) value(dst []byte, depth int) ([]byte, error) {
 	return nil, errIon
 }
 
-func (p *ionParser) numeral(dst []byte) ([]byte, error) {
+func (p *ionParser) number(dst []byte) ([]byte, error) {
 	word := p.word()
 	text := strings.NewReplacer("_", "", "d", "E", "D", "E").Replace(string(word))
 	mantissa, exponent, scaled := strings.Cut(strings.ToUpper(text), "E")
@@ -485,7 +485,7 @@ func (p *ionParser) numeral(dst []byte) ([]byte, error) {
 }
 
 func (p *ionParser) blob(dst []byte) ([]byte, error) {
-	p.take("{{")
+	p.accept("{{")
 	end := bytes.Index(p.text[p.at:], []byte("}}"))
 	if end < 0 {
 		return nil, errIon
@@ -497,16 +497,16 @@ func (p *ionParser) blob(dst []byte) ([]byte, error) {
 }
 
 func (p *ionParser) list(depth int) (elements []item.Value, err error) {
-	if !p.take("[") {
+	if !p.accept("[") {
 		return nil, errIon
 	}
-	for !p.take("]") {
+	for !p.accept("]") {
 		v, err := p.value(nil, depth)
 		if err != nil {
 			return nil, err
 		}
 		elements = append(elements, v)
-		if !p.take(",") && p.next() != ']' {
+		if !p.accept(",") && p.next() != ']' {
 			return nil, errIon
 		}
 	}
@@ -539,7 +539,7 @@ func (p *ionParser) string() ([]byte, error) {
 		return p.quoted(nil, string(quote))
 	}
 	var out []byte
-	for p.take("'''") {
+	for p.accept("'''") {
 		var err error
 		if out, err = p.quoted(out, "'''"); err != nil {
 			return nil, err

@@ -25,8 +25,8 @@ var fullLines = map[string]func([]byte, item.Item) []byte{
 }
 
 // recordLines append the line of a changed item in an export, by format.
-var recordLines = map[string]func([]byte, *record) []byte{
-	JSON: func(dst []byte, r *record) []byte {
+var recordLines = map[string]func([]byte, *exportRecord) []byte{
+	JSON: func(dst []byte, r *exportRecord) []byte {
 		dst = append(dst, `{"Metadata":{"WriteTimestampMicros":{"N":"`...)
 		dst = strconv.AppendInt(dst, r.at.UnixMicro(), 10)
 		dst = append(dst, `"}},"Keys":`...)
@@ -39,7 +39,7 @@ var recordLines = map[string]func([]byte, *record) []byte{
 		}
 		return append(dst, "}\n"...)
 	},
-	Ion: func(dst []byte, r *record) []byte {
+	Ion: func(dst []byte, r *exportRecord) []byte {
 		dst = append(dst, "$ion_1_0 {Record:{Metadata:{WriteTimestampMicros:"...)
 		dst = strconv.AppendInt(dst, r.at.UnixMicro(), 10)
 		dst = append(dst, ".},Keys:"...)
@@ -54,8 +54,8 @@ var recordLines = map[string]func([]byte, *record) []byte{
 	},
 }
 
-// reader reads the items of one file.
-type reader interface {
+// itemReader reads the items of one file.
+type itemReader interface {
 	// next is the next item, valid until the one after. A *badItem tells that
 	// one could not be read, and others follow; io.EOF that there are no more;
 	// another error that the file is damaged.
@@ -73,24 +73,24 @@ func (b *badItem) Error() string { return b.err.Error() }
 // Unwrap is the reason.
 func (b *badItem) Unwrap() error { return b.err }
 
-// maxText is how long the text of an item may be. No item that fits a table has
+// maxTextBytes is how long the text of an item may be. No item that fits a table has
 // a longer one.
-const maxText = 8 << 20
+const maxTextBytes = 8 << 20
 
 var (
-	errTooLong   = &badItem{fmt.Errorf("the text of the item is longer than %d bytes", maxText)}
+	errTooLong   = &badItem{fmt.Errorf("the text of the item is longer than %d bytes", maxTextBytes)}
 	errTruncated = errors.New("the file ends within an item")
 )
 
-// lines reads lines of bounded length.
-type lines struct {
+// lineReader reads lines of bounded length.
+type lineReader struct {
 	from   *bufio.Reader
-	long   []byte
+	joined []byte
 	number int
 }
 
-func newLines(from io.Reader) *lines {
-	l := &lines{from: bufio.NewReaderSize(from, 256<<10)}
+func newLineReader(from io.Reader) *lineReader {
+	l := &lineReader{from: bufio.NewReaderSize(from, 256<<10)}
 	if mark, err := l.from.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
 		_, _ = l.from.Discard(3) // it says that the text is UTF-8, which it is anyway
 	}
@@ -98,46 +98,46 @@ func newLines(from io.Reader) *lines {
 }
 
 // next is the next line with its end, which only the last may lack.
-func (l *lines) next() ([]byte, error) {
+func (l *lineReader) next() ([]byte, error) {
 	l.number++
 	line, err := l.from.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
-		return lastLine(line, err)
+		return dropFinalEOF(line, err)
 	}
-	l.long = append(l.long[:0], line...)
+	l.joined = append(l.joined[:0], line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		line, err = l.from.ReadSlice('\n')
-		if len(l.long) <= maxText {
-			l.long = append(l.long, line...)
+		if len(l.joined) <= maxTextBytes {
+			l.joined = append(l.joined, line...)
 		}
 	}
 	if err == nil || errors.Is(err, io.EOF) {
-		if len(l.long) > maxText {
+		if len(l.joined) > maxTextBytes {
 			return nil, errTooLong
 		}
 	}
-	return lastLine(l.long, err)
+	return dropFinalEOF(l.joined, err)
 }
 
-// lastLine lets the end of the file come after the last line.
-func lastLine(line []byte, err error) ([]byte, error) {
+// dropFinalEOF lets the end of the file come after the last line.
+func dropFinalEOF(line []byte, err error) ([]byte, error) {
 	if errors.Is(err, io.EOF) && len(line) > 0 {
 		return line, nil
 	}
 	return line, err
 }
 
-// jsonReader reads lines of {"Item":{…}}.
-type jsonReader struct {
-	*lines
+// jsonItemReader reads lines of {"Item":{…}}.
+type jsonItemReader struct {
+	*lineReader
 	items wire.ItemReader
 }
 
-func (r *jsonReader) line() int { return r.number }
+func (r *jsonItemReader) line() int { return r.number }
 
-func (r *jsonReader) next() (item.Item, error) {
+func (r *jsonItemReader) next() (item.Item, error) {
 	for {
-		line, err := r.lines.next()
+		line, err := r.lineReader.next()
 		if err != nil {
 			return nil, err
 		}

@@ -31,10 +31,10 @@ var (
 )
 
 const (
-	maxExports = 300                 // that may wait, as on AWS
-	maxImports = 50                  //
-	tokenLife  = 8 * time.Hour       // how long a token stands for its job
-	keptFor    = 90 * 24 * time.Hour // how long a job is told after its end
+	maxExports   = 300                 // that may wait, as on AWS
+	maxImports   = 50                  //
+	tokenLife    = 8 * time.Hour       // how long a token stands for its job
+	jobRetention = 90 * 24 * time.Hour // how long a job is told after its end
 )
 
 // Store makes exports and imports, and tells of them.
@@ -96,7 +96,7 @@ func (s *Store) Get(ctx context.Context, id string, isImport bool) (Job, error) 
 	if err != nil {
 		return Job{}, fmt.Errorf("job %s: %w", id, err)
 	}
-	if (j.Import != nil) != isImport || s.tooOld(j) {
+	if (j.Import != nil) != isImport || s.isExpired(j) {
 		return Job{}, ErrNotFound
 	}
 	return *j, nil
@@ -110,7 +110,7 @@ func (s *Store) List(ctx context.Context, imports bool) ([]Job, error) {
 	}
 	var all []Job
 	for _, id := range slices.Backward(slices.Sorted(maps.Keys(jobs))) {
-		if j := jobs[id]; (j.Import != nil) == imports && !s.tooOld(j) {
+		if j := jobs[id]; (j.Import != nil) == imports && !s.isExpired(j) {
 			all = append(all, *j)
 		}
 	}
@@ -126,18 +126,18 @@ func (s *Store) jobs(ctx context.Context) (map[string]*Job, error) {
 	return decodeJobs(records)
 }
 
-func (s *Store) tooOld(j *Job) bool {
-	return j.Status != InProgress && s.db.Now().Sub(j.Ended) > keptFor
+func (s *Store) isExpired(j *Job) bool {
+	return j.Status != InProgress && s.db.Now().Sub(j.Ended) > jobRetention
 }
 
 // StartExport begins an export. If its token stands for one already, that is
 // told.
 func (s *Store) StartExport(ctx context.Context, j Job) (Job, error) {
-	told, known, err := s.begin(ctx, j)
+	started, known, err := s.createJob(ctx, j)
 	if err == nil && !known {
-		s.announce(ctx, told.ID)
+		s.announce(ctx, started.ID)
 	}
-	return told, err
+	return started, err
 }
 
 // announce has the server that leads look at a new job.
@@ -150,36 +150,36 @@ func (s *Store) announce(ctx context.Context, id string) {
 
 // StartImport begins an import into a new table.
 func (s *Store) StartImport(ctx context.Context, j Job, def schema.Table) (Job, error) {
-	told, known, err := s.begin(ctx, j)
+	started, known, err := s.createJob(ctx, j)
 	if err != nil || known {
-		return told, err
+		return started, err
 	}
-	made, err := s.db.BeginImport(ctx, def, told.ID)
+	table, err := s.db.BeginImport(ctx, def, started.ID)
 	if err != nil {
-		return Job{}, errors.Join(err, s.forget(context.WithoutCancel(ctx), told.ID, func(*Job) bool { return true }))
+		return Job{}, errors.Join(err, s.deleteJob(context.WithoutCancel(ctx), started.ID, func(*Job) bool { return true }))
 	}
 	// It is carried out once its table is known.
-	if told, err = s.change(ctx, told.ID, told.Attempt, func(j *Job) { j.TableID, j.TableUUID = made.ID, made.UUID }); err != nil {
+	if started, err = s.updateJob(ctx, started.ID, started.Attempt, func(j *Job) { j.TableID, j.TableUUID = table.ID, table.UUID }); err != nil {
 		return Job{}, err
 	}
-	s.announce(ctx, told.ID)
-	return told, nil
+	s.announce(ctx, started.ID)
+	return started, nil
 }
 
-// begin makes the record of a job, or finds the one that its token stands for.
-func (s *Store) begin(ctx context.Context, j Job) (told Job, known bool, err error) {
-	var old []string
+// createJob makes the record of a job, or finds the one that its token stands for.
+func (s *Store) createJob(ctx context.Context, j Job) (created Job, known bool, err error) {
+	var expired []string
 	err = s.db.AddJob(ctx, func(records map[string][]byte) (string, []byte, error) {
 		jobs, err := decodeJobs(records)
 		if err != nil {
 			return "", nil, err
 		}
 		now, waiting := s.db.Now(), 0
-		told, known, old = Job{}, false, nil
+		created, known, expired = Job{}, false, nil
 		for id, other := range jobs {
 			switch {
-			case s.tooOld(other):
-				old = append(old, id)
+			case s.isExpired(other):
+				expired = append(expired, id)
 				continue
 			case (other.Import != nil) != (j.Import != nil):
 				continue
@@ -190,57 +190,57 @@ func (s *Store) begin(ctx context.Context, j Job) (told Job, known bool, err err
 				if !j.sameRequest(other) {
 					return "", nil, ErrConflict
 				}
-				told, known = *other, true
-				return "", nil, errKnown
+				created, known = *other, true
+				return "", nil, errTokenUsed
 			}
 		}
-		if most := map[bool]int{false: maxExports, true: maxImports}[j.Import != nil]; waiting >= most {
+		if limit := map[bool]int{false: maxExports, true: maxImports}[j.Import != nil]; waiting >= limit {
 			return "", nil, ErrTooMany
 		}
 		j.ID, j.Status, j.Started = newID(now), InProgress, now.Truncate(time.Millisecond)
-		told = j
+		created = j
 		return j.ID, encodeJob(&j), nil
 	})
-	if err != nil && !errors.Is(err, errKnown) {
+	if err != nil && !errors.Is(err, errTokenUsed) {
 		return Job{}, false, err
 	}
-	for _, id := range old {
-		if err := s.forget(ctx, id, s.tooOld); err != nil {
+	for _, id := range expired {
+		if err := s.deleteJob(ctx, id, s.isExpired); err != nil {
 			s.log.Warn("an old export or import could not be forgotten; trying again with the next", "id", id, "error", err)
 		}
 	}
-	return told, known, nil
+	return created, known, nil
 }
 
-// errKnown tells that a token stands for a job.
-var errKnown = errors.New("the token stands for a job already")
+// errTokenUsed tells that a token stands for a job.
+var errTokenUsed = errors.New("the token stands for a job already")
 
-// errNotOurs tells that a job has ended, or is carried out by another server.
-var errNotOurs = errors.New("the job has ended, or another server carries it out")
+// errSuperseded tells that a job has ended, or is carried out by another server.
+var errSuperseded = errors.New("the job has ended, or another server carries it out")
 
-// change alters a job that is under way and keeps its record, unless another
+// updateJob alters a job that is under way and keeps its record, unless another
 // attempt than the one that is named has begun.
-func (s *Store) change(ctx context.Context, id string, attempt int, how func(*Job)) (told Job, err error) {
+func (s *Store) updateJob(ctx context.Context, id string, attempt int, apply func(*Job)) (updated Job, err error) {
 	err = s.db.ChangeJob(ctx, id, func(record []byte) ([]byte, error) {
 		if record == nil {
-			return nil, errNotOurs
+			return nil, errSuperseded
 		}
 		j, err := decodeJob(record)
 		if err != nil {
 			return nil, fmt.Errorf("job %s: %w", id, err)
 		}
-		if told = *j; j.Status != InProgress || j.Attempt != attempt {
-			return nil, errNotOurs
+		if updated = *j; j.Status != InProgress || j.Attempt != attempt {
+			return nil, errSuperseded
 		}
-		how(j)
-		told = *j
+		apply(j)
+		updated = *j
 		return encodeJob(j), nil
 	})
-	return told, err
+	return updated, err
 }
 
-// forget removes the record of a job.
-func (s *Store) forget(ctx context.Context, id string, when func(*Job) bool) error {
+// deleteJob removes the record of a job.
+func (s *Store) deleteJob(ctx context.Context, id string, when func(*Job) bool) error {
 	return s.db.ChangeJob(ctx, id, func(record []byte) ([]byte, error) {
 		if record == nil {
 			return nil, nil
@@ -253,27 +253,27 @@ func (s *Store) forget(ctx context.Context, id string, when func(*Job) bool) err
 	})
 }
 
-// failure is why a job came to nothing, in the words of its description.
-type failure struct {
+// jobError is why a job came to nothing, in the words of its description.
+type jobError struct {
 	code string
 	err  error
 }
 
-func (f *failure) Error() string { return f.err.Error() }
+func (f *jobError) Error() string { return f.err.Error() }
 
 // Unwrap is the reason.
-func (f *failure) Unwrap() error { return f.err }
+func (f *jobError) Unwrap() error { return f.err }
 
 // bucket is the place of a job's files.
 func (s *Store) bucket(j *Job) (blob.Place, error) {
 	if p := s.buckets[j.Bucket]; p != nil {
 		return p, nil
 	}
-	return nil, &failure{"S3NoSuchBucket", fmt.Errorf("the server has no bucket named %s; it is started with --bucket %s=<folder or URL>", j.Bucket, j.Bucket)}
+	return nil, &jobError{"S3NoSuchBucket", fmt.Errorf("the server has no bucket named %s; it is started with --bucket %s=<folder or URL>", j.Bucket, j.Bucket)}
 }
 
-// folderOf is the folder that a prefix names, with a slash at its end.
-func folderOf(prefix string) string {
+// prefixFolder is the folder that a prefix names, with a slash at its end.
+func prefixFolder(prefix string) string {
 	if prefix = strings.Trim(prefix, "/"); prefix == "" {
 		return ""
 	}

@@ -48,8 +48,8 @@ func (c *clock) pass(d time.Duration) time.Time {
 	return c.now
 }
 
-// house is a database with one bucket, "files".
-type house struct {
+// transferFixture is a database with one bucket, "files".
+type transferFixture struct {
 	*db.DB
 	*Store
 	*clock
@@ -58,12 +58,12 @@ type house struct {
 	close  func()
 }
 
-func open(t testing.TB, dir, bucket string, c *clock) *house {
+func open(t testing.TB, dir, bucket string, c *clock) *transferFixture {
 	t.Helper()
 	return openOn(t, pebble.Options{Dir: dir, Durability: pebble.Relaxed, Now: c.read}, bucket, c)
 }
 
-func openOn(t testing.TB, o pebble.Options, bucket string, c *clock) *house {
+func openOn(t testing.TB, o pebble.Options, bucket string, c *clock) *transferFixture {
 	t.Helper()
 	e, err := pebble.Open(o)
 	if err != nil {
@@ -77,7 +77,7 @@ func openOn(t testing.TB, o pebble.Options, bucket string, c *clock) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{DB: d, clock: c, bucket: bucket, log: new(logtest.Log)}
+	h := &transferFixture{DB: d, clock: c, bucket: bucket, log: new(logtest.Log)}
 	h.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": place}, h.log.Logger())
 	if err != nil {
 		t.Fatal(err)
@@ -97,12 +97,12 @@ func openOn(t testing.TB, o pebble.Options, bucket string, c *clock) *house {
 	return h
 }
 
-func start(t testing.TB) *house {
+func start(t testing.TB) *transferFixture {
 	return open(t, t.TempDir(), t.TempDir(), &clock{now: time.Unix(1_800_000_000, 0)})
 }
 
-// things is a table with a key of two parts and a global index.
-func things(name string) schema.Table {
+// thingsTable is a table with a key of two parts and a global index.
+func thingsTable(name string) schema.Table {
 	id, n, b := schema.Attribute{Name: "id", Type: item.S}, schema.Attribute{Name: "n", Type: item.N}, schema.Attribute{Name: "b", Type: item.B}
 	t := schema.Table{
 		Name: name, Key: schema.Key{Partition: []schema.Attribute{id}, Sort: []schema.Attribute{n}}, Attributes: []schema.Attribute{id, n, b},
@@ -112,9 +112,9 @@ func things(name string) schema.Table {
 }
 
 // create makes a table that can be exported.
-func (h *house) create(t testing.TB, name string) db.Description {
+func (h *transferFixture) create(t testing.TB, name string) db.Description {
 	t.Helper()
-	if _, err := h.CreateTable(t.Context(), things(name)); err != nil {
+	if _, err := h.CreateTable(t.Context(), thingsTable(name)); err != nil {
 		t.Fatal(err)
 	}
 	d, err := h.SetRecovery(t.Context(), name, 35)
@@ -134,7 +134,7 @@ func parse(t testing.TB, text string) item.Item {
 	return bytes.Clone(it)
 }
 
-func (h *house) put(t testing.TB, table string, items ...item.Item) {
+func (h *transferFixture) put(t testing.TB, table string, items ...item.Item) {
 	t.Helper()
 	for _, it := range items {
 		if _, err := h.Write(t.Context(), db.Write{Table: table, Key: it, Fit: (*schema.Table).CheckItem, Effect: db.Replace(it)}); err != nil {
@@ -143,15 +143,15 @@ func (h *house) put(t testing.TB, table string, items ...item.Item) {
 	}
 }
 
-func (h *house) remove(t testing.TB, table string, it item.Item) {
+func (h *transferFixture) remove(t testing.TB, table string, it item.Item) {
 	t.Helper()
-	if _, err := h.Write(t.Context(), db.Write{Table: table, Key: things("").Key.Of(it), Effect: db.Remove}); err != nil {
+	if _, err := h.Write(t.Context(), db.Write{Table: table, Key: thingsTable("").Key.Of(it), Effect: db.Remove}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // contents are the items of a table, in words.
-func (h *house) contents(t testing.TB, table string) map[string]bool {
+func (h *transferFixture) contents(t testing.TB, table string) map[string]bool {
 	t.Helper()
 	view, err := h.View(t.Context())
 	if err != nil {
@@ -172,7 +172,7 @@ func (h *house) contents(t testing.TB, table string) map[string]bool {
 	return found
 }
 
-func (h *house) list(t testing.TB, imports bool) []Job {
+func (h *transferFixture) list(t testing.TB, imports bool) []Job {
 	t.Helper()
 	all, err := h.Store.List(t.Context(), imports)
 	if err != nil {
@@ -181,28 +181,28 @@ func (h *house) list(t testing.TB, imports bool) []Job {
 	return all
 }
 
-// ended waits until a job is.
-func (h *house) ended(t testing.TB, id string, isImport bool) Job {
+// waitEnded waits until a job is.
+func (h *transferFixture) waitEnded(t testing.TB, id string, isImport bool) Job {
 	t.Helper()
 	for {
 		j, err := h.Store.Get(t.Context(), id, isImport)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j.Status != InProgress && (j.Status != Failed || !h.exists(j)) {
+		if j.Status != InProgress && (j.Status != Failed || !h.importTableExists(j)) {
 			return j
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// exists tells whether the table of a failed import is still there.
-func (h *house) exists(j Job) bool {
+// importTableExists tells whether the table of a failed import is still there.
+func (h *transferFixture) importTableExists(j Job) bool {
 	d, err := h.Describe(j.Table)
 	return j.Import != nil && err == nil && d.Restored.Import == j.ID
 }
 
-func (h *house) export(t testing.TB, table, format string, of Export) Job {
+func (h *transferFixture) export(t testing.TB, table, format string, of Export) Job {
 	t.Helper()
 	d, err := h.Describe(table)
 	if err != nil {
@@ -215,25 +215,25 @@ func (h *house) export(t testing.TB, table, format string, of Export) Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.ended(t, j.ID, false)
+	return h.waitEnded(t, j.ID, false)
 }
 
-func (h *house) now() Export {
+func (h *transferFixture) exportNow() Export {
 	now := h.Now()
 	return Export{Time: now, End: now.Add(time.Millisecond)}
 }
 
-func (h *house) load(t testing.TB, table, prefix, format string, how Import) Job {
+func (h *transferFixture) importFiles(t testing.TB, table, prefix, format string, how Import) Job {
 	t.Helper()
 	how.Parameters = json.RawMessage("{}")
-	j, err := h.StartImport(t.Context(), Job{Table: table, Bucket: "files", Prefix: prefix, Format: format, Import: &how}, things(table))
+	j, err := h.StartImport(t.Context(), Job{Table: table, Bucket: "files", Prefix: prefix, Format: format, Import: &how}, thingsTable(table))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.ended(t, j.ID, true)
+	return h.waitEnded(t, j.ID, true)
 }
 
-func (h *house) checkSound(t testing.TB) {
+func (h *transferFixture) checkSound(t testing.TB) {
 	t.Helper()
 	reports, err := h.DB.Verify(t.Context(), func(string, int64) {})
 	if err != nil {
@@ -246,8 +246,8 @@ func (h *house) checkSound(t testing.TB) {
 	}
 }
 
-// everything is items of all types, with all that needs escapes.
-func everything(t testing.TB) (items []item.Item) {
+// itemsOfAllTypes is items of all types, with all that needs escapes.
+func itemsOfAllTypes(t testing.TB) (items []item.Item) {
 	for _, text := range []string{
 		`{"id":{"S":"all"},"n":{"N":"1"},"b":{"B":"AP//Lw=="},"s":{"S":"a \"quote\" \\ 'x' \n\r\t\u0000\u007f ü 😀 // {{ }} ]"},"e":{"S":""},
 		 "num":{"N":"-123456789012345678901234567890.12345678"},"small":{"N":"1E-130"},"large":{"N":"9.9E+125"},"zero":{"N":"0"},
@@ -270,13 +270,13 @@ func everything(t testing.TB) (items []item.Item) {
 func TestRoundTrip(t *testing.T) {
 	h := start(t)
 	h.create(t, "Things")
-	h.put(t, "Things", everything(t)...)
+	h.put(t, "Things", itemsOfAllTypes(t)...)
 	for i := range 500 {
 		h.put(t, "Things", item.Make(map[string]item.Value{"id": item.String(fmt.Sprint(i % 40)), "n": item.Num(number(t, fmt.Sprint(i))), "text": item.String(strings.Repeat("x", i))}))
 	}
 	want := h.contents(t, "Things")
 	for _, format := range []string{JSON, Ion} {
-		j := h.export(t, "Things", format, h.now())
+		j := h.export(t, "Things", format, h.exportNow())
 		if j.Status != Completed || j.Items != int64(len(want)) {
 			t.Fatalf("the export is %+v", j)
 		}
@@ -285,7 +285,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Run(format+" "+compression, func(t *testing.T) {
 				from := h.repack(t, data, compression)
 				name := fmt.Sprintf("Again-%s-%s", format, compression)
-				got := h.load(t, name, from, format, Import{Compression: compression})
+				got := h.importFiles(t, name, from, format, Import{Compression: compression})
 				if got.Status != Completed || got.Items != int64(len(want)) || got.Errors != 0 || got.Processed != got.Items || got.Bytes == 0 {
 					t.Fatalf("the import is %+v\n%s", got, h.log)
 				}
@@ -316,7 +316,7 @@ func number(t testing.TB, text string) item.Number {
 }
 
 // repack copies data files with another compression, and tells where to.
-func (h *house) repack(t testing.TB, data, compression string) string {
+func (h *transferFixture) repack(t testing.TB, data, compression string) string {
 	t.Helper()
 	if compression == GZIP {
 		return data
@@ -343,7 +343,7 @@ func (h *house) repack(t testing.TB, data, compression string) string {
 	return to + "/"
 }
 
-func (h *house) write(t testing.TB, name string, content []byte) {
+func (h *transferFixture) write(t testing.TB, name string, content []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(h.bucket, name)), 0o700); err != nil {
 		t.Fatal(err)
@@ -387,8 +387,8 @@ func zip(t testing.TB, content []byte) []byte {
 func TestManifests(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
-	h.put(t, "Things", everything(t)...)
-	j := h.export(t, "Things", JSON, h.now())
+	h.put(t, "Things", itemsOfAllTypes(t)...)
+	j := h.export(t, "Things", JSON, h.exportNow())
 	read := func(name string) []byte {
 		t.Helper()
 		b, err := os.ReadFile(filepath.Join(h.bucket, name))
@@ -415,7 +415,7 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"manifest-summary", "manifest-files"} {
-		if got, want := string(read(folder+name+".md5")), sumOf(read(folder+name+".json")); got != want {
+		if got, want := string(read(folder+name+".md5")), md5Base64(read(folder+name+".json")); got != want {
 			t.Errorf("the checksum of %s is %s, want %s", name, got, want)
 		}
 	}
@@ -428,7 +428,7 @@ func TestManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line.ItemCount != 4 || !strings.HasPrefix(line.DataFileS3Key, folder+"data/") || !strings.HasSuffix(line.DataFileS3Key, ".json.gz") ||
-		line.MD5Checksum != sumOf(read(line.DataFileS3Key)) {
+		line.MD5Checksum != md5Base64(read(line.DataFileS3Key)) {
 		t.Errorf("the file is told as %+v", line)
 	}
 	if content := unzip(t, filepath.Join(h.bucket, line.DataFileS3Key)); bytes.Count(content, []byte(`{"Item":{`)) != 4 {
@@ -438,7 +438,7 @@ func TestManifests(t *testing.T) {
 
 // A full export has the items as they were at its time, and an incremental one
 // what became of each that was changed in its window.
-func TestExportOfAnotherTime(t *testing.T) {
+func TestExportOfEarlierTime(t *testing.T) {
 	h := start(t)
 	h.create(t, "Things")
 	it := func(id, text string) item.Item {
@@ -468,7 +468,7 @@ func TestExportOfAnotherTime(t *testing.T) {
 	h.pass(time.Hour)
 
 	j := h.export(t, "Things", JSON, Export{Time: first, End: first.Add(time.Second)})
-	got := h.load(t, "Then", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP})
+	got := h.importFiles(t, "Then", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP})
 	if got.Status != Completed || !maps.Equal(h.contents(t, "Then"), before) {
 		t.Errorf("the table of then has %v", h.contents(t, "Then"))
 	}
@@ -494,13 +494,13 @@ func TestExportOfAnotherTime(t *testing.T) {
 		if j.Status != Completed || j.Items != 3 {
 			t.Fatalf("the export is %+v", j)
 		}
-		if got := h.dataOf(t, j); !slices.Equal(got, want) {
+		if got := h.dataLines(t, j); !slices.Equal(got, want) {
 			t.Errorf("%s gives\n%s\nwant\n%s", view, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 	j = h.export(t, "Things", Ion, Export{From: from, To: to, View: NewImage})
 	want := fmt.Sprintf(`$ion_1_0 {Record:{Metadata:{WriteTimestampMicros:%d.},Keys:{id:"new",n:1.},NewImage:{id:"new",n:1.,text:"1"}}}`, from.UnixMicro())
-	if got := h.dataOf(t, j); !slices.Contains(got, want) {
+	if got := h.dataLines(t, j); !slices.Contains(got, want) {
 		t.Errorf("in Ion it is\n%s", strings.Join(got, "\n"))
 	}
 	if j := h.export(t, "Things", JSON, Export{From: to.Add(time.Minute), To: to.Add(time.Hour), View: NewImage}); j.Status != Completed || j.Items != 0 {
@@ -508,8 +508,8 @@ func TestExportOfAnotherTime(t *testing.T) {
 	}
 }
 
-// dataOf are the lines of an export, in order.
-func (h *house) dataOf(t testing.TB, j Job) (lines []string) {
+// dataLines are the lines of an export, in order.
+func (h *transferFixture) dataLines(t testing.TB, j Job) (lines []string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(h.bucket, dataPrefix(&j)+"*"))
 	if err != nil || len(names) == 0 {
@@ -526,7 +526,7 @@ func (h *house) dataOf(t testing.TB, j Job) (lines []string) {
 
 // Items that cannot be read or do not fit are counted and told, of two with one
 // key the later counts, and the rest is imported.
-func TestItemsThatDoNotFit(t *testing.T) {
+func TestInvalidItemsAreCounted(t *testing.T) {
 	large := strings.Repeat("x", item.MaxSize)
 	for _, c := range []struct {
 		format, text              string
@@ -540,7 +540,7 @@ func TestItemsThatDoNotFit(t *testing.T) {
 			`{"Item":{"id":{"N":"1"},"n":{"N":"1"}}}` + "\n" + `{"Item":{"id":{"S":""},"n":{"N":"1"}}}` + "\n" +
 			`{"Item":{"id":{"S":"c"},"n":{"N":"x"}}}` + "\n" + `{"Item":{"id":{"S":"c"},"n":{"N":"1"},"b":{"S":"no binary"}}}` + "\n" +
 			`{"Item":{"id":{"S":"c"},"n":{"N":"1"},"v":{"S":"` + large + `"}}}` + "\n" +
-			strings.Repeat("y", maxText+5) + "\n" +
+			strings.Repeat("y", maxTextBytes+5) + "\n" +
 			`{"Item":{"id":{"S":"d"},"n":{"N":"1"}}}`, Import{}, 12, 9, 2, `last`},
 		{Ion, `$ion_1_0 // a comment
 			{Item:{id:"a",n:1,v:"first"}} {Item:{id:'''a''',n:1_0d-1, 'v' : "la\x73t", bl: {{ AA== }}}} /* more */
@@ -553,7 +553,7 @@ func TestItemsThatDoNotFit(t *testing.T) {
 		t.Run(c.format, func(t *testing.T) {
 			h := start(t)
 			h.write(t, "in/a.txt", []byte(c.text))
-			j := h.load(t, "Again", "in/", c.format, c.how)
+			j := h.importFiles(t, "Again", "in/", c.format, c.how)
 			if j.Status != Completed || j.Processed != c.processed || j.Errors != c.errors || j.Items != c.processed-c.errors || j.Bytes == 0 {
 				t.Errorf("the import is %+v\n%s", j, h.log)
 			}
@@ -571,7 +571,7 @@ func TestItemsThatDoNotFit(t *testing.T) {
 
 // Of two items with one key the later counts, however far they are apart, and
 // the indexes and counts are those of what is left.
-func TestLaterItemCounts(t *testing.T) {
+func TestLaterDuplicateWins(t *testing.T) {
 	h := start(t)
 	const keys = 20_000
 	for round := range 3 {
@@ -581,7 +581,7 @@ func TestLaterItemCounts(t *testing.T) {
 		}
 		h.write(t, fmt.Sprintf("in/%d.json", round), text.Bytes())
 	}
-	j := h.load(t, "Again", "in/", JSON, Import{Compression: None})
+	j := h.importFiles(t, "Again", "in/", JSON, Import{Compression: None})
 	if j.Status != Completed || j.Processed != 3*keys || j.Items != 3*keys {
 		t.Errorf("the import is %+v", j)
 	}
@@ -606,7 +606,7 @@ func TestLaterItemCounts(t *testing.T) {
 func TestDamagedFiles(t *testing.T) {
 	var text bytes.Buffer
 	for i := range 5000 {
-		fmt.Fprintf(&text, `{"Item":{"id":{"S":"%d"},"n":{"N":"1"},"v":{"S":"%x"}}}`+"\n", i, sumOf([]byte(fmt.Sprint(i))))
+		fmt.Fprintf(&text, `{"Item":{"id":{"S":"%d"},"n":{"N":"1"},"v":{"S":"%x"}}}`+"\n", i, md5Base64([]byte(fmt.Sprint(i))))
 	}
 	sound := zip(t, text.Bytes())
 	w, err := zstd.NewWriter(nil)
@@ -640,14 +640,14 @@ func TestDamagedFiles(t *testing.T) {
 				h.write(t, "in/a.gz", sound) // which is in, and must go again
 			}
 			h.write(t, "in/b.bad", c.content)
-			j := h.load(t, "Again", "in/", c.format, Import{Compression: c.compression})
+			j := h.importFiles(t, "Again", "in/", c.format, Import{Compression: c.compression})
 			if j.Status != Failed || !strings.Contains(j.Message, "in/b.bad") || j.Code != "InvalidFile" {
 				t.Errorf("the import is %+v", j)
 			}
 			if d, err := h.Describe("Again"); err == nil {
 				t.Errorf("a table is left: %+v", d)
 			}
-			if _, err := h.CreateTable(t.Context(), things("Again")); err != nil || len(h.contents(t, "Again")) > 0 {
+			if _, err := h.CreateTable(t.Context(), thingsTable("Again")); err != nil || len(h.contents(t, "Again")) > 0 {
 				t.Errorf("a new table is not empty, or %v", err)
 			}
 		})
@@ -659,23 +659,23 @@ func TestRestart(t *testing.T) {
 	c, dir, bucket := &clock{now: time.Unix(1_800_000_000, 0)}, t.TempDir(), t.TempDir()
 	h := open(t, dir, bucket, c)
 	d := h.create(t, "Things")
-	h.put(t, "Things", everything(t)...)
+	h.put(t, "Things", itemsOfAllTypes(t)...)
 	want := h.contents(t, "Things")
 	h.write(t, "in/a.json", []byte(`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`+"\n"))
 	h.Store.Close() // nobody does it
-	of := h.now()
+	of := h.exportNow()
 	export, err := h.StartExport(t.Context(), Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of})
 	if err != nil {
 		t.Fatal(err)
 	}
-	load, err := h.StartImport(t.Context(), Job{Table: "Again", Bucket: "files", Prefix: "in/", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, things("Again"))
+	load, err := h.StartImport(t.Context(), Job{Table: "Again", Bucket: "files", Prefix: "in/", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, thingsTable("Again"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Half of each was done.
 	h.write(t, dataName(&export, 7), []byte("half"))
 	if err := h.Import(t.Context(), "Again", load.ID, func(yield func(item.Item, error) bool) {
-		yield(everything(t)[0], nil)
+		yield(itemsOfAllTypes(t)[0], nil)
 	}, func(err error) { t.Error(err) }, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -684,15 +684,15 @@ func TestRestart(t *testing.T) {
 	}
 	// A third ended, but its record does not say so; of a fourth only the
 	// record was made, of a fifth only the table is left.
-	third, err := h.StartImport(t.Context(), Job{Table: "Third", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, things("Third"))
+	third, err := h.StartImport(t.Context(), Job{Table: "Third", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, thingsTable("Third"))
 	if err != nil || h.EndImport(t.Context(), "Third", third.ID) != nil {
 		t.Fatal(err)
 	}
-	fourth, _, err := h.begin(t.Context(), Job{Table: "Fourth", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
+	fourth, _, err := h.createJob(t.Context(), Job{Table: "Fourth", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.BeginImport(t.Context(), things("Fifth"), "00000000000000-00000000"); err != nil {
+	if _, err := h.BeginImport(t.Context(), thingsTable("Fifth"), "00000000000000-00000000"); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(time.Minute)
@@ -700,17 +700,17 @@ func TestRestart(t *testing.T) {
 	h.close()
 
 	h = open(t, dir, bucket, c)
-	if j := h.ended(t, load.ID, true); j.Status != Completed || j.Items != 1 || len(h.contents(t, "Again")) != 1 {
+	if j := h.waitEnded(t, load.ID, true); j.Status != Completed || j.Items != 1 || len(h.contents(t, "Again")) != 1 {
 		t.Errorf("the import is %+v with %v", j, h.contents(t, "Again"))
 	}
-	j := h.ended(t, export.ID, false)
-	if got := h.load(t, "Back", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP}); got.Status != Completed || !maps.Equal(h.contents(t, "Back"), want) {
+	j := h.waitEnded(t, export.ID, false)
+	if got := h.importFiles(t, "Back", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP}); got.Status != Completed || !maps.Equal(h.contents(t, "Back"), want) {
 		t.Errorf("the export is %+v, the import of it %+v", j, got)
 	}
-	if j := h.ended(t, third.ID, true); j.Status != Completed {
+	if j := h.waitEnded(t, third.ID, true); j.Status != Completed {
 		t.Errorf("the third is %+v", j)
 	}
-	if j := h.ended(t, fourth.ID, true); j.Status != Failed {
+	if j := h.waitEnded(t, fourth.ID, true); j.Status != Failed {
 		t.Errorf("the fourth is %+v", j)
 	}
 	if _, err := h.Describe("Fifth"); err == nil {
@@ -720,10 +720,10 @@ func TestRestart(t *testing.T) {
 }
 
 // An export whose table, or whose changes, are gone when its turn comes tells so.
-func TestExportOfWhatIsGone(t *testing.T) {
+func TestExportOfDeletedTable(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
-	of := h.now()
+	of := h.exportNow()
 	ask := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of}
 	if _, err := h.SetRecovery(t.Context(), "Things", 0); err != nil {
 		t.Fatal(err)
@@ -733,7 +733,7 @@ func TestExportOfWhatIsGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j := h.ended(t, j.ID, false); j.Status != Failed || j.Code != want {
+		if j := h.waitEnded(t, j.ID, false); j.Status != Failed || j.Code != want {
 			t.Errorf("the export is %+v, want %s", j, want)
 		}
 		if _, err := h.Describe("Things"); err == nil {
@@ -750,10 +750,10 @@ func TestExportOfWhatIsGone(t *testing.T) {
 func TestUnwritableBucket(t *testing.T) {
 	h := start(t)
 	h.create(t, "Things")
-	h.put(t, "Things", everything(t)...)
+	h.put(t, "Things", itemsOfAllTypes(t)...)
 	// A file stands where a folder should be made.
 	h.write(t, "some", []byte("in the way"))
-	j := h.export(t, "Things", JSON, h.now())
+	j := h.export(t, "Things", JSON, h.exportNow())
 	if j.Status != Failed || j.Message == "" {
 		t.Errorf("the export is %+v", j)
 	}
@@ -785,12 +785,12 @@ func TestNothingEscapesTheBucket(t *testing.T) {
 		}
 	}
 	for _, prefix := range []string{"", "link", "folder/", "../" + filepath.Base(outside)} {
-		if j := h.load(t, "Again", prefix, JSON, Import{}); j.Status != Failed {
+		if j := h.importFiles(t, "Again", prefix, JSON, Import{}); j.Status != Failed {
 			t.Errorf("with %q the import is %+v", prefix, j)
 		}
 	}
 	h.create(t, "Things")
-	if j := h.export(t, "Things", JSON, h.now()); j.Status != Failed { // its prefix begins with the link
+	if j := h.export(t, "Things", JSON, h.exportNow()); j.Status != Failed { // its prefix begins with the link
 		t.Errorf("the export is %+v", j)
 	}
 	if entries, _ := os.ReadDir(outside); len(entries) != 1 {
@@ -802,7 +802,7 @@ func TestNothingEscapesTheBucket(t *testing.T) {
 func TestTokens(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
-	of := h.now()
+	of := h.exportNow()
 	ask := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of, Token: "t", Digest: []byte{1}}
 	first, err := h.StartExport(t.Context(), ask)
 	if err != nil {
@@ -816,21 +816,21 @@ func TestTokens(t *testing.T) {
 	if _, err := h.StartExport(t.Context(), other); !errors.Is(err, ErrConflict) {
 		t.Errorf("another with the same token: %v", err)
 	}
-	h.ended(t, first.ID, false)
+	h.waitEnded(t, first.ID, false)
 	h.pass(tokenLife)
 	second, err := h.StartExport(t.Context(), ask)
 	if err != nil || second.ID == first.ID {
 		t.Errorf("after some hours it is %s, %v", second.ID, err)
 	}
-	h.ended(t, second.ID, false)
+	h.waitEnded(t, second.ID, false)
 	if all := h.list(t, false); len(all) != 2 || all[0].ID != second.ID || len(h.list(t, true)) != 0 {
 		t.Errorf("the list is %v", all)
 	}
-	h.pass(keptFor + time.Second)
+	h.pass(jobRetention + time.Second)
 	if _, err := h.Store.Get(t.Context(), second.ID, false); !errors.Is(err, ErrNotFound) || len(h.list(t, false)) > 0 {
 		t.Errorf("after some months: %v", err)
 	}
-	if _, _, err := h.begin(t.Context(), Job{Import: &Import{}}); err != nil {
+	if _, _, err := h.createJob(t.Context(), Job{Import: &Import{}}); err != nil {
 		t.Fatal(err)
 	}
 	if records, err := h.Jobs(t.Context()); err != nil || len(records) != 1 {
@@ -838,8 +838,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// sumOf is the MD5 of some bytes, as the manifests have it.
-func sumOf(b []byte) string {
+// md5Base64 is the MD5 of some bytes, as the manifests have it.
+func md5Base64(b []byte) string {
 	sum := md5.Sum(b)
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
@@ -870,7 +870,7 @@ func TestCloseWhileAFileHasNoItems(t *testing.T) {
 	if err := os.Truncate(name, 1<<40); err != nil { // zeros, without an end of line
 		t.Fatal(err)
 	}
-	if _, err := h.StartImport(t.Context(), Job{Table: "Made", Bucket: "files", Prefix: "in", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, things("Made")); err != nil {
+	if _, err := h.StartImport(t.Context(), Job{Table: "Made", Bucket: "files", Prefix: "in", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, thingsTable("Made")); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(100 * time.Millisecond) // so that it has begun

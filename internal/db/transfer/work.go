@@ -21,16 +21,16 @@ import (
 // commits nothing any more, so that it cannot touch the table of an import.
 
 const (
-	workers    = 2                // jobs under way at once; others wait
-	lookEvery  = 10 * time.Second // for jobs that nobody has told of
-	retryAfter = 5 * time.Second  // when the database could not be reached
+	workers      = 2                // jobs under way at once; others wait
+	scanInterval = 10 * time.Second // for jobs that nobody has told of
+	retryDelay   = 5 * time.Second  // when the database could not be reached
 
-	// orphaned is how long a server may take to make the table of an import.
-	orphaned = time.Minute
+	// orphanAge is how long a server may take to make the table of an import.
+	orphanAge = time.Minute
 )
 
-// term is what this server does from when it leads until it does not.
-type term struct {
+// jobRunner is what this server does from when it leads until it does not.
+type jobRunner struct {
 	*Store
 	mu    sync.Mutex
 	taken map[string]bool // jobs that a worker has
@@ -39,7 +39,7 @@ type term struct {
 // work carries out jobs while this server leads.
 func (s *Store) work(ctx context.Context, begun func()) {
 	begun()
-	t := &term{Store: s, taken: make(map[string]bool)}
+	t := &jobRunner{Store: s, taken: make(map[string]bool)}
 	// When one sees that the lead is lost all end, and begin anew together if
 	// it comes back.
 	ctx, end := context.WithCancel(ctx)
@@ -52,7 +52,7 @@ func (s *Store) work(ctx context.Context, begun func()) {
 	}
 	all.Go(func() {
 		defer end()
-		t.tidy(ctx)
+		t.cleanUp(ctx)
 	})
 	all.Wait()
 }
@@ -64,19 +64,19 @@ func (s *Store) leads(ctx context.Context) error {
 		return err
 	}
 	if !s.db.Leads() {
-		return errNotOurs
+		return errSuperseded
 	}
 	return nil
 }
 
-// tidy ends what other servers have left in the middle, at once and then now
+// cleanUp ends what other servers have left in the middle, at once and then now
 // and then.
-func (t *term) tidy(ctx context.Context) {
+func (t *jobRunner) cleanUp(ctx context.Context) {
 	for t.leads(ctx) == nil {
-		if err := t.endOrphans(ctx); err != nil && t.leads(ctx) == nil {
+		if err := t.failOrphans(ctx); err != nil && t.leads(ctx) == nil {
 			t.log.Warn("what is left of imports could not be removed; trying again", "error", err)
 		}
-		wait(ctx, nil, lookEvery)
+		wait(ctx, nil, scanInterval)
 	}
 }
 
@@ -91,19 +91,19 @@ func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) {
 	}
 }
 
-// endOrphans ends the imports whose tables were never made, and removes the
+// failOrphans ends the imports whose tables were never made, and removes the
 // tables of those that are not under way.
-func (s *Store) endOrphans(ctx context.Context) error {
-	tables := s.importing() // before the jobs: the record of one is made before its table
+func (s *Store) failOrphans(ctx context.Context) error {
+	tables := s.importTables() // before the jobs: the record of one is made before its table
 	jobs, err := s.jobs(ctx)
 	if err != nil {
 		return err
 	}
 	for id, j := range jobs {
-		if j.Import == nil || j.Status != InProgress || j.TableID != 0 || s.db.Now().Sub(j.Started) < orphaned {
+		if j.Import == nil || j.Status != InProgress || j.TableID != 0 || s.db.Now().Sub(j.Started) < orphanAge {
 			continue
 		}
-		if *j, err = s.settle(ctx, *j, &failure{"InternalFailure", errors.New("the server stopped before the table was created")}); err != nil && !errors.Is(err, errNotOurs) {
+		if *j, err = s.recordEnd(ctx, *j, &jobError{"InternalFailure", errors.New("the server stopped before the table was created")}); err != nil && !errors.Is(err, errSuperseded) {
 			return err
 		}
 		jobs[id] = j
@@ -119,8 +119,8 @@ func (s *Store) endOrphans(ctx context.Context) error {
 	return nil
 }
 
-// importing are the tables that imports are to fill, with the ids of these.
-func (s *Store) importing() map[string]string {
+// importTables are the tables that imports are to fill, with the ids of these.
+func (s *Store) importTables() map[string]string {
 	found := make(map[string]string)
 	for names, more := []string(nil), true; more; {
 		after := ""
@@ -139,24 +139,24 @@ func (s *Store) importing() map[string]string {
 }
 
 // run carries out jobs, one after the other.
-func (t *term) run(ctx context.Context) {
+func (t *jobRunner) run(ctx context.Context) {
 	for t.leads(ctx) == nil {
 		j, ok, err := t.next(ctx)
 		switch {
 		case err != nil && t.leads(ctx) == nil:
 			t.log.Warn("exports and imports cannot be looked at; trying again", "error", err)
-			wait(ctx, nil, retryAfter)
+			wait(ctx, nil, retryDelay)
 		case !ok:
-			wait(ctx, t.wake, lookEvery)
+			wait(ctx, t.wake, scanInterval)
 		default:
 			t.stir() // there may be more
-			t.carryOut(ctx, j)
+			t.runJob(ctx, j)
 		}
 	}
 }
 
 // next claims the job that waits longest. An import waits for its table.
-func (t *term) next(ctx context.Context) (Job, bool, error) {
+func (t *jobRunner) next(ctx context.Context) (Job, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	jobs, err := t.jobs(ctx)
@@ -172,9 +172,9 @@ func (t *term) next(ctx context.Context) (Job, bool, error) {
 	return Job{}, false, nil
 }
 
-// carryOut is one attempt at a job. If its end cannot be recorded, another
+// runJob is one attempt at a job. If its end cannot be recorded, another
 // follows it.
-func (t *term) carryOut(ctx context.Context, j Job) {
+func (t *jobRunner) runJob(ctx context.Context, j Job) {
 	defer func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -184,18 +184,18 @@ func (t *term) carryOut(ctx context.Context, j Job) {
 	err := t.attempt(ctx, j, log)
 	switch {
 	case err == nil, t.leads(ctx) != nil:
-	case errors.Is(err, errNotOurs):
+	case errors.Is(err, errSuperseded):
 		log.Warn(j.kind() + " is carried out by another server, or has ended")
 	default:
 		log.Error(j.kind()+" could not be carried out; trying again from the start", "error", err)
-		wait(ctx, nil, retryAfter)
+		wait(ctx, nil, retryDelay)
 	}
 }
 
 // attempt carries a job out and records how it ended.
 func (s *Store) attempt(ctx context.Context, j Job, log *slog.Logger) error {
 	before := j.Attempt
-	j, err := s.change(ctx, j.ID, before, func(j *Job) {
+	j, err := s.updateJob(ctx, j.ID, before, func(j *Job) {
 		if !j.sealed() {
 			j.Attempt++
 		}
@@ -206,24 +206,24 @@ func (s *Store) attempt(ctx context.Context, j Job, log *slog.Logger) error {
 	if j.Export != nil {
 		err = s.export(ctx, &j, log)
 	} else {
-		err = s.load(ctx, j, log)
+		err = s.importFiles(ctx, j, log)
 	}
 	if lost := s.leads(ctx); lost != nil {
 		return lost
 	}
-	if errors.Is(err, errNotOurs) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknownOutcome) {
+	if errors.Is(err, errSuperseded) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknownOutcome) {
 		return err
 	}
-	return s.end(ctx, j, err, log)
+	return s.finish(ctx, j, err, log)
 }
 
-// end records how a job ended, and removes what is left of one that failed.
-func (s *Store) end(ctx context.Context, j Job, why error, log *slog.Logger) error {
-	told, err := s.settle(ctx, j, why)
-	if err != nil && !(errors.Is(err, errNotOurs) && told.Status == Failed) {
+// finish records how a job ended, and removes what is left of one that failed.
+func (s *Store) finish(ctx context.Context, j Job, why error, log *slog.Logger) error {
+	ended, err := s.recordEnd(ctx, j, why)
+	if err != nil && !(errors.Is(err, errSuperseded) && ended.Status == Failed) {
 		return err
 	}
-	if told.Status == Failed {
+	if ended.Status == Failed {
 		if why != nil {
 			log.Error(j.kind()+" failed", "error", why)
 		}
@@ -232,13 +232,13 @@ func (s *Store) end(ctx context.Context, j Job, why error, log *slog.Logger) err
 		}
 		return s.discard(ctx, &j)
 	}
-	log.Info(j.kind()+" is complete", "items", told.Items, "errors", told.Errors, "bytes", told.Bytes, "took", told.Ended.Sub(told.Started))
+	log.Info(j.kind()+" is complete", "items", ended.Items, "errors", ended.Errors, "bytes", ended.Bytes, "took", ended.Ended.Sub(ended.Started))
 	return nil
 }
 
-// settle ends a job.
-func (s *Store) settle(ctx context.Context, j Job, why error) (Job, error) {
-	return s.change(ctx, j.ID, j.Attempt, func(j *Job) {
+// recordEnd ends a job.
+func (s *Store) recordEnd(ctx context.Context, j Job, why error) (Job, error) {
+	return s.updateJob(ctx, j.ID, j.Attempt, func(j *Job) {
 		j.Status, j.Files = Completed, nil
 		if j.Ended.IsZero() {
 			j.Ended = s.db.Now().Truncate(time.Millisecond)
@@ -247,7 +247,7 @@ func (s *Store) settle(ctx context.Context, j Job, why error) (Job, error) {
 			return
 		}
 		j.Status, j.Code, j.Message = Failed, "InternalFailure", why.Error()
-		var f *failure
+		var f *jobError
 		if errors.As(why, &f) {
 			j.Code = f.code
 		}
@@ -258,13 +258,13 @@ func (s *Store) settle(ctx context.Context, j Job, why error) (Job, error) {
 // records of how far a job is.
 const progressInterval = 5 * time.Second
 
-// teller tells how far a job is, now and then.
-type teller struct {
+// progressTimer tells how far a job is, now and then.
+type progressTimer struct {
 	now  func() time.Time
 	last time.Time
 }
 
-func (t *teller) due() bool {
+func (t *progressTimer) due() bool {
 	now := t.now()
 	if t.last.IsZero() {
 		t.last = now

@@ -20,15 +20,15 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// member is a house that shares its database with others.
-type member struct {
-	*house
+// transferServer is a house that shares its database with others.
+type transferServer struct {
+	*transferFixture
 	*leadtest.Server
 	*leadtest.Gate
 }
 
-// startFleet opens two servers of one database and one bucket. The first leads.
-func startFleet(t *testing.T) (a, b *member) {
+// openServers opens two servers of one database and one bucket. The first leads.
+func openServers(t *testing.T) (a, b *transferServer) {
 	t.Helper()
 	c := &clock{now: time.Unix(1_800_000_000, 0)}
 	o := pebble.InMemory()
@@ -38,7 +38,7 @@ func startFleet(t *testing.T) (a, b *member) {
 		t.Fatal(err)
 	}
 	fleet, bucket := leadtest.New(engine), t.TempDir()
-	join := func(leads bool) *member {
+	join := func(leads bool) *transferServer {
 		server := fleet.Join()
 		server.Lead(leads)
 		d, err := db.Open(t.Context(), server, db.Options{Now: c.read})
@@ -49,8 +49,8 @@ func startFleet(t *testing.T) (a, b *member) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &member{&house{DB: d, clock: c, bucket: bucket, log: new(logtest.Log)}, server, &leadtest.Gate{Place: place}}
-		m.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": m.Gate}, m.house.log.Logger())
+		m := &transferServer{&transferFixture{DB: d, clock: c, bucket: bucket, log: new(logtest.Log)}, server, &leadtest.Gate{Place: place}}
+		m.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": m.Gate}, m.transferFixture.log.Logger())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,20 +67,20 @@ func startFleet(t *testing.T) (a, b *member) {
 	return a, b
 }
 
-// ask is a request for an export of a table as it is now.
-func (m *member) ask(t *testing.T, token string) Job {
+// exportRequest is a request for an export of a table as it is now.
+func (m *transferServer) exportRequest(t *testing.T, token string) Job {
 	t.Helper()
 	d, err := m.Describe("Things")
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := m.now()
+	of := m.exportNow()
 	return Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of, Token: token, Digest: []byte{1}}
 }
 
-func (m *member) startImport(t *testing.T, table string) Job {
+func (m *transferServer) startImport(t *testing.T, table string) Job {
 	t.Helper()
-	j, err := m.StartImport(t.Context(), Job{Table: table, Bucket: "files", Prefix: "in/", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, things(table))
+	j, err := m.StartImport(t.Context(), Job{Table: table, Bucket: "files", Prefix: "in/", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, thingsTable(table))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,14 +89,14 @@ func (m *member) startImport(t *testing.T, table string) Job {
 
 // checkExport proves that an export is complete, and that there is nothing
 // beside it.
-func (m *member) checkExport(t *testing.T, j Job, want map[string]bool) {
+func (m *transferServer) checkExport(t *testing.T, j Job, want map[string]bool) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(m.bucket, FolderOf(&j)+"manifest-files.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum, err := os.ReadFile(filepath.Join(m.bucket, FolderOf(&j)+"manifest-files.md5"))
-	if err != nil || string(sum) != sumOf(text) {
+	if err != nil || string(sum) != md5Base64(text) {
 		t.Errorf("the checksum of the manifest is %s, %v", sum, err)
 	}
 	named, items := make(map[string]bool), 0
@@ -109,7 +109,7 @@ func (m *member) checkExport(t *testing.T, j Job, want map[string]bool) {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(filepath.Join(m.bucket, of.DataFileS3Key))
-		if err != nil || sumOf(data) != of.MD5Checksum {
+		if err != nil || md5Base64(data) != of.MD5Checksum {
 			t.Errorf("%s is not the file that the manifest names: %v", of.DataFileS3Key, err)
 		}
 		named[of.DataFileS3Key] = true
@@ -130,13 +130,13 @@ func (m *member) checkExport(t *testing.T, j Job, want map[string]bool) {
 	if items != len(want) || j.Items != int64(items) {
 		t.Errorf("the manifest has %d items, the job %d, want %d", items, j.Items, len(want))
 	}
-	if again := m.load(t, "Again", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP}); again.Status != Completed || !maps.Equal(m.contents(t, "Again"), want) {
+	if again := m.importFiles(t, "Again", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP}); again.Status != Completed || !maps.Equal(m.contents(t, "Again"), want) {
 		t.Errorf("the import of it is %+v", again)
 	}
 }
 
 // attempts is how many attempts at a job were made, over all servers.
-func attempts(t *testing.T, m *member, id string) int {
+func attempts(t *testing.T, m *transferServer, id string) int {
 	t.Helper()
 	record, err := m.Job(t.Context(), id)
 	if err != nil {
@@ -151,23 +151,23 @@ func attempts(t *testing.T, m *member, id string) int {
 
 // A job is taken by any server, carried out by the one that leads, once, and
 // told by all.
-func TestFollowerTakesJobs(t *testing.T) {
+func TestFollowerAcceptsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
+		a, b := openServers(t)
 		a.create(t, "Things")
-		a.put(t, "Things", everything(t)...)
+		a.put(t, "Things", itemsOfAllTypes(t)...)
 		want := a.contents(t, "Things")
 		a.write(t, "in/a.json", []byte(`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`+"\n"))
-		export, err := b.StartExport(t.Context(), b.ask(t, ""))
+		export, err := b.StartExport(t.Context(), b.exportRequest(t, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
 		load := b.startImport(t, "Loaded")
-		for _, m := range []*member{a, b} {
-			if j := m.ended(t, export.ID, false); j.Status != Completed {
+		for _, m := range []*transferServer{a, b} {
+			if j := m.waitEnded(t, export.ID, false); j.Status != Completed {
 				t.Errorf("the export is %+v", j)
 			}
-			if j := m.ended(t, load.ID, true); j.Status != Completed || j.Items != 1 || j.TableUUID == "" {
+			if j := m.waitEnded(t, load.ID, true); j.Status != Completed || j.Items != 1 || j.TableUUID == "" {
 				t.Errorf("the import is %+v", j)
 			}
 			if exports, imports := m.list(t, false), m.list(t, true); len(exports) != 1 || exports[0].ID != export.ID || len(imports) != 1 || imports[0].ID != load.ID {
@@ -181,10 +181,10 @@ func TestFollowerTakesJobs(t *testing.T) {
 		if n, of := attempts(t, a, export.ID), attempts(t, a, load.ID); n != 1 || of != 1 {
 			t.Errorf("the export was begun %d times, the import %d times", n, of)
 		}
-		if strings.Contains(b.house.log.String(), "complete") {
-			t.Errorf("a server that does not lead carried it out:\n%s", b.house.log)
+		if strings.Contains(b.transferFixture.log.String(), "complete") {
+			t.Errorf("a server that does not lead carried it out:\n%s", b.transferFixture.log)
 		}
-		j := a.ended(t, export.ID, false)
+		j := a.waitEnded(t, export.ID, false)
 		a.checkExport(t, j, want)
 	})
 }
@@ -192,17 +192,17 @@ func TestFollowerTakesJobs(t *testing.T) {
 // When the lead moves in the middle of an export, the next begins it anew, and
 // the one before does no harm, whenever it goes on and whether or not it has
 // noticed.
-func TestExportMovesOn(t *testing.T) {
+func TestLeaderChangeDuringExport(t *testing.T) {
 	for _, at := range []string{"/data/", "_started", "manifest-files.json", "manifest-summary.md5", "manifest-summary.json"} {
 		for _, notices := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, notices %v", strings.Trim(at, "/"), notices), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					a, b := startFleet(t)
+					a, b := openServers(t)
 					a.create(t, "Things")
-					a.put(t, "Things", everything(t)...)
+					a.put(t, "Things", itemsOfAllTypes(t)...)
 					want := a.contents(t, "Things")
 					stuck := a.Hold(t, at)
-					export, err := b.StartExport(t.Context(), b.ask(t, ""))
+					export, err := b.StartExport(t.Context(), b.exportRequest(t, ""))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -214,14 +214,14 @@ func TestExportMovesOn(t *testing.T) {
 					b.Lead(true)
 					a.clock.pass(time.Hour)
 					a.put(t, "Things", parse(t, `{"id":{"S":"too late"},"n":{"N":"1"}}`))
-					done := b.ended(t, export.ID, false)
+					done := b.waitEnded(t, export.ID, false)
 					if done.Status != Completed {
-						t.Fatalf("the export is %+v\n%s", done, b.house.log)
+						t.Fatalf("the export is %+v\n%s", done, b.transferFixture.log)
 					}
 					a.Release()
 					time.Sleep(time.Minute)
 					b.checkExport(t, done, want)
-					if j := a.ended(t, export.ID, false); j.Status != Completed || !j.Ended.Equal(done.Ended) {
+					if j := a.waitEnded(t, export.ID, false); j.Status != Completed || !j.Ended.Equal(done.Ended) {
 						t.Errorf("it has become %+v", j)
 					}
 				})
@@ -231,9 +231,9 @@ func TestExportMovesOn(t *testing.T) {
 }
 
 // The same of an import: what is written to the table once it can be used stays.
-func TestImportMovesOn(t *testing.T) {
+func TestLeaderChangeDuringImport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
+		a, b := openServers(t)
 		for i := range 3 {
 			a.write(t, fmt.Sprintf("in/%d.json", i), fmt.Appendf(nil, `{"Item":{"id":{"S":"same"},"n":{"N":"1"},"v":{"S":"%d"}}}`+"\n"+`{"Item":{"id":{"S":"%d"},"n":{"N":"1"}}}`+"\n", i, i))
 		}
@@ -242,7 +242,7 @@ func TestImportMovesOn(t *testing.T) {
 		stuck()
 		a.Lead(false)
 		b.Lead(true)
-		if j := b.ended(t, load.ID, true); j.Status != Completed || j.Items != 6 {
+		if j := b.waitEnded(t, load.ID, true); j.Status != Completed || j.Items != 6 {
 			t.Fatalf("the import is %+v", j)
 		}
 		b.put(t, "Loaded", parse(t, `{"id":{"S":"same"},"n":{"N":"1"},"v":{"S":"new"}}`), parse(t, `{"id":{"S":"1"},"n":{"N":"1"},"v":{"S":"new"}}`))
@@ -261,12 +261,12 @@ func TestImportMovesOn(t *testing.T) {
 
 // A server that may have missed that another led has ended what it did when it
 // has heard so, and begins anew if it leads.
-func TestMissedJobs(t *testing.T) {
+func TestRestartAfterMissedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := startFleet(t)
+		a, _ := openServers(t)
 		a.create(t, "Things")
 		stuck := a.Hold(t, "/data/")
-		export, err := a.StartExport(t.Context(), a.ask(t, ""))
+		export, err := a.StartExport(t.Context(), a.exportRequest(t, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +281,7 @@ func TestMissedJobs(t *testing.T) {
 		if err := <-heard; err != nil {
 			t.Error(err)
 		}
-		if j := a.ended(t, export.ID, false); j.Status != Completed {
+		if j := a.waitEnded(t, export.ID, false); j.Status != Completed {
 			t.Errorf("the export is %+v", j)
 		}
 		if n := attempts(t, a, export.ID); n != 2 {
@@ -291,16 +291,16 @@ func TestMissedJobs(t *testing.T) {
 }
 
 // A token stands for one job, whichever servers it comes to at once.
-func TestTokensOnAllServers(t *testing.T) {
+func TestTokenIsSharedByAllServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
+		a, b := openServers(t)
 		a.create(t, "Things")
-		ask := a.ask(t, "t")
+		ask := a.exportRequest(t, "t")
 		ids := make([]string, 20)
 		var all sync.WaitGroup
 		for i := range ids {
 			all.Go(func() {
-				j, err := []*member{a, b}[i%2].StartExport(t.Context(), ask)
+				j, err := []*transferServer{a, b}[i%2].StartExport(t.Context(), ask)
 				if err != nil {
 					t.Error(err)
 				}
@@ -315,12 +315,12 @@ func TestTokensOnAllServers(t *testing.T) {
 		}
 		other := ask
 		other.Digest = []byte{2}
-		for _, m := range []*member{a, b} {
+		for _, m := range []*transferServer{a, b} {
 			if _, err := m.StartExport(t.Context(), other); !errors.Is(err, ErrConflict) {
 				t.Errorf("another with the same token: %v", err)
 			}
 		}
-		a.ended(t, ids[0], false)
+		a.waitEnded(t, ids[0], false)
 		if again, err := b.StartExport(t.Context(), ask); err != nil || again.ID != ids[0] || again.Status != Completed {
 			t.Errorf("the same after its end is %+v, %v", again, err)
 		}
@@ -331,32 +331,32 @@ func TestTokensOnAllServers(t *testing.T) {
 // the server may still be at it.
 func TestImportWithoutTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startFleet(t)
-		j, _, err := b.begin(t.Context(), Job{Table: "Never", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
+		a, b := openServers(t)
+		j, _, err := b.createJob(t.Context(), Job{Table: "Never", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		half, _, err := b.begin(t.Context(), Job{Table: "Half", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
+		half, _, err := b.createJob(t.Context(), Job{Table: "Half", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.BeginImport(t.Context(), things("Half"), half.ID); err != nil {
+		if _, err := b.BeginImport(t.Context(), thingsTable("Half"), half.ID); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * lookEvery)
+		time.Sleep(2 * scanInterval)
 		for _, id := range []string{j.ID, half.ID} {
 			if j, err := a.Store.Get(t.Context(), id, true); err != nil || j.Status != InProgress {
 				t.Errorf("too early it is %+v, %v", j, err)
 			}
 		}
-		a.clock.pass(orphaned)
-		time.Sleep(2 * lookEvery)
+		a.clock.pass(orphanAge)
+		time.Sleep(2 * scanInterval)
 		for _, id := range []string{j.ID, half.ID} {
-			if j := b.ended(t, id, true); j.Status != Failed {
+			if j := b.waitEnded(t, id, true); j.Status != Failed {
 				t.Errorf("it is %+v", j)
 			}
 		}
-		if _, err := b.change(t.Context(), half.ID, 0, func(j *Job) { j.TableID = 1 }); !errors.Is(err, errNotOurs) {
+		if _, err := b.updateJob(t.Context(), half.ID, 0, func(j *Job) { j.TableID = 1 }); !errors.Is(err, errSuperseded) {
 			t.Errorf("the server that was late: %v", err)
 		}
 	})
