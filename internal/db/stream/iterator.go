@@ -14,7 +14,7 @@ import (
 
 // Iterator is where a customer reads a stream.
 type Iterator struct {
-	Shard  Place
+	Shard  ShardKey
 	At     Position
 	Oldest bool // starts at the oldest change that is there when it is used
 	Made   time.Time
@@ -28,31 +28,31 @@ const iteratorBytes = 1 + 1 + 1 + 4 + 8 + 2 + 8 + 4
 
 // Encode is the iterator as a customer gets it. of names the stream: the
 // iterator is good for no other.
-func (it Iterator) Encode(of string) string {
+func (it Iterator) Encode(stream string) string {
 	b := make([]byte, 0, iteratorBytes)
 	b = append(b, format, flag(it.Oldest), byte(it.Shard.Slot))
 	b = binary.BigEndian.AppendUint32(b, it.Shard.Epoch)
 	b = binary.BigEndian.AppendUint64(b, it.At.Stamp)
 	b = binary.BigEndian.AppendUint16(b, uint16(it.At.N))
 	b = binary.BigEndian.AppendUint64(b, uint64(it.Made.UnixMilli()))
-	b = binary.BigEndian.AppendUint32(b, checksum(of, b))
+	b = binary.BigEndian.AppendUint32(b, checksum(stream, b))
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // DecodeIterator reads an iterator of a stream. What it says is still to be
 // held against the stream.
-func DecodeIterator(of, text string) (Iterator, error) {
+func DecodeIterator(stream, text string) (Iterator, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != iteratorBytes || b[0] != format || b[1] > 1 {
 		return Iterator{}, errIterator
 	}
 	body := b[:iteratorBytes-4]
-	if binary.BigEndian.Uint32(b[len(body):]) != checksum(of, body) {
+	if binary.BigEndian.Uint32(b[len(body):]) != checksum(stream, body) {
 		return Iterator{}, errIterator
 	}
 	return Iterator{
 		Oldest: b[1] == 1,
-		Shard:  Place{Slot: int(b[2]), Epoch: binary.BigEndian.Uint32(b[3:]) & maxEpoch},
+		Shard:  ShardKey{Slot: int(b[2]), Epoch: binary.BigEndian.Uint32(b[3:]) & maxEpoch},
 		At:     Position{binary.BigEndian.Uint64(b[7:]), int(binary.BigEndian.Uint16(b[15:]))},
 		Made:   time.UnixMilli(int64(binary.BigEndian.Uint64(b[17:]))).UTC(),
 	}, nil
@@ -68,15 +68,15 @@ func flag(on bool) byte {
 // checksum finds iterators that were garbled, or taken for another stream. It
 // is no signature: whoever makes an iterator can read no more than with one of
 // ours.
-func checksum(of string, body []byte) uint32 {
-	return crc32.ChecksumIEEE(bytes.Join([][]byte{[]byte(of), body}, []byte{0}))
+func checksum(stream string, body []byte) uint32 {
+	return crc32.ChecksumIEEE(bytes.Join([][]byte{[]byte(stream), body}, []byte{0}))
 }
 
 // The places where an iterator can start.
 
 // AtOldest starts at the oldest change of a shard that can still be read.
 func (r *Reader) AtOldest(shard Shard) Iterator {
-	return Iterator{Shard: shard.Place, At: shard.First(), Oldest: true, Made: r.DB.Now()}
+	return Iterator{Shard: shard.ShardKey, At: shard.First(), Oldest: true, Made: r.DB.Now()}
 }
 
 // AtLatest starts behind all changes that were made so far.
@@ -86,7 +86,7 @@ func (r *Reader) AtLatest(ctx context.Context, shard Shard) (Iterator, error) {
 		return Iterator{}, err
 	}
 	at := Position{Stamp: min(max(horizon, shard.From), shard.To)}
-	return Iterator{Shard: shard.Place, At: at, Made: r.DB.Now()}, nil
+	return Iterator{Shard: shard.ShardKey, At: at, Made: r.DB.Now()}, nil
 }
 
 // AtSequence starts at the change with a sequence number, or with after right
@@ -96,7 +96,7 @@ func (r *Reader) AtSequence(shard Shard, number string, after bool) (Iterator, e
 	switch {
 	case !ok:
 		return Iterator{}, errSequence
-	case at.Stamp < r.trimmed():
+	case at.Stamp < r.trimHorizon():
 		return Iterator{}, apierror.TrimmedData()
 	case at.before(shard.First()) || shard.Last().before(at):
 		return Iterator{}, errSequence
@@ -104,7 +104,7 @@ func (r *Reader) AtSequence(shard Shard, number string, after bool) (Iterator, e
 	if after {
 		at.N++
 	}
-	return Iterator{Shard: shard.Place, At: at, Made: r.DB.Now()}, nil
+	return Iterator{Shard: shard.ShardKey, At: at, Made: r.DB.Now()}, nil
 }
 
 var errSequence = apierror.InvalidValues("Invalid SequenceNumber")

@@ -33,7 +33,7 @@ func replay(changes []db.Change) (map[string]item.Item, error) {
 
 // follow reads a stream as the Kinesis adapter does: a shard when its parent
 // has been read to the end, until a stream that is disabled has no more.
-func (w *world) follow(s db.Stream, limit int) []db.Change {
+func (w *streamFixture) follow(s db.Stream, limit int) []db.Change {
 	w.Helper()
 	var all []db.Change
 	done := make(map[string]bool)
@@ -60,7 +60,7 @@ func (w *world) follow(s db.Stream, limit int) []db.Change {
 // The stream of each item replays to what it is: no change is missing, doubled
 // or out of order, whoever wrote and however shards rolled meanwhile.
 func TestReplay(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	const writers, rounds, ids = 8, 150, 20
@@ -80,7 +80,7 @@ func TestReplay(t *testing.T) {
 	}
 	group.Wait()
 	w.disable()
-	s := w.one()
+	s := w.onlyStream()
 	changes := w.follow(s, 7)
 	if len(changes) < writers*rounds/2 {
 		t.Errorf("the stream has only %d changes", len(changes))

@@ -13,8 +13,8 @@ import (
 	"github.com/stator-db/stator/internal/db"
 )
 
-// Place tells the shards of one stream apart.
-type Place struct {
+// ShardKey tells the shards of one stream apart.
+type ShardKey struct {
 	Slot  int
 	Epoch uint32 // how many shards the slot had before
 }
@@ -22,7 +22,7 @@ type Place struct {
 // Shard is the changes of one slot with stamps from From up to, and without,
 // To.
 type Shard struct {
-	Place
+	ShardKey
 	From, To uint64
 	Closed   bool // no change can come any more
 	ID       string
@@ -43,12 +43,12 @@ func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], erro
 	if err != nil {
 		return nil, err
 	}
-	trimmed := r.trimmed()
+	trimmed := r.trimHorizon()
 	first := epochOf(s, trimmed)
 	return func(yield func(Shard) bool) {
 		for epoch := first; epoch <= epochOf(s, horizon); epoch++ {
 			for slot := range keyspace.Slots {
-				shard, ok := find(s, Place{slot, epoch}, horizon)
+				shard, ok := findShard(s, ShardKey{slot, epoch}, horizon)
 				if !ok || shard.To <= trimmed {
 					continue
 				}
@@ -69,9 +69,9 @@ func (r *Reader) Shard(ctx context.Context, s db.Stream, id string) (Shard, erro
 	if err != nil {
 		return Shard{}, err
 	}
-	place, ok := placeOf(id)
+	place, ok := parseID(id)
 	if ok {
-		if shard, ok := find(s, place, horizon); ok && shard.ID == id && shard.To > r.trimmed() {
+		if shard, ok := findShard(s, place, horizon); ok && shard.ID == id && shard.To > r.trimHorizon() {
 			return shard, nil
 		}
 	}
@@ -85,16 +85,16 @@ func (r *Reader) horizon(ctx context.Context, s db.Stream) (uint64, error) {
 	if s.End != 0 {
 		return r.DB.Horizon(ctx)
 	}
-	return r.DB.HorizonFrom(ctx, starts(s, epochOf(s, db.StampAt(r.DB.Now()))))
+	return r.DB.HorizonFrom(ctx, startStamp(s, epochOf(s, db.StampAt(r.DB.Now()))))
 }
 
-// find works out a shard; not ok if there is none.
-func find(s db.Stream, p Place, horizon uint64) (Shard, bool) {
+// findShard works out a shard; not ok if there is none.
+func findShard(s db.Stream, p ShardKey, horizon uint64) (Shard, bool) {
 	// A shard is there as soon as the one before it is closed.
 	if p.Slot >= keyspace.Slots || p.Epoch > epochOf(s, horizon) {
 		return Shard{}, false
 	}
-	shard := Shard{Place: p, From: starts(s, p.Epoch), To: starts(s, p.Epoch+1)}
+	shard := Shard{ShardKey: p, From: startStamp(s, p.Epoch), To: startStamp(s, p.Epoch+1)}
 	if s.End != 0 {
 		shard.To = min(shard.To, s.End)
 	}
@@ -104,14 +104,14 @@ func find(s db.Stream, p Place, horizon uint64) (Shard, bool) {
 	shard.Closed = horizon >= shard.To
 	shard.ID = idOf(s, p)
 	if p.Epoch > 0 {
-		shard.Parent = idOf(s, Place{p.Slot, p.Epoch - 1})
+		shard.Parent = idOf(s, ShardKey{p.Slot, p.Epoch - 1})
 	}
 	return shard, true
 }
 
-// starts is the first stamp of an epoch. Rolls are counted from the time of the
+// startStamp is the first stamp of an epoch. Rolls are counted from the time of the
 // stream's own first stamp.
-func starts(s db.Stream, epoch uint32) uint64 {
+func startStamp(s db.Stream, epoch uint32) uint64 {
 	if epoch == 0 {
 		return s.Start
 	}
@@ -133,21 +133,21 @@ const maxEpoch = 1<<28 - 1
 
 // idOf is the id of a shard: when it starts, in milliseconds, and its place.
 // Ids sort by time.
-func idOf(s db.Stream, p Place) string {
+func idOf(s db.Stream, p ShardKey) string {
 	return fmt.Sprintf("shardId-%020d-%x%07x", startTime(s, p.Epoch).UnixMilli(), p.Slot, p.Epoch)
 }
 
 const idLength = len("shardId-") + 20 + len("-") + 8
 
-func placeOf(id string) (Place, bool) {
+func parseID(id string) (ShardKey, bool) {
 	if len(id) != idLength {
-		return Place{}, false
+		return ShardKey{}, false
 	}
 	n, err := strconv.ParseUint(id[idLength-8:], 16, 32)
 	if err != nil {
-		return Place{}, false
+		return ShardKey{}, false
 	}
-	return Place{Slot: int(n >> 28), Epoch: uint32(n & maxEpoch)}, true
+	return ShardKey{Slot: int(n >> 28), Epoch: uint32(n & maxEpoch)}, true
 }
 
 // changes is which changes of a shard to read.

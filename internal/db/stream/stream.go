@@ -31,8 +31,8 @@ func (p Position) before(q Position) bool {
 	return p.Stamp < q.Stamp || p.Stamp == q.Stamp && p.N < q.N
 }
 
-// trimmed is the first stamp of the changes that can still be read.
-func (r *Reader) trimmed() uint64 { return db.StampAt(r.DB.Now().Add(-db.StreamLife)) }
+// trimHorizon is the first stamp of the changes that can still be read.
+func (r *Reader) trimHorizon() uint64 { return db.StampAt(r.DB.Now().Add(-db.StreamLife)) }
 
 // Page is some changes of a shard.
 type Page struct {
@@ -55,7 +55,7 @@ func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) 
 	}
 	from := it.At
 	if it.Oldest {
-		from = Position{Stamp: max(from.Stamp, r.trimmed())}
+		from = Position{Stamp: max(from.Stamp, r.trimHorizon())}
 	}
 	found, err := r.DB.Changes(ctx, shard.changes(s, from, limit))
 	if err != nil {
@@ -96,11 +96,11 @@ func (r *Reader) check(ctx context.Context, s db.Stream, it Iterator) (shard Sha
 	if err != nil {
 		return Shard{}, 0, err
 	}
-	shard, ok := find(s, it.Shard, horizon)
+	shard, ok := findShard(s, it.Shard, horizon)
 	if !ok || it.At.before(Position{Stamp: shard.From}) || (Position{Stamp: shard.To}).before(it.At) {
 		return Shard{}, 0, errIterator
 	}
-	if shard.To <= r.trimmed() || it.At.Stamp < r.trimmed() && !it.Oldest {
+	if shard.To <= r.trimHorizon() || it.At.Stamp < r.trimHorizon() && !it.Oldest {
 		return Shard{}, 0, apierror.TrimmedData()
 	}
 	return shard, horizon, nil

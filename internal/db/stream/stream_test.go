@@ -18,8 +18,8 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// world is a database with the table Orders, in a time of its own.
-type world struct {
+// streamFixture is a database with the table Orders, in a time of its own.
+type streamFixture struct {
 	*testing.T
 	engine *pebble.Engine
 	db     *db.DB
@@ -29,9 +29,9 @@ type world struct {
 	now time.Time
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *streamFixture {
 	t.Helper()
-	w := &world{T: t, now: time.UnixMilli(1_794_716_084_321).UTC()}
+	w := &streamFixture{T: t, now: time.UnixMilli(1_794_716_084_321).UTC()}
 	options := pebble.InMemory()
 	options.Now = w.clock
 	engine, err := pebble.Open(options)
@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) open() {
+func (w *streamFixture) open() {
 	w.Helper()
 	d, err := db.Open(w.Context(), w.engine, db.Options{Now: w.clock})
 	if err != nil {
@@ -60,7 +60,7 @@ func (w *world) open() {
 }
 
 // reopen is what a new start does.
-func (w *world) reopen() {
+func (w *streamFixture) reopen() {
 	w.Helper()
 	if err := w.db.Close(); err != nil {
 		w.Fatal(err)
@@ -68,19 +68,19 @@ func (w *world) reopen() {
 	w.open()
 }
 
-func (w *world) clock() time.Time {
+func (w *streamFixture) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-func (w *world) pass(d time.Duration) {
+func (w *streamFixture) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
-func (w *world) create() {
+func (w *streamFixture) create() {
 	w.Helper()
 	id := []schema.Attribute{{Name: "id", Type: item.S}}
 	def := schema.Table{Name: "Orders", Key: schema.Key{Partition: id}, Attributes: id, OnDemand: true}
@@ -90,7 +90,7 @@ func (w *world) create() {
 	}
 }
 
-func (w *world) update(change func(*schema.Table)) {
+func (w *streamFixture) update(change func(*schema.Table)) {
 	w.Helper()
 	_, err := w.db.UpdateTable(w.Context(), "Orders", func(t *schema.Table) error { change(t); return nil })
 	if err != nil {
@@ -98,14 +98,14 @@ func (w *world) update(change func(*schema.Table)) {
 	}
 }
 
-func (w *world) disable() { w.update(func(t *schema.Table) { t.DisableStream(w.clock()) }) }
+func (w *streamFixture) disable() { w.update(func(t *schema.Table) { t.DisableStream(w.clock()) }) }
 
-func (w *world) enable() {
+func (w *streamFixture) enable() {
 	w.update(func(t *schema.Table) { t.EnableStream("KEYS_ONLY", w.clock()) })
 }
 
-// one is the only stream that there is.
-func (w *world) one() db.Stream {
+// onlyStream is the only stream that there is.
+func (w *streamFixture) onlyStream() db.Stream {
 	w.Helper()
 	all := w.db.Streams("Orders")
 	if len(all) != 1 {
@@ -114,7 +114,7 @@ func (w *world) one() db.Stream {
 	return all[0]
 }
 
-func (w *world) shards(s db.Stream) []stream.Shard {
+func (w *streamFixture) shards(s db.Stream) []stream.Shard {
 	w.Helper()
 	all, err := w.reader.Shards(w.Context(), s)
 	if err != nil {
@@ -131,7 +131,7 @@ func put(id, value string) db.Write {
 
 func remove(id string) db.Write { return db.Write{Table: "Orders", Key: key(id), Effect: db.Remove} }
 
-func (w *world) write(writes ...db.Write) {
+func (w *streamFixture) write(writes ...db.Write) {
 	w.Helper()
 	if _, err := w.db.Write(w.Context(), writes...); err != nil {
 		w.Fatal(err)
@@ -140,7 +140,7 @@ func (w *world) write(writes ...db.Write) {
 
 // drain reads a shard from its oldest change until it ends, or until nothing
 // comes.
-func (w *world) drain(s db.Stream, shard stream.Shard, limit int) (found []db.Change, ended bool) {
+func (w *streamFixture) drain(s db.Stream, shard stream.Shard, limit int) (found []db.Change, ended bool) {
 	w.Helper()
 	for it := w.reader.AtOldest(shard); ; {
 		page, err := w.reader.Read(w.Context(), s, it, limit)
@@ -155,8 +155,8 @@ func (w *world) drain(s db.Stream, shard stream.Shard, limit int) (found []db.Ch
 	}
 }
 
-// texts are the changes of a stream, shard after shard.
-func (w *world) texts(s db.Stream) (texts []string) {
+// changeTexts are the changes of a stream, shard after shard.
+func (w *streamFixture) changeTexts(s db.Stream) (texts []string) {
 	w.Helper()
 	for _, shard := range w.shards(s) {
 		found, _ := w.drain(s, shard, 1000)
@@ -169,9 +169,9 @@ func (w *world) texts(s db.Stream) (texts []string) {
 	return texts
 }
 
-func (w *world) want(s db.Stream, want ...string) {
+func (w *streamFixture) wantChanges(s db.Stream, want ...string) {
 	w.Helper()
-	if got := w.texts(s); !slices.Equal(got, want) {
+	if got := w.changeTexts(s); !slices.Equal(got, want) {
 		w.Errorf("the stream has %q, not %q", got, want)
 	}
 }
@@ -189,8 +189,8 @@ const roll = 4 * time.Hour
 // A shard takes changes for four hours, also when nobody writes. Then it is
 // closed, and a child follows it.
 func TestShardsRoll(t *testing.T) {
-	w := newWorld(t)
-	s := w.one()
+	w := newFixture(t)
+	s := w.onlyStream()
 	first := w.shards(s)
 	if len(first) != keyspace.Slots {
 		t.Fatalf("there are %d shards", len(first))
@@ -226,7 +226,7 @@ func TestShardsRoll(t *testing.T) {
 	}
 	for _, shard := range got {
 		found, err := w.reader.Shard(t.Context(), s, shard.ID)
-		if err != nil || found.Place != shard.Place {
+		if err != nil || found.ShardKey != shard.ShardKey {
 			t.Errorf("%s is %+v, %v", shard.ID, found, err)
 		}
 	}
@@ -239,8 +239,8 @@ func TestShardsRoll(t *testing.T) {
 
 // Each change is in the shard of its time, and in one only.
 func TestChangesLieInTheShardOfTheirTime(t *testing.T) {
-	w := newWorld(t)
-	s := w.one()
+	w := newFixture(t)
+	s := w.onlyStream()
 	for i := range 12 {
 		w.write(put(fmt.Sprint(i), "x"))
 		w.pass(roll / 3)
@@ -265,8 +265,8 @@ func TestChangesLieInTheShardOfTheirTime(t *testing.T) {
 // After 24 hours changes are gone, from readers at once and from the disk when
 // it is trimmed; a shard goes with its last change.
 func TestTrim(t *testing.T) {
-	w := newWorld(t)
-	s := w.one()
+	w := newFixture(t)
+	s := w.onlyStream()
 	w.write(put("old", "x"))
 	w.pass(time.Hour)
 	w.write(put("new", "x"))
@@ -281,7 +281,7 @@ func TestTrim(t *testing.T) {
 		}
 	}
 	w.pass(23*time.Hour - time.Millisecond)
-	w.want(s, "INSERT new", "INSERT old")
+	w.wantChanges(s, "INSERT new", "INSERT old")
 	kept, err := w.reader.AtSequence(old, number, false)
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestTrim(t *testing.T) {
 	oldest := w.reader.AtOldest(old)
 
 	w.pass(2 * time.Millisecond)
-	w.want(s, "INSERT new")
+	w.wantChanges(s, "INSERT new")
 	if _, err := w.reader.AtSequence(old, number, true); code(err) != "TrimmedDataAccessException" {
 		t.Errorf("an iterator behind a trimmed change: %v", err)
 	}
@@ -326,8 +326,8 @@ func TestTrim(t *testing.T) {
 // An iterator can be used for 15 minutes, and each use gives a new one, which
 // does not fall behind while there is nothing to read.
 func TestIteratorsExpire(t *testing.T) {
-	w := newWorld(t)
-	s := w.one()
+	w := newFixture(t)
+	s := w.onlyStream()
 	it, err := w.reader.AtLatest(t.Context(), w.shards(s)[0])
 	if err != nil {
 		t.Fatal(err)
@@ -352,8 +352,8 @@ func TestIteratorsExpire(t *testing.T) {
 // A stream that is disabled closes its shards and can be read for a day. The
 // next one is another.
 func TestDisableAndEnable(t *testing.T) {
-	w := newWorld(t)
-	first := w.one()
+	w := newFixture(t)
+	first := w.onlyStream()
 	w.write(put("a", "1"))
 	w.disable()
 	w.write(put("b", "1"))
@@ -369,17 +369,17 @@ func TestDisableAndEnable(t *testing.T) {
 	if first.Status != "DISABLED" || second.Status != "ENABLED" {
 		t.Errorf("they are %s and %s", first.Status, second.Status)
 	}
-	w.want(first, "INSERT a")
-	w.want(second, "INSERT c")
+	w.wantChanges(first, "INSERT a")
+	w.wantChanges(second, "INSERT c")
 	for _, shard := range w.shards(first) {
 		if _, ended := w.drain(first, shard, 1); !ended || !shard.Closed {
 			t.Errorf("the shard %+v of a disabled stream does not end", shard)
 		}
 	}
 	w.pass(24*time.Hour - time.Millisecond)
-	w.want(first, "INSERT a")
+	w.wantChanges(first, "INSERT a")
 	w.pass(time.Millisecond)
-	if one := w.one(); one.Label != second.Label {
+	if one := w.onlyStream(); one.Label != second.Label {
 		t.Errorf("after a day there is %+v", one)
 	}
 	if err := w.db.Trim(t.Context()); err != nil {
@@ -393,7 +393,7 @@ func TestDisableAndEnable(t *testing.T) {
 // The streams of a deleted table can be read for a day, whatever has its name
 // by then, and go without a trace.
 func TestStreamsOfADeletedTable(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write(put("a", "1"))
 	w.pass(time.Minute)
 	if _, err := w.db.DeleteTable(t.Context(), "Orders"); err != nil {
@@ -406,14 +406,14 @@ func TestStreamsOfADeletedTable(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("the streams are %+v", all)
 	}
-	w.want(all[0], "INSERT a")
-	w.want(all[1], "INSERT b")
+	w.wantChanges(all[0], "INSERT a")
+	w.wantChanges(all[1], "INSERT b")
 
 	w.pass(24 * time.Hour)
 	if err := w.db.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if one := w.one(); one.Label != all[1].Label {
+	if one := w.onlyStream(); one.Label != all[1].Label {
 		t.Errorf("after a day there is %+v", one)
 	}
 	snap, err := w.engine.Snapshot(t.Context())
@@ -425,13 +425,13 @@ func TestStreamsOfADeletedTable(t *testing.T) {
 		t.Errorf("of the table is left %q, %v", left, err)
 	}
 	w.reopen()
-	w.one()
+	w.onlyStream()
 }
 
 // Whatever a customer makes of an iterator, he reads no more than the stream.
 func TestIteratorsAreChecked(t *testing.T) {
-	w := newWorld(t)
-	s := w.one()
+	w := newFixture(t)
+	s := w.onlyStream()
 	w.write(put("a", "1"))
 	shard := w.shards(s)[0]
 	good := w.reader.AtOldest(shard)
@@ -500,9 +500,9 @@ func TestSequenceNumbers(t *testing.T) {
 
 // A write that changes nothing leaves no record, and of a transaction each
 // change does.
-func TestKinds(t *testing.T) {
-	w := newWorld(t)
-	s := w.one()
+func TestOnlyChangesAreRecorded(t *testing.T) {
+	w := newFixture(t)
+	s := w.onlyStream()
 	w.write(put("a", "1"))
 	w.write(put("a", "1"))
 	w.write(remove("nothing"))
@@ -517,5 +517,5 @@ func TestKinds(t *testing.T) {
 	if _, err := w.db.Transact(t.Context(), nil, put("a", "3"), failing); err == nil {
 		t.Error("a failing transaction went well")
 	}
-	w.want(s, "INSERT a", "INSERT b", "INSERT c", "MODIFY a", "REMOVE b")
+	w.wantChanges(s, "INSERT a", "INSERT b", "INSERT c", "MODIFY a", "REMOVE b")
 }
