@@ -12,7 +12,7 @@ import (
 
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/drift"
-	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 type driftFlags struct {
@@ -62,7 +62,7 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 	if err != nil {
 		return fmt.Errorf("cannot read what was asked of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
 	}
-	var told ops.Shapes
+	var told workload.Report
 	if err := json.Unmarshal(text, &told); err != nil || told.Shapes == nil {
 		return fmt.Errorf("%s/shapes tells no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))
 	}
@@ -121,7 +121,7 @@ func tellDrift(w io.Writer, r *drift.Report) error {
 }
 
 // shapeWords is a shape in one line.
-func shapeWords(s ops.Shape) string {
+func shapeWords(s workload.Shape) string {
 	text := s.Operation
 	if s.Table != "" {
 		text += " of " + s.Table

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // secret is a value that must never be told.
@@ -39,52 +39,52 @@ func TestShapes(t *testing.T) {
 	for _, c := range []struct {
 		operation string
 		bodies    []string
-		want      Shape
+		want      workload.Shape
 		returned  int64
 		scanned   int64
 	}{
 		{"PutItem", []string{`{"TableName":"indexed","Item":` + item + `}`, `{"TableName":"indexed","Item":` + item + `,"ReturnConsumedCapacity":"TOTAL"}`},
-			Shape{Operation: "PutItem", Table: "indexed"}, 0, 0},
+			workload.Shape{Operation: "PutItem", Table: "indexed"}, 0, 0},
 		{"PutItem", []string{`{"TableName":"indexed","Item":` + item + `,"ConditionExpression":"attribute_exists(pk)"}`,
 			`{"TableName":"indexed","Item":` + item + `,"Expected":{"pk":{"Value":{"S":"` + secret + `1"}}}}`},
-			Shape{Operation: "PutItem", Table: "indexed", Condition: true}, 0, 0},
+			workload.Shape{Operation: "PutItem", Table: "indexed", Condition: true}, 0, 0},
 		{"GetItem", []string{`{"TableName":"indexed","Key":` + key + `}`, `{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/indexed","Key":` + key + `}`},
-			Shape{Operation: "GetItem", Table: "indexed"}, 2, 2},
+			workload.Shape{Operation: "GetItem", Table: "indexed"}, 2, 2},
 		{"GetItem", []string{`{"TableName":"indexed","Key":` + key + `,"ConsistentRead":true}`},
-			Shape{Operation: "GetItem", Table: "indexed", Consistent: true}, 1, 1},
+			workload.Shape{Operation: "GetItem", Table: "indexed", Consistent: true}, 1, 1},
 		{"Query", []string{
 			`{"TableName":"indexed","KeyConditionExpression":"pk = :p",` + strings.Replace(value, `,":s":{"N":"5"}`, "", 1) + `}`,
 			`{"TableName":"indexed","KeyConditionExpression":"#a=:p",` + strings.Replace(value, `,":s":{"N":"5"}`, "", 1) + `,"ExpressionAttributeNames":{"#a":"pk"}}`,
 			`{"TableName":"indexed","KeyConditions":{"pk":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"` + secret + `1"}]}}}`},
-			Shape{Operation: "Query", Table: "indexed", Form: "pk = ?"}, 3, 3},
+			workload.Shape{Operation: "Query", Table: "indexed", Form: "pk = ?"}, 3, 3},
 		{"Query", []string{
 			`{"TableName":"indexed","KeyConditionExpression":"pk = :p AND sk < :s",` + value + `}`,
 			`{"TableName":"indexed","KeyConditionExpression":"(:s > #b) and (#a = :p)",` + value + `,"ExpressionAttributeNames":{"#a":"pk","#b":"sk"}}`,
 			`{"TableName":"indexed","KeyConditionExpression":"(:s > #a) and (#b = :p)",` + value + `,"ExpressionAttributeNames":{"#b":"pk","#a":"sk"}}`},
-			Shape{Operation: "Query", Table: "indexed", Form: "pk = ? AND sk < ?"}, 3, 3},
+			workload.Shape{Operation: "Query", Table: "indexed", Form: "pk = ? AND sk < ?"}, 3, 3},
 		{"Query", []string{`{"TableName":"indexed","KeyConditionExpression":"pk = :p AND sk BETWEEN :s AND :s",` + value + `,"ConsistentRead":true}`},
-			Shape{Operation: "Query", Table: "indexed", Form: "pk = ? AND sk BETWEEN ? AND ?", Consistent: true}, 0, 0},
+			workload.Shape{Operation: "Query", Table: "indexed", Form: "pk = ? AND sk BETWEEN ? AND ?", Consistent: true}, 0, 0},
 		{"Query", []string{`{"TableName":"indexed","IndexName":"group","KeyConditionExpression":"gk = :g","FilterExpression":"colour = :p AND attribute_exists(#n)","ExpressionAttributeNames":{"#n":"` + secret + `name"},"ExpressionAttributeValues":{":g":{"S":"` + secret + `g"},":p":{"S":"` + secret + `1"}}}`},
-			Shape{Operation: "Query", Table: "indexed", Index: "group", Form: "gk = ?", Filter: true}, 0, 1},
-		{"Scan", []string{`{"TableName":"indexed","Limit":7}`}, Shape{Operation: "Scan", Table: "indexed"}, 7, 7},
+			workload.Shape{Operation: "Query", Table: "indexed", Index: "group", Form: "gk = ?", Filter: true}, 0, 1},
+		{"Scan", []string{`{"TableName":"indexed","Limit":7}`}, workload.Shape{Operation: "Scan", Table: "indexed"}, 7, 7},
 		{"Scan", []string{`{"TableName":"indexed","IndexName":"group","Limit":7,"FilterExpression":"attribute_not_exists(pk)"}`},
-			Shape{Operation: "Scan", Table: "indexed", Index: "group", Filter: true}, 0, 7},
+			workload.Shape{Operation: "Scan", Table: "indexed", Index: "group", Filter: true}, 0, 7},
 		{"UpdateItem", []string{`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET #n = :v","ExpressionAttributeNames":{"#n":"` + secret + `name"},"ExpressionAttributeValues":{":v":{"S":"` + secret + `v"}}}`,
 			`{"TableName":"indexed","Key":` + key + `,"AttributeUpdates":{"` + secret + `x":{"Value":{"S":"` + secret + `1"}}}}`},
-			Shape{Operation: "UpdateItem", Table: "indexed"}, 0, 0},
+			workload.Shape{Operation: "UpdateItem", Table: "indexed"}, 0, 0},
 		{"UpdateItem", []string{`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET gk = :v, another = :v","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeValues":{":v":{"S":"` + secret + `v"}}}`,
 			`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"REMOVE #x","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeNames":{"#x":"gk"}}`},
-			Shape{Operation: "UpdateItem", Table: "indexed", Form: "changes gk", Condition: true}, 0, 0},
+			workload.Shape{Operation: "UpdateItem", Table: "indexed", Form: "changes gk", Condition: true}, 0, 0},
 		{"BatchGetItem", []string{`{"RequestItems":{"indexed":{"Keys":[` + key + `,{"pk":{"S":"none"},"sk":{"N":"0"}}],"ConsistentRead":true}}}`},
-			Shape{Operation: "BatchGetItem", Table: "indexed", Consistent: true}, 1, 1},
+			workload.Shape{Operation: "BatchGetItem", Table: "indexed", Consistent: true}, 1, 1},
 		{"BatchWriteItem", []string{`{"RequestItems":{"indexed":[{"PutRequest":{"Item":` + item + `}},{"DeleteRequest":{"Key":{"pk":{"S":"none"},"sk":{"N":"0"}}}}]}}`},
-			Shape{Operation: "BatchWriteItem", Table: "indexed", Form: "Put, Delete"}, 0, 0},
+			workload.Shape{Operation: "BatchWriteItem", Table: "indexed", Form: "Put, Delete"}, 0, 0},
 		{"TransactGetItems", []string{`{"TransactItems":[{"Get":{"TableName":"indexed","Key":` + key + `}},{"Get":{"TableName":"indexed","Key":{"pk":{"S":"none"},"sk":{"N":"0"}}}}]}`},
-			Shape{Operation: "TransactGetItems", Table: "indexed"}, 1, 1},
+			workload.Shape{Operation: "TransactGetItems", Table: "indexed"}, 1, 1},
 		{"TransactWriteItems", []string{`{"TransactItems":[{"Update":{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET a = :v","ExpressionAttributeValues":{":v":{"S":"` + secret + `"}}}},` +
 			`{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"none"},"sk":{"N":"0"}},"ConditionExpression":"attribute_not_exists(pk)"}}]}`},
-			Shape{Operation: "TransactWriteItems", Table: "indexed", Form: "Update, ConditionCheck"}, 0, 0},
-		{"ExecuteStatement", []string{`{"Statement":"SELECT * FROM indexed WHERE pk = '` + secret + `1'"}`}, Shape{Operation: "ExecuteStatement"}, 1, 1},
+			workload.Shape{Operation: "TransactWriteItems", Table: "indexed", Form: "Update, ConditionCheck"}, 0, 0},
+		{"ExecuteStatement", []string{`{"Statement":"SELECT * FROM indexed WHERE pk = '` + secret + `1'"}`}, workload.Shape{Operation: "ExecuteStatement"}, 1, 1},
 	} {
 		t.Run(c.operation+" "+c.want.Form, func(t *testing.T) {
 			h := newShapesTest(t)
@@ -162,34 +162,6 @@ func TestShapesMeasure(t *testing.T) {
 	}
 }
 
-// However many shapes there are, so many are kept and no more; the rest is
-// counted together. Nothing is lost when many add at once.
-func TestShapesAreBounded(t *testing.T) {
-	s := newShapes(newShapesTest(t).service.DB.Now())
-	const all, workers = 10_000, 4
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for i := range all {
-				s.of(Shape{Operation: "Query", Table: "t", Form: fmt.Sprint("a", i, " = ?")}).add(1, 2)
-			}
-		})
-	}
-	wg.Wait()
-	service := &Service{shapes: s}
-	told := service.Shapes()
-	if len(told.Shapes) != maxShapes {
-		t.Errorf("%d shapes are kept", len(told.Shapes))
-	}
-	sum := told.Other.Requests
-	for _, c := range told.Shapes {
-		sum += c.Requests
-	}
-	if sum != workers*all || told.Other.Requests == 0 || told.Other.Scanned != 2*told.Other.Requests {
-		t.Errorf("%d are counted of %d, %+v of them together", sum, workers*all, told.Other)
-	}
-}
-
 // Texts that are never the same take no more room, and their form is seen all
 // the same.
 func TestGlancesAreBounded(t *testing.T) {
@@ -226,7 +198,7 @@ func BenchmarkShapes(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			glance, _ := h.service.shapes.seen.of(c.in)
-			h.service.shapes.seen.put(glance, new(tally))
+			h.service.shapes.seen.put(glance, new(workload.Counter))
 			for b.Loop() {
 				h.service.count(c.in, c.reply, h.service.sight(c.in))
 			}

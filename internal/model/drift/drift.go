@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/prove"
-	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // Report is how the traffic differs from the model.
@@ -43,10 +43,10 @@ type Pattern struct {
 	Units     float64 `json:"units"`     // of a run, on average; 0 if none was measured
 	Predicted float64 `json:"predicted"` // of a run, by the model
 
-	shapes []ops.Shape
+	shapes []workload.Shape
 	asks   float64 // how many requests a run takes
 	reads  float64 // how many items the model expects to be read for each that is returned
-	found  []ops.ShapeCount
+	found  []workload.ShapeCount
 }
 
 // What can be said of a pattern.
@@ -59,7 +59,7 @@ const (
 
 // Stray is traffic that no pattern asks for.
 type Stray struct {
-	ops.ShapeCount
+	workload.ShapeCount
 	Near    string `json:"near,omitempty"`    // a pattern that is like it
 	Differs string `json:"differs,omitempty"` // by what
 }
@@ -80,7 +80,7 @@ func (r *Report) Count(status string) (n int) {
 }
 
 // Join holds what was asked against the model.
-func Join(m *model.Model, told ops.Shapes) *Report {
+func Join(m *model.Model, told workload.Report) *Report {
 	r := &Report{Since: told.Since, Patterns: []*Pattern{}, Strays: []*Stray{}, Uncounted: told.Other.Requests}
 	checked := m.Check(model.DefaultPrices())
 	for i, p := range m.Patterns {
@@ -107,7 +107,7 @@ func Join(m *model.Model, told ops.Shapes) *Report {
 }
 
 // join gives a shape to the patterns that ask for it.
-func (r *Report) join(c ops.ShapeCount) {
+func (r *Report) join(c workload.ShapeCount) {
 	found := false
 	for _, p := range r.Patterns {
 		if slices.Contains(p.shapes, c.Shape) {
@@ -123,7 +123,7 @@ func (r *Report) join(c ops.ShapeCount) {
 // share notes which other patterns have all their requests in common.
 func (r *Report) share(p *Pattern) {
 	for _, other := range r.Patterns {
-		if other != p && slices.ContainsFunc(p.shapes, func(s ops.Shape) bool { return slices.Contains(other.shapes, s) }) {
+		if other != p && slices.ContainsFunc(p.shapes, func(s workload.Shape) bool { return slices.Contains(other.shapes, s) }) {
 			p.Shared = append(p.Shared, other.Name)
 		}
 	}
@@ -139,7 +139,7 @@ const (
 // judge sums up what was found of a pattern.
 func (p *Pattern) judge() {
 	p.Status = OK
-	seen := make(map[ops.Shape]bool)
+	seen := make(map[workload.Shape]bool)
 	for _, c := range p.found {
 		seen[c.Shape] = true
 		p.Returned += c.Returned
@@ -178,13 +178,13 @@ func expected(m *model.Model, plan *model.Plan) float64 {
 }
 
 // shapesOf are the shapes of the requests that a plan sends.
-func shapesOf(plan *model.Plan) (all []ops.Shape) {
+func shapesOf(plan *model.Plan) (all []workload.Shape) {
 	first := plan.Steps[0]
 	if plan.Pattern.Transact == nil && plan.Pattern.Batch == nil {
-		return []ops.Shape{shapeOf(plan, first)}
+		return []workload.Shape{shapeOf(plan, first)}
 	}
 	for _, s := range plan.Steps {
-		shape := ops.Shape{Operation: plan.Operation, Table: s.Table.Name, Form: partForm(plan, s.Table)}
+		shape := workload.Shape{Operation: plan.Operation, Table: s.Table.Name, Form: partForm(plan, s.Table)}
 		if plan.Operation == "BatchGetItem" {
 			shape.Consistent = slices.ContainsFunc(plan.Steps, func(o *model.Step) bool { return o.Table == s.Table && o.Action.Consistent })
 		}
@@ -200,11 +200,11 @@ func partForm(plan *model.Plan, t *model.Table) string {
 	does := func(v model.Verb) bool {
 		return slices.ContainsFunc(plan.Steps, func(s *model.Step) bool { return s.Table == t && s.Action.Verb() == v })
 	}
-	return ops.PartForm(does(model.Put), does(model.Update), does(model.Delete), does(model.Check))
+	return workload.PartForm(does(model.Put), does(model.Update), does(model.Delete), does(model.Check))
 }
 
-func shapeOf(plan *model.Plan, s *model.Step) ops.Shape {
-	shape := ops.Shape{Operation: plan.Operation, Table: s.Table.Name, Filter: len(s.Filter) > 0,
+func shapeOf(plan *model.Plan, s *model.Step) workload.Shape {
+	shape := workload.Shape{Operation: plan.Operation, Table: s.Table.Name, Filter: len(s.Filter) > 0,
 		Condition: s.Action.Condition != "", Consistent: s.Action.Consistent}
 	key := s.Table.Schema().Key
 	if s.Index != nil {
@@ -216,15 +216,15 @@ func shapeOf(plan *model.Plan, s *model.Step) ops.Shape {
 		for _, k := range s.Sort {
 			sort = append(sort, expr.KeyTest{Name: k.Name, Op: k.Op})
 		}
-		shape.Form = ops.KeyForm(key.Partition, sort)
+		shape.Form = workload.KeyForm(key.Partition, sort)
 	case model.Update:
-		shape.Form = ops.UpdateForm(s.Table.Schema(), paths(prove.Changed(plan, 0)))
+		shape.Form = workload.UpdateForm(s.Table.Schema(), paths(prove.Changed(plan, 0)))
 	}
 	return shape
 }
 
 // stray finds the pattern that is most like some traffic.
-func (r *Report) stray(c ops.ShapeCount) *Stray {
+func (r *Report) stray(c workload.ShapeCount) *Stray {
 	s := &Stray{ShapeCount: c}
 	least := 0
 	for _, p := range r.Patterns {
@@ -246,7 +246,7 @@ func (r *Report) stray(c ops.ShapeCount) *Stray {
 }
 
 // differences are by what traffic differs from a pattern.
-func differences(pattern, traffic ops.Shape) (all []string) {
+func differences(pattern, traffic workload.Shape) (all []string) {
 	if traffic.Index != pattern.Index {
 		all = append(all, fmt.Sprintf("it reads %s", or(traffic.Index, "the table")))
 	}

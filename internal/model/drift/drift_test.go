@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/drift"
 	"github.com/stator-db/stator/internal/model/prove"
-	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 func server(t *testing.T, m *model.Model) *apply.Endpoint {
@@ -35,7 +35,7 @@ func server(t *testing.T, m *model.Model) *apply.Endpoint {
 	return e
 }
 
-func shapes(t *testing.T, e *apply.Endpoint) (told ops.Shapes) {
+func shapes(t *testing.T, e *apply.Endpoint) (told workload.Report) {
 	t.Helper()
 	text, err := e.Get(t.Context(), "/shapes")
 	if err == nil {
@@ -113,8 +113,8 @@ patterns:
     rate: 1/s
 `
 
-func count(s ops.Shape, requests, returned, scanned int64, unitsEach float64) ops.ShapeCount {
-	return ops.ShapeCount{Shape: s, Requests: requests, Returned: returned, Scanned: scanned, Units: unitsEach * float64(requests), Measured: 1}
+func count(s workload.Shape, requests, returned, scanned int64, unitsEach float64) workload.ShapeCount {
+	return workload.ShapeCount{Shape: s, Requests: requests, Returned: returned, Scanned: scanned, Units: unitsEach * float64(requests), Measured: 1}
 }
 
 // Traffic finds its pattern, or is a stray; patterns are judged by what they
@@ -126,40 +126,40 @@ func TestJoin(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		traffic []ops.ShapeCount
+		traffic []workload.ShapeCount
 		status  map[string]string // of patterns; all others were never asked for
 		stray   string            // what the stray is near to, and by what it differs
 	}{
 		{"nothing", nil, nil, ""},
-		{"a get", []ops.ShapeCount{count(ops.Shape{Operation: "GetItem", Table: "shop"}, 5, 5, 5, 0.5)}, map[string]string{"get order": drift.OK}, ""},
-		{"a consistent get", []ops.ShapeCount{count(ops.Shape{Operation: "GetItem", Table: "shop", Consistent: true}, 5, 5, 5, 1)}, nil, "get order: it is consistent"},
-		{"a query", []ops.ShapeCount{count(ops.Shape{Operation: "Query", Table: "shop", Form: "PK = ? AND begins_with(SK, ?)"}, 5, 20, 20, 0.5)},
+		{"a get", []workload.ShapeCount{count(workload.Shape{Operation: "GetItem", Table: "shop"}, 5, 5, 5, 0.5)}, map[string]string{"get order": drift.OK}, ""},
+		{"a consistent get", []workload.ShapeCount{count(workload.Shape{Operation: "GetItem", Table: "shop", Consistent: true}, 5, 5, 5, 1)}, nil, "get order: it is consistent"},
+		{"a query", []workload.ShapeCount{count(workload.Shape{Operation: "Query", Table: "shop", Form: "PK = ? AND begins_with(SK, ?)"}, 5, 20, 20, 0.5)},
 			map[string]string{"orders": drift.OK}, ""},
-		{"a query of an index", []ops.ShapeCount{count(ops.Shape{Operation: "Query", Table: "shop", Index: "byDay", Form: "day = ? AND placed > ?"}, 5, 20, 20, 0.5)},
+		{"a query of an index", []workload.ShapeCount{count(workload.Shape{Operation: "Query", Table: "shop", Index: "byDay", Form: "day = ? AND placed > ?"}, 5, 20, 20, 0.5)},
 			map[string]string{"orders of a day": drift.OK}, ""},
-		{"another form", []ops.ShapeCount{count(ops.Shape{Operation: "Query", Table: "shop", Index: "byDay", Form: "day = ?"}, 5, 20, 20, 0.5)}, nil,
+		{"another form", []workload.ShapeCount{count(workload.Shape{Operation: "Query", Table: "shop", Index: "byDay", Form: "day = ?"}, 5, 20, 20, 0.5)}, nil,
 			"orders of a day: it is day = ?"},
-		{"another index", []ops.ShapeCount{count(ops.Shape{Operation: "Query", Table: "shop", Index: "byState", Form: "state = ?"}, 5, 20, 20, 0.5)}, nil,
+		{"another index", []workload.ShapeCount{count(workload.Shape{Operation: "Query", Table: "shop", Index: "byState", Form: "state = ?"}, 5, 20, 20, 0.5)}, nil,
 			"orders: it reads byState, it is state = ?"},
-		{"a dear get", []ops.ShapeCount{count(ops.Shape{Operation: "GetItem", Table: "shop"}, 5, 5, 5, 4)}, map[string]string{"get order": drift.Dear}, ""},
-		{"a filter as declared", []ops.ShapeCount{count(ops.Shape{Operation: "Query", Table: "shop", Form: "PK = ? AND begins_with(SK, ?)", Filter: true}, 5, 10, 100, 0.5)},
+		{"a dear get", []workload.ShapeCount{count(workload.Shape{Operation: "GetItem", Table: "shop"}, 5, 5, 5, 4)}, map[string]string{"get order": drift.Dear}, ""},
+		{"a filter as declared", []workload.ShapeCount{count(workload.Shape{Operation: "Query", Table: "shop", Form: "PK = ? AND begins_with(SK, ?)", Filter: true}, 5, 10, 100, 0.5)},
 			map[string]string{"paid orders": drift.OK}, ""},
-		{"a filter that keeps too little", []ops.ShapeCount{count(ops.Shape{Operation: "Query", Table: "shop", Form: "PK = ? AND begins_with(SK, ?)", Filter: true}, 5, 10, 300, 0.5)},
+		{"a filter that keeps too little", []workload.ShapeCount{count(workload.Shape{Operation: "Query", Table: "shop", Form: "PK = ? AND begins_with(SK, ?)", Filter: true}, 5, 10, 300, 0.5)},
 			map[string]string{"paid orders": drift.Wasteful}, ""},
-		{"puts that look alike", []ops.ShapeCount{count(ops.Shape{Operation: "PutItem", Table: "shop"}, 5, 0, 0, 2)},
+		{"puts that look alike", []workload.ShapeCount{count(workload.Shape{Operation: "PutItem", Table: "shop"}, 5, 0, 0, 2)},
 			map[string]string{"put order": drift.OK, "put order again": drift.OK}, ""},
-		{"an update of an index", []ops.ShapeCount{count(ops.Shape{Operation: "UpdateItem", Table: "shop", Form: "changes day"}, 5, 0, 0, 3)}, map[string]string{"move order": drift.OK}, ""},
-		{"an update without its condition", []ops.ShapeCount{count(ops.Shape{Operation: "UpdateItem", Table: "shop"}, 5, 0, 0, 1)}, nil,
+		{"an update of an index", []workload.ShapeCount{count(workload.Shape{Operation: "UpdateItem", Table: "shop", Form: "changes day"}, 5, 0, 0, 3)}, map[string]string{"move order": drift.OK}, ""},
+		{"an update without its condition", []workload.ShapeCount{count(workload.Shape{Operation: "UpdateItem", Table: "shop"}, 5, 0, 0, 1)}, nil,
 			"pay order: it has no condition"},
-		{"a whole transaction", []ops.ShapeCount{count(ops.Shape{Operation: "TransactWriteItems", Table: "shop", Form: "Put"}, 5, 0, 0, 3),
-			count(ops.Shape{Operation: "TransactWriteItems", Table: "stock", Form: "Update"}, 5, 0, 0, 2)}, map[string]string{"buy": drift.OK}, ""},
-		{"half of one", []ops.ShapeCount{count(ops.Shape{Operation: "TransactWriteItems", Table: "shop", Form: "Put"}, 5, 0, 0, 3)}, nil, ""},
-		{"a scan", []ops.ShapeCount{count(ops.Shape{Operation: "Scan", Table: "shop"}, 1, 1000, 1000, 90)}, nil, ": "},
-		{"a statement", []ops.ShapeCount{count(ops.Shape{Operation: "ExecuteStatement"}, 1, 1, 1, 1)}, nil, ": "},
-		{"another table", []ops.ShapeCount{count(ops.Shape{Operation: "Scan", Table: "elsewhere"}, 7, 1000, 1000, 90)}, nil, ""},
+		{"a whole transaction", []workload.ShapeCount{count(workload.Shape{Operation: "TransactWriteItems", Table: "shop", Form: "Put"}, 5, 0, 0, 3),
+			count(workload.Shape{Operation: "TransactWriteItems", Table: "stock", Form: "Update"}, 5, 0, 0, 2)}, map[string]string{"buy": drift.OK}, ""},
+		{"half of one", []workload.ShapeCount{count(workload.Shape{Operation: "TransactWriteItems", Table: "shop", Form: "Put"}, 5, 0, 0, 3)}, nil, ""},
+		{"a scan", []workload.ShapeCount{count(workload.Shape{Operation: "Scan", Table: "shop"}, 1, 1000, 1000, 90)}, nil, ": "},
+		{"a statement", []workload.ShapeCount{count(workload.Shape{Operation: "ExecuteStatement"}, 1, 1, 1, 1)}, nil, ": "},
+		{"another table", []workload.ShapeCount{count(workload.Shape{Operation: "Scan", Table: "elsewhere"}, 7, 1000, 1000, 90)}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := drift.Join(m, ops.Shapes{Shapes: c.traffic})
+			r := drift.Join(m, workload.Report{Shapes: c.traffic})
 			for _, p := range r.Patterns {
 				want := c.status[p.Name]
 				if want == "" {
@@ -192,7 +192,7 @@ func TestJoinShares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := drift.Join(m, ops.Shapes{Other: ops.ShapeCount{Requests: 3}})
+	r := drift.Join(m, workload.Report{Other: workload.ShapeCount{Requests: 3}})
 	shared := map[string]string{}
 	for _, p := range r.Patterns {
 		if len(p.Shared) > 0 {
