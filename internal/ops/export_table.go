@@ -14,6 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/protocol/wire"
+	"github.com/stator-db/stator/internal/timeid"
 )
 
 const (
@@ -178,7 +179,7 @@ func (s *Service) describeExport(ctx context.Context, in *api.DescribeExport) (*
 	return &api.ExportReply{ExportDescription: toldExport(&j)}, nil
 }
 
-var jobResource = pattern(`^table/([a-zA-Z0-9_.-]{3,255})/(export|import)/(` + transfer.IDPattern + `)$`)
+var jobResource = pattern(`^table/([a-zA-Z0-9_.-]{3,255})/(export|import)/(` + timeid.Pattern + `)$`)
 
 // findJob is the export, or the import, that an ARN names.
 func (s *Service) findJob(ctx context.Context, arn string, isImport bool) (transfer.Job, error) {

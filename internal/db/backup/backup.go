@@ -10,7 +10,6 @@ package backup
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -26,6 +25,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/lead"
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/timeid"
 )
 
 // What can be wrong with a request.
@@ -97,18 +97,7 @@ func (s *Store) Close() { s.terms.Close() }
 // cutID is the id in the name of a file.
 func cutID(name, suffix string) (id string, ok bool) {
 	id, ok = strings.CutSuffix(name, suffix)
-	return id, ok && idPattern().MatchString(id)
-}
-
-// newID makes an id of a moment, as DynamoDB does: milliseconds and eight
-// digits of chance.
-func newID(now time.Time) string { return fmt.Sprintf("%014d-%s", now.UnixMilli(), chance()) }
-
-// chance is eight digits of chance.
-func chance() string {
-	var b [4]byte
-	rand.Read(b[:])
-	return fmt.Sprintf("%x", b)
+	return id, ok && timeid.Valid(id)
 }
 
 // Create begins a backup of a table as it is now.
@@ -126,7 +115,7 @@ func (s *Store) Create(ctx context.Context, table, name string) (Backup, error) 
 	}
 	now := s.db.Now()
 	m := Manifest{
-		Format: format, ID: newID(now), Name: name, Created: now, Taken: now, Table: *t.Table,
+		Format: format, ID: timeid.New(now), Name: name, Created: now, Taken: now, Table: *t.Table,
 		Items: t.Counts[0].Items, Bytes: t.Counts[0].Bytes,
 	}
 	s.setRequested(m.ID, true)
@@ -200,7 +189,7 @@ func (s *Store) tableExists(m *Manifest) bool {
 // they are seen as left: somebody may be writing them.
 const staleAfter = 24 * time.Hour
 
-func (s *Store) isStale(id string) bool { return id < newID(s.db.Now().Add(-staleAfter)) }
+func (s *Store) isStale(id string) bool { return id < timeid.New(s.db.Now().Add(-staleAfter)) }
 
 // discard removes a file that is of no use. If it cannot, the next start does.
 func (s *Store) discard(ctx context.Context, name string) {
@@ -219,7 +208,7 @@ func (e *Failed) Unwrap() error { return e.Err }
 
 // Get finds a backup.
 func (s *Store) Get(ctx context.Context, id string) (Backup, error) {
-	if !idPattern().MatchString(id) {
+	if !timeid.Valid(id) {
 		return Backup{}, ErrNotFound
 	}
 	// What is looked at first is there before the other goes. One that is

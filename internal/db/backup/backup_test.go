@@ -22,6 +22,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/timeid"
 )
 
 // backupFixture is a database with its backups.
@@ -342,7 +343,7 @@ func TestOrphanedFiles(t *testing.T) {
 		h, _ := openServers(t)
 		h.fill(t, "Orders", 10, 10)
 		b := h.backUp(t, "Orders")
-		old, twice := newID(time.Now().Add(-25*time.Hour)), newID(time.Now().Add(-26*time.Hour))
+		old, twice := timeid.New(time.Now().Add(-25*time.Hour)), timeid.New(time.Now().Add(-26*time.Hour))
 		kept := []string{twice + "-00000002" + suffixItems, twice + suffixManifest, b.ID + suffixItems, b.ID + suffixManifest}
 		left := []string{old + suffixItems, old + "-00000001" + suffixItems, twice + suffixItems}
 		manifest := Manifest{Format: format, ID: twice, File: kept[0]}

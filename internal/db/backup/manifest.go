@@ -14,6 +14,7 @@ import (
 
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/timeid"
 )
 
 // Manifest is what is known of a backup without reading its items. Its field
@@ -52,7 +53,7 @@ func itemsFileID(name string) (id string, ok bool) {
 	return m[1], true
 }
 
-var itemsPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{14}-[0-9a-f]{8})(-[0-9a-f]{8})?\.items$`) })
+var itemsPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(` + timeid.Pattern + `)(-[0-9a-f]{8})?\.items$`) })
 
 // The files of a backup, by what follows its id in their names. A listing in
 // order shows that a backup is being made before its items, and that before
@@ -63,8 +64,6 @@ const (
 	suffixManifest = ".manifest"
 	suffixSet      = ".set"
 )
-
-var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`) })
 
 // maxManifest bounds what is read of one.
 const maxManifest = 4 << 20

@@ -13,6 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/timeid"
 )
 
 // All tables of one moment travel as a stream: before the file of each table
@@ -46,7 +47,7 @@ func (s *Store) WriteAll(ctx context.Context, to io.Writer) error {
 		if _, err := to.Write([]byte{1}); err != nil {
 			return err
 		}
-		m := Manifest{Format: format, ID: newID(now), Name: "stator-backup", Created: now, Taken: now, Table: *t}
+		m := Manifest{Format: format, ID: timeid.New(now), Name: "stator-backup", Created: now, Taken: now, Table: *t}
 		if err := writeFile(to, &m, view.Items(ctx, t.ID), func(int64) error { return nil }); err != nil {
 			return fmt.Errorf("write table %s: %w", t.Name, err)
 		}
@@ -85,7 +86,7 @@ func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Tim
 		all = append(all, *m)
 		done(*m)
 	}
-	set := backupSet{Format: format, ID: newID(now), Created: now}
+	set := backupSet{Format: format, ID: timeid.New(now), Created: now}
 	for i := range all {
 		if err := writeRecord(ctx, place, all[i].ID+suffixManifest, &all[i]); err != nil {
 			return err
@@ -106,7 +107,7 @@ func copyFile(ctx context.Context, in *bufio.Reader, place blob.Place) (*Manifes
 		return nil, err
 	}
 	m := r.header
-	if !idPattern().MatchString(m.ID) {
+	if !timeid.Valid(m.ID) {
 		return nil, fmt.Errorf("the server sent a backup with the id %q", m.ID)
 	}
 	w, err := place.Create(ctx, m.ID+suffixItems)

@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/timeid"
 )
 
 // One server writes backups, the one that leads. It can lose the lead without
@@ -78,7 +79,7 @@ func (s *Store) add(j *job) {
 		if s.requested[j.ID] {
 			delete(s.requested, j.ID) // one attempt has the plain name
 		} else {
-			j.File = j.ID + "-" + chance() + suffixItems
+			j.File = j.ID + "-" + timeid.Suffix() + suffixItems
 		}
 		s.pending = append(s.pending, j)
 		s.stir()

@@ -23,12 +23,13 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/timeid"
 )
 
 // CheckPrefix tells whether an export can be kept under a prefix.
 func CheckPrefix(prefix string) error {
 	// Of all its files those with data have the longest names.
-	return checkPrefix(prefix, dataName(&Job{ID: newID(time.Time{}), Prefix: prefix, Format: JSON, Export: new(Export)}, 0))
+	return checkPrefix(prefix, dataName(&Job{ID: timeid.New(time.Time{}), Prefix: prefix, Format: JSON, Export: new(Export)}, 0))
 }
 
 // CheckKeyPrefix tells whether the names of files can begin with a prefix.

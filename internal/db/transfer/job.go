@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -167,14 +166,3 @@ func decodeJobs(records map[string][]byte) (map[string]*Job, error) {
 
 // sameRequest tells whether two jobs were asked for in the same words.
 func (j *Job) sameRequest(other *Job) bool { return bytes.Equal(j.Digest, other.Digest) }
-
-// IDPattern is what the ids of jobs look like.
-const IDPattern = `[0-9]{14}-[0-9a-f]{8}`
-
-// newID makes an id of a moment, as DynamoDB does: milliseconds and eight
-// digits of chance.
-func newID(now time.Time) string {
-	var chance [4]byte
-	rand.Read(chance[:])
-	return fmt.Sprintf("%014d-%x", now.UnixMilli(), chance)
-}

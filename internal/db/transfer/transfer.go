@@ -21,6 +21,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/lead"
+	"github.com/stator-db/stator/internal/timeid"
 )
 
 // What can be wrong with a request.
@@ -197,7 +198,7 @@ func (s *Store) createJob(ctx context.Context, j Job) (created Job, known bool, 
 		if limit := map[bool]int{false: maxExports, true: maxImports}[j.Import != nil]; waiting >= limit {
 			return "", nil, ErrTooMany
 		}
-		j.ID, j.Status, j.Started = newID(now), InProgress, now.Truncate(time.Millisecond)
+		j.ID, j.Status, j.Started = timeid.New(now), InProgress, now.Truncate(time.Millisecond)
 		created = j
 		return j.ID, encodeJob(&j), nil
 	})
