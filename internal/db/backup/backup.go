@@ -1,10 +1,10 @@
-// Package backup keeps copies of tables outside of the database: it makes
-// them, lists them, and gives their items back.
+// Package backup writes, lists and reads copies of tables that are kept outside
+// the database.
 //
-// They lie in a place of their own, so that losing the database does not lose
-// them. That place is all that is known of them: any of the servers that share
-// a database takes requests, and the one that leads writes. Which tables they
-// become again is decided by package db.
+// They are stored at a separate place, so that losing the database does not lose
+// them, and that place holds all of their state. Any of the servers that share a
+// database accepts requests; the leader writes the backups. Package db creates
+// tables from them.
 package backup
 
 import (
@@ -28,18 +28,18 @@ import (
 	"github.com/stator-db/stator/internal/timeid"
 )
 
-// What can be wrong with a request.
+// Errors that a request can cause.
 var (
-	ErrNotFound = errors.New("no such backup")
+	ErrNotFound = errors.New("backup not found")
 	ErrInUse    = errors.New("the backup is in use")
-	ErrTooMany  = errors.New("too many backups are being made")
+	ErrTooMany  = errors.New("too many backups are in progress")
 )
 
-// maxPending is how many backups may wait to be written, each with a view of
+// maxPending bounds the backups that wait to be written. Each may hold a view of
 // the database.
 const maxPending = 50
 
-// Store makes backups and keeps them.
+// Store creates, finds and deletes the backups at a place.
 type Store struct {
 	db    *db.DB
 	place blob.Place
@@ -49,32 +49,32 @@ type Store struct {
 	wake  chan struct{}
 
 	mu        sync.Mutex
-	manifests map[string]*Manifest // what was read of those that are complete
-	failed    map[string]error     // why some came to nothing, until the next start
-	requested map[string]bool      // those that were asked for here, just now
-	leading   bool                 // whether pending is looked at
-	pending   []*job               // in the order in which they were asked for
+	manifests map[string]*Manifest // of complete backups, as last listed
+	failed    map[string]error     // reasons of failed backups; kept in memory only
+	requested map[string]bool      // ids whose Create is running on this server
+	leading   bool                 // whether this server writes backups
+	pending   []*job               // in the order of the requests
 
-	// orphans are files of items that no manifest names, and since when they were
-	// seen here. Only who works looks at it.
+	// orphans holds the items files that no manifest names, and when this server
+	// first saw each. Only work uses it.
 	orphans map[string]time.Time
 }
 
-// Backup is one backup and how far it is.
+// Backup is a backup that is complete or being created.
 type Backup struct {
 	Manifest
 	Creating bool
 }
 
-// What servers tell each other: that a backup was asked for, and that one came
-// to nothing.
+// The topics of messages between servers: a backup was requested, and a backup
+// failed.
 const (
 	topicBegun  = "backup"
 	topicFailed = "backup failed"
 )
 
-// Open begins to keep backups at a place, and goes on with those that a
-// restart, or another server, has left. The place stays the caller's to close,
+// Open starts a Store that keeps backups at a place. It resumes backups that a
+// restart or another server has left unfinished. The caller closes the place,
 // after Close.
 func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *Store {
 	s := &Store{
@@ -90,17 +90,17 @@ func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *St
 	return s
 }
 
-// Close ends what goes on. A backup that is not complete is begun anew after
-// the next start, or by another server.
+// Close stops the work in progress. An unfinished backup is started again after
+// the next Open, or by another server.
 func (s *Store) Close() { s.terms.Close() }
 
-// cutID is the id in the name of a file.
+// cutID returns the backup id in a file name that ends in suffix.
 func cutID(name, suffix string) (id string, ok bool) {
 	id, ok = strings.CutSuffix(name, suffix)
 	return id, ok && timeid.Valid(id)
 }
 
-// Create begins a backup of a table as it is now.
+// Create starts a backup of a table as it is now.
 func (s *Store) Create(ctx context.Context, table, name string) (Backup, error) {
 	waiting, err := s.creating(ctx)
 	if err != nil {
@@ -121,31 +121,32 @@ func (s *Store) Create(ctx context.Context, table, name string) (Backup, error) 
 	s.setRequested(m.ID, true)
 	defer s.setRequested(m.ID, false)
 	if err := writeRecord(ctx, s.place, m.ID+suffixCreating, &m); err != nil {
-		return Backup{}, fmt.Errorf("begin a backup in %s: %w", s.place, err)
+		return Backup{}, fmt.Errorf("start a backup in %s: %w", s.place, err)
 	}
-	// When all have heard it, the one that leads has the table as it is.
+	// When every server has received the message, the leader has a view of the
+	// table.
 	if err := s.db.Announce(ctx, topicBegun, m.ID); err != nil {
 		s.discard(context.WithoutCancel(ctx), m.ID+suffixCreating)
-		return Backup{}, fmt.Errorf("begin a backup of table %s: %w", table, err)
+		return Backup{}, fmt.Errorf("start a backup of table %s: %w", table, err)
 	}
 	return Backup{m, true}, nil
 }
 
-func (s *Store) setRequested(id string, began bool) {
+func (s *Store) setRequested(id string, requested bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if began {
+	if requested {
 		s.requested[id] = true
 	} else {
 		delete(s.requested, id)
 	}
 }
 
-// creating are the records of the backups that are being made.
+// creating returns the records of the backups that are being created.
 func (s *Store) creating(ctx context.Context) (found []*Manifest, err error) {
 	names, err := s.place.Names(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the backups in %s: %w", s.place, err)
+		return nil, fmt.Errorf("list backups in %s: %w", s.place, err)
 	}
 	for _, name := range names {
 		id, ok := cutID(name, suffixCreating)
@@ -156,7 +157,7 @@ func (s *Store) creating(ctx context.Context) (found []*Manifest, err error) {
 		switch {
 		case errors.Is(err, ErrNotFound):
 		case err != nil:
-			s.log.Error("a backup that was being made is left out", "place", s.place.String(), "error", err)
+			s.log.Error("cannot read the record of a pending backup; skipping it", "place", s.place.String(), "error", err)
 		default:
 			found = append(found, m)
 		}
@@ -164,10 +165,10 @@ func (s *Store) creating(ctx context.Context) (found []*Manifest, err error) {
 	return found, nil
 }
 
-// readCreating reads the record of a backup that is being made; ErrNotFound if
-// there is none. A place may be shared by several databases. A record of a table
-// that is not ours is told all the same, for a day: the table may have been
-// deleted since.
+// readCreating reads the record of a backup that is being created. It returns
+// ErrNotFound if there is none. Several databases may share a place, so the table
+// may belong to another one. Such a record is still returned until it is a day
+// old, since the table may be one of this database that was deleted.
 func (s *Store) readCreating(ctx context.Context, id string) (*Manifest, error) {
 	m, err := readManifest(ctx, s.place, id+suffixCreating)
 	if errors.Is(err, blob.ErrNotFound) {
@@ -179,40 +180,40 @@ func (s *Store) readCreating(ctx context.Context, id string) (*Manifest, error) 
 	return m, err
 }
 
-// tableExists tells whether a backup is of a table that is there.
+// tableExists reports whether the table of a backup exists in this database.
 func (s *Store) tableExists(m *Manifest) bool {
 	t, err := s.db.Describe(m.Table.Name)
 	return err == nil && t.UUID == m.Table.UUID
 }
 
-// staleAfter is how old the files of a backup must be that came to nothing before
-// they are seen as left: somebody may be writing them.
+// staleAfter is the age from which files of an incomplete backup count as
+// abandoned. Until then a server may still be writing them.
 const staleAfter = 24 * time.Hour
 
 func (s *Store) isStale(id string) bool { return id < timeid.New(s.db.Now().Add(-staleAfter)) }
 
-// discard removes a file that is of no use. If it cannot, the next start does.
+// discard removes a file that is not needed. If that fails, a later scan does it.
 func (s *Store) discard(ctx context.Context, name string) {
 	if err := s.place.Remove(ctx, name); err != nil {
-		s.log.Warn("a file of a backup could not be removed", "file", name, "error", err)
+		s.log.Warn("cannot remove a backup file", "file", name, "error", err)
 	}
 }
 
-// Failed is the error of a backup that was begun and came to nothing.
+// Failed is the error for a backup that was started and failed.
 type Failed struct{ Err error }
 
 func (e *Failed) Error() string { return e.Err.Error() }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *Failed) Unwrap() error { return e.Err }
 
-// Get finds a backup.
+// Get returns a backup.
 func (s *Store) Get(ctx context.Context, id string) (Backup, error) {
 	if !timeid.Valid(id) {
 		return Backup{}, ErrNotFound
 	}
-	// What is looked at first is there before the other goes. One that is
-	// complete between the two is found by the second look.
+	// The manifest is written before the record of the pending backup is removed.
+	// A backup that completes between the two reads is found by the second pass.
 	for range 2 {
 		m, err := readManifest(ctx, s.place, id+suffixManifest)
 		if err == nil {
@@ -237,17 +238,18 @@ func (s *Store) Get(ctx context.Context, id string) (Backup, error) {
 	return Backup{}, ErrNotFound
 }
 
-// List are all backups in order of their ids, which is that of time. One whose
-// manifest is damaged is told in the log only.
+// List returns all backups in the order of their ids, which is the order of time.
+// A backup with a damaged manifest is skipped and logged.
 func (s *Store) List(ctx context.Context) ([]Backup, error) {
 	waiting, err := s.creating(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// After that: one that becomes complete meanwhile is there twice, not never.
+	// The manifests are listed last: a backup that completes meanwhile is found
+	// twice rather than not at all.
 	names, err := s.place.Names(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the backups in %s: %w", s.place, err)
+		return nil, fmt.Errorf("list backups in %s: %w", s.place, err)
 	}
 	found := make(map[string]*Manifest)
 	var all []Backup
@@ -258,10 +260,10 @@ func (s *Store) List(ctx context.Context) ([]Backup, error) {
 		}
 		m, err := s.manifest(ctx, id)
 		if errors.Is(err, blob.ErrNotFound) {
-			continue // somebody deletes it
+			continue // it was deleted meanwhile
 		}
 		if err != nil {
-			s.log.Error("a backup is left out", "place", s.place.String(), "error", err)
+			s.log.Error("cannot read the manifest of a backup; skipping it", "place", s.place.String(), "error", err)
 			continue
 		}
 		found[id] = m
@@ -279,7 +281,8 @@ func (s *Store) List(ctx context.Context) ([]Backup, error) {
 	return all, nil
 }
 
-// manifest is the manifest of a backup that is there; it is read once.
+// manifest returns the manifest of a complete backup, from memory if List has read
+// it before.
 func (s *Store) manifest(ctx context.Context, id string) (*Manifest, error) {
 	s.mu.Lock()
 	m := s.manifests[id]
@@ -290,7 +293,7 @@ func (s *Store) manifest(ctx context.Context, id string) (*Manifest, error) {
 	return readManifest(ctx, s.place, id+suffixManifest)
 }
 
-// Delete removes a backup and tells what it was.
+// Delete removes a backup and returns its description.
 func (s *Store) Delete(ctx context.Context, id string) (Backup, error) {
 	b, err := s.Get(ctx, id)
 	if err != nil {
@@ -301,10 +304,11 @@ func (s *Store) Delete(ctx context.Context, id string) (Backup, error) {
 	}
 	names, err := s.place.Names(ctx)
 	if err != nil {
-		return Backup{}, fmt.Errorf("list the files of backup %s in %s: %w", id, s.place, err)
+		return Backup{}, fmt.Errorf("list files of backup %s in %s: %w", id, s.place, err)
 	}
-	// That it is being made may be left, and would make it again. Without its
-	// manifest it is no backup any more.
+	// The record of the pending backup may still exist, and would create the
+	// backup again, so it is removed first. Without its manifest the backup no
+	// longer exists.
 	files := []string{id + suffixCreating, id + suffixManifest}
 	for _, name := range names {
 		if of, ok := itemsFileID(name); ok && of == id {
@@ -319,7 +323,7 @@ func (s *Store) Delete(ctx context.Context, id string) (Backup, error) {
 	return b, nil
 }
 
-// Verify reads a backup as a whole; a *Damaged tells what is wrong with it.
+// Verify reads a whole backup. It returns a *Damaged if a file is damaged.
 func (s *Store) Verify(ctx context.Context, id string) error { return verify(ctx, s.place, id) }
 
 func verify(ctx context.Context, place blob.Place, id string) error {
@@ -331,8 +335,8 @@ func verify(ctx context.Context, place blob.Place, id string) error {
 	return nil
 }
 
-// Restore makes a new table of a backup. define makes its description of the
-// one that was backed up.
+// Restore creates a table from a backup. define returns the definition of the new
+// table, given that of the table that was backed up.
 func (s *Store) Restore(ctx context.Context, id string, define func(schema.Table) (schema.Table, error)) (db.Description, error) {
 	b, err := s.Get(ctx, id)
 	if err != nil {
@@ -349,9 +353,9 @@ func (s *Store) Restore(ctx context.Context, id string, define func(schema.Table
 	return s.db.RestoreBackup(ctx, def)
 }
 
-// Contents makes the function by which a database finds the items of backups
-// at a place. A backup is read as a whole before it gives its first item, so
-// that a table is not filled from one that is damaged.
+// Contents returns the function through which a database reads the items of
+// backups at a place. A backup is verified as a whole before its first item is
+// returned, so that no table is filled from a damaged one.
 func Contents(place blob.Place) func(ctx context.Context, id string) (*db.Contents, error) {
 	return func(ctx context.Context, id string) (*db.Contents, error) {
 		if err := verify(ctx, place, id); err != nil {
@@ -364,7 +368,7 @@ func Contents(place blob.Place) func(ctx context.Context, id string) (*db.Conten
 	}
 }
 
-// read goes through the items of a backup, and checks its files.
+// read iterates over the items of a backup and verifies its files.
 func read(ctx context.Context, place blob.Place, id string) iter.Seq2[item.Item, error] {
 	return func(yield func(item.Item, error) bool) {
 		if err := readInto(ctx, place, id, yield); err != nil {
@@ -373,7 +377,7 @@ func read(ctx context.Context, place blob.Place, id string) iter.Seq2[item.Item,
 	}
 }
 
-// readInto returns nil when yield wants no more.
+// readInto passes the items of a backup to yield until yield returns false.
 func readInto(ctx context.Context, place blob.Place, id string, yield func(item.Item, error) bool) error {
 	m, err := readManifest(ctx, place, id+suffixManifest)
 	if err != nil {
@@ -389,7 +393,7 @@ func readInto(ctx context.Context, place blob.Place, id string, yield func(item.
 		return err
 	}
 	if r.header.ID != id || r.header.Table.UUID != m.Table.UUID {
-		return r.damaged("it belongs to another backup")
+		return r.damaged("it belongs to a different backup")
 	}
 	for it, err := range r.items() {
 		if err != nil {
@@ -406,15 +410,16 @@ func readInto(ctx context.Context, place blob.Place, id string, yield func(item.
 		return err
 	}
 	if r.footer.SHA256 != m.SHA256 || r.at != m.FileBytes || r.footer.Items != m.Items {
-		return r.damaged("it is not the one that the manifest is of")
+		return r.damaged("its counts, size or checksum do not match the manifest")
 	}
 	return nil
 }
 
-// missingFile makes a lost file one of the errors that do not pass.
+// missingFile turns blob.ErrNotFound into store.ErrCorrupt, since a file of a
+// complete backup does not reappear.
 func missingFile(err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
-		return fmt.Errorf("a file of the backup is missing: %w: %w", err, store.ErrCorrupt)
+		return fmt.Errorf("a backup file is missing: %w: %w", err, store.ErrCorrupt)
 	}
 	return err
 }

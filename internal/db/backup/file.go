@@ -18,16 +18,16 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// A file of items is described in docs/formats/backup.md: a mark, a header,
-// blocks of items and a footer, each with a checksum of its own, and in the
-// footer one of all that stands before it.
+// docs/formats/backup.md describes an items file: a magic number, a header, blocks
+// of items and a footer. Each part has a checksum, and the footer has one of
+// everything before it.
 
-// format is the number of the format of files and manifests.
+// format is the version of the format of items files and manifests.
 const format = 1
 
 var magic = []byte("stator-b")
 
-// The parts of a file, by the byte that they begin with.
+// The kinds of parts in a file.
 const (
 	partHeader = 'H'
 	partItems  = 'I'
@@ -35,22 +35,22 @@ const (
 )
 
 const (
-	blockBytes   = 256 << 10 // of one block, about
-	maxPartBytes = 8 << 20   // no part is larger; a length that is says of damage
+	blockBytes   = 256 << 10 // approximate size of a block
+	maxPartBytes = 8 << 20   // a greater length means that the file is damaged
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// footer closes a file.
+// footer is the last part of a file.
 type footer struct {
 	Items  int64  `json:"items"`
-	Bytes  int64  `json:"bytes"`  // of the items, as DynamoDB counts them
-	SHA256 string `json:"sha256"` // of the file up to here
+	Bytes  int64  `json:"bytes"`  // size of the items as DynamoDB counts it
+	SHA256 string `json:"sha256"` // of the file before the footer
 }
 
-// writeFile writes a whole file of items, and notes in the manifest what it
-// holds. done is told now and then how many items there are so far; an error of
-// it ends the file.
+// writeFile writes an items file and sets the counts and the checksum in the
+// manifest. It calls done after each block with the number of items so far, and
+// returns the error of done.
 func writeFile(to io.Writer, m *Manifest, items iter.Seq2[item.Item, error], done func(items int64) error) error {
 	out := bufio.NewWriterSize(to, 1<<20)
 	w := &partWriter{out: out, digest: sha256.New()}
@@ -87,7 +87,7 @@ func writeFile(to io.Writer, m *Manifest, items iter.Seq2[item.Item, error], don
 	return w.err
 }
 
-// partWriter writes parts until one fails.
+// partWriter writes parts. After an error it writes nothing more.
 type partWriter struct {
 	out    io.Writer
 	digest hash.Hash
@@ -114,26 +114,26 @@ func (w *partWriter) part(kind byte, content []byte) {
 func (w *partWriter) json(kind byte, content any) {
 	b, err := json.Marshal(content)
 	if err != nil {
-		panic(fmt.Sprintf("a part of a backup cannot be written as JSON: %v", err))
+		panic(fmt.Sprintf("a part of a backup cannot be encoded as JSON: %v", err))
 	}
 	w.part(kind, b)
 }
 
-// Damaged is the error of a file that is not as it was written.
+// Damaged is the error for a file whose content is not what was written.
 type Damaged struct {
 	File string
-	At   int64 // about where
+	At   int64 // approximate offset of the damage
 	Why  string
 }
 
 func (e *Damaged) Error() string {
-	return fmt.Sprintf("the backup file %s is damaged near byte %d: %s", e.File, e.At, e.Why)
+	return fmt.Sprintf("backup file %s is damaged near byte %d: %s", e.File, e.At, e.Why)
 }
 
-// Unwrap makes it one of the errors that do not pass.
+// Unwrap returns store.ErrCorrupt: reading the file again does not help.
 func (e *Damaged) Unwrap() error { return store.ErrCorrupt }
 
-// fileReader reads a file of items part by part, and checks each.
+// fileReader reads an items file part by part and verifies each part.
 type fileReader struct {
 	in     io.Reader
 	name   string
@@ -145,15 +145,15 @@ type fileReader struct {
 	footer footer
 }
 
-// openFile reads the beginning of a file up to its items.
+// openFile reads the magic number and the header of a file.
 func openFile(in io.Reader, name string) (*fileReader, error) {
 	r := &fileReader{in: in, name: name, digest: sha256.New()}
-	begin := make([]byte, len(magic))
-	if err := r.read(begin); err != nil {
+	start := make([]byte, len(magic))
+	if err := r.read(start); err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(begin, magic) {
-		return nil, r.damaged("it does not begin as a backup does")
+	if !bytes.Equal(start, magic) {
+		return nil, r.damaged("it does not start like a backup file")
 	}
 	kind, content, err := r.part()
 	if err != nil {
@@ -163,10 +163,10 @@ func openFile(in io.Reader, name string) (*fileReader, error) {
 		return nil, r.damaged("it has no header")
 	}
 	if err := json.Unmarshal(content, &r.header); err != nil {
-		return nil, r.damaged("its header: " + err.Error())
+		return nil, r.damaged("invalid header: " + err.Error())
 	}
 	if r.header.Format != format {
-		return nil, fmt.Errorf("the backup file %s has format %d; this version knows %d", name, r.header.Format, format)
+		return nil, fmt.Errorf("backup file %s has format %d; this version reads format %d", name, r.header.Format, format)
 	}
 	return r, nil
 }
@@ -179,15 +179,15 @@ func (r *fileReader) read(b []byte) error {
 	r.at += int64(n)
 	r.digest.Write(b[:n])
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return r.damaged("it ends too early")
+		return r.damaged("it is truncated")
 	}
 	if err != nil {
-		return fmt.Errorf("read the backup file %s: %w", r.name, err)
+		return fmt.Errorf("read backup file %s: %w", r.name, err)
 	}
 	return nil
 }
 
-// part reads the next part. Its content is valid until the next.
+// part reads the next part. The content is valid until the next call.
 func (r *fileReader) part() (kind byte, content []byte, err error) {
 	before := hex.EncodeToString(r.digest.Sum(nil))
 	var head [5]byte
@@ -207,22 +207,22 @@ func (r *fileReader) part() (kind byte, content []byte, err error) {
 	}
 	kind, content = head[4], r.buf[:size]
 	if sum := crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, content); sum != binary.BigEndian.Uint32(r.buf[size:]) {
-		return 0, nil, r.damaged("a part has another checksum than it should")
+		return 0, nil, r.damaged("the checksum of a part does not match")
 	}
 	if kind != partFooter {
 		return kind, content, nil
 	}
 	if err := json.Unmarshal(content, &r.footer); err != nil {
-		return 0, nil, r.damaged("its footer: " + err.Error())
+		return 0, nil, r.damaged("invalid footer: " + err.Error())
 	}
 	if r.footer.SHA256 != before {
-		return 0, nil, r.damaged("the file has another checksum than it should")
+		return 0, nil, r.damaged("the checksum of the file does not match")
 	}
 	return kind, content, nil
 }
 
-// items goes through the items up to the footer. An item is valid until the
-// next.
+// items iterates over the items up to the footer. An item is valid until the next
+// one is read.
 func (r *fileReader) items() iter.Seq2[item.Item, error] {
 	return func(yield func(item.Item, error) bool) {
 		var sum footer
@@ -234,17 +234,17 @@ func (r *fileReader) items() iter.Seq2[item.Item, error] {
 				return
 			case kind == partFooter:
 				if sum.Items != r.footer.Items || sum.Bytes != r.footer.Bytes {
-					yield(nil, r.damaged("it has not as many items as it should"))
+					yield(nil, r.damaged("its number of items or their size does not match its footer"))
 				}
 				return
 			case kind != partItems:
-				yield(nil, r.damaged("it has an unknown part"))
+				yield(nil, r.damaged("it has a part of an unknown kind"))
 				return
 			}
 			for len(content) > 0 {
 				n, width := binary.Uvarint(content)
 				if width <= 0 || n > uint64(len(content)-width) || item.Check(content[width:width+int(n)]) != nil {
-					yield(nil, r.damaged("what stands there is not an item"))
+					yield(nil, r.damaged("an item cannot be decoded"))
 					return
 				}
 				it := item.Item(content[width : width+int(n)])
@@ -259,11 +259,11 @@ func (r *fileReader) items() iter.Seq2[item.Item, error] {
 	}
 }
 
-// checkEOF tells whether a file ends behind its footer.
+// checkEOF returns an error if data follows the footer.
 func (r *fileReader) checkEOF() error {
 	var more [1]byte
 	if n, err := r.in.Read(more[:]); n > 0 || !errors.Is(err, io.EOF) {
-		return r.damaged("it goes on behind its end")
+		return r.damaged("data follows its footer")
 	}
 	return nil
 }

@@ -17,24 +17,24 @@ import (
 	"github.com/stator-db/stator/internal/timeid"
 )
 
-// Manifest is what is known of a backup without reading its items. Its field
-// names are for ever.
+// Manifest describes a backup without its items. The field names are part of the
+// file format and must not change.
 type Manifest struct {
 	Format  int          `json:"format"`
 	ID      string       `json:"id"`
-	Name    string       `json:"name"`    // the customer's
-	Created time.Time    `json:"created"` // when it was asked for
-	Taken   time.Time    `json:"taken"`   // the moment that its items are of
+	Name    string       `json:"name"`    // as the customer gave it
+	Created time.Time    `json:"created"` // when it was requested
+	Taken   time.Time    `json:"taken"`   // when its items were read
 	Table   schema.Table `json:"table"`
 
 	Items     int64  `json:"items"`
-	Bytes     int64  `json:"bytes"`     // of the items, as DynamoDB counts them
-	FileBytes int64  `json:"fileBytes"` // of the file of items
-	SHA256    string `json:"sha256"`    // of that file, up to its footer
-	File      string `json:"file"`      // its name, if it is not the id and ".items"
+	Bytes     int64  `json:"bytes"`     // size of the items as DynamoDB counts it
+	FileBytes int64  `json:"fileBytes"` // size of the items file
+	SHA256    string `json:"sha256"`    // of the items file, up to its footer
+	File      string `json:"file"`      // name of the items file; defaults to the id and ".items"
 }
 
-// items is the name of the file of items.
+// items returns the name of the items file.
 func (m *Manifest) items() string {
 	if m.File != "" {
 		return m.File
@@ -42,9 +42,9 @@ func (m *Manifest) items() string {
 	return m.ID + suffixItems
 }
 
-// itemsFileID is the id in the name of a file of items: the name is the id, and,
-// unless the server that was asked for the backup wrote it at once, eight digits
-// that tell attempts apart.
+// itemsFileID returns the backup id in the name of an items file. The name is the
+// id, followed by eight digits that distinguish attempts unless the server that
+// received the request wrote the file at the first attempt.
 func itemsFileID(name string) (id string, ok bool) {
 	m := itemsPattern().FindStringSubmatch(name)
 	if m == nil {
@@ -55,9 +55,9 @@ func itemsFileID(name string) (id string, ok bool) {
 
 var itemsPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(` + timeid.Pattern + `)(-[0-9a-f]{8})?\.items$`) })
 
-// The files of a backup, by what follows its id in their names. A listing in
-// order shows that a backup is being made before its items, and that before
-// the manifest, which makes it one.
+// The suffixes that follow the id in the names of a backup's files. In sorted
+// order the record of a pending backup precedes its items, and the items precede
+// the manifest, which makes the backup complete.
 const (
 	suffixCreating = ".creating"
 	suffixItems    = ".items"
@@ -65,14 +65,14 @@ const (
 	suffixSet      = ".set"
 )
 
-// maxManifest bounds what is read of one.
-const maxManifest = 4 << 20
+// maxRecordBytes bounds how much of a record is read.
+const maxRecordBytes = 4 << 20
 
-// writeRecord writes a small file: JSON, and below it a checksum.
+// writeRecord writes a record: a small file of JSON, followed by a checksum.
 func writeRecord(ctx context.Context, place blob.Place, name string, content any) error {
 	b, err := json.Marshal(content)
 	if err != nil {
-		panic(fmt.Sprintf("%s cannot be written as JSON: %v", name, err))
+		panic(fmt.Sprintf("%s cannot be encoded as JSON: %v", name, err))
 	}
 	w, err := place.Create(ctx, name)
 	if err != nil {
@@ -85,20 +85,20 @@ func writeRecord(ctx context.Context, place blob.Place, name string, content any
 	return w.Commit()
 }
 
-// readRecord reads such a file.
+// readRecord reads a file of writeRecord and verifies its checksum.
 func readRecord(ctx context.Context, place blob.Place, name string, content any) error {
 	r, err := place.Open(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	text, err := io.ReadAll(io.LimitReader(r, maxManifest))
+	text, err := io.ReadAll(io.LimitReader(r, maxRecordBytes))
 	if err != nil {
-		return fmt.Errorf("read the backup file %s: %w", name, err)
+		return fmt.Errorf("read backup file %s: %w", name, err)
 	}
 	b, sum, _ := bytes.Cut(text, []byte("\n"))
 	if string(sum) != digest(b)+"\n" {
-		return &Damaged{name, 0, "it has another checksum than it should"}
+		return &Damaged{name, 0, "its checksum does not match"}
 	}
 	if err := json.Unmarshal(b, content); err != nil {
 		return &Damaged{name, 0, err.Error()}
@@ -117,7 +117,7 @@ func readManifest(ctx context.Context, place blob.Place, name string) (*Manifest
 		return nil, err
 	}
 	if m.Format != format {
-		return nil, fmt.Errorf("the backup file %s has format %d; this version knows %d", name, m.Format, format)
+		return nil, fmt.Errorf("backup file %s has format %d; this version reads format %d", name, m.Format, format)
 	}
 	return m, nil
 }

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +17,11 @@ import (
 	"github.com/stator-db/stator/internal/timeid"
 )
 
-// All tables of one moment travel as a stream: before the file of each table
-// stands the byte 1, behind the last 0. Whoever reads it makes backups of
-// them, and a set that says which belong together.
+// All tables at one moment are sent as a stream. The byte 1 precedes the file of
+// each table, and the byte 0 ends the stream. The receiver writes one backup for
+// each table, and a set that names the backups that belong together.
 
-// backupSet is the backups of all tables of one moment.
+// backupSet names the backups of all tables at one moment.
 type backupSet struct {
 	Format  int       `json:"format"`
 	ID      string    `json:"id"`
@@ -28,7 +29,7 @@ type backupSet struct {
 	Backups []string  `json:"backups"` // their ids
 }
 
-// WriteAll writes all tables as they are at one moment.
+// WriteAll writes all tables as of one moment as a stream.
 func (s *Store) WriteAll(ctx context.Context, to io.Writer) error {
 	view, err := s.db.View(ctx)
 	if err != nil {
@@ -56,8 +57,8 @@ func (s *Store) WriteAll(ctx context.Context, to io.Writer) error {
 	return err
 }
 
-// ReadAll makes backups of what WriteAll wrote. They are there when it
-// returns, all or none. told is called for each table.
+// ReadAll writes backups from a stream of WriteAll. If it fails, it leaves none
+// of them. It calls done after each table.
 func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Time, done func(Manifest)) (err error) {
 	in := bufio.NewReaderSize(from, 1<<20)
 	var all []Manifest
@@ -74,7 +75,7 @@ func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Tim
 	for {
 		more, err := in.ReadByte()
 		if err != nil || more > 1 {
-			return fmt.Errorf("the server stopped before it was done: %w", errors.Join(err, io.ErrUnexpectedEOF))
+			return fmt.Errorf("the stream from the server ended early: %w", errors.Join(err, io.ErrUnexpectedEOF))
 		}
 		if more == 0 {
 			break
@@ -96,26 +97,26 @@ func ReadAll(ctx context.Context, from io.Reader, place blob.Place, now time.Tim
 	return writeRecord(ctx, place, set.ID+suffixSet, set)
 }
 
-// copyFile copies the file of one table and checks it on the way.
+// copyFile copies the file of one table and verifies it while copying.
 func copyFile(ctx context.Context, in *bufio.Reader, place blob.Place) (*Manifest, error) {
-	// The file has its table's id in it, so that its name is known behind
-	// its header only.
-	head := new(memory)
+	// The name of the file contains the id, which is known once the header is
+	// read.
+	head := new(bytes.Buffer)
 	tee := &redirectWriter{to: head}
-	r, err := openFile(io.TeeReader(in, tee), "of the server")
+	r, err := openFile(io.TeeReader(in, tee), "sent by the server")
 	if err != nil {
 		return nil, err
 	}
 	m := r.header
 	if !timeid.Valid(m.ID) {
-		return nil, fmt.Errorf("the server sent a backup with the id %q", m.ID)
+		return nil, fmt.Errorf("the server sent a backup with the invalid id %q", m.ID)
 	}
 	w, err := place.Create(ctx, m.ID+suffixItems)
 	if err != nil {
 		return nil, err
 	}
 	out := bufio.NewWriterSize(w, 1<<20)
-	_, err = out.Write(head.b)
+	_, err = out.Write(head.Bytes())
 	tee.to = out
 	for _, itemErr := range r.items() {
 		err = errors.Join(err, itemErr)
@@ -128,25 +129,17 @@ func copyFile(ctx context.Context, in *bufio.Reader, place blob.Place) (*Manifes
 	return &m, w.Commit()
 }
 
-// redirectWriter is a writer whose target changes.
+// redirectWriter writes to a target that can be replaced.
 type redirectWriter struct{ to io.Writer }
 
 func (s *redirectWriter) Write(b []byte) (int, error) { return s.to.Write(b) }
 
-// memory keeps what is written to it.
-type memory struct{ b []byte }
-
-func (m *memory) Write(b []byte) (int, error) {
-	m.b = append(m.b, b...)
-	return len(b), nil
-}
-
-// ErrNoSet tells that a place has no backup of a whole server.
+// ErrNoSet is returned when a place holds no backup of a whole server.
 var ErrNoSet = errors.New("there is no backup of a whole server")
 
-// RestoreAll makes all tables anew that the newest set at a place has, with
-// their settings, but without the changes before. Every file is read as a whole
-// before the first table is made.
+// RestoreAll creates all tables of the newest set at a place, with their
+// settings but without their change records. It verifies every file before it
+// creates the first table, and calls done after each table.
 func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, done func(Manifest)) error {
 	newest, err := newestSet(ctx, place)
 	if err != nil {
@@ -186,19 +179,19 @@ func newestSet(ctx context.Context, place blob.Place) (*backupSet, error) {
 		return nil, err
 	}
 	if s.Format != format {
-		return nil, fmt.Errorf("the backup file %s has format %d; this version knows %d", slices.Max(names), s.Format, format)
+		return nil, fmt.Errorf("backup file %s has format %d; this version reads format %d", slices.Max(names), s.Format, format)
 	}
 	return s, nil
 }
 
-// restoreTable makes a table as it was, and waits until it is there.
+// restoreTable creates a table from a backup and waits until it is active.
 func restoreTable(ctx context.Context, d *db.DB, m *Manifest) error {
 	def := m.Table
 	def.Streams, def.Recovery, def.TimeToLive.Filling = nil, schema.Recovery{}, false
 	def.Indexes = slices.Clone(def.Indexes)
 	def.Indexes = slices.DeleteFunc(def.Indexes, func(x schema.Index) bool { return x.State == schema.Deleting })
 	for i := range def.Indexes {
-		def.Indexes[i].State, def.Indexes[i].Backfilling = "", false // it is complete from the first
+		def.Indexes[i].State, def.Indexes[i].Backfilling = "", false // it is complete as soon as the table is
 	}
 	def.Restored = schema.Restored{Table: m.Table.Name, Backup: m.ID, At: m.Created}
 	if _, err := d.RestoreBackup(ctx, def); err != nil {
@@ -207,7 +200,7 @@ func restoreTable(ctx context.Context, d *db.DB, m *Manifest) error {
 	for {
 		now, err := d.Describe(def.Name)
 		if err != nil || now.State == schema.Deleting {
-			return errors.New("it came to nothing; the log tells why")
+			return errors.New("the restore failed; the log has the reason")
 		}
 		if !now.Restored.Running {
 			break

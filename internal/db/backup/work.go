@@ -14,18 +14,18 @@ import (
 	"github.com/stator-db/stator/internal/timeid"
 )
 
-// One server writes backups, the one that leads. It can lose the lead without
-// noticing at once, and another begins the same backup anew, of a later moment.
-// So that neither spoils what the other has made, no two attempts write the same
-// file of items, and no attempt removes another's: the manifest says which it
-// is of, and whichever comes last is of a file that is there. Files of items
-// that no manifest names go with the backup, or after a day.
+// The leader writes backups. It can lose leadership without noticing at once,
+// while the new leader starts the same backup again, as of a later moment. So that
+// neither damages the result of the other, no two attempts write the same items
+// file, and no attempt removes the file of another one. The manifest names its
+// items file, so whichever manifest is written last refers to a file that exists.
+// Items files that no manifest names are removed with the backup, or after a day.
 
-// job is a backup that is being made.
+// job is a backup that is being created.
 type job struct {
 	Manifest
-	view  *db.View // nil if it was not heard of in time: it is made of what there is then
-	begun bool
+	view    *db.View // nil if the request was missed: the backup is then of a later moment
+	started bool
 }
 
 func (j *job) release() {
@@ -36,12 +36,12 @@ func (j *job) release() {
 }
 
 const (
-	scanInterval = time.Minute     // for backups that nobody has told of
-	retryDelay   = 5 * time.Second // when the database could not be reached
+	scanInterval = time.Minute     // between scans for backups whose request was missed
+	retryDelay   = 5 * time.Second // after the database was unavailable
 )
 
-// onBegun takes a view of the database for a backup that was asked for, if it
-// is this server that makes it.
+// onBegun takes a view of the database for a backup that was requested, if this
+// server is the one that writes it.
 func (s *Store) onBegun(ctx context.Context, id string) error {
 	if id == "" {
 		s.terms.Anew()
@@ -58,7 +58,7 @@ func (s *Store) onBegun(ctx context.Context, id string) error {
 	if err != nil {
 		view.Close()
 		if errors.Is(err, ErrNotFound) {
-			return nil // it is heard again, and done
+			return nil // the message was repeated, and the backup is complete
 		}
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Store) onBegun(ctx context.Context, id string) error {
 	return nil
 }
 
-// add has a backup made, if this server still makes them.
+// add queues a backup if this server still writes them.
 func (s *Store) add(j *job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,14 +77,14 @@ func (s *Store) add(j *job) {
 		j.release()
 	case i < 0:
 		if s.requested[j.ID] {
-			delete(s.requested, j.ID) // one attempt has the plain name
+			delete(s.requested, j.ID) // the first attempt uses the default file name
 		} else {
 			j.File = j.ID + "-" + timeid.Suffix() + suffixItems
 		}
 		s.pending = append(s.pending, j)
 		s.stir()
-	case j.view != nil && s.pending[i].view == nil && !s.pending[i].begun:
-		s.pending[i].view = j.view // it was found before it was heard of
+	case j.view != nil && s.pending[i].view == nil && !s.pending[i].started:
+		s.pending[i].view = j.view // a scan found it before its message arrived
 	default:
 		j.release()
 	}
@@ -97,15 +97,15 @@ func (s *Store) stir() {
 	}
 }
 
-// onFailed remembers why a backup came to nothing, wherever it was made.
-func (s *Store) onFailed(_ context.Context, what string) error {
-	if id, why, ok := strings.Cut(what, "\x00"); ok {
+// onFailed records why a backup failed, on whichever server that was.
+func (s *Store) onFailed(_ context.Context, message string) error {
+	if id, why, ok := strings.Cut(message, "\x00"); ok {
 		s.recordFailure(id, errors.New(why))
 	}
 	return nil
 }
 
-// maxFailed is how many backups are remembered that came to nothing.
+// maxFailed bounds how many failures are kept.
 const maxFailed = 100
 
 func (s *Store) recordFailure(id string, why error) {
@@ -120,7 +120,7 @@ func (s *Store) recordFailure(id string, why error) {
 	s.failed[id] = why
 }
 
-// work writes backups, one after the other, while this server leads.
+// work writes backups one after the other while this server leads.
 func (s *Store) work(ctx context.Context, begun func()) {
 	s.mu.Lock()
 	s.leading = true
@@ -138,7 +138,7 @@ func (s *Store) work(ctx context.Context, begun func()) {
 		if !time.Now().Before(nextScan) {
 			nextScan = time.Now().Add(scanInterval)
 			if err := s.scan(ctx); err != nil && s.leads(ctx) {
-				s.log.Error("backups cannot be looked at; trying again", "place", s.place.String(), "error", err)
+				s.log.Error("cannot scan for backups; retrying", "place", s.place.String(), "error", err)
 				nextScan = time.Now().Add(retryDelay)
 			}
 		}
@@ -163,26 +163,26 @@ func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) {
 	}
 }
 
-// nextPending is the backup that waits longest.
+// nextPending returns the backup that has waited longest, nil if there is none.
 func (s *Store) nextPending() *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pending) == 0 {
 		return nil
 	}
-	s.pending[0].begun = true
+	s.pending[0].started = true
 	return s.pending[0]
 }
 
-// scan finds the backups that are to be made and were not heard of, and
-// removes what belongs to none.
+// scan queues the pending backups whose requests were missed, and removes files
+// that belong to no backup.
 func (s *Store) scan(ctx context.Context) error {
 	names, err := s.place.Names(ctx)
 	if err != nil {
 		return err
 	}
 	has := make(map[string]bool)
-	items := make(map[string][]string) // of each id
+	items := make(map[string][]string) // names of items files by id
 	for _, name := range names {
 		has[name] = true
 		if id, ok := itemsFileID(name); ok {
@@ -197,9 +197,9 @@ func (s *Store) scan(ctx context.Context) error {
 		m, err := s.readCreating(ctx, id)
 		switch {
 		case errors.Is(err, ErrNotFound) || err == nil && !s.tableExists(m):
-			continue // it may be another database's
+			continue // it may belong to another database
 		case err != nil:
-			s.log.Error("a backup that was being made cannot be made", "error", err)
+			s.log.Error("cannot read the record of a pending backup; skipping it", "error", err)
 		case has[id+suffixManifest]:
 			if err := s.place.Remove(ctx, name); err != nil {
 				return err
@@ -218,8 +218,9 @@ func (s *Store) scan(ctx context.Context) error {
 	return nil
 }
 
-// removeOrphans removes the files of items that no manifest names. That the backup
-// is old is not enough: somebody may be copying it, and its manifest comes last.
+// removeOrphans removes the items files that no manifest names, a day after it saw
+// them first. The age of the backup alone is not enough: its files may be being
+// copied to this place, and the manifest is copied last.
 func (s *Store) removeOrphans(ctx context.Context, id string, items []string, has map[string]bool, before map[string]time.Time) error {
 	if !s.isStale(id) || has[id+suffixCreating] || has[id+suffixManifest] && len(items) == 1 {
 		return nil
@@ -228,7 +229,7 @@ func (s *Store) removeOrphans(ctx context.Context, id string, items []string, ha
 	if has[id+suffixManifest] {
 		m, err := readManifest(ctx, s.place, id+suffixManifest)
 		if err != nil {
-			return nil //nolint:nilerr // what is damaged is left as it is; List tells of it
+			return nil //nolint:nilerr // a damaged backup is left alone; List logs it
 		}
 		named = m.items()
 	}
@@ -251,19 +252,19 @@ func (s *Store) removeOrphans(ctx context.Context, id string, items []string, ha
 	return nil
 }
 
-// errSuperseded tells that a backup is no longer to be made here.
-var errSuperseded = errors.New("the backup was made or given up by another server")
+// errSuperseded is returned when this server must not continue a backup.
+var errSuperseded = errors.New("the backup was completed or abandoned by another server")
 
-// run makes a backup, or tells why there is none.
+// run writes a backup, or reports why it failed.
 func (s *Store) run(ctx context.Context, j *job) {
 	err := s.write(ctx, j)
 	switch {
 	case err == nil:
 		s.discard(context.WithoutCancel(ctx), j.ID+suffixCreating)
 	case !s.leads(ctx):
-		return // the next who leads makes it
+		return // the next leader writes it
 	case errors.Is(err, store.ErrUnavailable):
-		s.log.Error("a backup could not be made; trying again", "table", j.Table.Name, "id", j.ID, "error", err)
+		s.log.Error("backup interrupted; retrying", "table", j.Table.Name, "id", j.ID, "error", err)
 		wait(ctx, nil, retryDelay)
 		return
 	case !errors.Is(err, errSuperseded):
@@ -276,18 +277,17 @@ func (s *Store) run(ctx context.Context, j *job) {
 	j.release()
 }
 
-// fail makes known why there is no backup. What was written of it is removed
-// already.
+// fail reports to all servers why a backup failed. Its files are removed already.
 func (s *Store) fail(ctx context.Context, j *job, why error) {
-	s.log.Error("a backup could not be made", "table", j.Table.Name, "backup", j.Name, "id", j.ID, "place", s.place.String(), "error", why)
-	why = fmt.Errorf("backup %s of table %s could not be made: %w", j.Name, j.Table.Name, why)
+	s.log.Error("backup failed", "table", j.Table.Name, "backup", j.Name, "id", j.ID, "place", s.place.String(), "error", why)
+	why = fmt.Errorf("backup %s of table %s failed: %w", j.Name, j.Table.Name, why)
 	s.recordFailure(j.ID, why)
 	if err := s.db.Announce(ctx, topicFailed, j.ID+"\x00"+why.Error()); err != nil && ctx.Err() == nil {
-		s.log.Warn("the other servers could not be told why a backup came to nothing", "id", j.ID, "error", err)
+		s.log.Warn("cannot report a failed backup to the other servers", "id", j.ID, "error", err)
 	}
 }
 
-// progressInterval is the time between two lines in the log.
+// progressInterval is the time between two progress messages in the log.
 const progressInterval = 5 * time.Second
 
 // write writes the files of a backup.
@@ -307,7 +307,7 @@ func (s *Store) write(ctx context.Context, j *job) error {
 		return err
 	}
 	if t.UUID != m.Table.UUID {
-		return fmt.Errorf("table %s is another one by now", t.Name)
+		return fmt.Errorf("table %s was deleted and created again", t.Name)
 	}
 	m.Table = *t
 	began := s.db.Now()
@@ -320,7 +320,7 @@ func (s *Store) write(ctx context.Context, j *job) error {
 	err = writeFile(w, &m, view.Items(ctx, m.Table.ID), func(items int64) error {
 		if now := s.db.Now(); now.Sub(lastLog) >= progressInterval {
 			lastLog = now
-			log.Info("a backup is being written", "items", items)
+			log.Info("writing backup", "items", items)
 		}
 		if !s.leads(ctx) {
 			return errSuperseded
@@ -337,22 +337,22 @@ func (s *Store) write(ctx context.Context, j *job) error {
 	if err := s.complete(ctx, &m); err != nil {
 		return err
 	}
-	log.Info("a backup was written", "items", m.Items, "bytes", m.FileBytes, "took", s.db.Now().Sub(began).Round(time.Millisecond))
+	log.Info("backup complete", "items", m.Items, "bytes", m.FileBytes, "took", s.db.Now().Sub(began).Round(time.Millisecond))
 	return nil
 }
 
-// complete writes the manifest, if the backup is still to be made. If it is not,
-// the file of items goes: nothing else has its name.
+// complete writes the manifest if the backup is still wanted. Otherwise it removes
+// the items file, whose name no other attempt uses.
 func (s *Store) complete(ctx context.Context, m *Manifest) error {
 	err := s.checkWanted(ctx, m.ID)
 	if err == nil {
 		if err = writeRecord(ctx, s.place, m.ID+suffixManifest, m); err == nil {
 			return nil
 		}
-		// It may be there in spite of the error.
-		there, readErr := readManifest(context.WithoutCancel(ctx), s.place, m.ID+suffixManifest)
+		// The manifest may have been written in spite of the error.
+		existing, readErr := readManifest(context.WithoutCancel(ctx), s.place, m.ID+suffixManifest)
 		switch {
-		case readErr == nil && there.items() == m.items():
+		case readErr == nil && existing.items() == m.items():
 			return nil
 		case readErr != nil && !errors.Is(readErr, blob.ErrNotFound):
 			return err
@@ -362,7 +362,8 @@ func (s *Store) complete(ctx context.Context, m *Manifest) error {
 	return err
 }
 
-// checkWanted is nil while a backup is to be made, and by this server.
+// checkWanted returns errSuperseded unless this server leads and the backup is
+// still pending.
 func (s *Store) checkWanted(ctx context.Context, id string) error {
 	if !s.leads(ctx) {
 		return errSuperseded
