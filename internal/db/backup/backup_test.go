@@ -25,7 +25,7 @@ import (
 	"github.com/stator-db/stator/internal/timeid"
 )
 
-// backupFixture is a database with its backups.
+// backupFixture is a database and its backups.
 type backupFixture struct {
 	*db.DB
 	*Store
@@ -82,7 +82,7 @@ func orders(name string) schema.Table {
 	return t
 }
 
-// fill makes a table with items.
+// fill creates a table with items.
 func (h *backupFixture) fill(t testing.TB, name string, items, size int) {
 	t.Helper()
 	if _, err := h.CreateTable(t.Context(), orders(name)); err != nil {
@@ -104,7 +104,7 @@ func (h *backupFixture) put(t testing.TB, name string, items, size int) {
 	}
 }
 
-// waitAvailable waits until a backup is complete.
+// waitAvailable waits until a backup is complete, and returns it.
 func (h *backupFixture) waitAvailable(t testing.TB, id string) Backup {
 	t.Helper()
 	for {
@@ -126,12 +126,12 @@ func (h *backupFixture) backUp(t testing.TB, table string) Backup {
 		t.Fatal(err)
 	}
 	if !b.Creating {
-		t.Error("a new backup is complete at once")
+		t.Error("Create returned a complete backup, want one that is being created")
 	}
 	return h.waitAvailable(t, b.ID)
 }
 
-// as makes a table of the same kind under another name.
+// as returns a define function for Restore that only renames the table.
 func as(name string) func(schema.Table) (schema.Table, error) {
 	return func(t schema.Table) (schema.Table, error) {
 		t.Name = name
@@ -139,7 +139,7 @@ func as(name string) func(schema.Table) (schema.Table, error) {
 	}
 }
 
-// waitRestored waits until a table is there; not ok if it went away.
+// waitRestored waits for the restore of a table and reports whether it succeeded.
 func (h *backupFixture) waitRestored(name string) bool {
 	for {
 		d, err := h.Describe(name)
@@ -153,7 +153,7 @@ func (h *backupFixture) waitRestored(name string) bool {
 	}
 }
 
-// contents are the items of a table, in words.
+// contents returns the items of a table as text.
 func (h *backupFixture) contents(t testing.TB, table string) map[string]bool {
 	t.Helper()
 	view, err := h.View(t.Context())
@@ -188,8 +188,8 @@ func (h *backupFixture) checkSound(t testing.TB) {
 	}
 }
 
-// A backup is of the moment at which it was asked for, and outlives the
-// database.
+// A backup has the items of the moment at which it was requested, and can be
+// restored after the database is lost.
 func TestBackupOutlivesTheDatabase(t *testing.T) {
 	for name, size := range map[string]int{"small items": 10, "large items": 90_000} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestBackupOutlivesTheDatabase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.put(t, "Orders", 90, 3) // too late to be in it
+			h.put(t, "Orders", 90, 3) // too late for the backup
 			h.waitAvailable(t, b.ID)
 			h.close()
 			if err := os.RemoveAll(dir); err != nil {
@@ -211,34 +211,34 @@ func TestBackupOutlivesTheDatabase(t *testing.T) {
 			h = open(t, dir, place)
 			all, err := h.List(t.Context())
 			if err != nil || len(all) != 1 || all[0].ID != b.ID || all[0].Items != 60 {
-				t.Fatalf("the list is %+v, %v", all, err)
+				t.Fatalf("List = %+v, %v, want the one backup with 60 items", all, err)
 			}
 			if _, err := h.Restore(t.Context(), b.ID, as("Again")); err != nil {
 				t.Fatal(err)
 			}
 			if !h.waitRestored("Again") || !maps.Equal(h.contents(t, "Again"), want) {
-				t.Errorf("the table restored has %d items", len(h.contents(t, "Again")))
+				t.Errorf("the restored table has %d items, want the %d of the backup", len(h.contents(t, "Again")), len(want))
 			}
 			h.checkSound(t)
 			if _, err := h.Delete(t.Context(), b.ID); err != nil {
 				t.Fatal(err)
 			}
 			if names, _ := place.Names(t.Context()); len(names) > 0 {
-				t.Errorf("files are left of a deleted backup: %v", names)
+				t.Errorf("a deleted backup leaves the files %v", names)
 			}
 			if _, err := h.Store.Get(t.Context(), b.ID); !errors.Is(err, ErrNotFound) {
-				t.Errorf("a deleted backup: %v", err)
+				t.Errorf("Get of a deleted backup: %v, want %v", err, ErrNotFound)
 			}
 		})
 	}
 }
 
-// A flipped byte anywhere in a file of a backup is found, under the name of
-// that file, and nothing is made of it. The control is the file as it was.
+// A flipped byte anywhere in a backup file is detected, the error names the file,
+// and no table is restored from it. The control is the unchanged file.
 func TestFlippedBytesAreFound(t *testing.T) {
 	where := t.TempDir()
 	h := open(t, t.TempDir(), openFolder(t, where))
-	h.fill(t, "Orders", 400, 1500) // of several blocks
+	h.fill(t, "Orders", 400, 1500) // several blocks
 	b := h.backUp(t, "Orders")
 	for _, suffix := range []string{suffixItems, suffixManifest} {
 		name := filepath.Join(where, b.ID+suffix)
@@ -247,11 +247,11 @@ func TestFlippedBytesAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := rand.New(rand.NewPCG(1, 2))
-		places := []int{0, 7, 8, 11, 12, 13, len(sound) - 1, len(sound) - 4, len(sound) - 70}
+		offsets := []int{0, 7, 8, 11, 12, 13, len(sound) - 1, len(sound) - 4, len(sound) - 70}
 		for range 150 {
-			places = append(places, r.IntN(len(sound)))
+			offsets = append(offsets, r.IntN(len(sound)))
 		}
-		for _, at := range places {
+		for _, at := range offsets {
 			bad := bytes.Clone(sound)
 			bad[at] ^= byte(1 + r.IntN(255))
 			if err := os.WriteFile(name, bad, 0o600); err != nil {
@@ -259,7 +259,7 @@ func TestFlippedBytesAreFound(t *testing.T) {
 			}
 			var damaged *Damaged
 			if err := h.Store.Verify(t.Context(), b.ID); !errors.As(err, &damaged) || damaged.File != b.ID+suffix {
-				t.Fatalf("byte %d of %s is flipped: %v", at, suffix, err)
+				t.Fatalf("Verify with byte %d of %s flipped: %v", at, suffix, err)
 			}
 		}
 		for _, bad := range [][]byte{sound[:0], sound[:len(sound)/2], sound[:len(sound)-1], append(bytes.Clone(sound), 0)} {
@@ -267,38 +267,38 @@ func TestFlippedBytesAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := h.Store.Verify(t.Context(), b.ID); !errors.As(err, new(*Damaged)) {
-				t.Fatalf("%d of %d bytes: %v", len(bad), len(sound), err)
+				t.Fatalf("Verify with %d of %d bytes: %v", len(bad), len(sound), err)
 			}
 		}
-		if suffix == suffixItems { // a restore in the background finds it too
+		if suffix == suffixItems { // a restore in the background detects it too
 			if _, err := h.Restore(t.Context(), b.ID, as("Bad")); err != nil {
 				t.Fatal(err)
 			}
 			if h.waitRestored("Bad") {
-				t.Error("a table was made of a damaged backup")
+				t.Error("a table was restored from a damaged backup")
 			}
 		}
 		if err := os.WriteFile(name, sound, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Store.Verify(t.Context(), b.ID); err != nil {
-			t.Fatalf("the file as it was: %v", err)
+			t.Fatalf("Verify of the unchanged file: %v", err)
 		}
 	}
 	if err := os.Remove(filepath.Join(where, b.ID+suffixItems)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Restore(t.Context(), b.ID, as("Missing")); err != nil || h.waitRestored("Missing") {
-		t.Errorf("a table was made of a missing file: %v", err)
+		t.Errorf("a table was restored without its items file: %v", err)
 	}
 }
 
-// A backup that a stop interrupts is begun anew, and is no backup before.
+// A backup that a shutdown interrupts is started again, and is not complete before.
 func TestBackupResumesAfterRestart(t *testing.T) {
 	dir, where := t.TempDir(), t.TempDir()
 	h := open(t, dir, openFolder(t, where))
 	h.fill(t, "Orders", 100, 10)
-	h.Store.Close() // nobody writes it
+	h.Store.Close() // so that the backup is not written
 	b, err := h.Create(t.Context(), "Orders", "a-backup")
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestBackupResumesAfterRestart(t *testing.T) {
 	h.close()
 
 	h = open(t, dir, openFolder(t, where))
-	for { // until it has looked around
+	for { // until the scan has found and written it
 		all, err := h.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -324,20 +324,20 @@ func TestBackupResumesAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !h.waitRestored("Again") || !maps.Equal(h.contents(t, "Again"), want) {
-		t.Error("the table restored differs")
+		t.Error("the restored table differs from the one that was backed up")
 	}
-	// What the attempt before left may be another server's: it goes with the
-	// backup.
+	// The file of the earlier attempt may belong to another server, so it is
+	// removed only with the backup.
 	if _, err := h.Delete(t.Context(), b.ID); err != nil {
 		t.Error(err)
 	}
 	if names, _ := openFolder(t, where).Names(t.Context()); len(names) > 0 {
-		t.Errorf("the files are %v", names)
+		t.Errorf("a deleted backup leaves the files %v", names)
 	}
 }
 
-// Files of items that no manifest names go when they were seen for a day, not
-// before; what is of a backup stays.
+// Items files that no manifest names are removed a day after they were first
+// seen, not before. The files of backups are kept.
 func TestOrphanedFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := openServers(t)
@@ -362,7 +362,7 @@ func TestOrphanedFiles(t *testing.T) {
 	})
 }
 
-// limitedPlace is one whose disk is full beyond some bytes.
+// limitedPlace is a place whose disk is full after some more bytes.
 type limitedPlace struct {
 	blob.Place
 	left int
@@ -385,7 +385,7 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 	return w.Writer.Write(b)
 }
 
-// A full disk ends a backup with an error that says so, and leaves nothing.
+// A full disk fails a backup with ENOSPC, and no file is left.
 func TestFullDisk(t *testing.T) {
 	where := t.TempDir()
 	place := &limitedPlace{Place: openFolder(t, where)}
@@ -393,9 +393,9 @@ func TestFullDisk(t *testing.T) {
 	h.fill(t, "Orders", 200, 1000)
 	want := h.contents(t, "Orders")
 	if _, err := h.Create(t.Context(), "Orders", "a-backup"); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("no room at all: %v", err)
+		t.Errorf("Create on a full disk: %v, want %v", err, syscall.ENOSPC)
 	}
-	place.left = 5000 // for the beginning
+	place.left = 5000 // enough to start a backup
 	b, err := h.Create(t.Context(), "Orders", "a-backup")
 	if err != nil {
 		t.Fatal(err)
@@ -407,24 +407,24 @@ func TestFullDisk(t *testing.T) {
 			continue
 		}
 		if !errors.As(err, new(*Failed)) || !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("room for the beginning: %+v, %v", now, err)
+			t.Errorf("Get of a backup that filled the disk: %+v, %v", now, err)
 		}
 		break
 	}
 	if all, err := h.List(t.Context()); err != nil || len(all) > 0 {
-		t.Errorf("the list is %v, %v", all, err)
+		t.Errorf("List = %v, %v, want no backup", all, err)
 	}
 	if !maps.Equal(h.contents(t, "Orders"), want) {
-		t.Error("the table was touched")
+		t.Error("the failed backup changed the table")
 	}
 	h.close()
 	if entries, _ := os.ReadDir(where); len(entries) > 0 {
-		t.Errorf("it left %v", entries)
+		t.Errorf("the failed backup leaves the files %v", entries)
 	}
 }
 
-// All tables of one moment travel as a stream, and make a database again. A
-// stream that is cut short makes nothing.
+// All tables of one moment are written as a stream, from which another database
+// is restored. A truncated stream leaves no backup.
 func TestWholeServer(t *testing.T) {
 	h := open(t, t.TempDir(), openFolder(t, t.TempDir()))
 	h.fill(t, "Orders", 300, 500)
@@ -446,10 +446,10 @@ func TestWholeServer(t *testing.T) {
 	place := openFolder(t, t.TempDir())
 	for _, n := range []int{0, 1, 100, len(complete) / 3, len(complete) - 1} {
 		if err := ReadAll(t.Context(), bytes.NewReader(complete[:n]), place, time.Now(), func(Manifest) {}); err == nil {
-			t.Errorf("a stream of %d of %d bytes is taken", n, len(complete))
+			t.Errorf("ReadAll accepts %d of %d bytes", n, len(complete))
 		}
 		if names, _ := place.Names(t.Context()); len(names) > 0 {
-			t.Errorf("a stream of %d bytes leaves %v", n, names)
+			t.Errorf("ReadAll of %d bytes leaves the files %v", n, names)
 		}
 	}
 	if err := ReadAll(t.Context(), bytes.NewReader(complete), place, time.Now(), func(Manifest) {}); err != nil {
@@ -462,16 +462,16 @@ func TestWholeServer(t *testing.T) {
 	}
 	for _, name := range []string{"Orders", "Carts", "Empty"} {
 		if !maps.Equal(again.contents(t, name), h.contents(t, name)) {
-			t.Errorf("table %s differs", name)
+			t.Errorf("table %s differs after RestoreAll", name)
 		}
 	}
 	carts, _ := again.Describe("Carts")
 	placed, _ := again.Describe("Orders")
 	if carts.TimeToLive.Attribute != "expires" || len(carts.Tags) != 1 || placed.Recovery.Days != 7 {
-		t.Errorf("settings are lost: %+v, %+v", carts.Table, placed.Recovery)
+		t.Errorf("RestoreAll lost settings: %+v, %+v", carts.Table, placed.Recovery)
 	}
 	again.checkSound(t)
 	if err := RestoreAll(t.Context(), openFolder(t, t.TempDir()), again.DB, func(Manifest) {}); !errors.Is(err, ErrNoSet) {
-		t.Errorf("from an empty folder: %v", err)
+		t.Errorf("RestoreAll from an empty folder: %v, want %v", err, ErrNoSet)
 	}
 }

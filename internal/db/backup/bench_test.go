@@ -10,7 +10,8 @@ import (
 	"github.com/stator-db/stator/internal/db"
 )
 
-// Backing up a table on disk and restoring it, in items of 1 KB a second.
+// BenchmarkBackup backs up a table on disk and restores it. It reports items of
+// 1 KB per second.
 func BenchmarkBackup(b *testing.B) {
 	const items = 100_000
 	h := open(b, b.TempDir(), openFolder(b, b.TempDir()))
@@ -44,7 +45,7 @@ func BenchmarkBackup(b *testing.B) {
 				b.Fatal(err)
 			}
 			if !h.waitRestored(fmt.Sprintf("Restored%d", n)) {
-				b.Fatal("it came to nothing")
+				b.Fatal("the restore failed")
 			}
 		}
 		b.ReportMetric(float64(items*n)/b.Elapsed().Seconds(), "items/s")

@@ -21,15 +21,15 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// backupServer is a house that shares its database with others.
+// backupServer is one of several servers that share a database.
 type backupServer struct {
 	*backupFixture
 	*leadtest.Server
 	gate *leadtest.Gate
-	full atomic.Bool // no file of items has room
+	full atomic.Bool // creating an items file fails
 }
 
-// itemsFullPlace is a place in which no file of items has room while it is full.
+// itemsFullPlace is a place where creating an items file fails while full is set.
 type itemsFullPlace struct {
 	blob.Place
 	full *atomic.Bool
@@ -42,8 +42,8 @@ func (p *itemsFullPlace) Create(ctx context.Context, name string) (blob.Writer, 
 	return p.Place.Create(ctx, name)
 }
 
-// openServers opens two servers of one database and one place for backups. The
-// first leads.
+// openServers opens two servers that share a database and a place for backups.
+// The first one leads.
 func openServers(t *testing.T) (a, b *backupServer) {
 	t.Helper()
 	engine, err := pebble.Open(pebble.InMemory())
@@ -51,8 +51,8 @@ func openServers(t *testing.T) (a, b *backupServer) {
 		t.Fatal(err)
 	}
 	fleet := leadtest.New(engine)
-	// Not a folder: there a file that is not complete has one name, so that he
-	// who is late does less harm than he could.
+	// Not a folder: in a folder the incomplete files of two writers have the same
+	// name, which hides some of the damage that a late writer can do.
 	place, err := blob.Open(t.Context(), "mem://")
 	if err != nil {
 		t.Fatal(err)
@@ -79,31 +79,32 @@ func openServers(t *testing.T) (a, b *backupServer) {
 	return a, b
 }
 
-// check compares what each server tells of the one backup.
+// check verifies that each server reports exactly the backup id, in the given
+// state.
 func check(t *testing.T, id string, creating bool, all ...*backupServer) {
 	t.Helper()
 	for i, m := range all {
 		if b, err := m.Store.Get(t.Context(), id); err != nil || b.ID != id || b.Creating != creating {
-			t.Errorf("server %d finds %+v, %v", i, b, err)
+			t.Errorf("server %d: Get = %+v, %v, want creating %v", i, b, err, creating)
 		}
 		if list, err := m.List(t.Context()); err != nil || len(list) != 1 || list[0].ID != id || list[0].Creating != creating {
-			t.Errorf("server %d lists %+v, %v", i, list, err)
+			t.Errorf("server %d: List = %+v, %v, want %s, creating %v", i, list, err, id, creating)
 		}
 	}
 }
 
-// restore makes a table of a backup, and compares its items.
+// restore restores a table from a backup and compares its items.
 func (m *backupServer) restore(t *testing.T, id, name string, want map[string]bool) {
 	t.Helper()
 	if _, err := m.Restore(t.Context(), id, as(name)); err != nil {
 		t.Fatal(err)
 	}
 	if !m.waitRestored(name) || !maps.Equal(m.contents(t, name), want) {
-		t.Errorf("the table restored has other items than the %d expected", len(want))
+		t.Errorf("the restored table does not have the %d items of the backup", len(want))
 	}
 }
 
-// files are the names of all files at the place.
+// files returns the names of all files at the place.
 func (m *backupServer) files(t *testing.T) []string {
 	t.Helper()
 	names, err := m.gate.Names(t.Context())
@@ -113,8 +114,8 @@ func (m *backupServer) files(t *testing.T) []string {
 	return names
 }
 
-// A backup is asked for on any server, is of that moment, and is told by all;
-// also that it is gone.
+// Any server accepts a request for a backup. The backup has the items of that
+// moment, and all servers report it, and also that it was deleted.
 func TestFollowerAcceptsBackups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
@@ -125,56 +126,57 @@ func TestFollowerAcceptsBackups(t *testing.T) {
 		if err != nil || !made.Creating {
 			t.Fatal(made, err)
 		}
-		b.put(t, "Orders", 90, 3) // too late to be in it
+		b.put(t, "Orders", 90, 3) // too late for the backup
 		a.put(t, "Orders", 120, 3)
 		held()
 		check(t, made.ID, true, a, b)
 		if _, err := b.Delete(t.Context(), made.ID); !errors.Is(err, ErrInUse) {
-			t.Errorf("it is deleted while it is made: %v", err)
+			t.Errorf("Delete of a backup that is being created: %v, want %v", err, ErrInUse)
 		}
 		a.gate.Release()
 		b.waitAvailable(t, made.ID)
 		check(t, made.ID, false, a, b)
-		time.Sleep(2 * scanInterval) // somebody might begin again
+		time.Sleep(2 * scanInterval) // time for an unwanted second attempt
 		if files := a.files(t); len(files) != 2 {
-			t.Errorf("the files are %v", files)
+			t.Errorf("the files are %v, want items and manifest", files)
 		}
 		b.restore(t, made.ID, "Again", want)
 
-		held = a.gate.Hold(t, ".items") // the next restore reads it
+		held = a.gate.Hold(t, ".items") // the next restore blocks there
 		if _, err := b.Restore(t.Context(), made.ID, as("Slow")); err != nil {
 			t.Fatal(err)
 		}
 		held()
 		for _, m := range []*backupServer{a, b} {
 			if _, err := m.Delete(t.Context(), made.ID); !errors.Is(err, ErrInUse) {
-				t.Errorf("it is deleted while a table is made of it: %v", err)
+				t.Errorf("Delete of a backup that is being restored: %v, want %v", err, ErrInUse)
 			}
 		}
 		a.gate.Release()
 		if !b.waitRestored("Slow") {
-			t.Error("the table is gone")
+			t.Error("the restore failed")
 		}
 		if _, err := b.Delete(t.Context(), made.ID); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range []*backupServer{a, b} {
 			if _, err := m.Store.Get(t.Context(), made.ID); !errors.Is(err, ErrNotFound) {
-				t.Errorf("a deleted backup: %v", err)
+				t.Errorf("Get of a deleted backup: %v, want %v", err, ErrNotFound)
 			}
 			if all, err := m.List(t.Context()); err != nil || len(all) > 0 {
-				t.Errorf("the list is %v, %v", all, err)
+				t.Errorf("List = %v, %v, want no backup", all, err)
 			}
 		}
 	})
 }
 
-// When the lead moves in the middle, the next makes the backup of what there is
-// then, and the one before does no harm, whether or not it has noticed.
+// When the leader changes during a backup, the new leader creates the backup from
+// the table as it is then, and the old one does not damage it, whether or not it
+// has noticed the change.
 func TestLeaderChangeDuringBackup(t *testing.T) {
 	for _, at := range []string{".items", ".manifest"} {
-		for _, notices := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, notices %v", at, notices), func(t *testing.T) {
+		for _, noticed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, noticed %v", at, noticed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					a, b := openServers(t)
 					a.fill(t, "Orders", 60, 10)
@@ -187,7 +189,7 @@ func TestLeaderChangeDuringBackup(t *testing.T) {
 					held()
 					b.put(t, "Orders", 90, 3)
 					after := a.contents(t, "Orders")
-					a.Lead(!notices)
+					a.Lead(!noticed)
 					b.Lead(true)
 					b.waitAvailable(t, made.ID)
 					a.gate.Release()
@@ -197,14 +199,14 @@ func TestLeaderChangeDuringBackup(t *testing.T) {
 							t.Fatal(err, m.files(t))
 						}
 					}
-					// Two that fill one table would spoil it. An engine's lease
-					// sees to it that the one before commits nothing by now.
+					// Two servers that fill one table would corrupt it. With a real
+					// engine the lease keeps the old leader from committing.
 					a.Lead(false)
 					if _, err := b.Restore(t.Context(), made.ID, as("Again")); err != nil || !b.waitRestored("Again") {
 						t.Fatal(err)
 					}
 					if got := b.contents(t, "Again"); !maps.Equal(got, before) && !maps.Equal(got, after) {
-						t.Error("the backup is of no moment at which it was made")
+						t.Error("the backup has the items of neither attempt")
 					}
 				})
 			})
@@ -212,7 +214,7 @@ func TestLeaderChangeDuringBackup(t *testing.T) {
 	}
 }
 
-// A backup that was asked for while nobody led is made by the first who does.
+// A backup that is requested while there is no leader is created by the next one.
 func TestBackupWithoutALeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
@@ -232,8 +234,8 @@ func TestBackupWithoutALeader(t *testing.T) {
 	})
 }
 
-// A backup that is deleted is not made again, even if the one who made it was
-// stopped before he could say that it is done.
+// A deleted backup is not created again, even if the server that wrote it stopped
+// before it removed the record of the pending backup.
 func TestDeletedBackupStaysDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
@@ -251,12 +253,12 @@ func TestDeletedBackupStaysDeleted(t *testing.T) {
 		b.Lead(true)
 		time.Sleep(2 * scanInterval)
 		if files := b.files(t); len(files) > 0 {
-			t.Errorf("the files are %v", files)
+			t.Errorf("the deleted backup has the files %v again", files)
 		}
 	})
 }
 
-// Why a backup came to nothing is told by all servers.
+// All servers report why a backup failed.
 func TestFailureIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
@@ -269,16 +271,16 @@ func TestFailureIsReported(t *testing.T) {
 		time.Sleep(time.Minute)
 		for i, m := range []*backupServer{a, b} {
 			if _, err := m.Store.Get(t.Context(), made.ID); !errors.As(err, new(*Failed)) || !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
-				t.Errorf("server %d tells %v", i, err)
+				t.Errorf("server %d: Get = %v, want *Failed with %v", i, err, syscall.ENOSPC)
 			}
 		}
 		if files := a.files(t); len(files) > 0 {
-			t.Errorf("it left %v", files)
+			t.Errorf("the failed backup leaves the files %v", files)
 		}
 	})
 }
 
-// A backup of the whole server is taken from any.
+// Any server writes a backup of the whole database.
 func TestWholeServerFromFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
@@ -293,7 +295,7 @@ func TestWholeServerFromFollower(t *testing.T) {
 		}
 		all, err := a.List(t.Context())
 		if err != nil || len(all) != 1 {
-			t.Fatalf("the list is %v, %v", all, err)
+			t.Fatalf("List = %v, %v, want one backup", all, err)
 		}
 		if _, err := b.DeleteTable(t.Context(), "Orders"); err != nil {
 			t.Fatal(err)
@@ -302,7 +304,7 @@ func TestWholeServerFromFollower(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d, err := a.Describe("Orders"); err != nil || d.Status != schema.Active || !maps.Equal(a.contents(t, "Orders"), want) {
-			t.Errorf("the table is %+v, %v", d, err)
+			t.Errorf("after RestoreAll the table is %+v, %v", d, err)
 		}
 	})
 }
