@@ -13,8 +13,8 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// csvReader reads items from lines of values. Values are strings but where a
-// key is made of them.
+// csvReader reads items from CSV. Values are strings, except for attributes that
+// the table defines with another type.
 type csvReader struct {
 	*lineReader
 	delimiter byte
@@ -63,7 +63,7 @@ func (r *csvReader) next() (item.Item, error) {
 		return nil, err
 	}
 	if len(r.fields) != len(r.header) {
-		return nil, &badItem{fmt.Errorf("there are %d values, but %d names in the header", len(r.fields), len(r.header))}
+		return nil, &badItem{fmt.Errorf("there are %d values for %d names in the header", len(r.fields), len(r.header))}
 	}
 	r.build.Reset()
 	for i, field := range r.fields {
@@ -78,12 +78,12 @@ func (r *csvReader) next() (item.Item, error) {
 	return r.out, nil
 }
 
-// readHeader takes the names from the first line. Without them the file says
-// nothing.
+// readHeader reads the attribute names from the first record. An invalid header
+// makes the whole file invalid.
 func (r *csvReader) readHeader() error {
 	err := r.readRecord()
 	if errors.As(err, new(*badItem)) {
-		return fmt.Errorf("the header: %s", err.Error())
+		return fmt.Errorf("invalid header: %s", err.Error())
 	}
 	if err != nil {
 		return err
@@ -92,13 +92,14 @@ func (r *csvReader) readHeader() error {
 	for i, f := range r.fields {
 		names[i] = string(f)
 		if names[i] == "" || slices.Contains(names[:i], names[i]) {
-			return fmt.Errorf("the header has the name %q twice, or an empty one", names[i])
+			return fmt.Errorf("the header has the name %q, which is empty or repeated", names[i])
 		}
 	}
 	r.setHeader(names)
 	return nil
 }
 
+// appendTyped appends a field as a value of type t.
 func (r *csvReader) appendTyped(dst []byte, t item.Type, text []byte) ([]byte, error) {
 	switch t {
 	case item.N:
@@ -111,8 +112,8 @@ func (r *csvReader) appendTyped(dst []byte, t item.Type, text []byte) ([]byte, e
 	return item.AppendText(dst, item.S, text), nil
 }
 
-// readRecord reads the values of the next lines: those within quotes may have lines
-// of their own.
+// readRecord reads the fields of the next record. A quoted field may span several
+// lines.
 func (r *csvReader) readRecord() error {
 	for {
 		line, err := r.lineReader.next()
@@ -131,7 +132,7 @@ func (r *csvReader) readRecord() error {
 	}
 }
 
-// joinLines adds lines until the quotes are closed.
+// joinLines appends lines until the quotes are balanced.
 func (r *csvReader) joinLines(line []byte) ([]byte, error) {
 	r.joined = append(r.joined[:0], line...)
 	for {
@@ -152,12 +153,12 @@ func (r *csvReader) joinLines(line []byte) ([]byte, error) {
 	}
 }
 
-var errQuote = &badItem{errors.New("a double quote stands within a value; it is written as two within a value in quotes")}
+var errQuote = &badItem{errors.New("a value contains a double quote; the value must be in quotes, and the double quote doubled")}
 
-// split takes the values of a record apart.
+// split splits a record into fields.
 func (r *csvReader) split(text []byte) error {
 	if !utf8.Valid(text) {
-		return &badItem{errors.New("it is not UTF-8")}
+		return &badItem{errors.New("the text is not UTF-8")}
 	}
 	r.fields = r.fields[:0]
 	for {
@@ -187,7 +188,7 @@ func (r *csvReader) split(text []byte) error {
 	}
 }
 
-// quoted takes a value up to its closing quote.
+// quoted reads the rest of a quoted field, after its opening quote.
 func quoted(text []byte) (field, rest []byte, err error) {
 	for {
 		end := bytes.IndexByte(text, '"')

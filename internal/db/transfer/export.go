@@ -26,34 +26,35 @@ import (
 	"github.com/stator-db/stator/internal/timeid"
 )
 
-// CheckPrefix tells whether an export can be kept under a prefix.
+// CheckPrefix returns an error if the files of an export cannot be stored under a
+// prefix.
 func CheckPrefix(prefix string) error {
-	// Of all its files those with data have the longest names.
+	// The data files have the longest names of its files.
 	return checkPrefix(prefix, dataName(&Job{ID: timeid.New(time.Time{}), Prefix: prefix, Format: JSON, Export: new(Export)}, 0))
 }
 
-// CheckKeyPrefix tells whether the names of files can begin with a prefix.
+// CheckKeyPrefix returns an error if no name of a file can start with a prefix.
 func CheckKeyPrefix(prefix string) error { return checkPrefix(prefix, prefix) }
 
 func checkPrefix(given, prefix string) error {
 	if blob.IsName(prefix + "x") {
 		return nil
 	}
-	return fmt.Errorf("%q cannot begin the name of a file: no part of it may be empty, begin with a dot or have a backslash, and it must leave room for the rest of the name", given)
+	return fmt.Errorf("%q cannot start the name of a file: no part of it may be empty, start with a dot or contain a backslash, and it must be short enough for the rest of the name", given)
 }
 
-// Two servers may be at the same export for a moment, and the one that has lost
-// the lead may be late by any time. So that it never spoils what the other has
-// made, an attempt writes data files under names of its own. When all of them
-// are there, the job's record seals it: which attempt counts, and what the
-// manifests say, is decided once. From then on whoever writes a manifest writes
-// the same bytes, and nobody removes the data files that it names. An attempt
-// that the record does not seal removes its own files, and no others.
+// Two servers may run the same export for a while, and the one that has lost
+// leadership may continue at any later time. So that it never damages the files of
+// the other, each attempt names its data files differently. When all of them are
+// written, the job's record seals the export: it decides once which attempt is
+// valid and what the manifests contain. From then on every server that writes a
+// manifest writes the same bytes, and no server removes the data files that it
+// names. An attempt that the record does not seal removes its own files only.
 
-// export writes the files of an export. The summary comes last: without it the
+// export writes the files of an export. The summary is written last: without it the
 // export is not complete.
 func (s *Store) export(ctx context.Context, j *Job, log *slog.Logger) error {
-	if err := CheckPrefix(j.Prefix); err != nil { // an older version may have taken it
+	if err := CheckPrefix(j.Prefix); err != nil { // an older version may have accepted it
 		return err
 	}
 	place, err := s.bucket(j)
@@ -101,17 +102,17 @@ func (s *Store) exportData(ctx context.Context, place blob.Place, j *Job, log *s
 		if !progress.due() {
 			return nil
 		}
-		log.Info("an export is being written", "items", w.items)
+		log.Info("exporting table", "items", w.items)
 		_, err := s.updateJob(ctx, j.ID, j.Attempt, func(now *Job) { now.Items, now.Bytes = w.items, w.bytes })
 		return err
 	}
 	err = w.write(t, view)
 	if err == nil {
-		err = s.leads(ctx) // the last file may have been long in coming
+		err = s.leads(ctx) // writing the last file may have taken long
 	}
 	if err != nil {
 		w.cancel()
-		// What cannot be removed is by the next attempt, if there is one.
+		// The next attempt, if there is one, removes the files that are left.
 		return errors.Join(fmt.Errorf("export to %s: %w", place, err), w.discard())
 	}
 	sealed, err := s.updateJob(ctx, j.ID, j.Attempt, func(now *Job) {
@@ -120,19 +121,20 @@ func (s *Store) exportData(ctx context.Context, place blob.Place, j *Job, log *s
 	switch {
 	case err == nil:
 		*j = sealed
-	case errors.Is(err, errSuperseded): // with any other error it may be sealed all the same
+	case errors.Is(err, errSuperseded): // after any other error it may be sealed
 		err = errors.Join(err, w.discard())
 	}
 	return err
 }
 
-// FolderOf is the folder of the manifests of an export, with a slash at its end.
+// FolderOf returns the folder of the manifests of an export, with a slash at its
+// end.
 func FolderOf(j *Job) string { return prefixFolder(j.Prefix) + "AWSDynamoDB/" + j.ID + "/" }
 
-// Manifest is the name of the summary of an export.
+// Manifest returns the name of the summary of an export.
 func Manifest(j *Job) string { return FolderOf(j) + summaryManifest + ".json" }
 
-// exportWriter are the data files of an export that are being written.
+// exportWriter writes the data files of an export.
 type exportWriter struct {
 	ctx    context.Context
 	place  blob.Place
@@ -144,16 +146,16 @@ type exportWriter struct {
 	opened       int
 	written      []DataFile
 
-	// The data file that is being written.
+	// The current data file.
 	file      blob.Writer
 	digest    hash.Hash
 	gz        *gzip.Writer
-	remaining int // bytes, without compression, until the next file
+	remaining int // uncompressed bytes that still fit in the file
 	count     int64
 	line      []byte
 }
 
-// dataBytes is how large a data file becomes, without compression, about.
+// dataBytes is the approximate size of a data file, uncompressed.
 const dataBytes = 64 << 20
 
 // write writes all data files.
@@ -164,7 +166,7 @@ func (f *exportWriter) write(t *schema.Table, view *db.View) error {
 	return f.writeData(t, view)
 }
 
-// started is the file that tells of an export that has begun.
+// started is the name of the file that marks an export as started.
 const started = "_started"
 
 func (f *exportWriter) writeData(t *schema.Table, view *db.View) error {
@@ -191,7 +193,7 @@ func (f *exportWriter) writeData(t *schema.Table, view *db.View) error {
 			return err
 		}
 		if a.Before == nil && a.After == nil {
-			continue // it came and went
+			continue // it was created and deleted within the window
 		}
 		r := exportRecord{at: a.At, keys: t.Key.Of(firstOf(a.After, a.Before)), after: a.After}
 		if e.View != NewImage {
@@ -205,6 +207,7 @@ func (f *exportWriter) writeData(t *schema.Table, view *db.View) error {
 	return f.close()
 }
 
+// firstOf returns a, or b if a is nil.
 func firstOf(a, b item.Item) item.Item {
 	if a != nil {
 		return a
@@ -212,13 +215,13 @@ func firstOf(a, b item.Item) item.Item {
 	return b
 }
 
-// exportRecord is what an incremental export tells of an item.
+// exportRecord is the line of an item in an incremental export.
 type exportRecord struct {
 	at                  time.Time
 	keys, before, after item.Item
 }
 
-// add writes the line of an item, whose size is as DynamoDB counts it.
+// add writes f.line. size is the size of the item as DynamoDB counts it.
 func (f *exportWriter) add(size int64) error {
 	if f.remaining <= 0 {
 		if err := f.close(); err != nil {
@@ -239,7 +242,7 @@ func (f *exportWriter) add(size int64) error {
 	return err
 }
 
-// open begins the next data file.
+// open creates the next data file.
 func (f *exportWriter) open() error {
 	name := dataName(f.job, f.opened)
 	f.opened++
@@ -252,7 +255,7 @@ func (f *exportWriter) open() error {
 	return nil
 }
 
-// close ends the data file.
+// close completes the current data file.
 func (f *exportWriter) close() error {
 	if err := errors.Join(f.gz.Close(), f.leads(f.ctx)); err != nil {
 		return err
@@ -266,7 +269,7 @@ func (f *exportWriter) close() error {
 	return nil
 }
 
-// cancel ends a file that did not become complete.
+// cancel discards the current data file.
 func (f *exportWriter) cancel() {
 	if f.file != nil {
 		f.file.Cancel()
@@ -274,8 +277,8 @@ func (f *exportWriter) cancel() {
 	}
 }
 
-// removeEarlier removes what attempts before have left. None of them counts any more:
-// the record has the number of this one.
+// removeEarlier removes the files of earlier attempts. None of them is valid any
+// more: the record has the number of this attempt.
 func (f *exportWriter) removeEarlier() error {
 	for _, prefix := range []string{FolderOf(f.job), dataPrefix(f.job)} {
 		if err := removePrefix(f.ctx, f.place, prefix); err != nil {
@@ -285,7 +288,7 @@ func (f *exportWriter) removeEarlier() error {
 	return nil
 }
 
-// removePrefix removes all files whose names begin with a prefix.
+// removePrefix removes all files whose names start with a prefix.
 func removePrefix(ctx context.Context, place blob.Place, prefix string) error {
 	found, err := place.Find(ctx, prefix)
 	if err != nil {
@@ -310,11 +313,11 @@ func (f *exportWriter) discard() error {
 	return failed
 }
 
-// discardTimeout is how long an attempt that has ended may remove its files.
+// discardTimeout bounds how long a failed attempt removes its files.
 const discardTimeout = 10 * time.Second
 
-// discard removes the files of an export that failed: those of its attempt and
-// the manifests.
+// discard removes the files of a failed export: those of its attempt and the
+// manifests.
 func (s *Store) discard(ctx context.Context, j *Job) error {
 	place := s.buckets[j.Bucket]
 	if place == nil || CheckPrefix(j.Prefix) != nil {
@@ -330,7 +333,8 @@ func (s *Store) discard(ctx context.Context, j *Job) error {
 	return failed
 }
 
-// dataFolder is where the data files lie: of incremental exports all in one.
+// dataFolder returns the folder of the data files. All incremental exports share
+// one.
 func dataFolder(j *Job) string {
 	if j.Export.Incremental() {
 		return prefixFolder(j.Prefix) + "AWSDynamoDB/data/"
@@ -338,25 +342,25 @@ func dataFolder(j *Job) string {
 	return FolderOf(j) + "data/"
 }
 
-// dataPrefix begins the names of the data files of an export.
+// dataPrefix returns the prefix of the names of the data files of an export.
 func dataPrefix(j *Job) string { return dataFolder(j) + shortHash(16, j.ID) }
 
-// dataName is the name of a data file of the attempt that a job is at.
+// dataName returns the name of the n-th data file of the current attempt at a job.
 func dataName(j *Job, n int) string {
-	end := ".json.gz"
+	suffix := ".json.gz"
 	if j.Format == Ion {
-		end = ".ion.gz"
+		suffix = ".ion.gz"
 	}
-	return dataPrefix(j) + shortHash(10, fmt.Sprint(j.ID, "/", j.Attempt, "/", n)) + end
+	return dataPrefix(j) + shortHash(10, fmt.Sprint(j.ID, "/", j.Attempt, "/", n)) + suffix
 }
 
-// shortHash are small letters and digits that stand for a text.
+// shortHash returns a hash of a text as n lower-case letters and digits.
 func shortHash(n int, text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:n]
 }
 
-// writeSmallFile writes a small file.
+// writeSmallFile writes a file whose content is in memory.
 func writeSmallFile(ctx context.Context, place blob.Place, name string, content []byte) error {
 	w, err := place.Create(ctx, name)
 	if err != nil {
@@ -369,8 +373,8 @@ func writeSmallFile(ctx context.Context, place blob.Place, name string, content 
 	return w.Commit()
 }
 
-// manifestWriter are the manifests of an export that is sealed. All that they say
-// comes from the record.
+// manifestWriter writes the manifests of a sealed export. Their content depends on
+// the job's record only.
 type manifestWriter struct {
 	ctx   context.Context
 	place blob.Place
@@ -378,7 +382,7 @@ type manifestWriter struct {
 	leads func(context.Context) error
 }
 
-// The manifests, without the ends of their names.
+// The names of the manifests, without suffixes.
 const (
 	filesManifest   = "manifest-files"
 	summaryManifest = "manifest-summary"
@@ -391,7 +395,8 @@ func (m *manifestWriter) write() error {
 	return m.put(summaryManifest, m.summary())
 }
 
-// put writes a manifest, after its checksum: who sees it can check it.
+// put writes a manifest, after its checksum, so that a reader that finds the
+// manifest can verify it.
 func (m *manifestWriter) put(name string, content []byte) error {
 	if err := m.leads(m.ctx); err != nil {
 		return err
@@ -403,7 +408,7 @@ func (m *manifestWriter) put(name string, content []byte) error {
 	return writeSmallFile(m.ctx, m.place, FolderOf(m.job)+name+".json", content)
 }
 
-// dataFiles is the content of manifest-files.json: a line for each data file.
+// dataFiles returns the content of manifest-files.json: a line for each data file.
 func (m *manifestWriter) dataFiles() (content []byte) {
 	for n, file := range m.job.Files {
 		line, err := json.Marshal(struct {
@@ -413,14 +418,14 @@ func (m *manifestWriter) dataFiles() (content []byte) {
 			DataFileS3Key string `json:"dataFileS3Key"`
 		}{file.Items, base64.StdEncoding.EncodeToString(file.MD5), hex.EncodeToString(file.MD5), dataName(m.job, n)})
 		if err != nil {
-			panic(fmt.Sprintf("the manifest of export %s cannot be written as JSON: %v", m.job.ID, err))
+			panic(fmt.Sprintf("the manifest of export %s cannot be encoded as JSON: %v", m.job.ID, err))
 		}
 		content = append(append(content, line...), '\n')
 	}
 	return content
 }
 
-// summary is the content of manifest-summary.json.
+// summary returns the content of manifest-summary.json.
 func (m *manifestWriter) summary() []byte {
 	j, e := m.job, m.job.Export
 	text := func(t time.Time) *string {
@@ -430,7 +435,7 @@ func (m *manifestWriter) summary() []byte {
 		s := t.UTC().Format("2006-01-02T15:04:05.000Z")
 		return &s
 	}
-	given := func(s string) *string {
+	optional := func(s string) *string {
 		if s == "" {
 			return nil
 		}
@@ -462,11 +467,11 @@ func (m *manifestWriter) summary() []byte {
 		ExportType         string  `json:"exportType"`
 	}{
 		version, j.TableARN + "/export/" + j.ID, text(j.Started), text(j.Ended), j.TableARN, j.TableUUID,
-		text(e.Time), text(e.From), text(e.To), j.Bucket, given(j.Prefix), given(e.Encryption), given(e.Key),
+		text(e.Time), text(e.From), text(e.To), j.Bucket, optional(j.Prefix), optional(e.Encryption), optional(e.Key),
 		FolderOf(j) + filesManifest + ".json", j.Bytes, j.Items, j.Format, e.View, kind,
 	})
 	if err != nil {
-		panic(fmt.Sprintf("the manifest of export %s cannot be written as JSON: %v", j.ID, err))
+		panic(fmt.Sprintf("the manifest of export %s cannot be encoded as JSON: %v", j.ID, err))
 	}
 	return b
 }

@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	maxFiles        = 50_000 // of one import, as on AWS
-	maxLoggedErrors = 100    // items of one import that the log tells of
+	maxFiles        = 50_000 // in one import, as on AWS
+	maxLoggedErrors = 100    // rejected items of one import that are logged
 	maxZstdWindow   = 128 << 20
-	progressEvery   = 1000 // items between two looks at how far it is
+	progressEvery   = 1000 // items between two checks of leadership and progress
 )
 
-// importFiles makes the table of an import.
+// importFiles fills the table of an import.
 func (s *Store) importFiles(ctx context.Context, j Job, log *slog.Logger) error {
 	t, err := s.db.Describe(j.Table)
 	switch {
 	case err != nil:
 		return err
 	case t.Restored.Import != j.ID:
-		return fmt.Errorf("table %s is another one by now", j.Table)
+		return fmt.Errorf("table %s was deleted and created again", j.Table)
 	case !t.Restored.Running:
-		return nil // an attempt before was complete, but its end is not recorded
+		return nil // an earlier attempt completed, but its end was not recorded
 	}
 	place, err := s.bucket(&j)
 	if err != nil {
@@ -42,11 +42,11 @@ func (s *Store) importFiles(ctx context.Context, j Job, log *slog.Logger) error 
 	found, err := place.Find(ctx, j.Prefix)
 	switch {
 	case err != nil:
-		return fmt.Errorf("look for files in %s: %w", place, err)
+		return fmt.Errorf("list files in %s: %w", place, err)
 	case len(found) == 0:
-		return &jobError{"S3NoSuchKey", fmt.Errorf("bucket %s has no file whose name begins with %q", j.Bucket, j.Prefix)}
+		return &jobError{"S3NoSuchKey", fmt.Errorf("bucket %s has no file whose name starts with %q", j.Bucket, j.Prefix)}
 	case len(found) > maxFiles:
-		return &jobError{"TooManyFiles", fmt.Errorf("the name of more than %d files begins with %q", maxFiles, j.Prefix)}
+		return &jobError{"TooManyFiles", fmt.Errorf("the names of more than %d files start with %q", maxFiles, j.Prefix)}
 	}
 	in := &importReader{ctx: ctx, place: place, job: &j, table: t.Table, files: found, log: log}
 	progress := progressTimer{now: s.db.Now}
@@ -61,26 +61,26 @@ func (s *Store) importFiles(ctx context.Context, j Job, log *slog.Logger) error 
 		if err := s.leads(ctx); err != nil || !progress.due() {
 			return err
 		}
-		log.Info("a table is being imported", "file", in.file, "items", in.processed, "errors", in.errors)
+		log.Info("importing table", "file", in.file, "items", in.processed, "errors", in.errors)
 		return save()
 	}
 	if err := s.db.Import(ctx, j.Table, j.ID, in.items(), in.reject, func(n int) { stored.Add(int64(n)) }); err != nil {
 		return errors.Join(err, save())
 	}
 	stored.Store(in.processed - in.errors)
-	// The counts are kept before the table can be used: if we stop in between,
-	// the import is complete. That the attempt is still the one that counts is
-	// asked at the same time.
+	// The counts are saved before the table becomes usable: after a stop in
+	// between the import is complete. Saving them also checks that this is still
+	// the valid attempt.
 	if err := save(); err != nil {
 		return err
 	}
 	if in.errors > 0 && in.errors == in.processed {
-		return &jobError{"ItemValidationError", errors.New("Some of the items failed validation checks. Please check the log of the server for more details.")} //nolint:staticcheck // AWS's words
+		return &jobError{"ItemValidationError", errors.New("Some of the items failed validation checks. Please check the log of the server for more details.")} //nolint:staticcheck // AWS defines the text
 	}
 	return s.db.EndImport(ctx, j.Table, j.ID)
 }
 
-// importReader reads the files of an import.
+// importReader reads the items of the files of an import.
 type importReader struct {
 	ctx    context.Context
 	place  blob.Place
@@ -90,14 +90,15 @@ type importReader struct {
 	log    *slog.Logger
 	report func() error
 
-	file              string // that is being read
+	file              string // the current file
 	reader            itemReader
 	processed, errors int64
 	bytes             atomic.Int64
-	stopped           error // why it was not read to the end, if no file is to blame
+	stopped           error // why reading stopped early, if not because of a file
 }
 
-// items goes through the items of all files that can be read.
+// items iterates over the items of all files. It skips those that cannot be
+// decoded.
 func (in *importReader) items() iter.Seq2[item.Item, error] {
 	return func(yield func(item.Item, error) bool) {
 		for _, f := range in.files {
@@ -105,7 +106,7 @@ func (in *importReader) items() iter.Seq2[item.Item, error] {
 			more, err := in.readFile(yield)
 			if err != nil {
 				if in.ctx.Err() == nil && in.stopped == nil {
-					err = &jobError{"InvalidFile", fmt.Errorf("file %s cannot be read: %w", f.Name, err)}
+					err = &jobError{"InvalidFile", fmt.Errorf("cannot read file %s: %w", f.Name, err)}
 				}
 				yield(nil, err)
 				return
@@ -117,7 +118,8 @@ func (in *importReader) items() iter.Seq2[item.Item, error] {
 	}
 }
 
-// readFile goes through the items of one file.
+// readFile passes the items of the current file to yield. more is false if yield
+// returned false.
 func (in *importReader) readFile(yield func(item.Item, error) bool) (more bool, err error) {
 	file, err := in.place.Open(in.ctx, in.file)
 	if err != nil {
@@ -165,19 +167,19 @@ func (in *importReader) open(from io.Reader) itemReader {
 	return &jsonItemReader{lineReader: newLineReader(from)}
 }
 
-// reject counts an item that becomes none of the table.
+// reject counts and logs an item that is not imported.
 func (in *importReader) reject(err error) {
 	in.errors++
 	switch {
 	case in.errors <= maxLoggedErrors:
-		in.log.Warn("an item is not imported", "file", in.file, "line", in.reader.line(), "error", err)
+		in.log.Warn("item rejected", "file", in.file, "line", in.reader.line(), "error", err)
 	case in.errors == maxLoggedErrors+1:
-		in.log.Warn("more items are not imported; they are only counted")
+		in.log.Warn("too many rejected items; the rest is only counted")
 	}
 }
 
-// countingReader counts the bytes that are read, until the context ends: much may be
-// read before there is an item.
+// countingReader counts the bytes that are read. It stops when the context ends:
+// there may be much to read before the next item.
 type countingReader struct {
 	ctx context.Context
 	io.Reader
@@ -190,18 +192,18 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	}
 	n, err := c.Reader.Read(b)
 	c.n.Add(int64(n))
-	// A file that is cut short must not look like one that ends.
+	// The end of a truncated file must not look like the end of a complete one.
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errTruncatedFile
 	}
 	return n, err
 }
 
-var errTruncatedFile = errors.New("it is cut short")
+var errTruncatedFile = errors.New("the file is truncated")
 
-// decompress reads what is compressed.
-func decompress(file io.Reader, how string) (io.ReadCloser, error) {
-	switch how {
+// decompress returns a reader of the uncompressed content of a file.
+func decompress(file io.Reader, compression string) (io.ReadCloser, error) {
+	switch compression {
 	case GZIP:
 		r, err := gzip.NewReader(file)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -17,13 +17,12 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// Of Ion only the text form is known, and of that what items are made of:
-// structs, lists, strings, numbers, blobs, booleans and nulls. A set is a list
-// with an annotation.
+// Only Ion text is supported, and only the types that items consist of: structs,
+// lists, strings, numbers, blobs, booleans and nulls. A set is an annotated list.
 
 var ionSets = map[string]item.Type{"$dynamodb_SS": item.SS, "$dynamodb_NS": item.NS, "$dynamodb_BS": item.BS}
 
-// appendIonStruct appends an item.
+// appendIonStruct appends an item as a struct.
 func appendIonStruct(dst []byte, it item.Item) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -38,7 +37,8 @@ func appendIonStruct(dst []byte, it item.Item) []byte {
 	return append(dst, '}')
 }
 
-// appendIonSymbol appends a name, in quotes unless it is a plain word.
+// appendIonSymbol appends a name, in quotes if it is not an identifier or is a
+// keyword.
 func appendIonSymbol(dst, name []byte) []byte {
 	plain := len(name) > 0 && !('0' <= name[0] && name[0] <= '9')
 	for _, c := range name {
@@ -88,7 +88,7 @@ func appendIonValue(dst []byte, v item.Value) []byte {
 		from := len(dst)
 		dst = v.Number().AppendText(dst)
 		if bytes.IndexByte(dst[from:], '.') < 0 {
-			dst = append(dst, '.') // which makes it a decimal
+			dst = append(dst, '.') // a number with a point is a decimal
 		}
 		return dst
 	case item.B:
@@ -116,11 +116,11 @@ func appendIonValue(dst []byte, v item.Value) []byte {
 	return append(dst, ']')
 }
 
-// ionReader reads structs of the form {Item:{…}}.
+// ionReader reads items from structs of the form {Item:{…}}.
 type ionReader struct {
 	from   *bufio.Reader
-	number int // of the line
-	at     int // the line of the item
+	number int // the current line
+	at     int // the line at which the item starts
 	text   []byte
 	build  item.Builder
 	out    []byte
@@ -144,7 +144,7 @@ func (r *ionReader) next() (item.Item, error) {
 	return r.out, nil
 }
 
-// readByte is the next one; between values the file may end.
+// readByte reads a byte between values, where the file may end.
 func (r *ionReader) readByte() (byte, error) {
 	c, err := r.from.ReadByte()
 	if c == '\n' {
@@ -153,8 +153,8 @@ func (r *ionReader) readByte() (byte, error) {
 	return c, err
 }
 
-// readInside is a byte within a value, where the file must not end. It is kept, as
-// far as there is room.
+// readInside reads a byte within a value, where the file must not end. It appends
+// the byte to the text of the item, up to maxTextBytes.
 func (r *ionReader) readInside() (byte, error) {
 	c, err := r.readByte()
 	if errors.Is(err, io.EOF) {
@@ -166,13 +166,13 @@ func (r *ionReader) readInside() (byte, error) {
 	return c, err
 }
 
-// peek tells whether some text comes next.
+// peek reports whether a text follows.
 func (r *ionReader) peek(text string) bool {
 	b, _ := r.from.Peek(len(text))
 	return string(b) == text
 }
 
-// scanStruct finds the end of the next struct, without looking at what it means.
+// scanStruct reads the text of the next struct, without parsing it.
 func (r *ionReader) scanStruct() error {
 	r.text = r.text[:0]
 	for {
@@ -202,22 +202,22 @@ func (r *ionReader) scanStruct() error {
 			}
 		default:
 			r.at = r.number
-			return fmt.Errorf("line %d: %q stands where an item should begin", r.number, c)
+			return fmt.Errorf("line %d: unexpected %q where an item should start", r.number, c)
 		}
 	}
 }
 
-// skipVersion passes over the mark of Ion's version, the $ of which is read.
+// skipVersion skips the rest of the version marker $ion_1_0, after the $.
 func (r *ionReader) skipVersion() error {
-	const mark = "ion_1_0"
-	if !r.peek(mark) {
-		return fmt.Errorf("line %d: the text is not of Ion 1.0", r.number)
+	const marker = "ion_1_0"
+	if !r.peek(marker) {
+		return fmt.Errorf("line %d: the text is not Ion 1.0", r.number)
 	}
-	_, err := r.from.Discard(len(mark))
+	_, err := r.from.Discard(len(marker))
 	return err
 }
 
-// skipComment passes over a comment, the first slash of which is read.
+// skipComment skips the rest of a comment, after its first slash.
 func (r *ionReader) skipComment() error {
 	c, err := r.readByte()
 	if err != nil {
@@ -242,10 +242,10 @@ func (r *ionReader) skipComment() error {
 			}
 		}
 	}
-	return fmt.Errorf("line %d: a slash stands where none can", r.number)
+	return fmt.Errorf("line %d: unexpected slash", r.number)
 }
 
-// scanContainer reads to the end of a struct that has begun.
+// scanContainer reads the rest of a struct, after its opening brace.
 func (r *ionReader) scanContainer() error {
 	for depth := 1; depth > 0; {
 		c, err := r.readInside()
@@ -276,7 +276,7 @@ func (r *ionReader) scanContainer() error {
 				err = r.scanQuoted("'")
 			}
 		case '/':
-			if r.text[len(r.text)-1] == '/' { // unless there is no more room
+			if r.text[len(r.text)-1] == '/' { // false if the text is too long to be kept
 				r.text[len(r.text)-1] = ' '
 			}
 			err = r.skipComment()
@@ -291,7 +291,7 @@ func (r *ionReader) scanContainer() error {
 	return nil
 }
 
-// scanQuoted reads to the end of a text.
+// scanQuoted reads the rest of a quoted text, after its opening quote.
 func (r *ionReader) scanQuoted(quote string) error {
 	for {
 		c, err := r.readInside()
@@ -313,7 +313,7 @@ func (r *ionReader) scanQuoted(quote string) error {
 	}
 }
 
-// scanUntil reads to the end of a blob.
+// scanUntil reads up to and including end.
 func (r *ionReader) scanUntil(end string) error {
 	for {
 		c, err := r.readInside()
@@ -327,14 +327,16 @@ func (r *ionReader) scanUntil(end string) error {
 	}
 }
 
-// ionParser reads one struct. Comments are gone from its text.
+// ionParser parses one struct. Its text contains no comments.
 type ionParser struct {
 	text []byte
 	at   int
 }
 
-var errIon = errors.New("it is not Ion as items are written in it")
+var errIon = errors.New("the text is not Ion in the form of an item")
 
+// next skips white space and returns the next byte without reading it, 0 at the
+// end.
 func (p *ionParser) next() byte {
 	for ; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; c {
@@ -346,6 +348,7 @@ func (p *ionParser) next() byte {
 	return 0
 }
 
+// accept reads a text, and reports whether it followed.
 func (p *ionParser) accept(text string) bool {
 	p.next()
 	if !bytes.HasPrefix(p.text[p.at:], []byte(text)) {
@@ -355,7 +358,7 @@ func (p *ionParser) accept(text string) bool {
 	return true
 }
 
-// item reads {Item:{…}}.
+// item parses {Item:{…}}.
 func (p *ionParser) item(b *item.Builder) error {
 	found := false
 	err := p.fields(func(name []byte) error {
@@ -372,7 +375,7 @@ func (p *ionParser) item(b *item.Builder) error {
 	case p.next() != 0:
 		return errIon
 	case !found:
-		return errors.New("there is no item")
+		return errors.New("the struct has no field Item")
 	}
 	return nil
 }
@@ -389,7 +392,7 @@ func (p *ionParser) attributes(b *item.Builder, depth int) error {
 	})
 }
 
-// fields reads a struct and calls field after each name.
+// fields parses a struct. It calls field after each name to parse the value.
 func (p *ionParser) fields(field func(name []byte) error) error {
 	if !p.accept("{") {
 		return errIon
@@ -422,7 +425,7 @@ func (p *ionParser) name() ([]byte, error) {
 	return nil, errIon
 }
 
-// word reads letters, digits and what else numbers and symbols are made of.
+// word reads the characters that numbers and symbols consist of.
 func (p *ionParser) word() []byte {
 	p.next()
 	from := p.at
@@ -432,10 +435,10 @@ func (p *ionParser) word() []byte {
 	return p.text[from:p.at]
 }
 
-// value reads one value and appends it in stored form.
+// value parses one value and appends it in stored form.
 func (p *ionParser) value(dst []byte, depth int) ([]byte, error) {
 	if depth >= item.MaxDepth {
-		return nil, errors.New("it has too many levels of lists and structs")
+		return nil, errors.New("lists and structs are nested too deeply")
 	}
 	switch c := p.next(); {
 	case c == '{' && bytes.HasPrefix(p.text[p.at:], []byte("{{")):
@@ -525,13 +528,13 @@ func (p *ionParser) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 	}
 	set := item.Set(t, members...)
 	if set.Len() < len(members) {
-		return nil, errors.New("a set has a member twice")
+		return nil, errors.New("a set has duplicate members")
 	}
 	return append(dst, set...), nil
 }
 
-// string reads a text in quotes, of one kind or the other; long ones in three
-// single quotes follow each other.
+// string parses a quoted string. Adjacent long strings, in three single quotes,
+// are concatenated.
 func (p *ionParser) string() ([]byte, error) {
 	if !bytes.HasPrefix(p.text[p.at:], []byte("'''")) {
 		quote := p.text[p.at : p.at+1]
@@ -577,7 +580,7 @@ var ionEscapes = map[byte]string{
 	'"': `"`, '\'': "'", '?': "?", '\\': `\`, '/': "/", '\n': "",
 }
 
-// escape reads what stands behind a backslash.
+// escape parses an escape sequence, after its backslash.
 func (p *ionParser) escape(out []byte) ([]byte, error) {
 	if p.at == len(p.text) {
 		return nil, errIon

@@ -9,7 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Status is how far a job is.
+// Status is the state of a job.
 type Status string
 
 // The states of a job.
@@ -33,12 +33,12 @@ const (
 	None = "NONE"
 )
 
-// Job is what is known of one export or import. It is stored as JSON
-// (docs/formats/export.md), so its field names are for ever.
+// Job is the record of an export or import. It is stored as JSON
+// (docs/formats/export.md), so the field names must not change.
 type Job struct {
 	ID     string `json:"id"`
-	Token  string `json:"token,omitempty"`  // the customer's, so that he may ask twice
-	Digest []byte `json:"digest,omitempty"` // of what came with the token
+	Token  string `json:"token,omitempty"`  // of the request, which makes it idempotent
+	Digest []byte `json:"digest,omitempty"` // of the request with that token
 
 	Table     string `json:"table"`
 	TableID   uint32 `json:"tableId,omitempty"`
@@ -47,10 +47,10 @@ type Job struct {
 
 	Bucket string `json:"bucket"`
 	Prefix string `json:"prefix,omitempty"`
-	Owner  string `json:"owner,omitempty"` // of the bucket; only told again
+	Owner  string `json:"owner,omitempty"` // of the bucket; only returned to the customer
 	Format string `json:"format"`
 
-	Export *Export `json:"export,omitempty"` // one of the two is there
+	Export *Export `json:"export,omitempty"` // exactly one of the two is set
 	Import *Import `json:"import,omitempty"`
 
 	Status  Status    `json:"status"`
@@ -59,53 +59,52 @@ type Job struct {
 	Code    string    `json:"code,omitempty"` // why it failed
 	Message string    `json:"message,omitempty"`
 
-	// Attempt is the number of the one that is under way. That of an import,
-	// or an export without Files, has no right to change anything once there is
-	// another.
+	// Attempt is the number of the current attempt. Once there is a later one, an
+	// attempt at an import, or at an export without Files, must not change anything.
 	Attempt int `json:"attempt,omitempty"`
 
-	// Files are the data files of an export when all of them are written, until
-	// it is complete.
+	// Files are the data files of an export. They are set from when all of them are
+	// written until the export is complete.
 	Files []DataFile `json:"files,omitempty"`
 
 	Items     int64 `json:"items,omitempty"`     // exported, or imported
-	Bytes     int64 `json:"bytes,omitempty"`     // of the items exported, or of the files read, without compression
+	Bytes     int64 `json:"bytes,omitempty"`     // of the exported items, or of the imported files, uncompressed
 	Processed int64 `json:"processed,omitempty"` // items read
-	Errors    int64 `json:"errors,omitempty"`    // of these, the ones that became none of the table
+	Errors    int64 `json:"errors,omitempty"`    // of these, the items that were rejected
 }
 
-// DataFile is what is known of a data file.
+// DataFile describes a data file.
 type DataFile struct {
 	Items int64  `json:"items"`
 	MD5   []byte `json:"md5"`
 }
 
-// sealed tells whether the data files of an export are all written: what its
-// manifests say is decided.
+// sealed reports whether all data files of an export are written, so that the
+// content of its manifests is final.
 func (j *Job) sealed() bool { return len(j.Files) > 0 }
 
 func (j *Job) kind() string {
 	if j.Import != nil {
-		return "an import"
+		return "import"
 	}
-	return "an export"
+	return "export"
 }
 
-// Export is what an export is of.
+// Export says which state or which changes of a table an export holds.
 type Export struct {
-	Time time.Time `json:"time,omitzero"` // as the customer is told it
-	End  time.Time `json:"end,omitzero"`  // changes made then or later are left out
+	Time time.Time `json:"time,omitzero"` // as returned to the customer
+	End  time.Time `json:"end,omitzero"`  // changes made at this time or later are excluded
 
-	// A window makes an export of what was changed in it.
+	// An incremental export holds the items that were changed in this window.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
 	View string    `json:"view,omitempty"` // NEW_IMAGE or NEW_AND_OLD_IMAGES
 
-	Encryption string `json:"encryption,omitempty"` // only told again
+	Encryption string `json:"encryption,omitempty"` // only returned to the customer
 	Key        string `json:"key,omitempty"`
 }
 
-// Incremental tells whether the export is of a window.
+// Incremental reports whether the export holds the changes in a window.
 func (e *Export) Incremental() bool { return !e.From.IsZero() }
 
 // The views of an incremental export.
@@ -114,26 +113,26 @@ const (
 	NewAndOldImages = "NEW_AND_OLD_IMAGES"
 )
 
-// Import is how files become a table.
+// Import describes the files of an import.
 type Import struct {
 	Compression string          `json:"compression"`
 	CSV         *CSVOptions     `json:"csv,omitempty"`
-	Parameters  json.RawMessage `json:"parameters"` // TableCreationParameters, only told again
+	Parameters  json.RawMessage `json:"parameters"` // TableCreationParameters; only returned to the customer
 }
 
-// CSVOptions are how files in CSV are written.
+// CSVOptions describe the form of CSV files.
 type CSVOptions struct {
-	Delimiter string   `json:"delimiter,omitempty"` // a comma unless set
-	Header    []string `json:"header,omitempty"`    // if none, the first line of each file is it
+	Delimiter string   `json:"delimiter,omitempty"` // defaults to a comma
+	Header    []string `json:"header,omitempty"`    // defaults to the first line of each file
 }
 
-// formatJob is the number of the format of a job's record.
+// formatJob is the version of the format of a job's record.
 const formatJob = 1
 
 func encodeJob(j *Job) []byte {
 	b, err := json.Marshal(j)
 	if err != nil {
-		panic(fmt.Sprintf("job %s cannot be written as JSON: %v", j.ID, err))
+		panic(fmt.Sprintf("job %s cannot be encoded as JSON: %v", j.ID, err))
 	}
 	return append([]byte{formatJob}, b...)
 }
@@ -141,13 +140,13 @@ func encodeJob(j *Job) []byte {
 func decodeJob(record []byte) (*Job, error) {
 	j := new(Job)
 	if len(record) == 0 || record[0] != formatJob {
-		return nil, fmt.Errorf("its record has an unknown format: %w", store.ErrCorrupt)
+		return nil, fmt.Errorf("the record has an unknown format: %w", store.ErrCorrupt)
 	}
 	if err := json.Unmarshal(record[1:], j); err != nil {
-		return nil, fmt.Errorf("its record: %w: %w", err, store.ErrCorrupt)
+		return nil, fmt.Errorf("decode the record: %w: %w", err, store.ErrCorrupt)
 	}
 	if (j.Export == nil) == (j.Import == nil) {
-		return nil, fmt.Errorf("its record is of no export and of no import: %w", store.ErrCorrupt)
+		return nil, fmt.Errorf("the record is not of exactly one export or import: %w", store.ErrCorrupt)
 	}
 	return j, nil
 }
@@ -164,5 +163,5 @@ func decodeJobs(records map[string][]byte) (map[string]*Job, error) {
 	return jobs, nil
 }
 
-// sameRequest tells whether two jobs were asked for in the same words.
+// sameRequest reports whether two jobs have equal requests.
 func (j *Job) sameRequest(other *Job) bool { return bytes.Equal(j.Digest, other.Digest) }

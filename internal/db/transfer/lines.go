@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// fullLines append the line of an item in an export, by format.
+// fullLines append the line of an item in a full export, by format.
 var fullLines = map[string]func([]byte, item.Item) []byte{
 	JSON: func(dst []byte, it item.Item) []byte {
 		dst = append(dst, `{"Item":`...)
@@ -24,7 +24,7 @@ var fullLines = map[string]func([]byte, item.Item) []byte{
 	},
 }
 
-// recordLines append the line of a changed item in an export, by format.
+// recordLines append the line of an item in an incremental export, by format.
 var recordLines = map[string]func([]byte, *exportRecord) []byte{
 	JSON: func(dst []byte, r *exportRecord) []byte {
 		dst = append(dst, `{"Metadata":{"WriteTimestampMicros":{"N":"`...)
@@ -56,25 +56,25 @@ var recordLines = map[string]func([]byte, *exportRecord) []byte{
 
 // itemReader reads the items of one file.
 type itemReader interface {
-	// next is the next item, valid until the one after. A *badItem tells that
-	// one could not be read, and others follow; io.EOF that there are no more;
-	// another error that the file is damaged.
+	// next returns the next item, which is valid until the next call. The error is
+	// a *badItem if an item cannot be decoded and reading can continue, io.EOF at
+	// the end of the file, and any other error if the file is damaged.
 	next() (item.Item, error)
 
-	// line is where in the file the item before stood.
+	// line returns the line of the file at which the last item was read.
 	line() int
 }
 
-// badItem is one that cannot be read.
+// badItem is the error for an item that cannot be decoded.
 type badItem struct{ err error }
 
 func (b *badItem) Error() string { return b.err.Error() }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (b *badItem) Unwrap() error { return b.err }
 
-// maxTextBytes is how long the text of an item may be. No item that fits a table has
-// a longer one.
+// maxTextBytes bounds the text of an item in a file. No item of valid size has a
+// longer one.
 const maxTextBytes = 8 << 20
 
 var (
@@ -92,12 +92,13 @@ type lineReader struct {
 func newLineReader(from io.Reader) *lineReader {
 	l := &lineReader{from: bufio.NewReaderSize(from, 256<<10)}
 	if mark, err := l.from.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
-		_, _ = l.from.Discard(3) // it says that the text is UTF-8, which it is anyway
+		_, _ = l.from.Discard(3) // the byte order mark of UTF-8
 	}
 	return l
 }
 
-// next is the next line with its end, which only the last may lack.
+// next returns the next line with its line break, which only the last line may
+// lack.
 func (l *lineReader) next() ([]byte, error) {
 	l.number++
 	line, err := l.from.ReadSlice('\n')
@@ -119,7 +120,8 @@ func (l *lineReader) next() ([]byte, error) {
 	return dropFinalEOF(l.joined, err)
 }
 
-// dropFinalEOF lets the end of the file come after the last line.
+// dropFinalEOF drops io.EOF if there is a last line without a line break: the next
+// call reports it.
 func dropFinalEOF(line []byte, err error) ([]byte, error) {
 	if errors.Is(err, io.EOF) && len(line) > 0 {
 		return line, nil

@@ -1,10 +1,10 @@
-// Package transfer moves tables to files and files to tables: exports and
-// imports, in the formats of DynamoDB.
+// Package transfer exports tables to files and imports files to tables, in the
+// formats of DynamoDB.
 //
-// The files lie in buckets, which whoever runs the database has named before;
-// nothing else is read or written. What a job is and how far it came is kept in
-// the database. Of the servers that share it any takes jobs and tells of them;
-// the one that leads carries them out, and begins anew what another left.
+// The files are in buckets that the operator has configured; nothing else is read
+// or written. The jobs and their progress are kept in the database. Any of the
+// servers that share it accepts jobs and describes them; the leader runs them, and
+// restarts those that another server left unfinished.
 package transfer
 
 import (
@@ -24,21 +24,21 @@ import (
 	"github.com/stator-db/stator/internal/timeid"
 )
 
-// What can be wrong with a request.
+// Errors that a request can cause.
 var (
-	ErrNotFound = errors.New("no such job")
-	ErrConflict = errors.New("the token came with another request before")
-	ErrTooMany  = errors.New("too many jobs are under way")
+	ErrNotFound = errors.New("job not found")
+	ErrConflict = errors.New("the token was used with a different request")
+	ErrTooMany  = errors.New("too many jobs are in progress")
 )
 
 const (
-	maxExports   = 300                 // that may wait, as on AWS
+	maxExports   = 300                 // in progress at once, as on AWS
 	maxImports   = 50                  //
-	tokenLife    = 8 * time.Hour       // how long a token stands for its job
-	jobRetention = 90 * 24 * time.Hour // how long a job is told after its end
+	tokenLife    = 8 * time.Hour       // how long a token identifies its job
+	jobRetention = 90 * 24 * time.Hour // how long a job is listed after its end
 )
 
-// Store makes exports and imports, and tells of them.
+// Store starts, runs and describes exports and imports.
 type Store struct {
 	db      *db.DB
 	buckets map[string]blob.Place
@@ -48,16 +48,16 @@ type Store struct {
 	wake  chan struct{}
 }
 
-// topic is what servers tell each other when there is a new job.
+// topic is the topic of messages between servers that announce a new job.
 const topic = "transfer"
 
-// Open begins to carry out jobs between a database and buckets, and goes on with
-// those that a restart, or another server, has left. The buckets stay the
-// caller's to close, after Close.
+// Open starts to run jobs between a database and buckets, and resumes those that a
+// restart or another server has left unfinished. The caller closes the buckets,
+// after Close.
 func Open(ctx context.Context, d *db.DB, buckets map[string]blob.Place, log *slog.Logger) (*Store, error) {
 	s := &Store{db: d, buckets: buckets, log: log, wake: make(chan struct{}, 1)}
 	if _, err := s.List(ctx, false); err != nil {
-		return nil, fmt.Errorf("read what is known of exports and imports: %w", err)
+		return nil, fmt.Errorf("read the records of exports and imports: %w", err)
 	}
 	s.terms = lead.Begin(ctx, d.Leads, s.work)
 	d.OnAnnounce(topic, func(_ context.Context, id string) error {
@@ -70,8 +70,8 @@ func Open(ctx context.Context, d *db.DB, buckets map[string]blob.Place, log *slo
 	return s, nil
 }
 
-// Close ends what goes on. A job that is not complete is begun anew after the
-// next start, or by another server.
+// Close stops the work in progress. An unfinished job is started again after the
+// next Open, or by another server.
 func (s *Store) Close() { s.terms.Close() }
 
 func (s *Store) stir() {
@@ -81,10 +81,10 @@ func (s *Store) stir() {
 	}
 }
 
-// HasBucket tells whether there is a bucket of that name.
+// HasBucket reports whether a bucket with that name is configured.
 func (s *Store) HasBucket(name string) bool { return s.buckets[name] != nil }
 
-// Get finds an export, or an import.
+// Get returns an export, or an import.
 func (s *Store) Get(ctx context.Context, id string, isImport bool) (Job, error) {
 	record, err := s.db.Job(ctx, id)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) Get(ctx context.Context, id string, isImport bool) (Job, error) 
 	return *j, nil
 }
 
-// List are all exports, or all imports, the newest first.
+// List returns all exports, or all imports, the newest first.
 func (s *Store) List(ctx context.Context, imports bool) ([]Job, error) {
 	jobs, err := s.jobs(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Store) List(ctx context.Context, imports bool) ([]Job, error) {
 	return all, nil
 }
 
-// jobs are all jobs, by id.
+// jobs returns all jobs by id.
 func (s *Store) jobs(ctx context.Context) (map[string]*Job, error) {
 	records, err := s.db.Jobs(ctx)
 	if err != nil {
@@ -131,35 +131,35 @@ func (s *Store) isExpired(j *Job) bool {
 	return j.Status != InProgress && s.db.Now().Sub(j.Ended) > jobRetention
 }
 
-// StartExport begins an export. If its token stands for one already, that is
-// told.
+// StartExport starts an export. If the token of the request belongs to an earlier
+// job, it returns that one.
 func (s *Store) StartExport(ctx context.Context, j Job) (Job, error) {
-	started, known, err := s.createJob(ctx, j)
-	if err == nil && !known {
+	started, exists, err := s.createJob(ctx, j)
+	if err == nil && !exists {
 		s.announce(ctx, started.ID)
 	}
 	return started, err
 }
 
-// announce has the server that leads look at a new job.
+// announce makes the leader look for a new job.
 func (s *Store) announce(ctx context.Context, id string) {
-	// The record is what counts: who leads looks for it now and then.
+	// A lost message only delays the job: the leader scans the records regularly.
 	if err := s.db.Announce(ctx, topic, id); err != nil && ctx.Err() == nil {
-		s.log.Warn("a new export or import could not be told to the other servers; it begins later", "id", id, "error", err)
+		s.log.Warn("cannot announce a job to the other servers; it starts with the next scan", "id", id, "error", err)
 	}
 }
 
-// StartImport begins an import into a new table.
+// StartImport starts an import into a new table.
 func (s *Store) StartImport(ctx context.Context, j Job, def schema.Table) (Job, error) {
-	started, known, err := s.createJob(ctx, j)
-	if err != nil || known {
+	started, exists, err := s.createJob(ctx, j)
+	if err != nil || exists {
 		return started, err
 	}
 	table, err := s.db.BeginImport(ctx, def, started.ID)
 	if err != nil {
 		return Job{}, errors.Join(err, s.deleteJob(context.WithoutCancel(ctx), started.ID, func(*Job) bool { return true }))
 	}
-	// It is carried out once its table is known.
+	// The leader runs the job once its record names the table.
 	if started, err = s.updateJob(ctx, started.ID, started.Attempt, func(j *Job) { j.TableID, j.TableUUID = table.ID, table.UUID }); err != nil {
 		return Job{}, err
 	}
@@ -167,16 +167,17 @@ func (s *Store) StartImport(ctx context.Context, j Job, def schema.Table) (Job, 
 	return started, nil
 }
 
-// createJob makes the record of a job, or finds the one that its token stands for.
-func (s *Store) createJob(ctx context.Context, j Job) (created Job, known bool, err error) {
+// createJob writes the record of a new job, or returns the job to which the token
+// belongs.
+func (s *Store) createJob(ctx context.Context, j Job) (created Job, exists bool, err error) {
 	var expired []string
 	err = s.db.AddJob(ctx, func(records map[string][]byte) (string, []byte, error) {
 		jobs, err := decodeJobs(records)
 		if err != nil {
 			return "", nil, err
 		}
-		now, waiting := s.db.Now(), 0
-		created, known, expired = Job{}, false, nil
+		now, running := s.db.Now(), 0
+		created, exists, expired = Job{}, false, nil
 		for id, other := range jobs {
 			switch {
 			case s.isExpired(other):
@@ -185,17 +186,17 @@ func (s *Store) createJob(ctx context.Context, j Job) (created Job, known bool, 
 			case (other.Import != nil) != (j.Import != nil):
 				continue
 			case other.Status == InProgress:
-				waiting++
+				running++
 			}
 			if j.Token != "" && other.Token == j.Token && now.Sub(other.Started) < tokenLife {
 				if !j.sameRequest(other) {
 					return "", nil, ErrConflict
 				}
-				created, known = *other, true
+				created, exists = *other, true
 				return "", nil, errTokenUsed
 			}
 		}
-		if limit := map[bool]int{false: maxExports, true: maxImports}[j.Import != nil]; waiting >= limit {
+		if limit := map[bool]int{false: maxExports, true: maxImports}[j.Import != nil]; running >= limit {
 			return "", nil, ErrTooMany
 		}
 		j.ID, j.Status, j.Started = timeid.New(now), InProgress, now.Truncate(time.Millisecond)
@@ -207,20 +208,20 @@ func (s *Store) createJob(ctx context.Context, j Job) (created Job, known bool, 
 	}
 	for _, id := range expired {
 		if err := s.deleteJob(ctx, id, s.isExpired); err != nil {
-			s.log.Warn("an old export or import could not be forgotten; trying again with the next", "id", id, "error", err)
+			s.log.Warn("cannot delete the record of an expired job; retrying with the next job", "id", id, "error", err)
 		}
 	}
-	return created, known, nil
+	return created, exists, nil
 }
 
-// errTokenUsed tells that a token stands for a job.
-var errTokenUsed = errors.New("the token stands for a job already")
+// errTokenUsed is returned when a token belongs to a job.
+var errTokenUsed = errors.New("the token belongs to an earlier job")
 
-// errSuperseded tells that a job has ended, or is carried out by another server.
-var errSuperseded = errors.New("the job has ended, or another server carries it out")
+// errSuperseded is returned when this server must not continue a job.
+var errSuperseded = errors.New("the job has ended, or another server runs it")
 
-// updateJob alters a job that is under way and keeps its record, unless another
-// attempt than the one that is named has begun.
+// updateJob applies a change to the record of a job that is in progress. It returns
+// errSuperseded if a different attempt has started.
 func (s *Store) updateJob(ctx context.Context, id string, attempt int, apply func(*Job)) (updated Job, err error) {
 	err = s.db.ChangeJob(ctx, id, func(record []byte) ([]byte, error) {
 		if record == nil {
@@ -240,7 +241,7 @@ func (s *Store) updateJob(ctx context.Context, id string, attempt int, apply fun
 	return updated, err
 }
 
-// deleteJob removes the record of a job.
+// deleteJob removes the record of a job if when returns true for it.
 func (s *Store) deleteJob(ctx context.Context, id string, when func(*Job) bool) error {
 	return s.db.ChangeJob(ctx, id, func(record []byte) ([]byte, error) {
 		if record == nil {
@@ -254,7 +255,7 @@ func (s *Store) deleteJob(ctx context.Context, id string, when func(*Job) bool) 
 	})
 }
 
-// jobError is why a job came to nothing, in the words of its description.
+// jobError is the reason why a job failed, with the code for its description.
 type jobError struct {
 	code string
 	err  error
@@ -262,18 +263,18 @@ type jobError struct {
 
 func (f *jobError) Error() string { return f.err.Error() }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (f *jobError) Unwrap() error { return f.err }
 
-// bucket is the place of a job's files.
+// bucket returns the bucket of a job.
 func (s *Store) bucket(j *Job) (blob.Place, error) {
 	if p := s.buckets[j.Bucket]; p != nil {
 		return p, nil
 	}
-	return nil, &jobError{"S3NoSuchBucket", fmt.Errorf("the server has no bucket named %s; it is started with --bucket %s=<folder or URL>", j.Bucket, j.Bucket)}
+	return nil, &jobError{"S3NoSuchBucket", fmt.Errorf("the server has no bucket named %s; start it with --bucket %s=<folder or URL>", j.Bucket, j.Bucket)}
 }
 
-// prefixFolder is the folder that a prefix names, with a slash at its end.
+// prefixFolder returns a prefix as a folder, with a slash at its end.
 func prefixFolder(prefix string) string {
 	if prefix = strings.Trim(prefix, "/"); prefix == "" {
 		return ""

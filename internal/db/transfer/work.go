@@ -13,35 +13,36 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// One server carries jobs out, the one that leads. It can lose the lead without
-// noticing at once, and another begins the same job anew. So each attempt has a
-// number in the job's record, and an attempt that has no longer the number of
-// the record changes nothing in it. What two attempts do to the files of an
-// export is told in export.go. A server that has lost the lead on a cluster
-// commits nothing any more, so that it cannot touch the table of an import.
+// The leader runs jobs. It can lose leadership without noticing at once, while the
+// new leader starts the same job again. So the record of a job holds the number of
+// its attempt, and an earlier attempt cannot change the record any more. export.go
+// explains how two attempts treat the files of an export. On a cluster a server
+// that has lost leadership can no longer commit, so it cannot change the table of
+// an import.
 
 const (
-	workers      = 2                // jobs under way at once; others wait
-	scanInterval = 10 * time.Second // for jobs that nobody has told of
-	retryDelay   = 5 * time.Second  // when the database could not be reached
+	workers      = 2                // jobs that run at once; the others wait
+	scanInterval = 10 * time.Second // between scans for jobs that were not announced
+	retryDelay   = 5 * time.Second  // after the database was unavailable
 
-	// orphanAge is how long a server may take to make the table of an import.
+	// orphanAge is how long a server may take to create the table of an import.
 	orphanAge = time.Minute
 )
 
-// jobRunner is what this server does from when it leads until it does not.
+// jobRunner runs jobs from when this server becomes the leader until it no longer
+// is.
 type jobRunner struct {
 	*Store
-	mu    sync.Mutex
-	taken map[string]bool // jobs that a worker has
+	mu      sync.Mutex
+	claimed map[string]bool // ids of jobs that a worker runs
 }
 
-// work carries out jobs while this server leads.
+// work runs jobs while this server leads.
 func (s *Store) work(ctx context.Context, begun func()) {
 	begun()
-	t := &jobRunner{Store: s, taken: make(map[string]bool)}
-	// When one sees that the lead is lost all end, and begin anew together if
-	// it comes back.
+	t := &jobRunner{Store: s, claimed: make(map[string]bool)}
+	// When one goroutine notices that leadership is lost all end. They start
+	// again together if this server leads again.
 	ctx, end := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for range workers {
@@ -57,8 +58,8 @@ func (s *Store) work(ctx context.Context, begun func()) {
 	all.Wait()
 }
 
-// leads is nil as long as this server does: what goes on in a term asks between
-// its steps.
+// leads returns nil as long as this server is the leader. Running jobs call it
+// between their steps.
 func (s *Store) leads(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -69,12 +70,12 @@ func (s *Store) leads(ctx context.Context) error {
 	return nil
 }
 
-// cleanUp ends what other servers have left in the middle, at once and then now
-// and then.
+// cleanUp fails and removes imports that other servers have abandoned, at once and
+// then at intervals.
 func (t *jobRunner) cleanUp(ctx context.Context) {
 	for t.leads(ctx) == nil {
 		if err := t.failOrphans(ctx); err != nil && t.leads(ctx) == nil {
-			t.log.Warn("what is left of imports could not be removed; trying again", "error", err)
+			t.log.Warn("cannot remove abandoned imports; retrying", "error", err)
 		}
 		wait(ctx, nil, scanInterval)
 	}
@@ -91,10 +92,10 @@ func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) {
 	}
 }
 
-// failOrphans ends the imports whose tables were never made, and removes the
-// tables of those that are not under way.
+// failOrphans fails the imports whose tables were never created, and removes the
+// tables of imports that are not in progress.
 func (s *Store) failOrphans(ctx context.Context) error {
-	tables := s.importTables() // before the jobs: the record of one is made before its table
+	tables := s.importTables() // before the jobs: a record is written before its table
 	jobs, err := s.jobs(ctx)
 	if err != nil {
 		return err
@@ -119,7 +120,8 @@ func (s *Store) failOrphans(ctx context.Context) error {
 	return nil
 }
 
-// importTables are the tables that imports are to fill, with the ids of these.
+// importTables returns the names of the tables that are being imported, with the
+// ids of the imports.
 func (s *Store) importTables() map[string]string {
 	found := make(map[string]string)
 	for names, more := []string(nil), true; more; {
@@ -138,24 +140,24 @@ func (s *Store) importTables() map[string]string {
 	return found
 }
 
-// run carries out jobs, one after the other.
+// run runs jobs one after the other.
 func (t *jobRunner) run(ctx context.Context) {
 	for t.leads(ctx) == nil {
 		j, ok, err := t.next(ctx)
 		switch {
 		case err != nil && t.leads(ctx) == nil:
-			t.log.Warn("exports and imports cannot be looked at; trying again", "error", err)
+			t.log.Warn("cannot read the records of exports and imports; retrying", "error", err)
 			wait(ctx, nil, retryDelay)
 		case !ok:
 			wait(ctx, t.wake, scanInterval)
 		default:
-			t.stir() // there may be more
+			t.stir() // another job may be waiting
 			t.runJob(ctx, j)
 		}
 	}
 }
 
-// next claims the job that waits longest. An import waits for its table.
+// next claims the job that has waited longest. An import waits for its table.
 func (t *jobRunner) next(ctx context.Context) (Job, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,35 +166,35 @@ func (t *jobRunner) next(ctx context.Context) (Job, bool, error) {
 		return Job{}, false, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(jobs)) {
-		if j := jobs[id]; j.Status == InProgress && !t.taken[id] && j.TableID != 0 {
-			t.taken[id] = true
+		if j := jobs[id]; j.Status == InProgress && !t.claimed[id] && j.TableID != 0 {
+			t.claimed[id] = true
 			return *j, true, nil
 		}
 	}
 	return Job{}, false, nil
 }
 
-// runJob is one attempt at a job. If its end cannot be recorded, another
-// follows it.
+// runJob makes one attempt at a job. If its end cannot be recorded, another
+// attempt follows.
 func (t *jobRunner) runJob(ctx context.Context, j Job) {
 	defer func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		delete(t.taken, j.ID)
+		delete(t.claimed, j.ID)
 	}()
 	log := t.log.With("table", j.Table, "id", j.ID, "bucket", j.Bucket)
 	err := t.attempt(ctx, j, log)
 	switch {
 	case err == nil, t.leads(ctx) != nil:
 	case errors.Is(err, errSuperseded):
-		log.Warn(j.kind() + " is carried out by another server, or has ended")
+		log.Warn(j.kind() + " has ended, or another server runs it")
 	default:
-		log.Error(j.kind()+" could not be carried out; trying again from the start", "error", err)
+		log.Error(j.kind()+" interrupted; retrying from the start", "error", err)
 		wait(ctx, nil, retryDelay)
 	}
 }
 
-// attempt carries a job out and records how it ended.
+// attempt runs a job and records how it ended.
 func (s *Store) attempt(ctx context.Context, j Job, log *slog.Logger) error {
 	before := j.Attempt
 	j, err := s.updateJob(ctx, j.ID, before, func(j *Job) {
@@ -217,7 +219,8 @@ func (s *Store) attempt(ctx context.Context, j Job, log *slog.Logger) error {
 	return s.finish(ctx, j, err, log)
 }
 
-// finish records how a job ended, and removes what is left of one that failed.
+// finish records how a job ended, and removes the files or the table of a failed
+// one.
 func (s *Store) finish(ctx context.Context, j Job, why error, log *slog.Logger) error {
 	ended, err := s.recordEnd(ctx, j, why)
 	if err != nil && !(errors.Is(err, errSuperseded) && ended.Status == Failed) {
@@ -232,11 +235,11 @@ func (s *Store) finish(ctx context.Context, j Job, why error, log *slog.Logger) 
 		}
 		return s.discard(ctx, &j)
 	}
-	log.Info(j.kind()+" is complete", "items", ended.Items, "errors", ended.Errors, "bytes", ended.Bytes, "took", ended.Ended.Sub(ended.Started))
+	log.Info(j.kind()+" complete", "items", ended.Items, "errors", ended.Errors, "bytes", ended.Bytes, "took", ended.Ended.Sub(ended.Started))
 	return nil
 }
 
-// recordEnd ends a job.
+// recordEnd sets the final status of a job: failed if why is not nil.
 func (s *Store) recordEnd(ctx context.Context, j Job, why error) (Job, error) {
 	return s.updateJob(ctx, j.ID, j.Attempt, func(j *Job) {
 		j.Status, j.Files = Completed, nil
@@ -254,16 +257,18 @@ func (s *Store) recordEnd(ctx context.Context, j Job, why error) (Job, error) {
 	})
 }
 
-// progressInterval is the time between two lines in the log, and between two
-// records of how far a job is.
+// progressInterval is the time between two reports of a job's progress, in the log
+// and in its record.
 const progressInterval = 5 * time.Second
 
-// progressTimer tells how far a job is, now and then.
+// progressTimer decides when to report the progress of a job.
 type progressTimer struct {
 	now  func() time.Time
 	last time.Time
 }
 
+// due reports whether progressInterval has passed since it last returned true, or
+// since the first call.
 func (t *progressTimer) due() bool {
 	now := t.now()
 	if t.last.IsZero() {
