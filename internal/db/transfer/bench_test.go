@@ -17,7 +17,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// kilobyte is an item of 1 KB in some attributes, half of it chance.
+// kilobyte returns an item of 1 KB in several attributes, half of it random.
 func kilobyte(r *rand.Rand, i int) item.Item {
 	noise := make([]byte, 240)
 	for j := range noise {
@@ -29,14 +29,14 @@ func kilobyte(r *rand.Rand, i int) item.Item {
 	})
 }
 
-// simpleTable is a table with a partition key and no index.
+// simpleTable defines a table with a partition key and no index.
 func simpleTable(name string) schema.Table {
 	id := []schema.Attribute{{Name: "id", Type: item.S}}
 	return schema.Table{Name: name, Key: schema.Key{Partition: id}, Attributes: id}
 }
 
-// Importing files of 1 KB items and exporting the table again, in items a
-// second, and how much memory it takes above what was in use before.
+// BenchmarkTransfer imports files of 1 KB items and exports the table again. It
+// reports items per second, and the memory above what was in use before.
 func BenchmarkTransfer(b *testing.B) {
 	const items, perFile = 300_000, 100_000
 	h := openOn(b, pebble.Options{Dir: b.TempDir()}, b.TempDir(), &clock{now: time.Unix(1_800_000_000, 0)})
@@ -70,7 +70,7 @@ func BenchmarkTransfer(b *testing.B) {
 					b.Fatal(err)
 				}
 				if j = h.waitEnded(b, j.ID, true); j.Items != items {
-					b.Fatalf("the import is %+v", j)
+					b.Fatalf("the import is %+v, want %d items", j, items)
 				}
 				b.ReportMetric(float64(stop()-idle)/(1<<20), "MB-above-idle")
 			}
@@ -86,7 +86,7 @@ func BenchmarkTransfer(b *testing.B) {
 		for b.Loop() {
 			idle, stop := heapBytes(), watchHeap()
 			if j := h.export(b, name, JSON, h.exportNow()); j.Items != items {
-				b.Fatalf("the export is %+v", j)
+				b.Fatalf("the export is %+v, want %d items", j, items)
 			}
 			b.ReportMetric(float64(stop()-idle)/(1<<20), "MB-above-idle")
 		}
@@ -101,26 +101,26 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// watchHeap tells the largest heap until it is stopped.
+// watchHeap samples the size of the heap. stop returns the largest one.
 func watchHeap() (stop func() uint64) {
-	var most atomic.Uint64
-	done, over := make(chan struct{}), make(chan struct{})
+	var largest atomic.Uint64
+	stopping, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(stopped)
 		for {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
-			most.Store(max(most.Load(), m.HeapAlloc))
+			largest.Store(max(largest.Load(), m.HeapAlloc))
 			select {
-			case <-done:
+			case <-stopping:
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
 	}()
 	return func() uint64 {
-		close(done)
-		<-over
-		return most.Load()
+		close(stopping)
+		<-stopped
+		return largest.Load()
 	}
 }

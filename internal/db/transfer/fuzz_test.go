@@ -10,8 +10,8 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// Whatever a file has, reading it ends, and what is read are items. Such an item
-// is the same when it is written in either format and read again.
+// Reading a file of any content ends, and returns valid items only. Such an item is
+// unchanged after it is written in either format and read again.
 func FuzzReaders(f *testing.F) {
 	for _, text := range []string{
 		`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`, "id,n\na,1\n\"b\"\"\",2\n", `$ion_1_0 {Item:{id:"a\n",n:1.5d3,l:[true,null.int,{{AA==}}],s:$dynamodb_NS::[1,2]}}`,
@@ -40,13 +40,13 @@ func FuzzReaders(f *testing.F) {
 				again := &importReader{job: &Job{Format: format, Import: &Import{}}, table: &table}
 				from := again.open(bytes.NewReader(line(nil, it)))
 				if back, err := from.next(); err != nil || !bytes.Equal(back, it) {
-					t.Fatalf("%s becomes %s, %v", line(nil, it), item.Map(back), err)
+					t.Fatalf("%s is read as %s, %v", line(nil, it), item.Map(back), err)
 				}
 				if _, err := from.next(); !errors.Is(err, io.EOF) {
-					t.Fatalf("after the item comes %v", err)
+					t.Fatalf("after the item: %v, want %v", err, io.EOF)
 				}
 			}
 		}
-		t.Fatalf("%q does not end", text)
+		t.Fatalf("reading %q does not end", text)
 	})
 }

@@ -20,14 +20,15 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// transferServer is a house that shares its database with others.
+// transferServer is one of several servers that share a database.
 type transferServer struct {
 	*transferFixture
 	*leadtest.Server
 	*leadtest.Gate
 }
 
-// openServers opens two servers of one database and one bucket. The first leads.
+// openServers opens two servers that share a database and a bucket. The first one
+// leads.
 func openServers(t *testing.T) (a, b *transferServer) {
 	t.Helper()
 	c := &clock{now: time.Unix(1_800_000_000, 0)}
@@ -67,7 +68,7 @@ func openServers(t *testing.T) (a, b *transferServer) {
 	return a, b
 }
 
-// exportRequest is a request for an export of a table as it is now.
+// exportRequest returns a request to export the table Things as it is now.
 func (m *transferServer) exportRequest(t *testing.T, token string) Job {
 	t.Helper()
 	d, err := m.Describe("Things")
@@ -87,8 +88,8 @@ func (m *transferServer) startImport(t *testing.T, table string) Job {
 	return j
 }
 
-// checkExport proves that an export is complete, and that there is nothing
-// beside it.
+// checkExport verifies that an export is complete, that its manifests match its
+// data files, and that there are no other data files.
 func (m *transferServer) checkExport(t *testing.T, j Job, want map[string]bool) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(m.bucket, FolderOf(&j)+"manifest-files.json"))
@@ -97,7 +98,7 @@ func (m *transferServer) checkExport(t *testing.T, j Job, want map[string]bool) 
 	}
 	sum, err := os.ReadFile(filepath.Join(m.bucket, FolderOf(&j)+"manifest-files.md5"))
 	if err != nil || string(sum) != md5Base64(text) {
-		t.Errorf("the checksum of the manifest is %s, %v", sum, err)
+		t.Errorf("the checksum of the manifest is %s, %v, want %s", sum, err, md5Base64(text))
 	}
 	named, items := make(map[string]bool), 0
 	for line := range strings.Lines(string(text)) {
@@ -110,7 +111,7 @@ func (m *transferServer) checkExport(t *testing.T, j Job, want map[string]bool) 
 		}
 		data, err := os.ReadFile(filepath.Join(m.bucket, of.DataFileS3Key))
 		if err != nil || md5Base64(data) != of.MD5Checksum {
-			t.Errorf("%s is not the file that the manifest names: %v", of.DataFileS3Key, err)
+			t.Errorf("%s does not have the checksum in the manifest: %v", of.DataFileS3Key, err)
 		}
 		named[of.DataFileS3Key] = true
 		items += of.ItemCount
@@ -121,7 +122,7 @@ func (m *transferServer) checkExport(t *testing.T, j Job, want map[string]bool) 
 		EndTime   time.Time
 	}
 	if err := errors.Join(err, json.Unmarshal(text, &summary)); err != nil || summary.ItemCount != items || !summary.EndTime.Equal(j.Ended) {
-		t.Errorf("the summary is %s, %v, the job ended %v", text, err, j.Ended)
+		t.Errorf("the summary is %s, %v, want %d items and the end %v", text, err, items, j.Ended)
 	}
 	found, err := m.Gate.Find(t.Context(), dataPrefix(&j))
 	if err != nil || len(found) != len(named) {
@@ -131,11 +132,11 @@ func (m *transferServer) checkExport(t *testing.T, j Job, want map[string]bool) 
 		t.Errorf("the manifest has %d items, the job %d, want %d", items, j.Items, len(want))
 	}
 	if again := m.importFiles(t, "Again", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP}); again.Status != Completed || !maps.Equal(m.contents(t, "Again"), want) {
-		t.Errorf("the import of it is %+v", again)
+		t.Errorf("the import of the export is %+v", again)
 	}
 }
 
-// attempts is how many attempts at a job were made, over all servers.
+// attempts returns the number of attempts at a job by all servers.
 func attempts(t *testing.T, m *transferServer, id string) int {
 	t.Helper()
 	record, err := m.Job(t.Context(), id)
@@ -149,8 +150,7 @@ func attempts(t *testing.T, m *transferServer, id string) int {
 	return j.Attempt
 }
 
-// A job is taken by any server, carried out by the one that leads, once, and
-// told by all.
+// Any server accepts a job, the leader runs it once, and all servers report it.
 func TestFollowerAcceptsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
@@ -177,40 +177,40 @@ func TestFollowerAcceptsJobs(t *testing.T) {
 				t.Errorf("the table has %d items", n)
 			}
 		}
-		time.Sleep(time.Minute) // somebody might begin again
+		time.Sleep(time.Minute) // time for an unwanted second attempt
 		if n, of := attempts(t, a, export.ID), attempts(t, a, load.ID); n != 1 || of != 1 {
-			t.Errorf("the export was begun %d times, the import %d times", n, of)
+			t.Errorf("the export was attempted %d times, the import %d times, want once", n, of)
 		}
 		if strings.Contains(b.transferFixture.log.String(), "complete") {
-			t.Errorf("a server that does not lead carried it out:\n%s", b.transferFixture.log)
+			t.Errorf("a server that does not lead ran a job:\n%s", b.transferFixture.log)
 		}
 		j := a.waitEnded(t, export.ID, false)
 		a.checkExport(t, j, want)
 	})
 }
 
-// When the lead moves in the middle of an export, the next begins it anew, and
-// the one before does no harm, whenever it goes on and whether or not it has
-// noticed.
+// When the leader changes during an export, the new leader starts it again, and the
+// old one does not damage it, whenever it continues and whether or not it has
+// noticed the change.
 func TestLeaderChangeDuringExport(t *testing.T) {
 	for _, at := range []string{"/data/", "_started", "manifest-files.json", "manifest-summary.md5", "manifest-summary.json"} {
-		for _, notices := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, notices %v", strings.Trim(at, "/"), notices), func(t *testing.T) {
+		for _, noticed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, noticed %v", strings.Trim(at, "/"), noticed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					a, b := openServers(t)
 					a.create(t, "Things")
 					a.put(t, "Things", itemsOfAllTypes(t)...)
 					want := a.contents(t, "Things")
-					stuck := a.Hold(t, at)
+					held := a.Hold(t, at)
 					export, err := b.StartExport(t.Context(), b.exportRequest(t, ""))
 					if err != nil {
 						t.Fatal(err)
 					}
-					stuck()
+					held()
 					if j, err := b.Store.Get(t.Context(), export.ID, false); err != nil || j.Status != InProgress {
-						t.Errorf("on the other server it is %+v, %v", j, err)
+						t.Errorf("on the other server the export is %+v, %v, want %s", j, err, InProgress)
 					}
-					a.Lead(!notices)
+					a.Lead(!noticed)
 					b.Lead(true)
 					a.clock.pass(time.Hour)
 					a.put(t, "Things", parse(t, `{"id":{"S":"too late"},"n":{"N":"1"}}`))
@@ -222,7 +222,7 @@ func TestLeaderChangeDuringExport(t *testing.T) {
 					time.Sleep(time.Minute)
 					b.checkExport(t, done, want)
 					if j := a.waitEnded(t, export.ID, false); j.Status != Completed || !j.Ended.Equal(done.Ended) {
-						t.Errorf("it has become %+v", j)
+						t.Errorf("afterwards the export is %+v, want the end %v", j, done.Ended)
 					}
 				})
 			})
@@ -230,16 +230,17 @@ func TestLeaderChangeDuringExport(t *testing.T) {
 	}
 }
 
-// The same of an import: what is written to the table once it can be used stays.
+// When the leader changes during an import, the old leader does not overwrite
+// items that are written once the table is usable.
 func TestLeaderChangeDuringImport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		for i := range 3 {
 			a.write(t, fmt.Sprintf("in/%d.json", i), fmt.Appendf(nil, `{"Item":{"id":{"S":"same"},"n":{"N":"1"},"v":{"S":"%d"}}}`+"\n"+`{"Item":{"id":{"S":"%d"},"n":{"N":"1"}}}`+"\n", i, i))
 		}
-		stuck := a.Hold(t, "in/1.json")
+		held := a.Hold(t, "in/1.json")
 		load := b.startImport(t, "Loaded")
-		stuck()
+		held()
 		a.Lead(false)
 		b.Lead(true)
 		if j := b.waitEnded(t, load.ID, true); j.Status != Completed || j.Items != 6 {
@@ -253,54 +254,54 @@ func TestLeaderChangeDuringImport(t *testing.T) {
 			t.Errorf("the items are %v, want %v", got, want)
 		}
 		if n := attempts(t, a, load.ID); n != 2 {
-			t.Errorf("there were %d attempts", n)
+			t.Errorf("there were %d attempts, want 2", n)
 		}
 		b.checkSound(t)
 	})
 }
 
-// A server that may have missed that another led has ended what it did when it
-// has heard so, and begins anew if it leads.
+// A server that may have missed messages stops its work before it acknowledges
+// that, and starts again if it leads.
 func TestRestartAfterMissedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := openServers(t)
 		a.create(t, "Things")
-		stuck := a.Hold(t, "/data/")
+		held := a.Hold(t, "/data/")
 		export, err := a.StartExport(t.Context(), a.exportRequest(t, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
-		stuck()
-		heard := make(chan error, 1)
-		go func() { heard <- a.Miss(t.Context()) }()
+		held()
+		missed := make(chan error, 1)
+		go func() { missed <- a.Miss(t.Context()) }()
 		synctest.Wait()
-		if len(heard) > 0 {
-			t.Error("it is heard while the attempt goes on")
+		if len(missed) > 0 {
+			t.Error("it is acknowledged while the attempt still runs")
 		}
 		a.Release()
-		if err := <-heard; err != nil {
+		if err := <-missed; err != nil {
 			t.Error(err)
 		}
 		if j := a.waitEnded(t, export.ID, false); j.Status != Completed {
 			t.Errorf("the export is %+v", j)
 		}
 		if n := attempts(t, a, export.ID); n != 2 {
-			t.Errorf("there were %d attempts", n)
+			t.Errorf("there were %d attempts, want 2", n)
 		}
 	})
 }
 
-// A token stands for one job, whichever servers it comes to at once.
+// A token identifies one job, even if several servers receive it at once.
 func TestTokenIsSharedByAllServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		a.create(t, "Things")
-		ask := a.exportRequest(t, "t")
+		request := a.exportRequest(t, "t")
 		ids := make([]string, 20)
 		var all sync.WaitGroup
 		for i := range ids {
 			all.Go(func() {
-				j, err := []*transferServer{a, b}[i%2].StartExport(t.Context(), ask)
+				j, err := []*transferServer{a, b}[i%2].StartExport(t.Context(), request)
 				if err != nil {
 					t.Error(err)
 				}
@@ -310,25 +311,25 @@ func TestTokenIsSharedByAllServers(t *testing.T) {
 		all.Wait()
 		for _, id := range ids {
 			if id == "" || id != ids[0] {
-				t.Fatalf("the ids are %v", ids)
+				t.Fatalf("the ids are %v, want the same for all", ids)
 			}
 		}
-		other := ask
+		other := request
 		other.Digest = []byte{2}
 		for _, m := range []*transferServer{a, b} {
 			if _, err := m.StartExport(t.Context(), other); !errors.Is(err, ErrConflict) {
-				t.Errorf("another with the same token: %v", err)
+				t.Errorf("a different request with the same token: %v, want %v", err, ErrConflict)
 			}
 		}
 		a.waitEnded(t, ids[0], false)
-		if again, err := b.StartExport(t.Context(), ask); err != nil || again.ID != ids[0] || again.Status != Completed {
-			t.Errorf("the same after its end is %+v, %v", again, err)
+		if again, err := b.StartExport(t.Context(), request); err != nil || again.ID != ids[0] || again.Status != Completed {
+			t.Errorf("the same request after the end of the job: %+v, %v", again, err)
 		}
 	})
 }
 
-// An import whose server ends before it has made the table fails, but not while
-// the server may still be at it.
+// An import whose server stops before it has created the table fails, but not while
+// the server may still be creating it.
 func TestImportWithoutTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
@@ -346,18 +347,18 @@ func TestImportWithoutTable(t *testing.T) {
 		time.Sleep(2 * scanInterval)
 		for _, id := range []string{j.ID, half.ID} {
 			if j, err := a.Store.Get(t.Context(), id, true); err != nil || j.Status != InProgress {
-				t.Errorf("too early it is %+v, %v", j, err)
+				t.Errorf("before orphanAge the import is %+v, %v, want %s", j, err, InProgress)
 			}
 		}
 		a.clock.pass(orphanAge)
 		time.Sleep(2 * scanInterval)
 		for _, id := range []string{j.ID, half.ID} {
 			if j := b.waitEnded(t, id, true); j.Status != Failed {
-				t.Errorf("it is %+v", j)
+				t.Errorf("after orphanAge the import is %+v, want %s", j, Failed)
 			}
 		}
 		if _, err := b.updateJob(t.Context(), half.ID, 0, func(j *Job) { j.TableID = 1 }); !errors.Is(err, errSuperseded) {
-			t.Errorf("the server that was late: %v", err)
+			t.Errorf("updateJob by the late server: %v, want %v", err, errSuperseded)
 		}
 	})
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// clock is time as a test wants it.
+// clock is a clock that a test moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -48,12 +48,12 @@ func (c *clock) pass(d time.Duration) time.Time {
 	return c.now
 }
 
-// transferFixture is a database with one bucket, "files".
+// transferFixture is a database and one bucket, "files".
 type transferFixture struct {
 	*db.DB
 	*Store
 	*clock
-	bucket string // its folder
+	bucket string // the folder of the bucket
 	log    *logtest.Log
 	close  func()
 }
@@ -101,7 +101,7 @@ func start(t testing.TB) *transferFixture {
 	return open(t, t.TempDir(), t.TempDir(), &clock{now: time.Unix(1_800_000_000, 0)})
 }
 
-// thingsTable is a table with a key of two parts and a global index.
+// thingsTable defines a table with a partition and sort key, and a global index.
 func thingsTable(name string) schema.Table {
 	id, n, b := schema.Attribute{Name: "id", Type: item.S}, schema.Attribute{Name: "n", Type: item.N}, schema.Attribute{Name: "b", Type: item.B}
 	t := schema.Table{
@@ -111,7 +111,7 @@ func thingsTable(name string) schema.Table {
 	return t
 }
 
-// create makes a table that can be exported.
+// create creates a table with point-in-time recovery, so that it can be exported.
 func (h *transferFixture) create(t testing.TB, name string) db.Description {
 	t.Helper()
 	if _, err := h.CreateTable(t.Context(), thingsTable(name)); err != nil {
@@ -150,7 +150,7 @@ func (h *transferFixture) remove(t testing.TB, table string, it item.Item) {
 	}
 }
 
-// contents are the items of a table, in words.
+// contents returns the items of a table as text.
 func (h *transferFixture) contents(t testing.TB, table string) map[string]bool {
 	t.Helper()
 	view, err := h.View(t.Context())
@@ -181,7 +181,7 @@ func (h *transferFixture) list(t testing.TB, imports bool) []Job {
 	return all
 }
 
-// waitEnded waits until a job is.
+// waitEnded waits until a job has ended, and returns it.
 func (h *transferFixture) waitEnded(t testing.TB, id string, isImport bool) Job {
 	t.Helper()
 	for {
@@ -196,7 +196,7 @@ func (h *transferFixture) waitEnded(t testing.TB, id string, isImport bool) Job 
 	}
 }
 
-// importTableExists tells whether the table of a failed import is still there.
+// importTableExists reports whether the table of a failed import still exists.
 func (h *transferFixture) importTableExists(j Job) bool {
 	d, err := h.Describe(j.Table)
 	return j.Import != nil && err == nil && d.Restored.Import == j.ID
@@ -223,10 +223,10 @@ func (h *transferFixture) exportNow() Export {
 	return Export{Time: now, End: now.Add(time.Millisecond)}
 }
 
-func (h *transferFixture) importFiles(t testing.TB, table, prefix, format string, how Import) Job {
+func (h *transferFixture) importFiles(t testing.TB, table, prefix, format string, options Import) Job {
 	t.Helper()
-	how.Parameters = json.RawMessage("{}")
-	j, err := h.StartImport(t.Context(), Job{Table: table, Bucket: "files", Prefix: prefix, Format: format, Import: &how}, thingsTable(table))
+	options.Parameters = json.RawMessage("{}")
+	j, err := h.StartImport(t.Context(), Job{Table: table, Bucket: "files", Prefix: prefix, Format: format, Import: &options}, thingsTable(table))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,8 @@ func (h *transferFixture) checkSound(t testing.TB) {
 	}
 }
 
-// itemsOfAllTypes is items of all types, with all that needs escapes.
+// itemsOfAllTypes returns items with values of all types, and with texts that need
+// escapes.
 func itemsOfAllTypes(t testing.TB) (items []item.Item) {
 	for _, text := range []string{
 		`{"id":{"S":"all"},"n":{"N":"1"},"b":{"B":"AP//Lw=="},"s":{"S":"a \"quote\" \\ 'x' \n\r\t\u0000\u007f ü 😀 // {{ }} ]"},"e":{"S":""},
@@ -265,8 +266,8 @@ func itemsOfAllTypes(t testing.TB) (items []item.Item) {
 	return items
 }
 
-// A table that is exported and imported again is the same, in every format and
-// compression.
+// A table that is exported and imported again has the same items, in every format
+// and compression.
 func TestRoundTrip(t *testing.T) {
 	h := start(t)
 	h.create(t, "Things")
@@ -292,10 +293,10 @@ func TestRoundTrip(t *testing.T) {
 				if found := h.contents(t, name); !maps.Equal(found, want) {
 					for text := range want {
 						if !found[text] {
-							t.Errorf("lacking %.300s", text)
+							t.Errorf("missing %.300s", text)
 						}
 					}
-					t.Errorf("%d items are there, not %d", len(found), len(want))
+					t.Errorf("the table has %d items, want %d", len(found), len(want))
 				}
 				if d, err := h.Describe(name); err != nil || d.Status != schema.Active || d.Counts[0].Items != int64(len(want)) {
 					t.Errorf("the table is %+v, %v", d, err)
@@ -315,7 +316,7 @@ func number(t testing.TB, text string) item.Number {
 	return n
 }
 
-// repack copies data files with another compression, and tells where to.
+// repack copies data files with another compression, and returns their folder.
 func (h *transferFixture) repack(t testing.TB, data, compression string) string {
 	t.Helper()
 	if compression == GZIP {
@@ -383,7 +384,7 @@ func zip(t testing.TB, content []byte) []byte {
 	return b.Bytes()
 }
 
-// The files are those of AWS, and the manifests tell the truth of them.
+// The files have the names and contents of AWS, and the manifests describe them.
 func TestManifests(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
@@ -399,7 +400,7 @@ func TestManifests(t *testing.T) {
 	}
 	folder := "some/where/AWSDynamoDB/" + j.ID + "/"
 	if content := read(folder + "_started"); len(content) > 0 {
-		t.Errorf("_started has %q", content)
+		t.Errorf("_started contains %q, want nothing", content)
 	}
 	var summary map[string]any
 	if err := json.Unmarshal(read(folder+"manifest-summary.json"), &summary); err != nil {
@@ -429,15 +430,15 @@ func TestManifests(t *testing.T) {
 	}
 	if line.ItemCount != 4 || !strings.HasPrefix(line.DataFileS3Key, folder+"data/") || !strings.HasSuffix(line.DataFileS3Key, ".json.gz") ||
 		line.MD5Checksum != md5Base64(read(line.DataFileS3Key)) {
-		t.Errorf("the file is told as %+v", line)
+		t.Errorf("manifest-files.json has %+v", line)
 	}
 	if content := unzip(t, filepath.Join(h.bucket, line.DataFileS3Key)); bytes.Count(content, []byte(`{"Item":{`)) != 4 {
-		t.Errorf("the data are %s", content)
+		t.Errorf("the data file has %s, want 4 items", content)
 	}
 }
 
-// A full export has the items as they were at its time, and an incremental one
-// what became of each that was changed in its window.
+// A full export has the items as they were at its time, and an incremental one the
+// images of each item that was changed in its window.
 func TestExportOfEarlierTime(t *testing.T) {
 	h := start(t)
 	h.create(t, "Things")
@@ -470,7 +471,7 @@ func TestExportOfEarlierTime(t *testing.T) {
 	j := h.export(t, "Things", JSON, Export{Time: first, End: first.Add(time.Second)})
 	got := h.importFiles(t, "Then", FolderOf(&j)+"data/", JSON, Import{Compression: GZIP})
 	if got.Status != Completed || !maps.Equal(h.contents(t, "Then"), before) {
-		t.Errorf("the table of then has %v", h.contents(t, "Then"))
+		t.Errorf("the export of an earlier time has %v", h.contents(t, "Then"))
 	}
 
 	stamp := func(at time.Time) string {
@@ -495,20 +496,20 @@ func TestExportOfEarlierTime(t *testing.T) {
 			t.Fatalf("the export is %+v", j)
 		}
 		if got := h.dataLines(t, j); !slices.Equal(got, want) {
-			t.Errorf("%s gives\n%s\nwant\n%s", view, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("%s has\n%s\nwant\n%s", view, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 	j = h.export(t, "Things", Ion, Export{From: from, To: to, View: NewImage})
 	want := fmt.Sprintf(`$ion_1_0 {Record:{Metadata:{WriteTimestampMicros:%d.},Keys:{id:"new",n:1.},NewImage:{id:"new",n:1.,text:"1"}}}`, from.UnixMicro())
 	if got := h.dataLines(t, j); !slices.Contains(got, want) {
-		t.Errorf("in Ion it is\n%s", strings.Join(got, "\n"))
+		t.Errorf("the Ion export has\n%s\nwithout\n%s", strings.Join(got, "\n"), want)
 	}
 	if j := h.export(t, "Things", JSON, Export{From: to.Add(time.Minute), To: to.Add(time.Hour), View: NewImage}); j.Status != Completed || j.Items != 0 {
-		t.Errorf("a window without changes: %+v", j)
+		t.Errorf("the export of a window without changes is %+v", j)
 	}
 }
 
-// dataLines are the lines of an export, in order.
+// dataLines returns the lines of an export, sorted by key.
 func (h *transferFixture) dataLines(t testing.TB, j Job) (lines []string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(h.bucket, dataPrefix(&j)+"*"))
@@ -524,13 +525,13 @@ func (h *transferFixture) dataLines(t testing.TB, j Job) (lines []string) {
 	return lines
 }
 
-// Items that cannot be read or do not fit are counted and told, of two with one
-// key the later counts, and the rest is imported.
+// Items that cannot be decoded or do not fit the table are counted and logged, and
+// the others are imported. Of two items with the same key the later wins.
 func TestInvalidItemsAreCounted(t *testing.T) {
 	large := strings.Repeat("x", item.MaxSize)
 	for _, c := range []struct {
 		format, text              string
-		how                       Import
+		options                   Import
 		processed, errors, stored int64
 		last                      string
 	}{
@@ -553,24 +554,24 @@ func TestInvalidItemsAreCounted(t *testing.T) {
 		t.Run(c.format, func(t *testing.T) {
 			h := start(t)
 			h.write(t, "in/a.txt", []byte(c.text))
-			j := h.importFiles(t, "Again", "in/", c.format, c.how)
+			j := h.importFiles(t, "Again", "in/", c.format, c.options)
 			if j.Status != Completed || j.Processed != c.processed || j.Errors != c.errors || j.Items != c.processed-c.errors || j.Bytes == 0 {
 				t.Errorf("the import is %+v\n%s", j, h.log)
 			}
 			found := h.contents(t, "Again")
 			if int64(len(found)) != c.stored || !strings.Contains(fmt.Sprint(found), c.last) || strings.Contains(fmt.Sprint(found), "first") {
-				t.Errorf("the items are %.500v", found)
+				t.Errorf("the items are %.500v, want %d with %q", found, c.stored, c.last)
 			}
 			if c.errors > 0 && (!strings.Contains(h.log.String(), "in/a.txt") || !strings.Contains(h.log.String(), "line=")) {
-				t.Errorf("the log is %s", h.log)
+				t.Errorf("the log names no file and line of a rejected item:\n%s", h.log)
 			}
 			h.checkSound(t)
 		})
 	}
 }
 
-// Of two items with one key the later counts, however far they are apart, and
-// the indexes and counts are those of what is left.
+// Of two items with the same key the later wins, however far apart they are, and
+// the indexes and counts match the stored items.
 func TestLaterDuplicateWins(t *testing.T) {
 	h := start(t)
 	const keys = 20_000
@@ -587,22 +588,21 @@ func TestLaterDuplicateWins(t *testing.T) {
 	}
 	d, err := h.Describe("Again")
 	if err != nil || d.Counts[0].Items != keys || d.Counts[1].Items != keys {
-		t.Errorf("the counts are %v, %v", d.Counts, err)
+		t.Errorf("the counts are %v, %v, want %d items", d.Counts, err, keys)
 	}
 	found := h.contents(t, "Again")
 	for text := range found {
 		if !strings.Contains(text, "\x02") {
-			t.Fatalf("an earlier item is left: %q", text)
+			t.Fatalf("the table has an earlier duplicate: %q", text)
 		}
 	}
 	if len(found) != keys {
-		t.Errorf("there are %d items", len(found))
+		t.Errorf("the table has %d items, want %d", len(found), keys)
 	}
 	h.checkSound(t)
 }
 
-// Files that are damaged or cut short end an import under their names, and no
-// table is left.
+// A damaged or truncated file fails an import with its name, and no table is left.
 func TestDamagedFiles(t *testing.T) {
 	var text bytes.Buffer
 	for i := range 5000 {
@@ -620,24 +620,24 @@ func TestDamagedFiles(t *testing.T) {
 		content             []byte
 		format, compression string
 	}{
-		"cut gzip":           {sound[:len(sound)-20], JSON, GZIP},
-		"gzip without end":   {sound[:len(sound)-1], JSON, GZIP},
-		"flipped gzip":       {flipped, JSON, GZIP},
-		"gzip with more":     {append(bytes.Clone(sound), "more"...), JSON, GZIP},
-		"empty gzip":         {nil, JSON, GZIP},
-		"gzip that is plain": {text.Bytes(), JSON, GZIP},
-		"cut zstd":           {packed[:len(packed)-10], JSON, ZSTD},
-		"zstd that is plain": {text.Bytes(), JSON, ZSTD},
-		"cut JSON":           {text.Bytes()[:text.Len()-10], JSON, None},
-		"cut Ion":            {[]byte(`$ion_1_0 {Item:{id:"a",n:1.}} {Item:{id:"b`), Ion, None},
-		"no Ion":             {[]byte("\xe0\x01\x00\xea"), Ion, None},
-		"cut CSV":            {[]byte("id,n\na,1\n\"b,1\n"), CSV, None},
-		"CSV without names":  {[]byte("id,,n\na,1\n"), CSV, None},
+		"truncated gzip":      {sound[:len(sound)-20], JSON, GZIP},
+		"gzip without end":    {sound[:len(sound)-1], JSON, GZIP},
+		"flipped gzip":        {flipped, JSON, GZIP},
+		"data after the gzip": {append(bytes.Clone(sound), "more"...), JSON, GZIP},
+		"empty gzip":          {nil, JSON, GZIP},
+		"gzip that is plain":  {text.Bytes(), JSON, GZIP},
+		"truncated zstd":      {packed[:len(packed)-10], JSON, ZSTD},
+		"zstd that is plain":  {text.Bytes(), JSON, ZSTD},
+		"truncated JSON":      {text.Bytes()[:text.Len()-10], JSON, None},
+		"truncated Ion":       {[]byte(`$ion_1_0 {Item:{id:"a",n:1.}} {Item:{id:"b`), Ion, None},
+		"binary Ion":          {[]byte("\xe0\x01\x00\xea"), Ion, None},
+		"truncated CSV":       {[]byte("id,n\na,1\n\"b,1\n"), CSV, None},
+		"CSV without names":   {[]byte("id,,n\na,1\n"), CSV, None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t)
 			if c.compression == GZIP {
-				h.write(t, "in/a.gz", sound) // which is in, and must go again
+				h.write(t, "in/a.gz", sound) // its items are imported first, and must be removed
 			}
 			h.write(t, "in/b.bad", c.content)
 			j := h.importFiles(t, "Again", "in/", c.format, Import{Compression: c.compression})
@@ -645,16 +645,17 @@ func TestDamagedFiles(t *testing.T) {
 				t.Errorf("the import is %+v", j)
 			}
 			if d, err := h.Describe("Again"); err == nil {
-				t.Errorf("a table is left: %+v", d)
+				t.Errorf("the failed import leaves the table %+v", d)
 			}
 			if _, err := h.CreateTable(t.Context(), thingsTable("Again")); err != nil || len(h.contents(t, "Again")) > 0 {
-				t.Errorf("a new table is not empty, or %v", err)
+				t.Errorf("a new table of that name is not empty, or not created: %v", err)
 			}
 		})
 	}
 }
 
-// A job that a stop interrupts is begun anew, and nothing of it is seen before.
+// A job that a shutdown interrupts is started again, and its results are not
+// visible before.
 func TestRestart(t *testing.T) {
 	c, dir, bucket := &clock{now: time.Unix(1_800_000_000, 0)}, t.TempDir(), t.TempDir()
 	h := open(t, dir, bucket, c)
@@ -662,7 +663,7 @@ func TestRestart(t *testing.T) {
 	h.put(t, "Things", itemsOfAllTypes(t)...)
 	want := h.contents(t, "Things")
 	h.write(t, "in/a.json", []byte(`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`+"\n"))
-	h.Store.Close() // nobody does it
+	h.Store.Close() // so that the jobs are not run
 	of := h.exportNow()
 	export, err := h.StartExport(t.Context(), Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of})
 	if err != nil {
@@ -672,7 +673,7 @@ func TestRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Half of each was done.
+	// Each job is half done.
 	h.write(t, dataName(&export, 7), []byte("half"))
 	if err := h.Import(t.Context(), "Again", load.ID, func(yield func(item.Item, error) bool) {
 		yield(itemsOfAllTypes(t)[0], nil)
@@ -680,10 +681,10 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.Table("Again"); err == nil {
-		t.Error("a table can be used that is not complete")
+		t.Error("a table is usable during its import")
 	}
-	// A third ended, but its record does not say so; of a fourth only the
-	// record was made, of a fifth only the table is left.
+	// A third job has ended, but its record does not say so. Of a fourth there is
+	// only the record, of a fifth only the table.
 	third, err := h.StartImport(t.Context(), Job{Table: "Third", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, thingsTable("Third"))
 	if err != nil || h.EndImport(t.Context(), "Third", third.ID) != nil {
 		t.Fatal(err)
@@ -708,28 +709,29 @@ func TestRestart(t *testing.T) {
 		t.Errorf("the export is %+v, the import of it %+v", j, got)
 	}
 	if j := h.waitEnded(t, third.ID, true); j.Status != Completed {
-		t.Errorf("the third is %+v", j)
+		t.Errorf("the third job is %+v, want %s", j, Completed)
 	}
 	if j := h.waitEnded(t, fourth.ID, true); j.Status != Failed {
-		t.Errorf("the fourth is %+v", j)
+		t.Errorf("the fourth job is %+v, want %s", j, Failed)
 	}
 	if _, err := h.Describe("Fifth"); err == nil {
-		t.Error("a table is left of no import")
+		t.Error("the table without an import still exists")
 	}
 	h.checkSound(t)
 }
 
-// An export whose table, or whose changes, are gone when its turn comes tells so.
+// An export fails with a specific code if, when it starts, its table, the changes of
+// the table or the bucket do not exist any more.
 func TestExportOfDeletedTable(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
 	of := h.exportNow()
-	ask := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of}
+	request := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of}
 	if _, err := h.SetRecovery(t.Context(), "Things", 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"PointInTimeRecoveryUnavailable", "TableNotFound", "S3NoSuchBucket"} {
-		j, err := h.StartExport(t.Context(), ask)
+		j, err := h.StartExport(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -741,32 +743,32 @@ func TestExportOfDeletedTable(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			ask.Bucket = "gone" // the server was started without it
+			request.Bucket = "missing" // not configured on this server
 		}
 	}
 }
 
-// A bucket that cannot be written to ends an export, and leaves nothing in it.
+// An export to a bucket that cannot be written fails, and leaves no files.
 func TestUnwritableBucket(t *testing.T) {
 	h := start(t)
 	h.create(t, "Things")
 	h.put(t, "Things", itemsOfAllTypes(t)...)
-	// A file stands where a folder should be made.
+	// A file has the name of a folder that the export needs.
 	h.write(t, "some", []byte("in the way"))
 	j := h.export(t, "Things", JSON, h.exportNow())
 	if j.Status != Failed || j.Message == "" {
 		t.Errorf("the export is %+v", j)
 	}
 	if found, _ := h.buckets["files"].Find(t.Context(), ""); len(found) != 1 {
-		t.Errorf("it left %v", found)
+		t.Errorf("after the failed export the files are %v, want one", found)
 	}
 }
 
-// Names that lead out of a bucket are refused, and links are not followed.
+// Names that lead out of a bucket are rejected, and symbolic links are not followed.
 func TestNothingEscapesTheBucket(t *testing.T) {
 	for _, prefix := range []string{"../x", "a/../../x", "/etc", "a//b", `..\x`, ".hidden", "a/.git/", "a\x00b"} {
 		if prefix != "/etc" && CheckPrefix(prefix) == nil || CheckKeyPrefix(prefix) == nil {
-			t.Errorf("%q is taken", prefix)
+			t.Errorf("the prefix %q is accepted", prefix)
 		}
 	}
 	for _, prefix := range []string{"", "a", "a/b", "a/b/"} {
@@ -786,65 +788,66 @@ func TestNothingEscapesTheBucket(t *testing.T) {
 	}
 	for _, prefix := range []string{"", "link", "folder/", "../" + filepath.Base(outside)} {
 		if j := h.importFiles(t, "Again", prefix, JSON, Import{}); j.Status != Failed {
-			t.Errorf("with %q the import is %+v", prefix, j)
+			t.Errorf("with prefix %q the import is %+v, want %s", prefix, j, Failed)
 		}
 	}
 	h.create(t, "Things")
-	if j := h.export(t, "Things", JSON, h.exportNow()); j.Status != Failed { // its prefix begins with the link
+	if j := h.export(t, "Things", JSON, h.exportNow()); j.Status != Failed { // its prefix starts with the link
 		t.Errorf("the export is %+v", j)
 	}
 	if entries, _ := os.ReadDir(outside); len(entries) != 1 {
-		t.Errorf("outside there is %v", entries)
+		t.Errorf("files were written outside the bucket: %v", entries)
 	}
 }
 
-// A token stands for its job, and jobs are forgotten after their time.
+// A token identifies its job for tokenLife, and jobs are deleted after
+// jobRetention.
 func TestTokens(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
 	of := h.exportNow()
-	ask := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of, Token: "t", Digest: []byte{1}}
-	first, err := h.StartExport(t.Context(), ask)
+	request := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of, Token: "t", Digest: []byte{1}}
+	first, err := h.StartExport(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := h.StartExport(t.Context(), ask); err != nil || again.ID != first.ID {
-		t.Errorf("the same again is %s, not %s, %v", again.ID, first.ID, err)
+	if again, err := h.StartExport(t.Context(), request); err != nil || again.ID != first.ID {
+		t.Errorf("the same request again starts job %s, %v, want %s", again.ID, err, first.ID)
 	}
-	other := ask
+	other := request
 	other.Digest = []byte{2}
 	if _, err := h.StartExport(t.Context(), other); !errors.Is(err, ErrConflict) {
-		t.Errorf("another with the same token: %v", err)
+		t.Errorf("a different request with the same token: %v, want %v", err, ErrConflict)
 	}
 	h.waitEnded(t, first.ID, false)
 	h.pass(tokenLife)
-	second, err := h.StartExport(t.Context(), ask)
+	second, err := h.StartExport(t.Context(), request)
 	if err != nil || second.ID == first.ID {
-		t.Errorf("after some hours it is %s, %v", second.ID, err)
+		t.Errorf("after tokenLife the request returns job %s, %v, want a new one", second.ID, err)
 	}
 	h.waitEnded(t, second.ID, false)
 	if all := h.list(t, false); len(all) != 2 || all[0].ID != second.ID || len(h.list(t, true)) != 0 {
-		t.Errorf("the list is %v", all)
+		t.Errorf("List = %v, want both exports, the newest first", all)
 	}
 	h.pass(jobRetention + time.Second)
 	if _, err := h.Store.Get(t.Context(), second.ID, false); !errors.Is(err, ErrNotFound) || len(h.list(t, false)) > 0 {
-		t.Errorf("after some months: %v", err)
+		t.Errorf("after jobRetention: %v, want %v", err, ErrNotFound)
 	}
 	if _, _, err := h.createJob(t.Context(), Job{Import: &Import{}}); err != nil {
 		t.Fatal(err)
 	}
 	if records, err := h.Jobs(t.Context()); err != nil || len(records) != 1 {
-		t.Errorf("%d records are left, %v", len(records), err)
+		t.Errorf("there are %d records, %v, want only the new one", len(records), err)
 	}
 }
 
-// md5Base64 is the MD5 of some bytes, as the manifests have it.
+// md5Base64 returns the MD5 checksum of some bytes as the manifests have it.
 func md5Base64(b []byte) string {
 	sum := md5.Sum(b)
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// An export whose prefix leaves no room fails; it does not end the process.
+// A stored export whose prefix is too long fails. It does not crash the process.
 func TestStoredExportWithALongPrefix(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
@@ -855,30 +858,30 @@ func TestStoredExportWithALongPrefix(t *testing.T) {
 		j, err = h.Store.Get(t.Context(), j.ID, false)
 	}
 	if err != nil || j.Status != Failed {
-		t.Errorf("it is %s, %v", j.Status, err)
+		t.Errorf("the export is %s, %v, want %s", j.Status, err, Failed)
 	}
 }
 
-// A server that is asked to stop does not read a file to its end first, also
-// when nothing in it is an item.
+// Closing a server does not wait until a file is read to its end, even if the file
+// has no items.
 func TestCloseWhileAFileHasNoItems(t *testing.T) {
 	h := start(t)
 	name := filepath.Join(h.bucket, "in.json")
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(name, 1<<40); err != nil { // zeros, without an end of line
+	if err := os.Truncate(name, 1<<40); err != nil { // zeros, without a line break
 		t.Fatal(err)
 	}
 	if _, err := h.StartImport(t.Context(), Job{Table: "Made", Bucket: "files", Prefix: "in", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}}, thingsTable("Made")); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // so that it has begun
+	time.Sleep(100 * time.Millisecond) // so that the import has started
 	closed := make(chan struct{})
 	go func() { h.close(); close(closed) }()
 	select {
 	case <-closed:
 	case <-time.After(30 * time.Second):
-		t.Error("it does not stop")
+		t.Error("Close does not return within 30 s")
 	}
 }
