@@ -12,22 +12,22 @@ import (
 	"github.com/stator-db/stator/internal/db"
 )
 
-// Iterator is where a customer reads a stream.
+// Iterator is the position of a reader in a stream.
 type Iterator struct {
 	Shard  ShardKey
 	At     Position
-	Oldest bool // starts at the oldest change that is there when it is used
+	Oldest bool // start at the oldest change that exists when the iterator is used
 	Made   time.Time
 }
 
-// format is the number of the form of an iterator.
+// format is the version of the binary form of an iterator.
 const format = 1
 
-// iteratorBytes is the length of an iterator in its binary form.
+// iteratorBytes is the length of the binary form of an iterator.
 const iteratorBytes = 1 + 1 + 1 + 4 + 8 + 2 + 8 + 4
 
-// Encode is the iterator as a customer gets it. of names the stream: the
-// iterator is good for no other.
+// Encode returns the iterator as text for the customer. The result is valid only
+// for the named stream.
 func (it Iterator) Encode(stream string) string {
 	b := make([]byte, 0, iteratorBytes)
 	b = append(b, format, flag(it.Oldest), byte(it.Shard.Slot))
@@ -39,8 +39,8 @@ func (it Iterator) Encode(stream string) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// DecodeIterator reads an iterator of a stream. What it says is still to be
-// held against the stream.
+// DecodeIterator decodes an iterator of the named stream. Reader.Read validates it
+// against the shards of the stream.
 func DecodeIterator(stream, text string) (Iterator, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != iteratorBytes || b[0] != format || b[1] > 1 {
@@ -65,21 +65,21 @@ func flag(on bool) byte {
 	return 0
 }
 
-// checksum finds iterators that were garbled, or taken for another stream. It
-// is no signature: whoever makes an iterator can read no more than with one of
-// ours.
+// checksum detects iterators that are corrupt or of another stream. It is not a
+// signature: a forged iterator gives no access that a genuine one does not give.
 func checksum(stream string, body []byte) uint32 {
 	return crc32.ChecksumIEEE(bytes.Join([][]byte{[]byte(stream), body}, []byte{0}))
 }
 
-// The places where an iterator can start.
+// The positions at which an iterator can start.
 
-// AtOldest starts at the oldest change of a shard that can still be read.
+// AtOldest returns an iterator that starts at the oldest change of a shard that can
+// still be read.
 func (r *Reader) AtOldest(shard Shard) Iterator {
 	return Iterator{Shard: shard.ShardKey, At: shard.First(), Oldest: true, Made: r.DB.Now()}
 }
 
-// AtLatest starts behind all changes that were made so far.
+// AtLatest returns an iterator that starts after all changes so far.
 func (r *Reader) AtLatest(ctx context.Context, shard Shard) (Iterator, error) {
 	horizon, err := r.DB.Horizon(ctx)
 	if err != nil {
@@ -89,8 +89,8 @@ func (r *Reader) AtLatest(ctx context.Context, shard Shard) (Iterator, error) {
 	return Iterator{Shard: shard.ShardKey, At: at, Made: r.DB.Now()}, nil
 }
 
-// AtSequence starts at the change with a sequence number, or with after right
-// behind it.
+// AtSequence returns an iterator that starts at the change with a sequence number,
+// or immediately after it if after is set.
 func (r *Reader) AtSequence(shard Shard, number string, after bool) (Iterator, error) {
 	at, ok := ParseSequence(number)
 	switch {
@@ -109,7 +109,7 @@ func (r *Reader) AtSequence(shard Shard, number string, after bool) (Iterator, e
 
 var errSequence = apierror.InvalidValues("Invalid SequenceNumber")
 
-// AtTime starts at the first change that was made at a time or later.
+// AtTime returns an iterator that starts at the first change at a time or later.
 func (r *Reader) AtTime(shard Shard, t time.Time) Iterator {
 	it := r.AtOldest(shard)
 	if stamp := db.StampAt(t); stamp > shard.From {

@@ -13,16 +13,16 @@ import (
 	"github.com/stator-db/stator/internal/db/stream"
 )
 
-// replay goes through the changes of a stream, shard by shard along the
-// lineage, and tells what each item is at the end. Each change must begin where
-// the one before it of the same item ended.
+// replay applies the changes of a stream, in the order of its shards, and returns
+// the resulting items. The old image of each change must be the new image of the
+// previous change of that item.
 func replay(changes []db.Change) (map[string]item.Item, error) {
 	items := make(map[string]item.Item)
 	for _, c := range changes {
 		v, _ := c.Image().Get("id")
 		id := string(v.Bytes())
 		if !items[id].Equal(c.Before) || c.Before == nil != (items[id] == nil) {
-			return nil, fmt.Errorf("a change of %s at %d begins with %v, not with %v", id, c.Stamp, c.Before, items[id])
+			return nil, fmt.Errorf("a change of %s at %d has the old image %v, want %v", id, c.Stamp, c.Before, items[id])
 		}
 		if items[id] = c.After; c.After == nil {
 			delete(items, id)
@@ -31,8 +31,8 @@ func replay(changes []db.Change) (map[string]item.Item, error) {
 	return items, nil
 }
 
-// follow reads a stream as the Kinesis adapter does: a shard when its parent
-// has been read to the end, until a stream that is disabled has no more.
+// follow reads a disabled stream to its end as the Kinesis adapter does: a shard
+// after its parent has been read to the end.
 func (w *streamFixture) follow(s db.Stream, limit int) []db.Change {
 	w.Helper()
 	var all []db.Change
@@ -57,8 +57,8 @@ func (w *streamFixture) follow(s db.Stream, limit int) []db.Change {
 	}
 }
 
-// The stream of each item replays to what it is: no change is missing, doubled
-// or out of order, whoever wrote and however shards rolled meanwhile.
+// Replaying a stream gives the stored items: no change is missing, duplicated or
+// out of order, with concurrent writers and while shards roll.
 func TestReplay(t *testing.T) {
 	w := newFixture(t)
 	seed := rand.Uint64()
@@ -83,10 +83,10 @@ func TestReplay(t *testing.T) {
 	s := w.onlyStream()
 	changes := w.follow(s, 7)
 	if len(changes) < writers*rounds/2 {
-		t.Errorf("the stream has only %d changes", len(changes))
+		t.Errorf("the stream has only %d changes, want at least %d", len(changes), writers*rounds/2)
 	}
 	if shards := len(w.shards(s)); shards < 12 {
-		t.Errorf("there are only %d shards", shards)
+		t.Errorf("there are only %d shards, want at least 12", shards)
 	}
 	items, err := replay(changes)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !now[0].Equal(items[fmt.Sprint(id)]) || now[0] == nil != (items[fmt.Sprint(id)] == nil) {
-			t.Errorf("item %d is %v, the stream says %v", id, now[0], items[fmt.Sprint(id)])
+			t.Errorf("item %d is %v, but replays to %v", id, now[0], items[fmt.Sprint(id)])
 		}
 	}
 	last := make(map[int]stream.Position)
@@ -108,22 +108,22 @@ func TestReplay(t *testing.T) {
 		fmt.Sscan(string(v.Bytes()), &id)
 		at := stream.Position{Stamp: c.Stamp, N: c.N}
 		if at.Sequence() <= last[id].Sequence() {
-			t.Errorf("item %d has %s behind %s", id, at.Sequence(), last[id].Sequence())
+			t.Errorf("item %d has %s after %s", id, at.Sequence(), last[id].Sequence())
 		}
 		last[id] = at
 	}
 
-	// The control: with a change left out or doubled it does not replay to the
-	// same.
+	// The control: with a change missing or duplicated, replay fails or gives
+	// other items.
 	for name, spoil := range map[string]func(i int) []db.Change{
-		"left out": func(i int) []db.Change { return append(append([]db.Change{}, changes[:i]...), changes[i+1:]...) },
-		"doubled":  func(i int) []db.Change { return append(append([]db.Change{}, changes[:i+1]...), changes[i:]...) },
+		"missing":    func(i int) []db.Change { return append(append([]db.Change{}, changes[:i]...), changes[i+1:]...) },
+		"duplicated": func(i int) []db.Change { return append(append([]db.Change{}, changes[:i+1]...), changes[i:]...) },
 	} {
 		for range 20 {
 			i := rand.IntN(len(changes))
 			again, err := replay(spoil(i))
 			if err == nil && same(again, items) {
-				t.Errorf("change %d %s is not noticed", i, name)
+				t.Errorf("change %d %s is not detected", i, name)
 			}
 		}
 	}
@@ -138,8 +138,8 @@ func same(a, b map[string]item.Item) bool {
 	return len(a) == len(b)
 }
 
-// randomWrites are some writes of different items, some of which may not
-// happen.
+// randomWrites returns writes of different items. Some of them have no effect, and
+// some have a condition that may not hold.
 func randomWrites(r *rand.Rand, ids int, value string) (writes []db.Write) {
 	for _, id := range r.Perm(ids)[:1+r.IntN(4)] {
 		write := put(fmt.Sprint(id), value)

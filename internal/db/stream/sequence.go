@@ -5,19 +5,19 @@ import (
 	"strconv"
 )
 
-// maxN is the largest number within one update that a sequence number can
-// tell; a transaction has a hundred writes.
+// maxN is the largest number of a change within one update that a sequence number
+// can express. A transaction has at most a hundred writes.
 const maxN = 999
 
-// sequenceLength is that of DynamoDB's shortest: 18 digits of the stamp, 3 of
-// the number.
+// sequenceLength is the length of DynamoDB's shortest sequence numbers: 18 digits
+// of the stamp and 3 of the number.
 const sequenceLength = 21
 
-// Sequence is the sequence number of the change at a position. They sort as
-// the positions do, as numbers and as texts.
+// Sequence returns the sequence number of the change at a position. Sequence
+// numbers sort like positions, both as numbers and as text.
 func (p Position) Sequence() string { return fmt.Sprintf("%018d%03d", p.Stamp, p.N) }
 
-// ParseSequence reads a sequence number.
+// ParseSequence parses a sequence number.
 func ParseSequence(text string) (Position, bool) {
 	if len(text) != sequenceLength {
 		return Position{}, false

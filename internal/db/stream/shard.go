@@ -13,31 +13,31 @@ import (
 	"github.com/stator-db/stator/internal/db"
 )
 
-// ShardKey tells the shards of one stream apart.
+// ShardKey identifies a shard within its stream.
 type ShardKey struct {
 	Slot  int
-	Epoch uint32 // how many shards the slot had before
+	Epoch uint32 // number of earlier shards of the slot
 }
 
-// Shard is the changes of one slot with stamps from From up to, and without,
-// To.
+// Shard is the changes of one slot with stamps from From, inclusive, to To,
+// exclusive.
 type Shard struct {
 	ShardKey
 	From, To uint64
-	Closed   bool // no change can come any more
+	Closed   bool // no more changes can be added
 	ID       string
-	Parent   string // none when it is gone, or never was
+	Parent   string // empty if there is none, or if it was trimmed
 }
 
-// First and Last bound the sequence numbers of the changes that a shard can
-// have.
+// First returns the lower bound of the positions of the changes in a shard.
 func (s *Shard) First() Position { return Position{Stamp: s.From} }
 
-// Last is the other bound. It means something once the shard is closed.
+// Last returns the upper bound of the positions. It is final once the shard is
+// closed.
 func (s *Shard) Last() Position { return Position{s.To - 1, maxN} }
 
-// Shards are the shards of a stream that can be read, in order of their ids:
-// each behind its parent.
+// Shards iterates over the shards of a stream that can still be read, in the order
+// of their ids: each one after its parent.
 func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], error) {
 	horizon, err := r.horizon(ctx, s)
 	if err != nil {
@@ -63,24 +63,23 @@ func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], erro
 	}, nil
 }
 
-// Shard is the shard with an id.
+// Shard returns the shard with an id.
 func (r *Reader) Shard(ctx context.Context, s db.Stream, id string) (Shard, error) {
 	horizon, err := r.horizon(ctx, s)
 	if err != nil {
 		return Shard{}, err
 	}
-	place, ok := parseID(id)
-	if ok {
-		if shard, ok := findShard(s, place, horizon); ok && shard.ID == id && shard.To > r.trimHorizon() {
+	if key, ok := parseID(id); ok {
+		if shard, ok := findShard(s, key, horizon); ok && shard.ID == id && shard.To > r.trimHorizon() {
 			return shard, nil
 		}
 	}
 	return Shard{}, apierror.NotFound("Requested resource not found: Shard does not exist")
 }
 
-// horizon is a stamp up to which nothing can change in a stream. It is behind
-// the last roll whose time has come, so that shards close and others open
-// although nobody writes.
+// horizon returns a stamp below which the changes of a stream are final. It is not
+// before the latest roll that is due, so that shards are closed and opened in time
+// even without writes.
 func (r *Reader) horizon(ctx context.Context, s db.Stream) (uint64, error) {
 	if s.End != 0 {
 		return r.DB.Horizon(ctx)
@@ -88,13 +87,13 @@ func (r *Reader) horizon(ctx context.Context, s db.Stream) (uint64, error) {
 	return r.DB.HorizonFrom(ctx, startStamp(s, epochOf(s, db.StampAt(r.DB.Now()))))
 }
 
-// findShard works out a shard; not ok if there is none.
-func findShard(s db.Stream, p ShardKey, horizon uint64) (Shard, bool) {
-	// A shard is there as soon as the one before it is closed.
-	if p.Slot >= keyspace.Slots || p.Epoch > epochOf(s, horizon) {
+// findShard computes a shard. ok is false if it does not exist.
+func findShard(s db.Stream, key ShardKey, horizon uint64) (shard Shard, ok bool) {
+	// A shard exists as soon as its parent is closed.
+	if key.Slot >= keyspace.Slots || key.Epoch > epochOf(s, horizon) {
 		return Shard{}, false
 	}
-	shard := Shard{ShardKey: p, From: startStamp(s, p.Epoch), To: startStamp(s, p.Epoch+1)}
+	shard = Shard{ShardKey: key, From: startStamp(s, key.Epoch), To: startStamp(s, key.Epoch+1)}
 	if s.End != 0 {
 		shard.To = min(shard.To, s.End)
 	}
@@ -102,15 +101,15 @@ func findShard(s db.Stream, p ShardKey, horizon uint64) (Shard, bool) {
 		return Shard{}, false
 	}
 	shard.Closed = horizon >= shard.To
-	shard.ID = idOf(s, p)
-	if p.Epoch > 0 {
-		shard.Parent = idOf(s, ShardKey{p.Slot, p.Epoch - 1})
+	shard.ID = idOf(s, key)
+	if key.Epoch > 0 {
+		shard.Parent = idOf(s, ShardKey{key.Slot, key.Epoch - 1})
 	}
 	return shard, true
 }
 
-// startStamp is the first stamp of an epoch. Rolls are counted from the time of the
-// stream's own first stamp.
+// startStamp returns the first stamp of an epoch. Rolls are counted from the time of
+// the stream's first stamp.
 func startStamp(s db.Stream, epoch uint32) uint64 {
 	if epoch == 0 {
 		return s.Start
@@ -122,24 +121,25 @@ func startTime(s db.Stream, epoch uint32) time.Time {
 	return db.StampTime(s.Start).Add(time.Duration(epoch) * s.Roll)
 }
 
-// epochOf is the epoch that a stamp lies in.
+// epochOf returns the epoch of a stamp.
 func epochOf(s db.Stream, stamp uint64) uint32 {
 	since := db.StampTime(stamp).Sub(db.StampTime(s.Start))
 	return uint32(min(max(0, since/s.Roll), maxEpoch))
 }
 
-// maxEpoch leaves room for the slot in an id.
+// maxEpoch leaves four bits for the slot in an id.
 const maxEpoch = 1<<28 - 1
 
-// idOf is the id of a shard: when it starts, in milliseconds, and its place.
-// Ids sort by time.
-func idOf(s db.Stream, p ShardKey) string {
-	return fmt.Sprintf("shardId-%020d-%x%07x", startTime(s, p.Epoch).UnixMilli(), p.Slot, p.Epoch)
+// idOf returns the id of a shard: its start in milliseconds, and its key. Ids sort
+// by time.
+func idOf(s db.Stream, key ShardKey) string {
+	return fmt.Sprintf("shardId-%020d-%x%07x", startTime(s, key.Epoch).UnixMilli(), key.Slot, key.Epoch)
 }
 
 const idLength = len("shardId-") + 20 + len("-") + 8
 
-func parseID(id string) (ShardKey, bool) {
+// parseID returns the key in the id of a shard.
+func parseID(id string) (key ShardKey, ok bool) {
 	if len(id) != idLength {
 		return ShardKey{}, false
 	}
@@ -150,7 +150,7 @@ func parseID(id string) (ShardKey, bool) {
 	return ShardKey{Slot: int(n >> 28), Epoch: uint32(n & maxEpoch)}, true
 }
 
-// changes is which changes of a shard to read.
+// changes returns the range of changes of a shard that start at a position.
 func (s *Shard) changes(of db.Stream, from Position, limit int) db.ChangeRange {
 	return db.ChangeRange{
 		Table: of.Table.ID, Slot: s.Slot,

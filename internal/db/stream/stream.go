@@ -1,10 +1,10 @@
-// Package stream is the changes of a table read as shards.
+// Package stream reads the changes of a table as the shards of a stream.
 //
-// Shards are worked out, not stored. The changes of a table lie in slots, by
-// the hash of their partition, and in each slot in the order of their stamps.
-// A shard is what one slot holds from one roll of its stream to the next, and
-// the parent of the shard that follows. So a customer's position is a stamp
-// and a number, and a server keeps nothing of who reads what.
+// Shards are computed, not stored. The changes of a table are stored in slots, by
+// the hash of their partition, and within a slot in the order of their stamps. A
+// shard is the part of a slot between two rolls of the stream, and the parent of
+// the shard that follows it. So the position of a reader is a stamp and a number,
+// and a server keeps no state for its readers.
 package stream
 
 import (
@@ -20,8 +20,8 @@ type Reader struct {
 	DB *db.DB
 }
 
-// Position is a place between the changes of a slot: before the change with
-// this stamp and number, or where it would be.
+// Position is a position between the changes of a slot: immediately before the
+// change with this stamp and number, whether or not there is one.
 type Position struct {
 	Stamp uint64
 	N     int
@@ -31,23 +31,21 @@ func (p Position) before(q Position) bool {
 	return p.Stamp < q.Stamp || p.Stamp == q.Stamp && p.N < q.N
 }
 
-// trimHorizon is the first stamp of the changes that can still be read.
+// trimHorizon returns the first stamp of the changes that can still be read.
 func (r *Reader) trimHorizon() uint64 { return db.StampAt(r.DB.Now().Add(-db.StreamLife)) }
 
-// Page is some changes of a shard.
+// Page is a number of consecutive changes of a shard.
 type Page struct {
 	Changes []db.Change
 
-	// Next reads on behind them. Nothing comes behind the end of a shard that
-	// is closed.
-	Next  Iterator
-	Ended bool
+	Next  Iterator // continues after them
+	Ended bool     // the shard is closed and has no more changes
 }
 
-// pageBytes is how much a page holds; the change that reaches it is the last.
+// pageBytes bounds the size of a page. The change that reaches it is the last one.
 const pageBytes = 1 << 20
 
-// Read reads up to limit changes at an iterator.
+// Read reads up to limit changes, starting at an iterator.
 func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) (Page, error) {
 	shard, horizon, err := r.check(ctx, s, it)
 	if err != nil {
@@ -65,8 +63,8 @@ func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) 
 	if n := len(found); n > 0 {
 		page.Next.At = Position{found[n-1].Stamp, found[n-1].N + 1}
 	} else {
-		// It moves on with time, so that it does not fall behind what is kept
-		// while there is nothing to read.
+		// The iterator advances with time, so that it is not overtaken by the trim
+		// horizon while there are no changes.
 		page.Next.At = Position{Stamp: max(from.Stamp, min(shard.To, horizon))}
 		if from.Stamp == page.Next.At.Stamp {
 			page.Next.At = from
@@ -82,11 +80,11 @@ func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) 
 	return page, nil
 }
 
-// check finds the shard of an iterator and holds the iterator to it: a
-// customer may send anything.
+// check finds the shard of an iterator and validates the iterator against it. An
+// iterator comes from the customer, so it may have any content.
 func (r *Reader) check(ctx context.Context, s db.Stream, it Iterator) (shard Shard, horizon uint64, err error) {
 	age := r.DB.Now().Sub(it.Made)
-	if age < -iteratorLife { // made in a future that no step of the clock explains
+	if age < -iteratorLife { // too far in the future for a step of the clock
 		return Shard{}, 0, errIterator
 	}
 	if age > iteratorLife {
@@ -108,5 +106,5 @@ func (r *Reader) check(ctx context.Context, s db.Stream, it Iterator) (shard Sha
 
 var errIterator = apierror.Validation("Invalid ShardIterator")
 
-// iteratorLife is how long an iterator can be used.
+// iteratorLife is how long an iterator is valid.
 const iteratorLife = 15 * time.Minute

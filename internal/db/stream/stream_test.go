@@ -18,7 +18,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// streamFixture is a database with the table Orders, in a time of its own.
+// streamFixture is a database with the table Orders and a clock of its own.
 type streamFixture struct {
 	*testing.T
 	engine *pebble.Engine
@@ -39,7 +39,7 @@ func newFixture(t *testing.T) *streamFixture {
 		t.Fatal(err)
 	}
 	w.engine = engine
-	w.pass(2 * time.Second) // a new engine's stamps run ahead of the clock
+	w.pass(2 * time.Second) // the stamps of a new engine are ahead of the clock
 	w.open()
 	t.Cleanup(func() {
 		if err := errors.Join(w.db.Close(), engine.Close()); err != nil {
@@ -59,7 +59,7 @@ func (w *streamFixture) open() {
 	w.db, w.reader = d, &stream.Reader{DB: d}
 }
 
-// reopen is what a new start does.
+// reopen closes and opens the database, as a restart does.
 func (w *streamFixture) reopen() {
 	w.Helper()
 	if err := w.db.Close(); err != nil {
@@ -104,12 +104,12 @@ func (w *streamFixture) enable() {
 	w.update(func(t *schema.Table) { t.EnableStream("KEYS_ONLY", w.clock()) })
 }
 
-// onlyStream is the only stream that there is.
+// onlyStream returns the stream of the table, which must be the only one.
 func (w *streamFixture) onlyStream() db.Stream {
 	w.Helper()
 	all := w.db.Streams("Orders")
 	if len(all) != 1 {
-		w.Fatalf("there are %d streams", len(all))
+		w.Fatalf("there are %d streams, want 1", len(all))
 	}
 	return all[0]
 }
@@ -138,8 +138,7 @@ func (w *streamFixture) write(writes ...db.Write) {
 	}
 }
 
-// drain reads a shard from its oldest change until it ends, or until nothing
-// comes.
+// drain reads a shard from its oldest change to its end, or until a page is empty.
 func (w *streamFixture) drain(s db.Stream, shard stream.Shard, limit int) (found []db.Change, ended bool) {
 	w.Helper()
 	for it := w.reader.AtOldest(shard); ; {
@@ -155,7 +154,7 @@ func (w *streamFixture) drain(s db.Stream, shard stream.Shard, limit int) (found
 	}
 }
 
-// changeTexts are the changes of a stream, shard after shard.
+// changeTexts returns the changes of a stream as sorted texts.
 func (w *streamFixture) changeTexts(s db.Stream) (texts []string) {
 	w.Helper()
 	for _, shard := range w.shards(s) {
@@ -172,7 +171,7 @@ func (w *streamFixture) changeTexts(s db.Stream) (texts []string) {
 func (w *streamFixture) wantChanges(s db.Stream, want ...string) {
 	w.Helper()
 	if got := w.changeTexts(s); !slices.Equal(got, want) {
-		w.Errorf("the stream has %q, not %q", got, want)
+		w.Errorf("the stream has %q, want %q", got, want)
 	}
 }
 
@@ -186,33 +185,33 @@ func code(err error) string {
 
 const roll = 4 * time.Hour
 
-// A shard takes changes for four hours, also when nobody writes. Then it is
-// closed, and a child follows it.
+// A shard receives changes for four hours. Then it is closed and a child follows
+// it, even without writes.
 func TestShardsRoll(t *testing.T) {
 	w := newFixture(t)
 	s := w.onlyStream()
 	first := w.shards(s)
 	if len(first) != keyspace.Slots {
-		t.Fatalf("there are %d shards", len(first))
+		t.Fatalf("there are %d shards, want %d", len(first), keyspace.Slots)
 	}
 	for _, shard := range first {
 		if shard.Closed || shard.Parent != "" {
-			t.Errorf("the first shard is %+v", shard)
+			t.Errorf("the first shard is %+v, want an open one without parent", shard)
 		}
 	}
 	w.pass(roll - time.Millisecond)
 	if got := w.shards(s); len(got) != keyspace.Slots {
-		t.Errorf("before the roll there are %d shards", len(got))
+		t.Errorf("before the roll there are %d shards, want %d", len(got), keyspace.Slots)
 	}
 	w.pass(time.Millisecond)
 	got := w.shards(s)
 	if len(got) != 2*keyspace.Slots {
-		t.Fatalf("after the roll there are %d shards", len(got))
+		t.Fatalf("after the roll there are %d shards, want %d", len(got), 2*keyspace.Slots)
 	}
 	for i, parent := range got[:keyspace.Slots] {
 		child := got[keyspace.Slots+i]
 		if !parent.Closed || child.Closed || parent.ID != first[i].ID || child.Parent != parent.ID || child.From != parent.To {
-			t.Errorf("%+v follows %+v", child, parent)
+			t.Errorf("%+v is not a valid child of %+v", child, parent)
 		}
 		if _, ended := w.drain(s, parent, 10); !ended {
 			t.Errorf("the closed shard %s does not end", parent.ID)
@@ -222,23 +221,23 @@ func TestShardsRoll(t *testing.T) {
 		}
 	}
 	if !slices.IsSortedFunc(got, func(a, b stream.Shard) int { return strings.Compare(a.ID, b.ID) }) {
-		t.Error("the ids do not sort")
+		t.Error("the shards are not sorted by id")
 	}
 	for _, shard := range got {
 		found, err := w.reader.Shard(t.Context(), s, shard.ID)
 		if err != nil || found.ShardKey != shard.ShardKey {
-			t.Errorf("%s is %+v, %v", shard.ID, found, err)
+			t.Errorf("Shard(%s) = %+v, %v", shard.ID, found, err)
 		}
 	}
 	for _, id := range []string{"", "shardId-00000001794716084321-z0000000", got[0].ID[:36] + "9", strings.Replace(got[0].ID, "321-", "322-", 1)} {
 		if _, err := w.reader.Shard(t.Context(), s, id); code(err) != "ResourceNotFoundException" {
-			t.Errorf("the shard %s: %v", id, err)
+			t.Errorf("Shard(%q): %v, want ResourceNotFoundException", id, err)
 		}
 	}
 }
 
-// Each change is in the shard of its time, and in one only.
-func TestChangesLieInTheShardOfTheirTime(t *testing.T) {
+// Each change is in the shard of its time, and in no other.
+func TestChangesAreInTheShardOfTheirTime(t *testing.T) {
 	w := newFixture(t)
 	s := w.onlyStream()
 	for i := range 12 {
@@ -249,7 +248,7 @@ func TestChangesLieInTheShardOfTheirTime(t *testing.T) {
 	for _, shard := range w.shards(s) {
 		found, ended := w.drain(s, shard, 1)
 		if count += len(found); ended != shard.Closed {
-			t.Errorf("shard %s ends: %v", shard.ID, ended)
+			t.Errorf("reading shard %s ends: %v, want %v", shard.ID, ended, shard.Closed)
 		}
 		for _, c := range found {
 			if at := db.StampAt(c.At); at < shard.From && c.Stamp < shard.From || c.Stamp >= shard.To {
@@ -258,12 +257,12 @@ func TestChangesLieInTheShardOfTheirTime(t *testing.T) {
 		}
 	}
 	if count != 12 {
-		t.Errorf("%d changes were read", count)
+		t.Errorf("%d changes were read, want 12", count)
 	}
 }
 
-// After 24 hours changes are gone, from readers at once and from the disk when
-// it is trimmed; a shard goes with its last change.
+// After 24 hours changes can no longer be read, and the next trim removes them from
+// the disk. A shard is removed with its last change.
 func TestTrim(t *testing.T) {
 	w := newFixture(t)
 	s := w.onlyStream()
@@ -291,13 +290,13 @@ func TestTrim(t *testing.T) {
 	w.pass(2 * time.Millisecond)
 	w.wantChanges(s, "INSERT new")
 	if _, err := w.reader.AtSequence(old, number, true); code(err) != "TrimmedDataAccessException" {
-		t.Errorf("an iterator behind a trimmed change: %v", err)
+		t.Errorf("AtSequence after a trimmed change: %v, want TrimmedDataAccessException", err)
 	}
 	if _, err := w.reader.Read(t.Context(), s, kept, 9); code(err) != "TrimmedDataAccessException" {
-		t.Errorf("a trimmed change: %v", err)
+		t.Errorf("Read of a trimmed change: %v, want TrimmedDataAccessException", err)
 	}
 	if _, err := w.reader.Read(t.Context(), s, oldest, 9); err != nil {
-		t.Errorf("the oldest change: %v", err)
+		t.Errorf("Read of the oldest change: %v", err)
 	}
 	if err := w.db.Trim(t.Context()); err != nil {
 		t.Fatal(err)
@@ -315,16 +314,16 @@ func TestTrim(t *testing.T) {
 	w.pass(roll)
 	for _, shard := range w.shards(s) {
 		if shard.Epoch == 0 || shard.Epoch == 1 && shard.Parent != "" {
-			t.Errorf("after 28 hours there is %+v", shard)
+			t.Errorf("after 28 hours there is the shard %+v", shard)
 		}
 	}
 	if _, err := w.reader.Shard(t.Context(), s, old.ID); code(err) != "ResourceNotFoundException" {
-		t.Errorf("a trimmed shard: %v", err)
+		t.Errorf("Shard of a trimmed shard: %v, want ResourceNotFoundException", err)
 	}
 }
 
-// An iterator can be used for 15 minutes, and each use gives a new one, which
-// does not fall behind while there is nothing to read.
+// An iterator is valid for 15 minutes. Each read returns a new one, which is not
+// overtaken by the trim horizon while there are no changes.
 func TestIteratorsExpire(t *testing.T) {
 	w := newFixture(t)
 	s := w.onlyStream()
@@ -340,17 +339,17 @@ func TestIteratorsExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		if page.Ended {
-			break // its shard was closed
+			break // its shard is closed
 		}
 		next = page.Next
 	}
 	if _, err := w.reader.Read(t.Context(), s, it, 9); code(err) != "ExpiredIteratorException" {
-		t.Errorf("an old iterator: %v", err)
+		t.Errorf("Read at an old iterator: %v, want ExpiredIteratorException", err)
 	}
 }
 
-// A stream that is disabled closes its shards and can be read for a day. The
-// next one is another.
+// A disabled stream has closed shards and can be read for a day. Enabling streams
+// again creates another stream.
 func TestDisableAndEnable(t *testing.T) {
 	w := newFixture(t)
 	first := w.onlyStream()
@@ -367,31 +366,31 @@ func TestDisableAndEnable(t *testing.T) {
 	}
 	first, second := all[0], all[1]
 	if first.Status != "DISABLED" || second.Status != "ENABLED" {
-		t.Errorf("they are %s and %s", first.Status, second.Status)
+		t.Errorf("the streams are %s and %s, want DISABLED and ENABLED", first.Status, second.Status)
 	}
 	w.wantChanges(first, "INSERT a")
 	w.wantChanges(second, "INSERT c")
 	for _, shard := range w.shards(first) {
 		if _, ended := w.drain(first, shard, 1); !ended || !shard.Closed {
-			t.Errorf("the shard %+v of a disabled stream does not end", shard)
+			t.Errorf("shard %+v of a disabled stream does not end", shard)
 		}
 	}
 	w.pass(24*time.Hour - time.Millisecond)
 	w.wantChanges(first, "INSERT a")
 	w.pass(time.Millisecond)
-	if one := w.onlyStream(); one.Label != second.Label {
-		t.Errorf("after a day there is %+v", one)
+	if only := w.onlyStream(); only.Label != second.Label {
+		t.Errorf("after a day the stream is %+v, want the second one", only)
 	}
 	if err := w.db.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if told, err := w.db.Describe("Orders"); err != nil || len(told.Streams) != 1 {
-		t.Errorf("the table still has %d streams, %v", len(told.Streams), err)
+	if d, err := w.db.Describe("Orders"); err != nil || len(d.Streams) != 1 {
+		t.Errorf("the table has %d streams, %v, want 1", len(d.Streams), err)
 	}
 }
 
-// The streams of a deleted table can be read for a day, whatever has its name
-// by then, and go without a trace.
+// The streams of a deleted table can be read for a day, even if there is a new table
+// of that name. Then nothing of them is left.
 func TestStreamsOfADeletedTable(t *testing.T) {
 	w := newFixture(t)
 	w.write(put("a", "1"))
@@ -413,8 +412,8 @@ func TestStreamsOfADeletedTable(t *testing.T) {
 	if err := w.db.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if one := w.onlyStream(); one.Label != all[1].Label {
-		t.Errorf("after a day there is %+v", one)
+	if only := w.onlyStream(); only.Label != all[1].Label {
+		t.Errorf("after a day the stream is %+v, want that of the new table", only)
 	}
 	snap, err := w.engine.Snapshot(t.Context())
 	if err != nil {
@@ -422,13 +421,13 @@ func TestStreamsOfADeletedTable(t *testing.T) {
 	}
 	defer snap.Close()
 	if left, err := snap.Get(t.Context(), keyspace.Ghost(all[0].Table.ID)); err != nil || left[0] != nil {
-		t.Errorf("of the table is left %q, %v", left, err)
+		t.Errorf("the record of the deleted table is %q, %v, want none", left, err)
 	}
 	w.reopen()
 	w.onlyStream()
 }
 
-// Whatever a customer makes of an iterator, he reads no more than the stream.
+// An iterator of any content gives access to nothing but its stream.
 func TestIteratorsAreChecked(t *testing.T) {
 	w := newFixture(t)
 	s := w.onlyStream()
@@ -437,32 +436,32 @@ func TestIteratorsAreChecked(t *testing.T) {
 	good := w.reader.AtOldest(shard)
 	text := good.Encode("arn")
 	if again, err := stream.DecodeIterator("arn", text); err != nil || again != good {
-		t.Errorf("%+v comes back as %+v, %v", good, again, err)
+		t.Errorf("%+v is decoded as %+v, %v", good, again, err)
 	}
 	for _, c := range []struct{ name, of, text string }{
 		{"of another stream", "arn2", text},
-		{"cut", "arn", text[:len(text)-1]},
-		{"longer", "arn", text + "A"},
+		{"truncated", "arn", text[:len(text)-1]},
+		{"too long", "arn", text + "A"},
 		{"changed", "arn", "B" + text[1:]},
-		{"no base64", "arn", "!" + text[1:]},
-		{"nothing", "arn", ""},
+		{"not base64", "arn", "!" + text[1:]},
+		{"empty", "arn", ""},
 	} {
 		if _, err := stream.DecodeIterator(c.of, c.text); code(err) != "ValidationException" {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: %v, want ValidationException", c.name, err)
 		}
 	}
 	for name, change := range map[string]func(*stream.Iterator){
-		"a slot that is not there":   func(it *stream.Iterator) { it.Shard.Slot = keyspace.Slots },
-		"an epoch to come":           func(it *stream.Iterator) { it.Shard.Epoch = 1 },
-		"the last epoch":             func(it *stream.Iterator) { it.Shard.Epoch = 1<<28 - 1 },
-		"a place before the shard":   func(it *stream.Iterator) { it.At.Stamp = s.Start - 1 },
-		"a place behind the shard":   func(it *stream.Iterator) { it.At.Stamp = shard.To + 1 },
-		"made in the distant future": func(it *stream.Iterator) { it.Made = it.Made.Add(time.Hour) },
+		"a slot that does not exist":  func(it *stream.Iterator) { it.Shard.Slot = keyspace.Slots },
+		"an epoch in the future":      func(it *stream.Iterator) { it.Shard.Epoch = 1 },
+		"the last epoch":              func(it *stream.Iterator) { it.Shard.Epoch = 1<<28 - 1 },
+		"a position before the shard": func(it *stream.Iterator) { it.At.Stamp = s.Start - 1 },
+		"a position after the shard":  func(it *stream.Iterator) { it.At.Stamp = shard.To + 1 },
+		"made in the distant future":  func(it *stream.Iterator) { it.Made = it.Made.Add(time.Hour) },
 	} {
 		it := good
 		change(&it)
 		if _, err := w.reader.Read(t.Context(), s, it, 9); code(err) != "ValidationException" {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want ValidationException", name, err)
 		}
 	}
 }
@@ -472,34 +471,33 @@ func FuzzDecodeIterator(f *testing.F) {
 	f.Fuzz(func(t *testing.T, of, text string) {
 		it, err := stream.DecodeIterator(of, text)
 		if err == nil && it.Encode(of) != text {
-			t.Errorf("%q is read as %+v, which is %q", text, it, it.Encode(of))
+			t.Errorf("%q is decoded as %+v, which is encoded as %q", text, it, it.Encode(of))
 		}
 	})
 }
 
-// Sequence numbers sort as the positions they stand for, and have DynamoDB's
-// form.
+// Sequence numbers sort like their positions, and have DynamoDB's form.
 func TestSequenceNumbers(t *testing.T) {
 	at := db.StampAt(time.UnixMilli(1_794_716_084_321))
 	sorted := []stream.Position{{Stamp: 1, N: 0}, {Stamp: at, N: 0}, {Stamp: at, N: 99}, {Stamp: at + 1, N: 0}, {Stamp: at + 1, N: 999}, {Stamp: 2 * at, N: 5}}
 	for i, p := range sorted {
 		text := p.Sequence()
 		if back, ok := stream.ParseSequence(text); len(text) != 21 || !ok || back != p {
-			t.Errorf("%+v is %s, which is %+v, %v", p, text, back, ok)
+			t.Errorf("%+v has the sequence number %s, which is parsed as %+v, %v", p, text, back, ok)
 		}
 		if i > 0 && sorted[i-1].Sequence() >= text {
-			t.Errorf("%s does not sort behind %s", text, sorted[i-1].Sequence())
+			t.Errorf("%s does not sort after %s", text, sorted[i-1].Sequence())
 		}
 	}
 	for _, text := range []string{"", "1", "00000000000000000000x", "-00000000000000000001", "000000000000000000+01", "0000000000000000000001"} {
 		if p, ok := stream.ParseSequence(text); ok {
-			t.Errorf("%q is %+v", text, p)
+			t.Errorf("ParseSequence(%q) = %+v, want not ok", text, p)
 		}
 	}
 }
 
-// A write that changes nothing leaves no record, and of a transaction each
-// change does.
+// A write that changes nothing adds no record. A transaction adds one for each
+// change.
 func TestOnlyChangesAreRecorded(t *testing.T) {
 	w := newFixture(t)
 	s := w.onlyStream()
@@ -515,7 +513,7 @@ func TestOnlyChangesAreRecorded(t *testing.T) {
 	failing := put("c", "2")
 	failing.If = func(item.Item) bool { return false }
 	if _, err := w.db.Transact(t.Context(), nil, put("a", "3"), failing); err == nil {
-		t.Error("a failing transaction went well")
+		t.Error("a transaction with a failing condition was committed")
 	}
 	w.wantChanges(s, "INSERT a", "INSERT b", "INSERT c", "MODIFY a", "REMOVE b")
 }
