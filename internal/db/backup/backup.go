@@ -311,7 +311,7 @@ func (s *Store) Delete(ctx context.Context, id string) (Backup, error) {
 	// longer exists.
 	files := []string{id + suffixCreating, id + suffixManifest}
 	for _, name := range names {
-		if of, ok := itemsFileID(name); ok && of == id {
+		if fileID, ok := itemsFileID(name); ok && fileID == id {
 			files = append(files, name)
 		}
 	}

@@ -210,8 +210,8 @@ func (s *Store) scan(ctx context.Context) error {
 	}
 	before := s.orphans
 	s.orphans = make(map[string]time.Time)
-	for id, of := range items {
-		if err := s.removeOrphans(ctx, id, of, has, before); err != nil {
+	for id, files := range items {
+		if err := s.removeOrphans(ctx, id, files, has, before); err != nil {
 			return err
 		}
 	}

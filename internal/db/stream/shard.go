@@ -151,9 +151,9 @@ func parseID(id string) (key ShardKey, ok bool) {
 }
 
 // changes returns the range of changes of a shard that start at a position.
-func (s *Shard) changes(of db.Stream, from Position, limit int) db.ChangeRange {
+func (s *Shard) changes(stream db.Stream, from Position, limit int) db.ChangeRange {
 	return db.ChangeRange{
-		Table: of.Table.ID, Slot: s.Slot,
+		Table: stream.Table.ID, Slot: s.Slot,
 		From: from.Stamp, FromN: min(from.N, math.MaxUint16), To: s.To,
 		Limit: limit, MaxBytes: pageBytes,
 	}

@@ -438,7 +438,7 @@ func TestIteratorsAreChecked(t *testing.T) {
 	if again, err := stream.DecodeIterator("arn", text); err != nil || again != good {
 		t.Errorf("%+v is decoded as %+v, %v", good, again, err)
 	}
-	for _, c := range []struct{ name, of, text string }{
+	for _, c := range []struct{ name, arn, text string }{
 		{"of another stream", "arn2", text},
 		{"truncated", "arn", text[:len(text)-1]},
 		{"too long", "arn", text + "A"},
@@ -446,7 +446,7 @@ func TestIteratorsAreChecked(t *testing.T) {
 		{"not base64", "arn", "!" + text[1:]},
 		{"empty", "arn", ""},
 	} {
-		if _, err := stream.DecodeIterator(c.of, c.text); code(err) != "ValidationException" {
+		if _, err := stream.DecodeIterator(c.arn, c.text); code(err) != "ValidationException" {
 			t.Errorf("%s: %v, want ValidationException", c.name, err)
 		}
 	}
@@ -468,10 +468,10 @@ func TestIteratorsAreChecked(t *testing.T) {
 
 func FuzzDecodeIterator(f *testing.F) {
 	f.Add("arn", stream.Iterator{Made: time.UnixMilli(1)}.Encode("arn"))
-	f.Fuzz(func(t *testing.T, of, text string) {
-		it, err := stream.DecodeIterator(of, text)
-		if err == nil && it.Encode(of) != text {
-			t.Errorf("%q is decoded as %+v, which is encoded as %q", text, it, it.Encode(of))
+	f.Fuzz(func(t *testing.T, arn, text string) {
+		it, err := stream.DecodeIterator(arn, text)
+		if err == nil && it.Encode(arn) != text {
+			t.Errorf("%q is decoded as %+v, which is encoded as %q", text, it, it.Encode(arn))
 		}
 	})
 }

@@ -75,8 +75,8 @@ func (m *transferServer) exportRequest(t *testing.T, token string) Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := m.exportNow()
-	return Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of, Token: token, Digest: []byte{1}}
+	now := m.exportNow()
+	return Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &now, Token: token, Digest: []byte{1}}
 }
 
 func (m *transferServer) startImport(t *testing.T, table string) Job {
@@ -102,19 +102,19 @@ func (m *transferServer) checkExport(t *testing.T, j Job, want map[string]bool) 
 	}
 	named, items := make(map[string]bool), 0
 	for line := range strings.Lines(string(text)) {
-		var of struct {
+		var file struct {
 			ItemCount                  int
 			MD5Checksum, DataFileS3Key string
 		}
-		if err := json.Unmarshal([]byte(line), &of); err != nil {
+		if err := json.Unmarshal([]byte(line), &file); err != nil {
 			t.Fatal(err)
 		}
-		data, err := os.ReadFile(filepath.Join(m.bucket, of.DataFileS3Key))
-		if err != nil || md5Base64(data) != of.MD5Checksum {
-			t.Errorf("%s does not have the checksum in the manifest: %v", of.DataFileS3Key, err)
+		data, err := os.ReadFile(filepath.Join(m.bucket, file.DataFileS3Key))
+		if err != nil || md5Base64(data) != file.MD5Checksum {
+			t.Errorf("%s does not have the checksum in the manifest: %v", file.DataFileS3Key, err)
 		}
-		named[of.DataFileS3Key] = true
-		items += of.ItemCount
+		named[file.DataFileS3Key] = true
+		items += file.ItemCount
 	}
 	text, err = os.ReadFile(filepath.Join(m.bucket, Manifest(&j)))
 	var summary struct {
@@ -178,8 +178,8 @@ func TestFollowerAcceptsJobs(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute) // time for an unwanted second attempt
-		if n, of := attempts(t, a, export.ID), attempts(t, a, load.ID); n != 1 || of != 1 {
-			t.Errorf("the export was attempted %d times, the import %d times, want once", n, of)
+		if exports, imports := attempts(t, a, export.ID), attempts(t, a, load.ID); exports != 1 || imports != 1 {
+			t.Errorf("the export was attempted %d times, the import %d times, want once", exports, imports)
 		}
 		if strings.Contains(b.transferFixture.log.String(), "complete") {
 			t.Errorf("a server that does not lead ran a job:\n%s", b.transferFixture.log)

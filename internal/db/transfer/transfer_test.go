@@ -202,7 +202,7 @@ func (h *transferFixture) importTableExists(j Job) bool {
 	return j.Import != nil && err == nil && d.Restored.Import == j.ID
 }
 
-func (h *transferFixture) export(t testing.TB, table, format string, of Export) Job {
+func (h *transferFixture) export(t testing.TB, table, format string, export Export) Job {
 	t.Helper()
 	d, err := h.Describe(table)
 	if err != nil {
@@ -210,7 +210,7 @@ func (h *transferFixture) export(t testing.TB, table, format string, of Export) 
 	}
 	j, err := h.StartExport(t.Context(), Job{
 		Table: table, TableID: d.ID, TableUUID: d.UUID, TableARN: "arn:aws:dynamodb:us-east-1:000000000000:table/" + table,
-		Bucket: "files", Prefix: "some/where", Format: format, Export: &of,
+		Bucket: "files", Prefix: "some/where", Format: format, Export: &export,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -664,8 +664,8 @@ func TestRestart(t *testing.T) {
 	want := h.contents(t, "Things")
 	h.write(t, "in/a.json", []byte(`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`+"\n"))
 	h.Store.Close() // so that the jobs are not run
-	of := h.exportNow()
-	export, err := h.StartExport(t.Context(), Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of})
+	now := h.exportNow()
+	export, err := h.StartExport(t.Context(), Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -725,8 +725,8 @@ func TestRestart(t *testing.T) {
 func TestExportOfDeletedTable(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
-	of := h.exportNow()
-	request := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of}
+	now := h.exportNow()
+	request := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &now}
 	if _, err := h.SetRecovery(t.Context(), "Things", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -805,8 +805,8 @@ func TestNothingEscapesTheBucket(t *testing.T) {
 func TestTokens(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
-	of := h.exportNow()
-	request := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &of, Token: "t", Digest: []byte{1}}
+	now := h.exportNow()
+	request := Job{Table: "Things", TableID: d.ID, Bucket: "files", Format: JSON, Export: &now, Token: "t", Digest: []byte{1}}
 	first, err := h.StartExport(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
@@ -851,8 +851,8 @@ func md5Base64(b []byte) string {
 func TestStoredExportWithALongPrefix(t *testing.T) {
 	h := start(t)
 	d := h.create(t, "Things")
-	of := Export{Time: h.Now(), End: h.Now().Add(time.Millisecond)}
-	j, err := h.StartExport(t.Context(), Job{Table: "Things", TableID: d.ID, Bucket: "files", Prefix: strings.Repeat("abcdefghi/", 100), Format: JSON, Export: &of})
+	now := Export{Time: h.Now(), End: h.Now().Add(time.Millisecond)}
+	j, err := h.StartExport(t.Context(), Job{Table: "Things", TableID: d.ID, Bucket: "files", Prefix: strings.Repeat("abcdefghi/", 100), Format: JSON, Export: &now})
 	for err == nil && j.Status == InProgress {
 		time.Sleep(time.Millisecond)
 		j, err = h.Store.Get(t.Context(), j.ID, false)
