@@ -16,8 +16,8 @@ func modelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model",
 		Short: "Check a design by its access patterns",
-		Long: `A model is a file that says which tables there are, what is in them, and what
-is asked of them how often. docs/model.md describes it.`,
+		Long: `A model is a file that describes tables, their items, and how often each access
+pattern runs. docs/model.md describes the format.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])}

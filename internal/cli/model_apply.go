@@ -26,21 +26,21 @@ func modelApplyCommand() *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
-		Short: "Make the tables of an endpoint what the model says",
-		Long: `Show what has to be done to the tables of an endpoint, and do it: create tables,
-add and remove global indexes one at a time, change billing, units, streams, time
-to live and recovery. A table's key and its local indexes cannot be changed; a
-model that asks for it is refused. Tables that the model does not have are left
-alone. Each change is waited for.
+		Short: "Create or change the tables of an endpoint to match a model",
+		Long: `Show the changes that the tables of an endpoint need to match a model, and make them:
+create tables, add and remove global indexes one at a time, change billing, units,
+streams, time to live and recovery. A table's key and its local indexes cannot be
+changed; a model that requires it is rejected. Tables that the model does not have
+stay as they are. The command waits for each change to complete.
 
-Without --yes it asks first, and does nothing when there is nobody to answer.`,
+Without --yes it asks first, and changes nothing when stdin is not a terminal.`,
 		Args: arguments(1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.apply(cmd.Context(), args[0], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.add(cmd, "URL of the server")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "do it without asking")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "make the changes without asking")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd
 }

@@ -16,10 +16,10 @@ func modelCheckCommand() *cobra.Command {
 	var asJSON, requests bool
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Tell how each access pattern is served, and what is wrong",
-		Long: `For each access pattern of a model, tell the key or index that serves it and the
-request that is sent, or why none does and which index would. Fails when
-anything is wrong with the design.`,
+		Short: "Show how each access pattern is served, and what is wrong",
+		Long: `For each access pattern of a model, show the key or index that serves it and the
+request that is sent, or why no key or index serves it and which index would. The
+command fails when anything is wrong with the design.`,
 		Args: arguments(1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := readPrices(prices)
@@ -42,7 +42,7 @@ anything is wrong with the design.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&prices, "prices", "", "file of prices to use instead of those inside")
+	cmd.Flags().StringVar(&prices, "prices", "", "price file to use instead of the built-in prices")
 	cmd.Flags().BoolVar(&requests, "requests", false, "print the requests as they are sent")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd

@@ -35,7 +35,7 @@ func TestModelProve(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			code, out, errs := runStator(t, "model", "prove", file)
-			if code != 0 || !strings.Contains(out, " access patterns went as predicted") {
+			if code != 0 || !strings.Contains(out, " access patterns behaved as predicted") {
 				t.Errorf("exit code %d\n%s%s", code, out, errs)
 			}
 		})
@@ -53,7 +53,7 @@ func TestModelProveEndpoint(t *testing.T) {
 		ok             bool
 		want           string
 	}{
-		{"the same", endpoint, true, "23 of 23 access patterns went as predicted"},
+		{"the same", endpoint, true, "23 of 23 access patterns behaved as predicted"},
 		{"another", proxy, false, `"get batch", request 1 of run 1: units of data-download-batches predicted 0.5, actual 7`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -158,16 +158,16 @@ func TestModelCommandsUsage(t *testing.T) {
 		want string
 	}{
 		{"no file", []string{"prove"}, 2, "needs one file"},
-		{"no rate", []string{"prove", goodModel, "--load", "much"}, 2, `--load: "much" is no rate`},
+		{"no rate", []string{"prove", goodModel, "--load", "much"}, 2, `--load: "much" is not a rate`},
 		{"no time", []string{"prove", goodModel, "--load", "1x", "--for", "-1s"}, 2, "--for is -1s"},
-		{"too much", []string{"prove", goodModel, "--load", "1000000", "--for", "1h"}, 1, "ask for less"},
+		{"too much", []string{"prove", goodModel, "--load", "1000000", "--for", "1h"}, 1, "use a lower rate"},
 		{"no model", []string{"prove", senseless}, 2, "did you mean partition?"},
 		{"what nothing serves", []string{"prove", faulty}, 1, "no request serves it"},
 		{"no endpoint", []string{"apply", goodModel}, 2, "--endpoint must name the server"},
 		{"no URL", []string{"apply", goodModel, "--endpoint", "here"}, 2, "must be a URL"},
 		{"nobody there", []string{"apply", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot compare"},
 		{"no endpoint to drift from", []string{"drift", goodModel}, 2, "--endpoint must name the server"},
-		{"nobody there either", []string{"drift", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot read what was asked"},
+		{"nobody there either", []string{"drift", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot read the request counts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)
@@ -187,7 +187,7 @@ func TestModelApply(t *testing.T) {
 		return code, out + errs
 	}
 	code, out := apply()
-	if code != 1 || !strings.Contains(out, "change   data-download-jobs: create it with the key FileID S HASH") || !strings.Contains(out, "add --yes") || tablesOf(t, endpoint) != "" {
+	if code != 1 || !strings.Contains(out, "change   data-download-jobs: create the table with the key FileID S HASH") || !strings.Contains(out, "add --yes") || tablesOf(t, endpoint) != "" {
 		t.Errorf("without --yes: exit code %d, %s", code, out)
 	}
 	if code, out = apply("--yes"); code != 0 || tablesOf(t, endpoint) == "" {
@@ -247,7 +247,7 @@ func TestModelDrift(t *testing.T) {
 		t.Fatal(out, errs)
 	}
 	code, out, _ := drift()
-	if code != 1 || !strings.Contains(out, `missing  "choose a goal" was never asked for`) {
+	if code != 1 || !strings.Contains(out, `missing  "choose a goal" was never requested`) {
 		t.Errorf("at first: exit code %d, %s", code, out)
 	}
 	const secret = "s3cr3t"
@@ -264,7 +264,7 @@ func TestModelDrift(t *testing.T) {
 		}
 	}
 	code, out, errs := drift()
-	if code != 1 || strings.Contains(out, `"customer's batch view" was never`) || !strings.Contains(out, "no pattern asks for Scan of CustomerBatch, with a filter: 1 request") {
+	if code != 1 || strings.Contains(out, `"customer's batch view" was never`) || !strings.Contains(out, "no pattern matches Scan of CustomerBatch, with a filter: 1 request") {
 		t.Errorf("then: exit code %d, %s%s", code, out, errs)
 	}
 	_, told, _ := drift("--json")

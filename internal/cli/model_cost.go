@@ -16,10 +16,10 @@ func modelCostCommand() *cobra.Command {
 	var asJSON, diff bool
 	cmd := &cobra.Command{
 		Use:   "cost FILE | cost --diff OLD NEW",
-		Short: "Tell the units and the money that a model costs",
-		Long: `Tell the read and write units of each access pattern, table and index, what
-indexes add to each write, and what it comes to in a month. With --diff, tell
-what changes from one model to another.`,
+		Short: "Show the units and the money that a model costs",
+		Long: `Show the read and write units of each access pattern, table and index, what indexes
+add to each write, and the cost per month. With --diff, show what changes from one
+model to another.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if diff {
 				return arguments(2, "two files with --diff")(cmd, args)
@@ -51,7 +51,7 @@ what changes from one model to another.`,
 			return tellCost(w, costs[0])
 		},
 	}
-	cmd.Flags().StringVar(&prices, "prices", "", "file of prices to use instead of those inside")
+	cmd.Flags().StringVar(&prices, "prices", "", "price file to use instead of the built-in prices")
 	cmd.Flags().BoolVar(&diff, "diff", false, "compare two models")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd

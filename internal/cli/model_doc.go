@@ -15,11 +15,11 @@ func modelDocCommand() *cobra.Command {
 	var html, markdown, prices string
 	cmd := &cobra.Command{
 		Use:   "doc FILE",
-		Short: "Write a model down for people, as Markdown or one HTML page",
-		Long: `Write a model down for people: the tables with example rows, each index with the
-patterns it serves, the patterns with their requests and costs, status machines
-and heat as pictures. The HTML is one file that fetches nothing. Without --html
-and --markdown, Markdown is printed.
+		Short: "Document a model as Markdown or as one HTML page",
+		Long: `Document a model: the tables with example rows, each index with the patterns that it
+serves, the patterns with their requests and costs, and diagrams of the status
+machines and of the heat. The HTML is one self-contained file. Without --html and
+--markdown, the command prints Markdown.
 
   stator model doc shop.model.yaml --html shop.html --markdown docs/shop.md`,
 		Args: arguments(1, "one file"),
@@ -44,7 +44,7 @@ and --markdown, Markdown is printed.
 	}
 	cmd.Flags().StringVar(&html, "html", "", "file to write one HTML page to")
 	cmd.Flags().StringVar(&markdown, "markdown", "", "file to write Markdown to")
-	cmd.Flags().StringVar(&prices, "prices", "", "file of prices to use instead of those inside")
+	cmd.Flags().StringVar(&prices, "prices", "", "price file to use instead of the built-in prices")
 	return cmd
 }
 

@@ -24,14 +24,14 @@ func modelDriftCommand() *cobra.Command {
 	var f driftFlags
 	cmd := &cobra.Command{
 		Use:   "drift FILE",
-		Short: "Compare what a stator was asked for with the access patterns",
-		Long: `A stator counts the requests it answers by their shape: operation, table, index
-and form of the key condition, without any value. Join these counts with the
-access patterns of a model, and tell which patterns were never asked for, which
-traffic no pattern asks for, and which patterns read far more than they return or
-cost far more than the model says. Fails when there is any of these.
+		Short: "Compare the traffic of a stator with the access patterns",
+		Long: `A stator counts the requests that it serves by shape: operation, table, index and
+form of the key condition, without any value. The command joins these counts with
+the access patterns of a model and reports patterns that were never requested,
+traffic that no pattern matches, and patterns that read far more than they return or
+cost far more than the model predicts. It fails when it finds any of these.
 
-The counts begin when the server starts.`,
+Counting starts when the server starts.`,
 		Args: arguments(1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.drift(cmd.Context(), args[0], cmd.OutOrStdout())
@@ -60,11 +60,11 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 	}
 	text, err := e.Get(ctx, "/shapes")
 	if err != nil {
-		return fmt.Errorf("cannot read what was asked of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
+		return fmt.Errorf("cannot read the request counts of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
 	}
 	var told workload.Report
 	if err := json.Unmarshal(text, &told); err != nil || told.Shapes == nil {
-		return fmt.Errorf("%s/shapes tells no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))
+		return fmt.Errorf("%s/shapes returns no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))
 	}
 	r := drift.Join(m, told)
 	if f.json {
@@ -94,28 +94,28 @@ func tellDrift(w io.Writer, r *drift.Report) error {
 	}
 	fmt.Fprintln(w)
 	paint := painting(w)
-	fmt.Fprintf(w, "%s%d of %d access patterns are asked for as the model says\n", paint.status(model.StatusOK), r.Count(drift.OK), len(r.Patterns))
+	fmt.Fprintf(w, "%s%d of %d access patterns are requested as the model says\n", paint.status(model.StatusOK), r.Count(drift.OK), len(r.Patterns))
 	for _, p := range r.Patterns {
 		switch p.Status {
 		case drift.Never:
-			fmt.Fprintf(w, "%s%q was never asked for\n", paint.status(model.StatusMissing), p.Name)
+			fmt.Fprintf(w, "%s%q was never requested\n", paint.status(model.StatusMissing), p.Name)
 		case drift.Wasteful:
 			fmt.Fprintf(w, "%s%q reads %d items to return %d\n", paint.status(model.StatusFault), p.Name, p.Scanned, p.Returned)
-		case drift.Dear:
-			fmt.Fprintf(w, "%s%q costs %s units a run, the model says %s\n", paint.status(model.StatusFault), p.Name, model.Figure(p.Units), model.Figure(p.Predicted))
+		case drift.Expensive:
+			fmt.Fprintf(w, "%s%q costs %s units a run; the model predicts %s\n", paint.status(model.StatusFault), p.Name, model.Figure(p.Units), model.Figure(p.Predicted))
 		}
 	}
 	for _, s := range r.Strays {
-		fmt.Fprintf(w, "%sno pattern asks for %s: %s\n", paint.status(model.StatusFault), shapeWords(s.Shape), plural(int(s.Requests), "request"))
+		fmt.Fprintf(w, "%sno pattern matches %s: %s\n", paint.status(model.StatusFault), shapeWords(s.Shape), plural(int(s.Requests), "request"))
 		if s.Near != "" {
-			fmt.Fprintf(w, "         it is like %q, but %s\n", s.Near, s.Differs)
+			fmt.Fprintf(w, "         the closest pattern is %q, but %s\n", s.Near, s.Differs)
 		}
 	}
 	if r.Elsewhere > 0 {
 		fmt.Fprintf(w, "%-9s%s went to tables that the model does not have\n", "note", plural(int(r.Elsewhere), "request"))
 	}
 	if r.Uncounted > 0 {
-		fmt.Fprintf(w, "%-9s%s came in more shapes than the server tells apart\n", "note", plural(int(r.Uncounted), "request"))
+		fmt.Fprintf(w, "%-9s%s had more shapes than the server counts separately\n", "note", plural(int(r.Uncounted), "request"))
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ func modelExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FILE --to terraform|cloudformation",
 		Short: "Write a model's tables for Terraform or CloudFormation",
-		Long: `Write the tables of a model as Terraform resources or as a CloudFormation
-template, with what scales their units. stator model import reads them back.
+		Long: `Write the tables of a model, and the auto scaling of their units, as Terraform
+resources or as a CloudFormation template. stator model import reads them back.
 
   stator model export shop.model.yaml --to terraform > tables.tf`,
 		Args: arguments(1, "one file"),

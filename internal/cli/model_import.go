@@ -31,10 +31,10 @@ func modelImportCommand() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import FILE | import --endpoint URL",
-		Short: "Make a model of tables that are described elsewhere",
-		Long: `Make a model of the tables in a Terraform file or folder, a CloudFormation
-template, a data model of NoSQL Workbench, or a running server. What they do not
-know, such as access patterns, stands in the model as comments to begin with.
+		Short: "Make a model from tables that are described elsewhere",
+		Long: `Make a model from the tables in a Terraform file or folder, a CloudFormation
+template, a NoSQL Workbench data model, or a running server. The parts that these do
+not describe, such as access patterns, are added as comments to fill in.
 
   stator model import infra/ --var env=prod -o shop.model.yaml
   stator model import template.yaml --var AWS::StackName=shop
@@ -58,7 +58,7 @@ know, such as access patterns, stands in the model as comments to begin with.
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.endpoint, "endpoint", "", "URL of a server to read the tables of")
+	flags.StringVar(&f.endpoint, "endpoint", "", "URL of a server whose tables to read")
 	flags.StringVar(&f.region, "region", "us-east-1", "region to sign requests for")
 	flags.StringArrayVar(&f.vars, "var", nil, "value of a Terraform variable or a CloudFormation parameter, as name=value; may be given several times")
 	flags.StringVarP(&f.output, "output", "o", "", "file to write the model to; it must not exist")
@@ -122,7 +122,7 @@ func sourceFiles(path string) ([]exchange.File, error) {
 		for _, pattern := range []string{"*.tf", "*.tf.json", "terraform.tfvars", "terraform.tfvars.json", "*.auto.tfvars", "*.auto.tfvars.json"} {
 			found, err := filepath.Glob(filepath.Join(folder, pattern))
 			if err != nil {
-				return nil, fmt.Errorf("cannot look into %s: %w", folder, err)
+				return nil, fmt.Errorf("cannot list %s: %w", folder, err)
 			}
 			names = append(names, found...)
 		}
@@ -147,7 +147,7 @@ func (f *importFlags) readServer(ctx context.Context, stderr io.Writer) (*exchan
 		return nil, usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
 	}
 	if len(f.vars) > 0 {
-		return nil, usageError{errors.New("--var is for files; a server knows all names itself")}
+		return nil, usageError{errors.New("--var is for files; a server needs no variables")}
 	}
 	server := &apply.Endpoint{URL: f.endpoint, Client: &http.Client{Timeout: time.Minute}, Sign: (&conformFlags{region: f.region}).sign}
 	seen := painting(stderr)
@@ -166,7 +166,7 @@ func (f *importFlags) readServer(ctx context.Context, stderr io.Writer) (*exchan
 func writeNew(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return usageError{fmt.Errorf("%s exists, and what was written into it would be lost; choose another name, or remove it", path)}
+		return usageError{fmt.Errorf("%s already exists and would be overwritten; choose another name, or remove it", path)}
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the model: %w", err)

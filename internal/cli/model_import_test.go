@@ -50,8 +50,8 @@ resource "aws_dynamodb_table" "a" {
 		{"no argument", []string{"import"}, 2, "needs one file or folder, or --endpoint"},
 		{"both a file and a server", []string{"import", folder, "--endpoint", "http://127.0.0.1:1"}, 2, "needs no file with --endpoint"},
 		{"an endpoint that is none", []string{"import", "--endpoint", "local"}, 2, "must be a URL"},
-		{"a file that exists", []string{"import", folder, "--var", "env=test", "-o", there}, 2, "exists, and what was written into it would be lost"},
-		{"a model", []string{"import", there}, 2, "this is a model already"},
+		{"a file that exists", []string{"import", folder, "--var", "env=test", "-o", there}, 2, "already exists and would be overwritten"},
+		{"a model", []string{"import", there}, 2, "this is already a model"},
 		{"an export", []string{"export", goodModel, "--to", "terraform"}, 0, `resource "aws_dynamodb_table" "data_download_jobs" {`},
 		{"another export", []string{"export", goodModel, "--to", "cloudformation"}, 0, "    Type: AWS::DynamoDB::Table"},
 		{"an export to nowhere", []string{"export", goodModel}, 2, "must be terraform or cloudformation"},
@@ -124,7 +124,7 @@ func TestModelImportEndpoint(t *testing.T) {
 	const want = `
 tables:
   large:
-    # Not kept in a model: deletion protection; tags team=shop.
+    # Not part of a model: deletion protection; tags team=shop.
     key: {partition: PK, sort: SK}
     types: {total: N}
     indexes:

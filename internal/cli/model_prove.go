@@ -32,16 +32,16 @@ func modelProveCommand() *cobra.Command {
 	f := proveFlags{patience: 5 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "prove FILE",
-		Short: "Play each access pattern on a server and compare with what is predicted",
-		Long: `Make the tables of a model on a private stator in memory, or on --endpoint under
-names that no other table has; play each access pattern with items made for it;
-and compare the items returned and scanned, the pages, the units by table and
-index, and the index used, with what the model predicts. The tables are deleted
-in the end. Fails when anything differs.
+		Short: "Run each access pattern on a server and compare it with the prediction",
+		Long: `Create the tables of a model on a private stator in memory, or on --endpoint under
+names that no other table has; run each access pattern with generated items; and
+compare the items returned and scanned, the pages, the units by table and index, and
+the index used with what the model predicts. The tables are deleted at the end. The
+command fails when anything differs.
 
-With --load the patterns are then run all at once, each at its declared rate
-times so much (1x, 0.1x), or so many runs a second of all together (200). A run
-is sent when it is due, however the ones before it fare.
+With --load the patterns then run concurrently, at a multiple of their declared
+rates (1x, 0.1x) or at a total number of runs a second (200). A run is sent when it
+is due, whether or not earlier runs have completed.
 
   stator model prove shop.model.yaml
   stator model prove shop.model.yaml --load 1x --for 30s`,
@@ -50,10 +50,10 @@ is sent when it is due, however the ones before it fare.
 			return f.prove(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.add(cmd, "URL of the server; a private stator unless set")
-	cmd.Flags().StringVar(&f.load, "load", "", "then run all patterns at their rates: 1x, 0.1x, or runs a second")
+	f.add(cmd, "URL of the server; defaults to a private stator")
+	cmd.Flags().StringVar(&f.load, "load", "", "then run all patterns concurrently: 1x or 0.1x their rates, or runs a second")
 	cmd.Flags().DurationVar(&f.span, "for", 30*time.Second, "how long --load takes")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of what --load does by chance")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "random seed of --load")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd
 }
@@ -73,7 +73,7 @@ func (f *proveFlags) prove(ctx context.Context, file string, stdout, stderr io.W
 			return usageError{fmt.Errorf("--load: %w", err)}
 		}
 		if f.span <= 0 {
-			return usageError{fmt.Errorf("--for is %v, but must be some time", f.span)}
+			return usageError{fmt.Errorf("--for is %v, but must be positive", f.span)}
 		}
 	}
 	m, err := readModel(file)
@@ -102,9 +102,9 @@ func (f *proveFlags) prove(ctx context.Context, file string, stdout, stderr io.W
 	}
 	switch {
 	case !found.OK:
-		return fmt.Errorf("%s: %s", file, plural(found.Report.Wrong(), "pattern")+" went otherwise than predicted")
+		return fmt.Errorf("%s: %s", file, plural(found.Report.Wrong(), "pattern")+" did not behave as predicted")
 	case found.Load != nil && found.Load.Bad() > 0:
-		return fmt.Errorf("%s: %s of the load went wrong", file, plural(found.Load.Bad(), "run"))
+		return fmt.Errorf("%s: %s of the load failed", file, plural(found.Load.Bad(), "run"))
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func tellProved(w io.Writer, r *prove.Report) error {
 	}
 	fmt.Fprintln(w)
 	paint := painting(w)
-	fmt.Fprintf(w, "%s%d of %d access patterns went as predicted, in %s\n", paint.status(model.StatusOK),
+	fmt.Fprintf(w, "%s%d of %d access patterns behaved as predicted, in %s\n", paint.status(model.StatusOK),
 		len(r.Patterns)-r.Wrong(), len(r.Patterns), plural(requests, "request"))
 	for _, p := range r.Patterns {
 		if p.Error != "" {
@@ -291,7 +291,7 @@ func some(n int) string {
 // tellLoad prints how the load went, then the hottest keys.
 func tellLoad(w io.Writer, r *prove.LoadReport) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "ASKED/S\tDONE/S\tP50 MS\tP99 MS\tMAX MS\tTHROTTLED\tREFUSED\tERRORS\tUNSENT\t  PATTERN")
+	fmt.Fprintln(out, "TARGET/S\tDONE/S\tP50 MS\tP99 MS\tMAX MS\tTHROTTLED\tREFUSED\tERRORS\tUNSENT\t  PATTERN")
 	for _, p := range r.Patterns {
 		times := "-\t-\t-"
 		if p.Done > 0 {

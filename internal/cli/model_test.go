@@ -43,7 +43,7 @@ func TestModelExitCodes(t *testing.T) {
 		{"a cost of a senseless file", []string{"cost", senseless}, 2, "did you mean partition?"},
 		{"a difference", []string{"cost", "--diff", goodModel, otherModel}, 0, "removed"},
 		{"a difference of one", []string{"cost", "--diff", goodModel}, 2, "needs two files"},
-		{"prices that are none", []string{"cost", "--prices", goodModel, goodModel}, 2, "this is no file of prices"},
+		{"prices that are none", []string{"cost", "--prices", goodModel, goodModel}, 2, "this is not a price file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)

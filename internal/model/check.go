@@ -48,7 +48,7 @@ func (m *Model) Check(prices *Prices) *Report {
 		c.peaks[t] = newLoad(t)
 	}
 	if len(m.Patterns) == 0 {
-		c.fault("patterns", Position{Line: 1, Column: 1}, "write down what is asked of the tables, and how often: `patterns:`", "no access pattern is written down, so nothing can be proved")
+		c.fault("patterns", Position{Line: 1, Column: 1}, "declare what is read and written, and how often, under `patterns:`", "no access pattern is declared, so nothing can be checked")
 	}
 	for _, p := range m.Patterns {
 		c.pattern(p)
@@ -125,7 +125,7 @@ func (c *checker) pattern(p *Pattern) {
 		if err != nil {
 			var f *Fault
 			if !errors.As(err, &f) {
-				f = &Fault{Code: "expectation", Pattern: p.Name, Message: err.Error(), Try: "mend matches, given, or the key", Position: p.Position}
+				f = &Fault{Code: "expectation", Pattern: p.Name, Message: err.Error(), Try: "fix matches, given, or the key", Position: p.Position}
 			}
 			c.add(f)
 		} else {
@@ -149,10 +149,10 @@ func (c *checker) pattern(p *Pattern) {
 	}
 	if b := p.Budget; b != nil {
 		if b.Read > 0 && found.Read > b.Read {
-			c.about(p, "budget", b.At("read"), "", "a run reads %s units, more than its budget of %s", Figure(found.Read), Figure(b.Read))
+			c.about(p, "budget", b.At("read"), "", "a run uses %s read units, more than its budget of %s", Figure(found.Read), Figure(b.Read))
 		}
 		if b.Write > 0 && found.Write > b.Write {
-			c.about(p, "budget", b.At("write"), "", "a run writes %s units, more than its budget of %s", Figure(found.Write), Figure(b.Write))
+			c.about(p, "budget", b.At("write"), "", "a run uses %s write units, more than its budget of %s", Figure(found.Write), Figure(b.Write))
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (c *checker) limits(p *Pattern) {
 		return
 	}
 	if items > most {
-		c.about(p, "limit", p.Position, fmt.Sprintf("make several of at most %d", most), "%s has up to %d items; %s takes %d", p.Name, items, what, most)
+		c.about(p, "limit", p.Position, fmt.Sprintf("split it into several of at most %d", most), "%s has up to %d items; the limit of %s is %d", p.Name, items, what, most)
 	}
 }
 
@@ -207,13 +207,13 @@ func (c *checker) partitions() {
 			where = x.Index + " of " + x.Table
 		}
 		code, at := "hot", c.placeOf(x)
-		what := fmt.Sprintf("%s of the %s write units a second that a partition takes", Figure(x.Write), Figure(MaxPartitionWrites))
+		what := fmt.Sprintf("%s write units a second; the limit of a partition is %s", Figure(x.Write), Figure(MaxPartitionWrites))
 		if x.Read/MaxPartitionReads > x.Write/MaxPartitionWrites {
-			what = fmt.Sprintf("%s of the %s read units a second that a partition takes", Figure(x.Read), Figure(MaxPartitionReads))
+			what = fmt.Sprintf("%s read units a second; the limit of a partition is %s", Figure(x.Read), Figure(MaxPartitionReads))
 		}
 		if x.Share < 1 {
 			code, at = "budget", c.m.Budgets.At("partition")
-			what += fmt.Sprintf(", more than the budget of %s", percent(allowed))
+			what += fmt.Sprintf(", and the budget is %s of it", percent(allowed))
 		}
 		c.fault(code, at, fmt.Sprintf("spread it over %d shards", x.Shards*c.shardsIn(x)), "the partition %s of %s would take %s (%s)",
 			x.Key, where, what, join(x.Patterns[:min(3, len(x.Patterns))], ", "))
@@ -274,13 +274,13 @@ func (c *checker) budgets() {
 	over := func(what string, rate Rate, units float64) {
 		if rate.Given() && units > rate.PerSecond*(1+1e-9) {
 			per := perUnit[unitOf(rate.Text)]
-			c.fault("budget", b.At(what), "", "all patterns together %s %s/%s, more than the budget of %s",
-				what, Figure(units*per), unitOf(rate.Text), rate.Text)
+			c.fault("budget", b.At(what), "", "all patterns together use %s %s units/%s, more than the budget of %s",
+				Figure(units*per), what, unitOf(rate.Text), rate.Text)
 		}
 	}
 	over("read", b.Read, cost.Read)
 	over("write", b.Write, cost.Write)
 	if b.Dollars > 0 && cost.Dollars > b.Dollars {
-		c.fault("budget", b.At("dollars"), "", "all of it costs %s dollars a month, more than the budget of %s", Money(cost.Dollars), Money(b.Dollars))
+		c.fault("budget", b.At("dollars"), "", "the whole model costs %s dollars a month, more than the budget of %s", Money(cost.Dollars), Money(b.Dollars))
 	}
 }

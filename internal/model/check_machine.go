@@ -22,13 +22,13 @@ func (c *checker) machine(p *Pattern, a *Action) {
 		case a.verb == Put:
 			c.mayStart(p, a, k, to.Value.text)
 		case slices.Contains(a.Remove, k.Attribute):
-			c.about(p, "machine", a.At("remove"), "", "it removes %s, which the machine %s moves", k.Attribute, k.Name)
+			c.about(p, "machine", a.At("remove"), "", "it removes %s, which the machine %s controls", k.Attribute, k.Name)
 		case set && a.Creates:
 			c.mayStart(p, a, k, to.Value.text)
 		case set && !to.Value.templated():
 			c.mayMove(p, a, k, to.Value.text)
 		case set:
-			c.about(p, "machine", to.Position, "make a pattern of each transition", "it sets %s to any state, which the machine %s does not allow", k.Attribute, k.Name)
+			c.about(p, "machine", to.Position, "declare one pattern for each transition", "it sets %s to any state, which the machine %s does not allow", k.Attribute, k.Name)
 		}
 	}
 }
@@ -37,17 +37,17 @@ func (c *checker) machine(p *Pattern, a *Action) {
 // first state, and does not overwrite one that has gone on.
 func (c *checker) mayStart(p *Pattern, a *Action, k *Machine, state string) {
 	if !slices.Contains(k.Initial, state) && k.into(state) == nil {
-		c.about(p, "machine", a.At("set"), "begin with "+join(k.Initial, " or "), "it begins with %s %s, which the machine %s does not allow", k.Attribute, state, k.Name)
+		c.about(p, "machine", a.At("set"), "start with "+join(k.Initial, " or "), "it starts with %s %s, which the machine %s does not allow", k.Attribute, state, k.Name)
 		return
 	}
 	if !slices.Contains(k.Initial, state) && !a.Replaces {
-		c.about(p, "machine", a.At("set"), "begin with "+join(k.Initial, " or "), "it begins with %s %s, which is no first state of the machine %s", k.Attribute, state, k.Name)
+		c.about(p, "machine", a.At("set"), "start with "+join(k.Initial, " or "), "it starts with %s %s, which is not an initial state of the machine %s", k.Attribute, state, k.Name)
 		return
 	}
 	allowed := k.before(state)
 	if bad := c.lets(a, k, allowed); bad != "" {
 		c.about(p, "machine", a.At("condition"), "add a condition such as attribute_not_exists("+a.entity.table.Key.Partition+")",
-			"it would overwrite an item whose %s is %s; its condition does not keep it from that", k.Attribute, bad)
+			"no condition prevents it from overwriting an item whose %s is %s", k.Attribute, bad)
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *checker) mayMove(p *Pattern, a *Action, k *Machine, state string) {
 	}
 	if bad := c.lets(a, k, allowed); bad != "" {
 		c.about(p, "machine", a.At("condition"), "add a condition such as #"+k.Attribute+" = "+allowed[0],
-			"it would set %s to %s from %s too, which the machine %s does not allow; its condition does not keep it from that", k.Attribute, state, bad, k.Name)
+			"no condition prevents it from setting %s to %s when it is %s, which the machine %s does not allow", k.Attribute, state, bad, k.Name)
 		return
 	}
 	for _, t := range k.Transitions {
@@ -144,7 +144,7 @@ func (c *checker) requires(p *Pattern, a *Action, k *Machine, t *Transition) {
 		for _, it := range tries {
 			if !wanted.Holds(it) && (own == nil || own.Holds(it)) {
 				c.about(p, "machine", a.At("condition"), "add it to the condition",
-					"the transition to %s of the machine %s needs %q, but the write happens without it", t.To, k.Name, t.Condition)
+					"the transition to %s of the machine %s needs %q, but the write succeeds without it", t.To, k.Name, t.Condition)
 				return
 			}
 		}

@@ -49,7 +49,7 @@ func (c *checker) provisioned(t *Table) {
 		}{{read, needRead, "read"}, {write, needWrite, "write"}} {
 			if have := max(u.capacity.Units, u.capacity.Max); u.need > float64(have) {
 				c.fault("provisioned", u.capacity.Position, fmt.Sprintf("provision at least %s", Figure(math.Ceil(u.need))),
-					"the patterns need %s %s units a second of %s at their peak; %s are provisioned at most", Figure(u.need), u.what, where, Figure(float64(have)))
+					"at their peak the patterns need %s %s units a second of %s; at most %s are provisioned", Figure(u.need), u.what, where, Figure(float64(have)))
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func (c *checker) unused(t *Table) {
 	for _, x := range t.Indexes {
 		used := slices.ContainsFunc(c.runs, func(r run) bool { return slices.Contains(r.plan.Indexes(), x) })
 		if !used {
-			c.fault("unused", x.Position, "remove it, or write down the pattern it serves", "no pattern uses the index %s of %s, but each write pays for it", x.Name, t.Name)
+			c.fault("unused", x.Position, "remove it, or declare the pattern that it serves", "no pattern uses the index %s of %s, but each write pays for it", x.Name, t.Name)
 		}
 	}
 }
@@ -79,11 +79,11 @@ func (c *checker) ttl(t *Table) {
 		found = true
 		switch {
 		case f.Type != item.N:
-			c.fault("ttl", f.place.Position, "store a number of seconds since 1970", "%s of %s is of type %s; items expire only by a number", t.TTL, e.Name, f.Type)
+			c.fault("ttl", f.place.Position, "store a number of seconds since 1970", "%s of %s is of type %s; items expire by a number only", t.TTL, e.Name, f.Type)
 		case f.Attribute != nil && f.Attribute.Format == "epoch-millis":
-			c.fault("ttl", f.place.Position, "divide by 1000", "%s of %s is in milliseconds: taken for seconds, it lies thousands of years ahead, and nothing ever expires", t.TTL, e.Name)
+			c.fault("ttl", f.place.Position, "divide by 1000", "%s of %s is in milliseconds; read as seconds, it is thousands of years ahead, so nothing ever expires", t.TTL, e.Name)
 		case f.Attribute == nil || f.Attribute.Format != "epoch-seconds":
-			c.fault("ttl", f.place.Position, "say format: epoch-seconds", "%s of %s is not said to be in epoch seconds", t.TTL, e.Name)
+			c.fault("ttl", f.place.Position, "set format: epoch-seconds", "%s of %s is not declared to be in epoch seconds", t.TTL, e.Name)
 		}
 	}
 	if !found {
@@ -128,7 +128,7 @@ func (c *checker) collections(t *Table) {
 		}
 	}
 	if sum > maxCollection {
-		c.fault("collection", at.Position, "drop the local indexes, keep items for less long, or put more into the partition key",
+		c.fault("collection", at.Position, "drop the local indexes, keep items for a shorter time, or add attributes to the partition key",
 			"items that share %s grow to %s with their local index entries; a table with local indexes allows %s", t.Key.Partition, Bytes(sum), Bytes(maxCollection))
 	}
 }
@@ -143,7 +143,7 @@ func (c *checker) collisions(t *Table) {
 				same = same && templateOf(e.byName[a.Name]).skeleton() == templateOf(other.byName[a.Name]).skeleton()
 			}
 			if same {
-				c.fault("collision", e.Position, "begin one of their keys differently", "items of %s and %s can have the same key, and overwrite each other", other.Name, e.Name)
+				c.fault("collision", e.Position, "begin one of their keys with different text", "items of %s and %s can have the same key, and overwrite each other", other.Name, e.Name)
 			}
 		}
 	}
@@ -191,11 +191,11 @@ func (c *checker) tooLarge(e *Entity, it item.Item, size int) {
 		} else if f.Type == item.L {
 			what = "list"
 		}
-		c.fault("size", f.place.Position, "keep it elsewhere and store where it is, or make its members items of their own",
-			"the %s %s of %s outgrows %s, the most an item may have", what, f.Name, e.Name, Bytes(item.MaxSize))
+		c.fault("size", f.place.Position, "store it elsewhere and keep a reference, or make its members separate items",
+			"the %s %s of %s can exceed %s, the limit of an item", what, f.Name, e.Name, Bytes(item.MaxSize))
 		return
 	}
-	c.fault("size", e.Position, "keep the largest part elsewhere and store where it is", "an item of %s can have %s; %s is the most", e.Name, Bytes(size), Bytes(item.MaxSize))
+	c.fault("size", e.Position, "store the largest part elsewhere and keep a reference", "an item of %s can reach %s; the limit is %s", e.Name, Bytes(size), Bytes(item.MaxSize))
 }
 
 // keySize tells of keys that can be too long.
@@ -210,9 +210,9 @@ func (c *checker) keySize(e *Entity, it item.Item, attrs []schema.Attribute, mos
 		return
 	}
 	f := e.byName[attrs[0].Name]
-	message := fmt.Sprintf("the %s key %s of %s can have %d bytes; %d is the most", what, attrs[0].Name, e.Name, size, most)
+	message := fmt.Sprintf("the %s key %s of %s can reach %d bytes; the limit is %d", what, attrs[0].Name, e.Name, size, most)
 	if !slices.ContainsFunc(c.report.Faults, func(f *Fault) bool { return f.Message == message }) {
-		c.fault("size", f.place.Position, "use a digest of it", "%s", message)
+		c.fault("size", f.place.Position, "use a hash of it", "%s", message)
 	}
 }
 
@@ -239,7 +239,7 @@ func (c *checker) broken(r *Rule, excepted string, at Position, what string) {
 	if r.Name != "" {
 		name = fmt.Sprintf("the rule %q is broken: ", r.Name)
 	}
-	c.fault("rule", at, fmt.Sprintf("put {%s} into it, or say except: [%s] and because", r.Contains, excepted), "%s%s", name, what)
+	c.fault("rule", at, fmt.Sprintf("add {%s} to it, or set except: [%s] and because", r.Contains, excepted), "%s%s", name, what)
 }
 
 // keyRule holds the keys of one entity to a rule.

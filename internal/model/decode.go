@@ -56,22 +56,22 @@ func (d *decoder) marked(body ast.Node, mark, what string) bool {
 			return true
 		}
 	}
-	d.fault(positionOf(body), "this is no %s: it has no member %s", what, mark)
+	d.fault(positionOf(body), "this is not a %s: it has no field %s", what, mark)
 	return false
 }
 
 // parse is the text's one document, nil when it has none or a fault.
 func (d *decoder) parse(text []byte) ast.Node {
 	if len(text) > maxFileBytes {
-		d.fault(Position{}, "the file has %s; it may have at most %s", Bytes(len(text)), Bytes(maxFileBytes))
+		d.fault(Position{}, "the file has a size of %s; the limit is %s", Bytes(len(text)), Bytes(maxFileBytes))
 		return nil
 	}
 	if lines := bytes.Count(text, []byte{'\n'}); lines > maxLines {
-		d.fault(Position{}, "the file has %d lines; it may have at most %d", lines, maxLines)
+		d.fault(Position{}, "the file has %d lines; the limit is %d", lines, maxLines)
 		return nil
 	}
 	if at, deep := tooDeep(text); deep {
-		d.fault(at, "lists and maps lie more than %d deep in each other", maxNesting)
+		d.fault(at, "lists and mappings are nested more than %d levels deep", maxNesting)
 		return nil
 	}
 	file, err := parseYAML(text)
@@ -79,13 +79,13 @@ func (d *decoder) parse(text []byte) ast.Node {
 	switch {
 	case errors.As(err, &told) && told.GetToken() != nil && told.GetToken().Position != nil:
 		p := told.GetToken().Position
-		d.fault(Position{p.Line, p.Column}, "this is no YAML: %s", told.GetMessage())
+		d.fault(Position{p.Line, p.Column}, "this is not valid YAML: %s", told.GetMessage())
 		return nil
 	case err != nil:
-		d.fault(Position{}, "this is no YAML: %v", err)
+		d.fault(Position{}, "this is not valid YAML: %v", err)
 		return nil
 	case len(file.Docs) > 1 && file.Docs[1].Body != nil:
-		d.fault(positionOf(file.Docs[1].Body), "a second document; there may be one")
+		d.fault(positionOf(file.Docs[1].Body), "the file has a second document; only one is allowed")
 		return nil
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
@@ -99,7 +99,7 @@ func (d *decoder) parse(text []byte) ast.Node {
 func parseYAML(text []byte) (file *ast.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the parser gave up: %v", r)
+			err = fmt.Errorf("the parser failed: %v", r)
 		}
 	}()
 	return parser.ParseBytes(text, 0)
@@ -189,15 +189,15 @@ func fieldsOf(t reflect.Type) (fields []field) {
 // value reads one node into one place.
 func (d *decoder) value(n ast.Node, v reflect.Value, f field, depth int) {
 	if depth > maxNesting {
-		d.fault(positionOf(n), "lists and maps lie more than %d deep in each other", maxNesting)
+		d.fault(positionOf(n), "lists and mappings are nested more than %d levels deep", maxNesting)
 		return
 	}
 	switch x := n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		d.fault(positionOf(n), "anchors, aliases and merges are not supported: write it out")
+		d.fault(positionOf(n), "anchors, aliases and merges are not supported: write the value out in full")
 		return
 	case *ast.TagNode:
-		d.fault(positionOf(n), "tags are not supported: leave %s out", x.GetToken().Value)
+		d.fault(positionOf(n), "tags are not supported: remove %s", x.GetToken().Value)
 		return
 	}
 	if v.Kind() == reflect.Pointer {
@@ -291,20 +291,20 @@ func (d *decoder) mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	case *ast.MappingValueNode:
 		members = []*ast.MappingValueNode{x}
 	default:
-		d.fault(positionOf(n), "expected members with names and values, found %s", kindOf(n))
+		d.fault(positionOf(n), "expected a mapping, found %s", kindOf(n))
 		return nil, false
 	}
 	ok := true
 	for _, m := range members {
 		if m.Key == nil || m.Value == nil || m.Key.GetToken() == nil {
-			d.fault(positionOf(m), "a member has no name or no value")
+			d.fault(positionOf(m), "a field has no name or no value")
 			ok = false
 			continue
 		}
 		switch m.Key.(type) {
 		case *ast.StringNode, *ast.IntegerNode, *ast.BoolNode, *ast.NullNode, *ast.FloatNode:
 		default:
-			d.fault(positionOf(m), "a name must be plain text: no merges, anchors, lists or maps")
+			d.fault(positionOf(m), "a field name must be plain text, not a merge, an anchor, a list or a mapping")
 			ok = false
 		}
 	}
@@ -378,7 +378,7 @@ func (d *decoder) special(n ast.Node, v reflect.Value, depth int) bool {
 
 func parseScalar[T any](d *decoder, n ast.Node, to *T, parse func(string) (T, error)) {
 	if !isScalar(n) {
-		d.fault(positionOf(n), "expected one value, found %s", kindOf(n))
+		d.fault(positionOf(n), "expected a single value, found %s", kindOf(n))
 		return
 	}
 	got, err := parse(text(n))
@@ -404,7 +404,7 @@ func (d *decoder) projection(n ast.Node, p *Projection, depth int) {
 // scalar reads a plain value.
 func (d *decoder) scalar(n ast.Node, v reflect.Value, f field) {
 	if !isScalar(n) {
-		d.fault(positionOf(n), "expected one value, found %s", kindOf(n))
+		d.fault(positionOf(n), "expected a single value, found %s", kindOf(n))
 		return
 	}
 	s := text(n)
@@ -424,14 +424,14 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, f field) {
 	case reflect.Int:
 		i, err := strconv.Atoi(strings.ReplaceAll(s, "_", ""))
 		if err != nil || i < 0 || i > maxCount {
-			d.fault(positionOf(n), "%s must be a whole number from 0 on, not %q", f.name, s)
+			d.fault(positionOf(n), "%s must be a non-negative whole number, not %q", f.name, s)
 			return
 		}
 		v.SetInt(int64(i))
 	case reflect.Float64:
 		x, err := parseFloat(s)
 		if err != nil || x < 0 {
-			d.fault(positionOf(n), "%s must be a number from 0 on, not %q", f.name, s)
+			d.fault(positionOf(n), "%s must be a non-negative number, not %q", f.name, s)
 			return
 		}
 		v.SetFloat(x)
@@ -469,7 +469,7 @@ func text(n ast.Node) string {
 func kindOf(n ast.Node) string {
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
-		return "members with names"
+		return "a mapping"
 	case *ast.SequenceNode:
 		return "a list"
 	case *ast.NullNode:

@@ -83,7 +83,7 @@ func suggest(name string, known []string) string {
 	case distance(name, best) <= (len(name)+2)/3:
 		return fmt.Sprintf("; did you mean %s?", best)
 	case len(known) <= 12:
-		return "; known are " + strings.Join(known, ", ")
+		return "; expected one of " + strings.Join(known, ", ")
 	}
 	return ""
 }

@@ -54,7 +54,7 @@ func StringLiteral(s string) Literal { return Literal{kind: literalString, text:
 func (d *decoder) literal(n ast.Node, depth int) Literal {
 	l := Literal{Position: positionOf(n)}
 	if depth > maxNesting {
-		d.fault(l.Position, "lists and maps lie more than %d deep in each other", maxNesting)
+		d.fault(l.Position, "lists and mappings are nested more than %d levels deep", maxNesting)
 		return l
 	}
 	switch x := n.(type) {
@@ -63,7 +63,7 @@ func (d *decoder) literal(n ast.Node, depth int) Literal {
 	case *ast.IntegerNode, *ast.FloatNode:
 		l.kind, l.text = literalNumber, strings.ReplaceAll(text(n), "_", "")
 		if _, err := item.ParseNumber(l.text); err != nil {
-			d.fault(l.Position, "%s is no number of DynamoDB: write it in decimal digits", text(n))
+			d.fault(l.Position, "%s is not a DynamoDB number: write it in decimal digits", text(n))
 		}
 	case *ast.BoolNode:
 		l.kind, l.text = literalBool, "false"
@@ -89,7 +89,7 @@ func (d *decoder) literal(n ast.Node, depth int) Literal {
 			l.entries = append(l.entries, s)
 		}
 	default:
-		d.fault(l.Position, "expected a value: no anchors, aliases, tags or infinities")
+		d.fault(l.Position, "expected a value; anchors, aliases, tags and infinities are not supported")
 	}
 	return l
 }
@@ -114,7 +114,7 @@ func (l Literal) guess() item.Type {
 // value is the literal as a value of a type.
 func (l Literal) value(t item.Type) (item.Value, error) {
 	bad := func() (item.Value, error) {
-		return nil, fmt.Errorf("%s is no %s", l.show(), t)
+		return nil, fmt.Errorf("%s is not of type %s", l.show(), t)
 	}
 	switch t {
 	case item.S:

@@ -18,15 +18,15 @@ const Version = 1
 type Model struct {
 	Place
 	Version     int        `yaml:"model,required" doc:"version of the format: 1"`
-	Name        string     `yaml:"name" doc:"what the design is called"`
+	Name        string     `yaml:"name" doc:"name of the design"`
 	Description string     `yaml:"description" doc:"what the design is for"`
-	Horizon     Duration   `yaml:"horizon" doc:"how far ahead growth is looked at; 1y unless given"`
+	Horizon     Duration   `yaml:"horizon" doc:"how far ahead growth is projected; defaults to 1y"`
 	Tables      []*Table   `yaml:"tables,named,required" doc:"the tables, by name"`
-	Entities    []*Entity  `yaml:"entities,named,required" doc:"what is stored, by name"`
+	Entities    []*Entity  `yaml:"entities,named,required" doc:"the kinds of items, by name"`
 	Machines    []*Machine `yaml:"machines,named" doc:"status machines, by name"`
 	Patterns    []*Pattern `yaml:"patterns,required" doc:"the access patterns"`
-	Rules       []*Rule    `yaml:"rules" doc:"what every key or item must contain"`
-	Budgets     *Budgets   `yaml:"budgets" doc:"what the whole may cost"`
+	Rules       []*Rule    `yaml:"rules" doc:"attributes that every key or item must contain"`
+	Budgets     *Budgets   `yaml:"budgets" doc:"limits on the cost of the whole model"`
 }
 
 // Table is one table.
@@ -35,12 +35,12 @@ type Table struct {
 	Name        string     `yaml:"-"`
 	Description string     `yaml:"description" doc:"what the table is for"`
 	Key         *Key       `yaml:"key,required" doc:"the primary key"`
-	Types       []*KeyType `yaml:"types,named" doc:"types of key attributes that are no strings: S, N or B"`
+	Types       []*KeyType `yaml:"types,named" doc:"types of key attributes that are not strings: S, N or B"`
 	Indexes     []*Index   `yaml:"indexes,named" doc:"secondary indexes, by name"`
-	TTL         string     `yaml:"ttl" doc:"the attribute that holds the second of expiry"`
-	Stream      string     `yaml:"stream" oneof:"KEYS_ONLY NEW_IMAGE OLD_IMAGE NEW_AND_OLD_IMAGES" doc:"what the stream shows; no stream unless given"`
+	TTL         string     `yaml:"ttl" doc:"the attribute that holds the expiry time, in epoch seconds"`
+	Stream      string     `yaml:"stream" oneof:"KEYS_ONLY NEW_IMAGE OLD_IMAGE NEW_AND_OLD_IMAGES" doc:"what the stream records; defaults to no stream"`
 	Recovery    bool       `yaml:"recovery" doc:"point-in-time recovery"`
-	Billing     string     `yaml:"billing" oneof:"on-demand provisioned" doc:"on-demand unless given"`
+	Billing     string     `yaml:"billing" oneof:"on-demand provisioned" doc:"defaults to on-demand"`
 	Read        *Capacity  `yaml:"read" doc:"provisioned read units"`
 	Write       *Capacity  `yaml:"write" doc:"provisioned write units"`
 
@@ -66,12 +66,12 @@ type Index struct {
 	Place
 	Name        string     `yaml:"-"`
 	Description string     `yaml:"description" doc:"why the index exists"`
-	Partition   Names      `yaml:"partition" doc:"partition key attribute, or up to four; a local index has the table's"`
+	Partition   Names      `yaml:"partition" doc:"partition key attribute, or up to four; a local index uses the table's"`
 	Sort        Names      `yaml:"sort" doc:"sort key attribute, or up to four"`
 	Local       bool       `yaml:"local" doc:"a local secondary index"`
-	Projection  Projection `yaml:"projection" doc:"ALL, KEYS_ONLY or a list of attributes; ALL unless given"`
-	Read        *Capacity  `yaml:"read" doc:"provisioned read units; the table's unless given"`
-	Write       *Capacity  `yaml:"write" doc:"provisioned write units; the table's unless given"`
+	Projection  Projection `yaml:"projection" doc:"ALL, KEYS_ONLY or a list of attributes; defaults to ALL"`
+	Read        *Capacity  `yaml:"read" doc:"provisioned read units; defaults to the table's"`
+	Write       *Capacity  `yaml:"write" doc:"provisioned write units; defaults to the table's"`
 
 	schema *schema.Index
 }
@@ -79,25 +79,25 @@ type Index struct {
 // Capacity is provisioned units: fixed, or scaled between two bounds.
 type Capacity struct {
 	Place
-	Units  int `yaml:"units" doc:"units a second, fixed, or where scaling begins"`
-	Min    int `yaml:"min" doc:"scaled: the fewest units"`
-	Max    int `yaml:"max" doc:"scaled: the most units"`
-	Target int `yaml:"target" doc:"scaled: per cent of the units in use; 70 unless given"`
+	Units  int `yaml:"units" doc:"fixed units per second, or the units that scaling starts from"`
+	Min    int `yaml:"min" doc:"auto scaling: the fewest units"`
+	Max    int `yaml:"max" doc:"auto scaling: the most units"`
+	Target int `yaml:"target" doc:"auto scaling: target utilization in percent; defaults to 70"`
 }
 
 // Entity is one kind of item.
 type Entity struct {
 	Place
 	Name        string       `yaml:"-"`
-	Description string       `yaml:"description" doc:"what one is"`
-	Table       string       `yaml:"table" doc:"the table it is in; the only one unless given"`
+	Description string       `yaml:"description" doc:"what one item is"`
+	Table       string       `yaml:"table" doc:"the table it is in; defaults to the only table"`
 	Keys        []*Template  `yaml:"keys,named" doc:"templates of key attributes, by attribute"`
 	Attributes  []*Attribute `yaml:"attributes,named" doc:"the other attributes, by name"`
-	Example     *Literal     `yaml:"example" doc:"an example item; attributes in it need no declaration"`
-	Size        *Sizes       `yaml:"size" doc:"the size of the whole item, when its attributes do not tell it"`
-	Count       Count        `yaml:"count" doc:"how many exist"`
-	Growth      Rate         `yaml:"growth" doc:"how many are added, such as 10/day"`
-	Keep        Duration     `yaml:"keep" doc:"after what time they go, by TTL or deletion"`
+	Example     *Literal     `yaml:"example" doc:"an example item; its attributes need no declaration"`
+	Size        *Sizes       `yaml:"size" doc:"the size of the whole item, when its attributes do not determine it"`
+	Count       Count        `yaml:"count" doc:"how many items exist"`
+	Growth      Rate         `yaml:"growth" doc:"how many items are added, such as 10/day"`
+	Keep        Duration     `yaml:"keep" doc:"how long items are kept before TTL or a delete removes them"`
 
 	table  *Table
 	fields []*Field
@@ -108,7 +108,7 @@ type Entity struct {
 type Template struct {
 	Place
 	Name     string     `yaml:"-"`
-	Text     string     `yaml:"template,required,short" doc:"text with {attribute} in it"`
+	Text     string     `yaml:"template,required,short" doc:"text that contains {attribute}"`
 	When     []*Setting `yaml:"when,named" doc:"present only when these attributes have one of these values"`
 	template template
 }
@@ -117,22 +117,22 @@ type Template struct {
 type Attribute struct {
 	Place
 	Name     string     `yaml:"-"`
-	Type     string     `yaml:"type,short" oneof:"S N B BOOL NULL SS NS BS L M" doc:"S unless given"`
+	Type     string     `yaml:"type,short" oneof:"S N B BOOL NULL SS NS BS L M" doc:"defaults to S"`
 	Size     Bytes      `yaml:"size" doc:"typical bytes of the value, or of each member"`
-	Largest  Bytes      `yaml:"largest" doc:"the most bytes; the typical ones unless given"`
-	Digits   int        `yaml:"digits" doc:"digits of a number; 4 unless given"`
-	Count    int        `yaml:"count" doc:"typical members of a set or list; 3 unless given"`
-	Most     int        `yaml:"most" doc:"the most members; the typical ones unless given"`
-	Format   string     `yaml:"format" oneof:"uuid iso8601 iso8601-ms date sequence epoch-seconds epoch-millis" doc:"what values look like"`
-	Values   []string   `yaml:"values" doc:"all values there are"`
-	Mix      []*Setting `yaml:"mix,named" doc:"how the values are spread over what is stored: a share for each; even unless given"`
-	Template string     `yaml:"template" doc:"made of other attributes"`
-	Shards   int        `yaml:"shards" doc:"a shard number from 0 on: how many there are"`
-	Of       string     `yaml:"of" doc:"of a shard: the attribute whose hash it is; random unless given"`
-	Distinct Count      `yaml:"distinct" doc:"how many values occur; as many as entities unless given"`
-	Hottest  float64    `yaml:"hottest" doc:"share of the traffic that the busiest value takes"`
+	Largest  Bytes      `yaml:"largest" doc:"the most bytes; defaults to size"`
+	Digits   int        `yaml:"digits" doc:"digits of a number; defaults to 4"`
+	Count    int        `yaml:"count" doc:"typical number of members of a set or list; defaults to 3"`
+	Most     int        `yaml:"most" doc:"the most members; defaults to count"`
+	Format   string     `yaml:"format" oneof:"uuid iso8601 iso8601-ms date sequence epoch-seconds epoch-millis" doc:"the form of the values"`
+	Values   []string   `yaml:"values" doc:"all possible values"`
+	Mix      []*Setting `yaml:"mix,named" doc:"the share of stored items that have each value; defaults to an even spread"`
+	Template string     `yaml:"template" doc:"the attribute is built from other attributes"`
+	Shards   int        `yaml:"shards" doc:"the attribute is a shard number from 0: the number of shards"`
+	Of       string     `yaml:"of" doc:"the attribute whose hash gives the shard number; defaults to random"`
+	Distinct Count      `yaml:"distinct" doc:"how many distinct values occur; defaults to one for each item"`
+	Hottest  float64    `yaml:"hottest" doc:"share of the traffic that the busiest value receives"`
 	When     []*Setting `yaml:"when,named" doc:"present only when these attributes have one of these values"`
-	Stored   *bool      `yaml:"stored" doc:"false: used in templates only"`
+	Stored   *bool      `yaml:"stored" doc:"false for an attribute that is used only in templates"`
 	Example  *Literal   `yaml:"example" doc:"an example value"`
 }
 
@@ -147,10 +147,10 @@ type Sizes struct {
 type Machine struct {
 	Place
 	Name        string        `yaml:"-"`
-	Description string        `yaml:"description" doc:"what moves"`
+	Description string        `yaml:"description" doc:"what the machine is for"`
 	Entity      string        `yaml:"entity,required" doc:"the entity that has a status"`
-	Attribute   string        `yaml:"attribute,required" doc:"the attribute that holds it"`
-	Initial     Names         `yaml:"initial,required" doc:"the first status, or several"`
+	Attribute   string        `yaml:"attribute,required" doc:"the attribute that holds the status"`
+	Initial     Names         `yaml:"initial,required" doc:"the initial status, or several"`
 	Transitions []*Transition `yaml:"transitions,required" doc:"the allowed changes"`
 
 	entity *Entity
@@ -162,22 +162,22 @@ type Transition struct {
 	Place
 	From      Names      `yaml:"from,required" doc:"the status before, or several"`
 	To        string     `yaml:"to,required" doc:"the status after"`
-	Condition string     `yaml:"condition" doc:"what must hold beside the status before"`
+	Condition string     `yaml:"condition" doc:"what must hold in addition to the status before"`
 	Values    []*Setting `yaml:"values,named" doc:"values of the condition's placeholders"`
 }
 
 // Pattern is one access pattern.
 type Pattern struct {
 	Place
-	Name        string  `yaml:"name,required" doc:"what it is called"`
-	Description string  `yaml:"description" doc:"who does it and why"`
-	Group       string  `yaml:"group" doc:"patterns of one group are also summed"`
-	Rate        Rate    `yaml:"rate,required" doc:"how often, on average: 500/s, 10/min, 60/h, 33/day, 5/month"`
-	Peak        Rate    `yaml:"peak" doc:"how often at worst; the rate unless given"`
-	Budget      *Budget `yaml:"budget" doc:"the most units of one run"`
+	Name        string  `yaml:"name,required" doc:"name"`
+	Description string  `yaml:"description" doc:"what the pattern is for"`
+	Group       string  `yaml:"group" doc:"patterns of one group are also summed up"`
+	Rate        Rate    `yaml:"rate,required" doc:"average rate: 500/s, 10/min, 60/h, 33/day, 5/month"`
+	Peak        Rate    `yaml:"peak" doc:"highest rate; defaults to rate"`
+	Budget      *Budget `yaml:"budget" doc:"the most units that one run may use"`
 	Action
-	Transact []*Action `yaml:"transact" doc:"a transaction of these"`
-	Batch    []*Action `yaml:"batch" doc:"a batch of these"`
+	Transact []*Action `yaml:"transact" doc:"a transaction of these actions"`
+	Batch    []*Action `yaml:"batch" doc:"a batch of these actions"`
 }
 
 // Action is what a pattern does with one entity: exactly one of Get, Query,
@@ -190,35 +190,35 @@ type Action struct {
 	Put    string `yaml:"put" doc:"write an item of this entity"`
 	Update string `yaml:"update" doc:"change attributes of an item of this entity"`
 	Delete string `yaml:"delete" doc:"remove an item of this entity"`
-	Check  string `yaml:"check" doc:"in a transaction: hold an item of this entity to a condition"`
+	Check  string `yaml:"check" doc:"in a transaction: check a condition on an item of this entity"`
 
-	Given      []string   `yaml:"given" doc:"attributes whose value the caller knows"`
-	Each       []string   `yaml:"each" doc:"with times: attributes whose value the caller knows, another for each item"`
+	Given      []string   `yaml:"given" doc:"attributes whose values the caller knows"`
+	Each       []string   `yaml:"each" doc:"with times: attributes whose values the caller knows and that differ for each item"`
 	Where      []*Setting `yaml:"where,named" doc:"attributes that equal a constant"`
 	Range      *Range     `yaml:"range" doc:"an attribute that lies in a range"`
-	Order      string     `yaml:"order" doc:"attribute to order by, with desc behind it for newest first"`
-	Index      string     `yaml:"index" doc:"the index to use; chosen unless given"`
+	Order      string     `yaml:"order" doc:"attribute to order by, followed by desc for descending order"`
+	Index      string     `yaml:"index" doc:"the index to use; defaults to the best one"`
 	Consistent bool       `yaml:"consistent" doc:"a strongly consistent read"`
-	Matches    int        `yaml:"matches" doc:"items that a run returns; 1 unless given"`
-	Reads      int        `yaml:"reads" doc:"items that the key condition finds, of which a filter keeps matches"`
-	Page       int        `yaml:"page" doc:"items on a page; a run reads one page"`
-	Returns    []string   `yaml:"returns" doc:"attributes needed; all unless given"`
-	With       []*Setting `yaml:"with,named" doc:"other entities read from the same partition, and how many of each"`
+	Matches    int        `yaml:"matches" doc:"items that a run returns; defaults to 1"`
+	Reads      int        `yaml:"reads" doc:"items that the key condition matches, before a filter"`
+	Page       int        `yaml:"page" doc:"items per page; a run reads one page"`
+	Returns    []string   `yaml:"returns" doc:"attributes needed; defaults to all"`
+	With       []*Setting `yaml:"with,named" doc:"other entities that are read from the same partition, and how many of each"`
 
-	Set       []*Setting `yaml:"set,named" doc:"attributes written, with a value; {name} is a new value of that attribute"`
-	Add       []*Setting `yaml:"add,named" doc:"numbers to add to, sets to put members into"`
+	Set       []*Setting `yaml:"set,named" doc:"attributes to write, with their values; {name} is a new value of that attribute"`
+	Add       []*Setting `yaml:"add,named" doc:"numbers to add to, and sets to add members to"`
 	Append    []*Setting `yaml:"append,named" doc:"lists to append to"`
-	Remove    []string   `yaml:"remove" doc:"attributes taken away"`
+	Remove    []string   `yaml:"remove" doc:"attributes to remove"`
 	From      []*Setting `yaml:"from,named" doc:"values of the item before the write"`
 	Condition string     `yaml:"condition" doc:"ConditionExpression; #name stands for the attribute name"`
-	Names     []*Setting `yaml:"names,named" doc:"placeholders of names, where they differ"`
-	Values    []*Setting `yaml:"values,named" doc:"values of the condition's placeholders; {name} is the item's own"`
-	Replaces  bool       `yaml:"replaces" doc:"of a put: an item of that key exists before"`
-	Creates   bool       `yaml:"creates" doc:"of an update: no item of that key exists before"`
+	Names     []*Setting `yaml:"names,named" doc:"attributes of name placeholders, where they differ from #name"`
+	Values    []*Setting `yaml:"values,named" doc:"values of the condition's placeholders; {name} is the item's own value"`
+	Replaces  bool       `yaml:"replaces" doc:"put: an item with that key already exists"`
+	Creates   bool       `yaml:"creates" doc:"update: no item with that key exists yet"`
 
-	Times int        `yaml:"times" doc:"in a transaction or batch: how many such; 1 unless given"`
-	Most  int        `yaml:"most" doc:"in a transaction or batch: the most such"`
-	Skew  []*Setting `yaml:"skew,named" doc:"share of the runs that the busiest value of an attribute takes"`
+	Times int        `yaml:"times" doc:"in a transaction or batch: how many such actions; defaults to 1"`
+	Most  int        `yaml:"most" doc:"in a transaction or batch: the most such actions"`
+	Skew  []*Setting `yaml:"skew,named" doc:"share of the runs that go to the busiest value of an attribute"`
 
 	verb   Verb
 	entity *Entity
@@ -228,17 +228,17 @@ type Action struct {
 type Range struct {
 	Place
 	Attribute string `yaml:"attribute,required" doc:"the attribute"`
-	Is        string `yaml:"is,required" oneof:"before after from until between begins" doc:"<, >, >=, <=, BETWEEN or begins_with a value the caller knows"`
+	Is        string `yaml:"is,required" oneof:"before after from until between begins" doc:"<, >, >=, <=, BETWEEN or begins_with, with a value that the caller knows"`
 }
 
 // Rule is something that holds for every key or item.
 type Rule struct {
 	Place
-	Name     string `yaml:"name" doc:"what it is called"`
-	Every    string `yaml:"every,required" oneof:"partition-key sort-key item" doc:"what it is about"`
-	Contains string `yaml:"contains,required" doc:"the attribute that must be in it"`
-	Tables   Names  `yaml:"tables" doc:"tables it holds for; all unless given"`
-	Except   Names  `yaml:"except" doc:"entities, or entity.key, it does not hold for"`
+	Name     string `yaml:"name" doc:"name"`
+	Every    string `yaml:"every,required" oneof:"partition-key sort-key item" doc:"what the rule applies to"`
+	Contains string `yaml:"contains,required" doc:"the attribute that it must contain"`
+	Tables   Names  `yaml:"tables" doc:"tables that the rule applies to; defaults to all"`
+	Except   Names  `yaml:"except" doc:"entities, or entity.key, that the rule does not apply to"`
 	Because  string `yaml:"because" doc:"why there are exceptions"`
 }
 
@@ -247,15 +247,15 @@ type Budgets struct {
 	Place
 	Read      Rate    `yaml:"read" doc:"the most read units, such as 100/s"`
 	Write     Rate    `yaml:"write" doc:"the most write units, such as 33/day"`
-	Dollars   float64 `yaml:"dollars" doc:"the most dollars a month"`
-	Partition float64 `yaml:"partition" doc:"the largest share of a partition's limit, 0 to 1"`
+	Dollars   float64 `yaml:"dollars" doc:"the most dollars per month"`
+	Partition float64 `yaml:"partition" doc:"the largest share of a partition's limit, from 0 to 1"`
 }
 
 // Budget is what one run of a pattern may cost.
 type Budget struct {
 	Place
-	Read  float64 `yaml:"read" doc:"the most read units of a run"`
-	Write float64 `yaml:"write" doc:"the most write units of a run"`
+	Read  float64 `yaml:"read" doc:"the most read units per run"`
+	Write float64 `yaml:"write" doc:"the most write units per run"`
 }
 
 // Setting is a name with a value.

@@ -282,13 +282,13 @@ func FuzzParse(f *testing.F) {
 // it is parsed.
 func TestBombs(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"brackets", strings.Repeat("[", 100_000), "x:1:513: lists and maps lie more than 32 deep in each other"},
-		{"dashes", strings.Repeat("- ", 100_000), "x:1:1025: lists and maps lie more than 32 deep in each other"},
-		{"lines", strings.Repeat("-\n", 500_000), "x: the file has 500000 lines; it may have at most 10000"},
-		{"bytes", strings.Repeat("x", 2<<20), "x: the file has 2 MB; it may have at most 1 MB"},
-		{"aliases", "model: 1\nname: &a [x, x]\ntables: {t: [*a, *a]}\n", "x:2:7: anchors, aliases and merges are not supported: write it out"},
+		{"brackets", strings.Repeat("[", 100_000), "x:1:513: lists and mappings are nested more than 32 levels deep"},
+		{"dashes", strings.Repeat("- ", 100_000), "x:1:1025: lists and mappings are nested more than 32 levels deep"},
+		{"lines", strings.Repeat("-\n", 500_000), "x: the file has 500000 lines; the limit is 10000"},
+		{"bytes", strings.Repeat("x", 2<<20), "x: the file has a size of 2 MB; the limit is 1 MB"},
+		{"aliases", "model: 1\nname: &a [x, x]\ntables: {t: [*a, *a]}\n", "x:2:7: anchors, aliases and merges are not supported: write the value out in full"},
 		{"levels", "model: 1\ntables: " + strings.Repeat("{a: ", 40) + "1" + strings.Repeat("}", 40), "unknown field a"},
-		{"merges", "model: 1\ntables: {<<: {a: 1}}", "a name must be plain text"},
+		{"merges", "model: 1\ntables: {<<: {a: 1}}", "a field name must be plain text"},
 	} {
 		_, err := Parse("x", []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -48,7 +48,7 @@ func (r *resolver) fault(at Position, format string, args ...any) {
 func (r *resolver) resolve() {
 	m := r.m
 	if m.Version != Version {
-		r.fault(m.At("model"), "model is %d; this program knows version %d", m.Version, Version)
+		r.fault(m.At("model"), "the model has version %d; this program supports version %d", m.Version, Version)
 	}
 	for _, step := range []func(){r.tables, r.entities, r.machines, r.patterns, r.rules} {
 		if step(); len(r.faults) > 0 {
@@ -56,7 +56,7 @@ func (r *resolver) resolve() {
 		}
 	}
 	if b := m.Budgets; b != nil && b.Partition > 1 {
-		r.fault(b.At("partition"), "a share of a partition is at most 1, not %v", b.Partition)
+		r.fault(b.At("partition"), "a share of a partition must be at most 1, not %v", b.Partition)
 	}
 }
 
@@ -82,7 +82,7 @@ var tableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 func (r *resolver) tables() {
 	for i, t := range r.m.Tables {
 		if !tableName().MatchString(t.Name) {
-			r.fault(t.Position, "%q is no name of a table: 3 to 255 letters, digits, and . _ -", t.Name)
+			r.fault(t.Position, "%q is not a valid table name: use 3 to 255 letters, digits, and . _ -", t.Name)
 		}
 		s := &schema.Table{Name: t.Name, ID: uint32(i + 1), OnDemand: t.OnDemand(), TimeToLive: schema.TimeToLive{Attribute: t.TTL}}
 		s.Key.Partition = []schema.Attribute{r.keyAttribute(t, s, t.Key.Partition)}
@@ -90,7 +90,7 @@ func (r *resolver) tables() {
 			s.Key.Sort = []schema.Attribute{r.keyAttribute(t, s, t.Key.Sort)}
 		}
 		if t.Key.Partition == "" || t.Key.Partition == t.Key.Sort {
-			r.fault(t.Key.Position, "a key has a partition attribute, and its sort attribute is another")
+			r.fault(t.Key.Position, "a key needs a partition attribute, and a sort attribute must be a different one")
 		}
 		s.Recovery.Enabled = t.Recovery
 		if t.Stream != "" {
@@ -104,7 +104,7 @@ func (r *resolver) tables() {
 				for _, a := range s.Attributes {
 					known = append(known, a.Name)
 				}
-				r.fault(k.Position, "%s is in no key of table %s, and needs no type here%s", k.Name, t.Name, suggest(k.Name, known))
+				r.fault(k.Position, "%s is not in any key of table %s, so it needs no type here%s", k.Name, t.Name, suggest(k.Name, known))
 			}
 		}
 		t.schema = s
@@ -135,10 +135,10 @@ func (r *resolver) indexes(t *Table, s *schema.Table) {
 			local++
 			is.Key.Partition = s.Key.Partition
 			if len(x.Partition) > 0 && (len(x.Partition) > 1 || x.Partition[0] != t.Key.Partition) {
-				r.fault(x.At("partition"), "a local index has the table's partition key, %s", t.Key.Partition)
+				r.fault(x.At("partition"), "a local index must have the table's partition key, %s", t.Key.Partition)
 			}
 			if len(x.Sort) != 1 || t.Key.Sort == "" {
-				r.fault(x.Position, "a local index has one sort key of its own, and its table has one")
+				r.fault(x.Position, "a local index needs exactly one sort key, and its table must have a sort key")
 			}
 		} else {
 			global++
@@ -161,12 +161,12 @@ func (r *resolver) indexes(t *Table, s *schema.Table) {
 			r.fault(x.Position, "the key of index %s has an attribute without a name", x.Name)
 		}
 		if is.Projection.Kind == schema.ProjectInclude && len(is.Projection.Names) == 0 {
-			r.fault(x.At("projection"), "a projection names attributes, or is ALL or KEYS_ONLY")
+			r.fault(x.At("projection"), "a projection is ALL, KEYS_ONLY or a list of attributes")
 		}
 		s.AddIndex(is)
 	}
 	if global > maxGlobalIndexes || local > maxLocalIndexes {
-		r.fault(t.At("indexes"), "a table has at most %d global and %d local indexes", maxGlobalIndexes, maxLocalIndexes)
+		r.fault(t.At("indexes"), "a table can have at most %d global and %d local indexes", maxGlobalIndexes, maxLocalIndexes)
 	}
 }
 
@@ -176,10 +176,10 @@ func (r *resolver) billing(t *Table, s *schema.Table) {
 			return 0
 		}
 		if t.OnDemand() {
-			r.fault(of.At(member), "%s units are for billing: provisioned", member)
+			r.fault(of.At(member), "%s units require billing: provisioned", member)
 		}
 		if c.Max < c.Min || c.Target > 100 || c.Units == 0 && c.Min == 0 {
-			r.fault(c.Position, "units, or min and max with min not above max and target at most 100, are needed")
+			r.fault(c.Position, "give units, or min and max; min must not exceed max, and target must not exceed 100")
 		}
 		return int64(max(c.Units, c.Min))
 	}
@@ -190,7 +190,7 @@ func (r *resolver) billing(t *Table, s *schema.Table) {
 	}
 	for i, x := range t.Indexes {
 		if x.Local && (x.Read != nil || x.Write != nil) {
-			r.fault(x.Position, "a local index has no units of its own")
+			r.fault(x.Position, "a local index cannot have units of its own")
 		}
 		u := &s.Indexes[i].Throughput
 		u.Read, u.Write = check(x.Read, &x.Place, "read"), check(x.Write, &x.Place, "write")
@@ -219,12 +219,12 @@ func (r *resolver) machines() {
 		known := func(at Position, states ...string) {
 			for _, s := range states {
 				if !slices.Contains(f.Attribute.Values, s) {
-					r.fault(at, "%s of %s is never %q%s", k.Attribute, e.Name, s, suggest(s, f.Attribute.Values))
+					r.fault(at, "%s of %s cannot be %q%s", k.Attribute, e.Name, s, suggest(s, f.Attribute.Values))
 				}
 			}
 		}
 		if len(k.Initial) == 0 || slices.ContainsFunc(k.Transitions, func(t *Transition) bool { return len(t.From) == 0 }) {
-			r.fault(k.Position, "a machine has a first state, and each transition a state before")
+			r.fault(k.Position, "a machine needs an initial state, and each transition needs a from state")
 		}
 		known(k.At("initial"), k.Initial...)
 		for _, t := range k.Transitions {
@@ -286,7 +286,7 @@ var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 func (r *resolver) expression(p *Place, e *Entity, text string, names, values []*Setting) {
 	at := p.At("condition")
 	if _, err := expr.ParseCondition(expr.ConditionExpression, text); err != nil {
-		r.fault(at, "the condition %q cannot be read: %v", text, err)
+		r.fault(at, "the condition %q cannot be parsed: %v", text, err)
 		return
 	}
 	used := placeholder().FindAllString(text, -1)

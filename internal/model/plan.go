@@ -156,15 +156,15 @@ func (c *planner) byKey() {
 			continue
 		}
 		s.able = false
-		try := "give it what it lacks, or query instead"
+		try := "give it the missing attributes, or query instead"
 		if s.Action.verb != Get {
-			try = "give it what it lacks"
+			try = "give it the missing attributes"
 		}
 		c.fault("key", "given", try, "the key cannot be built: %s is %q, but %s is not known", a.Name, f.Template(), join(s.lacks(f), ", "))
 	}
 	for _, w := range s.Action.Where {
 		if !s.uses(w.Name) {
-			c.fault("key", "where", "leave it out, or query instead", "a get takes a key and nothing else, so it cannot ask for %s", w.Name)
+			c.fault("key", "where", "remove it, or query instead", "a get reads by key alone, so it cannot also filter by %s", w.Name)
 		}
 	}
 }

@@ -14,24 +14,24 @@ func (c *planner) judge(x *candidate) {
 	a := s.Action
 	if x.sparse != "" {
 		s.able = false
-		c.fault("sparse", "where", "let the key be there for it too, or ask for something else", "%s", x.sparse)
+		c.fault("sparse", "where", "make the key present for this value too, or query another value", "%s", x.sparse)
 	}
 	if x.eventual {
 		s.able = false
 		c.fault("consistent", "consistent", "read eventually consistently, or read the table by its key",
-			"%s is a global index, which has no consistent reads", s.Index.Name)
+			"%s is a global index, which does not support consistent reads", s.Index.Name)
 	}
 	if x.order != "" {
 		name, _ := orderOf(a)
 		try := "try " + c.wanted()
 		if x.pad {
-			try = "store it as text padded with zeros: format: sequence"
+			try = "store it as zero-padded text: format: sequence"
 		}
-		c.fault("order", "order", try, "items do not come in order of %s: %s", name, x.order)
+		c.fault("order", "order", try, "items are not returned in order of %s: %s", name, x.order)
 	}
 	if len(x.missing) > 0 {
 		s.able = s.able && len(a.Returns) == 0 && !slices.ContainsFunc(s.Filter, func(n string) bool { return slices.Contains(x.missing, n) })
-		c.fault("projection", "returns", fmt.Sprintf("project %s, or say with returns what is needed", join(x.missing, ", ")),
+		c.fault("projection", "returns", fmt.Sprintf("project %s, or list the needed attributes in returns", join(x.missing, ", ")),
 			"%s lacks %s, so each item would be read a second time", s.Index.Name, join(x.missing, ", "))
 	}
 	c.judgeFilter(x)
@@ -67,7 +67,7 @@ func (c *planner) judgeFilter(x *candidate) {
 	}
 	if kept := float64(matches) / float64(reads); kept < wasteful {
 		c.fault("filter", "where", fmt.Sprintf("try %s", c.wanted()),
-			"the filter on %s throws most away: it keeps %d of %d items read", join(s.Filter, ", "), matches, reads)
+			"the filter on %s discards most items: it keeps %d of %d items read", join(s.Filter, ", "), matches, reads)
 	}
 }
 
@@ -81,14 +81,14 @@ func (c *planner) judgeNeighbours() {
 		if _, asked := named(s.Action.With, e.Name); asked {
 			continue
 		}
-		c.fault("neighbours", "query", fmt.Sprintf("begin their sort keys differently, or say with: {%s: …}", e.Name),
-			"it would also read items of %s, which lie in the same partition", e.Name)
+		c.fault("neighbours", "query", fmt.Sprintf("begin their sort keys with different text, or add with: {%s: …}", e.Name),
+			"it would also read items of %s, which are in the same partition", e.Name)
 	}
 	for _, w := range s.Action.With {
 		e, _ := c.m.Entity(w.Name)
 		if e.table != s.Table || !s.meets(e) {
 			s.able = false
-			c.fault("neighbours", "with", "leave it out", "items of %s do not lie where the query looks", w.Name)
+			c.fault("neighbours", "with", "remove it", "items of %s are not in the range that the query reads", w.Name)
 		}
 	}
 }

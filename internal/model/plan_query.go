@@ -46,7 +46,7 @@ func (c *planner) query() {
 func (c *planner) unserved(reasons []string) {
 	a := c.step.Action
 	if a.Index != "" {
-		c.fault("key", "index", "give it what it lacks, or use another index", "the key condition cannot be built: %s", reasons[0])
+		c.fault("key", "index", "give it the missing attributes, or use another index", "the key condition cannot be built: %s", reasons[0])
 		return
 	}
 	c.fault("missing", "query", "try "+c.wanted(), "no key or index serves it: %s", join(reasons, "; "))
@@ -63,7 +63,7 @@ func (c *planner) wanted() string {
 		sort, _ = orderOf(a)
 	}
 	if len(equal) == 0 && sort == "" {
-		return "to give it something to look for"
+		return "giving it an attribute to look for"
 	}
 	if len(equal) == 0 {
 		return fmt.Sprintf("an index with a constant, sharded partition key and sort key %s", sort)
@@ -162,7 +162,7 @@ func (x *candidate) partition() bool {
 	for _, a := range x.key().Partition {
 		f, ok := s.Entity.byName[a.Name]
 		if !ok {
-			return x.no("%s holds no %s", x.where(), s.Entity.Name)
+			return x.no("%s contains no %s items", x.where(), s.Entity.Name)
 		}
 		for _, name := range s.lacks(f) {
 			leaf := s.Entity.byName[name]
@@ -277,7 +277,7 @@ func (x *candidate) arrange() {
 	x.order = x.disorder(name) // of several shards each comes in order; whoever asks merges them
 }
 
-// disorder is why items do not come in order of an attribute.
+// disorder is why items are not returned in order of an attribute.
 func (x *candidate) disorder(name string) string {
 	s := &x.step
 	for _, a := range x.key().Sort {
@@ -304,12 +304,12 @@ func (x *candidate) disorder(name string) string {
 			}
 			if leaf.Type == item.N && f.Type == item.S {
 				x.pad = true
-				return fmt.Sprintf("%s holds the number %s as text, where 10 comes before 9", a.Name, name)
+				return fmt.Sprintf("%s stores the number %s as text, where 10 sorts before 9", a.Name, name)
 			}
 			return ""
 		}
 	}
-	return fmt.Sprintf("the sort key of %s does not tell it", x.where())
+	return fmt.Sprintf("the sort key of %s does not contain it", x.where())
 }
 
 // project finds what is asked for and the index lacks.
@@ -337,13 +337,13 @@ func (x *candidate) dense() {
 	for _, a := range x.key().All() {
 		f, ok := s.Entity.byName[a.Name]
 		if !ok {
-			x.sparse = fmt.Sprintf("%s holds no %s: it has no %s", s.Index.Name, s.Entity.Name, a.Name)
+			x.sparse = fmt.Sprintf("%s contains no %s items: they have no %s", s.Index.Name, s.Entity.Name, a.Name)
 			return
 		}
 		for _, w := range f.when {
 			asked, ok := named(s.Action.Where, w.Name)
 			if ok && !slices.Contains(w.Value.Texts(), asked.Value.text) {
-				x.sparse = fmt.Sprintf("%s holds %s only when %s is %s, not %s", s.Index.Name, s.Entity.Name, w.Name,
+				x.sparse = fmt.Sprintf("%s contains %s items only when %s is %s, not %s", s.Index.Name, s.Entity.Name, w.Name,
 					join(w.Value.Texts(), " or "), asked.Value.text)
 			}
 		}

@@ -11,17 +11,17 @@ import (
 type Prices struct {
 	Place
 	Date            string  `yaml:"date,required" doc:"when the prices were looked up"`
-	Source          string  `yaml:"source,required" doc:"where they come from"`
-	Region          string  `yaml:"region" doc:"where they hold"`
-	Currency        string  `yaml:"currency" doc:"USD unless given"`
-	WriteRequests   float64 `yaml:"writeRequestUnits,required" doc:"on demand: a million write request units"`
-	ReadRequests    float64 `yaml:"readRequestUnits,required" doc:"on demand: a million read request units"`
+	Source          string  `yaml:"source,required" doc:"where the prices were found"`
+	Region          string  `yaml:"region" doc:"the region that the prices apply to"`
+	Currency        string  `yaml:"currency" doc:"defaults to USD"`
+	WriteRequests   float64 `yaml:"writeRequestUnits,required" doc:"on-demand: a million write request units"`
+	ReadRequests    float64 `yaml:"readRequestUnits,required" doc:"on-demand: a million read request units"`
 	WriteCapacity   float64 `yaml:"writeCapacityUnitHour,required" doc:"provisioned: one write unit for an hour"`
 	ReadCapacity    float64 `yaml:"readCapacityUnitHour,required" doc:"provisioned: one read unit for an hour"`
 	Storage         float64 `yaml:"storageGBMonth,required" doc:"a GB for a month"`
 	Recovery        float64 `yaml:"recoveryGBMonth" doc:"point-in-time recovery: a GB for a month"`
-	StreamReads     float64 `yaml:"streamReads" doc:"100,000 reads of a stream"`
-	FreeStreamReads float64 `yaml:"freeStreamReads" doc:"reads of streams that cost nothing, a month"`
+	StreamReads     float64 `yaml:"streamReads" doc:"100,000 stream reads"`
+	FreeStreamReads float64 `yaml:"freeStreamReads" doc:"stream reads per month that are free"`
 }
 
 //go:embed prices-2026-11.yaml
@@ -39,7 +39,7 @@ func DefaultPrices() *Prices {
 // ParsePrices reads a file of prices.
 func ParsePrices(file string, text []byte) (*Prices, error) {
 	p := new(Prices)
-	if faults := decode(text, p, "date", "file of prices"); len(faults) > 0 {
+	if faults := decode(text, p, "date", "price file"); len(faults) > 0 {
 		return nil, &SyntaxError{File: file, Faults: faults}
 	}
 	return p, nil

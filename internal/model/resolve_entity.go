@@ -45,7 +45,7 @@ func (r *resolver) tableOf(e *Entity) bool {
 	t, ok := r.m.Table(e.Table)
 	switch {
 	case e.Table == "":
-		r.fault(e.Position, "%s says not which table it is in%s", e.Name, suggest("", names(r.m.Tables)))
+		r.fault(e.Position, "%s does not say which table it is in%s", e.Name, suggest("", names(r.m.Tables)))
 	case !ok:
 		r.fault(e.At("table"), "unknown table %s%s", e.Table, suggest(e.Table, names(r.m.Tables)))
 	}
@@ -86,7 +86,7 @@ func (r *resolver) keyFields(e *Entity) {
 			for _, a := range e.table.schema.Attributes {
 				known = append(known, a.Name)
 			}
-			r.fault(k.Position, "%s is in no key of table %s%s", k.Name, e.table.Name, suggest(k.Name, known))
+			r.fault(k.Position, "%s is not in any key of table %s%s", k.Name, e.table.Name, suggest(k.Name, known))
 			continue
 		}
 		parsed, err := parseTemplate(k.Text)
@@ -95,14 +95,14 @@ func (r *resolver) keyFields(e *Entity) {
 			continue
 		}
 		if k.Text == "" {
-			r.fault(k.At("template"), "a key is never empty")
+			r.fault(k.At("template"), "a key cannot be empty")
 		}
 		k.template = parsed
 		if _, single := parsed.single(); t != item.S && !single {
-			r.fault(k.At("template"), "%s is of type %s, so its template is one attribute and nothing else", k.Name, t)
+			r.fault(k.At("template"), "%s is of type %s, so its template must be a single attribute", k.Name, t)
 		}
 		if len(k.When) > 0 && e.table.schema.Key.Has(k.Name) {
-			r.fault(k.At("when"), "%s is in the table's own key and must always be there", k.Name)
+			r.fault(k.At("when"), "%s is in the table's key and must always be present", k.Name)
 		}
 		e.add(&Field{Name: k.Name, Type: t, Key: k, Stored: true, template: &k.template, when: k.When, place: &k.Place})
 	}
@@ -116,11 +116,11 @@ var formatTypes = map[string][]item.Type{
 
 func (r *resolver) attribute(e *Entity, a *Attribute) {
 	if _, twice := e.byName[a.Name]; twice {
-		r.fault(a.Position, "%s stands under keys already", a.Name)
+		r.fault(a.Position, "%s is already declared under keys", a.Name)
 		return
 	}
 	if a.Name == filler || a.Name == "" {
-		r.fault(a.Position, "an attribute cannot be called %q here", a.Name)
+		r.fault(a.Position, "an attribute of a model cannot be named %q", a.Name)
 		return
 	}
 	if a.Type == "" && a.Example != nil {
@@ -132,31 +132,31 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 		f.Stored = *a.Stored
 	}
 	if types, ok := formatTypes[a.Format]; ok && !slices.Contains(types, t) {
-		r.fault(a.At("format"), "values like %s are of type %s, not %s", a.Format, types[0], t)
+		r.fault(a.At("format"), "the format %s is for type %s, not %s", a.Format, types[0], t)
 	}
 	if len(a.Values) > 0 && t != item.S && t != item.N {
-		r.fault(a.At("values"), "values are listed for types S and N, not %s", t)
+		r.fault(a.At("values"), "values can be listed only for types S and N, not %s", t)
 	}
 	for _, v := range a.Values {
 		if _, err := item.ParseNumber(v); t == item.N && err != nil {
-			r.fault(a.At("values"), "%q is no number, as %s says its values are", v, a.Name)
+			r.fault(a.At("values"), "%q is not a number, but %s is of type N", v, a.Name)
 		}
 	}
 	if a.Shards > 0 && t != item.S && t != item.N {
 		r.fault(a.At("shards"), "a shard number is of type S or N, not %s", t)
 	}
 	if a.Shards > maxShards {
-		r.fault(a.At("shards"), "%d shards are more than anything needs; there can be %d", a.Shards, maxShards)
+		r.fault(a.At("shards"), "%d shards are too many; the limit is %d", a.Shards, maxShards)
 	}
 	r.mix(a)
 	if a.Digits > item.MaxDigits {
-		r.fault(a.At("digits"), "a number has at most %d digits", item.MaxDigits)
+		r.fault(a.At("digits"), "a number can have at most %d digits", item.MaxDigits)
 	}
 	if a.Hottest > 1 {
-		r.fault(a.At("hottest"), "a share is at most 1, not %v", a.Hottest)
+		r.fault(a.At("hottest"), "a share must be at most 1, not %v", a.Hottest)
 	}
 	if a.Largest != 0 && a.Largest < a.Size || a.Most != 0 && a.Most < a.Count {
-		r.fault(a.Position, "%s is at its largest smaller than it is typically", a.Name)
+		r.fault(a.Position, "the largest size or count of %s is below its typical one", a.Name)
 	}
 	if a.Template != "" {
 		parsed, err := parseTemplate(a.Template)
@@ -181,12 +181,12 @@ func (r *resolver) mix(a *Attribute) {
 	for _, s := range a.Mix {
 		share, err := parseFloat(s.Value.text)
 		if err != nil || share < 0 || !slices.Contains(a.Values, s.Name) {
-			r.fault(s.Position, "a mix has a share of 0 to 1 for some of the values%s", suggest(s.Name, a.Values))
+			r.fault(s.Position, "a mix gives values a share from 0 to 1%s", suggest(s.Name, a.Values))
 		}
 		sum += share
 	}
 	if sum > 1.0001 {
-		r.fault(a.At("mix"), "the shares of %s are more than 1 together", a.Name)
+		r.fault(a.At("mix"), "the shares of %s sum to more than 1", a.Name)
 	}
 }
 
@@ -197,7 +197,7 @@ func (r *resolver) example(e *Entity) {
 		return
 	}
 	if e.Example.kind != literalMap {
-		r.fault(e.At("example"), "an example item has members with names and values")
+		r.fault(e.At("example"), "an example item must be a mapping of attributes to values")
 		return
 	}
 	for _, s := range e.Example.entries {
@@ -231,7 +231,7 @@ func (r *resolver) complete(e *Entity) {
 	}
 	for _, f := range e.fields {
 		if t, ok := keyType(e.table.schema, f.Name); ok && t != f.Type {
-			r.fault(f.place.Position, "%s is in a key as %s, but declared as %s", f.Name, t, f.Type)
+			r.fault(f.place.Position, "%s is of type %s in a key, but is declared as %s", f.Name, t, f.Type)
 		}
 	}
 }
@@ -244,21 +244,21 @@ func (r *resolver) references(e *Entity) {
 			for _, name := range f.template.names() {
 				part, ok := e.byName[name]
 				if !ok {
-					r.fault(f.place.At("template"), "the template %q names %s, which %s has not%s", f.template.text, name, e.Name, suggest(name, e.names()))
+					r.fault(f.place.At("template"), "the template %q names %s, which %s does not have%s", f.template.text, name, e.Name, suggest(name, e.names()))
 				} else if part.Type != item.S && part.Type != item.N {
-					r.fault(f.place.At("template"), "%s is a %s, which cannot stand in a template", name, part.Type)
+					r.fault(f.place.At("template"), "%s is of type %s, which cannot be used in a template", name, part.Type)
 				}
 			}
 			name, single := f.template.single()
 			switch {
 			case single:
 				if part, ok := e.byName[name]; ok && part.Type != f.Type {
-					r.fault(f.place.At("template"), "%s is of type %s, but %s of type %s", f.Name, f.Type, name, part.Type)
+					r.fault(f.place.At("template"), "%s is of type %s, but %s is of type %s", f.Name, f.Type, name, part.Type)
 				}
 			case f.Type != item.S:
-				r.fault(f.place.At("template"), "%s is of type %s, so its template is one attribute and nothing else", f.Name, f.Type)
+				r.fault(f.place.At("template"), "%s is of type %s, so its template must be a single attribute", f.Name, f.Type)
 			case len(f.template.parts) > maxTemplateParts:
-				r.fault(f.place.At("template"), "a template has at most %d parts", maxTemplateParts)
+				r.fault(f.place.At("template"), "a template can have at most %d parts", maxTemplateParts)
 			}
 		}
 		if a := f.Attribute; a != nil && a.Of != "" {
@@ -266,7 +266,7 @@ func (r *resolver) references(e *Entity) {
 				r.fault(a.At("of"), "%s has no %s%s", e.Name, a.Of, suggest(a.Of, e.names()))
 			}
 			if a.Shards == 0 {
-				r.fault(a.At("of"), "of says what a shard is the hash of; %s has no shards", a.Name)
+				r.fault(a.At("of"), "of names the attribute that a shard number is the hash of, but %s has no shards", a.Name)
 			}
 		}
 		r.when(e, f.when)
@@ -275,11 +275,11 @@ func (r *resolver) references(e *Entity) {
 	for _, f := range e.fields {
 		depth, circle := walk.down(f, nil)
 		if circle != nil {
-			r.fault(f.place.At("template"), "%s is made of itself: %s", circle[0], join(circle, " -> "))
+			r.fault(f.place.At("template"), "%s refers to itself: %s", circle[0], join(circle, " -> "))
 			return
 		}
 		if depth > maxTemplateDepth {
-			r.fault(f.place.At("template"), "%s is made of attributes made of attributes, more than %d deep", f.Name, maxTemplateDepth)
+			r.fault(f.place.At("template"), "the templates of %s are nested more than %d levels deep", f.Name, maxTemplateDepth)
 		}
 	}
 }
@@ -296,11 +296,11 @@ func (r *resolver) when(e *Entity, when []*Setting) {
 			continue
 		}
 		if len(s.Value.Texts()) == 0 {
-			r.fault(s.Value.Position, "when %s is what? name a value, or several", s.Name)
+			r.fault(s.Value.Position, "%s needs at least one value here", s.Name)
 		}
 		for _, v := range s.Value.Texts() {
 			if !slices.Contains(f.Attribute.Values, v) {
-				r.fault(s.Value.Position, "%s of %s is never %q%s", s.Name, e.Name, v, suggest(v, f.Attribute.Values))
+				r.fault(s.Value.Position, "%s of %s cannot be %q%s", s.Name, e.Name, v, suggest(v, f.Attribute.Values))
 			}
 		}
 	}
@@ -352,7 +352,7 @@ func (r *resolver) measures(e *Entity) {
 		return
 	}
 	if e.Size.Largest != 0 && e.Size.Largest < e.Size.Typical {
-		r.fault(e.At("size"), "%s is at its largest smaller than it is typically", e.Name)
+		r.fault(e.At("size"), "the largest size of %s is below its typical size", e.Name)
 	}
 	if e.Size.Typical > item.MaxSize {
 		return // told by Check
@@ -360,6 +360,6 @@ func (r *resolver) measures(e *Entity) {
 	bare := *e
 	bare.Size = nil
 	if it := (Generator{}).Item(&bare, 0); it.Size() > int(e.Size.Typical) {
-		r.fault(e.Size.At("typical"), "the attributes of %s alone have %d bytes; its typical size cannot be %d", e.Name, it.Size(), e.Size.Typical)
+		r.fault(e.Size.At("typical"), "the attributes of %s alone take %d bytes, so its typical size cannot be %d", e.Name, it.Size(), e.Size.Typical)
 	}
 }

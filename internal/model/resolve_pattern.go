@@ -10,12 +10,12 @@ import (
 func (r *resolver) patterns() {
 	seen := make(map[string]bool)
 	if len(r.m.Patterns) > maxPatterns {
-		r.fault(r.m.At("patterns"), "a model has at most %d patterns", maxPatterns)
+		r.fault(r.m.At("patterns"), "a model can have at most %d patterns", maxPatterns)
 		return
 	}
 	for _, p := range r.m.Patterns {
 		if seen[p.Name] {
-			r.fault(p.At("name"), "two patterns are called %q", p.Name)
+			r.fault(p.At("name"), "two patterns are named %q", p.Name)
 		}
 		seen[p.Name] = true
 		things := r.verb(&p.Action)
@@ -26,7 +26,7 @@ func (r *resolver) patterns() {
 			}
 		}
 		if things != 1 {
-			r.fault(p.Position, "the pattern %q must do one thing: one of get, query, scan, put, update and delete, or transact, or batch", p.Name)
+			r.fault(p.Position, "the pattern %q must have exactly one of get, query, scan, put, update, delete, transact and batch", p.Name)
 			continue
 		}
 		if p.Peak.Given() && p.Peak.PerSecond < p.Rate.PerSecond {
@@ -34,14 +34,14 @@ func (r *resolver) patterns() {
 		}
 		if single {
 			if p.verb == Check {
-				r.fault(p.At("check"), "check stands in a transaction")
+				r.fault(p.At("check"), "check can be used only in a transaction")
 			}
 			r.action(&p.Action)
 			continue
 		}
 		for _, a := range p.Actions() {
 			if n := r.verb(a); n != 1 {
-				r.fault(a.Position, "one of get, put, update, delete and check must be given, not %d of them", n)
+				r.fault(a.Position, "exactly one of get, put, update, delete and check must be given, not %d", n)
 				continue
 			}
 			r.action(a)
@@ -83,14 +83,14 @@ func (r *resolver) together(p *Pattern) {
 			allowed = []Verb{Get, Put, Update, Delete, Check}
 		}
 		if a.verb != "" && !slices.Contains(allowed, a.verb) {
-			r.fault(a.Position, "a %s cannot stand in a %s", a.verb, kindOfPattern(p))
+			r.fault(a.Position, "a %s cannot be part of a %s", a.verb, kindOfPattern(p))
 		}
 	}
 	if reads > 0 && reads < len(p.Actions()) {
-		r.fault(p.Position, "a %s reads or writes, not both", kindOfPattern(p))
+		r.fault(p.Position, "a %s either reads or writes, not both", kindOfPattern(p))
 	}
 	if len(p.Actions()) == 0 {
-		r.fault(p.Position, "a %s has at least one action", kindOfPattern(p))
+		r.fault(p.Position, "a %s needs at least one action", kindOfPattern(p))
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *resolver) action(a *Action) {
 	if name, direction, _ := strings.Cut(a.Order, " "); a.Order != "" {
 		r.attributes(e, a.At("order"), name)
 		if direction != "" && direction != "desc" && direction != "asc" {
-			r.fault(a.At("order"), "an order is an attribute, with asc or desc behind it, not %q", a.Order)
+			r.fault(a.At("order"), "order must be an attribute, optionally followed by asc or desc, not %q", a.Order)
 		}
 	}
 	r.ranges(e, a.Range)
@@ -130,7 +130,7 @@ func (r *resolver) action(a *Action) {
 	}
 	for _, s := range a.Append {
 		if f, ok := e.Field(s.Name); ok && f.Type != item.L {
-			r.fault(s.Position, "%s is a %s; only lists are appended to", s.Name, f.Type)
+			r.fault(s.Position, "%s is of type %s, but only lists can be appended to", s.Name, f.Type)
 		}
 		r.setting(e, s)
 	}
@@ -143,7 +143,7 @@ func (r *resolver) action(a *Action) {
 	for _, s := range a.Skew {
 		r.attributes(e, s.Position, s.Name)
 		if share, err := parseFloat(s.Value.text); err != nil || share <= 0 || share > 1 {
-			r.fault(s.Value.Position, "a share is more than 0 and at most 1, not %s", s.Value.show())
+			r.fault(s.Value.Position, "a share must be more than 0 and at most 1, not %s", s.Value.show())
 		}
 	}
 	if a.Condition != "" {
@@ -162,7 +162,7 @@ func (r *resolver) ranges(e *Entity, in *Range) {
 	r.attributes(e, in.At("attribute"), in.Attribute)
 	f, ok := e.Field(in.Attribute)
 	if ok && f.Type != item.S && (f.Type != item.N || in.Is == "begins") {
-		r.fault(in.At("attribute"), "%s is of type %s, which has no such range", in.Attribute, f.Type)
+		r.fault(in.At("attribute"), "%s is of type %s, which does not support this range", in.Attribute, f.Type)
 	}
 }
 
@@ -174,7 +174,7 @@ func (r *resolver) keepsKey(a *Action) {
 	key := a.entity.keyLeaves()
 	for _, name := range slices.Concat(names(a.Set), names(a.Add), names(a.Append), a.Remove) {
 		if slices.Contains(key, name) || a.entity.table.schema.Key.Has(name) {
-			r.fault(a.Position, "an update cannot change %s, of which the item's key is made; delete the item and put another", name)
+			r.fault(a.Position, "an update cannot change %s, which is part of the item's key; delete the item and put a new one", name)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (r *resolver) setting(e *Entity, s *Setting) {
 		return
 	}
 	if f.Key != nil {
-		r.fault(s.Position, "%s is made by its template; set what it is made of", s.Name)
+		r.fault(s.Position, "%s follows from its template; set the attributes that the template uses", s.Name)
 		return
 	}
 	if s.Value.templated() {
@@ -211,7 +211,7 @@ func (r *resolver) setting(e *Entity, s *Setting) {
 		return
 	}
 	if a := f.Attribute; a != nil && len(a.Values) > 0 && !slices.Contains(a.Values, s.Value.text) {
-		r.fault(s.Value.Position, "%s of %s is never %q%s", s.Name, e.Name, s.Value.text, suggest(s.Value.text, a.Values))
+		r.fault(s.Value.Position, "%s of %s cannot be %q%s", s.Name, e.Name, s.Value.text, suggest(s.Value.text, a.Values))
 	}
 }
 
@@ -223,7 +223,7 @@ func (r *resolver) addition(e *Entity, s *Setting) {
 		return
 	}
 	if f.Type != item.N && !f.Type.IsSet() {
-		r.fault(s.Position, "%s is a %s; one adds to numbers and sets", s.Name, f.Type)
+		r.fault(s.Position, "%s is of type %s, but only numbers and sets can be added to", s.Name, f.Type)
 		return
 	}
 	if s.Value.templated() {
@@ -248,42 +248,42 @@ func (r *resolver) template(at Position, e *Entity, text string, t item.Type) {
 		f, ok := e.Field(name)
 		switch {
 		case !ok:
-			r.fault(at, "%q names %s, which %s has not%s", text, name, e.Name, suggest(name, e.names()))
+			r.fault(at, "%q names %s, which %s does not have%s", text, name, e.Name, suggest(name, e.names()))
 		case single && t != 0 && f.Type != t && !(t.IsSet() && f.Type == t.Member()):
 			r.fault(at, "%s is of type %s, not %s", name, f.Type, t)
 		case !single && f.Type != item.S && f.Type != item.N:
-			r.fault(at, "%s is a %s, which cannot stand in a template", name, f.Type)
+			r.fault(at, "%s is of type %s, which cannot be used in a template", name, f.Type)
 		}
 	}
 	if !single && t != 0 && t != item.S && t != item.SS {
-		r.fault(at, "%q makes text, not %s", text, t)
+		r.fault(at, "%q makes a string, not a value of type %s", text, t)
 	}
 }
 
 // counts tells whether the numbers of an action are possible together.
 func (r *resolver) counts(a *Action) {
 	if a.Reads != 0 && a.Reads < max(1, a.Matches) {
-		r.fault(a.At("reads"), "what the key condition finds (%d) cannot be less than what matches (%d)", a.Reads, max(1, a.Matches))
+		r.fault(a.At("reads"), "reads (%d) cannot be less than matches (%d)", a.Reads, max(1, a.Matches))
 	}
 	if max(a.Reads, a.Matches) > maxMatches {
-		r.fault(a.Position, "a run reads at most %d items here: give it a page", maxMatches)
+		r.fault(a.Position, "a run can read at most %d items: set page", maxMatches)
 	}
 	if max(a.Times, a.Most) > maxTimes {
-		r.fault(a.Position, "%d times are more than any request takes", max(a.Times, a.Most))
+		r.fault(a.Position, "%d times is more than one request can hold", max(a.Times, a.Most))
 	}
 	if a.Most != 0 && a.Most < max(1, a.Times) {
-		r.fault(a.At("most"), "the most (%d) is less than the usual (%d)", a.Most, max(1, a.Times))
+		r.fault(a.At("most"), "most (%d) cannot be less than times (%d)", a.Most, max(1, a.Times))
 	}
 	for _, s := range a.With {
 		if _, ok := r.m.Entity(s.Name); !ok {
 			r.fault(s.Position, "unknown entity %s%s", s.Name, suggest(s.Name, names(r.m.Entities)))
 		}
 		if n, err := parseCount(s.Value.text); err != nil || n > maxMatches {
-			r.fault(s.Value.Position, "how many of %s are read must be a number", s.Name)
+			r.fault(s.Value.Position, "the number of %s items read must be a count", s.Name)
 		}
 	}
 	if len(a.Set)+len(a.Add)+len(a.Append)+len(a.Remove) > maxUpdateSettings {
-		r.fault(a.Position, "more than %d attributes are written at once", maxUpdateSettings)
+		r.fault(a.Position, "an action can write at most %d attributes", maxUpdateSettings)
 	}
 }
 
@@ -307,7 +307,7 @@ func (r *resolver) belongs(a *Action) {
 		{"from", a.From != nil, writes}, {"condition", a.Condition != "", writes},
 	} {
 		if m.given && !slices.Contains(m.verbs, a.verb) {
-			r.fault(a.At(m.member), "%s does not go with %s", m.member, a.verb)
+			r.fault(a.At(m.member), "%s cannot be used with %s", m.member, a.verb)
 		}
 	}
 }

@@ -38,21 +38,21 @@ const (
 func parseRate(text string) (Rate, error) {
 	number, unit, ok := strings.Cut(text, "/")
 	if !ok {
-		return Rate{}, fmt.Errorf("%q is no rate: write a number and a time, such as 500/s, 10/min, 60/h, 33/day or 5/month", text)
+		return Rate{}, fmt.Errorf("%q is not a rate: write a number and a unit of time, such as 500/s, 10/min, 60/h, 33/day or 5/month", text)
 	}
 	per, ok := perUnit[strings.TrimSpace(unit)]
 	if !ok {
-		return Rate{}, fmt.Errorf("%q is no time of a rate%s", strings.TrimSpace(unit), suggest(strings.TrimSpace(unit), keysOf(perUnit)))
+		return Rate{}, fmt.Errorf("%q is not a unit of time%s", strings.TrimSpace(unit), suggest(strings.TrimSpace(unit), keysOf(perUnit)))
 	}
 	n, err := parseFloat(number)
 	if err != nil {
 		return Rate{}, err
 	}
 	if n < 0 {
-		return Rate{}, fmt.Errorf("the rate %s is impossible: nothing happens less than never", text)
+		return Rate{}, fmt.Errorf("the rate %s is impossible: it is negative", text)
 	}
 	if n/per > maxRate {
-		return Rate{}, fmt.Errorf("the rate %s is impossible: no table takes more than a billion requests a second", text)
+		return Rate{}, fmt.Errorf("the rate %s is impossible: no table serves more than a billion requests a second", text)
 	}
 	return Rate{PerSecond: n / per, Text: text}, nil
 }
@@ -75,14 +75,14 @@ func parseBytes(text string) (Bytes, error) {
 		}
 		n, err := parseFloat(number)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no size: write bytes, or a number with KB or MB", text)
+			return 0, fmt.Errorf("%q is not a size: write bytes, or a number with KB or MB", text)
 		}
 		if n *= u.bytes; n < 0 || n > maxBytes || n != math.Trunc(n) {
 			return 0, fmt.Errorf("the size %s is impossible", text)
 		}
 		return Bytes(n), nil
 	}
-	return 0, fmt.Errorf("%q is no size", text)
+	return 0, fmt.Errorf("%q is not a size", text)
 }
 
 // String is the size with the largest unit that fits.
@@ -112,12 +112,12 @@ var durationUnits = map[string]time.Duration{
 func parseDuration(text string) (Duration, error) {
 	at := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' && r != '_' })
 	if at <= 0 {
-		return Duration{}, fmt.Errorf("%q is no span of time: write 30d, 48h, 5min or 1y", text)
+		return Duration{}, fmt.Errorf("%q is not a duration: write 30d, 48h, 5min or 1y", text)
 	}
 	unit := strings.TrimSpace(text[at:])
 	per, ok := durationUnits[unit]
 	if !ok {
-		return Duration{}, fmt.Errorf("%q is no unit of time%s", unit, suggest(unit, keysOf(durationUnits)))
+		return Duration{}, fmt.Errorf("%q is not a unit of time%s", unit, suggest(unit, keysOf(durationUnits)))
 	}
 	n, err := parseFloat(text[:at])
 	if err != nil {
@@ -125,7 +125,7 @@ func parseDuration(text string) (Duration, error) {
 	}
 	seconds := n * per.Seconds()
 	if seconds < 0 || seconds > 100*yearSeconds {
-		return Duration{}, fmt.Errorf("the span %s is impossible: it is more than a hundred years", text)
+		return Duration{}, fmt.Errorf("the duration %s is impossible: it is more than a hundred years", text)
 	}
 	return Duration{time.Duration(seconds * float64(time.Second)), text}, nil
 }
@@ -150,7 +150,7 @@ func parseFloat(text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	n, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		return 0, fmt.Errorf("%q is no number", text)
+		return 0, fmt.Errorf("%q is not a number", text)
 	}
 	return n, nil
 }

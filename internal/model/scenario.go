@@ -85,7 +85,7 @@ func (m *Model) Scenario(plan *Plan, g Generator, run int) (*Scenario, error) {
 // direct sets up a run of a plan.
 func (m *Model) direct(plan *Plan, g Generator, run int) (*director, error) {
 	if !plan.Served() {
-		return nil, fmt.Errorf("%q cannot be carried out: %w", plan.Pattern.Name, plan.Faults[0])
+		return nil, fmt.Errorf("%q cannot be executed: %w", plan.Pattern.Name, plan.Faults[0])
 	}
 	d := &director{m: m, plan: plan, gen: g, scene: new(Scenario), held: make(map[string]bool)}
 	if err := d.measure(); err != nil {
@@ -130,7 +130,7 @@ func (d *director) measure() error {
 		bytes += n * d.gen.Item(s.Entity, 0).Size()
 	}
 	if bytes > maxScenarioBytes {
-		return fmt.Errorf("%q reads or writes %s in one run; give it a page", d.plan.Pattern.Name, Bytes(bytes))
+		return fmt.Errorf("%q reads or writes %s in one run: set page", d.plan.Pattern.Name, Bytes(bytes))
 	}
 	d.stride = 4 * items
 	return nil
@@ -171,7 +171,7 @@ func (l Literal) templated() bool {
 func (d *director) store(t *Table, it item.Item) error {
 	key := t.Name + "\x00" + string(keyspace.Item(nil, t.schema, it))
 	if d.held[key] {
-		return fmt.Errorf("%q expects several items, but they have one key: what tells them apart is given", d.plan.Pattern.Name)
+		return fmt.Errorf("%q expects several items, but they have the same key: the attributes that distinguish them are given", d.plan.Pattern.Name)
 	}
 	d.held[key] = true
 	d.scene.Before = append(d.scene.Before, Stored{t.Name, it})

@@ -231,7 +231,7 @@ func (d *director) agree(s *Step, reads int) error {
 		scanned += c.Want.Scanned
 	}
 	if scanned < reads {
-		return fmt.Errorf("%q expects %d items, but its key condition finds %d of them", d.plan.Pattern.Name, reads, scanned)
+		return fmt.Errorf("%q expects %d items, but its key condition matches %d of them", d.plan.Pattern.Name, reads, scanned)
 	}
 	return nil
 }

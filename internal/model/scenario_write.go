@@ -106,8 +106,8 @@ func (d *director) write(s *Step, ordinal int) (*write, error) {
 		}
 		if !holds {
 			return nil, &Fault{Code: "condition", Pattern: d.plan.Pattern.Name, Position: a.At("condition"),
-				Message: fmt.Sprintf("the condition %q does not hold for the item before", a.Condition),
-				Try:     "say with from what the item is before, or mend the condition"}
+				Message: fmt.Sprintf("the condition %q does not hold for the item before the write", a.Condition),
+				Try:     "give the item's values before the write in from, or fix the condition"}
 		}
 	}
 	return w, nil

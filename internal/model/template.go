@@ -33,7 +33,7 @@ func parseTemplate(text string) (template, error) {
 		case c == '{':
 			end := strings.IndexAny(text[i+1:], "{}")
 			if end < 0 || text[i+1+end] != '}' {
-				return t, fmt.Errorf("the template %q has a brace that is not closed; write {{ for a brace", text)
+				return t, fmt.Errorf("the template %q has an unclosed brace; write {{ for a literal brace", text)
 			}
 			name := text[i+1 : i+1+end]
 			if name == "" {
@@ -43,7 +43,7 @@ func parseTemplate(text string) (template, error) {
 			t.parts = append(t.parts, part{name: name})
 			i += 1 + end
 		case c == '}':
-			return t, fmt.Errorf("the template %q closes a brace that was not opened; write }} for a brace", text)
+			return t, fmt.Errorf("the template %q has an unopened brace; write }} for a literal brace", text)
 		default:
 			constant.WriteByte(c)
 		}

@@ -173,7 +173,7 @@ func TestApplyChanges(t *testing.T) {
 // What cannot be changed is said, and nothing is done.
 func TestApplyCannot(t *testing.T) {
 	for _, c := range []struct{ name, before, after, want string }{
-		{"another key", "{" + key + "}", "{key: {partition: PK}}", "its key is PK S HASH, SK S RANGE, and the model's PK S HASH: a table's key cannot be changed"},
+		{"another key", "{" + key + "}", "{key: {partition: PK}}", "its key is PK S HASH, SK S RANGE, but the model's is PK S HASH: a table's key cannot be changed"},
 		{"a local index more", "{" + key + "}", "{" + key + ", indexes: {byDay: {local: true, sort: day}}, stream: KEYS_ONLY}", "it lacks the local index byDay"},
 		{"a local index less", "{" + key + ", indexes: {byDay: {local: true, sort: day}}}", "{" + key + "}", "it has the local index byDay, which the model does not have"},
 		{"another local index", "{" + key + ", indexes: {byDay: {local: true, sort: day}}}", "{" + key + ", indexes: {byDay: {local: true, sort: order}}}", "its local index byDay differs"},

@@ -35,7 +35,7 @@ func (c *comparer) create() {
 	for _, x := range c.table.Indexes {
 		indexes = append(indexes, x.Name)
 	}
-	text := "create it with the key " + keyWords(c.table.Schema().Key)
+	text := "create the table with the key " + keyWords(c.table.Schema().Key)
 	if len(indexes) > 0 {
 		text += " and the indexes " + strings.Join(indexes, ", ")
 	}
@@ -57,19 +57,19 @@ func (c *comparer) compare() {
 	c.stream()
 	c.ttl()
 	if c.table.Recovery && !c.live.recovers {
-		c.fault("leave recovery out of the model", "the endpoint knows no point-in-time recovery")
+		c.fault("remove recovery from the model", "the endpoint does not support point-in-time recovery")
 	} else if c.table.Recovery != c.live.recovery {
 		c.recovery()
 	}
 }
 
-const makeAnew = "make a table of another name and move the items, or mend the model"
+const makeAnew = "create a table with another name and move the items, or change the model"
 
 // fixed looks at what is decided when a table is made.
 func (c *comparer) fixed() {
 	s := c.table.Schema()
 	if is, want := c.live.words(c.live.KeySchema), keyWords(s.Key); is != want {
-		c.fault(makeAnew, "its key is %s, and the model's %s: a table's key cannot be changed", is, want)
+		c.fault(makeAnew, "its key is %s, but the model's is %s: a table's key cannot be changed", is, want)
 	}
 	for i := range s.Indexes {
 		x := &s.Indexes[i]
@@ -79,7 +79,7 @@ func (c *comparer) fixed() {
 		is := find(c.live.LocalSecondaryIndexes, x.Name)
 		switch {
 		case is == nil:
-			c.fault(makeAnew, "it lacks the local index %s: local indexes are made with their table", x.Name)
+			c.fault(makeAnew, "it lacks the local index %s: local indexes are created with their table", x.Name)
 		case c.live.words(is.KeySchema) != keyWords(x.Key) || !is.projects(x.Projection):
 			c.fault(makeAnew, "its local index %s differs from the model's: local indexes cannot be changed", x.Name)
 		}
@@ -104,7 +104,7 @@ func (c *comparer) removeIndexes() {
 		}
 		loses, text := "its queries fail from then on", fmt.Sprintf("remove the index %s", is.IndexName)
 		if _, ok := c.table.Index(is.IndexName); ok {
-			loses, text = "its queries fail until it is built again", text+", which differs from the model's"
+			loses, text = "its queries fail until it is rebuilt", text+", which differs from the model's"
 		}
 		part := map[string]any{"Delete": map[string]any{"IndexName": is.IndexName}}
 		c.change(RemoveIndex, loses, "UpdateTable", map[string]any{"GlobalSecondaryIndexUpdates": []any{part}}, "%s", text)
@@ -130,7 +130,7 @@ func (c *comparer) addIndexes() {
 func (c *comparer) billing() {
 	switch {
 	case c.table.OnDemand() && !c.live.onDemand():
-		c.change(Billing, "", "UpdateTable", map[string]any{"BillingMode": "PAY_PER_REQUEST"}, "bill by request")
+		c.change(Billing, "", "UpdateTable", map[string]any{"BillingMode": "PAY_PER_REQUEST"}, "switch to on-demand billing")
 		return
 	case c.table.OnDemand():
 		return
@@ -161,7 +161,7 @@ func (c *comparer) billing() {
 	switch {
 	case all:
 		body["BillingMode"] = "PROVISIONED"
-		c.change(Billing, "", "UpdateTable", body, "bill by %s", strings.Join(words, ", "))
+		c.change(Billing, "", "UpdateTable", body, "switch to provisioned billing with %s", strings.Join(words, ", "))
 	case len(words) > 0:
 		c.change(Units, "", "UpdateTable", body, "provision %s", strings.Join(words, ", "))
 	}
@@ -192,11 +192,11 @@ func (c *comparer) stream() {
 		return
 	}
 	if is := c.live.stream(); is != "" {
-		c.change(Stream, "who reads it must find the end, and the next one if there is any", "UpdateTable",
+		c.change(Stream, "its consumers must read it to the end, and then the next stream if there is one", "UpdateTable",
 			map[string]any{"StreamSpecification": map[string]any{"StreamEnabled": false}}, "end the stream of %s", is)
 	}
 	if c.table.Stream != "" {
-		c.change(Stream, "", "UpdateTable", map[string]any{"StreamSpecification": streamBody(c.table)}, "begin a stream of %s", c.table.Stream)
+		c.change(Stream, "", "UpdateTable", map[string]any{"StreamSpecification": streamBody(c.table)}, "start a stream of %s", c.table.Stream)
 	}
 }
 
@@ -205,7 +205,7 @@ func (c *comparer) ttl() {
 		return
 	}
 	if is := c.live.ttl; is != "" {
-		c.change(TimeToLive, "items do not expire by it any more", "UpdateTimeToLive", ttlBody(is, false), "stop expiry by %s", is)
+		c.change(TimeToLive, "items no longer expire by it", "UpdateTimeToLive", ttlBody(is, false), "stop expiry by %s", is)
 	}
 	if c.table.TTL != "" {
 		c.enableTTL()
@@ -223,10 +223,10 @@ func ttlBody(attribute string, on bool) map[string]any {
 func (c *comparer) recovery() {
 	body := map[string]any{"PointInTimeRecoverySpecification": map[string]any{"PointInTimeRecoveryEnabled": c.table.Recovery}}
 	if c.table.Recovery {
-		c.change(Recovery, "", "UpdateContinuousBackups", body, "begin point-in-time recovery")
+		c.change(Recovery, "", "UpdateContinuousBackups", body, "enable point-in-time recovery")
 		return
 	}
-	c.change(Recovery, "what it could restore so far", "UpdateContinuousBackups", body, "end point-in-time recovery")
+	c.change(Recovery, "the history that it could restore", "UpdateContinuousBackups", body, "disable point-in-time recovery")
 }
 
 // scaling notes what another service would have to be told.
@@ -240,7 +240,7 @@ func (c *comparer) scaling() {
 	}
 	if scales(all...) {
 		c.plan.Notes = append(c.plan.Notes, fmt.Sprintf(
-			"table %s scales its units: that is Application Auto Scaling's to do, and not this API's; stator model export writes it", c.table.Name))
+			"table %s scales its units, which Application Auto Scaling does, not this API; stator model export writes the resources for it", c.table.Name))
 	}
 }
 

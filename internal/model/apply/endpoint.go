@@ -29,7 +29,7 @@ func (e *Endpoint) Send(ctx context.Context, operation string, body any) ([]byte
 	if !ok {
 		var err error
 		if text, err = json.Marshal(body); err != nil {
-			return nil, fmt.Errorf("write the request %s: %w", operation, err)
+			return nil, fmt.Errorf("encode the request %s: %w", operation, err)
 		}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(e.URL, "/")+"/", bytes.NewReader(text))

@@ -58,7 +58,7 @@ func read(ctx context.Context, send Send, table string) (*live, error) {
 	}
 	l := described.Table
 	if l == nil || l.TableStatus == "" {
-		return nil, fmt.Errorf("table %s: the answer to DescribeTable describes no table; is the endpoint a DynamoDB?", table)
+		return nil, fmt.Errorf("table %s: the reply to DescribeTable describes no table; is the endpoint a DynamoDB server?", table)
 	}
 	var ttl struct {
 		TimeToLiveDescription struct{ AttributeName, TimeToLiveStatus string }
@@ -95,7 +95,7 @@ func (send Send) Ask(ctx context.Context, operation string, body, into any) erro
 		return err
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("the answer to %s is no JSON of it: %w", operation, err)
+		return fmt.Errorf("cannot decode the reply to %s: %w", operation, err)
 	}
 	return nil
 }

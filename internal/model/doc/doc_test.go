@@ -296,7 +296,7 @@ func TestTablesAlone(t *testing.T) {
 	m := parse(t, "a", []byte("{model: 1, tables: {abc: {key: {partition: id}, indexes: {x: {partition: y}}}}, entities: {}, patterns: []}"))
 	html, markdown := write(t, m)
 	for _, text := range []string{html, markdown} {
-		if !strings.Contains(text, "None are written down yet.") {
+		if !strings.Contains(text, "No access pattern is declared yet.") {
 			t.Error("the page does not say that there are no patterns")
 		}
 	}

@@ -99,7 +99,7 @@ const mostBars = 12
 func New(m *model.Model, prices *model.Prices) *Page {
 	r := m.Check(prices)
 	p := &Page{
-		Title:       cmp.Or(m.Name, "A model without a name"),
+		Title:       cmp.Or(m.Name, "Unnamed model"),
 		Description: m.Description,
 		Prices:      strings.TrimSpace(fmt.Sprintf("%s %s", r.Cost.Prices.Date, r.Cost.Prices.Region)),
 		Dollars:     model.Money(r.Cost.Dollars) + " " + r.Cost.Prices.Currency,

@@ -51,10 +51,10 @@ type Pattern struct {
 
 // What can be said of a pattern.
 const (
-	OK       = "ok"
-	Never    = "never"    // it was never asked for
-	Wasteful = "wasteful" // it reads far more items than it returns, and than the model says
-	Dear     = "dear"     // it costs far more than the model says
+	OK        = "ok"
+	Never     = "never"     // it was never asked for
+	Wasteful  = "wasteful"  // it reads far more items than it returns, and than the model says
+	Expensive = "expensive" // it costs far more than the model says
 )
 
 // Stray is traffic that no pattern asks for.
@@ -160,7 +160,7 @@ func (p *Pattern) judge() {
 	case p.Scanned >= fewScans && wasted >= muchWaste && wasted >= farMore*p.reads:
 		p.Status = Wasteful
 	case len(p.Shared) == 0 && p.Units > farMore*p.Predicted:
-		p.Status = Dear
+		p.Status = Expensive
 	}
 }
 
@@ -251,7 +251,7 @@ func differences(pattern, traffic workload.Shape) (all []string) {
 		all = append(all, fmt.Sprintf("it reads %s", or(traffic.Index, "the table")))
 	}
 	if traffic.Form != pattern.Form {
-		all = append(all, fmt.Sprintf("it is %s", or(traffic.Form, "without "+pattern.Form)))
+		all = append(all, fmt.Sprintf("its form is %s, not %s", or(traffic.Form, "empty"), or(pattern.Form, "empty")))
 	}
 	flag := func(traffic, pattern bool, yes, no string) {
 		switch {

@@ -17,7 +17,7 @@ func readCloudFormation(file string, root *tree, vars map[string]string) (*Desig
 	}
 	resources := root.get("Resources")
 	if resources.kind != treeMap {
-		return nil, Faults{{File: file, At: resources.at, Message: "Resources has no members with names"}}
+		return nil, Faults{{File: file, At: resources.at, Message: "Resources is not a mapping"}}
 	}
 	for _, m := range resources.members {
 		c.resource(m)
@@ -70,7 +70,7 @@ func (p properties) value(names ...string) *tree {
 		}
 		var err error
 		if t, err = p.c.resolve(t, 0); err != nil {
-			p.c.fault(t.at, "%s of %s cannot be worked out: %v", strings.Join(names, "."), p.what, err)
+			p.c.fault(t.at, "%s of %s cannot be evaluated: %v", strings.Join(names, "."), p.what, err)
 			return nil
 		}
 		if t.kind == treeNull {
@@ -122,7 +122,7 @@ func (p properties) list(names ...string) (all []properties) {
 	for _, e := range t.list {
 		e, err := p.c.resolve(e, 0)
 		if err != nil {
-			p.c.fault(e.at, "%s cannot be worked out: %v", what, err)
+			p.c.fault(e.at, "%s cannot be evaluated: %v", what, err)
 			continue
 		}
 		if e.kind != treeNull {
@@ -148,14 +148,14 @@ func (c *template) resource(m member) {
 	}
 	props, err := c.resolve(orNull(m.value.get("Properties")), 0)
 	if err != nil {
-		c.fault(props.at, "Properties of %s cannot be worked out: %v", m.name, err)
+		c.fault(props.at, "Properties of %s cannot be evaluated: %v", m.name, err)
 		return
 	}
 	p := properties{c, props, m.name}
 	t := &described{file: c.file, at: m.at, what: m.name, name: p.text("TableName")}
 	if p.tree.get("TableName") == nil {
 		t.name = m.name
-		t.notes = append(t.notes, "CloudFormation makes up its name; this is the resource's.")
+		t.notes = append(t.notes, "CloudFormation generates its name; this is the name of the resource.")
 	}
 	t.stream = p.text("StreamSpecification", "StreamViewType")
 	if p.text("TimeToLiveSpecification", "Enabled") == "" || p.flag("TimeToLiveSpecification", "Enabled") {
@@ -196,7 +196,7 @@ func (c *template) made(m member) bool {
 	}
 	holds, err := c.condition(name.text, 0)
 	if err != nil {
-		c.fault(name.at, "Condition of %s cannot be worked out: %v", m.name, err)
+		c.fault(name.at, "Condition of %s cannot be evaluated: %v", m.name, err)
 	}
 	return holds
 }

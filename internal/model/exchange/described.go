@@ -61,13 +61,13 @@ func finish(all []*described) (tables []*Table, faults Faults) {
 func (d *described) table() (*Table, error) {
 	t := &Table{Notes: d.notes}
 	if len(d.dropped) > 0 {
-		t.Notes = append(slices.Clip(t.Notes), "Not kept in a model: "+strings.Join(d.dropped, "; ")+".")
+		t.Notes = append(slices.Clip(t.Notes), "Not part of a model: "+strings.Join(d.dropped, "; ")+".")
 	}
 	t.Name, t.TTL, t.Stream, t.Recovery = d.name, d.ttl, d.stream, d.recovery
 	t.Position = d.at
 	partition, sort, err := split(d.key)
 	if err != nil || len(partition) > 1 || len(sort) > 1 {
-		return nil, cmp.Or(err, fmt.Errorf("the key of a table has one attribute HASH and at most one RANGE"))
+		return nil, cmp.Or(err, fmt.Errorf("the key of a table has one HASH attribute and at most one RANGE attribute"))
 	}
 	t.Key = &model.Key{Partition: partition[0]}
 	if len(sort) > 0 {
@@ -90,7 +90,7 @@ func (d *described) table() (*Table, error) {
 			return nil, fmt.Errorf("an index has no name")
 		}
 		if _, ok := t.Index(x.name); ok {
-			return nil, fmt.Errorf("two indexes are called %s", x.name)
+			return nil, fmt.Errorf("two indexes are named %s", x.name)
 		}
 		t.Indexes = append(t.Indexes, index)
 	}

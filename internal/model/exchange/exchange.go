@@ -72,7 +72,7 @@ func Read(files []File, vars map[string]string) (*Design, error) {
 	var wanted []File
 	for _, f := range files {
 		if len(f.Text) > maxFileBytes {
-			return nil, Faults{{File: f.Name, Message: fmt.Sprintf("the file has %s; it may have at most %s", model.Bytes(len(f.Text)), model.Bytes(maxFileBytes))}}
+			return nil, Faults{{File: f.Name, Message: fmt.Sprintf("the file has a size of %s; the limit is %s", model.Bytes(len(f.Text)), model.Bytes(maxFileBytes))}}
 		}
 		if f.Wanted {
 			wanted = append(wanted, f)
@@ -86,9 +86,9 @@ func Read(files []File, vars map[string]string) (*Design, error) {
 		return nil, err
 	}
 	if len(d.Tables) == 0 {
-		message := "there are no DynamoDB tables in it"
+		message := "it contains no DynamoDB tables"
 		if IsTerraform(wanted[0].Name) {
-			message += "; what modules make is not looked at"
+			message += "; tables that modules create are not read"
 		}
 		return nil, Faults{{File: wanted[0].Name, Message: message}}
 	}
@@ -101,7 +101,7 @@ func read(wanted, all []File, vars map[string]string) (*Design, error) {
 		return readTerraform(all, vars)
 	}
 	if len(wanted) > 1 {
-		return nil, fmt.Errorf("%s: only Terraform's files are read together", wanted[1].Name)
+		return nil, fmt.Errorf("%s: only Terraform files can be read together", wanted[1].Name)
 	}
 	file := wanted[0]
 	root, err := parseTree(file)
@@ -114,9 +114,9 @@ func read(wanted, all []File, vars map[string]string) (*Design, error) {
 	case root.get("DataModel") != nil:
 		return readWorkbench(file.Name, root)
 	case root.get("model") != nil:
-		return nil, Faults{{File: file.Name, Message: "this is a model already"}}
+		return nil, Faults{{File: file.Name, Message: "this is already a model"}}
 	}
-	return nil, Faults{{File: file.Name, At: root.at, Message: "this is none of the formats that can be read: a CloudFormation template has Resources, a model of NoSQL Workbench has DataModel, and a Terraform file is called *.tf"}}
+	return nil, Faults{{File: file.Name, At: root.at, Message: "this format cannot be read: a CloudFormation template has Resources, a NoSQL Workbench model has DataModel, and a Terraform file is named *.tf"}}
 }
 
 // IsTerraform tells by its name whether a file is one of Terraform.
@@ -129,7 +129,7 @@ func twice(file string, tables []*Table) error {
 	seen := make(map[string]bool)
 	for _, t := range tables {
 		if seen[t.Name] {
-			return Faults{{File: file, At: t.Position, Message: fmt.Sprintf("two tables are called %s", t.Name)}}
+			return Faults{{File: file, At: t.Position, Message: fmt.Sprintf("two tables are named %s", t.Name)}}
 		}
 		seen[t.Name] = true
 	}

@@ -45,7 +45,7 @@ func TestTerraformFaults(t *testing.T) {
 		{"loops in loops", `[for a in [1] : [for b in [1] : [for c in [1] : c]]]`, "", "a.tf:3:", nil},
 		{"brackets in brackets", strings.Repeat("(", 100_000), "", "a.tf:3:", nil},
 		{"marks in a row", strings.Repeat("!", 100_000) + "true", "", "a.tf:3:", nil},
-		{"choices in choices", strings.Repeat("true ?\n true :\n ", 50_000) + "false", "", "expressions lie too deep", nil},
+		{"choices in choices", strings.Repeat("true ?\n true :\n ", 50_000) + "false", "", "expressions are nested too deeply", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := fmt.Sprintf(terraformTable, c.expression) + "\n" + c.beside
@@ -86,8 +86,8 @@ func TestTerraformTableFaults(t *testing.T) {
 		{"no units", `"PAY_PER_REQUEST"`, `"PROVISIONED"`, "it is provisioned, but its read and write units are not given"},
 		{"another billing", `"PAY_PER_REQUEST"`, `"FREE"`, `billing_mode of aws_dynamodb_table.a is "FREE"`},
 		{"another projection", `hash_key     = "id"`, "hash_key = \"id\"\nglobal_secondary_index {\nname = \"x\"\nhash_key = \"id\"\nprojection_type = \"SOME\"\n}", `index x: the projection is "SOME"`},
-		{"no tables", "aws_dynamodb_table", "aws_s3_bucket", "a.tf: there are no DynamoDB tables in it"},
-		{"a name that no table has", `"abc"`, `"a/b"`, "is no name of a table"},
+		{"no tables", "aws_dynamodb_table", "aws_s3_bucket", "a.tf: it contains no DynamoDB tables"},
+		{"a name that no table has", `"abc"`, `"a/b"`, "is not a valid table name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(whole, c.from, c.to, 1)
@@ -130,22 +130,22 @@ func TestCloudFormationFaults(t *testing.T) {
 		name, value, want string
 		vars              map[string]string
 	}{
-		{"a parameter without a default", `!Sub "x-${Env}"`, "s.yaml:%d:22: TableName of Orders cannot be worked out: the parameter Env has no default; give it a value with --var Env=VALUE", map[string]string{"Env": "e"}},
-		{"a parameter that is looked up", `!Ref Secret`, "the parameter Secret is looked up when the stack is made; give it a value with --var Secret=VALUE", map[string]string{"Secret": "x-e"}},
-		{"the name of the stack", `!Join ["-", [x, !Ref "AWS::StackName"]]`, "AWS::StackName is known only when the stack is made; give it a value with --var AWS::StackName=VALUE", map[string]string{"AWS::StackName": "e"}},
-		{"an attribute of a resource", `!GetAtt Queue.Name`, "the function Fn::GetAtt of Queue.Name is known only when the stack is made", nil},
-		{"an attribute within text", `!Sub "${Queue.Name}"`, "Name of Queue is known only when the stack is made", nil},
-		{"a value of another stack", `!ImportValue shared`, "the function Fn::ImportValue of shared is known only when the stack is made", nil},
+		{"a parameter without a default", `!Sub "x-${Env}"`, "s.yaml:%d:22: TableName of Orders cannot be evaluated: the parameter Env has no default; give it a value with --var Env=VALUE", map[string]string{"Env": "e"}},
+		{"a parameter that is looked up", `!Ref Secret`, "the parameter Secret is looked up when the stack is created; give it a value with --var Secret=VALUE", map[string]string{"Secret": "x-e"}},
+		{"the name of the stack", `!Join ["-", [x, !Ref "AWS::StackName"]]`, "AWS::StackName is known only when the stack is created; give it a value with --var AWS::StackName=VALUE", map[string]string{"AWS::StackName": "e"}},
+		{"an attribute of a resource", `!GetAtt Queue.Name`, "the function Fn::GetAtt of Queue.Name is known only when the stack is created", nil},
+		{"an attribute within text", `!Sub "${Queue.Name}"`, "Name of Queue is known only when the stack is created", nil},
+		{"a value of another stack", `!ImportValue shared`, "the function Fn::ImportValue of shared is known only when the stack is created", nil},
 		{"a name that nothing has", `!Ref Nothing`, "there is no parameter and no resource Nothing", nil},
-		{"a table's own name", `!Ref Orders`, "in a circle", nil},
-		{"conditions in a circle", `!If [A, x, y]`, "in a circle", nil},
+		{"a table's own name", `!Ref Orders`, "form a cycle", nil},
+		{"conditions in a circle", `!If [A, x, y]`, "form a cycle", nil},
 		{"a condition that nothing has", `!If [Z, x, y]`, "there is no condition Z", nil},
 		{"a mapping that nothing has", `!FindInMap [a, b, c]`, "there is no mapping a.b.c", nil},
-		{"a place beyond the end", `!Select [3, [a, b]]`, "Fn::Select takes number 3 of a list of 2", nil},
+		{"a place beyond the end", `!Select [3, [a, b]]`, "Fn::Select asks for element 3 of a list of 2", nil},
 		{"a list in place of text", `[a]`, "TableName of Orders is a list, not text", nil},
 		{"an anchor", `&a x`, "anchors, aliases and merges are not supported", nil},
-		{"conditions of conditions", `!If [C0, x, y]`, "in a circle", nil},
-		{"lists in lists", strings.Repeat("[", 100_000), "lie too deep in each other", nil},
+		{"conditions of conditions", `!If [C0, x, y]`, "form a cycle", nil},
+		{"lists in lists", strings.Repeat("[", 100_000), "nested too deeply", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := fmt.Sprintf(stack, doubled.String(), c.value)
@@ -171,17 +171,17 @@ func TestCloudFormationFaults(t *testing.T) {
 func TestOtherFiles(t *testing.T) {
 	for _, c := range []struct{ name, file, text, want string }{
 		{"no file at all", "a.yaml", "", "the file is empty"},
-		{"something else", "a.yaml", "a: 1", "this is none of the formats that can be read"},
-		{"a model", "a.model.yaml", "model: 1", "this is a model already"},
+		{"something else", "a.yaml", "a: 1", "this format cannot be read"},
+		{"a model", "a.model.yaml", "model: 1", "this is already a model"},
 		{"broken JSON", "a.json", "{\n \"a\": }", "a.json:2:"},
-		{"broken YAML", "a.yaml", "a: [", "this is no YAML"},
-		{"text", "a.txt", "hello", "this is none of the formats"},
-		{"resources that are none", "a.yaml", "Resources: 5", "Resources has no members"},
+		{"broken YAML", "a.yaml", "a: [", "this is not valid YAML"},
+		{"text", "a.txt", "hello", "this format cannot be read"},
+		{"resources that are none", "a.yaml", "Resources: 5", "Resources is not a mapping"},
 		{"a data model that is none", "a.json", `{"DataModel": {}}`, "DataModel is not a list"},
 		{"a data model without keys", "a.json", `{"DataModel": [{"TableName": "abc"}]}`, "a.json:1:16: table abc: it has no partition key"},
 		{"a key without a name", "a.json", strings.Replace(`{"DataModel": [`+oneTable+"]}", `"id"`, `""`, 1), "table abc: an attribute of its key has no name"},
-		{"two tables of one name", "a.json", `{"DataModel": [` + oneTable + "," + oneTable + "]}", "two tables are called abc"},
-		{"too large", "a.json", strings.Repeat(" ", maxFileBytes+1), "it may have at most 4 MB"},
+		{"two tables of one name", "a.json", `{"DataModel": [` + oneTable + "," + oneTable + "]}", "two tables are named abc"},
+		{"too large", "a.json", strings.Repeat(" ", maxFileBytes+1), "the limit is 4 MB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Read([]File{{Name: c.file, Text: []byte(c.text), Wanted: true}}, nil)

@@ -18,7 +18,7 @@ const maxSteps = 1_000_000
 // where it happened.
 func (c *template) resolve(t *tree, depth int) (*tree, error) {
 	if c.steps++; depth > maxNesting || c.steps > maxSteps {
-		return t, errors.New("functions lie too deep in each other, or in a circle")
+		return t, errors.New("functions are nested too deeply or form a cycle")
 	}
 	if t.kind != treeMap || len(t.members) != 1 {
 		return t, nil
@@ -35,7 +35,7 @@ func (c *template) resolve(t *tree, depth int) (*tree, error) {
 		"Sub": c.sub, "Join": c.join, "Select": c.choose, "Split": c.split, "If": c.branch, "FindInMap": c.lookup,
 	}[name]
 	if !ok {
-		return t, fmt.Errorf("the function Fn::%s%s is known only when the stack is made", name, about(m.value))
+		return t, fmt.Errorf("the function Fn::%s%s is known only when the stack is created", name, about(m.value))
 	}
 	return work(m.value, depth+1)
 }
@@ -80,7 +80,7 @@ func (c *template) scalar(t *tree, depth int) (string, *tree, error) {
 func (c *template) reference(t *tree, depth int) (*tree, error) {
 	name := t.text
 	if t.kind != treeString {
-		return t, errors.New("a Ref has a name")
+		return t, errors.New("a Ref must be a name")
 	}
 	if name == "AWS::NoValue" {
 		return &tree{at: t.at}, nil
@@ -91,7 +91,7 @@ func (c *template) reference(t *tree, depth int) (*tree, error) {
 	if p := c.root.get("Parameters", name); p != nil {
 		d := p.get("Default")
 		if kind := p.get("Type"); kind != nil && strings.HasPrefix(kind.text, "AWS::SSM::") {
-			return t, fmt.Errorf("the parameter %s is looked up when the stack is made; give it a value with --var %s=VALUE", name, name)
+			return t, fmt.Errorf("the parameter %s is looked up when the stack is created; give it a value with --var %s=VALUE", name, name)
 		}
 		if d == nil {
 			return t, fmt.Errorf("the parameter %s has no default; give it a value with --var %s=VALUE", name, name)
@@ -105,10 +105,10 @@ func (c *template) reference(t *tree, depth int) (*tree, error) {
 			}
 			return newText(t, name)
 		}
-		return t, fmt.Errorf("the resource %s is known only when the stack is made", name)
+		return t, fmt.Errorf("the resource %s is known only when the stack is created", name)
 	}
 	if strings.HasPrefix(name, "AWS::") {
-		return t, fmt.Errorf("%s is known only when the stack is made; give it a value with --var %s=VALUE", name, name)
+		return t, fmt.Errorf("%s is known only when the stack is created; give it a value with --var %s=VALUE", name, name)
 	}
 	return t, fmt.Errorf("there is no parameter and no resource %s", name)
 }
@@ -134,7 +134,7 @@ func (c *template) sub(t *tree, depth int) (*tree, error) {
 		text, own = t.list[0], t.list[1]
 	}
 	if text.kind != treeString {
-		return text, errors.New("the function Fn::Sub has a text, or a list of a text and values")
+		return text, errors.New("the function Fn::Sub takes a text, or a list of a text and a mapping")
 	}
 	var b strings.Builder
 	rest := text.text
@@ -154,7 +154,7 @@ func (c *template) sub(t *tree, depth int) (*tree, error) {
 		if v := own.get(name); v != nil {
 			value = v
 		} else if resource, attr, ok := strings.Cut(name, "."); ok {
-			return text, fmt.Errorf("%s of %s is known only when the stack is made", attr, resource)
+			return text, fmt.Errorf("%s of %s is known only when the stack is created", attr, resource)
 		}
 		part, where, err := c.scalar(value, depth+1)
 		if err != nil {
@@ -171,7 +171,7 @@ func (c *template) sub(t *tree, depth int) (*tree, error) {
 // parts are the members of a function's list of arguments.
 func parts(t *tree, n int, name string) ([]*tree, error) {
 	if t.kind != treeList || len(t.list) != n {
-		return nil, fmt.Errorf("the function Fn::%s takes a list of %d", name, n)
+		return nil, fmt.Errorf("the function Fn::%s takes a list of %d values", name, n)
 	}
 	return t.list, nil
 }
@@ -220,7 +220,7 @@ func (c *template) choose(t *tree, depth int) (*tree, error) {
 	}
 	i, err := strconv.Atoi(text)
 	if err != nil || i < 0 || i >= len(list.list) {
-		return t, fmt.Errorf("the function Fn::Select takes number %s of a list of %d", text, len(list.list))
+		return t, fmt.Errorf("the function Fn::Select asks for element %s of a list of %d", text, len(list.list))
 	}
 	return c.resolve(list.list[i], depth)
 }
@@ -247,7 +247,7 @@ func (c *template) split(t *tree, depth int) (*tree, error) {
 
 func (c *template) lookup(t *tree, depth int) (*tree, error) {
 	if t.kind != treeList || len(t.list) < 3 {
-		return t, errors.New("the function Fn::FindInMap takes a list of 3")
+		return t, errors.New("the function Fn::FindInMap takes a list of 3 values")
 	}
 	var names []string
 	for _, e := range t.list[:3] {
@@ -290,10 +290,10 @@ func (c *template) condition(name string, depth int) (bool, error) {
 
 func (c *template) holds(t *tree, depth int) (bool, error) {
 	if c.steps++; depth > maxNesting || c.steps > maxSteps {
-		return false, errors.New("conditions lie too deep in each other, or in a circle")
+		return false, errors.New("conditions are nested too deeply or form a cycle")
 	}
 	if t.kind != treeMap || len(t.members) != 1 {
-		return false, errors.New("a condition is one function")
+		return false, errors.New("a condition must be one function")
 	}
 	m := t.members[0]
 	switch m.name {
@@ -319,7 +319,7 @@ func (c *template) holds(t *tree, depth int) (bool, error) {
 		return !holds, err
 	case "Fn::And", "Fn::Or":
 		if m.value.kind != treeList || len(m.value.list) > 10 {
-			return false, fmt.Errorf("%s takes a list of 2 to 10", m.name)
+			return false, fmt.Errorf("%s takes a list of 2 to 10 conditions", m.name)
 		}
 		all := m.name == "Fn::And"
 		for _, e := range m.value.list {
@@ -330,5 +330,5 @@ func (c *template) holds(t *tree, depth int) (bool, error) {
 		}
 		return all, nil
 	}
-	return false, fmt.Errorf("%s is no condition", m.name)
+	return false, fmt.Errorf("%s is not a condition function", m.name)
 }

@@ -233,7 +233,7 @@ func (b *block) texts(name string) (all []string) {
 	}
 	for _, e := range v.AsValueSlice() {
 		if e.IsNull() {
-			b.r.fault(b.content.Attributes[name].Expr.Range(), "%s of %s has a member that is null", name, b.what)
+			b.r.fault(b.content.Attributes[name].Expr.Range(), "%s of %s contains null", name, b.what)
 			return nil
 		}
 		all = append(all, e.AsString())
@@ -311,7 +311,7 @@ func (r *terraform) instances(x *resource) (all []instance) {
 			return nil
 		}
 		if !v.CanIterateElements() || v.Type().IsTupleType() || v.Type().IsListType() || v.LengthInt() > maxTables {
-			r.fault(each.Expr.Range(), "for_each of %s is neither a map nor a set of texts", what)
+			r.fault(each.Expr.Range(), "for_each of %s is neither a map nor a set of strings", what)
 			return nil
 		}
 		for it := v.ElementIterator(); it.Next(); {
@@ -321,7 +321,7 @@ func (r *terraform) instances(x *resource) (all []instance) {
 			}
 			name, err := convert.Convert(key, cty.String)
 			if err != nil || name.IsNull() || !name.IsKnown() {
-				r.fault(each.Expr.Range(), "for_each of %s is neither a map nor a set of texts", what)
+				r.fault(each.Expr.Range(), "for_each of %s is neither a map nor a set of strings", what)
 				return nil
 			}
 			all = append(all, instance{under("each", map[string]cty.Value{"key": name, "value": value}), fmt.Sprintf("%s[%q]", what, name.AsString()), &name})
@@ -436,7 +436,7 @@ func (b *block) dropped() (all []string) {
 	before := b.r.faults
 	defer func() { b.r.faults = before }()
 	if a, ok := b.content.Attributes["tags"]; ok {
-		text := "tags known to Terraform alone"
+		text := "tags known only to Terraform"
 		if v, diags := a.Expr.Value(b.ctx); !diags.HasErrors() && v.IsWhollyKnown() && !v.IsNull() && v.CanIterateElements() && !tooLarge(v) {
 			var tags []string
 			for it := v.ElementIterator(); it.Next(); {

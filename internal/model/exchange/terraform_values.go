@@ -25,7 +25,7 @@ func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			body, diags = nil, refuse(hcl.InitialPos, fmt.Sprintf("the parser gave up: %v", r))
+			body, diags = nil, refuse(hcl.InitialPos, fmt.Sprintf("the parser failed: %v", r))
 		}
 	}()
 	at, deep := tooDeep(f.Text)
@@ -39,7 +39,7 @@ func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
 		deep = true
 	}
 	if deep {
-		return nil, refuse(hcl.Pos{Line: at.Line, Column: at.Column}, "expressions lie too deep in each other")
+		return nil, refuse(hcl.Pos{Line: at.Line, Column: at.Column}, "expressions are nested too deeply")
 	}
 	if strings.HasSuffix(f.Name, ".json") {
 		file, diags := json.Parse(f.Text, f.Name)
@@ -50,7 +50,7 @@ func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
 		return nil, diags
 	}
 	if at, nested := nestedLoops(file.Body); nested {
-		return nil, refuse(at, "for expressions lie too deep in each other")
+		return nil, refuse(at, "for expressions are nested too deeply")
 	}
 	return file.Body, nil
 }

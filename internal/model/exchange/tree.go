@@ -44,7 +44,7 @@ const (
 )
 
 func (k treeKind) String() string {
-	return [...]string{"nothing", "text", "a number", "true or false", "a list", "members with names"}[k]
+	return [...]string{"nothing", "text", "a number", "true or false", "a list", "a mapping"}[k]
 }
 
 // get is a member of a map, nil when there is none.
@@ -70,7 +70,7 @@ func parseTree(f File) (*tree, error) {
 		return Faults{{File: f.Name, At: at, Message: fmt.Sprintf(format, args...)}}
 	}
 	if at, deep := tooDeep(f.Text); deep {
-		return nil, fault(at, "lists and maps lie too deep in each other")
+		return nil, fault(at, "lists and mappings are nested too deeply")
 	}
 	if text := bytes.TrimLeft(f.Text, " \t\r\n\ufeff"); len(text) > 0 && text[0] == '{' {
 		t, at, err := parseJSON(f.Text)
@@ -78,21 +78,21 @@ func parseTree(f File) (*tree, error) {
 			return t, nil
 		}
 		if strings.HasSuffix(f.Name, ".json") {
-			return nil, fault(at, "this is no JSON: %v", err)
+			return nil, fault(at, "this is not valid JSON: %v", err)
 		}
 	}
 	nests := func(c, next byte) bool { return strings.IndexByte("-?:", c) >= 0 && (next == ' ' || next == '\t') }
 	if at, deep := tooMany(f.Text, nests); deep {
-		return nil, fault(at, "lists and maps lie too deep in each other")
+		return nil, fault(at, "lists and mappings are nested too deeply")
 	}
 	file, err := parseYAML(f.Text)
 	var told yaml.Error
 	switch {
 	case errors.As(err, &told) && told.GetToken() != nil && told.GetToken().Position != nil:
 		p := told.GetToken().Position
-		return nil, fault(model.Position{Line: p.Line, Column: p.Column}, "this is no YAML: %s", told.GetMessage())
+		return nil, fault(model.Position{Line: p.Line, Column: p.Column}, "this is not valid YAML: %s", told.GetMessage())
 	case err != nil:
-		return nil, fault(model.Position{}, "this is no YAML: %v", err)
+		return nil, fault(model.Position{}, "this is not valid YAML: %v", err)
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
 		return nil, fault(model.Position{}, "the file is empty")
 	}
@@ -115,7 +115,7 @@ func parseJSON(text []byte) (*tree, model.Position, error) {
 		if _, err = in.Token(); errors.Is(err, io.EOF) {
 			return t, model.Position{}, nil
 		}
-		err = fmt.Errorf("something follows the end")
+		err = fmt.Errorf("there is text after the end")
 	}
 	return nil, r.position(in.InputOffset()), err
 }
@@ -150,7 +150,7 @@ func (r *jsonReader) position(offset int64) model.Position {
 
 func (r *jsonReader) tree(depth int) (*tree, error) {
 	if depth > maxNesting {
-		return nil, fmt.Errorf("lists and maps lie more than %d deep in each other", maxNesting)
+		return nil, fmt.Errorf("lists and mappings are nested more than %d levels deep", maxNesting)
 	}
 	tok, err := r.in.Token()
 	if err != nil {
@@ -202,7 +202,7 @@ func (r *jsonReader) tree(depth int) (*tree, error) {
 func parseYAML(text []byte) (file *ast.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the parser gave up: %v", r)
+			err = fmt.Errorf("the parser failed: %v", r)
 		}
 	}()
 	return parser.ParseBytes(text, 0)
@@ -241,7 +241,7 @@ func positionOf(n ast.Node) model.Position {
 func (y *yamlReader) tree(n ast.Node, depth int) *tree {
 	at := positionOf(n)
 	if depth > maxNesting {
-		return y.fault(at, fmt.Sprintf("lists and maps lie more than %d deep in each other", maxNesting))
+		return y.fault(at, fmt.Sprintf("lists and mappings are nested more than %d levels deep", maxNesting))
 	}
 	t := &tree{at: at}
 	switch x := n.(type) {
@@ -282,18 +282,18 @@ func (y *yamlReader) tree(n ast.Node, depth int) *tree {
 	case *ast.TagNode:
 		return y.tagged(x, depth)
 	default:
-		return y.fault(at, "anchors, aliases and merges are not supported: write it out")
+		return y.fault(at, "anchors, aliases and merges are not supported: write the value out in full")
 	}
 	return t
 }
 
 func (y *yamlReader) member(t *tree, m *ast.MappingValueNode, depth int) {
 	if m == nil || m.Key == nil || m.Key.GetToken() == nil {
-		y.fault(t.at, "a member has no name")
+		y.fault(t.at, "a field has no name")
 		return
 	}
 	if _, merge := m.Key.(*ast.MergeKeyNode); merge {
-		y.fault(positionOf(m.Key), "anchors, aliases and merges are not supported: write it out")
+		y.fault(positionOf(m.Key), "anchors, aliases and merges are not supported: write the value out in full")
 		return
 	}
 	t.members = append(t.members, member{m.Key.GetToken().Value, positionOf(m.Key), y.tree(m.Value, depth+1)})

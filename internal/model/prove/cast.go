@@ -89,7 +89,7 @@ func prepare(ctx context.Context, send apply.Send, m *model.Model, arrivals []ar
 		}
 		prepared, bytes = prepared+n*(1+len(first.Before)), bytes+n*size
 		if prepared > maxPrepared || bytes > maxPreparedBytes {
-			return nil, fmt.Errorf("more than %d items and runs, or %s of them, would have to be prepared: ask for less, or for a shorter time",
+			return nil, fmt.Errorf("this needs more than %d items and runs, or more than %s of them: use a lower rate or a shorter time",
 				maxPrepared, model.Bytes(maxPreparedBytes))
 		}
 		wanted[i] = n
@@ -171,7 +171,7 @@ func (c *cast) make(plan *model.Plan, n int, writes *[]write) (made []play, err 
 			// passed with longer steps.
 			run += step
 			if step *= 2; step > 1<<30 {
-				return nil, fmt.Errorf("%q and other patterns are about the same few items, so it cannot be played %d times", plan.Pattern.Name, n)
+				return nil, fmt.Errorf("%q shares its few items with other patterns, so it cannot run %d times", plan.Pattern.Name, n)
 			}
 			continue
 		}

@@ -170,7 +170,7 @@ func predicted(c model.Call) map[string]string {
 func actual(c model.Call, got *outcome) map[string]string {
 	f := facts(c, got)
 	if got.unprocessed {
-		f["left undone"] = "some items"
+		f["unprocessed"] = "some items"
 	}
 	for place, units := range got.units {
 		if place.index != "" && units > 0 && isPaged(c.Operation) {

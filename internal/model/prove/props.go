@@ -124,7 +124,7 @@ func batch(ctx context.Context, send apply.Send, tables map[string][]any) error 
 			return err
 		}
 	}
-	return fmt.Errorf("items were left undone %d times; is the table throttled?", tries)
+	return fmt.Errorf("items were left unprocessed %d times; is the table throttled?", tries)
 }
 
 // target is an item that a request names: by its key, or whole.

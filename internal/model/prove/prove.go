@@ -31,7 +31,7 @@ type Report struct {
 // OK tells whether every prediction was right.
 func (r *Report) OK() bool { return r.Wrong() == 0 }
 
-// Wrong is how many patterns went otherwise than predicted.
+// Wrong is how many patterns did not behave as predicted.
 func (r *Report) Wrong() (n int) {
 	for _, p := range r.Patterns {
 		if !p.OK() {
@@ -161,7 +161,7 @@ func Create(ctx context.Context, send apply.Send, m *model.Model, declared bool,
 				delete(x.(map[string]any), "ProvisionedThroughput")
 			}
 		}
-		plan.Changes = append(plan.Changes, &apply.Change{Table: t.Name, Kind: apply.CreateTable, Text: "create it",
+		plan.Changes = append(plan.Changes, &apply.Change{Table: t.Name, Kind: apply.CreateTable, Text: "create the table",
 			Request: model.Request{Operation: "CreateTable", Body: body}})
 	}
 	return apply.Do(ctx, send, plan, w)
@@ -175,7 +175,7 @@ func Drop(ctx context.Context, send apply.Send, m *model.Model) (err error) {
 			drop = nil
 		}
 		if drop != nil {
-			err = errors.Join(err, fmt.Errorf("table %s is left behind: %w", t.Name, drop))
+			err = errors.Join(err, fmt.Errorf("table %s was not deleted: %w", t.Name, drop))
 		}
 	}
 	return err

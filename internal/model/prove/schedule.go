@@ -34,7 +34,7 @@ func ParseRate(text string) (Rate, error) {
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n > 0) || n > 1e9 {
-		return Rate{}, fmt.Errorf("%q is no rate: write 1x or 0.1x for as much as the model declares or a tenth of it, or a number of runs a second", text)
+		return Rate{}, fmt.Errorf("%q is not a rate: write 1x or 0.1x for a multiple of the declared rates, or a number of runs a second", text)
 	}
 	if times {
 		return Rate{Times: n}, nil
@@ -70,7 +70,7 @@ func schedule(rates []float64, during time.Duration, chance *rand.Rand) ([]arriv
 		sum += rate
 	}
 	if n := sum * during.Seconds(); n > maxArrivals {
-		return nil, fmt.Errorf("that is %.0f runs, and at most %d are kept in mind: ask for less, or for a shorter time", n, maxArrivals)
+		return nil, fmt.Errorf("that is %.0f runs, and the limit is %d: use a lower rate or a shorter time", n, maxArrivals)
 	}
 	var all []arrival
 	for i, rate := range rates {
