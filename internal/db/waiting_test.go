@@ -1,0 +1,57 @@
+package db
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// A write waits five seconds for another write of the same item. If that has
+// ended by then it goes through, else it is refused.
+func TestWritersOfOneItemQueue(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		held    time.Duration
+		refused bool
+	}{
+		{"less than five seconds", 5*time.Second - time.Millisecond, false},
+		{"more than five seconds", 5*time.Second + time.Millisecond, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEngine(t, pebble.InMemory())
+				d := newDB(t, e, Options{})
+				create(t, d, orders("Orders"))
+				at := keyspace.Item(nil, tableOf(t, d, "Orders"), key("p", 1))
+				held, released := make(chan struct{}), make(chan error)
+				go func() {
+					_, err := e.Update(t.Context(), [][]byte{at}, func(store.Tx) error {
+						close(held)
+						time.Sleep(c.held)
+						return nil
+					})
+					released <- err
+				}()
+				<-held
+				started := time.Now()
+				_, err := d.Write(t.Context(), puts(full("p", 1)))
+				waited := time.Since(started)
+				if c.refused {
+					expect(t, "the write", err, "TransactionConflictException: Transaction is ongoing for the item")
+					if waited != 5*time.Second {
+						t.Errorf("it was refused after %v", waited)
+					}
+				} else if err != nil || waited != c.held {
+					t.Errorf("after %v the write gives %v", waited, err)
+				}
+				if err := <-released; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
