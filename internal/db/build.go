@@ -230,7 +230,7 @@ func (d *DB) fill(ctx context.Context, t *schema.Table, progress []byte, log *sl
 
 // filled forgets how far it came with what is done.
 func (d *DB) filled(ctx context.Context, progress []byte, log *slog.Logger, items int, took time.Duration) error {
-	_, err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error {
 		tx.Delete(progress)
 		return nil
 	})
@@ -347,7 +347,7 @@ func (d *DB) put(ctx context.Context, step buildStep, of func(i int, it item.Ite
 			declared = append(declared, keys[i])
 		}
 	}
-	_, err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
+	err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
 		added = added[:0]
 		for i, key := range keys {
 			if key == nil {

@@ -427,14 +427,14 @@ func newGate(e store.Engine, after int64) *gated {
 	return &gated{Engine: e, at: after, reached: make(chan struct{}), open: make(chan struct{})}
 }
 
-func (g *gated) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+func (g *gated) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	kind := keyspace.Build(0, 0)[0]
 	if len(keys) > 1 && bytes.IndexByte(firstBytes(keys), kind) >= 0 && g.steps.Add(1) == g.at+1 {
 		close(g.reached)
 		select {
 		case <-g.open:
 		case <-ctx.Done():
-			return store.Commit{}, ctx.Err()
+			return ctx.Err()
 		}
 	}
 	return g.Engine.Update(ctx, keys, fn)

@@ -204,7 +204,7 @@ func (d *DB) putAll(ctx context.Context, t *table, writes []Write, exists func(i
 	}
 	now := d.now()
 	outcomes := make([]Outcome, len(writes))
-	_, err := d.engine.Update(ctx, declared, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, declared, func(tx store.Tx) error {
 		tx = newBlank(tx, t.ID, known)
 		for i := range writes {
 			o, err := d.apply(tx, t.Table, keys[i], &writes[i])

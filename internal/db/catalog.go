@@ -172,7 +172,7 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 	d.nameStreams(&def)
 	stored := &def
 	key, counter := keyspace.Catalog(def.Name), keyspace.Meta("last table id")
-	_, err := d.engine.Update(ctx, [][]byte{key, counter}, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, [][]byte{key, counter}, func(tx store.Tx) error {
 		if taken, ok := tx.Get(key); ok {
 			return d.taken(taken, def.Name)
 		}
@@ -238,7 +238,7 @@ func (d *DB) SetTags(ctx context.Context, name string, change func([]schema.Tag)
 func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
 	var stored *schema.Table
 	key := keyspace.Catalog(name)
-	_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		value, ok := tx.Get(key)
 		if !ok {
 			return apierror.NoTableNamed(name)
@@ -331,7 +331,7 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 			continue
 		}
 		key := keyspace.Catalog(t.Name)
-		_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 			value, ok := tx.Get(key)
 			if !ok {
 				return nil // another process was faster

@@ -425,7 +425,7 @@ func TestDeletionGoesOnAfterARestart(t *testing.T) {
 		other := orders("Other")
 		other.ID = 99
 		left := keyspace.Item(nil, &other, key("a", 1))
-		if _, err := e.Update(t.Context(), [][]byte{left}, func(tx store.Tx) error {
+		if err := e.Update(t.Context(), [][]byte{left}, func(tx store.Tx) error {
 			tx.Set(left, encode(key("a", 1)))
 			tx.Set(keyspace.Dropped(99), []byte{formatTable})
 			return nil
@@ -522,9 +522,9 @@ type fullEngine struct {
 	refused atomic.Int64
 }
 
-func (e *fullEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+func (e *fullEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	if e.full.Load() && e.refused.Add(1) < 1000 {
-		return store.Commit{}, store.ErrFull
+		return store.ErrFull
 	}
 	return e.Engine.Update(ctx, keys, fn)
 }
@@ -577,7 +577,7 @@ func TestCorruptDescription(t *testing.T) {
 
 func set(t testing.TB, e store.Engine, key, value []byte) {
 	t.Helper()
-	if _, err := e.Update(t.Context(), [][]byte{key}, func(tx store.Tx) error {
+	if err := e.Update(t.Context(), [][]byte{key}, func(tx store.Tx) error {
 		tx.Set(key, value)
 		return nil
 	}); err != nil {

@@ -23,7 +23,7 @@ func (d *DB) SaveCheckpoints(ctx context.Context, values map[string][]byte) erro
 	for name := range values {
 		keys = append(keys, checkpointKey(name))
 	}
-	_, err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
 		for name, value := range values {
 			tx.Set(checkpointKey(name), value)
 		}

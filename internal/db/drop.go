@@ -91,7 +91,7 @@ func (d *DB) removeItems(ctx context.Context) error {
 			}
 		}
 		key := keyspace.Dropped(id)
-		if _, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		if err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 			tx.Delete(key)
 			tx.Delete(keyspace.Tally(id))
 			return nil

@@ -214,7 +214,7 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueNote, err error
 // it would be met again and again.
 func (d *DB) dropNote(ctx context.Context, t *schema.Table, n dueNote) error {
 	at, _ := keyspace.ExpiryOf(n.note)
-	_, err := d.engine.Update(ctx, [][]byte{n.key, n.note}, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, [][]byte{n.key, n.note}, func(tx store.Tx) error {
 		it, err := currentItem(tx, n.key)
 		if err != nil {
 			return err

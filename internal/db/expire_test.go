@@ -139,7 +139,7 @@ func TestFalseNotesGo(t *testing.T) {
 			it := key("kept", i)
 			put(t, d, "Orders", it)
 			note := keyspace.Expiry(table.ID, now-5, keyspace.Item(nil, table.Table, it))
-			if _, err := d.engine.Update(t.Context(), [][]byte{note}, func(tx store.Tx) error { tx.Set(note, []byte{formatExpiry}); return nil }); err != nil {
+			if err := d.engine.Update(t.Context(), [][]byte{note}, func(tx store.Tx) error { tx.Set(note, []byte{formatExpiry}); return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}

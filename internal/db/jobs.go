@@ -82,7 +82,7 @@ func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id
 			return err
 		}
 		key := keyspace.Job(id)
-		_, err = d.engine.Update(ctx, [][]byte{key, jobsAdded}, func(tx store.Tx) error {
+		err = d.engine.Update(ctx, [][]byte{key, jobsAdded}, func(tx store.Tx) error {
 			stored, _ := tx.Get(jobsAdded)
 			if _, taken := tx.Get(key); taken || addedOf(stored) != added {
 				return errMoreJobs
@@ -103,7 +103,7 @@ func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id
 // of it is returned, and nothing is changed.
 func (d *DB) ChangeJob(ctx context.Context, id string, how func(before []byte) (after []byte, err error)) error {
 	key := keyspace.Job(id)
-	_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		before, _ := tx.Get(key)
 		after, err := how(before)
 		switch {

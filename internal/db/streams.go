@@ -164,7 +164,7 @@ func (d *DB) trimGhosts(ctx context.Context, now time.Time, horizon uint64) erro
 			continue
 		}
 		key := keyspace.Ghost(t.ID)
-		if _, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		if err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 			tx.Delete(key)
 			return nil
 		}); err != nil {
@@ -193,7 +193,7 @@ func (d *DB) HorizonFrom(ctx context.Context, stamp uint64) (uint64, error) {
 		return horizon, err
 	}
 	key := keyspace.Meta("horizon")
-	_, err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+	err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		tx.Set(key, []byte{formatHorizon})
 		return nil
 	})

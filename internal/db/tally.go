@@ -159,7 +159,7 @@ func (d *DB) saveTally(ctx context.Context) error {
 		return nil
 	}
 	sums := make([]counts, len(keys))
-	_, err := d.engine.Update(ctx, keys, func(tx store.Tx) (err error) {
+	err := d.engine.Update(ctx, keys, func(tx store.Tx) (err error) {
 		for i, key := range keys {
 			stored, _ := tx.Get(key)
 			if sums[i], err = decodeCounts(stored); err != nil {
@@ -231,7 +231,7 @@ func (d *DB) resetTally(ctx context.Context, t *table) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
 	key := keyspace.Tally(t.ID)
-	_, err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		tx.Delete(key)
 		return nil
 	})

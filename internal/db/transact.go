@@ -188,7 +188,7 @@ func (d *DB) forget(ctx context.Context, due [][]byte) error {
 	for i := range due {
 		keys[i] = keyspace.Token(keyspace.DueToken(due[i]))
 	}
-	_, err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
+	err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
 		for i, key := range keys {
 			tx.Delete(due[i])
 			// The token may have come again since, and have a later due time.

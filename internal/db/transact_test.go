@@ -416,7 +416,7 @@ func TestConflict(t *testing.T) {
 	var holder sync.WaitGroup
 	holder.Go(func() {
 		at := keyspace.Item(nil, tableOf(t, d, "Orders"), key("p", 1))
-		if _, err := e.Update(t.Context(), [][]byte{at}, func(store.Tx) error {
+		if err := e.Update(t.Context(), [][]byte{at}, func(store.Tx) error {
 			close(held)
 			<-done
 			return nil
@@ -497,7 +497,7 @@ type counting struct {
 	n atomic.Int64
 }
 
-func (c *counting) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+func (c *counting) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	c.n.Add(1)
 	return c.Engine.Update(ctx, keys, fn)
 }

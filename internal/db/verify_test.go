@@ -184,7 +184,7 @@ func TestVerifyTellsTheFirstFaults(t *testing.T) {
 // plant writes to the engine past the database.
 func plant(t testing.TB, d *DB, change func(store.Tx)) {
 	t.Helper()
-	if _, err := d.engine.Update(t.Context(), nil, func(tx store.Tx) error {
+	if err := d.engine.Update(t.Context(), nil, func(tx store.Tx) error {
 		change(tx)
 		return nil
 	}); err != nil {

@@ -116,7 +116,7 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 	outcomes := make([]Outcome, len(writes))
 	room := encodings.Get().(*encoding)
 	defer room.release()
-	_, err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
+	err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
 		room.row = room.row[:0] // fn may run again
 		if more != nil {
 			if err := more.before(tx); err != nil {

@@ -210,7 +210,7 @@ func TestConflictIsTold(t *testing.T) {
 	held, done := make(chan struct{}), make(chan struct{})
 	var holder sync.WaitGroup
 	holder.Go(func() {
-		_, err := d.engine.Update(context.Background(), [][]byte{at}, func(store.Tx) error {
+		err := d.engine.Update(context.Background(), [][]byte{at}, func(store.Tx) error {
 			close(held)
 			<-done
 			return nil

@@ -37,13 +37,12 @@ type Engine interface {
 	//
 	// fn may run more than once, so it must be pure: no state kept, nothing
 	// sent, no waiting. An error that it returns is returned unchanged, and
-	// nothing is committed. When it writes nothing, nothing is committed, and
-	// the Commit is zero.
+	// nothing is committed. When it writes nothing, nothing is committed.
 	//
 	// fn may write keys that are not declared, but cannot read them. Two
 	// Updates must not write the same undeclared key at once: it should
 	// belong to a declared one, for example by containing it.
-	Update(ctx context.Context, keys [][]byte, fn func(Tx) error) (Commit, error)
+	Update(ctx context.Context, keys [][]byte, fn func(Tx) error) error
 
 	// Horizon is a stamp such that no Update with a smaller one can still
 	// commit. What was committed with a smaller one is durable and visible. It
@@ -158,11 +157,6 @@ type Range struct {
 // caller copies what it keeps.
 type Pair struct {
 	Key, Value []byte
-}
-
-// Commit tells of an Update that took effect.
-type Commit struct {
-	Stamp Stamp
 }
 
 // Limits are the sizes that an engine takes.

@@ -20,7 +20,7 @@ func TestAllocations(t *testing.T) {
 		do   func() error
 	}{
 		{"update", 3, func() error {
-			_, err := e.Update(ctx, keys, func(tx store.Tx) error { tx.Set(keys[0], value); return nil })
+			err := e.Update(ctx, keys, func(tx store.Tx) error { tx.Set(keys[0], value); return nil })
 			return err
 		}},
 		{"get", 3, func() error {

@@ -56,7 +56,7 @@ func BenchmarkUpdate(b *testing.B) {
 						if spread == "different keys" {
 							key = fmt.Appendf(key[:0], "key %d", n.Add(1)*0x9e3779b97f4a7c15)
 						}
-						_, err := e.Update(context.Background(), [][]byte{key}, func(tx store.Tx) error {
+						err := e.Update(context.Background(), [][]byte{key}, func(tx store.Tx) error {
 							tx.Get(key)
 							tx.Set(key, value)
 							return nil
@@ -77,7 +77,7 @@ func BenchmarkGet(b *testing.B) {
 	const n = 100_000
 	key := func(i uint64) []byte { return fmt.Appendf(nil, "key %d", i*0x9e3779b97f4a7c15) }
 	for i := uint64(0); i < n; i += 1000 {
-		_, err := e.Update(context.Background(), nil, func(tx store.Tx) error {
+		err := e.Update(context.Background(), nil, func(tx store.Tx) error {
 			for j := i; j < i+1000; j++ {
 				tx.Set(key(j), make([]byte, 256))
 			}

@@ -148,7 +148,9 @@ func (w *witness) write(ctx context.Context, t *testing.T, i int) {
 // that memory is flushed from time to time.
 func (w *witness) increment(t *testing.T, i int) {
 	var n uint64
-	c, err := w.engine.Update(context.Background(), [][]byte{crashKey(i)}, func(tx store.Tx) error {
+	var stamp store.Stamp
+	err := w.engine.Update(context.Background(), [][]byte{crashKey(i)}, func(tx store.Tx) error {
+		stamp = tx.Stamp()
 		v, _ := tx.Get(crashKey(i))
 		n = count(v) + 1
 		v = binary.BigEndian.AppendUint64(nil, n)
@@ -162,7 +164,7 @@ func (w *witness) increment(t *testing.T, i int) {
 		return
 	}
 	raise(&w.acknowledged[i], n)
-	raise(&w.stamp, uint64(c.Stamp))
+	raise(&w.stamp, uint64(stamp))
 }
 
 var errShown = errors.New("shown")
@@ -208,7 +210,7 @@ func (w *witness) get(key []byte) ([]byte, error) {
 
 // abort sees a value in an Update that then returns an error.
 func (w *witness) abort(key []byte) (v []byte, err error) {
-	_, err = w.engine.Update(context.Background(), [][]byte{key}, func(tx store.Tx) error {
+	err = w.engine.Update(context.Background(), [][]byte{key}, func(tx store.Tx) error {
 		v, _ = tx.Get(key)
 		return errShown
 	})
@@ -283,14 +285,16 @@ func (told told) compare(t *testing.T, seed uint64, disk vfs.FS) (lost losses) {
 			lost.torn++
 		}
 	}
-	c, err := e.Update(context.Background(), nil, func(tx store.Tx) error {
+	var stamp store.Stamp
+	err = e.Update(context.Background(), nil, func(tx store.Tx) error {
+		stamp = tx.Stamp()
 		tx.Set(crashKey(0), []byte("after"))
 		return nil
 	})
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	if uint64(c.Stamp) <= told.stamp {
+	if uint64(stamp) <= told.stamp {
 		lost.stamps++
 	}
 	return lost

@@ -57,7 +57,7 @@ func mustOpen(t testing.TB, o Options) *Engine {
 
 // set writes one key.
 func set(e *Engine, key string, value []byte) error {
-	_, err := e.Update(context.Background(), [][]byte{[]byte(key)}, func(tx store.Tx) error {
+	err := e.Update(context.Background(), [][]byte{[]byte(key)}, func(tx store.Tx) error {
 		tx.Set([]byte(key), value)
 		return nil
 	})

@@ -277,7 +277,7 @@ func neverBehind(t *testing.T, e *Engine) {
 			random := rand.New(rand.NewPCG(1, uint64(w)))
 			for range rounds {
 				k := key(random.IntN(keys))
-				_, err := e.Update(ctx, [][]byte{k}, func(tx store.Tx) error {
+				err := e.Update(ctx, [][]byte{k}, func(tx store.Tx) error {
 					v, _ := tx.Get(k)
 					tx.Set(k, binary.BigEndian.AppendUint64(make([]byte, 0, 200), counter(v)+1))
 					return nil
@@ -392,7 +392,7 @@ func TestMemoryAfterALargeUpdate(t *testing.T) {
 	const keys, size = 200, 1000 // more than half a memtable
 	key := func(i int) []byte { return fmt.Appendf(nil, "large %d", i) }
 	before := e.tidy.written.Load()
-	if _, err := e.Update(ctx, nil, func(tx store.Tx) error {
+	if err := e.Update(ctx, nil, func(tx store.Tx) error {
 		for i := range keys {
 			tx.Set(key(i), bytes.Repeat([]byte{1}, size))
 		}

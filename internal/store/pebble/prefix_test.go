@@ -42,7 +42,7 @@ func TestPrefixesHideNothing(t *testing.T) {
 					model[key] = value
 				case 0, 1, 2:
 					key := prefixedKey(random.IntN(20), random.IntN(30))
-					_, err := e.Update(t.Context(), [][]byte{[]byte(key)}, func(tx store.Tx) error {
+					err := e.Update(t.Context(), [][]byte{[]byte(key)}, func(tx store.Tx) error {
 						tx.Delete([]byte(key))
 						return nil
 					})

@@ -65,7 +65,7 @@ func TestEachIsOneMoment(t *testing.T) {
 	seen := 0
 	err := e.Each(ctx, store.Range{}, func(pair store.Pair) bool {
 		if seen++; seen == 1 {
-			if _, err := e.Update(ctx, nil, func(tx store.Tx) error {
+			if err := e.Update(ctx, nil, func(tx store.Tx) error {
 				tx.Delete(fillKey(5))
 				tx.Set([]byte("k9"), []byte("new"))
 				return nil

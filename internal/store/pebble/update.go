@@ -17,29 +17,26 @@ var errNothing = errors.New("nothing written")
 // Update latches the declared keys, runs fn, hands its writes to Pebble,
 // releases the latches, and only then waits for the disk: the next Update of
 // the same key goes into the same sync.
-func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	if err := e.gate.Enter(); err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	defer e.gate.Leave()
 	if err := e.admit(ctx, keys); err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	var room [fewKeys]int
 	latched, err := e.stripes.Lock(ctx, room[:0], keys)
 	if err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	batch := e.db.NewBatch()
 	stamp, size, err := e.apply(batch, latched, keys, fn)
 	if err != nil {
 		_ = batch.Close()
-		return store.Commit{}, e.showAbort(ctx, keys, err)
+		return e.showAbort(ctx, keys, err)
 	}
-	if err := e.land(batch, stamp, size); err != nil {
-		return store.Commit{}, err
-	}
-	return store.Commit{Stamp: stamp}, nil
+	return e.land(batch, stamp, size)
 }
 
 // admit refuses what need not be tried.

@@ -52,14 +52,17 @@ type test struct {
 	run   func(*testing.T, store.Engine)
 }
 
-// put writes pairs, given as key, value, key, value. An empty value deletes.
+// put writes pairs, given as key, value, key, value, and returns the stamp of the
+// commit. An empty value deletes.
 func put(t testing.TB, e store.Engine, pairs ...string) store.Stamp {
 	t.Helper()
 	var keys [][]byte
 	for i := 0; i < len(pairs); i += 2 {
 		keys = append(keys, []byte(pairs[i]))
 	}
-	c, err := e.Update(context.Background(), keys, func(tx store.Tx) error {
+	var stamp store.Stamp
+	err := e.Update(context.Background(), keys, func(tx store.Tx) error {
+		stamp = tx.Stamp()
 		for i := 0; i < len(pairs); i += 2 {
 			if pairs[i+1] == "" {
 				tx.Delete([]byte(pairs[i]))
@@ -72,7 +75,7 @@ func put(t testing.TB, e store.Engine, pairs ...string) store.Stamp {
 	if err != nil {
 		t.Fatalf("Update: %v", err)
 	}
-	return c.Stamp
+	return stamp
 }
 
 // get reads keys. An absent one is shown as "-".
@@ -143,7 +146,7 @@ func same(t testing.TB, what string, got, want []string) {
 
 // increment adds one to the numbers at keys.
 func increment(e store.Engine, keys ...string) error {
-	_, err := e.Update(context.Background(), byteKeys(keys...), func(tx store.Tx) error {
+	err := e.Update(context.Background(), byteKeys(keys...), func(tx store.Tx) error {
 		for _, k := range keys {
 			v, _ := tx.Get([]byte(k))
 			tx.Set([]byte(k), encode(decode(v)+1))

@@ -76,7 +76,7 @@ func testConcurrency(t *testing.T, open Open) {
 				var wg sync.WaitGroup
 				for _, mine := range [][]byte{a, b} {
 					wg.Go(func() {
-						_, err := e.Update(ctx, [][]byte{a, b}, func(tx store.Tx) error {
+						err := e.Update(ctx, [][]byte{a, b}, func(tx store.Tx) error {
 							_, hasA := tx.Get(a)
 							_, hasB := tx.Get(b)
 							if !hasA && !hasB {
@@ -157,7 +157,9 @@ func testConcurrency(t *testing.T, open Open) {
 			together(t, func(w int) error {
 				key := fmt.Appendf(nil, "k%d", w%8)
 				for range rounds {
-					c, err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+					var stamp store.Stamp
+					err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+						stamp = tx.Stamp()
 						if v, _ := tx.Get(key); uint64(tx.Stamp()) <= decode(v) {
 							return fmt.Errorf("stamp %d after %d", tx.Stamp(), decode(v))
 						}
@@ -168,10 +170,10 @@ func testConcurrency(t *testing.T, open Open) {
 						return err
 					}
 					mu.Lock()
-					if seen[c.Stamp] {
-						t.Errorf("stamp %d twice", c.Stamp)
+					if seen[stamp] {
+						t.Errorf("stamp %d twice", stamp)
 					}
-					seen[c.Stamp] = true
+					seen[stamp] = true
 					mu.Unlock()
 				}
 				return nil
@@ -218,7 +220,9 @@ func testConcurrency(t *testing.T, open Open) {
 			})
 			together(t, func(w int) error {
 				for range rounds {
-					c, err := e.Update(ctx, [][]byte{fmt.Appendf(nil, "\xfek%d", w)}, func(tx store.Tx) error {
+					var stamp store.Stamp
+					err := e.Update(ctx, [][]byte{fmt.Appendf(nil, "\xfek%d", w)}, func(tx store.Tx) error {
+						stamp = tx.Stamp()
 						tx.Set(encode(uint64(tx.Stamp())), []byte("1"))
 						return nil
 					})
@@ -229,8 +233,8 @@ func testConcurrency(t *testing.T, open Open) {
 					if err != nil {
 						return err
 					}
-					if h <= 0 || c.Stamp == 0 {
-						return fmt.Errorf("stamp %d, horizon %d", c.Stamp, h)
+					if h <= 0 || stamp == 0 {
+						return fmt.Errorf("stamp %d, horizon %d", stamp, h)
 					}
 					mu.Lock()
 					written++
@@ -297,7 +301,7 @@ func testWaiting(t *testing.T, open Open) {
 		var holder sync.WaitGroup
 		holder.Go(func() {
 			var once sync.Once
-			_, err := e.Update(context.Background(), byteKeys("a"), func(tx store.Tx) error {
+			err := e.Update(context.Background(), byteKeys("a"), func(tx store.Tx) error {
 				once.Do(func() { close(inside) })
 				<-left
 				return nil
@@ -309,7 +313,7 @@ func testWaiting(t *testing.T, open Open) {
 		<-inside
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
-		_, err := e.Update(ctx, byteKeys("b", "a", "c", "d"), func(tx store.Tx) error {
+		err := e.Update(ctx, byteKeys("b", "a", "c", "d"), func(tx store.Tx) error {
 			tx.Set([]byte("a"), []byte("1"))
 			return ctx.Err() // an engine that does not make updates wait runs it
 		})
@@ -320,7 +324,7 @@ func testWaiting(t *testing.T, open Open) {
 		// of the first, as it may happen.
 		free := 0
 		for _, key := range []string{"b", "c", "d"} {
-			if _, err := e.Update(context.Background(), byteKeys(key), func(tx store.Tx) error {
+			if err := e.Update(context.Background(), byteKeys(key), func(tx store.Tx) error {
 				tx.Set([]byte(key), []byte("1"))
 				return nil
 			}); err == nil {
@@ -340,7 +344,7 @@ func testWaiting(t *testing.T, open Open) {
 		cancel()
 		_, getErr := e.Get(ctx, store.Strong, []byte("a"))
 		_, snapshotErr := e.Snapshot(ctx)
-		_, updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
+		updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
 		deleteErr := e.DeleteRange(ctx, []byte("a"), []byte("b"))
 		for _, err := range []error{getErr, snapshotErr, updateErr, deleteErr} {
 			if !errors.Is(err, context.Canceled) {
@@ -366,7 +370,7 @@ func testClosing(t *testing.T, open Open) {
 		}
 		_, getErr := e.Get(ctx, store.Strong, []byte("a"))
 		_, snapshotErr := e.Snapshot(ctx)
-		_, updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
+		updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
 		_, horizonErr := e.Horizon(ctx)
 		_, splitsErr := e.Splits(ctx, nil, nil, 2)
 		_, viewErr := s.Get(ctx, []byte("a"))

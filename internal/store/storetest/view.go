@@ -130,7 +130,7 @@ func testRanges(t *testing.T, open Open) {
 	fill := func(t *testing.T, e store.Engine, prefix string, n, size int) {
 		t.Helper()
 		for from := 0; from < n; from += 100 {
-			_, err := e.Update(ctx, nil, func(tx store.Tx) error {
+			err := e.Update(ctx, nil, func(tx store.Tx) error {
 				for i := from; i < min(n, from+100); i++ {
 					v := make([]byte, size)
 					_, _ = random.Read(v) // such that it does not compress away

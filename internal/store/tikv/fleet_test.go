@@ -168,7 +168,7 @@ func TestCutOff(t *testing.T) {
 		"reads":        func(ctx context.Context) error { _, err := a.Get(ctx, store.Strong, []byte("k")); return err },
 		"takes a view": func(ctx context.Context) error { _, err := a.Snapshot(ctx); return err },
 		"writes": func(ctx context.Context) error {
-			_, err := a.Update(ctx, nil, func(store.Tx) error { t.Error("it ran"); return nil })
+			err := a.Update(ctx, nil, func(store.Tx) error { t.Error("it ran"); return nil })
 			return err
 		},
 	} {
@@ -209,7 +209,7 @@ func TestHorizonCountsAll(t *testing.T) {
 	inside, leave := make(chan store.Stamp), make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
-		_, err := b.Update(context.Background(), [][]byte{[]byte("k")}, func(tx store.Tx) error {
+		err := b.Update(context.Background(), [][]byte{[]byte("k")}, func(tx store.Tx) error {
 			inside <- tx.Stamp()
 			<-leave
 			tx.Set([]byte("k"), []byte("1"))
@@ -258,7 +258,7 @@ func TestCollectVersions(t *testing.T) {
 	e := openOne(t, m)
 	ctx := context.Background()
 	set := func(value string) {
-		if _, err := e.Update(ctx, [][]byte{[]byte("k")}, func(tx store.Tx) error {
+		if err := e.Update(ctx, [][]byte{[]byte("k")}, func(tx store.Tx) error {
 			tx.Set([]byte("k"), []byte(value))
 			return nil
 		}); err != nil {
@@ -315,7 +315,7 @@ func TestFollowersAnswer(t *testing.T) {
 		}
 	})
 	ctx, keys := t.Context(), [][]byte{[]byte("a"), []byte("b")}
-	if _, err := e.Update(ctx, keys, func(tx store.Tx) error {
+	if err := e.Update(ctx, keys, func(tx store.Tx) error {
 		tx.Set(keys[0], []byte("1"))
 		return nil
 	}); err != nil {

@@ -50,7 +50,7 @@ func (e *Engine) deleteSome(ctx context.Context, start, end []byte) (next []byte
 	if len(keys) == 0 {
 		return nil, false, nil
 	}
-	_, err = e.Update(ctx, nil, func(tx store.Tx) error {
+	err = e.Update(ctx, nil, func(tx store.Tx) error {
 		for _, k := range keys {
 			tx.Delete(k)
 		}

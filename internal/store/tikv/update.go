@@ -21,31 +21,31 @@ const attempts = 40
 // Update runs an optimistic transaction: the declared keys are fetched in one
 // batch, those that fn does not write are locked, and a conflict tries again.
 // Who shares a key within this process waits at a latch instead.
-func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	if err := e.gate.Enter(); err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	defer e.gate.Leave()
 	if err := errors.Join(ctx.Err(), check(keys)); err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	held, err := e.latches.Lock(ctx, nil, keys)
 	if err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	defer e.latches.Unlock(held)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for i := range attempts {
-		commit, err := e.try(ctx, keys, fn)
+		err := e.try(ctx, keys, fn)
 		if !errors.Is(err, store.ErrConflict) {
-			return commit, err
+			return err
 		}
 		if err := pause(ctx, time.Millisecond<<min(i, 6)); err != nil {
-			return store.Commit{}, err
+			return err
 		}
 	}
-	return store.Commit{}, fmt.Errorf("%d attempts met other updates of the same keys: %w", attempts, store.ErrConflict)
+	return fmt.Errorf("%d attempts met other updates of the same keys: %w", attempts, store.ErrConflict)
 }
 
 // pause waits for a random part of d.
@@ -64,48 +64,45 @@ func pause(ctx context.Context, d time.Duration) error {
 const outcomeWindow = 3 * time.Second
 
 // try is one attempt of an Update.
-func (e *Engine) try(ctx context.Context, keys [][]byte, fn func(store.Tx) error) (store.Commit, error) {
+func (e *Engine) try(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	if err := e.fleet.await(ctx); err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	one := e.flights.begin()
-	commit, err := e.attempt(ctx, one, keys, fn)
+	err := e.attempt(ctx, one, keys, fn)
 	if errors.Is(err, store.ErrUnknownOutcome) {
 		time.AfterFunc(outcomeWindow, func() { e.flights.end(one) })
 	} else {
 		e.flights.end(one)
 	}
-	return commit, err
+	return err
 }
 
-func (e *Engine) attempt(ctx context.Context, one *flight, keys [][]byte, fn func(store.Tx) error) (_ store.Commit, err error) {
+func (e *Engine) attempt(ctx context.Context, one *flight, keys [][]byte, fn func(store.Tx) error) error {
 	start, err := e.now(ctx)
 	if err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	e.flights.is(one, start)
 	txn, err := e.begin(start)
 	if err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	t := &tx{stamp: store.Stamp(start), wrote: make(map[string][]byte)}
 	if err := t.load(ctx, e, keys); err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	if err := t.run(fn); err != nil {
-		return store.Commit{}, err
+		return err
 	}
 	if len(t.wrote) == 0 {
-		return store.Commit{}, nil
+		return nil
 	}
 	if err := t.fill(ctx, e, txn, keys); err != nil {
-		return store.Commit{}, failure("prepare an update", err)
+		return failure("prepare an update", err)
 	}
 	txn.SetSchemaLeaseChecker(e.fleet)
-	if err := e.commit(ctx, txn); err != nil {
-		return store.Commit{}, err
-	}
-	return store.Commit{Stamp: t.stamp}, nil
+	return e.commit(ctx, txn)
 }
 
 // begin is an optimistic transaction with a timestamp.
