@@ -55,11 +55,6 @@ type Engine interface {
 	// and a crash before it returns may leave a part of it undone.
 	DeleteRange(ctx context.Context, start, end []byte) error
 
-	// Splits returns at most n-1 keys inside (start, end), ascending, which
-	// cut that range into parts of about equal bytes. They need not be stored
-	// keys. There are fewer where there is little to cut.
-	Splits(ctx context.Context, start, end []byte, n int) ([][]byte, error)
-
 	// Listen sets what this process does when it is told something; see Tell.
 	// It is called once, before any Tell.
 	Listen(hear func(ctx context.Context, message []byte) error)

@@ -1,7 +1,6 @@
 package pebble
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -136,26 +135,5 @@ func TestEachEndsWithAPanic(t *testing.T) {
 	}()
 	if err := e.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// A range can be cut when most of it has the first bytes of its first key.
-func TestSplitsOfOneLargeGroup(t *testing.T) {
-	e := mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d", IdleFlush: -1})
-	defer e.Close()
-	fillGroup(t, e, "pAAAAAAAA", 1500)
-	fillGroup(t, e, "pBBBBBBBB", 100)
-	if s, err := e.Splits(t.Context(), []byte("p"), []byte("q"), 4); err != nil {
-		t.Errorf("%q, %v", s, err)
-	}
-}
-
-// fillGroup writes n items of 1200 bytes whose keys begin alike.
-func fillGroup(t *testing.T, e *Engine, prefix string, n int) {
-	t.Helper()
-	for i := range n {
-		if err := set(e, fmt.Sprintf("%s%06d", prefix, i), bytes.Repeat([]byte{byte(i), byte(i >> 8), byte(i * 7)}, 400)); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

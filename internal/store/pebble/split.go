@@ -12,13 +12,11 @@ import (
 // A range of at most so many bytes is split by reading it.
 const splitByReadingBytes = 1 << 20
 
-// Splits cuts a small range exactly, and a large one by Pebble's estimate of
-// the bytes between two keys.
-func (e *Engine) Splits(ctx context.Context, start, end []byte, n int) ([][]byte, error) {
-	if err := e.gate.Enter(); err != nil {
-		return nil, err
-	}
-	defer e.gate.Leave()
+// splits returns at most n-1 keys inside (start, end), ascending, which cut that
+// range into parts of about equal bytes. They need not be stored keys. There are
+// fewer if the range is small. A small range is cut exactly, a large one by Pebble's
+// estimate of the bytes between two keys.
+func (e *Engine) splits(ctx context.Context, start, end []byte, n int) ([][]byte, error) {
 	if n < 2 {
 		return nil, nil
 	}

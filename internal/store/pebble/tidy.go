@@ -133,7 +133,7 @@ func (e *Engine) pieces(ctx context.Context, start, end []byte) ([][]byte, error
 	if err != nil {
 		return nil, err
 	}
-	return e.Splits(ctx, start, end, int(bytes/e.tidy.piece)+1)
+	return e.splits(ctx, start, end, int(bytes/e.tidy.piece)+1)
 }
 
 // touch reads a range, so that the cache holds it.

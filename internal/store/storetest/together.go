@@ -372,9 +372,8 @@ func testClosing(t *testing.T, open Open) {
 		_, snapshotErr := e.Snapshot(ctx)
 		updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
 		_, horizonErr := e.Horizon(ctx)
-		_, splitsErr := e.Splits(ctx, nil, nil, 2)
 		_, viewErr := s.Get(ctx, []byte("a"))
-		errs := []error{getErr, snapshotErr, updateErr, horizonErr, splitsErr, viewErr, e.DeleteRange(ctx, nil, nil)}
+		errs := []error{getErr, snapshotErr, updateErr, horizonErr, viewErr, e.DeleteRange(ctx, nil, nil)}
 		for _, err := range s.Scan(ctx, store.Range{}) {
 			errs = append(errs, err)
 		}

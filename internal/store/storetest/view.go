@@ -3,8 +3,6 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -126,23 +124,6 @@ func testSnapshots(t *testing.T, open Open) {
 
 func testRanges(t *testing.T, open Open) {
 	ctx := context.Background()
-	random := rand.NewChaCha8([32]byte{})
-	fill := func(t *testing.T, e store.Engine, prefix string, n, size int) {
-		t.Helper()
-		for from := 0; from < n; from += 100 {
-			err := e.Update(ctx, nil, func(tx store.Tx) error {
-				for i := from; i < min(n, from+100); i++ {
-					v := make([]byte, size)
-					_, _ = random.Read(v) // such that it does not compress away
-					tx.Set(fmt.Appendf(nil, "%s%06d", prefix, i), v)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	cases(t, open, []test{
 		{"DeleteRange deletes its range only", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1", "b", "1", "bb", "1", "c", "1")
@@ -170,70 +151,5 @@ func testRanges(t *testing.T, open Open) {
 			}
 			same(t, "get", get(t, strong(e), "a"), []string{"1"})
 		}},
-		{"Splits of nothing are none", func(t *testing.T, e store.Engine) {
-			splits(t, e, "", "", 4, 0)
-			put(t, e, "a", "1")
-			splits(t, e, "b", "c", 4, 0)
-			splits(t, e, "c", "b", 4, 0)
-			splits(t, e, "", "", 1, 0)
-		}},
-		{"Splits of one key are none, or lie inside", func(t *testing.T, e store.Engine) {
-			put(t, e, "a", "1")
-			splits(t, e, "a", "a\x00", 4, 0)
-		}},
-		{"Splits of a small range", func(t *testing.T, e store.Engine) {
-			fill(t, e, "p", 400, 20)
-			fill(t, e, "q", 400, 20)
-			parts(t, e, "p", "q", 4)
-		}},
-		{"Splits of a large range", func(t *testing.T, e store.Engine) {
-			fill(t, e, "o", 1000, 1000)
-			fill(t, e, "p", 8000, 1000)
-			fill(t, e, "q", 1000, 1000)
-			parts(t, e, "p", "q", 8)
-		}},
 	})
-}
-
-// splits checks that the keys are inside and ascend, and that there are at
-// most so many.
-func splits(t *testing.T, e store.Engine, start, end string, n, most int) [][]byte {
-	t.Helper()
-	keys, err := e.Splits(context.Background(), []byte(start), []byte(end), n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(keys) > most {
-		t.Errorf("%d splits, want at most %d: %q", len(keys), most, keys)
-	}
-	before := start
-	for _, k := range keys {
-		if string(k) <= before || (end != "" && string(k) >= end) {
-			t.Errorf("split %q is not between %q and %q", k, before, end)
-		}
-		before = string(k)
-	}
-	return keys
-}
-
-// parts checks that the parts hold about as many keys each.
-func parts(t *testing.T, e store.Engine, start, end string, n int) {
-	t.Helper()
-	keys := splits(t, e, start, end, n, n-1)
-	if len(keys) < n/2 {
-		t.Fatalf("%d splits of %d wanted", len(keys), n-1)
-	}
-	s := snapshot(t, e)
-	bounds := append(append([][]byte{[]byte(start)}, keys...), []byte(end))
-	var counts []int
-	for i := range len(bounds) - 1 {
-		counts = append(counts, len(scan(t, s, store.Range{Start: bounds[i], End: bounds[i+1], KeysOnly: true})))
-	}
-	total := 0
-	for _, c := range counts {
-		total += c
-	}
-	if most := slices.Max(counts); most > 3*total/len(counts) {
-		t.Errorf("parts are uneven: %v", counts)
-	}
 }

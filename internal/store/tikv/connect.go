@@ -59,8 +59,3 @@ func connect(ctx context.Context, o Options) (*tikv.KVStore, error) {
 
 // tikvStart makes a transaction begin at a timestamp.
 func tikvStart(ts uint64) tikv.TxnOption { return tikv.WithStartTS(ts) }
-
-// backoff waits for a part of the cluster in the client's own way.
-func backoff(ctx context.Context) *tikv.Backoffer {
-	return tikv.NewBackoffer(ctx, int(patience.Milliseconds()))
-}
