@@ -95,7 +95,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
 	}
-	engine.Listen(d.hear) // before the catalog is read, so that no change of it is missed
+	engine.Subscribe(d.hear) // before the catalog is read, so that no change of it is missed
 	if err := d.load(ctx); err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", err)
 	}

@@ -42,7 +42,7 @@ func (d *DB) announceStored(ctx context.Context, name string) error {
 // Announce has every server that shares the data do what it has set by
 // OnAnnounce for a topic, this one included, and returns when all have.
 func (d *DB) Announce(ctx context.Context, topic, what string) error {
-	return d.engine.Tell(ctx, []byte(topic+"\x00"+what))
+	return d.engine.Broadcast(ctx, []byte(topic+"\x00"+what))
 }
 
 // OnAnnounce sets what is done when something of a topic is announced. It may

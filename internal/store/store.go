@@ -55,16 +55,17 @@ type Engine interface {
 	// and a crash before it returns may leave a part of it undone.
 	DeleteRange(ctx context.Context, start, end []byte) error
 
-	// Listen sets what this process does when it is told something; see Tell.
-	// It is called once, before any Tell.
-	Listen(hear func(ctx context.Context, message []byte) error)
+	// Subscribe sets the handler of this process for the messages of Broadcast.
+	// It is called once, before any Broadcast.
+	Subscribe(handle func(ctx context.Context, message []byte) error)
 
-	// Tell has every process that has the same data open hear a message, this
-	// one included, and returns when all have. Several may hear at once, and a
-	// message may be heard again. A process that does not answer is left out
-	// once it is certain that nothing of it commits any more, and that it shows
-	// nobody anything before it has heard nil: it may have missed any message.
-	Tell(ctx context.Context, message []byte) error
+	// Broadcast delivers a message to every process that has the same data open,
+	// this one included, and returns when all of them have handled it. Messages
+	// may be handled concurrently, and more than once. A process that does not
+	// answer is skipped, but only when it is certain that none of its Updates can
+	// still commit, and that it serves no reads before its handler was called
+	// with nil, which means that any message may have been missed.
+	Broadcast(ctx context.Context, message []byte) error
 
 	// Leads tells whether this process does the work that only one of them
 	// should. It may change at any time, and for a moment none may lead.

@@ -44,7 +44,7 @@ type Engine struct {
 
 	showEarly bool // readers do not wait until what they see is durable
 
-	hear func(context.Context, []byte) error // may be nil
+	handle func(context.Context, []byte) error // of messages; may be nil
 
 	opening atomic.Bool // until Open returns
 	guarded atomic.Bool // Pebble would panic if a log failed: while it neither opens nor closes

@@ -2,21 +2,21 @@ package pebble
 
 import "context"
 
-// A folder is open in one process only, which is all that there is to tell.
+// Only one process has a folder open, so a broadcast is a call of its own handler.
 
-// Listen sets what this process does when it is told something.
-func (e *Engine) Listen(hear func(context.Context, []byte) error) { e.hear = hear }
+// Subscribe sets the handler of messages.
+func (e *Engine) Subscribe(handle func(context.Context, []byte) error) { e.handle = handle }
 
-// Tell has this process hear a message.
-func (e *Engine) Tell(ctx context.Context, message []byte) error {
+// Broadcast calls the handler of this process.
+func (e *Engine) Broadcast(ctx context.Context, message []byte) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
 	defer e.gate.Leave()
-	if e.hear == nil {
+	if e.handle == nil {
 		return nil
 	}
-	return e.hear(ctx, message)
+	return e.handle(ctx, message)
 }
 
 // Leads is always true.

@@ -65,7 +65,7 @@ type ear struct {
 
 func listen(e *tikv.Engine) *ear {
 	var r ear
-	e.Listen(func(_ context.Context, message []byte) error {
+	e.Subscribe(func(_ context.Context, message []byte) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if message == nil {
@@ -88,7 +88,7 @@ func tell(t *testing.T, e *tikv.Engine, message string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if err := e.Tell(ctx, []byte(message)); err != nil {
+	if err := e.Broadcast(ctx, []byte(message)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -153,7 +153,7 @@ func TestCutOff(t *testing.T) {
 	// Until then it is waited for: the control.
 	short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	if err := b.Tell(short, []byte("early")); !errors.Is(err, context.DeadlineExceeded) {
+	if err := b.Broadcast(short, []byte("early")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("told %v without the other", err)
 	}
 	tell(t, b, "late")

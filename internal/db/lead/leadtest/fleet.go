@@ -45,15 +45,15 @@ func (s *Server) Lead(leads bool) { s.leads.Store(leads) }
 // Leads is what Lead has said.
 func (s *Server) Leads() bool { return s.leads.Load() }
 
-// Listen sets what this server does when it is told something.
-func (s *Server) Listen(hear func(context.Context, []byte) error) {
+// Subscribe sets the handler of messages of this server.
+func (s *Server) Subscribe(hear func(context.Context, []byte) error) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
 	s.hear = hear
 }
 
-// Tell has all servers hear a message.
-func (s *Server) Tell(ctx context.Context, message []byte) error {
+// Broadcast calls the handlers of all servers.
+func (s *Server) Broadcast(ctx context.Context, message []byte) error {
 	s.fleet.mu.Lock()
 	var hear []func(context.Context, []byte) error
 	for _, other := range s.fleet.servers {
@@ -76,6 +76,6 @@ func (s *Server) Miss(ctx context.Context) error { return s.hear(ctx, nil) }
 
 // Close ends what this server hears. The engine stays open.
 func (s *Server) Close() error {
-	s.Listen(nil)
+	s.Subscribe(nil)
 	return nil
 }

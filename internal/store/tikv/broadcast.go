@@ -11,8 +11,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Listen sets what this process does when it is told something.
-func (e *Engine) Listen(hear func(context.Context, []byte) error) {
+// Subscribe sets the handler of messages.
+func (e *Engine) Subscribe(hear func(context.Context, []byte) error) {
 	e.fleet.mu.Lock()
 	e.fleet.hear = hear
 	e.fleet.mu.Unlock()
@@ -23,10 +23,10 @@ func (e *Engine) Listen(hear func(context.Context, []byte) error) {
 // up before.
 const tellPatience = time.Minute
 
-// Tell appends a message and waits until every process of the fleet has heard
+// Broadcast appends a message and waits until every process of the fleet has handled
 // it. One that does not answer is waited for until its lease is over for
 // certain, and its record removed.
-func (e *Engine) Tell(ctx context.Context, message []byte) error {
+func (e *Engine) Broadcast(ctx context.Context, message []byte) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
