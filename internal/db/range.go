@@ -142,16 +142,10 @@ type pageReader struct {
 	fetchUnits float64 // of the items fetched for entries
 }
 
-// eacher is an engine that can go through a range, as it is at one moment, for
-// less than a snapshot costs. What it gives may be shown once it has returned.
-type eacher interface {
-	Each(ctx context.Context, r store.Range, fn func(store.Pair) (more bool)) error
-}
-
 // read goes through the range until the page is full.
 func (p *pageReader) read() error {
-	if e, ok := p.db.engine.(eacher); ok && !p.r.Whole {
-		if err := e.Each(p.ctx, p.place.span, p.next); err != nil {
+	if !p.r.Whole {
+		if err := p.db.engine.ReadRange(p.ctx, p.place.span, p.next); err != nil {
 			return err
 		}
 		return p.err

@@ -31,6 +31,15 @@ type Engine interface {
 	// holds resources until it is closed, and is meant to live for minutes.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
+	// ReadRange calls fn with the pairs of a range in their order, until fn returns
+	// false. All pairs are of one moment, in which every Update is there whole or not
+	// at all, and which reflects every Update that returned before ReadRange was
+	// called. The pairs may not be durable yet: the caller shows none of them, nor
+	// that one is absent, before ReadRange has returned nil. fn may use the engine.
+	//
+	// It is a Snapshot and its Scan in one, where that is cheaper.
+	ReadRange(ctx context.Context, r Range, fn func(Pair) (more bool)) error
+
 	// Update runs fn and commits all that it wrote, or nothing. It happens as
 	// if no other Update of the declared keys took place at the same time. When
 	// it returns without an error, what it wrote is durable and visible.
@@ -149,8 +158,8 @@ type Range struct {
 	KeysOnly   bool // leave the values out
 }
 
-// Pair is one step of a Scan. Its bytes are valid until the next step: the
-// caller copies what it keeps.
+// Pair is one step of a Scan or a ReadRange. Its bytes are valid until the next step:
+// the caller copies what it keeps.
 type Pair struct {
 	Key, Value []byte
 }

@@ -27,8 +27,8 @@ func TestAllocations(t *testing.T) {
 			_, err := e.Get(ctx, store.Strong, keys...)
 			return err
 		}},
-		{"each", 5, func() error {
-			return e.Each(ctx, store.Range{Start: keys[0]}, func(store.Pair) bool { return true })
+		{"read range", 5, func() error {
+			return e.ReadRange(ctx, store.Range{Start: keys[0]}, func(store.Pair) bool { return true })
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

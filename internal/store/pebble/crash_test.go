@@ -238,7 +238,7 @@ func (w *witness) each(key []byte, near bool) (v []byte, err error) {
 	if near {
 		end = append(bytes.Clone(key), 0)
 	}
-	err = w.engine.Each(context.Background(), store.Range{Start: key, End: end}, func(p store.Pair) bool {
+	err = w.engine.ReadRange(context.Background(), store.Range{Start: key, End: end}, func(p store.Pair) bool {
 		if bytes.Equal(p.Key, key) { // or else it is absent
 			v = bytes.Clone(p.Value)
 		}

@@ -20,7 +20,7 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	e.deleting.Lock() // who finds nothing must not return before who deleted it
 	defer e.deleting.Unlock()
 	any := false
-	err := e.Each(ctx, store.Range{Start: start, End: end, KeysOnly: true}, func(store.Pair) (more bool) {
+	err := e.ReadRange(ctx, store.Range{Start: start, End: end, KeysOnly: true}, func(store.Pair) (more bool) {
 		any = true
 		return false
 	})

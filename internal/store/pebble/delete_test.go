@@ -92,7 +92,7 @@ func TestDeleteRangeBesideWrites(t *testing.T) {
 		})
 		all.Wait()
 		stored := make(map[string]bool)
-		if err := e.Each(ctx, store.Range{KeysOnly: true}, func(p store.Pair) bool {
+		if err := e.ReadRange(ctx, store.Range{KeysOnly: true}, func(p store.Pair) bool {
 			stored[string(p.Key)] = true
 			return true
 		}); err != nil {

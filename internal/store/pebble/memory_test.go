@@ -297,7 +297,7 @@ func neverBehind(t *testing.T, e *Engine) {
 				n := random.IntN(keys)
 				var got uint64
 				if random.IntN(4) == 0 { // past the memory
-					err := e.Each(ctx, store.Range{Start: key(n), End: key(n + 1)}, func(p store.Pair) bool {
+					err := e.ReadRange(ctx, store.Range{Start: key(n), End: key(n + 1)}, func(p store.Pair) bool {
 						got = counter(p.Value)
 						return true
 					})

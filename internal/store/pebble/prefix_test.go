@@ -104,7 +104,7 @@ func compareRange(t *testing.T, e *Engine, r store.Range, model map[string]strin
 	if r.Reverse {
 		slices.Reverse(want)
 	}
-	err := e.Each(context.Background(), r, func(p store.Pair) bool {
+	err := e.ReadRange(context.Background(), r, func(p store.Pair) bool {
 		each = append(each, string(p.Key)+"="+string(p.Value))
 		return true
 	})
@@ -123,7 +123,7 @@ func compareRange(t *testing.T, e *Engine, r store.Range, model map[string]strin
 		scanned = append(scanned, string(p.Key)+"="+string(p.Value))
 	}
 	if !slices.Equal(each, want) || !slices.Equal(scanned, want) {
-		t.Fatalf("%q to %q has %q by Each and %q by Scan, want %q", r.Start, r.End, each, scanned, want)
+		t.Fatalf("%q to %q has %q by ReadRange and %q by Scan, want %q", r.Start, r.End, each, scanned, want)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestPrefixesPassOverTables(t *testing.T) {
 		before := read()
 		one := store.Range{Start: []byte(prefixedKey(12, 0)), End: []byte(prefixedKey(12, 31))}
 		n := 0
-		if err := e.Each(t.Context(), one, func(store.Pair) bool { n++; return true }); err != nil || n != 1 {
+		if err := e.ReadRange(t.Context(), one, func(store.Pair) bool { n++; return true }); err != nil || n != 1 {
 			t.Fatalf("%d keys found, %v, want one", n, err)
 		}
 		return read() - before

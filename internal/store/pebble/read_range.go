@@ -8,14 +8,11 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Each goes through a range as it is at one moment, until fn wants no more.
-// What fn is given may not be durable yet, and is so once Each returns without
-// an error: nothing of it may be shown before.
-//
-// It is a Snapshot and its Scan in one, and far cheaper: an iterator holds on
-// to what it shows by itself, while a snapshot takes Pebble's one mutex to be
+// ReadRange reads the range with one iterator, and waits at the end until all that it
+// returned is durable. That is far cheaper than a snapshot: an iterator keeps what it
+// returns alive by itself, while a snapshot takes Pebble's central mutex when it is
 // made, and has Pebble look for compactions when it is closed.
-func (e *Engine) Each(ctx context.Context, r store.Range, fn func(store.Pair) (more bool)) error {
+func (e *Engine) ReadRange(ctx context.Context, r store.Range, fn func(store.Pair) (more bool)) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func checkParts(t *testing.T, e *Engine, start, end string, n int) {
 	bounds := append(append([][]byte{[]byte(start)}, keys...), []byte(end))
 	counts, total := make([]int, len(bounds)-1), 0
 	for i := range counts {
-		err := e.Each(t.Context(), store.Range{Start: bounds[i], End: bounds[i+1], KeysOnly: true}, func(store.Pair) bool {
+		err := e.ReadRange(t.Context(), store.Range{Start: bounds[i], End: bounds[i+1], KeysOnly: true}, func(store.Pair) bool {
 			counts[i]++
 			total++
 			return true

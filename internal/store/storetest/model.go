@@ -119,6 +119,7 @@ func (m *model) scan() {
 		m.Fatal(err)
 	}
 	same(m, fmt.Sprintf("scan %q to %q", start, end), scan(m, s, r), walk(m.values, r))
+	same(m, fmt.Sprintf("read %q to %q", start, end), readRange(m, m.engine, r), walk(m.values, r))
 	if err := s.Close(); err != nil {
 		m.Fatal(err)
 	}

@@ -23,6 +23,7 @@ func Run(t *testing.T, open Open) {
 	}{
 		{"keys", testKeys},
 		{"scans", testScans},
+		{"range reads", testReadRange},
 		{"snapshots", testSnapshots},
 		{"updates", testUpdates},
 		{"limits", testLimits},
@@ -119,6 +120,20 @@ func scan(t testing.TB, s store.Snapshot, r store.Range) []string {
 			t.Fatalf("Scan: %v", err)
 		}
 		shown = append(shown, fmt.Sprintf("%s=%s", p.Key, p.Value))
+	}
+	return shown
+}
+
+// readRange shows what a range holds as "k=v" each.
+func readRange(t testing.TB, e store.Engine, r store.Range) []string {
+	t.Helper()
+	var shown []string
+	err := e.ReadRange(context.Background(), r, func(p store.Pair) bool {
+		shown = append(shown, fmt.Sprintf("%s=%s", p.Key, p.Value))
+		return true
+	})
+	if err != nil {
+		t.Fatalf("ReadRange: %v", err)
 	}
 	return shown
 }

@@ -96,7 +96,7 @@ func testConcurrency(t *testing.T, open Open) {
 				}
 			}
 		}},
-		{"a snapshot shows updates whole, and all that returned", func(t *testing.T, e store.Engine) {
+		{"a snapshot and a range read show updates whole, and all that returned", func(t *testing.T, e store.Engine) {
 			done := make(chan struct{})
 			var writer sync.WaitGroup
 			writer.Go(func() {
@@ -124,6 +124,12 @@ func testConcurrency(t *testing.T, open Open) {
 				}
 				if err := s.Close(); err != nil {
 					t.Error(err)
+				}
+				least = decode(v[0])
+				var values []uint64
+				err = e.ReadRange(ctx, store.Range{}, func(p store.Pair) bool { values = append(values, decode(p.Value)); return true })
+				if err != nil || len(values) > 0 && (len(values) != 3 || values[0] != values[2] || values[0] != values[1]) || least > 0 && (len(values) == 0 || values[0] < least) {
+					t.Errorf("ReadRange after %d: %d, %v", least, values, err)
 				}
 			}
 			close(done)
@@ -345,8 +351,9 @@ func testWaiting(t *testing.T, open Open) {
 		_, getErr := e.Get(ctx, store.Strong, []byte("a"))
 		_, snapshotErr := e.Snapshot(ctx)
 		updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
+		readErr := e.ReadRange(ctx, store.Range{}, func(store.Pair) bool { return true })
 		deleteErr := e.DeleteRange(ctx, []byte("a"), []byte("b"))
-		for _, err := range []error{getErr, snapshotErr, updateErr, deleteErr} {
+		for _, err := range []error{getErr, snapshotErr, updateErr, readErr, deleteErr} {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
@@ -372,8 +379,9 @@ func testClosing(t *testing.T, open Open) {
 		_, snapshotErr := e.Snapshot(ctx)
 		updateErr := e.Update(ctx, byteKeys("a"), func(store.Tx) error { return nil })
 		_, horizonErr := e.Horizon(ctx)
+		readErr := e.ReadRange(ctx, store.Range{}, func(store.Pair) bool { return true })
 		_, viewErr := s.Get(ctx, []byte("a"))
-		errs := []error{getErr, snapshotErr, updateErr, horizonErr, viewErr, e.DeleteRange(ctx, nil, nil)}
+		errs := []error{getErr, snapshotErr, updateErr, horizonErr, readErr, viewErr, e.DeleteRange(ctx, nil, nil)}
 		for _, err := range s.Scan(ctx, store.Range{}) {
 			errs = append(errs, err)
 		}

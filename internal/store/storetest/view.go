@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -31,15 +32,19 @@ func testScans(t *testing.T, open Open) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := store.Range{Start: []byte(c.start), End: []byte(c.end)}
-			same(t, "forward", scan(t, s, r), c.want)
+			same(t, "scan forward", scan(t, s, r), c.want)
+			same(t, "read forward", readRange(t, e, r), c.want)
 			r.Reverse = true
 			backward := slices.Clone(c.want)
 			slices.Reverse(backward)
-			same(t, "backward", scan(t, s, r), backward)
+			same(t, "scan backward", scan(t, s, r), backward)
+			same(t, "read backward", readRange(t, e, r), backward)
 		})
 	}
 	t.Run("keys only", func(t *testing.T) {
-		same(t, "scan", scan(t, s, store.Range{End: []byte("ba"), KeysOnly: true}), []string{"a=", "b=", "b\x00="})
+		r, want := store.Range{End: []byte("ba"), KeysOnly: true}, []string{"a=", "b=", "b\x00="}
+		same(t, "scan", scan(t, s, r), want)
+		same(t, "read", readRange(t, e, r), want)
 	})
 	t.Run("it stops when the caller does", func(t *testing.T) {
 		n := 0
@@ -90,6 +95,68 @@ func testScans(t *testing.T, open Open) {
 	t.Run("nothing in an empty engine", func(t *testing.T) {
 		e, _ := open(t)
 		same(t, "scan", scan(t, snapshot(t, e), store.Range{}), nil)
+	})
+}
+
+func testReadRange(t *testing.T, open Open) {
+	ctx := context.Background()
+	cases(t, open, []test{
+		{"an empty engine has no pairs", func(t *testing.T, e store.Engine) {
+			same(t, "read", readRange(t, e, store.Range{}), nil)
+		}},
+		{"it shows the latest values and no deleted keys", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1", "b", "2", "c", "3")
+			put(t, e, "b", "", "c", "4")
+			same(t, "read", readRange(t, e, store.Range{}), []string{"a=1", "c=4"})
+			if err := e.DeleteRange(ctx, []byte("a"), []byte("b")); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "read after DeleteRange", readRange(t, e, store.Range{}), []string{"c=4"})
+		}},
+		{"it stops when fn returns false", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1", "b", "2", "c", "3")
+			for most := 1; most <= 3; most++ {
+				for _, reverse := range []bool{false, true} {
+					n := 0
+					err := e.ReadRange(ctx, store.Range{Reverse: reverse}, func(store.Pair) bool { n++; return n < most })
+					if err != nil || n != most {
+						t.Errorf("%d pairs, %v, want %d", n, err, most)
+					}
+				}
+			}
+		}},
+		{"it stops when the context is cancelled", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1", "b", "2", "c", "3")
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			n := 0
+			err := e.ReadRange(ctx, store.Range{}, func(store.Pair) bool { n++; cancel(); return true })
+			if !errors.Is(err, context.Canceled) || n != 1 {
+				t.Errorf("%d pairs, %v, want 1 and a cancelled context", n, err)
+			}
+		}},
+		{"it shows one moment, though fn updates and reads", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1", "b", "2", "c", "3")
+			var shown []string
+			err := e.ReadRange(ctx, store.Range{}, func(p store.Pair) bool {
+				if shown = append(shown, fmt.Sprintf("%s=%s", p.Key, p.Value)); len(shown) == 1 {
+					put(t, e, "a", "new", "b", "", "d", "4")
+					same(t, "inner read", readRange(t, e, store.Range{}), []string{"a=new", "c=3", "d=4"})
+				}
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "read", shown, []string{"a=1", "b=2", "c=3"})
+		}},
+		{"fn may panic", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1")
+			if panics(func() { _ = e.ReadRange(ctx, store.Range{}, func(store.Pair) bool { panic("in fn") }) }) == nil {
+				t.Error("the panic is lost")
+			}
+			same(t, "read", readRange(t, e, store.Range{}), []string{"a=1"})
+		}},
 	})
 }
 

@@ -261,6 +261,24 @@ func (s *snapshot) scan(ctx context.Context, r store.Range, yield func(store.Pai
 	return err
 }
 
+// ReadRange scans the range at one timestamp.
+func (e *Engine) ReadRange(ctx context.Context, r store.Range, fn func(store.Pair) (more bool)) error {
+	s, err := e.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for pair, err := range s.Scan(ctx, r) {
+		if err != nil {
+			return err
+		}
+		if !fn(pair) {
+			return nil
+		}
+	}
+	return nil
+}
+
 // iterator is what the client's scans return.
 type iterator interface {
 	Valid() bool
