@@ -26,7 +26,7 @@ func TestDeleteRangeTouchesNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	known := func(key string) bool { v, _ := e.memory.get([]byte(key)); return v != nil }
+	known := func(key string) bool { v, _ := e.values.Get([]byte(key)); return v != nil }
 	for _, c := range []struct {
 		start, end string
 		writes     bool

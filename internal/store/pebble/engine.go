@@ -19,6 +19,7 @@ import (
 
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/latch"
+	"github.com/stator-db/stator/internal/store/pebble/valuecache"
 )
 
 // Engine is a store.Engine in a folder, or in memory.
@@ -31,7 +32,7 @@ type Engine struct {
 
 	gate     *latch.Gate
 	stripes  *stripes
-	memory   *memory
+	values   *valuecache.Cache
 	prefixes prefixes
 	flights  *flights
 	windows  windows
@@ -110,7 +111,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	cache := o.newCache()
 	defer cache.Unref() // Pebble holds on to it
 	takeFromBlocks := func(bytes int) { cache.Reserve(bytes) }
-	ready.Go(func() { e.stripes, e.memory = newStripes(o.Patience), newMemory(o.memoryBytes(), takeFromBlocks) })
+	ready.Go(func() { e.stripes, e.values = newStripes(o.Patience), valuecache.New(o.memoryBytes(), takeFromBlocks) })
 	fs := e.watchLogs(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
 	raised, events := false, e.events()
 	events.FormatUpgrade = func(pebble.FormatMajorVersion) { raised = true }

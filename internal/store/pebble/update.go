@@ -87,11 +87,11 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	size = batch.Len()
 	eachKey(written, func(key []byte) {
 		e.stripes.raise(key, stamp)
-		if room := e.memory.forget(key); room {
+		if room := e.values.Forget(key); room {
 			t.keep(key)
 		}
 	})
-	defer eachKey(written, func(key []byte) { e.memory.replace(key, t.kept(key)) })
+	defer eachKey(written, func(key []byte) { e.values.Replace(key, t.kept(key)) })
 	var err error
 	if e.durability == Relaxed {
 		err = e.db.Apply(batch, pebble.NoSync)

@@ -1,4 +1,4 @@
-package pebble
+package valuecache
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func TestMemoryAgainstModel(t *testing.T) {
 const modelKeys = 400
 
 type memoryModel struct {
-	memory *memory
+	memory *Cache
 	random *rand.Rand
 
 	visible  [modelKeys][]byte // what Pebble would show
@@ -42,7 +42,7 @@ type memoryModel struct {
 
 func newMemoryModel(seed uint64) *memoryModel {
 	random := rand.New(rand.NewPCG(seed, 0))
-	return &memoryModel{memory: newMemory(memoryShards*(2000+random.Int64N(4000)), func(int) {}), random: random}
+	return &memoryModel{memory: New(memoryShards*(2000+random.Int64N(4000)), func(int) {}), random: random}
 }
 
 func modelKey(n int) []byte { return fmt.Appendf(nil, "%c%03d", 'a'+n/100, n) }
@@ -58,7 +58,7 @@ func (m *memoryModel) step() error {
 		m.under = append(m.under[:i], m.under[i+1:]...)
 	}
 	n := m.random.IntN(modelKeys)
-	v, _ := m.memory.get(modelKey(n))
+	v, _ := m.memory.Get(modelKey(n))
 	if v != nil {
 		m.known++
 	}
@@ -87,11 +87,11 @@ func (m *memoryModel) reader(n int) []func() {
 	var known, read []byte
 	var writes uint64
 	return []func(){
-		func() { known, writes = m.memory.get(modelKey(n)) },
+		func() { known, writes = m.memory.Get(modelKey(n)) },
 		func() { read = m.visible[n] },
 		func() {
 			if known == nil && read != nil {
-				m.memory.keep(modelKey(n), read, writes)
+				m.memory.Keep(modelKey(n), read, writes)
 			}
 		},
 	}
@@ -106,14 +106,14 @@ func (m *memoryModel) writer(n int) []func() {
 	}
 	keep := m.random.IntN(4) > 0
 	return []func(){
-		func() { keep = m.memory.forget(modelKey(n)) || keep },
+		func() { keep = m.memory.Forget(modelKey(n)) || keep },
 		func() { m.visible[n] = value },
 		func() {
 			m.latched[n] = false
 			if !keep {
 				value = nil
 			}
-			m.memory.replace(modelKey(n), value)
+			m.memory.Replace(modelKey(n), value)
 		},
 	}
 }
@@ -127,7 +127,7 @@ func (m *memoryModel) deleter(from, to int) []func() {
 			}
 		},
 		func() {
-			m.memory.forgetRange(modelKey(from), modelKey(to))
+			m.memory.ForgetRange(modelKey(from), modelKey(to))
 			for n := from; n < to; n++ {
 				m.deleting[n]--
 			}

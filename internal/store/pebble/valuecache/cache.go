@@ -1,4 +1,5 @@
-package pebble
+// Package valuecache keeps the newest values of keys in memory.
+package valuecache
 
 import (
 	"bytes"
@@ -11,7 +12,7 @@ import (
 	"sync/atomic"
 )
 
-// memory keeps values that were read or written lately, so that the next who
+// Cache keeps values that were read or written lately, so that the next who
 // asks for one need not search Pebble's tables. It never holds a value that is
 // not the newest: a write forgets its keys before it is visible, and what was read
 // before it was is not kept.
@@ -19,7 +20,7 @@ import (
 // Values lie in chunks of bytes, and what finds them has no pointers: there may
 // be millions, and who collects garbage need not look at each. Nothing is written
 // over in a chunk, which is let go as a whole: a value can be shown without a copy.
-type memory struct {
+type Cache struct {
 	seed   maphash.Seed
 	grow   func(bytes int) // told when it takes more than ever
 	step   int64           // by which it grows
@@ -64,22 +65,22 @@ const (
 	growBytes = 1 << 20
 )
 
-func newMemory(bytes int64, grow func(bytes int)) *memory {
-	m := &memory{seed: maphash.MakeSeed(), grow: grow, step: min(growBytes, max(1, bytes/16))}
+func New(bytes int64, grow func(bytes int)) *Cache {
+	m := &Cache{seed: maphash.MakeSeed(), grow: grow, step: min(growBytes, max(1, bytes/16))}
 	for i := range m.shards {
 		m.shards[i] = memoryShard{values: make(map[uint64]place), most: bytes / memoryShards}
 	}
 	return m
 }
 
-func (m *memory) shard(key []byte) (s *memoryShard, hash uint64) {
+func (m *Cache) shard(key []byte) (s *memoryShard, hash uint64) {
 	hash = maphash.Bytes(m.seed, key)
 	return &m.shards[hash%memoryShards], hash
 }
 
-// get is the value of key, which must not be changed; nil if it is not known.
+// Get is the value of key, which must not be changed; nil if it is not known.
 // Whoever then reads the value hands it over with the writes he was told.
-func (m *memory) get(key []byte) (value []byte, writes uint64) {
+func (m *Cache) Get(key []byte) (value []byte, writes uint64) {
 	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,9 +93,9 @@ func (m *memory) get(key []byte) (value []byte, writes uint64) {
 	return value, s.writes
 }
 
-// keep takes a value that was read after get told the writes, unless there were
+// Keep takes a value that was read after get told the writes, unless there were
 // others meanwhile, or are, or it would push out another the first time.
-func (m *memory) keep(key, value []byte, writes uint64) {
+func (m *Cache) Keep(key, value []byte, writes uint64) {
 	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,9 +137,9 @@ func (s *memoryShard) again(hash uint64) bool {
 	return false
 }
 
-// forget is called before a key's new value is visible, and replace follows. It
+// Forget is called before a key's new value is visible, and replace follows. It
 // tells whether there is room for a value that is new.
-func (m *memory) forget(key []byte) (room bool) {
+func (m *Cache) Forget(key []byte) (room bool) {
 	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,9 +148,9 @@ func (m *memory) forget(key []byte) (room bool) {
 	return !s.full(likelyBytes)
 }
 
-// replace is called once a key's new value is visible, and before another can be
+// Replace is called once a key's new value is visible, and before another can be
 // written. A value of nil is one that need not be kept, or none.
-func (m *memory) replace(key, value []byte) {
+func (m *Cache) Replace(key, value []byte) {
 	s, hash := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,9 +163,9 @@ func (m *memory) replace(key, value []byte) {
 	}
 }
 
-// forgetRange is called once the keys of [start, end) are deleted, neither of which
+// ForgetRange is called once the keys of [start, end) are deleted, neither of which
 // is empty. It holds nobody up for long, however much there is to forget.
-func (m *memory) forgetRange(start, end []byte) {
+func (m *Cache) ForgetRange(start, end []byte) {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
@@ -194,7 +195,7 @@ func (s *memoryShard) beginsWithin(start, end []byte) bool {
 
 // forgetWithin forgets what of a chunk has a key of [start, end), and the chunk if
 // that is all.
-func (m *memory) forgetWithin(s *memoryShard, n int, start, end []byte) {
+func (m *Cache) forgetWithin(s *memoryShard, n int, start, end []byte) {
 	chunk, all := s.chunks[n-s.gone], true
 	for at, r := range memos(chunk) {
 		if bytes.Compare(r.key(), start) < 0 || bytes.Compare(r.key(), end) >= 0 {
@@ -210,7 +211,7 @@ func (m *memory) forgetWithin(s *memoryShard, n int, start, end []byte) {
 }
 
 // put copies a value. One that is large would push out too much, and is left out.
-func (m *memory) put(s *memoryShard, hash uint64, key, value []byte) {
+func (m *Cache) put(s *memoryShard, hash uint64, key, value []byte) {
 	size := memoBytes(key, value)
 	if int64(size) > s.most/32 || size > maxChunk/4 {
 		return
@@ -255,7 +256,7 @@ func (s *memoryShard) nextChunk() int64 {
 // addChunk makes room for a memo, and lets old chunks go when there is no more. What
 // was asked for since it came moves on, and most of all what was asked for often.
 // All the others do too as long as chunks are full of what was replaced.
-func (m *memory) addChunk(s *memoryShard, size int) {
+func (m *Cache) addChunk(s *memoryShard, size int) {
 	next := max(s.nextChunk(), int64(size))
 	var worth []memo
 	for len(s.chunks) > 0 && s.held()+next > s.most {
@@ -278,7 +279,7 @@ func (m *memory) addChunk(s *memoryShard, size int) {
 }
 
 // letGo lets the oldest chunk go. It appends what is worth to move on.
-func (m *memory) letGo(s *memoryShard, worth []memo) []memo {
+func (m *Cache) letGo(s *memoryShard, worth []memo) []memo {
 	oldest := s.chunks[0]
 	all := s.needed() < s.most/4*3
 	for at, r := range memos(oldest) {
@@ -297,14 +298,14 @@ func (m *memory) letGo(s *memoryShard, worth []memo) []memo {
 }
 
 // holds tells whether a memo in a chunk is what is found by its hash, and was not replaced.
-func (m *memory) holds(s *memoryShard, chunk, at int, r memo) (hash uint64, ok bool) {
+func (m *Cache) holds(s *memoryShard, chunk, at int, r memo) (hash uint64, ok bool) {
 	hash = maphash.Bytes(m.seed, r.key())
 	found, ok := s.values[hash]
 	return hash, ok && found == placeAt(chunk, at)
 }
 
 // take has the memory grow when the last step is used up.
-func (m *memory) take(bytes int64) {
+func (m *Cache) take(bytes int64) {
 	for left := m.left.Add(-bytes); left < 0; left = m.left.Add(m.step) {
 		m.grow(int(m.step))
 	}
