@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble/valuecache"
 )
 
 // tx is one run of an Update's fn.
@@ -16,13 +17,14 @@ type tx struct {
 	stamp    store.Stamp
 	batch    *pebble.Batch
 	declared []entry
-	order    []int // of declared by key; none when there are few
-	err      error // the first limit exceeded
+	order    []int            // of declared by key; none when there are few
+	cached   valuecache.Write // what the batch writes, for the value cache
+	err      error            // the first limit exceeded
 }
 
 type entry struct {
 	key, value []byte // the value is nil if absent
-	keep       bool   // the memory of values should have what fn writes
+	existed    bool   // before fn ran
 }
 
 const fewKeys = 8
@@ -35,7 +37,7 @@ func (t *tx) release() {
 		return
 	}
 	clear(t.declared)
-	*t = tx{declared: t.declared[:0], order: t.order[:0]}
+	*t = tx{declared: t.declared[:0], order: t.order[:0], cached: t.cached}
 	txs.Put(t)
 }
 
@@ -45,7 +47,7 @@ func (t *tx) load(e *Engine, keys [][]byte) error {
 		if err != nil {
 			return err
 		}
-		t.declared = append(t.declared, entry{key: k, value: v, keep: v != nil})
+		t.declared = append(t.declared, entry{key: k, value: v, existed: v != nil})
 	}
 	if len(keys) > fewKeys {
 		for i := range keys {
@@ -125,27 +127,13 @@ func (t *tx) find(key []byte) *entry {
 	return nil
 }
 
-// kept is what a key has now, if that took the place of something or there
-// is room for it in memory; else nil. What is new is often of a load of many, of
-// which few are read soon: it does not push out others.
-func (t *tx) kept(key []byte) []byte {
-	if e := t.find(key); e != nil && e.keep {
-		return e.value
-	}
-	return nil
-}
-
-// keep is called when there is room for the value of a key.
-func (t *tx) keep(key []byte) {
-	if e := t.find(key); e != nil {
-		e.keep = true
-	}
-}
-
-// forgo is called when what was written is not there after all.
-func (t *tx) forgo() {
-	for i := range t.declared {
-		t.declared[i].keep = false
+// cacheWrite declares to the value cache that the batch writes key. Only declared keys are
+// cached: the others, such as index entries, are rarely read by key.
+func (t *tx) cacheWrite(key []byte) {
+	if e := t.find(key); e != nil && e.value != nil {
+		t.cached.Replace(key, e.value, e.existed)
+	} else {
+		t.cached.Invalidate(key)
 	}
 }
 

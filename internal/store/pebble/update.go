@@ -85,13 +85,12 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	}
 	written := batch.Reader() // Pebble takes the bytes of a large batch away when it applies it
 	size = batch.Len()
+	t.cached.Begin(e.values)
+	defer t.cached.End()
 	eachKey(written, func(key []byte) {
 		e.stripes.raise(key, stamp)
-		if room := e.values.Forget(key); room {
-			t.keep(key)
-		}
+		t.cacheWrite(key)
 	})
-	defer eachKey(written, func(key []byte) { e.values.Replace(key, t.kept(key)) })
 	var err error
 	if e.durability == Relaxed {
 		err = e.db.Apply(batch, pebble.NoSync)
@@ -99,7 +98,7 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 		err = e.db.ApplyNoSyncWait(batch, pebble.Sync)
 	}
 	if err != nil {
-		t.forgo()
+		t.cached.Abort()
 		return 0, 0, failure("apply", err)
 	}
 	flying = true

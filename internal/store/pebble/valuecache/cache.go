@@ -137,32 +137,6 @@ func (s *memoryShard) again(hash uint64) bool {
 	return false
 }
 
-// Forget is called before a key's new value is visible, and replace follows. It
-// tells whether there is room for a value that is new.
-func (m *Cache) Forget(key []byte) (room bool) {
-	s, hash := m.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.under++
-	s.remove(hash)
-	return !s.full(likelyBytes)
-}
-
-// Replace is called once a key's new value is visible, and before another can be
-// written. A value of nil is one that need not be kept, or none.
-func (m *Cache) Replace(key, value []byte) {
-	s, hash := m.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.under--
-	s.writes++
-	kept := !s.swept
-	s.swept = s.swept && s.under > 0
-	if value != nil && kept {
-		m.put(s, hash, key, value)
-	}
-}
-
 // ForgetRange is called once the keys of [start, end) are deleted, neither of which
 // is empty. It holds nobody up for long, however much there is to forget.
 func (m *Cache) ForgetRange(start, end []byte) {

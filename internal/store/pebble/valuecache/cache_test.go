@@ -7,272 +7,320 @@ import (
 	"testing"
 )
 
-// The least asked for go first, and the bytes stay within the bound.
-func TestMemoryIsBounded(t *testing.T) {
-	const most = 64 * 100 << 10
+// write writes one key in one step. A nil value deletes.
+func write(c *Cache, key, value []byte) {
+	var w Write
+	begin(c, &w, key, value)
+	w.End()
+}
+
+// begin begins the write of a key that existed.
+func begin(c *Cache, w *Write, key, value []byte) {
+	w.Begin(c)
+	if value == nil {
+		w.Invalidate(key)
+	} else {
+		w.Replace(key, value, true)
+	}
+}
+
+func cached(c *Cache, key []byte) bool { v, _ := c.Get(key); return v != nil }
+
+// The least recently hit values are evicted, and the size stays within the capacity.
+func TestCacheIsBounded(t *testing.T) {
+	const capacity = 64 * 100 << 10
 	grown := int64(0)
-	m := New(most, func(bytes int) { grown += int64(bytes) })
+	c := New(capacity, func(bytes int) { grown += int64(bytes) })
 	value := bytes.Repeat([]byte{1}, 1000)
 	hot := []byte("hot")
-	_, writes := m.Get(hot)
-	m.Keep(hot, value, writes)
+	_, version := c.Get(hot)
+	c.Keep(hot, value, version)
 	for i := range 100_000 {
 		key := fmt.Appendf(nil, "key %d", i)
-		_, writes := m.Get(key)
-		m.Keep(key, value, writes)
-		if v, _ := m.Get(hot); v == nil {
-			t.Fatalf("after %d others, what is asked for all the time is forgotten", i)
+		_, version := c.Get(key)
+		c.Keep(key, value, version)
+		if !cached(c, hot) {
+			t.Fatalf("after %d other keys, a value that is always hit is evicted", i)
 		}
 	}
-	total, kept := int64(0), 0
-	for i := range m.shards {
-		s := &m.shards[i]
+	total, count := int64(0), 0
+	for i := range c.shards {
+		s := &c.shards[i]
 		total += s.held()
-		kept += len(s.values)
+		count += len(s.values)
 		var counted int64
-		for _, c := range s.chunks {
-			counted += int64(cap(c))
+		for _, chunk := range s.chunks {
+			counted += int64(cap(chunk))
 		}
 		if counted != s.bytes {
 			t.Errorf("shard %d counts %d bytes and has %d", i, s.bytes, counted)
 		}
 	}
-	if total > most || kept < most/1200*3/4 {
-		t.Errorf("%d values in %d bytes are kept, the bound is %d", kept, total, most)
+	if total > capacity || count < capacity/1200*3/4 {
+		t.Errorf("%d values in %d bytes, the capacity is %d", count, total, capacity)
 	}
-	if grown < total || grown > most+growBytes {
-		t.Errorf("it has grown by %d bytes, has %d, and the bound is %d", grown, total, most)
+	if grown < total || grown > capacity+growBytes {
+		t.Errorf("the cache has grown by %d bytes, has %d, and the capacity is %d", grown, total, capacity)
 	}
 }
 
-// Who goes through a large table once does not push out what others ask for, and
-// what is asked for again comes in all the same.
-func TestMemoryOutlastsAScan(t *testing.T) {
-	m := New(64*100<<10, func(int) {})
+// A scan by key of a large table does not evict values that are hit, and a key that is
+// read repeatedly is still admitted.
+func TestScanDoesNotEvict(t *testing.T) {
+	c := New(64*100<<10, func(int) {})
 	value := bytes.Repeat([]byte{1}, 1000)
-	ask := func(name string, i int) (known bool) {
+	read := func(name string, i int) (hit bool) {
 		key := fmt.Appendf(nil, "%s %d", name, i)
-		v, writes := m.Get(key)
+		v, version := c.Get(key)
 		if v == nil {
-			m.Keep(key, value, writes)
+			c.Keep(key, value, version)
 		}
 		return v != nil
 	}
 	const others = 3000
 	for i := range others {
-		ask("other", i)
+		read("other", i)
 	}
 	for i := range 100_000 {
-		ask("scanned", i)
+		read("scanned", i)
 	}
-	known := 0
+	hits := 0
 	for i := range others {
-		if ask("other", i) {
-			known++
+		if read("other", i) {
+			hits++
 		}
 	}
-	if known < others*9/10 {
-		t.Errorf("%d of %d values are left after a scan", known, others)
+	if hits < others*9/10 {
+		t.Errorf("%d of %d values are left after a scan", hits, others)
 	}
 	for range 2 {
-		ask("new", 0)
+		read("new", 0)
 	}
-	if !ask("new", 0) {
-		t.Error("what is asked for again and again does not come in")
+	if !read("new", 0) {
+		t.Error("a key that is read repeatedly is not admitted")
 	}
 }
 
-// Of keys that are all asked for equally often, few push out others: it would be in
-// vain.
-func TestMemoryChangesLittleInVain(t *testing.T) {
-	const keys, most = 10_000, memoryShards * 100 << 10
-	m := New(most, func(int) {})
+// Equally popular keys rarely evict each other, which would not raise the hit rate.
+func TestEqualKeysRarelyEvict(t *testing.T) {
+	const keys, capacity = 10_000, memoryShards * 100 << 10
+	c := New(capacity, func(int) {})
 	value := bytes.Repeat([]byte{1}, 1000)
 	random := rand.New(rand.NewPCG(1, 0))
-	var asked, missed, kept int
+	var reads, misses, admitted int
 	for i := range 20 * keys {
 		key := fmt.Appendf(nil, "key %d", random.IntN(keys))
-		v, writes := m.Get(key)
+		v, version := c.Get(key)
 		if v == nil {
-			m.Keep(key, value, writes)
+			c.Keep(key, value, version)
 		}
 		if i < 2*keys {
 			continue
 		}
-		asked++
+		reads++
 		if v == nil {
-			missed++
-			if v, _ := m.Get(key); v != nil {
-				kept++
+			misses++
+			if cached(c, key) {
+				admitted++
 			}
 		}
 	}
-	if kept > missed/3 || missed > asked*6/10 {
-		t.Errorf("of %d that were asked for %d were not there, and %d of these were kept", asked, missed, kept)
+	if admitted > misses/3 || misses > reads*6/10 {
+		t.Errorf("%d reads, %d misses, %d admitted", reads, misses, admitted)
 	}
 }
 
-// Values that are written again and again, and fit, are all known.
-func TestMemoryOutlastsWrites(t *testing.T) {
-	const most, values = 64 * 100 << 10, 3000
-	m := New(most, func(int) {})
+// Values that are replaced repeatedly, and fit, are all cached.
+func TestReplacedValuesAreNotEvicted(t *testing.T) {
+	const capacity, values = 64 * 100 << 10, 3000
+	c := New(capacity, func(int) {})
 	value := bytes.Repeat([]byte{1}, 1000)
 	random := rand.New(rand.NewPCG(1, 0))
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }
 	for range 100_000 {
-		k := key(random.IntN(values))
-		m.Forget(k)
-		m.Replace(k, value)
+		write(c, key(random.IntN(values)), value)
 	}
-	known := 0
+	hits := 0
 	for i := range values {
-		if v, _ := m.Get(key(i)); v != nil {
-			known++
+		if cached(c, key(i)) {
+			hits++
 		}
 	}
-	if known < values*98/100 {
-		t.Errorf("%d of %d values are known", known, values)
+	if hits < values*98/100 {
+		t.Errorf("%d of %d values are cached", hits, values)
 	}
 }
 
-// What was read before a write is not kept after it.
-func TestMemoryRefusesOldReads(t *testing.T) {
+// A value that was read before a write is not added after it.
+func TestOldReadsAreNotAdded(t *testing.T) {
 	key, old, now := []byte("k"), []byte("old"), []byte("new")
 	for name, write := range map[string]func(*Cache){
-		"write":  func(m *Cache) { m.Forget(key); m.Replace(key, now) },
-		"delete": func(m *Cache) { m.Forget(key); m.Replace(key, nil) },
-		"range":  func(m *Cache) { m.ForgetRange(key, []byte("l")) },
+		"write":  func(c *Cache) { write(c, key, now) },
+		"delete": func(c *Cache) { write(c, key, nil) },
+		"range":  func(c *Cache) { c.ForgetRange(key, []byte("l")) },
 	} {
-		m := New(1<<20, func(int) {})
-		_, writes := m.Get(key)
-		write(m)
-		m.Keep(key, old, writes)
-		if v, _ := m.Get(key); bytes.Equal(v, old) {
-			t.Errorf("%s: the old value is kept", name)
+		c := New(1<<20, func(int) {})
+		_, version := c.Get(key)
+		write(c)
+		c.Keep(key, old, version)
+		if v, _ := c.Get(key); bytes.Equal(v, old) {
+			t.Errorf("%s: the old value is cached", name)
 		}
 	}
 }
 
-// What was deleted does not come back when others push out what is left of it.
-func TestMemoryBringsNothingBack(t *testing.T) {
-	m := New(memoryShards*100<<10, func(int) {})
+// Eviction does not bring deleted keys back.
+func TestDeletedKeysStayDeleted(t *testing.T) {
+	c := New(memoryShards*100<<10, func(int) {})
 	value := bytes.Repeat([]byte{1}, 1000)
-	keep := func(key []byte) {
-		_, writes := m.Get(key)
-		m.Keep(key, value, writes)
-		m.Get(key)
-	}
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }
 	const deleted = 1000
 	for i := range deleted {
-		keep(key(i))
+		_, version := c.Get(key(i))
+		c.Keep(key(i), value, version)
+		c.Get(key(i))
 	}
 	for i := range deleted {
-		m.Forget(key(i))
-		m.Replace(key(i), nil)
+		write(c, key(i), nil)
 	}
 	for i := range 20 * deleted {
-		m.Forget(key(deleted + i))
-		m.Replace(key(deleted+i), value)
-		if v, _ := m.Get(key(i % deleted)); v != nil {
-			t.Fatalf("%s is back after %d others", key(i%deleted), i)
+		write(c, key(deleted+i), value)
+		if cached(c, key(i%deleted)) {
+			t.Fatalf("%s is back after %d other keys", key(i%deleted), i)
 		}
 	}
 }
 
-// Of a range nothing is left, also of what is written while it is deleted, and all
-// else is.
-func TestMemoryForgetsARange(t *testing.T) {
+// RemoveRange removes all keys of the range, those of pending writes too, and no other.
+func TestRemoveRange(t *testing.T) {
 	const keys, from, to = 3000, 1000, 2000
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %04d", i) }
 	value := bytes.Repeat([]byte{1}, 1000)
-	m := New(memoryShards*100<<10, func(int) {})
+	c := New(memoryShards*100<<10, func(int) {})
 	for i := range keys {
-		_, writes := m.Get(key(i))
-		m.Keep(key(i), value, writes)
+		_, version := c.Get(key(i))
+		c.Keep(key(i), value, version)
 	}
-	known := func(i int) bool { v, _ := m.Get(key(i)); return v != nil }
-	if !known(0) || !known(from) || !known(keys-1) {
-		t.Fatal("not all are known")
+	if !cached(c, key(0)) || !cached(c, key(from)) || !cached(c, key(keys-1)) {
+		t.Fatal("not all keys are cached")
 	}
-	m.Forget(key(from)) // it is written, then deleted, and only then told
-	m.ForgetRange(key(from), key(to))
-	m.Replace(key(from), value)
+	var w Write
+	begin(c, &w, key(from), value) // it is visible, then deleted, and only then ends
+	c.ForgetRange(key(from), key(to))
+	w.End()
 	for i := range keys {
-		if within := i >= from && i < to; known(i) == within {
-			t.Errorf("%s is known: %v", key(i), !within)
+		if within := i >= from && i < to; cached(c, key(i)) == within {
+			t.Errorf("%s is cached: %v", key(i), !within)
 		}
 	}
-	m.Forget(key(from))
-	m.Replace(key(from), value)
-	if !known(from) {
-		t.Error("what is written after it is not known")
+	write(c, key(from), value)
+	if !cached(c, key(from)) {
+		t.Error("a key that is written later is not cached")
 	}
-	m.ForgetRange([]byte{0}, []byte{0xff})
-	for i := range m.shards {
-		if s := &m.shards[i]; s.bytes != 0 || s.live != 0 || len(s.values) != 0 {
+	c.ForgetRange([]byte{0}, []byte{0xff})
+	for i := range c.shards {
+		if s := &c.shards[i]; s.bytes != 0 || s.live != 0 || len(s.values) != 0 {
 			t.Errorf("shard %d has %d bytes left, %d of them in use, and %d values", i, s.bytes, s.live, len(s.values))
 		}
 	}
 }
 
-// What is read while a write is under way is not kept: others may have seen the
-// write already.
-func TestMemoryKeepsNothingDuringAWrite(t *testing.T) {
+// A value that is read while a write is pending is not added: other readers may have seen
+// the new value already.
+func TestReadsDuringAWriteAreNotAdded(t *testing.T) {
 	key, old, now := []byte("k"), []byte("old"), []byte("new")
-	for name, value := range map[string][]byte{"a write": now, "a deletion": nil} {
-		m := New(1<<20, func(int) {})
-		_, before := m.Get(key)
-		m.Forget(key)
-		_, during := m.Get(key)
-		m.Keep(key, old, before)
-		m.Keep(key, old, during)
-		if v, _ := m.Get(key); v != nil {
-			t.Errorf("%s: %q is kept during it", name, v)
+	for name, value := range map[string][]byte{"a write": now, "a delete": nil} {
+		c := New(1<<20, func(int) {})
+		_, before := c.Get(key)
+		var w Write
+		begin(c, &w, key, value)
+		_, during := c.Get(key)
+		c.Keep(key, old, before)
+		c.Keep(key, old, during)
+		if v, _ := c.Get(key); v != nil {
+			t.Errorf("%s: %q is cached during it", name, v)
 		}
-		m.Replace(key, value)
-		m.Keep(key, old, before)
-		m.Keep(key, old, during)
-		if v, _ := m.Get(key); !bytes.Equal(v, value) {
-			t.Errorf("%s: %q is kept after it", name, v)
+		w.End()
+		c.Keep(key, old, before)
+		c.Keep(key, old, during)
+		if v, _ := c.Get(key); !bytes.Equal(v, value) {
+			t.Errorf("%s: %q is cached after it", name, v)
 		}
-		_, after := m.Get(key)
-		m.Keep(key, now, after)
-		if v, _ := m.Get(key); !bytes.Equal(v, now) {
-			t.Errorf("%s: what is read afterwards is not kept", name)
+		_, after := c.Get(key)
+		c.Keep(key, now, after)
+		if v, _ := c.Get(key); !bytes.Equal(v, now) {
+			t.Errorf("%s: a value that is read afterwards is not cached", name)
 		}
 	}
 }
 
-// What is new is kept as long as there is room, in the last chunk too.
-func TestMemoryFillsUp(t *testing.T) {
-	const most = memoryShards * 100 << 10
+// An aborted write leaves its keys uncached.
+func TestAbortedWrite(t *testing.T) {
+	c := New(1<<20, func(int) {})
+	write(c, []byte("k"), []byte("old"))
+	var w Write
+	begin(c, &w, []byte("k"), []byte("new"))
+	w.Abort()
+	w.End()
+	if v, _ := c.Get([]byte("k")); v != nil {
+		t.Errorf("%q is cached", v)
+	}
+	begin(c, &w, []byte("k"), []byte("newer")) // it can be used again
+	w.End()
+	if v, _ := c.Get([]byte("k")); string(v) != "newer" {
+		t.Errorf("%q is cached after the next write", v)
+	}
+}
+
+// New keys are cached as long as there is free space, in the last chunk too.
+func TestCacheFillsUp(t *testing.T) {
+	const capacity = memoryShards * 100 << 10
 	value := bytes.Repeat([]byte{1}, 1000)
-	for name, add := range map[string]func(m *Cache, key []byte){
-		"what is read": func(m *Cache, key []byte) {
-			_, writes := m.Get(key)
-			m.Keep(key, value, writes)
+	for name, add := range map[string]func(c *Cache, key []byte){
+		"reads": func(c *Cache, key []byte) {
+			_, version := c.Get(key)
+			c.Keep(key, value, version)
 		},
-		"what is written": func(m *Cache, key []byte) {
-			if m.Forget(key) {
-				m.Replace(key, value)
-			} else {
-				m.Replace(key, nil)
-			}
+		"writes": func(c *Cache, key []byte) {
+			var w Write
+			w.Begin(c)
+			w.Replace(key, value, false)
+			w.End()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := New(most, func(int) {})
-			for i := range 2 * most / len(value) {
-				add(m, fmt.Appendf(nil, "key %d", i))
+			c := New(capacity, func(int) {})
+			for i := range 2 * capacity / len(value) {
+				add(c, fmt.Appendf(nil, "key %d", i))
 			}
 			live := int64(0)
-			for i := range m.shards {
-				live += m.shards[i].live
+			for i := range c.shards {
+				live += c.shards[i].live
 			}
-			if live < most*80/100 {
-				t.Errorf("%d of %d bytes are used", live, most)
+			if live < capacity*80/100 {
+				t.Errorf("%d of %d bytes are used", live, capacity)
 			}
 		})
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	c := New(64<<20, func(int) {})
+	key := []byte("a key of about thirty bytes ...")
+	write(c, key, make([]byte, 256))
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Get(key)
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	c := New(64<<20, func(int) {})
+	key, value := []byte("a key of about thirty bytes ..."), make([]byte, 256)
+	var w Write
+	b.ReportAllocs()
+	for b.Loop() {
+		begin(c, &w, key, value)
+		w.End()
 	}
 }

@@ -7,71 +7,71 @@ import (
 	"testing"
 )
 
-// Whatever readers, writers and those who delete ranges do between one another's
-// steps, the memory knows the newest value of a key or none.
-func TestMemoryAgainstModel(t *testing.T) {
-	known := 0
+// However the steps of readers, writers and range deletes interleave, the cache has the
+// newest value of a key or none.
+func TestCacheAgainstModel(t *testing.T) {
+	hits := 0
 	for seed := range uint64(30) {
-		m := newMemoryModel(seed)
+		m := newCacheModel(seed)
 		for range 30_000 {
 			if err := m.step(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
-		known += m.known
+		hits += m.hits
 	}
-	if known < 100_000 {
-		t.Errorf("only %d values were known when they were asked for", known)
+	if hits < 100_000 {
+		t.Errorf("only %d hits", hits)
 	}
 }
 
 const modelKeys = 400
 
-type memoryModel struct {
-	memory *Cache
+type cacheModel struct {
+	cache  *Cache
 	random *rand.Rand
 
-	visible  [modelKeys][]byte // what Pebble would show
+	visible  [modelKeys][]byte // what Pebble would return
 	latched  [modelKeys]bool
-	deleting [modelKeys]int // ranges whose deletion is visible, and not told yet
-	written  int            // values, each of which is another
+	deleting [modelKeys]int // range deletes that are visible, but not yet passed to the cache
+	written  int            // values, all of them different
 
-	under [][]func() // the steps that are left to those who are under way
-	known int
+	pending [][]func() // the remaining steps of each operation in progress
+	hits    int
 }
 
-func newMemoryModel(seed uint64) *memoryModel {
+func newCacheModel(seed uint64) *cacheModel {
 	random := rand.New(rand.NewPCG(seed, 0))
-	return &memoryModel{memory: New(memoryShards*(2000+random.Int64N(4000)), func(int) {}), random: random}
+	return &cacheModel{cache: New(memoryShards*(2000+random.Int64N(4000)), func(int) {}), random: random}
 }
 
 func modelKey(n int) []byte { return fmt.Appendf(nil, "%c%03d", 'a'+n/100, n) }
 
-// step has one of those who are under way do its next step, and asks for a key.
-func (m *memoryModel) step() error {
-	for len(m.under) < 4 {
-		m.under = append(m.under, m.begin())
+// step runs the next step of one operation in progress, and gets a key.
+func (m *cacheModel) step() error {
+	for len(m.pending) < 4 {
+		m.pending = append(m.pending, m.begin())
 	}
-	i := m.random.IntN(len(m.under))
-	m.under[i][0]()
-	if m.under[i] = m.under[i][1:]; len(m.under[i]) == 0 {
-		m.under = append(m.under[:i], m.under[i+1:]...)
+	i := m.random.IntN(len(m.pending))
+	m.pending[i][0]()
+	if m.pending[i] = m.pending[i][1:]; len(m.pending[i]) == 0 {
+		m.pending = append(m.pending[:i], m.pending[i+1:]...)
 	}
 	n := m.random.IntN(modelKeys)
-	v, _ := m.memory.Get(modelKey(n))
+	v, _ := m.cache.Get(modelKey(n))
 	if v != nil {
-		m.known++
+		m.hits++
 	}
 	if v != nil && m.deleting[n] == 0 && !bytes.Equal(v, m.visible[n]) {
-		return fmt.Errorf("%s is %.10q in memory and %.10q in fact", modelKey(n), v, m.visible[n])
+		return fmt.Errorf("%s is %.10q in the cache, want %.10q", modelKey(n), v, m.visible[n])
 	}
 	return nil
 }
 
-// begin is what a reader, a writer or one who deletes a range does.
-func (m *memoryModel) begin() []func() {
+// begin returns the steps of a reader, a writer or a range delete.
+func (m *cacheModel) begin() []func() {
 	n := m.random.IntN(modelKeys)
-	if m.random.IntN(2) == 0 { // some are asked for and written much more than others
+	if m.random.IntN(2) == 0 { // some keys are read and written much more than others
 		n %= 8
 	}
 	switch kind := m.random.IntN(1000); {
@@ -80,45 +80,69 @@ func (m *memoryModel) begin() []func() {
 	case kind < 997:
 		return m.writer(n)
 	}
-	return m.deleter(n, n+m.random.IntN(modelKeys-n))
+	return m.rangeDelete(n, n+m.random.IntN(modelKeys-n))
 }
 
-func (m *memoryModel) reader(n int) []func() {
-	var known, read []byte
-	var writes uint64
+func (m *cacheModel) reader(n int) []func() {
+	var cached, read []byte
+	var version uint64
 	return []func(){
-		func() { known, writes = m.memory.Get(modelKey(n)) },
+		func() { cached, version = m.cache.Get(modelKey(n)) },
 		func() { read = m.visible[n] },
 		func() {
-			if known == nil && read != nil {
-				m.memory.Keep(modelKey(n), read, writes)
+			if cached == nil && read != nil {
+				m.cache.Keep(modelKey(n), read, version)
 			}
 		},
 	}
 }
 
-func (m *memoryModel) writer(n int) []func() {
-	m.latched[n] = true
-	var value []byte // nil deletes
-	if m.random.IntN(3) > 0 {
-		m.written++
-		value = fmt.Appendf(nil, "%d%*s", m.written, m.random.IntN(50), "")
+// writer writes one key, or two that are next to each other.
+func (m *cacheModel) writer(n int) []func() {
+	keys := []int{n}
+	if next := n + 1; next < modelKeys && !m.latched[next] && m.random.IntN(4) == 0 {
+		keys = append(keys, next)
 	}
-	keep := m.random.IntN(4) > 0
+	values := make([][]byte, len(keys)) // nil deletes
+	for i, k := range keys {
+		m.latched[k] = true
+		if m.random.IntN(3) > 0 {
+			m.written++
+			values[i] = fmt.Appendf(nil, "%d%*s", m.written, m.random.IntN(50), "")
+		}
+	}
+	existed, aborts := m.random.IntN(4) > 0, m.random.IntN(50) == 0
+	var w Write
 	return []func(){
-		func() { keep = m.memory.Forget(modelKey(n)) || keep },
-		func() { m.visible[n] = value },
 		func() {
-			m.latched[n] = false
-			if !keep {
-				value = nil
+			w.Begin(m.cache)
+			for i, k := range keys {
+				if values[i] == nil {
+					w.Invalidate(modelKey(k))
+				} else {
+					w.Replace(modelKey(k), values[i], existed)
+				}
 			}
-			m.memory.Replace(modelKey(n), value)
+		},
+		func() {
+			if aborts {
+				w.Abort()
+				return
+			}
+			for i, k := range keys {
+				m.visible[k] = values[i]
+			}
+		},
+		func() {
+			for _, k := range keys {
+				m.latched[k] = false
+			}
+			w.End()
 		},
 	}
 }
 
-func (m *memoryModel) deleter(from, to int) []func() {
+func (m *cacheModel) rangeDelete(from, to int) []func() {
 	return []func(){
 		func() {
 			for n := from; n < to; n++ {
@@ -127,7 +151,7 @@ func (m *memoryModel) deleter(from, to int) []func() {
 			}
 		},
 		func() {
-			m.memory.ForgetRange(modelKey(from), modelKey(to))
+			m.cache.ForgetRange(modelKey(from), modelKey(to))
 			for n := from; n < to; n++ {
 				m.deleting[n]--
 			}
