@@ -16,21 +16,21 @@ import (
 
 // Counters that many add to never go back, whoever
 // reads them and by which way.
-func TestMemoryIsNeverBehind(t *testing.T) {
+func TestCacheIsNeverStale(t *testing.T) {
 	for _, o := range []Options{InMemory(), {Dir: t.TempDir()}} {
 		o.CacheBytes = 128 << 10 // so that much is forgotten
 		e, err := Open(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		neverBehind(t, e)
+		neverStale(t, e)
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func neverBehind(t *testing.T, e *Engine) {
+func neverStale(t *testing.T, e *Engine) {
 	const keys, writers, readers, rounds = 16, 4, 4, 1500
 	ctx := context.Background()
 	key := func(n int) []byte { return fmt.Appendf(nil, "counter %02d", n) }
@@ -115,7 +115,7 @@ func counter(v []byte) uint64 {
 
 // A large Update ends in memory like any other. (Pebble takes the bytes of its batch
 // away.)
-func TestMemoryAfterALargeUpdate(t *testing.T) {
+func TestCacheAfterLargeUpdate(t *testing.T) {
 	ctx := context.Background()
 	e := mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d", IdleFlush: -1, memtableBytes: 256 << 10})
 	defer e.Close()

@@ -35,7 +35,7 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	if err := e.db.DeleteRange(lower, upper, e.sync()); err != nil {
 		return failure("delete range", err)
 	}
-	e.values.ForgetRange(lower, upper)
+	e.values.RemoveRange(lower, upper)
 	e.idle.wrote()
 	return nil
 }

@@ -103,9 +103,9 @@ func (o Options) withDefaults() Options {
 
 func (o Options) withoutLog() bool { return o.noLog && o.Durability == Relaxed }
 
-// memoryBytes is how much of the cache may hold values by their keys, when they
+// valueCacheBytes is how much of the cache may hold values by their keys, when they
 // are asked for so or written. All else holds blocks of tables, which serve ranges too.
-func (o Options) memoryBytes() int64 { return o.CacheBytes / 8 * 3 }
+func (o Options) valueCacheBytes() int64 { return o.CacheBytes / 8 * 3 }
 
 // OutsideHeap is how much of a full cache lies where Go does not count it: the blocks, in
 // a program that is built with cgo.
@@ -113,7 +113,7 @@ func OutsideHeap(cacheBytes int64) int64 {
 	if !blocksOutside {
 		return 0
 	}
-	return cacheBytes - Options{CacheBytes: cacheBytes}.memoryBytes()
+	return cacheBytes - Options{CacheBytes: cacheBytes}.valueCacheBytes()
 }
 
 // newCache makes the cache. Memtables are taken from it; most of the time there

@@ -60,13 +60,13 @@ func readAll(ctx context.Context, r reader, keys [][]byte) ([][]byte, error) {
 
 // read returns the newest value.
 func (e *Engine) read(key []byte) ([]byte, error) {
-	value, writes := e.values.Get(key)
+	value, version := e.values.Get(key)
 	if value != nil {
 		return value, nil
 	}
 	value, err := copied(e.db.Get(key))
 	if err == nil && value != nil {
-		e.values.Keep(key, value, writes)
+		e.values.Add(key, value, version)
 	}
 	return value, err
 }

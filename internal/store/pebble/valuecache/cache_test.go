@@ -34,11 +34,11 @@ func TestCacheIsBounded(t *testing.T) {
 	value := bytes.Repeat([]byte{1}, 1000)
 	hot := []byte("hot")
 	_, version := c.Get(hot)
-	c.Keep(hot, value, version)
+	c.Add(hot, value, version)
 	for i := range 100_000 {
 		key := fmt.Appendf(nil, "key %d", i)
 		_, version := c.Get(key)
-		c.Keep(key, value, version)
+		c.Add(key, value, version)
 		if !cached(c, hot) {
 			t.Fatalf("after %d other keys, a value that is always hit is evicted", i)
 		}
@@ -46,8 +46,8 @@ func TestCacheIsBounded(t *testing.T) {
 	total, count := int64(0), 0
 	for i := range c.shards {
 		s := &c.shards[i]
-		total += s.held()
-		count += len(s.values)
+		total += s.size()
+		count += len(s.index)
 		var counted int64
 		for _, chunk := range s.chunks {
 			counted += int64(cap(chunk))
@@ -59,7 +59,7 @@ func TestCacheIsBounded(t *testing.T) {
 	if total > capacity || count < capacity/1200*3/4 {
 		t.Errorf("%d values in %d bytes, the capacity is %d", count, total, capacity)
 	}
-	if grown < total || grown > capacity+growBytes {
+	if grown < total || grown > capacity+maxStepBytes {
 		t.Errorf("the cache has grown by %d bytes, has %d, and the capacity is %d", grown, total, capacity)
 	}
 }
@@ -73,7 +73,7 @@ func TestScanDoesNotEvict(t *testing.T) {
 		key := fmt.Appendf(nil, "%s %d", name, i)
 		v, version := c.Get(key)
 		if v == nil {
-			c.Keep(key, value, version)
+			c.Add(key, value, version)
 		}
 		return v != nil
 	}
@@ -103,7 +103,7 @@ func TestScanDoesNotEvict(t *testing.T) {
 
 // Equally popular keys rarely evict each other, which would not raise the hit rate.
 func TestEqualKeysRarelyEvict(t *testing.T) {
-	const keys, capacity = 10_000, memoryShards * 100 << 10
+	const keys, capacity = 10_000, shardCount * 100 << 10
 	c := New(capacity, func(int) {})
 	value := bytes.Repeat([]byte{1}, 1000)
 	random := rand.New(rand.NewPCG(1, 0))
@@ -112,7 +112,7 @@ func TestEqualKeysRarelyEvict(t *testing.T) {
 		key := fmt.Appendf(nil, "key %d", random.IntN(keys))
 		v, version := c.Get(key)
 		if v == nil {
-			c.Keep(key, value, version)
+			c.Add(key, value, version)
 		}
 		if i < 2*keys {
 			continue
@@ -157,12 +157,12 @@ func TestOldReadsAreNotAdded(t *testing.T) {
 	for name, write := range map[string]func(*Cache){
 		"write":  func(c *Cache) { write(c, key, now) },
 		"delete": func(c *Cache) { write(c, key, nil) },
-		"range":  func(c *Cache) { c.ForgetRange(key, []byte("l")) },
+		"range":  func(c *Cache) { c.RemoveRange(key, []byte("l")) },
 	} {
 		c := New(1<<20, func(int) {})
 		_, version := c.Get(key)
 		write(c)
-		c.Keep(key, old, version)
+		c.Add(key, old, version)
 		if v, _ := c.Get(key); bytes.Equal(v, old) {
 			t.Errorf("%s: the old value is cached", name)
 		}
@@ -171,13 +171,13 @@ func TestOldReadsAreNotAdded(t *testing.T) {
 
 // Eviction does not bring deleted keys back.
 func TestDeletedKeysStayDeleted(t *testing.T) {
-	c := New(memoryShards*100<<10, func(int) {})
+	c := New(shardCount*100<<10, func(int) {})
 	value := bytes.Repeat([]byte{1}, 1000)
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }
 	const deleted = 1000
 	for i := range deleted {
 		_, version := c.Get(key(i))
-		c.Keep(key(i), value, version)
+		c.Add(key(i), value, version)
 		c.Get(key(i))
 	}
 	for i := range deleted {
@@ -196,17 +196,17 @@ func TestRemoveRange(t *testing.T) {
 	const keys, from, to = 3000, 1000, 2000
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %04d", i) }
 	value := bytes.Repeat([]byte{1}, 1000)
-	c := New(memoryShards*100<<10, func(int) {})
+	c := New(shardCount*100<<10, func(int) {})
 	for i := range keys {
 		_, version := c.Get(key(i))
-		c.Keep(key(i), value, version)
+		c.Add(key(i), value, version)
 	}
 	if !cached(c, key(0)) || !cached(c, key(from)) || !cached(c, key(keys-1)) {
 		t.Fatal("not all keys are cached")
 	}
 	var w Write
 	begin(c, &w, key(from), value) // it is visible, then deleted, and only then ends
-	c.ForgetRange(key(from), key(to))
+	c.RemoveRange(key(from), key(to))
 	w.End()
 	for i := range keys {
 		if within := i >= from && i < to; cached(c, key(i)) == within {
@@ -217,10 +217,10 @@ func TestRemoveRange(t *testing.T) {
 	if !cached(c, key(from)) {
 		t.Error("a key that is written later is not cached")
 	}
-	c.ForgetRange([]byte{0}, []byte{0xff})
+	c.RemoveRange([]byte{0}, []byte{0xff})
 	for i := range c.shards {
-		if s := &c.shards[i]; s.bytes != 0 || s.live != 0 || len(s.values) != 0 {
-			t.Errorf("shard %d has %d bytes left, %d of them in use, and %d values", i, s.bytes, s.live, len(s.values))
+		if s := &c.shards[i]; s.bytes != 0 || s.live != 0 || len(s.index) != 0 {
+			t.Errorf("shard %d has %d bytes left, %d of them in use, and %d values", i, s.bytes, s.live, len(s.index))
 		}
 	}
 }
@@ -235,19 +235,19 @@ func TestReadsDuringAWriteAreNotAdded(t *testing.T) {
 		var w Write
 		begin(c, &w, key, value)
 		_, during := c.Get(key)
-		c.Keep(key, old, before)
-		c.Keep(key, old, during)
+		c.Add(key, old, before)
+		c.Add(key, old, during)
 		if v, _ := c.Get(key); v != nil {
 			t.Errorf("%s: %q is cached during it", name, v)
 		}
 		w.End()
-		c.Keep(key, old, before)
-		c.Keep(key, old, during)
+		c.Add(key, old, before)
+		c.Add(key, old, during)
 		if v, _ := c.Get(key); !bytes.Equal(v, value) {
 			t.Errorf("%s: %q is cached after it", name, v)
 		}
 		_, after := c.Get(key)
-		c.Keep(key, now, after)
+		c.Add(key, now, after)
 		if v, _ := c.Get(key); !bytes.Equal(v, now) {
 			t.Errorf("%s: a value that is read afterwards is not cached", name)
 		}
@@ -274,12 +274,12 @@ func TestAbortedWrite(t *testing.T) {
 
 // New keys are cached as long as there is free space, in the last chunk too.
 func TestCacheFillsUp(t *testing.T) {
-	const capacity = memoryShards * 100 << 10
+	const capacity = shardCount * 100 << 10
 	value := bytes.Repeat([]byte{1}, 1000)
 	for name, add := range map[string]func(c *Cache, key []byte){
 		"reads": func(c *Cache, key []byte) {
 			_, version := c.Get(key)
-			c.Keep(key, value, version)
+			c.Add(key, value, version)
 		},
 		"writes": func(c *Cache, key []byte) {
 			var w Write

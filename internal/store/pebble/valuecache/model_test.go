@@ -42,7 +42,7 @@ type cacheModel struct {
 
 func newCacheModel(seed uint64) *cacheModel {
 	random := rand.New(rand.NewPCG(seed, 0))
-	return &cacheModel{cache: New(memoryShards*(2000+random.Int64N(4000)), func(int) {}), random: random}
+	return &cacheModel{cache: New(shardCount*(2000+random.Int64N(4000)), func(int) {}), random: random}
 }
 
 func modelKey(n int) []byte { return fmt.Appendf(nil, "%c%03d", 'a'+n/100, n) }
@@ -91,7 +91,7 @@ func (m *cacheModel) reader(n int) []func() {
 		func() { read = m.visible[n] },
 		func() {
 			if cached == nil && read != nil {
-				m.cache.Keep(modelKey(n), read, version)
+				m.cache.Add(modelKey(n), read, version)
 			}
 		},
 	}
@@ -151,7 +151,7 @@ func (m *cacheModel) rangeDelete(from, to int) []func() {
 			}
 		},
 		func() {
-			m.cache.ForgetRange(modelKey(from), modelKey(to))
+			m.cache.RemoveRange(modelKey(from), modelKey(to))
 			for n := from; n < to; n++ {
 				m.deleting[n]--
 			}

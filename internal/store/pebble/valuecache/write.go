@@ -11,7 +11,7 @@ type Write struct {
 
 // writtenKey is a key of a Write, with the value to cache at its end; nil for none.
 type writtenKey struct {
-	shard      *memoryShard
+	shard      *shard
 	hash       uint64
 	key, value []byte
 }
@@ -34,9 +34,9 @@ func (w *Write) Replace(key, value []byte, existed bool) { w.add(key, value, exi
 func (w *Write) add(key, value []byte, existed bool) {
 	s, hash := w.cache.shard(key)
 	s.mu.Lock()
-	s.under++
+	s.pending++
 	s.remove(hash)
-	if !existed && s.full(likelyBytes) {
+	if !existed && s.full(typicalBytes) {
 		value = nil
 	}
 	s.mu.Unlock()
@@ -67,10 +67,10 @@ func (c *Cache) endWrite(k *writtenKey) {
 	s := k.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.under--
-	s.writes++
-	cacheable := !s.swept
-	s.swept = s.swept && s.under > 0
+	s.pending--
+	s.version++
+	cacheable := !s.rangeDeleted
+	s.rangeDeleted = s.rangeDeleted && s.pending > 0
 	if k.value != nil && cacheable {
 		c.put(s, k.hash, k.key, k.value)
 	}
