@@ -10,6 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/partiql"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // member is one statement of a batch: a read of one item, a write, or the fault
@@ -23,39 +24,39 @@ type member struct {
 
 // batchExecuteStatement runs each statement by itself. A fault is told of its
 // statement; only what is wrong with the batch as a whole is told of the batch.
-func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecuteStatement) (*api.BatchExecuteStatementReply, error) {
+func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecuteStatement) (*api.BatchExecuteStatementReply, usage, error) {
 	members := make([]member, len(in.Statements))
 	for i := range in.Statements {
 		m, err := s.member(&in.Statements[i])
 		var fault *apierror.Error
 		if err != nil && !errors.As(err, &fault) {
-			return nil, err
+			return nil, usage{}, err
 		}
 		m.fault = err
 		members[i] = m
 	}
 	if err := checkBatchStatements(members); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	reply := new(api.BatchExecuteStatementReply)
-	cost := batchCost{done: make(map[string]capacity.Consumed), failed: make(map[string]float64)}
+	cost := batchCost{failed: make(map[string]float64)}
 	for i := range members {
 		m := &members[i]
 		consistent := in.Statements[i].ConsistentRead != nil && *in.Statements[i].ConsistentRead
 		shown, err := s.runMember(ctx, m, consistent, &cost)
 		response, err := batchResponse(m, shown, err)
 		if err != nil {
-			return nil, err
+			return nil, usage{}, err
 		}
 		if response.Error != nil && in.ReturnConsumedCapacity != nil {
 			if err := s.chargeFailure(ctx, m, &cost); err != nil {
-				return nil, err
+				return nil, usage{}, err
 			}
 		}
 		reply.Responses = append(reply.Responses, response)
 	}
-	reply.ConsumedCapacity = cost.told(in.ReturnConsumedCapacity)
-	return reply, nil
+	reply.ConsumedCapacity = cost.consumed(in.ReturnConsumedCapacity)
+	return reply, cost.total(), nil
 }
 
 // member makes the plan of one statement.
@@ -191,15 +192,11 @@ func batchResponse(m *member, shown item.Item, err error) (api.BatchStatementRes
 
 // batchCost is what a batch has cost, by table.
 type batchCost struct {
-	done   map[string]capacity.Consumed
-	failed map[string]float64 // of statements that did not happen
+	done   usages
+	failed map[string]float64 // of statements that failed
 }
 
-func (c *batchCost) add(table string, cost capacity.Consumed) {
-	sum := c.done[table]
-	sum.Add(cost)
-	c.done[table] = sum
-}
+func (c *batchCost) add(table string, cost capacity.Consumed) { c.done.of(table).consumed.Add(cost) }
 
 // chargeFailure notes what a write that did not happen has cost all the same:
 // as much as writing the larger of what is there and what it brought.
@@ -223,8 +220,22 @@ func (s *Service) chargeFailure(ctx context.Context, m *member, cost *batchCost)
 	return nil
 }
 
-// told words the costs. Failures count in the total of a table on which
-// something succeeded, and in no arm.
-func (c *batchCost) told(mode *string) (told []api.ConsumedCapacity) {
+// consumed makes the ConsumedCapacity of a batch. Failures count in the total of
+// a table on which something succeeded, and in no arm.
+func (c *batchCost) consumed(mode *string) []api.ConsumedCapacity {
 	return perTable(mode, c.done, func(cc *api.ConsumedCapacity) { cc.CapacityUnits += c.failed[cc.TableName] })
 }
+
+// total is what the batch has cost in all tables, as far as it is known:
+// failures are charged only to a customer who asks for units.
+func (c *batchCost) total() usage {
+	sum := c.done.total()
+	for i := range c.done {
+		sum.consumed.Table += c.failed[c.done[i].table]
+	}
+	return sum
+}
+
+var batchExecuteStatementShape = shaping[api.BatchExecuteStatement]{shape: func(*api.BatchExecuteStatement) workload.Shape {
+	return workload.Shape{Operation: "BatchExecuteStatement"}
+}}

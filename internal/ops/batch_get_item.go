@@ -9,6 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 const (
@@ -32,9 +33,9 @@ var batchGetItemChecks = []func(*api.BatchGetItem) error{
 	},
 }
 
-func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.BatchGetItemReply, error) {
+func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.BatchGetItemReply, usages, error) {
 	if err := firstFault(in, batchGetItemChecks); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tables := sortedKeys(in.RequestItems)
 	paths := make(map[string][]item.Path)
@@ -42,29 +43,32 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 		part := in.RequestItems[name]
 		var err error
 		if paths[name], err = s.batchPart(&part); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	reply := &api.BatchGetItemReply{
 		Responses:       make(map[string][]item.Item),
 		UnprocessedKeys: make(map[string]api.UnprocessedKeysPart),
 	}
+	used := make(usages, 0, len(tables))
 	left := maxBatchBytes
 	for _, name := range tables {
 		part := in.RequestItems[name]
 		if err := s.checkPaths(name, paths[name]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		found, err := s.DB.Get(ctx, name, part.ConsistentRead, keysOf(part.Keys)...)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		cost := takeBatch(reply, name, &part, found, paths[name], &left)
+		n := len(reply.Responses[name])
+		used = append(used, usage{table: name, returned: n, scanned: n, consumed: cost})
 		if c := consumed(in.ReturnConsumedCapacity, name, cost); c != nil {
 			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
 		}
 	}
-	return reply, nil
+	return reply, used, nil
 }
 
 // batchPart checks what is read of one table, and binds its projection.
@@ -82,7 +86,7 @@ func (s *Service) batchPart(part *api.KeysAndAttributes) ([]item.Path, error) {
 	if err != nil {
 		return nil, err
 	}
-	return paths, checkDuplicates(keysOf(part.Keys))
+	return paths, checkDuplicates(part.Keys)
 }
 
 // takeBatch puts the found items of one table into the reply, as long as there
@@ -134,10 +138,10 @@ func checkBatchKeyCount(in *api.BatchGetItem) error {
 }
 
 // checkDuplicates is the fault of a key that is named twice.
-func checkDuplicates(keys []item.Item) error {
+func checkDuplicates(keys []api.Attributes) error {
 	sorted := make([][]byte, len(keys))
-	for i, key := range keys {
-		sorted[i] = key
+	for i := range keys {
+		sorted[i] = keys[i].Item
 	}
 	if !distinct(sorted) {
 		return errDuplicates()
@@ -189,4 +193,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+func batchGetItemShape(in *api.BatchGetItem, table string) workload.Shape {
+	return workload.Shape{Operation: "BatchGetItem", Table: table, Consistent: in.RequestItems[table].ConsistentRead}
 }

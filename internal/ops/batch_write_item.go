@@ -10,6 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 const maxBatchWrites = 25
@@ -33,20 +34,21 @@ var batchWriteItemChecks = []func(*api.BatchWriteItem) error{
 
 // batchWriteItem carries out all writes in one step, which is more than the
 // service promises, and faster. So nothing is ever left unprocessed.
-func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*api.BatchWriteItemReply, error) {
+func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*api.BatchWriteItemReply, usages, error) {
 	if err := firstFault(in, batchWriteItemChecks); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tables := sortedKeys(in.RequestItems)
 	writes, err := s.batchWrites(in, tables)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	done, err := s.DB.Write(ctx, writes...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	reply := &api.BatchWriteItemReply{}
+	used := make(usages, 0, len(tables))
 	for _, name := range tables {
 		var cost capacity.Consumed
 		for i, w := range writes {
@@ -56,21 +58,22 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 			cost.Add(done[i].Consumed)
 			m, err := s.collectionMetrics(in.ReturnItemCollectionMetrics, name, w.Key, done[i])
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, name, m)
 		}
+		used = append(used, usage{table: name, consumed: cost})
 		if c := consumed(in.ReturnConsumedCapacity, name, cost); c != nil {
 			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
 		}
 	}
-	return reply, nil
+	return reply, used, nil
 }
 
 // batchWrites makes the plans. No two of them may be of one item.
 func (s *Service) batchWrites(in *api.BatchWriteItem, tables []string) ([]db.Write, error) {
 	writes := make([]db.Write, 0, maxBatchWrites)
-	var row []byte // of the keys
+	row := make([]byte, 0, 64*maxBatchWrites) // of the keys
 	for _, name := range tables {
 		t, err := s.DB.Table(name)
 		if err != nil {
@@ -166,4 +169,20 @@ func checkBatchTables[In any](tables func(*In) []string) func(*In) error {
 		}
 		return nil
 	}
+}
+
+func batchWriteItemShape(in *api.BatchWriteItem, table string) workload.Shape {
+	return workload.Shape{Operation: "BatchWriteItem", Table: table, Form: batchWriteKinds(in.RequestItems[table]).Form()}
+}
+
+// batchWriteKinds is which kinds of write a batch makes in one table.
+func batchWriteKinds(writes []api.WriteRequest) (kinds workload.Writes) {
+	for i := range writes {
+		if writes[i].PutRequest != nil {
+			kinds |= workload.Put
+		} else {
+			kinds |= workload.Delete
+		}
+	}
+	return kinds
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // deleteItemChecks stand in the order in which DynamoDB reports the faults.
@@ -16,13 +17,13 @@ var deleteItemChecks = []func(*api.DeleteItem) error{
 	func(in *api.DeleteItem) error { return returnsOldOrNothing(in.ReturnValues) },
 }
 
-func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.DeleteItemReply, error) {
+func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.DeleteItemReply, usage, error) {
 	if err := firstFault(in, deleteItemChecks); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	cond, err := s.onlyCondition(&in.Conditional)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	done, err := s.DB.Write(ctx, db.Write{
 		Table:  in.TableName,
@@ -32,12 +33,16 @@ func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.Dele
 		Effect: db.Remove,
 	})
 	if err != nil {
-		return nil, conditionFault(err, &in.Conditional)
+		return nil, usage{}, conditionFault(err, &in.Conditional)
 	}
 	reply := &api.DeleteItemReply{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, in.TableName, done[0].Consumed)}
 	if isSet(in.ReturnValues, "ALL_OLD") {
 		reply.Attributes = done[0].Before
 	}
 	reply.ItemCollectionMetrics, err = s.collectionMetrics(in.ReturnItemCollectionMetrics, in.TableName, in.Key.Item, done[0])
-	return reply, err
+	return reply, usage{consumed: done[0].Consumed}, err
 }
+
+var deleteItemShape = shaping[api.DeleteItem]{shape: func(in *api.DeleteItem) workload.Shape {
+	return workload.Shape{Operation: "DeleteItem", Table: in.TableName, Condition: isConditional(&in.Conditional)}
+}}

@@ -7,53 +7,54 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/language/partiql"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
-func (s *Service) executeStatement(ctx context.Context, in *api.ExecuteStatement) (*api.ExecuteStatementReply, error) {
+func (s *Service) executeStatement(ctx context.Context, in *api.ExecuteStatement) (*api.ExecuteStatementReply, usage, error) {
 	parsed, err := s.parseStatement(in.Statement)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	st, err := bindStatement(parsed, in.Parameters)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	switch st := st.(type) {
 	case *partiql.Select:
 		return s.selectPage(ctx, in, st)
 	case *partiql.Exists:
-		return nil, errExistsOutside
+		return nil, usage{}, errExistsOutside
 	}
 	plan, err := s.planWrite(st)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	done, err := s.DB.Write(ctx, plan.Write)
 	if err != nil {
-		return nil, conditionFault(err, &api.Conditional{ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure})
+		return nil, usage{}, conditionFault(err, &api.Conditional{ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure})
 	}
 	reply := &api.ExecuteStatementReply{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, plan.Table, done[0].Consumed)}
 	shown, err := plan.returned(done[0])
 	if shown != nil {
 		reply.Items = []item.Item{shown}
 	}
-	return reply, err
+	return reply, usage{returned: len(reply.Items), scanned: len(reply.Items), consumed: done[0].Consumed}, err
 }
 
 var errExistsOutside = apierror.Validation("EXISTS can only be used in ExecuteTransaction write requests.")
 
 // selectPage reads a page of a SELECT. Its token is for the same statement with
 // the same parameters.
-func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *partiql.Select) (*api.ExecuteStatementReply, error) {
+func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *partiql.Select) (*api.ExecuteStatementReply, usage, error) {
 	r, err := s.openSelect(st, in.ConsistentRead)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	same := []any{in.Statement, in.Parameters}
 	var from position
 	if in.NextToken != nil {
 		if from, err = r.readToken(*in.NextToken, same); err != nil {
-			return nil, err
+			return nil, usage{}, err
 		}
 	}
 	limit := 0
@@ -62,7 +63,7 @@ func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *
 	}
 	page, err := s.read(ctx, r, from, limit)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	reply := &api.ExecuteStatementReply{
 		Items:            page.items,
@@ -72,5 +73,10 @@ func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *
 		reply.NextToken = nextToken(same, *page.next)
 		reply.LastEvaluatedKey = page.next.after
 	}
-	return reply, nil
+	return reply, usage{returned: len(page.items), scanned: len(page.items), consumed: page.consumed}, nil
 }
+
+// A statement has one shape whatever its text, which may hold values.
+var executeStatementShape = shaping[api.ExecuteStatement]{shape: func(in *api.ExecuteStatement) workload.Shape {
+	return workload.Shape{Operation: "ExecuteStatement", Consistent: in.ConsistentRead}
+}}

@@ -10,15 +10,16 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/partiql"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
-func (s *Service) executeTransaction(ctx context.Context, in *api.ExecuteTransaction) (*api.ExecuteTransactionReply, error) {
+func (s *Service) executeTransaction(ctx context.Context, in *api.ExecuteTransaction) (*api.ExecuteTransactionReply, usage, error) {
 	statements := make([]partiql.Statement, len(in.TransactStatements))
 	reads := 0
 	for i := range in.TransactStatements {
 		var err error
 		if statements[i], err = s.transactStatement(&in.TransactStatements[i]); err != nil {
-			return nil, inTransaction(i, err)
+			return nil, usage{}, inTransaction(i, err)
 		}
 		if _, ok := statements[i].(*partiql.Select); ok {
 			reads++
@@ -30,7 +31,7 @@ func (s *Service) executeTransaction(ctx context.Context, in *api.ExecuteTransac
 	case len(statements):
 		return s.transactSelects(ctx, in, statements)
 	}
-	return nil, apierror.Validation("ExecuteTransaction API does not support both read and write operations in the same request.")
+	return nil, usage{}, apierror.Validation("ExecuteTransaction API does not support both read and write operations in the same request.")
 }
 
 // syntaxFault is a fault of a statement's text, which is told without the
@@ -91,38 +92,40 @@ func (s *Service) transactStatement(in *api.ParameterizedStatement) (partiql.Sta
 }
 
 // transactStatements carries out writes, all or none.
-func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, error) {
+func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, usage, error) {
 	actions := make([]action, len(statements))
 	faults := make([]error, len(statements))
 	for i, st := range statements {
 		plan, err := s.planWrite(st)
 		if _, ok := st.(*partiql.Exists); ok && (errors.Is(err, errNoStatementKey) || errors.Is(err, errNotConditional)) {
-			return nil, inTransaction(i, errNotConditional)
+			return nil, usage{}, inTransaction(i, errNotConditional)
 		}
 		faults[i] = err
 		actions[i] = action{plan.Write, isSet(in.TransactStatements[i].ReturnValuesOnConditionCheckFailure, "ALL_OLD")}
 	}
 	if err := cancelledFor(faults); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	if err := s.checkTargets(actions); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	if err := checkTransactionSize(actions); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	done, err := s.transact(ctx, "ExecuteTransaction", in.ClientRequestToken, in.TransactStatements, actions)
 	reply := &api.ExecuteTransactionReply{Responses: []api.ItemResponse{}}
 	var replayed *db.Replayed
 	if errors.As(err, &replayed) {
-		reply.ConsumedCapacity = replayCost(in.ReturnConsumedCapacity, actions, replayed)
-		return reply, nil
+		used := replayUsage(actions, replayed)
+		reply.ConsumedCapacity = perTable(in.ReturnConsumedCapacity, used, readUnits)
+		return reply, used.total(), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
-	reply.ConsumedCapacity = transactionCost(in.ReturnConsumedCapacity, actions, done)
-	return reply, nil
+	used := transactionUsage(actions, done)
+	reply.ConsumedCapacity = perTable(in.ReturnConsumedCapacity, used, writeUnits)
+	return reply, used.total(), nil
 }
 
 // cancelledFor is the cancellation of a transaction for the faults of some
@@ -146,7 +149,7 @@ func cancelledFor(faults []error) error {
 }
 
 // transactSelects reads items as they are at one moment.
-func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, error) {
+func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, usage, error) {
 	gets := make([]db.GetKey, len(statements))
 	faults := make([]error, len(statements))
 	for i, st := range statements {
@@ -154,21 +157,26 @@ func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransactio
 		var key item.Item
 		key, faults[i] = s.singleItem(st)
 		if errors.Is(faults[i], errManyItems) {
-			return nil, inTransaction(i, apierror.Validation("Select statements within ExecuteTransaction must specify the primary key in the where clause."))
+			return nil, usage{}, inTransaction(i, apierror.Validation("Select statements within ExecuteTransaction must specify the primary key in the where clause."))
 		}
 		gets[i] = db.GetKey{Table: st.Table, Key: key}
 	}
 	if err := cancelledFor(faults); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	items, err := s.getAll(ctx, gets)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
-	reply := &api.ExecuteTransactionReply{ConsumedCapacity: getAllCost(in.ReturnConsumedCapacity, gets, items)}
+	used := snapshotUsage(gets, items)
+	reply := &api.ExecuteTransactionReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, readUnits)}
 	for i, it := range items {
 		shown := shownColumns(it, statements[i].(*partiql.Select).Columns)
 		reply.Responses = append(reply.Responses, api.ItemResponse{Item: shown})
 	}
-	return reply, nil
+	return reply, used.total(), nil
 }
+
+var executeTransactionShape = shaping[api.ExecuteTransaction]{shape: func(*api.ExecuteTransaction) workload.Shape {
+	return workload.Shape{Operation: "ExecuteTransaction"}
+}}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // getItemChecks stand in the order in which DynamoDB reports the faults.
@@ -17,27 +18,31 @@ var getItemChecks = []func(*api.GetItem) error{
 	func(in *api.GetItem) error { return faultOf(in.Key) },
 }
 
-func (s *Service) getItem(ctx context.Context, in *api.GetItem) (*api.GetItemReply, error) {
+func (s *Service) getItem(ctx context.Context, in *api.GetItem) (*api.GetItemReply, usage, error) {
 	if err := firstFault(in, getItemChecks); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	paths, err := s.onlyProjection(in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	if err := s.checkPaths(in.TableName, paths); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	it, err := s.DB.GetOne(ctx, in.TableName, in.ConsistentRead, in.Key.Item)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	reply := &api.GetItemReply{Item: project(it, paths)}
-	if in.ReturnConsumedCapacity != nil {
-		cost := capacity.Consumed{Table: capacity.Read(it.Size(), in.ConsistentRead)}
-		reply.ConsumedCapacity = consumed(in.ReturnConsumedCapacity, in.TableName, cost)
+	used := usage{unmeasured: true, got: it, consistent: in.ConsistentRead}
+	if reply.Item != nil {
+		used.returned, used.scanned = 1, 1
 	}
-	return reply, nil
+	if mode := in.ReturnConsumedCapacity; mode != nil && *mode != "NONE" {
+		used.unmeasured, used.consumed = false, capacity.Consumed{Table: capacity.Read(it.Size(), in.ConsistentRead)}
+		reply.ConsumedCapacity = consumed(in.ReturnConsumedCapacity, in.TableName, used.consumed)
+	}
+	return reply, used, nil
 }
 
 // projectionParameters are the parameters of a read by key.
@@ -48,3 +53,7 @@ func projectionParameters(projection *string, attributes []string, names map[str
 		names:       names,
 	}
 }
+
+var getItemShape = shaping[api.GetItem]{shape: func(in *api.GetItem) workload.Shape {
+	return workload.Shape{Operation: "GetItem", Table: in.TableName, Consistent: in.ConsistentRead}
+}}

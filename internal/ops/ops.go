@@ -20,6 +20,7 @@ import (
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/wire"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // Service answers requests from a database.
@@ -29,24 +30,24 @@ type Service struct {
 	Transfers *transfer.Store
 	Account   string // twelve digits; the owner of everything, in ARNs
 
-	parsed *expr.Cache
-	shapes *shapes
+	parsed   *expr.Cache
+	workload *workload.Recorder
 }
 
 // New makes a service on a database.
 func New(d *db.DB) *Service {
-	return &Service{DB: d, Account: "000000000000", parsed: expr.NewCache(4096), shapes: newShapes(d.Now())}
+	return &Service{DB: d, Account: "000000000000", parsed: expr.NewCache(4096), workload: workload.NewRecorder(d.Now())}
 }
 
 // operations are all operations, by the name in X-Amz-Target.
 var operations = map[string]*operation{
-	"BatchExecuteStatement":     plain((*Service).batchExecuteStatement),
-	"BatchGetItem":              plain((*Service).batchGetItem),
-	"BatchWriteItem":            plain((*Service).batchWriteItem),
+	"BatchExecuteStatement":     counted((*Service).batchExecuteStatement, batchExecuteStatementShape),
+	"BatchGetItem":              countedByTable((*Service).batchGetItem, batchGetItemShape),
+	"BatchWriteItem":            countedByTable((*Service).batchWriteItem, batchWriteItemShape),
 	"CreateBackup":              plain((*Service).createBackup),
 	"CreateTable":               plain((*Service).createTable),
 	"DeleteBackup":              plain((*Service).deleteBackup),
-	"DeleteItem":                enveloped(plain((*Service).deleteItem)),
+	"DeleteItem":                enveloped(counted((*Service).deleteItem, deleteItemShape)),
 	"DeleteTable":               plain((*Service).deleteTable),
 	"DescribeBackup":            plain((*Service).describeBackup),
 	"DescribeContinuousBackups": plain((*Service).describeContinuousBackups),
@@ -56,27 +57,27 @@ var operations = map[string]*operation{
 	"DescribeLimits":            plain((*Service).describeLimits),
 	"DescribeTable":             plain((*Service).describeTable),
 	"DescribeTimeToLive":        plain((*Service).describeTimeToLive),
-	"ExecuteStatement":          plain((*Service).executeStatement),
-	"ExecuteTransaction":        plain((*Service).executeTransaction),
+	"ExecuteStatement":          counted((*Service).executeStatement, executeStatementShape),
+	"ExecuteTransaction":        counted((*Service).executeTransaction, executeTransactionShape),
 	"ExportTableToPointInTime":  plain((*Service).exportTableToPointInTime),
-	"GetItem":                   plain((*Service).getItem),
+	"GetItem":                   counted((*Service).getItem, getItemShape),
 	"ImportTable":               plain((*Service).importTable),
 	"ListBackups":               plain((*Service).listBackups),
 	"ListExports":               plain((*Service).listExports),
 	"ListImports":               plain((*Service).listImports),
 	"ListTables":                plain((*Service).listTables),
 	"ListTagsOfResource":        plain((*Service).listTagsOfResource),
-	"PutItem":                   enveloped(plain((*Service).putItem)),
-	"Query":                     enveloped(paged((*Service).query)),
+	"PutItem":                   enveloped(counted((*Service).putItem, putItemShape)),
+	"Query":                     enveloped(paged((*Service).query, queryShape)),
 	"RestoreTableFromBackup":    plain((*Service).restoreTableFromBackup),
 	"RestoreTableToPointInTime": plain((*Service).restoreTableToPointInTime),
-	"Scan":                      paged((*Service).scan),
+	"Scan":                      paged((*Service).scan, scanShape),
 	"TagResource":               plain((*Service).tagResource),
-	"TransactGetItems":          plain((*Service).transactGetItems),
-	"TransactWriteItems":        plain((*Service).transactWriteItems),
+	"TransactGetItems":          countedByTable((*Service).transactGetItems, transactGetItemsShape),
+	"TransactWriteItems":        countedByTable((*Service).transactWriteItems, transactWriteItemsShape),
 	"UntagResource":             plain((*Service).untagResource),
 	"UpdateContinuousBackups":   plain((*Service).updateContinuousBackups),
-	"UpdateItem":                enveloped(plain((*Service).updateItem)),
+	"UpdateItem":                enveloped(counted((*Service).updateItem, updateItemShape)),
 	"UpdateTable":               plain((*Service).updateTable),
 	"UpdateTimeToLive":          plain((*Service).updateTimeToLive),
 }
@@ -164,35 +165,68 @@ func read[In any](body []byte) (any, error) {
 // plain is an operation that answers with a struct of package api.
 func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error)) *operation {
 	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
-		in := request.(*In)
-		seen := s.sight(in)
-		reply, err := do(s, ctx, in)
+		reply, err := do(s, ctx, request.(*In))
 		if err != nil {
 			return nil, err
 		}
-		s.count(in, reply, seen)
-		text := wire.AppendReply(memory.Empty(), reply)
-		memory.Keep(text)
-		return text, nil
+		return encode(reply, memory), nil
 	}}
+}
+
+// counted is a plain operation whose requests are counted.
+func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usage, error), shape shaping[In]) *operation {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
+		in := request.(*In)
+		reply, used, err := do(s, ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		if c := shape.counter(s, in); c != nil {
+			used.count(c)
+		}
+		return encode(reply, memory), nil
+	}}
+}
+
+// countedByTable is a plain operation whose requests are counted once for each
+// table that they use.
+func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usages, error), shape func(in *In, table string) workload.Shape) *operation {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
+		in := request.(*In)
+		reply, used, err := do(s, ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		for i := range used {
+			used[i].count(s.workload.Counter(shape(in, used[i].table)))
+		}
+		return encode(reply, memory), nil
+	}}
+}
+
+func encode[Reply any](reply *Reply, memory *buffer.Memory) []byte {
+	text := wire.AppendReply(memory.Empty(), reply)
+	memory.Keep(text)
+	return text
 }
 
 // paged is an operation that answers with a page of items, which are written
 // to the reply while they are read.
-func paged[In any](plan func(*Service, *In) (*reading, error)) *operation {
+func paged[In any](plan func(*Service, *In) (*reading, error), shape shaping[In]) *operation {
 	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
 		in := request.(*In)
-		seen := s.sight(in)
 		r, err := plan(s, in)
 		if err != nil {
 			return nil, err
 		}
 		page := wire.NewPage(memory)
-		reply, err := s.page(ctx, r, &page)
+		reply, used, err := s.page(ctx, r, &page)
 		if err != nil {
 			return nil, err
 		}
-		s.count(in, reply, seen)
+		if c := shape.counter(s, in); c != nil {
+			used.count(c)
+		}
 		return page.Reply(reply), nil
 	}}
 }

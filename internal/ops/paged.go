@@ -195,7 +195,7 @@ func (r *reading) notProjected(paths []item.Path) (names []string) {
 }
 
 // page reads the page, writes its items, and words the rest.
-func (s *Service) page(ctx context.Context, r *reading, page *wire.Page) (*api.PageReply, error) {
+func (s *Service) page(ctx context.Context, r *reading, page *wire.Page) (*api.PageReply, usage, error) {
 	if r.filter != nil {
 		r.plan.Keep = r.filter.Holds
 	}
@@ -203,7 +203,7 @@ func (s *Service) page(ctx context.Context, r *reading, page *wire.Page) (*api.P
 	r.plan.Take = func(it item.Item) { page.Add(project(it, r.paths)) }
 	p, err := s.DB.Range(ctx, r.plan)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	reply := &api.PageReply{
 		Count:            p.Count,
@@ -214,5 +214,5 @@ func (s *Service) page(ctx context.Context, r *reading, page *wire.Page) (*api.P
 	if !r.plan.CountOnly {
 		reply.Items = []item.Item{} // to stand where those of the page go
 	}
-	return reply, nil
+	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // putItemChecks stand in the order in which DynamoDB reports the faults; the
@@ -24,16 +25,16 @@ var (
 	}
 )
 
-func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemReply, error) {
+func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemReply, usage, error) {
 	if err := firstFault(in, putItemChecks); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	cond, err := s.onlyCondition(&in.Conditional)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	if err := firstFault(in, putItemLastChecks); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	done, err := s.DB.Write(ctx, db.Write{
 		Table:  in.TableName,
@@ -43,14 +44,14 @@ func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemRep
 		Effect: db.Replace(in.Item.Item),
 	})
 	if err != nil {
-		return nil, conditionFault(err, &in.Conditional)
+		return nil, usage{}, conditionFault(err, &in.Conditional)
 	}
 	reply := &api.PutItemReply{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, in.TableName, done[0].Consumed)}
 	if isSet(in.ReturnValues, "ALL_OLD") {
 		reply.Attributes = done[0].Before
 	}
 	reply.ItemCollectionMetrics, err = s.collectionMetrics(in.ReturnItemCollectionMetrics, in.TableName, in.Item.Item, done[0])
-	return reply, err
+	return reply, usage{consumed: done[0].Consumed}, err
 }
 
 // faultOf is the fault of an item or a key that the customer sent, if it has
@@ -79,3 +80,7 @@ func fitsSize(it item.Item) error {
 	}
 	return nil
 }
+
+var putItemShape = shaping[api.PutItem]{shape: func(in *api.PutItem) workload.Shape {
+	return workload.Shape{Operation: "PutItem", Table: in.TableName, Condition: isConditional(&in.Conditional)}
+}}

@@ -9,6 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // queryChecks stand in the order in which DynamoDB reports the faults. The
@@ -189,4 +190,40 @@ func (r *reading) fitFilter(older bool) error {
 			r.index.Name, strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+var queryShape = shaping[api.Query]{
+	shape: func(in *api.Query) workload.Shape {
+		return workload.Shape{Operation: "Query", Table: in.TableName, Index: orNone(in.IndexName),
+			Filter: in.FilterExpression != nil || in.QueryFilter != nil, Consistent: in.ConsistentRead}
+	},
+	expression: func(in *api.Query) (string, map[string]string, bool) {
+		return orNone(in.KeyConditionExpression), in.ExpressionAttributeNames, in.KeyConditionExpression != nil
+	},
+	form: queryForm,
+}
+
+// queryForm is the key condition of a query without its values.
+func queryForm(s *Service, in *api.Query) (form string, ok bool) {
+	t, err := s.DB.Table(in.TableName)
+	if err != nil {
+		return "", false
+	}
+	keys := t.Key
+	if in.IndexName != nil {
+		x, ok := t.Index(*in.IndexName)
+		if !ok {
+			return "", false
+		}
+		keys = x.Key
+	}
+	condition, err := s.keyCondition(in, bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues))
+	if err != nil {
+		return "", false
+	}
+	r, err := condition.Keys(keys.Partition, keys.Sort)
+	if err != nil {
+		return "", false
+	}
+	return workload.KeyForm(keys.Partition, r.Sort), true
 }

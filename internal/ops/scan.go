@@ -3,6 +3,7 @@ package ops
 import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // scanChecks stand in the order in which DynamoDB reports the faults. The
@@ -68,3 +69,8 @@ func checkSegments(in *api.Scan) error {
 	}
 	return nil
 }
+
+var scanShape = shaping[api.Scan]{shape: func(in *api.Scan) workload.Shape {
+	return workload.Shape{Operation: "Scan", Table: in.TableName, Index: orNone(in.IndexName),
+		Filter: in.FilterExpression != nil || in.ScanFilter != nil, Consistent: in.ConsistentRead}
+}}

@@ -9,32 +9,37 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
-func (s *Service) transactGetItems(ctx context.Context, in *api.TransactGetItems) (*api.TransactGetItemsReply, error) {
+func (s *Service) transactGetItems(ctx context.Context, in *api.TransactGetItems) (*api.TransactGetItemsReply, usages, error) {
 	gets := make([]db.GetKey, len(in.TransactItems))
 	paths := make([][]item.Path, len(in.TransactItems))
 	for i, part := range in.TransactItems {
 		get := part.Get
 		var err error
 		if paths[i], err = s.getAction(get); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		gets[i] = db.GetKey{Table: *get.TableName, Key: get.Key.Item}
 	}
 	items, err := s.getAll(ctx, gets)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	reply := &api.TransactGetItemsReply{ConsumedCapacity: getAllCost(in.ReturnConsumedCapacity, gets, items)}
+	used := snapshotUsage(gets, items)
+	reply := &api.TransactGetItemsReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, readUnits)}
 	for i, it := range items {
 		shown := project(it, paths[i])
 		if shown.Len() == 0 {
 			shown = nil
+		} else {
+			u := used.of(gets[i].Table)
+			u.returned, u.scanned = u.returned+1, u.scanned+1
 		}
 		reply.Responses = append(reply.Responses, api.ItemResponse{Item: shown})
 	}
-	return reply, nil
+	return reply, used, nil
 }
 
 func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
@@ -73,14 +78,15 @@ func (s *Service) getAll(ctx context.Context, gets []db.GetKey) ([]item.Item, er
 	return items, nil
 }
 
-// getAllCost words what a reading transaction has cost; an item that does not
-// exist costs as much as a small one.
-func getAllCost(mode *string, gets []db.GetKey, items []item.Item) []api.ConsumedCapacity {
-	costs := make(map[string]capacity.Consumed)
+// snapshotUsage is what a reading transaction used of each table; an item that
+// does not exist costs as much as a small one.
+func snapshotUsage(gets []db.GetKey, items []item.Item) (used usages) {
 	for i, g := range gets {
-		sum := costs[g.Table]
-		sum.Add(capacity.Consumed{Table: capacity.Read(items[i].Size(), true)}.Transactional())
-		costs[g.Table] = sum
+		used.of(g.Table).consumed.Add(capacity.Consumed{Table: capacity.Read(items[i].Size(), true)}.Transactional())
 	}
-	return perTable(mode, costs, readUnits)
+	return used
+}
+
+func transactGetItemsShape(_ *api.TransactGetItems, table string) workload.Shape {
+	return workload.Shape{Operation: "TransactGetItems", Table: table}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // maxTransactionBytes is how large the items of a transaction may be together.
@@ -24,37 +25,39 @@ type action struct {
 	returnOld bool // of an item whose condition fails
 }
 
-func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteItems) (*api.TransactWriteItemsReply, error) {
+func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteItems) (*api.TransactWriteItemsReply, usages, error) {
 	actions := make([]action, len(in.TransactItems))
 	for i := range in.TransactItems {
 		var err error
 		if actions[i], err = s.action(&in.TransactItems[i]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := s.checkTargets(actions); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := checkTransactionSize(actions); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	done, err := s.transact(ctx, "TransactWriteItems", in.ClientRequestToken, in.TransactItems, actions)
 	var replayed *db.Replayed
 	if errors.As(err, &replayed) {
-		return &api.TransactWriteItemsReply{ConsumedCapacity: replayCost(in.ReturnConsumedCapacity, actions, replayed)}, nil
+		used := replayUsage(actions, replayed)
+		return &api.TransactWriteItemsReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, readUnits)}, used, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	reply := &api.TransactWriteItemsReply{ConsumedCapacity: transactionCost(in.ReturnConsumedCapacity, actions, done)}
+	used := transactionUsage(actions, done)
+	reply := &api.TransactWriteItemsReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, writeUnits)}
 	for i, a := range actions {
 		m, err := s.collectionMetrics(in.ReturnItemCollectionMetrics, a.Table, a.Key, done[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, a.Table, m)
 	}
-	return reply, nil
+	return reply, used, nil
 }
 
 // transact carries out a transaction, and words its cancellation. request is
@@ -269,38 +272,32 @@ func shortCode(fault *apierror.Error) string {
 	return code
 }
 
-// transactionCost words what a transaction has cost, table by table.
-func transactionCost(mode *string, actions []action, done []db.Outcome) []api.ConsumedCapacity {
-	costs := make(map[string]capacity.Consumed)
+// transactionUsage is what a transaction used of each table.
+func transactionUsage(actions []action, done []db.Outcome) (used usages) {
 	for i, a := range actions {
-		sum := costs[a.Table]
-		sum.Add(done[i].Consumed.Transactional())
-		costs[a.Table] = sum
+		used.of(a.Table).consumed.Add(done[i].Consumed.Transactional())
 	}
-	return perTable(mode, costs, writeUnits)
+	return used
 }
 
-// replayCost is what it costs to send a transaction again: a read.
-func replayCost(mode *string, actions []action, r *db.Replayed) []api.ConsumedCapacity {
-	costs := make(map[string]capacity.Consumed)
+// replayUsage is what it costs to send a transaction again: a read.
+func replayUsage(actions []action, r *db.Replayed) (used usages) {
 	for i, a := range actions {
-		sum := costs[a.Table]
-		sum.Add(capacity.Consumed{Table: capacity.Read(r.Sizes[i], true)}.Transactional())
-		costs[a.Table] = sum
+		used.of(a.Table).consumed.Add(capacity.Consumed{Table: capacity.Read(r.Sizes[i], true)}.Transactional())
 	}
-	return perTable(mode, costs, readUnits)
+	return used
 }
 
-// perTable words costs by table; units fills in the members that tell reads
-// from writes.
-func perTable(mode *string, costs map[string]capacity.Consumed, units func(*api.ConsumedCapacity)) (told []api.ConsumedCapacity) {
-	for _, name := range sortedKeys(costs) {
-		if c := consumed(mode, name, costs[name]); c != nil {
+// perTable makes the ConsumedCapacity of a reply; units fills in the members
+// that distinguish reads from writes.
+func perTable(mode *string, used usages, units func(*api.ConsumedCapacity)) (all []api.ConsumedCapacity) {
+	for i := range used {
+		if c := consumed(mode, used[i].table, used[i].consumed); c != nil {
 			units(c)
-			told = append(told, *c)
+			all = append(all, *c)
 		}
 	}
-	return told
+	return all
 }
 
 func readUnits(c *api.ConsumedCapacity) {
@@ -321,4 +318,25 @@ func writeUnits(c *api.ConsumedCapacity) {
 			arms[name] = arm
 		}
 	}
+}
+
+func transactWriteItemsShape(in *api.TransactWriteItems, table string) workload.Shape {
+	return workload.Shape{Operation: "TransactWriteItems", Table: table, Form: transactWriteKinds(in.TransactItems, table).Form()}
+}
+
+// transactWriteKinds is which kinds of write a transaction makes in one table.
+func transactWriteKinds(items []api.TransactWriteItem, table string) (kinds workload.Writes) {
+	for i := range items {
+		switch w := &items[i]; {
+		case w.Put != nil && *w.Put.TableName == table:
+			kinds |= workload.Put
+		case w.Update != nil && *w.Update.TableName == table:
+			kinds |= workload.Update
+		case w.Delete != nil && *w.Delete.TableName == table:
+			kinds |= workload.Delete
+		case w.ConditionCheck != nil && *w.ConditionCheck.TableName == table:
+			kinds |= workload.ConditionCheck
+		}
+	}
+	return kinds
 }

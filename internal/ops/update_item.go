@@ -9,6 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // updateItemChecks stand in the order in which DynamoDB reports the faults.
@@ -33,32 +34,32 @@ var updateItemChecks = []func(*api.UpdateItem) error{
 	func(in *api.UpdateItem) error { return faultOf(in.Key) },
 }
 
-func (s *Service) updateItem(ctx context.Context, in *api.UpdateItem) (*api.UpdateItemReply, error) {
+func (s *Service) updateItem(ctx context.Context, in *api.UpdateItem) (*api.UpdateItemReply, usage, error) {
 	if err := firstFault(in, updateItemChecks); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	b := bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	update, err := s.update(in, b)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	cond, err := s.writeCondition(&in.Conditional, b)
 	if err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	if err := b.Unused(); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	done, err := s.DB.Write(ctx, updateWrite(in.TableName, in.Key.Item, cond, update))
 	if err != nil {
-		return nil, conditionFault(err, &in.Conditional)
+		return nil, usage{}, conditionFault(err, &in.Conditional)
 	}
 	reply := &api.UpdateItemReply{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, in.TableName, done[0].Consumed)}
 	if reply.Attributes, err = updated(in, update, done[0]); err != nil {
-		return nil, err
+		return nil, usage{}, err
 	}
 	reply.ItemCollectionMetrics, err = s.collectionMetrics(in.ReturnItemCollectionMetrics, in.TableName, in.Key.Item, done[0])
-	return reply, err
+	return reply, usage{consumed: done[0].Consumed}, err
 }
 
 // update binds the update in whichever form it comes. There may be none: the
@@ -151,4 +152,27 @@ func updated(in *api.UpdateItem, u *expr.Update, o db.Outcome) (item.Item, error
 		shown = nil
 	}
 	return shown, err
+}
+
+var updateItemShape = shaping[api.UpdateItem]{
+	shape: func(in *api.UpdateItem) workload.Shape {
+		return workload.Shape{Operation: "UpdateItem", Table: in.TableName, Condition: isConditional(&in.Conditional)}
+	},
+	expression: func(in *api.UpdateItem) (string, map[string]string, bool) {
+		return orNone(in.UpdateExpression), in.ExpressionAttributeNames, in.UpdateExpression != nil
+	},
+	form: updateForm,
+}
+
+// updateForm is which keys of indexes an update changes.
+func updateForm(s *Service, in *api.UpdateItem) (form string, ok bool) {
+	t, err := s.DB.Table(in.TableName)
+	if err != nil {
+		return "", false
+	}
+	u, err := s.update(in, bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues))
+	if err != nil {
+		return "", false
+	}
+	return workload.UpdateForm(t, u.Paths()), true
 }

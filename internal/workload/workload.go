@@ -6,6 +6,7 @@ package workload
 
 import (
 	"cmp"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -61,11 +62,14 @@ type Recorder struct {
 	known atomic.Pointer[map[Shape]*Counter] // copied on write: new shapes are rare
 	other Counter
 	mu    sync.Mutex // held while a shape is added
+
+	seed  maphash.Seed
+	cache fingerprintCache
 }
 
 // NewRecorder makes a recorder without counts.
 func NewRecorder(since time.Time) *Recorder {
-	r := &Recorder{since: since}
+	r := &Recorder{since: since, seed: maphash.MakeSeed()}
 	r.known.Store(new(map[Shape]*Counter))
 	return r
 }
@@ -118,18 +122,21 @@ type Counter struct {
 	halfUnits                    atomic.Int64 // of the requests measured
 }
 
-// Requests returns how many requests were observed.
-func (c *Counter) Requests() int64 { return c.requests.Load() }
+// SampleEvery is the interval of sampling: one request in so many is measured
+// where measuring is expensive.
+const SampleEvery = 32
 
-// Observe counts a request that succeeded.
-func (c *Counter) Observe(returned, scanned int) {
-	c.requests.Add(1)
+// Observe counts a request that succeeded. It reports whether the request
+// belongs to the sample, of which the first request is a part.
+func (c *Counter) Observe(returned, scanned int) (sampled bool) {
+	sampled = c.requests.Add(1)%SampleEvery == 1
 	if returned > 0 {
 		c.returned.Add(int64(returned))
 	}
 	if scanned > returned {
 		c.discarded.Add(int64(scanned - returned))
 	}
+	return sampled
 }
 
 // AddUnits adds the units of a request whose units were measured.

@@ -3,10 +3,12 @@ package ops
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/workload"
 )
@@ -26,7 +28,7 @@ func shapesAsText(t *testing.T, s *Service) string {
 // newShapesTest has a table with an index and a few items.
 func newShapesTest(t *testing.T) *hotTest {
 	h := newHotTest(t)
-	h.service.shapes = newShapes(h.service.DB.Now()) // without what the set-up did
+	h.service.workload = workload.NewRecorder(h.service.DB.Now()) // without what the set-up did
 	return h
 }
 
@@ -89,7 +91,7 @@ func TestShapes(t *testing.T) {
 		t.Run(c.operation+" "+c.want.Form, func(t *testing.T) {
 			h := newShapesTest(t)
 			h.do("PutItem", []byte(`{"TableName":"indexed","Item":`+item+`}`))
-			h.service.shapes = newShapes(h.service.DB.Now())
+			h.service.workload = workload.NewRecorder(h.service.DB.Now())
 			for _, body := range c.bodies {
 				h.do(c.operation, []byte(body))
 			}
@@ -134,11 +136,11 @@ func TestShapesOfFailures(t *testing.T) {
 	}
 }
 
-// Whoever does not ask for units does not get them, though some requests are
-// measured; who asks gets them each time.
-func TestShapesMeasure(t *testing.T) {
+// A request that does not ask for units does not get them, although they are
+// counted: those of a GetItem are sampled, all others are known anyway.
+func TestShapeUnits(t *testing.T) {
 	h := newShapesTest(t)
-	const n = 10 * measuredOf
+	const n = 10 * workload.SampleEvery
 	for i := range n {
 		for _, mode := range []string{"", `,"ReturnConsumedCapacity":"NONE"`} {
 			for operation, body := range map[string]string{
@@ -146,62 +148,92 @@ func TestShapesMeasure(t *testing.T) {
 				"BatchGetItem": `{"RequestItems":{"plain":{"Keys":[{"pk":{"S":"p00"},"sk":{"N":"1"}}]}}` + mode + `}`,
 			} {
 				if reply := string(h.do(operation, []byte(body))); strings.Contains(reply, "ConsumedCapacity") {
-					t.Fatalf("the %dth %s says what it cost: %s", i, operation, reply)
+					t.Fatalf("%s number %d, which asks for no units, returns %s", operation, i, reply)
 				}
 			}
 		}
 	}
 	for _, c := range h.service.Shapes().Shapes {
-		if c.Requests != 2*n || c.Measured < n/measuredOf || c.Measured > n/2 || c.Units != 2*n*0.5 {
-			t.Errorf("measured is %+v", c)
+		measured := int64(2 * n)
+		if c.Operation == "GetItem" {
+			measured = 2 * n / workload.SampleEvery
+		}
+		if c.Requests != 2*n || c.Measured != measured || c.Units != 2*n*0.5 {
+			t.Errorf("the counts are %+v, want %d measured", c, measured)
 		}
 	}
 	reply := string(h.do("GetItem", []byte(`{"TableName":"plain","Key":{"pk":{"S":"p00"},"sk":{"N":"1"}},"ReturnConsumedCapacity":"TOTAL"}`)))
 	if !strings.Contains(reply, `"CapacityUnits":0.5`) {
-		t.Errorf("who asks gets %s", reply)
+		t.Errorf("a request that asks for units returns %s", reply)
 	}
 }
 
-// Texts that are never the same take no more room, and their form is seen all
-// the same.
-func TestGlancesAreBounded(t *testing.T) {
+// A request is carried out as it was sent: counting changes nothing in it.
+func TestCountingLeavesRequestsAlone(t *testing.T) {
+	h := newShapesTest(t)
+	for i := range 2 * workload.SampleEvery {
+		for _, r := range hotRequests {
+			request, err := Read(r.operation, []byte(r.body(i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := fmt.Sprintf("%+v", reflect.ValueOf(request.in).Elem())
+			if _, err := h.service.Do(t.Context(), request, &h.memory); err != nil && r.operation != "TransactWriteItems" { // its token is reused
+				t.Fatal(err)
+			}
+			if after := fmt.Sprintf("%+v", reflect.ValueOf(request.in).Elem()); after != before {
+				t.Fatalf("%s became\n%s\nfrom\n%s", r.name, after, before)
+			}
+		}
+	}
+}
+
+// A statement that uses several tables is one request, with the units of all.
+func TestShapeUnitsOfStatements(t *testing.T) {
+	h := newShapesTest(t)
+	h.do("ExecuteTransaction", []byte(`{"TransactStatements":[{"Statement":"INSERT INTO plain VALUE {'pk':'new','sk':1}"},{"Statement":"INSERT INTO indexed VALUE {'pk':'new','sk':1}"}]}`))
+	h.do("BatchExecuteStatement", []byte(`{"Statements":[{"Statement":"DELETE FROM plain WHERE pk='new' AND sk=1"},{"Statement":"DELETE FROM indexed WHERE pk='new' AND sk=1"}]}`))
+	want := map[string]float64{"ExecuteTransaction": 4, "BatchExecuteStatement": 2}
+	for _, c := range h.service.Shapes().Shapes {
+		if c.Requests != 1 || c.Measured != 1 || c.Units != want[c.Operation] {
+			t.Errorf("the counts are %+v, want one request of %v units", c, want[c.Operation])
+		}
+	}
+}
+
+// Expression texts that are never the same do not grow the cache, and their
+// form is still found.
+func TestFingerprintsAreBounded(t *testing.T) {
 	h := newShapesTest(t)
 	const n = 10_000
 	for i := range n {
 		h.do("Query", []byte(fmt.Sprintf(`{"TableName":"plain","KeyConditionExpression":"pk = :v%d","ExpressionAttributeValues":{":v%d":{"S":"x"}},"Limit":1}`, i, i)))
 	}
-	kept := 0
-	for i := range h.service.shapes.seen.parts {
-		if part := h.service.shapes.seen.parts[i].Load(); part != nil {
-			kept += len(*part)
-		}
-	}
 	if all := h.service.Shapes().Shapes; len(all) != 1 || all[0].Requests != n {
-		t.Errorf("the shapes are %+v", all)
-	}
-	if most := len(h.service.shapes.seen.parts) * maxGlances; kept > most {
-		t.Errorf("%d forms are kept, at most %d are allowed", kept, most)
+		t.Errorf("the shapes are %+v, want one with %d requests", all, n)
 	}
 }
 
-// What counting adds to a request.
+// The cost of counting a request.
 func BenchmarkShapes(b *testing.B) {
 	h := newHotTest(b)
 	condition, index := "#p = :p AND sk > :s", "group"
-	for _, c := range []struct {
-		name      string
-		in, reply any
-	}{
-		{"GetItem", &api.GetItem{TableName: "plain"}, new(api.GetItemReply)},
-		{"Query", &api.Query{TableName: "indexed", KeyConditionExpression: &condition, Paged: api.Paged{IndexName: &index,
-			Expressions: api.Expressions{ExpressionAttributeNames: map[string]string{"#p": "gk"}}}}, new(api.PageReply)},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			glance, _ := h.service.shapes.seen.of(c.in)
-			h.service.shapes.seen.put(glance, new(workload.Counter))
-			for b.Loop() {
-				h.service.count(c.in, c.reply, h.service.sight(c.in))
-			}
-		})
-	}
+	get := &api.GetItem{TableName: "plain"}
+	query := &api.Query{TableName: "indexed", KeyConditionExpression: &condition, Paged: api.Paged{IndexName: &index,
+		Expressions: api.Expressions{ExpressionAttributeNames: map[string]string{"#p": "gk"}}}}
+	h.service.workload.Cache(h.service.workload.Fingerprint(new(queryShape.shape(query)), condition, query.ExpressionAttributeNames), new(workload.Counter))
+	b.Run("GetItem", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			used := usage{returned: 1, scanned: 1, unmeasured: true}
+			used.count(getItemShape.counter(h.service, get))
+		}
+	})
+	b.Run("Query", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			used := usage{returned: 10, scanned: 10, consumed: capacity.Consumed{Table: 1}}
+			used.count(queryShape.counter(h.service, query))
+		}
+	})
 }
