@@ -4,8 +4,6 @@ package home
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
@@ -23,8 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stator-db/stator"
-	"github.com/stator-db/stator/internal/model"
-	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/tablemodel"
 )
 
 // Options say where the tables are.
@@ -77,7 +73,7 @@ func Open(ctx context.Context, o Options) (*Home, error) {
 	}
 	h.DB = dynamodb.NewFromConfig(settings)
 	h.Streams = dynamodbstreams.NewFromConfig(settings)
-	if err := provide(ctx, settings, o.Model); err != nil {
+	if err := h.ensureTables(ctx, o.Model); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
@@ -145,56 +141,14 @@ func local(url string, client aws.HTTPClient) aws.Config {
 	}
 }
 
-// provide makes the tables what the model says. Changes that would lose data are
-// not made: an operator does that with `stator model apply`.
-func provide(ctx context.Context, settings aws.Config, text []byte) error {
-	m, err := model.Parse("the application's model", text)
+// ensureTables creates and changes the tables to match the model. It makes no
+// change that loses data: an operator does that with `stator model apply`.
+func (h *Home) ensureTables(ctx context.Context, text []byte) error {
+	m, err := tablemodel.Parse("the application's model", text)
 	if err != nil {
 		return err
 	}
-	send := sender(settings)
-	plan, err := apply.Make(ctx, send, m)
-	if err != nil {
-		return fmt.Errorf("compare the tables with the model: %w", err)
-	}
-	for _, f := range plan.Faults {
-		return fmt.Errorf("table %s is not what the model says: %s; %s", f.Table, f.Message, f.Try)
-	}
-	for _, c := range plan.Changes {
-		if c.Loses != "" {
-			return fmt.Errorf("table %s is not what the model says, and to %s would lose %s: do it with `stator model apply`", c.Table, c.Text, c.Loses)
-		}
-	}
-	return apply.Do(ctx, send, plan, apply.Waiting{Every: time.Second, Told: func(*apply.Change, string) {}})
-}
-
-// sender sends requests of the API as they are, signed.
-func sender(settings aws.Config) apply.Send {
-	url := aws.ToString(settings.BaseEndpoint)
-	if url == "" {
-		url = "https://dynamodb." + settings.Region + ".amazonaws.com"
-	}
-	client := &http.Client{Timeout: time.Minute, Transport: through{settings.HTTPClient}}
-	sign := func(r *http.Request, body []byte) error {
-		who, err := settings.Credentials.Retrieve(r.Context())
-		if err != nil {
-			return fmt.Errorf("find credentials: %w", err)
-		}
-		sum := sha256.Sum256(body)
-		return v4.NewSigner().SignHTTP(r.Context(), who, r, hex.EncodeToString(sum[:]), "dynamodb", settings.Region, time.Now())
-	}
-	return (&apply.Endpoint{URL: url, Client: client, Sign: sign}).Send
-}
-
-// through sends requests by the client that the SDK's settings have.
-type through struct{ client aws.HTTPClient }
-
-func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.client == nil {
-		return http.DefaultTransport.RoundTrip(r)
-	}
-	r.RequestURI = ""
-	return t.client.Do(r)
+	return tablemodel.Ensure(ctx, h.DB, m)
 }
 
 // Close closes the embedded stator, if there is one, when requests to its own

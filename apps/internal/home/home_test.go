@@ -73,11 +73,11 @@ func TestRefused(t *testing.T) {
 		{"an endpoint and a folder", Options{Endpoint: "http://127.0.0.1:1", Data: "x"}, "leave them out"},
 		{"an endpoint that is no URL", Options{Endpoint: "localhost:8000"}, "must be a URL"},
 		{"an address that others reach", Options{DynamoDB: "0.0.0.0:0"}, "will not listen"},
-		{"a table with another key", Options{}, "is not what the model says"},
+		{"a table with another key", Options{}, "does not match the model"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Model = []byte(shop)
-			if c.want == "is not what the model says" {
+			if c.want == "does not match the model" {
 				c.o.Data = t.TempDir()
 				other, err := Open(t.Context(), Options{Data: c.o.Data, Model: []byte(strings.ReplaceAll(shop, "id", "code"))})
 				if err != nil {

@@ -1,0 +1,77 @@
+package internal
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// outsideModules are the modules of this repository that use the product as any
+// other program does: by its public packages.
+var outsideModules = []string{"apps", "bench", "clients"}
+
+// Go lets a module below ours import our internal packages. The applications do
+// not, so that they can be moved out of the repository (decision 14).
+func TestModulesUsePublicPackages(t *testing.T) {
+	for _, dir := range outsideModules {
+		faults, err := internalImports(filepath.Join(moduleDir, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range faults {
+			t.Error(fault)
+		}
+	}
+}
+
+// The control: an import of an internal package is found, in tests as well, and
+// a module's own internal packages are allowed.
+func TestModulesAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	for file, imported := range map[string]string{
+		"bad.go":      module + "/internal/db",
+		"bad_test.go": module + "/internal",
+		"own.go":      module + "/apps/internal/home",
+		"public.go":   module,
+	} {
+		text := fmt.Sprintf("package p\n\nimport _ %q\n", imported)
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	faults, err := internalImports(dir)
+	if err != nil || len(faults) != 2 {
+		t.Errorf("the faults are %q, %v, want two", faults, err)
+	}
+}
+
+// internalImports lists the imports of internal packages of the root module, in
+// all Go files below a folder.
+func internalImports(root string) (faults []string, err error) {
+	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range parsed.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if covers(module+"/internal/...", name) {
+				faults = append(faults, fmt.Sprintf("%s imports %s, which is internal", file, name))
+			}
+		}
+		return nil
+	})
+	return faults, err
+}
