@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// putOff is how long a server may do nothing before it tidies up, which some do
-// with a large table.
+// idleDelay is how long some servers with a large table are idle before they
+// start background work such as compaction.
 const (
-	putOff = 25 * time.Second
-	large  = 1_000_000
+	idleDelay = 25 * time.Second
+	large     = 1_000_000
 )
 
-// ages compares a target with itself over tables of several sizes. All run
-// side by side, so that rounds can go over them as over different targets. Each
-// is read once before, so that a cache holds what it has room for.
-func ages(ctx context.Context, w *workshop, p plan, specs []spec, sizes []int, limit time.Duration) ([]figures, error) {
+// ages compares a target with itself over tables of several sizes. The servers
+// run side by side and take part in rounds as different targets do. Each table is
+// scanned once before, so that caches are warm.
+func ages(ctx context.Context, w *launcher, p plan, specs []spec, sizes []int, limit time.Duration) ([]figures, error) {
 	p.workloads = nil
 	for _, name := range []string{"get", "query"} {
 		w, err := workloadNamed(name)
@@ -28,7 +28,7 @@ func ages(ctx context.Context, w *workshop, p plan, specs []spec, sizes []int, l
 	var all []figures
 	for _, s := range specs {
 		if s.kind == nil || !s.can("query") {
-			continue // one that is started elsewhere is there only once
+			continue // a server that runs already has one size only
 		}
 		found, err := ageOne(ctx, w, p, s, sizes, limit)
 		if err != nil {
@@ -39,11 +39,11 @@ func ages(ctx context.Context, w *workshop, p plan, specs []spec, sizes []int, l
 	return all, nil
 }
 
-func ageOne(ctx context.Context, w *workshop, p plan, s spec, sizes []int, limit time.Duration) (found []figures, err error) {
+func ageOne(ctx context.Context, w *launcher, p plan, s spec, sizes []int, limit time.Duration) (found []figures, err error) {
 	var targets []*target
 	defer func() { err = errors.Join(err, stopAll(targets)) }()
 	for _, n := range sizes {
-		t, err := w.open(ctx, s, newCatalogue(n, 0))
+		t, err := w.open(ctx, s, newDataset(n, 0))
 		if err != nil {
 			return nil, err
 		}
@@ -53,16 +53,16 @@ func ageOne(ctx context.Context, w *workshop, p plan, s spec, sizes []int, limit
 		if err := prepareWithin(ctx, t, false, limit); err != nil {
 			return nil, err
 		}
-		w.progress("waiting until it is settled")
+		w.progress("waiting until the server is idle")
 		window := quick
 		if n >= large {
-			window = putOff
+			window = idleDelay
 		}
 		rest(ctx, t.pid(), window, 10*time.Minute)
 		if t.api == nil {
 			continue
 		}
-		w.progress("reading it once")
+		w.progress("reading the table once")
 		if err := t.api.readAll(ctx); err != nil {
 			return nil, err
 		}

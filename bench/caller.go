@@ -15,16 +15,16 @@ func (a *api) run(ctx context.Context, j job) (sample, error) {
 	}
 	until := time.Now().Add(j.Warm + j.Slice + patience)
 	return drive(ctx, j, func(ctx context.Context, i int) (actor, error) {
-		c := &caller{ctx: ctx, api: a, until: until, workload: w, generator: newGenerator(a.catalogue, j, i)}
+		c := &caller{ctx: ctx, api: a, until: until, workload: w, generator: newGenerator(a.dataset, j, i)}
 		return c, c.connect()
 	})
 }
 
 // A caller is an actor with a connection.
 type caller struct {
-	ctx       context.Context // of the slice, to connect again in
+	ctx       context.Context // of the slice, for reconnecting
 	api       *api
-	until     time.Time // when the slowest response must be there
+	until     time.Time // deadline of all responses
 	workload  *workload
 	generator *generator
 	conn      *conn
@@ -50,7 +50,7 @@ func (c *caller) prepare() { c.workload.compose(c.generator) }
 func (c *caller) act() (int, error) {
 	if c.conn == nil {
 		if err := c.connect(); err != nil {
-			time.Sleep(10 * time.Millisecond) // a server that is gone is not to be hammered
+			time.Sleep(10 * time.Millisecond) // do not hammer a server that has ended
 			return 0, err
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-// A ceiling is what a server could reach at most: this program, started once
-// more, does a part of a server's work and nothing else.
+// A ceiling is an upper bound of what a server can reach: this program, started
+// as a child, does one part of a server's work and nothing else.
 
-// ceilingCommand starts this program as a ceiling.
+// ceilingCommand returns the command that starts this program as a ceiling.
 func ceilingCommand(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -19,17 +19,17 @@ func ceilingCommand(args ...string) (*exec.Cmd, error) {
 	return exec.Command(self, append([]string{"ceiling"}, args...)...), nil
 }
 
-// ceiling is what the started program does.
+// ceiling is the main function of the child process.
 func ceiling(args []string) error {
 	if len(args) != 2 {
-		return errors.New("usage: bench ceiling DOOR ADDRESS, or bench ceiling pebble FOLDER")
+		return errors.New("usage: bench ceiling KIND ADDRESS, or bench ceiling pebble FOLDER")
 	}
 	if args[0] == pebbleKind.name {
 		return servePebble(args[1], os.Stdin, os.Stdout)
 	}
-	door, ok := doors[args[0]]
+	serve, ok := responders[args[0]]
 	if !ok {
 		return fmt.Errorf("there is no ceiling %q", args[0])
 	}
-	return serveCanned(args[1], door)
+	return serveCanned(args[1], serve)
 }

@@ -14,21 +14,20 @@ import (
 	"sync"
 )
 
-// doors are the ways to answer over HTTP. Each has the same reply ready and
-// gives it to whoever sends a request; another door is another line here and
-// another kind.
-var doors = map[string]func(l net.Listener, reply []byte) error{
+// responders are servers that send the same constant reply to every request. A
+// new one needs an entry here and a kind.
+var responders = map[string]func(l net.Listener, reply []byte) error{
 	cannedKind.name: serveHTTP,
 }
 
 // cannedKind answers through net/http.
-var cannedKind = canned("canned", "net/http that reads the body and returns a reply it has ready")
+var cannedKind = canned("canned", "a constant reply through net/http")
 
-// cannedDoorKind answers through stator's own reader of HTTP.
+// cannedDoorKind answers through stator's HTTP reader, package door.
 var cannedDoorKind = kind{
-	name: "canned-door", about: "stator's own door with a reply it has ready",
+	name: "canned-door", about: "a constant reply through stator's HTTP reader",
 	only: cannedWorkloads,
-	command: func(ctx context.Context, w *workshop, _, folder string, port int) (*exec.Cmd, error) {
+	command: func(ctx context.Context, w *launcher, _, folder string, port int) (*exec.Cmd, error) {
 		reply := filepath.Join(folder, "reply")
 		if err := os.WriteFile(reply, cannedReply(), 0o600); err != nil {
 			return nil, err
@@ -41,31 +40,31 @@ var cannedDoorKind = kind{
 	},
 }
 
-// cannedWorkloads are those whose replies are about one item.
+// cannedWorkloads are the workloads whose replies have about the size of one item.
 var cannedWorkloads = []string{"put", "get", "get-zipf", "update", "mix"}
 
-// canned is a kind that answers all requests with one item.
+// canned returns a kind that answers all requests with one item.
 func canned(name, about string) kind {
 	return kind{
 		name: name, about: about,
 		only: cannedWorkloads,
-		command: func(_ context.Context, _ *workshop, _, _ string, port int) (*exec.Cmd, error) {
+		command: func(_ context.Context, _ *launcher, _, _ string, port int) (*exec.Cmd, error) {
 			return ceilingCommand(name, fmt.Sprintf("127.0.0.1:%d", port))
 		},
 	}
 }
 
-func serveCanned(addr string, door func(net.Listener, []byte) error) error {
+func serveCanned(addr string, serve func(net.Listener, []byte) error) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
-	return door(l, cannedReply())
+	return serve(l, cannedReply())
 }
 
-// cannedReply is what GetItem would answer.
+// cannedReply returns the reply of a GetItem.
 func cannedReply() []byte {
-	reply := newCatalogue(perPartition, 1).appendItem([]byte(`{"Item":`), 0, 0)
+	reply := newDataset(perPartition, 1).appendItem([]byte(`{"Item":`), 0, 0)
 	return append(reply, '}')
 }
 

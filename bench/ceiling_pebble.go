@@ -19,23 +19,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 )
 
-// A vault is Pebble without a server: the options, keys, values and latches
-// that stator has, and nothing of DynamoDB. Its writes are synced.
-type vault struct {
-	db        *pebble.DB
-	catalogue *catalogue
-	stripes   [4096]sync.Mutex
+// rawPebble is Pebble without a server: stator's options, keys, values and
+// latches, and nothing of DynamoDB. Writes are synced.
+type rawPebble struct {
+	db      *pebble.DB
+	dataset *dataset
+	stripes [4096]sync.Mutex
 }
 
-// servePebble does the orders that it reads, a line of JSON each, and writes a
-// line of JSON for each that is done.
+// servePebble executes the requests that it reads, one line of JSON each, and
+// writes one line of JSON for each result.
 func servePebble(folder string, in io.Reader, out io.Writer) error {
 	options := &pebble.Options{
 		Logger:                      silent{},
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                32 << 20,
 		MemTableStopWritesThreshold: 4,
-		CacheSize:                   1 << 30, // what stator takes on a machine of 16 GB and more
+		CacheSize:                   1 << 30, // stator's default on a machine with 16 GB or more
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
 	}
 	for i := range options.Levels {
@@ -47,35 +47,35 @@ func servePebble(folder string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	v := &vault{db: db}
-	orders, replies := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
+	p := &rawPebble{db: db}
+	requests, replies := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
 	for {
-		var o order
-		if err := orders.Decode(&o); err != nil {
+		var r pebbleRequest
+		if err := requests.Decode(&r); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
 			return errors.Join(err, db.Close())
 		}
-		if err := replies.Encode(v.do(&o)); err != nil {
+		if err := replies.Encode(p.do(&r)); err != nil {
 			return errors.Join(err, db.Close())
 		}
 	}
 }
 
-// do does one order. Its errors are part of the outcome.
-func (v *vault) do(o *order) *outcome {
-	done := new(outcome)
-	if v.catalogue == nil || v.catalogue.items != o.Items {
-		v.catalogue = newCatalogue(o.Items, 0)
+// do executes one request. Errors are part of the result.
+func (p *rawPebble) do(r *pebbleRequest) *pebbleResult {
+	done := new(pebbleResult)
+	if p.dataset == nil || p.dataset.items != r.Items {
+		p.dataset = newDataset(r.Items, 0)
 	}
 	var err error
-	if o.Run != nil {
-		done.Sample, err = drive(context.Background(), *o.Run, func(_ context.Context, i int) (actor, error) {
-			return v.hire(*o.Run, i)
+	if r.Run != nil {
+		done.Sample, err = drive(context.Background(), *r.Run, func(_ context.Context, i int) (actor, error) {
+			return p.newClient(*r.Run, i)
 		})
 	} else {
-		err = v.load(o.From, o.To)
+		err = p.load(r.From, r.To)
 	}
 	if err != nil {
 		done.Error = err.Error()
@@ -83,15 +83,15 @@ func (v *vault) do(o *order) *outcome {
 	return done
 }
 
-// load writes items a thousand at a time.
-func (v *vault) load(from, to int) error {
+// load writes items in batches of a thousand.
+func (p *rawPebble) load(from, to int) error {
 	const atOnce = 1000
 	var key, value []byte
 	for ; from < to; from += atOnce {
-		b := v.db.NewBatch()
+		b := p.db.NewBatch()
 		for i := from; i < min(from+atOnce, to); i++ {
-			key, value = appendVaultKey(key[:0], i), v.appendValue(value[:0], i, uint64(i))
-			_ = b.Set(key, value, nil) // a batch in memory takes all
+			key, value = appendStoredKey(key[:0], i), p.appendValue(value[:0], i, uint64(i))
+			_ = b.Set(key, value, nil) // cannot fail: the batch is in memory
 		}
 		if err := b.Commit(pebble.Sync); err != nil {
 			return err
@@ -100,43 +100,43 @@ func (v *vault) load(from, to int) error {
 	return nil
 }
 
-// appendVaultKey writes where item i lies: partitions by their hash, as in
+// appendStoredKey appends the key of item i: the partition's hash first, as in
 // stator.
-func appendVaultKey(b []byte, i int) []byte {
-	return appendSort(appendVaultPartition(b, i/perPartition), i%perPartition)
+func appendStoredKey(b []byte, i int) []byte {
+	return appendSort(appendStoredPartition(b, i/perPartition), i%perPartition)
 }
 
-func appendVaultPartition(b []byte, partition int) []byte {
+func appendStoredPartition(b []byte, partition int) []byte {
 	var name [10]byte
 	p := appendPartition(name[:0], partition)
 	return append(binary.BigEndian.AppendUint64(append(b, 'i'), xxhash.Sum64(p)), p...)
 }
 
-// appendValue writes the item: as many bytes as DynamoDB counts.
-func (v *vault) appendValue(b []byte, i int, salt uint64) []byte {
-	b = appendShop(appendSort(appendPartition(b, i/perPartition), i%perPartition), i%v.catalogue.shops())
-	b = append(b, v.catalogue.cut(salt)...)
+// appendValue appends a value of as many bytes as DynamoDB counts for the item.
+func (p *rawPebble) appendValue(b []byte, i int, salt uint64) []byte {
+	b = appendShop(appendSort(appendPartition(b, i/perPartition), i%perPartition), i%p.dataset.shops())
+	b = append(b, p.dataset.cut(salt)...)
 	return append(b, make([]byte, itemBytes-len(b))...)
 }
 
-// A clerk is an actor of the vault.
-type clerk struct {
-	*vault
+// client is an actor that uses rawPebble.
+type client struct {
+	*rawPebble
 	generator *generator
 	rand      *rand.Rand
-	work      func(*clerk) (int, error)
+	work      func(*client) (int, error)
 	keys      [][]byte
 	values    [][]byte
-	iter      *pebble.Iterator // of a scan
+	iter      *pebble.Iterator // the open scan, or nil
 	buf       []byte
 }
 
-func (v *vault) hire(j job, i int) (actor, error) {
-	c := &clerk{vault: v, generator: newGenerator(v.catalogue, j, i)}
+func (p *rawPebble) newClient(j job, i int) (actor, error) {
+	c := &client{rawPebble: p, generator: newGenerator(p.dataset, j, i)}
 	c.rand = c.generator.rand
 	var ok bool
-	if c.work, ok = vaultWork[j.Workload]; !ok {
-		return nil, fmt.Errorf("no workload %s without a server", j.Workload)
+	if c.work, ok = pebbleWorkloads[j.Workload]; !ok {
+		return nil, fmt.Errorf("workload %s needs a server", j.Workload)
 	}
 	for range perBatch {
 		c.keys, c.values = append(c.keys, nil), append(c.values, nil)
@@ -144,17 +144,17 @@ func (v *vault) hire(j job, i int) (actor, error) {
 	return c, nil
 }
 
-// vaultWork is what each workload is without a server.
-var vaultWork = map[string]func(*clerk) (int, error){
-	"put":      func(c *clerk) (int, error) { return c.write(c.generator.uniform()) },
-	"update":   func(c *clerk) (int, error) { return c.write(c.generator.uniform()) },
-	"get":      func(c *clerk) (int, error) { return c.get(c.generator.uniform()) },
-	"get-zipf": func(c *clerk) (int, error) { return c.get(c.catalogue.zipf.item(c.rand)) },
-	"query":    (*clerk).query,
-	"batch":    (*clerk).batch,
-	"transact": func(c *clerk) (int, error) { own := c.generator.own(); return c.write(own[:]...) },
-	"scan":     (*clerk).scan,
-	"mix": func(c *clerk) (int, error) {
+// pebbleWorkloads maps each workload to what it does without a server.
+var pebbleWorkloads = map[string]func(*client) (int, error){
+	"put":      func(c *client) (int, error) { return c.write(c.generator.uniform()) },
+	"update":   func(c *client) (int, error) { return c.write(c.generator.uniform()) },
+	"get":      func(c *client) (int, error) { return c.get(c.generator.uniform()) },
+	"get-zipf": func(c *client) (int, error) { return c.get(c.dataset.zipf.item(c.rand)) },
+	"query":    (*client).query,
+	"batch":    (*client).batch,
+	"transact": func(c *client) (int, error) { own := c.generator.own(); return c.write(own[:]...) },
+	"scan":     (*client).scan,
+	"mix": func(c *client) (int, error) {
 		if c.rand.IntN(2) == 0 {
 			return c.write(c.generator.uniform())
 		}
@@ -162,22 +162,22 @@ var vaultWork = map[string]func(*clerk) (int, error){
 	},
 }
 
-func (c *clerk) prepare() {}
+func (c *client) prepare() {}
 
-func (c *clerk) act() (int, error) { return c.work(c) }
+func (c *client) act() (int, error) { return c.work(c) }
 
-func (c *clerk) close() {
+func (c *client) close() {
 	if c.iter != nil {
 		_ = c.iter.Close()
 	}
 }
 
-// write replaces items at once, as stator does: latch, read what is there,
-// apply, release, and then wait for the disk.
-func (c *clerk) write(items ...int) (int, error) {
+// write replaces items in one commit, as stator does: latch, read the stored
+// items, apply, release the latches, and then wait for the disk.
+func (c *client) write(items ...int) (int, error) {
 	latched := make([]int, 0, perBatch)
 	for n, i := range items {
-		c.keys[n] = appendVaultKey(c.keys[n][:0], i)
+		c.keys[n] = appendStoredKey(c.keys[n][:0], i)
 		c.values[n] = c.appendValue(c.values[n][:0], i, c.rand.Uint64())
 		latched = append(latched, int(binary.BigEndian.Uint64(c.keys[n][1:])%uint64(len(c.stripes))))
 	}
@@ -197,7 +197,7 @@ func (c *clerk) write(items ...int) (int, error) {
 	return len(items), errors.Join(err, b.Close())
 }
 
-func (c *clerk) apply(b *pebble.Batch, n int) error {
+func (c *client) apply(b *pebble.Batch, n int) error {
 	for i := range n {
 		if err := c.look(c.keys[i]); err != nil {
 			return err
@@ -209,9 +209,9 @@ func (c *clerk) apply(b *pebble.Batch, n int) error {
 	return c.db.ApplyNoSyncWait(b, pebble.Sync)
 }
 
-// batch is 25 writes side by side in one commit.
-func (c *clerk) batch() (int, error) {
-	apart := c.catalogue.items / perBatch
+// batch writes 25 items that are far apart, in one commit.
+func (c *client) batch() (int, error) {
+	apart := c.dataset.items / perBatch
 	first := c.rand.IntN(apart)
 	items := make([]int, perBatch)
 	for n := range items {
@@ -220,12 +220,12 @@ func (c *clerk) batch() (int, error) {
 	return c.write(items...)
 }
 
-func (c *clerk) get(i int) (int, error) {
-	c.keys[0] = appendVaultKey(c.keys[0][:0], i)
+func (c *client) get(i int) (int, error) {
+	c.keys[0] = appendStoredKey(c.keys[0][:0], i)
 	return 1, c.look(c.keys[0])
 }
 
-func (c *clerk) look(key []byte) error {
+func (c *client) look(key []byte) error {
 	value, closer, err := c.db.Get(key)
 	if err != nil {
 		return fmt.Errorf("get %q: %w", key, err)
@@ -234,9 +234,9 @@ func (c *clerk) look(key []byte) error {
 	return closer.Close()
 }
 
-func (c *clerk) query() (int, error) {
+func (c *client) query() (int, error) {
 	partition := c.generator.uniform() / perPartition
-	lower := appendVaultPartition(c.keys[0][:0], partition)
+	lower := appendStoredPartition(c.keys[0][:0], partition)
 	upper := append(append(c.keys[1][:0], lower...), 0xff)
 	c.keys[0], c.keys[1] = lower, upper
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
@@ -255,11 +255,11 @@ func (c *clerk) query() (int, error) {
 	return n, nil
 }
 
-// scan reads the next 1 MB of the clerk's segment.
-func (c *clerk) scan() (int, error) {
+// scan reads the next 1 MB of the client's segment.
+func (c *client) scan() (int, error) {
 	if c.iter == nil {
 		g := c.generator
-		span := math.MaxUint64/uint64(g.connections) + 1 // 0 for one connection: all
+		span := math.MaxUint64/uint64(g.connections) + 1 // overflows to 0 for one connection, which reads all
 		lower := binary.BigEndian.AppendUint64([]byte{'i'}, span*uint64(g.connection))
 		upper := binary.BigEndian.AppendUint64([]byte{'i'}, span*uint64(g.connection+1))
 		if g.connection == g.connections-1 {
@@ -285,7 +285,7 @@ func (c *clerk) scan() (int, error) {
 	return n, err
 }
 
-// silent has Pebble say nothing but its last words.
+// silent is a Pebble logger that reports fatal errors only.
 type silent struct{}
 
 func (silent) Infof(string, ...any)              {}

@@ -15,13 +15,13 @@ import (
 // An endpoint is where a server listens.
 type endpoint struct {
 	addr string // host:port
-	sign bool   // each request by itself; otherwise all have the same signature
+	sign bool   // sign each request; otherwise all carry the same signature
 }
 
 const (
 	bufferBytes = 64 << 10
 	dialTime    = 5 * time.Second
-	// patience is how long after the end of a slice its last response may come.
+	// patience is how long after the end of a slice its last response may arrive.
 	patience = 30 * time.Second
 )
 
@@ -43,7 +43,7 @@ func (e *endpoint) dial(ctx context.Context) (*conn, error) {
 func (c *conn) close() { _ = c.net.Close() }
 
 // do sends a request and reads the response, whose body is valid until the
-// next one. After an error the connection is of no use.
+// next one. After an error the connection must not be used again.
 func (c *conn) do(operation string, body []byte) (response, error) {
 	c.compose(operation, body)
 	if _, err := c.net.Write(c.out); err != nil {
@@ -53,14 +53,13 @@ func (c *conn) do(operation string, body []byte) (response, error) {
 	return c.receive(c.net)
 }
 
-// An exchange is what requests and responses go through. It does as little as
-// HTTP/1.1 allows: a request is one write, a response is read into memory that
-// is used again.
+// An exchange writes requests and reads responses. It does as little as HTTP/1.1
+// allows: a request is one write, and responses are read into a reused buffer.
 type exchange struct {
 	out    []byte            // the request
-	in     []byte            // what has come
-	used   int               // of it, by the last response
-	heads  map[string][]byte // what the requests of an operation begin with
+	in     []byte            // bytes received
+	used   int               // how many of them belong to the last response
+	heads  map[string][]byte // first part of the requests of each operation
 	host   string
 	signer *signer
 	static []byte // the authorization of requests that are not signed
@@ -79,7 +78,7 @@ func (e *endpoint) exchange() exchange {
 	return x
 }
 
-// compose writes a request that is to be sent.
+// compose writes a request into the output buffer.
 func (x *exchange) compose(operation string, body []byte) {
 	x.out = append(x.out[:0], x.head(operation)...)
 	if x.static != nil {
@@ -93,7 +92,7 @@ func (x *exchange) compose(operation string, body []byte) {
 }
 
 // receive reads a response, whose body is valid until the next one. After
-// errLater it is to be called again when more has come.
+// errLater it must be called again when more bytes have arrived.
 func (x *exchange) receive(from io.Reader) (response, error) {
 	x.in, x.used = append(x.in[:0], x.in[x.used:]...), 0
 	for {
@@ -112,10 +111,10 @@ func (x *exchange) receive(from io.Reader) (response, error) {
 	}
 }
 
-// errLater tells that nothing has come yet.
-var errLater = errors.New("nothing has come yet")
+// errLater is returned by a read that would block.
+var errLater = errors.New("no bytes have arrived yet")
 
-// more reads what has come.
+// more reads the bytes that have arrived.
 func (x *exchange) more(from io.Reader) error {
 	if len(x.in) == cap(x.in) {
 		x.in = slices.Grow(x.in, len(x.in))
@@ -136,7 +135,7 @@ const (
 	targetPrefix = "DynamoDB_20120810."
 )
 
-// head is what all requests of an operation begin with.
+// head returns the first part of all requests of an operation.
 func (x *exchange) head(operation string) []byte {
 	if x.static == nil {
 		if now := time.Now(); now.Sub(x.dated) > time.Second {
@@ -154,7 +153,7 @@ func (x *exchange) head(operation string) []byte {
 
 func (x *exchange) stamp(now time.Time) { x.date, x.dated = amzDate(now), now }
 
-// signed are the headers that the signature covers.
+// signed returns the headers that the signature covers.
 func (x *exchange) signed(operation string) []header {
 	return []header{
 		{"content-type", mediaType}, {"host", x.host},
@@ -162,7 +161,7 @@ func (x *exchange) signed(operation string) []header {
 	}
 }
 
-// refusal is the error of a response that is no success.
+// refusal returns the error of a response whose status is not 200.
 func (r *response) refusal() error {
 	if r.status == 200 {
 		return nil
@@ -170,7 +169,7 @@ func (r *response) refusal() error {
 	return fmt.Errorf("%d %s", r.status, bytes.TrimSpace(r.body[:min(len(r.body), 300)]))
 }
 
-// ask sends a request and returns the body of its success.
+// ask sends a request and returns the body of the reply.
 func (c *conn) ask(operation string, body []byte) ([]byte, error) {
 	r, err := c.do(operation, body)
 	if err == nil {

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A coldLine tells how fast a target is there, and what it takes at rest.
+// A coldLine holds a target's start-up times and its memory at rest.
 type coldLine struct {
 	Target  string  `json:"target"`
 	New     float64 `json:"start_new_ms"`             // without data
-	Again   float64 `json:"start_again_ms,omitempty"` // with what it left behind
+	Again   float64 `json:"start_again_ms,omitempty"` // on the data of the first start
 	Memory  int64   `json:"idle_memory_bytes"`
 	Problem string  `json:"problem,omitempty"`
 }
 
 // cold starts each target several times, in turns, and takes medians.
-func cold(ctx context.Context, w *workshop, specs []spec, runs int) ([]coldLine, error) {
-	c := newCatalogue(perPartition, 0)
+func cold(ctx context.Context, w *launcher, specs []spec, runs int) ([]coldLine, error) {
+	c := newDataset(perPartition, 0)
 	lines := make([]coldLine, len(specs))
 	fresh, again, memory := make([][]float64, len(specs)), make([][]float64, len(specs)), make([][]float64, len(specs))
 	for run := range runs {
@@ -43,19 +43,19 @@ func cold(ctx context.Context, w *workshop, specs []spec, runs int) ([]coldLine,
 			}
 		}
 	}
-	var told []coldLine
+	var printed []coldLine
 	for i, s := range specs {
-		if s.kind != nil { // what runs already cannot be started
+		if s.kind != nil { // a server that runs already cannot be started
 			lines[i].New, lines[i].Again, lines[i].Memory = median(fresh[i]), median(again[i]), int64(median(memory[i]))
-			told = append(told, lines[i])
+			printed = append(printed, lines[i])
 		}
 	}
-	return told, nil
+	return printed, nil
 }
 
-// coldRun starts a target over an empty folder, lets it rest, stops it, and
+// coldRun starts a target on an empty folder, waits until it is idle, stops it, and
 // starts it again.
-func coldRun(ctx context.Context, w *workshop, s spec, c *catalogue) (first, second time.Duration, memory int64, err error) {
+func coldRun(ctx context.Context, w *launcher, s spec, c *dataset) (first, second time.Duration, memory int64, err error) {
 	folder, err := w.folder(s.name)
 	if err != nil {
 		return 0, 0, 0, err
@@ -66,7 +66,7 @@ func coldRun(ctx context.Context, w *workshop, s spec, c *catalogue) (first, sec
 		return 0, 0, 0, err
 	}
 	first = t.took
-	settle(ctx, t.pid(), quiet)
+	settle(ctx, t.pid(), settleTime)
 	if err := pause(ctx, time.Second); err == nil {
 		memory, _, _ = memoryOf(t.pid())
 	}

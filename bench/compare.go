@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A plan says which slices a comparison is made of.
+// A plan lists the slices of a comparison.
 type plan struct {
 	workloads   []*workload
 	connections []int
@@ -16,22 +16,22 @@ type plan struct {
 	progress    func(format string, args ...any)
 }
 
-// A cell is what one target did of one workload over a number of connections.
+// A cell holds the results of one target, workload and number of connections.
 type cell struct {
 	workload    *workload
 	connections int
 	target      *target
-	able        bool      // otherwise the workload is not for this target
-	rounds      []float64 // items per second, one of each round
+	able        bool      // the target supports the workload
+	rounds      []float64 // items per second of each round
 	sum         sample
-	cpu         time.Duration // of sum.AllOps
+	cpu         time.Duration // of sum.AllOps operations
 	cpuKnown    bool
-	dead        bool // nothing came of it, so it is not tried again
+	dead        bool // all operations failed, so it is not tried again
 }
 
-// compare gives each target its slices. A round has them all, side by side for
-// each workload and in another order than the last round, so that what
-// disturbs the machine disturbs everybody.
+// compare runs all slices. Within a round the targets follow each other for each
+// workload, and each round has another order, so that a disturbance of the
+// machine affects all targets alike.
 func (p *plan) compare(ctx context.Context, targets []*target) ([]*cell, error) {
 	var cells []*cell
 	for _, w := range p.workloads {
@@ -57,8 +57,8 @@ func (p *plan) compare(ctx context.Context, targets []*target) ([]*cell, error) 
 	return cells, nil
 }
 
-// take runs one slice. Processor time is counted to when the server has tidied
-// up, over all operations, so that what it puts off is not free.
+// take runs one slice. Processor time is counted until the server is idle again,
+// so that background work is included.
 func (p *plan) take(ctx context.Context, c *cell, round int) error {
 	pid := c.target.pid()
 	before, err := cpuOf(pid)
@@ -75,7 +75,7 @@ func (p *plan) take(ctx context.Context, c *cell, round int) error {
 		s.fault(err)
 	}
 	if known {
-		settle(ctx, pid, quiet)
+		settle(ctx, pid, settleTime)
 		after, err := cpuOf(pid)
 		c.cpu += after - before
 		known = err == nil
@@ -92,8 +92,8 @@ func (p *plan) take(ctx context.Context, c *cell, round int) error {
 	return nil
 }
 
-// ratio is how often a target did what another did, as the median of rounds
-// that both were in; 0 if there is none.
+// ratio returns the target's rate relative to another's, as the median over the
+// rounds that both were in; 0 if there are none.
 func (c *cell) ratio(to *cell) float64 {
 	var all []float64
 	for i := range min(len(c.rounds), len(to.rounds)) {
@@ -104,7 +104,7 @@ func (c *cell) ratio(to *cell) float64 {
 	return median(all)
 }
 
-// median is 0 if there are no values.
+// median returns 0 if there are no values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

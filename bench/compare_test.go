@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fake is a driver that tells when it is run.
+// fake is a driver that records its runs.
 type fake struct {
 	name string
 	log  *[]string
@@ -22,8 +22,8 @@ func (f *fake) run(_ context.Context, j job) (sample, error) {
 	return sample{Ops: 1, Items: 1, AllOps: 1, Elapsed: time.Second}, f.err
 }
 
-// Targets take turns within a workload, and each round begins with another. A
-// target of which nothing comes is not asked again.
+// Targets take turns within a workload, and each round begins with another
+// target. A target whose operations all fail is not run again.
 func TestRoundsInterleave(t *testing.T) {
 	var log []string
 	var targets []*target

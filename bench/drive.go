@@ -11,33 +11,32 @@ import (
 type job struct {
 	Workload    string        `json:"workload"`
 	Connections int           `json:"connections"`
-	Warm        time.Duration `json:"warm"` // before counting
+	Warm        time.Duration `json:"warm"` // not counted
 	Slice       time.Duration `json:"slice"`
 	Seed        uint64        `json:"seed"`
 }
 
-// A sample is what a slice showed.
+// A sample holds the results of a slice.
 type sample struct {
-	Ops     float64       `json:"ops"`   // those at its edges by the part within it
+	Ops     float64       `json:"ops"`   // operations at the edges count by the part within the slice
 	Items   float64       `json:"items"` // read or written by them
 	Elapsed time.Duration `json:"elapsed"`
 	Latency histogram     `json:"latency"`
-	AllOps  int64         `json:"all_ops"` // with those of warming up
+	AllOps  int64         `json:"all_ops"` // including those of the warm-up
 	Errors  int64         `json:"errors"`
 	First   string        `json:"first_error"`
 }
 
-// An actor does one operation after the other. What it needs is prepared
-// first, so that act is what is timed.
+// An actor executes one operation after the other. prepare is not timed, act is.
 type actor interface {
 	prepare()
 	act() (items int, err error)
 	close()
 }
 
-// drive has as many actors as the job has connections work side by side, each
-// beginning an operation when its last has ended.
-func drive(ctx context.Context, j job, hire func(ctx context.Context, i int) (actor, error)) (sample, error) {
+// drive runs one actor for each of the job's connections concurrently. An actor
+// begins an operation when its last one has ended.
+func drive(ctx context.Context, j job, newActor func(ctx context.Context, i int) (actor, error)) (sample, error) {
 	actors := make([]actor, 0, j.Connections)
 	defer func() {
 		for _, a := range actors {
@@ -45,7 +44,7 @@ func drive(ctx context.Context, j job, hire func(ctx context.Context, i int) (ac
 		}
 	}()
 	for i := range j.Connections {
-		a, err := hire(ctx, i)
+		a, err := newActor(ctx, i)
 		if err != nil {
 			return sample{}, err
 		}
@@ -66,7 +65,7 @@ func drive(ctx context.Context, j job, hire func(ctx context.Context, i int) (ac
 	return whole, ctx.Err()
 }
 
-// fill lets an actor work until the end. Each does at least one operation.
+// fill runs an actor until the end of the slice, for at least one operation.
 func (s *sample) fill(ctx context.Context, a actor, counted, end time.Time) {
 	for first := true; ctx.Err() == nil && !s.hopeless(1); first = false {
 		a.prepare()
@@ -79,9 +78,9 @@ func (s *sample) fill(ctx context.Context, a actor, counted, end time.Time) {
 	}
 }
 
-// note counts an operation. One that began before the slice or ends after it
-// counts by the part of its time that lies within: otherwise slow operations
-// would seem slower still.
+// note counts an operation. An operation that began before the slice or ends
+// after it counts by the part of its time within the slice; otherwise slow
+// operations would be underestimated.
 func (s *sample) note(began, ended, counted, end time.Time, items int, err error) {
 	if err != nil {
 		s.fault(err)
@@ -97,11 +96,10 @@ func (s *sample) note(began, ended, counted, end time.Time, items int, err error
 	s.Items += part * float64(items)
 }
 
-// hopeless tells whether there were only errors, and enough of them for so many
-// actors.
+// hopeless reports whether there were only errors, at least 20 for each actor.
 func (s *sample) hopeless(actors int) bool { return s.AllOps == 0 && s.Errors >= 20*int64(actors) }
 
-// within is the part of an operation's time that lies in the slice.
+// within returns the part of an operation's time that lies in the slice.
 func within(began, ended, counted, end time.Time) float64 {
 	whole := ended.Sub(began)
 	if whole <= 0 {
@@ -133,7 +131,7 @@ func (s *sample) add(other *sample) {
 	}
 }
 
-// failed tells why nothing came of a slice; nil if something did.
+// failed returns the first error of a slice in which no operation succeeded.
 func (s *sample) failed() error {
 	if s.Errors > 0 && s.AllOps == 0 {
 		return errors.New(s.First)

@@ -13,9 +13,9 @@ import (
 // An api drives an endpoint over its API.
 type api struct {
 	endpoint
-	catalogue *catalogue
-	loaders   int // connections that load
-	made      []string
+	dataset *dataset
+	loaders int // connections that load
+	made    []string
 }
 
 const (
@@ -30,8 +30,8 @@ const (
 		`"GlobalSecondaryIndexes":[{"IndexName":"` + indexName + `",` + shopSchema + `,"Projection":{"ProjectionType":"ALL"}}]}`
 )
 
-// makeTable creates a table and waits until it is active. One that exists is
-// not ours, and is left alone.
+// makeTable creates a table and waits until it is active. It fails if the table
+// exists, since that table is not ours.
 func (a *api) makeTable(ctx context.Context, name, create string) error {
 	if _, err := a.ask(ctx, "CreateTable", create); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (a *api) makeTable(ctx context.Context, name, create string) error {
 	}
 }
 
-// dropTables deletes what makeTable made.
+// dropTables deletes the tables that makeTable created.
 func (a *api) dropTables(ctx context.Context) error {
 	var all error
 	for _, name := range a.made {
@@ -64,12 +64,12 @@ func (a *api) dropTables(ctx context.Context) error {
 	return all
 }
 
-// prepare makes the tables and loads them.
+// prepare creates the tables and loads them.
 func (a *api) prepare(ctx context.Context, indexed bool) error {
 	if err := a.makeTable(ctx, tableItems, createItems); err != nil {
 		return err
 	}
-	if err := a.load(ctx, tableItems, 0, a.catalogue.items); err != nil {
+	if err := a.load(ctx, tableItems, 0, a.dataset.items); err != nil {
 		return err
 	}
 	if !indexed {
@@ -78,10 +78,10 @@ func (a *api) prepare(ctx context.Context, indexed bool) error {
 	if err := a.makeTable(ctx, tableIndexed, createIndexed); err != nil {
 		return err
 	}
-	return a.load(ctx, tableIndexed, 0, a.catalogue.items)
+	return a.load(ctx, tableIndexed, 0, a.dataset.items)
 }
 
-// load writes the items from one to before another over several connections.
+// load writes the items [from, to) over several connections.
 func (a *api) load(ctx context.Context, table string, from, to int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -105,7 +105,7 @@ func (a *api) loadSome(ctx context.Context, table string, next *atomic.Int64, to
 		return err
 	}
 	defer func() { c.close() }()
-	g := newGenerator(a.catalogue, job{Connections: 1}, 0)
+	g := newGenerator(a.dataset, job{Connections: 1}, 0)
 	for ctx.Err() == nil {
 		first := int(next.Add(perBatch)) - perBatch
 		if first >= to {
@@ -119,7 +119,7 @@ func (a *api) loadSome(ctx context.Context, table string, next *atomic.Int64, to
 	return nil
 }
 
-// step sends what was composed and checks the reply, over a new connection if
+// step sends the composed request and checks the reply, over a new connection if
 // the server has closed the last one.
 func (a *api) step(ctx context.Context, c *conn, g *generator) (*conn, error) {
 	if c.last {
@@ -138,8 +138,8 @@ func (a *api) step(ctx context.Context, c *conn, g *generator) (*conn, error) {
 	return c, err
 }
 
-// readAll goes through the table that scans read once, a segment for each
-// connection that loads.
+// readAll scans the table without an index once, one segment for each loading
+// connection.
 func (a *api) readAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -161,7 +161,7 @@ func (a *api) readSegment(ctx context.Context, segment int) error {
 		return err
 	}
 	defer func() { c.close() }()
-	g := newGenerator(a.catalogue, job{Connections: a.loaders}, segment)
+	g := newGenerator(a.dataset, job{Connections: a.loaders}, segment)
 	for first := true; ctx.Err() == nil && (first || len(g.after) > 0); first = false {
 		g.scan()
 		if c, err = a.step(ctx, c, g); err != nil {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A growLine tells what a target takes with a number of items.
+// A growLine holds a target's memory and disk usage at a number of items.
 type growLine struct {
 	Target  string  `json:"target"`
 	Items   int     `json:"items"`
-	Seconds float64 `json:"load_seconds,omitempty"` // since the line before
+	Seconds float64 `json:"load_seconds,omitempty"` // since the previous line
 	Memory  int64   `json:"memory_bytes,omitempty"`
 	Most    int64   `json:"most_memory_bytes,omitempty"`
 	Disk    int64   `json:"disk_bytes,omitempty"`
 	Problem string  `json:"problem,omitempty"`
 }
 
-// grow loads one target after the other with more and more items, each step
-// within a limit of time.
-func grow(ctx context.Context, w *workshop, specs []spec, sizes []int, limit time.Duration) ([]growLine, error) {
+// grow loads the targets, one after the other, with increasing numbers of items.
+// Each step has a time limit.
+func grow(ctx context.Context, w *launcher, specs []spec, sizes []int, limit time.Duration) ([]growLine, error) {
 	var lines []growLine
 	for _, s := range specs {
 		if !s.can("batch") {
@@ -37,8 +37,8 @@ func grow(ctx context.Context, w *workshop, specs []spec, sizes []int, limit tim
 	return lines, nil
 }
 
-func growOne(ctx context.Context, w *workshop, s spec, sizes []int, limit time.Duration) (lines []growLine, err error) {
-	t, err := w.open(ctx, s, newCatalogue(sizes[len(sizes)-1], 0))
+func growOne(ctx context.Context, w *launcher, s spec, sizes []int, limit time.Duration) (lines []growLine, err error) {
+	t, err := w.open(ctx, s, newDataset(sizes[len(sizes)-1], 0))
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func loadWithin(ctx context.Context, t *target, from, to int, limit time.Duratio
 }
 
 func growRows(lines []growLine) [][]string {
-	rows := [][]string{{"TARGET", "ITEMS", "LOAD s", "MEMORY", "MOST", "DISK", "PROBLEM"}}
+	rows := [][]string{{"TARGET", "ITEMS", "LOAD s", "MEMORY", "PEAK", "DISK", "PROBLEM"}}
 	for i, l := range lines {
 		if i > 0 && l.Target != lines[i-1].Target {
 			rows = append(rows, nil)

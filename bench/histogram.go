@@ -24,8 +24,8 @@ func (h *histogram) record(d time.Duration) {
 	h.total++
 }
 
-// bucket is exact below 64 ns. Above, it is made of the place of the highest
-// bit and the six bits after it.
+// bucket returns the bucket of a duration. Buckets are exact below 64 ns; above,
+// the number is made of the position of the highest bit and the six bits after it.
 func bucket(d time.Duration) int {
 	v := uint64(d)
 	if v < subBuckets {
@@ -35,7 +35,7 @@ func bucket(d time.Duration) int {
 	return (shift+1)<<subBits | int(v>>shift&(subBuckets-1))
 }
 
-// longest is the longest duration that falls into a bucket.
+// longest returns the longest duration that falls into a bucket.
 func longest(bucket int) time.Duration {
 	if bucket < subBuckets {
 		return time.Duration(bucket)
@@ -44,8 +44,8 @@ func longest(bucket int) time.Duration {
 	return time.Duration((uint64(subBuckets|bucket&(subBuckets-1))+1)<<shift - 1)
 }
 
-// quantile is a duration that the share q of all does not exceed; 0 if there
-// is none.
+// quantile returns a duration that the fraction q of all durations does not
+// exceed; 0 if there are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.total == 0 {
 		return 0

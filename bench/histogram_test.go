@@ -45,7 +45,7 @@ func TestQuantile(t *testing.T) {
 		}
 	}
 	if got := new(histogram).quantile(0.5); got != 0 {
-		t.Errorf("of nothing, the median is %v", got)
+		t.Errorf("the median of an empty histogram is %v", got)
 	}
 }
 
@@ -54,15 +54,15 @@ func TestHistogramTravels(t *testing.T) {
 	for _, d := range []time.Duration{1, 1, 5 * time.Microsecond, time.Second} {
 		h.record(d)
 	}
-	text, err := json.Marshal(&outcome{Sample: sample{Latency: h}})
+	text, err := json.Marshal(&pebbleResult{Sample: sample{Latency: h}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var o outcome
+	var o pebbleResult
 	if err := json.Unmarshal(text, &o); err != nil {
 		t.Fatal(err)
 	}
 	if back = o.Sample.Latency; back != h {
-		t.Errorf("%s comes back with %d of %d", text, back.total, h.total)
+		t.Errorf("%s is decoded with %d of %d durations", text, back.total, h.total)
 	}
 }

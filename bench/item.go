@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// All items have the same ten attributes, and 1,024 bytes as DynamoDB counts
-// them. Item i lies in partition i/10, so that a query of a partition returns
-// ten; with a global index, items that are far apart share a partition there,
-// ten again.
+// All items have the same ten attributes and a size of 1,024 bytes as DynamoDB
+// counts it. Item i is in partition i/10, so a query of a partition returns ten
+// items. A partition of the global index has ten items that are far apart in the
+// table.
 const (
 	itemBytes     = 1024
 	perPartition  = 10
@@ -22,31 +22,31 @@ const (
 	textPoolBytes = 1 << 20
 )
 
-// A catalogue makes items. It is read only, and shared by all connections.
-type catalogue struct {
-	items int    // how many there are
-	zipf  *zipf  // which of them are wanted often
-	text  []byte // what texts are cut from; random, so that it does not shrink
+// A dataset generates items. It is read-only and shared by all connections.
+type dataset struct {
+	items int    // number of items
+	zipf  *zipf  // the skewed choice of items
+	text  []byte // source of the items' texts; random, so that it does not compress
 }
 
-func newCatalogue(items int, seed uint64) *catalogue {
+func newDataset(items int, seed uint64) *dataset {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -"
 	r := rand.New(rand.NewPCG(seed, 0))
-	c := &catalogue{items: items, zipf: newZipf(items), text: make([]byte, textPoolBytes)}
+	c := &dataset{items: items, zipf: newZipf(items), text: make([]byte, textPoolBytes)}
 	for i := range c.text {
 		c.text[i] = letters[r.IntN(len(letters))]
 	}
 	return c
 }
 
-// cut is a piece of text of an item, different for each salt.
-func (c *catalogue) cut(salt uint64) []byte {
+// cut returns the text of an item, different for each salt.
+func (c *dataset) cut(salt uint64) []byte {
 	at := salt * 0x9e3779b97f4a7c15 >> 32 % (textPoolBytes - textLen)
 	return c.text[at : at+textLen]
 }
 
-// appendItem writes item i with the text of a salt.
-func (c *catalogue) appendItem(b []byte, i int, salt uint64) []byte {
+// appendItem appends item i with the text of a salt.
+func (c *dataset) appendItem(b []byte, i int, salt uint64) []byte {
 	text := c.cut(salt)
 	b = append(b, `{"pk":{"S":"`...)
 	b = appendPartition(b, i/perPartition)
@@ -65,7 +65,7 @@ func (c *catalogue) appendItem(b []byte, i int, salt uint64) []byte {
 	return append(b, `"}}`...)
 }
 
-// appendKey writes the key of item i.
+// appendKey appends the key of item i.
 func appendKey(b []byte, i int) []byte {
 	b = append(b, `{"pk":{"S":"`...)
 	b = appendPartition(b, i/perPartition)
@@ -74,8 +74,8 @@ func appendKey(b []byte, i int) []byte {
 	return append(b, `"}}`...)
 }
 
-// shops are the partitions of the index.
-func (c *catalogue) shops() int { return max(1, c.items/perPartition) }
+// shops returns the number of partitions of the index.
+func (c *dataset) shops() int { return max(1, c.items/perPartition) }
 
 func appendPartition(b []byte, p int) []byte { return appendDigits(append(b, 'p'), p, 9) }
 
@@ -83,7 +83,7 @@ func appendSort(b []byte, s int) []byte { return appendDigits(append(b, 's'), s,
 
 func appendShop(b []byte, s int) []byte { return appendDigits(append(b, 'g'), s, 9) }
 
-// appendDigits writes n with leading zeros.
+// appendDigits appends n with leading zeros.
 func appendDigits(b []byte, n, width int) []byte {
 	b = append(b, "0000000000"[:width]...)
 	for at := len(b) - 1; n > 0; at, n = at-1, n/10 {

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// run does one slice. One thread serves all connections: it waits for any of
+// run runs one slice. One thread serves all connections: it waits for any of
 // them, reads the response and sends the next request, so that an operation
-// costs little more than a read and a write, and leaves the processors to the
-// server.
+// costs the client little more than a read and a write.
 func (a *api) run(ctx context.Context, j job) (sample, error) {
 	w, err := workloadNamed(j.Workload)
 	if err != nil {
@@ -27,8 +26,8 @@ func (a *api) run(ctx context.Context, j job) (sample, error) {
 	}
 	defer l.close()
 	for i := range j.Connections {
-		c := &line{generator: newGenerator(a.catalogue, j, i), exchange: a.exchange()}
-		l.lines = append(l.lines, c)
+		c := &loopConn{generator: newGenerator(a.dataset, j, i), exchange: a.exchange()}
+		l.conns = append(l.conns, c)
 		if err := l.connect(ctx, i); err != nil {
 			return sample{}, err
 		}
@@ -36,32 +35,32 @@ func (a *api) run(ctx context.Context, j job) (sample, error) {
 	l.counted = time.Now().Add(j.Warm)
 	l.end = l.counted.Add(j.Slice)
 	l.sample.Elapsed = j.Slice
-	for _, c := range l.lines {
+	for _, c := range l.conns {
 		l.begin(c)
 	}
 	l.serve(ctx)
 	return l.sample, ctx.Err()
 }
 
-// A loop is the connections of a slice.
+// A loop is an epoll loop over the connections of a slice.
 type loop struct {
 	api          *api
 	workload     *workload
 	epoll        int
-	lines        []*line
-	busy         int // those that wait for a response
+	conns        []*loopConn
+	busy         int // connections that wait for a response
 	counted, end time.Time
 	sample       sample
 }
 
-// A line is one connection.
-type line struct {
+// A loopConn is one connection of a loop.
+type loopConn struct {
 	exchange
 	socket
 	generator *generator
 	began     time.Time // when the request was sent
-	unsent    []byte    // of it
-	busy      bool      // its response has not come yet
+	unsent    []byte    // rest of the request
+	busy      bool      // waits for its response
 }
 
 func newLoop(a *api, w *workload) (*loop, error) {
@@ -70,16 +69,15 @@ func newLoop(a *api, w *workload) (*loop, error) {
 }
 
 func (l *loop) close() {
-	for _, c := range l.lines {
+	for _, c := range l.conns {
 		c.Close()
 	}
 	_ = syscall.Close(l.epoll)
 }
 
-// connect connects a line, and has the loop told whatever happens to it from
-// then on.
+// connect connects a loopConn and registers it with epoll.
 func (l *loop) connect(ctx context.Context, i int) error {
-	c := l.lines[i]
+	c := l.conns[i]
 	c.Close()
 	c.in, c.used = c.in[:0], 0
 	conn, err := l.api.dial(ctx)
@@ -95,8 +93,8 @@ func (l *loop) connect(ctx context.Context, i int) error {
 	return syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, c.fd, &event)
 }
 
-// begin sends the next request of a line.
-func (l *loop) begin(c *line) {
+// begin sends the next request of a loopConn.
+func (l *loop) begin(c *loopConn) {
 	l.workload.compose(c.generator)
 	c.compose(c.generator.operation, c.generator.body)
 	c.began, c.unsent = time.Now(), c.out
@@ -105,18 +103,18 @@ func (l *loop) begin(c *line) {
 	l.send(c)
 }
 
-// send sends as much of a request as there is room for. What a failure leaves
-// is told by reading.
-func (l *loop) send(c *line) {
+// send sends as much of a request as the socket takes. After a failed write the
+// next read reports the error.
+func (l *loop) send(c *loopConn) {
 	n, err := c.Write(c.unsent)
 	if c.unsent = c.unsent[n:]; err != nil && err != errLater {
 		c.unsent = nil
 	}
 }
 
-// serve goes on until all lines have come to the end.
+// serve runs until all connections are done.
 func (l *loop) serve(ctx context.Context) {
-	events := make([]syscall.EpollEvent, len(l.lines))
+	events := make([]syscall.EpollEvent, len(l.conns))
 	latest := l.end.Add(patience)
 	for l.busy > 0 && ctx.Err() == nil {
 		n, err := syscall.EpollWait(l.epoll, events, 100)
@@ -134,9 +132,9 @@ func (l *loop) serve(ctx context.Context) {
 	}
 }
 
-// ready goes on with a line on which something has happened.
+// ready handles an event of a loopConn.
 func (l *loop) ready(ctx context.Context, i int) {
-	c := l.lines[i]
+	c := l.conns[i]
 	if !c.busy {
 		return
 	}
@@ -166,16 +164,16 @@ func (l *loop) ready(ctx context.Context, i int) {
 			return
 		}
 	}
-	if ended.Before(l.end) && !l.sample.hopeless(len(l.lines)) {
+	if ended.Before(l.end) && !l.sample.hopeless(len(l.conns)) {
 		l.begin(c)
 	}
 }
 
-// A socket is a connection that does not wait: what cannot be done now ends in
+// A socket is a non-blocking connection: a call that would block returns
 // errLater.
 type socket struct{ fd int }
 
-// take has a connection of its own of one that Go's runtime waits for.
+// take duplicates a connection, so that Go's runtime does not poll it.
 func (s *socket) take(c *net.TCPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -215,7 +213,7 @@ func untilDone(do func(int, []byte) (int, error), fd int, b []byte) (int, error)
 	}
 }
 
-// Close closes the connection if there is one.
+// Close closes the socket if it is open.
 func (s *socket) Close() {
 	if s.fd > 0 {
 		_ = syscall.Close(s.fd)

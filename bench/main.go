@@ -1,7 +1,7 @@
 // Command bench puts load on DynamoDB endpoints and compares them: stator,
-// other servers that it installs and starts, and any that runs already.
+// other servers that it installs and starts, and servers that run already.
 //
-// What it finds goes to stdout, as a table; what it does goes to stderr.
+// It prints the results to stdout, as a table, and progress to stderr.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program. It returns the exit code.
+// run executes the program and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, err := parseSettings(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -59,11 +59,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	specs    []spec
-	chosen   bool // by flags; otherwise targets that cannot run are left out
-	measured bool // workloads are among what is asked for
+	chosen   bool // by flags; otherwise targets that cannot run are skipped
+	measured bool // whether to run workloads
 	plan
 	items    int
 	loaders  int
@@ -83,31 +83,31 @@ func parseSettings(args []string, stderr io.Writer) (*settings, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	var targets, pids []string
-	f.Func("target", "what to load: a kind, NAME=http://HOST:PORT, or NAME=KIND:BINARY; several by commas or flags; all kinds unless set", list(&targets))
-	f.Func("pid", "NAME=PID of a server given by its address, to tell its processor time and memory", list(&pids))
+	f.Func("target", "what to load: a kind, NAME=http://HOST:PORT, or NAME=KIND:BINARY; separated by commas, or repeated (default all kinds)", list(&targets))
+	f.Func("pid", "NAME=PID of a server given by its address, to measure its processor time and memory", list(&pids))
 	var names []string
-	f.Func("workload", "workloads to run, by commas; all unless set", list(&names))
-	f.Func("connections", "numbers of connections, by commas (default 1,16,64)", numbers(&s.connections))
-	f.IntVar(&s.rounds, "rounds", 3, "how often each target gets each slice")
-	f.DurationVar(&s.slice, "slice", 2*time.Second, "how long a slice is counted")
-	f.DurationVar(&s.warm, "warm", 500*time.Millisecond, "how long a slice runs before it is counted")
-	f.IntVar(&s.items, "items", 50_000, "items of each table")
+	f.Func("workload", "workloads to run, separated by commas (default all)", list(&names))
+	f.Func("connections", "numbers of connections, separated by commas (default 1,16,64)", numbers(&s.connections))
+	f.IntVar(&s.rounds, "rounds", 3, "rounds; each target runs each slice once per round")
+	f.DurationVar(&s.slice, "slice", 2*time.Second, "measured time of a slice")
+	f.DurationVar(&s.warm, "warm", 500*time.Millisecond, "time that a slice runs before it is measured")
+	f.IntVar(&s.items, "items", 50_000, "items in each table")
 	f.IntVar(&s.loaders, "loaders", 16, "connections that load tables")
-	f.IntVar(&s.cache, "cache", 0, "MB of memory that stator may use for what was read lately; its default unless set")
-	f.Uint64Var(&s.seed, "seed", 1, "what decides which items are asked for")
-	f.BoolVar(&s.sign, "sign", false, "sign each request by itself")
-	f.BoolVar(&s.cold, "cold", false, "measure the time from start to the first answer, and memory at rest")
+	f.IntVar(&s.cache, "cache", 0, "size of stator's cache in MB; 0 is stator's default")
+	f.Uint64Var(&s.seed, "seed", 1, "seed of the random choice of items")
+	f.BoolVar(&s.sign, "sign", false, "sign each request; otherwise all carry the same signature")
+	f.BoolVar(&s.cold, "cold", false, "measure the time from start to the first reply, and memory at rest")
 	f.IntVar(&s.coldRuns, "cold-runs", 5, "how often --cold starts each target")
-	f.Func("grow", "measure memory and disk after so many items, by commas", numbers(&s.grow))
-	f.Func("ages", "measure get and query over tables of so many items, by commas", numbers(&s.ages))
-	f.DurationVar(&s.limit, "limit", 30*time.Minute, "how long loading one table may take")
-	f.StringVar(&s.dir, "dir", ".data", "folder in which servers keep data during the run; it should be on a disk")
+	f.Func("grow", "measure memory and disk usage with these numbers of items, separated by commas", numbers(&s.grow))
+	f.Func("ages", "measure get and query on tables with these numbers of items, separated by commas", numbers(&s.ages))
+	f.DurationVar(&s.limit, "limit", 30*time.Minute, "time limit for loading a table")
+	f.StringVar(&s.dir, "dir", ".data", "folder for the servers' data during the run; it should be on a disk")
 	f.StringVar(&s.json, "json", "", "file to write the report to as JSON")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
 	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q is no flag", f.Arg(0))
+		return nil, fmt.Errorf("%q is not a flag", f.Arg(0))
 	}
 	if len(s.connections) == 0 {
 		s.connections = []int{1, 16, 64}
@@ -122,7 +122,7 @@ func parseSettings(args []string, stderr io.Writer) (*settings, error) {
 	return s, s.check()
 }
 
-// check holds the run within bounds.
+// check rejects settings that are out of bounds.
 func (s *settings) check() error {
 	most := 1
 	for _, n := range s.connections {
@@ -133,7 +133,7 @@ func (s *settings) check() error {
 		for i, n := range sizes {
 			switch {
 			case n < least || n > 100_000_000 || n%perPartition != 0:
-				return fmt.Errorf("a table of %d items is not possible: with these connections it has %d to 100,000,000, and whole partitions of %d", n, least, perPartition)
+				return fmt.Errorf("a table cannot have %d items: with these connections it must have %d to 100,000,000, in whole partitions of %d", n, least, perPartition)
 			case i > 0 && n <= sizes[i-1]:
 				return fmt.Errorf("sizes must ascend, but %d follows %d", n, sizes[i-1])
 			}
@@ -145,9 +145,9 @@ func (s *settings) check() error {
 	case s.rounds < 1 || s.loaders < 1 || s.coldRuns < 1:
 		return errors.New("--rounds, --loaders and --cold-runs must be at least 1")
 	case s.cache < 0:
-		return errors.New("--cache is less than nothing")
+		return errors.New("--cache must not be negative")
 	case s.slice <= 0 || s.warm < 0 || s.slice+s.warm > 10*time.Minute:
-		return errors.New("--slice must be more than nothing, and at most ten minutes with --warm")
+		return errors.New("--slice must be positive, and --slice and --warm together at most ten minutes")
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (s *settings) chooseTargets(targets, pids []string) error {
 	return nil
 }
 
-// list reads values with commas between them.
+// list parses values that are separated by commas.
 func list(to *[]string) func(string) error {
 	return func(text string) error {
 		*to = append(*to, strings.Split(text, ",")...)
@@ -213,7 +213,7 @@ func numbers(to *[]int) func(string) error {
 		for part := range strings.SplitSeq(text, ",") {
 			n, err := strconv.Atoi(strings.ReplaceAll(part, "_", ""))
 			if err != nil || n < 1 {
-				return fmt.Errorf("%q is no number", part)
+				return fmt.Errorf("%q is not a positive number", part)
 			}
 			*to = append(*to, n)
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// measure does what the settings ask for, and leaves nothing behind but what
-// npm installed.
+// measure runs the measurements that the settings ask for, and removes all files
+// but the packages that npm installed.
 func (s *settings) measure(ctx context.Context) (r *report, err error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, err
@@ -24,9 +24,9 @@ func (s *settings) measure(ctx context.Context) (r *report, err error) {
 		return nil, err
 	}
 	if inMemory(scratch) {
-		s.progress("note: %s is a file system in memory: nothing there waits for a disk", s.dir)
+		s.progress("note: %s is on a file system in memory: syncs are free there", s.dir)
 	}
-	w := &workshop{scratch: scratch, root: "..", peers: ".peers", sign: s.sign, loaders: s.loaders, cache: s.cache, progress: s.progress}
+	w := &launcher{scratch: scratch, root: "..", peers: ".peers", sign: s.sign, loaders: s.loaders, cache: s.cache, progress: s.progress}
 	if err := s.leaveOut(); err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (s *settings) measure(ctx context.Context) (r *report, err error) {
 	return r, nil
 }
 
-// leaveOut removes targets whose commands are not installed, unless they were
-// asked for.
+// leaveOut removes targets whose commands are not installed. It returns an error
+// if they were asked for.
 func (s *settings) leaveOut() error {
 	var kept []spec
 	for _, t := range s.specs {
@@ -69,12 +69,12 @@ func (s *settings) leaveOut() error {
 }
 
 // compareAll starts and loads all targets, and compares them.
-func (s *settings) compareAll(ctx context.Context, w *workshop) (found []figures, err error) {
+func (s *settings) compareAll(ctx context.Context, w *launcher) (found []figures, err error) {
 	indexed := false
 	for _, w := range s.workloads {
 		indexed = indexed || w.indexed
 	}
-	c := newCatalogue(s.items, 0)
+	c := newDataset(s.items, 0)
 	var targets []*target
 	defer func() { err = errors.Join(err, stopAll(targets)) }()
 	for _, spec := range s.specs {
@@ -89,7 +89,7 @@ func (s *settings) compareAll(ctx context.Context, w *workshop) (found []figures
 				return nil, fmt.Errorf("%s: %w", t.name, err)
 			}
 		}
-		settle(ctx, t.pid(), quiet)
+		settle(ctx, t.pid(), settleTime)
 	}
 	s.progress("%d slices of %v follow", s.rounds*len(targets)*len(s.workloads)*len(s.connections), s.slice+s.warm)
 	cells, err := s.compare(ctx, targets)

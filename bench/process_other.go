@@ -4,6 +4,6 @@ package main
 
 import "syscall"
 
-// attributes put a server into a group of its own, so that a terminal's
+// attributes put a server into its own process group, so that a terminal's
 // interrupt reaches only us.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

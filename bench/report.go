@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A report is all that a run found. Its JSON names are stable; a figure that
-// is not known is left out.
+// A report holds the results of a run. Its JSON names are stable; unknown figures
+// are omitted.
 type report struct {
 	Date    time.Time  `json:"date"`
 	Machine machine    `json:"machine"`
@@ -22,7 +22,7 @@ type report struct {
 	Grow    []growLine `json:"grow,omitempty"`
 }
 
-// A machine is what figures depend on.
+// A machine describes where the figures were measured.
 type machine struct {
 	CPUs        int    `json:"cpus"`
 	MemoryBytes int64  `json:"memory_bytes,omitempty"`
@@ -38,26 +38,26 @@ func thisMachine() machine {
 	return m
 }
 
-// figures are those of one target, workload and number of connections.
+// figures are the results of one target, workload and number of connections.
 type figures struct {
 	Workload       string    `json:"workload"`
 	Connections    int       `json:"connections"`
 	Target         string    `json:"target"`
 	OpsPerSecond   float64   `json:"ops_per_second"`
 	ItemsPerSecond float64   `json:"items_per_second"`
-	MBPerSecond    float64   `json:"mb_per_second"` // of items, a million bytes each
+	MBPerSecond    float64   `json:"mb_per_second"` // item bytes, in millions
 	Rounds         []float64 `json:"items_per_second_by_round"`
 	P50            float64   `json:"p50_us"`
 	P99            float64   `json:"p99_us"`
 	P999           float64   `json:"p999_us"`
 	CPU            float64   `json:"cpu_us_per_op,omitempty"`
-	Ratio          float64   `json:"ratio,omitempty"`     // to the first target, of items per second
-	P50Ratio       float64   `json:"p50_ratio,omitempty"` // to the first target
+	Ratio          float64   `json:"ratio,omitempty"`     // items per second relative to the first target
+	P50Ratio       float64   `json:"p50_ratio,omitempty"` // relative to the first target
 	Errors         int64     `json:"errors"`
 	FirstError     string    `json:"first_error,omitempty"`
 }
 
-// summarise leaves out what a target cannot do.
+// summarise omits workloads that a target does not support.
 func summarise(cells []*cell, targets int) []figures {
 	var all []figures
 	for i, c := range cells {
@@ -92,7 +92,7 @@ func (c *cell) figures(first *cell) figures {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// print writes the report for people.
+// print writes the report as text.
 func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, %d CPUs, %s of memory, %s, %s\n", r.Date.Format(time.DateOnly), r.Machine.CPUs,
 		megabytes(r.Machine.MemoryBytes), r.Machine.System, r.Machine.Go)
@@ -101,8 +101,8 @@ func (r *report) print(w io.Writer) {
 		rows  [][]string
 	}{
 		{"Workloads", figureRows(r.Figures)},
-		{"As the table grows", figureRows(r.Ages)},
-		{"From start to the first answer, and at rest", coldRows(r.Cold)},
+		{"Tables of several sizes", figureRows(r.Ages)},
+		{"Time from start to the first reply, and memory at rest", coldRows(r.Cold)},
 		{"After loading", growRows(r.Grow)},
 	} {
 		if len(part.rows) > 1 {
@@ -128,23 +128,23 @@ func figureRows(all []figures) [][]string {
 	return rows
 }
 
-// printErrors tells the first error of each target and workload.
+// printErrors prints the first error of each target and workload.
 func (r *report) printErrors(w io.Writer) {
-	told := map[string]bool{}
+	printed := map[string]bool{}
 	for _, f := range append(r.Figures[:len(r.Figures):len(r.Figures)], r.Ages...) {
 		line := fmt.Sprintf("%s, %s: %s\n", f.Target, f.Workload, f.FirstError)
-		if f.FirstError == "" || told[line] {
+		if f.FirstError == "" || printed[line] {
 			continue
 		}
-		if len(told) == 0 {
+		if len(printed) == 0 {
 			fmt.Fprintf(w, "\nFirst errors\n\n")
 		}
-		told[line] = true
+		printed[line] = true
 		io.WriteString(w, line)
 	}
 }
 
-// writeJSON writes the same facts for programs.
+// writeJSON writes the report as JSON.
 func (r *report) writeJSON(file string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -153,8 +153,8 @@ func (r *report) writeJSON(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// align writes rows as columns, words to the left and figures to the right. A
-// row of nothing is an empty line.
+// align formats rows as columns, text to the left and numbers to the right. A nil
+// row is an empty line.
 func align(rows [][]string) string {
 	widths := make([]int, len(rows[0]))
 	right := make([]bool, len(rows[0]))
@@ -185,7 +185,7 @@ func align(rows [][]string) string {
 	return b.String()
 }
 
-// figure is a number for people; one that is not known is a dash.
+// figure formats a number; an unknown one is a dash.
 func figure(v float64, decimals int) string {
 	switch {
 	case v == 0:
@@ -196,7 +196,7 @@ func figure(v float64, decimals int) string {
 	return fmt.Sprintf("%.*f", decimals, v)
 }
 
-// thousands writes a number without decimals, with commas.
+// thousands formats a number without decimals, with commas.
 func thousands(v float64) string {
 	digits := fmt.Sprintf("%.0f", v)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -205,7 +205,7 @@ func thousands(v float64) string {
 	return digits
 }
 
-// megabytes writes a size; one that is not known is a dash.
+// megabytes formats a size; an unknown one is a dash.
 func megabytes(bytes int64) string {
 	if bytes == 0 {
 		return "-"

@@ -41,12 +41,12 @@ func TestRatio(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if got := other.ratio(&cell{rounds: []float64{0}}); got != 0 {
-		t.Errorf("to nothing, the ratio is %v", got)
+		t.Errorf("relative to no rounds the ratio is %v", got)
 	}
 }
 
-// The table and the JSON tell the same; what is not known is a dash in one and
-// absent in the other.
+// The table and the JSON hold the same facts; an unknown figure is a dash in the
+// table and absent in the JSON.
 func TestReport(t *testing.T) {
 	put, _ := workloadNamed("put")
 	one := &target{name: "one"}
@@ -85,6 +85,6 @@ func TestReport(t *testing.T) {
 		t.Errorf("ops_per_second is %v", got)
 	}
 	if got, known := back.Workloads[1]["cpu_us_per_op"]; known {
-		t.Errorf("cpu_us_per_op is %v, but nobody knows it", got)
+		t.Errorf("cpu_us_per_op is %v, but it is unknown", got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A response is as much of one as a load generator needs.
+// A response holds the parts of a response that a load generator needs.
 type response struct {
 	status int
 	body   []byte
@@ -21,13 +21,12 @@ const (
 
 var errLongLine = errors.New("a line of the response is too long")
 
-// errMore tells that a response is not whole yet.
+// errMore is returned when a response is not complete yet.
 var errMore = errors.New("the response is cut off")
 
-// parse reads one response to a POST from the beginning of b, and tells how
-// much of it that was.
-// Only what DynamoDB and its like send is understood: a body with a length or
-// in chunks.
+// parse reads one response to a POST from the beginning of b, and returns how
+// many bytes it has. It supports what DynamoDB servers send: a body with a
+// length or in chunks.
 func parse(b []byte) (r response, used int, err error) {
 	in := input{b: b}
 	line, err := in.line()
@@ -55,7 +54,7 @@ func parse(b []byte) (r response, used int, err error) {
 	return r, in.at, err
 }
 
-// input is what has come of a response, and how far it was read.
+// input is a partially received response and the position up to which it was read.
 type input struct {
 	b  []byte
 	at int
@@ -79,7 +78,7 @@ func parseStatus(line []byte) (int, error) {
 	return status, nil
 }
 
-// headers reads to the empty line. The length is negative if none is told.
+// headers reads up to the empty line. The length is negative if there is none.
 func (in *input) headers(r *response) (length int, chunked bool, err error) {
 	length = -1
 	for range maxHeaders {
@@ -94,7 +93,7 @@ func (in *input) headers(r *response) (length int, chunked bool, err error) {
 		if !ok {
 			return 0, false, fmt.Errorf("the response has a header %.40q", line)
 		}
-		// The lengths of the three names differ, so that others cost nothing.
+		// The three names differ in length, so other headers are skipped by length alone.
 		switch len(name) {
 		case len("connection"):
 			if fold(name, "connection") && fold(bytes.TrimSpace(value), "close") {
@@ -146,12 +145,12 @@ func parseLength(digits []byte, base int) (int, error) {
 			v = int(d|0x20-'a') + 10
 		}
 		if v >= base || n > maxBodyBytes {
-			return 0, fmt.Errorf("%.40q is no length", digits)
+			return 0, fmt.Errorf("%.40q is not a length", digits)
 		}
 		n = n*base + v
 	}
 	if len(digits) == 0 || n > maxBodyBytes {
-		return 0, fmt.Errorf("%.40q is no length", digits)
+		return 0, fmt.Errorf("%.40q is not a length", digits)
 	}
 	return n, nil
 }
@@ -190,7 +189,7 @@ func (in *input) chunks() (buf []byte, err error) {
 			return buf, err
 		}
 		if len(line) > 0 {
-			return buf, fmt.Errorf("a chunk of the response goes on with %.40q", line)
+			return buf, fmt.Errorf("a chunk of the response is followed by %.40q", line)
 		}
 	}
 }

@@ -39,18 +39,18 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestResponsesThatAreNone(t *testing.T) {
+func TestInvalidResponses(t *testing.T) {
 	for _, c := range []struct{ name, in string }{
 		{"nothing", ""},
 		{"another protocol", "SSH-2.0-OpenSSH\r\n\r\n"},
-		{"a status that is no number", "HTTP/1.1 2x0 OK\r\n\r\n"},
+		{"a status that is not a number", "HTTP/1.1 2x0 OK\r\n\r\n"},
 		{"neither length nor chunks", "HTTP/1.1 200 OK\r\n\r\n{}"},
 		{"a body that is cut off", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}"},
 		{"chunks that are cut off", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"},
 		{"a chunk longer than it says", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n"},
 		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}"},
-		{"a length below nothing", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"},
-		{"a length beyond all bounds", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n"},
+		{"a negative length", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"},
+		{"a length that overflows", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n"},
 		{"headers without end", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", maxHeaders)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestResponsesThatAreNone(t *testing.T) {
 	}
 }
 
-// Where both we and net/http understand a response, we read the same.
+// A response that both parse and net/http accept is read alike.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1;x\r\n}\r\n0\r\n\r\n"))

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The ceilings are this program, which in a test is the test.
+// The ceilings are this program, which is the test binary in a test.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "ceiling" {
 		if err := ceiling(os.Args[2:]); err != nil {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// folder holds stator's binary, once a test needs it.
+// folder holds stator's binary, which is built when a test needs it.
 var folder string
 
 // built builds stator once for all tests.
@@ -38,11 +38,11 @@ var built = sync.OnceValues(func() (string, error) {
 	if folder, err = os.MkdirTemp("", "stator-bench-"); err != nil {
 		return "", err
 	}
-	w := &workshop{scratch: folder, root: "..", progress: func(string, ...any) {}}
+	w := &launcher{scratch: folder, root: "..", progress: func(string, ...any) {}}
 	return w.build(context.Background(), "stator", "./cmd/stator")
 })
 
-// statorBinary is stator's.
+// statorBinary returns the path of stator's binary.
 func statorBinary(t *testing.T) string {
 	t.Helper()
 	path, err := built()
@@ -89,7 +89,7 @@ func TestEveryWorkload(t *testing.T) {
 // The control: reads of a table without items are errors, however fast, and
 // so is a table that does not exist.
 func TestFastAndEmptyIsAnError(t *testing.T) {
-	target := openStator(t, newCatalogue(1000, 0))
+	target := openStator(t, newDataset(1000, 0))
 	j := job{Workload: "get", Connections: 2, Slice: 50 * time.Millisecond}
 	s, err := target.driver.run(t.Context(), j)
 	if err != nil || s.failed() == nil || !strings.Contains(s.First, "ResourceNotFoundException") {
@@ -101,19 +101,19 @@ func TestFastAndEmptyIsAnError(t *testing.T) {
 	for _, workload := range []string{"get", "query", "update"} {
 		j.Workload = workload
 		if s, err := target.driver.run(t.Context(), j); err != nil || s.failed() == nil {
-			t.Errorf("%s of nothing: %d operations, %q, %v", workload, s.AllOps, s.First, err)
+			t.Errorf("%s of an empty table: %d operations, %q, %v", workload, s.AllOps, s.First, err)
 		}
 	}
 }
 
 // An item has 1,024 bytes: one write unit, and two with one byte more.
 func TestItemSize(t *testing.T) {
-	c := newCatalogue(1000, 0)
+	c := newDataset(1000, 0)
 	target := openStator(t, c)
 	if err := target.api.makeTable(t.Context(), tableItems, createItems); err != nil {
 		t.Fatal(err)
 	}
-	// The longer one comes last: what is replaced counts, too.
+	// The longer item is written last, since the size of a replaced item counts too.
 	for i, units := range []string{`"CapacityUnits":1`, `"CapacityUnits":2`} {
 		item := c.appendItem(nil, 999, 5)
 		item = append(bytes.TrimSuffix(item, []byte(`"}}`)), strings.Repeat("x", i)+`"}}`...)
@@ -124,7 +124,7 @@ func TestItemSize(t *testing.T) {
 	}
 }
 
-// Parts beside the workloads: start, growth, and age.
+// The other measurements: --cold, --grow and --ages.
 func TestOtherParts(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{
@@ -144,8 +144,8 @@ func TestOtherParts(t *testing.T) {
 	}
 }
 
-// A server that cannot be started is told with what it said, and nothing is
-// left behind.
+// A server that cannot be started is reported with its output, and its files are
+// removed.
 func TestServerThatEnds(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken")
 	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho no room >&2\nexit 3\n"), 0o700); err != nil {
@@ -154,7 +154,7 @@ func TestServerThatEnds(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{"--target", "old=stator:" + broken, "--dir", dir}, &stdout, &stderr)
-	if code != 1 || !strings.Contains(stderr.String(), "exit status 3; it said: no room") {
+	if code != 1 || !strings.Contains(stderr.String(), "exit status 3; its output: no room") {
 		t.Errorf("exit code %d\n%s", code, &stderr)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -163,9 +163,9 @@ func TestServerThatEnds(t *testing.T) {
 }
 
 // openStator starts stator in memory for a test.
-func openStator(t *testing.T, c *catalogue) *target {
+func openStator(t *testing.T, c *dataset) *target {
 	t.Helper()
-	w := &workshop{scratch: t.TempDir(), root: "..", loaders: 2, progress: t.Logf}
+	w := &launcher{scratch: t.TempDir(), root: "..", loaders: 2, progress: t.Logf}
 	s, err := parseSpec("stator=stator-memory:" + statorBinary(t))
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func TestSettingsThatAreRefused(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	for _, args := range [][]string{
 		{"put"},
 		{"--target", "nobody"},

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Whoever reads these cannot do anything with them.
+// These credentials are made up.
 const (
 	accessKey = "BENCHBENCHBENCHBENCH"
 	secretKey = "bench"
 	region    = "us-east-1"
 )
 
-// A signer signs requests with AWS's Signature Version 4. It keeps the key of
-// the day, and is for one goroutine.
+// A signer signs requests with AWS's Signature Version 4. It caches the signing
+// key of the day, and must not be used concurrently.
 type signer struct {
 	access, secret, scope string // the scope is region/service/aws4_request
 	day                   string
@@ -32,8 +32,8 @@ func newSigner(access, secret, region, service string) *signer {
 // header is one header of a request. Names are in lower case.
 type header struct{ name, value string }
 
-// authorization is the value of that header for a POST of / with headers,
-// sorted by name, and a body. The time is that of the header x-amz-date.
+// authorization appends the value of the Authorization header for a POST of / with
+// headers, sorted by name, and a body. The date is that of the header x-amz-date.
 func (s *signer) authorization(b []byte, date string, headers []header, body []byte) []byte {
 	if day := date[:8]; day != s.day {
 		s.day, s.mac = day, hmac.New(sha256.New, s.key(day))
@@ -70,7 +70,7 @@ func appendNames(b []byte, headers []header) []byte {
 	return b
 }
 
-// key is the signing key of a day.
+// key returns the signing key of a day.
 func (s *signer) key(day string) []byte {
 	key := []byte("AWS4" + s.secret)
 	for _, part := range append([]string{day}, strings.Split(s.scope, "/")...) {
@@ -81,5 +81,5 @@ func (s *signer) key(day string) []byte {
 	return key
 }
 
-// amzDate is a time as x-amz-date has it.
+// amzDate formats a time for x-amz-date.
 func amzDate(t time.Time) string { return t.UTC().Format("20060102T150405Z") }

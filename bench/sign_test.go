@@ -12,7 +12,7 @@ func TestAuthorization(t *testing.T) {
 	headers := []header{{"host", "example.amazonaws.com"}, {"x-amz-date", date}}
 	const want = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, " +
 		"SignedHeaders=host;x-amz-date, Signature=5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"
-	for range 2 { // the second time with the key it kept
+	for range 2 { // the second time with the cached key
 		if got := string(s.authorization(nil, date, headers, nil)); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

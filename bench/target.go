@@ -19,16 +19,15 @@ import (
 type kind struct {
 	name  string
 	about string
-	disk  bool     // it keeps data in its folder
-	only  []string // the workloads it can do; all if empty
+	disk  bool     // it stores data in its folder
+	only  []string // the workloads it supports; all if empty
 	needs []string // commands that must be installed
 
 	// command starts it on a port of this machine.
-	command func(ctx context.Context, w *workshop, binary, folder string, port int) (*exec.Cmd, error)
+	command func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error)
 }
 
-// kinds are the targets that have a name of their own, in the order of the
-// report.
+// kinds are the targets that can be chosen by name, in the order of the report.
 var kinds = []kind{
 	statorKind, statorMemoryKind,
 	localMemoryKind, localDiskKind, dynaliteKind, dynoxideKind, dynoxideDiskKind,
@@ -43,12 +42,12 @@ func kindNamed(name string) (*kind, bool) {
 	return &kinds[i], true
 }
 
-// A spec says what to aim at: a kind, or an address with a server that
-// somebody else has started.
+// A spec describes a target: a kind, or the address of a server that runs
+// already.
 type spec struct {
 	name   string
 	kind   *kind
-	binary string // instead of the kind's own
+	binary string // replaces the kind's default
 	addr   string // host:port if there is no kind
 	pid    int    // of the server at the address; 0 if unknown
 }
@@ -81,12 +80,12 @@ func parseSpec(text string) (spec, error) {
 	return spec{name: name, kind: k, binary: binary}, nil
 }
 
-// can tells whether the target does a workload at all.
+// can reports whether the target supports a workload.
 func (s *spec) can(workload string) bool {
 	return s.kind == nil || len(s.kind.only) == 0 || slices.Contains(s.kind.only, workload)
 }
 
-// missing is a command that the target needs and that is not installed.
+// missing returns a command that the target needs and that is not installed.
 func (s *spec) missing() string {
 	if s.kind != nil {
 		for _, command := range s.kind.needs {
@@ -98,27 +97,27 @@ func (s *spec) missing() string {
 	return ""
 }
 
-// A driver makes a server work.
+// A driver puts load on a server.
 type driver interface {
-	// prepare makes the tables and loads them.
+	// prepare creates the tables and loads them.
 	prepare(ctx context.Context, indexed bool) error
 	// load adds items to the table without an index.
 	load(ctx context.Context, table string, from, to int) error
 	run(ctx context.Context, j job) (sample, error)
 }
 
-// A target is a server that runs.
+// A target is a running server.
 type target struct {
 	spec
 	name    string
 	driver  driver
-	api     *api          // nil if it is driven otherwise
+	api     *api          // nil if it is not driven over HTTP
 	process *process      // nil if we did not start it
 	folder  string        // of its data
 	took    time.Duration // from its start to its first answer
 }
 
-// pid is that of the server; 0 if unknown.
+// pid returns the server's process id; 0 if unknown.
 func (t *target) pid() int {
 	if t.process != nil {
 		return t.process.pid()
@@ -126,7 +125,7 @@ func (t *target) pid() int {
 	return t.spec.pid
 }
 
-// stop ends the server if it is ours, and removes what we made.
+// stop stops the server if we started it, and removes its data or our tables.
 func (t *target) stop() error {
 	if t.process == nil {
 		return t.api.dropTables(context.Background())
@@ -135,8 +134,8 @@ func (t *target) stop() error {
 	return os.RemoveAll(t.folder)
 }
 
-// A workshop starts targets.
-type workshop struct {
+// A launcher starts targets.
+type launcher struct {
 	scratch  string // a folder for this run
 	root     string // of stator's source
 	peers    string // where other servers are installed
@@ -144,11 +143,11 @@ type workshop struct {
 	loaders  int
 	cache    int // MB; 0 is the server's default
 	progress func(format string, args ...any)
-	built    map[string]string // our own programs, once they are
+	built    map[string]string // binaries of our own programs, by name
 }
 
-// open starts a target, or finds it, and waits until it answers.
-func (w *workshop) open(ctx context.Context, s spec, c *catalogue) (*target, error) {
+// open starts a target, or connects to it, and waits until it answers.
+func (w *launcher) open(ctx context.Context, s spec, c *dataset) (*target, error) {
 	if s.kind == nil {
 		t := &target{spec: s, name: s.name, api: w.api(s.addr, c)}
 		t.driver = t.api
@@ -162,8 +161,8 @@ func (w *workshop) open(ctx context.Context, s spec, c *catalogue) (*target, err
 	return w.start(ctx, s, c, folder)
 }
 
-// start starts a target over a folder, which may hold data already.
-func (w *workshop) start(ctx context.Context, s spec, c *catalogue, folder string) (*target, error) {
+// start starts a target on a folder, which may contain data already.
+func (w *launcher) start(ctx context.Context, s spec, c *dataset, folder string) (*target, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -193,16 +192,16 @@ func (w *workshop) start(ctx context.Context, s spec, c *catalogue, folder strin
 	return t, nil
 }
 
-func (w *workshop) api(addr string, c *catalogue) *api {
-	return &api{endpoint: endpoint{addr: addr, sign: w.sign}, catalogue: c, loaders: w.loaders}
+func (w *launcher) api(addr string, c *dataset) *api {
+	return &api{endpoint: endpoint{addr: addr, sign: w.sign}, dataset: c, loaders: w.loaders}
 }
 
-// folder makes a folder that nobody else has.
-func (w *workshop) folder(name string) (string, error) {
+// folder creates a new folder.
+func (w *launcher) folder(name string) (string, error) {
 	return os.MkdirTemp(w.scratch, name+"-")
 }
 
-// freePort is one that nobody listens on.
+// freePort returns a free port of this machine.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -214,20 +213,20 @@ func freePort() (int, error) {
 
 var statorKind = kind{
 	name: "stator", about: "writes synced before the answer", disk: true,
-	command: func(ctx context.Context, w *workshop, binary, folder string, port int) (*exec.Cmd, error) {
+	command: func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error) {
 		return w.stator(ctx, binary, port, "--data", filepath.Join(folder, "data"))
 	},
 }
 
 var statorMemoryKind = kind{
 	name: "stator-memory", about: "nothing on disk",
-	command: func(ctx context.Context, w *workshop, binary, _ string, port int) (*exec.Cmd, error) {
+	command: func(ctx context.Context, w *launcher, binary, _ string, port int) (*exec.Cmd, error) {
 		return w.stator(ctx, binary, port, "--in-memory")
 	},
 }
 
-// stator is the command of our own server, built when it is first needed.
-func (w *workshop) stator(ctx context.Context, binary string, port int, args ...string) (*exec.Cmd, error) {
+// stator returns the command of stator, which is built when it is first needed.
+func (w *launcher) stator(ctx context.Context, binary string, port int, args ...string) (*exec.Cmd, error) {
 	if binary == "" {
 		var err error
 		if binary, err = w.build(ctx, "stator", "./cmd/stator"); err != nil {
@@ -242,7 +241,7 @@ func (w *workshop) stator(ctx context.Context, binary string, port int, args ...
 }
 
 // build builds one of our own programs, once.
-func (w *workshop) build(ctx context.Context, name, from string) (string, error) {
+func (w *launcher) build(ctx context.Context, name, from string) (string, error) {
 	if binary, ok := w.built[name]; ok {
 		return binary, nil
 	}
@@ -253,8 +252,8 @@ func (w *workshop) build(ctx context.Context, name, from string) (string, error)
 	w.progress("building %s", name)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, from)
 	cmd.Dir, cmd.Env = w.root, append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s in %s: %w: %s", name, w.root, err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s in %s: %w: %s", name, w.root, err, output)
 	}
 	if w.built == nil {
 		w.built = make(map[string]string)
@@ -263,5 +262,5 @@ func (w *workshop) build(ctx context.Context, name, from string) (string, error)
 	return binary, nil
 }
 
-// quiet is how long a server may tidy up after a slice.
-const quiet = 3 * time.Second
+// settleTime is how long a server may finish background work after a slice.
+const settleTime = 3 * time.Second

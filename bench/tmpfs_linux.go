@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// inMemory tells whether a folder lies on a file system without a disk.
+// inMemory reports whether a folder is on a file system in memory.
 func inMemory(folder string) bool {
 	const tmpfs, ramfs = 0x01021994, 0x858458f6
 	var s syscall.Statfs_t

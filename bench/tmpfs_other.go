@@ -2,6 +2,6 @@
 
 package main
 
-// inMemory tells whether a folder lies on a file system without a disk, where
-// we can find out.
+// inMemory reports whether a folder is on a file system in memory. It is known
+// on Linux only.
 func inMemory(string) bool { return false }

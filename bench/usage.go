@@ -13,42 +13,42 @@ import (
 	"time"
 )
 
-// What a process and those it started use, as Linux tells. Elsewhere these
-// are errors, and the report has no such figures.
+// Resource usage of a process and its children, from /proc. On other systems
+// these functions return errors, and the report lacks the figures.
 
 // tick is the unit of times in /proc: on Linux always a hundredth of a second.
 const tick = 10 * time.Millisecond
 
-// processTimes are the fields of /proc/PID/stat that we look at.
+// processTimes are the fields of /proc/PID/stat that we use.
 type processTimes struct {
 	parent int
 	cpu    time.Duration
 }
 
-// parseStat reads a line of /proc/PID/stat. The name may hold anything, so
-// fields are counted from its closing bracket.
+// parseStat parses /proc/PID/stat. The name may contain anything, so fields are
+// counted from its closing bracket.
 func parseStat(line []byte) (processTimes, error) {
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
 	if len(fields) < 15 {
-		return processTimes{}, fmt.Errorf("/proc has a stat of %q", line)
+		return processTimes{}, fmt.Errorf("/proc has the invalid stat %q", line)
 	}
 	var p processTimes
 	var err error
 	if p.parent, err = strconv.Atoi(fields[1]); err != nil {
-		return processTimes{}, fmt.Errorf("/proc has a stat of %q", line)
+		return processTimes{}, fmt.Errorf("/proc has the invalid stat %q", line)
 	}
-	// utime, stime, and those of children that have ended.
+	// utime, stime, and the same of children that have ended.
 	for _, f := range fields[11:15] {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
-			return processTimes{}, fmt.Errorf("/proc has a stat of %q", line)
+			return processTimes{}, fmt.Errorf("/proc has the invalid stat %q", line)
 		}
 		p.cpu += time.Duration(n) * tick
 	}
 	return p, nil
 }
 
-// family is a process and all below it, by number.
+// family returns a process and all its descendants, by process id.
 func family(root int) (map[int]processTimes, error) {
 	folders, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -69,7 +69,7 @@ func family(root int) (map[int]processTimes, error) {
 		}
 	}
 	if _, ok := all[root]; !ok {
-		return nil, fmt.Errorf("/proc knows no process %d", root)
+		return nil, fmt.Errorf("/proc has no process %d", root)
 	}
 	ours := map[int]processTimes{root: all[root]}
 	for grown := true; grown; {
@@ -85,7 +85,7 @@ func family(root int) (map[int]processTimes, error) {
 	return ours, nil
 }
 
-// cpuOf is the processor time that a process and those below it have used.
+// cpuOf returns the processor time of a process and its descendants.
 func cpuOf(pid int) (time.Duration, error) {
 	members, err := family(pid)
 	if err != nil {
@@ -98,8 +98,8 @@ func cpuOf(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// memoryOf is what a process and those below it hold in memory, and the most
-// they ever held, in bytes.
+// memoryOf returns the resident memory of a process and its descendants, now and
+// at its peak, in bytes.
 func memoryOf(pid int) (now, most int64, err error) {
 	members, err := family(pid)
 	if err != nil {
@@ -126,7 +126,7 @@ func kilobytes(status []byte, name string) int64 {
 	return n
 }
 
-// diskOf is what the files of a folder take on disk, in bytes.
+// diskOf returns the disk usage of a folder, in bytes.
 func diskOf(folder string) (sum int64, err error) {
 	err = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -144,17 +144,17 @@ func diskOf(folder string) (sum int64, err error) {
 	return sum, err
 }
 
-// settle waits until a process has nothing left to do: what a server tidies
-// up after a slice must not fall into the next one's. It gives up after a
-// while, since some never rest.
+// settle waits until a process is idle, so that background work after a slice
+// does not run during the next one. It gives up after a while, since some
+// servers are never idle.
 func settle(ctx context.Context, pid int, patience time.Duration) {
 	rest(ctx, pid, quick, patience)
 }
 
-// quick is long enough for who tidies up at once.
+// quick is long enough for a server that does its background work at once.
 const quick = 10 * tick
 
-// rest waits until a process has done next to nothing for some time.
+// rest waits until a process has used little processor time for a window.
 func rest(ctx context.Context, pid int, window, patience time.Duration) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		before, err := cpuOf(pid)

@@ -9,27 +9,27 @@ import (
 	"strconv"
 )
 
-// A workload is one kind of request, sent again and again.
+// A workload is one kind of request, sent repeatedly.
 type workload struct {
 	name    string
 	about   string
-	indexed bool // it asks the table with the index
+	indexed bool // it uses the table with the index
 	compose func(g *generator)
 }
 
-// workloads in the order of the report. Writes replace items that exist, so
-// that a table is as large in the last round as in the first.
+// workloads are in the order of the report. Writes replace existing items, so
+// that the size of a table does not change between rounds.
 var workloads = []workload{
 	{"put", "PutItem that replaces an item", false, (*generator).put},
-	{"get", "GetItem, each item as often as any other", false, func(g *generator) { g.get(g.uniform()) }},
-	{"get-zipf", "GetItem, few items often", false, func(g *generator) { g.get(g.zipf.item(g.rand)) }},
+	{"get", "GetItem of uniformly chosen items", false, func(g *generator) { g.get(g.uniform()) }},
+	{"get-zipf", "GetItem of Zipf-distributed items", false, func(g *generator) { g.get(g.zipf.item(g.rand)) }},
 	{"update", "UpdateItem that adds to a number under a condition that holds", false, (*generator).update},
 	{"query", "Query of a partition of ten items", false, (*generator).query},
 	{"query-gsi", "Query of ten items of a global index that projects all", true, (*generator).queryIndex},
 	{"batch", "BatchWriteItem of 25 puts", false, (*generator).batch},
 	{"transact", "TransactWriteItems of two puts and two conditional updates", false, (*generator).transact},
 	{"scan", "Scan of the table in pages of 1 MB, a segment for each connection", false, (*generator).scan},
-	{"mix", "GetItem or PutItem, as a coin falls", false, (*generator).mix},
+	{"mix", "GetItem or PutItem, with equal probability", false, (*generator).mix},
 }
 
 func workloadNamed(name string) (*workload, error) {
@@ -42,12 +42,12 @@ func workloadNamed(name string) (*workload, error) {
 	for _, w := range workloads {
 		names = append(names, w.name)
 	}
-	return nil, fmt.Errorf("there is no workload %q; there are %v", name, names)
+	return nil, fmt.Errorf("there is no workload %q; the workloads are %v", name, names)
 }
 
 // A generator composes requests for one connection.
 type generator struct {
-	*catalogue
+	*dataset
 	rand        *rand.Rand
 	connection  int
 	connections int
@@ -55,12 +55,12 @@ type generator struct {
 	operation string
 	body      []byte
 	check     func(g *generator, reply []byte) (items int, err error)
-	after     []byte // where a scan goes on; empty is its beginning
+	after     []byte // ExclusiveStartKey of the next page; empty for the first
 }
 
-func newGenerator(c *catalogue, j job, connection int) *generator {
+func newGenerator(c *dataset, j job, connection int) *generator {
 	return &generator{
-		catalogue:   c,
+		dataset:     c,
 		rand:        rand.New(rand.NewPCG(j.Seed, uint64(connection))),
 		connection:  connection,
 		connections: j.Connections,
@@ -74,20 +74,20 @@ func (g *generator) begin(operation string, check func(*generator, []byte) (int,
 	g.body = g.body[:0]
 }
 
-func (g *generator) say(text string) { g.body = append(g.body, text...) }
+func (g *generator) add(text string) { g.body = append(g.body, text...) }
 
 func (g *generator) put() {
 	g.begin("PutItem", wroteOne)
-	g.say(`{"TableName":"` + tableItems + `","Item":`)
+	g.add(`{"TableName":"` + tableItems + `","Item":`)
 	g.body = g.appendItem(g.body, g.uniform(), g.rand.Uint64())
-	g.say(`}`)
+	g.add(`}`)
 }
 
 func (g *generator) get(i int) {
 	g.begin("GetItem", readOne)
-	g.say(`{"TableName":"` + tableItems + `","Key":`)
+	g.add(`{"TableName":"` + tableItems + `","Key":`)
 	g.body = appendKey(g.body, i)
-	g.say(`}`)
+	g.add(`}`)
 }
 
 func (g *generator) mix() {
@@ -103,88 +103,88 @@ const hit = `,"UpdateExpression":"SET hits = hits + :one","ConditionExpression":
 
 func (g *generator) update() {
 	g.begin("UpdateItem", wroteOne)
-	g.say(`{"TableName":"` + tableItems + `","Key":`)
+	g.add(`{"TableName":"` + tableItems + `","Key":`)
 	g.body = appendKey(g.body, g.uniform())
-	g.say(hit)
+	g.add(hit)
 }
 
 func (g *generator) query() {
 	g.begin("Query", readTen)
-	g.say(`{"TableName":"` + tableItems + `","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"`)
+	g.add(`{"TableName":"` + tableItems + `","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"`)
 	g.body = appendPartition(g.body, g.uniform()/perPartition)
-	g.say(`"}}}`)
+	g.add(`"}}}`)
 }
 
 func (g *generator) queryIndex() {
 	g.begin("Query", readTen)
-	g.say(`{"TableName":"` + tableIndexed + `","IndexName":"` + indexName + `",` +
+	g.add(`{"TableName":"` + tableIndexed + `","IndexName":"` + indexName + `",` +
 		`"KeyConditionExpression":"shop = :s","ExpressionAttributeValues":{":s":{"S":"`)
 	g.body = appendShop(g.body, g.rand.IntN(g.shops()))
-	g.say(`"}}}`)
+	g.add(`"}}}`)
 }
 
 const perBatch = 25
 
-// batch puts items of as many parts of the table.
+// batch puts items that are far apart in the table.
 func (g *generator) batch() {
 	g.beginBatch(tableItems)
 	apart := g.items / perBatch
 	first := g.rand.IntN(apart)
 	for n := range perBatch {
-		g.sayPut(n, first+n*apart, g.rand.Uint64())
+		g.addPut(n, first+n*apart, g.rand.Uint64())
 	}
-	g.say(`]}}`)
+	g.add(`]}}`)
 }
 
-// load puts items that follow each other, from one to before another.
+// load puts the items [from, to).
 func (g *generator) load(table string, from, to int) {
 	g.beginBatch(table)
 	for i := from; i < to; i++ {
-		g.sayPut(i-from, i, uint64(i))
+		g.addPut(i-from, i, uint64(i))
 	}
-	g.say(`]}}`)
+	g.add(`]}}`)
 }
 
 func (g *generator) beginBatch(table string) {
 	g.begin("BatchWriteItem", wroteBatch)
-	g.say(`{"RequestItems":{"` + table + `":[`)
+	g.add(`{"RequestItems":{"` + table + `":[`)
 }
 
-func (g *generator) sayPut(n, i int, salt uint64) {
+func (g *generator) addPut(n, i int, salt uint64) {
 	if n > 0 {
-		g.say(`,`)
+		g.add(`,`)
 	}
-	g.say(`{"PutRequest":{"Item":`)
+	g.add(`{"PutRequest":{"Item":`)
 	g.body = g.appendItem(g.body, i, salt)
-	g.say(`}}`)
+	g.add(`}}`)
 }
 
 const perTransaction = 4
 
-// transact writes items that no other connection's transactions touch: what a
-// conflict costs is another question.
+// transact writes items that no other connection's transactions touch, so that
+// conflicts are not measured.
 func (g *generator) transact() {
 	g.begin("TransactWriteItems", wroteFour)
-	g.say(`{"TransactItems":[`)
+	g.add(`{"TransactItems":[`)
 	for n, i := range g.own() {
 		if n > 0 {
-			g.say(`,`)
+			g.add(`,`)
 		}
 		if n%2 == 0 {
-			g.say(`{"Put":{"TableName":"` + tableItems + `","Item":`)
+			g.add(`{"Put":{"TableName":"` + tableItems + `","Item":`)
 			g.body = g.appendItem(g.body, i, g.rand.Uint64())
-			g.say(`}}`)
+			g.add(`}}`)
 		} else {
-			g.say(`{"Update":{"TableName":"` + tableItems + `","Key":`)
+			g.add(`{"Update":{"TableName":"` + tableItems + `","Key":`)
 			g.body = appendKey(g.body, i)
-			g.say(hit + `}`)
+			g.add(hit + `}`)
 		}
 	}
-	g.say(`]}`)
+	g.add(`]}`)
 }
 
-// own are four items, each of another quarter of the table, of those whose
-// number leaves the connection's when divided by all connections.
+// own chooses four items, one in each quarter of the table, whose number modulo
+// the number of connections is the connection's number.
 func (g *generator) own() [perTransaction]int {
 	rows := g.items / g.connections / perTransaction
 	first := g.rand.IntN(rows)*g.connections + g.connection
@@ -197,15 +197,15 @@ func (g *generator) own() [perTransaction]int {
 
 func (g *generator) scan() {
 	g.begin("Scan", readPage)
-	g.say(`{"TableName":"` + tableItems + `","Segment":`)
+	g.add(`{"TableName":"` + tableItems + `","Segment":`)
 	g.body = strconv.AppendInt(g.body, int64(g.connection), 10)
-	g.say(`,"TotalSegments":`)
+	g.add(`,"TotalSegments":`)
 	g.body = strconv.AppendInt(g.body, int64(g.connections), 10)
 	if len(g.after) > 0 {
-		g.say(`,"ExclusiveStartKey":`)
+		g.add(`,"ExclusiveStartKey":`)
 		g.body = append(g.body, g.after...)
 	}
-	g.say(`}`)
+	g.add(`}`)
 }
 
 func wroteOne(*generator, []byte) (int, error)  { return 1, nil }
@@ -214,13 +214,13 @@ func wroteFour(*generator, []byte) (int, error) { return perTransaction, nil }
 func wroteBatch(_ *generator, reply []byte) (int, error) {
 	_, rest, found := bytes.Cut(reply, []byte(`"UnprocessedItems"`))
 	if rest = bytes.TrimLeft(rest, ": \r\n\t{"); found && !bytes.HasPrefix(rest, []byte("}")) {
-		return 0, errors.New("a batch was not processed whole")
+		return 0, errors.New("a batch has unprocessed items")
 	}
 	return perBatch, nil
 }
 
-// What is read is not parsed, but a reply that is too short for the items it
-// should hold is an error: fast and empty is not fast.
+// Replies are not parsed, but a reply that is too short for the items it should
+// hold is an error: an empty reply is not a fast one.
 func readOne(_ *generator, reply []byte) (int, error) { return holds(reply, 1) }
 func readTen(_ *generator, reply []byte) (int, error) { return holds(reply, perPartition) }
 
@@ -240,8 +240,8 @@ func readPage(g *generator, reply []byte) (int, error) {
 	return holds(reply, items)
 }
 
-// count is the member Count of a page. No text of an item has a quotation
-// mark, so it cannot be found in one.
+// count returns the member Count of a page. Items contain no quotation marks, so
+// the search cannot match within an item.
 func count(page []byte) (int, error) {
 	at := bytes.Index(page, []byte(`"Count":`))
 	if at < 0 {
@@ -252,7 +252,7 @@ func count(page []byte) (int, error) {
 	return strconv.Atoi(string(digits[:max(0, end)]))
 }
 
-// lastKey is the member LastEvaluatedKey of a page; empty if it is the last.
+// lastKey returns the member LastEvaluatedKey of a page; empty on the last page.
 func lastKey(page []byte) []byte {
 	_, key, found := bytes.Cut(page, []byte(`"LastEvaluatedKey"`))
 	if key = bytes.TrimLeft(key, ": "); !found || len(key) == 0 || key[0] != '{' {

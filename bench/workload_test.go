@@ -7,7 +7,7 @@ import (
 
 // All bodies are JSON, and two generators with the same seed compose the same.
 func TestBodies(t *testing.T) {
-	c := newCatalogue(2000, 0)
+	c := newDataset(2000, 0)
 	for _, w := range workloads {
 		j := job{Workload: w.name, Connections: 4, Seed: 9}
 		a, b := newGenerator(c, j, 1), newGenerator(c, j, 1)
@@ -15,7 +15,7 @@ func TestBodies(t *testing.T) {
 			w.compose(a)
 			w.compose(b)
 			if !json.Valid(a.body) {
-				t.Fatalf("%s: no JSON: %s", w.name, a.body)
+				t.Fatalf("%s: the body is not JSON: %s", w.name, a.body)
 			}
 			if a.operation != b.operation || string(a.body) != string(b.body) {
 				t.Fatalf("%s: the same seed composes %s and %s", w.name, a.body, b.body)
@@ -27,7 +27,7 @@ func TestBodies(t *testing.T) {
 // No two connections' transactions share an item, and none has one twice.
 func TestTransactionsDoNotMeet(t *testing.T) {
 	for _, connections := range []int{1, 3, 64} {
-		c := newCatalogue(1000, 0)
+		c := newDataset(1000, 0)
 		owner := map[int]int{}
 		for n := range connections {
 			g := newGenerator(c, job{Connections: connections, Seed: 1}, n)
@@ -63,7 +63,7 @@ func TestPages(t *testing.T) {
 				t.Errorf("%d items, %v", n, err)
 			}
 			if key := lastKey([]byte(c.page)); string(key) != c.key {
-				t.Errorf("it goes on after %s", key)
+				t.Errorf("the last key is %s", key)
 			}
 		})
 	}

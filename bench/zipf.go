@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 )
 
-// zipfSkew is the exponent that YCSB made usual: of 100,000 items, the most
-// wanted hundred get 41 % of the requests.
+// zipfSkew is YCSB's exponent: of 100,000 items, the hundred most frequent get
+// 41 % of the requests.
 const zipfSkew = 0.99
 
-// zipf draws numbers below n of which few are frequent. It follows Gray and
-// others, "Quickly generating billion-record synthetic databases" (1994):
+// zipf draws numbers below n with a Zipf distribution. It follows Gray et al.,
+// "Quickly generating billion-record synthetic databases" (1994):
 // after a sum over n, each draw takes constant time.
 type zipf struct {
 	n                      uint64
@@ -26,7 +26,7 @@ func newZipf(n int) *zipf {
 	return z
 }
 
-// rank draws how frequent a number is: 0 is the most frequent.
+// rank draws a rank; 0 is the most frequent one.
 func (z *zipf) rank(r *rand.Rand) uint64 {
 	u := r.Float64()
 	switch uz := u * z.zeta; {
@@ -38,8 +38,8 @@ func (z *zipf) rank(r *rand.Rand) uint64 {
 	return min(uint64(float64(z.n)*math.Pow(z.eta*u-z.eta+1, z.alpha)), z.n-1)
 }
 
-// item draws a number. Frequent ones do not lie side by side: ranks are spread
-// by multiplication with a prime, which names each number below n once.
+// item draws a number. Frequent numbers are not adjacent: ranks are spread by
+// multiplication with a prime, which maps ranks to numbers one to one.
 func (z *zipf) item(r *rand.Rand) int {
 	const prime = 2_654_435_761
 	return int(z.rank(r) * prime % z.n)

@@ -18,7 +18,7 @@ func draw(seed uint64, n, times int) []int {
 func TestZipfFollowsItsSeed(t *testing.T) {
 	first, again, other := draw(3, 1000, 500), draw(3, 1000, 500), draw(4, 1000, 500)
 	if !slices.Equal(first, again) {
-		t.Error("the same seed draws other numbers")
+		t.Error("the same seed draws different numbers")
 	}
 	if slices.Equal(first, other) {
 		t.Error("another seed draws the same numbers")
@@ -50,7 +50,7 @@ func TestZipfIsSkewed(t *testing.T) {
 	}
 }
 
-// Spreading ranks over the table leaves no two at the same place.
+// Spreading maps no two ranks to the same item.
 func TestZipfSpreadsRanks(t *testing.T) {
 	for _, n := range []uint64{10, 2000, 50_000} {
 		seen := map[uint64]bool{}
@@ -58,7 +58,7 @@ func TestZipfSpreadsRanks(t *testing.T) {
 			seen[rank*2_654_435_761%n] = true
 		}
 		if len(seen) != int(n) {
-			t.Errorf("%d ranks lie at %d places", n, len(seen))
+			t.Errorf("%d ranks map to %d items", n, len(seen))
 		}
 	}
 }
