@@ -15,17 +15,17 @@ import (
 
 // What a table was, and what became of each item, is the same as when every
 // state is remembered, also when the changes do not fit into memory at once.
-func TestOtherTimes(t *testing.T) {
+func TestTableAtEarlierTimes(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(time.Unix(1_800_000_000, 0).UnixNano())
 	now := func() time.Time { return time.Unix(0, clock.Load()).UTC() }
 	d := newDB(t, newEngine(t, pebble.Options{Dir: t.TempDir(), Durability: pebble.Relaxed, Now: now}), Options{Now: now})
-	create(t, d, plain("Orders"))
+	create(t, d, ordersWithoutIndexes("Orders"))
 	if _, err := d.SetRecovery(t.Context(), "Orders", 1); err != nil {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	is, states := map[string]string{}, []map[string]string{}
+	current, states := map[string]string{}, []map[string]string{}
 	changed := []map[string]bool{}
 	const seconds = 6
 	for range seconds {
@@ -37,20 +37,20 @@ func TestOtherTimes(t *testing.T) {
 				if _, err := d.Write(t.Context(), Write{Table: "Orders", Key: it, Effect: Remove}); err != nil {
 					t.Fatal(err)
 				}
-				if _, was := is[id]; was {
+				if _, was := current[id]; was {
 					touched[id] = true
 				}
-				delete(is, id)
+				delete(current, id)
 				continue
 			}
 			it = it.With("text", item.String(strings.Repeat(string(rune('a'+r.IntN(26))), 3000+r.IntN(9))))
 			put(t, d, "Orders", it)
-			if is[id] != string(it) {
+			if current[id] != string(it) {
 				touched[id] = true
 			}
-			is[id] = string(it)
+			current[id] = string(it)
 		}
-		states, changed = append(states, maps.Clone(is)), append(changed, touched)
+		states, changed = append(states, maps.Clone(current)), append(changed, touched)
 		clock.Add(int64(time.Second))
 	}
 	view, err := d.View(t.Context())
@@ -97,7 +97,7 @@ func TestOtherTimes(t *testing.T) {
 				if a.Before == nil && a.After == nil {
 					continue
 				}
-				id := idOf(either(a.After, a.Before))
+				id := idOf(firstNonNil(a.After, a.Before))
 				if string(a.Before) != before[id] || string(a.After) != states[to-1][id] {
 					t.Errorf("from %d to %d, item %s is told wrong", from, to, id)
 				}
@@ -108,7 +108,7 @@ func TestOtherTimes(t *testing.T) {
 			}
 			for id := range touched {
 				_, was := before[id]
-				if _, is := states[to-1][id]; was || is {
+				if _, current := states[to-1][id]; was || current {
 					t.Errorf("from %d to %d, item %s is missing", from, to, id)
 				}
 			}
@@ -116,7 +116,7 @@ func TestOtherTimes(t *testing.T) {
 	}
 }
 
-func either(a, b item.Item) item.Item {
+func firstNonNil(a, b item.Item) item.Item {
 	if a != nil {
 		return a
 	}

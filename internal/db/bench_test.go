@@ -14,8 +14,8 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// plain is a table without indexes.
-func plain(name string) schema.Table {
+// ordersWithoutIndexes is a table without indexes.
+func ordersWithoutIndexes(name string) schema.Table {
 	t := orders(name)
 	t.Indexes = nil
 	return t
@@ -31,7 +31,7 @@ func kilobyte(i int) item.Item {
 func BenchmarkRestore(b *testing.B) {
 	const items = 300_000
 	d := newDB(b, newEngine(b, pebble.Options{Dir: b.TempDir()}), Options{})
-	create(b, d, plain("Orders"))
+	create(b, d, ordersWithoutIndexes("Orders"))
 	if _, err := d.SetRecovery(b.Context(), "Orders", 1); err != nil {
 		b.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func BenchmarkRecovery(b *testing.B) {
 	for _, days := range []int{0, 35} {
 		b.Run(fmt.Sprintf("days=%d", days), func(b *testing.B) {
 			d := newDB(b, newEngine(b, pebble.Options{Dir: b.TempDir()}), Options{})
-			create(b, d, plain("Orders"))
+			create(b, d, ordersWithoutIndexes("Orders"))
 			if days > 0 {
 				if _, err := d.SetRecovery(b.Context(), "Orders", days); err != nil {
 					b.Fatal(err)
@@ -120,7 +120,7 @@ func BenchmarkRecovery(b *testing.B) {
 func BenchmarkTakeBack(b *testing.B) {
 	const items = 50_000
 	d := newDB(b, newEngine(b, pebble.Options{Dir: b.TempDir()}), Options{})
-	create(b, d, plain("Orders"))
+	create(b, d, ordersWithoutIndexes("Orders"))
 	source, _ := d.find("Orders")
 	all := func(yield func(item.Item, error) bool) {
 		for i := range items {

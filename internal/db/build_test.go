@@ -34,7 +34,7 @@ var (
 
 const buildWriters = 16
 
-func seedOf(t testing.TB) uint64 {
+func logSeed(t testing.TB) uint64 {
 	seed := *buildSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -43,8 +43,8 @@ func seedOf(t testing.TB) uint64 {
 	return seed
 }
 
-// parts is a table without indexes.
-func parts() schema.Table {
+// partsTable is a table without indexes.
+func partsTable() schema.Table {
 	return schema.Table{Name: "Parts", Key: schema.Key{Partition: []schema.Attribute{{Name: "id", Type: item.S}}}}
 }
 
@@ -52,8 +52,8 @@ func partKey(n int) item.Item {
 	return item.Make(map[string]item.Value{"id": item.String(fmt.Sprintf("part-%07d", n))})
 }
 
-// late is an index that is added to a table of items.
-func late() schema.Index {
+// lateIndex is an index that is added to a table of items.
+func lateIndex() schema.Index {
 	return schema.Index{
 		Name: "late", Global: true, State: schema.Creating,
 		Key: schema.Key{
@@ -115,7 +115,7 @@ func goodPart(r *rand.Rand, n int) item.Item {
 // loadParts fills the table.
 func loadParts(t testing.TB, d *DB, r *rand.Rand, count int) {
 	t.Helper()
-	create(t, d, parts())
+	create(t, d, partsTable())
 	const together = 100
 	for n := 0; n < count; n += together {
 		var writes []Write
@@ -211,8 +211,8 @@ func dropIndex(t testing.TB, d *DB, name string) {
 	}
 }
 
-// awaitIndexes returns when no index is coming or going.
-func awaitIndexes(t testing.TB, d *DB) {
+// waitIndexes returns when no index is coming or going.
+func waitIndexes(t testing.TB, d *DB) {
 	t.Helper()
 	for {
 		moving := false
@@ -229,12 +229,12 @@ func awaitIndexes(t testing.TB, d *DB) {
 	}
 }
 
-// expectAgreement fails unless the index late holds what it should of each
+// checkLateIndex fails unless the index late holds what it should of each
 // item, by a count of our own, by the scrub and by the tally.
-func expectAgreement(t testing.TB, d *DB) {
+func checkLateIndex(t testing.TB, d *DB) {
 	t.Helper()
 	want := make(map[string]item.Item)
-	for it := range allOf(t, d, "") {
+	for it := range scanParts(t, d, "") {
 		if entry, ok := lateEntry(it); ok {
 			id, _ := it.Get("id")
 			want[string(id.Bytes())] = entry
@@ -242,7 +242,7 @@ func expectAgreement(t testing.TB, d *DB) {
 	}
 	wanted, wrong := len(want), 0
 	size, items := int64(0), int64(0)
-	for entry := range allOf(t, d, "late") {
+	for entry := range scanParts(t, d, "late") {
 		id, _ := entry.Get("id")
 		if expected, ok := want[string(id.Bytes())]; !ok || !expected.Equal(entry) {
 			wrong++
@@ -256,14 +256,14 @@ func expectAgreement(t testing.TB, d *DB) {
 	}
 	expectFaults(t, d)
 	x, _ := tableOf(t, d, "Parts").Index("late")
-	told, err := d.Describe("Parts")
-	if count := told.Counts[x.ID]; err != nil || count != (Count{items, size}) {
+	desc, err := d.Describe("Parts")
+	if count := desc.Counts[x.ID]; err != nil || count != (Count{items, size}) {
 		t.Errorf("the index is told to have %+v, %v, but has %d items and %d bytes", count, err, items, size)
 	}
 }
 
-// allOf goes through the items of the table of parts or of an index of it.
-func allOf(t testing.TB, d *DB, index string) func(yield func(item.Item) bool) {
+// scanParts goes through the items of the table of parts or of an index of it.
+func scanParts(t testing.TB, d *DB, index string) func(yield func(item.Item) bool) {
 	return func(yield func(item.Item) bool) {
 		r := Range{Table: "Parts", Index: index}
 		for {
@@ -285,8 +285,8 @@ func allOf(t testing.TB, d *DB, index string) func(yield func(item.Item) bool) {
 
 // An index that is built while others write agrees with its table, entry by
 // entry, and is never seen otherwise once it is active.
-func TestBuildUnderWriters(t *testing.T) {
-	seed := seedOf(t)
+func TestIndexBuildDuringWrites(t *testing.T) {
+	seed := logSeed(t)
 	o := pebble.InMemory()
 	if *buildDir != "" {
 		o = pebble.Options{Dir: *buildDir}
@@ -297,28 +297,28 @@ func TestBuildUnderWriters(t *testing.T) {
 	loaded := time.Since(began)
 	stop := writeParts(t, d, seed, *buildCount)
 	began = time.Now()
-	addIndex(t, d, late())
-	awaitIndexes(t, d)
+	addIndex(t, d, lateIndex())
+	waitIndexes(t, d)
 	built := time.Since(began)
 	written := stop()
 	t.Logf("%d items loaded in %v; built in %v, %.0f items/s, beside %d writes, %.0f writes/s", *buildCount,
 		loaded.Round(time.Millisecond), built.Round(time.Millisecond), float64(*buildCount)/built.Seconds(), written, float64(written)/built.Seconds())
-	expectAgreement(t, d)
+	checkLateIndex(t, d)
 }
 
 // Writes between the moment when the build reads an item and the moment when
 // it puts the entry in, of every kind there is.
-func TestWritesBetweenReadAndStep(t *testing.T) {
-	g := newGate(newEngine(t, pebble.InMemory()), 0)
+func TestWritesDuringABuildStep(t *testing.T) {
+	g := newGatedEngine(newEngine(t, pebble.InMemory()), 0)
 	d := newDB(t, g, Options{})
-	create(t, d, parts())
+	create(t, d, partsTable())
 	part := func(n int) item.Item {
 		return partKey(n).With("a", item.String("a")).With("b", item.String("b")).With("c", num(1)).With("d", num(1))
 	}
 	for n := range 7 {
 		write(t, d, Write{Table: "Parts", Key: part(n), Fit: (*schema.Table).CheckItem, Effect: Replace(part(n))})
 	}
-	addIndex(t, d, late())
+	addIndex(t, d, lateIndex())
 	<-g.reached
 	for n, after := range []item.Item{
 		part(0),                   // as it was
@@ -333,22 +333,22 @@ func TestWritesBetweenReadAndStep(t *testing.T) {
 	write(t, d, Write{Table: "Parts", Key: partKey(6), Effect: Remove})
 	write(t, d, Write{Table: "Parts", Key: part(6), Fit: (*schema.Table).CheckItem, Effect: Replace(part(6))})
 	x, _ := tableOf(t, d, "Parts").Index("late")
-	if told, err := d.Describe("Parts"); err != nil || told.Counts[x.ID].Items < 0 || told.Counts[x.ID].Bytes < 0 {
-		t.Errorf("in mid-build the index is told to have %+v, %v", told.Counts[x.ID], err)
+	if desc, err := d.Describe("Parts"); err != nil || desc.Counts[x.ID].Items < 0 || desc.Counts[x.ID].Bytes < 0 {
+		t.Errorf("in mid-build the index is told to have %+v, %v", desc.Counts[x.ID], err)
 	}
 	g.release()
-	awaitIndexes(t, d)
-	expectAgreement(t, d)
-	if r := verified(t, d); r.Entries["late"] != 5 {
+	waitIndexes(t, d)
+	checkLateIndex(t, d)
+	if r := verifyOne(t, d); r.Entries["late"] != 5 {
 		t.Errorf("the index has %d entries, want 5", r.Entries["late"])
 	}
 }
 
 // The notes of when items expire are put in by the same steps.
-func TestWriteBetweenReadAndStepOfExpiries(t *testing.T) {
-	g := newGate(newEngine(t, pebble.InMemory()), 0)
+func TestWriteDuringAnExpiryBackfillStep(t *testing.T) {
+	g := newGatedEngine(newEngine(t, pebble.InMemory()), 0)
 	d := newDB(t, g, Options{})
-	create(t, d, parts())
+	create(t, d, partsTable())
 	part := partKey(1).With("until", num(int(time.Now().Add(time.Hour).Unix())))
 	write(t, d, Write{Table: "Parts", Key: part, Fit: (*schema.Table).CheckItem, Effect: Replace(part)})
 	if err := d.SetTimeToLive(t.Context(), "Parts", "until"); err != nil {
@@ -360,20 +360,20 @@ func TestWriteBetweenReadAndStepOfExpiries(t *testing.T) {
 	for tableOf(t, d, "Parts").TimeToLive.Filling {
 		time.Sleep(time.Millisecond)
 	}
-	if start, end := keyspace.ExpiriesSpan(tableOf(t, d, "Parts").ID); stored(t, g, start, end) != 1 {
+	if start, end := keyspace.ExpiriesSpan(tableOf(t, d, "Parts").ID); countStored(t, g, start, end) != 1 {
 		t.Error("an item that was written beside the build has no note of when it expires")
 	}
 }
 
 // A scrub at any moment of a build finds no faults.
-func TestVerifyBesideBuild(t *testing.T) {
-	seed := seedOf(t)
+func TestVerifyDuringBuild(t *testing.T) {
+	seed := logSeed(t)
 	d := inMemory(t)
 	const count = 1000
 	loadParts(t, d, rand.New(rand.NewPCG(seed, 0)), count)
 	stop := writeParts(t, d, seed, count)
 	for range 3 {
-		addIndex(t, d, late())
+		addIndex(t, d, lateIndex())
 		for building := true; building; {
 			x, ok := tableOf(t, d, "Parts").Index("late")
 			building = !ok || x.State != ""
@@ -381,58 +381,58 @@ func TestVerifyBesideBuild(t *testing.T) {
 		}
 		dropIndex(t, d, "late")
 		expectFaults(t, d)
-		awaitIndexes(t, d)
+		waitIndexes(t, d)
 	}
 	stop()
 }
 
 // A scrub takes tables as they are at its moment, too.
 func TestVerifyWhileAnIndexBecomesActive(t *testing.T) {
-	g := newGate(newEngine(t, pebble.InMemory()), 0)
+	g := newGatedEngine(newEngine(t, pebble.InMemory()), 0)
 	d := newDB(t, g, Options{})
-	loadParts(t, d, rand.New(rand.NewPCG(seedOf(t), 0)), 100)
-	addIndex(t, d, late())
+	loadParts(t, d, rand.New(rand.NewPCG(logSeed(t), 0)), 100)
+	addIndex(t, d, lateIndex())
 	<-g.reached
 	ready := func() {
 		g.release()
-		awaitIndexes(t, d)
+		waitIndexes(t, d)
 	}
-	g.viewed.Store(&ready)
+	g.afterSnapshot.Store(&ready)
 	expectFaults(t, d)
-	expectAgreement(t, d)
+	checkLateIndex(t, d)
 }
 
-// gated is an engine that stops before a step of a build.
-type gated struct {
+// gatedEngine is an engine that stops before a step of a build.
+type gatedEngine struct {
 	store.Engine
 	steps   atomic.Int64 // of builds so far
-	at      int64        // the step to stop before
+	stopAt  int64        // the step to stop before
 	reached chan struct{}
-	open    chan struct{}
+	opened  chan struct{}
 	once    sync.Once
 
-	viewed atomic.Pointer[func()] // called once, after the next snapshot
+	afterSnapshot atomic.Pointer[func()] // called once, after the next snapshot
 }
 
-func (g *gated) Snapshot(ctx context.Context) (store.Snapshot, error) {
+func (g *gatedEngine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	snap, err := g.Engine.Snapshot(ctx)
-	if f := g.viewed.Swap(nil); f != nil {
+	if f := g.afterSnapshot.Swap(nil); f != nil {
 		(*f)()
 	}
 	return snap, err
 }
 
-// newGate makes a gate that stands after some steps.
-func newGate(e store.Engine, after int64) *gated {
-	return &gated{Engine: e, at: after, reached: make(chan struct{}), open: make(chan struct{})}
+// newGatedEngine makes a gate that stands after some steps.
+func newGatedEngine(e store.Engine, after int64) *gatedEngine {
+	return &gatedEngine{Engine: e, stopAt: after, reached: make(chan struct{}), opened: make(chan struct{})}
 }
 
-func (g *gated) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
+func (g *gatedEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	kind := keyspace.Build(0, 0)[0]
-	if len(keys) > 1 && bytes.IndexByte(firstBytes(keys), kind) >= 0 && g.steps.Add(1) == g.at+1 {
+	if len(keys) > 1 && bytes.IndexByte(firstBytes(keys), kind) >= 0 && g.steps.Add(1) == g.stopAt+1 {
 		close(g.reached)
 		select {
-		case <-g.open:
+		case <-g.opened:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -448,25 +448,25 @@ func firstBytes(keys [][]byte) []byte {
 	return first
 }
 
-func (g *gated) release() { g.once.Do(func() { close(g.open) }) }
+func (g *gatedEngine) release() { g.once.Do(func() { close(g.opened) }) }
 
 // An index is CREATING, then backfilling, then active; meanwhile its count
 // tells how far it came, and it can be stopped and goes on where it was.
-func TestBuildGoesOnAfterAStop(t *testing.T) {
-	seed := seedOf(t)
+func TestBuildResumesAfterRestart(t *testing.T) {
+	seed := logSeed(t)
 	const count = 20 * buildItems
-	g := newGate(newEngine(t, pebble.InMemory()), 7)
+	g := newGatedEngine(newEngine(t, pebble.InMemory()), 7)
 	d := newDB(t, g, Options{})
 	loadParts(t, d, rand.New(rand.NewPCG(seed, 0)), count)
 	stop := writeParts(t, d, seed, count)
-	addIndex(t, d, late())
+	addIndex(t, d, lateIndex())
 	<-g.reached
 	x, _ := tableOf(t, d, "Parts").Index("late")
 	if x.State != schema.Creating || !x.Backfilling {
 		t.Errorf("in mid-build the index is %q, backfilling %v", x.State, x.Backfilling)
 	}
-	if told, err := d.Describe("Parts"); err != nil || told.Status != schema.Active || told.Counts[x.ID].Items >= count {
-		t.Errorf("in mid-build the table is told as %+v, %v", told, err)
+	if desc, err := d.Describe("Parts"); err != nil || desc.Status != schema.Active || desc.Counts[x.ID].Items >= count {
+		t.Errorf("in mid-build the table is told as %+v, %v", desc, err)
 	}
 	stop()
 	if err := d.Close(); err != nil {
@@ -474,7 +474,7 @@ func TestBuildGoesOnAfterAStop(t *testing.T) {
 	}
 
 	// Some items change while nobody builds; then the build goes on.
-	again := newGate(g.Engine, 2)
+	again := newGatedEngine(g.Engine, 2)
 	d = newDB(t, again, Options{})
 	<-again.reached
 	if x, _ = tableOf(t, d, "Parts").Index("late"); x.State != schema.Creating || !x.Backfilling {
@@ -483,7 +483,7 @@ func TestBuildGoesOnAfterAStop(t *testing.T) {
 	stop = writeParts(t, d, seed+1, count)
 	time.Sleep(20 * time.Millisecond)
 	again.release()
-	awaitIndexes(t, d)
+	waitIndexes(t, d)
 	stop()
 	if x, _ = tableOf(t, d, "Parts").Index("late"); x.State != "" || x.Backfilling {
 		t.Errorf("afterwards the index is %q, backfilling %v", x.State, x.Backfilling)
@@ -492,24 +492,24 @@ func TestBuildGoesOnAfterAStop(t *testing.T) {
 	if steps := again.steps.Load(); steps > 20+3-7 {
 		t.Errorf("after 7 steps of about 20 the build needed %d more", steps)
 	}
-	if start, end := keyspace.BuildSpan(tableOf(t, d, "Parts").ID); stored(t, d.engine, start, end) != 0 {
+	if start, end := keyspace.BuildSpan(tableOf(t, d, "Parts").ID); countStored(t, d.engine, start, end) != 0 {
 		t.Error("a note of the build is left behind")
 	}
-	expectAgreement(t, d)
+	checkLateIndex(t, d)
 }
 
 // A crash in mid-build leaves a table whose build goes on.
-func TestBuildGoesOnAfterACrash(t *testing.T) {
-	seed := seedOf(t)
+func TestBuildResumesAfterCrash(t *testing.T) {
+	seed := logSeed(t)
 	const count = 8 * buildItems
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range *buildCrashes {
 		mem := disktest.NewCrashable()
-		g := newGate(newEngine(t, pebble.Options{FS: mem, Dir: "d"}), int64(r.IntN(6)))
+		g := newGatedEngine(newEngine(t, pebble.Options{FS: mem, Dir: "d"}), int64(r.IntN(6)))
 		d := newDB(t, g, Options{})
 		loadParts(t, d, r, count)
 		stop := writeParts(t, d, seed, count)
-		addIndex(t, d, late())
+		addIndex(t, d, lateIndex())
 		<-g.reached
 		if r.IntN(2) == 0 {
 			g.release() // the crash comes while the build runs
@@ -526,58 +526,58 @@ func TestBuildGoesOnAfterACrash(t *testing.T) {
 
 		d = newDB(t, newEngine(t, pebble.Options{FS: disk, Dir: "d"}), Options{})
 		stop = writeParts(t, d, seed+2, count)
-		awaitIndexes(t, d)
+		waitIndexes(t, d)
 		stop()
-		expectAgreement(t, d)
+		checkLateIndex(t, d)
 	}
 }
 
 // An index that is deleted while others write is gone, and one that is made
 // again under its name has nothing of it.
-func TestIndexComesAndGoesUnderWriters(t *testing.T) {
-	seed := seedOf(t)
+func TestIndexAddedAndDeletedDuringWrites(t *testing.T) {
+	seed := logSeed(t)
 	d := inMemory(t)
 	const count = 1000
 	loadParts(t, d, rand.New(rand.NewPCG(seed, 0)), count)
 	stop := writeParts(t, d, seed, count)
 	table := tableOf(t, d, "Parts").ID
 	for round := range 4 {
-		x := late()
+		x := lateIndex()
 		if round%2 == 0 { // it has another key and carries more
 			x.Key = schema.Key{Partition: []schema.Attribute{{Name: "c", Type: item.S}}}
 			x.Projection = schema.Projection{Kind: schema.ProjectAll}
 		}
 		addIndex(t, d, x)
-		awaitIndexes(t, d)
+		waitIndexes(t, d)
 		if round < 3 {
 			made, _ := tableOf(t, d, "Parts").Index("late")
 			dropIndex(t, d, "late")
-			awaitIndexes(t, d)
-			if start, end := keyspace.IndexSpan(table, made.ID); stored(t, d.engine, start, end) != 0 {
+			waitIndexes(t, d)
+			if start, end := keyspace.IndexSpan(table, made.ID); countStored(t, d.engine, start, end) != 0 {
 				t.Errorf("entries of the deleted index are left behind in round %d", round)
 			}
-			told, err := d.Describe("Parts")
-			if _, kept := told.Counts[made.ID]; err != nil || kept {
+			desc, err := d.Describe("Parts")
+			if _, kept := desc.Counts[made.ID]; err != nil || kept {
 				t.Errorf("the deleted index is still counted in round %d, %v", round, err)
 			}
 		}
 	}
 	stop()
-	expectAgreement(t, d)
+	checkLateIndex(t, d)
 }
 
 // A table that is dropped in mid-build leaves nothing behind.
-func TestTableIsDroppedInMidBuild(t *testing.T) {
-	seed := seedOf(t)
+func TestTableDeletedDuringBuild(t *testing.T) {
+	seed := logSeed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	const count = 6 * buildItems
 	for range 3 {
-		g := newGate(newEngine(t, pebble.InMemory()), int64(r.IntN(4)))
+		g := newGatedEngine(newEngine(t, pebble.InMemory()), int64(r.IntN(4)))
 		d := newDB(t, g, Options{})
 		loadParts(t, d, r, count)
 		stop := writeParts(t, d, seed, count)
 		id := tableOf(t, d, "Parts").ID
-		addIndex(t, d, late())
+		addIndex(t, d, lateIndex())
 		<-g.reached
 		// The step goes on before, while or after the table is dropped.
 		var holder sync.WaitGroup
@@ -594,28 +594,28 @@ func TestTableIsDroppedInMidBuild(t *testing.T) {
 		}
 		holder.Wait()
 		stop()
-		awaitDrops(t, d)
+		waitDrops(t, d)
 		for _, span := range []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan} {
-			if start, end := span(id); stored(t, g, start, end) != 0 {
-				t.Errorf("%d keys from %x are left behind", stored(t, g, start, end), start)
+			if start, end := span(id); countStored(t, g, start, end) != 0 {
+				t.Errorf("%d keys from %x are left behind", countStored(t, g, start, end), start)
 			}
 		}
-		if stored(t, g, keyspace.Tally(id), append(keyspace.Tally(id), 0)) != 0 {
+		if countStored(t, g, keyspace.Tally(id), append(keyspace.Tally(id), 0)) != 0 {
 			t.Error("the count of the table is left behind")
 		}
 		// And the builder is free for others.
 		loadParts(t, d, r, buildItems)
-		addIndex(t, d, late())
-		awaitIndexes(t, d)
-		expectAgreement(t, d)
+		addIndex(t, d, lateIndex())
+		waitIndexes(t, d)
+		checkLateIndex(t, d)
 	}
 }
 
-// awaitDrops returns when the items of dropped tables are gone.
-func awaitDrops(t testing.TB, d *DB) {
+// waitDrops returns when the items of dropped tables are gone.
+func waitDrops(t testing.TB, d *DB) {
 	t.Helper()
 	start, end := keyspace.DroppedSpan()
-	for stored(t, d.engine, start, end) > 0 {
+	for countStored(t, d.engine, start, end) > 0 {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -75,11 +75,11 @@ func orders(name string) schema.Table {
 
 func create(t testing.TB, d *DB, def schema.Table) Description {
 	t.Helper()
-	told, err := d.CreateTable(t.Context(), def)
+	desc, err := d.CreateTable(t.Context(), def)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return told
+	return desc
 }
 
 // num is a number as a value.
@@ -127,8 +127,8 @@ func expect(t testing.TB, what string, err error, want string) {
 	}
 }
 
-// stored counts what the engine holds between two keys.
-func stored(t testing.TB, e store.Engine, start, end []byte) int {
+// countStored counts what the engine holds between two keys.
+func countStored(t testing.TB, e store.Engine, start, end []byte) int {
 	t.Helper()
 	snap, err := e.Snapshot(t.Context())
 	if err != nil {
@@ -151,23 +151,23 @@ const (
 )
 
 // A table passes through its states by the clock.
-func TestTableLife(t *testing.T) {
+func TestTableLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		const delay = time.Minute
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{TableDelay: delay})
 		status := func(want schema.State) {
 			t.Helper()
-			told, err := d.Describe("Orders")
-			if err != nil || told.Status != want {
-				t.Errorf("the table is %s, %v, want %s", told.Status, err, want)
+			desc, err := d.Describe("Orders")
+			if err != nil || desc.Status != want {
+				t.Errorf("the table is %s, %v, want %s", desc.Status, err, want)
 			}
 		}
 		change := func(*schema.Table) error { return nil }
 
-		told := create(t, d, orders("Orders"))
-		if told.Status != schema.Creating || told.UUID == "" || !told.Created.Equal(time.Now()) {
-			t.Errorf("the new table is told as %+v", told)
+		desc := create(t, d, orders("Orders"))
+		if desc.Status != schema.Creating || desc.UUID == "" || !desc.Created.Equal(time.Now()) {
+			t.Errorf("the new table is told as %+v", desc)
 		}
 		status(schema.Creating)
 		_, err := d.Table("Orders")
@@ -193,12 +193,12 @@ func TestTableLife(t *testing.T) {
 		_, err = d.CreateTable(ctx, orders("Orders"))
 		expect(t, "creation of a table that exists", err, "ResourceInUseException: Table already exists: Orders")
 
-		told, err = d.UpdateTable(ctx, "Orders", func(def *schema.Table) error {
+		desc, err = d.UpdateTable(ctx, "Orders", func(def *schema.Table) error {
 			def.DeletionProtection = true
 			return nil
 		})
-		if err != nil || told.Status != schema.Updating || !told.DeletionProtection {
-			t.Errorf("the update is told as %+v, %v", told, err)
+		if err != nil || desc.Status != schema.Updating || !desc.DeletionProtection {
+			t.Errorf("the update is told as %+v, %v", desc, err)
 		}
 		put(t, d, "Orders", key("a", 2))
 		_, err = d.UpdateTable(ctx, "Orders", change)
@@ -220,9 +220,9 @@ func TestTableLife(t *testing.T) {
 		}
 		status(schema.Active)
 
-		told, err = d.DeleteTable(ctx, "Orders")
-		if err != nil || told.Status != schema.Deleting || told.Counts[0].Items != 2 {
-			t.Errorf("the deletion is told as %+v, %v", told, err)
+		desc, err = d.DeleteTable(ctx, "Orders")
+		if err != nil || desc.Status != schema.Deleting || desc.Counts[0].Items != 2 {
+			t.Errorf("the deletion is told as %+v, %v", desc, err)
 		}
 		status(schema.Deleting)
 		_, err = d.Table("Orders")
@@ -240,44 +240,44 @@ func TestTableLife(t *testing.T) {
 		synctest.Wait()
 		_, err = d.Describe("Orders")
 		expect(t, "description of a table that is gone", err, noTable+": Table: Orders not found")
-		start, end := keyspace.TableSpan(told.ID)
-		if n := stored(t, d.engine, start, end); n != 0 {
+		start, end := keyspace.TableSpan(desc.ID)
+		if n := countStored(t, d.engine, start, end); n != 0 {
 			t.Errorf("%d items are left behind", n)
 		}
 		again := create(t, d, orders("Orders"))
-		if again.ID == told.ID || again.UUID == told.UUID {
+		if again.ID == desc.ID || again.UUID == desc.UUID {
 			t.Errorf("the new table has the identity of the old: %d, %s", again.ID, again.UUID)
 		}
 	})
 }
 
 // Without a delay a table can be used as soon as the answer arrives.
-func TestTableLifeWithoutDelay(t *testing.T) {
+func TestTableLifecycleWithoutDelay(t *testing.T) {
 	d := inMemory(t)
 	for i := range 5 {
-		if told := create(t, d, orders("Orders")); told.Status != schema.Creating {
-			t.Errorf("the new table is told to be %s", told.Status)
+		if desc := create(t, d, orders("Orders")); desc.Status != schema.Creating {
+			t.Errorf("the new table is told to be %s", desc.Status)
 		}
 		page, err := d.Range(t.Context(), Range{Table: "Orders"})
 		if err != nil || page.Scanned != 0 {
 			t.Fatalf("round %d: a new table has %d items, %v", i, page.Scanned, err)
 		}
 		put(t, d, "Orders", key("a", 1).With("a", item.String("x")))
-		if told, err := d.UpdateTable(t.Context(), "Orders", func(*schema.Table) error { return nil }); err != nil || told.Status != schema.Updating {
-			t.Errorf("the update is told as %s, %v", told.Status, err)
+		if desc, err := d.UpdateTable(t.Context(), "Orders", func(*schema.Table) error { return nil }); err != nil || desc.Status != schema.Updating {
+			t.Errorf("the update is told as %s, %v", desc.Status, err)
 		}
-		if told, err := d.Describe("Orders"); err != nil || told.Status != schema.Active || told.Counts[0].Items != 1 {
-			t.Errorf("the table is %s with %d items, %v", told.Status, told.Counts[0].Items, err)
+		if desc, err := d.Describe("Orders"); err != nil || desc.Status != schema.Active || desc.Counts[0].Items != 1 {
+			t.Errorf("the table is %s with %d items, %v", desc.Status, desc.Counts[0].Items, err)
 		}
-		if told, err := d.DeleteTable(t.Context(), "Orders"); err != nil || told.Status != schema.Deleting {
-			t.Errorf("the deletion is told as %s, %v", told.Status, err)
+		if desc, err := d.DeleteTable(t.Context(), "Orders"); err != nil || desc.Status != schema.Deleting {
+			t.Errorf("the deletion is told as %s, %v", desc.Status, err)
 		}
 		_, err = d.Describe("Orders")
 		expect(t, "description of a table that is gone", err, noTable+": Table: Orders not found")
 	}
 }
 
-func TestNoSuchTable(t *testing.T) {
+func TestUnknownTable(t *testing.T) {
 	d := inMemory(t)
 	ctx := t.Context()
 	const named = noTable + ": Table: None not found"
@@ -334,12 +334,12 @@ func TestDescriptionsAreReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := errors.New("no")
+	rejected := errors.New("no")
 	_, err = d.UpdateTable(t.Context(), "Orders", func(def *schema.Table) error {
 		def.Indexes[0].Name, def.Class = "other", "other"
-		return refused
+		return rejected
 	})
-	if !errors.Is(err, refused) {
+	if !errors.Is(err, rejected) {
 		t.Errorf("the error is %v", err)
 	}
 	if now, _ := d.Table("Orders"); now != held || now.Indexes[0].Name != "local" {
@@ -358,8 +358,8 @@ func TestDescriptionsAreReplaced(t *testing.T) {
 	}
 	if err := d.SetTags(t.Context(), "Orders", func(tags []schema.Tag) ([]schema.Tag, error) {
 		tags[0].Value = "other"
-		return nil, refused
-	}); !errors.Is(err, refused) {
+		return nil, rejected
+	}); !errors.Is(err, rejected) {
 		t.Errorf("the error is %v", err)
 	}
 	if held.Indexes[0].Throughput.Read != 0 || len(held.Tags) != 0 {
@@ -393,11 +393,11 @@ func TestTableIDs(t *testing.T) {
 	seen := make(map[uint32]bool)
 	for round := range 3 {
 		for _, name := range []string{"aaa", "bbb"} {
-			told := create(t, d, orders(name))
-			if seen[told.ID] || told.ID == 0 {
-				t.Errorf("round %d: the id %d was used before", round, told.ID)
+			desc := create(t, d, orders(name))
+			if seen[desc.ID] || desc.ID == 0 {
+				t.Errorf("round %d: the id %d was used before", round, desc.ID)
 			}
-			seen[told.ID] = true
+			seen[desc.ID] = true
 			if _, err := d.DeleteTable(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
@@ -407,12 +407,12 @@ func TestTableIDs(t *testing.T) {
 }
 
 // What a stop leaves undone of a deletion is done after the next start.
-func TestDeletionGoesOnAfterARestart(t *testing.T) {
+func TestDeletionResumesAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
 		e := newEngine(t, pebble.InMemory())
 		d := newDB(t, e, Options{TableDelay: delay})
-		told := create(t, d, orders("Orders"))
+		desc := create(t, d, orders("Orders"))
 		time.Sleep(delay)
 		put(t, d, "Orders", key("a", 1).With("a", item.String("x")).With("b", num(1)))
 		if _, err := d.DeleteTable(t.Context(), "Orders"); err != nil {
@@ -439,16 +439,16 @@ func TestDeletionGoesOnAfterARestart(t *testing.T) {
 			t.Errorf("after a restart the table is %s, %v", now.Status, err)
 		}
 		start, end := keyspace.TableSpan(99)
-		if n := stored(t, e, start, end); n != 0 {
+		if n := countStored(t, e, start, end); n != 0 {
 			t.Errorf("%d items of the dropped table are left", n)
 		}
 		time.Sleep(delay)
 		synctest.Wait()
 		_, err := d.Describe("Orders")
 		expect(t, "description", err, noTable+": Table: Orders not found")
-		start, end = keyspace.TableSpan(told.ID)
+		start, end = keyspace.TableSpan(desc.ID)
 		dropped, last := keyspace.DroppedSpan()
-		if n := stored(t, e, start, end) + stored(t, e, dropped, last); n != 0 {
+		if n := countStored(t, e, start, end) + countStored(t, e, dropped, last); n != 0 {
 			t.Errorf("%d items and notes are left", n)
 		}
 	})
@@ -456,14 +456,14 @@ func TestDeletionGoesOnAfterARestart(t *testing.T) {
 
 // A table that is deleted while others write to it leaves no item behind, and
 // a new one of its name begins empty.
-func TestDeletionUnderWriters(t *testing.T) {
+func TestDeletionDuringWrites(t *testing.T) {
 	d := inMemory(t)
 	ctx := t.Context()
 	var ids []uint32
 	for range 10 {
-		told := create(t, d, orders("Orders"))
+		desc := create(t, d, orders("Orders"))
 		create(t, d, orders("Second"))
-		ids = append(ids, told.ID)
+		ids = append(ids, desc.ID)
 		var written atomic.Int64
 		var writers sync.WaitGroup
 		enough := make(chan struct{})
@@ -509,7 +509,7 @@ func TestDeletionUnderWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		if start, end := keyspace.TableSpan(id); stored(t, d.engine, start, end) > 0 {
+		if start, end := keyspace.TableSpan(id); countStored(t, d.engine, start, end) > 0 {
 			t.Errorf("items of table %d are left behind", id)
 		}
 	}
@@ -518,19 +518,19 @@ func TestDeletionUnderWriters(t *testing.T) {
 // fullEngine refuses updates while it is full; a thousand are enough.
 type fullEngine struct {
 	store.Engine
-	full    atomic.Bool
-	refused atomic.Int64
+	full     atomic.Bool
+	rejected atomic.Int64
 }
 
 func (e *fullEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
-	if e.full.Load() && e.refused.Add(1) < 1000 {
+	if e.full.Load() && e.rejected.Add(1) < 1000 {
 		return store.ErrFull
 	}
 	return e.Engine.Update(ctx, keys, fn)
 }
 
 // A deletion that cannot go on is tried again, but not all the time.
-func TestDeletionWaitsForTheDisk(t *testing.T) {
+func TestDeletionIsRetriedOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
 		e := &fullEngine{Engine: newEngine(t, pebble.InMemory())}
@@ -542,7 +542,7 @@ func TestDeletionWaitsForTheDisk(t *testing.T) {
 		}
 		e.full.Store(true)
 		time.Sleep(delay + 10*time.Second)
-		if n := e.refused.Load(); n == 0 || n > 20 {
+		if n := e.rejected.Load(); n == 0 || n > 20 {
 			t.Errorf("it was tried %d times in ten seconds", n)
 		}
 		e.full.Store(false)
@@ -560,7 +560,7 @@ func TestCorruptDescription(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, pebble.InMemory())
-			set(t, e, keyspace.Catalog("Orders"), []byte(value))
+			setRaw(t, e, keyspace.Catalog("Orders"), []byte(value))
 			if _, err := Open(t.Context(), e, Options{}); !errors.Is(err, store.ErrCorrupt) {
 				t.Errorf("the error is %v", err)
 			}
@@ -568,14 +568,14 @@ func TestCorruptDescription(t *testing.T) {
 	}
 	e := newEngine(t, pebble.InMemory())
 	d := newDB(t, e, Options{})
-	told := create(t, d, orders("Orders"))
-	set(t, e, keyspace.Tally(told.ID), []byte("short"))
+	desc := create(t, d, orders("Orders"))
+	setRaw(t, e, keyspace.Tally(desc.ID), []byte("short"))
 	if _, err := Open(t.Context(), e, Options{}); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("the error of a short tally is %v", err)
 	}
 }
 
-func set(t testing.TB, e store.Engine, key, value []byte) {
+func setRaw(t testing.TB, e store.Engine, key, value []byte) {
 	t.Helper()
 	if err := e.Update(t.Context(), [][]byte{key}, func(tx store.Tx) error {
 		tx.Set(key, value)
@@ -585,7 +585,7 @@ func set(t testing.TB, e store.Engine, key, value []byte) {
 	}
 }
 
-func TestGoneCustomerLeavesNoHalfDeletedTable(t *testing.T) {
+func TestCancelledDeletionIsNotHalfDone(t *testing.T) {
 	e := newEngine(t, pebble.InMemory())
 	var hook atomic.Pointer[func()]
 	now := func() time.Time {

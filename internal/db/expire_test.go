@@ -16,12 +16,12 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// expiring is an item of the table orders that expires at a second.
-func expiring(id string, at int64) item.Item {
+// expiringItem is an item of the table orders that expires at a second.
+func expiringItem(id string, at int64) item.Item {
 	return key(id, 1).With("ttl", num(int(at)))
 }
 
-func isThere(t *testing.T, d *DB, id string) bool {
+func hasItem(t *testing.T, d *DB, id string) bool {
 	t.Helper()
 	found, err := d.Get(t.Context(), "Orders", true, key(id, 1))
 	if err != nil {
@@ -39,28 +39,28 @@ func TestItemsExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.Now().Unix()
-		put(t, d, "Orders", expiring("soon", now+60))
-		put(t, d, "Orders", expiring("later", now+3600))
-		put(t, d, "Orders", expiring("moved", now+60))
+		put(t, d, "Orders", expiringItem("soon", now+60))
+		put(t, d, "Orders", expiringItem("later", now+3600))
+		put(t, d, "Orders", expiringItem("moved", now+60))
 		put(t, d, "Orders", key("never", 1))
 		put(t, d, "Orders", key("text", 1).With("ttl", item.String("1")))
-		put(t, d, "Orders", expiring("ancient", now-6*365*24*3600))
-		put(t, d, "Orders", expiring("moved", now+7200)) // a later time replaces the note
+		put(t, d, "Orders", expiringItem("ancient", now-6*365*24*3600))
+		put(t, d, "Orders", expiringItem("moved", now+7200)) // a later time replaces the note
 
 		time.Sleep(59 * time.Second)
 		for _, id := range []string{"soon", "later", "moved", "never", "text", "ancient"} {
-			if !isThere(t, d, id) {
+			if !hasItem(t, d, id) {
 				t.Errorf("%s went early", id)
 			}
 		}
 		time.Sleep(4 * time.Second)
 		for id, want := range map[string]bool{"soon": false, "later": true, "moved": true, "never": true, "text": true, "ancient": true} {
-			if isThere(t, d, id) != want {
+			if hasItem(t, d, id) != want {
 				t.Errorf("%s is there: %t", id, !want)
 			}
 		}
 		time.Sleep(2 * time.Hour)
-		if isThere(t, d, "moved") || isThere(t, d, "later") {
+		if hasItem(t, d, "moved") || hasItem(t, d, "later") {
 			t.Error("an item outlived its time by far")
 		}
 	})
@@ -68,7 +68,7 @@ func TestItemsExpire(t *testing.T) {
 
 // Items that were there before the table got its time to live expire too, and
 // those of a table that lost it do not.
-func TestTimeToLiveComesAndGoes(t *testing.T) {
+func TestTimeToLiveEnabledAndDisabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
 		create(t, d, orders("Orders"))
@@ -76,7 +76,7 @@ func TestTimeToLiveComesAndGoes(t *testing.T) {
 		for i := range 600 {
 			put(t, d, "Orders", key("before", i).With("ttl", num(int(now)+10)))
 		}
-		put(t, d, "Orders", expiring("after", now+600))
+		put(t, d, "Orders", expiringItem("after", now+600))
 		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
 			t.Fatal(err)
 		}
@@ -88,11 +88,11 @@ func TestTimeToLiveComesAndGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if !isThere(t, d, "after") {
+		if !hasItem(t, d, "after") {
 			t.Error("an item expired although the table has no time to live")
 		}
 		start, end := keyspace.ExpiriesSpan(mustFind(t, d).ID)
-		if n := countKeys(t, d, start, end); n != 0 {
+		if n := countStored(t, d.engine, start, end); n != 0 {
 			t.Errorf("%d notes are left", n)
 		}
 	})
@@ -100,7 +100,7 @@ func TestTimeToLiveComesAndGoes(t *testing.T) {
 
 // A table whose time to live moves to another attribute, in the middle of it
 // or later, goes by the new one alone.
-func TestTimeToLiveMoves(t *testing.T) {
+func TestTimeToLiveAttributeChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
 		create(t, d, orders("Orders"))
@@ -125,7 +125,7 @@ func TestTimeToLiveMoves(t *testing.T) {
 }
 
 // A note that is not true of its item goes, and does not keep others waiting.
-func TestFalseNotesGo(t *testing.T) {
+func TestStaleExpiryRecordsAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
 		create(t, d, orders("Orders"))
@@ -143,10 +143,10 @@ func TestFalseNotesGo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		put(t, d, "Orders", expiring("due", now-1))
+		put(t, d, "Orders", expiringItem("due", now-1))
 		time.Sleep(5 * time.Second)
 		start, end := keyspace.ExpiriesSpan(table.ID)
-		if left, notes := d.describe(table).Counts[0].Items, countKeys(t, d, start, end); left != 3*expiryBatch || notes != 0 {
+		if left, notes := d.describe(table).Counts[0].Items, countStored(t, d.engine, start, end); left != 3*expiryBatch || notes != 0 {
 			t.Errorf("%d items and %d notes are left, want %d and none", left, notes, 3*expiryBatch)
 		}
 	})
@@ -161,8 +161,8 @@ func TestExpiredItemsCanBeHidden(t *testing.T) {
 			if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
 				t.Fatal(err)
 			}
-			put(t, d, "Orders", expiring("gone", time.Now().Unix()-1))
-			if isThere(t, d, "gone") == hide {
+			put(t, d, "Orders", expiringItem("gone", time.Now().Unix()-1))
+			if hasItem(t, d, "gone") == hide {
 				t.Errorf("hidden %t: a read by key shows it: %t", hide, !hide)
 			}
 			page, err := d.Range(t.Context(), Range{Table: "Orders"})
@@ -183,7 +183,7 @@ func TestExpiryIsRecorded(t *testing.T) {
 		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
 			t.Fatal(err)
 		}
-		it := expiring("soon", time.Now().Unix()+5)
+		it := expiringItem("soon", time.Now().Unix()+5)
 		put(t, d, "Orders", it)
 		time.Sleep(10 * time.Second)
 		var all []Change
@@ -209,8 +209,8 @@ func TestMillisecondsAreWarnedAbout(t *testing.T) {
 		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
 			t.Fatal(err)
 		}
-		put(t, d, "Orders", expiring("wrong", time.Now().UnixMilli()))
-		put(t, d, "Orders", expiring("wrong too", time.Now().UnixMilli()))
+		put(t, d, "Orders", expiringItem("wrong", time.Now().UnixMilli()))
+		put(t, d, "Orders", expiringItem("wrong too", time.Now().UnixMilli()))
 		time.Sleep(time.Minute)
 		if n := strings.Count(log.String(), "milliseconds"); n != 1 {
 			t.Errorf("warned %d times, want once:\n%s", n, log.String())
@@ -227,23 +227,7 @@ func mustFind(t *testing.T, d *DB) *table {
 	return found
 }
 
-func countKeys(t *testing.T, d *DB, start, end []byte) (n int) {
-	t.Helper()
-	snap, err := d.engine.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer snap.Close()
-	for _, err := range snap.Scan(t.Context(), store.Range{Start: start, End: end}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-	}
-	return n
-}
-
-func TestExpiryOfATableThatIsAnotherByNow(t *testing.T) {
+func TestExpiryAfterTheTableChanged(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(t *testing.T, d *DB)
@@ -280,7 +264,7 @@ func TestExpiryOfATableThatIsAnotherByNow(t *testing.T) {
 			for mustFind(t, d).TimeToLive.Filling {
 				time.Sleep(time.Millisecond)
 			}
-			it := expiring("a", time.Now().Unix()-10)
+			it := expiringItem("a", time.Now().Unix()-10)
 			put(t, d, "Orders", it)
 			time.Sleep(50 * time.Millisecond) // the builder rests
 			act = func() {
@@ -292,7 +276,7 @@ func TestExpiryOfATableThatIsAnotherByNow(t *testing.T) {
 			if err := d.expireTable(t.Context(), old); err != nil || armed.Load() {
 				t.Fatalf("expired: %v, at the right moment: %v", err, !armed.Load())
 			}
-			if !isThere(t, d, "a") {
+			if !hasItem(t, d, "a") {
 				t.Error("an item that was written after the time to live was gone has expired")
 			}
 		})

@@ -14,8 +14,8 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// pages reads a range to its end, page after page.
-func pages(t testing.TB, d *DB, r Range) (items []item.Item, n int) {
+// readPages reads a range to its end, page after page.
+func readPages(t testing.TB, d *DB, r Range) (items []item.Item, n int) {
 	t.Helper()
 	for {
 		page, err := d.Range(t.Context(), r)
@@ -34,8 +34,8 @@ func pages(t testing.TB, d *DB, r Range) (items []item.Item, n int) {
 	}
 }
 
-// fill puts random orders into a table and gives what it then has.
-func fill(t testing.TB, d *DB, seed uint64, n int) map[string]item.Item {
+// fillOrders puts random orders into a table and gives what it then has.
+func fillOrders(t testing.TB, d *DB, seed uint64, n int) map[string]item.Item {
 	r := rand.New(rand.NewPCG(seed, 0))
 	model := make(map[string]item.Item)
 	for range n {
@@ -51,18 +51,18 @@ func fill(t testing.TB, d *DB, seed uint64, n int) map[string]item.Item {
 func TestPages(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
-	model := fill(t, d, 1, 60)
+	model := fillOrders(t, d, 1, 60)
 	table, err := d.Table("Orders")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, index := range []string{"", "local", "all", "two"} {
 		x, _ := table.Index(index)
-		want := rebuild(table, x, model)
+		want := indexEntries(table, x, model)
 		for _, limit := range []int{0, 1, 2, 3, 7, len(want), len(want) + 1} {
 			for _, reverse := range []bool{false, true} {
 				t.Run(fmt.Sprintf("index %q by %d, reverse %v", index, limit, reverse), func(t *testing.T) {
-					got, n := pages(t, d, Range{Table: "Orders", Index: index, Limit: limit, Reverse: reverse})
+					got, n := readPages(t, d, Range{Table: "Orders", Index: index, Limit: limit, Reverse: reverse})
 					if reverse {
 						slices.Reverse(got)
 					}
@@ -157,14 +157,14 @@ func TestScanSegments(t *testing.T) {
 		put(t, d, "Orders", key(fmt.Sprint(i), i).With("a", item.String(fmt.Sprint(i))))
 	}
 	for _, index := range []string{"", "local", "two"} {
-		want, _ := pages(t, d, Range{Table: "Orders", Index: index})
+		want, _ := readPages(t, d, Range{Table: "Orders", Index: index})
 		if len(want) != 100 {
 			t.Fatalf("index %q has %d items", index, len(want))
 		}
 		for _, segments := range []int{1, 2, 3, 10, 1000} {
 			var got []item.Item
 			for s := range segments {
-				part, _ := pages(t, d, Range{Table: "Orders", Index: index, Segment: s, Segments: segments, Limit: 3})
+				part, _ := readPages(t, d, Range{Table: "Orders", Index: index, Segment: s, Segments: segments, Limit: 3})
 				got = append(got, part...)
 			}
 			if !slices.EqualFunc(got, want, item.Item.Equal) {
@@ -174,11 +174,11 @@ func TestScanSegments(t *testing.T) {
 	}
 	// A page that ended in one segment does not lead into another.
 	for s := range 4 {
-		all, _ := pages(t, d, Range{Table: "Orders", Segment: s, Segments: 4})
+		all, _ := readPages(t, d, Range{Table: "Orders", Segment: s, Segments: 4})
 		for _, reverse := range []bool{false, true} {
 			for _, it := range slices.Concat(all[:1], all[len(all)-1:]) {
 				page, err := d.Range(t.Context(), Range{Table: "Orders", Segment: (s + 2) % 4, Segments: 4, After: orders("").Key.Of(it), Reverse: reverse})
-				other, _ := pages(t, d, Range{Table: "Orders", Segment: (s + 2) % 4, Segments: 4})
+				other, _ := readPages(t, d, Range{Table: "Orders", Segment: (s + 2) % 4, Segments: 4})
 				ahead := (s < (s+2)%4) != reverse
 				if err != nil || ahead && page.Scanned != len(other) || !ahead && page.Scanned != 0 {
 					t.Errorf("segment %d has %d items behind one of segment %d, %v", (s+2)%4, page.Scanned, s, err)
@@ -189,13 +189,13 @@ func TestScanSegments(t *testing.T) {
 }
 
 // A page may begin behind an item that was deleted since.
-func TestPagesOverDeletions(t *testing.T) {
+func TestPagesDuringDeletions(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
 		d := inMemory(t)
 		create(t, d, orders("Orders"))
-		model := fill(t, d, 2, 60)
+		model := fillOrders(t, d, 2, 60)
 		r := Range{Table: "Orders", Index: "local", Limit: 1, Reverse: reverse}
-		want, _ := pages(t, d, Range{Table: "Orders", Index: "local", Reverse: reverse})
+		want, _ := readPages(t, d, Range{Table: "Orders", Index: "local", Reverse: reverse})
 		var got []item.Item
 		for {
 			page, err := d.Range(t.Context(), r)
@@ -345,7 +345,7 @@ func TestWholeItems(t *testing.T) {
 }
 
 // Where a page of an index ends is told by the keys of both.
-func TestLastOfAnIndex(t *testing.T) {
+func TestLastKeyOfAnIndexPage(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
 	it := key("a", 1).With("a", item.String("x")).With("b", num(2)).With("c", item.Null())
@@ -364,7 +364,7 @@ func TestLastOfAnIndex(t *testing.T) {
 }
 
 // A page's items stay as they are when the next page is read.
-func TestPagesShareNothing(t *testing.T) {
+func TestPagesAreIndependent(t *testing.T) {
 	d := inMemory(t)
 	def := orders("Orders")
 	def.Indexes = []schema.Index{}
@@ -372,7 +372,7 @@ func TestPagesShareNothing(t *testing.T) {
 	for at := range 20 {
 		put(t, d, "Orders", key("a", at))
 	}
-	got, _ := pages(t, d, Range{Table: "Orders", Limit: 3})
+	got, _ := readPages(t, d, Range{Table: "Orders", Limit: 3})
 	for i, it := range got {
 		if !it.Equal(key("a", i)) {
 			t.Errorf("item %d is %v", i, item.Map(it))
@@ -402,7 +402,7 @@ func TestPagesOfAnyEngine(t *testing.T) {
 	engine := newEngine(t, pebble.InMemory())
 	d := newDB(t, engine, Options{})
 	create(t, d, orders("Orders"))
-	fill(t, d, 3, 40)
+	fillOrders(t, d, 3, 40)
 	plain := newDB(t, plainEngine{engine}, Options{})
 	for _, r := range []Range{
 		{Table: "Orders"},
@@ -410,8 +410,8 @@ func TestPagesOfAnyEngine(t *testing.T) {
 		{Table: "Orders", Index: "all", Limit: 4},
 		{Table: "Orders", CountOnly: true, Limit: 7},
 	} {
-		want, n := pages(t, d, r)
-		got, m := pages(t, plain, r)
+		want, n := readPages(t, d, r)
+		got, m := readPages(t, plain, r)
 		if n != m || !slices.EqualFunc(got, want, item.Item.Equal) {
 			t.Errorf("%+v: %d items on %d pages, want %d on %d", r, len(got), m, len(want), n)
 		}

@@ -28,8 +28,8 @@ var (
 	seed    = flag.Uint64("restore-seed", 0, "seed of the history; chosen unless set")
 )
 
-// same makes a table of the same kind under another name.
-func same(name string) func(schema.Table) (schema.Table, error) {
+// sameSchema makes a table of the same kind under another name.
+func sameSchema(name string) func(schema.Table) (schema.Table, error) {
 	return func(t schema.Table) (schema.Table, error) {
 		return schema.Table{Name: name, Key: t.Key, Attributes: t.Attributes, Indexes: t.Indexes, LastIndex: t.LastIndex}, nil
 	}
@@ -38,12 +38,12 @@ func same(name string) func(schema.Table) (schema.Table, error) {
 // restoreTo restores a table and waits until it is there.
 func restoreTo(t testing.TB, d *DB, source, target string, at time.Time) {
 	t.Helper()
-	told, err := d.RestoreToSecond(t.Context(), source, at, same(target))
+	desc, err := d.RestoreToSecond(t.Context(), source, at, sameSchema(target))
 	if err != nil {
 		t.Fatalf("restore %s to %v: %v", source, at, err)
 	}
-	if told.Status != schema.Creating || !told.Restored.Running {
-		t.Errorf("while it is restored a table is %s, %+v", told.Status, told.Restored)
+	if desc.Status != schema.Creating || !desc.Restored.Running {
+		t.Errorf("while it is restored a table is %s, %+v", desc.Status, desc.Restored)
 	}
 	waitRestored(t, d, target)
 }
@@ -62,8 +62,8 @@ func waitRestored(t testing.TB, d *DB, table string) {
 	}
 }
 
-// contentsNow are the items of a table by their keys, in words.
-func contentsNow(t testing.TB, d *DB, table string) map[string]string {
+// contentsOf are the items of a table by their keys, in words.
+func contentsOf(t testing.TB, d *DB, table string) map[string]string {
 	t.Helper()
 	view, err := d.View(t.Context())
 	if err != nil {
@@ -100,26 +100,26 @@ func checkSound(t testing.TB, d *DB) {
 // history is what was written to a table, and when.
 type history struct {
 	mu     sync.Mutex
-	events []event
+	events []writeEvent
 }
 
-type event struct {
+type writeEvent struct {
 	at       time.Time
 	key, now string // in words; nothing when it is gone
 }
 
-func (h *history) note(key, now item.Item) {
+func (h *history) record(key, now item.Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := event{at: time.Now(), key: item.Map(key).String()}
+	e := writeEvent{at: time.Now(), key: item.Map(key).String()}
 	if now != nil {
 		e.now = item.Map(now).String()
 	}
 	h.events = append(h.events, e)
 }
 
-// at is the table at the end of a second.
-func (h *history) at(second time.Time) map[string]string {
+// stateAt is the table at the end of a second.
+func (h *history) stateAt(second time.Time) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	state := make(map[string]string)
@@ -135,14 +135,14 @@ func (h *history) at(second time.Time) map[string]string {
 	return state
 }
 
-// writeOften writes items of its own, alone and together, until the context
+// keepWriting writes items of its own, alone and together, until the context
 // ends.
-func (h *history) writeOften(ctx context.Context, t *testing.T, d *DB, who int, r *rand.Rand) {
+func (h *history) keepWriting(ctx context.Context, t *testing.T, d *DB, writer int, r *rand.Rand) {
 	for ctx.Err() == nil {
 		var writes []Write
 		var after []item.Item
 		for _, n := range r.Perm(8)[:1+r.IntN(4)] {
-			k := key(fmt.Sprintf("w%d-%d", who, n/2), n)
+			k := key(fmt.Sprintf("w%d-%d", writer, n/2), n)
 			w := Write{Table: "Orders", Key: k, Effect: Remove}
 			var it item.Item
 			if r.IntN(4) > 0 {
@@ -156,7 +156,7 @@ func (h *history) writeOften(ctx context.Context, t *testing.T, d *DB, who int, 
 			return
 		}
 		for i := range writes {
-			h.note(writes[i].Key, after[i])
+			h.record(writes[i].Key, after[i])
 		}
 		time.Sleep(time.Duration(r.IntN(700)) * time.Millisecond)
 	}
@@ -176,49 +176,49 @@ func TestRestoreToAnySecond(t *testing.T) {
 		r := rand.New(rand.NewPCG(*seed, 1))
 		before := key("before", 1).With("a", item.String("it was there before"))
 		put(t, d, "Orders", before)
-		h.note(key("before", 1), before)
+		h.record(key("before", 1), before)
 		time.Sleep(3 * time.Second)
 		if _, err := d.SetRecovery(t.Context(), "Orders", 35); err != nil {
 			t.Fatal(err)
 		}
-		since := time.Now().Truncate(time.Second)
+		enabled := time.Now().Truncate(time.Second)
 		ctx, stop := context.WithCancel(t.Context())
 		var writers sync.WaitGroup
-		for who := range 6 {
-			own := rand.New(rand.NewPCG(*seed, uint64(who)+2))
-			writers.Go(func() { h.writeOften(ctx, t, d, who, own) })
+		for writer := range 6 {
+			own := rand.New(rand.NewPCG(*seed, uint64(writer)+2))
+			writers.Go(func() { h.keepWriting(ctx, t, d, writer, own) })
 		}
 		time.Sleep(90 * time.Second)
-		differ := 0
+		distinct := 0
 		for i := range *seconds {
-			span := int(time.Since(since)/time.Second) - 1
-			at := since.Add(time.Duration(r.IntN(span)) * time.Second)
+			span := int(time.Since(enabled)/time.Second) - 1
+			at := enabled.Add(time.Duration(r.IntN(span)) * time.Second)
 			name := fmt.Sprintf("Restored%d", i)
 			restoreTo(t, d, "Orders", name, at)
-			got := contentsNow(t, d, name)
-			if want := h.at(at); !maps.Equal(got, want) {
-				t.Errorf("seed %d: at second %v the table is\n%v\nwant\n%v", *seed, at.Sub(since), words(got), words(want))
+			got := contentsOf(t, d, name)
+			if want := h.stateAt(at); !maps.Equal(got, want) {
+				t.Errorf("seed %d: at second %v the table is\n%v\nwant\n%v", *seed, at.Sub(enabled), formatState(got), formatState(want))
 			}
 			// The control: another second is told apart from this one.
-			if !maps.Equal(got, h.at(at.Add(-time.Second))) || !maps.Equal(got, h.at(at.Add(time.Second))) {
-				differ++
+			if !maps.Equal(got, h.stateAt(at.Add(-time.Second))) || !maps.Equal(got, h.stateAt(at.Add(time.Second))) {
+				distinct++
 			}
 			time.Sleep(time.Duration(r.IntN(900)) * time.Millisecond)
 		}
 		stop()
 		writers.Wait()
-		if differ < *seconds*9/10 {
-			t.Errorf("only %d of %d seconds differ from those beside them", differ, *seconds)
+		if distinct < *seconds*9/10 {
+			t.Errorf("only %d of %d seconds differ from those beside them", distinct, *seconds)
 		}
 		restoreTo(t, d, "Orders", "Latest", time.Time{})
-		if got, want := contentsNow(t, d, "Latest"), contentsNow(t, d, "Orders"); !maps.Equal(got, want) {
-			t.Errorf("the latest is\n%v\nwant\n%v", words(got), words(want))
+		if got, want := contentsOf(t, d, "Latest"), contentsOf(t, d, "Orders"); !maps.Equal(got, want) {
+			t.Errorf("the latest is\n%v\nwant\n%v", formatState(got), formatState(want))
 		}
 		checkSound(t, d)
 	})
 }
 
-func words(state map[string]string) string {
+func formatState(state map[string]string) string {
 	var lines []string
 	for _, k := range slices.Sorted(maps.Keys(state)) {
 		lines = append(lines, state[k])
@@ -288,7 +288,7 @@ func TestRestoreWindow(t *testing.T) {
 
 // A database that is stopped in the middle of a restore begins it anew, and
 // shows nothing of it before it is done.
-func TestRestoreGoesOnAfterRestart(t *testing.T) {
+func TestRestoreResumesAfterRestart(t *testing.T) {
 	o := pebble.Options{Dir: t.TempDir(), Durability: pebble.Relaxed}
 	e := newEngine(t, o)
 	d := newDB(t, e, Options{})
@@ -299,9 +299,9 @@ func TestRestoreGoesOnAfterRestart(t *testing.T) {
 	for i := range 3000 {
 		put(t, d, "Orders", key(fmt.Sprint(i%40), i).With("a", item.String("x")).With("b", num(i)))
 	}
-	want := contentsNow(t, d, "Orders")
+	want := contentsOf(t, d, "Orders")
 	// A table half full, as a crash leaves it.
-	def, _ := same("Restored")(orders("Orders"))
+	def, _ := sameSchema("Restored")(orders("Orders"))
 	source, _ := d.Describe("Orders")
 	def.Restored = schema.Restored{Table: "Orders", TableID: source.ID, At: time.Now().Truncate(time.Second), Running: true}
 	d.stop()
@@ -310,7 +310,7 @@ func TestRestoreGoesOnAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	half, _ := d.find("Restored")
-	if err := d.loadItems(t.Context(), half, some(1500), func(int) {}); err != nil {
+	if err := d.loadItems(t.Context(), half, strayItems(1500), func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Get(t.Context(), "Restored", true, key("1", 1)); err == nil {
@@ -328,18 +328,18 @@ func TestRestoreGoesOnAfterRestart(t *testing.T) {
 
 	d = newDB(t, newEngine(t, o), Options{})
 	waitRestored(t, d, "Restored")
-	if got := contentsNow(t, d, "Restored"); !maps.Equal(got, want) {
+	if got := contentsOf(t, d, "Restored"); !maps.Equal(got, want) {
 		t.Errorf("the restored table has %d items, want %d", len(got), len(want))
 	}
 	checkSound(t, d)
-	told, _ := d.Describe("Restored")
-	if n := told.Counts[0].Items; n != int64(len(want)) {
+	desc, _ := d.Describe("Restored")
+	if n := desc.Counts[0].Items; n != int64(len(want)) {
 		t.Errorf("it counts %d items, want %d", n, len(want))
 	}
 }
 
-// some are items that no restore should leave behind.
-func some(n int) iter.Seq2[item.Item, error] {
+// strayItems are items that no restore should leave behind.
+func strayItems(n int) iter.Seq2[item.Item, error] {
 	return func(yield func(item.Item, error) bool) {
 		for i := range n {
 			if !yield(key(fmt.Sprint("half", i%7), i).With("a", item.String("left behind")), nil) {
@@ -357,7 +357,7 @@ func TestFailedRestoreLeavesNothing(t *testing.T) {
 		d := newDB(t, e, Options{OpenBackup: func(context.Context, string) (*Contents, error) {
 			attempts++
 			items := func(yield func(item.Item, error) bool) {
-				for it := range some(2500) {
+				for it := range strayItems(2500) {
 					if !yield(it, nil) {
 						return
 					}
@@ -397,7 +397,7 @@ func twoServers(t *testing.T) (sa, sb *leadtest.Server, a, b *DB) {
 	return sa, sb, newDB(t, sa, Options{}), newDB(t, sb, Options{})
 }
 
-func recovered(t *testing.T, d *DB, name string) {
+func createRecoverable(t *testing.T, d *DB, name string) {
 	t.Helper()
 	create(t, d, orders(name))
 	if _, err := d.SetRecovery(t.Context(), name, 1); err != nil {
@@ -405,17 +405,17 @@ func recovered(t *testing.T, d *DB, name string) {
 	}
 }
 
-func TestRestoreThroughAServerThatDoesNotLead(t *testing.T) {
+func TestRestoreThroughAFollower(t *testing.T) {
 	sa, sb, a, b := twoServers(t)
-	recovered(t, a, "One")
-	recovered(t, a, "Two")
+	createRecoverable(t, a, "One")
+	createRecoverable(t, a, "Two")
 	put(t, a, "One", key("one", 1))
 	put(t, a, "Two", key("two", 2))
 	restoreTo(t, b, "One", "Copy", time.Time{})
 	if _, err := b.DeleteTable(t.Context(), "Copy"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.RestoreToSecond(t.Context(), "One", time.Time{}, same("Copy")); err != nil {
+	if _, err := b.RestoreToSecond(t.Context(), "One", time.Time{}, sameSchema("Copy")); err != nil {
 		t.Errorf("a second restore to the name: %v", err)
 	} else {
 		waitRestored(t, b, "Copy")
@@ -431,11 +431,11 @@ func TestRestoreThroughAServerThatDoesNotLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found[0] != nil || found[1] == nil {
-		t.Errorf("the copy of Two has the items of One: %v", contentsNow(t, a, "Copy"))
+		t.Errorf("the copy of Two has the items of One: %v", contentsOf(t, a, "Copy"))
 	}
 }
 
-func TestRestoreOfAServerThatWasGivenUp(t *testing.T) {
+func TestRestoreAfterLosingLeadership(t *testing.T) {
 	fleet := leadtest.New(newEngine(t, pebble.InMemory()))
 	sa, sb := fleet.Join(), fleet.Join()
 	sa.Lead(true)
@@ -490,7 +490,7 @@ func TestRestoreOfAServerThatWasGivenUp(t *testing.T) {
 	checkSound(t, b)
 }
 
-func TestRestoreToTheSecondThatHasJustEnded(t *testing.T) {
+func TestRestoreToASecondThatJustEnded(t *testing.T) {
 	var clock atomic.Int64
 	var armed atomic.Bool
 	var act func()
@@ -503,20 +503,20 @@ func TestRestoreToTheSecondThatHasJustEnded(t *testing.T) {
 		return time.Unix(0, clock.Load()).UTC()
 	}
 	d := newDB(t, newEngine(t, pebble.InMemory()), Options{Now: now})
-	recovered(t, d, "Orders")
+	createRecoverable(t, d, "Orders")
 	clock.Store(second.Add(10*time.Second + 998*time.Millisecond).UnixNano())
 	act = func() { // between the view and the look at the clock
 		put(t, d, "Orders", key("late", 1))
 		clock.Store(second.Add(11*time.Second + time.Millisecond).UnixNano())
 	}
 	armed.Store(true)
-	_, err := d.RestoreToSecond(t.Context(), "Orders", second.Add(10*time.Second), same("Copy"))
+	_, err := d.RestoreToSecond(t.Context(), "Orders", second.Add(10*time.Second), sameSchema("Copy"))
 	armed.Store(false)
 	if err != nil {
 		return // it is refused as too late, which is well
 	}
 	waitRestored(t, d, "Copy")
-	if n := len(contentsNow(t, d, "Copy")); n != 1 {
+	if n := len(contentsOf(t, d, "Copy")); n != 1 {
 		t.Errorf("the copy has %d items, want 1", n)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// verified scrubs a database of one table.
-func verified(t testing.TB, d *DB) Report {
+// verifyOne scrubs a database of one table.
+func verifyOne(t testing.TB, d *DB) Report {
 	t.Helper()
 	reports, err := d.Verify(t.Context(), func(string, int64) {})
 	if err != nil {
@@ -28,7 +28,7 @@ func verified(t testing.TB, d *DB) Report {
 // told with these words.
 func expectFaults(t testing.TB, d *DB, want ...string) {
 	t.Helper()
-	r := verified(t, d)
+	r := verifyOne(t, d)
 	ok := r.Faults == int64(len(want)) && len(r.First) == len(want)
 	for i := 0; ok && i < len(want); i++ {
 		ok = strings.Contains(r.First[i], want[i])
@@ -38,33 +38,33 @@ func expectFaults(t testing.TB, d *DB, want ...string) {
 	}
 }
 
-// verifiedOrders is a table with items that lie in all, in some and in none of
+// ordersToVerify is a table with items that lie in all, in some and in none of
 // its indexes, among them numbers and keys that are hard to store.
-func verifiedOrders(t testing.TB) *DB {
+func ordersToVerify(t testing.TB) *DB {
 	t.Helper()
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
 	long := strings.Repeat("l", 900)
 	for i, id := range []string{"p", "q", "zero\x00", long + long} {
-		put(t, d, "Orders", full(id, 1))
-		put(t, d, "Orders", full(id, -2).With("a", item.String(long)))
+		put(t, d, "Orders", fullItem(id, 1))
+		put(t, d, "Orders", fullItem(id, -2).With("a", item.String(long)))
 		put(t, d, "Orders", key(id, 3).With("a", item.String("no b")))
 		put(t, d, "Orders", key(id, 4).With("b", num(i)))
-		put(t, d, "Orders", full(id, 5))
+		put(t, d, "Orders", fullItem(id, 5))
 		remove(t, d, "Orders", key(id, 5))
 	}
 	return d
 }
 
-// full is an item that all indexes of the table orders hold.
-func full(id string, at int) item.Item {
+// fullItem is an item that all indexes of the table orders hold.
+func fullItem(id string, at int) item.Item {
 	return key(id, at).With("a", item.String("x")).With("b", num(7)).With("c", item.String("carried")).With("d", item.String("not carried"))
 }
 
-func TestVerifyFindsNothingInGoodData(t *testing.T) {
-	d := verifiedOrders(t)
+func TestVerifyOfConsistentData(t *testing.T) {
+	d := ordersToVerify(t)
 	expectFaults(t, d)
-	r := verified(t, d)
+	r := verifyOne(t, d)
 	if r.Table != "Orders" || r.Items != 16 || r.Entries["local"] != 12 || r.Entries["all"] != 8 || r.Entries["two"] != 12 {
 		t.Errorf("the report is %+v", r)
 	}
@@ -73,7 +73,7 @@ func TestVerifyFindsNothingInGoodData(t *testing.T) {
 // What a crash, a bug or a bad disk could leave behind is found, and nothing
 // else is blamed for it.
 func TestVerifyFindsFaults(t *testing.T) {
-	victim := full("p", 1)
+	victim := fullItem("p", 1)
 	local, all, two := orders("").Indexes[0], orders("").Indexes[1], orders("").Indexes[2]
 	size := func(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 	const p = `{M:{at={N:1}, id={S:p}}}`
@@ -97,7 +97,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 			tx.Set(keyspace.Entry(nil, t, &all, left), encode(left))
 		}, []string{"which it should not have"}},
 		{"an entry is of an item that is gone", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Entry(nil, t, &all, full("p", 99)), encode(full("p", 99)))
+			tx.Set(keyspace.Entry(nil, t, &all, fullItem("p", 99)), encode(fullItem("p", 99)))
 		}, []string{`an entry of index all stands for the item {M:{at={N:99}, id={S:p}}}, which does not exist`}},
 		{"an item goes without its entries", func(t *schema.Table, tx store.Tx) {
 			tx.Delete(keyspace.Item(nil, t, victim))
@@ -115,7 +115,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 			tx.Set(keyspace.Entry(nil, t, &all, victim), encode(victim.With("c", item.String("then"))))
 		}, []string{"the entry of item " + p + " in index all differs from it"}},
 		{"an entry has not the key of an item", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Entry(nil, t, &all, full("n", 1)), encode(full("n", 1).Without("at")))
+			tx.Set(keyspace.Entry(nil, t, &all, fullItem("n", 1)), encode(fullItem("n", 1).Without("at")))
 		}, []string{"an entry of index all has not the key of an item"}},
 		{"an item lies at the key of another", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Item(nil, t, key("p", 4)), encode(key("p", 6).With("b", num(0))))
@@ -160,29 +160,29 @@ func TestVerifyFindsFaults(t *testing.T) {
 		}, []string{"is said to have 12 bytes, but has 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := verifiedOrders(t)
-			plant(t, d, func(tx store.Tx) { c.plant(tableOf(t, d, "Orders"), tx) })
+			d := ordersToVerify(t)
+			writeRaw(t, d, func(tx store.Tx) { c.plant(tableOf(t, d, "Orders"), tx) })
 			expectFaults(t, d, c.want...)
 		})
 	}
 }
 
 // Of many faults all are counted and some are told.
-func TestVerifyTellsTheFirstFaults(t *testing.T) {
-	d := verifiedOrders(t)
+func TestVerifyReportsTheFirstFaults(t *testing.T) {
+	d := ordersToVerify(t)
 	table := tableOf(t, d, "Orders")
-	plant(t, d, func(tx store.Tx) {
+	writeRaw(t, d, func(tx store.Tx) {
 		for at := range 50 {
-			tx.Set(keyspace.Entry(nil, table, &table.Indexes[1], full("gone", at)), encode(full("gone", at)))
+			tx.Set(keyspace.Entry(nil, table, &table.Indexes[1], fullItem("gone", at)), encode(fullItem("gone", at)))
 		}
 	})
-	if r := verified(t, d); r.Faults != 50 || len(r.First) != maxFaultsTold {
+	if r := verifyOne(t, d); r.Faults != 50 || len(r.First) != maxFaultsTold {
 		t.Errorf("%d faults are counted and %d told", r.Faults, len(r.First))
 	}
 }
 
-// plant writes to the engine past the database.
-func plant(t testing.TB, d *DB, change func(store.Tx)) {
+// writeRaw writes to the engine past the database.
+func writeRaw(t testing.TB, d *DB, change func(store.Tx)) {
 	t.Helper()
 	if err := d.engine.Update(t.Context(), nil, func(tx store.Tx) error {
 		change(tx)

@@ -29,7 +29,7 @@ func TestWritersOfOneItemQueue(t *testing.T) {
 				at := keyspace.Item(nil, tableOf(t, d, "Orders"), key("p", 1))
 				held, released := make(chan struct{}), make(chan error)
 				go func() {
-					_, err := e.Update(t.Context(), [][]byte{at}, func(store.Tx) error {
+					err := e.Update(t.Context(), [][]byte{at}, func(store.Tx) error {
 						close(held)
 						time.Sleep(c.held)
 						return nil
@@ -38,7 +38,7 @@ func TestWritersOfOneItemQueue(t *testing.T) {
 				}()
 				<-held
 				started := time.Now()
-				_, err := d.Write(t.Context(), puts(full("p", 1)))
+				_, err := d.Write(t.Context(), putWrite(fullItem("p", 1)))
 				waited := time.Since(started)
 				if c.refused {
 					expect(t, "the write", err, "TransactionConflictException: Transaction is ongoing for the item")

@@ -80,7 +80,7 @@ func TestWriteOutcomes(t *testing.T) {
 }
 
 // Of several writes all happen or none, wherever the reason stands.
-func TestWritesAreAllOrNone(t *testing.T) {
+func TestWritesAreAtomic(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
 	create(t, d, orders("Other"))
@@ -108,14 +108,14 @@ func TestWritesAreAllOrNone(t *testing.T) {
 				}
 			}
 			for _, name := range []string{"Orders", "Other"} {
-				told, err := d.Describe(name)
+				desc, err := d.Describe(name)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if start, end := keyspace.TableSpan(told.ID); stored(t, d.engine, start, end) != 0 {
+				if start, end := keyspace.TableSpan(desc.ID); countStored(t, d.engine, start, end) != 0 {
 					t.Errorf("%s holds something", name)
 				}
-				if n := told.Counts[0].Items; n != 0 {
+				if n := desc.Counts[0].Items; n != 0 {
 					t.Errorf("%s counts %d items", name, n)
 				}
 			}
@@ -183,8 +183,8 @@ func randomOrder(r *rand.Rand) item.Item {
 	return it
 }
 
-// rebuild is what an index holds of items, in its order.
-func rebuild(t *schema.Table, x *schema.Index, items map[string]item.Item) []item.Item {
+// indexEntries is what an index holds of items, in its order.
+func indexEntries(t *schema.Table, x *schema.Index, items map[string]item.Item) []item.Item {
 	entries := make(map[string]item.Item)
 	for _, it := range items {
 		if x == nil {
@@ -203,7 +203,7 @@ func rebuild(t *schema.Table, x *schema.Index, items map[string]item.Item) []ite
 // After any writes the table and its indexes hold what a rebuild would give,
 // and the counts and the sizes of the collections are theirs, over a restart
 // too.
-func TestWritesKeepEverything(t *testing.T) {
+func TestWritesMaintainIndexesAndCounts(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -231,7 +231,7 @@ func TestWritesKeepEverything(t *testing.T) {
 				if !done.Before.Equal(before) || !done.After.Equal(model[k]) {
 					t.Fatalf("the outcome is %+v", done)
 				}
-				if want := collection(model, it); done.CollectionBytes != want {
+				if want := collectionBytes(model, it); done.CollectionBytes != want {
 					t.Fatalf("the collection has %d bytes, want %d", done.CollectionBytes, want)
 				}
 			}
@@ -242,22 +242,22 @@ func TestWritesKeepEverything(t *testing.T) {
 			for _, it := range model {
 				remove(t, d, "Orders", orders("").Key.Of(it))
 			}
-			told, err := d.Describe("Orders")
+			desc, err := d.Describe("Orders")
 			if err != nil {
 				t.Fatal(err)
 			}
-			start, end := keyspace.TableSpan(told.ID)
-			first, last := keyspace.CollectionSpan(told.ID)
-			if n := stored(t, e, start, end) + stored(t, e, first, last); n != 0 {
+			start, end := keyspace.TableSpan(desc.ID)
+			first, last := keyspace.CollectionSpan(desc.ID)
+			if n := countStored(t, e, start, end) + countStored(t, e, first, last); n != 0 {
 				t.Errorf("an empty table holds %d entries", n)
 			}
 		})
 	}
 }
 
-// collection is the size of the items of one partition and of their entries
+// collectionBytes is the size of the items of one partition and of their entries
 // in local indexes.
-func collection(model map[string]item.Item, of item.Item) (size int64) {
+func collectionBytes(model map[string]item.Item, of item.Item) (size int64) {
 	table := orders("")
 	partition, _ := of.Get("id")
 	for _, it := range model {
@@ -274,12 +274,12 @@ func collection(model map[string]item.Item, of item.Item) (size int64) {
 
 func checkTable(t *testing.T, d *DB, model map[string]item.Item) {
 	t.Helper()
-	told, err := d.Describe("Orders")
+	desc, err := d.Describe("Orders")
 	if err != nil {
 		t.Fatal(err)
 	}
 	check := func(name string, id uint16, x *schema.Index) {
-		want := rebuild(told.Table, x, model)
+		want := indexEntries(desc.Table, x, model)
 		page, err := d.Range(t.Context(), Range{Table: "Orders", Index: name})
 		if err != nil {
 			t.Fatal(err)
@@ -291,13 +291,13 @@ func checkTable(t *testing.T, d *DB, model map[string]item.Item) {
 		for _, it := range want {
 			count.Bytes += int64(it.Size())
 		}
-		if told.Counts[id] != count {
-			t.Errorf("index %q is counted as %+v, want %+v", name, told.Counts[id], count)
+		if desc.Counts[id] != count {
+			t.Errorf("index %q is counted as %+v, want %+v", name, desc.Counts[id], count)
 		}
 	}
 	check("", 0, nil)
-	for i := range told.Indexes {
-		check(told.Indexes[i].Name, told.Indexes[i].ID, &told.Indexes[i])
+	for i := range desc.Indexes {
+		check(desc.Indexes[i].Name, desc.Indexes[i].ID, &desc.Indexes[i])
 	}
 }
 
@@ -340,7 +340,7 @@ func TestWriteCosts(t *testing.T) {
 }
 
 // Many writers at once to the same items leave what one after the other would.
-func TestWritersAtOnce(t *testing.T) {
+func TestConcurrentWriters(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
 	const writers, rounds = 4, 50
@@ -394,7 +394,7 @@ func TestCorruptItem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, value := range [][]byte{{9}, {formatItem}, {formatItem + 1, 0}} {
-		set(t, d.engine, keyspace.Item(nil, table, key("a", 1)), value)
+		setRaw(t, d.engine, keyspace.Item(nil, table, key("a", 1)), value)
 		if _, err := d.Write(t.Context(), Write{Table: "Orders", Key: key("a", 1), Effect: Remove}); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%x: the error of Write is %v", value, err)
 		}
