@@ -27,9 +27,9 @@ func tableBackup(m backup.Manifest) TableBackup {
 	return TableBackup{Table: m.Table.Name, Items: m.Items, Bytes: m.Bytes, File: m.ID + ".items"}
 }
 
-// SaveBackup keeps what a server sent of all its tables in a folder, or at a
-// URL. It is there as a whole, or there is an error. progress is called for each
-// table.
+// SaveBackup stores a backup of a whole server, read from the server's reply, in
+// a folder or at a URL. It stores either the complete backup or nothing. It
+// calls progress for each table.
 func SaveBackup(ctx context.Context, from io.Reader, to string, progress func(TableBackup)) error {
 	place, err := blob.Open(ctx, to)
 	if err != nil {
@@ -39,24 +39,24 @@ func SaveBackup(ctx context.Context, from io.Reader, to string, progress func(Ta
 	return errors.Join(err, place.Close())
 }
 
-// RestoreBackup makes a data folder, which must not exist, of the newest backup
-// of a whole server in a folder or at a URL. The folder appears when it is
-// complete.
+// RestoreBackup creates a data folder, which must not exist, from the newest
+// backup of a whole server in a folder or at a URL. The folder appears once it
+// is complete. RestoreBackup calls progress for each table.
 func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, progress func(TableBackup)) (err error) {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
-		return fmt.Errorf("%s exists already", dir)
+		return fmt.Errorf("%s already exists", dir)
 	}
 	part := dir + ".restoring"
-	if err := pebble.Remove(part); err != nil { // of an attempt before, unless it goes on
+	if err := pebble.Remove(part); err != nil { // left by an earlier attempt; fails if that one is still running
 		return fmt.Errorf("remove %s: %w", part, err)
 	}
-	s, err := Open(ctx, Options{Dir: part, Backups: from, Log: log})
+	d, err := Open(ctx, Options{Dir: part, Backups: from, Log: log})
 	if err != nil {
 		return err
 	}
-	err = backup.RestoreAll(ctx, s.place, s.db, func(m backup.Manifest) { progress(tableBackup(m)) })
-	if err = errors.Join(err, s.Close()); err != nil {
+	err = backup.RestoreAll(ctx, d.backupFiles, d.db, func(m backup.Manifest) { progress(tableBackup(m)) })
+	if err = errors.Join(err, d.Close()); err != nil {
 		return errors.Join(err, os.RemoveAll(part))
 	}
 	return os.Rename(part, dir)

@@ -11,22 +11,22 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// Of two restores into one folder at once none takes what the other has made so
-// far for its own.
+// Of two restores into the same folder at the same time, neither takes over the
+// unfinished folder of the other.
 func TestTwoRestoresAtOnce(t *testing.T) {
-	s, err := Open(t.Context(), Options{})
+	d, err := Open(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer d.Close()
 	for _, name := range []string{"Carts", "Orders"} {
 		id := []schema.Attribute{{Name: "id", Type: item.S}}
-		if _, err := s.db.CreateTable(t.Context(), schema.Table{Name: name, Key: schema.Key{Partition: id}, Attributes: id}); err != nil {
+		if _, err := d.db.CreateTable(t.Context(), schema.Table{Name: name, Key: schema.Key{Partition: id}, Attributes: id}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var stream bytes.Buffer
-	if err := s.backups.WriteAll(t.Context(), &stream); err != nil {
+	if err := d.backups.WriteAll(t.Context(), &stream); err != nil {
 		t.Fatal(err)
 	}
 	from, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
@@ -35,39 +35,39 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(t.Context())
-	begun, ended := make(chan struct{}), make(chan error, 1)
+	started, ended := make(chan struct{}), make(chan error, 1)
 	another := func() {
 		first := true
 		ended <- RestoreBackup(ctx, from, data, log, func(TableBackup) {
 			if first {
 				first = false
-				close(begun)
-				<-ctx.Done() // it takes long
+				close(started)
+				<-ctx.Done() // a slow restore
 			}
 		})
 	}
-	told := 0
+	tables := 0
 	err = RestoreBackup(t.Context(), from, data, log, func(TableBackup) {
-		if told++; told < 2 {
+		if tables++; tables < 2 {
 			return
 		}
 		go another()
 		select {
-		case <-begun:
+		case <-started:
 		case err := <-ended:
 			ended <- err
 		}
 	})
 	stop()
 	if other := <-ended; err != nil || other == nil {
-		t.Fatalf("the first ends with %v, the second with %v", err, other)
+		t.Fatalf("the first restore returned %v, the second %v; want nil and an error", err, other)
 	}
-	made, err := Open(t.Context(), Options{Dir: data})
+	restored, err := Open(t.Context(), Options{Dir: data})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer made.Close()
-	if names, _ := made.db.Tables("", 10); len(names) != 2 {
-		t.Errorf("a restore that was complete has made %v", names)
+	defer restored.Close()
+	if names, _ := restored.db.Tables("", 10); len(names) != 2 {
+		t.Errorf("the completed restore has the tables %v, want 2", names)
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"net/http"
 )
 
-// Client sends requests straight to the database, without a network. It can be
-// the HTTP client of any AWS SDK client; the endpoint's address does not matter.
-func (s *DB) Client() *http.Client { return &http.Client{Transport: direct{s.Handler()}} }
+// Client returns an HTTP client that calls the database directly, without a
+// network. Any AWS SDK client can use it; the endpoint's address does not matter.
+func (d *DB) Client() *http.Client { return &http.Client{Transport: handlerTransport{d.Handler()}} }
 
-// direct is a transport that calls a handler.
-type direct struct{ handler http.Handler }
+// handlerTransport is a transport that calls a handler.
+type handlerTransport struct{ handler http.Handler }
 
-func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
 	defer r.Body.Close()
 	w := &response{header: make(http.Header), status: http.StatusOK}
-	d.handler.ServeHTTP(w, r)
+	t.handler.ServeHTTP(w, r)
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// response collects what a handler answers.
+// response records the reply of a handler.
 type response struct {
 	header http.Header
 	status int

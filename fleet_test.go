@@ -15,14 +15,15 @@ import (
 	"github.com/stator-db/stator/internal/store/tikv/tikvtest"
 )
 
-// Two servers over one cluster answer as one does, whichever of them is asked.
+// Two servers on one cluster give the same replies as a single server, whichever
+// of them a request goes to.
 func TestTranscriptsThroughTwoServers(t *testing.T) {
 	all, err := conformance.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &conformance.Server{Client: &http.Client{Transport: openFleet(t, 2)}, Endpoint: "http://stator.invalid/", Sign: sign}
-	t.Run("all", func(t *testing.T) { // ends when the parallel ones have
+	server := &conformance.Server{Client: &http.Client{Transport: openServers(t, 2)}, Endpoint: "http://stator.invalid/", Sign: sign}
+	t.Run("all", func(t *testing.T) { // returns when the parallel subtests have ended
 		for _, transcript := range all {
 			t.Run(transcript.Topic(), func(t *testing.T) {
 				t.Parallel()
@@ -44,34 +45,35 @@ func sign(r *http.Request, _ []byte) error {
 	return nil
 }
 
-// fleet are servers that share a database. A request goes to any of them.
-type fleet []*DB
+// sharedServers are servers that share a database. A request goes to a random
+// one.
+type sharedServers []*DB
 
-func openFleet(t *testing.T, n int) fleet {
+func openServers(t *testing.T, n int) sharedServers {
 	t.Helper()
 	cluster := tikvtest.New(t)
 	backups := t.TempDir()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	var f fleet
+	var servers sharedServers
 	for range n {
 		engine := cluster.Open(t, tikv.Options{Log: log})
-		s, err := join(context.Background(), engine, Options{Backups: backups, Log: log})
+		d, err := join(context.Background(), engine, Options{Backups: backups, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
+			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
 		})
-		f = append(f, s)
+		servers = append(servers, d)
 	}
-	return f
+	return servers
 }
 
-// RoundTrip has one of the servers answer.
-func (f fleet) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip sends the request to a random server.
+func (s sharedServers) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
-	f[rand.N(len(f))].Handler().ServeHTTP(w, r)
+	s[rand.N(len(s))].Handler().ServeHTTP(w, r)
 	return w.Result(), nil
 }

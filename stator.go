@@ -1,9 +1,11 @@
-// Package stator is a DynamoDB-compatible database that a Go program can carry
-// inside: it opens the parts, joins them and closes them.
+// Package stator embeds a DynamoDB-compatible database in a Go program.
 //
-//	s, err := stator.Open(ctx, stator.Options{Dir: "data"})
+//	db, err := stator.Open(ctx, stator.Options{Dir: "data"})
 //	…
-//	http.ListenAndServe("127.0.0.1:8000", s.Handler())
+//	defer db.Close()
+//	http.ListenAndServe("127.0.0.1:8000", db.Handler())
+//
+// It opens the parts under internal/, connects them and closes them.
 package stator
 
 import (
@@ -27,89 +29,92 @@ import (
 	"github.com/stator-db/stator/internal/trigger"
 )
 
-// Options say what to open. Without a Dir the database is in memory and gone
-// when it is closed.
+// Options configure a database. The zero value is a database in memory, which
+// is lost when it is closed.
 type Options struct {
+	// Dir is the data folder. Without one, the data is in memory.
 	Dir string
 
-	// Engine is the URL of a TiKV cluster to keep the data in, instead of a
+	// Engine is the URL of a TiKV cluster that holds the data instead of a
 	// folder: tikv://pd1:2379,pd2:2379?prefix=prod. Any number of servers can
-	// have it open. It needs Backups. docs/scale-out.md tells the rest.
+	// open the same cluster. Engine requires Backups; see docs/scale-out.md.
 	Engine string
 
-	// Backups is where backups of tables are kept: a folder, or a URL that
-	// begins with file:// or s3://. Unless set it is the folder beside Dir
-	// that has "-backups" behind its name, or memory.
+	// Backups is where backups of tables are stored: a folder, or a file:// or
+	// s3:// URL. It defaults to Dir with the suffix "-backups", or to memory
+	// when there is no Dir.
 	Backups string
 
-	// Buckets are where exports are written to and imports read from: of each
-	// name that a request may have as an S3Bucket the folder, or the URL as
-	// above. Nothing else can be reached.
+	// Buckets maps each S3Bucket name that exports and imports may use to a
+	// folder or URL. Other buckets are refused.
 	Buckets map[string]string
 
-	// CacheBytes is how much of what was read lately is kept in memory, of data
-	// in a folder or in memory; 64 MiB unless set. It is taken as it is used, and
-	// the garbage collector may take as much again.
+	// CacheBytes is the size of the cache of data in a folder or in memory; it
+	// defaults to 64 MiB. It is allocated as it fills, and the garbage
+	// collector may need as much again.
 	CacheBytes int64
 
-	// Relaxed answers a write before it is on disk. A crash can take back the
-	// writes of the last moments.
+	// Relaxed acknowledges a write before it is on disk. A crash can lose the
+	// most recent writes.
 	Relaxed bool
 
-	// TableDelay is how long a table stays CREATING, UPDATING and DELETING,
-	// as it does on AWS. With none a table is ready when the answer arrives.
+	// TableDelay is how long a table stays CREATING, UPDATING and DELETING. It
+	// defaults to 0: the change is complete when the request returns.
 	TableDelay time.Duration
 
-	// ExpiryInterval is how often items whose time to live is over are looked
-	// for; 1 s unless set. HideExpired leaves them out of reads even before.
+	// ExpiryInterval is the time between two searches for items whose time to
+	// live has passed; it defaults to 1 s. HideExpired omits such items from
+	// reads even before they are deleted.
 	ExpiryInterval time.Duration
 	HideExpired    bool
 
-	// ShardDuration is how long a shard of a stream takes records before another
-	// follows it; 4 h unless set. It counts for streams enabled from now on.
+	// ShardDuration is how long a shard of a stream accepts records before a
+	// successor replaces it; it defaults to 4 h. It applies to streams that are
+	// enabled from now on.
 	ShardDuration time.Duration
 
 	// Triggers post the changes of streams to HTTP endpoints.
 	Triggers []Trigger
 
-	// NoBackground leaves alone what goes on beside requests, such as exports,
-	// restores and the removal of expired items: the next who opens the data
-	// goes on with it.
+	// NoBackground disables background work such as exports, restores and the
+	// deletion of expired items. It resumes when the data is next opened
+	// without this option.
 	NoBackground bool
 
-	Log *slog.Logger     // nothing is logged unless set
-	Now func() time.Time // the system's clock unless set
+	Log *slog.Logger     // defaults to a logger that discards everything
+	Now func() time.Time // defaults to time.Now
 }
 
-// Trigger says what of a stream is posted where.
+// Trigger configures which changes of a stream are posted to which endpoint.
 type Trigger = trigger.Config
 
 // TriggerPattern is one of a trigger's filters.
 type TriggerPattern = trigger.Pattern
 
-// TriggerFault is the error of a trigger that makes no sense.
+// TriggerFault is the error that reports an invalid trigger.
 type TriggerFault = trigger.Fault
 
 // DB is an open database.
 type DB struct {
-	engine    store.Engine
-	place     blob.Place
-	db        *db.DB
-	backups   *backup.Store
-	buckets   map[string]blob.Place
-	transfers *transfer.Store
-	handler   http.Handler
+	engine      store.Engine
+	db          *db.DB
+	backups     *backup.Store
+	backupFiles blob.Place
+	buckets     map[string]blob.Place
+	transfers   *transfer.Store
+	handler     http.Handler
 
 	triggers *trigger.Set
 }
 
-// ErrUnavailable is the error of a cluster that does not answer now.
+// ErrUnavailable is returned when the cluster does not answer. The call may be
+// retried.
 var ErrUnavailable = store.ErrUnavailable
 
-// LockedError is the error of a folder that another process has open.
+// LockedError is returned when another process has the data folder open.
 type LockedError = pebble.LockedError
 
-// Open opens a database. What it holds is released by Close.
+// Open opens a database. The caller closes it with Close.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -124,12 +129,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return join(ctx, engine, o)
 }
 
-// noBackground is an engine that never leads.
+// noBackground is an engine that never leads, so that no background work starts
+// on it.
 type noBackground struct{ store.Engine }
 
 func (noBackground) Leads() bool { return false }
 
-// join makes a database over an engine, which it closes in the end.
+// join opens a database on an engine. DB.Close closes the engine, and so does
+// join when it fails.
 func join(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	place, err := blob.Open(ctx, o.backups())
 	if err != nil {
@@ -141,7 +148,7 @@ func join(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	}
 	service := ops.New(d)
 	service.Backups = backup.Open(ctx, d, place, o.Log)
-	s := &DB{engine: engine, place: place, db: d, backups: service.Backups, handler: server.New(service, o.Log)}
+	s := &DB{engine: engine, backupFiles: place, db: d, backups: service.Backups, handler: server.New(service, o.Log)}
 	if err := s.openBuckets(ctx, o.Buckets); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -159,7 +166,7 @@ func join(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 func openEngine(ctx context.Context, o Options) (store.Engine, error) {
 	if o.Engine != "" {
 		if o.Dir != "" || o.Backups == "" {
-			return nil, errors.New("a database on a cluster has no folder of its own, and needs a place for backups that all its servers reach")
+			return nil, errors.New("a database on a cluster cannot have a data folder, and requires a location for backups that all its servers can reach")
 		}
 		return openCluster(ctx, o.Engine, o.Log)
 	}
@@ -175,19 +182,19 @@ func openEngine(ctx context.Context, o Options) (store.Engine, error) {
 	return pebble.Open(storage)
 }
 
-func (s *DB) openBuckets(ctx context.Context, buckets map[string]string) error {
-	s.buckets = make(map[string]blob.Place)
+func (d *DB) openBuckets(ctx context.Context, buckets map[string]string) error {
+	d.buckets = make(map[string]blob.Place)
 	for name, where := range buckets {
 		place, err := blob.Open(ctx, where)
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", name, err)
 		}
-		s.buckets[name] = place
+		d.buckets[name] = place
 	}
 	return nil
 }
 
-// backups is where backups are kept.
+// backups is the location of backups.
 func (o *Options) backups() string {
 	switch {
 	case o.Backups != "":
@@ -198,22 +205,22 @@ func (o *Options) backups() string {
 	return "mem://"
 }
 
-// Handler answers the requests of AWS's SDKs, the AWS CLI and their like.
-func (s *DB) Handler() http.Handler { return s.handler }
+// Handler serves the DynamoDB API over HTTP, for AWS SDKs and the AWS CLI.
+func (d *DB) Handler() http.Handler { return d.handler }
 
-// TableReport is what Verify found in one table.
+// TableReport is the result of Verify for one table.
 type TableReport struct {
 	Table   string           `json:"table"`
 	Items   int64            `json:"items"`
-	Entries map[string]int64 `json:"entries"` // of each index
+	Entries map[string]int64 `json:"entries"` // by index name
 	Faults  int64            `json:"faults"`
-	First   []string         `json:"first"` // the first faults, in words
+	First   []string         `json:"first"` // descriptions of the first faults
 }
 
-// Verify walks through all tables and proves that items and index entries
-// agree. progress is called now and then.
-func (s *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]TableReport, error) {
-	reports, err := s.db.Verify(ctx, progress)
+// Verify reads all tables and checks that items and index entries agree. It
+// calls progress from time to time.
+func (d *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]TableReport, error) {
+	reports, err := d.db.Verify(ctx, progress)
 	found := make([]TableReport, len(reports))
 	for i, r := range reports {
 		found[i] = TableReport(r)
@@ -221,20 +228,20 @@ func (s *DB) Verify(ctx context.Context, progress func(table string, items int64
 	return found, err
 }
 
-// Close waits for what goes on in the background and closes the database. The
-// handler must no longer be in use.
-func (s *DB) Close() error {
+// Close waits for background work to stop and closes the database. The handler
+// must no longer be in use.
+func (d *DB) Close() error {
 	var triggersErr error
-	if s.triggers != nil {
-		triggersErr = s.triggers.Close()
+	if d.triggers != nil {
+		triggersErr = d.triggers.Close()
 	}
-	s.backups.Close()
-	if s.transfers != nil {
-		s.transfers.Close()
+	d.backups.Close()
+	if d.transfers != nil {
+		d.transfers.Close()
 	}
 	var bucketsErr error
-	for _, bucket := range s.buckets {
+	for _, bucket := range d.buckets {
 		bucketsErr = errors.Join(bucketsErr, bucket.Close())
 	}
-	return errors.Join(triggersErr, bucketsErr, s.db.Close(), s.place.Close(), s.engine.Close())
+	return errors.Join(triggersErr, bucketsErr, d.db.Close(), d.backupFiles.Close(), d.engine.Close())
 }

@@ -1,12 +1,12 @@
-// Package statortest gives a Go test a DynamoDB of its own.
+// Package statortest starts a private database for a Go test.
 //
 //	func TestOrders(t *testing.T) {
 //		client := statortest.Start(t)
 //		…
 //	}
 //
-// The database is in memory, private to the test, and gone when the test ends.
-// No network port is opened: requests go straight to the handler.
+// The database is in memory and is closed when the test ends. It opens no
+// network port: the client calls the handler directly.
 package statortest
 
 import (
@@ -26,15 +26,16 @@ func Start(t testing.TB) *dynamodb.Client {
 	return StartWith(t, stator.Options{})
 }
 
-// StartWith is Start for a test that wants a folder, a clock or delays.
+// StartWith is Start with options, for a test that needs a folder, a clock or
+// delays.
 func StartWith(t testing.TB, o stator.Options) *dynamodb.Client {
 	t.Helper()
-	s, err := stator.Open(context.Background(), o)
+	db, err := stator.Open(context.Background(), o)
 	if err != nil {
 		t.Fatalf("open a database: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			t.Errorf("close the database: %v", err)
 		}
 	})
@@ -42,6 +43,6 @@ func StartWith(t testing.TB, o stator.Options) *dynamodb.Client {
 		BaseEndpoint: aws.String("http://stator.invalid"),
 		Region:       "us-east-1",
 		Credentials:  credentials.NewStaticCredentialsProvider("test", "test", ""),
-		HTTPClient:   s.Client(),
+		HTTPClient:   db.Client(),
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/statortest"
 )
 
-func makeTable(t *testing.T, client *dynamodb.Client) {
+func createTable(t *testing.T, client *dynamodb.Client) {
 	t.Helper()
 	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName:            aws.String("Orders"),
@@ -27,7 +27,7 @@ func makeTable(t *testing.T, client *dynamodb.Client) {
 
 func TestTestsDoNotSeeEachOther(t *testing.T) {
 	one, other := statortest.Start(t), statortest.Start(t)
-	makeTable(t, one)
+	createTable(t, one)
 	tables, err := other.ListTables(t.Context(), nil)
 	if err != nil || len(tables.TableNames) != 0 {
 		t.Errorf("the other database has tables %v, %v", tables.TableNames, err)
@@ -37,7 +37,7 @@ func TestTestsDoNotSeeEachOther(t *testing.T) {
 func TestOptionsReachTheDatabase(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	client := statortest.StartWith(t, stator.Options{Now: func() time.Time { return now }, TableDelay: time.Hour})
-	makeTable(t, client)
+	createTable(t, client)
 	described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("Orders")})
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if code, out := run("verify", "--data", data); code != exitDone || !strings.Contains(out, "Orders") || !strings.Contains(out, "Carts") {
 		t.Errorf("verify ends with %d:\n%s", code, out)
 	}
-	if code, out := run("restore", "--from", to, "--data", data); code != exitFailed || !strings.Contains(out, "exists already") {
+	if code, out := run("restore", "--from", to, "--data", data); code != exitFailed || !strings.Contains(out, "already exists") {
 		t.Errorf("a restore over data ends with %d:\n%s", code, out)
 	}
 
