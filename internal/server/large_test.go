@@ -24,7 +24,7 @@ func TestLargeBodiesWaitForEachOther(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := New(nil, slog.New(slog.DiscardHandler))
-				h.large = newTurns(1, largePatience)
+				h.large = newSlots(1, maxLargeWait)
 				enter(t, h.large, 1)
 				body := strings.Repeat(" ", c.bytes)
 				var running sync.WaitGroup
@@ -39,7 +39,7 @@ func TestLargeBodiesWaitForEachOther(t *testing.T) {
 				if got := len(h.large.waiting); got != c.waiting {
 					t.Errorf("%d wait, want %d", got, c.waiting)
 				}
-				h.large.leave()
+				h.large.release()
 				running.Wait()
 				idle(t, h.large, 1)
 			})
@@ -52,18 +52,18 @@ func TestLargeBodiesWaitForEachOther(t *testing.T) {
 func TestSmallerBodiesComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(nil, slog.New(slog.DiscardHandler))
-		h.large = newTurns(1, largePatience)
+		h.large = newSlots(1, maxLargeWait)
 		enter(t, h.large, 1)
 		var order []string
 		var waiting sync.WaitGroup
 		come := func(name string, bytes int) {
 			waiting.Go(func() {
-				if err := h.large.enter(t.Context(), handicap(bytes)); err != nil {
+				if err := h.large.acquire(t.Context(), penalty(bytes)); err != nil {
 					t.Errorf("%s: %v", name, err)
 					return
 				}
 				order = append(order, name) // by one at a time
-				h.large.leave()
+				h.large.release()
 			})
 			synctest.Wait()
 		}
@@ -72,7 +72,7 @@ func TestSmallerBodiesComeFirst(t *testing.T) {
 		come("1 MB", 1<<20)
 		time.Sleep(time.Second)
 		come("1 MB, a second later", 1<<20)
-		h.large.leave()
+		h.large.release()
 		waiting.Wait()
 		if want := []string{"1 MB", "8 MB", "16 MB", "1 MB, a second later"}; !slices.Equal(order, want) {
 			t.Errorf("they come in the order %q, want %q", order, want)
@@ -94,12 +94,12 @@ func ask(h *Handler, body string) (status int, text string) {
 }
 
 // What panics on a thread of its own is told where it was asked for.
-func TestPatientlyTellsPanics(t *testing.T) {
+func TestAtLowPriorityTellsPanics(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "a bug" {
 			t.Errorf("recovered %v, want a bug", p)
 		}
 	}()
-	patiently(func() { panic("a bug") })
+	atLowPriority(func() { panic("a bug") })
 	t.Error("it went on")
 }

@@ -39,14 +39,14 @@ const (
 type Handler struct {
 	service *ops.Service
 	log     *slog.Logger
-	bodies  *memory
-	turns   *turns
-	large   *turns // of large bodies
+	bodies  *bodies
+	slots   *slots
+	large   *slots // of large bodies
 }
 
 // New makes the handler of a service.
 func New(service *ops.Service, log *slog.Logger) *Handler {
-	return &Handler{service: service, log: log, bodies: newMemory(), turns: newTurns(maxUnderWay, turnPatience), large: newLarge()}
+	return &Handler{service: service, log: log, bodies: newBodies(), slots: newSlots(maxRequests, maxSlotWait), large: newLarge()}
 }
 
 // ServeHTTP answers a request that net/http has read.
@@ -132,7 +132,7 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	}
 	body, ok := r.Whole()
 	if !ok {
-		var held *share
+		var held *reservation
 		var err error
 		body, held, err = h.bodies.read(ctx, r)
 		defer held.release()
@@ -167,11 +167,11 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
-	if err := h.turns.enter(ctx, 0); err != nil {
+	if err := h.slots.acquire(ctx, 0); err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
-	defer h.turns.leave()
+	defer h.slots.release()
 	a.Body, err = h.service.Do(ctx, request, &a.Memory)
 	if err != nil {
 		h.fail(ctx, a, media, name, err)

@@ -84,7 +84,7 @@ func TestThoseWhoHoldMuchGiveWay(t *testing.T) {
 				_, _ = large[i].Write(part)
 			}()
 		}
-		time.Sleep(2 * bodyPatience)
+		time.Sleep(2 * maxBodyWait)
 		told := 0
 		for _, c := range large {
 			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -102,8 +102,8 @@ func TestThoseWhoHoldMuchGiveWay(t *testing.T) {
 	})
 }
 
-// bodyPatience is how long a body waits for memory, and longer.
-const bodyPatience = 3 * time.Second
+// maxBodyWait is how long a body waits for memory, and longer.
+const maxBodyWait = 3 * time.Second
 
 // A client may take its time with a large body while nobody else needs the
 // memory.

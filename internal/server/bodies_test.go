@@ -20,9 +20,9 @@ import (
 // by one for all who wait.
 func TestManyWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
-		holder := m.newShare()
-		if m.small.ask(&holder.small, maxSmall) != nil {
+		m := newBodies()
+		holder := m.newReservation()
+		if m.small.reserve(&holder.small, smallPoolBytes) != nil {
 			t.Fatal("there is no memory from the start")
 		}
 		const many = 200
@@ -32,8 +32,8 @@ func TestManyWaitForMemory(t *testing.T) {
 		for n := range int64(many) {
 			bytes := 16<<10 + n%3
 			go func() {
-				s := m.newShare()
-				if err := s.take(bytes); err != nil {
+				s := m.newReservation()
+				if err := s.reserve(bytes); err != nil {
 					t.Errorf("%d bytes are refused: %v", bytes, err)
 					return
 				}
@@ -48,7 +48,7 @@ func TestManyWaitForMemory(t *testing.T) {
 		}
 		for len(order) < many {
 			m.mu.Lock()
-			m.small.give(16<<10 + 2)
+			m.small.release(16<<10 + 2)
 			m.mu.Unlock()
 			synctest.Wait()
 		}
@@ -58,12 +58,12 @@ func TestManyWaitForMemory(t *testing.T) {
 			t.Errorf("the order is %d", order)
 		}
 
-		if err := m.newShare().take(maxSmall / 512); err == nil || err.Error() != apierror.Throttled().Error() {
+		if err := m.newReservation().reserve(smallPoolBytes / 512); err == nil || err.Error() != apierror.Throttled().Error() {
 			t.Errorf("who waits in vain is told %v", err)
 		}
-		time.Sleep(2 * bodyLook)
+		time.Sleep(2 * evictionInterval)
 		synctest.Wait()
-		if m.small.pressing || len(m.small.waiting) != 0 {
+		if m.small.evicting || len(m.small.waiting) != 0 {
 			t.Error("room is made for nobody")
 		}
 	})
@@ -73,29 +73,29 @@ func TestManyWaitForMemory(t *testing.T) {
 // more has come in between and had it made at once.
 func TestRoomIsMadeAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
-		if m.large.ask(&m.newShare().large, maxLarge) != nil {
+		m := newBodies()
+		if m.large.reserve(&m.newReservation().large, largePoolBytes) != nil {
 			t.Fatal("there is no memory from the start")
 		}
-		for _, bytes := range []int64{2 * largeBytes, 2 * m.large.least} {
-			go func() { _ = m.newShare().take(bytes) }() // in vain
-			time.Sleep(bodyLook / 3)
+		for _, bytes := range []int64{2 * largeBytes, 2 * m.large.minEvicted} {
+			go func() { _ = m.newReservation().reserve(bytes) }() // in vain
+			time.Sleep(evictionInterval / 3)
 		}
-		for began := time.Now(); time.Since(began) < bodyPatience/2; time.Sleep(bodyLook / 7) {
+		for began := time.Now(); time.Since(began) < maxBodyWait/2; time.Sleep(evictionInterval / 7) {
 			synctest.Wait()
 			m.mu.Lock()
-			if late := time.Since(m.large.pressed) - bodyLook; late > 0 {
+			if late := time.Since(m.large.evictedAt) - evictionInterval; late > 0 {
 				t.Errorf("room is made %v too late", late)
 			}
 			m.mu.Unlock()
 		}
-		time.Sleep(bodyPatience) // until nobody waits
+		time.Sleep(maxBodyWait) // until nobody waits
 	})
 }
 
-// newShare is for a body that is read without a request.
-func (m *memory) newShare() *share {
-	return &share{memory: m, patience: bodyPatience, ctx: context.Background()}
+// newReservation is for a body that is read without a request.
+func (m *bodies) newReservation() *reservation {
+	return &reservation{bodies: m, waitLeft: maxBodyWait, ctx: context.Background()}
 }
 
 // lastMoment is a body whose memory others want in the moment when it is whole.
@@ -117,12 +117,12 @@ func (b *lastMoment) Read(p []byte) (int, error) {
 // for gone.
 func TestCutInTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
+		m := newBodies()
 		web := httptest.NewRequest("POST", "/", &lastMoment{strings.NewReader(strings.Repeat(" ", 1<<20)), func() {
-			time.Sleep(2 * bodyGrace)
+			time.Sleep(2 * slowBodyAfter)
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.makeRoom(&m.large, 1<<20)
+			m.evictSlow(&m.large, 1<<20)
 		}})
 		x := door.Begin(httptest.NewRecorder(), web)
 		defer x.End()

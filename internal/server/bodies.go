@@ -13,17 +13,17 @@ import (
 
 const (
 	maxBodyBytes = 16 << 20
-	// maxSmall and maxLarge bound the memory that the bodies of all requests
+	// smallPoolBytes and largePoolBytes bound the memory that the bodies of all requests
 	// under way may take: that of each until it is large, and the rest.
-	maxSmall = 64 << 20
-	maxLarge = 96 << 20
-	// bodyPatience is how long a body waits for memory, all in all, before it
+	smallPoolBytes = 64 << 20
+	largePoolBytes = 96 << 20
+	// maxBodyWait is how long a body waits for memory, all in all, before it
 	// is refused.
-	bodyPatience = 3 * time.Second
-	// bodyGrace is how long a body may take when others wait for its memory.
-	bodyGrace = time.Second
-	// bodyLook is how often one that waits looks for such.
-	bodyLook = 250 * time.Millisecond
+	maxBodyWait = 3 * time.Second
+	// slowBodyAfter is how long a body may take when others wait for its memory.
+	slowBodyAfter = time.Second
+	// evictionInterval is how often one that waits looks for such.
+	evictionInterval = 250 * time.Millisecond
 )
 
 // memory is what bodies are read into that do not come along with their head.
@@ -33,87 +33,87 @@ const (
 //
 // What a body takes until it is large is not what large ones take, so that
 // smaller ones do not wait for larger ones.
-type memory struct {
+type bodies struct {
 	mu           sync.Mutex
-	small, large part
-	reading      map[*share]struct{} // those that are not whole yet
+	small, large pool
+	reading      map[*reservation]struct{} // those that are not whole yet
 }
 
-func newMemory() *memory {
-	return &memory{small: newPart(maxSmall), large: newPart(maxLarge), reading: make(map[*share]struct{})}
+func newBodies() *bodies {
+	return &bodies{small: newPool(smallPoolBytes), large: newPool(largePoolBytes), reading: make(map[*reservation]struct{})}
 }
 
 // share is what one body holds of the memory.
-type share struct {
-	*memory
+type reservation struct {
+	*bodies
 	request  *door.Request
 	since    time.Time
-	patience time.Duration // that is left
+	waitLeft time.Duration // for memory
 	ctx      context.Context
 	stop     context.CancelFunc
 	small    int64 // bytes of that part
 	large    int64
-	gone     bool // it was cut
+	evicted  bool // it was cut
 }
 
 // read reads a body. The share is to be released, also after an error.
-func (m *memory) read(ctx context.Context, r *door.Request) ([]byte, *share, error) {
-	s := &share{memory: m, request: r, since: time.Now(), patience: bodyPatience}
+func (m *bodies) read(ctx context.Context, r *door.Request) ([]byte, *reservation, error) {
+	s := &reservation{bodies: m, request: r, since: time.Now(), waitLeft: maxBodyWait}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	m.mu.Lock()
 	m.reading[s] = struct{}{}
 	m.mu.Unlock()
-	body, err := r.Read(maxBodyBytes, s.take)
+	body, err := r.Read(maxBodyBytes, s.reserve)
 	m.mu.Lock()
 	delete(m.reading, s)
 	m.mu.Unlock()
-	if s.gone { // even if all has come: what ends a read ends the request in net/http
+	if s.evicted { // even if all has come: what ends a read ends the request in net/http
 		err = apierror.Throttled()
 	}
 	return body, s, err
 }
 
-func (s *share) release() {
+func (s *reservation) release() {
 	s.stop()
 	s.request.Drop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.memory.small.give(s.small)
-	s.memory.large.give(s.large)
+	s.bodies.small.release(s.small)
+	s.bodies.large.release(s.large)
 }
 
 // take takes more memory, and waits for it if it must.
-func (s *share) take(bytes int64) error {
+func (s *reservation) reserve(bytes int64) error {
 	s.mu.Lock()
-	p, held := &s.memory.small, &s.small
+	p, held := &s.bodies.small, &s.small
 	if s.small+s.large+bytes > largeBytes {
-		p, held = &s.memory.large, &s.large
+		p, held = &s.bodies.large, &s.large
 	}
-	w := p.ask(held, bytes)
+	w := p.reserve(held, bytes)
 	if w == nil {
 		s.mu.Unlock()
 		return nil
 	}
-	s.press(p, bytes)
+	s.startEvicting(p, bytes)
 	s.mu.Unlock()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
+	ctx, cancel := context.WithTimeout(s.ctx, s.waitLeft)
 	defer cancel()
 	select {
 	case <-w.given:
-		s.patience -= time.Since(began)
+		s.waitLeft -= time.Since(began)
 		return nil
 	case <-ctx.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p.forget(w)
+		p.cancel(w)
 		return cmp.Or(context.Cause(s.ctx), error(apierror.Throttled()))
 	}
 }
 
 // of is how much it holds of a part.
-func (s *share) of(p *part) int64 {
-	if p == &s.memory.small {
+func (s *reservation) of(p *pool) int64 {
+	if p == &s.bodies.small {
 		return s.small
 	}
 	return s.large
@@ -121,51 +121,51 @@ func (s *share) of(p *part) int64 {
 
 // press makes room now, and from time to time until nobody waits. The caller
 // holds mu.
-func (m *memory) press(p *part, bytes int64) {
-	m.makeRoom(p, bytes)
-	if p.pressing {
+func (m *bodies) startEvicting(p *pool, bytes int64) {
+	m.evictSlow(p, bytes)
+	if p.evicting {
 		return
 	}
-	p.pressing = true
+	p.evicting = true
 	go func() {
 		for {
 			m.mu.Lock()
-			if p.pressing = len(p.waiting) > 0; !p.pressing {
+			if p.evicting = len(p.waiting) > 0; !p.evicting {
 				m.mu.Unlock()
 				return
 			}
-			m.makeRoom(p, p.most())
-			next := p.pressed.Add(bodyLook)
+			m.evictSlow(p, p.largestWaiting())
+			next := p.evictedAt.Add(evictionInterval)
 			m.mu.Unlock()
 			time.Sleep(time.Until(next))
 		}
 	}()
 }
 
-// makeRoom cuts those off that hold most of a part, of all that have been
+// evictSlow cuts those off that hold most of a part, of all that have been
 // reading for long, until what they hold is enough. Of many who wait at once,
 // one does so for all that need no more. The caller holds mu.
-func (m *memory) makeRoom(p *part, bytes int64) {
-	bytes = max(bytes, p.least)
-	if bytes <= p.room && time.Since(p.pressed) < bodyLook {
+func (m *bodies) evictSlow(p *pool, bytes int64) {
+	bytes = max(bytes, p.minEvicted)
+	if bytes <= p.evictedFor && time.Since(p.evictedAt) < evictionInterval {
 		return
 	}
-	p.pressed, p.room = time.Now(), bytes
-	var slow []*share
+	p.evictedAt, p.evictedFor = time.Now(), bytes
+	var slow []*reservation
 	for s := range m.reading {
-		if s.of(p) > 0 && time.Since(s.since) >= bodyGrace {
+		if s.of(p) > 0 && time.Since(s.since) >= slowBodyAfter {
 			slow = append(slow, s)
 		}
 	}
-	slices.SortFunc(slow, func(a, b *share) int {
+	slices.SortFunc(slow, func(a, b *reservation) int {
 		return cmp.Or(cmp.Compare(b.of(p), a.of(p)), a.since.Compare(b.since))
 	})
 	for _, s := range slow {
 		if bytes <= 0 {
 			return
 		}
-		if !s.gone {
-			s.gone = true
+		if !s.evicted {
+			s.evicted = true
 			s.stop()
 			s.request.Cut() // the read, if it waits for the client
 		}
@@ -174,69 +174,69 @@ func (m *memory) makeRoom(p *part, bytes int64) {
 }
 
 // part is one of the two parts of the memory.
-type part struct {
-	free     int64
-	waiting  line[*wish]
-	wishes   uint64    // that there ever were
-	least    int64     // that room is made for, or there would be none for the next one
-	pressed  time.Time // when room was last made
-	room     int64     // and for how many bytes
-	pressing bool      // from time to time
+type pool struct {
+	free       int64
+	waiting    waitQueue[*poolWaiter]
+	arrivals   uint64    // that there ever were
+	minEvicted int64     // that room is made for, or there would be none for the next one
+	evictedAt  time.Time // when room was last made
+	evictedFor int64     // and for how many bytes
+	evicting   bool      // from time to time
 }
 
-func newPart(bytes int64) part { return part{free: bytes, least: bytes / 8} }
+func newPool(bytes int64) pool { return pool{free: bytes, minEvicted: bytes / 8} }
 
 // wish is the memory that one waits for.
-type wish struct {
+type poolWaiter struct {
 	bytes  int64
 	held   *int64
 	total  int64  // with what is held
 	number uint64 // in the order in which they came
-	place  int    // in the line
+	index  int    // in the line
 	given  chan struct{}
 }
 
 // before says that who will have less goes first, and of equals who came first.
-func (w *wish) before(other *wish) bool {
+func (w *poolWaiter) before(other *poolWaiter) bool {
 	return cmp.Or(cmp.Compare(w.total, other.total), cmp.Compare(w.number, other.number)) < 0
 }
 
-func (w *wish) moved(place int) { w.place = place }
+func (w *poolWaiter) setIndex(index int) { w.index = index }
 
 // ask adds memory to what is held, now or when there is some; it returns nil
 // if it is now.
-func (p *part) ask(held *int64, bytes int64) *wish {
+func (p *pool) reserve(held *int64, bytes int64) *poolWaiter {
 	if len(p.waiting) == 0 && bytes <= p.free {
 		p.free -= bytes
 		*held += bytes
 		return nil
 	}
-	p.wishes++
-	w := &wish{bytes: bytes, held: held, total: *held + bytes, number: p.wishes, given: make(chan struct{})}
+	p.arrivals++
+	w := &poolWaiter{bytes: bytes, held: held, total: *held + bytes, number: p.arrivals, given: make(chan struct{})}
 	p.waiting.add(w)
 	p.grant()
-	if w.place == gone {
+	if w.index == notQueued {
 		return nil
 	}
 	return w
 }
 
 // give gives memory back.
-func (p *part) give(bytes int64) {
+func (p *pool) release(bytes int64) {
 	p.free += bytes
 	p.grant()
 }
 
 // forget takes a wish back. If it has been granted, it is held.
-func (p *part) forget(w *wish) {
-	if w.place != gone {
-		p.waiting.remove(w.place)
+func (p *pool) cancel(w *poolWaiter) {
+	if w.index != notQueued {
+		p.waiting.remove(w.index)
 		p.grant() // what the next one wants may be there
 	}
 }
 
 // grant grants the wishes that there is memory for, in their order.
-func (p *part) grant() {
+func (p *pool) grant() {
 	for len(p.waiting) > 0 && p.waiting[0].bytes <= p.free {
 		w := p.waiting.next()
 		p.free -= w.bytes
@@ -246,7 +246,7 @@ func (p *part) grant() {
 }
 
 // most is the largest wish.
-func (p *part) most() (bytes int64) {
+func (p *pool) largestWaiting() (bytes int64) {
 	for _, w := range p.waiting {
 		bytes = max(bytes, w.bytes)
 	}

@@ -16,17 +16,17 @@ import (
 func TestTooManyRequestsAreToldToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(nil, slog.New(slog.DiscardHandler))
-		enter(t, h.turns, maxUnderWay)
+		enter(t, h.slots, maxRequests)
 		const want = `{"__type":"com.amazon.coral.availability#ThrottlingException","message":"Rate of requests exceeds the allowed throughput."}`
 		began := time.Now()
 		status, text := ask(h, "{}")
-		if after := time.Since(began); status != 400 || text != want || after != turnPatience {
+		if after := time.Since(began); status != 400 || text != want || after != maxSlotWait {
 			t.Errorf("one more is answered %d %s after %v", status, text, after)
 		}
-		for range maxUnderWay {
-			h.turns.leave()
+		for range maxRequests {
+			h.slots.release()
 		}
-		idle(t, h.turns, maxUnderWay)
+		idle(t, h.slots, maxRequests)
 	})
 }
 
@@ -40,20 +40,20 @@ func TestRefusalsHaveAPace(t *testing.T) {
 	}{
 		{"one", 1, time.Second},
 		{"some", 401, 2 * time.Second},
-		{"as many as can be told one by one", 3600, maxWait - refusalGap},
-		{"more than that", 20_000, maxWait},
+		{"as many as can be told one by one", 3600, maxRejectionWait - rejectionInterval},
+		{"more than that", 20_000, maxRejectionWait},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				turns := newTurns(1, time.Second)
-				enter(t, turns, 1)
+				slots := newSlots(1, time.Second)
+				enter(t, slots, 1)
 				var mu sync.Mutex
 				var refused []time.Duration
 				var waiting sync.WaitGroup
 				began := time.Now()
 				for range c.clients {
 					waiting.Go(func() {
-						err := turns.enter(t.Context(), 0)
+						err := slots.acquire(t.Context(), 0)
 						mu.Lock()
 						defer mu.Unlock()
 						if err != nil {
@@ -69,13 +69,13 @@ func TestRefusalsHaveAPace(t *testing.T) {
 					n, _ := slices.BinarySearch(refused, time.Second+d)
 					return n
 				}
-				for at := refusalGap; time.Second+at < c.last; at += refusalGap {
-					if got, want := within(at), int(at/refusalGap); got != want {
+				for at := rejectionInterval; time.Second+at < c.last; at += rejectionInterval {
+					if got, want := within(at), int(at/rejectionInterval); got != want {
 						t.Fatalf("%d are refused in the first %v, want %d", got, at, want)
 					}
 				}
-				turns.leave()
-				idle(t, turns, 1)
+				slots.release()
+				idle(t, slots, 1)
 			})
 		})
 	}
@@ -85,14 +85,14 @@ func TestRefusalsHaveAPace(t *testing.T) {
 // there are no others.
 func TestLateOnesLetOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(1, time.Second)
-		enter(t, turns, 1)
+		slots := newSlots(1, time.Second)
+		enter(t, slots, 1)
 		order := make(chan string, 4)
 		var waiting sync.WaitGroup
 		come := func(name string) {
 			time.Sleep(time.Microsecond) // after the one before
 			waiting.Go(func() {
-				if err := turns.enter(t.Context(), 0); err != nil {
+				if err := slots.acquire(t.Context(), 0); err != nil {
 					name = "refused: " + name
 				}
 				order <- name
@@ -106,7 +106,7 @@ func TestLateOnesLetOthersPass(t *testing.T) {
 		come("first")
 		come("second")
 		for range 4 {
-			turns.leave()
+			slots.release()
 			synctest.Wait()
 		}
 		waiting.Wait()
@@ -118,67 +118,67 @@ func TestLateOnesLetOthersPass(t *testing.T) {
 		if want := []string{"refused: refused at once", "first", "second", "late"}; !slices.Equal(got, want) {
 			t.Errorf("they come in the order %q, want %q", got, want)
 		}
-		idle(t, turns, 1)
+		idle(t, slots, 1)
 	})
 }
 
 // A client that goes away gives its place up.
 func TestWhoGoesAwayHoldsNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(1, time.Second)
-		enter(t, turns, 1)
+		slots := newSlots(1, time.Second)
+		enter(t, slots, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error)
-		go func() { gone <- turns.enter(ctx, 0) }()
+		go func() { gone <- slots.acquire(ctx, 0) }()
 		synctest.Wait()
 		cancel()
 		if err := <-gone; !errors.Is(err, context.Canceled) {
 			t.Errorf("it ends with %v", err)
 		}
-		turns.leave()
-		idle(t, turns, 1)
+		slots.release()
+		idle(t, slots, 1)
 	})
 }
 
 // enter takes turns that are free.
-func enter(t *testing.T, turns *turns, n int) {
+func enter(t *testing.T, slots *slots, n int) {
 	t.Helper()
 	for range n {
-		if err := turns.enter(t.Context(), 0); err != nil {
+		if err := slots.acquire(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // idle checks that nobody has a turn or waits for one.
-func idle(t *testing.T, turns *turns, places int) {
+func idle(t *testing.T, slots *slots, places int) {
 	t.Helper()
-	if turns.free != places || len(turns.waiting) != 0 {
-		t.Errorf("%d of %d places are free, and %d wait", turns.free, places, len(turns.waiting))
+	if slots.free != places || len(slots.waiting) != 0 {
+		t.Errorf("%d of %d places are free, and %d wait", slots.free, places, len(slots.waiting))
 	}
 }
 
-func BenchmarkTurn(b *testing.B) {
-	turns := newTurns(maxUnderWay, turnPatience)
+func BenchmarkSlots(b *testing.B) {
+	slots := newSlots(maxRequests, maxSlotWait)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if turns.enter(b.Context(), 0) == nil {
-				turns.leave()
+			if slots.acquire(b.Context(), 0) == nil {
+				slots.release()
 			}
 		}
 	})
 }
 
 // Those that wait are not made anew each time.
-func BenchmarkTurnThatIsWaitedFor(b *testing.B) {
-	turns := newTurns(1, time.Hour)
+func BenchmarkContendedSlots(b *testing.B) {
+	slots := newSlots(1, time.Hour)
 	b.ReportAllocs()
 	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if turns.enter(b.Context(), 0) == nil {
-				turns.leave()
+			if slots.acquire(b.Context(), 0) == nil {
+				slots.release()
 			}
 		}
 	})
