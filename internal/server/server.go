@@ -26,6 +26,7 @@ import (
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/wire"
+	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
 	"github.com/stator-db/stator/internal/store"
 )
@@ -39,14 +40,14 @@ const (
 type Handler struct {
 	service *ops.Service
 	log     *slog.Logger
-	bodies  *bodies
-	slots   *slots
-	large   *slots // of large bodies
+	bodies  *admission.Bodies
+	slots   *admission.Slots
+	large   *admission.LargeBodies
 }
 
 // New makes the handler of a service.
 func New(service *ops.Service, log *slog.Logger) *Handler {
-	return &Handler{service: service, log: log, bodies: newBodies(), slots: newSlots(maxRequests, maxSlotWait), large: newLarge()}
+	return &Handler{service: service, log: log, bodies: admission.NewBodies(), slots: admission.NewSlots(admission.MaxRequests, admission.MaxSlotWait), large: admission.NewLargeBodies(admission.LargeSlots())}
 }
 
 // ServeHTTP answers a request that net/http has read.
@@ -132,10 +133,10 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	}
 	body, ok := r.Whole()
 	if !ok {
-		var held *reservation
+		var held *admission.Reservation
 		var err error
-		body, held, err = h.bodies.read(ctx, r)
-		defer held.release()
+		body, held, err = h.bodies.Read(ctx, r)
+		defer held.Release()
 		if err != nil {
 			h.unread(ctx, a, media, err)
 			return
@@ -162,22 +163,38 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		return
 	}
 	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host})
-	request, err := h.read(ctx, name, body)
+	request, err := h.decode(ctx, name, body)
 	if err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
-	if err := h.slots.acquire(ctx, 0); err != nil {
+	if err := h.slots.Acquire(ctx, 0); err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
-	defer h.slots.release()
+	defer h.slots.Release()
 	a.Body, err = h.service.Do(ctx, request, &a.Memory)
 	if err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
 	send(a, media, http.StatusOK)
+}
+
+// decode decodes the body of a request. While large ones wait for each other,
+// others are decoded and carried out.
+func (h *Handler) decode(ctx context.Context, name string, body []byte) (ops.Request, error) {
+	if len(body) < admission.LargeBytes {
+		return ops.Read(name, body)
+	}
+	return h.decodeLarge(ctx, name, body)
+}
+
+func (h *Handler) decodeLarge(ctx context.Context, name string, body []byte) (request ops.Request, err error) {
+	if busy := h.large.Run(ctx, len(body), func() { request, err = ops.Read(name, body) }); busy != nil {
+		return ops.Request{}, busy
+	}
+	return request, err
 }
 
 // TargetBackup is the X-Amz-Target of a request for all tables as they are at

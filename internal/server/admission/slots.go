@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// maxRequests is how many requests are carried out at once. More would not
+	// MaxRequests is how many requests are carried out at once. More would not
 	// be faster, and each may need memory for a page of a megabyte.
-	maxRequests = 512
-	// maxSlotWait is how long a request waits for its turn.
-	maxSlotWait = time.Second
+	MaxRequests = 512
+	// MaxSlotWait is how long a request waits for its turn.
+	MaxSlotWait = time.Second
 	// rejectionInterval is the time between two refusals. One costs about as much as
 	// a small request, so that they take a hundredth of a processor.
 	rejectionInterval = 2500 * time.Microsecond
@@ -30,7 +30,7 @@ const (
 // of a large crowd that is refused as fast as it comes a server would do little
 // but refuse. Who waits to be refused holds nobody up, and gets a turn after
 // all when nobody else wants it.
-type slots struct {
+type Slots struct {
 	maxWait time.Duration
 
 	mu            sync.Mutex
@@ -40,14 +40,14 @@ type slots struct {
 	waiters       sync.Pool
 }
 
-func newSlots(places int, maxWait time.Duration) *slots {
-	return &slots{free: places, maxWait: maxWait, waiters: sync.Pool{New: newSlotWaiter}}
+func NewSlots(places int, maxWait time.Duration) *Slots {
+	return &Slots{free: places, maxWait: maxWait, waiters: sync.Pool{New: newSlotWaiter}}
 }
 
 // enter waits for a turn, which is given back by leave. Those who wait have it
 // in the order in which they came, and one with a penalty as if it had come
 // that much later.
-func (t *slots) acquire(ctx context.Context, penalty time.Duration) error {
+func (t *Slots) Acquire(ctx context.Context, penalty time.Duration) error {
 	t.mu.Lock()
 	if t.free > 0 { // so nobody waits
 		t.free--
@@ -77,7 +77,7 @@ func (t *slots) acquire(ctx context.Context, penalty time.Duration) error {
 }
 
 // leave gives a turn to the next one.
-func (t *slots) release() {
+func (t *Slots) Release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
@@ -88,7 +88,7 @@ func (t *slots) release() {
 }
 
 // demote lets all others pass, and tells how long it is until the refusal.
-func (t *slots) demote(w *slotWaiter) time.Duration {
+func (t *Slots) demote(w *slotWaiter) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.index == notQueued {
@@ -108,7 +108,7 @@ func (t *slots) demote(w *slotWaiter) time.Duration {
 }
 
 // end gives a place in the line up for a reason, unless its turn has come.
-func (t *slots) end(w *slotWaiter, reason error) error {
+func (t *Slots) end(w *slotWaiter, reason error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.index == notQueued {

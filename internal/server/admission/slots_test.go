@@ -1,34 +1,14 @@
-package server
+package admission
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-// What is too much is refused with the error after which clients try again, when
-// it has waited.
-func TestTooManyRequestsAreToldToComeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := New(nil, slog.New(slog.DiscardHandler))
-		enter(t, h.slots, maxRequests)
-		const want = `{"__type":"com.amazon.coral.availability#ThrottlingException","message":"Rate of requests exceeds the allowed throughput."}`
-		began := time.Now()
-		status, text := ask(h, "{}")
-		if after := time.Since(began); status != 400 || text != want || after != maxSlotWait {
-			t.Errorf("one more is answered %d %s after %v", status, text, after)
-		}
-		for range maxRequests {
-			h.slots.release()
-		}
-		idle(t, h.slots, maxRequests)
-	})
-}
 
 // A few too many are refused when their patience ends. Of a crowd, one after
 // the other is, and the last before clients take the server for dead.
@@ -45,15 +25,15 @@ func TestRefusalsHaveAPace(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				slots := newSlots(1, time.Second)
-				enter(t, slots, 1)
+				slots := NewSlots(1, time.Second)
+				acquire(t, slots, 1)
 				var mu sync.Mutex
 				var refused []time.Duration
 				var waiting sync.WaitGroup
 				began := time.Now()
 				for range c.clients {
 					waiting.Go(func() {
-						err := slots.acquire(t.Context(), 0)
+						err := slots.Acquire(t.Context(), 0)
 						mu.Lock()
 						defer mu.Unlock()
 						if err != nil {
@@ -74,7 +54,7 @@ func TestRefusalsHaveAPace(t *testing.T) {
 						t.Fatalf("%d are refused in the first %v, want %d", got, at, want)
 					}
 				}
-				slots.release()
+				slots.Release()
 				idle(t, slots, 1)
 			})
 		})
@@ -85,14 +65,14 @@ func TestRefusalsHaveAPace(t *testing.T) {
 // there are no others.
 func TestLateOnesLetOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slots := newSlots(1, time.Second)
-		enter(t, slots, 1)
+		slots := NewSlots(1, time.Second)
+		acquire(t, slots, 1)
 		order := make(chan string, 4)
 		var waiting sync.WaitGroup
 		come := func(name string) {
 			time.Sleep(time.Microsecond) // after the one before
 			waiting.Go(func() {
-				if err := slots.acquire(t.Context(), 0); err != nil {
+				if err := slots.Acquire(t.Context(), 0); err != nil {
 					name = "refused: " + name
 				}
 				order <- name
@@ -106,7 +86,7 @@ func TestLateOnesLetOthersPass(t *testing.T) {
 		come("first")
 		come("second")
 		for range 4 {
-			slots.release()
+			slots.Release()
 			synctest.Wait()
 		}
 		waiting.Wait()
@@ -125,33 +105,33 @@ func TestLateOnesLetOthersPass(t *testing.T) {
 // A client that goes away gives its place up.
 func TestWhoGoesAwayHoldsNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slots := newSlots(1, time.Second)
-		enter(t, slots, 1)
+		slots := NewSlots(1, time.Second)
+		acquire(t, slots, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error)
-		go func() { gone <- slots.acquire(ctx, 0) }()
+		go func() { gone <- slots.Acquire(ctx, 0) }()
 		synctest.Wait()
 		cancel()
 		if err := <-gone; !errors.Is(err, context.Canceled) {
 			t.Errorf("it ends with %v", err)
 		}
-		slots.release()
+		slots.Release()
 		idle(t, slots, 1)
 	})
 }
 
-// enter takes turns that are free.
-func enter(t *testing.T, slots *slots, n int) {
+// acquire takes turns that are free.
+func acquire(t *testing.T, slots *Slots, n int) {
 	t.Helper()
 	for range n {
-		if err := slots.acquire(t.Context(), 0); err != nil {
+		if err := slots.Acquire(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // idle checks that nobody has a turn or waits for one.
-func idle(t *testing.T, slots *slots, places int) {
+func idle(t *testing.T, slots *Slots, places int) {
 	t.Helper()
 	if slots.free != places || len(slots.waiting) != 0 {
 		t.Errorf("%d of %d places are free, and %d wait", slots.free, places, len(slots.waiting))
@@ -159,12 +139,12 @@ func idle(t *testing.T, slots *slots, places int) {
 }
 
 func BenchmarkSlots(b *testing.B) {
-	slots := newSlots(maxRequests, maxSlotWait)
+	slots := NewSlots(MaxRequests, MaxSlotWait)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if slots.acquire(b.Context(), 0) == nil {
-				slots.release()
+			if slots.Acquire(b.Context(), 0) == nil {
+				slots.Release()
 			}
 		}
 	})
@@ -172,13 +152,13 @@ func BenchmarkSlots(b *testing.B) {
 
 // Those that wait are not made anew each time.
 func BenchmarkContendedSlots(b *testing.B) {
-	slots := newSlots(1, time.Hour)
+	slots := NewSlots(1, time.Hour)
 	b.ReportAllocs()
 	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if slots.acquire(b.Context(), 0) == nil {
-				slots.release()
+			if slots.Acquire(b.Context(), 0) == nil {
+				slots.Release()
 			}
 		}
 	})

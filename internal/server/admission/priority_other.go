@@ -1,6 +1,6 @@
 //go:build !linux
 
-package server
+package admission
 
 // lowerPriority does nothing: threads have no priority of their own everywhere.
 func lowerPriority() {}

@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"cmp"
@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
-	"github.com/stator-db/stator/internal/server/door"
 )
 
 const (
-	maxBodyBytes = 16 << 20
+	MaxBodyBytes = 16 << 20
 	// smallPoolBytes and largePoolBytes bound the memory that the bodies of all requests
 	// under way may take: that of each until it is large, and the rest.
 	smallPoolBytes = 64 << 20
@@ -33,20 +32,32 @@ const (
 //
 // What a body takes until it is large is not what large ones take, so that
 // smaller ones do not wait for larger ones.
-type bodies struct {
+type Bodies struct {
 	mu           sync.Mutex
 	small, large pool
-	reading      map[*reservation]struct{} // those that are not whole yet
+	reading      map[*Reservation]struct{} // those that are not whole yet
 }
 
-func newBodies() *bodies {
-	return &bodies{small: newPool(smallPoolBytes), large: newPool(largePoolBytes), reading: make(map[*reservation]struct{})}
+func NewBodies() *Bodies {
+	return &Bodies{small: newPool(smallPoolBytes), large: newPool(largePoolBytes), reading: make(map[*Reservation]struct{})}
+}
+
+// Body is the body of a request.
+type Body interface {
+	// Read reads the body, up to a limit. It calls reserve before it takes
+	// memory, and gives up when that returns an error.
+	Read(limit int64, reserve func(bytes int64) error) ([]byte, error)
+	// Cut ends a Read that waits for the client. It is called from another
+	// goroutine, while Read runs.
+	Cut()
+	// Drop gives the memory of a body that was Read back.
+	Drop()
 }
 
 // share is what one body holds of the memory.
-type reservation struct {
-	*bodies
-	request  *door.Request
+type Reservation struct {
+	*Bodies
+	body     Body
 	since    time.Time
 	waitLeft time.Duration // for memory
 	ctx      context.Context
@@ -57,13 +68,13 @@ type reservation struct {
 }
 
 // read reads a body. The share is to be released, also after an error.
-func (m *bodies) read(ctx context.Context, r *door.Request) ([]byte, *reservation, error) {
-	s := &reservation{bodies: m, request: r, since: time.Now(), waitLeft: maxBodyWait}
+func (m *Bodies) Read(ctx context.Context, b Body) ([]byte, *Reservation, error) {
+	s := &Reservation{Bodies: m, body: b, since: time.Now(), waitLeft: maxBodyWait}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	m.mu.Lock()
 	m.reading[s] = struct{}{}
 	m.mu.Unlock()
-	body, err := r.Read(maxBodyBytes, s.reserve)
+	body, err := b.Read(MaxBodyBytes, s.reserve)
 	m.mu.Lock()
 	delete(m.reading, s)
 	m.mu.Unlock()
@@ -73,21 +84,21 @@ func (m *bodies) read(ctx context.Context, r *door.Request) ([]byte, *reservatio
 	return body, s, err
 }
 
-func (s *reservation) release() {
+func (s *Reservation) Release() {
 	s.stop()
-	s.request.Drop()
+	s.body.Drop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bodies.small.release(s.small)
-	s.bodies.large.release(s.large)
+	s.Bodies.small.release(s.small)
+	s.Bodies.large.release(s.large)
 }
 
 // take takes more memory, and waits for it if it must.
-func (s *reservation) reserve(bytes int64) error {
+func (s *Reservation) reserve(bytes int64) error {
 	s.mu.Lock()
-	p, held := &s.bodies.small, &s.small
-	if s.small+s.large+bytes > largeBytes {
-		p, held = &s.bodies.large, &s.large
+	p, held := &s.Bodies.small, &s.small
+	if s.small+s.large+bytes > LargeBytes {
+		p, held = &s.Bodies.large, &s.large
 	}
 	w := p.reserve(held, bytes)
 	if w == nil {
@@ -112,8 +123,8 @@ func (s *reservation) reserve(bytes int64) error {
 }
 
 // of is how much it holds of a part.
-func (s *reservation) of(p *pool) int64 {
-	if p == &s.bodies.small {
+func (s *Reservation) of(p *pool) int64 {
+	if p == &s.Bodies.small {
 		return s.small
 	}
 	return s.large
@@ -121,7 +132,7 @@ func (s *reservation) of(p *pool) int64 {
 
 // press makes room now, and from time to time until nobody waits. The caller
 // holds mu.
-func (m *bodies) startEvicting(p *pool, bytes int64) {
+func (m *Bodies) startEvicting(p *pool, bytes int64) {
 	m.evictSlow(p, bytes)
 	if p.evicting {
 		return
@@ -145,19 +156,19 @@ func (m *bodies) startEvicting(p *pool, bytes int64) {
 // evictSlow cuts those off that hold most of a part, of all that have been
 // reading for long, until what they hold is enough. Of many who wait at once,
 // one does so for all that need no more. The caller holds mu.
-func (m *bodies) evictSlow(p *pool, bytes int64) {
+func (m *Bodies) evictSlow(p *pool, bytes int64) {
 	bytes = max(bytes, p.minEvicted)
 	if bytes <= p.evictedFor && time.Since(p.evictedAt) < evictionInterval {
 		return
 	}
 	p.evictedAt, p.evictedFor = time.Now(), bytes
-	var slow []*reservation
+	var slow []*Reservation
 	for s := range m.reading {
 		if s.of(p) > 0 && time.Since(s.since) >= slowBodyAfter {
 			slow = append(slow, s)
 		}
 	}
-	slices.SortFunc(slow, func(a, b *reservation) int {
+	slices.SortFunc(slow, func(a, b *Reservation) int {
 		return cmp.Or(cmp.Compare(b.of(p), a.of(p)), a.since.Compare(b.since))
 	})
 	for _, s := range slow {
@@ -167,7 +178,7 @@ func (m *bodies) evictSlow(p *pool, bytes int64) {
 		if !s.evicted {
 			s.evicted = true
 			s.stop()
-			s.request.Cut() // the read, if it waits for the client
+			s.body.Cut() // the read, if it waits for the client
 		}
 		bytes -= s.of(p) // also of those that are about to go
 	}

@@ -1,26 +1,22 @@
-package server
+package admission
 
 import (
 	"cmp"
 	"context"
-	"io"
-	"net/http/httptest"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
-	"github.com/stator-db/stator/internal/server/door"
 )
 
 // Who asks for least has memory first, and of equals who came first. Room is made
 // by one for all who wait.
 func TestManyWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newBodies()
+		m := NewBodies()
 		holder := m.newReservation()
 		if m.small.reserve(&holder.small, smallPoolBytes) != nil {
 			t.Fatal("there is no memory from the start")
@@ -73,11 +69,11 @@ func TestManyWaitForMemory(t *testing.T) {
 // more has come in between and had it made at once.
 func TestRoomIsMadeAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newBodies()
+		m := NewBodies()
 		if m.large.reserve(&m.newReservation().large, largePoolBytes) != nil {
 			t.Fatal("there is no memory from the start")
 		}
-		for _, bytes := range []int64{2 * largeBytes, 2 * m.large.minEvicted} {
+		for _, bytes := range []int64{2 * LargeBytes, 2 * m.large.minEvicted} {
 			go func() { _ = m.newReservation().reserve(bytes) }() // in vain
 			time.Sleep(evictionInterval / 3)
 		}
@@ -94,40 +90,36 @@ func TestRoomIsMadeAgainAndAgain(t *testing.T) {
 }
 
 // newReservation is for a body that is read without a request.
-func (m *bodies) newReservation() *reservation {
-	return &reservation{bodies: m, waitLeft: maxBodyWait, ctx: context.Background()}
+func (m *Bodies) newReservation() *Reservation {
+	return &Reservation{Bodies: m, waitLeft: maxBodyWait, ctx: context.Background()}
 }
 
 // lastMoment is a body whose memory others want in the moment when it is whole.
-type lastMoment struct {
-	io.Reader
-	end func()
+type lastMoment struct{ end func() }
+
+func (b lastMoment) Read(_ int64, reserve func(int64) error) ([]byte, error) {
+	if err := reserve(2 * LargeBytes); err != nil {
+		return nil, err
+	}
+	b.end()
+	return make([]byte, 2*LargeBytes), nil
 }
 
-func (b *lastMoment) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err == io.EOF && b.end != nil {
-		b.end()
-		b.end = nil
-	}
-	return n, err
-}
+func (lastMoment) Cut()  {}
+func (lastMoment) Drop() {}
 
 // Who was cut is told to come again, even if his body was whole: net/http takes him
 // for gone.
 func TestCutInTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newBodies()
-		web := httptest.NewRequest("POST", "/", &lastMoment{strings.NewReader(strings.Repeat(" ", 1<<20)), func() {
+		m := NewBodies()
+		_, held, err := m.Read(t.Context(), lastMoment{func() {
 			time.Sleep(2 * slowBodyAfter)
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.evictSlow(&m.large, 1<<20)
 		}})
-		x := door.Begin(httptest.NewRecorder(), web)
-		defer x.End()
-		_, held, err := m.read(t.Context(), &x.Request)
-		defer held.release()
+		defer held.Release()
 		if err == nil || err.Error() != apierror.Throttled().Error() {
 			t.Errorf("he is told %v", err)
 		}

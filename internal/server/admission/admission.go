@@ -1,0 +1,22 @@
+// Package admission bounds the requests that a server works on at once and the
+// memory that their bodies hold.
+//
+// Each bound has a queue, and a policy for when the queue does not drain:
+//
+//   - Slots bounds the requests that are executed at once. A request that waits
+//     too long for a slot is rejected with a ThrottlingException, after which
+//     clients back off and retry. Rejections are delayed and rate-limited:
+//     clients reconnect, and rejecting thousands at once would leave no time to
+//     serve. A request that waits to be rejected stands behind all others, and
+//     is still served if a slot is free.
+//   - LargeBodies bounds the bodies of 256 KiB and more that are decoded at
+//     once, on threads of low priority. Among those that wait, smaller bodies
+//     pass larger ones, which are queued as if they had arrived later.
+//   - Bodies bounds the memory of bodies that do not fit in the connection's
+//     buffer. Memory is reserved as bytes arrive, not from Content-Length. When
+//     it runs out, the smallest reservation is granted first, and the largest
+//     bodies that have been arriving for more than a second are shed.
+//
+// All wait queues are unbounded in length, but not in time: every waiter has a
+// deadline.
+package admission
