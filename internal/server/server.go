@@ -43,11 +43,12 @@ type Handler struct {
 	bodies  *admission.Bodies
 	slots   *admission.Slots
 	large   *admission.LargeBodies
+	replies *admission.Replies
 }
 
 // New makes the handler of a service.
 func New(service *ops.Service, log *slog.Logger) *Handler {
-	return &Handler{service: service, log: log, bodies: admission.NewBodies(), slots: admission.NewSlots(admission.MaxRequests, admission.MaxSlotWait), large: admission.NewLargeBodies(admission.LargeSlots())}
+	return &Handler{service: service, log: log, bodies: admission.NewBodies(), slots: admission.NewSlots(admission.MaxRequests, admission.MaxSlotWait), large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies()}
 }
 
 // ServeHTTP answers a request that net/http has read.
@@ -71,7 +72,7 @@ func (h *Handler) Takes(r *door.Request) bool {
 
 // Answer answers a request, whoever has read it.
 func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
-	a.ID = newID()
+	a.ID, a.Budget = newID(), h.replies
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("a request ended in a panic", "request", string(a.ID[:]), "target", string(r.Header("X-Amz-Target")), "panic", p, "stack", string(debug.Stack()))

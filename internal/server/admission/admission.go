@@ -1,5 +1,5 @@
 // Package admission bounds the requests that a server works on at once and the
-// memory that their bodies hold.
+// memory that their bodies and replies hold.
 //
 // Each bound has a queue, and a policy for when the queue does not drain:
 //
@@ -16,6 +16,9 @@
 //     buffer. Memory is reserved as bytes arrive, not from Content-Length. When
 //     it runs out, the smallest reservation is granted first, and the largest
 //     bodies that have been arriving for more than a second are shed.
+//   - Replies bounds the memory of replies that clients have yet to read. When
+//     it is exceeded, the connections of the largest replies that have been
+//     waiting for more than a second are cut.
 //
 // All wait queues are unbounded in length, but not in time: every waiter has a
 // deadline.

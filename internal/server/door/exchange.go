@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/server/admission"
 )
 
 // Exchange is a request and its reply, with the memory of both. It is used
@@ -45,6 +46,10 @@ type Reply struct {
 	More        [][2]string // headers that are seldom sent
 	Body        []byte
 	Memory      buffer.Memory // for the body
+
+	// Budget bounds the memory of large bodies that clients are slow to read.
+	// The handler sets it; nil does not bound them.
+	Budget *admission.Replies
 
 	// Stream writes the body instead, if set. It can only be sent through
 	// net/http: a Handler does not take a request that it answers so.

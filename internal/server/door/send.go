@@ -24,10 +24,10 @@ func (c *conn) send(a *Reply, last bool) bool {
 		_, err := c.nc.Write(a.out)
 		return err == nil
 	}
-	end := unsent.begin(cap(a.Body), func() { _ = c.nc.SetWriteDeadline(past) })
+	pending := a.Budget.Add(cap(a.Body), func() { _ = c.nc.SetWriteDeadline(past) })
 	parts := net.Buffers{a.out, a.Body}
 	_, err := parts.WriteTo(c.nc)
-	return !end() && err == nil
+	return !pending.Done() && err == nil
 }
 
 func (a *Reply) appendHead(b []byte, date string, last bool) []byte {
@@ -88,9 +88,9 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
-	end := unsent.begin(cap(a.Body), func() { _ = taken.control.SetWriteDeadline(past) })
+	pending := a.Budget.Add(cap(a.Body), func() { _ = taken.control.SetWriteDeadline(past) })
 	_, _ = taken.Write(a.Body) // the client is gone if not
-	end()
+	pending.Done()
 	return nil
 }
 
