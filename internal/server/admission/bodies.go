@@ -11,65 +11,69 @@ import (
 )
 
 const (
+	// MaxBodyBytes is the size limit of one body.
 	MaxBodyBytes = 16 << 20
-	// smallPoolBytes and largePoolBytes bound the memory that the bodies of all requests
-	// under way may take: that of each until it is large, and the rest.
+	// smallPoolBytes is the memory for the first LargeBytes of each body,
+	// largePoolBytes the memory for the rest of large bodies.
 	smallPoolBytes = 64 << 20
 	largePoolBytes = 96 << 20
-	// maxBodyWait is how long a body waits for memory, all in all, before it
-	// is refused.
+	// maxBodyWait is how long a body waits for memory, in total, before its
+	// request is rejected.
 	maxBodyWait = 3 * time.Second
-	// slowBodyAfter is how long a body may take when others wait for its memory.
+	// slowBodyAfter is how long a body may take to arrive while others wait for
+	// its memory.
 	slowBodyAfter = time.Second
-	// evictionInterval is how often one that waits looks for such.
+	// evictionInterval is the time between two searches for slow bodies while
+	// others wait.
 	evictionInterval = 250 * time.Millisecond
 )
 
-// memory is what bodies are read into that do not come along with their head.
-// They take it as they come, so that to announce much costs the others nothing.
-// When there is no more, those who hold much and take long give theirs up, and
-// who asks for least has it first.
+// Bodies bounds the memory of request bodies that do not fit in the connection's
+// buffer. Memory is reserved as bytes arrive, not from Content-Length. When it
+// runs out, slow large bodies are evicted, and the smallest reservation is
+// granted first.
 //
-// What a body takes until it is large is not what large ones take, so that
-// smaller ones do not wait for larger ones.
+// There are two pools, one for what a body holds until it is large and one for
+// the rest, so that small bodies do not wait for large ones.
 type Bodies struct {
 	mu           sync.Mutex
 	small, large pool
-	reading      map[*Reservation]struct{} // those that are not whole yet
+	reading      map[*Reservation]struct{} // of bodies that are not complete
 }
 
+// NewBodies returns an empty set of reservations.
 func NewBodies() *Bodies {
 	return &Bodies{small: newPool(smallPoolBytes), large: newPool(largePoolBytes), reading: make(map[*Reservation]struct{})}
 }
 
 // Body is the body of a request.
 type Body interface {
-	// Read reads the body, up to a limit. It calls reserve before it takes
-	// memory, and gives up when that returns an error.
+	// Read reads the body, up to a limit. It calls reserve before it allocates
+	// memory, and returns the error of reserve.
 	Read(limit int64, reserve func(bytes int64) error) ([]byte, error)
 	// Cut ends a Read that waits for the client. It is called from another
 	// goroutine, while Read runs.
 	Cut()
-	// Drop gives the memory of a body that was Read back.
+	// Drop releases the memory of a body that was Read.
 	Drop()
 }
 
-// share is what one body holds of the memory.
+// Reservation is the memory of one body.
 type Reservation struct {
-	*Bodies
+	bodies   *Bodies
 	body     Body
 	since    time.Time
-	waitLeft time.Duration // for memory
+	waitLeft time.Duration // of maxBodyWait
 	ctx      context.Context
 	stop     context.CancelFunc
-	small    int64 // bytes of that part
-	large    int64
-	evicted  bool // it was cut
+	small    int64 // bytes of the small pool
+	large    int64 // bytes of the large pool
+	evicted  bool
 }
 
-// read reads a body. The share is to be released, also after an error.
+// Read reads a body. The caller releases the reservation, also after an error.
 func (m *Bodies) Read(ctx context.Context, b Body) ([]byte, *Reservation, error) {
-	s := &Reservation{Bodies: m, body: b, since: time.Now(), waitLeft: maxBodyWait}
+	s := &Reservation{bodies: m, body: b, since: time.Now(), waitLeft: maxBodyWait}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	m.mu.Lock()
 	m.reading[s] = struct{}{}
@@ -78,60 +82,63 @@ func (m *Bodies) Read(ctx context.Context, b Body) ([]byte, *Reservation, error)
 	m.mu.Lock()
 	delete(m.reading, s)
 	m.mu.Unlock()
-	if s.evicted { // even if all has come: what ends a read ends the request in net/http
+	if s.evicted { // even if the body is complete: net/http ends a request whose read was cut
 		err = apierror.Throttled()
 	}
 	return body, s, err
 }
 
+// Release drops the body and gives its memory back.
 func (s *Reservation) Release() {
 	s.stop()
 	s.body.Drop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Bodies.small.release(s.small)
-	s.Bodies.large.release(s.large)
+	m := s.bodies
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.small.release(s.small)
+	m.large.release(s.large)
 }
 
-// take takes more memory, and waits for it if it must.
+// reserve adds memory to the reservation, and waits for it if there is none.
 func (s *Reservation) reserve(bytes int64) error {
-	s.mu.Lock()
-	p, held := &s.Bodies.small, &s.small
+	m := s.bodies
+	m.mu.Lock()
+	p, held := &m.small, &s.small
 	if s.small+s.large+bytes > LargeBytes {
-		p, held = &s.Bodies.large, &s.large
+		p, held = &m.large, &s.large
 	}
 	w := p.reserve(held, bytes)
 	if w == nil {
-		s.mu.Unlock()
+		m.mu.Unlock()
 		return nil
 	}
-	s.startEvicting(p, bytes)
-	s.mu.Unlock()
+	m.startEvicting(p, bytes)
+	m.mu.Unlock()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, s.waitLeft)
 	defer cancel()
 	select {
-	case <-w.given:
+	case <-w.granted:
 		s.waitLeft -= time.Since(began)
 		return nil
 	case <-ctx.Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		p.cancel(w)
 		return cmp.Or(context.Cause(s.ctx), error(apierror.Throttled()))
 	}
 }
 
-// of is how much it holds of a part.
-func (s *Reservation) of(p *pool) int64 {
-	if p == &s.Bodies.small {
+// from is the number of bytes that are reserved from a pool.
+func (s *Reservation) from(p *pool) int64 {
+	if p == &s.bodies.small {
 		return s.small
 	}
 	return s.large
 }
 
-// press makes room now, and from time to time until nobody waits. The caller
-// holds mu.
+// startEvicting evicts slow bodies now, and repeatedly until the pool's queue is
+// empty. The caller holds mu.
 func (m *Bodies) startEvicting(p *pool, bytes int64) {
 	m.evictSlow(p, bytes)
 	if p.evicting {
@@ -141,7 +148,7 @@ func (m *Bodies) startEvicting(p *pool, bytes int64) {
 	go func() {
 		for {
 			m.mu.Lock()
-			if p.evicting = len(p.waiting) > 0; !p.evicting {
+			if p.evicting = len(p.queue) > 0; !p.evicting {
 				m.mu.Unlock()
 				return
 			}
@@ -153,9 +160,9 @@ func (m *Bodies) startEvicting(p *pool, bytes int64) {
 	}()
 }
 
-// evictSlow cuts those off that hold most of a part, of all that have been
-// reading for long, until what they hold is enough. Of many who wait at once,
-// one does so for all that need no more. The caller holds mu.
+// evictSlow evicts the largest slow bodies until they free that many bytes of a
+// pool. When many bodies begin to wait at once, one search serves all that need
+// no more than it. The caller holds mu.
 func (m *Bodies) evictSlow(p *pool, bytes int64) {
 	bytes = max(bytes, p.minEvicted)
 	if bytes <= p.evictedFor && time.Since(p.evictedAt) < evictionInterval {
@@ -164,12 +171,12 @@ func (m *Bodies) evictSlow(p *pool, bytes int64) {
 	p.evictedAt, p.evictedFor = time.Now(), bytes
 	var slow []*Reservation
 	for s := range m.reading {
-		if s.of(p) > 0 && time.Since(s.since) >= slowBodyAfter {
+		if s.from(p) > 0 && time.Since(s.since) >= slowBodyAfter {
 			slow = append(slow, s)
 		}
 	}
 	slices.SortFunc(slow, func(a, b *Reservation) int {
-		return cmp.Or(cmp.Compare(b.of(p), a.of(p)), a.since.Compare(b.since))
+		return cmp.Or(cmp.Compare(b.from(p), a.from(p)), a.since.Compare(b.since))
 	})
 	for _, s := range slow {
 		if bytes <= 0 {
@@ -178,53 +185,53 @@ func (m *Bodies) evictSlow(p *pool, bytes int64) {
 		if !s.evicted {
 			s.evicted = true
 			s.stop()
-			s.body.Cut() // the read, if it waits for the client
+			s.body.Cut() // the read may be waiting for the client
 		}
-		bytes -= s.of(p) // also of those that are about to go
+		bytes -= s.from(p) // also of bodies that were evicted before and are not yet released
 	}
 }
 
-// part is one of the two parts of the memory.
+// pool is memory with a queue of reservations that wait for it.
 type pool struct {
 	free       int64
-	waiting    waitQueue[*poolWaiter]
-	arrivals   uint64    // that there ever were
-	minEvicted int64     // that room is made for, or there would be none for the next one
-	evictedAt  time.Time // when room was last made
-	evictedFor int64     // and for how many bytes
-	evicting   bool      // from time to time
+	queue      waitQueue[*poolWaiter]
+	arrivals   uint64    // of waiters since the start
+	minEvicted int64     // bytes that are freed at least, so that the next waiter finds memory, too
+	evictedAt  time.Time // when evictSlow last ran
+	evictedFor int64     // how many bytes it was to free
+	evicting   bool      // a goroutine runs evictSlow repeatedly
 }
 
 func newPool(bytes int64) pool { return pool{free: bytes, minEvicted: bytes / 8} }
 
-// wish is the memory that one waits for.
+// poolWaiter is a reservation that waits for memory.
 type poolWaiter struct {
-	bytes  int64
-	held   *int64
-	total  int64  // with what is held
-	number uint64 // in the order in which they came
-	index  int    // in the line
-	given  chan struct{}
+	bytes   int64
+	held    *int64 // what the reservation holds of the pool
+	total   int64  // of held and bytes
+	arrival uint64 // its number in the order of arrival
+	index   int    // in the queue
+	granted chan struct{}
 }
 
-// before says that who will have less goes first, and of equals who came first.
+// before orders waiters by the size of their reservation, then by arrival.
 func (w *poolWaiter) before(other *poolWaiter) bool {
-	return cmp.Or(cmp.Compare(w.total, other.total), cmp.Compare(w.number, other.number)) < 0
+	return cmp.Or(cmp.Compare(w.total, other.total), cmp.Compare(w.arrival, other.arrival)) < 0
 }
 
 func (w *poolWaiter) setIndex(index int) { w.index = index }
 
-// ask adds memory to what is held, now or when there is some; it returns nil
-// if it is now.
+// reserve adds memory to held and returns nil, or returns the waiter that will
+// be granted it.
 func (p *pool) reserve(held *int64, bytes int64) *poolWaiter {
-	if len(p.waiting) == 0 && bytes <= p.free {
+	if len(p.queue) == 0 && bytes <= p.free {
 		p.free -= bytes
 		*held += bytes
 		return nil
 	}
 	p.arrivals++
-	w := &poolWaiter{bytes: bytes, held: held, total: *held + bytes, number: p.arrivals, given: make(chan struct{})}
-	p.waiting.add(w)
+	w := &poolWaiter{bytes: bytes, held: held, total: *held + bytes, arrival: p.arrivals, granted: make(chan struct{})}
+	p.queue.push(w)
 	p.grant()
 	if w.index == notQueued {
 		return nil
@@ -232,33 +239,33 @@ func (p *pool) reserve(held *int64, bytes int64) *poolWaiter {
 	return w
 }
 
-// give gives memory back.
 func (p *pool) release(bytes int64) {
 	p.free += bytes
 	p.grant()
 }
 
-// forget takes a wish back. If it has been granted, it is held.
+// cancel removes a waiter. Memory that it has been granted stays reserved.
 func (p *pool) cancel(w *poolWaiter) {
 	if w.index != notQueued {
-		p.waiting.remove(w.index)
-		p.grant() // what the next one wants may be there
+		p.queue.remove(w.index)
+		p.grant() // there may be enough for the next waiter
 	}
 }
 
-// grant grants the wishes that there is memory for, in their order.
+// grant grants waiters their memory in the order of the queue, until there is
+// not enough for the first.
 func (p *pool) grant() {
-	for len(p.waiting) > 0 && p.waiting[0].bytes <= p.free {
-		w := p.waiting.next()
+	for len(p.queue) > 0 && p.queue[0].bytes <= p.free {
+		w := p.queue.pop()
 		p.free -= w.bytes
 		*w.held += w.bytes
-		close(w.given)
+		close(w.granted)
 	}
 }
 
-// most is the largest wish.
+// largestWaiting is the most memory that a waiter waits for.
 func (p *pool) largestWaiting() (bytes int64) {
-	for _, w := range p.waiting {
+	for _, w := range p.queue {
 		bytes = max(bytes, w.bytes)
 	}
 	return bytes

@@ -7,31 +7,30 @@ import (
 )
 
 const (
-	// LargeBytes is what a body has at least to be large. To read one takes a
-	// processor a millisecond and more, in which many others are answered.
+	// LargeBytes is the size from which a body is large. Decoding one takes a
+	// processor a millisecond or more, enough time to answer many small requests.
 	LargeBytes = 256 << 10
-	// maxLargeWait is how long a large body waits for others.
+	// maxLargeWait is how long a large body waits for other large bodies.
 	maxLargeWait = 3 * time.Second
-	// A large body that waits lets those pass that are smaller and come later,
-	// by as long as it takes at penaltyBytesPerSecond.
+	// penaltyBytesPerSecond converts the size of a large body into its penalty.
 	penaltyBytesPerSecond = 16 << 20
 )
 
-// LargeBodies has large bodies wait for each other while others are read and
-// carried out.
+// LargeBodies bounds the large bodies that are decoded at once, so that small
+// requests do not wait for them.
 type LargeBodies struct{ slots *Slots }
 
-// NewLargeBodies makes the slots of large bodies.
+// NewLargeBodies returns a bound of that many bodies.
 func NewLargeBodies(slots int) *LargeBodies {
 	return &LargeBodies{NewSlots(slots, maxLargeWait)}
 }
 
-// LargeSlots is how many large bodies are read at once. They get fewer than half
-// of the threads that run Go (which are more than processors), so that others
-// find one free.
+// LargeSlots is the number of large bodies that a server decodes at once: fewer
+// than half of GOMAXPROCS (which is higher than the number of processors), so
+// that a thread stays free for small requests.
 func LargeSlots() int { return max(1, (runtime.GOMAXPROCS(0)-1)/2) }
 
-// Run runs fn, which reads a body, when its turn has come.
+// Run waits for a slot and runs fn, which decodes a body, at low priority.
 func (l *LargeBodies) Run(ctx context.Context, bytes int, fn func()) error {
 	if err := l.slots.Acquire(ctx, penalty(bytes)); err != nil {
 		return err
@@ -41,15 +40,15 @@ func (l *LargeBodies) Run(ctx context.Context, bytes int, fn func()) error {
 	return nil
 }
 
-// atLowPriority runs fn on a thread that the system gives less of the processors than
-// others, so that those who have less to do go first.
+// atLowPriority runs fn on a thread with a low scheduling priority, so that the
+// system prefers threads with less work. A panic of fn is passed on.
 func atLowPriority(fn func()) {
 	var bug any
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() { bug = recover() }()
-		runtime.LockOSThread() // without the opposite: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		lowerPriority()
 		fn()
 	}()
@@ -59,7 +58,8 @@ func atLowPriority(fn func()) {
 	}
 }
 
-// penalty is by how much a large body comes later than it did.
+// penalty is how much later than its arrival a large body is queued, so that
+// smaller bodies pass it.
 func penalty(bytes int) time.Duration {
 	return time.Duration(bytes) * time.Second / penaltyBytesPerSecond
 }

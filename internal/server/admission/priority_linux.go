@@ -2,11 +2,11 @@ package admission
 
 import "syscall"
 
-// patience is how nice a thread is that has much to do: it gets a tenth of what
-// others get, when they want all.
-const patience = 10
+// niceness of a low-priority thread: it gets about a tenth of the processor time
+// of a normal thread when both are busy.
+const niceness = 10
 
-// lowerPriority makes the thread that it is called on give way to others.
+// lowerPriority lowers the scheduling priority of the calling thread.
 func lowerPriority() {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, patience) // of the thread; it is all the same if it is not allowed
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness) // 0 is the calling thread; without the permission the thread keeps its priority
 }

@@ -2,5 +2,5 @@
 
 package admission
 
-// lowerPriority does nothing: threads have no priority of their own everywhere.
+// lowerPriority does nothing: not every system has a priority for each thread.
 func lowerPriority() {}

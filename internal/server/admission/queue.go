@@ -2,52 +2,52 @@ package admission
 
 import "container/heap"
 
-// line is a heap of those who wait for something, the next one first.
+// waitQueue is a priority queue of waiters, as a heap.
 type waitQueue[W queued[W]] []W
 
-// waits is who may stand in a line.
+// queued is an element of a waitQueue.
 type queued[W any] interface {
 	before(W) bool
-	// moved tells where it stands now.
+	// setIndex records the position in the queue.
 	setIndex(index int)
 }
 
-// notQueued is the place of one who waits no more.
+// notQueued is the index of a waiter that has left the queue.
 const notQueued = -1
 
-func (q *waitQueue[W]) add(w W) { heap.Push((*waitHeap[W])(q), w) }
+func (q *waitQueue[W]) push(w W) { heap.Push((*waitHeap[W])(q), w) }
 
-// next takes the first one out.
-func (q *waitQueue[W]) next() W { return heap.Pop((*waitHeap[W])(q)).(W) }
+// pop removes the first waiter.
+func (q *waitQueue[W]) pop() W { return heap.Pop((*waitHeap[W])(q)).(W) }
 
 func (q *waitQueue[W]) remove(index int) { heap.Remove((*waitHeap[W])(q), index) }
 
-// changed lets one move up or back that compares differently now.
-func (q *waitQueue[W]) changed(index int) { heap.Fix((*waitHeap[W])(q), index) }
+// fix restores the order after the waiter at index has changed.
+func (q *waitQueue[W]) fix(index int) { heap.Fix((*waitHeap[W])(q), index) }
 
-// ordered is a line as package heap wants it.
+// waitHeap implements heap.Interface for a waitQueue.
 type waitHeap[W queued[W]] []W
 
-func (l waitHeap[W]) Len() int { return len(l) }
+func (h waitHeap[W]) Len() int { return len(h) }
 
-func (l waitHeap[W]) Less(i, j int) bool { return l[i].before(l[j]) }
+func (h waitHeap[W]) Less(i, j int) bool { return h[i].before(h[j]) }
 
-func (l waitHeap[W]) Swap(i, j int) {
-	l[i], l[j] = l[j], l[i]
-	l[i].setIndex(i)
-	l[j].setIndex(j)
+func (h waitHeap[W]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].setIndex(i)
+	h[j].setIndex(j)
 }
 
-func (l *waitHeap[W]) Push(w any) {
-	w.(W).setIndex(len(*l))
-	*l = append(*l, w.(W))
+func (h *waitHeap[W]) Push(w any) {
+	w.(W).setIndex(len(*h))
+	*h = append(*h, w.(W))
 }
 
-func (l *waitHeap[W]) Pop() any {
-	last := len(*l) - 1
-	w := (*l)[last]
-	clear((*l)[last:])
-	*l = (*l)[:last]
+func (h *waitHeap[W]) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	clear((*h)[last:])
+	*h = (*h)[:last]
 	w.setIndex(notQueued)
 	return w
 }

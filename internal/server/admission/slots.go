@@ -9,123 +9,127 @@ import (
 )
 
 const (
-	// MaxRequests is how many requests are carried out at once. More would not
+	// MaxRequests is how many requests a server executes at once. More would not
 	// be faster, and each may need memory for a page of a megabyte.
 	MaxRequests = 512
-	// MaxSlotWait is how long a request waits for its turn.
+	// MaxSlotWait is how long a request waits for a slot before it is demoted.
 	MaxSlotWait = time.Second
-	// rejectionInterval is the time between two refusals. One costs about as much as
-	// a small request, so that they take a hundredth of a processor.
+	// rejectionInterval is the time between two rejections. A rejection costs
+	// about as much as a small request, so all of them together take about one
+	// percent of a processor.
 	rejectionInterval = 2500 * time.Microsecond
-	// maxRejectionWait is when a request is refused at the latest, however many there
-	// are: before clients take the server for dead.
+	// maxRejectionWait is the latest time at which a request is rejected, however
+	// many wait: before clients give the server up for dead.
 	maxRejectionWait = 10 * time.Second
 )
 
-// turns bounds the requests under way. A request that has found no place in
-// time is refused with an error after which clients wait and try again, so
-// that the others are answered as fast as ever.
+// Slots is a semaphore with a wait queue. A request that waits too long is
+// rejected with an error after which clients back off and retry, so that
+// accepted requests stay fast.
 //
-// Refusals are late and have a pace. A client that is refused comes again, and
-// of a large crowd that is refused as fast as it comes a server would do little
-// but refuse. Who waits to be refused holds nobody up, and gets a turn after
-// all when nobody else wants it.
+// Rejections are delayed and rate-limited: clients reconnect, and rejecting
+// thousands at once would leave no time to serve. A request that waits to be
+// rejected stands behind all others, and is still served if a slot is free.
 type Slots struct {
 	maxWait time.Duration
 
 	mu            sync.Mutex
-	free          int
-	waiting       waitQueue[*slotWaiter]
-	nextRejection time.Time // the latest that has been fixed
+	free          int // 0 while the queue is not empty
+	queue         waitQueue[*slotWaiter]
+	lastRejection time.Time // the latest time that a rejection is scheduled for
 	waiters       sync.Pool
 }
 
-func NewSlots(places int, maxWait time.Duration) *Slots {
-	return &Slots{free: places, maxWait: maxWait, waiters: sync.Pool{New: newSlotWaiter}}
+// NewSlots returns n free slots. A request that waits longer than maxWait is
+// demoted, and then rejected.
+func NewSlots(n int, maxWait time.Duration) *Slots {
+	return &Slots{free: n, maxWait: maxWait, waiters: sync.Pool{New: newSlotWaiter}}
 }
 
-// enter waits for a turn, which is given back by leave. Those who wait have it
-// in the order in which they came, and one with a penalty as if it had come
-// that much later.
-func (t *Slots) Acquire(ctx context.Context, penalty time.Duration) error {
-	t.mu.Lock()
-	if t.free > 0 { // so nobody waits
-		t.free--
-		t.mu.Unlock()
+// Acquire waits for a slot, which the caller gives back with Release. Slots are
+// granted in the order of arrival, where a request with a penalty counts as
+// having arrived that much later.
+func (s *Slots) Acquire(ctx context.Context, penalty time.Duration) error {
+	s.mu.Lock()
+	if s.free > 0 {
+		s.free--
+		s.mu.Unlock()
 		return nil
 	}
-	w := t.waiters.Get().(*slotWaiter)
-	defer t.waiters.Put(w)
+	w := s.waiters.Get().(*slotWaiter)
+	defer s.waiters.Put(w)
 	w.since, w.demoted = time.Now().Add(penalty), false
-	t.waiting.add(w)
-	t.mu.Unlock()
-	w.timer.Reset(t.maxWait)
+	s.queue.push(w)
+	s.mu.Unlock()
+	w.timer.Reset(s.maxWait)
 	defer w.timer.Stop()
-	for late := false; ; late = true {
+	for demoted := false; ; demoted = true {
 		select {
 		case <-w.granted:
 			return nil
 		case <-ctx.Done():
-			return t.end(w, ctx.Err())
+			return s.giveUp(w, ctx.Err())
 		case <-w.timer.C:
-			if late {
-				return t.end(w, apierror.Throttled())
+			if demoted {
+				return s.giveUp(w, apierror.Throttled())
 			}
-			w.timer.Reset(t.demote(w))
+			w.timer.Reset(s.demote(w))
 		}
 	}
 }
 
-// leave gives a turn to the next one.
-func (t *Slots) Release() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.waiting) == 0 {
-		t.free++
+// Release frees a slot, or passes it to the first waiter.
+func (s *Slots) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.free++
 		return
 	}
-	t.waiting.next().granted <- struct{}{}
+	s.queue.pop().granted <- struct{}{}
 }
 
-// demote lets all others pass, and tells how long it is until the refusal.
-func (t *Slots) demote(w *slotWaiter) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// demote moves a waiter behind all that are not demoted, schedules its rejection
+// and returns the time until then.
+func (s *Slots) demote(w *slotWaiter) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if w.index == notQueued {
 		return 0
 	}
 	w.demoted = true
-	t.waiting.changed(w.index)
+	s.queue.fix(w.index)
 	now := time.Now()
-	t.nextRejection = t.nextRejection.Add(rejectionInterval)
-	if t.nextRejection.Before(now) {
-		t.nextRejection = now
+	s.lastRejection = s.lastRejection.Add(rejectionInterval)
+	if s.lastRejection.Before(now) {
+		s.lastRejection = now
 	}
-	if latest := now.Add(maxRejectionWait - t.maxWait); t.nextRejection.After(latest) {
-		t.nextRejection = latest
+	if latest := now.Add(maxRejectionWait - s.maxWait); s.lastRejection.After(latest) {
+		s.lastRejection = latest
 	}
-	return t.nextRejection.Sub(now)
+	return s.lastRejection.Sub(now)
 }
 
-// end gives a place in the line up for a reason, unless its turn has come.
-func (t *Slots) end(w *slotWaiter, reason error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// giveUp removes a waiter from the queue and returns the reason, or nil if the
+// waiter has been granted a slot in the meantime.
+func (s *Slots) giveUp(w *slotWaiter, reason error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if w.index == notQueued {
 		<-w.granted
 		return nil
 	}
-	t.waiting.remove(w.index)
+	s.queue.remove(w.index)
 	return reason
 }
 
-// waiter is one who waits for a turn.
+// slotWaiter is a request that waits for a slot.
 type slotWaiter struct {
-	since   time.Time
+	since   time.Time // of its arrival, with the penalty
 	demoted bool
-	index   int           // in the line
-	granted chan struct{} // tells that it has come
-	timer   *time.Timer   // the patience
+	index   int           // in the queue
+	granted chan struct{} // receives the slot
+	timer   *time.Timer   // until it is demoted, then until it is rejected
 }
 
 func newSlotWaiter() any {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A few too many are refused when their patience ends. Of a crowd, one after
-// the other is, and the last before clients take the server for dead.
-func TestRefusalsHaveAPace(t *testing.T) {
+// A single request is rejected at the end of its wait. Many requests are rejected
+// one after the other, the last before clients give the server up for dead.
+func TestRejectionsAreRateLimited(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		clients int
@@ -20,7 +20,7 @@ func TestRefusalsHaveAPace(t *testing.T) {
 	}{
 		{"one", 1, time.Second},
 		{"some", 401, 2 * time.Second},
-		{"as many as can be told one by one", 3600, maxRejectionWait - rejectionInterval},
+		{"as many as can be rejected one by one", 3600, maxRejectionWait - rejectionInterval},
 		{"more than that", 20_000, maxRejectionWait},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestRefusalsHaveAPace(t *testing.T) {
 				slots := NewSlots(1, time.Second)
 				acquire(t, slots, 1)
 				var mu sync.Mutex
-				var refused []time.Duration
+				var rejected []time.Duration
 				var waiting sync.WaitGroup
 				began := time.Now()
 				for range c.clients {
@@ -37,21 +37,21 @@ func TestRefusalsHaveAPace(t *testing.T) {
 						mu.Lock()
 						defer mu.Unlock()
 						if err != nil {
-							refused = append(refused, time.Since(began))
+							rejected = append(rejected, time.Since(began))
 						}
 					})
 				}
 				waiting.Wait()
-				if len(refused) != c.clients || refused[0] != time.Second || refused[len(refused)-1] != c.last {
-					t.Fatalf("%d of %d are refused, the first after %v and the last after %v, want %v", len(refused), c.clients, refused[0], refused[len(refused)-1], c.last)
+				if len(rejected) != c.clients || rejected[0] != time.Second || rejected[len(rejected)-1] != c.last {
+					t.Fatalf("%d of %d requests are rejected, the first after %v and the last after %v, want %v", len(rejected), c.clients, rejected[0], rejected[len(rejected)-1], c.last)
 				}
 				within := func(d time.Duration) int {
-					n, _ := slices.BinarySearch(refused, time.Second+d)
+					n, _ := slices.BinarySearch(rejected, time.Second+d)
 					return n
 				}
 				for at := rejectionInterval; time.Second+at < c.last; at += rejectionInterval {
 					if got, want := within(at), int(at/rejectionInterval); got != want {
-						t.Fatalf("%d are refused in the first %v, want %d", got, at, want)
+						t.Fatalf("%d requests are rejected in the first %v, want %d", got, at, want)
 					}
 				}
 				slots.Release()
@@ -61,30 +61,30 @@ func TestRefusalsHaveAPace(t *testing.T) {
 	}
 }
 
-// Who waits to be refused lets the others pass, and has a turn after all when
-// there are no others.
-func TestLateOnesLetOthersPass(t *testing.T) {
+// A request that waits to be rejected lets others pass, and still gets a slot when
+// no other request waits.
+func TestDemotedRequestsLetOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := NewSlots(1, time.Second)
 		acquire(t, slots, 1)
 		order := make(chan string, 4)
 		var waiting sync.WaitGroup
-		come := func(name string) {
-			time.Sleep(time.Microsecond) // after the one before
+		arrive := func(name string) {
+			time.Sleep(time.Microsecond) // so that arrival times differ
 			waiting.Go(func() {
 				if err := slots.Acquire(t.Context(), 0); err != nil {
-					name = "refused: " + name
+					name = "rejected: " + name
 				}
 				order <- name
 			})
 			synctest.Wait()
 		}
-		come("refused at once")
-		come("late")
+		arrive("rejected at once")
+		arrive("demoted")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		come("first")
-		come("second")
+		arrive("first")
+		arrive("second")
 		for range 4 {
 			slots.Release()
 			synctest.Wait()
@@ -95,32 +95,32 @@ func TestLateOnesLetOthersPass(t *testing.T) {
 		for name := range order {
 			got = append(got, name)
 		}
-		if want := []string{"refused: refused at once", "first", "second", "late"}; !slices.Equal(got, want) {
-			t.Errorf("they come in the order %q, want %q", got, want)
+		if want := []string{"rejected: rejected at once", "first", "second", "demoted"}; !slices.Equal(got, want) {
+			t.Errorf("the order is %q, want %q", got, want)
 		}
 		idle(t, slots, 1)
 	})
 }
 
-// A client that goes away gives its place up.
-func TestWhoGoesAwayHoldsNoPlace(t *testing.T) {
+// A request whose context ends leaves the queue.
+func TestCancelledRequestLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := NewSlots(1, time.Second)
 		acquire(t, slots, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := make(chan error)
-		go func() { gone <- slots.Acquire(ctx, 0) }()
+		ended := make(chan error)
+		go func() { ended <- slots.Acquire(ctx, 0) }()
 		synctest.Wait()
 		cancel()
-		if err := <-gone; !errors.Is(err, context.Canceled) {
-			t.Errorf("it ends with %v", err)
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire returns %v", err)
 		}
 		slots.Release()
 		idle(t, slots, 1)
 	})
 }
 
-// acquire takes turns that are free.
+// acquire acquires n free slots.
 func acquire(t *testing.T, slots *Slots, n int) {
 	t.Helper()
 	for range n {
@@ -130,11 +130,11 @@ func acquire(t *testing.T, slots *Slots, n int) {
 	}
 }
 
-// idle checks that nobody has a turn or waits for one.
-func idle(t *testing.T, slots *Slots, places int) {
+// idle checks that all slots are free and that no request waits.
+func idle(t *testing.T, slots *Slots, n int) {
 	t.Helper()
-	if slots.free != places || len(slots.waiting) != 0 {
-		t.Errorf("%d of %d places are free, and %d wait", slots.free, places, len(slots.waiting))
+	if slots.free != n || len(slots.queue) != 0 {
+		t.Errorf("%d of %d slots are free, and %d requests wait", slots.free, n, len(slots.queue))
 	}
 }
 
@@ -150,7 +150,7 @@ func BenchmarkSlots(b *testing.B) {
 	})
 }
 
-// Those that wait are not made anew each time.
+// Waiters are reused.
 func BenchmarkContendedSlots(b *testing.B) {
 	slots := NewSlots(1, time.Hour)
 	b.ReportAllocs()
