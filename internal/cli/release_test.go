@@ -3,15 +3,17 @@ package cli
 import (
 	"runtime"
 	"testing"
+
+	"github.com/stator-db/stator/internal/process"
 )
 
-// The program goes on after its pages were given back, however it was linked.
-func TestProgramGoesOnAfterRelease(t *testing.T) {
+// The program runs on after its pages were released, however it was linked.
+func TestProgramRunsOnAfterRelease(t *testing.T) {
 	for range 3 {
-		releaseProgram()
+		process.ReleaseProgram()
 		runtime.GC()
-		if code, said := run("version"); code != 0 || said == "" {
-			t.Errorf("it ends with %d and says %q", code, said)
+		if code, out := run("version"); code != 0 || out == "" {
+			t.Errorf("version exits with %d and prints %q", code, out)
 		}
 	}
 }

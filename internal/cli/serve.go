@@ -18,8 +18,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/process"
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/server/door"
+	"github.com/stator-db/stator/internal/store/pebble"
 )
 
 type serveFlags struct {
@@ -79,7 +81,7 @@ and any region will do:
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) to keep backups in; the data folder's name and -backups unless set")
 	flags.StringArrayVar(&f.buckets, "bucket", nil, "name=place of a bucket for exports and imports, a folder or URL (file://, s3://); may be given several times")
 	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
-	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(machineMemory()), "MB of memory for what was read lately; a sixteenth of the machine's, from 64 to 1024, unless set")
+	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(process.AvailableMemory()), "MB of memory for what was read lately; a sixteenth of the machine's, from 64 to 1024, unless set")
 	flags.StringVar(&f.log, "log", "info", "what to log: debug, info, warn or error")
 	flags.StringVar(&f.durability, "durability", "strict", "strict: a write is answered when it is on disk; relaxed: before")
 	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, as they do on AWS")
@@ -103,8 +105,8 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	if f.cacheMB < 1 {
 		return usageError{fmt.Errorf("--cache is %d, but must be at least 1 MB", f.cacheMB)}
 	}
-	machine := machineMemory()
-	if most := mostCache(machine) >> 20; f.cacheMB > most {
+	memory := process.AvailableMemory()
+	if most := maxCacheBytes(memory) >> 20; f.cacheMB > most {
 		return usageError{fmt.Errorf("--cache is %d MB, but must be at most %d: three quarters of the machine's memory", f.cacheMB, most)}
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
@@ -124,12 +126,12 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	entrance := door.New(late, web, log)
-	stator.SpareThreads()
+	process.SpareThreads()
 	if !f.inMemory {
-		limitMemory(f.cacheMB<<20, machine)
+		process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	}
-	collect := holdGarbage()
-	defer collect()
+	resumeGC := process.DeferGC()
+	defer resumeGC()
 	opened, served := make(chan struct{}), make(chan error, 1)
 	go func() {
 		select {
@@ -147,7 +149,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		return errors.Join(err, entrance.Close())
 	}
 	announce(stderr, f, listener.Addr())
-	over := time.AfterFunc(startOver, func() { collect(); releaseProgram() })
+	over := time.AfterFunc(startTime, func() { resumeGC(); process.ReleaseProgram() })
 	defer over.Stop()
 	select {
 	case err = <-served:
@@ -163,6 +165,10 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 // openPatience is how long who connects while the data is opened waits for it,
 // before he is told to try again: mostly it does not take as long.
 const openPatience = 100 * time.Millisecond
+
+// startTime is how long after its start a server releases what only the start
+// needed: not before the first requests, which would wait for it.
+const startTime = 500 * time.Millisecond
 
 // shutdownTime is how long requests under way may take when we are asked to
 // stop.

@@ -1,4 +1,4 @@
-package cli
+package process
 
 import (
 	"bufio"
@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// releaseProgram gives back the pages of the program itself that only the start
-// needed: half of what a server at rest holds. They are read from the file, and
-// come back when they are used.
-func releaseProgram() {
+// ReleaseProgram returns the pages of the program's file that are mapped into
+// memory to the system: after the start they are half of the memory of an idle
+// server. Pages that are used again are read from the file again.
+func ReleaseProgram() {
 	program, err := os.Executable()
 	if err != nil {
 		return
@@ -31,8 +31,8 @@ func releaseProgram() {
 				start, end = from, to
 			}
 		}
-		// What a linker has written before it was closed to writing is
-		// nowhere but in memory.
+		// Pages that the dynamic linker wrote before it made them read-only
+		// are anonymous: they exist in memory only.
 		if fields := strings.Fields(lines.Text()); start != 0 && fields[0] == "Anonymous:" && fields[1] == "0" {
 			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, start, end-start, syscall.MADV_DONTNEED)
 		}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// ReleaseProgram does nothing.
+func ReleaseProgram() {}
