@@ -1,9 +1,9 @@
-// Package modeltest holds the database against a naive model of DynamoDB:
+// Package oracletest holds the database against a naive model of DynamoDB:
 // random operations go to both, and every answer must be the model's.
 //
 // The model uses none of the packages that it checks: it has maps and slices
 // where they have bytes.
-package modeltest
+package oracletest
 
 import (
 	"context"
