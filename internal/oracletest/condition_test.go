@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// test is a node of a condition or a filter: AND, OR and NOT of other tests,
+// condition is a node of a condition or a filter: AND, OR and NOT of other tests,
 // or an operator or function with its operands.
-type test struct {
+type condition struct {
 	op       string
-	tests    []test
+	tests    []condition
 	operands []operand
 }
 
@@ -35,12 +35,12 @@ func (o operand) of(it object) (value, bool) {
 }
 
 // holds answers the question for an item, which may be absent (nil).
-func (t test) holds(it object) bool {
+func (t condition) holds(it object) bool {
 	switch t.op {
 	case "AND":
-		return !slices.ContainsFunc(t.tests, func(s test) bool { return !s.holds(it) })
+		return !slices.ContainsFunc(t.tests, func(s condition) bool { return !s.holds(it) })
 	case "OR":
-		return slices.ContainsFunc(t.tests, func(s test) bool { return s.holds(it) })
+		return slices.ContainsFunc(t.tests, func(s condition) bool { return s.holds(it) })
 	case "NOT":
 		return !t.tests[0].holds(it)
 	}
@@ -104,7 +104,7 @@ func contains(v, wanted value) bool {
 	switch v := v.(type) {
 	case list:
 		return slices.ContainsFunc(v, func(e value) bool { return equal(e, wanted) })
-	case set:
+	case valueSet:
 		return v.has(wanted)
 	}
 	whole, ok := text(v)
@@ -114,8 +114,8 @@ func contains(v, wanted value) bool {
 
 // makesSense tells whether the constants are of kinds that their operators
 // take; otherwise no item is looked at.
-func (t test) makesSense() bool {
-	if slices.ContainsFunc(t.tests, func(s test) bool { return !s.makesSense() }) {
+func (t condition) makesSense() bool {
+	if slices.ContainsFunc(t.tests, func(s condition) bool { return !s.makesSense() }) {
 		return false
 	}
 	var kinds []string // of the operands that are known without an item
@@ -154,7 +154,7 @@ func (t test) makesSense() bool {
 }
 
 // paths are the paths that a condition looks at; there may be no condition.
-func (t *test) paths() []path {
+func (t *condition) paths() []path {
 	if t == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (t *test) paths() []path {
 
 // write writes the condition down. Parentheses stand only where they are
 // needed.
-func (t test) write(w *words) string {
+func (t condition) write(w *placeholders) string {
 	switch t.op {
 	case "AND", "OR":
 		texts := make([]string, len(t.tests))
@@ -205,7 +205,7 @@ func (t test) write(w *words) string {
 	return t.op + "(" + strings.Join(texts, ", ") + ")"
 }
 
-func (o operand) write(w *words) string {
+func (o operand) write(w *placeholders) string {
 	text := ""
 	if o.path != nil {
 		text = w.path(o.path)

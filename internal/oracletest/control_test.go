@@ -17,13 +17,13 @@ import (
 func TestFaultsAreNoticed(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		fault fault
+		fault plantedFault
 	}{
-		{"a write loses an attribute that an index goes by", fault{
+		{"a write loses an attribute that an index goes by", plantedFault{
 			on: "PutItem", with: `"g1"`, every: 5,
 			ask: func(body map[string]any) { delete(body["Item"].(map[string]any), "g1") },
 		}},
-		{"a condition is not looked at", fault{
+		{"a condition is not looked at", plantedFault{
 			on: "DeleteItem", with: `"ConditionExpression":"attribute_exists`, every: 1,
 			ask: func(body map[string]any) {
 				for member := range body {
@@ -33,7 +33,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 				}
 			},
 		}},
-		{"a filter lets an item through too few", fault{
+		{"a filter lets an item through too few", plantedFault{
 			on: "Query", with: `"FilterExpression"`, every: 2,
 			answer: func(reply map[string]any) {
 				if items, ok := reply["Items"].([]any); ok && len(items) > 0 {
@@ -41,7 +41,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 				}
 			},
 		}},
-		{"a query goes the wrong way", fault{
+		{"a query goes the wrong way", plantedFault{
 			on: "Query", every: 3,
 			answer: func(reply map[string]any) {
 				if items, ok := reply["Items"].([]any); ok {
@@ -49,7 +49,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 				}
 			},
 		}},
-		{"a scan finds an item twice", fault{
+		{"a scan finds an item twice", plantedFault{
 			on: "Scan", every: 3,
 			answer: func(reply map[string]any) {
 				if items, ok := reply["Items"].([]any); ok && len(items) > 0 {
@@ -57,8 +57,8 @@ func TestFaultsAreNoticed(t *testing.T) {
 				}
 			},
 		}},
-		{"a read shows an old item", fault{on: "GetItem", every: 3, stale: true}},
-		{"half a unit too much is charged", fault{
+		{"a read shows an old item", plantedFault{on: "GetItem", every: 3, stale: true}},
+		{"half a unit too much is charged", plantedFault{
 			on: "Query", with: `"INDEXES"`, every: 3,
 			answer: func(reply map[string]any) {
 				if units, ok := reply["ConsumedCapacity"].(map[string]any); ok {
@@ -66,7 +66,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 				}
 			},
 		}},
-		{"a fault has another code", fault{
+		{"a fault has another code", plantedFault{
 			on: "UpdateItem", every: 1,
 			answer: func(reply map[string]any) {
 				if code, ok := reply["__type"].(string); ok {
@@ -86,9 +86,9 @@ func TestFaultsAreNoticed(t *testing.T) {
 	}
 }
 
-// fault is a fault of the requests to one operation that contain a text: of
+// plantedFault is a fault of the requests to one operation that contain a text: of
 // so many the last one is changed.
-type fault struct {
+type plantedFault struct {
 	on, with string
 	every    int
 	ask      func(body map[string]any)
@@ -97,7 +97,7 @@ type fault struct {
 }
 
 // door plants the fault.
-func (f fault) door(h http.Handler) http.Handler {
+func (f plantedFault) door(h http.Handler) http.Handler {
 	seen := 0
 	before := make(map[string]*httptest.ResponseRecorder)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

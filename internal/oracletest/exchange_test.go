@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// world is a database, the model of what is in it, and the door between.
-type world struct {
+// harness is a database, the model of what is in it, and the door between.
+type harness struct {
 	handler http.Handler
 	reopen  func() error // closes the database and opens it again; nil if it is gone then
 	close   func()
-	tables  map[string]*table
+	tables  map[string]*tableModel
 	log     []string // the requests so far
 }
 
-// outcome is what a request leads to: a reply, or a fault.
-type outcome struct {
+// result is what a request leads to: a reply, or a fault.
+type result struct {
 	code     string   // of a fault; none for a reply
 	messages []string // any of these may be told; none: the words are not known
 	item     object   // of a failed condition
 	reply    reply
-	or       *outcome // is right as well
+	or       *result // is right as well
 }
 
 // reply has the members of all replies that carry items.
@@ -55,12 +55,12 @@ type consumed []tableConsumed
 type tableConsumed struct {
 	TableName              string
 	CapacityUnits          float64
-	Table                  *units           `json:",omitempty"`
-	LocalSecondaryIndexes  map[string]units `json:",omitempty"`
-	GlobalSecondaryIndexes map[string]units `json:",omitempty"`
+	Table                  *capacityUnits           `json:",omitempty"`
+	LocalSecondaryIndexes  map[string]capacityUnits `json:",omitempty"`
+	GlobalSecondaryIndexes map[string]capacityUnits `json:",omitempty"`
 }
 
-type units struct{ CapacityUnits float64 }
+type capacityUnits struct{ CapacityUnits float64 }
 
 // UnmarshalJSON reads both forms.
 func (c *consumed) UnmarshalJSON(b []byte) error {
@@ -94,7 +94,7 @@ func (d *difference) Error() string {
 	return fmt.Sprintf("%s %s\nwant %s\ngot  %s", d.operation, show(d.body), d.want, d.got)
 }
 
-func (o outcome) String() string {
+func (o result) String() string {
 	switch {
 	case o.code == "":
 		return show(o.reply)
@@ -105,7 +105,7 @@ func (o outcome) String() string {
 }
 
 // expect sends a request and compares the answer.
-func (w *world) expect(operation string, body map[string]any, want outcome) error {
+func (w *harness) expect(operation string, body map[string]any, want result) error {
 	got, err := w.ask(operation, body)
 	if err != nil {
 		return &difference{operation, body, want.String(), err.Error()}
@@ -117,7 +117,7 @@ func (w *world) expect(operation string, body map[string]any, want outcome) erro
 }
 
 // is tells whether an outcome is the one that was wanted.
-func (o outcome) is(got outcome) bool {
+func (o result) is(got result) bool {
 	if o.or != nil && o.or.is(got) {
 		return true
 	}
@@ -128,10 +128,10 @@ func (o outcome) is(got outcome) bool {
 }
 
 // ask sends a request and reads the answer.
-func (w *world) ask(operation string, body map[string]any) (outcome, error) {
+func (w *harness) ask(operation string, body map[string]any) (result, error) {
 	status, answer := w.send(operation, body)
 	if status == http.StatusOK {
-		var o outcome
+		var o result
 		if err := strict(answer, &o.reply); err != nil {
 			return o, fmt.Errorf("%w in %s", err, answer)
 		}
@@ -143,20 +143,20 @@ func (w *world) ask(operation string, body map[string]any) (outcome, error) {
 	return readFault(status, answer)
 }
 
-func readFault(status int, answer []byte) (outcome, error) {
+func readFault(status int, answer []byte) (result, error) {
 	var fault struct {
 		Type    string `json:"__type"`
 		Message string
 		Item    object
 	}
 	if err := strict(answer, &fault); err != nil || status != http.StatusBadRequest {
-		return outcome{}, fmt.Errorf("status %d: %s", status, answer)
+		return result{}, fmt.Errorf("status %d: %s", status, answer)
 	}
 	_, code, _ := strings.Cut(fault.Type, "#")
-	return outcome{code: code, messages: []string{fault.Message}, item: fault.Item}, nil
+	return result{code: code, messages: []string{fault.Message}, item: fault.Item}, nil
 }
 
-func (w *world) send(operation string, body map[string]any) (status int, answer []byte) {
+func (w *harness) send(operation string, body map[string]any) (status int, answer []byte) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
@@ -179,10 +179,10 @@ func sortItems(items []object) {
 
 // invalid is a fault of the request; any of the messages may be told, none if
 // their words are not known.
-func invalid(messages ...string) outcome {
-	return outcome{code: "ValidationException", messages: messages}
+func invalid(messages ...string) result {
+	return result{code: "ValidationException", messages: messages}
 }
 
-func noTable() outcome {
-	return outcome{code: "ResourceNotFoundException", messages: []string{"Requested resource not found"}}
+func noTable() result {
+	return result{code: "ResourceNotFoundException", messages: []string{"Requested resource not found"}}
 }

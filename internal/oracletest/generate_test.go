@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// generator makes random steps. It looks at the model, so that keys meet items
+// stepGenerator makes random steps. It looks at the model, so that keys meet items
 // and paths lead somewhere more often than not.
-type generator struct {
+type stepGenerator struct {
 	*rand.Rand
-	w *world
+	w *harness
 }
 
-func newGenerator(seed uint64, w *world) *generator {
-	return &generator{rand.New(rand.NewPCG(seed, 0)), w}
+func newGenerator(seed uint64, w *harness) *stepGenerator {
+	return &stepGenerator{rand.New(rand.NewPCG(seed, 0)), w}
 }
 
 // one picks one of some things.
-func one[T any](g *generator, things ...T) T { return things[g.IntN(len(things))] }
+func one[T any](g *stepGenerator, things ...T) T { return things[g.IntN(len(things))] }
 
 // chance is true once in so many times.
-func (g *generator) chance(in int) bool { return g.IntN(in) == 0 }
+func (g *stepGenerator) chance(in int) bool { return g.IntN(in) == 0 }
 
 var tableNames = []string{"Orders", "Carts"}
 
 // next makes the next step.
-func (g *generator) next() step {
+func (g *stepGenerator) next() step {
 	if len(g.w.tables) == 0 || g.chance(40) {
 		return g.createTable()
 	}
@@ -60,7 +60,7 @@ func (g *generator) next() step {
 }
 
 // tableName is mostly the name of a table that exists.
-func (g *generator) tableName() string {
+func (g *stepGenerator) tableName() string {
 	if g.chance(50) {
 		return one(g, tableNames...)
 	}
@@ -69,7 +69,7 @@ func (g *generator) tableName() string {
 
 // table is a table's name, and the table or, when there is none, another one
 // to take keys from.
-func (g *generator) table() (string, *table) {
+func (g *stepGenerator) table() (string, *tableModel) {
 	name := g.tableName()
 	if t := g.w.tables[name]; t != nil {
 		return name, t
@@ -77,17 +77,17 @@ func (g *generator) table() (string, *table) {
 	return name, g.w.tables[sortedKeys(g.w.tables)[0]]
 }
 
-func (g *generator) createTable() step {
+func (g *stepGenerator) createTable() step {
 	kind := func() string { return one(g, "S", "N", "B") }
 	s := &createTable{name: one(g, tableNames...)}
-	s.key.hash = []attribute{{"pk", kind()}}
+	s.key.hash = []keyAttribute{{"pk", kind()}}
 	if !g.chance(3) {
-		s.key.sort = []attribute{{"sk", kind()}}
+		s.key.sort = []keyAttribute{{"sk", kind()}}
 	}
-	extra := []attribute{{"g1", kind()}, {"g2", kind()}, {"g3", kind()}}
+	extra := []keyAttribute{{"g1", kind()}, {"g2", kind()}, {"g3", kind()}}
 	if s.key.sort != nil {
 		for i := range g.IntN(3) {
-			x := index{name: fmt.Sprintf("local%d", i), key: key{s.key.hash, []attribute{extra[g.IntN(3)]}}}
+			x := index{name: fmt.Sprintf("local%d", i), key: key{s.key.hash, []keyAttribute{extra[g.IntN(3)]}}}
 			s.indexes = append(s.indexes, x)
 		}
 	}
@@ -112,7 +112,7 @@ func (g *generator) createTable() step {
 }
 
 // keyValue is one of few values for an attribute of a key.
-func (g *generator) keyValue(a attribute) value {
+func (g *stepGenerator) keyValue(a keyAttribute) value {
 	switch a.kind {
 	case "S":
 		return one[value](g, str("a"), str("ab"), str("b"), str("é"), str("😀"), str("a\x00b"))
@@ -123,7 +123,7 @@ func (g *generator) keyValue(a attribute) value {
 }
 
 // key is a key of a table: mostly of an item that it has.
-func (g *generator) key(t *table) object {
+func (g *stepGenerator) key(t *tableModel) object {
 	if len(t.items) > 0 && !g.chance(3) {
 		return g.item(t).only(t.key.names()...)
 	}
@@ -135,7 +135,7 @@ func (g *generator) key(t *table) object {
 }
 
 // oddKey is a key that may not fit the table.
-func (g *generator) oddKey(t *table) object {
+func (g *stepGenerator) oddKey(t *tableModel) object {
 	k := g.key(t)
 	if g.chance(40) {
 		g.spoil(t, k)
@@ -144,7 +144,7 @@ func (g *generator) oddKey(t *table) object {
 }
 
 // spoil makes a key one that does not fit.
-func (g *generator) spoil(t *table, k object) {
+func (g *stepGenerator) spoil(t *tableModel, k object) {
 	a := one(g, t.key.all()...)
 	switch g.IntN(3) {
 	case 0:
@@ -159,7 +159,7 @@ func (g *generator) spoil(t *table, k object) {
 }
 
 // item is an item of the table, which has some.
-func (g *generator) item(t *table) object { return t.items[one(g, sortedKeys(t.items)...)] }
+func (g *stepGenerator) item(t *tableModel) object { return t.items[one(g, sortedKeys(t.items)...)] }
 
 // names are the attributes of items that are no keys; nested are those inside.
 var (
@@ -168,7 +168,7 @@ var (
 )
 
 // newItem is an item to put.
-func (g *generator) newItem(t *table) object {
+func (g *stepGenerator) newItem(t *tableModel) object {
 	it := g.oddKey(t).clone()
 	for _, x := range t.indexes {
 		for _, a := range x.key.all() {
@@ -195,7 +195,7 @@ func (g *generator) newItem(t *table) object {
 }
 
 // value is a random value with so many levels of lists and maps at most.
-func (g *generator) value(levels int) value {
+func (g *stepGenerator) value(levels int) value {
 	n := g.IntN(12)
 	if levels == 0 {
 		n = g.IntN(8)
@@ -227,13 +227,13 @@ func (g *generator) value(levels int) value {
 	return o
 }
 
-func (g *generator) number() num {
+func (g *stepGenerator) number() num {
 	return number(one(g, "0", "-0", "1", "2", "3", "1.0", "-1", "007", "0.5", "-0.25", "1e2", "1200.05", "-12.5e-3", "0.0000001",
 		"99999999999999999999999999999999999999", "1e100", "1E-100", "123456789.987654321", strconv.Itoa(g.IntN(2000)-1000)))
 }
 
-func (g *generator) set() set {
-	s := set{one(g, "SS", "NS", "BS"), make(map[string]bool)}
+func (g *stepGenerator) set() valueSet {
+	s := valueSet{one(g, "SS", "NS", "BS"), make(map[string]bool)}
 	for range 1 + g.IntN(3) {
 		switch s.kind {
 		case "SS":
@@ -248,7 +248,7 @@ func (g *generator) set() set {
 }
 
 // path is a path into the items of a table: mostly along one that exists.
-func (g *generator) path(t *table) path {
+func (g *stepGenerator) path(t *tableModel) path {
 	if len(t.items) == 0 || g.chance(4) {
 		p := path{one(g, names...)}
 		for !g.chance(2) {
@@ -291,11 +291,11 @@ func (g *generator) path(t *table) path {
 	return p
 }
 
-func (g *generator) isKey(t *table, name string) bool {
+func (g *stepGenerator) isKey(t *tableModel, name string) bool {
 	return t.key.has(name) || slices.ContainsFunc(t.indexes, func(x index) bool { return x.key.has(name) })
 }
 
-func (g *generator) step() any {
+func (g *stepGenerator) step() any {
 	if g.chance(2) {
 		return g.IntN(4)
 	}
@@ -304,7 +304,7 @@ func (g *generator) step() any {
 
 // free is a path that does not begin with an attribute of a key, except now
 // and then.
-func (g *generator) free(t *table, k key) path {
+func (g *stepGenerator) free(t *tableModel, k key) path {
 	for {
 		if p := g.path(t); !k.has(p.name()) || g.chance(60) {
 			return p
@@ -313,7 +313,7 @@ func (g *generator) free(t *table, k key) path {
 }
 
 // carried is a free path that an index carries, except now and then.
-func (g *generator) carried(t *table, name string, k key) path {
+func (g *stepGenerator) carried(t *tableModel, name string, k key) path {
 	x := t.index(name)
 	for range 20 {
 		if p := g.free(t, k); x == nil || t.projects(x, p.name()) || g.chance(60) {
@@ -324,7 +324,7 @@ func (g *generator) carried(t *table, name string, k key) path {
 }
 
 // some is a value to compare with: often one that an item has at this path.
-func (g *generator) some(t *table, p path) value {
+func (g *stepGenerator) some(t *tableModel, p path) value {
 	if len(t.items) > 0 && !g.chance(3) {
 		if v, ok := at(g.item(t), p); ok {
 			return v
@@ -334,7 +334,7 @@ func (g *generator) some(t *table, p path) value {
 }
 
 // ordered is a value of a kind that has an order, except now and then.
-func (g *generator) ordered(t *table, p path) value {
+func (g *stepGenerator) ordered(t *tableModel, p path) value {
 	for {
 		if v := g.some(t, p); hasOrder(kindOf(v)) || g.chance(100) {
 			return v
@@ -343,9 +343,9 @@ func (g *generator) ordered(t *table, p path) value {
 }
 
 // condition is a random condition on paths that p makes.
-func (g *generator) condition(t *table, p func() path, levels int) *test {
+func (g *stepGenerator) condition(t *tableModel, p func() path, levels int) *condition {
 	if levels > 0 && g.chance(2) {
-		n := &test{op: one(g, "AND", "OR", "NOT")}
+		n := &condition{op: one(g, "AND", "OR", "NOT")}
 		n.tests = append(n.tests, *g.condition(t, p, levels-1))
 		for n.op != "NOT" && (len(n.tests) < 2 || g.chance(4)) {
 			n.tests = append(n.tests, *g.condition(t, p, levels-1))
@@ -356,7 +356,7 @@ func (g *generator) condition(t *table, p func() path, levels int) *test {
 	constant := func(v value) operand { return operand{value: v} }
 	op := one(g, "=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN", "begins_with", "contains",
 		"attribute_exists", "attribute_not_exists", "attribute_type", "size")
-	n := &test{op: op, operands: []operand{first}}
+	n := &condition{op: op, operands: []operand{first}}
 	switch op {
 	case "=", "<>":
 		n.operands = append(n.operands, g.operand(t, p, first.path))
@@ -394,7 +394,7 @@ func (g *generator) condition(t *table, p func() path, levels int) *test {
 }
 
 // operand is a constant, or sometimes another path.
-func (g *generator) operand(t *table, p func() path, first path) operand {
+func (g *stepGenerator) operand(t *tableModel, p func() path, first path) operand {
 	if g.chance(5) {
 		return operand{path: p()}
 	}
@@ -402,9 +402,9 @@ func (g *generator) operand(t *table, p func() path, first path) operand {
 }
 
 // part is a value that may be contained in what a path leads to.
-func (g *generator) part(t *table, p path) value {
+func (g *stepGenerator) part(t *tableModel, p path) value {
 	switch v := g.some(t, p).(type) {
-	case set:
+	case valueSet:
 		return v.member(one(g, sortedKeys(v.members)...))
 	case list:
 		if len(v) > 0 {
@@ -420,7 +420,7 @@ func (g *generator) part(t *table, p path) value {
 	return g.value(1)
 }
 
-func (g *generator) conditional(returns ...string) (conditional, *table) {
+func (g *stepGenerator) conditional(returns ...string) (conditional, *tableModel) {
 	name, t := g.table()
 	c := conditional{
 		table: name, returns: one(g, returns...), capacity: g.capacity(), onFailure: g.chance(3), metrics: g.chance(10),
@@ -431,19 +431,19 @@ func (g *generator) conditional(returns ...string) (conditional, *table) {
 	return c, t
 }
 
-func (g *generator) capacity() string { return one(g, "", "NONE", "TOTAL", "INDEXES", "INDEXES") }
+func (g *stepGenerator) capacity() string { return one(g, "", "NONE", "TOTAL", "INDEXES", "INDEXES") }
 
-func (g *generator) putItem() step {
+func (g *stepGenerator) putItem() step {
 	c, t := g.conditional("", "NONE", "ALL_OLD", "ALL_OLD")
 	return &putItem{c, g.newItem(t)}
 }
 
-func (g *generator) deleteItem() step {
+func (g *stepGenerator) deleteItem() step {
 	c, t := g.conditional("", "NONE", "ALL_OLD", "ALL_OLD")
 	return &deleteItem{c, g.oddKey(t)}
 }
 
-func (g *generator) updateItem() step {
+func (g *stepGenerator) updateItem() step {
 	c, t := g.conditional("", "NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")
 	s := &updateItem{conditional: c, key: g.oddKey(t)}
 	actions := g.IntN(4)
@@ -461,41 +461,41 @@ func (g *generator) updateItem() step {
 
 // action is an action on an attribute that no key of the table is made of,
 // sometimes on one of an index.
-func (g *generator) action(t *table) action {
+func (g *stepGenerator) action(t *tableModel) updateAction {
 	p := g.free(t, t.key)
 	if len(t.indexes) > 0 && g.chance(4) {
 		a := one(g, one(g, t.indexes...).key.all()...)
 		if !t.key.has(a.name) {
 			if g.chance(2) {
-				return action{verb: "REMOVE", path: path{a.name}}
+				return updateAction{verb: "REMOVE", path: path{a.name}}
 			}
-			return action{verb: "SET", path: path{a.name}, term: term{value: g.keyValue(a)}}
+			return updateAction{verb: "SET", path: path{a.name}, term: setTerm{value: g.keyValue(a)}}
 		}
 	}
 	switch g.IntN(8) {
 	case 0, 1:
-		return action{verb: "REMOVE", path: p}
+		return updateAction{verb: "REMOVE", path: p}
 	case 2:
 		if g.chance(2) {
-			return action{verb: "ADD", path: p, term: term{value: g.number()}}
+			return updateAction{verb: "ADD", path: p, term: setTerm{value: g.number()}}
 		}
-		return action{verb: "ADD", path: p, term: term{value: g.set()}}
+		return updateAction{verb: "ADD", path: p, term: setTerm{value: g.set()}}
 	case 3:
-		if v, ok := g.some(t, p).(set); ok {
-			return action{verb: "DELETE", path: p, term: term{value: v}}
+		if v, ok := g.some(t, p).(valueSet); ok {
+			return updateAction{verb: "DELETE", path: p, term: setTerm{value: v}}
 		}
-		return action{verb: "DELETE", path: p, term: term{value: g.set()}}
+		return updateAction{verb: "DELETE", path: p, term: setTerm{value: g.set()}}
 	}
-	return action{verb: "SET", path: p, term: g.term(t, p)}
+	return updateAction{verb: "SET", path: p, term: g.term(t, p)}
 }
 
 // term is what a path is set to.
-func (g *generator) term(t *table, p path) term {
+func (g *stepGenerator) term(t *tableModel, p path) setTerm {
 	other := p
 	if g.chance(3) {
 		other = g.path(t)
 	}
-	constant := func(v value) term { return term{value: v} }
+	constant := func(v value) setTerm { return setTerm{value: v} }
 	number := func() value {
 		if g.chance(50) {
 			return g.value(1)
@@ -504,33 +504,33 @@ func (g *generator) term(t *table, p path) term {
 	}
 	switch g.IntN(8) {
 	case 0:
-		return term{path: g.path(t)}
+		return setTerm{path: g.path(t)}
 	case 1:
-		return term{op: "if_not_exists", path: other, args: []term{constant(g.value(2))}}
+		return setTerm{op: "if_not_exists", path: other, args: []setTerm{constant(g.value(2))}}
 	case 2:
-		start := term{op: "if_not_exists", path: other, args: []term{constant(list{})}}
-		return term{op: "list_append", args: []term{start, constant(list{g.value(1)})}}
+		start := setTerm{op: "if_not_exists", path: other, args: []setTerm{constant(list{})}}
+		return setTerm{op: "list_append", args: []setTerm{start, constant(list{g.value(1)})}}
 	case 3:
-		args := []term{{path: other}, constant(list{g.value(1), g.value(0)})}
+		args := []setTerm{{path: other}, constant(list{g.value(1), g.value(0)})}
 		if g.chance(2) {
 			slices.Reverse(args)
 		}
-		return term{op: "list_append", args: args}
+		return setTerm{op: "list_append", args: args}
 	case 4:
-		args := []term{{path: other}, constant(number())}
+		args := []setTerm{{path: other}, constant(number())}
 		if g.chance(4) {
 			slices.Reverse(args)
 		}
-		return term{op: one(g, "+", "-"), args: args}
+		return setTerm{op: one(g, "+", "-"), args: args}
 	case 5:
-		start := term{op: "if_not_exists", path: other, args: []term{constant(g.number())}}
-		return term{op: one(g, "+", "-"), args: []term{start, constant(number())}}
+		start := setTerm{op: "if_not_exists", path: other, args: []setTerm{constant(g.number())}}
+		return setTerm{op: one(g, "+", "-"), args: []setTerm{start, constant(number())}}
 	}
 	return constant(g.value(3))
 }
 
 // projection is what to show of items: mostly all.
-func (g *generator) projection(t *table) []path {
+func (g *stepGenerator) projection(t *tableModel) []path {
 	if !g.chance(3) {
 		return nil
 	}
@@ -543,12 +543,12 @@ func (g *generator) projection(t *table) []path {
 	return paths
 }
 
-func (g *generator) getItem() step {
+func (g *stepGenerator) getItem() step {
 	name, t := g.table()
 	return &getItem{name, g.oddKey(t), g.projection(t), g.chance(2), g.capacity()}
 }
 
-func (g *generator) batchGet() step {
+func (g *stepGenerator) batchGet() step {
 	s := &batchGet{tables: make(map[string]batchKeys), capacity: g.capacity()}
 	for range 1 + g.IntN(2) {
 		name, t := g.table()
@@ -570,7 +570,7 @@ func (g *generator) batchGet() step {
 	return s
 }
 
-func (g *generator) batchWrite() step {
+func (g *stepGenerator) batchWrite() step {
 	s := &batchWrite{tables: make(map[string][]batchRequest), capacity: g.capacity()}
 	for range 1 + g.IntN(2) {
 		name, t := g.table()
@@ -596,8 +596,8 @@ func (g *generator) batchWrite() step {
 }
 
 // walk is what queries and scans have in common.
-func (g *generator) walk(name string, t *table) *walk {
-	s := &walk{table: name, projection: g.projection(t), consistent: g.chance(3), capacity: g.capacity()}
+func (g *stepGenerator) walk(name string, t *tableModel) *pagedRead {
+	s := &pagedRead{table: name, projection: g.projection(t), consistent: g.chance(3), capacity: g.capacity()}
 	if len(t.indexes) > 0 && !g.chance(3) {
 		x := one(g, t.indexes...)
 		s.index = x.name
@@ -617,7 +617,7 @@ func (g *generator) walk(name string, t *table) *walk {
 	return s
 }
 
-func (g *generator) query() step {
+func (g *stepGenerator) query() step {
 	name, t := g.table()
 	s := g.walk(name, t)
 	k := t.key
@@ -632,7 +632,7 @@ func (g *generator) query() step {
 	if len(t.items) > 0 {
 		known = g.item(t)
 	}
-	equals := func(a attribute) keyTest {
+	equals := func(a keyAttribute) keyTest {
 		v, ok := known[a.name]
 		if !ok || g.chance(6) {
 			v = g.keyValue(a)
@@ -656,7 +656,7 @@ func (g *generator) query() step {
 }
 
 // sortTest is a condition on a sort attribute.
-func (g *generator) sortTest(a attribute) keyTest {
+func (g *stepGenerator) sortTest(a keyAttribute) keyTest {
 	v := g.keyValue(a)
 	switch op := one(g, "=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"); op {
 	case "BETWEEN":
@@ -680,7 +680,7 @@ func (g *generator) sortTest(a attribute) keyTest {
 	}
 }
 
-func (g *generator) scan() step {
+func (g *stepGenerator) scan() step {
 	name, t := g.table()
 	s := g.walk(name, t)
 	s.scan = true

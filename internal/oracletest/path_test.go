@@ -179,15 +179,15 @@ func pick(v value, paths []path) (value, bool) {
 	return nil, false
 }
 
-// words collects the placeholders of a request while its expressions are
+// placeholders collects the placeholders of a request while its expressions are
 // written down.
-type words struct {
+type placeholders struct {
 	names  map[string]string // by placeholder
 	values map[string]value
 }
 
 // name writes the name of an attribute: short ones as they are.
-func (w *words) name(name string) string {
+func (w *placeholders) name(name string) string {
 	if len(name) <= 2 && name[0] >= 'a' && name[0] <= 'z' {
 		return name
 	}
@@ -204,7 +204,7 @@ func (w *words) name(name string) string {
 	return placeholder
 }
 
-func (w *words) value(v value) string {
+func (w *placeholders) value(v value) string {
 	if w.values == nil {
 		w.values = make(map[string]value)
 	}
@@ -213,7 +213,7 @@ func (w *words) value(v value) string {
 	return placeholder
 }
 
-func (w *words) path(p path) string {
+func (w *placeholders) path(p path) string {
 	text := ""
 	for i, step := range p {
 		switch step := step.(type) {
@@ -229,7 +229,7 @@ func (w *words) path(p path) string {
 	return text
 }
 
-func (w *words) projection(paths []path) string {
+func (w *placeholders) projection(paths []path) string {
 	texts := make([]string, len(paths))
 	for i, p := range paths {
 		texts[i] = w.path(p)
@@ -238,7 +238,7 @@ func (w *words) projection(paths []path) string {
 }
 
 // add puts the placeholders into a request.
-func (w *words) add(body map[string]any) {
+func (w *placeholders) add(body map[string]any) {
 	if w.names != nil {
 		body["ExpressionAttributeNames"] = w.names
 	}

@@ -46,20 +46,20 @@ func TestRandomOperations(t *testing.T) {
 	}
 }
 
-// failure is a run that shows a difference.
-type failure struct {
+// failedRun is a run that shows a difference.
+type failedRun struct {
 	steps    []step
 	err      error
 	requests []string
 	folder   bool
-	through  door
+	through  middleware
 }
 
 // run makes random steps and returns their failure, nil if there is none. The
 // database of some runs is in a folder, and restarts now and then.
-func run(t *testing.T, seed uint64, steps int, through door) *failure {
+func run(t *testing.T, seed uint64, steps int, through middleware) *failedRun {
 	t.Helper()
-	f := &failure{folder: seed%8 == 0, through: through}
+	f := &failedRun{folder: seed%8 == 0, through: through}
 	w := open(t, f.folder, through)
 	defer w.close()
 	g := newGenerator(seed, w)
@@ -77,7 +77,7 @@ func run(t *testing.T, seed uint64, steps int, through door) *failure {
 }
 
 // shrink leaves steps out as long as some of the others still fail.
-func (f *failure) shrink(t *testing.T, atMost time.Duration) *failure {
+func (f *failedRun) shrink(t *testing.T, atMost time.Duration) *failedRun {
 	t.Helper()
 	end := time.Now().Add(atMost)
 	for part := len(f.steps) / 2; part > 0; {
@@ -98,26 +98,26 @@ func (f *failure) shrink(t *testing.T, atMost time.Duration) *failure {
 }
 
 // again makes given steps on a new database.
-func (f *failure) again(t *testing.T, steps []step) *failure {
+func (f *failedRun) again(t *testing.T, steps []step) *failedRun {
 	t.Helper()
 	w := open(t, f.folder, f.through)
 	defer w.close()
 	for i, s := range steps {
 		if err := s.run(w); err != nil {
-			return &failure{steps[:i+1], err, w.log, f.folder, f.through}
+			return &failedRun{steps[:i+1], err, w.log, f.folder, f.through}
 		}
 	}
 	return nil
 }
 
-// door is what stands between the test and the database.
-type door func(http.Handler) http.Handler
+// middleware is what stands between the test and the database.
+type middleware func(http.Handler) http.Handler
 
 // honest is a door that changes nothing.
 func honest(h http.Handler) http.Handler { return h }
 
 // open makes a world with an empty database, in a folder or in memory.
-func open(t *testing.T, folder bool, through door) *world {
+func open(t *testing.T, folder bool, through middleware) *harness {
 	t.Helper()
 	if *endpoint != "" {
 		return elsewhere(t)
@@ -130,7 +130,7 @@ func open(t *testing.T, folder bool, through door) *world {
 	if err != nil {
 		t.Fatalf("open a database: %v", err)
 	}
-	w := &world{handler: through(s.Handler()), tables: make(map[string]*table)}
+	w := &harness{handler: through(s.Handler()), tables: make(map[string]*tableModel)}
 	if folder {
 		w.reopen = func() error {
 			if err := s.Close(); err != nil {
@@ -152,13 +152,13 @@ func open(t *testing.T, folder bool, through door) *world {
 }
 
 // elsewhere makes a world with the server at the endpoint, emptied.
-func elsewhere(t *testing.T) *world {
+func elsewhere(t *testing.T) *harness {
 	t.Helper()
 	u, err := url.Parse(*endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{handler: httputil.NewSingleHostReverseProxy(u), close: func() {}, tables: make(map[string]*table)}
+	w := &harness{handler: httputil.NewSingleHostReverseProxy(u), close: func() {}, tables: make(map[string]*tableModel)}
 	for _, name := range tableNames {
 		w.send("DeleteTable", map[string]any{"TableName": name})
 	}

@@ -14,8 +14,8 @@ type getItem struct {
 	capacity   string
 }
 
-func (s *getItem) run(w *world) error {
-	var ws words
+func (s *getItem) run(w *harness) error {
+	var ws placeholders
 	body := map[string]any{"TableName": s.table, "Key": s.key, "ConsistentRead": s.consistent}
 	if s.projection != nil {
 		body["ProjectionExpression"] = ws.projection(s.projection)
@@ -27,7 +27,7 @@ func (s *getItem) run(w *world) error {
 	return w.expect("GetItem", body, s.predict(w))
 }
 
-func (s *getItem) predict(w *world) outcome {
+func (s *getItem) predict(w *harness) result {
 	if clashing(s.projection) {
 		return invalid()
 	}
@@ -40,7 +40,7 @@ func (s *getItem) predict(w *world) outcome {
 	}
 	it := t.items[t.id(s.key)]
 	cost := charge{table: readUnits(it.size(), s.consistent)}
-	return outcome{reply: reply{
+	return result{reply: reply{
 		Item:             shownOf(it, s.projection),
 		ConsumedCapacity: cost.told(s.capacity, s.table),
 	}}
@@ -66,10 +66,10 @@ type batchKeys struct {
 	consistent bool
 }
 
-func (s *batchGet) run(w *world) error {
+func (s *batchGet) run(w *harness) error {
 	items := make(map[string]any)
 	for name, part := range s.tables {
-		var ws words
+		var ws placeholders
 		body := map[string]any{"Keys": part.keys, "ConsistentRead": part.consistent}
 		if part.projection != nil {
 			body["ProjectionExpression"] = ws.projection(part.projection)
@@ -84,8 +84,8 @@ func (s *batchGet) run(w *world) error {
 	return w.expect("BatchGetItem", body, s.predict(w))
 }
 
-func (s *batchGet) predict(w *world) outcome {
-	o := outcome{reply: reply{Responses: make(map[string][]object), UnprocessedKeys: map[string]any{}}}
+func (s *batchGet) predict(w *harness) result {
+	o := result{reply: reply{Responses: make(map[string][]object), UnprocessedKeys: map[string]any{}}}
 	var faults []string
 	missing := false
 	for _, name := range sortedKeys(s.tables) {
@@ -128,15 +128,15 @@ type keyTest struct {
 	values []value
 }
 
-// walk is a Query or a Scan, page by page to the end.
-type walk struct {
+// pagedRead is a Query or a Scan, page by page to the end.
+type pagedRead struct {
 	table, index string
 	scan         bool
 	keys         []keyTest // of a query
 	reverse      bool      // of a query
 	segments     int       // of a scan; 0 is no segments
 	segment      int
-	filter       *test
+	filter       *condition
 	projection   []path
 	sel          string // Select
 	limit        int    // 0 is none
@@ -145,22 +145,22 @@ type walk struct {
 }
 
 // plain is the same read without what leaves something out.
-func (s *walk) plain() *walk {
-	return &walk{
+func (s *pagedRead) plain() *pagedRead {
+	return &pagedRead{
 		table: s.table, index: s.index, scan: s.scan, keys: s.keys, reverse: s.reverse,
 		segments: s.segments, segment: s.segment, consistent: s.consistent,
 	}
 }
 
-func (s *walk) operation() string {
+func (s *pagedRead) operation() string {
 	if s.scan {
 		return "Scan"
 	}
 	return "Query"
 }
 
-func (s *walk) body(start object) map[string]any {
-	var ws words
+func (s *pagedRead) body(start object) map[string]any {
+	var ws placeholders
 	body := map[string]any{"TableName": s.table, "ConsistentRead": s.consistent}
 	optional := map[string]string{"IndexName": s.index, "Select": s.sel, "ReturnConsumedCapacity": s.capacity}
 	for member, v := range optional {
@@ -194,10 +194,10 @@ func (s *walk) body(start object) map[string]any {
 }
 
 // keyCondition is the condition on the key as a test.
-func (s *walk) keyCondition() test {
-	all := test{op: "AND"}
+func (s *pagedRead) keyCondition() condition {
+	all := condition{op: "AND"}
 	for _, k := range s.keys {
-		t := test{op: k.op, operands: []operand{{path: path{k.name}}}}
+		t := condition{op: k.op, operands: []operand{{path: path{k.name}}}}
 		for _, v := range k.values {
 			t.operands = append(t.operands, operand{value: v})
 		}
@@ -209,7 +209,7 @@ func (s *walk) keyCondition() test {
 	return all
 }
 
-func (s *walk) run(w *world) error {
+func (s *pagedRead) run(w *harness) error {
 	if fault := s.fault(w); fault != nil {
 		return w.expect(s.operation(), s.body(nil), *fault)
 	}
@@ -220,7 +220,7 @@ func (s *walk) run(w *world) error {
 	var start object
 	for {
 		page := s.page(w.tables[s.table], found)
-		if err := w.expect(s.operation(), s.body(start), outcome{reply: page}); err != nil {
+		if err := w.expect(s.operation(), s.body(start), result{reply: page}); err != nil {
 			return err
 		}
 		if start = page.LastEvaluatedKey; start == nil {
@@ -231,7 +231,7 @@ func (s *walk) run(w *world) error {
 }
 
 // fault is the fault of the request, if it has one.
-func (s *walk) fault(w *world) *outcome {
+func (s *pagedRead) fault(w *harness) *result {
 	o := noTable()
 	t := w.tables[s.table]
 	switch {
@@ -253,7 +253,7 @@ func (s *walk) fault(w *world) *outcome {
 }
 
 // key is the key that the read goes by.
-func (s *walk) key(t *table) key {
+func (s *pagedRead) key(t *tableModel) key {
 	if x := t.index(s.index); x != nil {
 		return x.key
 	}
@@ -262,7 +262,7 @@ func (s *walk) key(t *table) key {
 
 // fits tells whether the conditions are on all attributes of the partition,
 // and then on sort attributes from the first on.
-func (s *walk) fits(t *table) bool {
+func (s *pagedRead) fits(t *tableModel) bool {
 	k := s.key(t)
 	names := k.names()
 	if len(s.keys) < len(k.hash) || len(s.keys) > len(names) {
@@ -277,7 +277,7 @@ func (s *walk) fits(t *table) bool {
 }
 
 // faults are the faults with regard to the table, any of which may be told.
-func (s *walk) faults(t *table) (faults []string) {
+func (s *pagedRead) faults(t *tableModel) (faults []string) {
 	x, k := t.index(s.index), s.key(t)
 	if x != nil && x.global && s.consistent {
 		faults = append(faults, "Consistent reads are not supported on global secondary indexes")
@@ -322,7 +322,7 @@ func (s *walk) faults(t *table) (faults []string) {
 // found is what the read comes across, in the database's order. The order of
 // a scan, and of entries with the same key, is the database's own affair; the
 // model looks it up with a plain read, and holds everything else to it.
-func (s *walk) found(w *world) ([]object, error) {
+func (s *pagedRead) found(w *harness) ([]object, error) {
 	t := w.tables[s.table]
 	if s.segments == 0 {
 		return s.plain().inOrder(w, s.matches(t))
@@ -355,7 +355,7 @@ func (s *walk) found(w *world) ([]object, error) {
 }
 
 // matches are the items or entries that the read must find, in any order.
-func (s *walk) matches(t *table) []object {
+func (s *pagedRead) matches(t *tableModel) []object {
 	condition := s.keyCondition()
 	var matches []object
 	for _, it := range t.content(t.index(s.index)) {
@@ -367,7 +367,7 @@ func (s *walk) matches(t *table) []object {
 }
 
 // inOrder reads everything, and compares it with what must be found.
-func (s *walk) inOrder(w *world, want []object) ([]object, error) {
+func (s *pagedRead) inOrder(w *harness, want []object) ([]object, error) {
 	items, err := s.all(w)
 	if err != nil {
 		return nil, err
@@ -396,7 +396,7 @@ func (s *walk) inOrder(w *world, want []object) ([]object, error) {
 }
 
 // orderBy compares two items by some of their attributes.
-func orderBy(by []attribute, a, b object) int {
+func orderBy(by []keyAttribute, a, b object) int {
 	for _, attr := range by {
 		if c := order(a[attr.name], b[attr.name]); c != 0 {
 			return c
@@ -406,7 +406,7 @@ func orderBy(by []attribute, a, b object) int {
 }
 
 // all reads all pages and returns their items.
-func (s *walk) all(w *world) ([]object, error) {
+func (s *pagedRead) all(w *harness) ([]object, error) {
 	var items []object
 	var start object
 	for {
@@ -427,7 +427,7 @@ func (s *walk) all(w *world) ([]object, error) {
 const maxPageBytes = 1 << 20
 
 // page is the next page of a read, given what it still has to come across.
-func (s *walk) page(t *table, found []object) reply {
+func (s *pagedRead) page(t *tableModel, found []object) reply {
 	x := t.index(s.index)
 	whole := x != nil && !x.global && s.wantsMore(t, x)
 	r := reply{Items: []object{}, Count: new(int), ScannedCount: new(int)}
@@ -464,7 +464,7 @@ func (s *walk) page(t *table, found []object) reply {
 
 // wantsMore tells whether a read asks for more than an index has. A local one
 // then fetches the items themselves.
-func (s *walk) wantsMore(t *table, x *index) bool {
+func (s *pagedRead) wantsMore(t *tableModel, x *index) bool {
 	if s.sel == "ALL_ATTRIBUTES" && x.projection != "ALL" {
 		return true
 	}

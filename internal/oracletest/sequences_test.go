@@ -10,10 +10,10 @@ import (
 func TestSequences(t *testing.T) {
 	orders := &createTable{
 		name: "Orders",
-		key:  key{[]attribute{{"pk", "S"}}, []attribute{{"sk", "S"}}},
+		key:  key{[]keyAttribute{{"pk", "S"}}, []keyAttribute{{"sk", "S"}}},
 		indexes: []index{
-			{name: "local0", key: key{[]attribute{{"pk", "S"}}, []attribute{{"g1", "S"}}}, projection: "ALL"},
-			{name: "global0", global: true, key: key{hash: []attribute{{"g2", "S"}}}, projection: "KEYS_ONLY"},
+			{name: "local0", key: key{[]keyAttribute{{"pk", "S"}}, []keyAttribute{{"g1", "S"}}}, projection: "ALL"},
+			{name: "global0", global: true, key: key{hash: []keyAttribute{{"g2", "S"}}}, projection: "KEYS_ONLY"},
 		},
 	}
 	to := conditional{table: "Orders"}
@@ -23,8 +23,8 @@ func TestSequences(t *testing.T) {
 		it["g1"], it[name] = str("a"), v
 		return &putItem{to, it}
 	}
-	set := func(p path, v term) step { return &updateItem{to, k, update{{verb: "SET", path: p, term: v}}} }
-	into := func(p path) *test { return &test{op: "attribute_exists", operands: []operand{{path: p}}} }
+	set := func(p path, v setTerm) step { return &updateItem{to, k, update{{verb: "SET", path: p, term: v}}} }
+	into := func(p path) *condition { return &condition{op: "attribute_exists", operands: []operand{{path: p}}} }
 	equals := keyTest{"pk", "=", []value{str("a")}}
 
 	for _, c := range []struct {
@@ -33,33 +33,33 @@ func TestSequences(t *testing.T) {
 	}{
 		{"updates nest no deeper than puts", append(
 			[]step{put("doc", object{})},
-			slices.Repeat([]step{set(path{"doc", "x"}, term{path: path{"doc"}})}, 34)...)},
+			slices.Repeat([]step{set(path{"doc", "x"}, setTerm{path: path{"doc"}})}, 34)...)},
 		{"an item and its entries in local indexes share a limit", []step{
 			put("pad", str(strings.Repeat("p", maxItemBytes/2-20))),
 			put("pad", str(strings.Repeat("p", maxItemBytes/2))),
-			set(path{"b"}, term{value: str(strings.Repeat("p", 40))}),
+			set(path{"b"}, setTerm{value: str(strings.Repeat("p", 40))}),
 		}},
 		{"no path leads into a key", []step{
 			put("a", object{}),
 			&putItem{conditional{table: "Orders", condition: into(path{"pk", 0})}, k},
 			&deleteItem{conditional{table: "Orders", condition: into(path{"g1", "x"})}, k},
-			set(path{"g2", "x"}, term{value: str("a")}),
-			set(path{"a", "x"}, term{path: path{"sk", "x"}}),
+			set(path{"g2", "x"}, setTerm{value: str("a")}),
+			set(path{"a", "x"}, setTerm{path: path{"sk", "x"}}),
 			&getItem{table: "Orders", key: k, projection: []path{{"sk", 1}}},
 			&batchGet{tables: map[string]batchKeys{"Orders": {keys: []object{k}, projection: []path{{"g2", 1}}}}},
-			&walk{table: "Orders", scan: true, filter: into(path{"pk", 0})},
-			&walk{table: "Orders", keys: []keyTest{equals}, projection: []path{{"g1", 0}}},
+			&pagedRead{table: "Orders", scan: true, filter: into(path{"pk", 0})},
+			&pagedRead{table: "Orders", keys: []keyTest{equals}, projection: []path{{"g1", 0}}},
 		}},
 		{"a query's filter looks at what the index carries", []step{
 			put("a", object{}),
-			&walk{table: "Orders", index: "global0", keys: []keyTest{{"g2", "=", []value{str("a")}}}, filter: into(path{"a"})},
-			&walk{table: "Orders", index: "global0", scan: true, filter: into(path{"a"})},
-			&walk{table: "Orders", index: "global0", scan: true, projection: []path{{"a", "x"}, {"b"}}},
+			&pagedRead{table: "Orders", index: "global0", keys: []keyTest{{"g2", "=", []value{str("a")}}}, filter: into(path{"a"})},
+			&pagedRead{table: "Orders", index: "global0", scan: true, filter: into(path{"a"})},
+			&pagedRead{table: "Orders", index: "global0", scan: true, projection: []path{{"a", "x"}, {"b"}}},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			steps := slices.Concat([]step{orders}, c.steps, []step{audit{}})
-			if f := new(failure{through: honest}).again(t, steps); f != nil {
+			if f := new(failedRun{through: honest}).again(t, steps); f != nil {
 				t.Errorf("step %d: %v", len(f.steps), f.err)
 			}
 		})

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// attribute is an attribute that a key is made of; kind is S, N or B.
-type attribute struct{ name, kind string }
+// keyAttribute is an attribute that a key is made of; kind is S, N or B.
+type keyAttribute struct{ name, kind string }
 
 // key is the key of a table or an index. Only global indexes have more than
 // one attribute for either part.
-type key struct{ hash, sort []attribute }
+type key struct{ hash, sort []keyAttribute }
 
-func (k key) all() []attribute { return slices.Concat(k.hash, k.sort) }
+func (k key) all() []keyAttribute { return slices.Concat(k.hash, k.sort) }
 
 func (k key) names() []string {
 	var names []string
@@ -33,8 +33,8 @@ type index struct {
 	include    []string
 }
 
-// table is a table and all that is in it.
-type table struct {
+// tableModel is a table and all that is in it.
+type tableModel struct {
 	name    string
 	key     key
 	indexes []index
@@ -42,10 +42,10 @@ type table struct {
 }
 
 // id tells an item from the others of its table.
-func (t *table) id(it object) string { return show(it.only(t.key.names()...)) }
+func (t *tableModel) id(it object) string { return show(it.only(t.key.names()...)) }
 
 // index finds an index by name; nil for none.
-func (t *table) index(name string) *index {
+func (t *tableModel) index(name string) *index {
 	for i := range t.indexes {
 		if t.indexes[i].name == name {
 			return &t.indexes[i]
@@ -54,17 +54,17 @@ func (t *table) index(name string) *index {
 	return nil
 }
 
-func (t *table) hasLocal() bool {
+func (t *tableModel) hasLocal() bool {
 	return slices.ContainsFunc(t.indexes, func(x index) bool { return !x.global })
 }
 
 // projects tells whether an index carries an attribute.
-func (t *table) projects(x *index, name string) bool {
+func (t *tableModel) projects(x *index, name string) bool {
 	return x.projection == "ALL" || t.key.has(name) || x.key.has(name) || slices.Contains(x.include, name)
 }
 
 // entry is what an index holds of an item, nil if nothing: it is sparse.
-func (t *table) entry(x *index, it object) object {
+func (t *tableModel) entry(x *index, it object) object {
 	if it == nil || len(it.only(x.key.names()...)) < len(x.key.names()) {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (t *table) entry(x *index, it object) object {
 }
 
 // content is what a read of the table (x is nil) or of an index can find.
-func (t *table) content(x *index) []object {
+func (t *tableModel) content(x *index) []object {
 	var all []object
 	for _, it := range t.items {
 		if x != nil {
@@ -92,16 +92,16 @@ func (t *table) content(x *index) []object {
 }
 
 // fits tells what is wrong with a key as GetItem and its kin take it.
-func (t *table) fits(k object) []string {
+func (t *tableModel) fits(k object) []string {
 	if len(k) != len(t.key.all()) {
 		return []string{keyMismatch}
 	}
-	return t.keyFaults(k, func(a attribute, _ value) string { return keyMismatch })
+	return t.keyFaults(k, func(a keyAttribute, _ value) string { return keyMismatch })
 }
 
 const keyMismatch = "The provided key element does not match the schema"
 
-func (t *table) keyFaults(it object, mismatch func(attribute, value) string) (faults []string) {
+func (t *tableModel) keyFaults(it object, mismatch func(keyAttribute, value) string) (faults []string) {
 	for _, a := range t.key.all() {
 		v, ok := it[a.name]
 		if !ok || kindOf(v) != a.kind {
@@ -124,8 +124,8 @@ func longKind(v value) string {
 }
 
 // admits tells what is wrong with an item that is put.
-func (t *table) admits(it object, batch bool) []string {
-	faults := t.keyFaults(it, func(a attribute, v value) string {
+func (t *tableModel) admits(it object, batch bool) []string {
+	faults := t.keyFaults(it, func(a keyAttribute, v value) string {
 		switch {
 		case v == nil:
 			return invalidValues + "Missing the key " + a.name + " in the item"
@@ -143,7 +143,7 @@ func (t *table) admits(it object, batch bool) []string {
 const invalidValues = "One or more parameter values were invalid: "
 
 // indexFaults tells which values cannot be keys of the indexes.
-func (t *table) indexFaults(it object, isUpdate bool) (faults []string) {
+func (t *tableModel) indexFaults(it object, isUpdate bool) (faults []string) {
 	for _, x := range t.indexes {
 		if sizeOfAll(it, x.key.hash) > 2048 {
 			faults = append(faults, invalidValues+"Size of hashkey has exceeded the maximum size limit of2048 bytes")
@@ -174,7 +174,7 @@ func (t *table) indexFaults(it object, isUpdate bool) (faults []string) {
 }
 
 // scalarFaults tells which paths lead into attributes of keys.
-func (t *table) scalarFaults(paths []path) (faults []string) {
+func (t *tableModel) scalarFaults(paths []path) (faults []string) {
 	const message = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
 	for _, p := range paths {
 		switch name := p.name(); {
@@ -190,7 +190,7 @@ func (t *table) scalarFaults(paths []path) (faults []string) {
 
 // missing are the attributes that an index does not carry, as messages list
 // them; none if it carries all.
-func (t *table) missing(x *index, paths []path) string {
+func (t *tableModel) missing(x *index, paths []path) string {
 	var names []string
 	for _, p := range paths {
 		if !t.projects(x, p.name()) && !slices.Contains(names, p.name()) {
@@ -201,7 +201,7 @@ func (t *table) missing(x *index, paths []path) string {
 }
 
 // sizeWithLocal is the size of an item and of its entries in local indexes.
-func (t *table) sizeWithLocal(it object) int {
+func (t *tableModel) sizeWithLocal(it object) int {
 	size := it.size()
 	for i := range t.indexes {
 		if x := &t.indexes[i]; !x.global {
@@ -212,7 +212,7 @@ func (t *table) sizeWithLocal(it object) int {
 }
 
 // sizeOfAll is the size of the values that an item has for some attributes.
-func sizeOfAll(it object, attrs []attribute) int {
+func sizeOfAll(it object, attrs []keyAttribute) int {
 	size := 0
 	for _, a := range attrs {
 		if v, ok := it[a.name]; ok {
@@ -224,7 +224,7 @@ func sizeOfAll(it object, attrs []attribute) int {
 
 // write replaces an item, or takes it away (after is nil), and tells what that
 // costs.
-func (t *table) write(id string, after object) charge {
+func (t *tableModel) write(id string, after object) charge {
 	before := t.items[id]
 	if after == nil {
 		delete(t.items, id)
@@ -268,7 +268,7 @@ func readUnits(size int, consistent bool) float64 {
 // charge is what a request costs on one table.
 type charge struct {
 	table         float64
-	local, global map[string]units
+	local, global map[string]capacityUnits
 }
 
 func (c *charge) add(x *index, n float64) {
@@ -280,12 +280,12 @@ func (c *charge) add(x *index, n float64) {
 		return
 	}
 	if *arms == nil {
-		*arms = make(map[string]units)
+		*arms = make(map[string]capacityUnits)
 	}
-	(*arms)[x.name] = units{(*arms)[x.name].CapacityUnits + n}
+	(*arms)[x.name] = capacityUnits{(*arms)[x.name].CapacityUnits + n}
 }
 
-func (c *charge) addAll(t *table, more charge) {
+func (c *charge) addAll(t *tableModel, more charge) {
 	c.table += more.table
 	for i := range t.indexes {
 		x := &t.indexes[i]
@@ -299,14 +299,14 @@ func (c charge) told(mode, table string) consumed {
 		return nil
 	}
 	total := c.table
-	for _, arms := range []map[string]units{c.local, c.global} {
+	for _, arms := range []map[string]capacityUnits{c.local, c.global} {
 		for _, u := range arms {
 			total += u.CapacityUnits
 		}
 	}
 	told := tableConsumed{TableName: table, CapacityUnits: total}
 	if mode == "INDEXES" {
-		told.Table = &units{c.table}
+		told.Table = &capacityUnits{c.table}
 		told.LocalSecondaryIndexes, told.GlobalSecondaryIndexes = c.local, c.global
 	}
 	return consumed{told}

@@ -58,7 +58,7 @@ type (
 	description struct {
 		TableName              string
 		TableStatus            string
-		KeySchema              []keyElement
+		KeySchema              []keySchemaElement
 		AttributeDefinitions   []definition
 		LocalSecondaryIndexes  []indexDescription
 		GlobalSecondaryIndexes []indexDescription
@@ -67,26 +67,26 @@ type (
 	}
 	indexDescription struct {
 		IndexName      string
-		KeySchema      []keyElement
+		KeySchema      []keySchemaElement
 		Projection     projection
 		ItemCount      int `json:",omitempty"`
 		IndexSizeBytes int `json:",omitempty"`
 	}
-	definition struct{ AttributeName, AttributeType string }
-	keyElement struct{ AttributeName, KeyType string }
-	projection struct {
+	definition       struct{ AttributeName, AttributeType string }
+	keySchemaElement struct{ AttributeName, KeyType string }
+	projection       struct {
 		ProjectionType   string
 		NonKeyAttributes []string `json:",omitempty"`
 	}
 )
 
-func keySchema(k key) []keyElement {
-	var elements []keyElement
+func keySchema(k key) []keySchemaElement {
+	var elements []keySchemaElement
 	for _, a := range k.hash {
-		elements = append(elements, keyElement{a.name, "HASH"})
+		elements = append(elements, keySchemaElement{a.name, "HASH"})
 	}
 	for _, a := range k.sort {
-		elements = append(elements, keyElement{a.name, "RANGE"})
+		elements = append(elements, keySchemaElement{a.name, "RANGE"})
 	}
 	return elements
 }
@@ -96,7 +96,7 @@ func describe(x *index) indexDescription {
 }
 
 // describe is what the service tells of a table.
-func (t *table) describe(status string) description {
+func (t *tableModel) describe(status string) description {
 	d := description{
 		TableName: t.name, TableStatus: status, KeySchema: keySchema(t.key),
 		AttributeDefinitions: (&createTable{key: t.key, indexes: t.indexes}).definitions(),
@@ -133,7 +133,7 @@ func (d *description) sort() {
 }
 
 // expectTable sends a request that is answered with a table's description.
-func (w *world) expectTable(operation string, body map[string]any, want description) error {
+func (w *harness) expectTable(operation string, body map[string]any, want description) error {
 	status, answer := w.send(operation, body)
 	var got struct{ Table, TableDescription *description }
 	if err := json.Unmarshal(answer, &got); err != nil || status != http.StatusOK {
@@ -152,20 +152,20 @@ func (w *world) expectTable(operation string, body map[string]any, want descript
 	return nil
 }
 
-func (s *createTable) run(w *world) error {
+func (s *createTable) run(w *harness) error {
 	if w.tables[s.name] != nil {
-		return w.expect("CreateTable", s.body(), outcome{
+		return w.expect("CreateTable", s.body(), result{
 			code: "ResourceInUseException", messages: []string{"Table already exists: " + s.name},
 		})
 	}
-	t := &table{name: s.name, key: s.key, indexes: s.indexes, items: make(map[string]object)}
+	t := &tableModel{name: s.name, key: s.key, indexes: s.indexes, items: make(map[string]object)}
 	w.tables[s.name] = t
 	return w.expectTable("CreateTable", s.body(), t.describe("CREATING"))
 }
 
 type deleteTable struct{ name string }
 
-func (s *deleteTable) run(w *world) error {
+func (s *deleteTable) run(w *harness) error {
 	body := map[string]any{"TableName": s.name}
 	t := w.tables[s.name]
 	if t == nil {
@@ -182,7 +182,7 @@ func (s *deleteTable) run(w *world) error {
 
 type describeTable struct{ name string }
 
-func (s *describeTable) run(w *world) error {
+func (s *describeTable) run(w *harness) error {
 	body := map[string]any{"TableName": s.name}
 	t := w.tables[s.name]
 	if t == nil {
@@ -191,8 +191,8 @@ func (s *describeTable) run(w *world) error {
 	return w.expectTable("DescribeTable", body, t.describe("ACTIVE"))
 }
 
-func noTableNamed(name string) outcome {
-	return outcome{
+func noTableNamed(name string) result {
+	return result{
 		code:     "ResourceNotFoundException",
 		messages: []string{"Requested resource not found: Table: " + name + " not found"},
 	}
@@ -202,7 +202,7 @@ func noTableNamed(name string) outcome {
 // is as it was.
 type restart struct{}
 
-func (restart) run(w *world) error {
+func (restart) run(w *harness) error {
 	if w.reopen == nil {
 		return nil
 	}
@@ -216,14 +216,14 @@ func (restart) run(w *world) error {
 // of its indexes.
 type audit struct{}
 
-func (audit) run(w *world) error {
+func (audit) run(w *harness) error {
 	for _, name := range sortedKeys(w.tables) {
 		if err := (&describeTable{name}).run(w); err != nil {
 			return err
 		}
-		reads := []*walk{{table: name, scan: true, capacity: "INDEXES"}}
+		reads := []*pagedRead{{table: name, scan: true, capacity: "INDEXES"}}
 		for _, x := range w.tables[name].indexes {
-			reads = append(reads, &walk{table: name, index: x.name, scan: true, capacity: "INDEXES"})
+			reads = append(reads, &pagedRead{table: name, index: x.name, scan: true, capacity: "INDEXES"})
 		}
 		for _, r := range reads {
 			if err := r.run(w); err != nil {

@@ -9,22 +9,22 @@ import (
 )
 
 // update is a list of actions that happen together.
-type update []action
+type update []updateAction
 
-// action changes what one path leads to; verb is SET, REMOVE, ADD or DELETE.
-type action struct {
+// updateAction changes what one path leads to; verb is SET, REMOVE, ADD or DELETE.
+type updateAction struct {
 	verb string
 	path path
-	term term
+	term setTerm
 }
 
-// term is what SET computes: if_not_exists of a path and a term, list_append,
+// setTerm is what SET computes: if_not_exists of a path and a term, list_append,
 // + or - of two, or without an op the value at a path or a constant.
-type term struct {
+type setTerm struct {
 	op    string
 	path  path
 	value value
-	args  []term
+	args  []setTerm
 }
 
 // The faults of an update that depend on the item.
@@ -96,7 +96,7 @@ func comparePaths(a, b path) int {
 }
 
 // outcome is the value that an action leaves at its path, nil for none.
-func (a action) outcome(before object) (v value, fault string) {
+func (a updateAction) outcome(before object) (v value, fault string) {
 	switch a.verb {
 	case "REMOVE":
 		return nil, ""
@@ -115,8 +115,8 @@ func (a action) outcome(before object) (v value, fault string) {
 	case kindOf(given) == "N":
 		return sum(old.(num), given.(num), 1)
 	}
-	members := maps.Clone(old.(set).members)
-	for m := range given.(set).members {
+	members := maps.Clone(old.(valueSet).members)
+	for m := range given.(valueSet).members {
 		if a.verb == "ADD" {
 			members[m] = true
 		} else {
@@ -126,11 +126,11 @@ func (a action) outcome(before object) (v value, fault string) {
 	if len(members) == 0 {
 		return nil, ""
 	}
-	return set{kindOf(old), members}, ""
+	return valueSet{kindOf(old), members}, ""
 }
 
 // of is the term's value for an item.
-func (t term) of(before object) (v value, fault string) {
+func (t setTerm) of(before object) (v value, fault string) {
 	switch t.op {
 	case "":
 		if t.path == nil {
@@ -215,7 +215,7 @@ func (u update) makesSense() bool {
 	return !clashing(paths)
 }
 
-func (t term) makesSense() bool {
+func (t setTerm) makesSense() bool {
 	for _, a := range t.args {
 		if a.op == "" && a.path == nil {
 			kind := kindOf(a.value)
@@ -256,7 +256,7 @@ func (u update) bytes() int {
 // onlyClears tells whether the update has actions but writes nothing. Such a
 // one does not create an item.
 func (u update) onlyClears() bool {
-	writes := func(a action) bool { return a.verb == "SET" || a.verb == "ADD" }
+	writes := func(a updateAction) bool { return a.verb == "SET" || a.verb == "ADD" }
 	return len(u) > 0 && !slices.ContainsFunc(u, writes)
 }
 
@@ -277,7 +277,7 @@ func (u update) reads() []path {
 	return paths
 }
 
-func (t term) reads() []path {
+func (t setTerm) reads() []path {
 	var paths []path
 	if t.path != nil {
 		paths = append(paths, t.path)
@@ -289,7 +289,7 @@ func (t term) reads() []path {
 }
 
 // write writes the update down, a section for each verb.
-func (u update) write(w *words) string {
+func (u update) write(w *placeholders) string {
 	var sections []string
 	for _, verb := range []string{"SET", "REMOVE", "ADD", "DELETE"} {
 		var texts []string
@@ -313,7 +313,7 @@ func (u update) write(w *words) string {
 	return strings.Join(sections, " ")
 }
 
-func (t term) write(w *words) string {
+func (t setTerm) write(w *placeholders) string {
 	switch t.op {
 	case "":
 		if t.path != nil {

@@ -27,8 +27,8 @@ type (
 	object  map[string]value // a map, and a whole item
 )
 
-// set is a set of strings, numbers or binaries; kind is SS, NS or BS.
-type set struct {
+// valueSet is a set of strings, numbers or binaries; kind is SS, NS or BS.
+type valueSet struct {
 	kind    string
 	members map[string]bool
 }
@@ -51,7 +51,7 @@ func kindOf(v value) string {
 		return "L"
 	case object:
 		return "M"
-	case set:
+	case valueSet:
 		return v.kind
 	}
 	panic(fmt.Sprintf("%T is no value", v))
@@ -133,7 +133,7 @@ func sizeOf(v value) int {
 		return size
 	case object:
 		return 3 + len(v) + v.size()
-	case set:
+	case valueSet:
 		size := 0
 		for m := range v.members {
 			size += sizeOf(v.member(m))
@@ -181,14 +181,14 @@ func count(v value) (int, bool) {
 		return len(v), true
 	case object:
 		return len(v), true
-	case set:
+	case valueSet:
 		return len(v.members), true
 	}
 	return 0, false
 }
 
 // member is a member of a set as a value of its own.
-func (s set) member(m string) value {
+func (s valueSet) member(m string) value {
 	switch s.kind {
 	case "SS":
 		return str(m)
@@ -198,7 +198,7 @@ func (s set) member(m string) value {
 	return bin(m)
 }
 
-func (s set) has(v value) bool {
+func (s valueSet) has(v value) bool {
 	for m := range s.members {
 		if equal(s.member(m), v) {
 			return true
@@ -218,8 +218,8 @@ func clone(v value) value {
 		return copied
 	case object:
 		return v.clone()
-	case set:
-		return set{v.kind, maps.Clone(v.members)}
+	case valueSet:
+		return valueSet{v.kind, maps.Clone(v.members)}
 	}
 	return v
 }
@@ -266,7 +266,7 @@ func travel(v value) any {
 			elements[i] = travel(e)
 		}
 		content = elements
-	case set:
+	case valueSet:
 		members := slices.Sorted(maps.Keys(v.members))
 		if v.kind == "BS" {
 			for i, m := range members {
@@ -363,7 +363,7 @@ func arriveMany(kind string, content []any) (value, error) {
 		}
 		members[text] = true
 	}
-	return set{kind, members}, nil
+	return valueSet{kind, members}, nil
 }
 
 // show writes anything for people to read.

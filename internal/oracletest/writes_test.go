@@ -7,20 +7,20 @@ import "slices"
 type step interface {
 	// run carries the step out, on the database and on the model, and tells
 	// the first difference.
-	run(w *world) error
+	run(w *harness) error
 }
 
 // conditional is what single writes have in common.
 type conditional struct {
 	table     string
-	condition *test
+	condition *condition
 	returns   string // ReturnValues
 	onFailure bool   // ReturnValuesOnConditionCheckFailure
 	capacity  string // ReturnConsumedCapacity
 	metrics   bool   // ReturnItemCollectionMetrics
 }
 
-func (c *conditional) body(w *words) map[string]any {
+func (c *conditional) body(w *placeholders) map[string]any {
 	body := map[string]any{"TableName": c.table}
 	if c.condition != nil {
 		body["ConditionExpression"] = c.condition.write(w)
@@ -41,11 +41,11 @@ func (c *conditional) body(w *words) map[string]any {
 }
 
 // failed is the outcome if the condition does not hold.
-func (c *conditional) failed(before object) *outcome {
+func (c *conditional) failed(before object) *result {
 	if c.condition == nil || c.condition.holds(before) {
 		return nil
 	}
-	o := &outcome{code: "ConditionalCheckFailedException", messages: []string{"The conditional request failed"}}
+	o := &result{code: "ConditionalCheckFailedException", messages: []string{"The conditional request failed"}}
 	if c.onFailure {
 		o.item = before
 	}
@@ -53,7 +53,7 @@ func (c *conditional) failed(before object) *outcome {
 }
 
 // written is the reply to a write.
-func (c *conditional) written(t *table, k object, cost charge) reply {
+func (c *conditional) written(t *tableModel, k object, cost charge) reply {
 	r := reply{ConsumedCapacity: cost.told(c.capacity, c.table)}
 	if c.metrics && t.hasLocal() {
 		r.ItemCollectionMetrics = &collection{k.only(t.key.hash[0].name), []float64{0, 1}}
@@ -71,15 +71,15 @@ type putItem struct {
 	item object
 }
 
-func (s *putItem) run(w *world) error {
-	var ws words
+func (s *putItem) run(w *harness) error {
+	var ws placeholders
 	body := s.body(&ws)
 	body["Item"] = s.item
 	ws.add(body)
 	return w.expect("PutItem", body, s.predict(w))
 }
 
-func (s *putItem) predict(w *world) outcome {
+func (s *putItem) predict(w *harness) result {
 	if s.condition != nil && !s.condition.makesSense() {
 		return invalid()
 	}
@@ -105,7 +105,7 @@ func (s *putItem) predict(w *world) outcome {
 	if s.returns == "ALL_OLD" {
 		r.Attributes = before
 	}
-	return outcome{reply: r}
+	return result{reply: r}
 }
 
 type deleteItem struct {
@@ -113,15 +113,15 @@ type deleteItem struct {
 	key object
 }
 
-func (s *deleteItem) run(w *world) error {
-	var ws words
+func (s *deleteItem) run(w *harness) error {
+	var ws placeholders
 	body := s.body(&ws)
 	body["Key"] = s.key
 	ws.add(body)
 	return w.expect("DeleteItem", body, s.predict(w))
 }
 
-func (s *deleteItem) predict(w *world) outcome {
+func (s *deleteItem) predict(w *harness) result {
 	if s.condition != nil && !s.condition.makesSense() {
 		return invalid()
 	}
@@ -141,7 +141,7 @@ func (s *deleteItem) predict(w *world) outcome {
 	if s.returns == "ALL_OLD" {
 		r.Attributes = before
 	}
-	return outcome{reply: r}
+	return result{reply: r}
 }
 
 type updateItem struct {
@@ -150,8 +150,8 @@ type updateItem struct {
 	update update // may be empty
 }
 
-func (s *updateItem) run(w *world) error {
-	var ws words
+func (s *updateItem) run(w *harness) error {
+	var ws placeholders
 	body := s.body(&ws)
 	body["Key"] = s.key
 	if len(s.update) > 0 {
@@ -161,7 +161,7 @@ func (s *updateItem) run(w *world) error {
 	return w.expect("UpdateItem", body, s.predict(w))
 }
 
-func (s *updateItem) predict(w *world) outcome {
+func (s *updateItem) predict(w *harness) result {
 	if s.condition != nil && !s.condition.makesSense() || !s.update.makesSense() {
 		return invalid()
 	}
@@ -190,7 +190,7 @@ func (s *updateItem) predict(w *world) outcome {
 }
 
 // change makes the update on an item whose condition holds.
-func (s *updateItem) change(t *table, id string, before object) outcome {
+func (s *updateItem) change(t *tableModel, id string, before object) result {
 	base := before
 	if base == nil {
 		base = s.key
@@ -203,7 +203,7 @@ func (s *updateItem) change(t *table, id string, before object) outcome {
 		return invalid(faults...)
 	}
 	if before == nil && s.update.onlyClears() {
-		return outcome{reply: s.written(t, s.key, t.write(id, nil))}
+		return result{reply: s.written(t, s.key, t.write(id, nil))}
 	}
 	if depth(after) > 32 {
 		return invalid("Nesting Levels have exceeded supported limits")
@@ -229,7 +229,7 @@ func (s *updateItem) change(t *table, id string, before object) outcome {
 	if len(r.Attributes) == 0 {
 		r.Attributes = nil
 	}
-	return outcome{reply: r}
+	return result{reply: r}
 }
 
 // batchWrite puts and deletes items of some tables.
@@ -241,7 +241,7 @@ type batchWrite struct {
 // batchRequest puts an item, or deletes what has a key.
 type batchRequest struct{ item, key object }
 
-func (s *batchWrite) run(w *world) error {
+func (s *batchWrite) run(w *harness) error {
 	items := make(map[string]any)
 	for name, requests := range s.tables {
 		var list []any
@@ -261,11 +261,11 @@ func (s *batchWrite) run(w *world) error {
 	return w.expect("BatchWriteItem", body, s.predict(w))
 }
 
-func (s *batchWrite) predict(w *world) outcome {
+func (s *batchWrite) predict(w *harness) result {
 	if fault := s.fault(w); fault != nil {
 		return *fault
 	}
-	o := outcome{reply: reply{UnprocessedItems: map[string]any{}}}
+	o := result{reply: reply{UnprocessedItems: map[string]any{}}}
 	for _, name := range sortedKeys(s.tables) {
 		t := w.tables[name]
 		var cost charge
@@ -282,7 +282,7 @@ func (s *batchWrite) predict(w *world) outcome {
 }
 
 // fault is the fault of the batch, if it has one. Of several any may be told.
-func (s *batchWrite) fault(w *world) *outcome {
+func (s *batchWrite) fault(w *harness) *result {
 	var faults []string
 	missing := false
 	for name, requests := range s.tables {
@@ -317,7 +317,7 @@ func (s *batchWrite) fault(w *world) *outcome {
 
 // eitherFault is the fault of a batch that may name a missing table and have
 // other faults; nil if it has none.
-func eitherFault(missing bool, faults []string) *outcome {
+func eitherFault(missing bool, faults []string) *result {
 	o := invalid(faults...)
 	switch {
 	case missing && faults == nil:
