@@ -37,7 +37,7 @@ func TestListAppend(t *testing.T) {
 	ran := time.Since(began)
 	began = time.Now()
 	found := check(history)
-	count := make(map[outcome]int)
+	count := make(map[txnOutcome]int)
 	for _, x := range history {
 		count[x.outcome]++
 	}
@@ -87,8 +87,8 @@ const (
 	appendLength = 16 // appends to a list, about, before another takes its place
 )
 
-// recorder lets clients work and writes down what they are told.
-type recorder struct {
+// historyRecorder lets clients work and writes down what they are told.
+type historyRecorder struct {
 	door
 	clock    atomic.Int64 // counts events, which gives them an order
 	elements atomic.Int64
@@ -104,11 +104,11 @@ type recorder struct {
 func record(t testing.TB, d door, seed uint64, clients, count int) []txn {
 	t.Helper()
 	createTable(t, d, "Lists", nil)
-	rec := &recorder{door: d}
+	rec := &historyRecorder{door: d}
 	rec.left.Store(int64(count))
 	var running sync.WaitGroup
 	for n := range clients {
-		c := client{recorder: rec, r: rand.New(rand.NewPCG(seed, uint64(n))), t: t}
+		c := client{historyRecorder: rec, r: rand.New(rand.NewPCG(seed, uint64(n))), t: t}
 		running.Go(func() {
 			for rec.left.Add(-1) >= 0 {
 				c.step()
@@ -119,19 +119,19 @@ func record(t testing.TB, d door, seed uint64, clients, count int) []txn {
 		})
 	}
 	running.Wait()
-	c := client{recorder: rec, t: t}
+	c := client{historyRecorder: rec, t: t}
 	c.scan()
 	return append(rec.history, c.history...)
 }
 
 // list is a list that is in use, by its number.
-func (rec *recorder) list(slot int) int {
+func (rec *historyRecorder) list(slot int) int {
 	return slot + appendSlots*int(rec.slots[slot].Load()/appendLength)
 }
 
 // client is one of many.
 type client struct {
-	*recorder
+	*historyRecorder
 	r       *rand.Rand
 	t       testing.TB
 	history []txn
@@ -170,7 +170,7 @@ func (c *client) step() {
 }
 
 // do runs one transaction. Now and then nobody waits for its answer.
-func (c *client) do(x *txn, operation string, body object, reply any) error {
+func (c *client) do(x *txn, operation string, body jsonObject, reply any) error {
 	ctx := context.Background()
 	if c.r != nil && len(x.appends) > 0 && c.r.IntN(50) == 0 {
 		var cancel context.CancelFunc
@@ -198,17 +198,17 @@ func (c *client) note(x txn) { c.history = append(c.history, x) }
 func listKey(key int) attributes { return attributes{"p": str("all"), "k": num(key)} }
 
 // appending is the update that appends one or two new elements to a list.
-func (c *client) appending(x *txn, key int) object {
+func (c *client) appending(x *txn, key int) jsonObject {
 	a := appended{key: key}
 	for range 1 + c.r.IntN(2) {
 		a.elements = append(a.elements, int(c.elements.Add(1)))
 	}
 	c.slots[key%appendSlots].Add(1)
 	x.appends = append(x.appends, a)
-	return object{
+	return jsonObject{
 		"TableName": "Lists", "Key": listKey(key),
 		"UpdateExpression":          "SET l = list_append(if_not_exists(l, :none), :new)",
-		"ExpressionAttributeValues": object{":new": list(a.elements...), ":none": list()},
+		"ExpressionAttributeValues": jsonObject{":new": list(a.elements...), ":none": list()},
 	}
 }
 
@@ -216,25 +216,25 @@ func (c *client) appending(x *txn, key int) object {
 // a condition that does not hold.
 func (c *client) transactWrite(keys []int, seen []read, fail string) {
 	var x txn
-	var items []object
+	var items []jsonObject
 	for _, r := range seen {
-		check := object{
+		check := jsonObject{
 			"TableName": "Lists", "Key": listKey(r.key), "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
 			"ConditionExpression": "attribute_not_exists(l)",
 		}
 		if len(r.list) > 0 {
-			check["ConditionExpression"], check["ExpressionAttributeValues"] = "l = :seen", object{":seen": list(r.list...)}
+			check["ConditionExpression"], check["ExpressionAttributeValues"] = "l = :seen", jsonObject{":seen": list(r.list...)}
 		}
-		items = append(items, object{"ConditionCheck": check})
+		items = append(items, jsonObject{"ConditionCheck": check})
 	}
 	for _, key := range keys {
-		items = append(items, object{"Update": c.appending(&x, key)})
+		items = append(items, jsonObject{"Update": c.appending(&x, key)})
 	}
 	if fail != "" {
-		last := items[len(items)-1]["Update"].(object)
+		last := items[len(items)-1]["Update"].(jsonObject)
 		last["ConditionExpression"], last["ReturnValuesOnConditionCheckFailure"] = fail, "ALL_OLD"
 	}
-	err := c.do(&x, "TransactWriteItems", object{"TransactItems": items}, nil)
+	err := c.do(&x, "TransactWriteItems", jsonObject{"TransactItems": items}, nil)
 	if err == nil {
 		x.reads = seen
 	}
@@ -283,20 +283,20 @@ func (c *client) update(key int) {
 func (c *client) get(key int) {
 	var x txn
 	var reply struct{ Item attributes }
-	if c.do(&x, "GetItem", object{"TableName": "Lists", "Key": listKey(key), "ConsistentRead": true}, &reply) == nil {
+	if c.do(&x, "GetItem", jsonObject{"TableName": "Lists", "Key": listKey(key), "ConsistentRead": true}, &reply) == nil {
 		x.reads = []read{{key, elements(reply.Item)}}
 		c.note(x)
 	}
 }
 
 func (c *client) transactGet(keys []int) []read {
-	var items []object
+	var items []jsonObject
 	for _, key := range keys {
-		items = append(items, object{"Get": object{"TableName": "Lists", "Key": listKey(key)}})
+		items = append(items, jsonObject{"Get": jsonObject{"TableName": "Lists", "Key": listKey(key)}})
 	}
 	var x txn
 	var reply struct{ Responses []struct{ Item attributes } }
-	if c.do(&x, "TransactGetItems", object{"TransactItems": items}, &reply) == nil {
+	if c.do(&x, "TransactGetItems", jsonObject{"TransactItems": items}, &reply) == nil {
 		for i, r := range reply.Responses {
 			x.reads = append(x.reads, read{keys[i], elements(r.Item)})
 		}
@@ -313,7 +313,7 @@ func (c *client) batchGet(keys []int) {
 	}
 	var whole txn
 	var reply struct{ Responses map[string][]attributes }
-	if c.do(&whole, "BatchGetItem", object{"RequestItems": object{"Lists": object{"Keys": named, "ConsistentRead": true}}}, &reply) != nil {
+	if c.do(&whole, "BatchGetItem", jsonObject{"RequestItems": jsonObject{"Lists": jsonObject{"Keys": named, "ConsistentRead": true}}}, &reply) != nil {
 		return
 	}
 	got := make(map[int][]int)
@@ -328,21 +328,21 @@ func (c *client) batchGet(keys []int) {
 // query reads the newest lists: here a page is one moment.
 func (c *client) query() {
 	oldest := slices.Min(c.lists(appendSlots))
-	c.page("Query", object{
+	c.page("Query", jsonObject{
 		"TableName": "Lists", "ConsistentRead": true, "KeyConditionExpression": "p = :p AND k >= :k",
-		"ExpressionAttributeValues": object{":p": str("all"), ":k": num(oldest)},
+		"ExpressionAttributeValues": jsonObject{":p": str("all"), ":k": num(oldest)},
 	})
 }
 
 // scan reads all lists, page by page.
 func (c *client) scan() {
-	body := object{"TableName": "Lists", "ConsistentRead": true}
+	body := jsonObject{"TableName": "Lists", "ConsistentRead": true}
 	for body["ExclusiveStartKey"] = c.page("Scan", body); body["ExclusiveStartKey"] != nil; {
 		body["ExclusiveStartKey"] = c.page("Scan", body)
 	}
 }
 
-func (c *client) page(operation string, body object) (last any) {
+func (c *client) page(operation string, body jsonObject) (last any) {
 	if body["ExclusiveStartKey"] == nil {
 		delete(body, "ExclusiveStartKey")
 	}
@@ -373,7 +373,7 @@ func elements(it attributes) []int {
 	return numbers
 }
 
-func number(v value) int {
+func number(v attributeValue) int {
 	n, err := strconv.Atoi(*v.N)
 	if err != nil {
 		panic(fmt.Sprintf("no whole number: %v", err))
@@ -454,7 +454,7 @@ func scattering(inner http.Handler) http.Handler {
 			replies = append(replies, got.body.Bytes())
 			runtime.Gosched()
 		}
-		b, err := json.Marshal(object{"Responses": replies})
+		b, err := json.Marshal(jsonObject{"Responses": replies})
 		if err != nil {
 			panic(err)
 		}
@@ -544,13 +544,13 @@ func careless(inner http.Handler) http.Handler {
 			return false
 		}
 		parts, kinds := actions(body)
-		var kept []object
+		var kept []jsonObject
 		for i, part := range parts {
 			if kinds[i] != "ConditionCheck" {
-				kept = append(kept, object{kinds[i]: part})
+				kept = append(kept, jsonObject{kinds[i]: part})
 			}
 		}
-		b, err := json.Marshal(object{"TransactItems": kept})
+		b, err := json.Marshal(jsonObject{"TransactItems": kept})
 		if err != nil {
 			panic(err)
 		}

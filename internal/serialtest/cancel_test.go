@@ -54,19 +54,19 @@ func openParts(t testing.TB, o db.Options) parts {
 // createOrders makes a table with an index of each kind.
 func createOrders(t testing.TB, d door) {
 	t.Helper()
-	createTable(t, d, "Orders", object{
-		"AttributeDefinitions": []object{
+	createTable(t, d, "Orders", jsonObject{
+		"AttributeDefinitions": []jsonObject{
 			{"AttributeName": "p", "AttributeType": "S"}, {"AttributeName": "k", "AttributeType": "N"}, {"AttributeName": "g", "AttributeType": "S"},
 		},
-		"LocalSecondaryIndexes": []object{{
+		"LocalSecondaryIndexes": []jsonObject{{
 			"IndexName":  "local",
-			"KeySchema":  []object{{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "g", "KeyType": "RANGE"}},
-			"Projection": object{"ProjectionType": "ALL"},
+			"KeySchema":  []jsonObject{{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "g", "KeyType": "RANGE"}},
+			"Projection": jsonObject{"ProjectionType": "ALL"},
 		}},
-		"GlobalSecondaryIndexes": []object{{
+		"GlobalSecondaryIndexes": []jsonObject{{
 			"IndexName":  "global",
-			"KeySchema":  []object{{"AttributeName": "g", "KeyType": "HASH"}},
-			"Projection": object{"ProjectionType": "KEYS_ONLY"},
+			"KeySchema":  []jsonObject{{"AttributeName": "g", "KeyType": "HASH"}},
+			"Projection": jsonObject{"ProjectionType": "KEYS_ONLY"},
 		}},
 	})
 }
@@ -79,8 +79,8 @@ func order(p string, k int, g string) attributes {
 	return it
 }
 
-func putAction(it attributes) object {
-	return object{"Put": object{"TableName": "Orders", "Item": it}}
+func putAction(it attributes) jsonObject {
+	return jsonObject{"Put": jsonObject{"TableName": "Orders", "Item": it}}
 }
 
 // everything is all that a customer can see of the table: its items, the
@@ -89,7 +89,7 @@ func everything(t testing.TB, d door) string {
 	t.Helper()
 	var all []any
 	for _, index := range []string{"", "local", "global"} {
-		body := object{"TableName": "Orders"}
+		body := jsonObject{"TableName": "Orders"}
 		if index != "" {
 			body["IndexName"] = index
 		}
@@ -98,7 +98,7 @@ func everything(t testing.TB, d door) string {
 		all = append(all, reply)
 	}
 	var described any
-	d.must(t, "DescribeTable", object{"TableName": "Orders"}, &described)
+	d.must(t, "DescribeTable", jsonObject{"TableName": "Orders"}, &described)
 	b, err := json.Marshal(append(all, described))
 	if err != nil {
 		t.Fatal(err)
@@ -113,45 +113,45 @@ func TestCancellationReasons(t *testing.T) {
 	createOrders(t, d.door)
 	stays := order("stays", 1, "x")
 	stays["n"] = str("no number")
-	d.must(t, "PutItem", object{"TableName": "Orders", "Item": stays}, nil)
+	d.must(t, "PutItem", jsonObject{"TableName": "Orders", "Item": stays}, nil)
 	before := everything(t, d.door)
 
 	large := order("large", 1, strings.Repeat("x", 1000))
-	failing := func(returns string) object {
-		return object{"ConditionCheck": object{
+	failing := func(returns string) jsonObject {
+		return jsonObject{"ConditionCheck": jsonObject{
 			"TableName": "Orders", "Key": orderKey("stays", 1), "ConditionExpression": "attribute_not_exists(p)",
 			"ReturnValuesOnConditionCheckFailure": returns,
 		}}
 	}
-	deletes := object{"Delete": object{
+	deletes := jsonObject{"Delete": jsonObject{
 		"TableName": "Orders", "Key": orderKey("none", 1), "ConditionExpression": "attribute_exists(p)",
 		"ReturnValuesOnConditionCheckFailure": "ALL_OLD",
 	}}
-	adds := object{"Update": object{
+	adds := jsonObject{"Update": jsonObject{
 		"TableName": "Orders", "Key": orderKey("stays", 1), "UpdateExpression": "SET n = n + :one",
-		"ExpressionAttributeValues": object{":one": num(1)},
+		"ExpressionAttributeValues": jsonObject{":one": num(1)},
 	}}
 	const failed, incorrect = "The conditional request failed", "An operand in the update expression has an incorrect data type"
 	for _, c := range []struct {
 		name    string
-		actions []object
+		actions []jsonObject
 		want    []reason
 	}{
-		{"a condition with the item asked for", []object{putAction(order("a", 1, "g")), failing("ALL_OLD"), putAction(order("b", 1, "g"))},
+		{"a condition with the item asked for", []jsonObject{putAction(order("a", 1, "g")), failing("ALL_OLD"), putAction(order("b", 1, "g"))},
 			[]reason{{Code: "None"}, {"ConditionalCheckFailed", failed, stays}, {Code: "None"}}},
-		{"a condition without", []object{failing("NONE"), putAction(order("a", 1, "g"))},
+		{"a condition without", []jsonObject{failing("NONE"), putAction(order("a", 1, "g"))},
 			[]reason{{Code: "ConditionalCheckFailed", Message: failed}, {Code: "None"}}},
-		{"a condition on what is not there", []object{putAction(order("a", 1, "g")), deletes},
+		{"a condition on what is not there", []jsonObject{putAction(order("a", 1, "g")), deletes},
 			[]reason{{Code: "None"}, {Code: "ConditionalCheckFailed", Message: failed}}},
-		{"an update that the item does not take", []object{putAction(order("a", 1, "g")), adds, deletes},
+		{"an update that the item does not take", []jsonObject{putAction(order("a", 1, "g")), adds, deletes},
 			[]reason{{Code: "None"}, {Code: "ValidationError", Message: incorrect}, {Code: "ConditionalCheckFailed", Message: failed}}},
-		{"a collection that is too large", []object{putAction(order("a", 1, "g")), putAction(large), failing("ALL_OLD")},
+		{"a collection that is too large", []jsonObject{putAction(order("a", 1, "g")), putAction(large), failing("ALL_OLD")},
 			[]reason{{Code: "None"}, {Code: "ItemCollectionSizeLimitExceeded", Message: "Collection size exceeded."}, {"ConditionalCheckFailed", failed, stays}}},
-		{"a collection that two actions make too large", []object{putAction(order("a", 1, strings.Repeat("x", 500))), putAction(order("a", 2, strings.Repeat("y", 500)))},
+		{"a collection that two actions make too large", []jsonObject{putAction(order("a", 1, strings.Repeat("x", 500))), putAction(order("a", 2, strings.Repeat("y", 500)))},
 			[]reason{{Code: "None"}, {Code: "ItemCollectionSizeLimitExceeded", Message: "Collection size exceeded."}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := d.call(t.Context(), "TransactWriteItems", object{"TransactItems": c.actions}, nil)
+			err := d.call(t.Context(), "TransactWriteItems", jsonObject{"TransactItems": c.actions}, nil)
 			expectReasons(t, err, c.want)
 			if after := everything(t, d.door); after != before {
 				t.Errorf("something is left behind:\n%s\nwas\n%s", after, before)
@@ -220,9 +220,9 @@ func TestConflictIsTold(t *testing.T) {
 		}
 	})
 	<-held
-	err = d.call(t.Context(), "TransactWriteItems", object{"TransactItems": []object{putAction(order("a", 1, "g"))}}, nil)
+	err = d.call(t.Context(), "TransactWriteItems", jsonObject{"TransactItems": []jsonObject{putAction(order("a", 1, "g"))}}, nil)
 	expectReasons(t, err, []reason{{Code: "TransactionConflict", Message: "Transaction is ongoing for the item"}})
-	err = d.call(t.Context(), "PutItem", object{"TableName": "Orders", "Item": order("a", 1, "g")}, nil)
+	err = d.call(t.Context(), "PutItem", jsonObject{"TableName": "Orders", "Item": order("a", 1, "g")}, nil)
 	if codeOf(err) != "TransactionConflictException" {
 		t.Errorf("the error of a put is %v", err)
 	}
@@ -234,14 +234,14 @@ func TestConflictIsTold(t *testing.T) {
 }
 
 // counting is a transaction whose repetition shows.
-func counting(token string, by int) object {
-	add := func(p string) object {
-		return object{"Update": object{
+func counting(token string, by int) jsonObject {
+	add := func(p string) jsonObject {
+		return jsonObject{"Update": jsonObject{
 			"TableName": "Orders", "Key": orderKey(p, 1), "UpdateExpression": "ADD n :by SET g = :g",
-			"ExpressionAttributeValues": object{":by": num(by), ":g": str("g")},
+			"ExpressionAttributeValues": jsonObject{":by": num(by), ":g": str("g")},
 		}}
 	}
-	return object{"ClientRequestToken": token, "ReturnConsumedCapacity": "TOTAL", "TransactItems": []object{add("a"), add("b")}}
+	return jsonObject{"ClientRequestToken": token, "ReturnConsumedCapacity": "TOTAL", "TransactItems": []jsonObject{add("a"), add("b")}}
 }
 
 // cost is what a transaction is charged.
@@ -264,7 +264,7 @@ func expectCount(t testing.TB, d door, want int) {
 	t.Helper()
 	for _, p := range []string{"a", "b"} {
 		var reply struct{ Item attributes }
-		d.must(t, "GetItem", object{"TableName": "Orders", "Key": orderKey(p, 1), "ConsistentRead": true}, &reply)
+		d.must(t, "GetItem", jsonObject{"TableName": "Orders", "Key": orderKey(p, 1), "ConsistentRead": true}, &reply)
 		if got := number(reply.Item["n"]); got != want {
 			t.Errorf("the item %s counts %d, want %d", p, got, want)
 		}
@@ -286,7 +286,7 @@ func TestTokens(t *testing.T) {
 	}
 	s, d := begin()
 	createOrders(t, d)
-	send := func(body object) (c cost) {
+	send := func(body jsonObject) (c cost) {
 		t.Helper()
 		d.must(t, "TransactWriteItems", body, &c)
 		return c
@@ -301,11 +301,11 @@ func TestTokens(t *testing.T) {
 	}
 	expectCount(t, d, 1)
 
-	for name, other := range map[string]object{
+	for name, other := range map[string]jsonObject{
 		"another value":  counting("first", 2),
-		"fewer actions":  {"ClientRequestToken": "first", "TransactItems": counting("first", 1)["TransactItems"].([]object)[:1]},
-		"another order":  {"ClientRequestToken": "first", "TransactItems": reversed(counting("first", 1)["TransactItems"].([]object))},
-		"another item":   {"ClientRequestToken": "first", "TransactItems": []object{putAction(order("c", 1, "g"))}},
+		"fewer actions":  {"ClientRequestToken": "first", "TransactItems": counting("first", 1)["TransactItems"].([]jsonObject)[:1]},
+		"another order":  {"ClientRequestToken": "first", "TransactItems": reversed(counting("first", 1)["TransactItems"].([]jsonObject))},
+		"another item":   {"ClientRequestToken": "first", "TransactItems": []jsonObject{putAction(order("c", 1, "g"))}},
 		"a larger value": counting("first", 11),
 	} {
 		err := d.call(t.Context(), "TransactWriteItems", other, nil)
@@ -345,7 +345,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func reversed(actions []object) []object {
+func reversed(actions []jsonObject) []jsonObject {
 	actions = slices.Clone(actions)
 	slices.Reverse(actions)
 	return actions
@@ -390,14 +390,14 @@ func TestIndexInTheMaking(t *testing.T) {
 		createTable(t, d, "Orders", nil)
 		time.Sleep(delay)
 		for k := range 10 {
-			d.must(t, "PutItem", object{"TableName": "Orders", "Item": order("p", k, "x")}, nil)
+			d.must(t, "PutItem", jsonObject{"TableName": "Orders", "Item": order("p", k, "x")}, nil)
 		}
-		d.must(t, "PutItem", object{"TableName": "Orders", "Item": attributes{"p": str("p"), "k": num(10), "g": num(1)}}, nil)
-		d.must(t, "UpdateTable", object{
+		d.must(t, "PutItem", jsonObject{"TableName": "Orders", "Item": attributes{"p": str("p"), "k": num(10), "g": num(1)}}, nil)
+		d.must(t, "UpdateTable", jsonObject{
 			"TableName":            "Orders",
-			"AttributeDefinitions": []object{{"AttributeName": "g", "AttributeType": "S"}},
-			"GlobalSecondaryIndexUpdates": []object{{"Create": object{
-				"IndexName": "late", "KeySchema": []object{{"AttributeName": "g", "KeyType": "HASH"}}, "Projection": object{"ProjectionType": "ALL"},
+			"AttributeDefinitions": []jsonObject{{"AttributeName": "g", "AttributeType": "S"}},
+			"GlobalSecondaryIndexUpdates": []jsonObject{{"Create": jsonObject{
+				"IndexName": "late", "KeySchema": []jsonObject{{"AttributeName": "g", "KeyType": "HASH"}}, "Projection": jsonObject{"ProjectionType": "ALL"},
 			}}},
 		}, nil)
 		type index struct {
@@ -410,16 +410,16 @@ func TestIndexInTheMaking(t *testing.T) {
 			var reply struct {
 				Table struct{ GlobalSecondaryIndexes []index }
 			}
-			d.must(t, "DescribeTable", object{"TableName": "Orders"}, &reply)
+			d.must(t, "DescribeTable", jsonObject{"TableName": "Orders"}, &reply)
 			if len(reply.Table.GlobalSecondaryIndexes) != 1 {
 				t.Fatalf("the table is told as %+v", reply)
 			}
 			return reply.Table.GlobalSecondaryIndexes[0]
 		}
-		reads := map[string]object{
+		reads := map[string]jsonObject{
 			"Scan": {"TableName": "Orders", "IndexName": "late"},
 			"Query": {"TableName": "Orders", "IndexName": "late", "KeyConditionExpression": "g = :g",
-				"ExpressionAttributeValues": object{":g": str("x")}},
+				"ExpressionAttributeValues": jsonObject{":g": str("x")}},
 		}
 		if x := describe(); x.IndexStatus != "CREATING" || x.Backfilling == nil {
 			t.Errorf("the new index is told as %+v", x)

@@ -31,8 +31,8 @@ func seedOf(t testing.TB) uint64 {
 	return seed
 }
 
-// object is JSON on its way.
-type object = map[string]any
+// jsonObject is JSON on its way.
+type jsonObject = map[string]any
 
 // fault is an answer other than 200.
 type fault struct {
@@ -70,29 +70,29 @@ func codeOf(err error) string {
 }
 
 // attributes is an item as it travels.
-type attributes map[string]value
+type attributes map[string]attributeValue
 
-// value has the types that these tests use.
-type value struct {
-	S *string  `json:",omitempty"`
-	N *string  `json:",omitempty"`
-	L *[]value `json:",omitempty"`
+// attributeValue has the types that these tests use.
+type attributeValue struct {
+	S *string           `json:",omitempty"`
+	N *string           `json:",omitempty"`
+	L *[]attributeValue `json:",omitempty"`
 }
 
-func str(s string) value { return value{S: &s} }
+func str(s string) attributeValue { return attributeValue{S: &s} }
 
-func num(n int) value {
+func num(n int) attributeValue {
 	text := fmt.Sprint(n)
-	return value{N: &text}
+	return attributeValue{N: &text}
 }
 
 // list is a list of numbers.
-func list(numbers ...int) value {
-	elements := make([]value, 0, len(numbers))
+func list(numbers ...int) attributeValue {
+	elements := make([]attributeValue, 0, len(numbers))
 	for _, n := range numbers {
 		elements = append(elements, num(n))
 	}
-	return value{L: &elements}
+	return attributeValue{L: &elements}
 }
 
 // errUnknown tells that nobody waited for the answer, or that the server ended
@@ -192,12 +192,12 @@ func expectSound(t testing.TB, s *stator.DB) {
 }
 
 // createTable makes a table whose key is a partition p and a sort k.
-func createTable(t testing.TB, d door, name string, more object) {
+func createTable(t testing.TB, d door, name string, more jsonObject) {
 	t.Helper()
-	body := object{
+	body := jsonObject{
 		"TableName": name, "BillingMode": "PAY_PER_REQUEST",
-		"AttributeDefinitions": []object{{"AttributeName": "p", "AttributeType": "S"}, {"AttributeName": "k", "AttributeType": "N"}},
-		"KeySchema":            []object{{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "k", "KeyType": "RANGE"}},
+		"AttributeDefinitions": []jsonObject{{"AttributeName": "p", "AttributeType": "S"}, {"AttributeName": "k", "AttributeType": "N"}},
+		"KeySchema":            []jsonObject{{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "k", "KeyType": "RANGE"}},
 	}
 	for member, v := range more {
 		body[member] = v

@@ -15,11 +15,11 @@ import (
 //
 // This is the method of Elle (Kingsbury and Alvaro, VLDB 2020), for lists.
 
-// outcome is what a client knows of its transaction.
-type outcome int
+// txnOutcome is what a client knows of its transaction.
+type txnOutcome int
 
 const (
-	committed outcome = iota
+	committed txnOutcome = iota
 	aborted
 	unknown
 )
@@ -27,7 +27,7 @@ const (
 // txn is one transaction of a client.
 type txn struct {
 	begin, end int64 // on one clock; an unknown outcome has no end
-	outcome    outcome
+	outcome    txnOutcome
 	appends    []appended
 	reads      []read
 }
@@ -75,7 +75,7 @@ func (a anomaly) String() string { return a.kind + ": " + a.detail }
 
 // check looks for anomalies. It takes about linear time.
 func check(history []txn) []anomaly {
-	c := checker{history: history, writer: make(map[int]place), longest: make(map[int][]int)}
+	c := historyChecker{history: history, writer: make(map[int]elementOrigin), longest: make(map[int][]int)}
 	c.findWriters()
 	c.findOrders()
 	if len(c.found) == 0 {
@@ -85,35 +85,35 @@ func check(history []txn) []anomaly {
 	return c.found
 }
 
-// place is where an element comes from.
-type place struct {
+// elementOrigin is where an element comes from.
+type elementOrigin struct {
 	txn  int
 	last bool // it ends its append
 }
 
-type checker struct {
+type historyChecker struct {
 	history []txn
-	writer  map[int]place // of each element
-	longest map[int][]int // of each key, the longest list read: its order
+	writer  map[int]elementOrigin // of each element
+	longest map[int][]int         // of each key, the longest list read: its order
 	found   []anomaly
 }
 
-func (c *checker) note(kind, format string, args ...any) {
+func (c *historyChecker) note(kind, format string, args ...any) {
 	c.found = append(c.found, anomaly{kind, fmt.Sprintf(format, args...)})
 }
 
-func (c *checker) findWriters() {
+func (c *historyChecker) findWriters() {
 	for i, x := range c.history {
 		for _, a := range x.appends {
 			for n, e := range a.elements {
-				c.writer[e] = place{i, n == len(a.elements)-1}
+				c.writer[e] = elementOrigin{i, n == len(a.elements)-1}
 			}
 		}
 	}
 }
 
 // findOrders finds the order of each list, and reads that do not fit it.
-func (c *checker) findOrders() {
+func (c *historyChecker) findOrders() {
 	for _, x := range c.history {
 		for _, r := range x.reads {
 			if len(r.list) > len(c.longest[r.key]) {
@@ -148,7 +148,7 @@ func (c *checker) findOrders() {
 }
 
 // findLost finds acknowledged appends that a later read does not have.
-func (c *checker) findLost() {
+func (c *historyChecker) findLost() {
 	lastRead := make(map[int]int64) // of each list, when the last read of it began
 	for _, x := range c.history {
 		for _, r := range x.reads {
@@ -177,7 +177,7 @@ type edge struct {
 }
 
 // findCircles looks for circles, first of the gravest kind.
-func (c *checker) findCircles() {
+func (c *historyChecker) findCircles() {
 	g := make(graph, len(c.history))
 	g = c.dependencies(g)
 	g = c.clock(g)
@@ -198,7 +198,7 @@ func (c *checker) findCircles() {
 }
 
 // dependencies joins transactions by what they wrote and read.
-func (c *checker) dependencies(g graph) graph {
+func (c *historyChecker) dependencies(g graph) graph {
 	join := func(from, to int, kind string) {
 		if from != to {
 			g[from] = append(g[from], edge{to, kind})
@@ -225,7 +225,7 @@ func (c *checker) dependencies(g graph) graph {
 
 // clock joins each transaction to those that began after its end. Moments are
 // nodes of their own, each joined to the next, so that there are few edges.
-func (c *checker) clock(g graph) graph {
+func (c *historyChecker) clock(g graph) graph {
 	type event struct {
 		at    int64
 		txn   int
@@ -261,7 +261,7 @@ func (c *checker) clock(g graph) graph {
 }
 
 // tell puts a circle into words.
-func (c *checker) tell(circle []edge) string {
+func (c *historyChecker) tell(circle []edge) string {
 	var b strings.Builder
 	for _, e := range circle {
 		if e.to < len(c.history) {

@@ -43,7 +43,7 @@ func TestListAppendWhileKilled(t *testing.T) {
 	stop := m.killNowAndThen(t)
 	history := record(t, door{m}, seed, *appendClients, *killedCount)
 	kills := stop()
-	count := make(map[outcome]int)
+	count := make(map[txnOutcome]int)
 	for _, x := range history {
 		count[x.outcome]++
 	}

@@ -32,17 +32,17 @@ const (
 	registerAtOnce = 8
 )
 
-// action is what a client asks of one item.
-type action struct {
+// registerInput is what a client asks of one item.
+type registerInput struct {
 	key  int
 	kind string // get, put, insert, swap, update, delete, remove
 	old  int    // that the item must have, for swap, update and remove
 	new  int
 }
 
-// told is what it was told: whether the condition held, and the value before.
+// registerOutput is what it was told: whether the condition held, and the value before.
 // An item that is not there is 0.
-type told struct {
+type registerOutput struct {
 	value   int
 	holds   bool
 	unknown bool
@@ -53,14 +53,14 @@ var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := make([][]porcupine.Operation, registerKeys)
 		for _, op := range history {
-			key := op.Input.(action).key
+			key := op.Input.(registerInput).key
 			byKey[key] = append(byKey[key], op)
 		}
 		return byKey
 	},
 	Init: func() any { return 0 },
 	Step: func(state, input, output any) (bool, any) {
-		now, a, got := state.(int), input.(action), output.(told)
+		now, a, got := state.(int), input.(registerInput), output.(registerOutput)
 		holds, after := true, now
 		switch a.kind {
 		case "put":
@@ -110,7 +110,7 @@ func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 	_, d := open(t, stator.Options{})
 	history := recordItems(t, d, seed, 3000)
 	slices.SortFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-	plant := func(name string, at func(porcupine.Operation) bool, change func(*told)) {
+	plant := func(name string, at func(porcupine.Operation) bool, change func(*registerOutput)) {
 		t.Run(name, func(t *testing.T) {
 			// What is planted may be what could have happened, when others were
 			// at work at the same time; not at several places.
@@ -121,7 +121,7 @@ func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 				}
 				tries++
 				broken := slices.Clone(history)
-				got := broken[i].Output.(told)
+				got := broken[i].Output.(registerOutput)
 				change(&got)
 				broken[i].Output = got
 				if porcupine.CheckOperationsTimeout(register, broken, registerPatient) == porcupine.Illegal {
@@ -131,20 +131,20 @@ func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 			t.Errorf("it is not found at %d places", tries)
 		})
 	}
-	is := func(op porcupine.Operation, kind string) bool { return op.Input.(action).kind == kind }
+	is := func(op porcupine.Operation, kind string) bool { return op.Input.(registerInput).kind == kind }
 	readLater := func(put porcupine.Operation) func(porcupine.Operation) bool {
 		return func(op porcupine.Operation) bool {
-			return is(op, "get") && op.Input.(action).key == put.Input.(action).key
+			return is(op, "get") && op.Input.(registerInput).key == put.Input.(registerInput).key
 		}
 	}
 	first := slices.IndexFunc(history, func(op porcupine.Operation) bool {
 		return is(op, "put") && slices.ContainsFunc(history[len(history)/2:], readLater(op))
 	})
 	plant("a read from before", readLater(history[first]),
-		func(got *told) { got.value = history[first].Input.(action).new })
-	plant("a read of what never was", func(op porcupine.Operation) bool { return is(op, "get") }, func(got *told) { got.value = math.MaxInt32 })
-	plant("a swap that did not happen", func(op porcupine.Operation) bool { return is(op, "swap") && op.Output.(told).holds },
-		func(got *told) { got.holds = false })
+		func(got *registerOutput) { got.value = history[first].Input.(registerInput).new })
+	plant("a read of what never was", func(op porcupine.Operation) bool { return is(op, "get") }, func(got *registerOutput) { got.value = math.MaxInt32 })
+	plant("a swap that did not happen", func(op porcupine.Operation) bool { return is(op, "swap") && op.Output.(registerOutput).holds },
+		func(got *registerOutput) { got.holds = false })
 
 	for try := range uint64(10) {
 		_, d := open(t, stator.Options{})
@@ -173,7 +173,7 @@ func recordItems(t testing.TB, d door, seed uint64, count int) []porcupine.Opera
 			var mine []porcupine.Operation
 			seen := make([]int, registerKeys)
 			for left.Add(-1) >= 0 {
-				a := action{key: r.IntN(registerKeys)}
+				a := registerInput{key: r.IntN(registerKeys)}
 				for busy[a.key].Add(1) > registerAtOnce {
 					busy[a.key].Add(-1)
 					a.key = r.IntN(registerKeys)
@@ -214,14 +214,14 @@ func recordItems(t testing.TB, d door, seed uint64, count int) []porcupine.Opera
 func settled(history []porcupine.Operation) (known []porcupine.Operation) {
 	seen := make(map[int]int64) // when each value was first told
 	for _, op := range history {
-		got := op.Output.(told)
+		got := op.Output.(registerOutput)
 		if at, ok := seen[got.value]; !got.unknown && (!ok || op.Return < at) {
 			seen[got.value] = op.Return
 		}
 	}
 	for _, op := range history {
-		if op.Output.(told).unknown {
-			a := op.Input.(action)
+		if op.Output.(registerOutput).unknown {
+			a := op.Input.(registerInput)
 			at, ok := seen[a.new]
 			switch {
 			case a.kind == "get":
@@ -231,7 +231,7 @@ func settled(history []porcupine.Operation) (known []porcupine.Operation) {
 			case !ok:
 				continue
 			default:
-				op.Return, op.Output = at, told{holds: true, unknown: true}
+				op.Return, op.Output = at, registerOutput{holds: true, unknown: true}
 			}
 		}
 		known = append(known, op)
@@ -241,10 +241,10 @@ func settled(history []porcupine.Operation) (known []porcupine.Operation) {
 
 // ask sends one action. now is what the item is by the answer; negative when
 // that is not known.
-func ask(ctx context.Context, t testing.TB, d door, a action) (got told, now int) {
+func ask(ctx context.Context, t testing.TB, d door, a registerInput) (got registerOutput, now int) {
 	key := attributes{"p": str("items"), "k": num(a.key)}
-	body := object{"TableName": "Items"}
-	values := object{}
+	body := jsonObject{"TableName": "Items"}
+	values := jsonObject{}
 	operation := map[string]string{
 		"get": "GetItem", "put": "PutItem", "insert": "PutItem", "swap": "PutItem",
 		"update": "UpdateItem", "delete": "DeleteItem", "remove": "DeleteItem",
@@ -281,15 +281,15 @@ func ask(ctx context.Context, t testing.TB, d door, a action) (got told, now int
 	var f *fault
 	switch {
 	case err == nil && a.kind == "get":
-		return told{value: valueOf(reply.Item), holds: true}, valueOf(reply.Item)
+		return registerOutput{value: valueOf(reply.Item), holds: true}, valueOf(reply.Item)
 	case err == nil:
-		return told{value: valueOf(reply.Attributes), holds: true}, a.new
+		return registerOutput{value: valueOf(reply.Attributes), holds: true}, a.new
 	case codeOf(err) == "ConditionalCheckFailedException" && errors.As(err, &f):
-		return told{value: valueOf(f.Item)}, valueOf(f.Item)
+		return registerOutput{value: valueOf(f.Item)}, valueOf(f.Item)
 	case !errors.Is(err, errUnknown):
 		t.Errorf("%s: %v", operation, err)
 	}
-	return told{unknown: true}, -1
+	return registerOutput{unknown: true}, -1
 }
 
 // valueOf is the value of an item, 0 when it is not there.

@@ -98,7 +98,7 @@ func quoted(name string) []byte { return []byte(`"` + name + `"`) }
 // drop deletes the tables that were made.
 func (r *remote) drop(t testing.TB) {
 	for _, name := range tables {
-		err := door{r}.call(context.Background(), "DeleteTable", object{"TableName": name}, nil)
+		err := door{r}.call(context.Background(), "DeleteTable", jsonObject{"TableName": name}, nil)
 		if err != nil && codeOf(err) != "ResourceNotFoundException" {
 			t.Errorf("DeleteTable: %v", err)
 		}

@@ -126,24 +126,24 @@ func accountKey(n int) attributes { return attributes{"p": str("bank"), "k": num
 func openAccounts(t testing.TB, d door) {
 	t.Helper()
 	// An index by balance moves an entry for each change.
-	createTable(t, d, "Accounts", object{
-		"AttributeDefinitions": []object{
+	createTable(t, d, "Accounts", jsonObject{
+		"AttributeDefinitions": []jsonObject{
 			{"AttributeName": "p", "AttributeType": "S"}, {"AttributeName": "k", "AttributeType": "N"}, {"AttributeName": "balance", "AttributeType": "N"},
 		},
-		"GlobalSecondaryIndexes": []object{{
+		"GlobalSecondaryIndexes": []jsonObject{{
 			"IndexName":  "by-balance",
-			"KeySchema":  []object{{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "balance", "KeyType": "RANGE"}},
-			"Projection": object{"ProjectionType": "KEYS_ONLY"},
+			"KeySchema":  []jsonObject{{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "balance", "KeyType": "RANGE"}},
+			"Projection": jsonObject{"ProjectionType": "KEYS_ONLY"},
 		}},
 	})
 	for n := 0; n < accounts; n += 25 {
-		var puts []object
+		var puts []jsonObject
 		for k := n; k < n+25; k++ {
 			it := accountKey(k)
 			it["balance"] = num(startBalance)
-			puts = append(puts, object{"PutRequest": object{"Item": it}})
+			puts = append(puts, jsonObject{"PutRequest": jsonObject{"Item": it}})
 		}
-		d.must(t, "BatchWriteItem", object{"RequestItems": object{"Accounts": puts}}, nil)
+		d.must(t, "BatchWriteItem", jsonObject{"RequestItems": jsonObject{"Accounts": puts}}, nil)
 	}
 }
 
@@ -153,15 +153,15 @@ func moveMoney(t testing.TB, d door, r *rand.Rand, done *transferred) {
 	first := r.IntN(groups) * groupSize
 	of := r.Perm(groupSize)[:4]
 	amount := 1 + r.IntN(60)
-	var items []object
+	var items []jsonObject
 	for i, n := range of {
-		update := object{"TableName": "Accounts", "Key": accountKey(first + n), "ExpressionAttributeValues": object{":n": num(amount)}}
+		update := jsonObject{"TableName": "Accounts", "Key": accountKey(first + n), "ExpressionAttributeValues": jsonObject{":n": num(amount)}}
 		if i < 2 {
 			update["UpdateExpression"], update["ConditionExpression"] = "SET balance = balance - :n", "balance >= :n"
 		} else {
 			update["UpdateExpression"] = "SET balance = balance + :n"
 		}
-		items = append(items, object{"Update": update})
+		items = append(items, jsonObject{"Update": update})
 	}
 	ctx := context.Background()
 	if r.IntN(100) == 0 {
@@ -169,7 +169,7 @@ func moveMoney(t testing.TB, d door, r *rand.Rand, done *transferred) {
 		go cancel()
 		ctx = gone
 	}
-	switch err := d.call(ctx, "TransactWriteItems", object{"TransactItems": items}, nil); {
+	switch err := d.call(ctx, "TransactWriteItems", jsonObject{"TransactItems": items}, nil); {
 	case err == nil:
 		done.made.Add(1)
 	case codeOf(err) == "TransactionCanceledException":
@@ -190,15 +190,15 @@ func groupSum(t testing.TB, d door, group int, transact bool) int {
 	}
 	var err error
 	if transact {
-		var gets []object
+		var gets []jsonObject
 		for n := range groupSize {
-			gets = append(gets, object{"Get": object{"TableName": "Accounts", "Key": accountKey(first + n)}})
+			gets = append(gets, jsonObject{"Get": jsonObject{"TableName": "Accounts", "Key": accountKey(first + n)}})
 		}
-		err = d.call(context.Background(), "TransactGetItems", object{"TransactItems": gets}, &reply)
+		err = d.call(context.Background(), "TransactGetItems", jsonObject{"TransactItems": gets}, &reply)
 	} else {
-		err = d.call(context.Background(), "Query", object{
+		err = d.call(context.Background(), "Query", jsonObject{
 			"TableName": "Accounts", "KeyConditionExpression": "p = :p AND k BETWEEN :a AND :b", "ConsistentRead": true,
-			"ExpressionAttributeValues": object{":p": str("bank"), ":a": num(first), ":b": num(first + groupSize - 1)},
+			"ExpressionAttributeValues": jsonObject{":p": str("bank"), ":a": num(first), ":b": num(first + groupSize - 1)},
 		}, &reply)
 	}
 	if err != nil {
@@ -217,12 +217,12 @@ func groupSum(t testing.TB, d door, group int, transact bool) int {
 // wholeSum adds up all accounts by one page of a scan, or of a query of the
 // index: here a page is one moment.
 func wholeSum(t testing.TB, d door, index bool) int {
-	body := object{"TableName": "Accounts"}
+	body := jsonObject{"TableName": "Accounts"}
 	operation := "Scan"
 	if index {
 		operation = "Query"
 		body["IndexName"], body["KeyConditionExpression"] = "by-balance", "p = :p"
-		body["ExpressionAttributeValues"] = object{":p": str("bank")}
+		body["ExpressionAttributeValues"] = jsonObject{":p": str("bank")}
 	}
 	var reply struct {
 		Items            []attributes
