@@ -100,7 +100,7 @@ var added = map[string]string{
 // Every member that the SDK knows of an operation of ours is declared, with
 // its type, and none is invented.
 func TestMembersAreTheSDKs(t *testing.T) {
-	c := comparison{t: t, seen: make(map[[2]reflect.Type]bool), used: make(map[string]bool)}
+	c := sdkComparison{t: t, seen: make(map[[2]reflect.Type]bool), used: make(map[string]bool)}
 	for _, s := range shapes {
 		c.structs(reflect.TypeOf(s.ours), reflect.TypeOf(s.theirs))
 	}
@@ -111,13 +111,13 @@ func TestMembersAreTheSDKs(t *testing.T) {
 	}
 }
 
-type comparison struct {
+type sdkComparison struct {
 	t    *testing.T
 	seen map[[2]reflect.Type]bool
 	used map[string]bool // exceptions
 }
 
-func (c *comparison) structs(ours, theirs reflect.Type) {
+func (c *sdkComparison) structs(ours, theirs reflect.Type) {
 	pair := [2]reflect.Type{ours, theirs}
 	if c.seen[pair] {
 		return
@@ -153,7 +153,7 @@ func (c *comparison) structs(ours, theirs reflect.Type) {
 }
 
 // types compares the types of two members. A pointer matters only in Go.
-func (c *comparison) types(name string, ours, theirs reflect.Type) {
+func (c *sdkComparison) types(name string, ours, theirs reflect.Type) {
 	for ours.Kind() == reflect.Pointer {
 		ours = ours.Elem()
 	}
@@ -188,7 +188,7 @@ func (c *comparison) types(name string, ours, theirs reflect.Type) {
 	}
 }
 
-func (c *comparison) must(name string, ours, theirs reflect.Type, ok bool) bool {
+func (c *sdkComparison) must(name string, ours, theirs reflect.Type, ok bool) bool {
 	if !ok {
 		c.t.Errorf("%s is %s, the SDK has %s", name, ours, theirs)
 	}

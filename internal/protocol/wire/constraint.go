@@ -188,7 +188,7 @@ func matching(pattern string) string {
 
 // request checks all members of a request, and joins what is wrong with them
 // into one fault. seen tells which members the request had.
-func (c *checker) request(s *shape, v reflect.Value, seen uint64) error {
+func (c *constraintChecker) request(s *structInfo, v reflect.Value, seen uint64) error {
 	c.path = c.path[:0]
 	c.structure(s, v, seen)
 	c.faults = c.faults[:min(len(c.faults), maxFaults)]
@@ -204,29 +204,29 @@ func (c *checker) request(s *shape, v reflect.Value, seen uint64) error {
 // maxFaults is how many faults are told at once. A body can have millions.
 const maxFaults = 10
 
-func (c *checker) enough() bool { return len(c.faults) >= maxFaults }
+func (c *constraintChecker) enough() bool { return len(c.faults) >= maxFaults }
 
 // allSeen is for inner structures, whose optional members are all pointers.
 const allSeen = ^uint64(0)
 
-type checker struct {
+type constraintChecker struct {
 	faults []string
 	stop   bool
-	path   []step // to where it is
+	path   []pathStep // to where it is
 }
 
-// step is a member of a structure, or an entry of a map or a list.
-type step struct {
+// pathStep is a member of a structure, or an entry of a map or a list.
+type pathStep struct {
 	label string // of a member, or the key of an entry
 	n     int    // of an entry of a list, from 1
 	entry bool
 }
 
-func (c *checker) push(s step) { c.path = append(c.path, s) }
-func (c *checker) pop()        { c.path = c.path[:len(c.path)-1] }
+func (c *constraintChecker) push(s pathStep) { c.path = append(c.path, s) }
+func (c *constraintChecker) pop()            { c.path = c.path[:len(c.path)-1] }
 
 // at is where the checker is, in words. They are needed for faults only.
-func (c *checker) at() string {
+func (c *constraintChecker) at() string {
 	var at []byte
 	for i, s := range c.path {
 		if i > 0 {
@@ -242,14 +242,14 @@ func (c *checker) at() string {
 	return string(at)
 }
 
-func (c *checker) structure(s *shape, v reflect.Value, seen uint64) {
+func (c *constraintChecker) structure(s *structInfo, v reflect.Value, seen uint64) {
 	for i := range s.members {
 		m := &s.members[i]
 		if seen&(1<<i) == 0 && !m.present {
 			continue
 		}
 		before := len(c.faults)
-		c.push(step{label: m.label})
+		c.push(pathStep{label: m.label})
 		c.member(m, v, seen&(1<<i) != 0)
 		c.pop()
 		if c.stop = c.stop || m.stop && len(c.faults) > before; c.stop || c.enough() {
@@ -258,7 +258,7 @@ func (c *checker) structure(s *shape, v reflect.Value, seen uint64) {
 	}
 }
 
-func (c *checker) member(m *member, in reflect.Value, seen bool) {
+func (c *constraintChecker) member(m *structMember, in reflect.Value, seen bool) {
 	var v reflect.Value
 	if seen {
 		v = m.of(in)
@@ -283,20 +283,20 @@ func (c *checker) member(m *member, in reflect.Value, seen bool) {
 }
 
 // inside checks the structures within a member.
-func (c *checker) inside(v reflect.Value) {
+func (c *constraintChecker) inside(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
 			c.inside(v.Elem())
 		}
 	case reflect.Struct:
-		c.structure(shapeOf(v.Type()), v, allSeen)
+		c.structure(structInfoOf(v.Type()), v, allSeen)
 	case reflect.Slice:
 		for i := range v.Len() {
 			if c.enough() {
 				return
 			}
-			c.push(step{n: i + 1, entry: true})
+			c.push(pathStep{n: i + 1, entry: true})
 			c.inside(v.Index(i))
 			c.pop()
 		}
@@ -307,7 +307,7 @@ func (c *checker) inside(v reflect.Value) {
 			if c.enough() {
 				return
 			}
-			c.push(step{label: k.String(), entry: true})
+			c.push(pathStep{label: k.String(), entry: true})
 			c.inside(v.MapIndex(k))
 			c.pop()
 		}
@@ -320,7 +320,7 @@ func isDeep(t reflect.Type) bool {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		return isDeep(t.Elem())
 	case reflect.Struct:
-		return !isValue(t) && slices.ContainsFunc(shapeOf(t).members, func(m member) bool {
+		return !isValue(t) && slices.ContainsFunc(structInfoOf(t).members, func(m structMember) bool {
 			return m.present || m.deep || len(m.rules) > 0
 		})
 	}
@@ -372,7 +372,7 @@ func javaText(v reflect.Value) string {
 		return "{" + joined(len(keys), func(i int) string { return keys[i].String() + "=" + javaText(v.MapIndex(keys[i])) }) + "}"
 	case reflect.Struct:
 		var parts []string
-		for _, m := range shapeOf(v.Type()).members {
+		for _, m := range structInfoOf(v.Type()).members {
 			parts = append(parts, m.label+"="+javaText(v.FieldByIndex(m.index)))
 		}
 		return v.Type().Name() + "(" + strings.Join(parts, ", ") + ")"

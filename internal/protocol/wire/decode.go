@@ -22,7 +22,7 @@ func Decode(body []byte, request any) error {
 	defer d.release()
 	d.scanner = scanner{body: body}
 	v := reflect.ValueOf(request).Elem()
-	s := shapeOf(v.Type())
+	s := structInfoOf(v.Type())
 	seen, err := d.request(s, v)
 	if err != nil {
 		return d.serialization(err)
@@ -42,7 +42,7 @@ type decoder struct {
 	rows     []*[]byte       // so too
 	members  []item.Value    // of a set
 	strings  interned
-	check    checker
+	check    constraintChecker
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
@@ -111,7 +111,7 @@ func (d *decoder) serialization(err error) error {
 }
 
 // request reads the outermost object and tells which members it had.
-func (d *decoder) request(s *shape, v reflect.Value) (seen uint64, err error) {
+func (d *decoder) request(s *structInfo, v reflect.Value) (seen uint64, err error) {
 	if d.next() != '{' {
 		if err := d.skip(); err != nil {
 			return 0, err
@@ -126,7 +126,7 @@ func (d *decoder) request(s *shape, v reflect.Value) (seen uint64, err error) {
 }
 
 // structure reads an object into a struct.
-func (d *decoder) structure(s *shape, v reflect.Value) (seen uint64, err error) {
+func (d *decoder) structure(s *structInfo, v reflect.Value) (seen uint64, err error) {
 	more, err := d.enter('{')
 	for more && err == nil {
 		if err = d.member(s, v, &seen); err == nil {
@@ -136,7 +136,7 @@ func (d *decoder) structure(s *shape, v reflect.Value) (seen uint64, err error) 
 	return seen, err
 }
 
-func (d *decoder) member(s *shape, v reflect.Value, seen *uint64) error {
+func (d *decoder) member(s *structInfo, v reflect.Value, seen *uint64) error {
 	name, err := d.name()
 	if err != nil {
 		return err
@@ -153,15 +153,15 @@ func (d *decoder) member(s *shape, v reflect.Value, seen *uint64) error {
 	return m.read(d, m.of(v), inMember)
 }
 
-// place is where a value stands; it decides the words for one of the wrong
+// valueContext is where a value stands; it decides the words for one of the wrong
 // type.
-type place int
+type valueContext int
 
 const (
-	inMember    place = iota // a member of a structure
-	inList                   // where a list should be
-	inStructure              // an element or entry that should be a structure
-	inBatch                  // an element or entry that should be a list or map
+	inMember    valueContext = iota // a member of a structure
+	inList                          // where a list should be
+	inStructure                     // an element or entry that should be a structure
+	inBatch                         // an element or entry that should be a list or map
 )
 
 const batchFault = "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class " +
@@ -169,7 +169,7 @@ const batchFault = "class sun.reflect.generics.reflectiveObjects.ParameterizedTy
 
 // mismatch words the next value, which is not of the type it should be, and
 // whose name in DynamoDB's house is collection.
-func (d *decoder) mismatch(p place, collection string) error {
+func (d *decoder) mismatch(p valueContext, collection string) error {
 	c := d.next()
 	switch {
 	case p == inBatch:
@@ -249,12 +249,12 @@ func (d *decoder) integer(java string, lowest, highest float64) (int64, error) {
 	return int64(f), nil
 }
 
-// reader reads one value into a field.
-type reader func(d *decoder, f reflect.Value, p place) error
+// valueReader reads one value into a field.
+type valueReader func(d *decoder, f reflect.Value, p valueContext) error
 
 // readerOf makes the reader for a Go type. It is called once for each member
 // of each request, when its shape is first needed.
-func readerOf(t reflect.Type) reader {
+func readerOf(t reflect.Type) valueReader {
 	switch t {
 	case reflect.TypeFor[api.Attributes]():
 		return readAttributes
@@ -269,25 +269,25 @@ func readerOf(t reflect.Type) reader {
 	}
 	switch t.Kind() {
 	case reflect.String:
-		return func(d *decoder, f reflect.Value, _ place) error {
+		return func(d *decoder, f reflect.Value, _ valueContext) error {
 			text, err := readString(d)
 			f.SetString(text)
 			return err
 		}
 	case reflect.Bool:
-		return func(d *decoder, f reflect.Value, _ place) error {
+		return func(d *decoder, f reflect.Value, _ valueContext) error {
 			b, err := d.bool()
 			f.SetBool(b)
 			return err
 		}
 	case reflect.Int32:
-		return func(d *decoder, f reflect.Value, _ place) error {
+		return func(d *decoder, f reflect.Value, _ valueContext) error {
 			n, err := d.integer("Integer", math.MinInt32, math.MaxInt32)
 			f.SetInt(n)
 			return err
 		}
 	case reflect.Int64:
-		return func(d *decoder, f reflect.Value, _ place) error {
+		return func(d *decoder, f reflect.Value, _ valueContext) error {
 			n, err := d.integer("Long", math.MinInt64, math.MaxInt64)
 			f.SetInt(n)
 			return err
@@ -309,7 +309,7 @@ func readString(d *decoder) (string, error) {
 	return d.strings.of(text), err
 }
 
-func readAttributes(d *decoder, f reflect.Value, p place) error {
+func readAttributes(d *decoder, f reflect.Value, p valueContext) error {
 	if d.next() != '{' {
 		return d.mismatch(p, "java.util.Map<java.lang.String, "+classValue+">")
 	}
@@ -324,7 +324,7 @@ func readAttributes(d *decoder, f reflect.Value, p place) error {
 	return nil
 }
 
-func readValue(d *decoder, f reflect.Value, _ place) (err error) {
+func readValue(d *decoder, f reflect.Value, _ valueContext) (err error) {
 	*f.Addr().Interface().(*api.Value), err = readOneValue(d)
 	return err
 }
@@ -343,10 +343,10 @@ func readOneValue(d *decoder) (api.Value, error) {
 
 // mapOf makes the reader of a map without reflection, for those that come with
 // every other request.
-func mapOf[V any](read func(*decoder) (V, error)) reader {
+func mapOf[V any](read func(*decoder) (V, error)) valueReader {
 	t := reflect.TypeFor[map[string]V]()
 	collection := mapName(t)
-	return func(d *decoder, f reflect.Value, p place) error {
+	return func(d *decoder, f reflect.Value, p valueContext) error {
 		if d.next() != '{' {
 			return d.mismatch(p, collection)
 		}
@@ -382,7 +382,7 @@ func mapEntry[V any](d *decoder, m map[string]V, read func(*decoder) (V, error))
 
 // readTime reads a time in seconds since 1970, of which DynamoDB keeps the
 // milliseconds.
-func readTime(d *decoder, f reflect.Value, _ place) error {
+func readTime(d *decoder, f reflect.Value, _ valueContext) error {
 	if c := d.next(); c != '-' && (c < '0' || c > '9') {
 		return d.scalarMismatch("Date")
 	}
@@ -399,9 +399,9 @@ func readTime(d *decoder, f reflect.Value, _ place) error {
 // maxSeconds bounds the times that are told apart: the year 9999.
 const maxSeconds = 253402300799
 
-func pointerReader(t reflect.Type) reader {
+func pointerReader(t reflect.Type) valueReader {
 	read := readerOf(t)
-	return func(d *decoder, f reflect.Value, p place) error {
+	return func(d *decoder, f reflect.Value, p valueContext) error {
 		f.Set(reflect.New(t))
 		return read(d, f.Elem(), p)
 	}
@@ -415,10 +415,10 @@ func tooManyEntries() error {
 	return apierror.Validation("A list or a map in the request has more than %d entries", maxEntries)
 }
 
-func sliceReader(t reflect.Type) reader {
+func sliceReader(t reflect.Type) valueReader {
 	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
 	ofValues := t.Elem() == valueType
-	return func(d *decoder, f reflect.Value, p place) error {
+	return func(d *decoder, f reflect.Value, p valueContext) error {
 		if d.next() != '[' {
 			if p == inMember {
 				p = inList
@@ -450,10 +450,10 @@ func sliceReader(t reflect.Type) reader {
 	}
 }
 
-func mapReader(t reflect.Type) reader {
+func mapReader(t reflect.Type) valueReader {
 	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
 	collection := mapName(t)
-	return func(d *decoder, f reflect.Value, p place) error {
+	return func(d *decoder, f reflect.Value, p valueContext) error {
 		if d.next() != '{' {
 			return d.mismatch(p, collection)
 		}
@@ -487,9 +487,9 @@ func mapName(t reflect.Type) string {
 	return "java.util.Map<java.lang.String, " + className(t.Elem()) + ">"
 }
 
-func structReader(t reflect.Type) reader {
-	s := shapeOf(t)
-	return func(d *decoder, f reflect.Value, p place) error {
+func structReader(t reflect.Type) valueReader {
+	s := structInfoOf(t)
+	return func(d *decoder, f reflect.Value, p valueContext) error {
 		if d.next() != '{' {
 			return d.mismatch(p, "class "+className(t))
 		}
@@ -499,7 +499,7 @@ func structReader(t reflect.Type) reader {
 }
 
 // innerPlace is where the elements of a list or the entries of a map stand.
-func innerPlace(t reflect.Type) place {
+func innerPlace(t reflect.Type) valueContext {
 	if t.Kind() == reflect.Slice || t == reflect.TypeFor[api.Attributes]() {
 		return inBatch
 	}

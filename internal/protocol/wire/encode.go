@@ -43,7 +43,7 @@ func appendStruct(dst []byte, v reflect.Value) []byte {
 // appendMembers appends a struct's members. comma tells that others stand
 // before them.
 func appendMembers(dst []byte, v reflect.Value, comma bool) []byte {
-	s := shapeOf(v.Type())
+	s := structInfoOf(v.Type())
 	for i := range s.members {
 		m := &s.members[i]
 		f := m.of(v)
@@ -74,12 +74,12 @@ func emptyOf(t reflect.Type) func(reflect.Value) bool {
 	return reflect.Value.IsZero
 }
 
-// writer appends one value of a reply.
-type writer func(dst []byte, v reflect.Value) []byte
+// valueWriter appends one value of a reply.
+type valueWriter func(dst []byte, v reflect.Value) []byte
 
 // writerOf makes the writer for a Go type. It is called once for each member
 // of each reply, when its shape is first needed.
-func writerOf(t reflect.Type) writer {
+func writerOf(t reflect.Type) valueWriter {
 	switch t {
 	case reflect.TypeFor[item.Item]():
 		return func(dst []byte, v reflect.Value) []byte { return AppendItem(dst, v.Bytes()) }
@@ -121,7 +121,7 @@ func writerOf(t reflect.Type) writer {
 	panic(fmt.Sprintf("no JSON for %s", t))
 }
 
-func sliceWriter(write writer) writer {
+func sliceWriter(write valueWriter) valueWriter {
 	return func(dst []byte, v reflect.Value) []byte {
 		dst = append(dst, '[')
 		for i := range v.Len() {
@@ -134,7 +134,7 @@ func sliceWriter(write writer) writer {
 	}
 }
 
-func mapWriter(write writer) writer {
+func mapWriter(write valueWriter) valueWriter {
 	return func(dst []byte, v reflect.Value) []byte {
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })

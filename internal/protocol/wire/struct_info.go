@@ -7,27 +7,27 @@ import (
 	"unicode"
 )
 
-// shape is what is known of a struct of package api: found once by
+// structInfo is what is known of a struct of package api: found once by
 // reflection, used for every request and reply.
-type shape struct {
-	members []member
+type structInfo struct {
+	members []structMember
 	byName  map[string]int
 }
 
-// member is one member of a structure. Those of embedded structs count as the
+// structMember is one member of a structure. Those of embedded structs count as the
 // outer one's.
-type member struct {
+type structMember struct {
 	name  string
 	label string // the name in messages: its first letter is small
 	index []int
 
-	read    reader
+	read    valueReader
 	rules   []rule
 	present bool // must be there
 	stop    bool
 	deep    bool // has something inside that is checked
 
-	write writer
+	write valueWriter
 	empty func(reflect.Value) bool
 	head  string // the quoted name and the colon, as a reply has it
 	// always: stands in a reply even when it is empty.
@@ -35,26 +35,26 @@ type member struct {
 }
 
 // of is the member's field in a struct.
-func (m *member) of(v reflect.Value) reflect.Value {
+func (m *structMember) of(v reflect.Value) reflect.Value {
 	if len(m.index) == 1 {
 		return v.Field(m.index[0])
 	}
 	return v.FieldByIndex(m.index)
 }
 
-var shapes sync.Map // reflect.Type -> *shape
+var structInfos sync.Map // reflect.Type -> *structInfo
 
-func shapeOf(t reflect.Type) *shape {
-	if s, ok := shapes.Load(t); ok {
-		return s.(*shape)
+func structInfoOf(t reflect.Type) *structInfo {
+	if s, ok := structInfos.Load(t); ok {
+		return s.(*structInfo)
 	}
-	s := &shape{byName: make(map[string]int)}
+	s := &structInfo{byName: make(map[string]int)}
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous || !f.IsExported() {
 			continue
 		}
 		name := cmp.Or(f.Tag.Get("name"), f.Name)
-		m := member{
+		m := structMember{
 			name: name, label: label(name), index: f.Index,
 			deep:  isDeep(f.Type),
 			write: writerOf(f.Type), empty: emptyOf(f.Type), head: `"` + name + `":`,
@@ -67,8 +67,8 @@ func shapeOf(t reflect.Type) *shape {
 		s.byName[name] = len(s.members)
 		s.members = append(s.members, m)
 	}
-	known, _ := shapes.LoadOrStore(t, s)
-	return known.(*shape)
+	known, _ := structInfos.LoadOrStore(t, s)
+	return known.(*structInfo)
 }
 
 // readable tells whether a type occurs in requests; a reply has some more.
