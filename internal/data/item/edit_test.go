@@ -55,7 +55,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// Project by the plain way, for comparison.
+// plainProject is Project in its simplest form, for comparison.
 func plainProject(it Item, paths []Path) Item {
 	var b Builder
 	for name, v := range it.All() {

@@ -144,13 +144,13 @@ func AppendRow(members []Value, row []byte) []Value {
 // again after Reset.
 type Builder struct {
 	row     []byte // the entries in stored form, as they came
-	entries []entry
+	entries []rowEntry
 }
 
-// entry is where one lies in the row: from begin to end, its name from name to
+// rowEntry is where one lies in the row: from begin to end, its name from name to
 // start, its value behind. prefix is the beginning of the name as a number,
 // which compares as the name does unless it is the same.
-type entry struct {
+type rowEntry struct {
 	prefix                  uint64
 	begin, name, start, end uint32
 }
@@ -180,9 +180,9 @@ func (b *Builder) Append(name []byte, value func(dst []byte) ([]byte, error)) er
 // it returns, and hands that to End before anything else.
 func (b *Builder) Begin(name []byte) []byte {
 	if b.row == nil { // room for most keys, so that it need not grow in small steps
-		b.row, b.entries = make([]byte, 0, 64), make([]entry, 0, 4)
+		b.row, b.entries = make([]byte, 0, 64), make([]rowEntry, 0, 4)
 	}
-	e := entry{prefix: prefix(name), begin: uint32(len(b.row))}
+	e := rowEntry{prefix: prefix(name), begin: uint32(len(b.row))}
 	b.row = binary.AppendUvarint(b.row, uint64(len(name)))
 	e.name = uint32(len(b.row))
 	b.row = append(b.row, name...)
@@ -221,7 +221,7 @@ func (b *Builder) AppendMap(dst []byte) []byte {
 
 func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
-func (b *Builder) name(e entry) []byte { return b.row[e.name:e.start] }
+func (b *Builder) name(e rowEntry) []byte { return b.row[e.name:e.start] }
 
 // sortEntries is a stable sort. Most items have few attributes, and are sorted
 // in place faster than by the library.
@@ -242,7 +242,7 @@ func (b *Builder) sortEntries() {
 	}
 }
 
-func (b *Builder) compare(x, y entry) int {
+func (b *Builder) compare(x, y rowEntry) int {
 	if x.prefix != y.prefix {
 		return cmp.Compare(x.prefix, y.prefix)
 	}

@@ -8,16 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tree is a value as a plain Go value: a map, a list, or a Value that is
+// goValue is a value as a plain Go value: a map, a list, or a Value that is
 // neither.
-type tree any
+type goValue any
 
-func grow(v Value) tree {
+func grow(v Value) goValue {
 	switch v.Type() {
 	case M:
 		return growItem(v.Item())
 	case L:
-		list := []tree{}
+		list := []goValue{}
 		for e := range v.Elements() {
 			list = append(list, grow(e))
 		}
@@ -26,19 +26,19 @@ func grow(v Value) tree {
 	return v
 }
 
-func growItem(it Item) map[string]tree {
-	m := make(map[string]tree)
+func growItem(it Item) map[string]goValue {
+	m := make(map[string]goValue)
 	for name, v := range it.All() {
 		m[name] = grow(v)
 	}
 	return m
 }
 
-func cutDown(of tree) Value {
+func cutDown(of goValue) Value {
 	switch x := of.(type) {
-	case map[string]tree:
+	case map[string]goValue:
 		return Map(cutDownItem(x))
-	case []tree:
+	case []goValue:
 		var elements []Value
 		for _, e := range x {
 			elements = append(elements, cutDown(e))
@@ -48,7 +48,7 @@ func cutDown(of tree) Value {
 	return of.(Value)
 }
 
-func cutDownItem(m map[string]tree) Item {
+func cutDownItem(m map[string]goValue) Item {
 	attrs := make(map[string]Value)
 	for name, v := range m {
 		attrs[name] = cutDown(v)
@@ -56,12 +56,12 @@ func cutDownItem(m map[string]tree) Item {
 	return Make(attrs)
 }
 
-func (s Step) in(of tree) (tree, bool) {
+func (s Step) in(of goValue) (goValue, bool) {
 	switch x := of.(type) {
-	case map[string]tree:
+	case map[string]goValue:
 		inner, ok := x[s.Name]
 		return inner, ok && !s.IsIndex
-	case []tree:
+	case []goValue:
 		if s.IsIndex && s.Index < len(x) {
 			return x[s.Index], true
 		}
@@ -71,7 +71,7 @@ func (s Step) in(of tree) (tree, bool) {
 
 // change follows a path and puts the result of edit in the place of the
 // container at its end.
-func change(of tree, p Path, edit func(container tree, s Step) (tree, bool)) (tree, bool) {
+func change(of goValue, p Path, edit func(container goValue, s Step) (goValue, bool)) (goValue, bool) {
 	if len(p) == 1 {
 		return edit(of, p[0])
 	}
@@ -85,17 +85,17 @@ func change(of tree, p Path, edit func(container tree, s Step) (tree, bool)) (tr
 	return put(inner)(of, p[0])
 }
 
-func put(v tree) func(tree, Step) (tree, bool) {
-	return func(of tree, s Step) (tree, bool) {
+func put(v goValue) func(goValue, Step) (goValue, bool) {
+	return func(of goValue, s Step) (goValue, bool) {
 		switch x := of.(type) {
-		case map[string]tree:
+		case map[string]goValue:
 			if s.IsIndex {
 				return nil, false
 			}
 			x = maps.Clone(x)
 			x[s.Name] = v
 			return x, true
-		case []tree:
+		case []goValue:
 			if !s.IsIndex {
 				return nil, false
 			}
@@ -111,16 +111,16 @@ func put(v tree) func(tree, Step) (tree, bool) {
 	}
 }
 
-func take(of tree, s Step) (tree, bool) {
+func take(of goValue, s Step) (goValue, bool) {
 	switch x := of.(type) {
-	case map[string]tree:
+	case map[string]goValue:
 		if s.IsIndex {
 			return nil, false
 		}
 		x = maps.Clone(x)
 		delete(x, s.Name)
 		return x, true
-	case []tree:
+	case []goValue:
 		if !s.IsIndex {
 			return nil, false
 		}
@@ -178,7 +178,7 @@ func TestPaths(t *testing.T) {
 		it, p := randomDocumentItem(t, 4), randomPath(t)
 		model := growItem(it)
 
-		want, has := tree(model), true
+		want, has := goValue(model), true
 		for _, s := range p {
 			if has {
 				want, has = s.in(want)
@@ -199,13 +199,13 @@ func TestPaths(t *testing.T) {
 	})
 }
 
-func checkEdit(t *rapid.T, what string, it Item, p Path, got Item, ok bool, want tree, has bool) {
+func checkEdit(t *rapid.T, what string, it Item, p Path, got Item, ok bool, want goValue, has bool) {
 	switch {
 	case ok != has:
 		t.Errorf("%s of %v in %v is ok: %v, want %v", what, p, Map(it), ok, has)
 	case !ok && !got.Equal(it):
 		t.Errorf("%s of %v is not ok, but makes %v of %v", what, p, Map(got), Map(it))
-	case ok && !got.Equal(cutDownItem(want.(map[string]tree))):
+	case ok && !got.Equal(cutDownItem(want.(map[string]goValue))):
 		t.Errorf("%s of %v makes %v of %v", what, p, Map(got), Map(it))
 	case ok && Check(got) != nil:
 		t.Errorf("%s of %v makes no item: %x", what, p, []byte(got))
@@ -214,23 +214,23 @@ func checkEdit(t *rapid.T, what string, it Item, p Path, got Item, ok bool, want
 
 // project is Project in its most naive form: every leaf and every empty
 // container stays that a path leads to or through.
-func project(of tree, at Path, paths []Path) (tree, bool) {
+func project(of goValue, at Path, paths []Path) (goValue, bool) {
 	for _, p := range paths {
 		if len(p) <= len(at) && slices.Equal(at[:len(p)], p) {
 			return of, true
 		}
 	}
 	switch x := of.(type) {
-	case map[string]tree:
-		kept := make(map[string]tree)
+	case map[string]goValue:
+		kept := make(map[string]goValue)
 		for name, e := range x {
 			if e, ok := project(e, append(slices.Clip(at), Step{Name: name}), paths); ok {
 				kept[name] = e
 			}
 		}
 		return kept, len(kept) > 0
-	case []tree:
-		var kept []tree
+	case []goValue:
+		var kept []goValue
 		for i, e := range x {
 			if e, ok := project(e, append(slices.Clip(at), Step{Index: i, IsIndex: true}), paths); ok {
 				kept = append(kept, e)
@@ -251,7 +251,7 @@ func TestProject(t *testing.T) {
 		}
 		want := Make(nil)
 		if kept, ok := project(growItem(it), nil, paths); ok {
-			want = cutDownItem(kept.(map[string]tree))
+			want = cutDownItem(kept.(map[string]goValue))
 		}
 		if got := it.Project(paths); !got.Equal(want) {
 			t.Errorf("%v of %v is %v, want %v", paths, Map(it), Map(got), Map(want))
