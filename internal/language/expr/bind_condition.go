@@ -22,7 +22,7 @@ func ParseCondition(kind Kind, text string) (*ParsedCondition, error) {
 	c := &ParsedCondition{kind: kind}
 	refs, err := parse(kind, text, func(p *parser) {
 		c.root = p.condition()
-		check := checker{parser: p}
+		check := syntaxChecker{parser: p}
 		check.test(c.root)
 		check.count()
 		c.tests, c.operands, c.steps = check.tests, check.operands, check.steps

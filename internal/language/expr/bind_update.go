@@ -19,7 +19,7 @@ func ParseUpdate(text string) (*ParsedUpdate, error) {
 	u := new(ParsedUpdate)
 	refs, err := parse(UpdateExpression, text, func(p *parser) {
 		u.sections = p.update()
-		check := checker{parser: p}
+		check := syntaxChecker{parser: p}
 		for _, s := range u.sections {
 			u.actions += len(s.actions)
 			for _, a := range s.actions {
@@ -41,7 +41,7 @@ func ParseUpdate(text string) (*ParsedUpdate, error) {
 }
 
 // sections checks that none comes twice.
-func (c *checker) sections(sections []section) {
+func (c *syntaxChecker) sections(sections []section) {
 	for i, s := range sections {
 		if slices.ContainsFunc(sections[:i], func(before section) bool { return before.verb == s.verb }) {
 			c.stop("The \"%s\" section can only be used once in an update expression;", s.verb)

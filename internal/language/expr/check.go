@@ -14,9 +14,9 @@ const (
 	maxInList    = 100 // operands of IN, the first not counted
 )
 
-// checker makes the checks that need no placeholders, in the order of the
+// syntaxChecker makes the checks that need no placeholders, in the order of the
 // text: reserved words, list indexes, and functions by name and place.
-type checker struct {
+type syntaxChecker struct {
 	*parser
 	operators int
 
@@ -25,7 +25,7 @@ type checker struct {
 }
 
 // test checks what must be a condition.
-func (c *checker) test(n *node) {
+func (c *syntaxChecker) test(n *node) {
 	c.tests++
 	switch n.op {
 	case And, Or:
@@ -52,7 +52,7 @@ func (c *checker) test(n *node) {
 }
 
 // operand checks an operand of a condition.
-func (c *checker) operand(n *node) {
+func (c *syntaxChecker) operand(n *node) {
 	c.operands++
 	if n.op == opPath {
 		c.path(n.path)
@@ -69,7 +69,7 @@ func (c *checker) operand(n *node) {
 }
 
 // term checks what SET assigns, or an operand of it.
-func (c *checker) term(n *node) {
+func (c *syntaxChecker) term(n *node) {
 	switch n.op {
 	case opPath:
 		c.path(n.path)
@@ -84,7 +84,7 @@ func (c *checker) term(n *node) {
 }
 
 // function looks a function up, and whether this kind of expression has it.
-func (c *checker) function(n *node) {
+func (c *syntaxChecker) function(n *node) {
 	c.operators++
 	f, ok := functions[n.text]
 	if !ok {
@@ -99,11 +99,11 @@ func (c *checker) function(n *node) {
 	}
 }
 
-func (c *checker) misused(n *node) {
+func (c *syntaxChecker) misused(n *node) {
 	c.stop("The function is not allowed to be used this way in an expression; function: %s", n.text)
 }
 
-func (c *checker) path(p item.Path) {
+func (c *syntaxChecker) path(p item.Path) {
 	c.steps += len(p)
 	for _, s := range p {
 		switch {
@@ -120,7 +120,7 @@ func (c *checker) path(p item.Path) {
 
 // count checks the number of operators and functions. DynamoDB stops counting
 // at the first that is too many, and tells that number.
-func (c *checker) count() {
+func (c *syntaxChecker) count() {
 	if c.operators > maxOperators {
 		c.stop("The expression contains too many operators; operator count: %d", maxOperators+1)
 	}

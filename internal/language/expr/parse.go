@@ -21,8 +21,8 @@ type parser struct {
 	largeIndex string // the first list index over maxIndex, as it was written
 }
 
-// stop carries a fault out of the parser's functions.
-type stop struct{ err error }
+// bailout carries a fault out of the parser's functions.
+type bailout struct{ err error }
 
 // parse runs one of the grammars over a text.
 func parse(kind Kind, text string, grammar func(*parser)) (refs refs, err error) {
@@ -35,7 +35,7 @@ func parse(kind Kind, text string, grammar func(*parser)) (refs refs, err error)
 	p := &parser{kind: kind, text: text, tokens: tokenize(text)}
 	defer func() {
 		if r := recover(); r != nil {
-			s, ok := r.(stop)
+			s, ok := r.(bailout)
 			if !ok {
 				panic(r)
 			}
@@ -77,7 +77,7 @@ func (p *parser) expect(kind tokenKind) string {
 	return p.next()
 }
 
-func (p *parser) stop(format string, args ...any) { panic(stop{p.kind.invalid(format, args...)}) }
+func (p *parser) stop(format string, args ...any) { panic(bailout{p.kind.invalid(format, args...)}) }
 
 // fail reports the token that comes, and the text from the token before it to
 // the token after it.

@@ -24,7 +24,7 @@ func ParseProjection(text string) (*ParsedProjection, error) {
 	parsed := new(ParsedProjection)
 	refs, err := parse(ProjectionExpression, text, func(p *parser) {
 		parsed.paths = p.projection()
-		check := checker{parser: p}
+		check := syntaxChecker{parser: p}
 		for _, n := range parsed.paths {
 			check.path(n.path)
 		}

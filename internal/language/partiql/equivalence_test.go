@@ -14,7 +14,7 @@ import (
 func TestWhereMeansWhatExpressionsMean(t *testing.T) {
 	seed := rand.Uint64()
 	for i := range uint64(20_000) {
-		g := &generator{rand.New(rand.NewPCG(seed, i)), nil}
+		g := &statementGenerator{rand.New(rand.NewPCG(seed, i)), nil}
 		c := g.condition(3)
 		name := fmt.Sprintf("seed %d, %d: %s | %s", seed, i, c.statement, c.expression)
 
@@ -51,14 +51,14 @@ func bindExpression(text string, values []item.Value) (*expr.Condition, error) {
 // text is one thing in two languages.
 type text struct{ statement, expression string }
 
-type generator struct {
+type statementGenerator struct {
 	*rand.Rand
 	values []item.Value // the parameters so far
 }
 
-func (g *generator) one(of ...string) string { return of[g.IntN(len(of))] }
+func (g *statementGenerator) one(of ...string) string { return of[g.IntN(len(of))] }
 
-func (g *generator) condition(depth int) text {
+func (g *statementGenerator) condition(depth int) text {
 	if depth > 0 && g.IntN(3) > 0 {
 		a := g.condition(depth - 1)
 		if g.IntN(3) == 0 {
@@ -111,13 +111,13 @@ func (t text) with(args ...any) text {
 
 // value is a constant: a parameter of the statement, a :value of the
 // expression.
-func (g *generator) value() text {
+func (g *statementGenerator) value() text {
 	v, _ := g.any()
 	g.values = append(g.values, v)
 	return text{"?", fmt.Sprintf(":v%d", len(g.values)-1)}
 }
 
-func (g *generator) any() (item.Value, string) {
+func (g *statementGenerator) any() (item.Value, string) {
 	switch g.IntN(6) {
 	case 0:
 		s := g.one("", "a", "ab", "it's", "é😀")
@@ -143,7 +143,7 @@ func number(text string) item.Value {
 	return item.Num(n)
 }
 
-func (g *generator) item() item.Item {
+func (g *statementGenerator) item() item.Item {
 	attrs := make(map[string]item.Value)
 	for _, name := range []string{"a", "b", "f"} {
 		if g.IntN(4) > 0 {
@@ -158,7 +158,7 @@ func (g *generator) item() item.Item {
 
 // A literal is the value that it is written for.
 func TestLiterals(t *testing.T) {
-	g := &generator{rand.New(rand.NewPCG(1, 1)), nil}
+	g := &statementGenerator{rand.New(rand.NewPCG(1, 1)), nil}
 	for range 200 {
 		want, literal := g.any()
 		st, err := bind("INSERT INTO t VALUE {'a': " + literal + "}")

@@ -24,8 +24,8 @@ type parser struct {
 	misplaced  *node // a change of data inside an expression
 }
 
-// stop carries a fault out of the parser's functions.
-type stop struct{ err error }
+// bailout carries a fault out of the parser's functions.
+type bailout struct{ err error }
 
 // parse reads a whole text.
 func parse(text string) (n *node, parameters int, err error) {
@@ -36,7 +36,7 @@ func parse(text string) (n *node, parameters int, err error) {
 	p := &parser{tokens: tokens}
 	defer func() {
 		if r := recover(); r != nil {
-			s, ok := r.(stop)
+			s, ok := r.(bailout)
 			if !ok {
 				panic(r)
 			}
@@ -53,11 +53,11 @@ func malformed(detail string) error {
 	return apierror.Validation("%s", "Statement wasn't well formed, can't be processed: "+detail)
 }
 
-func (p *parser) fail(detail string) { panic(stop{malformed(detail)}) }
+func (p *parser) fail(detail string) { panic(bailout{malformed(detail)}) }
 
 // refuse stops at what is well formed but not supported.
 func (p *parser) refuse(format string, args ...any) {
-	panic(stop{apierror.Validation(format, args...)})
+	panic(bailout{apierror.Validation(format, args...)})
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
