@@ -29,7 +29,7 @@ func TestFloors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := readHouse(string(text))
+	h, err := readLayering(string(text))
 	if err != nil {
 		t.Fatalf("%s: %v", architecture, err)
 	}
@@ -44,7 +44,7 @@ func TestFloors(t *testing.T) {
 
 // A table that forbids nothing would pass everything.
 func TestFloorsAreHeld(t *testing.T) {
-	h, err := readHouse(`
+	h, err := readLayering(`
 | floor | packages | what they know |
 |---|---|---|
 | 2 top | ` + "`top/a`, `top/b`" + ` | |
@@ -99,8 +99,8 @@ func TestFloorsAreHeld(t *testing.T) {
 // is the root.
 type imports map[string][]string
 
-// house is the tables of docs/architecture.md.
-type house struct {
+// layering is the tables of docs/architecture.md.
+type layering struct {
 	height    map[string]int // of each package; a package imports lower ones
 	forbidden []ban
 	libraries map[string][]string // which packages may import each
@@ -108,7 +108,7 @@ type house struct {
 
 type ban struct{ from, to string }
 
-func (h *house) faults(code imports) (faults []string) {
+func (h *layering) faults(code imports) (faults []string) {
 	note := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for _, pkg := range slices.Sorted(maps.Keys(h.height)) {
 		if _, ok := code[pkg]; !ok {
@@ -136,15 +136,15 @@ func (h *house) faults(code imports) (faults []string) {
 	return faults
 }
 
-func (h *house) bans(from, to string) bool {
+func (h *layering) bans(from, to string) bool {
 	return slices.ContainsFunc(h.forbidden, func(b ban) bool { return covers(b.from, from) && covers(b.to, to) })
 }
 
-func (h *house) mayImport(from, to string) bool {
+func (h *layering) mayImport(from, to string) bool {
 	return slices.Contains(h.libraries[h.libraryOf(to)], from)
 }
 
-func (h *house) importers(to string) string {
+func (h *layering) importers(to string) string {
 	if lib := h.libraryOf(to); lib != "" {
 		return strings.Join(h.libraries[lib], ", ")
 	}
@@ -152,7 +152,7 @@ func (h *house) importers(to string) string {
 }
 
 // libraryOf is the library in the table that a package belongs to.
-func (h *house) libraryOf(pkg string) string {
+func (h *layering) libraryOf(pkg string) string {
 	for lib := range h.libraries {
 		if covers(lib+"/...", pkg) {
 			return lib
@@ -175,9 +175,9 @@ func isLibrary(pkg string) bool {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// readHouse reads the three tables, which it tells apart by their first row.
-func readHouse(text string) (*house, error) {
-	h := &house{height: make(map[string]int), libraries: make(map[string][]string)}
+// readLayering reads the three tables, which it tells apart by their first row.
+func readLayering(text string) (*layering, error) {
+	h := &layering{height: make(map[string]int), libraries: make(map[string][]string)}
 	var floors [][]string
 	table, lowest := "", math.MaxInt
 	for line := range strings.Lines(text) {
