@@ -5,6 +5,7 @@ package wire
 import (
 	"testing"
 
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
@@ -19,6 +20,7 @@ func TestAllocations(t *testing.T) {
 	page := &api.PageReply{Count: 2, ScannedCount: 2, Items: []item.Item{put.Item.Item, put.Item.Item}, LastEvaluatedKey: put.Item.Item}
 	get := &api.GetItemReply{Item: put.Item.Item}
 	out := make([]byte, 0, 64<<10)
+	var m buffer.Memory
 	for _, c := range []struct {
 		name string
 		most float64
@@ -29,6 +31,13 @@ func TestAllocations(t *testing.T) {
 		{"read a Query", 9, func() error { return Decode(benchedQuery, new(api.Query)) }},
 		{"write a GetItemReply", 0, func() error { AppendReply(out, get); return nil }},
 		{"write a PageReply", 0, func() error { AppendReply(out, page); return nil }},
+		{"write a Page", 0, func() error {
+			p := NewPage(&m)
+			p.Add(put.Item.Item)
+			p.Reply(page)
+			m.End()
+			return nil
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := testing.AllocsPerRun(100, func() {

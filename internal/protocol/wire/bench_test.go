@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
@@ -75,4 +77,38 @@ func BenchmarkAppendItem(b *testing.B) {
 		out = AppendItem(out[:0], it)
 	}
 	b.SetBytes(int64(len(out)))
+}
+
+func BenchmarkPage(b *testing.B) {
+	var in api.PutItem
+	if err := Decode(benchedPut, &in); err != nil {
+		b.Fatal(err)
+	}
+	it := in.Item.Item
+	for _, c := range []struct {
+		name  string
+		items int
+		reply api.PageReply
+	}{
+		{"empty", 0, api.PageReply{Items: []item.Item{}}},
+		{"counted", 0, api.PageReply{Count: 10, ScannedCount: 10}},
+		{"of 1", 1, api.PageReply{Count: 1, ScannedCount: 1, Items: []item.Item{}}},
+		{"of 10", 10, api.PageReply{Count: 10, ScannedCount: 10, Items: []item.Item{}, LastEvaluatedKey: it}},
+		{"of 1000 with units", 1000, api.PageReply{
+			Count: 1000, ScannedCount: 1000, Items: []item.Item{}, ConsumedCapacity: &api.ConsumedCapacity{TableName: "plain", CapacityUnits: 128},
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			var m buffer.Memory
+			for b.Loop() {
+				p := NewPage(&m)
+				for range c.items {
+					p.Add(it)
+				}
+				p.Reply(&c.reply)
+				m.End()
+			}
+		})
+	}
 }

@@ -31,21 +31,21 @@ func AppendError(dst []byte, e *apierror.Error) []byte {
 		dst = appendString(dst, e.Message)
 	}
 	if e.Detail != nil {
-		dst = appendMembers(dst, reflect.ValueOf(e.Detail).Elem(), true)
+		v := reflect.ValueOf(e.Detail).Elem()
+		dst = appendMembers(dst, structInfoOf(v.Type()).members, v, true)
 	}
 	return append(dst, '}')
 }
 
 func appendStruct(dst []byte, v reflect.Value) []byte {
-	return append(appendMembers(append(dst, '{'), v, false), '}')
+	return append(appendMembers(append(dst, '{'), structInfoOf(v.Type()).members, v, false), '}')
 }
 
-// appendMembers appends a struct's members. comma tells that others stand
-// before them.
-func appendMembers(dst []byte, v reflect.Value, comma bool) []byte {
-	s := structInfoOf(v.Type())
-	for i := range s.members {
-		m := &s.members[i]
+// appendMembers appends some members of a struct. comma says that they follow
+// others.
+func appendMembers(dst []byte, members []structMember, v reflect.Value, comma bool) []byte {
+	for i := range members {
+		m := &members[i]
 		f := m.of(v)
 		if !m.always && m.empty(f) {
 			continue

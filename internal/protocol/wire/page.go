@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"bytes"
+	"reflect"
 	"slices"
 
 	"github.com/stator-db/stator/internal/buffer"
@@ -9,54 +9,62 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// Page writes a reply that is a page of items. They are written as they are
-// read, before it is known how many there will be, which stands before them.
+// Page encodes the reply to a Query or a Scan. Items are encoded as they are read,
+// while their number, which precedes them in the reply, is still unknown.
 type Page struct {
 	memory *buffer.Memory
-	text   []byte // room for the beginning, then the items
+	text   []byte // headBytes bytes for the members before the items, then the items
 }
 
-// beginRoom is enough for what stands before the items of most pages:
+// headBytes is enough for the members before the items of most pages:
 // {"Count":1000000,"Items":[
-const beginRoom = 32
+const headBytes = 32
 
-// NewPage begins a page.
+// NewPage returns an empty page.
 func NewPage(m *buffer.Memory) Page {
-	return Page{m, m.Grow(m.Empty(), 1<<10)[:beginRoom]}
+	return Page{m, m.Grow(m.Empty(), 1<<10)[:headBytes]}
 }
 
-// Add writes an item, straight from its stored form.
+// Add encodes an item, straight from its stored form.
 func (p *Page) Add(it item.Item) {
-	p.text = p.memory.Grow(p.text, len(it)+len(it)/2+64) // with more, append grows it
-	if len(p.text) > beginRoom {
+	p.text = p.memory.Grow(p.text, len(it)+len(it)/2+64) // an estimate: append grows it if that is too little
+	if len(p.text) > headBytes {
 		p.text = append(p.text, ',')
 	}
 	p.text = AppendItem(p.text, it)
 }
 
-// itemsMember is the member of the reply in which the items stand.
-const itemsMember = `"Items":[`
-
-// Reply is the whole of it, with the other members of the reply around the
-// items. The list of the reply itself is empty, or nil if the page has none.
+// Reply returns the whole reply: the members of reply around the items that were
+// added. reply.Items is empty, or nil if the reply has no items.
 func (p *Page) Reply(reply *api.PageReply) []byte {
-	var room [256]byte
-	rest := AppendReply(room[:0], reply)
-	// The names of tables and indexes, which may stand before it, have no quotes.
-	at := bytes.Index(rest, []byte(itemsMember))
-	if reply.Items == nil || at < 0 {
-		p.text = append(p.text[:0], rest...)
+	if reply.Items == nil {
+		p.text = AppendReply(p.text[:0], reply)
 		p.memory.Keep(p.text)
 		return p.text
 	}
-	at += len(itemsMember)
-	p.text = append(p.text, rest[at:]...)
-	from := beginRoom - at
+	v := reflect.ValueOf(reply).Elem()
+	info := structInfoOf(v.Type())
+	items := info.byName["Items"]
+	p.text = append(p.text, ']')
+	p.text = append(appendMembers(p.text, info.members[items+1:], v, true), '}')
+
+	// The head is encoded at the end, where there is space, and copied to the front.
+	end := len(p.text)
+	p.text = appendMembers(append(p.text, '{'), info.members[:items], v, false)
+	if len(p.text) > end+1 {
+		p.text = append(p.text, ',')
+	}
+	p.text = append(append(p.text, info.members[items].head...), '[')
+	text := p.text[:end]
+	head := p.text[end:]
+	from := headBytes - len(head)
 	if from < 0 {
-		p.text = slices.Insert(p.text, 0, rest[:-from]...)
+		head = slices.Clone(head)
+		text = slices.Insert(text, 0, head[:-from]...)
 		from = 0
 	}
-	copy(p.text[from:], rest[:at])
+	copy(text[from:], head)
+	p.text = text
 	p.memory.Keep(p.text)
 	return p.text[from:]
 }
