@@ -1,7 +1,7 @@
 package api
 
-// Tag is one tag of a resource. What it must be has words of its own, so it is
-// checked by the operations.
+// Tag is one tag of a resource. Its constraints have messages of their own,
+// so the operations check them.
 type Tag struct {
 	Key   *string
 	Value *string

@@ -1,24 +1,24 @@
-// Package api is the shape of every request and reply, with the constraints
-// declared beside the members.
+// Package api declares the shape of every request and reply, and the
+// constraints of their members.
 //
 // A request's members carry the tag `must`, a list of constraints in the order
 // in which DynamoDB reports them; package wire checks them:
 //
-//	present       the member is there
+//	present       the member is required
 //	table         a table's name, or its ARN
 //	table=3       the same, as the operations on tables word it
-//	newtable      a table's name, when it is given
+//	newtable      the name of a new table, if present
 //	oneof=A|B     one of these words
 //	min=1 max=9   a number within these limits
-//	minlen=1      so many characters, elements or entries
+//	minlen=1      at least this many characters, elements or entries
 //	maxlen=255
-//	entrylen=25   a map whose entries have from one to so many elements
+//	entrylen=25   a map whose entries have from one to this many elements
 //	like=…        a regular expression
-//	stop          when this member is at fault, those behind it are not told
+//	stop          if this member is at fault, later members are not checked
 //
-// A member that does not travel under its Go name has the tag `name`.
-// Members that matter in their absence are pointers. A reply leaves empty
-// members out, unless they carry the option always.
+// A member whose name on the wire differs from its Go name has the tag
+// `name`. Members whose absence matters are pointers. A reply omits empty
+// members, except those with the tag `reply:"always"`.
 package api
 
 import (
@@ -32,8 +32,8 @@ import (
 type Attributes struct {
 	Item item.Item // nil when the member was absent
 
-	// Fault is the first reason why some value in it is none. The shape was
-	// right, so it is told at the gate of sense, not before.
+	// Fault is the first reason why a value in it is invalid. Its JSON types
+	// were right, so it is reported at the gate of sense, not before.
 	Fault *apierror.Error
 }
 
@@ -46,7 +46,7 @@ type Value struct {
 // Time is a moment, as seconds since 1970 with a fraction.
 type Time struct{ time.Time }
 
-// TimeOf is a moment as a member of a reply; none for the zero time.
+// TimeOf returns a moment as a member of a reply; nil for the zero time.
 func TimeOf(t time.Time) *Time {
 	if t.IsZero() {
 		return nil

@@ -53,36 +53,36 @@ var shapes = []struct{ ours, theirs any }{
 	{api.ConditionFailure{}, types.ConditionalCheckFailedException{}}, {api.TransactionCanceled{}, types.TransactionCanceledException{}},
 }
 
-// missing are members of the SDK that we do not have, with the reason. One
-// that is no longer missing must leave this list.
+// missing lists members of the SDK that we do not have, with the reason. A
+// member that is no longer missing must be removed from it.
 var missing = map[string]string{
-	"VectorIndex.IndexName":          "vector indexes are to come",
-	"VectorIndex.Projection":         "vector indexes are to come",
-	"VectorIndex.VectorAttribute":    "vector indexes are to come",
-	"VectorIndex.SearchSchema":       "vector indexes are to come",
-	"VectorIndex.Dimensions":         "vector indexes are to come",
-	"VectorIndex.DistanceFunction":   "vector indexes are to come",
-	"VectorIndex.Create":             "vector indexes are to come",
-	"VectorIndex.Delete":             "vector indexes are to come",
-	"ConsumedCapacity.VectorIndexes": "vector indexes are to come",
-	"TableDescription.VectorIndexes": "vector indexes are to come",
+	"VectorIndex.IndexName":          "vector indexes are not supported yet",
+	"VectorIndex.Projection":         "vector indexes are not supported yet",
+	"VectorIndex.VectorAttribute":    "vector indexes are not supported yet",
+	"VectorIndex.SearchSchema":       "vector indexes are not supported yet",
+	"VectorIndex.Dimensions":         "vector indexes are not supported yet",
+	"VectorIndex.DistanceFunction":   "vector indexes are not supported yet",
+	"VectorIndex.Create":             "vector indexes are not supported yet",
+	"VectorIndex.Delete":             "vector indexes are not supported yet",
+	"ConsumedCapacity.VectorIndexes": "vector indexes are not supported yet",
+	"TableDescription.VectorIndexes": "vector indexes are not supported yet",
 
-	"RestoreTableToPointInTime.VectorIndexOverride": "vector indexes are to come",
-	"RestoreTableFromBackup.VectorIndexOverride":    "vector indexes are to come",
-	"SourceTableFeatureDetails.VectorIndexes":       "vector indexes are to come",
+	"RestoreTableToPointInTime.VectorIndexOverride": "vector indexes are not supported yet",
+	"RestoreTableFromBackup.VectorIndexOverride":    "vector indexes are not supported yet",
+	"SourceTableFeatureDetails.VectorIndexes":       "vector indexes are not supported yet",
 
-	"ExportDescription.FilterSpecification": "exports of some items only are to come",
+	"ExportDescription.FilterSpecification": "exports of some items only are not supported yet",
 
-	"ReplicaUpdate.Create":                                "global tables are to come",
-	"ReplicaUpdate.Update":                                "global tables are to come",
-	"ReplicaUpdate.Disassociate":                          "global tables are to come",
-	"ReplicaUpdate.Delete":                                "global tables are to come",
-	"TableDescription.DisassociationProtectionEnabled":    "global tables are to come",
-	"TableDescription.GlobalTableSettingsReplicationMode": "global tables are to come",
-	"TableDescription.GlobalTableVersion":                 "global tables are to come",
-	"TableDescription.GlobalTableWitnesses":               "global tables are to come",
-	"TableDescription.MultiRegionConsistency":             "global tables are to come",
-	"TableDescription.Replicas":                           "global tables are to come",
+	"ReplicaUpdate.Create":                                "global tables are not supported yet",
+	"ReplicaUpdate.Update":                                "global tables are not supported yet",
+	"ReplicaUpdate.Disassociate":                          "global tables are not supported yet",
+	"ReplicaUpdate.Delete":                                "global tables are not supported yet",
+	"TableDescription.DisassociationProtectionEnabled":    "global tables are not supported yet",
+	"TableDescription.GlobalTableSettingsReplicationMode": "global tables are not supported yet",
+	"TableDescription.GlobalTableVersion":                 "global tables are not supported yet",
+	"TableDescription.GlobalTableWitnesses":               "global tables are not supported yet",
+	"TableDescription.MultiRegionConsistency":             "global tables are not supported yet",
+	"TableDescription.Replicas":                           "global tables are not supported yet",
 
 	"TableDescription.ArchivalSummary":              "a table is archived when its encryption key is lost; ours are not",
 	"SSEDescription.InaccessibleEncryptionDateTime": "a table is archived when its encryption key is lost; ours are not",
@@ -92,13 +92,13 @@ var missing = map[string]string{
 	"TransactionCanceled.ErrorCodeOverride":         "it is the SDK's own",
 }
 
-// added are members of ours that the SDK does not have, with the reason.
+// added lists our members that the SDK does not have, with the reason.
 var added = map[string]string{
-	"TableDescription.TableThroughputModeSummary": "the service sends it beside BillingModeSummary",
+	"TableDescription.TableThroughputModeSummary": "the service sends it in addition to BillingModeSummary",
 }
 
-// Every member that the SDK knows of an operation of ours is declared, with
-// its type, and none is invented.
+// Every member that the SDK has for one of our operations is declared with
+// its type, and no others are.
 func TestMembersAreTheSDKs(t *testing.T) {
 	c := sdkComparison{t: t, seen: make(map[[2]reflect.Type]bool), used: make(map[string]bool)}
 	for _, s := range shapes {
@@ -106,7 +106,7 @@ func TestMembersAreTheSDKs(t *testing.T) {
 	}
 	for _, name := range slices.Concat(slices.Sorted(maps.Keys(missing)), slices.Sorted(maps.Keys(added))) {
 		if !c.used[name] {
-			t.Errorf("%s is listed as an exception but is none", name)
+			t.Errorf("%s is listed as an exception but is not one", name)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (c *sdkComparison) structs(ours, theirs reflect.Type) {
 	}
 }
 
-// types compares the types of two members. A pointer matters only in Go.
+// types compares the types of two members. Pointers are ignored.
 func (c *sdkComparison) types(name string, ours, theirs reflect.Type) {
 	for ours.Kind() == reflect.Pointer {
 		ours = ours.Elem()

@@ -1,13 +1,14 @@
 package api
 
-// UpdateContinuousBackups says whether a table can be restored to any second.
+// UpdateContinuousBackups enables or disables point-in-time recovery of a
+// table.
 type UpdateContinuousBackups struct {
 	TableName                        string                            `must:"present,table"`
 	PointInTimeRecoverySpecification *PointInTimeRecoverySpecification `must:"present"`
 }
 
 // PointInTimeRecoverySpecification is whether a table can be restored to any
-// second, and of how many days.
+// second, and for how many days back.
 type PointInTimeRecoverySpecification struct {
 	PointInTimeRecoveryEnabled *bool  `must:"present"`
 	RecoveryPeriodInDays       *int32 `must:"min=1,max=35"`
@@ -31,7 +32,8 @@ type ContinuousBackupsDescription struct {
 	PointInTimeRecoveryDescription *PointInTimeRecoveryDescription
 }
 
-// PointInTimeRecoveryDescription is to which seconds a table can be restored.
+// PointInTimeRecoveryDescription is the window that a table can be restored
+// to.
 type PointInTimeRecoveryDescription struct {
 	EarliestRestorableDateTime *Time
 	LatestRestorableDateTime   *Time
@@ -39,7 +41,7 @@ type PointInTimeRecoveryDescription struct {
 	RecoveryPeriodInDays       *int32
 }
 
-// RestoreTableToPointInTime makes a new table of another as it was once.
+// RestoreTableToPointInTime creates a table from an earlier state of another.
 type RestoreTableToPointInTime struct {
 	SourceTableArn          *string `must:"minlen=1,maxlen=1024"`
 	SourceTableName         *string `must:"minlen=3,maxlen=255,like=[a-zA-Z0-9_.-]+"`
@@ -49,15 +51,14 @@ type RestoreTableToPointInTime struct {
 	RestoreOverrides
 }
 
-// RestoreTableFromBackup makes a new table of a backup.
+// RestoreTableFromBackup creates a table from a backup.
 type RestoreTableFromBackup struct {
 	TargetTableName *string `must:"present,minlen=3,maxlen=255,like=[a-zA-Z0-9_.-]+"`
 	BackupArn       *string `must:"present,minlen=37,maxlen=1024"`
 	RestoreOverrides
 }
 
-// RestoreOverrides are what a restored table has in place of what the other
-// has.
+// RestoreOverrides replace settings of the source table in a restored table.
 type RestoreOverrides struct {
 	BillingModeOverride           *string `must:"oneof=PROVISIONED|PAY_PER_REQUEST"`
 	GlobalSecondaryIndexOverride  []GlobalSecondaryIndex
@@ -108,7 +109,7 @@ type BackupDescription struct {
 	SourceTableFeatureDetails *SourceTableFeatureDetails
 }
 
-// BackupDetails are what a backup is and how it is.
+// BackupDetails describe a backup and its state.
 type BackupDetails struct {
 	BackupArn              string
 	BackupCreationDateTime *Time
@@ -119,7 +120,7 @@ type BackupDetails struct {
 	BackupType             string
 }
 
-// SourceTableDetails are what a table was when it was backed up.
+// SourceTableDetails describe a table at the time of its backup.
 type SourceTableDetails struct {
 	BillingMode           string
 	ItemCount             *int64
@@ -133,7 +134,8 @@ type SourceTableDetails struct {
 	TableSizeBytes        *int64
 }
 
-// SourceTableFeatureDetails are what else a table had when it was backed up.
+// SourceTableFeatureDetails are the indexes and settings of a table at the
+// time of its backup.
 type SourceTableFeatureDetails struct {
 	GlobalSecondaryIndexes []GlobalSecondaryIndexInfo
 	LocalSecondaryIndexes  []LocalSecondaryIndexInfo

@@ -8,7 +8,7 @@ type Expressions struct {
 	ExpressionAttributeValues map[string]Value
 }
 
-// Conditional is what every conditional write may have.
+// Conditional holds the parameters that every conditional write may have.
 type Conditional struct {
 	ConditionExpression                 *string
 	Expected                            map[string]ExpectedAttributeValue
@@ -17,7 +17,7 @@ type Conditional struct {
 	Expressions
 }
 
-// ExpectedAttributeValue is one condition of the older form.
+// ExpectedAttributeValue is one condition of the legacy parameter Expected.
 type ExpectedAttributeValue struct {
 	Value              *Value
 	Exists             *bool
@@ -25,19 +25,20 @@ type ExpectedAttributeValue struct {
 	AttributeValueList []Value
 }
 
-// Condition is one condition of the older filters and key conditions.
+// Condition is one condition of the legacy filters and key conditions.
 type Condition struct {
 	ComparisonOperator *string `must:"present,oneof=IN|NULL|BETWEEN|LT|NOT_CONTAINS|EQ|GT|NOT_NULL|NE|LE|BEGINS_WITH|GE|CONTAINS"`
 	AttributeValueList []Value
 }
 
-// AttributeValueUpdate is one action of the older form of an update.
+// AttributeValueUpdate is one action of the legacy parameter
+// AttributeUpdates.
 type AttributeValueUpdate struct {
 	Action *string `must:"oneof=ADD|DELETE|PUT"`
 	Value  *Value
 }
 
-// ConditionFailure stands beside the message of a failed condition.
+// ConditionFailure is the detail of a failed condition.
 type ConditionFailure struct {
 	Item item.Item
 }

@@ -5,7 +5,7 @@ import "github.com/stator-db/stator/internal/data/item"
 // Query reads items of one partition, in order of the sort key.
 type Query struct {
 	TableName              string `must:"present,table"`
-	Limit                  *int32 // its constraint has words of its own: package ops
+	Limit                  *int32 // its constraint has a message of its own: package ops
 	ScanIndexForward       *bool
 	KeyConditions          map[string]Condition
 	QueryFilter            map[string]Condition
@@ -23,7 +23,7 @@ type Scan struct {
 	Paged
 }
 
-// Paged is what Query and Scan share.
+// Paged holds the parameters that Query and Scan share.
 type Paged struct {
 	IndexName              *string  `must:"like=[a-zA-Z0-9_.-]+,minlen=3,maxlen=255"`
 	Select                 *string  `must:"oneof=SPECIFIC_ATTRIBUTES|COUNT|ALL_ATTRIBUTES|ALL_PROJECTED_ATTRIBUTES"`
@@ -68,7 +68,7 @@ type BatchGetItemReply struct {
 	UnprocessedKeys  map[string]UnprocessedKeysPart `reply:"always"`
 }
 
-// UnprocessedKeysPart is what a customer should ask for again.
+// UnprocessedKeysPart holds the keys that a customer should request again.
 type UnprocessedKeysPart struct {
 	Keys                     []item.Item
 	AttributesToGet          []string

@@ -41,14 +41,14 @@ type BatchExecuteStatementReply struct {
 	ConsumedCapacity []ConsumedCapacity
 }
 
-// BatchStatementResponse is what became of one statement of a batch.
+// BatchStatementResponse is the result of one statement of a batch.
 type BatchStatementResponse struct {
 	Error     *BatchStatementError
 	TableName string
 	Item      item.Item
 }
 
-// BatchStatementError is why a statement of a batch did not happen.
+// BatchStatementError is why a statement of a batch failed.
 type BatchStatementError struct {
 	Code    string
 	Message string

@@ -2,7 +2,7 @@ package api
 
 import "github.com/stator-db/stator/internal/data/item"
 
-// The second service, of streams.
+// The requests of the second service, DynamoDB Streams.
 
 // ListStreams asks for the streams, of one table or of all.
 type ListStreams struct {
@@ -32,7 +32,7 @@ type DescribeStream struct {
 	ShardFilter           *ShardFilter
 }
 
-// ShardFilter picks the shards that follow one.
+// ShardFilter selects the child shards of a shard.
 type ShardFilter struct {
 	Type    *string `must:"oneof=CHILD_SHARDS"`
 	ShardId *string `must:"minlen=28,maxlen=65"`
@@ -43,7 +43,7 @@ type DescribeStreamReply struct {
 	StreamDescription *StreamDescription
 }
 
-// StreamDescription is what a stream is and which shards it has.
+// StreamDescription describes a stream and its shards.
 type StreamDescription struct {
 	CreationRequestDateTime *Time
 	KeySchema               []KeySchemaElement
@@ -63,14 +63,14 @@ type Shard struct {
 	ShardId             string
 }
 
-// SequenceNumberRange bounds the records of a shard. One that still takes
-// records has no end.
+// SequenceNumberRange bounds the records of a shard. An open shard has no
+// end.
 type SequenceNumberRange struct {
 	EndingSequenceNumber   string
 	StartingSequenceNumber string
 }
 
-// GetShardIterator asks for a place in a shard to read from.
+// GetShardIterator asks for a position in a shard to read from.
 type GetShardIterator struct {
 	StreamArn         *string `must:"present,minlen=37,maxlen=1024"`
 	ShardId           *string `must:"present,minlen=28,maxlen=65"`
@@ -118,7 +118,7 @@ type StreamRecord struct {
 	StreamViewType              string
 }
 
-// Identity is who made a change, if it was no customer.
+// Identity names the service that made a change, if it was not a customer.
 type Identity struct {
 	PrincipalId string
 	Type        string

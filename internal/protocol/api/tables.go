@@ -1,6 +1,6 @@
 package api
 
-// CreateTable makes a table.
+// CreateTable creates a table.
 type CreateTable struct {
 	TableName                          string                `must:"newtable,stop"`
 	AttributeDefinitions               []AttributeDefinition `must:"present"`
@@ -34,7 +34,7 @@ type KeySchemaElement struct {
 	KeyType       *string `must:"present,oneof=HASH|RANGE"`
 }
 
-// ProvisionedThroughput is what a table may take a second.
+// ProvisionedThroughput is how many units a table may consume per second.
 type ProvisionedThroughput struct {
 	WriteCapacityUnits *int64 `must:"present,min=1"`
 	ReadCapacityUnits  *int64 `must:"present,min=1"`
@@ -46,7 +46,7 @@ type OnDemandThroughput struct {
 	MaxWriteRequestUnits *int64
 }
 
-// WarmThroughput is what a table can take at once.
+// WarmThroughput is the load that a table can take immediately.
 type WarmThroughput struct {
 	ReadUnitsPerSecond  *int64
 	WriteUnitsPerSecond *int64
@@ -84,7 +84,7 @@ type StreamSpecification struct {
 	StreamViewType *string `must:"oneof=OLD_IMAGE|KEYS_ONLY|NEW_AND_OLD_IMAGES|NEW_IMAGE"`
 }
 
-// SSESpecification asks for encryption with a key of the customer's.
+// SSESpecification asks for encryption with a customer's key.
 type SSESpecification struct {
 	Enabled        *bool
 	SSEType        *string `must:"oneof=AES256|KMS"`
@@ -168,7 +168,7 @@ type ListTablesReply struct {
 	TableNames             []string `reply:"always"`
 }
 
-// TableDescription is what a table is and how it is.
+// TableDescription describes a table and its state.
 type TableDescription struct {
 	AttributeDefinitions       []AttributeDefinition
 	BillingModeSummary         *BillingModeSummary
@@ -207,7 +207,8 @@ type ThroughputModeSummary struct {
 	LastUpdateToPayPerRequestDateTime *Time
 }
 
-// ProvisionedThroughputDescription is what a table or an index may take.
+// ProvisionedThroughputDescription is how many units a table or an index may
+// consume.
 type ProvisionedThroughputDescription struct {
 	LastDecreaseDateTime   *Time
 	LastIncreaseDateTime   *Time
@@ -216,14 +217,15 @@ type ProvisionedThroughputDescription struct {
 	WriteCapacityUnits     int64 `reply:"always"`
 }
 
-// WarmThroughputDescription is what a table or an index can take at once.
+// WarmThroughputDescription is the load that a table or an index can take
+// immediately.
 type WarmThroughputDescription struct {
 	ReadUnitsPerSecond  int64 `reply:"always"`
 	Status              string
 	WriteUnitsPerSecond int64 `reply:"always"`
 }
 
-// GlobalSecondaryIndexDescription is what a global index is and how it is.
+// GlobalSecondaryIndexDescription describes a global index and its state.
 type GlobalSecondaryIndexDescription struct {
 	Backfilling           *bool
 	IndexArn              string
@@ -238,7 +240,7 @@ type GlobalSecondaryIndexDescription struct {
 	WarmThroughput        *WarmThroughputDescription
 }
 
-// LocalSecondaryIndexDescription is what a local index is and how it is.
+// LocalSecondaryIndexDescription describes a local index and its state.
 type LocalSecondaryIndexDescription struct {
 	IndexArn       string
 	IndexName      string

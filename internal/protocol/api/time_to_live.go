@@ -1,6 +1,6 @@
 package api
 
-// UpdateTimeToLive says whether items expire, and by which attribute.
+// UpdateTimeToLive sets whether items expire, and by which attribute.
 type UpdateTimeToLive struct {
 	TableName               string                   `must:"present,table"`
 	TimeToLiveSpecification *TimeToLiveSpecification `must:"present"`

@@ -25,7 +25,7 @@ type ActionCondition struct {
 	Expressions
 }
 
-// ConditionCheck looks at an item.
+// ConditionCheck checks a condition on an item without changing it.
 type ConditionCheck struct {
 	Key                                 Attributes `must:"present"`
 	TableName                           *string    `must:"present,table"`
@@ -62,12 +62,12 @@ type TransactWriteItemsReply struct {
 	ItemCollectionMetrics map[string][]ItemCollectionMetrics
 }
 
-// TransactionCanceled stands beside the message of a cancelled transaction.
+// TransactionCanceled is the detail of a cancelled transaction.
 type TransactionCanceled struct {
 	CancellationReasons []CancellationReason
 }
 
-// CancellationReason is what one action has to do with a cancellation.
+// CancellationReason is the part of one action in a cancellation.
 type CancellationReason struct {
 	Code    string
 	Item    item.Item

@@ -1,7 +1,7 @@
 package api
 
-// ExportTableToPointInTime writes a table as it was once, or what was changed
-// in it, to files in a bucket.
+// ExportTableToPointInTime writes an earlier state of a table, or its
+// changes, to files in a bucket.
 type ExportTableToPointInTime struct {
 	TableArn                       *string `must:"present,minlen=1,maxlen=1024"`
 	ExportTime                     *Time
@@ -24,7 +24,7 @@ type IncrementalExportSpecification struct {
 	ExportViewType *string `must:"oneof=NEW_IMAGE|NEW_AND_OLD_IMAGES"`
 }
 
-// FilterSpecification is which items an export has.
+// FilterSpecification selects the items of an export.
 type FilterSpecification struct {
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues map[string]Value
@@ -43,7 +43,7 @@ type ExportReply struct {
 	ExportDescription *ExportDescription
 }
 
-// ExportDescription is an export and how far it is.
+// ExportDescription describes an export and its progress.
 type ExportDescription struct {
 	BilledSizeBytes                *int64
 	ClientToken                    string
@@ -88,7 +88,7 @@ type ExportSummary struct {
 	ExportType   string
 }
 
-// ImportTable makes a new table of files in a bucket.
+// ImportTable creates a table from files in a bucket.
 type ImportTable struct {
 	ClientToken             *string         `must:"like=[^\\$]+"`
 	S3BucketSource          *S3BucketSource `must:"present"`
@@ -98,25 +98,25 @@ type ImportTable struct {
 	TableCreationParameters *TableCreationParameters `must:"present"`
 }
 
-// S3BucketSource is where the files of an import lie.
+// S3BucketSource is where the files of an import are.
 type S3BucketSource struct {
 	S3BucketOwner *string `must:"like=[0-9]{12}"`
 	S3Bucket      *string `must:"present,maxlen=255,like=[a-z0-9A-Z]+[\\.\\-\\w]*[a-z0-9A-Z]+"`
 	S3KeyPrefix   *string `must:"maxlen=1024"`
 }
 
-// InputFormatOptions are how the files of an import are written.
+// InputFormatOptions describe the format of the files of an import.
 type InputFormatOptions struct {
 	Csv *CsvOptions
 }
 
-// CsvOptions are how files in CSV are written.
+// CsvOptions describe CSV files.
 type CsvOptions struct {
 	Delimiter  *string  `must:"minlen=1,maxlen=1"`
 	HeaderList []string `must:"minlen=1,maxlen=255"`
 }
 
-// TableCreationParameters are the table that an import makes.
+// TableCreationParameters describe the table that an import creates.
 type TableCreationParameters struct {
 	TableName              *string               `must:"present,minlen=3,maxlen=255,like=[a-zA-Z0-9_.-]+"`
 	AttributeDefinitions   []AttributeDefinition `must:"present"`
@@ -139,7 +139,7 @@ type ImportReply struct {
 	ImportTableDescription *ImportTableDescription
 }
 
-// ImportTableDescription is an import and how far it is.
+// ImportTableDescription describes an import and its progress.
 type ImportTableDescription struct {
 	ClientToken             string
 	CloudWatchLogGroupArn   string

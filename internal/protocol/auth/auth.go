@@ -1,6 +1,6 @@
-// Package auth reads who signed a request.
+// Package auth reads the signer of a request.
 //
-// It tells what is missing or malformed in a signature, in the service's
+// It reports missing and malformed parts of a signature in the service's
 // words. Signatures are not verified yet.
 package auth
 
@@ -13,9 +13,9 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 )
 
-// Signer is who signed a request, as the request itself says.
+// Signer is the signer that a request names.
 type Signer struct {
-	AccessKey []byte // of the header that it was read from
+	AccessKey []byte // shares memory with the header
 	Region    string
 }
 
@@ -23,7 +23,7 @@ type Signer struct {
 func Read(header func(name string) []byte, query string) (Signer, error) {
 	authorization := header("Authorization")
 	if query != "" {
-		values, _ := url.ParseQuery(query) // what is malformed is left out
+		values, _ := url.ParseQuery(query) // malformed parameters are dropped
 		switch {
 		case values.Has("X-Amz-Algorithm") && len(authorization) > 0:
 			return Signer{}, fault("InvalidSignatureException",
@@ -38,8 +38,8 @@ func Read(header func(name string) []byte, query string) (Signer, error) {
 	return readHeader(authorization, len(header("X-Amz-Date")) > 0 || len(header("Date")) > 0)
 }
 
-// parameters are those that an Authorization header must have, in the order in
-// which missing ones are told.
+// parameters are required in an Authorization header; missing ones are
+// reported in this order.
 var parameters = [...]string{"Credential", "Signature", "SignedHeaders"}
 
 func readHeader(authorization []byte, dated bool) (Signer, error) {
@@ -91,7 +91,7 @@ func readQuery(query map[string][]string) (Signer, error) {
 	return signer([]byte(query["X-Amz-Credential"][0])), nil
 }
 
-// signer takes a credential scope apart: key/date/region/service/aws4_request.
+// signer splits a credential scope: key/date/region/service/aws4_request.
 func signer(credential []byte) Signer {
 	key, _, _ := bytes.Cut(credential, []byte("/"))
 	s := Signer{AccessKey: key}
@@ -108,7 +108,7 @@ func signer(credential []byte) Signer {
 	return s
 }
 
-// validRegion keeps what is no region out of ARNs.
+// validRegion reports whether a region may be used in ARNs.
 func validRegion(region []byte) bool {
 	for _, c := range region {
 		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {

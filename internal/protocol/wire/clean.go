@@ -10,9 +10,9 @@ const (
 	highBits  = 0x80 * everyByte
 )
 
-// clean is how many bytes at the beginning of b a JSON string can hold as they
-// are: up to a quote, a backslash or a control character. It tells whether all
-// of them are ASCII.
+// clean returns how many bytes at the beginning of b a JSON string can hold
+// unescaped: up to a quote, a backslash or a control character. ascii reports
+// whether all of them are ASCII.
 func clean(b []byte) (n int, ascii bool) {
 	var seen uint64
 	for ; n+32 <= len(b); n += 32 {
@@ -31,7 +31,7 @@ func clean(b []byte) (n int, ascii bool) {
 		}
 		seen |= w
 	}
-	if n < len(b) && len(b) >= 8 { // some of the last eight were seen before
+	if n < len(b) && len(b) >= 8 { // some of the last eight bytes were already scanned
 		if w := word(b, len(b)-8); special(w) == 0 {
 			return len(b), (seen|w)&highBits == 0
 		}
@@ -42,15 +42,15 @@ func clean(b []byte) (n int, ascii bool) {
 	return n, seen&highBits == 0
 }
 
-// word is the eight bytes of b at n.
+// word returns the eight bytes of b at n.
 func word(b []byte, n int) uint64 { return binary.LittleEndian.Uint64(b[n : n+8]) }
 
-// special has the high bit of a byte set where w has a quote, a backslash or a
-// control character. Of bytes above the lowest such it may say so wrongly,
+// special sets the high bit of each byte of w that is a quote, a backslash or
+// a control character. Bytes above the lowest match may be false positives,
 // since a subtraction borrows from them.
 func special(w uint64) uint64 {
-	// With its second bit flipped a quote comes right behind the control
-	// characters, whose order is all that changes.
+	// With its second bit flipped a quote directly follows the control
+	// characters, of which only the order changes.
 	low := (w ^ 0x02*everyByte) - 0x21*everyByte
 	slash := (w ^ '\\'*everyByte) - everyByte
 	return (low | slash) &^ w & highBits

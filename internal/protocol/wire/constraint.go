@@ -15,11 +15,11 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// rule is one constraint of a member. It returns what the member must do, or
-// nothing when it does.
+// rule is one constraint of a member. It returns the violated condition as
+// text, or the empty string.
 type rule func(v reflect.Value) string
 
-// parseRules reads a tag; package api lists the words.
+// parseRules parses a tag; package api documents its words.
 func parseRules(tag string) (rules []rule, present, stop bool) {
 	if tag == "" {
 		return nil, false, false
@@ -64,10 +64,10 @@ func number(arg string) int {
 	return n
 }
 
-// namePattern is what the names of tables and indexes are made of.
+// namePattern matches the names of tables and indexes.
 const namePattern = "[a-zA-Z0-9_.-]+"
 
-// isName tells whether a text matches namePattern.
+// isName reports whether s matches namePattern.
 func isName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -79,13 +79,14 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// tableARN is compiled when the first ARN comes; that takes half a millisecond.
+// tableARN is compiled on the first use of an ARN; that takes half a
+// millisecond.
 var tableARN = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})$`)
 })
 
-// checkTable takes a table's name, or its ARN. Of an empty name the length is
-// told and nothing else.
+// checkTable accepts a table's name or its ARN. For an empty name it reports
+// only the length.
 func checkTable(v reflect.Value) string {
 	if v.String() == "" {
 		return atLeast("length", 1)
@@ -93,7 +94,7 @@ func checkTable(v reflect.Value) string {
 	return checkTableName(v)
 }
 
-// checkTableName takes a table's name, or its ARN, which it replaces by the
+// checkTableName accepts a table's name, or its ARN, which it replaces by the
 // name.
 func checkTableName(v reflect.Value) string {
 	name := v.String()
@@ -186,8 +187,8 @@ func matching(pattern string) string {
 	return "Member must satisfy regular expression pattern: " + pattern
 }
 
-// request checks all members of a request, and joins what is wrong with them
-// into one fault. seen tells which members the request had.
+// request checks all members of a request and joins the violations into one
+// fault. seen is the set of members that the request had.
 func (c *constraintChecker) request(s *structInfo, v reflect.Value, seen uint64) error {
 	c.path = c.path[:0]
 	c.structure(s, v, seen)
@@ -201,18 +202,20 @@ func (c *constraintChecker) request(s *structInfo, v reflect.Value, seen uint64)
 	return apierror.Validation("%d validation errors detected: %s", len(c.faults), strings.Join(c.faults, "; "))
 }
 
-// maxFaults is how many faults are told at once. A body can have millions.
+// maxFaults is how many violations one message reports. A body can have
+// millions.
 const maxFaults = 10
 
 func (c *constraintChecker) enough() bool { return len(c.faults) >= maxFaults }
 
-// allSeen is for inner structures, whose optional members are all pointers.
+// allSeen stands for the members of inner structures, whose optional members
+// are all pointers.
 const allSeen = ^uint64(0)
 
 type constraintChecker struct {
 	faults []string
 	stop   bool
-	path   []pathStep // to where it is
+	path   []pathStep // to the member being checked
 }
 
 // pathStep is a member of a structure, or an entry of a map or a list.
@@ -225,7 +228,7 @@ type pathStep struct {
 func (c *constraintChecker) push(s pathStep) { c.path = append(c.path, s) }
 func (c *constraintChecker) pop()            { c.path = c.path[:len(c.path)-1] }
 
-// at is where the checker is, in words. They are needed for faults only.
+// at returns the path as text. Only violations need it.
 func (c *constraintChecker) at() string {
 	var at []byte
 	for i, s := range c.path {
@@ -314,7 +317,7 @@ func (c *constraintChecker) inside(v reflect.Value) {
 	}
 }
 
-// isDeep tells whether there are structures with constraints in a type.
+// isDeep reports whether a type contains structures with constraints.
 func isDeep(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -380,8 +383,8 @@ func javaText(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// maxText is about how much of a list or map is told. Of an empty structure, which takes
-// two bytes of a body, it can be two hundred.
+// maxText is about how much text of a list or a map a message shows. An empty
+// structure, two bytes of a body, can take two hundred.
 const maxText = 1 << 20
 
 func joined(n int, part func(i int) string) string {

@@ -30,16 +30,16 @@ func Decode(body []byte, request any) error {
 	return d.check.request(s, v, seen)
 }
 
-// decoder reads one body. All but the scanner and the arena is memory that is
-// kept for the next.
+// decoder decodes one body. Everything but the scanner and the arena is
+// reused for the next body.
 type decoder struct {
 	scanner
 	fault *apierror.Error
-	arena []byte // the request's items and values, one behind the other
+	arena []byte // the request's items and values, one after another
 
 	top      item.Builder
 	builders []*item.Builder // one for each level of nesting
-	rows     []*[]byte       // so too
+	rows     []*[]byte       // the same
 	members  []item.Value    // of a set
 	strings  interned
 	check    constraintChecker
@@ -47,17 +47,18 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// maxKept is the largest that a buffer may be to be kept for the next body.
+// maxKept is the most memory that a decoder may hold to be reused.
 const maxKept = 64 << 10
 
-// release keeps the decoder for another body. What the request got is its own.
+// release returns the decoder to the pool. The request shares no memory with
+// it.
 func (d *decoder) release() {
 	d.scanner, d.fault, d.arena = scanner{}, nil, nil
 	d.check.faults, d.check.stop = nil, false
 	clear(d.members[:cap(d.members)])
-	kept := d.top.Room() + 24*cap(d.members)
+	kept := d.top.Cap() + 24*cap(d.members)
 	for _, b := range d.builders {
-		kept += b.Room()
+		kept += b.Cap()
 	}
 	for _, r := range d.rows {
 		kept += cap(*r)
@@ -67,21 +68,22 @@ func (d *decoder) release() {
 	}
 }
 
-// arenaBytes is the most that an arena begins with: much of a large body may be
-// white space.
+// arenaBytes is the largest initial size of an arena: much of a large body
+// may be white space.
 const arenaBytes = 256 << 10
 
-// room makes room for what is appended to the arena. In stored form nothing is
-// larger than in JSON, so what is left of a small body is enough for all of it. Of
-// a large one the next arena follows when there is little room left.
-func (d *decoder) room() {
+// reserve reserves space in the arena. The stored form is never larger than
+// the JSON, so the length of the rest of a small body is enough for all of
+// it. For a large body a new arena is begun when little space is left.
+func (d *decoder) reserve() {
 	left := len(d.body) - d.at
 	if d.arena == nil || cap(d.arena)-len(d.arena) < min(left, arenaBytes/16) {
 		d.arena = make([]byte, 0, min(left, arenaBytes))
 	}
 }
 
-// cut is what was appended to the arena since it had this length.
+// cut returns the bytes that were appended to the arena since its length was
+// from.
 func (d *decoder) cut(from int) []byte { return d.arena[from:len(d.arena):len(d.arena)] }
 
 func (d *decoder) builder(depth int) *item.Builder {
@@ -99,9 +101,9 @@ func (d *decoder) row(depth int) *[]byte {
 	return d.rows[depth]
 }
 
-// serialization words an error of reading. A body that is not JSON is told
-// without words, even when a fault of type stands before the place where it
-// goes wrong.
+// serialization returns the fault of a body that could not be read. A body
+// that is not JSON gets no message, even when a type error precedes the
+// syntax error.
 func (d *decoder) serialization(err error) error {
 	whole := scanner{body: d.body}
 	if errors.Is(err, errSyntax) || whole.skip() != nil || !whole.done() {
@@ -110,7 +112,8 @@ func (d *decoder) serialization(err error) error {
 	return err
 }
 
-// request reads the outermost object and tells which members it had.
+// request reads the outermost object and returns the set of members that it
+// had.
 func (d *decoder) request(s *structInfo, v reflect.Value) (seen uint64, err error) {
 	if d.next() != '{' {
 		if err := d.skip(); err != nil {
@@ -153,13 +156,13 @@ func (d *decoder) member(s *structInfo, v reflect.Value, seen *uint64) error {
 	return m.read(d, m.of(v), inMember)
 }
 
-// valueContext is where a value stands; it decides the words for one of the wrong
-// type.
+// valueContext is where a value occurs; it decides the message for a value of
+// the wrong type.
 type valueContext int
 
 const (
 	inMember    valueContext = iota // a member of a structure
-	inList                          // where a list should be
+	inList                          // in place of a list
 	inStructure                     // an element or entry that should be a structure
 	inBatch                         // an element or entry that should be a list or map
 )
@@ -167,8 +170,8 @@ const (
 const batchFault = "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class " +
 	"(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base of loader 'bootstrap')"
 
-// mismatch words the next value, which is not of the type it should be, and
-// whose name in DynamoDB's house is collection.
+// mismatch returns the fault of the next value, which has the wrong type.
+// collection is the Java name of the type that was expected.
 func (d *decoder) mismatch(p valueContext, collection string) error {
 	c := d.next()
 	switch {
@@ -184,7 +187,8 @@ func (d *decoder) mismatch(p valueContext, collection string) error {
 	return apierror.Serialization("Unexpected field type")
 }
 
-// scalarMismatch words the next value, which is not a scalar of this type.
+// scalarMismatch returns the fault of the next value, which is not a scalar
+// of this Java type.
 func (d *decoder) scalarMismatch(java string) error {
 	token := "STRING_VALUE"
 	switch d.next() {
@@ -228,8 +232,8 @@ func (d *decoder) bool() (bool, error) {
 	return false, d.scalarMismatch("Boolean")
 }
 
-// integer reads a whole number; a fraction is dropped, and one that does not
-// fit becomes the largest or smallest that does.
+// integer reads an integer. It drops a fraction and clamps the value to the
+// limits.
 func (d *decoder) integer(java string, lowest, highest float64) (int64, error) {
 	if c := d.next(); c != '-' && (c < '0' || c > '9') {
 		return 0, d.scalarMismatch(java)
@@ -243,7 +247,7 @@ func (d *decoder) integer(java string, lowest, highest float64) (int64, error) {
 	}
 	f, _ := strconv.ParseFloat(string(text), 64)
 	f = min(max(f, lowest), highest)
-	if f >= math.MaxInt64 { // which is not a float64: the conversion would overflow
+	if f >= math.MaxInt64 { // MaxInt64 is not a float64: the conversion would overflow
 		return math.MaxInt64, nil
 	}
 	return int64(f), nil
@@ -252,8 +256,8 @@ func (d *decoder) integer(java string, lowest, highest float64) (int64, error) {
 // valueReader reads one value into a field.
 type valueReader func(d *decoder, f reflect.Value, p valueContext) error
 
-// readerOf makes the reader for a Go type. It is called once for each member
-// of each request, when its shape is first needed.
+// readerOf returns the reader for a Go type. It is called once for each
+// member of each request, when the struct is first used.
 func readerOf(t reflect.Type) valueReader {
 	switch t {
 	case reflect.TypeFor[api.Attributes]():
@@ -313,7 +317,7 @@ func readAttributes(d *decoder, f reflect.Value, p valueContext) error {
 	if d.next() != '{' {
 		return d.mismatch(p, "java.util.Map<java.lang.String, "+classValue+">")
 	}
-	d.room()
+	d.reserve()
 	d.fault = nil
 	if err := d.attributes(&d.top, 0); err != nil {
 		return err
@@ -330,7 +334,7 @@ func readValue(d *decoder, f reflect.Value, _ valueContext) (err error) {
 }
 
 func readOneValue(d *decoder) (api.Value, error) {
-	d.room()
+	d.reserve()
 	d.fault = nil
 	from := len(d.arena)
 	arena, err := d.value(d.arena, 0)
@@ -341,8 +345,8 @@ func readOneValue(d *decoder) (api.Value, error) {
 	return api.Value{Value: d.cut(from), Fault: d.fault}, nil
 }
 
-// mapOf makes the reader of a map without reflection, for those that come with
-// every other request.
+// mapOf returns a reader of maps that does not use reflection, for the types
+// that are frequent in requests.
 func mapOf[V any](read func(*decoder) (V, error)) valueReader {
 	t := reflect.TypeFor[map[string]V]()
 	collection := mapName(t)
@@ -380,8 +384,8 @@ func mapEntry[V any](d *decoder, m map[string]V, read func(*decoder) (V, error))
 	return err
 }
 
-// readTime reads a time in seconds since 1970, of which DynamoDB keeps the
-// milliseconds.
+// readTime reads a time in seconds since 1970. DynamoDB keeps it to the
+// millisecond.
 func readTime(d *decoder, f reflect.Value, _ valueContext) error {
 	if c := d.next(); c != '-' && (c < '0' || c > '9') {
 		return d.scalarMismatch("Date")
@@ -396,7 +400,7 @@ func readTime(d *decoder, f reflect.Value, _ valueContext) error {
 	return nil
 }
 
-// maxSeconds bounds the times that are told apart: the year 9999.
+// maxSeconds is the latest time that is kept as it is, in the year 9999.
 const maxSeconds = 253402300799
 
 func pointerReader(t reflect.Type) valueReader {
@@ -407,8 +411,9 @@ func pointerReader(t reflect.Type) valueReader {
 	}
 }
 
-// maxEntries is far more than any operation takes, of a list or a map that is no value of
-// an item. A list of structures takes thirty times as much memory as it is long.
+// maxEntries is the most entries of a list or a map that is not an attribute
+// value, far more than any operation accepts. Decoded, a list of structures
+// takes thirty times its length.
 const maxEntries = 10_000
 
 func tooManyEntries() error {
@@ -416,7 +421,7 @@ func tooManyEntries() error {
 }
 
 func sliceReader(t reflect.Type) valueReader {
-	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
+	read, inner := readerOf(t.Elem()), innerContext(t.Elem())
 	ofValues := t.Elem() == valueType
 	return func(d *decoder, f reflect.Value, p valueContext) error {
 		if d.next() != '[' {
@@ -439,7 +444,7 @@ func sliceReader(t reflect.Type) valueReader {
 			case err != nil:
 			case !null:
 				err = read(d, f.Index(n), inner)
-			case ofValues: // which is never without content
+			case ofValues: // a value is never null
 				*f.Index(n).Addr().Interface().(*api.Value) = api.Value{Value: item.Null(), Fault: errEmptyValue}
 			}
 			if err == nil {
@@ -451,7 +456,7 @@ func sliceReader(t reflect.Type) valueReader {
 }
 
 func mapReader(t reflect.Type) valueReader {
-	read, inner := readerOf(t.Elem()), innerPlace(t.Elem())
+	read, inner := readerOf(t.Elem()), innerContext(t.Elem())
 	collection := mapName(t)
 	return func(d *decoder, f reflect.Value, p valueContext) error {
 		if d.next() != '{' {
@@ -482,7 +487,7 @@ func mapReader(t reflect.Type) valueReader {
 	}
 }
 
-// mapName is the name of a map in DynamoDB's house.
+// mapName is the Java name of a map type.
 func mapName(t reflect.Type) string {
 	return "java.util.Map<java.lang.String, " + className(t.Elem()) + ">"
 }
@@ -498,15 +503,16 @@ func structReader(t reflect.Type) valueReader {
 	}
 }
 
-// innerPlace is where the elements of a list or the entries of a map stand.
-func innerPlace(t reflect.Type) valueContext {
+// innerContext is the context of the elements of a list or the entries of a
+// map.
+func innerContext(t reflect.Type) valueContext {
 	if t.Kind() == reflect.Slice || t == reflect.TypeFor[api.Attributes]() {
 		return inBatch
 	}
 	return inStructure
 }
 
-// className is a type's name in DynamoDB's house.
+// className is the Java class name of a type.
 func className(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.String:

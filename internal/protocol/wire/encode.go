@@ -20,8 +20,7 @@ func AppendReply(dst []byte, reply any) []byte {
 	return appendStruct(dst, reflect.ValueOf(reply).Elem())
 }
 
-// AppendError appends a fault as JSON: its type, its message, and what stands
-// beside them.
+// AppendError appends a fault as JSON: its type, its message and its detail.
 func AppendError(dst []byte, e *apierror.Error) []byte {
 	dst = append(dst, `{"__type":`...)
 	dst = appendString(dst, e.Type())
@@ -59,8 +58,8 @@ func appendMembers(dst []byte, members []structMember, v reflect.Value, comma bo
 	return dst
 }
 
-// emptyOf makes the function that tells whether a member is left out. A list
-// that is there but has no elements is not.
+// emptyOf returns the function that reports whether a member is left out. An
+// empty list or map that is not nil is kept.
 func emptyOf(t reflect.Type) func(reflect.Value) bool {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Map, reflect.Pointer:
@@ -77,15 +76,15 @@ func emptyOf(t reflect.Type) func(reflect.Value) bool {
 // valueWriter appends one value of a reply.
 type valueWriter func(dst []byte, v reflect.Value) []byte
 
-// writerOf makes the writer for a Go type. It is called once for each member
-// of each reply, when its shape is first needed.
+// writerOf returns the writer for a Go type. It is called once for each
+// member of each reply, when the struct is first used.
 func writerOf(t reflect.Type) valueWriter {
 	switch t {
 	case reflect.TypeFor[item.Item]():
 		return func(dst []byte, v reflect.Value) []byte { return AppendItem(dst, v.Bytes()) }
 	case reflect.TypeFor[[]item.Item]():
 		return func(dst []byte, v reflect.Value) []byte {
-			if v.CanAddr() { // without a copy of the slice's header
+			if v.CanAddr() { // avoids a copy of the slice header
 				return appendItems(dst, *v.Addr().Interface().(*[]item.Item))
 			}
 			return appendItems(dst, v.Interface().([]item.Item))
@@ -93,7 +92,7 @@ func writerOf(t reflect.Type) valueWriter {
 	case attributesType:
 		return func(dst []byte, v reflect.Value) []byte { return AppendItem(dst, v.Field(0).Bytes()) }
 	case valueType:
-		return func([]byte, reflect.Value) []byte { panic("no reply has a value alone") }
+		return func([]byte, reflect.Value) []byte { panic("no reply has a value outside of an item") }
 	case timeType:
 		return func(dst []byte, v reflect.Value) []byte {
 			return strconv.AppendFloat(dst, float64(v.Interface().(api.Time).UnixMilli())/1000, 'f', 3, 64)
@@ -168,16 +167,16 @@ func appendItems(dst []byte, items []item.Item) []byte {
 		from := len(dst)
 		dst = AppendItem(dst, it)
 		if i == 0 {
-			dst = roomFor(dst, items, len(dst)-from)
+			dst = growFor(dst, items, len(dst)-from)
 		}
 	}
 	return append(dst, ']')
 }
 
-// roomFor makes room for the items after the first, which took so many bytes. A
-// page has a megabyte: to grow by doubling would copy as much again, and cost
-// more than to write it.
-func roomFor(dst []byte, items []item.Item, first int) []byte {
+// growFor grows dst for the items after the first, which took first bytes. A
+// page has a megabyte: growing by doubling would copy as much again, and cost
+// more than encoding it.
+func growFor(dst []byte, items []item.Item, first int) []byte {
 	stored := 0
 	for _, it := range items[1:] {
 		stored += len(it)
@@ -197,7 +196,8 @@ func AppendItem(dst []byte, it item.Item) []byte {
 	for name, v := range it.Names() {
 		dst = appendText(append(dst, begin...), name)
 		begin = `,"`
-		// Most are of these, and what stands around them is written at once.
+		// Most values are of these types; the text around them is written in
+		// one append.
 		switch v.Type() {
 		case item.S:
 			dst = appendText(append(dst, `":{"S":"`...), v.Bytes())
@@ -259,9 +259,9 @@ func appendString[T string | []byte](dst []byte, s T) []byte {
 	return append(appendText(append(dst, '"'), s), '"')
 }
 
-// appendText appends what stands between the quotes of a string. Text was found
-// to be UTF-8 when it came in. Most of it needs no escapes, so it is copied
-// first and looked at then.
+// appendText appends the text between the quotes of a string. It is known to
+// be UTF-8 since it was decoded. Most of it needs no escapes, so it is copied
+// first and scanned then.
 func appendText[T string | []byte](dst []byte, s T) []byte {
 	from := len(dst)
 	dst = append(dst, s...)
@@ -273,7 +273,7 @@ func appendText[T string | []byte](dst []byte, s T) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendEscaped appends text that has something to escape.
+// appendEscaped appends text with characters to escape.
 func appendEscaped[T string | []byte](dst []byte, s T) []byte {
 	from := 0
 	for i := 0; i < len(s); i++ {

@@ -6,18 +6,18 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// ItemReader reads items outside of requests, one object after another, and
-// keeps its memory between them.
+// ItemReader decodes items outside of requests, one object after another, and
+// reuses its memory.
 type ItemReader struct {
 	d   decoder
 	out []byte
 }
 
 var (
-	// ErrNotJSON tells that there is something else than one JSON object.
+	// ErrNotJSON is returned when the input is not exactly one JSON object.
 	ErrNotJSON = errSyntax
 
-	// ErrNoItem tells that an object has no item where it should be.
+	// ErrNoItem is returned when an object lacks the member with the item.
 	ErrNoItem = errors.New("there is no item")
 )
 

@@ -1,7 +1,7 @@
-// Package wire turns bytes into requests and replies into bytes, and tells
-// faults of type and constraint in DynamoDB's words.
+// Package wire decodes requests and encodes replies, and reports type errors
+// and violated constraints in DynamoDB's words.
 //
-// What an operation makes of a well-formed request is not its business.
+// It does not interpret well-formed requests; package ops does.
 package wire
 
 import (
@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// errSyntax is a body that is not JSON.
+// errSyntax is returned for a body that is not JSON.
 var errSyntax = errors.New("not JSON")
 
 // scanner reads JSON from a body, one token after another. It never recurses,
@@ -22,7 +22,7 @@ type scanner struct {
 	at   int
 }
 
-// next is the first byte of the next token, which it does not consume; 0 at
+// next returns the first byte of the next token without consuming it; 0 at
 // the end.
 func (s *scanner) next() byte {
 	if s.at < len(s.body) && s.body[s.at] > ' ' {
@@ -52,10 +52,10 @@ func (s *scanner) pastSpace() byte {
 
 const eightSpaces = 0x2020202020202020
 
-// done tells whether nothing but white space is left.
+// done reports whether only white space is left.
 func (s *scanner) done() bool { return s.next() == 0 && s.at == len(s.body) }
 
-// take consumes c if it comes next.
+// take consumes c if it is the next token.
 func (s *scanner) take(c byte) bool {
 	if s.next() != c {
 		return false
@@ -73,7 +73,7 @@ func (s *scanner) word(w string) error {
 	return nil
 }
 
-// null consumes a null, if one comes next.
+// null consumes a null, if it is the next token.
 func (s *scanner) null() (bool, error) {
 	if s.next() != 'n' {
 		return false, nil
@@ -81,8 +81,8 @@ func (s *scanner) null() (bool, error) {
 	return true, s.word("null")
 }
 
-// enter consumes the bracket that opens an object or an array, and tells
-// whether something stands inside. If so, again follows each member.
+// enter consumes the bracket that opens an object or an array, and reports
+// whether it has a member. If so, again is called after each member.
 func (s *scanner) enter(open byte) (more bool, err error) {
 	if !s.take(open) {
 		return false, errSyntax
@@ -90,8 +90,7 @@ func (s *scanner) enter(open byte) (more bool, err error) {
 	return !s.take(open + 2), nil // the closing bracket, in ASCII
 }
 
-// again consumes the comma behind a member, or the bracket that closes what
-// open has opened.
+// again consumes the comma after a member, or the bracket that matches open.
 func (s *scanner) again(open byte) (more bool, err error) {
 	switch s.next() {
 	case ',':
@@ -174,7 +173,7 @@ func (s *scanner) text() ([]byte, error) {
 	return nil, errSyntax
 }
 
-// escaped reads on from the first backslash of a string which began at start.
+// escaped continues at the first backslash of a string that began at start.
 func (s *scanner) escaped(start int) ([]byte, error) {
 	out := append([]byte(nil), s.body[start:s.at]...)
 	for {
@@ -218,8 +217,8 @@ func (s *scanner) escaped(start int) ([]byte, error) {
 	}
 }
 
-// unicode reads the four digits behind \u, and a second such group where the
-// first is half of a pair.
+// unicode reads the four digits after \u, and a second escape if the first is
+// half of a surrogate pair.
 func (s *scanner) unicode() (rune, error) {
 	r, ok := s.hex()
 	if !ok {
@@ -266,7 +265,7 @@ func (s *scanner) hex() (rune, bool) {
 
 // skip consumes one value of any kind.
 func (s *scanner) skip() error {
-	var open brackets // that we are in
+	var open brackets // not closed yet
 	for {
 		switch c := s.next(); c {
 		case '{', '[':
@@ -294,7 +293,7 @@ func (s *scanner) skip() error {
 				return err
 			}
 		}
-		// A value is complete: close what it ends.
+		// A value is complete: consume the brackets that close after it.
 		for open.depth > 0 && s.take(closing(open.last())) {
 			open.depth--
 		}
@@ -312,10 +311,10 @@ func (s *scanner) skip() error {
 	}
 }
 
-// closing is the bracket that closes another, in ASCII.
+// closing returns the bracket that closes c, in ASCII.
 func closing(c byte) byte { return c + 2 }
 
-// brackets are those that are open, a bit for each: there may be millions.
+// brackets is a stack of open brackets, one bit each: there may be millions.
 type brackets struct {
 	bits  []byte // set for {
 	depth int
@@ -333,7 +332,7 @@ func (b *brackets) push(c byte) {
 	b.depth++
 }
 
-// last is the innermost, of which there must be one.
+// last returns the innermost bracket. There must be one.
 func (b *brackets) last() byte {
 	if at := b.depth - 1; b.bits[at/8]&(1<<(at%8)) == 0 {
 		return '['

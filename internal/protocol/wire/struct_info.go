@@ -7,34 +7,33 @@ import (
 	"unicode"
 )
 
-// structInfo is what is known of a struct of package api: found once by
-// reflection, used for every request and reply.
+// structInfo describes a struct of package api. It is computed once by
+// reflection and used for every request and reply.
 type structInfo struct {
 	members []structMember
 	byName  map[string]int
 }
 
-// structMember is one member of a structure. Those of embedded structs count as the
-// outer one's.
+// structMember is one member of a structure. Members of embedded structs
+// count as members of the outer one.
 type structMember struct {
 	name  string
-	label string // the name in messages: its first letter is small
+	label string // the name in messages: its first letter is lower case
 	index []int
 
 	read    valueReader
 	rules   []rule
-	present bool // must be there
+	present bool // required
 	stop    bool
-	deep    bool // has something inside that is checked
+	deep    bool // contains structures with constraints
 
-	write valueWriter
-	empty func(reflect.Value) bool
-	head  string // the quoted name and the colon, as a reply has it
-	// always: stands in a reply even when it is empty.
-	always bool
+	write  valueWriter
+	empty  func(reflect.Value) bool
+	head   string // the quoted name and the colon, as written in a reply
+	always bool   // written in a reply even when it is empty
 }
 
-// of is the member's field in a struct.
+// of returns the member's field in a struct.
 func (m *structMember) of(v reflect.Value) reflect.Value {
 	if len(m.index) == 1 {
 		return v.Field(m.index[0])
@@ -71,7 +70,8 @@ func structInfoOf(t reflect.Type) *structInfo {
 	return known.(*structInfo)
 }
 
-// readable tells whether a type occurs in requests; a reply has some more.
+// readable reports whether a type occurs in requests; replies have a few more
+// types.
 func readable(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Float64, reflect.Int:

@@ -10,12 +10,12 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// Attribute values go straight from JSON to the stored form. A value of the
-// right shape that is not a value all the same (an empty set, a number that is
-// none) is noted as the fault of its item, to be told at a later gate, and a
-// null stands in for it.
+// Attribute values are decoded from JSON straight to the stored form. A value
+// that has the right JSON types and is invalid all the same (an empty set, a
+// malformed number) is recorded as the fault of its item, which a later gate
+// reports, and replaced by a null.
 
-// noteFault keeps the first fault of the item being read.
+// noteFault records the first fault of the item being read.
 func (d *decoder) noteFault(err error) {
 	var e *apierror.Error
 	if d.fault == nil && errors.As(err, &e) {
@@ -27,9 +27,9 @@ var (
 	errEmptyValue = apierror.Validation("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
 	errManyTypes  = apierror.Validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 
-	// ErrNullFalse is told in the same words wherever the value stands.
+	// ErrNullFalse has the same text wherever the value occurs.
 	ErrNullFalse = apierror.InvalidRequestValues("Null attribute value types must have the value of true")
-	// ErrTooDeep is so too.
+	// ErrTooDeep likewise.
 	ErrTooDeep = apierror.Validation("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
 
 	errEmptySet = map[item.Type]*apierror.Error{
@@ -104,8 +104,8 @@ func (d *decoder) value(dst []byte, depth int) ([]byte, error) {
 	return dst, nil
 }
 
-// simple reads a string or a number written without spaces, {"S":"…"}, as most
-// values are. If the next value is anything else, it reads nothing.
+// simple reads a string or a number without white space, {"S":"…"}, as most
+// values are. It consumes nothing if the next value is anything else.
 func (d *decoder) simple() (t item.Type, text []byte, ok bool) {
 	b := d.body[d.at:]
 	if len(b) < len(`{"S":""}`) || b[1] != '"' || b[3] != '"' || b[4] != ':' {
@@ -130,8 +130,8 @@ func (d *decoder) simple() (t item.Type, text []byte, ok bool) {
 	return t, text, true
 }
 
-// typed reads the name of a type and what stands behind it. The first of a
-// value is appended; types counts them.
+// typed reads the name of a type and its content. The first type of a value
+// is appended; types counts them.
 func (d *decoder) typed(dst []byte, depth int, types *int) ([]byte, error) {
 	name, err := d.name()
 	if err != nil {
@@ -152,7 +152,7 @@ func (d *decoder) typed(dst []byte, depth int, types *int) ([]byte, error) {
 	return out, err
 }
 
-// content reads what stands behind the name of a type.
+// content reads the content after the name of a type.
 func (d *decoder) content(dst []byte, t item.Type, depth int) ([]byte, error) {
 	switch t {
 	case item.S, item.N, item.B:
@@ -185,7 +185,7 @@ func (d *decoder) content(dst []byte, t item.Type, depth int) ([]byte, error) {
 	return d.set(dst, t, depth)
 }
 
-// scalar appends the value that a text stands for.
+// scalar appends the value that a text represents.
 func (d *decoder) scalar(dst []byte, t item.Type, text []byte) ([]byte, error) {
 	switch t {
 	case item.N:
@@ -243,8 +243,8 @@ func (d *decoder) list(dst []byte, depth int) ([]byte, error) {
 	return item.AppendContainer(dst, item.L, count, *row), nil
 }
 
-// set reads a set. Its members are read into a row; those of a set in which
-// they are not in order go on from there in their order.
+// set reads a set. Its members are read into a row, and copied from there in
+// order if they were not in order.
 func (d *decoder) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 	if d.next() != '[' {
 		return nil, d.mismatch(inList, "")
@@ -277,15 +277,15 @@ func (d *decoder) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 	return dst, nil
 }
 
-// duplicates is the fault of a set, given as the customer wrote it, some of
-// whose members are the same.
+// duplicates returns the fault of a set with equal members; body is the set
+// as the customer wrote it.
 func duplicates(t item.Type, set []byte) error {
 	var texts [][]byte
 	s := scanner{body: set}
 	for more, err := s.enter('['); more && err == nil; more, err = s.again('[') {
 		text, err := s.text()
 		if err != nil {
-			panic("a set that was read before cannot be read: " + err.Error())
+			panic("a set that was decoded cannot be decoded again: " + err.Error())
 		}
 		texts = append(texts, text)
 	}
