@@ -1,6 +1,6 @@
 // Package capacity turns sizes into read and write units.
 //
-// The server, the throttle and the workbench all charge by it.
+// The server and the model estimates both use it.
 package capacity
 
 // The bytes that one unit reads or writes.
@@ -9,10 +9,10 @@ const (
 	writeBytes = 1024
 )
 
-// Write is what writing an item of so many bytes costs.
+// Write is the cost of writing an item of this size.
 func Write(sizeBytes int) float64 { return units(sizeBytes, writeBytes) }
 
-// Read is what reading so many bytes costs. An eventually consistent read
+// Read is the cost of reading this many bytes. An eventually consistent read
 // costs half.
 func Read(sizeBytes int, consistent bool) float64 {
 	if consistent {
@@ -23,7 +23,7 @@ func Read(sizeBytes int, consistent bool) float64 {
 
 func units(size, per int) float64 { return float64(max(1, (size+per-1)/per)) }
 
-// Consumed is what a request has cost, by where it was spent.
+// Consumed is what a request has cost, by table and index.
 type Consumed struct {
 	Table   float64
 	Indexes []IndexUnits
@@ -45,8 +45,8 @@ func (c Consumed) Total() float64 {
 	return sum
 }
 
-// Transactional is what the same costs inside a transaction: twice as much on
-// the table, and no more on the indexes.
+// Transactional is the cost of the same request inside a transaction: twice
+// as much on the table, the same on the indexes.
 func (c Consumed) Transactional() Consumed {
 	c.Table *= 2
 	return c

@@ -15,16 +15,16 @@ import (
 type Record struct {
 	At            time.Time // when, to the millisecond
 	Actor         Actor
-	Before, After item.Item // nil: the item was not there, or is no more
+	Before, After item.Item // nil if the item did not exist, or no longer exists
 }
 
-// Actor is who made a change.
+// Actor is the cause of a change.
 type Actor byte
 
 // The actors.
 const (
 	Customer Actor = iota // a request
-	Expiry                // the item's time to live was over
+	Expiry                // the end of the item's time to live
 )
 
 // Kind is the name of a change in a stream.
@@ -38,8 +38,8 @@ func (r *Record) Kind() string {
 	return "MODIFY"
 }
 
-// Image is the item after the change, or before it if it is gone: in any case
-// one that has the item's key.
+// Image is the item after the change, or before it if it was deleted. Either
+// has the item's key.
 func (r *Record) Image() item.Item {
 	if r.After != nil {
 		return r.After
@@ -57,14 +57,14 @@ func (r *Record) Encode() []byte {
 	b := make([]byte, 0, head+2*binary.MaxVarintLen32+len(r.Before)+len(r.After))
 	b = append(b, format, byte(r.Actor))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.At.UnixMilli()))
-	// An item has at least one byte, so that 0 can stand for none.
+	// An item has at least one byte, so 0 can stand for no item.
 	b = binary.AppendUvarint(b, uint64(len(r.Before)))
 	b = append(b, r.Before...)
 	b = binary.AppendUvarint(b, uint64(len(r.After)))
 	return append(b, r.After...)
 }
 
-// ErrCorrupt is what Decode says of bytes that are no record.
+// ErrCorrupt is returned by Decode for bytes that are not a record.
 var ErrCorrupt = errors.New("not a change record in stored form")
 
 // Decode reads a record. Its items share the memory of b.
@@ -86,7 +86,7 @@ func Decode(b []byte) (Record, error) {
 
 func cut(b []byte) (it item.Item, rest []byte, ok bool) {
 	n, w := binary.Uvarint(b)
-	if w <= 0 || w > 1 && b[w-1] == 0 || n > uint64(len(b)-w) { // also when it is longer than it need be
+	if w <= 0 || w > 1 && b[w-1] == 0 || n > uint64(len(b)-w) { // the last: not its shortest form
 		return nil, nil, false
 	}
 	b = b[w:]

@@ -15,7 +15,7 @@ var (
 	at    = time.UnixMilli(1_700_000_000_123).UTC()
 )
 
-func TestRecordsComeBackAsTheyWent(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	for _, c := range []struct {
 		record Record
 		kind   string
@@ -41,7 +41,7 @@ func TestRecordsComeBackAsTheyWent(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add((&Record{At: at, Before: small, After: large}).Encode())
 	f.Add([]byte{1, 0})
-	f.Add([]byte("\x0100000000\x00\x80\x00\x010")) // a length longer than it need be
+	f.Add([]byte("\x0100000000\x00\x80\x00\x010")) // a length that is not in its shortest form
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := Decode(b)
 		if err == nil && !bytes.Equal(r.Encode(), b) {

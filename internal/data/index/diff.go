@@ -1,5 +1,5 @@
-// Package index works out which index entries appear, change and go when an
-// item does.
+// Package index computes which index entries are added, changed and removed
+// when an item changes.
 package index
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// Edit is one change of an index: an entry comes (Before is nil), goes (After
-// is nil) or changes in place.
+// Edit is one change of an index: an entry is added (Before is nil), removed
+// (After is nil) or changed in place.
 type Edit struct {
 	Index         *schema.Index
 	Key           []byte
@@ -18,9 +18,9 @@ type Edit struct {
 	Units         float64 // what it costs
 }
 
-// Diff is what the indexes of a table need when an item changes from before
-// to after; either may be absent. An entry that stays as it is needs nothing
-// and costs nothing.
+// Diff returns the edits of a table's indexes for a change of an item from
+// before to after; either may be nil. An unchanged entry needs no edit and
+// costs nothing.
 func Diff(t *schema.Table, before, after item.Item) []Edit {
 	var edits []Edit
 	for i := range t.Indexes {
@@ -31,8 +31,8 @@ func Diff(t *schema.Table, before, after item.Item) []Edit {
 	return edits
 }
 
-// Entry is the edit that puts an item into an index; not ok when the index
-// does not hold it.
+// Entry is the edit that adds an item to an index. It is not ok when the
+// index does not hold the item.
 func Entry(t *schema.Table, x *schema.Index, it item.Item) (Edit, bool) {
 	if !x.Key.In(it) {
 		return Edit{}, false
@@ -49,7 +49,7 @@ func appendEdits(edits []Edit, t *schema.Table, x *schema.Index, before, after i
 		}
 		return append(edits, Edit{x, keyspace.Entry(nil, t, x, after), oldEntry, newEntry, capacity.Write(max(oldEntry.Size(), newEntry.Size()))})
 	}
-	// A moved entry is charged twice: where it goes and where it comes.
+	// A moved entry is charged twice: for its removal and for its addition.
 	if had {
 		entry := t.Entry(x, before)
 		edits = append(edits, Edit{x, keyspace.Entry(nil, t, x, before), entry, nil, capacity.Write(entry.Size())})
@@ -61,7 +61,8 @@ func appendEdits(edits []Edit, t *schema.Table, x *schema.Index, before, after i
 	return edits
 }
 
-// sameKey tells whether an index keeps two states of an item at the same place.
+// sameKey reports whether an index keeps two states of an item under the same
+// key.
 func sameKey(x *schema.Index, before, after item.Item) bool {
 	for _, attrs := range [2][]schema.Attribute{x.Key.Partition, x.Key.Sort} {
 		for _, a := range attrs {

@@ -32,7 +32,7 @@ func key() item.Item {
 	return item.Make(map[string]item.Value{"id": item.String("1"), "at": item.Num(n)})
 }
 
-// randomItem draws an item, or none.
+// randomItem draws an item, or nil.
 func randomItem(t *rapid.T) item.Item {
 	if rapid.IntRange(0, 4).Draw(t, "absent") == 0 {
 		return nil
@@ -51,7 +51,7 @@ func randomItem(t *rapid.T) item.Item {
 	return it
 }
 
-// entries is an index built anew from one item.
+// entries is an index built from one item.
 func entries(x *schema.Index, it item.Item) map[string]item.Item {
 	if it == nil || !x.Key.In(it) {
 		return nil
@@ -59,7 +59,7 @@ func entries(x *schema.Index, it item.Item) map[string]item.Item {
 	return map[string]item.Item{string(keyspace.Entry(nil, events, x, it)): events.Entry(x, it)}
 }
 
-// The edits make of the old entries what a rebuild would make.
+// The edits turn the old entries into those that a rebuild would make.
 func TestDiffIsARebuild(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := randomItem(t), randomItem(t)
@@ -85,8 +85,8 @@ func TestDiffIsARebuild(t *testing.T) {
 			if !maps.EqualFunc(got, want, item.Item.Equal) {
 				t.Errorf("index %s becomes %v, want %v", x.Name, got, want)
 			}
-			// What an entry costs is told by the entry alone: gone, come, or
-			// changed in its place.
+			// The cost depends on the entry alone: removed, added, or changed
+			// in place.
 			for _, k := range slices.Sorted(maps.Keys(merge(old, want))) {
 				if o, n := old[k], want[k]; !o.Equal(n) {
 					wantCost += capacity.Write(max(o.Size(), n.Size()))
@@ -114,18 +114,18 @@ func TestDiffCosts(t *testing.T) {
 		before, after item.Item
 		want          map[string]float64 // by index
 	}{
-		{"nothing to nothing is free", nil, nil, nil},
+		{"no item before and after is free", nil, nil, nil},
 		{"an item that no index holds is free", nil, key(), nil},
 		{"an unchanged item is free", small, small, nil},
 		{"an attribute that only one index carries costs that one", small, small.With("d", item.Null()), map[string]float64{"all": 1}},
 		{"a new entry costs its size", nil, large("d", 2000), map[string]float64{"all": 2, "keys": 1}},
-		{"an entry that goes costs its size", large("d", 2000), nil, map[string]float64{"all": 2, "keys": 1}},
-		{"an entry that moves costs twice", small, small.With("a", item.String("y")), map[string]float64{"all": 2, "keys": 2}},
-		{"an entry that moves costs the old size and the new", large("d", 2000), large("d", 2000).With("a", item.String("y")), map[string]float64{"all": 4, "keys": 2}},
+		{"a removed entry costs its size", large("d", 2000), nil, map[string]float64{"all": 2, "keys": 1}},
+		{"a moved entry costs twice", small, small.With("a", item.String("y")), map[string]float64{"all": 2, "keys": 2}},
+		{"a moved entry costs the old size and the new", large("d", 2000), large("d", 2000).With("a", item.String("y")), map[string]float64{"all": 4, "keys": 2}},
 		{"a change in place costs the larger image when it shrinks", large("d", 3000), small, map[string]float64{"all": 3}},
 		{"a change in place costs the larger image when it grows", small, large("d", 3000), map[string]float64{"all": 3}},
-		{"an index takes the item in when its last key attribute comes", small, small.With("b", item.String("x")), map[string]float64{"all": 1, "some": 1}},
-		{"an index lets the item go when a key attribute goes", small.With("b", item.String("x")), small, map[string]float64{"all": 1, "some": 1}},
+		{"an index adds the item when its last key attribute is set", small, small.With("b", item.String("x")), map[string]float64{"all": 1, "some": 1}},
+		{"an index drops the item when a key attribute is removed", small.With("b", item.String("x")), small, map[string]float64{"all": 1, "some": 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var consumed capacity.Consumed

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// ErrCorrupt is what Check says of bytes that are no item.
+// ErrCorrupt is returned by Check for bytes that are not an item.
 var ErrCorrupt = errors.New("not an item in stored form")
 
-// Check tells whether bytes from outside are an item in stored form, canonical
-// in every part, so that the other functions may trust them.
+// Check returns an error unless b is an item in stored form, canonical in
+// every part, so that the other functions may trust it.
 func Check(b []byte) error {
 	if rest, ok := checkEntries(b, 0); !ok || len(rest) > 0 {
 		return ErrCorrupt
@@ -90,7 +90,7 @@ func checkBody(t Type, body []byte, depth int) bool {
 	return len(body) == 0
 }
 
-// checkNumber accepts exactly what appendSortable makes.
+// checkNumber accepts exactly the output of appendSortable.
 func checkNumber(b []byte) bool {
 	if len(b) == 1 {
 		return b[0] == signZero
@@ -115,7 +115,7 @@ func checkNumber(b []byte) bool {
 	return bytes.Equal(decodeNumber(b).canonical().appendSortable(nil), b)
 }
 
-// canonical strips zeros at both ends, which a well-made number does not have.
+// canonical strips zeros at both ends, which a valid number does not have.
 func (n Number) canonical() Number {
 	for n.count > 0 && n.digits[n.count-1] == 0 {
 		n.count--

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Check accepts what is made.
+// Check accepts every item that is built.
 func TestCheckAccepts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := Make(randomAttributes(t, 3))
@@ -21,7 +21,7 @@ func TestCheckAccepts(t *testing.T) {
 	})
 }
 
-// A changed byte makes another item, or none.
+// A changed byte makes another item, or an invalid one.
 func TestCheckRejectsMutations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := Make(randomAttributes(t, 2))
@@ -36,8 +36,8 @@ func TestCheckRejectsMutations(t *testing.T) {
 	})
 }
 
-// checkCanonical fails when Check accepts bytes that are not what the item in
-// them is stored as.
+// checkCanonical fails when Check accepts bytes that are not the canonical
+// form of their item.
 func checkCanonical(t interface{ Errorf(string, ...any) }, b []byte) {
 	if err := Check(b); err != nil {
 		if !errors.Is(err, ErrCorrupt) {
@@ -75,15 +75,15 @@ func TestCheck(t *testing.T) {
 		in   []byte
 		ok   bool
 	}{
-		{"nothing is no item", nil, false},
-		{"an item without attributes is one", []byte{0}, true},
-		{"bytes behind the item are none of it", []byte{0, 0}, false},
+		{"no bytes are not an item", nil, false},
+		{"an item may have no attributes", []byte{0}, true},
+		{"bytes after the item are rejected", []byte{0, 0}, false},
 		{"a count in a long form is not canonical", []byte{0x80, 0}, false},
-		{"a count beyond all bytes is refused", []byte{0xff, 0xff, 0xff, 0xff, 0x0f}, false},
-		{"a name that is not UTF-8 is refused", []byte{1, 1, 0xff, byte(NULL)}, false},
+		{"a count beyond all bytes is rejected", []byte{0xff, 0xff, 0xff, 0xff, 0x0f}, false},
+		{"a name that is not UTF-8 is rejected", []byte{1, 1, 0xff, byte(NULL)}, false},
 		{"names are in order", []byte{2, 1, 'b', byte(NULL), 1, 'a', byte(NULL)}, false},
 		{"names are different", []byte{2, 1, 'a', byte(NULL), 1, 'a', byte(NULL)}, false},
-		{"a string that is not UTF-8 is refused", []byte{1, 0, byte(S), 1, 0xff}, false},
+		{"a string that is not UTF-8 is rejected", []byte{1, 0, byte(S), 1, 0xff}, false},
 		{"a binary may be anything", []byte{1, 0, byte(B), 1, 0xff}, true},
 		{"there is no type 0", []byte{1, 0, 0}, false},
 		{"there is no type 11", []byte{1, 0, 11}, false},
@@ -94,15 +94,15 @@ func TestCheck(t *testing.T) {
 		{"a number has an end mark", []byte{1, 0, byte(N), 3, signPositive, 130, 11}, false},
 		{"a number begins with a digit other than zero", []byte{1, 0, byte(N), 4, signPositive, 130, 2, 0}, false},
 		{"a number ends with a digit other than zero", []byte{1, 0, byte(N), 5, signPositive, 130, 11, 1, 0}, false},
-		{"a number in its form is one", []byte{1, 0, byte(N), 4, signPositive, 130, 11, 0}, true},
+		{"a number in canonical form is accepted", []byte{1, 0, byte(N), 4, signPositive, 130, 11, 0}, true},
 		{"a set has members", []byte{1, 0, byte(SS), 1, 0}, false},
 		{"the members of a set are of its type", []byte{1, 0, byte(SS), 4, 1, byte(B), 1, 'a'}, false},
 		{"the members of a set are different", []byte{1, 0, byte(BS), 5, 2, byte(B), 0, byte(B), 0}, false},
 		{"a list may be empty", []byte{1, 0, byte(L), 1, 0}, true},
 		{"a list is no longer than its elements", []byte{1, 0, byte(L), 2, 0, byte(NULL)}, false},
 		{"a list is no shorter than its elements", []byte{1, 0, byte(L), 1, 1, byte(NULL)}, false},
-		{"32 levels are an item", deep(MaxDepth), true},
-		{"a hundred levels are none", deep(100), false},
+		{"32 levels are accepted", deep(MaxDepth), true},
+		{"a hundred levels are rejected", deep(100), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := Check(c.in); (err == nil) != c.ok {
@@ -113,7 +113,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A length of gigabytes costs nothing.
+// A length of gigabytes allocates nothing.
 func TestCheckIsCheap(t *testing.T) {
 	body := append([]byte{1, 0, byte(L), 0xff, 0xff, 0xff, 0xff, 0x0f}, bytes.Repeat([]byte{byte(L)}, 1<<20)...)
 	if Check(body) == nil {

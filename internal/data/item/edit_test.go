@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// splice, Join, Merge and WithoutAll do what the plain ways do.
+// splice, Join, Merge and WithoutAll agree with simpler implementations.
 func TestEdits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 3000 {
@@ -117,7 +117,7 @@ func someItem(r *rand.Rand, depth int) Item {
 	return Make(m)
 }
 
-// Many paths lead to the same as few do.
+// A projection of many paths agrees with one of few.
 func TestProjectManyPaths(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 300 {

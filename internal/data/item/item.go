@@ -37,7 +37,7 @@ func (it Item) Get(name string) (Value, bool) {
 	return nil, false
 }
 
-// All are the attributes in order of their names.
+// All returns the attributes in order of their names.
 func (it Item) All() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		rest, count := it.entries()
@@ -52,8 +52,8 @@ func (it Item) All() iter.Seq2[string, Value] {
 	}
 }
 
-// Names are the attributes' names as bytes, with their values; unlike All it
-// makes no strings.
+// Names returns the attributes' names as bytes, with their values; unlike All
+// it allocates no strings.
 func (it Item) Names() iter.Seq2[[]byte, Value] {
 	return func(yield func([]byte, Value) bool) {
 		rest, count := it.entries()
@@ -68,16 +68,16 @@ func (it Item) Names() iter.Seq2[[]byte, Value] {
 	}
 }
 
-// Equal tells whether two items are the same; both may be absent.
+// Equal reports whether two items are equal; both may be nil.
 func (it Item) Equal(other Item) bool {
 	return (it == nil) == (other == nil) && bytes.Equal(it, other)
 }
 
-// With is the item with one attribute put in or replaced.
+// With returns the item with one attribute added or replaced.
 func (it Item) With(name string, v Value) Item { return it.edit(name, v) }
 
-// Merge is the item with n attributes put in or replaced, which are given in
-// the order of their names.
+// Merge returns the item with n attributes added or replaced, which put
+// returns in the order of their names.
 func (it Item) Merge(n int, put func(i int) (name string, v Value)) Item {
 	if n == 0 {
 		return it
@@ -106,7 +106,8 @@ func (it Item) Merge(n int, put func(i int) (name string, v Value)) Item {
 	return append(out, rest...)
 }
 
-// skipTo are the entries from the first on whose name is not before this one.
+// skipTo returns the entries from the first one whose name is not less than
+// name.
 func skipTo(rest []byte, name string) []byte {
 	for len(rest) > 0 {
 		other, _, next := cutEntry(rest)
@@ -118,7 +119,7 @@ func skipTo(rest []byte, name string) []byte {
 	return rest
 }
 
-// beginsWith tells whether the first entry has this name.
+// beginsWith reports whether the first entry has this name.
 func beginsWith(rest []byte, name string) bool {
 	if len(rest) == 0 {
 		return false
@@ -127,8 +128,8 @@ func beginsWith(rest []byte, name string) bool {
 	return string(other) == name
 }
 
-// WithoutAll is the item without some attributes, which are given in the order of
-// their names.
+// WithoutAll returns the item without n attributes, whose names are given in
+// order.
 func (it Item) WithoutAll(n int, name func(i int) string) Item {
 	rest, count := it.entries()
 	kept := make([]byte, 0, len(it))
@@ -147,7 +148,7 @@ func (it Item) WithoutAll(n int, name func(i int) string) Item {
 	return append(binary.AppendUvarint(make([]byte, 0, len(kept)+binary.MaxVarintLen64), uint64(left)), kept...)
 }
 
-// Without is the item with one attribute left out.
+// Without returns the item without one attribute.
 func (it Item) Without(name string) Item {
 	if _, ok := it.Get(name); !ok {
 		return it

@@ -73,13 +73,13 @@ func TestItemLoopsEnd(t *testing.T) {
 		if name == "a" {
 			break
 		}
-		t.Errorf("All went on to %s", name)
+		t.Errorf("All continued to %s", name)
 	}
 	for name := range it.Names() {
 		if string(name) == "a" {
 			break
 		}
-		t.Errorf("Names went on to %s", name)
+		t.Errorf("Names continued to %s", name)
 	}
 	for range Set(SS, String("a"), String("b")).Elements() {
 		break
@@ -108,7 +108,7 @@ func TestItemEqual(t *testing.T) {
 	}
 }
 
-// Neither the item nor the value that an edit begins with changes.
+// An edit changes neither the item nor the value that it is given.
 func TestEditsCopy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := Make(randomAttributes(t, 2))
@@ -170,7 +170,7 @@ func parts(v Value) any {
 	return set
 }
 
-// shuffle makes a value anew from its parts in another order, with doubles.
+// shuffle rebuilds a value from its parts in another order, with duplicates.
 func shuffle(v Value, r *rand.Rand) Value {
 	switch v.Type() {
 	case M:
@@ -274,7 +274,8 @@ func TestTypeNames(t *testing.T) {
 	}
 }
 
-// A set of other members is a mistake of ours, not of a customer.
+// A set with members of another type is a bug of ours, not an error of a
+// customer.
 func TestSetPanicsOnOtherMembers(t *testing.T) {
 	defer func() {
 		if recover() == nil {
@@ -298,7 +299,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Attributes put in together are as those put in one by one.
+// Merging attributes gives the same item as adding them one by one.
 func TestMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := Make(rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.Just(Bool(true)), 0, 5).Draw(t, "item"))

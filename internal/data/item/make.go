@@ -42,7 +42,7 @@ func Map(it Item) Value {
 	return append(out, it...)
 }
 
-// Set makes a set of type t. Members are sorted, and doubles dropped.
+// Set makes a set of type t. It sorts the members and drops duplicates.
 func Set(t Type, members ...Value) Value {
 	set, _ := AppendSet(nil, t, slices.Clone(members))
 	return set
@@ -64,8 +64,8 @@ func AppendText[T string | []byte](dst []byte, t Type, content T) []byte {
 	return append(dst, content...)
 }
 
-// AppendTextHead appends what stands before the content of an S or a B, which
-// has so many bytes.
+// AppendTextHead appends the header of an S or a B whose content has size
+// bytes.
 func AppendTextHead(dst []byte, t Type, size int) []byte {
 	return binary.AppendUvarint(append(dst, byte(t)), uint64(size))
 }
@@ -90,9 +90,8 @@ func AppendBool(dst []byte, b bool) []byte {
 // AppendNull appends the NULL.
 func AppendNull(dst []byte) []byte { return append(dst, byte(NULL)) }
 
-// AppendContainer appends a set, list or map of count members, which stand
-// one after the other in row. The caller has put a set's or a map's members in
-// order.
+// AppendContainer appends a set, list or map of count members, which follow
+// one another in row. The caller has sorted the members of a set or a map.
 func AppendContainer(dst []byte, t Type, count int, row []byte) []byte {
 	var head [binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(head[:], uint64(count))
@@ -102,8 +101,8 @@ func AppendContainer(dst []byte, t Type, count int, row []byte) []byte {
 	return append(dst, row...)
 }
 
-// AppendSet appends a set of type t. It sorts members in place and drops
-// doubles, and tells whether there were any.
+// AppendSet appends a set of type t. It sorts members in place, drops
+// duplicates, and reports whether there were any.
 func AppendSet(dst []byte, t Type, members []Value) (set []byte, double bool) {
 	slices.SortFunc(members, Compare)
 	size, count := 0, 0
@@ -128,8 +127,8 @@ func AppendSet(dst []byte, t Type, members []Value) (set []byte, double bool) {
 	return dst, double
 }
 
-// AppendRow appends to members the values that stand one after the other in
-// row, whose memory they share.
+// AppendRow appends to members the values that follow one another in row.
+// They share its memory.
 func AppendRow(members []Value, row []byte) []Value {
 	for len(row) > 0 {
 		var v Value
@@ -140,16 +139,17 @@ func AppendRow(members []Value, row []byte) []Value {
 }
 
 // Builder collects attributes in any order and makes an item of them. Of two
-// with one name the later wins. The zero Builder is ready, and can be used
-// again after Reset.
+// with one name the later wins. The zero Builder is ready for use, and can be
+// reused after Reset.
 type Builder struct {
-	row     []byte // the entries in stored form, as they came
+	row     []byte // the entries in stored form, in the order of the calls
 	entries []rowEntry
 }
 
-// rowEntry is where one lies in the row: from begin to end, its name from name to
-// start, its value behind. prefix is the beginning of the name as a number,
-// which compares as the name does unless it is the same.
+// rowEntry locates an entry in the row: it extends from begin to end, its
+// name from name to start, its value from start to end. prefix is the
+// beginning of the name as a number, which compares like the name unless two
+// are equal.
 type rowEntry struct {
 	prefix                  uint64
 	begin, name, start, end uint32
@@ -158,13 +158,13 @@ type rowEntry struct {
 // Reset empties the builder and keeps its memory.
 func (b *Builder) Reset() { b.row, b.entries = b.row[:0], b.entries[:0] }
 
-// Room is how much memory the builder keeps.
-func (b *Builder) Room() int { return cap(b.row) + 32*cap(b.entries) }
+// Cap is how much memory the builder holds.
+func (b *Builder) Cap() int { return cap(b.row) + 32*cap(b.entries) }
 
-// Add puts one attribute in.
+// Add adds one attribute.
 func (b *Builder) Add(name []byte, v Value) { b.End(append(b.Begin(name), v...)) }
 
-// Append puts one attribute in, whose value is appended by a function.
+// Append adds one attribute, whose value is appended by a function.
 func (b *Builder) Append(name []byte, value func(dst []byte) ([]byte, error)) error {
 	before := len(b.row)
 	row, err := value(b.Begin(name))
@@ -176,10 +176,10 @@ func (b *Builder) Append(name []byte, value func(dst []byte) ([]byte, error)) er
 	return nil
 }
 
-// Begin puts the name of an attribute in. The caller appends the value to what
-// it returns, and hands that to End before anything else.
+// Begin adds the name of an attribute. The caller appends the value to the
+// result, and passes it to End before any other call.
 func (b *Builder) Begin(name []byte) []byte {
-	if b.row == nil { // room for most keys, so that it need not grow in small steps
+	if b.row == nil { // enough for most keys, so that it need not grow in small steps
 		b.row, b.entries = make([]byte, 0, 64), make([]rowEntry, 0, 4)
 	}
 	e := rowEntry{prefix: prefix(name), begin: uint32(len(b.row))}
@@ -191,7 +191,7 @@ func (b *Builder) Begin(name []byte) []byte {
 	return b.row
 }
 
-// prefix is the first eight bytes of a name, with zeros behind a shorter one.
+// prefix is the first eight bytes of a name, padded with zeros.
 func prefix(name []byte) (p uint64) {
 	if len(name) >= 8 {
 		return binary.BigEndian.Uint64(name)
@@ -199,10 +199,10 @@ func prefix(name []byte) (p uint64) {
 	for _, c := range name {
 		p = p<<8 | uint64(c)
 	}
-	return p << (64 - 8*len(name)) // of no name it is 0
+	return p << (64 - 8*len(name)) // 0 for an empty name
 }
 
-// End takes what Begin returned, with the value behind it.
+// End takes the result of Begin with the value appended.
 func (b *Builder) End(row []byte) {
 	b.row = row
 	b.entries[len(b.entries)-1].end = uint32(len(row))
@@ -223,8 +223,8 @@ func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
 func (b *Builder) name(e rowEntry) []byte { return b.row[e.name:e.start] }
 
-// sortEntries is a stable sort. Most items have few attributes, and are sorted
-// in place faster than by the library.
+// sortEntries is a stable sort. Most items have few attributes, for which an
+// insertion sort is faster than the library.
 func (b *Builder) sortEntries() {
 	const few = 24
 	all := b.entries
@@ -268,8 +268,8 @@ func (b *Builder) appendSorted(dst []byte, whole bool) []byte {
 	return dst
 }
 
-// sort puts the entries in order, and tells whether the row as a whole already
-// is what they make.
+// sort sorts the entries, and reports whether the row as a whole already is
+// in order.
 func (b *Builder) sort() (whole bool) {
 	inOrder, at := true, uint32(0)
 	whole = true

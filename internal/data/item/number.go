@@ -40,7 +40,7 @@ func ParseNumber[T string | []byte](text T) (Number, error) {
 		n.negative = text[i] == '-'
 		i++
 	}
-	seen, point := 0, -1 // digits read; how many of them stand before the point
+	seen, point := 0, -1 // digits read; how many of them precede the point
 	leading := 0         // zeros before the first significant digit
 	significant, zeros := 0, 0
 	for ; i < len(text); i++ {
@@ -91,15 +91,15 @@ func ParseNumber[T string | []byte](text T) (Number, error) {
 	return n, n.inRange()
 }
 
-// push notes the digit at a position, when it is one we can keep.
+// push stores the digit at a position, if it is within MaxDigits.
 func (n *Number) push(digit byte, position int) {
 	if position < MaxDigits {
 		n.digits[position] = digit
 	}
 }
 
-// parseExponent reads e+12 at the end of a number. Exponents beyond any
-// meaning are cut short, so that a long one costs nothing.
+// parseExponent reads e+12 at the end of a number. It clamps exponents far
+// out of range, so that a long one costs nothing.
 func parseExponent[T string | []byte](text T) (int, bool) {
 	if len(text) == 0 {
 		return 0, true
@@ -139,7 +139,8 @@ func (n Number) inRange() error {
 	return nil
 }
 
-// Int64 is the number without its fraction; not ok if it has too many digits.
+// Int64 returns the number without its fraction. It is not ok if the number
+// has too many digits.
 func (n Number) Int64() (value int64, ok bool) {
 	if n.exponent > 18 {
 		return 0, false
@@ -156,7 +157,7 @@ func (n Number) Int64() (value int64, ok bool) {
 	return value, true
 }
 
-// IsZero tells whether the number is 0.
+// IsZero reports whether the number is 0.
 func (n Number) IsZero() bool { return n.count == 0 }
 
 // String is the number in plain digits, without an exponent.
@@ -240,7 +241,7 @@ func decodeNumber(b []byte) Number {
 }
 
 // sizeOfNumber is the size of a number, given in its sortable form: one byte,
-// half of the significant digits before the point and half of those behind it,
+// half of the significant digits before the point and half of those after it,
 // each rounded up, and one for a minus sign.
 func sizeOfNumber(b []byte) int {
 	if b[0] == signZero {
@@ -270,7 +271,7 @@ func (v Value) AppendNumberText(dst []byte) []byte {
 		flip = 0xff
 		dst = append(dst, '-')
 	}
-	exponent := int(b[1]^flip) + minExponent // how many digits stand before the point
+	exponent := int(b[1]^flip) + minExponent // how many digits precede the point
 	if exponent <= 0 {
 		dst = append(dst, '0', '.')
 		for ; exponent < 0; exponent++ {
@@ -301,20 +302,20 @@ func (v Value) AppendNumberText(dst []byte) []byte {
 	return dst
 }
 
-// Cmp is -1, 0 or 1 as a is less than, equal to or greater than b.
+// Cmp returns -1, 0 or 1 if n is less than, equal to or greater than b.
 func (n Number) Cmp(b Number) int {
 	var x, y [2 + MaxDigits/2 + 1]byte
 	return bytes.Compare(n.appendSortable(x[:0]), b.appendSortable(y[:0]))
 }
 
-// Neg is the number with the other sign.
+// Neg returns the number with the opposite sign.
 func (n Number) Neg() Number {
 	n.negative = !n.negative && n.count > 0
 	return n
 }
 
-// Add is the sum of two numbers. It is a fault when the sum needs more than 38
-// digits or leaves the range.
+// Add returns the sum of two numbers. It fails if the sum needs more than 38
+// digits or is out of range.
 func (n Number) Add(b Number) (Number, error) {
 	low := min(n.exponent-n.count, b.exponent-b.count)
 	if x, ok := n.small(low); ok {
@@ -328,11 +329,11 @@ func (n Number) Add(b Number) (Number, error) {
 	return fromScaled(sum, low)
 }
 
-// Sub is the difference of two numbers, with the faults of Add.
+// Sub returns the difference of two numbers, with the errors of Add.
 func (n Number) Sub(b Number) (Number, error) { return n.Add(b.Neg()) }
 
 // small is the number as an integer times 10^low, if that has no more than 18
-// digits: two of them can be added without a thought.
+// digits: two of them can be added without overflow.
 func (n Number) small(low int) (v int64, ok bool) {
 	if n.count == 0 {
 		return 0, true

@@ -23,22 +23,22 @@ func TestParseNumber(t *testing.T) {
 	nines := strings.Repeat("9", 38)
 	for _, c := range []struct{ name, in, want string }{
 		{"a digit is a number", "5", "5"},
-		{"a plus goes", "+5", "5"},
-		{"a minus stays", "-7", "-7"},
+		{"a plus is dropped", "+5", "5"},
+		{"a minus is kept", "-7", "-7"},
 		{"the part before the point may be missing", ".5", "0.5"},
-		{"the part behind the point may be missing", "5.", "5"},
+		{"the part after the point may be missing", "5.", "5"},
 		{"both signs of an exponent are read", "1E+2", "100"},
 		{"a negative exponent moves the point to the left", "12e-3", "0.012"},
 		{"an exponent may move the point into the digits", "123.45e1", "1234.5"},
 		{"an exponent may begin with zeros", "1e002", "100"},
-		{"trailing zeros go", "1.500", "1.5"},
-		{"leading zeros go", "007", "7"},
-		{"zeros at both ends of a fraction go", "000.0500", "0.05"},
-		{"zeros in the middle stay", "1002.003", "1002.003"},
-		{"the zeros of a whole number stay", "1200", "1200"},
+		{"trailing zeros are dropped", "1.500", "1.5"},
+		{"leading zeros are dropped", "007", "7"},
+		{"zeros at both ends of a fraction are dropped", "000.0500", "0.05"},
+		{"zeros in the middle are kept", "1002.003", "1002.003"},
+		{"the zeros of an integer are kept", "1200", "1200"},
 		{"zero has one form", "0000.000", "0"},
 		{"zero has no sign", "-0", "0"},
-		{"zero has no sign behind the point", "-0.0e5", "0"},
+		{"zero has no sign with a fraction", "-0.0e5", "0"},
 		{"zero may have any exponent", "0e999999999999999999999", "0"},
 		{"a point with a zero is zero", ".0", "0"},
 		{"38 digits fit", nines, nines},
@@ -71,7 +71,7 @@ func TestParseNumberRefuses(t *testing.T) {
 		{"two points", "1.2.3", notANumber + ": 1.2.3"},
 		{"two signs", "--1", notANumber + ": --1"},
 		{"a space before", " 5", notANumber + ":  5"},
-		{"a space behind", "5 ", notANumber + ": 5 "},
+		{"a space after", "5 ", notANumber + ": 5 "},
 		{"a word", "NaN", notANumber + ": NaN"},
 		{"infinity", "Infinity", notANumber + ": Infinity"},
 		{"an exponent without digits", "1e", notANumber + ": 1e"},
@@ -137,15 +137,15 @@ func FuzzParseNumber(f *testing.F) {
 	})
 }
 
-// rational reads a number with the means of the standard library.
+// rational parses a number with math/big.
 func rational(t interface{ Fatalf(string, ...any) }, text string) *big.Rat {
-	// Only zero may have an exponent beyond all meaning.
+	// Only zero may have an exponent far out of range.
 	if mantissa, _, _ := strings.Cut(strings.ToLower(text), "e"); strings.Trim(mantissa, "+-0.") == "" {
 		return new(big.Rat)
 	}
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
-		t.Fatalf("%q is no number for math/big", text)
+		t.Fatalf("math/big does not parse %q", text)
 	}
 	return r
 }
@@ -197,7 +197,7 @@ func TestNumberOrderAtTheEdges(t *testing.T) {
 	}
 }
 
-// A sum or a difference is exact, or a fault that names the reason.
+// A sum or a difference is exact, or an error that names the reason.
 func TestNumberArithmetic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := randomNumeral(t), randomNumeral(t)
@@ -229,10 +229,10 @@ func checkResult(t *rapid.T, what string, got Number, err error, want *big.Rat) 
 		}
 		return
 	}
-	// 130 digits behind the point are more than any sum here has.
+	// No sum here has more than 130 digits after the point.
 	_, wrong := ParseNumber(want.FloatString(200))
 	if wrong == nil || wrong.Error() != err.Error() {
-		t.Errorf("%s is refused with %v, want %v", what, err, wrong)
+		t.Errorf("%s is rejected with %v, want %v", what, err, wrong)
 	}
 }
 
@@ -240,11 +240,11 @@ func TestAddAtTheLimits(t *testing.T) {
 	nines := strings.Repeat("9", 38)
 	for _, c := range []struct{ name, a, b, want, fault string }{
 		{"a carry makes the number shorter", nines, "1", "1" + strings.Repeat("0", 38), ""},
-		{"a 39th digit is a fault", "1" + strings.Repeat("0", 37), "0.1", "", tooManyDigits},
-		{"numbers far apart are a fault", "1e125", "1e-130", "", tooManyDigits},
-		{"a carry out of the range is a fault", "9e125", "1e125", "", overflow},
+		{"a 39th digit is an error", "1" + strings.Repeat("0", 37), "0.1", "", tooManyDigits},
+		{"numbers far apart are an error", "1e125", "1e-130", "", tooManyDigits},
+		{"a carry out of the range is an error", "9e125", "1e125", "", overflow},
 		{"opposites are zero", "-1.5", "1.50", "0", ""},
-		{"what is left of two close ones may be too small", "1.1e-130", "-1e-130", "", underflow},
+		{"the difference of close numbers may be too small", "1.1e-130", "-1e-130", "", underflow},
 		{"zero adds nothing", "0", "-7", "-7", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -278,7 +278,8 @@ func TestStoredNumberText(t *testing.T) {
 	}
 }
 
-// Sums of few digits, which are made another way, are as those of many.
+// Sums of few digits, which are computed in another way, agree with those of
+// many.
 func TestSmallSums(t *testing.T) {
 	small := rapid.Custom(func(t *rapid.T) Number {
 		n, err := ParseNumber(fmt.Sprintf("%de%d", rapid.Int64Range(-1e12, 1e12).Draw(t, "digits"),

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// Step is one step of a document path: into a map by name, or into a list.
+// Step is one step of a document path: into a map by name, or into a list by
+// index.
 type Step struct {
 	Name    string
 	Index   int
@@ -35,7 +36,7 @@ func (p Path) String() string {
 	return string(append(out, ']'))
 }
 
-// At is the value at the end of a path.
+// At returns the value at the end of a path.
 func (it Item) At(p Path) (Value, bool) {
 	v, ok := it.Get(p[0].Name)
 	for _, s := range p[1:] {
@@ -57,9 +58,9 @@ func (v Value) at(s Step) (Value, bool) {
 	return nil, false
 }
 
-// Set is the item with a value put at the end of a path. An index past the
-// end of a list appends. It is not ok when a container on the way is missing
-// or of another type.
+// Set returns the item with a value put at the end of a path. An index past
+// the end of a list appends. It is not ok when a container on the path is
+// missing or of another type.
 func (it Item) Set(p Path, v Value) (Item, bool) {
 	if len(p) == 1 {
 		return it.With(p[0].Name, v), true
@@ -95,9 +96,9 @@ func (v Value) set(p Path, put Value) (Value, bool) {
 	return nil, false
 }
 
-// Remove is the item without the value at the end of a path; nothing happens
-// when there is none. It is not ok when a container on the way is missing or
-// of another type.
+// Remove returns the item without the value at the end of a path, or
+// unchanged if there is no such value. It is not ok when a container on the
+// path is missing or of another type.
 func (it Item) Remove(p Path) (Item, bool) {
 	if len(p) == 1 {
 		return it.Without(p[0].Name), true
@@ -134,8 +135,8 @@ func (v Value) remove(p Path) (Value, bool) {
 	return nil, false
 }
 
-// splice is a list with put in the place of its i-th element, or behind its
-// last if it has fewer; without that element when put is nil.
+// splice returns a list with its i-th element replaced by put, or with put
+// appended if it has fewer; when put is nil, the element is removed.
 func (v Value) splice(i int, put Value) Value {
 	row := v.body()
 	count, begin := length(row, 0)
@@ -155,7 +156,7 @@ func (v Value) splice(i int, put Value) Value {
 	return listOf(count, before, put, rest)
 }
 
-// Join is two lists in one.
+// Join returns the concatenation of two lists.
 func Join(a, b Value) Value {
 	x, y := a.body(), b.body()
 	countX, beginX := length(x, 0)
@@ -163,7 +164,7 @@ func Join(a, b Value) Value {
 	return listOf(countX+countY, x[beginX:], y[beginY:])
 }
 
-// listOf makes a list of count elements, which stand in some rows.
+// listOf makes a list of the count elements in rows.
 func listOf(count int, rows ...[]byte) Value {
 	size := uvarintLen(count)
 	for _, r := range rows {
@@ -177,8 +178,9 @@ func listOf(count int, rows ...[]byte) Value {
 	return out
 }
 
-// Project is the item with nothing but what the paths lead to. Elements of a
-// list close up, in their old order; paths through one element meet there.
+// Project returns the item with only the values at the paths. Elements of a
+// list move together and keep their order; paths through one element are
+// merged.
 func (it Item) Project(paths []Path) Item {
 	const few = 16
 	if len(paths) > few {
@@ -188,7 +190,7 @@ func (it Item) Project(paths []Path) Item {
 	for i, p := range paths {
 		name := p[0].Name
 		if slices.ContainsFunc(paths[:i], func(q Path) bool { return q[0].Name == name }) {
-			continue // taken together with the first path of this name
+			continue // handled with the first path of this name
 		}
 		v, ok := it.Get(name)
 		if !ok {
@@ -201,8 +203,8 @@ func (it Item) Project(paths []Path) Item {
 	return b.Item()
 }
 
-// project is Project for many paths: each attribute is looked at once. A page can
-// have thousands of items with none of what is asked for.
+// project is Project for many paths: it visits each attribute once. A page
+// can have thousands of items with none of the paths.
 func (it Item) project(paths []Path) *Builder {
 	b := new(Builder)
 	rests := restsOf(paths, it.Len())
@@ -216,10 +218,10 @@ func (it Item) project(paths []Path) *Builder {
 	return b
 }
 
-// restsOf finds the rests of the paths that begin with a step, for a container of
-// so many members.
+// restsOf returns a function that finds the rests of the paths that begin
+// with a step, for a container of this many members.
 func restsOf(paths []Path, members int) func(Step) []Path {
-	const few = 32 // up to which it is faster to go through the paths
+	const few = 32 // up to which a linear search is faster
 	if members <= few {
 		return func(s Step) []Path { return tails(paths, s) }
 	}
@@ -230,7 +232,7 @@ func restsOf(paths []Path, members int) func(Step) []Path {
 	return func(s Step) []Path { return rests[s] }
 }
 
-// tails are the rests of the paths that begin with step s.
+// tails returns the rests of the paths that begin with step s.
 func tails(paths []Path, s Step) []Path {
 	var rest []Path
 	for _, p := range paths {

@@ -69,8 +69,8 @@ func (s Step) in(of goValue) (goValue, bool) {
 	return nil, false
 }
 
-// change follows a path and puts the result of edit in the place of the
-// container at its end.
+// change follows a path and replaces the container at its end by the result
+// of edit.
 func change(of goValue, p Path, edit func(container goValue, s Step) (goValue, bool)) (goValue, bool) {
 	if len(p) == 1 {
 		return edit(of, p[0])
@@ -172,7 +172,7 @@ func randomPath(t *rapid.T) Path {
 	return p
 }
 
-// Paths read and edit an item as they would a tree.
+// Paths read and edit an item like a tree of Go values.
 func TestPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it, p := randomDocumentItem(t, 4), randomPath(t)
@@ -212,8 +212,8 @@ func checkEdit(t *rapid.T, what string, it Item, p Path, got Item, ok bool, want
 	}
 }
 
-// project is Project in its most naive form: every leaf and every empty
-// container stays that a path leads to or through.
+// project is Project in its most naive form: it keeps every leaf and every
+// empty container that a path leads to or through.
 func project(of goValue, at Path, paths []Path) (goValue, bool) {
 	for _, p := range paths {
 		if len(p) <= len(at) && slices.Equal(at[:len(p)], p) {
@@ -241,7 +241,7 @@ func project(of goValue, at Path, paths []Path) (goValue, bool) {
 	return nil, false
 }
 
-// A projection keeps what the paths lead to, and nothing else.
+// A projection keeps the values at the paths, and nothing else.
 func TestProject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := randomDocumentItem(t, 4)

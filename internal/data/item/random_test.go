@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// randomNumber draws a number in any of the ways in which it can be written.
+// randomNumber draws a number in any notation.
 func randomNumber(t *rapid.T) Number {
 	n, err := ParseNumber(randomNumeral(t))
 	if err != nil {
@@ -80,7 +80,7 @@ func randomAttributes(t *rapid.T, depth int) map[string]Value {
 	return attrs
 }
 
-// rebuilt takes a value apart and makes it anew from its parts.
+// rebuilt takes a value apart and makes it again from its parts.
 func rebuilt(v Value) Value {
 	switch v.Type() {
 	case S:

@@ -1,13 +1,13 @@
 package item
 
-// MaxSize is the largest an item may be, in DynamoDB's bytes.
+// MaxSize is the largest size of an item, in DynamoDB's bytes.
 const MaxSize = 400 * 1024
 
 // MaxDepth is how many levels of lists and maps a value may have.
 const MaxDepth = 32
 
-// Size is the item's size in DynamoDB's bytes: of each attribute its name and
-// its value.
+// Size is the item's size in DynamoDB's bytes: the names and values of its
+// attributes.
 func (it Item) Size() int {
 	if it == nil {
 		return 0
@@ -23,9 +23,9 @@ func (v Value) Size() int {
 	return size
 }
 
-// sizeOfEntries is the size of the attributes that a count at the beginning of
-// b tells, and how many there are. Reading a page asks for it of each item, so
-// it goes through the bytes once.
+// sizeOfEntries returns the size and the number of the attributes in b, which
+// begins with their count. Reading a page calls it for each item, so it
+// passes over the bytes once.
 func sizeOfEntries(b []byte) (size, count int) {
 	count, at := length(b, 0)
 	for range count {
@@ -37,7 +37,8 @@ func sizeOfEntries(b []byte) (size, count int) {
 	return size, count
 }
 
-// sizeOfValue is the size of the value that b begins with, and where it ends.
+// sizeOfValue returns the size of the value that b begins with, and where it
+// ends.
 func sizeOfValue(b []byte) (size, end int) {
 	switch t := Type(b[0]); t {
 	case NULL:

@@ -22,7 +22,7 @@ func TestSizeOfNumber(t *testing.T) {
 		{"leading zeros of a fraction are free", "0.0005", 2},
 		{"both sides of the point round up", "1.5", 3},
 		{"both sides of the point round up, with three digits each", "123.456", 5},
-		{"zeros behind the point count before a digit", "1.005", 4},
+		{"zeros after the point count before a digit", "1.005", 4},
 		{"38 digits before the point are 19 bytes", strings.Repeat("9", 38), 20},
 		{"38 digits, 19 on each side, are 20 bytes", strings.Repeat("9", 19) + "." + strings.Repeat("9", 19), 21},
 		{"the largest a number can be", "-" + strings.Repeat("9", 19) + "." + strings.Repeat("9", 19), 22},
@@ -55,7 +55,7 @@ func TestSizeOfValue(t *testing.T) {
 		{"an empty list is three bytes", List(), 3},
 		{"a list has one byte for each element", List(Null(), Null()), 3 + 2 + 2},
 		{"an empty map is three bytes", Map(nil), 3},
-		{"a map has one byte for each entry beside its name", Map(Make(map[string]Value{"ab": String("cde")})), 3 + 1 + 2 + 3},
+		{"a map has one byte for each entry in addition to its name", Map(Make(map[string]Value{"ab": String("cde")})), 3 + 1 + 2 + 3},
 		{"containers add up", List(List(List())), 3 + 1 + 3 + 1 + 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {

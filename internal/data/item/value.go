@@ -1,4 +1,4 @@
-// Package item is the values of DynamoDB: their types, equality, order and
+// Package item implements DynamoDB's values: their types, equality, order and
 // size, and the form in which they are stored.
 //
 // A value is kept as bytes in its stored form from the moment it is parsed to
@@ -41,7 +41,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("Type(%d)", byte(t))
 }
 
-// TypeNamed finds a type by its name on the wire.
+// TypeNamed returns the type with this name on the wire.
 func TypeNamed[T string | []byte](name T) (t Type, ok bool) {
 	switch string(name) {
 	case "S":
@@ -68,7 +68,7 @@ func TypeNamed[T string | []byte](name T) (t Type, ok bool) {
 	return t, t != 0
 }
 
-// IsSet tells whether the type is one of the three sets.
+// IsSet reports whether the type is one of the three sets.
 func (t Type) IsSet() bool { return t == SS || t == NS || t == BS }
 
 // Member is the type of a set's members.
@@ -93,8 +93,8 @@ func (v Value) Bool() bool { return v[1] != 0 }
 // Number is the content of an N.
 func (v Value) Number() Number { return decodeNumber(v[2:]) }
 
-// Sortable is the content of an S, an N or a B as bytes which compare as the
-// values do.
+// Sortable is the content of an S, an N or a B as bytes that compare like the
+// values.
 func (v Value) Sortable() []byte {
 	if v.Type() == N {
 		return v[2:]
@@ -118,8 +118,8 @@ func (v Value) Len() int {
 // Item is the entries of an M.
 func (v Value) Item() Item { return Item(v.body()) }
 
-// Elements are the elements of a list, or the members of a set as values of
-// the member's type.
+// Elements returns the elements of a list, or the members of a set as values
+// of the member's type.
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		rest := v.body()
@@ -135,7 +135,7 @@ func (v Value) Elements() iter.Seq[Value] {
 	}
 }
 
-// Index is the i-th element of a list, if it has so many.
+// Index returns the i-th element of a list, if it exists.
 func (v Value) Index(i int) (Value, bool) {
 	if i < 0 || i >= v.Len() {
 		return nil, false
@@ -149,7 +149,8 @@ func (v Value) Index(i int) (Value, bool) {
 	return nil, false
 }
 
-// length reads a length of b at a place, and tells where what it counts begins.
+// length reads a length at offset at of b, and returns it with the offset
+// after it.
 func length(b []byte, at int) (n, begin int) {
 	if c := b[at]; c < 0x80 {
 		return int(c), at + 1
@@ -158,7 +159,7 @@ func length(b []byte, at int) (n, begin int) {
 	return int(long), at + w
 }
 
-// cut takes the first value off a row of values.
+// cut splits the first value off a row of values.
 func cut(b []byte) (Value, []byte) {
 	n := 1
 	switch Type(b[0]) {
@@ -174,10 +175,10 @@ func cut(b []byte) (Value, []byte) {
 	return Value(b[:n:n]), b[n:]
 }
 
-// Equal tells whether two values are the same.
+// Equal reports whether two values are equal.
 func Equal(a, b Value) bool { return bytes.Equal(a, b) }
 
-// Compare orders two values which are both S, both N or both B.
+// Compare orders two values that are both S, both N or both B.
 func Compare(a, b Value) int { return bytes.Compare(a.Sortable(), b.Sortable()) }
 
 // String is a value as DynamoDB shows it in messages, such as {S:abc}.

@@ -16,17 +16,17 @@ const (
 	BeginsWith
 )
 
-// Bound narrows a partition to some of its sort keys: the first attributes of
-// the sort key are equal to values, and the next one compares by Op. The zero
-// Bound narrows nothing.
+// Bound restricts a partition to some of its sort keys: the first attributes
+// of the sort key are equal to values, and the next one compares by Op. The
+// zero Bound is no restriction.
 type Bound struct {
 	Equals []item.Value
 	Op     Op
-	Values []item.Value // of the comparison; none: nothing is compared
+	Values []item.Value // of the comparison; empty for no comparison
 }
 
-// Span is the keys of a partition, which begin with prefix, that are within
-// the bound.
+// Span returns the range of the keys of a partition, which begin with prefix,
+// that are within the bound.
 func (b Bound) Span(prefix []byte) (start, end []byte) {
 	prefix = appendSorts(prefix[:len(prefix):len(prefix)], b.Equals)
 	first, last := prefix, successor(prefix)
@@ -52,5 +52,5 @@ func (b Bound) Span(prefix []byte) (start, end []byte) {
 		begin := escape(prefix[:len(prefix):len(prefix)], b.Values[0].Bytes())
 		return begin, successor(begin)
 	}
-	panic("no such comparison")
+	panic("unknown comparison")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// holds is what a bound means, value by value.
+// holds evaluates a bound value by value.
 func (b Bound) holds(sorts []item.Value) bool {
 	for i, v := range b.Equals {
 		if !item.Equal(sorts[i], v) {
@@ -44,7 +44,7 @@ func (b Bound) holds(sorts []item.Value) bool {
 func TestSpan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// An index x over a table without a sort key: the item's own key
-		// stands behind the sort key.
+		// follows the sort key.
 		base := table(0)
 		x := &schema.Index{ID: 1, Key: schema.Key{Partition: []schema.Attribute{attribute("x", item.S)}}}
 		of := make([]item.Type, rapid.IntRange(1, 4).Draw(t, "attributes"))
@@ -102,7 +102,7 @@ func TestSpan(t *testing.T) {
 	})
 }
 
-// The prefix that a span is made from is left as it is.
+// Span does not change the prefix.
 func TestSpanCopies(t *testing.T) {
 	prefix := make([]byte, 0, 100)
 	prefix = append(prefix, "prefix"...)
@@ -116,7 +116,7 @@ func TestSpanCopies(t *testing.T) {
 	}
 }
 
-// A comparison that there is not is a mistake of ours.
+// An unknown comparison is a bug of ours.
 func TestUnknownOpPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {

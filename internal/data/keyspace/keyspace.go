@@ -1,13 +1,13 @@
-// Package keyspace is where everything lies: keys that sort like the values
-// they stand for.
+// Package keyspace defines the keys of everything that is stored: keys that
+// sort like the values they stand for.
 //
-// The layout is described in docs/formats/keys.md. An item lies at
+// The layout is described in docs/formats/keys.md. The key of an item is
 //
 //	'i' table index hash(partition) partition sort
 //
-// so that a scan goes in hash order, parallel segments are equal spans of the
-// hash, and a distributed engine has no hot end. No key is longer than
-// MaxBytes, whatever the customer's keys are.
+// so that a scan is in hash order, parallel segments are equal spans of the
+// hash, and a distributed engine has no hot spot at the end. No key is longer
+// than MaxBytes, whatever the customer's keys are.
 package keyspace
 
 import (
@@ -24,28 +24,29 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// MaxBytes bounds every key this package makes.
+// MaxBytes is the longest key that this package makes.
 const MaxBytes = 4096
 
-// PartitionBytes is how many bytes at the beginning of a key are the same for all
-// items of a partition, and differ, as far as a hash can tell, from those of others.
+// PartitionBytes is how many bytes at the beginning of a key are the same for
+// all items of a partition and, up to hash collisions, differ from those of
+// other partitions.
 const PartitionBytes = 1 + 4 + 2 + 8
 
-// The first byte of a key tells what it is of.
+// The first byte of a key is its kind.
 const (
-	kindBuild   = 'b' // how far the build of an index came
+	kindBuild   = 'b' // the progress of an index build
 	kindCatalog = 'c' // a table's description, by name
 	kindDropped = 'd' // a table whose items are still to be removed, by id
 	kindGhost   = 'g' // a dropped table whose streams can still be read, by id
 	kindItem    = 'i' // items and index entries
-	kindJob     = 'j' // what is known of long work, by id
+	kindJob     = 'j' // the record of a long-running job, by id
 	kindMeta    = 'm' // the database's own records
 	kindTally   = 'n' // how many items a table has, by id
-	kindChange  = 'l' // what was changed, by table, slot and stamp
+	kindChange  = 'l' // change records, by table, slot and stamp
 	kindExpiry  = 'x' // when items expire, by table and second
-	kindSize    = 's' // how large a collection is, by table and partition
-	kindToken   = 't' // what came with a transaction's token
-	kindDue     = 'u' // when a token may be forgotten
+	kindSize    = 's' // the size of an item collection, by table and partition
+	kindToken   = 't' // the record of a transaction's token
+	kindDue     = 'u' // when a token expires
 )
 
 // Meta is the key of one of the database's own records.
@@ -57,7 +58,7 @@ func Catalog(table string) []byte { return append([]byte{kindCatalog}, table...)
 // CatalogSpan holds all table descriptions, in order of the names.
 func CatalogSpan() (start, end []byte) { return []byte{kindCatalog}, []byte{kindCatalog + 1} }
 
-// Build is the key of how far the build of an index came.
+// Build is the key of the progress of an index build.
 func Build(table uint32, index uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32([]byte{kindBuild}, table), index)
 }
@@ -68,13 +69,13 @@ func BuildSpan(table uint32) (start, end []byte) {
 	return start, successor(start)
 }
 
-// Dropped is the key of the note that a table's items are to be removed.
+// Dropped is the key of the marker that a table's items are to be removed.
 func Dropped(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindDropped}, table) }
 
-// DroppedSpan holds all such notes.
+// DroppedSpan holds all such markers.
 func DroppedSpan() (start, end []byte) { return []byte{kindDropped}, []byte{kindDropped + 1} }
 
-// DroppedTable is the table that a note is about.
+// DroppedTable is the table that a marker is for.
 func DroppedTable(key []byte) uint32 { return binary.BigEndian.Uint32(key[1:]) }
 
 // Ghost is the key of what is kept of a dropped table while its streams can
@@ -84,7 +85,7 @@ func Ghost(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{ki
 // GhostSpan holds all such records.
 func GhostSpan() (start, end []byte) { return []byte{kindGhost}, []byte{kindGhost + 1} }
 
-// Job is the key of what is known of long work.
+// Job is the key of the record of a long-running job.
 func Job(id string) []byte { return append([]byte{kindJob}, id...) }
 
 // JobSpan holds all such records, in order of the ids.
@@ -94,7 +95,7 @@ func JobSpan() (start, end []byte) { return []byte{kindJob}, []byte{kindJob + 1}
 func Tally(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindTally}, table) }
 
 // Collection is the key of the size of the collection that an item is in. It
-// goes with the table's items.
+// is removed with the table's items.
 func Collection(t *schema.Table, it item.Item) []byte {
 	key := binary.BigEndian.AppendUint32(append(make([]byte, 0, usualBytes), kindSize), t.ID)
 	return appendPartitionOf(key, t.Key.Partition, it)
@@ -106,21 +107,21 @@ func CollectionSpan(table uint32) (start, end []byte) {
 	return start, successor(start)
 }
 
-// Token is the key of what came with a transaction's token.
+// Token is the key of the record of a transaction's token.
 func Token(digest []byte) []byte { return append([]byte{kindToken}, digest...) }
 
-// TokenDue is the key of the note that a token may be forgotten.
+// TokenDue is the key of the entry that says when a token expires.
 func TokenDue(at time.Time, digest []byte) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte{kindDue}, uint64(at.UnixMilli())), digest...)
 }
 
-// TokensDue holds the notes that are due at a moment.
+// TokensDue holds the entries that are due at a moment.
 func TokensDue(at time.Time) (start, end []byte) {
 	return []byte{kindDue}, binary.BigEndian.AppendUint64([]byte{kindDue}, uint64(at.UnixMilli()))
 }
 
-// DueToken is the token that a note is about.
-func DueToken(note []byte) []byte { return note[9:] }
+// DueToken is the token that an entry is for.
+func DueToken(entry []byte) []byte { return entry[9:] }
 
 // TableSpan holds a table's items and all its index entries.
 func TableSpan(table uint32) (start, end []byte) {
@@ -154,7 +155,7 @@ func part(i, n int) uint64 {
 	return q
 }
 
-// usualBytes is room for most keys, so that they need not grow.
+// usualBytes is enough for most keys, so that they need not grow.
 const usualBytes = 96
 
 // Item appends the key of the item that has these key attributes.
@@ -164,8 +165,8 @@ func Item(dst []byte, t *schema.Table, it item.Item) []byte {
 	return appendSortsOf(dst, t.Key.Sort, it)
 }
 
-// Entry appends the key of an item's entry in an index. The item's own key
-// stands at its end, so that two items never write one entry.
+// Entry appends the key of an item's entry in an index. It ends with the
+// item's own key, so that two items never share an entry.
 func Entry(dst []byte, t *schema.Table, x *schema.Index, it item.Item) []byte {
 	dst = appendSpace(slices.Grow(dst, usualBytes), t.ID, x.ID)
 	dst = appendPartitionOf(dst, x.Key.Partition, it)
@@ -173,7 +174,7 @@ func Entry(dst []byte, t *schema.Table, x *schema.Index, it item.Item) []byte {
 	return appendOwn(dst, t, it)
 }
 
-// Partition appends the beginning of all keys in one partition.
+// Partition appends the prefix of all keys in one partition.
 func Partition(dst []byte, table uint32, index uint16, partition []item.Value) []byte {
 	dst = appendSpace(slices.Grow(dst, usualBytes), table, index)
 	at := len(dst)
@@ -189,14 +190,14 @@ func appendSpace(dst []byte, table uint32, index uint16) []byte {
 	return binary.BigEndian.AppendUint16(dst, index)
 }
 
-// longPartition is the length from which a partition's value is replaced by
-// its digest. Its order does not matter, since the hash stands before it.
+// longPartition is the length above which a partition's value is replaced by
+// its digest. Its order does not matter, since the hash precedes it.
 const longPartition = 1024
 
-// digestMark stands where the number of the partition's bytes would.
+// digestMark replaces the length of the partition before a digest.
 const digestMark = 0xffff
 
-// noHash is the room for the hash of a partition and for its length.
+// noHash is the placeholder for the hash of a partition and its length.
 var noHash [8 + 2]byte
 
 func appendPartitionOf(dst []byte, attrs []schema.Attribute, it item.Item) []byte {
@@ -208,8 +209,8 @@ func appendPartitionOf(dst []byte, attrs []schema.Attribute, it item.Item) []byt
 	return hashed(dst, at)
 }
 
-// appendPart appends one value of a partition. Where another follows, its
-// length stands before it.
+// appendPart appends one value of a partition. Its length precedes it if
+// another value follows.
 func appendPart(dst []byte, v item.Value, last bool) []byte {
 	b := v.Sortable()
 	if !last {
@@ -218,8 +219,8 @@ func appendPart(dst []byte, v item.Value, last bool) []byte {
 	return append(dst, b...)
 }
 
-// hashed fills in the hash and the length of the partition that stands at the
-// end of a key, from at on.
+// hashed fills in the hash and the length of the partition at the end of a
+// key, from at on.
 func hashed(dst []byte, at int) []byte {
 	value := dst[at+len(noHash):]
 	binary.BigEndian.PutUint64(dst[at:], xxhash.Sum64(value))
@@ -246,8 +247,9 @@ func appendSorts(dst []byte, values []item.Value) []byte {
 	return dst
 }
 
-// appendSort appends a value so that it sorts before all that begin with it,
-// whatever follows: a number ends itself, other bytes are escaped and closed.
+// appendSort appends a value so that it sorts before all values that begin
+// with it, whatever follows: a number is self-delimiting, other bytes are
+// escaped and terminated.
 func appendSort(dst []byte, v item.Value) []byte {
 	if v.Type() == item.N {
 		return append(dst, v.Sortable()...)
@@ -255,7 +257,7 @@ func appendSort(dst []byte, v item.Value) []byte {
 	return append(escape(dst, v.Bytes()), 0, 1)
 }
 
-// escape doubles a zero to 0 255, so that 0 1 can close.
+// escape encodes a zero as 0 255, so that 0 1 can be the terminator.
 func escape(dst, b []byte) []byte {
 	for {
 		zero := bytes.IndexByte(b, 0)
@@ -267,8 +269,8 @@ func escape(dst, b []byte) []byte {
 	}
 }
 
-// longOwn is the length from which an item's own key is replaced by its digest
-// at the end of an entry's key.
+// longOwn is the length above which an item's own key is replaced by its
+// digest at the end of an entry's key.
 const longOwn = 128
 
 func appendOwn(dst []byte, t *schema.Table, it item.Item) []byte {
@@ -280,14 +282,14 @@ func appendOwn(dst []byte, t *schema.Table, it item.Item) []byte {
 	if len(dst)-at <= longOwn {
 		return dst
 	}
-	// A zero stands where the length of the partition would, which is never
-	// zero: no short key can be chosen to look like the digest of a long one.
+	// A zero replaces the length of the partition, which is never zero: no
+	// short key can be chosen to look like the digest of a long one.
 	digest := sha256.Sum256(dst[at:])
 	return append(append(dst[:at], 0), digest[:]...)
 }
 
-// keyValue is an item's value for an attribute of a key. It is there: whoever
-// asks has checked it.
+// keyValue is an item's value for an attribute of a key. The caller has
+// checked that it exists.
 func keyValue(a schema.Attribute, it item.Item) item.Value {
 	v, ok := it.Get(a.Name)
 	if !ok {
@@ -296,7 +298,7 @@ func keyValue(a schema.Attribute, it item.Item) item.Value {
 	return v
 }
 
-// successor is the first key behind all that begin with prefix.
+// successor is the first key after all that begin with prefix.
 func successor(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {

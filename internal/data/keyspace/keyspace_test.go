@@ -17,12 +17,13 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// attribute is a key attribute whose name tells its type.
+// attribute is a key attribute.
 func attribute(name string, t item.Type) schema.Attribute {
 	return schema.Attribute{Name: name, Type: t}
 }
 
-// table has the partition key p and a sort key s of a type; none: no sort key.
+// table has the partition key p and a sort key s of a type; 0 for no sort
+// key.
 func table(sort item.Type) *schema.Table {
 	t := &schema.Table{ID: 7, Key: schema.Key{Partition: []schema.Attribute{attribute("p", item.S)}}}
 	if sort != 0 {
@@ -48,7 +49,7 @@ func keyed(p, s item.Value) item.Item {
 	return it
 }
 
-// within tells whether a key lies in a span.
+// within reports whether a key is in a span.
 func within(key, start, end []byte) bool {
 	return bytes.Compare(key, start) >= 0 && (end == nil || bytes.Compare(key, end) < 0)
 }
@@ -100,7 +101,7 @@ func TestNumberOrder(t *testing.T) {
 	})
 }
 
-// All keys of a partition begin with it, and no others do.
+// All keys of a partition begin with its prefix, and no other keys do.
 func TestPartition(t *testing.T) {
 	values := []item.Value{item.String("a"), item.String("b"), item.String("a\x00"), item.String("\x00"),
 		item.String(strings.Repeat("x", 1024)), item.String(strings.Repeat("x", 1025)), item.String(strings.Repeat("x", 2048))}
@@ -118,7 +119,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// Attributes of a partition do not run into one another.
+// Attributes of a partition are delimited.
 func TestPartitionOfSeveralAttributes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "attributes")
@@ -141,7 +142,7 @@ func TestPartitionOfSeveralAttributes(t *testing.T) {
 func TestSegments(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	keys := [][]byte{
-		appendSpace(nil, 7, 3), // the first that could be
+		appendSpace(nil, 7, 3), // the first possible key
 		append(appendSpace(nil, 7, 3), bytes.Repeat([]byte{0xff}, 20)...), // and the last
 	}
 	for range 200 {
@@ -172,8 +173,8 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// searchSegment finds the last segment that does not begin behind a key; they
-// are in order.
+// searchSegment finds the last segment that does not begin after a key;
+// segments are in order.
 func searchSegment(key []byte, total int) int {
 	low, high := 0, total-1
 	for low < high {
@@ -187,7 +188,7 @@ func searchSegment(key []byte, total int) int {
 	return low
 }
 
-// Segments hold about the same.
+// Segments hold about the same number of items.
 func TestSegmentsAreEqual(t *testing.T) {
 	const total, items = 8, 8000
 	var counts [total]int
@@ -257,13 +258,13 @@ func TestSpans(t *testing.T) {
 		}
 	}
 	if got := DroppedTable(Dropped(0x01020304)); got != 0x01020304 {
-		t.Errorf("the note is about table %x", got)
+		t.Errorf("the marker is for table %x", got)
 	}
 }
 
-// The records that go with a table lie apart from those of other tables and
+// The keys of a table's records are disjoint from those of other tables and
 // from each other.
-func TestRecordsLieApart(t *testing.T) {
+func TestRecordsAreDisjoint(t *testing.T) {
 	it := keyed(item.String("\xff"), nil)
 	spans := map[string]func(table uint32) (start, end []byte){"items": TableSpan, "builds": BuildSpan, "collections": CollectionSpan}
 	keys := func(id uint32) map[string][]byte {
@@ -289,7 +290,7 @@ func TestRecordsLieApart(t *testing.T) {
 	}
 }
 
-// The notes of tokens are in order of the time at which they are due.
+// The entries of tokens are in order of the time at which they are due.
 func TestTokensDue(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000)
 	start, end := TokensDue(at)
@@ -299,10 +300,10 @@ func TestTokensDue(t *testing.T) {
 	}{{-time.Hour, true}, {-time.Millisecond, true}, {0, false}, {time.Millisecond, false}} {
 		note := TokenDue(at.Add(c.after), []byte("\xff\xff"))
 		if got := within(note, start, end); got != c.want {
-			t.Errorf("a note of %v later is due: %v", c.after, got)
+			t.Errorf("an entry of %v later is due: %v", c.after, got)
 		}
 		if got := string(DueToken(note)); got != "\xff\xff" {
-			t.Errorf("the note is about %q", got)
+			t.Errorf("the entry is for %q", got)
 		}
 	}
 }
@@ -310,8 +311,8 @@ func TestTokensDue(t *testing.T) {
 func first(start, _ []byte) []byte { return start }
 func second(_, end []byte) []byte  { return end }
 
-// No key is longer than MaxBytes, and none grows with what a customer cannot
-// see.
+// No key is longer than MaxBytes, and its length does not depend on hidden
+// data.
 func TestNoKeyIsTooLong(t *testing.T) {
 	zeros := func(n int) item.Value { return item.Binary(make([]byte, n)) }
 	long := &schema.Table{ID: 1<<32 - 1, Key: schema.Key{
@@ -352,8 +353,9 @@ func TestNoKeyIsTooLong(t *testing.T) {
 	}
 }
 
-// Two items never write one entry, and an entry's key begins with its place.
-func TestEntriesAreApart(t *testing.T) {
+// Two items never share an entry, and an entry's key begins with its index
+// and partition.
+func TestEntriesAreDistinct(t *testing.T) {
 	x := &schema.Index{ID: 1, Key: schema.Key{Partition: []schema.Attribute{attribute("x", item.S)}, Sort: []schema.Attribute{attribute("y", item.B)}}}
 	b := table(item.B)
 	b.Key.Partition[0].Type = item.B
@@ -373,8 +375,8 @@ func TestEntriesAreApart(t *testing.T) {
 	})
 }
 
-// The digest that stands for a long key cannot be had by a short one, even
-// when somebody searches for it.
+// No short key equals the digest of a long one, even if an attacker searches
+// for it.
 func TestNoKeyImitatesADigest(t *testing.T) {
 	b := table(0)
 	b.Key.Partition[0].Type = item.B
@@ -384,7 +386,7 @@ func TestNoKeyImitatesADigest(t *testing.T) {
 		own := append(binary.AppendUvarint(nil, uint64(len(long))), long...)
 		digest := sha256.Sum256(own)
 		if digest[0] != 31 {
-			continue // is not the length of the bytes behind it
+			continue // not the length of the bytes after it
 		}
 		with := func(p []byte) item.Item { return keyed(item.Binary(p), nil).With("x", item.String("x")) }
 		if bytes.Equal(Entry(nil, b, x, with(long)), Entry(nil, b, x, with(digest[1:]))) {
@@ -395,7 +397,7 @@ func TestNoKeyImitatesADigest(t *testing.T) {
 	t.Error("no digest begins with its length")
 }
 
-// A key is appended to what is there.
+// Functions append keys to dst.
 func TestKeysAreAppended(t *testing.T) {
 	it := keyed(item.String(strings.Repeat("p", 2000)), item.String("s")).With("x", item.String(strings.Repeat("x", 2000)))
 	x := &schema.Index{ID: 1, Key: schema.Key{Partition: []schema.Attribute{attribute("x", item.S)}}}
@@ -410,11 +412,11 @@ func TestKeysAreAppended(t *testing.T) {
 	}
 }
 
-// Asking for the key of an item without its key is a mistake of ours.
+// Making the key of an item that lacks its key attributes is a bug of ours.
 func TestMissingKeyPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a key was made of nothing")
+			t.Error("a key was made from no attributes")
 		}
 	}()
 	Item(nil, table(item.S), item.Make(nil))

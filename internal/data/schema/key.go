@@ -13,7 +13,7 @@ const (
 	MaxSortBytes      = 1024
 )
 
-// Attribute is an attribute that a key is made of: S, N or B.
+// Attribute is an attribute of a key, of type S, N or B.
 type Attribute struct {
 	Name string    `json:"name"`
 	Type item.Type `json:"type"`
@@ -30,33 +30,34 @@ type Key struct {
 // All are the key's attributes, those of the partition first.
 func (k Key) All() []Attribute { return append(slices.Clip(k.Partition), k.Sort...) }
 
-// Has tells whether an attribute is part of the key.
+// Has reports whether an attribute is part of the key.
 func (k Key) Has(name string) bool {
 	is := func(a Attribute) bool { return a.Name == name }
 	return slices.ContainsFunc(k.Partition, is) || slices.ContainsFunc(k.Sort, is)
 }
 
-// In tells whether an item has all attributes of the key, each of its type
+// In reports whether an item has all attributes of the key, each of its type
 // and not empty, and together not too large: whether a sparse index holds it.
-// What was there before an index may be none of these, and is left out.
+// Items that are older than an index may violate these rules, and are left
+// out.
 func (k Key) In(it item.Item) bool {
 	return in(k.Partition, it, MaxPartitionBytes) && in(k.Sort, it, MaxSortBytes)
 }
 
-func in(attrs []Attribute, it item.Item, room int) bool {
+func in(attrs []Attribute, it item.Item, maxBytes int) bool {
 	for _, a := range attrs {
 		v, ok := it.Get(a.Name)
 		if !ok || v.Type() != a.Type || len(v.Sortable()) == 0 {
 			return false
 		}
-		if room -= v.Size(); room < 0 {
+		if maxBytes -= v.Size(); maxBytes < 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// Of cuts the key's attributes out of an item.
+// Of returns the key's attributes of an item.
 func (k Key) Of(it item.Item) item.Item {
 	var b item.Builder
 	for _, attrs := range [2][]Attribute{k.Partition, k.Sort} {
@@ -69,8 +70,8 @@ func (k Key) Of(it item.Item) item.Item {
 	return b.Item()
 }
 
-// CheckKey tells whether a key, as GetItem and its kin take it, is one of
-// this table: these attributes, no others.
+// CheckKey returns a fault unless key, a parameter of GetItem and the like,
+// is a key of this table: exactly these attributes.
 func (t *Table) CheckKey(key item.Item) error {
 	if key.Len() != len(t.Key.Partition)+len(t.Key.Sort) {
 		return apierror.KeyMismatch()
@@ -78,8 +79,8 @@ func (t *Table) CheckKey(key item.Item) error {
 	return t.checkKey(key, func(Attribute, item.Value) error { return apierror.KeyMismatch() })
 }
 
-// CheckItem tells whether an item may be put into this table: its keys are
-// there and of their types, those of the indexes too.
+// CheckItem returns a fault unless an item may be put into this table: its
+// keys exist and have the right types, those of the indexes too.
 func (t *Table) CheckItem(it item.Item) error {
 	if err := t.checkKey(it, wrongKeyType); err != nil {
 		return err
@@ -101,8 +102,8 @@ func (t *Table) CheckBatchItem(it item.Item) error {
 	return t.CheckIndexKeys(nil, it)
 }
 
-// wrongKeyType words a key attribute that is missing (v is nil) or of another
-// type.
+// wrongKeyType is the fault of a key attribute that is missing (v is nil) or
+// of another type.
 func wrongKeyType(a Attribute, v item.Value) error {
 	if v == nil {
 		return apierror.InvalidValues("Missing the key %s in the item", a.Name)
@@ -110,8 +111,8 @@ func wrongKeyType(a Attribute, v item.Value) error {
 	return apierror.InvalidValues("Type mismatch for key %s expected: %s actual: %s", a.Name, a.Type, v.Type())
 }
 
-// checkKey looks at the attributes of the table's key; mismatch words one
-// that is missing or of another type.
+// checkKey checks the attributes of the table's key; mismatch returns the
+// fault of one that is missing or of another type.
 func (t *Table) checkKey(it item.Item, mismatch func(Attribute, item.Value) error) error {
 	check := func(a Attribute) (item.Value, error) {
 		v, ok := it.Get(a.Name)
@@ -154,10 +155,11 @@ func emptyKind(v item.Value) string {
 	return "string"
 }
 
-// CheckIndexKeys tells whether an item's values fit the keys of the indexes.
-// An index whose key attribute is absent does not hold the item; one whose
-// attribute has the wrong type or is empty forbids it. Given the item before
-// an update, what the update did not change is not looked at.
+// CheckIndexKeys returns a fault unless an item's values fit the keys of the
+// indexes. An index whose key attribute is absent does not hold the item; an
+// attribute of the wrong type or an empty one is a fault. Given the item
+// before an update, attributes that the update did not change are not
+// checked.
 func (t *Table) CheckIndexKeys(before, after item.Item) error {
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
@@ -187,7 +189,8 @@ func (t *Table) CheckIndexKeys(before, after item.Item) error {
 	return nil
 }
 
-// emptyIndexKey words an empty index key; an update has words of its own.
+// emptyIndexKey is the fault of an empty index key; updates have their own
+// message.
 func emptyIndexKey(before item.Item, v item.Value, index, name string) error {
 	if before != nil {
 		return apierror.EmptyIndexKeyUpdate(emptyKind(v))

@@ -38,8 +38,8 @@ func text(n int) item.Value { return item.String(strings.Repeat("x", n)) }
 
 func binary(n int) item.Value { return item.Binary(bytes.Repeat([]byte{0xff}, n)) }
 
-// expect fails unless err is a ValidationException with these words; none
-// stand for no error.
+// expect fails unless err is a ValidationException with this message; an
+// empty one stands for no error.
 func expect(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {
@@ -67,15 +67,15 @@ func TestCheckKey(t *testing.T) {
 		want string
 	}{
 		{"the key's attributes are a key", attrs{"id": text(1), "at": one}, ""},
-		{"an attribute less is none", attrs{"id": text(1)}, mismatch},
-		{"an attribute more is none", attrs{"id": text(1), "at": one, "x": one}, mismatch},
-		{"no attributes are none", nil, mismatch},
-		{"another attribute is none", attrs{"id": text(1), "x": one}, mismatch},
-		{"a partition of another type is none", attrs{"id": one, "at": one}, mismatch},
-		{"a sort of another type is none", attrs{"id": text(1), "at": text(1)}, mismatch},
-		{"a set is none", attrs{"id": item.Set(item.SS, text(1)), "at": one}, mismatch},
-		{"an empty string is no key", attrs{"id": text(0), "at": one}, emptyString},
-		{"an empty partition is told before a sort of another type", attrs{"id": text(0), "at": text(1)}, emptyString},
+		{"a missing attribute is a mismatch", attrs{"id": text(1)}, mismatch},
+		{"an additional attribute is a mismatch", attrs{"id": text(1), "at": one, "x": one}, mismatch},
+		{"no attributes are a mismatch", nil, mismatch},
+		{"another attribute is a mismatch", attrs{"id": text(1), "x": one}, mismatch},
+		{"a partition of another type is a mismatch", attrs{"id": one, "at": one}, mismatch},
+		{"a sort key of another type is a mismatch", attrs{"id": text(1), "at": text(1)}, mismatch},
+		{"a set is a mismatch", attrs{"id": item.Set(item.SS, text(1)), "at": one}, mismatch},
+		{"an empty string is not a key", attrs{"id": text(0), "at": one}, emptyString},
+		{"an empty partition is reported before a sort key of another type", attrs{"id": text(0), "at": text(1)}, emptyString},
 		{"2048 bytes fit", attrs{"id": text(2048), "at": one}, ""},
 		{"2049 bytes do not", attrs{"id": text(2049), "at": one}, longHash},
 		{"bytes count, not characters", attrs{"id": item.String(strings.Repeat("é", 1025)), "at": one}, longHash},
@@ -94,9 +94,9 @@ func TestCheckKeyOfBinaries(t *testing.T) {
 	}{
 		{"2048 and 1024 bytes fit", attrs{"p": binary(2048), "s": binary(1024)}, ""},
 		{"a long partition does not fit", attrs{"p": binary(2049), "s": binary(1)}, longHash},
-		{"a long sort does not fit", attrs{"p": binary(1), "s": binary(1025)}, longRange},
-		{"an empty partition is refused", attrs{"p": binary(0), "s": binary(1)}, empty + "p"},
-		{"an empty sort is refused", attrs{"p": binary(1), "s": binary(0)}, empty + "s"},
+		{"a long sort key does not fit", attrs{"p": binary(1), "s": binary(1025)}, longRange},
+		{"an empty partition is rejected", attrs{"p": binary(0), "s": binary(1)}, empty + "p"},
+		{"an empty sort key is rejected", attrs{"p": binary(1), "s": binary(0)}, empty + "s"},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, table.CheckKey(item.Make(c.key)), c.want) })
 	}
@@ -107,19 +107,19 @@ func TestCheckItem(t *testing.T) {
 	const invalid = "One or more parameter values were invalid: "
 	for _, c := range []struct {
 		name        string
-		more        attrs  // beside a good key; a nil value takes an attribute out
-		want, batch string // batch: where BatchWriteItem has other words
+		more        attrs  // in addition to a valid key; a nil value removes an attribute
+		want, batch string // batch: where BatchWriteItem has another message
 	}{
 		{"an item with its key fits", nil, "", ""},
 		{"other attributes may be anything", attrs{"x": item.Null(), "y": item.List()}, "", ""},
 		{"a missing key is named", attrs{"at": nil}, invalid + "Missing the key at in the item", ""},
-		{"the partition is told first", attrs{"id": nil, "at": nil}, invalid + "Missing the key id in the item", ""},
+		{"the partition is reported first", attrs{"id": nil, "at": nil}, invalid + "Missing the key id in the item", ""},
 		{"a key of another type is named", attrs{"at": text(1)}, invalid + "Type mismatch for key at expected: N actual: S", mismatch},
 		{"an empty key is named", attrs{"id": text(0)}, emptyString, ""},
-		{"a long key is refused", attrs{"id": text(2049)}, longHash, ""},
+		{"a long key is rejected", attrs{"id": text(2049)}, longHash, ""},
 		{"an index key of another type is named", attrs{"total": text(1)},
 			invalid + "Type mismatch for Index Key total Expected: N Actual: S IndexName: by-total", ""},
-		{"an index key of another type is refused where the index would not hold the item", attrs{"zip": one},
+		{"an index key of another type is rejected even if the index would not hold the item", attrs{"zip": one},
 			invalid + "Type mismatch for Index Key zip Expected: B Actual: N IndexName: by-place", ""},
 		{"an empty index key is named", attrs{"state": text(0)},
 			"One or more parameter values are not valid. A value specified for a secondary index key is not supported. " +
@@ -133,7 +133,7 @@ func TestCheckItem(t *testing.T) {
 		{"the attributes of an index key are summed up", attrs{"city": text(2000), "zip": binary(49)}, longHash, ""},
 		{"the sort attributes fit together", attrs{"street": text(1000), "house": text(24)}, "", ""},
 		{"the sort attributes are summed up", attrs{"street": text(1000), "house": text(25)}, longRange, ""},
-		{"the key is told before the indexes", attrs{"total": text(1), "at": nil}, invalid + "Missing the key at in the item", ""},
+		{"the key is reported before the indexes", attrs{"total": text(1), "at": nil}, invalid + "Missing the key at in the item", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			it := item.Make(attrs{"id": text(1), "at": one})
@@ -151,7 +151,7 @@ func TestCheckItem(t *testing.T) {
 	}
 }
 
-// An update is held to what it changes, and has words of its own.
+// Only what an update changes is checked, with messages of its own.
 func TestCheckIndexKeysOfUpdates(t *testing.T) {
 	before := item.Make(attrs{"id": text(1), "at": num(t, "1"), "state": num(t, "5"), "city": text(2049)})
 	for _, c := range []struct {
@@ -159,17 +159,17 @@ func TestCheckIndexKeysOfUpdates(t *testing.T) {
 		after item.Item
 		want  string
 	}{
-		{"what it leaves as it was is not looked at", before.With("x", text(1)), ""},
-		{"what it takes away is not looked at", before.Without("state"), ""},
-		{"a wrong type put in the place of another is told", before.With("state", item.Null()),
+		{"unchanged attributes are not checked", before.With("x", text(1)), ""},
+		{"removed attributes are not checked", before.Without("state"), ""},
+		{"a new wrong type is reported", before.With("state", item.Null()),
 			"One or more parameter values were invalid: Type mismatch for Index Key state Expected: S Actual: NULL IndexName: by-state"},
-		{"an empty string is told", before.With("state", text(0)),
+		{"an empty string is reported", before.With("state", text(0)),
 			"One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. " +
 				"The AttributeValue for a key attribute cannot contain an empty string value."},
-		{"an empty binary is told", before.With("zip", binary(0)),
+		{"an empty binary is reported", before.With("zip", binary(0)),
 			"One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. " +
 				"The AttributeValue for a key attribute cannot contain an empty binary value."},
-		{"a changed part brings the size of the whole", before.With("zip", binary(1)), longHash},
+		{"a changed part causes a check of the whole size", before.With("zip", binary(1)), longHash},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, orders().CheckIndexKeys(before, c.after), c.want) })
 	}
@@ -209,9 +209,9 @@ func TestKeyOf(t *testing.T) {
 		t.Errorf("the key of no item is %v", item.Map(got))
 	}
 	if !key.Has("id") || !key.Has("at") || key.Has("total") || key.Has("") {
-		t.Error("Has tells other attributes than the key's")
+		t.Error("Has reports attributes that are not the key's")
 	}
-	// All makes a row of its own: appending to it leaves the key alone.
+	// All returns a new slice: appending to it does not change the key.
 	all := orders().Indexes[1].Key
 	if got := all.All(); len(got) != 4 || got[0].Name != "city" || got[3].Name != "house" {
 		t.Errorf("All are %v", got)

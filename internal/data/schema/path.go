@@ -5,8 +5,8 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// CheckPaths tells whether the paths of an expression stay out of the keys of
-// the table and of all its indexes, which have nothing inside.
+// CheckPaths returns a fault if a path of an expression leads into a key
+// attribute of the table or of an index, which are scalars.
 func (t *Table) CheckPaths(paths []item.Path) error {
 	for _, p := range paths {
 		if len(p) == 1 {
@@ -27,6 +27,6 @@ func (t *Table) CheckPaths(paths []item.Path) error {
 
 func intoKey(kind, name string) error {
 	fault := apierror.Validation("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: %s: %s", kind, name)
-	fault.Whole = true // a transaction is refused for it, not cancelled
+	fault.Whole = true // a transaction is rejected for it, not cancelled
 	return fault
 }

@@ -1,4 +1,5 @@
-// Package schema is what a table is, and whether an item or a key fits it.
+// Package schema describes tables, and checks whether an item or a key fits
+// one.
 package schema
 
 import (
@@ -8,30 +9,30 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// Table is everything the catalog knows of one table. It is stored as JSON
-// (docs/formats/catalog.md), so its field names are for ever.
+// Table is the catalog's description of one table. It is stored as JSON
+// (docs/formats/catalog.md), so its field names must not change.
 type Table struct {
 	Name    string    `json:"name"`
-	ID      uint32    `json:"id"`   // where its items lie; never used again
+	ID      uint32    `json:"id"`   // part of the keys of its items; never reused
 	UUID    string    `json:"uuid"` // TableId
 	Created time.Time `json:"created"`
 
 	// Key is the table's own primary key. Attributes holds the type of every
-	// attribute that a key of the table or of an index is made of, in the
-	// order in which the customer declared them.
+	// attribute of a key of the table or of an index, in the order in which
+	// the customer declared them.
 	Key        Key         `json:"key"`
 	Attributes []Attribute `json:"attributes"`
 	Indexes    []Index     `json:"indexes,omitempty"`
-	LastIndex  uint16      `json:"lastIndex,omitempty"` // the largest id an index ever had
+	LastIndex  uint16      `json:"lastIndex,omitempty"` // the largest id that an index ever had
 
-	// State is what the table is passing through, until SettledAt.
+	// State is the table's transitional state, until SettledAt.
 	State     State     `json:"state,omitempty"`
 	SettledAt time.Time `json:"settledAt,omitzero"`
 
 	OnDemand           bool       `json:"onDemand,omitempty"`
 	OnDemandSince      time.Time  `json:"onDemandSince,omitzero"`
 	Throughput         Throughput `json:"throughput"`
-	MaxRequests        Throughput `json:"maxRequests,omitzero"` // on-demand ceilings; 0 is none
+	MaxRequests        Throughput `json:"maxRequests,omitzero"` // on-demand limits; 0 is no limit
 	Warm               Throughput `json:"warm,omitzero"`
 	Class              string     `json:"class,omitempty"`
 	ClassChanged       time.Time  `json:"classChanged,omitzero"`
@@ -39,28 +40,28 @@ type Table struct {
 	Encryption         Encryption `json:"encryption,omitzero"`
 	Tags               []Tag      `json:"tags,omitempty"`
 
-	// What looks back at the table's changes, or ahead to their end.
-	Streams    []Stream   `json:"streams,omitempty"` // the last may be enabled, the others were once
+	// Features that read the table's changes, or remove its items.
+	Streams    []Stream   `json:"streams,omitempty"` // the last may be enabled, earlier ones are disabled
 	TimeToLive TimeToLive `json:"timeToLive,omitzero"`
 	Recovery   Recovery   `json:"recovery,omitzero"`
 
-	// Recording is set for a moment before something begins to look back: once
-	// every server records the changes, it may rely on them.
+	// Recording is set shortly before a feature starts to read the changes:
+	// the feature may rely on them once every server records them.
 	Recording bool `json:"recording,omitempty"`
 
-	Restored Restored `json:"restored,omitzero"` // what the table was made from, if from another
+	Restored Restored `json:"restored,omitzero"` // what the table was restored from
 }
 
 // Stream is a view of a table's changes for customers.
 type Stream struct {
-	Label   string    `json:"label"` // tells the streams of one table apart
+	Label   string    `json:"label"` // distinguishes the streams of one table
 	View    string    `json:"view"`  // KEYS_ONLY, NEW_IMAGE, OLD_IMAGE or NEW_AND_OLD_IMAGES
 	Created time.Time `json:"created"`
 	Start   uint64    `json:"start"`          // the first stamp in it
 	Ended   time.Time `json:"ended,omitzero"` // when it was disabled
-	End     uint64    `json:"end,omitempty"`  // the first stamp no more in it; 0: it is enabled
+	End     uint64    `json:"end,omitempty"`  // the first stamp after it; 0 while it is enabled
 
-	// Roll is how long a shard takes changes before another follows it.
+	// Roll is how long a shard takes changes before the next one is opened.
 	Roll time.Duration `json:"roll"`
 }
 
@@ -72,8 +73,8 @@ func (t *Table) Stream() (*Stream, bool) {
 	return nil, false
 }
 
-// EnableStream gives the table a stream. Its label and where it starts are
-// known when the description is stored.
+// EnableStream adds a stream to the table. Its label and start are set when
+// the description is stored.
 func (t *Table) EnableStream(view string, now time.Time) {
 	t.Streams = append(slices.Clip(t.Streams), Stream{View: view, Created: now})
 }
@@ -87,8 +88,9 @@ func (t *Table) DisableStream(now time.Time) {
 	}
 }
 
-// Sealed is the description with the stamp of the update that stores it: the
-// streams that it enables start there, and those that it disables end there.
+// Sealed returns the description with the stamp of the update that stores it:
+// the streams that it enables start there, and those that it disables end
+// there.
 func (t *Table) Sealed(stamp uint64) *Table {
 	sealed := *t
 	sealed.Streams = slices.Clone(t.Streams)
@@ -104,7 +106,7 @@ func (t *Table) Sealed(stamp uint64) *Table {
 	return &sealed
 }
 
-// Clone is a copy that can be changed without changing the description.
+// Clone returns a copy that can be changed without changing the description.
 func (t *Table) Clone() *Table {
 	c := *t
 	c.Attributes = slices.Clone(t.Attributes)
@@ -119,10 +121,10 @@ func (t *Table) Clone() *Table {
 
 // TimeToLive says that items expire at the second in one of their attributes.
 type TimeToLive struct {
-	Attribute string    `json:"attribute,omitempty"` // none: items do not expire
+	Attribute string    `json:"attribute,omitempty"` // empty if items do not expire
 	Changed   time.Time `json:"changed,omitzero"`
-	Filling   bool      `json:"filling,omitempty"` // notes of items that were there before are being made
-	Changes   uint16    `json:"changes,omitempty"` // how often this was changed
+	Filling   bool      `json:"filling,omitempty"` // entries for older items are being added
+	Changes   uint16    `json:"changes,omitempty"` // how many times this was changed
 }
 
 // Recovery says that the table can be restored as it was at any second of the
@@ -133,14 +135,14 @@ type Recovery struct {
 	Days    int       `json:"days,omitempty"`
 }
 
-// Window is the seconds that a table can be restored to, if it can.
+// Window is the range of seconds that a table can be restored to.
 func (r Recovery) Window(now time.Time) (earliest, latest time.Time) {
 	earliest = now.AddDate(0, 0, -r.Days)
 	if earliest.Before(r.Since) {
 		earliest = r.Since
 	}
-	// A second stands for its end, so that of the first none is missing; the
-	// last is over.
+	// A second stands for its end, so that no change of the first is missing;
+	// the last one has passed.
 	earliest, latest = earliest.Truncate(time.Second), now.Truncate(time.Second).Add(-time.Second)
 	if latest.Before(earliest) {
 		latest = earliest
@@ -148,27 +150,29 @@ func (r Recovery) Window(now time.Time) (earliest, latest time.Time) {
 	return earliest, latest
 }
 
-// Restored says that a table is a copy of another as it was once.
+// Restored says what a table was created from: an earlier state of another
+// table, a backup or files.
 type Restored struct {
-	Table   string    `json:"table,omitempty"`   // the name of the other
-	TableID uint32    `json:"tableId,omitempty"` // its id, when the copy is of a table here
-	Backup  string    `json:"backup,omitempty"`  // the id of the backup, when it is of one
-	Import  string    `json:"import,omitempty"`  // the id of the import, when it is made of files
-	At      time.Time `json:"at,omitzero"`       // the second it is of, or when the backup was made
-	Running bool      `json:"running,omitempty"` // items are still being put in
+	Table   string    `json:"table,omitempty"`   // the name of the other table
+	TableID uint32    `json:"tableId,omitempty"` // its id, for a restore of a table of this database
+	Backup  string    `json:"backup,omitempty"`  // the id of the backup, for a restore of one
+	Import  string    `json:"import,omitempty"`  // the id of the import, for an import of files
+	At      time.Time `json:"at,omitzero"`       // the restored second, or when the backup was made
+	Running bool      `json:"running,omitempty"` // items are still being added
 }
 
-// Logs tells whether the table's changes are recorded.
+// Logs reports whether the table's changes are recorded.
 func (t *Table) Logs() bool {
 	_, streams := t.Stream()
 	return streams || t.Recovery.Enabled || t.Recording
 }
 
-// maxExpired is how long ago an item may have expired to be removed: a number
-// that means an earlier time is more likely a mistake.
+// maxExpired is how long ago an item may have expired to be removed: an
+// earlier time is more likely a mistake.
 const maxExpired = 5 * 365 * 24 * time.Hour
 
-// Expiry is the second at which an item expires; not ok if it does not.
+// Expiry returns the second at which an item expires. It is not ok if the
+// item does not expire.
 func (t *Table) Expiry(it item.Item) (at int64, ok bool) {
 	if t.TimeToLive.Attribute == "" || it == nil {
 		return 0, false
@@ -180,17 +184,17 @@ func (t *Table) Expiry(it item.Item) (at int64, ok bool) {
 	return v.Number().Int64()
 }
 
-// Expired tells whether an item has expired, and recently enough to be
-// removed.
+// Expired reports whether an item has expired, recently enough to be removed.
 func (t *Table) Expired(it item.Item, now time.Time) bool {
 	at, ok := t.Expiry(it)
 	return ok && at < now.Unix() && at >= OldestExpiry(now)
 }
 
-// OldestExpiry is the earliest second of expiry that is taken for one.
+// OldestExpiry is the earliest second of expiry that is not considered a
+// mistake.
 func OldestExpiry(now time.Time) int64 { return now.Add(-maxExpired).Unix() }
 
-// State is what a table or an index is passing through; none means active.
+// State is the transitional state of a table or an index; empty means active.
 type State string
 
 // The states of a table.
@@ -218,7 +222,8 @@ type Throughput struct {
 	Decreases int64     `json:"decreases,omitempty"`
 }
 
-// Encryption is the customer's wish for encryption with a key of his own.
+// Encryption is the customer's request for encryption with a key of their
+// own.
 type Encryption struct {
 	Enabled bool   `json:"enabled,omitempty"`
 	KeyARN  string `json:"keyArn,omitempty"`
@@ -230,7 +235,7 @@ type Tag struct {
 	Value string `json:"value"`
 }
 
-// Index finds a secondary index by name.
+// Index returns a secondary index by name.
 func (t *Table) Index(name string) (*Index, bool) {
 	for i := range t.Indexes {
 		if t.Indexes[i].Name == name {
@@ -240,20 +245,20 @@ func (t *Table) Index(name string) (*Index, bool) {
 	return nil, false
 }
 
-// AddIndex adds an index and gives it an id that none had before.
+// AddIndex adds an index with a new id.
 func (t *Table) AddIndex(x Index) {
 	t.LastIndex++
 	x.ID = t.LastIndex
 	t.Indexes = append(t.Indexes, x)
 }
 
-// Uses tells whether a key of the table or of an index is made of an
-// attribute.
+// Uses reports whether an attribute is part of a key of the table or of an
+// index.
 func (t *Table) Uses(name string) bool {
 	return t.Key.Has(name) || slices.ContainsFunc(t.Indexes, func(x Index) bool { return x.Key.Has(name) })
 }
 
-// HasLocal tells whether the table has local secondary indexes, and so item
+// HasLocal reports whether the table has local secondary indexes, and so item
 // collections.
 func (t *Table) HasLocal() bool {
 	for i := range t.Indexes {
@@ -270,7 +275,7 @@ type Index struct {
 	ID          uint16     `json:"id"` // the table itself is 0
 	Global      bool       `json:"global,omitempty"`
 	State       State      `json:"state,omitempty"`       // Creating or Deleting, while it is
-	Backfilling bool       `json:"backfilling,omitempty"` // what was there before it is being put in
+	Backfilling bool       `json:"backfilling,omitempty"` // older items are being added
 	Key         Key        `json:"key"`
 	Projection  Projection `json:"projection"`
 	Throughput  Throughput `json:"throughput,omitzero"`
@@ -291,7 +296,7 @@ const (
 	ProjectInclude = "INCLUDE"
 )
 
-// Projects tells whether an index of this table carries an attribute.
+// Projects reports whether an index of this table has an attribute.
 func (t *Table) Projects(x *Index, name string) bool {
 	if x.Projection.Kind == ProjectAll || t.Key.Has(name) || x.Key.Has(name) {
 		return true
@@ -304,7 +309,7 @@ func (t *Table) Projects(x *Index, name string) bool {
 	return false
 }
 
-// Entry is what an index of this table holds of an item.
+// Entry is the part of an item that an index of this table holds.
 func (t *Table) Entry(x *Index, it item.Item) item.Item {
 	if x.Projection.Kind == ProjectAll {
 		return it

@@ -35,7 +35,7 @@ func TestEntry(t *testing.T) {
 			for name, v := range it.All() {
 				got, has := entry.Get(name)
 				if has != slices.Contains(c.want, name) || has != table.Projects(x, name) || has && !item.Equal(got, v) {
-					t.Errorf("%s is %v in the entry; Projects tells %v", name, got, table.Projects(x, name))
+					t.Errorf("%s is %v in the entry; Projects reports %v", name, got, table.Projects(x, name))
 				}
 			}
 		})
@@ -44,7 +44,7 @@ func TestEntry(t *testing.T) {
 		t.Error("an index was found that the table does not have")
 	}
 	if !orders().HasLocal() || (&Table{Indexes: orders().Indexes[1:]}).HasLocal() {
-		t.Error("HasLocal is told by something else than local indexes")
+		t.Error("HasLocal depends on other things than local indexes")
 	}
 }
 
