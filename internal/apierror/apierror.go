@@ -1,9 +1,9 @@
-// Package apierror is every error a customer may see: its code, its HTTP
-// status and DynamoDB's exact words.
+// Package apierror defines every error that a customer may see: its code, its
+// HTTP status and DynamoDB's exact words.
 //
-// An Error is made where the rule lives and travels up unchanged. Failures of
-// ours (a disk, a bug) are ordinary Go errors; package server turns those into
-// InternalServerError.
+// An Error is created where the rule is checked and returned unchanged. Our
+// own failures (a disk, a bug) are ordinary Go errors, which package server
+// turns into InternalServerError.
 package apierror
 
 import (
@@ -18,36 +18,38 @@ type Error struct {
 	Message string
 
 	// Request marks a fault in the text of the request itself (its syntax,
-	// its parameters). Some operations put RequestPrefix before these.
+	// its parameters). Some operations prepend RequestPrefix to these.
 	Request bool
 
-	// Whole marks a fault that is told of a whole transaction, not as the
-	// reason of one of its actions.
+	// Whole marks a fault of a whole transaction, which is not reported as
+	// the reason of one of its actions.
 	Whole bool
 
-	// Detail is a struct whose members stand beside the message in the
-	// reply, such as the item of a failed condition.
+	// Detail is a struct whose members are added to the reply, such as the
+	// item of a failed condition.
 	Detail any
 }
 
-// RequestPrefix is what PutItem, UpdateItem, DeleteItem and Query put before
-// a fault of the request itself, and every operation before a constraint.
+// RequestPrefix precedes a fault of the request itself in PutItem,
+// UpdateItem, DeleteItem and Query, and a violated constraint in every
+// operation.
 const RequestPrefix = "1 validation error detected: "
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Enveloped returns the fault as an operation that uses the envelope tells it.
+// Enveloped returns the fault with RequestPrefix, if it is a fault of the
+// request.
 func (e *Error) Enveloped() *Error {
 	if !e.Request {
 		return e
 	}
-	told := *e
-	told.Message = RequestPrefix + e.Message
-	told.Request = false
-	return &told
+	enveloped := *e
+	enveloped.Message = RequestPrefix + e.Message
+	enveloped.Request = false
+	return &enveloped
 }
 
-// Type is the error's full name, as it stands in __type.
+// Type is the error's full name, the value of __type.
 func (e *Error) Type() string {
 	switch e.Code {
 	case "ValidationException":
@@ -62,8 +64,8 @@ func (e *Error) Type() string {
 	return "com.amazonaws.dynamodb.v20120810#" + e.Code
 }
 
-// MessageMember is the name under which the message travels: DynamoDB spells
-// it in two ways.
+// MessageMember is the name of the message's member: DynamoDB spells it in
+// two ways.
 func (e *Error) MessageMember() string {
 	switch e.Code {
 	case "SerializationException", "AccessDeniedException", "TransactionCanceledException":
@@ -80,8 +82,8 @@ func fault(code, format string, args ...any) *Error {
 	return &Error{Code: code, Status: http.StatusBadRequest, Message: message}
 }
 
-// Validation is a request that makes no sense, or does not fit the table or
-// the stored item.
+// Validation is a request that is invalid by itself, or does not fit the
+// table or the stored item.
 func Validation(format string, args ...any) *Error {
 	return fault("ValidationException", format, args...)
 }
@@ -111,7 +113,7 @@ func Serialization(format string, args ...any) *Error {
 // UnknownOperation is a target that names no operation.
 func UnknownOperation() *Error { return fault("UnknownOperationException", "") }
 
-// AccessDenied is a caller who may not do this.
+// AccessDenied is a request that the caller may not make.
 func AccessDenied(format string, args ...any) *Error {
 	return fault("AccessDeniedException", format, args...)
 }
@@ -134,7 +136,7 @@ func InUse(format string, args ...any) *Error {
 	return fault("ResourceInUseException", format, args...)
 }
 
-// LimitExceeded is one more than the account may have.
+// LimitExceeded is a request that would exceed a limit of the account.
 func LimitExceeded(format string, args ...any) *Error {
 	return fault("LimitExceededException", format, args...)
 }
@@ -152,7 +154,7 @@ func DuplicateItem() *Error {
 	return fault("DuplicateItemException", "Duplicate primary key exists in table")
 }
 
-// Cancelled is a transaction that did not happen; codes names the reasons.
+// Cancelled is a transaction that was cancelled; codes names the reasons.
 func Cancelled(codes string, detail any) *Error {
 	e := fault("TransactionCanceledException",
 		"Transaction cancelled, please refer cancellation reasons for specific reasons [%s]", codes)
@@ -160,7 +162,7 @@ func Cancelled(codes string, detail any) *Error {
 	return e
 }
 
-// TokenMismatch is a token that came before with another request.
+// TokenMismatch is a token that was used before with another request.
 func TokenMismatch() *Error {
 	return fault("IdempotentParameterMismatchException",
 		"The provided client token is already in use with different parameters.")
@@ -171,7 +173,7 @@ func ExpiredIterator() *Error {
 	return fault("ExpiredIteratorException", "The provided iterator exceeds the maximum age allowed")
 }
 
-// TrimmedData is a place in a stream whose changes are no longer kept.
+// TrimmedData is a position in a stream whose records are no longer kept.
 func TrimmedData() *Error {
 	return fault("TrimmedDataAccessException", "The data you are trying to access has been trimmed")
 }
@@ -204,13 +206,13 @@ func whole(e *Error) *Error {
 	return e
 }
 
-// Conflict is a write that waited too long for others of the same item.
+// Conflict is a write that waited too long for other writes of the same item.
 func Conflict() *Error {
 	return fault("TransactionConflictException", "Transaction is ongoing for the item")
 }
 
-// CollectionTooLarge is a write that would make a partition larger than a
-// table with local indexes may have it.
+// CollectionTooLarge is a write that would make an item collection larger
+// than a table with local indexes allows.
 func CollectionTooLarge() *Error {
 	return fault("ItemCollectionSizeLimitExceededException", "Collection size exceeded.")
 }

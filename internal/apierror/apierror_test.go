@@ -18,9 +18,9 @@ func TestFaults(t *testing.T) {
 		{"a request", Request("bad"), "bad", "com.amazon.coral.validate#ValidationException", "message"},
 		{"invalid values", InvalidValues("x: %s", "y"), "One or more parameter values were invalid: x: y", "com.amazon.coral.validate#ValidationException", "message"},
 		{"invalid values of a request", InvalidRequestValues("x"), "One or more parameter values were invalid: x", "com.amazon.coral.validate#ValidationException", "message"},
-		{"a body of the wrong shape", Serialization("x"), "x", "com.amazon.coral.service#SerializationException", "Message"},
-		{"an unknown operation has no words", UnknownOperation(), "", "com.amazon.coral.service#UnknownOperationException", "message"},
-		{"a caller who may not", AccessDenied("x"), "x", "com.amazon.coral.service#AccessDeniedException", "Message"},
+		{"a body of the wrong types", Serialization("x"), "x", "com.amazon.coral.service#SerializationException", "Message"},
+		{"an unknown operation has no message", UnknownOperation(), "", "com.amazon.coral.service#UnknownOperationException", "message"},
+		{"a caller without permission", AccessDenied("x"), "x", "com.amazon.coral.service#AccessDeniedException", "Message"},
 		{"no table", NoTable(), "Requested resource not found", "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException", "message"},
 		{"no table of a name", NoTableNamed("a"), "Requested resource not found: Table: a not found", "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException", "message"},
 		{"a table in use", InUse("x"), "x", "com.amazonaws.dynamodb.v20120810#ResourceInUseException", "message"},
@@ -30,7 +30,7 @@ func TestFaults(t *testing.T) {
 		{"an empty key", EmptyKey("string", "id"), "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: id",
 			"com.amazon.coral.validate#ValidationException", "message"},
 		{"a large item", ItemTooLarge(), "Item size has exceeded the maximum allowed size", "com.amazon.coral.validate#ValidationException", "message"},
-		{"no room now", Throttled(), "Rate of requests exceeds the allowed throughput.", "com.amazon.coral.availability#ThrottlingException", "message"},
+		{"the server is busy", Throttled(), "Rate of requests exceeds the allowed throughput.", "com.amazon.coral.availability#ThrottlingException", "message"},
 		{"a large update", UpdateTooLarge(), "Item size to update has exceeded the maximum allowed size", "com.amazon.coral.validate#ValidationException", "message"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -46,15 +46,15 @@ func TestFaults(t *testing.T) {
 
 func TestEnveloped(t *testing.T) {
 	fault := Request("bad")
-	told := fault.Enveloped()
-	if told.Message != "1 validation error detected: bad" || fault.Message != "bad" {
-		t.Errorf("the fault is told as %q, and itself is %q", told.Message, fault.Message)
+	enveloped := fault.Enveloped()
+	if enveloped.Message != "1 validation error detected: bad" || fault.Message != "bad" {
+		t.Errorf("the enveloped message is %q, the original %q", enveloped.Message, fault.Message)
 	}
-	if again := told.Enveloped(); again.Message != told.Message {
-		t.Errorf("told twice it is %q", again.Message)
+	if again := enveloped.Enveloped(); again.Message != enveloped.Message {
+		t.Errorf("enveloped twice it is %q", again.Message)
 	}
 	if other := Validation("bad"); other.Enveloped() != other {
-		t.Error("a fault of another kind has an envelope")
+		t.Error("a fault of another kind gets an envelope")
 	}
 }
 

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// TableNotFound is NotFound as the operations on backups tell it.
+// TableNotFound is NotFound in the words of the operations on backups.
 func TableNotFound(name string) *Error {
 	return fault("TableNotFoundException", "Table not found: %s", name)
 }
 
-// TableExists is a restore into a table that is there.
+// TableExists is a restore into a table that exists.
 func TableExists(name string) *Error {
 	return fault("TableAlreadyExistsException", "Table already exists: %s", name)
 }
@@ -31,7 +31,7 @@ func BackupNotFound(arn string) *Error {
 	return fault("BackupNotFoundException", "Backup not found: %s", arn)
 }
 
-// BackupInUse is a backup that is being made, or restored from.
+// BackupInUse is a backup that is being created or restored.
 func BackupInUse(arn string) *Error {
 	return fault("BackupInUseException", "Backup is being used by another control plane operation: %s", arn)
 }
@@ -47,8 +47,7 @@ func InvalidRestoreTime(at, earliest, latest time.Time) *Error {
 	return fault("InvalidRestoreTimeException", "The restore time %s is not within the valid range: %s - %s", text(at), text(earliest), text(latest))
 }
 
-// Internal is a failure of ours that the customer can do something about when
-// he is told what it is.
+// Internal is a failure on our side whose message helps the customer.
 func Internal(format string, args ...any) *Error {
 	e := fault("InternalServerError", format, args...)
 	e.Status = http.StatusInternalServerError

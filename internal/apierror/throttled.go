@@ -1,7 +1,7 @@
 package apierror
 
-// Throttled is a request for which there is no room now. Clients wait a little
-// and try again.
+// Throttled is a request that admission control rejected. Clients retry after
+// a pause.
 func Throttled() *Error {
 	return fault("ThrottlingException", "Rate of requests exceeds the allowed throughput.")
 }

@@ -1,8 +1,8 @@
-// Package blob is a place for whole files outside of the database: a folder,
-// or an object store by its URL.
+// Package blob stores whole files outside of the database: in a folder, or in
+// an object store given by its URL.
 //
-// A file appears under its name when it is complete and safe, or not at all.
-// What is in it is the caller's.
+// A file appears under its name when it is complete and durable, or not at
+// all. The package does not interpret its content.
 package blob
 
 import (
@@ -15,48 +15,50 @@ import (
 	"unicode/utf8"
 )
 
-// Place holds files by name; a slash in a name stands behind that of a folder.
-// Its methods may be called at once from many goroutines.
+// Place holds files by name; a slash in a name separates folders. Its methods
+// may be called concurrently.
 type Place interface {
-	// Create begins a file. It is there when Commit has returned.
+	// Create begins a file. The file exists once Commit has returned.
 	Create(ctx context.Context, name string) (Writer, error)
 
-	// Open reads a file; ErrNotFound if there is none.
+	// Open opens a file for reading. It returns ErrNotFound if there is no
+	// such file.
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
 
-	// Names are those of all files, in order, but not of those in folders.
+	// Names returns the names of all files, in order, except those in
+	// folders.
 	Names(ctx context.Context) ([]string, error)
 
-	// Find is all files whose names begin with a prefix, also those in
-	// folders, in order.
+	// Find returns all files whose names begin with a prefix, including those
+	// in folders, in order.
 	Find(ctx context.Context, prefix string) ([]File, error)
 
-	// Remove takes a file away. It is no error if there is none.
+	// Remove deletes a file. It is not an error if the file does not exist.
 	Remove(ctx context.Context, name string) error
 
-	// String tells people where it is.
+	// String returns the location, for people.
 	String() string
 
 	Close() error
 }
 
-// Writer writes one file. Either Commit or Cancel ends it.
+// Writer writes one file, until Commit or Cancel is called.
 type Writer interface {
 	io.Writer
 	Commit() error
 	Cancel()
 }
 
-// ErrNotFound tells that there is no file of that name.
+// ErrNotFound is returned when there is no file of that name.
 var ErrNotFound = errors.New("no such file")
 
-// Open opens a place: a folder by its path or a file:// URL, which is made when
-// the first file is, a bucket by an s3:// URL, or with mem:// memory.
+// Open opens a place: a folder by its path or a file:// URL, which is created
+// with the first file; a bucket by an s3:// URL; or memory by mem://.
 func Open(ctx context.Context, where string) (Place, error) {
 	scheme, _, isURL := strings.Cut(where, "://")
 	switch {
 	case where == "":
-		return nil, errors.New("no place for files is named")
+		return nil, errors.New("no location for files is given")
 	case !isURL:
 		return newFolder(where), nil
 	case scheme == "file":
@@ -71,14 +73,14 @@ func Open(ctx context.Context, where string) (Place, error) {
 	return nil, fmt.Errorf("files cannot be kept at %s: only folders, file://, s3:// and mem:// are known", where)
 }
 
-// File is what Find tells of a file.
+// File describes a file that Find found.
 type File struct {
 	Name  string
 	Bytes int64
 }
 
-// IsName tells whether a text can be the name of a file: one that stays inside
-// of the place, and is not hidden there.
+// IsName reports whether a text can be the name of a file: one that stays
+// inside of the place, and is not hidden there.
 func IsName(name string) bool {
 	if len(name) > maxName || !utf8.ValidString(name) || strings.ContainsAny(name, "\\\x00") {
 		return false
@@ -91,11 +93,11 @@ func IsName(name string) bool {
 	return true
 }
 
-// maxName is how long a name may be, as in S3.
+// maxName is the longest name that S3 allows.
 const maxName = 1024
 
-// checkName refuses what could lead out of the place. Names are made by us, or
-// looked at before, so anything else is a mistake of ours.
+// checkName panics on a name that could lead out of the place. Names are made
+// or checked by us, so that is a bug.
 func checkName(name string) {
 	if !IsName(name) {
 		panic(fmt.Sprintf("blob: %q is not the name of a file", name))

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// Every place keeps whole files, and shows none that is not complete.
+// Every place keeps whole files and does not show incomplete ones.
 func TestPlaces(t *testing.T) {
 	for name, where := range map[string]string{
 		"folder": filepath.Join(t.TempDir(), "made", "when used"),
@@ -51,7 +51,7 @@ func TestPlaces(t *testing.T) {
 					t.Fatal(err)
 				}
 				if names, _ := p.Names(ctx); slices.Contains(names, name) {
-					t.Errorf("%s is there before it is complete", name)
+					t.Errorf("%s exists before it is complete", name)
 				}
 				if err := w.Commit(); err != nil {
 					t.Fatal(err)
@@ -74,7 +74,7 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("a is %q, %v", b, err)
 			}
 			r.Close()
-			for range 2 { // the second finds nothing
+			for range 2 { // the second time there is no file
 				if err := p.Remove(ctx, "a"); err != nil {
 					t.Error(err)
 				}
@@ -84,7 +84,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// fakeS3 is the URL of a bucket in a server that knows just enough.
+// fakeS3 returns the URL of a bucket on a server that implements just enough
+// of S3.
 func fakeS3(t *testing.T) string {
 	t.Setenv("AWS_ACCESS_KEY_ID", "any")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "any")
@@ -99,7 +100,7 @@ func fakeS3(t *testing.T) string {
 		case r.Method == http.MethodPut:
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
-				return // cut short
+				return // truncated
 			}
 			objects[name] = unchunk(r, body)
 		case r.Method == http.MethodDelete:
@@ -123,7 +124,7 @@ func fakeS3(t *testing.T) string {
 	return "s3://bucket?region=us-east-1&use_path_style=true&hostname_immutable=true&endpoint=" + web.URL
 }
 
-// unchunk takes the chunks of the SDK apart, if it sends such.
+// unchunk decodes the chunked encoding of the SDK, if the request has it.
 func unchunk(r *http.Request, body []byte) (object []byte) {
 	if !strings.Contains(r.Header.Get("Content-Encoding"), "aws-chunked") {
 		return body
@@ -143,12 +144,12 @@ func unchunk(r *http.Request, body []byte) (object []byte) {
 func TestOpenRefuses(t *testing.T) {
 	for _, where := range []string{"", "ftp://host/x", "file://host/x", "s3://"} {
 		if p, err := Open(t.Context(), where); err == nil {
-			t.Errorf("%q is taken as %v", where, p)
+			t.Errorf("%q is accepted as %v", where, p)
 		}
 	}
 }
 
-// Names that lead elsewhere are a mistake of ours.
+// Names that lead out of the place panic.
 func TestNamesStayInside(t *testing.T) {
 	dir := t.TempDir()
 	p := newFolder(filepath.Join(dir, "in"))
@@ -156,7 +157,7 @@ func TestNamesStayInside(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%q is taken", name)
+					t.Errorf("%q is accepted", name)
 				}
 			}()
 			p.Create(t.Context(), name)
@@ -167,8 +168,8 @@ func TestNamesStayInside(t *testing.T) {
 	}
 }
 
-// Files in folders are found by the beginning of their names, and links that
-// lead elsewhere are not.
+// Files in folders are found by the prefix of their names; links that lead
+// out of the place are not followed.
 func TestFolders(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	for name, where := range map[string]string{"folder": dir, "memory": "mem://"} {

@@ -15,7 +15,7 @@ import (
 )
 
 // bucket is a Place in an object store. An object appears there when its
-// writer is closed, and not at all when its context ends before.
+// writer is closed, and not at all if its context ends before.
 type bucket struct {
 	*blob.Bucket
 	where string
@@ -31,7 +31,7 @@ func openBucket(ctx context.Context, where string) (Place, error) {
 
 func (b *bucket) String() string { return withoutQuery(b.where) }
 
-// withoutQuery leaves out what configures access.
+// withoutQuery removes the query of a URL, which configures access.
 func withoutQuery(where string) string {
 	where, _, _ = strings.Cut(where, "?")
 	return where
@@ -111,5 +111,5 @@ func (w *objectWriter) Commit() error {
 
 func (w *objectWriter) Cancel() {
 	w.cancel()
-	_ = w.Close() // which then fails
+	_ = w.Close() // fails, since the context is cancelled
 }

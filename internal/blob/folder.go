@@ -53,12 +53,12 @@ func (f *folder) Create(_ context.Context, name string) (Writer, error) {
 
 const (
 	endPart = ".part"
-	// stale is how old a file that is not complete must be to be taken for what
-	// a crash left.
+	// stale is the age from which an incomplete file is considered left over
+	// by a crash.
 	stale = 24 * time.Hour
 )
 
-// hidden is the name of a file that is not complete. Each writer has its own:
+// hidden returns the name of an incomplete file. Each writer has its own:
 // several servers may share a folder.
 func hidden(name string) string {
 	folder, file := path.Split(name)
@@ -102,7 +102,7 @@ func (f *folder) Names(context.Context) ([]string, error) {
 			names = append(names, e.Name())
 		case strings.HasSuffix(e.Name(), endPart):
 			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > stale {
-				_ = os.Remove(filepath.Join(f.dir, e.Name())) // else the next look does it
+				_ = os.Remove(filepath.Join(f.dir, e.Name())) // otherwise the next call does it
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (f *folder) Find(ctx context.Context, prefix string) ([]File, error) {
 		case name == ".":
 			return nil
 		case e.IsDir():
-			// Only on the way to the prefix, or below it.
+			// Only folders on the path to the prefix, or below it.
 			if strings.HasPrefix(e.Name(), ".") || !strings.HasPrefix(name+"/", prefix) && !strings.HasPrefix(prefix, name+"/") {
 				return fs.SkipDir
 			}
@@ -167,7 +167,7 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// fileWriter is a file that is not complete yet.
+// fileWriter writes a file that is not complete yet.
 type fileWriter struct {
 	root *os.Root
 	file *os.File
@@ -186,7 +186,7 @@ func (w *fileWriter) Commit() error {
 	if err == nil {
 		err = syncFolders(w.root, w.name)
 	} else {
-		_ = w.root.Remove(w.part) // it is in nobody's way
+		_ = w.root.Remove(w.part) // a leftover does no harm
 	}
 	return errors.Join(err, w.root.Close())
 }
@@ -197,8 +197,7 @@ func (w *fileWriter) Cancel() {
 	_ = w.root.Close()
 }
 
-// syncFolders makes the name of a new file durable, and those of the folders
-// that it lies in.
+// syncFolders makes the name of a new file durable, and those of its folders.
 func syncFolders(root *os.Root, name string) error {
 	for name != "." {
 		name = path.Dir(name)
@@ -209,7 +208,7 @@ func syncFolders(root *os.Root, name string) error {
 	return nil
 }
 
-// syncFolder makes new and lost names in a folder durable.
+// syncFolder makes added and removed names in a folder durable.
 func syncFolder(root *os.Root, name string) error {
 	dir, err := root.Open(name)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Servers that share a folder may write one name at once: each writes its own
-// file, and the last to commit is the one that stays, whole.
-func TestWritersOfOneNameDoNotMeet(t *testing.T) {
+// Servers that share a folder may write one name concurrently: each writes
+// its own file, and the last to commit wins, whole.
+func TestConcurrentWritersOfOneName(t *testing.T) {
 	f := newFolder(t.TempDir())
 	var writers []Writer
 	for _, text := range []string{"first", "second, and longer"} {
@@ -35,8 +35,8 @@ func TestWritersOfOneNameDoNotMeet(t *testing.T) {
 	}
 }
 
-// What a crash left of a file goes after a day, and nothing before.
-func TestLeftPartsGo(t *testing.T) {
+// An incomplete file that a crash left is removed after a day, not before.
+func TestStalePartsAreRemoved(t *testing.T) {
 	f := newFolder(t.TempDir())
 	plant := func(name string, age time.Duration) {
 		path := filepath.Join(f.dir, name)
@@ -55,6 +55,6 @@ func TestLeftPartsGo(t *testing.T) {
 	}
 	entries, err := os.ReadDir(f.dir)
 	if err != nil || len(entries) != 2 || entries[0].Name() != ".new.0123.part" {
-		t.Errorf("left are %v, %v", entries, err)
+		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }

@@ -1,7 +1,8 @@
-// Package buffer is memory that is used again.
+// Package buffer pools large byte slices for reuse.
 //
-// Without it a few clients that send or ask for megabytes would have the server
-// make, clear and collect gigabytes. What nobody takes goes with the garbage.
+// Without it a few clients that send or request megabytes would make the
+// server allocate, clear and collect gigabytes. Slices that are not reused
+// are garbage collected.
 package buffer
 
 import (
@@ -10,19 +11,19 @@ import (
 )
 
 const (
-	// Unit is what the size of a large piece is a multiple of.
+	// Unit is the unit of the sizes of large slices.
 	Unit = 1 << 20
-	// Small is the largest piece that is kept by who has it.
+	// Small is the largest slice that its owner keeps instead of pooling it.
 	Small = 64 << 10
 )
 
-// pools have pieces of 128, 256 and 512 KB, and of 1, 2, 3 and more units.
+// pools hold slices of 128, 256 and 512 KB, and of 1, 2, 3 and more units.
 var pools [halves + 18]sync.Pool
 
 const halves = 3
 
-// Size is the size of a piece that is used again and has room for so many bytes;
-// that of a small one is as it is.
+// Size rounds a capacity up to one that is pooled. Small capacities are
+// unchanged.
 func Size(bytes int) int {
 	switch {
 	case bytes <= Small:
@@ -33,7 +34,8 @@ func Size(bytes int) int {
 	return (bytes + Unit - 1) / Unit * Unit
 }
 
-// poolOf is where pieces of a Size are; nil if there is none.
+// poolOf returns the pool for slices of a size; nil if that size is not
+// pooled.
 func poolOf(size int) *sync.Pool {
 	switch units := size / Unit; {
 	case size <= Small || size != Size(size):
@@ -46,8 +48,7 @@ func poolOf(size int) *sync.Pool {
 	return nil
 }
 
-// Get is an empty piece with room for so many bytes. It may hold what was in it
-// before.
+// Get returns an empty slice with this capacity. The memory is not cleared.
 func Get(bytes int) []byte {
 	if pool := poolOf(bytes); pool != nil {
 		if b, ok := pool.Get().(*[]byte); ok {
@@ -57,32 +58,32 @@ func Get(bytes int) []byte {
 	return make([]byte, 0, bytes)
 }
 
-// Put gives a piece back, and returns it, empty, if it is small enough to be
-// kept instead.
+// Put returns a slice to its pool. If the slice is small, Put returns it,
+// emptied, for the caller to keep.
 func Put(b []byte) []byte {
 	if cap(b) <= Small {
 		return b[:0]
 	}
 	if pool := poolOf(cap(b)); pool != nil {
-		piece := b // so that only this one escapes
+		piece := b // only the copy escapes
 		pool.Put(&piece)
 	}
 	return nil
 }
 
-// Memory is a piece to which one text after the other is written.
+// Memory is a buffer for one text after another.
 type Memory struct{ piece []byte }
 
-// Empty is what a text is appended to.
+// Empty returns the buffer, emptied, for a text to be appended.
 func (m *Memory) Empty() []byte { return m.piece[:0] }
 
-// Keep has the next text written where this one is, which was appended to
-// Empty.
+// Keep makes the memory of text, which was appended to Empty, the buffer of
+// the next text.
 func (m *Memory) Keep(text []byte) { m.piece = text }
 
-// Grow replaces the piece, in which text begins at its first byte, by one that
-// has room for so many bytes more. Pages of a megabyte make it grow once or
-// twice, without the copies that append would make.
+// Grow returns text, which begins at the first byte of the buffer, with
+// capacity for this many more bytes. A page of a megabyte makes the buffer
+// grow once or twice, with fewer copies than append would make.
 func (m *Memory) Grow(text []byte, bytes int) []byte {
 	if len(text)+bytes <= cap(text) {
 		return text
@@ -97,5 +98,5 @@ func (m *Memory) Grow(text []byte, bytes int) []byte {
 	return grown
 }
 
-// End gives up what is not small.
+// End returns the buffer to its pool unless it is small.
 func (m *Memory) End() { m.piece = Put(m.piece) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What was written stays as memory grows, whichever way it does.
+// The text stays intact while the buffer grows, to any size.
 func TestMemoryGrows(t *testing.T) {
 	for _, most := range []int{100, Small, 3 * Unit, 20 * Unit} {
 		var m Memory
@@ -18,7 +18,7 @@ func TestMemoryGrows(t *testing.T) {
 				want = append(want, part...)
 			}
 			if !bytes.Equal(text, want) {
-				t.Fatalf("of %d bytes some are others", len(text))
+				t.Fatalf("the %d bytes are not those that were written", len(text))
 			}
 			m.Keep(text)
 			if m.End(); cap(m.Empty()) > Small {
@@ -28,13 +28,13 @@ func TestMemoryGrows(t *testing.T) {
 	}
 }
 
-// A small piece is used again, and so is a large one.
-func TestPiecesAreUsedAgain(t *testing.T) {
+// Small and large slices are reused.
+func TestSlicesAreReused(t *testing.T) {
 	var m Memory
 	m.Keep(append(m.Grow(m.Empty(), 10), "text"...))
 	m.End()
 	if text := m.Empty(); len(text) != 0 || string(text[:4]) != "text" {
-		t.Errorf("the next piece holds %q", text)
+		t.Errorf("the next buffer holds %q", text)
 	}
 	for _, size := range []int{2 * Small, 4 * Small, 8 * Small, Unit, 2 * Unit, 17 * Unit} {
 		if Size(size) != size || Size(size-1) != size {
@@ -45,14 +45,15 @@ func TestPiecesAreUsedAgain(t *testing.T) {
 		}
 		piece := append(Get(size), "text"...)
 		if Put(piece) != nil {
-			t.Errorf("a piece of %d bytes is kept", size)
+			t.Errorf("a slice of %d bytes is kept", size)
 		}
-		// The pool may have lost it, but not given something else.
+		// The pool may have dropped the slice, but must not return another
+		// size.
 		if again := Get(size); len(again) != 0 || cap(again) != size {
-			t.Errorf("it has %d of %d bytes, want none of %d", len(again), cap(again), size)
+			t.Errorf("the slice has length %d and capacity %d, want 0 and %d", len(again), cap(again), size)
 		}
 	}
 	if Put(make([]byte, 0, Unit+1)) != nil || Put(make([]byte, 0, 100*Unit)) != nil {
-		t.Error("what has no pool is kept")
+		t.Error("a slice without a pool is kept")
 	}
 }

@@ -1,4 +1,4 @@
-// Package logtest keeps a log in memory for tests that read what was told.
+// Package logtest keeps a log in memory for tests that read it.
 package logtest
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Log keeps what is written to it. It may be read while the program under test
-// goes on telling, as programs with goroutines do.
+// Log keeps the lines that are written to it. It may be read while goroutines
+// of the program under test still write.
 type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -24,14 +24,14 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String is what was told so far.
+// String returns the log so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
 }
 
-// Reset forgets what was told.
+// Reset empties the log.
 func (l *Log) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
