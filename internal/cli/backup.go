@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,9 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"text/tabwriter"
-	"time"
 
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator"
@@ -66,8 +62,7 @@ func saveBackup(ctx context.Context, endpoint, region, to string, told func(stat
 	}
 	req.Header.Set("X-Amz-Target", server.TargetBackup)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, credentialsOfEnvironment(), req, hex.EncodeToString(sum[:]), "dynamodb", region, time.Now()); err != nil {
+	if err := signFor(region)(req, body); err != nil {
 		return err
 	}
 	resp, err := http.DefaultClient.Do(req)

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,8 +16,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator"
@@ -120,7 +115,7 @@ func (f *conformFlags) transcripts() ([]*conformance.Transcript, error) {
 
 // server is where to run them. What it opened is closed by stop.
 func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop func() error, err error) {
-	s = &conformance.Server{Endpoint: f.endpoint, Sign: f.sign}
+	s = &conformance.Server{Endpoint: f.endpoint, Sign: signFor(f.region)}
 	if f.endpoint != "" {
 		u, err := url.Parse(f.endpoint)
 		if err != nil || u.Host == "" {
@@ -154,24 +149,6 @@ func servePrivately(ctx context.Context) (endpoint string, stop func() error, er
 		<-served
 		return errors.Join(err, own.Close())
 	}, nil
-}
-
-// sign puts a signature of version 4 on a request.
-func (f *conformFlags) sign(r *http.Request, body []byte) error {
-	sum := sha256.Sum256(body)
-	return v4.NewSigner().SignHTTP(r.Context(), credentialsOfEnvironment(), r, hex.EncodeToString(sum[:]), "dynamodb", f.region, time.Now())
-}
-
-func credentialsOfEnvironment() aws.Credentials {
-	c := aws.Credentials{
-		AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
-		SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
-		SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
-	}
-	if c.AccessKeyID == "" {
-		return aws.Credentials{AccessKeyID: "stator", SecretAccessKey: "stator"}
-	}
-	return c
 }
 
 // conformResult is how one transcript went.

@@ -38,9 +38,8 @@ func (f *endpointFlags) open() (*apply.Endpoint, error) {
 const maxConnections = 64
 
 func clientOf(endpoint, region string) *apply.Endpoint {
-	sign := conformFlags{region: region}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: maxConnections, MaxConnsPerHost: maxConnections}
-	return &apply.Endpoint{URL: endpoint, Client: &http.Client{Timeout: time.Minute, Transport: transport}, Sign: sign.sign}
+	return &apply.Endpoint{URL: endpoint, Client: &http.Client{Timeout: time.Minute, Transport: transport}, Sign: signFor(region)}
 }
 
 // progress tells how far something is, on one line that is written again and

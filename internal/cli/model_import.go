@@ -149,7 +149,7 @@ func (f *importFlags) readServer(ctx context.Context, stderr io.Writer) (*exchan
 	if len(f.vars) > 0 {
 		return nil, usageError{errors.New("--var is for files; a server needs no variables")}
 	}
-	server := &apply.Endpoint{URL: f.endpoint, Client: &http.Client{Timeout: time.Minute}, Sign: (&conformFlags{region: f.region}).sign}
+	server := &apply.Endpoint{URL: f.endpoint, Client: &http.Client{Timeout: time.Minute}, Sign: signFor(f.region)}
 	seen := painting(stderr)
 	return exchange.ReadServer(ctx, server.Send, f.endpoint, func(done, all int) {
 		if seen {

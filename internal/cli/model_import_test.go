@@ -151,7 +151,7 @@ func makeTables(ctx context.Context, t *testing.T, endpoint string) {
 	t.Helper()
 	client := dynamodb.New(dynamodb.Options{
 		BaseEndpoint: &endpoint, Region: "us-east-1",
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentialsOfEnvironment(), nil }),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return environmentCredentials(), nil }),
 	})
 	key := func(names ...string) (key []types.KeySchemaElement) {
 		for i, name := range names {
