@@ -116,16 +116,16 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		return err
 	}
 	defer listener.Close()
-	late := new(server.Late)
+	starting := new(server.Starting)
 	web := &http.Server{
-		Handler:           late,
+		Handler:           starting,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       60 * time.Second,
 		IdleTimeout:       3 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	entrance := door.New(late, web, log)
+	entrance := door.New(starting, web, log)
 	process.SpareThreads()
 	if !f.inMemory {
 		process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
@@ -142,7 +142,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	}()
 	s, err := open(ctx, f, log)
 	if err == nil {
-		late.Open(s.Handler())
+		starting.Open(s.Handler())
 	}
 	close(opened)
 	if err != nil {

@@ -1,0 +1,39 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/stator-db/stator/internal/server/door"
+)
+
+// Starting is a handler that exists before the database it serves is open. Until
+// Open it answers 503, after which clients retry.
+type Starting struct {
+	handler atomic.Pointer[Handler]
+}
+
+// Open makes h, which is a *Handler, answer from now on.
+func (s *Starting) Open(h http.Handler) { s.handler.Store(h.(*Handler)) }
+
+// ServeHTTP answers a request that net/http has read.
+func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := s.handler.Load(); h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "stator is starting, or waiting for its storage", http.StatusServiceUnavailable)
+}
+
+// Takes reports whether the door may answer a request itself. Until Open it may
+// not: net/http answers.
+func (s *Starting) Takes(r *door.Request) bool {
+	h := s.handler.Load()
+	return h != nil && h.Takes(r)
+}
+
+// Answer answers a request for which Takes returned true.
+func (s *Starting) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
+	s.handler.Load().Answer(ctx, r, a)
+}
