@@ -26,13 +26,14 @@ func backupCommand() *cobra.Command {
 		Short: "Back up all tables of a running server",
 		Long: `Back up all tables of a running server, as they are at one moment.
 
-The server goes on meanwhile. The folder is made if it does not exist; what is
-in it stays, and a server that is started with --backups on it can restore
-single tables from it. stator restore makes a new data folder of it.`,
+The server keeps serving meanwhile. The folder is created if it does not exist,
+and files that are already in it are kept. A server that is started with
+--backups on this folder can restore single tables from it; stator restore
+creates a new data folder from it.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
-				return usageError{errors.New("--to must name a folder or a URL to keep the backup in")}
+				return usageError{errors.New("--to must name a folder or URL for the backup")}
 			}
 			u, err := url.Parse(endpoint)
 			if err != nil || u.Host == "" {
@@ -41,20 +42,20 @@ single tables from it. stator restore makes a new data folder of it.`,
 			var tables []stator.TableBackup
 			err = saveBackup(cmd.Context(), endpoint, region, to, func(t stator.TableBackup) { tables = append(tables, t) })
 			if err != nil {
-				return fmt.Errorf("cannot back up %s: %w\n        nothing was kept of it in %s", endpoint, err, to)
+				return fmt.Errorf("cannot back up %s: %w\n        no part of the backup was stored in %s", endpoint, err, to)
 			}
-			return tellBackup(cmd.OutOrStdout(), tables, asJSON)
+			return printBackup(cmd.OutOrStdout(), tables, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&endpoint, "endpoint", "http://127.0.0.1:8000", "URL of the server")
-	cmd.Flags().StringVar(&to, "to", "", "folder or URL (file://, s3://) to keep the backup in")
+	cmd.Flags().StringVar(&to, "to", "", "folder or URL (file://, s3://) for the backup")
 	cmd.Flags().StringVar(&region, "region", "us-east-1", "region to sign the request for")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }
 
-// saveBackup asks a server for all its tables and keeps them.
-func saveBackup(ctx context.Context, endpoint, region, to string, told func(stator.TableBackup)) error {
+// saveBackup requests a backup of all tables from a server and stores it.
+func saveBackup(ctx context.Context, endpoint, region, to string, progress func(stator.TableBackup)) error {
 	body := []byte("{}")
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
 	if err != nil {
@@ -72,9 +73,9 @@ func saveBackup(ctx context.Context, endpoint, region, to string, told func(stat
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return fmt.Errorf("it answers %s: %s", resp.Status, bytes.TrimSpace(text))
+		return fmt.Errorf("the server answers %s: %s", resp.Status, bytes.TrimSpace(text))
 	}
-	return stator.SaveBackup(ctx, resp.Body, to, told)
+	return stator.SaveBackup(ctx, resp.Body, to, progress)
 }
 
 func restoreCommand() *cobra.Command {
@@ -82,16 +83,16 @@ func restoreCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore",
-		Short: "Make a data folder of a backup",
-		Long: `Make a new data folder of the newest backup that stator backup has made in a
-folder. All its files are checked first. Then serve it:
+		Short: "Create a data folder from a backup",
+		Long: `Create a data folder from the newest backup in a folder, as made by
+stator backup. All files of the backup are verified first. Then serve it:
 
   stator restore --from my-backup --data stator-data
   stator serve --data stator-data`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" || data == "" {
-				return usageError{errors.New("--from must name the backup, and --data the folder to make")}
+				return usageError{errors.New("--from must name the backup, and --data the folder to create")}
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			var tables []stator.TableBackup
@@ -99,16 +100,16 @@ folder. All its files are checked first. Then serve it:
 			if err != nil {
 				return fmt.Errorf("cannot restore %s into %s: %w", from, data, err)
 			}
-			return tellBackup(cmd.OutOrStdout(), tables, asJSON)
+			return printBackup(cmd.OutOrStdout(), tables, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "folder or URL (file://, s3://) that the backup is in")
-	cmd.Flags().StringVar(&data, "data", "", "folder to make")
+	cmd.Flags().StringVar(&from, "from", "", "folder or URL (file://, s3://) with the backup")
+	cmd.Flags().StringVar(&data, "data", "", "data folder to create")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }
 
-func tellBackup(w io.Writer, tables []stator.TableBackup, asJSON bool) error {
+func printBackup(w io.Writer, tables []stator.TableBackup, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(tables)
 	}

@@ -17,21 +17,21 @@ import (
 	"github.com/stator-db/stator"
 )
 
-// run carries out a command line.
+// run executes a command line.
 func run(args ...string) (code int, out string) {
 	var text bytes.Buffer
 	code = Run(args, &text, &text)
 	return code, text.String()
 }
 
-// A running server is backed up, and a new data folder is made of that.
+// A backup of a running server can be restored into a new data folder.
 func TestBackupAndRestore(t *testing.T) {
-	s, err := stator.Open(t.Context(), stator.Options{})
+	db, err := stator.Open(t.Context(), stator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	web := httptest.NewServer(s.Handler())
+	defer db.Close()
+	web := httptest.NewServer(db.Handler())
 	defer web.Close()
 	client := dynamodb.New(dynamodb.Options{BaseEndpoint: &web.URL, Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 	for _, table := range []string{"Orders", "Carts"} {
@@ -52,16 +52,16 @@ func TestBackupAndRestore(t *testing.T) {
 
 	to, data := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "data")
 	if code, out := run("backup", "--endpoint", web.URL, "--to", to); code != exitDone || strings.Count(out, " 12 ") != 2 {
-		t.Fatalf("backup ends with %d:\n%s", code, out)
+		t.Fatalf("backup exits with %d:\n%s", code, out)
 	}
 	if code, out := run("restore", "--from", to, "--data", data); code != exitDone || strings.Count(out, " 12 ") != 2 {
-		t.Fatalf("restore ends with %d:\n%s", code, out)
+		t.Fatalf("restore exits with %d:\n%s", code, out)
 	}
 	if code, out := run("verify", "--data", data); code != exitDone || !strings.Contains(out, "Orders") || !strings.Contains(out, "Carts") {
-		t.Errorf("verify ends with %d:\n%s", code, out)
+		t.Errorf("verify exits with %d:\n%s", code, out)
 	}
 	if code, out := run("restore", "--from", to, "--data", data); code != exitFailed || !strings.Contains(out, "already exists") {
-		t.Errorf("a restore over data ends with %d:\n%s", code, out)
+		t.Errorf("a restore over data exits with %d:\n%s", code, out)
 	}
 
 	files, err := filepath.Glob(filepath.Join(to, "*.items"))
@@ -78,14 +78,14 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	other := filepath.Join(t.TempDir(), "data")
 	if code, out := run("restore", "--from", to, "--data", other); code != exitFailed || !strings.Contains(out, filepath.Base(files[1])) {
-		t.Errorf("a restore from a damaged file ends with %d:\n%s", code, out)
+		t.Errorf("a restore from a damaged file exits with %d:\n%s", code, out)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(other)); len(entries) > 0 {
-		t.Errorf("it left %v", entries)
+		t.Errorf("the failed restore left %v", entries)
 	}
 }
 
-func TestBackupRefuses(t *testing.T) {
+func TestBackupErrors(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		code int
@@ -93,12 +93,12 @@ func TestBackupRefuses(t *testing.T) {
 	}{
 		{[]string{"backup"}, exitUsage, "--to must name"},
 		{[]string{"backup", "--to", "x", "--endpoint", "here"}, exitUsage, "--endpoint is"},
-		{[]string{"backup", "--to", t.TempDir(), "--endpoint", "http://127.0.0.1:1"}, exitFailed, "nothing was kept"},
+		{[]string{"backup", "--to", t.TempDir(), "--endpoint", "http://127.0.0.1:1"}, exitFailed, "no part of the backup was stored"},
 		{[]string{"restore"}, exitUsage, "--from must name"},
 		{[]string{"restore", "--from", t.TempDir(), "--data", filepath.Join(t.TempDir(), "new")}, exitFailed, "no backup of a whole server"},
 	} {
 		if code, out := run(c.args...); code != c.code || !strings.Contains(out, c.want) {
-			t.Errorf("%v ends with %d:\n%s", c.args, code, out)
+			t.Errorf("%v exits with %d:\n%s", c.args, code, out)
 		}
 	}
 }

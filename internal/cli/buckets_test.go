@@ -12,7 +12,7 @@ func TestBuckets(t *testing.T) {
 	}
 	for _, flags := range [][]string{{"folder"}, {"=folder"}, {"name="}, {"../x=folder"}, {"aa=x", "aa=y"}} {
 		if got, err := buckets(flags); err == nil {
-			t.Errorf("%v is taken as %v", flags, got)
+			t.Errorf("%v is accepted as %v", flags, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package cli is the command line.
+// Package cli implements the commands of the stator binary.
 package cli
 
 import (
@@ -19,7 +19,7 @@ const (
 	exitUsage  = 2
 )
 
-// Run carries out a command line and returns the exit code.
+// Run executes a command line and returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -48,7 +48,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// usageError is a command line that makes no sense.
+// usageError is the error of an invalid command line.
 type usageError struct{ error }
 
 func isUnknownCommand(root *cobra.Command, args []string) bool {
@@ -56,7 +56,7 @@ func isUnknownCommand(root *cobra.Command, args []string) bool {
 	return err != nil
 }
 
-// noArguments refuses arguments that are no flags.
+// noArguments rejects arguments that are not flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args)}

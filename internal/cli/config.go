@@ -16,9 +16,10 @@ import (
 	"github.com/stator-db/stator"
 )
 
-// readConfig reads a file of YAML. Its members have the names of flags, which
-// it sets unless the command line did, but for triggers, which it returns.
-// Errors tell the line and the column, and no values: they may be secrets.
+// readConfig reads a YAML file. Its members are named after flags, which
+// readConfig sets unless the command line has set them; the member triggers is
+// returned. Errors contain the line and the column, but no values, which may be
+// secrets.
 func readConfig(path string, cmd *cobra.Command) ([]stator.Trigger, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -38,7 +39,7 @@ func readConfig(path string, cmd *cobra.Command) ([]stator.Trigger, error) {
 		case name == "triggers":
 			triggers, err = c.triggers(m.Value)
 		case seen["data"] && seen["in-memory"]:
-			err = c.fault(m.Key, errors.New("data and in-memory exclude each other"))
+			err = c.fault(m.Key, errors.New("data and in-memory cannot be combined"))
 		default:
 			err = c.setFlag(name, m)
 		}
@@ -55,14 +56,14 @@ type config struct {
 	cmd  *cobra.Command
 }
 
-// members are what stands in the file, in its order.
+// members are the top-level members of the file, in order.
 func (c *config) members(text []byte) ([]*ast.MappingValueNode, error) {
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, c.reword(err)
 	}
 	if len(file.Docs) > 1 {
-		return nil, c.fault(file.Docs[1].Body, errors.New("a second document"))
+		return nil, c.fault(file.Docs[1].Body, errors.New("a second document is not allowed"))
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil, nil
@@ -75,30 +76,30 @@ func (c *config) members(text []byte) ([]*ast.MappingValueNode, error) {
 	case *ast.CommentGroupNode, *ast.NullNode:
 		return nil, nil
 	}
-	return nil, c.fault(file.Docs[0].Body, errors.New("must be members with names and values"))
+	return nil, c.fault(file.Docs[0].Body, errors.New("the file must be a mapping of names to values"))
 }
 
-// excludes are the flags that leave no place for one of the file.
+// excludes maps a member to the flag that overrides it.
 var excludes = map[string]string{"data": "in-memory", "in-memory": "data"}
 
 func (c *config) setFlag(name string, m *ast.MappingValueNode) error {
 	flags := c.cmd.Flags()
 	flag := flags.Lookup(name)
 	if flag == nil || name == "config" || name == "help" {
-		return c.fault(m.Key, fmt.Errorf("%s is no flag of serve, nor triggers", name))
+		return c.fault(m.Key, fmt.Errorf("%s is neither a flag of serve nor triggers", name))
 	}
 	values := []ast.Node{m.Value}
 	if list, ok := m.Value.(*ast.SequenceNode); ok && flag.Value.Type() == "stringArray" {
-		values = list.Values // of a flag that may be given several times
+		values = list.Values // the flag can be repeated
 	}
-	given := flags.Changed(name) || flags.Changed(excludes[name])
+	overridden := flags.Changed(name) || flags.Changed(excludes[name])
 	for _, v := range values {
 		value, ok := v.(ast.ScalarNode)
 		if !ok || value.Type() == ast.NullType {
 			return c.fault(v, fmt.Errorf("%s must have one value", name))
 		}
-		if given {
-			continue // the command line wins; no member stands twice in a file
+		if overridden {
+			continue // by the command line; the parser rejects a member that occurs twice
 		}
 		if err := flags.Set(name, value.GetToken().Value); err != nil {
 			return c.fault(v, fmt.Errorf("%s must be a %s", name, flag.Value.Type()))
@@ -107,7 +108,7 @@ func (c *config) setFlag(name string, m *ast.MappingValueNode) error {
 	return nil
 }
 
-// triggers reads the list of triggers and checks each.
+// triggers decodes the list of triggers and checks each of them.
 func (c *config) triggers(node ast.Node) ([]stator.Trigger, error) {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
@@ -127,7 +128,7 @@ func (c *config) triggers(node ast.Node) ([]stator.Trigger, error) {
 	return found, nil
 }
 
-// readPattern takes a filter as text, as it stands in AWS, or as YAML.
+// readPattern decodes a filter, either the text that AWS uses or YAML.
 func readPattern(p *stator.TriggerPattern, text []byte) error {
 	asJSON, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -139,7 +140,7 @@ func readPattern(p *stator.TriggerPattern, text []byte) error {
 	return nil
 }
 
-// memberOf is the node that a fault is about, or the whole trigger.
+// memberOf is the node that a fault refers to, or the whole trigger.
 func memberOf(entry ast.Node, err error) ast.Node {
 	var fault *stator.TriggerFault
 	if !errors.As(err, &fault) {
@@ -155,18 +156,18 @@ func memberOf(entry ast.Node, err error) ast.Node {
 	return entry
 }
 
-// fault says where in the file something is wrong.
+// fault adds the position in the file to an error.
 func (c *config) fault(at ast.Node, err error) error {
 	return c.faultAt(at.GetToken(), err.Error())
 }
 
-// reword is an error of the YAML library as ours.
+// reword turns an error of the YAML library into a usage error.
 func (c *config) reword(err error) error {
-	var told yaml.Error
-	if !errors.As(err, &told) {
+	var syntax yaml.Error
+	if !errors.As(err, &syntax) {
 		return usageError{fmt.Errorf("%s: %w", c.path, err)}
 	}
-	return c.faultAt(told.GetToken(), told.GetMessage())
+	return c.faultAt(syntax.GetToken(), syntax.GetMessage())
 }
 
 func (c *config) faultAt(at *token.Token, message string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator"
 )
 
-// read reads a configuration beside flags.
+// read reads a configuration file together with flags.
 func read(t *testing.T, text string, args ...string) (value func(flag string) string, triggers []stator.Trigger, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stator.yaml")
@@ -26,7 +26,7 @@ func read(t *testing.T, text string, args ...string) (value func(flag string) st
 	return func(flag string) string { return cmd.Flags().Lookup(flag).Value.String() }, triggers, err
 }
 
-// The members of a file are flags, and flags of the command line win.
+// The members of a file are flags, and the command line takes precedence.
 func TestConfigSetsFlags(t *testing.T) {
 	for _, c := range []struct {
 		name, text, args, flag, want string
@@ -36,10 +36,10 @@ func TestConfigSetsFlags(t *testing.T) {
 		{"a switch", "hide-expired: true", "", "hide-expired", "true"},
 		{"a duration", "ttl-interval: 1m30s", "", "ttl-interval", "1m30s"},
 		{"the command line wins", "log: debug", "--log=warn", "log", "warn"},
-		{"the command line wins with its default too", "log: debug", "--log=info", "log", "info"},
+		{"the command line wins even with the default", "log: debug", "--log=info", "log", "info"},
 		{"--in-memory wins over data", "data: here", "--in-memory", "data", "stator-data"},
 		{"--data wins over in-memory", "in-memory: true", "--data=there", "in-memory", "false"},
-		{"an empty file says nothing", "", "", "addr", "127.0.0.1:8000"},
+		{"an empty file sets nothing", "", "", "addr", "127.0.0.1:8000"},
 		{"nor do comments", "# addr: here\n", "", "addr", "127.0.0.1:8000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,7 +60,7 @@ triggers:
       Authorization: Bearer secret
 `
 
-// A trigger can say everything, with filters as AWS writes them or as YAML.
+// A trigger can have all its members, and filters as JSON text or as YAML.
 func TestConfigTriggers(t *testing.T) {
 	_, triggers, err := read(t, exampleTrigger+`
     starting-position: TRIM_HORIZON
@@ -93,14 +93,14 @@ func TestConfigTriggers(t *testing.T) {
 			t.Errorf("filter %d is %s, want %s", i, got.Filters[i], want)
 		}
 	}
-	if told := got.String(); strings.Contains(told, "secret") || !strings.Contains(told, `"endpoint":"https://example.org"`) {
-		t.Errorf("it is told as %s", told)
+	if text := got.String(); strings.Contains(text, "secret") || !strings.Contains(text, `"endpoint":"https://example.org"`) {
+		t.Errorf("the trigger is printed as %s", text)
 	}
 }
 
-// The example of docs/triggers.md is one, and its table names every member of a
-// trigger.
-func TestConfigOfTheDocuments(t *testing.T) {
+// The example in docs/triggers.md is valid, and the table there lists every member
+// of a trigger.
+func TestDocumentedConfig(t *testing.T) {
 	document, err := os.ReadFile("../../docs/triggers.md")
 	if err != nil {
 		t.Fatal(err)
@@ -118,26 +118,26 @@ func TestConfigOfTheDocuments(t *testing.T) {
 	}
 }
 
-// What is wrong is told with its line and column, and without secrets.
+// Errors contain the line and the column, and no secrets.
 func TestConfigFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"an unknown member", "addr: x\nadr: y", ":2:1: adr is no flag of serve, nor triggers"},
-		{"a file within a file", "config: other.yaml", ":1:1: config is no flag of serve, nor triggers"},
+		{"an unknown member", "addr: x\nadr: y", ":2:1: adr is neither a flag of serve nor triggers"},
+		{"a file within a file", "config: other.yaml", ":1:1: config is neither a flag of serve nor triggers"},
 		{"a value of another type", "table-delay: soon", ":1:14: table-delay must be a duration"},
 		{"a list for a value", "addr: [a, b]", ":1:7: addr must have one value"},
 		{"no value", "addr:", ":1:7: addr must have one value"},
-		{"two that exclude each other", "data: x\nin-memory: true", ":2:1: data and in-memory exclude each other"},
+		{"two that cannot be combined", "data: x\nin-memory: true", ":2:1: data and in-memory cannot be combined"},
 		{"a member twice", "log: info\nlog: warn", ":2:1: mapping key \"log\" already defined"},
-		{"no YAML", "addr: [", ":1:7: "},
-		{"a list", "- addr", ":1:1: must be members"},
-		{"triggers that are no list", "triggers: {name: x}", ":1:11: triggers must be a list"},
+		{"not YAML", "addr: [", ":1:7: "},
+		{"a list", "- addr", ":1:1: the file must be a mapping"},
+		{"triggers that are not a list", "triggers: {name: x}", ":1:11: triggers must be a list"},
 		{"an unknown member of a trigger", exampleTrigger + "    retries: 5", `:8:5: unknown field "retries"`},
 		{"a text for a number", exampleTrigger + "    batch-size: many", ":8:17: "},
 		{"a number out of bounds", exampleTrigger + "    batch-size: 10001", ":8:17: batch-size must be from 1 to 10000"},
-		{"a member that is missing", "triggers:\n  - name: x\n    table: Orders", "url must be an http or https URL"},
+		{"a missing member", "triggers:\n  - name: x\n    table: Orders", "url must be an http or https URL"},
 		{"another scheme", "triggers:\n  - name: x\n    table: Orders\n    url: ftp://secret", ":4:10: url must be an http or https URL"},
 		{"a filter", exampleTrigger + "    filters:\n      - '{}'\n", ":9:9: filters[0] must be an object with at least one member"},
-		{"a limit without a place for what is given up", exampleTrigger + "    maximum-retry-attempts: 3", "dead-letter must name a file"},
+		{"a limit without a dead-letter file", exampleTrigger + "    maximum-retry-attempts: 3", "dead-letter must name a file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := read(t, c.text)
@@ -145,7 +145,7 @@ func TestConfigFaults(t *testing.T) {
 				t.Errorf("the error is %v, want %s", err, c.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Errorf("the error tells a secret: %v", err)
+				t.Errorf("the error contains a secret: %v", err)
 			}
 		})
 	}

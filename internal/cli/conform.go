@@ -36,14 +36,13 @@ func conformCommand() *cobra.Command {
 		Short: "Run the transcripts against any DynamoDB-compatible server",
 		Long: `Run the transcripts against any DynamoDB-compatible server.
 
-A transcript is a list of requests with the replies that DynamoDB gives to
-them. Each makes tables of its own, under names that no other uses, and deletes
-them at the end. Without --endpoint they are run against a private stator in
-memory.
+A transcript is a list of requests with DynamoDB's replies. Each transcript
+creates its own tables, under names that no other transcript uses, and deletes
+them at the end. Without --endpoint they run against a private server in memory.
 
 Requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-AWS_SESSION_TOKEN, or with credentials that any local server takes. Run
-against AWS they cost a few cents.
+AWS_SESSION_TOKEN, or with credentials that any local server accepts. A run
+against AWS costs a few cents.
 
   stator conform --endpoint http://127.0.0.1:8000
   stator conform --endpoint https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1`,
@@ -53,7 +52,7 @@ against AWS they cost a few cents.
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.endpoint, "endpoint", "", "URL of the server; a private stator unless set")
+	flags.StringVar(&f.endpoint, "endpoint", "", "URL of the server; defaults to a private server in memory")
 	flags.StringVar(&f.region, "region", "us-east-1", "region to sign requests for")
 	flags.StringVar(&f.run, "run", "", "run only the transcripts whose names match this regular expression")
 	flags.BoolVar(&f.json, "json", false, "print as JSON")
@@ -91,29 +90,29 @@ func conform(ctx context.Context, f *conformFlags, stdout, stderr io.Writer) (er
 	return nil
 }
 
-// transcripts are those to run.
+// transcripts are the transcripts to run.
 func (f *conformFlags) transcripts() ([]*conformance.Transcript, error) {
 	want, err := regexp.Compile(f.run)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--run is no regular expression: %w", err)}
+		return nil, usageError{fmt.Errorf("--run is not a regular expression: %w", err)}
 	}
 	all, err := conformance.All()
 	if err != nil {
 		return nil, err
 	}
-	var chosen []*conformance.Transcript
+	var selected []*conformance.Transcript
 	for _, t := range all {
 		if want.MatchString(t.Topic()) {
-			chosen = append(chosen, t)
+			selected = append(selected, t)
 		}
 	}
-	if len(chosen) == 0 {
-		return nil, usageError{fmt.Errorf("--run %q matches none of the %d transcripts", f.run, len(all))}
+	if len(selected) == 0 {
+		return nil, usageError{fmt.Errorf("--run %q does not match any of the %d transcripts", f.run, len(all))}
 	}
-	return chosen, nil
+	return selected, nil
 }
 
-// server is where to run them. What it opened is closed by stop.
+// server is the server to run transcripts against. stop closes it if it is private.
 func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop func() error, err error) {
 	s = &conformance.Server{Endpoint: f.endpoint, Sign: signFor(f.region)}
 	if f.endpoint != "" {
@@ -130,28 +129,28 @@ func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop 
 	return s, stop, err
 }
 
-// servePrivately serves a database in memory, for this process, until stop is
+// servePrivately serves a database in memory on a loopback port until stop is
 // called.
 func servePrivately(ctx context.Context) (endpoint string, stop func() error, err error) {
-	own, err := stator.Open(ctx, stator.Options{})
+	db, err := stator.Open(ctx, stator.Options{})
 	if err != nil {
 		return "", nil, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, errors.Join(err, own.Close())
+		return "", nil, errors.Join(err, db.Close())
 	}
-	web := &http.Server{Handler: own.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Handler: db.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()
 	return "http://" + listener.Addr().String(), func() error {
 		err := web.Close()
 		<-served
-		return errors.Join(err, own.Close())
+		return errors.Join(err, db.Close())
 	}, nil
 }
 
-// conformResult is how one transcript went.
+// conformResult is the result of one transcript.
 type conformResult struct {
 	Transcript string           `json:"transcript"`
 	Passed     int              `json:"passed"`
@@ -173,7 +172,7 @@ type conformFailure struct {
 // conformWorkers is how many transcripts run at once.
 const conformWorkers = 8
 
-// runAll runs transcripts side by side, and tells on stderr how far it is.
+// runAll runs transcripts in parallel and prints its progress to stderr.
 func runAll(ctx context.Context, server *conformance.Server, transcripts []*conformance.Transcript, stderr io.Writer) []conformResult {
 	results := make([]conformResult, len(transcripts))
 	var next, done atomic.Int64
@@ -217,7 +216,7 @@ func runOne(ctx context.Context, server *conformance.Server, t *conformance.Tran
 	return r
 }
 
-// printResults prints what differs, and then a table.
+// printResults prints the replies that differ, and then a table.
 func printResults(w io.Writer, results []conformResult) error {
 	for _, r := range results {
 		if _, err := io.WriteString(w, r.text); err != nil {

@@ -24,7 +24,7 @@ func TestConformRunsAgainstAPrivateServer(t *testing.T) {
 	}
 }
 
-func TestConformTellsWhatDiffers(t *testing.T) {
+func TestConformPrintsDifferences(t *testing.T) {
 	wrong := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=") {
 			t.Errorf("the request is not signed: %v", r.Header)
@@ -48,7 +48,7 @@ func TestConformTellsWhatDiffers(t *testing.T) {
 	}
 }
 
-func TestConformRefusesNonsense(t *testing.T) {
+func TestConformUsageErrors(t *testing.T) {
 	for _, args := range [][]string{
 		{"conform", "--run", "("},
 		{"conform", "--run", "no such transcript"},

@@ -40,7 +40,7 @@ type serveFlags struct {
 	shardDuration time.Duration
 	allowAnyone   bool
 	config        string
-	triggers      []stator.Trigger // of the configuration file
+	triggers      []stator.Trigger // from the configuration file
 }
 
 func serveCommand() *cobra.Command {
@@ -50,14 +50,14 @@ func serveCommand() *cobra.Command {
 		Short: "Serve the DynamoDB API",
 		Long: `Serve the DynamoDB API.
 
-Point any AWS SDK or the AWS CLI at the address it prints; any credentials
-and any region will do:
+Point any AWS SDK or the AWS CLI at the address that it prints, with any
+credentials and any region:
 
   aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.inMemory && cmd.Flags().Changed("data") {
-				return usageError{errors.New("--data and --in-memory exclude each other")}
+				return usageError{errors.New("--data and --in-memory cannot be combined")}
 			}
 			if f.config != "" {
 				var err error
@@ -66,34 +66,34 @@ and any region will do:
 				}
 			}
 			if f.engine != "" && (f.inMemory || cmd.Flags().Changed("data")) {
-				return usageError{errors.New("--engine has its data in the cluster: --data and --in-memory have no place beside it")}
+				return usageError{errors.New("--engine keeps data in the cluster and cannot be combined with --data or --in-memory")}
 			}
 			if f.engine != "" && f.backups == "" {
-				return usageError{errors.New("--engine needs --backups: a folder or URL that all servers of the cluster reach")}
+				return usageError{errors.New("--engine requires --backups: a folder or URL that all servers of the cluster can reach")}
 			}
 			return serve(cmd.Context(), &f, cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 takes any free one")
-	flags.StringVar(&f.data, "data", "stator-data", "folder to keep data in; made if it does not exist")
-	flags.StringVar(&f.engine, "engine", "", "URL of a TiKV cluster to keep data in, with any number of other servers: tikv://pd1:2379,pd2:2379,pd3:2379")
-	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) to keep backups in; the data folder's name and -backups unless set")
-	flags.StringArrayVar(&f.buckets, "bucket", nil, "name=place of a bucket for exports and imports, a folder or URL (file://, s3://); may be given several times")
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 chooses a free port")
+	flags.StringVar(&f.data, "data", "stator-data", "data folder; created if it does not exist")
+	flags.StringVar(&f.engine, "engine", "", "URL of a TiKV cluster that holds the data and may be shared by any number of servers: tikv://pd1:2379,pd2:2379,pd3:2379")
+	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups; defaults to the name of the data folder followed by -backups")
+	flags.StringArrayVar(&f.buckets, "bucket", nil, "bucket for exports and imports as name=folder or name=URL (file://, s3://); can be repeated")
 	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
-	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(process.AvailableMemory()), "MB of memory for what was read lately; a sixteenth of the machine's, from 64 to 1024, unless set")
-	flags.StringVar(&f.log, "log", "info", "what to log: debug, info, warn or error")
-	flags.StringVar(&f.durability, "durability", "strict", "strict: a write is answered when it is on disk; relaxed: before")
-	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, as they do on AWS")
-	flags.DurationVar(&f.ttlInterval, "ttl-interval", time.Second, "how often items whose time to live is over are looked for")
-	flags.BoolVar(&f.hideExpired, "hide-expired", false, "leave items whose time to live is over out of reads even before they are removed")
-	flags.DurationVar(&f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream takes records before another follows it")
-	flags.StringVar(&f.config, "config", "", "file of YAML with triggers, and flags by their names; the command line wins")
-	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "listen beyond this machine although signatures are not verified")
+	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(process.AvailableMemory()), "size of the cache in MB; defaults to a sixteenth of the machine's memory, from 64 to 1024")
+	flags.StringVar(&f.log, "log", "info", "log level: debug, info, warn or error")
+	flags.StringVar(&f.durability, "durability", "strict", "strict acknowledges a write once it is on disk, relaxed before that")
+	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, to imitate AWS")
+	flags.DurationVar(&f.ttlInterval, "ttl-interval", time.Second, "time between two searches for items whose time to live has passed")
+	flags.BoolVar(&f.hideExpired, "hide-expired", false, "omit items whose time to live has passed from reads, even before they are deleted")
+	flags.DurationVar(&f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
+	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
+	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "accept an --addr that other machines can reach, although signatures are not verified")
 	return cmd
 }
 
-// serve serves until the context ends, and then finishes what it has begun.
+// serve serves until the context ends, and then finishes the requests in flight.
 func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.log)); err != nil {
@@ -125,7 +125,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	entrance := door.New(starting, web, log)
+	front := door.New(starting, web, log)
 	process.SpareThreads()
 	if !f.inMemory {
 		process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
@@ -138,49 +138,48 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		case <-opened:
 		case <-time.After(openPatience):
 		}
-		served <- entrance.Serve(listener)
+		served <- front.Serve(listener)
 	}()
-	s, err := open(ctx, f, log)
+	db, err := open(ctx, f, log)
 	if err == nil {
-		starting.Open(s.Handler())
+		starting.Open(db.Handler())
 	}
 	close(opened)
 	if err != nil {
-		return errors.Join(err, entrance.Close())
+		return errors.Join(err, front.Close())
 	}
 	announce(stderr, f, listener.Addr())
-	over := time.AfterFunc(startTime, func() { resumeGC(); process.ReleaseProgram() })
-	defer over.Stop()
+	release := time.AfterFunc(startTime, func() { resumeGC(); process.ReleaseProgram() })
+	defer release.Stop()
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		err = shutDown(entrance, log)
+		err = shutDown(front, log)
 	}
-	if closeErr := s.Close(); closeErr != nil {
+	if closeErr := db.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))
 	}
 	return err
 }
 
-// openPatience is how long who connects while the data is opened waits for it,
-// before he is told to try again: mostly it does not take as long.
+// openPatience is how long early connections are held while the data opens, which
+// rarely takes longer; after that they get 503.
 const openPatience = 100 * time.Millisecond
 
 // startTime is how long after its start a server releases what only the start
 // needed: not before the first requests, which would wait for it.
 const startTime = 500 * time.Millisecond
 
-// shutdownTime is how long requests under way may take when we are asked to
-// stop.
+// shutdownTime is how long requests in flight may take after the signal to stop.
 const shutdownTime = 8 * time.Second
 
-func shutDown(entrance *door.Server, log *slog.Logger) error {
-	log.Info("stopping: requests under way are finished")
+func shutDown(front *door.Server, log *slog.Logger) error {
+	log.Info("stopping: waiting for requests in flight")
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
-	if err := entrance.Shutdown(ctx); err != nil {
-		log.Warn("some requests took too long and were cut off")
-		return entrance.Close()
+	if err := front.Shutdown(ctx); err != nil {
+		log.Warn("requests that took too long were cut off")
+		return front.Close()
 	}
 	return nil
 }
@@ -191,41 +190,41 @@ func listen(f *serveFlags) (net.Listener, error) {
 		return nil, usageError{fmt.Errorf("--addr is %q, but must be host:port", f.addr)}
 	}
 	if addr, err := netip.ParseAddr(host); !f.allowAnyone && host != "localhost" && (err != nil || !addr.IsLoopback()) {
-		return nil, fmt.Errorf("will not listen on %s: any machine that reaches it could read and change everything,\n"+
-			"        since signatures are not verified yet; add --allow-anyone if that is what you want", f.addr)
+		return nil, fmt.Errorf("will not listen on %s: any machine that can reach it could read and change all data,\n"+
+			"        because signatures are not verified yet; add --allow-anyone to listen anyway", f.addr)
 	}
 	listener, err := net.Listen("tcp", f.addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w\n        stop the program that does, or choose another address with --addr", f.addr, err)
+		return nil, fmt.Errorf("cannot listen on %s: %w\n        stop the program that uses it, or choose another address with --addr", f.addr, err)
 	}
 	return listener, nil
 }
 
-// bucketName is what a request may have as an S3Bucket.
+// bucketName matches the values that a request may have as S3Bucket.
 var bucketName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9A-Z]+[.\-\w]*[a-z0-9A-Z]+$`) })
 
-// buckets are the places that the flags name.
+// buckets parses the --bucket flags.
 func buckets(flags []string) (map[string]string, error) {
-	places := make(map[string]string)
+	found := make(map[string]string)
 	for _, flag := range flags {
-		name, where, _ := strings.Cut(flag, "=")
+		name, location, _ := strings.Cut(flag, "=")
 		switch {
-		case !bucketName().MatchString(name) || where == "":
+		case !bucketName().MatchString(name) || location == "":
 			return nil, usageError{fmt.Errorf("--bucket is %q, but must be name=folder or name=URL", flag)}
-		case places[name] != "":
-			return nil, usageError{fmt.Errorf("--bucket names %s twice", name)}
+		case found[name] != "":
+			return nil, usageError{fmt.Errorf("--bucket is given twice for %s", name)}
 		}
-		places[name] = where
+		found[name] = location
 	}
-	return places, nil
+	return found, nil
 }
 
 func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.DB, error) {
-	places, err := buckets(f.buckets)
+	locations, err := buckets(f.buckets)
 	if err != nil {
 		return nil, err
 	}
-	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: places, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Triggers: f.triggers, Log: log}
+	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Triggers: f.triggers, Log: log}
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine
 		return openCluster(ctx, o, log)
@@ -233,29 +232,31 @@ func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.DB, err
 	if f.inMemory {
 		o.Dir = ""
 	}
-	s, err := stator.Open(ctx, o)
+	db, err := stator.Open(ctx, o)
 	if err != nil && !f.inMemory {
 		return nil, cannotOpen(f.data, err)
 	}
-	return s, err
+	return db, err
 }
 
 const (
-	firstWait = time.Second // before a cluster that did not answer is tried again
+	// firstWait and lastWait bound the backoff between two attempts to open a
+	// cluster that does not answer.
+	firstWait = time.Second
 	lastWait  = 15 * time.Second
 )
 
-// openCluster opens a database on a cluster, as soon as that answers.
+// openCluster opens a database on a cluster. It retries until the cluster answers.
 func openCluster(ctx context.Context, o stator.Options, log *slog.Logger) (*stator.DB, error) {
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		s, err := stator.Open(ctx, o)
+		db, err := stator.Open(ctx, o)
 		if !errors.Is(err, stator.ErrUnavailable) || ctx.Err() != nil {
 			if err != nil {
 				err = fmt.Errorf("cannot open the data in %s: %w", withoutQuery(o.Engine), err)
 			}
-			return s, err
+			return db, err
 		}
-		log.Error("the cluster does not answer: are its addresses right, and is it up? Trying again", "engine", withoutQuery(o.Engine), "in", wait, "error", err)
+		log.Error("the cluster does not answer; check that it runs and that its addresses are right", "engine", withoutQuery(o.Engine), "after", wait, "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -264,13 +265,13 @@ func openCluster(ctx context.Context, o stator.Options, log *slog.Logger) (*stat
 	}
 }
 
-// withoutQuery is a URL without what may be nobody's business.
+// withoutQuery is a URL without its query, which may hold secrets.
 func withoutQuery(url string) string {
 	base, _, _ := strings.Cut(url, "?")
 	return base
 }
 
-// cannotOpen words an error of opening a folder, and what to do about it.
+// cannotOpen adds to the error of opening a folder what to do about it.
 func cannotOpen(data string, err error) error {
 	if errors.As(err, new(*stator.LockedError)) {
 		return fmt.Errorf("cannot open data in %s: %w\n        stop it, or choose another folder with --data", data, err)
@@ -278,20 +279,20 @@ func cannotOpen(data string, err error) error {
 	return fmt.Errorf("cannot open data in %s: %w", data, err)
 }
 
-// announce says where we listen and where data lies.
+// announce prints the address of the server and the location of its data.
 func announce(w io.Writer, f *serveFlags, addr net.Addr) {
 	fmt.Fprintf(w, "stator listens on http://%s\n", addr)
-	where, err := filepath.Abs(f.data)
+	location, err := filepath.Abs(f.data)
 	if err != nil {
-		where = f.data
+		location = f.data
 	}
 	switch {
 	case f.engine != "":
-		where = withoutQuery(f.engine) + ", shared with all servers that use it"
+		location = withoutQuery(f.engine) + ", shared with all servers that use it"
 	case f.inMemory:
-		where = "memory: it is gone when this process ends"
+		location = "memory, and is lost when this process ends"
 	case f.durability == "relaxed":
-		where += ", relaxed: a crash can lose the writes of the last moments"
+		location += " with relaxed durability: a crash can lose the most recent writes"
 	}
-	fmt.Fprintf(w, "data lies in %s\n", where)
+	fmt.Fprintf(w, "data is in %s\n", location)
 }

@@ -21,64 +21,64 @@ func verifyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Prove that items and indexes agree",
-		Long: `Walk through every table in a data folder and prove that each index entry has
-its item and each item its entries. The server must not be running on it.`,
+		Short: "Check that items and indexes agree",
+		Long: `Read every table in a data folder and check that each index entry has its item
+and each item its index entries. No server may be using the folder.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Stat(data); err != nil {
 				return fmt.Errorf("cannot verify data in %s: %w", data, err)
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-			s, err := stator.Open(cmd.Context(), stator.Options{Dir: data, NoBackground: true, Log: log})
+			db, err := stator.Open(cmd.Context(), stator.Options{Dir: data, NoBackground: true, Log: log})
 			if err != nil {
 				return cannotOpen(data, err)
 			}
-			found, err := s.Verify(cmd.Context(), func(table string, items int64) {
+			reports, err := db.Verify(cmd.Context(), func(table string, items int64) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d items so far\n", table, items)
 			})
-			if err = errors.Join(err, s.Close()); err != nil {
+			if err = errors.Join(err, db.Close()); err != nil {
 				return err
 			}
-			return tellVerified(cmd.OutOrStdout(), found, asJSON)
+			return printReports(cmd.OutOrStdout(), reports, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", "stator-data", "folder with the data")
+	cmd.Flags().StringVar(&data, "data", "stator-data", "data folder")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }
 
-// tellVerified prints what was found; an error when something is wrong.
-func tellVerified(w io.Writer, found []stator.TableReport, asJSON bool) error {
+// printReports prints the reports. It returns an error if they contain faults.
+func printReports(w io.Writer, reports []stator.TableReport, asJSON bool) error {
 	faults := int64(0)
-	for _, v := range found {
-		faults += v.Faults
+	for _, r := range reports {
+		faults += r.Faults
 	}
 	if asJSON {
-		if err := json.NewEncoder(w).Encode(found); err != nil {
+		if err := json.NewEncoder(w).Encode(reports); err != nil {
 			return err
 		}
 	} else {
 		out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(out, "TABLE\tITEMS\tINDEX ENTRIES\tFAULTS")
-		for _, v := range found {
+		for _, r := range reports {
 			entries := int64(0)
-			for n := range maps.Values(v.Entries) {
+			for n := range maps.Values(r.Entries) {
 				entries += n
 			}
-			fmt.Fprintf(out, "%s\t%d\t%d\t%d\n", v.Table, v.Items, entries, v.Faults)
+			fmt.Fprintf(out, "%s\t%d\t%d\t%d\n", r.Table, r.Items, entries, r.Faults)
 		}
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		for _, v := range found {
-			for _, fault := range slices.Clone(v.First) {
-				fmt.Fprintf(w, "%s: %s\n", v.Table, fault)
+		for _, r := range reports {
+			for _, fault := range slices.Clone(r.First) {
+				fmt.Fprintf(w, "%s: %s\n", r.Table, fault)
 			}
 		}
 	}
 	if faults > 0 {
-		return fmt.Errorf("%d faults: restore the tables from a backup, or write the items concerned anew", faults)
+		return fmt.Errorf("%d faults: restore the tables from a backup, or rewrite the affected items", faults)
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/stator-db/stator"
 )
 
-// Verifying the data between two runs of a server changes nothing: an import
-// that the first has not finished is finished by the second.
-func TestVerifyLeavesWorkAlone(t *testing.T) {
+// Verifying the data between two runs of a server changes nothing: the second run
+// finishes an import that the first has left unfinished.
+func TestVerifyRunsNoBackgroundWork(t *testing.T) {
 	bucket, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
 	var lines bytes.Buffer
 	const items = 200_000
@@ -30,13 +30,13 @@ func TestVerifyLeavesWorkAlone(t *testing.T) {
 	}
 	serve := func(do func(*dynamodb.Client)) {
 		t.Helper()
-		s, err := stator.Open(t.Context(), stator.Options{Dir: data, Buckets: map[string]string{"files": bucket}})
+		db, err := stator.Open(t.Context(), stator.Options{Dir: data, Buckets: map[string]string{"files": bucket}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		do(dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String("http://stator.invalid"), Region: "us-east-1",
-			Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: s.Client()}))
-		if err := s.Close(); err != nil {
+			Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: db.Client()}))
+		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestVerifyLeavesWorkAlone(t *testing.T) {
 		arn = begin(client, "Orders")
 	})
 	if code, out := run("verify", "--data", data); code != exitDone {
-		t.Fatalf("verify ends with %d:\n%s", code, out)
+		t.Fatalf("verify exits with %d:\n%s", code, out)
 	}
 	serve(func(client *dynamodb.Client) { wait(client, arn) })
 }

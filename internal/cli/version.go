@@ -34,7 +34,7 @@ type versionInfo struct {
 	Go      string `json:"go"`
 }
 
-// version is what the build tells of itself.
+// version is taken from the build information of the binary.
 func version() versionInfo {
 	v := versionInfo{Version: "(devel)", Commit: "unknown commit", Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
