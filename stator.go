@@ -146,16 +146,15 @@ func join(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, place.Close(), engine.Close())
 	}
-	service := ops.New(d)
-	service.Backups = backup.Open(ctx, d, place, o.Log)
-	s := &DB{engine: engine, backupFiles: place, db: d, backups: service.Backups, handler: server.New(service, o.Log)}
+	s := &DB{engine: engine, backupFiles: place, db: d, backups: backup.Open(ctx, d, place, o.Log)}
 	if err := s.openBuckets(ctx, o.Buckets); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if s.transfers, err = transfer.Open(ctx, d, s.buckets, o.Log); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	service.Transfers = s.transfers
+	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers})
+	s.handler = server.New(service, o.Log)
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -23,7 +23,7 @@ func (s *Service) createBackup(ctx context.Context, in *api.CreateBackup) (*api.
 	if _, err := s.backedUp(in.TableName); err != nil {
 		return nil, err
 	}
-	made, err := s.Backups.Create(ctx, in.TableName, *in.BackupName)
+	made, err := s.backups.Create(ctx, in.TableName, *in.BackupName)
 	switch {
 	case errors.Is(err, backup.ErrTooMany):
 		return nil, apierror.LimitExceeded("Too many backups are being created. Wait until some of them are available")
@@ -46,7 +46,7 @@ func (s *Service) deleteBackup(ctx context.Context, in *api.DeleteBackup) (*api.
 	if err != nil {
 		return nil, err
 	}
-	if b, err = s.Backups.Delete(ctx, b.ID); err != nil {
+	if b, err = s.backups.Delete(ctx, b.ID); err != nil {
 		return nil, backupFault(*in.BackupArn, err)
 	}
 	told := s.describedBackup(ctx, b)
@@ -70,7 +70,7 @@ func (s *Service) listBackups(ctx context.Context, in *api.ListBackups) (*api.Li
 	if in.Limit != nil {
 		limit = int(*in.Limit)
 	}
-	all, err := s.Backups.List(ctx)
+	all, err := s.backups.List(ctx)
 	if err != nil {
 		return nil, ownFailure(err)
 	}
@@ -108,7 +108,7 @@ func listed(in *api.ListBackups, b backup.Backup) bool {
 
 // WriteAll writes all tables of one moment, for a backup of the whole server.
 func (s *Service) WriteAll(ctx context.Context, to io.Writer) error {
-	return s.Backups.WriteAll(ctx, to)
+	return s.backups.WriteAll(ctx, to)
 }
 
 // ARNs
@@ -127,7 +127,7 @@ func (s *Service) backupOfARN(ctx context.Context, arn string) (table, id string
 		return "", "", err
 	}
 	m := backupResource().FindStringSubmatch(parts[5])
-	if m == nil || parts[2] != "dynamodb" || parts[3] != callerOf(ctx).Region || parts[4] != s.Account {
+	if m == nil || parts[2] != "dynamodb" || parts[3] != callerOf(ctx).Region || parts[4] != s.account {
 		return "", "", apierror.BackupNotFound(arn)
 	}
 	return m[1], m[2], nil
@@ -139,7 +139,7 @@ func (s *Service) findBackup(ctx context.Context, arn string) (backup.Backup, er
 	if err != nil {
 		return backup.Backup{}, err
 	}
-	b, err := s.Backups.Get(ctx, id)
+	b, err := s.backups.Get(ctx, id)
 	if err == nil && b.Table.Name != table {
 		err = backup.ErrNotFound
 	}

@@ -45,7 +45,7 @@ func newTableTestWith(t *testing.T, o db.Options, timed bool) *tableTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { errors.Join(d.Close(), engine.Close()) })
-	tt.s = New(d)
+	tt.s = New(Parts{DB: d})
 	return tt
 }
 

@@ -90,7 +90,7 @@ func (s *Service) exportTableToPointInTime(ctx context.Context, in *api.ExportTa
 	if in.ExportFormat != nil {
 		j.Format = *in.ExportFormat
 	}
-	made, err := s.Transfers.StartExport(ctx, j)
+	made, err := s.transfers.StartExport(ctx, j)
 	switch {
 	case errors.Is(err, transfer.ErrConflict):
 		return nil, apierror.ExportConflict()
@@ -123,7 +123,7 @@ func (s *Service) tableToExport(ctx context.Context, arn string) (db.Description
 
 // knownBucket refuses buckets that nobody named when the server was started.
 func (s *Service) knownBucket(name string) error {
-	if s.Transfers == nil || !s.Transfers.HasBucket(name) {
+	if s.transfers == nil || !s.transfers.HasBucket(name) {
 		return apierror.InvalidValues("S3Bucket %s is not known to this server. Start it with --bucket %s=<folder or URL>", name, name)
 	}
 	return nil
@@ -192,10 +192,10 @@ func (s *Service) findJob(ctx context.Context, arn string, isImport bool) (trans
 		return transfer.Job{}, err
 	}
 	m := jobResource().FindStringSubmatch(parts[5])
-	if m == nil || m[2] != kind || parts[2] != "dynamodb" || parts[3] != callerOf(ctx).Region || parts[4] != s.Account {
+	if m == nil || m[2] != kind || parts[2] != "dynamodb" || parts[3] != callerOf(ctx).Region || parts[4] != s.account {
 		return transfer.Job{}, notFound
 	}
-	j, err := s.Transfers.Get(ctx, m[3], isImport)
+	j, err := s.transfers.Get(ctx, m[3], isImport)
 	switch {
 	case errors.Is(err, transfer.ErrNotFound) || err == nil && j.TableARN != s.tableARN(ctx, m[1]):
 		return transfer.Job{}, notFound
@@ -231,7 +231,7 @@ func (s *Service) pageOfJobs(ctx context.Context, imports bool, table *string, l
 			return nil, "", err
 		}
 	}
-	all, err := s.Transfers.List(ctx, imports)
+	all, err := s.transfers.List(ctx, imports)
 	if err != nil {
 		return nil, "", err
 	}

@@ -40,7 +40,7 @@ func newHotTest(tb testing.TB) *hotTest {
 			tb.Error(err)
 		}
 	})
-	h := &hotTest{tb: tb, service: New(d)}
+	h := &hotTest{tb: tb, service: New(Parts{DB: d})}
 	for _, table := range []string{"plain", "indexed"} {
 		global := ""
 		attributes := `{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"N"}`

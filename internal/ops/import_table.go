@@ -78,7 +78,7 @@ func (s *Service) importTable(ctx context.Context, in *api.ImportTable) (*api.Im
 	if o := in.InputFormatOptions; o != nil && o.Csv != nil {
 		j.Import.CSV = &transfer.CSVOptions{Delimiter: orZero(o.Csv.Delimiter), Header: o.Csv.HeaderList}
 	}
-	made, err := s.Transfers.StartImport(ctx, j, def)
+	made, err := s.transfers.StartImport(ctx, j, def)
 	switch {
 	case errors.Is(err, transfer.ErrConflict):
 		return nil, apierror.ImportConflict()

@@ -23,20 +23,31 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// Service answers requests from a database.
-type Service struct {
+// Parts are what a Service is made of. A test may leave out Backups, if it
+// sends no request about backups, and Transfers, which then has no buckets.
+type Parts struct {
 	DB        *db.DB
 	Backups   *backup.Store
 	Transfers *transfer.Store
-	Account   string // twelve digits; the owner of everything, in ARNs
+}
+
+// Service answers requests from a database.
+type Service struct {
+	DB        *db.DB
+	backups   *backup.Store
+	transfers *transfer.Store
+	account   string // twelve digits; the owner of everything, in ARNs
 
 	parsed   *expr.Cache
 	workload *workload.Recorder
 }
 
-// New makes a service on a database.
-func New(d *db.DB) *Service {
-	return &Service{DB: d, Account: "000000000000", parsed: expr.NewCache(4096), workload: workload.NewRecorder(d.Now())}
+// New makes a service of its parts.
+func New(p Parts) *Service {
+	return &Service{
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, account: "000000000000",
+		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
+	}
 }
 
 // operations are all operations, by the name in X-Amz-Target.
@@ -275,7 +286,7 @@ func callerOf(ctx context.Context) Caller {
 
 // tableARN names a table for the caller.
 func (s *Service) tableARN(ctx context.Context, table string) string {
-	return "arn:aws:dynamodb:" + callerOf(ctx).Region + ":" + s.Account + ":table/" + table
+	return "arn:aws:dynamodb:" + callerOf(ctx).Region + ":" + s.account + ":table/" + table
 }
 
 // isSet tells whether an optional member has this value.

@@ -86,11 +86,11 @@ func (s *Service) restoreTableFromBackup(ctx context.Context, in *api.RestoreTab
 		return nil, err
 	}
 	if b.FileBytes <= checkedAtOnce {
-		if err := s.Backups.Verify(ctx, b.ID); err != nil {
+		if err := s.backups.Verify(ctx, b.ID); err != nil {
 			return nil, ownFailure(err)
 		}
 	}
-	made, err := s.Backups.Restore(ctx, b.ID, func(t schema.Table) (schema.Table, error) {
+	made, err := s.backups.Restore(ctx, b.ID, func(t schema.Table) (schema.Table, error) {
 		return s.restored(ctx, t, *in.TargetTableName, &in.RestoreOverrides)
 	})
 	if err != nil {

@@ -39,10 +39,10 @@ func (s *Service) encryption(ctx context.Context, e *api.SSESpecification) schem
 // keys; without a key it is the one that AWS manages for the account.
 func (s *Service) keyARN(ctx context.Context, id *string) string {
 	region := callerOf(ctx).Region
-	prefix := "arn:aws:kms:" + region + ":" + s.Account + ":"
+	prefix := "arn:aws:kms:" + region + ":" + s.account + ":"
 	switch {
 	case id == nil || *id == "alias/aws/dynamodb":
-		sum := sha256.Sum256([]byte("aws/dynamodb " + region + " " + s.Account))
+		sum := sha256.Sum256([]byte("aws/dynamodb " + region + " " + s.account))
 		return fmt.Sprintf("%skey/%x-%x-%x-%x-%x", prefix, sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 	case strings.HasPrefix(*id, "arn:"):
 		return *id

@@ -207,7 +207,7 @@ func (s *Service) tableOfARN(ctx context.Context, arn *string) (string, error) {
 	if !isTable || strings.Contains(name, "/index/") {
 		return "", apierror.InvalidValues("Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s", *arn)
 	}
-	if account != s.Account || account == noAccount && !s.has(name) {
+	if account != s.account || account == noAccount && !s.has(name) {
 		return "", apierror.AccessDenied("Access is denied")
 	}
 	if region != callerOf(ctx).Region || !tableNameText().MatchString(name) {

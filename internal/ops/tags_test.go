@@ -26,9 +26,9 @@ func TestTags(t *testing.T) {
 
 func TestTagFaults(t *testing.T) {
 	tt := newTableTest(t, 0)
-	tt.s.Account = "123456789012"
+	tt.s.account = "123456789012"
 	tt.make(plainTable("abc"))
-	own := strings.Replace(tableABC, "000000000000", tt.s.Account, 1)
+	own := strings.Replace(tableABC, "000000000000", tt.s.account, 1)
 	var many []string
 	for i := range 51 {
 		many = append(many, fmt.Sprintf(`{"Key":"k%d","Value":""}`, i))

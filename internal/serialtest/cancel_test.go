@@ -48,7 +48,7 @@ func openParts(t testing.TB, o db.Options) parts {
 			t.Error(err)
 		}
 	})
-	return parts{door{server.New(ops.New(d), slog.New(slog.DiscardHandler))}, e, d}
+	return parts{door{server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler))}, e, d}
 }
 
 // createOrders makes a table with an index of each kind.

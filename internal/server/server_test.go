@@ -42,7 +42,7 @@ func newHandler(t *testing.T) http.Handler {
 			t.Error(err)
 		}
 	})
-	return server.New(ops.New(d), slog.New(slog.DiscardHandler))
+	return server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler))
 }
 
 // signed are the headers of an ordinary request.
@@ -316,7 +316,7 @@ func FuzzPost(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { d.Close(); engine.Close() })
-	h := server.New(ops.New(d), slog.New(slog.DiscardHandler))
+	h := server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler))
 	send(h, "POST", "/", signed("DynamoDB_20120810.CreateTable"), strings.NewReader(`{"TableName": "Orders", "BillingMode": "PAY_PER_REQUEST",
 		"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`))
 	f.Fuzz(func(t *testing.T, operation, body string) {

@@ -52,7 +52,7 @@ func startFleet(t *testing.T, c Config) (w *world, a, b *member) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.service = ops.New(d)
+		m.service = ops.New(ops.Parts{DB: d})
 		if w.service == nil {
 			w.service = m.service
 			w.create("Orders")

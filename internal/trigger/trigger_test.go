@@ -88,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.service = ops.New(d)
+	w.service = ops.New(ops.Parts{DB: d})
 	t.Cleanup(func() {
 		w.stop()
 		if err := errors.Join(d.Close(), engine.Close()); err != nil {
