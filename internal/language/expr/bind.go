@@ -2,15 +2,17 @@ package expr
 
 import "github.com/stator-db/stator/internal/data/item"
 
-// binder puts a request's names and values into the nodes of one expression.
-// The steps of all paths stand in one row that is made once at its full size.
+// binder replaces the placeholders in the nodes of one expression by a
+// request's names and values. The steps of all paths share one slice,
+// allocated once at its full size.
 type binder struct {
 	kind  Kind
 	b     *Bindings
 	steps []item.Step
 }
 
-// newBinder starts to bind an expression whose paths have so many steps.
+// newBinder returns a binder for an expression whose paths have this many
+// steps.
 func newBinder(kind Kind, b *Bindings, used *refs, steps int) binder {
 	binding := binder{kind: kind, b: b}
 	if len(used.names.inOrder) > 0 {
@@ -63,8 +65,8 @@ func hasNames(p item.Path) bool {
 	return false
 }
 
-// isPlaceholder tells a #name from a name: no name begins with that sign when
-// it stands in the text itself.
+// isPlaceholder reports whether a step is a #name: a name in the text itself
+// never begins with that sign.
 func isPlaceholder(s item.Step) bool { return !s.IsIndex && s.Name[0] == '#' }
 
 // operandCount is the fault of a function with the wrong number of operands.
@@ -88,8 +90,8 @@ func (b *binder) requiresPath(op Op) error {
 	return b.kind.invalid("Operator or function requires a document path; operator or function: %s", op)
 }
 
-// note keeps a fault if it is the first.
-func note(first *error, err error) {
+// setFirst sets first to err if it is nil.
+func setFirst(first *error, err error) {
 	if *first == nil {
 		*first = err
 	}

@@ -6,15 +6,15 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// ParsedCondition is a condition's text, read and checked as far as it goes
-// without a request's placeholders.
+// ParsedCondition is a parsed condition, checked as far as possible without a
+// request's placeholders.
 type ParsedCondition struct {
 	kind                   Kind
 	root                   *node
 	refs                   refs
 	tests, operands, steps int
 
-	ready *Condition // when there are no placeholders
+	ready *Condition // set if there are no placeholders
 }
 
 // ParseCondition parses a ConditionExpression or a FilterExpression.
@@ -32,13 +32,13 @@ func ParseCondition(kind Kind, text string) (*ParsedCondition, error) {
 	}
 	c.refs = refs
 	if len(refs.names.inOrder)+len(refs.values.inOrder) == 0 {
-		// A fault is found again, and told, by Bind.
+		// Bind finds a fault again and reports it.
 		c.ready, _ = c.bind(new(Bindings))
 	}
 	return c, nil
 }
 
-// Bind puts the placeholders of a request in.
+// Bind binds the placeholders of a request.
 func (c *ParsedCondition) Bind(b *Bindings) (*Condition, error) {
 	b.use(&c.refs)
 	if c.ready != nil {
@@ -50,7 +50,7 @@ func (c *ParsedCondition) Bind(b *Bindings) (*Condition, error) {
 func (c *ParsedCondition) bind(b *Bindings) (*Condition, error) {
 	binding := conditionBinder{
 		binder:   newBinder(c.kind, b, &c.refs, c.steps),
-		tests:    make([]Test, 0, c.tests-1), // the root stands in the Condition
+		tests:    make([]Test, 0, c.tests-1), // the root is in the Condition
 		operands: make([]Operand, 0, c.operands),
 	}
 	bound := new(Condition)
@@ -61,18 +61,18 @@ func (c *ParsedCondition) bind(b *Bindings) (*Condition, error) {
 }
 
 // conditionBinder binds the nodes of a condition. Each comparison and each
-// function is checked on its own, in the order of the text: first for
-// placeholders that are not defined, then for the number of its operands, for
-// operands that must differ, and for their types.
+// function is checked separately, in the order of the text: first for
+// undefined placeholders, then for the number of its operands, for operands
+// that must differ, and for their types.
 type conditionBinder struct {
 	binder
 
-	// The bound nodes stand in two rows that are made once at their full size.
+	// The bound nodes are in two slices, allocated once at their full size.
 	tests    []Test
 	operands []Operand
 
-	// The first fault of each sort. A later sort is told if there is none of
-	// an earlier one.
+	// The first fault of each kind. A later kind is reported if there is no
+	// fault of an earlier one.
 	count, distinct, types error
 }
 
@@ -98,7 +98,7 @@ func (b *conditionBinder) test(n *node, into *Test) error {
 			return err
 		}
 	}
-	note(&b.count, b.operandCount(n))
+	setFirst(&b.count, b.operandCount(n))
 	if b.count != nil {
 		return b.count
 	}
@@ -127,16 +127,16 @@ func (b *conditionBinder) size(n *node, into *Operand) error {
 		var other Operand
 		arg := into
 		if i > 0 {
-			arg = &other // one too many, looked at for its placeholders
+			arg = &other // one too many, checked for its placeholders only
 		}
 		if err := b.operand(a, arg); err != nil {
 			return err
 		}
 	}
-	note(&b.count, b.operandCount(n))
+	setFirst(&b.count, b.operandCount(n))
 	switch t := into.staticType(); t {
 	case item.N, item.BOOL, item.NULL:
-		note(&b.types, b.operandType(opSize, t.String()))
+		setFirst(&b.types, b.operandType(opSize, t.String()))
 	}
 	into.Size = true
 	return nil
@@ -149,7 +149,7 @@ func (b *conditionBinder) checkDistinct(t *Test) {
 	}
 	for _, o := range t.Operands[1:] {
 		if !o.Size && slices.Equal(o.Path, first.Path) {
-			note(&b.distinct, b.kind.invalid("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", t.Op, first.Path))
+			setFirst(&b.distinct, b.kind.invalid("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", t.Op, first.Path))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (b *conditionBinder) checkTypes(t *Test) {
 	isPath := first.Path != nil && !first.Size
 	switch {
 	case (t.Op == Exists || t.Op == NotExists || t.Op == HasType) && !isPath:
-		note(&b.types, b.requiresPath(t.Op))
+		setFirst(&b.types, b.requiresPath(t.Op))
 	case t.Op == HasType:
 		b.checkTypeName(&t.Operands[1])
 	case t.Op == BeginsWith:
@@ -172,27 +172,27 @@ func (b *conditionBinder) checkTypes(t *Test) {
 	}
 }
 
-// checkEach notes the first operand whose type is known and does not do.
-func (b *conditionBinder) checkEach(t *Test, does func(item.Type) bool) {
+// checkEach records the first operand whose type is known and not accepted.
+func (b *conditionBinder) checkEach(t *Test, accepts func(item.Type) bool) {
 	for i := range t.Operands {
-		if of := t.Operands[i].staticType(); of != 0 && !does(of) {
-			note(&b.types, b.operandType(t.Op, of.String()))
+		if of := t.Operands[i].staticType(); of != 0 && !accepts(of) {
+			setFirst(&b.types, b.operandType(t.Op, of.String()))
 		}
 	}
 }
 
 // checkTypeName checks the second operand of attribute_type. DynamoDB lists
-// types in the order of a hash table; these are two that were seen.
+// types in the order of a hash table; these are two observed orders.
 func (b *conditionBinder) checkTypeName(o *Operand) {
 	switch t := o.staticType(); t {
 	case item.S:
 		if _, ok := item.TypeNamed(o.Value.Bytes()); !ok {
-			note(&b.types, b.kind.invalid("Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}", o.Value.Bytes()))
+			setFirst(&b.types, b.kind.invalid("Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}", o.Value.Bytes()))
 		}
 	case 0:
-		note(&b.types, b.operandType(HasType, "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}"))
+		setFirst(&b.types, b.operandType(HasType, "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}"))
 	default:
-		note(&b.types, b.operandType(HasType, t.String()))
+		setFirst(&b.types, b.operandType(HasType, t.String()))
 	}
 }
 
@@ -204,8 +204,8 @@ func (b *conditionBinder) checkBounds(low, high *Operand) {
 	const operands = " lower bound operand: AttributeValue: %s, upper bound operand: AttributeValue: %s"
 	switch {
 	case low.Value.Type() != high.Value.Type():
-		note(&b.types, b.kind.invalid("The BETWEEN operator requires same data type for lower and upper bounds;"+operands, low.Value, high.Value))
+		setFirst(&b.types, b.kind.invalid("The BETWEEN operator requires same data type for lower and upper bounds;"+operands, low.Value, high.Value))
 	case item.Compare(low.Value, high.Value) > 0:
-		note(&b.types, b.kind.invalid("The BETWEEN operator requires upper bound to be greater than or equal to lower bound;"+operands, low.Value, high.Value))
+		setFirst(&b.types, b.kind.invalid("The BETWEEN operator requires upper bound to be greater than or equal to lower bound;"+operands, low.Value, high.Value))
 	}
 }

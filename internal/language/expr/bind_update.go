@@ -6,7 +6,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// ParsedUpdate is an UpdateExpression's text without a request's placeholders.
+// ParsedUpdate is a parsed UpdateExpression without a request's placeholders.
 type ParsedUpdate struct {
 	sections []section
 	refs     refs
@@ -40,7 +40,7 @@ func ParseUpdate(text string) (*ParsedUpdate, error) {
 	return u, nil
 }
 
-// sections checks that none comes twice.
+// sections checks that no section occurs twice.
 func (c *syntaxChecker) sections(sections []section) {
 	for i, s := range sections {
 		if slices.ContainsFunc(sections[:i], func(before section) bool { return before.verb == s.verb }) {
@@ -49,11 +49,12 @@ func (c *syntaxChecker) sections(sections []section) {
 	}
 }
 
-// Bind puts the placeholders of a request in.
+// Bind binds the placeholders of a request.
 //
-// The faults of the whole update are told in this order: a name, then a value
-// that is not defined; paths that overlap, then conflict; a constant that ADD
-// or DELETE cannot use; then the operands of functions, plus and minus.
+// The faults of the whole update are reported in this order: undefined names,
+// then undefined values; overlapping paths, then conflicting ones; a constant
+// that ADD or DELETE cannot use; then the operands of functions, plus and
+// minus.
 func (u *ParsedUpdate) Bind(b *Bindings) (*Update, error) {
 	b.use(&u.refs)
 	binding := updateBinder{binder: newBinder(UpdateExpression, b, &u.refs, u.steps)}
@@ -109,7 +110,7 @@ func (b *updateBinder) action(verb Verb, parsed parsedAction) Action {
 		a.Term = b.term(parsed.value)
 	}
 	if verb == Add || verb == Delete {
-		note(&b.constant, checkConstant(verb, a.Term.Value.Type()))
+		setFirst(&b.constant, checkConstant(verb, a.Term.Value.Type()))
 	}
 	return a
 }
@@ -131,13 +132,13 @@ func (b *updateBinder) term(n *node) Term {
 		t.Args[i] = b.term(a)
 	}
 	if err := b.operandCount(n); err != nil {
-		note(&b.function, err)
+		setFirst(&b.function, err)
 		return t
 	}
 	switch n.op {
 	case IfNotExists:
 		if t.Args[0].Op != 0 || t.Args[0].Path == nil {
-			note(&b.function, b.requiresPath(n.op))
+			setFirst(&b.function, b.requiresPath(n.op))
 		}
 		t.Path, t.Args = t.Args[0].Path, t.Args[1:]
 	case ListAppend:
@@ -148,11 +149,11 @@ func (b *updateBinder) term(n *node) Term {
 	return t
 }
 
-// checkArgs notes an operand that is a constant of another type.
+// checkArgs records an operand that is a constant of another type.
 func (b *updateBinder) checkArgs(t *Term, want item.Type) {
 	for _, a := range t.Args {
 		if a.Op == 0 && a.Path == nil && a.Value.Type() != want {
-			note(&b.function, b.operandType(t.Op, a.Value.Type().String()))
+			setFirst(&b.function, b.operandType(t.Op, a.Value.Type().String()))
 		}
 	}
 }
@@ -164,7 +165,7 @@ var longTypeNames = map[item.Type]string{
 }
 
 // checkConstant checks the constant of ADD and DELETE. DynamoDB names ADD's
-// types even when it refuses one of DELETE (TestUpdateFaults).
+// types even when it rejects one of DELETE (TestUpdateFaults).
 func checkConstant(verb Verb, t item.Type) error {
 	if t.IsSet() || verb == Add && t == item.N {
 		return nil

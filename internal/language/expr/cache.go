@@ -5,20 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// Cache keeps parsed expressions, so that a text which comes with every
-// request is parsed once. It may be used by many at once. A nil Cache keeps
-// nothing.
+// Cache holds parsed expressions, so that a text that many requests repeat is
+// parsed once. It is safe for concurrent use. A nil Cache holds nothing.
 //
-// It has two generations of at most size entries. A new entry goes into the
-// young one; when that is full it becomes the old one, and what the old one
-// held is forgotten unless it was used since.
+// It has two generations of at most size entries. A new entry is added to the
+// young one. When that is full it becomes the old one, and the entries of the
+// former old one that were not used since are evicted.
 type Cache struct {
 	size       int64
 	young, old atomic.Pointer[generation]
 }
 
 type generation struct {
-	entries sync.Map // of text with its kind to what was parsed
+	entries sync.Map // cacheKey to parsed expression
 	count   atomic.Int64
 }
 
@@ -27,7 +26,7 @@ type cacheKey struct {
 	text string
 }
 
-// NewCache makes a cache that keeps between size and twice as many texts.
+// NewCache returns a cache that holds between size and twice as many texts.
 func NewCache(size int) *Cache {
 	c := &Cache{size: int64(size)}
 	c.young.Store(new(generation))
@@ -35,27 +34,28 @@ func NewCache(size int) *Cache {
 	return c
 }
 
-// ParseCondition is the function ParseCondition, remembered.
+// ParseCondition is the function ParseCondition, cached.
 func (c *Cache) ParseCondition(kind Kind, text string) (*ParsedCondition, error) {
 	return Cached(c, kind, text, func(text string) (*ParsedCondition, error) { return ParseCondition(kind, text) })
 }
 
-// ParseKeyCondition is the function ParseKeyCondition, remembered.
+// ParseKeyCondition is the function ParseKeyCondition, cached.
 func (c *Cache) ParseKeyCondition(text string) (*ParsedKeyCondition, error) {
 	return Cached(c, KeyConditionExpression, text, ParseKeyCondition)
 }
 
-// ParseUpdate is the function ParseUpdate, remembered.
+// ParseUpdate is the function ParseUpdate, cached.
 func (c *Cache) ParseUpdate(text string) (*ParsedUpdate, error) {
 	return Cached(c, UpdateExpression, text, ParseUpdate)
 }
 
-// ParseProjection is the function ParseProjection, remembered.
+// ParseProjection is the function ParseProjection, cached.
 func (c *Cache) ParseProjection(text string) (*ParsedProjection, error) {
 	return Cached(c, ProjectionExpression, text, ParseProjection)
 }
 
-// Cached finds what was parsed before, or parses. Faults are not kept.
+// Cached returns the cached expression, or parses and adds it. Faults are not
+// cached.
 func Cached[T any](c *Cache, kind Kind, text string, parse func(string) (*T, error)) (*T, error) {
 	if c == nil {
 		return parse(text)
@@ -66,18 +66,18 @@ func Cached[T any](c *Cache, kind Kind, text string, parse func(string) (*T, err
 		return v.(*T), nil
 	}
 	if v, ok := c.old.Load().entries.Load(key); ok {
-		c.keep(young, key, v)
+		c.add(young, key, v)
 		return v.(*T), nil
 	}
 	parsed, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	c.keep(young, key, parsed)
+	c.add(young, key, parsed)
 	return parsed, nil
 }
 
-func (c *Cache) keep(young *generation, key cacheKey, parsed any) {
+func (c *Cache) add(young *generation, key cacheKey, parsed any) {
 	if _, had := young.entries.LoadOrStore(key, parsed); had {
 		return
 	}

@@ -16,7 +16,7 @@ func TestCacheParsesOnce(t *testing.T) {
 		t.Error("the text was parsed again")
 	}
 	if other, _ := c.ParseCondition(FilterExpression, "a = :v"); other == first {
-		t.Error("a filter got what was parsed as a condition")
+		t.Error("a filter got an expression parsed as a condition")
 	}
 	if _, err := c.ParseKeyCondition("a = :v"); err != nil {
 		t.Error(err)
@@ -35,7 +35,7 @@ func TestCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again, _ := c.ParseProjection("kept"); again != kept {
-			t.Fatalf("a text in use was forgotten after %d others", i)
+			t.Fatalf("a text in use was evicted after %d others", i)
 		}
 	}
 	if n := c.young.Load().count.Load() + c.old.Load().count.Load(); n > 2*size {
@@ -43,7 +43,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestCacheKeepsNoFaults(t *testing.T) {
+func TestCacheHoldsNoFaults(t *testing.T) {
 	c := NewCache(4)
 	for range 2 {
 		_, err := c.ParseUpdate("SET")

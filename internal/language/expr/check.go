@@ -6,7 +6,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// The limits that a text shows without its placeholders.
+// The limits that can be checked without placeholders.
 const (
 	maxOperators = 300
 	maxDepth     = 32 // steps of a document path
@@ -14,17 +14,18 @@ const (
 	maxInList    = 100 // operands of IN, the first not counted
 )
 
-// syntaxChecker makes the checks that need no placeholders, in the order of the
-// text: reserved words, list indexes, and functions by name and place.
+// syntaxChecker makes the checks that need no placeholders, in the order of
+// the text: reserved words, list indexes, and the names and positions of
+// functions.
 type syntaxChecker struct {
 	*parser
 	operators int
 
-	// What binding the text will need.
+	// The sizes that binding the text needs.
 	tests, operands, steps int
 }
 
-// test checks what must be a condition.
+// test checks a node that must be a condition.
 func (c *syntaxChecker) test(n *node) {
 	c.tests++
 	switch n.op {
@@ -68,7 +69,7 @@ func (c *syntaxChecker) operand(n *node) {
 	}
 }
 
-// term checks what SET assigns, or an operand of it.
+// term checks the value of a SET, or an operand of it.
 func (c *syntaxChecker) term(n *node) {
 	switch n.op {
 	case opPath:
@@ -83,7 +84,8 @@ func (c *syntaxChecker) term(n *node) {
 	}
 }
 
-// function looks a function up, and whether this kind of expression has it.
+// function looks a function up, and checks that this kind of expression may
+// use it.
 func (c *syntaxChecker) function(n *node) {
 	c.operators++
 	f, ok := functions[n.text]
@@ -119,7 +121,7 @@ func (c *syntaxChecker) path(p item.Path) {
 }
 
 // count checks the number of operators and functions. DynamoDB stops counting
-// at the first that is too many, and tells that number.
+// at the first that is too many, and reports that number.
 func (c *syntaxChecker) count() {
 	if c.operators > maxOperators {
 		c.stop("The expression contains too many operators; operator count: %d", maxOperators+1)

@@ -9,21 +9,21 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// Condition is a question about an item: a bound ConditionExpression or
+// Condition is a predicate on items: a bound ConditionExpression or
 // FilterExpression. The zero Condition holds for every item.
 type Condition struct{ root Test }
 
-// NewCondition makes a condition without text.
+// NewCondition makes a condition from nodes.
 func NewCondition(root Test) *Condition { return &Condition{root} }
 
-// Holds answers the question. The item may be absent (nil).
+// Holds reports whether the condition holds for an item, which may be nil.
 func (c *Condition) Holds(it item.Item) bool { return c.root.Op == 0 || c.root.holds(it) }
 
-// Paths are the document paths that the condition looks at, in the order of
-// its text.
+// Paths returns the document paths of the condition, in the order of its
+// text.
 func (c *Condition) Paths() []item.Path { return c.root.appendPaths(nil) }
 
-// Nested are those of the paths that lead into an attribute.
+// Nested returns those of Paths that lead into an attribute.
 func (c *Condition) Nested() []item.Path { return c.root.appendNested(nil) }
 
 // Test is one node of a condition: And, Or and Not of other tests, or an
@@ -31,13 +31,13 @@ func (c *Condition) Nested() []item.Path { return c.root.appendNested(nil) }
 type Test struct {
 	Op       Op
 	Tests    []Test    // of And, Or and Not
-	Operands []Operand // of everything else
+	Operands []Operand // of other operators and functions
 }
 
-// Operand is the value at a path, or a constant; with Size, how large it is.
+// Operand is the value at a path, or a constant; with Size, the size of it.
 type Operand struct {
 	Path  item.Path
-	Value item.Value // when there is no path
+	Value item.Value // if Path is nil
 	Size  bool
 }
 
@@ -79,7 +79,7 @@ func (t *Test) holds(it item.Item) bool {
 	}
 	second, okSecond := t.Operands[1].of(it)
 	if !ok || !okSecond {
-		return t.Op == NotEqual // what is not there differs from everything
+		return t.Op == NotEqual // a missing value differs from everything
 	}
 	switch t.Op {
 	case HasType:
@@ -116,8 +116,8 @@ func (t *Test) appendNested(dst []item.Path) []item.Path {
 	return dst
 }
 
-// of is the operand's value for one item. There is none when the path leads
-// nowhere, or to something that has no size.
+// of returns the operand's value for one item. It is not ok when there is no
+// value at the path, or its size is undefined.
 func (o *Operand) of(it item.Item) (item.Value, bool) {
 	v, ok := o.Value, true
 	if o.Path != nil {
@@ -129,7 +129,8 @@ func (o *Operand) of(it item.Item) (item.Value, bool) {
 	return size(v)
 }
 
-// staticType is the operand's type if it is known without an item, or else 0.
+// staticType is the operand's type if it is known without an item; otherwise
+// 0.
 func (o *Operand) staticType() item.Type {
 	switch {
 	case o.Size:
@@ -140,8 +141,8 @@ func (o *Operand) staticType() item.Type {
 	return 0
 }
 
-// size is what the function size answers. A string's size is the number of
-// its UTF-16 units.
+// size is the function size. A string's size is the number of its UTF-16
+// units.
 func size(v item.Value) (item.Value, bool) {
 	var n int
 	switch v.Type() {
@@ -163,13 +164,13 @@ func size(v item.Value) (item.Value, bool) {
 	var digits [20]byte
 	number, err := item.ParseNumber(strconv.AppendInt(digits[:0], int64(n), 10))
 	if err != nil {
-		panic("a size is no number: " + err.Error())
+		panic("a size is not a number: " + err.Error())
 	}
 	return item.Num(number), true
 }
 
-// compare answers a comparison of two values. Values of two types are not
-// equal, and neither is the larger; only S, N and B have an order.
+// compare compares two values. Values of different types are neither equal
+// nor ordered; only S, N and B have an order.
 func compare(op Op, a, b item.Value) bool {
 	switch op {
 	case Equal:

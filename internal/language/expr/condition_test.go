@@ -7,14 +7,15 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// Most texts and their order are those which the tests of dynalite recorded
-// against the service; "seen" and "told" are explained in syntax_test.go.
+// Most texts and their order are those that the tests of dynalite recorded
+// against the service; "observed" and "reported" are explained in
+// syntax_test.go.
 func TestConditionFaults(t *testing.T) {
 	a := map[string]string{"#a": "a"}
 	const redundant = "The expression has redundant parentheses;"
 	testFaults(t, FilterExpression, []faultCase{
 		{"an operand in two parentheses", "a=a and a > ((views))", nil, "", redundant},
-		{"a path in two parentheses, before the syntax error behind it", "(a)between(((b.c)).d)and(c)", nil, "", redundant},
+		{"a path in two parentheses, before a later syntax error", "(a)between(((b.c)).d)and(c)", nil, "", redundant},
 		{"a function's operand in two parentheses", "a > whatever((:things), ((a)))", nil, "", redundant},
 		{"a conjunction in two parentheses", "a=a AND ((a=a AND a=a)) AND a=a", nil, "", redundant},
 		{"a disjunction in two parentheses", "a=a OR ((a=a OR (a=a OR a=a)))", nil, "", redundant},
@@ -26,11 +27,11 @@ func TestConditionFaults(t *testing.T) {
 
 		{"an unknown function", "b=a and whatever((:things)) > a", nil, "", "Invalid function name; function: whatever"},
 		{"a function in the wrong case, before a reserved word in it", "attRIbute_exIsts((views), #a)", nil, "", "Invalid function name; function: attRIbute_exIsts"},
-		{"a function of updates (told)", "if_not_exists(a, b) = c", nil, "", "The function is not allowed in a condition expression; function: if_not_exists"},
+		{"a function of updates (reported)", "if_not_exists(a, b) = c", nil, "", "The function is not allowed in a condition expression; function: if_not_exists"},
 		{"a test as an operand, before a reserved word in it", "attribute_exists((views), (#a)) > b", nil, "", "The function is not allowed to be used this way in an expression; function: attribute_exists"},
 		{"a test inside size", "size(contains(a, b)) > a", nil, "", "The function is not allowed to be used this way in an expression; function: contains"},
 		{"size as a test", "size(things)", nil, "", "The function is not allowed to be used this way in an expression; function: size"},
-		{"size as a test behind NOT", "NOT (size(things))", nil, "", "The function is not allowed to be used this way in an expression; function: size"},
+		{"size as a test after NOT", "NOT (size(things))", nil, "", "The function is not allowed to be used this way in an expression; function: size"},
 		{"a test as a bound", "a between b and attribute_exists(things)", nil, "", "The function is not allowed to be used this way in an expression; function: attribute_exists"},
 		{"a test in IN's list", "a in (b, attribute_exists(things))", nil, "", "The function is not allowed to be used this way in an expression; function: attribute_exists"},
 		{"a reserved word, before the number of operands", "attribute_exists(views, #a)", nil, "", "Attribute name is a reserved keyword; reserved keyword: views"},
@@ -42,16 +43,16 @@ func TestConditionFaults(t *testing.T) {
 		{"names and values in the order of the text", "(#P between :lo and :hi) and (#PC in (:cat1, :cat2))", nil, "", "An expression attribute name used in the document path is not defined; attribute name: #P"},
 		{"a name that begins with a digit", "#4g > a", nil, "", "An expression attribute name used in the document path is not defined; attribute name: #4g"},
 		{"an undefined value", ":a < :b", nil, "", "An expression attribute value used in expression is not defined; attribute value: :a"},
-		{"an undefined value before undefined names behind it", "begins_with(:hello, #a, #b)", nil, "", "An expression attribute value used in expression is not defined; attribute value: :hello"},
+		{"an undefined value before later undefined names", "begins_with(:hello, #a, #b)", nil, "", "An expression attribute value used in expression is not defined; attribute value: :hello"},
 		{"a condition is checked before the next one", "attribute_exists(b, a) and a=:nope", nil, "", "Incorrect number of operands for operator or function; operator or function: attribute_exists, number of operands: 2"},
 
 		{"too few operands", "attribute_type(things)", nil, "", "Incorrect number of operands for operator or function; operator or function: attribute_type, number of operands: 1"},
 		{"too many operands", "begins_with(things, size(a), b)", nil, "", "Incorrect number of operands for operator or function; operator or function: begins_with, number of operands: 3"},
 		{"too many operands of size", "size(things, a) > b", nil, "", "Incorrect number of operands for operator or function; operator or function: size, number of operands: 2"},
 		{"a hundred operands of IN are allowed", "a in (b" + strings.Repeat(",c", 99) + ")", nil, "", ""},
-		{"a hundred and one are not (seen)", "a in (b" + strings.Repeat(",c", 100) + ")", nil, "", "The IN operator is provided with too many operands; number of operands: 101"},
+		{"a hundred and one are not (observed)", "a in (b" + strings.Repeat(",c", 100) + ")", nil, "", "The IN operator is provided with too many operands; number of operands: 101"},
 
-		{"one path twice, behind a name", "a = a AND #a = b AND :views > a", a, "", "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [a]"},
+		{"one path twice, before a name", "a = a AND #a = b AND :views > a", a, "", "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [a]"},
 		{"one path twice, through a name", "#a <> a", a, "", "The first operand must be distinct from the remaining operands for this operator or function; operator: <>, first operand: [a]"},
 		{"one path twice in a function", "contains(ab.bc[1].a, ab.bc[1].#a)", a, "", "The first operand must be distinct from the remaining operands for this operator or function; operator: contains, first operand: [ab, bc, [1], a]"},
 		{"one path twice, before the type", "attribute_type(ab.bc[1].#a, ab.bc[1].a)", a, "", "The first operand must be distinct from the remaining operands for this operator or function; operator: attribute_type, first operand: [ab, bc, [1], a]"},
@@ -70,8 +71,8 @@ func TestConditionFaults(t *testing.T) {
 		{"the size of a number, before the path that is missing", "attribute_not_exists(size(:a))", nil, `{":a": {"N": "1"}}`, "Incorrect operand type for operator or function; operator or function: size, operand type: N"},
 		{"the existence of a size", "attribute_not_exists(size(:a))", nil, `{":a": {"S": "1"}}`, "Operator or function requires a document path; operator or function: attribute_not_exists"},
 		{"the existence of a value", "attribute_exists(:a) and a=a", nil, `{":a": {"S": "1"}}`, "Operator or function requires a document path; operator or function: attribute_exists"},
-		{"the order of booleans (told)", "a < :l", nil, `{":l": {"BOOL": true}}`, "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL"},
-		{"bounds without an order (told)", "a between :l and b", nil, `{":l": {"L": []}}`, "Incorrect operand type for operator or function; operator or function: BETWEEN, operand type: L"},
+		{"the order of booleans (reported)", "a < :l", nil, `{":l": {"BOOL": true}}`, "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL"},
+		{"bounds without an order (reported)", "a between :l and b", nil, `{":l": {"L": []}}`, "Incorrect operand type for operator or function; operator or function: BETWEEN, operand type: L"},
 		{"bounds of two types", "a between :b and :a", nil, `{":a": {"S": "a"}, ":b": {"N": "1"}}`, "The BETWEEN operator requires same data type for lower and upper bounds; lower bound operand: AttributeValue: {N:1}, upper bound operand: AttributeValue: {S:a}"},
 		{"bounds in the wrong order", "a between :b and :a", nil, `{":a": {"S": "a"}, ":b": {"S": "b"}}`, "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: {S:b}, upper bound operand: AttributeValue: {S:a}"},
 		{"equal bounds are fine", "a between :a and :a", nil, `{":a": {"S": "a"}}`, ""},
@@ -100,7 +101,7 @@ func TestConditionHolds(t *testing.T) {
 		{"equal strings", "s = :s", true},
 		{"equal numbers in two spellings", "n = :5", true},
 		{"numbers are compared in full", "huge < :more", true},
-		{"a number is no string", "n = :s", false},
+		{"a number is not a string", "n = :s", false},
 		{"and differs from one", "n <> :s", true},
 		{"and is not less", "n < :z", false},
 		{"nor more", "n > :empty", false},
@@ -121,7 +122,7 @@ func TestConditionHolds(t *testing.T) {
 		{"but differs", "nope <> :s", true},
 		{"and is not less", "nope < :s", false},
 		{"two that are missing differ", "nope <> nada", true},
-		{"NOT turns a missing one round", "NOT nope = :s", true},
+		{"NOT negates a missing one", "NOT nope = :s", true},
 		{"between", "n BETWEEN :4 AND :6", true},
 		{"between includes the bounds", "n between :5 and :5", true},
 		{"between stored bounds", ":4 between m.x and n", true},
@@ -131,7 +132,7 @@ func TestConditionHolds(t *testing.T) {
 		{"a missing one is in no list", "nope in (:4)", false},
 		{"exists", "attribute_exists(m.y[0])", true},
 		{"does not exist inside", "attribute_not_exists(m.y[1])", true},
-		{"does not exist behind a string", "attribute_not_exists(s.x)", true},
+		{"does not exist inside a string", "attribute_not_exists(s.x)", true},
 		{"an index into a map leads nowhere", "attribute_exists(m[0])", false},
 		{"a type", "attribute_type(ss, :type)", true},
 		{"another type", "attribute_type(s, :type)", false},
@@ -139,14 +140,14 @@ func TestConditionHolds(t *testing.T) {
 		{"a prefix", "begins_with(s, :h)", true},
 		{"the empty prefix", "begins_with(s, :empty)", true},
 		{"a prefix of bytes", "begins_with(b, :b)", true},
-		{"a string is no prefix of bytes", "begins_with(b, :empty)", false},
+		{"a string is not a prefix of bytes", "begins_with(b, :empty)", false},
 		{"a number has no prefix", "begins_with(n, :h)", false},
 		{"a part of a string", "contains(s, :h)", true},
 		{"no part of a string", "contains(s, :z)", false},
 		{"a part of bytes", "contains(b, :b1)", true},
 		{"a member of a set", "contains(ss, :x)", true},
 		{"a number in a set", "contains(ns, :25)", true},
-		{"a string is no member of a number set", "contains(ns, :x)", false},
+		{"a string is not a member of a number set", "contains(ns, :x)", false},
 		{"an element of a list", "contains(l, :m)", true},
 		{"a map contains nothing", "contains(m, :x)", false},
 		{"a string in a stored one", "contains(:s, pk)", false},

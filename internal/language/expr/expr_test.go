@@ -100,7 +100,7 @@ func decode[T any](t testing.TB, text []byte) (v T) {
 	return v
 }
 
-// message is what a customer reads, "" when there is no fault.
+// message is the message of a fault, "" when there is no fault.
 func message(t testing.TB, err error) string {
 	t.Helper()
 	if err == nil {
@@ -142,7 +142,7 @@ func bindAny(kind Kind, text string, b *Bindings) error {
 	return err
 }
 
-// faultCase is a text, what is bound to it, and what DynamoDB answers.
+// faultCase is a text, its bindings, and DynamoDB's message.
 type faultCase struct {
 	name, text string
 	names      map[string]string

@@ -24,7 +24,7 @@ func fuzzedItem(t testing.TB) item.Item {
 	return doc(t, `{"a": {"M": {"b": {"N": "1"}, "l": {"L": [{"S": "x"}]}}}, "b": {"L": [{"N": "1"}, {"L": [{"SS": ["a", "b"]}]}]}, "c": {"N": "3"}, "d": {"SS": ["a"]}}`)
 }
 
-// isFault fails the test unless an error is one that a customer may see.
+// isFault fails the test unless an error is a fault that a customer may see.
 func isFault(t *testing.T, err error) {
 	t.Helper()
 	var fault *apierror.Error
@@ -33,8 +33,8 @@ func isFault(t *testing.T, err error) {
 	}
 }
 
-// No text makes the condition grammar fail in another way than with a fault,
-// and a condition that binds can be asked about any item.
+// Every text parses or yields a fault, and a condition that binds can be
+// evaluated for any item.
 func FuzzCondition(f *testing.F) {
 	for _, text := range []string{
 		"a = :a", "((a) = (:a) OR NOT b[1] <> #c)", "size(a.b[0]) between :b and :b", "a in (:a, :b, c)",
@@ -60,7 +60,7 @@ func FuzzCondition(f *testing.F) {
 		if _, err := k.Keys([]schema.Attribute{{Name: "a", Type: item.S}}, []schema.Attribute{{Name: "b", Type: item.S}}); err != nil {
 			isFault(t, err)
 		}
-		// NOT of it holds exactly when it does not.
+		// Its negation holds exactly when it does not.
 		if negated, err := ParseCondition(FilterExpression, "NOT ("+text+")"); err == nil {
 			if n, err := negated.Bind(b); err == nil && n.Holds(fuzzedItem(t)) == c.Holds(fuzzedItem(t)) {
 				t.Errorf("%q and its negation agree", text)
@@ -69,8 +69,8 @@ func FuzzCondition(f *testing.F) {
 	})
 }
 
-// No text makes the update grammar fail in another way than with a fault, and
-// an update that binds either applies or is refused.
+// Every text parses or yields a fault, and an update that binds either
+// applies or is rejected.
 func FuzzUpdate(f *testing.F) {
 	for _, text := range []string{
 		"SET a = :a", "set a.b = if_not_exists(c, :b) + (d - :b), b[5] = :a remove c add d :c delete e :c", "SET a = list_append(#b, :d)",
@@ -109,7 +109,7 @@ func FuzzUpdate(f *testing.F) {
 	})
 }
 
-// A projection's paths, written down again, are the same projection.
+// A projection's paths, formatted as text, parse to the same projection.
 func FuzzProjection(f *testing.F) {
 	for _, text := range []string{"a", "a, b.c[0]", "#a.#b, c[1]", "a[01]", "a,", "!", "a..b", " a [ 1 ] "} {
 		f.Add(text)
@@ -143,7 +143,7 @@ func FuzzProjection(f *testing.F) {
 	})
 }
 
-// asText is a path as it is written in an expression.
+// asText formats a path as in an expression.
 func asText(p item.Path) string {
 	var out strings.Builder
 	for i, s := range p {

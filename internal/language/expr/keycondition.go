@@ -8,12 +8,12 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// KeyCondition is a bound KeyConditionExpression. It is read in two more steps,
-// because DynamoDB tells the faults of other parameters in between: Check needs
-// no table, Keys does.
+// KeyCondition is a bound KeyConditionExpression. It is checked in two more
+// steps, because DynamoDB reports the faults of other parameters in between:
+// Check needs no table, Keys does.
 type KeyCondition struct{ Condition }
 
-// NewKeyCondition makes a key condition without text.
+// NewKeyCondition makes a key condition from nodes.
 func NewKeyCondition(root Test) *KeyCondition { return &KeyCondition{Condition{root}} }
 
 // KeyTest is a condition on one key attribute: Equal, Less, LessOrEqual,
@@ -33,12 +33,12 @@ type KeyRange struct {
 	Sort []KeyTest
 }
 
-// ParsedKeyCondition is a KeyConditionExpression's text without a request's
+// ParsedKeyCondition is a parsed KeyConditionExpression without a request's
 // placeholders.
 type ParsedKeyCondition struct{ condition *ParsedCondition }
 
-// ParseKeyCondition parses a KeyConditionExpression. Its grammar is that of any
-// condition; what it must not contain is told by Check.
+// ParseKeyCondition parses a KeyConditionExpression. Its grammar is that of
+// any condition; Check reports what it must not contain.
 func ParseKeyCondition(text string) (*ParsedKeyCondition, error) {
 	c, err := ParseCondition(KeyConditionExpression, text)
 	if err != nil {
@@ -47,7 +47,7 @@ func ParseKeyCondition(text string) (*ParsedKeyCondition, error) {
 	return &ParsedKeyCondition{c}, nil
 }
 
-// Bind puts the placeholders of a request in.
+// Bind binds the placeholders of a request.
 func (c *ParsedKeyCondition) Bind(b *Bindings) (*KeyCondition, error) {
 	bound, err := c.condition.Bind(b)
 	if err != nil {
@@ -56,14 +56,14 @@ func (c *ParsedKeyCondition) Bind(b *Bindings) (*KeyCondition, error) {
 	return &KeyCondition{*bound}, nil
 }
 
-// Check is the fault of a condition that could serve no key at all.
+// Check returns the fault of a condition that fits no key at all.
 func (k *KeyCondition) Check() error {
 	_, err := keyTests(&k.root, nil)
 	return err
 }
 
-// Keys fits the condition to the key of a table or an index: its partition
-// attributes, and its sort attributes if it has any.
+// Keys matches the condition with the key of a table or an index: its
+// partition attributes, and its sort attributes if it has any.
 func (k *KeyCondition) Keys(partition, sort []schema.Attribute) (*KeyRange, error) {
 	tests, err := keyTests(&k.root, nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func keyTest(tests []KeyTest, a schema.Attribute) (*KeyTest, error) {
 	return &tests[i], nil
 }
 
-// keyTests takes a condition apart into conditions on single attributes.
+// keyTests splits a condition into conditions on single attributes.
 func keyTests(t *Test, tests []KeyTest) (_ []KeyTest, err error) {
 	switch t.Op {
 	case And:

@@ -21,8 +21,9 @@ func bindKey(t *testing.T, text, vs string) *KeyCondition {
 	return k
 }
 
-// Recorded by the tests of dynalite. Since then two of the messages were seen
-// with the prefix (2026); we take it that the third of that form has it too.
+// Recorded by the tests of dynalite. Since then two of the messages were
+// observed with the prefix (2026); we assume that the third of that form has
+// it too.
 func TestKeyConditionsThatServeNoKey(t *testing.T) {
 	const prefix = "Invalid KeyConditionExpression: "
 	for _, c := range []struct{ name, text, want string }{
@@ -88,7 +89,7 @@ func TestKeyConditionsAndKeys(t *testing.T) {
 
 		{"no partition", "b = :b", s("a"), s("b"), "Query condition missed key schema element: a"},
 		{"an attribute of no key", "z = :a", s("a"), nil, "Query condition missed key schema element: a"},
-		{"an attribute of no key beside the partition", "a = :a AND z = :b", s("a"), s("b"), "Query condition missed key schema element: b"},
+		{"an attribute of no key next to the partition", "a = :a AND z = :b", s("a"), s("b"), "Query condition missed key schema element: b"},
 		{"two conditions on a table without a sort key", "y = :a AND z = :a", s("a"), nil, notSupported},
 		{"three conditions", "a = :a AND b = :b AND c = :c", s("a"), s("b"), "Conditions can be of length 1 or 2 only"},
 		{"a range of partitions", ":a >= a", s("a"), nil, notSupported},

@@ -1,11 +1,11 @@
-// Package expr is the expression language: text becomes tokens, tokens become
-// nodes, nodes become functions over items.
+// Package expr implements the expression language: text becomes tokens,
+// tokens become nodes, nodes become functions over items.
 //
-// There are two stages. Parsing needs the text alone, and its outcome can be
-// kept (Cache). Binding puts the names and values of one request in and makes
-// every check that needs no item. What comes out never changes and may be used
-// by many at once. Package partiql and the older request forms make the same
-// bound nodes (Test, Action) without text.
+// There are two stages. Parsing needs the text alone, and its result can be
+// cached (Cache). Binding replaces placeholders by the names and values of
+// one request and makes every check that needs no item. The result is
+// immutable and safe for concurrent use. Package partiql and the legacy
+// parameters make the same bound nodes (Test, Action) without text.
 package expr
 
 import "github.com/stator-db/stator/internal/apierror"
@@ -36,8 +36,8 @@ var kindNames = [...]string{
 // String is the name of the request's parameter.
 func (k Kind) String() string { return kindNames[k] }
 
-// invalid is a fault of an expression's text or of what was bound to it. That
-// of a statement does not tell where it stands.
+// invalid is a fault of an expression's text or of its bindings. The message
+// of a statement does not name the parameter.
 func (k Kind) invalid(format string, args ...any) error {
 	if k == Statement {
 		return apierror.Request(format, args...)
@@ -46,7 +46,7 @@ func (k Kind) invalid(format string, args ...any) error {
 }
 
 // empty is the fault of a text without a token. Unlike the other faults of a
-// text it never stands in an envelope.
+// text it never gets RequestPrefix.
 func (k Kind) empty() error {
 	return apierror.Validation("Invalid %s: The expression can not be empty;", k)
 }
@@ -54,12 +54,13 @@ func (k Kind) empty() error {
 // MaxSize is the largest size of an expression's text in bytes.
 const MaxSize = 4096
 
-// tooLarge is the fault of a text over MaxSize. DynamoDB tells the size for
-// conditions and filters only (TestTextsHaveLimits names what was seen).
+// tooLarge is the fault of a text over MaxSize. DynamoDB reports the size for
+// conditions and filters only (TestTextsHaveLimits lists the observed
+// messages).
 func (k Kind) tooLarge(size int) error {
-	const told = "Expression size has exceeded the maximum allowed size;"
+	const message = "Expression size has exceeded the maximum allowed size;"
 	if k == ConditionExpression || k == FilterExpression {
-		return k.invalid(told+" expression size: %d", size)
+		return k.invalid(message+" expression size: %d", size)
 	}
-	return k.invalid(told)
+	return k.invalid(message)
 }

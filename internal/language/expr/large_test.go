@@ -34,7 +34,7 @@ func bound(t *testing.T, text string, values map[string]item.Value) *Update {
 	return u
 }
 
-// listed are as many actions as fit into an expression.
+// listed is an expression with as many actions as fit.
 func listed(verb, format string) string {
 	var b strings.Builder
 	b.WriteString(verb + " ")
@@ -47,7 +47,8 @@ func listed(verb, format string) string {
 	return b.String()
 }
 
-// An update that makes an item far too large is refused before it has made it.
+// An update that would make an item far too large is rejected before the item
+// is built.
 func TestUpdateDoesNotGrow(t *testing.T) {
 	nulls := make([]item.Value, 5000)
 	for i := range nulls {
@@ -68,8 +69,8 @@ func TestUpdateDoesNotGrow(t *testing.T) {
 	}
 }
 
-// Updates of large items with many actions. Each took ten seconds and more when it went
-// through all of the item for each of its actions.
+// Updates of large items with many actions. Each took ten seconds and more
+// when every action scanned the whole item.
 func TestLargeUpdates(t *testing.T) {
 	const members = 40_000
 	var even, odd []item.Value

@@ -29,7 +29,7 @@ const (
 	IfNotExists
 	ListAppend
 
-	// These stand in parsed nodes only.
+	// These occur in parsed nodes only.
 	opPath  // a document path
 	opValue // :value
 	opSize  // size(…), an Operand with Size when bound
@@ -49,7 +49,7 @@ var opNames = [...]string{
 // String is the operator as it is written.
 func (op Op) String() string { return opNames[op] }
 
-// isOrdering tells whether the operator asks which value is the larger.
+// isOrdering reports whether the operator needs the order of its operands.
 func (op Op) isOrdering() bool { return Less <= op && op <= Between }
 
 // functions are the functions by name, with the number of their operands.
@@ -67,14 +67,14 @@ var functions = map[string]struct {
 	"list_append":          {ListAppend, 2},
 }
 
-// node is a parsed piece of text. What a placeholder stands for is not known
-// yet: a step of a path may be called #name.
+// node is a parsed piece of text. Placeholders are not bound yet: a step of a
+// path may be called #name.
 type node struct {
 	op     Op
 	text   string    // of opValue the placeholder, of a function its name
 	path   item.Path // of opPath
 	args   []*node
-	parens bool // stood alone in parentheses
+	parens bool // was alone in parentheses
 }
 
 // section is one of SET, REMOVE, ADD and DELETE with its actions.

@@ -8,9 +8,10 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// parser reads the tokens of one text from left to right and never goes back,
-// so that it stops at the first token that no valid text could have there. It
-// is as deep as the text's parentheses, of which MaxSize allows 4096.
+// parser reads the tokens of one text from left to right without
+// backtracking, so that it stops at the first token that no valid text could
+// have there. Its recursion is as deep as the text's parentheses, of which
+// MaxSize allows 4096.
 type parser struct {
 	kind   Kind
 	text   string
@@ -48,7 +49,7 @@ func parse(kind Kind, text string, grammar func(*parser)) (refs refs, err error)
 
 func (p *parser) peek() tokenKind { return p.tokens[p.at].kind }
 
-// next takes the token that comes and returns its text.
+// next consumes the next token and returns its text.
 func (p *parser) next() string {
 	t := p.tokens[p.at]
 	if t.kind == tokenEnd {
@@ -58,7 +59,7 @@ func (p *parser) next() string {
 	return p.text[t.start:t.end]
 }
 
-// take takes the token that comes if it is of this kind.
+// take consumes the next token if it is of this kind.
 func (p *parser) take(kind tokenKind) bool {
 	if p.peek() != kind {
 		return false
@@ -79,13 +80,13 @@ func (p *parser) expect(kind tokenKind) string {
 
 func (p *parser) stop(format string, args ...any) { panic(bailout{p.kind.invalid(format, args...)}) }
 
-// fail reports the token that comes, and the text from the token before it to
-// the token after it.
+// fail reports the next token, and the text from the token before it to the
+// token after it.
 func (p *parser) fail() {
 	t := p.tokens[p.at]
-	told, from, to := p.text[t.start:t.end], t.start, t.end
+	shown, from, to := p.text[t.start:t.end], t.start, t.end
 	if t.kind == tokenEnd {
-		told = "<EOF>"
+		shown = "<EOF>"
 	} else if after := p.tokens[p.at+1]; after.kind != tokenEnd {
 		to = after.end
 	}
@@ -96,7 +97,7 @@ func (p *parser) fail() {
 			to = before.end
 		}
 	}
-	p.stop(`Syntax error; token: "%s", near: "%s"`, told, p.text[from:to])
+	p.stop(`Syntax error; token: "%s", near: "%s"`, shown, p.text[from:to])
 }
 
 // condition parses a whole condition.
@@ -106,9 +107,9 @@ func (p *parser) condition() *node {
 	return n
 }
 
-// or parses conditions joined by OR. With alone, a single operand may stand in
-// its place: (a) is an operand in parentheses when a comparison follows it,
-// and no more than the closing parenthesis tells.
+// or parses conditions joined by OR. With alone, a single operand is allowed
+// instead: (a) is an operand in parentheses if a comparison follows it, which
+// is known only after the closing parenthesis.
 func (p *parser) or(alone bool) *node {
 	left := p.and(alone)
 	if p.peek() != tokenOr {
@@ -179,8 +180,8 @@ var comparators = map[tokenKind]Op{
 	'<': Less, tokenLessOrEqual: LessOrEqual, '>': Greater, tokenGreaterOrEqual: GreaterOrEqual,
 }
 
-// group parses something in parentheses. Two pairs around the same thing are a
-// fault, which is told before any syntax error further on.
+// group parses something in parentheses. Two pairs around the same thing are
+// a fault, which is reported before any later syntax error.
 func (p *parser) group(inner func() *node) *node {
 	p.expect('(')
 	n := inner()
@@ -251,8 +252,8 @@ func (p *parser) name() string {
 	return ""
 }
 
-// index parses the number of a list's element. One that is too large is noted
-// and told by the checker, after all faults of syntax.
+// index parses a list index. One that is too large is recorded, and reported
+// by the checker after all syntax errors.
 func (p *parser) index() int {
 	digits := p.expect(tokenInteger)
 	n, err := strconv.Atoi(digits)
@@ -303,9 +304,10 @@ func (p *parser) action(verb Verb) parsedAction {
 	return a
 }
 
-// assigned parses what stands right of SET's equals sign: an operand, or two
-// with plus or minus between them, which may stand in parentheses. With alone
-// it is the inside of parentheses that may turn out to hold one operand only.
+// assigned parses the right side of SET's equals sign: an operand, or two
+// with plus or minus between them, which may be in parentheses. With alone it
+// parses the inside of parentheses, which may turn out to be a single
+// operand.
 func (p *parser) assigned(alone bool) *node {
 	var left *node
 	if p.peek() == '(' {

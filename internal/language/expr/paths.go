@@ -6,10 +6,10 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// checkApart is the fault of two paths in one update or projection that lead
-// to the same place, or one into the other (they overlap), or that use one
-// value both as a list and as a map (they conflict). An overlap anywhere is
-// told before a conflict anywhere.
+// checkApart returns the fault of two paths in one update or projection that
+// are equal or lead one into the other (they overlap), or that use one value
+// both as a list and as a map (they conflict). An overlap anywhere is
+// reported before a conflict anywhere.
 func checkApart(kind Kind, paths []item.Path) error {
 	var conflict error
 	for i, two := range paths {
@@ -18,7 +18,7 @@ func checkApart(kind Kind, paths []item.Path) error {
 			case overlap:
 				return together(kind, "overlap", one, two)
 			case conflicting:
-				note(&conflict, together(kind, "conflict", one, two))
+				setFirst(&conflict, together(kind, "conflict", one, two))
 			}
 		}
 	}
@@ -52,8 +52,8 @@ func relationOf(a, b item.Path) relation {
 	return overlap
 }
 
-// comparePaths orders paths so that elements of one list come in the order of
-// their indexes.
+// comparePaths orders paths; elements of one list are in the order of their
+// indexes.
 func comparePaths(a, b item.Path) int {
 	for i := range min(len(a), len(b)) {
 		if c := cmp.Or(cmp.Compare(a[i].Name, b[i].Name), cmp.Compare(a[i].Index, b[i].Index)); c != 0 {

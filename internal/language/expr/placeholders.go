@@ -12,13 +12,13 @@ import (
 // maxPlaceholder is the largest size of a placeholder in bytes.
 const maxPlaceholder = 255
 
-// Bindings are the placeholders of one request: what the #names and :values of
-// its expressions stand for. They remember which expressions were bound.
+// Bindings are the placeholders of one request: what the #names and :values
+// of its expressions stand for. They record which expressions were bound.
 type Bindings struct {
 	Names  map[string]string
-	Values map[string]item.Value // those that are not among the few
+	Values map[string]item.Value // those that are not in few
 
-	few      [fewValues]given // values up to a number where a map is no faster
+	few      [fewValues]given // the first values: up to six, a map is not faster
 	fewCount int
 
 	bound []*refs
@@ -32,7 +32,7 @@ type given struct {
 	value item.Value
 }
 
-// Give says what a placeholder of a value stands for; each is given once.
+// Give sets the value of a placeholder; each is set once.
 func (b *Bindings) Give(ref string, v item.Value) {
 	if b.fewCount < fewValues {
 		b.few[b.fewCount] = given{ref, v}
@@ -64,8 +64,7 @@ func (b *Bindings) use(r *refs) {
 	b.bound = append(b.bound, r)
 }
 
-// CheckNames checks a request's ExpressionAttributeNames, which are nil when
-// the request has none.
+// CheckNames checks a request's ExpressionAttributeNames, nil if it has none.
 func CheckNames(names map[string]string) error {
 	if names == nil {
 		return nil
@@ -80,7 +79,7 @@ func CheckNames(names map[string]string) error {
 	if good {
 		return nil
 	}
-	keys := slices.Sorted(maps.Keys(names)) // of several faults the first is told
+	keys := slices.Sorted(maps.Keys(names)) // the first of several faults is reported
 	if err := checkPlaceholders("ExpressionAttributeNames", '#', keys); err != nil {
 		return err
 	}
@@ -92,8 +91,8 @@ func CheckNames(names map[string]string) error {
 	return nil
 }
 
-// CheckValues checks the keys of a request's ExpressionAttributeValues, which
-// are nil when the request has none. The values are checked by who reads them.
+// CheckValues checks the keys of a request's ExpressionAttributeValues, nil
+// if it has none. The decoder checks the values.
 func CheckValues[V any](values map[string]V) error {
 	if values == nil {
 		return nil
@@ -111,7 +110,7 @@ func CheckValues[V any](values map[string]V) error {
 	return checkPlaceholders("ExpressionAttributeValues", ':', slices.Sorted(maps.Keys(values)))
 }
 
-// isPlaceholderKey tells whether a key can stand for a name or a value.
+// isPlaceholderKey reports whether a key can be a placeholder.
 func isPlaceholderKey(sign byte, key string) bool {
 	return len(key) <= maxPlaceholder && len(key) >= 2 && key[0] == sign && wordSize(key[1:]) == len(key)-1
 }
@@ -128,7 +127,8 @@ func checkPlaceholders(parameter string, sign byte, keys []string) error {
 	return nil
 }
 
-// Unused is the fault of a placeholder that no expression bound so far uses.
+// Unused returns the fault of a placeholder that no expression bound so far
+// uses.
 func (b *Bindings) Unused() error {
 	var left []string
 	for ref := range b.Names {
@@ -159,8 +159,7 @@ func (b *Bindings) Unused() error {
 }
 
 func unused(parameter string, left []string) error {
-	// DynamoDB lists several in the order of a hash table; sorted is as near
-	// as a fixed order comes.
+	// DynamoDB lists several in the order of a hash table; we sort them.
 	slices.Sort(left)
 	return apierror.Validation("Value provided in %s unused in expressions: keys: {%s}", parameter, strings.Join(left, ", "))
 }
@@ -171,7 +170,7 @@ type refs struct{ names, values refSet }
 // refSet is a set of placeholders in the order of the text.
 type refSet struct {
 	inOrder []string
-	members map[string]struct{} // made when there are many
+	members map[string]struct{} // allocated when there are many
 }
 
 const manyRefs = 8

@@ -5,18 +5,18 @@ import "github.com/stator-db/stator/internal/data/item"
 // Projection is a bound ProjectionExpression: the paths that a reply shows.
 type Projection struct{ paths []item.Path }
 
-// Paths are the document paths in the order of the text. None leads into
-// another; item.Item.Project takes them.
+// Paths returns the document paths in the order of the text, for
+// item.Item.Project. No path leads into another.
 func (p *Projection) Paths() []item.Path { return p.paths }
 
-// ParsedProjection is a ProjectionExpression's text without a request's
+// ParsedProjection is a parsed ProjectionExpression without a request's
 // placeholders.
 type ParsedProjection struct {
 	paths []*node
 	refs  refs
 	steps int
 
-	ready *Projection // when there are no placeholders
+	ready *Projection // set if there are no placeholders
 }
 
 // ParseProjection parses a ProjectionExpression.
@@ -35,13 +35,13 @@ func ParseProjection(text string) (*ParsedProjection, error) {
 	}
 	parsed.refs = refs
 	if len(refs.names.inOrder) == 0 {
-		// A fault is found again, and told, by Bind.
+		// Bind finds a fault again and reports it.
 		parsed.ready, _ = parsed.bind(new(Bindings))
 	}
 	return parsed, nil
 }
 
-// Bind puts the placeholders of a request in.
+// Bind binds the placeholders of a request.
 func (p *ParsedProjection) Bind(b *Bindings) (*Projection, error) {
 	b.use(&p.refs)
 	if p.ready != nil {

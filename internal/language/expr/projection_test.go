@@ -14,7 +14,7 @@ func TestProjectionFaults(t *testing.T) {
 		{"a path inside another", "a.b, a.b[1].c", nil, "", "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [a, b], path two: [a, b, [1], c]"},
 		{"an overlap, before a conflict", "a[1], a.b, c, c", nil, "", "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [c], path two: [c]"},
 		{"a list that is a map", "a[1], a.b", nil, "", "Two document paths conflict with each other; must remove or rewrite one of these paths; path one: [a, [1]], path two: [a, b]"},
-		{"a dot in a name makes no path", "#x, a.b", names, "", ""},
+		{"a dot in a name does not make a path", "#x, a.b", names, "", ""},
 		{"elements of one list are fine", "a[2], a[0].b, a[0].c", nil, "", ""},
 	})
 }

@@ -2,8 +2,8 @@ package expr
 
 import "strings"
 
-// isReserved tells whether DynamoDB keeps a word for itself. Such a word is an
-// attribute's name only behind a placeholder.
+// isReserved reports whether DynamoDB reserves a word. A reserved word can
+// name an attribute only through a placeholder.
 func isReserved(word string) bool {
 	if len(word) > longestReserved {
 		return false

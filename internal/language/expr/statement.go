@@ -2,11 +2,11 @@ package expr
 
 import "github.com/stator-db/stator/internal/data/item"
 
-// What package partiql makes without text is held to the same rules as bound
-// expressions are, and told in the same words.
+// The checks of nodes that package partiql makes: the same rules as for bound
+// expressions, with the same messages.
 
-// Check is the fault of one comparison or function of a statement. Those
-// within And, Or and Not are checked on their own.
+// Check returns the fault of one comparison or function of a statement. Those
+// within And, Or and Not are checked separately.
 func (t *Test) Check() error {
 	b := conditionBinder{binder: binder{kind: Statement}}
 	if err := b.arity(t.Op, len(t.Operands)); err != nil {
@@ -20,7 +20,7 @@ func (t *Test) Check() error {
 	return b.types
 }
 
-// Check is the fault of a statement's operand.
+// Check returns the fault of a statement's operand.
 func (o *Operand) Check() error {
 	b := conditionBinder{binder: binder{kind: Statement}}
 	if o.Size {
@@ -32,7 +32,7 @@ func (o *Operand) Check() error {
 	return nil
 }
 
-// Check is the fault of a statement's update: paths that are not apart, then
+// Check returns the fault of a statement's update: overlapping paths, then
 // operands of the wrong type.
 func (u *Update) Check() error {
 	if err := CheckApart(u.Paths()); err != nil {
@@ -57,17 +57,18 @@ func (b *updateBinder) checkTerm(t *Term) {
 	}
 }
 
-// CheckApart is the fault of two paths of a statement that lead to the same
-// place.
+// CheckApart returns the fault of two paths of a statement that overlap or
+// conflict.
 func CheckApart(paths []item.Path) error { return checkApart(Statement, paths) }
 
-// Arity is the fault of a statement's function with so many operands.
+// Arity returns the fault of a statement's function with the wrong number of
+// operands.
 func Arity(op Op, operands int) error {
 	b := binder{kind: Statement}
 	return b.arity(op, operands)
 }
 
-// CheckPath is the fault of a statement's document path.
+// CheckPath returns the fault of a statement's document path.
 func CheckPath(p item.Path) error {
 	if len(p) > maxDepth {
 		return Statement.invalid("The document path has too many nesting levels; nesting levels: %d", len(p))
@@ -75,7 +76,7 @@ func CheckPath(p item.Path) error {
 	return nil
 }
 
-// CheckOperators is the fault of a statement with too many operators.
+// CheckOperators returns the fault of a statement with too many operators.
 func CheckOperators(count int) error {
 	if count > maxOperators {
 		return Statement.invalid("The expression contains too many operators; operator count: %d", maxOperators+1)
@@ -83,14 +84,14 @@ func CheckOperators(count int) error {
 	return nil
 }
 
-// arity is the fault of a function, or of IN, with the wrong number of
+// arity returns the fault of a function, or of IN, with the wrong number of
 // operands.
 func (b *binder) arity(op Op, operands int) error {
 	n := &node{op: op, text: op.String(), args: make([]*node, operands)}
 	return b.operandCount(n)
 }
 
-// Function finds a function by its name.
+// Function returns a function by its name.
 func Function(name string) (op Op, inUpdates, ok bool) {
 	f, ok := functions[name]
 	return f.op, f.op == IfNotExists || f.op == ListAppend, ok

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind tells tokens apart. A one-byte symbol is its own kind.
+// tokenKind is the kind of a token. A one-byte symbol is its own kind.
 type tokenKind byte
 
 const (
@@ -14,13 +14,13 @@ const (
 	tokenName    // #name
 	tokenValue   // :value
 	tokenInteger // a list index
-	tokenUnknown // one character that begins no token
+	tokenUnknown // a character that does not begin a token
 	tokenNotEqual
 	tokenLessOrEqual
 	tokenGreaterOrEqual
 
 	// Keywords, in any case. They are keywords in all five kinds of
-	// expression, so that ADD is no attribute name even in a projection.
+	// expression, so ADD is not an attribute name even in a projection.
 	tokenAnd
 	tokenOr
 	tokenNot
@@ -47,8 +47,9 @@ type token struct {
 	start, end int
 }
 
-// tokenize cuts a text into tokens, the last of which is tokenEnd. It cannot
-// fail: what nobody knows becomes tokenUnknown, and the parser stops there.
+// tokenize splits a text into tokens, the last of which is tokenEnd. It
+// cannot fail: an unknown character becomes tokenUnknown, and the parser
+// stops there.
 func tokenize(text string) []token {
 	tokens := make([]token, 0, len(text)/3+2)
 	for at := 0; ; {
@@ -64,7 +65,7 @@ func tokenize(text string) []token {
 	}
 }
 
-// next is the kind and the size of the token that text begins with.
+// next returns the kind and the size of the token that text begins with.
 func next(text string) (tokenKind, int) {
 	switch c := text[0]; {
 	case isLetter(c):

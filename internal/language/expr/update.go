@@ -23,8 +23,8 @@ var verbNames = [...]string{Set: "SET", Remove: "REMOVE", Add: "ADD", Delete: "D
 // String is the verb as it is written.
 func (v Verb) String() string { return verbNames[v] }
 
-// Update is a bound UpdateExpression: actions which happen together. No two of
-// their paths overlap.
+// Update is a bound UpdateExpression: actions that are applied together. No
+// two of their paths overlap.
 type Update struct {
 	Actions []Action
 
@@ -33,11 +33,11 @@ type Update struct {
 	Legacy bool
 }
 
-// Action changes what one path leads to.
+// Action changes the value at one path.
 type Action struct {
 	Verb Verb
 	Path item.Path
-	Term Term // of Set what to compute, of Add and Delete a constant
+	Term Term // for Set the value to compute, for Add and Delete a constant
 }
 
 // Term is a value to compute: IfNotExists of a path and a term, ListAppend,
@@ -50,9 +50,8 @@ type Term struct {
 	Args  []Term
 }
 
-// Apply works out the item after the update. All operands are read from the
-// item as it was before. Of an item that does not exist yet, before holds the
-// key alone.
+// Apply returns the item after the update. All operands are read from before.
+// For an item that does not exist yet, before has only the key.
 func (u *Update) Apply(before item.Item) (item.Item, error) {
 	c, err := u.changes(before)
 	if err != nil {
@@ -66,8 +65,8 @@ func (u *Update) Apply(before item.Item) (item.Item, error) {
 	return c.remove(after), nil
 }
 
-// Paths are the document paths that the update touches, in the order of its
-// text.
+// Paths returns the document paths that the update changes, in the order of
+// its text.
 func (u *Update) Paths() []item.Path {
 	paths := make([]item.Path, len(u.Actions))
 	for i := range u.Actions {
@@ -76,7 +75,7 @@ func (u *Update) Paths() []item.Path {
 	return paths
 }
 
-// Reads are the document paths that the update takes operands from.
+// Reads returns the document paths that the update reads operands from.
 func (u *Update) Reads() []item.Path {
 	var paths []item.Path
 	for i := range u.Actions {
@@ -85,8 +84,8 @@ func (u *Update) Reads() []item.Path {
 	return paths
 }
 
-// Nested are those of Paths, and behind them those of Reads, that lead into an
-// attribute.
+// Nested returns those of Paths, followed by those of Reads, that lead into
+// an attribute.
 func (u *Update) Nested() []item.Path {
 	var paths []item.Path
 	for i := range u.Actions {
@@ -100,27 +99,27 @@ func (u *Update) Nested() []item.Path {
 	return paths
 }
 
-// UpdatedOld is what the update's paths led to before it: UPDATED_OLD.
+// UpdatedOld returns the values at the update's paths before it: UPDATED_OLD.
 func (u *Update) UpdatedOld(before item.Item) item.Item { return before.Project(u.Paths()) }
 
-// UpdatedNew is what the update wrote, each value at its path: UPDATED_NEW. It
-// has no attributes if nothing was written.
+// UpdatedNew returns what the update wrote, each value at its path:
+// UPDATED_NEW. It has no attributes if nothing was written.
 func (u *Update) UpdatedNew(before item.Item) (item.Item, error) {
 	c, err := u.changes(before)
 	if err != nil {
 		return nil, err
 	}
-	// Elements are looked up before any is removed, while all are in the
-	// place where they were put.
-	after, places := c.put(before)
-	return after.Project(places), nil
+	// Elements are looked up before any is removed, while they still have the
+	// indexes that they were put at.
+	after, written := c.put(before)
+	return after.Project(written), nil
 }
 
-// Counts are the numbers of an update's actions by which DynamoDB reckons its
-// size against the limit of an item's.
+// Counts are the numbers of an update's actions that DynamoDB adds to the
+// item's size when it checks the limit.
 type Counts struct {
 	Writes int // actions that write a value: SET and ADD
-	Clears int // actions that clear one: REMOVE and DELETE
+	Clears int // actions that remove a value: REMOVE and DELETE
 
 	// Of the writes, those that assign through a list index, and those that
 	// assign a sum or a difference.
@@ -150,7 +149,7 @@ func (u *Update) Counts() Counts {
 	return c
 }
 
-// changes are the puts and removals that an update comes to for one item.
+// changes are the puts and removals that an update makes in one item.
 type changes struct {
 	puts     []put
 	removals []item.Path
@@ -163,7 +162,7 @@ type put struct {
 
 func (u *Update) changes(before item.Item) (*changes, error) {
 	c := &changes{puts: make([]put, 0, len(u.Actions))}
-	size := 0 // of the puts: a value may come many times
+	size := 0 // of the puts: a value may be written many times
 	from := sourceOf(before, len(u.Actions))
 	for i := range u.Actions {
 		a := &u.Actions[i]
@@ -185,7 +184,7 @@ func (u *Update) changes(before item.Item) (*changes, error) {
 		}
 	}
 	// Elements past the end of a list are appended in the order of their
-	// indexes. Removals go from the end, so that indexes keep their meaning.
+	// indexes. Removals start at the end, so that indexes stay valid.
 	slices.SortStableFunc(c.puts, func(a, b put) int { return comparePaths(a.path, b.path) })
 	slices.SortStableFunc(c.removals, func(a, b item.Path) int { return comparePaths(b, a) })
 	return c, nil
@@ -194,7 +193,7 @@ func (u *Update) changes(before item.Item) (*changes, error) {
 // source is the item before an update, from which operands are read.
 type source struct {
 	item.Item
-	all map[string]item.Value // its attributes, when there are many actions to look for them
+	all map[string]item.Value // its attributes, if there are many actions
 }
 
 func sourceOf(before item.Item, actions int) source {
@@ -209,7 +208,7 @@ func sourceOf(before item.Item, actions int) source {
 	return s
 }
 
-// At is the value at the end of a path.
+// At returns the value at the end of a path.
 func (s source) At(p item.Path) (item.Value, bool) {
 	if s.all == nil || len(p) > 1 {
 		return s.Item.At(p)
@@ -218,8 +217,9 @@ func (s source) At(p item.Path) (item.Value, bool) {
 	return v, ok
 }
 
-// lookUp tells whether there is a value at a path. It is not ok if there could
-// be none, because what holds the last step is missing or of another type.
+// lookUp reports whether there is a value at a path. It is not ok if there
+// cannot be one, because the container of the last step is missing or of
+// another type.
 func lookUp(it source, p item.Path) (exists, ok bool) {
 	if last := len(p) - 1; last > 0 {
 		want := item.M
@@ -234,19 +234,19 @@ func lookUp(it source, p item.Path) (exists, ok bool) {
 	return exists, true
 }
 
-// put makes the puts, and tells where each value is now.
+// put makes the puts, and returns the path of each value afterwards.
 func (c *changes) put(it item.Item) (item.Item, []item.Path) {
-	places := make([]item.Path, len(c.puts))
+	written := make([]item.Path, len(c.puts))
 	for i, p := range c.puts {
-		places[i] = place(it, p.path)
+		written[i] = finalPath(it, p.path)
 		it, _ = it.Set(p.path, p.value)
 	}
-	return it, places
+	return it, written
 }
 
-// place is the path under which a value will be found that is put at a path:
-// an index past the end of a list becomes the one after its last.
-func place(it item.Item, p item.Path) item.Path {
+// finalPath is the path of a value after it is put at p: an index past the
+// end of a list becomes the one after its last.
+func finalPath(it item.Item, p item.Path) item.Path {
 	last := len(p) - 1
 	if !p[last].IsIndex {
 		return p
@@ -259,7 +259,7 @@ func place(it item.Item, p item.Path) item.Path {
 }
 
 func (c *changes) remove(it item.Item) item.Item {
-	var whole []string // attributes, of which an update of the older form can remove thousands
+	var whole []string // attributes: a legacy update can remove thousands
 	for _, p := range c.removals {
 		if len(p) == 1 {
 			whole = append(whole, p[0].Name)
@@ -273,7 +273,8 @@ func (c *changes) remove(it item.Item) item.Item {
 	return it
 }
 
-// outcome is the value that an action leaves at its path, nil for none.
+// outcome is the value that an action leaves at its path, nil if it leaves no
+// value.
 func (u *Update) outcome(a *Action, before source) (item.Value, error) {
 	switch a.Verb {
 	case Remove:
@@ -303,16 +304,16 @@ func (u *Update) outcome(a *Action, before source) (item.Value, error) {
 	return nil, wrongOperand()
 }
 
-// combine is one set with the members of another added or deleted, nil when
-// no members are left.
+// combine returns one set with the members of another added or deleted, nil
+// if no members are left.
 func combine(verb Verb, old, given item.Value) item.Value {
 	members := slices.Collect(old.Elements())
 	if verb == Add {
 		return item.Set(old.Type(), slices.AppendSeq(members, given.Elements())...)
 	}
-	gone := slices.Collect(given.Elements()) // in order, as those of every set
+	deleted := slices.Collect(given.Elements()) // in order, like the members of every set
 	members = slices.DeleteFunc(members, func(m item.Value) bool {
-		_, found := slices.BinarySearchFunc(gone, m, item.Compare)
+		_, found := slices.BinarySearchFunc(deleted, m, item.Compare)
 		return found
 	})
 	if len(members) == 0 {
@@ -389,10 +390,10 @@ func number(n item.Number, err error) (item.Value, error) {
 	return item.Num(n), nil
 }
 
-// joined is two lists in one. A term can join hundreds, so it goes no further
-// than an item can.
+// joined concatenates two lists. A term can join hundreds, so the size is
+// limited to that of an item.
 func joined(a, b item.Value) (item.Value, error) {
-	if a.Size()+b.Size() > item.MaxSize+3 { // each costs three bytes, and both together too
+	if a.Size()+b.Size() > item.MaxSize+3 { // each list costs three bytes, and so does the result
 		return nil, apierror.UpdateTooLarge()
 	}
 	return item.Join(a, b), nil

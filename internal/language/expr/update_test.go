@@ -7,9 +7,9 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// Most texts and their order are those which the tests of dynalite recorded
-// against the service. What ADD and DELETE refuse is worded as the tests of
-// floci captured it in 2026. "told" is explained in syntax_test.go.
+// Most texts and their order are those that the tests of dynalite recorded
+// against the service. The messages of ADD and DELETE are those that the
+// tests of floci captured in 2026. "reported" is explained in syntax_test.go.
 func TestUpdateFaults(t *testing.T) {
 	ab := map[string]string{"#a": "a", "#b": "b"}
 	cd := map[string]string{"#c": "c", "#d": "[3]"}
@@ -26,10 +26,10 @@ func TestUpdateFaults(t *testing.T) {
 		return "Incorrect operand type for operator or function; operator or function: " + op + ", operand type: " + t
 	}
 	testFaults(t, UpdateExpression, []faultCase{
-		{"a reserved word, before a section that comes twice", " set #c = :c set abOrt = true ", ab, "", "Attribute name is a reserved keyword; reserved keyword: abOrt"},
+		{"a reserved word, before a section that occurs twice", " set #c = :c set abOrt = true ", ab, "", "Attribute name is a reserved keyword; reserved keyword: abOrt"},
 		{"a reserved word in any case", " remove Absolute ", ab, "", "Attribute name is a reserved keyword; reserved keyword: Absolute"},
-		{"an unknown function, before a section that comes twice", "set #c = if_not_exist(:c) set c = d", ab, "", "Invalid function name; function: if_not_exist"},
-		{"a function of conditions (told)", "set a = size(b)", nil, "", "The function is not allowed in an update expression; function: size"},
+		{"an unknown function, before a section that occurs twice", "set #c = if_not_exist(:c) set c = d", ab, "", "Invalid function name; function: if_not_exist"},
+		{"a function of conditions (reported)", "set a = size(b)", nil, "", "The function is not allowed in an update expression; function: size"},
 		{"SET twice, before an undefined name", "set a = #c set c = :d", ab, "", `The "SET" section can only be used once in an update expression;`},
 		{"REMOVE twice", "remove #d set a = b remove e", ab, "", `The "REMOVE" section can only be used once in an update expression;`},
 		{"ADD twice", "add #d :e set a = b add e :f", ab, "", `The "ADD" section can only be used once in an update expression;`},

@@ -8,7 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// binder makes a statement of nodes and parameters.
+// binder makes a statement from nodes and parameters.
 type binder struct {
 	parameters []item.Value
 	operators  int
@@ -42,7 +42,7 @@ func (b *binder) selects(n *node) (*Select, error) {
 	case q.distinct:
 		return nil, apierror.Validation("Unsupported token in expression: DISTINCT")
 	case q.clause != "" && q.clauseAt != nil:
-		return nil, apierror.Validation("Unsupported clause: %s%s", q.clause, q.clauseAt.at.place())
+		return nil, apierror.Validation("Unsupported clause: %s%s", q.clause, q.clauseAt.at.position())
 	case q.clause != "":
 		return nil, apierror.Validation("Unsupported clause: %s", q.clause)
 	case q.value:
@@ -64,7 +64,7 @@ func (b *binder) selects(n *node) (*Select, error) {
 	return s, err
 }
 
-// source is the table, and the index if there is one, that a path names.
+// source returns the table, and the index if there is one, that a path names.
 func source(n *node) (table, index string, err error) {
 	names := []string{n.text}
 	switch {
@@ -118,8 +118,8 @@ func (b *binder) columns(q *query) ([]Column, error) {
 	return columns, expr.CheckApart(paths)
 }
 
-// columnName is what a value is called that stands at a path: the path from
-// its last name on, as in b[0] for a.b[0].
+// columnName is the name of the value at a path: the path from its last name
+// on, as in b[0] for a.b[0].
 func columnName(p item.Path) string {
 	last := len(p) - 1
 	for p[last].IsIndex {
@@ -166,15 +166,15 @@ func (b *binder) insert(n *node) (*Insert, error) {
 	case err != nil:
 		return nil, err
 	case index != "":
-		return nil, apierror.Validation("FROM clause may only contain a single table name in data manipulation statements%s", m.table.at.place())
+		return nil, apierror.Validation("FROM clause may only contain a single table name in data manipulation statements%s", m.table.at.position())
 	case m.position:
-		return nil, apierror.Validation("AT is not supported in insert statements.%s", n.at.place())
+		return nil, apierror.Validation("AT is not supported in insert statements.%s", n.at.position())
 	case m.conflict:
 		return nil, apierror.Validation("Unsupported clause: ON CONFLICT")
 	case m.returning != nil:
 		return nil, apierror.Validation("RETURNING is not supported in INSERT")
 	case m.item.kind != nodeStruct:
-		return nil, apierror.Validation("Unsupported format in item expression. Please use struct format {...} to express item values for insert statement.%s", m.item.at.place())
+		return nil, apierror.Validation("Unsupported format in item expression. Please use struct format {...} to express item values for insert statement.%s", m.item.at.position())
 	}
 	it, err := b.item(m.item)
 	return &Insert{table, it}, err

@@ -8,7 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// where makes a test of a WHERE clause, which may be absent.
+// where makes a test from a WHERE clause, which may be absent.
 func (b *binder) where(n *node) (expr.Test, error) {
 	if n == nil {
 		return expr.Test{}, nil
@@ -24,7 +24,8 @@ func (b *binder) where(n *node) (expr.Test, error) {
 	return t, expr.CheckOperators(b.operators)
 }
 
-// isExpression tells operators and functions from operands.
+// isExpression reports whether a node is an operator or a function, not an
+// operand.
 func (n *node) isExpression() bool {
 	switch n.kind {
 	case nodeUnary, nodeBinary, nodeBetween, nodeIs, nodeIn, nodeCall, nodeSelect:
@@ -73,7 +74,7 @@ func (b *binder) test(n *node) (expr.Test, error) {
 }
 
 func unsupportedSelect(n *node) error {
-	return apierror.Validation("Unsupported token in expression: SELECT%s", n.at.place())
+	return apierror.Validation("Unsupported token in expression: SELECT%s", n.at.position())
 }
 
 func unsupportedOperator(n *node) error {
@@ -119,8 +120,8 @@ func (b *binder) negation(n *node) (expr.Test, error) {
 	return negate(t, true), err
 }
 
-// notSize is the fault of the function size, which answers a number, where a
-// condition must stand.
+// notSize returns the fault of the function size, whose result is a number,
+// where a condition is required.
 func notSize(op expr.Op, n *node) error {
 	if n.kind == nodeCall && strings.EqualFold(n.text, "size") {
 		return operandType(op, "N")
@@ -153,7 +154,7 @@ func (b *binder) membership(n *node) (expr.Test, error) {
 	return b.comparison(expr.In, append([]*node{n.args[0]}, list.args...)...)
 }
 
-// isTypes are the types that IS knows.
+// isTypes are the types that IS accepts.
 var isTypes = map[string]string{
 	"null": "NULL", "boolean": "BOOL", "blob": "B", "string": "S", "numeric": "N", "struct": "M", "tuple": "M", "list": "L",
 }
@@ -166,7 +167,7 @@ func (b *binder) is(n *node) (expr.Test, error) {
 	name, ok := isTypes[what]
 	if !ok && what != "missing" {
 		return expr.Test{}, apierror.Validation("Unsupported data type for IS operator: %s. "+
-			"Supported data types are [MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST]%s", strings.ToUpper(what), n.at.place())
+			"Supported data types are [MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST]%s", strings.ToUpper(what), n.at.position())
 	}
 	o, err := b.operand(expr.Equal, of)
 	if err != nil {
@@ -178,7 +179,7 @@ func (b *binder) is(n *node) (expr.Test, error) {
 	return expr.Test{Op: expr.HasType, Operands: []expr.Operand{o, {Value: item.String(name)}}}, nil
 }
 
-// function makes a test of a function. Its name may have any case.
+// function makes a test from a function. Its name is not case-sensitive.
 func (b *binder) function(n *node) (expr.Test, error) {
 	name := strings.ToLower(n.text)
 	op, inUpdates, ok := expr.Function(name)
@@ -199,7 +200,7 @@ func misused(function string) error {
 	return apierror.Validation("The function is not allowed to be used this way in an expression; function: %s", function)
 }
 
-// operand makes an operand of an operator.
+// operand makes an operand for an operator.
 func (b *binder) operand(op expr.Op, n *node) (expr.Operand, error) {
 	var o expr.Operand
 	var err error
@@ -220,7 +221,7 @@ func (b *binder) operand(op expr.Op, n *node) (expr.Operand, error) {
 		err = unsupportedSelect(n)
 	case n.isExpression():
 		if _, err = b.test(n); err == nil {
-			// DynamoDB Local compares the answer of a condition; we do not.
+			// DynamoDB Local compares the result of a condition; we do not.
 			err = operandType(op, "BOOL")
 		}
 	default:

@@ -9,7 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// action makes an action of one assignment.
+// action makes an action from one assignment.
 func (b *binder) action(s assignment) (expr.Action, error) {
 	p, err := path(s.path)
 	if err != nil {
@@ -55,12 +55,12 @@ func (b *binder) setFunction(assigned item.Path, n *node) (t expr.Term, err erro
 		t.Value, err = set(second)
 	}
 	if err == nil && (t.Value == nil || !t.Value.Type().IsSet()) {
-		err = apierror.Validation("The second argument to %s must be a value with type SET%s", name, n.args[0].at.place())
+		err = apierror.Validation("The second argument to %s must be a value with type SET%s", name, n.args[0].at.position())
 	}
 	return t, err
 }
 
-// assigned makes a term of what SET assigns.
+// assigned makes a term from the right side of a SET.
 func (b *binder) assigned(n *node) (expr.Term, error) {
 	var t expr.Term
 	var err error

@@ -14,10 +14,10 @@ func itoa(n int) string { return strconv.Itoa(n) }
 var errEmptyStep = apierror.Validation("Path component cannot be an empty string")
 
 func unexpectedStep(n *node) error {
-	return apierror.Validation("Unexpected path component%s", n.at.place())
+	return apierror.Validation("Unexpected path component%s", n.at.position())
 }
 
-// path is the document path that a node stands for.
+// path returns the document path that a node represents.
 func path(n *node) (item.Path, error) {
 	steps := []*node{n}
 	if n.kind == nodePath {
@@ -58,7 +58,7 @@ func pathStep(n *node, first bool) (item.Step, error) {
 	}
 	index, err := strconv.ParseInt(in.text, 10, 64)
 	if err != nil || index < 0 || index > math.MaxInt32 {
-		return item.Step{}, apierror.Validation("List index is not within the allowable range; index: [%s]%s", in.text, in.at.place())
+		return item.Step{}, apierror.Validation("List index is not within the allowable range; index: [%s]%s", in.text, in.at.position())
 	}
 	return item.Step{Index: int(index), IsIndex: true}, nil
 }
@@ -71,8 +71,8 @@ func (b *binder) parameter(n *node) (item.Value, error) {
 	return b.parameters[n.number], nil
 }
 
-// item makes the item of an INSERT. Each of its attributes may be a parameter,
-// but nothing within them (as DynamoDB Local has it).
+// item makes the item of an INSERT. Each of its attributes may be a
+// parameter, but nothing within them (like DynamoDB Local).
 func (b *binder) item(n *node) (item.Item, error) {
 	var built item.Builder
 	seen := make(map[string]bool)
@@ -85,7 +85,7 @@ func (b *binder) item(n *node) (item.Item, error) {
 			return nil, errEmptyStep
 		}
 		if seen[name] {
-			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under root%s", name, n.args[i].at.place())
+			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under root%s", name, n.args[i].at.position())
 		}
 		seen[name] = true
 		var v item.Value
@@ -114,11 +114,11 @@ func key(n *node, under string) (string, error) {
 			what = "DECIMAL"
 		}
 	}
-	return "", apierror.Validation("Tuple keys must be of type String. Actual type: %s under %s%s", what, under, n.at.place())
+	return "", apierror.Validation("Tuple keys must be of type String. Actual type: %s under %s%s", what, under, n.at.position())
 }
 
-// constant is the value of a literal, which stands at the end of a path of keys
-// and indexes that messages tell.
+// constant returns the value of a literal. under is the path of keys and
+// indexes that leads to it, for messages.
 func constant(n *node, under string, depth int) (item.Value, error) {
 	if depth >= item.MaxDepth && (n.kind == nodeList || n.kind == nodeStruct) {
 		return nil, apierror.Validation("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
@@ -127,7 +127,7 @@ func constant(n *node, under string, depth int) (item.Value, error) {
 	case nodeValue:
 		return n.value, n.fault
 	case nodeIon:
-		return nil, apierror.Validation("Ion Literals are not supported: SYMBOL under key %s%s", under, n.at.place())
+		return nil, apierror.Validation("Ion Literals are not supported: SYMBOL under key %s%s", under, n.at.position())
 	case nodeList:
 		var elements []item.Value
 		for i, e := range n.args {
@@ -150,7 +150,7 @@ func constant(n *node, under string, depth int) (item.Value, error) {
 	if n.kind == nodeMissing {
 		what = "MISSING"
 	}
-	return nil, apierror.Validation("Unsupported data type: %s under key %s%s", what, under, n.at.place())
+	return nil, apierror.Validation("Unsupported data type: %s under key %s%s", what, under, n.at.position())
 }
 
 func structure(n *node, under string, depth int) (item.Value, error) {
@@ -162,7 +162,7 @@ func structure(n *node, under string, depth int) (item.Value, error) {
 			return nil, err
 		}
 		if seen[name] {
-			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under %s%s", name, under, n.at.place())
+			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under %s%s", name, under, n.at.position())
 		}
 		seen[name] = true
 		v, err := constant(n.args[i+1], under+"."+name, depth+1)
@@ -174,10 +174,10 @@ func structure(n *node, under string, depth int) (item.Value, error) {
 	return item.Map(built.Item()), nil
 }
 
-// set makes a set of a bag, whose members are all strings or all numbers.
+// set makes a set from a bag, whose members are all strings or all numbers.
 func set(n *node) (item.Value, error) {
 	if len(n.args) == 0 {
-		return nil, apierror.Validation("Empty bags are not supported%s", n.at.place())
+		return nil, apierror.Validation("Empty bags are not supported%s", n.at.position())
 	}
 	t := item.NS
 	if n.args[0].at.kind == tokenString {
@@ -189,7 +189,7 @@ func set(n *node) (item.Value, error) {
 			return nil, m.fault
 		}
 		if m.kind != nodeValue || m.value.Type() != t.Member() {
-			return nil, apierror.Validation("Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags%s", m.at.place())
+			return nil, apierror.Validation("Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags%s", m.at.position())
 		}
 		members = append(members, m.value)
 	}

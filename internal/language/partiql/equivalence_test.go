@@ -10,7 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// A WHERE clause means what the same condition means as an expression.
+// A WHERE clause agrees with the same condition as an expression.
 func TestWhereMeansWhatExpressionsMean(t *testing.T) {
 	seed := rand.Uint64()
 	for i := range uint64(20_000) {
@@ -48,7 +48,7 @@ func bindExpression(text string, values []item.Value) (*expr.Condition, error) {
 	return parsed.Bind(b)
 }
 
-// text is one thing in two languages.
+// text is the same text in two languages.
 type text struct{ statement, expression string }
 
 type statementGenerator struct {
@@ -156,7 +156,7 @@ func (g *statementGenerator) item() item.Item {
 	return item.Make(attrs)
 }
 
-// A literal is the value that it is written for.
+// A literal has the value that it was formatted from.
 func TestLiterals(t *testing.T) {
 	g := &statementGenerator{rand.New(rand.NewPCG(1, 1)), nil}
 	for range 200 {

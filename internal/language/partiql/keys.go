@@ -2,9 +2,9 @@ package partiql
 
 import "github.com/stator-db/stator/internal/language/expr"
 
-// KeyTests are the conditions on one attribute that every item must meet: those
-// which stand alone or between ANDs, and compare the attribute with constants.
-// Beside the operators of a key condition there may be In.
+// KeyTests returns the conditions on one attribute that every item must meet:
+// those that are alone or joined by AND, and compare the attribute with
+// constants. In addition to the operators of a key condition there may be In.
 func KeyTests(where expr.Test, name string) []expr.KeyTest {
 	var tests []expr.KeyTest
 	for _, t := range Conjuncts(where) {
@@ -15,7 +15,7 @@ func KeyTests(where expr.Test, name string) []expr.KeyTest {
 	return tests
 }
 
-// Conjuncts are the conditions of a clause that must all hold.
+// Conjuncts returns the conditions of a clause that must all hold.
 func Conjuncts(where expr.Test) []expr.Test {
 	switch where.Op {
 	case 0:

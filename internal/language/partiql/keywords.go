@@ -2,8 +2,8 @@ package partiql
 
 import "strings"
 
-// keywords are the words that cannot be names unless they are quoted: those of
-// SQL-92 and those that PartiQL adds.
+// keywords are the words that can be names only in quotes: those of SQL-92
+// and those that PartiQL adds.
 var keywords = func() map[string]struct{} {
 	set := make(map[string]struct{})
 	for word := range strings.FieldsSeq(keywordList) {

@@ -2,7 +2,7 @@ package partiql
 
 import "github.com/stator-db/stator/internal/data/item"
 
-// nodeKind tells the nodes of an expression apart.
+// nodeKind is the kind of a node.
 type nodeKind byte
 
 const (
@@ -30,7 +30,7 @@ const (
 	nodeDelete
 )
 
-// kindNames are nodes as messages call them.
+// kindNames are the names of nodes in messages.
 var kindNames = map[nodeKind]string{
 	nodeName: "VariableReference", nodePath: "Path", nodeValue: "Literal", nodeMissing: "LiteralMissing",
 	nodeIon: "Literal", nodeParameter: "Parameter", nodeList: "Seq", nodeBag: "Seq", nodeStruct: "Struct",
@@ -38,17 +38,17 @@ var kindNames = map[nodeKind]string{
 	nodeSelect: "Select", nodeInsert: "DataManipulation", nodeUpdate: "DataManipulation", nodeDelete: "DataManipulation",
 }
 
-// node is a parsed piece of a statement, with the token that stands for it.
+// node is a parsed piece of a statement, with its token.
 type node struct {
 	kind nodeKind
 	at   token
 	text string
 	args []*node
 
-	value  item.Value // of nodeValue; nil for a number that is none
+	value  item.Value // of nodeValue; nil for an invalid number
 	number int        // of nodeParameter
 	fault  error      // of nodeValue: why there is no value
-	parens bool       // stood in parentheses
+	parens bool       // was in parentheses
 
 	query  *query        // of nodeSelect
 	change *manipulation // of the other statements
@@ -64,7 +64,7 @@ type query struct {
 	where           *node
 	order           []orderKey
 	clause          string // the first clause that is not supported
-	clauseAt        *node  // nil: the place is not told
+	clauseAt        *node  // nil if the message has no position
 }
 
 type orderKey struct {
@@ -89,7 +89,7 @@ type assignment struct{ path, value *node }
 
 // returning is a RETURNING clause.
 type returning struct {
-	mode    string // all_old and its kin
+	mode    string // all_old, modified_new, …
 	star    bool
 	several bool
 }

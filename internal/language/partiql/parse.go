@@ -8,14 +8,14 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// maxDepth is how deep a statement's expressions may be nested. DynamoDB's own
-// limit is not known; 300 operators are the most that it takes.
+// maxDepth is how deep a statement's expressions may be nested. DynamoDB's
+// own limit is not known; it accepts at most 300 operators.
 const maxDepth = 500
 
-// parser reads the tokens of one statement from left to right. Which texts are
-// faults, and in which words, follows the open grammar of PartiQL that DynamoDB
-// builds on: an expression by the precedence of its operators, of which a
-// statement is one more kind.
+// parser reads the tokens of one statement from left to right. Its faults and
+// their messages follow the open-source grammar of PartiQL that DynamoDB
+// builds on: expressions are parsed by the precedence of their operators, and
+// a statement is one more kind of expression.
 type parser struct {
 	tokens     []token
 	at         int
@@ -48,23 +48,23 @@ func parse(text string) (n *node, parameters int, err error) {
 	return n, p.parameters, nil
 }
 
-// malformed is a fault of syntax.
+// malformed returns a syntax error.
 func malformed(detail string) error {
 	return apierror.Validation("%s", "Statement wasn't well formed, can't be processed: "+detail)
 }
 
 func (p *parser) fail(detail string) { panic(bailout{malformed(detail)}) }
 
-// refuse stops at what is well formed but not supported.
+// refuse stops at a construct that is well formed but not supported.
 func (p *parser) refuse(format string, args ...any) {
 	panic(bailout{apierror.Validation(format, args...)})
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
 
-func (p *parser) behind() token { return p.tokens[min(p.at+1, len(p.tokens)-1)] }
+func (p *parser) lookahead() token { return p.tokens[min(p.at+1, len(p.tokens)-1)] }
 
-// next takes the token that comes; the end stays.
+// next consumes the next token, except the end.
 func (p *parser) next() token {
 	t := p.tokens[p.at]
 	if t.kind != tokenEnd {
@@ -89,7 +89,7 @@ func (p *parser) takeWord(word string) bool {
 	return true
 }
 
-// tokenNames are the tokens that can be missed, as messages call them.
+// tokenNames are the names in messages of tokens that can be missing.
 var tokenNames = map[tokenKind]string{
 	')': "RIGHT_PAREN", ']': "RIGHT_BRACKET", '}': "RIGHT_CURLY", tokenCloseSet: "RIGHT_DOUBLE_ANGLE_BRACKET", ':': "COLON",
 }
@@ -100,7 +100,7 @@ func (p *parser) expect(kind tokenKind) {
 	}
 }
 
-// end expects the end of the statement, behind at most one semicolon.
+// end expects the end of the statement, after at most one semicolon.
 func (p *parser) end() {
 	if p.take(';') && p.peek().kind != tokenEnd {
 		p.fail("Unexpected token after semicolon. (Only one query is allowed.)")
@@ -113,7 +113,7 @@ func (p *parser) end() {
 	}
 }
 
-// precedences of the operators. What is not here ends an expression.
+// precedences of the operators. Any other token ends an expression.
 var precedences = map[string]int{
 	"intersect": 5, "except": 5, "union": 5,
 	"or": 10, "and": 20,
@@ -124,7 +124,7 @@ var precedences = map[string]int{
 }
 
 const (
-	precedenceSelect = 6 // of what stands in a clause of a SELECT
+	precedenceSelect = 6 // of the expressions in the clauses of a SELECT
 	precedenceNot    = 30
 )
 
@@ -152,13 +152,13 @@ func (p *parser) expression(precedence int) *node {
 	}
 }
 
-// infix parses what follows an operator.
+// infix parses the right side of an operator.
 func (p *parser) infix(left *node, t token, op string, binds int) *node {
 	switch op {
 	case "is", "is_not":
 		return &node{kind: nodeIs, at: t, text: op, args: []*node{left, p.typeName()}}
 	case "in", "not_in":
-		if p.peek().kind == '(' && !slices.Contains([]string{"select", "values"}, p.behind().word()) {
+		if p.peek().kind == '(' && !slices.Contains([]string{"select", "values"}, p.lookahead().word()) {
 			p.next()
 			list := &node{kind: nodeList, at: t, args: p.list(p.listed)}
 			p.expect(')')
@@ -245,7 +245,7 @@ func negated(number string) string {
 	return "-" + number
 }
 
-// setNumber works out the value of a number from its text.
+// setNumber sets the value of a number from its text.
 func (n *node) setNumber() {
 	n.value, n.fault = nil, nil
 	if significantDigits(n.text) > item.MaxDigits {
@@ -265,7 +265,7 @@ func significantDigits(number string) int {
 	return len(strings.Trim(strings.Replace(mantissa, ".", "", 1), "0"))
 }
 
-// path parses the steps behind a term.
+// path parses the steps after a term.
 func (p *parser) path(term *node) *node {
 	whole := &node{kind: nodePath, at: term.at, args: []*node{term}}
 	for {
@@ -299,7 +299,7 @@ func (p *parser) path(term *node) *node {
 	}
 }
 
-// simplePath parses the path of something that is changed.
+// simplePath parses the path of an assignment's target.
 func (p *parser) simplePath() *node {
 	t := p.peek()
 	if !t.isName() {
@@ -370,7 +370,7 @@ func (p *parser) term() *node {
 	return p.group(t)
 }
 
-// group parses something between two signs.
+// group parses something between brackets.
 func (p *parser) group(t token) *node {
 	p.next()
 	switch t.kind {
@@ -437,9 +437,9 @@ func (p *parser) keyword(t token) *node {
 		}
 		return n
 	case "case":
-		p.refuse("Unsupported token in expression: CASE%s", t.place())
+		p.refuse("Unsupported token in expression: CASE%s", t.position())
 	case "cast":
-		p.refuse("Unsupported token in expression: cast%s", p.behind().place())
+		p.refuse("Unsupported token in expression: cast%s", p.lookahead().position())
 	case "create", "drop":
 		p.next()
 		what := p.peek().word()
@@ -456,14 +456,14 @@ func (p *parser) keyword(t token) *node {
 	case "values":
 		p.refuse("Unsupported operation: Seq")
 	case "date":
-		if p.behind().kind == tokenString {
-			p.refuse("Unsupported token in expression: UNKNOWN%s", p.behind().place())
+		if p.lookahead().kind == tokenString {
+			p.refuse("Unsupported token in expression: UNKNOWN%s", p.lookahead().position())
 		}
 		p.fail("Expected date string followed by the keyword DATE, found SYMBOL")
 	case "time":
 		p.fail("Expected time string followed by the keyword TIME OR TIME WITH TIME ZONE, found SYMBOL")
 	}
-	if slices.Contains(functionWords, t.text) && p.behind().kind == '(' {
+	if slices.Contains(functionWords, t.text) && p.lookahead().kind == '(' {
 		p.next()
 		return p.call(t)
 	}
@@ -471,7 +471,7 @@ func (p *parser) keyword(t token) *node {
 	return nil
 }
 
-// call parses the operands of a function, whose name was taken.
+// call parses the operands of a function, whose name was consumed.
 func (p *parser) call(t token) *node {
 	p.next()
 	n := &node{kind: nodeCall, at: t, text: t.text}

@@ -68,7 +68,7 @@ func (p *parser) by() {
 	}
 }
 
-// columns parses what a SELECT shows.
+// columns parses the select list.
 func (p *parser) columns(q *query) {
 	q.columns = p.list(func() *node {
 		if p.take('*') {
@@ -85,7 +85,7 @@ func (p *parser) columns(q *query) {
 	}
 }
 
-// checkWildcards is the fault of a .* that is not a path's last step.
+// checkWildcards reports a .* that is not a path's last step.
 func (p *parser) checkWildcards(e *node) {
 	if e.kind != nodePath {
 		return
@@ -120,7 +120,7 @@ func (p *parser) alias() bool {
 
 var joins = []string{"join", "cross", "inner", "left", "right", "full", "outer"}
 
-// source parses what a SELECT reads.
+// source parses the FROM clause of a SELECT.
 func (p *parser) source(q *query) {
 	q.from = p.expression(precedenceSelect)
 	q.aliased = p.alias() || q.aliased

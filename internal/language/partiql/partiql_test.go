@@ -9,7 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// bind reads a statement and says what it is, or what is wrong with it.
+// bind parses and binds a statement.
 func bind(text string, parameters ...item.Value) (Statement, error) {
 	parsed, err := Parse(text)
 	if err != nil {
@@ -25,9 +25,9 @@ func message(err error) string {
 	return strings.TrimPrefix(err.Error(), "ValidationException: ")
 }
 
-// What is no statement is told in the words of PartiQL's grammar. Those of
-// "SELECTT", UPDATE a-b and VALUES were seen on the service; the others follow
-// from the grammar it builds on.
+// Syntax errors have the messages of PartiQL's grammar. Those of "SELECTT",
+// UPDATE a-b and VALUES were observed on the service; the others follow from
+// the grammar that it builds on.
 func TestSyntaxFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "Unexpected term"},
@@ -92,9 +92,9 @@ func TestSyntaxFaults(t *testing.T) {
 	}
 }
 
-// What is well formed but not taken is told with its place. The places of
-// COUNT and of the name in an INSERT were seen on the service, the other texts
-// on DynamoDB Local.
+// Unsupported constructs are reported with their position. The positions of
+// COUNT and of the name in an INSERT were observed on the service, the other
+// messages on DynamoDB Local.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"abc", "Unsupported operation: VariableReference"},
@@ -308,7 +308,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// Whatever comes, there is a statement or a fault.
+// Every text yields a statement or a fault.
 func FuzzBind(f *testing.F) {
 	for _, text := range []string{
 		"SELECT a.b[0], \"c\" FROM \"t\".\"i\" WHERE k = ? AND NOT (s BETWEEN 1 AND -2e3 OR x IN [1, 'a']) ORDER BY s DESC",

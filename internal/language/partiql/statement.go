@@ -1,8 +1,9 @@
-// Package partiql is the statements of PartiQL: text becomes nodes, nodes and
-// parameters become the same tests and actions that expressions are made of.
+// Package partiql parses the statements of PartiQL: text becomes nodes, nodes
+// and parameters become the same tests and actions that expressions consist
+// of.
 //
-// What a statement means for a table, which keys it names and how they are
-// read, is decided by who runs it; KeyTests helps.
+// It does not decide which keys of a table a statement reads and how; package
+// ops does, with the help of KeyTests.
 package partiql
 
 import (
@@ -20,13 +21,13 @@ type Statement interface {
 // Select reads items.
 type Select struct {
 	Table, Index string
-	Columns      []Column  // none: all attributes
-	Where        expr.Test // without an Op: all items
+	Columns      []Column  // empty for all attributes
+	Where        expr.Test // the zero Test for all items
 	Order        []Order
 }
 
-// Column is one attribute of what a Select shows: the value at a path, under
-// the path's last name.
+// Column is one attribute of the result of a Select: the value at a path,
+// named by the last name of the path.
 type Column struct {
 	Name string
 	Path item.Path
@@ -59,14 +60,14 @@ type Delete struct {
 	Returning Returning
 }
 
-// Exists is a condition of a transaction: that a Select finds its item. It has
-// no Select when the text is an expression of another sort.
+// Exists is a condition of a transaction: that a Select finds its item.
+// Select is nil if the text is another kind of expression.
 type Exists struct{ Select *Select }
 
-// Returning is what an Update or a Delete shows of its item.
+// Returning selects what an Update or a Delete returns of its item.
 type Returning string
 
-// The items that can be shown.
+// The items that can be returned.
 const (
 	AllOld      Returning = "ALL OLD"
 	AllNew      Returning = "ALL NEW"
@@ -94,14 +95,14 @@ func (s *Exists) On() string {
 	return s.Select.Table
 }
 
-// Parsed is a statement's text without its parameters. It never changes and
-// may be used by many at once.
+// Parsed is a parsed statement without its parameters. It is immutable and
+// safe for concurrent use.
 type Parsed struct {
 	root       *node
 	parameters int
 }
 
-// Parse reads the text of a statement. Its faults are those of syntax.
+// Parse parses a statement. It returns syntax errors only.
 func Parse(text string) (*Parsed, error) {
 	n, parameters, err := parse(text)
 	if err != nil {
@@ -114,7 +115,7 @@ func Parse(text string) (*Parsed, error) {
 	return &Parsed{n, parameters}, nil
 }
 
-// Bind puts the parameters in, and makes every check that needs no table.
+// Bind binds the parameters, and makes every check that needs no table.
 func (p *Parsed) Bind(parameters []item.Value) (Statement, error) {
 	b := &binder{parameters: parameters}
 	st, err := b.statement(p.root)
@@ -131,10 +132,10 @@ func tooFewParameters() error {
 	return apierror.Validation("Number of parameters in request and statement don't match.")
 }
 
-// Cache keeps parsed statements, as expr.Cache keeps expressions, which it is.
+// Cache holds parsed statements in an expr.Cache.
 type Cache struct{ *expr.Cache }
 
-// Parse is the function Parse, remembered.
+// Parse is the function Parse, cached.
 func (c Cache) Parse(text string) (*Parsed, error) {
 	return expr.Cached(c.Cache, expr.Statement, text, Parse)
 }

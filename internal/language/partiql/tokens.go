@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind tells tokens apart. A one-byte symbol is its own kind.
+// tokenKind is the kind of a token. A one-byte symbol is its own kind.
 type tokenKind byte
 
 const (
@@ -17,8 +17,8 @@ const (
 	tokenString             // 'a text'
 	tokenNumber             // digits, a point, an exponent
 	tokenBool               // TRUE or FALSE
-	tokenIon                // `what DynamoDB does not take`
-	tokenKeyword            // a word that the language has taken
+	tokenIon                // `Ion`, which DynamoDB does not accept
+	tokenKeyword            // a reserved word
 	tokenOperator           // a sign or a word between operands
 	tokenOpenSet            // <<
 	tokenCloseSet           // >>
@@ -27,15 +27,15 @@ const (
 // token is a piece of a statement's text.
 type token struct {
 	kind tokenKind
-	// text is what the token stands for: a keyword or an operator in small
-	// letters, a name or a string without its quotes.
+	// text is the token's value: a keyword or an operator in lower case, a
+	// name or a string without its quotes.
 	text string
 
 	line, column, length int // in characters, from 1
 }
 
-// place is where the token stands, as messages tell it.
-func (t token) place() string { return fmt.Sprintf(" at %d:%d:%d", t.line, t.column, t.length) }
+// position is the position of the token, as messages show it.
+func (t token) position() string { return fmt.Sprintf(" at %d:%d:%d", t.line, t.column, t.length) }
 
 // word is the token's text if it is a keyword or an operator.
 func (t token) word() string {
@@ -62,8 +62,8 @@ var pairs = map[[2]string]token{
 	{"all", "new"}:      {kind: tokenKeyword, text: "all_new"},
 }
 
-// tokenize cuts a text into tokens, the last of which is tokenEnd. It is not
-// ok when some character begins or continues no token.
+// tokenize splits a text into tokens, the last of which is tokenEnd. It is
+// not ok if a character does not belong to any token.
 func tokenize(text string) (tokens []token, ok bool) {
 	line, lineStart, counted := 1, 0, 0
 	column := func(at int) int {
@@ -99,7 +99,7 @@ func tokenize(text string) (tokens []token, ok bool) {
 		at += size
 		if n := len(tokens); n > 0 {
 			if both, ok := pairs[[2]string{tokens[n-1].word(), t.word()}]; ok {
-				// The place of the pair is that of its first word.
+				// The position of the pair is that of its first word.
 				tokens[n-1].kind, tokens[n-1].text = both.kind, both.text
 				continue
 			}
@@ -108,8 +108,8 @@ func tokenize(text string) (tokens []token, ok bool) {
 	}
 }
 
-// blank is the size of the space and the comments that text begins with. It is
-// not ok when a comment has no end.
+// blank returns the size of the white space and the comments that text begins
+// with. It is not ok if a comment has no end.
 func blank(text string) (size int, ok bool) {
 	for size < len(text) {
 		rest := text[size:]
@@ -135,7 +135,8 @@ func blank(text string) (size int, ok bool) {
 	return size, true
 }
 
-// next is the token that text begins with, and its size, 0 if it is none.
+// next returns the token that text begins with, and its size, 0 if there is
+// no token.
 func next(text string) (token, int) {
 	c := text[0]
 	switch {
@@ -195,7 +196,7 @@ func wordToken(text string) token {
 
 var wordOperators = []string{"and", "or", "not", "is", "in", "between", "like", "union", "except", "intersect"}
 
-// numberSize is the size of the number that text begins with, 0 if its
+// numberSize returns the size of the number that text begins with, 0 if its
 // exponent has no digits.
 func numberSize(text string) int {
 	size := digits(text)
