@@ -13,8 +13,9 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// What a table was, and what became of each item, is the same as when every
-// state is remembered, also when the changes do not fit into memory at once.
+// The items of a table at an earlier time, and the images of the items that were
+// changed in a window, equal those of a model that keeps every state, even if the
+// changes do not fit in memory at once.
 func TestTableAtEarlierTimes(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(time.Unix(1_800_000_000, 0).UnixNano())
@@ -58,7 +59,7 @@ func TestTableAtEarlierTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer view.Close()
-	view.room = 20_000 // for some of the items of a slot
+	view.room = 20_000 // bytes, enough for some of the items of a slot
 	def, err := view.Table(t.Context(), "Orders")
 	if err != nil {
 		t.Fatal(err)
@@ -72,12 +73,12 @@ func TestTableAtEarlierTimes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, twice := got[idOf(it)]; twice {
-				t.Errorf("item %s comes twice", idOf(it))
+				t.Errorf("item %s is returned twice", idOf(it))
 			}
 			got[idOf(it)] = string(it)
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("after second %d there are %d items, want %d", second, len(got), len(want))
+			t.Errorf("after second %d there are %d items, want the %d of the model", second, len(got), len(want))
 		}
 	}
 	for from := range seconds {
@@ -99,10 +100,10 @@ func TestTableAtEarlierTimes(t *testing.T) {
 				}
 				id := idOf(firstNonNil(a.After, a.Before))
 				if string(a.Before) != before[id] || string(a.After) != states[to-1][id] {
-					t.Errorf("from %d to %d, item %s is told wrong", from, to, id)
+					t.Errorf("from %d to %d, item %s has the wrong images", from, to, id)
 				}
 				if !touched[id] {
-					t.Errorf("from %d to %d, item %s is told but was not touched", from, to, id)
+					t.Errorf("from %d to %d, item %s is returned but was not changed", from, to, id)
 				}
 				delete(touched, id)
 			}
@@ -116,6 +117,7 @@ func TestTableAtEarlierTimes(t *testing.T) {
 	}
 }
 
+// firstNonNil returns a, or b if a is nil.
 func firstNonNil(a, b item.Item) item.Item {
 	if a != nil {
 		return a

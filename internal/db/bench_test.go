@@ -14,20 +14,20 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// ordersWithoutIndexes is a table without indexes.
+// ordersWithoutIndexes defines the table orders without its indexes.
 func ordersWithoutIndexes(name string) schema.Table {
 	t := orders(name)
 	t.Indexes = nil
 	return t
 }
 
-// kilobyte is an item of 1 KB.
+// kilobyte returns an item of 1 KB.
 func kilobyte(i int) item.Item {
 	return key(fmt.Sprintf("customer-%09d", i), i).With("text", item.String(strings.Repeat("x", 980)))
 }
 
-// Restoring a table on disk, in items a second, and how much memory it takes
-// above what was in use before.
+// BenchmarkRestore restores a table on disk. It reports items per second, and the
+// memory above what was in use before.
 func BenchmarkRestore(b *testing.B) {
 	const items = 300_000
 	d := newDB(b, newEngine(b, pebble.Options{Dir: b.TempDir()}), Options{})
@@ -67,16 +67,16 @@ func heapNow() uint64 {
 	return m.Sys - m.HeapReleased
 }
 
-// watchHeap returns a function that tells the most memory in use since.
-func watchHeap() func() uint64 {
-	var most atomic.Uint64
+// watchHeap samples the memory in use. stop returns the largest sample.
+func watchHeap() (stop func() uint64) {
+	var largest atomic.Uint64
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
-			most.Store(max(most.Load(), m.Sys-m.HeapReleased))
+			largest.Store(max(largest.Load(), m.Sys-m.HeapReleased))
 			select {
 			case <-done:
 				return
@@ -84,11 +84,11 @@ func watchHeap() func() uint64 {
 			}
 		}
 	})
-	return func() uint64 { close(done); watching.Wait(); return most.Load() }
+	return func() uint64 { close(done); watching.Wait(); return largest.Load() }
 }
 
-// What recovery costs writers: items of 1 KB from 16 of them at once, with a
-// sync for each group of commits.
+// BenchmarkRecovery measures what point-in-time recovery costs 16 concurrent
+// writers of items of 1 KB, with a sync for each group commit.
 func BenchmarkRecovery(b *testing.B) {
 	for _, days := range []int{0, 35} {
 		b.Run(fmt.Sprintf("days=%d", days), func(b *testing.B) {
@@ -115,8 +115,8 @@ func BenchmarkRecovery(b *testing.B) {
 	}
 }
 
-// Taking changes back, in changes a second: a table of 1 KB items, each of
-// which was written once more since.
+// BenchmarkTakeBack restores a table of 1 KB items to a time before each of them
+// was written once more. It reports the changes per second.
 func BenchmarkTakeBack(b *testing.B) {
 	const items = 50_000
 	d := newDB(b, newEngine(b, pebble.Options{Dir: b.TempDir()}), Options{})

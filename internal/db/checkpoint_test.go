@@ -6,7 +6,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// What was saved under a name is there after a new start, and only under it.
+// A checkpoint is found under its name after a restart.
 func TestCheckpoints(t *testing.T) {
 	engine := newEngine(t, pebble.InMemory())
 	d := newDB(t, engine, Options{})
@@ -18,7 +18,7 @@ func TestCheckpoints(t *testing.T) {
 	again := newDB(t, engine, Options{})
 	for name, want := range map[string]string{"a": "\x03", "b": "\x02", "c": ""} {
 		if got, err := again.Checkpoint(t.Context(), name); err != nil || string(got) != want || (got == nil) != (want == "") {
-			t.Errorf("%s is %x, %v", name, got, err)
+			t.Errorf("Checkpoint(%s) = %x, %v, want %x", name, got, err, want)
 		}
 	}
 }

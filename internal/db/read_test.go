@@ -6,8 +6,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// Get gives the items in the order of the keys, nil for those that are not
-// there.
+// Get returns the items in the order of the keys, nil for a key without an item.
 func TestGet(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -26,21 +25,21 @@ func TestGet(t *testing.T) {
 		}
 	}
 	if got, err := d.Get(t.Context(), "Orders", true); err != nil || len(got) != 0 {
-		t.Errorf("no keys give %v, %v", got, err)
+		t.Errorf("Get without keys returns %v, %v", got, err)
 	}
 }
 
-// A key that does not fit the table is told, even among others.
+// Get returns an error if one of several keys does not fit the table.
 func TestGetChecksKeys(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
 	for name, k := range map[string]item.Item{
-		"an attribute more":     key("a", 1).With("x", item.Null()),
-		"an attribute less":     key("a", 1).Without("at"),
-		"another type":          key("a", 1).With("at", item.String("1")),
-		"nothing":               nil,
-		"a sort key alone":      key("a", 1).Without("id"),
-		"other attributes only": item.Make(map[string]item.Value{"x": num(1), "y": num(1)}),
+		"one attribute too many": key("a", 1).With("x", item.Null()),
+		"one attribute too few":  key("a", 1).Without("at"),
+		"another type":           key("a", 1).With("at", item.String("1")),
+		"an empty item":          nil,
+		"a sort key alone":       key("a", 1).Without("id"),
+		"other attributes only":  item.Make(map[string]item.Value{"x": num(1), "y": num(1)}),
 	} {
 		_, err := d.Get(t.Context(), "Orders", true, key("a", 1), k)
 		expect(t, name, err, "ValidationException: The provided key element does not match the schema")

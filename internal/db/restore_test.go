@@ -24,18 +24,18 @@ import (
 )
 
 var (
-	seconds = flag.Int("seconds", 20, "how many seconds a table is restored to")
-	seed    = flag.Uint64("restore-seed", 0, "seed of the history; chosen unless set")
+	seconds = flag.Int("seconds", 20, "number of seconds to which a table is restored")
+	seed    = flag.Uint64("restore-seed", 0, "seed of the history; defaults to a random one")
 )
 
-// sameSchema makes a table of the same kind under another name.
+// sameSchema returns a define function for a restore that only renames the table.
 func sameSchema(name string) func(schema.Table) (schema.Table, error) {
 	return func(t schema.Table) (schema.Table, error) {
 		return schema.Table{Name: name, Key: t.Key, Attributes: t.Attributes, Indexes: t.Indexes, LastIndex: t.LastIndex}, nil
 	}
 }
 
-// restoreTo restores a table and waits until it is there.
+// restoreTo restores a table and waits until it is active.
 func restoreTo(t testing.TB, d *DB, source, target string, at time.Time) {
 	t.Helper()
 	desc, err := d.RestoreToSecond(t.Context(), source, at, sameSchema(target))
@@ -43,7 +43,7 @@ func restoreTo(t testing.TB, d *DB, source, target string, at time.Time) {
 		t.Fatalf("restore %s to %v: %v", source, at, err)
 	}
 	if desc.Status != schema.Creating || !desc.Restored.Running {
-		t.Errorf("while it is restored a table is %s, %+v", desc.Status, desc.Restored)
+		t.Errorf("during the restore the table is %s, %+v", desc.Status, desc.Restored)
 	}
 	waitRestored(t, d, target)
 }
@@ -62,7 +62,7 @@ func waitRestored(t testing.TB, d *DB, table string) {
 	}
 }
 
-// contentsOf are the items of a table by their keys, in words.
+// contentsOf returns the items of a table by their keys, as text.
 func contentsOf(t testing.TB, d *DB, table string) map[string]string {
 	t.Helper()
 	view, err := d.View(t.Context())
@@ -97,7 +97,7 @@ func checkSound(t testing.TB, d *DB) {
 	}
 }
 
-// history is what was written to a table, and when.
+// history records the writes to a table.
 type history struct {
 	mu     sync.Mutex
 	events []writeEvent
@@ -105,7 +105,7 @@ type history struct {
 
 type writeEvent struct {
 	at       time.Time
-	key, now string // in words; nothing when it is gone
+	key, now string // as text; now is empty after a delete
 }
 
 func (h *history) record(key, now item.Item) {
@@ -118,7 +118,7 @@ func (h *history) record(key, now item.Item) {
 	h.events = append(h.events, e)
 }
 
-// stateAt is the table at the end of a second.
+// stateAt returns the items of the table at the end of a second.
 func (h *history) stateAt(second time.Time) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,8 +135,8 @@ func (h *history) stateAt(second time.Time) map[string]string {
 	return state
 }
 
-// keepWriting writes items of its own, alone and together, until the context
-// ends.
+// keepWriting writes the items of one writer, in transactions of one to four, until
+// the context ends.
 func (h *history) keepWriting(ctx context.Context, t *testing.T, d *DB, writer int, r *rand.Rand) {
 	for ctx.Err() == nil {
 		var writes []Write
@@ -162,8 +162,8 @@ func (h *history) keepWriting(ctx context.Context, t *testing.T, d *DB, writer i
 	}
 }
 
-// A table is restored to any second as it was at that second's end, while it
-// is written, and what is restored passes the scrub.
+// A restore to any second has the items as of the end of that second, while the
+// table is being written, and the restored table passes Verify.
 func TestRestoreToAnySecond(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
@@ -174,7 +174,7 @@ func TestRestoreToAnySecond(t *testing.T) {
 		create(t, d, orders("Orders"))
 		h := new(history)
 		r := rand.New(rand.NewPCG(*seed, 1))
-		before := key("before", 1).With("a", item.String("it was there before"))
+		before := key("before", 1).With("a", item.String("written before recovery"))
 		put(t, d, "Orders", before)
 		h.record(key("before", 1), before)
 		time.Sleep(3 * time.Second)
@@ -199,7 +199,7 @@ func TestRestoreToAnySecond(t *testing.T) {
 			if want := h.stateAt(at); !maps.Equal(got, want) {
 				t.Errorf("seed %d: at second %v the table is\n%v\nwant\n%v", *seed, at.Sub(enabled), formatState(got), formatState(want))
 			}
-			// The control: another second is told apart from this one.
+			// The control: the neighbouring seconds have other items.
 			if !maps.Equal(got, h.stateAt(at.Add(-time.Second))) || !maps.Equal(got, h.stateAt(at.Add(time.Second))) {
 				distinct++
 			}
@@ -208,11 +208,11 @@ func TestRestoreToAnySecond(t *testing.T) {
 		stop()
 		writers.Wait()
 		if distinct < *seconds*9/10 {
-			t.Errorf("only %d of %d seconds differ from those beside them", distinct, *seconds)
+			t.Errorf("only %d of %d seconds differ from their neighbours", distinct, *seconds)
 		}
 		restoreTo(t, d, "Orders", "Latest", time.Time{})
 		if got, want := contentsOf(t, d, "Latest"), contentsOf(t, d, "Orders"); !maps.Equal(got, want) {
-			t.Errorf("the latest is\n%v\nwant\n%v", formatState(got), formatState(want))
+			t.Errorf("the latest state is\n%v\nwant\n%v", formatState(got), formatState(want))
 		}
 		checkSound(t, d)
 	})
@@ -226,8 +226,8 @@ func formatState(state map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Only seconds within the window can be restored to, and a longer window does
-// not bring back what was too old before.
+// Only seconds within the recovery window can be restored, and extending the window
+// does not make older seconds restorable again.
 func TestRestoreWindow(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(time.Date(2026, 11, 15, 12, 0, 0, 5e8, time.UTC).UnixNano())
@@ -245,7 +245,7 @@ func TestRestoreWindow(t *testing.T) {
 		return err
 	}
 	if err := try(time.Time{}); !errors.Is(err, ErrNoRecovery) {
-		t.Errorf("without recovery: %v", err)
+		t.Errorf("without recovery: %v, want %v", err, ErrNoRecovery)
 	}
 	set := func(days int) {
 		if _, err := d.SetRecovery(t.Context(), "Orders", days); err != nil {
@@ -270,11 +270,11 @@ func TestRestoreWindow(t *testing.T) {
 	}
 	wait(3 * day)
 	if err := try(enabled.Add(day)); !errors.Is(err, ErrNotRestorable) {
-		t.Errorf("to three days ago: %v", err)
+		t.Errorf("to three days ago: %v, want %v", err, ErrNotRestorable)
 	}
 	set(35)
 	if err := try(enabled.Add(day)); !errors.Is(err, ErrNotRestorable) {
-		t.Errorf("to three days ago, with a window that is longer by now: %v", err)
+		t.Errorf("to three days ago, after the window was extended: %v, want %v", err, ErrNotRestorable)
 	}
 	if err := try(enabled.Add(2*day + time.Second)); err != nil {
 		t.Errorf("to two days ago: %v", err)
@@ -282,12 +282,12 @@ func TestRestoreWindow(t *testing.T) {
 	set(0)
 	set(35)
 	if err := try(now().Add(-time.Hour)); !errors.Is(err, ErrNotRestorable) {
-		t.Errorf("to an hour before it was enabled again: %v", err)
+		t.Errorf("to an hour before recovery was enabled again: %v, want %v", err, ErrNotRestorable)
 	}
 }
 
-// A database that is stopped in the middle of a restore begins it anew, and
-// shows nothing of it before it is done.
+// A database that is closed during a restore starts it again, and the table is not
+// usable before it is complete.
 func TestRestoreResumesAfterRestart(t *testing.T) {
 	o := pebble.Options{Dir: t.TempDir(), Durability: pebble.Relaxed}
 	e := newEngine(t, o)
@@ -300,12 +300,12 @@ func TestRestoreResumesAfterRestart(t *testing.T) {
 		put(t, d, "Orders", key(fmt.Sprint(i%40), i).With("a", item.String("x")).With("b", num(i)))
 	}
 	want := contentsOf(t, d, "Orders")
-	// A table half full, as a crash leaves it.
+	// A half filled table, as a crash leaves it.
 	def, _ := sameSchema("Restored")(orders("Orders"))
 	source, _ := d.Describe("Orders")
 	def.Restored = schema.Restored{Table: "Orders", TableID: source.ID, At: time.Now().Truncate(time.Second), Running: true}
 	d.stop()
-	d.work.Wait() // nobody fills it
+	d.work.Wait() // so that the restore is not run
 	if _, err := d.CreateTable(t.Context(), def); err != nil {
 		t.Fatal(err)
 	}
@@ -314,10 +314,10 @@ func TestRestoreResumesAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Get(t.Context(), "Restored", true, key("1", 1)); err == nil {
-		t.Error("a table that is being restored can be read")
+		t.Error("a table can be read during its restore")
 	}
 	if _, err := d.Write(t.Context(), Write{Table: "Restored", Key: key("1", 1), Effect: Remove}); err == nil {
-		t.Error("a table that is being restored can be written")
+		t.Error("a table can be written during its restore")
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
@@ -334,22 +334,23 @@ func TestRestoreResumesAfterRestart(t *testing.T) {
 	checkSound(t, d)
 	desc, _ := d.Describe("Restored")
 	if n := desc.Counts[0].Items; n != int64(len(want)) {
-		t.Errorf("it counts %d items, want %d", n, len(want))
+		t.Errorf("the restored table counts %d items, want %d", n, len(want))
 	}
 }
 
-// strayItems are items that no restore should leave behind.
+// strayItems returns items that a restore must remove.
 func strayItems(n int) iter.Seq2[item.Item, error] {
 	return func(yield func(item.Item, error) bool) {
 		for i := range n {
-			if !yield(key(fmt.Sprint("half", i%7), i).With("a", item.String("left behind")), nil) {
+			if !yield(key(fmt.Sprint("half", i%7), i).With("a", item.String("stray")), nil) {
 				return
 			}
 		}
 	}
 }
 
-// A restore whose source fails for good takes its table out again.
+// A restore whose source fails permanently removes its table. Temporary failures are
+// retried.
 func TestFailedRestoreLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, pebble.InMemory())
@@ -377,7 +378,7 @@ func TestFailedRestoreLeavesNothing(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if _, err := d.Describe("Restored"); err == nil || attempts != 3 {
-			t.Errorf("after %d attempts the table is there: %v", attempts, err)
+			t.Errorf("after %d attempts Describe returns %v, want an error after 3", attempts, err)
 		}
 		snap, err := e.Snapshot(t.Context())
 		if err != nil {
@@ -385,7 +386,7 @@ func TestFailedRestoreLeavesNothing(t *testing.T) {
 		}
 		defer snap.Close()
 		for pair := range snap.Scan(t.Context(), store.Range{Start: []byte("i"), End: []byte("j")}) {
-			t.Fatalf("%x is left", pair.Key)
+			t.Fatalf("the failed restore leaves the key %x", pair.Key)
 		}
 	})
 }
@@ -416,7 +417,7 @@ func TestRestoreThroughAFollower(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.RestoreToSecond(t.Context(), "One", time.Time{}, sameSchema("Copy")); err != nil {
-		t.Errorf("a second restore to the name: %v", err)
+		t.Errorf("a second restore to the same name: %v", err)
 	} else {
 		waitRestored(t, b, "Copy")
 		if _, err := b.DeleteTable(t.Context(), "Copy"); err != nil {
@@ -439,7 +440,7 @@ func TestRestoreAfterLosingLeadership(t *testing.T) {
 	fleet := leadtest.New(newEngine(t, pebble.InMemory()))
 	sa, sb := fleet.Join(), fleet.Join()
 	sa.Lead(true)
-	stopped, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	stopped, resume, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	stop, end := sync.OnceFunc(func() { close(stopped) }), sync.OnceFunc(func() { close(ended) })
 	contents := func(wait bool) func(context.Context, string) (*Contents, error) {
 		return func(context.Context, string) (*Contents, error) {
@@ -448,9 +449,9 @@ func TestRestoreAfterLosingLeadership(t *testing.T) {
 					return func(yield func(item.Item, error) bool) {
 						if wait {
 							stop()
-							<-goOn
+							<-resume
 						}
-						yield(key("a", 1).With("c", item.String("of the backup")), nil)
+						yield(key("a", 1).With("c", item.String("from the backup")), nil)
 					}
 				},
 				Close: func() error {
@@ -470,15 +471,15 @@ func TestRestoreAfterLosingLeadership(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-stopped
-	sa.Lead(false) // a was given up,
+	sa.Lead(false) // the others treat a as dead,
 	sb.Lead(true)
 	waitRestored(t, b, "Copy")
-	if err := sa.Miss(t.Context()); err != nil { // and joins again
+	if err := sa.Miss(t.Context()); err != nil { // and it joins again
 		t.Fatal(err)
 	}
-	newer := key("a", 1).With("c", item.String("of a customer")).With("a", item.String("x"))
+	newer := key("a", 1).With("c", item.String("from a customer")).With("a", item.String("x"))
 	put(t, b, "Copy", newer)
-	close(goOn)
+	close(resume)
 	<-ended
 	found, err := b.Get(t.Context(), "Copy", true, key("a", 1))
 	if err != nil {
@@ -505,7 +506,7 @@ func TestRestoreToASecondThatJustEnded(t *testing.T) {
 	d := newDB(t, newEngine(t, pebble.InMemory()), Options{Now: now})
 	createRecoverable(t, d, "Orders")
 	clock.Store(second.Add(10*time.Second + 998*time.Millisecond).UnixNano())
-	act = func() { // between the view and the look at the clock
+	act = func() { // between taking the view and reading the clock
 		put(t, d, "Orders", key("late", 1))
 		clock.Store(second.Add(11*time.Second + time.Millisecond).UnixNano())
 	}
@@ -513,7 +514,7 @@ func TestRestoreToASecondThatJustEnded(t *testing.T) {
 	_, err := d.RestoreToSecond(t.Context(), "Orders", second.Add(10*time.Second), sameSchema("Copy"))
 	armed.Store(false)
 	if err != nil {
-		return // it is refused as too late, which is well
+		return // rejecting the second as too late is correct too
 	}
 	waitRestored(t, d, "Copy")
 	if n := len(contentsOf(t, d, "Copy")); n != 1 {

@@ -22,15 +22,15 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// putWrite is a put as a part of a transaction.
+// putWrite returns a put of an item of the table Orders.
 func putWrite(it item.Item) Write {
 	return Write{Table: "Orders", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)}
 }
 
 func never(item.Item) bool { return false }
 
-// dumpEngine is all keys and values of an engine but those that are saved by
-// the clock.
+// dumpEngine returns all keys and values of an engine as text, except the counts,
+// which are saved at intervals.
 func dumpEngine(t testing.TB, e store.Engine) string {
 	t.Helper()
 	snap, err := e.Snapshot(t.Context())
@@ -50,8 +50,8 @@ func dumpEngine(t testing.TB, e store.Engine) string {
 	return all.String()
 }
 
-// A cancelled transaction tells the reason of each write and leaves nothing
-// behind, neither in items nor in indexes, sizes and counts.
+// A cancelled transaction reports a reason for each write and changes nothing:
+// neither items nor indexes, collection sizes or counts.
 func TestCancelled(t *testing.T) {
 	d := inMemory(t)
 	desc := create(t, d, orders("Orders"))
@@ -86,17 +86,17 @@ func TestCancelled(t *testing.T) {
 		"Type mismatch for Index Key a Expected: S Actual: N IndexName: local")
 
 	if dumpEngine(t, d.engine) != before || countsText(t, d) != counts {
-		t.Errorf("the cancelled transaction left something behind in table %d", desc.ID)
+		t.Errorf("the cancelled transaction changed table %d", desc.ID)
 	}
 	expectFaults(t, d)
 
-	// Several writes that are no transaction tell the first reason.
+	// Several writes that are not a transaction return the first reason.
 	_, err = d.Write(t.Context(), putWrite(fullItem("p", 2)), Write{Table: "Orders", Key: key("p", 1), If: never, Effect: Remove})
 	if !errors.As(err, &failed) || !failed.Before.Equal(fullItem("p", 1)) {
 		t.Errorf("the error of some writes is %v", err)
 	}
 	if dumpEngine(t, d.engine) != before {
-		t.Error("writes of which one failed left something behind")
+		t.Error("writes of which one failed changed the table")
 	}
 }
 
@@ -109,8 +109,8 @@ func countsText(t testing.TB, d *DB) string {
 	return fmt.Sprint(desc.Counts)
 }
 
-// A write that does not fit its table is told beside the others before any
-// stored item is looked at; what is wrong with the whole request stands alone.
+// Writes that do not fit their table are reported together, before any stored item
+// is read. An error that concerns the whole request is returned on its own.
 func TestCancelledForWritesThatDoNotFit(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -130,18 +130,19 @@ func TestCancelledForWritesThatDoNotFit(t *testing.T) {
 	_, err = d.Transact(t.Context(), nil, putWrite(fullItem("p", 1)), putWrite(fullItem("", 2)))
 	expect(t, "an empty key", err, apierror.EmptyKey("string", "id").Error())
 	_, err = d.Transact(t.Context(), nil, putWrite(fullItem("p", 1)), Write{Table: "None", Key: key("p", 1), Effect: Remove})
-	expect(t, "a table that is not there", err, noTable)
+	expect(t, "a table that does not exist", err, noTable)
 	if r := verifyOne(t, d); r.Items != 0 || r.Faults != 0 {
 		t.Errorf("the report is %+v", r)
 	}
 }
 
-// testToken is a token for a request of that text.
+// testToken returns a token for a request with the given text.
 func testToken(value, request string) *Token {
 	return &Token{Scope: "test", Value: value, Request: sha256.Sum256([]byte(request))}
 }
 
-// addOne is a write whose repetition shows.
+// addOne returns a write that increments a counter, so that a repetition is
+// visible.
 func addOne(id string) Write {
 	return Write{Table: "Orders", Key: key(id, 0), Update: true, Effect: func(before item.Item) (item.Item, error) {
 		n := 0
@@ -163,8 +164,8 @@ func expectN(t testing.TB, d *DB, id string, want int) {
 	}
 }
 
-// A token makes a transaction happen once in ten minutes, over restarts, and is
-// forgotten afterwards.
+// A transaction with a token is applied once in ten minutes, also over restarts.
+// Afterwards the token is deleted.
 func TestToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, pebble.InMemory())
@@ -194,7 +195,7 @@ func TestToken(t *testing.T) {
 		}
 		expectN(t, d, "a", 1)
 
-		// A cancelled transaction does not use its token up.
+		// A cancelled transaction does not use its token.
 		_, err = d.Transact(ctx, testToken("2", "z"), addOne("c"), Write{Table: "Orders", Key: key("d", 0), If: never, Effect: Keep})
 		if !errors.As(err, new(*Cancelled)) {
 			t.Errorf("the error is %v", err)
@@ -205,7 +206,7 @@ func TestToken(t *testing.T) {
 		}
 		expectN(t, d, "c", 1)
 
-		// Scopes are apart, also where their letters join to the same text.
+		// Scopes are separate, even if scope and value concatenate to the same text.
 		other := testToken("", "x")
 		other.Scope, other.Value = "tes", "t1"
 		if _, err := d.Transact(ctx, other, addOne("e")); err != nil {
@@ -225,7 +226,7 @@ func TestToken(t *testing.T) {
 		apply(testToken("1", "x"))
 		expectN(t, d, "a", 2)
 
-		// The first record's note is due now, but the token came again.
+		// The first record is due to be deleted now, but the token was used again.
 		time.Sleep(2 * forgetInterval)
 		synctest.Wait()
 		replayed(testToken("1", "x"))
@@ -233,26 +234,26 @@ func TestToken(t *testing.T) {
 		synctest.Wait()
 		for _, kind := range []byte{keyspace.Token(nil)[0], keyspace.TokenDue(time.Now(), nil)[0]} {
 			if n := countStored(t, e, []byte{kind}, []byte{kind + 1}); n != 0 {
-				t.Errorf("%d records %q are left of old tokens", n, kind)
+				t.Errorf("%d records %q of expired tokens are left", n, kind)
 			}
 		}
 		expectN(t, d, "b", 2)
 	})
 }
 
-// Of transactions with one token at the same time one happens.
+// Of concurrent transactions with the same token one is applied.
 func TestConcurrentTokens(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
 	for round := range 50 {
-		var happened, repeated atomic.Int64
+		var applied, repeated atomic.Int64
 		var calls sync.WaitGroup
 		for range 8 {
 			calls.Go(func() {
 				_, err := d.Transact(t.Context(), testToken(fmt.Sprint(round), "x"), addOne(fmt.Sprint(round)))
 				switch {
 				case err == nil:
-					happened.Add(1)
+					applied.Add(1)
 				case errors.As(err, new(*Replayed)):
 					repeated.Add(1)
 				default:
@@ -261,14 +262,14 @@ func TestConcurrentTokens(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		if happened.Load() != 1 || repeated.Load() != 7 {
-			t.Errorf("%d calls happened and %d were repeated", happened.Load(), repeated.Load())
+		if applied.Load() != 1 || repeated.Load() != 7 {
+			t.Errorf("%d transactions were applied and %d were repeats, want 1 and 7", applied.Load(), repeated.Load())
 		}
 		expectN(t, d, fmt.Sprint(round), 1)
 	}
 }
 
-// A damaged record of a token is not taken for none.
+// A damaged record of a token is an error. It is not treated as missing.
 func TestCorruptToken(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -281,8 +282,8 @@ func TestCorruptToken(t *testing.T) {
 	expectN(t, d, "a", 0)
 }
 
-// GetAll answers in order, with nothing for what does not exist, and tells all
-// keys that are none.
+// GetAll returns the items in the order of the keys, nil for a key without an item,
+// and reports all keys that are invalid.
 func TestGetAll(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -296,7 +297,7 @@ func TestGetAll(t *testing.T) {
 	}
 	for i, want := range []item.Item{fullItem("q", 2), nil, fullItem("p", 1), fullItem("q", 2)} {
 		if !items[i].Equal(want) {
-			t.Errorf("item %d is %v", i, items[i])
+			t.Errorf("item %d is %v, want %v", i, items[i], want)
 		}
 	}
 
@@ -309,10 +310,10 @@ func TestGetAll(t *testing.T) {
 	expect(t, "an empty key", cancelled.Reasons[2], apierror.EmptyKey("string", "id").Error())
 
 	_, err = d.GetAll(t.Context(), GetKey{"Orders", key("p", 1)}, GetKey{"None", key("p", 1)})
-	expect(t, "a table that is not there", err, noTable)
+	expect(t, "a table that does not exist", err, noTable)
 }
 
-// GetAll never sees a part of a transaction.
+// GetAll never returns a part of a transaction.
 func TestGetAllIsConsistent(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -346,7 +347,7 @@ func TestGetAllIsConsistent(t *testing.T) {
 		first, _ := items[0].Get("n")
 		for _, it := range items {
 			if n, _ := it.Get("n"); string(n) != string(first) {
-				t.Fatalf("one read shows %v and %v", first, n)
+				t.Fatalf("one read returns %v and %v", first, n)
 			}
 		}
 	}
@@ -354,8 +355,8 @@ func TestGetAllIsConsistent(t *testing.T) {
 	writers.Wait()
 }
 
-// A collection grows up to its limit, in one write and in several of one
-// transaction; what makes it smaller is let through.
+// A collection cannot grow beyond its limit, neither by one write nor by several
+// writes of a transaction. Writes that do not make it larger are accepted.
 func TestCollectionLimit(t *testing.T) {
 	const limit = 1000
 	d := newDB(t, newEngine(t, pebble.InMemory()), Options{MaxCollectionBytes: limit})
@@ -375,8 +376,8 @@ func TestCollectionLimit(t *testing.T) {
 		t.Errorf("the collection has %d bytes", o.CollectionBytes)
 	}
 
-	// The second put alone would fit; so would the third without the entry in
-	// the local index.
+	// The second put alone would fit, and so would the third put without its entry
+	// in the local index.
 	before := dumpEngine(t, d.engine)
 	half := (limit - (overhead + 100)) / 2
 	_, err = d.Transact(t.Context(), nil, putWrite(padded(2, half)), putWrite(padded(3, half)), putWrite(key("q", 2)))
@@ -385,12 +386,12 @@ func TestCollectionLimit(t *testing.T) {
 		t.Fatalf("the error is %v", err)
 	}
 	expect(t, "the second put", cancelled.Reasons[1], apierror.CollectionTooLarge().Error())
-	room := limit - overhead - 100
+	remaining := limit - overhead - 100
 	entry := padded(4, 0).With("a", item.String("x"))
-	_, err = d.Write(t.Context(), putWrite(entry.With("pad", item.String(strings.Repeat("x", room-entry.Size())))))
-	expect(t, "an item that fits but for its entry", err, apierror.CollectionTooLarge().Error())
+	_, err = d.Write(t.Context(), putWrite(entry.With("pad", item.String(strings.Repeat("x", remaining-entry.Size())))))
+	expect(t, "an item that fits without its entry", err, apierror.CollectionTooLarge().Error())
 	if dumpEngine(t, d.engine) != before {
-		t.Error("refused writes left something behind")
+		t.Error("rejected writes changed the table")
 	}
 
 	put(t, d, "Orders", padded(2, half))
@@ -400,12 +401,12 @@ func TestCollectionLimit(t *testing.T) {
 	expectFaults(t, d)
 	start, end := keyspace.CollectionSpan(tableOf(t, d, "Orders").ID)
 	if n := countStored(t, d.engine, start, end); n != 1 {
-		t.Errorf("the sizes of %d collections are kept, want 1", n)
+		t.Errorf("%d collection sizes are stored, want 1", n)
 	}
 }
 
-// Who waits too long for others of the same item is told so, and nothing of
-// his is written.
+// A write that waits too long for another write of the same item is rejected, and
+// changes nothing.
 func TestConflict(t *testing.T) {
 	o := pebble.InMemory()
 	o.Patience = 20 * time.Millisecond
@@ -435,7 +436,7 @@ func TestConflict(t *testing.T) {
 	}
 	expect(t, "the reason of a transaction", cancelled.Reasons[1], conflict)
 	if items, err := d.GetAll(t.Context(), GetKey{"Orders", key("q", 1)}, GetKey{"Orders", key("p", 1)}); err != nil || items[0] != nil || items[1] != nil {
-		t.Errorf("a read beside the holder gives %v, %v", items, err)
+		t.Errorf("a read during the update returns %v, %v, want no items", items, err)
 	}
 	close(done)
 	holder.Wait()
@@ -445,7 +446,8 @@ func TestConflict(t *testing.T) {
 	expectFaults(t, d)
 }
 
-// createWideTable is a table with as many indexes as there can be, which have all of an item.
+// createWideTable creates a table with the maximum number of indexes, all of which
+// project all attributes.
 func createWideTable(t *testing.T, d *DB) {
 	t.Helper()
 	def := schema.Table{Name: "Wide", Key: schema.Key{Partition: []schema.Attribute{{Name: "id", Type: item.S}}}}
@@ -473,11 +475,12 @@ func TestTransactionMemory(t *testing.T) {
 	_, err := d.Transact(t.Context(), nil, writes...)
 	runtime.ReadMemStats(&after)
 	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; !errors.Is(err, store.ErrTooLarge) || mb > 2000 { // it was 5,000
-		t.Errorf("a transaction of 100 small updates took %d MB, and is told %v", mb, err)
+		t.Errorf("a transaction of 100 small updates allocates %d MB and returns %v", mb, err)
 	}
 }
 
-// What the API takes is not too large for the engine, whatever indexes it goes to.
+// The largest transaction that the API allows is not too large for the engine, even
+// with the maximum number of indexes.
 func TestLargestTransaction(t *testing.T) {
 	d := inMemory(t)
 	createWideTable(t, d)
@@ -491,7 +494,7 @@ func TestLargestTransaction(t *testing.T) {
 	}
 }
 
-// countingEngine counts the updates of an engine.
+// countingEngine counts the updates.
 type countingEngine struct {
 	store.Engine
 	n atomic.Int64
@@ -527,11 +530,11 @@ func TestTokensAreDeletedInBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := updates.n.Load(); n > clients*each/100 {
-		t.Errorf("%d tokens take %d updates", clients*each, n)
+		t.Errorf("deleting %d tokens takes %d updates, want at most %d", clients*each, n, clients*each/100)
 	}
 	start, end := keyspace.TokensDue(time.Now().Add(time.Hour))
 	if n := countStored(t, d.engine, start, end); n != 0 {
-		t.Errorf("%d notes are left", n)
+		t.Errorf("%d records of due tokens are left", n)
 	}
 	if n := countStored(t, d.engine, []byte("t"), []byte("u")); n != 0 {
 		t.Errorf("%d tokens are left", n)

@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// verifyOne scrubs a database of one table.
+// verifyOne verifies a database with one table.
 func verifyOne(t testing.TB, d *DB) Report {
 	t.Helper()
 	reports, err := d.Verify(t.Context(), func(string, int64) {})
@@ -24,8 +24,8 @@ func verifyOne(t testing.TB, d *DB) Report {
 	return reports[0]
 }
 
-// expectFaults fails unless a scrub finds these faults, in this order, each
-// told with these words.
+// expectFaults fails unless Verify finds these faults, in this order. Each
+// description must contain the given text.
 func expectFaults(t testing.TB, d *DB, want ...string) {
 	t.Helper()
 	r := verifyOne(t, d)
@@ -34,12 +34,12 @@ func expectFaults(t testing.TB, d *DB, want ...string) {
 		ok = strings.Contains(r.First[i], want[i])
 	}
 	if !ok {
-		t.Errorf("%d faults are found:\n%s\nwant\n%s", r.Faults, strings.Join(r.First, "\n"), strings.Join(want, "\n"))
+		t.Errorf("Verify finds %d faults:\n%s\nwant\n%s", r.Faults, strings.Join(r.First, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// ordersToVerify is a table with items that lie in all, in some and in none of
-// its indexes, among them numbers and keys that are hard to store.
+// ordersToVerify returns a database with items that are in all, in some and in none
+// of the indexes of their table, with keys that need escaping and long keys.
 func ordersToVerify(t testing.TB) *DB {
 	t.Helper()
 	d := inMemory(t)
@@ -56,9 +56,9 @@ func ordersToVerify(t testing.TB) *DB {
 	return d
 }
 
-// fullItem is an item that all indexes of the table orders hold.
+// fullItem returns an item that is in all indexes of the table orders.
 func fullItem(id string, at int) item.Item {
-	return key(id, at).With("a", item.String("x")).With("b", num(7)).With("c", item.String("carried")).With("d", item.String("not carried"))
+	return key(id, at).With("a", item.String("x")).With("b", num(7)).With("c", item.String("projected")).With("d", item.String("not projected"))
 }
 
 func TestVerifyOfConsistentData(t *testing.T) {
@@ -70,17 +70,17 @@ func TestVerifyOfConsistentData(t *testing.T) {
 	}
 }
 
-// What a crash, a bug or a bad disk could leave behind is found, and nothing
-// else is blamed for it.
+// Verify finds each kind of damage that a crash, a bug or a bad disk could cause,
+// and reports no other faults.
 func TestVerifyFindsFaults(t *testing.T) {
 	victim := fullItem("p", 1)
 	local, all, two := orders("").Indexes[0], orders("").Indexes[1], orders("").Indexes[2]
 	size := func(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 	const p = `{M:{at={N:1}, id={S:p}}}`
 	for _, c := range []struct {
-		name  string
-		plant func(t *schema.Table, tx store.Tx)
-		want  []string
+		name    string
+		corrupt func(t *schema.Table, tx store.Tx)
+		want    []string
 	}{
 		{"an entry is missing", func(t *schema.Table, tx store.Tx) {
 			tx.Delete(keyspace.Entry(nil, t, &all, victim))
@@ -88,100 +88,100 @@ func TestVerifyFindsFaults(t *testing.T) {
 		{"an entry of a local index is missing", func(t *schema.Table, tx store.Tx) {
 			tx.Delete(keyspace.Entry(nil, t, &local, victim))
 		}, []string{"the item " + p + " has no entry in index local", "is said to have"}},
-		{"an entry is where the item was before", func(t *schema.Table, tx store.Tx) {
+		{"an entry has an old key of its item", func(t *schema.Table, tx store.Tx) {
 			old := victim.With("a", item.String("old"))
 			tx.Set(keyspace.Entry(nil, t, &all, old), encode(old))
 		}, []string{"index all has an entry of item " + p + " which it should not have"}},
-		{"an entry is of an item that has left the index", func(t *schema.Table, tx store.Tx) {
+		{"an entry belongs to an item that is no longer in the index", func(t *schema.Table, tx store.Tx) {
 			left := key("p", 4).With("a", item.String("x")).With("b", num(0))
 			tx.Set(keyspace.Entry(nil, t, &all, left), encode(left))
 		}, []string{"which it should not have"}},
-		{"an entry is of an item that is gone", func(t *schema.Table, tx store.Tx) {
+		{"an entry belongs to an item that does not exist", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &all, fullItem("p", 99)), encode(fullItem("p", 99)))
 		}, []string{`an entry of index all stands for the item {M:{at={N:99}, id={S:p}}}, which does not exist`}},
-		{"an item goes without its entries", func(t *schema.Table, tx store.Tx) {
+		{"an item is deleted without its entries", func(t *schema.Table, tx store.Tx) {
 			tx.Delete(keyspace.Item(nil, t, victim))
 		}, []string{
 			"an entry of index local stands for the item " + p, "an entry of index all stands for the item " + p,
 			"an entry of index two stands for the item " + p, "is said to have",
 		}},
-		{"an entry carries too much", func(t *schema.Table, tx store.Tx) {
+		{"an entry has too many attributes", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &two, victim), encode(victim))
 		}, []string{"the entry of item " + p + " in index two differs from it"}},
-		{"an entry carries too little", func(t *schema.Table, tx store.Tx) {
+		{"an entry has too few attributes", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &all, victim), encode(victim.Without("d")))
 		}, []string{"the entry of item " + p + " in index all differs from it"}},
-		{"an entry carries what was", func(t *schema.Table, tx store.Tx) {
+		{"an entry has an old attribute value", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &all, victim), encode(victim.With("c", item.String("then"))))
 		}, []string{"the entry of item " + p + " in index all differs from it"}},
-		{"an entry has not the key of an item", func(t *schema.Table, tx store.Tx) {
+		{"an entry lacks the key of an item", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &all, fullItem("n", 1)), encode(fullItem("n", 1).Without("at")))
 		}, []string{"an entry of index all has not the key of an item"}},
-		{"an item lies at the key of another", func(t *schema.Table, tx store.Tx) {
+		{"an item is stored at the key of another", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Item(nil, t, key("p", 4)), encode(key("p", 6).With("b", num(0))))
 		}, []string{"an item lies at"}},
-		{"an item has not the key of its table", func(t *schema.Table, tx store.Tx) {
+		{"an item lacks the key of its table", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Item(nil, t, key("n", 1)), encode(item.Make(map[string]item.Value{"id": item.String("n")})))
 		}, []string{"has not the key of its table"}},
 		{"an item has a key of another type", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Item(nil, t, key("n", 1)), encode(key("n", 1).With("id", num(1))))
 		}, []string{"has not the key of its table"}},
-		{"an item is of an unknown format", func(t *schema.Table, tx store.Tx) {
+		{"an item has an unknown format", func(t *schema.Table, tx store.Tx) {
 			value := encode(key("n", 1))
 			value[0] = 77
 			tx.Set(keyspace.Item(nil, t, key("n", 1)), value)
 		}, []string{"is not an item"}},
-		{"an item is cut short", func(t *schema.Table, tx store.Tx) {
+		{"an item is truncated", func(t *schema.Table, tx store.Tx) {
 			value := encode(key("n", 1))
 			tx.Set(keyspace.Item(nil, t, key("n", 1)), value[:len(value)-1])
 		}, []string{"is not an item"}},
-		{"an entry is cut short", func(t *schema.Table, tx store.Tx) {
+		{"an entry is truncated", func(t *schema.Table, tx store.Tx) {
 			value := encode(victim)
 			tx.Set(keyspace.Entry(nil, t, &all, victim), value[:len(value)-1])
 		}, []string{"the entry of item " + p + " in index all differs from it", "is not an item"}},
-		{"an item with entries is cut short", func(t *schema.Table, tx store.Tx) {
+		{"an item with entries is truncated", func(t *schema.Table, tx store.Tx) {
 			value := encode(victim)
 			tx.Set(keyspace.Item(nil, t, victim), value[:len(value)/2])
 		}, []string{
 			"is not an item", "an entry of index local stands for the item " + p, "an entry of index all stands for the item " + p,
 			"an entry of index two stands for the item " + p, "is said to have",
 		}},
-		{"a collection has another size", func(t *schema.Table, tx store.Tx) {
+		{"a collection has a wrong size", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Collection(t, victim), size(1))
 		}, []string{"is said to have 1 bytes, but has"}},
 		{"the size of a collection is missing", func(t *schema.Table, tx store.Tx) {
 			tx.Delete(keyspace.Collection(t, victim))
 		}, []string{"but is not known"}},
-		{"the size of a collection is cut short", func(t *schema.Table, tx store.Tx) {
+		{"the size of a collection is truncated", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Collection(t, victim), size(1)[:7])
 		}, []string{"is said to have -1 bytes"}},
 		{"an empty collection has a size", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Collection(t, key("nobody", 1)), size(12))
+			tx.Set(keyspace.Collection(t, key("empty", 1)), size(12))
 		}, []string{"is said to have 12 bytes, but has 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := ordersToVerify(t)
-			writeRaw(t, d, func(tx store.Tx) { c.plant(tableOf(t, d, "Orders"), tx) })
+			writeRaw(t, d, func(tx store.Tx) { c.corrupt(tableOf(t, d, "Orders"), tx) })
 			expectFaults(t, d, c.want...)
 		})
 	}
 }
 
-// Of many faults all are counted and some are told.
+// Verify counts all faults and describes the first ones.
 func TestVerifyReportsTheFirstFaults(t *testing.T) {
 	d := ordersToVerify(t)
 	table := tableOf(t, d, "Orders")
 	writeRaw(t, d, func(tx store.Tx) {
 		for at := range 50 {
-			tx.Set(keyspace.Entry(nil, table, &table.Indexes[1], fullItem("gone", at)), encode(fullItem("gone", at)))
+			tx.Set(keyspace.Entry(nil, table, &table.Indexes[1], fullItem("deleted", at)), encode(fullItem("deleted", at)))
 		}
 	})
 	if r := verifyOne(t, d); r.Faults != 50 || len(r.First) != maxFaultsTold {
-		t.Errorf("%d faults are counted and %d told", r.Faults, len(r.First))
+		t.Errorf("Verify counts %d faults and describes %d, want 50 and %d", r.Faults, len(r.First), maxFaultsTold)
 	}
 }
 
-// writeRaw writes to the engine past the database.
+// writeRaw writes to the engine directly.
 func writeRaw(t testing.TB, d *DB, change func(store.Tx)) {
 	t.Helper()
 	if err := d.engine.Update(t.Context(), nil, func(tx store.Tx) error {

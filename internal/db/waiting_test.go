@@ -10,13 +10,13 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// A write waits five seconds for another write of the same item. If that has
-// ended by then it goes through, else it is refused.
+// A write waits up to five seconds for another write of the same item. If that
+// write takes longer, it is rejected.
 func TestWritersOfOneItemQueue(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		held    time.Duration
-		refused bool
+		name     string
+		held     time.Duration
+		rejected bool
 	}{
 		{"less than five seconds", 5*time.Second - time.Millisecond, false},
 		{"more than five seconds", 5*time.Second + time.Millisecond, true},
@@ -40,13 +40,13 @@ func TestWritersOfOneItemQueue(t *testing.T) {
 				started := time.Now()
 				_, err := d.Write(t.Context(), putWrite(fullItem("p", 1)))
 				waited := time.Since(started)
-				if c.refused {
+				if c.rejected {
 					expect(t, "the write", err, "TransactionConflictException: Transaction is ongoing for the item")
 					if waited != 5*time.Second {
-						t.Errorf("it was refused after %v", waited)
+						t.Errorf("the write was rejected after %v, want 5s", waited)
 					}
 				} else if err != nil || waited != c.held {
-					t.Errorf("after %v the write gives %v", waited, err)
+					t.Errorf("after %v the write returns %v, want success after %v", waited, err, c.held)
 				}
 				if err := <-released; err != nil {
 					t.Error(err)

@@ -22,7 +22,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// get reads one item of the table Orders.
+// get returns one item of the table Orders.
 func get(t testing.TB, d *DB, k item.Item) item.Item {
 	t.Helper()
 	items, err := d.Get(t.Context(), "Orders", true, k)
@@ -49,9 +49,9 @@ func TestWriteOutcomes(t *testing.T) {
 		units         float64
 		failed        bool
 	}{
-		{"a condition on nothing sees nothing", Write{If: exists, Effect: Replace(one)}, nil, nil, 0, true},
-		{"a delete of nothing costs a unit", Write{Effect: Remove}, nil, nil, 1, false},
-		{"a look at nothing costs a unit", Write{Effect: Keep}, nil, nil, 1, false},
+		{"a condition on a missing item fails", Write{If: exists, Effect: Replace(one)}, nil, nil, 0, true},
+		{"a delete of a missing item costs a unit", Write{Effect: Remove}, nil, nil, 1, false},
+		{"a condition check of nothing costs a unit", Write{Effect: Keep}, nil, nil, 1, false},
 		{"a put creates", Write{If: absent, Effect: Replace(one)}, nil, one, 1, false},
 		{"a failed condition carries the item", Write{If: absent, Effect: Replace(two)}, one, one, 0, true},
 		{"a put replaces, and costs the larger image", Write{If: exists, Effect: Replace(two)}, one, two, 2, false},
@@ -79,12 +79,12 @@ func TestWriteOutcomes(t *testing.T) {
 	}
 }
 
-// Of several writes all happen or none, wherever the reason stands.
+// Several writes are committed together or not at all, whichever of them fails.
 func TestWritesAreAtomic(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
 	create(t, d, orders("Other"))
-	refused := apierror.Validation("refused")
+	rejected := apierror.Validation("rejected")
 	broken := errors.New("broken")
 	for _, c := range []struct {
 		name  string
@@ -93,9 +93,9 @@ func TestWritesAreAtomic(t *testing.T) {
 	}{
 		{"a condition", Write{Table: "Other", Key: key("c", 1), If: exists, Effect: Remove}, new(ConditionFailed)},
 		{"a key that does not fit", Write{Table: "Other", Key: key("c", 1).Without("at"), Effect: Remove}, apierror.KeyMismatch()},
-		{"a table that is not there", Write{Table: "None", Key: key("c", 1), Effect: Remove}, apierror.NoTable()},
-		{"an effect with a fault", Write{Table: "Orders", Key: key("c", 1), Effect: func(item.Item) (item.Item, error) { return nil, refused }}, refused},
-		{"an effect with a failure", Write{Table: "Orders", Key: key("c", 1), Effect: func(item.Item) (item.Item, error) { return nil, broken }}, broken},
+		{"a table that does not exist", Write{Table: "None", Key: key("c", 1), Effect: Remove}, apierror.NoTable()},
+		{"an effect that returns a fault", Write{Table: "Orders", Key: key("c", 1), Effect: func(item.Item) (item.Item, error) { return nil, rejected }}, rejected},
+		{"an effect that returns a failure", Write{Table: "Orders", Key: key("c", 1), Effect: func(item.Item) (item.Item, error) { return nil, broken }}, broken},
 		{"an item that is too large", Write{Table: "Orders", Key: key("c", 1), Effect: Replace(key("c", 1).With("x", item.Binary(make([]byte, item.MaxSize))))}, apierror.ItemTooLarge()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -113,17 +113,17 @@ func TestWritesAreAtomic(t *testing.T) {
 					t.Fatal(err)
 				}
 				if start, end := keyspace.TableSpan(desc.ID); countStored(t, d.engine, start, end) != 0 {
-					t.Errorf("%s holds something", name)
+					t.Errorf("table %s is not empty", name)
 				}
 				if n := desc.Counts[0].Items; n != 0 {
-					t.Errorf("%s counts %d items", name, n)
+					t.Errorf("table %s counts %d items, want 0", name, n)
 				}
 			}
 		})
 	}
 }
 
-// An item may have 400 KB, and no byte more.
+// An item may have up to 400 KB.
 func TestItemSizeLimit(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -140,10 +140,10 @@ func TestItemSizeLimit(t *testing.T) {
 		want   string
 	}{
 		{"a put of 400 KB", item.MaxSize, false, 0, ""},
-		{"a put of a byte more", item.MaxSize + 1, false, 0, "ValidationException: Item size has exceeded the maximum allowed size"},
-		{"an update to 400 KB whose actions weigh no more than the key", item.MaxSize, true, k.Size(), ""},
-		{"an update to 400 KB whose actions weigh more", item.MaxSize, true, k.Size() + 1, "ValidationException: Item size to update has exceeded the maximum allowed size"},
-		{"an update to a byte more", item.MaxSize + 1, true, 0, "ValidationException: Item size to update has exceeded the maximum allowed size"},
+		{"a put of one byte more", item.MaxSize + 1, false, 0, "ValidationException: Item size has exceeded the maximum allowed size"},
+		{"an update to 400 KB whose actions are no larger than the key", item.MaxSize, true, k.Size(), ""},
+		{"an update to 400 KB whose actions are larger", item.MaxSize, true, k.Size() + 1, "ValidationException: Item size to update has exceeded the maximum allowed size"},
+		{"an update to one byte more", item.MaxSize + 1, true, 0, "ValidationException: Item size to update has exceeded the maximum allowed size"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := d.Write(t.Context(), Write{Table: "Orders", Key: k, Effect: Replace(sized(c.size)), Update: c.update, ActionBytes: c.action})
@@ -152,7 +152,7 @@ func TestItemSizeLimit(t *testing.T) {
 	}
 }
 
-// What an update makes of an index key is held to the index.
+// An update cannot set an index key to a value that the index does not allow.
 func TestUpdatesFitIndexes(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -168,7 +168,7 @@ func TestUpdatesFitIndexes(t *testing.T) {
 	}
 }
 
-// randomOrder makes an item of which the indexes hold more or less.
+// randomOrder returns an item that is in some of the indexes.
 func randomOrder(r *rand.Rand) item.Item {
 	it := key(string(rune('a'+r.IntN(3))), r.IntN(8))
 	if r.IntN(3) > 0 {
@@ -183,7 +183,8 @@ func randomOrder(r *rand.Rand) item.Item {
 	return it
 }
 
-// indexEntries is what an index holds of items, in its order.
+// indexEntries returns the entries that an index must have for some items, in its
+// order. For a nil index it returns the items in the order of the table.
 func indexEntries(t *schema.Table, x *schema.Index, items map[string]item.Item) []item.Item {
 	entries := make(map[string]item.Item)
 	for _, it := range items {
@@ -200,9 +201,8 @@ func indexEntries(t *schema.Table, x *schema.Index, items map[string]item.Item) 
 	return inOrder
 }
 
-// After any writes the table and its indexes hold what a rebuild would give,
-// and the counts and the sizes of the collections are theirs, over a restart
-// too.
+// After random writes the table and its indexes have the contents of a model, and
+// the counts and collection sizes match them, also after a restart.
 func TestWritesMaintainIndexesAndCounts(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestWritesMaintainIndexesAndCounts(t *testing.T) {
 			checkTable(t, d, model)
 			d, e = reopen(t, d, e, o)
 			checkTable(t, d, model)
-			// And nothing else is there.
+			// Nothing else is stored.
 			for _, it := range model {
 				remove(t, d, "Orders", orders("").Key.Of(it))
 			}
@@ -249,17 +249,17 @@ func TestWritesMaintainIndexesAndCounts(t *testing.T) {
 			start, end := keyspace.TableSpan(desc.ID)
 			first, last := keyspace.CollectionSpan(desc.ID)
 			if n := countStored(t, e, start, end) + countStored(t, e, first, last); n != 0 {
-				t.Errorf("an empty table holds %d entries", n)
+				t.Errorf("an empty table has %d stored keys", n)
 			}
 		})
 	}
 }
 
-// collectionBytes is the size of the items of one partition and of their entries
-// in local indexes.
-func collectionBytes(model map[string]item.Item, of item.Item) (size int64) {
+// collectionBytes returns the size of the items of one partition and of their
+// entries in local indexes.
+func collectionBytes(model map[string]item.Item, member item.Item) (size int64) {
 	table := orders("")
-	partition, _ := of.Get("id")
+	partition, _ := member.Get("id")
 	for _, it := range model {
 		if p, _ := it.Get("id"); !item.Equal(p, partition) {
 			continue
@@ -272,6 +272,7 @@ func collectionBytes(model map[string]item.Item, of item.Item) (size int64) {
 	return size
 }
 
+// checkTable compares a table, its indexes and its counts with a model.
 func checkTable(t *testing.T, d *DB, model map[string]item.Item) {
 	t.Helper()
 	desc, err := d.Describe("Orders")
@@ -285,7 +286,7 @@ func checkTable(t *testing.T, d *DB, model map[string]item.Item) {
 			t.Fatal(err)
 		}
 		if !slices.EqualFunc(page.Items, want, item.Item.Equal) {
-			t.Errorf("index %q holds %d items, want %d", name, len(page.Items), len(want))
+			t.Errorf("index %q has %d entries, want the %d of the model", name, len(page.Items), len(want))
 		}
 		count := Count{Items: int64(len(want))}
 		for _, it := range want {
@@ -310,7 +311,7 @@ func TestCountsAreSaved(t *testing.T) {
 		it := key("a", 1).With("a", item.String("x"))
 		put(t, d, "Orders", it)
 		time.Sleep(2 * tallyInterval)
-		other := newDB(t, e, Options{}) // as after a crash
+		other := newDB(t, e, Options{}) // as after a crash: the first is not closed
 		checkTable(t, other, map[string]item.Item{"a": it})
 	})
 }
@@ -326,9 +327,9 @@ func TestWriteCosts(t *testing.T) {
 	}{
 		{"new entries cost their sizes", it, capacity.Consumed{Table: 2, Indexes: []capacity.IndexUnits{{Name: "local", Units: 1}, {Name: "two", Global: true, Units: 2}}}},
 		{"the same again costs the table alone", it, capacity.Consumed{Table: 2}},
-		{"what no index carries costs the table alone", it.With("d", item.Null()), capacity.Consumed{Table: 2}},
+		{"an attribute that no index projects costs the table alone", it.With("d", item.Null()), capacity.Consumed{Table: 2}},
 		{"a moved entry costs twice", it.With("a", item.String("y")), capacity.Consumed{Table: 2, Indexes: []capacity.IndexUnits{{Name: "local", Units: 2}, {Name: "two", Global: true, Units: 4}}}},
-		{"an index that takes it in costs once", it.With("a", item.String("y")).With("b", num(1)), capacity.Consumed{Table: 2, Indexes: []capacity.IndexUnits{{Name: "all", Global: true, Units: 2}}}},
+		{"a new entry costs once", it.With("a", item.String("y")).With("b", num(1)), capacity.Consumed{Table: 2, Indexes: []capacity.IndexUnits{{Name: "all", Global: true, Units: 2}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := put(t, d, "Orders", c.after).Consumed
@@ -339,7 +340,7 @@ func TestWriteCosts(t *testing.T) {
 	}
 }
 
-// Many writers at once to the same items leave what one after the other would.
+// Concurrent writers of the same items have the effect of sequential ones.
 func TestConcurrentWriters(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -359,7 +360,7 @@ func TestConcurrentWriters(t *testing.T) {
 	want := num(writers * rounds)
 	for _, id := range []string{"a", "b"} {
 		if v, _ := get(t, d, key(id, 1)).Get("b"); !item.Equal(v, want) {
-			t.Errorf("%s was counted to %v, want %v", id, v, want)
+			t.Errorf("the counter of %s is %v, want %v", id, v, want)
 		}
 	}
 	model := make(map[string]item.Item)
@@ -369,7 +370,8 @@ func TestConcurrentWriters(t *testing.T) {
 	checkTable(t, d, model)
 }
 
-// increment adds one to the attribute b, which is part of an index key.
+// increment returns a write that adds one to the attribute b, which is part of an
+// index key.
 func increment(k item.Item) Write {
 	one := num(1).Number()
 	return Write{Table: "Orders", Key: k, Update: true, Effect: func(before item.Item) (item.Item, error) {
@@ -385,7 +387,7 @@ func increment(k item.Item) Write {
 	}}
 }
 
-// A stored item that cannot be read is a failure, not an absence.
+// A stored item that cannot be decoded is an error. It is not treated as missing.
 func TestCorruptItem(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -407,7 +409,7 @@ func TestCorruptItem(t *testing.T) {
 	}
 }
 
-// No customer's key can be too long for the engine.
+// The longest keys that the API allows are not too long for the engine.
 func TestLongestKeys(t *testing.T) {
 	d := inMemory(t)
 	def := orders("Orders")
