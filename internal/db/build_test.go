@@ -25,11 +25,11 @@ import (
 )
 
 var (
-	buildCount   = flag.Int("build.items", 20_000, "items in the table whose index is built under writers")
-	buildDir     = flag.String("build.dir", "", "folder for that table; memory unless set")
-	buildCrashes = flag.Int("build.crashes", 2, "crashes in mid-build")
+	buildCount   = flag.Int("build.items", 20_000, "items in the table whose index is built during writes")
+	buildDir     = flag.String("build.dir", "", "folder for that table; defaults to memory")
+	buildCrashes = flag.Int("build.crashes", 2, "crashes during a build")
 	buildPause   = flag.Duration("build.pause", 2*time.Millisecond, "pause of each writer between two writes")
-	buildSeed    = flag.Uint64("build.seed", 0, "seed of the builds; a new one unless set")
+	buildSeed    = flag.Uint64("build.seed", 0, "seed of the builds; defaults to a random one")
 )
 
 const buildWriters = 16
@@ -43,7 +43,7 @@ func logSeed(t testing.TB) uint64 {
 	return seed
 }
 
-// partsTable is a table without indexes.
+// partsTable defines a table without indexes.
 func partsTable() schema.Table {
 	return schema.Table{Name: "Parts", Key: schema.Key{Partition: []schema.Attribute{{Name: "id", Type: item.S}}}}
 }
@@ -52,7 +52,7 @@ func partKey(n int) item.Item {
 	return item.Make(map[string]item.Value{"id": item.String(fmt.Sprintf("part-%07d", n))})
 }
 
-// lateIndex is an index that is added to a table of items.
+// lateIndex defines an index that is added to a table with items.
 func lateIndex() schema.Index {
 	return schema.Index{
 		Name: "late", Global: true, State: schema.Creating,
@@ -64,8 +64,8 @@ func lateIndex() schema.Index {
 	}
 }
 
-// lateEntry is what the index late should hold of an item, worked out in
-// another way than the database's.
+// lateEntry returns the entry of an item in the index late, and whether it has one.
+// It does not use the code of the database.
 func lateEntry(it item.Item) (item.Item, bool) {
 	entry := make(map[string]item.Value)
 	for name, v := range it.All() {
@@ -79,8 +79,8 @@ func lateEntry(it item.Item) (item.Item, bool) {
 	return item.Make(entry), ok
 }
 
-// randomPart is an item as it may be before there is an index: seven of ten
-// fit it.
+// randomPart returns an item as it may be before the index exists: seven of ten
+// items fit the index.
 func randomPart(r *rand.Rand, n int) item.Item {
 	it := goodPart(r, n)
 	switch r.IntN(20) {
@@ -100,7 +100,7 @@ func randomPart(r *rand.Rand, n int) item.Item {
 	return it
 }
 
-// goodPart is an item that a table with the index takes.
+// goodPart returns an item that fits the index.
 func goodPart(r *rand.Rand, n int) item.Item {
 	it := partKey(n).With("c", item.String(fmt.Sprint(r.IntN(1000)))).With("d", item.String(strings.Repeat("d", r.IntN(40))))
 	if r.IntN(8) > 0 {
@@ -112,14 +112,14 @@ func goodPart(r *rand.Rand, n int) item.Item {
 	return it
 }
 
-// loadParts fills the table.
+// loadParts creates the table and fills it.
 func loadParts(t testing.TB, d *DB, r *rand.Rand, count int) {
 	t.Helper()
 	create(t, d, partsTable())
-	const together = 100
-	for n := 0; n < count; n += together {
+	const batch = 100
+	for n := 0; n < count; n += batch {
 		var writes []Write
-		for i := n; i < min(n+together, count); i++ {
+		for i := n; i < min(n+batch, count); i++ {
 			it := randomPart(r, i)
 			writes = append(writes, Write{Table: "Parts", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)})
 		}
@@ -129,8 +129,8 @@ func loadParts(t testing.TB, d *DB, r *rand.Rand, count int) {
 	}
 }
 
-// writeParts lets writers put, change and delete parts until the returned
-// function is called, which tells how many writes there were.
+// writeParts starts writers that put, update and delete parts. stop ends them and
+// returns the number of writes.
 func writeParts(t testing.TB, d *DB, seed uint64, count int) (stop func() int64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var writers sync.WaitGroup
@@ -145,11 +145,11 @@ func writeParts(t testing.TB, d *DB, seed uint64, count int) (stop func() int64)
 				case err == nil:
 					written.Add(1)
 				case errors.As(err, &fault) && fault.Code == "ValidationException":
-					// The item was there before the index and does not fit it.
+					// The item is older than the index and does not fit it.
 				case errors.As(err, &fault) && fault.Code == "ResourceNotFoundException", errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
 					return
 				default:
-					t.Errorf("a write beside the build: %v", err)
+					t.Errorf("a write during the build: %v", err)
 					return
 				}
 				time.Sleep(*buildPause)
@@ -163,10 +163,10 @@ func writeParts(t testing.TB, d *DB, seed uint64, count int) (stop func() int64)
 	}
 }
 
-// randomWrite is a put, a delete, or an update that moves an item within the
-// index, takes it out, or leaves it where it is.
+// randomWrite returns a put, a delete, or an update that moves an item within the
+// index, removes it from the index, or does not affect the index.
 func randomWrite(r *rand.Rand, count int) Write {
-	n := r.IntN(count + count/10) // some are new
+	n := r.IntN(count + count/10) // some items are new
 	it := goodPart(r, n)
 	change := func(f func(item.Item) item.Item) Write {
 		return Write{Table: "Parts", Key: partKey(n), Update: true, Effect: func(before item.Item) (item.Item, error) {
@@ -192,7 +192,7 @@ func randomWrite(r *rand.Rand, count int) Write {
 	return change(func(before item.Item) item.Item { return before.With("d", c) }) // not in the index
 }
 
-// addIndex begins a build as UpdateTable does.
+// addIndex adds an index, which starts a build.
 func addIndex(t testing.TB, d *DB, x schema.Index) {
 	t.Helper()
 	if _, err := d.UpdateTable(t.Context(), "Parts", func(def *schema.Table) error { def.AddIndex(x); return nil }); err != nil {
@@ -211,15 +211,15 @@ func dropIndex(t testing.TB, d *DB, name string) {
 	}
 }
 
-// waitIndexes returns when no index is coming or going.
+// waitIndexes waits until no index is being created or deleted.
 func waitIndexes(t testing.TB, d *DB) {
 	t.Helper()
 	for {
-		moving := false
+		changing := false
 		for _, x := range tableOf(t, d, "Parts").Indexes {
-			moving = moving || x.State != ""
+			changing = changing || x.State != ""
 		}
-		if !moving {
+		if !changing {
 			return
 		}
 		if err := t.Context().Err(); err != nil {
@@ -229,8 +229,8 @@ func waitIndexes(t testing.TB, d *DB) {
 	}
 }
 
-// checkLateIndex fails unless the index late holds what it should of each
-// item, by a count of our own, by the scrub and by the tally.
+// checkLateIndex compares the index late with the items of the table, runs Verify,
+// and compares the count of the index.
 func checkLateIndex(t testing.TB, d *DB) {
 	t.Helper()
 	want := make(map[string]item.Item)
@@ -258,11 +258,11 @@ func checkLateIndex(t testing.TB, d *DB) {
 	x, _ := tableOf(t, d, "Parts").Index("late")
 	desc, err := d.Describe("Parts")
 	if count := desc.Counts[x.ID]; err != nil || count != (Count{items, size}) {
-		t.Errorf("the index is told to have %+v, %v, but has %d items and %d bytes", count, err, items, size)
+		t.Errorf("the count of the index is %+v, %v, but it has %d items and %d bytes", count, err, items, size)
 	}
 }
 
-// scanParts goes through the items of the table of parts or of an index of it.
+// scanParts iterates over the items of the table Parts, or over an index of it.
 func scanParts(t testing.TB, d *DB, index string) func(yield func(item.Item) bool) {
 	return func(yield func(item.Item) bool) {
 		r := Range{Table: "Parts", Index: index}
@@ -283,8 +283,8 @@ func scanParts(t testing.TB, d *DB, index string) func(yield func(item.Item) boo
 	}
 }
 
-// An index that is built while others write agrees with its table, entry by
-// entry, and is never seen otherwise once it is active.
+// An index that is built during writes has the entries of its table's items when it
+// becomes active.
 func TestIndexBuildDuringWrites(t *testing.T) {
 	seed := logSeed(t)
 	o := pebble.InMemory()
@@ -301,13 +301,13 @@ func TestIndexBuildDuringWrites(t *testing.T) {
 	waitIndexes(t, d)
 	built := time.Since(began)
 	written := stop()
-	t.Logf("%d items loaded in %v; built in %v, %.0f items/s, beside %d writes, %.0f writes/s", *buildCount,
+	t.Logf("%d items loaded in %v; built in %v, %.0f items/s, during %d writes, %.0f writes/s", *buildCount,
 		loaded.Round(time.Millisecond), built.Round(time.Millisecond), float64(*buildCount)/built.Seconds(), written, float64(written)/built.Seconds())
 	checkLateIndex(t, d)
 }
 
-// Writes between the moment when the build reads an item and the moment when
-// it puts the entry in, of every kind there is.
+// Writes of every kind, between when the build reads an item and when it writes the
+// entry, leave a correct index.
 func TestWritesDuringABuildStep(t *testing.T) {
 	g := newGatedEngine(newEngine(t, pebble.InMemory()), 0)
 	d := newDB(t, g, Options{})
@@ -321,8 +321,8 @@ func TestWritesDuringABuildStep(t *testing.T) {
 	addIndex(t, d, lateIndex())
 	<-g.reached
 	for n, after := range []item.Item{
-		part(0),                   // as it was
-		part(1).With("d", num(2)), // the entry needs no change, but is not there
+		part(0),                   // unchanged
+		part(1).With("d", num(2)), // the entry would not change, but does not exist yet
 		part(2).With("c", num(2)),
 		part(3).With("a", item.String("moved")),
 		part(4).Without("a"),
@@ -334,7 +334,7 @@ func TestWritesDuringABuildStep(t *testing.T) {
 	write(t, d, Write{Table: "Parts", Key: part(6), Fit: (*schema.Table).CheckItem, Effect: Replace(part(6))})
 	x, _ := tableOf(t, d, "Parts").Index("late")
 	if desc, err := d.Describe("Parts"); err != nil || desc.Counts[x.ID].Items < 0 || desc.Counts[x.ID].Bytes < 0 {
-		t.Errorf("in mid-build the index is told to have %+v, %v", desc.Counts[x.ID], err)
+		t.Errorf("during the build the count of the index is %+v, %v", desc.Counts[x.ID], err)
 	}
 	g.release()
 	waitIndexes(t, d)
@@ -344,7 +344,7 @@ func TestWritesDuringABuildStep(t *testing.T) {
 	}
 }
 
-// The notes of when items expire are put in by the same steps.
+// Expiry records are backfilled by the same steps.
 func TestWriteDuringAnExpiryBackfillStep(t *testing.T) {
 	g := newGatedEngine(newEngine(t, pebble.InMemory()), 0)
 	d := newDB(t, g, Options{})
@@ -361,11 +361,11 @@ func TestWriteDuringAnExpiryBackfillStep(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if start, end := keyspace.ExpiriesSpan(tableOf(t, d, "Parts").ID); countStored(t, g, start, end) != 1 {
-		t.Error("an item that was written beside the build has no note of when it expires")
+		t.Error("an item that was written during the backfill has no expiry record")
 	}
 }
 
-// A scrub at any moment of a build finds no faults.
+// Verify finds no faults at any moment of a build.
 func TestVerifyDuringBuild(t *testing.T) {
 	seed := logSeed(t)
 	d := inMemory(t)
@@ -386,27 +386,27 @@ func TestVerifyDuringBuild(t *testing.T) {
 	stop()
 }
 
-// A scrub takes tables as they are at its moment, too.
+// Verify reads the definitions of tables from its snapshot too.
 func TestVerifyWhileAnIndexBecomesActive(t *testing.T) {
 	g := newGatedEngine(newEngine(t, pebble.InMemory()), 0)
 	d := newDB(t, g, Options{})
 	loadParts(t, d, rand.New(rand.NewPCG(logSeed(t), 0)), 100)
 	addIndex(t, d, lateIndex())
 	<-g.reached
-	ready := func() {
+	activate := func() {
 		g.release()
 		waitIndexes(t, d)
 	}
-	g.afterSnapshot.Store(&ready)
+	g.afterSnapshot.Store(&activate)
 	expectFaults(t, d)
 	checkLateIndex(t, d)
 }
 
-// gatedEngine is an engine that stops before a step of a build.
+// gatedEngine is an engine that blocks one step of a build until it is released.
 type gatedEngine struct {
 	store.Engine
-	steps   atomic.Int64 // of builds so far
-	stopAt  int64        // the step to stop before
+	steps   atomic.Int64 // of builds, so far
+	stopAt  int64        // steps before the one that is blocked
 	reached chan struct{}
 	opened  chan struct{}
 	once    sync.Once
@@ -422,7 +422,7 @@ func (g *gatedEngine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return snap, err
 }
 
-// newGatedEngine makes a gate that stands after some steps.
+// newGatedEngine returns an engine that blocks the build after some steps.
 func newGatedEngine(e store.Engine, after int64) *gatedEngine {
 	return &gatedEngine{Engine: e, stopAt: after, reached: make(chan struct{}), opened: make(chan struct{})}
 }
@@ -450,8 +450,8 @@ func firstBytes(keys [][]byte) []byte {
 
 func (g *gatedEngine) release() { g.once.Do(func() { close(g.opened) }) }
 
-// An index is CREATING, then backfilling, then active; meanwhile its count
-// tells how far it came, and it can be stopped and goes on where it was.
+// An index is CREATING and backfilling until it is active. Its count shows the
+// progress. A build that is stopped resumes where it was.
 func TestBuildResumesAfterRestart(t *testing.T) {
 	seed := logSeed(t)
 	const count = 20 * buildItems
@@ -463,17 +463,17 @@ func TestBuildResumesAfterRestart(t *testing.T) {
 	<-g.reached
 	x, _ := tableOf(t, d, "Parts").Index("late")
 	if x.State != schema.Creating || !x.Backfilling {
-		t.Errorf("in mid-build the index is %q, backfilling %v", x.State, x.Backfilling)
+		t.Errorf("during the build the index is %q, backfilling %v", x.State, x.Backfilling)
 	}
 	if desc, err := d.Describe("Parts"); err != nil || desc.Status != schema.Active || desc.Counts[x.ID].Items >= count {
-		t.Errorf("in mid-build the table is told as %+v, %v", desc, err)
+		t.Errorf("during the build the table is %+v, %v", desc, err)
 	}
 	stop()
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	// Some items change while nobody builds; then the build goes on.
+	// Some items change while the build is blocked. Then it continues.
 	again := newGatedEngine(g.Engine, 2)
 	d = newDB(t, again, Options{})
 	<-again.reached
@@ -490,15 +490,15 @@ func TestBuildResumesAfterRestart(t *testing.T) {
 	}
 	// Writers add up to a tenth of the items.
 	if steps := again.steps.Load(); steps > 20+3-7 {
-		t.Errorf("after 7 steps of about 20 the build needed %d more", steps)
+		t.Errorf("after 7 steps of about 20 the build took %d more, want at most 16", steps)
 	}
 	if start, end := keyspace.BuildSpan(tableOf(t, d, "Parts").ID); countStored(t, d.engine, start, end) != 0 {
-		t.Error("a note of the build is left behind")
+		t.Error("a record of the build is left")
 	}
 	checkLateIndex(t, d)
 }
 
-// A crash in mid-build leaves a table whose build goes on.
+// A build resumes after a crash.
 func TestBuildResumesAfterCrash(t *testing.T) {
 	seed := logSeed(t)
 	const count = 8 * buildItems
@@ -512,7 +512,7 @@ func TestBuildResumesAfterCrash(t *testing.T) {
 		addIndex(t, d, lateIndex())
 		<-g.reached
 		if r.IntN(2) == 0 {
-			g.release() // the crash comes while the build runs
+			g.release() // the crash happens while the build runs
 			for steps := g.steps.Load(); g.steps.Load() == steps && g.steps.Load() < 6; {
 				time.Sleep(50 * time.Microsecond)
 			}
@@ -532,8 +532,8 @@ func TestBuildResumesAfterCrash(t *testing.T) {
 	}
 }
 
-// An index that is deleted while others write is gone, and one that is made
-// again under its name has nothing of it.
+// An index that is deleted during writes leaves no entries, and a new index of the
+// same name has none of the old one.
 func TestIndexAddedAndDeletedDuringWrites(t *testing.T) {
 	seed := logSeed(t)
 	d := inMemory(t)
@@ -543,22 +543,22 @@ func TestIndexAddedAndDeletedDuringWrites(t *testing.T) {
 	table := tableOf(t, d, "Parts").ID
 	for round := range 4 {
 		x := lateIndex()
-		if round%2 == 0 { // it has another key and carries more
+		if round%2 == 0 { // a different key and projection
 			x.Key = schema.Key{Partition: []schema.Attribute{{Name: "c", Type: item.S}}}
 			x.Projection = schema.Projection{Kind: schema.ProjectAll}
 		}
 		addIndex(t, d, x)
 		waitIndexes(t, d)
 		if round < 3 {
-			made, _ := tableOf(t, d, "Parts").Index("late")
+			old, _ := tableOf(t, d, "Parts").Index("late")
 			dropIndex(t, d, "late")
 			waitIndexes(t, d)
-			if start, end := keyspace.IndexSpan(table, made.ID); countStored(t, d.engine, start, end) != 0 {
-				t.Errorf("entries of the deleted index are left behind in round %d", round)
+			if start, end := keyspace.IndexSpan(table, old.ID); countStored(t, d.engine, start, end) != 0 {
+				t.Errorf("round %d: entries of the deleted index are left", round)
 			}
 			desc, err := d.Describe("Parts")
-			if _, kept := desc.Counts[made.ID]; err != nil || kept {
-				t.Errorf("the deleted index is still counted in round %d, %v", round, err)
+			if _, kept := desc.Counts[old.ID]; err != nil || kept {
+				t.Errorf("round %d: the deleted index is still counted, %v", round, err)
 			}
 		}
 	}
@@ -566,7 +566,7 @@ func TestIndexAddedAndDeletedDuringWrites(t *testing.T) {
 	checkLateIndex(t, d)
 }
 
-// A table that is dropped in mid-build leaves nothing behind.
+// A table that is deleted during a build leaves no data.
 func TestTableDeletedDuringBuild(t *testing.T) {
 	seed := logSeed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -579,7 +579,7 @@ func TestTableDeletedDuringBuild(t *testing.T) {
 		id := tableOf(t, d, "Parts").ID
 		addIndex(t, d, lateIndex())
 		<-g.reached
-		// The step goes on before, while or after the table is dropped.
+		// The step continues before, while or after the table is deleted.
 		var holder sync.WaitGroup
 		wait := time.Duration(r.IntN(2000)) * time.Microsecond
 		holder.Go(func() {
@@ -597,13 +597,13 @@ func TestTableDeletedDuringBuild(t *testing.T) {
 		waitDrops(t, d)
 		for _, span := range []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan} {
 			if start, end := span(id); countStored(t, g, start, end) != 0 {
-				t.Errorf("%d keys from %x are left behind", countStored(t, g, start, end), start)
+				t.Errorf("%d keys from %x are left", countStored(t, g, start, end), start)
 			}
 		}
 		if countStored(t, g, keyspace.Tally(id), append(keyspace.Tally(id), 0)) != 0 {
-			t.Error("the count of the table is left behind")
+			t.Error("the count of the table is left")
 		}
-		// And the builder is free for others.
+		// The builder can build other indexes.
 		loadParts(t, d, r, buildItems)
 		addIndex(t, d, lateIndex())
 		waitIndexes(t, d)
@@ -611,7 +611,7 @@ func TestTableDeletedDuringBuild(t *testing.T) {
 	}
 }
 
-// waitDrops returns when the items of dropped tables are gone.
+// waitDrops waits until the items of dropped tables are removed.
 func waitDrops(t testing.TB, d *DB) {
 	t.Helper()
 	start, end := keyspace.DroppedSpan()

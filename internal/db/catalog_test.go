@@ -19,7 +19,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// newEngine opens an engine; with the same options it finds the same data.
+// newEngine opens an engine. With the same options it opens the same data.
 func newEngine(t testing.TB, o pebble.Options) *pebble.Engine {
 	t.Helper()
 	e, err := pebble.Open(o)
@@ -49,16 +49,16 @@ func newDB(t testing.TB, e store.Engine, o Options) *DB {
 	return d
 }
 
-// inMemory is a database that is gone after the test.
+// inMemory opens a database in memory.
 func inMemory(t testing.TB) *DB {
 	t.Helper()
 	return newDB(t, newEngine(t, pebble.InMemory()), Options{})
 }
 
-// orders is a table with a sort key, a local index and two global ones, of
-// which one has a key of several attributes.
+// orders defines a table with a sort key, a local index and two global ones, of
+// which one has a partition key of two attributes.
 func orders(name string) schema.Table {
-	attr := func(name string, of item.Type) schema.Attribute { return schema.Attribute{Name: name, Type: of} }
+	attr := func(name string, t item.Type) schema.Attribute { return schema.Attribute{Name: name, Type: t} }
 	return schema.Table{
 		Name: name,
 		Key:  schema.Key{Partition: []schema.Attribute{attr("id", item.S)}, Sort: []schema.Attribute{attr("at", item.N)}},
@@ -82,7 +82,7 @@ func create(t testing.TB, d *DB, def schema.Table) Description {
 	return desc
 }
 
-// num is a number as a value.
+// num returns a number as a value.
 func num(n int) item.Value {
 	number, err := item.ParseNumber(fmt.Sprint(n))
 	if err != nil {
@@ -91,12 +91,12 @@ func num(n int) item.Value {
 	return item.Num(number)
 }
 
-// key is the key of an item of the table orders.
+// key returns the key of an item of the table orders.
 func key(id string, at int) item.Item {
 	return item.Make(map[string]item.Value{"id": item.String(id), "at": num(at)})
 }
 
-// put writes one item of the table orders.
+// put writes one item.
 func put(t testing.TB, d *DB, table string, it item.Item) Outcome {
 	t.Helper()
 	return write(t, d, Write{Table: table, Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)})
@@ -116,7 +116,7 @@ func write(t testing.TB, d *DB, w Write) Outcome {
 	return done[0]
 }
 
-// expect fails unless err has these words; none stand for no error.
+// expect fails unless the text of err is want. An empty want means no error.
 func expect(t testing.TB, what string, err error, want string) {
 	t.Helper()
 	switch {
@@ -127,7 +127,7 @@ func expect(t testing.TB, what string, err error, want string) {
 	}
 }
 
-// countStored counts what the engine holds between two keys.
+// countStored counts the keys that an engine stores between two keys.
 func countStored(t testing.TB, e store.Engine, start, end []byte) int {
 	t.Helper()
 	snap, err := e.Snapshot(t.Context())
@@ -150,7 +150,7 @@ const (
 	inUse   = "ResourceInUseException: Attempt to change a resource which is still in use: "
 )
 
-// A table passes through its states by the clock.
+// The state of a table depends on the time since its last change.
 func TestTableLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -167,7 +167,7 @@ func TestTableLifecycle(t *testing.T) {
 
 		desc := create(t, d, orders("Orders"))
 		if desc.Status != schema.Creating || desc.UUID == "" || !desc.Created.Equal(time.Now()) {
-			t.Errorf("the new table is told as %+v", desc)
+			t.Errorf("CreateTable returns %+v", desc)
 		}
 		status(schema.Creating)
 		_, err := d.Table("Orders")
@@ -198,7 +198,7 @@ func TestTableLifecycle(t *testing.T) {
 			return nil
 		})
 		if err != nil || desc.Status != schema.Updating || !desc.DeletionProtection {
-			t.Errorf("the update is told as %+v, %v", desc, err)
+			t.Errorf("UpdateTable returns %+v, %v", desc, err)
 		}
 		put(t, d, "Orders", key("a", 2))
 		_, err = d.UpdateTable(ctx, "Orders", change)
@@ -222,7 +222,7 @@ func TestTableLifecycle(t *testing.T) {
 
 		desc, err = d.DeleteTable(ctx, "Orders")
 		if err != nil || desc.Status != schema.Deleting || desc.Counts[0].Items != 2 {
-			t.Errorf("the deletion is told as %+v, %v", desc, err)
+			t.Errorf("DeleteTable returns %+v, %v", desc, err)
 		}
 		status(schema.Deleting)
 		_, err = d.Table("Orders")
@@ -239,24 +239,24 @@ func TestTableLifecycle(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		_, err = d.Describe("Orders")
-		expect(t, "description of a table that is gone", err, noTable+": Table: Orders not found")
+		expect(t, "description of a deleted table", err, noTable+": Table: Orders not found")
 		start, end := keyspace.TableSpan(desc.ID)
 		if n := countStored(t, d.engine, start, end); n != 0 {
-			t.Errorf("%d items are left behind", n)
+			t.Errorf("%d keys of the deleted table are left", n)
 		}
 		again := create(t, d, orders("Orders"))
 		if again.ID == desc.ID || again.UUID == desc.UUID {
-			t.Errorf("the new table has the identity of the old: %d, %s", again.ID, again.UUID)
+			t.Errorf("the new table has the id or UUID of the old one: %d, %s", again.ID, again.UUID)
 		}
 	})
 }
 
-// Without a delay a table can be used as soon as the answer arrives.
+// Without a delay a table is usable as soon as CreateTable returns.
 func TestTableLifecycleWithoutDelay(t *testing.T) {
 	d := inMemory(t)
 	for i := range 5 {
 		if desc := create(t, d, orders("Orders")); desc.Status != schema.Creating {
-			t.Errorf("the new table is told to be %s", desc.Status)
+			t.Errorf("CreateTable returns the status %s, want %s", desc.Status, schema.Creating)
 		}
 		page, err := d.Range(t.Context(), Range{Table: "Orders"})
 		if err != nil || page.Scanned != 0 {
@@ -264,16 +264,16 @@ func TestTableLifecycleWithoutDelay(t *testing.T) {
 		}
 		put(t, d, "Orders", key("a", 1).With("a", item.String("x")))
 		if desc, err := d.UpdateTable(t.Context(), "Orders", func(*schema.Table) error { return nil }); err != nil || desc.Status != schema.Updating {
-			t.Errorf("the update is told as %s, %v", desc.Status, err)
+			t.Errorf("UpdateTable returns the status %s, %v, want %s", desc.Status, err, schema.Updating)
 		}
 		if desc, err := d.Describe("Orders"); err != nil || desc.Status != schema.Active || desc.Counts[0].Items != 1 {
 			t.Errorf("the table is %s with %d items, %v", desc.Status, desc.Counts[0].Items, err)
 		}
 		if desc, err := d.DeleteTable(t.Context(), "Orders"); err != nil || desc.Status != schema.Deleting {
-			t.Errorf("the deletion is told as %s, %v", desc.Status, err)
+			t.Errorf("DeleteTable returns the status %s, %v, want %s", desc.Status, err, schema.Deleting)
 		}
 		_, err = d.Describe("Orders")
-		expect(t, "description of a table that is gone", err, noTable+": Table: Orders not found")
+		expect(t, "description of a deleted table", err, noTable+": Table: Orders not found")
 	}
 }
 
@@ -318,13 +318,13 @@ func TestTables(t *testing.T) {
 		{"c", 10, nil, false},
 	} {
 		if got, more := d.Tables(c.after, c.limit); !slices.Equal(got, c.want) || more != c.more {
-			t.Errorf("up to %d tables after %q are %q, %v, want %q, %v", c.limit, c.after, got, more, c.want, c.more)
+			t.Errorf("Tables(%q, %d) = %q, %v, want %q, %v", c.after, c.limit, got, more, c.want, c.more)
 		}
 	}
 }
 
-// A change that is refused leaves no trace, and one that is made is there
-// after a restart; neither reaches a description that somebody holds.
+// A rejected change has no effect, and an accepted one survives a restart. Neither
+// modifies a description that was returned before.
 func TestDescriptionsAreReplaced(t *testing.T) {
 	o := pebble.InMemory()
 	e := newEngine(t, o)
@@ -340,10 +340,10 @@ func TestDescriptionsAreReplaced(t *testing.T) {
 		return rejected
 	})
 	if !errors.Is(err, rejected) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("UpdateTable returns %v, want %v", err, rejected)
 	}
 	if now, _ := d.Table("Orders"); now != held || now.Indexes[0].Name != "local" {
-		t.Errorf("the refused change is there: %+v", now)
+		t.Errorf("after the rejected change the table is %+v", now)
 	}
 	if _, err = d.UpdateTable(t.Context(), "Orders", func(def *schema.Table) error {
 		def.Indexes[0].Throughput.Read = 5
@@ -360,10 +360,10 @@ func TestDescriptionsAreReplaced(t *testing.T) {
 		tags[0].Value = "other"
 		return nil, rejected
 	}); !errors.Is(err, rejected) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("SetTags returns %v, want %v", err, rejected)
 	}
 	if held.Indexes[0].Throughput.Read != 0 || len(held.Tags) != 0 {
-		t.Errorf("the description that was held became %+v", held)
+		t.Errorf("the earlier description has become %+v", held)
 	}
 	d, _ = reopen(t, d, e, o)
 	now, err := d.Table("Orders")
@@ -385,7 +385,7 @@ func reopen(t testing.TB, d *DB, e *pebble.Engine, o pebble.Options) (*DB, *pebb
 	return newDB(t, e, Options{}), e
 }
 
-// The id of a table is never used again, not even after a restart.
+// The id of a table is never reused, not even after a restart.
 func TestTableIDs(t *testing.T) {
 	o := pebble.Options{Dir: t.TempDir()}
 	e := newEngine(t, o)
@@ -406,7 +406,7 @@ func TestTableIDs(t *testing.T) {
 	}
 }
 
-// What a stop leaves undone of a deletion is done after the next start.
+// A deletion that a shutdown interrupts is completed after a restart.
 func TestDeletionResumesAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
@@ -421,7 +421,7 @@ func TestDeletionResumesAfterRestart(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
-		// And a table that is out of the catalog already, with an item left.
+		// Another table is no longer in the catalog, but has an item left.
 		other := orders("Other")
 		other.ID = 99
 		left := keyspace.Item(nil, &other, key("a", 1))
@@ -449,13 +449,13 @@ func TestDeletionResumesAfterRestart(t *testing.T) {
 		start, end = keyspace.TableSpan(desc.ID)
 		dropped, last := keyspace.DroppedSpan()
 		if n := countStored(t, e, start, end) + countStored(t, e, dropped, last); n != 0 {
-			t.Errorf("%d items and notes are left", n)
+			t.Errorf("%d items and records are left", n)
 		}
 	})
 }
 
-// A table that is deleted while others write to it leaves no item behind, and
-// a new one of its name begins empty.
+// A table that is deleted during writes leaves no item, and a new table of the same
+// name is empty.
 func TestDeletionDuringWrites(t *testing.T) {
 	d := inMemory(t)
 	ctx := t.Context()
@@ -472,7 +472,7 @@ func TestDeletionDuringWrites(t *testing.T) {
 				for i := 0; ; i++ {
 					it := key(fmt.Sprint(w, "-", i), i).With("a", item.String("x")).With("b", num(i))
 					other := it.With("id", item.String(fmt.Sprint("other-", w, "-", i)))
-					// The same table before and behind another one.
+					// The same table before and after another one.
 					_, err := d.Write(ctx,
 						Write{Table: "Orders", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)},
 						Write{Table: "Second", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)},
@@ -494,7 +494,7 @@ func TestDeletionDuringWrites(t *testing.T) {
 		if _, err := d.DeleteTable(ctx, "Orders"); err != nil {
 			t.Fatal(err)
 		}
-		writers.Wait() // each of them finds that there is no table
+		writers.Wait() // each of them gets ResourceNotFoundException
 		page, err := d.Range(ctx, Range{Table: create(t, d, orders("Orders")).Name})
 		if err != nil || page.Scanned != 0 {
 			t.Errorf("the new table has %d items, %v", page.Scanned, err)
@@ -510,12 +510,12 @@ func TestDeletionDuringWrites(t *testing.T) {
 	}
 	for _, id := range ids {
 		if start, end := keyspace.TableSpan(id); countStored(t, d.engine, start, end) > 0 {
-			t.Errorf("items of table %d are left behind", id)
+			t.Errorf("items of table %d are left", id)
 		}
 	}
 }
 
-// fullEngine refuses updates while it is full; a thousand are enough.
+// fullEngine rejects up to a thousand updates while it is full.
 type fullEngine struct {
 	store.Engine
 	full     atomic.Bool
@@ -529,7 +529,7 @@ func (e *fullEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx
 	return e.Engine.Update(ctx, keys, fn)
 }
 
-// A deletion that cannot go on is tried again, but not all the time.
+// A deletion that fails is retried at intervals.
 func TestDeletionIsRetriedOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
@@ -543,7 +543,7 @@ func TestDeletionIsRetriedOnAFullDisk(t *testing.T) {
 		e.full.Store(true)
 		time.Sleep(delay + 10*time.Second)
 		if n := e.rejected.Load(); n == 0 || n > 20 {
-			t.Errorf("it was tried %d times in ten seconds", n)
+			t.Errorf("the deletion was tried %d times in ten seconds, want 1 to 20", n)
 		}
 		e.full.Store(false)
 		time.Sleep(10 * time.Second)
@@ -552,17 +552,17 @@ func TestDeletionIsRetriedOnAFullDisk(t *testing.T) {
 	})
 }
 
-// A description that cannot be read is not taken for another.
+// Open fails if the description or the counts of a table cannot be decoded.
 func TestCorruptDescription(t *testing.T) {
 	for name, value := range map[string]string{
 		"an unknown format": "\x02{}",
-		"no JSON":           "\x01{",
+		"invalid JSON":      "\x01{",
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, pebble.InMemory())
 			setRaw(t, e, keyspace.Catalog("Orders"), []byte(value))
 			if _, err := Open(t.Context(), e, Options{}); !errors.Is(err, store.ErrCorrupt) {
-				t.Errorf("the error is %v", err)
+				t.Errorf("Open returns %v, want %v", err, store.ErrCorrupt)
 			}
 		})
 	}
@@ -571,7 +571,7 @@ func TestCorruptDescription(t *testing.T) {
 	desc := create(t, d, orders("Orders"))
 	setRaw(t, e, keyspace.Tally(desc.ID), []byte("short"))
 	if _, err := Open(t.Context(), e, Options{}); !errors.Is(err, store.ErrCorrupt) {
-		t.Errorf("the error of a short tally is %v", err)
+		t.Errorf("Open with truncated counts returns %v, want %v", err, store.ErrCorrupt)
 	}
 }
 
@@ -585,6 +585,8 @@ func setRaw(t testing.TB, e store.Engine, key, value []byte) {
 	}
 }
 
+// A DeleteTable whose context is cancelled deletes the table completely or not at
+// all.
 func TestCancelledDeletionIsNotHalfDone(t *testing.T) {
 	e := newEngine(t, pebble.InMemory())
 	var hook atomic.Pointer[func()]
@@ -599,11 +601,11 @@ func TestCancelledDeletionIsNotHalfDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := func() { cancel() } // while the update of the catalog runs
 	hook.Store(&stop)
-	_, _ = d.DeleteTable(ctx, "Orders") // whether he is told or not
+	_, _ = d.DeleteTable(ctx, "Orders") // with or without an error
 	hook.Store(nil)
 	it := key("a", 1)
 	if _, err := d.Write(t.Context(), Write{Table: "Orders", Key: it, Fit: (*schema.Table).CheckItem, Effect: Replace(it)}); err != nil {
-		return // the table is gone, which is well
+		return // the table is deleted, which is correct too
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
@@ -611,6 +613,6 @@ func TestCancelledDeletionIsNotHalfDone(t *testing.T) {
 	again := newDB(t, e, Options{})
 	found, err := again.Get(t.Context(), "Orders", true, it)
 	if err != nil || found[0] == nil {
-		t.Errorf("an acknowledged write is lost after a restart: %v, %v", found, err)
+		t.Errorf("a committed write is lost after a restart: %v, %v", found, err)
 	}
 }

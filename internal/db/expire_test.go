@@ -16,7 +16,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// expiringItem is an item of the table orders that expires at a second.
+// expiringItem returns an item that expires at a time in seconds since 1970.
 func expiringItem(id string, at int64) item.Item {
 	return key(id, 1).With("ttl", num(int(at)))
 }
@@ -30,7 +30,7 @@ func hasItem(t *testing.T, d *DB, id string) bool {
 	return found[0] != nil
 }
 
-// An item goes within seconds of its time, and never before it.
+// An item is removed within seconds after it expires, and never before.
 func TestItemsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
@@ -45,29 +45,29 @@ func TestItemsExpire(t *testing.T) {
 		put(t, d, "Orders", key("never", 1))
 		put(t, d, "Orders", key("text", 1).With("ttl", item.String("1")))
 		put(t, d, "Orders", expiringItem("ancient", now-6*365*24*3600))
-		put(t, d, "Orders", expiringItem("moved", now+7200)) // a later time replaces the note
+		put(t, d, "Orders", expiringItem("moved", now+7200)) // the later time replaces the expiry record
 
 		time.Sleep(59 * time.Second)
 		for _, id := range []string{"soon", "later", "moved", "never", "text", "ancient"} {
 			if !hasItem(t, d, id) {
-				t.Errorf("%s went early", id)
+				t.Errorf("%s was removed early", id)
 			}
 		}
 		time.Sleep(4 * time.Second)
 		for id, want := range map[string]bool{"soon": false, "later": true, "moved": true, "never": true, "text": true, "ancient": true} {
 			if hasItem(t, d, id) != want {
-				t.Errorf("%s is there: %t", id, !want)
+				t.Errorf("%s exists: %t, want %t", id, !want, want)
 			}
 		}
 		time.Sleep(2 * time.Hour)
 		if hasItem(t, d, "moved") || hasItem(t, d, "later") {
-			t.Error("an item outlived its time by far")
+			t.Error("an item exists long after it expired")
 		}
 	})
 }
 
-// Items that were there before the table got its time to live expire too, and
-// those of a table that lost it do not.
+// Items that are older than the table's time to live expire too. After it is
+// disabled items do not expire.
 func TestTimeToLiveEnabledAndDisabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
@@ -93,13 +93,13 @@ func TestTimeToLiveEnabledAndDisabled(t *testing.T) {
 		}
 		start, end := keyspace.ExpiriesSpan(mustFind(t, d).ID)
 		if n := countStored(t, d.engine, start, end); n != 0 {
-			t.Errorf("%d notes are left", n)
+			t.Errorf("%d expiry records are left", n)
 		}
 	})
 }
 
-// A table whose time to live moves to another attribute, in the middle of it
-// or later, goes by the new one alone.
+// After the attribute of the time to live is changed, during the backfill or later,
+// only the new attribute counts.
 func TestTimeToLiveAttributeChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
@@ -124,7 +124,8 @@ func TestTimeToLiveAttributeChanges(t *testing.T) {
 	})
 }
 
-// A note that is not true of its item goes, and does not keep others waiting.
+// An expiry record that does not match its item is removed, and does not delay
+// others.
 func TestStaleExpiryRecordsAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
@@ -138,21 +139,22 @@ func TestStaleExpiryRecordsAreRemoved(t *testing.T) {
 		for i := range 3 * expiryBatch {
 			it := key("kept", i)
 			put(t, d, "Orders", it)
-			note := keyspace.Expiry(table.ID, now-5, keyspace.Item(nil, table.Table, it))
-			if err := d.engine.Update(t.Context(), [][]byte{note}, func(tx store.Tx) error { tx.Set(note, []byte{formatExpiry}); return nil }); err != nil {
+			record := keyspace.Expiry(table.ID, now-5, keyspace.Item(nil, table.Table, it))
+			if err := d.engine.Update(t.Context(), [][]byte{record}, func(tx store.Tx) error { tx.Set(record, []byte{formatExpiry}); return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		put(t, d, "Orders", expiringItem("due", now-1))
 		time.Sleep(5 * time.Second)
 		start, end := keyspace.ExpiriesSpan(table.ID)
-		if left, notes := d.describe(table).Counts[0].Items, countStored(t, d.engine, start, end); left != 3*expiryBatch || notes != 0 {
-			t.Errorf("%d items and %d notes are left, want %d and none", left, notes, 3*expiryBatch)
+		if left, records := d.describe(table).Counts[0].Items, countStored(t, d.engine, start, end); left != 3*expiryBatch || records != 0 {
+			t.Errorf("%d items and %d expiry records are left, want %d and none", left, records, 3*expiryBatch)
 		}
 	})
 }
 
-// An item that expired but is still there can be hidden.
+// With HideExpired, items that have expired but are not removed yet are not
+// returned.
 func TestExpiredItemsCanBeHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, hide := range []bool{false, true} {
@@ -161,19 +163,19 @@ func TestExpiredItemsCanBeHidden(t *testing.T) {
 			if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
 				t.Fatal(err)
 			}
-			put(t, d, "Orders", expiringItem("gone", time.Now().Unix()-1))
-			if hasItem(t, d, "gone") == hide {
-				t.Errorf("hidden %t: a read by key shows it: %t", hide, !hide)
+			put(t, d, "Orders", expiringItem("expired", time.Now().Unix()-1))
+			if hasItem(t, d, "expired") == hide {
+				t.Errorf("HideExpired %t: Get returns the item: %t", hide, hide)
 			}
 			page, err := d.Range(t.Context(), Range{Table: "Orders"})
 			if err != nil || (page.Count == 0) != hide {
-				t.Errorf("hidden %t: a scan shows %d, %v", hide, page.Count, err)
+				t.Errorf("HideExpired %t: a scan returns %d items, %v", hide, page.Count, err)
 			}
 		}
 	})
 }
 
-// The log tells that it was not a customer who removed the item.
+// The change record of an expired item names the expiry as its actor.
 func TestExpiryIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
@@ -195,12 +197,12 @@ func TestExpiryIsRecorded(t *testing.T) {
 			all = append(all, found...)
 		}
 		if len(all) != 2 || all[0].Actor != change.Customer || all[1].Actor != change.Expiry || all[1].Kind() != "REMOVE" || !all[1].Before.Equal(it) {
-			t.Errorf("recorded: %+v", all)
+			t.Errorf("the change records are %+v", all)
 		}
 	})
 }
 
-// A time in milliseconds is warned about once per table.
+// A time in milliseconds causes one warning per table.
 func TestMillisecondsAreWarnedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
@@ -213,7 +215,7 @@ func TestMillisecondsAreWarnedAbout(t *testing.T) {
 		put(t, d, "Orders", expiringItem("wrong too", time.Now().UnixMilli()))
 		time.Sleep(time.Minute)
 		if n := strings.Count(log.String(), "milliseconds"); n != 1 {
-			t.Errorf("warned %d times, want once:\n%s", n, log.String())
+			t.Errorf("there are %d warnings, want 1:\n%s", n, log.String())
 		}
 	})
 }
@@ -227,6 +229,8 @@ func mustFind(t *testing.T, d *DB) *table {
 	return found
 }
 
+// Items do not expire if the time to live is disabled, or the table is replaced,
+// while a batch is being removed.
 func TestExpiryAfterTheTableChanged(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -237,7 +241,7 @@ func TestExpiryAfterTheTableChanged(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		{"table is made anew", func(t *testing.T, d *DB) {
+		{"table is deleted and created again", func(t *testing.T, d *DB) {
 			if _, err := d.DeleteTable(t.Context(), "Orders"); err != nil {
 				t.Error(err)
 			}
@@ -249,7 +253,7 @@ func TestExpiryAfterTheTableChanged(t *testing.T) {
 			var armed atomic.Bool
 			var act func()
 			now := func() time.Time {
-				// The first call of expireTable is of due, the second comes after it.
+				// In expireTable, due makes the first call; the second follows it.
 				if armed.Load() && calls.Add(1) == 2 {
 					armed.Store(false)
 					act()
@@ -266,7 +270,7 @@ func TestExpiryAfterTheTableChanged(t *testing.T) {
 			}
 			it := expiringItem("a", time.Now().Unix()-10)
 			put(t, d, "Orders", it)
-			time.Sleep(50 * time.Millisecond) // the builder rests
+			time.Sleep(50 * time.Millisecond) // until the builder is idle
 			act = func() {
 				c.do(t, d)
 				put(t, d, "Orders", it)
@@ -274,10 +278,10 @@ func TestExpiryAfterTheTableChanged(t *testing.T) {
 			old := mustFind(t, d).Table
 			armed.Store(true)
 			if err := d.expireTable(t.Context(), old); err != nil || armed.Load() {
-				t.Fatalf("expired: %v, at the right moment: %v", err, !armed.Load())
+				t.Fatalf("expireTable returns %v; the change was made during it: %v", err, !armed.Load())
 			}
 			if !hasItem(t, d, "a") {
-				t.Error("an item that was written after the time to live was gone has expired")
+				t.Error("an item expired that was written after the time to live was disabled")
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// readPages reads a range to its end, page after page.
+// readPages reads all pages of a range. n is the number of pages.
 func readPages(t testing.TB, d *DB, r Range) (items []item.Item, n int) {
 	t.Helper()
 	for {
@@ -34,7 +34,7 @@ func readPages(t testing.TB, d *DB, r Range) (items []item.Item, n int) {
 	}
 }
 
-// fillOrders puts random orders into a table and gives what it then has.
+// fillOrders puts random items into the table Orders and returns its contents.
 func fillOrders(t testing.TB, d *DB, seed uint64, n int) map[string]item.Item {
 	r := rand.New(rand.NewPCG(seed, 0))
 	model := make(map[string]item.Item)
@@ -46,8 +46,8 @@ func fillOrders(t testing.TB, d *DB, seed uint64, n int) map[string]item.Item {
 	return model
 }
 
-// Pages of any length visit every item once, in order, forwards and backwards,
-// in the table and in every index.
+// Pages of any length return every item once, in order, forwards and backwards,
+// from the table and from every index.
 func TestPages(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -67,12 +67,11 @@ func TestPages(t *testing.T) {
 						slices.Reverse(got)
 					}
 					if !slices.EqualFunc(got, want, item.Item.Equal) {
-						t.Errorf("%d items came, want %d", len(got), len(want))
+						t.Errorf("%d items are returned, want %d", len(got), len(want))
 					}
-					// A page that is full tells where it ended, even when
-					// nothing follows.
+					// A full page has a last key, even if no item follows.
 					if limit > 0 && n != len(want)/limit+1 {
-						t.Errorf("%d items came on %d pages", len(got), n)
+						t.Errorf("%d items are on %d pages, want %d", len(got), n, len(want)/limit+1)
 					}
 				})
 			}
@@ -89,7 +88,7 @@ func TestQuery(t *testing.T) {
 			put(t, d, "Orders", key(id, at).With("a", item.String("x")).With("b", num(-at)))
 		}
 	}
-	of := []item.Value{item.String("b")}
+	b := []item.Value{item.String("b")}
 	bound := func(op keyspace.Op, values ...int) keyspace.Bound {
 		b := keyspace.Bound{Op: op}
 		for _, v := range values {
@@ -102,23 +101,23 @@ func TestQuery(t *testing.T) {
 		r    Range
 		want []int // of the attribute at
 	}{
-		{"all of a partition", Range{Partition: of}, []int{-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5}},
-		{"one", Range{Partition: of, Bound: bound(keyspace.Equal, 3)}, []int{3}},
-		{"none", Range{Partition: of, Bound: bound(keyspace.Equal, 9)}, nil},
-		{"less", Range{Partition: of, Bound: bound(keyspace.Less, -3)}, []int{-5, -4}},
-		{"less or equal", Range{Partition: of, Bound: bound(keyspace.LessOrEqual, -3)}, []int{-5, -4, -3}},
-		{"greater", Range{Partition: of, Bound: bound(keyspace.Greater, 3)}, []int{4, 5}},
-		{"greater or equal", Range{Partition: of, Bound: bound(keyspace.GreaterOrEqual, 3)}, []int{3, 4, 5}},
-		{"between", Range{Partition: of, Bound: bound(keyspace.Between, -1, 1)}, []int{-1, 0, 1}},
-		{"between the wrong way round", Range{Partition: of, Bound: bound(keyspace.Between, 1, -1)}, nil},
-		{"between the wrong way round, backwards", Range{Partition: of, Bound: bound(keyspace.Between, 1, -1), Reverse: true}, nil},
-		{"backwards", Range{Partition: of, Bound: bound(keyspace.Less, -3), Reverse: true}, []int{-4, -5}},
-		{"a partition that is not there", Range{Partition: []item.Value{item.String("z")}}, nil},
-		{"behind an item", Range{Partition: of, Bound: bound(keyspace.Greater, 1), After: key("b", 3)}, []int{4, 5}},
-		{"behind an item, backwards", Range{Partition: of, Bound: bound(keyspace.Greater, 1), After: key("b", 3), Reverse: true}, []int{2}},
-		{"behind an item before the bound", Range{Partition: of, Bound: bound(keyspace.Greater, 3), After: key("b", 0)}, []int{4, 5}},
-		{"behind an item behind the bound", Range{Partition: of, Bound: bound(keyspace.Less, 3), After: key("b", 4)}, nil},
-		{"behind the last item, backwards", Range{Partition: of, Bound: bound(keyspace.Less, -3), After: key("b", 4), Reverse: true}, []int{-4, -5}},
+		{"all of a partition", Range{Partition: b}, []int{-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5}},
+		{"one", Range{Partition: b, Bound: bound(keyspace.Equal, 3)}, []int{3}},
+		{"none", Range{Partition: b, Bound: bound(keyspace.Equal, 9)}, nil},
+		{"less", Range{Partition: b, Bound: bound(keyspace.Less, -3)}, []int{-5, -4}},
+		{"less or equal", Range{Partition: b, Bound: bound(keyspace.LessOrEqual, -3)}, []int{-5, -4, -3}},
+		{"greater", Range{Partition: b, Bound: bound(keyspace.Greater, 3)}, []int{4, 5}},
+		{"greater or equal", Range{Partition: b, Bound: bound(keyspace.GreaterOrEqual, 3)}, []int{3, 4, 5}},
+		{"between", Range{Partition: b, Bound: bound(keyspace.Between, -1, 1)}, []int{-1, 0, 1}},
+		{"between with swapped bounds", Range{Partition: b, Bound: bound(keyspace.Between, 1, -1)}, nil},
+		{"between with swapped bounds, backwards", Range{Partition: b, Bound: bound(keyspace.Between, 1, -1), Reverse: true}, nil},
+		{"backwards", Range{Partition: b, Bound: bound(keyspace.Less, -3), Reverse: true}, []int{-4, -5}},
+		{"a partition that does not exist", Range{Partition: []item.Value{item.String("z")}}, nil},
+		{"after an item", Range{Partition: b, Bound: bound(keyspace.Greater, 1), After: key("b", 3)}, []int{4, 5}},
+		{"after an item, backwards", Range{Partition: b, Bound: bound(keyspace.Greater, 1), After: key("b", 3), Reverse: true}, []int{2}},
+		{"after an item before the bound", Range{Partition: b, Bound: bound(keyspace.Greater, 3), After: key("b", 0)}, []int{4, 5}},
+		{"after an item after the bound", Range{Partition: b, Bound: bound(keyspace.Less, 3), After: key("b", 4)}, nil},
+		{"after the last item, backwards", Range{Partition: b, Bound: bound(keyspace.Less, -3), After: key("b", 4), Reverse: true}, []int{-4, -5}},
 		{"a global index by a bound", Range{Index: "all", Partition: []item.Value{item.String("x")}, Bound: bound(keyspace.Equal, 5)}, []int{-5, -5, -5}},
 		{"a global index of two attributes", Range{Index: "two", Partition: []item.Value{item.String("x"), num(2)}}, []int{2, 2, 2}},
 	} {
@@ -141,15 +140,15 @@ func TestQuery(t *testing.T) {
 				t.Errorf("the items are %v, want %v", got, want)
 			}
 			if page.Last != nil || page.Scanned != len(want) || page.Count != len(want) {
-				t.Errorf("the page counts %d, scanned %d and ends at %v", page.Count, page.Scanned, page.Last)
+				t.Errorf("the page has count %d, scanned %d and last key %v, want %d, %d and none", page.Count, page.Scanned, page.Last, len(want), len(want))
 			}
 		})
 	}
 	_, err := d.Range(t.Context(), Range{Table: "Orders", Index: "none"})
-	expect(t, "an index that is not there", err, "ValidationException: The table does not have the specified index: none")
+	expect(t, "an index that does not exist", err, "ValidationException: The table does not have the specified index: none")
 }
 
-// The segments of a scan have together every item once.
+// The segments of a scan together return every item once.
 func TestScanSegments(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -159,7 +158,7 @@ func TestScanSegments(t *testing.T) {
 	for _, index := range []string{"", "local", "two"} {
 		want, _ := readPages(t, d, Range{Table: "Orders", Index: index})
 		if len(want) != 100 {
-			t.Fatalf("index %q has %d items", index, len(want))
+			t.Fatalf("index %q has %d items, want 100", index, len(want))
 		}
 		for _, segments := range []int{1, 2, 3, 10, 1000} {
 			var got []item.Item
@@ -168,11 +167,11 @@ func TestScanSegments(t *testing.T) {
 				got = append(got, part...)
 			}
 			if !slices.EqualFunc(got, want, item.Item.Equal) {
-				t.Errorf("%d segments of index %q have %d items in another order", segments, index, len(got))
+				t.Errorf("%d segments of index %q return %d items, want the %d of a scan in its order", segments, index, len(got), len(want))
 			}
 		}
 	}
-	// A page that ended in one segment does not lead into another.
+	// The last key of a page of one segment is not a position in another segment.
 	for s := range 4 {
 		all, _ := readPages(t, d, Range{Table: "Orders", Segment: s, Segments: 4})
 		for _, reverse := range []bool{false, true} {
@@ -181,14 +180,14 @@ func TestScanSegments(t *testing.T) {
 				other, _ := readPages(t, d, Range{Table: "Orders", Segment: (s + 2) % 4, Segments: 4})
 				ahead := (s < (s+2)%4) != reverse
 				if err != nil || ahead && page.Scanned != len(other) || !ahead && page.Scanned != 0 {
-					t.Errorf("segment %d has %d items behind one of segment %d, %v", (s+2)%4, page.Scanned, s, err)
+					t.Errorf("segment %d returns %d items after one of segment %d, %v", (s+2)%4, page.Scanned, s, err)
 				}
 			}
 		}
 	}
 }
 
-// A page may begin behind an item that was deleted since.
+// A page may start after an item that has been deleted.
 func TestPagesDuringDeletions(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
 		d := inMemory(t)
@@ -211,13 +210,13 @@ func TestPagesDuringDeletions(t *testing.T) {
 			r.After = page.Last
 		}
 		if !slices.EqualFunc(got, want, item.Item.Equal) {
-			t.Errorf("%d items came, want %d", len(got), len(want))
+			t.Errorf("%d items are returned, want %d", len(got), len(want))
 		}
 		checkTable(t, d, model)
 	}
 }
 
-// A page ends with the item that makes it a megabyte.
+// A page ends with the item that makes it reach a megabyte.
 func TestPagesEndAtAMegabyte(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -239,7 +238,7 @@ func TestPagesEndAtAMegabyte(t *testing.T) {
 				break
 			}
 			if page.Scanned != 8 || page.Consumed.Table != 256 {
-				t.Errorf("page %d has %d items and costs %v", i, page.Scanned, page.Consumed.Table)
+				t.Errorf("page %d has %d items and costs %v, want 8 and 256", i, page.Scanned, page.Consumed.Table)
 			}
 			r.After = page.Last
 		}
@@ -252,13 +251,13 @@ func TestPagesEndAtAMegabyte(t *testing.T) {
 			}
 		}
 		if len(got) != n {
-			t.Errorf("%d items came, want %d", len(got), n)
+			t.Errorf("%d items are returned, want %d", len(got), n)
 		}
 	}
-	// What is not kept counts as well.
+	// Items that are not kept count as well.
 	page, err := d.Range(t.Context(), Range{Table: "Orders", Keep: func(item.Item) bool { return false }})
 	if err != nil || page.Scanned != 8 || page.Count != 0 || page.Last == nil {
-		t.Errorf("the page has scanned %d, kept %d and ends at %v, %v", page.Scanned, page.Count, page.Last, err)
+		t.Errorf("the page has scanned %d, count %d and last key %v, %v", page.Scanned, page.Count, page.Last, err)
 	}
 }
 
@@ -282,9 +281,9 @@ func TestKeepAndCount(t *testing.T) {
 		{"some are kept", Range{Keep: even}, 5, 5, 10, false},
 		{"some are counted", Range{Keep: even, CountOnly: true}, 0, 5, 10, false},
 		{"all are counted", Range{CountOnly: true}, 0, 10, 10, false},
-		{"the limit is of those looked at", Range{Keep: even, Limit: 3}, 2, 2, 3, true},
-		{"a limit that is reached exactly tells where", Range{Limit: 10}, 10, 10, 10, true},
-		{"a limit that is not reached does not", Range{Limit: 11}, 10, 10, 10, false},
+		{"the limit counts scanned items", Range{Keep: even, Limit: 3}, 2, 2, 3, true},
+		{"a limit that is reached exactly gives a last key", Range{Limit: 10}, 10, 10, 10, true},
+		{"a limit that is not reached gives none", Range{Limit: 11}, 10, 10, 10, false},
 		{"none are kept", Range{Keep: func(item.Item) bool { return false }, Limit: 4}, 0, 0, 4, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -294,19 +293,19 @@ func TestKeepAndCount(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(page.Items) != c.items || page.Count != c.count || page.Scanned != c.scanned || (page.Last != nil) != c.last {
-				t.Errorf("%d items, count %d, scanned %d, last %v", len(page.Items), page.Count, page.Scanned, page.Last)
+				t.Errorf("the page has %d items, count %d, scanned %d and last key %v", len(page.Items), page.Count, page.Scanned, page.Last)
 			}
 			if page.Last != nil && !page.Last.Equal(key("a", c.scanned-1)) {
-				t.Errorf("the page ends at %v", item.Map(page.Last))
+				t.Errorf("the last key is %v", item.Map(page.Last))
 			}
 			if page.Consumed.Table != 0.5 {
-				t.Errorf("the page costs %v", page.Consumed.Table)
+				t.Errorf("the page costs %v, want 0.5", page.Consumed.Table)
 			}
 		})
 	}
 }
 
-// An entry that lacks attributes is completed from the item, for the price of
+// With Whole, an entry that lacks attributes is completed from its item, which costs
 // a read.
 func TestWholeItems(t *testing.T) {
 	d := inMemory(t)
@@ -336,15 +335,16 @@ func TestWholeItems(t *testing.T) {
 			t.Errorf("%d items cost %+v, want %v and %v", len(page.Items), got, c.table, c.index)
 		}
 	}
-	// What is kept is decided on the whole item.
+	// Keep sees the whole item.
 	has := func(it item.Item) bool { _, ok := it.Get("x"); return ok }
 	page, err := d.Range(t.Context(), Range{Table: "Orders", Index: "local", Whole: true, Keep: has})
 	if err != nil || page.Count != 3 {
-		t.Errorf("%d whole items are kept, %v", page.Count, err)
+		t.Errorf("%d whole items are kept, %v, want 3", page.Count, err)
 	}
 }
 
-// Where a page of an index ends is told by the keys of both.
+// The last key of an index page has the key attributes of the index and of the
+// table.
 func TestLastKeyOfAnIndexPage(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -358,12 +358,12 @@ func TestLastKeyOfAnIndexPage(t *testing.T) {
 	} {
 		page, err := d.Range(t.Context(), Range{Table: "Orders", Index: index, Limit: 1, CountOnly: true})
 		if err != nil || !page.Last.Equal(want) {
-			t.Errorf("the page of index %q ends at %v, %v", index, item.Map(page.Last), err)
+			t.Errorf("the last key of index %q is %v, %v, want %v", index, item.Map(page.Last), err, item.Map(want))
 		}
 	}
 }
 
-// A page's items stay as they are when the next page is read.
+// Reading the next page does not modify the items of a page.
 func TestPagesAreIndependent(t *testing.T) {
 	d := inMemory(t)
 	def := orders("Orders")
@@ -375,7 +375,7 @@ func TestPagesAreIndependent(t *testing.T) {
 	got, _ := readPages(t, d, Range{Table: "Orders", Limit: 3})
 	for i, it := range got {
 		if !it.Equal(key("a", i)) {
-			t.Errorf("item %d is %v", i, item.Map(it))
+			t.Errorf("item %d is %v, want %v", i, item.Map(it), item.Map(key("a", i)))
 		}
 	}
 }

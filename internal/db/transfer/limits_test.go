@@ -96,7 +96,7 @@ func TestTwoImportsAtATime(t *testing.T) {
 		b := &syntheticBucket{files: 1, release: make(chan struct{})}
 		jobs := testImports(t, b, 5, func() {
 			if n := b.opened.Load(); n != 2 {
-				t.Errorf("%d imports run at a time", n)
+				t.Errorf("%d imports run at a time, want 2", n)
 			}
 		})
 		for _, j := range jobs {
@@ -107,7 +107,7 @@ func TestTwoImportsAtATime(t *testing.T) {
 	})
 }
 
-// An import reads up to 50,000 files.
+// An import of up to 50,000 files is accepted.
 func TestFilesOfAnImport(t *testing.T) {
 	for files, want := range map[int]Status{50_000: Completed, 50_001: Failed} {
 		synctest.Test(t, func(t *testing.T) {
