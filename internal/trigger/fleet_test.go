@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/db"
-	"github.com/stator-db/stator/internal/db/lead/leadtest"
+	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"

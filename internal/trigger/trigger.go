@@ -20,7 +20,7 @@ import (
 	"sync"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
-	"github.com/stator-db/stator/internal/db/lead"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/ops"
 )
 

@@ -23,7 +23,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
-	"github.com/stator-db/stator/internal/db/lead"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/timeid"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/db"
-	"github.com/stator-db/stator/internal/db/lead/leadtest"
+	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store/pebble"
 )

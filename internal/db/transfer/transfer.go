@@ -20,7 +20,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
-	"github.com/stator-db/stator/internal/db/lead"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/timeid"
 )
 
