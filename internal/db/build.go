@@ -14,6 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -22,56 +23,25 @@ import (
 // in by a build, which goes through the items in steps. Each step notes how far
 // it came in the same update, so that a build goes on after a crash.
 
-// buildIndexes fills new indexes and empties those that go, one at a time.
-func (d *DB) buildIndexes(ctx context.Context) {
-	for {
-		if !d.led(ctx, d.build) {
-			return
-		}
-		job, due, ok := d.nextBuild()
-		switch {
-		case !ok:
-			select {
-			case <-ctx.Done():
-				return
-			case <-d.build:
-			}
-			continue
-		case due > 0:
-			select {
-			case <-ctx.Done():
-				return
-			case <-d.build:
-			case <-time.After(due):
-			}
-			continue
-		}
-		if err := d.doBuild(ctx, job); err != nil && ctx.Err() == nil {
-			d.log.Error("an index could not be built; trying again", "table", job.table, "index", job.index, "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
-		}
-		if ctx.Err() != nil {
-			return
-		}
-	}
-}
-
-// doBuild does a job as long as no other server may have taken it over.
-func (d *DB) doBuild(ctx context.Context, job buildJob) error {
-	ctx, end := d.terms.begin(ctx)
-	defer end()
+// buildStep fills a new index or empties one that is deleted.
+func (d *DB) buildStep(ctx context.Context) (wait time.Duration, err error) {
+	job, due, ok := d.nextBuild()
 	switch {
-	case !d.engine.Leads(): // looked at after the term began
-		return nil
+	case !ok:
+		return lead.Idle, nil
+	case due > 0:
+		return due, nil
 	case job.index == "":
-		return d.fillExpiries(ctx, job)
+		err = d.fillExpiries(ctx, job)
 	case job.state == schema.Deleting:
-		return d.emptyIndex(ctx, job)
+		err = d.emptyIndex(ctx, job)
+	default:
+		err = d.fillIndex(ctx, job)
 	}
-	return d.fillIndex(ctx, job)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", job, err)
+	}
+	return 0, nil
 }
 
 // buildJob is an index that is being created or deleted, or, without an index,
@@ -81,6 +51,16 @@ type buildJob struct {
 	tableID uint32
 	index   string
 	state   schema.State
+}
+
+func (j buildJob) String() string {
+	switch {
+	case j.index == "":
+		return "expiry entries of table " + j.table
+	case j.state == schema.Deleting:
+		return "delete index " + j.index + " of table " + j.table
+	}
+	return "build index " + j.index + " of table " + j.table
 }
 
 // nextBuild finds an index to build, and how long to wait with it.
@@ -104,14 +84,6 @@ func (d *DB) nextBuild() (job buildJob, due time.Duration, ok bool) {
 		}
 	}
 	return job, due, ok
-}
-
-// wakeBuilder tells the goroutine above that there is something to do.
-func (d *DB) wakeBuilder() {
-	select {
-	case d.build <- struct{}{}:
-	default:
-	}
 }
 
 // alterIndex changes the index of a job, if it is still there, or takes it out
@@ -187,7 +159,7 @@ func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
 		}
 	}
 	log := d.log.With("table", job.table, "index", job.index)
-	ok, err = d.fill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(step buildStep) (bool, error) { return d.fillStep(ctx, job, step) })
+	ok, err = d.fill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(step buildBatch) (bool, error) { return d.fillStep(ctx, job, step) })
 	if !ok || err != nil {
 		return err
 	}
@@ -199,7 +171,7 @@ func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
 
 // fill goes through the items of a table in steps, from where it came to
 // before. It is not ok when a step says that there is nothing more to do.
-func (d *DB) fill(ctx context.Context, t *schema.Table, progress []byte, log *slog.Logger, do func(buildStep) (bool, error)) (ok bool, err error) {
+func (d *DB) fill(ctx context.Context, t *schema.Table, progress []byte, log *slog.Logger, do func(buildBatch) (bool, error)) (ok bool, err error) {
 	began, told, done := d.now(), d.now(), 0
 	saved, err := d.engine.Get(ctx, store.Strong, progress)
 	if err != nil {
@@ -269,8 +241,8 @@ func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 	return nil
 }
 
-// buildStep is some items of a table, as a snapshot shows them.
-type buildStep struct {
+// buildBatch is some items of a table, as a snapshot shows them.
+type buildBatch struct {
 	keys  [][]byte
 	items []item.Item
 
@@ -278,25 +250,25 @@ type buildStep struct {
 }
 
 // readStep reads the items that come next; at is where the step before ended.
-func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildStep, error) {
+func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildBatch, error) {
 	start, end := keyspace.IndexSpan(t.ID, 0)
 	if at != nil {
 		start = at
 	}
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
-		return buildStep{}, err
+		return buildBatch{}, err
 	}
 	defer snap.Close()
-	var step buildStep
+	var step buildBatch
 	size := 0
 	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
 		if err != nil {
-			return buildStep{}, err
+			return buildBatch{}, err
 		}
 		it, err := decode(bytes.Clone(pair.Value))
 		if err != nil {
-			return buildStep{}, err
+			return buildBatch{}, err
 		}
 		step.keys = append(step.keys, bytes.Clone(pair.Key))
 		step.items = append(step.items, it)
@@ -309,7 +281,7 @@ func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildSte
 
 // fillStep puts the entries of a step's items into the index. It is not ok
 // when the index is no longer being built.
-func (d *DB) fillStep(ctx context.Context, job buildJob, step buildStep) (ok bool, err error) {
+func (d *DB) fillStep(ctx context.Context, job buildJob, step buildBatch) (ok bool, err error) {
 	tables, release, err := d.hold([]Write{{Table: job.table}})
 	if err != nil {
 		return false, nil // the table is gone
@@ -328,7 +300,7 @@ func (d *DB) fillStep(ctx context.Context, job buildJob, step buildStep) (ok boo
 		return e.Key, encode(e.After)
 	})
 	if err != nil {
-		return false, fmt.Errorf("build index %s of table %s: %w", job.index, job.table, err)
+		return false, err
 	}
 	for _, it := range added {
 		e, _ := index.Entry(t.Table, x, it)
@@ -339,7 +311,7 @@ func (d *DB) fillStep(ctx context.Context, job buildJob, step buildStep) (ok boo
 
 // put writes what belongs to a step's items beside them, and returns those of
 // which it did. of tells what belongs to the i-th item, and where.
-func (d *DB) put(ctx context.Context, step buildStep, of func(i int, it item.Item) (key, value []byte)) (added []item.Item, err error) {
+func (d *DB) put(ctx context.Context, step buildBatch, of func(i int, it item.Item) (key, value []byte)) (added []item.Item, err error) {
 	declared := append(slices.Clone(step.keys), step.progress)
 	keys, values := make([][]byte, len(step.keys)), make([][]byte, len(step.keys))
 	for i, it := range step.items {

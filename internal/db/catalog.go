@@ -313,7 +313,7 @@ func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) 
 	if d.delay == 0 {
 		err = d.dropDue(ctx, d.now())
 	}
-	d.wakeDropper()
+	d.drop.Signal()
 	return told, err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -66,12 +67,11 @@ type DB struct {
 	restores *restores
 	saving   sync.Mutex // held by who saves or reads tallies
 
-	terms terms
-
-	stop  context.CancelFunc
-	work  sync.WaitGroup // the goroutines of this database
-	drop  chan struct{}  // wakes the one that removes dropped tables
-	build chan struct{}  // wakes the one that builds indexes
+	stop   context.CancelFunc
+	work   sync.WaitGroup // what every server does in the background
+	leader lead.Work      // what only the leader does
+	drop   lead.Wake      // a table was deleted
+	build  lead.Wake      // an index or a time to live was changed
 }
 
 // Open reads the catalog of an engine and starts the work that goes on beside
@@ -89,8 +89,8 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),
 		hideExpired:     o.HideExpired,
 		shardRoll:       cmp.Or(o.ShardDuration, shardRoll),
-		drop:            make(chan struct{}, 1),
-		build:           make(chan struct{}, 1),
+		drop:            lead.NewWake(),
+		build:           lead.NewWake(),
 		restores:        newRestores(o.OpenBackup),
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
@@ -104,18 +104,31 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
-	d.work.Go(func() { d.removeDropped(background) })
-	d.work.Go(func() { d.buildIndexes(background) })
-	warned := make(map[uint32]bool)
-	d.every(background, tallyInterval, "item counts could not be saved", d.saveTally)
-	d.every(background, lookInterval, "item counts could not be read", d.readTally)
-	d.every(background, forgetInterval, "old transaction tokens could not be removed", d.leading(d.forgetTokens))
-	d.every(background, trimInterval, "old changes could not be removed", d.leading(d.Trim))
-	d.every(background, d.expiryInterval, "expired items could not be removed", d.leading(func(ctx context.Context) error { return d.expire(ctx, warned) }))
-	for range restoreWorkers {
-		d.work.Go(func() { d.restoreTables(background) })
-	}
+	d.work.Go(func() {
+		lead.Run(background, nil,
+			lead.Every(tallyInterval, d.saveTally, d.warn("item counts could not be saved")),
+			lead.Every(lookInterval, d.readTally, d.warn("item counts could not be read")))
+	})
+	d.leader.Start(ctx, engine.Leads, d.lead)
 	return d, nil
+}
+
+// lead does the background work of the leader during one term.
+func (d *DB) lead(ctx context.Context, begun func()) {
+	begun()
+	warned := make(map[uint32]bool)
+	lead.Run(ctx, d.engine.Leads,
+		lead.Loop{Step: d.dropStep, Wake: d.drop, Retry: 5 * time.Second, Failed: d.warn("deleted tables could not be removed; trying again")},
+		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.warn("an index could not be built; trying again")},
+		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers},
+		lead.Every(forgetInterval, d.forgetTokens, d.warn("old transaction tokens could not be removed")),
+		lead.Every(trimInterval, d.Trim, d.warn("old changes could not be removed")),
+		lead.Every(d.expiryInterval, func(ctx context.Context) error { return d.expire(ctx, warned) }, d.warn("expired items could not be removed")))
+}
+
+// warn logs an error of background work.
+func (d *DB) warn(message string) func(error) {
+	return func(err error) { d.log.Warn(message, "error", err) }
 }
 
 // Now is the time by the database's clock.
@@ -127,57 +140,11 @@ func (d *DB) Healthy(ctx context.Context) error {
 	return err
 }
 
-// every does some work again and again until the context ends. failed says
-// what did not work; it is tried again the next time.
-func (d *DB) every(ctx context.Context, interval time.Duration, failed string, work func(context.Context) error) {
-	d.work.Go(func() {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if err := work(ctx); err != nil && ctx.Err() == nil {
-					d.log.Warn(failed, "error", err)
-				}
-			}
-		}
-	})
-}
-
-// leading is some work as the process does it that leads the others.
-func (d *DB) leading(work func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if !d.engine.Leads() {
-			return nil
-		}
-		return work(ctx)
-	}
-}
-
-// leadInterval is how often a process that does not lead looks whether it does.
-const leadInterval = time.Second
-
-// led waits until this process leads; it does not once the context ends. What
-// would wake its work is not needed meanwhile: it looks at everything when it
-// begins.
-func (d *DB) led(ctx context.Context, woken <-chan struct{}) bool {
-	for !d.engine.Leads() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-woken:
-		case <-time.After(leadInterval):
-		}
-	}
-	return true
-}
-
 // Close ends the work beside requests. The caller has stopped asking.
 func (d *DB) Close() error {
 	d.stop()
 	d.work.Wait()
+	d.leader.Close()
 	d.restores.close()
 	return d.saveTally(context.Background())
 }

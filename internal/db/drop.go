@@ -7,57 +7,29 @@ import (
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
-// removeDropped takes tables out when their time has come and removes the
-// items of those that are gone. What a crash leaves undone is done after the
-// next start.
-func (d *DB) removeDropped(ctx context.Context) {
-	for {
-		if !d.led(ctx, d.drop) {
-			return
-		}
-		if err := d.removeItems(ctx); err != nil && ctx.Err() == nil {
-			d.log.Error("items of a deleted table could not be removed; trying again after the next deletion", "error", err)
-		}
-		var due <-chan time.Time
-		if wait := d.nextDrop(); wait >= 0 {
-			due = time.After(wait)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.drop:
-		case <-due:
-			if err := d.dropDue(ctx, d.now()); err != nil && ctx.Err() == nil {
-				d.log.Error("a deleted table could not be taken out of the catalog; trying again", "error", err)
-				select {
-				case <-ctx.Done():
-				case <-time.After(time.Second):
-				}
-			}
-		}
+// dropStep takes deleted tables whose time has come out of the catalog, and
+// removes the items of those that are out of it. What a crash leaves undone is
+// done after the next start.
+func (d *DB) dropStep(ctx context.Context) (wait time.Duration, err error) {
+	if err := d.dropDue(ctx, d.now()); err != nil {
+		return 0, err
 	}
+	if err := d.removeItems(ctx); err != nil {
+		return 0, err
+	}
+	return d.nextDrop(), nil
 }
 
-// wakeDropper tells the goroutine above that there is something to do.
-func (d *DB) wakeDropper() {
-	select {
-	case d.drop <- struct{}{}:
-	default:
-	}
-}
-
-// nextDrop is how long it takes until a table that is DELETING is due;
-// negative when there is none.
+// nextDrop is how long it takes until a table that is DELETING is due.
 func (d *DB) nextDrop() time.Duration {
-	next := time.Duration(-1)
+	next := lead.Idle
 	for _, t := range d.all() {
 		if t.State == schema.Deleting {
-			if wait := max(0, t.SettledAt.Sub(d.now())); next < 0 || wait < next {
-				next = wait
-			}
+			next = min(next, max(0, t.SettledAt.Sub(d.now())))
 		}
 	}
 	return next

@@ -58,7 +58,7 @@ func (d *DB) fillExpiries(ctx context.Context, job buildJob) error {
 	}
 	if t.TimeToLive.Attribute != "" {
 		log := d.log.With("table", job.table, "for", "time to live")
-		ok, err := d.fill(ctx, t.Table, progress, log, func(step buildStep) (bool, error) { return d.fillExpiryStep(ctx, t.Table, step) })
+		ok, err := d.fill(ctx, t.Table, progress, log, func(step buildBatch) (bool, error) { return d.fillExpiryStep(ctx, t.Table, step) })
 		if !ok || err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (d *DB) fillExpiries(ctx context.Context, job buildJob) error {
 // changed, how far the notes are made is noted at a place of its own.
 const firstFill = 1 << 15
 
-func (d *DB) fillExpiryStep(ctx context.Context, was *schema.Table, step buildStep) (ok bool, err error) {
+func (d *DB) fillExpiryStep(ctx context.Context, was *schema.Table, step buildBatch) (ok bool, err error) {
 	tables, release, err := d.hold([]Write{{Table: was.Name}})
 	if err != nil {
 		return false, nil // the table is gone

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -71,7 +70,7 @@ func (d *DB) hear(ctx context.Context, message []byte) error {
 	case "":
 		// Another may lead by now, and have gone on with what we did. From here
 		// on nothing of that commits: this process serves again after this.
-		d.terms.end()
+		d.leader.Cancel()
 		if err := d.hearTable(ctx, "", ""); err != nil {
 			return err
 		}
@@ -90,38 +89,6 @@ func (d *DB) hear(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// terms are the contexts of work that only one server does, and that must not
-// go on here once another may have taken it over.
-type terms struct {
-	mu   sync.Mutex
-	ends map[*context.CancelFunc]struct{}
-}
-
-// begin is a context that ends when this process may have missed something.
-func (t *terms) begin(ctx context.Context) (context.Context, func()) {
-	ctx, end := context.WithCancel(ctx)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ends == nil {
-		t.ends = make(map[*context.CancelFunc]struct{})
-	}
-	t.ends[&end] = struct{}{}
-	return ctx, func() {
-		end()
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.ends, &end)
-	}
-}
-
-func (t *terms) end() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for end := range t.ends {
-		(*end)()
-	}
-}
-
 // hearTable follows a change of the catalog that this server or another has
 // made: of the table of a name, or of any when there is none. When it returns,
 // every write under way here knows the table as it is, and nobody else looks at
@@ -138,9 +105,9 @@ func (d *DB) hearTable(ctx context.Context, name, id string) error {
 		t.inUse.Lock()   // those who write now may have begun with what was before
 		t.inUse.Unlock() //nolint:staticcheck // there is nothing to do but to wait
 	}
-	d.wakeDropper()
-	d.wakeBuilder()
-	d.restores.stir()
+	d.drop.Signal()
+	d.build.Signal()
+	d.restores.wake.Signal()
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -134,7 +135,7 @@ func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) 
 		d.restores.contents(def.UUID)
 		return Description{}, err
 	}
-	d.restores.stir()
+	d.restores.wake.Signal()
 	return told, nil
 }
 
@@ -223,14 +224,14 @@ type restores struct {
 	mu      sync.Mutex
 	taken   map[uint32]bool
 	offered map[string]*Contents // by UUID of the table: a name may be used again
-	wake    chan struct{}
+	wake    lead.Wake
 
 	// open finds the contents of a backup.
 	open func(ctx context.Context, backup string) (*Contents, error)
 }
 
 func newRestores(open func(context.Context, string) (*Contents, error)) *restores {
-	return &restores{taken: make(map[uint32]bool), offered: make(map[string]*Contents), wake: make(chan struct{}, 1), open: open}
+	return &restores{taken: make(map[uint32]bool), offered: make(map[string]*Contents), wake: lead.NewWake(), open: open}
 }
 
 // offer hands the contents of a new table over to who will fill it.
@@ -238,13 +239,6 @@ func (r *restores) offer(uuid string, contents *Contents) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.offered[uuid] = contents
-}
-
-func (r *restores) stir() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
 }
 
 // take claims a table for one goroutine.
@@ -278,50 +272,28 @@ const (
 	restoreRetry   = 5 * time.Second // after what may pass, such as a full disk
 )
 
-// restoreTables fills restored tables, one after the other.
-func (d *DB) restoreTables(ctx context.Context) {
-	for {
-		if !d.led(ctx, d.restores.wake) {
-			return
-		}
-		term, end := d.terms.begin(ctx)
-		t, ok := d.nextRestore()
-		if !ok || !d.engine.Leads() { // looked at after the term began
-			end()
-			if ok {
-				d.restores.drop(t.ID)
-				continue
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-d.restores.wake:
-			}
-			continue
-		}
-		d.restores.stir() // there may be more
-		err := d.fillRestored(term, t)
-		switch {
-		case ctx.Err() != nil:
-			end()
-			return
-		case err == nil:
-		case hopeless(err):
-			d.log.Error("a table could not be restored, and is removed again", "table", t.Name, "error", err)
-			err = d.abandon(term, t)
-		default:
-			d.log.Error("a table could not be restored; trying again from the start", "table", t.Name, "error", err)
-		}
-		end()
-		if err != nil {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(restoreRetry):
-			}
-		}
-		d.restores.drop(t.ID)
+// restoreStep fills one restored table.
+func (d *DB) restoreStep(ctx context.Context) (wait time.Duration, err error) {
+	t, ok := d.nextRestore()
+	if !ok {
+		return lead.Idle, nil
 	}
+	defer d.restores.drop(t.ID)
+	d.restores.wake.Signal() // there may be more, for another worker
+	err = d.fillRestored(ctx, t)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return 0, nil
+	case hopeless(err):
+		d.log.Error("a table could not be restored, and is removed again", "table", t.Name, "error", err)
+		err = d.abandon(ctx, t)
+	default:
+		d.log.Error("a table could not be restored; trying again from the start", "table", t.Name, "error", err)
+	}
+	if err != nil {
+		lead.Wait(ctx, nil, restoreRetry) // no other worker takes it meanwhile
+	}
+	return 0, nil
 }
 
 // hopeless tells whether another attempt would meet the same error.
@@ -453,7 +425,7 @@ func (d *DB) abandon(ctx context.Context, t *table) error {
 		return err
 	}
 	err = d.dropDue(ctx, d.now())
-	d.wakeDropper()
+	d.drop.Signal()
 	return err
 }
 

@@ -1,78 +1,111 @@
-// Package lead is work that one of the servers that share a database does for
-// all: it begins when this server leads them, and ends when it no longer does.
+// Package lead runs background work on the one server that leads those that
+// share a database.
 //
-// What the work is, and how another server goes on with it, is the caller's.
+// What the work is, and how another server continues it, is up to the caller.
 package lead
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
-// interval is how often it is looked at whether this server leads.
+// interval is how often a server checks whether it leads.
 const interval = 500 * time.Millisecond
 
-// Work is work that goes on while this server leads.
+// ErrNotLeader is returned by Check when this server no longer leads.
+var ErrNotLeader = errors.New("this server does not lead any more")
+
+// Check returns nil while this server leads and the context has not ended. Work
+// that takes long calls it between its steps, to stop sooner than the context
+// does.
+func Check(ctx context.Context, leads func() bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if leads != nil && !leads() {
+		return ErrNotLeader
+	}
+	return nil
+}
+
+// Work runs a function while this server leads. The zero value is ready for
+// Start.
 type Work struct {
 	leads func() bool
 	stop  context.CancelFunc
 	done  chan struct{}
-	look  chan struct{} // wakes the one that looks whether this server leads
+	look  chan struct{} // makes run check at once whether this server leads
 
-	mu     sync.Mutex
-	term   *term         // nil while there is none
-	turned chan struct{} // closed when a term has begun, or none begins any more
-	closed bool
+	mu      sync.Mutex
+	current *term         // nil between terms
+	changed chan struct{} // closed when a term has begun, and when the work is closed
+	closed  bool
 }
 
-// term is the time from when this server begins to lead until it does not.
+// term is the time from when this server begins to lead until it stops.
 type term struct {
-	end   context.CancelFunc
-	over  chan struct{} // closed when the work of it has ended
-	begun bool
+	cancel context.CancelFunc
+	over   chan struct{} // closed when the function has returned
+	begun  bool
 }
 
-// Do is the work of one term. Its context ends with the lead, and another term
-// begins after it has returned: nothing may be left of it then. If it returns
-// before, it is done anew soon. It calls begun, for those who wait for that.
-type Do func(ctx context.Context, begun func())
+// Term does the work of one term. Its context ends when this server stops to
+// lead; the next term begins after Term has returned, so it must leave nothing
+// running. If it returns earlier, it is called again soon. It calls begun once
+// it is ready, which releases the callers of Begun.
+type Term func(ctx context.Context, begun func())
 
-// Begin does some work whenever this server leads, until Close.
-func Begin(ctx context.Context, leads func() bool, do Do) *Work {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w := &Work{leads: leads, stop: stop, done: make(chan struct{}), look: make(chan struct{}, 1), turned: make(chan struct{})}
+// Start calls run whenever this server leads, until Close.
+func (w *Work) Start(ctx context.Context, leads func() bool, run Term) {
+	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+	w.leads, w.done, w.look = leads, make(chan struct{}), make(chan struct{}, 1)
+	w.mu.Lock()
+	w.changed = make(chan struct{})
+	w.mu.Unlock()
 	go func() {
 		defer close(w.done)
-		w.run(ctx, do)
+		w.run(ctx, run)
 	}()
-	return w
 }
 
-// Close ends the work and waits for it.
+// Close ends the work and waits for it. It does nothing before Start.
 func (w *Work) Close() {
+	if w.stop == nil {
+		return
+	}
 	w.stop()
 	<-w.done
 }
 
-// Anew ends what goes on, waits for it, and has it done from the start if this
-// server leads. It is for a server that may have missed that others led.
-func (w *Work) Anew() {
-	w.mu.Lock()
-	t := w.term
-	w.mu.Unlock()
-	if t != nil {
-		t.end()
+// Cancel ends the current term without waiting for it. If this server leads,
+// another term begins once the function has returned. It is for a server that
+// may have missed that others led, and may be called before Start.
+func (w *Work) Cancel() { w.cancel() }
+
+// Restart is Cancel, and waits until the function has returned.
+func (w *Work) Restart() {
+	if t := w.cancel(); t != nil {
 		<-t.over
 	}
 }
 
-// Begun tells whether the work goes on here. If this server leads and has not
-// begun yet, it waits until it has.
+func (w *Work) cancel() *term {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current != nil {
+		w.current.cancel()
+	}
+	return w.current
+}
+
+// Begun reports whether a term has begun on this server. If this server leads
+// and its term has not begun yet, Begun waits for it.
 func (w *Work) Begun(ctx context.Context) bool {
 	for {
 		w.mu.Lock()
-		begun, closed, turned := w.term != nil && w.term.begun, w.closed, w.turned
+		begun, closed, changed := w.current != nil && w.current.begun, w.closed, w.changed
 		w.mu.Unlock()
 		if begun || closed || !w.leads() {
 			return begun
@@ -84,19 +117,19 @@ func (w *Work) Begun(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-turned:
-		case <-time.After(interval): // it may have ceased to lead
+		case <-changed:
+		case <-time.After(interval): // it may have stopped to lead
 		}
 	}
 }
 
-// run looks whether this server leads until the context ends.
-func (w *Work) run(ctx context.Context, do Do) {
+// run runs terms until the context ends.
+func (w *Work) run(ctx context.Context, run Term) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		if w.leads() {
-			w.lead(ctx, do, tick.C)
+			w.term(ctx, run, tick.C)
 		}
 		select {
 		case <-ctx.Done():
@@ -107,41 +140,53 @@ func (w *Work) run(ctx context.Context, do Do) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	close(w.turned)
+	close(w.changed)
 }
 
-// lead is one term.
-func (w *Work) lead(ctx context.Context, do Do, tick <-chan time.Time) {
-	ctx, end := context.WithCancel(ctx)
-	t := &term{end: end, over: make(chan struct{})}
+// term runs one term.
+func (w *Work) term(ctx context.Context, run Term, tick <-chan time.Time) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := &term{cancel: cancel, over: make(chan struct{})}
 	w.mu.Lock()
-	w.term = t
+	w.current = t
 	w.mu.Unlock()
-	go func() {
-		defer close(t.over)
-		do(ctx, func() { w.begin(t) })
-	}()
-	for over := false; !over && w.leads(); {
+	// Leadership is checked after Cancel can reach the term: what is missed
+	// before that ends the lead first.
+	if Check(ctx, w.leads) == nil {
+		go func() {
+			defer close(t.over)
+			run(ctx, func() { w.begin(t) })
+		}()
+		w.watch(ctx, t, tick)
+		cancel()
+		<-t.over
+	} else {
+		close(t.over)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current = nil
+}
+
+// watch returns when the term is to end, or has ended by itself.
+func (w *Work) watch(ctx context.Context, t *term, tick <-chan time.Time) {
+	for w.leads() {
 		select {
 		case <-ctx.Done():
-			over = true
+			return
 		case <-t.over:
-			over = true
+			return
 		case <-tick:
 		}
 	}
-	end()
-	<-t.over
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.term = nil
 }
 
-// begin lets those go on who wait for the beginning of a term.
+// begin releases the callers of Begun.
 func (w *Work) begin(t *term) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t.begun = true
-	close(w.turned)
-	w.turned = make(chan struct{})
+	close(w.changed)
+	w.changed = make(chan struct{})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/stator-db/stator/internal/lead"
 )
 
 // batchBytes is how much a batch holds, as in Lambda; the record that reaches
@@ -67,7 +69,7 @@ func (f *follower) deliverBatch(ctx context.Context, batch []*record, p *progres
 		} else if f.Bisect && len(batch) > 1 {
 			// To split a batch is no retry, as in Lambda. The halves come one
 			// after the other: they may have records of one item.
-			wait(ctx, backoff(0))
+			lead.Wait(ctx, nil, backoff(0))
 			f.deliverBatch(ctx, batch[:len(batch)/2], p)
 			f.deliverBatch(ctx, batch[len(batch)/2:], p)
 			return
@@ -76,7 +78,7 @@ func (f *follower) deliverBatch(ctx context.Context, batch []*record, p *progres
 			f.giveUp(ctx, batch, exhausted, attempt+1, failure, p)
 			return
 		}
-		wait(ctx, backoff(attempt))
+		lead.Wait(ctx, nil, backoff(attempt))
 	}
 }
 
@@ -116,6 +118,6 @@ func (f *follower) giveUp(ctx context.Context, batch []*record, reason string, a
 			return
 		}
 		f.log.Error("the dead-letter file cannot be written; the trigger waits", "error", err)
-		wait(ctx, backoff(attempt))
+		lead.Wait(ctx, nil, backoff(attempt))
 	}
 }

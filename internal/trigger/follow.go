@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/stream"
+	"github.com/stator-db/stator/internal/lead"
 )
 
 // follower reads one slot for a trigger.
@@ -40,39 +41,30 @@ const (
 	roundReads = 10_000
 )
 
-// leads tells whether this server still delivers.
-func (f *follower) leads(ctx context.Context) bool { return ctx.Err() == nil && f.service.DB.Leads() }
-
-// run reads and delivers until this server no longer leads.
-func (f *follower) run(ctx context.Context) {
-	for f.leads(ctx) {
-		r, err := f.gather(ctx)
-		switch {
-		case !f.leads(ctx):
-		case err != nil:
-			f.rested = 0 // what was read is read again
-			f.log.Error("changes could not be read", "slot", f.slot, "error", err)
-			wait(ctx, afterFail)
-		case r.read == 0:
-			f.at = r.end
-			if db.StampTime(f.at.Stamp).Sub(db.StampTime(f.saved)) > saveAtRest {
-				f.save(ctx, f.at)
-			}
-			wait(ctx, poll)
-		case f.deliver(ctx, r):
-			f.at = r.end
-		}
-	}
+// leads reports whether this server still delivers.
+func (f *follower) leads(ctx context.Context) bool {
+	return lead.Check(ctx, f.service.DB.Leads) == nil
 }
 
-// wait waits, or until the context ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+// step reads one round of changes and delivers it.
+func (f *follower) step(ctx context.Context) (wait time.Duration, err error) {
+	r, err := f.gather(ctx)
+	switch {
+	case !f.leads(ctx):
+		return 0, nil
+	case err != nil:
+		f.rested = 0 // what was read is read again
+		return 0, err
+	case r.read == 0:
+		f.at = r.end
+		if db.StampTime(f.at.Stamp).Sub(db.StampTime(f.saved)) > saveAtRest {
+			f.save(ctx, f.at)
+		}
+		return poll, nil
+	case f.deliver(ctx, r):
+		f.at = r.end
 	}
+	return 0, nil
 }
 
 // round is what is delivered before more is read.
@@ -102,7 +94,7 @@ func (f *follower) gather(ctx context.Context) (*round, error) {
 		case n == 0 && over, f.BatchWindow > 0 && len(r.records) > 0 && over:
 			return r, nil
 		case n == 0:
-			wait(ctx, min(poll, until.Sub(now)))
+			lead.Wait(ctx, nil, min(poll, until.Sub(now)))
 		}
 	}
 	return r, nil

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/lead"
@@ -35,7 +34,7 @@ type Options struct {
 
 // Set is triggers at work.
 type Set struct {
-	terms *lead.Work
+	terms lead.Work
 	dead  graves
 	all   []*trigger
 }
@@ -65,9 +64,9 @@ func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 		o.Log.Info("a trigger is set", "config", t.Config.String())
 	}
 	if len(s.all) > 0 {
-		s.terms = lead.Begin(ctx, o.Service.DB.Leads, s.work)
+		s.terms.Start(ctx, o.Service.DB.Leads, s.work)
 		o.Service.DB.OnAnnounce(topic, func(context.Context, string) error {
-			s.terms.Anew()
+			s.terms.Restart()
 			return nil
 		})
 	}
@@ -77,32 +76,26 @@ func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 // Close stops the triggers and waits for them. A batch under way is given up;
 // it comes again after the next start, or from another server.
 func (s *Set) Close() error {
-	if s.terms != nil {
-		s.terms.Close()
-	}
+	s.terms.Close()
 	for _, t := range s.all {
 		t.client.CloseIdleConnections()
 	}
 	return s.dead.close()
 }
 
-// work delivers while this server leads: one goroutine for each slot of each
-// trigger. When one sees that the lead is lost all end, and begin anew together
-// if it comes back.
+// work delivers while this server leads, with one loop for each slot of each
+// trigger.
 func (s *Set) work(ctx context.Context, begun func()) {
 	begun()
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	var all sync.WaitGroup
+	var loops []lead.Loop
 	for _, t := range s.all {
 		for _, f := range t.followers(ctx) {
-			all.Go(func() {
-				defer end()
-				f.run(ctx)
-			})
+			loops = append(loops, lead.Loop{Step: f.step, Retry: afterFail, Failed: func(err error) {
+				f.log.Error("changes could not be read; trying again", "slot", f.slot, "error", err)
+			}})
 		}
 	}
-	all.Wait()
+	lead.Run(ctx, s.all[0].service.DB.Leads, loops...)
 }
 
 // followers are those of all slots, from where the trigger stands. There are
@@ -115,7 +108,7 @@ func (t *trigger) followers(ctx context.Context) []*follower {
 		}
 		if ctx.Err() == nil {
 			t.log.Error("where the trigger stands could not be read; trying again", "error", err)
-			wait(ctx, afterFail)
+			lead.Wait(ctx, nil, afterFail)
 		}
 	}
 	return nil

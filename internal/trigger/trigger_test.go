@@ -21,6 +21,7 @@ import (
 
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/store/pebble"
@@ -183,7 +184,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.running++
 	w.most = max(w.most, w.running)
 	w.mu.Unlock()
-	wait(r.Context(), w.works)
+	lead.Wait(r.Context(), nil, w.works)
 	if status == 0 {
 		<-r.Context().Done()
 	}

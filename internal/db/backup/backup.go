@@ -45,8 +45,8 @@ type Store struct {
 	place blob.Place
 	log   *slog.Logger
 
-	terms *lead.Work
-	wake  chan struct{}
+	terms lead.Work
+	wake  lead.Wake
 
 	mu        sync.Mutex
 	manifests map[string]*Manifest // of complete backups, as last listed
@@ -56,8 +56,9 @@ type Store struct {
 	pending   []*job               // in the order of the requests
 
 	// orphans holds the items files that no manifest names, and when this server
-	// first saw each. Only work uses it.
-	orphans map[string]time.Time
+	// first saw each. nextScan is when to look for them again. Only work uses them.
+	orphans  map[string]time.Time
+	nextScan time.Time
 }
 
 // Backup is a backup that is complete or being created.
@@ -79,12 +80,12 @@ const (
 func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *Store {
 	s := &Store{
 		db: d, place: place, log: log,
-		wake:      make(chan struct{}, 1),
+		wake:      lead.NewWake(),
 		manifests: make(map[string]*Manifest),
 		failed:    make(map[string]error),
 		requested: make(map[string]bool),
 	}
-	s.terms = lead.Begin(ctx, d.Leads, s.work)
+	s.terms.Start(ctx, d.Leads, s.work)
 	d.OnAnnounce(topicBegun, s.onBegun)
 	d.OnAnnounce(topicFailed, s.onFailed)
 	return s

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/timeid"
 )
@@ -44,7 +45,7 @@ const (
 // server is the one that writes it.
 func (s *Store) onBegun(ctx context.Context, id string) error {
 	if id == "" {
-		s.terms.Anew()
+		s.terms.Restart()
 		return nil
 	}
 	if !s.terms.Begun(ctx) {
@@ -82,18 +83,11 @@ func (s *Store) add(j *job) {
 			j.File = j.ID + "-" + timeid.Suffix() + suffixItems
 		}
 		s.pending = append(s.pending, j)
-		s.stir()
+		s.wake.Signal()
 	case j.view != nil && s.pending[i].view == nil && !s.pending[i].started:
 		s.pending[i].view = j.view // a scan found it before its message arrived
 	default:
 		j.release()
-	}
-}
-
-func (s *Store) stir() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -134,34 +128,29 @@ func (s *Store) work(ctx context.Context, begun func()) {
 		}
 		s.leading, s.pending = false, nil
 	}()
-	for nextScan := time.Now(); s.leads(ctx); {
-		if !time.Now().Before(nextScan) {
-			nextScan = time.Now().Add(scanInterval)
-			if err := s.scan(ctx); err != nil && s.leads(ctx) {
-				s.log.Error("cannot scan for backups; retrying", "place", s.place.String(), "error", err)
-				nextScan = time.Now().Add(retryDelay)
-			}
-		}
-		if j := s.nextPending(); j != nil {
-			s.run(ctx, j)
-		} else {
-			wait(ctx, s.wake, time.Until(nextScan))
-		}
-	}
+	s.nextScan = time.Time{}
+	lead.Run(ctx, s.db.Leads, lead.Loop{Step: s.step, Wake: s.wake})
 }
 
-func (s *Store) leads(ctx context.Context) bool { return ctx.Err() == nil && s.db.Leads() }
-
-// wait waits, or until it is woken or the context ends.
-func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-woken:
-	case <-timer.C:
+// step writes the backup that has waited longest. At intervals it scans for
+// backups that were requested while this server did not lead.
+func (s *Store) step(ctx context.Context) (wait time.Duration, err error) {
+	if !time.Now().Before(s.nextScan) {
+		s.nextScan = time.Now().Add(scanInterval)
+		if err := s.scan(ctx); err != nil && s.leads(ctx) {
+			s.log.Error("cannot scan for backups; retrying", "place", s.place.String(), "error", err)
+			s.nextScan = time.Now().Add(retryDelay)
+		}
 	}
+	j := s.nextPending()
+	if j == nil {
+		return time.Until(s.nextScan), nil
+	}
+	s.run(ctx, j)
+	return 0, nil
 }
+
+func (s *Store) leads(ctx context.Context) bool { return lead.Check(ctx, s.db.Leads) == nil }
 
 // nextPending returns the backup that has waited longest, nil if there is none.
 func (s *Store) nextPending() *job {
@@ -265,7 +254,7 @@ func (s *Store) run(ctx context.Context, j *job) {
 		return // the next leader writes it
 	case errors.Is(err, store.ErrUnavailable):
 		s.log.Error("backup interrupted; retrying", "table", j.Table.Name, "id", j.ID, "error", err)
-		wait(ctx, nil, retryDelay)
+		lead.Wait(ctx, nil, retryDelay)
 		return
 	case !errors.Is(err, errSuperseded):
 		s.fail(ctx, j, err)

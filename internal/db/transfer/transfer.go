@@ -44,8 +44,8 @@ type Store struct {
 	buckets map[string]blob.Place
 	log     *slog.Logger
 
-	terms *lead.Work
-	wake  chan struct{}
+	terms lead.Work
+	wake  lead.Wake
 }
 
 // topic is the topic of messages between servers that announce a new job.
@@ -55,16 +55,16 @@ const topic = "transfer"
 // restart or another server has left unfinished. The caller closes the buckets,
 // after Close.
 func Open(ctx context.Context, d *db.DB, buckets map[string]blob.Place, log *slog.Logger) (*Store, error) {
-	s := &Store{db: d, buckets: buckets, log: log, wake: make(chan struct{}, 1)}
+	s := &Store{db: d, buckets: buckets, log: log, wake: lead.NewWake()}
 	if _, err := s.List(ctx, false); err != nil {
 		return nil, fmt.Errorf("read the records of exports and imports: %w", err)
 	}
-	s.terms = lead.Begin(ctx, d.Leads, s.work)
+	s.terms.Start(ctx, d.Leads, s.work)
 	d.OnAnnounce(topic, func(_ context.Context, id string) error {
 		if id == "" {
-			s.terms.Anew()
+			s.terms.Restart()
 		}
-		s.stir()
+		s.wake.Signal()
 		return nil
 	})
 	return s, nil
@@ -73,13 +73,6 @@ func Open(ctx context.Context, d *db.DB, buckets map[string]blob.Place, log *slo
 // Close stops the work in progress. An unfinished job is started again after the
 // next Open, or by another server.
 func (s *Store) Close() { s.terms.Close() }
-
-func (s *Store) stir() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
 
 // HasBucket reports whether a bucket with that name is configured.
 func (s *Store) HasBucket(name string) bool { return s.buckets[name] != nil }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -41,55 +42,29 @@ type jobRunner struct {
 func (s *Store) work(ctx context.Context, begun func()) {
 	begun()
 	t := &jobRunner{Store: s, claimed: make(map[string]bool)}
-	// When one goroutine notices that leadership is lost all end. They start
-	// again together if this server leads again.
-	ctx, end := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			defer end()
-			t.run(ctx)
-		})
-	}
-	all.Go(func() {
-		defer end()
-		t.cleanUp(ctx)
-	})
-	all.Wait()
+	lead.Run(ctx, s.db.Leads,
+		lead.Loop{Step: t.step, Wake: s.wake, Workers: workers, Retry: retryDelay, Failed: s.warn("cannot read the records of exports and imports; retrying")},
+		lead.Loop{Step: t.cleanUp, Retry: scanInterval, Failed: s.warn("cannot remove abandoned imports; retrying")})
+}
+
+// warn logs an error of background work.
+func (s *Store) warn(message string) func(error) {
+	return func(err error) { s.log.Warn(message, "error", err) }
 }
 
 // leads returns nil as long as this server is the leader. Running jobs call it
 // between their steps.
 func (s *Store) leads(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if !s.db.Leads() {
+	err := lead.Check(ctx, s.db.Leads)
+	if errors.Is(err, lead.ErrNotLeader) {
 		return errSuperseded
 	}
-	return nil
+	return err
 }
 
-// cleanUp fails and removes imports that other servers have abandoned, at once and
-// then at intervals.
-func (t *jobRunner) cleanUp(ctx context.Context) {
-	for t.leads(ctx) == nil {
-		if err := t.failOrphans(ctx); err != nil && t.leads(ctx) == nil {
-			t.log.Warn("cannot remove abandoned imports; retrying", "error", err)
-		}
-		wait(ctx, nil, scanInterval)
-	}
-}
-
-// wait waits, or until it is woken or the context ends.
-func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-woken:
-	case <-timer.C:
-	}
+// cleanUp fails and removes imports that other servers have abandoned.
+func (t *jobRunner) cleanUp(ctx context.Context) (wait time.Duration, err error) {
+	return scanInterval, t.failOrphans(ctx)
 }
 
 // failOrphans fails the imports whose tables were never created, and removes the
@@ -140,21 +115,18 @@ func (s *Store) importTables() map[string]string {
 	return found
 }
 
-// run runs jobs one after the other.
-func (t *jobRunner) run(ctx context.Context) {
-	for t.leads(ctx) == nil {
-		j, ok, err := t.next(ctx)
-		switch {
-		case err != nil && t.leads(ctx) == nil:
-			t.log.Warn("cannot read the records of exports and imports; retrying", "error", err)
-			wait(ctx, nil, retryDelay)
-		case !ok:
-			wait(ctx, t.wake, scanInterval)
-		default:
-			t.stir() // another job may be waiting
-			t.runJob(ctx, j)
-		}
+// step runs the job that has waited longest.
+func (t *jobRunner) step(ctx context.Context) (wait time.Duration, err error) {
+	j, ok, err := t.next(ctx)
+	if err != nil {
+		return 0, err
 	}
+	if !ok {
+		return scanInterval, nil
+	}
+	t.wake.Signal() // there may be more, for another worker
+	t.runJob(ctx, j)
+	return 0, nil
 }
 
 // next claims the job that has waited longest. An import waits for its table.
@@ -188,9 +160,12 @@ func (t *jobRunner) runJob(ctx context.Context, j Job) {
 	case err == nil, t.leads(ctx) != nil:
 	case errors.Is(err, errSuperseded):
 		log.Warn(j.kind() + " has ended, or another server runs it")
+		// Two servers that both believe to lead must not take the job from each
+		// other without a pause.
+		lead.Wait(ctx, nil, retryDelay)
 	default:
 		log.Error(j.kind()+" interrupted; retrying from the start", "error", err)
-		wait(ctx, nil, retryDelay)
+		lead.Wait(ctx, nil, retryDelay)
 	}
 }
 
