@@ -204,15 +204,16 @@ func (d *DB) putAll(ctx context.Context, t *table, writes []Write, exists func(i
 	}
 	now := d.now()
 	outcomes := make([]Outcome, len(writes))
+	room := encodings.Get().(*encoding)
+	defer room.release()
 	err := d.engine.Update(ctx, declared, func(tx store.Tx) error {
+		room.row = room.row[:0] // fn may run again
 		tx = newBlank(tx, t.ID, known)
 		for i := range writes {
-			o, err := d.apply(tx, t.Table, keys[i], &writes[i])
-			if err != nil {
+			var err error
+			if outcomes[i], err = d.apply(tx, t.Table, &writes[i], position{keys[i], i, now}, room); err != nil {
 				return err
 			}
-			note(tx, t.Table, keys[i], i, change.Record{At: recordTime(tx, now), Before: o.Before, After: o.After})
-			outcomes[i] = o
 		}
 		return nil
 	})

@@ -140,7 +140,7 @@ func distribute(ctx context.Context, t *schema.Table, lanes []*lane, items iter.
 		w := Write{Table: t.Name, Fit: (*schema.Table).CheckItem}
 		err := t.CheckItem(it)
 		if err == nil {
-			err = w.admit(t, nil, it)
+			err = w.admit(t, nil, it, it.Size())
 		}
 		if err != nil {
 			refuse(err)

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
-	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/index"
@@ -125,10 +122,8 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 		}
 		var cancelled *Cancelled
 		for i := range writes {
-			o, err := d.applyIn(room, tx, tables[i].Table, keys[i], &writes[i])
-			if err == nil {
-				note(tx, tables[i].Table, keys[i], i, change.Record{At: recordTime(tx, now), Actor: writes[i].Actor, Before: o.Before, After: o.After})
-			} else {
+			o, err := d.apply(tx, tables[i].Table, &writes[i], position{keys[i], i, now}, room)
+			if err != nil {
 				if cancelled, err = cancelled.add(i, len(writes), err); err != nil {
 					return err
 				}
@@ -251,161 +246,4 @@ func (w *Write) fits(t *schema.Table) error {
 		return t.CheckKey(w.Key)
 	}
 	return w.Fit(t, w.Key)
-}
-
-// apply makes one change. The size limits, the index entries and the consumed
-// units of every write there is are worked out here.
-func (d *DB) apply(tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome, error) {
-	return d.applyIn(nil, tx, t, key, w)
-}
-
-// applyIn is apply with room for what is stored, or none.
-func (d *DB) applyIn(room *encoding, tx store.Tx, t *schema.Table, key []byte, w *Write) (Outcome, error) {
-	stored, _ := tx.Get(key)
-	before, err := decode(stored)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if w.If != nil && !w.If(before) {
-		return Outcome{}, &ConditionFailed{Before: before}
-	}
-	after, err := w.Effect(before)
-	if err != nil {
-		return Outcome{}, err
-	}
-	o := Outcome{Before: before, After: after, beforeBytes: before.Size(), afterBytes: after.Size()}
-	if after != nil {
-		if err := w.admitSized(t, before, after, o.afterBytes); err != nil {
-			return Outcome{}, err
-		}
-	}
-	o.Consumed.Table = capacity.Write(max(o.beforeBytes, o.afterBytes))
-	switch {
-	case after == nil && before != nil:
-		tx.Delete(key)
-	case after != nil && !after.Equal(before):
-		tx.Set(key, room.of(after))
-	}
-	o.edits = index.Diff(t, before, after)
-	for i := range o.edits {
-		e := &o.edits[i]
-		if e.After == nil {
-			tx.Delete(e.Key)
-		} else {
-			tx.Set(e.Key, room.of(e.After))
-		}
-		o.Consumed.Charge(e.Index.Name, e.Index.Global, e.Units)
-	}
-	if t.HasLocal() {
-		o.CollectionBytes, err = d.growCollection(tx, t, w.Key, before, after, o.edits)
-	}
-	return o, err
-}
-
-// recordTime is when a change is recorded to have been made. No stamp may be
-// of an earlier time, so where the engine's clock is behind ours, it counts.
-func recordTime(tx store.Tx, now time.Time) time.Time {
-	if tx.Stamp() < store.StampAt(now) {
-		return tx.Stamp().Time()
-	}
-	return now
-}
-
-// note records a change for what looks back, and when the item expires.
-func note(tx store.Tx, t *schema.Table, key []byte, n int, r change.Record) {
-	if t.Logs() && !r.Before.Equal(r.After) {
-		tx.Set(keyspace.Change(t.ID, keyspace.Slot(key), uint64(tx.Stamp()), n), r.Encode())
-	}
-	if t.TimeToLive.Attribute == "" {
-		return
-	}
-	was, expired := t.Expiry(r.Before)
-	is, expires := t.Expiry(r.After)
-	if expired && !(expires && is == was) {
-		tx.Delete(keyspace.Expiry(t.ID, was, key))
-	}
-	if expires && !(expired && is == was) {
-		tx.Set(keyspace.Expiry(t.ID, is, key), []byte{formatExpiry})
-	}
-}
-
-// formatExpiry is the number of the format of the note that an item expires.
-const formatExpiry = 1
-
-// admit tells whether an item may become what the write makes of it.
-func (w *Write) admit(t *schema.Table, before, after item.Item) error {
-	return w.admitSized(t, before, after, after.Size())
-}
-
-// admitSized is admit, given the size of after.
-func (w *Write) admitSized(t *schema.Table, before, after item.Item, size int) error {
-	if !w.Update {
-		if withLocal(t, after, size) > item.MaxSize {
-			return apierror.ItemTooLarge()
-		}
-		return nil
-	}
-	if after.Depth() > item.MaxDepth {
-		return apierror.Validation("Nesting Levels have exceeded supported limits")
-	}
-	// An update is measured without the key but with its actions; the item it
-	// makes is held to the limit all the same (measured on the service: a put
-	// can store a few bytes more than an update).
-	if max(withLocal(t, after, size), size-keySize(t, after)+w.ActionBytes) > item.MaxSize {
-		return apierror.UpdateTooLarge()
-	}
-	if before == nil {
-		before = item.Item{0}
-	}
-	return t.CheckIndexKeys(before, after)
-}
-
-// keySize is the size of an item's key attributes.
-func keySize(t *schema.Table, it item.Item) (size int) {
-	for _, attrs := range [2][]schema.Attribute{t.Key.Partition, t.Key.Sort} {
-		for _, a := range attrs {
-			if v, ok := it.Get(a.Name); ok {
-				size += len(a.Name) + v.Size()
-			}
-		}
-	}
-	return size
-}
-
-// withLocal is the size of an item together with its entries in the local
-// indexes: they share one limit, as the service's page on quotas says.
-func withLocal(t *schema.Table, it item.Item, size int) int {
-	if size*(1+len(t.Indexes)) <= item.MaxSize {
-		return size // the entries cannot matter
-	}
-	sum := size
-	for i := range t.Indexes {
-		if x := &t.Indexes[i]; !x.Global && x.Key.In(it) {
-			sum += t.Entry(x, it).Size()
-		}
-	}
-	return sum
-}
-
-// encoding is where the items of one update get their stored form. An engine
-// needs them until Update returns; then the memory serves the next.
-type encoding struct{ row []byte }
-
-var encodings = sync.Pool{New: func() any { return new(encoding) }}
-
-// of is an item as it is stored; without room, in memory of its own.
-func (e *encoding) of(it item.Item) []byte {
-	if e == nil {
-		return encode(it)
-	}
-	from := len(e.row)
-	e.row = append(append(e.row, formatItem), it...)
-	return e.row[from:len(e.row):len(e.row)]
-}
-
-func (e *encoding) release() {
-	const maxKept = 64 << 10
-	if cap(e.row) <= maxKept {
-		encodings.Put(e)
-	}
 }
