@@ -1,11 +1,11 @@
-# The verbs of the house. Each is one line of what it does and a few of how.
+# Each target has a line that says what it does; make help prints them.
 
 SHELL       := bash
 .SHELLFLAGS := -o pipefail -ec
 
 GO       ?= go
 FUZZTIME ?= 30s
-# The race detector needs a C compiler; without one the tests run all the same.
+# The race detector needs a C compiler; without one the tests run without it.
 RACE     := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 # The cluster that cluster/rig starts.
 TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
@@ -14,32 +14,32 @@ LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
 .DEFAULT_GOAL := help
 .PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture bench micro prose clean
 
-help: ## print these verbs
+help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 include cluster/build.mk
 
-test: modules format vet unit ## check format, vet, floors, documents, and run all tests with the race detector
+test: modules format vet unit ## check format, vet, floors and documents, and run all tests with the race detector
 
-modules: # what the tests need, and nothing else
+modules: # download what the tests need
 	$(GO) mod download
 
 format:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
-		echo "not as gofmt has it:" $$unformatted >&2; exit 1; fi
+		echo "not formatted with gofmt:" $$unformatted >&2; exit 1; fi
 
 vet:
 	$(GO) vet ./...
 
-# The race detector itself fails now and then where time is virtual (golang/go#78156).
-# When that is all that failed, those packages run once more; what has passed does not.
+# The race detector itself sometimes fails under virtual time (golang/go#78156). If nothing
+# else failed, the tests run once more; packages that have passed are cached.
 raced = log=$$(mktemp); trap "rm -f $$log" EXIT; \
 	again() { grep -q '^ThreadSanitizer: CHECK failed' $$log && ! grep -qE '^ *--- FAIL|^panic:|DATA RACE' $$log; }; \
 	$(GO) test $(RACE) -timeout 15m ./... 2>&1 | tee $$log || \
-	{ again && echo "the race detector failed, no test did: once more" && $(GO) test $(RACE) -timeout 15m ./...; }
+	{ again && echo "the race detector failed, no test did: running again" && $(GO) test $(RACE) -timeout 15m ./...; }
 
-# What is left out under the race detector, because it is too slow there or counts
-# allocations, runs without it.
+# Tests that are skipped under the race detector, because they are too slow or count
+# allocations, run without it.
 unit:
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector" >&2)
 	@$(raced)
@@ -49,7 +49,7 @@ unit:
 	@cd apps && $(raced)
 	$(if $(RACE),cd apps && $(GO) test -run Thousands ./downloads)
 
-lint: ## look for what the compiler does not mind
+lint: ## run golangci-lint
 	$(GO) run $(LINT) run ./...
 	cd apps && $(GO) run $(LINT) run ./...
 
@@ -59,15 +59,15 @@ conform: ## run the transcripts; ARGS='--endpoint URL' runs them against another
 build: ## build bin/stator, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/stator ./cmd/stator
 
-build-tikv: ## build bin/stator-tikv, which can keep its data in a TiKV cluster
+build-tikv: ## build bin/stator-tikv, which can store its data in a TiKV cluster
 	CGO_ENABLED=0 $(GO) build -trimpath -tags tikv -o bin/stator-tikv ./cmd/stator
 
-test-cluster: modules cluster-binaries ## test on 3 placement drivers and 3 stores, in a network of their own
+test-cluster: modules cluster-binaries ## test on 3 placement drivers and 3 stores, in a separate network
 	$(GO) test -tags cluster -c -o bin/tikv.test ./internal/store/tikv
 	STATOR_TIKV='$(TEST_TIKV)' $(GO) run ./cluster/rig/run bin/tikv.test -test.run TestCluster
 	$(GO) test -tags cluster -count=1 -p 1 -timeout 25m ./cluster/...
 
-conformance-tikv: modules ## test on a TiKV cluster of yours: PD=host:2379
+conformance-tikv: modules ## test on your TiKV cluster: PD=host:2379
 	STATOR_TIKV='tikv://$(PD)?prefix=conformance' $(GO) test -tags cluster -count=1 -timeout 30m -run TestCluster ./internal/store/tikv
 	STATOR_TIKV='tikv://$(PD)?prefix=conformance' $(GO) test -tags cluster -count=1 -timeout 30m -run 'TestTranscripts|TestSerialisable' ./cluster
 
@@ -80,24 +80,24 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 		done; \
 	done
 
-torture: ## break things on purpose, each rig for TORTURETIME (30s), and write down what came of it in torture/LEDGER.md; needs root for power cuts and full disks
+torture: ## inject faults, each rig for TORTURETIME (30s), and record the results in torture/LEDGER.md; needs root for power cuts and full disks
 	$(GO) test -count=1 -timeout 6h -v ./torture -torture -torture.for $(or $(TORTURETIME),30s)
 	$(GO) test -count=1 -timeout 1h -v -run 'Killed|Kills' ./internal/serialtest -serial.killed 50000
 
-bench: ## compare with other servers and with ceilings; ARGS='--workload get' chooses
+bench: ## compare with other servers and with ceilings; ARGS='--workload get' selects workloads
 	cd bench && $(GO) run . $(ARGS)
 
-micro: ## run the benchmarks beside the packages
+micro: ## run the packages' benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 prose: ## count words in comments that are not plain technical English; ARGS=--list shows where
 	$(GO) run ./docs/prose $(ARGS)
 
-clean: ## remove what build made
+clean: ## remove the binaries
 	rm -rf bin
 
 .PHONY: clients
-clients: ## run well-known client libraries against it; needs npm, and python3-boto3 and awscli unless skipped
+clients: ## run well-known client libraries against stator; needs npm, and skips python3-boto3 and awscli if they are missing
 	cd clients/go && $(GO) test ./...
 	cd clients/node && npm ci && npm test
 	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest

@@ -47,7 +47,7 @@ func TestNames(t *testing.T) {
 					t.Errorf("%s names %s, which does not exist", name, m[1])
 				}
 			case isTest.MatchString(m[1]) && !tests[m[1]]:
-				t.Errorf("%s names %s, which is no test", name, m[1])
+				t.Errorf("%s names %s, which is not a test", name, m[1])
 			}
 		}
 	}
@@ -81,7 +81,8 @@ func TestRowsNameTheirTests(t *testing.T) {
 	}
 }
 
-// The README's table of operations names all there are, each on its side.
+// The README's table of operations names each operation of the SDK once, as there
+// or not yet there.
 func TestOperations(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "../README.md"), "| | there | not yet |")
 	table, _, _ = strings.Cut(table, "\n\n")
@@ -103,15 +104,15 @@ func TestOperations(t *testing.T) {
 		switch {
 		case op == "Options":
 		case there[op] == notYet[op]:
-			t.Errorf("%s stands on both sides of the table, or on none", op)
+			t.Errorf("%s is on both sides of the table, or on neither", op)
 		case there[op] != ops.Known(op):
-			t.Errorf("%s stands on the wrong side of the table", op)
+			t.Errorf("%s is on the wrong side of the table", op)
 		}
 	}
 }
 
-// The verbs that documents name are in the Makefile.
-func TestMakeVerbs(t *testing.T) {
+// The make targets that documents name are in the Makefile.
+func TestMakeTargets(t *testing.T) {
 	makefile := read(t, "../Makefile")
 	for name, text := range documents(t) {
 		for _, m := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
@@ -129,7 +130,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// The flags of stator that documents use are those of the command line.
+// The commands and flags of stator that documents use exist.
 func TestFlags(t *testing.T) {
 	command := regexp.MustCompile("(?:go run ./cmd/)?stator (serve|version|conform)\\b([^`\n]*)")
 	checked := 0
@@ -137,7 +138,7 @@ func TestFlags(t *testing.T) {
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			var help bytes.Buffer
 			if code := cli.Run([]string{m[1], "--help"}, &help, io.Discard); code != 0 || !strings.Contains(help.String(), "stator "+m[1]) {
-				t.Errorf("%s uses stator %s, which is no command", name, m[1])
+				t.Errorf("%s uses stator %s, which is not a command", name, m[1])
 				continue
 			}
 			for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(m[2], -1) {
@@ -167,7 +168,8 @@ func TestFirstMinute(t *testing.T) {
 	}
 }
 
-// request is what the AWS CLI makes of its arguments.
+// request returns the operation and the body that the AWS CLI sends for its
+// arguments.
 func request(t *testing.T, args []string) (operation string, body []byte) {
 	t.Helper()
 	members := map[string]any{}
@@ -215,7 +217,7 @@ func words(line string) (words []string) {
 	return words
 }
 
-// documents are the texts of all documents, by their path from here.
+// documents returns the texts of all documents, by their path from here.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -223,7 +225,7 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// testNames are the names of all tests in the module.
+// testNames returns the names of all tests in the module.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -235,8 +237,8 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// walk goes through the module's files with an ending.
-func walk(t *testing.T, ending string, visit func(name, text string)) {
+// walk visits the module's files with a suffix.
+func walk(t *testing.T, suffix string, visit func(name, text string)) {
 	t.Helper()
 	skipped := []string{".git", "node_modules", "bin", "testdata", "stator-data"}
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
@@ -245,7 +247,7 @@ func walk(t *testing.T, ending string, visit func(name, text string)) {
 			return err
 		case d.IsDir() && slices.Contains(skipped, d.Name()):
 			return fs.SkipDir
-		case !d.IsDir() && strings.HasSuffix(name, ending):
+		case !d.IsDir() && strings.HasSuffix(name, suffix):
 			visit(filepath.ToSlash(name), read(t, name))
 		}
 		return nil

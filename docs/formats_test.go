@@ -85,7 +85,7 @@ func TestCatalogFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(again) != want.String() {
-		t.Errorf("the example is written again as %s", again)
+		t.Errorf("the example is encoded as %s", again)
 	}
 	for _, v := range []any{schema.Table{}, schema.Index{}, schema.Key{}, schema.Attribute{},
 		schema.Throughput{}, schema.Encryption{}, schema.Tag{}, schema.Projection{}, schema.Stream{}} {
@@ -98,7 +98,7 @@ func TestCatalogFormat(t *testing.T) {
 	}
 }
 
-// parse reads an item as a request brings it.
+// parse decodes an item as a request does.
 func parse(t *testing.T, text string) item.Item {
 	t.Helper()
 	var in api.PutItem
@@ -114,7 +114,7 @@ func parse(t *testing.T, text string) item.Item {
 	return in.Item.Item
 }
 
-// expect compares bytes with those of an example, in groups of any length.
+// expect compares bytes with an example in hexadecimal, which may have spaces.
 func expect(t *testing.T, what string, got []byte, want string) {
 	t.Helper()
 	if g := hex.EncodeToString(got); g != strings.ReplaceAll(want, " ", "") {
