@@ -132,13 +132,14 @@ type Snapshot interface {
 // of an engine on many machines is its own.
 type Stamp uint64
 
-const stampBits = 18 // of the counter
+// StampCounterBits is how many of a stamp's lower bits are the counter.
+const StampCounterBits = 18
 
 // StampAt is the smallest stamp that a commit which begins at t can have.
-func StampAt(t time.Time) Stamp { return Stamp(max(0, t.UnixMilli()) << stampBits) }
+func StampAt(t time.Time) Stamp { return Stamp(max(0, t.UnixMilli()) << StampCounterBits) }
 
 // Time is about when a commit began.
-func (s Stamp) Time() time.Time { return time.UnixMilli(int64(s >> stampBits)).UTC() }
+func (s Stamp) Time() time.Time { return time.UnixMilli(int64(s >> StampCounterBits)).UTC() }
 
 // Consistency says how new the values of a Get must be.
 type Consistency int

@@ -9,16 +9,11 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// A stamp is a time in milliseconds and a counter of stampBits below it. When
-// the counter overflows, or the clock steps back, stamps run ahead of the
-// clock, since each is larger than the one before.
-const stampBits = 18
-
 // A window is the stamps of about a second. The first batch of a window
 // carries a record of it, and stamps given out after Open lie beyond the last
 // window recorded. So they are larger than any that was shown before, whatever
 // the clock says, and no write pays for that with a sync of its own.
-const windowBits = stampBits + 10
+const windowBits = store.StampCounterBits + 10
 
 type window uint64
 

@@ -95,7 +95,7 @@ func (e *Engine) collectVersions(ctx context.Context, keep time.Duration) error 
 	if err != nil {
 		return err
 	}
-	safe := uint64(max(0, int64(now)-int64(store.Stamp(keep.Milliseconds())<<18)))
+	safe := uint64(store.StampAt(store.Stamp(now).Time().Add(-keep)))
 	members, err := e.members(ctx, now)
 	if err != nil {
 		return err
