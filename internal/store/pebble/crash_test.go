@@ -78,7 +78,7 @@ func crash(t *testing.T, seed uint64, o Options) losses {
 	r := rand.New(rand.NewPCG(seed, 1))
 	mem := disktest.NewCrashable()
 	var syncTime atomic.Int64 // none until the engine is open
-	o.Dir, o.IdleFlush, o.memtableBytes = "d", 5*time.Millisecond, 256<<10
+	o.Dir, o.IdleFlush, o.memtableBytes, o.PrefixBytes = "d", 5*time.Millisecond, 256<<10, len("group 0 of many")
 	o.FS = disktest.Inject(mem, func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData:
@@ -117,7 +117,7 @@ type witness struct {
 	stamp               atomic.Uint64 // of a commit, or below a horizon
 }
 
-// The keys have enough bytes in common to be near each other, by groups.
+// The keys of a group share a prefix of PrefixBytes.
 func crashKey(i int) []byte  { return fmt.Appendf(nil, "group %d of many keys: %d", i%2, i) }
 func crashTwin(i int) []byte { return fmt.Appendf(nil, "group %d of many keys: twin %d", i%2, i) }
 

@@ -112,7 +112,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	defer cache.Unref() // Pebble holds on to it
 	takeFromBlocks := func(bytes int) { cache.Reserve(bytes) }
 	ready.Go(func() {
-		e.stripes, e.values = newStripes(o.Patience), valuecache.New(o.valueCacheBytes(), takeFromBlocks)
+		e.stripes, e.values = newStripes(o.Patience, o.PrefixBytes), valuecache.New(o.valueCacheBytes(), takeFromBlocks)
 	})
 	fs := e.watchLogs(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
 	raised, events := false, e.events()

@@ -12,26 +12,25 @@ import (
 // be.
 type stripes struct {
 	*latch.Set
-	all [latch.Count]stripe
+	prefixBytes int // 0: no prefixes
+	all         [latch.Count]stripe
 }
 
 type stripe struct {
 	last atomic.Uint64 // the largest stamp that wrote, or is about to write, a key of this stripe
-	near atomic.Uint64 // so too, for keys whose first bytes belong to this stripe
+	near atomic.Uint64 // so too, for keys whose prefix belongs to this stripe
 }
 
-// nearBytes is how many first bytes tell keys that are near each other. A range
-// within such waits for writes there alone.
-const nearBytes = 15
-
-func newStripes(patience time.Duration) *stripes { return &stripes{Set: latch.NewSet(patience)} }
+func newStripes(patience time.Duration, prefixBytes int) *stripes {
+	return &stripes{Set: latch.NewSet(patience), prefixBytes: prefixBytes}
+}
 
 // raise notes that stamp is about to write key. It comes before the write is
 // visible, so that who sees the write sees the note.
 func (s *stripes) raise(key []byte, stamp store.Stamp) {
 	raiseTo(&s.all[s.Of(key)].last, stamp)
-	if len(key) >= nearBytes {
-		raiseTo(&s.all[s.Of(key[:nearBytes])].near, stamp)
+	if n := s.prefixBytes; n > 0 && len(key) >= n {
+		raiseTo(&s.all[s.Of(key[:n])].near, stamp)
 	}
 }
 
@@ -45,13 +44,9 @@ func raiseTo(last *atomic.Uint64, stamp store.Stamp) {
 	}
 }
 
-// newestIn is what newest is for all keys between two, which have their first
-// bytes in common; not ok if they have too few.
-func (s *stripes) newestIn(start, end []byte) (stamp store.Stamp, ok bool) {
-	if len(start) < nearBytes || len(end) < nearBytes || string(start[:nearBytes]) != string(end[:nearBytes]) {
-		return 0, false
-	}
-	return store.Stamp(s.all[s.Of(start[:nearBytes])].near.Load()), true
+// newestWithPrefix is what newest is for all keys with a prefix of prefixBytes.
+func (s *stripes) newestWithPrefix(prefix []byte) store.Stamp {
+	return store.Stamp(s.all[s.Of(prefix)].near.Load())
 }
 
 // newest is at least the stamp of the value that a read of any of keys, done

@@ -28,8 +28,9 @@ func (e *Engine) ReadRange(ctx context.Context, r store.Range, fn func(store.Pai
 	// All that the iterator can show, or can lack, has a stamp by now.
 	shown := store.Stamp(0)
 	if !e.showEarly {
-		var near bool
-		if shown, near = e.stripes.newestIn(o.LowerBound, o.UpperBound); !near {
+		if prefix, ok := e.prefixes.of(o.LowerBound, o.UpperBound); ok {
+			shown = e.stripes.newestWithPrefix(prefix)
+		} else {
 			shown = e.flights.newest()
 		}
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// A range waits for writes to keys that are near it, of which it may show or
-// lack one, and for no others.
+// A range of one prefix waits for the writes of keys with that prefix, of which it may
+// show or lack one, and for no others.
 func TestReadRangeWaitsForItsPrefix(t *testing.T) {
-	s := newStripes(0)
-	near, far := []byte("the first partition: a"), []byte("another partition: a")
-	s.raise(near, 7)
+	const prefixBytes = 15
+	s, p := newStripes(0, prefixBytes), newPrefixes(prefixBytes)
+	written, other := []byte("the first partition: a"), []byte("another partition: a")
+	s.raise(written, 7)
 	for _, c := range []struct {
 		name       string
 		start, end string
@@ -21,16 +22,22 @@ func TestReadRangeWaitsForItsPrefix(t *testing.T) {
 		ok         bool
 	}{
 		{"a range around the key", "the first partition: ", "the first partition: b", 7, true},
-		{"a range beside the key", "the first partition: x", "the first partition: y", 7, true},
-		{"a range of other keys", string(far), string(far) + "b", 0, true},
-		{"a range of many", "a", "z", 0, false},
-		{"a range to the end", "the first partition: ", "", 0, false},
-		{"a range over two", "another partition", "the first partition", 0, false},
+		{"a range after the key", "the first partition: x", "the first partition: y", 7, true},
+		{"a range of another prefix", string(other), string(other) + "b", 0, true},
+		{"a range of many prefixes", "a", "z", 0, false},
+		{"a range without an end", "the first partition: ", "", 0, false},
+		{"a range of two prefixes", "another partition", "the first partition", 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, ok := s.newestIn([]byte(c.start), []byte(c.end))
-			if ok != c.ok || ok && got < c.want || c.name == "a range of other keys" && got != c.want && s.Of(near[:nearBytes]) != s.Of(far[:nearBytes]) {
-				t.Errorf("the newest stamp is %d, %v, want %d, %v", got, ok, c.want, c.ok)
+			prefix, ok := p.of([]byte(c.start), []byte(c.end))
+			if ok != c.ok {
+				t.Fatalf("the range has one prefix: %v, want %v", ok, c.ok)
+			}
+			if !ok || c.want == 0 && s.Of(prefix) == s.Of(written[:prefixBytes]) { // they may share a stripe
+				return
+			}
+			if got := s.newestWithPrefix(prefix); got != c.want {
+				t.Errorf("the newest stamp is %d, want %d", got, c.want)
 			}
 		})
 	}
