@@ -19,6 +19,7 @@ import (
 
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/latch"
+	"github.com/stator-db/stator/internal/store/pebble/commit"
 	"github.com/stator-db/stator/internal/store/pebble/valuecache"
 )
 
@@ -31,11 +32,11 @@ type Engine struct {
 	fatal      func(format string, args ...any)
 
 	gate     *latch.Gate
-	stripes  *stripes
+	stripes  *commit.Stripes
 	values   *valuecache.Cache
 	prefixes prefixes
-	flights  *flights
-	windows  windows
+	inFlight *commit.InFlight
+	windows  commit.Windows
 	idle     *idleFlush
 	tidy     *tidy
 	disk     *disk
@@ -112,7 +113,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	defer cache.Unref() // Pebble holds on to it
 	takeFromBlocks := func(bytes int) { cache.Reserve(bytes) }
 	ready.Go(func() {
-		e.stripes, e.values = newStripes(o.Patience, o.PrefixBytes), valuecache.New(o.valueCacheBytes(), takeFromBlocks)
+		e.stripes, e.values = commit.NewStripes(o.Patience, o.PrefixBytes), valuecache.New(o.valueCacheBytes(), takeFromBlocks)
 	})
 	fs := e.watchLogs(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
 	raised, events := false, e.events()
@@ -188,8 +189,8 @@ func (e *Engine) begin(oldLog bool) error {
 		return err
 	}
 	if !ok {
-		w = windowOf(store.StampAt(e.now()))
-		if err := e.db.Set(windowKey(w), []byte{1}, e.sync()); err != nil {
+		w = commit.WindowOf(store.StampAt(e.now()))
+		if err := e.db.Set(w.Key(), []byte{1}, e.sync()); err != nil {
 			return err
 		}
 		e.idle.wrote()
@@ -201,9 +202,22 @@ func (e *Engine) begin(oldLog bool) error {
 			return err
 		}
 	}
-	e.windows.durable.Store(uint64(w))
-	e.flights = newFlights(e.windows.bound() - 1)
+	e.windows.Start(w)
+	e.inFlight = commit.NewInFlight(e.windows.Bound() - 1)
 	return nil
+}
+
+// lastWindow is the largest window recorded in db. A new database has none.
+func lastWindow(db *pebble.DB) (w commit.Window, ok bool, err error) {
+	lower, upper := commit.WindowKeys()
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return 0, false, err
+	}
+	if ok = it.Last(); ok {
+		w = commit.WindowOfKey(it.Key())
+	}
+	return w, ok, it.Close()
 }
 
 // flush writes memory out to tables, whose damage is always found. At the end
@@ -260,7 +274,7 @@ func (e *Engine) Horizon(ctx context.Context) (store.Stamp, error) {
 // horizon never passes the window that is recorded: a stamp that was given out
 // but wrote nothing could be given out again after a crash.
 func (e *Engine) horizon() store.Stamp {
-	return min(e.flights.horizon(), e.windows.bound())
+	return min(e.inFlight.Horizon(), e.windows.Bound())
 }
 
 // sync is what a write waits for.

@@ -164,3 +164,22 @@ func TestPrefixesPassOverTables(t *testing.T) {
 	}
 	t.Errorf("it has looked at %d blocks with filters, and at %d without", with, without)
 }
+
+func TestPrefixOfARange(t *testing.T) {
+	p := newPrefixes(15)
+	for _, c := range []struct {
+		name       string
+		start, end string
+		want       string
+	}{
+		{"one prefix", "the first partition: a", "the first partition: b", "the first parti"},
+		{"many prefixes", "a", "z", ""},
+		{"no end", "the first partition: ", "", ""},
+		{"two prefixes", "another partition", "the first partition", ""},
+	} {
+		prefix, ok := p.of([]byte(c.start), []byte(c.end))
+		if ok != (c.want != "") || ok && string(prefix) != c.want {
+			t.Errorf("%s: %q, %v, want %q", c.name, prefix, ok, c.want)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func (e *Engine) settle(ctx context.Context, keys ...[]byte) error {
 	if e.showEarly {
 		return nil
 	}
-	return e.flights.wait(ctx, e.stripes.newest(keys...))
+	return e.inFlight.Wait(ctx, e.stripes.Newest(keys...))
 }
 
 // reader reads one key; nil if it is absent. The value must not be changed.

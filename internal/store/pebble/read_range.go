@@ -29,15 +29,15 @@ func (e *Engine) ReadRange(ctx context.Context, r store.Range, fn func(store.Pai
 	shown := store.Stamp(0)
 	if !e.showEarly {
 		if prefix, ok := e.prefixes.of(o.LowerBound, o.UpperBound); ok {
-			shown = e.stripes.newestWithPrefix(prefix)
+			shown = e.stripes.NewestWithPrefix(prefix)
 		} else {
-			shown = e.flights.newest()
+			shown = e.inFlight.Newest()
 		}
 	}
 	if err := eachOf(ctx, it, r, fn); err != nil {
 		return err
 	}
-	return e.flights.wait(ctx, shown)
+	return e.inFlight.Wait(ctx, shown)
 }
 
 // eachOf closes the iterator, whatever fn does.

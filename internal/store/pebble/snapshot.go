@@ -29,7 +29,7 @@ func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	}
 	s := &snapshot{engine: e, view: e.db.NewSnapshot()}
 	if !e.showEarly {
-		if err := e.flights.wait(ctx, e.flights.newest()); err != nil {
+		if err := e.inFlight.Wait(ctx, e.inFlight.Newest()); err != nil {
 			_ = s.view.Close()
 			return nil, err
 		}

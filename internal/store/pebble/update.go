@@ -60,11 +60,11 @@ func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
 // an error the stamp is in flight and must land.
 func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (_ store.Stamp, size int, _ error) {
 	defer e.stripes.Unlock(latched)
-	stamp := e.flights.begin(store.StampAt(e.now()))
+	stamp := e.inFlight.Begin(store.StampAt(e.now()))
 	flying := false
 	defer func() {
 		if !flying { // fn may have panicked
-			e.flights.end(stamp)
+			e.inFlight.End(stamp)
 		}
 	}()
 
@@ -80,7 +80,7 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	if batch.Empty() {
 		return 0, 0, errNothing
 	}
-	if err := e.windows.record(batch, stamp); err != nil {
+	if err := e.recordWindow(batch, stamp); err != nil {
 		return 0, 0, failure("record window", err)
 	}
 	written := batch.Reader() // Pebble takes the bytes of a large batch away when it applies it
@@ -88,7 +88,7 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	t.cached.Begin(e.values)
 	defer t.cached.End()
 	eachKey(written, func(key []byte) {
-		e.stripes.raise(key, stamp)
+		e.stripes.Raise(key, stamp)
 		t.cacheWrite(key)
 	})
 	var err error
@@ -103,6 +103,19 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	}
 	flying = true
 	return stamp, size, nil
+}
+
+// recordWindow adds to the batch of an Update the record of its window, unless that is
+// durable already.
+func (e *Engine) recordWindow(b *pebble.Batch, stamp store.Stamp) error {
+	current, last, due := e.windows.Due(stamp)
+	if !due {
+		return nil
+	}
+	if err := b.Set(current.Key(), []byte{1}, nil); err != nil {
+		return err
+	}
+	return b.Delete(last.Key(), nil)
 }
 
 func eachKey(r batchrepr.Reader, fn func(key []byte)) {
@@ -130,8 +143,8 @@ func (e *Engine) land(batch *pebble.Batch, stamp store.Stamp, size int) error {
 		}
 	}
 	_ = batch.Close()
-	e.windows.recorded(stamp)
-	e.flights.end(stamp)
+	e.windows.Recorded(stamp)
+	e.inFlight.End(stamp)
 	e.idle.wrote()
 	e.disk.wrote(size)
 	e.tidy.wrote(size)

@@ -1,4 +1,4 @@
-package pebble
+package commit
 
 import (
 	"context"
@@ -11,22 +11,22 @@ import (
 )
 
 func TestFlightsGiveGrowingStamps(t *testing.T) {
-	f := newFlights(10)
+	f := NewInFlight(10)
 	for _, c := range []struct{ atLeast, want store.Stamp }{{5, 11}, {20, 20}, {20, 21}, {0, 22}} {
-		if got := f.begin(c.atLeast); got != c.want {
+		if got := f.Begin(c.atLeast); got != c.want {
 			t.Errorf("begin(%d) = %d, want %d", c.atLeast, got, c.want)
 		}
 	}
 }
 
 func TestHorizonIsTheLeastStampInFlight(t *testing.T) {
-	f := newFlights(10)
-	a, b, c := f.begin(0), f.begin(0), f.begin(0)
+	f := NewInFlight(10)
+	a, b, c := f.Begin(0), f.Begin(0), f.Begin(0)
 	for _, step := range []struct {
 		end, want store.Stamp
 	}{{b, a}, {a, c}, {c, c + 1}} {
-		f.end(step.end)
-		if got := f.horizon(); got != step.want {
+		f.End(step.end)
+		if got := f.Horizon(); got != step.want {
 			t.Errorf("after the end of %d the horizon is %d, want %d", step.end, got, step.want)
 		}
 	}
@@ -34,50 +34,50 @@ func TestHorizonIsTheLeastStampInFlight(t *testing.T) {
 
 func TestWaitIsForAllSmallerStamps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFlights(10)
-		a, b, c := f.begin(0), f.begin(0), f.begin(0)
+		f := NewInFlight(10)
+		a, b, c := f.Begin(0), f.Begin(0), f.Begin(0)
 		landed := make(chan error, 1)
-		go func() { landed <- f.wait(context.Background(), b) }()
-		f.end(b)
+		go func() { landed <- f.Wait(context.Background(), b) }()
+		f.End(b)
 		synctest.Wait()
 		if len(landed) != 0 {
 			t.Error("it did not wait for a smaller stamp")
 		}
-		f.end(a)
+		f.End(a)
 		if err := <-landed; err != nil {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := f.wait(ctx, c); !errors.Is(err, context.Canceled) {
+		if err := f.Wait(ctx, c); !errors.Is(err, context.Canceled) {
 			t.Errorf("wait with a cancelled context: %v", err)
 		}
-		f.end(c)
-		if err := f.wait(context.Background(), c+100); err != nil {
+		f.End(c)
+		if err := f.Wait(context.Background(), c+100); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// However flights begin and end, the fast answer agrees with a plain set.
+// However InFlight begin and end, the fast answer agrees with a plain set.
 func TestFlightsAgainstASet(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	f := newFlights(0)
+	f := NewInFlight(0)
 	var open []store.Stamp
 	for range 10_000 {
 		if len(open) == 0 || r.IntN(40) > len(open) {
-			open = append(open, f.begin(store.Stamp(r.IntN(2))))
+			open = append(open, f.Begin(store.Stamp(r.IntN(2))))
 		} else {
 			i := r.IntN(len(open))
-			f.end(open[i])
+			f.End(open[i])
 			open = append(open[:i], open[i+1:]...)
 		}
-		least := f.newest() + 1
+		least := f.Newest() + 1
 		for _, s := range open {
 			least = min(least, s)
 		}
-		if f.horizon() != least || store.Stamp(f.landed.Load()) != least-1 {
-			t.Fatalf("horizon %d, landed %d, want %d", f.horizon(), f.landed.Load(), least)
+		if f.Horizon() != least || store.Stamp(f.landed.Load()) != least-1 {
+			t.Fatalf("horizon %d, landed %d, want %d", f.Horizon(), f.landed.Load(), least)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package pebble
+// Package commit knows which Updates are in flight and which are durable, and gives out
+// their stamps.
+package commit
 
 import (
 	"context"
@@ -10,9 +12,9 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// flights are the Updates under way: from the moment when they have a stamp
+// InFlight is the Updates under way: from the moment when they have a stamp
 // until they are durable, or have failed. They give out the stamps.
-type flights struct {
+type InFlight struct {
 	landed atomic.Uint64 // no stamp up to this one is in flight
 	given  atomic.Uint64 // last, for who only looks
 
@@ -28,15 +30,15 @@ type flight struct {
 	landed chan struct{} // closed when this flight and all before have ended; nil until awaited
 }
 
-func newFlights(last store.Stamp) *flights {
-	f := &flights{last: last}
+func NewInFlight(last store.Stamp) *InFlight {
+	f := &InFlight{last: last}
 	f.landed.Store(uint64(last))
 	f.given.Store(uint64(last))
 	return f
 }
 
-// begin gives out a stamp that is larger than all before and at least atLeast.
-func (f *flights) begin(atLeast store.Stamp) store.Stamp {
+// Begin gives out a stamp that is larger than all before and at least atLeast.
+func (f *InFlight) Begin(atLeast store.Stamp) store.Stamp {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last = max(f.last+1, atLeast)
@@ -45,8 +47,8 @@ func (f *flights) begin(atLeast store.Stamp) store.Stamp {
 	return f.last
 }
 
-// end tells that what stamp wrote is durable, or will never be written.
-func (f *flights) end(stamp store.Stamp) {
+// End tells that what stamp wrote is durable, or will never be written.
+func (f *InFlight) End(stamp store.Stamp) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := f.find(stamp)
@@ -68,8 +70,8 @@ func (f *flights) end(stamp store.Stamp) {
 	f.landed.Store(uint64(f.lowest() - 1))
 }
 
-// wait returns when no stamp up to this one is in flight.
-func (f *flights) wait(ctx context.Context, stamp store.Stamp) error {
+// Wait returns when no stamp up to this one is in flight.
+func (f *InFlight) Wait(ctx context.Context, stamp store.Stamp) error {
 	if f.landed.Load() >= uint64(stamp) {
 		return nil
 	}
@@ -87,7 +89,7 @@ func (f *flights) wait(ctx context.Context, stamp store.Stamp) error {
 
 // landing is closed when no stamp up to this one is in flight; nil if none is
 // already.
-func (f *flights) landing(stamp store.Stamp) <-chan struct{} {
+func (f *InFlight) landing(stamp store.Stamp) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := f.find(stamp + 1)
@@ -101,17 +103,17 @@ func (f *flights) landing(stamp store.Stamp) <-chan struct{} {
 	return awaited.landed
 }
 
-// newest is the largest stamp given out.
-func (f *flights) newest() store.Stamp { return store.Stamp(f.given.Load()) }
+// Newest is the largest stamp given out.
+func (f *InFlight) Newest() store.Stamp { return store.Stamp(f.given.Load()) }
 
-// horizon is the least stamp in flight, or else the least that can come.
-func (f *flights) horizon() store.Stamp {
+// Horizon is the least stamp in flight, or else the least that can come.
+func (f *InFlight) Horizon() store.Stamp {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lowest()
 }
 
-func (f *flights) lowest() store.Stamp {
+func (f *InFlight) lowest() store.Stamp {
 	if len(f.open) == 0 {
 		return f.last + 1
 	}
@@ -120,7 +122,7 @@ func (f *flights) lowest() store.Stamp {
 
 // push appends to open. At the end of the array it moves open to the front, if
 // that is half empty, and else to a larger array.
-func (f *flights) push(next flight) {
+func (f *InFlight) push(next flight) {
 	if len(f.open) == cap(f.open) {
 		if 2*len(f.open) >= cap(f.all) {
 			f.all = make([]flight, 2*len(f.open)+16)
@@ -131,7 +133,7 @@ func (f *flights) push(next flight) {
 }
 
 // find is the position of the first open flight with this stamp or a larger.
-func (f *flights) find(stamp store.Stamp) int {
+func (f *InFlight) find(stamp store.Stamp) int {
 	i, _ := slices.BinarySearchFunc(f.open, stamp, func(have flight, want store.Stamp) int {
 		switch {
 		case have.stamp < want:
