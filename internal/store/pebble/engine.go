@@ -21,6 +21,7 @@ import (
 	"github.com/stator-db/stator/internal/store/latch"
 	"github.com/stator-db/stator/internal/store/pebble/commit"
 	"github.com/stator-db/stator/internal/store/pebble/valuecache"
+	"github.com/stator-db/stator/internal/store/pebble/walguard"
 )
 
 // Engine is a store.Engine in a folder, or in memory.
@@ -40,7 +41,7 @@ type Engine struct {
 	idle     *idleFlush
 	tidy     *tidy
 	disk     *disk
-	marks    *marks
+	marks    *walguard.SyncMarks
 
 	deleting sync.Mutex // a range, until that is durable
 
@@ -115,20 +116,20 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	ready.Go(func() {
 		e.stripes, e.values = commit.NewStripes(o.Patience, o.PrefixBytes), valuecache.New(o.valueCacheBytes(), takeFromBlocks)
 	})
-	fs := e.watchLogs(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
+	fs := e.guardWAL(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
 	raised, events := false, e.events()
 	events.FormatUpgrade = func(pebble.FormatMajorVersion) { raised = true }
 	var err error
 	e.db, err = openPebble(o.Dir, o.pebble(fs, lock.lock, cache, log, events))
 	ready.Wait()
 	if err != nil {
-		return nil, errors.Join(failure("open", err), e.marks.close())
+		return nil, errors.Join(failure("open", err), e.marks.Close())
 	}
 	e.guarded.Store(true)
 	e.idle = newIdleFlush(o.IdleFlush, e.flush)
 	if err := e.begin(raised && !o.skipFirstFlush); err != nil {
 		e.guarded.Store(false)
-		return nil, errors.Join(failure("open", err), e.db.Close(), e.marks.close())
+		return nil, errors.Join(failure("open", err), e.db.Close(), e.marks.Close())
 	}
 	e.disk.waits.Store(true)
 
@@ -137,7 +138,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	running.Go(func() { e.idle.run(ctx) })
 	running.Go(func() { e.disk.run(ctx) })
 	running.Go(func() { e.tidy.run(ctx) })
-	running.Go(func() { e.marks.run(ctx) })
+	running.Go(func() { e.marks.Run(ctx) })
 	e.close = sync.OnceValue(func() error {
 		e.disk.waits.Store(false) // or who waits for space would hold us up
 		e.gate.Shut()
@@ -168,16 +169,15 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	return pebble.Open(dir, o)
 }
 
-// watchLogs is a file system on which logs are watched over. An engine without
-// a log has nothing to note.
-func (e *Engine) watchLogs(fs vfs.FS, o Options) vfs.FS {
-	e.marks = &marks{log: o.Log}
+// guardWAL wraps a file system. An engine without a WAL has no marks.
+func (e *Engine) guardWAL(fs vfs.FS, o Options) vfs.FS {
+	e.marks = new(walguard.SyncMarks)
 	if !o.withoutLog() && !o.skipMarks {
-		e.marks = openMarks(o.FS, o.Dir, o.Log)
+		e.marks = walguard.OpenMarks(o.FS, o.Dir, o.Log)
 	}
-	return &logs{FS: fs, marks: e.marks, disk: e.disk, broken: func(doing, name string, err error) {
+	return &walguard.FS{FS: fs, Marks: e.marks, WaitForSpace: e.disk.waitForSpace, Failed: func(doing, name string, err error) {
 		if e.guarded.Load() {
-			e.fatal("%s %s: %v: only a new start can tell what is on disk; mend the disk first", doing, name, err)
+			e.fatal("%s %s: %v: only a restart can determine what is on disk; repair the disk first", doing, name, err)
 		}
 	}}
 }
@@ -255,7 +255,7 @@ func (e *Engine) shutDown() error {
 		cancel()
 	}
 	e.guarded.Store(false)
-	errs = append(errs, e.db.Close(), e.marks.close())
+	errs = append(errs, e.db.Close(), e.marks.Close())
 	if err := errors.Join(errs...); err != nil {
 		return failure("close", err)
 	}

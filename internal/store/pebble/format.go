@@ -7,6 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
+
+	"github.com/stator-db/stator/internal/store/pebble/walguard"
 )
 
 // formatMarker is the name of the marker by which Pebble knows the format of a
@@ -36,4 +38,6 @@ func beginNewest(fs vfs.FS, dir string) error {
 
 // isNotOurs tells of the name of a file whether it is something else than what
 // we have put beside Pebble's data before that is opened.
-func isNotOurs(name string) bool { return name != "LOCK" && name != pidName && name != marksName }
+func isNotOurs(name string) bool {
+	return name != "LOCK" && name != pidName && name != walguard.MarksName
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
+	"github.com/stator-db/stator/internal/store/pebble/walguard"
 )
 
 // Whatever is done to a log, up to the end of what was acknowledged, is
@@ -153,7 +154,7 @@ func TestDamagedMarksAreNoMarks(t *testing.T) {
 	mem := vfs.NewMem()
 	o := Options{FS: mem, Dir: "d"}
 	for _, text := range []string{"", "short", string(make([]byte, 4096)), string(fillKey(1)) + string(make([]byte, 600))} {
-		write(t, orMake(t, mem), "d/"+marksName, []byte(text))
+		write(t, orMake(t, mem), "d/"+walguard.MarksName, []byte(text))
 		e := mustOpen(t, o)
 		fill(t, e, 10)
 		if err := e.Close(); err != nil {
