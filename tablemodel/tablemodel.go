@@ -120,7 +120,7 @@ const pollInterval = time.Second
 func (p *Plan) Apply(ctx context.Context, progress func(c Change, state string)) error {
 	waiting := apply.Waiting{Every: pollInterval}
 	if progress != nil {
-		waiting.Told = func(c *apply.Change, state string) { progress(newChange(c), state) }
+		waiting.Progress = func(c *apply.Change, state string) { progress(newChange(c), state) }
 	}
 	return apply.Do(ctx, p.send, p.plan, waiting)
 }

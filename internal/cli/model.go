@@ -48,7 +48,7 @@ func readModel(path string) (*model.Model, error) {
 		return nil, fmt.Errorf("cannot read the model: %w", err)
 	}
 	m, err := model.Parse(path, text)
-	return m, rewordSyntax(err)
+	return m, syntaxUsageError(err)
 }
 
 // readPrices reads a file of prices, or takes those of the program.
@@ -61,11 +61,11 @@ func readPrices(path string) (*model.Prices, error) {
 		return nil, fmt.Errorf("cannot read --prices: %w", err)
 	}
 	p, err := model.ParsePrices(path, text)
-	return p, rewordSyntax(err)
+	return p, syntaxUsageError(err)
 }
 
-// rewordSyntax indents the lines of a syntax error behind the program's name.
-func rewordSyntax(err error) error {
+// syntaxUsageError indents the lines of a syntax error behind the program's name.
+func syntaxUsageError(err error) error {
 	var syntax *model.SyntaxError
 	if !errors.As(err, &syntax) {
 		return err
@@ -73,24 +73,24 @@ func rewordSyntax(err error) error {
 	return usageError{errors.New(strings.ReplaceAll(err.Error(), "\n", "\n        "))}
 }
 
-// paint colours words on a terminal.
-type paint bool
+// statusPainter colours words on a terminal.
+type statusPainter bool
 
-// painting tells whether what is written is seen by people who want colours.
-func painting(w io.Writer) paint {
+// painterFor tells whether what is written is seen by people who want colours.
+func painterFor(w io.Writer) statusPainter {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	info, err := f.Stat()
-	return paint(err == nil && info.Mode()&os.ModeCharDevice != 0)
+	return statusPainter(err == nil && info.Mode()&os.ModeCharDevice != 0)
 }
 
 // The colours of a status.
 var statusColours = map[string]string{model.StatusOK: "32", model.StatusMissing: "33", model.StatusFault: "31"}
 
 // status is a word that begins a line, as wide as all others.
-func (p paint) status(word string) string {
+func (p statusPainter) status(word string) string {
 	wide := fmt.Sprintf("%-9s", word)
 	if !p {
 		return wide

@@ -45,8 +45,8 @@ Without --yes it asks first, and changes nothing when stdin is not a terminal.`,
 	return cmd
 }
 
-// applied is what apply did, as JSON.
-type applied struct {
+// applyResult is what apply did, as JSON.
+type applyResult struct {
 	File     string `json:"file"`
 	Endpoint string `json:"endpoint"`
 	Applied  bool   `json:"applied"` // nothing is left to do
@@ -67,11 +67,11 @@ func (f *applyFlags) apply(ctx context.Context, file string, stdin io.Reader, st
 		return fmt.Errorf("cannot compare %s with %s: %w", file, f.endpoint, err)
 	}
 	if !f.json {
-		tellPlan(stdout, f.endpoint, plan)
+		printPlan(stdout, f.endpoint, plan)
 	}
 	done, err := f.do(ctx, e, plan, stdin, stderr)
 	if f.json {
-		err = errors.Join(err, encodeIndented(stdout, applied{file, f.endpoint, done, plan}))
+		err = errors.Join(err, encodeIndented(stdout, applyResult{file, f.endpoint, done, plan}))
 	}
 	return err
 }
@@ -86,15 +86,15 @@ func (f *applyFlags) do(ctx context.Context, e *apply.Endpoint, plan *apply.Plan
 	case !f.yes && !confirmed(stdin, stderr):
 		return false, errors.New("nothing was changed\n        add --yes to make the changes")
 	}
-	p := newProgress(stderr)
+	p := newProgressLine(stderr)
 	defer p.end()
 	made := 0
-	err = apply.Do(ctx, e.Send, plan, apply.Waiting{Every: time.Second, Told: func(c *apply.Change, state string) {
+	err = apply.Do(ctx, e.Send, plan, apply.Waiting{Every: time.Second, Progress: func(c *apply.Change, state string) {
 		if state == "" {
 			made++
 			return
 		}
-		p.tell("%d of %d changes; table %s is %s for %.0f s", made, len(plan.Changes), c.Table, state, time.Since(p.begun).Seconds())
+		p.update("%d of %d changes; table %s is %s for %.0f s", made, len(plan.Changes), c.Table, state, time.Since(p.started).Seconds())
 	}})
 	if err != nil {
 		return false, fmt.Errorf("%d of %d changes were made: %w", made, len(plan.Changes), err)
@@ -115,9 +115,9 @@ func confirmed(stdin io.Reader, stderr io.Writer) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// tellPlan prints what has to be done, and what cannot be.
-func tellPlan(w io.Writer, endpoint string, plan *apply.Plan) {
-	paint := painting(w)
+// printPlan prints what has to be done, and what cannot be.
+func printPlan(w io.Writer, endpoint string, plan *apply.Plan) {
+	paint := painterFor(w)
 	for _, c := range plan.Changes {
 		fmt.Fprintf(w, "%-9s%s: %s\n", "change", c.Table, c.Text)
 		if c.Loses != "" {

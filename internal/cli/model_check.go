@@ -32,9 +32,9 @@ command fails when anything is wrong with the design.`,
 			}
 			report := m.Check(p)
 			if asJSON {
-				err = tellCheckedJSON(cmd.OutOrStdout(), args[0], report)
+				err = printReportJSON(cmd.OutOrStdout(), args[0], report)
 			} else {
-				err = tellChecked(cmd.OutOrStdout(), args[0], report, requests)
+				err = printReport(cmd.OutOrStdout(), args[0], report, requests)
 			}
 			if err == nil && !report.OK() {
 				err = fmt.Errorf("%s: %s", args[0], plural(len(report.Faults), "fault"))
@@ -55,22 +55,22 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checked is a report as JSON.
-type checked struct {
+// checkResult is a report as JSON.
+type checkResult struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
 	*model.Report
 }
 
-func tellCheckedJSON(w io.Writer, file string, r *model.Report) error {
+func printReportJSON(w io.Writer, file string, r *model.Report) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	out.SetEscapeHTML(false)
-	return out.Encode(checked{file, r.OK(), r})
+	return out.Encode(checkResult{file, r.OK(), r})
 }
 
-// tellChecked prints the patterns, then what is wrong.
-func tellChecked(w io.Writer, file string, r *model.Report, requests bool) error {
+// printReport prints the patterns, then what is wrong.
+func printReport(w io.Writer, file string, r *model.Report, requests bool) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "PATTERN\tSERVED BY\tREAD\tWRITE\tREQUEST")
 	one := 0
@@ -88,13 +88,13 @@ func tellChecked(w io.Writer, file string, r *model.Report, requests bool) error
 		return err
 	}
 	if requests {
-		if err := tellRequests(w, r); err != nil {
+		if err := printRequests(w, r); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintln(w)
-	paint := painting(w)
-	fmt.Fprintf(w, "%s%s\n", paint.status(model.StatusOK), served(r, one))
+	paint := painterFor(w)
+	fmt.Fprintf(w, "%s%s\n", paint.status(model.StatusOK), servedText(r, one))
 	for _, f := range r.Faults {
 		word, about := model.StatusFault, ""
 		if f.Code == "missing" {
@@ -111,8 +111,8 @@ func tellChecked(w io.Writer, file string, r *model.Report, requests bool) error
 	return nil
 }
 
-// served says how many patterns are served, and the hottest partition.
-func served(r *model.Report, one int) string {
+// servedText says how many patterns are served, and the hottest partition.
+func servedText(r *model.Report, one int) string {
 	all, several := len(r.Patterns), 0
 	for _, p := range r.Patterns {
 		if p.Requests > 1 {
@@ -134,8 +134,8 @@ func served(r *model.Report, one int) string {
 	return text
 }
 
-// tellRequests prints the requests as JSON.
-func tellRequests(w io.Writer, r *model.Report) error {
+// printRequests prints the requests as JSON.
+func printRequests(w io.Writer, r *model.Report) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	out.SetEscapeHTML(false)

@@ -57,15 +57,15 @@ func TestModelProveEndpoint(t *testing.T) {
 		{"another", proxy, false, `"get batch", request 1 of run 1: units of data-download-batches predicted 0.5, actual 7`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := proveFlags{endpointFlags: endpointFlags{endpoint: c.endpoint, region: "us-east-1"}, patience: time.Millisecond}
-			var told strings.Builder
-			err := f.prove(t.Context(), goodModel, &told, io.Discard)
-			out := told.String()
+			f := proveFlags{endpointFlags: endpointFlags{endpoint: c.endpoint, region: "us-east-1"}, consistencyTimeout: time.Millisecond}
+			var stdout strings.Builder
+			err := f.prove(t.Context(), goodModel, &stdout, io.Discard)
+			out := stdout.String()
 			if (err == nil) != c.ok || !strings.Contains(out, c.want) {
 				t.Errorf("it ends with %v\n%s", err, out)
 			}
 			if strings.Contains(out, "prove-") {
-				t.Errorf("the names of tables are told with what is before them:\n%s", out)
+				t.Errorf("the report shows table names with their prefix:\n%s", out)
 			}
 			if left := tablesOf(t, endpoint); left != "" {
 				t.Errorf("the tables %s are left", left)
@@ -104,11 +104,11 @@ func tablesOf(t *testing.T, endpoint string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told struct{ TableNames []string }
-	if err := json.Unmarshal(text, &told); err != nil {
+	var reply struct{ TableNames []string }
+	if err := json.Unmarshal(text, &reply); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(told.TableNames, " ")
+	return strings.Join(reply.TableNames, " ")
 }
 
 // The load is told for people and for programs.
@@ -142,11 +142,11 @@ func TestModelProveLoad(t *testing.T) {
 		done += p.Done
 	}
 	if !got.OK || len(got.Patterns) == 0 || len(got.Patterns[0].Units) == 0 || done == 0 || len(got.Load.Hottest) == 0 {
-		t.Errorf("told is %+v", got)
+		t.Errorf("the report is %+v", got)
 	}
 	_, out, _ = runStator(t, "model", "prove", otherModel, "--load", "100/s", "--for", "100ms")
 	if !strings.Contains(out, "HOTTEST KEYS") {
-		t.Errorf("told is %s", out)
+		t.Errorf("the output is %s", out)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestModelDrift(t *testing.T) {
 	if code != 1 || strings.Contains(out, `"customer's batch view" was never`) || !strings.Contains(out, "no pattern matches Scan of CustomerBatch, with a filter: 1 request") {
 		t.Errorf("then: exit code %d, %s%s", code, out, errs)
 	}
-	_, told, _ := drift("--json")
+	_, asJSON, _ := drift("--json")
 	var got struct {
 		OK       bool
 		Since    time.Time
@@ -277,10 +277,10 @@ func TestModelDrift(t *testing.T) {
 		}
 		Strays []struct{ Operation, Table string }
 	}
-	if err := json.Unmarshal([]byte(told), &got); err != nil || got.OK || got.Since.IsZero() || len(got.Strays) != 1 || got.Patterns[0].Requests != 1 {
+	if err := json.Unmarshal([]byte(asJSON), &got); err != nil || got.OK || got.Since.IsZero() || len(got.Strays) != 1 || got.Patterns[0].Requests != 1 {
 		t.Errorf("as JSON: %v, %+v", err, got)
 	}
-	if strings.Contains(out+told, secret) {
-		t.Errorf("a value is told:\n%s%s", out, told)
+	if strings.Contains(out+asJSON, secret) {
+		t.Errorf("the report contains a value:\n%s%s", out, asJSON)
 	}
 }

@@ -44,11 +44,11 @@ model to another.`,
 			case diff && asJSON:
 				return encodeIndented(w, model.Compare(costs[0], costs[1]))
 			case diff:
-				return tellCompared(w, model.Compare(costs[0], costs[1]))
+				return printDifference(w, model.Compare(costs[0], costs[1]))
 			case asJSON:
 				return encodeIndented(w, costs[0])
 			}
-			return tellCost(w, costs[0])
+			return printCost(w, costs[0])
 		},
 	}
 	cmd.Flags().StringVar(&prices, "prices", "", "price file to use instead of the built-in prices")
@@ -78,7 +78,7 @@ func periodOf(c *model.Cost) period {
 	return period{"S", 1}
 }
 
-func tellCost(w io.Writer, c *model.Cost) error {
+func printCost(w io.Writer, c *model.Cost) error {
 	per := periodOf(c)
 	units := func(n float64) string { return model.Figure(n * per.seconds) }
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -88,7 +88,7 @@ func tellCost(w io.Writer, c *model.Cost) error {
 			fmt.Fprintf(out, "%s\t%s\t-\t-\t-\t-\t-\n", p.Name, p.Rate)
 			continue
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.Rate, parted(p.Run.TableRead, p.Run.IndexRead), parted(p.Run.TableWrite, p.Run.IndexWrite),
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.Rate, tableAndIndexUnits(p.Run.TableRead, p.Run.IndexRead), tableAndIndexUnits(p.Run.TableWrite, p.Run.IndexWrite),
 			units(p.PerSecond.Read()), units(p.PerSecond.Write()), model.Money(p.Dollars))
 	}
 	if len(c.Groups) > 0 {
@@ -116,8 +116,8 @@ func tellCost(w io.Writer, c *model.Cost) error {
 	return nil
 }
 
-// parted is units of the table and of its indexes.
-func parted(table, indexes float64) string {
+// tableAndIndexUnits is units of the table and of its indexes.
+func tableAndIndexUnits(table, indexes float64) string {
 	if indexes == 0 {
 		return model.Figure(table)
 	}
@@ -134,19 +134,19 @@ func provisionedFor(t *model.TableCost, index string) string {
 	return "with the table"
 }
 
-// tellCompared prints what changes.
-func tellCompared(w io.Writer, d *model.Difference) error {
+// printDifference prints what changes.
+func printDifference(w io.Writer, d *model.Difference) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "WHAT\tNAME\tREAD\tWRITE\t$/MONTH\t")
 	for _, x := range d.Changes {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", x.What, x.Name, moved(x.Before.Read, x.After.Read, model.Figure), moved(x.Before.Write, x.After.Write, model.Figure),
-			moved(x.Before.Dollars, x.After.Dollars, model.Money), x.Change)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", x.What, x.Name, beforeAndAfter(x.Before.Read, x.After.Read, model.Figure), beforeAndAfter(x.Before.Write, x.After.Write, model.Figure),
+			beforeAndAfter(x.Before.Dollars, x.After.Dollars, model.Money), x.Change)
 	}
 	return out.Flush()
 }
 
-// moved is a figure before and after.
-func moved(before, after float64, show func(float64) string) string {
+// beforeAndAfter is a figure before and after.
+func beforeAndAfter(before, after float64, show func(float64) string) string {
 	if show(before) == show(after) {
 		return show(after)
 	}

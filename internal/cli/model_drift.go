@@ -42,8 +42,8 @@ Counting starts when the server starts.`,
 	return cmd
 }
 
-// drifted is what drift found, as JSON.
-type drifted struct {
+// driftResult is what drift found, as JSON.
+type driftResult struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
 	*drift.Report
@@ -62,15 +62,15 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 	if err != nil {
 		return fmt.Errorf("cannot read the request counts of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
 	}
-	var told workload.Report
-	if err := json.Unmarshal(text, &told); err != nil || told.Shapes == nil {
+	var traffic workload.Report
+	if err := json.Unmarshal(text, &traffic); err != nil || traffic.Shapes == nil {
 		return fmt.Errorf("%s/shapes returns no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))
 	}
-	r := drift.Join(m, told)
+	r := drift.Join(m, traffic)
 	if f.json {
-		err = encodeIndented(stdout, drifted{file, r.OK(), r})
+		err = encodeIndented(stdout, driftResult{file, r.OK(), r})
 	} else {
-		err = tellDrift(stdout, r)
+		err = printDrift(stdout, r)
 	}
 	if err == nil && !r.OK() {
 		err = fmt.Errorf("%s: the traffic since %s differs from the model", file, r.Since.Format("2006-01-02 15:04:05 MST"))
@@ -78,8 +78,8 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 	return err
 }
 
-// tellDrift prints how each pattern was asked for, then what is no pattern's.
-func tellDrift(w io.Writer, r *drift.Report) error {
+// printDrift prints how each pattern was asked for, then what is no pattern's.
+func printDrift(w io.Writer, r *drift.Report) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "PATTERN\tREQUESTS\tRETURNED\tSCANNED\tUNITS A RUN\tPREDICTED\tSTATUS")
 	for _, p := range r.Patterns {
@@ -93,7 +93,7 @@ func tellDrift(w io.Writer, r *drift.Report) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	paint := painting(w)
+	paint := painterFor(w)
 	fmt.Fprintf(w, "%s%d of %d access patterns are requested as the model says\n", paint.status(model.StatusOK), r.Count(drift.OK), len(r.Patterns))
 	for _, p := range r.Patterns {
 		switch p.Status {
@@ -106,7 +106,7 @@ func tellDrift(w io.Writer, r *drift.Report) error {
 		}
 	}
 	for _, s := range r.Strays {
-		fmt.Fprintf(w, "%sno pattern matches %s: %s\n", paint.status(model.StatusFault), shapeWords(s.Shape), plural(int(s.Requests), "request"))
+		fmt.Fprintf(w, "%sno pattern matches %s: %s\n", paint.status(model.StatusFault), shapeText(s.Shape), plural(int(s.Requests), "request"))
 		if s.Near != "" {
 			fmt.Fprintf(w, "         the closest pattern is %q, but %s\n", s.Near, s.Differs)
 		}
@@ -120,8 +120,8 @@ func tellDrift(w io.Writer, r *drift.Report) error {
 	return nil
 }
 
-// shapeWords is a shape in one line.
-func shapeWords(s workload.Shape) string {
+// shapeText is a shape in one line.
+func shapeText(s workload.Shape) string {
 	text := s.Operation
 	if s.Table != "" {
 		text += " of " + s.Table

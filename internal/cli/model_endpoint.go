@@ -42,44 +42,44 @@ func clientOf(endpoint, region string) *apply.Endpoint {
 	return &apply.Endpoint{URL: endpoint, Client: &http.Client{Timeout: time.Minute, Transport: transport}, Sign: signFor(region)}
 }
 
-// progress tells how far something is, on one line that is written again and
+// progressLine tells how far something is, on one line that is written again and
 // again. What takes less than a second says nothing.
-type progress struct {
-	w     io.Writer
-	begun time.Time
+type progressLine struct {
+	w       io.Writer
+	started time.Time
 
 	mutex sync.Mutex
 	last  time.Time
-	wide  int
+	width int
 }
 
-func newProgress(w io.Writer) *progress { return &progress{w: w, begun: time.Now()} }
+func newProgressLine(w io.Writer) *progressLine { return &progressLine{w: w, started: time.Now()} }
 
-// tell replaces what was told, some times a second.
-func (p *progress) tell(format string, args ...any) {
+// update replaces what was told, some times a second.
+func (p *progressLine) update(format string, args ...any) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	now := time.Now()
-	if now.Sub(p.begun) < time.Second || now.Sub(p.last) < 200*time.Millisecond {
+	if now.Sub(p.started) < time.Second || now.Sub(p.last) < 200*time.Millisecond {
 		return
 	}
 	p.last = now
 	p.write(fmt.Sprintf(format, args...))
 }
 
-func (p *progress) write(text string) {
-	pad := max(0, p.wide-len(text))
+func (p *progressLine) write(text string) {
+	pad := max(0, p.width-len(text))
 	fmt.Fprintf(p.w, "\r%s%s", text, strings.Repeat(" ", pad))
-	p.wide = len(text)
+	p.width = len(text)
 }
 
 // end takes the line away.
-func (p *progress) end() {
+func (p *progressLine) end() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.wide > 0 {
+	if p.width > 0 {
 		p.write("")
 		fmt.Fprint(p.w, "\r")
-		p.wide = 0
+		p.width = 0
 	}
 }

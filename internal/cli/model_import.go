@@ -78,7 +78,7 @@ func (f *importFlags) read(ctx context.Context, args []string, stderr io.Writer)
 		return nil, err
 	}
 	text, err := d.Model()
-	return text, rewordSyntax(err)
+	return text, syntaxUsageError(err)
 }
 
 func (f *importFlags) readFiles(path string) (*exchange.Design, error) {
@@ -150,7 +150,7 @@ func (f *importFlags) readServer(ctx context.Context, stderr io.Writer) (*exchan
 		return nil, usageError{errors.New("--var is for files; a server needs no variables")}
 	}
 	server := &apply.Endpoint{URL: f.endpoint, Client: &http.Client{Timeout: time.Minute}, Sign: signFor(f.region)}
-	seen := painting(stderr)
+	seen := painterFor(stderr)
 	return exchange.ReadServer(ctx, server.Send, f.endpoint, func(done, all int) {
 		if seen {
 			fmt.Fprintf(stderr, "\r%d of %d tables", done, all)

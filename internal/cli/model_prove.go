@@ -20,16 +20,16 @@ import (
 
 type proveFlags struct {
 	endpointFlags
-	load string
-	span time.Duration
-	seed uint64
-	json bool
+	load     string
+	duration time.Duration
+	seed     uint64
+	json     bool
 
-	patience time.Duration // how long a read on another's server may lag behind
+	consistencyTimeout time.Duration // how long a read on another's server may lag behind
 }
 
 func modelProveCommand() *cobra.Command {
-	f := proveFlags{patience: 5 * time.Second}
+	f := proveFlags{consistencyTimeout: 5 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "prove FILE",
 		Short: "Run each access pattern on a server and compare it with the prediction",
@@ -52,14 +52,14 @@ is due, whether or not earlier runs have completed.
 	}
 	f.add(cmd, "URL of the server; defaults to a private stator")
 	cmd.Flags().StringVar(&f.load, "load", "", "then run all patterns concurrently: 1x or 0.1x their rates, or runs a second")
-	cmd.Flags().DurationVar(&f.span, "for", 30*time.Second, "how long --load takes")
+	cmd.Flags().DurationVar(&f.duration, "for", 30*time.Second, "how long --load takes")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "random seed of --load")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd
 }
 
-// proved is what prove found, as JSON.
-type proved struct {
+// proveResult is what prove found, as JSON.
+type proveResult struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
 	*prove.Report
@@ -72,22 +72,22 @@ func (f *proveFlags) prove(ctx context.Context, file string, stdout, stderr io.W
 		if rate, err = prove.ParseRate(f.load); err != nil {
 			return usageError{fmt.Errorf("--load: %w", err)}
 		}
-		if f.span <= 0 {
-			return usageError{fmt.Errorf("--for is %v, but must be positive", f.span)}
+		if f.duration <= 0 {
+			return usageError{fmt.Errorf("--for is %v, but must be positive", f.duration)}
 		}
 	}
 	m, err := readModel(file)
 	if err != nil {
 		return err
 	}
-	s, err := f.stage(ctx, m, stderr)
+	s, err := f.openSession(ctx, m, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close(ctx)) }()
 
-	found := proved{File: file}
-	if found.Report, err = s.play(ctx); err != nil {
+	found := proveResult{File: file}
+	if found.Report, err = s.run(ctx); err != nil {
 		return fmt.Errorf("cannot prove %s: %w", file, err)
 	}
 	found.OK = found.Report.OK()
@@ -96,8 +96,8 @@ func (f *proveFlags) prove(ctx context.Context, file string, stdout, stderr io.W
 			return fmt.Errorf("cannot load %s: %w", file, err)
 		}
 	}
-	s.unname(&found)
-	if err := f.tell(stdout, &found); err != nil {
+	s.stripPrefix(&found)
+	if err := f.print(stdout, &found); err != nil {
 		return err
 	}
 	switch {
@@ -109,21 +109,21 @@ func (f *proveFlags) prove(ctx context.Context, file string, stdout, stderr io.W
 	return nil
 }
 
-// theatre is the server that a model is proved on.
-type theatre struct {
-	model    *model.Model
-	endpoint *apply.Endpoint
-	prefix   string // of the names of its tables, while it is open
-	restore  func()
-	stop     func() error
-	private  bool
-	patience time.Duration
-	stderr   io.Writer
+// proveSession is the server that a model is proved on.
+type proveSession struct {
+	model              *model.Model
+	endpoint           *apply.Endpoint
+	prefix             string // of the names of its tables, while it is open
+	restore            func()
+	stop               func() error
+	private            bool
+	consistencyTimeout time.Duration
+	stderr             io.Writer
 }
 
-// stage opens the server, on which there are no tables yet.
-func (f *proveFlags) stage(ctx context.Context, m *model.Model, stderr io.Writer) (*theatre, error) {
-	s := &theatre{model: m, stderr: stderr, patience: f.patience, restore: func() {}, stop: func() error { return nil }}
+// openSession opens the server, on which there are no tables yet.
+func (f *proveFlags) openSession(ctx context.Context, m *model.Model, stderr io.Writer) (*proveSession, error) {
+	s := &proveSession{model: m, stderr: stderr, consistencyTimeout: f.consistencyTimeout, restore: func() {}, stop: func() error { return nil }}
 	if f.endpoint == "" {
 		endpoint, stop, err := servePrivately(ctx)
 		if err != nil {
@@ -137,11 +137,11 @@ func (f *proveFlags) stage(ctx context.Context, m *model.Model, stderr io.Writer
 		return nil, err
 	}
 	s.prefix = "prove-" + strings.ToLower(rand.Text()[:10]) + "-"
-	s.restore = prove.Named(m, s.prefix)
+	s.restore = prove.PrefixTables(m, s.prefix)
 	return s, nil
 }
 
-func (s *theatre) close(ctx context.Context) error {
+func (s *proveSession) close(ctx context.Context) error {
 	var err error
 	if !s.private {
 		// Whoever stops us wants no tables left behind either.
@@ -154,49 +154,49 @@ func (s *theatre) close(ctx context.Context) error {
 }
 
 // waiting is how tables are waited for.
-func (s *theatre) waiting(p *progress) apply.Waiting {
+func (s *proveSession) waiting(p *progressLine) apply.Waiting {
 	every := time.Second
 	if s.private {
 		every = 10 * time.Millisecond
 	}
-	return apply.Waiting{Every: every, Told: func(c *apply.Change, state string) { p.tell("table %s is %s", c.Table, state) }}
+	return apply.Waiting{Every: every, Progress: func(c *apply.Change, state string) { p.update("table %s is %s", c.Table, state) }}
 }
 
-func (s *theatre) play(ctx context.Context) (*prove.Report, error) {
-	p := newProgress(s.stderr)
+func (s *proveSession) run(ctx context.Context) (*prove.Report, error) {
+	p := newProgressLine(s.stderr)
 	defer p.end()
 	if err := prove.Create(ctx, s.endpoint.Send, s.model, false, s.waiting(p)); err != nil {
 		return nil, err
 	}
-	o := prove.Options{Told: func(done int) { p.tell("%d of %d patterns", done, len(s.model.Patterns)) }}
+	o := prove.Options{Progress: func(done int) { p.update("%d of %d patterns", done, len(s.model.Patterns)) }}
 	if !s.private {
-		o.Patience = s.patience
+		o.ConsistencyTimeout = s.consistencyTimeout
 	}
 	return prove.Run(ctx, s.endpoint.Send, s.model, o)
 }
 
 // load has the tables made anew, with the billing that the model declares.
-func (s *theatre) load(ctx context.Context, rate prove.Rate, f *proveFlags) (*prove.LoadReport, error) {
-	p := newProgress(s.stderr)
+func (s *proveSession) load(ctx context.Context, rate prove.Rate, f *proveFlags) (*prove.LoadReport, error) {
+	p := newProgressLine(s.stderr)
 	defer p.end()
 	if err := prove.Drop(ctx, s.endpoint.Send, s.model); err != nil {
 		return nil, err
 	}
-	if err := s.gone(ctx); err != nil {
+	if err := s.waitDeleted(ctx); err != nil {
 		return nil, err
 	}
 	if err := prove.Create(ctx, s.endpoint.Send, s.model, true, s.waiting(p)); err != nil {
 		return nil, err
 	}
 	return prove.Load(ctx, s.endpoint.Send, s.model, prove.LoadOptions{
-		Rate: rate, For: f.span, Seed: f.seed, Workers: maxConnections,
-		Preparing: func(done, all int) { p.tell("preparing: %d of %d items are stored", done, all) },
-		Told:      func(sent, all, late int) { p.tell("%d of %d runs, %d are late", sent, all, late) },
+		Rate: rate, For: f.duration, Seed: f.seed, Workers: maxConnections,
+		PrepareProgress: func(done, all int) { p.update("preparing: %d of %d items are stored", done, all) },
+		Progress:        func(sent, all, late int) { p.update("%d of %d runs, %d are late", sent, all, late) },
 	})
 }
 
-// gone waits until no table is left.
-func (s *theatre) gone(ctx context.Context) error {
+// waitDeleted waits until no table is left.
+func (s *proveSession) waitDeleted(ctx context.Context) error {
 	for _, t := range s.model.Tables {
 		for {
 			there, err := apply.Exists(ctx, s.endpoint.Send, t.Name)
@@ -214,8 +214,8 @@ func (s *theatre) gone(ctx context.Context) error {
 	return nil
 }
 
-// unname takes the prefix of the tables out of a report.
-func (s *theatre) unname(found *proved) {
+// stripPrefix takes the prefix of the tables out of a report.
+func (s *proveSession) stripPrefix(found *proveResult) {
 	if s.prefix == "" {
 		return
 	}
@@ -236,31 +236,31 @@ func (s *theatre) unname(found *proved) {
 	}
 }
 
-func (f *proveFlags) tell(w io.Writer, found *proved) error {
+func (f *proveFlags) print(w io.Writer, found *proveResult) error {
 	if f.json {
 		return encodeIndented(w, found)
 	}
-	if err := tellProved(w, found.Report); err != nil || found.Load == nil {
+	if err := printProved(w, found.Report); err != nil || found.Load == nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	return tellLoad(w, found.Load)
+	return printLoad(w, found.Load)
 }
 
-// tellProved prints how each pattern went, then what differs.
-func tellProved(w io.Writer, r *prove.Report) error {
+// printProved prints how each pattern went, then what differs.
+func printProved(w io.Writer, r *prove.Report) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "PATTERN\tSERVED BY\tREQUEST\tRETURNED\tSCANNED\tPAGES\tUNITS")
 	requests := 0
 	for _, p := range r.Patterns {
 		requests += p.Requests
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, dash(p.By), p.Operation, some(p.Returned), some(p.Scanned), some(p.Pages), model.Figure(p.Total()))
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, textOrDash(p.By), p.Operation, countOrDash(p.Returned), countOrDash(p.Scanned), countOrDash(p.Pages), model.Figure(p.Total()))
 	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	paint := painting(w)
+	paint := painterFor(w)
 	fmt.Fprintf(w, "%s%d of %d access patterns behaved as predicted, in %s\n", paint.status(model.StatusOK),
 		len(r.Patterns)-r.Wrong(), len(r.Patterns), plural(requests, "request"))
 	for _, p := range r.Patterns {
@@ -274,22 +274,22 @@ func tellProved(w io.Writer, r *prove.Report) error {
 	return nil
 }
 
-func dash(text string) string {
+func textOrDash(text string) string {
 	if text == "" {
 		return "-"
 	}
 	return text
 }
 
-func some(n int) string {
+func countOrDash(n int) string {
 	if n == 0 {
 		return "-"
 	}
 	return strconv.Itoa(n)
 }
 
-// tellLoad prints how the load went, then the hottest keys.
-func tellLoad(w io.Writer, r *prove.LoadReport) error {
+// printLoad prints how the load went, then the hottest keys.
+func printLoad(w io.Writer, r *prove.LoadReport) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "TARGET/S\tDONE/S\tP50 MS\tP99 MS\tMAX MS\tTHROTTLED\tREFUSED\tERRORS\tUNSENT\t  PATTERN")
 	for _, p := range r.Patterns {
@@ -298,7 +298,7 @@ func tellLoad(w io.Writer, r *prove.LoadReport) error {
 			times = fmt.Sprintf("%.1f\t%.1f\t%.1f", p.P50, p.P99, p.Max)
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", model.Figure(p.Rate), model.Figure(p.PerSecond), times,
-			some(p.Throttled), some(p.Refused), some(p.Errors), some(p.Unsent), p.Name)
+			countOrDash(p.Throttled), countOrDash(p.Refused), countOrDash(p.Errors), countOrDash(p.Unsent), p.Name)
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintln(out, "TOUCHED\tSHARE\t  HOTTEST KEYS")
@@ -310,7 +310,7 @@ func tellLoad(w io.Writer, r *prove.LoadReport) error {
 	}
 	for _, p := range r.Patterns {
 		if p.Error != "" {
-			fmt.Fprintf(w, "%s%q: %s\n", painting(w).status(model.StatusFault), p.Name, p.Error)
+			fmt.Fprintf(w, "%s%q: %s\n", painterFor(w).status(model.StatusFault), p.Name, p.Error)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func TestModelServerAgrees(t *testing.T) {
 				t.Run(p.Name, func(t *testing.T) {
 					plan := m.Plan(p)
 					for _, run := range []int{0, 7} {
-						play(t, m, plan, run)
+						runScenario(t, m, plan, run)
 					}
 				})
 			}
@@ -64,19 +64,19 @@ func readTestModel(t *testing.T, file string) *model.Model {
 }
 
 // play carries a scenario out on a server of its own.
-func play(t *testing.T, m *model.Model, plan *model.Plan, run int) {
+func runScenario(t *testing.T, m *model.Model, plan *model.Plan, run int) {
 	t.Helper()
-	scene, err := m.Scenario(plan, model.Generator{Seed: 1}, run)
+	scenario, err := m.Scenario(plan, model.Generator{Seed: 1}, run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := openServer(t, m)
-	for _, stored := range scene.Before {
+	for _, stored := range scenario.Before {
 		s.send("PutItem", map[string]any{"TableName": stored.Table, "Item": json.RawMessage(wire.AppendItem(nil, stored.Item))})
 	}
-	for _, call := range scene.Calls {
+	for _, call := range scenario.Calls {
 		got := s.call(call)
-		want := told(call.Want)
+		want := wantText(call.Want)
 		if got != want {
 			t.Errorf("run %d: %s comes back with\n%s, predicted was\n%s", run, call.Operation, got, want)
 		}
@@ -84,7 +84,7 @@ func play(t *testing.T, m *model.Model, plan *model.Plan, run int) {
 }
 
 // told is what a call must come back with, as text.
-func told(w model.Want) string {
+func wantText(w model.Want) string {
 	text := fmt.Sprintf("count %d scanned %d;", w.Count, w.Scanned)
 	units := append(w.Read, w.Write...)
 	slices.SortFunc(units, func(a, b model.TableUnits) int { return strings.Compare(a.Table, b.Table) })
@@ -233,7 +233,7 @@ func (s *modelServer) call(c model.Call) string {
 	for _, name := range order {
 		sum.Read = append(sum.Read, *sums[name])
 	}
-	return told(sum)
+	return wantText(sum)
 }
 
 // counted are the items that gets return.
@@ -295,7 +295,7 @@ func TestModelServerAgreesAtRandom(t *testing.T) {
 			continue
 		}
 		played++
-		if !t.Run(fmt.Sprint("seed ", seed, " pattern ", i), func(t *testing.T) { play(t, m, plan, r.IntN(5)) }) {
+		if !t.Run(fmt.Sprint("seed ", seed, " pattern ", i), func(t *testing.T) { runScenario(t, m, plan, r.IntN(5)) }) {
 			t.Logf("it was %s", text[len(head):])
 		}
 	}

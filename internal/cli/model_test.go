@@ -86,14 +86,14 @@ func TestModelJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.OK || got.File != faulty || len(got.Patterns) != 2 || len(got.Heat) == 0 {
-		t.Fatalf("told is %+v", got)
+		t.Fatalf("the report is %+v", got)
 	}
 	if p := got.Patterns[0]; p.Status != "ok" || p.Table != "shop" || p.Requests != 1 || p.Read != 0.5 || p.Request[0].Operation != "GetItem" ||
 		p.Request[0].Body["TableName"] != "shop" {
-		t.Errorf("the pattern that is served is told as %+v", p)
+		t.Errorf("the pattern that is served is reported as %+v", p)
 	}
 	if p := got.Patterns[1]; p.Status != "missing" || p.Faults[0].Code != "missing" || p.Faults[0].Position.Line != 22 || p.Faults[0].Try == "" {
-		t.Errorf("the pattern that is not served is told as %+v", p)
+		t.Errorf("the pattern that is not served is reported as %+v", p)
 	}
 
 	_, out, _ = runStator(t, "model", "cost", "--json", goodModel)
@@ -118,7 +118,7 @@ func TestModelPrices(t *testing.T) {
 	}
 	_, out, _ := runStator(t, "model", "cost", "--prices", mine, goodModel)
 	if !strings.Contains(out, "at the prices of 2031-01") {
-		t.Errorf("told is %s", out)
+		t.Errorf("the output is %s", out)
 	}
 	if code, _, _ := runStator(t, "model", "check", "--prices", mine, goodModel); code != 1 {
 		t.Errorf("the budget is passed, but the exit code is %d", code)

@@ -43,9 +43,9 @@ func (r *Report) OK() bool { return len(r.Faults) == 0 }
 // Check works out how each pattern is served, and everything that is wrong
 // with a model.
 func (m *Model) Check(prices *Prices) *Report {
-	c := &checker{m: m, report: new(Report), heat: &heat{m: m, found: make(map[[3]string]*Partition)}, peaks: make(map[*Table]*load)}
+	c := &modelChecker{m: m, report: new(Report), heat: &heat{m: m, found: make(map[[3]string]*Partition)}, peaks: make(map[*Table]*tableLoad)}
 	for _, t := range m.Tables {
-		c.peaks[t] = newLoad(t)
+		c.peaks[t] = newTableLoad(t)
 	}
 	if len(m.Patterns) == 0 {
 		c.fault("patterns", Position{Line: 1, Column: 1}, "declare what is read and written, and how often, under `patterns:`", "no access pattern is declared, so nothing can be checked")
@@ -80,34 +80,34 @@ func (m *Model) Check(prices *Prices) *Report {
 	return c.report
 }
 
-// checker goes through a model.
-type checker struct {
+// modelChecker goes through a model.
+type modelChecker struct {
 	m      *Model
 	report *Report
 	heat   *heat
-	runs   []run
-	peaks  map[*Table]*load
+	runs   []patternRun
+	peaks  map[*Table]*tableLoad
 }
 
-// run is a pattern with what one run of it does.
-type run struct {
-	plan  *Plan
-	scene *Scenario // nil: it cannot be carried out
+// patternRun is a pattern with what one run of it does.
+type patternRun struct {
+	plan     *Plan
+	scenario *Scenario // nil: it cannot be carried out
 }
 
-func (c *checker) add(f *Fault) { c.report.Faults = append(c.report.Faults, f) }
+func (c *modelChecker) add(f *Fault) { c.report.Faults = append(c.report.Faults, f) }
 
-func (c *checker) fault(code string, at Position, try, format string, args ...any) {
+func (c *modelChecker) fault(code string, at Position, try, format string, args ...any) {
 	c.add(&Fault{Code: code, Message: fmt.Sprintf(format, args...), Try: try, Position: at})
 }
 
-// about is a fault of one pattern.
-func (c *checker) about(p *Pattern, code string, at Position, try, format string, args ...any) {
+// patternFault is a fault of one pattern.
+func (c *modelChecker) patternFault(p *Pattern, code string, at Position, try, format string, args ...any) {
 	c.add(&Fault{Code: code, Pattern: p.Name, Message: fmt.Sprintf(format, args...), Try: try, Position: at})
 }
 
 // pattern plans one pattern and plays it through.
-func (c *checker) pattern(p *Pattern) {
+func (c *modelChecker) pattern(p *Pattern) {
 	plan := c.m.Plan(p)
 	found := &PatternReport{Name: p.Name, Status: StatusOK, Position: p.Position, Plan: plan, Request: plan.Requests}
 	c.report.Patterns = append(c.report.Patterns, found)
@@ -119,9 +119,9 @@ func (c *checker) pattern(p *Pattern) {
 	if first.Index != nil {
 		found.Index = first.Index.Name
 	}
-	r := run{plan: plan}
+	r := patternRun{plan: plan}
 	if plan.Served() {
-		d, err := c.m.direct(plan, Generator{}, 0)
+		d, err := c.m.buildScenario(plan, Generator{}, 0)
 		if err != nil {
 			var f *Fault
 			if !errors.As(err, &f) {
@@ -129,10 +129,10 @@ func (c *checker) pattern(p *Pattern) {
 			}
 			c.add(f)
 		} else {
-			r.scene = d.scene
-			c.heat.add(p, d.touches)
-			found.Requests = len(d.scene.Calls)
-			read, write := d.scene.Units()
+			r.scenario = d.scenario
+			c.heat.add(p, d.loads)
+			found.Requests = len(d.scenario.Calls)
+			read, write := d.scenario.Units()
 			found.Read, found.Write = total(read), total(write)
 			for _, u := range read {
 				c.peakOf(u).add(u, false, p.PeakRate().PerSecond)
@@ -149,15 +149,15 @@ func (c *checker) pattern(p *Pattern) {
 	}
 	if b := p.Budget; b != nil {
 		if b.Read > 0 && found.Read > b.Read {
-			c.about(p, "budget", b.At("read"), "", "a run uses %s read units, more than its budget of %s", Figure(found.Read), Figure(b.Read))
+			c.patternFault(p, "budget", b.At("read"), "", "a run uses %s read units, more than its budget of %s", Figure(found.Read), Figure(b.Read))
 		}
 		if b.Write > 0 && found.Write > b.Write {
-			c.about(p, "budget", b.At("write"), "", "a run uses %s write units, more than its budget of %s", Figure(found.Write), Figure(b.Write))
+			c.patternFault(p, "budget", b.At("write"), "", "a run uses %s write units, more than its budget of %s", Figure(found.Write), Figure(b.Write))
 		}
 	}
 }
 
-func (c *checker) peakOf(u TableUnits) *load {
+func (c *modelChecker) peakOf(u TableUnits) *tableLoad {
 	t, _ := c.m.Table(u.Table)
 	return c.peaks[t]
 }
@@ -170,7 +170,7 @@ func total(list []TableUnits) (sum float64) {
 }
 
 // limits tells whether a transaction or a batch is too large.
-func (c *checker) limits(p *Pattern) {
+func (c *modelChecker) limits(p *Pattern) {
 	items := 0
 	for _, a := range p.Actions() {
 		items += max(1, a.Times, a.Most)
@@ -187,12 +187,12 @@ func (c *checker) limits(p *Pattern) {
 		return
 	}
 	if items > most {
-		c.about(p, "limit", p.Position, fmt.Sprintf("split it into several of at most %d", most), "%s has up to %d items; the limit of %s is %d", p.Name, items, what, most)
+		c.patternFault(p, "limit", p.Position, fmt.Sprintf("split it into several of at most %d", most), "%s has up to %d items; the limit of %s is %d", p.Name, items, what, most)
 	}
 }
 
 // partitions tells of those that are at their limit.
-func (c *checker) partitions() {
+func (c *modelChecker) partitions() {
 	allowed := 1.0
 	if b := c.m.Budgets; b != nil && b.Partition > 0 {
 		allowed = b.Partition
@@ -206,7 +206,7 @@ func (c *checker) partitions() {
 		if x.Index != "" {
 			where = x.Index + " of " + x.Table
 		}
-		code, at := "hot", c.placeOf(x)
+		code, at := "hot", c.keyPosition(x)
 		what := fmt.Sprintf("%s write units a second; the limit of a partition is %s", Figure(x.Write), Figure(MaxPartitionWrites))
 		if x.Read/MaxPartitionReads > x.Write/MaxPartitionWrites {
 			what = fmt.Sprintf("%s read units a second; the limit of a partition is %s", Figure(x.Read), Figure(MaxPartitionReads))
@@ -221,9 +221,9 @@ func (c *checker) partitions() {
 }
 
 // shardsIn is over how many shards a partition's key is spread already.
-func (c *checker) shardsIn(x *Partition) int {
+func (c *modelChecker) shardsIn(x *Partition) int {
 	n := 1
-	c.keysOf(x, func(e *Entity, f *Field) {
+	c.eachKey(x, func(e *Entity, f *Field) {
 		for _, leaf := range e.leaves(f.Name) {
 			n = max(n, e.byName[leaf].Attribute.Shards)
 		}
@@ -231,18 +231,18 @@ func (c *checker) shardsIn(x *Partition) int {
 	return n
 }
 
-// placeOf is where the key of a partition stands in the file.
-func (c *checker) placeOf(x *Partition) (at Position) {
-	c.keysOf(x, func(_ *Entity, f *Field) {
+// keyPosition is where the key of a partition stands in the file.
+func (c *modelChecker) keyPosition(x *Partition) (at Position) {
+	c.eachKey(x, func(_ *Entity, f *Field) {
 		if at.Line == 0 {
-			at = f.place.Position
+			at = f.location.Position
 		}
 	})
 	return at
 }
 
-// keysOf calls a function for each key that a partition may be of.
-func (c *checker) keysOf(x *Partition, do func(*Entity, *Field)) {
+// eachKey calls a function for each key that a partition may be of.
+func (c *modelChecker) eachKey(x *Partition, do func(*Entity, *Field)) {
 	t, _ := c.m.Table(x.Table)
 	key := t.schema.Key
 	if i, ok := t.Index(x.Index); ok {
@@ -265,7 +265,7 @@ func couldBe(e *Entity, f *Field, key string) bool {
 }
 
 // budgets tells of those that are passed.
-func (c *checker) budgets() {
+func (c *modelChecker) budgets() {
 	b := c.m.Budgets
 	if b == nil {
 		return

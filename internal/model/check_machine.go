@@ -10,7 +10,7 @@ import (
 // machine holds a write to the status machines of its entity. Whether a
 // condition keeps a wrong state out is not read from its text but tried: it is
 // asked of an item in each state.
-func (c *checker) machine(p *Pattern, a *Action) {
+func (c *modelChecker) machine(p *Pattern, a *Action) {
 	if !a.verb.Writes() || a.verb == Check || a.verb == Delete {
 		return
 	}
@@ -22,31 +22,31 @@ func (c *checker) machine(p *Pattern, a *Action) {
 		case a.verb == Put:
 			c.mayStart(p, a, k, to.Value.text)
 		case slices.Contains(a.Remove, k.Attribute):
-			c.about(p, "machine", a.At("remove"), "", "it removes %s, which the machine %s controls", k.Attribute, k.Name)
+			c.patternFault(p, "machine", a.At("remove"), "", "it removes %s, which the machine %s controls", k.Attribute, k.Name)
 		case set && a.Creates:
 			c.mayStart(p, a, k, to.Value.text)
 		case set && !to.Value.templated():
 			c.mayMove(p, a, k, to.Value.text)
 		case set:
-			c.about(p, "machine", to.Position, "declare one pattern for each transition", "it sets %s to any state, which the machine %s does not allow", k.Attribute, k.Name)
+			c.patternFault(p, "machine", to.Position, "declare one pattern for each transition", "it sets %s to any state, which the machine %s does not allow", k.Attribute, k.Name)
 		}
 	}
 }
 
 // mayStart holds a write that makes an item to the machine: it begins in a
 // first state, and does not overwrite one that has gone on.
-func (c *checker) mayStart(p *Pattern, a *Action, k *Machine, state string) {
+func (c *modelChecker) mayStart(p *Pattern, a *Action, k *Machine, state string) {
 	if !slices.Contains(k.Initial, state) && k.into(state) == nil {
-		c.about(p, "machine", a.At("set"), "start with "+join(k.Initial, " or "), "it starts with %s %s, which the machine %s does not allow", k.Attribute, state, k.Name)
+		c.patternFault(p, "machine", a.At("set"), "start with "+join(k.Initial, " or "), "it starts with %s %s, which the machine %s does not allow", k.Attribute, state, k.Name)
 		return
 	}
 	if !slices.Contains(k.Initial, state) && !a.Replaces {
-		c.about(p, "machine", a.At("set"), "start with "+join(k.Initial, " or "), "it starts with %s %s, which is not an initial state of the machine %s", k.Attribute, state, k.Name)
+		c.patternFault(p, "machine", a.At("set"), "start with "+join(k.Initial, " or "), "it starts with %s %s, which is not an initial state of the machine %s", k.Attribute, state, k.Name)
 		return
 	}
 	allowed := k.before(state)
-	if bad := c.lets(a, k, allowed); bad != "" {
-		c.about(p, "machine", a.At("condition"), "add a condition such as attribute_not_exists("+a.entity.table.Key.Partition+")",
+	if bad := c.allowsState(a, k, allowed); bad != "" {
+		c.patternFault(p, "machine", a.At("condition"), "add a condition such as attribute_not_exists("+a.entity.table.Key.Partition+")",
 			"no condition prevents it from overwriting an item whose %s is %s", k.Attribute, bad)
 	}
 }
@@ -63,32 +63,32 @@ func (k *Machine) before(state string) (from []string) {
 
 // mayMove holds an update to the machine: what it does is a transition, and
 // its condition lets no other state pass.
-func (c *checker) mayMove(p *Pattern, a *Action, k *Machine, state string) {
+func (c *modelChecker) mayMove(p *Pattern, a *Action, k *Machine, state string) {
 	allowed := k.before(state)
 	if len(allowed) == 0 {
-		c.about(p, "machine", a.At("set"), "", "it sets %s to %s, to which the machine %s has no transition", k.Attribute, state, k.Name)
+		c.patternFault(p, "machine", a.At("set"), "", "it sets %s to %s, to which the machine %s has no transition", k.Attribute, state, k.Name)
 		return
 	}
-	from, said := named(a.From, k.Attribute)
-	if said && !slices.Contains(allowed, from.Value.text) {
-		c.about(p, "machine", a.At("from"), "", "the machine %s has no transition from %s to %s", k.Name, from.Value.text, state)
+	from, given := named(a.From, k.Attribute)
+	if given && !slices.Contains(allowed, from.Value.text) {
+		c.patternFault(p, "machine", a.At("from"), "", "the machine %s has no transition from %s to %s", k.Name, from.Value.text, state)
 		return
 	}
-	if bad := c.lets(a, k, allowed); bad != "" {
-		c.about(p, "machine", a.At("condition"), "add a condition such as #"+k.Attribute+" = "+allowed[0],
+	if bad := c.allowsState(a, k, allowed); bad != "" {
+		c.patternFault(p, "machine", a.At("condition"), "add a condition such as #"+k.Attribute+" = "+allowed[0],
 			"no condition prevents it from setting %s to %s when it is %s, which the machine %s does not allow", k.Attribute, state, bad, k.Name)
 		return
 	}
 	for _, t := range k.Transitions {
-		if t.To == state && t.Condition != "" && (!said || slices.Contains(t.From, from.Value.text)) {
+		if t.To == state && t.Condition != "" && (!given || slices.Contains(t.From, from.Value.text)) {
 			c.requires(p, a, k, t)
 		}
 	}
 }
 
-// lets is a state that the action's condition lets pass although it is not
+// allowsState is a state that the action's condition lets pass although it is not
 // allowed; "" for none.
-func (c *checker) lets(a *Action, k *Machine, allowed []string) string {
+func (c *modelChecker) allowsState(a *Action, k *Machine, allowed []string) string {
 	cond, sample := c.conditionOf(a)
 	for _, state := range k.field.Attribute.Values {
 		if slices.Contains(allowed, state) {
@@ -105,14 +105,14 @@ func (c *checker) lets(a *Action, k *Machine, allowed []string) string {
 
 // conditionOf is the action's condition, nil for none, and the item that it
 // speaks of.
-func (c *checker) conditionOf(a *Action) (*expr.Condition, *sample) {
-	d := &director{m: c.m, stride: 1 << 16}
+func (c *modelChecker) conditionOf(a *Action) (*expr.Condition, *sample) {
+	d := &scenarioBuilder{m: c.m, stride: 1 << 16}
 	s := &Step{Action: a, Entity: a.entity, Table: a.entity.table}
-	old := d.sample(s, a.entity, 0, c.m.before(a))
+	old := d.sample(s, a.entity, 0, c.m.valuesBefore(a))
 	if a.Condition == "" {
 		return nil, old
 	}
-	cond, err := bindCondition(a, &script{sample: old, old: old, fresh: old})
+	cond, err := bindCondition(a, &requestRenderer{sample: old, old: old, fresh: old})
 	if err != nil {
 		return nil, old // told when the pattern was played through
 	}
@@ -122,10 +122,10 @@ func (c *checker) conditionOf(a *Action) (*expr.Condition, *sample) {
 // requires tells whether the action's condition holds only when the
 // transition's does: it is tried with each attribute that the transition looks
 // at changed, and taken away.
-func (c *checker) requires(p *Pattern, a *Action, k *Machine, t *Transition) {
+func (c *modelChecker) requires(p *Pattern, a *Action, k *Machine, t *Transition) {
 	own, sample := c.conditionOf(a)
 	asked := &Action{entity: a.entity, Condition: t.Condition, Values: t.Values}
-	wanted, err := bindCondition(asked, &script{sample: sample, old: sample, fresh: sample})
+	wanted, err := bindCondition(asked, &requestRenderer{sample: sample, old: sample, fresh: sample})
 	if err != nil {
 		c.fault("machine", t.At("condition"), "", "the condition %q: %v", t.Condition, err)
 		return
@@ -143,7 +143,7 @@ func (c *checker) requires(p *Pattern, a *Action, k *Machine, t *Transition) {
 		}
 		for _, it := range tries {
 			if !wanted.Holds(it) && (own == nil || own.Holds(it)) {
-				c.about(p, "machine", a.At("condition"), "add it to the condition",
+				c.patternFault(p, "machine", a.At("condition"), "add it to the condition",
 					"the transition to %s of the machine %s needs %q, but the write succeeds without it", t.To, k.Name, t.Condition)
 				return
 			}

@@ -15,7 +15,7 @@ import (
 const maxCollection = 10 << 30
 
 // table tells what is wrong with a table as a whole.
-func (c *checker) table(t *Table) {
+func (c *modelChecker) table(t *Table) {
 	c.unused(t)
 	c.ttl(t)
 	if t.schema.HasLocal() {
@@ -28,7 +28,7 @@ func (c *checker) table(t *Table) {
 }
 
 // provisioned tells of units that do not suffice at the peak.
-func (c *checker) provisioned(t *Table) {
+func (c *modelChecker) provisioned(t *Table) {
 	l := c.peaks[t]
 	for i, x := range l.average {
 		read, write, where := t.Read, t.Write, t.Name
@@ -56,9 +56,9 @@ func (c *checker) provisioned(t *Table) {
 }
 
 // unused tells of indexes that no pattern reads.
-func (c *checker) unused(t *Table) {
+func (c *modelChecker) unused(t *Table) {
 	for _, x := range t.Indexes {
-		used := slices.ContainsFunc(c.runs, func(r run) bool { return slices.Contains(r.plan.Indexes(), x) })
+		used := slices.ContainsFunc(c.runs, func(r patternRun) bool { return slices.Contains(r.plan.Indexes(), x) })
 		if !used {
 			c.fault("unused", x.Position, "remove it, or declare the pattern that it serves", "no pattern uses the index %s of %s, but each write pays for it", x.Name, t.Name)
 		}
@@ -66,7 +66,7 @@ func (c *checker) unused(t *Table) {
 }
 
 // ttl tells whether the attribute of expiry holds seconds.
-func (c *checker) ttl(t *Table) {
+func (c *modelChecker) ttl(t *Table) {
 	if t.TTL == "" {
 		return
 	}
@@ -79,11 +79,11 @@ func (c *checker) ttl(t *Table) {
 		found = true
 		switch {
 		case f.Type != item.N:
-			c.fault("ttl", f.place.Position, "store a number of seconds since 1970", "%s of %s is of type %s; items expire by a number only", t.TTL, e.Name, f.Type)
+			c.fault("ttl", f.location.Position, "store a number of seconds since 1970", "%s of %s is of type %s; items expire by a number only", t.TTL, e.Name, f.Type)
 		case f.Attribute != nil && f.Attribute.Format == "epoch-millis":
-			c.fault("ttl", f.place.Position, "divide by 1000", "%s of %s is in milliseconds; read as seconds, it is thousands of years ahead, so nothing ever expires", t.TTL, e.Name)
+			c.fault("ttl", f.location.Position, "divide by 1000", "%s of %s is in milliseconds; read as seconds, it is thousands of years ahead, so nothing ever expires", t.TTL, e.Name)
 		case f.Attribute == nil || f.Attribute.Format != "epoch-seconds":
-			c.fault("ttl", f.place.Position, "set format: epoch-seconds", "%s of %s is not declared to be in epoch seconds", t.TTL, e.Name)
+			c.fault("ttl", f.location.Position, "set format: epoch-seconds", "%s of %s is not declared to be in epoch seconds", t.TTL, e.Name)
 		}
 	}
 	if !found {
@@ -95,7 +95,7 @@ func suggestTry(name string, known []string) string {
 	return strings.TrimPrefix(suggest(name, known), "; ")
 }
 
-func (c *checker) attributesOf(t *Table) (all []string) {
+func (c *modelChecker) attributesOf(t *Table) (all []string) {
 	for _, e := range c.m.EntitiesOf(t) {
 		all = append(all, e.names()...)
 	}
@@ -104,7 +104,7 @@ func (c *checker) attributesOf(t *Table) (all []string) {
 
 // collections tells of partitions that outgrow what a table with local indexes
 // allows.
-func (c *checker) collections(t *Table) {
+func (c *modelChecker) collections(t *Table) {
 	partition := []string{t.Key.Partition}
 	sum := 0.0
 	var at *Entity
@@ -134,7 +134,7 @@ func (c *checker) collections(t *Table) {
 }
 
 // collisions tells of entities that can overwrite each other.
-func (c *checker) collisions(t *Table) {
+func (c *modelChecker) collisions(t *Table) {
 	entities := c.m.EntitiesOf(t)
 	for i, e := range entities {
 		for _, other := range entities[:i] {
@@ -150,7 +150,7 @@ func (c *checker) collisions(t *Table) {
 }
 
 // entity tells what is wrong with the items of an entity.
-func (c *checker) entity(e *Entity) {
+func (c *modelChecker) entity(e *Entity) {
 	it := Generator{}.largest(e)
 	size := it.Size()
 	for _, x := range e.table.Indexes {
@@ -179,7 +179,7 @@ func keysOfIndexes(t *Table) (keys []schema.Key) {
 }
 
 // tooLarge names the attribute that makes an item too large, if it is one.
-func (c *checker) tooLarge(e *Entity, it item.Item, size int) {
+func (c *modelChecker) tooLarge(e *Entity, it item.Item, size int) {
 	for _, f := range e.fields {
 		v, ok := it.Get(f.Name)
 		if !ok || v.Size() <= item.MaxSize {
@@ -191,7 +191,7 @@ func (c *checker) tooLarge(e *Entity, it item.Item, size int) {
 		} else if f.Type == item.L {
 			what = "list"
 		}
-		c.fault("size", f.place.Position, "store it elsewhere and keep a reference, or make its members separate items",
+		c.fault("size", f.location.Position, "store it elsewhere and keep a reference, or make its members separate items",
 			"the %s %s of %s can exceed %s, the limit of an item", what, f.Name, e.Name, Bytes(item.MaxSize))
 		return
 	}
@@ -199,7 +199,7 @@ func (c *checker) tooLarge(e *Entity, it item.Item, size int) {
 }
 
 // keySize tells of keys that can be too long.
-func (c *checker) keySize(e *Entity, it item.Item, attrs []schema.Attribute, most int, what string) {
+func (c *modelChecker) keySize(e *Entity, it item.Item, attrs []schema.Attribute, most int, what string) {
 	size := 0
 	for _, a := range attrs {
 		if v, ok := it.Get(a.Name); ok {
@@ -212,12 +212,12 @@ func (c *checker) keySize(e *Entity, it item.Item, attrs []schema.Attribute, mos
 	f := e.byName[attrs[0].Name]
 	message := fmt.Sprintf("the %s key %s of %s can reach %d bytes; the limit is %d", what, attrs[0].Name, e.Name, size, most)
 	if !slices.ContainsFunc(c.report.Faults, func(f *Fault) bool { return f.Message == message }) {
-		c.fault("size", f.place.Position, "use a hash of it", "%s", message)
+		c.fault("size", f.location.Position, "use a hash of it", "%s", message)
 	}
 }
 
 // rules tells of those that are broken.
-func (c *checker) rules() {
+func (c *modelChecker) rules() {
 	for _, r := range c.m.Rules {
 		for _, e := range c.m.Entities {
 			if len(r.Tables) > 0 && !slices.Contains(r.Tables, e.table.Name) || slices.Contains(r.Except, e.Name) {
@@ -225,7 +225,7 @@ func (c *checker) rules() {
 			}
 			if r.Every == "item" {
 				if f, ok := e.byName[r.Contains]; !ok || !f.Stored {
-					c.broken(r, e.Name, e.Position, fmt.Sprintf("items of %s do not contain %s", e.Name, r.Contains))
+					c.ruleFault(r, e.Name, e.Position, fmt.Sprintf("items of %s do not contain %s", e.Name, r.Contains))
 				}
 				continue
 			}
@@ -234,7 +234,7 @@ func (c *checker) rules() {
 	}
 }
 
-func (c *checker) broken(r *Rule, excepted string, at Position, what string) {
+func (c *modelChecker) ruleFault(r *Rule, excepted string, at Position, what string) {
 	name := ""
 	if r.Name != "" {
 		name = fmt.Sprintf("the rule %q is broken: ", r.Name)
@@ -243,7 +243,7 @@ func (c *checker) broken(r *Rule, excepted string, at Position, what string) {
 }
 
 // keyRule holds the keys of one entity to a rule.
-func (c *checker) keyRule(r *Rule, e *Entity) {
+func (c *modelChecker) keyRule(r *Rule, e *Entity) {
 	var seen []string
 	for _, k := range append([]schema.Key{e.table.schema.Key}, keysOfIndexes(e.table)...) {
 		attrs := k.Partition
@@ -258,12 +258,12 @@ func (c *checker) keyRule(r *Rule, e *Entity) {
 				continue
 			}
 			excepted = e.Name + "." + a.Name
-			at, text = f.place.Position, fmt.Sprintf("%s of %s is %q, without {%s}", a.Name, e.Name, f.Template(), r.Contains)
+			at, text = f.location.Position, fmt.Sprintf("%s of %s is %q, without {%s}", a.Name, e.Name, f.Template(), r.Contains)
 			contains = contains || a.Name == r.Contains || slices.Contains(e.leaves(a.Name), r.Contains)
 			seen = append(seen, a.Name)
 		}
 		if !contains {
-			c.broken(r, excepted, at, text)
+			c.ruleFault(r, excepted, at, text)
 		}
 	}
 }

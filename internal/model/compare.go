@@ -40,29 +40,29 @@ func Compare(before, after *Cost) *Difference {
 	return d
 }
 
-type spending struct {
+type costEntry struct {
 	name  string
 	spent Spent
 }
 
-func spentOnPatterns(c *Cost) (list []spending) {
+func spentOnPatterns(c *Cost) (list []costEntry) {
 	for _, p := range c.Patterns {
-		list = append(list, spending{p.Name, Spent{p.Run.Read(), p.Run.Write(), p.Dollars}})
+		list = append(list, costEntry{p.Name, Spent{p.Run.Read(), p.Run.Write(), p.Dollars}})
 	}
 	return list
 }
 
-func spentOnTables(c *Cost) (list []spending) {
+func spentOnTables(c *Cost) (list []costEntry) {
 	for _, t := range c.Tables {
-		list = append(list, spending{t.Name, Spent{t.PerSecond.TableRead, t.PerSecond.TableWrite, t.Dollars}})
+		list = append(list, costEntry{t.Name, Spent{t.PerSecond.TableRead, t.PerSecond.TableWrite, t.Dollars}})
 	}
 	return list
 }
 
-func spentOnIndexes(c *Cost) (list []spending) {
+func spentOnIndexes(c *Cost) (list []costEntry) {
 	for _, t := range c.Tables {
 		for _, x := range t.Indexes {
-			list = append(list, spending{t.Name + "." + x.Index, Spent{Read: x.Read, Write: x.Write}})
+			list = append(list, costEntry{t.Name + "." + x.Index, Spent{Read: x.Read, Write: x.Write}})
 		}
 	}
 	return list
@@ -70,9 +70,9 @@ func spentOnIndexes(c *Cost) (list []spending) {
 
 // join pairs what has one name: those of before in their order, then what is
 // new.
-func (d *Difference) join(what string, before, after []spending) {
-	find := func(list []spending, name string) (Spent, bool) {
-		i := slices.IndexFunc(list, func(s spending) bool { return s.name == name })
+func (d *Difference) join(what string, before, after []costEntry) {
+	find := func(list []costEntry, name string) (Spent, bool) {
+		i := slices.IndexFunc(list, func(s costEntry) bool { return s.name == name })
 		if i < 0 {
 			return Spent{}, false
 		}

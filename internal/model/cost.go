@@ -103,12 +103,12 @@ type TableCost struct {
 // Cost works out what a model costs. Patterns that cannot be carried out count
 // nothing; Check names them.
 func (m *Model) Cost(prices *Prices) *Cost {
-	var runs []run
+	var runs []patternRun
 	for _, p := range m.Patterns {
-		r := run{plan: m.Plan(p)}
+		r := patternRun{plan: m.Plan(p)}
 		if r.plan.Served() {
 			if s, err := m.Scenario(r.plan, Generator{}, 0); err == nil {
-				r.scene = s
+				r.scenario = s
 			}
 		}
 		runs = append(runs, r)
@@ -118,11 +118,11 @@ func (m *Model) Cost(prices *Prices) *Cost {
 
 const daySeconds = 86400
 
-func (m *Model) cost(prices *Prices, runs []run) *Cost {
+func (m *Model) cost(prices *Prices, runs []patternRun) *Cost {
 	c := &Cost{Prices: &PriceInfo{prices.Date, prices.Region, cmpOr(prices.Currency, "USD"), prices.Source}}
-	peaks := make(map[*Table]*load)
+	peaks := make(map[*Table]*tableLoad)
 	for _, t := range m.Tables {
-		peaks[t] = newLoad(t)
+		peaks[t] = newTableLoad(t)
 		c.Tables = append(c.Tables, &TableCost{Name: t.Name, Billing: cmpOr(t.Billing, "on-demand")})
 	}
 	for _, r := range runs {
@@ -134,14 +134,14 @@ func (m *Model) cost(prices *Prices, runs []run) *Cost {
 	return c
 }
 
-// load is units a second on a table and on each of its indexes.
-type load struct {
+// tableLoad is units a second on a table and on each of its indexes.
+type tableLoad struct {
 	table   *Table
 	average []*IndexCost // the table first
 }
 
-func newLoad(t *Table) *load {
-	l := &load{table: t, average: []*IndexCost{{Table: t.Name}}}
+func newTableLoad(t *Table) *tableLoad {
+	l := &tableLoad{table: t, average: []*IndexCost{{Table: t.Name}}}
 	for _, x := range t.Indexes {
 		l.average = append(l.average, &IndexCost{Table: t.Name, Index: x.Name})
 	}
@@ -149,7 +149,7 @@ func newLoad(t *Table) *load {
 }
 
 // add adds what a request costs, so often a second.
-func (l *load) add(u TableUnits, write bool, rate float64) {
+func (l *tableLoad) add(u TableUnits, write bool, rate float64) {
 	put := func(x *IndexCost, units float64) {
 		if write {
 			x.Write += units * rate
@@ -164,14 +164,14 @@ func (l *load) add(u TableUnits, write bool, rate float64) {
 	}
 }
 
-func (c *Cost) pattern(m *Model, prices *Prices, r run, loads map[*Table]*load) {
+func (c *Cost) pattern(m *Model, prices *Prices, r patternRun, loads map[*Table]*tableLoad) {
 	p := r.plan.Pattern
-	cost := &PatternCost{Name: p.Name, Group: p.Group, Rate: p.Rate.Text, Served: r.scene != nil}
+	cost := &PatternCost{Name: p.Name, Group: p.Group, Rate: p.Rate.Text, Served: r.scenario != nil}
 	c.Patterns = append(c.Patterns, cost)
-	if r.scene == nil {
+	if r.scenario == nil {
 		return
 	}
-	read, write := r.scene.Units()
+	read, write := r.scenario.Units()
 	for _, list := range []struct {
 		units []TableUnits
 		write bool
@@ -179,7 +179,7 @@ func (c *Cost) pattern(m *Model, prices *Prices, r run, loads map[*Table]*load) 
 		for _, u := range list.units {
 			t, _ := m.Table(u.Table)
 			loads[t].add(u, list.write, p.Rate.PerSecond)
-			once := newLoad(t)
+			once := newTableLoad(t)
 			once.add(u, list.write, 1)
 			for _, x := range once.average {
 				if x.Read+x.Write > 0 {
@@ -223,7 +223,7 @@ func (p *Prices) onDemand(read, write float64) float64 {
 
 const gigabyte = 1 << 30
 
-func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *load) {
+func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *tableLoad) {
 	cost.PerSecond = split(l.average)
 	cost.Amplification = cost.PerSecond.Amplification()
 	cost.Indexes = l.average[1:]
@@ -270,7 +270,7 @@ func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *loa
 }
 
 // local is what the local indexes take, which the table pays.
-func (l *load) local(write bool) (sum float64) {
+func (l *tableLoad) local(write bool) (sum float64) {
 	for i, x := range l.table.Indexes {
 		if x.Local && write {
 			sum += l.average[i+1].Write

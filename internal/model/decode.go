@@ -23,30 +23,30 @@ const (
 	maxFaults    = 50
 )
 
-// decoder turns YAML into the structs of a model, which say by tags what they
+// yamlDecoder turns YAML into the structs of a model, which say by tags what they
 // take.
-type decoder struct{ faults []*Fault }
+type yamlDecoder struct{ faults []*Fault }
 
 // decode reads a text into target, a pointer to a struct. All that is wrong is
-// told, not the first fault alone; but a text without the member that marks
-// what it should be is something else, and only that is told.
+// yamlErr, not the first fault alone; but a text without the member that marks
+// what it should be is something else, and only that is yamlErr.
 func decode(text []byte, target any, mark, what string) []*Fault {
-	d := new(decoder)
+	d := new(yamlDecoder)
 	body := d.parse(text)
 	if body != nil && d.marked(body, mark, what) {
-		d.value(body, reflect.ValueOf(target).Elem(), field{}, 0)
+		d.value(body, reflect.ValueOf(target).Elem(), fieldSpec{}, 0)
 	}
 	return d.faults
 }
 
-func (d *decoder) fault(at Position, format string, args ...any) {
+func (d *yamlDecoder) fault(at Position, format string, args ...any) {
 	if len(d.faults) < maxFaults {
 		d.faults = append(d.faults, &Fault{Code: "syntax", Message: fmt.Sprintf(format, args...), Position: at})
 	}
 }
 
 // marked tells whether a body has the member that marks it.
-func (d *decoder) marked(body ast.Node, mark, what string) bool {
+func (d *yamlDecoder) marked(body ast.Node, mark, what string) bool {
 	members, ok := d.mapping(body)
 	if !ok {
 		return false
@@ -61,7 +61,7 @@ func (d *decoder) marked(body ast.Node, mark, what string) bool {
 }
 
 // parse is the text's one document, nil when it has none or a fault.
-func (d *decoder) parse(text []byte) ast.Node {
+func (d *yamlDecoder) parse(text []byte) ast.Node {
 	if len(text) > maxFileBytes {
 		d.fault(Position{}, "the file has a size of %s; the limit is %s", Bytes(len(text)), Bytes(maxFileBytes))
 		return nil
@@ -75,11 +75,11 @@ func (d *decoder) parse(text []byte) ast.Node {
 		return nil
 	}
 	file, err := parseYAML(text)
-	var told yaml.Error
+	var yamlErr yaml.Error
 	switch {
-	case errors.As(err, &told) && told.GetToken() != nil && told.GetToken().Position != nil:
-		p := told.GetToken().Position
-		d.fault(Position{p.Line, p.Column}, "this is not valid YAML: %s", told.GetMessage())
+	case errors.As(err, &yamlErr) && yamlErr.GetToken() != nil && yamlErr.GetToken().Position != nil:
+		p := yamlErr.GetToken().Position
+		d.fault(Position{p.Line, p.Column}, "this is not valid YAML: %s", yamlErr.GetMessage())
 		return nil
 	case err != nil:
 		d.fault(Position{}, "this is not valid YAML: %v", err)
@@ -149,8 +149,8 @@ func positionOf(n ast.Node) Position {
 	return Position{t.Position.Line, t.Position.Column}
 }
 
-// field is what a struct's tags say of one member.
-type field struct {
+// fieldSpec is what a struct's tags say of one member.
+type fieldSpec struct {
 	index    []int
 	name     string
 	required bool
@@ -160,12 +160,12 @@ type field struct {
 	oneof    []string
 }
 
-// fieldsOf are the members that a struct takes.
-func fieldsOf(t reflect.Type) (fields []field) {
+// fieldSpecs are the members that a struct takes.
+func fieldSpecs(t reflect.Type) (fields []fieldSpec) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous && f.Type.Kind() == reflect.Struct {
-			for _, inner := range fieldsOf(f.Type) {
+			for _, inner := range fieldSpecs(f.Type) {
 				inner.index = append([]int{i}, inner.index...)
 				fields = append(fields, inner)
 			}
@@ -177,7 +177,7 @@ func fieldsOf(t reflect.Type) (fields []field) {
 		}
 		parts := strings.Split(tag, ",")
 		has := func(option string) bool { return slices.Contains(parts[1:], option) }
-		fields = append(fields, field{
+		fields = append(fields, fieldSpec{
 			index: f.Index, name: parts[0],
 			required: has("required"), named: has("named"), short: has("short"), scalar: has("scalar"),
 			oneof: strings.Fields(f.Tag.Get("oneof")),
@@ -187,7 +187,7 @@ func fieldsOf(t reflect.Type) (fields []field) {
 }
 
 // value reads one node into one place.
-func (d *decoder) value(n ast.Node, v reflect.Value, f field, depth int) {
+func (d *yamlDecoder) value(n ast.Node, v reflect.Value, f fieldSpec, depth int) {
 	if depth > maxNesting {
 		d.fault(positionOf(n), "lists and mappings are nested more than %d levels deep", maxNesting)
 		return
@@ -207,7 +207,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, f field, depth int) {
 		d.value(n, v.Elem(), f, depth)
 		return
 	}
-	if d.special(n, v, depth) {
+	if d.specialType(n, v, depth) {
 		return
 	}
 	switch v.Kind() {
@@ -225,10 +225,10 @@ func (d *decoder) value(n ast.Node, v reflect.Value, f field, depth int) {
 }
 
 // structure reads a mapping into a struct.
-func (d *decoder) structure(n ast.Node, v reflect.Value, depth int) {
-	fields := fieldsOf(v.Type())
-	place := d.place(n, v)
-	if i := slices.IndexFunc(fields, func(f field) bool { return f.short }); i >= 0 && isScalar(n) {
+func (d *yamlDecoder) structure(n ast.Node, v reflect.Value, depth int) {
+	fields := fieldSpecs(v.Type())
+	place := d.location(n, v)
+	if i := slices.IndexFunc(fields, func(f fieldSpec) bool { return f.short }); i >= 0 && isScalar(n) {
 		place.members[fields[i].name] = positionOf(n)
 		d.value(n, v.FieldByIndex(fields[i].index), fields[i], depth+1)
 		return
@@ -241,7 +241,7 @@ func (d *decoder) structure(n ast.Node, v reflect.Value, depth int) {
 	for _, m := range members {
 		name := m.Key.GetToken().Value
 		at := positionOf(m.Key)
-		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name && !f.scalar })
+		i := slices.IndexFunc(fields, func(f fieldSpec) bool { return f.name == name && !f.scalar })
 		if i < 0 {
 			var known []string
 			for _, f := range fields {
@@ -259,14 +259,14 @@ func (d *decoder) structure(n ast.Node, v reflect.Value, depth int) {
 			d.fault(place.Position, "%s is missing", f.name)
 		}
 	}
-	d.share(v, place)
+	d.shareLocation(v, place)
 }
 
-// place notes where a struct begins.
-func (d *decoder) place(n ast.Node, v reflect.Value) *Place {
-	p, ok := v.FieldByName("Place").Addr().Interface().(*Place)
+// location notes where a struct begins.
+func (d *yamlDecoder) location(n ast.Node, v reflect.Value) *Location {
+	p, ok := v.FieldByName("Location").Addr().Interface().(*Location)
 	if !ok {
-		panic(fmt.Sprintf("%s has no place", v.Type()))
+		panic(fmt.Sprintf("%s has no Location", v.Type()))
 	}
 	if p.Position.Line == 0 {
 		p.Position = positionOf(n)
@@ -275,15 +275,15 @@ func (d *decoder) place(n ast.Node, v reflect.Value) *Place {
 	return p
 }
 
-// share gives what is embedded the place of the whole.
-func (d *decoder) share(v reflect.Value, place *Place) {
+// shareLocation gives what is embedded the place of the whole.
+func (d *yamlDecoder) shareLocation(v reflect.Value, place *Location) {
 	if p, ok := v.Addr().Interface().(*Pattern); ok {
-		p.Action.Place = *place
+		p.Action.Location = *place
 	}
 }
 
 // mapping are the members of a mapping.
-func (d *decoder) mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
+func (d *yamlDecoder) mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	var members []*ast.MappingValueNode
 	switch x := n.(type) {
 	case *ast.MappingNode:
@@ -312,30 +312,30 @@ func (d *decoder) mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
 }
 
 // entries reads a mapping of names into a slice of structs that have a Name.
-func (d *decoder) entries(n ast.Node, v reflect.Value, depth int) {
+func (d *yamlDecoder) entries(n ast.Node, v reflect.Value, depth int) {
 	members, ok := d.mapping(n)
 	if !ok {
 		return
 	}
 	element := v.Type().Elem().Elem()
-	fields := fieldsOf(element)
+	fields := fieldSpecs(element)
 	for _, m := range members {
 		x := reflect.New(element).Elem()
 		x.FieldByName("Name").SetString(m.Key.GetToken().Value)
-		place := d.place(m.Key, x)
+		place := d.location(m.Key, x)
 		if fields[len(fields)-1].scalar {
 			f := fields[len(fields)-1]
 			place.members["value"] = positionOf(m.Value)
 			d.value(m.Value, x.FieldByIndex(f.index), f, depth+1)
-		} else if _, null := m.Value.(*ast.NullNode); !null || slices.ContainsFunc(fields, func(f field) bool { return f.required }) {
-			d.value(m.Value, x, field{}, depth+1)
+		} else if _, null := m.Value.(*ast.NullNode); !null || slices.ContainsFunc(fields, func(f fieldSpec) bool { return f.required }) {
+			d.value(m.Value, x, fieldSpec{}, depth+1)
 		}
 		v.Set(reflect.Append(v, x.Addr()))
 	}
 }
 
 // elements reads a list.
-func (d *decoder) elements(n ast.Node, v reflect.Value, depth int) {
+func (d *yamlDecoder) elements(n ast.Node, v reflect.Value, depth int) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
 		d.fault(positionOf(n), "expected a list, found %s", kindOf(n))
@@ -343,13 +343,13 @@ func (d *decoder) elements(n ast.Node, v reflect.Value, depth int) {
 	}
 	for _, e := range list.Values {
 		x := reflect.New(v.Type().Elem()).Elem()
-		d.value(e, x, field{}, depth+1)
+		d.value(e, x, fieldSpec{}, depth+1)
 		v.Set(reflect.Append(v, x))
 	}
 }
 
-// special reads the types that have a form of their own.
-func (d *decoder) special(n ast.Node, v reflect.Value, depth int) bool {
+// specialType reads the types that have a form of their own.
+func (d *yamlDecoder) specialType(n ast.Node, v reflect.Value, depth int) bool {
 	target := v.Addr().Interface()
 	switch t := target.(type) {
 	case *Rate:
@@ -376,7 +376,7 @@ func (d *decoder) special(n ast.Node, v reflect.Value, depth int) bool {
 	return true
 }
 
-func parseScalar[T any](d *decoder, n ast.Node, to *T, parse func(string) (T, error)) {
+func parseScalar[T any](d *yamlDecoder, n ast.Node, to *T, parse func(string) (T, error)) {
 	if !isScalar(n) {
 		d.fault(positionOf(n), "expected a single value, found %s", kindOf(n))
 		return
@@ -389,7 +389,7 @@ func parseScalar[T any](d *decoder, n ast.Node, to *T, parse func(string) (T, er
 	*to = got
 }
 
-func (d *decoder) projection(n ast.Node, p *Projection, depth int) {
+func (d *yamlDecoder) projection(n ast.Node, p *Projection, depth int) {
 	if !isScalar(n) {
 		p.Kind = "INCLUDE"
 		d.elements(n, reflect.ValueOf(&p.Names).Elem(), depth)
@@ -402,7 +402,7 @@ func (d *decoder) projection(n ast.Node, p *Projection, depth int) {
 }
 
 // scalar reads a plain value.
-func (d *decoder) scalar(n ast.Node, v reflect.Value, f field) {
+func (d *yamlDecoder) scalar(n ast.Node, v reflect.Value, f fieldSpec) {
 	if !isScalar(n) {
 		d.fault(positionOf(n), "expected a single value, found %s", kindOf(n))
 		return

@@ -26,7 +26,7 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		reflect.TypeFor[Template](), reflect.TypeFor[Attribute](), reflect.TypeFor[Sizes](), reflect.TypeFor[Machine](), reflect.TypeFor[Transition](),
 		reflect.TypeFor[Pattern](), reflect.TypeFor[Range](), reflect.TypeFor[Rule](), reflect.TypeFor[Budgets](), reflect.TypeFor[Budget](),
 	} {
-		for _, f := range fieldsOf(typ) {
+		for _, f := range fieldSpecs(typ) {
 			if !strings.Contains(text, "`"+f.name+"`") {
 				t.Errorf("docs/model.md does not name %s of %s", f.name, typ.Name())
 			}

@@ -14,16 +14,16 @@ type Position struct {
 	Column int `json:"column"`
 }
 
-// Place is where a piece of a model stands in its file. The zero Place is that
+// Location is where a piece of a model stands in its file. The zero Place is that
 // of a model that was not read from one.
-type Place struct {
+type Location struct {
 	Position Position `yaml:"-"`
 
 	members map[string]Position
 }
 
 // At is where a member stands, or else the whole.
-func (p *Place) At(member string) Position {
+func (p *Location) At(member string) Position {
 	if at, ok := p.members[member]; ok {
 		return at
 	}

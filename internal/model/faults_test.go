@@ -53,7 +53,7 @@ func TestFaults(t *testing.T) {
 				return
 			}
 			if got != string(want[1]) {
-				t.Errorf("told\n  %s\nwanted\n  %s", got, want[1])
+				t.Errorf("got\n  %s\nwant\n  %s", got, want[1])
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestFaults(t *testing.T) {
 
 // faultsOf are the faults of a model, each as line:column, code, message and
 // what to try.
-func faultsOf(text []byte) (told []string) {
+func faultsOf(text []byte) (all []string) {
 	var faults []*Fault
 	m, err := Parse("x", text)
 	var syntax *SyntaxError
@@ -75,7 +75,7 @@ func faultsOf(text []byte) (told []string) {
 		faults = m.Check(DefaultPrices()).Faults
 	}
 	for _, f := range faults {
-		told = append(told, fmt.Sprintf("%d:%d %s: %s", f.Position.Line, f.Position.Column, f.Code, strings.ReplaceAll(f.Error(), "\n", " ")))
+		all = append(all, fmt.Sprintf("%d:%d %s: %s", f.Position.Line, f.Position.Column, f.Code, strings.ReplaceAll(f.Error(), "\n", " ")))
 	}
-	return told
+	return all
 }

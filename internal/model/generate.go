@@ -102,7 +102,7 @@ func (s *sample) value(f *Field) item.Value {
 		}
 		return item.String(s.fill(f.template))
 	}
-	return s.own(f, s.ordinalOf(f.Name))
+	return s.generate(f, s.ordinalOf(f.Name))
 }
 
 func (s *sample) ordinalOf(name string) int {
@@ -133,8 +133,8 @@ func plain(v item.Value) string {
 	return string(v.Bytes())
 }
 
-// own makes the value of a field that is not made of others.
-func (s *sample) own(f *Field, ordinal int) item.Value {
+// generate makes the value of a field that is not made of others.
+func (s *sample) generate(f *Field, ordinal int) item.Value {
 	a := f.Attribute
 	switch {
 	case a.Shards > 0:
@@ -257,7 +257,7 @@ func (s *sample) vary(f *Field, ordinal int) item.Value {
 	switch f.Type {
 	case item.S:
 		text := string(f.example.Bytes())
-		return item.String(counted(text, len(text), ordinal))
+		return item.String(withOrdinal(text, len(text), ordinal))
 	case item.N:
 		return digits(len(strings.Trim(f.example.Number().String(), "-.")), ordinal)
 	}
@@ -274,8 +274,8 @@ func (e *Entity) inKey(name string) bool {
 	return false
 }
 
-// counted is a text of a length that ends in the ordinal.
-func counted(text string, length, ordinal int) string {
+// withOrdinal is a text of a length that ends in the ordinal.
+func withOrdinal(text string, length, ordinal int) string {
 	const places = 6
 	end := strconv.FormatInt(int64(ordinal), 36)
 	if width := min(places, length); len(end) < width {
@@ -306,8 +306,8 @@ func digits(count, ordinal int) item.Value {
 	return number(text)
 }
 
-// rolled is an ordinal within those that make numbers of so many digits.
-func rolled(count, ordinal int) int {
+// wrapOrdinal is an ordinal within those that make numbers of so many digits.
+func wrapOrdinal(count, ordinal int) int {
 	switch {
 	case count == 1:
 		return ordinal % 9
@@ -333,14 +333,14 @@ func (s *sample) plainValue(f *Field, ordinal int) item.Value {
 		size, count = cmpInt(int(a.Largest), size), cmpInt(a.Most, count)
 	}
 	size, count = min(size, 2*item.MaxSize), min(count, 2*item.MaxSize/max(1, size)+1)
-	text := func(n int) string { return counted(fmt.Sprintf("%s-%x-", f.Name, s.gen.Seed), size, n) }
+	text := func(n int) string { return withOrdinal(fmt.Sprintf("%s-%x-", f.Name, s.gen.Seed), size, n) }
 	switch f.Type {
 	case item.S:
 		return item.String(text(ordinal))
 	case item.N:
 		count := cmpInt(a.Digits, 4)
 		if !s.entity.inKey(f.Name) {
-			ordinal = rolled(count, ordinal) // it need not tell items apart
+			ordinal = wrapOrdinal(count, ordinal) // it need not tell items apart
 		}
 		return digits(count, ordinal)
 	case item.B:

@@ -30,8 +30,8 @@ type Partition struct {
 	by map[string]float64 // share by pattern
 }
 
-// touch is units that one run of a pattern spends on a partition.
-type touch struct {
+// partitionLoad is units that one run of a pattern spends on a partition.
+type partitionLoad struct {
 	table  *Table
 	index  *Index // nil: the table itself, or a local index of it
 	entity *Entity
@@ -41,9 +41,9 @@ type touch struct {
 	write  bool
 }
 
-// touch notes what a read spends.
-func (d *director) touch(s *Step, x *sample, units float64, write bool) {
-	t := touch{table: s.Table, index: s.Index, entity: s.Entity, action: s.Action, units: units, write: write, fixed: make(map[string]string)}
+// addReadLoad notes what a read spends.
+func (d *scenarioBuilder) addReadLoad(s *Step, x *sample, units float64, write bool) {
+	t := partitionLoad{table: s.Table, index: s.Index, entity: s.Entity, action: s.Action, units: units, write: write, fixed: make(map[string]string)}
 	if t.index != nil && t.index.Local {
 		t.index = nil
 	}
@@ -51,28 +51,28 @@ func (d *director) touch(s *Step, x *sample, units float64, write bool) {
 		t.fixed[w.Name] = w.Value.text
 	}
 	if x != nil {
-		t.fixed = x.said()
+		t.fixed = x.fixedValues()
 	}
-	d.touches = append(d.touches, t)
+	d.loads = append(d.loads, t)
 }
 
-// said are the attributes that have a value of their own.
-func (s *sample) said() map[string]string {
-	said := make(map[string]string)
+// fixedValues are the attributes that have a value of their own.
+func (s *sample) fixedValues() map[string]string {
+	values := make(map[string]string)
 	for name := range s.fixed {
 		if f := s.entity.byName[name]; f.Attribute != nil && len(f.Attribute.Values) > 0 {
-			said[name] = plain(s.fixed[name])
+			values[name] = plain(s.fixed[name])
 		}
 	}
-	return said
+	return values
 }
 
-// touchWrite notes what a write spends: on the item's partition, and on those
+// addWriteLoad notes what a write spends: on the item's partition, and on those
 // that its index entries leave and come to. Local indexes lie with the table.
-func (d *director) touchWrite(s *Step, w *write, cost capacity.Consumed) {
-	base := touch{table: s.Table, entity: s.Entity, action: s.Action, write: true}
+func (d *scenarioBuilder) addWriteLoad(s *Step, w *itemWrite, cost capacity.Consumed) {
+	base := partitionLoad{table: s.Table, entity: s.Entity, action: s.Action, write: true}
 	own := base
-	own.units, own.fixed = cost.Table, w.now.said()
+	own.units, own.fixed = cost.Table, w.now.fixedValues()
 	for _, e := range index.Diff(s.Table.schema, w.before, w.after) {
 		if !e.Index.Global {
 			own.units += e.Units
@@ -80,13 +80,13 @@ func (d *director) touchWrite(s *Step, w *write, cost capacity.Consumed) {
 		}
 		t := base
 		t.index, _ = s.Table.Index(e.Index.Name)
-		t.units, t.fixed = e.Units, w.now.said()
+		t.units, t.fixed = e.Units, w.now.fixedValues()
 		if e.After == nil {
-			t.fixed = w.old.said()
+			t.fixed = w.old.fixedValues()
 		}
-		d.touches = append(d.touches, t)
+		d.loads = append(d.loads, t)
 	}
-	d.touches = append(d.touches, own)
+	d.loads = append(d.loads, own)
 }
 
 // heat sums what patterns spend by partition.
@@ -95,7 +95,7 @@ type heat struct {
 	found map[[3]string]*Partition
 }
 
-func (h *heat) add(p *Pattern, touches []touch) {
+func (h *heat) add(p *Pattern, touches []partitionLoad) {
 	rate := p.PeakRate().PerSecond
 	for _, t := range touches {
 		h.spread(p, t, rate*t.units)
@@ -106,13 +106,13 @@ func (h *heat) add(p *Pattern, touches []touch) {
 const maxForms = 64
 
 // spread adds units to the busiest partition of each form that a touch may
-// have: one for each value of a listed attribute that is not said.
-func (h *heat) spread(p *Pattern, t touch, units float64) {
+// have: one for each value of a listed attribute that is not values.
+func (h *heat) spread(p *Pattern, t partitionLoad, units float64) {
 	leaves := t.leaves()
 	forms := []map[string]string{t.fixed}
 	for _, leaf := range leaves {
 		f := t.entity.byName[leaf]
-		if _, said := t.fixed[leaf]; said || len(f.Attribute.Values) == 0 || len(forms)*len(f.Attribute.Values) > maxForms {
+		if _, fixed := t.fixed[leaf]; fixed || len(f.Attribute.Values) == 0 || len(forms)*len(f.Attribute.Values) > maxForms {
 			continue
 		}
 		var next []map[string]string
@@ -129,12 +129,12 @@ func (h *heat) spread(p *Pattern, t touch, units float64) {
 	}
 	share := h.share(t, leaves)
 	for _, form := range forms {
-		h.charge(p, t, form, units*share)
+		h.addUnits(p, t, form, units*share)
 	}
 }
 
 // leaves are the attributes that the touched partition key is made of.
-func (t *touch) leaves() (leaves []string) {
+func (t *partitionLoad) leaves() (leaves []string) {
 	for _, name := range t.partition() {
 		for _, leaf := range t.entity.leaves(name) {
 			if !slices.Contains(leaves, leaf) {
@@ -145,7 +145,7 @@ func (t *touch) leaves() (leaves []string) {
 	return leaves
 }
 
-func (t *touch) partition() (names []string) {
+func (t *partitionLoad) partition() (names []string) {
 	key := t.table.schema.Key
 	if t.index != nil {
 		key = t.index.schema.Key
@@ -160,17 +160,17 @@ func (t *touch) partition() (names []string) {
 // attributes of a key mostly hang together (a project has one tenant), so the
 // share of the rarest value bounds that of all; shards are spread evenly
 // beside them.
-func (h *heat) share(t touch, leaves []string) float64 {
+func (h *heat) share(t partitionLoad, leaves []string) float64 {
 	share, spread := 1.0, 1.0
 	for _, leaf := range leaves {
 		f := t.entity.byName[leaf]
 		a := f.Attribute
 		skew, skewed := named(t.action.Skew, leaf)
-		_, said := t.fixed[leaf]
+		_, fixed := t.fixed[leaf]
 		switch {
 		case a.Shards > 0:
 			spread /= float64(a.Shards)
-		case said:
+		case fixed:
 		case skewed:
 			n, _ := parseFloat(skew.Value.text)
 			share = min(share, n)
@@ -183,7 +183,7 @@ func (h *heat) share(t touch, leaves []string) float64 {
 	return share * spread
 }
 
-func (h *heat) charge(p *Pattern, t touch, form map[string]string, units float64) {
+func (h *heat) addUnits(p *Pattern, t partitionLoad, form map[string]string, units float64) {
 	var key []string
 	for _, name := range t.partition() {
 		key = append(key, label(t.entity, templateOf(t.entity.byName[name]), form))
@@ -206,17 +206,17 @@ func (h *heat) charge(p *Pattern, t touch, form map[string]string, units float64
 	}
 }
 
-// label is a template with the values that are said.
-func label(e *Entity, t template, said map[string]string) string {
+// label is a template with the values that are values.
+func label(e *Entity, t template, values map[string]string) string {
 	var b strings.Builder
 	for _, p := range t.parts {
-		switch text, ok := said[p.name]; {
+		switch text, ok := values[p.name]; {
 		case p.name == "":
 			b.WriteString(p.text)
 		case ok:
 			b.WriteString(text)
 		case e.byName[p.name].template != nil:
-			b.WriteString(label(e, *e.byName[p.name].template, said))
+			b.WriteString(label(e, *e.byName[p.name].template, values))
 		default:
 			b.WriteString("{" + p.name + "}")
 		}

@@ -51,7 +51,7 @@ func (l Literal) Texts() []string {
 func StringLiteral(s string) Literal { return Literal{kind: literalString, text: s} }
 
 // literal reads any node.
-func (d *decoder) literal(n ast.Node, depth int) Literal {
+func (d *yamlDecoder) literal(n ast.Node, depth int) Literal {
 	l := Literal{Position: positionOf(n)}
 	if depth > maxNesting {
 		d.fault(l.Position, "lists and mappings are nested more than %d levels deep", maxNesting)

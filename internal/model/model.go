@@ -16,7 +16,7 @@ const Version = 1
 
 // Model is one file.
 type Model struct {
-	Place
+	Location
 	Version     int        `yaml:"model,required" doc:"version of the format: 1"`
 	Name        string     `yaml:"name" doc:"name of the design"`
 	Description string     `yaml:"description" doc:"what the design is for"`
@@ -31,7 +31,7 @@ type Model struct {
 
 // Table is one table.
 type Table struct {
-	Place
+	Location
 	Name        string     `yaml:"-"`
 	Description string     `yaml:"description" doc:"what the table is for"`
 	Key         *Key       `yaml:"key,required" doc:"the primary key"`
@@ -49,21 +49,21 @@ type Table struct {
 
 // Key is the primary key of a table.
 type Key struct {
-	Place
+	Location
 	Partition string `yaml:"partition,required" doc:"partition key attribute"`
 	Sort      string `yaml:"sort" doc:"sort key attribute"`
 }
 
 // KeyType is the type of a key attribute.
 type KeyType struct {
-	Place
+	Location
 	Name string `yaml:"-"`
 	Type string `yaml:",scalar" oneof:"S N B"`
 }
 
 // Index is a secondary index.
 type Index struct {
-	Place
+	Location
 	Name        string     `yaml:"-"`
 	Description string     `yaml:"description" doc:"why the index exists"`
 	Partition   Names      `yaml:"partition" doc:"partition key attribute, or up to four; a local index uses the table's"`
@@ -78,7 +78,7 @@ type Index struct {
 
 // Capacity is provisioned units: fixed, or scaled between two bounds.
 type Capacity struct {
-	Place
+	Location
 	Units  int `yaml:"units" doc:"fixed units per second, or the units that scaling starts from"`
 	Min    int `yaml:"min" doc:"auto scaling: the fewest units"`
 	Max    int `yaml:"max" doc:"auto scaling: the most units"`
@@ -87,7 +87,7 @@ type Capacity struct {
 
 // Entity is one kind of item.
 type Entity struct {
-	Place
+	Location
 	Name        string       `yaml:"-"`
 	Description string       `yaml:"description" doc:"what one item is"`
 	Table       string       `yaml:"table" doc:"the table it is in; defaults to the only table"`
@@ -106,7 +106,7 @@ type Entity struct {
 
 // Template says what a key attribute is made of.
 type Template struct {
-	Place
+	Location
 	Name     string     `yaml:"-"`
 	Text     string     `yaml:"template,required,short" doc:"text that contains {attribute}"`
 	When     []*Setting `yaml:"when,named" doc:"present only when these attributes have one of these values"`
@@ -115,7 +115,7 @@ type Template struct {
 
 // Attribute is one attribute of an entity.
 type Attribute struct {
-	Place
+	Location
 	Name     string     `yaml:"-"`
 	Type     string     `yaml:"type,short" oneof:"S N B BOOL NULL SS NS BS L M" doc:"defaults to S"`
 	Size     Bytes      `yaml:"size" doc:"typical bytes of the value, or of each member"`
@@ -138,14 +138,14 @@ type Attribute struct {
 
 // Sizes is the size of an item.
 type Sizes struct {
-	Place
+	Location
 	Typical Bytes `yaml:"typical,required" doc:"typical bytes of an item"`
 	Largest Bytes `yaml:"largest" doc:"the most bytes of an item"`
 }
 
 // Machine is which values an attribute may take after which.
 type Machine struct {
-	Place
+	Location
 	Name        string        `yaml:"-"`
 	Description string        `yaml:"description" doc:"what the machine is for"`
 	Entity      string        `yaml:"entity,required" doc:"the entity that has a status"`
@@ -159,7 +159,7 @@ type Machine struct {
 
 // Transition is one change that a machine allows.
 type Transition struct {
-	Place
+	Location
 	From      Names      `yaml:"from,required" doc:"the status before, or several"`
 	To        string     `yaml:"to,required" doc:"the status after"`
 	Condition string     `yaml:"condition" doc:"what must hold in addition to the status before"`
@@ -168,7 +168,7 @@ type Transition struct {
 
 // Pattern is one access pattern.
 type Pattern struct {
-	Place
+	Location
 	Name        string  `yaml:"name,required" doc:"name"`
 	Description string  `yaml:"description" doc:"what the pattern is for"`
 	Group       string  `yaml:"group" doc:"patterns of one group are also summed up"`
@@ -183,7 +183,7 @@ type Pattern struct {
 // Action is what a pattern does with one entity: exactly one of Get, Query,
 // Scan, Put, Update, Delete and Check is given.
 type Action struct {
-	Place
+	Location
 	Get    string `yaml:"get" doc:"read one item of this entity by its key"`
 	Query  string `yaml:"query" doc:"read items of this entity in key order"`
 	Scan   string `yaml:"scan" doc:"read a whole table for items of this entity"`
@@ -226,14 +226,14 @@ type Action struct {
 
 // Range is a condition on an attribute that is not equality.
 type Range struct {
-	Place
+	Location
 	Attribute string `yaml:"attribute,required" doc:"the attribute"`
 	Is        string `yaml:"is,required" oneof:"before after from until between begins" doc:"<, >, >=, <=, BETWEEN or begins_with, with a value that the caller knows"`
 }
 
 // Rule is something that holds for every key or item.
 type Rule struct {
-	Place
+	Location
 	Name     string `yaml:"name" doc:"name"`
 	Every    string `yaml:"every,required" oneof:"partition-key sort-key item" doc:"what the rule applies to"`
 	Contains string `yaml:"contains,required" doc:"the attribute that it must contain"`
@@ -244,7 +244,7 @@ type Rule struct {
 
 // Budgets is what the whole may cost.
 type Budgets struct {
-	Place
+	Location
 	Read      Rate    `yaml:"read" doc:"the most read units, such as 100/s"`
 	Write     Rate    `yaml:"write" doc:"the most write units, such as 33/day"`
 	Dollars   float64 `yaml:"dollars" doc:"the most dollars per month"`
@@ -253,14 +253,14 @@ type Budgets struct {
 
 // Budget is what one run of a pattern may cost.
 type Budget struct {
-	Place
+	Location
 	Read  float64 `yaml:"read" doc:"the most read units per run"`
 	Write float64 `yaml:"write" doc:"the most write units per run"`
 }
 
 // Setting is a name with a value.
 type Setting struct {
-	Place
+	Location
 	Name  string  `yaml:"-"`
 	Value Literal `yaml:",scalar"`
 }
@@ -342,7 +342,7 @@ type Field struct {
 	template *template // nil: a value of its own
 	when     []*Setting
 	example  item.Value
-	place    *Place
+	location *Location
 }
 
 // Templated tells whether the field is made of others.

@@ -212,19 +212,19 @@ func TestCompare(t *testing.T) {
 	}
 	before := app(t, "downloads").Cost(DefaultPrices())
 	if d := Compare(before, before); len(d.Changes) != 1 || d.Changes[0].Change != "same" {
-		t.Errorf("nothing changed, but told is %+v", d.Changes[0])
+		t.Errorf("nothing changed, but the difference is %+v", d.Changes[0])
 	}
 	m, err := Parse("x", []byte(strings.Replace(string(text), "PresignedURL: {size: 330,", "PresignedURL: {size: 1500,", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var changes []string
 	for _, c := range Compare(before, m.Cost(DefaultPrices())).Changes {
 		if c.What == "pattern" {
-			told = append(told, fmt.Sprintf("%s %v -> %v", c.Name, c.Before.Write, c.After.Write))
+			changes = append(changes, fmt.Sprintf("%s %v -> %v", c.Name, c.Before.Write, c.After.Write))
 		}
 	}
-	if got := strings.Join(told, ", "); !strings.Contains(got, "claim file 5 -> 15") || strings.Contains(got, "create batch") {
+	if got := strings.Join(changes, ", "); !strings.Contains(got, "claim file 5 -> 15") || strings.Contains(got, "create batch") {
 		t.Errorf("a larger item changes %s", got)
 	}
 }

@@ -171,7 +171,7 @@ func (r *resolver) indexes(t *Table, s *schema.Table) {
 }
 
 func (r *resolver) billing(t *Table, s *schema.Table) {
-	check := func(c *Capacity, of *Place, member string) int64 {
+	check := func(c *Capacity, of *Location, member string) int64 {
 		if c == nil {
 			return 0
 		}
@@ -183,8 +183,8 @@ func (r *resolver) billing(t *Table, s *schema.Table) {
 		}
 		return int64(max(c.Units, c.Min))
 	}
-	s.Throughput.Read = check(t.Read, &t.Place, "read")
-	s.Throughput.Write = check(t.Write, &t.Place, "write")
+	s.Throughput.Read = check(t.Read, &t.Location, "read")
+	s.Throughput.Write = check(t.Write, &t.Location, "write")
 	if !t.OnDemand() && (t.Read == nil || t.Write == nil) {
 		r.fault(t.At("billing"), "billing: provisioned needs read and write units")
 	}
@@ -193,7 +193,7 @@ func (r *resolver) billing(t *Table, s *schema.Table) {
 			r.fault(x.Position, "a local index cannot have units of its own")
 		}
 		u := &s.Indexes[i].Throughput
-		u.Read, u.Write = check(x.Read, &x.Place, "read"), check(x.Write, &x.Place, "write")
+		u.Read, u.Write = check(x.Read, &x.Location, "read"), check(x.Write, &x.Location, "write")
 		if !x.Local {
 			u.Read, u.Write = cmp.Or(u.Read, s.Throughput.Read), cmp.Or(u.Write, s.Throughput.Write)
 		}
@@ -231,7 +231,7 @@ func (r *resolver) machines() {
 			known(t.At("from"), t.From...)
 			known(t.At("to"), t.To)
 			if t.Condition != "" {
-				r.expression(&t.Place, e, t.Condition, nil, t.Values)
+				r.expression(&t.Location, e, t.Condition, nil, t.Values)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 // expression checks a condition: its text, and that each placeholder stands
 // for something.
-func (r *resolver) expression(p *Place, e *Entity, text string, names, values []*Setting) {
+func (r *resolver) expression(p *Location, e *Entity, text string, names, values []*Setting) {
 	at := p.At("condition")
 	if _, err := expr.ParseCondition(expr.ConditionExpression, text); err != nil {
 		r.fault(at, "the condition %q cannot be parsed: %v", text, err)

@@ -30,8 +30,8 @@ type Step struct {
 	Reverse   bool      // in descending order
 	Shards    int       // how many requests it takes, one for each shard
 
-	shard *Field // the attribute that tells the shards apart
-	able  bool   // whether the request can be sent at all
+	shard      *Field // the attribute that tells the shards apart
+	executable bool   // whether the request can be sent at all
 }
 
 // KeyPart is a condition on one key attribute: it equals what the template
@@ -44,7 +44,7 @@ type KeyPart struct {
 	field    *Field
 	template template
 	ranged   string // the attribute whose range it is, "" for none
-	is       string // before, after, from, until, between or begins
+	rangeIs  string // before, after, from, until, between or begins
 	suffix   bool   // more follows the attribute in the key
 }
 
@@ -52,7 +52,7 @@ type KeyPart struct {
 // though they may be unwise.
 func (p *Plan) Served() bool {
 	for _, s := range p.Steps {
-		if !s.able {
+		if !s.executable {
 			return false
 		}
 	}
@@ -86,7 +86,7 @@ func (m *Model) Plan(p *Pattern) *Plan {
 		plan.Steps = append(plan.Steps, step)
 	}
 	if plan.Served() {
-		plan.Requests = m.show(plan)
+		plan.Requests = m.renderRequests(plan)
 	}
 	return plan
 }
@@ -142,7 +142,7 @@ func (s *Step) known(f *Field) bool {
 // byKey serves what names one item by the table's key.
 func (c *planner) byKey() {
 	s := c.step
-	s.able = true
+	s.executable = true
 	key := s.Table.schema.Key
 	for i, a := range key.All() {
 		f := s.Entity.byName[a.Name]
@@ -155,12 +155,12 @@ func (c *planner) byKey() {
 		if s.known(f) {
 			continue
 		}
-		s.able = false
+		s.executable = false
 		try := "give it the missing attributes, or query instead"
 		if s.Action.verb != Get {
 			try = "give it the missing attributes"
 		}
-		c.fault("key", "given", try, "the key cannot be built: %s is %q, but %s is not known", a.Name, f.Template(), join(s.lacks(f), ", "))
+		c.fault("key", "given", try, "the key cannot be built: %s is %q, but %s is not known", a.Name, f.Template(), join(s.unknownLeaves(f), ", "))
 	}
 	for _, w := range s.Action.Where {
 		if !s.uses(w.Name) {
@@ -169,8 +169,8 @@ func (c *planner) byKey() {
 	}
 }
 
-// lacks are the attributes that are not known of those a field is made of.
-func (s *Step) lacks(f *Field) (all []string) {
+// unknownLeaves are the attributes that are not known of those a field is made of.
+func (s *Step) unknownLeaves(f *Field) (all []string) {
 	for _, name := range s.Entity.leaves(f.Name) {
 		if leaf := s.Entity.byName[name]; !s.known(leaf) && !slices.Contains(all, name) {
 			all = append(all, name)
@@ -198,13 +198,13 @@ func templateOf(f *Field) template {
 	if f.template != nil {
 		return *f.template
 	}
-	return template{text: "{" + f.Name + "}", parts: []part{{name: f.Name}}}
+	return template{text: "{" + f.Name + "}", parts: []templatePart{{name: f.Name}}}
 }
 
 // scan serves what no key serves, and says so.
 func (c *planner) scan() {
 	s := c.step
-	s.able = true
+	s.executable = true
 	if s.Action.Index != "" {
 		s.Index, _ = s.Table.Index(s.Action.Index)
 	}

@@ -8,41 +8,41 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// judge says what is wrong with the best way to serve a query.
-func (c *planner) judge(x *candidate) {
+// addFaults says what is wrong with the best way to serve a query.
+func (c *planner) addFaults(x *candidate) {
 	s := c.step
 	a := s.Action
 	if x.sparse != "" {
-		s.able = false
+		s.executable = false
 		c.fault("sparse", "where", "make the key present for this value too, or query another value", "%s", x.sparse)
 	}
 	if x.eventual {
-		s.able = false
+		s.executable = false
 		c.fault("consistent", "consistent", "read eventually consistently, or read the table by its key",
 			"%s is a global index, which does not support consistent reads", s.Index.Name)
 	}
 	if x.order != "" {
 		name, _ := orderOf(a)
-		try := "try " + c.wanted()
+		try := "try " + c.suggestIndex()
 		if x.pad {
 			try = "store it as zero-padded text: format: sequence"
 		}
 		c.fault("order", "order", try, "items are not returned in order of %s: %s", name, x.order)
 	}
 	if len(x.missing) > 0 {
-		s.able = s.able && len(a.Returns) == 0 && !slices.ContainsFunc(s.Filter, func(n string) bool { return slices.Contains(x.missing, n) })
+		s.executable = s.executable && len(a.Returns) == 0 && !slices.ContainsFunc(s.Filter, func(n string) bool { return slices.Contains(x.missing, n) })
 		c.fault("projection", "returns", fmt.Sprintf("project %s, or list the needed attributes in returns", join(x.missing, ", ")),
 			"%s lacks %s, so each item would be read a second time", s.Index.Name, join(x.missing, ", "))
 	}
-	c.judgeFilter(x)
-	c.judgeNeighbours()
+	c.checkFilter(x)
+	c.checkNeighbours()
 }
 
-// wasteful is the share of what is read that a filter must at least keep.
-const wasteful = 0.5
+// minKept is the share of what is read that a filter must at least keep.
+const minKept = 0.5
 
-// judgeFilter says when a filter cannot be, or throws most away.
-func (c *planner) judgeFilter(x *candidate) {
+// checkFilter says when a filter cannot be, or throws most away.
+func (c *planner) checkFilter(x *candidate) {
 	s := c.step
 	if len(s.Filter) == 0 {
 		return
@@ -50,13 +50,13 @@ func (c *planner) judgeFilter(x *candidate) {
 	for _, name := range s.Filter {
 		f := s.Entity.byName[name]
 		if !f.Stored {
-			s.able = false
+			s.executable = false
 			c.fault("filter", "where", "store it, or put it into a key", "a filter on %s is impossible: it is not stored", name)
 			return
 		}
 		if x.key().Has(name) {
-			s.able = false
-			c.fault("filter", "where", fmt.Sprintf("try %s", c.wanted()), "a filter on %s is impossible: it is in the key of %s, but not where a key condition can use it", name, x.where())
+			s.executable = false
+			c.fault("filter", "where", fmt.Sprintf("try %s", c.suggestIndex()), "a filter on %s is impossible: it is in the key of %s, but not where a key condition can use it", name, x.name())
 			return
 		}
 	}
@@ -65,17 +65,17 @@ func (c *planner) judgeFilter(x *candidate) {
 	if reads == 0 {
 		reads = max(matches, int(c.m.inPartition(s)))
 	}
-	if kept := float64(matches) / float64(reads); kept < wasteful {
-		c.fault("filter", "where", fmt.Sprintf("try %s", c.wanted()),
+	if kept := float64(matches) / float64(reads); kept < minKept {
+		c.fault("filter", "where", fmt.Sprintf("try %s", c.suggestIndex()),
 			"the filter on %s discards most items: it keeps %d of %d items read", join(s.Filter, ", "), matches, reads)
 	}
 }
 
-// judgeNeighbours says when items of other entities are read too.
-func (c *planner) judgeNeighbours() {
+// checkNeighbours says when items of other entities are read too.
+func (c *planner) checkNeighbours() {
 	s := c.step
 	for _, e := range c.m.EntitiesOf(s.Table) {
-		if e == s.Entity || !s.meets(e) {
+		if e == s.Entity || !s.overlaps(e) {
 			continue
 		}
 		if _, asked := named(s.Action.With, e.Name); asked {
@@ -86,22 +86,22 @@ func (c *planner) judgeNeighbours() {
 	}
 	for _, w := range s.Action.With {
 		e, _ := c.m.Entity(w.Name)
-		if e.table != s.Table || !s.meets(e) {
-			s.able = false
+		if e.table != s.Table || !s.overlaps(e) {
+			s.executable = false
 			c.fault("neighbours", "with", "remove it", "items of %s are not in the range that the query reads", w.Name)
 		}
 	}
 }
 
-// meets tells whether items of another entity may lie where the query looks.
-func (s *Step) meets(e *Entity) bool {
+// overlaps tells whether items of another entity may lie where the query looks.
+func (s *Step) overlaps(e *Entity) bool {
 	key := s.Table.schema.Key
 	if s.Index != nil {
 		key = s.Index.schema.Key
 	}
 	for i, a := range key.Partition {
 		f, ok := e.byName[a.Name]
-		if !ok || !alike(s.Partition[i].template, templateOf(f)) {
+		if !ok || !sameForm(s.Partition[i].template, templateOf(f)) {
 			return false
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Step) meets(e *Entity) bool {
 			if ours != "" && theirPrefix != "" && !strings.HasPrefix(ours, theirPrefix) && !strings.HasPrefix(theirPrefix, ours) {
 				return false
 			}
-			if s.Sort[i].Op == expr.Equal && ours != "" && theirPrefix != "" && !alike(s.Sort[i].template, theirs) {
+			if s.Sort[i].Op == expr.Equal && ours != "" && theirPrefix != "" && !sameForm(s.Sort[i].template, theirs) {
 				return false
 			}
 		}
@@ -124,9 +124,9 @@ func (s *Step) meets(e *Entity) bool {
 	return true
 }
 
-// alike tells whether two templates make values of one form. Attributes that
+// sameForm tells whether two templates make values of one form. Attributes that
 // stand alone are told apart by their names.
-func alike(a, b template) bool {
+func sameForm(a, b template) bool {
 	nameA, soleA := a.single()
 	nameB, soleB := b.single()
 	if soleA || soleB {

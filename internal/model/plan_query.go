@@ -26,7 +26,7 @@ func (c *planner) query() {
 	var reasons []string
 	for _, x := range candidates {
 		try := c.try(x)
-		if !try.step.able {
+		if !try.step.executable {
 			reasons = append(reasons, try.reason)
 			continue
 		}
@@ -35,25 +35,25 @@ func (c *planner) query() {
 		}
 	}
 	if best == nil {
-		c.unserved(reasons)
+		c.addUnserved(reasons)
 		return
 	}
 	*c.step = best.step
-	c.judge(best)
+	c.addFaults(best)
 }
 
-// unserved says why nothing serves a query, and what would.
-func (c *planner) unserved(reasons []string) {
+// addUnserved says why nothing serves a query, and what would.
+func (c *planner) addUnserved(reasons []string) {
 	a := c.step.Action
 	if a.Index != "" {
 		c.fault("key", "index", "give it the missing attributes, or use another index", "the key condition cannot be built: %s", reasons[0])
 		return
 	}
-	c.fault("missing", "query", "try "+c.wanted(), "no key or index serves it: %s", join(reasons, "; "))
+	c.fault("missing", "query", "try "+c.suggestIndex(), "no key or index serves it: %s", join(reasons, "; "))
 }
 
-// wanted words the index that would serve an action.
-func (c *planner) wanted() string {
+// suggestIndex words the index that would serve an action.
+func (c *planner) suggestIndex() string {
 	a := c.step.Action
 	equal := slices.Concat(a.Given, names(a.Where))
 	sort := ""
@@ -117,24 +117,24 @@ func (x *candidate) penalty() int {
 func (c *planner) try(x *Index) *candidate {
 	s := *c.step
 	s.Index = x
-	s.able = true
+	s.executable = true
 	found := &candidate{step: s}
 	if !found.partition() {
 		return found
 	}
 	found.sort()
 	found.filter(c.conditions())
-	found.arrange()
+	found.checkOrder()
 	if x != nil {
-		found.project()
+		found.checkProjection()
 		found.eventual = s.Action.Consistent && x.schema.Global
-		found.dense()
+		found.checkSparse()
 	}
 	return found
 }
 
-// where names the table or the index that a candidate goes by.
-func (x *candidate) where() string {
+// name names the table or the index that a candidate goes by.
+func (x *candidate) name() string {
 	if x.step.Index == nil {
 		return "the table"
 	}
@@ -148,9 +148,9 @@ func (x *candidate) key() schema.Key {
 	return x.step.Index.schema.Key
 }
 
-// no gives up on a candidate.
-func (x *candidate) no(format string, args ...any) bool {
-	x.step.able = false
+// reject gives up on a candidate.
+func (x *candidate) reject(format string, args ...any) bool {
+	x.step.executable = false
 	x.reason = fmt.Sprintf(format, args...)
 	return false
 }
@@ -162,18 +162,18 @@ func (x *candidate) partition() bool {
 	for _, a := range x.key().Partition {
 		f, ok := s.Entity.byName[a.Name]
 		if !ok {
-			return x.no("%s contains no %s items", x.where(), s.Entity.Name)
+			return x.reject("%s contains no %s items", x.name(), s.Entity.Name)
 		}
-		for _, name := range s.lacks(f) {
+		for _, name := range s.unknownLeaves(f) {
 			leaf := s.Entity.byName[name]
 			if leaf.Attribute.Shards > 0 && (s.shard == nil || s.shard == leaf) {
 				s.shard, s.Shards = leaf, leaf.Attribute.Shards
 				continue
 			}
 			if f.Templated() {
-				return x.no("%s of %s is %q, and %s is not known", a.Name, x.where(), f.Template(), name)
+				return x.reject("%s of %s is %q, and %s is not known", a.Name, x.name(), f.Template(), name)
 			}
-			return x.no("%s starts with %s, which is not known", x.where(), a.Name)
+			return x.reject("%s starts with %s, which is not known", x.name(), a.Name)
 		}
 		s.Partition = append(s.Partition, KeyPart{Name: a.Name, Op: expr.Equal, Text: f.Template(), field: f, template: templateOf(f)})
 	}
@@ -224,7 +224,7 @@ func (x *candidate) begin(part *KeyPart) bool {
 	r := s.Action.Range
 	if cut < len(whole.parts) && r != nil && r.Attribute == whole.parts[cut].name {
 		begin.parts = append(slices.Clip(begin.parts), whole.parts[cut])
-		part.ranged, part.is = r.Attribute, r.Is
+		part.ranged, part.rangeIs = r.Attribute, r.Is
 		part.suffix = cut+1 < len(whole.parts)
 		part.template = begin
 		part.Op, part.Text = rangeOp(r.Is, len(begin.parts) > 1 || part.suffix), begin.text+"{"+r.Attribute+"}"
@@ -238,7 +238,7 @@ func (x *candidate) begin(part *KeyPart) bool {
 	return true
 }
 
-func (p part) show() string {
+func (p templatePart) show() string {
 	if p.name != "" {
 		return "{" + p.name + "}"
 	}
@@ -266,19 +266,19 @@ func (x *candidate) filter(conditions []string) {
 	}
 }
 
-// arrange tells whether the items come in the order that is asked for.
-func (x *candidate) arrange() {
+// checkOrder tells whether the items come in the order that is asked for.
+func (x *candidate) checkOrder() {
 	s := &x.step
 	if s.Action.Order == "" {
 		return
 	}
 	name, descending := orderOf(s.Action)
 	s.Reverse = descending
-	x.order = x.disorder(name) // of several shards each comes in order; whoever asks merges them
+	x.order = x.orderProblem(name) // of several shards each comes in order; whoever asks merges them
 }
 
-// disorder is why items are not returned in order of an attribute.
-func (x *candidate) disorder(name string) string {
+// orderProblem is why items are not returned in order of an attribute.
+func (x *candidate) orderProblem(name string) string {
 	s := &x.step
 	for _, a := range x.key().Sort {
 		f, ok := s.Entity.byName[a.Name]
@@ -309,11 +309,11 @@ func (x *candidate) disorder(name string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("the sort key of %s does not contain it", x.where())
+	return fmt.Sprintf("the sort key of %s does not contain it", x.name())
 }
 
-// project finds what is asked for and the index lacks.
-func (x *candidate) project() {
+// checkProjection finds what is asked for and the index lacks.
+func (x *candidate) checkProjection() {
 	s := &x.step
 	needed := slices.Clone(s.Action.Returns)
 	if len(needed) == 0 {
@@ -331,8 +331,8 @@ func (x *candidate) project() {
 	}
 }
 
-// dense tells whether the index holds items such as are asked for.
-func (x *candidate) dense() {
+// checkSparse tells whether the index holds items such as are asked for.
+func (x *candidate) checkSparse() {
 	s := &x.step
 	for _, a := range x.key().All() {
 		f, ok := s.Entity.byName[a.Name]

@@ -9,7 +9,7 @@ import (
 
 // Prices are what the service charges, at a date.
 type Prices struct {
-	Place
+	Location
 	Date            string  `yaml:"date,required" doc:"when the prices were looked up"`
 	Source          string  `yaml:"source,required" doc:"where the prices were found"`
 	Region          string  `yaml:"region" doc:"the region that the prices apply to"`

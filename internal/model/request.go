@@ -16,9 +16,9 @@ type Request struct {
 	Body      map[string]any `json:"body"`
 }
 
-// voice puts values into a request: templates for people, or the values of an
+// renderer puts values into a request: templates for people, or the values of an
 // item for a server.
-type voice interface {
+type renderer interface {
 	field(f *Field) any                             // the item's value of a field
 	bounds(k *KeyPart) []any                        // the values of a key condition
 	filter(s *Step, f *Field) []any                 // the values of a filter
@@ -26,14 +26,14 @@ type voice interface {
 	item(s *Step) any                               // the whole item of a put
 }
 
-// writing is a request in the making, with its placeholders.
-type writing struct {
-	voice  voice
-	names  map[string]string
-	values map[string]any
+// requestBuilder is a request in the making, with its placeholders.
+type requestBuilder struct {
+	renderer renderer
+	names    map[string]string
+	values   map[string]any
 }
 
-func (w *writing) into(body map[string]any) {
+func (w *requestBuilder) addPlaceholders(body map[string]any) {
 	if len(w.names) > 0 {
 		body["ExpressionAttributeNames"] = w.names
 	}
@@ -42,11 +42,11 @@ func (w *writing) into(body map[string]any) {
 	}
 }
 
-var noWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_]`) })
+var nonWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_]`) })
 
 // name is the placeholder of an attribute's name.
-func (w *writing) name(attribute string) string {
-	ref := "#" + noWord().ReplaceAllString(attribute, "_")
+func (w *requestBuilder) name(attribute string) string {
+	ref := "#" + nonWord().ReplaceAllString(attribute, "_")
 	for w.names[ref] != "" && w.names[ref] != attribute {
 		ref += "_"
 	}
@@ -55,8 +55,8 @@ func (w *writing) name(attribute string) string {
 }
 
 // value is a new placeholder of a value, called after an attribute.
-func (w *writing) value(attribute string, v any) string {
-	ref := ":" + noWord().ReplaceAllString(attribute, "_")
+func (w *requestBuilder) value(attribute string, v any) string {
+	ref := ":" + nonWord().ReplaceAllString(attribute, "_")
 	for _, taken := w.values[ref]; taken; _, taken = w.values[ref] {
 		ref += "_new"
 	}
@@ -64,12 +64,12 @@ func (w *writing) value(attribute string, v any) string {
 	return ref
 }
 
-func newWriting(v voice) *writing {
-	return &writing{voice: v, names: make(map[string]string), values: make(map[string]any)}
+func newRequestBuilder(v renderer) *requestBuilder {
+	return &requestBuilder{renderer: v, names: make(map[string]string), values: make(map[string]any)}
 }
 
 // keyBody is the Key of a request.
-func keyBody(s *Step, v voice) map[string]any {
+func keyBody(s *Step, v renderer) map[string]any {
 	key := make(map[string]any)
 	for _, p := range slices.Concat(s.Partition, s.Sort) {
 		key[p.Name] = v.field(p.field)
@@ -78,18 +78,18 @@ func keyBody(s *Step, v voice) map[string]any {
 }
 
 // getBody is a GetItem, or the part of a transaction.
-func getBody(s *Step, v voice) map[string]any {
+func getBody(s *Step, v renderer) map[string]any {
 	body := map[string]any{"TableName": s.Table.Name, "Key": keyBody(s, v)}
 	if s.Action.Consistent {
 		body["ConsistentRead"] = true
 	}
-	w := newWriting(v)
+	w := newRequestBuilder(v)
 	w.projection(s, body)
-	w.into(body)
+	w.addPlaceholders(body)
 	return body
 }
 
-func (w *writing) projection(s *Step, body map[string]any) {
+func (w *requestBuilder) projection(s *Step, body map[string]any) {
 	if len(s.Action.Returns) == 0 {
 		return
 	}
@@ -101,8 +101,8 @@ func (w *writing) projection(s *Step, body map[string]any) {
 }
 
 // queryBody is a Query, or a Scan when there is no key condition.
-func queryBody(s *Step, v voice) map[string]any {
-	w := newWriting(v)
+func queryBody(s *Step, v renderer) map[string]any {
+	w := newRequestBuilder(v)
 	body := map[string]any{"TableName": s.Table.Name}
 	if s.Index != nil {
 		body["IndexName"] = s.Index.Name
@@ -131,7 +131,7 @@ func queryBody(s *Step, v voice) map[string]any {
 	if s.Action.Page > 0 {
 		body["Limit"] = s.Action.Page
 	}
-	w.into(body)
+	w.addPlaceholders(body)
 	return body
 }
 
@@ -144,7 +144,7 @@ func (s *Step) filterOp(name string) expr.Op {
 }
 
 // test writes one comparison.
-func (w *writing) test(name string, op expr.Op, values []any) string {
+func (w *requestBuilder) test(name string, op expr.Op, values []any) string {
 	ref := w.name(name)
 	switch op {
 	case expr.Between:
@@ -157,9 +157,9 @@ func (w *writing) test(name string, op expr.Op, values []any) string {
 
 // writeBody is a PutItem, UpdateItem, DeleteItem or ConditionCheck, or the
 // part of a transaction.
-func writeBody(s *Step, v voice, edits []edit) map[string]any {
+func writeBody(s *Step, v renderer, edits []edit) map[string]any {
 	body := map[string]any{"TableName": s.Table.Name}
-	w := newWriting(v)
+	w := newRequestBuilder(v)
 	if s.Action.verb == Put {
 		body["Item"] = v.item(s)
 	} else {
@@ -174,12 +174,12 @@ func writeBody(s *Step, v voice, edits []edit) map[string]any {
 			body["UpdateExpression"] = text
 		}
 	}
-	w.into(body)
+	w.addPlaceholders(body)
 	return body
 }
 
 // condition takes the placeholders of the action's condition in.
-func (w *writing) condition(a *Action) {
+func (w *requestBuilder) condition(a *Action) {
 	for _, ref := range placeholder().FindAllString(a.Condition, -1) {
 		if ref[0] == '#' {
 			w.names[ref] = ref[1:]
@@ -189,9 +189,9 @@ func (w *writing) condition(a *Action) {
 			continue
 		}
 		if s, ok := named(a.Values, ref); ok {
-			w.values[ref] = w.voice.literal(s.Value, s.Value.guess(), false)
+			w.values[ref] = w.renderer.literal(s.Value, s.Value.guess(), false)
 		} else {
-			w.values[ref] = w.voice.literal(StringLiteral("{"+ref[1:]+"}"), a.entity.byName[ref[1:]].Type, false)
+			w.values[ref] = w.renderer.literal(StringLiteral("{"+ref[1:]+"}"), a.entity.byName[ref[1:]].Type, false)
 		}
 	}
 }
@@ -205,15 +205,15 @@ type edit struct {
 }
 
 // update writes the UpdateExpression.
-func (w *writing) update(edits []edit) string {
+func (w *requestBuilder) update(edits []edit) string {
 	sections := make(map[string][]string)
 	for _, e := range edits {
 		ref := w.name(e.field.Name)
 		value := func() string {
 			if e.key {
-				return w.value(e.field.Name, w.voice.field(e.field))
+				return w.value(e.field.Name, w.renderer.field(e.field))
 			}
-			return w.value(e.field.Name, w.voice.literal(e.value, e.field.Type, true))
+			return w.value(e.field.Name, w.renderer.literal(e.value, e.field.Type, true))
 		}
 		switch e.verb {
 		case "SET":
@@ -235,40 +235,40 @@ func (w *writing) update(edits []edit) string {
 	return join(text, " ")
 }
 
-// show makes the requests of a plan for people.
-func (m *Model) show(plan *Plan) []Request {
-	voices := make([]voice, len(plan.Steps))
+// renderRequests makes the requests of a plan for people.
+func (m *Model) renderRequests(plan *Plan) []Request {
+	renderers := make([]renderer, len(plan.Steps))
 	edits := make([][]edit, len(plan.Steps))
 	for i, s := range plan.Steps {
-		w := newWords(s)
+		w := newHumanRenderer(s)
 		for _, k := range m.MachinesOf(s.Entity) {
-			if _, said := w.fixed[k.Attribute]; !said && s.Action.verb == Put {
+			if _, fixed := w.fixed[k.Attribute]; !fixed && s.Action.verb == Put {
 				w.fixed[k.Attribute] = k.Initial[0]
 			}
 		}
-		voices[i] = w
+		renderers[i] = w
 		edits[i] = m.edits(s, Generator{}, 0)
 	}
-	r := compose(plan, plan.Steps, voices, edits)
+	r := compose(plan, plan.Steps, renderers, edits)
 	delete(r.Body, "ReturnConsumedCapacity") // only who counts asks for it
 	return []Request{r}
 }
 
 // compose makes one request of steps: the only one, or the parts of a
 // transaction or a batch.
-func compose(plan *Plan, steps []*Step, voices []voice, edits [][]edit) Request {
+func compose(plan *Plan, steps []*Step, renderers []renderer, edits [][]edit) Request {
 	r := Request{Operation: plan.Operation}
 	switch plan.Operation {
 	case "GetItem":
-		r.Body = getBody(steps[0], voices[0])
+		r.Body = getBody(steps[0], renderers[0])
 	case "Query", "Scan":
-		r.Body = queryBody(steps[0], voices[0])
+		r.Body = queryBody(steps[0], renderers[0])
 	case "PutItem", "UpdateItem", "DeleteItem":
-		r.Body = writeBody(steps[0], voices[0], edits[0])
+		r.Body = writeBody(steps[0], renderers[0], edits[0])
 	case "TransactGetItems":
 		var parts []any
 		for i, s := range steps {
-			part := getBody(s, voices[i])
+			part := getBody(s, renderers[i])
 			delete(part, "ConsistentRead") // it is always
 			parts = append(parts, map[string]any{"Get": part})
 		}
@@ -277,18 +277,18 @@ func compose(plan *Plan, steps []*Step, voices []voice, edits [][]edit) Request 
 		var parts []any
 		for i, s := range steps {
 			name := map[Verb]string{Put: "Put", Update: "Update", Delete: "Delete", Check: "ConditionCheck"}[s.Action.verb]
-			parts = append(parts, map[string]any{name: writeBody(s, voices[i], edits[i])})
+			parts = append(parts, map[string]any{name: writeBody(s, renderers[i], edits[i])})
 		}
 		r.Body = map[string]any{"TransactItems": parts}
 	default:
-		r.Body = map[string]any{"RequestItems": batchBody(plan.Operation, steps, voices)}
+		r.Body = map[string]any{"RequestItems": batchBody(plan.Operation, steps, renderers)}
 	}
 	r.Body["ReturnConsumedCapacity"] = "INDEXES"
 	return r
 }
 
 // batchBody are the RequestItems of a batch, by table.
-func batchBody(operation string, steps []*Step, voices []voice) map[string]any {
+func batchBody(operation string, steps []*Step, renderers []renderer) map[string]any {
 	tables := make(map[string]any)
 	for i, s := range steps {
 		if operation == "BatchGetItem" {
@@ -297,15 +297,15 @@ func batchBody(operation string, steps []*Step, voices []voice) map[string]any {
 				part = map[string]any{"Keys": []any{}}
 				tables[s.Table.Name] = part
 			}
-			part["Keys"] = append(part["Keys"].([]any), keyBody(s, voices[i]))
+			part["Keys"] = append(part["Keys"].([]any), keyBody(s, renderers[i]))
 			if s.Action.Consistent {
 				part["ConsistentRead"] = true
 			}
 			continue
 		}
-		request := map[string]any{"PutRequest": map[string]any{"Item": voices[i].item(s)}}
+		request := map[string]any{"PutRequest": map[string]any{"Item": renderers[i].item(s)}}
 		if s.Action.verb == Delete {
-			request = map[string]any{"DeleteRequest": map[string]any{"Key": keyBody(s, voices[i])}}
+			request = map[string]any{"DeleteRequest": map[string]any{"Key": keyBody(s, renderers[i])}}
 		}
 		list, _ := tables[s.Table.Name].([]any)
 		tables[s.Table.Name] = append(list, request)

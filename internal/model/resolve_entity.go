@@ -21,7 +21,7 @@ func (r *resolver) entities() {
 			r.attribute(e, a)
 		}
 		r.example(e)
-		r.complete(e)
+		r.checkKeys(e)
 	}
 	if len(r.faults) > 0 {
 		return
@@ -33,7 +33,7 @@ func (r *resolver) entities() {
 		return
 	}
 	for _, e := range r.m.Entities {
-		r.measures(e)
+		r.checkSize(e)
 	}
 }
 
@@ -104,7 +104,7 @@ func (r *resolver) keyFields(e *Entity) {
 		if len(k.When) > 0 && e.table.schema.Key.Has(k.Name) {
 			r.fault(k.At("when"), "%s is in the table's key and must always be present", k.Name)
 		}
-		e.add(&Field{Name: k.Name, Type: t, Key: k, Stored: true, template: &k.template, when: k.When, place: &k.Place})
+		e.add(&Field{Name: k.Name, Type: t, Key: k, Stored: true, template: &k.template, when: k.When, location: &k.Location})
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 		a.Type = a.Example.guess().String()
 	}
 	t, _ := item.TypeNamed(cmpOr(a.Type, "S"))
-	f := &Field{Name: a.Name, Type: t, Attribute: a, Stored: a.Shards == 0, when: a.When, place: &a.Place}
+	f := &Field{Name: a.Name, Type: t, Attribute: a, Stored: a.Shards == 0, when: a.When, location: &a.Location}
 	if a.Stored != nil {
 		f.Stored = *a.Stored
 	}
@@ -148,7 +148,7 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 	if a.Shards > maxShards {
 		r.fault(a.At("shards"), "%d shards are too many; the limit is %d", a.Shards, maxShards)
 	}
-	r.mix(a)
+	r.checkMix(a)
 	if a.Digits > item.MaxDigits {
 		r.fault(a.At("digits"), "a number can have at most %d digits", item.MaxDigits)
 	}
@@ -175,8 +175,8 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 	e.add(f)
 }
 
-// mix tells whether shares are of values there are, and not more than all.
-func (r *resolver) mix(a *Attribute) {
+// checkMix tells whether shares are of values there are, and not more than all.
+func (r *resolver) checkMix(a *Attribute) {
 	sum := 0.0
 	for _, s := range a.Mix {
 		share, err := parseFloat(s.Value.text)
@@ -205,7 +205,7 @@ func (r *resolver) example(e *Entity) {
 		if !ok {
 			a := &Attribute{Name: s.Name, Type: s.Value.guess().String()}
 			a.Position = s.Position
-			f = &Field{Name: s.Name, Type: s.Value.guess(), Attribute: a, Stored: true, place: &a.Place}
+			f = &Field{Name: s.Name, Type: s.Value.guess(), Attribute: a, Stored: true, location: &a.Location}
 			e.add(f)
 		}
 		if f.template != nil {
@@ -220,9 +220,9 @@ func (r *resolver) example(e *Entity) {
 	}
 }
 
-// complete tells whether the entity has the table's key, and keys of the right
+// checkKeys tells whether the entity has the table's key, and keys of the right
 // types.
-func (r *resolver) complete(e *Entity) {
+func (r *resolver) checkKeys(e *Entity) {
 	for _, a := range e.table.schema.Key.All() {
 		_, tried := named(e.Keys, a.Name) // what is wrong with it was told
 		if f, ok := e.byName[a.Name]; !tried && (!ok || !f.Stored || len(f.when) > 0) {
@@ -231,7 +231,7 @@ func (r *resolver) complete(e *Entity) {
 	}
 	for _, f := range e.fields {
 		if t, ok := keyType(e.table.schema, f.Name); ok && t != f.Type {
-			r.fault(f.place.Position, "%s is of type %s in a key, but is declared as %s", f.Name, t, f.Type)
+			r.fault(f.location.Position, "%s is of type %s in a key, but is declared as %s", f.Name, t, f.Type)
 		}
 	}
 }
@@ -244,21 +244,21 @@ func (r *resolver) references(e *Entity) {
 			for _, name := range f.template.names() {
 				part, ok := e.byName[name]
 				if !ok {
-					r.fault(f.place.At("template"), "the template %q names %s, which %s does not have%s", f.template.text, name, e.Name, suggest(name, e.names()))
+					r.fault(f.location.At("template"), "the template %q names %s, which %s does not have%s", f.template.text, name, e.Name, suggest(name, e.names()))
 				} else if part.Type != item.S && part.Type != item.N {
-					r.fault(f.place.At("template"), "%s is of type %s, which cannot be used in a template", name, part.Type)
+					r.fault(f.location.At("template"), "%s is of type %s, which cannot be used in a template", name, part.Type)
 				}
 			}
 			name, single := f.template.single()
 			switch {
 			case single:
 				if part, ok := e.byName[name]; ok && part.Type != f.Type {
-					r.fault(f.place.At("template"), "%s is of type %s, but %s is of type %s", f.Name, f.Type, name, part.Type)
+					r.fault(f.location.At("template"), "%s is of type %s, but %s is of type %s", f.Name, f.Type, name, part.Type)
 				}
 			case f.Type != item.S:
-				r.fault(f.place.At("template"), "%s is of type %s, so its template must be a single attribute", f.Name, f.Type)
+				r.fault(f.location.At("template"), "%s is of type %s, so its template must be a single attribute", f.Name, f.Type)
 			case len(f.template.parts) > maxTemplateParts:
-				r.fault(f.place.At("template"), "a template can have at most %d parts", maxTemplateParts)
+				r.fault(f.location.At("template"), "a template can have at most %d parts", maxTemplateParts)
 			}
 		}
 		if a := f.Attribute; a != nil && a.Of != "" {
@@ -271,15 +271,15 @@ func (r *resolver) references(e *Entity) {
 		}
 		r.when(e, f.when)
 	}
-	walk := walk{e: e, depth: make(map[string]int)}
+	walk := dependencyWalk{e: e, depth: make(map[string]int)}
 	for _, f := range e.fields {
-		depth, circle := walk.down(f, nil)
+		depth, circle := walk.visit(f, nil)
 		if circle != nil {
-			r.fault(f.place.At("template"), "%s refers to itself: %s", circle[0], join(circle, " -> "))
+			r.fault(f.location.At("template"), "%s refers to itself: %s", circle[0], join(circle, " -> "))
 			return
 		}
 		if depth > maxTemplateDepth {
-			r.fault(f.place.At("template"), "the templates of %s are nested more than %d levels deep", f.Name, maxTemplateDepth)
+			r.fault(f.location.At("template"), "the templates of %s are nested more than %d levels deep", f.Name, maxTemplateDepth)
 		}
 	}
 }
@@ -317,15 +317,15 @@ func (f *Field) parts() []string {
 	return nil
 }
 
-// walk goes from fields down to what they are made of, each way once.
-type walk struct {
+// dependencyWalk goes from fields down to what they are made of, each way once.
+type dependencyWalk struct {
 	e     *Entity
 	depth map[string]int // of fields that were walked
 }
 
-// down is how many templates a field is made of, one in the other, or the way
+// visit is how many templates a field is made of, one in the other, or the way
 // from a field back to itself.
-func (w *walk) down(f *Field, path []string) (depth int, circle []string) {
+func (w *dependencyWalk) visit(f *Field, path []string) (depth int, circle []string) {
 	if depth, ok := w.depth[f.Name]; ok {
 		return depth, nil
 	}
@@ -335,7 +335,7 @@ func (w *walk) down(f *Field, path []string) (depth int, circle []string) {
 	path = append(slices.Clip(path), f.Name)
 	for _, name := range f.parts() {
 		if part, ok := w.e.byName[name]; ok {
-			below, circle := w.down(part, path)
+			below, circle := w.visit(part, path)
 			if circle != nil {
 				return 0, circle
 			}
@@ -346,8 +346,8 @@ func (w *walk) down(f *Field, path []string) (depth int, circle []string) {
 	return depth, nil
 }
 
-// measures tells whether an entity can be made at its declared size.
-func (r *resolver) measures(e *Entity) {
+// checkSize tells whether an entity can be made at its declared size.
+func (r *resolver) checkSize(e *Entity) {
 	if e.Size == nil {
 		return
 	}

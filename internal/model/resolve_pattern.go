@@ -46,7 +46,7 @@ func (r *resolver) patterns() {
 			}
 			r.action(a)
 		}
-		r.together(p)
+		r.checkActions(p)
 	}
 }
 
@@ -71,8 +71,8 @@ func (r *resolver) verb(a *Action) (found int) {
 	return found
 }
 
-// together tells whether the actions of a transaction or batch go together.
-func (r *resolver) together(p *Pattern) {
+// checkActions tells whether the actions of a transaction or batch go together.
+func (r *resolver) checkActions(p *Pattern) {
 	reads := 0
 	for _, a := range p.Actions() {
 		if a.verb == Get {
@@ -118,8 +118,8 @@ func (r *resolver) action(a *Action) {
 			r.fault(a.At("order"), "order must be an attribute, optionally followed by asc or desc, not %q", a.Order)
 		}
 	}
-	r.ranges(e, a.Range)
-	r.keepsKey(a)
+	r.checkRange(e, a.Range)
+	r.checkKeyUnchanged(a)
 	for _, list := range [][]*Setting{a.Where, a.From, a.Set} {
 		for _, s := range list {
 			r.setting(e, s)
@@ -139,7 +139,7 @@ func (r *resolver) action(a *Action) {
 			r.fault(a.At("index"), "table %s has no index %s%s", e.table.Name, a.Index, suggest(a.Index, names(e.table.Indexes)))
 		}
 	}
-	r.counts(a)
+	r.checkCounts(a)
 	for _, s := range a.Skew {
 		r.attributes(e, s.Position, s.Name)
 		if share, err := parseFloat(s.Value.text); err != nil || share <= 0 || share > 1 {
@@ -147,15 +147,15 @@ func (r *resolver) action(a *Action) {
 		}
 	}
 	if a.Condition != "" {
-		r.expression(&a.Place, e, a.Condition, a.Names, a.Values)
+		r.expression(&a.Location, e, a.Condition, a.Names, a.Values)
 	} else if len(a.Values)+len(a.Names) > 0 {
 		r.fault(a.Position, "there are values or names, but no condition that uses them")
 	}
-	r.belongs(a)
+	r.checkMembers(a)
 }
 
-// ranges tells whether an attribute can lie in a range.
-func (r *resolver) ranges(e *Entity, in *Range) {
+// checkRange tells whether an attribute can lie in a range.
+func (r *resolver) checkRange(e *Entity, in *Range) {
 	if in == nil {
 		return
 	}
@@ -166,8 +166,8 @@ func (r *resolver) ranges(e *Entity, in *Range) {
 	}
 }
 
-// keepsKey tells whether an update leaves the item's key alone, which it must.
-func (r *resolver) keepsKey(a *Action) {
+// checkKeyUnchanged tells whether an update leaves the item's key alone, which it must.
+func (r *resolver) checkKeyUnchanged(a *Action) {
 	if a.verb != Update {
 		return
 	}
@@ -260,8 +260,8 @@ func (r *resolver) template(at Position, e *Entity, text string, t item.Type) {
 	}
 }
 
-// counts tells whether the numbers of an action are possible together.
-func (r *resolver) counts(a *Action) {
+// checkCounts tells whether the numbers of an action are possible together.
+func (r *resolver) checkCounts(a *Action) {
 	if a.Reads != 0 && a.Reads < max(1, a.Matches) {
 		r.fault(a.At("reads"), "reads (%d) cannot be less than matches (%d)", a.Reads, max(1, a.Matches))
 	}
@@ -287,9 +287,9 @@ func (r *resolver) counts(a *Action) {
 	}
 }
 
-// belongs tells whether each member goes with the verb, so that none is
+// checkMembers tells whether each member goes with the verb, so that none is
 // written in vain.
-func (r *resolver) belongs(a *Action) {
+func (r *resolver) checkMembers(a *Action) {
 	reads, writes, update := []Verb{Get, Query, Scan}, []Verb{Put, Update, Delete, Check}, []Verb{Update}
 	query := []Verb{Query, Scan}
 	for _, m := range []struct {

@@ -75,41 +75,41 @@ const maxScenarioBytes = 256 << 20
 
 // Scenario makes the run-th run of a plan. Two runs have no item in common.
 func (m *Model) Scenario(plan *Plan, g Generator, run int) (*Scenario, error) {
-	d, err := m.direct(plan, g, run)
+	d, err := m.buildScenario(plan, g, run)
 	if err != nil {
 		return nil, err
 	}
-	return d.scene, nil
+	return d.scenario, nil
 }
 
-// direct sets up a run of a plan.
-func (m *Model) direct(plan *Plan, g Generator, run int) (*director, error) {
+// buildScenario sets up a run of a plan.
+func (m *Model) buildScenario(plan *Plan, g Generator, run int) (*scenarioBuilder, error) {
 	if !plan.Served() {
 		return nil, fmt.Errorf("%q cannot be executed: %w", plan.Pattern.Name, plan.Faults[0])
 	}
-	d := &director{m: m, plan: plan, gen: g, scene: new(Scenario), held: make(map[string]bool)}
+	d := &scenarioBuilder{m: m, plan: plan, gen: g, scenario: new(Scenario), stored: make(map[string]bool)}
 	if err := d.measure(); err != nil {
 		return nil, err
 	}
 	d.base = run * d.stride
 	switch plan.Operation {
 	case "Query", "Scan":
-		return d, d.queries(plan.Steps[0])
+		return d, d.buildQuery(plan.Steps[0])
 	case "GetItem", "TransactGetItems", "BatchGetItem":
-		return d, d.gets()
+		return d, d.buildGets()
 	}
-	return d, d.writes()
+	return d, d.buildWrites()
 }
 
-// director sets up a scenario.
-type director struct {
-	m     *Model
-	plan  *Plan
-	gen   Generator
-	scene *Scenario
-	held  map[string]bool // keys of the items that are there before
+// scenarioBuilder sets up a scenario.
+type scenarioBuilder struct {
+	m        *Model
+	plan     *Plan
+	gen      Generator
+	scenario *Scenario
+	stored   map[string]bool // keys of the items that are there before
 
-	touches []touch // which partitions it goes to
+	loads []partitionLoad // which partitions it goes to
 
 	base   int // the first ordinal of this run
 	next   int // ordinals that are used already
@@ -118,7 +118,7 @@ type director struct {
 
 // measure works out how many ordinals a run needs, and whether it can be
 // carried out at all.
-func (d *director) measure() error {
+func (d *scenarioBuilder) measure() error {
 	items, bytes := 0, 0
 	for _, s := range d.plan.Steps {
 		n := max(1, s.Action.Times, s.Action.Matches, s.Action.Reads)
@@ -136,12 +136,12 @@ func (d *director) measure() error {
 	return nil
 }
 
-// fresh is how far away the ordinals of new values are from those of old ones.
-func (d *director) fresh() int { return d.stride / 2 }
+// freshOffset is how far away the ordinals of new values are from those of old ones.
+func (d *scenarioBuilder) freshOffset() int { return d.stride / 2 }
 
 // sample starts an item of a step. What the action is given is the same for
 // all items of the run.
-func (d *director) sample(s *Step, e *Entity, ordinal int, fixed []*Setting) *sample {
+func (d *scenarioBuilder) sample(s *Step, e *Entity, ordinal int, fixed []*Setting) *sample {
 	x := &sample{gen: d.gen, entity: e, ordinal: d.base + ordinal, shared: make(map[string]int), fixed: make(map[string]item.Value)}
 	given := slices.Clone(s.Action.Given)
 	for _, name := range given {
@@ -168,23 +168,23 @@ func (l Literal) templated() bool {
 }
 
 // store puts an item into a table beforehand.
-func (d *director) store(t *Table, it item.Item) error {
+func (d *scenarioBuilder) store(t *Table, it item.Item) error {
 	key := t.Name + "\x00" + string(keyspace.Item(nil, t.schema, it))
-	if d.held[key] {
+	if d.stored[key] {
 		return fmt.Errorf("%q expects several items, but they have the same key: the attributes that distinguish them are given", d.plan.Pattern.Name)
 	}
-	d.held[key] = true
-	d.scene.Before = append(d.scene.Before, Stored{t.Name, it})
+	d.stored[key] = true
+	d.scenario.Before = append(d.scenario.Before, Stored{t.Name, it})
 	return nil
 }
 
-// call adds a request.
-func (d *director) call(c Call) { d.scene.Calls = append(d.scene.Calls, c) }
+// addCall adds a request.
+func (d *scenarioBuilder) addCall(c Call) { d.scenario.Calls = append(d.scenario.Calls, c) }
 
-// gets sets up reads by key.
-func (d *director) gets() error {
+// buildGets sets up reads by key.
+func (d *scenarioBuilder) buildGets() error {
 	var steps []*Step
-	var voices []voice
+	var renderers []renderer
 	var want Want
 	for _, s := range d.plan.Steps {
 		for range max(1, s.Action.Times) {
@@ -195,14 +195,14 @@ func (d *director) gets() error {
 				return err
 			}
 			steps = append(steps, s)
-			voices = append(voices, &script{sample: x})
+			renderers = append(renderers, &requestRenderer{sample: x})
 			want.Count++
 			cost := readCost(d.plan.Operation, it, s.Action.Consistent)
 			charge(&want.Read, s.Table.Name, cost)
-			d.touch(s, x, cost.Table, false)
+			d.addReadLoad(s, x, cost.Table, false)
 		}
 	}
-	d.call(Call{Request: compose(d.plan, steps, voices, nil), Want: want})
+	d.addCall(Call{Request: compose(d.plan, steps, renderers, nil), Want: want})
 	return nil
 }
 

@@ -16,25 +16,25 @@ import (
 // package cli compares.
 const MaxPageBytes = 1 << 20
 
-// cast is the items of a query: those that match are numbered first+1 to
+// ordinalRange is the items of a query: those that match are numbered first+1 to
 // first+count, so that there is room for an end on both sides.
-type cast struct {
+type ordinalRange struct {
 	first, count int
 }
 
-// queries sets up a query or a scan.
-func (d *director) queries(s *Step) error {
+// buildQuery sets up a query or a scan.
+func (d *scenarioBuilder) buildQuery(s *Step) error {
 	a := s.Action
-	c := &cast{first: d.base + d.next, count: max(1, a.Matches)}
+	c := &ordinalRange{first: d.base + d.next, count: max(1, a.Matches)}
 	reads := max(c.count, a.Reads)
 	for i := range c.count {
-		x := d.sample(s, s.Entity, d.next+1+i, d.m.asked(s))
+		x := d.sample(s, s.Entity, d.next+1+i, d.m.requiredValues(s))
 		if err := d.store(s.Table, x.item()); err != nil {
 			return err
 		}
 	}
 	for i := range reads - c.count {
-		x := d.sample(s, s.Entity, d.next+c.count+2+i, d.m.asked(s))
+		x := d.sample(s, s.Entity, d.next+c.count+2+i, d.m.requiredValues(s))
 		d.reject(x, s, c)
 		if err := d.store(s.Table, x.item()); err != nil {
 			return err
@@ -52,16 +52,16 @@ func (d *director) queries(s *Step) error {
 		}
 	}
 	for shard := range s.Shards {
-		if err := d.read(s, c, shard); err != nil {
+		if err := d.addQuery(s, c, shard); err != nil {
 			return err
 		}
 	}
-	return d.agree(s, reads)
+	return d.checkCount(s, reads)
 }
 
-// asked are the values that items must have for a query to find them: those it
+// requiredValues are the values that items must have for a query to find them: those it
 // asks for, and those that put them into the index.
-func (m *Model) asked(s *Step) []*Setting {
+func (m *Model) requiredValues(s *Step) []*Setting {
 	asked := slices.Clone(s.Action.Where)
 	if s.Index == nil {
 		return asked
@@ -72,7 +72,7 @@ func (m *Model) asked(s *Step) []*Setting {
 			continue
 		}
 		for _, w := range f.when {
-			if _, said := named(asked, w.Name); !said {
+			if _, given := named(asked, w.Name); !given {
 				asked = append(asked, &Setting{Name: w.Name, Value: StringLiteral(w.Value.Texts()[0])})
 			}
 		}
@@ -81,7 +81,7 @@ func (m *Model) asked(s *Step) []*Setting {
 }
 
 // reject gives an item what a filter throws away.
-func (d *director) reject(x *sample, s *Step, c *cast) {
+func (d *scenarioBuilder) reject(x *sample, s *Step, c *ordinalRange) {
 	for _, name := range s.Filter {
 		f := s.Entity.byName[name]
 		delete(x.fixed, name)
@@ -98,29 +98,29 @@ func (d *director) reject(x *sample, s *Step, c *cast) {
 				}
 			}
 		default:
-			x.shared[name] = d.base + d.fresh()
+			x.shared[name] = d.base + d.freshOffset()
 		}
 	}
 }
 
-// read adds one query, and works out what comes back by the language of
+// addQuery adds one query, and works out what comes back by the language of
 // expressions itself.
-func (d *director) read(s *Step, c *cast, shard int) error {
-	x := d.sample(s, s.Entity, d.next+1, d.m.asked(s))
+func (d *scenarioBuilder) addQuery(s *Step, c *ordinalRange, shard int) error {
+	x := d.sample(s, s.Entity, d.next+1, d.m.requiredValues(s))
 	if s.shard != nil {
 		x.fixed[s.shard.Name] = shardValue(s.shard, shard)
 	}
-	r := compose(d.plan, []*Step{s}, []voice{&script{sample: x, cast: c}}, nil)
-	want, err := d.answer(s, r)
+	r := compose(d.plan, []*Step{s}, []renderer{&requestRenderer{sample: x, matching: c}}, nil)
+	want, err := d.predict(s, r)
 	if err != nil {
 		return err
 	}
-	d.call(Call{Request: r, Follow: s.Action.Page == 0, Want: want})
+	d.addCall(Call{Request: r, Follow: s.Action.Page == 0, Want: want})
 	return nil
 }
 
-// answer is what a query comes back with.
-func (d *director) answer(s *Step, r Request) (Want, error) {
+// predict is what a query comes back with.
+func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 	b := new(expr.Bindings)
 	if names, ok := r.Body["ExpressionAttributeNames"].(map[string]string); ok {
 		b.Names = names
@@ -168,7 +168,7 @@ func (d *director) answer(s *Step, r Request) (Want, error) {
 	}
 	charge(&want.Read, s.Table.Name, cost)
 	for _, u := range want.Read {
-		d.touch(s, nil, u.Total(), false)
+		d.addReadLoad(s, nil, u.Total(), false)
 	}
 	return want, nil
 }
@@ -186,14 +186,14 @@ func bound(text any, kind expr.Kind, b *expr.Bindings) (*expr.Condition, error) 
 }
 
 // entries are what a query finds, in its order.
-func (d *director) entries(s *Step, inRange *expr.Condition) []item.Item {
+func (d *scenarioBuilder) entries(s *Step, inRange *expr.Condition) []item.Item {
 	type entry struct {
 		key []byte
 		it  item.Item
 	}
 	var found []entry
 	t := s.Table.schema
-	for _, stored := range d.scene.Before {
+	for _, stored := range d.scenario.Before {
 		if stored.Table != t.Name {
 			continue
 		}
@@ -221,13 +221,13 @@ func (d *director) entries(s *Step, inRange *expr.Condition) []item.Item {
 	return items
 }
 
-// agree tells whether the query finds as many items as the pattern says.
-func (d *director) agree(s *Step, reads int) error {
+// checkCount tells whether the query finds as many items as the pattern says.
+func (d *scenarioBuilder) checkCount(s *Step, reads int) error {
 	if s.Action.Page > 0 || s.Action.verb == Scan {
 		return nil
 	}
 	scanned := 0
-	for _, c := range d.scene.Calls {
+	for _, c := range d.scenario.Calls {
 		scanned += c.Want.Scanned
 	}
 	if scanned < reads {
@@ -237,46 +237,46 @@ func (d *director) agree(s *Step, reads int) error {
 }
 
 // bounds are the values of a range in a key.
-func (c *cast) bounds(x *sample, k *KeyPart) []any {
+func (c *ordinalRange) bounds(x *sample, k *KeyPart) []any {
 	f := x.entity.byName[k.ranged]
 	if k.Op != expr.Between || len(k.template.parts) == 1 && !k.suffix {
-		values := c.around(x, f, k.is)
+		values := c.around(x, f, k.rangeIs)
 		if len(k.template.parts) == 1 {
 			return values
 		}
 		begin := x.fill(&template{parts: k.template.parts[:len(k.template.parts)-1]})
-		return []any{spoken{item.String(begin + plain(values[0].(spoken).value))}}
+		return []any{requestValue{item.String(begin + plain(values[0].(requestValue).value))}}
 	}
 	begin := x.fill(&template{parts: k.template.parts[:len(k.template.parts)-1]})
-	low, high := edges(k.is, begin, plain(c.at(x, f, 1)), plain(c.at(x, f, c.count)), k.suffix)
-	switch k.is {
+	low, high := rangeBounds(k.rangeIs, begin, plain(c.at(x, f, 1)), plain(c.at(x, f, c.count)), k.suffix)
+	switch k.rangeIs {
 	case "after":
-		low, _ = edges(k.is, begin, plain(c.at(x, f, 0)), "", k.suffix)
+		low, _ = rangeBounds(k.rangeIs, begin, plain(c.at(x, f, 0)), "", k.suffix)
 	case "before":
-		_, high = edges(k.is, begin, "", plain(c.at(x, f, c.count+1)), k.suffix)
+		_, high = rangeBounds(k.rangeIs, begin, "", plain(c.at(x, f, c.count+1)), k.suffix)
 	}
-	return []any{spoken{item.String(low)}, spoken{item.String(high)}}
+	return []any{requestValue{item.String(low)}, requestValue{item.String(high)}}
 }
 
 // around are values of a field such that the matching items lie in the range.
-func (c *cast) around(x *sample, f *Field, is string) []any {
+func (c *ordinalRange) around(x *sample, f *Field, is string) []any {
 	switch is {
 	case "before":
-		return []any{spoken{c.at(x, f, c.count+1)}}
+		return []any{requestValue{c.at(x, f, c.count+1)}}
 	case "until":
-		return []any{spoken{c.at(x, f, c.count)}}
+		return []any{requestValue{c.at(x, f, c.count)}}
 	case "after":
-		return []any{spoken{c.at(x, f, 0)}}
+		return []any{requestValue{c.at(x, f, 0)}}
 	case "from":
-		return []any{spoken{c.at(x, f, 1)}}
+		return []any{requestValue{c.at(x, f, 1)}}
 	case "between":
-		return []any{spoken{c.at(x, f, 1)}, spoken{c.at(x, f, c.count)}}
+		return []any{requestValue{c.at(x, f, 1)}, requestValue{c.at(x, f, c.count)}}
 	}
-	return []any{spoken{item.String(common(plain(c.at(x, f, 1)), plain(c.at(x, f, c.count))))}}
+	return []any{requestValue{item.String(common(plain(c.at(x, f, 1)), plain(c.at(x, f, c.count))))}}
 }
 
 // at is the i-th item's value of a field.
-func (c *cast) at(x *sample, f *Field, i int) item.Value {
+func (c *ordinalRange) at(x *sample, f *Field, i int) item.Value {
 	other := *x
 	other.shared = nil
 	other.ordinal = c.first + i

@@ -12,15 +12,15 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// writes sets up writes of single items.
-func (d *director) writes() error {
+// buildWrites sets up writes of single items.
+func (d *scenarioBuilder) buildWrites() error {
 	var steps []*Step
-	var voices []voice
+	var renderers []renderer
 	var edits [][]edit
 	var want Want
 	for _, s := range d.plan.Steps {
 		for range max(1, s.Action.Times) {
-			w, err := d.write(s, d.next)
+			w, err := d.buildWrite(s, d.next)
 			if err != nil {
 				return err
 			}
@@ -30,16 +30,16 @@ func (d *director) writes() error {
 					return err
 				}
 			}
-			steps, voices, edits = append(steps, s), append(voices, w.voice), append(edits, w.edits)
+			steps, renderers, edits = append(steps, s), append(renderers, w.renderer), append(edits, w.edits)
 			cost := writeCost(s.Table.schema, w.before, w.after)
 			if d.plan.Operation == "TransactWriteItems" {
 				cost = cost.Transactional()
 			}
 			charge(&want.Write, s.Table.Name, cost)
-			d.touchWrite(s, w, cost)
+			d.addWriteLoad(s, w, cost)
 		}
 	}
-	d.call(Call{Request: compose(d.plan, steps, voices, edits), Want: want})
+	d.addCall(Call{Request: compose(d.plan, steps, renderers, edits), Want: want})
 	return nil
 }
 
@@ -53,20 +53,20 @@ func writeCost(t *schema.Table, before, after item.Item) capacity.Consumed {
 	return cost
 }
 
-// write is one item that is written.
-type write struct {
+// itemWrite is one item that is written.
+type itemWrite struct {
 	before, after item.Item
 	old, now      *sample
-	voice         voice
+	renderer      renderer
 	edits         []edit
 }
 
-// write works out one write: the item before, the item after, and how to ask
+// buildWrite works out one write: the item before, the item after, and how to ask
 // for it.
-func (d *director) write(s *Step, ordinal int) (*write, error) {
+func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 	a := s.Action
-	old := d.sample(s, s.Entity, ordinal, d.m.before(a))
-	w := &write{old: old, now: old}
+	old := d.sample(s, s.Entity, ordinal, d.m.valuesBefore(a))
+	w := &itemWrite{old: old, now: old}
 	existed := a.verb == Delete || a.verb == Check || a.verb == Update && !a.Creates || a.verb == Put && a.Replaces
 	if existed {
 		w.before = old.item()
@@ -78,15 +78,15 @@ func (d *director) write(s *Step, ordinal int) (*write, error) {
 			// Only the key stays; the rest is written anew.
 			d.renew(now)
 		}
-		d.start(now)
-		d.settle(now, now, a.Set)
+		d.setInitialStates(now)
+		d.assign(now, now, a.Set)
 		w.now = now
-		w.voice = &script{sample: now, old: old}
+		w.renderer = &requestRenderer{sample: now, old: old}
 		w.after = now.item()
 	case Update:
 		now, fresh := d.updated(s, old)
 		w.now = now
-		w.voice = &script{sample: now, old: old, fresh: fresh}
+		w.renderer = &requestRenderer{sample: now, old: old, fresh: fresh}
 		w.edits = d.m.edits(s, d.gen, d.base)
 		after, err := applied(s, w, old)
 		if err != nil {
@@ -94,13 +94,13 @@ func (d *director) write(s *Step, ordinal int) (*write, error) {
 		}
 		w.after = after
 	case Delete:
-		w.voice = &script{sample: old, old: old}
+		w.renderer = &requestRenderer{sample: old, old: old}
 	case Check:
-		w.voice = &script{sample: old, old: old}
+		w.renderer = &requestRenderer{sample: old, old: old}
 		w.after = w.before
 	}
 	if a.Condition != "" {
-		holds, err := conditionOf(a, w.voice, w.before)
+		holds, err := conditionOf(a, w.renderer, w.before)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", d.plan.Pattern.Name, err)
 		}
@@ -113,29 +113,29 @@ func (d *director) write(s *Step, ordinal int) (*write, error) {
 	return w, nil
 }
 
-// start gives what a machine moves its first state.
-func (d *director) start(x *sample) {
+// setInitialStates gives what a machine moves its first state.
+func (d *scenarioBuilder) setInitialStates(x *sample) {
 	for _, k := range d.m.MachinesOf(x.entity) {
 		x.fixed[k.Attribute] = item.String(k.Initial[0])
 	}
 }
 
 // renew gives all that is not in the table's key new values.
-func (d *director) renew(x *sample) {
+func (d *scenarioBuilder) renew(x *sample) {
 	key := x.entity.keyLeaves()
 	for _, f := range x.entity.fields {
 		if f.template == nil && !slices.Contains(key, f.Name) {
-			x.shared[f.Name] = x.ordinal + d.fresh()
+			x.shared[f.Name] = x.ordinal + d.freshOffset()
 		}
 	}
 }
 
-// before are the values of an item before a write, as the pattern says them or
+// valuesBefore are the values of an item before a write, as the pattern says them or
 // else as a machine does.
-func (m *Model) before(a *Action) []*Setting {
+func (m *Model) valuesBefore(a *Action) []*Setting {
 	from := slices.Clone(a.From)
 	for _, k := range m.MachinesOf(a.entity) {
-		if _, said := named(from, k.Attribute); said {
+		if _, given := named(from, k.Attribute); given {
 			continue
 		}
 		if to, ok := named(a.Set, k.Attribute); ok && a.verb == Update {
@@ -159,19 +159,19 @@ func (k *Machine) into(state string) *Transition {
 
 // updated is the item after an update, as far as its attributes are set, and
 // where their new values come from.
-func (d *director) updated(s *Step, old *sample) (now, fresh *sample) {
+func (d *scenarioBuilder) updated(s *Step, old *sample) (now, fresh *sample) {
 	now, fresh = new(sample), new(sample)
 	*now, *fresh = *old, *old
 	now.shared, now.fixed = maps.Clone(old.shared), maps.Clone(old.fixed)
 	fresh.shared, fresh.fixed = nil, nil
-	fresh.ordinal = old.ordinal + d.fresh()
-	d.settle(now, fresh, s.Action.Set)
+	fresh.ordinal = old.ordinal + d.freshOffset()
+	d.assign(now, fresh, s.Action.Set)
 	return now, fresh
 }
 
-// settle gives attributes the values that an action sets; names in them stand
+// assign gives attributes the values that an action sets; names in them stand
 // for values of another sample.
-func (d *director) settle(x, names *sample, set []*Setting) {
+func (d *scenarioBuilder) assign(x, names *sample, set []*Setting) {
 	for _, w := range set {
 		f := x.entity.byName[w.Name]
 		x.fixed[w.Name] = names.literal(w.Value, f.Type)
@@ -219,8 +219,8 @@ func (m *Model) edits(s *Step, g Generator, base int) (edits []edit) {
 	for _, name := range a.Remove {
 		edits = append(edits, edit{verb: "REMOVE", field: s.Entity.byName[name]})
 	}
-	d := &director{m: m, gen: g, base: base, stride: 1 << 16}
-	old := d.sample(s, s.Entity, 0, m.before(a))
+	d := &scenarioBuilder{m: m, gen: g, base: base, stride: 1 << 16}
+	old := d.sample(s, s.Entity, 0, m.valuesBefore(a))
 	now, _ := d.updated(s, old)
 	for _, f := range s.Entity.fields {
 		if f.template == nil || !f.Stored || s.Table.schema.Key.Has(f.Name) || touched(edits, f) {
@@ -242,8 +242,8 @@ func touched(edits []edit, f *Field) bool {
 }
 
 // applied is the item after an update, by the language of expressions itself.
-func applied(s *Step, w *write, old *sample) (item.Item, error) {
-	writing := newWriting(w.voice)
+func applied(s *Step, w *itemWrite, old *sample) (item.Item, error) {
+	writing := newRequestBuilder(w.renderer)
 	text := writing.update(w.edits)
 	key := s.Table.schema.Key.Of(old.item())
 	before := w.before
@@ -265,7 +265,7 @@ func applied(s *Step, w *write, old *sample) (item.Item, error) {
 }
 
 // conditionOf answers an action's condition for an item.
-func conditionOf(a *Action, v voice, before item.Item) (bool, error) {
+func conditionOf(a *Action, v renderer, before item.Item) (bool, error) {
 	c, err := bindCondition(a, v)
 	if err != nil {
 		return false, err
@@ -273,8 +273,8 @@ func conditionOf(a *Action, v voice, before item.Item) (bool, error) {
 	return c.Holds(before), nil
 }
 
-func bindCondition(a *Action, v voice) (*expr.Condition, error) {
-	w := newWriting(v)
+func bindCondition(a *Action, v renderer) (*expr.Condition, error) {
+	w := newRequestBuilder(v)
 	w.condition(a)
 	parsed, err := expr.ParseCondition(expr.ConditionExpression, a.Condition)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // JSONSchema is the format of a model as a JSON Schema, for editors. It is made
 // from the same structs that read it.
 func JSONSchema() []byte {
-	s := &schemaMaker{defs: make(map[string]any)}
+	s := &schemaBuilder{defs: make(map[string]any)}
 	root := s.object(reflect.TypeFor[Model]())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "A model of stator"
@@ -21,11 +21,11 @@ func JSONSchema() []byte {
 	return append(text, '\n')
 }
 
-// schemaMaker collects the definitions of structs, each once.
-type schemaMaker struct{ defs map[string]any }
+// schemaBuilder collects the definitions of structs, each once.
+type schemaBuilder struct{ defs map[string]any }
 
 // ref is a reference to the definition of a struct.
-func (s *schemaMaker) ref(t reflect.Type) map[string]any {
+func (s *schemaBuilder) ref(t reflect.Type) map[string]any {
 	name := t.Name()
 	if _, made := s.defs[name]; !made {
 		s.defs[name] = nil // it may refer to itself
@@ -35,11 +35,11 @@ func (s *schemaMaker) ref(t reflect.Type) map[string]any {
 }
 
 // object is a struct: members with names, or what may stand for it alone.
-func (s *schemaMaker) object(t reflect.Type) map[string]any {
+func (s *schemaBuilder) object(t reflect.Type) map[string]any {
 	members := make(map[string]any)
 	var required []string
 	var short map[string]any
-	for _, f := range fieldsOf(t) {
+	for _, f := range fieldSpecs(t) {
 		of := t.FieldByIndex(f.index)
 		member := s.member(of.Type, f)
 		if f.short {
@@ -64,7 +64,7 @@ func (s *schemaMaker) object(t reflect.Type) map[string]any {
 }
 
 // member is one member of a struct.
-func (s *schemaMaker) member(t reflect.Type, f field) map[string]any {
+func (s *schemaBuilder) member(t reflect.Type, f fieldSpec) map[string]any {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -92,7 +92,7 @@ func (s *schemaMaker) member(t reflect.Type, f field) map[string]any {
 		if f.named {
 			return map[string]any{"type": "object", "additionalProperties": s.entry(element.Elem())}
 		}
-		return map[string]any{"type": "array", "items": s.member(element, field{})}
+		return map[string]any{"type": "array", "items": s.member(element, fieldSpec{})}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.Int:
@@ -109,8 +109,8 @@ func (s *schemaMaker) member(t reflect.Type, f field) map[string]any {
 }
 
 // entry is what stands behind a name.
-func (s *schemaMaker) entry(t reflect.Type) map[string]any {
-	fields := fieldsOf(t)
+func (s *schemaBuilder) entry(t reflect.Type) map[string]any {
+	fields := fieldSpecs(t)
 	if last := fields[len(fields)-1]; last.scalar {
 		return s.member(t.FieldByIndex(last.index).Type, last)
 	}

@@ -37,7 +37,7 @@ func (p *Plan) Summary() string {
 }
 
 func (s *Step) summary(several bool) string {
-	w := newWords(s)
+	w := newHumanRenderer(s)
 	var tests []string
 	for _, k := range slices.Concat(s.Partition, s.Sort) {
 		text := w.render(k.template)
@@ -46,7 +46,7 @@ func (s *Step) summary(several bool) string {
 		}
 		switch {
 		case k.ranged != "":
-			tests = append(tests, fmt.Sprintf("%s %s %s", k.Name, k.is, text))
+			tests = append(tests, fmt.Sprintf("%s %s %s", k.Name, k.rangeIs, text))
 		case k.Op == expr.BeginsWith:
 			tests = append(tests, fmt.Sprintf("%s begins with %s", k.Name, text))
 		default:

@@ -8,11 +8,11 @@ import (
 // template is text with the names of attributes in it.
 type template struct {
 	text  string
-	parts []part
+	parts []templatePart
 }
 
-// part is a piece of constant text, or the name of an attribute.
-type part struct{ text, name string }
+// templatePart is a piece of constant text, or the name of an attribute.
+type templatePart struct{ text, name string }
 
 // parseTemplate reads "A#{b}#{c}". A brace that is no name's is doubled.
 func parseTemplate(text string) (template, error) {
@@ -20,7 +20,7 @@ func parseTemplate(text string) (template, error) {
 	var constant strings.Builder
 	flush := func() {
 		if constant.Len() > 0 {
-			t.parts = append(t.parts, part{text: constant.String()})
+			t.parts = append(t.parts, templatePart{text: constant.String()})
 			constant.Reset()
 		}
 	}
@@ -40,7 +40,7 @@ func parseTemplate(text string) (template, error) {
 				return t, fmt.Errorf("the template %q has braces without a name", text)
 			}
 			flush()
-			t.parts = append(t.parts, part{name: name})
+			t.parts = append(t.parts, templatePart{name: name})
 			i += 1 + end
 		case c == '}':
 			return t, fmt.Errorf("the template %q has an unopened brace; write }} for a literal brace", text)

@@ -58,7 +58,7 @@ type Fault struct {
 func Make(ctx context.Context, send Send, m *model.Model) (*Plan, error) {
 	plan := &Plan{Changes: []*Change{}}
 	for _, t := range m.Tables {
-		l, err := read(ctx, send, t.Name)
+		l, err := describe(ctx, send, t.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -68,15 +68,15 @@ func Make(ctx context.Context, send Send, m *model.Model) (*Plan, error) {
 		} else {
 			c.compare()
 		}
-		c.scaling()
+		c.noteScaling()
 	}
 	return plan, nil
 }
 
 // Waiting is how the end of a change is waited for.
 type Waiting struct {
-	Every time.Duration                 // how often the endpoint is asked
-	Told  func(c *Change, state string) // each time the endpoint was asked; the state is "" when the change is done
+	Every    time.Duration                 // how often the endpoint is asked
+	Progress func(c *Change, state string) // each time the endpoint was asked; the state is "" when the change is done
 }
 
 // Do carries a plan out. The endpoint takes one change of a table at a time,
@@ -87,42 +87,42 @@ func Do(ctx context.Context, send Send, plan *Plan, w Waiting) error {
 	}
 	for _, c := range plan.Changes {
 		if c.Kind != CreateTable {
-			if err := w.settle(ctx, send, c); err != nil {
+			if err := w.waitUntilReady(ctx, send, c); err != nil {
 				return err
 			}
 		}
 		if _, err := send(ctx, c.Request.Operation, c.Request.Body); err != nil {
 			return fmt.Errorf("table %s: %s: %w", c.Table, c.Text, err)
 		}
-		if err := w.settle(ctx, send, c); err != nil {
+		if err := w.waitUntilReady(ctx, send, c); err != nil {
 			return err
 		}
-		w.tell(c, "")
+		w.report(c, "")
 	}
 	return nil
 }
 
-func (w *Waiting) tell(c *Change, state string) {
-	if w.Told != nil {
-		w.Told(c, state)
+func (w *Waiting) report(c *Change, state string) {
+	if w.Progress != nil {
+		w.Progress(c, state)
 	}
 }
 
-// settle waits until the table takes the next change.
-func (w *Waiting) settle(ctx context.Context, send Send, c *Change) error {
+// waitUntilReady waits until the table takes the next change.
+func (w *Waiting) waitUntilReady(ctx context.Context, send Send, c *Change) error {
 	for {
-		l, err := read(ctx, send, c.Table)
+		l, err := describe(ctx, send, c.Table)
 		if err != nil {
 			return err
 		}
 		state := "CREATING" // what was just created may not be seen at once
 		if l != nil {
-			state = l.unsettled()
+			state = l.pendingState()
 		}
 		if state == "" {
 			return nil
 		}
-		w.tell(c, state)
+		w.report(c, state)
 		if err := Sleep(ctx, w.Every); err != nil {
 			return fmt.Errorf("table %s is still %s: %w", c.Table, state, err)
 		}

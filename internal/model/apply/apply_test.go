@@ -73,7 +73,7 @@ func applied(t *testing.T, e *apply.Endpoint, m *model.Model) *apply.Plan {
 		t.Fatal(err)
 	}
 	waited, done := 0, 0
-	err = apply.Do(t.Context(), e.Send, plan, apply.Waiting{Every: time.Second, Told: func(_ *apply.Change, state string) {
+	err = apply.Do(t.Context(), e.Send, plan, apply.Waiting{Every: time.Second, Progress: func(_ *apply.Change, state string) {
 		if state == "" {
 			done++
 		} else {
@@ -241,7 +241,7 @@ func testApplyGivesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err = apply.Do(ctx, e.Send, plan, apply.Waiting{Every: time.Hour, Told: func(*apply.Change, string) { cancel() }})
+	err = apply.Do(ctx, e.Send, plan, apply.Waiting{Every: time.Hour, Progress: func(*apply.Change, string) { cancel() }})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(fmt.Sprint(err), "still CREATING") {
 		t.Errorf("it ends with %v", err)
 	}

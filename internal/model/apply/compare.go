@@ -13,7 +13,7 @@ import (
 type comparer struct {
 	plan  *Plan
 	table *model.Table
-	live  *live // nil: there is none
+	live  *liveTable // nil: there is none
 }
 
 func (c *comparer) change(kind, loses, operation string, body map[string]any, format string, args ...any) {
@@ -35,7 +35,7 @@ func (c *comparer) create() {
 	for _, x := range c.table.Indexes {
 		indexes = append(indexes, x.Name)
 	}
-	text := "create the table with the key " + keyWords(c.table.Schema().Key)
+	text := "create the table with the key " + schemaKeyText(c.table.Schema().Key)
 	if len(indexes) > 0 {
 		text += " and the indexes " + strings.Join(indexes, ", ")
 	}
@@ -50,26 +50,26 @@ func (c *comparer) create() {
 
 // compare brings a table that is there to what the model says.
 func (c *comparer) compare() {
-	c.fixed()
+	c.checkImmutable()
 	c.removeIndexes()
 	c.billing()
 	c.addIndexes()
 	c.stream()
 	c.ttl()
-	if c.table.Recovery && !c.live.recovers {
+	if c.table.Recovery && !c.live.supportsRecovery {
 		c.fault("remove recovery from the model", "the endpoint does not support point-in-time recovery")
 	} else if c.table.Recovery != c.live.recovery {
 		c.recovery()
 	}
 }
 
-const makeAnew = "create a table with another name and move the items, or change the model"
+const tryNewTable = "create a table with another name and move the items, or change the model"
 
-// fixed looks at what is decided when a table is made.
-func (c *comparer) fixed() {
+// checkImmutable looks at what is decided when a table is made.
+func (c *comparer) checkImmutable() {
 	s := c.table.Schema()
-	if is, want := c.live.words(c.live.KeySchema), keyWords(s.Key); is != want {
-		c.fault(makeAnew, "its key is %s, but the model's is %s: a table's key cannot be changed", is, want)
+	if is, want := c.live.keyText(c.live.KeySchema), schemaKeyText(s.Key); is != want {
+		c.fault(tryNewTable, "its key is %s, but the model's is %s: a table's key cannot be changed", is, want)
 	}
 	for i := range s.Indexes {
 		x := &s.Indexes[i]
@@ -79,27 +79,27 @@ func (c *comparer) fixed() {
 		is := find(c.live.LocalSecondaryIndexes, x.Name)
 		switch {
 		case is == nil:
-			c.fault(makeAnew, "it lacks the local index %s: local indexes are created with their table", x.Name)
-		case c.live.words(is.KeySchema) != keyWords(x.Key) || !is.projects(x.Projection):
-			c.fault(makeAnew, "its local index %s differs from the model's: local indexes cannot be changed", x.Name)
+			c.fault(tryNewTable, "it lacks the local index %s: local indexes are created with their table", x.Name)
+		case c.live.keyText(is.KeySchema) != schemaKeyText(x.Key) || !is.projects(x.Projection):
+			c.fault(tryNewTable, "its local index %s differs from the model's: local indexes cannot be changed", x.Name)
 		}
 	}
 	for _, is := range c.live.LocalSecondaryIndexes {
 		if x, ok := s.Index(is.IndexName); !ok || x.Global {
-			c.fault(makeAnew, "it has the local index %s, which the model does not have: local indexes cannot be removed", is.IndexName)
+			c.fault(tryNewTable, "it has the local index %s, which the model does not have: local indexes cannot be removed", is.IndexName)
 		}
 	}
 }
 
-// kept tells whether a global index stays as it is.
-func (c *comparer) kept(is *liveIndex) bool {
+// keeps tells whether a global index stays as it is.
+func (c *comparer) keeps(is *liveIndex) bool {
 	x, ok := c.table.Schema().Index(is.IndexName)
-	return ok && x.Global && c.live.words(is.KeySchema) == keyWords(x.Key) && is.projects(x.Projection)
+	return ok && x.Global && c.live.keyText(is.KeySchema) == schemaKeyText(x.Key) && is.projects(x.Projection)
 }
 
 func (c *comparer) removeIndexes() {
 	for _, is := range c.live.GlobalSecondaryIndexes {
-		if c.kept(is) {
+		if c.keeps(is) {
 			continue
 		}
 		loses, text := "its queries fail from then on", fmt.Sprintf("remove the index %s", is.IndexName)
@@ -115,14 +115,14 @@ func (c *comparer) addIndexes() {
 	s := c.table.Schema()
 	for i := range s.Indexes {
 		x := &s.Indexes[i]
-		if is := find(c.live.GlobalSecondaryIndexes, x.Name); !x.Global || is != nil && c.kept(is) {
+		if is := find(c.live.GlobalSecondaryIndexes, x.Name); !x.Global || is != nil && c.keeps(is) {
 			continue
 		}
 		body := map[string]any{
 			"AttributeDefinitions":        definitions(x.Key.All()),
 			"GlobalSecondaryIndexUpdates": []any{map[string]any{"Create": indexBody(c.table, x)}},
 		}
-		c.change(AddIndex, "", "UpdateTable", body, "add the index %s with the key %s", x.Name, keyWords(x.Key))
+		c.change(AddIndex, "", "UpdateTable", body, "add the index %s with the key %s", x.Name, schemaKeyText(x.Key))
 	}
 }
 
@@ -137,14 +137,14 @@ func (c *comparer) billing() {
 	}
 	s := c.table.Schema()
 	body, all := map[string]any{}, c.live.onDemand()
-	var words []string
+	var texts []string
 	if all || !within(c.live.ProvisionedThroughput, c.table.Read, c.table.Write) {
 		body["ProvisionedThroughput"] = throughput(s.Throughput)
-		words = append(words, fmt.Sprintf("%d read and %d write units", s.Throughput.Read, s.Throughput.Write))
+		texts = append(texts, fmt.Sprintf("%d read and %d write units", s.Throughput.Read, s.Throughput.Write))
 	}
 	var updates []any
 	for _, is := range c.live.GlobalSecondaryIndexes {
-		if !c.kept(is) {
+		if !c.keeps(is) {
 			continue
 		}
 		x, _ := c.table.Index(is.IndexName)
@@ -153,7 +153,7 @@ func (c *comparer) billing() {
 		}
 		u := x.Schema().Throughput
 		updates = append(updates, map[string]any{"Update": map[string]any{"IndexName": x.Name, "ProvisionedThroughput": throughput(u)}})
-		words = append(words, fmt.Sprintf("%d and %d of the index %s", u.Read, u.Write, x.Name))
+		texts = append(texts, fmt.Sprintf("%d and %d of the index %s", u.Read, u.Write, x.Name))
 	}
 	if len(updates) > 0 {
 		body["GlobalSecondaryIndexUpdates"] = updates
@@ -161,9 +161,9 @@ func (c *comparer) billing() {
 	switch {
 	case all:
 		body["BillingMode"] = "PROVISIONED"
-		c.change(Billing, "", "UpdateTable", body, "switch to provisioned billing with %s", strings.Join(words, ", "))
-	case len(words) > 0:
-		c.change(Units, "", "UpdateTable", body, "provision %s", strings.Join(words, ", "))
+		c.change(Billing, "", "UpdateTable", body, "switch to provisioned billing with %s", strings.Join(texts, ", "))
+	case len(texts) > 0:
+		c.change(Units, "", "UpdateTable", body, "provision %s", strings.Join(texts, ", "))
 	}
 }
 
@@ -176,7 +176,7 @@ func or(own, table *model.Capacity) *model.Capacity {
 
 // within tells whether units are what the model says. What scales itself may
 // have any number between its bounds.
-func within(u units, read, write *model.Capacity) bool {
+func within(u liveUnits, read, write *model.Capacity) bool {
 	fits := func(n int64, c *model.Capacity) bool {
 		if c.Max > 0 {
 			return int64(c.Min) <= n && n <= int64(c.Max)
@@ -229,8 +229,8 @@ func (c *comparer) recovery() {
 	c.change(Recovery, "the history that it could restore", "UpdateContinuousBackups", body, "disable point-in-time recovery")
 }
 
-// scaling notes what another service would have to be told.
-func (c *comparer) scaling() {
+// noteScaling notes what another service would have to be told.
+func (c *comparer) noteScaling() {
 	scales := func(list ...*model.Capacity) bool {
 		return slices.ContainsFunc(list, func(c *model.Capacity) bool { return c != nil && c.Max > 0 })
 	}

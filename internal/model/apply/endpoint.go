@@ -71,16 +71,16 @@ func (e *Endpoint) do(r *http.Request, body []byte) ([]byte, error) {
 
 // faultOf reads what the server says is wrong.
 func faultOf(status int, text []byte) error {
-	var told struct {
+	var reply struct {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
 	}
-	if json.Unmarshal(text, &told) != nil || told.Type == "" {
+	if json.Unmarshal(text, &reply) != nil || reply.Type == "" {
 		return fmt.Errorf("the endpoint answers %d: %.200s", status, bytes.TrimSpace(text))
 	}
-	_, code, ok := strings.Cut(told.Type, "#")
+	_, code, ok := strings.Cut(reply.Type, "#")
 	if !ok {
-		code = told.Type
+		code = reply.Type
 	}
-	return &apierror.Error{Code: code, Status: status, Message: told.Message}
+	return &apierror.Error{Code: code, Status: status, Message: reply.Message}
 }

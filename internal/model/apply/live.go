@@ -10,13 +10,13 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// live is a table as the endpoint has it.
-type live struct {
+// liveTable is a table as the endpoint has it.
+type liveTable struct {
 	TableStatus            string
 	AttributeDefinitions   []struct{ AttributeName, AttributeType string }
-	KeySchema              []element
+	KeySchema              []liveKeyElement
 	BillingModeSummary     struct{ BillingMode string }
-	ProvisionedThroughput  units
+	ProvisionedThroughput  liveUnits
 	GlobalSecondaryIndexes []*liveIndex
 	LocalSecondaryIndexes  []*liveIndex
 	StreamSpecification    struct {
@@ -24,31 +24,31 @@ type live struct {
 		StreamViewType string
 	}
 
-	ttl       string // the attribute by which items expire, "" for none
-	ttlStatus string
-	recovery  bool
-	recovers  bool // whether the endpoint knows recovery at all
+	ttl              string // the attribute by which items expire, "" for none
+	ttlStatus        string
+	recovery         bool
+	supportsRecovery bool // whether the endpoint knows recovery at all
 }
 
-type element struct{ AttributeName, KeyType string }
+type liveKeyElement struct{ AttributeName, KeyType string }
 
-type units struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
+type liveUnits struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
 
 type liveIndex struct {
 	IndexName   string
 	IndexStatus string
-	KeySchema   []element
+	KeySchema   []liveKeyElement
 	Projection  struct {
 		ProjectionType   string
 		NonKeyAttributes []string
 	}
-	ProvisionedThroughput units
+	ProvisionedThroughput liveUnits
 }
 
-// read asks the endpoint what a table is; nil if there is none.
-func read(ctx context.Context, send Send, table string) (*live, error) {
+// describe asks the endpoint what a table is; nil if there is none.
+func describe(ctx context.Context, send Send, table string) (*liveTable, error) {
 	name := map[string]any{"TableName": table}
-	var described struct{ Table *live }
+	var described struct{ Table *liveTable }
 	err := send.Ask(ctx, "DescribeTable", name, &described)
 	if isFault(err, "ResourceNotFoundException") {
 		return nil, nil
@@ -78,10 +78,10 @@ func read(ctx context.Context, send Send, table string) (*live, error) {
 	// Not every local server has this operation.
 	switch err := send.Ask(ctx, "DescribeContinuousBackups", name, &backups); {
 	case err == nil:
-		l.recovers = true
+		l.supportsRecovery = true
 		l.recovery = backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == "ENABLED"
 	case isFault(err, "TableNotFoundException"): // it is still being made
-		l.recovers = true
+		l.supportsRecovery = true
 	case !isFault(err, "UnknownOperationException"):
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func (send Send) Ask(ctx context.Context, operation string, body, into any) erro
 	return nil
 }
 
-// unsettled is what the table is passing through, "" for nothing.
-func (l *live) unsettled() string {
+// pendingState is what the table is passing through, "" for nothing.
+func (l *liveTable) pendingState() string {
 	if l.TableStatus != "ACTIVE" {
 		return l.TableStatus
 	}
@@ -116,10 +116,10 @@ func (l *live) unsettled() string {
 	return ""
 }
 
-func (l *live) onDemand() bool { return l.BillingModeSummary.BillingMode == "PAY_PER_REQUEST" }
+func (l *liveTable) onDemand() bool { return l.BillingModeSummary.BillingMode == "PAY_PER_REQUEST" }
 
 // stream is what the stream shows, "" when there is none.
-func (l *live) stream() string {
+func (l *liveTable) stream() string {
 	if !l.StreamSpecification.StreamEnabled {
 		return ""
 	}
@@ -127,7 +127,7 @@ func (l *live) stream() string {
 }
 
 // typeOf is the type of a key attribute.
-func (l *live) typeOf(name string) string {
+func (l *liveTable) typeOf(name string) string {
 	for _, a := range l.AttributeDefinitions {
 		if a.AttributeName == name {
 			return a.AttributeType
@@ -136,8 +136,8 @@ func (l *live) typeOf(name string) string {
 	return ""
 }
 
-// words is a key as text, with its types.
-func (l *live) words(key []element) string {
+// keyText is a key as text, with its types.
+func (l *liveTable) keyText(key []liveKeyElement) string {
 	var parts []string
 	for _, e := range key {
 		parts = append(parts, e.AttributeName+" "+l.typeOf(e.AttributeName)+" "+e.KeyType)
@@ -145,8 +145,8 @@ func (l *live) words(key []element) string {
 	return strings.Join(parts, ", ")
 }
 
-// keyWords is a key of the model as the same text.
-func keyWords(k schema.Key) string {
+// schemaKeyText is a key of the model as the same text.
+func schemaKeyText(k schema.Key) string {
 	var parts []string
 	for i, a := range k.All() {
 		parts = append(parts, a.Name+" "+a.Type.String()+" "+keyType(k, i))

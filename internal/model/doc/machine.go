@@ -45,7 +45,7 @@ func machineOf(m *model.Model, k *model.Machine) Machine {
 			state(from)
 			state(t.To)
 			shown.Transitions = append(shown.Transitions, Transition{
-				Number: len(shown.Transitions) + 1, From: from, To: t.To, Condition: t.Condition, Patterns: movers(m, k, from, t.To),
+				Number: len(shown.Transitions) + 1, From: from, To: t.To, Condition: t.Condition, Patterns: transitionPatterns(m, k, from, t.To),
 			})
 		}
 	}
@@ -53,8 +53,8 @@ func machineOf(m *model.Model, k *model.Machine) Machine {
 	return shown
 }
 
-// movers are the patterns that make a transition.
-func movers(m *model.Model, k *model.Machine, from, to string) (links []Link) {
+// transitionPatterns are the patterns that make a transition.
+func transitionPatterns(m *model.Model, k *model.Machine, from, to string) (links []Link) {
 	setting := func(list []*model.Setting) string {
 		for _, s := range list {
 			if s.Name == k.Attribute {
@@ -70,7 +70,7 @@ func movers(m *model.Model, k *model.Machine, from, to string) (links []Link) {
 			}
 			before := setting(a.From)
 			if before == "" {
-				before = only(k, to)
+				before = onlySource(k, to)
 			}
 			if before == "" || before == from {
 				links = append(links, Link{ID: patternID(i), Name: p.Name})
@@ -81,9 +81,9 @@ func movers(m *model.Model, k *model.Machine, from, to string) (links []Link) {
 	return links
 }
 
-// only is the one status from which another is reached, "" when there are
+// onlySource is the one status from which another is reached, "" when there are
 // several.
-func only(k *model.Machine, to string) (from string) {
+func onlySource(k *model.Machine, to string) (from string) {
 	for _, t := range k.Transitions {
 		for _, f := range t.From {
 			if t.To == to && from != "" && from != f {

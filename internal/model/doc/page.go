@@ -245,7 +245,7 @@ func indented(body any) string {
 func (p *Page) heat(r *model.Report) {
 	for _, x := range r.Heat[:min(mostBars, len(r.Heat))] {
 		p.Heat = append(p.Heat, Bar{
-			Key: x.Key, Place: place(x.Table, x.Index),
+			Key: x.Key, Place: tableOrIndexName(x.Table, x.Index),
 			Read: x.Read / model.MaxPartitionReads, Write: x.Write / model.MaxPartitionWrites, Share: x.Share, Tone: toneOf(x.Share),
 			Reads: perSecond(x.Read), Writes: perSecond(x.Write), Patterns: x.Patterns, Shards: x.Shards,
 		})
@@ -263,7 +263,7 @@ func perSecond(units float64) string {
 	return model.Figure(math.Round(units*10) / 10)
 }
 
-func place(table, index string) string {
+func tableOrIndexName(table, index string) string {
 	if index == "" {
 		return table
 	}

@@ -89,10 +89,10 @@ func tableOf(m *model.Model, r *model.Report, t *model.Table, i int) Table {
 	if t.Recovery {
 		shown.Facts = append(shown.Facts, Fact{"point-in-time recovery", "yes"})
 	}
-	var rows []sample
+	var rows []exampleItem
 	for _, e := range m.EntitiesOf(t) {
 		for ordinal := range rowsOfEntity {
-			rows = append(rows, sample{e.Name, model.Generator{Seed: 1}.Item(e, ordinal)})
+			rows = append(rows, exampleItem{e.Name, model.Generator{Seed: 1}.Item(e, ordinal)})
 		}
 		shown.Entities = append(shown.Entities, entityOf(m, e))
 	}
@@ -176,22 +176,22 @@ const rowsOfIndex = 4
 // entries are example entries of an index: of the items that patterns find
 // there, since an ordinary item may not be in a sparse index; if there are no
 // patterns, of ordinary ones.
-func entries(m *model.Model, r *model.Report, t *model.Table, x *model.Index) (rows []sample) {
+func entries(m *model.Model, r *model.Report, t *model.Table, x *model.Index) (rows []exampleItem) {
 	add := func(name string, it item.Item) {
-		same := func(s sample) bool { return t.Schema().Key.Of(s.item).Equal(t.Schema().Key.Of(it)) }
+		same := func(s exampleItem) bool { return t.Schema().Key.Of(s.item).Equal(t.Schema().Key.Of(it)) }
 		if len(rows) < rowsOfIndex && x.Schema().Key.In(it) && !slices.ContainsFunc(rows, same) {
-			rows = append(rows, sample{name, t.Schema().Entry(x.Schema(), it)})
+			rows = append(rows, exampleItem{name, t.Schema().Entry(x.Schema(), it)})
 		}
 	}
 	for _, p := range r.Patterns {
 		if !p.Plan.Served() || !slices.Contains(p.Plan.Indexes(), x) {
 			continue
 		}
-		scene, err := m.Scenario(p.Plan, model.Generator{Seed: 1}, 0)
+		scenario, err := m.Scenario(p.Plan, model.Generator{Seed: 1}, 0)
 		if err != nil {
 			continue // told by Check
 		}
-		for _, s := range scene.Before {
+		for _, s := range scenario.Before {
 			if s.Table == t.Name {
 				add(entityName(p.Plan), s.Item)
 			}
@@ -221,15 +221,15 @@ func entityName(p *model.Plan) string {
 	return name
 }
 
-// sample is an item with what it is of.
-type sample struct {
+// exampleItem is an item with what it is of.
+type exampleItem struct {
 	entity string
 	item   item.Item
 }
 
 // gridOf lays items out in the order of a key. Of an index, the table's key is
 // shown too.
-func gridOf(key, table schema.Key, rows []sample) Grid {
+func gridOf(key, table schema.Key, rows []exampleItem) Grid {
 	g := Grid{}
 	var names []string
 	for _, a := range append(key.All(), table.All()...) {
@@ -252,7 +252,7 @@ func gridOf(key, table schema.Key, rows []sample) Grid {
 		return 0
 	}
 	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, func(a, b sample) int {
+	slices.SortStableFunc(rows, func(a, b exampleItem) int {
 		return cmp.Or(order(key.Partition, a.item, b.item), order(key.Sort, a.item, b.item))
 	})
 	for i, s := range rows {

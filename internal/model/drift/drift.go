@@ -80,8 +80,8 @@ func (r *Report) Count(status string) (n int) {
 }
 
 // Join holds what was asked against the model.
-func Join(m *model.Model, told workload.Report) *Report {
-	r := &Report{Since: told.Since, Patterns: []*Pattern{}, Strays: []*Stray{}, Uncounted: told.Other.Requests}
+func Join(m *model.Model, traffic workload.Report) *Report {
+	r := &Report{Since: traffic.Since, Patterns: []*Pattern{}, Strays: []*Stray{}, Uncounted: traffic.Other.Requests}
 	checked := m.Check(model.DefaultPrices())
 	for i, p := range m.Patterns {
 		plan := m.Plan(p)
@@ -92,7 +92,7 @@ func Join(m *model.Model, told workload.Report) *Report {
 		}
 		r.Patterns = append(r.Patterns, x)
 	}
-	for _, c := range told.Shapes {
+	for _, c := range traffic.Shapes {
 		if _, ours := m.Table(c.Table); !ours && c.Table != "" {
 			r.Elsewhere += c.Requests
 			continue
@@ -166,12 +166,12 @@ func (p *Pattern) judge() {
 
 // expected is how many items a pattern reads for each that it returns.
 func expected(m *model.Model, plan *model.Plan) float64 {
-	scene, err := m.Scenario(plan, model.Generator{}, 0)
+	scenario, err := m.Scenario(plan, model.Generator{}, 0)
 	if err != nil {
 		return 1
 	}
 	scanned, count := 0, 0
-	for _, c := range scene.Calls {
+	for _, c := range scenario.Calls {
 		scanned, count = scanned+c.Want.Scanned, count+c.Want.Count
 	}
 	return float64(max(1, scanned)) / float64(max(1, count))

@@ -35,16 +35,16 @@ func server(t *testing.T, m *model.Model) *apply.Endpoint {
 	return e
 }
 
-func shapes(t *testing.T, e *apply.Endpoint) (told workload.Report) {
+func shapes(t *testing.T, e *apply.Endpoint) (report workload.Report) {
 	t.Helper()
 	text, err := e.Get(t.Context(), "/shapes")
 	if err == nil {
-		err = json.Unmarshal(text, &told)
+		err = json.Unmarshal(text, &report)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return told
+	return report
 }
 
 // When all patterns of a model are played, the server has seen them all and

@@ -10,8 +10,8 @@ import (
 )
 
 // readCloudFormation reads the tables of a template.
-func readCloudFormation(file string, root *tree, vars map[string]string) (*Design, error) {
-	c := &template{file: file, root: root, vars: vars}
+func readCloudFormation(file string, root *sourceTree, vars map[string]string) (*Design, error) {
+	c := &cloudFormationReader{file: file, root: root, vars: vars}
 	if t := root.get("Description"); t != nil && t.kind == treeString {
 		c.description = t.text
 	}
@@ -28,25 +28,25 @@ func readCloudFormation(file string, root *tree, vars map[string]string) (*Desig
 	if len(c.faults) > 0 {
 		return nil, c.faults
 	}
-	tables, faults := finish(c.described)
+	tables, faults := toTables(c.tables)
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	return &Design{Description: c.description, Source: "CloudFormation, " + filepath.Base(file), Tables: tables}, nil
 }
 
-// template reads one CloudFormation template.
-type template struct {
+// cloudFormationReader reads one CloudFormation template.
+type cloudFormationReader struct {
 	file        string
-	root        *tree
+	root        *sourceTree
 	vars        map[string]string
 	description string
-	described   []*described
+	tables      []*describedTable
 	faults      Faults
 	steps       int // functions worked out so far
 }
 
-func (c *template) fault(at model.Position, format string, args ...any) {
+func (c *cloudFormationReader) fault(at model.Position, format string, args ...any) {
 	if len(c.faults) < maxFaults {
 		c.faults = append(c.faults, Fault{c.file, at, fmt.Sprintf(format, args...)})
 	}
@@ -55,14 +55,14 @@ func (c *template) fault(at model.Position, format string, args ...any) {
 // properties are members of a resource that can be asked for by name, with
 // what they are called for people.
 type properties struct {
-	c    *template
-	tree *tree
+	c    *cloudFormationReader
+	tree *sourceTree
 	what string
 }
 
 // value is a property with its functions worked out; nil when it is absent, or
 // cannot be worked out, which is a fault.
-func (p properties) value(names ...string) *tree {
+func (p properties) value(names ...string) *sourceTree {
 	t := p.tree
 	for _, name := range names {
 		if t = t.get(name); t == nil {
@@ -136,14 +136,14 @@ func (p properties) list(names ...string) (all []properties) {
 func (p properties) in(names ...string) properties {
 	t := p.value(names...)
 	if t == nil {
-		t = new(tree)
+		t = new(sourceTree)
 	}
 	return properties{p.c, t, p.what}
 }
 
-func (c *template) resource(m member) {
+func (c *cloudFormationReader) resource(m treeMember) {
 	kind := m.value.get("Type")
-	if kind == nil || kind.text != "AWS::DynamoDB::Table" && kind.text != "AWS::DynamoDB::GlobalTable" || !c.made(m) {
+	if kind == nil || kind.text != "AWS::DynamoDB::Table" && kind.text != "AWS::DynamoDB::GlobalTable" || !c.exists(m) {
 		return
 	}
 	props, err := c.resolve(orNull(m.value.get("Properties")), 0)
@@ -152,7 +152,7 @@ func (c *template) resource(m member) {
 		return
 	}
 	p := properties{c, props, m.name}
-	t := &described{file: c.file, at: m.at, what: m.name, name: p.text("TableName")}
+	t := &describedTable{file: c.file, at: m.at, what: m.name, name: p.text("TableName")}
 	if p.tree.get("TableName") == nil {
 		t.name = m.name
 		t.notes = append(t.notes, "CloudFormation generates its name; this is the name of the resource.")
@@ -162,7 +162,7 @@ func (c *template) resource(m member) {
 		t.ttl = p.text("TimeToLiveSpecification", "AttributeName")
 	}
 	for _, a := range p.list("AttributeDefinitions") {
-		t.types = append(t.types, attribute{a.text("AttributeName"), a.text("AttributeType")})
+		t.types = append(t.types, attributeType{a.text("AttributeName"), a.text("AttributeType")})
 	}
 	t.key = keyOf(p)
 	switch mode := p.text("BillingMode"); mode {
@@ -178,18 +178,18 @@ func (c *template) resource(m member) {
 		c.globalTable(t, p)
 	}
 	t.dropped = append(t.dropped, c.dropped(p)...)
-	c.described = append(c.described, t)
+	c.tables = append(c.tables, t)
 }
 
-func orNull(t *tree) *tree {
+func orNull(t *sourceTree) *sourceTree {
 	if t == nil {
-		return new(tree)
+		return new(sourceTree)
 	}
 	return t
 }
 
-// made tells whether a resource's condition lets it exist.
-func (c *template) made(m member) bool {
+// exists tells whether a resource's condition lets it exist.
+func (c *cloudFormationReader) exists(m treeMember) bool {
 	name := m.value.get("Condition")
 	if name == nil {
 		return true
@@ -201,14 +201,14 @@ func (c *template) made(m member) bool {
 	return holds
 }
 
-func keyOf(p properties) (key []keyElement) {
+func keyOf(p properties) (key []keyPart) {
 	for _, e := range p.list("KeySchema") {
-		key = append(key, keyElement{e.text("AttributeName"), e.text("KeyType")})
+		key = append(key, keyPart{e.text("AttributeName"), e.text("KeyType")})
 	}
 	return key
 }
 
-func (c *template) table(t *described, p properties) {
+func (c *cloudFormationReader) table(t *describedTable, p properties) {
 	t.recovery = p.flag("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled")
 	units := func(p properties, read, write *model.Capacity) {
 		if !t.onDemand {
@@ -238,16 +238,16 @@ func indexOf(p properties, local bool) *describedIndex {
 
 // globalTable reads what a global table says otherwise: writes for all
 // regions, the rest for each. The first region speaks for the others.
-func (c *template) globalTable(t *described, p properties) {
+func (c *cloudFormationReader) globalTable(t *describedTable, p properties) {
 	var replica properties
 	replicas := p.list("Replicas")
 	if len(replicas) > 0 {
 		replica = replicas[0]
 	} else {
-		replica = properties{c, new(tree), p.what}
+		replica = properties{c, new(sourceTree), p.what}
 	}
 	if len(replicas) > 1 {
-		t.dropped = append(t.dropped, elsewhere(len(replicas)-1))
+		t.dropped = append(t.dropped, replicaNote(len(replicas)-1))
 	}
 	t.recovery = replica.flag("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled")
 	readOf := func(p properties) model.Capacity {
@@ -298,9 +298,9 @@ func (p properties) float(names ...string) float64 {
 
 // scaling gives tables the bounds that resources beside them scale their units
 // within.
-func (c *template) scaling(m member) {
+func (c *cloudFormationReader) scaling(m treeMember) {
 	kind := m.value.get("Type")
-	if kind == nil || !strings.HasPrefix(kind.text, "AWS::ApplicationAutoScaling::") || !c.made(m) {
+	if kind == nil || !strings.HasPrefix(kind.text, "AWS::ApplicationAutoScaling::") || !c.exists(m) {
 		return
 	}
 	p := properties{c, orNull(m.value.get("Properties")), m.name}
@@ -309,7 +309,7 @@ func (c *template) scaling(m member) {
 		if p.text("ServiceNamespace") != "dynamodb" {
 			return
 		}
-		if x := scaledOf(c.described, p.text("ResourceId"), p.text("ScalableDimension")); x != nil {
+		if x := findCapacity(c.tables, p.text("ResourceId"), p.text("ScalableDimension")); x != nil {
 			x.Min, x.Max = p.number("MinCapacity"), p.number("MaxCapacity")
 		}
 	case "AWS::ApplicationAutoScaling::ScalingPolicy":
@@ -324,7 +324,7 @@ func (c *template) scaling(m member) {
 		if id.text("ServiceNamespace") != "dynamodb" {
 			return
 		}
-		if x := scaledOf(c.described, id.text("ResourceId"), dimension.text("ScalableDimension")); x != nil {
+		if x := findCapacity(c.tables, id.text("ResourceId"), dimension.text("ScalableDimension")); x != nil {
 			x.Target = wholePerCent(p.float("TargetTrackingScalingPolicyConfiguration", "TargetValue"))
 		}
 	}
@@ -332,7 +332,7 @@ func (c *template) scaling(m member) {
 
 // dropped is what a model has no place for. Whether it can be worked out does
 // not matter.
-func (c *template) dropped(p properties) (all []string) {
+func (c *cloudFormationReader) dropped(p properties) (all []string) {
 	before := c.faults
 	defer func() { c.faults = before }()
 	var tags []string

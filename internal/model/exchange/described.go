@@ -9,14 +9,14 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// described is a table in the words of the service, which all sources share.
-type described struct {
+// describedTable is a table in the words of the service, which all sources share.
+type describedTable struct {
 	file     string
 	at       model.Position
 	what     string // for people
 	name     string
-	types    []attribute
-	key      []keyElement
+	types    []attributeType
+	key      []keyPart
 	indexes  []*describedIndex
 	onDemand bool
 	read     model.Capacity
@@ -28,24 +28,24 @@ type described struct {
 	dropped  []string // what a model has no place for
 }
 
-type attribute struct{ name, kind string }
+type attributeType struct{ name, kind string }
 
-type keyElement struct {
+type keyPart struct {
 	name string
 	kind string // HASH or RANGE
 }
 
 type describedIndex struct {
 	name        string
-	key         []keyElement
+	key         []keyPart
 	local       bool
 	projection  string // ALL, KEYS_ONLY or INCLUDE
 	names       []string
 	read, write model.Capacity
 }
 
-// finish makes tables of what was described, or tells what is missing.
-func finish(all []*described) (tables []*Table, faults Faults) {
+// toTables makes tables of what was described, or tells what is missing.
+func toTables(all []*describedTable) (tables []*Table, faults Faults) {
 	for _, d := range all {
 		t, err := d.table()
 		if err != nil {
@@ -58,14 +58,14 @@ func finish(all []*described) (tables []*Table, faults Faults) {
 }
 
 // table is the table of a model, or what is missing.
-func (d *described) table() (*Table, error) {
+func (d *describedTable) table() (*Table, error) {
 	t := &Table{Notes: d.notes}
 	if len(d.dropped) > 0 {
 		t.Notes = append(slices.Clip(t.Notes), "Not part of a model: "+strings.Join(d.dropped, "; ")+".")
 	}
 	t.Name, t.TTL, t.Stream, t.Recovery = d.name, d.ttl, d.stream, d.recovery
 	t.Position = d.at
-	partition, sort, err := split(d.key)
+	partition, sort, err := splitKey(d.key)
 	if err != nil || len(partition) > 1 || len(sort) > 1 {
 		return nil, cmp.Or(err, fmt.Errorf("the key of a table has one HASH attribute and at most one RANGE attribute"))
 	}
@@ -76,7 +76,7 @@ func (d *described) table() (*Table, error) {
 	t.Billing = "on-demand"
 	if !d.onDemand {
 		t.Billing = "provisioned"
-		t.Read, t.Write = settled(d.read), settled(d.write)
+		t.Read, t.Write = normalized(d.read), normalized(d.write)
 		if t.Read == nil || t.Write == nil {
 			return nil, fmt.Errorf("it is provisioned, but its read and write units are not given")
 		}
@@ -97,8 +97,8 @@ func (d *described) table() (*Table, error) {
 	return t, d.keyTypes(t)
 }
 
-func (d *described) index(t *Table, x *describedIndex) (*model.Index, error) {
-	partition, sort, err := split(x.key)
+func (d *describedTable) index(t *Table, x *describedIndex) (*model.Index, error) {
+	partition, sort, err := splitKey(x.key)
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +114,13 @@ func (d *described) index(t *Table, x *describedIndex) (*model.Index, error) {
 	if x.local {
 		index.Partition = nil // the table's
 	} else if !d.onDemand {
-		index.Read, index.Write = apart(settled(x.read), t.Read), apart(settled(x.write), t.Write)
+		index.Read, index.Write = ownCapacity(normalized(x.read), t.Read), ownCapacity(normalized(x.write), t.Write)
 	}
 	return index, nil
 }
 
 // keyTypes gives the table the types of its key attributes that are no strings.
-func (d *described) keyTypes(t *Table) error {
+func (d *describedTable) keyTypes(t *Table) error {
 	names := []string{t.Key.Partition, t.Key.Sort}
 	for _, x := range t.Indexes {
 		names = append(append(names, x.Partition...), x.Sort...)
@@ -129,7 +129,7 @@ func (d *described) keyTypes(t *Table) error {
 		if name == "" || slices.Contains(names[:i], name) {
 			continue
 		}
-		at := slices.IndexFunc(d.types, func(a attribute) bool { return a.name == name })
+		at := slices.IndexFunc(d.types, func(a attributeType) bool { return a.name == name })
 		if at < 0 {
 			return fmt.Errorf("%s is in a key, but its type is not given", name)
 		}
@@ -144,16 +144,16 @@ func (d *described) keyTypes(t *Table) error {
 	return nil
 }
 
-// elsewhere says that a table has replicas.
-func elsewhere(n int) string {
+// replicaNote says that a table has replicas.
+func replicaNote(n int) string {
 	if n == 1 {
 		return "a replica in another region"
 	}
 	return fmt.Sprintf("replicas in %d other regions", n)
 }
 
-// split parts the elements of a key.
-func split(key []keyElement) (partition, sort []string, err error) {
+// splitKey parts the elements of a key.
+func splitKey(key []keyPart) (partition, sort []string, err error) {
 	for _, e := range key {
 		if e.name == "" {
 			return nil, nil, fmt.Errorf("an attribute of its key has no name")
@@ -177,8 +177,8 @@ func split(key []keyElement) (partition, sort []string, err error) {
 // cent.
 const defaultTarget = 70
 
-// settled is a capacity in its shortest form: nil for none.
-func settled(c model.Capacity) *model.Capacity {
+// normalized is a capacity in its shortest form: nil for none.
+func normalized(c model.Capacity) *model.Capacity {
 	if c.Target == defaultTarget {
 		c.Target = 0
 	}
@@ -188,12 +188,12 @@ func settled(c model.Capacity) *model.Capacity {
 	if c.Units == 0 && c.Min == 0 && c.Max == 0 {
 		return nil
 	}
-	c.Place = model.Place{}
+	c.Location = model.Location{}
 	return &c
 }
 
-// apart is an index's capacity when it is another than the table's.
-func apart(own, table *model.Capacity) *model.Capacity {
+// ownCapacity is an index's capacity when it is another than the table's.
+func ownCapacity(own, table *model.Capacity) *model.Capacity {
 	if own != nil && table != nil && sameCapacity(own, table) {
 		return nil
 	}

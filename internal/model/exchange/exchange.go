@@ -93,7 +93,7 @@ func Read(files []File, vars map[string]string) (*Design, error) {
 		return nil, Faults{{File: wanted[0].Name, Message: message}}
 	}
 	d.Name = cmp.Or(d.Name, plainName(wanted[0].Name))
-	return d, twice(wanted[0].Name, d.Tables)
+	return d, checkDuplicates(wanted[0].Name, d.Tables)
 }
 
 func read(wanted, all []File, vars map[string]string) (*Design, error) {
@@ -104,7 +104,7 @@ func read(wanted, all []File, vars map[string]string) (*Design, error) {
 		return nil, fmt.Errorf("%s: only Terraform files can be read together", wanted[1].Name)
 	}
 	file := wanted[0]
-	root, err := parseTree(file)
+	root, err := parseSource(file)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func IsTerraform(name string) bool {
 	return strings.HasSuffix(name, ".tf") || strings.HasSuffix(name, ".tf.json")
 }
 
-// twice tells of tables that have one name.
-func twice(file string, tables []*Table) error {
+// checkDuplicates tells of tables that have one name.
+func checkDuplicates(file string, tables []*Table) error {
 	seen := make(map[string]bool)
 	for _, t := range tables {
 		if seen[t.Name] {

@@ -96,12 +96,12 @@ func TestSkeleton(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			begun := strings.ReplaceAll(string(text), `#     keys: {PK: "ORDER#{orderId}"}`, "")
-			begun = strings.ReplaceAll(strings.ReplaceAll(begun, "entities: {}", "entities:"), "patterns: []", "patterns:")
-			begun = skeletonLine.ReplaceAllString(begun, "$1")
-			m, err := model.Parse(name, []byte(begun))
+			filled := strings.ReplaceAll(string(text), `#     keys: {PK: "ORDER#{orderId}"}`, "")
+			filled = strings.ReplaceAll(strings.ReplaceAll(filled, "entities: {}", "entities:"), "patterns: []", "patterns:")
+			filled = skeletonLine.ReplaceAllString(filled, "$1")
+			m, err := model.Parse(name, []byte(filled))
 			if err != nil {
-				t.Fatalf("%v\n%s", err, begun)
+				t.Fatalf("%v\n%s", err, filled)
 			}
 			if len(m.Patterns) == 0 || len(m.Entities) == 0 {
 				t.Errorf("there are %d patterns of %d entities", len(m.Patterns), len(m.Entities))

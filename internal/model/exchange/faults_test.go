@@ -198,7 +198,7 @@ const oneTable = `{"TableName": "abc", "KeyAttributes": {"PartitionKey": {"Attri
 func TestHostileNames(t *testing.T) {
 	for _, name := range []string{"true", "null", "~", "- a", "a: b", "a #b", "{", "[x", "'", `"`, `\`, "\n", "\x00", "\x1b[31m", "é", "\u2028", "\u0085", "😀", " ", "123", "1e5", "0x1", "${a}", "%{a}", "&a", "*a", "!a", "a\tb", "|", ">", "@", "`", "=", "<<", "?", "a:b", "\ufeff"} {
 		t.Run(fmt.Sprintf("%q", name), func(t *testing.T) {
-			table := &described{name: "abc", what: "abc", onDemand: true, types: []attribute{{name, "S"}}, key: []keyElement{{name, "HASH"}}}
+			table := &describedTable{name: "abc", what: "abc", onDemand: true, types: []attributeType{{name, "S"}}, key: []keyPart{{name, "HASH"}}}
 			table.ttl, table.dropped = name, []string{name}
 			done, err := table.table()
 			if err != nil {

@@ -16,7 +16,7 @@ const maxSteps = 1_000_000
 // resolve works out the function that a value of a template is, if it is one.
 // What lies in it is worked out when it is asked for. On an error the tree is
 // where it happened.
-func (c *template) resolve(t *tree, depth int) (*tree, error) {
+func (c *cloudFormationReader) resolve(t *sourceTree, depth int) (*sourceTree, error) {
 	if c.steps++; depth > maxNesting || c.steps > maxSteps {
 		return t, errors.New("functions are nested too deeply or form a cycle")
 	}
@@ -31,19 +31,19 @@ func (c *template) resolve(t *tree, depth int) (*tree, error) {
 	if !ok {
 		return t, nil
 	}
-	work, ok := map[string]func(*tree, int) (*tree, error){
-		"Sub": c.sub, "Join": c.join, "Select": c.choose, "Split": c.split, "If": c.branch, "FindInMap": c.lookup,
+	work, ok := map[string]func(*sourceTree, int) (*sourceTree, error){
+		"Sub": c.sub, "Join": c.join, "Select": c.selectElement, "Split": c.split, "If": c.branch, "FindInMap": c.lookup,
 	}[name]
 	if !ok {
-		return t, fmt.Errorf("the function Fn::%s%s is known only when the stack is created", name, about(m.value))
+		return t, fmt.Errorf("the function Fn::%s%s is known only when the stack is created", name, describeArguments(m.value))
 	}
 	return work(m.value, depth+1)
 }
 
-// about names what a function is asked, where that is short.
-func about(t *tree) string {
+// describeArguments names what a function is asked, where that is short.
+func describeArguments(t *sourceTree) string {
 	var words []string
-	for _, e := range append([]*tree{t}, t.list...) {
+	for _, e := range append([]*sourceTree{t}, t.list...) {
 		if e.kind == treeString && len(e.text) < 60 {
 			words = append(words, e.text)
 		}
@@ -57,15 +57,15 @@ func about(t *tree) string {
 // maxText is as long as anything in the description of a table may be.
 const maxText = 1 << 16
 
-func newText(at *tree, text string) (*tree, error) {
+func textNode(at *sourceTree, text string) (*sourceTree, error) {
 	if len(text) > maxText {
 		return at, errors.New("the text is longer than anything a table needs")
 	}
-	return &tree{at: at.at, kind: treeString, text: text}, nil
+	return &sourceTree{at: at.at, kind: treeString, text: text}, nil
 }
 
 // scalar is a value as text.
-func (c *template) scalar(t *tree, depth int) (string, *tree, error) {
+func (c *cloudFormationReader) scalar(t *sourceTree, depth int) (string, *sourceTree, error) {
 	t, err := c.resolve(t, depth)
 	if err != nil {
 		return "", t, err
@@ -77,13 +77,13 @@ func (c *template) scalar(t *tree, depth int) (string, *tree, error) {
 }
 
 // reference is the value of a parameter, or the name of a table.
-func (c *template) reference(t *tree, depth int) (*tree, error) {
+func (c *cloudFormationReader) reference(t *sourceTree, depth int) (*sourceTree, error) {
 	name := t.text
 	if t.kind != treeString {
 		return t, errors.New("a Ref must be a name")
 	}
 	if name == "AWS::NoValue" {
-		return &tree{at: t.at}, nil
+		return &sourceTree{at: t.at}, nil
 	}
 	if text, ok := c.vars[name]; ok {
 		return c.parameterValue(t, text)
@@ -103,7 +103,7 @@ func (c *template) reference(t *tree, depth int) (*tree, error) {
 			if table := r.get("Properties", "TableName"); table != nil {
 				return c.resolve(table, depth+1)
 			}
-			return newText(t, name)
+			return textNode(t, name)
 		}
 		return t, fmt.Errorf("the resource %s is known only when the stack is created", name)
 	}
@@ -114,22 +114,22 @@ func (c *template) reference(t *tree, depth int) (*tree, error) {
 }
 
 // parameterValue is a parameter's text, or a list of texts if it is one.
-func (c *template) parameterValue(t *tree, text string) (*tree, error) {
+func (c *cloudFormationReader) parameterValue(t *sourceTree, text string) (*sourceTree, error) {
 	if kind := c.root.get("Parameters", t.text, "Type"); kind != nil && (kind.text == "CommaDelimitedList" || strings.HasPrefix(kind.text, "List<")) {
-		list := &tree{at: t.at, kind: treeList}
+		list := &sourceTree{at: t.at, kind: treeList}
 		for part := range strings.SplitSeq(text, ",") {
-			list.list = append(list.list, &tree{at: t.at, kind: treeString, text: strings.TrimSpace(part)})
+			list.list = append(list.list, &sourceTree{at: t.at, kind: treeString, text: strings.TrimSpace(part)})
 		}
 		return list, nil
 	}
-	return newText(t, text)
+	return textNode(t, text)
 }
 
 var subPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(!?)([^}]*)\}`) })
 
 // sub puts values into a text.
-func (c *template) sub(t *tree, depth int) (*tree, error) {
-	text, own := t, (*tree)(nil)
+func (c *cloudFormationReader) sub(t *sourceTree, depth int) (*sourceTree, error) {
+	text, own := t, (*sourceTree)(nil)
 	if t.kind == treeList && len(t.list) == 2 {
 		text, own = t.list[0], t.list[1]
 	}
@@ -150,7 +150,7 @@ func (c *template) sub(t *tree, depth int) (*tree, error) {
 			b.WriteString("${" + name + "}")
 			continue
 		}
-		value := &tree{at: text.at, kind: treeMap, members: []member{{"Ref", text.at, &tree{at: text.at, kind: treeString, text: name}}}}
+		value := &sourceTree{at: text.at, kind: treeMap, members: []treeMember{{"Ref", text.at, &sourceTree{at: text.at, kind: treeString, text: name}}}}
 		if v := own.get(name); v != nil {
 			value = v
 		} else if resource, attr, ok := strings.Cut(name, "."); ok {
@@ -165,19 +165,19 @@ func (c *template) sub(t *tree, depth int) (*tree, error) {
 		}
 	}
 	b.WriteString(rest)
-	return newText(text, b.String())
+	return textNode(text, b.String())
 }
 
-// parts are the members of a function's list of arguments.
-func parts(t *tree, n int, name string) ([]*tree, error) {
+// arguments are the members of a function's list of arguments.
+func arguments(t *sourceTree, n int, name string) ([]*sourceTree, error) {
 	if t.kind != treeList || len(t.list) != n {
 		return nil, fmt.Errorf("the function Fn::%s takes a list of %d values", name, n)
 	}
 	return t.list, nil
 }
 
-func (c *template) join(t *tree, depth int) (*tree, error) {
-	args, err := parts(t, 2, "Join")
+func (c *cloudFormationReader) join(t *sourceTree, depth int) (*sourceTree, error) {
+	args, err := arguments(t, 2, "Join")
 	if err != nil {
 		return t, err
 	}
@@ -202,11 +202,11 @@ func (c *template) join(t *tree, depth int) (*tree, error) {
 			break
 		}
 	}
-	return newText(t, b.String())
+	return textNode(t, b.String())
 }
 
-func (c *template) choose(t *tree, depth int) (*tree, error) {
-	args, err := parts(t, 2, "Select")
+func (c *cloudFormationReader) selectElement(t *sourceTree, depth int) (*sourceTree, error) {
+	args, err := arguments(t, 2, "Select")
 	if err != nil {
 		return t, err
 	}
@@ -225,8 +225,8 @@ func (c *template) choose(t *tree, depth int) (*tree, error) {
 	return c.resolve(list.list[i], depth)
 }
 
-func (c *template) split(t *tree, depth int) (*tree, error) {
-	args, err := parts(t, 2, "Split")
+func (c *cloudFormationReader) split(t *sourceTree, depth int) (*sourceTree, error) {
+	args, err := arguments(t, 2, "Split")
 	if err != nil {
 		return t, err
 	}
@@ -238,14 +238,14 @@ func (c *template) split(t *tree, depth int) (*tree, error) {
 	if err != nil {
 		return where, err
 	}
-	list := &tree{at: t.at, kind: treeList}
+	list := &sourceTree{at: t.at, kind: treeList}
 	for part := range strings.SplitSeq(text, between) {
-		list.list = append(list.list, &tree{at: t.at, kind: treeString, text: part})
+		list.list = append(list.list, &sourceTree{at: t.at, kind: treeString, text: part})
 	}
 	return list, nil
 }
 
-func (c *template) lookup(t *tree, depth int) (*tree, error) {
+func (c *cloudFormationReader) lookup(t *sourceTree, depth int) (*sourceTree, error) {
 	if t.kind != treeList || len(t.list) < 3 {
 		return t, errors.New("the function Fn::FindInMap takes a list of 3 values")
 	}
@@ -264,8 +264,8 @@ func (c *template) lookup(t *tree, depth int) (*tree, error) {
 	return found, nil
 }
 
-func (c *template) branch(t *tree, depth int) (*tree, error) {
-	args, err := parts(t, 3, "If")
+func (c *cloudFormationReader) branch(t *sourceTree, depth int) (*sourceTree, error) {
+	args, err := arguments(t, 3, "If")
 	if err != nil {
 		return t, err
 	}
@@ -280,7 +280,7 @@ func (c *template) branch(t *tree, depth int) (*tree, error) {
 }
 
 // condition tells whether one of the template's conditions holds.
-func (c *template) condition(name string, depth int) (bool, error) {
+func (c *cloudFormationReader) condition(name string, depth int) (bool, error) {
 	t := c.root.get("Conditions", name)
 	if t == nil {
 		return false, fmt.Errorf("there is no condition %s", name)
@@ -288,7 +288,7 @@ func (c *template) condition(name string, depth int) (bool, error) {
 	return c.holds(t, depth+1)
 }
 
-func (c *template) holds(t *tree, depth int) (bool, error) {
+func (c *cloudFormationReader) holds(t *sourceTree, depth int) (bool, error) {
 	if c.steps++; depth > maxNesting || c.steps > maxSteps {
 		return false, errors.New("conditions are nested too deeply or form a cycle")
 	}
@@ -300,7 +300,7 @@ func (c *template) holds(t *tree, depth int) (bool, error) {
 	case "Condition":
 		return c.condition(m.value.text, depth)
 	case "Fn::Equals":
-		args, err := parts(m.value, 2, "Equals")
+		args, err := arguments(m.value, 2, "Equals")
 		if err != nil {
 			return false, err
 		}
@@ -311,7 +311,7 @@ func (c *template) holds(t *tree, depth int) (bool, error) {
 		b, _, err := c.scalar(args[1], depth)
 		return a == b, err
 	case "Fn::Not":
-		args, err := parts(m.value, 1, "Not")
+		args, err := arguments(m.value, 1, "Not")
 		if err != nil {
 			return false, err
 		}

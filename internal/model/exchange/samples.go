@@ -33,7 +33,7 @@ type SampleAttribute struct {
 // SampleValue is one attribute of an example item.
 type SampleValue struct {
 	Name  string
-	value *tree // {"S": "text"}, as the API has it
+	value *sourceTree // {"S": "text"}, as the API has it
 }
 
 const maxEntities = 200
@@ -44,36 +44,36 @@ type sampler struct {
 	names    map[string]bool
 }
 
-// group is samples whose keys look alike.
-type group struct {
+// sampleGroup is samples whose keys look alike.
+type sampleGroup struct {
 	label string // what the file calls them
-	items []*tree
+	items []*sourceTree
 	shape string
 }
 
 // table makes the entities of a table's samples, those of facets first.
-func (s *sampler) table(t *Table, source *tree) {
-	var groups []*group
+func (s *sampler) table(t *Table, source *sourceTree) {
+	var groups []*sampleGroup
 	seen := make(map[string]bool)
-	add := func(label string, items []*tree) {
+	add := func(label string, items []*sourceTree) {
 		for _, it := range items {
 			shape, key, ok := t.shapeOf(it)
 			if !ok || seen[key] {
 				continue
 			}
 			seen[key] = true
-			at := slices.IndexFunc(groups, func(g *group) bool { return g.label == label && g.shape == shape })
+			at := slices.IndexFunc(groups, func(g *sampleGroup) bool { return g.label == label && g.shape == shape })
 			if at < 0 {
 				at = len(groups)
-				groups = append(groups, &group{label: label, shape: shape})
+				groups = append(groups, &sampleGroup{label: label, shape: shape})
 			}
 			groups[at].items = append(groups[at].items, it)
 		}
 	}
-	for _, f := range members(source.get("TableFacets")) {
-		add(textOf(f.get("FacetName")), members(f.get("TableData")))
+	for _, f := range listOrNil(source.get("TableFacets")) {
+		add(textOf(f.get("FacetName")), listOrNil(f.get("TableData")))
 	}
-	add("", members(source.get("TableData")))
+	add("", listOrNil(source.get("TableData")))
 	for _, g := range groups {
 		if len(s.entities) < maxEntities {
 			s.entities = append(s.entities, s.entity(t, g))
@@ -86,8 +86,8 @@ func (s *sampler) table(t *Table, source *tree) {
 
 // declared adds the attributes that a table is said to have and no sample
 // shows. Of several kinds of items nobody knows which has them.
-func (s *sampler) declared(e *Entity, source *tree) {
-	for _, a := range members(source.get("NonKeyAttributes")) {
+func (s *sampler) declared(e *Entity, source *sourceTree) {
+	for _, a := range listOrNil(source.get("NonKeyAttributes")) {
 		name, kind := textOf(a.get("AttributeName")), textOf(a.get("AttributeType"))
 		known := slices.ContainsFunc(e.Example, func(v SampleValue) bool { return v.Name == name }) ||
 			slices.ContainsFunc(e.Attributes, func(v SampleAttribute) bool { return v.Name == name }) ||
@@ -104,7 +104,7 @@ var kinds = map[string]bool{"S": true, "N": true, "B": true, "BOOL": true, "NULL
 func usable(name string) bool { return name != "" && name != "_" }
 
 // typed is the type and the value of an attribute's sample.
-func typed(v *tree) (kind string, value *tree, ok bool) {
+func typed(v *sourceTree) (kind string, value *sourceTree, ok bool) {
 	if v == nil || v.kind != treeMap || len(v.members) != 1 || !kinds[v.members[0].name] {
 		return "", nil, false
 	}
@@ -113,7 +113,7 @@ func typed(v *tree) (kind string, value *tree, ok bool) {
 
 // shapeOf is what an item's key looks like, and the key itself; not ok when it
 // has none.
-func (t *Table) shapeOf(it *tree) (shape, key string, ok bool) {
+func (t *Table) shapeOf(it *sourceTree) (shape, key string, ok bool) {
 	for _, name := range []string{t.Key.Partition, t.Key.Sort} {
 		if name == "" {
 			continue
@@ -140,7 +140,7 @@ func (t *Table) kindOf(name string) string {
 
 const (
 	separator = "#"
-	anything  = "*"
+	wildcard  = "*"
 )
 
 var (
@@ -156,21 +156,21 @@ const maxTokens = 7
 func shapeOf(kind, text string) string {
 	tokens := strings.Split(text, separator)
 	if kind != "S" || len(tokens) > maxTokens {
-		return anything
+		return wildcard
 	}
 	for i, token := range tokens {
 		constant := constantWord().MatchString(token) || i == 0 && len(tokens) > 1 && firstWord().MatchString(token)
 		if !constant && token != "" {
-			tokens[i] = anything
+			tokens[i] = wildcard
 		}
 	}
 	return strings.Join(tokens, separator)
 }
 
 // entity makes one of a group.
-func (s *sampler) entity(t *Table, g *group) *Entity {
+func (s *sampler) entity(t *Table, g *sampleGroup) *Entity {
 	e := &Entity{Table: t.Name, Name: s.name(t, g)}
-	made := maker{e: e, g: g, parts: make(map[string]string)}
+	made := entityBuilder{e: e, g: g, parts: make(map[string]string)}
 	names := []string{t.Key.Partition, t.Key.Sort}
 	for _, x := range t.Indexes {
 		names = append(append(names, x.Partition...), x.Sort...)
@@ -190,11 +190,11 @@ func (s *sampler) entity(t *Table, g *group) *Entity {
 var entityMarks = []string{"entity", "entitytype", "entity_type", "type", "_type", "kind", "_et"}
 
 // name is what to call a group, and nothing else is called so.
-func (s *sampler) name(t *Table, g *group) string {
+func (s *sampler) name(t *Table, g *sampleGroup) string {
 	name := slug(g.label)
 	for _, m := range g.items[0].members {
 		_, v, ok := typed(m.value)
-		if name == "" && ok && slices.Contains(entityMarks, strings.ToLower(m.name)) && sameIn(g, m.name, v.text) {
+		if name == "" && ok && slices.Contains(entityMarks, strings.ToLower(m.name)) && allHave(g, m.name, v.text) {
 			name = slug(v.text)
 		}
 	}
@@ -219,7 +219,7 @@ func (s *sampler) name(t *Table, g *group) string {
 	return unique
 }
 
-func sameIn(g *group, name, text string) bool {
+func allHave(g *sampleGroup, name, text string) bool {
 	for _, it := range g.items {
 		if _, v, ok := typed(it.get(name)); !ok || v.text != text {
 			return false
@@ -230,24 +230,24 @@ func sameIn(g *group, name, text string) bool {
 
 var templatePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]+)\}`) })
 
-var noSlug = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
+var nonSlug = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
 // slug is a text as a plain name.
 func slug(text string) string {
-	text = strings.Trim(noSlug().ReplaceAllString(strings.ToLower(text), "-"), "-")
+	text = strings.Trim(nonSlug().ReplaceAllString(strings.ToLower(text), "-"), "-")
 	return text[:min(len(text), 60)]
 }
 
-// maker makes one entity of a group.
-type maker struct {
+// entityBuilder makes one entity of a group.
+type entityBuilder struct {
 	e     *Entity
-	g     *group
+	g     *sampleGroup
 	parts map[string]string // what varies in keys, by its values: its name
 }
 
 // key finds the template of a key attribute. Where the samples look too
 // different it is an attribute as any other.
-func (m *maker) key(name, kind string) {
+func (m *entityBuilder) key(name, kind string) {
 	var rows [][]string // the tokens of each sample that has it
 	shape := ""
 	for _, it := range m.g.items {
@@ -261,13 +261,13 @@ func (m *maker) key(name, kind string) {
 		shape = shapeOf(kind, v.text)
 		rows = append(rows, strings.Split(v.text, separator))
 	}
-	if len(rows) < len(m.g.items) || shape == anything {
+	if len(rows) < len(m.g.items) || shape == wildcard {
 		return
 	}
 	pattern := strings.Split(shape, separator)
 	var text []string
 	for i, token := range pattern {
-		if token != anything {
+		if token != wildcard {
 			text = append(text, token)
 			continue
 		}
@@ -286,7 +286,7 @@ func (m *maker) key(name, kind string) {
 
 // part is the name of what varies in a key: the attribute with these values,
 // or a new one called after the word before it.
-func (m *maker) part(key, before string, values []string) string {
+func (m *entityBuilder) part(key, before string, values []string) string {
 	id := fmt.Sprintf("%q", values)
 	if name, ok := m.parts[id]; ok {
 		return name
@@ -317,11 +317,11 @@ func (m *maker) part(key, before string, values []string) string {
 	return name
 }
 
-func (m *maker) isKey(name string) bool {
+func (m *entityBuilder) isKey(name string) bool {
 	return slices.ContainsFunc(m.e.Keys, func(k KeyTemplate) bool { return k.Name == name })
 }
 
-func (m *maker) taken(name string) bool {
+func (m *entityBuilder) taken(name string) bool {
 	for _, it := range m.g.items {
 		if it.get(name) != nil {
 			return true
@@ -336,12 +336,12 @@ func templatable(name string) bool {
 }
 
 // example takes one attribute of the first sample into the example.
-func (m *maker) example(a member) {
+func (m *entityBuilder) example(a treeMember) {
 	kind, v, ok := typed(a.value)
 	if !ok || !usable(a.name) || m.isKey(a.name) || slices.ContainsFunc(m.e.Example, func(v SampleValue) bool { return v.Name == a.name }) {
 		return
 	}
-	text, fits := literalOf(kind, v, 0)
+	text, fits := yamlLiteral(kind, v, 0)
 	if !fits {
 		m.e.Attributes = append(m.e.Attributes, SampleAttribute{Name: a.name, Type: kind})
 		return

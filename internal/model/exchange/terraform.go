@@ -18,11 +18,11 @@ import (
 
 // readTerraform reads the tables of a module's wanted files.
 func readTerraform(files []File, vars map[string]string) (*Design, error) {
-	r := &terraform{scope: newScope()}
+	r := &terraformReader{scope: newScope()}
 	for _, f := range files {
 		r.file(f)
 	}
-	r.scope.given(vars)
+	r.scope.setVars(vars)
 	if len(r.faults) > 0 {
 		return nil, r.faults
 	}
@@ -37,19 +37,19 @@ func readTerraform(files []File, vars map[string]string) (*Design, error) {
 	if len(r.faults) > 0 {
 		return nil, r.faults
 	}
-	tables, faults := finish(r.described)
+	tables, faults := toTables(r.tableDescriptions)
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	return &Design{Source: "Terraform, " + strings.Join(names, ", "), Tables: tables}, nil
 }
 
-// terraform reads one module.
-type terraform struct {
-	scope     *scope
-	resources []*resource
-	described []*described
-	faults    Faults
+// terraformReader reads one module.
+type terraformReader struct {
+	scope             *scope
+	resources         []*resource
+	tableDescriptions []*describedTable
+	faults            Faults
 }
 
 type resource struct {
@@ -64,7 +64,7 @@ var moduleSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 }}
 
 // file takes what a file declares.
-func (r *terraform) file(f File) {
+func (r *terraformReader) file(f File) {
 	body, diags := parseHCL(f)
 	if r.diagnose(diags) || body == nil {
 		return
@@ -98,7 +98,7 @@ func (r *terraform) file(f File) {
 	}
 }
 
-func (r *terraform) variable(b *hcl.Block) {
+func (r *terraformReader) variable(b *hcl.Block) {
 	name := b.Labels[0]
 	content, _, _ := b.Body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "default"}}})
 	if _, set := r.scope.vars[name]; set {
@@ -113,7 +113,7 @@ func (r *terraform) variable(b *hcl.Block) {
 }
 
 // diagnose keeps what a library found wrong, and tells whether it was anything.
-func (r *terraform) diagnose(diags hcl.Diagnostics) bool {
+func (r *terraformReader) diagnose(diags hcl.Diagnostics) bool {
 	for _, d := range diags.Errs() {
 		var x *hcl.Diagnostic
 		if !errors.As(d, &x) || x.Subject == nil {
@@ -129,7 +129,7 @@ func (r *terraform) diagnose(diags hcl.Diagnostics) bool {
 	return diags.HasErrors()
 }
 
-func (r *terraform) fault(at hcl.Range, format string, args ...any) {
+func (r *terraformReader) fault(at hcl.Range, format string, args ...any) {
 	f := Fault{File: at.Filename, At: positionIn(at), Message: fmt.Sprintf(format, args...)}
 	if len(r.faults) < maxFaults && !slices.Contains(r.faults, f) {
 		r.faults = append(r.faults, f)
@@ -142,7 +142,7 @@ func positionIn(at hcl.Range) model.Position {
 
 // block is a block whose attributes can be asked for by name.
 type block struct {
-	r       *terraform
+	r       *terraformReader
 	ctx     *hcl.EvalContext
 	content *hcl.BodyContent
 	at      hcl.Range
@@ -151,7 +151,7 @@ type block struct {
 
 // open reads some attributes and blocks of a body; the others are of no
 // concern here.
-func (r *terraform) open(ctx *hcl.EvalContext, body hcl.Body, at hcl.Range, what string, schema *hcl.BodySchema) *block {
+func (r *terraformReader) open(ctx *hcl.EvalContext, body hcl.Body, at hcl.Range, what string, schema *hcl.BodySchema) *block {
 	content, _, diags := dynblock.Expand(body, ctx).PartialContent(schema)
 	if diags.HasErrors() {
 		for _, d := range diags {
@@ -284,7 +284,7 @@ type instance struct {
 }
 
 // instances are all that a resource stands for.
-func (r *terraform) instances(x *resource) (all []instance) {
+func (r *terraformReader) instances(x *resource) (all []instance) {
 	what := x.Labels[0] + "." + x.Labels[1]
 	ctx := r.scope.context()
 	b := r.open(ctx, x.Body, x.DefRange, what, instanceSchema)
@@ -332,7 +332,7 @@ func (r *terraform) instances(x *resource) (all []instance) {
 }
 
 // tables reads all tables; those of unwanted files lend their names alone.
-func (r *terraform) tables() {
+func (r *terraformReader) tables() {
 	references := newReferences()
 	for _, x := range r.resources {
 		if x.Labels[0] != "aws_dynamodb_table" {
@@ -347,7 +347,7 @@ func (r *terraform) tables() {
 			name := b.text("name")
 			references.add(x.Labels[1], i.key, map[string]cty.Value{"name": known(name), "id": known(name)})
 			if x.wanted {
-				r.described = append(r.described, r.table(b))
+				r.tableDescriptions = append(r.tableDescriptions, r.table(b))
 			}
 		}
 		if !x.wanted {
@@ -365,8 +365,8 @@ func known(text string) cty.Value {
 	return cty.StringVal(text)
 }
 
-func (r *terraform) table(b *block) *described {
-	t := &described{file: b.at.Filename, at: positionIn(b.at), what: b.what, name: b.text("name"), stream: b.text("stream_view_type")}
+func (r *terraformReader) table(b *block) *describedTable {
+	t := &describedTable{file: b.at.Filename, at: positionIn(b.at), what: b.what, name: b.text("name"), stream: b.text("stream_view_type")}
 	if _, named := b.content.Attributes["name"]; !named {
 		r.fault(b.at, "%s has no name", b.what)
 	}
@@ -383,7 +383,7 @@ func (r *terraform) table(b *block) *described {
 	}
 	t.key = b.key()
 	for _, a := range b.blocks("attribute", attributeSchema) {
-		t.types = append(t.types, attribute{a.text("name"), a.text("type")})
+		t.types = append(t.types, attributeType{a.text("name"), a.text("type")})
 	}
 	for _, kind := range []string{"global_secondary_index", "local_secondary_index"} {
 		for _, x := range b.blocks(kind, indexSchema) {
@@ -391,7 +391,7 @@ func (r *terraform) table(b *block) *described {
 		}
 	}
 	for _, x := range b.blocks("ttl", ttlSchema) {
-		if _, said := x.content.Attributes["enabled"]; !said || x.flag("enabled") {
+		if _, given := x.content.Attributes["enabled"]; !given || x.flag("enabled") {
 			t.ttl = x.text("attribute_name")
 		}
 	}
@@ -403,25 +403,25 @@ func (r *terraform) table(b *block) *described {
 }
 
 // key is a key as hash_key and range_key, or as blocks key_schema, say it.
-func (b *block) key() (key []keyElement) {
+func (b *block) key() (key []keyPart) {
 	for _, e := range b.blocks("key_schema", keySchema) {
-		key = append(key, keyElement{e.text("attribute_name"), e.text("key_type")})
+		key = append(key, keyPart{e.text("attribute_name"), e.text("key_type")})
 	}
 	for _, part := range []struct{ name, kind string }{{"hash_key", "HASH"}, {"range_key", "RANGE"}} {
 		if attr := b.text(part.name); attr != "" {
-			key = append(key, keyElement{attr, part.kind})
+			key = append(key, keyPart{attr, part.kind})
 		}
 	}
-	slices.SortStableFunc(key, func(a, b keyElement) int { return strings.Compare(a.kind, b.kind) })
+	slices.SortStableFunc(key, func(a, b keyPart) int { return strings.Compare(a.kind, b.kind) })
 	return key
 }
 
-func (r *terraform) index(t *described, b *block, local bool) *describedIndex {
+func (r *terraformReader) index(t *describedTable, b *block, local bool) *describedIndex {
 	name := b.text("name")
 	_, table, _ := strings.Cut(b.what, " of ")
 	b.what = fmt.Sprintf("index %s of %s", name, table)
 	x := &describedIndex{name: name, key: b.key(), local: local, projection: b.text("projection_type"), names: b.texts("non_key_attributes")}
-	if local && !slices.ContainsFunc(x.key, func(e keyElement) bool { return e.kind == "HASH" }) {
+	if local && !slices.ContainsFunc(x.key, func(e keyPart) bool { return e.kind == "HASH" }) {
 		x.key = append(slices.Clip(t.key[:min(1, len(t.key))]), x.key...)
 	}
 	if !t.onDemand && !local {
@@ -461,7 +461,7 @@ func (b *block) dropped() (all []string) {
 		all = append(all, "server-side encryption")
 	}
 	if n := len(b.content.Blocks.OfType("replica")); n > 0 {
-		all = append(all, elsewhere(n))
+		all = append(all, replicaNote(n))
 	}
 	return all
 }

@@ -9,18 +9,18 @@ import (
 )
 
 var (
-	targetSchema = attributes("resource_id", "scalable_dimension", "service_namespace", "min_capacity", "max_capacity")
-	policySchema = withBlocks(attributes("resource_id", "scalable_dimension", "service_namespace"), "target_tracking_scaling_policy_configuration")
-	tracking     = attributes("target_value")
+	targetSchema   = attributes("resource_id", "scalable_dimension", "service_namespace", "min_capacity", "max_capacity")
+	policySchema   = withBlocks(attributes("resource_id", "scalable_dimension", "service_namespace"), "target_tracking_scaling_policy_configuration")
+	trackingSchema = attributes("target_value")
 )
 
 // scaling gives tables the bounds that resources beside them scale their units
 // within.
-func (r *terraform) scaling() {
+func (r *terraformReader) scaling() {
 	targets := newReferences()
-	for b, x := range r.all("aws_appautoscaling_target") {
+	for b, x := range r.scalingResources("aws_appautoscaling_target") {
 		id, dimension := b.text("resource_id"), b.text("scalable_dimension")
-		if c := r.scaled(id, dimension); c != nil {
+		if c := r.scaledCapacityOf(id, dimension); c != nil {
 			c.Min, c.Max = b.number("min_capacity"), b.number("max_capacity")
 		}
 		targets.add(x.label, x.key, map[string]cty.Value{
@@ -28,12 +28,12 @@ func (r *terraform) scaling() {
 		})
 	}
 	r.scope.resources["aws_appautoscaling_target"] = targets.value()
-	for b := range r.all("aws_appautoscaling_policy") {
-		c := r.scaled(b.text("resource_id"), b.text("scalable_dimension"))
+	for b := range r.scalingResources("aws_appautoscaling_policy") {
+		c := r.scaledCapacityOf(b.text("resource_id"), b.text("scalable_dimension"))
 		if c == nil {
 			continue
 		}
-		for _, t := range b.blocks("target_tracking_scaling_policy_configuration", tracking) {
+		for _, t := range b.blocks("target_tracking_scaling_policy_configuration", trackingSchema) {
 			if v := t.value("target_value", cty.Number); v != nil {
 				f, _ := v.AsBigFloat().Float64()
 				c.Target = wholePerCent(f)
@@ -45,19 +45,19 @@ func (r *terraform) scaling() {
 // wholePerCent is a target as a model has it.
 func wholePerCent(f float64) int { return int(min(100, max(0, f))) }
 
-type labelled struct {
+type resourceLabel struct {
 	label string
 	key   *cty.Value
 }
 
-// all are the instances of resources of one type in the wanted files, as far
+// scalingResources are the instances of resources of one type in the wanted files, as far
 // as they are of DynamoDB.
-func (r *terraform) all(kind string) func(yield func(*block, labelled) bool) {
+func (r *terraformReader) scalingResources(kind string) func(yield func(*block, resourceLabel) bool) {
 	schema := targetSchema
 	if kind == "aws_appautoscaling_policy" {
 		schema = policySchema
 	}
-	return func(yield func(*block, labelled) bool) {
+	return func(yield func(*block, resourceLabel) bool) {
 		for _, x := range r.resources {
 			if x.Labels[0] != kind || !x.wanted {
 				continue
@@ -67,7 +67,7 @@ func (r *terraform) all(kind string) func(yield func(*block, labelled) bool) {
 				if b == nil || b.text("service_namespace") != "dynamodb" {
 					continue
 				}
-				if !yield(b, labelled{x.Labels[1], i.key}) {
+				if !yield(b, resourceLabel{x.Labels[1], i.key}) {
 					return
 				}
 			}
@@ -75,15 +75,15 @@ func (r *terraform) all(kind string) func(yield func(*block, labelled) bool) {
 	}
 }
 
-// scaled is the capacity that a resource scales, nil when it is of no table
+// scaledCapacityOf is the capacity that a resource scales, nil when it is of no table
 // here.
-func (r *terraform) scaled(id, dimension string) *model.Capacity {
-	return scaledOf(r.described, id, dimension)
+func (r *terraformReader) scaledCapacityOf(id, dimension string) *model.Capacity {
+	return findCapacity(r.tableDescriptions, id, dimension)
 }
 
-// scaledOf finds a capacity by the names that Application Auto Scaling has for
+// findCapacity finds a capacity by the names that Application Auto Scaling has for
 // it.
-func scaledOf(tables []*described, id, dimension string) *model.Capacity {
+func findCapacity(tables []*describedTable, id, dimension string) *model.Capacity {
 	name, ok := strings.CutPrefix(id, "table/")
 	if !ok {
 		return nil

@@ -100,10 +100,10 @@ type scope struct {
 	unknown   map[string]bool      // names at the root that a run would know
 	resources map[string]cty.Value // by type; what is known of them here
 
-	values map[string]cty.Value // of locals, once they are worked out
-	busy   map[string]bool
-	base   *hcl.EvalContext
-	kinds  int
+	values     map[string]cty.Value // of locals, once they are worked out
+	evaluating map[string]bool
+	root       *hcl.EvalContext
+	kinds      int
 }
 
 func newScope() *scope {
@@ -113,9 +113,9 @@ func newScope() *scope {
 	}
 }
 
-// given sets variables to values from outside. They are texts; where a number
+// setVars sets variables to values from outside. They are texts; where a number
 // is needed, one is made of them.
-func (s *scope) given(vars map[string]string) {
+func (s *scope) setVars(vars map[string]string) {
 	for name, text := range vars {
 		s.vars[name] = cty.StringVal(text)
 	}
@@ -123,36 +123,36 @@ func (s *scope) given(vars map[string]string) {
 
 // context is what an expression is evaluated in.
 func (s *scope) context() *hcl.EvalContext {
-	if s.base != nil && s.kinds == len(s.resources) {
-		return s.base
+	if s.root != nil && s.kinds == len(s.resources) {
+		return s.root
 	}
-	s.values, s.busy, s.kinds = make(map[string]cty.Value), make(map[string]bool), len(s.resources)
-	s.base = &hcl.EvalContext{Variables: make(map[string]cty.Value), Functions: functions}
+	s.values, s.evaluating, s.kinds = make(map[string]cty.Value), make(map[string]bool), len(s.resources)
+	s.root = &hcl.EvalContext{Variables: make(map[string]cty.Value), Functions: functions}
 	for name := range s.unknown {
-		s.base.Variables[name] = cty.DynamicVal
+		s.root.Variables[name] = cty.DynamicVal
 	}
-	maps.Copy(s.base.Variables, s.resources)
-	s.base.Variables["terraform"] = cty.ObjectVal(map[string]cty.Value{"workspace": cty.StringVal("default")})
-	s.base.Variables["var"] = cty.ObjectVal(s.vars)
+	maps.Copy(s.root.Variables, s.resources)
+	s.root.Variables["terraform"] = cty.ObjectVal(map[string]cty.Value{"workspace": cty.StringVal("default")})
+	s.root.Variables["var"] = cty.ObjectVal(s.vars)
 	for _, name := range slices.Sorted(maps.Keys(s.locals)) {
 		s.local(name, 0)
 	}
-	s.base.Variables["local"] = cty.ObjectVal(s.values)
-	return s.base
+	s.root.Variables["local"] = cty.ObjectVal(s.values)
+	return s.root
 }
 
 // local works out a local after those that it names. One that cannot be is
 // unknown.
 func (s *scope) local(name string, depth int) {
 	a, ok := s.locals[name]
-	if _, done := s.values[name]; done || !ok || s.busy[name] {
+	if _, done := s.values[name]; done || !ok || s.evaluating[name] {
 		return
 	}
-	s.busy[name] = true
-	ctx := s.base.NewChild()
+	s.evaluating[name] = true
+	ctx := s.root.NewChild()
 	seen := make(map[string]cty.Value)
 	for _, t := range a.Expr.Variables() {
-		if other, ok := member1(t); ok && t.RootName() == "local" && depth < maxNesting {
+		if other, ok := firstName(t); ok && t.RootName() == "local" && depth < maxNesting {
 			s.local(other, depth+1)
 			if v, ok := s.values[other]; ok {
 				seen[other] = v
@@ -169,8 +169,8 @@ func (s *scope) local(name string, depth int) {
 	s.values[name] = v
 }
 
-// member1 is the first name behind the root: env of var.env.
-func member1(t hcl.Traversal) (string, bool) {
+// firstName is the first name behind the root: env of var.env.
+func firstName(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false
 	}
@@ -194,7 +194,7 @@ func (s *scope) why(e hcl.Expression, depth int) string {
 		return ""
 	}
 	for _, t := range e.Variables() {
-		name, named := member1(t)
+		name, named := firstName(t)
 		root := t.RootName()
 		at := fmt.Sprintf("%s:%d", t.SourceRange().Filename, t.SourceRange().Start.Line)
 		switch {
@@ -222,7 +222,7 @@ func (s *scope) why(e hcl.Expression, depth int) string {
 			if _, known := s.resources[root]; known && resolves(s.resources[root], t) {
 				continue
 			}
-			return fmt.Sprintf("%s (%s) is known only when Terraform runs", spell(t), at)
+			return fmt.Sprintf("%s (%s) is known only when Terraform runs", traversalText(t), at)
 		}
 	}
 	return ""
@@ -237,8 +237,8 @@ func resolves(v cty.Value, t hcl.Traversal) bool {
 	return !diags.HasErrors() && got.IsWhollyKnown()
 }
 
-// spell is a reference as it was written, as far as names go.
-func spell(t hcl.Traversal) string {
+// traversalText is a reference as it was written, as far as names go.
+func traversalText(t hcl.Traversal) string {
 	text := t.RootName()
 	for _, step := range t[1:] {
 		a, ok := step.(hcl.TraverseAttr)
@@ -257,9 +257,9 @@ const (
 	maxValueBytes = 1 << 16
 )
 
-func tooLarge(v cty.Value) bool { return larger(v, maxValueBytes) }
+func tooLarge(v cty.Value) bool { return exceeds(v, maxValueBytes) }
 
-func larger(v cty.Value, bytes int) bool {
+func exceeds(v cty.Value, bytes int) bool {
 	parts, size := 0, 0
 	err := cty.Walk(v, func(_ cty.Path, x cty.Value) (bool, error) {
 		parts++
@@ -311,8 +311,8 @@ func (r *references) value() cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// same hands its argument on.
-var same = function.New(&function.Spec{
+// identityFunc hands its argument on.
+var identityFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true, AllowUnknown: true, AllowDynamicType: true}},
 	Type:   func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
 	Impl:   func(args []cty.Value, _ cty.Type) (cty.Value, error) { return args[0], nil },
@@ -325,7 +325,7 @@ func bounded(bytes int, f function.Function) function.Function {
 		Params: f.Params(), VarParam: f.VarParam(),
 		Type: func(args []cty.Value) (cty.Type, error) {
 			for _, a := range args {
-				if larger(a, bytes) {
+				if exceeds(a, bytes) {
 					return cty.NilType, fmt.Errorf("the arguments are larger than anything a table needs")
 				}
 			}
@@ -366,5 +366,5 @@ var functions = map[string]function.Function{
 	"tobool": stdlib.MakeToFunc(cty.Bool), "tolist": stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
 	"tomap": stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)), "tonumber": stdlib.MakeToFunc(cty.Number),
 	"toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)), "tostring": stdlib.MakeToFunc(cty.String),
-	"try": tryfunc.TryFunc, "can": tryfunc.CanFunc, "sensitive": same, "nonsensitive": same,
+	"try": tryfunc.TryFunc, "can": tryfunc.CanFunc, "sensitive": identityFunc, "nonsensitive": identityFunc,
 }

@@ -37,11 +37,11 @@ func (w *terraformWriter) comment(text string) {
 	w.body.AppendUnstructuredTokens(hclwrite.Tokens{{Type: hclsyntax.TokenComment, Bytes: []byte("# " + comment(text) + "\n")}})
 }
 
-var noIdentifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_]+`) })
+var nonIdentifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_]+`) })
 
 // label is a name for a resource that no other has.
 func (w *terraformWriter) label(name string) string {
-	base := strings.Trim(noIdentifier().ReplaceAllString(name, "_"), "_")
+	base := strings.Trim(nonIdentifier().ReplaceAllString(name, "_"), "_")
 	if base == "" || base[0] >= '0' && base[0] <= '9' {
 		base = "table_" + base
 	}
@@ -76,8 +76,8 @@ func (w *terraformWriter) table(t *model.Table) {
 		set(b, "billing_mode", "PAY_PER_REQUEST")
 	} else {
 		set(b, "billing_mode", "PROVISIONED")
-		setNumber(b, "read_capacity", first(t.Read))
-		setNumber(b, "write_capacity", first(t.Write))
+		setNumber(b, "read_capacity", initialUnits(t.Read))
+		setNumber(b, "write_capacity", initialUnits(t.Write))
 	}
 	set(b, "hash_key", t.Key.Partition)
 	if t.Key.Sort != "" {
@@ -109,8 +109,8 @@ func (w *terraformWriter) table(t *model.Table) {
 	w.scaling(b, t, label)
 }
 
-// first is how many units a capacity begins with.
-func first(c *model.Capacity) int { return max(c.Units, c.Min) }
+// initialUnits is how many units a capacity begins with.
+func initialUnits(c *model.Capacity) int { return max(c.Units, c.Min) }
 
 func (w *terraformWriter) index(b *hclwrite.Body, t *model.Table, x *model.Index) {
 	b.AppendNewline()
@@ -139,8 +139,8 @@ func (w *terraformWriter) index(b *hclwrite.Body, t *model.Table, x *model.Index
 		inner.SetAttributeValue("non_key_attributes", cty.ListVal(names))
 	}
 	if !t.OnDemand() && !x.Local {
-		setNumber(inner, "read_capacity", first(cmp.Or(x.Read, t.Read)))
-		setNumber(inner, "write_capacity", first(cmp.Or(x.Write, t.Write)))
+		setNumber(inner, "read_capacity", initialUnits(cmp.Or(x.Read, t.Read)))
+		setNumber(inner, "write_capacity", initialUnits(cmp.Or(x.Write, t.Write)))
 	}
 	if several {
 		// hash_key and range_key hold one attribute each.
@@ -157,19 +157,19 @@ func (w *terraformWriter) index(b *hclwrite.Body, t *model.Table, x *model.Index
 	}
 }
 
-// scaled is a capacity that is scaled, and what it is of.
-type scaled struct {
+// scaledCapacity is a capacity that is scaled, and what it is of.
+type scaledCapacity struct {
 	index    string // "": the table
 	write    bool
 	capacity *model.Capacity
 }
 
-// scaledIn are all capacities of a table that are scaled.
-func scaledIn(t *model.Table) (all []scaled) {
+// scaledCapacities are all capacities of a table that are scaled.
+func scaledCapacities(t *model.Table) (all []scaledCapacity) {
 	add := func(index string, read, write *model.Capacity) {
 		for i, c := range []*model.Capacity{read, write} {
 			if c != nil && c.Max > 0 {
-				all = append(all, scaled{index, i == 1, c})
+				all = append(all, scaledCapacity{index, i == 1, c})
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func scaledIn(t *model.Table) (all []scaled) {
 }
 
 // dimension is what Application Auto Scaling calls a capacity.
-func (s scaled) dimension() string {
+func (s scaledCapacity) dimension() string {
 	of, what := "table", "Read"
 	if s.index != "" {
 		of = "index"
@@ -197,7 +197,7 @@ func (s scaled) dimension() string {
 	return fmt.Sprintf("dynamodb:%s:%sCapacityUnits", of, what)
 }
 
-func (s scaled) metric() string {
+func (s scaledCapacity) metric() string {
 	if s.write {
 		return "DynamoDBWriteCapacityUtilization"
 	}
@@ -205,7 +205,7 @@ func (s scaled) metric() string {
 }
 
 // suffix tells the scaled capacities of one table apart.
-func (s scaled) suffix() string {
+func (s scaledCapacity) suffix() string {
 	suffix := "read"
 	if s.write {
 		suffix = "write"
@@ -219,12 +219,12 @@ func (s scaled) suffix() string {
 // scaling writes the resources that scale a table, and keeps Terraform from
 // scaling it back.
 func (w *terraformWriter) scaling(table *hclwrite.Body, t *model.Table, label string) {
-	all := scaledIn(t)
+	all := scaledCapacities(t)
 	if len(all) == 0 {
 		return
 	}
 	ignored := []string{"read_capacity", "write_capacity"}
-	if slices.ContainsFunc(all, func(s scaled) bool { return s.index != "" }) {
+	if slices.ContainsFunc(all, func(s scaledCapacity) bool { return s.index != "" }) {
 		ignored = append(ignored, "global_secondary_index")
 	}
 	var tokens []hclwrite.Tokens

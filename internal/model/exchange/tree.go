@@ -17,19 +17,19 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// tree is a value of a JSON or YAML file that knows where it stands.
-type tree struct {
+// sourceTree is a value of a JSON or YAML file that knows where it stands.
+type sourceTree struct {
 	at      model.Position
 	kind    treeKind
 	text    string // of a scalar
-	list    []*tree
-	members []member
+	list    []*sourceTree
+	members []treeMember
 }
 
-type member struct {
+type treeMember struct {
 	name  string
 	at    model.Position
-	value *tree
+	value *sourceTree
 }
 
 type treeKind byte
@@ -48,12 +48,12 @@ func (k treeKind) String() string {
 }
 
 // get is a member of a map, nil when there is none.
-func (t *tree) get(names ...string) *tree {
+func (t *sourceTree) get(names ...string) *sourceTree {
 	for _, name := range names {
 		if t == nil || t.kind != treeMap {
 			return nil
 		}
-		var found *tree
+		var found *sourceTree
 		for _, m := range t.members {
 			if m.name == name {
 				found = m.value
@@ -64,8 +64,8 @@ func (t *tree) get(names ...string) *tree {
 	return t
 }
 
-// parseTree reads a file that is JSON or YAML.
-func parseTree(f File) (*tree, error) {
+// parseSource reads a file that is JSON or YAML.
+func parseSource(f File) (*sourceTree, error) {
 	fault := func(at model.Position, format string, args ...any) error {
 		return Faults{{File: f.Name, At: at, Message: fmt.Sprintf(format, args...)}}
 	}
@@ -86,11 +86,11 @@ func parseTree(f File) (*tree, error) {
 		return nil, fault(at, "lists and mappings are nested too deeply")
 	}
 	file, err := parseYAML(f.Text)
-	var told yaml.Error
+	var yamlErr yaml.Error
 	switch {
-	case errors.As(err, &told) && told.GetToken() != nil && told.GetToken().Position != nil:
-		p := told.GetToken().Position
-		return nil, fault(model.Position{Line: p.Line, Column: p.Column}, "this is not valid YAML: %s", told.GetMessage())
+	case errors.As(err, &yamlErr) && yamlErr.GetToken() != nil && yamlErr.GetToken().Position != nil:
+		p := yamlErr.GetToken().Position
+		return nil, fault(model.Position{Line: p.Line, Column: p.Column}, "this is not valid YAML: %s", yamlErr.GetMessage())
 	case err != nil:
 		return nil, fault(model.Position{}, "this is not valid YAML: %v", err)
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
@@ -105,7 +105,7 @@ func parseTree(f File) (*tree, error) {
 }
 
 // parseJSON reads JSON. Of an error it tells the place.
-func parseJSON(text []byte) (*tree, model.Position, error) {
+func parseJSON(text []byte) (*sourceTree, model.Position, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.UseNumber()
@@ -148,7 +148,7 @@ func (r *jsonReader) position(offset int64) model.Position {
 	return model.Position{Line: line + 1, Column: int(offset-r.lines[line]) + 1}
 }
 
-func (r *jsonReader) tree(depth int) (*tree, error) {
+func (r *jsonReader) tree(depth int) (*sourceTree, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("lists and mappings are nested more than %d levels deep", maxNesting)
 	}
@@ -156,7 +156,7 @@ func (r *jsonReader) tree(depth int) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{at: r.position(max(0, r.in.InputOffset()-1))}
+	t := &sourceTree{at: r.position(max(0, r.in.InputOffset()-1))}
 	switch x := tok.(type) {
 	case string:
 		t.kind, t.text = treeString, x
@@ -167,7 +167,7 @@ func (r *jsonReader) tree(depth int) (*tree, error) {
 	case json.Delim:
 		seen := make(map[string]int)
 		for r.in.More() {
-			var m member
+			var m treeMember
 			if x == '{' {
 				key, err := r.in.Token()
 				if err != nil {
@@ -215,11 +215,11 @@ type yamlReader struct {
 	at  model.Position
 }
 
-func (y *yamlReader) fault(at model.Position, message string) *tree {
+func (y *yamlReader) fault(at model.Position, message string) *sourceTree {
 	if y.err == "" {
 		y.err, y.at = message, at
 	}
-	return &tree{at: at}
+	return &sourceTree{at: at}
 }
 
 func positionOf(n ast.Node) model.Position {
@@ -238,12 +238,12 @@ func positionOf(n ast.Node) model.Position {
 	return model.Position{Line: tok.Position.Line, Column: tok.Position.Column}
 }
 
-func (y *yamlReader) tree(n ast.Node, depth int) *tree {
+func (y *yamlReader) tree(n ast.Node, depth int) *sourceTree {
 	at := positionOf(n)
 	if depth > maxNesting {
 		return y.fault(at, fmt.Sprintf("lists and mappings are nested more than %d levels deep", maxNesting))
 	}
-	t := &tree{at: at}
+	t := &sourceTree{at: at}
 	switch x := n.(type) {
 	case nil, *ast.NullNode:
 	case *ast.StringNode:
@@ -287,7 +287,7 @@ func (y *yamlReader) tree(n ast.Node, depth int) *tree {
 	return t
 }
 
-func (y *yamlReader) member(t *tree, m *ast.MappingValueNode, depth int) {
+func (y *yamlReader) member(t *sourceTree, m *ast.MappingValueNode, depth int) {
 	if m == nil || m.Key == nil || m.Key.GetToken() == nil {
 		y.fault(t.at, "a field has no name")
 		return
@@ -296,11 +296,11 @@ func (y *yamlReader) member(t *tree, m *ast.MappingValueNode, depth int) {
 		y.fault(positionOf(m.Key), "anchors, aliases and merges are not supported: write the value out in full")
 		return
 	}
-	t.members = append(t.members, member{m.Key.GetToken().Value, positionOf(m.Key), y.tree(m.Value, depth+1)})
+	t.members = append(t.members, treeMember{m.Key.GetToken().Value, positionOf(m.Key), y.tree(m.Value, depth+1)})
 }
 
 // tagged is a value behind a tag: {Fn::Name: value}.
-func (y *yamlReader) tagged(n *ast.TagNode, depth int) *tree {
+func (y *yamlReader) tagged(n *ast.TagNode, depth int) *sourceTree {
 	at := positionOf(n)
 	inner := y.tree(n.Value, depth+1)
 	name := strings.TrimPrefix(n.GetToken().Value, "!")
@@ -309,12 +309,12 @@ func (y *yamlReader) tagged(n *ast.TagNode, depth int) *tree {
 	}
 	if name == "GetAtt" && inner.kind == treeString {
 		resource, attr, _ := strings.Cut(inner.text, ".")
-		inner = &tree{at: inner.at, kind: treeList, list: []*tree{
+		inner = &sourceTree{at: inner.at, kind: treeList, list: []*sourceTree{
 			{at: inner.at, kind: treeString, text: resource}, {at: inner.at, kind: treeString, text: attr},
 		}}
 	}
 	if name != "Ref" && name != "Condition" {
 		name = "Fn::" + name
 	}
-	return &tree{at: at, kind: treeMap, members: []member{{name, at, inner}}}
+	return &sourceTree{at: at, kind: treeMap, members: []treeMember{{name, at, inner}}}
 }

@@ -9,18 +9,18 @@ import (
 )
 
 // readWorkbench reads a data model of NoSQL Workbench.
-func readWorkbench(file string, root *tree) (*Design, error) {
+func readWorkbench(file string, root *sourceTree) (*Design, error) {
 	w := &workbench{file: file}
 	d := &Design{Name: textOf(root.get("ModelName")), Description: textOf(root.get("ModelMetadata", "Description")), Source: "NoSQL Workbench, " + filepath.Base(file)}
 	tables := root.get("DataModel")
 	if tables.kind != treeList {
 		return nil, Faults{{File: file, At: tables.at, Message: "DataModel is not a list of tables"}}
 	}
-	var described []*described
+	var described []*describedTable
 	for _, t := range tables.list {
 		described = append(described, w.table(t))
 	}
-	made, faults := finish(described)
+	made, faults := toTables(described)
 	if len(faults) > 0 {
 		return nil, faults
 	}
@@ -35,20 +35,20 @@ func readWorkbench(file string, root *tree) (*Design, error) {
 
 type workbench struct{ file string }
 
-func textOf(t *tree) string {
+func textOf(t *sourceTree) string {
 	if t == nil || t.kind != treeString {
 		return ""
 	}
 	return t.text
 }
 
-func (w *workbench) table(t *tree) *described {
-	d := &described{file: w.file, at: t.at, name: textOf(t.get("TableName")), onDemand: true}
+func (w *workbench) table(t *sourceTree) *describedTable {
+	d := &describedTable{file: w.file, at: t.at, name: textOf(t.get("TableName")), onDemand: true}
 	d.what = "table " + d.name
 	d.key = d.keyAttributes(t)
-	for _, x := range members(t.get("GlobalSecondaryIndexes")) {
+	for _, x := range listOrNil(t.get("GlobalSecondaryIndexes")) {
 		index := &describedIndex{name: textOf(x.get("IndexName")), key: d.keyAttributes(x), projection: textOf(x.get("Projection", "ProjectionType"))}
-		for _, name := range members(x.get("Projection", "NonKeyAttributes")) {
+		for _, name := range listOrNil(x.get("Projection", "NonKeyAttributes")) {
 			index.names = append(index.names, name.text)
 		}
 		d.indexes = append(d.indexes, index)
@@ -61,7 +61,7 @@ func (w *workbench) table(t *tree) *described {
 	return d
 }
 
-func members(t *tree) []*tree {
+func listOrNil(t *sourceTree) []*sourceTree {
 	if t == nil {
 		return nil
 	}
@@ -70,23 +70,23 @@ func members(t *tree) []*tree {
 
 // keyAttributes is a key, whose types it notes. A key of several attributes has
 // lists.
-func (d *described) keyAttributes(t *tree) (key []keyElement) {
+func (d *describedTable) keyAttributes(t *sourceTree) (key []keyPart) {
 	for _, part := range []struct{ name, kind string }{{"PartitionKey", "HASH"}, {"SortKey", "RANGE"}} {
 		attr := t.get("KeyAttributes", part.name)
-		list := members(attr)
+		list := listOrNil(attr)
 		if attr != nil && attr.kind == treeMap {
-			list = []*tree{attr}
+			list = []*sourceTree{attr}
 		}
 		for _, a := range list {
 			name := textOf(a.get("AttributeName"))
-			key = append(key, keyElement{name, part.kind})
-			d.types = append(d.types, attribute{name, textOf(a.get("AttributeType"))})
+			key = append(key, keyPart{name, part.kind})
+			d.types = append(d.types, attributeType{name, textOf(a.get("AttributeType"))})
 		}
 	}
 	return key
 }
 
-func workbenchCapacity(settings *tree, units, scaling string) model.Capacity {
+func workbenchCapacity(settings *sourceTree, units, scaling string) model.Capacity {
 	c := model.Capacity{Units: wholeOf(settings.get("ProvisionedThroughput", units))}
 	if s := settings.get(scaling); s != nil {
 		c.Min, c.Max = wholeOf(s.get("ScalableTargetRequest", "MinCapacity")), wholeOf(s.get("ScalableTargetRequest", "MaxCapacity"))
@@ -96,7 +96,7 @@ func workbenchCapacity(settings *tree, units, scaling string) model.Capacity {
 }
 
 // wholeOf is a number of units; 0 for what is none.
-func wholeOf(t *tree) int {
+func wholeOf(t *sourceTree) int {
 	if t == nil {
 		return 0
 	}

@@ -15,12 +15,12 @@ import (
 var (
 	plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`) })
 	// What YAML, old or new, takes for something else than text.
-	noText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n)$`) })
+	yamlKeyword = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n)$`) })
 )
 
 // quote is text in YAML: bare when that is safe.
 func quote(text string) string {
-	if plainWord().MatchString(text) && !noText().MatchString(text) {
+	if plainWord().MatchString(text) && !yamlKeyword().MatchString(text) {
 		return text
 	}
 	return inQuotes(text)
@@ -62,15 +62,15 @@ func comment(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// flow is names in a list, or the only one by itself.
-func flow(names []string) string {
+// nameOrList is names in a list, or the only one by itself.
+func nameOrList(names []string) string {
 	if len(names) == 1 {
 		return quote(names[0])
 	}
-	return list(names)
+	return flowList(names)
 }
 
-func list(names []string) string {
+func flowList(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
 		quoted[i] = quote(name)
@@ -85,14 +85,14 @@ const (
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?$`) })
 
-// literalOf is a value of the API in YAML; not ok when a model cannot hold it.
-func literalOf(kind string, v *tree, depth int) (text string, ok bool) {
+// yamlLiteral is a value of the API in YAML; not ok when a model cannot hold it.
+func yamlLiteral(kind string, v *sourceTree, depth int) (text string, ok bool) {
 	if depth > maxSampleDepth {
 		return "", false
 	}
 	switch kind {
 	case "S":
-		return inQuotes(cut(v.text)), v.kind == treeString
+		return inQuotes(truncate(v.text)), v.kind == treeString
 	case "N":
 		if _, err := item.ParseNumber(v.text); err != nil {
 			return "", false
@@ -112,14 +112,14 @@ func literalOf(kind string, v *tree, depth int) (text string, ok bool) {
 		if len(v.list) == 0 {
 			return "", false
 		}
-		return listOf(v, func(e *tree) (string, bool) { return literalOf(kind[:1], e, depth+1) })
+		return listOf(v, func(e *sourceTree) (string, bool) { return yamlLiteral(kind[:1], e, depth+1) })
 	case "L":
-		return listOf(v, func(e *tree) (string, bool) {
+		return listOf(v, func(e *sourceTree) (string, bool) {
 			inner, value, ok := typed(e)
 			if !ok {
 				return "", false
 			}
-			return literalOf(inner, value, depth+1)
+			return yamlLiteral(inner, value, depth+1)
 		})
 	case "M":
 		if v.kind != treeMap {
@@ -131,7 +131,7 @@ func literalOf(kind string, v *tree, depth int) (text string, ok bool) {
 			if !ok {
 				return "", false
 			}
-			text, ok := literalOf(inner, value, depth+1)
+			text, ok := yamlLiteral(inner, value, depth+1)
 			if !ok {
 				return "", false
 			}
@@ -142,7 +142,7 @@ func literalOf(kind string, v *tree, depth int) (text string, ok bool) {
 	return "", false
 }
 
-func listOf(v *tree, each func(*tree) (string, bool)) (string, bool) {
+func listOf(v *sourceTree, each func(*sourceTree) (string, bool)) (string, bool) {
 	if v.kind != treeList {
 		return "", false
 	}
@@ -157,7 +157,7 @@ func listOf(v *tree, each func(*tree) (string, bool)) (string, bool) {
 	return "[" + strings.Join(parts, ", ") + "]", true
 }
 
-func cut(text string) string {
+func truncate(text string) string {
 	if len(text) <= maxSampleText {
 		return text
 	}

@@ -24,8 +24,8 @@ type LoadOptions struct {
 	Grace   time.Duration // how long after the end requests may still come; 5 s unless set
 	Seed    uint64
 
-	Preparing func(done, all int)       // while items are stored
-	Told      func(sent, all, late int) // each second; late is how many wait for a worker
+	PrepareProgress func(done, all int)       // while items are stored
+	Progress        func(sent, all, late int) // each second; late is how many wait for a worker
 }
 
 // LoadReport is how a load went.
@@ -65,10 +65,10 @@ func (r *LoadReport) Bad() (n int) {
 }
 
 const (
-	loadWorkers = 64
-	loadGrace   = 5 * time.Second
-	hotKeys     = 1024 // that are counted
-	toldKeys    = 10
+	loadWorkers  = 64
+	loadGrace    = 5 * time.Second
+	hotKeys      = 1024 // that are counted
+	reportedKeys = 10
 )
 
 // Load plays the patterns of a model at their rates: each run at its moment,
@@ -82,7 +82,7 @@ func Load(ctx context.Context, send apply.Send, m *model.Model, o LoadOptions) (
 	if err != nil {
 		return nil, err
 	}
-	c, err := prepare(ctx, send, m, arrivals, chance, o.Preparing)
+	c, err := prepare(ctx, send, m, arrivals, chance, o.PrepareProgress)
 	if err != nil {
 		return nil, err
 	}
@@ -90,33 +90,33 @@ func Load(ctx context.Context, send apply.Send, m *model.Model, o LoadOptions) (
 	for i, p := range m.Patterns {
 		report.Patterns = append(report.Patterns, &LoadPattern{Name: p.Name, Rate: rates[i]})
 	}
-	l := &load{send: send, cast: c, arrivals: arrivals, report: report, hot: newHottest(hotKeys), options: &o}
+	l := &loadRun{send: send, plan: c, arrivals: arrivals, report: report, hot: newHotKeyCounter(hotKeys), options: &o}
 	l.run(ctx)
 	return report, ctx.Err()
 }
 
-// load is a load under way.
-type load struct {
+// loadRun is a load under way.
+type loadRun struct {
 	send     apply.Send
-	cast     *cast
+	plan     *loadPlan
 	arrivals []arrival
 	options  *LoadOptions
 
 	mutex  sync.Mutex // guards what follows
 	report *LoadReport
-	hot    *hottest
+	hot    *hotKeyCounter
 	next   int // the first arrival that nobody has taken
 }
 
 // run has workers take one arrival after the other. A worker waits for the
 // moment of its own; when all are busy, arrivals wait, and that is measured.
-func (l *load) run(ctx context.Context) {
+func (l *loadRun) run(ctx context.Context) {
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, start.Add(l.options.For+l.options.Grace))
 	defer cancel()
 	ended := make(chan struct{})
 	var telling, working sync.WaitGroup
-	telling.Go(func() { l.tell(start, ended) })
+	telling.Go(func() { l.reportProgress(start, ended) })
 	for range l.options.Workers {
 		working.Go(func() {
 			for {
@@ -125,9 +125,9 @@ func (l *load) run(ctx context.Context) {
 					return
 				}
 				if wait := time.Until(start.Add(a.at)); wait <= 0 || apply.Sleep(ctx, wait) == nil {
-					l.play(ctx, start, a)
+					l.execute(ctx, start, a)
 				} else {
-					l.note(a, 0, ctx.Err())
+					l.record(a, 0, ctx.Err())
 				}
 			}
 		})
@@ -138,7 +138,7 @@ func (l *load) run(ctx context.Context) {
 	l.finish(time.Since(start))
 }
 
-func (l *load) take() (arrival, bool) {
+func (l *loadRun) take() (arrival, bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.next == len(l.arrivals) {
@@ -148,9 +148,9 @@ func (l *load) take() (arrival, bool) {
 	return l.arrivals[l.next-1], true
 }
 
-// play sends the requests of one run.
-func (l *load) play(ctx context.Context, start time.Time, a arrival) {
-	p := &l.cast.runs[a.pattern][a.run]
+// execute sends the requests of one run.
+func (l *loadRun) execute(ctx context.Context, start time.Time, a arrival) {
+	p := &l.plan.runs[a.pattern][a.run]
 	err := ctx.Err()
 	for _, r := range p.requests {
 		if err != nil {
@@ -158,10 +158,10 @@ func (l *load) play(ctx context.Context, start time.Time, a arrival) {
 		}
 		err = l.pages(ctx, r)
 	}
-	l.note(a, time.Since(start.Add(a.at)), err)
+	l.record(a, time.Since(start.Add(a.at)), err)
 }
 
-func (l *load) pages(ctx context.Context, r request) error {
+func (l *loadRun) pages(ctx context.Context, r preparedRequest) error {
 	body := r.body
 	for page := 1; ; page++ {
 		text, err := l.send(ctx, r.operation, body)
@@ -183,8 +183,8 @@ func (l *load) pages(ctx context.Context, r request) error {
 	}
 }
 
-// note adds one run to the report.
-func (l *load) note(a arrival, took time.Duration, err error) {
+// record adds one run to the report.
+func (l *loadRun) record(a arrival, took time.Duration, err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	p := l.report.Patterns[a.pattern]
@@ -203,7 +203,7 @@ func (l *load) note(a arrival, took time.Duration, err error) {
 		p.Errors++
 		p.Error = err.Error()
 	}
-	for _, k := range l.cast.runs[a.pattern][a.run].keys {
+	for _, k := range l.plan.runs[a.pattern][a.run].keys {
 		l.hot.add(k)
 	}
 }
@@ -211,9 +211,9 @@ func (l *load) note(a arrival, took time.Duration, err error) {
 // throttles are the codes of faults that ask for less.
 var throttles = map[string]bool{"ProvisionedThroughputExceededException": true, "ThrottlingException": true, "RequestLimitExceeded": true}
 
-// tell reports each second how far the load is.
-func (l *load) tell(start time.Time, ended chan struct{}) {
-	if l.options.Told == nil {
+// reportProgress reports each second how far the load is.
+func (l *loadRun) reportProgress(start time.Time, ended chan struct{}) {
+	if l.options.Progress == nil {
 		return
 	}
 	tick := time.NewTicker(time.Second)
@@ -228,14 +228,14 @@ func (l *load) tell(start time.Time, ended chan struct{}) {
 		sent := l.next
 		l.mutex.Unlock()
 		due, _ := slices.BinarySearchFunc(l.arrivals, time.Since(start), func(a arrival, now time.Duration) int { return cmp.Compare(a.at, now) })
-		l.options.Told(sent, len(l.arrivals), max(0, due-sent))
+		l.options.Progress(sent, len(l.arrivals), max(0, due-sent))
 	}
 }
 
 // finish works out the numbers of the report.
-func (l *load) finish(took time.Duration) {
+func (l *loadRun) finish(took time.Duration) {
 	l.report.Seconds = took.Seconds()
-	l.report.Hottest = l.hot.top(toldKeys)
+	l.report.Hottest = l.hot.top(reportedKeys)
 	for _, p := range l.report.Patterns {
 		p.Done = len(p.times)
 		p.PerSecond = float64(p.Done) / max(took, l.options.For).Seconds()

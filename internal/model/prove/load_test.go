@@ -105,12 +105,12 @@ func answering(takes time.Duration, err error) apply.Send {
 // A server that keeps up is measured as it is, in the time that was asked for.
 func TestLoadMeasures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := 0
+		reports := 0
 		r, err := Load(t.Context(), answering(10*time.Millisecond, nil), parse(t, carts), LoadOptions{Rate: Rate{Times: 1}, For: 30 * time.Second, Seed: seed,
-			Told: func(sent, all, late int) {
-				told++
+			Progress: func(sent, all, late int) {
+				reports++
 				if late > 0 || sent > all {
-					t.Errorf("told are %d of %d, %d late", sent, all, late)
+					t.Errorf("reported are %d of %d, %d late", sent, all, late)
 				}
 			}})
 		if err != nil {
@@ -122,8 +122,8 @@ func TestLoadMeasures(t *testing.T) {
 				t.Errorf("seed %d: %+v", seed, p)
 			}
 		}
-		if r.Bad() != 0 || r.Seconds > 31 || told < 28 {
-			t.Errorf("%d went wrong in %v s, and %d times something was told", r.Bad(), r.Seconds, told)
+		if r.Bad() != 0 || r.Seconds > 31 || reports < 28 {
+			t.Errorf("%d runs failed in %v s, with %d progress reports", r.Bad(), r.Seconds, reports)
 		}
 	})
 }
@@ -267,7 +267,7 @@ func TestQuantile(t *testing.T) {
 func TestHottest(t *testing.T) {
 	const size, all = 50, 20_000
 	chance := rand.New(rand.NewPCG(seed, 0))
-	h := newHottest(size)
+	h := newHotKeyCounter(size)
 	exact := make(map[string]int)
 	for range all {
 		key := fmt.Sprint("cold ", chance.IntN(5000))

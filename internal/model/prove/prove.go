@@ -17,10 +17,10 @@ import (
 
 // Options say how patterns are played.
 type Options struct {
-	Runs     int            // how often each is played, with other items each time; 3 unless set
-	Patience time.Duration  // for how long a read may come back with what was there before
-	Told     func(done int) // after each pattern
-	scenario func(*model.Plan, model.Generator, int) (*model.Scenario, error)
+	Runs               int            // how often each is played, with other items each time; 3 unless set
+	ConsistencyTimeout time.Duration  // for how long a read may come back with what was there before
+	Progress           func(done int) // after each pattern
+	scenario           func(*model.Plan, model.Generator, int) (*model.Scenario, error)
 }
 
 // Report is how all patterns went.
@@ -97,7 +97,7 @@ func Run(ctx context.Context, send apply.Send, m *model.Model, o Options) (*Repo
 	checked := m.Check(model.DefaultPrices())
 	report := new(Report)
 	for i, p := range m.Patterns {
-		s := &stage{send: send, model: m, options: &o}
+		s := &runner{send: send, model: m, options: &o}
 		plan := m.Plan(p)
 		s.pattern = &Pattern{Name: p.Name, Operation: plan.Operation}
 		report.Patterns = append(report.Patterns, s.pattern)
@@ -107,7 +107,7 @@ func Run(ctx context.Context, send apply.Send, m *model.Model, o Options) (*Repo
 		}
 		s.pattern.By = plan.By()
 		for run := range o.Runs {
-			if err := s.play(ctx, plan, run); err != nil {
+			if err := s.run(ctx, plan, run); err != nil {
 				return nil, fmt.Errorf("%q: %w", p.Name, err)
 			}
 			if s.pattern.Error != "" {
@@ -117,8 +117,8 @@ func Run(ctx context.Context, send apply.Send, m *model.Model, o Options) (*Repo
 				s.differ(run, 0, "units of the run by check", number(predicted), number(s.pattern.Total()))
 			}
 		}
-		if o.Told != nil {
-			o.Told(i + 1)
+		if o.Progress != nil {
+			o.Progress(i + 1)
 		}
 	}
 	return report, nil
@@ -131,9 +131,9 @@ func faults(plan *model.Plan) (all []error) {
 	return all
 }
 
-// Named gives the tables of a model other names, each with a text before it,
+// PrefixTables gives the tables of a model other names, each with a text before it,
 // until the returned function is called.
-func Named(m *model.Model, before string) (restore func()) {
+func PrefixTables(m *model.Model, before string) (restore func()) {
 	for _, t := range m.Tables {
 		t.Name = before + t.Name
 		t.Schema().Name = t.Name

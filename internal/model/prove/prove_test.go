@@ -67,7 +67,7 @@ func empty(t *testing.T, send apply.Send, m *model.Model) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var o outcome
+		var o requestResult
 		if _, err := o.add(text); err != nil || o.scanned > 0 {
 			t.Errorf("%d items are left in %s, %v", o.scanned, table.Name, err)
 		}
@@ -80,7 +80,7 @@ func TestProveModels(t *testing.T) {
 	for _, file := range models(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			m := readModel(t, file)
-			restore := Named(m, "p-")
+			restore := PrefixTables(m, "p-")
 			defer restore()
 			e := server(t, m)
 			report, err := Run(t.Context(), e.Send, m, Options{})
@@ -229,7 +229,7 @@ func TestProvePatience(t *testing.T) {
 				return []byte(`{"Count":0,"ScannedCount":0}`), nil
 			}
 			return e.Send(ctx, op, body)
-		}, m, Options{Runs: 1, Patience: c.patience})
+		}, m, Options{Runs: 1, ConsistencyTimeout: c.patience})
 		if err != nil || report.OK() != c.ok {
 			t.Errorf("with patience %v it is %v, %v", c.patience, report.OK(), err)
 		}

@@ -12,24 +12,24 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// props are items that lie on the stage: those that are there before, and those
+// fixtures are items that lie on the stage: those that are there before, and those
 // that requests leave behind.
-type props struct {
-	items   []write
+type fixtures struct {
+	items   []batchEntry
 	written []target
 }
 
-// write is one item that is put or removed by a batch.
-type write struct {
+// batchEntry is one item that is put or removed by a batch.
+type batchEntry struct {
 	table   string
 	request any
 	bytes   int
 }
 
-func (p *props) add(stored model.Stored) {
+func (p *fixtures) addStored(stored model.Stored) {
 	text := wire.AppendItem(nil, stored.Item)
 	put := map[string]any{"PutRequest": map[string]any{"Item": json.RawMessage(text)}}
-	p.items = append(p.items, write{stored.Table, put, len(text)})
+	p.items = append(p.items, batchEntry{stored.Table, put, len(text)})
 	var attributes map[string]any
 	if err := json.Unmarshal(text, &attributes); err != nil {
 		panic(fmt.Sprintf("an item is written as %s: %v", text, err))
@@ -37,8 +37,8 @@ func (p *props) add(stored model.Stored) {
 	p.written = append(p.written, target{table: stored.Table, attributes: attributes})
 }
 
-// expect notes what a request will write.
-func (p *props) expect(r model.Request) error {
+// addWritten notes what a request will write.
+func (p *fixtures) addWritten(r model.Request) error {
 	text, err := json.Marshal(r.Body)
 	if err != nil {
 		return err
@@ -53,13 +53,13 @@ func (p *props) expect(r model.Request) error {
 }
 
 // store puts the items that are there before.
-func (p *props) store(ctx context.Context, send apply.Send) error {
-	return batches(ctx, send, p.items)
+func (p *fixtures) store(ctx context.Context, send apply.Send) error {
+	return writeBatches(ctx, send, p.items)
 }
 
 // remove leaves nothing behind.
-func (p *props) remove(ctx context.Context, send apply.Send, m *model.Model) error {
-	var deletes []write
+func (p *fixtures) remove(ctx context.Context, send apply.Send, m *model.Model) error {
+	var deletes []batchEntry
 	seen := make(map[string]bool)
 	for _, t := range p.written {
 		table, _ := m.Table(t.table)
@@ -73,10 +73,10 @@ func (p *props) remove(ctx context.Context, send apply.Send, m *model.Model) err
 		}
 		if id := t.table + string(text); !seen[id] {
 			seen[id] = true
-			deletes = append(deletes, write{t.table, map[string]any{"DeleteRequest": map[string]any{"Key": key}}, len(text)})
+			deletes = append(deletes, batchEntry{t.table, map[string]any{"DeleteRequest": map[string]any{"Key": key}}, len(text)})
 		}
 	}
-	return batches(ctx, send, deletes)
+	return writeBatches(ctx, send, deletes)
 }
 
 // What a BatchWriteItem takes.
@@ -85,9 +85,9 @@ const (
 	batchBytes = 8 << 20
 )
 
-// batches sends writes in batches. What is left undone is sent again, for a
+// writeBatches sends writes in batches. What is left undone is sent again, for a
 // while.
-func batches(ctx context.Context, send apply.Send, writes []write) error {
+func writeBatches(ctx context.Context, send apply.Send, writes []batchEntry) error {
 	for len(writes) > 0 {
 		n, bytes := 0, 0
 		tables := make(map[string][]any)
@@ -98,14 +98,14 @@ func batches(ctx context.Context, send apply.Send, writes []write) error {
 			n++
 		}
 		writes = writes[n:]
-		if err := batch(ctx, send, tables); err != nil {
+		if err := writeBatch(ctx, send, tables); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func batch(ctx context.Context, send apply.Send, tables map[string][]any) error {
+func writeBatch(ctx context.Context, send apply.Send, tables map[string][]any) error {
 	const tries = 10
 	for i := range tries {
 		text, err := send(ctx, "BatchWriteItem", map[string]any{"RequestItems": tables})

@@ -31,7 +31,7 @@ func ReadServer(ctx context.Context, send apply.Send, endpoint string, progress 
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s has no tables", endpoint)
 	}
-	var all []*described
+	var all []*describedTable
 	for i, name := range names {
 		t, err := describe(ctx, send, name)
 		if err != nil {
@@ -41,7 +41,7 @@ func ReadServer(ctx context.Context, send apply.Send, endpoint string, progress 
 		all = append(all, t)
 		progress(i+1, len(names))
 	}
-	tables, faults := finish(all)
+	tables, faults := toTables(all)
 	if len(faults) > 0 {
 		return nil, faults
 	}
@@ -50,13 +50,13 @@ func ReadServer(ctx context.Context, send apply.Send, endpoint string, progress 
 
 // What DescribeTable tells, as far as a model can hold it.
 type (
-	liveTable struct {
+	serverTable struct {
 		TableArn                                      string
-		KeySchema                                     []liveElement
+		KeySchema                                     []serverKeyElement
 		AttributeDefinitions                          []struct{ AttributeName, AttributeType string }
 		BillingModeSummary                            struct{ BillingMode string }
-		ProvisionedThroughput                         liveUnits
-		GlobalSecondaryIndexes, LocalSecondaryIndexes []liveIndex
+		ProvisionedThroughput                         serverUnits
+		GlobalSecondaryIndexes, LocalSecondaryIndexes []serverIndex
 		StreamSpecification                           struct {
 			StreamEnabled  bool
 			StreamViewType string
@@ -65,36 +65,36 @@ type (
 		TableClassSummary         struct{ TableClass string }
 		Replicas                  []struct{}
 	}
-	liveElement struct{ AttributeName, KeyType string }
-	liveUnits   struct{ ReadCapacityUnits, WriteCapacityUnits int }
-	liveIndex   struct {
+	serverKeyElement struct{ AttributeName, KeyType string }
+	serverUnits      struct{ ReadCapacityUnits, WriteCapacityUnits int }
+	serverIndex      struct {
 		IndexName  string
-		KeySchema  []liveElement
+		KeySchema  []serverKeyElement
 		Projection struct {
 			ProjectionType   string
 			NonKeyAttributes []string
 		}
-		ProvisionedThroughput liveUnits
+		ProvisionedThroughput serverUnits
 	}
 )
 
-func describe(ctx context.Context, send apply.Send, name string) (*described, error) {
-	var told struct{ Table liveTable }
-	if err := send.Ask(ctx, "DescribeTable", map[string]any{"TableName": name}, &told); err != nil {
+func describe(ctx context.Context, send apply.Send, name string) (*describedTable, error) {
+	var reply struct{ Table serverTable }
+	if err := send.Ask(ctx, "DescribeTable", map[string]any{"TableName": name}, &reply); err != nil {
 		return nil, err
 	}
-	t := &told.Table
-	d := &described{what: "table " + name, name: name, key: liveKey(t.KeySchema)}
+	t := &reply.Table
+	d := &describedTable{what: "table " + name, name: name, key: serverKey(t.KeySchema)}
 	d.onDemand = t.BillingModeSummary.BillingMode == "PAY_PER_REQUEST"
 	d.read.Units, d.write.Units = t.ProvisionedThroughput.ReadCapacityUnits, t.ProvisionedThroughput.WriteCapacityUnits
 	for _, a := range t.AttributeDefinitions {
-		d.types = append(d.types, attribute{a.AttributeName, a.AttributeType})
+		d.types = append(d.types, attributeType{a.AttributeName, a.AttributeType})
 	}
 	for i := range t.GlobalSecondaryIndexes {
-		d.indexes = append(d.indexes, t.GlobalSecondaryIndexes[i].described())
+		d.indexes = append(d.indexes, t.GlobalSecondaryIndexes[i].description())
 	}
 	for i := range t.LocalSecondaryIndexes {
-		index := t.LocalSecondaryIndexes[i].described()
+		index := t.LocalSecondaryIndexes[i].description()
 		index.local = true
 		d.indexes = append(d.indexes, index)
 	}
@@ -108,32 +108,32 @@ func describe(ctx context.Context, send apply.Send, name string) (*described, er
 		d.dropped = append(d.dropped, "table class "+class)
 	}
 	if n := len(t.Replicas); n > 0 {
-		d.dropped = append(d.dropped, elsewhere(n))
+		d.dropped = append(d.dropped, replicaNote(n))
 	}
-	return d, beside(ctx, send, t, d)
+	return d, describeExtras(ctx, send, t, d)
 }
 
-func liveKey(key []liveElement) (all []keyElement) {
+func serverKey(key []serverKeyElement) (all []keyPart) {
 	for _, e := range key {
-		all = append(all, keyElement{e.AttributeName, e.KeyType})
+		all = append(all, keyPart{e.AttributeName, e.KeyType})
 	}
 	return all
 }
 
-func (x *liveIndex) described() *describedIndex {
-	d := &describedIndex{name: x.IndexName, key: liveKey(x.KeySchema), projection: x.Projection.ProjectionType, names: x.Projection.NonKeyAttributes}
+func (x *serverIndex) description() *describedIndex {
+	d := &describedIndex{name: x.IndexName, key: serverKey(x.KeySchema), projection: x.Projection.ProjectionType, names: x.Projection.NonKeyAttributes}
 	d.read.Units, d.write.Units = x.ProvisionedThroughput.ReadCapacityUnits, x.ProvisionedThroughput.WriteCapacityUnits
 	return d
 }
 
-// beside asks for what stands beside a table's description. Servers that do
+// describeExtras asks for what stands beside a table's description. Servers that do
 // not know one of these have none of it.
-func beside(ctx context.Context, send apply.Send, t *liveTable, d *described) error {
+func describeExtras(ctx context.Context, send apply.Send, t *serverTable, d *describedTable) error {
 	name := map[string]any{"TableName": d.name}
 	var ttl struct {
 		TimeToLiveDescription struct{ TimeToLiveStatus, AttributeName string }
 	}
-	if err := unknownIsNone(send.Ask(ctx, "DescribeTimeToLive", name, &ttl)); err != nil {
+	if err := ignoreUnsupported(send.Ask(ctx, "DescribeTimeToLive", name, &ttl)); err != nil {
 		return err
 	}
 	if status := ttl.TimeToLiveDescription.TimeToLiveStatus; status == "ENABLED" || status == "ENABLING" {
@@ -144,12 +144,12 @@ func beside(ctx context.Context, send apply.Send, t *liveTable, d *described) er
 			PointInTimeRecoveryDescription struct{ PointInTimeRecoveryStatus string }
 		}
 	}
-	if err := unknownIsNone(send.Ask(ctx, "DescribeContinuousBackups", name, &backups)); err != nil {
+	if err := ignoreUnsupported(send.Ask(ctx, "DescribeContinuousBackups", name, &backups)); err != nil {
 		return err
 	}
 	d.recovery = backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == "ENABLED"
 	var tags struct{ Tags []struct{ Key, Value string } }
-	if err := unknownIsNone(send.Ask(ctx, "ListTagsOfResource", map[string]any{"ResourceArn": t.TableArn}, &tags)); err != nil {
+	if err := ignoreUnsupported(send.Ask(ctx, "ListTagsOfResource", map[string]any{"ResourceArn": t.TableArn}, &tags)); err != nil {
 		return err
 	}
 	var all []string
@@ -162,9 +162,9 @@ func beside(ctx context.Context, send apply.Send, t *liveTable, d *described) er
 	return nil
 }
 
-// unknownIsNone forgives a server that does not know an operation, or a caller
+// ignoreUnsupported forgives a server that does not know an operation, or a caller
 // who may not ask.
-func unknownIsNone(err error) error {
+func ignoreUnsupported(err error) error {
 	var fault *apierror.Error
 	if errors.As(err, &fault) && (fault.Code == "UnknownOperationException" || fault.Code == "AccessDeniedException") {
 		return nil

@@ -18,23 +18,23 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
-// cast is everything that is prepared for a load: the runs of each pattern,
+// loadPlan is everything that is prepared for a load: the runs of each pattern,
 // with bodies as they are sent.
-type cast struct {
-	model *model.Model
-	runs  [][]play // by pattern
-	taken map[uint64]bool
-	seed  maphash.Seed
-	next  int // the first run that no pattern has had
+type loadPlan struct {
+	model   *model.Model
+	runs    [][]preparedRun // by pattern
+	claimed map[uint64]bool
+	seed    maphash.Seed
+	next    int // the first run that no pattern has had
 }
 
-// play is one prepared run of a pattern.
-type play struct {
-	requests []request
+// preparedRun is one prepared run of a pattern.
+type preparedRun struct {
+	requests []preparedRequest
 	keys     []string // the partitions that it touches
 }
 
-type request struct {
+type preparedRequest struct {
 	operation string
 	body      json.RawMessage
 	pages     int // how many are followed at most
@@ -58,8 +58,8 @@ const (
 // stores what the runs find. Who changes an item under a condition can do so
 // once, so such a pattern gets another item each time. All others repeat their
 // runs as often as the skew of their keys says.
-func prepare(ctx context.Context, send apply.Send, m *model.Model, arrivals []arrival, chance *rand.Rand, told func(done, all int)) (*cast, error) {
-	c := &cast{model: m, runs: make([][]play, len(m.Patterns)), taken: make(map[uint64]bool), seed: maphash.MakeSeed()}
+func prepare(ctx context.Context, send apply.Send, m *model.Model, arrivals []arrival, chance *rand.Rand, progress func(done, all int)) (*loadPlan, error) {
+	c := &loadPlan{model: m, runs: make([][]preparedRun, len(m.Patterns)), claimed: make(map[uint64]bool), seed: maphash.MakeSeed()}
 	counts, wanted := make([]int, len(m.Patterns)), make([]int, len(m.Patterns))
 	for _, a := range arrivals {
 		counts[a.pattern]++
@@ -80,12 +80,12 @@ func prepare(ctx context.Context, send apply.Send, m *model.Model, arrivals []ar
 			size += stored.Item.Size()
 		}
 		n := counts[i]
-		if once(plan) {
-			draws[i] = each()
+		if runsOnce(plan) {
+			draws[i] = drawEach()
 		} else {
 			share, distinct := skew(plan)
 			n = min(n, distinct, maxRepeated, max(1, maxFound/max(1, len(first.Before))), max(1, maxFoundBytes/size))
-			draws[i] = among(n, share, chance)
+			draws[i] = drawSkewed(n, share, chance)
 		}
 		prepared, bytes = prepared+n*(1+len(first.Before)), bytes+n*size
 		if prepared > maxPrepared || bytes > maxPreparedBytes {
@@ -94,32 +94,32 @@ func prepare(ctx context.Context, send apply.Send, m *model.Model, arrivals []ar
 		}
 		wanted[i] = n
 	}
-	var writes []write
+	var writes []batchEntry
 	for i, p := range m.Patterns {
-		made, err := c.make(m.Plan(p), wanted[i], &writes)
+		made, err := c.makeRuns(m.Plan(p), wanted[i], &writes)
 		if err != nil {
 			return nil, err
 		}
 		c.runs[i] = made
-		if told != nil {
-			told(0, len(writes))
+		if progress != nil {
+			progress(0, len(writes))
 		}
 	}
 	for i := range arrivals {
 		arrivals[i].run = draws[arrivals[i].pattern]()
 	}
-	return c, storeAll(ctx, send, writes, told)
+	return c, storeFixtures(ctx, send, writes, progress)
 }
 
-// each draws every run once, in order.
-func each() func() int {
+// drawEach draws every run once, in order.
+func drawEach() func() int {
 	used := 0
 	return func() int { used++; return used - 1 }
 }
 
-// among draws one of n runs, of which the first takes a share of its own; 0: all
+// drawSkewed draws one of n runs, of which the first takes a share of its own; 0: all
 // are alike.
-func among(n int, share float64, chance *rand.Rand) func() int {
+func drawSkewed(n int, share float64, chance *rand.Rand) func() int {
 	return func() int {
 		switch {
 		case n == 1 || share > 0 && chance.Float64() < share:
@@ -131,42 +131,42 @@ func among(n int, share float64, chance *rand.Rand) func() int {
 	}
 }
 
-// storeAll stores items, and tells how far it is.
-func storeAll(ctx context.Context, send apply.Send, writes []write, told func(done, all int)) error {
+// storeFixtures stores items, and tells how far it is.
+func storeFixtures(ctx context.Context, send apply.Send, writes []batchEntry, progress func(done, all int)) error {
 	all := len(writes)
 	for part := range slices.Chunk(writes, 40*batchItems) {
-		if err := batches(ctx, send, part); err != nil {
+		if err := writeBatches(ctx, send, part); err != nil {
 			return err
 		}
 		writes = writes[len(part):]
-		if told != nil {
-			told(all-len(writes), all)
+		if progress != nil {
+			progress(all-len(writes), all)
 		}
 	}
 	return nil
 }
 
-// once tells whether a run can be played only once: it has a condition, or
+// runsOnce tells whether a run can be played only once: it has a condition, or
 // takes away what it needs.
-func once(plan *model.Plan) bool {
+func runsOnce(plan *model.Plan) bool {
 	return slices.ContainsFunc(plan.Steps, func(s *model.Step) bool {
 		return s.Action.Condition != "" || s.Action.Verb() == model.Delete
 	})
 }
 
-// make makes runs of a plan which name no item that another pattern names.
-func (c *cast) make(plan *model.Plan, n int, writes *[]write) (made []play, err error) {
+// makeRuns makes runs of a plan which name no item that another pattern names.
+func (c *loadPlan) makeRuns(plan *model.Plan, n int, writes *[]batchEntry) (made []preparedRun, err error) {
 	run, step := c.next, 1
 	for len(made) < n {
-		scene, err := c.model.Scenario(plan, model.Generator{}, run)
+		scenario, err := c.model.Scenario(plan, model.Generator{}, run)
 		if err != nil {
 			return nil, err
 		}
-		p, items, keys, err := c.play(plan, scene)
+		p, items, keys, err := c.prepareRun(plan, scenario)
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(keys, func(k uint64) bool { return c.taken[k] }) {
+		if slices.ContainsFunc(keys, func(k uint64) bool { return c.claimed[k] }) {
 			// Another pattern has taken a whole stretch of runs; it is soon
 			// passed with longer steps.
 			run += step
@@ -176,7 +176,7 @@ func (c *cast) make(plan *model.Plan, n int, writes *[]write) (made []play, err 
 			continue
 		}
 		for _, k := range keys {
-			c.taken[k] = true
+			c.claimed[k] = true
 		}
 		*writes = append(*writes, items...)
 		made = append(made, p)
@@ -186,33 +186,33 @@ func (c *cast) make(plan *model.Plan, n int, writes *[]write) (made []play, err 
 	return made, nil
 }
 
-// play turns a scenario into what is sent, what is stored beforehand, and the
+// prepareRun turns a scenario into what is sent, what is stored beforehand, and the
 // keys of all items that either names.
-func (c *cast) play(plan *model.Plan, scene *model.Scenario) (p play, items []write, keys []uint64, err error) {
-	var before props
-	for _, stored := range scene.Before {
-		before.add(stored)
+func (c *loadPlan) prepareRun(plan *model.Plan, scenario *model.Scenario) (p preparedRun, items []batchEntry, keys []uint64, err error) {
+	var before fixtures
+	for _, stored := range scenario.Before {
+		before.addStored(stored)
 	}
 	all := before.written
-	for _, call := range scene.Calls {
+	for _, call := range scenario.Calls {
 		delete(call.Body, "ReturnConsumedCapacity")
 		body, err := json.Marshal(call.Body)
 		if err != nil {
-			return play{}, nil, nil, err
+			return preparedRun{}, nil, nil, err
 		}
-		r := request{operation: call.Operation, body: body, pages: 1}
+		r := preparedRequest{operation: call.Operation, body: body, pages: 1}
 		if call.Follow {
 			r.pages = max(1, call.Want.Pages)
 		}
 		p.requests = append(p.requests, r)
 		named, err := targetsOf(call.Operation, body)
 		if err != nil {
-			return play{}, nil, nil, err
+			return preparedRun{}, nil, nil, err
 		}
 		p.keys = append(p.keys, c.touched(call, named)...)
 		all = append(all, named...)
 	}
-	p.keys = append(p.keys, c.left(plan, before.written)...)
+	p.keys = append(p.keys, c.vacated(plan, before.written)...)
 	for _, t := range all {
 		table, _ := c.model.Table(t.table)
 		keys = append(keys, maphash.String(c.seed, partition(t.table, "", table.Schema().Key.All(), t.attributes)))
@@ -222,7 +222,7 @@ func (c *cast) play(plan *model.Plan, scene *model.Scenario) (p play, items []wr
 
 // touched are the partitions that a request goes to, in the table and in the
 // indexes that it writes to.
-func (c *cast) touched(call model.Call, named []target) (keys []string) {
+func (c *loadPlan) touched(call model.Call, named []target) (keys []string) {
 	if isPaged(call.Operation) {
 		return c.queried(call)
 	}
@@ -244,9 +244,9 @@ func (c *cast) touched(call model.Call, named []target) (keys []string) {
 	return keys
 }
 
-// left are the partitions of indexes that the items of an update or a delete
+// vacated are the partitions of indexes that the items of an update or a delete
 // leave, as far as the request changes those keys.
-func (c *cast) left(plan *model.Plan, before []target) (keys []string) {
+func (c *loadPlan) vacated(plan *model.Plan, before []target) (keys []string) {
 	for i, s := range plan.Steps {
 		verb := s.Action.Verb()
 		if verb != model.Update && verb != model.Delete || i >= len(before) || len(plan.Steps) != len(before) {
@@ -254,7 +254,7 @@ func (c *cast) left(plan *model.Plan, before []target) (keys []string) {
 		}
 		t := before[i]
 		for _, x := range s.Table.Indexes {
-			if !x.Local && (verb == model.Delete || mentions(plan, i, x.Schema().Key)) {
+			if !x.Local && (verb == model.Delete || changesKey(plan, i, x.Schema().Key)) {
 				keys = appendPartition(keys, t.table, x.Schema(), t.attributes)
 			}
 		}
@@ -262,8 +262,8 @@ func (c *cast) left(plan *model.Plan, before []target) (keys []string) {
 	return keys
 }
 
-// mentions tells whether an update of a plan changes a key.
-func mentions(plan *model.Plan, step int, key schema.Key) bool {
+// changesKey tells whether an update of a plan changes a key.
+func changesKey(plan *model.Plan, step int, key schema.Key) bool {
 	changed := Changed(plan, step)
 	return slices.ContainsFunc(key.All(), func(a schema.Attribute) bool { return slices.Contains(changed, a.Name) })
 }
@@ -305,7 +305,7 @@ func assigned(part map[string]any) map[string]any {
 }
 
 // queried is the partition that a query reads; a scan reads them all.
-func (c *cast) queried(call model.Call) []string {
+func (c *loadPlan) queried(call model.Call) []string {
 	text, err := json.Marshal(call.Body)
 	if err != nil {
 		return nil
@@ -336,7 +336,7 @@ func appendPartition(keys []string, table string, x *schema.Index, attributes ma
 
 // partition is a key as text, with its table and index.
 func partition(table, index string, key []schema.Attribute, attributes map[string]any) string {
-	parts := []string{place{table, index}.String()}
+	parts := []string{tableOrIndex{table, index}.String()}
 	for _, a := range key {
 		value, _ := attributes[a.Name].(map[string]any)
 		for _, v := range value {
@@ -360,7 +360,7 @@ func skew(plan *model.Plan) (share float64, distinct int) {
 	declared := false
 	leaves := 0
 	for _, a := range key.Partition {
-		for _, f := range leavesOf(s.Entity, a.Name) {
+		for _, f := range leafFields(s.Entity, a.Name) {
 			if f.Attribute == nil || f.Attribute.Shards > 0 {
 				continue
 			}
@@ -368,7 +368,7 @@ func skew(plan *model.Plan) (share float64, distinct int) {
 			if h := hottestOf(s.Action, f); h > 0 {
 				share, declared = min(share, h), true
 			}
-			distinct = max(distinct, valuesOf(f))
+			distinct = max(distinct, distinctValues(f))
 		}
 	}
 	if !declared {
@@ -392,8 +392,8 @@ func hottestOf(a *model.Action, f *model.Field) float64 {
 	return f.Attribute.Hottest
 }
 
-// valuesOf is how many values of an attribute occur, as far as it matters here.
-func valuesOf(f *model.Field) int {
+// distinctValues is how many values of an attribute occur, as far as it matters here.
+func distinctValues(f *model.Field) int {
 	switch a := f.Attribute; {
 	case a.Distinct > 0:
 		return int(min(float64(a.Distinct), maxRepeated))
@@ -405,8 +405,8 @@ func valuesOf(f *model.Field) int {
 
 var templateName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]*)\}`) })
 
-// leavesOf are the attributes with values of their own that a field is made of.
-func leavesOf(e *model.Entity, name string) (all []*model.Field) {
+// leafFields are the attributes with values of their own that a field is made of.
+func leafFields(e *model.Entity, name string) (all []*model.Field) {
 	f, ok := e.Field(name)
 	if !ok {
 		return nil
@@ -415,7 +415,7 @@ func leavesOf(e *model.Entity, name string) (all []*model.Field) {
 		return []*model.Field{f}
 	}
 	for _, m := range templateName().FindAllStringSubmatch(f.Template(), -1) {
-		all = append(all, leavesOf(e, m[1])...)
+		all = append(all, leafFields(e, m[1])...)
 	}
 	return all
 }

@@ -6,35 +6,37 @@ import (
 	"slices"
 )
 
-// hottest counts the most frequent keys in bounded space (Metwally's
+// hotKeyCounter counts the most frequent keys in bounded space (Metwally's
 // space-saving): when it is full, a new key takes the place of the rarest and
 // its count. So no count is too small, and by how much it may be too large is
 // known: at most by all divided by the size.
-type hottest struct {
+type hotKeyCounter struct {
 	size int
 	all  int
-	keys rarest
-	at   map[string]*counted
+	keys keyCountHeap
+	at   map[string]*keyCount
 }
 
-// counted is a key with its count, of which so many may be of others.
-type counted struct {
+// keyCount is a key with its count, of which so many may be of others.
+type keyCount struct {
 	key         string
 	count, over int
-	place       int // in the heap
+	index       int // in the heap
 }
 
-func newHottest(size int) *hottest { return &hottest{size: size, at: make(map[string]*counted, size)} }
+func newHotKeyCounter(size int) *hotKeyCounter {
+	return &hotKeyCounter{size: size, at: make(map[string]*keyCount, size)}
+}
 
-func (h *hottest) add(key string) {
+func (h *hotKeyCounter) add(key string) {
 	h.all++
 	if c := h.at[key]; c != nil {
 		c.count++
-		heap.Fix(&h.keys, c.place)
+		heap.Fix(&h.keys, c.index)
 		return
 	}
 	if len(h.keys) < h.size {
-		c := &counted{key: key, count: 1}
+		c := &keyCount{key: key, count: 1}
 		h.at[key] = c
 		heap.Push(&h.keys, c)
 		return
@@ -55,7 +57,7 @@ type HotKey struct {
 }
 
 // top are the most frequent keys, of which at least half the count is their own.
-func (h *hottest) top(n int) []HotKey {
+func (h *hotKeyCounter) top(n int) []HotKey {
 	var all []HotKey
 	for _, c := range h.keys {
 		if 2*c.over <= c.count {
@@ -68,23 +70,23 @@ func (h *hottest) top(n int) []HotKey {
 	return all[:min(n, len(all))]
 }
 
-// rarest is a heap with the rarest key first.
-type rarest []*counted
+// keyCountHeap is a heap with the rarest key first.
+type keyCountHeap []*keyCount
 
-func (r rarest) Len() int           { return len(r) }
-func (r rarest) Less(i, j int) bool { return r[i].count < r[j].count }
+func (r keyCountHeap) Len() int           { return len(r) }
+func (r keyCountHeap) Less(i, j int) bool { return r[i].count < r[j].count }
 
-func (r rarest) Swap(i, j int) {
+func (r keyCountHeap) Swap(i, j int) {
 	r[i], r[j] = r[j], r[i]
-	r[i].place, r[j].place = i, j
+	r[i].index, r[j].index = i, j
 }
 
 // Push is for package heap.
-func (r *rarest) Push(x any) {
-	c := x.(*counted)
-	c.place = len(*r)
+func (r *keyCountHeap) Push(x any) {
+	c := x.(*keyCount)
+	c.index = len(*r)
 	*r = append(*r, c)
 }
 
 // Pop is for package heap; nothing is ever taken out.
-func (r *rarest) Pop() any { panic("a key is replaced, never taken out") }
+func (r *keyCountHeap) Pop() any { panic("a key is replaced, never taken out") }

@@ -15,51 +15,51 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
-// stage is where one pattern is played.
-type stage struct {
+// runner is where one pattern is played.
+type runner struct {
 	send    apply.Send
 	model   *model.Model
 	options *Options
 	pattern *Pattern
-	late    bool // a read kept differing: the pattern gets no patience any more
+	gaveUp  bool // a read kept differing: the pattern gets no patience any more
 }
 
-// play plays one run: what is there before is stored, the requests are sent,
+// run plays one run: what is there before is stored, the requests are sent,
 // and whatever is there then is removed.
-func (s *stage) play(ctx context.Context, plan *model.Plan, run int) (err error) {
-	scene, err := s.options.scenario(plan, model.Generator{Seed: uint64(run)}, run)
+func (s *runner) run(ctx context.Context, plan *model.Plan, run int) (err error) {
+	scenario, err := s.options.scenario(plan, model.Generator{Seed: uint64(run)}, run)
 	if err != nil {
 		s.pattern.Error = err.Error()
 		return nil
 	}
-	var left props
+	var left fixtures
 	defer func() { err = errors.Join(err, left.remove(context.WithoutCancel(ctx), s.send, s.model)) }()
-	for _, stored := range scene.Before {
-		left.add(stored)
+	for _, stored := range scenario.Before {
+		left.addStored(stored)
 	}
 	if err := left.store(ctx, s.send); err != nil {
-		return s.refused(err)
+		return s.recordFault(err)
 	}
 	s.pattern.Runs++
-	for i, call := range scene.Calls {
-		if err := left.expect(call.Request); err != nil {
+	for i, call := range scenario.Calls {
+		if err := left.addWritten(call.Request); err != nil {
 			return err
 		}
 		got, err := s.call(ctx, call)
 		if err != nil {
-			return s.refused(err)
+			return s.recordFault(err)
 		}
 		if run == 0 {
-			s.keep(got)
+			s.addFirstRun(got)
 		}
 		s.compare(run, i, call, got)
 	}
 	return nil
 }
 
-// refused notes a fault that the server tells; any other error is none of the
+// recordFault notes a fault that the server tells; any other error is none of the
 // pattern's.
-func (s *stage) refused(err error) error {
+func (s *runner) recordFault(err error) error {
 	var fault *apierror.Error
 	if errors.As(err, &fault) {
 		s.pattern.Error = fault.Error()
@@ -70,14 +70,14 @@ func (s *stage) refused(err error) error {
 
 // call sends a request. A read of what was just written may be early: if it
 // differs and there is patience, it is sent again.
-func (s *stage) call(ctx context.Context, c model.Call) (*outcome, error) {
-	until := time.Now().Add(s.options.Patience)
+func (s *runner) call(ctx context.Context, c model.Call) (*requestResult, error) {
+	until := time.Now().Add(s.options.ConsistencyTimeout)
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
 		got, err := s.pages(ctx, c)
-		if err != nil || s.late || len(c.Want.Write) > 0 || maps.Equal(predicted(c), actual(c, got)) {
+		if err != nil || s.gaveUp || len(c.Want.Write) > 0 || maps.Equal(predicted(c), actual(c, got)) {
 			return got, err
 		}
-		if s.late = time.Now().Add(wait).After(until); s.late {
+		if s.gaveUp = time.Now().Add(wait).After(until); s.gaveUp {
 			return got, nil
 		}
 		if err := apply.Sleep(ctx, wait); err != nil {
@@ -87,8 +87,8 @@ func (s *stage) call(ctx context.Context, c model.Call) (*outcome, error) {
 }
 
 // pages sends a request, and those for its further pages if they are followed.
-func (s *stage) pages(ctx context.Context, c model.Call) (*outcome, error) {
-	got := new(outcome)
+func (s *runner) pages(ctx context.Context, c model.Call) (*requestResult, error) {
+	got := new(requestResult)
 	body := maps.Clone(c.Body)
 	for {
 		text, err := s.send(ctx, c.Operation, body)
@@ -108,8 +108,8 @@ func (s *stage) pages(ctx context.Context, c model.Call) (*outcome, error) {
 	}
 }
 
-// keep adds up what the first run does.
-func (s *stage) keep(got *outcome) {
+// addFirstRun adds up what the first run does.
+func (s *runner) addFirstRun(got *requestResult) {
 	p := s.pattern
 	p.Returned += got.returned
 	p.Scanned += got.scanned
@@ -125,12 +125,12 @@ func (s *stage) keep(got *outcome) {
 	slices.SortFunc(p.Units, func(a, b Units) int { return strings.Compare(a.Table+"."+a.Index, b.Table+"."+b.Index) })
 }
 
-func (s *stage) differ(run, request int, what, predicted, actual string) {
+func (s *runner) differ(run, request int, what, predicted, actual string) {
 	s.pattern.Differences = append(s.pattern.Differences, Difference{Run: run + 1, Request: request + 1, What: what, Predicted: predicted, Actual: actual})
 }
 
 // compare holds what came back against the prediction.
-func (s *stage) compare(run, request int, c model.Call, got *outcome) {
+func (s *runner) compare(run, request int, c model.Call, got *requestResult) {
 	want, is := predicted(c), actual(c, got)
 	names := maps.Clone(want)
 	maps.Copy(names, is)
@@ -151,11 +151,11 @@ func or(text, other string) string {
 // predicted are the facts that a request must come back with, by name. What is
 // none or nothing is left out.
 func predicted(c model.Call) map[string]string {
-	o := &outcome{returned: c.Want.Count, scanned: c.Want.Scanned, pages: c.Want.Pages, units: make(map[place]float64)}
+	o := &requestResult{returned: c.Want.Count, scanned: c.Want.Scanned, pages: c.Want.Pages, units: make(map[tableOrIndex]float64)}
 	for _, u := range slices.Concat(c.Want.Read, c.Want.Write) {
-		o.units[place{table: u.Table}] += u.Consumed.Table
+		o.units[tableOrIndex{table: u.Table}] += u.Consumed.Table
 		for _, x := range u.Indexes {
-			o.units[place{u.Table, x.Name}] += x.Units
+			o.units[tableOrIndex{u.Table, x.Name}] += x.Units
 		}
 	}
 	f := facts(c, o)
@@ -167,7 +167,7 @@ func predicted(c model.Call) map[string]string {
 
 // actual are the same facts of what did come back. Which index was used is told
 // by where the units of a read were spent.
-func actual(c model.Call, got *outcome) map[string]string {
+func actual(c model.Call, got *requestResult) map[string]string {
 	f := facts(c, got)
 	if got.unprocessed {
 		f["unprocessed"] = "some items"
@@ -182,7 +182,7 @@ func actual(c model.Call, got *outcome) map[string]string {
 
 func isPaged(operation string) bool { return operation == "Query" || operation == "Scan" }
 
-func facts(c model.Call, o *outcome) map[string]string {
+func facts(c model.Call, o *requestResult) map[string]string {
 	f := make(map[string]string)
 	note := func(what string, n float64) {
 		if n != 0 {
@@ -204,26 +204,26 @@ func facts(c model.Call, o *outcome) map[string]string {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// place is a table, or an index of it.
-type place struct{ table, index string }
+// tableOrIndex is a table, or an index of it.
+type tableOrIndex struct{ table, index string }
 
-func (p place) String() string {
+func (p tableOrIndex) String() string {
 	if p.index == "" {
 		return p.table
 	}
 	return p.table + "." + p.index
 }
 
-// outcome is what a request came back with, of whatever operation, with all
+// requestResult is what a request came back with, of whatever operation, with all
 // its pages.
-type outcome struct {
+type requestResult struct {
 	returned, scanned, pages int
-	units                    map[place]float64
+	units                    map[tableOrIndex]float64
 	unprocessed              bool
 }
 
 // add adds a reply, and returns where the next page begins.
-func (o *outcome) add(text []byte) (last json.RawMessage, err error) {
+func (o *requestResult) add(text []byte) (last json.RawMessage, err error) {
 	var r struct {
 		Count, ScannedCount int
 		LastEvaluatedKey    json.RawMessage
@@ -241,7 +241,7 @@ func (o *outcome) add(text []byte) (last json.RawMessage, err error) {
 	o.scanned += r.ScannedCount
 	o.unprocessed = o.unprocessed || len(r.UnprocessedKeys)+len(r.UnprocessedItems) > 0
 	if o.units == nil {
-		o.units = make(map[place]float64)
+		o.units = make(map[tableOrIndex]float64)
 	}
 	return r.LastEvaluatedKey, o.charge(r.ConsumedCapacity)
 }
@@ -271,7 +271,7 @@ func found(item, responses json.RawMessage) (n int) {
 }
 
 // charge adds what a reply says that it cost: of one table, or of several.
-func (o *outcome) charge(text json.RawMessage) error {
+func (o *requestResult) charge(text json.RawMessage) error {
 	type units map[string]struct{ CapacityUnits float64 }
 	type consumed struct {
 		TableName                                     string
@@ -290,10 +290,10 @@ func (o *outcome) charge(text json.RawMessage) error {
 		list = append(list, one)
 	}
 	for _, c := range list {
-		o.units[place{table: c.TableName}] += c.Table.CapacityUnits
+		o.units[tableOrIndex{table: c.TableName}] += c.Table.CapacityUnits
 		for _, indexes := range []units{c.GlobalSecondaryIndexes, c.LocalSecondaryIndexes} {
 			for name, x := range indexes {
-				o.units[place{c.TableName, name}] += x.CapacityUnits
+				o.units[tableOrIndex{c.TableName, name}] += x.CapacityUnits
 			}
 		}
 	}

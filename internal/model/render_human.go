@@ -10,14 +10,14 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// words is the voice that speaks to people.
-type words struct {
+// humanRenderer is the voice that speaks to people.
+type humanRenderer struct {
 	step  *Step
 	fixed map[string]string // attributes whose value the pattern says
 }
 
-func newWords(s *Step) *words {
-	w := &words{step: s, fixed: make(map[string]string)}
+func newHumanRenderer(s *Step) *humanRenderer {
+	w := &humanRenderer{step: s, fixed: make(map[string]string)}
 	for _, list := range [][]*Setting{s.Action.From, s.Action.Where, s.Action.Set} {
 		for _, x := range list {
 			if x.Value.kind == literalString && !strings.Contains(x.Value.text, "{") {
@@ -31,7 +31,7 @@ func newWords(s *Step) *words {
 func typed(t item.Type, text any) any { return map[string]any{t.String(): text} }
 
 // render is a template with the values that the pattern says.
-func (w *words) render(t template) string {
+func (w *humanRenderer) render(t template) string {
 	var b strings.Builder
 	for _, p := range t.parts {
 		if p.name == "" {
@@ -51,14 +51,14 @@ func (w *words) render(t template) string {
 	return b.String()
 }
 
-func (w *words) field(f *Field) any {
+func (w *humanRenderer) field(f *Field) any {
 	if f.template != nil && slices.Contains(w.step.Action.Given, f.Name) {
 		return typed(f.Type, "{"+f.Name+"}")
 	}
 	return typed(f.Type, w.render(templateOf(f)))
 }
 
-func (w *words) bounds(k *KeyPart) []any {
+func (w *humanRenderer) bounds(k *KeyPart) []any {
 	t := k.field.Type
 	switch {
 	case k.ranged != "":
@@ -67,7 +67,7 @@ func (w *words) bounds(k *KeyPart) []any {
 			return []any{typed(t, text)}
 		}
 		begin := template{parts: k.template.parts[:len(k.template.parts)-1]}
-		low, high := edges(k.is, w.render(begin), "{"+k.ranged+" from}", "{"+k.ranged+" to}", k.suffix)
+		low, high := rangeBounds(k.rangeIs, w.render(begin), "{"+k.ranged+" from}", "{"+k.ranged+" to}", k.suffix)
 		return []any{typed(t, low), typed(t, high)}
 	case k.Op == expr.Equal:
 		return []any{w.field(k.field)}
@@ -75,15 +75,15 @@ func (w *words) bounds(k *KeyPart) []any {
 	return []any{typed(t, w.render(k.template))}
 }
 
-// behind is text that sorts behind what keys are made of.
-const behind = "~"
+// highText is text that sorts behind what keys are made of.
+const highText = "~"
 
-// edges are the two ends of a range behind a constant beginning; suffix tells
+// rangeBounds are the two ends of a range behind a constant beginning; suffix tells
 // that more follows the attribute in the key.
-func edges(is, begin, from, to string, suffix bool) (low, high string) {
+func rangeBounds(is, begin, from, to string, suffix bool) (low, high string) {
 	after := ""
 	if suffix {
-		after = behind
+		after = highText
 	}
 	lowest := begin
 	if lowest == "" {
@@ -95,21 +95,21 @@ func edges(is, begin, from, to string, suffix bool) (low, high string) {
 	case "until":
 		return lowest, begin + to + after
 	case "after":
-		return begin + from + after, begin + behind
+		return begin + from + after, begin + highText
 	case "from":
-		return begin + from, begin + behind
+		return begin + from, begin + highText
 	}
 	return begin + from, begin + to + after
 }
 
-func (w *words) filter(s *Step, f *Field) []any {
+func (w *humanRenderer) filter(s *Step, f *Field) []any {
 	if s.filterOp(f.Name) == expr.Between {
 		return []any{typed(f.Type, "{"+f.Name+" from}"), typed(f.Type, "{"+f.Name+" to}")}
 	}
 	return []any{w.field(f)}
 }
 
-func (w *words) literal(l Literal, t item.Type, _ bool) any {
+func (w *humanRenderer) literal(l Literal, t item.Type, _ bool) any {
 	if l.kind == literalString && strings.Contains(l.text, "{") {
 		return typed(t, l.text)
 	}
@@ -120,7 +120,7 @@ func (w *words) literal(l Literal, t item.Type, _ bool) any {
 	return json.RawMessage(wire.AppendValue(nil, v))
 }
 
-func (w *words) item(s *Step) any {
+func (w *humanRenderer) item(s *Step) any {
 	attrs := make(map[string]any)
 	for _, f := range s.Entity.fields {
 		if f.Stored && w.present(f) {
@@ -132,7 +132,7 @@ func (w *words) item(s *Step) any {
 
 // present tells whether a field may be in the item, as far as the pattern
 // says.
-func (w *words) present(f *Field) bool {
+func (w *humanRenderer) present(f *Field) bool {
 	for _, c := range f.when {
 		if text, ok := w.fixed[c.Name]; ok && !slices.Contains(c.Value.Texts(), text) {
 			return false
