@@ -19,8 +19,11 @@ type Entity struct {
 	Example    []SampleValue
 }
 
-// KeyTemplate says what a key attribute is made of.
-type KeyTemplate struct{ Name, Text string }
+// KeyTemplate is the template of a key attribute.
+type KeyTemplate struct {
+	Name, Text string
+	Parts      []string // the attributes in it
+}
 
 // SampleAttribute is an attribute of an entity.
 type SampleAttribute struct {
@@ -228,8 +231,6 @@ func allHave(g *sampleGroup, name, text string) bool {
 	return true
 }
 
-var templatePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]+)\}`) })
-
 var nonSlug = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
 // slug is a text as a plain name.
@@ -265,6 +266,7 @@ func (m *entityBuilder) key(name, kind string) {
 		return
 	}
 	pattern := strings.Split(shape, separator)
+	template := KeyTemplate{Name: name}
 	var text []string
 	for i, token := range pattern {
 		if token != wildcard {
@@ -279,9 +281,12 @@ func (m *entityBuilder) key(name, kind string) {
 		if i > 0 {
 			before = pattern[i-1]
 		}
-		text = append(text, "{"+m.part(name, before, values)+"}")
+		part := m.part(name, before, values)
+		template.Parts = append(template.Parts, part)
+		text = append(text, "{"+part+"}")
 	}
-	m.e.Keys = append(m.e.Keys, KeyTemplate{name, strings.Join(text, separator)})
+	template.Text = strings.Join(text, separator)
+	m.e.Keys = append(m.e.Keys, template)
 }
 
 // part is the name of what varies in a key: the attribute with these values,

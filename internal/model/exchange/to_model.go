@@ -279,9 +279,9 @@ func (e *Entity) leaves(names ...string) (all []string) {
 			all = append(all, name)
 			continue
 		}
-		for _, part := range templatePart().FindAllStringSubmatch(e.Keys[at].Text, -1) {
-			if !slices.Contains(all, part[1]) {
-				all = append(all, part[1])
+		for _, part := range e.Keys[at].Parts {
+			if !slices.Contains(all, part) {
+				all = append(all, part)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -122,7 +123,7 @@ func parseJSON(text []byte) (*sourceTree, model.Position, error) {
 
 type jsonReader struct {
 	in    *json.Decoder
-	lines []int64
+	lines []int64 // the offset at which each line starts
 }
 
 func lineStarts(text []byte) []int64 {
@@ -135,15 +136,11 @@ func lineStarts(text []byte) []int64 {
 	return starts
 }
 
+// position is the line and column of an offset.
 func (r *jsonReader) position(offset int64) model.Position {
-	line := 0
-	for lo, hi := 0, len(r.lines); lo < hi; {
-		mid := (lo + hi) / 2
-		if r.lines[mid] <= offset {
-			line, lo = mid, mid+1
-		} else {
-			hi = mid
-		}
+	line, ok := slices.BinarySearch(r.lines, offset)
+	if !ok {
+		line-- // the line that starts before it
 	}
 	return model.Position{Line: line + 1, Column: int(offset-r.lines[line]) + 1}
 }
