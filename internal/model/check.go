@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Report is what Check found.
@@ -216,7 +217,7 @@ func (c *modelChecker) partitions() {
 			what += fmt.Sprintf(", and the budget is %s of it", percent(allowed))
 		}
 		c.fault(code, at, fmt.Sprintf("spread it over %d shards", x.Shards*c.shardsIn(x)), "the partition %s of %s would take %s (%s)",
-			x.Key, where, what, join(x.Patterns[:min(3, len(x.Patterns))], ", "))
+			x.Key, where, what, strings.Join(x.Patterns[:min(3, len(x.Patterns))], ", "))
 	}
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/language/expr"
@@ -37,11 +38,11 @@ func (c *modelChecker) machine(p *Pattern, a *Action) {
 // first state, and does not overwrite one that has gone on.
 func (c *modelChecker) mayStart(p *Pattern, a *Action, k *Machine, state string) {
 	if !slices.Contains(k.Initial, state) && k.into(state) == nil {
-		c.patternFault(p, "machine", a.At("set"), "start with "+join(k.Initial, " or "), "it starts with %s %s, which the machine %s does not allow", k.Attribute, state, k.Name)
+		c.patternFault(p, "machine", a.At("set"), "start with "+strings.Join(k.Initial, " or "), "it starts with %s %s, which the machine %s does not allow", k.Attribute, state, k.Name)
 		return
 	}
 	if !slices.Contains(k.Initial, state) && !a.Replaces {
-		c.patternFault(p, "machine", a.At("set"), "start with "+join(k.Initial, " or "), "it starts with %s %s, which is not an initial state of the machine %s", k.Attribute, state, k.Name)
+		c.patternFault(p, "machine", a.At("set"), "start with "+strings.Join(k.Initial, " or "), "it starts with %s %s, which is not an initial state of the machine %s", k.Attribute, state, k.Name)
 		return
 	}
 	allowed := k.before(state)

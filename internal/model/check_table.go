@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -40,7 +41,7 @@ func (c *modelChecker) provisioned(t *Table) {
 			if index.Local {
 				continue
 			}
-			read, write, where = orCapacity(index.Read, read), orCapacity(index.Write, write), index.Name+" of "+t.Name
+			read, write, where = cmp.Or(index.Read, read), cmp.Or(index.Write, write), index.Name+" of "+t.Name
 		}
 		for _, u := range []struct {
 			capacity *Capacity

@@ -29,9 +29,9 @@ type Spent struct {
 // left out.
 func Compare(before, after *Cost) *Difference {
 	d := new(Difference)
-	d.join("pattern", spentOnPatterns(before), spentOnPatterns(after))
-	d.join("table", spentOnTables(before), spentOnTables(after))
-	d.join("index", spentOnIndexes(before), spentOnIndexes(after))
+	d.addChanges("pattern", spentOnPatterns(before), spentOnPatterns(after))
+	d.addChanges("table", spentOnTables(before), spentOnTables(after))
+	d.addChanges("index", spentOnIndexes(before), spentOnIndexes(after))
 	total := &Change{What: "total", Change: "same", Before: Spent{before.Read, before.Write, before.Dollars}, After: Spent{after.Read, after.Write, after.Dollars}}
 	if total.Before != total.After {
 		total.Change = "changed"
@@ -68,9 +68,9 @@ func spentOnIndexes(c *Cost) (list []costEntry) {
 	return list
 }
 
-// join pairs what has one name: those of before in their order, then what is
+// addChanges pairs what has one name: those of before in their order, then what is
 // new.
-func (d *Difference) join(what string, before, after []costEntry) {
+func (d *Difference) addChanges(what string, before, after []costEntry) {
 	find := func(list []costEntry, name string) (Spent, bool) {
 		i := slices.IndexFunc(list, func(s costEntry) bool { return s.name == name })
 		if i < 0 {

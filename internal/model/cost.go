@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -119,11 +120,11 @@ func (m *Model) Cost(prices *Prices) *Cost {
 const daySeconds = 86400
 
 func (m *Model) cost(prices *Prices, runs []patternRun) *Cost {
-	c := &Cost{Prices: &PriceInfo{prices.Date, prices.Region, cmpOr(prices.Currency, "USD"), prices.Source}}
+	c := &Cost{Prices: &PriceInfo{prices.Date, prices.Region, cmp.Or(prices.Currency, "USD"), prices.Source}}
 	peaks := make(map[*Table]*tableLoad)
 	for _, t := range m.Tables {
 		peaks[t] = newTableLoad(t)
-		c.Tables = append(c.Tables, &TableCost{Name: t.Name, Billing: cmpOr(t.Billing, "on-demand")})
+		c.Tables = append(c.Tables, &TableCost{Name: t.Name, Billing: cmp.Or(t.Billing, "on-demand")})
 	}
 	for _, r := range runs {
 		c.pattern(m, prices, r, peaks)
@@ -234,7 +235,7 @@ func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *tab
 			if index.Local {
 				continue // it uses the table's
 			}
-			read, write = orCapacity(index.Read, read), orCapacity(index.Write, write)
+			read, write = cmp.Or(index.Read, read), cmp.Or(index.Write, write)
 		}
 		p := &IndexCost{Table: t.Name, Index: x.Index, Read: read.provision(x.Read), Write: write.provision(x.Write)}
 		if i == 0 {
@@ -279,13 +280,6 @@ func (l *tableLoad) local(write bool) (sum float64) {
 		}
 	}
 	return sum
-}
-
-func orCapacity(own, table *Capacity) *Capacity {
-	if own != nil {
-		return own
-	}
-	return table
 }
 
 // defaultTarget is how much of scaled units is used, in per cent.

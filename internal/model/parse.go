@@ -130,7 +130,7 @@ func (r *resolver) indexes(t *Table, s *schema.Table) {
 	local, global := 0, 0
 	for _, x := range t.Indexes {
 		is := schema.Index{Name: x.Name, Global: !x.Local}
-		is.Projection = schema.Projection{Kind: cmpOr(x.Projection.Kind, schema.ProjectAll), Names: x.Projection.Names}
+		is.Projection = schema.Projection{Kind: cmp.Or(x.Projection.Kind, schema.ProjectAll), Names: x.Projection.Names}
 		if x.Local {
 			local++
 			is.Key.Partition = s.Key.Partition

@@ -31,8 +31,8 @@ func (c *planner) addFaults(x *candidate) {
 	}
 	if len(x.missing) > 0 {
 		s.executable = s.executable && len(a.Returns) == 0 && !slices.ContainsFunc(s.Filter, func(n string) bool { return slices.Contains(x.missing, n) })
-		c.fault("projection", "returns", fmt.Sprintf("project %s, or list the needed attributes in returns", join(x.missing, ", ")),
-			"%s lacks %s, so each item would be read a second time", s.Index.Name, join(x.missing, ", "))
+		c.fault("projection", "returns", fmt.Sprintf("project %s, or list the needed attributes in returns", strings.Join(x.missing, ", ")),
+			"%s lacks %s, so each item would be read a second time", s.Index.Name, strings.Join(x.missing, ", "))
 	}
 	c.checkFilter(x)
 	c.checkNeighbours()
@@ -67,7 +67,7 @@ func (c *planner) checkFilter(x *candidate) {
 	}
 	if kept := float64(matches) / float64(reads); kept < minKept {
 		c.fault("filter", "where", fmt.Sprintf("try %s", c.suggestIndex()),
-			"the filter on %s discards most items: it keeps %d of %d items read", join(s.Filter, ", "), matches, reads)
+			"the filter on %s discards most items: it keeps %d of %d items read", strings.Join(s.Filter, ", "), matches, reads)
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *planner) addUnserved(reasons []string) {
 		c.fault("key", "index", "give it the missing attributes, or use another index", "the key condition cannot be built: %s", reasons[0])
 		return
 	}
-	c.fault("missing", "query", "try "+c.suggestIndex(), "no key or index serves it: %s", join(reasons, "; "))
+	c.fault("missing", "query", "try "+c.suggestIndex(), "no key or index serves it: %s", strings.Join(reasons, "; "))
 }
 
 // suggestIndex words the index that would serve an action.
@@ -68,7 +68,7 @@ func (c *planner) suggestIndex() string {
 	if len(equal) == 0 {
 		return fmt.Sprintf("an index with a constant, sharded partition key and sort key %s", sort)
 	}
-	text := fmt.Sprintf("an index with partition key %s", join(equal, " and "))
+	text := fmt.Sprintf("an index with partition key %s", strings.Join(equal, " and "))
 	if sort != "" {
 		text += " and sort key " + sort
 	}
@@ -344,7 +344,7 @@ func (x *candidate) checkSparse() {
 			asked, ok := named(s.Action.Where, w.Name)
 			if ok && !slices.Contains(w.Value.Texts(), asked.Value.text) {
 				x.sparse = fmt.Sprintf("%s contains %s items only when %s is %s, not %s", s.Index.Name, s.Entity.Name, w.Name,
-					join(w.Value.Texts(), " or "), asked.Value.text)
+					strings.Join(w.Value.Texts(), " or "), asked.Value.text)
 			}
 		}
 	}

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -126,7 +128,7 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 	if a.Type == "" && a.Example != nil {
 		a.Type = a.Example.guess().String()
 	}
-	t, _ := item.TypeNamed(cmpOr(a.Type, "S"))
+	t, _ := item.TypeNamed(cmp.Or(a.Type, "S"))
 	f := &Field{Name: a.Name, Type: t, Attribute: a, Stored: a.Shards == 0, when: a.When, location: &a.Location}
 	if a.Stored != nil {
 		f.Stored = *a.Stored
@@ -275,7 +277,7 @@ func (r *resolver) references(e *Entity) {
 	for _, f := range e.fields {
 		depth, circle := walk.visit(f, nil)
 		if circle != nil {
-			r.fault(f.location.At("template"), "%s refers to itself: %s", circle[0], join(circle, " -> "))
+			r.fault(f.location.At("template"), "%s refers to itself: %s", circle[0], strings.Join(circle, " -> "))
 			return
 		}
 		if depth > maxTemplateDepth {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stator-db/stator/internal/language/expr"
 )
@@ -20,7 +21,7 @@ func (p *Plan) By() string {
 			all = append(all, name)
 		}
 	}
-	return join(all, ", ")
+	return strings.Join(all, ", ")
 }
 
 // Summary is the request in a few words.
@@ -33,7 +34,7 @@ func (p *Plan) Summary() string {
 	if n := p.Steps[0].Shards; n > 1 {
 		text += fmt.Sprintf(" x %d", n)
 	}
-	return text + " " + join(parts, "; ")
+	return text + " " + strings.Join(parts, "; ")
 }
 
 func (s *Step) summary(several bool) string {
@@ -53,7 +54,7 @@ func (s *Step) summary(several bool) string {
 			tests = append(tests, fmt.Sprintf("%s = %s", k.Name, text))
 		}
 	}
-	text := join(tests, ", ")
+	text := strings.Join(tests, ", ")
 	if several {
 		text = fmt.Sprintf("%s %s", s.Action.verb, text)
 		if n := s.Action.Times; n > 1 {
@@ -64,7 +65,7 @@ func (s *Step) summary(several bool) string {
 		text += ", descending"
 	}
 	if len(s.Filter) > 0 {
-		text += ", filter " + join(s.Filter, ", ")
+		text += ", filter " + strings.Join(s.Filter, ", ")
 	}
 	if s.Action.Condition != "" {
 		text += " if " + s.Action.Condition

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ func (c *comparer) billing() {
 			continue
 		}
 		x, _ := c.table.Index(is.IndexName)
-		if !all && within(is.ProvisionedThroughput, or(x.Read, c.table.Read), or(x.Write, c.table.Write)) {
+		if !all && within(is.ProvisionedThroughput, cmp.Or(x.Read, c.table.Read), cmp.Or(x.Write, c.table.Write)) {
 			continue
 		}
 		u := x.Schema().Throughput
@@ -165,13 +166,6 @@ func (c *comparer) billing() {
 	case len(texts) > 0:
 		c.change(Units, "", "UpdateTable", body, "provision %s", strings.Join(texts, ", "))
 	}
-}
-
-func or(own, table *model.Capacity) *model.Capacity {
-	if own != nil {
-		return own
-	}
-	return table
 }
 
 // within tells whether units are what the model says. What scales itself may
