@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -411,7 +412,7 @@ func (d *yamlDecoder) scalar(n ast.Node, v reflect.Value, f fieldSpec) {
 	switch v.Kind() {
 	case reflect.String:
 		if len(f.oneof) > 0 && !slices.Contains(f.oneof, s) {
-			d.fault(positionOf(n), "%s cannot be %q%s", cmpOr(f.name, "this"), s, suggest(s, f.oneof))
+			d.fault(positionOf(n), "%s cannot be %q%s", cmp.Or(f.name, "this"), s, suggest(s, f.oneof))
 			return
 		}
 		v.SetString(s)
@@ -438,13 +439,6 @@ func (d *yamlDecoder) scalar(n ast.Node, v reflect.Value, f fieldSpec) {
 	default:
 		panic(fmt.Sprintf("a model has no %s", v.Type()))
 	}
-}
-
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 func isScalar(n ast.Node) bool {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -206,6 +207,18 @@ func (e *Entity) keyLeaves() (leaves []string) {
 	return leaves
 }
 
+// Leaves returns the attributes with values of their own that an attribute is
+// built from: the attribute itself if it has no template.
+func (e *Entity) Leaves(name string) (all []*Field) {
+	if _, ok := e.byName[name]; !ok {
+		return nil
+	}
+	for _, leaf := range e.leaves(name) {
+		all = append(all, e.byName[leaf])
+	}
+	return all
+}
+
 // leaves are the attributes with values of their own that a field is made of.
 func (e *Entity) leaves(name string) (all []string) {
 	f := e.byName[name]
@@ -240,9 +253,9 @@ func formatted(f *Field, ordinal int) item.Value {
 		return number(strconv.FormatInt(epoch.UnixMilli()+int64(withoutZero(ordinal)), 10))
 	}
 	if f.Type == item.N {
-		return digits(cmpInt(f.Attribute.Digits, 4), ordinal)
+		return digits(cmp.Or(f.Attribute.Digits, 4), ordinal)
 	}
-	return item.String(fmt.Sprintf("%0*d", min(cmpInt(int(f.Attribute.Size), 4), schema.MaxSortBytes), ordinal+1))
+	return item.String(fmt.Sprintf("%0*d", min(cmp.Or(int(f.Attribute.Size), 4), schema.MaxSortBytes), ordinal+1))
 }
 
 // withoutZero is the ordinal-th whole number that does not end in a zero: such
@@ -328,9 +341,9 @@ func number(text string) item.Value {
 // plainValue is a value that only has a type and a size.
 func (s *sample) plainValue(f *Field, ordinal int) item.Value {
 	a := f.Attribute
-	size, count := cmpInt(int(a.Size), 16), cmpInt(a.Count, 3)
+	size, count := cmp.Or(int(a.Size), 16), cmp.Or(a.Count, 3)
 	if s.full {
-		size, count = cmpInt(int(a.Largest), size), cmpInt(a.Most, count)
+		size, count = cmp.Or(int(a.Largest), size), cmp.Or(a.Most, count)
 	}
 	size, count = min(size, 2*item.MaxSize), min(count, 2*item.MaxSize/max(1, size)+1)
 	text := func(n int) string { return withOrdinal(fmt.Sprintf("%s-%x-", f.Name, s.gen.Seed), size, n) }
@@ -338,7 +351,7 @@ func (s *sample) plainValue(f *Field, ordinal int) item.Value {
 	case item.S:
 		return item.String(text(ordinal))
 	case item.N:
-		count := cmpInt(a.Digits, 4)
+		count := cmp.Or(a.Digits, 4)
 		if !s.entity.inKey(f.Name) {
 			ordinal = wrapOrdinal(count, ordinal) // it need not tell items apart
 		}
@@ -355,7 +368,7 @@ func (s *sample) plainValue(f *Field, ordinal int) item.Value {
 	for i := range count {
 		switch f.Type {
 		case item.NS:
-			members = append(members, digits(cmpInt(a.Digits, 4), i))
+			members = append(members, digits(cmp.Or(a.Digits, 4), i))
 		case item.BS:
 			members = append(members, item.Binary([]byte(text(i))))
 		case item.M:
@@ -372,12 +385,3 @@ func (s *sample) plainValue(f *Field, ordinal int) item.Value {
 	}
 	return item.Set(f.Type, members...)
 }
-
-func cmpInt(a, b int) int {
-	if a == 0 {
-		return b
-	}
-	return a
-}
-
-func join(parts []string, by string) string { return strings.Join(parts, by) }

@@ -42,8 +42,8 @@ type partitionLoad struct {
 }
 
 // addReadLoad notes what a read spends.
-func (d *scenarioBuilder) addReadLoad(s *Step, x *sample, units float64, write bool) {
-	t := partitionLoad{table: s.Table, index: s.Index, entity: s.Entity, action: s.Action, units: units, write: write, fixed: make(map[string]string)}
+func (d *scenarioBuilder) addReadLoad(s *Step, x *sample, units float64) {
+	t := partitionLoad{table: s.Table, index: s.Index, entity: s.Entity, action: s.Action, units: units, fixed: make(map[string]string)}
 	if t.index != nil && t.index.Local {
 		t.index = nil
 	}
@@ -188,7 +188,7 @@ func (h *heat) addUnits(p *Pattern, t partitionLoad, form map[string]string, uni
 	for _, name := range t.partition() {
 		key = append(key, label(t.entity, templateOf(t.entity.byName[name]), form))
 	}
-	id := [3]string{t.table.Name, "", join(key, " ")}
+	id := [3]string{t.table.Name, "", strings.Join(key, " ")}
 	if t.index != nil {
 		id[1] = t.index.Name
 	}

@@ -388,14 +388,12 @@ func (m *Model) MachinesOf(e *Entity) (of []*Machine) {
 
 type hasName interface{ name() string }
 
-func (t *Table) name() string     { return t.Name }
-func (x *Index) name() string     { return x.Name }
-func (e *Entity) name() string    { return e.Name }
-func (k *Machine) name() string   { return k.Name }
-func (s *Setting) name() string   { return s.Name }
-func (k *KeyType) name() string   { return k.Name }
-func (a *Attribute) name() string { return a.Name }
-func (t *Template) name() string  { return t.Name }
+func (t *Table) name() string    { return t.Name }
+func (x *Index) name() string    { return x.Name }
+func (e *Entity) name() string   { return e.Name }
+func (s *Setting) name() string  { return s.Name }
+func (k *KeyType) name() string  { return k.Name }
+func (t *Template) name() string { return t.Name }
 
 func named[T hasName](list []T, name string) (T, bool) {
 	for _, x := range list {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stator-db/stator/internal/language/expr"
 )
@@ -29,6 +30,7 @@ type Step struct {
 	Filter    []string  // attributes that a filter looks at, since no key does
 	Reverse   bool      // in descending order
 	Shards    int       // how many requests it takes, one for each shard
+	Changed   []string  // attributes that an update changes, with the keys that follow from them
 
 	shard      *Field // the attribute that tells the shards apart
 	executable bool   // whether the request can be sent at all
@@ -160,7 +162,7 @@ func (c *planner) byKey() {
 		if s.Action.verb != Get {
 			try = "give it the missing attributes"
 		}
-		c.fault("key", "given", try, "the key cannot be built: %s is %q, but %s is not known", a.Name, f.Template(), join(s.unknownLeaves(f), ", "))
+		c.fault("key", "given", try, "the key cannot be built: %s is %q, but %s is not known", a.Name, f.Template(), strings.Join(s.unknownLeaves(f), ", "))
 	}
 	for _, w := range s.Action.Where {
 		if !s.uses(w.Name) {

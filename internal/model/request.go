@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/stator-db/stator/internal/data/item"
@@ -97,7 +98,7 @@ func (w *requestBuilder) projection(s *Step, body map[string]any) {
 	for _, name := range s.Action.Returns {
 		refs = append(refs, w.name(name))
 	}
-	body["ProjectionExpression"] = join(refs, ", ")
+	body["ProjectionExpression"] = strings.Join(refs, ", ")
 }
 
 // queryBody is a Query, or a Scan when there is no key condition.
@@ -112,14 +113,14 @@ func queryBody(s *Step, v renderer) map[string]any {
 		tests = append(tests, w.test(k.Name, k.Op, v.bounds(&k)))
 	}
 	if len(tests) > 0 {
-		body["KeyConditionExpression"] = join(tests, " AND ")
+		body["KeyConditionExpression"] = strings.Join(tests, " AND ")
 	}
 	var kept []string
 	for _, name := range s.Filter {
 		kept = append(kept, w.test(name, s.filterOp(name), v.filter(s, s.Entity.byName[name])))
 	}
 	if len(kept) > 0 {
-		body["FilterExpression"] = join(kept, " AND ")
+		body["FilterExpression"] = strings.Join(kept, " AND ")
 	}
 	w.projection(s, body)
 	if s.Reverse {
@@ -229,10 +230,10 @@ func (w *requestBuilder) update(edits []edit) string {
 	var text []string
 	for _, verb := range []string{"SET", "REMOVE", "ADD"} {
 		if len(sections[verb]) > 0 {
-			text = append(text, verb+" "+join(sections[verb], ", "))
+			text = append(text, verb+" "+strings.Join(sections[verb], ", "))
 		}
 	}
-	return join(text, " ")
+	return strings.Join(text, " ")
 }
 
 // renderRequests makes the requests of a plan for people.
@@ -248,6 +249,9 @@ func (m *Model) renderRequests(plan *Plan) []Request {
 		}
 		renderers[i] = w
 		edits[i] = m.edits(s, Generator{}, 0)
+		for _, e := range edits[i] {
+			s.Changed = append(s.Changed, e.field.Name)
+		}
 	}
 	r := compose(plan, plan.Steps, renderers, edits)
 	delete(r.Body, "ReturnConsumedCapacity") // only who counts asks for it

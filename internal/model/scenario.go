@@ -24,18 +24,32 @@ type Stored struct {
 	Item  item.Item
 }
 
-// Call is one request with what must come back.
+// Call is one request with the reply that is predicted.
 type Call struct {
 	Request
-	Follow bool // pages are read to the end; Want is the sum of all
-	Want   Want
+	Follow  bool // pages are read to the end; Want is the sum of all
+	Targets []Target
+	Want    Want
+}
+
+// Target is an item that a request names, or the partition that a query reads.
+// A scan has no target.
+type Target struct {
+	Table  string
+	Index  string // the index that a query reads; "" for the table itself
+	Writes bool
+
+	// Item is the whole item of a put, the key of an update with the attributes
+	// that it sets, the partition key of a query, and else the item's key.
+	Item item.Item
 }
 
 // Want is what a request must come back with.
 type Want struct {
-	Count   int // items returned by reads
-	Scanned int // items looked at by queries and scans
-	Pages   int // pages, when they are followed
+	Count   int    // items returned by reads
+	Scanned int    // items looked at by queries and scans
+	Pages   int    // pages, when they are followed
+	Index   string // index used by queries and scans; "" for the table itself
 	Read    []TableUnits
 	Write   []TableUnits
 }
@@ -185,6 +199,7 @@ func (d *scenarioBuilder) addCall(c Call) { d.scenario.Calls = append(d.scenario
 func (d *scenarioBuilder) buildGets() error {
 	var steps []*Step
 	var renderers []renderer
+	var targets []Target
 	var want Want
 	for _, s := range d.plan.Steps {
 		for range max(1, s.Action.Times) {
@@ -199,10 +214,11 @@ func (d *scenarioBuilder) buildGets() error {
 			want.Count++
 			cost := readCost(d.plan.Operation, it, s.Action.Consistent)
 			charge(&want.Read, s.Table.Name, cost)
-			d.addReadLoad(s, x, cost.Table, false)
+			d.addReadLoad(s, x, cost.Table)
+			targets = append(targets, Target{Table: s.Table.Name, Item: s.Table.schema.Key.Of(it)})
 		}
 	}
-	d.addCall(Call{Request: compose(d.plan, steps, renderers, nil), Want: want})
+	d.addCall(Call{Request: compose(d.plan, steps, renderers, nil), Targets: targets, Want: want})
 	return nil
 }
 

@@ -115,8 +115,26 @@ func (d *scenarioBuilder) addQuery(s *Step, c *ordinalRange, shard int) error {
 	if err != nil {
 		return err
 	}
-	d.addCall(Call{Request: r, Follow: s.Action.Page == 0, Want: want})
+	d.addCall(Call{Request: r, Follow: s.Action.Page == 0, Targets: s.queried(x), Want: want})
 	return nil
+}
+
+// queried is the partition that a query reads, by the values of one of its
+// items; a scan reads all partitions.
+func (s *Step) queried(x *sample) []Target {
+	if s.Action.verb == Scan {
+		return nil
+	}
+	t := Target{Table: s.Table.Name}
+	if s.Index != nil {
+		t.Index = s.Index.Name
+	}
+	key := make(map[string]item.Value)
+	for _, k := range s.Partition {
+		key[k.Name] = x.value(k.field)
+	}
+	t.Item = item.Make(key)
+	return []Target{t}
 }
 
 // predict is what a query comes back with.
@@ -139,6 +157,9 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 	entries := d.entries(s, inRange)
 	limit := s.Action.Page
 	var want Want
+	if s.Index != nil {
+		want.Index = s.Index.Name
+	}
 	var cost capacity.Consumed
 	page := 0
 	turn := func() {
@@ -168,7 +189,7 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 	}
 	charge(&want.Read, s.Table.Name, cost)
 	for _, u := range want.Read {
-		d.addReadLoad(s, nil, u.Total(), false)
+		d.addReadLoad(s, nil, u.Total())
 	}
 	return want, nil
 }

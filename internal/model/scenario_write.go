@@ -17,6 +17,7 @@ func (d *scenarioBuilder) buildWrites() error {
 	var steps []*Step
 	var renderers []renderer
 	var edits [][]edit
+	var targets []Target
 	var want Want
 	for _, s := range d.plan.Steps {
 		for range max(1, s.Action.Times) {
@@ -37,9 +38,10 @@ func (d *scenarioBuilder) buildWrites() error {
 			}
 			charge(&want.Write, s.Table.Name, cost)
 			d.addWriteLoad(s, w, cost)
+			targets = append(targets, w.target(s))
 		}
 	}
-	d.addCall(Call{Request: compose(d.plan, steps, renderers, edits), Want: want})
+	d.addCall(Call{Request: compose(d.plan, steps, renderers, edits), Targets: targets, Want: want})
 	return nil
 }
 
@@ -59,6 +61,21 @@ type itemWrite struct {
 	old, now      *sample
 	renderer      renderer
 	edits         []edit
+}
+
+// target is the item that a write names.
+func (w *itemWrite) target(s *Step) Target {
+	t := Target{Table: s.Table.Name, Writes: s.Action.verb != Check, Item: w.after}
+	if s.Action.verb == Put {
+		return t
+	}
+	t.Item = s.Table.schema.Key.Of(w.old.item())
+	for _, e := range w.edits {
+		if v, ok := w.after.Get(e.field.Name); ok && e.verb == "SET" {
+			t.Item = t.Item.With(e.field.Name, v)
+		}
+	}
+	return t
 }
 
 // buildWrite works out one write: the item before, the item after, and how to ask

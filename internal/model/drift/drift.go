@@ -3,6 +3,7 @@
 package drift
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/model"
-	"github.com/stator-db/stator/internal/model/prove"
 	"github.com/stator-db/stator/internal/workload"
 )
 
@@ -218,7 +218,7 @@ func shapeOf(plan *model.Plan, s *model.Step) workload.Shape {
 		}
 		shape.Form = workload.KeyForm(key.Partition, sort)
 	case model.Update:
-		shape.Form = workload.UpdateForm(s.Table.Schema(), paths(prove.Changed(plan, 0)))
+		shape.Form = workload.UpdateForm(s.Table.Schema(), paths(s.Changed))
 	}
 	return shape
 }
@@ -248,10 +248,10 @@ func (r *Report) stray(c workload.ShapeCount) *Stray {
 // differences are by what traffic differs from a pattern.
 func differences(pattern, traffic workload.Shape) (all []string) {
 	if traffic.Index != pattern.Index {
-		all = append(all, fmt.Sprintf("it reads %s", or(traffic.Index, "the table")))
+		all = append(all, fmt.Sprintf("it reads %s", cmp.Or(traffic.Index, "the table")))
 	}
 	if traffic.Form != pattern.Form {
-		all = append(all, fmt.Sprintf("its form is %s, not %s", or(traffic.Form, "empty"), or(pattern.Form, "empty")))
+		all = append(all, fmt.Sprintf("its form is %s, not %s", cmp.Or(traffic.Form, "empty"), cmp.Or(pattern.Form, "empty")))
 	}
 	flag := func(traffic, pattern bool, yes, no string) {
 		switch {
@@ -265,13 +265,6 @@ func differences(pattern, traffic workload.Shape) (all []string) {
 	flag(traffic.Condition, pattern.Condition, "it has a condition", "it has no condition")
 	flag(traffic.Consistent, pattern.Consistent, "it is consistent", "it is not consistent")
 	return all
-}
-
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 // paths are attributes as an update names them.

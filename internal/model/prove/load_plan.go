@@ -2,17 +2,16 @@ package prove
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
@@ -54,17 +53,39 @@ const (
 	maxPreparedBytes = 512 << 20
 )
 
-// prepare makes the runs that arrivals ask for, gives each arrival its own, and
-// stores what the runs find. Who changes an item under a condition can do so
-// once, so such a pattern gets another item each time. All others repeat their
-// runs as often as the skew of their keys says.
+// prepare makes the runs that arrivals ask for, assigns one to each arrival, and
+// stores the items that the runs find. A conditional change of an item succeeds
+// once, so a pattern with a condition gets another item for each arrival. All
+// other patterns repeat their runs as the skew of their keys says.
 func prepare(ctx context.Context, send apply.Send, m *model.Model, arrivals []arrival, chance *rand.Rand, progress func(done, all int)) (*loadPlan, error) {
+	draws, wanted, err := planRuns(m, arrivals, chance)
+	if err != nil {
+		return nil, err
+	}
 	c := &loadPlan{model: m, runs: make([][]preparedRun, len(m.Patterns)), claimed: make(map[uint64]bool), seed: maphash.MakeSeed()}
-	counts, wanted := make([]int, len(m.Patterns)), make([]int, len(m.Patterns))
+	var writes []batchEntry
+	for i, p := range m.Patterns {
+		if c.runs[i], err = c.makeRuns(m.Plan(p), wanted[i], &writes); err != nil {
+			return nil, err
+		}
+		if progress != nil {
+			progress(0, len(writes))
+		}
+	}
+	for i := range arrivals {
+		arrivals[i].run = draws[arrivals[i].pattern]()
+	}
+	return c, storeFixtures(ctx, send, writes, progress)
+}
+
+// planRuns decides for each pattern how many runs to prepare and how an arrival
+// draws one of them. It fails when that is too much to prepare.
+func planRuns(m *model.Model, arrivals []arrival, chance *rand.Rand) (draws []func() int, wanted []int, err error) {
+	counts := make([]int, len(m.Patterns))
 	for _, a := range arrivals {
 		counts[a.pattern]++
 	}
-	draws := make([]func() int, len(m.Patterns))
+	draws, wanted = make([]func() int, len(m.Patterns)), make([]int, len(m.Patterns))
 	prepared, bytes := 0, 0
 	for i, p := range m.Patterns {
 		if counts[i] == 0 {
@@ -73,7 +94,7 @@ func prepare(ctx context.Context, send apply.Send, m *model.Model, arrivals []ar
 		plan := m.Plan(p)
 		first, err := m.Scenario(plan, model.Generator{}, 0)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		size := 1
 		for _, stored := range first.Before {
@@ -87,28 +108,14 @@ func prepare(ctx context.Context, send apply.Send, m *model.Model, arrivals []ar
 			n = min(n, distinct, maxRepeated, max(1, maxFound/max(1, len(first.Before))), max(1, maxFoundBytes/size))
 			draws[i] = drawSkewed(n, share, chance)
 		}
+		wanted[i] = n
 		prepared, bytes = prepared+n*(1+len(first.Before)), bytes+n*size
 		if prepared > maxPrepared || bytes > maxPreparedBytes {
-			return nil, fmt.Errorf("this needs more than %d items and runs, or more than %s of them: use a lower rate or a shorter time",
+			return nil, nil, fmt.Errorf("this needs more than %d items and runs, or more than %s of them: use a lower rate or a shorter time",
 				maxPrepared, model.Bytes(maxPreparedBytes))
 		}
-		wanted[i] = n
 	}
-	var writes []batchEntry
-	for i, p := range m.Patterns {
-		made, err := c.makeRuns(m.Plan(p), wanted[i], &writes)
-		if err != nil {
-			return nil, err
-		}
-		c.runs[i] = made
-		if progress != nil {
-			progress(0, len(writes))
-		}
-	}
-	for i := range arrivals {
-		arrivals[i].run = draws[arrivals[i].pattern]()
-	}
-	return c, storeFixtures(ctx, send, writes, progress)
+	return draws, wanted, nil
 }
 
 // drawEach draws every run once, in order.
@@ -186,8 +193,8 @@ func (c *loadPlan) makeRuns(plan *model.Plan, n int, writes *[]batchEntry) (made
 	return made, nil
 }
 
-// prepareRun turns a scenario into what is sent, what is stored beforehand, and the
-// keys of all items that either names.
+// prepareRun turns a scenario into the requests to send, the items to store
+// beforehand, and hashes of the keys of all items that either names.
 func (c *loadPlan) prepareRun(plan *model.Plan, scenario *model.Scenario) (p preparedRun, items []batchEntry, keys []uint64, err error) {
 	var before fixtures
 	for _, stored := range scenario.Before {
@@ -205,146 +212,93 @@ func (c *loadPlan) prepareRun(plan *model.Plan, scenario *model.Scenario) (p pre
 			r.pages = max(1, call.Want.Pages)
 		}
 		p.requests = append(p.requests, r)
-		named, err := targetsOf(call.Operation, body)
-		if err != nil {
-			return preparedRun{}, nil, nil, err
+		for _, t := range call.Targets {
+			p.keys = append(p.keys, c.touched(t)...)
+			if !isPaged(call.Operation) {
+				all = append(all, t)
+			}
 		}
-		p.keys = append(p.keys, c.touched(call, named)...)
-		all = append(all, named...)
 	}
 	p.keys = append(p.keys, c.vacated(plan, before.written)...)
 	for _, t := range all {
-		table, _ := c.model.Table(t.table)
-		keys = append(keys, maphash.String(c.seed, partition(t.table, "", table.Schema().Key.All(), t.attributes)))
+		table, _ := c.model.Table(t.Table)
+		keys = append(keys, maphash.String(c.seed, partition(t.Table, "", table.Schema().Key.All(), t.Item)))
 	}
 	return p, before.items, keys, nil
 }
 
-// touched are the partitions that a request goes to, in the table and in the
-// indexes that it writes to.
-func (c *loadPlan) touched(call model.Call, named []target) (keys []string) {
-	if isPaged(call.Operation) {
-		return c.queried(call)
+// touched returns the partitions that a request accesses for a target, in the
+// table and in the indexes that it writes to.
+func (c *loadPlan) touched(t model.Target) []string {
+	table, _ := c.model.Table(t.Table)
+	s := table.Schema()
+	if x, ok := table.Index(t.Index); ok {
+		return []string{partition(t.Table, t.Index, x.Schema().Key.Partition, t.Item)}
 	}
-	for _, t := range named {
-		table, _ := c.model.Table(t.table)
-		s := table.Schema()
-		keys = append(keys, partition(s.Name, "", s.Key.Partition, t.attributes))
-		if !t.writes {
-			continue
-		}
-		written := maps.Clone(t.attributes)
-		maps.Copy(written, assigned(t.part))
-		for i := range s.Indexes {
-			if x := &s.Indexes[i]; x.Global {
-				keys = appendPartition(keys, s.Name, x, written)
-			}
+	keys := []string{partition(t.Table, "", s.Key.Partition, t.Item)}
+	for i := range s.Indexes {
+		if x := &s.Indexes[i]; x.Global && t.Writes {
+			keys = appendPartition(keys, s.Name, x, t.Item)
 		}
 	}
 	return keys
 }
 
-// vacated are the partitions of indexes that the items of an update or a delete
-// leave, as far as the request changes those keys.
-func (c *loadPlan) vacated(plan *model.Plan, before []target) (keys []string) {
+// vacated returns the index partitions that the items of an update or a delete
+// leave because the request changes those keys.
+func (c *loadPlan) vacated(plan *model.Plan, before []model.Target) (keys []string) {
+	if len(plan.Steps) != len(before) {
+		return nil
+	}
 	for i, s := range plan.Steps {
 		verb := s.Action.Verb()
-		if verb != model.Update && verb != model.Delete || i >= len(before) || len(plan.Steps) != len(before) {
+		if verb != model.Update && verb != model.Delete {
 			continue
 		}
-		t := before[i]
 		for _, x := range s.Table.Indexes {
-			if !x.Local && (verb == model.Delete || changesKey(plan, i, x.Schema().Key)) {
-				keys = appendPartition(keys, t.table, x.Schema(), t.attributes)
+			if !x.Local && (verb == model.Delete || changesKey(s, x.Schema().Key)) {
+				keys = appendPartition(keys, before[i].Table, x.Schema(), before[i].Item)
 			}
 		}
 	}
 	return keys
 }
 
-// changesKey tells whether an update of a plan changes a key.
-func changesKey(plan *model.Plan, step int, key schema.Key) bool {
-	changed := Changed(plan, step)
-	return slices.ContainsFunc(key.All(), func(a schema.Attribute) bool { return slices.Contains(changed, a.Name) })
+// changesKey reports whether an update changes an attribute of a key.
+func changesKey(s *model.Step, key schema.Key) bool {
+	return slices.ContainsFunc(key.All(), func(a schema.Attribute) bool { return slices.Contains(s.Changed, a.Name) })
 }
 
-var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#\w+`) })
-
-// Changed are the attributes that an update of a plan changes.
-func Changed(plan *model.Plan, step int) (all []string) {
-	body := plan.Requests[0].Body
-	if parts, ok := body["TransactItems"].([]any); ok {
-		body, _ = parts[step].(map[string]any)["Update"].(map[string]any)
-	}
-	names, _ := body["ExpressionAttributeNames"].(map[string]string)
-	text, _ := body["UpdateExpression"].(string)
-	for _, ref := range reference().FindAllString(text, -1) {
-		if name := names[ref]; !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
-var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(#\w+) = (:\w+)`) })
-
-// assigned are the attributes that an expression says to be equal to a value.
-func assigned(part map[string]any) map[string]any {
-	names, _ := part["ExpressionAttributeNames"].(map[string]any)
-	values, _ := part["ExpressionAttributeValues"].(map[string]any)
-	all := make(map[string]any)
-	for _, member := range []string{"UpdateExpression", "KeyConditionExpression"} {
-		text, _ := part[member].(string)
-		for _, m := range assignment().FindAllStringSubmatch(text, -1) {
-			if name, ok := names[m[1]].(string); ok {
-				all[name] = values[m[2]]
-			}
-		}
-	}
-	return all
-}
-
-// queried is the partition that a query reads; a scan reads them all.
-func (c *loadPlan) queried(call model.Call) []string {
-	text, err := json.Marshal(call.Body)
-	if err != nil {
-		return nil
-	}
-	var body map[string]any
-	if json.Unmarshal(text, &body) != nil || call.Operation == "Scan" {
-		return nil
-	}
-	name, _ := body["TableName"].(string)
-	index, _ := body["IndexName"].(string)
-	table, _ := c.model.Table(name)
-	key := table.Schema().Key
-	if x, ok := table.Index(index); ok {
-		key = x.Schema().Key
-	}
-	return []string{partition(name, index, key.Partition, assigned(body))}
-}
-
-// appendPartition adds the partition of an index, if the item is in it.
-func appendPartition(keys []string, table string, x *schema.Index, attributes map[string]any) []string {
+// appendPartition adds the partition of an index, if the item is in the index.
+func appendPartition(keys []string, table string, x *schema.Index, it item.Item) []string {
 	for _, a := range x.Key.Partition {
-		if attributes[a.Name] == nil {
+		if _, ok := it.Get(a.Name); !ok {
 			return keys
 		}
 	}
-	return append(keys, partition(table, x.Name, x.Key.Partition, attributes))
+	return append(keys, partition(table, x.Name, x.Key.Partition, it))
 }
 
-// partition is a key as text, with its table and index.
-func partition(table, index string, key []schema.Attribute, attributes map[string]any) string {
+// partition is the key of an item as text, with the table and the index.
+func partition(table, index string, key []schema.Attribute, it item.Item) string {
 	parts := []string{tableOrIndex{table, index}.String()}
 	for _, a := range key {
-		value, _ := attributes[a.Name].(map[string]any)
-		for _, v := range value {
-			text, _ := v.(string)
-			parts = append(parts, text)
+		if v, ok := it.Get(a.Name); ok {
+			parts = append(parts, keyText(v))
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// keyText is the value of a key attribute as the API writes it.
+func keyText(v item.Value) string {
+	switch v.Type() {
+	case item.N:
+		return v.Number().String()
+	case item.B:
+		return base64.StdEncoding.EncodeToString(v.Bytes())
+	}
+	return string(v.Bytes())
 }
 
 // skew is the share of the runs that the busiest partition takes, 0 when all
@@ -360,7 +314,7 @@ func skew(plan *model.Plan) (share float64, distinct int) {
 	declared := false
 	leaves := 0
 	for _, a := range key.Partition {
-		for _, f := range leafFields(s.Entity, a.Name) {
+		for _, f := range s.Entity.Leaves(a.Name) {
 			if f.Attribute == nil || f.Attribute.Shards > 0 {
 				continue
 			}
@@ -401,21 +355,4 @@ func distinctValues(f *model.Field) int {
 		return len(a.Values)
 	}
 	return maxRepeated
-}
-
-var templateName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]*)\}`) })
-
-// leafFields are the attributes with values of their own that a field is made of.
-func leafFields(e *model.Entity, name string) (all []*model.Field) {
-	f, ok := e.Field(name)
-	if !ok {
-		return nil
-	}
-	if !f.Templated() {
-		return []*model.Field{f}
-	}
-	for _, m := range templateName().FindAllStringSubmatch(f.Template(), -1) {
-		all = append(all, leafFields(e, m[1])...)
-	}
-	return all
 }

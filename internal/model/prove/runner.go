@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,9 +43,7 @@ func (s *runner) run(ctx context.Context, plan *model.Plan, run int) (err error)
 	}
 	s.pattern.Runs++
 	for i, call := range scenario.Calls {
-		if err := left.addWritten(call.Request); err != nil {
-			return err
-		}
+		left.addWritten(call)
 		got, err := s.call(ctx, call)
 		if err != nil {
 			return s.recordFault(err)
@@ -136,16 +135,9 @@ func (s *runner) compare(run, request int, c model.Call, got *requestResult) {
 	maps.Copy(names, is)
 	for _, what := range slices.Sorted(maps.Keys(names)) {
 		if want[what] != is[what] {
-			s.differ(run, request, what, or(want[what], "0"), or(is[what], "0"))
+			s.differ(run, request, what, cmp.Or(want[what], "0"), cmp.Or(is[what], "0"))
 		}
 	}
-}
-
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 // predicted are the facts that a request must come back with, by name. What is
@@ -159,8 +151,8 @@ func predicted(c model.Call) map[string]string {
 		}
 	}
 	f := facts(c, o)
-	if name, ok := c.Body["IndexName"].(string); ok {
-		f["index used"] = name
+	if c.Want.Index != "" {
+		f["index used"] = c.Want.Index
 	}
 	return f
 }
