@@ -194,11 +194,13 @@ func readLayering(text string) (*layering, error) {
 		case strings.HasPrefix(first, "---"):
 		case table == "floor":
 			floor, _, _ := strings.Cut(first, " ")
-			n, err := strconv.Atoi(floor)
-			if err != nil || n >= lowest {
-				return nil, fmt.Errorf("the floor %q does not stand below the one before", first)
+			if floor != "wing" {
+				n, err := strconv.Atoi(floor)
+				if err != nil || n >= lowest {
+					return nil, fmt.Errorf("the floor %q does not stand below the one before", first)
+				}
+				lowest = n
 			}
-			lowest = n
 			floors = append(floors, right)
 		case table == "package":
 			for _, from := range left {
