@@ -60,7 +60,7 @@ func Example() {
 	}
 	fmt.Println("changes left:", len(plan.Changes))
 	// Output:
-	// orders: create it with the key customer S HASH, number S RANGE
+	// orders: create the table with the key customer S HASH, number S RANGE
 	// orders: expire items by expires
 	// changes left: 0
 }
