@@ -68,23 +68,23 @@ func request(operation, body string) string {
 		operation, 0, len(body), body)
 }
 
-type connection struct {
+type benchConn struct {
 	net.Conn
 	in *bufio.Reader
 }
 
-func dial(b *testing.B, l net.Listener) *connection {
+func dial(b *testing.B, l net.Listener) *benchConn {
 	b.Helper()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = c.Close() })
-	return &connection{c, bufio.NewReaderSize(c, 8<<10)}
+	return &benchConn{c, bufio.NewReaderSize(c, 8<<10)}
 }
 
 // ask sends a request and skips the reply, which must be a 200.
-func (c *connection) ask(b *testing.B, sent string) {
+func (c *benchConn) ask(b *testing.B, sent string) {
 	if _, err := io.WriteString(c, sent); err != nil {
 		b.Error(err)
 		return

@@ -64,9 +64,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Takes tells whether the door may have a request answered by itself. Streams
+// Accepts tells whether the door may have a request answered by itself. Streams
 // are left to net/http.
-func (h *Handler) Takes(r *door.Request) bool {
+func (h *Handler) Accepts(r *door.Request) bool {
 	return string(r.Header("X-Amz-Target")) != TargetBackup
 }
 

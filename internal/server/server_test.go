@@ -174,7 +174,7 @@ func TestBothReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := &counter{Handler: h.(door.Handler)}
+	counted := &countingDoorHandler{Handler: h.(door.Handler)}
 	s := door.New(counted, &http.Server{Handler: h}, slog.New(slog.DiscardHandler))
 	served := make(chan error)
 	go func() { served <- s.Serve(l) }()
@@ -248,13 +248,13 @@ func TestBothReaders(t *testing.T) {
 	}
 }
 
-// counter counts the requests that the door has read.
-type counter struct {
+// countingDoorHandler counts the requests that the door has read.
+type countingDoorHandler struct {
 	door.Handler
 	answered atomic.Int64
 }
 
-func (c *counter) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
+func (c *countingDoorHandler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	c.answered.Add(1)
 	c.Handler.Answer(ctx, r, a)
 }

@@ -131,7 +131,7 @@ func TestSlowBodyIsReadWhenThereIsRoom(t *testing.T) {
 func serve(t *testing.T, h http.Handler) (dial func() net.Conn) {
 	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 3 * time.Minute}
 	s := door.New(h.(door.Handler), web, slog.New(slog.DiscardHandler))
-	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	served := make(chan struct{})
 	go func() { s.Serve(l); close(served) }()
 	var clients []net.Conn
@@ -152,12 +152,12 @@ func serve(t *testing.T, h http.Handler) (dial func() net.Conn) {
 }
 
 // pipes is a listener within the process.
-type pipes struct {
+type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -166,7 +166,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *pipeListener) Close() error {
 	select {
 	case <-p.done:
 	default:
@@ -175,7 +175,7 @@ func (p *pipes) Close() error {
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func sendHead(w io.Writer, uri, target string, length int) {
 	var b bytes.Buffer

@@ -26,14 +26,14 @@ func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "stator is starting, or waiting for its storage", http.StatusServiceUnavailable)
 }
 
-// Takes reports whether the door may answer a request itself. Until Open it may
+// Accepts reports whether the door may answer a request itself. Until Open it may
 // not: net/http answers.
-func (s *Starting) Takes(r *door.Request) bool {
+func (s *Starting) Accepts(r *door.Request) bool {
 	h := s.handler.Load()
-	return h != nil && h.Takes(r)
+	return h != nil && h.Accepts(r)
 }
 
-// Answer answers a request for which Takes returned true.
+// Answer answers a request for which Accepts returned true.
 func (s *Starting) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	s.handler.Load().Answer(ctx, r, a)
 }

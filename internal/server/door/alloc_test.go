@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// repeating is a client that sends a request some times and does not look at
+// repeatingConn is a client that sends a request some times and does not look at
 // the replies.
-type repeating struct {
-	script
+type repeatingConn struct {
+	scriptedConn
 	request []byte
 	left    int
 }
 
-func (c *repeating) Read(b []byte) (int, error) {
+func (c *repeatingConn) Read(b []byte) (int, error) {
 	if c.left == 0 {
 		return 0, io.EOF
 	}
@@ -26,12 +26,12 @@ func (c *repeating) Read(b []byte) (int, error) {
 	return copy(b, c.request), nil
 }
 
-func (*repeating) Write(b []byte) (int, error) { return len(b), nil }
+func (*repeatingConn) Write(b []byte) (int, error) { return len(b), nil }
 
 // A request costs no allocation. (The race detector makes pools forget, so it cannot
 // count.)
 func TestAllocations(t *testing.T) {
-	h := canned{[]byte(strings.Repeat("x", 1024))}
+	h := fixedReply{[]byte(strings.Repeat("x", 1024))}
 	s := New(h, new(http.Server), slog.New(slog.DiscardHandler))
 	const requests = 1000
 	for name, in := range map[string]string{
@@ -39,7 +39,7 @@ func TestAllocations(t *testing.T) {
 		"chunks":   strings.Replace(sample, "Content-Length: 1024", "Transfer-Encoding: chunked", 1) + "400\r\n" + strings.Repeat("y", 1024) + "\r\n0\r\n\r\n",
 	} {
 		perConn := testing.AllocsPerRun(5, func() {
-			c := s.addConn(&repeating{script: script{closed: make(chan struct{})}, request: []byte(in), left: requests})
+			c := s.addConn(&repeatingConn{scriptedConn: scriptedConn{closed: make(chan struct{})}, request: []byte(in), left: requests})
 			c.serve()
 		})
 		if got := perConn / requests; got > 0.5 {

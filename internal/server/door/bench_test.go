@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// BenchmarkDoor compares canned replies of 1 KB over loopback, sixteen kept
+// BenchmarkDoor compares fixedReply replies of 1 KB over loopback, sixteen kept
 // connections. The client is the same and allocates nothing. Bare is a loop
 // that knows the length of the request and reads nothing in it: what the
 // system and the client cost.
 func BenchmarkDoor(b *testing.B) {
-	h := canned{[]byte(strings.Repeat("x", 1024))}
+	h := fixedReply{[]byte(strings.Repeat("x", 1024))}
 	log := slog.New(slog.DiscardHandler)
 	type server interface {
 		Serve(net.Listener) error

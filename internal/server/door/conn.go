@@ -16,8 +16,8 @@ const (
 	// bufferBytes is what a head must fit in. A body that does as well is not
 	// copied; a chunked one that does not is passed on.
 	bufferBytes = 8 << 10
-	// grace is how long a connection may keep its buffer without a request.
-	grace = time.Second
+	// bufferTime is how long a connection may keep its buffer without a request.
+	bufferTime = time.Second
 	// maxDrained is how much of a body that nobody wanted is read to keep the
 	// connection, as in net/http.
 	maxDrained = 256 << 10
@@ -36,11 +36,11 @@ type conn struct {
 	buf  *[bufferBytes]byte // nil while nothing happens for long
 	r, w int                // buf[r:w] is not used up
 
-	state   atomic.Int32
-	last    time.Time // when the last request ended
-	begun   time.Time // when the present one began, if it is long
-	readBy  time.Time // the deadlines that are set
-	writeBy time.Time
+	state         atomic.Int32
+	last          time.Time // when the last request ended
+	begun         time.Time // when the present one began, if it is long
+	readDeadline  time.Time // the deadlines that are set
+	writeDeadline time.Time
 
 	rest   int64 // how much of a body is still to come after what buf holds
 	broken bool  // the body did not come
@@ -80,11 +80,11 @@ func (c *conn) serve() {
 		}
 		c.s.removeConn(c)
 	}()
-	if !c.shakeHands() {
+	if !c.handshake() {
 		return
 	}
 	for first := true; ; first = false {
-		if c.r == c.w && !c.await(first) {
+		if c.r == c.w && !c.waitForRequest(first) {
 			return
 		}
 		switch x := exchanges.Get().(*Exchange); c.read(&x.Request, first) {
@@ -103,9 +103,9 @@ func (c *conn) serve() {
 	}
 }
 
-// shakeHands begins TLS, if the listener is of that kind: it must not be left
+// handshake begins TLS, if the listener is of that kind: it must not be left
 // to the first read, whose deadline is short.
-func (c *conn) shakeHands() bool {
+func (c *conn) handshake() bool {
 	secure, ok := c.nc.(interface{ HandshakeContext(context.Context) error })
 	if !ok {
 		return true
@@ -117,7 +117,7 @@ func (c *conn) shakeHands() bool {
 // await waits for the first byte of a request. Between requests that follow
 // each other a deadline that was set before will do, and the buffer is kept;
 // one that waits for long costs neither.
-func (c *conn) await(first bool) bool {
+func (c *conn) waitForRequest(first bool) bool {
 	c.r, c.w = 0, 0
 	c.state.Store(idle)
 	if c.s.closing.Load() {
@@ -127,11 +127,11 @@ func (c *conn) await(first bool) bool {
 	if first {
 		limit = c.s.times.head
 	}
-	soon := grace
+	soon := bufferTime
 	if limit > 0 {
 		soon = min(soon, limit)
 	}
-	if left := c.readBy.Sub(c.last); left < soon/2 || left > soon {
+	if left := c.readDeadline.Sub(c.last); left < soon/2 || left > soon {
 		c.readUntil(c.last, soon)
 	}
 	n, err := c.nc.Read(c.buf[:])
@@ -156,11 +156,11 @@ func (c *conn) releaseBuffer() {
 
 // readUntil sets the deadline of reads; none if limit is zero.
 func (c *conn) readUntil(from time.Time, limit time.Duration) {
-	c.readBy = time.Time{}
+	c.readDeadline = time.Time{}
 	if limit > 0 {
-		c.readBy = from.Add(limit)
+		c.readDeadline = from.Add(limit)
 	}
-	c.nc.SetReadDeadline(c.readBy) //nolint:errcheck // the read will tell
+	c.nc.SetReadDeadline(c.readDeadline) //nolint:errcheck // the read will tell
 }
 
 // read reads a head, and its body if that is small. Other than done and pass,
@@ -182,7 +182,7 @@ func (c *conn) read(r *Request, first bool) verdict {
 	if h.chunked {
 		r.Length = -1
 	}
-	if !c.s.api.Takes(r) {
+	if !c.s.api.Accepts(r) {
 		return pass
 	}
 	switch {
@@ -307,7 +307,7 @@ func (c *conn) pass() bool {
 		return false
 	}
 	read := append([]byte(nil), c.buf[c.r:c.w]...)
-	return c.s.passed.give(&replayed{Conn: c.nc, read: read})
+	return c.s.handoff.offer(&replayConn{Conn: c.nc, read: read})
 }
 
 // body is the body of a request that does not fit in the buffer.

@@ -22,9 +22,9 @@ import (
 
 // Handler answers requests of the API.
 type Handler interface {
-	// Takes tells by its head whether a request can be answered here. One
+	// Accepts tells by its head whether a request can be answered here. One
 	// that cannot goes to net/http.
-	Takes(*Request) bool
+	Accepts(*Request) bool
 	// Answer fills in the reply to a request.
 	Answer(context.Context, *Request, *Reply)
 }
@@ -43,8 +43,8 @@ type Server struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	date   atomic.Pointer[date]
-	passed *passage
+	date    atomic.Pointer[date]
+	handoff *handoffListener
 
 	closing   atomic.Bool
 	mu        sync.Mutex
@@ -59,7 +59,7 @@ type Server struct {
 func New(api Handler, web *http.Server, log *slog.Logger) *Server {
 	s := &Server{
 		api: api, web: web, log: log, times: timesOf(web),
-		passed:    &passage{conns: make(chan net.Conn), done: make(chan struct{})},
+		handoff:   &handoffListener{conns: make(chan net.Conn), done: make(chan struct{})},
 		listeners: make(map[net.Listener]struct{}),
 		conns:     make(map[*conn]struct{}),
 		empty:     make(chan struct{}),
@@ -185,9 +185,9 @@ func (s *Server) addListener(l net.Listener) bool {
 	s.listeners[l] = struct{}{}
 	if !s.webServed {
 		s.webServed = true
-		s.passed.addr = l.Addr()
+		s.handoff.addr = l.Addr()
 		// It ends when web is shut down or closed, which closes the passage.
-		go s.web.Serve(s.passed) //nolint:errcheck // that it was closed
+		go s.web.Serve(s.handoff) //nolint:errcheck // that it was closed
 	}
 	return true
 }

@@ -39,7 +39,7 @@ func listen(t *testing.T, h interface {
 
 // A reply has the same headers as if net/http had sent it.
 func TestSameHeaders(t *testing.T) {
-	h := canned{[]byte("some reply")}
+	h := fixedReply{[]byte("some reply")}
 	_, addr := listen(t, h)
 	get := func(first string) http.Header {
 		c, err := net.Dial("tcp", addr)
@@ -51,15 +51,15 @@ func TestSameHeaders(t *testing.T) {
 		reply.Header.Del("Date")
 		return reply.Header
 	}
-	lean, web := get(opening), get("POST /? HTTP/1.1\r\n")
-	if !maps.EqualFunc(lean, web, slices.Equal) || len(lean) < 4 {
-		t.Errorf("the door sends %v, net/http %v", lean, web)
+	direct, web := get(opening), get("POST /? HTTP/1.1\r\n")
+	if !maps.EqualFunc(direct, web, slices.Equal) || len(direct) < 4 {
+		t.Errorf("the door sends %v, net/http %v", direct, web)
 	}
 }
 
 // Requests that are sent ahead are answered in their order.
 func TestPipeline(t *testing.T) {
-	_, addr := listen(t, new(recorder))
+	_, addr := listen(t, new(recordingHandler))
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestPipeline(t *testing.T) {
 // A client that sends what nobody wants gets to read the refusal before the
 // connection ends, however much it sends.
 func TestRefusedBody(t *testing.T) {
-	_, addr := listen(t, new(recorder))
+	_, addr := listen(t, new(recordingHandler))
 	for _, size := range []int{100_000, 64 << 20} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -117,34 +117,34 @@ func TestRefusedBody(t *testing.T) {
 	}
 }
 
-// fragile panics if it is told to.
-type fragile struct{ recorder }
+// panickingHandler panics if it is observed to.
+type panickingHandler struct{ recordingHandler }
 
-func (h *fragile) Takes(r *Request) bool {
+func (h *panickingHandler) Accepts(r *Request) bool {
 	if string(r.Header("X-Amz-Target")) == "panic before" {
 		panic("before")
 	}
 	return true
 }
 
-func (h *fragile) Answer(ctx context.Context, r *Request, a *Reply) {
+func (h *panickingHandler) Answer(ctx context.Context, r *Request, a *Reply) {
 	switch string(r.Header("X-Amz-Target")) {
 	case "panic":
 		a.Body = append(a.Body, "half a reply"...)
-		panic("as told")
+		panic("as observed")
 	case "nothing":
 		return
 	case "a stream":
 		a.Status, a.Stream = 200, func(io.Writer) error { return nil }
 		return
 	}
-	h.recorder.Answer(ctx, r, a)
+	h.recordingHandler.Answer(ctx, r, a)
 }
 
 // A panic ends its connection and nothing else.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, dial := open(t, new(fragile))
+		s, dial := open(t, new(panickingHandler))
 		var log logtest.Log
 		s.log = log.Logger()
 		for target, status := range map[string]int{"panic": 500, "a stream": 500, "fine": 200} {
@@ -154,7 +154,7 @@ func TestPanic(t *testing.T) {
 				t.Errorf("%s is answered with %v", target, reply)
 			}
 		}
-		if !strings.Contains(log.String(), "as told") || !strings.Contains(log.String(), "door_test.go") {
+		if !strings.Contains(log.String(), "as observed") || !strings.Contains(log.String(), "door_test.go") {
 			t.Errorf("the log is\n%s", log.String())
 		}
 		for _, target := range []string{"nothing", "panic before"} {
@@ -167,21 +167,21 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// counting counts the requests it has answered.
-type counting struct {
-	canned
+// countingHandler counts the requests it has answered.
+type countingHandler struct {
+	fixedReply
 	handled atomic.Int64
 }
 
-func (h *counting) Answer(ctx context.Context, r *Request, a *Reply) {
+func (h *countingHandler) Answer(ctx context.Context, r *Request, a *Reply) {
 	h.handled.Add(1)
-	h.canned.Answer(ctx, r, a)
+	h.fixedReply.Answer(ctx, r, a)
 }
 
 // Whatever was carried out is answered in full when the server stops under
 // load.
 func TestShutdownUnderLoad(t *testing.T) {
-	h := &counting{canned: canned{bytes.Repeat([]byte("x"), 1024)}}
+	h := &countingHandler{fixedReply: fixedReply{bytes.Repeat([]byte("x"), 1024)}}
 	s, addr := listen(t, h)
 	var clients sync.WaitGroup
 	var answered atomic.Int64
@@ -229,31 +229,31 @@ func TestShutdownUnderLoad(t *testing.T) {
 	}
 }
 
-// failing is a listener that fails at first.
-type failing struct {
-	*offer
+// failingListener is a listener that fails at first.
+type failingListener struct {
+	*connListener
 	errs []error
 }
 
-func (l *failing) Accept() (net.Conn, error) {
+func (l *failingListener) Accept() (net.Conn, error) {
 	if len(l.errs) > 0 {
 		err := l.errs[0]
 		l.errs = l.errs[1:]
 		return nil, err
 	}
-	return l.offer.Accept()
+	return l.connListener.Accept()
 }
 
-type temporary struct{ error }
+type temporaryError struct{ error }
 
-func (temporary) Temporary() bool { return true }
+func (temporaryError) Temporary() bool { return true }
 
 // Too many open files pass; the end of a listener does not.
 func TestAcceptErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(recorder)
-		busy, gone := temporary{errors.New("too many open files")}, errors.New("gone")
-		l := &failing{newOffer(), []error{busy, busy, busy}}
+		h := new(recordingHandler)
+		busy, gone := temporaryError{errors.New("too many open files")}, errors.New("gone")
+		l := &failingListener{newConnListener(), []error{busy, busy, busy}}
 		s := New(h, newWeb(h), slog.New(slog.DiscardHandler))
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(l) }()
@@ -265,7 +265,7 @@ func TestAcceptErrors(t *testing.T) {
 			t.Errorf("Serve ends with %v", err)
 		}
 		s = New(h, newWeb(h), slog.New(slog.DiscardHandler))
-		if err := s.Serve(&failing{newOffer(), []error{gone}}); !errors.Is(err, gone) {
+		if err := s.Serve(&failingListener{newConnListener(), []error{gone}}); !errors.Is(err, gone) {
 			t.Errorf("Serve ends with %v", err)
 		}
 		s.Close()

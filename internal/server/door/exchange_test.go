@@ -53,11 +53,11 @@ func TestHeadStays(t *testing.T) {
 		want = append(want, fmt.Sprintf("host %q target %q authorization %q", key, key, key))
 	}
 	for step := 1; step < 2000; step += 1 + step/20 {
-		h := new(recorder)
+		h := new(recordingHandler)
 		s := New(h, new(http.Server), slog.New(slog.DiscardHandler))
-		s.addConn(play([]byte(strings.Join(in, "")), step)).serve()
-		if len(h.seen) != len(want) || h.lean != len(want) {
-			t.Fatalf("in steps of %d bytes %d requests were seen, %d by the door", step, len(h.seen), h.lean)
+		s.addConn(newScriptedConn([]byte(strings.Join(in, "")), step)).serve()
+		if len(h.seen) != len(want) || h.direct != len(want) {
+			t.Fatalf("in steps of %d bytes %d requests were seen, %d by the door", step, len(h.seen), h.direct)
 		}
 		for i := range want {
 			if !strings.Contains(h.seen[i], want[i]) {

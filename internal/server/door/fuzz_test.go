@@ -18,16 +18,18 @@ import (
 	"time"
 )
 
-// recorder writes down what it is asked, and answers.
-type recorder struct {
-	mu   sync.Mutex
-	seen []string
-	lean int // how many came through the door
+// recordingHandler writes down what it is asked, and answers.
+type recordingHandler struct {
+	mu     sync.Mutex
+	seen   []string
+	direct int // how many came through the door
 }
 
-func (*recorder) Takes(r *Request) bool { return string(r.Header("X-Amz-Target")) != "stream" }
+func (*recordingHandler) Accepts(r *Request) bool {
+	return string(r.Header("X-Amz-Target")) != "stream"
+}
 
-func (h *recorder) Answer(_ context.Context, r *Request, a *Reply) {
+func (h *recordingHandler) Answer(_ context.Context, r *Request, a *Reply) {
 	target := string(r.Header("X-Amz-Target"))
 	a.Status, a.ContentType = 200, "text/plain"
 	body, err := []byte("not read"), error(nil)
@@ -42,7 +44,7 @@ func (h *recorder) Answer(_ context.Context, r *Request, a *Reply) {
 	h.seen = append(h.seen, fmt.Sprintf("%s %s?%s host %q target %q authorization %q type %q length %d body %q",
 		r.Method, r.Path, r.Query, r.Host, target, r.Header("Authorization"), r.Header("Content-Type"), r.Length, body))
 	if r.web == nil {
-		h.lean++
+		h.direct++
 	}
 	a.Write(fmt.Appendf(a.Memory.Empty(), "%d", len(h.seen)))
 	if target == "large" {
@@ -50,7 +52,7 @@ func (h *recorder) Answer(_ context.Context, r *Request, a *Reply) {
 	}
 }
 
-func (h *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *recordingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := Begin(w, r)
 	defer x.End()
 	h.Answer(r.Context(), &x.Request, &x.Reply)
@@ -59,7 +61,7 @@ func (h *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // script is a client that has sent all it will, which arrives in steps, and
 // then ends.
-type script struct {
+type scriptedConn struct {
 	mu     sync.Mutex
 	in     []byte
 	step   int
@@ -68,11 +70,11 @@ type script struct {
 	once   sync.Once
 }
 
-func play(in []byte, step int) *script {
-	return &script{in: bytes.Clone(in), step: max(step, 1), closed: make(chan struct{})}
+func newScriptedConn(in []byte, step int) *scriptedConn {
+	return &scriptedConn{in: bytes.Clone(in), step: max(step, 1), closed: make(chan struct{})}
 }
 
-func (c *script) Read(b []byte) (int, error) {
+func (c *scriptedConn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.in) == 0 {
@@ -83,33 +85,35 @@ func (c *script) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (c *script) Write(b []byte) (int, error) {
+func (c *scriptedConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.out.Write(b)
 }
 
-func (c *script) Close() error {
+func (c *scriptedConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return nil
 }
 
-func (*script) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (*script) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (*script) SetDeadline(time.Time) error      { return nil }
-func (*script) SetReadDeadline(time.Time) error  { return nil }
-func (*script) SetWriteDeadline(time.Time) error { return nil }
+func (*scriptedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (*scriptedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (*scriptedConn) SetDeadline(time.Time) error      { return nil }
+func (*scriptedConn) SetReadDeadline(time.Time) error  { return nil }
+func (*scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// offer is a listener of connections made by a test.
-type offer struct {
+// connListener is a listener of connections made by a test.
+type connListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func newOffer() *offer { return &offer{conns: make(chan net.Conn), done: make(chan struct{})} }
+func newConnListener() *connListener {
+	return &connListener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
 
-func (l *offer) Accept() (net.Conn, error) {
+func (l *connListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
@@ -118,18 +122,18 @@ func (l *offer) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *offer) Close() error {
+func (l *connListener) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return nil
 }
 
-func (l *offer) Addr() net.Addr { return &net.TCPAddr{} }
+func (l *connListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// told is what came of a connection: the requests that were accepted, and the
+// observed is what came of a connection: the requests that were accepted, and the
 // statuses and bodies of the replies.
-type told struct {
+type observed struct {
 	requests, replies []string
-	lean              int
+	direct            int
 }
 
 func newWeb(h http.Handler) *http.Server {
@@ -143,37 +147,37 @@ func newWeb(h http.Handler) *http.Server {
 	}
 }
 
-// behindNetHTTP serves a client by net/http alone.
-func behindNetHTTP(c *script) told {
-	h := new(recorder)
+// viaNetHTTP serves a client by net/http alone.
+func viaNetHTTP(c *scriptedConn) observed {
+	h := new(recordingHandler)
 	web := newWeb(h)
-	l := newOffer()
+	l := newConnListener()
 	go web.Serve(l)
 	l.conns <- c
 	<-c.closed
 	web.Close()
-	return c.told(h)
+	return c.observed(h)
 }
 
-// behindDoor serves a client by the door, which passes it to net/http if need
+// viaDoor serves a client by the door, which passes it to net/http if need
 // be.
-func behindDoor(c *script, seen net.Conn) told {
-	h := new(recorder)
+func viaDoor(c *scriptedConn, seen net.Conn) observed {
+	h := new(recordingHandler)
 	s := New(h, newWeb(h), slog.New(slog.DiscardHandler))
-	l := newOffer()
+	l := newConnListener()
 	go s.Serve(l)
 	l.conns <- seen
 	<-c.closed
 	s.Close()
-	return c.told(h)
+	return c.observed(h)
 }
 
-func (c *script) told(h *recorder) told {
+func (c *scriptedConn) observed(h *recordingHandler) observed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := told{requests: h.seen, lean: h.lean}
+	t := observed{requests: h.seen, direct: h.direct}
 	for r := bufio.NewReader(&c.out); ; {
 		reply, err := http.ReadResponse(r, nil)
 		if err != nil {
@@ -188,10 +192,10 @@ func (c *script) told(h *recorder) told {
 }
 
 // difference compares the door with net/http on the same bytes.
-func difference(in []byte, step int, change func(*script) net.Conn) (string, told) {
-	want := behindNetHTTP(play(in, step))
-	c := play(in, step)
-	got := behindDoor(c, change(c))
+func difference(in []byte, step int, change func(*scriptedConn) net.Conn) (string, observed) {
+	want := viaNetHTTP(newScriptedConn(in, step))
+	c := newScriptedConn(in, step)
+	got := viaDoor(c, change(c))
 	switch {
 	case !slices.Equal(got.requests, want.requests):
 		return fmt.Sprintf("accepted\n\t%s\nnet/http has\n\t%s", strings.Join(got.requests, "\n\t"), strings.Join(want.requests, "\n\t")), got
@@ -201,7 +205,7 @@ func difference(in []byte, step int, change func(*script) net.Conn) (string, tol
 	return "", got
 }
 
-func unchanged(c *script) net.Conn { return c }
+func unchanged(c *scriptedConn) net.Conn { return c }
 
 // again follows a request, to show where the reader thinks that it ended.
 const again = "POST / HTTP/1.1\r\nHost: next\r\nContent-Length: 4\r\n\r\nnext"
@@ -298,14 +302,14 @@ func FuzzDoor(f *testing.F) {
 	})
 }
 
-// rewritten is a client whose bytes are taken for others, as a lenient reader
+// rewrittenConn is a client whose bytes are taken for others, as a lenient reader
 // would take them.
-type rewritten struct{ *script }
+type rewrittenConn struct{ *scriptedConn }
 
-func rewriting(old, new string) func(*script) net.Conn {
-	return func(c *script) net.Conn {
+func rewriting(old, new string) func(*scriptedConn) net.Conn {
+	return func(c *scriptedConn) net.Conn {
 		c.in = bytes.ReplaceAll(c.in, []byte(old), []byte(new))
-		return rewritten{c}
+		return rewrittenConn{c}
 	}
 }
 
@@ -343,7 +347,7 @@ func TestDifferenceIsFound(t *testing.T) {
 func TestDoorAnswersByItself(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
-		lean     int
+		direct   int
 		all      int
 	}{
 		{"a request of an SDK", sample + strings.Repeat("y", 1024), 1, 1},
@@ -360,8 +364,8 @@ func TestDoorAnswersByItself(t *testing.T) {
 				if d != "" {
 					t.Error(d)
 				}
-				if got.lean != c.lean || len(got.requests) != c.all {
-					t.Errorf("%d of %d requests are answered by the door, want %d of %d", got.lean, len(got.requests), c.lean, c.all)
+				if got.direct != c.direct || len(got.requests) != c.all {
+					t.Errorf("%d of %d requests are answered by the door, want %d of %d", got.direct, len(got.requests), c.direct, c.all)
 				}
 			})
 		})

@@ -14,7 +14,7 @@ const maxFields = 64
 
 // head is the head of a request, found as its bytes come in.
 type head struct {
-	fields []field
+	fields []headerField
 	next   int    // where the first line that was not whole yet begins
 	text   []byte // of a whole head
 
@@ -27,7 +27,7 @@ type head struct {
 }
 
 // field is where in the head a header lies.
-type field struct{ name, nameEnd, value, valueEnd uint16 }
+type headerField struct{ name, nameEnd, value, valueEnd uint16 }
 
 // verdict is what to do after having looked at some bytes.
 type verdict int
@@ -99,7 +99,7 @@ func (h *head) addField(b []byte, start, end int) bool {
 	if !isText(b[from:to]) {
 		return false
 	}
-	h.fields = append(h.fields, field{uint16(start), uint16(colon), uint16(from), uint16(to)})
+	h.fields = append(h.fields, headerField{uint16(start), uint16(colon), uint16(from), uint16(to)})
 	return h.note(b[start:colon], b[from:to])
 }
 

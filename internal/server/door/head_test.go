@@ -167,7 +167,7 @@ func TestChunked(t *testing.T) {
 		{"a bare LF after the size", "5\nhello\r\n", pass, "", 0},
 		{"a bare CR after the size", "5\rhello\r\n", pass, "", 0},
 		{"a bare LF after the data", "5\r\nhello\n", pass, "", 0},
-		{"more data than was told", "5\r\nhello!\r\n", pass, "", 0},
+		{"more data than was observed", "5\r\nhello!\r\n", pass, "", 0},
 		{"a bare LF at the end", "0\r\n\n", pass, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

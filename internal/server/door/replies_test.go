@@ -16,7 +16,7 @@ type largeReplies struct{ budget *admission.Replies }
 
 const largeReplyBytes = 16 << 20
 
-func (largeReplies) Takes(*Request) bool { return true }
+func (largeReplies) Accepts(*Request) bool { return true }
 
 func (h largeReplies) Answer(_ context.Context, _ *Request, a *Reply) {
 	a.Budget, a.Status, a.ContentType = h.budget, 200, "text/plain"

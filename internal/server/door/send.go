@@ -14,9 +14,9 @@ const maxCopied = 16 << 10
 
 // send writes a reply, with the headers that net/http would write.
 func (c *conn) send(a *Reply, last bool) bool {
-	if c.writeBy.Sub(c.last) < c.s.times.write {
-		c.writeBy = c.last.Add(2 * c.s.times.write)
-		c.nc.SetWriteDeadline(c.writeBy) //nolint:errcheck // the write will tell
+	if c.writeDeadline.Sub(c.last) < c.s.times.write {
+		c.writeDeadline = c.last.Add(2 * c.s.times.write)
+		c.nc.SetWriteDeadline(c.writeDeadline) //nolint:errcheck // the write will tell
 	}
 	a.out = a.appendHead(a.out[:0], c.s.dateOf(c.last), last)
 	if len(a.Body) <= maxCopied {
@@ -81,7 +81,7 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 	for _, h := range a.More {
 		header.Set(h[0], h[1])
 	}
-	taken := timely{w, http.NewResponseController(w)}
+	taken := deadlineWriter{w, http.NewResponseController(w)}
 	if a.Stream != nil {
 		w.WriteHeader(a.Status)
 		return a.Stream(taken)
@@ -94,13 +94,13 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 	return nil
 }
 
-// timely gives a client as much time for each part of a reply as the door does.
-type timely struct {
+// deadlineWriter gives a client as much time for each part of a reply as the door does.
+type deadlineWriter struct {
 	io.Writer
 	control *http.ResponseController
 }
 
-func (t timely) Write(b []byte) (int, error) {
+func (t deadlineWriter) Write(b []byte) (int, error) {
 	_ = t.control.SetWriteDeadline(time.Now().Add(defaultWriteTime)) // net/http undoes it; some writers have none
 	return t.Writer.Write(b)
 }

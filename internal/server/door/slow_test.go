@@ -24,7 +24,7 @@ func open(t *testing.T, h interface {
 	http.Handler
 }) (s *Server, dial func() net.Conn) {
 	s = New(h, newWeb(h), slog.New(slog.DiscardHandler))
-	l := newOffer()
+	l := newConnListener()
 	served := make(chan error)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -75,9 +75,9 @@ func TestTLS(t *testing.T) {
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
 	synctest.Test(t, func(t *testing.T) {
-		h := new(recorder)
+		h := new(recordingHandler)
 		s := New(h, newWeb(h), slog.New(slog.DiscardHandler))
-		l := newOffer()
+		l := newConnListener()
 		go s.Serve(tls.NewListener(l, web.TLS.Clone()))
 		defer s.Close()
 		for _, c := range []struct {
@@ -102,15 +102,15 @@ func TestTLS(t *testing.T) {
 			}
 			client.Close()
 		}
-		if h.lean != 4 || len(h.seen) != 6 {
-			t.Errorf("%d of %d requests are answered by the door, want 4 of 6", h.lean, len(h.seen))
+		if h.direct != 4 || len(h.seen) != 6 {
+			t.Errorf("%d of %d requests are answered by the door, want 4 of 6", h.direct, len(h.seen))
 		}
 	})
 }
 
 func TestSilentClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, dial := open(t, new(recorder))
+		_, dial := open(t, new(recordingHandler))
 		if d := closedAfter(dial()); d != 10*time.Second {
 			t.Errorf("one that sends nothing is closed after %v, want 10s", d)
 		}
@@ -140,7 +140,7 @@ func trickle(c net.Conn, text string, every time.Duration) <-chan struct{} {
 
 func TestSlowHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(recorder)
+		h := new(recordingHandler)
 		_, dial := open(t, h)
 		for _, c := range []struct {
 			name  string
@@ -175,7 +175,7 @@ func TestSlowHead(t *testing.T) {
 // up in silence, a long one is for the handler to refuse.
 func TestSlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(recorder)
+		h := new(recordingHandler)
 		_, dial := open(t, h)
 		for _, c := range []struct {
 			name, head string
@@ -205,7 +205,7 @@ func TestSlowBody(t *testing.T) {
 // A client that does not take its reply is cut off.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, dial := open(t, new(recorder))
+		s, dial := open(t, new(recordingHandler))
 		c := dial()
 		io.WriteString(c, request("Host: a", "X-Amz-Target: large"))
 		start := time.Now()
@@ -224,21 +224,21 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// finishing tells when it has answered through net/http.
-type finishing struct {
-	recorder
+// finishingHandler tells when it has answered through net/http.
+type finishingHandler struct {
+	recordingHandler
 	finished chan struct{}
 }
 
-func (h *finishing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.recorder.ServeHTTP(w, r)
+func (h *finishingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.recordingHandler.ServeHTTP(w, r)
 	close(h.finished)
 }
 
 // So is one that net/http answers.
 func TestSlowReaderOfNetHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &finishing{finished: make(chan struct{})}
+		h := &finishingHandler{finished: make(chan struct{})}
 		_, dial := open(t, h)
 		c := dial()
 		io.WriteString(c, "POST /? HTTP/1.1\r\nHost: a\r\nX-Amz-Target: large\r\nContent-Length: 0\r\n\r\n")
@@ -269,16 +269,16 @@ func TestNoReplyIsNoSuccess(t *testing.T) {
 // one.
 func TestIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, dial := open(t, new(recorder))
+		s, dial := open(t, new(recordingHandler))
 		c := dial()
 		for i, pause := range []time.Duration{0, 400 * time.Millisecond, 700 * time.Millisecond, 999 * time.Millisecond, 2 * time.Second, 2 * time.Minute, 0, 179 * time.Second} {
 			time.Sleep(pause)
 			synctest.Wait()
 			for conn := range s.conns {
-				if pause > grace && conn.buf != nil {
+				if pause > bufferTime && conn.buf != nil {
 					t.Errorf("the buffer is kept after %v", pause)
 				}
-				if pause < grace/2 && conn.buf == nil {
+				if pause < bufferTime/2 && conn.buf == nil {
 					t.Errorf("the buffer is gone after %v", pause)
 				}
 			}
@@ -302,14 +302,14 @@ func TestIdleConnection(t *testing.T) {
 func TestIdleMemory(t *testing.T) {
 	const conns = 2000
 	synctest.Test(t, func(t *testing.T) {
-		_, dial := open(t, canned{[]byte("small")})
+		_, dial := open(t, fixedReply{[]byte("small")})
 		before := memory()
 		for range conns {
 			exchange(t, dial(), again)
 		}
 		synctest.Wait()
 		kept := memory() - before
-		time.Sleep(2 * grace)
+		time.Sleep(2 * bufferTime)
 		synctest.Wait()
 		idle := memory() - before
 		t.Logf("a connection takes %d bytes after its request, and %d when idle, with the client's half", kept/conns, idle/conns)
@@ -331,25 +331,27 @@ func memory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// held answers when it is told to.
-type held struct {
-	recorder
+// blockingHandler answers when it is observed to.
+type blockingHandler struct {
+	recordingHandler
 	entered, leave chan struct{}
 }
 
-func newHeld() *held { return &held{entered: make(chan struct{}, 8), leave: make(chan struct{})} }
+func newBlockingHandler() *blockingHandler {
+	return &blockingHandler{entered: make(chan struct{}, 8), leave: make(chan struct{})}
+}
 
-func (h *held) Answer(ctx context.Context, r *Request, a *Reply) {
+func (h *blockingHandler) Answer(ctx context.Context, r *Request, a *Reply) {
 	h.entered <- struct{}{}
 	select {
 	case <-h.leave:
 	case <-ctx.Done():
 		return
 	}
-	h.recorder.Answer(ctx, r, a)
+	h.recordingHandler.Answer(ctx, r, a)
 }
 
-func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *blockingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := Begin(w, r)
 	defer x.End()
 	h.Answer(r.Context(), &x.Request, &x.Reply)
@@ -358,7 +360,7 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHeld()
+		h := newBlockingHandler()
 		s, dial := open(t, h)
 		fresh, idle := dial(), dial()
 		go func() { <-h.entered; h.leave <- struct{}{} }()
@@ -401,7 +403,7 @@ func TestShutdown(t *testing.T) {
 
 func TestShutdownGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHeld()
+		h := newBlockingHandler()
 		s, dial := open(t, h)
 		c := dial()
 		io.WriteString(c, again)

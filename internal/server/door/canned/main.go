@@ -34,19 +34,19 @@ func run(args []string) error {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "canned listens on http://"+listener.Addr().String())
-	return door.New(canned(reply), &http.Server{}, slog.New(slog.DiscardHandler)).Serve(listener)
+	return door.New(cannedReply(reply), &http.Server{}, slog.New(slog.DiscardHandler)).Serve(listener)
 }
 
-type canned []byte
+type cannedReply []byte
 
-// Takes takes all.
-func (canned) Takes(*door.Request) bool { return true }
+// Accepts accepts all requests.
+func (cannedReply) Accepts(*door.Request) bool { return true }
 
 // maxBodyBytes is that of the API.
 const maxBodyBytes = 16 << 20
 
 // Answer reads the body and gives the reply.
-func (c canned) Answer(_ context.Context, r *door.Request, a *door.Reply) {
+func (c cannedReply) Answer(_ context.Context, r *door.Request, a *door.Reply) {
 	if _, err := r.Read(maxBodyBytes, nil); err != nil {
 		return
 	}

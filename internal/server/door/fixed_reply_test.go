@@ -5,13 +5,13 @@ import (
 	"net/http"
 )
 
-// canned answers each request with the same bytes, behind the door and behind
+// fixedReply answers each request with the same bytes, behind the door and behind
 // net/http.
-type canned struct{ body []byte }
+type fixedReply struct{ body []byte }
 
-func (canned) Takes(*Request) bool { return true }
+func (fixedReply) Accepts(*Request) bool { return true }
 
-func (h canned) Answer(_ context.Context, r *Request, a *Reply) {
+func (h fixedReply) Answer(_ context.Context, r *Request, a *Reply) {
 	if _, err := r.Read(1<<20, nil); err != nil {
 		return
 	}
@@ -23,7 +23,7 @@ func (h canned) Answer(_ context.Context, r *Request, a *Reply) {
 	a.Write(append(a.Memory.Empty(), h.body...))
 }
 
-func (h canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h fixedReply) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := Begin(w, r)
 	defer x.End()
 	h.Answer(r.Context(), &x.Request, &x.Reply)

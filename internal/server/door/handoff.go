@@ -4,14 +4,14 @@ import "net"
 
 // passage is the listener through which net/http gets connections that the
 // door passes on.
-type passage struct {
+type handoffListener struct {
 	addr  net.Addr
 	conns chan net.Conn
 	done  chan struct{}
 }
 
 // Accept waits for a connection.
-func (p *passage) Accept() (net.Conn, error) {
+func (p *handoffListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -21,16 +21,16 @@ func (p *passage) Accept() (net.Conn, error) {
 }
 
 // Close is called by net/http, once.
-func (p *passage) Close() error {
+func (p *handoffListener) Close() error {
 	close(p.done)
 	return nil
 }
 
 // Addr is where the door listens.
-func (p *passage) Addr() net.Addr { return p.addr }
+func (p *handoffListener) Addr() net.Addr { return p.addr }
 
 // give passes a connection on; not ok if nobody takes it any more.
-func (p *passage) give(c net.Conn) bool {
+func (p *handoffListener) offer(c net.Conn) bool {
 	select {
 	case p.conns <- c:
 		return true
@@ -39,13 +39,13 @@ func (p *passage) give(c net.Conn) bool {
 	}
 }
 
-// replayed is a connection of which some bytes were read already.
-type replayed struct {
+// replayConn is a connection of which some bytes were read already.
+type replayConn struct {
 	net.Conn
 	read []byte
 }
 
-func (c *replayed) Read(b []byte) (int, error) {
+func (c *replayConn) Read(b []byte) (int, error) {
 	if len(c.read) == 0 {
 		return c.Conn.Read(b)
 	}
@@ -56,7 +56,7 @@ func (c *replayed) Read(b []byte) (int, error) {
 
 // CloseWrite lets net/http say that it has answered, while the client may
 // still be sending.
-func (c *replayed) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *replayConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func closeWrite(c net.Conn) error {
 	if c, ok := c.(interface{ CloseWrite() error }); ok {
