@@ -14,14 +14,14 @@ import (
 	"github.com/stator-db/stator/internal/server/door"
 )
 
-// BenchmarkRequests sends requests over connections of its own: the whole way.
+// BenchmarkRequests sends requests over TCP connections, end to end.
 func BenchmarkRequests(b *testing.B) {
 	b.Run("memory", func(b *testing.B) { requests(b, stator.Options{}) })
 	b.Run("disk", func(b *testing.B) { requests(b, stator.Options{Dir: b.TempDir()}) })
 }
 
 func requests(b *testing.B, o stator.Options) {
-	s, err := stator.Open(b.Context(), o)
+	db, err := stator.Open(b.Context(), o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -29,11 +29,11 @@ func requests(b *testing.B, o stator.Options) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	entrance := door.New(s.Handler().(door.Handler), &http.Server{Handler: s.Handler()}, slog.New(slog.DiscardHandler))
-	go func() { _ = entrance.Serve(listener) }()
+	front := door.New(db.Handler().(door.Handler), &http.Server{Handler: db.Handler()}, slog.New(slog.DiscardHandler))
+	go func() { _ = front.Serve(listener) }()
 	b.Cleanup(func() {
-		_ = entrance.Close()
-		if err := s.Close(); err != nil {
+		_ = front.Close()
+		if err := db.Close(); err != nil {
 			b.Error(err)
 		}
 	})

@@ -1,9 +1,10 @@
-// Package server decides about a request of the API: target, limits,
-// signature, checksum, request id.
+// Package server handles the requests of the API: target, limits, signature,
+// checksum, request id.
 //
 // It is the one place that turns a failure of ours into an internal error for
-// the customer and a line in the log for the operator. How the bytes of HTTP
-// are read is left to package door and to net/http, which it answers alike.
+// the customer and a log line for the operator. It leaves reading HTTP to package
+// door and to net/http, and treats requests from both alike; package admission
+// bounds the requests and their memory.
 package server
 
 import (
@@ -36,7 +37,7 @@ const (
 	typePlain  = "application/json"
 )
 
-// Handler answers the API's requests over HTTP.
+// Handler answers requests of the API over HTTP.
 type Handler struct {
 	service *ops.Service
 	log     *slog.Logger
@@ -46,7 +47,7 @@ type Handler struct {
 	replies *admission.Replies
 }
 
-// New makes the handler of a service.
+// New returns the handler of a service.
 func New(service *ops.Service, log *slog.Logger) *Handler {
 	return &Handler{service: service, log: log, bodies: admission.NewBodies(), slots: admission.NewSlots(admission.MaxRequests, admission.MaxSlotWait), large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies()}
 }
@@ -58,31 +59,31 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Answer(r.Context(), &x.Request, &x.Reply)
 	if err := x.Reply.Send(w); err != nil {
 		if r.Context().Err() == nil {
-			h.log.Error("a stream was not finished", "request", string(x.Reply.ID[:]), "error", err)
+			h.log.Error("a stream ended early", "request", string(x.Reply.ID[:]), "error", err)
 		}
-		panic(http.ErrAbortHandler) // the customer must see that it is cut short
+		panic(http.ErrAbortHandler) // so that the customer sees that the stream is incomplete
 	}
 }
 
-// Accepts tells whether the door may have a request answered by itself. Streams
-// are left to net/http.
+// Accepts reports whether the door may read a request. Backups are answered with
+// a stream, which only net/http can send.
 func (h *Handler) Accepts(r *door.Request) bool {
 	return string(r.Header("X-Amz-Target")) != TargetBackup
 }
 
-// Answer answers a request, whoever has read it.
+// Answer answers a request that the door or net/http has read.
 func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	a.ID, a.Budget = newID(), h.replies
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("a request ended in a panic", "request", string(a.ID[:]), "target", string(r.Header("X-Amz-Target")), "panic", p, "stack", string(debug.Stack()))
+			h.log.Error("panic while answering a request", "request", string(a.ID[:]), "target", string(r.Header("X-Amz-Target")), "panic", p, "stack", string(debug.Stack()))
 			h.fault(a, typeAmazon, internal(""))
 		}
 	}()
 	switch {
 	case fromForeignPage(r):
 		a.More = [][2]string{{"X-Content-Type-Options", "nosniff"}}
-		plain(a, http.StatusForbidden, "requests from pages of other sites are refused\n")
+		plain(a, http.StatusForbidden, "requests from pages of other sites are rejected\n")
 	case r.Path == "/" && r.Method == http.MethodPost:
 		h.post(ctx, r, a)
 	case r.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
@@ -96,27 +97,27 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	}
 }
 
-// healthPatience is how long the storage may take to answer.
-const healthPatience = 2 * time.Second
+// healthTimeout is how long the storage may take to answer a health check.
+const healthTimeout = 2 * time.Second
 
-// health tells whether the storage answers, for who decides where requests go.
+// health reports whether the storage answers, for load balancers.
 func (h *Handler) health(ctx context.Context, a *door.Reply) {
-	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	if err := h.service.DB.Healthy(ctx); err != nil {
-		h.log.Warn("not healthy", "error", err)
+		h.log.Warn("health check failed", "error", err)
 		plain(a, http.StatusServiceUnavailable, "the storage does not answer\n")
 		return
 	}
 	plain(a, http.StatusOK, "ok\n")
 }
 
-// newID makes the id of a request, in letters and digits as the service's are.
+// newID returns the id of a request, of letters and digits as DynamoDB's are.
 func newID() (id [52]byte) {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	bits := uint64(0)
 	for i := range id {
-		if i%12 == 0 { // five bits a letter
+		if i%12 == 0 { // each letter takes five bits
 			bits = rand.Uint64()
 		}
 		id[i] = letters[bits%32]
@@ -182,8 +183,7 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	send(a, media, http.StatusOK)
 }
 
-// decode decodes the body of a request. While large ones wait for each other,
-// others are decoded and carried out.
+// decode decodes the body of a request. Small bodies do not wait for large ones.
 func (h *Handler) decode(ctx context.Context, name string, body []byte) (ops.Request, error) {
 	if len(body) < admission.LargeBytes {
 		return ops.Read(name, body)
@@ -198,22 +198,23 @@ func (h *Handler) decodeLarge(ctx context.Context, name string, body []byte) (re
 	return request, err
 }
 
-// TargetBackup is the X-Amz-Target of a request for all tables as they are at
-// one moment. It is guarded like any other, and answered by a stream.
+// TargetBackup is the X-Amz-Target of a request for a consistent backup of all
+// tables. It is authenticated like any other, and answered with a stream.
 const TargetBackup = "Stator.Backup"
 
-// stream has all tables written; a panic must not pass for an end.
+// stream writes a backup of all tables. It returns a panic as an error, so that
+// the client does not take the incomplete stream for the whole.
 func (h *Handler) stream(ctx context.Context, w io.Writer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("a panic: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return h.service.WriteAll(ctx, w)
 }
 
-// mediaType is the type to answer in; not ok if the request's is none of the
-// API's.
+// mediaType is the media type of the reply; not ok if the request does not have a
+// media type of the API.
 func mediaType(r *door.Request) (string, bool) {
 	media, _, _ := bytes.Cut(r.Header("Content-Type"), []byte(";"))
 	media = bytes.TrimSpace(media)
@@ -228,7 +229,7 @@ func mediaType(r *door.Request) (string, bool) {
 	return "", false
 }
 
-// unread answers a request whose body was not read.
+// unread answers a request whose body could not be read.
 func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, err error) {
 	var fault *apierror.Error
 	switch {
@@ -236,22 +237,22 @@ func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, err e
 		plain(a, http.StatusRequestEntityTooLarge, "<RequestEntityTooLargeException/>\n")
 	case errors.As(err, &fault):
 		h.fault(a, media, fault)
-	case ctx.Err() != nil: // nobody listens
+	case ctx.Err() != nil: // the client has disconnected
 	default:
 		plain(a, http.StatusBadRequest, "<SerializationException/>\n")
 	}
 }
 
-// fail answers a fault of the customer's, or logs a failure of ours.
+// fail answers a fault of the customer, or logs a failure of ours.
 func (h *Handler) fail(ctx context.Context, a *door.Reply, media, operation string, err error) {
 	var fault *apierror.Error
 	switch {
 	case errors.As(err, &fault):
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
-		return // nobody listens
+		return // the client has disconnected
 	case errors.Is(err, store.ErrFull):
-		h.log.Error("a write was refused", "request", string(a.ID[:]), "operation", operation, "error", err)
-		fault = internal("The disk is almost full. Writes are refused until there is space again.")
+		h.log.Error("a write was rejected", "request", string(a.ID[:]), "operation", operation, "error", err)
+		fault = internal("The disk is almost full. Writes are rejected until there is space again.")
 	default:
 		h.log.Error("a request failed", "request", string(a.ID[:]), "operation", operation, "error", err)
 		fault = internal("")
@@ -259,7 +260,7 @@ func (h *Handler) fail(ctx context.Context, a *door.Reply, media, operation stri
 	h.fault(a, media, fault)
 }
 
-// internal is the error for a failure of ours. Clients try again after it.
+// internal is the error for a failure of ours. Clients retry after it.
 func internal(message string) *apierror.Error {
 	if message == "" {
 		message = "Internal server error"
@@ -272,7 +273,7 @@ func (h *Handler) fault(a *door.Reply, media string, e *apierror.Error) {
 	send(a, media, e.Status)
 }
 
-// send marks the body as an answer of the API.
+// send completes a reply of the API.
 func send(a *door.Reply, media string, status int) {
 	a.Status, a.ContentType = status, media
 	a.Checksum, a.HasChecksum = crc32.ChecksumIEEE(a.Body), true
@@ -283,9 +284,9 @@ func plain(a *door.Reply, status int, text string) {
 	a.Write(append(a.Memory.Empty(), text...))
 }
 
-// fromForeignPage tells whether a browser sends the request for a page that we
-// did not serve. Any page can reach this machine's ports, by a name that its
-// owner points here if need be; clients that are no browsers send no Origin.
+// fromForeignPage reports whether a browser sends the request for a page of another
+// site. Any page can reach the ports of the machine that the browser runs on, if
+// need be by a name that resolves to it. Clients other than browsers send no Origin.
 func fromForeignPage(r *door.Request) bool {
 	origin := r.Header("Origin")
 	if len(origin) == 0 {

@@ -45,7 +45,7 @@ func newHandler(t *testing.T) http.Handler {
 	return server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler))
 }
 
-// signed are the headers of an ordinary request.
+// signed returns the headers of an ordinary request.
 func signed(target string) http.Header {
 	return http.Header{
 		"Content-Type":  {"application/x-amz-json-1.0"},
@@ -67,9 +67,8 @@ func send(h http.Handler, method, path string, header http.Header, body io.Reade
 	return w
 }
 
-// Every answer of the API carries its length, its checksum and an id of its
-// own.
-func TestAnswersAreMarked(t *testing.T) {
+// Every reply of the API has its length, its checksum and a unique id.
+func TestReplyHeaders(t *testing.T) {
 	h := newHandler(t)
 	ids := map[string]bool{}
 	for range 10 {
@@ -91,7 +90,7 @@ func TestAnswersAreMarked(t *testing.T) {
 	}
 }
 
-// What is no request of the API is answered as the service does.
+// Requests that are not of the API get the same replies as from DynamoDB.
 func TestOtherRequests(t *testing.T) {
 	h := newHandler(t)
 	without := func(name string) http.Header {
@@ -112,17 +111,17 @@ func TestOtherRequests(t *testing.T) {
 		code         int
 		want         string
 	}{
-		{"a browser learns that it is well", "GET", "/", nil, "", 200, "healthy: dynamodb\n"},
-		{"another path is nowhere", "POST", "/other", signed(listTables), "{}", 404, "<UnknownOperationException/>\n"},
-		{"another method is nowhere", "DELETE", "/", signed(listTables), "{}", 404, "<UnknownOperationException/>\n"},
-		{"another type is nowhere", "POST", "/", with("Content-Type", "text/plain"), "{}", 404, "<UnknownOperationException/>\n"},
+		{"a browser gets a greeting", "GET", "/", nil, "", 200, "healthy: dynamodb\n"},
+		{"another path", "POST", "/other", signed(listTables), "{}", 404, "<UnknownOperationException/>\n"},
+		{"another method", "DELETE", "/", signed(listTables), "{}", 404, "<UnknownOperationException/>\n"},
+		{"another media type", "POST", "/", with("Content-Type", "text/plain"), "{}", 404, "<UnknownOperationException/>\n"},
 		{"no target", "POST", "/", without("X-Amz-Target"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
 		{"an unknown target", "POST", "/", signed("DynamoDB_20120810.MakeCoffee"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
 		{"an operation of the other service", "POST", "/", signed("DynamoDBStreams_20120810.ListTables"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
 		{"no signature", "POST", "/", without("Authorization"), "{}", 400, `{"__type":"com.amazon.coral.service#MissingAuthenticationTokenException","message":"Request is missing Authentication Token"}`},
 		{"no body", "POST", "/", signed(listTables), "", 400, `{"__type":"com.amazon.coral.service#SerializationException"}`},
-		{"no JSON", "POST", "/", signed(listTables), "{", 400, `{"__type":"com.amazon.coral.service#SerializationException"}`},
-		{"plain JSON is answered in kind", "POST", "/", with("Content-Type", "application/json; charset=utf-8"), "{}", 200, `{"TableNames":[]}`},
+		{"not JSON", "POST", "/", signed(listTables), "{", 400, `{"__type":"com.amazon.coral.service#SerializationException"}`},
+		{"plain JSON gets plain JSON", "POST", "/", with("Content-Type", "application/json; charset=utf-8"), "{}", 200, `{"TableNames":[]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := send(h, c.method, c.path, c.header, strings.NewReader(c.body))
@@ -133,8 +132,7 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// A body of 16 MiB is read, one byte more is not, whether it says its length
-// or not.
+// The largest body has 16 MiB, with and without a Content-Length.
 func TestBodyLimit(t *testing.T) {
 	h := newHandler(t)
 	const limit = 16 << 20
@@ -157,7 +155,7 @@ func TestBodyLimit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var r io.Reader = bytes.NewReader(body(c.size))
 			if c.hide {
-				r = io.MultiReader(r) // its length is not known
+				r = io.MultiReader(r) // hides its length
 			}
 			if w := send(h, "POST", "/", signed(listTables), r); w.Code != c.code {
 				t.Errorf("got %d %s, want %d", w.Code, w.Body, c.code)
@@ -166,8 +164,8 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// Whoever reads a request, it is answered alike: the door by itself, and
-// net/http, which gets those with a query.
+// A request gets the same reply whether the door or net/http reads it. Requests
+// with a query are read by net/http.
 func TestBothReaders(t *testing.T) {
 	h := newHandler(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -207,20 +205,20 @@ func TestBothReaders(t *testing.T) {
 	cases := map[string]struct {
 		name, value, body, want string
 	}{
-		"a request":                   {"X-Other", "", "{}", "200 OK"},
-		"no target":                   {"X-Amz-Target", "", "{}", "400 Bad Request"},
-		"an operation that is none":   {"X-Amz-Target", "DynamoDB_20120810.MakeCoffee", "{}", "400 Bad Request"},
-		"no signature":                {"Authorization", "", "{}", "400 Bad Request"},
-		"half a signature":            {"Authorization", "AWS4-HMAC-SHA256 Credential=a", "{}", "400 Bad Request"},
-		"no date":                     {"X-Amz-Date", "", "{}", "400 Bad Request"},
-		"no JSON":                     {"X-Other", "", "{", "400 Bad Request"},
-		"no body":                     {"X-Other", "", "", "400 Bad Request"},
-		"another type":                {"Content-Type", "text/plain", "{}", "404 Not Found"},
-		"no type":                     {"Content-Type", "", "{}", "404 Not Found"},
-		"plain JSON":                  {"Content-Type", "application/json", "{}", "200 OK"},
-		"a page of another site":      {"Origin", "https://evil.example", "{}", "403 Forbidden"},
-		"a page of ours":              {"Origin", "http://" + l.Addr().String(), "{}", "200 OK"},
-		"a body that is read in part": {"X-Other", "", "{}" + strings.Repeat(" ", 1<<20), "200 OK"},
+		"a request":                     {"X-Other", "", "{}", "200 OK"},
+		"no target":                     {"X-Amz-Target", "", "{}", "400 Bad Request"},
+		"an unknown operation":          {"X-Amz-Target", "DynamoDB_20120810.MakeCoffee", "{}", "400 Bad Request"},
+		"no signature":                  {"Authorization", "", "{}", "400 Bad Request"},
+		"half a signature":              {"Authorization", "AWS4-HMAC-SHA256 Credential=a", "{}", "400 Bad Request"},
+		"no date":                       {"X-Amz-Date", "", "{}", "400 Bad Request"},
+		"not JSON":                      {"X-Other", "", "{", "400 Bad Request"},
+		"no body":                       {"X-Other", "", "", "400 Bad Request"},
+		"another type":                  {"Content-Type", "text/plain", "{}", "404 Not Found"},
+		"no type":                       {"Content-Type", "", "{}", "404 Not Found"},
+		"plain JSON":                    {"Content-Type", "application/json", "{}", "200 OK"},
+		"a page of another site":        {"Origin", "https://evil.example", "{}", "403 Forbidden"},
+		"a page of this server":         {"Origin", "http://" + l.Addr().String(), "{}", "200 OK"},
+		"a body larger than the buffer": {"X-Other", "", "{}" + strings.Repeat(" ", 1<<20), "200 OK"},
 	}
 	for name, c := range cases {
 		header := signed(listTables)
@@ -228,23 +226,23 @@ func TestBothReaders(t *testing.T) {
 		if c.value != "" {
 			header.Set(c.name, c.value)
 		}
-		lean, web := ask("/", header, c.body), ask("/?", header, c.body)
-		if lean != web || !strings.HasPrefix(lean, c.want) {
-			t.Errorf("%s is answered\n%s by the door,\n%s by net/http, want %s", name, lean, web, c.want)
+		direct, web := ask("/", header, c.body), ask("/?", header, c.body)
+		if direct != web || !strings.HasPrefix(direct, c.want) {
+			t.Errorf("%s: the reply is\n%s through the door,\n%s through net/http, want %s", name, direct, web, c.want)
 		}
 	}
 	if int(counted.answered.Load()) != len(cases) {
-		t.Errorf("the door has read %d requests, want %d", counted.answered.Load(), len(cases))
+		t.Errorf("the door read %d requests, want %d", counted.answered.Load(), len(cases))
 	}
 
-	// What is answered by a stream is for net/http from the start.
+	// A request that is answered with a stream is left to net/http.
 	header := signed(server.TargetBackup)
 	header.Del("Authorization")
 	if got := ask("/", header, "{}"); !strings.Contains(got, "MissingAuthenticationToken") {
-		t.Errorf("a backup without a signature is answered %s", got)
+		t.Errorf("a backup without a signature gets %s", got)
 	}
 	if int(counted.answered.Load()) != len(cases) {
-		t.Error("the door has read the request for a backup")
+		t.Error("the door read the request for a backup")
 	}
 }
 
@@ -259,7 +257,7 @@ func (c *countingDoorHandler) Answer(ctx context.Context, r *door.Request, a *do
 	c.Handler.Answer(ctx, r, a)
 }
 
-// A body that breaks off is not taken for a success.
+// A truncated body is not answered with success.
 func TestBrokenBody(t *testing.T) {
 	h := newHandler(t)
 	w := send(h, "POST", "/", signed(listTables), io.MultiReader(strings.NewReader("{}"), iotest.ErrReader(io.ErrUnexpectedEOF)))
@@ -268,8 +266,8 @@ func TestBrokenBody(t *testing.T) {
 	}
 }
 
-// A page of another site cannot use the browser to reach us, also when its
-// name was pointed at this machine.
+// A page of another site cannot use the browser to reach the server, even when its
+// name resolves to this machine.
 func TestForeignPages(t *testing.T) {
 	h := newHandler(t)
 	for _, c := range []struct {
@@ -277,7 +275,7 @@ func TestForeignPages(t *testing.T) {
 		code         int
 	}{
 		{"127.0.0.1:8000", "", 200},
-		{"stator:8000", "", 200}, // no browser: any name will do
+		{"stator:8000", "", 200}, // not a browser: any name is accepted
 		{"127.0.0.1:8000", "http://127.0.0.1:8000", 200},
 		{"localhost:8000", "http://localhost:8000", 200},
 		{"[::1]:8000", "http://[::1]:8000", 200},
@@ -300,7 +298,7 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// No body brings the server down, and none is answered with a 500.
+// No body crashes the server or is answered with a 500.
 func FuzzPost(f *testing.F) {
 	f.Add("PutItem", `{"TableName": "Orders", "Item": {"id": {"S": "1"}}}`)
 	f.Add("Query", `{"TableName": "Orders", "KeyConditionExpression": "id = :v", "ExpressionAttributeValues": {":v": {"S": "1"}}}`)

@@ -9,8 +9,8 @@ import (
 	"github.com/stator-db/stator/internal/server/door"
 )
 
-// shapes tells what was asked for since the start, by shape. It is guarded like
-// any request of the API.
+// shapes answers with the counts of requests since the start, by shape. It
+// requires a signature like any request of the API.
 func (h *Handler) shapes(ctx context.Context, r *door.Request, a *door.Reply) {
 	if _, err := auth.Read(r.Header, r.Query); err != nil {
 		h.fail(ctx, a, typePlain, "shapes", err)

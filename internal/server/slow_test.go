@@ -16,8 +16,8 @@ import (
 	"github.com/stator-db/stator/internal/server/door"
 )
 
-// Bodies that come slowly, or not at all, do not keep those of others waiting:
-// neither by what they announce nor by what they have sent.
+// Bodies that arrive slowly, or not at all, do not make other bodies wait: neither
+// by their Content-Length nor by what they have sent.
 func TestSlowBodiesDoNotHoldMemory(t *testing.T) {
 	const most = 16 << 20
 	for _, c := range []struct {
@@ -28,12 +28,12 @@ func TestSlowBodiesDoNotHoldMemory(t *testing.T) {
 		good    int // bytes of the good client's body
 		within  time.Duration
 	}{
-		{"many who announce much and send little", "/", 100, 16 << 10, 1 << 20, 0},
+		{"many clients with a large Content-Length that send little", "/", 100, 16 << 10, 1 << 20, 0},
 		{"through net/http", "/?", 100, 16 << 10, 1 << 20, 0},
-		{"some who send almost all, and then nothing", "/", 20, most - 1, 1 << 20, time.Second},
-		{"through net/http, too", "/?", 20, most - 1, 1 << 20, time.Second},
-		{"small bodies do not wait for large ones at all", "/", 20, most - 1, 100 << 10, 0},
-		{"through net/http neither", "/?", 20, most - 1, 100 << 10, 0},
+		{"some clients that send almost all and then stop", "/", 20, most - 1, 1 << 20, time.Second},
+		{"the same through net/http", "/?", 20, most - 1, 1 << 20, time.Second},
+		{"small bodies do not wait for large ones", "/", 20, most - 1, 100 << 10, 0},
+		{"small bodies through net/http", "/?", 20, most - 1, 100 << 10, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestSlowBodiesDoNotHoldMemory(t *testing.T) {
 					bad := dial()
 					go func() {
 						sendHead(bad, c.uri, listTables, most)
-						_, _ = bad.Write(part) // it ends early when the server has no room
+						_, _ = bad.Write(part) // it ends early when the server has no memory
 					}()
 				}
 				synctest.Wait()
@@ -55,7 +55,7 @@ func TestSlowBodiesDoNotHoldMemory(t *testing.T) {
 					_, _ = io.WriteString(good, body)
 				}()
 				if status, reply := readReply(t, good); status != 200 {
-					t.Errorf("the good client is answered %d %s", status, reply)
+					t.Errorf("the good client gets %d %s", status, reply)
 				}
 				if took := time.Since(began); took > c.within || took == 0 && c.within > 0 {
 					t.Errorf("the good client is answered after %v, want %v at most", took, c.within)
@@ -65,9 +65,9 @@ func TestSlowBodiesDoNotHoldMemory(t *testing.T) {
 	}
 }
 
-// When there is no more memory, those who hold much are told to come again, and
-// a slow client with a small body is not.
-func TestThoseWhoHoldMuchGiveWay(t *testing.T) {
+// When memory runs out, requests with large bodies are rejected, and a slow client
+// with a small body is not.
+func TestLargeBodiesAreEvictedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := serve(t, newHandler(t))
 		body := "{}" + strings.Repeat(" ", 100<<10)
@@ -85,29 +85,28 @@ func TestThoseWhoHoldMuchGiveWay(t *testing.T) {
 			}()
 		}
 		time.Sleep(2 * maxBodyWait)
-		told := 0
+		rejected := 0
 		for _, c := range large {
 			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
 			if reply, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil && reply.StatusCode == 400 {
-				told++
+				rejected++
 			}
 		}
-		if told == 0 || told == len(large) {
-			t.Errorf("%d of %d are told to come again", told, len(large))
+		if rejected == 0 || rejected == len(large) {
+			t.Errorf("%d of %d large bodies are rejected", rejected, len(large))
 		}
 		go io.WriteString(small, body[50<<10:])
 		if status, reply := readReply(t, small); status != 200 {
-			t.Errorf("the small one is answered %d %s", status, reply)
+			t.Errorf("the small body gets %d %s", status, reply)
 		}
 	})
 }
 
-// maxBodyWait is how long a body waits for memory, and longer.
+// maxBodyWait is the longest time that a body waits for memory.
 const maxBodyWait = 3 * time.Second
 
-// A client may take its time with a large body while nobody else needs the
-// memory.
-func TestSlowBodyIsReadWhenThereIsRoom(t *testing.T) {
+// A client may send a large body slowly while no other body needs the memory.
+func TestSlowBodyIsReadWhileMemoryIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := serve(t, newHandler(t))()
 		body := "{}" + strings.Repeat(" ", 4<<20)
@@ -121,12 +120,12 @@ func TestSlowBodyIsReadWhenThereIsRoom(t *testing.T) {
 			}
 		}()
 		if status, reply := readReply(t, c); status != 200 {
-			t.Errorf("it is answered %d %s", status, reply)
+			t.Errorf("the reply is %d %s", status, reply)
 		}
 	})
 }
 
-// serve serves a handler in virtual time, and gives the function that connects
+// serve serves a handler in virtual time, and returns the function that connects
 // to it.
 func serve(t *testing.T, h http.Handler) (dial func() net.Conn) {
 	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 3 * time.Minute}
@@ -141,7 +140,7 @@ func serve(t *testing.T, h http.Handler) (dial func() net.Conn) {
 		}
 		s.Close()
 		<-served
-		time.Sleep(time.Second) // net/http lingers a moment over what it refuses
+		time.Sleep(time.Second) // net/http lingers for a moment after a rejection
 	})
 	return func() net.Conn {
 		client, server := net.Pipe()
@@ -151,7 +150,7 @@ func serve(t *testing.T, h http.Handler) (dial func() net.Conn) {
 	}
 }
 
-// pipes is a listener within the process.
+// pipeListener is a listener within the process.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// repeatingConn is a client that sends a request some times and does not look at
-// the replies.
+// repeatingConn is a client that sends a request repeatedly and ignores the
+// replies.
 type repeatingConn struct {
 	scriptedConn
 	request []byte
@@ -28,8 +28,8 @@ func (c *repeatingConn) Read(b []byte) (int, error) {
 
 func (*repeatingConn) Write(b []byte) (int, error) { return len(b), nil }
 
-// A request costs no allocation. (The race detector makes pools forget, so it cannot
-// count.)
+// A request needs no allocation. (The race detector makes pools drop objects, so
+// the test is not run with it.)
 func TestAllocations(t *testing.T) {
 	h := fixedReply{[]byte(strings.Repeat("x", 1024))}
 	s := New(h, new(http.Server), slog.New(slog.DiscardHandler))
@@ -43,7 +43,7 @@ func TestAllocations(t *testing.T) {
 			c.serve()
 		})
 		if got := perConn / requests; got > 0.5 {
-			t.Errorf("a request with %s costs %.2f allocations", name, got)
+			t.Errorf("a request with %s needs %.2f allocations", name, got)
 		}
 	}
 }

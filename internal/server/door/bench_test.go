@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// BenchmarkDoor compares fixedReply replies of 1 KB over loopback, sixteen kept
-// connections. The client is the same and allocates nothing. Bare is a loop
-// that knows the length of the request and reads nothing in it: what the
-// system and the client cost.
+// BenchmarkDoor compares servers that send constant replies of 1 KB over sixteen
+// persistent loopback connections. The client is the same and allocates nothing.
+// Bare is a loop that knows the length of the request and does not parse it: the
+// cost of the system and the client.
 func BenchmarkDoor(b *testing.B) {
 	h := fixedReply{[]byte(strings.Repeat("x", 1024))}
 	log := slog.New(slog.DiscardHandler)
@@ -69,8 +69,8 @@ func BenchmarkDoor(b *testing.B) {
 	}
 }
 
-// cpuTime is what client and server have used. It varies less than the time
-// of a clock on a machine that others use.
+// cpuTime is the processor time of client and server. On a shared machine it
+// varies less than wall-clock time.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -79,7 +79,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bare answers requests of one size without reading them.
+// bare answers requests of one size without parsing them.
 type bare struct{ l net.Listener }
 
 func (s *bare) Serve(l net.Listener) error {

@@ -1,10 +1,10 @@
 package door
 
-// scanChunked looks at the bytes after the head of a chunked request. When it
-// is done, the encoded body ends at end.
+// scanChunked scans the bytes after the head of a chunked request. When it is
+// done, the encoded body ends at end.
 //
-// It knows chunks as clients write them: digits, no extensions, no trailers.
-// The bytes stay as they are, so that net/http can still look at them.
+// It accepts chunks as clients write them: hexadecimal digits, no extensions, no
+// trailers. It does not change the bytes, so that net/http can still read them.
 func scanChunked(b []byte) (end int, v verdict) {
 	for {
 		n, data, v := chunkLine(b[end:])
@@ -25,7 +25,7 @@ func scanChunked(b []byte) (end int, v verdict) {
 	}
 }
 
-// waitFor is more, unless what there is cannot become the end of a line.
+// waitFor returns more, or pass if b cannot become the end of a line.
 func waitFor(b []byte) verdict {
 	if len(b) > 0 && b[0] != '\r' {
 		return pass
@@ -33,7 +33,7 @@ func waitFor(b []byte) verdict {
 	return more
 }
 
-// chunkLine reads the size of a chunk; its data begins at data.
+// chunkLine parses the size of a chunk, whose data begins at data.
 func chunkLine(b []byte) (n, data int, v verdict) {
 	i := 0
 	for ; i < len(b); i++ {
@@ -41,7 +41,7 @@ func chunkLine(b []byte) (n, data int, v verdict) {
 		if !ok {
 			break
 		}
-		if i == 7 { // more than fits, and no room for overflow
+		if i == 7 { // larger than the buffer; stop before n overflows
 			return 0, 0, pass
 		}
 		n = n<<4 | d
@@ -71,8 +71,8 @@ func hexDigit(c byte) (int, bool) {
 	return 0, false
 }
 
-// joinChunks moves the data of chunks that scanChunked has found good to the
-// front of b.
+// joinChunks moves the data of chunks that scanChunked has accepted to the front
+// of b.
 func joinChunks(b []byte) []byte {
 	size, at := 0, 0
 	for {

@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// bufferBytes is what a head must fit in. A body that does as well is not
-	// copied; a chunked one that does not is passed on.
+	// bufferBytes is the size of a connection's buffer, and so the limit of a
+	// head. A body that fits in with it is not copied; a chunked body that does
+	// not fit is left to net/http.
 	bufferBytes = 8 << 10
-	// bufferTime is how long a connection may keep its buffer without a request.
+	// bufferTime is how long a connection keeps its buffer between requests.
 	bufferTime = time.Second
-	// maxDrained is how much of a body that nobody wanted is read to keep the
+	// maxDrained is how much of an unread body is discarded to keep the
 	// connection, as in net/http.
 	maxDrained = 256 << 10
-	// lingerTime is how long we listen to a client that still sends although
-	// it was refused, so that it gets to read why.
+	// lingerTime is how long the connection of a rejected client that is still
+	// sending stays open, so that the client can read the reply.
 	lingerTime = 500 * time.Millisecond
 )
 
@@ -33,24 +34,24 @@ type conn struct {
 	s  *Server
 	nc net.Conn
 
-	buf  *[bufferBytes]byte // nil while nothing happens for long
-	r, w int                // buf[r:w] is not used up
+	buf  *[bufferBytes]byte // nil while the connection is idle
+	r, w int                // buf[r:w] has been read but not used
 
 	state         atomic.Int32
 	last          time.Time // when the last request ended
-	begun         time.Time // when the present one began, if it is long
-	readDeadline  time.Time // the deadlines that are set
+	begun         time.Time // when the current request began, if it did not arrive in one piece
+	readDeadline  time.Time // as set on nc
 	writeDeadline time.Time
 
-	rest   int64 // how much of a body is still to come after what buf holds
-	broken bool  // the body did not come
+	rest   int64 // bytes of the body that have not been read into buf
+	broken bool  // reading the body failed
 
-	host string // of the last request, and mostly of all
+	host string // of the last request; most connections use one host only
 
-	wasCut atomic.Bool // nobody waits for it any more
+	wasCut atomic.Bool // the body was evicted
 }
 
-// The states of a connection. Only an idle one can be closed from outside.
+// The states of a connection. Shutdown closes idle connections only.
 const (
 	idle int32 = iota
 	busy
@@ -70,8 +71,8 @@ func (c *conn) serve() {
 	c.buf = buffers.Get().(*[bufferBytes]byte)
 	passed := false
 	defer func() {
-		if p := recover(); p != nil { // no bytes may bring the process down
-			c.s.log.Error("a connection ended in a panic", "panic", p, "stack", string(debug.Stack()))
+		if p := recover(); p != nil { // no input may crash the process
+			c.s.log.Error("panic while serving a connection", "panic", p, "stack", string(debug.Stack()))
 		} else {
 			c.releaseBuffer()
 		}
@@ -96,14 +97,14 @@ func (c *conn) serve() {
 			x.End()
 			passed = c.pass()
 			return
-		default: // no more will come
+		default: // the client sends no more
 			x.End()
 			return
 		}
 	}
 }
 
-// handshake begins TLS, if the listener is of that kind: it must not be left
+// handshake performs the TLS handshake, if the listener uses TLS. It is not left
 // to the first read, whose deadline is short.
 func (c *conn) handshake() bool {
 	secure, ok := c.nc.(interface{ HandshakeContext(context.Context) error })
@@ -114,9 +115,9 @@ func (c *conn) handshake() bool {
 	return secure.HandshakeContext(c.s.ctx) == nil
 }
 
-// await waits for the first byte of a request. Between requests that follow
-// each other a deadline that was set before will do, and the buffer is kept;
-// one that waits for long costs neither.
+// waitForRequest waits for the first byte of a request. Between requests in quick
+// succession it reuses the deadline that is set and keeps the buffer; after
+// bufferTime it gives the buffer back.
 func (c *conn) waitForRequest(first bool) bool {
 	c.r, c.w = 0, 0
 	c.state.Store(idle)
@@ -154,17 +155,17 @@ func (c *conn) releaseBuffer() {
 	}
 }
 
-// readUntil sets the deadline of reads; none if limit is zero.
+// readUntil sets the deadline of reads; a limit of zero is none.
 func (c *conn) readUntil(from time.Time, limit time.Duration) {
 	c.readDeadline = time.Time{}
 	if limit > 0 {
 		c.readDeadline = from.Add(limit)
 	}
-	c.nc.SetReadDeadline(c.readDeadline) //nolint:errcheck // the read will tell
+	c.nc.SetReadDeadline(c.readDeadline) //nolint:errcheck // the read reports it
 }
 
-// read reads a head, and its body if that is small. Other than done and pass,
-// the connection is at its end.
+// read reads a head, and its body if that is small. A verdict of more means that
+// the connection has ended.
 func (c *conn) read(r *Request, first bool) verdict {
 	c.begun = time.Time{}
 	if first {
@@ -198,8 +199,8 @@ func (c *conn) read(r *Request, first bool) verdict {
 	return done
 }
 
-// start is when the present request began. Most come in one piece, and nobody
-// asks.
+// start is when the current request began. It is needed only for requests that do
+// not arrive in one piece.
 func (c *conn) start() time.Time {
 	if c.begun.IsZero() {
 		c.begun = time.Now()
@@ -207,10 +208,11 @@ func (c *conn) start() time.Time {
 	return c.begun
 }
 
-// readHead reads the head of a request. After the first one it keeps two
-// habits of net/http, which would not know later that there was one: up to
-// four bytes of empty lines are skipped, since some old clients send them
-// after a body; and fewer than four bytes in all are no request.
+// readHead reads the head of a request. After the first request it imitates
+// net/http in two ways, because net/http treats the first request that it is
+// handed as the first of the connection: it skips up to four bytes of empty lines,
+// which some old clients send after a body; and fewer than four bytes in all are
+// not a request.
 func (c *conn) readHead(h *head, first bool) verdict {
 	h.reset()
 	const peeked = 4
@@ -247,21 +249,21 @@ func (c *conn) readWhole(r *Request) verdict {
 				return v
 			}
 		}
-		r.head.text = c.buf[c.r : c.r+r.head.next] // it may have moved
+		r.head.text = c.buf[c.r : c.r+r.head.next] // fill may have moved it
 	}
 	r.whole, r.hasWhole = c.buf[c.r+r.head.next:c.r+end:c.r+end], true
 	c.r += end
 	return done
 }
 
-// readChunked reads a chunked body that fits in the buffer as it came.
+// readChunked reads a chunked body that fits in the buffer with its chunk sizes.
 func (c *conn) readChunked(r *Request) verdict {
 	slow := false
 	for {
 		at := c.r + r.head.next
 		end, v := scanChunked(c.buf[at:c.w])
 		if v == done {
-			r.head.text = c.buf[c.r:at] // it may have moved
+			r.head.text = c.buf[c.r:at] // fill may have moved it
 			r.whole, r.hasWhole = joinChunks(c.buf[at:at+end:at+end]), true
 			c.r = at + end
 			return done
@@ -279,9 +281,9 @@ func (c *conn) readChunked(r *Request) verdict {
 	}
 }
 
-// fill reads what has come after the bytes in the buffer. It passes when there
-// is no room, or when the client has ended before its request has: net/http
-// knows what to say then.
+// fill reads more bytes into the buffer. Its verdict is pass when the buffer is
+// full, or when the client has closed its side within a request: net/http has the
+// reply for both.
 func (c *conn) fill() verdict {
 	if c.r > 0 {
 		c.w = copy(c.buf[:], c.buf[c.r:c.w])
@@ -298,10 +300,10 @@ func (c *conn) fill() verdict {
 	case errors.Is(err, io.EOF):
 		return pass
 	}
-	return more // in vain
+	return more // and none arrived in time
 }
 
-// pass gives the connection to net/http.
+// pass hands the connection to net/http.
 func (c *conn) pass() bool {
 	if c.nc.SetDeadline(time.Time{}) != nil {
 		return false
@@ -335,17 +337,17 @@ func (b *body) Read(p []byte) (int, error) {
 	return 0, err
 }
 
-// cut ends a read. A deadline that is set meanwhile would undo it, but none is
-// while a body is read.
+// cut ends a read of the body. It relies on the read deadline not being set
+// elsewhere while a body is read.
 func (c *conn) cut() {
 	c.wasCut.Store(true)
 	_ = c.nc.SetReadDeadline(past)
 }
 
-// answer has a request answered; not ok if that was the last one.
+// answer answers a request. It reports false if the connection ends with it.
 func (c *conn) answer(x *Exchange) bool {
 	if !c.run(x) {
-		return false // what a panic leaves is not used again
+		return false // x may be in any state after a panic, and is not reused
 	}
 	defer x.End()
 	if x.Reply.Status == 0 {
@@ -364,26 +366,26 @@ func (c *conn) answer(x *Exchange) bool {
 	return true
 }
 
-// run calls the handler. A panic of it is logged and answered here.
+// run calls the handler. If the handler panics, run logs that and answers.
 func (c *conn) run(x *Exchange) (ok bool) {
 	defer func() {
 		if ok {
 			return
 		}
-		c.s.log.Error("a request ended in a panic", "panic", recover(), "stack", string(debug.Stack()))
+		c.s.log.Error("panic while answering a request", "panic", recover(), "stack", string(debug.Stack()))
 		c.last = time.Now()
 		c.send(&Reply{Status: 500, ContentType: "text/plain; charset=utf-8", Body: []byte("internal server error\n")}, true)
 	}()
 	c.s.api.Answer(c.s.ctx, &x.Request, &x.Reply)
 	if x.Reply.Stream != nil {
-		panic("the answer is a stream, which the handler should not have taken")
+		panic("the handler accepted a request that it answers with a stream")
 	}
 	return true
 }
 
-// drain reads what the handler has left of a body; unread if that is too much.
-// Nothing is sent before: a client that does not read while it sends would
-// wait for us, and we for it.
+// drain discards the rest of a body that the handler has not read. It reports
+// unread if that is too much. The reply is sent afterwards: a client that does not
+// read while it sends would wait for the server, and the server for the client.
 func (c *conn) drain(r *Request) (unread bool) {
 	if r.rest == nil {
 		return false
@@ -399,12 +401,12 @@ func (c *conn) drain(r *Request) (unread bool) {
 	return err != nil
 }
 
-// linger reads on for a moment: closing with bytes unread would take the
-// answer back.
+// linger reads on for a moment: closing a connection with unread bytes resets it,
+// and the client could lose the reply.
 func (c *conn) linger() {
 	if closeWrite(c.nc) != nil {
 		return
 	}
 	c.readUntil(time.Now(), lingerTime)
-	_, _ = io.Copy(io.Discard, c.nc) // until it ends, or the time does
+	_, _ = io.Copy(io.Discard, c.nc) // until the client ends or the deadline passes
 }

@@ -1,12 +1,12 @@
-// Package door reads the one shape of HTTP that clients of the API send, and
-// hands a connection that does anything else to net/http.
+// Package door is an HTTP/1.1 reader for the one form of request that clients of
+// the API send; it hands connections that send anything else to net/http.
 //
-// The shape is POST / over HTTP/1.1 with kept connections. The door refuses
-// nothing by itself: bytes that it is not sure about go to net/http as they
-// came, which answers or refuses them and keeps the connection. So the door is
-// never more lenient than net/http; FuzzDoor compares the two.
+// That form is POST / with persistent connections. The door itself rejects
+// nothing: it passes bytes that it does not recognize to net/http unchanged, and
+// net/http answers or rejects them and keeps the connection. So the door is never
+// more lenient than net/http; FuzzDoor compares the two.
 //
-// What a request means is decided by a Handler.
+// A Handler decides what a request means.
 package door
 
 import (
@@ -22,24 +22,24 @@ import (
 
 // Handler answers requests of the API.
 type Handler interface {
-	// Accepts tells by its head whether a request can be answered here. One
-	// that cannot goes to net/http.
+	// Accepts reports, by its head, whether the door may read a request. If not,
+	// net/http gets the connection.
 	Accepts(*Request) bool
 	// Answer fills in the reply to a request.
 	Answer(context.Context, *Request, *Reply)
 }
 
-// Server serves connections: POST / by its Handler, all else by net/http.
+// Server serves connections: its Handler answers POST /, net/http the rest.
 type Server struct {
 	api   Handler
 	web   *http.Server
 	log   *slog.Logger
 	times times
 
-	// The context of all requests ends with Close, not when a client hangs up:
-	// to notice that, something would have to read while a request is carried
-	// out, which costs more than most requests. None of the API waits for
-	// long, so a reply that nobody takes is the lesser waste.
+	// The context of all requests ends with Close, not when a client
+	// disconnects: to notice that, a goroutine would have to read while the
+	// request is executed, which costs more than most requests. No operation
+	// takes long, so a reply that is not read is the lesser waste.
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -51,11 +51,11 @@ type Server struct {
 	webServed bool
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
-	empty     chan struct{} // closed when closing and the last of conns has gone
+	empty     chan struct{} // closed when closing is set and conns is empty
 }
 
-// New makes a server. Requests that are not for api are served by web, whose
-// time-outs hold for all.
+// New returns a server. web serves the requests that are not for api; its timeouts
+// apply to all requests.
 func New(api Handler, web *http.Server, log *slog.Logger) *Server {
 	s := &Server{
 		api: api, web: web, log: log, times: timesOf(web),
@@ -68,16 +68,16 @@ func New(api Handler, web *http.Server, log *slog.Logger) *Server {
 	return s
 }
 
-// times are how long things may take; zero is for ever, except for a write.
+// times are timeouts; zero is no timeout, except for a write.
 type times struct {
 	head  time.Duration // from the first byte of a request to the end of its head
 	whole time.Duration // to the end of its body
 	idle  time.Duration // between requests
-	write time.Duration // for the client to take a reply; up to twice that
+	write time.Duration // for the client to read a reply; may be up to twice as long
 }
 
-// defaultWriteTime holds when net/http has no limit of its own, as it must not
-// have if it sends streams.
+// defaultWriteTime is the write timeout when web has none, as it must not if it
+// sends streams.
 const defaultWriteTime = time.Minute
 
 func timesOf(web *http.Server) times {
@@ -94,7 +94,7 @@ func timesOf(web *http.Server) times {
 	return t
 }
 
-// Serve takes connections until Shutdown or Close, and then returns
+// Serve accepts connections until Shutdown or Close, and then returns
 // http.ErrServerClosed.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.addListener(l) {
@@ -117,7 +117,7 @@ func (s *Server) Serve(l net.Listener) error {
 			return http.ErrServerClosed
 		case isTemporary(err):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.log.Warn("a connection could not be accepted, trying again", "error", err, "after", pause)
+			s.log.Warn("accepting a connection failed, retrying", "error", err, "after", pause)
 			select {
 			case <-time.After(pause):
 			case <-s.ctx.Done():
@@ -128,18 +128,18 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// isTemporary tells the lack of files or memory, which passes, from the end of
-// a listener.
+// isTemporary reports whether an error is a temporary lack of files or memory, and
+// not the end of a listener.
 func isTemporary(err error) bool {
 	var t interface{ Temporary() bool }
 	return errors.As(err, &t) && t.Temporary()
 }
 
-// Shutdown takes no more connections, closes those that are idle, and waits
-// until requests under way are answered or the context ends.
+// Shutdown stops accepting connections, closes idle ones, and waits until the
+// requests in flight are answered or the context ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopListening()
-	s.web.SetKeepAlivesEnabled(false) // those passed on end with their request, too
+	s.web.SetKeepAlivesEnabled(false) // connections of net/http end with their request, too
 	s.mu.Lock()
 	for c := range s.conns {
 		c.closeIfIdle()
@@ -153,7 +153,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return s.web.Shutdown(ctx)
 }
 
-// Close cuts all connections off.
+// Close closes all connections at once.
 func (s *Server) Close() error {
 	s.stopListening()
 	s.cancel()
@@ -186,8 +186,8 @@ func (s *Server) addListener(l net.Listener) bool {
 	if !s.webServed {
 		s.webServed = true
 		s.handoff.addr = l.Addr()
-		// It ends when web is shut down or closed, which closes the passage.
-		go s.web.Serve(s.handoff) //nolint:errcheck // that it was closed
+		// It returns when web is shut down or closed, which closes the listener.
+		go s.web.Serve(s.handoff) //nolint:errcheck // http.ErrServerClosed
 	}
 	return true
 }
@@ -199,7 +199,7 @@ func (s *Server) removeListener(l net.Listener) {
 	l.Close()
 }
 
-// addConn is nil when the server is closing.
+// addConn returns nil when the server is closing.
 func (s *Server) addConn(nc net.Conn) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

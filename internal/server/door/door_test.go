@@ -57,7 +57,7 @@ func TestSameHeaders(t *testing.T) {
 	}
 }
 
-// Requests that are sent ahead are answered in their order.
+// Pipelined requests are answered in order.
 func TestPipeline(t *testing.T) {
 	_, addr := listen(t, new(recordingHandler))
 	c, err := net.Dial("tcp", addr)
@@ -92,9 +92,9 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// A client that sends what nobody wants gets to read the refusal before the
+// A client whose body the handler does not read can read the reply before the
 // connection ends, however much it sends.
-func TestRefusedBody(t *testing.T) {
+func TestUnreadBody(t *testing.T) {
 	_, addr := listen(t, new(recordingHandler))
 	for _, size := range []int{100_000, 64 << 20} {
 		c, err := net.Dial("tcp", addr)
@@ -117,7 +117,7 @@ func TestRefusedBody(t *testing.T) {
 	}
 }
 
-// panickingHandler panics if it is observed to.
+// panickingHandler panics if the request asks for it.
 type panickingHandler struct{ recordingHandler }
 
 func (h *panickingHandler) Accepts(r *Request) bool {
@@ -131,7 +131,7 @@ func (h *panickingHandler) Answer(ctx context.Context, r *Request, a *Reply) {
 	switch string(r.Header("X-Amz-Target")) {
 	case "panic":
 		a.Body = append(a.Body, "half a reply"...)
-		panic("as observed")
+		panic("on request")
 	case "nothing":
 		return
 	case "a stream":
@@ -154,7 +154,7 @@ func TestPanic(t *testing.T) {
 				t.Errorf("%s is answered with %v", target, reply)
 			}
 		}
-		if !strings.Contains(log.String(), "as observed") || !strings.Contains(log.String(), "door_test.go") {
+		if !strings.Contains(log.String(), "on request") || !strings.Contains(log.String(), "door_test.go") {
 			t.Errorf("the log is\n%s", log.String())
 		}
 		for _, target := range []string{"nothing", "panic before"} {
@@ -167,7 +167,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// countingHandler counts the requests it has answered.
+// countingHandler counts the requests that it answers.
 type countingHandler struct {
 	fixedReply
 	handled atomic.Int64
@@ -178,8 +178,8 @@ func (h *countingHandler) Answer(ctx context.Context, r *Request, a *Reply) {
 	h.fixedReply.Answer(ctx, r, a)
 }
 
-// Whatever was carried out is answered in full when the server stops under
-// load.
+// When the server stops under load, every request that was executed gets its whole
+// reply.
 func TestShutdownUnderLoad(t *testing.T) {
 	h := &countingHandler{fixedReply: fixedReply{bytes.Repeat([]byte("x"), 1024)}}
 	s, addr := listen(t, h)
@@ -201,7 +201,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 				}
 				reply, err := http.ReadResponse(r, nil)
 				if err != nil {
-					return // it was not taken
+					return // the request was not read
 				}
 				if n, err := io.Copy(io.Discard, reply.Body); n != 1024 || err != nil {
 					t.Errorf("a reply ends after %d bytes: %v", n, err)
@@ -222,14 +222,14 @@ func TestShutdownUnderLoad(t *testing.T) {
 	}
 	clients.Wait()
 	if h.handled.Load() != answered.Load() {
-		t.Errorf("%d requests were carried out, %d answered", h.handled.Load(), answered.Load())
+		t.Errorf("%d requests were executed, %d answered", h.handled.Load(), answered.Load())
 	}
 	if _, err := net.Dial("tcp", addr); err == nil {
-		t.Error("a new connection is taken")
+		t.Error("a new connection is accepted")
 	}
 }
 
-// failingListener is a listener that fails at first.
+// failingListener is a listener whose first calls of Accept fail.
 type failingListener struct {
 	*connListener
 	errs []error
@@ -248,11 +248,11 @@ type temporaryError struct{ error }
 
 func (temporaryError) Temporary() bool { return true }
 
-// Too many open files pass; the end of a listener does not.
+// Serve retries when there are too many open files, and not when the listener ends.
 func TestAcceptErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(recordingHandler)
-		busy, gone := temporaryError{errors.New("too many open files")}, errors.New("gone")
+		busy, ended := temporaryError{errors.New("too many open files")}, errors.New("the listener has ended")
 		l := &failingListener{newConnListener(), []error{busy, busy, busy}}
 		s := New(h, newWeb(h), slog.New(slog.DiscardHandler))
 		served := make(chan error, 1)
@@ -262,11 +262,11 @@ func TestAcceptErrors(t *testing.T) {
 		exchange(t, client, again)
 		s.Close()
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Errorf("Serve ends with %v", err)
+			t.Errorf("Serve returns %v", err)
 		}
 		s = New(h, newWeb(h), slog.New(slog.DiscardHandler))
-		if err := s.Serve(&failingListener{newConnListener(), []error{gone}}); !errors.Is(err, gone) {
-			t.Errorf("Serve ends with %v", err)
+		if err := s.Serve(&failingListener{newConnListener(), []error{ended}}); !errors.Is(err, ended) {
+			t.Errorf("Serve returns %v", err)
 		}
 		s.Close()
 	})

@@ -11,22 +11,22 @@ import (
 	"github.com/stator-db/stator/internal/server/admission"
 )
 
-// Exchange is a request and its reply, with the memory of both. It is used
-// again after End, so nobody may keep a part of it but strings.
+// Exchange is a request and its reply, with the memory of both. It is reused after
+// End, so callers may keep its strings but no other part of it.
 type Exchange struct {
 	Request Request
 	Reply   Reply
 }
 
-// Request is a request as a Handler sees it, whether the door has read it or
-// net/http.
+// Request is a request as a Handler sees it, whether the door or net/http has read
+// it.
 type Request struct {
 	Method, Path, Query string
 	Host                string
 	Length              int64 // of the body; -1 is unknown
 
-	web   http.Header // if net/http has read it
-	head  head        // if the door has
+	web   http.Header // if net/http has read the request
+	head  head        // if the door has read it
 	whole []byte      // the body, if hasWhole
 	rest  io.Reader   // otherwise
 	cut   func()      // ends a read of rest
@@ -35,7 +35,7 @@ type Request struct {
 	buf      []byte
 }
 
-// Reply is what a Handler answers. Nothing is sent if Status stays 0, and the
+// Reply is filled in by a Handler. If Status stays 0, nothing is sent and the
 // connection is closed.
 type Reply struct {
 	Status      int
@@ -51,14 +51,14 @@ type Reply struct {
 	// The handler sets it; nil does not bound them.
 	Budget *admission.Replies
 
-	// Stream writes the body instead, if set. It can only be sent through
-	// net/http: a Handler does not take a request that it answers so.
+	// Stream writes the body, if set. Only net/http sends streams: a Handler does
+	// not accept requests that it answers with a stream.
 	Stream func(io.Writer) error
 
 	out []byte // what is written to the connection
 }
 
-// Write makes a text, which was appended to a.Memory.Empty(), the body.
+// Write sets the body to text, which was appended to a.Memory.Empty().
 func (a *Reply) Write(text []byte) {
 	a.Body = text
 	a.Memory.Keep(text)
@@ -66,17 +66,17 @@ func (a *Reply) Write(text []byte) {
 
 var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 
-// Begin makes an exchange of a request that net/http has read.
+// Begin returns the exchange of a request that net/http has read.
 func Begin(w http.ResponseWriter, r *http.Request) *Exchange {
 	x := exchanges.Get().(*Exchange)
 	x.Request.Method, x.Request.Path, x.Request.Query = r.Method, r.URL.Path, r.URL.RawQuery
 	x.Request.Host, x.Request.Length = r.Host, r.ContentLength
 	x.Request.web, x.Request.rest = r.Header, r.Body
-	x.Request.cut = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // without one, time will do it
+	x.Request.cut = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // a writer without deadlines relies on the timeout
 	return x
 }
 
-// End gives the memory back.
+// End returns the exchange to its pool.
 func (x *Exchange) End() {
 	x.Reply.Memory.End()
 	x.Request = Request{head: head{fields: x.Request.head.fields[:0]}, buf: buffer.Put(x.Request.buf)}
@@ -84,7 +84,7 @@ func (x *Exchange) End() {
 	exchanges.Put(x)
 }
 
-// Header is the first value of a header, or nothing.
+// Header returns the first value of a header, or nil.
 func (r *Request) Header(name string) []byte {
 	if r.web != nil {
 		return []byte(r.web.Get(name))
@@ -97,34 +97,35 @@ func (r *Request) Header(name string) []byte {
 	return nil
 }
 
-// Whole is the body, if it came along with the head and takes no more memory.
+// Whole returns the body if it is in the buffer with the head and needs no more
+// memory.
 func (r *Request) Whole() ([]byte, bool) { return r.whole, r.hasWhole }
 
-// ErrTooLarge is the error of a body that is larger than its limit.
+// ErrTooLarge is returned when a body is larger than its limit.
 var ErrTooLarge = errors.New("the body is too large")
 
-// past is a deadline that is over.
+// past is a deadline that has passed.
 var past = time.Unix(1, 0)
 
-// Cut ends a Read that waits for the client. It may be called from elsewhere,
-// but not after Read has returned.
+// Cut ends a Read that waits for the client. It may be called from another
+// goroutine, but not after Read has returned.
 func (r *Request) Cut() {
 	if r.cut != nil {
 		r.cut()
 	}
 }
 
-// Drop gives the memory of a body that was Read back before the exchange ends,
-// which a slow client can put off.
+// Drop releases the memory of a body that was Read, before the exchange ends: a
+// client that is slow to read its reply can delay that.
 func (r *Request) Drop() { r.buf = buffer.Put(r.buf) }
 
-// readAhead is how much of a body must have come before memory is taken for
-// all that is announced.
+// readAhead is how much of a body must have arrived before memory is allocated for
+// its whole Content-Length.
 const readAhead = 1 << 20
 
-// Read reads the body, up to a limit. It asks before it takes memory, if take
-// is not nil, and gives up when that returns an error.
-func (r *Request) Read(limit int64, take func(bytes int64) error) ([]byte, error) {
+// Read reads the body, up to a limit. It calls reserve, if that is not nil, before
+// it allocates memory, and returns the error of reserve.
+func (r *Request) Read(limit int64, reserve func(bytes int64) error) ([]byte, error) {
 	if r.hasWhole {
 		return r.whole, nil
 	}
@@ -133,18 +134,18 @@ func (r *Request) Read(limit int64, take func(bytes int64) error) ([]byte, error
 	}
 	body := io.LimitReader(r.rest, limit+1)
 	b := r.buf[:0]
-	if err := ask(take, cap(b)); err != nil {
+	if err := reserveBytes(reserve, cap(b)); err != nil {
 		return nil, err
 	}
 	for {
 		if len(b) == cap(b) {
 			size := r.grown(cap(b), limit)
-			if err := ask(take, size-cap(b)); err != nil {
+			if err := reserveBytes(reserve, size-cap(b)); err != nil {
 				return nil, err
 			}
 			before := b
 			b = append(buffer.Get(size), before...)
-			r.buf = b // first: memory must not be given back twice
+			r.buf = b // before Put: memory must not be put back twice
 			buffer.Put(before)
 		}
 		n, err := body.Read(b[len(b):cap(b)])
@@ -161,17 +162,17 @@ func (r *Request) Read(limit int64, take func(bytes int64) error) ([]byte, error
 	}
 }
 
-func ask(take func(int64) error, bytes int) error {
-	if take == nil || bytes == 0 {
+func reserveBytes(reserve func(int64) error, bytes int) error {
+	if reserve == nil || bytes == 0 {
 		return nil
 	}
-	return take(int64(bytes))
+	return reserve(int64(bytes))
 }
 
-// grown is the size of the memory that follows one of a given size. It grows
-// with what has come, not with what was announced. A body of which much has
-// come gets all it needs at once: many that have half of it would wait for
-// each other.
+// grown is the size of the buffer that replaces one of a given size. It grows with
+// the bytes that have arrived, not with Content-Length. A body that is larger than
+// readAhead gets all that it needs at once: many bodies with half of their memory
+// would wait for each other.
 func (r *Request) grown(size int, limit int64) int {
 	most := limit + 1
 	if r.Length >= 0 {

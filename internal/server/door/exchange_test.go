@@ -11,22 +11,22 @@ import (
 	"github.com/stator-db/stator/internal/buffer"
 )
 
-// A body is read as it came, whatever size its memory has, and a large one
-// gives its memory back when it is dropped. What is asked for is what is taken.
+// A body is read unchanged, whatever the size of its buffer; a large one releases
+// its memory when it is dropped; and exactly the allocated memory is reserved.
 func TestBodiesOfAllSizes(t *testing.T) {
 	const limit = 16 << 20
 	for _, size := range []int{0, 1, 4095, 4096, 100_000, 1 << 20, 1<<20 + 1, 3 << 20, limit} {
 		for _, length := range []int64{int64(size), -1} {
 			t.Run(fmt.Sprintf("%d of %d", size, length), func(t *testing.T) {
 				want := bytes.Repeat([]byte("body "), size/5+1)[:size]
-				var taken int64
+				var reserved int64
 				r := &Request{Length: length, rest: bytes.NewReader(want)}
-				got, err := r.Read(limit, func(bytes int64) error { taken += bytes; return nil })
+				got, err := r.Read(limit, func(bytes int64) error { reserved += bytes; return nil })
 				if err != nil || !bytes.Equal(got, want) {
 					t.Fatalf("%d bytes are read (%v)", len(got), err)
 				}
-				if int64(cap(got)) != taken {
-					t.Errorf("%d bytes are taken, and %d asked for", cap(got), taken)
+				if int64(cap(got)) != reserved {
+					t.Errorf("%d bytes are allocated, and %d reserved", cap(got), reserved)
 				}
 				if r.Drop(); cap(r.buf) > buffer.Small {
 					t.Errorf("%d bytes are kept", cap(r.buf))
@@ -36,9 +36,9 @@ func TestBodiesOfAllSizes(t *testing.T) {
 	}
 }
 
-// The head of a request is there until it is answered, wherever in the buffer it lay
-// when its body came.
-func TestHeadStays(t *testing.T) {
+// The head of a request stays readable until the request is answered, wherever in
+// the buffer it was when its body arrived.
+func TestHeadStaysReadable(t *testing.T) {
 	var in, want []string
 	for i, r := range []struct{ framing, body string }{
 		{"Content-Length: 3", "abc"},

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// recordingHandler writes down what it is asked, and answers.
+// recordingHandler records the requests that it answers.
 type recordingHandler struct {
 	mu     sync.Mutex
 	seen   []string
-	direct int // how many came through the door
+	direct int // requests that the door read
 }
 
 func (*recordingHandler) Accepts(r *Request) bool {
@@ -59,8 +59,8 @@ func (h *recordingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.Reply.Send(w)
 }
 
-// script is a client that has sent all it will, which arrives in steps, and
-// then ends.
+// scriptedConn is a connection whose client sends fixed bytes, which arrive in
+// steps, and then ends.
 type scriptedConn struct {
 	mu     sync.Mutex
 	in     []byte
@@ -102,7 +102,7 @@ func (*scriptedConn) SetDeadline(time.Time) error      { return nil }
 func (*scriptedConn) SetReadDeadline(time.Time) error  { return nil }
 func (*scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// connListener is a listener of connections made by a test.
+// connListener is a listener for connections that a test makes.
 type connListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -129,8 +129,8 @@ func (l *connListener) Close() error {
 
 func (l *connListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// observed is what came of a connection: the requests that were accepted, and the
-// statuses and bodies of the replies.
+// observed is what happened on a connection: the requests that the handler saw, and
+// the statuses and bodies of the replies.
 type observed struct {
 	requests, replies []string
 	direct            int
@@ -147,7 +147,7 @@ func newWeb(h http.Handler) *http.Server {
 	}
 }
 
-// viaNetHTTP serves a client by net/http alone.
+// viaNetHTTP serves a client with net/http alone.
 func viaNetHTTP(c *scriptedConn) observed {
 	h := new(recordingHandler)
 	web := newWeb(h)
@@ -159,8 +159,7 @@ func viaNetHTTP(c *scriptedConn) observed {
 	return c.observed(h)
 }
 
-// viaDoor serves a client by the door, which passes it to net/http if need
-// be.
+// viaDoor serves a client with the door, which may hand it to net/http.
 func viaDoor(c *scriptedConn, seen net.Conn) observed {
 	h := new(recordingHandler)
 	s := New(h, newWeb(h), slog.New(slog.DiscardHandler))
@@ -207,10 +206,10 @@ func difference(in []byte, step int, change func(*scriptedConn) net.Conn) (strin
 
 func unchanged(c *scriptedConn) net.Conn { return c }
 
-// again follows a request, to show where the reader thinks that it ended.
+// again follows a request, to show where the reader places the end of that one.
 const again = "POST / HTTP/1.1\r\nHost: next\r\nContent-Length: 4\r\n\r\nnext"
 
-// seeds are requests, and tries to hide one within another.
+// seeds are requests, and attempts to smuggle one inside another.
 func seeds() (seeds []string) {
 	const host = "Host: localhost:8000"
 	head := func(lines ...string) { seeds = append(seeds, request(lines...)+"0\r\n\r\n"+again) }
@@ -278,10 +277,10 @@ func seeds() (seeds []string) {
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc", sample+strings.Repeat("y", 1024)+again, sample+"short", again+"0", again+"\r\n0", again+"\r\n\r\n0")
 }
 
-// The door and net/http see the same requests in the same bytes, and answer
-// alike. Where they differ, nobody sees it here: a client that stops in the
-// middle of a short body is cut off without an answer, where net/http lets the
-// handler answer that the body is broken (see TestSlowBody).
+// The door and net/http read the same requests from the same bytes, and give the
+// same replies. One difference is out of reach of this test: the door cuts off a
+// client that stops in the middle of a short body without a reply, whereas
+// net/http lets the handler answer that the body is broken (see TestSlowBody).
 func FuzzDoor(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add([]byte(s), uint16(4096))
@@ -294,7 +293,7 @@ func FuzzDoor(f *testing.F) {
 		if len(in) > 1<<20 {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) { // net/http waits for a while before it closes
+		synctest.Test(t, func(t *testing.T) { // net/http waits before it closes
 			if d, _ := difference(in, int(step), unchanged); d != "" {
 				t.Errorf("%q in steps of %d\n%s", in, step, d)
 			}
@@ -302,8 +301,8 @@ func FuzzDoor(f *testing.F) {
 	})
 }
 
-// rewrittenConn is a client whose bytes are taken for others, as a lenient reader
-// would take them.
+// rewrittenConn is a client whose bytes are replaced, which imitates a lenient
+// reader.
 type rewrittenConn struct{ *scriptedConn }
 
 func rewriting(old, new string) func(*scriptedConn) net.Conn {
@@ -313,7 +312,7 @@ func rewriting(old, new string) func(*scriptedConn) net.Conn {
 	}
 }
 
-// The comparison finds a reader that is lenient where net/http is not.
+// The comparison detects a reader that is more lenient than net/http.
 func TestDifferenceIsFound(t *testing.T) {
 	const host = "Host: localhost:8000"
 	for _, c := range []struct {
@@ -333,17 +332,18 @@ func TestDifferenceIsFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				if d, _ := difference([]byte(c.in+again), 4096, unchanged); d != "" {
-					t.Errorf("without the fault:\n%s", d)
+					t.Errorf("without the planted fault:\n%s", d)
 				}
 				if d, _ := difference([]byte(c.in+again), 4096, rewriting(c.old, c.new)); d == "" {
-					t.Error("the fault is not found")
+					t.Error("the planted fault is not found")
 				}
 			})
 		})
 	}
 }
 
-// The comparison would be of net/http with itself if the door passed all on.
+// The door answers common requests itself: otherwise FuzzDoor would compare net/http
+// with itself.
 func TestDoorAnswersByItself(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
@@ -355,8 +355,8 @@ func TestDoorAnswersByItself(t *testing.T) {
 		{"a long body", request("Host: a", "Content-Length: 100000") + strings.Repeat("b", 100_000) + again, 2, 2},
 		{"chunks", request("Host: a", "Transfer-Encoding: chunked") + "5\r\nhello\r\n0\r\n\r\n" + again, 2, 2},
 		{"many chunks", request("Host: a", "Transfer-Encoding: chunked") + "3000\r\n" + strings.Repeat("chunks..", 0x600) + "\r\n0\r\n\r\n" + again, 0, 2},
-		{"until another request comes", again + "GET / HTTP/1.1\r\nHost: a\r\n\r\n" + again, 1, 3},
-		{"what the handler does not take", again + request("Host: a", "X-Amz-Target: stream") + again, 1, 3},
+		{"until a request of another form", again + "GET / HTTP/1.1\r\nHost: a\r\n\r\n" + again, 1, 3},
+		{"a request that the handler does not accept", again + request("Host: a", "X-Amz-Target: stream") + again, 1, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

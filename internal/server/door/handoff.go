@@ -2,8 +2,8 @@ package door
 
 import "net"
 
-// passage is the listener through which net/http gets connections that the
-// door passes on.
+// handoffListener is the listener from which net/http accepts the connections that
+// the door hands over.
 type handoffListener struct {
 	addr  net.Addr
 	conns chan net.Conn
@@ -26,10 +26,10 @@ func (p *handoffListener) Close() error {
 	return nil
 }
 
-// Addr is where the door listens.
+// Addr is the address that the door listens on.
 func (p *handoffListener) Addr() net.Addr { return p.addr }
 
-// give passes a connection on; not ok if nobody takes it any more.
+// offer hands a connection over. It reports false once the listener is closed.
 func (p *handoffListener) offer(c net.Conn) bool {
 	select {
 	case p.conns <- c:
@@ -39,7 +39,7 @@ func (p *handoffListener) offer(c net.Conn) bool {
 	}
 }
 
-// replayConn is a connection of which some bytes were read already.
+// replayConn is a connection whose first bytes have already been read.
 type replayConn struct {
 	net.Conn
 	read []byte
@@ -54,7 +54,7 @@ func (c *replayConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// CloseWrite lets net/http say that it has answered, while the client may
+// CloseWrite lets net/http end its side of the connection while the client may
 // still be sending.
 func (c *replayConn) CloseWrite() error { return closeWrite(c.Conn) }
 

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// opening is the only request line that the door reads on behind.
+// opening is the only request line that the door accepts.
 const opening = "POST / HTTP/1.1\r\n"
 
 // maxFields is how many headers are read; SDKs send about a dozen.
 const maxFields = 64
 
-// head is the head of a request, found as its bytes come in.
+// head is the head of a request, parsed as its bytes arrive.
 type head struct {
 	fields []headerField
-	next   int    // where the first line that was not whole yet begins
-	text   []byte // of a whole head
+	next   int    // where the first incomplete line begins
+	text   []byte // of a complete head
 
-	length    int64 // of the body; 0 if not told
+	length    int64 // of the body; 0 without Content-Length
 	chunked   bool
 	close     bool
 	hasLength bool
@@ -26,25 +26,25 @@ type head struct {
 	hasClose  bool // or keep-alive
 }
 
-// field is where in the head a header lies.
+// headerField is the position of a header in the head.
 type headerField struct{ name, nameEnd, value, valueEnd uint16 }
 
-// verdict is what to do after having looked at some bytes.
+// verdict is what to do after scanning some bytes.
 type verdict int
 
 const (
 	more verdict = iota // wait for more bytes
-	done                // go on
-	pass                // let net/http look at them
+	done                // the scanned part is complete
+	pass                // hand the connection to net/http
 )
 
 func (h *head) reset() { *h = head{fields: h.fields[:0]} }
 
-// scan looks at all bytes of a request that have come so far, no more than a
-// field can point at. When it is done, next is the length of the head.
+// scan scans the bytes of a request that have arrived so far, at most as many as a
+// headerField can address. When it is done, next is the length of the head.
 //
-// It knows only what every reader of HTTP agrees upon. Anything else passes,
-// however harmless, and at once, since more bytes may never come.
+// It accepts only what every HTTP parser agrees on. Anything else, however
+// harmless, is passed to net/http at once, since more bytes may never arrive.
 func (h *head) scan(b []byte) verdict {
 	if h.next == 0 {
 		n := min(len(b), len(opening))
@@ -62,7 +62,7 @@ func (h *head) scan(b []byte) verdict {
 			return more
 		}
 		if i == 0 || b[h.next+i-1] != '\r' {
-			return pass // others end a line here, or do not
+			return pass // parsers disagree on whether the line ends here
 		}
 		start, end := h.next, h.next+i-1
 		h.next += i + 1
@@ -79,8 +79,8 @@ func (h *head) scan(b []byte) verdict {
 	}
 }
 
-// addField notes the header in b[start:end]; not ok if anything about it is
-// unusual.
+// addField records the header in b[start:end]. It reports false if anything about
+// the header is unusual.
 func (h *head) addField(b []byte, start, end int) bool {
 	colon := start
 	for colon < end && isToken[b[colon]] {
@@ -100,12 +100,12 @@ func (h *head) addField(b []byte, start, end int) bool {
 		return false
 	}
 	h.fields = append(h.fields, headerField{uint16(start), uint16(colon), uint16(from), uint16(to)})
-	return h.note(b[start:colon], b[from:to])
+	return h.interpret(b[start:colon], b[from:to])
 }
 
-// isText tells whether all bytes are printable ASCII or tabs. Values are most
-// of a head, so it looks at eight bytes at a time: a byte below the space, or
-// above the tilde, sets its highest bit in one of three ways.
+// isText reports whether all bytes are printable ASCII or tabs. Values are most of
+// a head, so it tests eight bytes at a time: a byte below the space, or above the
+// tilde, sets its highest bit in one of three terms.
 func isText(b []byte) bool {
 	const ones, spaces, high = 0x0101010101010101, 0x2020202020202020, 0x8080808080808080
 	for len(b) >= 8 {
@@ -129,7 +129,7 @@ func isTextEach(b []byte) bool {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
-// isToken are the bytes of a header's name.
+// isToken contains the bytes that a header's name may have.
 var isToken = func() (t [256]bool) {
 	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 		t[c] = true
@@ -137,7 +137,7 @@ var isToken = func() (t [256]bool) {
 	return t
 }()
 
-// isHost are the bytes of a host that nobody could mistake.
+// isHost contains the bytes of unambiguous host names.
 var isHost = func() (t [256]bool) {
 	for _, c := range []byte("-._:[]0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 		t[c] = true
@@ -145,9 +145,10 @@ var isHost = func() (t [256]bool) {
 	return t
 }()
 
-// note takes up the headers that say where a request ends and what happens to
-// the connection. All of them may stand once only.
-func (h *head) note(name, value []byte) bool {
+// interpret evaluates the headers that determine where a request ends and whether
+// the connection is kept. It reports false if one of them is unusual or occurs
+// twice.
+func (h *head) interpret(name, value []byte) bool {
 	switch len(name) {
 	case len("Host"):
 		if is(name, "host") {
@@ -180,7 +181,7 @@ func (h *head) note(name, value []byte) bool {
 			h.chunked = true
 			return ok
 		}
-	case len("Expect"): // it, an upgrade and trailers mean more than reading on
+	case len("Expect"): // expectations, upgrades and trailers are left to net/http
 		return !is(name, "expect")
 	case len("Upgrade"):
 		return !is(name, "upgrade") && !is(name, "trailer")
@@ -188,7 +189,7 @@ func (h *head) note(name, value []byte) bool {
 	return true
 }
 
-// readLength takes plain digits, fewer than could overflow.
+// readLength accepts plain digits, too few to overflow.
 func (h *head) readLength(value []byte) bool {
 	if len(value) == 0 || len(value) > 15 {
 		return false
@@ -202,7 +203,7 @@ func (h *head) readLength(value []byte) bool {
 	return true
 }
 
-// is tells whether bytes are a word, in any case.
+// is reports whether b is a word, ignoring case.
 func is(b []byte, word string) bool {
 	return len(b) == len(word) && strings.EqualFold(string(b), word)
 }

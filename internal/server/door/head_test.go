@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// request is a head of these lines after the opening.
+// request returns a head with these lines after the opening.
 func request(lines ...string) string {
 	return opening + strings.Join(append(lines, "", ""), "\r\n")
 }
@@ -22,7 +22,7 @@ func TestHead(t *testing.T) {
 		want     verdict
 	}{
 		{"a head with a length", request(host, "Content-Length: 5"), done},
-		{"names are written in any case", request("hOST: a", "cONTENT-lENGTH: 5"), done},
+		{"names in any case", request("hOST: a", "cONTENT-lENGTH: 5"), done},
 		{"a chunked one", request(host, "Transfer-Encoding: chunked"), done},
 		{"no body at all", request(host), done},
 		{"spaces around a value", request("Host: \t a \t"), done},
@@ -30,7 +30,7 @@ func TestHead(t *testing.T) {
 		{"an empty value", request(host, "X:"), done},
 		{"keep-alive", request(host, "Connection: Keep-Alive"), done},
 		{"close", request(host, "Connection: close"), done},
-		{"as many headers as there may be", request(append([]string{host}, many[1:]...)...), done},
+		{"the maximum of headers", request(append([]string{host}, many[1:]...)...), done},
 
 		{"nothing yet", "", more},
 		{"a beginning", "POST / HT", more},
@@ -55,19 +55,19 @@ func TestHead(t *testing.T) {
 		{"a NUL in a value", request(host, "X: a\x00b"), pass},
 		{"a control byte in a value", request(host, "X: a\x01b"), pass},
 		{"a DEL in a value", request(host, "X: a\x7fb"), pass},
-		{"a value that is no ASCII", request(host, "X: \xc3\xa9"), pass},
+		{"a value that is not ASCII", request(host, "X: \xc3\xa9"), pass},
 		{"a space before the colon", request(host, "Content-Length : 5"), pass},
 		{"a tab before the colon", request(host, "Content-Length\t: 5"), pass},
-		{"a line that is continued", request(host, "X: a", " b"), pass},
+		{"a continued line", request(host, "X: a", " b"), pass},
 		{"a continued line first", request(" " + host), pass},
 		{"no colon", request(host, "Content-Length"), pass},
 		{"no name", request(host, ": 5"), pass},
-		{"a name that is no token", request(host, "X(y): 5"), pass},
-		{"a name that is no ASCII", request(host, "\xe2\x84\xaaeep: 5"), pass},
+		{"a name that is not a token", request(host, "X(y): 5"), pass},
+		{"a name that is not ASCII", request(host, "\xe2\x84\xaaeep: 5"), pass},
 		{"no host", request("Content-Length: 5"), pass},
 		{"an empty host", request("Host: "), pass},
 		{"two hosts", request(host, host), pass},
-		{"two hosts, one by another case", request(host, "hOst: b"), pass},
+		{"two hosts in different case", request(host, "hOst: b"), pass},
 		{"a strange host", request("Host: a/b"), pass},
 		{"two lengths", request(host, "Content-Length: 5", "Content-Length: 6"), pass},
 		{"the same length twice", request(host, "Content-Length: 5", "Content-Length: 5"), pass},
@@ -75,9 +75,9 @@ func TestHead(t *testing.T) {
 		{"a length with a sign", request(host, "Content-Length: +5"), pass},
 		{"a negative length", request(host, "Content-Length: -5"), pass},
 		{"a length in hexadecimal", request(host, "Content-Length: 0x5"), pass},
-		{"a length with a line below", request(host, "Content-Length: 1_0"), pass},
+		{"a length with an underscore", request(host, "Content-Length: 1_0"), pass},
 		{"an empty length", request(host, "Content-Length:"), pass},
-		{"a length beyond all", request(host, "Content-Length: 18446744073709551621"), pass},
+		{"a length that overflows", request(host, "Content-Length: 18446744073709551621"), pass},
 		{"a length and chunks", request(host, "Content-Length: 5", "Transfer-Encoding: chunked"), pass},
 		{"chunks and a length", request(host, "Transfer-Encoding: chunked", "Content-Length: 5"), pass},
 		{"chunks twice", request(host, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"), pass},
@@ -89,9 +89,9 @@ func TestHead(t *testing.T) {
 		{"an expectation", request(host, "Expect: 100-continue"), pass},
 		{"an upgrade", request(host, "Connection: Upgrade", "Upgrade: h2c"), pass},
 		{"an upgrade alone", request(host, "Upgrade: h2c"), pass},
-		{"trailers to come", request(host, "Transfer-Encoding: chunked", "Trailer: X"), pass},
-		{"two connections", request(host, "Connection: close", "Connection: keep-alive"), pass},
-		{"a list of connections", request(host, "Connection: keep-alive, close"), pass},
+		{"announced trailers", request(host, "Transfer-Encoding: chunked", "Trailer: X"), pass},
+		{"two Connection headers", request(host, "Connection: close", "Connection: keep-alive"), pass},
+		{"a list in Connection", request(host, "Connection: keep-alive, close"), pass},
 		{"too many headers", request(append([]string{host}, many...)...), pass},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestHead(t *testing.T) {
 			if got := whole.scan([]byte(c.in)); got != c.want {
 				t.Fatalf("%q: verdict %d, want %d", c.in, got, c.want)
 			}
-			// Byte by byte it comes to the same, and never goes back on it.
+			// Byte by byte the verdict is the same.
 			slow, got := new(head), more
 			for i := 0; i <= len(c.in) && got == more; i++ {
 				got = slow.scan([]byte(c.in[:i]))
@@ -162,12 +162,12 @@ func TestChunked(t *testing.T) {
 		{"a negative size", "-5\r\n", pass, "", 0},
 		{"a prefix", "0x5\r\n", pass, "", 0},
 		{"no size", "\r\n", pass, "", 0},
-		{"no digit", "g\r\n", pass, "", 0},
+		{"not a digit", "g\r\n", pass, "", 0},
 		{"a huge size", "fffffffffffffffff\r\n", pass, "", 0},
 		{"a bare LF after the size", "5\nhello\r\n", pass, "", 0},
 		{"a bare CR after the size", "5\rhello\r\n", pass, "", 0},
 		{"a bare LF after the data", "5\r\nhello\n", pass, "", 0},
-		{"more data than was observed", "5\r\nhello!\r\n", pass, "", 0},
+		{"more data than the size says", "5\r\nhello!\r\n", pass, "", 0},
 		{"a bare LF at the end", "0\r\n\n", pass, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,8 +190,8 @@ func TestChunked(t *testing.T) {
 	}
 }
 
-// Eight bytes at a time come to the same as one by one, for each byte in each
-// place.
+// Testing eight bytes at a time gives the same result as one by one, for each byte
+// at each position.
 func TestIsText(t *testing.T) {
 	for at := range 17 {
 		for c := range 256 {

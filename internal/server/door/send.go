@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// maxCopied is the largest body that is copied behind the head, so that both
-// go out by one plain write.
+// maxCopied is the largest body that is copied after the head, so that one plain
+// write sends both.
 const maxCopied = 16 << 10
 
 // send writes a reply, with the headers that net/http would write.
 func (c *conn) send(a *Reply, last bool) bool {
 	if c.writeDeadline.Sub(c.last) < c.s.times.write {
 		c.writeDeadline = c.last.Add(2 * c.s.times.write)
-		c.nc.SetWriteDeadline(c.writeDeadline) //nolint:errcheck // the write will tell
+		c.nc.SetWriteDeadline(c.writeDeadline) //nolint:errcheck // the write reports it
 	}
 	a.out = a.appendHead(a.out[:0], c.s.dateOf(c.last), last)
 	if len(a.Body) <= maxCopied {
@@ -61,11 +61,11 @@ func (a *Reply) appendHead(b []byte, date string, last bool) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
-// Send answers through net/http.
+// Send sends the reply through net/http.
 func (a *Reply) Send(w http.ResponseWriter) error {
 	if a.Status == 0 {
-		// Nobody listens, it seems. Who does must not take it for a success, which
-		// net/http would send.
+		// The client has probably disconnected. If not, it must not see the 200
+		// that net/http would send.
 		w.Header().Set("Connection", "close")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
@@ -81,27 +81,27 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 	for _, h := range a.More {
 		header.Set(h[0], h[1])
 	}
-	taken := deadlineWriter{w, http.NewResponseController(w)}
+	timed := deadlineWriter{w, http.NewResponseController(w)}
 	if a.Stream != nil {
 		w.WriteHeader(a.Status)
-		return a.Stream(taken)
+		return a.Stream(timed)
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
-	pending := a.Budget.Add(cap(a.Body), func() { _ = taken.control.SetWriteDeadline(past) })
-	_, _ = taken.Write(a.Body) // the client is gone if not
+	pending := a.Budget.Add(cap(a.Body), func() { _ = timed.control.SetWriteDeadline(past) })
+	_, _ = timed.Write(a.Body) // it fails if the client has disconnected
 	pending.Done()
 	return nil
 }
 
-// deadlineWriter gives a client as much time for each part of a reply as the door does.
+// deadlineWriter sets the door's write timeout for each part of a reply.
 type deadlineWriter struct {
 	io.Writer
 	control *http.ResponseController
 }
 
 func (t deadlineWriter) Write(b []byte) (int, error) {
-	_ = t.control.SetWriteDeadline(time.Now().Add(defaultWriteTime)) // net/http undoes it; some writers have none
+	_ = t.control.SetWriteDeadline(time.Now().Add(defaultWriteTime)) // net/http resets it; some writers have no deadlines
 	return t.Writer.Write(b)
 }
 

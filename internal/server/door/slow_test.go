@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// open serves a handler in virtual time, and gives the function that connects
+// open serves a handler in virtual time, and returns the function that connects
 // to it.
 func open(t *testing.T, h interface {
 	Handler
@@ -70,7 +70,7 @@ func closedAfter(c net.Conn) time.Duration {
 	return time.Since(start)
 }
 
-// A client may take its time to begin TLS, but not for ever.
+// A client may delay the TLS handshake, but not indefinitely.
 func TestTLS(t *testing.T) {
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
@@ -89,14 +89,14 @@ func TestTLS(t *testing.T) {
 			time.Sleep(c.pause)
 			secure := tls.Client(client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 			if err := secure.Handshake(); (err == nil) != c.ok {
-				t.Errorf("begun after %v: %v", c.pause, err)
+				t.Errorf("handshake after %v: %v", c.pause, err)
 			}
 			if !c.ok {
 				continue
 			}
 			for _, in := range []string{again, again, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"} {
 				if reply := exchange(t, secure, in); reply.StatusCode != 200 {
-					t.Errorf("%q is answered with %v", in, reply)
+					t.Errorf("%q gets %v", in, reply)
 				}
 				time.Sleep(time.Minute)
 			}
@@ -112,18 +112,18 @@ func TestSilentClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, dial := open(t, new(recordingHandler))
 		if d := closedAfter(dial()); d != 10*time.Second {
-			t.Errorf("one that sends nothing is closed after %v, want 10s", d)
+			t.Errorf("a client that sends nothing is closed after %v, want 10s", d)
 		}
 		c := dial()
 		exchange(t, c, again)
 		if d := closedAfter(c); d != 3*time.Minute {
-			t.Errorf("one that sends nothing more is closed after %v, want 3m", d)
+			t.Errorf("a client that sends nothing more is closed after %v, want 3m", d)
 		}
 	})
 }
 
-// trickle sends bytes at intervals until the server has enough. The channel is
-// closed when it ends.
+// trickle sends bytes at intervals until the server closes the connection. It
+// closes the channel when it ends.
 func trickle(c net.Conn, text string, every time.Duration) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -171,8 +171,8 @@ func TestSlowHead(t *testing.T) {
 	})
 }
 
-// A body must be there in a minute. One that the door reads by itself is given
-// up in silence, a long one is for the handler to refuse.
+// A body must arrive within a minute. The door closes the connection of a short
+// body without a reply; the handler rejects a long one.
 func TestSlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(recordingHandler)
@@ -202,7 +202,7 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// A client that does not take its reply is cut off.
+// The connection of a client that does not read its reply is closed.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, dial := open(t, new(recordingHandler))
@@ -219,12 +219,12 @@ func TestSlowReader(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if d := time.Since(start); d < defaultWriteTime || d > 2*defaultWriteTime {
-			t.Errorf("it is cut off after %v", d)
+			t.Errorf("the connection is closed after %v", d)
 		}
 	})
 }
 
-// finishingHandler tells when it has answered through net/http.
+// finishingHandler closes a channel when it has answered through net/http.
 type finishingHandler struct {
 	recordingHandler
 	finished chan struct{}
@@ -235,7 +235,7 @@ func (h *finishingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	close(h.finished)
 }
 
-// So is one that net/http answers.
+// The same holds for replies through net/http.
 func TestSlowReaderOfNetHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &finishingHandler{finished: make(chan struct{})}
@@ -246,27 +246,26 @@ func TestSlowReaderOfNetHTTP(t *testing.T) {
 		select {
 		case <-h.finished:
 		case <-time.After(time.Hour):
-			t.Fatal("it is waited for")
+			t.Fatal("the handler still waits for the client")
 		}
 		if d := time.Since(start); d < defaultWriteTime || d > 2*defaultWriteTime {
-			t.Errorf("it is cut off after %v", d)
+			t.Errorf("the connection is closed after %v", d)
 		}
 	})
 }
 
-// What has no reply is no success for who still listens.
-func TestNoReplyIsNoSuccess(t *testing.T) {
+// A request without a reply is not answered with success.
+func TestNoReplyIsAnError(t *testing.T) {
 	w := httptest.NewRecorder()
 	x := Begin(w, httptest.NewRequest("POST", "/", nil))
 	defer x.End()
 	if err := x.Reply.Send(w); err != nil || w.Code != http.StatusServiceUnavailable {
-		t.Errorf("answered %d, %v", w.Code, err)
+		t.Errorf("the reply is %d, %v", w.Code, err)
 	}
 }
 
-// A connection that waits for long has no buffer, and takes the next request
-// all the same. Deadlines that were set for one request do not hit a later
-// one.
+// An idle connection has no buffer, and still reads the next request. Deadlines
+// that were set for one request do not affect a later one.
 func TestIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, dial := open(t, new(recordingHandler))
@@ -279,7 +278,7 @@ func TestIdleConnection(t *testing.T) {
 					t.Errorf("the buffer is kept after %v", pause)
 				}
 				if pause < bufferTime/2 && conn.buf == nil {
-					t.Errorf("the buffer is gone after %v", pause)
+					t.Errorf("the buffer is released after %v", pause)
 				}
 			}
 			if reply := exchange(t, c, again); reply.StatusCode != 200 || reply.Close {
@@ -298,7 +297,7 @@ func TestIdleConnection(t *testing.T) {
 	})
 }
 
-// Ten thousand idle connections must cost little: a goroutine and no buffers.
+// Idle connections need little memory: a goroutine and no buffers.
 func TestIdleMemory(t *testing.T) {
 	const conns = 2000
 	synctest.Test(t, func(t *testing.T) {
@@ -312,9 +311,9 @@ func TestIdleMemory(t *testing.T) {
 		time.Sleep(2 * bufferTime)
 		synctest.Wait()
 		idle := memory() - before
-		t.Logf("a connection takes %d bytes after its request, and %d when idle, with the client's half", kept/conns, idle/conns)
+		t.Logf("a connection needs %d bytes after its request, and %d when idle, including the client's half", kept/conns, idle/conns)
 		if idle/conns > 12<<10 {
-			t.Errorf("an idle connection takes %d bytes", idle/conns)
+			t.Errorf("an idle connection needs %d bytes", idle/conns)
 		}
 		if kept-idle < conns*bufferBytes/2 {
 			t.Error("the measurement does not see buffers")
@@ -323,7 +322,7 @@ func TestIdleMemory(t *testing.T) {
 }
 
 func memory() int64 {
-	for range 3 { // what pools hold goes in two
+	for range 3 { // pools are emptied after two collections
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -331,7 +330,7 @@ func memory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// blockingHandler answers when it is observed to.
+// blockingHandler answers when leave is closed or receives.
 type blockingHandler struct {
 	recordingHandler
 	entered, leave chan struct{}
@@ -383,20 +382,20 @@ func TestShutdown(t *testing.T) {
 		}
 		select {
 		case err := <-done:
-			t.Fatalf("Shutdown returns %v while two requests are under way", err)
+			t.Fatalf("Shutdown returns %v while two requests are in flight", err)
 		default:
 		}
 		close(h.leave)
 		for range 2 {
 			if reply := <-replies; reply.StatusCode != 200 || !reply.Close {
-				t.Errorf("a request under way is answered with %v", reply)
+				t.Errorf("a request in flight gets %v", reply)
 			}
 		}
 		if err := <-done; err != nil {
 			t.Errorf("Shutdown: %v", err)
 		}
 		if len(h.seen) != 3 {
-			t.Errorf("%d requests were seen, want 3: the one that stood behind is for another server", len(h.seen))
+			t.Errorf("%d requests were seen, want 3: a pipelined request is left to another server", len(h.seen))
 		}
 	})
 }

@@ -1,5 +1,6 @@
-// Command canned answers every request with the same bytes, through the door:
-// what a server behind it could reach at most. bench/ measures against it.
+// Command canned answers every request with the same bytes through package door.
+// It is the upper bound of any server that uses the door; bench/ measures against
+// it.
 package main
 
 import (
@@ -42,10 +43,10 @@ type cannedReply []byte
 // Accepts accepts all requests.
 func (cannedReply) Accepts(*door.Request) bool { return true }
 
-// maxBodyBytes is that of the API.
+// maxBodyBytes is the limit of the API.
 const maxBodyBytes = 16 << 20
 
-// Answer reads the body and gives the reply.
+// Answer reads the body and sends the reply.
 func (c cannedReply) Answer(_ context.Context, r *door.Request, a *door.Reply) {
 	if _, err := r.Read(maxBodyBytes, nil); err != nil {
 		return
