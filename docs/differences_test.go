@@ -81,6 +81,30 @@ func TestBatchWriteIsAtomic(t *testing.T) {
 	}
 }
 
+// Reads without ConsistentRead, of a table and of a global index, have the last
+// write that was answered.
+func TestReadsAreCurrent(t *testing.T) {
+	d := openDatabase(t, stator.Options{})
+	d.must("CreateTable", `{"TableName": "Orders", "BillingMode": "PAY_PER_REQUEST",
+		"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}, {"AttributeName": "a", "AttributeType": "S"}],
+		"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+		"GlobalSecondaryIndexes": [{"IndexName": "by-a", "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}]}`)
+	for i := range 200 {
+		version := fmt.Sprintf(`"n":{"N":"%d"}`, i)
+		d.must("PutItem", fmt.Sprintf(`{"TableName": "Orders", "Item": {"id": {"S": "1"}, "a": {"S": "x"}, %s}}`, version))
+		for operation, body := range map[string]string{
+			"GetItem":      `{"TableName": "Orders", "Key": {"id": {"S": "1"}}}`,
+			"BatchGetItem": `{"RequestItems": {"Orders": {"Keys": [{"id": {"S": "1"}}]}}}`,
+			"Scan":         `{"TableName": "Orders"}`,
+			"Query":        `{"TableName": "Orders", "IndexName": "by-a", "KeyConditionExpression": "a = :a", "ExpressionAttributeValues": {":a": {"S": "x"}}}`,
+		} {
+			if reply := d.must(operation, body); !strings.Contains(reply, version) {
+				t.Fatalf("%s after write %d answers %s", operation, i, reply)
+			}
+		}
+	}
+}
+
 // Any number of clients read one shard at the same time.
 func TestManyReadersOfOneShard(t *testing.T) {
 	d := openDatabase(t, stator.Options{})
