@@ -121,7 +121,7 @@ func TestCacheAfterLargeUpdate(t *testing.T) {
 	defer e.Close()
 	const keys, size = 200, 1000 // more than half a memtable
 	key := func(i int) []byte { return fmt.Appendf(nil, "large %d", i) }
-	before := e.tidy.written.Load()
+	before := e.compaction.written.Load()
 	if err := e.Update(ctx, nil, func(tx store.Tx) error {
 		for i := range keys {
 			tx.Set(key(i), bytes.Repeat([]byte{1}, size))
@@ -130,7 +130,7 @@ func TestCacheAfterLargeUpdate(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if n := e.tidy.written.Load() - before; n < keys*size {
+	if n := e.compaction.written.Load() - before; n < keys*size {
 		t.Errorf("%d bytes count as written, of %d", n, keys*size)
 	}
 	for i := range keys {

@@ -27,7 +27,7 @@ func TestCrash(t *testing.T) {
 	for seed := range uint64(*crashes) {
 		o := Options{}
 		if seed%2 == 1 { // while levels are merged, too
-			o.tidyEvery, o.tidyLeast = time.Millisecond, 1
+			o.compactInterval, o.compactMinBytes = time.Millisecond, 1
 		}
 		lost := crash(t, seed, o)
 		if lost != (losses{}) {

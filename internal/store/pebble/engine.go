@@ -32,20 +32,20 @@ type Engine struct {
 	durability Durability
 	fatal      func(format string, args ...any)
 
-	gate     *latch.Gate
-	stripes  *commit.Stripes
-	values   *valuecache.Cache
-	prefixes prefixes
-	inFlight *commit.InFlight
-	windows  commit.Windows
-	idle     *idleFlush
-	tidy     *tidy
-	disk     *disk
-	marks    *walguard.SyncMarks
+	gate       *latch.Gate
+	stripes    *commit.Stripes
+	values     *valuecache.Cache
+	prefixes   prefixes
+	inFlight   *commit.InFlight
+	windows    commit.Windows
+	idle       *idleFlush
+	compaction *idleCompaction
+	disk       *disk
+	marks      *walguard.SyncMarks
 
 	deleting sync.Mutex // a range, until that is durable
 
-	showEarly bool // readers do not wait until what they see is durable
+	skipReadWait bool // readers do not wait until what they see is durable
 
 	handle func(context.Context, []byte) error // of messages; may be nil
 
@@ -96,17 +96,17 @@ func Open(o Options) (*Engine, error) {
 func open(o Options, lock *dirLock) (*Engine, error) {
 	log := &logger{log: o.Log, exit: o.exit}
 	e := &Engine{
-		log:        o.Log,
-		now:        o.Now,
-		durability: o.Durability,
-		fatal:      log.Fatalf,
-		gate:       latch.NewGate(),
-		prefixes:   newPrefixes(o.PrefixBytes),
-		disk:       newDisk(o),
-		showEarly:  o.skipDurableWait || o.Durability == Relaxed,
-		snapshots:  make(map[*snapshot]struct{}),
+		log:          o.Log,
+		now:          o.Now,
+		durability:   o.Durability,
+		fatal:        log.Fatalf,
+		gate:         latch.NewGate(),
+		prefixes:     newPrefixes(o.PrefixBytes),
+		disk:         newDisk(o),
+		skipReadWait: o.skipDurableWait || o.Durability == Relaxed,
+		snapshots:    make(map[*snapshot]struct{}),
 	}
-	e.tidy = &tidy{every: o.tidyEvery, least: o.tidyLeast, piece: pieceBytes, levels: e.levelBytes, merge: e.merge}
+	e.compaction = &idleCompaction{interval: o.compactInterval, minBytes: o.compactMinBytes, rangeBytes: compactRangeBytes, levels: e.levelBytes, compact: e.compact}
 	e.opening.Store(true)
 	defer e.opening.Store(false)
 	var ready sync.WaitGroup // opening waits for the disk most of the time
@@ -137,7 +137,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	var running sync.WaitGroup
 	running.Go(func() { e.idle.run(ctx) })
 	running.Go(func() { e.disk.run(ctx) })
-	running.Go(func() { e.tidy.run(ctx) })
+	running.Go(func() { e.compaction.run(ctx) })
 	running.Go(func() { e.marks.Run(ctx) })
 	e.close = sync.OnceValue(func() error {
 		e.disk.waits.Store(false) // or who waits for space would hold us up
@@ -172,7 +172,7 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 // guardWAL wraps a file system. An engine without a WAL has no marks.
 func (e *Engine) guardWAL(fs vfs.FS, o Options) vfs.FS {
 	e.marks = new(walguard.SyncMarks)
-	if !o.withoutLog() && !o.skipMarks {
+	if !o.withoutWAL() && !o.skipMarks {
 		e.marks = walguard.OpenMarks(o.FS, o.Dir, o.Log)
 	}
 	return &walguard.FS{FS: fs, Marks: e.marks, WaitForSpace: e.disk.waitForSpace, Failed: func(doing, name string, err error) {

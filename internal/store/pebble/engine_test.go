@@ -23,7 +23,7 @@ func TestOnDisk(t *testing.T) {
 
 func TestWhileMerged(t *testing.T) {
 	storetest.Run(t, opener(func(*testing.T) Options {
-		return Options{Dir: "d", FS: vfs.NewMem(), PrefixBytes: 2, tidyEvery: time.Millisecond, tidyLeast: 1}
+		return Options{Dir: "d", FS: vfs.NewMem(), PrefixBytes: 2, compactInterval: time.Millisecond, compactMinBytes: 1}
 	}))
 }
 

@@ -34,14 +34,14 @@ type Options struct {
 	// range of keys that share so many need not look into all tables.
 	PrefixBytes int
 
-	// noLog leaves the log out, which is of no use to memory that goes with the
+	// noWAL leaves the log out, which is of no use to memory that goes with the
 	// process. It counts for a Relaxed engine.
-	noLog bool
+	noWAL bool
 
 	exit            func(code int)
 	memtableBytes   uint64
-	tidyEvery       time.Duration
-	tidyLeast       int64
+	compactInterval time.Duration
+	compactMinBytes int64
 	skipFirstFlush  bool // control for a test: what the flush of a raised format is good for
 	skipMarks       bool // control for a test: what marks are good for
 	skipDurableWait bool // control for a test: what a crash takes back from readers
@@ -61,7 +61,7 @@ const (
 
 // InMemory are the options of an engine that keeps nothing when it is closed.
 func InMemory() Options {
-	return Options{FS: vfs.NewMem(), Dir: "stator", Durability: Relaxed, IdleFlush: -1, noLog: true}
+	return Options{FS: vfs.NewMem(), Dir: "stator", Durability: Relaxed, IdleFlush: -1, noWAL: true}
 }
 
 func (o Options) withDefaults() Options {
@@ -92,16 +92,16 @@ func (o Options) withDefaults() Options {
 	if o.memtableBytes == 0 {
 		o.memtableBytes = 32 << 20
 	}
-	if o.tidyEvery == 0 {
-		o.tidyEvery = 10 * time.Second
+	if o.compactInterval == 0 {
+		o.compactInterval = 10 * time.Second
 	}
-	if o.tidyLeast == 0 {
-		o.tidyLeast = 1 << 30 // a smaller store has few levels
+	if o.compactMinBytes == 0 {
+		o.compactMinBytes = 1 << 30 // a smaller store has few levels
 	}
 	return o
 }
 
-func (o Options) withoutLog() bool { return o.noLog && o.Durability == Relaxed }
+func (o Options) withoutWAL() bool { return o.noWAL && o.Durability == Relaxed }
 
 // valueCacheBytes is how much of the cache may hold values by their keys, when they
 // are asked for so or written. All else holds blocks of tables, which serve ranges too.
@@ -138,7 +138,7 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *
 		// Pebble begins with a small memtable and doubles it up to this size.
 		MemTableSize:                o.memtableBytes,
 		MemTableStopWritesThreshold: 4,
-		DisableWAL:                  o.withoutLog(),
+		DisableWAL:                  o.withoutWAL(),
 		BlockPropertyCollectors:     newPrefixes(o.PrefixBytes).collectors(),
 		AllocatorSizeClasses:        sizeClasses,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },

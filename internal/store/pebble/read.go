@@ -22,7 +22,7 @@ func (e *Engine) Get(ctx context.Context, _ store.Consistency, keys ...[]byte) (
 	if err != nil {
 		return nil, err
 	}
-	if err := e.settle(ctx, keys...); err != nil {
+	if err := e.waitReadDurable(ctx, keys...); err != nil {
 		return nil, err
 	}
 	return values, nil
@@ -30,19 +30,19 @@ func (e *Engine) Get(ctx context.Context, _ store.Consistency, keys ...[]byte) (
 
 // settle waits until the values of keys that were just read are durable.
 // Pebble shows a batch before it is synced.
-func (e *Engine) settle(ctx context.Context, keys ...[]byte) error {
-	if e.showEarly {
+func (e *Engine) waitReadDurable(ctx context.Context, keys ...[]byte) error {
+	if e.skipReadWait {
 		return nil
 	}
-	return e.inFlight.Wait(ctx, e.stripes.Newest(keys...))
+	return e.inFlight.WaitDurable(ctx, e.stripes.Newest(keys...))
 }
 
 // reader reads one key; nil if it is absent. The value must not be changed.
-type reader interface {
+type keyReader interface {
 	read(key []byte) ([]byte, error)
 }
 
-func readAll(ctx context.Context, r reader, keys [][]byte) ([][]byte, error) {
+func readAll(ctx context.Context, r keyReader, keys [][]byte) ([][]byte, error) {
 	store.CheckKeys(keys...)
 	values := make([][]byte, len(keys))
 	for i, k := range keys {
@@ -64,7 +64,7 @@ func (e *Engine) read(key []byte) ([]byte, error) {
 	if value != nil {
 		return value, nil
 	}
-	value, err := copied(e.db.Get(key))
+	value, err := cloneValue(e.db.Get(key))
 	if err == nil && value != nil {
 		e.values.Add(key, value, version)
 	}
@@ -72,12 +72,12 @@ func (e *Engine) read(key []byte) ([]byte, error) {
 }
 
 // past is what a snapshot reads from.
-type past struct{ *pebble.Snapshot }
+type snapshotReader struct{ *pebble.Snapshot }
 
-func (p past) read(key []byte) ([]byte, error) { return copied(p.Get(key)) }
+func (p snapshotReader) read(key []byte) ([]byte, error) { return cloneValue(p.Get(key)) }
 
 // copied is a copy of what Pebble found; nil if that is nothing.
-func copied(v []byte, closer io.Closer, err error) ([]byte, error) {
+func cloneValue(v []byte, closer io.Closer, err error) ([]byte, error) {
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
 	}

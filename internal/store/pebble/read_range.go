@@ -27,7 +27,7 @@ func (e *Engine) ReadRange(ctx context.Context, r store.Range, fn func(store.Pai
 	}
 	// All that the iterator can show, or can lack, has a stamp by now.
 	shown := store.Stamp(0)
-	if !e.showEarly {
+	if !e.skipReadWait {
 		if prefix, ok := e.prefixes.of(o.LowerBound, o.UpperBound); ok {
 			shown = e.stripes.NewestWithPrefix(prefix)
 		} else {
@@ -37,7 +37,7 @@ func (e *Engine) ReadRange(ctx context.Context, r store.Range, fn func(store.Pai
 	if err := eachOf(ctx, it, r, fn); err != nil {
 		return err
 	}
-	return e.inFlight.Wait(ctx, shown)
+	return e.inFlight.WaitDurable(ctx, shown)
 }
 
 // eachOf closes the iterator, whatever fn does.

@@ -28,8 +28,8 @@ func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 		return nil, err
 	}
 	s := &snapshot{engine: e, view: e.db.NewSnapshot()}
-	if !e.showEarly {
-		if err := e.inFlight.Wait(ctx, e.inFlight.Newest()); err != nil {
+	if !e.skipReadWait {
+		if err := e.inFlight.WaitDurable(ctx, e.inFlight.Newest()); err != nil {
 			_ = s.view.Close()
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
 	if s.view == nil {
 		return nil, store.ErrClosed
 	}
-	return readAll(ctx, past{s.view}, keys)
+	return readAll(ctx, snapshotReader{s.view}, keys)
 }
 
 // Scan goes through a range of the view.

@@ -95,16 +95,16 @@ func (e *Engine) splitByEstimate(ctx context.Context, it *pebble.Iterator, n int
 		return nil, failure("split", err)
 	}
 
-	line := newLine(first, last)
+	span := newKeySpan(first, last)
 	var splits [][]byte
-	from := line.from
+	from := span.from
 	for part := 1; part < n; part++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		// Good enough is an eighth of a part more or less.
 		wanted, slack := total/uint64(n)*uint64(part), total/uint64(n)/8
-		point, err := line.search(from, wanted, slack, func(key []byte) (uint64, error) {
+		point, err := span.search(from, wanted, slack, func(key []byte) (uint64, error) {
 			if bytes.Compare(key, first) <= 0 {
 				return 0, nil // it has eight bytes of first, which may have more
 			}
@@ -113,8 +113,8 @@ func (e *Engine) splitByEstimate(ctx context.Context, it *pebble.Iterator, n int
 		if err != nil {
 			return nil, failure("split", err)
 		}
-		if point > from && point < line.to {
-			splits = append(splits, line.key(point))
+		if point > from && point < span.to {
+			splits = append(splits, span.key(point))
 			from = point
 		}
 	}
@@ -123,17 +123,17 @@ func (e *Engine) splitByEstimate(ctx context.Context, it *pebble.Iterator, n int
 
 // line maps the keys between two others to numbers in the same order, by the
 // eight bytes after their common prefix.
-type line struct {
+type keySpan struct {
 	prefix   []byte
 	from, to uint64
 }
 
-func newLine(first, last []byte) line {
+func newKeySpan(first, last []byte) keySpan {
 	n := 0
 	for n < len(first) && n < len(last) && first[n] == last[n] {
 		n++
 	}
-	return line{first[:n], leading(first[n:]), leading(last[n:])}
+	return keySpan{first[:n], leading(first[n:]), leading(last[n:])}
 }
 
 // leading is the number that the first eight bytes are.
@@ -143,16 +143,16 @@ func leading(b []byte) uint64 {
 	return binary.BigEndian.Uint64(eight[:])
 }
 
-func (l line) key(point uint64) []byte {
-	return binary.BigEndian.AppendUint64(bytes.Clone(l.prefix), point)
+func (s keySpan) key(point uint64) []byte {
+	return binary.BigEndian.AppendUint64(bytes.Clone(s.prefix), point)
 }
 
 // search finds a point whose key has about the wanted bytes before it.
-func (l line) search(from, wanted, slack uint64, before func(key []byte) (uint64, error)) (uint64, error) {
-	low, high := from, l.to
+func (s keySpan) search(from, wanted, slack uint64, before func(key []byte) (uint64, error)) (uint64, error) {
+	low, high := from, s.to
 	for low < high {
 		point := low + (high-low)/2
-		have, err := before(l.key(point))
+		have, err := before(s.key(point))
 		if err != nil {
 			return 0, err
 		}

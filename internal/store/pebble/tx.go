@@ -16,13 +16,13 @@ import (
 type tx struct {
 	stamp    store.Stamp
 	batch    *pebble.Batch
-	declared []entry
+	declared []declaredKey
 	order    []int            // of declared by key; none when there are few
 	cached   valuecache.Write // what the batch writes, for the value cache
 	err      error            // the first limit exceeded
 }
 
-type entry struct {
+type declaredKey struct {
 	key, value []byte // the value is nil if absent
 	existed    bool   // before fn ran
 }
@@ -47,7 +47,7 @@ func (t *tx) load(e *Engine, keys [][]byte) error {
 		if err != nil {
 			return err
 		}
-		t.declared = append(t.declared, entry{key: k, value: v, existed: v != nil})
+		t.declared = append(t.declared, declaredKey{key: k, value: v, existed: v != nil})
 	}
 	if len(keys) > fewKeys {
 		for i := range keys {
@@ -111,7 +111,7 @@ func (t *tx) write(err error, key, value []byte) {
 }
 
 // find is the declared entry of key; nil if there is none.
-func (t *tx) find(key []byte) *entry {
+func (t *tx) find(key []byte) *declaredKey {
 	if len(t.order) > 0 {
 		at, ok := slices.BinarySearchFunc(t.order, key, func(i int, key []byte) int { return bytes.Compare(t.declared[i].key, key) })
 		if !ok {

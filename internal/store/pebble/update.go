@@ -11,8 +11,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// errNothing is what apply returns when fn wrote nothing.
-var errNothing = errors.New("nothing written")
+// errNoWrites is what apply returns when fn wrote nothing.
+var errNoWrites = errors.New("nothing written")
 
 // Update latches the declared keys, runs fn, hands its writes to Pebble,
 // releases the latches, and only then waits for the disk: the next Update of
@@ -34,9 +34,9 @@ func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) er
 	stamp, size, err := e.apply(batch, latched, keys, fn)
 	if err != nil {
 		_ = batch.Close()
-		return e.showAbort(ctx, keys, err)
+		return e.abort(ctx, keys, err)
 	}
-	return e.land(batch, stamp, size)
+	return e.waitDurable(batch, stamp, size)
 }
 
 // admit refuses what need not be tried.
@@ -61,9 +61,9 @@ func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
 func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (_ store.Stamp, size int, _ error) {
 	defer e.stripes.Unlock(latched)
 	stamp := e.inFlight.Begin(store.StampAt(e.now()))
-	flying := false
+	applied := false
 	defer func() {
-		if !flying { // fn may have panicked
+		if !applied { // fn may have panicked
 			e.inFlight.End(stamp)
 		}
 	}()
@@ -78,7 +78,7 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 		return 0, 0, err
 	}
 	if batch.Empty() {
-		return 0, 0, errNothing
+		return 0, 0, errNoWrites
 	}
 	if err := e.recordWindow(batch, stamp); err != nil {
 		return 0, 0, failure("record window", err)
@@ -101,7 +101,7 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 		t.cached.Abort()
 		return 0, 0, failure("apply", err)
 	}
-	flying = true
+	applied = true
 	return stamp, size, nil
 }
 
@@ -132,7 +132,7 @@ func eachKey(r batchrepr.Reader, fn func(key []byte)) {
 }
 
 // land waits until an applied batch is durable.
-func (e *Engine) land(batch *pebble.Batch, stamp store.Stamp, size int) error {
+func (e *Engine) waitDurable(batch *pebble.Batch, stamp store.Stamp, size int) error {
 	if e.durability == Durable {
 		if err := batch.SyncWait(); err != nil {
 			// Readers are waiting for what may never be on disk. Only a new
@@ -147,17 +147,17 @@ func (e *Engine) land(batch *pebble.Batch, stamp store.Stamp, size int) error {
 	e.inFlight.End(stamp)
 	e.idle.wrote()
 	e.disk.wrote(size)
-	e.tidy.wrote(size)
+	e.compaction.wrote(size)
 	return nil
 }
 
-// showAbort returns the error of an Update that wrote nothing, once what fn
+// abort returns the error of an Update that wrote nothing, once what fn
 // saw is durable: a failed condition is a read.
-func (e *Engine) showAbort(ctx context.Context, keys [][]byte, err error) error {
-	if waitErr := e.settle(ctx, keys...); waitErr != nil {
+func (e *Engine) abort(ctx context.Context, keys [][]byte, err error) error {
+	if waitErr := e.waitReadDurable(ctx, keys...); waitErr != nil {
 		return waitErr
 	}
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, errNoWrites) {
 		return nil
 	}
 	return err

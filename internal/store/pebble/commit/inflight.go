@@ -12,53 +12,54 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// InFlight is the Updates under way: from the moment when they have a stamp
-// until they are durable, or have failed. They give out the stamps.
+// InFlight holds the Updates in flight: from the moment that they have a stamp until they
+// are durable or have failed. It gives out the stamps.
 type InFlight struct {
-	landed atomic.Uint64 // no stamp up to this one is in flight
-	given  atomic.Uint64 // last, for who only looks
+	durable atomic.Uint64 // no stamp up to this one is in flight
+	newest  atomic.Uint64 // last, for readers without the mutex
 
-	mu   sync.Mutex
-	last store.Stamp // given out
-	open []flight    // ascending; the first is in flight, others may have ended
-	all  []flight    // the array that open is the end of, kept to be used again
+	mu      sync.Mutex
+	last    store.Stamp      // given out
+	commits []inFlightCommit // ascending; the first is in flight, others may have ended
+	array   []inFlightCommit // the array that commits is the end of, kept for reuse
 }
 
-type flight struct {
-	stamp  store.Stamp
-	ended  bool
-	landed chan struct{} // closed when this flight and all before have ended; nil until awaited
+type inFlightCommit struct {
+	stamp   store.Stamp
+	ended   bool
+	durable chan struct{} // closed when this commit and all before it have ended; nil until a reader waits
 }
 
+// NewInFlight returns an InFlight whose stamps are larger than last.
 func NewInFlight(last store.Stamp) *InFlight {
 	f := &InFlight{last: last}
-	f.landed.Store(uint64(last))
-	f.given.Store(uint64(last))
+	f.durable.Store(uint64(last))
+	f.newest.Store(uint64(last))
 	return f
 }
 
-// Begin gives out a stamp that is larger than all before and at least atLeast.
+// Begin gives out a stamp that is larger than all before it and at least atLeast.
 func (f *InFlight) Begin(atLeast store.Stamp) store.Stamp {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last = max(f.last+1, atLeast)
-	f.given.Store(uint64(f.last))
-	f.push(flight{stamp: f.last})
+	f.newest.Store(uint64(f.last))
+	f.push(inFlightCommit{stamp: f.last})
 	return f.last
 }
 
-// End tells that what stamp wrote is durable, or will never be written.
+// End is called when the writes of a stamp are durable, or will never be applied.
 func (f *InFlight) End(stamp store.Stamp) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := f.find(stamp)
-	if i == len(f.open) || f.open[i].stamp != stamp {
+	if i == len(f.commits) || f.commits[i].stamp != stamp {
 		panic(fmt.Sprintf("stamp %d is not in flight", stamp))
 	}
-	f.open[i].ended = true
+	f.commits[i].ended = true
 	n := 0
-	for n < len(f.open) && f.open[n].ended {
-		if c := f.open[n].landed; c != nil {
+	for n < len(f.commits) && f.commits[n].ended {
+		if c := f.commits[n].durable; c != nil {
 			close(c)
 		}
 		n++
@@ -66,47 +67,46 @@ func (f *InFlight) End(stamp store.Stamp) {
 	if n == 0 {
 		return
 	}
-	f.open = f.open[n:]
-	f.landed.Store(uint64(f.lowest() - 1))
+	f.commits = f.commits[n:]
+	f.durable.Store(uint64(f.lowest() - 1))
 }
 
-// Wait returns when no stamp up to this one is in flight.
-func (f *InFlight) Wait(ctx context.Context, stamp store.Stamp) error {
-	if f.landed.Load() >= uint64(stamp) {
+// WaitDurable returns when no stamp up to this one is in flight.
+func (f *InFlight) WaitDurable(ctx context.Context, stamp store.Stamp) error {
+	if f.durable.Load() >= uint64(stamp) {
 		return nil
 	}
-	landed := f.landing(stamp)
-	if landed == nil {
+	durable := f.durableCh(stamp)
+	if durable == nil {
 		return nil
 	}
 	select {
-	case <-landed:
+	case <-durable:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// landing is closed when no stamp up to this one is in flight; nil if none is
-// already.
-func (f *InFlight) landing(stamp store.Stamp) <-chan struct{} {
+// durableCh is closed when no stamp up to this one is in flight; nil if none is.
+func (f *InFlight) durableCh(stamp store.Stamp) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := f.find(stamp + 1)
 	if i == 0 {
 		return nil
 	}
-	awaited := &f.open[i-1]
-	if awaited.landed == nil {
-		awaited.landed = make(chan struct{})
+	c := &f.commits[i-1]
+	if c.durable == nil {
+		c.durable = make(chan struct{})
 	}
-	return awaited.landed
+	return c.durable
 }
 
-// Newest is the largest stamp given out.
-func (f *InFlight) Newest() store.Stamp { return store.Stamp(f.given.Load()) }
+// Newest returns the largest stamp given out.
+func (f *InFlight) Newest() store.Stamp { return store.Stamp(f.newest.Load()) }
 
-// Horizon is the least stamp in flight, or else the least that can come.
+// Horizon returns the smallest stamp in flight, or else the smallest that can follow.
 func (f *InFlight) Horizon() store.Stamp {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,27 +114,27 @@ func (f *InFlight) Horizon() store.Stamp {
 }
 
 func (f *InFlight) lowest() store.Stamp {
-	if len(f.open) == 0 {
+	if len(f.commits) == 0 {
 		return f.last + 1
 	}
-	return f.open[0].stamp
+	return f.commits[0].stamp
 }
 
-// push appends to open. At the end of the array it moves open to the front, if
-// that is half empty, and else to a larger array.
-func (f *InFlight) push(next flight) {
-	if len(f.open) == cap(f.open) {
-		if 2*len(f.open) >= cap(f.all) {
-			f.all = make([]flight, 2*len(f.open)+16)
+// push appends to commits. At the end of the array it moves them to the front if half of
+// the array is free, and else to a larger array.
+func (f *InFlight) push(next inFlightCommit) {
+	if len(f.commits) == cap(f.commits) {
+		if 2*len(f.commits) >= cap(f.array) {
+			f.array = make([]inFlightCommit, 2*len(f.commits)+16)
 		}
-		f.open = append(f.all[:0], f.open...)
+		f.commits = append(f.array[:0], f.commits...)
 	}
-	f.open = append(f.open, next)
+	f.commits = append(f.commits, next)
 }
 
-// find is the position of the first open flight with this stamp or a larger.
+// find returns the position of the first commit with this stamp or a larger one.
 func (f *InFlight) find(stamp store.Stamp) int {
-	i, _ := slices.BinarySearchFunc(f.open, stamp, func(have flight, want store.Stamp) int {
+	i, _ := slices.BinarySearchFunc(f.commits, stamp, func(have inFlightCommit, want store.Stamp) int {
 		switch {
 		case have.stamp < want:
 			return -1

@@ -10,7 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-func TestFlightsGiveGrowingStamps(t *testing.T) {
+func TestStampsGrow(t *testing.T) {
 	f := NewInFlight(10)
 	for _, c := range []struct{ atLeast, want store.Stamp }{{5, 11}, {20, 20}, {20, 21}, {0, 22}} {
 		if got := f.Begin(c.atLeast); got != c.want {
@@ -36,31 +36,31 @@ func TestWaitIsForAllSmallerStamps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewInFlight(10)
 		a, b, c := f.Begin(0), f.Begin(0), f.Begin(0)
-		landed := make(chan error, 1)
-		go func() { landed <- f.Wait(context.Background(), b) }()
+		durable := make(chan error, 1)
+		go func() { durable <- f.WaitDurable(context.Background(), b) }()
 		f.End(b)
 		synctest.Wait()
-		if len(landed) != 0 {
-			t.Error("it did not wait for a smaller stamp")
+		if len(durable) != 0 {
+			t.Error("WaitDurable did not wait for a smaller stamp")
 		}
 		f.End(a)
-		if err := <-landed; err != nil {
+		if err := <-durable; err != nil {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := f.Wait(ctx, c); !errors.Is(err, context.Canceled) {
-			t.Errorf("wait with a cancelled context: %v", err)
+		if err := f.WaitDurable(ctx, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("WaitDurable with a cancelled context: %v", err)
 		}
 		f.End(c)
-		if err := f.Wait(context.Background(), c+100); err != nil {
+		if err := f.WaitDurable(context.Background(), c+100); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 // However InFlight begin and end, the fast answer agrees with a plain set.
-func TestFlightsAgainstASet(t *testing.T) {
+func TestInFlightAgainstASet(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	f := NewInFlight(0)
 	var open []store.Stamp
@@ -76,8 +76,8 @@ func TestFlightsAgainstASet(t *testing.T) {
 		for _, s := range open {
 			least = min(least, s)
 		}
-		if f.Horizon() != least || store.Stamp(f.landed.Load()) != least-1 {
-			t.Fatalf("horizon %d, landed %d, want %d", f.Horizon(), f.landed.Load(), least)
+		if f.Horizon() != least || store.Stamp(f.durable.Load()) != least-1 {
+			t.Fatalf("horizon %d, durable %d, want %d", f.Horizon(), f.durable.Load(), least)
 		}
 	}
 }

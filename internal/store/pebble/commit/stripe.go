@@ -8,8 +8,8 @@ import (
 	"github.com/stator-db/stator/internal/store/latch"
 )
 
-// Stripes serialise Updates of the same keys, and know how new their values can
-// be.
+// Stripes serialises Updates of the same keys, and knows how new their values can be.
+// Keys are spread over the stripes by hash.
 type Stripes struct {
 	*latch.Set
 	prefixBytes int // 0: no prefixes
@@ -17,8 +17,8 @@ type Stripes struct {
 }
 
 type stripe struct {
-	last atomic.Uint64 // the largest stamp that wrote, or is about to write, a key of this stripe
-	near atomic.Uint64 // so too, for keys whose prefix belongs to this stripe
+	key    atomic.Uint64 // the largest stamp that wrote, or is about to write, a key of this stripe
+	prefix atomic.Uint64 // the same, for keys whose prefix belongs to this stripe
 }
 
 // NewStripes makes stripes in which no Update waits longer than patience for another.
@@ -27,12 +27,12 @@ func NewStripes(patience time.Duration, prefixBytes int) *Stripes {
 	return &Stripes{Set: latch.NewSet(patience), prefixBytes: prefixBytes}
 }
 
-// Raise notes that stamp is about to write key. It comes before the write is
-// visible, so that who sees the write sees the note.
+// Raise records that stamp is about to write key. It is called before the write is
+// visible, so a reader that sees the write also sees its stamp.
 func (s *Stripes) Raise(key []byte, stamp store.Stamp) {
-	raiseTo(&s.all[s.Of(key)].last, uint64(stamp))
+	raiseTo(&s.all[s.Of(key)].key, uint64(stamp))
 	if n := s.prefixBytes; n > 0 && len(key) >= n {
-		raiseTo(&s.all[s.Of(key[:n])].near, uint64(stamp))
+		raiseTo(&s.all[s.Of(key[:n])].prefix, uint64(stamp))
 	}
 }
 
@@ -47,17 +47,17 @@ func raiseTo(to *atomic.Uint64, n uint64) {
 	}
 }
 
-// NewestWithPrefix is what newest is for all keys with a prefix of prefixBytes.
+// NewestWithPrefix is like Newest, for a read of keys with a prefix of prefixBytes.
 func (s *Stripes) NewestWithPrefix(prefix []byte) store.Stamp {
-	return store.Stamp(s.all[s.Of(prefix)].near.Load())
+	return store.Stamp(s.all[s.Of(prefix)].prefix.Load())
 }
 
-// Newest is at least the stamp of the value that a read of any of keys, done
-// before this call, can have returned.
+// Newest returns at least the stamp of every value that a read of keys, done before this
+// call, can have returned.
 func (s *Stripes) Newest(keys ...[]byte) store.Stamp {
 	var newest uint64
 	for _, k := range keys {
-		newest = max(newest, s.all[s.Of(k)].last.Load())
+		newest = max(newest, s.all[s.Of(k)].key.Load())
 	}
 	return store.Stamp(newest)
 }

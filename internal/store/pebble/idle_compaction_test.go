@@ -16,9 +16,9 @@ func TestTidyWaitsForQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var merges atomic.Int64
 		var refuse atomic.Bool
-		u := &tidy{every: 10 * time.Second, least: gb}
+		u := &idleCompaction{interval: 10 * time.Second, minBytes: gb}
 		u.levels = func() []int64 { return []int64{1 << 20, 0, 0, 0, 0, gb, 9 * gb} }
-		u.merge = func(context.Context, int64) bool {
+		u.compact = func(context.Context, int64) bool {
 			merges.Add(1)
 			return !refuse.Load()
 		}
@@ -38,7 +38,7 @@ func TestTidyWaitsForQuiet(t *testing.T) {
 		}
 		expect("while much is written", 0)
 		for range 100 {
-			u.wrote(quietBytes / 10)
+			u.wrote(idleBytes / 10)
 			time.Sleep(5 * time.Second)
 		}
 		expect("while little is written", 1)
@@ -73,7 +73,7 @@ func TestTidyIsDue(t *testing.T) {
 		{"too little", []int64{0, 20, 79}, 1000, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u := &tidy{least: 100, levels: func() []int64 { return c.levels }}
+			u := &idleCompaction{minBytes: 100, levels: func() []int64 { return c.levels }}
 			u.wrote(int(c.written))
 			if _, due := u.due(); due != c.due {
 				t.Errorf("due: %v", due)
@@ -84,10 +84,10 @@ func TestTidyIsDue(t *testing.T) {
 
 // One level is left of several, with everything in it.
 func TestTidyEngineMergesLevels(t *testing.T) {
-	e := twoLevels(t, Options{FS: vfs.NewMem(), tidyEvery: time.Millisecond})
+	e := twoLevels(t, Options{FS: vfs.NewMem(), compactInterval: time.Millisecond})
 	eventually(t, "one level", func() bool { return levelsOf(e) == 1 })
 	for i := range tidyItems {
-		if v, err := copied(e.db.Get(fillKey(i))); err != nil || len(v) != fillSize {
+		if v, err := cloneValue(e.db.Get(fillKey(i))); err != nil || len(v) != fillSize {
 			t.Fatalf("item %d has %d bytes (%v)", i, len(v), err)
 		}
 	}
@@ -103,8 +103,8 @@ func TestTidyLeavesSpace(t *testing.T) {
 		{"there is little", &cramped{FS: vfs.NewMem()}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := twoLevels(t, Options{FS: c.fs, tidyEvery: -1})
-			if over := e.merge(t.Context(), 1); over != (c.levels == 1) || levelsOf(e) != c.levels {
+			e := twoLevels(t, Options{FS: c.fs, compactInterval: -1})
+			if over := e.compact(t.Context(), 1); over != (c.levels == 1) || levelsOf(e) != c.levels {
 				t.Errorf("over: %v, with %d levels, want %d", over, levelsOf(e), c.levels)
 			}
 		})
@@ -114,11 +114,11 @@ func TestTidyLeavesSpace(t *testing.T) {
 // Who is interrupted goes on where he was, though something is new before it.
 func TestTidyGoesOn(t *testing.T) {
 	fs := &cramped{FS: vfs.NewMem()}
-	e := twoLevels(t, Options{FS: fs, tidyEvery: -1, DiskCheck: time.Hour})
-	e.tidy.piece = tidyItems * fillSize / 4
+	e := twoLevels(t, Options{FS: fs, compactInterval: -1, DiskCheck: time.Hour})
+	e.compaction.rangeBytes = tidyItems * fillSize / 4
 	fs.few.Store(2) // when it begins, and before the first piece
-	if e.merge(t.Context(), 1) || e.tidy.from == nil {
-		t.Fatalf("it is over, or was not begun: %q", e.tidy.from)
+	if e.compact(t.Context(), 1) || e.compaction.from == nil {
+		t.Fatalf("it is over, or was not begun: %q", e.compaction.from)
 	}
 	if err := set(e, "a", []byte("new")); err != nil {
 		t.Fatal(err)
@@ -127,10 +127,10 @@ func TestTidyGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	fs.few.Store(1 << 30)
-	if !e.merge(t.Context(), 1) || e.tidy.from != nil || levelsOf(e) != 2 {
-		t.Errorf("the next piece is at %q, with %d levels, want 2", e.tidy.from, levelsOf(e))
+	if !e.compact(t.Context(), 1) || e.compaction.from != nil || levelsOf(e) != 2 {
+		t.Errorf("the next piece is at %q, with %d levels, want 2", e.compaction.from, levelsOf(e))
 	}
-	if !e.merge(t.Context(), 1) || levelsOf(e) != 1 {
+	if !e.compact(t.Context(), 1) || levelsOf(e) != 1 {
 		t.Errorf("%d levels the next time, want 1", levelsOf(e))
 	}
 }
@@ -138,14 +138,14 @@ func TestTidyGoesOn(t *testing.T) {
 // What the cache held it holds afterwards, and no more.
 func TestTidyLeavesTheCache(t *testing.T) {
 	for _, read := range []bool{true, false} {
-		e := twoLevels(t, Options{FS: vfs.NewMem(), tidyEvery: -1})
+		e := twoLevels(t, Options{FS: vfs.NewMem(), compactInterval: -1})
 		if read {
-			if err := e.touch(t.Context(), []byte{0}, []byte{0xff}); err != nil {
+			if err := e.warmCache(t.Context(), []byte{0}, []byte{0xff}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		bytes, _ := e.tidy.due()
-		if !e.merge(t.Context(), bytes) || levelsOf(e) != 1 {
+		bytes, _ := e.compaction.due()
+		if !e.compact(t.Context(), bytes) || levelsOf(e) != 1 {
 			t.Fatalf("not merged: %d levels", levelsOf(e))
 		}
 		if held := e.db.Metrics().BlockCache.Size; (held >= bytes/2) != read {
@@ -159,7 +159,7 @@ const tidyItems = 300
 // twoLevels opens a store and fills two levels of it.
 func twoLevels(t *testing.T, o Options) *Engine {
 	t.Helper()
-	o.Dir, o.IdleFlush, o.tidyLeast = "d", -1, 1
+	o.Dir, o.IdleFlush, o.compactMinBytes = "d", -1, 1
 	e := mustOpen(t, o)
 	t.Cleanup(func() { _ = e.Close() })
 	inTwoLevels(t, e, func() { fill(t, e, tidyItems) }, func() { fill(t, e, tidyItems/2) })
@@ -198,7 +198,7 @@ type cramped struct {
 func (c *cramped) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	free := uint64(1 << 40)
 	if c.few.Add(-1) < 0 {
-		free = reserveBytes + pieceSpace - 1
+		free = reserveBytes + compactFreeBytes - 1
 	}
 	return vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 40}, nil
 }
@@ -207,7 +207,7 @@ func (c *cramped) GetDiskUsage(string) (vfs.DiskUsage, error) {
 func TestTidyGoesOnAtALargePartition(t *testing.T) {
 	fs := &cramped{FS: vfs.NewMem()}
 	fs.few.Store(1 << 30)
-	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, tidyLeast: 1, tidyEvery: -1, DiskCheck: time.Hour})
+	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, compactMinBytes: 1, compactInterval: -1, DiskCheck: time.Hour})
 	defer e.Close()
 	write := func() {
 		fillGroup(t, e, "catalog", 1)
@@ -220,16 +220,16 @@ func TestTidyGoesOnAtALargePartition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.tidy.piece = usage / 8
-	for few := int64(2); e.tidy.from == nil; few++ { // until it ends after the first piece
+	e.compaction.rangeBytes = usage / 8
+	for few := int64(2); e.compaction.from == nil; few++ { // until it ends after the first piece
 		fs.few.Store(few)
-		if e.merge(t.Context(), 1) {
+		if e.compact(t.Context(), 1) {
 			t.Fatal("it was not interrupted")
 		}
 	}
 	fs.few.Store(1 << 30)
-	if !e.merge(t.Context(), 1) {
-		t.Errorf("it does not go on at %q", e.tidy.from)
+	if !e.compact(t.Context(), 1) {
+		t.Errorf("it does not go on at %q", e.compaction.from)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestTidyGoesOnAtALargePartition(t *testing.T) {
 func TestTidyLeavesALargePieceWithoutSpace(t *testing.T) {
 	mem := vfs.NewMem()
 	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
-	e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: -1, tidyEvery: -1, tidyLeast: 1})
+	e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: -1, compactInterval: -1, compactMinBytes: 1})
 	defer e.Close()
 	write := func() {
 		fillGroup(t, e, "iAAAAAAA", 3000) // one partition
@@ -248,16 +248,16 @@ func TestTidyLeavesALargePieceWithoutSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.tidy.piece = usage / 32
+	e.compaction.rangeBytes = usage / 32
 	free := func(bytes uint64) {
-		mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: reserve(diskBytes) + pieceSpace + bytes})
+		mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: reserve(diskBytes) + compactFreeBytes + bytes})
 	}
 	free(usage / 4)
-	if e.merge(t.Context(), 1) || levelsOf(e) == 1 {
+	if e.compact(t.Context(), 1) || levelsOf(e) == 1 {
 		t.Errorf("a piece of about %d bytes is merged, with space for %d", usage, usage/4)
 	}
 	free(2 * usage)
-	if !e.merge(t.Context(), 1) || levelsOf(e) != 1 {
+	if !e.compact(t.Context(), 1) || levelsOf(e) != 1 {
 		t.Error("with enough space it is not merged")
 	}
 }
