@@ -191,7 +191,7 @@ func (f fault) run(t testing.TB) (out outcome) {
 		out.end = "lived through"
 	case errors.As(err, &exit) && exit.ExitCode() == exitRefused:
 		out.end = "not opened"
-	case errors.As(err, &exit) && exit.ExitCode() == 1 && strings.Contains(out.stderr, "the database cannot go on"):
+	case errors.As(err, &exit) && exit.ExitCode() == 1 && strings.Contains(out.stderr, "the database cannot continue"):
 		out.end = "ended"
 	default:
 		out.faults = append(out.faults, fmt.Sprintf("it ends with %v", err))

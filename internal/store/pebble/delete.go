@@ -6,8 +6,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// DeleteRange deletes the keys of [start, end). It is called every few minutes for
-// what is seldom there, so that it first looks, and writes nothing for nothing.
+// DeleteRange deletes the keys of [start, end). It is called every few minutes for ranges
+// that are mostly empty, so it looks first, and writes nothing for an empty range.
 func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -17,21 +17,23 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	if string(lower) >= string(upper) {
 		return ctx.Err()
 	}
-	e.deleting.Lock() // who finds nothing must not return before who deleted it
+	// A caller that finds the range empty must wait until the delete that emptied it is
+	// durable.
+	e.deleting.Lock()
 	defer e.deleting.Unlock()
-	any := false
+	found := false
 	err := e.ReadRange(ctx, store.Range{Start: start, End: end, KeysOnly: true}, func(store.Pair) (more bool) {
-		any = true
+		found = true
 		return false
 	})
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err == nil && !any {
+	if err == nil && !found {
 		return nil
 	}
-	// What cannot be read can be deleted. Not refused on a full disk: it is how
-	// space is won back.
+	// A range that cannot be read can still be deleted. A full disk is no reason to
+	// refuse: deletes free space.
 	if err := e.db.DeleteRange(lower, upper, e.sync()); err != nil {
 		return failure("delete range", err)
 	}

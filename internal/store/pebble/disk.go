@@ -14,67 +14,66 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// disk refuses writes before the disk is full. Pebble itself ends the process
-// when the log cannot grow, and tries a flush again without a pause. It needs
-// the rest of the space to compact, which is what wins space back. If others
-// take that as well, writes that are under way wait.
+// disk rejects writes before the disk is full. Pebble itself ends the process when the WAL
+// cannot grow, and retries a flush without a pause. It needs the remaining space for
+// compactions, which free space. If other programs use that up too, writes in progress
+// wait.
 type disk struct {
-	usage func() (vfs.DiskUsage, error)
-	every time.Duration
-	log   *slog.Logger
+	usage    func() (vfs.DiskUsage, error)
+	interval time.Duration
+	log      *slog.Logger
 
-	full    atomic.Bool
-	waits   atomic.Bool  // for space: not while the data is opened or closed
-	met     atomic.Int64 // when there was none last, in Unix nanoseconds
-	written atomic.Int64 // since the last check
-	most    atomic.Int64 // that may be written between two checks
-	look    chan struct{}
+	full     atomic.Bool
+	waits    atomic.Bool  // for space: not while the database is opened or closed
+	lastFull atomic.Int64 // when a write last found no space, in Unix nanoseconds
+	written  atomic.Int64 // bytes since the last check
+	maxBytes atomic.Int64 // that may be written between two checks
+	wake     chan struct{}
 }
 
 const (
 	reserveBytes = 64 << 20
-	// This part of the reserve may be written between two checks of the free
-	// space.
+	// uncheckedPart is the part of the reserve, as a divisor, that may be written
+	// between two checks of the free space.
 	uncheckedPart = 16
-	// So long a write waits that met a full disk, before it is tried once more.
+	// noSpacePause is how long a write that found a full disk waits for its retry.
 	noSpacePause = 100 * time.Millisecond
-	// So long a disk is full after that, whatever it says of itself: it may be
-	// out of something else than bytes.
+	// noSpaceTime is how long the disk counts as full after that, whatever its free
+	// space: it may be out of inodes.
 	noSpaceTime = 5 * noSpacePause
 )
 
 func newDisk(o Options) *disk {
 	d := &disk{
-		usage: func() (vfs.DiskUsage, error) { return o.FS.GetDiskUsage(o.Dir) },
-		every: o.DiskCheck,
-		log:   o.Log,
-		look:  make(chan struct{}, 1),
+		usage:    func() (vfs.DiskUsage, error) { return o.FS.GetDiskUsage(o.Dir) },
+		interval: o.DiskCheck,
+		log:      o.Log,
+		wake:     make(chan struct{}, 1),
 	}
-	d.most.Store(reserveBytes / uncheckedPart)
+	d.maxBytes.Store(reserveBytes / uncheckedPart)
 	d.check()
 	return d
 }
 
-// reserve is the space that is left to Pebble, of a disk of this size.
+// reserve returns the space that is left to Pebble, on a disk of this size.
 func reserve(totalBytes uint64) uint64 { return min(reserveBytes, totalBytes/20) }
 
-// admit refuses a write while the disk is full.
+// admit rejects a write while the disk is full.
 func (d *disk) admit() error {
 	if !d.full.Load() {
 		return nil
 	}
-	return fmt.Errorf("%w: writes are refused until there is space", store.ErrFull)
+	return fmt.Errorf("%w: writes are rejected until there is space", store.ErrFull)
 }
 
-// wrote counts what was written, and looks at the disk before it can be full.
+// wrote counts written bytes, and checks the free space before the disk can be full.
 func (d *disk) wrote(bytes int) {
-	if d.written.Add(int64(bytes)) > d.most.Load() {
+	if d.written.Add(int64(bytes)) > d.maxBytes.Load() {
 		d.check()
 	}
 }
 
-// check looks at the free space. A file system that does not know it is never
-// full.
+// check checks the free space. A file system that does not know it counts as never full.
 func (d *disk) check() {
 	d.written.Store(0)
 	u, err := d.usage()
@@ -83,22 +82,23 @@ func (d *disk) check() {
 		return
 	}
 	if err != nil {
-		d.log.Warn("free space is unknown", "error", err)
+		d.log.Warn("cannot determine free disk space", "error", err)
 		return
 	}
 	keep := reserve(u.TotalBytes)
-	d.most.Store(int64(keep / uncheckedPart))
+	d.maxBytes.Store(int64(keep / uncheckedPart))
 	switch {
 	case u.AvailBytes < keep && !d.full.Swap(true):
-		d.log.Error("disk is almost full: writes are refused, reads go on", "free", u.AvailBytes, "reserve", keep)
-	// A little more is asked for to go on than to stop, so as not to flutter.
-	case u.AvailBytes >= keep+keep/4 && time.Now().UnixNano()-d.met.Load() > int64(noSpaceTime) && d.full.Swap(false):
-		d.log.Info("disk has space again: writes go on", "free", u.AvailBytes)
+		d.log.Error("disk is almost full: writes are rejected, reads are served", "free", u.AvailBytes, "reserve", keep)
+	// Accepting writes again takes a little more space than rejecting them, so the
+	// state does not flap.
+	case u.AvailBytes >= keep+keep/4 && time.Now().UnixNano()-d.lastFull.Load() > int64(noSpaceTime) && d.full.Swap(false):
+		d.log.Info("disk has space again: writes are accepted", "free", u.AvailBytes)
 	}
 }
 
-// has tells whether so much can be written and leave the reserve.
-func (d *disk) has(bytes uint64) bool {
+// hasSpace reports whether this many bytes can be written without touching the reserve.
+func (d *disk) hasSpace(bytes uint64) bool {
 	if d.full.Load() {
 		return false
 	}
@@ -106,18 +106,17 @@ func (d *disk) has(bytes uint64) bool {
 	return errors.Is(err, vfs.ErrUnsupported) || err == nil && u.AvailBytes >= reserve(u.TotalBytes)+bytes
 }
 
-// noSpace is called by the file system when a write found no space, before it
-// is tried once more. All writes wait meanwhile, so Pebble's retries do too.
+// noSpace is called by the file system when a write found no space, before its retry. All
+// writes wait meanwhile, so Pebble's retries do too.
 func (d *disk) noSpace() {
-	d.met.Store(time.Now().UnixNano())
+	d.lastFull.Store(time.Now().UnixNano())
 	if !d.full.Swap(true) {
-		d.log.Error("no space on disk: writes are refused, reads go on")
+		d.log.Error("no space on disk: writes are rejected, reads are served")
 	}
 	time.Sleep(noSpacePause)
 }
 
-// waitForSpace tries something again until it finds space. The pauses are
-// those of noSpace.
+// waitForSpace calls try again until it finds space. The pauses are those of noSpace.
 func (d *disk) waitForSpace(try func() error) error {
 	for {
 		if err := try(); !errors.Is(err, syscall.ENOSPC) || !d.waits.Load() {
@@ -126,15 +125,15 @@ func (d *disk) waitForSpace(try func() error) error {
 	}
 }
 
-// run looks at the disk from time to time.
+// run checks the free space at intervals until the context ends.
 func (d *disk) run(ctx context.Context) {
-	t := time.NewTicker(d.every)
+	t := time.NewTicker(d.interval)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
 			d.check()
-		case <-d.look:
+		case <-d.wake:
 			d.check()
 		case <-ctx.Done():
 			return
@@ -142,10 +141,10 @@ func (d *disk) run(ctx context.Context) {
 	}
 }
 
-// lookSoon makes run look at the disk, without waiting for it.
-func (d *disk) lookSoon() {
+// checkSoon has run check the free space, without waiting for it.
+func (d *disk) checkSoon() {
 	select {
-	case d.look <- struct{}{}:
+	case d.wake <- struct{}{}:
 	default:
 	}
 }

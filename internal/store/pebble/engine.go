@@ -1,6 +1,6 @@
-// Package pebble is the store of one machine, kept by the library Pebble.
+// Package pebble implements store.Engine on one machine, with the library Pebble.
 //
-// DESIGN.md beside this file tells why it has this shape.
+// DESIGN.md in this folder explains why it has this shape.
 package pebble
 
 import (
@@ -43,17 +43,17 @@ type Engine struct {
 	disk       *disk
 	marks      *walguard.SyncMarks
 
-	deleting sync.Mutex // a range, until that is durable
+	deleting sync.Mutex // held by DeleteRange until the delete is durable
 
-	skipReadWait bool // readers do not wait until what they see is durable
+	skipReadWait bool // reads return before what they have read is durable
 
 	handle func(context.Context, []byte) error // of messages; may be nil
 
 	opening atomic.Bool // until Open returns
-	guarded atomic.Bool // Pebble would panic if a log failed: while it neither opens nor closes
+	guarded atomic.Bool // Pebble is neither opening nor closing, so it would panic if the WAL failed
 
 	mu        sync.Mutex
-	snapshots map[*snapshot]struct{} // open ones, so that Close can release them
+	snapshots map[*snapshot]struct{} // open ones, for Close
 
 	close func() error // runs once
 }
@@ -67,7 +67,7 @@ var limits = store.Limits{
 	MaxUpdateKeys:  100_000,
 }
 
-// Limits tells what Update refuses.
+// Limits returns the limits above which Update fails with ErrTooLarge.
 func (e *Engine) Limits() store.Limits { return limits }
 
 // Open opens the data in a folder, or creates it. It returns a *LockedError
@@ -75,7 +75,7 @@ func (e *Engine) Limits() store.Limits { return limits }
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if o.FS == vfs.Default {
-		// Pebble tells its own locks apart by the name of the folder.
+		// Pebble identifies its locks by the name of the folder.
 		dir, err := filepath.Abs(o.Dir)
 		if err != nil {
 			return nil, err
@@ -109,9 +109,9 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	e.compaction = &idleCompaction{interval: o.compactInterval, minBytes: o.compactMinBytes, rangeBytes: compactRangeBytes, levels: e.levelBytes, compact: e.compact}
 	e.opening.Store(true)
 	defer e.opening.Store(false)
-	var ready sync.WaitGroup // opening waits for the disk most of the time
+	var ready sync.WaitGroup // Pebble's Open mostly waits for the disk
 	cache := o.newCache()
-	defer cache.Unref() // Pebble holds on to it
+	defer cache.Unref() // Pebble has its own reference
 	takeFromBlocks := func(bytes int) { cache.Reserve(bytes) }
 	ready.Go(func() {
 		e.stripes, e.values = commit.NewStripes(o.Patience, o.PrefixBytes), valuecache.New(o.valueCacheBytes(), takeFromBlocks)
@@ -140,7 +140,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	running.Go(func() { e.compaction.run(ctx) })
 	running.Go(func() { e.marks.Run(ctx) })
 	e.close = sync.OnceValue(func() error {
-		e.disk.waits.Store(false) // or who waits for space would hold us up
+		e.disk.waits.Store(false) // a write that waits for space would block Close
 		e.gate.Shut()
 		stop()
 		running.Wait()
@@ -150,7 +150,8 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	return e, nil
 }
 
-// openPebble returns what Pebble panics with when a folder cannot be synced.
+// openPebble opens the database. Pebble panics with an error when a folder cannot be
+// synced; openPebble returns it.
 func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -163,7 +164,7 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 			panic(p)
 		}
 	}()
-	if err := beginNewest(o.FS, dir); err != nil {
+	if err := markNewestFormat(o.FS, dir); err != nil {
 		return nil, err
 	}
 	return pebble.Open(dir, o)
@@ -182,8 +183,8 @@ func (e *Engine) guardWAL(fs vfs.FS, o Options) vfs.FS {
 	}}
 }
 
-// begin finds out which stamps come next, and ends a log of an old format.
-func (e *Engine) begin(oldLog bool) error {
+// begin finds the next stamp, and ends a WAL file of an old format.
+func (e *Engine) begin(oldWAL bool) error {
 	w, ok, err := lastWindow(e.db)
 	if err != nil {
 		return err
@@ -195,9 +196,9 @@ func (e *Engine) begin(oldLog bool) error {
 		}
 		e.idle.wrote()
 	}
-	// Pebble begins a log before it raises the format. An old one hides damage;
-	// a flush begins the next.
-	if oldLog {
+	// Pebble creates a WAL file before it raises the format. An old format hides
+	// damage; a flush starts the next file.
+	if oldWAL {
 		if err := e.db.Flush(); err != nil {
 			return err
 		}
@@ -220,15 +221,15 @@ func lastWindow(db *pebble.DB) (w commit.Window, ok bool, err error) {
 	return w, ok, it.Close()
 }
 
-// flush writes memory out to tables, whose damage is always found. At the end
-// of a log damage looks like a write that a crash cut short.
+// flush writes the memtables to tables, whose damage is always detected. At the end of a
+// WAL file damage looks like a write that a crash interrupted.
 func (e *Engine) flush(ctx context.Context) (done bool) {
 	if e.disk.full.Load() {
-		return false // Pebble would try again and again
+		return false // Pebble would retry without a pause
 	}
 	flushed, err := e.db.AsyncFlush()
 	if err != nil {
-		e.log.Error("flush", "error", err)
+		e.log.Error("flush failed", "error", err)
 		return false
 	}
 	select {
@@ -242,7 +243,7 @@ func (e *Engine) flush(ctx context.Context) (done bool) {
 // Close waits for the calls in progress and closes the folder.
 func (e *Engine) Close() error { return e.close() }
 
-// shutDown closes the database when nobody uses it any more.
+// shutDown closes the database when no call is in progress.
 func (e *Engine) shutDown() error {
 	var errs []error
 	for s := range e.snapshots {
@@ -251,7 +252,7 @@ func (e *Engine) shutDown() error {
 	if e.idle.dirty() {
 		const patience = 10 * time.Second
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		_ = e.flush(ctx) // if not, the log has it all
+		_ = e.flush(ctx) // otherwise the WAL has it all
 		cancel()
 	}
 	e.guarded.Store(false)
@@ -262,7 +263,7 @@ func (e *Engine) shutDown() error {
 	return nil
 }
 
-// Horizon is the least stamp in flight, or that can still come.
+// Horizon returns the smallest stamp that is in flight or can follow.
 func (e *Engine) Horizon(ctx context.Context) (store.Stamp, error) {
 	if err := e.gate.Enter(); err != nil {
 		return 0, err
@@ -271,13 +272,13 @@ func (e *Engine) Horizon(ctx context.Context) (store.Stamp, error) {
 	return e.horizon(), nil
 }
 
-// horizon never passes the window that is recorded: a stamp that was given out
-// but wrote nothing could be given out again after a crash.
+// horizon never passes the recorded window: a stamp that was given out but wrote nothing
+// could be given out again after a crash.
 func (e *Engine) horizon() store.Stamp {
 	return min(e.inFlight.Horizon(), e.windows.Bound())
 }
 
-// sync is what a write waits for.
+// sync returns the options of a write that is as durable as the engine promises.
 func (e *Engine) sync() *pebble.WriteOptions {
 	if e.durability == Relaxed {
 		return pebble.NoSync
@@ -285,7 +286,8 @@ func (e *Engine) sync() *pebble.WriteOptions {
 	return pebble.Sync
 }
 
-// failure says what we were doing, and carries the meaning of Pebble's error.
+// failure wraps an error of Pebble with the operation, and with store.ErrCorrupt if it
+// means that.
 func failure(doing string, err error) error {
 	if pebble.IsCorruptionError(err) {
 		return fmt.Errorf("%s: %w: %w", doing, store.ErrCorrupt, err)

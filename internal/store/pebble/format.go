@@ -11,23 +11,22 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/walguard"
 )
 
-// formatMarker is the name of the marker by which Pebble knows the format of a
-// folder.
+// formatMarker is the name of the marker file in which Pebble keeps the format of a folder.
 const formatMarker = "format-version"
 
-// beginNewest marks a folder without data as one of the newest format. Without
-// that Pebble begins with its oldest, whose log hides damage, and raises it step
-// by step, with a sync of the folder for each.
+// markNewestFormat marks an empty folder as one of the newest format. Without that Pebble
+// starts with its oldest format, whose WAL hides damage, and upgrades step by step, each
+// with a sync of the folder.
 //
-// A crash leaves the marker there or not. Pebble makes a database in both cases,
+// A crash may or may not leave the marker there. Pebble creates a database in both cases,
 // as long as there is no manifest.
-func beginNewest(fs vfs.FS, dir string) error {
+func markNewestFormat(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(names, isNotOurs) {
-		return nil // it is for Pebble to say what it is
+		return nil // Pebble decides what it is
 	}
 	m, _, err := atomicfs.LocateMarkerInListing(fs, dir, formatMarker, names)
 	if err != nil {
@@ -36,8 +35,8 @@ func beginNewest(fs vfs.FS, dir string) error {
 	return errors.Join(m.Move(pebble.FormatNewest.String()), m.Close())
 }
 
-// isNotOurs tells of the name of a file whether it is something else than what
-// we have put beside Pebble's data before that is opened.
+// isNotOurs reports whether a file is none of those that the engine creates before Pebble
+// opens the folder.
 func isNotOurs(name string) bool {
 	return name != "LOCK" && name != pidName && name != walguard.MarksName
 }

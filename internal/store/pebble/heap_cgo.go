@@ -2,5 +2,5 @@
 
 package pebble
 
-// blocksOutside tells that Pebble's blocks lie outside of Go's heap.
-const blocksOutside = true
+// blocksOffHeap is whether Pebble's blocks are outside of Go's heap.
+const blocksOffHeap = true

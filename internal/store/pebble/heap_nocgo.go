@@ -2,4 +2,4 @@
 
 package pebble
 
-const blocksOutside = false
+const blocksOffHeap = false

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// idleFlush calls flush when there were writes and then none for a while.
+// idleFlush calls flush when no write has followed the last one for a while.
 type idleFlush struct {
 	after  time.Duration                     // never if negative
-	flush  func(context.Context) (done bool) // tried again later if not done
+	flush  func(context.Context) (done bool) // retried later if not done
 	writes atomic.Uint64
-	clean  atomic.Uint64 // the count of writes that are flushed
+	clean  atomic.Uint64 // how many of them are flushed
 	wake   chan struct{}
 }
 
@@ -19,7 +19,7 @@ func newIdleFlush(after time.Duration, flush func(context.Context) bool) *idleFl
 	return &idleFlush{after: after, flush: flush, wake: make(chan struct{}, 1)}
 }
 
-// wrote notes a write.
+// wrote counts a write.
 func (f *idleFlush) wrote() {
 	f.writes.Add(1)
 	if len(f.wake) == 0 {
@@ -30,10 +30,10 @@ func (f *idleFlush) wrote() {
 	}
 }
 
-// dirty tells whether there were writes since the last flush.
+// dirty reports whether there were writes since the last flush.
 func (f *idleFlush) dirty() bool { return f.writes.Load() != f.clean.Load() }
 
-// run sleeps while nobody writes.
+// run flushes until the context ends. It sleeps while there are no writes.
 func (f *idleFlush) run(ctx context.Context) {
 	if f.after < 0 {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// LockedError tells that another engine has the folder open.
+// LockedError is returned by Open when another engine has the folder open.
 type LockedError struct {
 	Dir string
 	PID int // zero if unknown
@@ -28,8 +28,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another stator (pid %d) is using it", e.PID)
 }
 
-// dirLock is Pebble's lock of a folder, with a file beside it that says whose
-// it is.
+// dirLock is Pebble's lock of a folder, with a file that names the process that holds it.
 type dirLock struct {
 	fs   vfs.FS
 	pid  string // the file's path
@@ -38,7 +37,7 @@ type dirLock struct {
 
 const pidName = "stator.pid"
 
-// lockDir creates the folder if need be and locks it.
+// lockDir locks a folder. It creates the folder if it does not exist.
 func lockDir(f vfs.FS, dir string) (*dirLock, error) {
 	if err := makeDir(f, dir); err != nil {
 		return nil, err
@@ -58,8 +57,8 @@ func lockDir(f vfs.FS, dir string) (*dirLock, error) {
 	return l, nil
 }
 
-// Remove removes a folder with data, if there is one. It returns a *LockedError
-// when an engine has it open.
+// Remove removes a folder with data, if it exists. It returns a *LockedError when an
+// engine has it open.
 func Remove(dir string) error {
 	dir, err := filepath.Abs(dir) // as Open names it
 	if err != nil {
@@ -75,10 +74,10 @@ func Remove(dir string) error {
 	return errors.Join(os.RemoveAll(dir), lock.release())
 }
 
-// makeDir makes a folder, and those above it that are not there. Pebble syncs
-// the one in which its own is, but none further up.
+// makeDir creates a folder and the missing folders above it. Pebble syncs the parent of its
+// folder, but none further up.
 func makeDir(f vfs.FS, dir string) error {
-	var above []string // where others are made than the folder itself
+	var above []string // the folders in which other folders than dir are created
 	for d := f.PathDir(dir); f.PathDir(d) != d; d = f.PathDir(d) {
 		if _, err := f.Stat(d); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -104,7 +103,7 @@ func syncDir(f vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// sign writes our process into the file.
+// sign writes the id of this process to the file.
 func (l *dirLock) sign() error {
 	f, err := l.fs.Create(l.pid, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -114,7 +113,7 @@ func (l *dirLock) sign() error {
 	return errors.Join(err, f.Close())
 }
 
-// owner is the process that the file names, zero if none.
+// owner returns the process that the file names, zero if none.
 func (l *dirLock) owner() int {
 	f, err := l.fs.Open(l.pid)
 	if err != nil {
@@ -130,6 +129,6 @@ func (l *dirLock) owner() int {
 }
 
 func (l *dirLock) release() error {
-	_ = l.fs.Remove(l.pid) // of no meaning without the lock
+	_ = l.fs.Remove(l.pid) // it means nothing without the lock
 	return l.lock.Close()
 }

@@ -11,40 +11,41 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options say how to open an Engine. The zero value of all but Dir is usable.
+// Options configure an Engine. Only Dir is required.
 type Options struct {
 	Dir        string     // created with mode 0700 if absent
-	FS         vfs.FS     // nil is the disk
-	Durability Durability // Durable unless set
-	CacheBytes int64      // of what was read lately; 64 MiB unless set; filled on use
+	FS         vfs.FS     // defaults to the disk
+	Durability Durability // defaults to Durable
+	CacheBytes int64      // of blocks and values; defaults to 64 MiB; filled on use
 	Log        *slog.Logger
 	Now        func() time.Time
 
-	// IdleFlush is how long after the last write memory is written out to
-	// tables; 300 ms unless set, never if negative.
+	// IdleFlush is how long after the last write the memtables are flushed; defaults to
+	// 300 ms, never if negative.
 	IdleFlush time.Duration
-	// DiskCheck is how often free space is looked at; 1 s unless set.
+	// DiskCheck is the interval between checks of the free space; defaults to 1 s.
 	DiskCheck time.Duration
 
-	// Patience is how long an Update waits for others of the same key before
-	// it gives up with store.ErrConflict; 5 s unless set.
+	// Patience is how long an Update waits for another Update of the same key before it
+	// fails with store.ErrConflict; defaults to 5 s.
 	Patience time.Duration
 
-	// PrefixBytes is with how many bytes keys begin that are asked for together: a
-	// range of keys that share so many need not look into all tables.
+	// PrefixBytes is the length of the prefix that keys share which are read together.
+	// A range of one prefix skips tables without it, and waits only for writes of keys
+	// with it. 0 is no prefix.
 	PrefixBytes int
 
-	// noWAL leaves the log out, which is of no use to memory that goes with the
-	// process. It counts for a Relaxed engine.
+	// noWAL disables the WAL, which is of no use if the data is lost with the process.
+	// It applies to a Relaxed engine only.
 	noWAL bool
 
 	exit            func(code int)
 	memtableBytes   uint64
 	compactInterval time.Duration
 	compactMinBytes int64
-	skipFirstFlush  bool // control for a test: what the flush of a raised format is good for
-	skipMarks       bool // control for a test: what marks are good for
-	skipDurableWait bool // control for a test: what a crash takes back from readers
+	skipFirstFlush  bool // control of a test: no flush after a format upgrade
+	skipMarks       bool // control of a test: no sync marks
+	skipDurableWait bool // control of a test: reads do not wait for durability
 }
 
 // Durability says what an Update waits for.
@@ -53,13 +54,12 @@ type Durability int
 const (
 	// Durable waits until the write is on disk.
 	Durable Durability = iota
-	// Relaxed does not wait. A crash, of this process or of the machine, can
-	// take back the writes of the last moments, though never a part of an
-	// Update, and what it takes back may have been read.
+	// Relaxed does not wait. A crash, of this process or of the machine, can lose the
+	// most recent Updates, though never a part of one, and even if they were read.
 	Relaxed
 )
 
-// InMemory are the options of an engine that keeps nothing when it is closed.
+// InMemory returns the options of an engine that loses its data when it is closed.
 func InMemory() Options {
 	return Options{FS: vfs.NewMem(), Dir: "stator", Durability: Relaxed, IdleFlush: -1, noWAL: true}
 }
@@ -103,26 +103,26 @@ func (o Options) withDefaults() Options {
 
 func (o Options) withoutWAL() bool { return o.noWAL && o.Durability == Relaxed }
 
-// valueCacheBytes is how much of the cache may hold values by their keys, when they
-// are asked for so or written. All else holds blocks of tables, which serve ranges too.
+// valueCacheBytes returns the capacity of the value cache. The rest of the cache holds blocks
+// of tables, which serve ranges too.
 func (o Options) valueCacheBytes() int64 { return o.CacheBytes / 8 * 3 }
 
-// OutsideHeap is how much of a full cache lies where Go does not count it: the blocks, in
-// a program that is built with cgo.
+// OutsideHeap returns how much of a full cache is outside of Go's heap: the blocks, in a
+// program that is built with cgo.
 func OutsideHeap(cacheBytes int64) int64 {
-	if !blocksOutside {
+	if !blocksOffHeap {
 		return 0
 	}
 	return cacheBytes - Options{CacheBytes: cacheBytes}.valueCacheBytes()
 }
 
-// newCache makes the cache. Memtables are taken from it; most of the time there
-// are two at most.
+// newCache returns the block cache. It includes the memtables, of which there are mostly at
+// most two.
 func (o Options) newCache() *pebble.Cache {
 	return pebble.NewCache(o.CacheBytes + 2*int64(o.memtableBytes))
 }
 
-// pebble translates the options. What watches the engine comes in from Open.
+// pebble returns the options of Pebble.
 func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *logger, events *pebble.EventListener) *pebble.Options {
 	p := &pebble.Options{
 		Cache:         cache,
@@ -131,11 +131,11 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *
 		Logger:        log,
 		EventListener: events,
 
-		// Unset means the oldest, whose log hides damage: records after a
-		// flipped bit are lost without a word.
+		// The default is the oldest format, whose WAL hides damage: records after a
+		// flipped bit are lost silently.
 		FormatMajorVersion: pebble.FormatNewest,
 
-		// Pebble begins with a small memtable and doubles it up to this size.
+		// Pebble starts with a small memtable and doubles its size up to this.
 		MemTableSize:                o.memtableBytes,
 		MemTableStopWritesThreshold: 4,
 		DisableWAL:                  o.withoutWAL(),
@@ -146,13 +146,13 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		p.Levels[i].BlockSize = 8 << 10
-		// Large enough that a table's index is one block: a second level costs
-		// each read another look into the cache.
+		// Large enough that a table's index is one block: a second level would cost
+		// each read another lookup in the cache.
 		p.Levels[i].IndexBlockSize = 1 << 20
 	}
 	return p
 }
 
-// sizeClasses are the sizes of memory that Go gives out, near that of a block. Blocks
-// are cut where they fill one, as a cache has them.
+// sizeClasses are the size classes of Go's allocator near that of a block. Blocks are cut to
+// fill one, since the cache allocates them so.
 var sizeClasses = []int{4096, 4864, 5376, 6144, 6528, 6784, 6912, 8192, 9472, 9728, 10240, 10880, 12288, 13568, 14336, 16384}

@@ -11,15 +11,15 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// prefixes let a range of keys that begin with the same bytes pass over the tables
-// that have none such. A large range of keys lies in several levels of tables, and
-// what is asked for together was often written together, so that it is in one of
-// them. (Pebble's own filter knows whole keys; it is for who asks for one.)
+// prefixes lets a range of one prefix skip the tables that have no key with it. Keys of a
+// large store are in several levels of tables, but keys that are read together were often
+// written together, and are then in one of them. (Pebble's own filters are of whole keys,
+// and serve reads of single keys.)
 //
-// Each table has a filter of the beginnings of its keys among its properties. One
-// that was written without is not passed over.
+// Each table has a bloom filter of the prefixes of its keys among its properties. A table
+// without one is not skipped.
 type prefixes struct {
-	bytes int // of a beginning; none if it is 0
+	bytes int // of a prefix; 0 for no prefixes
 	name  string
 }
 
@@ -29,7 +29,7 @@ func newPrefixes(bytes int) prefixes {
 	return prefixes{bytes: bytes, name: fmt.Sprintf("stator.prefix.%d", bytes)}
 }
 
-// of is the beginning that all keys of a range share.
+// of returns the prefix that all keys of a range share.
 func (p prefixes) of(lower, upper []byte) (prefix []byte, ok bool) {
 	if p.bytes == 0 || len(lower) < p.bytes || len(upper) < p.bytes {
 		return nil, false
@@ -38,7 +38,7 @@ func (p prefixes) of(lower, upper []byte) (prefix []byte, ok bool) {
 	return prefix, bytes.Equal(prefix, upper[:p.bytes])
 }
 
-// options are those of an iterator over a range.
+// options returns the options of an iterator over a range.
 func (p prefixes) options(r store.Range) *pebble.IterOptions {
 	lower, upper := bounds(r.Start, r.End)
 	o := &struct {
@@ -54,7 +54,7 @@ func (p prefixes) options(r store.Range) *pebble.IterOptions {
 	return &o.IterOptions
 }
 
-// collectors tell Pebble what to note of a table that it writes.
+// collectors returns the collectors that Pebble runs over each table that it writes.
 func (p prefixes) collectors() []func() pebble.BlockPropertyCollector {
 	if p.bytes == 0 {
 		return nil
@@ -64,18 +64,18 @@ func (p prefixes) collectors() []func() pebble.BlockPropertyCollector {
 	}}
 }
 
-// prefixCollector gathers the beginnings of a table's keys. A key that is shorter is
-// in no range that asks for one.
+// prefixCollector collects the prefixes of a table's keys. A key that is shorter is in no
+// range of one prefix.
 type prefixCollector struct {
 	prefixes
 	last   []byte
 	filter pebble.FilterWriter
 }
 
-// Name is that of the property.
+// Name returns the name of the property.
 func (c *prefixCollector) Name() string { return c.name }
 
-// AddPointKey is called for each key of the table, deletions too, in order.
+// AddPointKey is called for each key of the table in order, tombstones included.
 func (c *prefixCollector) AddPointKey(key sstable.InternalKey, _ []byte) error {
 	if len(key.UserKey) < c.bytes {
 		return nil
@@ -90,19 +90,19 @@ func (c *prefixCollector) AddPointKey(key sstable.InternalKey, _ []byte) error {
 // FinishTable appends the filter.
 func (c *prefixCollector) FinishTable(buf []byte) ([]byte, error) { return c.filter.Finish(buf), nil }
 
-// FinishDataBlock appends nothing: blocks are found by their keys.
+// FinishDataBlock appends nothing: blocks are found by key.
 func (c *prefixCollector) FinishDataBlock([]byte) ([]byte, error) { return nil, nil }
 
 // FinishIndexBlock appends nothing.
 func (c *prefixCollector) FinishIndexBlock([]byte) ([]byte, error) { return nil, nil }
 
-// AddPrevDataBlockToIndexBlock has nothing to add.
+// AddPrevDataBlockToIndexBlock adds nothing.
 func (c *prefixCollector) AddPrevDataBlockToIndexBlock() {}
 
-// AddRangeKeys is not called: there are none.
+// AddRangeKeys is not called: the engine writes no range keys.
 func (c *prefixCollector) AddRangeKeys(sstable.Span) error { return nil }
 
-// SupportsSuffixReplacement says no: keys have no suffix.
+// SupportsSuffixReplacement returns false: keys have no suffix.
 func (c *prefixCollector) SupportsSuffixReplacement() bool { return false }
 
 // AddCollectedWithSuffixReplacement is not called.
@@ -110,17 +110,17 @@ func (c *prefixCollector) AddCollectedWithSuffixReplacement(_, _, _ []byte) erro
 	return fmt.Errorf("%s: keys have no suffix", c.name)
 }
 
-// prefixRange is what an iterator over a range asks of a table.
+// prefixRange is the filter of an iterator over a range of one prefix.
 type prefixRange struct {
 	name   string
 	prefix []byte
 }
 
-// Name is that of the property.
+// Name returns the name of the property.
 func (r *prefixRange) Name() string { return r.name }
 
-// Intersects tells whether a table may have keys with the prefix. A block has no
-// property of its own.
+// Intersects reports whether a table may have keys with the prefix. Blocks do not have the
+// property.
 func (r *prefixRange) Intersects(filter []byte) (bool, error) {
 	return len(filter) == 0 || prefixFilter.MayContain(pebble.TableFilter, filter, r.prefix), nil
 }

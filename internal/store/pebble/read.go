@@ -11,8 +11,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Get reads each key and waits until what it read is durable. Recent is no
-// cheaper than Strong here.
+// Get reads each key and waits until what it has read is durable. Recent is no cheaper
+// than Strong here.
 func (e *Engine) Get(ctx context.Context, _ store.Consistency, keys ...[]byte) ([][]byte, error) {
 	if err := e.gate.Enter(); err != nil {
 		return nil, err
@@ -28,8 +28,8 @@ func (e *Engine) Get(ctx context.Context, _ store.Consistency, keys ...[]byte) (
 	return values, nil
 }
 
-// settle waits until the values of keys that were just read are durable.
-// Pebble shows a batch before it is synced.
+// waitReadDurable waits until the values of keys that were just read are durable. Pebble
+// shows a batch to readers before it is synced.
 func (e *Engine) waitReadDurable(ctx context.Context, keys ...[]byte) error {
 	if e.skipReadWait {
 		return nil
@@ -37,7 +37,7 @@ func (e *Engine) waitReadDurable(ctx context.Context, keys ...[]byte) error {
 	return e.inFlight.WaitDurable(ctx, e.stripes.Newest(keys...))
 }
 
-// reader reads one key; nil if it is absent. The value must not be changed.
+// keyReader reads one key; nil if it is absent. The value must not be changed.
 type keyReader interface {
 	read(key []byte) ([]byte, error)
 }
@@ -71,12 +71,12 @@ func (e *Engine) read(key []byte) ([]byte, error) {
 	return value, err
 }
 
-// past is what a snapshot reads from.
+// snapshotReader reads from a snapshot.
 type snapshotReader struct{ *pebble.Snapshot }
 
 func (p snapshotReader) read(key []byte) ([]byte, error) { return cloneValue(p.Get(key)) }
 
-// copied is a copy of what Pebble found; nil if that is nothing.
+// cloneValue copies a value that Pebble found; nil if the key is absent.
 func cloneValue(v []byte, closer io.Closer, err error) ([]byte, error) {
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil

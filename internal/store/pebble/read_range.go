@@ -25,33 +25,33 @@ func (e *Engine) ReadRange(ctx context.Context, r store.Range, fn func(store.Pai
 	if err != nil {
 		return failure("scan", err)
 	}
-	// All that the iterator can show, or can lack, has a stamp by now.
-	shown := store.Stamp(0)
+	// Every write that the iterator can see or lack has a stamp by now.
+	newest := store.Stamp(0)
 	if !e.skipReadWait {
 		if prefix, ok := e.prefixes.of(o.LowerBound, o.UpperBound); ok {
-			shown = e.stripes.NewestWithPrefix(prefix)
+			newest = e.stripes.NewestWithPrefix(prefix)
 		} else {
-			shown = e.inFlight.Newest()
+			newest = e.inFlight.Newest()
 		}
 	}
-	if err := eachOf(ctx, it, r, fn); err != nil {
+	if err := scanAndClose(ctx, it, r, fn); err != nil {
 		return err
 	}
-	return e.inFlight.WaitDurable(ctx, shown)
+	return e.inFlight.WaitDurable(ctx, newest)
 }
 
-// eachOf closes the iterator, whatever fn does.
-func eachOf(ctx context.Context, it *pebble.Iterator, r store.Range, fn func(store.Pair) (more bool)) (err error) {
+// scanAndClose closes the iterator even if fn panics.
+func scanAndClose(ctx context.Context, it *pebble.Iterator, r store.Range, fn func(store.Pair) (more bool)) (err error) {
 	defer func() {
 		if closed := it.Close(); err == nil && closed != nil {
 			err = failure("scan", closed)
 		}
 	}()
-	return each(ctx, it, r, func(p store.Pair, _ error) bool { return fn(p) })
+	return scan(ctx, it, r, func(p store.Pair, _ error) bool { return fn(p) })
 }
 
-// each yields what an iterator finds. It returns nil when yield wants no more.
-func each(ctx context.Context, it *pebble.Iterator, r store.Range, yield func(store.Pair, error) bool) (err error) {
+// scan yields the pairs of an iterator. It returns nil when yield returns false.
+func scan(ctx context.Context, it *pebble.Iterator, r store.Range, yield func(store.Pair, error) bool) (err error) {
 	ok := false
 	if r.Reverse {
 		ok = it.Last()

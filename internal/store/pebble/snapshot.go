@@ -18,7 +18,7 @@ type snapshot struct {
 	view *pebble.Snapshot
 }
 
-// Snapshot takes a view and waits until all that it can show is durable.
+// Snapshot takes a snapshot and waits until all that it can show is durable.
 func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := e.gate.Enter(); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return s, nil
 }
 
-// Get reads each key in the view.
+// Get reads each key in the snapshot.
 func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
 	if err := s.engine.gate.Enter(); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
 	return readAll(ctx, snapshotReader{s.view}, keys)
 }
 
-// Scan goes through a range of the view.
+// Scan iterates over a range of the snapshot.
 func (s *snapshot) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Pair, error] {
 	return func(yield func(store.Pair, error) bool) {
 		if err := s.scan(ctx, r, yield); err != nil {
@@ -63,7 +63,7 @@ func (s *snapshot) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Pair
 	}
 }
 
-// scan returns nil when yield wants no more.
+// scan returns nil when yield returns false.
 func (s *snapshot) scan(ctx context.Context, r store.Range, yield func(store.Pair, error) bool) error {
 	if err := s.engine.gate.Enter(); err != nil {
 		return err
@@ -74,8 +74,7 @@ func (s *snapshot) scan(ctx context.Context, r store.Range, yield func(store.Pai
 		return err
 	}
 	defer func() { _ = it.Close() }() // its error is that of it.Error
-
-	return each(ctx, it, r, yield)
+	return scan(ctx, it, r, yield)
 }
 
 // iterator stays valid when the snapshot is closed.
@@ -92,7 +91,7 @@ func (s *snapshot) iterator(ctx context.Context, r store.Range) (*pebble.Iterato
 	return it, nil
 }
 
-// Close releases the view.
+// Close releases the snapshot.
 func (s *snapshot) Close() error {
 	if err := s.engine.gate.Enter(); err != nil {
 		return nil // closed with the engine

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A range of at most so many bytes is split by reading it.
+// splitByReadingBytes is up to which size a range is split by reading it.
 const splitByReadingBytes = 1 << 20
 
 // splits returns at most n-1 keys inside (start, end), ascending, which cut that
@@ -42,14 +42,14 @@ func (e *Engine) splits(ctx context.Context, start, end []byte, n int) ([][]byte
 	return e.splitByEstimate(ctx, it, n)
 }
 
-// samples are the keys of a small range, each with the bytes before it.
+// samples holds the keys of a small range, each with the number of bytes before it.
 type samples struct {
 	keys   [][]byte
 	before []int
 	total  int
 }
 
-// sample reads a range until the end, or until it is not small.
+// sample reads a range to its end, or until it is not small.
 func sample(ctx context.Context, it *pebble.Iterator) (s samples, whole bool) {
 	for ok := it.First(); ok; ok = it.Next() {
 		if s.total > splitByReadingBytes || ctx.Err() != nil {
@@ -63,7 +63,7 @@ func sample(ctx context.Context, it *pebble.Iterator) (s samples, whole bool) {
 	return s, true
 }
 
-// cut picks the keys that come first after each nth of the bytes.
+// cut returns the first key after each nth of the bytes.
 func (s samples) cut(start []byte, n int) [][]byte {
 	var splits [][]byte
 	for i, k := range s.keys {
@@ -75,10 +75,10 @@ func (s samples) cut(start []byte, n int) [][]byte {
 	return splits
 }
 
-// splitByEstimate searches the keys between the first and the last one of the
-// range for those with an nth of the bytes between them.
+// splitByEstimate searches the span between the first and the last key of the range for
+// keys with an nth of the bytes between them.
 func (e *Engine) splitByEstimate(ctx context.Context, it *pebble.Iterator, n int) ([][]byte, error) {
-	// The estimate is of files. What is in memory becomes one.
+	// The estimate is of files, so the memtables are flushed to one.
 	if err := e.db.Flush(); err != nil {
 		return nil, failure("split", err)
 	}
@@ -102,11 +102,11 @@ func (e *Engine) splitByEstimate(ctx context.Context, it *pebble.Iterator, n int
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		// Good enough is an eighth of a part more or less.
+		// An error of an eighth of a part is small enough.
 		wanted, slack := total/uint64(n)*uint64(part), total/uint64(n)/8
 		point, err := span.search(from, wanted, slack, func(key []byte) (uint64, error) {
 			if bytes.Compare(key, first) <= 0 {
-				return 0, nil // it has eight bytes of first, which may have more
+				return 0, nil // key is cut to eight bytes after the common prefix, first is not
 			}
 			return e.db.EstimateDiskUsage(first, key)
 		})
@@ -121,8 +121,8 @@ func (e *Engine) splitByEstimate(ctx context.Context, it *pebble.Iterator, n int
 	return splits, nil
 }
 
-// line maps the keys between two others to numbers in the same order, by the
-// eight bytes after their common prefix.
+// keySpan maps the keys between two keys to numbers in the same order, by the eight bytes
+// after their common prefix.
 type keySpan struct {
 	prefix   []byte
 	from, to uint64
@@ -136,7 +136,7 @@ func newKeySpan(first, last []byte) keySpan {
 	return keySpan{first[:n], leading(first[n:]), leading(last[n:])}
 }
 
-// leading is the number that the first eight bytes are.
+// leading returns the first eight bytes as a number.
 func leading(b []byte) uint64 {
 	var eight [8]byte
 	copy(eight[:], b)
@@ -147,7 +147,7 @@ func (s keySpan) key(point uint64) []byte {
 	return binary.BigEndian.AppendUint64(bytes.Clone(s.prefix), point)
 }
 
-// search finds a point whose key has about the wanted bytes before it.
+// search returns a point whose key has about the wanted number of bytes before it.
 func (s keySpan) search(from, wanted, slack uint64, before func(key []byte) (uint64, error)) (uint64, error) {
 	low, high := from, s.to
 	for low < high {

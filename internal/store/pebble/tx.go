@@ -31,7 +31,7 @@ const fewKeys = 8
 
 var txs = sync.Pool{New: func() any { return new(tx) }}
 
-// release keeps the tx for another run, unless it is large.
+// release returns the tx to the pool, unless it is large.
 func (t *tx) release() {
 	if cap(t.declared) > 16*fewKeys {
 		return
@@ -58,7 +58,7 @@ func (t *tx) load(e *Engine, keys [][]byte) error {
 	return nil
 }
 
-// run returns fn's error, or else that of a limit exceeded.
+// run runs fn. It returns fn's error, or else that of a limit that fn exceeded.
 func (t *tx) run(fn func(store.Tx) error) error {
 	if err := fn(t); err != nil {
 		return err
@@ -97,20 +97,20 @@ func (t *tx) Delete(key []byte) {
 	t.write(t.batch.Delete(key, nil), key, nil)
 }
 
-// Stamp is the stamp of the commit.
+// Stamp returns the stamp of the commit.
 func (t *tx) Stamp() store.Stamp { return t.stamp }
 
-// write notes what was put into the batch, so that Get sees it.
+// write records what was added to the batch, for Get.
 func (t *tx) write(err error, key, value []byte) {
 	if err != nil {
-		panic(fmt.Sprintf("store: batch refuses key %x: %v", key, err))
+		panic(fmt.Sprintf("store: the batch rejects key %x: %v", key, err))
 	}
 	if e := t.find(key); e != nil {
 		e.value = value
 	}
 }
 
-// find is the declared entry of key; nil if there is none.
+// find returns the declared key; nil if key is not declared.
 func (t *tx) find(key []byte) *declaredKey {
 	if len(t.order) > 0 {
 		at, ok := slices.BinarySearchFunc(t.order, key, func(i int, key []byte) int { return bytes.Compare(t.declared[i].key, key) })

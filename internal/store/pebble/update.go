@@ -11,12 +11,21 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// errNoWrites is what apply returns when fn wrote nothing.
+// errNoWrites is returned by apply when fn wrote nothing.
 var errNoWrites = errors.New("nothing written")
 
-// Update latches the declared keys, runs fn, hands its writes to Pebble,
-// releases the latches, and only then waits for the disk: the next Update of
-// the same key goes into the same sync.
+// Update runs fn as one atomic batch, in these steps:
+//
+//	latch the declared keys        stripes, in ascending order: no deadlock, no abort
+//	take a stamp                   InFlight.Begin
+//	read, run fn                   values are in memory, fn does not wait
+//	raise the stamp of the stripes of every key written
+//	apply                          visible from here on
+//	release the latches
+//	wait for the sync              shared by all Updates that wait: group commit
+//	InFlight.End                   durable from here on
+//
+// The latches are released before the sync, so the next Update of the same key shares it.
 func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -25,8 +34,8 @@ func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) er
 	if err := e.admit(ctx, keys); err != nil {
 		return err
 	}
-	var room [fewKeys]int
-	latched, err := e.stripes.Lock(ctx, room[:0], keys)
+	var buf [fewKeys]int
+	latched, err := e.stripes.Lock(ctx, buf[:0], keys)
 	if err != nil {
 		return err
 	}
@@ -39,7 +48,7 @@ func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) er
 	return e.waitDurable(batch, stamp, size)
 }
 
-// admit refuses what need not be tried.
+// admit rejects an Update that cannot succeed.
 func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
 	store.CheckKeys(keys...)
 	if err := ctx.Err(); err != nil {
@@ -56,8 +65,8 @@ func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
 	return e.disk.admit()
 }
 
-// apply runs fn and makes its writes visible. It releases the latches. Without
-// an error the stamp is in flight and must land.
+// apply runs fn and makes its writes visible. It releases the latches. If it returns no
+// error, the stamp is in flight, and waitDurable must follow.
 func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (_ store.Stamp, size int, _ error) {
 	defer e.stripes.Unlock(latched)
 	stamp := e.inFlight.Begin(store.StampAt(e.now()))
@@ -83,7 +92,7 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	if err := e.recordWindow(batch, stamp); err != nil {
 		return 0, 0, failure("record window", err)
 	}
-	written := batch.Reader() // Pebble takes the bytes of a large batch away when it applies it
+	written := batch.Reader() // Apply takes the bytes of a large batch away
 	size = batch.Len()
 	t.cached.Begin(e.values)
 	defer t.cached.End()
@@ -122,7 +131,7 @@ func eachKey(r batchrepr.Reader, fn func(key []byte)) {
 	for {
 		_, key, _, ok, err := r.Next()
 		if err != nil {
-			panic(fmt.Sprintf("a batch that we made cannot be read: %v", err))
+			panic(fmt.Sprintf("a batch of our own cannot be read: %v", err))
 		}
 		if !ok {
 			return
@@ -131,15 +140,15 @@ func eachKey(r batchrepr.Reader, fn func(key []byte)) {
 	}
 }
 
-// land waits until an applied batch is durable.
+// waitDurable waits until an applied batch is durable, and ends its stamp.
 func (e *Engine) waitDurable(batch *pebble.Batch, stamp store.Stamp, size int) error {
 	if e.durability == Durable {
 		if err := batch.SyncWait(); err != nil {
-			// Readers are waiting for what may never be on disk. Only a new
-			// start can tell what is. The flight does not end: nobody is shown
-			// the write if exit is a test's and returns.
-			e.fatal("sync the log: %v", err)
-			return fmt.Errorf("sync the log: %w: %w", store.ErrUnknownOutcome, err)
+			// Readers may be waiting for a write that never reaches the disk, and
+			// only a restart can determine what did. The stamp stays in flight:
+			// where a test's exit returns, no reader sees the write.
+			e.fatal("sync the WAL: %v", err)
+			return fmt.Errorf("sync the WAL: %w: %w", store.ErrUnknownOutcome, err)
 		}
 	}
 	_ = batch.Close()
@@ -151,8 +160,8 @@ func (e *Engine) waitDurable(batch *pebble.Batch, stamp store.Stamp, size int) e
 	return nil
 }
 
-// abort returns the error of an Update that wrote nothing, once what fn
-// saw is durable: a failed condition is a read.
+// abort returns the error of an Update that wrote nothing, once what fn has read is
+// durable: a failed condition is a read.
 func (e *Engine) abort(ctx context.Context, keys [][]byte, err error) error {
 	if waitErr := e.waitReadDurable(ctx, keys...); waitErr != nil {
 		return waitErr

@@ -52,7 +52,7 @@ func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
 			go func() { t.Errorf("the flush returns: %v", e.db.Flush()) }()
 			select {
 			case code := <-exited:
-				if code == 0 || !strings.Contains(words.String(), "cannot go on") || !strings.Contains(words.String(), errorfs.ErrInjected.Error()) {
+				if code == 0 || !strings.Contains(words.String(), "cannot continue") || !strings.Contains(words.String(), errorfs.ErrInjected.Error()) {
 					t.Errorf("it exits with %d and says %q", code, words.String())
 				}
 			case <-time.After(10 * time.Second):

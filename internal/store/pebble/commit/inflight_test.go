@@ -14,12 +14,12 @@ func TestStampsGrow(t *testing.T) {
 	f := NewInFlight(10)
 	for _, c := range []struct{ atLeast, want store.Stamp }{{5, 11}, {20, 20}, {20, 21}, {0, 22}} {
 		if got := f.Begin(c.atLeast); got != c.want {
-			t.Errorf("begin(%d) = %d, want %d", c.atLeast, got, c.want)
+			t.Errorf("Begin(%d) = %d, want %d", c.atLeast, got, c.want)
 		}
 	}
 }
 
-func TestHorizonIsTheLeastStampInFlight(t *testing.T) {
+func TestHorizonIsTheSmallestStampInFlight(t *testing.T) {
 	f := NewInFlight(10)
 	a, b, c := f.Begin(0), f.Begin(0), f.Begin(0)
 	for _, step := range []struct {
@@ -32,7 +32,7 @@ func TestHorizonIsTheLeastStampInFlight(t *testing.T) {
 	}
 }
 
-func TestWaitIsForAllSmallerStamps(t *testing.T) {
+func TestWaitDurableWaitsForSmallerStamps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewInFlight(10)
 		a, b, c := f.Begin(0), f.Begin(0), f.Begin(0)
@@ -59,7 +59,7 @@ func TestWaitIsForAllSmallerStamps(t *testing.T) {
 	})
 }
 
-// However InFlight begin and end, the fast answer agrees with a plain set.
+// However commits begin and end, Horizon and durable agree with a plain set.
 func TestInFlightAgainstASet(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	f := NewInFlight(0)
