@@ -32,9 +32,9 @@ func BenchmarkDeliver(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer func() { errors.Join(d.Close(), engine.Close()) }()
-			w := &world{service: ops.New(ops.Parts{DB: d})}
+			w := &triggerTest{service: ops.New(ops.Parts{DB: d})}
 			do := func(operation, body string) {
-				if err := w.carryOut(b.Context(), operation, []byte(body)); err != nil {
+				if err := w.execute(b.Context(), operation, []byte(body)); err != nil {
 					b.Error(err)
 				}
 			}

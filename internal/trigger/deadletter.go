@@ -16,22 +16,22 @@ const (
 	tooOld    = "RecordAgeExceeded"
 )
 
-// graves are the dead-letter files that are open, by path: triggers may share
+// deadLetters are the dead-letter files that are open, by path: triggers may share
 // one.
-type graves map[string]*grave
+type deadLetters map[string]*deadLetterFile
 
-// grave is a dead-letter file: JSON lines, one for each record.
-type grave struct {
+// deadLetterFile is a dead-letter file: JSON lines, one for each record.
+type deadLetterFile struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-func (g graves) open(path string) (*grave, error) {
+func (d deadLetters) open(path string) (*deadLetterFile, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	if known := g[path]; known != nil {
+	if known := d[path]; known != nil {
 		return known, nil
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
@@ -41,13 +41,13 @@ func (g graves) open(path string) (*grave, error) {
 	if err := errors.Join(endLine(file), syncFolder(filepath.Dir(path))); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	g[path] = &grave{file: file}
-	return g[path], nil
+	d[path] = &deadLetterFile{file: file}
+	return d[path], nil
 }
 
-func (g graves) close() (err error) {
-	for _, grave := range g {
-		err = errors.Join(err, grave.file.Close())
+func (d deadLetters) close() (err error) {
+	for _, file := range d {
+		err = errors.Join(err, file.file.Close())
 	}
 	return err
 }
@@ -75,8 +75,8 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// letter is a line of a dead-letter file.
-type letter struct {
+// deadLetter is a line of a dead-letter file.
+type deadLetter struct {
 	Trigger  string          `json:"trigger"`
 	Time     time.Time       `json:"time"`
 	Reason   string          `json:"condition"`
@@ -85,12 +85,12 @@ type letter struct {
 	Record   json.RawMessage `json:"record"`
 }
 
-// bury appends records. They are on disk when it returns without an error; with
+// append appends records. They are on disk when it returns without an error; with
 // one, some may be, and come again.
-func (g *grave) bury(trigger string, now time.Time, reason string, attempts int, failure error, batch []*record) error {
+func (f *deadLetterFile) append(trigger string, now time.Time, reason string, attempts int, failure error, batch []*pendingRecord) error {
 	var lines []byte
 	for _, r := range batch {
-		l := letter{Trigger: trigger, Time: now.UTC(), Reason: reason, Attempts: attempts, Record: r.text}
+		l := deadLetter{Trigger: trigger, Time: now.UTC(), Reason: reason, Attempts: attempts, Record: r.text}
 		if failure != nil {
 			l.Error = failure.Error()
 		}
@@ -100,13 +100,13 @@ func (g *grave) bury(trigger string, now time.Time, reason string, attempts int,
 		}
 		lines = append(append(lines, line...), '\n')
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := endLine(g.file); err != nil {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := endLine(f.file); err != nil {
 		return err
 	}
-	if _, err := g.file.Write(lines); err != nil {
+	if _, err := f.file.Write(lines); err != nil {
 		return err
 	}
-	return g.file.Sync()
+	return f.file.Sync()
 }

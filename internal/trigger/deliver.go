@@ -19,8 +19,8 @@ func (f *follower) deliver(ctx context.Context, r *round) bool {
 		f.save(ctx, r.end)
 		return true
 	}
-	p := &progress{f: f, round: r, done: make([]bool, len(r.records))}
-	lanes := make([][]*record, f.Parallelism)
+	p := &roundProgress{f: f, round: r, done: make([]bool, len(r.records))}
+	lanes := make([][]*pendingRecord, f.Parallelism)
 	for _, made := range r.records {
 		lanes[made.lane] = append(lanes[made.lane], made)
 	}
@@ -35,7 +35,7 @@ func (f *follower) deliver(ctx context.Context, r *round) bool {
 }
 
 // deliverLane delivers records one batch after the other.
-func (f *follower) deliverLane(ctx context.Context, lane []*record, p *progress) {
+func (f *follower) deliverLane(ctx context.Context, lane []*pendingRecord, p *roundProgress) {
 	for len(lane) > 0 && f.leads(ctx) {
 		n, size := 0, 0
 		for n < len(lane) && n < f.BatchSize && size < batchBytes {
@@ -49,7 +49,7 @@ func (f *follower) deliverLane(ctx context.Context, lane []*record, p *progress)
 
 // deliverBatch tries a batch until each record of it is taken or given up, or
 // this server no longer leads: another may have posted what comes behind it.
-func (f *follower) deliverBatch(ctx context.Context, batch []*record, p *progress) {
+func (f *follower) deliverBatch(ctx context.Context, batch []*pendingRecord, p *roundProgress) {
 	var failure error
 	for attempt := 0; ; attempt++ {
 		batch = f.giveUpOld(ctx, batch, attempt, failure, p)
@@ -88,12 +88,12 @@ func backoff(attempt int) time.Duration {
 }
 
 // giveUpOld gives up the records that are too old and returns the others.
-func (f *follower) giveUpOld(ctx context.Context, batch []*record, attempts int, failure error, p *progress) []*record {
+func (f *follower) giveUpOld(ctx context.Context, batch []*pendingRecord, attempts int, failure error, p *roundProgress) []*pendingRecord {
 	if f.MaxAge == 0 {
 		return batch
 	}
 	now := f.service.DB.Now()
-	var old, young []*record
+	var old, young []*pendingRecord
 	for _, r := range batch {
 		if now.Sub(r.made) > f.MaxAge {
 			old = append(old, r)
@@ -109,9 +109,9 @@ func (f *follower) giveUpOld(ctx context.Context, batch []*record, attempts int,
 
 // giveUp puts records into the dead-letter file. As long as that does not
 // succeed, nothing goes on.
-func (f *follower) giveUp(ctx context.Context, batch []*record, reason string, attempts int, failure error, p *progress) {
+func (f *follower) giveUp(ctx context.Context, batch []*pendingRecord, reason string, attempts int, failure error, p *roundProgress) {
 	for attempt := 0; f.leads(ctx); attempt++ {
-		err := f.dead.bury(f.Name, f.service.DB.Now(), reason, attempts, failure, batch)
+		err := f.dead.append(f.Name, f.service.DB.Now(), reason, attempts, failure, batch)
 		if err == nil {
 			f.log.Error("records were given up", "records", len(batch), "reason", reason, "file", f.DeadLetter)
 			p.finish(ctx, batch)

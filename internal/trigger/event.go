@@ -12,7 +12,7 @@ import (
 )
 
 // record is one change to deliver.
-type record struct {
+type pendingRecord struct {
 	index int // within its round
 	lane  int // records of one item have the same
 	at    stream.Position
@@ -22,7 +22,7 @@ type record struct {
 
 // event is a record as Lambda shows it to a function. It differs from that of
 // GetRecords in the names of the identity's members.
-type event struct {
+type lambdaEvent struct {
 	AwsRegion      string            `name:"awsRegion"`
 	Dynamodb       *api.StreamRecord `name:"dynamodb"`
 	EventID        string            `name:"eventID"`
@@ -30,29 +30,29 @@ type event struct {
 	EventSource    string            `name:"eventSource"`
 	EventSourceARN string            `name:"eventSourceARN"`
 	EventVersion   string            `name:"eventVersion"`
-	UserIdentity   *identity         `name:"userIdentity"`
+	UserIdentity   *lambdaIdentity   `name:"userIdentity"`
 }
 
-type identity struct {
+type lambdaIdentity struct {
 	PrincipalID string `name:"principalId"`
 	Type        string `name:"type"`
 }
 
 func (t *trigger) event(ctx context.Context, of db.Stream, c *db.Change) []byte {
-	told, arn := t.service.TellRecord(ops.WithCaller(ctx, ops.Caller{Region: t.Region}), of, c)
-	e := &event{
-		AwsRegion: told.AwsRegion, Dynamodb: told.Dynamodb,
-		EventID: told.EventID, EventName: told.EventName, EventSource: told.EventSource,
-		EventSourceARN: arn, EventVersion: told.EventVersion,
+	record, arn := t.service.TellRecord(ops.WithCaller(ctx, ops.Caller{Region: t.Region}), of, c)
+	e := &lambdaEvent{
+		AwsRegion: record.AwsRegion, Dynamodb: record.Dynamodb,
+		EventID: record.EventID, EventName: record.EventName, EventSource: record.EventSource,
+		EventSourceARN: arn, EventVersion: record.EventVersion,
 	}
-	if told.UserIdentity != nil {
-		e.UserIdentity = &identity{told.UserIdentity.PrincipalId, told.UserIdentity.Type}
+	if record.UserIdentity != nil {
+		e.UserIdentity = &lambdaIdentity{record.UserIdentity.PrincipalId, record.UserIdentity.Type}
 	}
 	return wire.AppendReply(nil, e)
 }
 
 // payload is the body of a request with a batch.
-func payload(batch []*record) []byte {
+func payload(batch []*pendingRecord) []byte {
 	body := []byte(`{"Records":[`)
 	for i, r := range batch {
 		if i > 0 {

@@ -69,8 +69,8 @@ func (f *follower) step(ctx context.Context) (wait time.Duration, err error) {
 
 // round is what is delivered before more is read.
 type round struct {
-	records []*record       // those that filters let pass
-	end     stream.Position // behind all that was read
+	records []*pendingRecord // those that filters let pass
+	end     stream.Position  // behind all that was read
 	read    int
 	bytes   int
 }
@@ -178,7 +178,7 @@ func (f *follower) place(at stream.Position) (of db.Stream, from stream.Position
 func (f *follower) take(ctx context.Context, r *round, of db.Stream, found []db.Change) error {
 	for i := range found {
 		c := &found[i]
-		made := &record{
+		made := &pendingRecord{
 			index: len(r.records),
 			at:    stream.Position{Stamp: c.Stamp, N: c.N},
 			made:  c.At,

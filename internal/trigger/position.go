@@ -29,7 +29,7 @@ func decodePosition(b []byte) (stream.Position, error) {
 
 // progress is how far a round has come. The checkpoint stands before the first
 // of its records that is not done.
-type progress struct {
+type roundProgress struct {
 	f     *follower
 	round *round
 
@@ -39,7 +39,7 @@ type progress struct {
 }
 
 // finish notes records that were taken or given up.
-func (p *progress) finish(ctx context.Context, batch []*record) {
+func (p *roundProgress) finish(ctx context.Context, batch []*pendingRecord) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range batch {

@@ -33,7 +33,7 @@ const maxReply = 1 << 20
 
 // post sends a batch and tells how many records, from the first on, were
 // taken. If not all were, the error says why; it holds no secret.
-func (t *trigger) post(ctx context.Context, batch []*record) (taken int, err error) {
+func (t *trigger) post(ctx context.Context, batch []*pendingRecord) (taken int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(payload(batch)))
 	if err != nil {
 		return 0, withoutURL(err)
@@ -71,7 +71,7 @@ func withoutURL(err error) error {
 
 // takenOf reads which records failed: the first of them and all behind it come
 // again. A reply that names a record which is not in the batch fails it whole.
-func takenOf(batch []*record, reply []byte) (int, error) {
+func takenOf(batch []*pendingRecord, reply []byte) (int, error) {
 	var told struct {
 		Failures []struct {
 			ID string `json:"itemIdentifier"`
@@ -83,13 +83,13 @@ func takenOf(batch []*record, reply []byte) (int, error) {
 	if err := json.Unmarshal(reply, &told); err != nil {
 		return 0, errors.New("the reply is no list of batchItemFailures")
 	}
-	places := make(map[string]int, len(batch))
+	indexes := make(map[string]int, len(batch))
 	for i, r := range batch {
-		places[r.at.Sequence()] = i
+		indexes[r.at.Sequence()] = i
 	}
 	taken := len(batch)
 	for _, f := range told.Failures {
-		i, ok := places[f.ID]
+		i, ok := indexes[f.ID]
 		if !ok {
 			return 0, errors.New("the reply names a record that is not in the batch")
 		}

@@ -23,7 +23,7 @@ func TestPost(t *testing.T) {
 			http.Redirect(w, r, other.URL, http.StatusPermanentRedirect)
 		}
 	}))
-	batch := []*record{{text: []byte(`{"a":1}`)}, {text: []byte(`{"a":2}`)}}
+	batch := []*pendingRecord{{text: []byte(`{"a":1}`)}, {text: []byte(`{"a":2}`)}}
 	post := func(url string) (int, error) {
 		c := Config{URL: url, Timeout: 5 * time.Second, Parallelism: 1}
 		tr := &trigger{Config: c, client: newClient(nil, &c)}

@@ -35,7 +35,7 @@ type Options struct {
 // Set is triggers at work.
 type Set struct {
 	terms lead.Work
-	dead  graves
+	dead  deadLetters
 	all   []*trigger
 }
 
@@ -46,7 +46,7 @@ const topic = "trigger"
 // Start sets triggers to work until Close. Changes that are made after it
 // returned are seen by all of them.
 func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
-	s := &Set{dead: make(graves)}
+	s := &Set{dead: make(deadLetters)}
 	names := make(map[string]bool)
 	for _, c := range configs {
 		if names[c.Name] {
@@ -120,11 +120,11 @@ type trigger struct {
 	patterns []pattern
 	service  *ops.Service
 	client   *http.Client
-	dead     *grave // nil when nothing is given up
+	dead     *deadLetterFile // nil when nothing is given up
 	log      *slog.Logger
 }
 
-func newTrigger(o Options, c Config, dead graves) (*trigger, error) {
+func newTrigger(o Options, c Config, dead deadLetters) (*trigger, error) {
 	c.setDefaults()
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ import (
 )
 
 // world is a database with an endpoint, in virtual time.
-type world struct {
+type triggerTest struct {
 	*testing.T
 	service  *ops.Service
 	triggers *Set
@@ -39,7 +39,7 @@ type world struct {
 	answer  func(delivery) (status int, body string)
 	running int
 	most    int // requests at once
-	works   time.Duration
+	takes   time.Duration
 
 	skipped atomic.Int64
 }
@@ -49,12 +49,12 @@ type delivery struct {
 	at      time.Time
 	header  http.Header
 	path    string
-	records []told
+	records []postedRecord
 	ok      bool
 }
 
-// told is what the tests read of a record.
-type told struct {
+// postedRecord is what the tests read of a record.
+type postedRecord struct {
 	EventID, EventName, EventSource, EventSourceARN, EventVersion, AwsRegion string
 
 	UserIdentity *struct{ Type, PrincipalID string }
@@ -66,19 +66,19 @@ type told struct {
 	}
 }
 
-func (r told) id() string { return r.Dynamodb.Keys["id"]["S"] }
+func (r postedRecord) id() string { return r.Dynamodb.Keys["id"]["S"] }
 
 // value names the record's item and what it became.
-func (r told) value() string {
+func (r postedRecord) value() string {
 	if r.EventName == "REMOVE" {
 		return r.id() + "-"
 	}
 	return r.id() + r.Dynamodb.NewImage["n"]["N"]
 }
 
-func newWorld(t *testing.T) *world {
+func newTriggerTest(t *testing.T) *triggerTest {
 	t.Helper()
-	w := &world{T: t}
+	w := &triggerTest{T: t}
 	storage := pebble.InMemory()
 	storage.Now = w.now
 	engine, err := pebble.Open(storage)
@@ -102,18 +102,18 @@ func newWorld(t *testing.T) *world {
 
 // now is the database's clock. skip sets it forward, where to wait in virtual
 // time would be long.
-func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.skipped.Load())) }
+func (w *triggerTest) now() time.Time { return time.Now().Add(time.Duration(w.skipped.Load())) }
 
-func (w *world) skip(d time.Duration) { w.skipped.Add(int64(d)) }
+func (w *triggerTest) skip(d time.Duration) { w.skipped.Add(int64(d)) }
 
-func (w *world) do(operation, format string, args ...any) {
+func (w *triggerTest) do(operation, format string, args ...any) {
 	w.Helper()
-	if err := w.carryOut(w.Context(), operation, fmt.Appendf(nil, format, args...)); err != nil {
+	if err := w.execute(w.Context(), operation, fmt.Appendf(nil, format, args...)); err != nil {
 		w.Fatalf("%s: %v", operation, err)
 	}
 }
 
-func (w *world) carryOut(ctx context.Context, operation string, body []byte) error {
+func (w *triggerTest) execute(ctx context.Context, operation string, body []byte) error {
 	r, err := ops.Read(operation, body)
 	if err == nil {
 		_, err = w.service.Do(ctx, r, new(buffer.Memory))
@@ -121,19 +121,19 @@ func (w *world) carryOut(ctx context.Context, operation string, body []byte) err
 	return err
 }
 
-func (w *world) create(table string) {
+func (w *triggerTest) create(table string) {
 	w.Helper()
 	w.do("CreateTable", `{"TableName": %q, "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
 		"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"}}`, table)
 }
 
-func (w *world) put(id string, n int) {
+func (w *triggerTest) put(id string, n int) {
 	w.Helper()
 	w.do("PutItem", `{"TableName": "Orders", "Item": {"id": {"S": %q}, "n": {"N": "%d"}}}`, id, n)
 }
 
 // start sets triggers to work; each posts to the endpoint unless it says more.
-func (w *world) start(configs ...Config) {
+func (w *triggerTest) start(configs ...Config) {
 	w.Helper()
 	for i := range configs {
 		c := &configs[i]
@@ -154,7 +154,7 @@ func (w *world) start(configs ...Config) {
 	w.triggers = set
 }
 
-func (w *world) stop() {
+func (w *triggerTest) stop() {
 	if w.triggers != nil {
 		if err := w.triggers.Close(); err != nil {
 			w.Error(err)
@@ -164,12 +164,12 @@ func (w *world) stop() {
 }
 
 // RoundTrip is the endpoint.
-func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *triggerTest) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	var event struct{ Records []told }
+	var event struct{ Records []postedRecord }
 	if err := json.Unmarshal(body, &event); err != nil {
 		w.Errorf("the body is %s: %v", body, err)
 	}
@@ -184,7 +184,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.running++
 	w.most = max(w.most, w.running)
 	w.mu.Unlock()
-	lead.Wait(r.Context(), nil, w.works)
+	lead.Wait(r.Context(), nil, w.takes)
 	if status == 0 {
 		<-r.Context().Done()
 	}
@@ -198,21 +198,21 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // requests are those that came so far.
-func (w *world) requests() []delivery {
+func (w *triggerTest) requests() []delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.got)
 }
 
 // answers sets how the endpoint answers.
-func (w *world) answers(answer func(delivery) (status int, body string)) {
+func (w *triggerTest) answers(answer func(delivery) (status int, body string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answer = answer
 }
 
 // taken are the values of the records that were answered with 2xx.
-func (w *world) taken() (values []string) {
+func (w *triggerTest) taken() (values []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.got {
@@ -226,7 +226,7 @@ func (w *world) taken() (values []string) {
 }
 
 // expect compares what was taken, each item in its order.
-func (w *world) expect(want ...string) {
+func (w *triggerTest) expect(want ...string) {
 	w.Helper()
 	got := w.taken()
 	byItem := func(a, b string) int { return strings.Compare(a[:1], b[:1]) }
@@ -239,18 +239,18 @@ func (w *world) expect(want ...string) {
 
 // has tells whether a record of a value is in a delivery.
 func (d delivery) has(value string) bool {
-	return slices.ContainsFunc(d.records, func(r told) bool { return r.value() == value })
+	return slices.ContainsFunc(d.records, func(r postedRecord) bool { return r.value() == value })
 }
 
 // letters are the lines of a dead-letter file.
-func (w *world) letters(path string) (all []letter) {
+func (w *triggerTest) readDeadLetters(path string) (all []deadLetter) {
 	w.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		w.Fatal(err)
 	}
 	for line := range bytes.Lines(text) {
-		var l letter
+		var l deadLetter
 		if err := json.Unmarshal(line, &l); err != nil {
 			w.Fatalf("the line %s: %v", line, err)
 		}
@@ -259,23 +259,23 @@ func (w *world) letters(path string) (all []letter) {
 	return all
 }
 
-func buried(w *world, l letter) string {
-	var r told
+func recordOf(w *triggerTest, l deadLetter) string {
+	var r postedRecord
 	if err := json.Unmarshal(l.Record, &r); err != nil {
 		w.Fatal(err)
 	}
 	return r.value()
 }
 
-// virtually runs a test in virtual time.
-func virtually(t *testing.T, test func(w *world)) {
+// inVirtualTime runs a test in virtual time.
+func inVirtualTime(t *testing.T, test func(w *triggerTest)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(newWorld(t)) })
+	synctest.Test(t, func(t *testing.T) { test(newTriggerTest(t)) })
 }
 
 // A record has Lambda's members, and comes with the headers of the config.
 func TestRecord(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.start(Config{Headers: map[string]string{"authorization": "Bearer x"}, Region: "eu-central-1"})
 		w.put("a", 1)
 		w.put("a", 2)
@@ -296,7 +296,7 @@ func TestRecord(t *testing.T) {
 
 // The identity of an expiry has the names that Lambda gives its members.
 func TestExpiredRecord(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.do("UpdateTimeToLive", `{"TableName": "Orders", "TimeToLiveSpecification": {"Enabled": true, "AttributeName": "n"}}`)
 		w.start(Config{Filters: []Pattern{`{"userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}}`}})
 		w.put("a", int(time.Now().Unix())+5)
@@ -316,7 +316,7 @@ func TestStartingPosition(t *testing.T) {
 		{TrimHorizon, []string{"a1", "b1", "a2", "a3", "b2", "c1"}},
 	} {
 		t.Run(c.position, func(t *testing.T) {
-			virtually(t, func(w *world) {
+			inVirtualTime(t, func(w *triggerTest) {
 				w.put("a", 1)
 				w.put("b", 1)
 				w.start(Config{StartingPosition: c.position})
@@ -339,7 +339,7 @@ func TestStartingPosition(t *testing.T) {
 // Streams that end are finished before the next, over a table that goes and
 // comes again; and a trigger may be there before its table.
 func TestFollowsTheTable(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		disable := func() {
 			w.do("UpdateTable", `{"TableName": "Orders", "StreamSpecification": {"StreamEnabled": false}}`)
 		}
@@ -374,7 +374,7 @@ func TestFollowsTheTable(t *testing.T) {
 
 // A batch has as many records as there are, up to its size.
 func TestBatchSize(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		for n := range 25 {
 			w.put("a", n)
 		}
@@ -392,7 +392,7 @@ func TestBatchSize(t *testing.T) {
 
 // A window collects records until it is over or the batch is full.
 func TestBatchWindow(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.start(Config{BatchSize: 10, BatchWindow: 20 * time.Second})
 		began := time.Now()
 		for n := range 4 {
@@ -420,7 +420,7 @@ func TestBatchWindow(t *testing.T) {
 
 // What no filter lets pass is not posted, and not read again.
 func TestFiltersInABatch(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		config := Config{Filters: []Pattern{
 			`{"eventName": ["REMOVE"]}`,
 			`{"dynamodb": {"NewImage": {"n": {"N": [{"numeric": [">=", 8]}]}}}}`,
@@ -443,7 +443,7 @@ func TestFiltersInABatch(t *testing.T) {
 
 // Without a limit a batch is tried until it is taken, ever more slowly.
 func TestRetries(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(delivery) (int, string) {
 			if len(w.got) < 12 {
 				return http.StatusInternalServerError, ""
@@ -468,7 +468,7 @@ func TestRetries(t *testing.T) {
 
 // A redirect is no answer, and an endpoint that hangs is given up in time.
 func TestEndpointFails(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		answers := []int{http.StatusTemporaryRedirect, 0, http.StatusOK}
 		w.answer = func(delivery) (int, string) { return answers[min(len(w.got), 2)], "" }
 		w.start(Config{Timeout: 5 * time.Second})
@@ -485,7 +485,7 @@ func TestEndpointFails(t *testing.T) {
 // Splitting finds the record that cannot be taken; it alone is given up after
 // its retries, and order is kept.
 func TestBisect(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(d delivery) (int, string) {
 			if d.has("a5") {
 				return http.StatusBadRequest, ""
@@ -499,8 +499,8 @@ func TestBisect(t *testing.T) {
 		w.start(Config{StartingPosition: TrimHorizon, Bisect: true, MaxRetries: new(2), DeadLetter: dead})
 		time.Sleep(time.Minute)
 		w.expect("a0", "a1", "a2", "a3", "a4", "a6", "a7", "a8", "a9")
-		letters := w.letters(dead)
-		if len(letters) != 1 || buried(w, letters[0]) != "a5" || letters[0].Attempts != 3 || letters[0].Reason != exhausted ||
+		letters := w.readDeadLetters(dead)
+		if len(letters) != 1 || recordOf(w, letters[0]) != "a5" || letters[0].Attempts != 3 || letters[0].Reason != exhausted ||
 			letters[0].Error != "the endpoint answered 400" || letters[0].Trigger != "t" {
 			t.Errorf("the letters are %+v", letters)
 		}
@@ -509,7 +509,7 @@ func TestBisect(t *testing.T) {
 
 // Without splitting the whole batch is given up, and the next one follows.
 func TestRetriesExhausted(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(d delivery) (int, string) {
 			if d.has("a1") {
 				return http.StatusBadRequest, ""
@@ -527,13 +527,13 @@ func TestRetriesExhausted(t *testing.T) {
 		w.start(config)
 		time.Sleep(time.Minute)
 		w.expect("a2", "a3")
-		if letters := w.letters(dead); len(letters) != 3 || buried(w, letters[1]) != "a0" || buried(w, letters[2]) != "a1" {
+		if letters := w.readDeadLetters(dead); len(letters) != 3 || recordOf(w, letters[1]) != "a0" || recordOf(w, letters[2]) != "a1" {
 			t.Errorf("the letters are %+v", letters)
 		}
 		w.stop()
 		w.start(config)
 		time.Sleep(time.Minute)
-		if len(w.requests()) != 2 || len(w.letters(dead)) != 3 {
+		if len(w.requests()) != 2 || len(w.readDeadLetters(dead)) != 3 {
 			t.Errorf("what was given up came again")
 		}
 	})
@@ -541,7 +541,7 @@ func TestRetriesExhausted(t *testing.T) {
 
 // Records that are too old are given up, before they are tried or between.
 func TestRecordAge(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		dead := filepath.Join(t.TempDir(), "dead.jsonl")
 		w.put("a", 1)
 		w.skip(2 * time.Hour)
@@ -554,16 +554,16 @@ func TestRecordAge(t *testing.T) {
 		}
 		w.start(Config{StartingPosition: TrimHorizon, MaxAge: 10 * time.Minute, DeadLetter: dead})
 		time.Sleep(9 * time.Minute)
-		if n := len(w.letters(dead)); n != 1 {
+		if n := len(w.readDeadLetters(dead)); n != 1 {
 			t.Errorf("%d letters after 9 minutes", n)
 		}
 		time.Sleep(2 * time.Minute)
 		w.put("a", 3)
 		time.Sleep(time.Minute)
 		w.expect("a3")
-		letters := w.letters(dead)
-		if len(letters) != 2 || buried(w, letters[0]) != "a1" || letters[0].Attempts != 0 || letters[0].Reason != tooOld ||
-			buried(w, letters[1]) != "a2" || letters[1].Attempts < 20 {
+		letters := w.readDeadLetters(dead)
+		if len(letters) != 2 || recordOf(w, letters[0]) != "a1" || letters[0].Attempts != 0 || letters[0].Reason != tooOld ||
+			recordOf(w, letters[1]) != "a2" || letters[1].Attempts < 20 {
 			t.Errorf("the letters are %+v", letters)
 		}
 	})
@@ -572,7 +572,7 @@ func TestRecordAge(t *testing.T) {
 // An endpoint may tell which record it could not take: those before it are
 // done.
 func TestItemFailures(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		var replies []string
 		w.answer = func(d delivery) (int, string) {
 			reply := ""
@@ -608,7 +608,7 @@ func TestItemFailures(t *testing.T) {
 
 // Lanes work at once, and the records of one item keep their order.
 func TestParallelism(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		const items, versions = 26, 20
 		var want []string
 		for n := range versions {
@@ -618,7 +618,7 @@ func TestParallelism(t *testing.T) {
 				want = append(want, fmt.Sprint(id, n))
 			}
 		}
-		w.works = 50 * time.Millisecond
+		w.takes = 50 * time.Millisecond
 		refused := 0
 		w.answer = func(delivery) (int, string) {
 			if refused++; refused%3 == 0 {
@@ -640,8 +640,8 @@ func TestParallelism(t *testing.T) {
 // Whenever a trigger is stopped, it goes on where it was: nothing is skipped,
 // each item keeps its order, and little comes twice.
 func TestStopsAndGoesOn(t *testing.T) {
-	virtually(t, func(w *world) {
-		w.works = 30 * time.Millisecond
+	inVirtualTime(t, func(w *triggerTest) {
+		w.takes = 30 * time.Millisecond
 		config := Config{BatchSize: 3, Parallelism: 3}
 		w.start(config)
 		last := map[string]int{}
@@ -678,7 +678,7 @@ func TestStopsAndGoesOn(t *testing.T) {
 
 // Close does not wait for an endpoint, nor for a retry.
 func TestCloseIsQuick(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(delivery) (int, string) { return 0, "" }
 		w.start(Config{Timeout: 10 * time.Minute})
 		w.put("a", 1)
@@ -693,7 +693,7 @@ func TestCloseIsQuick(t *testing.T) {
 
 // What is given up waits for the dead-letter file, and nothing overtakes it.
 func TestDeadLetterCannotBeWritten(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(d delivery) (int, string) {
 			if d.has("a1") {
 				return http.StatusBadRequest, ""
@@ -713,7 +713,7 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 		w.start(config)
 		time.Sleep(time.Minute)
 		w.expect("a2")
-		if letters := w.letters(dead); len(letters) != 1 || buried(w, letters[0]) != "a1" {
+		if letters := w.readDeadLetters(dead); len(letters) != 1 || recordOf(w, letters[0]) != "a1" {
 			t.Errorf("the letters are %+v", letters)
 		}
 	})
@@ -722,7 +722,7 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 // A trigger that was away for longer than a stream keeps changes goes on with
 // those that are left, and says so.
 func TestTrimmed(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.start(Config{})
 		w.stop()
 		w.put("a", 1)
@@ -754,7 +754,7 @@ func TestTrimmed(t *testing.T) {
 
 // Two triggers of one table know nothing of each other.
 func TestTwoTriggers(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(d delivery) (int, string) {
 			if d.path == "/bad" {
 				return http.StatusInternalServerError, ""
@@ -770,7 +770,7 @@ func TestTwoTriggers(t *testing.T) {
 }
 
 func TestNamesAreUnique(t *testing.T) {
-	virtually(t, func(w *world) {
+	inVirtualTime(t, func(w *triggerTest) {
 		c := Config{Name: "t", Table: "Orders", URL: "http://endpoint.invalid"}
 		_, err := Start(context.Background(), Options{Service: w.service, Log: slog.New(slog.DiscardHandler), Transport: w}, c, c)
 		if err == nil || err.Error() != "two triggers have the name t" {

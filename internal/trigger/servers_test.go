@@ -19,7 +19,7 @@ import (
 )
 
 // member is one server of a world that has several.
-type member struct {
+type triggerServer struct {
 	*leadtest.Server
 	service  *ops.Service
 	triggers *Set
@@ -27,16 +27,16 @@ type member struct {
 }
 
 // Horizon counts those who look at the change log: they ask for it first.
-func (m *member) Horizon(ctx context.Context) (store.Stamp, error) {
+func (m *triggerServer) Horizon(ctx context.Context) (store.Stamp, error) {
 	m.looks.Add(1)
 	return m.Server.Horizon(ctx)
 }
 
-// startFleet opens two servers of one database, which have the same trigger.
+// startServers opens two servers of one database, which have the same trigger.
 // The first leads. Requests of the world go to the first.
-func startFleet(t *testing.T, c Config) (w *world, a, b *member) {
+func startServers(t *testing.T, c Config) (w *triggerTest, a, b *triggerServer) {
 	t.Helper()
-	w = &world{T: t}
+	w = &triggerTest{T: t}
 	storage := pebble.InMemory()
 	storage.Now = w.now
 	engine, err := pebble.Open(storage)
@@ -45,8 +45,8 @@ func startFleet(t *testing.T, c Config) (w *world, a, b *member) {
 	}
 	fleet := leadtest.New(engine)
 	c.Name, c.Table, c.URL = "t", "Orders", "http://endpoint.invalid/hook"
-	join := func(leads bool) *member {
-		m := &member{Server: fleet.Join()}
+	join := func(leads bool) *triggerServer {
+		m := &triggerServer{Server: fleet.Join()}
 		m.Lead(leads)
 		d, err := db.Open(t.Context(), m, db.Options{Now: w.now})
 		if err != nil {
@@ -73,7 +73,7 @@ func startFleet(t *testing.T, c Config) (w *world, a, b *member) {
 }
 
 // putOn puts an item through a server.
-func (w *world) putOn(m *member, id string, n int) {
+func (w *triggerTest) putOn(m *triggerServer, id string, n int) {
 	w.Helper()
 	before := w.service
 	w.service = m.service
@@ -85,12 +85,12 @@ func (w *world) putOn(m *member, id string, n int) {
 // does not lead does not even look.
 func TestOneServerDelivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, a, b := startFleet(t, Config{})
+		w, a, b := startServers(t, Config{})
 		time.Sleep(time.Second)
 		b.looks.Store(0)
 		var want []string
 		for n := range 30 {
-			w.putOn([]*member{a, b}[n%2], "x", n)
+			w.putOn([]*triggerServer{a, b}[n%2], "x", n)
 			want = append(want, fmt.Sprint("x", n))
 			time.Sleep(time.Duration(n) * 10 * time.Millisecond)
 		}
@@ -103,7 +103,7 @@ func TestOneServerDelivers(t *testing.T) {
 }
 
 // expectAll compares what was taken of each item, without what came again.
-func (w *world) expectAll(want map[string][]string) {
+func (w *triggerTest) expectAll(want map[string][]string) {
 	w.Helper()
 	got := make(map[string][]string)
 	for _, v := range w.taken() {
@@ -127,14 +127,14 @@ func TestDeliveryMovesOn(t *testing.T) {
 	}{{"at once", 0}, {"after a gap", 3 * time.Second}} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, a, b := startFleet(t, Config{BatchSize: 5, Parallelism: 2})
-				w.works = 70 * time.Millisecond // so that batches are under way
+				w, a, b := startServers(t, Config{BatchSize: 5, Parallelism: 2})
+				w.takes = 70 * time.Millisecond // so that batches are under way
 				ids := []string{"p", "q", "r", "s"}
 				want := make(map[string][]string)
 				leader, other := a, b
 				for n := range 200 {
 					id := ids[n%len(ids)]
-					w.putOn([]*member{a, b}[n%2], id, n)
+					w.putOn([]*triggerServer{a, b}[n%2], id, n)
 					want[id] = append(want[id], fmt.Sprint(id, n))
 					time.Sleep(23 * time.Millisecond)
 					if n%50 == 49 {
@@ -162,7 +162,7 @@ func TestDeliveryMovesOn(t *testing.T) {
 func TestBatchMovesOn(t *testing.T) {
 	for after := 113 * time.Millisecond; after < 2*time.Second; after += 130 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
-			w, a, b := startFleet(t, Config{})
+			w, a, b := startServers(t, Config{})
 			w.answers(func(delivery) (int, string) { return http.StatusServiceUnavailable, "" })
 			w.putOn(b, "x", 1)
 			w.putOn(b, "x", 2)
@@ -186,8 +186,8 @@ func TestBatchMovesOn(t *testing.T) {
 func TestShortLossOfLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		w, a, _ := startFleet(t, Config{})
-		w.works = 37 * time.Millisecond // so that slots are looked at at different times
+		w, a, _ := startServers(t, Config{})
+		w.takes = 37 * time.Millisecond // so that slots are looked at at different times
 		ids := []string{"p", "q", "r", "s", "t", "u", "v", "w"}
 		want := make(map[string][]string)
 		put := func(id string, n int) {
