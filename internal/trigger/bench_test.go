@@ -18,8 +18,8 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// BenchmarkDeliver is one record read, posted over the loopback and
-// checkpointed on disk, in batches of 100.
+// BenchmarkDeliver reads records, posts them over loopback and saves checkpoints on
+// disk, in batches of 100.
 func BenchmarkDeliver(b *testing.B) {
 	for _, filters := range [][]Pattern{nil, {`{"dynamodb": {"NewImage": {"n": {"N": [{"numeric": [">=", 0]}]}}}}`}} {
 		b.Run(fmt.Sprintf("filters=%d", len(filters)), func(b *testing.B) {

@@ -14,32 +14,33 @@ import (
 	"time"
 )
 
-// Config says what a trigger does. What is zero has a default.
+// Config configures a trigger. Zero values have defaults.
 type Config struct {
-	Name  string `yaml:"name"`  // its progress is kept under it
+	Name  string `yaml:"name"`  // its positions are stored under this name
 	Table string `yaml:"table"` // need not exist yet
 
 	URL     string            `yaml:"url"`
 	Headers map[string]string `yaml:"headers"`
-	Timeout time.Duration     `yaml:"timeout"` // of one request; 30 s unless set
-	Region  string            `yaml:"region"`  // told in records; us-east-1 unless set
+	Timeout time.Duration     `yaml:"timeout"` // of one request; defaults to 30 s
+	Region  string            `yaml:"region"`  // of the ARNs in records; defaults to us-east-1
 
-	// StartingPosition is where a trigger starts that has never run: LATEST,
-	// the default, or TRIM_HORIZON.
+	// StartingPosition is where a trigger starts that has never run: LATEST
+	// (the default) or TRIM_HORIZON.
 	StartingPosition string `yaml:"starting-position"`
 
-	BatchSize   int           `yaml:"batch-size"`   // 100 unless set
+	BatchSize   int           `yaml:"batch-size"`   // defaults to 100
 	BatchWindow time.Duration `yaml:"batch-window"` // how long to wait for a full batch
-	Parallelism int           `yaml:"parallelism"`  // batches at once for each shard; 1 unless set
+	Parallelism int           `yaml:"parallelism"`  // concurrent batches for each shard; defaults to 1
 
-	// Filters let a record pass if one of them matches it, or if there is none.
+	// A record is delivered if one of the Filters matches it, or if there are none.
 	Filters []Pattern `yaml:"filters"`
 
 	Bisect             bool `yaml:"bisect-on-error"`
 	ReportItemFailures bool `yaml:"report-batch-item-failures"`
 
-	// A record that was tried once and so often again, or that is older, goes
-	// to the dead-letter file. Without these it is tried until it is taken.
+	// A record that has failed after MaxRetries retries, or is older than MaxAge,
+	// is written to the dead-letter file. Without these limits it is retried
+	// until it is delivered.
 	MaxRetries *int          `yaml:"maximum-retry-attempts"`
 	MaxAge     time.Duration `yaml:"maximum-record-age"`
 	DeadLetter string        `yaml:"dead-letter"`
@@ -54,7 +55,7 @@ const (
 	TrimHorizon = "TRIM_HORIZON"
 )
 
-// Fault is a member of a Config that makes no sense.
+// Fault is the error of an invalid member of a Config.
 type Fault struct {
 	Member string
 	Err    error
@@ -83,7 +84,7 @@ const (
 	maxFilters     = 10
 )
 
-// These are compiled when the first trigger is checked: most servers have none.
+// These are compiled when the first trigger is checked: most servers have no trigger.
 var (
 	nameText   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`) })
 	tableText  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`) })
@@ -91,8 +92,8 @@ var (
 	headerText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$") })
 )
 
-// Check tells the first member that makes no sense, as a *Fault. No secret is
-// in its words.
+// Check returns the first invalid member as a *Fault, whose text contains no
+// secrets.
 func (c Config) Check() error {
 	c.setDefaults()
 	checks := []struct {
@@ -111,9 +112,9 @@ func (c Config) Check() error {
 		{"batch-window", c.BatchWindow >= 0 && c.BatchWindow <= maxBatchWindow, "must be from 0s to 5m"},
 		{"parallelism", c.Parallelism >= 1 && c.Parallelism <= maxParallelism, "must be from 1 to 10"},
 		{"filters", len(c.Filters) <= maxFilters, "must be at most 10"},
-		{"maximum-retry-attempts", c.MaxRetries == nil || *c.MaxRetries >= 0 && *c.MaxRetries <= mostRetries, "must be from 0 to 10000; leave it out to retry for ever"},
-		{"maximum-record-age", c.MaxAge == 0 || c.MaxAge >= time.Second && c.MaxAge <= maxAge, "must be from 1s to 168h; leave it out for no limit"},
-		{"dead-letter", c.DeadLetter != "" || c.MaxRetries == nil && c.MaxAge == 0, "must name a file: records that are given up go there"},
+		{"maximum-retry-attempts", c.MaxRetries == nil || *c.MaxRetries >= 0 && *c.MaxRetries <= mostRetries, "must be from 0 to 10000; omit it to retry without limit"},
+		{"maximum-record-age", c.MaxAge == 0 || c.MaxAge >= time.Second && c.MaxAge <= maxAge, "must be from 1s to 168h; omit it for no limit"},
+		{"dead-letter", c.DeadLetter != "" || c.MaxRetries == nil && c.MaxAge == 0, "must name a file for the records that exceed maximum-retry-attempts or maximum-record-age"},
 	}
 	for _, check := range checks {
 		if !check.ok {
@@ -142,8 +143,8 @@ func areHeaders(headers map[string]string) bool {
 	return true
 }
 
-// String is the config as JSON for people, without what may be a secret: of
-// the URL it tells the host, of the headers their names.
+// String is the config as JSON for logs, without possible secrets: only the host of
+// the URL and the names of the headers.
 func (c Config) String() string {
 	c.setDefaults()
 	text, err := json.Marshal(struct {
@@ -174,7 +175,7 @@ func (c Config) String() string {
 	return string(text)
 }
 
-// endpoint is as much of the URL as may be told: a path can be a secret too.
+// endpoint is the part of the URL that is not secret: a path can be one, too.
 func (c *Config) endpoint() string {
 	u, err := url.Parse(c.URL)
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// The reasons why records are given up, in Lambda's words.
+// The reasons why records become dead letters, in Lambda's words.
 const (
 	exhausted = "RetryAttemptsExhausted"
 	tooOld    = "RecordAgeExceeded"
 )
 
-// deadLetters are the dead-letter files that are open, by path: triggers may share
-// one.
+// deadLetters are the open dead-letter files by path. Triggers may share a file.
 type deadLetters map[string]*deadLetterFile
 
 // deadLetterFile is a dead-letter file: JSON lines, one for each record.
@@ -31,8 +30,8 @@ func (d deadLetters) open(path string) (*deadLetterFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known := d[path]; known != nil {
-		return known, nil
+	if open := d[path]; open != nil {
+		return open, nil
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -52,7 +51,7 @@ func (d deadLetters) close() (err error) {
 	return err
 }
 
-// endLine ends a line that a crash, or a full disk, has cut short.
+// endLine ends a line that a crash or a full disk has truncated.
 func endLine(file *os.File) error {
 	end, err := file.Seek(0, io.SeekEnd)
 	if err != nil || end == 0 {
@@ -66,7 +65,7 @@ func endLine(file *os.File) error {
 	return err
 }
 
-// syncFolder makes durable that a file is in its folder.
+// syncFolder makes the entries of a folder durable.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -75,7 +74,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// deadLetter is a line of a dead-letter file.
+// deadLetter is one line of a dead-letter file.
 type deadLetter struct {
 	Trigger  string          `json:"trigger"`
 	Time     time.Time       `json:"time"`
@@ -85,8 +84,8 @@ type deadLetter struct {
 	Record   json.RawMessage `json:"record"`
 }
 
-// append appends records. They are on disk when it returns without an error; with
-// one, some may be, and come again.
+// append appends records. They are durable when it returns without an error; after
+// an error some may be, and are appended again.
 func (f *deadLetterFile) append(trigger string, now time.Time, reason string, attempts int, failure error, batch []*pendingRecord) error {
 	var lines []byte
 	for _, r := range batch {

@@ -8,12 +8,12 @@ import (
 	"github.com/stator-db/stator/internal/lead"
 )
 
-// batchBytes is how much a batch holds, as in Lambda; the record that reaches
-// it is the last.
+// batchBytes is the size of a batch, as in Lambda; the record that reaches it is
+// the last.
 const batchBytes = 6 << 20
 
-// deliver delivers a round on its lanes. It tells whether all is done; it is
-// not when this server no longer leads.
+// deliver delivers a round on its lanes. It reports whether all records are done,
+// which is not the case when this server no longer leads.
 func (f *follower) deliver(ctx context.Context, r *round) bool {
 	if len(r.records) == 0 {
 		f.save(ctx, r.end)
@@ -21,8 +21,8 @@ func (f *follower) deliver(ctx context.Context, r *round) bool {
 	}
 	p := &roundProgress{f: f, round: r, done: make([]bool, len(r.records))}
 	lanes := make([][]*pendingRecord, f.Parallelism)
-	for _, made := range r.records {
-		lanes[made.lane] = append(lanes[made.lane], made)
+	for _, record := range r.records {
+		lanes[record.lane] = append(lanes[record.lane], record)
 	}
 	var work sync.WaitGroup
 	for _, lane := range lanes {
@@ -47,8 +47,9 @@ func (f *follower) deliverLane(ctx context.Context, lane []*pendingRecord, p *ro
 	}
 }
 
-// deliverBatch tries a batch until each record of it is taken or given up, or
-// this server no longer leads: another may have posted what comes behind it.
+// deliverBatch retries a batch until each of its records is delivered or a dead
+// letter, or this server no longer leads: then the new leader may already have
+// posted later records.
 func (f *follower) deliverBatch(ctx context.Context, batch []*pendingRecord, p *roundProgress) {
 	var failure error
 	for attempt := 0; ; attempt++ {
@@ -56,19 +57,20 @@ func (f *follower) deliverBatch(ctx context.Context, batch []*pendingRecord, p *
 		if len(batch) == 0 || !f.leads(ctx) {
 			return
 		}
-		var taken int
-		taken, failure = f.post(ctx, batch)
-		p.finish(ctx, batch[:taken])
-		batch = batch[taken:]
+		var delivered int
+		delivered, failure = f.post(ctx, batch)
+		p.finish(ctx, batch[:delivered])
+		batch = batch[delivered:]
 		if len(batch) == 0 || ctx.Err() != nil {
 			return
 		}
-		f.log.Warn("a batch was not taken", "records", len(batch), "attempt", attempt+1, "error", failure)
-		if taken > 0 {
-			attempt = 0 // of those that are left, the first has failed once
+		f.log.Warn("delivering a batch failed", "records", len(batch), "attempt", attempt+1, "error", failure)
+		if delivered > 0 {
+			attempt = 0 // the first of the remaining records has failed once
 		} else if f.Bisect && len(batch) > 1 {
-			// To split a batch is no retry, as in Lambda. The halves come one
-			// after the other: they may have records of one item.
+			// Splitting a batch does not count as a retry, as in Lambda. The halves
+			// are delivered one after the other: they may have records of the
+			// same item.
 			lead.Wait(ctx, nil, backoff(0))
 			f.deliverBatch(ctx, batch[:len(batch)/2], p)
 			f.deliverBatch(ctx, batch[len(batch)/2:], p)
@@ -82,12 +84,13 @@ func (f *follower) deliverBatch(ctx context.Context, batch []*pendingRecord, p *
 	}
 }
 
-// backoff is how long to wait after an attempt that failed.
+// backoff is how long to wait after a failed attempt.
 func backoff(attempt int) time.Duration {
 	return min(100*time.Millisecond<<min(attempt, 10), 30*time.Second)
 }
 
-// giveUpOld gives up the records that are too old and returns the others.
+// giveUpOld makes dead letters of the records that are too old and returns the
+// others.
 func (f *follower) giveUpOld(ctx context.Context, batch []*pendingRecord, attempts int, failure error, p *roundProgress) []*pendingRecord {
 	if f.MaxAge == 0 {
 		return batch
@@ -95,7 +98,7 @@ func (f *follower) giveUpOld(ctx context.Context, batch []*pendingRecord, attemp
 	now := f.service.DB.Now()
 	var old, young []*pendingRecord
 	for _, r := range batch {
-		if now.Sub(r.made) > f.MaxAge {
+		if now.Sub(r.created) > f.MaxAge {
 			old = append(old, r)
 		} else {
 			young = append(young, r)
@@ -107,17 +110,17 @@ func (f *follower) giveUpOld(ctx context.Context, batch []*pendingRecord, attemp
 	return young
 }
 
-// giveUp puts records into the dead-letter file. As long as that does not
-// succeed, nothing goes on.
+// giveUp appends records to the dead-letter file. It retries until that succeeds:
+// later records must wait.
 func (f *follower) giveUp(ctx context.Context, batch []*pendingRecord, reason string, attempts int, failure error, p *roundProgress) {
 	for attempt := 0; f.leads(ctx); attempt++ {
 		err := f.dead.append(f.Name, f.service.DB.Now(), reason, attempts, failure, batch)
 		if err == nil {
-			f.log.Error("records were given up", "records", len(batch), "reason", reason, "file", f.DeadLetter)
+			f.log.Error("records were written to the dead-letter file", "records", len(batch), "reason", reason, "file", f.DeadLetter)
 			p.finish(ctx, batch)
 			return
 		}
-		f.log.Error("the dead-letter file cannot be written; the trigger waits", "error", err)
+		f.log.Error("writing to the dead-letter file failed, retrying", "error", err)
 		lead.Wait(ctx, nil, backoff(attempt))
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// record is one change to deliver.
+// pendingRecord is a change to deliver.
 type pendingRecord struct {
-	index int // within its round
-	lane  int // records of one item have the same
-	at    stream.Position
-	made  time.Time
-	text  []byte // the record in Lambda's form
+	index   int // within its round
+	lane    int // records of one item have the same lane
+	at      stream.Position
+	created time.Time
+	text    []byte // the record in Lambda's format
 }
 
-// event is a record as Lambda shows it to a function. It differs from that of
-// GetRecords in the names of the identity's members.
+// lambdaEvent is a record in the format that Lambda passes to a function. It differs
+// from a record of GetRecords in the names of the identity's members.
 type lambdaEvent struct {
 	AwsRegion      string            `name:"awsRegion"`
 	Dynamodb       *api.StreamRecord `name:"dynamodb"`
@@ -51,7 +51,7 @@ func (t *trigger) event(ctx context.Context, of db.Stream, c *db.Change) []byte 
 	return wire.AppendReply(nil, e)
 }
 
-// payload is the body of a request with a batch.
+// payload is the body of the request for a batch.
 func payload(batch []*pendingRecord) []byte {
 	body := []byte(`{"Records":[`)
 	for i, r := range batch {

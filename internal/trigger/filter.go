@@ -12,19 +12,19 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// A pattern is a filter in the syntax of Lambda's event filtering, the part of
-// it that docs/triggers.md describes. It tells whether a node of a record, as
-// encoding/json reads it, matches; there is false where the record has none.
-type pattern func(node any, there bool) bool
+// A pattern is a filter in the part of Lambda's event filtering syntax that
+// docs/triggers.md describes. It reports whether a node of a record, as decoded by
+// encoding/json, matches; present is false where the record does not have the node.
+type pattern func(node any, present bool) bool
 
-// passes tells whether a filter lets a record pass.
+// passes reports whether a record matches one of the filters, or there are none.
 func (t *trigger) passes(text []byte) (bool, error) {
 	if len(t.patterns) == 0 {
 		return true, nil
 	}
 	node, err := parseJSON(text)
 	if err != nil {
-		return false, fmt.Errorf("read a record: %w", err)
+		return false, fmt.Errorf("decode a record: %w", err)
 	}
 	for _, matches := range t.patterns {
 		if matches(node, true) {
@@ -42,12 +42,12 @@ func parseJSON(text []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := reader.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something stands behind the end")
+		return nil, errors.New("unexpected text after the end")
 	}
 	return node, nil
 }
 
-// maxPattern is how long a pattern may be, as in Lambda.
+// maxPattern is the maximum length of a pattern, as in Lambda.
 const maxPattern = 4096
 
 func parsePattern(text string) (pattern, error) {
@@ -56,7 +56,7 @@ func parsePattern(text string) (pattern, error) {
 	}
 	node, err := parseJSON([]byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
+		return nil, fmt.Errorf("is not JSON: %w", err)
 	}
 	fields, ok := node.(map[string]any)
 	if !ok || len(fields) == 0 {
@@ -65,8 +65,8 @@ func parsePattern(text string) (pattern, error) {
 	return compileFields(fields)
 }
 
-// compileFields is the pattern of an object: all its members match. A list is
-// the rules of one member, an object goes down.
+// compileFields compiles an object, all of whose members must match. A list contains
+// the rules of a member; an object is compiled recursively.
 func compileFields(fields map[string]any) (pattern, error) {
 	var all []pattern
 	for name, value := range fields {
@@ -91,9 +91,9 @@ func compileFields(fields map[string]any) (pattern, error) {
 		}
 		all = append(all, inner)
 	}
-	return func(node any, there bool) bool {
+	return func(node any, present bool) bool {
 		for _, matches := range all {
-			if !matches(node, there) {
+			if !matches(node, present) {
 				return false
 			}
 		}
@@ -101,14 +101,14 @@ func compileFields(fields map[string]any) (pattern, error) {
 	}, nil
 }
 
-// below matches a member of an object. In a list one element has to match.
+// below matches a member of an object. In a list, one element must match.
 func below(name string, inner pattern) pattern {
 	var matches pattern
-	matches = func(node any, there bool) bool {
+	matches = func(node any, present bool) bool {
 		switch n := node.(type) {
 		case map[string]any:
-			member, there := n[name]
-			return inner(member, there)
+			member, present := n[name]
+			return inner(member, present)
 		case []any:
 			for _, element := range n {
 				if matches(element, true) {
@@ -122,7 +122,7 @@ func below(name string, inner pattern) pattern {
 	return matches
 }
 
-// compileOr is the pattern of $or: one of the objects matches.
+// compileOr compiles $or, one of whose objects must match.
 func compileOr(choices []any) (pattern, error) {
 	var inners []pattern
 	for _, choice := range choices {
@@ -139,7 +139,7 @@ func compileOr(choices []any) (pattern, error) {
 	return oneOf(inners)
 }
 
-// compileRules is the pattern of a list of rules: one of them matches.
+// compileRules compiles a list of rules, one of which must match.
 func compileRules(rules []any) (pattern, error) {
 	var choices []pattern
 	for _, rule := range rules {
@@ -156,9 +156,9 @@ func oneOf(choices []pattern) (pattern, error) {
 	if len(choices) == 0 {
 		return nil, errors.New("must not be empty")
 	}
-	return func(node any, there bool) bool {
+	return func(node any, present bool) bool {
 		for _, matches := range choices {
-			if matches(node, there) {
+			if matches(node, present) {
 				return true
 			}
 		}
@@ -175,7 +175,7 @@ func compileRule(rule any) (pattern, error) {
 		return onLeaf(equal), err
 	}
 	if len(operator) != 1 {
-		return nil, errors.New("a rule has one operator")
+		return nil, errors.New("a rule must have one operator")
 	}
 	for name, arg := range operator {
 		if name == "exists" {
@@ -183,7 +183,7 @@ func compileRule(rule any) (pattern, error) {
 			if !ok {
 				return nil, errors.New("exists: must be true or false")
 			}
-			return func(node any, there bool) bool { return (there && isLeaf(node)) == want }, nil
+			return func(node any, present bool) bool { return (present && isLeaf(node)) == want }, nil
 		}
 		holds, err := compileOperator(name, arg)
 		if err != nil {
@@ -191,10 +191,10 @@ func compileRule(rule any) (pattern, error) {
 		}
 		return onLeaf(holds), nil
 	}
-	panic("an object with one member has none")
+	panic("an object with one member has no member")
 }
 
-// isLeaf tells whether a node is no object, nor a list of objects only.
+// isLeaf reports whether a node is neither an object nor a list of only objects.
 func isLeaf(node any) bool {
 	switch n := node.(type) {
 	case map[string]any:
@@ -210,10 +210,10 @@ func isLeaf(node any) bool {
 	return true
 }
 
-// onLeaf asks a test of a value that is there, or of each in a list.
+// onLeaf applies a test to a value, or to each element of a list.
 func onLeaf(holds func(value any) bool) pattern {
 	var matches pattern
-	matches = func(node any, there bool) bool {
+	matches = func(node any, present bool) bool {
 		switch n := node.(type) {
 		case map[string]any:
 			return false
@@ -225,7 +225,7 @@ func onLeaf(holds func(value any) bool) pattern {
 			}
 			return false
 		}
-		return there && holds(node)
+		return present && holds(node)
 	}
 	return matches
 }
@@ -243,7 +243,7 @@ func compileOperator(name string, arg any) (func(value any) bool, error) {
 	case "numeric":
 		return numeric(arg)
 	}
-	return nil, errors.New("is no operator that is supported")
+	return nil, errors.New("is not a supported operator")
 }
 
 func onText(arg any, holds func(text, arg string) bool) (func(any) bool, error) {
@@ -291,19 +291,19 @@ func anythingBut(arg any) (func(any) bool, error) {
 	default:
 		unwanted = []any{a}
 	}
-	var none []func(any) bool
+	var excluded []func(any) bool
 	for _, value := range unwanted {
 		holds, err := equals(value)
 		if err != nil {
 			return nil, err
 		}
-		none = append(none, holds)
+		excluded = append(excluded, holds)
 	}
-	if len(none) == 0 {
+	if len(excluded) == 0 {
 		return nil, errors.New("must not be empty")
 	}
 	return func(value any) bool {
-		for _, holds := range none {
+		for _, holds := range excluded {
 			if holds(value) {
 				return false
 			}
@@ -312,8 +312,8 @@ func anythingBut(arg any) (func(any) bool, error) {
 	}, nil
 }
 
-// numeric compares numbers, one or two times: [">", 0, "<=", 5]. The N of an
-// attribute is a string in a record and compared as the number it stands for.
+// numeric makes one or two comparisons: [">", 0, "<=", 5]. The N of an attribute is a
+// string in a record and is compared as a number.
 func numeric(arg any) (func(any) bool, error) {
 	terms, ok := arg.([]any)
 	if !ok || len(terms) != 2 && len(terms) != 4 {
@@ -350,8 +350,8 @@ func numeric(arg any) (func(any) bool, error) {
 	}, nil
 }
 
-// compares tells how a number in words stands to another. What is no number
-// stands in no way.
+// compares reports whether a comparison of text with a number holds. It is false if
+// text is not a number.
 func compares(text, operator string, to item.Number) bool {
 	number, err := item.ParseNumber(text)
 	if err != nil {

@@ -11,43 +11,43 @@ const filtered = `{"eventName": "MODIFY", "eventID": "Ab-1", "dynamodb": {
 		"address": {"M": {"city": {"S": "Ulm"}}}, "lines": {"L": [{"S": "x"}, {"M": {"sku": {"S": "y"}}}]}, "empty": {"S": ""}},
 	"SizeBytes": 59, "nothing": null}}`
 
-// Patterns match as those of Lambda's event filtering do.
+// Patterns match as in Lambda's event filtering.
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {
 		name, pattern string
 		want          bool
 	}{
-		{"equal text", `{"eventName": ["MODIFY"]}`, true},
-		{"other text", `{"eventName": ["INSERT"]}`, false},
+		{"an equal string", `{"eventName": ["MODIFY"]}`, true},
+		{"another string", `{"eventName": ["INSERT"]}`, false},
 		{"one of several", `{"eventName": ["INSERT", "MODIFY"]}`, true},
 		{"all members", `{"eventName": ["MODIFY"], "eventID": ["no"]}`, false},
 		{"a path", `{"dynamodb": {"Keys": {"id": {"S": ["order#17"]}}}}`, true},
 		{"an equal number", `{"dynamodb": {"SizeBytes": [59.0]}}`, true},
-		{"a number is no text", `{"dynamodb": {"SizeBytes": ["59"]}}`, false},
-		{"a text is no number", `{"dynamodb": {"NewImage": {"total": {"N": [42.5]}}}}`, false},
-		{"a truth", `{"dynamodb": {"NewImage": {"open": {"BOOL": [true]}}}}`, true},
+		{"a number is not a string", `{"dynamodb": {"SizeBytes": ["59"]}}`, false},
+		{"a string is not a number", `{"dynamodb": {"NewImage": {"total": {"N": [42.5]}}}}`, false},
+		{"a Boolean", `{"dynamodb": {"NewImage": {"open": {"BOOL": [true]}}}}`, true},
 		{"null", `{"dynamodb": {"nothing": [null]}}`, true},
 		{"null is not absent", `{"dynamodb": {"nowhere": [null]}}`, false},
-		{"the empty text", `{"dynamodb": {"NewImage": {"empty": {"S": [""]}}}}`, true},
+		{"the empty string", `{"dynamodb": {"NewImage": {"empty": {"S": [""]}}}}`, true},
 		{"a prefix", `{"dynamodb": {"Keys": {"id": {"S": [{"prefix": "order#"}]}}}}`, true},
-		{"no prefix", `{"dynamodb": {"Keys": {"id": {"S": [{"prefix": "user#"}]}}}}`, false},
+		{"another prefix", `{"dynamodb": {"Keys": {"id": {"S": [{"prefix": "user#"}]}}}}`, false},
 		{"a suffix", `{"dynamodb": {"Keys": {"id": {"S": [{"suffix": "17"}]}}}}`, true},
-		{"equal but for case", `{"eventID": [{"equals-ignore-case": "aB-1"}]}`, true},
+		{"equal except for case", `{"eventID": [{"equals-ignore-case": "aB-1"}]}`, true},
 		{"anything but one", `{"eventName": [{"anything-but": "MODIFY"}]}`, false},
-		{"anything but others", `{"eventName": [{"anything-but": ["INSERT", "REMOVE"]}]}`, true},
+		{"anything but other values", `{"eventName": [{"anything-but": ["INSERT", "REMOVE"]}]}`, true},
 		{"anything but is not absent", `{"nowhere": [{"anything-but": ["x"]}]}`, false},
 		{"anything but a prefix", `{"eventName": [{"anything-but": {"prefix": "MOD"}}]}`, false},
 		{"anything but a suffix", `{"eventName": [{"anything-but": {"suffix": "x"}}]}`, true},
 		{"a range of a number", `{"dynamodb": {"SizeBytes": [{"numeric": [">", 58, "<=", 59]}]}}`, true},
 		{"outside of a range", `{"dynamodb": {"SizeBytes": [{"numeric": [">=", 1, "<", 59]}]}}`, false},
 		{"a range of an N", `{"dynamodb": {"NewImage": {"total": {"N": [{"numeric": ["=", 42.5]}]}}}}`, true},
-		{"a text has no range", `{"eventName": [{"numeric": [">", 0]}]}`, false},
+		{"a string has no range", `{"eventName": [{"numeric": [">", 0]}]}`, false},
 		{"exists", `{"dynamodb": {"NewImage": {"total": {"N": [{"exists": true}]}}}}`, true},
 		{"does not exist", `{"dynamodb": {"NewImage": {"total": {"S": [{"exists": false}]}}}}`, true},
-		{"does not exist, deep down", `{"dynamodb": {"OldImage": {"total": {"S": [{"exists": false}]}}}}`, true},
-		{"exists, deep down", `{"dynamodb": {"OldImage": {"total": {"S": [{"exists": true}]}}}}`, false},
+		{"does not exist, nested", `{"dynamodb": {"OldImage": {"total": {"S": [{"exists": false}]}}}}`, true},
+		{"exists, nested", `{"dynamodb": {"OldImage": {"total": {"S": [{"exists": true}]}}}}`, false},
 		{"null exists", `{"dynamodb": {"nothing": [{"exists": true}]}}`, true},
-		{"an object is no leaf", `{"dynamodb": {"NewImage": [{"exists": true}]}}`, false},
+		{"an object is not a leaf", `{"dynamodb": {"NewImage": [{"exists": true}]}}`, false},
 		{"one of a set", `{"dynamodb": {"NewImage": {"tags": {"SS": ["blue"]}}}}`, true},
 		{"none of a set", `{"dynamodb": {"NewImage": {"tags": {"SS": ["green"]}}}}`, false},
 		{"one of a list", `{"dynamodb": {"NewImage": {"lines": {"L": {"S": ["x"]}}}}}`, true},
@@ -56,7 +56,7 @@ func TestPatterns(t *testing.T) {
 		{"one or the other", `{"$or": [{"eventName": ["INSERT"]}, {"dynamodb": {"SizeBytes": [59]}}]}`, true},
 		{"neither", `{"$or": [{"eventName": ["INSERT"]}, {"eventName": ["REMOVE"]}]}`, false},
 		{"or, and another", `{"eventID": ["x"], "$or": [{"eventName": ["INSERT"]}, {"eventName": ["MODIFY"]}]}`, false},
-		{"or, deep down", `{"dynamodb": {"$or": [{"SizeBytes": [1]}, {"Keys": {"id": {"S": [{"suffix": "7"}]}}}]}}`, true},
+		{"or, nested", `{"dynamodb": {"$or": [{"SizeBytes": [1]}, {"Keys": {"id": {"S": [{"suffix": "7"}]}}}]}}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			matches, err := parsePattern(c.pattern)
@@ -71,20 +71,20 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// What is no pattern is refused, and not taken for one that never matches.
+// An invalid pattern is an error; it is not treated as one that never matches.
 func TestPatternFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{``, "is no JSON"},
-		{`{"a": ["x"]} x`, "is no JSON"},
+		{``, "is not JSON"},
+		{`{"a": ["x"]} x`, "is not JSON"},
 		{`["x"]`, "must be an object"},
 		{`{}`, "must be an object"},
 		{`{"a": "x"}`, "a: must be a list of rules"},
 		{`{"a": []}`, "a: must not be empty"},
 		{`{"a": [["x"]]}`, "a: must be a string, a number"},
-		{`{"a": [{}]}`, "a: a rule has one operator"},
-		{`{"a": [{"prefix": "x", "suffix": "y"}]}`, "a: a rule has one operator"},
-		{`{"a": [{"wildcard": "x*"}]}`, "a: wildcard: is no operator that is supported"},
-		{`{"a": [{"cidr": "10.0.0.0/8"}]}`, "is no operator that is supported"},
+		{`{"a": [{}]}`, "a: a rule must have one operator"},
+		{`{"a": [{"prefix": "x", "suffix": "y"}]}`, "a: a rule must have one operator"},
+		{`{"a": [{"wildcard": "x*"}]}`, "a: wildcard: is not a supported operator"},
+		{`{"a": [{"cidr": "10.0.0.0/8"}]}`, "is not a supported operator"},
 		{`{"a": [{"prefix": 5}]}`, "a: prefix: must be a string"},
 		{`{"a": [{"exists": "yes"}]}`, "exists: must be true or false"},
 		{`{"a": [{"numeric": [">"]}]}`, "numeric: must be a list"},
@@ -103,7 +103,7 @@ func TestPatternFaults(t *testing.T) {
 	}
 }
 
-// Any text is a pattern or none, and a pattern matches or does not.
+// Parsing and matching do not panic, whatever the text.
 func FuzzPattern(f *testing.F) {
 	f.Add(`{"a": [{"numeric": [">", 0]}]}`)
 	f.Add(`{"$or": [{"a": [{"anything-but": {"prefix": "x"}}]}]}`)

@@ -18,25 +18,25 @@ import (
 type follower struct {
 	*trigger
 	slot int
-	at   stream.Position // what lies before it is done
+	at   stream.Position // all changes before it are done
 
 	saved  uint64 // the stamp of the checkpoint
-	rested uint64 // the horizon up to which there was nothing to read
+	idleAt uint64 // the horizon up to which there was nothing to read
 }
 
 const (
-	poll      = 100 * time.Millisecond // how often a slot is looked at
-	afterFail = time.Second            // the same, after a failure of ours
+	poll      = 100 * time.Millisecond // between two reads of a slot
+	afterFail = time.Second            // after a failed read
 
-	// saveAtRest is how far a checkpoint may be behind while there is nothing
-	// to deliver.
+	// saveAtRest is how old a checkpoint may become while there is nothing to
+	// deliver.
 	saveAtRest = time.Hour
 
 	pageRecords = 1000
 	pageBytes   = 1 << 20
 
-	// A round ends when it has as much as one batch may have, or has read so
-	// many changes, whether or not a filter let them pass.
+	// A round ends when it has the bytes of a full batch, or has read this many
+	// changes, whether or not the filters match them.
 	roundBytes = batchBytes
 	roundReads = 10_000
 )
@@ -53,7 +53,7 @@ func (f *follower) step(ctx context.Context) (wait time.Duration, err error) {
 	case !f.leads(ctx):
 		return 0, nil
 	case err != nil:
-		f.rested = 0 // what was read is read again
+		f.idleAt = 0 // the changes of the round are read again
 		return 0, err
 	case r.read == 0:
 		f.at = r.end
@@ -67,20 +67,20 @@ func (f *follower) step(ctx context.Context) (wait time.Duration, err error) {
 	return 0, nil
 }
 
-// round is what is delivered before more is read.
+// round is a set of records that is delivered before more are read.
 type round struct {
-	records []*pendingRecord // those that filters let pass
-	end     stream.Position  // behind all that was read
+	records []*pendingRecord // that match the filters
+	end     stream.Position  // after all changes that were read
 	read    int
 	bytes   int
 }
 
-// gather reads until there is enough for a batch on each lane, or until the
-// window that opened with the first record is over.
+// gather reads until there is a full batch for each lane, or until the batch window
+// that began with the first record is over.
 func (f *follower) gather(ctx context.Context) (*round, error) {
 	r := &round{end: f.at}
 	var until time.Time
-	for ctx.Err() == nil && f.room(r) > 0 && r.bytes < roundBytes && r.read < roundReads {
+	for ctx.Err() == nil && f.capacity(r) > 0 && r.bytes < roundBytes && r.read < roundReads {
 		n, err := f.readInto(ctx, r)
 		if err != nil {
 			return nil, err
@@ -100,28 +100,28 @@ func (f *follower) gather(ctx context.Context) (*round, error) {
 	return r, nil
 }
 
-// room is how many records a round can still take.
-func (f *follower) room(r *round) int { return f.BatchSize*f.Parallelism - len(r.records) }
+// capacity is how many more records a round can hold.
+func (f *follower) capacity(r *round) int { return f.BatchSize*f.Parallelism - len(r.records) }
 
-// readInto reads a page behind what a round has, and tells how many changes it
-// had.
+// readInto adds the next page of changes to a round, and returns the number of
+// changes that it read.
 func (f *follower) readInto(ctx context.Context, r *round) (int, error) {
 	d := f.service.DB
-	// Before the changes are read: what is not there now cannot come before it.
+	// Before the changes are read: no later change has a stamp below it.
 	horizon, err := d.Horizon(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if horizon == f.rested {
-		// It moves on with time, so that it does not seem to fall behind what
-		// is kept: no change can come that is as old.
+	if horizon == f.idleAt {
+		// The position advances with time, so that it does not appear to be older
+		// than the stream's retention: no new change can be that old.
 		if aged := db.StampAt(d.Now().Add(-db.StreamLife / 2)); r.end.Stamp < aged {
 			r.end = stream.Position{Stamp: aged}
 		}
 		return 0, nil
 	}
 	for {
-		of, from, ok := f.place(r.end)
+		of, from, ok := f.streamAt(r.end)
 		if !ok {
 			return 0, nil
 		}
@@ -131,27 +131,27 @@ func (f *follower) readInto(ctx context.Context, r *round) (int, error) {
 		}
 		found, err := d.Changes(ctx, db.ChangeRange{
 			Table: of.Table.ID, Slot: f.slot, From: from.Stamp, FromN: from.N, To: end,
-			Limit: min(pageRecords, f.room(r)), MaxBytes: pageBytes,
+			Limit: min(pageRecords, f.capacity(r)), MaxBytes: pageBytes,
 		})
 		switch {
 		case err != nil:
 			return 0, err
 		case len(found) > 0:
-			return len(found), f.take(ctx, r, of, found)
+			return len(found), f.add(ctx, r, of, found)
 		case horizon < end:
 			if horizon > from.Stamp {
 				r.end = stream.Position{Stamp: horizon}
 			}
-			f.rested = horizon
+			f.idleAt = horizon
 			return 0, nil
 		}
-		r.end = stream.Position{Stamp: end} // this stream is finished; the next follows
+		r.end = stream.Position{Stamp: end} // this stream has ended; continue with the next
 	}
 }
 
-// place finds the stream to read at a position: the first of the table's name
-// that has not ended before it.
-func (f *follower) place(at stream.Position) (of db.Stream, from stream.Position, ok bool) {
+// streamAt finds the stream to read at a position: the first stream of the table's
+// name that does not end before it.
+func (f *follower) streamAt(at stream.Position) (of db.Stream, from stream.Position, ok bool) {
 	d := f.service.DB
 	streams := d.Streams(f.Table)
 	slices.SortFunc(streams, func(a, b db.Stream) int { return cmp.Compare(a.Start, b.Start) })
@@ -166,7 +166,7 @@ func (f *follower) place(at stream.Position) (of db.Stream, from stream.Position
 		if trimmed := db.StampAt(d.Now().Add(-db.StreamLife)); from.Stamp < trimmed {
 			from = stream.Position{Stamp: trimmed}
 			if at.Stamp >= of.Start {
-				f.log.Warn("a stream keeps changes for 24 h; older ones that were not delivered are lost", "slot", f.slot)
+				f.log.Warn("undelivered changes older than 24 h are lost: a stream does not keep them longer", "slot", f.slot)
 			}
 		}
 		return of, from, true
@@ -174,19 +174,19 @@ func (f *follower) place(at stream.Position) (of db.Stream, from stream.Position
 	return db.Stream{}, at, false
 }
 
-// take puts the changes that filters let pass into a round.
-func (f *follower) take(ctx context.Context, r *round, of db.Stream, found []db.Change) error {
+// add adds the changes that match the filters to a round.
+func (f *follower) add(ctx context.Context, r *round, of db.Stream, found []db.Change) error {
 	for i := range found {
 		c := &found[i]
-		made := &pendingRecord{
-			index: len(r.records),
-			at:    stream.Position{Stamp: c.Stamp, N: c.N},
-			made:  c.At,
-			text:  f.event(ctx, of, c),
+		record := &pendingRecord{
+			index:   len(r.records),
+			at:      stream.Position{Stamp: c.Stamp, N: c.N},
+			created: c.At,
+			text:    f.event(ctx, of, c),
 		}
 		r.read++
 		r.end = stream.Position{Stamp: c.Stamp, N: c.N + 1}
-		passes, err := f.passes(made.text)
+		passes, err := f.passes(record.text)
 		if err != nil {
 			return err
 		}
@@ -195,9 +195,9 @@ func (f *follower) take(ctx context.Context, r *round, of db.Stream, found []db.
 		}
 		hash := fnv.New64a()
 		hash.Write(keyspace.Item(nil, of.Table, c.Image()))
-		made.lane = int(hash.Sum64() % uint64(f.Parallelism))
-		r.records = append(r.records, made)
-		r.bytes += len(made.text)
+		record.lane = int(hash.Sum64() % uint64(f.Parallelism))
+		r.records = append(r.records, record)
+		r.bytes += len(record.text)
 	}
 	return nil
 }

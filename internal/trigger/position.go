@@ -10,11 +10,10 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// formatPosition is the number of the form of a stored position.
+// formatPosition is the format number of a stored position.
 const formatPosition = 1
 
-// encodePosition is a position as it is stored: its format, the stamp and the
-// number.
+// encodePosition encodes a position: its format, the stamp and the number.
 func encodePosition(p stream.Position) []byte {
 	b := binary.BigEndian.AppendUint64([]byte{formatPosition}, p.Stamp)
 	return binary.BigEndian.AppendUint32(b, uint32(p.N))
@@ -22,23 +21,23 @@ func encodePosition(p stream.Position) []byte {
 
 func decodePosition(b []byte) (stream.Position, error) {
 	if len(b) != 1+8+4 || b[0] != formatPosition {
-		return stream.Position{}, fmt.Errorf("a checkpoint is %x: %w", b, store.ErrCorrupt)
+		return stream.Position{}, fmt.Errorf("checkpoint %x: %w", b, store.ErrCorrupt)
 	}
 	return stream.Position{Stamp: binary.BigEndian.Uint64(b[1:]), N: int(binary.BigEndian.Uint32(b[9:]))}, nil
 }
 
-// progress is how far a round has come. The checkpoint stands before the first
-// of its records that is not done.
+// roundProgress tracks which records of a round are done. The checkpoint is the
+// position of the first record that is not.
 type roundProgress struct {
 	f     *follower
 	round *round
 
 	mu     sync.Mutex
 	done   []bool
-	prefix int // so many are done from the first on
+	prefix int // how many are done without a gap, from the first on
 }
 
-// finish notes records that were taken or given up.
+// finish marks records that were delivered or are dead letters.
 func (p *roundProgress) finish(ctx context.Context, batch []*pendingRecord) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,17 +57,17 @@ func (p *roundProgress) finish(ctx context.Context, batch []*pendingRecord) {
 	}
 }
 
-// save makes a position durable. What cannot be saved is saved with the next:
-// after a crash in between, records come again.
+// save stores a position. After an error the next call stores a later one; after a
+// crash in between, records are delivered again.
 func (f *follower) save(ctx context.Context, at stream.Position) {
 	f.saved = at.Stamp
 	err := f.service.DB.SaveCheckpoints(ctx, map[string][]byte{f.checkpoint(): encodePosition(at)})
 	if err != nil && ctx.Err() == nil {
-		f.log.Warn("a checkpoint could not be saved", "error", err)
+		f.log.Warn("saving a checkpoint failed", "error", err)
 	}
 }
 
-// checkpoint is the name under which the position is kept.
+// checkpoint is the name under which the position is stored.
 func (f *follower) checkpoint() string {
 	return fmt.Sprintf("trigger/%s/%s/%d", f.Name, f.Table, f.slot)
 }

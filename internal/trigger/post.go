@@ -13,8 +13,8 @@ import (
 	"github.com/stator-db/stator/internal/data/keyspace"
 )
 
-// newClient makes the client of a trigger. It follows no redirects: the
-// operator has said where records go.
+// newClient returns the client of a trigger. It does not follow redirects: records
+// go only to the URL that the operator has configured.
 func newClient(transport http.RoundTripper, c *Config) *http.Client {
 	if transport == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone()
@@ -28,12 +28,12 @@ func newClient(transport http.RoundTripper, c *Config) *http.Client {
 	}
 }
 
-// maxReply is how much of a reply is read.
+// maxReply is how many bytes of a reply are read.
 const maxReply = 1 << 20
 
-// post sends a batch and tells how many records, from the first on, were
-// taken. If not all were, the error says why; it holds no secret.
-func (t *trigger) post(ctx context.Context, batch []*pendingRecord) (taken int, err error) {
+// post sends a batch and returns how many records, from the first on, were
+// accepted. If not all were, the error gives the reason; it contains no secrets.
+func (t *trigger) post(ctx context.Context, batch []*pendingRecord) (accepted int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(payload(batch)))
 	if err != nil {
 		return 0, withoutURL(err)
@@ -57,22 +57,23 @@ func (t *trigger) post(ctx context.Context, batch []*pendingRecord) (taken int, 
 	case err != nil:
 		return 0, fmt.Errorf("the reply ended early: %w", withoutURL(err))
 	}
-	return takenOf(batch, reply)
+	return acceptedOf(batch, reply)
 }
 
-// withoutURL is a network's error without the URL, which may hold a secret.
+// withoutURL is a network error without the URL, which may contain a secret.
 func withoutURL(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
-		return of.Err
+	var withURL *url.Error
+	if errors.As(err, &withURL) {
+		return withURL.Err
 	}
 	return err
 }
 
-// takenOf reads which records failed: the first of them and all behind it come
-// again. A reply that names a record which is not in the batch fails it whole.
-func takenOf(batch []*pendingRecord, reply []byte) (int, error) {
-	var told struct {
+// acceptedOf decodes which records failed: the first of them and all later ones are
+// sent again. A reply that names a record which is not in the batch fails the whole
+// batch.
+func acceptedOf(batch []*pendingRecord, reply []byte) (int, error) {
+	var report struct {
 		Failures []struct {
 			ID string `json:"itemIdentifier"`
 		} `json:"batchItemFailures"`
@@ -80,23 +81,23 @@ func takenOf(batch []*pendingRecord, reply []byte) (int, error) {
 	if len(bytes.TrimSpace(reply)) == 0 {
 		return len(batch), nil
 	}
-	if err := json.Unmarshal(reply, &told); err != nil {
-		return 0, errors.New("the reply is no list of batchItemFailures")
+	if err := json.Unmarshal(reply, &report); err != nil {
+		return 0, errors.New("the reply is not a list of batchItemFailures")
 	}
 	indexes := make(map[string]int, len(batch))
 	for i, r := range batch {
 		indexes[r.at.Sequence()] = i
 	}
-	taken := len(batch)
-	for _, f := range told.Failures {
+	accepted := len(batch)
+	for _, f := range report.Failures {
 		i, ok := indexes[f.ID]
 		if !ok {
 			return 0, errors.New("the reply names a record that is not in the batch")
 		}
-		taken = min(taken, i)
+		accepted = min(accepted, i)
 	}
-	if taken < len(batch) {
-		return taken, fmt.Errorf("the endpoint reported %d records", len(told.Failures))
+	if accepted < len(batch) {
+		return accepted, fmt.Errorf("the endpoint reported %d failed records", len(report.Failures))
 	}
-	return taken, nil
+	return accepted, nil
 }

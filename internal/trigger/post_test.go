@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Over a real network: redirects are not followed, and an error of the network
-// does not tell the URL.
+// Over a real network: redirects are not followed, and network errors do not
+// contain the URL.
 func TestPost(t *testing.T) {
 	var bodies []string
 	var elsewhere int
@@ -30,14 +30,14 @@ func TestPost(t *testing.T) {
 		defer tr.client.CloseIdleConnections()
 		return tr.post(t.Context(), batch)
 	}
-	if taken, err := post(s.URL + "/here"); taken != 2 || err != nil || bodies[0] != `POST {"Records":[{"a":1},{"a":2}]}` {
-		t.Errorf("%d were taken, %v; the request was %s", taken, err, bodies)
+	if accepted, err := post(s.URL + "/here"); accepted != 2 || err != nil || bodies[0] != `POST {"Records":[{"a":1},{"a":2}]}` {
+		t.Errorf("%d records were accepted, %v; the request was %s", accepted, err, bodies)
 	}
-	if taken, err := post(s.URL + "/moved"); taken != 0 || err == nil || err.Error() != "the endpoint answered 308" || elsewhere > 0 {
-		t.Errorf("%d were taken over a redirect, %v", taken, err)
+	if accepted, err := post(s.URL + "/moved"); accepted != 0 || err == nil || err.Error() != "the endpoint answered 308" || elsewhere > 0 {
+		t.Errorf("%d records were accepted over a redirect, %v", accepted, err)
 	}
 	s.Close()
-	if taken, err := post(strings.Replace(s.URL, "http://", "http://me:secret@", 1) + "/secret?secret"); taken != 0 || err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("%d were taken by nobody, %v", taken, err)
+	if accepted, err := post(strings.Replace(s.URL, "http://", "http://me:secret@", 1) + "/secret?secret"); accepted != 0 || err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%d records were accepted without an endpoint, %v", accepted, err)
 	}
 }

@@ -18,22 +18,22 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// member is one server of a world that has several.
+// triggerServer is one of several servers that share a database.
 type triggerServer struct {
 	*leadtest.Server
 	service  *ops.Service
 	triggers *Set
-	looks    atomic.Int64 // at the change log
+	reads    atomic.Int64 // of the change log
 }
 
-// Horizon counts those who look at the change log: they ask for it first.
+// Horizon counts the reads of the change log, which begin with it.
 func (m *triggerServer) Horizon(ctx context.Context) (store.Stamp, error) {
-	m.looks.Add(1)
+	m.reads.Add(1)
 	return m.Server.Horizon(ctx)
 }
 
-// startServers opens two servers of one database, which have the same trigger.
-// The first leads. Requests of the world go to the first.
+// startServers opens two servers of one database with the same trigger. The first
+// one leads and gets the requests of the test.
 func startServers(t *testing.T, c Config) (w *triggerTest, a, b *triggerServer) {
 	t.Helper()
 	w = &triggerTest{T: t}
@@ -43,10 +43,10 @@ func startServers(t *testing.T, c Config) (w *triggerTest, a, b *triggerServer) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	fleet := leadtest.New(engine)
+	servers := leadtest.New(engine)
 	c.Name, c.Table, c.URL = "t", "Orders", "http://endpoint.invalid/hook"
 	join := func(leads bool) *triggerServer {
-		m := &triggerServer{Server: fleet.Join()}
+		m := &triggerServer{Server: servers.Join()}
 		m.Lead(leads)
 		d, err := db.Open(t.Context(), m, db.Options{Now: w.now})
 		if err != nil {
@@ -82,12 +82,12 @@ func (w *triggerTest) putOn(m *triggerServer, id string, n int) {
 }
 
 // A change is delivered once, whichever server it is made on, and a server that
-// does not lead does not even look.
+// does not lead does not read the change log.
 func TestOneServerDelivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, a, b := startServers(t, Config{})
 		time.Sleep(time.Second)
-		b.looks.Store(0)
+		b.reads.Store(0)
 		var want []string
 		for n := range 30 {
 			w.putOn([]*triggerServer{a, b}[n%2], "x", n)
@@ -96,39 +96,39 @@ func TestOneServerDelivers(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		w.expect(want...)
-		if n := b.looks.Load(); n > 0 {
-			t.Errorf("a server that does not lead looked %d times", n)
+		if n := b.reads.Load(); n > 0 {
+			t.Errorf("a server that does not lead read %d times", n)
 		}
 	})
 }
 
-// expectAll compares what was taken of each item, without what came again.
+// expectAll compares the accepted records of each item, without repetitions.
 func (w *triggerTest) expectAll(want map[string][]string) {
 	w.Helper()
 	got := make(map[string][]string)
-	for _, v := range w.taken() {
+	for _, v := range w.accepted() {
 		if id := v[:1]; !slices.Contains(got[id], v) {
 			got[id] = append(got[id], v)
 		}
 	}
 	for id, values := range want {
 		if !slices.Equal(got[id], values) {
-			w.Errorf("of %s came %v, want %v", id, got[id], values)
+			w.Errorf("%s: %v was delivered, want %v", id, got[id], values)
 		}
 	}
 }
 
-// When the lead moves, nothing is lost, the changes of an item come in order,
-// and those that came before do not come again once all is quiet.
-func TestDeliveryMovesOn(t *testing.T) {
+// When the leader changes, no record is lost, the records of an item stay in order,
+// and delivered records are not repeated later.
+func TestDeliveryMovesToTheNextLeader(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		gap  time.Duration // in which nobody leads
+		gap  time.Duration // without a leader
 	}{{"at once", 0}, {"after a gap", 3 * time.Second}} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, a, b := startServers(t, Config{BatchSize: 5, Parallelism: 2})
-				w.takes = 70 * time.Millisecond // so that batches are under way
+				w.takes = 70 * time.Millisecond // so that batches are in flight
 				ids := []string{"p", "q", "r", "s"}
 				want := make(map[string][]string)
 				leader, other := a, b
@@ -146,20 +146,20 @@ func TestDeliveryMovesOn(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				w.expectAll(want)
-				before := len(w.taken())
+				before := len(w.accepted())
 				w.putOn(other, "z", 1)
 				time.Sleep(time.Minute)
-				if after := w.taken()[before:]; !slices.Equal(after, []string{"z1"}) {
-					t.Errorf("in the end came %v", after)
+				if after := w.accepted()[before:]; !slices.Equal(after, []string{"z1"}) {
+					t.Errorf("at the end %v was delivered", after)
 				}
 			})
 		})
 	}
 }
 
-// A server that no longer leads posts nothing of a batch that failed before, and
-// the next gives it all.
-func TestBatchMovesOn(t *testing.T) {
+// A server that no longer leads does not retry a batch; the next leader delivers all
+// of it.
+func TestBatchMovesToTheNextLeader(t *testing.T) {
 	for after := 113 * time.Millisecond; after < 2*time.Second; after += 130 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			w, a, b := startServers(t, Config{})
@@ -171,7 +171,7 @@ func TestBatchMovesOn(t *testing.T) {
 			before := len(w.requests())
 			time.Sleep(time.Hour)
 			if n := len(w.requests()); before == 0 || n != before {
-				t.Errorf("there were %d requests, and %d later while nobody led", before, n-before)
+				t.Errorf("there were %d requests, and %d more without a leader", before, n-before)
 			}
 			w.answers(nil)
 			b.Lead(true)
@@ -181,13 +181,13 @@ func TestBatchMovesOn(t *testing.T) {
 	}
 }
 
-// A lead that is lost and won again before all have seen it goes on with all
-// slots.
-func TestShortLossOfLead(t *testing.T) {
+// When a server loses the lead and regains it before all loops have noticed, all
+// slots are delivered.
+func TestShortLossOfTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		w, a, _ := startServers(t, Config{})
-		w.takes = 37 * time.Millisecond // so that slots are looked at at different times
+		w.takes = 37 * time.Millisecond // so that slots are read at different times
 		ids := []string{"p", "q", "r", "s", "t", "u", "v", "w"}
 		want := make(map[string][]string)
 		put := func(id string, n int) {
@@ -195,8 +195,8 @@ func TestShortLossOfLead(t *testing.T) {
 			want[id] = append(want[id], fmt.Sprint(id, n))
 		}
 		for n := range 16 {
-			// Who begins and ends the work looks each half second, and is to
-			// miss it.
+			// Package lead checks every half second; the loss is timed so that it
+			// misses it.
 			time.Sleep(time.Until(began.Add(time.Since(began).Truncate(time.Second) + time.Second)))
 			put(ids[n%len(ids)], 10*n)
 			time.Sleep(time.Duration(200+10*n) * time.Millisecond)

@@ -1,14 +1,14 @@
 // Package trigger posts the changes of streams to HTTP endpoints, as an event
 // source mapping of Lambda does.
 //
-// A trigger follows a table by its name. The changes of a table lie in slots,
-// and stamps order all that ever happened, over streams that are disabled and
-// enabled again and over tables of the same name. So where a trigger stands is
-// one position for each slot, and it moves on when what lies before it was
-// answered with 2xx or lies in the dead-letter file.
+// A trigger follows a table by its name. The changes of a table are stored in
+// slots, and stamps order all changes, across streams that are disabled and enabled
+// again and across tables of the same name. So the progress of a trigger is one
+// position for each slot. It advances once the changes before it were answered with
+// 2xx or are in the dead-letter file.
 //
-// Of the servers that share a database the one that leads delivers. Positions
-// are kept in the database, and the next that leads goes on from there.
+// Of the servers that share a database, the leader delivers. Positions are stored
+// in the database, and the next leader continues from there.
 package trigger
 
 import (
@@ -23,28 +23,29 @@ import (
 	"github.com/stator-db/stator/internal/ops"
 )
 
-// Options are what triggers work with.
+// Options configure all triggers of a server.
 type Options struct {
 	Service *ops.Service
 	Log     *slog.Logger
 
-	// Transport carries the requests; the system's network unless set.
+	// Transport sends the requests; it defaults to the system's network.
 	Transport http.RoundTripper
 }
 
-// Set is triggers at work.
+// Set is the running triggers of a server.
 type Set struct {
 	terms lead.Work
 	dead  deadLetters
 	all   []*trigger
 }
 
-// topic is what would be told to other servers. Nothing is, but a server that
-// may have missed that others led begins anew.
+// topic is the topic of messages between servers. None are sent, but a server that
+// may have missed messages, and with them a change of the leader, is notified and
+// starts again.
 const topic = "trigger"
 
-// Start sets triggers to work until Close. Changes that are made after it
-// returned are seen by all of them.
+// Start runs triggers until Close. They deliver all changes that are made after it
+// has returned.
 func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 	s := &Set{dead: make(deadLetters)}
 	names := make(map[string]bool)
@@ -55,13 +56,13 @@ func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 		names[c.Name] = true
 		t, err := newTrigger(o, c, s.dead)
 		if err == nil {
-			_, err = t.resume(ctx) // so that from now on no change is missed
+			_, err = t.resume(ctx) // so that no change from now on is missed
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("trigger %s: %w", c.Name, err), s.Close())
 		}
 		s.all = append(s.all, t)
-		o.Log.Info("a trigger is set", "config", t.Config.String())
+		o.Log.Info("trigger started", "config", t.Config.String())
 	}
 	if len(s.all) > 0 {
 		s.terms.Start(ctx, o.Service.DB.Leads, s.work)
@@ -73,8 +74,8 @@ func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 	return s, nil
 }
 
-// Close stops the triggers and waits for them. A batch under way is given up;
-// it comes again after the next start, or from another server.
+// Close stops the triggers and waits for them. A batch in flight is cancelled; it
+// is delivered again after the next start, or by another server.
 func (s *Set) Close() error {
 	s.terms.Close()
 	for _, t := range s.all {
@@ -91,14 +92,14 @@ func (s *Set) work(ctx context.Context, begun func()) {
 	for _, t := range s.all {
 		for _, f := range t.followers(ctx) {
 			loops = append(loops, lead.Loop{Step: f.step, Retry: afterFail, Failed: func(err error) {
-				f.log.Error("changes could not be read; trying again", "slot", f.slot, "error", err)
+				f.log.Error("reading changes failed, retrying", "slot", f.slot, "error", err)
 			}})
 		}
 	}
 	lead.Run(ctx, s.all[0].service.DB.Leads, loops...)
 }
 
-// followers are those of all slots, from where the trigger stands. There are
+// followers returns a follower for each slot, at the trigger's positions. There are
 // none once the context has ended.
 func (t *trigger) followers(ctx context.Context) []*follower {
 	for ctx.Err() == nil {
@@ -107,20 +108,20 @@ func (t *trigger) followers(ctx context.Context) []*follower {
 			return found
 		}
 		if ctx.Err() == nil {
-			t.log.Error("where the trigger stands could not be read; trying again", "error", err)
+			t.log.Error("reading the trigger's positions failed, retrying", "error", err)
 			lead.Wait(ctx, nil, afterFail)
 		}
 	}
 	return nil
 }
 
-// trigger is one trigger.
+// trigger is a configured trigger.
 type trigger struct {
 	Config
 	patterns []pattern
 	service  *ops.Service
 	client   *http.Client
-	dead     *deadLetterFile // nil when nothing is given up
+	dead     *deadLetterFile // nil if records are retried without limit
 	log      *slog.Logger
 }
 
@@ -145,8 +146,8 @@ func newTrigger(o Options, c Config, dead deadLetters) (*trigger, error) {
 	return t, err
 }
 
-// resume finds where the trigger stands in each slot. On its first start that
-// is made durable: LATEST means from then on.
+// resume reads the trigger's position in each slot. On the first start it stores the
+// positions: LATEST means from then on.
 func (t *trigger) resume(ctx context.Context) ([]*follower, error) {
 	d := t.service.DB
 	horizon, err := d.Horizon(ctx)

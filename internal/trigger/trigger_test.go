@@ -27,7 +27,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// world is a database with an endpoint, in virtual time.
+// triggerTest is a database with an endpoint, in virtual time.
 type triggerTest struct {
 	*testing.T
 	service  *ops.Service
@@ -35,10 +35,10 @@ type triggerTest struct {
 	log      logtest.Log
 
 	mu      sync.Mutex
-	got     []delivery // all that was posted, also what was refused
+	got     []delivery // all requests, including rejected ones
 	answer  func(delivery) (status int, body string)
 	running int
-	most    int // requests at once
+	most    int // concurrent requests
 	takes   time.Duration
 
 	skipped atomic.Int64
@@ -53,7 +53,7 @@ type delivery struct {
 	ok      bool
 }
 
-// postedRecord is what the tests read of a record.
+// postedRecord contains the members of a record that the tests read.
 type postedRecord struct {
 	EventID, EventName, EventSource, EventSourceARN, EventVersion, AwsRegion string
 
@@ -68,7 +68,7 @@ type postedRecord struct {
 
 func (r postedRecord) id() string { return r.Dynamodb.Keys["id"]["S"] }
 
-// value names the record's item and what it became.
+// value is the id and the new number of the record's item.
 func (r postedRecord) value() string {
 	if r.EventName == "REMOVE" {
 		return r.id() + "-"
@@ -100,8 +100,8 @@ func newTriggerTest(t *testing.T) *triggerTest {
 	return w
 }
 
-// now is the database's clock. skip sets it forward, where to wait in virtual
-// time would be long.
+// now is the database's clock. skip advances it without waiting in virtual time,
+// which would take long.
 func (w *triggerTest) now() time.Time { return time.Now().Add(time.Duration(w.skipped.Load())) }
 
 func (w *triggerTest) skip(d time.Duration) { w.skipped.Add(int64(d)) }
@@ -132,7 +132,7 @@ func (w *triggerTest) put(id string, n int) {
 	w.do("PutItem", `{"TableName": "Orders", "Item": {"id": {"S": %q}, "n": {"N": "%d"}}}`, id, n)
 }
 
-// start sets triggers to work; each posts to the endpoint unless it says more.
+// start starts triggers. Their endpoint and table have defaults.
 func (w *triggerTest) start(configs ...Config) {
 	w.Helper()
 	for i := range configs {
@@ -197,22 +197,22 @@ func (w *triggerTest) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(reply)), Request: r}, nil
 }
 
-// requests are those that came so far.
+// requests returns the requests so far.
 func (w *triggerTest) requests() []delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.got)
 }
 
-// answers sets how the endpoint answers.
+// answers sets the replies of the endpoint.
 func (w *triggerTest) answers(answer func(delivery) (status int, body string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answer = answer
 }
 
-// taken are the values of the records that were answered with 2xx.
-func (w *triggerTest) taken() (values []string) {
+// accepted returns the values of the records that were answered with 2xx.
+func (w *triggerTest) accepted() (values []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.got {
@@ -225,10 +225,10 @@ func (w *triggerTest) taken() (values []string) {
 	return values
 }
 
-// expect compares what was taken, each item in its order.
+// expect compares the accepted records, in the order of each item.
 func (w *triggerTest) expect(want ...string) {
 	w.Helper()
-	got := w.taken()
+	got := w.accepted()
 	byItem := func(a, b string) int { return strings.Compare(a[:1], b[:1]) }
 	slices.SortStableFunc(got, byItem)
 	slices.SortStableFunc(want, byItem)
@@ -237,12 +237,12 @@ func (w *triggerTest) expect(want ...string) {
 	}
 }
 
-// has tells whether a record of a value is in a delivery.
+// has reports whether a delivery contains a record of a value.
 func (d delivery) has(value string) bool {
 	return slices.ContainsFunc(d.records, func(r postedRecord) bool { return r.value() == value })
 }
 
-// letters are the lines of a dead-letter file.
+// readDeadLetters returns the lines of a dead-letter file.
 func (w *triggerTest) readDeadLetters(path string) (all []deadLetter) {
 	w.Helper()
 	text, err := os.ReadFile(path)
@@ -252,7 +252,7 @@ func (w *triggerTest) readDeadLetters(path string) (all []deadLetter) {
 	for line := range bytes.Lines(text) {
 		var l deadLetter
 		if err := json.Unmarshal(line, &l); err != nil {
-			w.Fatalf("the line %s: %v", line, err)
+			w.Fatalf("line %s: %v", line, err)
 		}
 		all = append(all, l)
 	}
@@ -273,7 +273,7 @@ func inVirtualTime(t *testing.T, test func(w *triggerTest)) {
 	synctest.Test(t, func(t *testing.T) { test(newTriggerTest(t)) })
 }
 
-// A record has Lambda's members, and comes with the headers of the config.
+// A record has Lambda's members, and a request the headers of the config.
 func TestRecord(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.start(Config{Headers: map[string]string{"authorization": "Bearer x"}, Region: "eu-central-1"})
@@ -294,7 +294,7 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// The identity of an expiry has the names that Lambda gives its members.
+// The identity of an expired record has Lambda's member names.
 func TestExpiredRecord(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.do("UpdateTimeToLive", `{"TableName": "Orders", "TimeToLiveSpecification": {"Enabled": true, "AttributeName": "n"}}`)
@@ -305,8 +305,8 @@ func TestExpiredRecord(t *testing.T) {
 	})
 }
 
-// LATEST is from the trigger's first start on, TRIM_HORIZON all that is there;
-// over a new start neither skips nor repeats.
+// LATEST delivers changes from the trigger's first start on, TRIM_HORIZON all changes
+// of the stream; a restart neither skips nor repeats records.
 func TestStartingPosition(t *testing.T) {
 	for _, c := range []struct {
 		position string
@@ -336,8 +336,8 @@ func TestStartingPosition(t *testing.T) {
 	}
 }
 
-// Streams that end are finished before the next, over a table that goes and
-// comes again; and a trigger may be there before its table.
+// A stream that ends is delivered before the next, also when the table is deleted and
+// created again; and a trigger may exist before its table.
 func TestFollowsTheTable(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		disable := func() {
@@ -355,7 +355,7 @@ func TestFollowsTheTable(t *testing.T) {
 		w.answers(func(delivery) (int, string) { return http.StatusServiceUnavailable, "" })
 		w.put("a", 2)
 		disable()
-		w.put("a", 3) // no stream has it
+		w.put("a", 3) // not in a stream
 		enable()
 		w.put("a", 4)
 		disable()
@@ -372,7 +372,7 @@ func TestFollowsTheTable(t *testing.T) {
 	})
 }
 
-// A batch has as many records as there are, up to its size.
+// A batch has all available records, up to its size.
 func TestBatchSize(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		for n := range 25 {
@@ -390,7 +390,7 @@ func TestBatchSize(t *testing.T) {
 	})
 }
 
-// A window collects records until it is over or the batch is full.
+// A batch window collects records until it is over or the batch is full.
 func TestBatchWindow(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.start(Config{BatchSize: 10, BatchWindow: 20 * time.Second})
@@ -407,18 +407,18 @@ func TestBatchWindow(t *testing.T) {
 		time.Sleep(time.Second)
 		got := w.requests()
 		if len(got) != 2 || len(got[0].records) != 4 || len(got[1].records) != 10 {
-			t.Fatalf("%d batches: %v", len(got), w.taken())
+			t.Fatalf("%d batches: %v", len(got), w.accepted())
 		}
 		if took := got[0].at.Sub(began); took < 20*time.Second || took > 21*time.Second {
-			t.Errorf("the first batch came after %v", took)
+			t.Errorf("the first batch was posted after %v", took)
 		}
 		if took := got[1].at.Sub(full); took > time.Second {
-			t.Errorf("the full batch came after %v", took)
+			t.Errorf("the full batch was posted after %v", took)
 		}
 	})
 }
 
-// What no filter lets pass is not posted, and not read again.
+// Records that match no filter are not posted, and are not read again.
 func TestFiltersInABatch(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		config := Config{Filters: []Pattern{
@@ -441,7 +441,7 @@ func TestFiltersInABatch(t *testing.T) {
 	})
 }
 
-// Without a limit a batch is tried until it is taken, ever more slowly.
+// Without a limit a batch is retried with exponential backoff until it is accepted.
 func TestRetries(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(delivery) (int, string) {
@@ -466,7 +466,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// A redirect is no answer, and an endpoint that hangs is given up in time.
+// A redirect is a failure, and a request to an endpoint that hangs times out.
 func TestEndpointFails(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		answers := []int{http.StatusTemporaryRedirect, 0, http.StatusOK}
@@ -477,13 +477,13 @@ func TestEndpointFails(t *testing.T) {
 		w.expect("a1")
 		got := w.requests()
 		if took := got[2].at.Sub(got[1].at); len(got) != 3 || took != 5*time.Second+200*time.Millisecond {
-			t.Errorf("%d requests; the third came after %v", len(w.got), took)
+			t.Errorf("%d requests; the third was sent after %v", len(w.got), took)
 		}
 	})
 }
 
-// Splitting finds the record that cannot be taken; it alone is given up after
-// its retries, and order is kept.
+// Bisection finds the record that the endpoint rejects; only this one becomes a dead
+// letter after its retries, and the order is kept.
 func TestBisect(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(d delivery) (int, string) {
@@ -502,12 +502,12 @@ func TestBisect(t *testing.T) {
 		letters := w.readDeadLetters(dead)
 		if len(letters) != 1 || recordOf(w, letters[0]) != "a5" || letters[0].Attempts != 3 || letters[0].Reason != exhausted ||
 			letters[0].Error != "the endpoint answered 400" || letters[0].Trigger != "t" {
-			t.Errorf("the letters are %+v", letters)
+			t.Errorf("the dead letters are %+v", letters)
 		}
 	})
 }
 
-// Without splitting the whole batch is given up, and the next one follows.
+// Without bisection the whole batch becomes dead letters, and the next one follows.
 func TestRetriesExhausted(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(d delivery) (int, string) {
@@ -528,18 +528,19 @@ func TestRetriesExhausted(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.expect("a2", "a3")
 		if letters := w.readDeadLetters(dead); len(letters) != 3 || recordOf(w, letters[1]) != "a0" || recordOf(w, letters[2]) != "a1" {
-			t.Errorf("the letters are %+v", letters)
+			t.Errorf("the dead letters are %+v", letters)
 		}
 		w.stop()
 		w.start(config)
 		time.Sleep(time.Minute)
 		if len(w.requests()) != 2 || len(w.readDeadLetters(dead)) != 3 {
-			t.Errorf("what was given up came again")
+			t.Errorf("dead letters were delivered or written again")
 		}
 	})
 }
 
-// Records that are too old are given up, before they are tried or between.
+// Records that are too old become dead letters, before the first attempt or between
+// attempts.
 func TestRecordAge(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		dead := filepath.Join(t.TempDir(), "dead.jsonl")
@@ -555,7 +556,7 @@ func TestRecordAge(t *testing.T) {
 		w.start(Config{StartingPosition: TrimHorizon, MaxAge: 10 * time.Minute, DeadLetter: dead})
 		time.Sleep(9 * time.Minute)
 		if n := len(w.readDeadLetters(dead)); n != 1 {
-			t.Errorf("%d letters after 9 minutes", n)
+			t.Errorf("%d dead letters after 9 minutes", n)
 		}
 		time.Sleep(2 * time.Minute)
 		w.put("a", 3)
@@ -564,12 +565,12 @@ func TestRecordAge(t *testing.T) {
 		letters := w.readDeadLetters(dead)
 		if len(letters) != 2 || recordOf(w, letters[0]) != "a1" || letters[0].Attempts != 0 || letters[0].Reason != tooOld ||
 			recordOf(w, letters[1]) != "a2" || letters[1].Attempts < 20 {
-			t.Errorf("the letters are %+v", letters)
+			t.Errorf("the dead letters are %+v", letters)
 		}
 	})
 }
 
-// An endpoint may tell which record it could not take: those before it are
+// An endpoint may report the first record that failed: the records before it are
 // done.
 func TestItemFailures(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
@@ -606,7 +607,7 @@ func TestItemFailures(t *testing.T) {
 	})
 }
 
-// Lanes work at once, and the records of one item keep their order.
+// Lanes deliver concurrently, and the records of one item keep their order.
 func TestParallelism(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		const items, versions = 26, 20
@@ -632,14 +633,14 @@ func TestParallelism(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.most <= 4 || w.most > 20 {
-			t.Errorf("%d requests at once", w.most)
+			t.Errorf("%d concurrent requests", w.most)
 		}
 	})
 }
 
-// Whenever a trigger is stopped, it goes on where it was: nothing is skipped,
-// each item keeps its order, and little comes twice.
-func TestStopsAndGoesOn(t *testing.T) {
+// Whenever a trigger is stopped, it resumes at its position: no record is skipped,
+// each item keeps its order, and few records are delivered twice.
+func TestStopAndResume(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.takes = 30 * time.Millisecond
 		config := Config{BatchSize: 3, Parallelism: 3}
@@ -656,18 +657,18 @@ func TestStopsAndGoesOn(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		all := w.taken()
+		all := w.accepted()
 		for _, value := range all {
 			var n int
 			fmt.Sscan(value[1:], &n)
 			if known, seen := last[value[:1]]; n > known+1 || !seen && n != 0 {
-				t.Fatalf("%s comes behind %d: %v", value, known, all)
+				t.Fatalf("%s follows %d: %v", value, known, all)
 			}
 			last[value[:1]] = n
 		}
 		for id, n := range last {
 			if n != 39 {
-				t.Errorf("%s ends with %d", id, n)
+				t.Errorf("the last record of %s is %d", id, n)
 			}
 		}
 		if len(last) != 6 || len(all) > 2*240 {
@@ -686,12 +687,12 @@ func TestCloseIsQuick(t *testing.T) {
 		began := time.Now()
 		w.stop()
 		if took := time.Since(began); took > 0 || len(w.requests()) != 1 {
-			t.Errorf("it took %v", took)
+			t.Errorf("Close took %v", took)
 		}
 	})
 }
 
-// What is given up waits for the dead-letter file, and nothing overtakes it.
+// While the dead-letter file cannot be written, later records wait.
 func TestDeadLetterCannotBeWritten(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(d delivery) (int, string) {
@@ -703,7 +704,7 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 		dead := filepath.Join(t.TempDir(), "dead.jsonl")
 		config := Config{BatchSize: 1, MaxRetries: new(0), DeadLetter: dead}
 		w.start(config)
-		w.triggers.dead[dead].file.Close() // stands for a disk that fails
+		w.triggers.dead[dead].file.Close() // imitates a failing disk
 		w.put("a", 1)
 		w.put("a", 2)
 		time.Sleep(2 * time.Minute)
@@ -714,13 +715,13 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.expect("a2")
 		if letters := w.readDeadLetters(dead); len(letters) != 1 || recordOf(w, letters[0]) != "a1" {
-			t.Errorf("the letters are %+v", letters)
+			t.Errorf("the dead letters are %+v", letters)
 		}
 	})
 }
 
-// A trigger that was away for longer than a stream keeps changes goes on with
-// those that are left, and says so.
+// A trigger that was stopped for longer than the retention of its stream continues
+// with the remaining changes and logs that others are lost.
 func TestTrimmed(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.start(Config{})
@@ -732,27 +733,27 @@ func TestTrimmed(t *testing.T) {
 		w.start(Config{})
 		time.Sleep(time.Second)
 		w.expect("a2")
-		if !strings.Contains(w.log.String(), "a stream keeps changes for 24 h") {
+		if !strings.Contains(w.log.String(), "undelivered changes older than 24 h are lost") {
 			t.Errorf("the log is %s", w.log.String())
 		}
 		w.stop()
 		w.log.Reset()
 		w.start(Config{})
 		time.Sleep(time.Second)
-		for range 25 { // at rest it does not fall behind
+		for range 25 { // while idle, its position does not get too old
 			w.skip(time.Hour)
 			time.Sleep(time.Second)
 		}
 		w.put("a", 3)
 		time.Sleep(time.Second)
 		w.expect("a2", "a3")
-		if strings.Contains(w.log.String(), "a stream keeps changes for 24 h") {
-			t.Error("a trigger at rest falls behind")
+		if strings.Contains(w.log.String(), "undelivered changes older than 24 h are lost") {
+			t.Error("the position of an idle trigger gets too old")
 		}
 	})
 }
 
-// Two triggers of one table know nothing of each other.
+// Two triggers of one table are independent.
 func TestTwoTriggers(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
 		w.answer = func(d delivery) (int, string) {
