@@ -45,8 +45,8 @@ type Store struct {
 	place blob.Place
 	log   *slog.Logger
 
-	terms lead.Work
-	wake  lead.Wake
+	background lead.Work
+	wake       lead.Wake
 
 	mu        sync.Mutex
 	manifests map[string]*Manifest // of complete backups, as last listed
@@ -70,8 +70,8 @@ type Backup struct {
 // The topics of messages between servers: a backup was requested, and a backup
 // failed.
 const (
-	topicBegun  = "backup"
-	topicFailed = "backup failed"
+	topicRequested = "backup"
+	topicFailed    = "backup failed"
 )
 
 // Open starts a Store that keeps backups at a place. It resumes backups that a
@@ -85,15 +85,15 @@ func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *St
 		failed:    make(map[string]error),
 		requested: make(map[string]bool),
 	}
-	s.terms.Start(ctx, d.Leads, s.work)
-	d.OnAnnounce(topicBegun, s.onBegun)
+	s.background.Start(ctx, d.Leads, s.work)
+	d.OnAnnounce(topicRequested, s.onRequested)
 	d.OnAnnounce(topicFailed, s.onFailed)
 	return s
 }
 
 // Close stops the work in progress. An unfinished backup is started again after
 // the next Open, or by another server.
-func (s *Store) Close() { s.terms.Close() }
+func (s *Store) Close() { s.background.Close() }
 
 // cutID returns the backup id in a file name that ends in suffix.
 func cutID(name, suffix string) (id string, ok bool) {
@@ -126,7 +126,7 @@ func (s *Store) Create(ctx context.Context, table, name string) (Backup, error) 
 	}
 	// When every server has received the message, the leader has a view of the
 	// table.
-	if err := s.db.Announce(ctx, topicBegun, m.ID); err != nil {
+	if err := s.db.Announce(ctx, topicRequested, m.ID); err != nil {
 		s.discard(context.WithoutCancel(ctx), m.ID+suffixCreating)
 		return Backup{}, fmt.Errorf("start a backup of table %s: %w", table, err)
 	}

@@ -41,14 +41,14 @@ const (
 	retryDelay   = 5 * time.Second // after the database was unavailable
 )
 
-// onBegun takes a view of the database for a backup that was requested, if this
+// onRequested takes a view of the database for a backup that was requested, if this
 // server is the one that writes it.
-func (s *Store) onBegun(ctx context.Context, id string) error {
+func (s *Store) onRequested(ctx context.Context, id string) error {
 	if id == "" {
-		s.terms.Restart()
+		s.background.Restart()
 		return nil
 	}
-	if !s.terms.Begun(ctx) {
+	if !s.background.Begun(ctx) {
 		return ctx.Err()
 	}
 	view, err := s.db.View(ctx)

@@ -44,8 +44,8 @@ type Store struct {
 	buckets map[string]blob.Place
 	log     *slog.Logger
 
-	terms lead.Work
-	wake  lead.Wake
+	background lead.Work
+	wake       lead.Wake
 }
 
 // topic is the topic of messages between servers that announce a new job.
@@ -59,10 +59,10 @@ func Open(ctx context.Context, d *db.DB, buckets map[string]blob.Place, log *slo
 	if _, err := s.List(ctx, false); err != nil {
 		return nil, fmt.Errorf("read the records of exports and imports: %w", err)
 	}
-	s.terms.Start(ctx, d.Leads, s.work)
+	s.background.Start(ctx, d.Leads, s.work)
 	d.OnAnnounce(topic, func(_ context.Context, id string) error {
 		if id == "" {
-			s.terms.Restart()
+			s.background.Restart()
 		}
 		s.wake.Signal()
 		return nil
@@ -72,7 +72,7 @@ func Open(ctx context.Context, d *db.DB, buckets map[string]blob.Place, log *slo
 
 // Close stops the work in progress. An unfinished job is started again after the
 // next Open, or by another server.
-func (s *Store) Close() { s.terms.Close() }
+func (s *Store) Close() { s.background.Close() }
 
 // HasBucket reports whether a bucket with that name is configured.
 func (s *Store) HasBucket(name string) bool { return s.buckets[name] != nil }
