@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Answer is what a server sent.
+// Answer is the response of a server.
 type Answer struct {
 	Status int
 	Body   string
@@ -23,8 +23,8 @@ const (
 	anyOrder = "any order"
 )
 
-// Compare tells where an answer differs from the reply that is wanted; nil
-// when it does not.
+// Compare returns an error that says where an answer differs from the wanted
+// reply, or nil.
 func Compare(want Reply, got Answer) error {
 	if got.Status != want.Status {
 		return fmt.Errorf("the status is %d, not %d", got.Status, want.Status)
@@ -55,8 +55,7 @@ func Compare(want Reply, got Answer) error {
 	return compareValue("", wanted, members)
 }
 
-// parts takes an answer apart: an error's code and message, and the other
-// members.
+// parts splits an answer: an error's code and message, and the other members.
 func (a Answer) parts() (code, message string, members map[string]any, err error) {
 	v, err := decode(orEmpty(a.Body))
 	members, ok := v.(map[string]any)
@@ -93,12 +92,12 @@ func decode(text string) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something stands behind the value")
+		return nil, errors.New("there is text after the value")
 	}
 	return v, nil
 }
 
-// difference words a difference at a place within a reply.
+// difference returns an error for a difference at a path within a reply.
 func difference(at, format string, args ...any) error {
 	if at == "" {
 		at = "the reply"
@@ -135,8 +134,8 @@ func compareValue(at string, want, got any) error {
 	return difference(at, "is %s, not %s", short(got), short(want))
 }
 
-// matchesMessage is matchesText for messages. The faults that one message
-// joins come in no particular order.
+// matchesMessage is matchesText for messages. The validation errors that one
+// message joins are in no particular order.
 func matchesMessage(want, got string) bool {
 	start, faults, many := strings.Cut(want, " validation errors detected: ")
 	start2, faults2, many2 := strings.Cut(got, " validation errors detected: ")
@@ -149,8 +148,8 @@ func matchesMessage(want, got string) bool {
 	return slices.Equal(a, b)
 }
 
-// matchesText tells whether a text is the wanted one, in which … stands for
-// any text.
+// matchesText reports whether got matches want, in which … stands for any
+// text.
 func matchesText(want, got string) bool {
 	parts := strings.Split(want, anything)
 	last := len(parts) - 1
@@ -203,7 +202,7 @@ func compareObject(at string, want, got map[string]any) error {
 	return nil
 }
 
-// isSet tells whether a member is a set of an attribute value.
+// isSet reports whether a member is a set of an attribute value.
 func isSet(name string, v any) bool {
 	_, list := v.([]any)
 	return list && (name == "SS" || name == "NS" || name == "BS")
@@ -224,7 +223,7 @@ func compareList(at string, want, got []any) error {
 	return nil
 }
 
-// compareUnordered finds an element for each that is wanted.
+// compareUnordered finds an element for each wanted one.
 func compareUnordered(at string, want []any, got any) error {
 	list, ok := got.([]any)
 	if !ok {
@@ -244,7 +243,7 @@ func compareUnordered(at string, want []any, got any) error {
 	return nil
 }
 
-// short is a value as JSON, cut where it gets long.
+// short formats a value as JSON, truncated if it is long.
 func short(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -255,7 +254,7 @@ func short(v any) string {
 	return clip(strings.TrimSpace(b.String()), 200)
 }
 
-// clip cuts a text to so many bytes at most, and says that it did.
+// clip truncates a text to at most n bytes, and marks the truncation.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A transcript that is wrong must be found to be: what follows is compared
-// with answers that differ from it in one point each.
+// Compare finds each difference: the replies are compared with answers that
+// differ from them in one point each.
 func TestDifferencesAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -30,7 +30,7 @@ func TestDifferencesAreFound(t *testing.T) {
 
 		{"an error", "< Oops: no", 400, `{"__type":"com.x#Oops","message":"no"}`, ""},
 		{"the other spelling", "< Oops: no", 400, `{"__type":"com.x#Oops","Message":"no"}`, ""},
-		{"an error without words", "< Oops", 400, `{"__type":"com.x#Oops"}`, ""},
+		{"an error without a message", "< Oops", 400, `{"__type":"com.x#Oops"}`, ""},
 		{"another code", "< Oops: no", 400, `{"__type":"com.x#Other","message":"no"}`, `the code is "Other", not "Oops"`},
 		{"another message", "< Oops: no", 400, `{"__type":"com.x#Oops","message":"no."}`, "the message is another"},
 		{"another status", "< Oops: no", 500, `{"__type":"com.x#Oops","message":"no"}`, "the status is 500, not 400"},
@@ -104,9 +104,9 @@ func TestFaultyTranscripts(t *testing.T) {
 		{"two replies", "> Do {}\n< {}\n< {}\n", "test.txt:3: is neither"},
 		{"a reply to nothing", "< {}\n", "test.txt:1: is neither"},
 		{"a stray line", "> Do {}\nnonsense\n< {}\n", "test.txt:2: is neither"},
-		{"no macro", "> Do «x»\n< {}\n", "test.txt:1: «x» is no macro"},
+		{"an unknown macro", "> Do «x»\n< {}\n", "test.txt:1: «x» is not a macro"},
 		{"an open macro", "> Do «x*3\n< {}\n", "test.txt:1: a « has no »"},
-		{"a reply that is none", "> Do {}\n< [1]\n", "test.txt:2: is neither JSON nor an error"},
+		{"an invalid reply", "> Do {}\n< [1]\n", "test.txt:2: is neither JSON nor an error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := Parse("test.txt", c.text); err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -136,17 +136,17 @@ func TestNames(t *testing.T) {
 			t.Errorf("in makes %s of %s, want %s", got, c[1], c[0])
 		}
 	}
-	told := `{"TableArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/cf0-Orders"}`
+	sent := `{"TableArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/cf0-Orders"}`
 	here := `{"TableArn": "arn:aws:dynamodb:us-east-1:000000000000:table/Orders"}`
-	if got := n.in(told); got != here {
-		t.Errorf("in makes %s of %s", got, told)
+	if got := n.in(sent); got != here {
+		t.Errorf("in makes %s of %s", got, sent)
 	}
-	if got := n.out(here); got != told {
+	if got := n.out(here); got != sent {
 		t.Errorf("out makes %s of %s", got, here)
 	}
 }
 
-// Replies that differ are written anew; the others stay as they are.
+// Rewrite replaces the replies that differ and keeps the others.
 func TestRewrite(t *testing.T) {
 	text := "# One.\n> Do {}\n< {\"a\": \"…\"}\n\n# Two.\n> Do {}\n< {\"b\":\n    2}\n\n# Three.\n> Do {}\n< Oops\n"
 	parsed, err := Parse("test.txt", text)

@@ -1,9 +1,9 @@
-// Package conformance is what a customer of DynamoDB sees, as transcripts: a
-// request, and what comes back.
+// Package conformance describes what a customer of DynamoDB sees, as
+// transcripts: requests and their replies.
 //
-// They hold stator to its word on every engine (go test ./conformance), and
-// can be run against any other server (stator conform --endpoint). A
-// transcript is a text file, <operation>/<topic>.txt:
+// They are tests of stator on every engine (go test ./conformance), and can
+// be run against any other server (stator conform --endpoint). A transcript
+// is a text file, <operation>/<topic>.txt:
 //
 //	# A comment: a claim in one sentence.
 //	> PutItem {"TableName": "Orders", "Item": {"id": {"S": "1"}}}
@@ -14,31 +14,31 @@
 //
 // # Requests
 //
-// Behind > stand the operation and the body, which is sent as it is, good JSON
-// or not. Lines that begin with a space continue the line before them. Lines
-// that begin with | and follow a request are headers in place of the usual
-// ones; without a value the header is left out. A name with a dot in it is the
-// whole X-Amz-Target.
+// A > is followed by the operation and the body, which is sent as it is,
+// valid JSON or not. Lines that begin with a space continue the line before
+// them. Lines that begin with | and follow a request replace the usual
+// headers; without a value the header is omitted. A name with a dot in it is
+// the whole X-Amz-Target.
 //
 // # Replies
 //
-// Behind < stands what comes back, in one of these forms:
+// A < is followed by the reply, in one of these forms:
 //
 //	< {"Item": {…}}         status 200 and this JSON
 //	< Code: message         status 400 and this error
 //	< 500 Code: message     another status
 //	<! 404 text             exactly this body, but for space around it
 //
-// An error's other members follow on a line of their own, as JSON. JSON is
+// An error's other members follow on a separate line, as JSON. JSON is
 // compared by value: members have no order, neither do the elements of SS, NS
-// and BS; 1 and 1.0 are one number. When a message joins several validation
-// errors, they may come in any order.
+// and BS; 1 and 1.0 are equal. When a message joins several validation
+// errors, they may be in any order.
 //
 // # Wildcards
 //
 //	"…"                 any value
-//	"begin…end"         any text that begins and ends so; in messages too
-//	{"…": "…", …}       further members may stand in this object
+//	"begin…end"         any text with this beginning and end; in messages too
+//	{"…": "…", …}       the object may have further members
 //	["any order", …]    these elements, in any order
 //
 // # Macros
@@ -50,13 +50,13 @@
 //
 // # Tables
 //
-// A transcript makes the tables that it needs; it depends on no other. Names
-// of tables begin with a capital letter, and mean nothing else in the file: a
-// run puts a prefix of its own before the names that the file creates, and
-// takes it off again in replies, so that runs do not disturb each other on a
-// shared server. For the same reason ARNs are written with region us-east-1
-// and account 000000000000. A run waits until a table has settled before it
-// goes on, and deletes its tables at the end.
+// A transcript creates the tables that it needs; it depends on no other.
+// Names of tables begin with a capital letter, and are not used for anything
+// else in the file: a run prepends a prefix to the names that the file
+// creates, and removes it again from replies, so that runs do not disturb
+// each other on a shared server. For the same reason ARNs are written with
+// region us-east-1 and account 000000000000. A run waits until a table has
+// settled before it continues, and deletes its tables at the end.
 package conformance
 
 import (

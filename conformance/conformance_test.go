@@ -12,9 +12,9 @@ import (
 	"github.com/stator-db/stator/conformance"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the replies of the transcripts anew")
+var rewrite = flag.Bool("rewrite", false, "update the replies of the transcripts")
 
-// engines are all that there are.
+// engines has the options of every engine.
 var engines = map[string]func(t *testing.T) stator.Options{
 	"memory": func(*testing.T) stator.Options { return stator.Options{} },
 	"disk":   func(t *testing.T) stator.Options { return stator.Options{Dir: t.TempDir()} },
@@ -28,10 +28,10 @@ func TestTranscripts(t *testing.T) {
 	for name, options := range engines {
 		t.Run(name, func(t *testing.T) {
 			if name != "memory" && *rewrite {
-				t.Skip("replies are written anew by the first engine")
+				t.Skip("the replies are updated by the first engine")
 			}
 			server := open(t, options(t))
-			t.Run("all", func(t *testing.T) { // ends when the parallel ones have
+			t.Run("all", func(t *testing.T) { // returns after the parallel subtests
 				for _, transcript := range all {
 					t.Run(transcript.Topic(), func(t *testing.T) {
 						t.Parallel()
@@ -43,8 +43,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// The control: of a transcript with a wrong reply just that step fails, and is
-// told with its line, the request, what was wanted and what came.
+// The control: in a transcript with a wrong reply only that step fails, and
+// the failure has its line, the request, the wanted reply and the answer.
 func TestWrongReplyIsFound(t *testing.T) {
 	transcript, err := conformance.Parse("planted.txt", `> CreateTable {"TableName": "Orders", "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
@@ -72,7 +72,7 @@ func TestWrongReplyIsFound(t *testing.T) {
   want {"Item": {"id": {"S": "2"}}}
   got  {"Item": {"id": {"S": "1"}}}`
 	if got := failures[0].String(); got != want {
-		t.Errorf("it is told as\n%s\nwant\n%s", got, want)
+		t.Errorf("the failure is\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -85,7 +85,7 @@ func check(t *testing.T, server *conformance.Server, transcript *conformance.Tra
 		if err := os.WriteFile(filepath.FromSlash(transcript.Name), []byte(transcript.Rewrite(failures)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("wrote %d replies anew", len(failures))
+		t.Logf("updated %d replies", len(failures))
 		return
 	}
 	for _, f := range failures {
@@ -93,7 +93,7 @@ func check(t *testing.T, server *conformance.Server, transcript *conformance.Tra
 	}
 }
 
-// open opens a database that transcripts can be run on.
+// open opens a database to run transcripts on.
 func open(t *testing.T, o stator.Options) *conformance.Server {
 	t.Helper()
 	s, err := stator.Open(context.Background(), o)

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// names puts a run's prefix before the names of the tables that a transcript
-// creates, and takes it off again. ARNs get the server's region and account.
+// names adds a run's prefix to the names of the tables that a transcript
+// creates, and removes it again. ARNs get the server's region and account.
 type names struct {
 	prefix string
 	tables map[string]bool
-	owner  string // region:account, once a reply has told it
+	owner  string // region:account, once a reply has shown it
 }
 
 const ownerHere = "us-east-1:000000000000"
@@ -32,7 +32,7 @@ func newNames(t *Transcript, prefix string) *names {
 	return n
 }
 
-// out turns a transcript's text into what is sent.
+// out converts a transcript's text to the text that is sent.
 func (n *names) out(text string) string {
 	text = strings.ReplaceAll(text, ":"+ownerHere+":", ":"+n.owner+":")
 	return word().ReplaceAllStringFunc(text, func(w string) string {
@@ -43,7 +43,7 @@ func (n *names) out(text string) string {
 	})
 }
 
-// in turns what a server sent into a transcript's text.
+// in converts the text of a server to a transcript's text.
 func (n *names) in(text string) string {
 	if !strings.Contains(text, n.prefix) {
 		return text

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Transcript is one file: steps that are carried out in order.
+// Transcript is one file: steps that are run in order.
 type Transcript struct {
 	Name  string
 	Steps []Step
@@ -24,19 +24,19 @@ type Step struct {
 	Headers   [][2]string
 	Want      Reply
 
-	from, to int // the lines of the reply, counted from 0, without the last
+	from, to int // the lines of the reply, counted from 0, excluding to
 }
 
-// Reply is what comes back, or should.
+// Reply is a reply, wanted or received.
 type Reply struct {
 	Status  int
-	Code    string // of an error; none if it went well
+	Code    string // of an error; empty for success
 	Message string
 	Members string // JSON: the whole reply, or an error's other members
 	Exact   *string
 }
 
-// Parse reads a transcript.
+// Parse parses a transcript.
 func Parse(name, text string) (*Transcript, error) {
 	t := &Transcript{Name: name, lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 	fault := func(line int, format string, args ...any) error {
@@ -166,5 +166,5 @@ func expandOne(text string) (string, error) {
 			return strings.Repeat(text[:at], n), nil
 		}
 	}
-	return "", fmt.Errorf("«%s» is no macro", text)
+	return "", fmt.Errorf("«%s» is not a macro", text)
 }

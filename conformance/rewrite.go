@@ -11,18 +11,18 @@ import (
 	"sync"
 )
 
-// String is the failure for people: where, what was asked, what was wanted and
-// what came.
+// String describes the failure for people: its line, the request, the wanted
+// reply and the answer.
 func (f Failure) String() string {
 	return fmt.Sprintf("%d: %s\n  > %s %s\n  want %s\n  got  %s", f.Step.Line, f.Why,
 		f.Step.Operation, clip(indent(f.Step.Body), 1000),
-		clip(indent(f.Step.Want.String()), 2000), clip(indent(Told(f.Got).String()), 2000))
+		clip(indent(f.Step.Want.String()), 2000), clip(indent(ReplyOf(f.Got).String()), 2000))
 }
 
 func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n       ") }
 
-// Told is the reply that an answer would be in a transcript.
-func Told(a Answer) Reply {
+// ReplyOf converts an answer to a reply of a transcript.
+func ReplyOf(a Answer) Reply {
 	code, message, members, err := a.parts()
 	if err != nil {
 		return Reply{Status: a.Status, Exact: &a.Body}
@@ -34,7 +34,7 @@ func Told(a Answer) Reply {
 	return r
 }
 
-// String is the reply as it stands in a transcript, without the mark.
+// String formats the reply as in a transcript, without the < mark.
 func (r Reply) String() string {
 	switch {
 	case r.Exact != nil && r.Status == 200:
@@ -57,19 +57,19 @@ func (r Reply) String() string {
 	return text
 }
 
-// Rewrite is the transcript's text with the answers of these failures in place
-// of the replies.
+// Rewrite returns the transcript's text with the replies of these failures
+// replaced by the answers.
 func (t *Transcript) Rewrite(failures []Failure) string {
 	var out []string
 	at := 0
 	for _, f := range failures {
 		mark := "< "
-		told := Told(f.Got)
-		if told.Exact != nil {
+		reply := ReplyOf(f.Got)
+		if reply.Exact != nil {
 			mark = "<! "
 		}
 		out = append(out, t.lines[at:f.Step.from]...)
-		out = append(out, strings.Split(shorten(mark+told.String()), "\n")...)
+		out = append(out, strings.Split(shorten(mark+reply.String()), "\n")...)
 		at = f.Step.to
 	}
 	return strings.Join(append(out, t.lines[at:]...), "\n") + "\n"
@@ -89,8 +89,8 @@ func shorten(text string) string {
 
 const width = 110
 
-// formatJSON writes a value on one line if it fits, and else its parts on lines
-// of their own.
+// formatJSON formats a value on one line if it fits, and otherwise its parts
+// on separate lines.
 func formatJSON(v any) string { return format(v, "  ") }
 
 func format(v any, margin string) string {

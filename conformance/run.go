@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// Server is where transcripts are run.
+// Server is a server that transcripts are run against.
 type Server struct {
 	Client   *http.Client
 	Endpoint string
 
-	// Sign puts a signature on a request.
+	// Sign signs a request.
 	Sign func(r *http.Request, body []byte) error
 
-	// Patience is how long a read may take to show what was written, and a
-	// busy server to answer. A server of one's own needs none.
+	// Patience is how long a read may take to show a write, and a busy server
+	// to answer. A local server needs none.
 	Patience time.Duration
 }
 
@@ -34,8 +34,8 @@ type Failure struct {
 	Got  Answer
 }
 
-// Run carries out a transcript and returns the steps that failed. An error
-// means that the server could not be spoken with.
+// Run runs a transcript and returns the steps that failed. An error means
+// that the server could not be reached.
 func (s *Server) Run(ctx context.Context, t *Transcript) (failures []Failure, err error) {
 	run := &run{Server: s, names: newNames(t, fmt.Sprintf("cf%08x-", rand.Uint32()))}
 	defer func() { err = errors.Join(err, run.cleanUp(ctx)) }()
@@ -58,7 +58,7 @@ type run struct {
 	names *names
 }
 
-// step carries out one step. why tells how the answer differs.
+// step runs one step. why says how the answer differs.
 func (r *run) step(ctx context.Context, s *Step) (got Answer, why, err error) {
 	for wait, until := 50*time.Millisecond, time.Now().Add(r.Patience); ; wait *= 2 {
 		got, err = r.send(ctx, s.Operation, s.Body, s.Headers)
@@ -79,8 +79,8 @@ func (r *run) step(ctx context.Context, s *Step) (got Answer, why, err error) {
 	return got, why, err
 }
 
-// mayChange tells whether the same request may be answered otherwise in a
-// moment: a read that is eventually consistent, or a server that is busy.
+// mayChange reports whether the same request may soon get another answer: an
+// eventually consistent read, or a busy server.
 func mayChange(s *Step, got Answer) bool {
 	switch s.Operation {
 	case "GetItem", "Query", "Scan", "BatchGetItem", "DescribeTable", "ListTables", "ListTagsOfResource":
@@ -106,7 +106,7 @@ func (r *run) send(ctx context.Context, operation, body string, headers [][2]str
 	if err := r.Sign(req, sent); err != nil {
 		return Answer{}, err
 	}
-	replace(req.Header, headers) // those of the signature too
+	replace(req.Header, headers) // including those of the signature
 	resp, err := r.Client.Do(req)
 	if err != nil {
 		return Answer{}, err
@@ -119,7 +119,7 @@ func (r *run) send(ctx context.Context, operation, body string, headers [][2]str
 	return Answer{Status: resp.StatusCode, Body: r.names.in(string(b))}, nil
 }
 
-// replace puts headers in place of those that are there.
+// replace replaces headers.
 func replace(header http.Header, with [][2]string) {
 	for _, h := range with {
 		header.Del(h[0])
@@ -129,10 +129,10 @@ func replace(header http.Header, with [][2]string) {
 	}
 }
 
-// settleTime is how long a table may take to become active or to go.
+// settleTime is how long a table may take to become active or to be deleted.
 const settleTime = 15 * time.Minute
 
-// settle waits for a table that the step made, changed or deleted.
+// settle waits for a table that the step created, changed or deleted.
 func (r *run) settle(ctx context.Context, s *Step) error {
 	switch s.Operation {
 	case "CreateTable", "UpdateTable", "DeleteTable":
@@ -155,8 +155,8 @@ func (r *run) settle(ctx context.Context, s *Step) error {
 	return fmt.Errorf("table %s has not settled within %s", m[1], settleTime)
 }
 
-// settled tells whether a description shows a table, with its indexes, at
-// rest, or none.
+// settled reports whether a description shows that a table and its indexes
+// are active, or that the table does not exist.
 func settled(got Answer) bool {
 	if got.Status != http.StatusOK {
 		return true

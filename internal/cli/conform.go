@@ -205,7 +205,7 @@ func runOne(ctx context.Context, server *conformance.Server, t *conformance.Tran
 		r.Failures = append(r.Failures, conformFailure{
 			Line: f.Step.Line, Why: f.Why,
 			Request: f.Step.Operation + " " + f.Step.Body,
-			Want:    f.Step.Want.String(), Got: conformance.Told(f.Got).String(),
+			Want:    f.Step.Want.String(), Got: conformance.ReplyOf(f.Got).String(),
 		})
 		fmt.Fprintf(&text, "%s:%s\n\n", t.Name, f)
 	}
