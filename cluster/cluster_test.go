@@ -1,7 +1,7 @@
 //go:build linux && cluster
 
-// Package cluster lets stator servers work over a real cluster, and breaks what
-// they stand on. README.md beside this file tells what it proves.
+// Package cluster tests stator servers on a real cluster, and injects
+// failures into it. README.md in this folder lists what the tests prove.
 package cluster
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/stator-db/stator/cluster/rig"
 )
 
-// patience bounds what a test waits for. It is no measure: on two busy cores a
-// lost leader is replaced in a tenth of it.
+// patience is the longest time that a test waits. It is generous: on two busy
+// cores a lost leader is replaced in a tenth of it.
 const patience = 3 * time.Minute
 
-// given is the cluster to test on in place of one of our own.
+// given is an existing cluster to test on, instead of starting one.
 var given = os.Getenv("STATOR_TIKV")
 
 func TestMain(m *testing.M) {
@@ -37,12 +37,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// atEnd is what ends with the tests. They run one after the other, and so do
-// those who append to it.
+// atEnd has the functions to call after the tests. Tests run one after
+// another, so it needs no lock.
 var atEnd []func()
 
 // ownCluster is the cluster of all tests, started by the first that needs it.
-// Who kills a part of it waits until it is whole again.
+// A test that kills a part of it waits until it is whole again.
 var ownCluster = sync.OnceValues(func() (*rig.Cluster, error) {
 	dir, err := os.MkdirTemp("", "stator-cluster-")
 	if err != nil {
@@ -56,7 +56,7 @@ var ownCluster = sync.OnceValues(func() (*rig.Cluster, error) {
 	return c, err
 })
 
-// wholeCluster is our own cluster with all its parts at work.
+// wholeCluster returns our own cluster with all its parts running.
 func wholeCluster(t *testing.T) *rig.Cluster {
 	t.Helper()
 	if given != "" {
@@ -70,8 +70,8 @@ func wholeCluster(t *testing.T) *rig.Cluster {
 	return c
 }
 
-// engineURL names our own cluster, or the one given, and a prefix of its keys
-// that nobody else uses.
+// engineURL returns the URL of our own cluster, or the given one, with a key
+// prefix that no other test uses.
 func engineURL(t *testing.T) string {
 	t.Helper()
 	prefix := fmt.Sprintf("prefix=test-%016x", rand.Uint64())
@@ -98,7 +98,7 @@ func program(t *testing.T, name string) string {
 	t.Helper()
 	build, ok := programs[name]
 	if !ok {
-		t.Fatalf("no program is named %s", name)
+		t.Fatalf("there is no program %s", name)
 	}
 	path, err := build()
 	if err != nil {
@@ -112,7 +112,8 @@ var programs = map[string]func() (string, error){
 	"serialtest": buildOnce("serialtest", "test", "-c", "-o", "", "../internal/serialtest"),
 }
 
-// buildOnce runs the go command with the path of the result in place of "".
+// buildOnce runs the go command, with "" in args replaced by the path of the
+// result.
 func buildOnce(name string, args ...string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		dir, err := os.MkdirTemp("", "stator-test-")

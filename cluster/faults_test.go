@@ -14,8 +14,8 @@ import (
 	"github.com/stator-db/stator/cluster/rig"
 )
 
-// A server that finds no cluster says so, and is open as soon as there is one.
-// One that was open before goes on by itself.
+// A server that finds no cluster logs it, and opens as soon as there is one.
+// A server that was open before continues by itself.
 func TestServersWaitForPD(t *testing.T) {
 	c := wholeCluster(t)
 	engine := engineURL(t)
@@ -34,12 +34,12 @@ func TestServersWaitForPD(t *testing.T) {
 			return fmt.Errorf("its health is %d, want 503", status)
 		}
 		if log := late.log(); strings.Count(log, "the cluster does not answer") < 2 || !strings.Contains(log, c.PD()[0]) {
-			return fmt.Errorf("its log has nothing of the cluster:\n%s", log)
+			return fmt.Errorf("its log does not mention the cluster:\n%s", log)
 		}
 		return nil
 	})
 	if strings.Contains(late.log(), "stator listens on") {
-		t.Error("it says that it is open without a cluster")
+		t.Error("it reports that it is open without a cluster")
 	}
 	for i := range rig.Size {
 		if err := c.StartPD(i); err != nil {
@@ -58,7 +58,7 @@ func TestServersWaitForPD(t *testing.T) {
 			var reply struct{ Item image }
 			err := s.call(ctx, "GetItem", object{"TableName": "Kept", "Key": object{"id": str("1")}, "ConsistentRead": true}, &reply)
 			if err == nil && reply.Item == nil {
-				t.Error("the item is gone")
+				t.Error("the item is lost")
 			}
 			return err
 		})
@@ -79,10 +79,11 @@ func health(ctx context.Context, addr string) int {
 	return res.StatusCode
 }
 
-// What one server has done to a table is true at the other as soon as it has
-// answered: nobody waits between two requests here.
+// A change of a table by one server is visible at the other as soon as it is
+// acknowledged: there is no wait between two requests here.
 func TestTablesChangeEverywhereAtOnce(t *testing.T) {
-	// A change takes two beats. They are short here, to see more changes.
+	// A change takes two heartbeats. They are short here, to test more
+	// changes.
 	servers := serve(t, 2, engineURL(t)+"&beat=20ms")
 	for round := range 200 {
 		a, b := servers[round%2], servers[1-round%2]
@@ -102,7 +103,7 @@ const changing = "Changing"
 
 var firstKey = object{"id": str("1")}
 
-// tableRound makes a table at one server and uses it at the other.
+// tableRound creates a table at one server and uses it at the other.
 func tableRound(t *testing.T, a, b *server, round int) {
 	t.Helper()
 	keyed(t, a, changing, nil)
@@ -118,7 +119,7 @@ func tableRound(t *testing.T, a, b *server, round int) {
 	}
 }
 
-// streamRound gives the table a stream at one server, and writes at the other.
+// streamRound enables a stream at one server, and writes at the other.
 func streamRound(t *testing.T, a, b *server) {
 	t.Helper()
 	a.must(t, "UpdateTable", object{"TableName": changing, "StreamSpecification": object{"StreamEnabled": true, "StreamViewType": "NEW_IMAGE"}}, nil)
@@ -133,8 +134,8 @@ func streamRound(t *testing.T, a, b *server) {
 	}
 }
 
-// indexRound gives the table an index at one server, writes at the other while
-// it is built, and takes it away.
+// indexRound adds an index at one server, writes at the other while it is
+// built, and removes it.
 func indexRound(t *testing.T, a, b *server) {
 	t.Helper()
 	a.must(t, "UpdateTable", newIndex(changing), nil)
@@ -156,7 +157,7 @@ func indexRound(t *testing.T, a, b *server) {
 	if err := a.call(t.Context(), "Query", query, nil); codeOf(err) != "ValidationException" && codeOf(err) != "ResourceNotFoundException" {
 		t.Errorf("the index that was deleted answers: %v", err)
 	}
-	await(t, "the index is gone", func(context.Context) error {
+	await(t, "the index is removed", func(context.Context) error {
 		if state := status(t, a, changing, "by-g"); state != "" {
 			return fmt.Errorf("it is %s", state)
 		}
@@ -176,7 +177,7 @@ func dropRound(t *testing.T, a, b *server) {
 	}
 }
 
-// keyed makes a table whose key is id.
+// keyed creates a table whose key is id.
 func keyed(t *testing.T, s *server, name string, more object) {
 	t.Helper()
 	body := object{
@@ -190,7 +191,7 @@ func keyed(t *testing.T, s *server, name string, more object) {
 	s.must(t, "CreateTable", body, nil)
 }
 
-// newIndex asks for an index by g.
+// newIndex is a request for an index by g.
 func newIndex(table string) object {
 	return object{
 		"TableName":            table,
@@ -203,7 +204,7 @@ func newIndex(table string) object {
 	}
 }
 
-// status is that of an index, "" when there is none.
+// status is the status of an index, "" if it does not exist.
 func status(t *testing.T, s *server, table, index string) string {
 	t.Helper()
 	type indexed struct{ IndexName, IndexStatus string }
@@ -228,14 +229,15 @@ func awaitIndex(t *testing.T, s *server, table string) {
 	})
 }
 
-// leaderAndOther are two servers of which the first leads: it is the older.
+// leaderAndOther starts two servers of which the first leads: it is the older
+// one.
 func leaderAndOther(t *testing.T) (leader, other *server) {
 	t.Helper()
 	engine := engineURL(t)
 	return serve(t, 1, engine)[0], serve(t, 1, engine)[0]
 }
 
-// The server that leads builds indexes. When it is killed another goes on.
+// The leader builds indexes. When it is killed another server continues.
 func TestIndexIsBuiltByAnother(t *testing.T) {
 	const items = 6000
 	leader, other := leaderAndOther(t)
@@ -246,7 +248,7 @@ func TestIndexIsBuiltByAnother(t *testing.T) {
 	if state := status(t, other, "Many", "by-g"); state != "CREATING" {
 		t.Fatalf("the index is %s before its builder was killed: it needs more items", state)
 	}
-	// What changes meanwhile changes in the index too.
+	// Items that change meanwhile change in the index too.
 	for n := range 50 {
 		other.must(t, "PutItem", object{"TableName": "Many", "Item": object{"id": str(id(n * 7)), "g": str("changed")}}, nil)
 		other.must(t, "DeleteItem", object{"TableName": "Many", "Key": object{"id": str(id(n*7 + 1))}}, nil)
@@ -257,12 +259,11 @@ func TestIndexIsBuiltByAnother(t *testing.T) {
 		t.Errorf("%d items; %d faults, the first %q", len(all), len(faults), faults[:min(3, len(faults))])
 	}
 	if faults := indexFaults(all, entries[1:]); len(faults) == 0 {
-		t.Error("the index lacks an entry, and it is not noticed")
+		t.Error("a missing index entry is not noticed")
 	}
 }
 
-// The server that leads removes items whose time is over. When it is killed
-// another does.
+// The leader removes expired items. When it is killed another server does.
 func TestItemsExpireByAnother(t *testing.T) {
 	leader, other := leaderAndOther(t)
 	keyed(t, other, "Short", nil)
@@ -281,16 +282,16 @@ func TestItemsExpireByAnother(t *testing.T) {
 	await(t, "the first expire", left(0))
 	leader.kill()
 	fillTable(t, other, "Short", 200, ending(past))
-	await(t, "those written after the death of the leader expire", left(0))
+	await(t, "items written after the death of the leader expire", left(0))
 	fillTable(t, other, "Short", 50, ending(future))
 	if err := left(50)(t.Context()); err != nil {
-		t.Errorf("of those whose time is not over: %v", err)
+		t.Errorf("items that have not expired: %v", err)
 	}
 }
 
 func id(n int) string { return fmt.Sprintf("item-%05d", n) }
 
-// fillTable puts items with some attributes, many at once.
+// fillTable puts items with some attributes, in batches.
 func fillTable(t *testing.T, s *server, table string, n int, attributes func(n int) object) {
 	t.Helper()
 	for from := 0; from < n; from += 25 {

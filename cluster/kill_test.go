@@ -18,12 +18,13 @@ import (
 
 var kills = flag.Int("kills", 20, "how often a part of the cluster, or a server, is killed")
 
-// between is how many requests are acknowledged between two kills, at least,
-// and also with the killed part missing.
+// between is how many requests must be acknowledged between two kills, and
+// also while the killed part is down.
 const between = 200
 
-// Whatever is killed, what was acknowledged is there, indexes and streams agree
-// with it, a transaction with a token happens once, and no money comes or goes.
+// Whatever is killed, acknowledged writes are kept, indexes and streams agree
+// with them, a transaction with a token happens once, and no money is created
+// or lost.
 func TestNothingIsLostByKills(t *testing.T) {
 	c := wholeCluster(t)
 	servers := serve(t, 2, engineURL(t), "--shard-duration", "10s")
@@ -34,18 +35,18 @@ func TestNothingIsLostByKills(t *testing.T) {
 	counts := make(map[string]int)
 	began := time.Now()
 	for n := range *kills {
-		kind, mend := killOne(t, c, servers, n)
+		kind, restore := killOne(t, c, servers, n)
 		counts[kind]++
 		killed := time.Now()
 		l.progress("with a "+kind+" lost", between)
 		carried := time.Since(killed)
-		mend()
+		restore()
 		await(t, "the cluster is whole again", c.Healthy)
 		l.progress("after a "+kind+" was lost", between)
 		t.Logf("kill %d, of a %s: %d acknowledged without it after %v, whole after %v", n+1, kind, between, carried.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond))
 	}
 	l.end()
-	t.Logf("%d kills %v in %v; %d requests acknowledged, %d attempts had errors %v, longest outage %v; %d sums looked at",
+	t.Logf("%d kills %v in %v; %d requests acknowledged, %d attempts had errors %v, longest outage %v; %d sums checked",
 		*kills, counts, time.Since(began).Round(time.Second), l.acked.Load(), l.missed.Load(), l.errors, l.outage.Round(time.Millisecond), l.looked.Load())
 
 	found := l.findings(t)
@@ -58,8 +59,9 @@ func TestNothingIsLostByKills(t *testing.T) {
 	l.expectControls(t, found)
 }
 
-// killOne kills one of the parts in turn, and returns how to have it back.
-func killOne(t *testing.T, c *rig.Cluster, servers fleet, n int) (kind string, mend func()) {
+// killOne kills one of the parts in turn, and returns a function that
+// restores it.
+func killOne(t *testing.T, c *rig.Cluster, servers fleet, n int) (kind string, restore func()) {
 	t.Helper()
 	var lost int
 	find := func(what string, who func(context.Context) (int, error)) {
@@ -92,7 +94,7 @@ func killOne(t *testing.T, c *rig.Cluster, servers fleet, n int) (kind string, m
 	return "stator", s.start
 }
 
-// progress waits until so many more requests are acknowledged.
+// progress waits until n more requests are acknowledged.
 func (l *load) progress(when string, n int64) {
 	l.t.Helper()
 	want := l.acked.Load() + n
@@ -104,7 +106,7 @@ func (l *load) progress(when string, n int64) {
 	})
 }
 
-// findings is what there is in the end.
+// findings is the content of the tables at the end.
 type findings struct {
 	puts     map[string]image
 	accounts map[string]image
@@ -124,11 +126,11 @@ func (l *load) findings(t *testing.T) findings {
 	}
 }
 
-// faults compares what there is with what the writers were told.
+// faults compares the findings with the replies that the writers got.
 func (l *load) faults(found findings) (faults []string) {
 	for id := range l.puts {
 		if found.puts[id] == nil {
-			faults = append(faults, "the item "+id+" was acknowledged and is gone")
+			faults = append(faults, "the item "+id+" was acknowledged and is lost")
 		}
 	}
 	sum := 0
@@ -140,7 +142,7 @@ func (l *load) faults(found findings) (faults []string) {
 	}
 	for w, n := range l.moved {
 		if got := found.accounts[mover(w)].number("moved"); got != n {
-			faults = append(faults, fmt.Sprintf("%s has moved %d times, and was told of %d", mover(w), got, n))
+			faults = append(faults, fmt.Sprintf("%s has moved %d times, %d were acknowledged", mover(w), got, n))
 		}
 	}
 	faults = append(faults, indexFaults(found.shared, found.entries)...)
@@ -148,7 +150,8 @@ func (l *load) faults(found findings) (faults []string) {
 	return append(faults, l.versionFaults(found.stream)...)
 }
 
-// indexFaults holds the entries of an index to the items that belong in it.
+// indexFaults compares the entries of an index with the items that belong in
+// it.
 func indexFaults(items map[string]image, entries []image) (faults []string) {
 	left := maps.Clone(items)
 	for _, e := range entries {
@@ -160,7 +163,7 @@ func indexFaults(items map[string]image, entries []image) (faults []string) {
 	}
 	for _, it := range left {
 		if it.text("g") != "" {
-			faults = append(faults, fmt.Sprintf("the table has %v, the index has not", it))
+			faults = append(faults, fmt.Sprintf("the table has %v, the index does not", it))
 		}
 	}
 	return faults
@@ -194,7 +197,7 @@ func replayFaults(stream []change, present map[string]image) (faults []string) {
 	return faults
 }
 
-// versionFaults looks for the versions that writers were told of.
+// versionFaults looks for the versions that were acknowledged to writers.
 func (l *load) versionFaults(stream []change) (faults []string) {
 	count := make(map[string]int)
 	for _, r := range stream {
@@ -213,7 +216,7 @@ func (l *load) versionFaults(stream []change) (faults []string) {
 	return faults
 }
 
-// expectControls plants faults in what was found. Each has to be noticed.
+// expectControls plants faults in the findings. Each has to be noticed.
 func (l *load) expectControls(t *testing.T, found findings) {
 	t.Helper()
 	for name, plant := range map[string]func(*findings){
@@ -232,7 +235,7 @@ func (l *load) expectControls(t *testing.T, found findings) {
 			f.entries = append([]image{old}, f.entries[1:]...)
 		},
 		"an entry of the index is too many": func(f *findings) { f.entries = append(slices.Clone(f.entries), f.entries[0]) },
-		"money is gone": func(f *findings) {
+		"money is lost": func(f *findings) {
 			f.accounts = maps.Clone(f.accounts)
 			delete(f.accounts, account(1))
 		},
@@ -249,7 +252,7 @@ func (l *load) expectControls(t *testing.T, found findings) {
 	}
 }
 
-// without leaves out one of the items that were acknowledged.
+// without removes one of the acknowledged items.
 func without(items map[string]image, acked map[string]bool) map[string]image {
 	items = maps.Clone(items)
 	for id := range acked {
@@ -265,7 +268,8 @@ type change struct {
 	Dynamodb struct{ Keys, NewImage, OldImage image }
 }
 
-// records are all records of a table's stream, each shard behind its parent.
+// records returns all records of a table's stream, each shard after its
+// parent.
 func (s *server) records(t *testing.T, table string) (all []change) {
 	t.Helper()
 	ask := func(operation string, body object, reply any) {
@@ -276,14 +280,14 @@ func (s *server) records(t *testing.T, table string) (all []change) {
 	ask("ListStreams", object{"TableName": table}, &streams)
 	describe := object{"StreamArn": streams.Streams[0].StreamArn}
 	for {
-		var told struct {
+		var reply struct {
 			StreamDescription struct {
 				Shards               []struct{ ShardId string }
 				LastEvaluatedShardId string
 			}
 		}
-		ask("DescribeStream", describe, &told)
-		for _, shard := range told.StreamDescription.Shards {
+		ask("DescribeStream", describe, &reply)
+		for _, shard := range reply.StreamDescription.Shards {
 			var at struct{ ShardIterator string }
 			ask("GetShardIterator", object{"StreamArn": describe["StreamArn"], "ShardId": shard.ShardId, "ShardIteratorType": "TRIM_HORIZON"}, &at)
 			for at.ShardIterator != "" {
@@ -298,7 +302,7 @@ func (s *server) records(t *testing.T, table string) (all []change) {
 				}
 			}
 		}
-		last := told.StreamDescription.LastEvaluatedShardId
+		last := reply.StreamDescription.LastEvaluatedShardId
 		if last == "" {
 			return all
 		}

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// The load: some writers put items of their own, some change shared items that
-// have an index and a stream, some move money between accounts, and some look
-// whether money comes or goes.
+// The load: some writers put items of their own, some change shared items
+// that have an index and a stream, some move money between accounts, and
+// observers check that no money is created or lost.
 const (
 	putters   = 8
 	changers  = 8
@@ -24,11 +24,11 @@ const (
 
 	sharedItems  = 300
 	accounts     = 96
-	groupSize    = 8 // a transfer stays within a group, so that each has its sum
+	groupSize    = 8 // a transfer stays within a group, so that the sum of a group is constant
 	startBalance = 100
 )
 
-// load is what writers were told while they worked.
+// load records the replies to the writers.
 type load struct {
 	t       *testing.T
 	servers fleet
@@ -41,13 +41,13 @@ type load struct {
 	looked atomic.Int64 // sums of groups
 
 	mu     sync.Mutex
-	last   time.Time      // when one was acknowledged
-	outage time.Duration  // the longest time that none was
-	errors map[string]int // attempts by what they were told
+	last   time.Time      // when the last request was acknowledged
+	outage time.Duration  // the longest time without an acknowledgement
+	errors map[string]int // failed attempts by error
 
 	puts   map[string]bool // items that were put for certain
 	anyway map[string]bool // versions that are in the stream for certain
-	once   map[string]bool // versions of transactions with a token: true when acknowledged, so that they are there once; else not more than once
+	once   map[string]bool // versions of transactions with a token: true if acknowledged, and so in the stream once; otherwise at most once
 	moved  [movers]int     // transfers of each mover, which have a token
 }
 
@@ -79,7 +79,7 @@ func newLoad(t *testing.T, servers fleet, seed uint64) *load {
 func account(n int) string { return fmt.Sprintf("account-%d", n) }
 func mover(n int) string   { return fmt.Sprintf("mover-%d", n) }
 
-// begin lets all work until end.
+// begin starts all writers; they run until end.
 func (l *load) begin() {
 	each := func(first, n int, step func(ctx context.Context, r *rand.Rand, w, i int)) {
 		for w := range n {
@@ -102,20 +102,20 @@ func (l *load) begin() {
 	each(300, observers, l.observe)
 }
 
-// end lets all finish what they have begun.
+// end stops the writers after their current request.
 func (l *load) end() {
 	close(l.stop)
 	l.running.Wait()
 }
 
-// sdkTries is how often an SDK sends a request, and allTries is until it is
-// known what became of it.
+// sdkTries is how many times an SDK sends a request; allTries is enough to
+// learn the outcome.
 const (
 	sdkTries = 4
 	allTries = 100
 )
 
-// ask sends a request and keeps count.
+// ask sends a request and counts it.
 func (l *load) ask(ctx context.Context, tries int, operation string, body, reply any) error {
 	err := l.servers.persist(ctx, tries, operation, body, reply, l.miss)
 	if err == nil && operation != "TransactGetItems" {
@@ -140,7 +140,7 @@ func (l *load) miss(err error) {
 	l.errors[kind]++
 }
 
-// put puts an item that nobody else puts.
+// put puts an item that no other writer puts.
 func (l *load) put(ctx context.Context, _ *rand.Rand, w, i int) {
 	id := fmt.Sprintf("%d-%d", w, i)
 	err := l.ask(ctx, sdkTries, "PutItem", object{"TableName": "Puts", "Item": object{"id": str(id), "pad": str(fmt.Sprintf("%0200d", i))}}, nil)
@@ -221,7 +221,7 @@ func (l *load) move(ctx context.Context, r *rand.Rand, w, i int) {
 	}, nil)
 	switch {
 	case err == nil:
-		l.moved[w]++ // nobody else does
+		l.moved[w]++ // no other writer changes it
 	case codeOf(err) != "TransactionCanceledException":
 		l.t.Errorf("a transfer: %v", err)
 	}

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// object is JSON on its way.
+// object is a JSON object.
 type object = map[string]any
 
-// image is an item whose attributes are texts and numbers.
+// image is an item whose attributes are strings and numbers.
 type image map[string]map[string]string
 
 func (i image) text(attribute string) string { return i[attribute]["S"] }
@@ -43,7 +43,7 @@ func (i image) String() string {
 func str(s string) object { return object{"S": s} }
 func num(n int) object    { return object{"N": fmt.Sprint(n)} }
 
-// fault is an answer other than 200.
+// fault is a reply with a status other than 200.
 type fault struct {
 	Status              int
 	Type                string `json:"__type"`
@@ -56,7 +56,7 @@ func (f *fault) Error() string { return fmt.Sprintf("%d %s: %s", f.Status, f.cod
 // code is the type without its prefix.
 func (f *fault) code() string { return f.Type[strings.LastIndexByte(f.Type, '#')+1:] }
 
-// codeOf is the code of a fault; none of another error.
+// codeOf is the code of a fault; empty for other errors.
 func codeOf(err error) string {
 	var f *fault
 	if errors.As(err, &f) {
@@ -107,14 +107,14 @@ func (s *server) call(ctx context.Context, operation string, body, reply any) er
 	return json.Unmarshal(answer, reply)
 }
 
-// sign puts something like a signature on a request.
+// sign adds a well-formed but invalid signature to a request.
 func sign(r *http.Request, _ []byte) error {
 	r.Header.Set("X-Amz-Date", "20260101T000000Z")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
 	return nil
 }
 
-// must is call for what has to succeed.
+// must is call for requests that have to succeed.
 func (s *server) must(t *testing.T, operation string, body, reply any) {
 	t.Helper()
 	if err := s.call(t.Context(), operation, body, reply); err != nil {
@@ -122,8 +122,7 @@ func (s *server) must(t *testing.T, operation string, body, reply any) {
 	}
 }
 
-// mayPass tells whether a request that had this error may be sent again, as the
-// SDKs see it.
+// mayPass reports whether the SDKs would retry a request after this error.
 func mayPass(err error) bool {
 	var f *fault
 	if !errors.As(err, &f) {
@@ -142,8 +141,8 @@ func mayPass(err error) bool {
 	return f.Status >= 500
 }
 
-// persist sends a request to any server, up to so many times while the error
-// may pass. Each failed attempt is told to miss.
+// persist sends a request to any server, up to tries times while the error is
+// retryable. It calls miss for each failed attempt.
 func (f fleet) persist(ctx context.Context, tries int, operation string, body, reply any, miss func(error)) (err error) {
 	for i := range tries {
 		if err = f.any().call(ctx, operation, body, reply); err == nil || !mayPass(err) {
@@ -182,7 +181,7 @@ func (f fleet) scan(t *testing.T, table, index string) (items []image) {
 	}
 }
 
-// by finds items by a text.
+// by maps items by a string attribute.
 func by(attribute string, items []image) map[string]image {
 	found := make(map[string]image, len(items))
 	for _, it := range items {

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// What clients are told by two servers could have happened one after the other,
-// in an order that agrees with the clock. The proofs, and their controls, are
-// those of package serialtest.
+// The replies of two servers are strictly serialisable. The proofs, and their
+// controls, are those of package serialtest.
 func TestSerialisable(t *testing.T) {
 	var urls []string
 	for _, s := range serve(t, 2, engineURL(t)) {

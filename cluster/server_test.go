@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// server is a stator, which may live several times, each on a port of its own.
+// server is a stator process, which may be restarted, each time on a new
+// port.
 type server struct {
 	t       *testing.T
 	program string
@@ -25,12 +26,12 @@ type server struct {
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd // nil when it was killed
-	url    string    // of the last life
+	url    string    // of the last process
 	text   bytes.Buffer
-	silent bool // it has ended by itself
+	silent bool // it ended by itself
 }
 
-// serve starts some servers over one engine and returns when all are open.
+// serve starts n servers on one engine and returns when all are open.
 func serve(t *testing.T, n int, engine string, flags ...string) fleet {
 	t.Helper()
 	args := append([]string{"serve", "--engine", engine, "--backups", t.TempDir(), "--log", "warn"}, flags...)
@@ -52,7 +53,7 @@ func serve(t *testing.T, n int, engine string, flags ...string) fleet {
 	return f
 }
 
-// start begins a life and returns when it is open.
+// start starts the process and returns when the server is open.
 func (s *server) start() {
 	s.t.Helper()
 	s.launch("127.0.0.1:0")
@@ -73,11 +74,11 @@ func (s *server) awaitOpen() {
 		if s.silent {
 			s.t.Fatalf("the server has ended:\n%s", s.text.String())
 		}
-		return fmt.Errorf("it says:\n%s", s.text.String())
+		return fmt.Errorf("its output is:\n%s", s.text.String())
 	})
 }
 
-// launch begins a life and does not wait for it to open.
+// launch starts the process and does not wait for the server to open.
 func (s *server) launch(addr string) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -106,7 +107,7 @@ func (s *server) launch(addr string) {
 	}()
 }
 
-// kill ends the server as kill -9 does, if it lives.
+// kill ends the server with SIGKILL, if it runs.
 func (s *server) kill() {
 	s.mu.Lock()
 	cmd := s.cmd
@@ -118,7 +119,7 @@ func (s *server) kill() {
 	}
 }
 
-// log is what the server has said in this life.
+// log returns the output of the current process.
 func (s *server) log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,10 +140,10 @@ func (s *server) address() string {
 // fleet are servers that share their data.
 type fleet []*server
 
-// any is one of them.
+// any returns a random one of them.
 func (f fleet) any() *server { return f[rand.N(len(f))] }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address with a free port.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -153,9 +154,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// onThread runs something on a thread that lives as long as this process: the
-// kernel sends the parent-death signal when the thread ends that has started a
-// process.
+// onThread runs do on a thread that lives as long as this process: the kernel
+// sends the parent-death signal when the thread that started a process ends.
 func onThread(do func() error) error {
 	done := make(chan error)
 	thread() <- func() { done <- do() }

@@ -14,8 +14,8 @@ import (
 // transcriptsAtOnce bounds how many transcripts run at one time.
 const transcriptsAtOnce = 8
 
-// Two servers over one cluster answer as one does on one machine, whichever of
-// them is asked.
+// Two servers on one cluster answer like one server on one machine, whichever
+// gets the request.
 func TestTranscripts(t *testing.T) {
 	all, err := conformance.All()
 	if err != nil {
@@ -47,7 +47,7 @@ func TestTranscripts(t *testing.T) {
 	workers.Wait()
 }
 
-// RoundTrip has one of the servers answer.
+// RoundTrip sends the request to one of the servers.
 func (f fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	to, err := url.Parse(f.any().address())
 	if err != nil {

@@ -17,13 +17,12 @@ import (
 // inside marks a process that Namespace has started.
 const inside = "STATOR_CLUSTER_NAMESPACE"
 
-// Namespace gives the program a network of its own, with nothing in it but
-// 127.0.0.1. It belongs at the beginning of main or TestMain: it runs the
-// program once more within a new network namespace and ends this process as
-// that one ends; within the namespace it just returns. The namespace is gone
-// with its last process.
+// Namespace gives the program a network of its own, which has only 127.0.0.1.
+// It belongs at the beginning of main or TestMain: it runs the program again
+// within a new network namespace and exits with its status; within the
+// namespace it just returns. The namespace ends with its last process.
 //
-// Without root it takes a user namespace too, in which the user is root.
+// Without root it creates a user namespace too, in which the user is root.
 func Namespace() {
 	if os.Getenv(inside) != "" {
 		if err := loopbackUp(); err != nil {
@@ -63,13 +62,13 @@ func runInside() (code int, err error) {
 	}
 	go func() {
 		for s := range signals {
-			_ = cmd.Process.Signal(s) // it fails only when the process is gone
+			_ = cmd.Process.Signal(s) // it fails only if the process has ended
 		}
 	}()
 	var failed *exec.ExitError
 	if err := cmd.Wait(); errors.As(err, &failed) {
 		if status, ok := failed.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return 128 + int(status.Signal()), nil // as a shell has it
+			return 128 + int(status.Signal()), nil // like a shell
 		}
 		return failed.ExitCode(), nil
 	} else if err != nil {
@@ -88,7 +87,7 @@ func isolation() *syscall.SysProcAttr {
 	return attr
 }
 
-// isolated returns nil when the process shares its network with nobody.
+// isolated returns nil if no other process uses the network namespace.
 func isolated() error {
 	all, err := net.Interfaces()
 	if err != nil {

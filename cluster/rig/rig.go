@@ -3,9 +3,9 @@
 // Package rig runs a cluster for tests: three PD and three stores, each a
 // process of its own that can be killed and started again.
 //
-// A cluster starts only in a process that has a network of its own, so that its
-// ports are free and nobody reaches it: see Namespace. The programs are built
-// by `make cluster-binaries`.
+// A cluster starts only in a process that has a network of its own, so that
+// its ports are free and not reachable from outside: see Namespace. The
+// programs are built by `make cluster-binaries`.
 package rig
 
 import (
@@ -24,7 +24,7 @@ import (
 const Size = 3
 
 // startLimit is how long Start waits for a cluster to be whole. A cold start
-// takes a quarter of a minute on two idle cores.
+// takes 15 s on two idle cores.
 const startLimit = 2 * time.Minute
 
 // Options say where a cluster finds its programs and keeps its data.
@@ -34,7 +34,7 @@ type Options struct {
 	// Dir is the folder for data and logs. A cluster started in the folder of
 	// an earlier one continues it.
 	Dir string
-	// Log is told what is started, killed and awaited; nil for silence.
+	// Log receives what is started, killed and awaited; nil disables logging.
 	Log *slog.Logger
 	// Sync makes the stores sync each write to disk. Without it a write
 	// survives kill -9, not a power cut.
@@ -42,7 +42,7 @@ type Options struct {
 }
 
 // Cluster is a running cluster. Its servers are numbered from 0. Its methods
-// may be called at the same time, except Close.
+// are safe for concurrent use, except Close.
 type Cluster struct {
 	pd       [Size]*server
 	stores   [Size]*server
@@ -128,8 +128,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// Await repeats a check until it passes, and returns its last error when ctx
-// ends before that or when a server has ended that nobody killed.
+// Await repeats a check until it passes. It returns the last error if ctx
+// ends before that, or if a server ended by itself.
 func Await(ctx context.Context, check func(context.Context) error) error {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -146,27 +146,27 @@ func Await(ctx context.Context, check func(context.Context) error) error {
 	}
 }
 
-// PD returns the addresses of the three PD, which a client is given.
+// PD returns the addresses of the three PD, for clients.
 func (c *Cluster) PD() []string { return addresses(c.pd) }
 
 // Stores returns the addresses of the three stores.
 func (c *Cluster) Stores() []string { return addresses(c.stores) }
 
-// KillStore kills a store as kill -9 does, and returns when it is gone.
+// KillStore kills a store with SIGKILL, and returns when it has ended.
 func (c *Cluster) KillStore(i int) { c.kill(c.stores[i]) }
 
-// KillPD kills a PD as kill -9 does, and returns when it is gone.
+// KillPD kills a PD with SIGKILL, and returns when it has ended.
 func (c *Cluster) KillPD(i int) { c.kill(c.pd[i]) }
 
 // StartStore starts a store that was killed. It does not wait until the store
-// serves; Healthy tells.
+// serves; Healthy reports that.
 func (c *Cluster) StartStore(i int) error { return c.launch(c.stores[i]) }
 
 // StartPD starts a PD that was killed. It does not wait until the PD serves;
-// Healthy tells.
+// Healthy reports that.
 func (c *Cluster) StartPD(i int) error { return c.launch(c.pd[i]) }
 
-// Close kills all servers and returns when they are gone.
+// Close kills all servers and returns when they have ended.
 func (c *Cluster) Close() {
 	for i := range Size {
 		c.stores[i].kill()

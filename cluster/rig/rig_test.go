@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 // bin is where `make cluster-binaries` puts the programs.
 const bin = "../../bin/cluster"
 
-// patience bounds what a test waits for; a healthy cluster needs a tenth of it.
+// patience is the longest time that a test waits; a healthy cluster needs a
+// tenth of it.
 const patience = 90 * time.Second
 
 func TestCluster(t *testing.T) {
@@ -36,7 +37,7 @@ func TestCluster(t *testing.T) {
 	t.Logf("started in %v with %d MiB resident", time.Since(began).Round(time.Millisecond), residentMiB(t, c))
 	await(t, "healthy at first", c.Healthy)
 
-	t.Run("the loss of the leading store is noticed and mended", func(t *testing.T) {
+	t.Run("the loss of the leading store is noticed and repaired", func(t *testing.T) {
 		await(t, "healthy", c.Healthy)
 		lost, err := c.StoreLeading(t.Context())
 		if err != nil {
@@ -55,7 +56,7 @@ func TestCluster(t *testing.T) {
 		await(t, "healthy again", c.Healthy)
 	})
 
-	t.Run("the loss of the leading PD is noticed and mended", func(t *testing.T) {
+	t.Run("the loss of the leading PD is noticed and repaired", func(t *testing.T) {
 		await(t, "healthy", c.Healthy)
 		lost, err := c.PDLeader(t.Context())
 		if err != nil {
@@ -80,13 +81,13 @@ func TestCluster(t *testing.T) {
 
 	t.Run("a server is not started twice", func(t *testing.T) {
 		if err := c.StartStore(0); err == nil {
-			t.Error("a store that runs was started once more")
+			t.Error("a running store was started again")
 		}
 	})
 }
 
-// A server that ends by itself is told at once, with its last words.
-func TestStartTellsWhyAServerEnded(t *testing.T) {
+// A server that ends by itself is reported at once, with its last output.
+func TestStartReportsWhyAServerEnded(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []string{pdProgram, storeProgram} {
 		script := "#!/bin/sh\necho the disk is made of cheese\nexit 3\n"

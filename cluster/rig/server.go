@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// errEnded is a server that ended although nobody killed it.
+// errEnded is returned for a server that ended although it was not killed.
 var errEnded = errors.New("ended by itself")
 
 // server is one process of a cluster, and how to start it.
@@ -23,19 +23,19 @@ type server struct {
 	address string // where it serves its clients
 	program string
 	args    []string
-	env     []string // beside our own
+	env     []string // in addition to our own
 	logFile string
 
 	mu   sync.Mutex
 	life *life // nil until it is started
 }
 
-// life is a server from one start to its end.
+// life is one process of a server, from start to end.
 type life struct {
 	process *os.Process
 	killed  bool
-	done    chan struct{} // closed when the process is gone
-	end     error         // what Wait said; to be read after done
+	done    chan struct{} // closed when the process has ended
+	end     error         // the result of Wait; read after done
 }
 
 func (s *server) start(l *launcher) error {
@@ -48,12 +48,12 @@ func (s *server) start(l *launcher) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.name, err)
 	}
-	defer func() { _ = log.Close() }() // the process has its own
+	defer func() { _ = log.Close() }() // the process has its own descriptor
 	cmd := exec.Command(s.program, s.args...)
 	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// In a process group of its own it is not reached by the terminal's
-	// Ctrl-C, which would end it before its clients.
+	// In its own process group the terminal's Ctrl-C does not reach it, which
+	// would end it before its clients.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := l.launch(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", s.name, err)
@@ -67,13 +67,13 @@ func (s *server) start(l *launcher) error {
 	return nil
 }
 
-// kill returns when the process is gone, or at once when there is none.
+// kill returns when the process has ended, or at once if there is none.
 func (s *server) kill() {
 	s.mu.Lock()
 	now := s.life
 	if now != nil {
 		now.killed = true
-		_ = now.process.Kill() // it fails only for one that has ended
+		_ = now.process.Kill() // it fails only if the process has ended
 	}
 	s.mu.Unlock()
 	if now != nil {
@@ -81,7 +81,7 @@ func (s *server) kill() {
 	}
 }
 
-// running tells why the server does not run, or nil.
+// running returns why the server does not run, or nil.
 func (s *server) running() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *server) running() error {
 	case now.killed:
 		return fmt.Errorf("%s was killed", s.name)
 	default:
-		return fmt.Errorf("%s %w: %v; %s says:\n%s", s.name, errEnded, now.end, s.logFile, lastWords(s.logFile)) //nolint:errorlint // it may be nil
+		return fmt.Errorf("%s %w: %v; %s has:\n%s", s.name, errEnded, now.end, s.logFile, lastLines(s.logFile)) //nolint:errorlint // it may be nil
 	}
 }
 
@@ -106,8 +106,8 @@ func (l *life) runs() bool {
 	}
 }
 
-// lastWords returns the panic at the end of a log, or else its last lines.
-func lastWords(file string) string {
+// lastLines returns the panic at the end of a log, or else its last lines.
+func lastLines(file string) string {
 	const lines = 5
 	text, err := os.ReadFile(file)
 	if err != nil {

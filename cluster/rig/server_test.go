@@ -40,7 +40,7 @@ func TestServerThatIsKilledDidNotEndByItself(t *testing.T) {
 	}
 }
 
-// The log of a server goes on over its lives.
+// The log of a server is kept across restarts.
 func TestServerKeepsItsLog(t *testing.T) {
 	s := script(t, "echo a life; exit 3")
 	for range 2 {

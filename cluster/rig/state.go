@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// askLimit bounds one question to a PD: one that has lost its leader may keep
-// a request for long.
+// askLimit is the timeout of one request to a PD: a PD that has lost its
+// leader may hold a request for long.
 const askLimit = 2 * time.Second
 
-// PDLeader returns the PD that leads. Between the death of a leader and the
-// election of the next there is none, which is an error.
+// PDLeader returns the leading PD. Between the death of a leader and the
+// election of the next there is no leader, which is an error.
 func (c *Cluster) PDLeader(ctx context.Context) (int, error) {
 	var leader struct {
 		Name string `json:"name"`
@@ -39,7 +39,8 @@ func (c *Cluster) PDLeader(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("PD has no leader, or one unknown to us: %q", leader.Name)
 }
 
-// led is PDLeader as a check, which also sees servers that have ended.
+// led is PDLeader as a check for Await, which also notices servers that have
+// ended.
 func (c *Cluster) led(ctx context.Context) error {
 	for _, s := range c.pd {
 		if err := s.running(); err != nil {
@@ -75,10 +76,10 @@ func (c *Cluster) StoreLeading(ctx context.Context) (int, error) {
 	return slices.Index(leads[:], slices.Max(leads[:])), nil
 }
 
-// Healthy returns nil when every server runs and answers, and every region has
-// a leader and a voter on each store. It tells what PD knows, which can be a
-// heartbeat (1 s) old: a store that was killed and started again within it may
-// still be named as a leader.
+// Healthy returns nil when every server runs and answers, and every region
+// has a leader and a voter on each store. It reports PD's view, which can be
+// one heartbeat (1 s) old: a store that was killed and started again within
+// it may still be named as a leader.
 func (c *Cluster) Healthy(ctx context.Context) error {
 	for _, s := range slices.Concat(c.pd[:], c.stores[:]) {
 		if err := s.running(); err != nil {
@@ -118,8 +119,8 @@ func (c *Cluster) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// membersHealthy sees to it that each PD has joined the others, so that the
-// loss of any one leaves two.
+// membersHealthy checks that each PD has joined the others, so that the loss
+// of any one leaves two.
 func (c *Cluster) membersHealthy(ctx context.Context) error {
 	var members []struct {
 		Name   string `json:"name"`
@@ -139,7 +140,7 @@ func (c *Cluster) membersHealthy(ctx context.Context) error {
 	return nil
 }
 
-// region is a range of keys, as PD tells of it.
+// region is a range of keys, as PD describes it.
 type region struct {
 	ID           uint64 `json:"id"`
 	Peers        []peer `json:"peers"`
@@ -153,8 +154,8 @@ type peer struct {
 	Role    string `json:"role_name"`
 }
 
-// whole returns nil when the region has one voter on each of stores, of which
-// one leads.
+// whole returns nil if the region has one voter on each of the stores, one of
+// which leads.
 func (r region) whole(stores map[uint64]int) error {
 	voters := make(map[uint64]bool)
 	for _, p := range r.Peers {
@@ -166,7 +167,7 @@ func (r region) whole(stores map[uint64]int) error {
 	case len(voters) != Size || len(r.Peers) != Size:
 		return fmt.Errorf("%d of its %d peers vote, want %d", len(voters), len(r.Peers), Size)
 	case len(r.PendingPeers) > 0 || len(r.DownPeers) > 0:
-		return fmt.Errorf("%d peers are behind and %d are down", len(r.PendingPeers), len(r.DownPeers))
+		return fmt.Errorf("%d peers lag and %d are down", len(r.PendingPeers), len(r.DownPeers))
 	case !voters[r.Leader.StoreID]:
 		return errors.New("it has no leader")
 	}
@@ -181,9 +182,9 @@ func (c *Cluster) regions(ctx context.Context) ([]region, error) {
 	return all.Regions, err
 }
 
-// storesByID returns the stores that PD knows: from its number to ours. Whether
-// they are up we see ourselves; a new leader of PD believes it only after a
-// store's next heartbeat, up to 10 s later.
+// storesByID maps PD's store ids to our numbers. Whether a store is up we
+// check ourselves; a new leader of PD learns it only from the store's next
+// heartbeat, up to 10 s later.
 func (c *Cluster) storesByID(ctx context.Context) (map[uint64]int, error) {
 	var all struct {
 		Stores []struct {
@@ -205,8 +206,9 @@ func (c *Cluster) storesByID(ctx context.Context) (map[uint64]int, error) {
 	return known, nil
 }
 
-// dropKeyspaceRule removes PD's order to split the key space. The stores do
-// not follow it, and while it stands PD adds no replicas to the regions named.
+// dropKeyspaceRule removes PD's rule that splits the key space. The stores do
+// not follow it, and while it exists PD adds no replicas to the regions that
+// it names.
 func (c *Cluster) dropKeyspaceRule(ctx context.Context) error {
 	for _, s := range c.stores {
 		if err := s.running(); err != nil {
@@ -216,7 +218,7 @@ func (c *Cluster) dropKeyspaceRule(ctx context.Context) error {
 	return c.ask(ctx, http.MethodDelete, "config/region-label/rule/keyspaces%2F0", nil)
 }
 
-// ask puts a question to one PD after another until one answers it.
+// ask sends a request to one PD after another until one answers.
 func (c *Cluster) ask(ctx context.Context, method, path string, answer any) error {
 	var faults []error
 	for _, s := range c.pd {

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command run starts a cluster to play with. Ctrl-C ends it.
+// Command run starts a cluster for experiments. Ctrl-C ends it.
 //
-// With arguments it runs them as a command beside the cluster, in the same
-// network, and ends the cluster when the command ends:
+// With arguments it runs them as a command in the network of the cluster, and
+// ends the cluster when the command ends:
 //
 //	go run ./cluster/rig/run go test ./internal/store/tikv
 package main
@@ -78,17 +78,17 @@ Its clients need the same words before their command. Ctrl-C ends the cluster.
 
 func beside(ctx context.Context, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	// The terminal's Ctrl-C reaches the command by itself; it ends as it
-	// likes, and the cluster after it.
+	// The terminal's Ctrl-C reaches the command directly; the cluster ends
+	// after the command.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()
 }
 
-// enter is the command line that runs a command in this network.
+// enter returns the command line that runs a command in this network.
 func enter() string {
 	user := ""
-	// Within a user namespace we are root, but not everybody's.
+	// Within a user namespace we are root of that namespace only.
 	if all, err := os.ReadFile("/proc/self/uid_map"); err == nil && len(strings.Fields(string(all))) == 3 && strings.Fields(string(all))[2] == "1" {
 		user = " --user --preserve-credentials"
 	}
