@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/pflag"
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // file://
@@ -128,7 +127,7 @@ func Open(ctx context.Context, o Options) (*System, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &System{o: o, metrics: prometheus.NewRegistry()}
+	s := &System{o: o, metrics: web.Registry()}
 	// The keys of sessions are refreshed until the system is closed.
 	ctx, s.stop = context.WithCancel(ctx)
 	if err := s.open(ctx); err != nil {
@@ -164,7 +163,6 @@ func (s *System) open(ctx context.Context) (err error) {
 			return fmt.Errorf("subscribe to notices at %s: %w", o.Notices, err)
 		}
 	}
-	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.Store = table.New(s.Home.DB)
 	s.Store.Retention, s.Store.Now = o.Retention, o.Now
 	results := &pipeline.Results{Bucket: s.Bucket}

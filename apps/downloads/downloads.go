@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
@@ -139,8 +138,7 @@ func Open(ctx context.Context, o Options) (*System, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &System{log: o.Log, metrics: prometheus.NewRegistry()}
-	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s := &System{log: o.Log, metrics: web.Registry()}
 	count := meter.New(s.metrics, func() { s.live.Tell("changed") })
 	o.Home.Model = Model
 	h, err := home.Open(ctx, o.Home)

@@ -13,10 +13,35 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
 )
 
-// Listen opens an address. One that other machines reach needs anyone.
+// Address is the address that an application serves on.
+type Address struct {
+	Listen string
+	Anyone bool // whether other machines may reach it
+}
+
+// Flags adds the flags --listen, with a default, and --allow-anyone.
+func (a *Address) Flags(f *pflag.FlagSet, listen string) {
+	f.StringVar(&a.Listen, "listen", listen, "address of the API, the pages and /metrics")
+	f.BoolVar(&a.Anyone, "allow-anyone", false, "let --listen be an address that other machines can reach")
+}
+
+// Open opens the address for listening.
+func (a *Address) Open() (net.Listener, error) { return Listen(a.Listen, a.Anyone) }
+
+// Registry returns a metrics registry with the metrics of the process.
+func Registry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// Listen opens an address for listening. It refuses an address that other
+// machines can reach, unless anyone is true.
 func Listen(address string, anyone bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

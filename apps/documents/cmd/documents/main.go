@@ -6,11 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -19,48 +15,19 @@ import (
 	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
 func main() {
 	extract.ChildMain()
-	os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
+	command.Main(root())
 }
 
-// usage is an error of who typed the command.
-type usage struct{ error }
-
-// Main runs a command and returns its exit code: 0 done, 1 it did not work, 2
-// wrong usage.
-func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	root := &cobra.Command{Use: "documents", Short: "A document extraction service for many tenants", SilenceErrors: true, SilenceUsage: true}
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
-	root.AddCommand(serve(), process(), batch(), recovering(), tenant())
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintf(stderr, "documents: %v\n", err)
-	var u usage
-	if errors.As(err, &u) {
-		fmt.Fprintln(stderr, "           see documents --help")
-		return 2
-	}
-	return 1
-}
-
-func exactly(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := cobra.ExactArgs(n)(cmd, args); err != nil {
-			return usage{err}
-		}
-		return nil
-	}
+func root() *cobra.Command {
+	c := &cobra.Command{Use: "documents", Short: "A document extraction service for many tenants"}
+	c.AddCommand(serve(), process(), batch(), recovering(), tenant())
+	return c
 }
 
 // options are the usual ones with a log.
@@ -71,30 +38,29 @@ func options(cmd *cobra.Command) documents.Options {
 }
 
 func serve() *cobra.Command {
-	var address string
-	var anyone, demo bool
-	elsewhere := false
-	cmd := &cobra.Command{Use: "serve", Short: "Answer the API and the pages, take files from the inbox, and process", Args: exactly(0)}
+	var address web.Address
+	var demo, elsewhere bool
+	cmd := &cobra.Command{Use: "serve", Short: "Answer the API and the pages, take files from the inbox, and process", Args: command.NoArgs}
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
 	o.WorkFlags(cmd.Flags())
-	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:8100", "address of the API and the pages")
-	cmd.Flags().BoolVar(&anyone, "allow-anyone", false, "listen where other machines reach it; needs --jwks")
+	address.Flags(cmd.Flags(), "127.0.0.1:8100")
+	cmd.Flags().Lookup("allow-anyone").Usage += "; needs --jwks"
 	cmd.Flags().StringVar(&o.JWKS, "jwks", "", "URL of the identity provider's keys; without it a built-in issuer believes everybody")
 	cmd.Flags().StringVar(&o.Issuer, "issuer", "", "what the identity provider calls itself in its tokens")
 	cmd.Flags().BoolVar(&demo, "demo", false, "make two tenants with invoices to look at")
 	cmd.Flags().BoolVar(&elsewhere, "process-elsewhere", false, "leave the processing to processes started with documents process")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if anyone && o.JWKS == "" {
-			return usage{errors.New("will not let other machines in: the built-in issuer believes everybody; name an identity provider with --jwks and --issuer")}
+		if address.Anyone && o.JWKS == "" {
+			return command.Usagef("will not let other machines in: the built-in issuer believes everybody; name an identity provider with --jwks and --issuer")
 		}
 		if demo && o.JWKS != "" {
-			return usage{errors.New("--demo makes people of the built-in issuer, which is not used with --jwks")}
+			return command.Usagef("--demo makes people of the built-in issuer, which is not used with --jwks")
 		}
 		if o.Home.Endpoint != "" && o.Bucket == "" {
-			return usage{errors.New("--bucket is missing: tables that stay need files that stay")}
+			return command.Usagef("--bucket is missing: tables that stay need files that stay")
 		}
-		listener, err := web.Listen(address, anyone)
+		listener, err := address.Open()
 		if err != nil {
 			return err
 		}
@@ -115,16 +81,16 @@ func serve() *cobra.Command {
 }
 
 func process() *cobra.Command {
-	cmd := &cobra.Command{Use: "process", Short: "Take files from the inbox and process, beside others that do", Args: exactly(0)}
+	cmd := &cobra.Command{Use: "process", Short: "Take files from the inbox and process, beside others that do", Args: command.NoArgs}
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
 	o.WorkFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Home.Endpoint == "" {
-			return usage{errors.New("--endpoint is missing: documents process works beside a server, whose tables it must reach")}
+			return command.Usagef("--endpoint is missing: documents process works beside a server, whose tables it must reach")
 		}
 		if o.Bucket == "" {
-			return usage{errors.New("--bucket is missing: it must be the server's")}
+			return command.Usagef("--bucket is missing: it must be the server's")
 		}
 		s, err := documents.Open(cmd.Context(), o)
 		if err != nil {
@@ -138,14 +104,14 @@ func process() *cobra.Command {
 
 func batch() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "batch ID", Short: "Show a batch, found by its id alone, and count its documents", Args: exactly(1)}
+	cmd := &cobra.Command{Use: "batch ID", Short: "Show a batch, found by its id alone, and count its documents", Args: command.Args(1, "the id of a batch")}
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := keys.ParseID[keys.BatchID](args[0])
 		if err != nil {
-			return usage{err}
+			return command.Usage(err)
 		}
 		return with(cmd.Context(), o, func(s *documents.System) error {
 			b, err := s.Store.FindBatch(cmd.Context(), id)
@@ -178,7 +144,7 @@ func batch() *cobra.Command {
 // with opens the system for a command that is over soon.
 func with(ctx context.Context, o documents.Options, do func(*documents.System) error) error {
 	if o.Home.Endpoint == "" && o.Home.Data == "" {
-		return usage{errors.New("say where the tables are: --endpoint with the URL of a server, or --data with the folder of one that is stopped")}
+		return command.Usagef("say where the tables are: --endpoint with the URL of a server, or --data with the folder of one that is stopped")
 	}
 	s, err := documents.Open(ctx, o)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stator-db/stator/apps/documents/extract"
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +45,10 @@ func TestExitCodes(t *testing.T) {
 		{"tenant --name Acme --admin ann@example.com --json --data " + folder, 0, ""},
 	} {
 		var out, said bytes.Buffer
-		if code := Main(strings.Fields(c.args), &out, &said); code != c.code || !strings.Contains(said.String(), c.says) {
+		cmd := root()
+		cmd.SetOut(&out)
+		cmd.SetErr(&said)
+		if code := command.Run(t.Context(), cmd, strings.Fields(c.args)); code != c.code || !strings.Contains(said.String(), c.says) {
 			t.Errorf("documents %s: %d, %q, want %d and %q", c.args, code, said.String(), c.code, c.says)
 		}
 		if c.code == 0 && !strings.Contains(out.String(), "invitation") {

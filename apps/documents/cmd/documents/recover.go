@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/apps/documents"
 	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
 func recovering() *cobra.Command {
@@ -24,7 +25,7 @@ of the batches, and with --write puts back those that differ. Without it nothing
 is changed. The second table stays, to look at, until it is deleted.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage{fmt.Errorf("name the batches to recover")}
+				return command.Usagef("name the batches to recover")
 			}
 			return nil
 		},
@@ -37,13 +38,13 @@ is changed. The second table stays, to look at, until it is deleted.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		when, err := time.Parse(time.RFC3339, at)
 		if err != nil {
-			return usage{fmt.Errorf("--at is %q, but must be a time such as 2026-11-15T09:30:00Z", at)}
+			return command.Usagef("--at is %q, but must be a time such as 2026-11-15T09:30:00Z", at)
 		}
 		var batches []keys.BatchID
 		for _, text := range args {
 			id, err := keys.ParseID[keys.BatchID](text)
 			if err != nil {
-				return usage{err}
+				return command.Usage(err)
 			}
 			batches = append(batches, id)
 		}

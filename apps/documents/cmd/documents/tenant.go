@@ -8,12 +8,13 @@ import (
 
 	"github.com/stator-db/stator/apps/documents"
 	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
 func tenant() *cobra.Command {
 	var name, plan, admin string
 	var asJSON bool
-	cmd := &cobra.Command{Use: "tenant", Short: "Create a tenant, and an invitation for its first admin", Args: exactly(0)}
+	cmd := &cobra.Command{Use: "tenant", Short: "Create a tenant, and an invitation for its first admin", Args: command.NoArgs}
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
 	cmd.Flags().StringVar(&name, "name", "", "what the tenant is called")
@@ -22,7 +23,7 @@ func tenant() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if name == "" || admin == "" || (plan != "free" && plan != "team" && plan != "enterprise") {
-			return usage{fmt.Errorf("a tenant needs a --name, an --admin, and a --plan that is free, team or enterprise")}
+			return command.Usagef("a tenant needs a --name, an --admin, and a --plan that is free, team or enterprise")
 		}
 		return with(cmd.Context(), o, func(s *documents.System) error {
 			t, err := s.Store.CreateTenant(cmd.Context(), name, plan, nil)

@@ -17,6 +17,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads"
 	"github.com/stator-db/stator/apps/downloads/ledger"
 	"github.com/stator-db/stator/apps/downloads/poller"
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/internal/home"
 )
 
@@ -28,7 +29,7 @@ func bench() *cobra.Command {
 	var sizes []int
 	var rounds int
 	cmd := &cobra.Command{
-		Use: "bench", Short: "Measure both ways to check a batch, and where they cross", Args: arguments(0),
+		Use: "bench", Short: "Measure both ways to check a batch, and where they cross", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t.options.Model = downloads.Model
 			h, err := home.Open(cmd.Context(), t.options)

@@ -1,68 +1,28 @@
-// Command downloads runs the daily download pipeline and answers questions about
-// it.
+// Command downloads runs the daily download pipeline and reports its state.
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command().ExecuteContext(ctx)
-	stop()
-	var usage usageError
-	switch {
-	case err == nil:
-	case errors.As(err, &usage):
-		fmt.Fprintln(os.Stderr, "downloads:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "downloads:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main(root()) }
 
-// usageError is an error of whoever typed the command.
-type usageError struct{ error }
-
-func command() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "downloads",
-		Short:         "Brings the files of each day into a bucket, once, and knows which are missing",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("there is no command %q; `downloads --help` lists them", args[0])}
-			}
-			return cmd.Help()
-		},
-		Args: cobra.ArbitraryArgs,
+func root() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "downloads",
+		Short: "Downloads the files of each day into a bucket, once, and reports which are missing",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.PersistentFlags().Bool("verbose", false, "log every file")
-	root.PersistentFlags().Bool("log-json", false, "log as JSON")
-	root.AddCommand(demo(), serve(), poll(), download(), stand(), makeKey(),
+	c.PersistentFlags().Bool("verbose", false, "log every file")
+	c.PersistentFlags().Bool("log-json", false, "log as JSON")
+	c.AddCommand(demo(), serve(), poll(), download(), stand(), makeKey(),
 		trigger(), status(), stuck(), requeue(), audit(), bench())
-	return root
-}
-
-// arguments wants a number of arguments.
-func arguments(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := cobra.ExactArgs(n)(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
+	return c
 }
 
 func logger(cmd *cobra.Command) *slog.Logger {

@@ -16,6 +16,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads"
 	"github.com/stator-db/stator/apps/downloads/ledger"
 	"github.com/stator-db/stator/apps/downloads/queue"
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/internal/home"
 )
 
@@ -32,7 +33,7 @@ func (t *tables) flags(cmd *cobra.Command) {
 
 func (t *tables) open(ctx context.Context) (*ledger.Jobs, *ledger.Batches, func(), error) {
 	if t.options.Endpoint == "" && t.options.Data == "" {
-		return nil, nil, nil, usageError{errors.New("where are the tables? give --endpoint URL of the server (a running `downloads demo` has http://127.0.0.1:8000), --endpoint aws, or --data FOLDER while nobody else has it open")}
+		return nil, nil, nil, command.Usagef("where are the tables? give --endpoint URL of the server (a running `downloads demo` has http://127.0.0.1:8000), --endpoint aws, or --data FOLDER while nobody else has it open")
 	}
 	t.options.Model = downloads.Model
 	h, err := home.Open(ctx, t.options)
@@ -81,10 +82,10 @@ func status() *cobra.Command {
 	var t tables
 	var files bool
 	cmd := &cobra.Command{
-		Use: "status DATE", Short: "Tell how the batches of a day stand", Args: arguments(1),
+		Use: "status DATE", Short: "Tell how the batches of a day stand", Args: command.Args(1, "a date"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ledger.CheckDate(args[0]); err != nil {
-				return usageError{err}
+				return command.Usage(err)
 			}
 			jobs, batches, done, err := t.open(cmd.Context())
 			if err != nil {
@@ -163,7 +164,7 @@ func stuck() *cobra.Command {
 	var older time.Duration
 	var of string
 	cmd := &cobra.Command{
-		Use: "stuck", Short: "List files that have been in a status for too long, the oldest first", Args: arguments(0),
+		Use: "stuck", Short: "List files that have been in a status for too long, the oldest first", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := jobStatus(of)
 			if err != nil {
@@ -198,7 +199,7 @@ func jobStatus(text string) (ledger.Status, error) {
 			return s, nil
 		}
 	}
-	return "", usageError{fmt.Errorf("no file is ever %q: a status is available, downloading, completed, failed or error", text)}
+	return "", command.Usagef("no file is ever %q: a status is available, downloading, completed, failed or error", text)
 }
 
 // requeue makes files available again: named ones, those of a batch in a status
@@ -222,10 +223,10 @@ func requeue() *cobra.Command {
 				}
 			}
 			if ways != 1 {
-				return usageError{errors.New("say which files: name them, or give --batch ID, or --older 30m")}
+				return command.Usagef("say which files: name them, or give --batch ID, or --older 30m")
 			}
 			if s == ledger.Completed {
-				return usageError{errors.New("a completed file is not queued again")}
+				return command.Usagef("a completed file is not queued again")
 			}
 			ctx := cmd.Context()
 			jobs, _, done, err := t.open(ctx)
@@ -317,10 +318,10 @@ func (t *tables) requeue(cmd *cobra.Command, jobs *ledger.Jobs, chosen []*ledger
 func audit() *cobra.Command {
 	var t tables
 	cmd := &cobra.Command{
-		Use: "audit MONTH", Short: "Tell whether all expected files of a month were received; if not, the exit code is 1", Args: arguments(1),
+		Use: "audit MONTH", Short: "Tell whether all expected files of a month were received; if not, the exit code is 1", Args: command.Args(1, "a month"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := time.Parse("2006-01", args[0]); err != nil {
-				return usageError{fmt.Errorf("%q is no month: write it as 2026-03", args[0])}
+				return command.Usagef("%q is no month: write it as 2026-03", args[0])
 			}
 			_, batches, done, err := t.open(cmd.Context())
 			if err != nil {
@@ -363,14 +364,14 @@ func trigger() *cobra.Command {
 	var server string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "trigger DATE", Short: "Start another batch for a day, beside those that it has", Args: arguments(1),
+		Use: "trigger DATE", Short: "Start another batch for a day, beside those that it has", Args: command.Args(1, "a date"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ledger.CheckDate(args[0]); err != nil {
-				return usageError{err}
+				return command.Usage(err)
 			}
 			r, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, strings.TrimRight(server, "/")+"/api/days/"+args[0]+"/batches", nil)
 			if err != nil {
-				return usageError{err}
+				return command.Usage(err)
 			}
 			answer, err := (&http.Client{Timeout: 30 * time.Second}).Do(r)
 			if err != nil {

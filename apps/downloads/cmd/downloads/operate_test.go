@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -13,20 +12,20 @@ import (
 
 	"github.com/stator-db/stator/apps/downloads"
 	"github.com/stator-db/stator/apps/downloads/ledger"
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/internal/home"
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
-// execute runs a command line and returns what it prints.
-func execute(t *testing.T, args ...string) (string, error) {
+// execute runs a command line and returns its output and exit code.
+func execute(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := command()
-	cmd.SetArgs(args)
+	cmd := root()
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), err
+	code := command.Run(t.Context(), cmd, args)
+	return out.String(), code
 }
 
 // The operations, each on tables that have something to tell.
@@ -79,7 +78,7 @@ func TestOperations(t *testing.T) {
 		{args: "status " + date + " --files", has: "downloading"},
 		{args: "status 2020-01-01", fail: "there is no batch"},
 		{args: "status today", fail: "is no day", use: true},
-		{args: "status", fail: "accepts 1 arg", use: true},
+		{args: "status", fail: "takes a date", use: true},
 		{args: "stuck --older 30m", has: "stuck-" + date, hasn: "failed-"},
 		{args: "stuck --older 2h", hasn: "stuck-" + date},
 		{args: "stuck --older 30m --status available", has: "waiting-" + date},
@@ -93,26 +92,32 @@ func TestOperations(t *testing.T) {
 		{args: "requeue --batch " + id + " --status failed", has: "failed-" + date, hasn: "done-"},
 		{args: "requeue --older 30m --status downloading", has: "stuck-" + date},
 		{args: "stuck --older 0s --status available --json", has: `"file": "stuck-` + date},
-		{args: "nothing", fail: "there is no command", use: true},
+		{args: "nothing", fail: "unknown command", use: true},
 		{args: "status --what", fail: "unknown flag", use: true},
 	} {
 		args := strings.Fields(c.args)
 		if args[0] != "nothing" {
 			args = append(args, endpoint)
 		}
-		out, err := execute(t, args...)
-		var usage usageError
-		if !strings.Contains(out, c.has) || c.hasn != "" && strings.Contains(out, c.hasn) || (err != nil) != (c.fail != "") || err != nil && !strings.Contains(err.Error(), c.fail) || errors.As(err, &usage) != c.use {
-			t.Errorf("downloads %s: %v\n%s", c.args, err, out)
+		out, code := execute(t, args...)
+		want := command.Done
+		switch {
+		case c.use:
+			want = command.WrongUsage
+		case c.fail != "":
+			want = command.Failed
+		}
+		if !strings.Contains(out, c.has) || c.hasn != "" && strings.Contains(out, c.hasn) || !strings.Contains(out, c.fail) || code != want {
+			t.Errorf("downloads %s: exit code %d, want %d\n%s", c.args, code, want, out)
 		}
 	}
-	out, err := execute(t, "status", date, "--json", endpoint)
-	var told []struct{ Batch, Status string }
-	if err != nil || json.Unmarshal([]byte(out), &told) != nil || len(told) != 1 || told[0].Batch != id || told[0].Status != "queued" {
-		t.Errorf("as JSON: %v %s", err, out)
+	out, code := execute(t, "status", date, "--json", endpoint)
+	var statuses []struct{ Batch, Status string }
+	if code != command.Done || json.Unmarshal([]byte(out), &statuses) != nil || len(statuses) != 1 || statuses[0].Batch != id || statuses[0].Status != "queued" {
+		t.Errorf("as JSON: %d %s", code, out)
 	}
-	if _, err := execute(t, "status", date); err == nil || !strings.Contains(err.Error(), "where are the tables?") {
-		t.Errorf("without tables: %v", err)
+	if out, code := execute(t, "status", date); code != command.WrongUsage || !strings.Contains(out, "where are the tables?") {
+		t.Errorf("without tables: %d %s", code, out)
 	}
 }
 
@@ -137,11 +142,11 @@ func TestWrongStarts(t *testing.T) {
 		if args[0] == "serve" && !strings.Contains(strings.Join(args, " "), "--listen") {
 			args = append(args, "--listen", "127.0.0.1:0")
 		}
-		if out, err := execute(t, args...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("downloads %v: %v, want …%s…\n%s", args, err, want, out)
+		if out, code := execute(t, args...); code == command.Done || !strings.Contains(out, want) {
+			t.Errorf("downloads %v: exit code %d, want …%s…\n%s", args, code, want, out)
 		}
 	}
-	if out, err := execute(t, "key", filepath.Join(folder, "new.pem")); err != nil || !strings.Contains(out, "BEGIN PUBLIC KEY") {
-		t.Errorf("a new key: %v %s", err, out)
+	if out, code := execute(t, "key", filepath.Join(folder, "new.pem")); code != command.Done || !strings.Contains(out, "BEGIN PUBLIC KEY") {
+		t.Errorf("a new key: %d %s", code, out)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads"
 	"github.com/stator-db/stator/apps/downloads/seal"
 	upstreamstand "github.com/stator-db/stator/apps/downloads/upstream/stand"
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
@@ -42,29 +43,27 @@ func download() *cobra.Command {
 }
 
 func process(o *downloads.Options, name, short string) *cobra.Command {
-	var listen string
-	var anyone bool
+	var address web.Address
 	cmd := &cobra.Command{
-		Use: name, Short: short, Args: arguments(0),
+		Use: name, Short: short, Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = logger(cmd)
 			switch {
 			case !o.Download && o.Topic == "":
-				return usageError{errors.New("a poller alone needs --topic URL of a broker, from which downloaders take their files")}
+				return command.Usagef("a poller alone needs --topic URL of a broker, from which downloaders take their files")
 			case !o.Poll && o.Sub == "":
-				return usageError{errors.New("a downloader alone needs --subscription URL of a broker, to which the poller sends files")}
+				return command.Usagef("a downloader alone needs --subscription URL of a broker, to which the poller sends files")
 			}
-			return run(cmd.Context(), *o, listen, anyone)
+			return run(cmd.Context(), *o, address)
 		},
 	}
 	o.Flags(cmd.Flags())
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "address of the page, the API and /metrics")
-	cmd.Flags().BoolVar(&anyone, "allow-anyone", false, "let --listen be an address that other machines reach")
+	address.Flags(cmd.Flags(), "127.0.0.1:8090")
 	return cmd
 }
 
-func run(ctx context.Context, o downloads.Options, listen string, anyone bool) error {
-	listener, err := web.Listen(listen, anyone)
+func run(ctx context.Context, o downloads.Options, address web.Address) error {
+	listener, err := address.Open()
 	if err != nil {
 		return err
 	}
@@ -82,7 +81,7 @@ func demo() *cobra.Command {
 	var listen, data, dynamodb string
 	var files, size int
 	cmd := &cobra.Command{
-		Use: "demo", Short: "Run everything with an upstream of its own, and start today's batch", Args: arguments(0),
+		Use: "demo", Short: "Run everything with an upstream of its own, and start today's batch", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := logger(cmd)
 			o := downloads.Defaults()
@@ -142,7 +141,7 @@ func runDemo(ctx context.Context, log *slog.Logger, o downloads.Options, listen,
 	o.Home.Data = filepath.Join(data, "tables")
 	o.Bucket = "file://" + filepath.Join(data, "files")
 	o.Every, o.Schedule = time.Second, "00:00"
-	return run(ctx, o, listen, false)
+	return run(ctx, o, web.Address{Listen: listen})
 }
 
 // stand is the upstream alone.
@@ -151,7 +150,7 @@ func stand() *cobra.Command {
 	var o upstreamstand.Options
 	var faults []string
 	cmd := &cobra.Command{
-		Use: "upstream", Short: "Run an upstream for tests, which misbehaves on request", Args: arguments(0),
+		Use: "upstream", Short: "Run an upstream for tests, which misbehaves on request", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			public, err := readPublic(key)
 			if err != nil {
@@ -161,7 +160,7 @@ func stand() *cobra.Command {
 			u := upstreamstand.New(o)
 			for _, f := range faults {
 				if err := plant(u, f); err != nil {
-					return usageError{err}
+					return command.Usage(err)
 				}
 			}
 			listener, err := web.Listen(listen, false)
@@ -220,7 +219,7 @@ func readPublic(file string) (*rsa.PublicKey, error) {
 // makeKey makes an RSA key and prints its public half, for the upstream.
 func makeKey() *cobra.Command {
 	return &cobra.Command{
-		Use: "key FILE", Short: "Make a private RSA key, and print the public one for the upstream", Args: arguments(1),
+		Use: "key FILE", Short: "Make a private RSA key, and print the public one for the upstream", Args: command.Args(1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := os.Stat(args[0]); err == nil {
 				return fmt.Errorf("%s is there already, and a key is not overwritten", args[0])

@@ -24,6 +24,7 @@ import (
 	"github.com/stator-db/stator/apps/goals/batch"
 	"github.com/stator-db/stator/apps/goals/gold"
 	"github.com/stator-db/stator/apps/goals/stream"
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
 func benchCommand(log *slog.Logger) *cobra.Command {
@@ -33,10 +34,10 @@ func benchCommand(log *slog.Logger) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how soon an event is visible through the API, with everything embedded and on disk",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if folder == "" {
-				return usage{errors.New("say in which folder with --data")}
+				return command.Usagef("say in which folder with --data")
 			}
 			took, units, err := measure(c.Context(), folder, customers, events, log)
 			if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 	"github.com/stator-db/stator/apps/goals/rules"
 	"github.com/stator-db/stator/apps/goals/stream"
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
 func depositCommand() *cobra.Command {
@@ -21,11 +21,11 @@ func depositCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deposit",
 		Short: "Send a deposit event to a Kafka, as the bank's systems do",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			money, err := goals.ParseMoney(balance)
 			if err != nil {
-				return usage{err}
+				return command.Usage(err)
 			}
 			return send(c, kafka, goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: person, Product: product, OccurredAt: now().UTC(), Balance: &money})
 		},
@@ -43,11 +43,11 @@ func reconcileCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Send the outcome of a deposit's reconciliation to a Kafka",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			when, err := time.Parse(time.RFC3339Nano, at)
 			if err != nil {
-				return usage{fmt.Errorf("--deposited-at is %q, but must be what `goals deposit` printed as occurredAt", at)}
+				return command.Usagef("--deposited-at is %q, but must be what `goals deposit` printed as occurredAt", at)
 			}
 			return send(c, kafka, goals.Event{
 				Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: person, Product: product, OccurredAt: now().UTC(),
@@ -68,14 +68,14 @@ func reconcileCommand() *cobra.Command {
 // send checks an event as the consumer will, sends it and prints it.
 func send(c *cobra.Command, kafka string, e goals.Event) error {
 	if kafka == "" {
-		return usage{errors.New("say where Kafka is with --kafka")}
+		return command.Usagef("say where Kafka is with --kafka")
 	}
 	b, err := json.Marshal(&e)
 	if err != nil {
 		return err
 	}
 	if _, err := goals.ParseEvent(b, now()); err != nil {
-		return usage{err}
+		return command.Usage(err)
 	}
 	p, err := stream.NewProducer(c.Context(), strings.Split(kafka, ","), stream.DefaultTopics)
 	if err != nil {
@@ -94,7 +94,7 @@ func brokerCommand(log *slog.Logger) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "broker",
 		Short: "Run the embedded Kafka broker alone, for trying the parts as processes of their own",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			b, err := stream.StartBroker(folder, address, stream.DefaultTopics)
 			if err != nil {
@@ -117,7 +117,7 @@ func rulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
 		Short: "Show the business rules",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			source, err := rules.Open(c.Context(), where)
 			if err != nil {
@@ -149,10 +149,10 @@ func rulesCommand() *cobra.Command {
 	made := &cobra.Command{
 		Use:   "init",
 		Short: "Make the tables of the rules, with the built-in rules when there are none",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if where == "" {
-				return usage{errors.New("say where with --rules")}
+				return command.Usagef("say where with --rules")
 			}
 			source, err := rules.Open(c.Context(), where)
 			if err != nil {

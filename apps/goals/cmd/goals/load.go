@@ -16,6 +16,7 @@ import (
 
 	"github.com/stator-db/stator/apps/goals/batch"
 	"github.com/stator-db/stator/apps/goals/gold"
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
 func loadCommand(log *slog.Logger) *cobra.Command {
@@ -29,10 +30,10 @@ func loadCommand(log *slog.Logger) *cobra.Command {
 
 A run that was killed goes on when it is started again with the same flags.
 Running a day again gives the same table.`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if o.Day == "" {
-				return usage{errors.New("say which day with --day, such as --day 2026-05-15")}
+				return command.Usagef("say which day with --day, such as --day 2026-05-15")
 			}
 			ctx := c.Context()
 			debug.SetMemoryLimit(memory << 20)
@@ -150,7 +151,7 @@ func generateCommand(log *slog.Logger) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate",
 		Short: "Write made-up gold files of a day",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if plan.AsOf, err = dayEnd(plan.Day, asOf); err != nil {
 				return err
@@ -186,13 +187,13 @@ func generateCommand(log *slog.Logger) *cobra.Command {
 func dayEnd(day, asOf string) (time.Time, error) {
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
-		return t, usage{fmt.Errorf("--day is %q, but must be like 2026-05-15", day)}
+		return t, command.Usagef("--day is %q, but must be like 2026-05-15", day)
 	}
 	if asOf == "" {
 		return t, nil
 	}
 	if t, err = time.Parse(time.RFC3339, asOf); err != nil {
-		return t, usage{fmt.Errorf("--as-of is %q, but must be like 2026-05-15T03:00:00Z", asOf)}
+		return t, command.Usagef("--as-of is %q, but must be like 2026-05-15T03:00:00Z", asOf)
 	}
 	return t.UTC(), nil
 }

@@ -4,56 +4,27 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
-}
+func main() { command.Main(root()) }
 
-// usage is the error of a command line that makes no sense.
-type usage struct{ error }
+func run(ctx context.Context, args []string) int { return command.Run(ctx, root(), args) }
 
-func run(ctx context.Context, args []string) int {
+func root() *cobra.Command {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	root := &cobra.Command{
-		Use:           "goals",
-		Short:         "Saving goals: a nightly batch view and a near-real-time view, merged when they are read",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return usage{errors.New("say what to do, such as `goals demo`; `goals --help` lists it all")}
+	c := &cobra.Command{
+		Use:   "goals",
+		Short: "Saving goals: a nightly batch view and a near-real-time view, merged when they are read",
+		RunE: func(*cobra.Command, []string) error {
+			return command.Usagef("a command is missing, such as `goals demo`")
 		},
 	}
-	root.AddCommand(demoCommand(log), serveCommand(log), consumeCommand(log), loadCommand(log), generateCommand(log), rulesCommand(), depositCommand(), reconcileCommand(), brokerCommand(log), benchCommand(log))
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	var wrong usage
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &wrong):
-		fmt.Fprintln(os.Stderr, "goals:", err)
-		return 2
-	}
-	fmt.Fprintln(os.Stderr, "goals:", err)
-	return 1
-}
-
-// noArgs refuses arguments, as wrong usage.
-func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage{fmt.Errorf("%s takes no argument %q; `%s --help` lists its flags", c.CommandPath(), args[0], c.CommandPath())}
-	}
-	return nil
+	c.AddCommand(demoCommand(log), serveCommand(log), consumeCommand(log), loadCommand(log), generateCommand(log), rulesCommand(), depositCommand(), reconcileCommand(), brokerCommand(log), benchCommand(log))
+	return c
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -20,6 +19,7 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 	"github.com/stator-db/stator/apps/goals/rules"
 	"github.com/stator-db/stator/apps/goals/stream"
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/internal/home"
 )
 
@@ -115,7 +115,7 @@ func (p *parts) openGold(ctx context.Context) (*blob.Bucket, error) {
 	where := p.bucket
 	if where == "" {
 		if p.data == "" {
-			return nil, usage{errors.New("say where the gold files are, with --bucket, or with --data for gold/ in that folder")}
+			return nil, command.Usagef("say where the gold files are, with --bucket, or with --data for gold/ in that folder")
 		}
 		var err error
 		if where, err = folderURL(filepath.Join(p.data, "gold")); err != nil {

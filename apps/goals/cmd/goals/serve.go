@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -25,53 +23,50 @@ import (
 	"github.com/stator-db/stator/apps/goals/gold"
 	"github.com/stator-db/stator/apps/goals/rules"
 	"github.com/stator-db/stator/apps/goals/stream"
+	"github.com/stator-db/stator/apps/internal/command"
+	"github.com/stator-db/stator/apps/internal/home"
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// front is the address of a command that serves HTTP.
-type front struct {
-	address string
-	anyone  bool
-}
-
-func (f *front) flags(c *cobra.Command, address string) {
-	c.Flags().StringVar(&f.address, "listen", address, "address to serve on")
-	c.Flags().BoolVar(&f.anyone, "allow-anyone", false, "serve on an address that other machines reach; nobody is asked who they are")
-}
-
-func registry() *prometheus.Registry {
-	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return r
+// openServing opens the address and the tables of a command that serves HTTP.
+func (p *parts) openServing(ctx context.Context, address *web.Address, log *slog.Logger) (net.Listener, *home.Home, func() error, error) {
+	listener, err := address.Open()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	tables, err := p.openTables(ctx, log)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, listener.Close())
+	}
+	closeBoth := func() error {
+		_ = listener.Close() // the server has closed it already
+		return tables.Close()
+	}
+	return listener, tables, closeBoth, nil
 }
 
 // poll is how often a live page looks for changes that other processes made.
 const poll = 2 * time.Second
 
 func serveCommand(log *slog.Logger) *cobra.Command {
-	p, f := new(parts), new(front)
+	p, f := new(parts), new(web.Address)
 	var alone bool
 	member := new(membership)
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the app's API and page, and consume the stream",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			ctx := c.Context()
-			listener, err := web.Listen(f.address, f.anyone)
+			listener, tables, closeBoth, err := p.openServing(ctx, f, log)
 			if err != nil {
 				return err
 			}
-			defer listener.Close()
-			tables, err := p.openTables(ctx, log)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, tables.Close()) }()
+			defer func() { err = errors.Join(err, closeBoth()) }()
 			if tables.Address != "" {
 				log.Info("the embedded tables listen", "endpoint", "http://"+tables.Address)
 			}
-			metrics := registry()
+			metrics := web.Registry()
 			server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
 			handler := server.Handler(metrics)
 			all, ctx := errgroup.WithContext(ctx)
@@ -96,7 +91,7 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 			return all.Wait()
 		},
 	}
-	f.flags(c, "127.0.0.1:8080")
+	f.Flags(c.Flags(), "127.0.0.1:8080")
 	p.tableFlags(c.Flags())
 	p.rulesFlag(c.Flags())
 	p.kafkaFlag(c.Flags())
@@ -122,32 +117,27 @@ func newConsumer(brokers []string, m *membership, source *rules.Source, tables *
 }
 
 func consumeCommand(log *slog.Logger) *cobra.Command {
-	p, f, member := new(parts), new(front), new(membership)
+	p, f, member := new(parts), new(web.Address), new(membership)
 	c := &cobra.Command{
 		Use:   "consume",
 		Short: "Consume the stream: deposit events become pending balances",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if p.kafka == "" {
-				return usage{errors.New("say where Kafka is with --kafka; `goals serve` consumes an embedded broker")}
+				return command.Usagef("say where Kafka is with --kafka; `goals serve` consumes an embedded broker")
 			}
 			ctx := c.Context()
-			listener, err := web.Listen(f.address, f.anyone)
+			listener, tables, closeBoth, err := p.openServing(ctx, f, log)
 			if err != nil {
 				return err
 			}
-			defer listener.Close()
-			tables, err := p.openTables(ctx, log)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, tables.Close()) }()
+			defer func() { err = errors.Join(err, closeBoth()) }()
 			source, err := p.openRules(ctx)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = source.Close() }()
-			metrics := registry()
+			metrics := web.Registry()
 			consumer := newConsumer(strings.Split(p.kafka, ","), member, source, &goals.Tables{DB: tables.DB, Now: now}, stream.NewMetrics(metrics), log)
 			mux := http.NewServeMux()
 			web.Operate(mux, metrics, func(context.Context) error { return nil })
@@ -158,7 +148,7 @@ func consumeCommand(log *slog.Logger) *cobra.Command {
 			return all.Wait()
 		},
 	}
-	f.flags(c, "127.0.0.1:8081")
+	f.Flags(c.Flags(), "127.0.0.1:8081")
 	p.tableFlags(c.Flags())
 	p.rulesFlag(c.Flags())
 	p.kafkaFlag(c.Flags())
@@ -167,16 +157,16 @@ func consumeCommand(log *slog.Logger) *cobra.Command {
 }
 
 func demoCommand(log *slog.Logger) *cobra.Command {
-	f := new(front)
+	f := new(web.Address)
 	var customers int
 	var perSecond float64
 	var dynamo string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Show it all: made-up customers, a broker, tables, deposits that come in, and the app's page",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			listener, err := web.Listen(f.address, f.anyone)
+			listener, err := f.Open()
 			if err != nil {
 				return err
 			}
@@ -184,7 +174,7 @@ func demoCommand(log *slog.Logger) *cobra.Command {
 			return show(c.Context(), listener, customers, perSecond, dynamo, log)
 		},
 	}
-	f.flags(c, "127.0.0.1:8080")
+	f.Flags(c.Flags(), "127.0.0.1:8080")
 	c.Flags().IntVar(&customers, "customers", 1000, "how many customers")
 	c.Flags().Float64Var(&perSecond, "deposits-per-second", 2, "made-up deposits in a second, spread over the first twelve customers; 0 for none")
 	c.Flags().StringVar(&dynamo, "dynamodb", "", "address on which the embedded stator listens too, such as 127.0.0.1:8000")
@@ -235,7 +225,7 @@ func show(ctx context.Context, listener net.Listener, customers int, perSecond f
 	}
 	defer producer.Close()
 
-	metrics := registry()
+	metrics := web.Registry()
 	server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
 	bank := &demo.Bank{
 		Tables: server.Tables, Rules: source, Producer: producer, Bucket: bucket, Changed: server.Live.Changed, Log: log, Now: now,

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stator-db/stator/apps/internal/command"
+	"github.com/stator-db/stator/apps/internal/web"
 	"github.com/stator-db/stator/apps/taskqueue/client"
 )
 
@@ -33,7 +34,7 @@ type benching struct {
 func benchCommand() *cobra.Command {
 	var o benching
 	c := &cobra.Command{
-		Use: "bench", Short: "Measure full lives of tasks, and verify each of them", Args: arguments(0, "none"),
+		Use: "bench", Short: "Measure full lives of tasks, and verify each of them", Args: command.NoArgs,
 		Long: `Measure full lives of tasks: submitted, claimed by one of the workers, completed.
 
 First tasks are submitted at a rate, each at its own moment whether or not others
@@ -46,7 +47,7 @@ Unless --server names a queue that runs already, it runs one in this process, wi
 a stator that syncs each write to a folder of its own.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.rate < 0 || o.workers < 1 || o.span < 0 || o.payload < 0 || o.submitter < 1 {
-				return usage{errors.New("--rate, --for and --payload must not be negative, --workers and --submitters at least 1")}
+				return command.Usagef("--rate, --for and --payload must not be negative, --workers and --submitters at least 1")
 			}
 			return o.run(c.Context(), c.OutOrStdout())
 		},
@@ -144,9 +145,9 @@ func (o *benching) start(ctx context.Context) (url string, stop func(), err erro
 			}
 		}
 	} else if _, err := os.Stat(o.data); err == nil {
-		return "", nil, usage{fmt.Errorf("--data is %s, which exists: choose another", o.data)}
+		return "", nil, command.Usagef("--data is %s, which exists: choose another", o.data)
 	}
-	s := serving{listen: "127.0.0.1:0"}
+	s := serving{address: web.Address{Listen: "127.0.0.1:0"}}
 	s.home.Data = o.data
 	s.queue.Keep, s.queue.KeepKey, s.queue.MaxAge, s.queue.MaxKnown = 24*time.Hour, time.Hour, 24*time.Hour, 200_000
 	ctx, cancel := context.WithCancel(ctx)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/apps/internal/command"
 )
 
 // bound runs commands of which nothing outlives this program, even if that is
@@ -99,7 +101,7 @@ func startHeld(c *exec.Cmd) (*os.File, error) {
 
 // guardCommand is the guard. It is started by work, not by people.
 func guardCommand() *cobra.Command {
-	return &cobra.Command{Use: "guard", Hidden: true, Args: arguments(0, "none"), RunE: func(*cobra.Command, []string) error {
+	return &cobra.Command{Use: "guard", Hidden: true, Args: command.NoArgs, RunE: func(*cobra.Command, []string) error {
 		signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		groups := make(map[int]bool)
 		lines := bufio.NewScanner(os.Stdin)

@@ -10,12 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/internal/home"
 	"github.com/stator-db/stator/apps/internal/web"
 	"github.com/stator-db/stator/apps/taskqueue"
@@ -26,17 +25,15 @@ import (
 
 // serving says what to serve.
 type serving struct {
-	home   home.Options
-	listen string
-	anyone bool
-	queue  queue.Options
-	log    string
+	home    home.Options
+	address web.Address
+	queue   queue.Options
+	log     string
 }
 
 func (o *serving) flags(f *pflag.FlagSet) {
 	o.home.Flags(f)
-	f.StringVar(&o.listen, "listen", "127.0.0.1:8070", "address of the API and the pages")
-	f.BoolVar(&o.anyone, "allow-anyone", false, "listen on an address that other machines reach; whoever reaches it can do everything")
+	o.address.Flags(f, "127.0.0.1:8070")
 	f.DurationVar(&o.queue.Poll, "poll", 0, "time between two readings of a shard of the stream (default 20ms; 250ms on AWS, whose shards are read at most five times a second)")
 	f.DurationVar(&o.queue.Keep, "keep", 7*24*time.Hour, "how long tasks that are over are kept")
 	f.DurationVar(&o.queue.KeepKey, "keep-key", 24*time.Hour, "how long an idempotency key is remembered")
@@ -48,7 +45,7 @@ func (o *serving) flags(f *pflag.FlagSet) {
 func serveCommand() *cobra.Command {
 	var o serving
 	c := &cobra.Command{
-		Use: "serve", Short: "Serve the queue, with a stator of its own unless --endpoint names another", Args: arguments(0, "none"),
+		Use: "serve", Short: "Serve the queue, with a stator of its own unless --endpoint names another", Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			log, err := logger(o.log)
 			if err != nil {
@@ -72,9 +69,9 @@ func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address
 		o.queue.Poll = 250 * time.Millisecond
 	}
 	if o.queue.Poll < 0 || o.queue.Keep <= 0 || o.queue.KeepKey <= 0 || o.queue.MaxAge <= 0 || o.queue.MaxKnown < 100 {
-		return usage{fmt.Errorf("--poll, --keep, --keep-key and --max-age must be times above 0, and --memory-tasks at least 100")}
+		return command.Usagef("--poll, --keep, --keep-key and --max-age must be times above 0, and --memory-tasks at least 100")
 	}
-	listener, err := web.Listen(o.listen, o.anyone)
+	listener, err := o.address.Open()
 	if err != nil {
 		return err
 	}
@@ -99,8 +96,7 @@ func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address
 
 // over serves over tables that are open.
 func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener, log *slog.Logger, tell func(address, dynamodb string)) error {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := web.Registry()
 	live := new(web.Live)
 	var changed atomic.Bool
 	options := o.queue

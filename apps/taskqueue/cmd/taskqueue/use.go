@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/taskqueue/client"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
@@ -26,7 +26,7 @@ type asking struct {
 func (a *asking) command(use, short string, args cobra.PositionalArgs, do func(ctx context.Context, c *client.Client, out io.Writer, args []string) error) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(c *cobra.Command, args []string) error {
 		if !strings.HasPrefix(a.server, "http://") && !strings.HasPrefix(a.server, "https://") {
-			return usage{fmt.Errorf("--server is %q, but must be a URL such as http://127.0.0.1:8070", a.server)}
+			return command.Usagef("--server is %q, but must be a URL such as http://127.0.0.1:8070", a.server)
 		}
 		server := client.New(a.server)
 		server.Patience = 2 * time.Second
@@ -75,7 +75,7 @@ func submitCommand() *cobra.Command {
 	var at string
 	c := a.command("submit QUEUE TYPE [PAYLOAD]", "Submit a task; the payload is JSON, or - to read it from the input", func(_ *cobra.Command, args []string) error {
 		if len(args) != 2 && len(args) != 3 {
-			return usage{fmt.Errorf("%d arguments were given, but it takes a queue, a type and maybe a payload", len(args))}
+			return command.Usagef("%d arguments were given, but it takes a queue, a type and maybe a payload", len(args))
 		}
 		return nil
 	}, func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
@@ -90,13 +90,13 @@ func submitCommand() *cobra.Command {
 				s.Payload = text
 			}
 			if !json.Valid(s.Payload) {
-				return usage{errors.New(`the payload is not JSON; text is JSON in quotes: '"text"'`)}
+				return command.Usagef(`the payload is not JSON; text is JSON in quotes: '"text"'`)
 			}
 		}
 		if at != "" {
 			var err error
 			if s.RunAt, err = time.Parse(time.RFC3339, at); err != nil {
-				return usage{fmt.Errorf("--run-at is %q, but must be such as 2026-12-24T18:00:00Z", at)}
+				return command.Usagef("--run-at is %q, but must be such as 2026-12-24T18:00:00Z", at)
 			}
 		}
 		t, err := server.Submit(ctx, args[0], s)
@@ -117,7 +117,7 @@ func submitCommand() *cobra.Command {
 
 func getCommand() *cobra.Command {
 	a := new(asking)
-	return a.command("get TASK", "Show a task", arguments(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	return a.command("get TASK", "Show a task", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		t, err := server.Get(ctx, args[0])
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func listCommand() *cobra.Command {
 	a := new(asking)
 	var status, next string
 	var limit int
-	c := a.command("list QUEUE", "List the tasks of a queue in a state, newest first", arguments(1, "a queue"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	c := a.command("list QUEUE", "List the tasks of a queue in a state, newest first", command.Args(1, "a queue"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		page, err := server.List(ctx, args[0], task.Status(strings.ToUpper(status)), next, limit)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func listCommand() *cobra.Command {
 
 func historyCommand() *cobra.Command {
 	a := new(asking)
-	return a.command("history TASK", "Show what happened to a task", arguments(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	return a.command("history TASK", "Show what happened to a task", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		events, err := server.History(ctx, args[0])
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func historyCommand() *cobra.Command {
 func cancelCommand() *cobra.Command {
 	a := new(asking)
 	var reason string
-	c := a.command("cancel TASK", "Call a task off", arguments(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	c := a.command("cancel TASK", "Call a task off", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		t, err := server.Cancel(ctx, args[0], reason)
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func cancelCommand() *cobra.Command {
 
 func requeueCommand() *cobra.Command {
 	a := new(asking)
-	return a.command("requeue TASK", "Let a task that failed or is dead begin anew", arguments(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	return a.command("requeue TASK", "Let a task that failed or is dead begin anew", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		t, err := server.Requeue(ctx, args[0])
 		if err != nil {
 			return err
@@ -191,7 +191,7 @@ func requeueCommand() *cobra.Command {
 
 func queuesCommand() *cobra.Command {
 	a := new(asking)
-	return a.command("queues", "List the queues and their limits", arguments(0, "none"), func(ctx context.Context, server *client.Client, out io.Writer, _ []string) error {
+	return a.command("queues", "List the queues and their limits", command.NoArgs, func(ctx context.Context, server *client.Client, out io.Writer, _ []string) error {
 		queues, err := server.Queues(ctx)
 		if err != nil {
 			return err
@@ -207,7 +207,7 @@ func queuesCommand() *cobra.Command {
 func limitCommand() *cobra.Command {
 	a := new(asking)
 	var q task.Queue
-	c := a.command("limit QUEUE", "Set a queue's limits", arguments(1, "a queue"), func(ctx context.Context, server *client.Client, _ io.Writer, args []string) error {
+	c := a.command("limit QUEUE", "Set a queue's limits", command.Args(1, "a queue"), func(ctx context.Context, server *client.Client, _ io.Writer, args []string) error {
 		q.Name = args[0]
 		return server.SetQueue(ctx, q)
 	})
@@ -219,7 +219,7 @@ func limitCommand() *cobra.Command {
 
 func workersCommand() *cobra.Command {
 	a := new(asking)
-	return a.command("workers", "List the workers and what they are at", arguments(0, "none"), func(ctx context.Context, server *client.Client, out io.Writer, _ []string) error {
+	return a.command("workers", "List the workers and what they are at", command.NoArgs, func(ctx context.Context, server *client.Client, out io.Writer, _ []string) error {
 		workers, err := server.Workers(ctx)
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stator-db/stator/apps/internal/command"
 	"github.com/stator-db/stator/apps/taskqueue/client"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
@@ -23,9 +24,9 @@ func workCommand() *cobra.Command {
 		host = "worker"
 	}
 	w := new(client.Worker)
-	var server, command, level string
+	var server, shell, level string
 	c := &cobra.Command{
-		Use: "work QUEUE", Short: "Do the tasks of a queue, by a command", Args: arguments(1, "a queue"),
+		Use: "work QUEUE", Short: "Do the tasks of a queue, by a command", Args: command.Args(1, "a queue"),
 		Long: `Do the tasks of a queue, by a command.
 
 The command is run by the shell for each task, with the payload on its input and
@@ -39,8 +40,8 @@ all of it when the task must be let go of.`,
 			if err != nil {
 				return err
 			}
-			if command == "" {
-				return usage{errors.New("--exec is missing: the command that does a task")}
+			if shell == "" {
+				return command.Usagef("--exec is missing: the command that does a task")
 			}
 			commands, err := newBound()
 			if err != nil {
@@ -49,7 +50,7 @@ all of it when the task must be let go of.`,
 			defer commands.close()
 			w.Client, w.Queue, w.Log = client.New(server), args[0], log
 			w.Do = func(ctx context.Context, claim task.Claim) (string, error) {
-				return doTask(ctx, commands, command, claim)
+				return doTask(ctx, commands, shell, claim)
 			}
 			log.Info("working", "queue", w.Queue, "worker", w.ID, "parallel", w.Parallel)
 			return w.Run(c.Context())
@@ -57,7 +58,7 @@ all of it when the task must be let go of.`,
 	}
 	f := c.Flags()
 	f.StringVar(&server, "server", "http://127.0.0.1:8070", "URL of the task queue")
-	f.StringVar(&command, "exec", "", "command that does a task")
+	f.StringVar(&shell, "exec", "", "command that does a task")
 	f.StringVar(&w.ID, "worker", fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixMilli(), 36)), "name of this worker; no other may have it at the same time")
 	f.IntVar(&w.Parallel, "parallel", 1, "tasks at once")
 	f.DurationVar(&w.Lease, "lease", 30*time.Second, "silence after which a task is given to another worker")
@@ -69,8 +70,8 @@ all of it when the task must be let go of.`,
 const exitNever = 100
 
 // doTask runs the command for a task.
-func doTask(ctx context.Context, commands *bound, command string, claim task.Claim) (string, error) {
-	c := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+func doTask(ctx context.Context, commands *bound, shell string, claim task.Claim) (string, error) {
+	c := exec.CommandContext(ctx, "/bin/sh", "-c", shell)
 	c.Stdin = bytes.NewReader(claim.Payload)
 	c.Env = append(os.Environ(), "TASK_ID="+claim.ID, "TASK_QUEUE="+claim.Queue, "TASK_TYPE="+claim.Type, "TASK_ATTEMPT="+strconv.Itoa(claim.Attempts))
 	result, trouble := &start{most: task.MaxResult}, &start{most: 1024}
