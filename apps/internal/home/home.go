@@ -1,4 +1,4 @@
-// Package home gives an application its tables: in a stator of its own, at an
+// Package home opens the tables of an application: in an embedded stator, at an
 // endpoint, or on AWS.
 package home
 
@@ -23,38 +23,37 @@ import (
 	"github.com/stator-db/stator/tablemodel"
 )
 
-// Options say where the tables are.
+// Options configure where the tables are.
 type Options struct {
-	// Endpoint is the URL of a server, or "aws" for what AWS's own environment
-	// and configuration files say. Unless set, a stator is embedded.
+	// Endpoint is the URL of a server, or "aws" for AWS as configured by its
+	// environment variables and files. It defaults to an embedded stator.
 	Endpoint string
 
-	// Data is the embedded stator's folder; without one it is in memory.
+	// Data is the embedded stator's folder; empty means in memory.
 	Data string
 
-	// DynamoDB is an address on which the embedded stator listens too, so that
-	// the AWS CLI and other processes can reach the tables; none unless set.
+	// DynamoDB is an additional address on which the embedded stator listens, so
+	// that the AWS CLI and other processes can access the tables. May be empty.
 	DynamoDB string
 
 	Model []byte           // the text of the application's *.model.yaml
-	Log   *slog.Logger     // of the embedded stator; nothing is logged unless set
-	Now   func() time.Time // the embedded stator's clock; the system's unless set
+	Log   *slog.Logger     // log of the embedded stator; nil disables logging
+	Now   func() time.Time // clock of the embedded stator; defaults to time.Now
 }
 
-// Flags are the options that every application has on its command line.
+// Flags adds the flags that all applications have.
 func (o *Options) Flags(f *pflag.FlagSet) {
-	f.StringVar(&o.Endpoint, "endpoint", o.Endpoint, `URL of a DynamoDB server, or "aws"; without it a stator is embedded`)
-	f.StringVar(&o.Data, "data", o.Data, "folder of the embedded stator; without it the tables are in memory")
-	f.StringVar(&o.DynamoDB, "dynamodb", o.DynamoDB, "address on which the embedded stator listens too, such as 127.0.0.1:8000")
+	f.StringVar(&o.Endpoint, "endpoint", o.Endpoint, `URL of a DynamoDB server, or "aws"; the default is an embedded stator`)
+	f.StringVar(&o.Data, "data", o.Data, "folder of the embedded stator; the default is in memory")
+	f.StringVar(&o.DynamoDB, "dynamodb", o.DynamoDB, "address on which the embedded stator listens for DynamoDB requests, such as 127.0.0.1:8000")
 }
 
-// Home is where an application's tables are. They are there, and are what the
-// model says.
+// Home gives access to an application's tables, which exist and match the model.
 type Home struct {
 	DB      *dynamodb.Client
 	Streams *dynamodbstreams.Client
 
-	// Stator is the embedded one, or nil.
+	// Stator is the embedded stator, or nil.
 	Stator *stator.DB
 
 	// Address is where the embedded stator listens, or "".
@@ -63,8 +62,8 @@ type Home struct {
 	server *http.Server
 }
 
-// Open finds the tables' home and makes the tables what the model says. Tables
-// that are there and need no change are left as they are.
+// Open connects to the tables, or opens the embedded stator, and makes the tables
+// match the model. Tables that match already are not changed.
 func Open(ctx context.Context, o Options) (*Home, error) {
 	h := new(Home)
 	settings, err := h.settings(ctx, o)
@@ -79,12 +78,12 @@ func Open(ctx context.Context, o Options) (*Home, error) {
 	return h, nil
 }
 
-// settings opens the embedded stator if there is to be one, and tells how to
-// reach the tables.
+// settings opens the embedded stator if there is no endpoint, and returns the SDK
+// configuration for the tables.
 func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 	switch {
 	case o.Endpoint != "" && (o.Data != "" || o.DynamoDB != ""):
-		return aws.Config{}, errors.New("--endpoint names a server elsewhere, so --data and --dynamodb, which are of the embedded one, have no meaning: leave them out")
+		return aws.Config{}, errors.New("--endpoint cannot be combined with --data or --dynamodb, which configure the embedded stator: leave them out")
 	case o.Endpoint == "aws":
 		settings, err := config.LoadDefaultConfig(ctx)
 		if err != nil {
@@ -110,13 +109,13 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 	return local("http://stator.invalid", s.Client()), nil
 }
 
-// elsewhere are the settings for a server at a URL. Credentials come from AWS's
-// environment; local servers take any, so there need not be some.
+// elsewhere returns the configuration for a server at a URL. Credentials are read
+// from AWS's environment; local servers accept any, so they are optional.
 func elsewhere(ctx context.Context, url string) (aws.Config, error) {
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return aws.Config{}, fmt.Errorf(`the endpoint is %q, but must be a URL such as http://127.0.0.1:8000, or "aws"`, url)
 	}
-	// A server elsewhere is not AWS: nothing is asked of the machine we are on.
+	// The server is not AWS, so EC2's metadata service is not asked.
 	settings, err := config.LoadDefaultConfig(ctx, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("read AWS's configuration: %w", err)
@@ -131,7 +130,7 @@ func elsewhere(ctx context.Context, url string) (aws.Config, error) {
 	return own, nil
 }
 
-// local are the settings for a server that takes any credentials.
+// local returns the configuration for a server that accepts any credentials.
 func local(url string, client aws.HTTPClient) aws.Config {
 	return aws.Config{
 		BaseEndpoint: aws.String(url),
@@ -151,7 +150,7 @@ func (h *Home) ensureTables(ctx context.Context, text []byte) error {
 	return tablemodel.Ensure(ctx, h.DB, m)
 }
 
-// Close closes the embedded stator, if there is one, when requests to its own
+// Close closes the embedded stator, if there is one, after the requests to its
 // address have ended.
 func (h *Home) Close() error {
 	var err error

@@ -24,7 +24,7 @@ entities:
 patterns: []
 `
 
-// The tables are made once, are what the model says, and outlive the process.
+// The tables are created once, match the model, and survive a restart.
 func TestTablesAreProvided(t *testing.T) {
 	o := Options{Model: []byte(shop), Data: t.TempDir()}
 	for range 2 {
@@ -45,7 +45,7 @@ func TestTablesAreProvided(t *testing.T) {
 	}
 }
 
-// A server elsewhere serves the tables as the embedded one does.
+// Another server serves the tables as the embedded one does.
 func TestEndpoint(t *testing.T) {
 	server, err := Open(t.Context(), Options{Model: []byte(shop), DynamoDB: "127.0.0.1:0"})
 	if err != nil {
@@ -64,15 +64,15 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		o    Options
 		want string
 	}{
 		{"an endpoint and a folder", Options{Endpoint: "http://127.0.0.1:1", Data: "x"}, "leave them out"},
-		{"an endpoint that is no URL", Options{Endpoint: "localhost:8000"}, "must be a URL"},
-		{"an address that others reach", Options{DynamoDB: "0.0.0.0:0"}, "will not listen"},
+		{"an endpoint that is not a URL", Options{Endpoint: "localhost:8000"}, "must be a URL"},
+		{"an address that other machines reach", Options{DynamoDB: "0.0.0.0:0"}, "will not listen"},
 		{"a table with another key", Options{}, "does not match the model"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

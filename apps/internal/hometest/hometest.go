@@ -1,5 +1,5 @@
-// Package hometest gives a test of an application tables of its own, and fails it
-// when the application scans them.
+// Package hometest opens tables for a test of an application, and fails the test
+// if the application scans them.
 package hometest
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/stator-db/stator/apps/internal/home"
 )
 
-// Start opens an embedded stator in memory with the tables of a model. When the
-// test ends, the server must not have seen a scan.
+// Start opens an embedded stator in memory with the tables of a model. It fails the
+// test at its end if the server has received a scan.
 func Start(t testing.TB, model []byte) *home.Home {
 	t.Helper()
 	return StartWith(t, home.Options{Model: model})
 }
 
-// StartWith is Start for a test that wants a folder or a clock.
+// StartWith is Start with options, such as a folder or a clock.
 func StartWith(t testing.TB, o home.Options) *home.Home {
 	t.Helper()
 	h, err := home.Open(t.Context(), o)
@@ -35,14 +35,14 @@ func StartWith(t testing.TB, o home.Options) *home.Home {
 	return h
 }
 
-// NoScan fails a test when a stator saw a scan since its start, or a statement of
-// PartiQL, which may be one. The URL is where the stator is reached by the client.
+// NoScan fails a test if a stator has received a scan since its start, or a
+// PartiQL statement, which may be one. The client reaches the stator at the URL.
 func NoScan(t testing.TB, client *http.Client, url string) {
 	t.Helper()
 	for _, s := range shapes(t, client, url) {
 		switch s.Operation {
 		case "Scan", "ExecuteStatement", "BatchExecuteStatement":
-			t.Errorf("%d times table %s was asked for by %s", s.Requests, s.Table, s.Operation)
+			t.Errorf("table %[2]s received %[1]d requests of %[3]s", s.Requests, s.Table, s.Operation)
 		}
 	}
 }
@@ -62,14 +62,14 @@ func shapes(t testing.TB, client *http.Client, url string) []shape {
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=app/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
 	answer, err := client.Do(r)
 	if err != nil {
-		t.Fatalf("ask the server what it saw: %v", err)
+		t.Fatalf("read the server's request counts: %v", err)
 	}
 	defer answer.Body.Close()
-	var told struct{ Shapes []shape }
-	if err := json.NewDecoder(answer.Body).Decode(&told); err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("ask the server what it saw: status %d, %v", answer.StatusCode, err)
+	var reply struct{ Shapes []shape }
+	if err := json.NewDecoder(answer.Body).Decode(&reply); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("read the server's request counts: status %d, %v", answer.StatusCode, err)
 	}
-	return told.Shapes
+	return reply.Shapes
 }
 
 // Model reads an application's model.

@@ -24,15 +24,15 @@ entities:
 patterns: []
 `
 
-// listening is a test that writes down its failures.
-type listening struct {
+// recorder is a test that counts its failures.
+type recorder struct {
 	testing.TB
 	failures int
 }
 
-func (l *listening) Errorf(string, ...any) { l.failures++ }
+func (l *recorder) Errorf(string, ...any) { l.failures++ }
 
-// The control: a scan is seen, in both of its forms, and a read by key is none.
+// The control: a scan is found, in both of its forms, and a read by key is not one.
 func TestNoScanSeesScans(t *testing.T) {
 	h, err := home.Open(t.Context(), home.Options{Model: []byte(model)})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestNoScanSeesScans(t *testing.T) {
 	}
 	defer h.Close()
 	seen := func() int {
-		l := &listening{TB: t}
+		l := &recorder{TB: t}
 		NoScan(l, h.Stator.Client(), "http://stator.invalid")
 		return l.failures
 	}
@@ -48,7 +48,7 @@ func TestNoScanSeesScans(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := seen(); n != 0 {
-		t.Errorf("%d scans are seen where there were none", n)
+		t.Errorf("%d scans are found, want none", n)
 	}
 	if _, err := h.DB.ExecuteStatement(t.Context(), &dynamodb.ExecuteStatementInput{Statement: aws.String(`SELECT * FROM orders`)}); err != nil {
 		t.Fatal(err)

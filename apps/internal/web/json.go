@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// Fault is an error that is the client's: a status, a code for programs, and
-// words for people.
+// Fault is an error that the client caused: a status, a code for programs, and a
+// message for people.
 type Fault struct {
 	Status  int            `json:"-"`
 	Code    string         `json:"code"`
@@ -20,13 +20,13 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Message }
 
-// Refuse makes a fault.
+// Refuse returns a fault.
 func Refuse(status int, code, format string, args ...any) *Fault {
 	return &Fault{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 // Read reads a request's body, which must be one JSON value of at most limit
-// bytes with no members that the type does not have.
+// bytes without members that the type does not have.
 func Read(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	body.DisallowUnknownFields()
@@ -39,22 +39,22 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return Refuse(http.StatusRequestEntityTooLarge, "too_large", "the body has more than the %d bytes that are taken", limit)
+		return Refuse(http.StatusRequestEntityTooLarge, "too_large", "the body has more than the limit of %d bytes", limit)
 	}
-	return Refuse(http.StatusBadRequest, "bad_json", "the body is not what is expected here: %v", err)
+	return Refuse(http.StatusBadRequest, "bad_json", "the body is not valid: %v", err)
 }
 
-// Write answers with JSON.
+// Write sends a value as JSON.
 func Write(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // the client may be gone
+	_ = encoder.Encode(v) // the client may have disconnected
 }
 
-// Handler answers a request with what it returns: a value as JSON, a fault as it
-// is worded, and any other error as a failure of ours, whose words are logged and
+// Handler sends what a function returns: a value as JSON, a Fault with its status
+// and message, and any other error as an internal error, whose text is logged and
 // not sent.
 func Handler(log *slog.Logger, answer func(w http.ResponseWriter, r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -70,15 +70,15 @@ func Handler(log *slog.Logger, answer func(w http.ResponseWriter, r *http.Reques
 	}
 }
 
-// Fail answers with an error.
+// Fail sends an error.
 func Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	var fault *Fault
 	if !errors.As(err, &fault) {
 		if r.Context().Err() != nil {
-			fault = Refuse(http.StatusServiceUnavailable, "stopping", "the request was given up")
+			fault = Refuse(http.StatusServiceUnavailable, "stopping", "the request was cancelled")
 		} else {
-			log.Error("a request could not be answered", "method", r.Method, "path", r.URL.Path, "error", err)
-			fault = Refuse(http.StatusInternalServerError, "internal", "something went wrong here; the log tells what")
+			log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+			fault = Refuse(http.StatusInternalServerError, "internal", "internal error; see the server's log")
 		}
 	}
 	Write(w, fault.Status, map[string]*Fault{"error": fault})

@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// Live tells pages that something changed, as server-sent events. A page that is
-// slow misses tellings, never the last one. The zero value is ready.
+// Live notifies pages of changes by server-sent events. A slow page may miss
+// events, but never the last one. The zero value is ready to use.
 type Live struct {
 	mutex     sync.Mutex
 	listeners map[chan string]struct{}
 }
 
-// maxListeners is how many pages are told at once.
+// maxListeners is the maximum number of connected pages.
 const maxListeners = 1000
 
-// Tell sends a line of text to all pages that listen.
-func (l *Live) Tell(line string) {
+// Broadcast sends a line of text to all connected pages.
+func (l *Live) Broadcast(line string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	for c := range l.listeners {
 		select {
 		case c <- line:
-		default: // let the newest take the place of the one that waits
+		default: // replace the pending line with the newest
 			select {
 			case <-c:
 			default:
@@ -53,11 +53,11 @@ func (l *Live) leave(c chan string) {
 	delete(l.listeners, c)
 }
 
-// ServeHTTP is the stream of events that a page's EventSource reads.
+// ServeHTTP serves the event stream that a page's EventSource reads.
 func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, ok := l.listen()
 	if !ok {
-		http.Error(w, "too many pages listen", http.StatusServiceUnavailable)
+		http.Error(w, "too many pages are connected", http.StatusServiceUnavailable)
 		return
 	}
 	defer l.leave(c)
@@ -65,7 +65,7 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	fmt.Fprint(w, ": listening\n\n")
-	_ = control.Flush() // the next write tells
+	_ = control.Flush() // the next write reports the error
 	for {
 		select {
 		case <-r.Context().Done():

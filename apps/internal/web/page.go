@@ -10,8 +10,8 @@ var static embed.FS
 
 // Static serves /static/style.css and /static/live.js, which the pages of all
 // applications share. The script reloads each element with the attribute
-// data-live when the page's event stream, named by data-events of the body,
-// tells something.
+// data-live on each event of the page's event stream, which data-events of the
+// body names.
 func Static(mux *http.ServeMux) {
 	mux.Handle("GET /static/", http.FileServerFS(static))
 }

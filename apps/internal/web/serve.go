@@ -1,5 +1,5 @@
-// Package web is the front of an application: it serves HTTP until it is told to
-// stop, reads and writes JSON, words faults, and feeds pages that are live.
+// Package web has the HTTP parts that the applications share: it serves until it
+// is stopped, reads and writes JSON, formats errors, and updates live pages.
 package web
 
 import (
@@ -57,9 +57,9 @@ func Listen(address string, anyone bool) (net.Listener, error) {
 	return listener, nil
 }
 
-// Serve answers requests until the context ends. Requests under way are then
-// finished, for some seconds; their context ends with the first of them, so that
-// long polls and live pages go home.
+// Serve serves requests until the context ends. It then gives the requests in
+// progress some seconds; their contexts end after the first second, so that long
+// polls and live pages return.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
 	requests, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -79,12 +79,12 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		return err
 	case <-ctx.Done():
 	}
-	log.Info("stopping: requests under way are finished")
+	log.Info("stopping: waiting for requests in progress")
 	time.AfterFunc(time.Second, stop)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 8*time.Second)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
-		log.Warn("some requests took too long and were cut off")
+		log.Warn("some requests took too long and were cancelled")
 		return server.Close()
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
@@ -93,8 +93,8 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	return nil
 }
 
-// secured sets what every answer has: a page of ours loads nothing from
-// elsewhere, is in nobody's frame, and no foreign page sends requests to us.
+// secured sets headers of all replies: a page loads nothing from other origins and
+// cannot be framed, and other origins cannot send requests.
 func secured(handler http.Handler) http.Handler {
 	handler = http.NewCrossOriginProtection().Handler(handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +106,7 @@ func secured(handler http.Handler) http.Handler {
 	})
 }
 
-// Operate adds what operators ask for: /metrics and /healthz.
+// Operate adds /metrics and /healthz.
 func Operate(mux *http.ServeMux, metrics prometheus.Gatherer, healthy func(context.Context) error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {

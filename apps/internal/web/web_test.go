@@ -24,7 +24,7 @@ func TestAnswers(t *testing.T) {
 		case "":
 			return nil, nil
 		case "broken":
-			return nil, errors.New("the secret of the house")
+			return nil, errors.New("the secret")
 		}
 		return in, nil
 	}))
@@ -35,12 +35,12 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"a value is written as JSON", `{"Name": "a<b"}`, "", 200, `{"Name":"a<b"}`},
 		{"nothing is no content", `{}`, "", 204, ""},
-		{"a failure keeps its words to itself", `{"Name": "broken"}`, "", 500, "the log tells"},
-		{"what is no JSON is refused", `{"Name"`, "", 400, "bad_json"},
-		{"a member that is not known is refused", `{"Size": 1}`, "", 400, "unknown field"},
-		{"a second value is refused", `{} {}`, "", 400, "something follows"},
-		{"what is too large is refused", `{"Name": "` + strings.Repeat("x", 100) + `"}`, "", 413, "too_large"},
-		{"a foreign page is refused", `{}`, "https://elsewhere.example", 403, ""},
+		{"the text of an internal error is not sent", `{"Name": "broken"}`, "", 500, "see the server's log"},
+		{"invalid JSON is rejected", `{"Name"`, "", 400, "bad_json"},
+		{"an unknown member is rejected", `{"Size": 1}`, "", 400, "unknown field"},
+		{"a second value is rejected", `{} {}`, "", 400, "something follows"},
+		{"a body that is too large is rejected", `{"Name": "` + strings.Repeat("x", 100) + `"}`, "", 413, "too_large"},
+		{"another origin is rejected", `{}`, "https://elsewhere.example", 403, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", strings.NewReader(c.body))
@@ -56,7 +56,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Serve finishes what is under way when it is told to stop, and lets live pages go.
+// Serve finishes requests in progress when its context ends, and ends live pages.
 func TestServeStops(t *testing.T) {
 	listener, err := Listen("127.0.0.1:0", false)
 	if err != nil {
@@ -73,11 +73,11 @@ func TestServeStops(t *testing.T) {
 	defer answer.Body.Close()
 	lines := bufio.NewScanner(answer.Body)
 	lines.Scan() // ": listening"
-	live.Tell("first")
+	live.Broadcast("first")
 	for lines.Scan() && lines.Text() != "data: first" {
 	}
 	if lines.Text() != "data: first" {
-		t.Error("the page is not told")
+		t.Error("the page receives no event")
 	}
 	stop()
 	if err := <-served; err != nil {
@@ -85,7 +85,7 @@ func TestServeStops(t *testing.T) {
 	}
 }
 
-func TestListenStaysHere(t *testing.T) {
+func TestListenRefusesOtherMachines(t *testing.T) {
 	for address, anyone := range map[string]bool{"0.0.0.0:0": false, ":0": false, "192.0.2.1:80": false, "nonsense": true} {
 		var l net.Listener
 		l, err := Listen(address, anyone)

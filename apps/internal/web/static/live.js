@@ -1,5 +1,5 @@
-// Elements with data-live are fetched anew from the page itself when its event
-// stream tells something, at most twice a second.
+// Elements with data-live are reloaded from the page when its event stream sends
+// an event, at most twice a second.
 const events = document.body.dataset.events;
 if (events) {
   let waiting = false;
