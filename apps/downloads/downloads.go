@@ -139,7 +139,7 @@ func Open(ctx context.Context, o Options) (*System, error) {
 		return nil, err
 	}
 	s := &System{log: o.Log, metrics: web.Registry()}
-	count := meter.New(s.metrics, func() { s.live.Tell("changed") })
+	count := meter.New(s.metrics, func() { s.live.Broadcast("changed") })
 	o.Home.Model = Model
 	h, err := home.Open(ctx, o.Home)
 	if err != nil {
@@ -262,7 +262,7 @@ func (s *System) tick(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-t.C:
-			s.live.Tell("tick")
+			s.live.Broadcast("tick")
 		}
 	}
 }

@@ -246,7 +246,7 @@ func (s *Server) Tell(t keys.Tenant) {
 	live := s.lives.byTenant[t]
 	s.lives.mutex.Unlock()
 	if live != nil {
-		live.Tell("changed")
+		live.Broadcast("changed")
 	}
 }
 
@@ -263,7 +263,7 @@ func (s *Server) TellAll(ctx context.Context, every time.Duration) error {
 		}
 		s.lives.mutex.Lock()
 		for _, live := range s.lives.byTenant {
-			live.Tell("look")
+			live.Broadcast("look")
 		}
 		s.lives.mutex.Unlock()
 	}

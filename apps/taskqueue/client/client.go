@@ -1,5 +1,5 @@
-// Package client is the Go side of the task queue's HTTP API: a client for those
-// who submit, and a worker for those who do.
+// Package client implements the client side of the task queue's HTTP API: Client
+// submits tasks, and Worker executes them.
 package client
 
 import (
@@ -27,13 +27,13 @@ type Client struct {
 	url  string
 	http *http.Client
 
-	// Patience is how long a request is tried again while the server cannot be
-	// reached or has trouble; 30 s unless set, and less if the context ends. All
-	// requests can be sent twice without harm.
+	// Patience is how long a request is retried while the server cannot be
+	// reached or reports an internal error; it defaults to 30 s, and the context
+	// limits it too. All requests are idempotent.
 	Patience time.Duration
 }
 
-// New makes a client for the server at a URL.
+// New returns a client for the server at a URL.
 func New(server string) *Client {
 	return &Client{
 		url: strings.TrimSuffix(server, "/"), Patience: 30 * time.Second,
@@ -44,7 +44,7 @@ func New(server string) *Client {
 	}
 }
 
-// Error is a server's refusal.
+// Error is an error that the server returned.
 type Error struct {
 	Status  int            `json:"-"`
 	Code    string         `json:"code"`
@@ -54,15 +54,15 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// IsConflict tells whether an error says that somebody was faster: a claim that
-// another has, a word about a task that is no longer the worker's.
+// IsConflict reports whether an error is a conflict: another worker has the
+// claim, or the task no longer belongs to the worker.
 func IsConflict(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == "conflict"
 }
 
-// Submit submits a task. Without a key it gets one, so that it is not there twice
-// when the request has to be sent twice.
+// Submit submits a task. A submission without a key gets one, so that a retried
+// request does not create the task twice.
 func (c *Client) Submit(ctx context.Context, queue string, s task.Submission) (task.Task, error) {
 	if s.Key == "" {
 		s.Key = uuid.NewString()
@@ -72,22 +72,22 @@ func (c *Client) Submit(ctx context.Context, queue string, s task.Submission) (t
 	return t, err
 }
 
-// Get reads a task.
+// Get returns a task.
 func (c *Client) Get(ctx context.Context, id string) (task.Task, error) {
 	var t task.Task
 	_, err := c.do(ctx, http.MethodGet, path("tasks", id), nil, &t)
 	return t, err
 }
 
-// History reads the events of a task.
+// History returns the events of a task.
 func (c *Client) History(ctx context.Context, id string) ([]task.Event, error) {
 	var out struct{ Events []task.Event }
 	_, err := c.do(ctx, http.MethodGet, path("tasks", id, "history"), nil, &out)
 	return out.Events, err
 }
 
-// List reads tasks of a queue in a state, newest first; next is "" or what the
-// page before returned.
+// List returns tasks of a queue with a status, newest first; next is "" or what
+// the previous page returned.
 func (c *Client) List(ctx context.Context, queue string, s task.Status, next string, limit int) (task.Page, error) {
 	var p task.Page
 	q := url.Values{"status": {string(s)}, "limit": {strconv.Itoa(limit)}, "next": {next}}
@@ -95,61 +95,61 @@ func (c *Client) List(ctx context.Context, queue string, s task.Status, next str
 	return p, err
 }
 
-// Claim asks for a task; not ok if none came in time.
-func (c *Client) Claim(ctx context.Context, queue string, in task.Claiming) (claim task.Claim, ok bool, err error) {
+// Claim claims a task; ok is false if there was none in time.
+func (c *Client) Claim(ctx context.Context, queue string, in task.ClaimRequest) (claim task.Claim, ok bool, err error) {
 	ok, err = c.do(ctx, http.MethodPost, path("queues", queue, "claim"), in, &claim)
 	return claim, ok, err
 }
 
-// ClaimTask asks for one task. If it is not free the error is a conflict, whose
-// detail tells who has it.
-func (c *Client) ClaimTask(ctx context.Context, id string, in task.Claiming) (task.Claim, error) {
+// ClaimTask claims one task. If it is not free the error is a conflict, whose
+// detail has the worker that holds it.
+func (c *Client) ClaimTask(ctx context.Context, id string, in task.ClaimRequest) (task.Claim, error) {
 	var claim task.Claim
 	_, err := c.do(ctx, http.MethodPost, path("tasks", id, "claim"), in, &claim)
 	return claim, err
 }
 
-// Heartbeat prolongs a lease.
+// Heartbeat extends a lease.
 func (c *Client) Heartbeat(ctx context.Context, claim task.Claim) error {
-	return c.say(ctx, claim, "heartbeat", task.Word{})
+	return c.say(ctx, claim, "heartbeat", task.Report{})
 }
 
-// Complete ends a task well.
+// Complete reports that a task is done.
 func (c *Client) Complete(ctx context.Context, claim task.Claim, result string) error {
-	return c.say(ctx, claim, "complete", task.Word{Result: result})
+	return c.say(ctx, claim, "complete", task.Report{Result: result})
 }
 
-// Fail ends an attempt badly. Worker and claim of the word are filled in.
-func (c *Client) Fail(ctx context.Context, claim task.Claim, w task.Word) error {
+// Fail reports that an attempt failed. It fills in worker and claim of the report.
+func (c *Client) Fail(ctx context.Context, claim task.Claim, w task.Report) error {
 	return c.say(ctx, claim, "fail", w)
 }
 
 // Release gives a task back.
 func (c *Client) Release(ctx context.Context, claim task.Claim) error {
-	return c.say(ctx, claim, "release", task.Word{})
+	return c.say(ctx, claim, "release", task.Report{})
 }
 
-func (c *Client) say(ctx context.Context, claim task.Claim, what string, w task.Word) error {
+func (c *Client) say(ctx context.Context, claim task.Claim, what string, w task.Report) error {
 	w.Worker, w.Claim = claim.Worker, claim.Token
 	_, err := c.do(ctx, http.MethodPost, path("tasks", claim.ID, what), w, nil)
 	return err
 }
 
-// Cancel calls a task off.
+// Cancel cancels a task.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (task.Task, error) {
 	var t task.Task
 	_, err := c.do(ctx, http.MethodPost, path("tasks", id, "cancel"), map[string]string{"reason": reason}, &t)
 	return t, err
 }
 
-// Requeue lets a task that failed or is dead begin anew.
+// Requeue restarts a failed or dead task.
 func (c *Client) Requeue(ctx context.Context, id string) (task.Task, error) {
 	var t task.Task
 	_, err := c.do(ctx, http.MethodPost, path("tasks", id, "requeue"), nil, &t)
 	return t, err
 }
 
-// Queues are all queues.
+// Queues returns all queues.
 func (c *Client) Queues(ctx context.Context) ([]task.QueueView, error) {
 	var out struct{ Queues []task.QueueView }
 	_, err := c.do(ctx, http.MethodGet, path("queues"), nil, &out)
@@ -163,7 +163,7 @@ func (c *Client) SetQueue(ctx context.Context, q task.Queue) error {
 	return err
 }
 
-// Workers are the workers that were seen lately.
+// Workers returns the workers that were seen lately.
 func (c *Client) Workers(ctx context.Context) ([]task.WorkerView, error) {
 	var out struct{ Workers []task.WorkerView }
 	_, err := c.do(ctx, http.MethodGet, path("workers"), nil, &out)
@@ -177,13 +177,13 @@ func path(parts ...string) string {
 	return "/v1/" + strings.Join(parts, "/")
 }
 
-// do sends a request until it is answered; ok is false for an answer without
+// do sends a request until there is a reply; ok is false for a reply without
 // content.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) (ok bool, err error) {
 	var body []byte
 	if in != nil {
 		if body, err = json.Marshal(in); err != nil {
-			return false, fmt.Errorf("write the request: %w", err)
+			return false, fmt.Errorf("encode the request: %w", err)
 		}
 	}
 	began := time.Now()
@@ -213,15 +213,15 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
 	if err != nil {
-		return false, fmt.Errorf("read the task queue's answer: %w", err)
+		return false, fmt.Errorf("read the task queue's reply: %w", err)
 	}
 	if answer.StatusCode >= 300 {
-		var told struct{ Error Error }
-		if json.Unmarshal(text, &told) != nil || told.Error.Message == "" {
-			told.Error.Message = fmt.Sprintf("%s answers %s; is it a task queue?", c.url, answer.Status)
+		var failed struct{ Error Error }
+		if json.Unmarshal(text, &failed) != nil || failed.Error.Message == "" {
+			failed.Error.Message = fmt.Sprintf("%s answers %s; is it a task queue?", c.url, answer.Status)
 		}
-		told.Error.Status = answer.StatusCode
-		return false, &told.Error
+		failed.Error.Status = answer.StatusCode
+		return false, &failed.Error
 	}
 	if answer.StatusCode == http.StatusNoContent {
 		return false, nil
@@ -230,7 +230,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 		return true, nil
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return false, fmt.Errorf("read the task queue's answer: %w", err)
+		return false, fmt.Errorf("read the task queue's reply: %w", err)
 	}
 	return true, nil
 }

@@ -12,30 +12,30 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// Worker claims tasks of a queue and does them.
+// Worker claims tasks of a queue and executes them.
 type Worker struct {
 	Client   *Client
 	Queue    string
-	ID       string        // of no other worker at the same time
-	Lease    time.Duration // after what silence a task is given to another; 30 s unless set
-	Parallel int           // tasks at once; 1 unless set
-	Log      *slog.Logger  // nothing is logged unless set
+	ID       string        // unique among running workers
+	Lease    time.Duration // time without heartbeats after which a task is given to another worker; defaults to 30 s
+	Parallel int           // number of concurrent tasks; defaults to 1
+	Log      *slog.Logger  // nil disables logging
 
-	// Do does a task and returns its result. An error lets it be tried again
-	// later; one made by Never does not. The context ends when the worker must
-	// let go of the task: it was called off, the lease could not be prolonged,
-	// or the worker stops. Whatever Do returns then does not count.
+	// Do executes a task and returns its result. After an error the task is
+	// retried later, unless the error was made by Never. The context ends when
+	// the worker must abandon the task: the task was cancelled, the lease could
+	// not be extended, or the worker stops. The result is then ignored.
 	Do func(context.Context, task.Claim) (result string, err error)
 }
 
-// Never says of an error that trying again is of no use.
+// Never marks an error as permanent: the task is not retried.
 func Never(err error) error { return never{err} }
 
 type never struct{ error }
 
 func (n never) Unwrap() error { return n.error }
 
-// Run works until the context ends; tasks under way are then given back.
+// Run works until the context ends; tasks in progress are then released.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.Lease == 0 {
 		w.Lease = 30 * time.Second
@@ -61,11 +61,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// row does one task after the other.
+// row executes one task after the other.
 func (w *Worker) row(ctx context.Context) error {
 	for ctx.Err() == nil {
 		sent := time.Now()
-		claim, ok, err := w.Client.Claim(ctx, w.Queue, task.Claiming{Worker: w.ID, Lease: task.Duration(w.Lease), Wait: task.Duration(20 * time.Second)})
+		claim, ok, err := w.Client.Claim(ctx, w.Queue, task.ClaimRequest{Worker: w.ID, Lease: task.Duration(w.Lease), Wait: task.Duration(20 * time.Second)})
 		var refused *Error
 		switch {
 		case ctx.Err() != nil && !ok:
@@ -73,7 +73,7 @@ func (w *Worker) row(ctx context.Context) error {
 		case errors.As(err, &refused) && refused.Status == 400:
 			return err
 		case err != nil:
-			w.Log.Warn("no task could be claimed; trying again", "error", err)
+			w.Log.Warn("claiming a task failed; retrying", "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
@@ -86,13 +86,13 @@ func (w *Worker) row(ctx context.Context) error {
 }
 
 var (
-	errLost    = errors.New("the task is no longer this worker's")
+	errLost    = errors.New("the task no longer belongs to this worker")
 	errStopped = errors.New("the worker stops")
 )
 
-// one does a task and says what came of it. The claim was asked for at a time,
-// and made at some time since: if that was not just now, a heartbeat tells
-// whether the task is still ours before anything is done.
+// one executes a task and reports the result. requested is when the claim was
+// requested; if that was long ago, a heartbeat checks that the claim still holds
+// before the task is executed.
 func (w *Worker) one(ctx context.Context, claim task.Claim, sent time.Time) {
 	if lease := time.Duration(claim.Lease); time.Since(sent) > lease/10 {
 		sent = time.Now()
@@ -100,7 +100,7 @@ func (w *Worker) one(ctx context.Context, claim task.Claim, sent time.Time) {
 		err := w.Client.Heartbeat(try, claim)
 		cancel()
 		if err != nil {
-			w.Log.Warn("a task was claimed, but may be another's by now", "task", claim.ID, "error", err)
+			w.Log.Warn("a task was claimed, but its lease may have expired", "task", claim.ID, "error", err)
 			return
 		}
 	}
@@ -123,22 +123,22 @@ func (w *Worker) one(ctx context.Context, claim task.Claim, sent time.Time) {
 	case errors.Is(cause, errStopped) && err != nil:
 		err = w.Client.Release(say, claim)
 	case errors.Is(cause, errLost):
-		w.Log.Warn("let go of a task that is no longer ours", "task", claim.ID)
+		w.Log.Warn("abandoned a task that no longer belongs to this worker", "task", claim.ID)
 		return
 	case err != nil:
 		var isNever never
-		word := task.Word{Reason: shorten(err.Error()), Never: errors.As(err, &isNever)}
+		word := task.Report{Reason: shorten(err.Error()), Never: errors.As(err, &isNever)}
 		w.Log.Info("a task failed", "task", claim.ID, "attempt", claim.Attempts, "error", err)
 		err = w.Client.Fail(say, claim, word)
 	default:
 		err = w.Client.Complete(say, claim, result)
 	}
 	if err != nil {
-		w.Log.Warn("what became of a task could not be said; it is tried again when its lease is over", "task", claim.ID, "error", err)
+		w.Log.Warn("the result of a task could not be reported; the task is retried when its lease expires", "task", claim.ID, "error", err)
 	}
 }
 
-// do calls Do; a panic is a failure of the task, not the end of the worker.
+// do calls Do; a panic fails the task, not the worker.
 func (w *Worker) do(ctx context.Context, claim task.Claim) (result string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -148,9 +148,10 @@ func (w *Worker) do(ctx context.Context, claim task.Claim) (result string, err e
 	return w.Do(ctx, claim)
 }
 
-// keep sends heartbeats while a task is done. If none arrives for nine tenths of
-// the lease, the worker lets go before the server gives the task to another: it
-// counts from when it sent the last word that arrived, the server from later on.
+// keep sends heartbeats while a task runs. If none succeeds for nine tenths of
+// the lease, the worker abandons the task before the server gives it to another
+// worker: the worker counts from when it sent the last successful request, the
+// server from when it received it.
 func (w *Worker) keep(ctx context.Context, claim task.Claim, sent time.Time, letGo context.CancelCauseFunc) {
 	lease := time.Duration(claim.Lease)
 	beat := time.NewTicker(lease / 3)

@@ -1,4 +1,4 @@
-// Package front is the HTTP side of the task queue: its API and its pages.
+// Package front serves the task queue over HTTP: its API and its pages.
 package front
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// Front answers requests.
+// Front is the HTTP handler of the task queue.
 type Front struct {
 	Queue   *queue.Service
 	Live    *web.Live
@@ -25,14 +25,15 @@ type Front struct {
 	Metrics prometheus.Gatherer
 }
 
-// maxBody leaves room for a payload and what stands around it; other bodies hold
-// a reason or a result.
+// maxBody fits a payload and the members around it; other bodies have a reason
+// or a result.
 const (
 	maxBody  = task.MaxPayload + 64<<10
 	maxWords = 64 << 10
 )
 
-// Handler is the API below /v1/, the pages, and what operators ask for.
+// Handler returns the handler of the API below /v1/, the pages, /metrics and
+// /healthz.
 func (f *Front) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) (any, error){
@@ -60,7 +61,7 @@ func (f *Front) Handler() http.Handler {
 	}
 	mux.HandleFunc("POST /v1/queues/{queue}/tasks", f.submit)
 	mux.HandleFunc("/v1/", f.handler(func(_ http.ResponseWriter, r *http.Request) (any, error) {
-		return nil, web.Refuse(http.StatusNotFound, "not_found", "there is no %s %s; the README lists what there is", r.Method, r.URL.Path)
+		return nil, web.Refuse(http.StatusNotFound, "not_found", "there is no %s %s; the README lists the requests", r.Method, r.URL.Path)
 	}))
 	web.Operate(mux, f.Metrics, f.Queue.Healthy)
 	web.Static(mux)
@@ -68,7 +69,7 @@ func (f *Front) Handler() http.Handler {
 	return mux
 }
 
-// handler words what went wrong for clients.
+// handler turns errors into replies.
 func (f *Front) handler(answer func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
 	return web.Handler(f.Log, func(w http.ResponseWriter, r *http.Request) (any, error) {
 		v, err := answer(w, r)
@@ -100,7 +101,7 @@ func worded(err error) error {
 	return err
 }
 
-// submit answers 201 with a new task, and 200 with one that the key has already.
+// submit replies 201 with a new task, or 200 with the task that has the key.
 func (f *Front) submit(w http.ResponseWriter, r *http.Request) {
 	var in task.Submission
 	err := web.Read(w, r, maxBody, &in)
@@ -113,7 +114,7 @@ func (f *Front) submit(w http.ResponseWriter, r *http.Request) {
 		web.Fail(w, r, f.Log, worded(err))
 		return
 	}
-	t.Payload = nil // who submits knows it
+	t.Payload = nil // the client has it
 	status := http.StatusOK
 	if isNew {
 		status = http.StatusCreated
@@ -127,7 +128,7 @@ func (f *Front) list(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {
-			return nil, &task.Fault{Field: "limit", Message: fmt.Sprintf("is %q, which is no number", s)}
+			return nil, &task.Fault{Field: "limit", Message: fmt.Sprintf("is %q, which is not a number", s)}
 		}
 		limit = n
 	}
@@ -143,7 +144,7 @@ const (
 	maxWait    = time.Minute
 )
 
-func check(c *task.Claiming) error {
+func check(c *task.ClaimRequest) error {
 	if c.Lease == 0 {
 		c.Lease = task.Duration(usualLease)
 	}
@@ -154,7 +155,7 @@ func check(c *task.Claiming) error {
 }
 
 func (f *Front) claim(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in task.Claiming
+	var in task.ClaimRequest
 	if err := web.Read(w, r, maxWords, &in); err != nil {
 		return nil, err
 	}
@@ -169,7 +170,7 @@ func (f *Front) claim(w http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (f *Front) claimTask(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in task.Claiming
+	var in task.ClaimRequest
 	if err := web.Read(w, r, maxWords, &in); err != nil {
 		return nil, err
 	}
@@ -179,29 +180,29 @@ func (f *Front) claimTask(w http.ResponseWriter, r *http.Request) (any, error) {
 	return f.Queue.ClaimTask(r.Context(), r.PathValue("id"), in.Worker, time.Duration(in.Lease))
 }
 
-func (f *Front) word(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, id string, in task.Word) (any, error)) (any, error) {
-	var in task.Word
+func (f *Front) word(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, id string, in task.Report) (any, error)) (any, error) {
+	var in task.Report
 	if err := web.Read(w, r, maxWords, &in); err != nil {
 		return nil, err
 	}
-	// A worker's word counts even if it hangs up before it hears the answer.
+	// A worker's report counts even if the worker disconnects before the reply.
 	return do(context.WithoutCancel(r.Context()), r.PathValue("id"), in)
 }
 
 func (f *Front) heartbeat(w http.ResponseWriter, r *http.Request) (any, error) {
-	return f.word(w, r, func(ctx context.Context, id string, in task.Word) (any, error) {
+	return f.word(w, r, func(ctx context.Context, id string, in task.Report) (any, error) {
 		return nil, f.Queue.Heartbeat(ctx, id, in.Worker, in.Claim)
 	})
 }
 
 func (f *Front) complete(w http.ResponseWriter, r *http.Request) (any, error) {
-	return f.word(w, r, func(ctx context.Context, id string, in task.Word) (any, error) {
+	return f.word(w, r, func(ctx context.Context, id string, in task.Report) (any, error) {
 		return nil, f.Queue.Complete(ctx, id, in.Worker, in.Claim, in.Result)
 	})
 }
 
 func (f *Front) fail(w http.ResponseWriter, r *http.Request) (any, error) {
-	return f.word(w, r, func(ctx context.Context, id string, in task.Word) (any, error) {
+	return f.word(w, r, func(ctx context.Context, id string, in task.Report) (any, error) {
 		status, err := f.Queue.Fail(ctx, id, in.Worker, in.Claim, queue.Failure{Reason: in.Reason, Never: in.Never, After: time.Duration(in.After)})
 		if err != nil || status == "" {
 			return nil, err
@@ -211,7 +212,7 @@ func (f *Front) fail(w http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (f *Front) release(w http.ResponseWriter, r *http.Request) (any, error) {
-	return f.word(w, r, func(ctx context.Context, id string, in task.Word) (any, error) {
+	return f.word(w, r, func(ctx context.Context, id string, in task.Report) (any, error) {
 		return nil, f.Queue.Release(ctx, id, in.Worker, in.Claim)
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// The page shows what happens while it is open, without being loaded anew.
+// The page shows events while it is open, without being reloaded.
 func TestPageIsLive(t *testing.T) {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("there is no chromium here")
+		t.Skip("chromium is not installed")
 	}
 	url, c, _ := start(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU)
@@ -39,6 +39,6 @@ func TestPageIsLive(t *testing.T) {
 		t.Fatalf("the page does not show the task: %v", err)
 	}
 	if same, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`window.here === true`)); err != nil || !same {
-		t.Errorf("the page was loaded anew, %v", err)
+		t.Errorf("the page was reloaded, %v", err)
 	}
 }

@@ -25,14 +25,14 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// start serves a queue over tables in memory.
+// start serves a queue with tables in memory.
 func start(t *testing.T) (url string, c *client.Client, log *bytes.Buffer) {
 	t.Helper()
 	h := hometest.Start(t, taskqueue.Model)
 	log = new(bytes.Buffer)
 	registry := prometheus.NewRegistry()
 	live := new(web.Live)
-	service := queue.New(queue.Options{Table: &table.Table{DB: h.DB, Streams: h.Streams}, Metrics: registry, Poll: 5 * time.Millisecond, Changed: func() { live.Tell("changed") }})
+	service := queue.New(queue.Options{Table: &table.Table{DB: h.DB, Streams: h.Streams}, Metrics: registry, Poll: 5 * time.Millisecond, Changed: func() { live.Broadcast("changed") }})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- service.Run(ctx) }()
@@ -71,8 +71,8 @@ func send(t *testing.T, method, url, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// Whatever is sent, the answer says what is wrong with it, and nothing of it is
-// taken for a failure of ours.
+// Every invalid request gets an error that describes it, and none is logged as an
+// internal error.
 func TestBadInput(t *testing.T) {
 	url, c, log := start(t)
 	in, err := c.Submit(t.Context(), "q", task.Submission{Type: "t", Key: "used"})
@@ -95,7 +95,7 @@ func TestBadInput(t *testing.T) {
 		{"deep JSON", "POST", "/v1/queues/q/tasks", `{"type":"t","payload":` + deep + `}`, 400, "bad_json"},
 		{"no type", "POST", "/v1/queues/q/tasks", `{}`, 400, "bad_type"},
 		{"a high priority", "POST", "/v1/queues/q/tasks", `{"type":"t","priority":10}`, 400, "bad_priority"},
-		{"a delay of no time", "POST", "/v1/queues/q/tasks", `{"type":"t","delay":"soon"}`, 400, "bad_json"},
+		{"an invalid delay", "POST", "/v1/queues/q/tasks", `{"type":"t","delay":"soon"}`, 400, "bad_json"},
 		{"a delay as a number", "POST", "/v1/queues/q/tasks", `{"type":"t","delay":5}`, 400, "bad_json"},
 		{"a large payload", "POST", "/v1/queues/q/tasks", `{"type":"t","payload":"` + strings.Repeat("x", task.MaxPayload) + `"}`, 400, "bad_payload"},
 		{"a huge body", "POST", "/v1/queues/q/tasks", `{"type":"t","payload":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "too_large"},
@@ -110,19 +110,19 @@ func TestBadInput(t *testing.T) {
 		{"an unknown id to requeue", "POST", "/v1/tasks/" + unknown + "/requeue", "", 404, "not_found"},
 		{"an unknown id to claim", "POST", "/v1/tasks/" + unknown + "/claim", `{"worker":"w"}`, 404, "not_found"},
 		{"an unknown id to complete", "POST", "/v1/tasks/" + unknown + "/complete", `{"worker":"w","claim":"2.0.q"}`, 404, "not_found"},
-		{"a claim that nobody made", "POST", "/v1/tasks/" + in.ID + "/complete", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
-		{"a claim of nonsense", "POST", "/v1/tasks/" + in.ID + "/complete", `{"worker":"w","claim":"x"}`, 400, "bad_claim"},
-		{"a heartbeat of a stranger", "POST", "/v1/tasks/" + in.ID + "/heartbeat", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
-		{"a failure of a stranger", "POST", "/v1/tasks/" + in.ID + "/fail", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
-		{"a release of a stranger", "POST", "/v1/tasks/" + in.ID + "/release", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
-		{"to begin anew what has not ended", "POST", "/v1/tasks/" + in.ID + "/requeue", "", 409, "conflict"},
+		{"a claim that does not exist", "POST", "/v1/tasks/" + in.ID + "/complete", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
+		{"an invalid claim", "POST", "/v1/tasks/" + in.ID + "/complete", `{"worker":"w","claim":"x"}`, 400, "bad_claim"},
+		{"a heartbeat without a claim", "POST", "/v1/tasks/" + in.ID + "/heartbeat", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
+		{"a failure without a claim", "POST", "/v1/tasks/" + in.ID + "/fail", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
+		{"a release without a claim", "POST", "/v1/tasks/" + in.ID + "/release", `{"worker":"w","claim":"2.0.q"}`, 409, "conflict"},
+		{"a requeue of a task that has not ended", "POST", "/v1/tasks/" + in.ID + "/requeue", "", 409, "conflict"},
 		{"a worker with a space", "POST", "/v1/queues/q/claim", `{"worker":"a b"}`, 400, "bad_worker"},
 		{"a wait of a day", "POST", "/v1/queues/q/claim", `{"worker":"w","wait":"24h"}`, 400, "bad_wait"},
-		{"a lease of a moment", "POST", "/v1/queues/q/claim", `{"worker":"w","lease":"1ms"}`, 400, "bad_lease"},
-		{"a state that is none", "GET", "/v1/queues/q/tasks?status=ASLEEP", "", 400, "bad_status"},
-		{"a limit that is no number", "GET", "/v1/queues/q/tasks?limit=many", "", 400, "bad_limit"},
+		{"a lease that is too short", "POST", "/v1/queues/q/claim", `{"worker":"w","lease":"1ms"}`, 400, "bad_lease"},
+		{"an unknown status", "GET", "/v1/queues/q/tasks?status=ASLEEP", "", 400, "bad_status"},
+		{"a limit that is not a number", "GET", "/v1/queues/q/tasks?limit=many", "", 400, "bad_limit"},
 		{"a limit of a million", "GET", "/v1/queues/q/tasks?limit=1000000", "", 400, "bad_limit"},
-		{"a long place in a list", "GET", "/v1/queues/q/tasks?next=" + strings.Repeat("x", 200), "", 400, "bad_next"},
+		{"a long next parameter", "GET", "/v1/queues/q/tasks?next=" + strings.Repeat("x", 200), "", 400, "bad_next"},
 		{"an unknown queue", "GET", "/v1/queues/unknown", "", 404, "not_found"},
 		{"limits below zero", "PUT", "/v1/queues/q", `{"maxRunning":-1}`, 400, "bad_maxRunning"},
 		{"no such path", "GET", "/v1/nothing", "", 404, "not_found"},
@@ -133,7 +133,7 @@ func TestBadInput(t *testing.T) {
 				Error struct{ Code, Message string }
 			}
 			if err := json.Unmarshal([]byte(text), &told); err != nil || status != x.status || told.Error.Code != x.code || told.Error.Message == "" {
-				t.Errorf("it is %d %s, want %d %s", status, text, x.status, x.code)
+				t.Errorf("the reply is %d %s, want %d %s", status, text, x.status, x.code)
 			}
 		})
 	}
@@ -145,16 +145,16 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func TestSubmitTellsWhetherItIsNew(t *testing.T) {
+func TestSubmitStatusOfNewAndKnown(t *testing.T) {
 	url, _, _ := start(t)
 	for _, want := range []int{http.StatusCreated, http.StatusOK, http.StatusOK} {
 		if status, text := send(t, "POST", url+"/v1/queues/q/tasks", `{"type":"t","key":"k","payload":{"a":[1,2]}}`); status != want {
-			t.Errorf("it is %d %s, want %d", status, text, want)
+			t.Errorf("the reply is %d %s, want %d", status, text, want)
 		}
 	}
 }
 
-// A worker of the client package does tasks, fails some and sees its claims.
+// A worker of the client package executes tasks, fails some and sees its claims.
 func TestClientAndWorker(t *testing.T) {
 	_, c, _ := start(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ func TestClientAndWorker(t *testing.T) {
 		t.Error(err)
 	}
 	if page, err := c.List(t.Context(), "q", task.Completed, "", 10); err != nil || len(page.Tasks) != 2 {
-		t.Errorf("completed are %+v, %v", page, err)
+		t.Errorf("completed tasks are %+v, %v", page, err)
 	}
 	if workers, err := c.Workers(t.Context()); err != nil || len(workers) != 1 || workers[0].ID != "w" {
 		t.Errorf("the workers are %+v, %v", workers, err)
@@ -225,13 +225,13 @@ func TestClientAndWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim, err := c.ClaimTask(t.Context(), in.ID, task.Claiming{Worker: "x"})
+	claim, err := c.ClaimTask(t.Context(), in.ID, task.ClaimRequest{Worker: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.ClaimTask(t.Context(), in.ID, task.Claiming{Worker: "y"})
+	_, err = c.ClaimTask(t.Context(), in.ID, task.ClaimRequest{Worker: "y"})
 	if refused := new(client.Error); !client.IsConflict(err) || !errors.As(err, &refused) || refused.Detail["worker"] != "x" {
-		t.Errorf("a claim of what another has is %v", err)
+		t.Errorf("claiming a claimed task returns %v", err)
 	}
 	if err := c.Release(t.Context(), claim); err != nil {
 		t.Error(err)
@@ -241,8 +241,7 @@ func TestClientAndWorker(t *testing.T) {
 	}
 }
 
-// The pages show what there is; what others wrote is text in them, whatever it
-// looks like.
+// The pages show the tasks; text from clients is escaped.
 func TestPages(t *testing.T) {
 	url, c, _ := start(t)
 	in, err := c.Submit(t.Context(), "mail", task.Submission{Type: "send", Payload: json.RawMessage(`{"x":"<script>alert(1)</script>"}`)})
@@ -258,7 +257,7 @@ func TestPages(t *testing.T) {
 	}{
 		{"/", "/queues/mail", 200},
 		{"/queues/mail", in.ID, 200},
-		{"/queues/empty?status=DEAD", "No task of this queue is DEAD", 200},
+		{"/queues/empty?status=DEAD", "This queue has no DEAD tasks", 200},
 		{"/queues/mail?status=NONE", "must be one of", 400},
 		{"/queues/unknown", "there is no queue unknown", 404},
 		{"/tasks/" + in.ID, "SUBMITTED", 200},

@@ -35,7 +35,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	},
 }).ParseFS(files, "pages/*.html"))
 
-// color is how a state or an event is shown.
+// color returns the CSS class of a status or an event.
 func color(s any) string {
 	name := ""
 	switch s := s.(type) {
@@ -86,8 +86,8 @@ func (f *Front) overview(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// busiest are the workers that are shown: those that are at something first, the
-// one that was seen last before the others.
+// busiest returns the workers to show: workers with tasks first, then by when
+// they were last seen.
 func busiest(workers []task.WorkerView) []task.WorkerView {
 	sort.SliceStable(workers, func(i, j int) bool {
 		a, b := workers[i], workers[j]
@@ -129,11 +129,11 @@ func (f *Front) taskPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.show(w, r, http.StatusOK, "task", map[string]any{
-		"Task": t, "Events": events, "CanCancel": task.Can(task.CalledOff, t.Status), "CanRequeue": task.Can(task.Requeued, t.Status),
+		"Task": t, "Events": events, "CanCancel": task.Can(task.CancelledByClient, t.Status), "CanRequeue": task.Can(task.Requeued, t.Status),
 	})
 }
 
-// taskButton does what a button of a task's page says.
+// taskButton handles the buttons of a task's page.
 func (f *Front) taskButton(w http.ResponseWriter, r *http.Request) {
 	id, err := r.PathValue("id"), error(nil)
 	switch r.PathValue("do") {
@@ -155,7 +155,7 @@ func (f *Front) show(w http.ResponseWriter, r *http.Request, status int, page st
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, page+".html", data); err != nil {
 		f.Log.Error("a page could not be shown", "path", r.URL.Path, "error", err)
-		http.Error(w, "something went wrong here; the log tells what", http.StatusInternalServerError)
+		http.Error(w, "internal error; see the server's log", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -169,7 +169,7 @@ func (f *Front) sorry(w http.ResponseWriter, r *http.Request, err error) {
 	var fault *web.Fault
 	if !errors.As(worded(err), &fault) {
 		f.Log.Error("a page could not be shown", "path", r.URL.Path, "error", err)
-		fault = web.Refuse(http.StatusInternalServerError, "internal", "something went wrong here; the log tells what")
+		fault = web.Refuse(http.StatusInternalServerError, "internal", "internal error; see the server's log")
 	}
 	f.show(w, r, fault.Status, "sorry", fault)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// A task whose worker is not heard of goes to another; one whose worker is heard
-// of does not, however long it takes.
+// A task whose worker sends no heartbeats is given to another worker; a task whose
+// worker does is not, however long it takes.
 func TestLeases(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{})
@@ -23,10 +23,10 @@ func TestLeases(t *testing.T) {
 		}
 		again := w.claim(s, "q", "other")
 		if again.ID != dead.ID || again.Attempts != 2 {
-			w.Errorf("what comes back is %+v", again.Task)
+			w.Errorf("the task claimed again is %+v", again.Task)
 		}
 		w.nothing(s, "q")
-		// The dead one was only asleep. Nothing that it says counts.
+		// The first worker is back. Its reports are rejected.
 		w.refused(s.Heartbeat(w.Context(), dead.ID, "dies", dead.Token), Conflict)
 		w.refused(s.Complete(w.Context(), dead.ID, "dies", dead.Token, "late"), Conflict)
 		w.refused(s.Release(w.Context(), dead.ID, "dies", dead.Token), Conflict)
@@ -35,7 +35,7 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// A lease lasts as long as was said: not less, and not much more.
+// A lease lasts as long as requested: not less, and not much more.
 func TestLeasesLast(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{})
@@ -48,7 +48,7 @@ func TestLeasesLast(t *testing.T) {
 	})
 }
 
-// The same worker that lost a task and has it again is told apart by its claim.
+// A worker that lost a task and claimed it again has another claim.
 func TestClaimsOfOneWorkerAreToldApart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{})
@@ -65,7 +65,7 @@ func TestClaimsOfOneWorkerAreToldApart(t *testing.T) {
 	})
 }
 
-// A task that kills its workers is dead in the end.
+// A task that crashes its workers becomes dead.
 func TestPoison(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{})
@@ -79,8 +79,8 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// A server that starts finds the claims of workers that died while none ran, and
-// gives each its whole time: it cannot know when they were last heard of.
+// A server that starts finds the claims of workers that crashed while no server
+// ran, and gives each a whole lease: it cannot know when their last heartbeat was.
 func TestLeasesOutliveServers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, stop := w.serverUntil(Options{})
@@ -106,8 +106,8 @@ func TestLeasesOutliveServers(t *testing.T) {
 	})
 }
 
-// A queue at which a worker waited before anything was submitted is found by a
-// server that starts, like any other.
+// A server that starts finds a queue at which a worker waited before any task was
+// submitted.
 func TestQueuesThatBeganWithAWorker(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, stop := w.serverUntil(Options{})
@@ -124,8 +124,8 @@ func TestQueuesThatBeganWithAWorker(t *testing.T) {
 	})
 }
 
-// A clock that is set ends no lease, loses no task, and a delayed task runs when
-// the clock says so.
+// A clock that jumps expires no lease and loses no task, and a delayed task runs
+// when the clock says so.
 func TestClocksThatJump(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var jump atomic.Int64
@@ -154,7 +154,7 @@ func TestClocksThatJump(t *testing.T) {
 	})
 }
 
-// A task that waits longer than tasks may is dead.
+// A task that waits too long becomes dead.
 func TestOldTasksAreBuried(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{MaxAge: 10 * time.Minute, Poll: time.Second})
@@ -162,6 +162,6 @@ func TestOldTasksAreBuried(t *testing.T) {
 		delayed := w.submit(s, "p", task.Submission{Delay: task.Duration(8 * time.Minute)})
 		time.Sleep(12 * time.Minute)
 		w.is(s, old.ID, task.Dead)
-		w.is(s, delayed.ID, task.Pending) // it waits since its time came
+		w.is(s, delayed.ID, task.Pending) // it waits since it was due
 	})
 }

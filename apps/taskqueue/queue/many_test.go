@@ -11,11 +11,11 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// watch sees who runs what.
+// watch records which worker runs which task.
 type watch struct {
 	mutex   sync.Mutex
 	running map[string]string
-	most    map[string]int // of each queue, tasks that ran at once
+	most    map[string]int // maximum of concurrent tasks of each queue
 	now     map[string]int
 	runs    map[string]int
 	faults  []string
@@ -29,7 +29,7 @@ func (w *watch) begin(queue, id, worker string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if other := w.running[id]; other != "" {
-		w.faults = append(w.faults, fmt.Sprintf("%s and %s run task %s at once", other, worker, id))
+		w.faults = append(w.faults, fmt.Sprintf("%s and %s run task %s at the same time", other, worker, id))
 	}
 	w.running[id] = worker
 	w.runs[id]++
@@ -44,8 +44,8 @@ func (w *watch) end(queue, id string) {
 	w.now[queue]--
 }
 
-// work claims and does tasks until the context ends. Some workers stop without a
-// word in the middle of a task, as if they were killed.
+// work claims and executes tasks until the context ends. Some workers stop in the
+// middle of a task without a report, as if they were killed.
 func work(ctx context.Context, s *Service, queue, worker string, r *rand.Rand, see *watch) {
 	for ctx.Err() == nil {
 		c, ok, err := s.Claim(ctx, queue, worker, span, time.Second)
@@ -78,7 +78,7 @@ func TestManyServers(t *testing.T) {
 		if _, err := servers[0].SetQueue(w.Context(), task.Queue{Name: "narrow", MaxPending: 1000, MaxRunning: 3}); err != nil {
 			w.Fatal(err)
 		}
-		time.Sleep(time.Second) // until all servers have heard of it
+		time.Sleep(time.Second) // until all servers have read the limits
 		see := newWatch()
 		ctx, stop := context.WithCancel(w.Context())
 		var workers sync.WaitGroup
@@ -113,13 +113,13 @@ func TestManyServers(t *testing.T) {
 		stop()
 		workers.Wait()
 		if n := left(); n > 0 {
-			w.Errorf("%d tasks have not come to an end", n)
+			w.Errorf("%d tasks have not ended", n)
 		}
 		for _, f := range see.faults {
 			w.Error(f)
 		}
 		if see.most["narrow"] > 3 || see.most["wide"] <= 3 {
-			w.Errorf("at most %d tasks of the narrow queue ran at once and %d of the wide one", see.most["narrow"], see.most["wide"])
+			w.Errorf("at most %d tasks of the narrow queue ran at the same time and %d of the wide one", see.most["narrow"], see.most["wide"])
 		}
 		for _, id := range w.ids {
 			events, err := w.table.History(w.Context(), id)
@@ -127,9 +127,9 @@ func TestManyServers(t *testing.T) {
 			finals, taken := 0, 0
 			for _, e := range events {
 				switch e.Type {
-				case task.Done, task.GaveUp, task.Buried, task.CalledOff:
+				case task.Done, task.FailedForGood, task.DeadLettered, task.CancelledByClient:
 					finals++
-				case task.Taken:
+				case task.Claimed:
 					taken++
 				}
 			}
@@ -140,8 +140,8 @@ func TestManyServers(t *testing.T) {
 	})
 }
 
-// The watch finds tasks that run twice at once: servers that hand out what they
-// remember, and leave the condition out, do that.
+// The watch finds tasks that run twice at the same time: servers that hand out
+// tasks from memory without the condition do that.
 func TestWatchFindsClaimsWithoutCondition(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.server(Options{}), w.server(Options{})
@@ -166,13 +166,13 @@ func TestWatchFindsClaimsWithoutCondition(t *testing.T) {
 		}
 		workers.Wait()
 		if len(see.faults) == 0 {
-			w.Error("nothing is found")
+			w.Error("no overlap is found")
 		}
 	})
 }
 
-// More tasks than a server holds in memory are all done, and those beyond a
-// queue's limit are refused.
+// More tasks than a server holds in memory are all executed, and submissions
+// beyond a queue's limit are rejected.
 func TestMoreTasksThanMemory(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{MaxKnown: 100})
@@ -236,13 +236,13 @@ func TestPausedQueuesHandNothingOut(t *testing.T) {
 		_, err = a.SetQueue(w.Context(), task.Queue{Name: "q", MaxPending: 10})
 		w.good(err)
 		if !<-got {
-			w.Error("a worker that waits is not woken when the queue goes on")
+			w.Error("a waiting worker is not woken when the queue is resumed")
 		}
 	})
 }
 
-// Workers are woken by the stream also after its shards have ended and others
-// followed, which they do every four hours.
+// The stream still wakes workers after its shards have been closed and replaced,
+// which happens every four hours.
 func TestShardsRoll(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{Poll: 5 * time.Second})
@@ -250,7 +250,7 @@ func TestShardsRoll(t *testing.T) {
 		w.submit(s, "q", task.Submission{})
 		c, ok, err := s.Claim(w.Context(), "q", "w", span, 50*time.Second)
 		if err != nil || !ok {
-			w.Fatalf("nothing comes: %v", err)
+			w.Fatalf("no task arrives: %v", err)
 		}
 		w.good(s.Complete(w.Context(), c.ID, "w", c.Token, ""))
 		w.good(s.Healthy(w.Context()))

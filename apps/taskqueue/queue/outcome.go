@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// holder is a worker's word about a task that it has.
+// holder identifies a worker's claim of a task.
 type holder struct {
 	id, worker string
 	token      task.Token
@@ -30,12 +30,12 @@ func hold(id, worker, token string) (holder, error) {
 	return holder{id, worker, k, created}, err
 }
 
-// claim is what the table has of it.
+// claim returns the claim as the table stores it.
 func (h holder) claim() *table.Claim {
 	return &table.Claim{Worker: h.worker, Task: h.id, Queue: h.token.Queue, Seq: h.token.Seq, Slot: h.token.Slot}
 }
 
-// Heartbeat prolongs a worker's lease.
+// Heartbeat extends a worker's lease.
 func (s *Service) Heartbeat(ctx context.Context, id, worker, token string) error {
 	h, err := hold(id, worker, token)
 	if err != nil {
@@ -57,12 +57,12 @@ func (s *Service) Heartbeat(ctx context.Context, id, worker, token string) error
 
 func lost(t *task.Task, worker string) error {
 	if t.Status == task.Processing && t.Worker != worker {
-		return refuse(Conflict, t, "worker %s has task %s by now", t.Worker, t.ID)
+		return refuse(Conflict, t, "worker %s now has task %s", t.Worker, t.ID)
 	}
-	return refuse(Conflict, t, "worker %s no longer has task %s by this claim; it is %s", worker, t.ID, t.Status)
+	return refuse(Conflict, t, "the claim of worker %s on task %s is no longer valid; the task is %s", worker, t.ID, t.Status)
 }
 
-// Complete ends a task well. To say it twice does no harm.
+// Complete ends a task successfully. It is idempotent.
 func (s *Service) Complete(ctx context.Context, id, worker, token, result string) error {
 	defer s.metrics.time("complete")()
 	h, err := hold(id, worker, token)
@@ -72,20 +72,20 @@ func (s *Service) Complete(ctx context.Context, id, worker, token, result string
 	if err := task.CheckResult(result); err != nil {
 		return err
 	}
-	// All that the event needs is in the token and in the id, so nothing is read.
+	// The token and the id have all that the event needs, so nothing is read.
 	before := task.Task{ID: id, Queue: h.token.Queue, Created: h.created, Status: task.Processing, Worker: worker, Slot: h.token.Slot, Seq: h.token.Seq}
 	now := s.at()
 	e := task.Event{Type: task.Done, At: now, Detail: task.Detail{Worker: worker, Result: result, Keep: now.Add(s.keep).Unix()}}
 	return s.end(ctx, h, before, e)
 }
 
-// end lets a worker's last word about a task happen.
+// end writes the event by which a worker ends its claim of a task.
 func (s *Service) end(ctx context.Context, h holder, before task.Task, e task.Event) error {
 	e.Seq = before.Seq + 1
 	_, err := s.table.Append(ctx, before, e, s.eventsUntil(e.At), table.With{Drop: h.claim()})
 	var moved *table.Moved
 	if errors.As(err, &moved) {
-		return s.said(ctx, h, e.Type, moved.Now)
+		return s.repeated(ctx, h, e.Type, moved.Now)
 	}
 	if err == nil {
 		s.metrics.events.WithLabelValues(before.Queue, string(e.Type)).Inc()
@@ -93,9 +93,8 @@ func (s *Service) end(ctx context.Context, h holder, before task.Task, e task.Ev
 	return err
 }
 
-// said tells whether a worker repeats itself: a reply can be lost, and then it
-// must.
-func (s *Service) said(ctx context.Context, h holder, what task.EventType, now *task.Task) error {
+// repeated reports whether a worker repeats a report whose reply was lost.
+func (s *Service) repeated(ctx context.Context, h holder, what task.EventType, now *task.Task) error {
 	if now == nil {
 		return missing(h.id)
 	}
@@ -114,16 +113,16 @@ func (s *Service) said(ctx context.Context, h holder, what task.EventType, now *
 	return lost(now, h.worker)
 }
 
-// Failure is what a worker says of a task that it could not do.
+// Failure describes a failed attempt.
 type Failure struct {
 	Reason string
-	Never  bool          // trying again is of no use
-	After  time.Duration // when to try again, instead of the task's own back-off
+	Never  bool          // the task must not be retried
+	After  time.Duration // delay before the retry; replaces the task's backoff
 }
 
-// Fail ends an attempt badly. The task is tried again later, unless it has had
-// all its attempts or the worker says that it is of no use. It returns what
-// becomes of the task.
+// Fail ends an attempt that failed. The task is retried later, unless its attempts
+// are used up or the worker says that it must not be. Fail returns the task's new
+// status.
 func (s *Service) Fail(ctx context.Context, id, worker, token string, f Failure) (task.Status, error) {
 	if err := task.CheckReason(f.Reason); err != nil {
 		return "", err
@@ -131,7 +130,7 @@ func (s *Service) Fail(ctx context.Context, id, worker, token string, f Failure)
 	if f.After < 0 || f.After > task.MaxDelay {
 		return "", &task.Fault{Field: "after", Message: fmt.Sprintf("is %v, but must be 0 to %v", f.After, task.MaxDelay)}
 	}
-	h, t, err := s.holding(ctx, id, worker, token, task.GaveUp, task.Retry, task.Buried)
+	h, t, err := s.holding(ctx, id, worker, token, task.FailedForGood, task.Retry, task.DeadLettered)
 	if err != nil || t == nil {
 		return "", err
 	}
@@ -140,9 +139,9 @@ func (s *Service) Fail(ctx context.Context, id, worker, token string, f Failure)
 	status := task.Delayed
 	switch {
 	case f.Never:
-		e.Type, e.Keep, status = task.GaveUp, now.Add(s.keep).Unix(), task.Failed
+		e.Type, e.Keep, status = task.FailedForGood, now.Add(s.keep).Unix(), task.Failed
 	case t.Attempts >= t.MaxAttempts || t.Seq > task.MaxSeq-100:
-		e.Type, e.Keep, status = task.Buried, now.Add(s.keep).Unix(), task.Dead
+		e.Type, e.Keep, status = task.DeadLettered, now.Add(s.keep).Unix(), task.Dead
 	default:
 		wait := f.After
 		if wait == 0 {
@@ -150,7 +149,7 @@ func (s *Service) Fail(ctx context.Context, id, worker, token string, f Failure)
 		}
 		e.RunAt = now.Add(wait.Truncate(time.Millisecond))
 		if e.RunAt.After(t.Until) {
-			e.Type, e.RunAt, e.Keep, status = task.Buried, time.Time{}, now.Add(s.keep).Unix(), task.Dead
+			e.Type, e.RunAt, e.Keep, status = task.DeadLettered, time.Time{}, now.Add(s.keep).Unix(), task.Dead
 		}
 	}
 	return status, s.end(ctx, h, *t, e)
@@ -163,13 +162,13 @@ func (s *Service) Release(ctx context.Context, id, worker, token string) error {
 		return err
 	}
 	if t.Seq > task.MaxSeq-100 {
-		return s.end(ctx, h, *t, task.Event{Type: task.Buried, At: s.at(), Detail: task.Detail{Worker: worker, Reason: "it was given back too often", Keep: s.at().Add(s.keep).Unix()}})
+		return s.end(ctx, h, *t, task.Event{Type: task.DeadLettered, At: s.at(), Detail: task.Detail{Worker: worker, Reason: "it was released too often", Keep: s.at().Add(s.keep).Unix()}})
 	}
 	return s.end(ctx, h, *t, task.Event{Type: task.Released, At: s.at(), Detail: task.Detail{Worker: worker}})
 }
 
-// holding reads a task that a worker has. The task is nil when the worker has
-// said one of these words already.
+// holding reads a task that a worker has claimed. The task is nil if the worker
+// has already ended the claim.
 func (s *Service) holding(ctx context.Context, id, worker, token string, words ...task.EventType) (holder, *task.Task, error) {
 	h, err := hold(id, worker, token)
 	if err != nil {
@@ -183,26 +182,26 @@ func (s *Service) holding(ctx context.Context, id, worker, token string, words .
 		return h, &t, nil
 	}
 	for _, w := range words {
-		if s.said(ctx, h, w, &t) == nil {
+		if s.repeated(ctx, h, w, &t) == nil {
 			return h, nil, nil
 		}
 	}
 	return h, nil, lost(&t, worker)
 }
 
-// Cancel calls a task off, wherever it is. A worker that has it hears of it with
-// its next word.
+// Cancel cancels a task, whatever its status. A worker that has it learns of it
+// from the reply to its next request.
 func (s *Service) Cancel(ctx context.Context, id, reason string) (task.Task, error) {
 	if err := task.CheckReason(reason); err != nil {
 		return task.Task{}, err
 	}
-	return s.force(ctx, id, task.CalledOff, task.Cancelled, func(*task.Task) task.Detail {
+	return s.force(ctx, id, task.CancelledByClient, task.Cancelled, func(*task.Task) task.Detail {
 		return task.Detail{Reason: reason, Keep: s.at().Add(s.keep).Unix()}
 	})
 }
 
-// Requeue lets a task that failed or is dead begin anew. Its history is kept as
-// long as it then may take.
+// Requeue restarts a failed or dead task. Its history is kept for as long as the
+// restarted task may take.
 func (s *Service) Requeue(ctx context.Context, id string) (task.Task, error) {
 	events, err := s.History(ctx, id)
 	if err != nil {
@@ -214,8 +213,8 @@ func (s *Service) Requeue(ctx context.Context, id string) (task.Task, error) {
 	return s.force(ctx, id, task.Requeued, "", func(*task.Task) task.Detail { return task.Detail{Until: s.at().Add(s.maxAge)} })
 }
 
-// force lets an event happen that no worker decides. A task that is already what
-// the event makes of it stays so.
+// force writes an event that no worker decides. It changes nothing if the task
+// already has the status that the event leads to.
 func (s *Service) force(ctx context.Context, id string, what task.EventType, already task.Status, detail func(*task.Task) task.Detail) (task.Task, error) {
 	for range 10 {
 		t, err := s.Get(ctx, id)
@@ -242,5 +241,5 @@ func (s *Service) force(ctx context.Context, id string, what task.EventType, alr
 			return t, err
 		}
 	}
-	return task.Task{}, refuse(Busy, nil, "task %s changes too fast: try again", id)
+	return task.Task{}, refuse(Busy, nil, "task %s changes too fast; retry", id)
 }

@@ -9,31 +9,30 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// line is what a server knows of one queue: its limits, the tasks that wait, and
-// the workers that do.
-type line struct {
+// queueState is a server's view of one queue: its limits, the waiting tasks, and
+// the waiting workers.
+type queueState struct {
 	task.Queue
-	stored  bool // the table knows it, so that every server that starts will
+	stored  bool // it is in the table, so every server that starts finds it
 	ready   byUrgency
 	delayed byTime
 	waiting list.List    // of chan struct{}: workers, first come first served
-	slots   map[int]bool // taken, of a queue with a limit
-	more    bool         // the table has tasks that there was no room for here
+	slots   map[int]bool // taken slots of a queue with a limit
+	more    bool         // the table has tasks that are not in memory
 }
 
-// entry is a task that waits. The server holds the payload as well if it has
-// room.
+// entry is a waiting task. It holds the payload as well if there is space.
 type entry struct {
 	task.Task
 	bytes int
-	at    int // place in its heap
+	at    int // index in its heap
 }
 
-func (l *line) count() int { return len(l.ready) + len(l.delayed) }
+func (l *queueState) count() int { return len(l.ready) + len(l.delayed) }
 
-// slot finds a free slot: 0 when the queue has no limit, not ok when all are
+// slot finds a free slot: 0 if the queue has no limit; ok is false if all are
 // taken.
-func (l *line) slot() (n int, ok bool) {
+func (l *queueState) slot() (n int, ok bool) {
 	if l.MaxRunning == 0 {
 		return 0, true
 	}
@@ -45,22 +44,22 @@ func (l *line) slot() (n int, ok bool) {
 	return 0, false
 }
 
-// wake lets the worker that waits longest look again.
-func (l *line) wake() {
+// wake wakes the worker that has waited longest.
+func (l *queueState) wake() {
 	if first := l.waiting.Front(); first != nil {
 		l.waiting.Remove(first)
 		close(first.Value.(chan struct{}))
 	}
 }
 
-// wakeAll lets all of them look again.
-func (l *line) wakeAll() {
+// wakeAll wakes all waiting workers.
+func (l *queueState) wakeAll() {
 	for l.waiting.Len() > 0 {
 		l.wake()
 	}
 }
 
-// byUrgency is a heap: the highest priority first, then the oldest.
+// byUrgency is a heap ordered by priority, highest first, then by age.
 type byUrgency []*entry
 
 func (h byUrgency) Len() int { return len(h) }
@@ -76,31 +75,31 @@ func (h byUrgency) Less(i, j int) bool {
 }
 func (h byUrgency) Swap(i, j int) { h[i], h[j] = h[j], h[i]; h[i].at, h[j].at = i, j }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (h *byUrgency) Push(x any) {
 	e := x.(*entry)
 	e.at = len(*h)
 	*h = append(*h, e)
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (h *byUrgency) Pop() any { return pop((*[]*entry)(h)) }
 
-// byTime is a heap: the first that is due first.
+// byTime is a heap ordered by when tasks are due.
 type byTime []*entry
 
 func (h byTime) Len() int           { return len(h) }
 func (h byTime) Less(i, j int) bool { return h[i].RunAt.Before(h[j].RunAt) }
 func (h byTime) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].at, h[j].at = i, j }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (h *byTime) Push(x any) {
 	e := x.(*entry)
 	e.at = len(*h)
 	*h = append(*h, e)
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (h *byTime) Pop() any { return pop((*[]*entry)(h)) }
 
 func pop(h *[]*entry) *entry {
@@ -111,17 +110,17 @@ func pop(h *[]*entry) *entry {
 	return e
 }
 
-// lease is a claim that a server watches. How old it is, the server's own steady
-// clock says, from when it first saw the claim's last heartbeat: no clock that
-// is set forward, here or elsewhere, ends a lease before its time.
+// lease is a claim that a server watches. Its age is measured by the server's
+// monotonic clock, from when the server first saw the claim's last heartbeat, so
+// that no clock that jumps, here or elsewhere, expires a lease early.
 type lease struct {
 	table.Claim
 	seen     time.Time
 	expiring bool
 }
 
-// know takes in how a task is. It is told by the stream, by what the indexes
-// list at start, and by the table when it refuses.
+// know records the state of a task, as read from the stream, from the indexes at
+// start, or from the table after a failed condition.
 func (s *Service) know(t task.Task) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -141,13 +140,13 @@ func (s *Service) know(t task.Task) {
 	}
 }
 
-// horizon is how far ahead delayed tasks are held in memory. What is due later
-// is read from the index when it comes near.
+// horizon is how far ahead delayed tasks are held in memory. Later ones are read
+// from the index when they are due within the horizon.
 const horizon = 10 * time.Minute
 
-// add puts a task that waits where it waits. The mutex is held.
+// add puts a waiting task into its heap. The caller holds the mutex.
 func (s *Service) add(t task.Task) {
-	l := s.line(t.Queue)
+	l := s.queue(t.Queue)
 	if len(s.known) >= s.maxKnown {
 		l.more = true
 		return
@@ -166,13 +165,13 @@ func (s *Service) add(t task.Task) {
 	l.wake()
 }
 
-// maxPayloads is how many bytes of payloads are held in memory. Others are read
-// when their task is claimed.
+// maxPayloads is how many bytes of payloads are held in memory. Other payloads are
+// read when their task is claimed.
 const maxPayloads = 64 << 20
 
-// forget takes out a task that waits. The mutex is held.
+// forget removes a waiting task. The caller holds the mutex.
 func (s *Service) forget(e *entry) {
-	l := s.line(e.Queue)
+	l := s.queue(e.Queue)
 	if e.Status == task.Delayed {
 		heap.Remove(&l.delayed, e.at)
 	} else {
@@ -182,24 +181,24 @@ func (s *Service) forget(e *entry) {
 	delete(s.known, e.ID)
 }
 
-// line finds a queue, or makes it known with the limits of one that nobody set
-// limits for. The mutex is held.
-func (s *Service) line(name string) *line {
-	l := s.lines[name]
+// queue returns the state of a queue, and adds one with default limits if it is
+// new. The caller holds the mutex.
+func (s *Service) queue(name string) *queueState {
+	l := s.queues[name]
 	if l == nil {
-		l = &line{Queue: Unlimited(name), slots: make(map[int]bool)}
-		s.lines[name] = l
+		l = &queueState{Queue: Unlimited(name), slots: make(map[int]bool)}
+		s.queues[name] = l
 	}
 	return l
 }
 
-// Unlimited is a queue for which nobody has set limits.
+// Unlimited returns a queue with the default limits.
 func Unlimited(name string) task.Queue { return task.Queue{Name: name, MaxPending: 100_000} }
 
 func (s *Service) knowQueue(q task.Queue) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	l := s.line(q.Name)
+	l := s.queue(q.Name)
 	l.Queue, l.stored = q, true
 	l.wakeAll()
 }
@@ -207,7 +206,7 @@ func (s *Service) knowQueue(q task.Queue) {
 func (s *Service) knowSlot(queue string, n int, taken bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	l := s.line(queue)
+	l := s.queue(queue)
 	if taken {
 		l.slots[n] = true
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// Run follows the stream, wakes delayed tasks, ends leases and looks after what
-// was missed, until the context ends.
+// Run follows the stream, makes delayed tasks ready, expires leases and reads the
+// indexes for changes that the stream missed, until the context ends.
 func (s *Service) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.follow(ctx) })
@@ -28,7 +28,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Started waits until the stream is followed and the table was read.
+// Started waits until the stream is followed and the table has been read.
 func (s *Service) Started(ctx context.Context) error {
 	select {
 	case <-s.started:
@@ -38,7 +38,7 @@ func (s *Service) Started(ctx context.Context) error {
 	}
 }
 
-// Healthy is nil while the stream is followed.
+// Healthy returns nil while the stream is followed.
 func (s *Service) Healthy(context.Context) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -51,7 +51,7 @@ func (s *Service) health(err error) {
 	s.healthy = err
 }
 
-// every does something again and again.
+// every calls a function periodically.
 func every(ctx context.Context, d time.Duration, do func(context.Context)) error {
 	tick := time.NewTicker(d)
 	defer tick.Stop()
@@ -65,8 +65,8 @@ func every(ctx context.Context, d time.Duration, do func(context.Context)) error
 	}
 }
 
-// follow keeps the stream followed. Each time it begins, the table is read too:
-// what changed before is there, and what changes later is told.
+// follow keeps the stream followed. Each time it starts to, it reads the table
+// too: earlier changes are in the table, later ones in the stream.
 func (s *Service) follow(ctx context.Context) error {
 	var once sync.Once
 	begin := func(ctx context.Context) error {
@@ -82,8 +82,8 @@ func (s *Service) follow(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.health(fmt.Errorf("the table's stream is not followed: %w", err))
-		s.log.Error("the table's stream is not followed; trying again in a second", "error", err)
+		s.health(fmt.Errorf("the table's stream cannot be read: %w", err))
+		s.log.Error("the table's stream cannot be read; retrying in a second", "error", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -106,7 +106,7 @@ func (s *Service) listener() table.Listener {
 	}
 }
 
-// read reads from the table what there is: queues, tasks that wait, and claims.
+// read reads queues, waiting tasks and claims from the table.
 func (s *Service) read(ctx context.Context) error {
 	for q, err := range s.table.Queues(ctx) {
 		if err != nil {
@@ -122,7 +122,7 @@ func (s *Service) read(ctx context.Context) error {
 	return s.readClaims(ctx)
 }
 
-// readQueue reads the tasks of a queue that wait, up to some of each shard.
+// readQueue reads the waiting tasks of a queue, up to a limit for each shard.
 func (s *Service) readQueue(ctx context.Context, name string, most int) error {
 	for shard := range table.Shards {
 		n := 0
@@ -153,35 +153,35 @@ func (s *Service) readQueue(ctx context.Context, name string, most int) error {
 		slots[n] = true
 	}
 	s.mutex.Lock()
-	s.line(name).slots = slots
+	s.queue(name).slots = slots
 	s.mutex.Unlock()
 	return nil
 }
 
-// full tells whether there is no room for more tasks in memory, and remembers
-// that the queue has some.
+// full reports whether memory has no space for more tasks, and marks the queue as
+// having more tasks in the table.
 func (s *Service) full(name string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if len(s.known) < s.maxKnown {
 		return false
 	}
-	s.line(name).more = true
+	s.queue(name).more = true
 	return true
 }
 
 func (s *Service) names() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	names := make([]string, 0, len(s.lines))
-	for name := range s.lines {
+	names := make([]string, 0, len(s.queues))
+	for name := range s.queues {
 		names = append(names, name)
 	}
 	return names
 }
 
-// readClaims reads what all workers are at. One that was not seen for long and
-// is at nothing is forgotten.
+// readClaims reads the claims of all workers. A worker that has no claims and was
+// not seen for long is removed.
 func (s *Service) readClaims(ctx context.Context) error {
 	for w, err := range s.table.Workers(ctx) {
 		if err != nil {
@@ -204,12 +204,12 @@ func (s *Service) readClaims(ctx context.Context) error {
 	return nil
 }
 
-// wakeDelayed makes tasks ready whose time has come.
+// wakeDelayed makes delayed tasks ready that are due.
 func (s *Service) wakeDelayed(ctx context.Context) {
 	now := s.at()
 	s.mutex.Lock()
 	var due []task.Task
-	for _, l := range s.lines {
+	for _, l := range s.queues {
 		for len(l.delayed) > 0 && !l.delayed[0].RunAt.After(now) && len(due) < 1000 {
 			due = append(due, l.delayed[0].Task)
 			s.forget(l.delayed[0])
@@ -225,13 +225,13 @@ func (s *Service) wakeDelayed(ctx context.Context) {
 		case err == nil:
 			s.metrics.events.WithLabelValues(t.Queue, string(task.Ready)).Inc()
 		case !errors.As(err, &moved) && ctx.Err() == nil:
-			s.log.Warn("a task that is due could not be made ready; it is tried again", "task", t.ID, "error", err)
+			s.log.Warn("making a due task ready failed; retrying", "task", t.ID, "error", err)
 			s.know(t)
 		}
 	})
 }
 
-// endLeases takes tasks from workers that are not heard of.
+// endLeases takes tasks away from workers that have stopped sending heartbeats.
 func (s *Service) endLeases(ctx context.Context) {
 	s.mutex.Lock()
 	var over []table.Claim
@@ -249,7 +249,7 @@ func (s *Service) endLeases(ctx context.Context) {
 	s.mutex.Unlock()
 	inParallel(over, func(c table.Claim) {
 		if err := s.endLease(ctx, c); err != nil && ctx.Err() == nil {
-			s.log.Warn("a lease that is over could not be ended; it is tried again", "task", c.Task, "worker", c.Worker, "error", err)
+			s.log.Warn("expiring a lease failed; retrying", "task", c.Task, "worker", c.Worker, "error", err)
 			s.mutex.Lock()
 			if l := s.leases[c.Task]; l != nil {
 				l.expiring = false
@@ -265,26 +265,26 @@ func (s *Service) endLease(ctx context.Context, c table.Claim) error {
 		return err
 	}
 	if !ok || t.Status != task.Processing || t.Seq != c.Seq {
-		s.knowClaim(c, true) // it went on meanwhile
+		s.knowClaim(c, true) // it has changed meanwhile
 		return nil
 	}
 	now := s.at()
-	e := task.Event{Seq: t.Seq + 1, Type: task.Expired, At: now, Detail: task.Detail{Worker: c.Worker, Reason: fmt.Sprintf("worker %s was not heard of for %v", c.Worker, c.Lease)}}
+	e := task.Event{Seq: t.Seq + 1, Type: task.Expired, At: now, Detail: task.Detail{Worker: c.Worker, Reason: fmt.Sprintf("worker %s sent no heartbeat for %v", c.Worker, c.Lease)}}
 	if t.Attempts >= t.MaxAttempts || t.Seq > task.MaxSeq-100 || now.After(t.Until) {
-		e.Type, e.Keep = task.Buried, now.Add(s.keep).Unix()
+		e.Type, e.Keep = task.DeadLettered, now.Add(s.keep).Unix()
 	}
 	_, err = s.table.Append(ctx, t, e, s.eventsUntil(now), table.With{Drop: &c, Still: true})
 	var moved *table.Moved
 	switch {
 	case err == nil:
 		s.metrics.events.WithLabelValues(t.Queue, string(e.Type)).Inc()
-		s.log.Info("a lease is over", "task", c.Task, "worker", c.Worker, "attempt", t.Attempts, "then", e.Type)
+		s.log.Info("a lease has expired", "task", c.Task, "worker", c.Worker, "attempt", t.Attempts, "then", e.Type)
 		s.knowClaim(c, true)
 		return nil
 	case errors.As(err, &moved):
 		s.knowClaim(c, true)
 		return nil
-	case errors.Is(err, table.ErrClaimGone): // a heartbeat came in between
+	case errors.Is(err, table.ErrClaimGone): // a heartbeat arrived in between
 		now, ok, err := s.table.ClaimOf(ctx, c.Worker, c.Task)
 		if err != nil {
 			return err
@@ -295,48 +295,50 @@ func (s *Service) endLease(ctx context.Context, c table.Claim) error {
 	return err
 }
 
-// refill reads tasks of queues for which there was no room, when there is.
+// refill reads more tasks of queues that have more in the table, when memory
+// has space again.
 func (s *Service) refill(ctx context.Context) {
 	s.mutex.Lock()
 	var names []string
-	for name, l := range s.lines {
+	for name, l := range s.queues {
 		if l.more && len(s.known) < s.maxKnown/2 {
-			l.more = false // readQueue says so again if there are more still
+			l.more = false // readQueue sets it again if there are still more
 			names = append(names, name)
 		}
 	}
 	s.mutex.Unlock()
 	for _, name := range names {
 		if err := s.readQueue(ctx, name, s.maxKnown); err != nil && ctx.Err() == nil {
-			s.log.Warn("a queue could not be read; it is tried again", "queue", name, "error", err)
+			s.log.Warn("reading a queue failed; retrying", "queue", name, "error", err)
 			s.mutex.Lock()
-			s.line(name).more = true
+			s.queue(name).more = true
 			s.mutex.Unlock()
 		}
 	}
 }
 
-// lookAfter finds by the indexes what the stream did not tell, which is what
-// comes near and what a fault has hidden, and buries what waited too long.
+// lookAfter reads from the indexes what the stream does not deliver: delayed tasks
+// that are due soon, and changes missed because of an error. It also ends tasks
+// that waited too long.
 func (s *Service) lookAfter(ctx context.Context) {
 	err := func() error {
 		for _, name := range s.names() {
 			if err := s.readQueue(ctx, name, 200); err != nil {
 				return err
 			}
-			if err := s.buryOld(ctx, name); err != nil {
+			if err := s.expireOld(ctx, name); err != nil {
 				return err
 			}
 		}
 		return s.readClaims(ctx)
 	}()
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("the table could not be looked after; it is tried again in a minute", "error", err)
+		s.log.Warn("reading the indexes failed; retrying in a minute", "error", err)
 	}
 }
 
-// buryOld ends tasks that waited longer than they may.
-func (s *Service) buryOld(ctx context.Context, name string) error {
+// expireOld makes tasks dead that waited too long.
+func (s *Service) expireOld(ctx context.Context, name string) error {
 	now := s.at()
 	for shard := range table.Shards {
 		for listed, err := range s.table.Oldest(ctx, name, task.Pending, shard) {
@@ -344,7 +346,7 @@ func (s *Service) buryOld(ctx context.Context, name string) error {
 				return err
 			}
 			if listed.Created.After(now.Add(-s.maxAge)) {
-				break // the others are younger
+				break // the rest is younger
 			}
 			t, ok, err := s.table.Get(ctx, listed.ID)
 			if err != nil {
@@ -353,7 +355,7 @@ func (s *Service) buryOld(ctx context.Context, name string) error {
 			if !ok || t.Status != task.Pending || t.Until.After(now) {
 				continue
 			}
-			e := task.Event{Seq: t.Seq + 1, Type: task.Buried, At: now, Detail: task.Detail{Reason: "it waited too long", Keep: now.Add(s.keep).Unix()}}
+			e := task.Event{Seq: t.Seq + 1, Type: task.DeadLettered, At: now, Detail: task.Detail{Reason: "it waited too long", Keep: now.Add(s.keep).Unix()}}
 			if _, err := s.table.Append(ctx, t, e, s.eventsUntil(now), table.With{}); err != nil {
 				var moved *table.Moved
 				if errors.As(err, &moved) {
@@ -367,7 +369,7 @@ func (s *Service) buryOld(ctx context.Context, name string) error {
 	return nil
 }
 
-// inParallel does something with each of a list, eight at a time.
+// inParallel calls a function for each element of a list, eight at a time.
 func inParallel[T any](list []T, do func(T)) {
 	var group sync.WaitGroup
 	turns := make(chan struct{}, 8)

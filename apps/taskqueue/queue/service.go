@@ -1,7 +1,6 @@
-// Package queue hands tasks out to workers. It keeps in memory which tasks wait,
-// told by the table's stream, and lets the table's conditions decide who gets
-// them: what it remembers may be old, what it does is right all the same. Any
-// number of servers can do so over one table.
+// Package queue hands tasks out to workers. It caches in memory which tasks wait,
+// from the table's stream, and relies on the table's conditions for correctness:
+// the cache may be stale. Any number of servers can share a table.
 package queue
 
 import (
@@ -18,23 +17,23 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// Options say how tasks are kept and looked for.
+// Options configure a Service.
 type Options struct {
 	Table   *table.Table
-	Poll    time.Duration // between two readings of a shard of the stream; 20 ms unless set
-	Keep    time.Duration // of a task that is over; 7 days unless set
-	KeepKey time.Duration // of an idempotency key; 1 day unless set
-	MaxAge  time.Duration // of a task that waits, from its time on; 7 days unless set
+	Poll    time.Duration // time between two reads of a stream shard; defaults to 20 ms
+	Keep    time.Duration // how long finished tasks are kept; defaults to 7 days
+	KeepKey time.Duration // how long idempotency keys are kept; defaults to 1 day
+	MaxAge  time.Duration // how long a task may wait after its run time; defaults to 7 days
 
-	MaxKnown int // tasks that are held in memory; 200,000 unless set
+	MaxKnown int // waiting tasks held in memory; defaults to 200,000
 
-	Log     *slog.Logger          // nothing is logged unless set
-	Now     func() time.Time      // the system's clock unless set
-	Metrics prometheus.Registerer // none unless set
-	Changed func()                // called when something changed; must return at once
+	Log     *slog.Logger          // nil disables logging
+	Now     func() time.Time      // defaults to time.Now
+	Metrics prometheus.Registerer // may be nil
+	Changed func()                // called after changes; must not block
 }
 
-// Service is a server's part of the queue.
+// Service is one server's part of the queue.
 type Service struct {
 	table                       *table.Table
 	log                         *slog.Logger
@@ -45,22 +44,22 @@ type Service struct {
 	changed                     func()
 
 	mutex    sync.Mutex
-	lines    map[string]*line
-	known    map[string]*entry // tasks that wait
+	queues   map[string]*queueState
+	known    map[string]*entry // waiting tasks
 	payloads int               // bytes of their payloads
 	leases   map[string]*lease // by task
 	workers  map[string]time.Time
 	recent   []Recent
 	healthy  error
 
-	started chan struct{} // closed when the stream is followed and the table was read
+	started chan struct{} // closed when the stream is followed and the table has been read
 }
 
-// New makes a service, which works when it runs.
+// New returns a service. It does its work in Run.
 func New(o Options) *Service {
 	s := &Service{
 		table: o.Table, log: o.Log, now: o.Now, poll: o.Poll, keep: o.Keep, keepKey: o.KeepKey, maxAge: o.MaxAge, maxKnown: o.MaxKnown, changed: o.Changed,
-		lines: make(map[string]*line), known: make(map[string]*entry), leases: make(map[string]*lease), workers: make(map[string]time.Time),
+		queues: make(map[string]*queueState), known: make(map[string]*entry), leases: make(map[string]*lease), workers: make(map[string]time.Time),
 		healthy: errors.New("starting: the table's stream is not followed yet"), started: make(chan struct{}),
 	}
 	if s.log == nil {
@@ -87,21 +86,21 @@ func New(o Options) *Service {
 	return s
 }
 
-// Refusal is why a client does not get what it asks for.
+// Refusal is an error that a client caused.
 type Refusal struct {
 	Why     Why
 	Message string
-	Task    *task.Task // how the task is, where that is the reason
+	Task    *task.Task // the task, if its state is the reason
 }
 
-// Why tells refusals apart.
+// Why is the kind of a refusal.
 type Why string
 
 // The reasons.
 const (
 	NotFound Why = "not_found"
 	Conflict Why = "conflict"
-	Reused   Why = "key_reused" // the key came before, with other content
+	Reused   Why = "key_reused" // the key was used with other content
 	Full     Why = "queue_full"
 	Busy     Why = "busy"
 )
@@ -114,15 +113,15 @@ func refuse(why Why, t *task.Task, format string, args ...any) error {
 
 const (
 	maxQueues  = 1000
-	maxWaiting = 10_000 // workers that wait at one queue
+	maxWaiting = 10_000 // waiting workers of a queue
 	maxLeases  = 200_000
 )
 
-// at is now as tasks have it: to the millisecond.
+// at returns the current time, truncated as tasks store it.
 func (s *Service) at() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
-// Submit takes a task. The same key and content give the same task, which is
-// then not new.
+// Submit stores a task. If the key was used for the same content before, it
+// returns that task, and isNew is false.
 func (s *Service) Submit(ctx context.Context, queue string, in task.Submission) (t task.Task, isNew bool, err error) {
 	defer s.metrics.time("submit")()
 	if err := task.CheckName("queue", queue); err != nil {
@@ -156,49 +155,49 @@ func (s *Service) Submit(ctx context.Context, queue string, in task.Submission) 
 		return t, err == nil, err
 	}
 	if exists.Hash != hash {
-		return t, false, refuse(Reused, nil, "key %q was used for task %s, which is something else: use a new key for a new task", in.Key, exists.TaskID)
+		return t, false, refuse(Reused, nil, "key %q was used for task %s, which has other content: use a new key for a new task", in.Key, exists.TaskID)
 	}
 	t, ok, err := s.table.Get(ctx, exists.TaskID)
 	if err == nil && !ok {
-		err = refuse(NotFound, nil, "key %q was used for task %s, which is over and forgotten", in.Key, exists.TaskID)
+		err = refuse(NotFound, nil, "key %q was used for task %s, which has been deleted since", in.Key, exists.TaskID)
 	}
 	return t, false, err
 }
 
-// admit holds a queue to its limit of tasks that wait, and makes it known when
-// it is new.
+// admit checks a queue's limit of waiting tasks, and stores the queue if it is
+// new.
 func (s *Service) admit(ctx context.Context, queue string) error {
 	s.mutex.Lock()
-	l := s.lines[queue]
-	stored, count, most, queues := false, 0, 0, len(s.lines)
+	l := s.queues[queue]
+	stored, count, most, queues := false, 0, 0, len(s.queues)
 	if l != nil {
 		stored, count, most = l.stored, l.count(), l.MaxPending
 	}
 	s.mutex.Unlock()
 	switch {
 	case l != nil && count >= most:
-		return refuse(Full, nil, "queue %s has %d tasks that wait, as many as it may: submit again later", queue, count)
+		return refuse(Full, nil, "queue %s has %d waiting tasks, which is its limit: submit again later", queue, count)
 	case l == nil && queues >= maxQueues:
-		return refuse(Full, nil, "there are %d queues, as many as there may be", queues)
-	case !stored: // nobody has submitted to it through this server
+		return refuse(Full, nil, "there are %d queues, which is the limit", queues)
+	case !stored: // not yet used on this server
 		q := Unlimited(queue)
 		q.Updated = s.at()
 		if err := s.table.PutQueue(ctx, q, true); err != nil {
 			return err
 		}
 		s.mutex.Lock()
-		s.line(queue).stored = true
+		s.queue(queue).stored = true
 		s.mutex.Unlock()
 	}
 	return nil
 }
 
-// eventsExpire is when the events of a task may be forgotten: when it could not
-// but be over and forgotten itself.
+// eventsExpire returns when the events of a task may be deleted: when the task
+// itself must have been deleted.
 func (s *Service) eventsExpire(t *task.Task) int64 { return t.Until.Add(s.keep).Unix() }
 
-// Claim gives a worker the most urgent task of a queue. If none is there it waits
-// for up to that long; not ok means that none came.
+// Claim gives a worker the most urgent task of a queue. It waits up to wait for
+// one; ok is false if there was none.
 func (s *Service) Claim(ctx context.Context, queue, worker string, lease, wait time.Duration) (c task.Claim, ok bool, err error) {
 	if err := task.CheckName("queue", queue); err != nil {
 		return c, false, err
@@ -229,7 +228,7 @@ func (s *Service) Claim(ctx context.Context, queue, worker string, lease, wait t
 		c, err := s.take(ctx, *e, worker, lease, slot)
 		var moved *table.Moved
 		switch {
-		case err == nil && ctx.Err() != nil: // the worker hung up meanwhile
+		case err == nil && ctx.Err() != nil: // the worker has disconnected meanwhile
 			s.giveBack(ctx, c)
 			return c, false, ctx.Err()
 		case err == nil:
@@ -250,17 +249,17 @@ func (s *Service) Claim(ctx context.Context, queue, worker string, lease, wait t
 	}
 }
 
-// pick takes the most urgent task out of memory, and a slot if the queue has a
-// limit. Without one the worker waits until wake is closed.
+// pick removes the most urgent task from memory, and takes a slot if the queue has
+// a limit. If there is none, the worker waits until wake is closed.
 func (s *Service) pick(queue string, waits bool) (e *entry, slot int, wake chan struct{}, err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	l := s.lines[queue]
+	l := s.queues[queue]
 	if l == nil {
-		if len(s.lines) >= maxQueues {
-			return nil, 0, nil, refuse(Full, nil, "there are %d queues, as many as there may be", maxQueues)
+		if len(s.queues) >= maxQueues {
+			return nil, 0, nil, refuse(Full, nil, "there are %d queues, which is the limit", maxQueues)
 		}
-		l = s.line(queue)
+		l = s.queue(queue)
 	}
 	if len(l.ready) > 0 && !l.Paused {
 		if slot, ok := l.slot(); ok {
@@ -276,18 +275,18 @@ func (s *Service) pick(queue string, waits bool) (e *entry, slot int, wake chan 
 		return nil, 0, nil, nil
 	}
 	if l.waiting.Len() >= maxWaiting {
-		return nil, 0, nil, refuse(Busy, nil, "%d workers wait at queue %s, as many as may: ask again later", l.waiting.Len(), queue)
+		return nil, 0, nil, refuse(Busy, nil, "%d workers wait at queue %s, which is the limit: retry later", l.waiting.Len(), queue)
 	}
 	wake = make(chan struct{})
 	l.waiting.PushBack(wake)
 	return nil, 0, wake, nil
 }
 
-// leave takes a worker out of the row. If it was just woken, the next one is.
+// leave removes a worker from the wait list. If it was just woken, the next one is.
 func (s *Service) leave(queue string, wake chan struct{}) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	l := s.line(queue)
+	l := s.queue(queue)
 	for w := l.waiting.Front(); w != nil; w = w.Next() {
 		if w.Value == wake {
 			l.waiting.Remove(w)
@@ -297,7 +296,7 @@ func (s *Service) leave(queue string, wake chan struct{}) {
 	l.wake()
 }
 
-// again puts a task back that could not be claimed.
+// again puts back a task that could not be claimed.
 func (s *Service) again(e entry) { s.know(e.Task) }
 
 func (s *Service) freed(queue string, slot int) {
@@ -306,18 +305,18 @@ func (s *Service) freed(queue string, slot int) {
 	}
 }
 
-// take claims a task for a worker. A worker that hangs up does not undo it half.
+// take claims a task for a worker. It completes even if the worker disconnects.
 func (s *Service) take(ctx context.Context, e entry, worker string, lease time.Duration, slot int) (task.Claim, error) {
 	defer s.metrics.time("claim")()
 	ctx = context.WithoutCancel(ctx)
 	now := s.at()
-	event := task.Event{Seq: e.Seq + 1, Type: task.Taken, At: now, Detail: task.Detail{Worker: worker, Slot: slot}}
+	event := task.Event{Seq: e.Seq + 1, Type: task.Claimed, At: now, Detail: task.Detail{Worker: worker, Slot: slot}}
 	claim := table.Claim{Worker: worker, Task: e.ID, Queue: e.Queue, Since: now, Seq: event.Seq, Slot: slot, Lease: lease}
 	taken, err := s.table.Append(ctx, e.Task, event, s.eventsUntil(now), table.With{Take: &claim})
 	if err != nil {
 		return task.Claim{}, err
 	}
-	s.metrics.events.WithLabelValues(e.Queue, string(task.Taken)).Inc()
+	s.metrics.events.WithLabelValues(e.Queue, string(task.Claimed)).Inc()
 	s.metrics.waited.Observe(now.Sub(laterOf(e.Created, e.RunAt)).Seconds())
 	if taken.Payload == nil {
 		whole, ok, err := s.table.Get(ctx, e.ID)
@@ -336,21 +335,21 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// eventsUntil is when an event that happens now may be forgotten. The first
-// event is kept longest; those behind it go at the same time or a little later.
+// eventsUntil returns when an event that is written now may be deleted. The first
+// event is kept longest; later ones are deleted at the same time or a little later.
 func (s *Service) eventsUntil(now time.Time) int64 { return now.Add(s.maxAge + s.keep).Unix() }
 
-// giveBack undoes a claim that its worker will not hear of.
+// giveBack releases a claim whose worker has disconnected.
 func (s *Service) giveBack(ctx context.Context, c task.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := s.Release(ctx, c.ID, c.Worker, c.Token); err != nil {
-		s.log.Warn("a task whose worker hung up comes back when its lease is over", "task", c.ID, "error", err)
+		s.log.Warn("releasing the task of a disconnected worker failed; it is retried when its lease expires", "task", c.ID, "error", err)
 	}
 }
 
-// ClaimTask gives a worker one task, if it is free. If not, the refusal tells who
-// has it.
+// ClaimTask gives a worker one task, if it is free. Otherwise the refusal has the
+// worker that holds it.
 func (s *Service) ClaimTask(ctx context.Context, id, worker string, lease time.Duration) (task.Claim, error) {
 	if err := s.admitWorker(ctx, worker, lease); err != nil {
 		return task.Claim{}, err
@@ -372,7 +371,7 @@ func (s *Service) ClaimTask(ctx context.Context, id, worker string, lease time.D
 	case err == nil:
 		return c, nil
 	case errors.Is(err, table.ErrSlotTaken):
-		return c, refuse(Conflict, &t, "queue %s runs as many tasks as it may", t.Queue)
+		return c, refuse(Conflict, &t, "queue %s has reached its limit of running tasks", t.Queue)
 	}
 	s.freed(t.Queue, slot)
 	if errors.As(err, &moved) {
@@ -388,10 +387,10 @@ func (s *Service) ClaimTask(ctx context.Context, id, worker string, lease time.D
 func (s *Service) takeSlot(queue string) (int, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	l := s.line(queue)
+	l := s.queue(queue)
 	slot, ok := l.slot()
 	if l.Paused || !ok {
-		return 0, refuse(Conflict, nil, "queue %s is paused, or runs as many tasks as it may", queue)
+		return 0, refuse(Conflict, nil, "queue %s is paused or has reached its limit of running tasks", queue)
 	}
 	if slot != 0 {
 		l.slots[slot] = true
@@ -408,7 +407,7 @@ func held(t *task.Task) error {
 
 func missing(id string) error { return refuse(NotFound, nil, "there is no task %s", id) }
 
-// admitWorker looks at a worker that asks for a task.
+// admitWorker checks a worker that requests a task.
 func (s *Service) admitWorker(ctx context.Context, worker string, lease time.Duration) error {
 	if err := task.CheckName("worker", worker); err != nil {
 		return err
@@ -420,13 +419,13 @@ func (s *Service) admitWorker(ctx context.Context, worker string, lease time.Dur
 	leases := len(s.leases)
 	s.mutex.Unlock()
 	if leases >= maxLeases {
-		return refuse(Busy, nil, "%d tasks are in the hands of workers, as many as may be", leases)
+		return refuse(Busy, nil, "%d tasks are claimed, which is the limit", leases)
 	}
 	return s.noteWorker(ctx, worker)
 }
 
-// noteWorker notes a worker from time to time, so that what it is at is found by
-// a server that starts.
+// noteWorker stores a worker from time to time, so that a server that starts finds
+// its claims.
 func (s *Service) noteWorker(ctx context.Context, worker string) error {
 	s.mutex.Lock()
 	noted, ok := s.workers[worker]
@@ -443,14 +442,14 @@ func (s *Service) noteWorker(ctx context.Context, worker string) error {
 	return nil
 }
 
-// noteWorkers is how often a worker that is there is noted anew, and
-// forgetWorkers after what time one without claims is forgotten.
+// noteWorkers is how often an active worker is stored, and forgetWorkers after
+// what time a worker without claims is removed.
 const (
 	noteWorkers   = time.Minute
 	forgetWorkers = 15 * time.Minute
 )
 
-// Get reads a task.
+// Get returns a task.
 func (s *Service) Get(ctx context.Context, id string) (task.Task, error) {
 	if _, err := task.CreatedAt(id); err != nil {
 		return task.Task{}, err
@@ -462,7 +461,7 @@ func (s *Service) Get(ctx context.Context, id string) (task.Task, error) {
 	return t, err
 }
 
-// History reads the events of a task.
+// History returns the events of a task.
 func (s *Service) History(ctx context.Context, id string) ([]task.Event, error) {
 	if _, err := task.CreatedAt(id); err != nil {
 		return nil, err

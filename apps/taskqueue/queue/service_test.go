@@ -33,15 +33,14 @@ func TestFullLife(t *testing.T) {
 			w.Errorf("completed it is %+v", done)
 		}
 		events, err := s.History(w.Context(), c.ID)
-		if err != nil || len(events) != 3 || events[0].Type != task.Submitted || events[1].Type != task.Taken || events[2].Type != task.Done {
+		if err != nil || len(events) != 3 || events[0].Type != task.Submitted || events[1].Type != task.Claimed || events[2].Type != task.Done {
 			w.Errorf("the history is %+v, %v", events, err)
 		}
 		w.nothing(s, "mail")
 	})
 }
 
-// A replay that nothing could fail would prove nothing: a change past the events
-// is found.
+// The control: a change that bypasses the events is found by the replay.
 func TestReplayFindsAChangeWithoutEvent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{})
@@ -59,7 +58,7 @@ func TestReplayFindsAChangeWithoutEvent(t *testing.T) {
 		}
 		spoil("COMPLETED")
 		if w.replay(in.ID) == nil {
-			w.Error("a status that no event made is not found")
+			w.Error("a status without an event is not found")
 		}
 		spoil("PENDING")
 	})
@@ -83,7 +82,7 @@ func TestIdempotency(t *testing.T) {
 		count := 0
 		for i := range ids {
 			if ids[i] != ids[0] {
-				w.Errorf("the key gives %s and %s", ids[0], ids[i])
+				w.Errorf("the key returns %s and %s", ids[0], ids[i])
 			}
 			if news[i] {
 				count++
@@ -113,8 +112,8 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-// A key can be used anew when it is no longer remembered, even if the table has
-// not forgotten it yet.
+// A key can be used again when it has expired, even if the table has not deleted
+// it yet.
 func TestKeysAreForgotten(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{KeepKey: time.Minute, Poll: time.Second})
@@ -135,12 +134,12 @@ func TestClaimTellsWhoHasIt(t *testing.T) {
 		w.good(err)
 		_, err = s.ClaimTask(w.Context(), in.ID, "second", span)
 		if r := w.refused(err, Conflict); r.Task == nil || r.Task.Worker != "first" || r.Task.Status != task.Processing {
-			w.Errorf("the refusal tells %+v", r.Task)
+			w.Errorf("the refusal has %+v", r.Task)
 		}
 		w.good(s.Complete(w.Context(), in.ID, "first", c.Token, ""))
 		_, err = s.ClaimTask(w.Context(), in.ID, "second", span)
 		if r := w.refused(err, Conflict); r.Task.Status != task.Completed {
-			w.Errorf("the refusal tells %+v", r.Task)
+			w.Errorf("the refusal has %+v", r.Task)
 		}
 		_, err = s.ClaimTask(w.Context(), task.NewID(time.Now()), "second", span)
 		w.refused(err, NotFound)
@@ -157,7 +156,7 @@ func TestUrgentTasksGoFirst(t *testing.T) {
 		time.Sleep(time.Second)
 		for _, want := range []string{"9-2", "9-4", "5-0", "5-3", "1-1", "0-5"} {
 			if c := w.claim(s, "q", "w"); string(c.Payload) != `"`+want+`"` {
-				w.Errorf("%s comes, want %s", c.Payload, want)
+				w.Errorf("%s is claimed, want %s", c.Payload, want)
 			}
 		}
 	})
@@ -175,7 +174,7 @@ func TestDelayedTasksWait(t *testing.T) {
 	})
 }
 
-// A task that is due later than memory goes is found by the index.
+// A task that is due later than the horizon of memory is found by the index.
 func TestTasksThatAreDueMuchLater(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{Poll: 2 * time.Second})
@@ -198,7 +197,7 @@ func TestRetriesBackOffAndEnd(t *testing.T) {
 		for attempt := 1; attempt <= 3; attempt++ {
 			c := w.claim(s, "q", "w")
 			if c.Attempts != attempt {
-				w.Fatalf("attempt %d is told as %d", attempt, c.Attempts)
+				w.Fatalf("attempt %d is numbered %d", attempt, c.Attempts)
 			}
 			status, err := s.Fail(w.Context(), c.ID, "w", c.Token, Failure{Reason: fmt.Sprint("no ", attempt)})
 			w.good(err)
@@ -225,24 +224,24 @@ func TestRetriesBackOffAndEnd(t *testing.T) {
 		}
 		again, err := s.Requeue(w.Context(), in.ID)
 		if err != nil || again.Status != task.Pending || again.Attempts != 0 {
-			w.Errorf("it begins anew as %+v, %v", again, err)
+			w.Errorf("requeued it is %+v, %v", again, err)
 		}
 		c := w.claim(s, "q", "w")
 		if status, err := s.Fail(w.Context(), c.ID, "w", c.Token, Failure{Reason: "hopeless", Never: true}); err != nil || status != task.Failed {
-			w.Errorf("a task that is hopeless is %s, %v", status, err)
+			w.Errorf("a task that must not be retried is %s, %v", status, err)
 		}
 		if _, err := s.Requeue(w.Context(), in.ID); err != nil {
 			w.Error(err)
 		}
 		c = w.claim(s, "q", "w")
 		if _, err := s.Fail(w.Context(), c.ID, "w", c.Token, Failure{After: time.Minute}); err != nil || w.get(s, c.ID).RunAt.Sub(w.get(s, c.ID).Updated) != time.Minute {
-			w.Errorf("the worker's own time is not kept: %v", err)
+			w.Errorf("the worker's delay is not used: %v", err)
 		}
 	})
 }
 
-// A worker's word can be lost and said again; a word of a worker that no longer
-// has the task does nothing.
+// A worker's report can be lost and repeated; a report of a worker that no longer
+// has the task is rejected.
 func TestWordsAreSaidOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{})
@@ -255,7 +254,7 @@ func TestWordsAreSaidOnce(t *testing.T) {
 				_, err := s.Fail(w.Context(), c.ID, c.Worker, c.Token, Failure{Reason: "r"})
 				return err
 			}},
-			{"give up", func(c task.Claim) error {
+			{"fail for good", func(c task.Claim) error {
 				_, err := s.Fail(w.Context(), c.ID, c.Worker, c.Token, Failure{Reason: "r", Never: true})
 				return err
 			}},
@@ -267,10 +266,10 @@ func TestWordsAreSaidOnce(t *testing.T) {
 			w.good(c.say(claim))
 			was := w.get(s, claim.ID)
 			if err := c.say(claim); err != nil {
-				w.Errorf("%s said twice: %v", c.name, err)
+				w.Errorf("%s repeated: %v", c.name, err)
 			}
 			if now := w.get(s, claim.ID); now.Seq < was.Seq || now.Seq > was.Seq+1 {
-				w.Errorf("%s said twice leads from %+v to %+v", c.name, was, now)
+				w.Errorf("%s repeated leads from %+v to %+v", c.name, was, now)
 			}
 			stranger := claim
 			stranger.Worker = "other"
@@ -280,7 +279,7 @@ func TestWordsAreSaidOnce(t *testing.T) {
 			w.refused(c.say(forged), Conflict)
 			forged.Token = task.Token{Seq: 2, Queue: "elsewhere"}.String()
 			if err := c.say(forged); c.name != "complete" && err == nil {
-				continue // it is the same word again, by the number of the claim
+				continue // a repetition, by the number of the claim
 			}
 			w.refused(s.Heartbeat(w.Context(), claim.ID, "w", claim.Token), Conflict)
 		}
@@ -300,7 +299,7 @@ func TestCancel(t *testing.T) {
 				w.Errorf("cancelled it is %+v, %v", got, err)
 			}
 			if _, err := s.Cancel(w.Context(), x.ID, "again"); err != nil {
-				w.Errorf("to cancel twice is %v", err)
+				w.Errorf("cancelling twice returns %v", err)
 			}
 		}
 		w.refused(s.Heartbeat(w.Context(), c.ID, "w", c.Token), Conflict)
@@ -349,7 +348,7 @@ func TestLists(t *testing.T) {
 		c := w.claim(s, "q", "w")
 		page, err := s.List(w.Context(), "q", task.Processing, "", 10)
 		if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != c.ID || page.Tasks[0].Worker != "w" {
-			w.Errorf("those in processing are %+v, %v", page, err)
+			w.Errorf("tasks in processing are %+v, %v", page, err)
 		}
 		workers, err := s.Workers(w.Context())
 		if err != nil || len(workers) != 1 || len(workers[0].Tasks) != 1 {
@@ -357,7 +356,7 @@ func TestLists(t *testing.T) {
 		}
 		w.good(s.Complete(w.Context(), c.ID, "w", c.Token, ""))
 		if page, err := s.List(w.Context(), "q", task.Completed, "", 10); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Worker != "w" {
-			w.Errorf("those that are completed are %+v, %v", page, err)
+			w.Errorf("completed tasks are %+v, %v", page, err)
 		}
 	})
 }
@@ -370,16 +369,16 @@ func TestBadWordsAreRefused(t *testing.T) {
 		long := string(make([]byte, 5000))
 		for name, err := range map[string]error{
 			"a queue with a hash":   second(s.Submit(ctx, "a#b", task.Submission{Type: "t"})),
-			"a lease of nothing":    second(s.Claim(ctx, "q", "w", 0, 0)),
+			"a lease of zero":       second(s.Claim(ctx, "q", "w", 0, 0)),
 			"a lease of days":       second(s.Claim(ctx, "q", "w", 48*time.Hour, 0)),
 			"a worker with a space": second(s.Claim(ctx, "q", "a b", span, 0)),
 			"no worker":             second(s.Claim(ctx, "q", "", span, 0)),
-			"an id of nothing":      s.Complete(ctx, "x", "w", "2.0.q", ""),
+			"an invalid id":         s.Complete(ctx, "x", "w", "2.0.q", ""),
 			"no token":              s.Complete(ctx, in.ID, "w", "", ""),
 			"a long result":         s.Complete(ctx, in.ID, "w", "2.0.q", long),
-			"a list of nonsense":    first(s.List(ctx, "q", "SLEEPING", "", 10)),
-			"a page of nothing":     first(s.List(ctx, "q", task.Pending, "", 0)),
-			"a queue of minus one":  first(s.SetQueue(ctx, task.Queue{Name: "q", MaxPending: 1, MaxRunning: -1})),
+			"an unknown status":     first(s.List(ctx, "q", "SLEEPING", "", 10)),
+			"an empty page":         first(s.List(ctx, "q", task.Pending, "", 0)),
+			"a negative limit":      first(s.SetQueue(ctx, task.Queue{Name: "q", MaxPending: 1, MaxRunning: -1})),
 		} {
 			var f *task.Fault
 			if !errors.As(err, &f) {
@@ -393,8 +392,7 @@ func TestBadWordsAreRefused(t *testing.T) {
 func first[A any](_ A, err error) error          { return err }
 func second[A, B any](_ A, _ B, err error) error { return err }
 
-// A worker that hangs up while it waits does not swallow a task: what it does not
-// hear of is there for others.
+// A task is not lost when a worker disconnects while it waits for one.
 func TestWorkersThatHangUp(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{})

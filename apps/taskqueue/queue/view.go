@@ -9,11 +9,11 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// MaxPage is how many tasks a page has at most.
+// MaxPage is the maximum number of tasks on a page.
 const MaxPage = 1000
 
-// List reads the tasks of a queue in a state, newest first. Tasks in PROCESSING
-// are found by what workers are at, all on one page.
+// List returns the tasks of a queue with a status, newest first. Tasks in
+// PROCESSING are read from the workers' claims, all on one page.
 func (s *Service) List(ctx context.Context, queue string, status task.Status, next string, limit int) (task.Page, error) {
 	if err := task.CheckName("queue", queue); err != nil {
 		return task.Page{}, err
@@ -24,7 +24,7 @@ func (s *Service) List(ctx context.Context, queue string, status task.Status, ne
 	case limit < 1 || limit > MaxPage:
 		return task.Page{}, &task.Fault{Field: "limit", Message: fmt.Sprintf("is %d, but must be 1 to %d", limit, MaxPage)}
 	case len(next) > 100:
-		return task.Page{}, &task.Fault{Field: "next", Message: "is not what a page before returned"}
+		return task.Page{}, &task.Fault{Field: "next", Message: "is not a value that a previous page returned"}
 	}
 	page := task.Page{Tasks: []task.Task{}}
 	if status != task.Processing {
@@ -52,13 +52,13 @@ func (s *Service) List(ctx context.Context, queue string, status task.Status, ne
 	return page, nil
 }
 
-// claimed is what a claim tells of its task.
+// claimed returns what a claim knows of its task.
 func claimed(c table.Claim) task.Task {
 	created, _ := task.CreatedAt(c.Task)
 	return task.Task{ID: c.Task, Queue: c.Queue, Status: task.Processing, Worker: c.Worker, Created: created, Updated: c.Since, Slot: c.Slot, Seq: c.Seq}
 }
 
-// Workers are the workers that were seen lately, and what they are at.
+// Workers returns the workers that were seen lately, and their claims.
 func (s *Service) Workers(ctx context.Context) ([]task.WorkerView, error) {
 	views := []task.WorkerView{}
 	for w, err := range s.table.Workers(ctx) {
@@ -80,8 +80,8 @@ func (s *Service) Workers(ctx context.Context) ([]task.WorkerView, error) {
 	return views, nil
 }
 
-// AtWork are the workers that were seen lately, and what this server knows them to
-// be at: one query, whatever they are at.
+// AtWork returns the workers that were seen lately, with the claims that this
+// server knows: one query, however many claims there are.
 func (s *Service) AtWork(ctx context.Context) ([]task.WorkerView, error) {
 	tasks := make(map[string][]task.Task)
 	s.mutex.Lock()
@@ -99,7 +99,7 @@ func (s *Service) AtWork(ctx context.Context) ([]task.WorkerView, error) {
 	return views, nil
 }
 
-// Queues are all queues, by name.
+// Queues returns all queues, by name.
 func (s *Service) Queues() []task.QueueView {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -107,15 +107,15 @@ func (s *Service) Queues() []task.QueueView {
 	for _, l := range s.leases {
 		running[l.Queue]++
 	}
-	views := make([]task.QueueView, 0, len(s.lines))
-	for name, l := range s.lines {
+	views := make([]task.QueueView, 0, len(s.queues))
+	for name, l := range s.queues {
 		views = append(views, task.QueueView{Queue: l.Queue, Pending: len(l.ready), Delayed: len(l.delayed), Running: running[name], Waiting: l.waiting.Len(), More: l.more})
 	}
 	sort.Slice(views, func(i, j int) bool { return views[i].Name < views[j].Name })
 	return views
 }
 
-// Queue is one queue; a refusal if there is none.
+// Queue returns one queue, or a refusal if it does not exist.
 func (s *Service) Queue(name string) (task.QueueView, error) {
 	if err := task.CheckName("queue", name); err != nil {
 		return task.QueueView{}, err
@@ -136,13 +136,13 @@ func (s *Service) SetQueue(ctx context.Context, q task.Queue) (task.Queue, error
 	case q.MaxPending < 1 || q.MaxPending > 10_000_000:
 		return q, &task.Fault{Field: "maxPending", Message: fmt.Sprintf("is %d, but must be 1 to 10,000,000", q.MaxPending)}
 	case q.MaxRunning < 0 || q.MaxRunning > 1000:
-		return q, &task.Fault{Field: "maxRunning", Message: fmt.Sprintf("is %d, but must be 0, which is without limit, to 1,000", q.MaxRunning)}
+		return q, &task.Fault{Field: "maxRunning", Message: fmt.Sprintf("is %d, but must be 1 to 1,000, or 0 for no limit", q.MaxRunning)}
 	}
 	s.mutex.Lock()
-	full := s.lines[q.Name] == nil && len(s.lines) >= maxQueues
+	full := s.queues[q.Name] == nil && len(s.queues) >= maxQueues
 	s.mutex.Unlock()
 	if full {
-		return q, refuse(Full, nil, "there are %d queues, as many as there may be", maxQueues)
+		return q, refuse(Full, nil, "there are %d queues, which is the limit", maxQueues)
 	}
 	q.Updated = s.at()
 	if err := s.table.PutQueue(ctx, q, false); err != nil {
@@ -152,7 +152,7 @@ func (s *Service) SetQueue(ctx context.Context, q task.Queue) (task.Queue, error
 	return q, nil
 }
 
-// Recent is something that happened.
+// Recent is a recent event.
 type Recent struct {
 	Task string
 	task.Event
@@ -172,7 +172,7 @@ func (s *Service) knowEvent(id string, e task.Event) {
 	s.metrics.lag.Set(max(0, s.now().Sub(e.At)).Seconds())
 }
 
-// Recent are the last things that happened, newest first.
+// Recent returns the latest events, newest first.
 func (s *Service) Recent() []Recent {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -180,6 +180,6 @@ func (s *Service) Recent() []Recent {
 	for i, r := range s.recent {
 		out[len(out)-1-i] = r
 	}
-	sort.SliceStable(out, func(i, j int) bool { return out[i].At.After(out[j].At) }) // shards are read side by side
+	sort.SliceStable(out, func(i, j int) bool { return out[i].At.After(out[j].At) }) // shards are read concurrently
 	return out
 }

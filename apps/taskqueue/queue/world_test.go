@@ -17,16 +17,16 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// world is a table and the servers over it, in virtual time.
+// world is a table and the servers that use it, in virtual time.
 type world struct {
 	*testing.T
 	home  *home.Home
 	table *table.Table
-	ids   []string // of all tasks that were submitted
+	ids   []string // of all submitted tasks
 }
 
-// inWorld runs a test in virtual time. In the end every task must be what its
-// events make, and no server may have scanned.
+// inWorld runs a test in virtual time. At the end every task must equal the replay
+// of its events, and no server may have scanned.
 func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hometest.Start(t, taskqueue.Model)
@@ -36,7 +36,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 	})
 }
 
-// server starts a server over the table.
+// server starts a server on the table.
 func (w *world) server(o Options) *Service {
 	w.Helper()
 	s, stop := w.serverUntil(o)
@@ -44,7 +44,7 @@ func (w *world) server(o Options) *Service {
 	return s
 }
 
-// serverUntil starts a server that is stopped by what is returned.
+// serverUntil starts a server; the returned function stops it.
 func (w *world) serverUntil(o Options) (*Service, func()) {
 	w.Helper()
 	o.Table = &table.Table{DB: w.home.DB, Streams: w.home.Streams}
@@ -78,22 +78,22 @@ func (w *world) submit(s *Service, queue string, in task.Submission) task.Task {
 
 const span = 10 * time.Second
 
-// claim claims a task, which must come within two seconds.
+// claim claims a task, which must be available within two seconds.
 func (w *world) claim(s *Service, queue, worker string) task.Claim {
 	w.Helper()
 	c, ok, err := s.Claim(w.Context(), queue, worker, span, 2*time.Second)
 	if err != nil || !ok {
-		w.tell(s)
+		w.logTasks(s)
 		w.Fatalf("claim: ok %v, %v", ok, err)
 	}
 	return c
 }
 
-// nothing claims, and nothing must come within a second.
+// nothing checks that no task can be claimed within a second.
 func (w *world) nothing(s *Service, queue string) {
 	w.Helper()
 	if c, ok, err := s.Claim(w.Context(), queue, "nosy", span, time.Second); ok || err != nil {
-		w.Fatalf("task %s is there to claim, %v", c.ID, err)
+		w.Fatalf("task %s can be claimed, %v", c.ID, err)
 	}
 }
 
@@ -113,7 +113,7 @@ func (w *world) is(s *Service, id string, want task.Status) {
 	}
 }
 
-// good ends the test on an error.
+// good fails the test on an error.
 func (w *world) good(err error) {
 	w.Helper()
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *world) good(err error) {
 	}
 }
 
-// refused ends the test unless it is this refusal.
+// refused fails the test unless the error is this refusal.
 func (w *world) refused(err error, why Why) *Refusal {
 	w.Helper()
 	var r *Refusal
@@ -131,11 +131,11 @@ func (w *world) refused(err error, why Why) *Refusal {
 	return r
 }
 
-// replayAll holds every task to its events.
+// replayAll compares every task with the replay of its events.
 func (w *world) replayAll() {
 	w.Helper()
 	if len(w.ids) == 0 {
-		w.Error("the test submitted nothing")
+		w.Error("the test submitted no tasks")
 	}
 	for _, id := range w.ids {
 		if err := w.replay(id); err != nil {
@@ -158,8 +158,8 @@ func (w *world) replay(id string) error {
 
 func text(s string) json.RawMessage { return json.RawMessage(`"` + s + `"`) }
 
-// tell logs how all tasks are, and what a server knows of them.
-func (w *world) tell(s *Service) {
+// logTasks logs the state of all tasks, and what a server knows of them.
+func (w *world) logTasks(s *Service) {
 	for _, id := range w.ids {
 		if t, _, err := w.table.Get(context.Background(), id); err == nil {
 			w.Logf("task %s is %s, attempt %d, event %d, known %v", id, t.Status, t.Attempts, t.Seq, s.known[id] != nil)

@@ -14,11 +14,10 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// group lets transactions that come at the same time travel in one request: most
-// of what a small transaction costs is the request around it. Nobody waits for
-// company. As long as a few requests are under way, those that come are
-// collected; each is answered by itself, and one whose conditions do not hold
-// does not hold up the others.
+// group commits concurrent transactions in one request, since most of the cost of
+// a small transaction is the request. No transaction waits for others to arrive:
+// while a few requests are in flight, arriving transactions are collected. Each
+// gets its own result, and one whose conditions fail does not affect the others.
 type group struct {
 	mutex   sync.Mutex
 	waiting []*change
@@ -31,21 +30,21 @@ const (
 	maxGroupBytes  = 2 << 20 // of the 4 MB
 )
 
-// change is one transaction: writes that all happen or none.
+// change is one transaction: writes that are applied together or not at all.
 type change struct {
 	writes []types.TransactWriteItem
 	bytes  int
 	done   chan outcome
 }
 
-// outcome is the reasons why conditions did not hold, or an error, or neither.
+// outcome has the reasons why conditions failed, or an error, or neither.
 type outcome struct {
 	reasons []types.CancellationReason
 	err     error
 }
 
-// transact carries out writes, all or none. If a condition does not hold it
-// returns the reasons. A context that ends ends the waiting, not the writes.
+// transact applies writes atomically. If a condition fails it returns the reasons.
+// When the context ends, transact returns, but the writes may still be applied.
 func (t *Table) transact(ctx context.Context, writes []types.TransactWriteItem) ([]types.CancellationReason, error) {
 	c := &change{writes: writes, done: make(chan outcome, 1)}
 	for _, w := range writes {
@@ -67,22 +66,22 @@ func (t *Table) transact(ctx context.Context, writes []types.TransactWriteItem) 
 	}
 }
 
-// send carries out what waits until nothing does.
+// send sends pending changes until there are none.
 func (t *Table) send() {
 	for {
 		changes := t.group.take()
 		if changes == nil {
 			return
 		}
-		// Its own time, not that of those who wait: they may give up one by one.
+		// A timeout of its own: the callers' contexts may end one by one.
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		t.sendAll(ctx, changes)
 		cancel()
 	}
 }
 
-// take takes changes that fit into one request: no two of them touch the same
-// item. Without any, the sender goes.
+// take takes changes that fit in one request: no two of them write the same item.
+// If there are none, the sender ends.
 func (g *group) take() (taken []*change) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -122,15 +121,15 @@ func touches(c *change, touched map[string]bool) bool {
 	return false
 }
 
-// sendAll sends changes as one transaction. If conditions of some do not hold,
-// they are told so, and the others are sent again without them. If the
-// transaction meets another on its way, each is sent alone.
+// sendAll sends changes as one transaction. Changes whose conditions fail get the
+// reasons, and the rest is sent again without them. If the transaction conflicts
+// with another, each change is sent alone.
 func (t *Table) sendAll(ctx context.Context, changes []*change) {
 	for len(changes) > 0 {
 		reasons, err := t.request(ctx, changes)
 		var refused smithy.APIError
 		if errors.As(err, &refused) && refused.ErrorFault() == smithy.FaultClient && len(changes) > 1 {
-			t.eachAlone(ctx, changes) // one of them makes no sense: the others do
+			t.eachAlone(ctx, changes) // one of them is invalid, the rest is not
 			return
 		}
 		if err != nil || reasons == nil {
@@ -149,7 +148,7 @@ func (t *Table) sendAll(ctx context.Context, changes []*change) {
 				others = append(others, c)
 			}
 		}
-		if len(others) == len(changes) { // nobody's condition: they met somebody
+		if len(others) == len(changes) { // no condition failed: a conflict with another transaction
 			t.eachAlone(ctx, changes)
 			return
 		}
@@ -163,7 +162,7 @@ func (t *Table) eachAlone(ctx context.Context, changes []*change) {
 	}
 }
 
-// alone sends one change, again and again while it meets others.
+// alone sends one change, and retries while it conflicts with others.
 func (t *Table) alone(ctx context.Context, c *change) outcome {
 	for wait := 5 * time.Millisecond; ; wait *= 2 {
 		reasons, err := t.request(ctx, []*change{c})
@@ -171,7 +170,7 @@ func (t *Table) alone(ctx context.Context, c *change) outcome {
 			return outcome{reasons, err}
 		}
 		if wait > 500*time.Millisecond {
-			return outcome{err: fmt.Errorf("write to table %s: other writes to the same items come again and again", Name)}
+			return outcome{err: fmt.Errorf("write to table %s: too many conflicts with other writes to the same items", Name)}
 		}
 		select {
 		case <-ctx.Done():
@@ -210,7 +209,7 @@ func failed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
 
-// keyOf tells items apart.
+// keyOf returns the key by which items are compared.
 func keyOf(w types.TransactWriteItem) string {
 	var i item
 	switch {
@@ -225,7 +224,7 @@ func keyOf(w types.TransactWriteItem) string {
 	return f("PK") + " " + f("SK")
 }
 
-// sizeOf is about how large a write is.
+// sizeOf returns the approximate size of a write.
 func sizeOf(w types.TransactWriteItem) int {
 	n := 500
 	if w.Put != nil {

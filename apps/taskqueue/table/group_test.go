@@ -30,14 +30,14 @@ func together(changes ...[]types.TransactWriteItem) []*change {
 	return all
 }
 
-// Of changes that travel together, each happens or not by its own conditions, and
-// one that makes no sense does not harm the others.
+// Changes that are sent together succeed or fail each by its own conditions, and
+// an invalid one does not affect the others.
 func TestChangesTravelTogether(t *testing.T) {
 	table := open(t)
 	if reasons, err := table.transact(t.Context(), []types.TransactWriteItem{put("taken")}); reasons != nil || err != nil {
 		t.Fatal(reasons, err)
 	}
-	senseless := types.TransactWriteItem{Put: &types.Put{TableName: tableName(), Item: item{"PK": text("p")}}} // half a key
+	senseless := types.TransactWriteItem{Put: &types.Put{TableName: tableName(), Item: item{"PK": text("p")}}} // no sort key
 	changes := together(
 		[]types.TransactWriteItem{put("a1"), put("a2")},
 		[]types.TransactWriteItem{put("b1"), put("taken")},
@@ -70,14 +70,14 @@ func TestChangesTravelTogether(t *testing.T) {
 	}
 }
 
-// What travels together touches no item twice, keeps the order of those that do,
-// and stays within the bounds of a transaction.
+// Changes in one request write no item twice, keep the order of changes to the
+// same item, and stay within the limits of a transaction.
 func TestTakeKeepsWithinARequest(t *testing.T) {
 	g := &group{senders: 1}
 	for n := range 100 {
 		g.waiting = append(g.waiting, together([]types.TransactWriteItem{put(fmt.Sprint(n)), put("other" + fmt.Sprint(n)), put(fmt.Sprint("shared", n%7))})...)
 	}
-	left := make(map[string]int) // the last change that touched an item
+	left := make(map[string]int) // the last change of each item
 	requests := 0
 	for {
 		taken := g.take()
@@ -91,7 +91,7 @@ func TestTakeKeepsWithinARequest(t *testing.T) {
 			writes += len(c.writes)
 			for _, w := range c.writes {
 				if touched[keyOf(w)] {
-					t.Errorf("request %d touches %s twice", requests, keyOf(w))
+					t.Errorf("request %d writes %s twice", requests, keyOf(w))
 				}
 				touched[keyOf(w)] = true
 			}
@@ -101,7 +101,7 @@ func TestTakeKeepsWithinARequest(t *testing.T) {
 			}
 			shared := keyOf(c.writes[2])
 			if n < left[shared] {
-				t.Errorf("change %d comes after %d, which touches the same", n, left[shared])
+				t.Errorf("change %d is sent after %d, which writes the same item", n, left[shared])
 			}
 			left[shared] = n
 		}
@@ -110,6 +110,6 @@ func TestTakeKeepsWithinARequest(t *testing.T) {
 		}
 	}
 	if requests != 15 || g.senders != 0 {
-		t.Errorf("100 changes, seven of which can travel together, took %d requests; %d senders are left", requests, g.senders)
+		t.Errorf("100 changes, seven of which fit in a request, took %d requests; %d senders are left", requests, g.senders)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// fields are the attributes of an item, wherever it was read: requests and
-// streams have types of their own for them.
+// fields reads the attributes of an item of a table or of a stream, which have
+// different types in the SDK.
 type fields func(name string) string
 
 func of(i item) fields {
@@ -39,8 +39,8 @@ func (f fields) time(name string) time.Time {
 	return t
 }
 
-// state are the attributes of a task that events change. Those that are not
-// there have no place in the map.
+// state returns the attributes of a task that events change. Absent attributes
+// are not in the map.
 func state(t *task.Task) item {
 	i := item{"status": text(string(t.Status)), "updatedAt": text(task.Format(t.Updated)), "seq": number(t.Seq), "attempts": number(t.Attempts)}
 	for name, s := range map[string]string{"workerId": t.Worker, "reason": t.Reason, "result": t.Result} {
@@ -65,7 +65,7 @@ func state(t *task.Task) item {
 	return i
 }
 
-// metaItem is a whole task.
+// metaItem returns the item of a task.
 func metaItem(t *task.Task) item {
 	i := state(t)
 	i["PK"], i["SK"] = text("TASK#"+t.ID), text("META")
@@ -93,11 +93,11 @@ func readTask(f fields) task.Task {
 	return t
 }
 
-// eventItem is an event, to be forgotten at a second.
+// eventItem returns the item of an event, which expires at a second.
 func eventItem(id string, e *task.Event, expires int64) (item, error) {
 	detail, err := json.Marshal(e.Detail)
 	if err != nil {
-		return nil, fmt.Errorf("write event %d of task %s: %w", e.Seq, id, err)
+		return nil, fmt.Errorf("encode event %d of task %s: %w", e.Seq, id, err)
 	}
 	return item{
 		"PK": text("TASK#" + id), "SK": text("EVENT#" + task.Number(e.Seq)), "taskId": text(id),
@@ -112,12 +112,12 @@ func readEvent(f fields) (task.Event, error) {
 	}
 	e := task.Event{Seq: seq, Type: task.EventType(f("type")), At: f.time("at")}
 	if err := json.Unmarshal([]byte(f("detail")), &e.Detail); err != nil {
-		return e, fmt.Errorf("event %d of task %s cannot be read: %w", seq, f("taskId"), err)
+		return e, fmt.Errorf("decode event %d of task %s: %w", seq, f("taskId"), err)
 	}
 	return e, nil
 }
 
-// Claim is what a worker is at, as the table has it.
+// Claim is a worker's claim of a task, as the table stores it.
 type Claim struct {
 	Worker, Task, Queue string
 	Since               time.Time

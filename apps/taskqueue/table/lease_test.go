@@ -8,9 +8,9 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// A lease that a server believes to be over is not ended when a heartbeat came in
-// between. Without the condition on the heartbeats it is, which shows that it is
-// the condition that saves the worker.
+// A lease that a server believes expired is not ended if a heartbeat arrived in
+// between. Without the condition on the heartbeats it is ended, which shows that
+// the condition matters.
 func TestHeartbeatsSaveLeases(t *testing.T) {
 	table := open(t)
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
@@ -25,7 +25,7 @@ func TestHeartbeatsSaveLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 		claim := Claim{Worker: "w", Task: fresh.ID, Queue: "q", Since: now, Seq: 2, Lease: time.Minute}
-		taken, err := table.Append(t.Context(), fresh, task.Event{Seq: 2, Type: task.Taken, At: now, Detail: task.Detail{Worker: "w"}}, 0, With{Take: &claim})
+		taken, err := table.Append(t.Context(), fresh, task.Event{Seq: 2, Type: task.Claimed, At: now, Detail: task.Detail{Worker: "w"}}, 0, With{Take: &claim})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,8 +39,8 @@ func TestHeartbeatsSaveLeases(t *testing.T) {
 	}
 }
 
-// An event for a task that went on meanwhile changes nothing, and tells how the
-// task is.
+// An event for a task that has changed meanwhile is not applied, and the error has
+// the task's state.
 func TestEventsThatComeTooLate(t *testing.T) {
 	table := open(t)
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
@@ -54,7 +54,7 @@ func TestEventsThatComeTooLate(t *testing.T) {
 	}
 	take := func(worker string) error {
 		claim := Claim{Worker: worker, Task: fresh.ID, Queue: "q", Since: now, Seq: 2, Lease: time.Minute}
-		_, err := table.Append(t.Context(), fresh, task.Event{Seq: 2, Type: task.Taken, At: now, Detail: task.Detail{Worker: worker}}, 0, With{Take: &claim})
+		_, err := table.Append(t.Context(), fresh, task.Event{Seq: 2, Type: task.Claimed, At: now, Detail: task.Detail{Worker: worker}}, 0, With{Take: &claim})
 		return err
 	}
 	if err := take("first"); err != nil {
@@ -65,7 +65,7 @@ func TestEventsThatComeTooLate(t *testing.T) {
 		t.Errorf("the second claim is %v", err)
 	}
 	if _, ok, err := table.ClaimOf(t.Context(), "second", fresh.ID); ok || err != nil {
-		t.Errorf("the second has a claim: %v, %v", ok, err)
+		t.Errorf("the second worker has a claim: %v, %v", ok, err)
 	}
 	events, err := table.History(t.Context(), fresh.ID)
 	if err != nil || len(events) != 2 || events[1].Worker != "first" {
@@ -73,7 +73,7 @@ func TestEventsThatComeTooLate(t *testing.T) {
 	}
 	missing := fresh
 	missing.ID = task.NewID(now)
-	if _, err := table.Append(t.Context(), missing, task.Event{Seq: 2, Type: task.CalledOff, At: now}, 0, With{}); !errors.As(err, &moved) || moved.Now != nil {
-		t.Errorf("an event for no task is %v", err)
+	if _, err := table.Append(t.Context(), missing, task.Event{Seq: 2, Type: task.CancelledByClient, At: now}, 0, With{}); !errors.As(err, &moved) || moved.Now != nil {
+		t.Errorf("an event for a missing task returns %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// Get reads a task; not ok if there is none.
+// Get reads a task; ok is false if it does not exist.
 func (t *Table) Get(ctx context.Context, id string) (found task.Task, ok bool, err error) {
 	out, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: tableName(), Key: metaKey(id), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *Table) History(ctx context.Context, id string) ([]task.Event, error) {
 	return events, nil
 }
 
-// ClaimOf reads what a worker is at with a task; not ok if it is not.
+// ClaimOf reads a worker's claim of a task; ok is false if it does not exist.
 func (t *Table) ClaimOf(ctx context.Context, worker, id string) (c Claim, ok bool, err error) {
 	out, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: tableName(), Key: claimKey(worker, id), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -54,22 +54,22 @@ func (t *Table) ClaimOf(ctx context.Context, worker, id string) (c Claim, ok boo
 	return readClaim(of(out.Item)), true, nil
 }
 
-// Claims are what a worker is at.
+// Claims returns the claims of a worker.
 func (t *Table) Claims(ctx context.Context, worker string) iter.Seq2[Claim, error] {
 	return each(t.query(ctx, "WORKER#"+worker, "TASK#"), readClaim)
 }
 
-// Workers are the workers that servers have seen lately.
+// Workers returns the workers that servers have seen lately.
 func (t *Table) Workers(ctx context.Context) iter.Seq2[task.Worker, error] {
 	return each(t.query(ctx, "WORKERS", "WORKER#"), func(f fields) task.Worker { return task.Worker{ID: f("workerId"), Seen: f.time("seenAt")} })
 }
 
-// Queues are all queues.
+// Queues returns all queues.
 func (t *Table) Queues(ctx context.Context) iter.Seq2[task.Queue, error] {
 	return each(t.query(ctx, "QUEUES", "QUEUE#"), readQueue)
 }
 
-// Slots are the slots of a queue that are taken.
+// Slots returns the taken slots of a queue.
 func (t *Table) Slots(ctx context.Context, queue string) iter.Seq2[int, error] {
 	return each(t.query(ctx, "QUEUE#"+queue, "SLOT#"), func(f fields) int {
 		n, _ := strconv.Atoi(after(f("SK"), "SLOT#"))
@@ -77,9 +77,9 @@ func (t *Table) Slots(ctx context.Context, queue string) iter.Seq2[int, error] {
 	})
 }
 
-// List reads up to limit tasks of a queue in a state, newest first. Each shard of
-// the index is asked for its newest; before is where the page before ended, and
-// next where this one does, or "" when nothing comes behind it.
+// List reads up to limit tasks of a queue with a status, newest first, from all
+// shards of the index. before is where the previous page ended, and next where
+// this one does, or "" on the last page.
 func (t *Table) List(ctx context.Context, queue string, s task.Status, before string, limit int) (found []task.Task, next string, err error) {
 	var entries []item
 	for n := range Shards {
@@ -109,8 +109,8 @@ func (t *Table) List(ctx context.Context, queue string, s task.Status, before st
 	return found, next, nil
 }
 
-// Oldest are the tasks of a queue in a state, shard by shard, each oldest first.
-// The attributes are those that the index has.
+// Oldest reads the tasks of a queue with a status, shard by shard, each oldest
+// first, with the attributes that the index projects.
 func (t *Table) Oldest(ctx context.Context, queue string, s task.Status, shard int) iter.Seq2[task.Task, error] {
 	return each(t.pages(ctx, &dynamodb.QueryInput{
 		TableName: tableName(), IndexName: aws.String("GSI1"), KeyConditionExpression: aws.String("GSI1PK = :pk"),
@@ -118,8 +118,8 @@ func (t *Table) Oldest(ctx context.Context, queue string, s task.Status, shard i
 	}), readTask)
 }
 
-// Due are the delayed tasks of a queue whose time comes until then, shard by
-// shard, each in the order of their times.
+// Due reads the delayed tasks of a queue that are due by a time, shard by shard,
+// each in the order of their times.
 func (t *Table) Due(ctx context.Context, queue string, until time.Time, shard int) iter.Seq2[task.Task, error] {
 	return each(t.pages(ctx, &dynamodb.QueryInput{
 		TableName: tableName(), IndexName: aws.String("GSI2"), KeyConditionExpression: aws.String("GSI2PK = :pk AND GSI2SK <= :until"),
@@ -138,7 +138,7 @@ func (t *Table) query(ctx context.Context, partition, prefix string) iter.Seq2[i
 	})
 }
 
-// pages reads a query to its end, page by page, as far as the reader goes.
+// pages reads all pages of a query, as far as the caller iterates.
 func (t *Table) pages(ctx context.Context, in *dynamodb.QueryInput) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
 		for {
@@ -159,7 +159,7 @@ func (t *Table) pages(ctx context.Context, in *dynamodb.QueryInput) iter.Seq2[it
 	}
 }
 
-// each reads items as something.
+// each decodes items.
 func each[T any](items iter.Seq2[item, error], read func(fields) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for i, err := range items {

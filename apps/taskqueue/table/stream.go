@@ -17,9 +17,9 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// Listener is told what changes in the table. The changes of one task come in
-// their order, and so do the claims of one worker; shards are read side by side,
-// so its functions are called from several goroutines.
+// Listener receives the changes of the table. The changes of one task arrive in
+// order, and so do the claims of one worker. Shards are read concurrently, so its
+// functions are called from several goroutines.
 type Listener struct {
 	Task  func(task.Task)
 	Event func(id string, e task.Event)
@@ -30,11 +30,11 @@ type Listener struct {
 }
 
 // Follow reads the table's stream from now on until the context ends or the
-// stream cannot be read. From when it calls begin on, no change is missed; begin
-// runs beside the reading, and its error ends all.
+// stream cannot be read. No change is missed after it has called begin, which runs
+// concurrently with the reading; an error of begin ends Follow.
 //
-// It waits poll between two readings of a shard that has nothing new, and up to
-// five times as long when nothing came for some time.
+// Follow waits poll between two reads of a shard that has no new records, and up
+// to five times as long when there were none for some time.
 func (t *Table) Follow(ctx context.Context, poll time.Duration, begin func(context.Context) error, l Listener) error {
 	arn, err := t.streamARN(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (t *Table) Follow(ctx context.Context, poll time.Duration, begin func(conte
 	f := &follower{t: t, arn: arn, poll: poll, tell: l, group: group}
 	for _, s := range shards {
 		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
-			continue // closed: its changes are in the past
+			continue // closed: its changes are old
 		}
 		at, err := t.iterator(ctx, arn, *s.ShardId, types.ShardIteratorTypeLatest)
 		if err != nil {
@@ -69,7 +69,7 @@ type follower struct {
 	group *errgroup.Group
 }
 
-// shard reads one shard to its end, and then those that follow it.
+// shard reads one shard to its end, and then its children.
 func (f *follower) shard(ctx context.Context, id string, at *string) error {
 	wait := f.poll
 	for at != nil {
@@ -91,7 +91,7 @@ func (f *follower) shard(ctx context.Context, id string, at *string) error {
 			wait = min(wait+f.poll/32, 5*f.poll)
 		}
 		if at == nil || len(out.Records) >= 500 {
-			continue // behind: read on at once
+			continue // more records are available: read on without waiting
 		}
 		select {
 		case <-ctx.Done():
@@ -116,7 +116,7 @@ func (f *follower) shard(ctx context.Context, id string, at *string) error {
 	return nil
 }
 
-// record tells one change. Keys say what it is of.
+// record reports one change. Its key says what kind of item it is.
 func (f *follower) record(r *types.Record) {
 	if r.Dynamodb == nil {
 		return
@@ -129,7 +129,7 @@ func (f *follower) record(r *types.Record) {
 	case strings.HasPrefix(pk, "TASK#") && sk == "META" && !gone:
 		f.tell.Task(readTask(image))
 	case strings.HasPrefix(pk, "TASK#") && strings.HasPrefix(sk, "EVENT#") && !gone:
-		if e, err := readEvent(image); err == nil { // who reads the history is told of one that cannot be read
+		if e, err := readEvent(image); err == nil { // reading the history reports an invalid one
 			f.tell.Event(after(pk, "TASK#"), e)
 		}
 	case strings.HasPrefix(pk, "WORKER#"):
@@ -168,7 +168,7 @@ func (t *Table) streamARN(ctx context.Context) (string, error) {
 	if arn := aws.ToString(out.Table.LatestStreamArn); arn != "" {
 		return arn, nil
 	}
-	return "", errors.New("table " + Name + " has no stream, by which workers are woken: enable it with the new image")
+	return "", errors.New("table " + Name + " has no stream, which is needed to wake workers: enable it with NEW_IMAGE")
 }
 
 func (t *Table) shards(ctx context.Context, arn string) ([]types.Shard, error) {
@@ -189,7 +189,7 @@ func (t *Table) shards(ctx context.Context, arn string) ([]types.Shard, error) {
 func (t *Table) iterator(ctx context.Context, arn, shard string, from types.ShardIteratorType) (*string, error) {
 	out, err := t.Streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: &shard, ShardIteratorType: from})
 	if err != nil {
-		return nil, fmt.Errorf("begin to read shard %s of the stream: %w", shard, err)
+		return nil, fmt.Errorf("open shard %s of the stream: %w", shard, err)
 	}
 	return out.ShardIterator, nil
 }

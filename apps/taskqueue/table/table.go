@@ -1,5 +1,5 @@
-// Package table keeps tasks in one DynamoDB table: where each thing lies, the
-// transactions that change it, the queries that find it, and its stream.
+// Package table stores tasks in one DynamoDB table: the keys of the items, the
+// transactions that change them, the queries that find them, and the stream.
 package table
 
 import (
@@ -15,11 +15,10 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// Name is what the table is called in the model.
+// Name is the table's name in the model.
 const Name = "tasks"
 
-// Shards is over how many partitions each status of a queue is spread in the
-// indexes.
+// Shards is the number of partitions for each status of a queue in the indexes.
 const Shards = 4
 
 // Table is the table.
@@ -27,7 +26,7 @@ type Table struct {
 	DB      *dynamodb.Client
 	Streams *dynamodbstreams.Client
 
-	group group // of transactions that travel together
+	group group // group commit of transactions
 }
 
 type (
@@ -65,8 +64,8 @@ func duePartition(queue, shard string) string { return "DELAYED#" + queue + "#" 
 
 func dueSort(runAt, id string) string { return "RUNAT#" + runAt + "#" + id }
 
-// indexKeys are the index keys that a task has in its state: none in an index
-// that it is not in.
+// indexKeys returns the index keys of a task in its status; none for an index that
+// the task is not in.
 func indexKeys(t *task.Task) map[string]string {
 	if t.Status == task.Processing {
 		return nil

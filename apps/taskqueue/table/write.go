@@ -15,15 +15,15 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// Exists is the error of a submission whose key was used before.
+// Exists is returned for a submission whose key was used before.
 type Exists struct {
 	TaskID, Hash string
 }
 
 func (e *Exists) Error() string { return "the key belongs to task " + e.TaskID }
 
-// Moved is the error of an event that can no longer happen: the task is not as
-// it was thought to be. Now is how it is, or nil if there is none.
+// Moved is returned for an event that is no longer possible, because the task has
+// changed. Now is the task's state, or nil if the task does not exist.
 type Moved struct {
 	Now *task.Task
 }
@@ -32,18 +32,18 @@ func (m *Moved) Error() string {
 	if m.Now == nil {
 		return "there is no such task"
 	}
-	return fmt.Sprintf("task %s is %s by now", m.Now.ID, m.Now.Status)
+	return fmt.Sprintf("task %s is now %s", m.Now.ID, m.Now.Status)
 }
 
-// ErrSlotTaken is the error of a claim whose slot another claim was faster to
-// take, and ErrClaimGone that of an end of a claim that is no longer as it was.
+// ErrSlotTaken is returned for a claim whose slot was taken by another claim, and
+// ErrClaimGone when the claim to end has changed.
 var (
 	ErrSlotTaken = errors.New("the slot is taken")
-	ErrClaimGone = errors.New("the claim is no longer as it was")
+	ErrClaimGone = errors.New("the claim has changed")
 )
 
-// Submit stores a new task with its first event and its key, all or nothing. The
-// key is remembered until keyExpires; the event until eventsExpire.
+// Submit stores a new task with its first event and its key, atomically. The key
+// expires at keyExpires, the event at eventsExpire.
 func (t *Table) Submit(ctx context.Context, now task.Task, e task.Event, hash string, keyExpires, eventsExpire int64) error {
 	event, err := eventItem(now.ID, &e, eventsExpire)
 	if err != nil {
@@ -77,20 +77,19 @@ func (t *Table) Submit(ctx context.Context, now task.Task, e task.Event, hash st
 	return nil
 }
 
-// With is what an event does beside the task and its history.
+// With is the change of a claim that goes with an event.
 type With struct {
-	Take *Claim // the event makes this claim, and takes its slot if it has one
+	Take *Claim // the event creates this claim, and takes its slot if it has one
 	Drop *Claim // the event ends this claim, and frees its slot if it has one
 
-	// Still demands that nobody was heard of since: the dropped claim's beat is
-	// what is given.
+	// Still requires that there was no heartbeat since: the dropped claim's
+	// beat must be unchanged.
 	Still bool
 }
 
-// Append lets an event happen: the task changes, the event is written and the
-// claim comes or goes, all or nothing. What is not known of the task before may
-// be left out of it, except id, queue, status and seq; its worker is compared if
-// it is given.
+// Append appends an event: it updates the task, writes the event and creates or
+// deletes the claim, atomically. Unknown fields of the task before may be zero,
+// except id, queue, status and seq; the worker is compared if it is set.
 func (t *Table) Append(ctx context.Context, before task.Task, e task.Event, expires int64, with With) (task.Task, error) {
 	now, err := before.After(e)
 	if err != nil {
@@ -152,15 +151,15 @@ func dropped(c *Claim, still bool) *types.Delete {
 	return d
 }
 
-// update changes what differs between before and after, on the condition that
-// the task is as it was.
+// update writes the attributes that differ between before and after, on the
+// condition that the task is unchanged.
 func update(before, after *task.Task) *types.Update {
 	names, values := map[string]string{"#status": "status"}, item{":was": number(before.Seq), ":from": text(string(before.Status)), ":queue": text(before.Queue)}
 	condition := "seq = :was AND #status = :from AND #queue = :queue"
 	names["#queue"] = "queue"
 	if before.Worker != "" {
-		condition += " AND workerId = :who"
-		values[":who"] = text(before.Worker)
+		condition += " AND workerId = :worker"
+		values[":worker"] = text(before.Worker)
 	}
 	was, is := state(before), state(after)
 	var set, remove []string
@@ -176,7 +175,7 @@ func update(before, after *task.Task) *types.Update {
 			remove = append(remove, "#"+name)
 		}
 	}
-	sort.Strings(set) // one form for one kind of event, in whatever order the map is
+	sort.Strings(set) // map order is random; the same kind of event always gives the same expression
 	sort.Strings(remove)
 	expression := "SET " + strings.Join(set, ", ")
 	if remove != nil {
@@ -201,7 +200,7 @@ func same(a, b value) bool {
 	return false
 }
 
-// Beat counts a heartbeat. False means that the claim is gone.
+// Beat counts a heartbeat. It returns false if the claim no longer exists.
 func (t *Table) Beat(ctx context.Context, worker, id string, seq int) (bool, error) {
 	_, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: tableName(), Key: claimKey(worker, id),
@@ -213,22 +212,22 @@ func (t *Table) Beat(ctx context.Context, worker, id string, seq int) (bool, err
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("prolong the claim of %s on task %s: %w", worker, id, err)
+		return false, fmt.Errorf("extend the claim of %s on task %s: %w", worker, id, err)
 	}
 	return true, nil
 }
 
-// NoteWorker remembers that a worker was seen.
+// NoteWorker stores that a worker was seen.
 func (t *Table) NoteWorker(ctx context.Context, worker string, now time.Time) error {
 	i := workerKey(worker)
 	i["workerId"], i["seenAt"], i["expiresAt"] = text(worker), text(task.Format(now)), number(now.Add(2*task.MaxLease).Unix())
 	if _, err := t.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: tableName(), Item: i}); err != nil {
-		return fmt.Errorf("note worker %s: %w", worker, err)
+		return fmt.Errorf("store worker %s: %w", worker, err)
 	}
 	return nil
 }
 
-// ForgetWorker forgets a worker, unless it was seen since.
+// ForgetWorker deletes a worker, unless it was seen since.
 func (t *Table) ForgetWorker(ctx context.Context, w task.Worker) error {
 	_, err := t.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: tableName(), Key: workerKey(w.ID),
@@ -236,13 +235,13 @@ func (t *Table) ForgetWorker(ctx context.Context, w task.Worker) error {
 	})
 	var seen *types.ConditionalCheckFailedException
 	if err != nil && !errors.As(err, &seen) {
-		return fmt.Errorf("forget worker %s: %w", w.ID, err)
+		return fmt.Errorf("delete worker %s: %w", w.ID, err)
 	}
 	return nil
 }
 
-// PutQueue stores a queue's limits. With create it only does if there is no such
-// queue yet.
+// PutQueue stores a queue's limits. With create it does so only if the queue does
+// not exist.
 func (t *Table) PutQueue(ctx context.Context, q task.Queue, create bool) error {
 	in := &dynamodb.PutItemInput{TableName: tableName(), Item: queueItem(&q)}
 	if create {
@@ -256,7 +255,7 @@ func (t *Table) PutQueue(ctx context.Context, q task.Queue, create bool) error {
 	return nil
 }
 
-// KeepEvents lets the events of a task be kept until another second.
+// KeepEvents extends the expiry of the events of a task.
 func (t *Table) KeepEvents(ctx context.Context, id string, events []task.Event, expires int64) error {
 	for _, e := range events {
 		_, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// EventType is what happened to a task.
+// EventType is the type of an event in the history of a task.
 type EventType string
 
 // The events.
 const (
-	Submitted    EventType = "SUBMITTED"
-	Taken        EventType = "PROCESSING" // a worker claimed it
-	Done         EventType = "COMPLETED"
-	GaveUp       EventType = "FAILED"    // the worker says: never again
-	Retry        EventType = "RETRY"     // the worker failed; tried again later
-	Released     EventType = "RELEASED"  // the worker gave it back untouched
-	Expired      EventType = "EXPIRED"   // the worker was not heard of
-	Ready        EventType = "READY"     // its time has come
-	Buried       EventType = "DEAD"      // no attempt is left, or it waited too long
-	CalledOff    EventType = "CANCELLED" // by a client
-	Requeued     EventType = "REQUEUED"  // by hand, to begin anew
-	numberDigits           = 4           // of an event, as it is padded in keys
+	Submitted         EventType = "SUBMITTED"
+	Claimed           EventType = "PROCESSING" // a worker claimed it
+	Done              EventType = "COMPLETED"
+	FailedForGood     EventType = "FAILED"    // the worker failed and said that it must not be retried
+	Retry             EventType = "RETRY"     // the worker failed; the task is retried later
+	Released          EventType = "RELEASED"  // the worker gave it back unprocessed
+	Expired           EventType = "EXPIRED"   // the worker sent no heartbeats
+	Ready             EventType = "READY"     // a delayed task is due
+	DeadLettered      EventType = "DEAD"      // its attempts are used up, or it waited too long
+	CancelledByClient EventType = "CANCELLED" // by a client
+	Requeued          EventType = "REQUEUED"  // restarted by an operator
+	numberDigits                = 4           // width of an event's number in keys
 )
 
 // Event is one step in the history of a task.
@@ -33,7 +33,7 @@ type Event struct {
 	Detail
 }
 
-// Detail is what an event tells beside its type.
+// Detail holds the data of an event besides its type.
 type Detail struct {
 	Worker string    `json:"worker,omitempty"`
 	Slot   int       `json:"slot,omitempty"`
@@ -41,11 +41,11 @@ type Detail struct {
 	Result string    `json:"result,omitempty"`
 	RunAt  time.Time `json:"runAt,omitzero"`
 	Until  time.Time `json:"until,omitzero"`
-	Keep   int64     `json:"keep,omitempty"` // the second at which a final task is forgotten
+	Keep   int64     `json:"keep,omitempty"` // the second at which a final task expires
 	Born   *Born     `json:"born,omitempty"` // of SUBMITTED
 }
 
-// Born is what never changes in a task.
+// Born holds the properties of a task that never change.
 type Born struct {
 	Queue       string   `json:"queue"`
 	Type        string   `json:"type"`
@@ -56,28 +56,28 @@ type Born struct {
 	Key         string   `json:"key,omitempty"`
 }
 
-// MaxSeq is how many events a task can have.
+// MaxSeq is the maximum number of events of a task.
 const MaxSeq = 9999
 
-// Number is an event's number as it stands in keys.
+// Number formats an event's number for keys.
 func Number(seq int) string { return fmt.Sprintf("%0*d", numberDigits, seq) }
 
-// from are the states in which an event can happen.
+// from lists the statuses in which an event is possible.
 var from = map[EventType][]Status{
-	Submitted: {""},
-	Taken:     {Pending},
-	Done:      {Processing},
-	GaveUp:    {Processing},
-	Retry:     {Processing},
-	Released:  {Processing},
-	Expired:   {Processing},
-	Ready:     {Delayed},
-	Buried:    {Pending, Processing},
-	CalledOff: {Pending, Delayed, Processing},
-	Requeued:  {Failed, Dead},
+	Submitted:         {""},
+	Claimed:           {Pending},
+	Done:              {Processing},
+	FailedForGood:     {Processing},
+	Retry:             {Processing},
+	Released:          {Processing},
+	Expired:           {Processing},
+	Ready:             {Delayed},
+	DeadLettered:      {Pending, Processing},
+	CancelledByClient: {Pending, Delayed, Processing},
+	Requeued:          {Failed, Dead},
 }
 
-// Can tells whether an event can happen in a state.
+// Can reports whether an event is possible in a status.
 func Can(e EventType, s Status) bool {
 	for _, f := range from[e] {
 		if f == s {
@@ -87,15 +87,15 @@ func Can(e EventType, s Status) bool {
 	return false
 }
 
-// After is the task after its next event. It is the one place that says what an
-// event does: the table's item is changed by what differs between before and
-// after, and replaying is nothing but this, from the first event on.
+// After returns the task after its next event. It is the only place that defines
+// what an event does: the table's item is updated by the difference between before
+// and after, and a replay applies After from the first event on.
 func (t Task) After(e Event) (Task, error) {
 	switch {
 	case e.Seq != t.Seq+1:
 		return t, fmt.Errorf("event %d of task %s cannot follow event %d", e.Seq, t.ID, t.Seq)
 	case e.Seq > MaxSeq:
-		return t, fmt.Errorf("task %s has had %d events, the most there can be", t.ID, MaxSeq)
+		return t, fmt.Errorf("task %s has %d events, which is the limit", t.ID, MaxSeq)
 	case !Can(e.Type, t.Status):
 		return t, fmt.Errorf("task %s is %s, so %s cannot happen to it", t.ID, t.Status, e.Type)
 	}
@@ -103,7 +103,7 @@ func (t Task) After(e Event) (Task, error) {
 	switch e.Type {
 	case Submitted:
 		if e.Born == nil {
-			return t, fmt.Errorf("task %s was submitted without saying what", t.ID)
+			return t, fmt.Errorf("task %s has a SUBMITTED event without content", t.ID)
 		}
 		t.Queue, t.Type, t.Priority, t.PayloadHash = e.Born.Queue, e.Born.Type, e.Born.Priority, e.Born.PayloadHash
 		t.MaxAttempts, t.Backoff, t.Key = e.Born.MaxAttempts, e.Born.Backoff, e.Born.Key
@@ -112,12 +112,12 @@ func (t Task) After(e Event) (Task, error) {
 		if e.RunAt.After(e.At) {
 			t.Status = Delayed
 		}
-	case Taken:
+	case Claimed:
 		t.Status, t.Worker, t.Slot = Processing, e.Worker, e.Slot
 		t.Attempts++
 	case Done:
 		t.Status, t.Slot, t.Result, t.Expires = Completed, 0, e.Result, e.Keep
-	case GaveUp:
+	case FailedForGood:
 		t.Status, t.Slot, t.Reason, t.Expires = Failed, 0, e.Reason, e.Keep
 	case Retry:
 		t.Status, t.Slot, t.Worker, t.Reason, t.RunAt = Delayed, 0, "", e.Reason, e.RunAt
@@ -128,9 +128,9 @@ func (t Task) After(e Event) (Task, error) {
 		t.Status, t.Slot, t.Worker, t.Reason = Pending, 0, "", e.Reason
 	case Ready:
 		t.Status = Pending
-	case Buried:
+	case DeadLettered:
 		t.Status, t.Slot, t.Worker, t.Reason, t.Expires = Dead, 0, "", e.Reason, e.Keep
-	case CalledOff:
+	case CancelledByClient:
 		t.Status, t.Slot, t.Worker, t.Reason, t.Expires = Cancelled, 0, "", e.Reason, e.Keep
 	case Requeued:
 		t.Status, t.Worker, t.Attempts, t.Expires, t.Until = Pending, "", 0, 0, e.Until
@@ -138,7 +138,7 @@ func (t Task) After(e Event) (Task, error) {
 	return t, nil
 }
 
-// Replay is the task that its events make, without its payload.
+// Replay returns the task that results from its events, without its payload.
 func Replay(id string, events []Event) (Task, error) {
 	t := Task{ID: id}
 	for _, e := range events {
@@ -150,8 +150,8 @@ func Replay(id string, events []Event) (Task, error) {
 	return t, nil
 }
 
-// Matches is nil if a task is what its events make. The payload is compared by
-// its hash.
+// Matches returns nil if a task equals the replay of its events. Payloads are
+// compared by hash.
 func Matches(t Task, events []Event) error {
 	made, err := Replay(t.ID, events)
 	if err != nil {
@@ -162,7 +162,7 @@ func Matches(t Task, events []Event) error {
 	}
 	t.Payload = nil
 	if !reflect.DeepEqual(made, t) {
-		return fmt.Errorf("task %s is %+v, but its events make %+v", t.ID, t, made)
+		return fmt.Errorf("task %s is %+v, but its events give %+v", t.ID, t, made)
 	}
 	return nil
 }

@@ -2,44 +2,44 @@ package task
 
 import "time"
 
-// What travels between clients and the server, beside tasks and submissions.
+// Messages between clients and the server, besides tasks and submissions.
 
-// Claiming is how a worker asks for a task.
-type Claiming struct {
+// ClaimRequest is a worker's request for a task.
+type ClaimRequest struct {
 	Worker string   `json:"worker"`
-	Lease  Duration `json:"lease,omitempty"` // 30 s unless given
-	Wait   Duration `json:"wait,omitempty"`  // for a task to come; not at all unless given
+	Lease  Duration `json:"lease,omitempty"` // defaults to 30 s
+	Wait   Duration `json:"wait,omitempty"`  // how long to wait for a task; defaults to 0
 }
 
-// Claim is a task in a worker's hands.
+// Claim is a task that a worker has claimed.
 type Claim struct {
 	Task
-	Token string   `json:"claim"` // to be sent with each word about the task
-	Lease Duration `json:"lease"` // heartbeats must not be further apart
+	Token string   `json:"claim"` // sent with each report about the task
+	Lease Duration `json:"lease"` // maximum time between heartbeats
 }
 
-// Word is what a worker says about a task that it has.
-type Word struct {
+// Report is a worker's report about a task that it has claimed.
+type Report struct {
 	Worker string   `json:"worker"`
 	Claim  string   `json:"claim"`
 	Result string   `json:"result,omitempty"` // of complete
 	Reason string   `json:"reason,omitempty"` // of fail
-	Never  bool     `json:"never,omitempty"`  // of fail: trying again is of no use
-	After  Duration `json:"after,omitempty"`  // of fail: instead of the task's back-off
+	Never  bool     `json:"never,omitempty"`  // of fail: the task must not be retried
+	After  Duration `json:"after,omitempty"`  // of fail: replaces the task's backoff
 }
 
-// Page is some tasks of a list.
+// Page is one page of a list of tasks.
 type Page struct {
 	Tasks []Task `json:"tasks"`
-	Next  string `json:"next,omitempty"` // asks for what comes behind
+	Next  string `json:"next,omitempty"` // parameter of the next page
 }
 
 // Queue is a queue and its limits.
 type Queue struct {
 	Name       string `json:"name"`
-	MaxPending int    `json:"maxPending"` // tasks that wait; a submission beyond is refused
-	MaxRunning int    `json:"maxRunning"` // tasks that run at once; 0 is without limit
-	Paused     bool   `json:"paused"`     // nothing is handed out
+	MaxPending int    `json:"maxPending"` // limit of waiting tasks; further submissions are rejected
+	MaxRunning int    `json:"maxRunning"` // limit of running tasks; 0 means no limit
+	Paused     bool   `json:"paused"`     // no tasks are handed out
 
 	Updated time.Time `json:"updatedAt,omitzero"`
 }
@@ -48,19 +48,19 @@ type Queue struct {
 type QueueView struct {
 	Queue
 	Pending int  `json:"pending"`
-	Delayed int  `json:"delayed"` // those that are due within ten minutes
+	Delayed int  `json:"delayed"` // tasks that are due within ten minutes
 	Running int  `json:"running"`
 	Waiting int  `json:"waiting"` // workers that wait at this server
-	More    bool `json:"more"`    // there are more tasks in the table than are counted here
+	More    bool `json:"more"`    // the table has more tasks than are counted here
 }
 
-// Worker is a worker and when a server last heard of it.
+// Worker is a worker and when a server last saw it.
 type Worker struct {
 	ID   string    `json:"id"`
 	Seen time.Time `json:"seenAt"`
 }
 
-// WorkerView is a worker and what it is at.
+// WorkerView is a worker and its tasks.
 type WorkerView struct {
 	Worker
 	Tasks []Task `json:"tasks"`

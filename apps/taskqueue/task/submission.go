@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is taken in.
+// Limits of submissions.
 const (
 	MaxPayload  = 256 << 10
 	MaxResult   = 4 << 10
@@ -26,19 +26,19 @@ const (
 	MaxPriority = 9
 )
 
-// Submission is what a client asks to have done.
+// Submission is a client's request to store a task.
 type Submission struct {
 	Key         string          `json:"key,omitempty"` // the same key gives the same task
 	Type        string          `json:"type"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
-	Priority    *int            `json:"priority,omitempty"` // 0 to 9, 9 first; 5 unless given
+	Priority    *int            `json:"priority,omitempty"` // 0 to 9, 9 first; defaults to 5
 	Delay       Duration        `json:"delay,omitempty"`
 	RunAt       time.Time       `json:"runAt,omitzero"`
-	MaxAttempts int             `json:"maxAttempts,omitempty"` // 5 unless given
-	Backoff     Duration        `json:"backoff,omitempty"`     // of the first retry; 1 s unless given, and twice as long each time
+	MaxAttempts int             `json:"maxAttempts,omitempty"` // defaults to 5
+	Backoff     Duration        `json:"backoff,omitempty"`     // delay of the first retry; defaults to 1 s, and doubles each time
 }
 
-// Fault is what is wrong with what a client sent.
+// Fault is an error in a client's request.
 type Fault struct {
 	Field, Message string
 }
@@ -49,7 +49,7 @@ func fault(field, format string, args ...any) error {
 	return &Fault{field, fmt.Sprintf(format, args...)}
 }
 
-// Check fills in what was left out, and says what is wrong.
+// Check fills in defaults and validates the submission.
 func (s *Submission) Check() error {
 	if s.Priority == nil {
 		s.Priority = new(int)
@@ -80,7 +80,7 @@ func (s *Submission) Check() error {
 	s.Payload = small.Bytes()
 	switch {
 	case len(s.Payload) > MaxPayload:
-		return fault("payload", "has %d bytes, more than the %d that are taken; put large things elsewhere and send where they are", len(s.Payload), MaxPayload)
+		return fault("payload", "has %d bytes, more than the limit of %d; store large data elsewhere and submit its location", len(s.Payload), MaxPayload)
 	case !utf8.Valid(s.Payload):
 		return fault("payload", "is not UTF-8")
 	case *s.Priority < 0 || *s.Priority > MaxPriority:
@@ -90,14 +90,14 @@ func (s *Submission) Check() error {
 	case s.Delay < 0 || time.Duration(s.Delay) > MaxDelay:
 		return fault("delay", "is %v, but must be 0 to %v", time.Duration(s.Delay), MaxDelay)
 	case s.Delay != 0 && !s.RunAt.IsZero():
-		return fault("delay", "and runAt are two ways to say one thing: give one of them")
+		return fault("delay", "and runAt exclude each other: set one of them")
 	case s.Backoff < 0 || time.Duration(s.Backoff) > MaxBackoff:
 		return fault("backoff", "is %v, but must be 0 to %v", time.Duration(s.Backoff), MaxBackoff)
 	}
 	return nil
 }
 
-// When is when the task may run, if it is submitted now.
+// When returns when the task may run, if it is submitted now.
 func (s *Submission) When(now time.Time) (time.Time, error) {
 	now = now.UTC().Truncate(time.Millisecond)
 	if s.RunAt.IsZero() {
@@ -112,51 +112,51 @@ func (s *Submission) When(now time.Time) (time.Time, error) {
 	return s.RunAt.UTC().Truncate(time.Millisecond), nil
 }
 
-// Hash stands for what is submitted: two submissions with one key must have the
-// same.
+// Hash returns a hash of the submission: two submissions with the same key must
+// have the same hash.
 func (s *Submission) Hash(queue string) string {
 	content, err := json.Marshal([]any{queue, s.Type, s.Payload, *s.Priority, s.Delay, s.RunAt.UTC(), s.MaxAttempts, s.Backoff})
 	if err != nil {
-		panic(fmt.Sprintf("a checked submission cannot be written: %v", err))
+		panic(fmt.Sprintf("a checked submission cannot be encoded: %v", err))
 	}
 	return HashOf(content)
 }
 
-// HashOf is a short text that stands for some bytes.
+// HashOf returns a short hash of some bytes.
 func HashOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// CheckName holds the names of queues, types and workers to what can stand in a
-// key, a path and a page alike.
+// CheckName validates a name of a queue, type or worker: it must be safe in a key,
+// a path and a page.
 func CheckName(field, name string) error {
 	if name == "" {
 		return fault(field, "is missing")
 	}
 	if len(name) > MaxName {
-		return fault(field, "has %d characters, more than the %d that are taken", len(name), MaxName)
+		return fault(field, "has %d characters, more than the limit of %d", len(name), MaxName)
 	}
 	for _, r := range name {
 		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.", r) {
-			return fault(field, "is %q, but is made of letters, digits, '_', '-' and '.'", name)
+			return fault(field, "is %q, but must consist of letters, digits, '_', '-' and '.'", name)
 		}
 	}
 	if name == "." || name == ".." {
-		return fault(field, "is %q, which means something else in a path", name)
+		return fault(field, "is %q, which has another meaning in a path", name)
 	}
 	return nil
 }
 
-// CheckReason and its like hold free text to a bound.
+// CheckReason validates the length and encoding of a reason.
 func CheckReason(s string) error { return checkText("reason", s, MaxReason) }
 
-// CheckResult holds what a worker returns to a bound.
+// CheckResult validates the length and encoding of a result.
 func CheckResult(s string) error { return checkText("result", s, MaxResult) }
 
 func checkText(field, s string, most int) error {
 	if len(s) > most {
-		return fault(field, "has %d bytes, more than the %d that are taken", len(s), most)
+		return fault(field, "has %d bytes, more than the limit of %d", len(s), most)
 	}
 	if !utf8.ValidString(s) {
 		return fault(field, "is not UTF-8")
@@ -164,7 +164,7 @@ func checkText(field, s string, most int) error {
 	return nil
 }
 
-// CheckLease holds a lease to its bounds.
+// CheckLease validates a lease.
 func CheckLease(d time.Duration) error {
 	if d < MinLease || d > MaxLease {
 		return fault("lease", "is %v, but must be %v to %v", d, MinLease, MaxLease)
@@ -172,25 +172,25 @@ func CheckLease(d time.Duration) error {
 	return nil
 }
 
-// Duration is a span of time that is text in JSON, such as "1m30s".
+// Duration is a time.Duration that is text in JSON, such as "1m30s".
 type Duration time.Duration
 
-// MarshalText writes it as Go does.
+// MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads it as Go does.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf(`%q is no span of time; write it such as "1m30s"`, text)
+		return fmt.Errorf(`%q is not a duration such as "1m30s"`, text)
 	}
 	*d = Duration(v)
 	return nil
 }
 
-// Wait is how long to wait before a task is tried again: twice as long each time,
-// at most MaxBackoff, and up to a quarter less by chance (a number from 0 to 1),
-// so that tasks that failed together do not come back together.
+// Wait returns how long to wait before a task is retried: it doubles with each
+// attempt up to MaxBackoff, and is reduced by up to a quarter at random (chance is
+// from 0 to 1), so that tasks that failed together are not retried together.
 func Wait(first time.Duration, attempts int, chance float64) time.Duration {
 	d := first
 	for i := 1; i < attempts && d < MaxBackoff; i++ {

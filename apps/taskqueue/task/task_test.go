@@ -11,26 +11,26 @@ import (
 
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 
-// What each event makes of a task in each state, and which cannot happen.
+// The status after each event in each status, and which events are not possible.
 func TestEvents(t *testing.T) {
 	want := map[EventType]map[Status]Status{
-		Taken:     {Pending: Processing},
-		Done:      {Processing: Completed},
-		GaveUp:    {Processing: Failed},
-		Retry:     {Processing: Delayed},
-		Released:  {Processing: Pending},
-		Expired:   {Processing: Pending},
-		Ready:     {Delayed: Pending},
-		Buried:    {Processing: Dead, Pending: Dead},
-		CalledOff: {Pending: Cancelled, Delayed: Cancelled, Processing: Cancelled},
-		Requeued:  {Failed: Pending, Dead: Pending},
+		Claimed:           {Pending: Processing},
+		Done:              {Processing: Completed},
+		FailedForGood:     {Processing: Failed},
+		Retry:             {Processing: Delayed},
+		Released:          {Processing: Pending},
+		Expired:           {Processing: Pending},
+		Ready:             {Delayed: Pending},
+		DeadLettered:      {Processing: Dead, Pending: Dead},
+		CancelledByClient: {Pending: Cancelled, Delayed: Cancelled, Processing: Cancelled},
+		Requeued:          {Failed: Pending, Dead: Pending},
 	}
 	for e, moves := range want {
 		for _, s := range Statuses {
 			after, err := Task{ID: "x", Status: s, Seq: 3}.After(Event{Seq: 4, Type: e, At: noon})
 			to, ok := moves[s]
 			if ok != (err == nil) || ok && after.Status != to {
-				t.Errorf("%s when %s makes %s, %v, want %q", e, s, after.Status, err, to)
+				t.Errorf("%s in status %s leads to %s, %v, want %q", e, s, after.Status, err, to)
 			}
 			if Can(e, s) != ok {
 				t.Errorf("Can(%s, %s) is %v", e, s, !ok)
@@ -44,9 +44,9 @@ func TestEventsFollowEachOther(t *testing.T) {
 		name  string
 		event Event
 	}{
-		{"a number is left out", Event{Seq: 3, Type: Taken}},
-		{"a number comes twice", Event{Seq: 1, Type: Taken}},
-		{"a task is submitted twice", Event{Seq: 2, Type: Submitted, Detail: Detail{Born: &Born{}}}},
+		{"a missing number", Event{Seq: 3, Type: Claimed}},
+		{"a repeated number", Event{Seq: 1, Type: Claimed}},
+		{"a second submission", Event{Seq: 2, Type: Submitted, Detail: Detail{Born: &Born{}}}},
 		{"an unknown event", Event{Seq: 2, Type: "SNEEZED"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -57,12 +57,12 @@ func TestEventsFollowEachOther(t *testing.T) {
 	}
 }
 
-// A task that is not what its events make is found, whatever differs.
+// Matches finds a task that differs from its events, whatever differs.
 func TestMatchesFindsDifferences(t *testing.T) {
 	payload := json.RawMessage(`{"a":1}`)
 	events := []Event{
 		{Seq: 1, Type: Submitted, At: noon, Detail: Detail{RunAt: noon, Until: noon.Add(time.Hour), Born: &Born{Queue: "q", Type: "t", Priority: 5, PayloadHash: HashOf(payload), MaxAttempts: 3, Backoff: Duration(time.Second)}}},
-		{Seq: 2, Type: Taken, At: noon.Add(time.Second), Detail: Detail{Worker: "w"}},
+		{Seq: 2, Type: Claimed, At: noon.Add(time.Second), Detail: Detail{Worker: "w"}},
 		{Seq: 3, Type: Done, At: noon.Add(2 * time.Second), Detail: Detail{Worker: "w", Result: "r", Keep: 99}},
 	}
 	good, err := Replay("x", events)
@@ -71,7 +71,7 @@ func TestMatchesFindsDifferences(t *testing.T) {
 	}
 	good.Payload = payload
 	if err := Matches(good, events); err != nil {
-		t.Fatalf("a task that is right does not match: %v", err)
+		t.Fatalf("a correct task does not match: %v", err)
 	}
 	for name, spoil := range map[string]func(*Task){
 		"status":   func(x *Task) { x.Status = Dead },
@@ -86,7 +86,7 @@ func TestMatchesFindsDifferences(t *testing.T) {
 		bad := good
 		spoil(&bad)
 		if Matches(bad, events) == nil {
-			t.Errorf("another %s is not found", name)
+			t.Errorf("a different %s is not found", name)
 		}
 	}
 }
@@ -106,13 +106,13 @@ func TestSubmissionsAreChecked(t *testing.T) {
 		{"no UTF-8", "payload", Submission{Type: "t", Payload: json.RawMessage("\"\xff\"")}},
 		{"a high priority", "priority", Submission{Type: "t", Priority: &ten}},
 		{"many attempts", "maxAttempts", Submission{Type: "t", MaxAttempts: 101}},
-		{"less than none", "maxAttempts", Submission{Type: "t", MaxAttempts: -1}},
-		{"a delay into the past", "delay", Submission{Type: "t", Delay: -1}},
+		{"negative attempts", "maxAttempts", Submission{Type: "t", MaxAttempts: -1}},
+		{"a negative delay", "delay", Submission{Type: "t", Delay: -1}},
 		{"a delay of years", "delay", Submission{Type: "t", Delay: Duration(MaxDelay + 1)}},
 		{"delay and time", "delay", Submission{Type: "t", Delay: 1, RunAt: noon}},
 		{"a long back-off", "backoff", Submission{Type: "t", Backoff: Duration(2 * time.Hour)}},
 		{"a long key", "key", Submission{Type: "t", Key: strings.Repeat("k", 201)}},
-		{"a key of no text", "key", Submission{Type: "t", Key: "\xff"}},
+		{"a key that is not UTF-8", "key", Submission{Type: "t", Key: "\xff"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var f *Fault
@@ -123,7 +123,7 @@ func TestSubmissionsAreChecked(t *testing.T) {
 	}
 	s := Submission{Type: "t"}
 	if err := s.Check(); err != nil || *s.Priority != 5 || s.MaxAttempts != 5 || string(s.Payload) != "null" {
-		t.Errorf("a plain one becomes %+v, %v", s, err)
+		t.Errorf("a plain submission becomes %+v, %v", s, err)
 	}
 }
 
@@ -136,18 +136,18 @@ func TestWhen(t *testing.T) {
 		{"at once", Submission{}, noon},
 		{"later", Submission{Delay: Duration(time.Minute)}, noon.Add(time.Minute)},
 		{"at a time", Submission{RunAt: noon.Add(time.Hour)}, noon.Add(time.Hour)},
-		{"at a time that is over", Submission{RunAt: noon.Add(-time.Hour)}, noon},
+		{"at a time in the past", Submission{RunAt: noon.Add(-time.Hour)}, noon},
 	} {
 		if got, err := c.s.When(noon); err != nil || !got.Equal(c.want) {
 			t.Errorf("%s: %v, %v, want %v", c.name, got, err, c.want)
 		}
 	}
 	if _, err := (&Submission{RunAt: noon.Add(MaxDelay + time.Hour)}).When(noon); err == nil {
-		t.Error("a time that is too far is taken")
+		t.Error("a time too far ahead is accepted")
 	}
 }
 
-// Two submissions are the same only if all of them is.
+// Two submissions have the same hash only if they are equal.
 func TestHash(t *testing.T) {
 	base := Submission{Type: "t", Payload: json.RawMessage(`{"a": 1}`)}
 	same := Submission{Type: "t", Payload: json.RawMessage(`{ "a":1 }`)}
@@ -158,10 +158,10 @@ func TestHash(t *testing.T) {
 		}
 	}
 	if base.Hash("q") != same.Hash("q") {
-		t.Error("spaces make it another")
+		t.Error("white space changes the hash")
 	}
 	if base.Hash("q") == other.Hash("q") || base.Hash("q") == base.Hash("p") {
-		t.Error("other content or another queue makes the same hash")
+		t.Error("other content or another queue has the same hash")
 	}
 }
 
@@ -176,7 +176,7 @@ func TestIDsHoldTheirTime(t *testing.T) {
 	}
 	for _, bad := range []string{"", "x", "../../etc/passwd", strings.ToUpper(NewID(noon)), "00000000-0000-4000-8000-000000000000", NewID(noon) + "0", strings.ReplaceAll(NewID(noon), "-", "")} {
 		if _, err := CreatedAt(bad); err == nil {
-			t.Errorf("%q is taken as an id", bad)
+			t.Errorf("%q is accepted as an id", bad)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestWaitDoublesWithinBounds(t *testing.T) {
 		attempts := r.IntN(MaxAttempts) + 1
 		full := Wait(first, attempts, 0)
 		if got := Wait(first, attempts, r.Float64()); got > full || got < full*3/4-time.Millisecond || full > MaxBackoff {
-			t.Fatalf("seed %d: after %d attempts from %v it is %v of %v", seed, attempts, first, got, full)
+			t.Fatalf("seed %d: after %d attempts from %v the wait is %v of %v", seed, attempts, first, got, full)
 		}
 	}
 	if a, b := Wait(time.Second, 1, 0), Wait(time.Second, 4, 0); a != time.Second || b != 8*time.Second {

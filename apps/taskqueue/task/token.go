@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Token is what a claim's token says. Whoever makes one up gains nothing: the
-// table compares all of it.
+// Token is the content of a claim's token. It needs no signature: the table
+// compares all of it.
 type Token struct {
-	Seq   int // of the event that made the claim; no other claim of the task has it
+	Seq   int // number of the event that created the claim; unique within the task
 	Slot  int
 	Queue string
 }
 
 func (k Token) String() string { return fmt.Sprintf("%d.%d.%s", k.Seq, k.Slot, k.Queue) }
 
-// ParseToken reads a token.
+// ParseToken parses a token.
 func ParseToken(s string) (Token, error) {
 	parts := strings.SplitN(s, ".", 3)
 	if len(parts) == 3 {
@@ -29,11 +29,11 @@ func ParseToken(s string) (Token, error) {
 			return Token{seq, slot, parts[2]}, nil
 		}
 	}
-	return Token{}, fault("claim", "is %q, which is not what a claim returned", s)
+	return Token{}, fault("claim", "is %q, which is not a token of a claim", s)
 }
 
-// NewID makes the id of a task that is created at a time: a UUID of version 7,
-// which holds the time to the millisecond.
+// NewID returns the id of a task created at a time: a UUID of version 7, which
+// contains the time in milliseconds.
 func NewID(created time.Time) string {
 	var b [16]byte
 	rand.Read(b[6:]) // never fails
@@ -47,7 +47,7 @@ func NewID(created time.Time) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// CreatedAt is the time in the id of a task.
+// CreatedAt returns the time in the id of a task.
 func CreatedAt(id string) (time.Time, error) {
 	h := strings.ReplaceAll(id, "-", "")
 	b, err := hex.DecodeString(h)

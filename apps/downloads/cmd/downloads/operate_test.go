@@ -136,7 +136,7 @@ func TestWrongStarts(t *testing.T) {
 		"serve --upstream http://x --listen 0.0.0.0:0": "--allow-anyone", "serve --upstream http://x --schedule noon": "must be a time", "serve --upstream http://x --schedule 06:00 --timezone Mars": "not known",
 		"poll --upstream http://x": "needs --topic", "download --upstream http://x": "needs --subscription", "serve --upstream http://x --parallel 0": "more than 0",
 		"key " + notKey: "is not overwritten", "trigger 2026-02-28 --server " + server.URL: "the poller refuses", "upstream --key " + notKey: "no PEM file",
-		"serve --upstream http://x --endpoint http://x --data " + folder: "no meaning",
+		"serve --upstream http://x --endpoint http://x --data " + folder: "cannot be combined",
 	} {
 		args := strings.Fields(args)
 		if args[0] == "serve" && !strings.Contains(strings.Join(args, " "), "--listen") {

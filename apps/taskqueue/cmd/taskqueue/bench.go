@@ -17,7 +17,7 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/client"
 )
 
-// benching says what to measure.
+// benching holds the flags of the benchmark.
 type benching struct {
 	server    string
 	data      string
@@ -34,7 +34,7 @@ type benching struct {
 func benchCommand() *cobra.Command {
 	var o benching
 	c := &cobra.Command{
-		Use: "bench", Short: "Measure full lives of tasks, and verify each of them", Args: command.NoArgs,
+		Use: "bench", Short: "Measure tasks from submission to completion, and verify each of them", Args: command.NoArgs,
 		Long: `Measure full lives of tasks: submitted, claimed by one of the workers, completed.
 
 First tasks are submitted at a rate, each at its own moment whether or not others
@@ -54,32 +54,32 @@ a stator that syncs each write to a folder of its own.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.server, "server", "", "URL of a task queue that runs already")
-	f.StringVar(&o.data, "data", "", "folder for the data, which must not exist; a temporary one unless given, gone in the end")
+	f.StringVar(&o.data, "data", "", "folder for the data, which must not exist (default a temporary folder, which is removed)")
 	f.StringVar(&o.queue, "queue", "bench", "queue to use, which must be empty")
-	f.IntVar(&o.rate, "rate", 500, "tasks a second; 0 leaves this part out")
-	f.DurationVar(&o.span, "for", time.Minute, "how long at that rate")
+	f.IntVar(&o.rate, "rate", 500, "tasks per second; 0 skips this part")
+	f.DurationVar(&o.span, "for", time.Minute, "duration at that rate")
 	f.IntVar(&o.workers, "workers", 50, "workers, each with one task at a time")
 	f.IntVar(&o.payload, "payload", 300, "bytes of a payload")
-	f.DurationVar(&o.ceiling, "ceiling", 15*time.Second, "how long as fast as possible; 0 leaves this part out")
-	f.IntVar(&o.submitter, "submitters", 16, "submitters of that part")
+	f.DurationVar(&o.ceiling, "ceiling", 15*time.Second, "duration at full speed; 0 skips this part")
+	f.IntVar(&o.submitter, "submitters", 16, "submitters at full speed")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }
 
-// Part is what was measured in one part.
+// Part holds the results of one part.
 type Part struct {
 	Name        string  `json:"name"`
 	Seconds     float64 `json:"seconds"`
 	Submitted   int     `json:"submitted"`
 	Completed   int     `json:"completed"`
-	PerSecond   float64 `json:"perSecond"` // full lives
+	PerSecond   float64 `json:"perSecond"` // completed tasks
 	Submit      Spread  `json:"submitMilliseconds"`
-	Life        Spread  `json:"lifeMilliseconds"` // from submission to the answer to complete
+	Life        Spread  `json:"lifeMilliseconds"` // from submission to the reply to complete
 	CoresUsed   float64 `json:"coresUsed,omitempty"`
 	RunTwice    int     `json:"runTwice"`
 	Overlapping int     `json:"overlapping"`
 	Refused     int     `json:"refused"`
-	Wrong       int     `json:"wrong"` // not COMPLETED, or not what the events make
+	Wrong       int     `json:"wrong"` // not COMPLETED, or different from the replayed events
 	First       string  `json:"first,omitempty"`
 }
 
@@ -91,7 +91,7 @@ func (o *benching) run(ctx context.Context, out io.Writer) error {
 	defer stop()
 	var parts []Part
 	if o.rate > 0 {
-		fmt.Fprintf(os.Stderr, "%d tasks a second for %v, %d workers\n", o.rate, o.span, o.workers)
+		fmt.Fprintf(os.Stderr, "%d tasks per second for %v, %d workers\n", o.rate, o.span, o.workers)
 		p, err := o.part(ctx, url, "rate", o.span, true)
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (o *benching) run(ctx context.Context, out io.Writer) error {
 		parts = append(parts, p)
 	}
 	if o.ceiling > 0 {
-		fmt.Fprintf(os.Stderr, "as fast as possible for %v, %d submitters, %d workers\n", o.ceiling, o.submitter, o.workers)
+		fmt.Fprintf(os.Stderr, "full speed for %v, %d submitters, %d workers\n", o.ceiling, o.submitter, o.workers)
 		p, err := o.part(ctx, url, "ceiling", o.ceiling, false)
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func (o *benching) print(out io.Writer, parts []Part) error {
 
 func ms(v float64) string { return fmt.Sprintf("%.1fms", v) }
 
-// start finds the server, or starts one here.
+// start connects to the server, or starts one in this process.
 func (o *benching) start(ctx context.Context) (url string, stop func(), err error) {
 	if o.server != "" {
 		return o.server, func() {}, nil
@@ -141,7 +141,7 @@ func (o *benching) start(ctx context.Context) (url string, stop func(), err erro
 		}
 		remove = func() {
 			if err := os.RemoveAll(o.data); err != nil {
-				fmt.Fprintf(os.Stderr, "the folder of the measure is left behind: %v\n", err)
+				fmt.Fprintf(os.Stderr, "removing the benchmark's folder failed: %v\n", err)
 			}
 		}
 	} else if _, err := os.Stat(o.data); err == nil {
@@ -151,9 +151,9 @@ func (o *benching) start(ctx context.Context) (url string, stop func(), err erro
 	s.home.Data = o.data
 	s.queue.Keep, s.queue.KeepKey, s.queue.MaxAge, s.queue.MaxKnown = 24*time.Hour, time.Hour, 24*time.Hour, 200_000
 	ctx, cancel := context.WithCancel(ctx)
-	told, ended := make(chan string, 1), make(chan error, 1)
+	started, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
-		ended <- s.serve(ctx, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), func(address, _ string) { told <- address })
+		ended <- s.serve(ctx, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), func(address, _ string) { started <- address })
 	}()
 	stop = func() {
 		cancel()
@@ -161,7 +161,7 @@ func (o *benching) start(ctx context.Context) (url string, stop func(), err erro
 		remove()
 	}
 	select {
-	case address := <-told:
+	case address := <-started:
 		return "http://" + address, stop, nil
 	case err := <-ended:
 		cancel()

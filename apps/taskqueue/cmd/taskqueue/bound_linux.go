@@ -17,12 +17,12 @@ import (
 	"github.com/stator-db/stator/apps/internal/command"
 )
 
-// bound runs commands of which nothing outlives this program, even if that is
-// killed: a task must not go on while another worker begins it anew.
+// bound runs commands that do not outlive this program, even if it is killed: a
+// task must not go on while another worker executes it again.
 //
-// The kernel kills the command itself. What the command has started is killed by
-// a guard: a process that is told of each command, and whose input ends when
-// this program does.
+// The kernel kills the command itself. Processes that the command has started
+// are killed by a guard: a process that is notified of each command, and whose
+// standard input ends when this program does.
 type bound struct {
 	mutex sync.Mutex
 	guard io.WriteCloser
@@ -46,7 +46,7 @@ func newBound() (*bound, error) {
 // close ends the guard.
 func (b *bound) close() {
 	b.guard.Close()
-	_ = b.cmd.Wait() // how it ends says nothing
+	_ = b.cmd.Wait() // its exit status is of no interest
 }
 
 func (b *bound) tell(sign string, group int) error {
@@ -56,9 +56,9 @@ func (b *bound) tell(sign string, group int) error {
 	return err
 }
 
-// run runs a command in a process group of its own. Nothing of the group is left
-// when it returns. The kernel watches the thread that started the command, so
-// the thread is held.
+// run runs a command in its own process group, and kills what is left of the
+// group before it returns. The kernel watches the thread that started the
+// command, so the goroutine is locked to it.
 func (b *bound) run(c *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -72,18 +72,18 @@ func (b *bound) run(c *exec.Cmd) error {
 	defer func() { _ = release.Close() }()
 	if err := b.tell("+", c.Process.Pid); err != nil {
 		_, _ = killGroup(), c.Wait()
-		return fmt.Errorf("the guard of the tasks' commands is gone: %w", err)
+		return fmt.Errorf("the guard of the tasks' commands has ended: %w", err)
 	}
-	_, _ = release.WriteString("\n") // if nothing reads it, Wait tells why
+	_, _ = release.WriteString("\n") // if nothing reads it, Wait returns the reason
 	err = c.Wait()
-	_ = killGroup()                // that there is nothing left is no fault
-	_ = b.tell("-", c.Process.Pid) // a guard that is gone is noticed with the next command
+	_ = killGroup()                // the group may be empty
+	_ = b.tell("-", c.Process.Pid) // the next command fails if the guard has ended
 	return err
 }
 
-// startHeld starts a process that becomes the command when a line is written to
-// what is returned, and ends if that is closed before, as it is when this
-// program is killed.
+// startHeld starts a process that waits and becomes the command when a line is
+// written to the returned file. It ends if the file is closed first, as it is
+// when this program is killed.
 func startHeld(c *exec.Cmd) (*os.File, error) {
 	held, release, err := os.Pipe()
 	if err != nil {
@@ -99,7 +99,7 @@ func startHeld(c *exec.Cmd) (*os.File, error) {
 	return release, nil
 }
 
-// guardCommand is the guard. It is started by work, not by people.
+// guardCommand is the guard. It is started by the work command, not by users.
 func guardCommand() *cobra.Command {
 	return &cobra.Command{Use: "guard", Hidden: true, Args: command.NoArgs, RunE: func(*cobra.Command, []string) error {
 		signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -118,7 +118,7 @@ func guardCommand() *cobra.Command {
 			}
 		}
 		for n := range groups {
-			_ = syscall.Kill(-n, syscall.SIGKILL) // it may be gone by itself
+			_ = syscall.Kill(-n, syscall.SIGKILL) // it may have ended
 		}
 		return nil
 	}}

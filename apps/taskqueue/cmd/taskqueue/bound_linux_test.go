@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// slowGuard takes its time to hear of a command, and tells whether the command
-// had begun by then.
+// slowGuard is slow to accept a command, and records whether the command had
+// started by then.
 type slowGuard struct {
-	sign  string // file that the command makes
+	sign  string // file that the command creates
 	err   error
 	early bool
 	heard bytes.Buffer
@@ -34,10 +34,10 @@ func (g *slowGuard) Write(b []byte) (int, error) {
 
 func (*slowGuard) Close() error { return nil }
 
-// A command begins only when its guard knows of it: else what it starts would
-// outlive a worker that is killed in between.
+// A command starts only after its guard has been notified: otherwise its child
+// processes would outlive a worker that is killed in between.
 func TestCommandAwaitsItsGuard(t *testing.T) {
-	for name, gone := range map[string]error{"it hears": nil, "it is gone": errors.New("gone")} {
+	for name, gone := range map[string]error{"it accepts": nil, "it has ended": errors.New("ended")} {
 		t.Run(name, func(t *testing.T) {
 			g := &slowGuard{sign: filepath.Join(t.TempDir(), "begun"), err: gone}
 			c := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo >"$0"; echo "$@"; cat; exit 7`, g.sign, "a  b", "c")
@@ -45,12 +45,12 @@ func TestCommandAwaitsItsGuard(t *testing.T) {
 			c.Stdin, c.Stdout = bytes.NewReader([]byte("in")), &out
 			err := (&bound{guard: g}).run(c)
 			if g.early {
-				t.Error("the command began before the guard knew")
+				t.Error("the command started before the guard was notified")
 			}
 			_, missing := os.Stat(g.sign)
 			if gone != nil {
 				if !errors.Is(err, gone) || missing == nil {
-					t.Errorf("it is %v, and the command ran: %t", err, missing == nil)
+					t.Errorf("the error is %v, and the command ran: %t", err, missing == nil)
 				}
 				return
 			}

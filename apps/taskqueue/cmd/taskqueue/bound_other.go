@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// bound runs commands. Elsewhere than on Linux they outlive this program if that
-// is killed; then choose a lease that is longer than any task.
+// bound runs commands. On systems other than Linux they outlive this program if
+// it is killed; choose a lease that is longer than any task there.
 type bound struct{}
 
 func newBound() (*bound, error) { return new(bound), nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// load is one part of a measure under way.
+// load is a running part of the benchmark.
 type load struct {
 	c       *client.Client
 	queue   string
@@ -30,7 +30,7 @@ type load struct {
 	failed    error
 }
 
-// life is what the measure saw of a task.
+// life holds the benchmark's observations of a task.
 type life struct {
 	submitted, done time.Time
 	runs            int
@@ -38,7 +38,7 @@ type life struct {
 	overlapping     bool
 }
 
-// part measures one part: at a rate, or as fast as possible.
+// part runs one part: at a rate, or at full speed.
 func (o *benching) part(ctx context.Context, url, name string, span time.Duration, paced bool) (Part, error) {
 	l := &load{c: newClient(url), queue: o.queue, payload: payloadOf(o.payload), lives: make(map[string]*life)}
 	working, stop := context.WithCancel(ctx)
@@ -78,8 +78,8 @@ func (l *load) fail(err error) {
 	}
 }
 
-// paced submits each task at its own moment. The time that a submission takes is
-// counted from there, even if it was sent late.
+// paced submits each task at its scheduled time. Latency is counted from that
+// time, even if the request was sent late.
 func (l *load) paced(ctx context.Context, rate int, span time.Duration) {
 	var group sync.WaitGroup
 	underWay := make(chan struct{}, 2000)
@@ -99,7 +99,7 @@ func (l *load) paced(ctx context.Context, rate int, span time.Duration) {
 	group.Wait()
 }
 
-// flatOut submits as fast as tasks are done, with at most 1,000 that wait.
+// flatOut submits as fast as tasks are completed, with at most 1,000 pending.
 func (l *load) flatOut(ctx context.Context, submitters int, span time.Duration) {
 	until := time.Now().Add(span)
 	var group sync.WaitGroup
@@ -143,10 +143,10 @@ func (l *load) life(id string) *life {
 	return l.lives[id]
 }
 
-// work claims and completes tasks until the context ends, and sees who else does.
+// work claims and completes tasks until the context ends, and records overlaps.
 func (l *load) work(ctx context.Context, worker string) error {
 	for ctx.Err() == nil {
-		c, ok, err := l.c.Claim(ctx, l.queue, task.Claiming{Worker: worker, Lease: task.Duration(time.Minute), Wait: task.Duration(10 * time.Second)})
+		c, ok, err := l.c.Claim(ctx, l.queue, task.ClaimRequest{Worker: worker, Lease: task.Duration(time.Minute), Wait: task.Duration(10 * time.Second)})
 		if ctx.Err() != nil && !ok {
 			return nil
 		}
@@ -174,7 +174,7 @@ func (l *load) work(ctx context.Context, worker string) error {
 	return nil
 }
 
-// drain waits until all that was submitted is done, as long as something happens.
+// drain waits until all submitted tasks are done, as long as there is progress.
 func (l *load) drain(ctx context.Context) {
 	last, since := l.completed.Load(), time.Now()
 	for l.completed.Load() < l.submitted.Load() && time.Since(since) < 40*time.Second && ctx.Err() == nil {
@@ -204,7 +204,7 @@ func (l *load) sum() (p Part) {
 	return p
 }
 
-// verify reads all tasks back.
+// verify reads all tasks back and checks them.
 func (l *load) verify(ctx context.Context, p *Part) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
@@ -224,7 +224,7 @@ func (l *load) verify(ctx context.Context, p *Part) error {
 	return group.Wait()
 }
 
-// fault says what is wrong with a task, or "".
+// fault returns what is wrong with a task, or "".
 func (l *load) fault(ctx context.Context, id string) (string, error) {
 	t, err := l.c.Get(ctx, id)
 	if err != nil {
@@ -252,7 +252,7 @@ func (l *load) fault(ctx context.Context, id string) (string, error) {
 	return "", nil
 }
 
-// Spread is how times are spread, in milliseconds.
+// Spread holds quantiles of durations, in milliseconds.
 type Spread struct {
 	P50  float64 `json:"p50"`
 	P99  float64 `json:"p99"`

@@ -28,8 +28,8 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// TestMain lets the test binary be the program itself, and the command that its
-// workers run, when a test starts it as such.
+// TestMain lets the test binary act as the program itself, and as the command that
+// its workers run.
 func TestMain(m *testing.M) {
 	switch os.Getenv("TASKQUEUE_TEST_AS") {
 	case "program":
@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// watched does a task for some moments, and writes down when another process does
-// it too. Its lock goes with it, even if it is killed.
+// watched runs a task for a short time, and records when another process runs it
+// too. Its lock ends with the process, even if it is killed.
 func watched(dir, id string) int {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock-"+id), os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
@@ -94,7 +94,7 @@ func program(t *testing.T, dir string, args ...string) (*exec.Cmd, io.Reader) {
 	return c, out
 }
 
-// server starts a server and waits until it serves.
+// server starts a server and waits until it is ready.
 func server(t *testing.T, dir, address string, where ...string) *exec.Cmd {
 	t.Helper()
 	if where == nil {
@@ -132,13 +132,13 @@ func lines(t *testing.T, file string) []string {
 	return strings.Fields(string(text))
 }
 
-// doing is the command line by which workers run this test binary as a task.
+// doing returns the command line by which workers run this test binary as a task.
 func doing() string { return "TASKQUEUE_TEST_AS=task exec '" + os.Args[0] + "'" }
 
-// Workers and servers are killed in the middle: one server has the table inside,
-// another uses it from outside. Every task that was accepted ends exactly once in
-// a final state, no two processes do one at the same time, every task is what its
-// events make, and nothing is scanned.
+// Workers and servers are killed at random: one server has the table embedded,
+// another uses it over the network. Every accepted task ends exactly once in a
+// final status, no two processes run one at the same time, every task equals the
+// replay of its events, and nothing is scanned.
 func TestKill(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -211,22 +211,22 @@ func TestKill(t *testing.T) {
 		final(t, c, id)
 	}
 	if n := lines(t, filepath.Join(dir, "overlaps")); len(n) > 0 {
-		t.Errorf("tasks ran twice at once: %v", n)
+		t.Errorf("tasks ran twice at the same time: %v", n)
 	}
 	if n := len(lines(t, filepath.Join(dir, "runs"))); n < len(accepted) {
-		t.Errorf("%d tasks were accepted, but only %d were run to their end", len(accepted), n)
+		t.Errorf("%d tasks were accepted, but only %d were completed", len(accepted), n)
 	}
 	for _, w := range workers {
 		w.Process.Signal(syscall.SIGTERM)
 		if err := w.Wait(); err != nil {
-			t.Errorf("a worker that is told to stop ends with %v", err)
+			t.Errorf("a worker that is stopped ends with %v", err)
 		}
 	}
 	noScan()
 	for _, i := range []int{1, 0} {
 		servers[i].Process.Signal(syscall.SIGTERM)
 		if err := servers[i].Wait(); err != nil {
-			t.Errorf("server %d, which is told to stop, ends with %v", i, err)
+			t.Errorf("server %d, which is stopped, ends with %v", i, err)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func kill(t *testing.T, c *exec.Cmd) {
 	c.Wait()
 }
 
-// final waits until a task is over, and holds it to its history.
+// final waits until a task has ended, and compares it with its history.
 func final(t *testing.T, c *client.Client, id string) {
 	t.Helper()
 	for {
@@ -260,7 +260,7 @@ func final(t *testing.T, c *client.Client, id string) {
 		}
 		finals := 0
 		for _, e := range events {
-			if e.Type == task.Done || e.Type == task.GaveUp || e.Type == task.Buried || e.Type == task.CalledOff {
+			if e.Type == task.Done || e.Type == task.FailedForGood || e.Type == task.DeadLettered || e.Type == task.CancelledByClient {
 				finals++
 			}
 		}
@@ -271,7 +271,7 @@ func final(t *testing.T, c *client.Client, id string) {
 	}
 }
 
-// What watches for tasks that run twice at once finds them.
+// The control: overlapping runs of a task are found.
 func TestOverlapsAreFound(t *testing.T) {
 	dir := t.TempDir()
 	both := make([]*exec.Cmd, 0, 20)
@@ -287,11 +287,11 @@ func TestOverlapsAreFound(t *testing.T) {
 		c.Wait()
 	}
 	if len(lines(t, filepath.Join(dir, "overlaps"))) == 0 {
-		t.Error("twenty processes do one task at once, and nothing is found")
+		t.Error("twenty processes run one task at the same time, and no overlap is found")
 	}
 }
 
-// cli runs a command of the program in this process.
+// cli runs a command line of the program.
 func cli(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
 	c := exec.Command(os.Args[0], args...)
@@ -324,38 +324,38 @@ func TestCommands(t *testing.T) {
 		want string
 	}{
 		{"the same key", []string{"submit", "mail", "send", `{"to":"x"}`, "--key", "k1", at}, 0, in.ID},
-		{"the same key for another", []string{"submit", "mail", "send", `{"to":"y"}`, "--key", "k1", at}, 1, "use a new key"},
+		{"the same key for other content", []string{"submit", "mail", "send", `{"to":"y"}`, "--key", "k1", at}, 1, "use a new key"},
 		{"no JSON", []string{"submit", "mail", "send", "hello", at}, 2, "not JSON"},
 		{"no type", []string{"submit", "mail", at}, 2, "a queue, a type"},
 		{"get", []string{"get", in.ID, at}, 0, "PENDING"},
 		{"history", []string{"history", in.ID, at}, 0, "SUBMITTED"},
 		{"list", []string{"list", "mail", at}, 0, in.ID},
-		{"list of others", []string{"list", "mail", "--status", "dead", at}, 0, "TASK"},
-		{"list of nonsense", []string{"list", "mail", "--status", "asleep", at}, 1, "must be one of"},
+		{"list of another status", []string{"list", "mail", "--status", "dead", at}, 0, "TASK"},
+		{"list of an unknown status", []string{"list", "mail", "--status", "asleep", at}, 1, "must be one of"},
 		{"queues", []string{"queues", at}, 0, "mail"},
 		{"limits", []string{"limit", "mail", "--max-running", "2", at}, 0, ""},
 		{"workers", []string{"workers", at}, 0, "WORKER"},
 		{"cancel", []string{"cancel", in.ID, "--reason", "enough", at}, 0, "CANCELLED"},
-		{"requeue of a cancelled one", []string{"requeue", in.ID, at}, 1, "cannot happen"},
+		{"requeue of a cancelled task", []string{"requeue", in.ID, at}, 1, "cannot happen"},
 		{"an unknown id", []string{"get", task.NewID(time.Now()), at}, 1, "there is no task"},
 		{"work without a command", []string{"work", "mail", at}, 2, "--exec is missing"},
 		{"an unknown command", []string{"dance"}, 2, "unknown command"},
 		{"an unknown flag", []string{"list", "mail", "--colour"}, 2, "unknown flag"},
 		{"no server", []string{"queues", "--server=http://127.0.0.1:1"}, 1, "reach the task queue"},
 		{"no URL", []string{"queues", "--server=here"}, 2, "must be a URL"},
-		{"an address of all", []string{"serve", "--listen", "0.0.0.0:0"}, 1, "--allow-anyone"},
+		{"an address that other machines reach", []string{"serve", "--listen", "0.0.0.0:0"}, 1, "--allow-anyone"},
 		{"an endpoint and a folder", []string{"serve", "--listen", "127.0.0.1:0", "--endpoint", "http://127.0.0.1:1", "--data", "x"}, 1, "leave them out"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			if code, out := cli(t, x.args...); code != x.code || !strings.Contains(out, x.want) {
-				t.Errorf("it is %d %s, want %d and %q", code, out, x.code, x.want)
+				t.Errorf("exit code %d, output %s, want %d and %q", code, out, x.code, x.want)
 			}
 		})
 	}
 }
 
 // A worker's command gets the payload and the environment, and its exit code
-// says what becomes of the task.
+// decides the task's status.
 func TestWorkCommand(t *testing.T) {
 	dir, address := t.TempDir(), freeAddress(t)
 	server(t, dir, address)
@@ -402,11 +402,11 @@ func TestWorkCommand(t *testing.T) {
 	}
 }
 
-// Nothing of a task goes on when its worker is killed, not even what its command
-// has started.
+// All processes of a task end when its worker is killed, child processes of its
+// command included.
 func TestNothingOutlivesAWorker(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells a process that another is gone")
+		t.Skip("only Linux notifies a process that its parent has ended")
 	}
 	dir, address := t.TempDir(), freeAddress(t)
 	server(t, dir, address)
@@ -439,14 +439,14 @@ func TestNothingOutlivesAWorker(t *testing.T) {
 		for n := 0; runs(p); n++ {
 			if n == 1000 {
 				syscall.Kill(p, syscall.SIGKILL)
-				t.Fatalf("process %d goes on", p)
+				t.Fatalf("process %d still runs", p)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
 }
 
-// runs tells whether a process is there and no corpse.
+// runs reports whether a process exists and is not a zombie.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))

@@ -23,7 +23,7 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/table"
 )
 
-// serving says what to serve.
+// serving holds the flags of serve.
 type serving struct {
 	home    home.Options
 	address web.Address
@@ -34,18 +34,18 @@ type serving struct {
 func (o *serving) flags(f *pflag.FlagSet) {
 	o.home.Flags(f)
 	o.address.Flags(f, "127.0.0.1:8070")
-	f.DurationVar(&o.queue.Poll, "poll", 0, "time between two readings of a shard of the stream (default 20ms; 250ms on AWS, whose shards are read at most five times a second)")
-	f.DurationVar(&o.queue.Keep, "keep", 7*24*time.Hour, "how long tasks that are over are kept")
+	f.DurationVar(&o.queue.Poll, "poll", 0, "time between two reads of a stream shard (default 20ms; 250ms on AWS, whose shards are read at most five times a second)")
+	f.DurationVar(&o.queue.Keep, "keep", 7*24*time.Hour, "how long finished tasks are kept")
 	f.DurationVar(&o.queue.KeepKey, "keep-key", 24*time.Hour, "how long an idempotency key is remembered")
-	f.DurationVar(&o.queue.MaxAge, "max-age", 7*24*time.Hour, "how long a task may wait before it is dead")
-	f.IntVar(&o.queue.MaxKnown, "memory-tasks", 200_000, "waiting tasks that are held in memory; others are read when there is room")
-	f.StringVar(&o.log, "log", "info", "what is logged: debug, info, warn or error")
+	f.DurationVar(&o.queue.MaxAge, "max-age", 7*24*time.Hour, "how long a task may wait before it becomes dead")
+	f.IntVar(&o.queue.MaxKnown, "memory-tasks", 200_000, "waiting tasks that are held in memory; more are read from the table when needed")
+	f.StringVar(&o.log, "log", "info", "log level: debug, info, warn or error")
 }
 
 func serveCommand() *cobra.Command {
 	var o serving
 	c := &cobra.Command{
-		Use: "serve", Short: "Serve the queue, with a stator of its own unless --endpoint names another", Args: command.NoArgs,
+		Use: "serve", Short: "Serve the queue, on an embedded stator or on the server at --endpoint", Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			log, err := logger(o.log)
 			if err != nil {
@@ -63,13 +63,13 @@ func serveCommand() *cobra.Command {
 	return c
 }
 
-// serve serves until the context ends, and tells where when it does.
+// serve serves until the context ends. It calls started with its addresses.
 func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address, dynamodb string)) error {
 	if o.queue.Poll == 0 && o.home.Endpoint == "aws" {
 		o.queue.Poll = 250 * time.Millisecond
 	}
 	if o.queue.Poll < 0 || o.queue.Keep <= 0 || o.queue.KeepKey <= 0 || o.queue.MaxAge <= 0 || o.queue.MaxKnown < 100 {
-		return command.Usagef("--poll, --keep, --keep-key and --max-age must be times above 0, and --memory-tasks at least 100")
+		return command.Usagef("--poll, --keep, --keep-key and --max-age must be positive, and --memory-tasks at least 100")
 	}
 	listener, err := o.address.Open()
 	if err != nil {
@@ -82,10 +82,10 @@ func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address
 		return err
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200) // the live heap is small, and a fifth of the processor time went to keeping it so
+		debug.SetGCPercent(200) // the live heap is small, and collecting it took a fifth of the processor time
 	}
 	if o.home.Endpoint == "" && o.home.Data == "" {
-		log.Warn("tasks are kept in memory and gone when this ends; --data keeps them in a folder")
+		log.Warn("tasks are kept in memory and lost at exit; --data keeps them in a folder")
 	}
 	err = o.over(ctx, h, listener, log, tell)
 	if closed := h.Close(); err == nil {
@@ -94,7 +94,7 @@ func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address
 	return err
 }
 
-// over serves over tables that are open.
+// over serves on open tables.
 func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener, log *slog.Logger, tell func(address, dynamodb string)) error {
 	registry := web.Registry()
 	live := new(web.Live)
@@ -106,10 +106,10 @@ func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener,
 	f := &front.Front{Queue: service, Live: live, Log: log, Metrics: registry}
 
 	group, serving := errgroup.WithContext(ctx)
-	working, stop := context.WithCancel(context.WithoutCancel(ctx)) // the queue goes on until requests are finished
+	working, stop := context.WithCancel(context.WithoutCancel(ctx)) // the queue runs until all requests have ended
 	defer stop()
 	group.Go(func() error { return service.Run(working) })
-	group.Go(func() error { // pages are told at most twice a second
+	group.Go(func() error { // pages are notified at most twice a second
 		tick := time.NewTicker(500 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -118,7 +118,7 @@ func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener,
 				return nil
 			case <-tick.C:
 				if changed.Swap(false) {
-					live.Tell("changed")
+					live.Broadcast("changed")
 				}
 			}
 		}
@@ -126,7 +126,7 @@ func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener,
 	group.Go(func() error {
 		defer stop()
 		if err := service.Started(serving); err != nil {
-			return nil // it is told to stop, or the queue's own error says why
+			return nil // stopped, or the queue's own error has the reason
 		}
 		tell(listener.Addr().String(), h.Address)
 		return web.Serve(serving, listener, f.Handler(), log)

@@ -17,7 +17,7 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// asking is what all commands that ask a server have.
+// asking holds the flags of all commands that send requests to a server.
 type asking struct {
 	server string
 	json   bool
@@ -73,9 +73,9 @@ func submitCommand() *cobra.Command {
 	var priority int
 	var delay, backoff time.Duration
 	var at string
-	c := a.command("submit QUEUE TYPE [PAYLOAD]", "Submit a task; the payload is JSON, or - to read it from the input", func(_ *cobra.Command, args []string) error {
+	c := a.command("submit QUEUE TYPE [PAYLOAD]", "Submit a task; the payload is JSON, or - to read it from standard input", func(_ *cobra.Command, args []string) error {
 		if len(args) != 2 && len(args) != 3 {
-			return command.Usagef("%d arguments were given, but it takes a queue, a type and maybe a payload", len(args))
+			return command.Usagef("taskqueue submit takes a queue, a type and optionally a payload, but has %d arguments", len(args))
 		}
 		return nil
 	}, func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
@@ -96,7 +96,7 @@ func submitCommand() *cobra.Command {
 		if at != "" {
 			var err error
 			if s.RunAt, err = time.Parse(time.RFC3339, at); err != nil {
-				return command.Usagef("--run-at is %q, but must be such as 2026-12-24T18:00:00Z", at)
+				return command.Usagef("--run-at is %q, but must be a time such as 2026-12-24T18:00:00Z", at)
 			}
 		}
 		t, err := server.Submit(ctx, args[0], s)
@@ -107,11 +107,11 @@ func submitCommand() *cobra.Command {
 	})
 	f := c.Flags()
 	f.StringVar(&s.Key, "key", "", "idempotency key: the same key gives the same task")
-	f.IntVar(&priority, "priority", 5, "0 to 9; 9 goes first")
-	f.DurationVar(&delay, "delay", 0, "time before it may run")
-	f.StringVar(&at, "run-at", "", "time at which it may run, such as 2026-12-24T18:00:00Z")
-	f.IntVar(&s.MaxAttempts, "max-attempts", 0, "attempts before it is dead (default 5)")
-	f.DurationVar(&backoff, "backoff", 0, "time before the first retry; it doubles each time (default 1s)")
+	f.IntVar(&priority, "priority", 5, "0 to 9; 9 is the most urgent")
+	f.DurationVar(&delay, "delay", 0, "delay before the task may run")
+	f.StringVar(&at, "run-at", "", "time at which the task may run, such as 2026-12-24T18:00:00Z")
+	f.IntVar(&s.MaxAttempts, "max-attempts", 0, "attempts before the task becomes dead (default 5)")
+	f.DurationVar(&backoff, "backoff", 0, "delay before the first retry; it doubles with each retry (default 1s)")
 	return c
 }
 
@@ -130,7 +130,7 @@ func listCommand() *cobra.Command {
 	a := new(asking)
 	var status, next string
 	var limit int
-	c := a.command("list QUEUE", "List the tasks of a queue in a state, newest first", command.Args(1, "a queue"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	c := a.command("list QUEUE", "List the tasks of a queue with a status, newest first", command.Args(1, "a queue"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		page, err := server.List(ctx, args[0], task.Status(strings.ToUpper(status)), next, limit)
 		if err != nil {
 			return err
@@ -139,24 +139,24 @@ func listCommand() *cobra.Command {
 			return err
 		}
 		if page.Next != "" && !a.json {
-			fmt.Fprintf(os.Stderr, "there are more: add --next %s\n", page.Next)
+			fmt.Fprintf(os.Stderr, "more tasks follow: add --next %s\n", page.Next)
 		}
 		return nil
 	})
 	c.Flags().StringVar(&status, "status", "PENDING", "PENDING, DELAYED, PROCESSING, COMPLETED, FAILED, DEAD or CANCELLED")
-	c.Flags().IntVar(&limit, "limit", 50, "tasks of a page")
-	c.Flags().StringVar(&next, "next", "", "where the page before ended")
+	c.Flags().IntVar(&limit, "limit", 50, "tasks per page")
+	c.Flags().StringVar(&next, "next", "", "where the previous page ended")
 	return c
 }
 
 func historyCommand() *cobra.Command {
 	a := new(asking)
-	return a.command("history TASK", "Show what happened to a task", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	return a.command("history TASK", "Show the events of a task", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		events, err := server.History(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		return a.print(out, events, "EVENT AT WHAT WORKER TOLD", func(row func(...any)) {
+		return a.print(out, events, "EVENT AT TYPE WORKER DETAIL", func(row func(...any)) {
 			for _, e := range events {
 				row(e.Seq, task.Format(e.At), e.Type, e.Worker, e.Reason+e.Result)
 			}
@@ -167,7 +167,7 @@ func historyCommand() *cobra.Command {
 func cancelCommand() *cobra.Command {
 	a := new(asking)
 	var reason string
-	c := a.command("cancel TASK", "Call a task off", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	c := a.command("cancel TASK", "Cancel a task", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		t, err := server.Cancel(ctx, args[0], reason)
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func cancelCommand() *cobra.Command {
 
 func requeueCommand() *cobra.Command {
 	a := new(asking)
-	return a.command("requeue TASK", "Let a task that failed or is dead begin anew", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
+	return a.command("requeue TASK", "Restart a failed or dead task", command.Args(1, "the id of a task"), func(ctx context.Context, server *client.Client, out io.Writer, args []string) error {
 		t, err := server.Requeue(ctx, args[0])
 		if err != nil {
 			return err
@@ -211,15 +211,15 @@ func limitCommand() *cobra.Command {
 		q.Name = args[0]
 		return server.SetQueue(ctx, q)
 	})
-	c.Flags().IntVar(&q.MaxPending, "max-pending", 100_000, "tasks that may wait")
-	c.Flags().IntVar(&q.MaxRunning, "max-running", 0, "tasks that may run at once; 0 is without limit")
-	c.Flags().BoolVar(&q.Paused, "paused", false, "hand nothing out")
+	c.Flags().IntVar(&q.MaxPending, "max-pending", 100_000, "maximum of waiting tasks")
+	c.Flags().IntVar(&q.MaxRunning, "max-running", 0, "maximum of running tasks; 0 means no limit")
+	c.Flags().BoolVar(&q.Paused, "paused", false, "do not hand out tasks")
 	return c
 }
 
 func workersCommand() *cobra.Command {
 	a := new(asking)
-	return a.command("workers", "List the workers and what they are at", command.NoArgs, func(ctx context.Context, server *client.Client, out io.Writer, _ []string) error {
+	return a.command("workers", "List the workers and their tasks", command.NoArgs, func(ctx context.Context, server *client.Client, out io.Writer, _ []string) error {
 		workers, err := server.Workers(ctx)
 		if err != nil {
 			return err

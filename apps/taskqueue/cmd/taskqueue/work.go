@@ -26,22 +26,22 @@ func workCommand() *cobra.Command {
 	w := new(client.Worker)
 	var server, shell, level string
 	c := &cobra.Command{
-		Use: "work QUEUE", Short: "Do the tasks of a queue, by a command", Args: command.Args(1, "a queue"),
-		Long: `Do the tasks of a queue, by a command.
+		Use: "work QUEUE", Short: "Run a command for each task of a queue", Args: command.Args(1, "a queue"),
+		Long: `Run a command for each task of a queue.
 
-The command is run by the shell for each task, with the payload on its input and
-TASK_ID, TASK_QUEUE, TASK_TYPE and TASK_ATTEMPT in its environment. What it prints
-is the result, of which the first 4,096 bytes are kept. It ends with 0 when the
-task is done, with 100 when trying again is of no use, and with anything else when
-it is to be tried again. Whatever the command started is killed when it ends, and
-all of it when the task must be let go of.`,
+The shell runs the command for each task, with the payload on standard input and
+TASK_ID, TASK_QUEUE, TASK_TYPE and TASK_ATTEMPT in its environment. Its output is
+the result, of which the first 4,096 bytes are kept. Exit code 0 means that the
+task is done, 100 that it failed and must not be retried, and any other code that
+it is to be retried. Processes that the command has started are killed when it
+ends, and the command with them when the worker loses the task.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			log, err := logger(level)
 			if err != nil {
 				return err
 			}
 			if shell == "" {
-				return command.Usagef("--exec is missing: the command that does a task")
+				return command.Usagef("--exec is missing: the command that runs for each task")
 			}
 			commands, err := newBound()
 			if err != nil {
@@ -58,15 +58,15 @@ all of it when the task must be let go of.`,
 	}
 	f := c.Flags()
 	f.StringVar(&server, "server", "http://127.0.0.1:8070", "URL of the task queue")
-	f.StringVar(&shell, "exec", "", "command that does a task")
-	f.StringVar(&w.ID, "worker", fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixMilli(), 36)), "name of this worker; no other may have it at the same time")
-	f.IntVar(&w.Parallel, "parallel", 1, "tasks at once")
-	f.DurationVar(&w.Lease, "lease", 30*time.Second, "silence after which a task is given to another worker")
-	f.StringVar(&level, "log", "info", "what is logged: debug, info, warn or error")
+	f.StringVar(&shell, "exec", "", "shell command that runs for each task")
+	f.StringVar(&w.ID, "worker", fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixMilli(), 36)), "name of this worker; it must be unique")
+	f.IntVar(&w.Parallel, "parallel", 1, "number of concurrent tasks")
+	f.DurationVar(&w.Lease, "lease", 30*time.Second, "time without heartbeats after which a task is given to another worker")
+	f.StringVar(&level, "log", "info", "log level: debug, info, warn or error")
 	return c
 }
 
-// exitNever is the exit code that says: trying again is of no use.
+// exitNever is the exit code of a command whose task must not be retried.
 const exitNever = 100
 
 // doTask runs the command for a task.
@@ -80,7 +80,7 @@ func doTask(ctx context.Context, commands *bound, shell string, claim task.Claim
 	err := commands.run(c)
 	var exit *exec.ExitError
 	switch {
-	case err == nil || errors.Is(err, exec.ErrWaitDelay) && c.ProcessState.Success(): // it left something behind that held its output
+	case err == nil || errors.Is(err, exec.ErrWaitDelay) && c.ProcessState.Success(): // a child process still had its output open
 		return result.text(), nil
 	case errors.As(err, &exit):
 		failed := errors.New(strings.TrimSuffix(fmt.Sprintf("%s: %s", exit.ProcessState, trouble.text()), ": "))
@@ -92,7 +92,7 @@ func doTask(ctx context.Context, commands *bound, shell string, claim task.Claim
 	return "", err
 }
 
-// start keeps the start of what is written to it.
+// start keeps the first bytes that are written to it.
 type start struct {
 	bytes []byte
 	most  int
