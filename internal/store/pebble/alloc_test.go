@@ -9,7 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// A read takes the memory of what it returns, an update that of what it read.
+// A read allocates what it returns, an update what it reads.
 func TestAllocations(t *testing.T) {
 	e := mustOpen(t, InMemory())
 	defer e.Close()
@@ -38,7 +38,7 @@ func TestAllocations(t *testing.T) {
 				}
 			})
 			if got > c.most {
-				t.Errorf("it allocates %v times, at most %v is allowed", got, c.most)
+				t.Errorf("%v allocations, want at most %v", got, c.most)
 			}
 			t.Logf("%v of %v", got, c.most)
 		})

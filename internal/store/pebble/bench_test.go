@@ -34,8 +34,7 @@ func BenchmarkOpen(b *testing.B) {
 	})
 }
 
-// One hot key is not limited by the rate of the disk's syncs: 64 writers share
-// them.
+// One hot key is not limited by the rate of the disk's syncs: 64 writers share them.
 func BenchmarkUpdate(b *testing.B) {
 	for _, spread := range []string{"same key", "different keys"} {
 		for _, writers := range []int{1, 16, 64} {

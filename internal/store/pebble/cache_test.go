@@ -14,11 +14,10 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Counters that many add to never go back, whoever
-// reads them and by which way.
+// Counters that many writers increment never decrease, however they are read.
 func TestCacheIsNeverStale(t *testing.T) {
 	for _, o := range []Options{InMemory(), {Dir: t.TempDir()}} {
-		o.CacheBytes = 128 << 10 // so that much is forgotten
+		o.CacheBytes = 128 << 10 // so that much is evicted
 		e, err := Open(o)
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +58,7 @@ func neverStale(t *testing.T, e *Engine) {
 			for range rounds {
 				n := random.IntN(keys)
 				var got uint64
-				if random.IntN(4) == 0 { // past the memory
+				if random.IntN(4) == 0 { // without the cache
 					err := e.ReadRange(ctx, store.Range{Start: key(n), End: key(n + 1)}, func(p store.Pair) bool {
 						got = counter(p.Value)
 						return true
@@ -113,8 +112,8 @@ func counter(v []byte) uint64 {
 	return binary.BigEndian.Uint64(v)
 }
 
-// A large Update ends in memory like any other. (Pebble takes the bytes of its batch
-// away.)
+// The keys of a large Update can be cached like any other. (Pebble takes the bytes of its
+// batch away.)
 func TestCacheAfterLargeUpdate(t *testing.T) {
 	ctx := context.Background()
 	e := mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d", IdleFlush: -1, memtableBytes: 256 << 10})
@@ -131,14 +130,14 @@ func TestCacheAfterLargeUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := e.compaction.written.Load() - before; n < keys*size {
-		t.Errorf("%d bytes count as written, of %d", n, keys*size)
+		t.Errorf("%d bytes are counted as written, want at least %d", n, keys*size)
 	}
 	for i := range keys {
 		if _, err := e.Get(ctx, store.Strong, key(i)); err != nil {
 			t.Fatal(err)
 		}
 		if v, _ := e.values.Get(key(i)); v == nil {
-			t.Fatalf("%s is read, and not kept", key(i))
+			t.Fatalf("%s was read, and is not cached", key(i))
 		}
 	}
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
-var crashes = flag.Int("crashes", 40, "crashes that TestCrash tries, each with its own seed")
+var crashes = flag.Int("crashes", 40, "crashes that TestCrash simulates, each with its own seed")
 
-// A crash at any moment takes back nothing that was acknowledged or shown.
+// A crash at any moment loses nothing that was acknowledged or shown.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(*crashes) {
 		o := Options{}
-		if seed%2 == 1 { // while levels are merged, too
+		if seed%2 == 1 { // during compactions, too
 			o.compactInterval, o.compactMinBytes = time.Millisecond, 1
 		}
 		lost := crash(t, seed, o)
@@ -36,13 +36,12 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// The control: the test above sees it when an engine does not wait for the
-// disk before it acknowledges.
+// The control: TestCrash detects an engine that acknowledges writes before they are durable.
 func TestCrashWhenRelaxed(t *testing.T) {
 	expectLoss(t, Options{Durability: Relaxed}, func(l losses) int { return l.acknowledged })
 }
 
-// The control: and it sees it when readers do not wait.
+// The control: TestCrash detects readers that do not wait.
 func TestCrashWhenReadersDoNotWait(t *testing.T) {
 	expectLoss(t, Options{skipDurableWait: true}, func(l losses) int { return l.shown })
 }
@@ -53,15 +52,15 @@ func expectLoss(t *testing.T, o Options, of func(losses) int) {
 			return
 		}
 	}
-	t.Error("no crash took anything back")
+	t.Error("no crash lost anything")
 }
 
-// losses count the keys whose value went back.
+// losses counts the keys whose value is older than before the crash.
 type losses struct {
 	acknowledged int // an Update had returned
 	shown        int // a reader had seen it
 	torn         int // two keys that are always written together differ
-	stamps       int // a stamp or the horizon went back
+	stamps       int // a stamp or the horizon is smaller than before
 }
 
 const (
@@ -70,14 +69,13 @@ const (
 	crashKeys    = crashWriters + 1 // each writer's own, and one that all write
 )
 
-// crash runs writers and readers, takes what the disk holds at some moment,
-// and compares it with what they had been told up to then. All values are
-// counters that only grow.
+// crash runs writers and readers, clones the disk at some moment, and compares it with what
+// they had observed up to then. All values are counters that only grow.
 func crash(t *testing.T, seed uint64, o Options) losses {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
 	mem := disktest.NewCrashable()
-	var syncTime atomic.Int64 // none until the engine is open
+	var syncTime atomic.Int64 // zero until the engine is open
 	o.Dir, o.IdleFlush, o.memtableBytes, o.PrefixBytes = "d", 5*time.Millisecond, 256<<10, len("group 0 of many")
 	o.FS = disktest.Inject(mem, func(op errorfs.Op) error {
 		switch op.Kind {
@@ -89,7 +87,7 @@ func crash(t *testing.T, seed uint64, o Options) losses {
 	e := mustOpen(t, o)
 	syncTime.Store(int64(time.Duration(r.IntN(1500)) * time.Microsecond))
 
-	w := &witness{engine: e}
+	w := &observer{engine: e}
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for i := range crashWriters {
@@ -100,18 +98,18 @@ func crash(t *testing.T, seed uint64, o Options) losses {
 		all.Go(func() { w.read(ctx, t, r) })
 	}
 	time.Sleep(time.Duration(2000+r.IntN(10_000)) * time.Microsecond)
-	told := w.told() // before the crash, so what is told meanwhile does not count
+	before := w.observed() // taken before the crash: what follows does not count
 	disk := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 0, 50, 100}[r.IntN(4)], RNG: r})
 	stop()
 	all.Wait()
 	if err := e.Close(); err != nil {
 		t.Errorf("seed %d: close: %v", seed, err)
 	}
-	return told.compare(t, seed, disk)
+	return before.compare(t, seed, disk)
 }
 
-// witness remembers what the engine told.
-type witness struct {
+// observer records what the engine acknowledged and showed.
+type observer struct {
 	engine              *Engine
 	acknowledged, shown [crashKeys]atomic.Uint64
 	stamp               atomic.Uint64 // of a commit, or below a horizon
@@ -134,7 +132,7 @@ func count(v []byte) uint64 {
 	return binary.BigEndian.Uint64(v)
 }
 
-func (w *witness) write(ctx context.Context, t *testing.T, i int) {
+func (w *observer) write(ctx context.Context, t *testing.T, i int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		if n%2 == 1 {
 			w.increment(t, crashKeys-1)
@@ -144,9 +142,9 @@ func (w *witness) write(ctx context.Context, t *testing.T, i int) {
 	}
 }
 
-// increment also writes the twin of the key, undeclared, and some ballast, so
-// that memory is flushed from time to time.
-func (w *witness) increment(t *testing.T, i int) {
+// increment also writes the twin of the key, which is undeclared, and a large value, so that
+// memtables are flushed.
+func (w *observer) increment(t *testing.T, i int) {
 	var n uint64
 	var stamp store.Stamp
 	err := w.engine.Update(context.Background(), [][]byte{crashKey(i)}, func(tx store.Tx) error {
@@ -169,8 +167,8 @@ func (w *witness) increment(t *testing.T, i int) {
 
 var errShown = errors.New("shown")
 
-// read looks at a key in each of the ways there are.
-func (w *witness) read(ctx context.Context, t *testing.T, r *rand.Rand) {
+// read reads keys in all possible ways.
+func (w *observer) read(ctx context.Context, t *testing.T, r *rand.Rand) {
 	for ctx.Err() == nil {
 		i := r.IntN(crashKeys)
 		var v []byte
@@ -189,7 +187,7 @@ func (w *witness) read(ctx context.Context, t *testing.T, r *rand.Rand) {
 			h, err = w.engine.Horizon(context.Background())
 			raise(&w.stamp, uint64(h-1))
 		case 5:
-			v, err = w.each(crashKey(i), r.IntN(2) == 0)
+			v, err = w.readRange(crashKey(i), r.IntN(2) == 0)
 		}
 		if err != nil {
 			t.Errorf("read: %v", err)
@@ -200,7 +198,7 @@ func (w *witness) read(ctx context.Context, t *testing.T, r *rand.Rand) {
 	}
 }
 
-func (w *witness) get(key []byte) ([]byte, error) {
+func (w *observer) get(key []byte) ([]byte, error) {
 	v, err := w.engine.Get(context.Background(), store.Strong, key)
 	if err != nil {
 		return nil, err
@@ -208,8 +206,8 @@ func (w *witness) get(key []byte) ([]byte, error) {
 	return v[0], nil
 }
 
-// abort sees a value in an Update that then returns an error.
-func (w *witness) abort(key []byte) (v []byte, err error) {
+// abort reads a value in an Update that then returns an error.
+func (w *observer) abort(key []byte) (v []byte, err error) {
 	err = w.engine.Update(context.Background(), [][]byte{key}, func(tx store.Tx) error {
 		v, _ = tx.Get(key)
 		return errShown
@@ -220,7 +218,7 @@ func (w *witness) abort(key []byte) (v []byte, err error) {
 	return v, nil
 }
 
-func (w *witness) view(key []byte) ([]byte, error) {
+func (w *observer) view(key []byte) ([]byte, error) {
 	s, err := w.engine.Snapshot(context.Background())
 	if err != nil {
 		return nil, err
@@ -232,14 +230,14 @@ func (w *witness) view(key []byte) ([]byte, error) {
 	return v[0], s.Close()
 }
 
-// each sees a value in a range, of keys that are near each other or of all.
-func (w *witness) each(key []byte, near bool) (v []byte, err error) {
+// readRange reads a value in a range of one prefix, or of all keys.
+func (w *observer) readRange(key []byte, onePrefix bool) (v []byte, err error) {
 	var end []byte
-	if near {
+	if onePrefix {
 		end = append(bytes.Clone(key), 0)
 	}
 	err = w.engine.ReadRange(context.Background(), store.Range{Start: key, End: end}, func(p store.Pair) bool {
-		if bytes.Equal(p.Key, key) { // or else it is absent
+		if bytes.Equal(p.Key, key) { // otherwise it is absent
 			v = bytes.Clone(p.Value)
 		}
 		return false
@@ -247,22 +245,22 @@ func (w *witness) each(key []byte, near bool) (v []byte, err error) {
 	return v, err
 }
 
-// told is a copy of what a witness remembers.
-type told struct {
+// observation is a copy of what an observer has recorded.
+type observation struct {
 	acknowledged, shown [crashKeys]uint64
 	stamp               uint64
 }
 
-func (w *witness) told() (told told) {
+func (w *observer) observed() (o observation) {
 	for i := range crashKeys {
-		told.acknowledged[i], told.shown[i] = w.acknowledged[i].Load(), w.shown[i].Load()
+		o.acknowledged[i], o.shown[i] = w.acknowledged[i].Load(), w.shown[i].Load()
 	}
-	told.stamp = w.stamp.Load()
-	return told
+	o.stamp = w.stamp.Load()
+	return o
 }
 
 // compare opens what the disk held, with a clock an hour behind.
-func (told told) compare(t *testing.T, seed uint64, disk vfs.FS) (lost losses) {
+func (before observation) compare(t *testing.T, seed uint64, disk vfs.FS) (lost losses) {
 	t.Helper()
 	e, err := Open(Options{FS: disk, Dir: "d", Now: func() time.Time { return time.Now().Add(-time.Hour) }})
 	if err != nil {
@@ -275,10 +273,10 @@ func (told told) compare(t *testing.T, seed uint64, disk vfs.FS) (lost losses) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		n := count(v[0])
-		if n < told.acknowledged[i] {
+		if n < before.acknowledged[i] {
 			lost.acknowledged++
 		}
-		if n < told.shown[i] {
+		if n < before.shown[i] {
 			lost.shown++
 		}
 		if n != count(v[1]) {
@@ -294,7 +292,7 @@ func (told told) compare(t *testing.T, seed uint64, disk vfs.FS) (lost losses) {
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	if uint64(stamp) <= told.stamp {
+	if uint64(stamp) <= before.stamp {
 		lost.stamps++
 	}
 	return lost

@@ -14,9 +14,9 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
-func TestDamagedBlockFailsItsReadsOnly(t *testing.T) {
+func TestDamagedBlockFailsOnlyItsReads(t *testing.T) {
 	mem := vfs.NewMem()
-	o := Options{FS: mem, Dir: "d", Durability: Relaxed, exit: func(int) { t.Error("the process ends") }}
+	o := Options{FS: mem, Dir: "d", Durability: Relaxed, exit: func(int) { t.Error("the process exits") }}
 	e := mustOpen(t, o)
 	const n = 2000
 	fill(t, e, n)
@@ -26,7 +26,7 @@ func TestDamagedBlockFailsItsReadsOnly(t *testing.T) {
 	flip(t, mem, newest(t, mem, ".sst"), func(size int) int { return size / 2 })
 
 	e = mustOpen(t, o)
-	var well, corrupt int
+	var intact, corrupt int
 	ctx := context.Background()
 	for i := range n {
 		v, err := e.Get(ctx, store.Strong, fillKey(i))
@@ -36,11 +36,11 @@ func TestDamagedBlockFailsItsReadsOnly(t *testing.T) {
 		case err != nil || len(v[0]) != fillSize:
 			t.Fatalf("item %d: %x, %v", i, v, err)
 		default:
-			well++
+			intact++
 		}
 	}
 	if corrupt == 0 || corrupt > n/4 {
-		t.Errorf("%d reads fail, %d do not", corrupt, well)
+		t.Errorf("%d reads fail, %d do not", corrupt, intact)
 	}
 	s, err := e.Snapshot(ctx)
 	if err != nil {
@@ -58,39 +58,39 @@ func TestDamagedBlockFailsItsReadsOnly(t *testing.T) {
 	}
 }
 
-// Damage to the log is found when it is opened after a crash. The control
-// leaves out the flush with which Open ends a log of an old format.
-func TestDamagedLogIsNoticed(t *testing.T) {
+// Damage to the WAL is detected when the database is opened after a crash. The control omits
+// the flush with which Open ends a WAL file of an old format.
+func TestDamagedWALIsDetected(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		before  func(*testing.T, vfs.FS) // makes the folder
-		o       Options
-		noticed bool
+		name     string
+		create   func(*testing.T, vfs.FS) // the folder
+		o        Options
+		detected bool
 	}{
 		{"a new folder", nil, Options{}, true},
-		{"a folder of an old format", makeOldFolder, Options{}, true},
-		{"control: without the flush", makeOldFolder, Options{skipFirstFlush: true}, false},
+		{"a folder of an old format", createOldFolder, Options{}, true},
+		{"control: without the flush", createOldFolder, Options{skipFirstFlush: true}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			noticed := 0
+			detected := 0
 			for tenths := 1; tenths <= 5; tenths++ {
 				mem := disktest.NewCrashable()
-				if c.before != nil {
-					c.before(t, mem)
+				if c.create != nil {
+					c.create(t, mem)
 				}
-				if damagedLogIsNoticed(t, mem, c.o, tenths) {
-					noticed++
+				if isDamageDetected(t, mem, c.o, tenths) {
+					detected++
 				}
 			}
-			if (noticed == 5) != c.noticed {
-				t.Errorf("%d of 5 were noticed", noticed)
+			if (detected == 5) != c.detected {
+				t.Errorf("%d of 5 were detected", detected)
 			}
 		})
 	}
 }
 
-// makeOldFolder makes a folder with the oldest format that Pebble can open.
-func makeOldFolder(t *testing.T, fs vfs.FS) {
+// createOldFolder creates a database with the oldest format that Pebble can open.
+func createOldFolder(t *testing.T, fs vfs.FS) {
 	t.Helper()
 	db, err := pebble.Open("d", &pebble.Options{FS: fs, Logger: &logger{log: slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebble.FormatMinSupported})
 	if err != nil {
@@ -101,8 +101,8 @@ func makeOldFolder(t *testing.T, fs vfs.FS) {
 	}
 }
 
-// damagedLogIsNoticed flips a bit at some tenths of the log's size.
-func damagedLogIsNoticed(t *testing.T, mem disktest.Crashable, o Options, tenths int) bool {
+// isDamageDetected flips a bit of the WAL, at a number of tenths of its size.
+func isDamageDetected(t *testing.T, mem disktest.Crashable, o Options, tenths int) bool {
 	t.Helper()
 	o.FS, o.Dir, o.IdleFlush = mem, "d", -1
 	e := mustOpen(t, o)
@@ -117,7 +117,7 @@ func damagedLogIsNoticed(t *testing.T, mem disktest.Crashable, o Options, tenths
 	e, err := Open(o)
 	if err != nil {
 		if !errors.Is(err, store.ErrCorrupt) {
-			t.Errorf("it is noticed, but as %v", err)
+			t.Errorf("it is detected, but as %v", err)
 		}
 		return true
 	}
@@ -139,15 +139,15 @@ func flip(t *testing.T, mem *vfs.MemFS, name string, at func(size int) int) {
 	data[at(len(data))] ^= 0x10
 }
 
-// newest is the last file with this ending.
-func newest(t *testing.T, mem vfs.FS, ending string) (name string) {
+// newest returns the last file with this suffix.
+func newest(t *testing.T, mem vfs.FS, suffix string) (name string) {
 	t.Helper()
 	names, err := mem.List("d")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range names {
-		if strings.HasSuffix(n, ending) && n > name {
+		if strings.HasSuffix(n, suffix) && n > name {
 			name = n
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Who deletes a range leaves what is known of other keys, and who deletes
-// nothing writes nothing: both are done again and again while all else rests.
-func TestDeleteRangeTouchesNothingElse(t *testing.T) {
+// DeleteRange leaves other keys in the value cache, and writes nothing for an empty range: it
+// is called regularly on an idle engine.
+func TestDeleteRangeLeavesOtherKeys(t *testing.T) {
 	ctx := context.Background()
 	e := mustOpen(t, Options{Dir: t.TempDir()})
 	defer func() {
@@ -26,32 +26,32 @@ func TestDeleteRangeTouchesNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	known := func(key string) bool { v, _ := e.values.Get([]byte(key)); return v != nil }
+	cached := func(key string) bool { v, _ := e.values.Get([]byte(key)); return v != nil }
 	for _, c := range []struct {
 		start, end string
 		writes     bool
-		gone       []string
+		deleted    []string
 		left       []string
 	}{
 		{start: "b2", end: "b9", left: []string{"a1", "a2", "b1"}},
 		{start: "c", end: "d", left: []string{"a1", "a2", "b1"}},
-		{start: "a2", end: "b", writes: true, gone: []string{"a2"}, left: []string{"a1", "b1"}},
-		{start: "a2", end: "b", gone: []string{"a2"}, left: []string{"a1", "b1"}},
-		{start: "a", end: "c", writes: true, gone: []string{"a1", "a2", "b1"}},
+		{start: "a2", end: "b", writes: true, deleted: []string{"a2"}, left: []string{"a1", "b1"}},
+		{start: "a2", end: "b", deleted: []string{"a2"}, left: []string{"a1", "b1"}},
+		{start: "a", end: "c", writes: true, deleted: []string{"a1", "a2", "b1"}},
 	} {
 		before := e.db.Metrics().WAL.BytesIn
 		if err := e.DeleteRange(ctx, []byte(c.start), []byte(c.end)); err != nil {
 			t.Fatal(err)
 		}
 		if wrote := e.db.Metrics().WAL.BytesIn > before; wrote != c.writes {
-			t.Errorf("%s to %s: something is written: %v", c.start, c.end, wrote)
+			t.Errorf("%s to %s: the WAL grows: %v", c.start, c.end, wrote)
 		}
 		for _, key := range c.left {
-			if !known(key) {
-				t.Errorf("%s to %s: %s is forgotten", c.start, c.end, key)
+			if !cached(key) {
+				t.Errorf("%s to %s: %s is not cached", c.start, c.end, key)
 			}
 		}
-		for _, key := range c.gone {
+		for _, key := range c.deleted {
 			if v, err := e.Get(ctx, store.Strong, []byte(key)); err != nil || v[0] != nil {
 				t.Errorf("%s to %s: %s is %q, %v", c.start, c.end, key, v[0], err)
 			}
@@ -59,12 +59,12 @@ func TestDeleteRangeTouchesNothingElse(t *testing.T) {
 	}
 }
 
-// While some write keys and others delete ranges of them, who gets a key is never
-// shown what a range no longer has.
-func TestDeleteRangeBesideWrites(t *testing.T) {
+// During concurrent writes and range deletes, Get never returns a key that ReadRange does not
+// have.
+func TestDeleteRangeDuringWrites(t *testing.T) {
 	ctx := context.Background()
 	o := InMemory()
-	o.CacheBytes = 128 << 10 // so that much is pushed out
+	o.CacheBytes = 128 << 10 // so that much is evicted
 	e := mustOpen(t, o)
 	defer func() {
 		if err := e.Close(); err != nil {
@@ -104,7 +104,7 @@ func TestDeleteRangeBesideWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := v[0] != nil; got != stored[string(key(n))] {
-				t.Fatalf("round %d: %s is got: %v, and stored: %v", round, key(n), got, !got)
+				t.Fatalf("round %d: Get returns %s: %v, ReadRange: %v", round, key(n), got, !got)
 			}
 		}
 	}

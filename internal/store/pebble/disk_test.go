@@ -19,7 +19,7 @@ import (
 
 const diskBytes = 1 << 40
 
-func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
+func TestFullDiskRejectsWritesAndServesReads(t *testing.T) {
 	mem := vfs.NewMem()
 	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
 	e := mustOpen(t, Options{FS: mem, Dir: "d", DiskCheck: time.Millisecond})
@@ -28,7 +28,7 @@ func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: reserve(diskBytes) - 1})
-	eventually(t, "writes are refused", func() bool { return errors.Is(set(e, "a", []byte("1")), store.ErrFull) })
+	eventually(t, "writes are rejected", func() bool { return errors.Is(set(e, "a", []byte("1")), store.ErrFull) })
 	if v, err := e.Get(context.Background(), store.Strong, []byte("a")); err != nil || string(v[0]) != "1" {
 		t.Errorf("Get on a full disk: %q, %v", v, err)
 	}
@@ -36,12 +36,11 @@ func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
 		t.Errorf("DeleteRange on a full disk: %v", err)
 	}
 	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
-	eventually(t, "writes go on", func() bool { return set(e, "a", []byte("1")) == nil })
+	eventually(t, "writes are accepted again", func() bool { return set(e, "a", []byte("1")) == nil })
 }
 
-// Between two looks at the disk less is written than its reserve, also of a
-// small one.
-func TestManyBytesAreNotWrittenUnlooked(t *testing.T) {
+// Between two checks of the free space less is written than the reserve, also on a small disk.
+func TestDiskIsCheckedBeforeManyBytesAreWritten(t *testing.T) {
 	for _, total := range []uint64{diskBytes, 20 << 20} {
 		mem := vfs.NewMem()
 		mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: total, AvailBytes: total / 2})
@@ -55,19 +54,19 @@ func TestManyBytesAreNotWrittenUnlooked(t *testing.T) {
 				break
 			}
 			if err != nil || uint64(written) > reserve(total)/4 {
-				t.Fatalf("no write is refused after %d bytes, of %d in reserve: %v", written, reserve(total), err)
+				t.Fatalf("no write is rejected after %d bytes, with a reserve of %d: %v", written, reserve(total), err)
 			}
 		}
 	}
 }
 
-func TestReserveIsATwentiethOfASmallDisk(t *testing.T) {
+func TestReserveOfASmallDisk(t *testing.T) {
 	if got := reserve(100 << 20); got != 5<<20 {
 		t.Errorf("got %d", got)
 	}
 }
 
-// A flush that finds no space is tried again until there is some.
+// A flush that finds no space is retried until there is some.
 func TestFlushWithoutSpace(t *testing.T) {
 	var noSpace atomic.Bool
 	fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
@@ -80,37 +79,37 @@ func TestFlushWithoutSpace(t *testing.T) {
 	defer e.Close()
 	noSpace.Store(true)
 	fill(t, e, 1)
-	eventually(t, "writes are refused", e.disk.full.Load)
+	eventually(t, "writes are rejected", e.disk.full.Load)
 	noSpace.Store(false)
-	eventually(t, "writes go on", func() bool { return !e.disk.full.Load() })
+	eventually(t, "writes are accepted again", func() bool { return !e.disk.full.Load() })
 	fill(t, e, 10)
 }
 
-// So is one that finds space for its table, and none for the record of it.
+// So is a flush that finds space for its table, but none for the record in the manifest.
 func TestManifestWithoutSpace(t *testing.T) {
 	var noSpace atomic.Bool
-	met := make(chan struct{}, 1000)
+	attempts := make(chan struct{}, 1000)
 	fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
 		if noSpace.Load() && op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST") {
-			met <- struct{}{}
+			attempts <- struct{}{}
 			return syscall.ENOSPC
 		}
 		return nil
 	})
-	ended := make(chan int, 1)
+	exited := make(chan int, 1)
 	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(code int) {
-		ended <- code
+		exited <- code
 		select {}
 	}})
 	fill(t, e, 1)
 	noSpace.Store(true)
 	flushed := make(chan error, 1)
 	go func() { flushed <- e.db.Flush() }()
-	for range 4 { // it tries again and again
+	for range 4 { // it is retried
 		select {
-		case <-met:
-		case code := <-ended:
-			t.Fatalf("the process ends with %d", code)
+		case <-attempts:
+		case code := <-exited:
+			t.Fatalf("the process exits with %d", code)
 		}
 	}
 	noSpace.Store(false)

@@ -21,7 +21,7 @@ func TestOnDisk(t *testing.T) {
 	storetest.Run(t, opener(func(t *testing.T) Options { return Options{Dir: t.TempDir(), PrefixBytes: 2} }))
 }
 
-func TestWhileMerged(t *testing.T) {
+func TestWhileCompacted(t *testing.T) {
 	storetest.Run(t, opener(func(*testing.T) Options {
 		return Options{Dir: "d", FS: vfs.NewMem(), PrefixBytes: 2, compactInterval: time.Millisecond, compactMinBytes: 1}
 	}))
@@ -81,7 +81,7 @@ func fill(t *testing.T, e *Engine, n int) {
 	}
 }
 
-// eventually polls for what another goroutine does in real time.
+// eventually polls a condition that another goroutine makes true in real time.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for range 5000 {

@@ -15,18 +15,18 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
-// When a write to the log goes wrong, nobody knows what is on disk: the
-// process ends, and the Update does not return as if all were well.
-func TestLogThatCannotBeWrittenEndsTheProcess(t *testing.T) {
-	for flushes, name := range map[int]string{0: "new log", 3: "reused log"} {
+// After a failed write to the WAL it is unknown what is on disk: the process exits, and the
+// Update does not return.
+func TestFailedWALWriteExits(t *testing.T) {
+	for flushes, name := range map[int]string{0: "new WAL file", 3: "reused WAL file"} {
 		t.Run(name, func(t *testing.T) {
-			t.Run("write", func(t *testing.T) { breakLog(t, flushes, errorfs.OpFileWrite) })
-			t.Run("sync", func(t *testing.T) { breakLog(t, flushes, errorfs.OpFileSync, errorfs.OpFileSyncData) })
+			t.Run("write", func(t *testing.T) { breakWAL(t, flushes, errorfs.OpFileWrite) })
+			t.Run("sync", func(t *testing.T) { breakWAL(t, flushes, errorfs.OpFileSync, errorfs.OpFileSyncData) })
 		})
 	}
 }
 
-func breakLog(t *testing.T, flushes int, kinds ...errorfs.OpKind) {
+func breakWAL(t *testing.T, flushes int, kinds ...errorfs.OpKind) {
 	var broken atomic.Bool
 	fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
 		for _, k := range kinds {
@@ -37,12 +37,12 @@ func breakLog(t *testing.T, flushes int, kinds ...errorfs.OpKind) {
 		return nil
 	})
 	exited := make(chan int)
-	// The engine cannot be closed after this, and is left behind.
+	// The engine cannot be closed after this, and is leaked.
 	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(code int) {
 		exited <- code
 		select {}
 	}})
-	for range flushes { // the log is one that was used before
+	for range flushes { // so that the WAL file is reused
 		fill(t, e, 1)
 		if err := e.db.Flush(); err != nil {
 			t.Fatal(err)
@@ -64,16 +64,15 @@ func breakLog(t *testing.T, flushes int, kinds ...errorfs.OpKind) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	if v, err := e.Get(ctx, store.Strong, []byte("a")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the write is shown: %q, %v", v, err)
+		t.Errorf("the write is visible: %q, %v", v, err)
 	}
 }
 
-// A start that has to write what it cannot write ends, and does not wait for
-// ever.
-func TestOpenEndsWhenItCannotWrite(t *testing.T) {
+// When the first writes of Open fail, the process exits instead of waiting for ever.
+func TestOpenExitsWhenItCannotWrite(t *testing.T) {
 	mem := disktest.NewCrashable()
 	e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: -1})
-	if err := set(e, "a", []byte("1")); err != nil { // what a start writes out
+	if err := set(e, "a", []byte("1")); err != nil { // which the next Open flushes
 		t.Fatal(err)
 	}
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
@@ -92,7 +91,7 @@ func TestOpenEndsWhenItCannotWrite(t *testing.T) {
 			exited <- code
 			select {}
 		}})
-		t.Errorf("it opens: %v, %v", e, err)
+		t.Errorf("Open returned: %v, %v", e, err)
 	}()
 	select {
 	case code := <-exited:

@@ -16,21 +16,21 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
-// A new folder has the newest format from its first moment: its marker was
-// never moved. In a folder with something else Pebble decides.
-func TestNewFolderBeginsWithNewestFormat(t *testing.T) {
+// A new folder has the newest format from the start: its marker was never moved. In a folder
+// with other files Pebble decides.
+func TestNewFolderHasNewestFormat(t *testing.T) {
 	newest := pebble.FormatNewest.String()
-	for _, c := range []struct{ name, beside, want string }{
+	for _, c := range []struct{ name, other, want string }{
 		{"a new folder", "", "marker.format-version.000001." + newest},
-		{"a folder with something in it", "d/something", "marker.format-version.000011." + newest},
+		{"a folder with another file", "d/something", "marker.format-version.000011." + newest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mem := vfs.NewMem()
-			if c.beside != "" {
+			if c.other != "" {
 				if err := mem.MkdirAll("d", 0o700); err != nil {
 					t.Fatal(err)
 				}
-				write(t, mem, c.beside, nil)
+				write(t, mem, c.other, nil)
 			}
 			e := mustOpen(t, Options{FS: mem, Dir: "d"})
 			defer e.Close()
@@ -50,47 +50,47 @@ func formatMarkers(t *testing.T, fs vfs.FS) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, "marker."+formatMarker) })
 }
 
-// A crash before any step of making a folder leaves one that can be opened and
-// written, and that has what was acknowledged.
-func TestCrashWhileFolderIsMade(t *testing.T) {
+// After a crash at any step of its creation, a folder can be opened and written, and has all
+// acknowledged writes.
+func TestCrashDuringCreation(t *testing.T) {
 	steps, lost := crashAtEachStep(t, Options{})
 	if lost != 0 {
-		t.Errorf("%d of %d crashes took back what was acknowledged", lost, steps)
+		t.Errorf("%d of %d crashes lost an acknowledged write", lost, steps)
 	}
 }
 
-// The control: the test above sees it when an engine acknowledges too early.
-func TestCrashWhileFolderIsMadeWhenRelaxed(t *testing.T) {
+// The control: the test above detects an engine that acknowledges too early.
+func TestCrashDuringCreationWhenRelaxed(t *testing.T) {
 	if steps, lost := crashAtEachStep(t, Options{Durability: Relaxed}); lost == 0 {
-		t.Errorf("none of %d crashes took anything back", steps)
+		t.Errorf("none of %d crashes lost anything", steps)
 	}
 }
 
-// crashAtEachStep makes a folder and writes to it, and takes what the disk holds
-// before each operation, with and without what is not synced. Parts of it are
-// left out: Pebble does not survive a disk that has lost the name of a manifest,
-// whose bytes are synced, and kept that of the marker that was made after it.
+// crashAtEachStep creates a folder and writes to it, and clones the disk before each
+// operation, with all or none of the unsynced data. It does not clone with a part of it:
+// Pebble does not survive a disk that lost the name of a manifest, whose bytes are synced, and
+// kept that of the marker that was created after it.
 func crashAtEachStep(t *testing.T, o Options) (steps, lost int) {
 	t.Helper()
-	type moment struct {
+	type clone struct {
 		disk         *vfs.MemFS
 		acknowledged bool
-		before       string // the path of what comes next
+		before       string // the path of the next operation
 		unsynced     int    // per cent
 	}
 	mem := disktest.NewCrashable()
 	var mu sync.Mutex
-	var moments []moment
-	var acknowledged, over bool
+	var clones []clone
+	var acknowledged, stopped bool
 	crash := func(before string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if over {
+		if stopped {
 			return
 		}
 		for _, percent := range []int{0, 100} {
 			disk := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(0, 0))})
-			moments = append(moments, moment{disk, acknowledged, before, percent})
+			clones = append(clones, clone{disk, acknowledged, before, percent})
 		}
 	}
 	o.Dir, o.IdleFlush = "d", -1
@@ -109,15 +109,15 @@ func crashAtEachStep(t *testing.T, o Options) (steps, lost int) {
 	mu.Unlock()
 	crash("the end")
 	mu.Lock()
-	over = true
+	stopped = true
 	mu.Unlock()
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for i, m := range moments {
+	for i, m := range clones {
 		e, err := Open(Options{FS: m.disk, Dir: "d"})
 		if err != nil {
-			t.Errorf("crash %d, before %s, with %d %% of what is not synced: %v", i, m.before, m.unsynced, err)
+			t.Errorf("crash %d, before %s, with %d %% of the unsynced data: %v", i, m.before, m.unsynced, err)
 			continue
 		}
 		v, err := e.Get(context.Background(), store.Strong, []byte("k"))
@@ -134,11 +134,11 @@ func crashAtEachStep(t *testing.T, o Options) (steps, lost int) {
 			t.Errorf("crash %d: %v", i, err)
 		}
 	}
-	return len(moments), lost
+	return len(clones), lost
 }
 
-// A folder below others that are made with it is still there after a crash.
-func TestCrashAfterFoldersAreMade(t *testing.T) {
+// A folder whose parents are created with it still exists after a crash.
+func TestCrashAfterFoldersAreCreated(t *testing.T) {
 	mem := disktest.NewCrashable()
 	e := mustOpen(t, Options{FS: mem, Dir: "/a/b/c", IdleFlush: -1})
 	if err := set(e, "k", []byte("v")); err != nil {
@@ -151,6 +151,6 @@ func TestCrashAfterFoldersAreMade(t *testing.T) {
 	e = mustOpen(t, Options{FS: disk, Dir: "/a/b/c"})
 	defer e.Close()
 	if v, err := e.Get(context.Background(), store.Strong, []byte("k")); err != nil || string(v[0]) != "v" {
-		t.Errorf("what was acknowledged is %q, %v", v, err)
+		t.Errorf("the acknowledged value is %q, %v", v, err)
 	}
 }

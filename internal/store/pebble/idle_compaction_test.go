@@ -10,24 +10,24 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Tables are merged when little is written, and enough was since the last time.
-func TestTidyWaitsForQuiet(t *testing.T) {
+// The levels are compacted when little is written, and enough was since the last time.
+func TestCompactionWhenIdle(t *testing.T) {
 	const gb = 1 << 30
 	synctest.Test(t, func(t *testing.T) {
-		var merges atomic.Int64
-		var refuse atomic.Bool
+		var compactions atomic.Int64
+		var fail atomic.Bool
 		u := &idleCompaction{interval: 10 * time.Second, minBytes: gb}
 		u.levels = func() []int64 { return []int64{1 << 20, 0, 0, 0, 0, gb, 9 * gb} }
 		u.compact = func(context.Context, int64) bool {
-			merges.Add(1)
-			return !refuse.Load()
+			compactions.Add(1)
+			return !fail.Load()
 		}
 		stop := background(u.run)
 		expect := func(when string, want int64) {
 			t.Helper()
 			synctest.Wait()
-			if got := merges.Load(); got != want {
-				t.Errorf("%s: merged %d times, want %d", when, got, want)
+			if got := compactions.Load(); got != want {
+				t.Errorf("%s: %d compactions, want %d", when, got, want)
 			}
 		}
 		time.Sleep(time.Hour)
@@ -47,18 +47,18 @@ func TestTidyWaitsForQuiet(t *testing.T) {
 		u.wrote(4 * gb)
 		time.Sleep(time.Hour)
 		expect("when less than half is new", 1)
-		refuse.Store(true)
+		fail.Store(true)
 		u.wrote(gb + gb/2)
 		time.Sleep(35 * time.Second)
-		expect("while it cannot be done", 3)
-		refuse.Store(false)
+		expect("while it fails", 3)
+		fail.Store(false)
 		time.Sleep(time.Hour)
-		expect("when it can again", 4)
+		expect("when it succeeds again", 4)
 		stop()
 	})
 }
 
-func TestTidyIsDue(t *testing.T) {
+func TestCompactionIsDue(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		levels  []int64
@@ -82,43 +82,44 @@ func TestTidyIsDue(t *testing.T) {
 	}
 }
 
-// One level is left of several, with everything in it.
-func TestTidyEngineMergesLevels(t *testing.T) {
+// A compaction leaves one level, with all keys in it.
+func TestCompactionLeavesOneLevel(t *testing.T) {
 	e := twoLevels(t, Options{FS: vfs.NewMem(), compactInterval: time.Millisecond})
 	eventually(t, "one level", func() bool { return levelsOf(e) == 1 })
-	for i := range tidyItems {
+	for i := range compactItems {
 		if v, err := cloneValue(e.db.Get(fillKey(i))); err != nil || len(v) != fillSize {
 			t.Fatalf("item %d has %d bytes (%v)", i, len(v), err)
 		}
 	}
 }
 
-func TestTidyLeavesSpace(t *testing.T) {
+func TestCompactionNeedsSpace(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		fs     vfs.FS
 		levels int
 	}{
 		{"there is space", vfs.NewMem(), 1}, // the control
-		{"there is little", &cramped{FS: vfs.NewMem()}, 2},
+		{"there is little space", &cramped{FS: vfs.NewMem()}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := twoLevels(t, Options{FS: c.fs, compactInterval: -1})
-			if over := e.compact(t.Context(), 1); over != (c.levels == 1) || levelsOf(e) != c.levels {
-				t.Errorf("over: %v, with %d levels, want %d", over, levelsOf(e), c.levels)
+			if done := e.compact(t.Context(), 1); done != (c.levels == 1) || levelsOf(e) != c.levels {
+				t.Errorf("done: %v, with %d levels, want %d", done, levelsOf(e), c.levels)
 			}
 		})
 	}
 }
 
-// Who is interrupted goes on where he was, though something is new before it.
-func TestTidyGoesOn(t *testing.T) {
+// An interrupted compaction continues where it stopped, although there are new keys before
+// that.
+func TestCompactionContinues(t *testing.T) {
 	fs := &cramped{FS: vfs.NewMem()}
 	e := twoLevels(t, Options{FS: fs, compactInterval: -1, DiskCheck: time.Hour})
-	e.compaction.rangeBytes = tidyItems * fillSize / 4
-	fs.few.Store(2) // when it begins, and before the first piece
+	e.compaction.rangeBytes = compactItems * fillSize / 4
+	fs.few.Store(2) // at its start, and before the first range
 	if e.compact(t.Context(), 1) || e.compaction.from == nil {
-		t.Fatalf("it is over, or was not begun: %q", e.compaction.from)
+		t.Fatalf("it is done, or did not start: %q", e.compaction.from)
 	}
 	if err := set(e, "a", []byte("new")); err != nil {
 		t.Fatal(err)
@@ -128,15 +129,15 @@ func TestTidyGoesOn(t *testing.T) {
 	}
 	fs.few.Store(1 << 30)
 	if !e.compact(t.Context(), 1) || e.compaction.from != nil || levelsOf(e) != 2 {
-		t.Errorf("the next piece is at %q, with %d levels, want 2", e.compaction.from, levelsOf(e))
+		t.Errorf("the next range is at %q, with %d levels, want 2", e.compaction.from, levelsOf(e))
 	}
 	if !e.compact(t.Context(), 1) || levelsOf(e) != 1 {
 		t.Errorf("%d levels the next time, want 1", levelsOf(e))
 	}
 }
 
-// What the cache held it holds afterwards, and no more.
-func TestTidyLeavesTheCache(t *testing.T) {
+// The block cache holds the same data afterwards.
+func TestCompactionWarmsTheCache(t *testing.T) {
 	for _, read := range []bool{true, false} {
 		e := twoLevels(t, Options{FS: vfs.NewMem(), compactInterval: -1})
 		if read {
@@ -146,15 +147,15 @@ func TestTidyLeavesTheCache(t *testing.T) {
 		}
 		bytes, _ := e.compaction.due()
 		if !e.compact(t.Context(), bytes) || levelsOf(e) != 1 {
-			t.Fatalf("not merged: %d levels", levelsOf(e))
+			t.Fatalf("not compacted: %d levels", levelsOf(e))
 		}
 		if held := e.db.Metrics().BlockCache.Size; (held >= bytes/2) != read {
-			t.Errorf("of %d bytes %d are in the cache; they were: %v", bytes, held, read)
+			t.Errorf("of %d bytes %d are cached; they were before: %v", bytes, held, read)
 		}
 	}
 }
 
-const tidyItems = 300
+const compactItems = 300
 
 // twoLevels opens a store and fills two levels of it.
 func twoLevels(t *testing.T, o Options) *Engine {
@@ -162,11 +163,11 @@ func twoLevels(t *testing.T, o Options) *Engine {
 	o.Dir, o.IdleFlush, o.compactMinBytes = "d", -1, 1
 	e := mustOpen(t, o)
 	t.Cleanup(func() { _ = e.Close() })
-	inTwoLevels(t, e, func() { fill(t, e, tidyItems) }, func() { fill(t, e, tidyItems/2) })
+	inTwoLevels(t, e, func() { fill(t, e, compactItems) }, func() { fill(t, e, compactItems/2) })
 	return e
 }
 
-// inTwoLevels puts what is written first into the lowest level, and the rest above.
+// inTwoLevels writes first to the lowest level, and second to the one above.
 func inTwoLevels(t *testing.T, e *Engine, first, second func()) {
 	t.Helper()
 	first()
@@ -179,7 +180,7 @@ func inTwoLevels(t *testing.T, e *Engine, first, second func()) {
 	}
 }
 
-// levelsOf is how many levels have tables.
+// levelsOf returns how many levels have tables.
 func levelsOf(e *Engine) (n int) {
 	for _, bytes := range e.levelBytes() {
 		if bytes > 0 {
@@ -189,7 +190,7 @@ func levelsOf(e *Engine) (n int) {
 	return n
 }
 
-// cramped is a disk that has little space left, but for a few times.
+// cramped is a disk that has little space, except for the first few checks.
 type cramped struct {
 	vfs.FS
 	few atomic.Int64
@@ -203,8 +204,8 @@ func (c *cramped) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 40}, nil
 }
 
-// A merge that ended before a large partition goes on there.
-func TestTidyGoesOnAtALargePartition(t *testing.T) {
+// A compaction that stopped before a large partition continues there.
+func TestCompactionContinuesAtALargePartition(t *testing.T) {
 	fs := &cramped{FS: vfs.NewMem()}
 	fs.few.Store(1 << 30)
 	e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, compactMinBytes: 1, compactInterval: -1, DiskCheck: time.Hour})
@@ -221,7 +222,7 @@ func TestTidyGoesOnAtALargePartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.compaction.rangeBytes = usage / 8
-	for few := int64(2); e.compaction.from == nil; few++ { // until it ends after the first piece
+	for few := int64(2); e.compaction.from == nil; few++ { // until it stops after the first range
 		fs.few.Store(few)
 		if e.compact(t.Context(), 1) {
 			t.Fatal("it was not interrupted")
@@ -229,12 +230,12 @@ func TestTidyGoesOnAtALargePartition(t *testing.T) {
 	}
 	fs.few.Store(1 << 30)
 	if !e.compact(t.Context(), 1) {
-		t.Errorf("it does not go on at %q", e.compaction.from)
+		t.Errorf("it does not continue at %q", e.compaction.from)
 	}
 }
 
-// What cannot be cut is not merged without as much space as it has.
-func TestTidyLeavesALargePieceWithoutSpace(t *testing.T) {
+// A range that cannot be cut is not compacted without free space of its size.
+func TestCompactionOfALargeRangeNeedsSpace(t *testing.T) {
 	mem := vfs.NewMem()
 	mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2})
 	e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: -1, compactInterval: -1, compactMinBytes: 1})
@@ -254,10 +255,10 @@ func TestTidyLeavesALargePieceWithoutSpace(t *testing.T) {
 	}
 	free(usage / 4)
 	if e.compact(t.Context(), 1) || levelsOf(e) == 1 {
-		t.Errorf("a piece of about %d bytes is merged, with space for %d", usage, usage/4)
+		t.Errorf("a range of about %d bytes is compacted, with space for %d", usage, usage/4)
 	}
 	free(2 * usage)
 	if !e.compact(t.Context(), 1) || levelsOf(e) != 1 {
-		t.Error("with enough space it is not merged")
+		t.Error("with enough space it is not compacted")
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func TestIdleFlushWaitsForQuiet(t *testing.T) {
+func TestFlushWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var flushes atomic.Int64
-		var refuse atomic.Bool
+		var fail atomic.Bool
 		f := newIdleFlush(300*time.Millisecond, func(context.Context) bool {
 			flushes.Add(1)
-			return !refuse.Load()
+			return !fail.Load()
 		})
 		stop := background(f.run)
 		expect := func(when string, want int64) {
@@ -41,13 +41,13 @@ func TestIdleFlushWaitsForQuiet(t *testing.T) {
 		time.Sleep(time.Hour)
 		expect("much later", 1)
 
-		refuse.Store(true)
+		fail.Store(true)
 		f.wrote()
 		time.Sleep(750 * time.Millisecond)
-		expect("when it cannot be done", 3)
-		refuse.Store(false)
+		expect("while it fails", 3)
+		fail.Store(false)
 		time.Sleep(time.Hour)
-		expect("when it can again", 4)
+		expect("when it succeeds again", 4)
 		stop()
 	})
 }
@@ -60,7 +60,7 @@ func TestIdleEngineFlushes(t *testing.T) {
 	eventually(t, "a flush", func() bool { return e.db.Metrics().Flush.Count > before })
 }
 
-// background runs something until it is stopped, which waits for it.
+// background runs a function until stop is called, which waits for its end.
 func background(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestSecondOpenIsToldWhoHasTheFolder(t *testing.T) {
+func TestSecondOpenIsLocked(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		o    Options
@@ -27,7 +27,7 @@ func TestSecondOpenIsToldWhoHasTheFolder(t *testing.T) {
 				t.Fatalf("second Open: %v", err)
 			}
 			if want := fmt.Sprintf("another stator (pid %d) is using it", os.Getpid()); err.Error() != want {
-				t.Errorf("it says %q, want %q", err, want)
+				t.Errorf("the error is %q, want %q", err, want)
 			}
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
@@ -39,8 +39,8 @@ func TestSecondOpenIsToldWhoHasTheFolder(t *testing.T) {
 	}
 }
 
-// The second process is this test again.
-func TestSecondProcessIsToldWhoHasTheFolder(t *testing.T) {
+// The second process runs this test again.
+func TestSecondProcessIsLocked(t *testing.T) {
 	const variable = "STATOR_TEST_OPEN"
 	if dir := os.Getenv(variable); dir != "" {
 		_, err := Open(Options{Dir: dir})
@@ -54,7 +54,7 @@ func TestSecondProcessIsToldWhoHasTheFolder(t *testing.T) {
 	second.Env = append(os.Environ(), variable+"="+dir)
 	out, err := second.CombinedOutput()
 	if want := fmt.Sprintf("second: another stator (pid %d) is using it", os.Getpid()); err != nil || !strings.Contains(string(out), want) {
-		t.Errorf("it says %q, %v, want %q", out, err, want)
+		t.Errorf("the output is %q, %v, want %q", out, err, want)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestFolderIsPrivate(t *testing.T) {
 	}
 }
 
-func TestFolderThatCannotBeMade(t *testing.T) {
+func TestFolderCannotBeCreated(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -18,9 +18,9 @@ func prefixedKey(prefix, n int) string { return fmt.Sprintf("p%03d/%03d", prefix
 
 const prefixBytes = 4
 
-// However keys lie in tables with filters, tables without, and memory, and whatever
-// deletes them, a range of one prefix shows what is there.
-func TestPrefixesHideNothing(t *testing.T) {
+// However keys are spread over tables with filters, tables without and memtables, and however
+// they are deleted, a range of one prefix returns all that exist.
+func TestPrefixFiltersHideNothing(t *testing.T) {
 	const seeds, steps = 8, 2000
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -92,10 +92,10 @@ func TestPrefixesHideNothing(t *testing.T) {
 	}
 }
 
-// compareRange compares a range with a model, by both ways of reading it.
+// compareRange compares a range with a model, by ReadRange and by Scan.
 func compareRange(t *testing.T, e *Engine, r store.Range, model map[string]string) {
 	t.Helper()
-	var want, each, scanned []string
+	var want, read, scanned []string
 	for _, key := range slices.Sorted(maps.Keys(model)) {
 		if string(r.Start) <= key && key < string(r.End) {
 			want = append(want, key+"="+model[key])
@@ -105,7 +105,7 @@ func compareRange(t *testing.T, e *Engine, r store.Range, model map[string]strin
 		slices.Reverse(want)
 	}
 	err := e.ReadRange(context.Background(), r, func(p store.Pair) bool {
-		each = append(each, string(p.Key)+"="+string(p.Value))
+		read = append(read, string(p.Key)+"="+string(p.Value))
 		return true
 	})
 	if err != nil {
@@ -122,26 +122,25 @@ func compareRange(t *testing.T, e *Engine, r store.Range, model map[string]strin
 		}
 		scanned = append(scanned, string(p.Key)+"="+string(p.Value))
 	}
-	if !slices.Equal(each, want) || !slices.Equal(scanned, want) {
-		t.Fatalf("%q to %q has %q by ReadRange and %q by Scan, want %q", r.Start, r.End, each, scanned, want)
+	if !slices.Equal(read, want) || !slices.Equal(scanned, want) {
+		t.Fatalf("%q to %q has %q by ReadRange and %q by Scan, want %q", r.Start, r.End, read, scanned, want)
 	}
 }
 
-// Of many tables, a range of one prefix looks into those that have it, and into all
-// without filters.
-func TestPrefixesPassOverTables(t *testing.T) {
-	const tables = 4 // few enough that Pebble leaves them as they are, most of the time
+// A range of one prefix reads only the tables that have it, and all tables without filters.
+func TestPrefixFiltersSkipTables(t *testing.T) {
+	const tables = 4 // few enough that Pebble mostly does not compact them
 	blocks := func(prefixBytes int) int64 {
 		e := mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d", PrefixBytes: prefixBytes, IdleFlush: -1})
 		defer func() { _ = e.Close() }()
 		for table := range tables {
-			for _, prefix := range []int{0, 10 + table, 99} { // so that all reach over the one that is asked for
+			for _, prefix := range []int{0, 10 + table, 99} { // so that the bounds of all tables include the range
 				if err := set(e, prefixedKey(prefix, table), []byte("v")); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if table+1 == tables {
-				break // it stays in memory
+				break // it stays in the memtable
 			}
 			if err := e.db.Flush(); err != nil {
 				t.Fatal(err)
@@ -162,7 +161,7 @@ func TestPrefixesPassOverTables(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("it has looked at %d blocks with filters, and at %d without", with, without)
+	t.Errorf("%d blocks are read with filters, and %d without", with, without)
 }
 
 func TestPrefixOfARange(t *testing.T) {

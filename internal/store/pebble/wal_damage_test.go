@@ -16,15 +16,15 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/walguard"
 )
 
-// Whatever is done to a log, up to the end of what was acknowledged, is
-// noticed when it is opened after a kill. The control has no marks.
-func TestDamageOfTheLogIsNoticedUpToItsEnd(t *testing.T) {
+// Any damage to the WAL, up to the end of what was acknowledged, is detected when the database
+// is opened after a kill. The control has no sync marks.
+func TestWALDamageIsDetectedUpToItsEnd(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		o       Options
-		noticed bool
+		name     string
+		o        Options
+		detected bool
 	}{
-		{"as it is", Options{}, true},
+		{"with marks", Options{}, true},
 		{"control: without marks", Options{skipMarks: true}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestDamageOfTheLogIsNoticedUpToItsEnd(t *testing.T) {
 				"a flipped bit":    func(b []byte, at int) []byte { b[at] ^= 0x10; return b },
 				"zeros":            func(b []byte, at int) []byte { clear(b[at:min(at+64, len(b))]); return b },
 				"zeros to the end": func(b []byte, at int) []byte { clear(b[at:]); return b },
-				"cut off":          func(b []byte, at int) []byte { return b[:at] },
+				"truncated":        func(b []byte, at int) []byte { return b[:at] },
 			} {
 				silent := 0
 				for seed := range uint64(12) {
@@ -40,7 +40,7 @@ func TestDamageOfTheLogIsNoticedUpToItsEnd(t *testing.T) {
 						silent++
 					}
 				}
-				if c.noticed == (silent > 0) {
+				if c.detected == (silent > 0) {
 					t.Errorf("%s: %d of 12 losses were silent", how, silent)
 				}
 			}
@@ -48,8 +48,8 @@ func TestDamageOfTheLogIsNoticedUpToItsEnd(t *testing.T) {
 	}
 }
 
-// silentLoss damages the log of a database that was killed, at a place that
-// the seed chooses, and tells whether something is missing without a word.
+// silentLoss damages the WAL of a database that was killed, at an offset that the seed
+// determines, and reports whether writes are missing without an error.
 func silentLoss(t *testing.T, o Options, seed uint64, damage func([]byte, int) []byte) bool {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -80,7 +80,7 @@ func silentLoss(t *testing.T, o Options, seed uint64, damage func([]byte, int) [
 	e, err = Open(o)
 	if err != nil {
 		if !errors.Is(err, store.ErrCorrupt) {
-			t.Errorf("seed %d: it is noticed, but as %v", seed, err)
+			t.Errorf("seed %d: it is detected, but as %v", seed, err)
 		}
 		return false
 	}
@@ -111,10 +111,9 @@ func write(t *testing.T, fs vfs.FS, name string, b []byte) {
 	}
 }
 
-// Marks never tell of damage where there is none: not when a crash cuts a
-// record in the middle that is larger than a block, not after logs were used
-// again, not when they were cut short themselves.
-func TestMarksAreNeverAheadOfTheLog(t *testing.T) {
+// Marks never report damage where there is none: not when a crash interrupts a record that is
+// larger than a block, not after WAL files were reused, not when the marks were truncated.
+func TestMarksAreNeverAheadOfTheWAL(t *testing.T) {
 	for seed := range uint64(*crashes) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		mem := disktest.NewCrashable()
@@ -149,12 +148,12 @@ func TestMarksAreNeverAheadOfTheLog(t *testing.T) {
 	}
 }
 
-// A damaged file of marks is as good as none.
-func TestDamagedMarksAreNoMarks(t *testing.T) {
+// A damaged file of marks is ignored.
+func TestDamagedMarksAreIgnored(t *testing.T) {
 	mem := vfs.NewMem()
 	o := Options{FS: mem, Dir: "d"}
 	for _, text := range []string{"", "short", string(make([]byte, 4096)), string(fillKey(1)) + string(make([]byte, 600))} {
-		write(t, orMake(t, mem), "d/"+walguard.MarksName, []byte(text))
+		write(t, withFolder(t, mem), "d/"+walguard.MarksName, []byte(text))
 		e := mustOpen(t, o)
 		fill(t, e, 10)
 		if err := e.Close(); err != nil {
@@ -163,7 +162,7 @@ func TestDamagedMarksAreNoMarks(t *testing.T) {
 	}
 }
 
-func orMake(t *testing.T, fs vfs.FS) vfs.FS {
+func withFolder(t *testing.T, fs vfs.FS) vfs.FS {
 	t.Helper()
 	if err := fs.MkdirAll("d", 0o700); err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
-// When no new log can be made, or its folder not be synced, the process ends
-// and says why. Pebble would panic while it holds its locks.
-func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
+// When no new WAL file can be created, or its folder cannot be synced, the process exits with
+// an error message. Pebble would panic while it holds its locks.
+func TestFailedWALCreationExits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fails func(errorfs.Op) bool
@@ -28,7 +28,7 @@ func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
 			return (op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite) && strings.HasSuffix(op.Path, ".log")
 		}},
 		{"sync of the folder", func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileSync && op.Path == "d" }},
-		{"end of the log before", func(op errorfs.Op) bool {
+		{"end of the previous WAL file", func(op errorfs.Op) bool {
 			return (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) && strings.HasSuffix(op.Path, ".log")
 		}},
 	} {
@@ -40,10 +40,10 @@ func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
 				}
 				return nil
 			})
-			var words logtest.Log
+			var log logtest.Log
 			exited := make(chan int)
-			// The engine cannot be closed after this, and is left behind.
-			e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, Log: words.Logger(), exit: func(code int) {
+			// The engine cannot be closed after this, and is leaked.
+			e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, Log: log.Logger(), exit: func(code int) {
 				exited <- code
 				select {}
 			}})
@@ -52,8 +52,8 @@ func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
 			go func() { t.Errorf("the flush returns: %v", e.db.Flush()) }()
 			select {
 			case code := <-exited:
-				if code == 0 || !strings.Contains(words.String(), "cannot continue") || !strings.Contains(words.String(), errorfs.ErrInjected.Error()) {
-					t.Errorf("it exits with %d and says %q", code, words.String())
+				if code == 0 || !strings.Contains(log.String(), "cannot continue") || !strings.Contains(log.String(), errorfs.ErrInjected.Error()) {
+					t.Errorf("exit code %d, log %q", code, log.String())
 				}
 			case <-time.After(10 * time.Second):
 				t.Error("nothing happens")
@@ -62,8 +62,8 @@ func TestLogThatCannotBeMadeEndsTheProcess(t *testing.T) {
 	}
 }
 
-// A log that cannot be reused for want of its file is made anew.
-func TestLogIsMadeAnewIfItCannotBeReused(t *testing.T) {
+// If a WAL file cannot be reused, a new one is created.
+func TestNewWALFileIfReuseFails(t *testing.T) {
 	var refused atomic.Int32
 	fs := disktest.Inject(vfs.NewMem(), func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpReuseForWrite {
@@ -81,13 +81,13 @@ func TestLogIsMadeAnewIfItCannotBeReused(t *testing.T) {
 		}
 	}
 	if refused.Load() == 0 {
-		t.Error("no log was to be reused")
+		t.Error("no WAL file was to be reused")
 	}
 }
 
-// When there is no space for the log, or for a new one, writes under way wait,
-// others are refused, reads are served, and all goes on when there is space.
-func TestLogWithoutSpaceWaits(t *testing.T) {
+// When there is no space for the WAL, or for a new WAL file, writes in progress wait, new
+// writes are rejected and reads are served, until there is space.
+func TestWALWaitsForSpace(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		kinds []errorfs.OpKind
@@ -98,7 +98,7 @@ func TestLogWithoutSpaceWaits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mem := vfs.NewMem()
-			mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2}) // as if inodes are used up
+			mem.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: diskBytes, AvailBytes: diskBytes / 2}) // as if all inodes are used
 			var noSpace atomic.Bool
 			fs := disktest.Inject(mem, func(op errorfs.Op) error {
 				for _, k := range c.kinds {
@@ -108,7 +108,7 @@ func TestLogWithoutSpaceWaits(t *testing.T) {
 				}
 				return nil
 			})
-			e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, DiskCheck: time.Millisecond, exit: func(int) { t.Error("the process ends") }})
+			e := mustOpen(t, Options{FS: fs, Dir: "d", IdleFlush: -1, DiskCheck: time.Millisecond, exit: func(int) { t.Error("the process exits") }})
 			defer e.Close()
 			fill(t, e, 1)
 			noSpace.Store(true)
@@ -120,8 +120,8 @@ func TestLogWithoutSpaceWaits(t *testing.T) {
 					waited <- set(e, "a", []byte("1"))
 				}
 			}()
-			eventually(t, "writes are refused", e.disk.full.Load)
-			for range 20 { // also after the disk was looked at
+			eventually(t, "writes are rejected", e.disk.full.Load)
+			for range 20 { // also after checks of the free space
 				if err := set(e, "b", []byte("1")); !errors.Is(err, store.ErrFull) {
 					t.Errorf("a write without space: %v", err)
 				}
@@ -132,15 +132,15 @@ func TestLogWithoutSpaceWaits(t *testing.T) {
 			}
 			noSpace.Store(false)
 			if err := <-waited; err != nil {
-				t.Errorf("what has waited: %v", err)
+				t.Errorf("the write that waited: %v", err)
 			}
-			eventually(t, "writes go on", func() bool { return set(e, "a", []byte("1")) == nil })
+			eventually(t, "writes are accepted again", func() bool { return set(e, "a", []byte("1")) == nil })
 		})
 	}
 }
 
-// A folder that cannot be synced while it is opened is an error, not a panic.
-func TestFolderThatCannotBeSyncedIsNotOpened(t *testing.T) {
+// Open returns an error, and does not panic, when the folder cannot be synced.
+func TestOpenFailsIfFolderCannotBeSynced(t *testing.T) {
 	failed := 0
 	for n := range 10 {
 		syncs := 0
@@ -156,7 +156,7 @@ func TestFolderThatCannotBeSyncedIsNotOpened(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			e, err := Open(Options{FS: fs, Dir: "d", IdleFlush: -1, exit: func(int) {
-				ended <- errorfs.ErrInjected // Pebble is open already, and begins a second log
+				ended <- errorfs.ErrInjected // Pebble is open already, and creates a second WAL file
 				select {}
 			}})
 			if err == nil {

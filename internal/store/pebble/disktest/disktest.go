@@ -1,4 +1,4 @@
-// Package disktest is disks that fail and crash as a test wants them to.
+// Package disktest provides disks that fail and crash under the control of a test.
 package disktest
 
 import (
@@ -6,7 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Inject has a function decide about each operation of a disk.
+// Inject returns a disk on which decide is called for each operation, which fails with its
+// error.
 func Inject(disk vfs.FS, decide func(errorfs.Op) error) vfs.FS {
 	return &injected{errorfs.Wrap(disk, errorfs.InjectorFunc(decide)), decide}
 }
@@ -16,8 +17,7 @@ type injected struct {
 	decide func(errorfs.Op) error
 }
 
-// ReuseForWrite closes a gap of errorfs, which lets go of a log that is used
-// again.
+// ReuseForWrite closes a gap of errorfs, which does not wrap a file that is reused.
 func (i *injected) ReuseForWrite(before, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := i.FS.ReuseForWrite(before, name, category)
 	if err != nil {
@@ -29,15 +29,15 @@ func (i *injected) ReuseForWrite(before, name string, category vfs.DiskWriteCate
 	})), nil
 }
 
-// Crashable is a disk in memory that can be cloned as a crash would leave it,
-// while it is in use.
+// Crashable is a disk in memory that can be cloned while it is in use, as a crash would leave
+// it.
 type Crashable struct{ *vfs.MemFS }
 
-// NewCrashable makes an empty one.
+// NewCrashable returns an empty disk.
 func NewCrashable() Crashable { return Crashable{vfs.NewCrashableMem()} }
 
-// ReuseForWrite is MemFS's, which waits for ever if a clone begins meanwhile: it
-// locks for reading twice, and a clone waits in between.
+// ReuseForWrite replaces that of MemFS, which deadlocks if a clone begins meanwhile: it locks
+// for reading twice, and a clone waits in between.
 func (c Crashable) ReuseForWrite(before, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := c.Rename(before, name); err != nil {
 		return nil, err

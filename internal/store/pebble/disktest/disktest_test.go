@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Files are used again while the disk is cloned, and nobody waits for ever.
+// Files can be reused while the disk is cloned, without a deadlock.
 func TestReuseWhileCloned(t *testing.T) {
 	disk := NewCrashable()
 	f, err := disk.Create("0", vfs.WriteCategoryUnspecified)
@@ -42,8 +42,7 @@ func TestReuseWhileCloned(t *testing.T) {
 	all.Wait()
 }
 
-// What is written to a file that is used again begins at its beginning, and the
-// rest stays.
+// Writes to a reused file start at its beginning, and the rest of it stays.
 func TestReusedFileIsOverwritten(t *testing.T) {
 	disk := NewCrashable()
 	for i, text := range []string{"abcdef", "xyz"} {
