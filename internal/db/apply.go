@@ -37,7 +37,7 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, room *en
 	if err != nil {
 		return Outcome{}, err
 	}
-	o := Outcome{Before: before, After: after, beforeBytes: before.Size(), afterBytes: after.Size()}
+	o := Outcome{Table: t, Before: before, After: after, beforeBytes: before.Size(), afterBytes: after.Size()}
 	if after != nil {
 		if err := w.admit(t, before, after, o.afterBytes); err != nil {
 			return Outcome{}, err

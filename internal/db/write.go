@@ -54,6 +54,7 @@ func Keep(before item.Item) (item.Item, error) { return before, nil }
 
 // Outcome is what a write did.
 type Outcome struct {
+	Table         *schema.Table // as the write found it
 	Before, After item.Item
 	Consumed      capacity.Consumed
 

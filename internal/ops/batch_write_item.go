@@ -56,10 +56,7 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 				continue
 			}
 			cost.Add(done[i].Consumed)
-			m, err := s.collectionMetrics(in.ReturnItemCollectionMetrics, name, w.Key, done[i])
-			if err != nil {
-				return nil, nil, err
-			}
+			m := collectionMetrics(in.ReturnItemCollectionMetrics, w.Key, done[i])
 			reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, name, m)
 		}
 		used = append(used, usage{table: name, consumed: cost})

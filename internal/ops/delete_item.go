@@ -39,8 +39,8 @@ func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.Dele
 	if isSet(in.ReturnValues, "ALL_OLD") {
 		reply.Attributes = done[0].Before
 	}
-	reply.ItemCollectionMetrics, err = s.collectionMetrics(in.ReturnItemCollectionMetrics, in.TableName, in.Key.Item, done[0])
-	return reply, usage{consumed: done[0].Consumed}, err
+	reply.ItemCollectionMetrics = collectionMetrics(in.ReturnItemCollectionMetrics, in.Key.Item, done[0])
+	return reply, usage{consumed: done[0].Consumed}, nil
 }
 
 var deleteItemShape = shaping[api.DeleteItem]{shape: func(in *api.DeleteItem) workload.Shape {

@@ -32,21 +32,17 @@ func consumed(mode *string, table string, c capacity.Consumed) *api.ConsumedCapa
 	return nil
 }
 
-// collectionMetrics is how large the collection of a written item is, if the
-// table has such and the customer wants to know it.
-func (s *Service) collectionMetrics(mode *string, table string, key item.Item, o db.Outcome) (*api.ItemCollectionMetrics, error) {
-	if !isSet(mode, "SIZE") {
-		return nil, nil
+// collectionMetrics returns the size of the collection of a written item, if
+// the customer asks for it; nil for a table that has no collections.
+func collectionMetrics(mode *string, key item.Item, o db.Outcome) *api.ItemCollectionMetrics {
+	if !isSet(mode, "SIZE") || !o.Table.HasLocal() {
+		return nil
 	}
-	t, err := s.DB.Table(table)
-	if err != nil || !t.HasLocal() {
-		return nil, err
-	}
-	partition := t.Key.Partition[0].Name
+	partition := o.Table.Key.Partition[0].Name
 	v, _ := key.Get(partition)
 	low := math.Floor(float64(o.CollectionBytes) / (1 << 30))
 	return &api.ItemCollectionMetrics{
 		ItemCollectionKey:   item.Make(map[string]item.Value{partition: v}),
 		SizeEstimateRangeGB: []float64{low, low + 1},
-	}, nil
+	}
 }

@@ -51,10 +51,7 @@ func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteI
 	used := transactionUsage(actions, done)
 	reply := &api.TransactWriteItemsReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, writeUnits)}
 	for i, a := range actions {
-		m, err := s.collectionMetrics(in.ReturnItemCollectionMetrics, a.Table, a.Key, done[i])
-		if err != nil {
-			return nil, nil, err
-		}
+		m := collectionMetrics(in.ReturnItemCollectionMetrics, a.Key, done[i])
 		reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, a.Table, m)
 	}
 	return reply, used, nil

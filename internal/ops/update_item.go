@@ -58,8 +58,8 @@ func (s *Service) updateItem(ctx context.Context, in *api.UpdateItem) (*api.Upda
 	if reply.Attributes, err = updated(in, update, done[0]); err != nil {
 		return nil, usage{}, err
 	}
-	reply.ItemCollectionMetrics, err = s.collectionMetrics(in.ReturnItemCollectionMetrics, in.TableName, in.Key.Item, done[0])
-	return reply, usage{consumed: done[0].Consumed}, err
+	reply.ItemCollectionMetrics = collectionMetrics(in.ReturnItemCollectionMetrics, in.Key.Item, done[0])
+	return reply, usage{consumed: done[0].Consumed}, nil
 }
 
 // update binds the update in whichever form it comes. There may be none: the
