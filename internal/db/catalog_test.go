@@ -174,7 +174,7 @@ func TestTableLifecycle(t *testing.T) {
 		expect(t, "use of a new table", err, noTable)
 		_, err = d.Write(ctx, Write{Table: "Orders", Key: key("a", 1), Effect: Replace(key("a", 1))})
 		expect(t, "write to a new table", err, noTable)
-		_, err = d.Get(ctx, "Orders", true, key("a", 1))
+		_, err = d.Get(ctx, Get{Table: "Orders", Consistent: true}, key("a", 1))
 		expect(t, "read of a new table", err, noTable)
 		_, err = d.Range(ctx, Range{Table: "Orders"})
 		expect(t, "scan of a new table", err, noTable)
@@ -291,7 +291,7 @@ func TestUnknownTable(t *testing.T) {
 	expect(t, "SetTags", err, named)
 	_, err = d.Table("None")
 	expect(t, "Table", err, noTable)
-	_, err = d.Get(ctx, "None", true, key("a", 1))
+	_, err = d.Get(ctx, Get{Table: "None", Consistent: true}, key("a", 1))
 	expect(t, "Get", err, noTable)
 	_, err = d.Range(ctx, Range{Table: "None"})
 	expect(t, "Range", err, noTable)
@@ -611,7 +611,7 @@ func TestCancelledDeletionIsNotHalfDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newDB(t, e, Options{})
-	found, err := again.Get(t.Context(), "Orders", true, it)
+	found, err := again.Get(t.Context(), Get{Table: "Orders", Consistent: true}, it)
 	if err != nil || found[0] == nil {
 		t.Errorf("a committed write is lost after a restart: %v, %v", found, err)
 	}

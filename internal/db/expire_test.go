@@ -23,7 +23,7 @@ func expiringItem(id string, at int64) item.Item {
 
 func hasItem(t *testing.T, d *DB, id string) bool {
 	t.Helper()
-	found, err := d.Get(t.Context(), "Orders", true, key(id, 1))
+	found, err := d.Get(t.Context(), Get{Table: "Orders", Consistent: true}, key(id, 1))
 	if err != nil {
 		t.Fatal(err)
 	}

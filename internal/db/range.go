@@ -29,6 +29,11 @@ type Range struct {
 	Reverse   bool
 	After     item.Item // where the page before this one ended
 
+	// Fit, if set, is called with the table that will be read, before anything
+	// else is done. It reports whether the range fits the table, and may change
+	// the range.
+	Fit func(t *schema.Table, r *Range) error
+
 	Limit      int // how many items to look at; 0 is no limit
 	Consistent bool
 
@@ -59,6 +64,11 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 	t, err := d.use(r.Table)
 	if err != nil {
 		return Page{}, err
+	}
+	if r.Fit != nil {
+		if err := r.Fit(t.Table, &r); err != nil {
+			return Page{}, err
+		}
 	}
 	p := pageReader{db: d, ctx: ctx, r: &r}
 	if err := p.place.find(t.Table, &r); err != nil {

@@ -9,9 +9,33 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
+// Get reads items of one table by their keys.
+type Get struct {
+	Table      string
+	Consistent bool
+
+	// Fit, if set, reports whether the request fits the table that will be
+	// read. It is called before the keys are checked.
+	Fit func(t *schema.Table) error
+}
+
+// open returns the table that is read.
+func (d *DB) open(g Get) (*schema.Table, error) {
+	t, err := d.use(g.Table)
+	if err != nil {
+		return nil, err
+	}
+	if g.Fit != nil {
+		if err := g.Fit(t.Table); err != nil {
+			return nil, err
+		}
+	}
+	return t.Table, nil
+}
+
 // Get reads items by their keys, nil for each that does not exist.
-func (d *DB) Get(ctx context.Context, name string, consistent bool, keys ...item.Item) ([]item.Item, error) {
-	t, err := d.use(name)
+func (d *DB) Get(ctx context.Context, g Get, keys ...item.Item) ([]item.Item, error) {
+	t, err := d.open(g)
 	if err != nil {
 		return nil, err
 	}
@@ -22,31 +46,31 @@ func (d *DB) Get(ctx context.Context, name string, consistent bool, keys ...item
 			return nil, err
 		}
 		from := len(room)
-		room = keyspace.Item(room, t.Table, key)
+		room = keyspace.Item(room, t, key)
 		stored[i] = room[from:len(room):len(room)]
 	}
-	values, err := d.engine.Get(ctx, consistency(consistent), stored...)
+	values, err := d.engine.Get(ctx, consistency(g.Consistent), stored...)
 	if err != nil {
 		return nil, err
 	}
-	return d.shown(t.Table, values)
+	return d.shown(t, values)
 }
 
 // GetOne reads an item by its key, nil if it does not exist.
-func (d *DB) GetOne(ctx context.Context, name string, consistent bool, key item.Item) (item.Item, error) {
-	t, err := d.use(name)
+func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error) {
+	t, err := d.open(g)
 	if err != nil {
 		return nil, err
 	}
 	if err := t.CheckKey(key); err != nil {
 		return nil, err
 	}
-	values, err := d.engine.Get(ctx, consistency(consistent), keyspace.Item(nil, t.Table, key))
+	values, err := d.engine.Get(ctx, consistency(g.Consistent), keyspace.Item(nil, t, key))
 	if err != nil {
 		return nil, err
 	}
 	it, err := decode(values[0])
-	if d.hidden(t.Table, it) {
+	if d.hidden(t, it) {
 		it = nil
 	}
 	return it, err

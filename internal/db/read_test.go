@@ -1,9 +1,11 @@
 package db
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 )
 
 // Get returns the items in the order of the keys, nil for a key without an item.
@@ -14,7 +16,7 @@ func TestGet(t *testing.T) {
 	put(t, d, "Orders", one)
 	put(t, d, "Orders", two)
 	for _, consistent := range []bool{true, false} {
-		got, err := d.Get(t.Context(), "Orders", consistent, two, key("c", 3), key("a", 1), key("a", 2), two)
+		got, err := d.Get(t.Context(), Get{Table: "Orders", Consistent: consistent}, two, key("c", 3), key("a", 1), key("a", 2), two)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +26,7 @@ func TestGet(t *testing.T) {
 			}
 		}
 	}
-	if got, err := d.Get(t.Context(), "Orders", true); err != nil || len(got) != 0 {
+	if got, err := d.Get(t.Context(), Get{Table: "Orders", Consistent: true}); err != nil || len(got) != 0 {
 		t.Errorf("Get without keys returns %v, %v", got, err)
 	}
 }
@@ -41,7 +43,36 @@ func TestGetChecksKeys(t *testing.T) {
 		"a sort key alone":       key("a", 1).Without("id"),
 		"other attributes only":  item.Make(map[string]item.Value{"x": num(1), "y": num(1)}),
 	} {
-		_, err := d.Get(t.Context(), "Orders", true, key("a", 1), k)
+		_, err := d.Get(t.Context(), Get{Table: "Orders", Consistent: true}, key("a", 1), k)
 		expect(t, name, err, "ValidationException: The provided key element does not match the schema")
+	}
+}
+
+// Fit is called with the table that is read. It may complete the range, and its
+// fault is that of the read.
+func TestReadsFit(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	for _, it := range []item.Item{fullItem("a", 1), fullItem("b", 2)} {
+		put(t, d, "Orders", it)
+	}
+	fault := errors.New("does not fit")
+	page, err := d.Range(t.Context(), Range{Table: "Orders", Fit: func(table *schema.Table, r *Range) error {
+		v, _ := key("b", 2).Get(table.Key.Partition[0].Name)
+		r.Partition = []item.Value{v}
+		return nil
+	}})
+	if err != nil || page.Count != 1 {
+		t.Errorf("a range that Fit completes finds %d items, %v", page.Count, err)
+	}
+	if _, err := d.Range(t.Context(), Range{Table: "Orders", Fit: func(*schema.Table, *Range) error { return fault }}); !errors.Is(err, fault) {
+		t.Errorf("a range that does not fit returns %v", err)
+	}
+	g := Get{Table: "Orders", Fit: func(*schema.Table) error { return fault }}
+	if _, err := d.Get(t.Context(), g, key("a", 1)); !errors.Is(err, fault) {
+		t.Errorf("a get that does not fit returns %v", err)
+	}
+	if _, err := d.GetOne(t.Context(), g, key("", 1)); !errors.Is(err, fault) {
+		t.Errorf("a get of a bad key that does not fit returns %v", err)
 	}
 }

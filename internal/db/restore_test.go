@@ -313,7 +313,7 @@ func TestRestoreResumesAfterRestart(t *testing.T) {
 	if err := d.loadItems(t.Context(), half, strayItems(1500), func(int) {}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Get(t.Context(), "Restored", true, key("1", 1)); err == nil {
+	if _, err := d.Get(t.Context(), Get{Table: "Restored", Consistent: true}, key("1", 1)); err == nil {
 		t.Error("a table can be read during its restore")
 	}
 	if _, err := d.Write(t.Context(), Write{Table: "Restored", Key: key("1", 1), Effect: Remove}); err == nil {
@@ -427,7 +427,7 @@ func TestRestoreThroughAFollower(t *testing.T) {
 	sa.Lead(false)
 	sb.Lead(true)
 	restoreTo(t, a, "Two", "Copy", time.Time{})
-	found, err := a.Get(t.Context(), "Copy", true, key("one", 1), key("two", 2))
+	found, err := a.Get(t.Context(), Get{Table: "Copy", Consistent: true}, key("one", 1), key("two", 2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -481,7 +481,7 @@ func TestRestoreAfterLosingLeadership(t *testing.T) {
 	put(t, b, "Copy", newer)
 	close(resume)
 	<-ended
-	found, err := b.Get(t.Context(), "Copy", true, key("a", 1))
+	found, err := b.Get(t.Context(), Get{Table: "Copy", Consistent: true}, key("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func addOne(id string) Write {
 
 func expectN(t testing.TB, d *DB, id string, want int) {
 	t.Helper()
-	items, err := d.Get(t.Context(), "Orders", true, key(id, 0))
+	items, err := d.Get(t.Context(), Get{Table: "Orders", Consistent: true}, key(id, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 // get returns one item of the table Orders.
 func get(t testing.TB, d *DB, k item.Item) item.Item {
 	t.Helper()
-	items, err := d.Get(t.Context(), "Orders", true, k)
+	items, err := d.Get(t.Context(), Get{Table: "Orders", Consistent: true}, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +400,7 @@ func TestCorruptItem(t *testing.T) {
 		if _, err := d.Write(t.Context(), Write{Table: "Orders", Key: key("a", 1), Effect: Remove}); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%x: the error of Write is %v", value, err)
 		}
-		if _, err := d.Get(t.Context(), "Orders", true, key("a", 1)); !errors.Is(err, store.ErrCorrupt) {
+		if _, err := d.Get(t.Context(), Get{Table: "Orders", Consistent: true}, key("a", 1)); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%x: the error of Get is %v", value, err)
 		}
 		if _, err := d.Range(t.Context(), Range{Table: "Orders"}); !errors.Is(err, store.ErrCorrupt) {

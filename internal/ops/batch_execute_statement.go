@@ -148,12 +148,12 @@ func (s *Service) runMember(ctx context.Context, m *member, consistent bool, cos
 		return nil, m.fault
 	}
 	if st, ok := m.st.(*partiql.Select); ok {
-		found, err := s.DB.Get(ctx, st.Table, consistent, m.target)
+		found, err := s.DB.GetOne(ctx, db.Get{Table: st.Table, Consistent: consistent}, m.target)
 		if err != nil {
 			return nil, err
 		}
-		cost.add(st.Table, capacity.Consumed{Table: capacity.Read(found[0].Size(), consistent)})
-		return shownColumns(found[0], st.Columns), nil
+		cost.add(st.Table, capacity.Consumed{Table: capacity.Read(found.Size(), consistent)})
+		return shownColumns(found, st.Columns), nil
 	}
 	done, err := s.DB.Write(ctx, m.write.Write)
 	if err != nil {
@@ -208,11 +208,11 @@ func (s *Service) chargeFailure(ctx context.Context, m *member, cost *batchCost)
 	if insert, ok := m.st.(*partiql.Insert); ok {
 		size = insert.Item.Size()
 	}
-	found, err := s.DB.Get(ctx, m.write.Table, true, m.target)
+	found, err := s.DB.GetOne(ctx, db.Get{Table: m.write.Table, Consistent: true}, m.target)
 	var fault *apierror.Error
 	switch {
 	case err == nil:
-		size = max(size, found[0].Size())
+		size = max(size, found.Size())
 	case !errors.As(err, &fault): // a key that is none names no item
 		return err
 	}

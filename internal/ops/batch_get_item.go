@@ -8,6 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/workload"
 )
@@ -54,10 +55,7 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 	left := maxBatchBytes
 	for _, name := range tables {
 		part := in.RequestItems[name]
-		if err := s.checkPaths(name, paths[name]); err != nil {
-			return nil, nil, err
-		}
-		found, err := s.DB.Get(ctx, name, part.ConsistentRead, keysOf(part.Keys)...)
+		found, err := s.DB.Get(ctx, db.Get{Table: name, Consistent: part.ConsistentRead, Fit: fitsPaths(paths[name])}, keysOf(part.Keys)...)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/workload"
 )
@@ -26,10 +27,7 @@ func (s *Service) getItem(ctx context.Context, in *api.GetItem) (*api.GetItemRep
 	if err != nil {
 		return nil, usage{}, err
 	}
-	if err := s.checkPaths(in.TableName, paths); err != nil {
-		return nil, usage{}, err
-	}
-	it, err := s.DB.GetOne(ctx, in.TableName, in.ConsistentRead, in.Key.Item)
+	it, err := s.DB.GetOne(ctx, db.Get{Table: in.TableName, Consistent: in.ConsistentRead, Fit: fitsPaths(paths)}, in.Key.Item)
 	if err != nil {
 		return nil, usage{}, err
 	}

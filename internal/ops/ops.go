@@ -230,15 +230,15 @@ func paged[In any](plan func(*Service, *In) (*reading, error), shape shaping[In]
 		if err != nil {
 			return nil, err
 		}
-		page := wire.NewPage(memory)
-		reply, used, err := s.page(ctx, r, &page)
+		r.page = wire.NewPage(memory)
+		reply, used, err := s.readPage(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		if c := shape.counter(s, in); c != nil {
 			used.count(c)
 		}
-		return page.Reply(reply), nil
+		return r.page.Reply(reply), nil
 	}}
 }
 

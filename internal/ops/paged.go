@@ -23,6 +23,7 @@ type reading struct {
 	table  *schema.Table
 	index  *schema.Index // nil: the table itself
 	plan   db.Range
+	page   wire.Page
 }
 
 // checkPaged checks the parameters that Query and Scan share, with those that
@@ -91,15 +92,9 @@ func (s *Service) bindProjection(r *reading) (err error) {
 	return err
 }
 
-// open finds the table and the index, and fits the parameters to them.
-func (r *reading) open(d *db.DB, table string) error {
-	t, err := d.Table(table)
-	if err != nil {
-		return err
-	}
+// open takes the table, finds the index, and fits the parameters to them.
+func (r *reading) open(t *schema.Table, plan *db.Range) error {
 	r.table = t
-	r.plan.Table = table
-	r.plan.Consistent = r.in.ConsistentRead
 	if r.in.IndexName != nil {
 		x, ok := t.Index(*r.in.IndexName)
 		if !ok || x.State == schema.Deleting {
@@ -109,7 +104,7 @@ func (r *reading) open(d *db.DB, table string) error {
 			return apierror.Validation("Cannot read from backfilling global secondary index: %s", x.Name)
 		}
 		r.index = x
-		r.plan.Index = x.Name
+		plan.Index = x.Name
 		if x.Global && r.in.ConsistentRead {
 			return apierror.Validation("Consistent reads are not supported on global secondary indexes")
 		}
@@ -132,7 +127,7 @@ func (r *reading) key() schema.Key {
 
 // fitStartKey tells whether a page can begin behind the given key; other are
 // the words for one that has the wrong number of attributes.
-func (r *reading) fitStartKey(other string) error {
+func (r *reading) fitStartKey(plan *db.Range, other string) error {
 	start := r.in.ExclusiveStartKey.Item
 	if start == nil {
 		return nil
@@ -159,13 +154,13 @@ func (r *reading) fitStartKey(other string) error {
 		fault := apierror.Validation("The provided starting key is invalid: The provided key element does not match the schema")
 		return fault
 	}
-	r.plan.After = start
+	plan.After = start
 	return nil
 }
 
 // fitIndex tells whether the index has what is asked for. A local one that
 // lacks something fetches it from the items.
-func (r *reading) fitIndex() error {
+func (r *reading) fitIndex(plan *db.Range) error {
 	if r.index == nil || r.index.Projection.Kind == schema.ProjectAll {
 		return nil
 	}
@@ -174,13 +169,13 @@ func (r *reading) fitIndex() error {
 			return apierror.InvalidValues("Select type ALL_ATTRIBUTES is not supported for global secondary index %s "+
 				"because its projection type is not ALL", r.index.Name)
 		}
-		r.plan.Whole = true
+		plan.Whole = true
 	}
 	missing := r.notProjected(r.paths)
 	if len(missing) > 0 && r.index.Global {
 		return apierror.InvalidValues("Global secondary index %s does not project [%s]", r.index.Name, strings.Join(missing, ", "))
 	}
-	r.plan.Whole = r.plan.Whole || len(missing) > 0
+	plan.Whole = plan.Whole || len(missing) > 0
 	return nil
 }
 
@@ -194,13 +189,14 @@ func (r *reading) notProjected(paths []item.Path) (names []string) {
 	return names
 }
 
-// page reads the page, writes its items, and words the rest.
-func (s *Service) page(ctx context.Context, r *reading, page *wire.Page) (*api.PageReply, usage, error) {
+// readPage reads the page, writes its items, and makes the rest of the reply.
+func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usage, error) {
+	r.plan.Consistent = r.in.ConsistentRead
 	if r.filter != nil {
 		r.plan.Keep = r.filter.Holds
 	}
 	r.plan.CountOnly = isSet(r.in.Select, "COUNT")
-	r.plan.Take = func(it item.Item) { page.Add(project(it, r.paths)) }
+	r.plan.Take = func(it item.Item) { r.page.Add(project(it, r.paths)) }
 	p, err := s.DB.Range(ctx, r.plan)
 	if err != nil {
 		return nil, usage{}, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/protocol/wire"
@@ -184,15 +185,11 @@ func project(it item.Item, paths []item.Path) item.Item {
 	return it.Project(paths)
 }
 
-// checkPaths tells whether a projection stays out of the keys of a table. That
-// there is no such table is told by who reads it.
-func (s *Service) checkPaths(table string, paths []item.Path) error {
+// fitsPaths is the Fit of a read by key: no path of its projection may lead into
+// a key attribute.
+func fitsPaths(paths []item.Path) func(*schema.Table) error {
 	if !slices.ContainsFunc(paths, func(p item.Path) bool { return len(p) > 1 }) {
 		return nil
 	}
-	t, err := s.DB.Table(table)
-	if err != nil {
-		return nil
-	}
-	return t.CheckPaths(paths)
+	return func(t *schema.Table) error { return t.CheckPaths(paths) }
 }

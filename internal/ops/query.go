@@ -7,6 +7,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/workload"
@@ -58,30 +59,36 @@ func (s *Service) query(in *api.Query) (*reading, error) {
 	if keys == nil {
 		return nil, apierror.Validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 	}
-	if err := r.open(s.DB, in.TableName); err != nil {
-		return nil, err
-	}
-	found, err := r.fitKeys(keys)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.fitStartKey("The provided starting key is invalid"); err != nil {
-		return nil, err
-	}
-	if err := r.startsWithin(found); err != nil {
-		return nil, err
-	}
-	if err := r.fitFilter(in.QueryFilter != nil); err != nil {
-		return nil, err
-	}
-	if err := r.fitIndex(); err != nil {
-		return nil, err
+	r.plan = db.Range{
+		Table:   in.TableName,
+		Reverse: in.ScanIndexForward != nil && !*in.ScanIndexForward,
+		Fit:     func(t *schema.Table, plan *db.Range) error { return r.fitQuery(t, plan, keys, in.QueryFilter != nil) },
 	}
 	if in.Limit != nil {
 		r.plan.Limit = int(*in.Limit)
 	}
-	r.plan.Reverse = in.ScanIndexForward != nil && !*in.ScanIndexForward
 	return r, nil
+}
+
+// fitQuery fits a query to its table.
+func (r *reading) fitQuery(t *schema.Table, plan *db.Range, keys *expr.KeyCondition, legacyFilter bool) error {
+	if err := r.open(t, plan); err != nil {
+		return err
+	}
+	found, err := r.fitKeys(plan, keys)
+	if err != nil {
+		return err
+	}
+	if err := r.fitStartKey(plan, "The provided starting key is invalid"); err != nil {
+		return err
+	}
+	if err := r.startsWithin(plan, found); err != nil {
+		return err
+	}
+	if err := r.fitFilter(legacyFilter); err != nil {
+		return err
+	}
+	return r.fitIndex(plan)
 }
 
 // keyCondition binds the key condition, in whichever form it comes; nil when
@@ -102,7 +109,7 @@ func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondit
 }
 
 // fitKeys fits the key condition to the key that the query goes by.
-func (r *reading) fitKeys(k *expr.KeyCondition) (*expr.KeyRange, error) {
+func (r *reading) fitKeys(plan *db.Range, k *expr.KeyCondition) (*expr.KeyRange, error) {
 	found, err := k.Keys(r.key().Partition, r.key().Sort)
 	if err != nil {
 		return nil, err
@@ -112,7 +119,7 @@ func (r *reading) fitKeys(k *expr.KeyCondition) (*expr.KeyRange, error) {
 			return nil, schema.EmptyKey(r.key().Partition[i], v)
 		}
 	}
-	r.plan.Partition = found.Partition
+	plan.Partition = found.Partition
 	for i, t := range found.Sort {
 		for _, v := range t.Values {
 			if len(v.Sortable()) == 0 && t.Op != expr.BeginsWith {
@@ -120,18 +127,18 @@ func (r *reading) fitKeys(k *expr.KeyCondition) (*expr.KeyRange, error) {
 			}
 		}
 		if t.Op == expr.Equal && i+1 < len(found.Sort) {
-			r.plan.Bound.Equals = append(r.plan.Bound.Equals, t.Values[0])
+			plan.Bound.Equals = append(plan.Bound.Equals, t.Values[0])
 			continue
 		}
-		r.plan.Bound.Op, r.plan.Bound.Values = boundOps[t.Op], t.Values
+		plan.Bound.Op, plan.Bound.Values = boundOps[t.Op], t.Values
 	}
 	return found, nil
 }
 
 // startsWithin tells whether the page begins within the partition and the
 // sort keys that the query asks for (conformance/query/pages.txt).
-func (r *reading) startsWithin(found *expr.KeyRange) error {
-	if r.plan.After == nil {
+func (r *reading) startsWithin(plan *db.Range, found *expr.KeyRange) error {
+	if plan.After == nil {
 		return nil
 	}
 	for _, t := range found.Sort {
@@ -139,12 +146,12 @@ func (r *reading) startsWithin(found *expr.KeyRange) error {
 		for _, v := range t.Values {
 			operands = append(operands, expr.Operand{Value: v})
 		}
-		if !expr.NewCondition(expr.Test{Op: t.Op, Operands: operands}).Holds(r.plan.After) {
+		if !expr.NewCondition(expr.Test{Op: t.Op, Operands: operands}).Holds(plan.After) {
 			return apierror.Validation("The provided starting key does not match the range key predicate")
 		}
 	}
 	for i, a := range r.key().Partition {
-		v, _ := r.plan.After.Get(a.Name)
+		v, _ := plan.After.Get(a.Name)
 		switch {
 		case item.Equal(v, found.Partition[i]):
 		case len(found.Sort) > 0:

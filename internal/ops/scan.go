@@ -2,6 +2,8 @@ package ops
 
 import (
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/workload"
 )
@@ -35,19 +37,7 @@ func (s *Service) scan(in *api.Scan) (*reading, error) {
 	if err := r.bind.Unused(); err != nil {
 		return nil, err
 	}
-	if err := r.open(s.DB, in.TableName); err != nil {
-		return nil, err
-	}
-	other := "The provided starting key is invalid: The provided key element does not match the schema"
-	if r.index != nil {
-		other = "The provided starting key is invalid"
-	}
-	if err := r.fitStartKey(other); err != nil {
-		return nil, err
-	}
-	if err := r.fitIndex(); err != nil {
-		return nil, err
-	}
+	r.plan = db.Range{Table: in.TableName, Fit: r.fitScan}
 	if in.Limit != nil {
 		r.plan.Limit = int(*in.Limit)
 	}
@@ -55,6 +45,21 @@ func (s *Service) scan(in *api.Scan) (*reading, error) {
 		r.plan.Segment, r.plan.Segments = int(*in.Segment), int(*in.TotalSegments)
 	}
 	return r, nil
+}
+
+// fitScan fits a scan to its table.
+func (r *reading) fitScan(t *schema.Table, plan *db.Range) error {
+	if err := r.open(t, plan); err != nil {
+		return err
+	}
+	other := "The provided starting key is invalid: The provided key element does not match the schema"
+	if r.index != nil {
+		other = "The provided starting key is invalid"
+	}
+	if err := r.fitStartKey(plan, other); err != nil {
+		return err
+	}
+	return r.fitIndex(plan)
 }
 
 func checkSegments(in *api.Scan) error {

@@ -365,6 +365,7 @@ func (s *Service) lookUp(ctx context.Context, r *selection, l lookup, after item
 		After: after, Limit: limit, Consistent: r.consistent,
 		Whole: r.whole,
 		Keep:  r.where.Holds,
+		Fit:   func(t *schema.Table, _ *db.Range) error { return r.isPlannedFor(t) },
 	}
 	if r.whole {
 		// The clause sees what the index has.
@@ -373,17 +374,25 @@ func (s *Service) lookUp(ctx context.Context, r *selection, l lookup, after item
 	return s.DB.Range(ctx, plan)
 }
 
+// isPlannedFor returns the fault of a table that was deleted after the selection
+// was planned, and replaced by another of its name.
+func (r *selection) isPlannedFor(t *schema.Table) error {
+	if t.ID != r.table.ID {
+		return apierror.NoTable()
+	}
+	return nil
+}
+
 // lookUpItem reads one item. It ends a page like any other, and a page that
 // begins behind it finds no more.
 func (s *Service) lookUpItem(ctx context.Context, r *selection, key, after item.Item, limit int) (db.Page, error) {
 	var page db.Page
 	var it item.Item
 	if after == nil {
-		found, err := s.DB.Get(ctx, r.Table, r.consistent, key)
-		if err != nil {
+		var err error
+		if it, err = s.DB.GetOne(ctx, db.Get{Table: r.Table, Consistent: r.consistent, Fit: r.isPlannedFor}, key); err != nil {
 			return page, err
 		}
-		it = found[0]
 	}
 	page.Consumed.Table = capacity.Read(it.Size(), r.consistent)
 	if it == nil {

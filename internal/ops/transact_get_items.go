@@ -54,7 +54,14 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 	if err != nil {
 		return nil, err
 	}
-	return paths, s.checkPaths(*get.TableName, paths)
+	// The faults of projections are reported before those of other actions;
+	// a table that does not exist is reported by the read.
+	if fits := fitsPaths(paths); fits != nil {
+		if t, err := s.DB.Table(*get.TableName); err == nil {
+			return paths, fits(t)
+		}
+	}
+	return paths, nil
 }
 
 // getAll reads items as they are at one moment, and words its faults.

@@ -93,7 +93,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id := range ids {
-		now, err := w.db.Get(t.Context(), "Orders", true, key(fmt.Sprint(id)))
+		now, err := w.db.Get(t.Context(), db.Get{Table: "Orders", Consistent: true}, key(fmt.Sprint(id)))
 		if err != nil {
 			t.Fatal(err)
 		}
