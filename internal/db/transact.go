@@ -213,9 +213,9 @@ type GetKey struct {
 	Key   item.Item
 }
 
-// GetAll reads items as they are at one moment, nil for each that does not
+// GetSnapshot reads items as they are at one moment, nil for each that does not
 // exist.
-func (d *DB) GetAll(ctx context.Context, gets ...GetKey) ([]item.Item, error) {
+func (d *DB) GetSnapshot(ctx context.Context, gets ...GetKey) ([]item.Item, error) {
 	keys := make([][]byte, len(gets))
 	tables := make([]*schema.Table, len(gets))
 	var cancelled *Cancelled

@@ -282,7 +282,7 @@ func TestCorruptToken(t *testing.T) {
 	expectN(t, d, "a", 0)
 }
 
-// GetAll returns the items in the order of the keys, nil for a key without an item,
+// GetSnapshot returns the items in the order of the keys, nil for a key without an item,
 // and reports all keys that are invalid.
 func TestGetAll(t *testing.T) {
 	d := inMemory(t)
@@ -290,7 +290,7 @@ func TestGetAll(t *testing.T) {
 	create(t, d, orders("Others"))
 	put(t, d, "Orders", fullItem("p", 1))
 	put(t, d, "Others", fullItem("q", 2))
-	items, err := d.GetAll(t.Context(),
+	items, err := d.GetSnapshot(t.Context(),
 		GetKey{"Others", key("q", 2)}, GetKey{"Orders", key("q", 2)}, GetKey{"Orders", key("p", 1)}, GetKey{"Others", key("q", 2)})
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func TestGetAll(t *testing.T) {
 		}
 	}
 
-	_, err = d.GetAll(t.Context(), GetKey{"Orders", key("p", 1)}, GetKey{"Orders", fullItem("p", 1)}, GetKey{"Orders", key("", 1)})
+	_, err = d.GetSnapshot(t.Context(), GetKey{"Orders", key("p", 1)}, GetKey{"Orders", fullItem("p", 1)}, GetKey{"Orders", key("", 1)})
 	var cancelled *Cancelled
 	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 3 || cancelled.Reasons[0] != nil {
 		t.Fatalf("the error is %v", err)
@@ -309,11 +309,11 @@ func TestGetAll(t *testing.T) {
 	expect(t, "a key with more attributes", cancelled.Reasons[1], apierror.KeyMismatch().Error())
 	expect(t, "an empty key", cancelled.Reasons[2], apierror.EmptyKey("string", "id").Error())
 
-	_, err = d.GetAll(t.Context(), GetKey{"Orders", key("p", 1)}, GetKey{"None", key("p", 1)})
+	_, err = d.GetSnapshot(t.Context(), GetKey{"Orders", key("p", 1)}, GetKey{"None", key("p", 1)})
 	expect(t, "a table that does not exist", err, noTable)
 }
 
-// GetAll never returns a part of a transaction.
+// GetSnapshot never returns a part of a transaction.
 func TestGetAllIsConsistent(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -340,7 +340,7 @@ func TestGetAllIsConsistent(t *testing.T) {
 		gets[ids-1-id] = GetKey{"Orders", key(fmt.Sprint(id), 0)}
 	}
 	for range 2000 {
-		items, err := d.GetAll(t.Context(), gets...)
+		items, err := d.GetSnapshot(t.Context(), gets...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -435,7 +435,7 @@ func TestConflict(t *testing.T) {
 		t.Fatalf("the error of a transaction is %v", err)
 	}
 	expect(t, "the reason of a transaction", cancelled.Reasons[1], conflict)
-	if items, err := d.GetAll(t.Context(), GetKey{"Orders", key("q", 1)}, GetKey{"Orders", key("p", 1)}); err != nil || items[0] != nil || items[1] != nil {
+	if items, err := d.GetSnapshot(t.Context(), GetKey{"Orders", key("q", 1)}, GetKey{"Orders", key("p", 1)}); err != nil || items[0] != nil || items[1] != nil {
 		t.Errorf("a read during the update returns %v, %v, want no items", items, err)
 	}
 	close(done)

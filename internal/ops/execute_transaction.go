@@ -164,7 +164,7 @@ func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransactio
 	if err := cancelledFor(faults); err != nil {
 		return nil, usage{}, err
 	}
-	items, err := s.getAll(ctx, gets)
+	items, err := s.getSnapshot(ctx, gets)
 	if err != nil {
 		return nil, usage{}, err
 	}

@@ -23,7 +23,7 @@ func (s *Service) transactGetItems(ctx context.Context, in *api.TransactGetItems
 		}
 		gets[i] = db.GetKey{Table: *get.TableName, Key: get.Key.Item}
 	}
-	items, err := s.getAll(ctx, gets)
+	items, err := s.getSnapshot(ctx, gets)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,9 +64,9 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 	return paths, nil
 }
 
-// getAll reads items as they are at one moment, and words its faults.
-func (s *Service) getAll(ctx context.Context, gets []db.GetKey) ([]item.Item, error) {
-	items, err := s.DB.GetAll(ctx, gets...)
+// getSnapshot reads items as they are at one moment, and words its faults.
+func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Item, error) {
+	items, err := s.DB.GetSnapshot(ctx, gets...)
 	var cancelled *db.Cancelled
 	if errors.As(err, &cancelled) {
 		return nil, cancellation(cancelled, func(int) bool { return false })
