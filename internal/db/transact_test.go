@@ -284,7 +284,7 @@ func TestCorruptToken(t *testing.T) {
 
 // GetSnapshot returns the items in the order of the keys, nil for a key without an item,
 // and reports all keys that are invalid.
-func TestGetAll(t *testing.T) {
+func TestGetSnapshot(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
 	create(t, d, orders("Others"))

@@ -50,10 +50,9 @@ func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *
 	if err != nil {
 		return nil, usage{}, err
 	}
-	same := []any{in.Statement, in.Parameters}
-	var from position
+	var from selectionStart
 	if in.NextToken != nil {
-		if from, err = r.readToken(*in.NextToken, same); err != nil {
+		if from, err = r.readToken(*in.NextToken, statementDigest(in)); err != nil {
 			return nil, usage{}, err
 		}
 	}
@@ -70,7 +69,7 @@ func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *
 		ConsumedCapacity: consumed(in.ReturnConsumedCapacity, st.Table, page.consumed),
 	}
 	if page.next != nil {
-		reply.NextToken = nextToken(same, *page.next)
+		reply.NextToken = nextToken(statementDigest(in), *page.next)
 		reply.LastEvaluatedKey = page.next.after
 	}
 	return reply, usage{returned: len(page.items), scanned: len(page.items), consumed: page.consumed}, nil

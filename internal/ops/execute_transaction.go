@@ -112,7 +112,11 @@ func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransac
 	if err := checkTransactionSize(actions); err != nil {
 		return nil, usage{}, err
 	}
-	done, err := s.transact(ctx, "ExecuteTransaction", in.ClientRequestToken, in.TransactStatements, actions)
+	var token *db.Token
+	if in.ClientRequestToken != nil {
+		token = &db.Token{Scope: "ExecuteTransaction", Value: *in.ClientRequestToken, Request: jsonDigest(in.TransactStatements)}
+	}
+	done, err := s.transact(ctx, token, actions)
 	reply := &api.ExecuteTransactionReply{Responses: []api.ItemResponse{}}
 	var replayed *db.Replayed
 	if errors.As(err, &replayed) {

@@ -310,8 +310,8 @@ func (r *selection) itemKey(values []item.Value) item.Item {
 	return item.Make(attrs)
 }
 
-// position is where a page begins: in one of the lookups, behind an item.
-type position struct {
+// selectionStart is where a page begins: in one of the lookups, behind an item.
+type selectionStart struct {
 	lookup int
 	after  item.Item // nil: at the beginning
 }
@@ -320,11 +320,11 @@ type position struct {
 type statementPage struct {
 	items    []item.Item
 	consumed capacity.Consumed
-	next     *position // nil: there is no more
+	next     *selectionStart // nil: there is no more
 }
 
 // read reads one page of a selection.
-func (s *Service) read(ctx context.Context, r *selection, from position, limit int) (*statementPage, error) {
+func (s *Service) read(ctx context.Context, r *selection, from selectionStart, limit int) (*statementPage, error) {
 	page := &statementPage{items: []item.Item{}}
 	scanned := 0
 	for i := from.lookup; i < len(r.lookups); i++ {
@@ -344,10 +344,10 @@ func (s *Service) read(ctx context.Context, r *selection, from position, limit i
 		scanned += got.Scanned
 		switch {
 		case got.Last != nil:
-			page.next = &position{i, got.Last}
+			page.next = &selectionStart{i, got.Last}
 			return page, nil
 		case page.consumed.Total() >= capacity.Read(db.MaxPageBytes, r.consistent) && i+1 < len(r.lookups):
-			page.next = &position{lookup: i + 1}
+			page.next = &selectionStart{lookup: i + 1}
 			return page, nil
 		}
 	}

@@ -2,11 +2,14 @@ package ops
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/protocol/api"
 )
 
 // A NextToken says where the next page of a statement begins. It holds a digest
@@ -17,33 +20,46 @@ const (
 	tokenDigest  = 16
 )
 
-// nextToken writes a position as a token. statement is what the token is for.
-func nextToken(statement any, p position) string {
-	sum := digest(statement)
-	b := append([]byte{tokenVersion}, sum[:tokenDigest]...)
+// statementDigest identifies a statement with its parameters.
+func statementDigest(in *api.ExecuteStatement) [sha256.Size]byte {
+	return jsonDigest([]any{in.Statement, in.Parameters})
+}
+
+// jsonDigest is the digest of a part of a request in its JSON form.
+func jsonDigest(part any) [sha256.Size]byte {
+	b, err := json.Marshal(part)
+	if err != nil {
+		panic("a request cannot be encoded as JSON: " + err.Error())
+	}
+	return sha256.Sum256(b)
+}
+
+// nextToken encodes a position in the statement of a digest as a token.
+func nextToken(digest [sha256.Size]byte, p selectionStart) string {
+	b := append([]byte{tokenVersion}, digest[:tokenDigest]...)
 	b = binary.AppendUvarint(b, uint64(p.lookup))
 	return base64.StdEncoding.EncodeToString(append(b, p.after...))
 }
 
-// readToken reads a token that a customer sent, who may send anything.
-func (r *selection) readToken(token string, statement any) (position, error) {
+// readToken decodes a token that a customer sent; it may be any text.
+func (r *selection) readToken(token string, digest [sha256.Size]byte) (selectionStart, error) {
 	invalid := apierror.Validation("Invalid NextToken")
 	b, err := base64.StdEncoding.DecodeString(token)
 	if err != nil || len(b) < 1+tokenDigest+1 || b[0] != tokenVersion {
-		return position{}, invalid
+		return selectionStart{}, invalid
 	}
-	if sum := digest(statement); !bytes.Equal(b[1:1+tokenDigest], sum[:tokenDigest]) {
-		return position{}, apierror.Validation("NextToken does not match request")
+	if !bytes.Equal(b[1:1+tokenDigest], digest[:tokenDigest]) {
+		return selectionStart{}, apierror.Validation("NextToken does not match request")
 	}
 	b = b[1+tokenDigest:]
 	at, width := binary.Uvarint(b)
 	if width <= 0 || at >= uint64(len(r.lookups)) {
-		return position{}, invalid
+		return selectionStart{}, invalid
 	}
-	p := position{lookup: int(at)}
+	p := selectionStart{lookup: int(at)}
 	if rest := b[width:]; len(rest) > 0 {
 		if item.Check(rest) != nil || !r.isPlace(item.Item(rest)) {
-			return position{}, invalid
+			return selectionStart{}, invalid
 		}
 		p.after = item.Item(rest)
 	}

@@ -1,16 +1,22 @@
 package ops
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// What a transaction asks for, as bytes that are the same exactly when the
-// requests are. Every client gives each transaction a token of its own, so
-// that all of them pass through here.
+// transactionDigest returns the same digest for two transactions exactly when
+// they ask for the same. It is on the hot path: the SDKs give every transaction
+// a token.
+func transactionDigest(items []api.TransactWriteItem) [sha256.Size]byte {
+	return sha256.Sum256(appendTransaction(nil, items))
+}
 
+// appendTransaction appends bytes that are the same exactly when the
+// transactions are.
 func appendTransaction(dst []byte, items []api.TransactWriteItem) []byte {
 	for i := range items {
 		switch in := &items[i]; {

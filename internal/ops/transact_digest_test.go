@@ -15,7 +15,7 @@ func TestTransactionDigest(t *testing.T) {
 		if err := wire.Decode([]byte(`{"TransactItems":[`+items+`]}`), &in); err != nil {
 			t.Fatal(err)
 		}
-		return digest(in.TransactItems)
+		return transactionDigest(in.TransactItems)
 	}
 	const key = `"TableName":"abc","Key":{"a":{"S":"x"}}`
 	update := func(members string) string {

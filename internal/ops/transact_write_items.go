@@ -2,8 +2,6 @@ package ops
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -39,7 +37,11 @@ func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteI
 	if err := checkTransactionSize(actions); err != nil {
 		return nil, nil, err
 	}
-	done, err := s.transact(ctx, "TransactWriteItems", in.ClientRequestToken, in.TransactItems, actions)
+	var token *db.Token
+	if in.ClientRequestToken != nil {
+		token = &db.Token{Scope: "TransactWriteItems", Value: *in.ClientRequestToken, Request: transactionDigest(in.TransactItems)}
+	}
+	done, err := s.transact(ctx, token, actions)
 	var replayed *db.Replayed
 	if errors.As(err, &replayed) {
 		used := replayUsage(actions, replayed)
@@ -57,18 +59,13 @@ func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteI
 	return reply, used, nil
 }
 
-// transact carries out a transaction, and words its cancellation. request is
-// what its token stands for.
-func (s *Service) transact(ctx context.Context, scope string, token *string, request any, actions []action) ([]db.Outcome, error) {
+// transact carries out a transaction. token is nil for one that may be repeated.
+func (s *Service) transact(ctx context.Context, token *db.Token, actions []action) ([]db.Outcome, error) {
 	writes := make([]db.Write, len(actions))
 	for i := range actions {
 		writes[i] = actions[i].Write
 	}
-	var t *db.Token
-	if token != nil {
-		t = &db.Token{Scope: scope, Value: *token, Request: digest(request)}
-	}
-	done, err := s.DB.Transact(ctx, t, writes...)
+	done, err := s.DB.Transact(ctx, token, writes...)
 	if err == nil {
 		return done, nil
 	}
@@ -80,18 +77,6 @@ func (s *Service) transact(ctx context.Context, scope string, token *string, req
 		return nil, apierror.TokenMismatch()
 	}
 	return nil, err
-}
-
-// digest is the same for requests that ask for the same.
-func digest(request any) [sha256.Size]byte {
-	if items, ok := request.([]api.TransactWriteItem); ok {
-		return sha256.Sum256(appendTransaction(nil, items))
-	}
-	b, err := json.Marshal(request)
-	if err != nil {
-		panic("a request cannot be written as JSON: " + err.Error())
-	}
-	return sha256.Sum256(b)
 }
 
 // action checks one action and makes its plan.
