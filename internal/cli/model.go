@@ -31,7 +31,7 @@ pattern runs. docs/model.md describes the format.`,
 	return cmd
 }
 
-// arguments wants so many of them.
+// arguments returns a check that a command has n arguments.
 func arguments(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -41,7 +41,7 @@ func arguments(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// readModel reads a model's file. One that makes no sense is wrong usage.
+// readModel reads the file of a model. An invalid file is a usage error.
 func readModel(path string) (*model.Model, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func readModel(path string) (*model.Model, error) {
 	return m, syntaxUsageError(err)
 }
 
-// readPrices reads a file of prices, or takes those of the program.
+// readPrices reads a price file, or returns the built-in prices.
 func readPrices(path string) (*model.Prices, error) {
 	if path == "" {
 		return model.DefaultPrices(), nil
@@ -64,7 +64,8 @@ func readPrices(path string) (*model.Prices, error) {
 	return p, syntaxUsageError(err)
 }
 
-// syntaxUsageError indents the lines of a syntax error behind the program's name.
+// syntaxUsageError turns a syntax error into a usage error, with its lines
+// indented.
 func syntaxUsageError(err error) error {
 	var syntax *model.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -73,10 +74,11 @@ func syntaxUsageError(err error) error {
 	return usageError{errors.New(strings.ReplaceAll(err.Error(), "\n", "\n        "))}
 }
 
-// statusPainter colours words on a terminal.
+// statusPainter colours the words of a status on a terminal.
 type statusPainter bool
 
-// painterFor tells whether what is written is seen by people who want colours.
+// painterFor returns a painter that uses colours if w is a terminal that wants
+// them.
 func painterFor(w io.Writer) statusPainter {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
@@ -86,10 +88,10 @@ func painterFor(w io.Writer) statusPainter {
 	return statusPainter(err == nil && info.Mode()&os.ModeCharDevice != 0)
 }
 
-// The colours of a status.
+// The ANSI colours of the statuses.
 var statusColours = map[string]string{model.StatusOK: "32", model.StatusMissing: "33", model.StatusFault: "31"}
 
-// status is a word that begins a line, as wide as all others.
+// status returns a word padded to the width of all statuses.
 func (p statusPainter) status(word string) string {
 	wide := fmt.Sprintf("%-9s", word)
 	if !p {

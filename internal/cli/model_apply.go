@@ -45,11 +45,11 @@ Without --yes it asks first, and changes nothing when stdin is not a terminal.`,
 	return cmd
 }
 
-// applyResult is what apply did, as JSON.
+// applyResult is the result of apply as JSON.
 type applyResult struct {
 	File     string `json:"file"`
 	Endpoint string `json:"endpoint"`
-	Applied  bool   `json:"applied"` // nothing is left to do
+	Applied  bool   `json:"applied"` // no change is left to make
 	*apply.Plan
 }
 
@@ -76,7 +76,7 @@ func (f *applyFlags) apply(ctx context.Context, file string, stdin io.Reader, st
 	return err
 }
 
-// do carries a plan out, if it can and may be.
+// do executes a plan if that is possible and confirmed.
 func (f *applyFlags) do(ctx context.Context, e *apply.Endpoint, plan *apply.Plan, stdin io.Reader, stderr io.Writer) (done bool, err error) {
 	switch {
 	case len(plan.Faults) > 0:
@@ -102,7 +102,7 @@ func (f *applyFlags) do(ctx context.Context, e *apply.Endpoint, plan *apply.Plan
 	return true, nil
 }
 
-// confirmed asks whoever sits at the terminal.
+// confirmed asks for confirmation on the terminal.
 func confirmed(stdin io.Reader, stderr io.Writer) bool {
 	if file, ok := stdin.(*os.File); ok {
 		if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -115,7 +115,7 @@ func confirmed(stdin io.Reader, stderr io.Writer) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// printPlan prints what has to be done, and what cannot be.
+// printPlan prints the changes, and the differences that cannot be resolved.
 func printPlan(w io.Writer, endpoint string, plan *apply.Plan) {
 	paint := painterFor(w)
 	for _, c := range plan.Changes {

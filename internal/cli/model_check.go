@@ -55,7 +55,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checkResult is a report as JSON.
+// checkResult is the result of check as JSON.
 type checkResult struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
@@ -69,7 +69,7 @@ func printReportJSON(w io.Writer, file string, r *model.Report) error {
 	return out.Encode(checkResult{file, r.OK(), r})
 }
 
-// printReport prints the patterns, then what is wrong.
+// printReport prints the patterns, then the faults.
 func printReport(w io.Writer, file string, r *model.Report, requests bool) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "PATTERN\tSERVED BY\tREAD\tWRITE\tREQUEST")
@@ -111,7 +111,8 @@ func printReport(w io.Writer, file string, r *model.Report, requests bool) error
 	return nil
 }
 
-// servedText says how many patterns are served, and the hottest partition.
+// servedText summarizes how many patterns are served, and the hottest
+// partition.
 func servedText(r *model.Report, one int) string {
 	all, several := len(r.Patterns), 0
 	for _, p := range r.Patterns {

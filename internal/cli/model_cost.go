@@ -64,8 +64,8 @@ func encodeIndented(w io.Writer, v any) error {
 	return out.Encode(v)
 }
 
-// period is the time that units are told for: a second, or a day when there is
-// less than one unit a second.
+// period is the time unit of units: a second, or a day if there is less than
+// one unit per second.
 type period struct {
 	name    string
 	seconds float64
@@ -116,7 +116,7 @@ func printCost(w io.Writer, c *model.Cost) error {
 	return nil
 }
 
-// tableAndIndexUnits is units of the table and of its indexes.
+// tableAndIndexUnits formats the units of the table and of its indexes.
 func tableAndIndexUnits(table, indexes float64) string {
 	if indexes == 0 {
 		return model.Figure(table)
@@ -124,7 +124,8 @@ func tableAndIndexUnits(table, indexes float64) string {
 	return model.Figure(table) + " + " + model.Figure(indexes)
 }
 
-// provisionedFor are the read and write units to provision in one place.
+// provisionedFor formats the read and write units to provision for a table or
+// an index.
 func provisionedFor(t *model.TableCost, index string) string {
 	for _, x := range t.Provisioned {
 		if x.Index == index {
@@ -134,7 +135,7 @@ func provisionedFor(t *model.TableCost, index string) string {
 	return "with the table"
 }
 
-// printDifference prints what changes.
+// printDifference prints the changes in cost.
 func printDifference(w io.Writer, d *model.Difference) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "WHAT\tNAME\tREAD\tWRITE\t$/MONTH\t")
@@ -145,7 +146,7 @@ func printDifference(w io.Writer, d *model.Difference) error {
 	return out.Flush()
 }
 
-// beforeAndAfter is a figure before and after.
+// beforeAndAfter formats a figure before and after.
 func beforeAndAfter(before, after float64, show func(float64) string) string {
 	if show(before) == show(after) {
 		return show(after)

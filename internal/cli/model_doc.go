@@ -48,8 +48,8 @@ machines and of the heat. The HTML is one self-contained file. Without --html an
 	return cmd
 }
 
-// writeDocument writes a file whole or, when the document cannot be made, not
-// at all. No path, no document.
+// writeDocument writes a document to path, or nothing if path is empty. If the
+// document cannot be made, it does not touch the file.
 func writeDocument(path string, write func(io.Writer) error) error {
 	if path == "" {
 		return nil

@@ -42,7 +42,7 @@ Counting starts when the server starts.`,
 	return cmd
 }
 
-// driftResult is what drift found, as JSON.
+// driftResult is the result of drift as JSON.
 type driftResult struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
@@ -78,7 +78,8 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 	return err
 }
 
-// printDrift prints how each pattern was asked for, then what is no pattern's.
+// printDrift prints the traffic of each pattern, then the traffic that no
+// pattern matches.
 func printDrift(w io.Writer, r *drift.Report) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "PATTERN\tREQUESTS\tRETURNED\tSCANNED\tUNITS A RUN\tPREDICTED\tSTATUS")
@@ -120,7 +121,7 @@ func printDrift(w io.Writer, r *drift.Report) error {
 	return nil
 }
 
-// shapeText is a shape in one line.
+// shapeText describes a shape in one line.
 func shapeText(s workload.Shape) string {
 	text := s.Operation
 	if s.Table != "" {

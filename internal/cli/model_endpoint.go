@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
-// endpointFlags say which server a model is held against.
+// endpointFlags name the server that a model is compared with.
 type endpointFlags struct{ endpoint, region string }
 
 func (f *endpointFlags) add(cmd *cobra.Command, usage string) {
@@ -22,7 +22,7 @@ func (f *endpointFlags) add(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVar(&f.region, "region", "us-east-1", "region to sign requests for")
 }
 
-// open makes the client of the endpoint.
+// open returns a client of the endpoint.
 func (f *endpointFlags) open() (*apply.Endpoint, error) {
 	if f.endpoint == "" {
 		return nil, usageError{fmt.Errorf("--endpoint must name the server, such as http://127.0.0.1:8000")}
@@ -34,7 +34,7 @@ func (f *endpointFlags) open() (*apply.Endpoint, error) {
 	return clientOf(f.endpoint, f.region), nil
 }
 
-// maxConnections is how many requests a client has under way at most.
+// maxConnections is the most requests that a client has in flight.
 const maxConnections = 64
 
 func clientOf(endpoint, region string) *apply.Endpoint {
@@ -42,8 +42,8 @@ func clientOf(endpoint, region string) *apply.Endpoint {
 	return &apply.Endpoint{URL: endpoint, Client: &http.Client{Timeout: time.Minute, Transport: transport}, Sign: signFor(region)}
 }
 
-// progressLine tells how far something is, on one line that is written again and
-// again. What takes less than a second says nothing.
+// progressLine shows progress on one line that it overwrites. It shows nothing
+// for the first second.
 type progressLine struct {
 	w       io.Writer
 	started time.Time
@@ -55,7 +55,7 @@ type progressLine struct {
 
 func newProgressLine(w io.Writer) *progressLine { return &progressLine{w: w, started: time.Now()} }
 
-// update replaces what was told, some times a second.
+// update replaces the line, a few times per second.
 func (p *progressLine) update(format string, args ...any) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -73,7 +73,7 @@ func (p *progressLine) write(text string) {
 	p.width = len(text)
 }
 
-// end takes the line away.
+// end clears the line.
 func (p *progressLine) end() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

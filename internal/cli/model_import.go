@@ -65,7 +65,7 @@ not describe, such as access patterns, are added as comments to fill in.
 	return cmd
 }
 
-// read is the text of the model.
+// read returns the text of the model.
 func (f *importFlags) read(ctx context.Context, args []string, stderr io.Writer) ([]byte, error) {
 	var d *exchange.Design
 	var err error
@@ -102,8 +102,9 @@ func (f *importFlags) readFiles(path string) (*exchange.Design, error) {
 	return d, err
 }
 
-// sourceFiles are a file, or a folder's Terraform files. A Terraform file comes
-// with those beside it, which explain the names that it uses.
+// sourceFiles returns a file, or the Terraform files of a folder. A Terraform
+// file is read with the others of its folder, which define the names that it
+// uses.
 func sourceFiles(path string) ([]exchange.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -118,7 +119,7 @@ func sourceFiles(path string) ([]exchange.File, error) {
 		folder, names = "", []string{path}
 	}
 	if folder != "" {
-		// Values in files that come later count; Terraform's own order.
+		// Later files override earlier ones, in Terraform's order.
 		for _, pattern := range []string{"*.tf", "*.tf.json", "terraform.tfvars", "terraform.tfvars.json", "*.auto.tfvars", "*.auto.tfvars.json"} {
 			found, err := filepath.Glob(filepath.Join(folder, pattern))
 			if err != nil {
@@ -161,8 +162,8 @@ func (f *importFlags) readServer(ctx context.Context, stderr io.Writer) (*exchan
 	})
 }
 
-// writeNew writes a file that does not exist: one that does may hold work that
-// no source knows.
+// writeNew writes a file that does not exist yet: an existing one may contain
+// work that the source does not.
 func writeNew(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {

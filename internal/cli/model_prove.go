@@ -25,7 +25,7 @@ type proveFlags struct {
 	seed     uint64
 	json     bool
 
-	consistencyTimeout time.Duration // how long a read on another's server may lag behind
+	consistencyTimeout time.Duration // how long reads of another server may be stale
 }
 
 func modelProveCommand() *cobra.Command {
@@ -58,7 +58,7 @@ is due, whether or not earlier runs have completed.
 	return cmd
 }
 
-// proveResult is what prove found, as JSON.
+// proveResult is the result of prove as JSON.
 type proveResult struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
@@ -109,11 +109,11 @@ func (f *proveFlags) prove(ctx context.Context, file string, stdout, stderr io.W
 	return nil
 }
 
-// proveSession is the server that a model is proved on.
+// proveSession is a server that a model is proved on.
 type proveSession struct {
 	model              *model.Model
 	endpoint           *apply.Endpoint
-	prefix             string // of the names of its tables, while it is open
+	prefix             string // of the names of its tables, while the session is open
 	restore            func()
 	stop               func() error
 	private            bool
@@ -121,7 +121,7 @@ type proveSession struct {
 	stderr             io.Writer
 }
 
-// openSession opens the server, on which there are no tables yet.
+// openSession opens the server, without tables.
 func (f *proveFlags) openSession(ctx context.Context, m *model.Model, stderr io.Writer) (*proveSession, error) {
 	s := &proveSession{model: m, stderr: stderr, consistencyTimeout: f.consistencyTimeout, restore: func() {}, stop: func() error { return nil }}
 	if f.endpoint == "" {
@@ -144,7 +144,7 @@ func (f *proveFlags) openSession(ctx context.Context, m *model.Model, stderr io.
 func (s *proveSession) close(ctx context.Context) error {
 	var err error
 	if !s.private {
-		// Whoever stops us wants no tables left behind either.
+		// An interrupted command deletes its tables too.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		err = prove.Drop(ctx, s.endpoint.Send, s.model)
@@ -153,7 +153,7 @@ func (s *proveSession) close(ctx context.Context) error {
 	return errors.Join(err, s.stop())
 }
 
-// waiting is how tables are waited for.
+// waiting says how to wait for tables.
 func (s *proveSession) waiting(p *progressLine) apply.Waiting {
 	every := time.Second
 	if s.private {
@@ -175,7 +175,7 @@ func (s *proveSession) run(ctx context.Context) (*prove.Report, error) {
 	return prove.Run(ctx, s.endpoint.Send, s.model, o)
 }
 
-// load has the tables made anew, with the billing that the model declares.
+// load creates the tables again, with the declared billing, and runs the load.
 func (s *proveSession) load(ctx context.Context, rate prove.Rate, f *proveFlags) (*prove.LoadReport, error) {
 	p := newProgressLine(s.stderr)
 	defer p.end()
@@ -195,7 +195,7 @@ func (s *proveSession) load(ctx context.Context, rate prove.Rate, f *proveFlags)
 	})
 }
 
-// waitDeleted waits until no table is left.
+// waitDeleted waits until all tables are deleted.
 func (s *proveSession) waitDeleted(ctx context.Context) error {
 	for _, t := range s.model.Tables {
 		for {
@@ -214,7 +214,7 @@ func (s *proveSession) waitDeleted(ctx context.Context) error {
 	return nil
 }
 
-// stripPrefix takes the prefix of the tables out of a report.
+// stripPrefix removes the prefix of the tables from a report.
 func (s *proveSession) stripPrefix(found *proveResult) {
 	if s.prefix == "" {
 		return
@@ -247,7 +247,7 @@ func (f *proveFlags) print(w io.Writer, found *proveResult) error {
 	return printLoad(w, found.Load)
 }
 
-// printProved prints how each pattern went, then what differs.
+// printProved prints the result of each pattern, then the differences.
 func printProved(w io.Writer, r *prove.Report) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "PATTERN\tSERVED BY\tREQUEST\tRETURNED\tSCANNED\tPAGES\tUNITS")
@@ -288,7 +288,7 @@ func countOrDash(n int) string {
 	return strconv.Itoa(n)
 }
 
-// printLoad prints how the load went, then the hottest keys.
+// printLoad prints the result of the load, then the hottest keys.
 func printLoad(w io.Writer, r *prove.LoadReport) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "TARGET/S\tDONE/S\tP50 MS\tP99 MS\tMAX MS\tTHROTTLED\tREFUSED\tERRORS\tUNSENT\t  PATTERN")

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	Patterns []*PatternReport `json:"patterns"`
-	Faults   []*Fault         `json:"faults"` // all, those of patterns too
+	Faults   []*Fault         `json:"faults"` // all faults, including those of patterns
 	Heat     []*Partition     `json:"heat"`   // the busiest partitions, hottest first
 	Cost     *Cost            `json:"-"`
 }
@@ -22,7 +22,7 @@ type PatternReport struct {
 	Status   string    `json:"status"` // ok, missing or fault
 	Table    string    `json:"table,omitempty"`
 	Index    string    `json:"index,omitempty"`
-	Requests int       `json:"requests"` // how many a run takes
+	Requests int       `json:"requests"` // requests of a run
 	Request  []Request `json:"request,omitempty"`
 	Read     float64   `json:"read"`  // units of a run
 	Write    float64   `json:"write"` // units of a run
@@ -38,11 +38,11 @@ const (
 	StatusFault   = "fault"
 )
 
-// OK tells whether nothing is wrong.
+// OK reports whether nothing is wrong.
 func (r *Report) OK() bool { return len(r.Faults) == 0 }
 
-// Check works out how each pattern is served, and everything that is wrong
-// with a model.
+// Check determines how each pattern is served, and finds everything that is
+// wrong with a model.
 func (m *Model) Check(prices *Prices) *Report {
 	c := &modelChecker{m: m, report: new(Report), heat: &heat{m: m, found: make(map[[3]string]*Partition)}, peaks: make(map[*Table]*tableLoad)}
 	for _, t := range m.Tables {
@@ -81,7 +81,7 @@ func (m *Model) Check(prices *Prices) *Report {
 	return c.report
 }
 
-// modelChecker goes through a model.
+// modelChecker collects the faults of a model.
 type modelChecker struct {
 	m      *Model
 	report *Report
@@ -90,10 +90,10 @@ type modelChecker struct {
 	peaks  map[*Table]*tableLoad
 }
 
-// patternRun is a pattern with what one run of it does.
+// patternRun is a pattern with the scenario of one run.
 type patternRun struct {
 	plan     *Plan
-	scenario *Scenario // nil: it cannot be carried out
+	scenario *Scenario // nil if it cannot be executed
 }
 
 func (c *modelChecker) add(f *Fault) { c.report.Faults = append(c.report.Faults, f) }
@@ -102,12 +102,12 @@ func (c *modelChecker) fault(code string, at Position, try, format string, args 
 	c.add(&Fault{Code: code, Message: fmt.Sprintf(format, args...), Try: try, Position: at})
 }
 
-// patternFault is a fault of one pattern.
+// patternFault adds a fault of one pattern.
 func (c *modelChecker) patternFault(p *Pattern, code string, at Position, try, format string, args ...any) {
 	c.add(&Fault{Code: code, Pattern: p.Name, Message: fmt.Sprintf(format, args...), Try: try, Position: at})
 }
 
-// pattern plans one pattern and plays it through.
+// pattern plans one pattern and simulates one run.
 func (c *modelChecker) pattern(p *Pattern) {
 	plan := c.m.Plan(p)
 	found := &PatternReport{Name: p.Name, Status: StatusOK, Position: p.Position, Plan: plan, Request: plan.Requests}
@@ -170,7 +170,7 @@ func total(list []TableUnits) (sum float64) {
 	return sum
 }
 
-// limits tells whether a transaction or a batch is too large.
+// limits reports a transaction or a batch that is too large.
 func (c *modelChecker) limits(p *Pattern) {
 	items := 0
 	for _, a := range p.Actions() {
@@ -192,7 +192,7 @@ func (c *modelChecker) limits(p *Pattern) {
 	}
 }
 
-// partitions tells of those that are at their limit.
+// partitions reports partitions that reach their limit or exceed the budget.
 func (c *modelChecker) partitions() {
 	allowed := 1.0
 	if b := c.m.Budgets; b != nil && b.Partition > 0 {
@@ -221,7 +221,8 @@ func (c *modelChecker) partitions() {
 	}
 }
 
-// shardsIn is over how many shards a partition's key is spread already.
+// shardsIn is the number of shards that a partition's key is already spread
+// over.
 func (c *modelChecker) shardsIn(x *Partition) int {
 	n := 1
 	c.eachKey(x, func(e *Entity, f *Field) {
@@ -232,7 +233,7 @@ func (c *modelChecker) shardsIn(x *Partition) int {
 	return n
 }
 
-// keyPosition is where the key of a partition stands in the file.
+// keyPosition is where the key of a partition is declared.
 func (c *modelChecker) keyPosition(x *Partition) (at Position) {
 	c.eachKey(x, func(_ *Entity, f *Field) {
 		if at.Line == 0 {
@@ -242,7 +243,7 @@ func (c *modelChecker) keyPosition(x *Partition) (at Position) {
 	return at
 }
 
-// eachKey calls a function for each key that a partition may be of.
+// eachKey calls do for each key that a partition may belong to.
 func (c *modelChecker) eachKey(x *Partition, do func(*Entity, *Field)) {
 	t, _ := c.m.Table(x.Table)
 	key := t.schema.Key
@@ -258,14 +259,15 @@ func (c *modelChecker) eachKey(x *Partition, do func(*Entity, *Field)) {
 	}
 }
 
-// couldBe tells whether a partition's label begins as a field does.
+// couldBe reports whether a partition's label begins with the prefix of a
+// field.
 func couldBe(e *Entity, f *Field, key string) bool {
 	t := templateOf(f)
 	begin := t.prefix()
 	return begin != "" && len(key) >= len(begin) && key[:len(begin)] == begin || begin == "" && key == label(e, t, nil)
 }
 
-// budgets tells of those that are passed.
+// budgets reports budgets that are exceeded.
 func (c *modelChecker) budgets() {
 	b := c.m.Budgets
 	if b == nil {

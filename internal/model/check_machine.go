@@ -8,9 +8,9 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// machine holds a write to the status machines of its entity. Whether a
-// condition keeps a wrong state out is not read from its text but tried: it is
-// asked of an item in each state.
+// machine checks a write against the status machines of its entity. Whether a
+// condition prevents a wrong transition is not derived from its text: it is
+// evaluated on an item in each state.
 func (c *modelChecker) machine(p *Pattern, a *Action) {
 	if !a.verb.Writes() || a.verb == Check || a.verb == Delete {
 		return
@@ -34,8 +34,8 @@ func (c *modelChecker) machine(p *Pattern, a *Action) {
 	}
 }
 
-// mayStart holds a write that makes an item to the machine: it begins in a
-// first state, and does not overwrite one that has gone on.
+// mayStart checks a write that creates an item: it must start in an initial
+// state, and must not overwrite an item in a later state.
 func (c *modelChecker) mayStart(p *Pattern, a *Action, k *Machine, state string) {
 	if !slices.Contains(k.Initial, state) && k.into(state) == nil {
 		c.patternFault(p, "machine", a.At("set"), "start with "+strings.Join(k.Initial, " or "), "it starts with %s %s, which the machine %s does not allow", k.Attribute, state, k.Name)
@@ -52,7 +52,7 @@ func (c *modelChecker) mayStart(p *Pattern, a *Action, k *Machine, state string)
 	}
 }
 
-// before are the states from which a state may be reached.
+// before returns the states that have a transition to a state.
 func (k *Machine) before(state string) (from []string) {
 	for _, t := range k.Transitions {
 		if t.To == state {
@@ -62,8 +62,8 @@ func (k *Machine) before(state string) (from []string) {
 	return from
 }
 
-// mayMove holds an update to the machine: what it does is a transition, and
-// its condition lets no other state pass.
+// mayMove checks an update: it must be a transition, and its condition must
+// reject all other states.
 func (c *modelChecker) mayMove(p *Pattern, a *Action, k *Machine, state string) {
 	allowed := k.before(state)
 	if len(allowed) == 0 {
@@ -87,8 +87,8 @@ func (c *modelChecker) mayMove(p *Pattern, a *Action, k *Machine, state string) 
 	}
 }
 
-// allowsState is a state that the action's condition lets pass although it is not
-// allowed; "" for none.
+// allowsState returns a state that the action's condition accepts although it
+// is not allowed; "" for none.
 func (c *modelChecker) allowsState(a *Action, k *Machine, allowed []string) string {
 	cond, sample := c.conditionOf(a)
 	for _, state := range k.field.Attribute.Values {
@@ -104,8 +104,8 @@ func (c *modelChecker) allowsState(a *Action, k *Machine, allowed []string) stri
 	return ""
 }
 
-// conditionOf is the action's condition, nil for none, and the item that it
-// speaks of.
+// conditionOf returns the action's condition, nil for none, and the item that
+// it is evaluated on.
 func (c *modelChecker) conditionOf(a *Action) (*expr.Condition, *sample) {
 	d := &scenarioBuilder{m: c.m, stride: 1 << 16}
 	s := &Step{Action: a, Entity: a.entity, Table: a.entity.table}
@@ -115,14 +115,14 @@ func (c *modelChecker) conditionOf(a *Action) (*expr.Condition, *sample) {
 	}
 	cond, err := bindCondition(a, &requestRenderer{sample: old, old: old, fresh: old})
 	if err != nil {
-		return nil, old // told when the pattern was played through
+		return nil, old // reported when the pattern was simulated
 	}
 	return cond, old
 }
 
-// requires tells whether the action's condition holds only when the
-// transition's does: it is tried with each attribute that the transition looks
-// at changed, and taken away.
+// requires reports an action whose condition can hold when the transition's
+// does not. It evaluates both with each attribute of the transition's condition
+// changed, and removed.
 func (c *modelChecker) requires(p *Pattern, a *Action, k *Machine, t *Transition) {
 	own, sample := c.conditionOf(a)
 	asked := &Action{entity: a.entity, Condition: t.Condition, Values: t.Values}

@@ -11,11 +11,11 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// maxCollection is how large a collection may be in a table with local
+// maxCollection is the largest size of an item collection in a table with local
 // indexes.
 const maxCollection = 10 << 30
 
-// table tells what is wrong with a table as a whole.
+// table reports what is wrong with a table as a whole.
 func (c *modelChecker) table(t *Table) {
 	c.unused(t)
 	c.ttl(t)
@@ -28,7 +28,7 @@ func (c *modelChecker) table(t *Table) {
 	}
 }
 
-// provisioned tells of units that do not suffice at the peak.
+// provisioned reports provisioned units that do not cover the peak.
 func (c *modelChecker) provisioned(t *Table) {
 	l := c.peaks[t]
 	for i, x := range l.average {
@@ -56,7 +56,7 @@ func (c *modelChecker) provisioned(t *Table) {
 	}
 }
 
-// unused tells of indexes that no pattern reads.
+// unused reports indexes that no pattern reads.
 func (c *modelChecker) unused(t *Table) {
 	for _, x := range t.Indexes {
 		used := slices.ContainsFunc(c.runs, func(r patternRun) bool { return slices.Contains(r.plan.Indexes(), x) })
@@ -66,7 +66,7 @@ func (c *modelChecker) unused(t *Table) {
 	}
 }
 
-// ttl tells whether the attribute of expiry holds seconds.
+// ttl reports a TTL attribute that does not hold epoch seconds.
 func (c *modelChecker) ttl(t *Table) {
 	if t.TTL == "" {
 		return
@@ -103,8 +103,8 @@ func (c *modelChecker) attributesOf(t *Table) (all []string) {
 	return all
 }
 
-// collections tells of partitions that outgrow what a table with local indexes
-// allows.
+// collections reports item collections that exceed the limit of a table with
+// local indexes.
 func (c *modelChecker) collections(t *Table) {
 	partition := []string{t.Key.Partition}
 	sum := 0.0
@@ -134,7 +134,7 @@ func (c *modelChecker) collections(t *Table) {
 	}
 }
 
-// collisions tells of entities that can overwrite each other.
+// collisions reports entities that can overwrite each other.
 func (c *modelChecker) collisions(t *Table) {
 	entities := c.m.EntitiesOf(t)
 	for i, e := range entities {
@@ -150,7 +150,7 @@ func (c *modelChecker) collisions(t *Table) {
 	}
 }
 
-// entity tells what is wrong with the items of an entity.
+// entity reports items and keys that can be too large.
 func (c *modelChecker) entity(e *Entity) {
 	it := Generator{}.largest(e)
 	size := it.Size()
@@ -179,7 +179,8 @@ func keysOfIndexes(t *Table) (keys []schema.Key) {
 	return keys
 }
 
-// tooLarge names the attribute that makes an item too large, if it is one.
+// tooLarge reports an item that can be too large, and the attribute that makes
+// it so if it is a single one.
 func (c *modelChecker) tooLarge(e *Entity, it item.Item, size int) {
 	for _, f := range e.fields {
 		v, ok := it.Get(f.Name)
@@ -199,7 +200,7 @@ func (c *modelChecker) tooLarge(e *Entity, it item.Item, size int) {
 	c.fault("size", e.Position, "store the largest part elsewhere and keep a reference", "an item of %s can reach %s; the limit is %s", e.Name, Bytes(size), Bytes(item.MaxSize))
 }
 
-// keySize tells of keys that can be too long.
+// keySize reports keys that can be too long.
 func (c *modelChecker) keySize(e *Entity, it item.Item, attrs []schema.Attribute, most int, what string) {
 	size := 0
 	for _, a := range attrs {
@@ -217,7 +218,7 @@ func (c *modelChecker) keySize(e *Entity, it item.Item, attrs []schema.Attribute
 	}
 }
 
-// rules tells of those that are broken.
+// rules reports rules that are broken.
 func (c *modelChecker) rules() {
 	for _, r := range c.m.Rules {
 		for _, e := range c.m.Entities {
@@ -243,7 +244,7 @@ func (c *modelChecker) ruleFault(r *Rule, excepted string, at Position, what str
 	c.fault("rule", at, fmt.Sprintf("add {%s} to it, or set except: [%s] and because", r.Contains, excepted), "%s%s", name, what)
 }
 
-// keyRule holds the keys of one entity to a rule.
+// keyRule checks the keys of one entity against a rule.
 func (c *modelChecker) keyRule(r *Rule, e *Entity) {
 	var seen []string
 	for _, k := range append([]schema.Key{e.table.schema.Key}, keysOfIndexes(e.table)...) {
@@ -255,7 +256,7 @@ func (c *modelChecker) keyRule(r *Rule, e *Entity) {
 		for _, a := range attrs {
 			f, ok := e.byName[a.Name]
 			if !ok || slices.Contains(r.Except, e.Name+"."+a.Name) || slices.Contains(seen, a.Name) {
-				contains = true // not in this index, allowed, or told before
+				contains = true // not in this index, excepted, or reported before
 				continue
 			}
 			excepted = e.Name + "." + a.Name

@@ -2,12 +2,12 @@ package model
 
 import "slices"
 
-// Difference is what changes in cost from one model to another.
+// Difference is how the cost changes from one model to another.
 type Difference struct {
-	Changes []*Change `json:"changes"` // the total is the last, and always there
+	Changes []*Change `json:"changes"` // the total is always present, and last
 }
 
-// Change is what one pattern, table, index or the whole costs before and
+// Change is the cost of one pattern, table, index or the whole model before and
 // after.
 type Change struct {
 	What   string `json:"what"` // pattern, table, index or total
@@ -17,16 +17,16 @@ type Change struct {
 	After  Spent  `json:"after"`
 }
 
-// Spent is units and money: of a pattern the units of a run, else those of a
-// second; and dollars a month.
+// Spent is units and dollars per month. The units are per run for a pattern,
+// else per second.
 type Spent struct {
 	Read    float64 `json:"read"`
 	Write   float64 `json:"write"`
 	Dollars float64 `json:"dollars"`
 }
 
-// Compare tells what changes from one cost to another. What stays as it is, is
-// left out.
+// Compare returns what changes from one cost to another. Unchanged costs are
+// left out, except the total.
 func Compare(before, after *Cost) *Difference {
 	d := new(Difference)
 	d.addChanges("pattern", spentOnPatterns(before), spentOnPatterns(after))
@@ -68,8 +68,8 @@ func spentOnIndexes(c *Cost) (list []costEntry) {
 	return list
 }
 
-// addChanges pairs what has one name: those of before in their order, then what is
-// new.
+// addChanges compares entries with the same name: first those of before, then
+// the new ones.
 func (d *Difference) addChanges(what string, before, after []costEntry) {
 	find := func(list []costEntry, name string) (Spent, bool) {
 		i := slices.IndexFunc(list, func(s costEntry) bool { return s.name == name })

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Cost is what a model costs: units a second on average, and money a month.
+// Cost is the cost of a model: average units per second, and dollars per month.
 type Cost struct {
 	Prices   *PriceInfo     `json:"prices"`
 	Patterns []*PatternCost `json:"patterns"`
 	Groups   []*GroupCost   `json:"groups"`
 	Tables   []*TableCost   `json:"tables"`
-	Read     float64        `json:"read"`    // units a second, of all
-	Write    float64        `json:"write"`   // units a second, of all
-	Dollars  float64        `json:"dollars"` // a month, as the tables are billed
+	Read     float64        `json:"read"`    // units per second, total
+	Write    float64        `json:"write"`   // units per second, total
+	Dollars  float64        `json:"dollars"` // per month, as the tables are billed
 }
 
-// PriceInfo says which prices were taken.
+// PriceInfo identifies the prices that were used.
 type PriceInfo struct {
 	Date     string `json:"date"`
 	Region   string `json:"region"`
@@ -33,10 +33,10 @@ type Units struct {
 	IndexWrite float64 `json:"indexWrite"`
 }
 
-// Read are all read units.
+// Read returns all read units.
 func (u Units) Read() float64 { return u.TableRead + u.IndexRead }
 
-// Write are all write units.
+// Write returns all write units.
 func (u Units) Write() float64 { return u.TableWrite + u.IndexWrite }
 
 func (u *Units) add(more Units, times float64) {
@@ -46,8 +46,8 @@ func (u *Units) add(more Units, times float64) {
 	u.IndexWrite += more.IndexWrite * times
 }
 
-// Amplification is how many units are written for each that the table itself
-// needs; 1 without indexes, 0 without writes.
+// Amplification returns the units written for each unit of the table itself: 1
+// without indexes, 0 without writes.
 func (u Units) Amplification() float64 {
 	if u.TableWrite == 0 {
 		return 0
@@ -55,7 +55,7 @@ func (u Units) Amplification() float64 {
 	return u.Write() / u.TableWrite
 }
 
-// PatternCost is what one pattern costs.
+// PatternCost is the cost of one pattern.
 type PatternCost struct {
 	Name      string       `json:"name"`
 	Group     string       `json:"group,omitempty"`
@@ -64,14 +64,14 @@ type PatternCost struct {
 	PerSecond Units        `json:"perSecond"` // on average
 	PerDay    Units        `json:"perDay"`
 	Parts     []*IndexCost `json:"parts"`   // of one run, by table and index
-	Dollars   float64      `json:"dollars"` // a month on demand
-	Served    bool         `json:"served"`  // false: it cannot be carried out, and counts nothing
+	Dollars   float64      `json:"dollars"` // per month, on-demand
+	Served    bool         `json:"served"`  // false if it cannot be executed; it then costs nothing
 }
 
-// IndexCost is the units spent in one place.
+// IndexCost is the units used by one table or index.
 type IndexCost struct {
 	Table string  `json:"table"`
-	Index string  `json:"index,omitempty"` // none: the table itself
+	Index string  `json:"index,omitempty"` // empty for the table itself
 	Read  float64 `json:"read"`
 	Write float64 `json:"write"`
 }
@@ -83,26 +83,26 @@ type GroupCost struct {
 	PerDay    Units  `json:"perDay"`
 }
 
-// TableCost is what a table costs with its indexes.
+// TableCost is the cost of a table with its indexes.
 type TableCost struct {
 	Name          string       `json:"name"`
 	Billing       string       `json:"billing"`
 	PerSecond     Units        `json:"perSecond"`
 	Amplification float64      `json:"amplification"`
-	Indexes       []*IndexCost `json:"indexes"`     // units a second
+	Indexes       []*IndexCost `json:"indexes"`     // units per second
 	Provisioned   []*IndexCost `json:"provisioned"` // units to provision, the table first
 	StorageBytes  float64      `json:"storageBytes"`
 
-	OnDemandDollars    float64 `json:"onDemandDollars"`    // a month
-	ProvisionedDollars float64 `json:"provisionedDollars"` // a month
-	StorageDollars     float64 `json:"storageDollars"`     // a month
-	RecoveryDollars    float64 `json:"recoveryDollars"`    // a month
-	StreamDollars      float64 `json:"streamDollars"`      // a month, at most
-	Dollars            float64 `json:"dollars"`            // a month, as it is billed
+	OnDemandDollars    float64 `json:"onDemandDollars"`    // per month
+	ProvisionedDollars float64 `json:"provisionedDollars"` // per month
+	StorageDollars     float64 `json:"storageDollars"`     // per month
+	RecoveryDollars    float64 `json:"recoveryDollars"`    // per month
+	StreamDollars      float64 `json:"streamDollars"`      // per month, at most
+	Dollars            float64 `json:"dollars"`            // per month, as it is billed
 }
 
-// Cost works out what a model costs. Patterns that cannot be carried out count
-// nothing; Check names them.
+// Cost computes the cost of a model. Patterns that cannot be executed cost
+// nothing; Check reports them.
 func (m *Model) Cost(prices *Prices) *Cost {
 	var runs []patternRun
 	for _, p := range m.Patterns {
@@ -135,7 +135,7 @@ func (m *Model) cost(prices *Prices, runs []patternRun) *Cost {
 	return c
 }
 
-// tableLoad is units a second on a table and on each of its indexes.
+// tableLoad is the units per second of a table and of each of its indexes.
 type tableLoad struct {
 	table   *Table
 	average []*IndexCost // the table first
@@ -149,7 +149,7 @@ func newTableLoad(t *Table) *tableLoad {
 	return l
 }
 
-// add adds what a request costs, so often a second.
+// add adds the cost of a request that runs rate times per second.
 func (l *tableLoad) add(u TableUnits, write bool, rate float64) {
 	put := func(x *IndexCost, units float64) {
 		if write {
@@ -207,7 +207,7 @@ func (c *Cost) pattern(m *Model, prices *Prices, r patternRun, loads map[*Table]
 	c.Groups[i].PerDay.add(cost.PerDay, 1)
 }
 
-// split sums a load into what the table and what its indexes take.
+// split splits a load into that of the table and that of its indexes.
 func split(load []*IndexCost) Units {
 	u := Units{TableRead: load[0].Read, TableWrite: load[0].Write}
 	for _, x := range load[1:] {
@@ -217,7 +217,7 @@ func split(load []*IndexCost) Units {
 	return u
 }
 
-// onDemand is what units a second cost in a month.
+// onDemand is the monthly price of units per second.
 func (p *Prices) onDemand(read, write float64) float64 {
 	return (read*p.ReadRequests + write*p.WriteRequests) * monthSeconds / 1e6
 }
@@ -233,7 +233,7 @@ func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *tab
 		if i > 0 {
 			index := t.Indexes[i-1]
 			if index.Local {
-				continue // it uses the table's
+				continue // it uses the table's units
 			}
 			read, write = cmp.Or(index.Read, read), cmp.Or(index.Write, write)
 		}
@@ -270,7 +270,7 @@ func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *tab
 	c.Dollars += cost.Dollars
 }
 
-// local is what the local indexes take, which the table pays.
+// local is the load of the local indexes, which use the table's units.
 func (l *tableLoad) local(write bool) (sum float64) {
 	for i, x := range l.table.Indexes {
 		if x.Local && write {
@@ -282,11 +282,11 @@ func (l *tableLoad) local(write bool) (sum float64) {
 	return sum
 }
 
-// defaultTarget is how much of scaled units is used, in per cent.
+// defaultTarget is the default target utilization of auto scaling, in percent.
 const defaultTarget = 70
 
-// provision is how many units are paid for when so many are used on average:
-// the fixed ones, or those that scaling keeps.
+// provision is how many units are paid for when used units are consumed on
+// average: the fixed number, or what auto scaling provisions.
 func (c *Capacity) provision(used float64) float64 {
 	target, least, most := float64(defaultTarget), 1.0, math.Inf(1)
 	if c != nil {
@@ -307,8 +307,8 @@ func (c *Capacity) provision(used float64) float64 {
 // pollsPerSecond is how often one consumer reads each shard of a stream.
 const pollsPerSecond = 4
 
-// streams is what one consumer of a stream costs that is charged for its
-// reads, which a function called by the service is not.
+// streams is the price of one consumer of a stream that pays for its reads; a
+// function that the service calls does not.
 func (p *Prices) streams(u Units, bytes float64) float64 {
 	shards := max(1, math.Ceil(u.TableWrite/MaxPartitionWrites), math.Ceil(u.TableRead/MaxPartitionReads), math.Ceil(bytes/maxCollection))
 	reads := max(0, shards*pollsPerSecond*monthSeconds-p.FreeStreamReads)

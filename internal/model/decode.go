@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// What a file may hold at most. Anchors and aliases are refused altogether, so
-// that nothing in a file is larger than it looks.
+// Limits of a file. Anchors and aliases are rejected, so that nothing in a file
+// expands to more than it shows.
 const (
 	maxFileBytes = 1 << 20
 	maxLines     = 10_000 // the parser's time grows with their square
@@ -24,13 +24,13 @@ const (
 	maxFaults    = 50
 )
 
-// yamlDecoder turns YAML into the structs of a model, which say by tags what they
-// take.
+// yamlDecoder decodes YAML into the structs of a model, whose tags describe the
+// fields.
 type yamlDecoder struct{ faults []*Fault }
 
-// decode reads a text into target, a pointer to a struct. All that is wrong is
-// yamlErr, not the first fault alone; but a text without the member that marks
-// what it should be is something else, and only that is yamlErr.
+// decode reads a text into target, a pointer to a struct, and returns all
+// faults. A text without the field mark, which identifies the format, is
+// another kind of file, and that is its only fault.
 func decode(text []byte, target any, mark, what string) []*Fault {
 	d := new(yamlDecoder)
 	body := d.parse(text)
@@ -46,7 +46,7 @@ func (d *yamlDecoder) fault(at Position, format string, args ...any) {
 	}
 }
 
-// marked tells whether a body has the member that marks it.
+// marked reports whether a body has the field that identifies the format.
 func (d *yamlDecoder) marked(body ast.Node, mark, what string) bool {
 	members, ok := d.mapping(body)
 	if !ok {
@@ -61,7 +61,8 @@ func (d *yamlDecoder) marked(body ast.Node, mark, what string) bool {
 	return false
 }
 
-// parse is the text's one document, nil when it has none or a fault.
+// parse returns the only document of the text, nil if there is none or it is
+// invalid.
 func (d *yamlDecoder) parse(text []byte) ast.Node {
 	if len(text) > maxFileBytes {
 		d.fault(Position{}, "the file has a size of %s; the limit is %s", Bytes(len(text)), Bytes(maxFileBytes))
@@ -96,7 +97,8 @@ func (d *yamlDecoder) parse(text []byte) ast.Node {
 	return file.Docs[0].Body
 }
 
-// parseYAML is the parser, which is not ours, with its panics as errors.
+// parseYAML calls the parser, which is a library, and turns its panics into
+// errors.
 func parseYAML(text []byte) (file *ast.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -106,8 +108,8 @@ func parseYAML(text []byte) (file *ast.File, err error) {
 	return parser.ParseBytes(text, 0)
 }
 
-// tooDeep looks for nesting that would cost the parser its stack, without
-// parsing. It counts generously: brackets in text count too.
+// tooDeep looks for nesting that would overflow the parser's stack, without
+// parsing. It overestimates: brackets in strings count too.
 func tooDeep(text []byte) (Position, bool) {
 	const roughly = 16 * maxNesting
 	depth, number := 0, 0
@@ -121,7 +123,7 @@ func tooDeep(text []byte) (Position, bool) {
 			case ']', '}':
 				depth = max(0, depth-1)
 			case '-', '?', ':':
-				// In a row these nest too: "- - - a".
+				// These nest within one line: "- - - a".
 				if i+1 < len(line) && (line[i+1] == ' ' || line[i+1] == '\t') {
 					marks++
 				}
@@ -150,18 +152,18 @@ func positionOf(n ast.Node) Position {
 	return Position{t.Position.Line, t.Position.Column}
 }
 
-// fieldSpec is what a struct's tags say of one member.
+// fieldSpec is what a struct's tags say about one field.
 type fieldSpec struct {
 	index    []int
 	name     string
 	required bool
-	named    bool // a mapping of names to elements
-	short    bool // may stand alone for the whole struct
-	scalar   bool // always stands alone for the whole struct
+	named    bool // a mapping from names to elements
+	short    bool // a scalar may stand for the whole struct
+	scalar   bool // a scalar always stands for the whole struct
 	oneof    []string
 }
 
-// fieldSpecs are the members that a struct takes.
+// fieldSpecs returns the fields that a struct accepts.
 func fieldSpecs(t reflect.Type) (fields []fieldSpec) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -187,7 +189,7 @@ func fieldSpecs(t reflect.Type) (fields []fieldSpec) {
 	return fields
 }
 
-// value reads one node into one place.
+// value decodes one node into one value.
 func (d *yamlDecoder) value(n ast.Node, v reflect.Value, f fieldSpec, depth int) {
 	if depth > maxNesting {
 		d.fault(positionOf(n), "lists and mappings are nested more than %d levels deep", maxNesting)
@@ -225,7 +227,7 @@ func (d *yamlDecoder) value(n ast.Node, v reflect.Value, f fieldSpec, depth int)
 	}
 }
 
-// structure reads a mapping into a struct.
+// structure decodes a mapping into a struct.
 func (d *yamlDecoder) structure(n ast.Node, v reflect.Value, depth int) {
 	fields := fieldSpecs(v.Type())
 	place := d.location(n, v)
@@ -263,7 +265,7 @@ func (d *yamlDecoder) structure(n ast.Node, v reflect.Value, depth int) {
 	d.shareLocation(v, place)
 }
 
-// location notes where a struct begins.
+// location records where a struct begins.
 func (d *yamlDecoder) location(n ast.Node, v reflect.Value) *Location {
 	p, ok := v.FieldByName("Location").Addr().Interface().(*Location)
 	if !ok {
@@ -276,14 +278,14 @@ func (d *yamlDecoder) location(n ast.Node, v reflect.Value) *Location {
 	return p
 }
 
-// shareLocation gives what is embedded the place of the whole.
+// shareLocation gives an embedded struct the location of the outer one.
 func (d *yamlDecoder) shareLocation(v reflect.Value, place *Location) {
 	if p, ok := v.Addr().Interface().(*Pattern); ok {
 		p.Action.Location = *place
 	}
 }
 
-// mapping are the members of a mapping.
+// mapping returns the fields of a mapping.
 func (d *yamlDecoder) mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	var members []*ast.MappingValueNode
 	switch x := n.(type) {
@@ -312,7 +314,7 @@ func (d *yamlDecoder) mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	return members, ok
 }
 
-// entries reads a mapping of names into a slice of structs that have a Name.
+// entries decodes a mapping of names into a slice of structs that have a Name.
 func (d *yamlDecoder) entries(n ast.Node, v reflect.Value, depth int) {
 	members, ok := d.mapping(n)
 	if !ok {
@@ -335,7 +337,7 @@ func (d *yamlDecoder) entries(n ast.Node, v reflect.Value, depth int) {
 	}
 }
 
-// elements reads a list.
+// elements decodes a list.
 func (d *yamlDecoder) elements(n ast.Node, v reflect.Value, depth int) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
@@ -349,7 +351,8 @@ func (d *yamlDecoder) elements(n ast.Node, v reflect.Value, depth int) {
 	}
 }
 
-// specialType reads the types that have a form of their own.
+// specialType decodes the types that have a syntax of their own, and reports
+// whether v is one.
 func (d *yamlDecoder) specialType(n ast.Node, v reflect.Value, depth int) bool {
 	target := v.Addr().Interface()
 	switch t := target.(type) {
@@ -402,7 +405,7 @@ func (d *yamlDecoder) projection(n ast.Node, p *Projection, depth int) {
 	}
 }
 
-// scalar reads a plain value.
+// scalar decodes a plain value.
 func (d *yamlDecoder) scalar(n ast.Node, v reflect.Value, f fieldSpec) {
 	if !isScalar(n) {
 		d.fault(positionOf(n), "expected a single value, found %s", kindOf(n))

@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// Position is a place in a file. The zero Position is nowhere.
+// Position is a line and column in a file. The zero Position is unknown.
 type Position struct {
 	Line   int `json:"line"`
 	Column int `json:"column"`
 }
 
-// Location is where a piece of a model stands in its file. The zero Place is that
-// of a model that was not read from one.
+// Location is where a part of a model is in its file. The zero Location is that
+// of a model that was not read from a file.
 type Location struct {
 	Position Position `yaml:"-"`
 
 	members map[string]Position
 }
 
-// At is where a member stands, or else the whole.
+// At returns the position of a field, or of the whole part if the field is not
+// given.
 func (p *Location) At(member string) Position {
 	if at, ok := p.members[member]; ok {
 		return at
@@ -32,14 +33,14 @@ func (p *Location) At(member string) Position {
 
 // Fault is something that is wrong with a model.
 type Fault struct {
-	Code     string   `json:"code"`              // what kind it is; stable
-	Pattern  string   `json:"pattern,omitempty"` // the access pattern it is about, if it is about one
+	Code     string   `json:"code"`              // kind of fault; stable
+	Pattern  string   `json:"pattern,omitempty"` // the access pattern it is about, if any
 	Message  string   `json:"message"`
-	Try      string   `json:"try,omitempty"` // what would mend it
+	Try      string   `json:"try,omitempty"` // how to fix it
 	Position Position `json:"position"`
 }
 
-// Error is the message with what to do.
+// Error returns the message, followed by how to fix it.
 func (f *Fault) Error() string {
 	if f.Try == "" {
 		return f.Message
@@ -47,13 +48,13 @@ func (f *Fault) Error() string {
 	return f.Message + "; " + f.Try
 }
 
-// SyntaxError is everything that is wrong with the text of a model.
+// SyntaxError lists everything that is wrong with the text of a model.
 type SyntaxError struct {
 	File   string
 	Faults []*Fault
 }
 
-// Error is a line for each fault, with file, line and column.
+// Error returns one line for each fault, with file, line and column.
 func (e *SyntaxError) Error() string {
 	var lines []string
 	for _, f := range e.Faults {
@@ -62,7 +63,7 @@ func (e *SyntaxError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Located is a message behind its place in a file.
+// Located returns a message with its file, line and column in front.
 func Located(file string, at Position, message string) string {
 	if at.Line == 0 {
 		return file + ": " + message
@@ -72,8 +73,8 @@ func Located(file string, at Position, message string) string {
 
 func keysOf[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// suggest is what may have been meant by a name that is not known: the nearest
-// of those that are, or all when there are few.
+// suggest returns advice about an unknown name: the nearest known one, or all
+// known ones when there are few.
 func suggest(name string, known []string) string {
 	if len(known) == 0 {
 		return ""
@@ -88,8 +89,8 @@ func suggest(name string, known []string) string {
 	return ""
 }
 
-// distance is how many letters differ between two names; upper and lower case
-// are the same, since that is the likeliest slip.
+// distance is the edit distance of two names, ignoring case, since a wrong case
+// is the likeliest mistake.
 func distance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if len(a) > 64 || len(b) > 64 {

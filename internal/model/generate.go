@@ -14,38 +14,38 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// Generator makes items of entities. The same seed and ordinal make the same
-// item, on every machine and on every day.
+// Generator generates items of entities. The same seed and ordinal make the
+// same item, on every machine and at any time.
 type Generator struct{ Seed uint64 }
 
-// epoch is the moment of ordinal 0. It lies far ahead, so that nothing that is
-// made expires, and its numbers have as many digits as those of today.
+// epoch is the time of ordinal 0. It is far in the future, so that no generated
+// item expires, and its numbers have as many digits as today's.
 var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Item is the ordinal-th item of an entity, of typical size.
+// Item returns the ordinal-th item of an entity, of typical size.
 func (g Generator) Item(e *Entity, ordinal int) item.Item {
 	s := &sample{gen: g, entity: e, ordinal: ordinal}
 	return s.item()
 }
 
-// largest is an item of an entity with everything at its largest.
+// largest generates an item of an entity with everything at its largest.
 func (g Generator) largest(e *Entity) item.Item {
 	s := &sample{gen: g, entity: e, full: true}
 	return s.item()
 }
 
-// sample is one item in the making.
+// sample generates one item.
 type sample struct {
 	gen     Generator
 	entity  *Entity
 	ordinal int
 	shared  map[string]int        // attributes with an ordinal of their own
 	fixed   map[string]item.Value // attributes with a value of their own
-	full    bool                  // at its largest, with everything present
-	whole   bool                  // with everything present
+	full    bool                  // everything at its largest, with all attributes
+	whole   bool                  // with all attributes
 }
 
-// item is the whole item.
+// item generates the whole item.
 func (s *sample) item() item.Item {
 	var b item.Builder
 	size := 0
@@ -54,7 +54,7 @@ func (s *sample) item() item.Item {
 			continue
 		}
 		if size > 4*item.MaxSize {
-			break // larger than any item already
+			break // already larger than any item
 		}
 		v := s.value(f)
 		size += len(f.Name) + v.Size()
@@ -78,7 +78,7 @@ func (s *sample) wanted() int {
 	return min(int(sizes.Typical), 2*item.MaxSize)
 }
 
-// present tells whether the item has the field, by its when.
+// present reports whether the item has the field, by its when.
 func (s *sample) present(f *Field) bool {
 	if s.full || s.whole {
 		return true
@@ -92,7 +92,7 @@ func (s *sample) present(f *Field) bool {
 	return true
 }
 
-// value is the item's value of a field.
+// value returns the item's value of a field.
 func (s *sample) value(f *Field) item.Value {
 	if v, ok := s.fixed[f.Name]; ok {
 		return v
@@ -113,7 +113,7 @@ func (s *sample) ordinalOf(name string) int {
 	return s.ordinal
 }
 
-// fill puts the item's values into a template.
+// fill returns a template with the item's values.
 func (s *sample) fill(t *template) string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -134,7 +134,7 @@ func plain(v item.Value) string {
 	return string(v.Bytes())
 }
 
-// generate makes the value of a field that is not made of others.
+// generate returns the value of a field that has no template.
 func (s *sample) generate(f *Field, ordinal int) item.Value {
 	a := f.Attribute
 	switch {
@@ -152,7 +152,7 @@ func (s *sample) generate(f *Field, ordinal int) item.Value {
 	return s.plainValue(f, ordinal)
 }
 
-// shard is the shard number of an item.
+// shard returns the shard number of an item.
 func (s *sample) shard(f *Field, ordinal int) item.Value {
 	n := ordinal % f.Attribute.Shards
 	if of := f.Attribute.Of; of != "" {
@@ -163,7 +163,7 @@ func (s *sample) shard(f *Field, ordinal int) item.Value {
 	return shardValue(f, n)
 }
 
-// shardValue is a shard number, all of one width as text.
+// shardValue is a shard number; as text, all have the same width.
 func shardValue(f *Field, n int) item.Value {
 	if f.Type == item.N {
 		return number(strconv.Itoa(n))
@@ -171,8 +171,8 @@ func shardValue(f *Field, n int) item.Value {
 	return item.String(fmt.Sprintf("%0*d", len(strconv.Itoa(f.Attribute.Shards-1)), n))
 }
 
-// listed is one of the values there are: the usual one, unless the field tells
-// items apart or the longest is asked for.
+// listed returns one of the declared values: the most common one, unless the
+// field distinguishes items or the longest is needed.
 func (s *sample) listed(f *Field, ordinal int) item.Value {
 	values := f.Attribute.Values
 	text := f.Attribute.usual()
@@ -188,7 +188,7 @@ func (s *sample) listed(f *Field, ordinal int) item.Value {
 	return item.String(text)
 }
 
-// usual is the value that most stored items have, or the first.
+// usual is the most common value, or the first.
 func (a *Attribute) usual() string {
 	text, most := a.Values[0], 0.0
 	for _, s := range a.Mix {
@@ -199,7 +199,8 @@ func (a *Attribute) usual() string {
 	return text
 }
 
-// keyLeaves are the attributes that the table's key of an entity is made of.
+// keyLeaves returns the attributes that the table's key of an entity is built
+// from.
 func (e *Entity) keyLeaves() (leaves []string) {
 	for _, a := range e.table.schema.Key.All() {
 		leaves = append(leaves, e.leaves(a.Name)...)
@@ -219,7 +220,8 @@ func (e *Entity) Leaves(name string) (all []*Field) {
 	return all
 }
 
-// leaves are the attributes with values of their own that a field is made of.
+// leaves returns the names of the attributes with values of their own that a
+// field is built from.
 func (e *Entity) leaves(name string) (all []string) {
 	f := e.byName[name]
 	if f.template == nil {
@@ -231,8 +233,7 @@ func (e *Entity) leaves(name string) (all []string) {
 	return all
 }
 
-// formatted is a value that looks like something. Those of larger ordinals
-// sort behind.
+// formatted returns a value of a format. Larger ordinals sort later.
 func formatted(f *Field, ordinal int) item.Value {
 	at := epoch.Add(time.Duration(ordinal) * time.Second)
 	switch f.Attribute.Format {
@@ -258,11 +259,11 @@ func formatted(f *Field, ordinal int) item.Value {
 	return item.String(fmt.Sprintf("%0*d", min(cmp.Or(int(f.Attribute.Size), 4), schema.MaxSortBytes), ordinal+1))
 }
 
-// withoutZero is the ordinal-th whole number that does not end in a zero: such
-// zeros would not count, and the sizes of items would jump.
+// withoutZero is the ordinal-th positive integer that does not end in a zero:
+// trailing zeros do not count, so the sizes of items would vary.
 func withoutZero(ordinal int) int { return ordinal/9*10 + ordinal%9 + 1 }
 
-// vary is the example, with its end replaced where it must tell items apart.
+// vary returns the example; if it must distinguish items, its end is replaced.
 func (s *sample) vary(f *Field, ordinal int) item.Value {
 	if !s.entity.inKey(f.Name) {
 		return f.example
@@ -277,7 +278,8 @@ func (s *sample) vary(f *Field, ordinal int) item.Value {
 	return f.example
 }
 
-// inKey tells whether a key of the table or an index is made of an attribute.
+// inKey reports whether a key of the table or of an index is built from an
+// attribute.
 func (e *Entity) inKey(name string) bool {
 	for _, a := range e.table.schema.Attributes {
 		if _, ok := e.byName[a.Name]; ok && slices.Contains(e.leaves(a.Name), name) {
@@ -287,7 +289,7 @@ func (e *Entity) inKey(name string) bool {
 	return false
 }
 
-// withOrdinal is a text of a length that ends in the ordinal.
+// withOrdinal returns a text of the given length that ends in the ordinal.
 func withOrdinal(text string, length, ordinal int) string {
 	const places = 6
 	end := strconv.FormatInt(int64(ordinal), 36)
@@ -304,8 +306,8 @@ func withOrdinal(text string, length, ordinal int) string {
 	return begin + strings.Repeat("x", length-len(end)-len(begin)) + end
 }
 
-// digits is a number of so many digits, none of them a zero at the end. Larger
-// ordinals make larger numbers, at last with more digits.
+// digits returns a number with count digits that does not end in a zero. Larger
+// ordinals make larger numbers, eventually with more digits.
 func digits(count, ordinal int) item.Value {
 	n := withoutZero(ordinal)
 	text := strconv.Itoa(n)
@@ -319,7 +321,7 @@ func digits(count, ordinal int) item.Value {
 	return number(text)
 }
 
-// wrapOrdinal is an ordinal within those that make numbers of so many digits.
+// wrapOrdinal limits an ordinal to those that make numbers with count digits.
 func wrapOrdinal(count, ordinal int) int {
 	switch {
 	case count == 1:
@@ -338,7 +340,7 @@ func number(text string) item.Value {
 	return item.Num(n)
 }
 
-// plainValue is a value that only has a type and a size.
+// plainValue returns a value of which only type and size are declared.
 func (s *sample) plainValue(f *Field, ordinal int) item.Value {
 	a := f.Attribute
 	size, count := cmp.Or(int(a.Size), 16), cmp.Or(a.Count, 3)
@@ -353,7 +355,7 @@ func (s *sample) plainValue(f *Field, ordinal int) item.Value {
 	case item.N:
 		count := cmp.Or(a.Digits, 4)
 		if !s.entity.inKey(f.Name) {
-			ordinal = wrapOrdinal(count, ordinal) // it need not tell items apart
+			ordinal = wrapOrdinal(count, ordinal) // it need not distinguish items
 		}
 		return digits(count, ordinal)
 	case item.B:

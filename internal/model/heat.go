@@ -10,38 +10,38 @@ import (
 	"github.com/stator-db/stator/internal/data/index"
 )
 
-// What one partition takes a second.
+// The limits of one partition, in units per second.
 const (
 	MaxPartitionReads  = 3000
 	MaxPartitionWrites = 1000
 )
 
-// Partition is the busiest partition of one form, at the peak.
+// Partition is the busiest partition with a given form of key, at the peak.
 type Partition struct {
 	Table    string   `json:"table"`
 	Index    string   `json:"index,omitempty"`
 	Key      string   `json:"key"`      // the partition key, such as STATUS#PENDING#{shard}
-	Read     float64  `json:"read"`     // units a second
-	Write    float64  `json:"write"`    // units a second
-	Share    float64  `json:"share"`    // of what a partition takes; 1 is all
-	Shards   int      `json:"shards"`   // the factor of sharding that mends it; 1: none is needed
-	Patterns []string `json:"patterns"` // those that heat it, the hottest first
+	Read     float64  `json:"read"`     // units per second
+	Write    float64  `json:"write"`    // units per second
+	Share    float64  `json:"share"`    // of the limit of a partition; 1 is the limit
+	Shards   int      `json:"shards"`   // the factor by which to shard it; 1 if that is not needed
+	Patterns []string `json:"patterns"` // the patterns that use it, the hottest first
 
 	by map[string]float64 // share by pattern
 }
 
-// partitionLoad is units that one run of a pattern spends on a partition.
+// partitionLoad is the units that one run of a pattern uses in a partition.
 type partitionLoad struct {
 	table  *Table
-	index  *Index // nil: the table itself, or a local index of it
+	index  *Index // nil for the table itself or a local index of it
 	entity *Entity
 	action *Action
-	fixed  map[string]string // attributes whose value the pattern says
+	fixed  map[string]string // attributes whose value the pattern gives
 	units  float64
 	write  bool
 }
 
-// addReadLoad notes what a read spends.
+// addReadLoad records the load of a read.
 func (d *scenarioBuilder) addReadLoad(s *Step, x *sample, units float64) {
 	t := partitionLoad{table: s.Table, index: s.Index, entity: s.Entity, action: s.Action, units: units, fixed: make(map[string]string)}
 	if t.index != nil && t.index.Local {
@@ -56,7 +56,7 @@ func (d *scenarioBuilder) addReadLoad(s *Step, x *sample, units float64) {
 	d.loads = append(d.loads, t)
 }
 
-// fixedValues are the attributes that have a value of their own.
+// fixedValues returns the listed attributes whose value is fixed.
 func (s *sample) fixedValues() map[string]string {
 	values := make(map[string]string)
 	for name := range s.fixed {
@@ -67,8 +67,9 @@ func (s *sample) fixedValues() map[string]string {
 	return values
 }
 
-// addWriteLoad notes what a write spends: on the item's partition, and on those
-// that its index entries leave and come to. Local indexes lie with the table.
+// addWriteLoad records the load of a write: on the item's partition, and on the
+// index partitions that its entries leave and enter. Entries of local indexes
+// are in the table's partition.
 func (d *scenarioBuilder) addWriteLoad(s *Step, w *itemWrite, cost capacity.Consumed) {
 	base := partitionLoad{table: s.Table, entity: s.Entity, action: s.Action, write: true}
 	own := base
@@ -89,7 +90,7 @@ func (d *scenarioBuilder) addWriteLoad(s *Step, w *itemWrite, cost capacity.Cons
 	d.loads = append(d.loads, own)
 }
 
-// heat sums what patterns spend by partition.
+// heat sums the load of patterns by partition.
 type heat struct {
 	m     *Model
 	found map[[3]string]*Partition
@@ -102,11 +103,11 @@ func (h *heat) add(p *Pattern, touches []partitionLoad) {
 	}
 }
 
-// maxForms bounds into how many partitions a listed attribute is spread.
+// maxForms is the most partitions that listed attributes are spread over.
 const maxForms = 64
 
-// spread adds units to the busiest partition of each form that a touch may
-// have: one for each value of a listed attribute that is not values.
+// spread adds units to the busiest partition of each form that a load may have:
+// one for each value of a listed attribute that is not fixed.
 func (h *heat) spread(p *Pattern, t partitionLoad, units float64) {
 	leaves := t.leaves()
 	forms := []map[string]string{t.fixed}
@@ -133,7 +134,7 @@ func (h *heat) spread(p *Pattern, t partitionLoad, units float64) {
 	}
 }
 
-// leaves are the attributes that the touched partition key is made of.
+// leaves returns the attributes that the partition key is built from.
 func (t *partitionLoad) leaves() (leaves []string) {
 	for _, name := range t.partition() {
 		for _, leaf := range t.entity.leaves(name) {
@@ -156,10 +157,10 @@ func (t *partitionLoad) partition() (names []string) {
 	return names
 }
 
-// share is the part of the traffic that the busiest partition takes. The
-// attributes of a key mostly hang together (a project has one tenant), so the
-// share of the rarest value bounds that of all; shards are spread evenly
-// beside them.
+// share is the fraction of the traffic that the busiest partition receives. The
+// attributes of a key are mostly correlated (a project has one tenant), so the
+// smallest share of any attribute bounds that of the key; shards divide it
+// evenly.
 func (h *heat) share(t partitionLoad, leaves []string) float64 {
 	share, spread := 1.0, 1.0
 	for _, leaf := range leaves {
@@ -206,7 +207,7 @@ func (h *heat) addUnits(p *Pattern, t partitionLoad, form map[string]string, uni
 	}
 }
 
-// label is a template with the values that are values.
+// label is a template with the given values.
 func label(e *Entity, t template, values map[string]string) string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -224,8 +225,8 @@ func label(e *Entity, t template, values map[string]string) string {
 	return b.String()
 }
 
-// partitions are the busiest ones, hottest first. allowed is the share of a
-// partition that may be used.
+// partitions returns the busiest partitions, hottest first. allowed is the
+// share of a partition's limit that may be used.
 func (h *heat) partitions(allowed float64) []*Partition {
 	var all []*Partition
 	for _, x := range h.found {
@@ -245,8 +246,8 @@ func (h *heat) partitions(allowed float64) []*Partition {
 	return all
 }
 
-// shardsFor is the smallest number of parts of which none is at its limit, nor
-// above what is allowed.
+// shardsFor is the smallest number of shards of which none reaches its limit or
+// exceeds allowed.
 func shardsFor(share, allowed float64) int {
 	if share < 1 && share <= allowed {
 		return 1

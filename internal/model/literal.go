@@ -32,10 +32,10 @@ const (
 	literalMap
 )
 
-// Text is a scalar as it was written.
+// Text returns a scalar as it was written.
 func (l Literal) Text() string { return l.text }
 
-// Texts are the scalars of a list, or the one that stands alone.
+// Texts returns the scalars of a list, or the only scalar.
 func (l Literal) Texts() []string {
 	if l.kind != literalList {
 		return []string{l.text}
@@ -47,10 +47,10 @@ func (l Literal) Texts() []string {
 	return all
 }
 
-// StringLiteral makes a literal that is a string.
+// StringLiteral returns a literal that is a string.
 func StringLiteral(s string) Literal { return Literal{kind: literalString, text: s} }
 
-// literal reads any node.
+// literal decodes any node.
 func (d *yamlDecoder) literal(n ast.Node, depth int) Literal {
 	l := Literal{Position: positionOf(n)}
 	if depth > maxNesting {
@@ -94,7 +94,7 @@ func (d *yamlDecoder) literal(n ast.Node, depth int) Literal {
 	return l
 }
 
-// guess is the type a literal has when nothing else tells it.
+// guess is the type that a literal has by its syntax alone.
 func (l Literal) guess() item.Type {
 	switch l.kind {
 	case literalNumber:
@@ -111,7 +111,7 @@ func (l Literal) guess() item.Type {
 	return item.S
 }
 
-// value is the literal as a value of a type.
+// value converts the literal to a value of a type.
 func (l Literal) value(t item.Type) (item.Value, error) {
 	bad := func() (item.Value, error) {
 		return nil, fmt.Errorf("%s is not of type %s", l.show(), t)

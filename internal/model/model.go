@@ -1,9 +1,10 @@
-// Package model is the workbench: a design with its access patterns becomes
-// requests, costs and heat, by the code that the server charges by.
+// Package model evaluates a table design by its access patterns: it computes
+// the requests, their cost and the load of each partition, with the code that
+// the server itself charges by.
 //
-// It does no I/O and knows no clock. Parse reads a file's text, Check says how
-// each access pattern is served and what is wrong, Cost what it costs, and
-// Scenario makes items and requests that show it on a server.
+// It does no I/O and reads no clock. Parse reads the text of a file, Check
+// reports how each access pattern is served and what is wrong, Cost computes
+// the cost, and Scenario makes items and requests that a server can confirm.
 package model
 
 import (
@@ -11,10 +12,10 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// Version is the version of the format, the value of the member "model".
+// Version is the version of the format, the value of the field "model".
 const Version = 1
 
-// Model is one file.
+// Model is the content of one file.
 type Model struct {
 	Location
 	Version     int        `yaml:"model,required" doc:"version of the format: 1"`
@@ -104,7 +105,7 @@ type Entity struct {
 	byName map[string]*Field
 }
 
-// Template says what a key attribute is made of.
+// Template is the template of a key attribute.
 type Template struct {
 	Location
 	Name     string     `yaml:"-"`
@@ -136,14 +137,15 @@ type Attribute struct {
 	Example  *Literal   `yaml:"example" doc:"an example value"`
 }
 
-// Sizes is the size of an item.
+// Sizes is the size of a whole item.
 type Sizes struct {
 	Location
 	Typical Bytes `yaml:"typical,required" doc:"typical bytes of an item"`
 	Largest Bytes `yaml:"largest" doc:"the most bytes of an item"`
 }
 
-// Machine is which values an attribute may take after which.
+// Machine is a status machine: the values that an attribute may have, and the
+// transitions between them.
 type Machine struct {
 	Location
 	Name        string        `yaml:"-"`
@@ -180,8 +182,8 @@ type Pattern struct {
 	Batch    []*Action `yaml:"batch" doc:"a batch of these actions"`
 }
 
-// Action is what a pattern does with one entity: exactly one of Get, Query,
-// Scan, Put, Update, Delete and Check is given.
+// Action is one operation of a pattern on one entity. Exactly one of Get,
+// Query, Scan, Put, Update, Delete and Check is set.
 type Action struct {
 	Location
 	Get    string `yaml:"get" doc:"read one item of this entity by its key"`
@@ -224,14 +226,14 @@ type Action struct {
 	entity *Entity
 }
 
-// Range is a condition on an attribute that is not equality.
+// Range is a condition on an attribute other than equality.
 type Range struct {
 	Location
 	Attribute string `yaml:"attribute,required" doc:"the attribute"`
 	Is        string `yaml:"is,required" oneof:"before after from until between begins" doc:"<, >, >=, <=, BETWEEN or begins_with, with a value that the caller knows"`
 }
 
-// Rule is something that holds for every key or item.
+// Rule is a requirement that every key or item must satisfy.
 type Rule struct {
 	Location
 	Name     string `yaml:"name" doc:"name"`
@@ -242,7 +244,7 @@ type Rule struct {
 	Because  string `yaml:"because" doc:"why there are exceptions"`
 }
 
-// Budgets is what the whole may cost.
+// Budgets are limits on the cost of the whole model.
 type Budgets struct {
 	Location
 	Read      Rate    `yaml:"read" doc:"the most read units, such as 100/s"`
@@ -251,7 +253,7 @@ type Budgets struct {
 	Partition float64 `yaml:"partition" doc:"the largest share of a partition's limit, from 0 to 1"`
 }
 
-// Budget is what one run of a pattern may cost.
+// Budget is the limit on the cost of one run of a pattern.
 type Budget struct {
 	Location
 	Read  float64 `yaml:"read" doc:"the most read units per run"`
@@ -265,7 +267,7 @@ type Setting struct {
 	Value Literal `yaml:",scalar"`
 }
 
-// Verb is what an action does.
+// Verb is the kind of an action.
 type Verb string
 
 // The verbs.
@@ -279,17 +281,17 @@ const (
 	Check  Verb = "check"
 )
 
-// Writes tells whether the verb is one of writing.
+// Writes reports whether the verb writes, or checks within a write.
 func (v Verb) Writes() bool { return v == Put || v == Update || v == Delete || v == Check }
 
-// Verb is what the action does.
+// Verb returns the kind of the action.
 func (a *Action) Verb() Verb { return a.verb }
 
-// Entity is what the action is about.
+// Entity returns the entity that the action is about.
 func (a *Action) Entity() *Entity { return a.entity }
 
-// Actions are what a pattern does: one action, or those of its transaction or
-// batch.
+// Actions returns the actions of a pattern: its only one, or those of its
+// transaction or batch.
 func (p *Pattern) Actions() []*Action {
 	switch {
 	case p.Transact != nil:
@@ -300,7 +302,7 @@ func (p *Pattern) Actions() []*Action {
 	return []*Action{&p.Action}
 }
 
-// PeakRate is how often the pattern runs at worst.
+// PeakRate returns the highest rate of the pattern.
 func (p *Pattern) PeakRate() Rate {
 	if p.Peak.Given() {
 		return p.Peak
@@ -308,47 +310,47 @@ func (p *Pattern) PeakRate() Rate {
 	return p.Rate
 }
 
-// Schema is the table as the server knows it.
+// Schema returns the table as the server stores it.
 func (t *Table) Schema() *schema.Table { return t.schema }
 
-// OnDemand tells whether the table is billed by request.
+// OnDemand reports whether the table is billed by request.
 func (t *Table) OnDemand() bool { return t.Billing != "provisioned" }
 
-// Schema is the index as the server knows it.
+// Schema returns the index as the server stores it.
 func (x *Index) Schema() *schema.Index { return x.schema }
 
-// TableOf is the table that the entity is in.
+// TableOf returns the table that the entity is in.
 func (e *Entity) TableOf() *Table { return e.table }
 
-// Fields are all attributes of an entity, its keys first.
+// Fields returns all attributes of an entity, the keys first.
 func (e *Entity) Fields() []*Field { return e.fields }
 
-// Field finds an attribute of an entity.
+// Field returns the attribute with a name.
 func (e *Entity) Field(name string) (*Field, bool) {
 	f, ok := e.byName[name]
 	return f, ok
 }
 
-// Field is one attribute of an entity: a key made from a template, or an
+// Field is one attribute of an entity: a key built from a template, or an
 // attribute with a value of its own.
 type Field struct {
 	Name      string
 	Type      item.Type
-	Key       *Template  // set for what stands under keys
-	Attribute *Attribute // set for what stands under attributes, or in the example
+	Key       *Template  // set for a field declared under keys
+	Attribute *Attribute // set for a field declared under attributes or in the example
 	Stored    bool
 
 	entity   *Entity
-	template *template // nil: a value of its own
+	template *template // nil for a field with a value of its own
 	when     []*Setting
 	example  item.Value
 	location *Location
 }
 
-// Templated tells whether the field is made of others.
+// Templated reports whether the field is built from other attributes.
 func (f *Field) Templated() bool { return f.template != nil }
 
-// Template is the text that the field is made by: {name} when it has a value
+// Template returns the template text of the field, or {name} if it has a value
 // of its own.
 func (f *Field) Template() string {
 	if f.template == nil {
@@ -357,16 +359,16 @@ func (f *Field) Template() string {
 	return f.template.text
 }
 
-// Table finds a table.
+// Table returns the table with a name.
 func (m *Model) Table(name string) (*Table, bool) { return named(m.Tables, name) }
 
-// Entity finds an entity.
+// Entity returns the entity with a name.
 func (m *Model) Entity(name string) (*Entity, bool) { return named(m.Entities, name) }
 
-// Index finds an index.
+// Index returns the index with a name.
 func (t *Table) Index(name string) (*Index, bool) { return named(t.Indexes, name) }
 
-// EntitiesOf are the entities of a table.
+// EntitiesOf returns the entities in a table.
 func (m *Model) EntitiesOf(t *Table) (in []*Entity) {
 	for _, e := range m.Entities {
 		if e.table == t {
@@ -376,7 +378,7 @@ func (m *Model) EntitiesOf(t *Table) (in []*Entity) {
 	return in
 }
 
-// MachinesOf are the machines of an entity.
+// MachinesOf returns the status machines of an entity.
 func (m *Model) MachinesOf(e *Entity) (of []*Machine) {
 	for _, k := range m.Machines {
 		if k.entity == e {

@@ -13,9 +13,9 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// Parse reads a model. An error is a *SyntaxError that names every place in
-// the text that makes no sense; whether the design is any good is told by
-// Check. file is the name to use in errors.
+// Parse reads a model. Its error is a *SyntaxError that lists every part of the
+// text that is invalid; Check reports what is wrong with the design itself.
+// file is the name to use in errors.
 func Parse(file string, text []byte) (*Model, error) {
 	m := new(Model)
 	r := &resolver{m: m, faults: decode(text, m, "model", "model")}
@@ -31,7 +31,8 @@ func Parse(file string, text []byte) (*Model, error) {
 	return m, nil
 }
 
-// resolver joins the parts of a model: names become what they stand for.
+// resolver replaces the names in a model by the objects that they refer to, and
+// checks each part.
 type resolver struct {
 	m      *Model
 	faults []*Fault
@@ -43,8 +44,9 @@ func (r *resolver) fault(at Position, format string, args ...any) {
 	}
 }
 
-// resolve goes from the ground up; what stands on something broken is not
-// looked at, since its faults would be echoes.
+// resolve checks tables, entities, machines, patterns and rules in this order.
+// It stops after the first of these with faults, since later faults would only
+// repeat them.
 func (r *resolver) resolve() {
 	m := r.m
 	if m.Version != Version {
@@ -114,7 +116,8 @@ func (r *resolver) tables() {
 	}
 }
 
-// keyAttribute is a key attribute with its type, noted once in the table.
+// keyAttribute returns a key attribute with its type, and adds it once to the
+// table's attributes.
 func (r *resolver) keyAttribute(t *Table, s *schema.Table, name string) schema.Attribute {
 	a := schema.Attribute{Name: name, Type: item.S}
 	if k, ok := named(t.Types, name); ok {
@@ -237,7 +240,7 @@ func (r *resolver) machines() {
 	}
 }
 
-// states are all that the machine names.
+// states returns all states that the machine names, each once.
 func (k *Machine) states() []string {
 	all := slices.Clone([]string(k.Initial))
 	for _, t := range k.Transitions {
@@ -281,8 +284,8 @@ func (r *resolver) rules() {
 
 var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[#:][A-Za-z0-9_]+`) })
 
-// expression checks a condition: its text, and that each placeholder stands
-// for something.
+// expression checks the text of a condition and that each of its placeholders
+// is defined.
 func (r *resolver) expression(p *Location, e *Entity, text string, names, values []*Setting) {
 	at := p.At("condition")
 	if _, err := expr.ParseCondition(expr.ConditionExpression, text); err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// Plan is how an access pattern is served: by which key or index, and by which
-// request; or why it is not.
+// Plan is how an access pattern is served: the keys or indexes and the
+// requests, or why it cannot be served.
 type Plan struct {
 	Pattern   *Pattern
 	Operation string // of the API, such as Query
 	Steps     []*Step
-	Requests  []Request // as they are sent, with {attribute} where values will be
-	Faults    []*Fault  // what is wrong with the way it is served
+	Requests  []Request // as they are sent, with {attribute} in place of values
+	Faults    []*Fault  // what is wrong with this way of serving it
 }
 
 // Step is how one action of a pattern is served.
@@ -23,35 +23,35 @@ type Step struct {
 	Action *Action
 	Entity *Entity
 	Table  *Table
-	Index  *Index // nil: the table itself
+	Index  *Index // nil for the table itself
 
-	Partition []KeyPart // of the table or the index; the table's alone for what names one item
-	Sort      []KeyPart // of a query only as far as it is used
-	Filter    []string  // attributes that a filter looks at, since no key does
+	Partition []KeyPart // of the table or the index; of the table for actions on one item
+	Sort      []KeyPart // of a query only the part that it uses
+	Filter    []string  // attributes that only a filter can test
 	Reverse   bool      // in descending order
-	Shards    int       // how many requests it takes, one for each shard
-	Changed   []string  // attributes that an update changes, with the keys that follow from them
+	Shards    int       // how many requests a run takes, one for each shard
+	Changed   []string  // attributes that an update changes, with the keys built from them
 
-	shard      *Field // the attribute that tells the shards apart
+	shard      *Field // the attribute that holds the shard number
 	executable bool   // whether the request can be sent at all
 }
 
-// KeyPart is a condition on one key attribute: it equals what the template
-// makes, begins with it, or lies in a range from there.
+// KeyPart is a condition on one key attribute: it equals the value of the
+// template, begins with it, or is in a range.
 type KeyPart struct {
 	Name string
 	Op   expr.Op
-	Text string // the template, as far as it is known; with {attribute}
+	Text string // the known part of the template, with {attribute}
 
 	field    *Field
 	template template
-	ranged   string // the attribute whose range it is, "" for none
+	ranged   string // the attribute that the range is on, "" for none
 	rangeIs  string // before, after, from, until, between or begins
-	suffix   bool   // more follows the attribute in the key
+	suffix   bool   // more text follows the attribute in the key
 }
 
-// Served tells whether the pattern can be carried out: requests can be made,
-// though they may be unwise.
+// Served reports whether the pattern can be executed. Its requests may still be
+// inefficient.
 func (p *Plan) Served() bool {
 	for _, s := range p.Steps {
 		if !s.executable {
@@ -61,7 +61,7 @@ func (p *Plan) Served() bool {
 	return len(p.Steps) > 0
 }
 
-// Indexes are the indexes that the plan reads, each once.
+// Indexes returns the indexes that the plan reads, each once.
 func (p *Plan) Indexes() (all []*Index) {
 	for _, s := range p.Steps {
 		if s.Index != nil && !slices.Contains(all, s.Index) {
@@ -71,7 +71,7 @@ func (p *Plan) Indexes() (all []*Index) {
 	return all
 }
 
-// Plan works out how a pattern is served.
+// Plan determines how a pattern is served.
 func (m *Model) Plan(p *Pattern) *Plan {
 	plan := &Plan{Pattern: p, Operation: operationOf(p)}
 	for _, a := range p.Actions() {
@@ -108,7 +108,7 @@ func operationOf(p *Pattern) string {
 	return map[Verb]string{Get: "GetItem", Query: "Query", Scan: "Scan", Put: "PutItem", Update: "UpdateItem", Delete: "DeleteItem"}[p.verb]
 }
 
-// planner works out one step.
+// planner plans one step.
 type planner struct {
 	m    *Model
 	plan *Plan
@@ -122,8 +122,8 @@ func (c *planner) fault(code string, member, try, format string, args ...any) {
 	})
 }
 
-// known tells whether what the action knows fixes a field. A put knows all of
-// its item.
+// known reports whether the action determines the value of a field. A put
+// determines its whole item.
 func (s *Step) known(f *Field) bool {
 	a := s.Action
 	if a.verb == Put || slices.Contains(a.Given, f.Name) || slices.Contains(a.Each, f.Name) {
@@ -141,7 +141,7 @@ func (s *Step) known(f *Field) bool {
 	return false
 }
 
-// byKey serves what names one item by the table's key.
+// byKey plans an action that names one item by the table's key.
 func (c *planner) byKey() {
 	s := c.step
 	s.executable = true
@@ -171,7 +171,8 @@ func (c *planner) byKey() {
 	}
 }
 
-// unknownLeaves are the attributes that are not known of those a field is made of.
+// unknownLeaves returns the attributes that a field is built from and the
+// action does not determine.
 func (s *Step) unknownLeaves(f *Field) (all []string) {
 	for _, name := range s.Entity.leaves(f.Name) {
 		if leaf := s.Entity.byName[name]; !s.known(leaf) && !slices.Contains(all, name) {
@@ -181,7 +182,7 @@ func (s *Step) unknownLeaves(f *Field) (all []string) {
 	return all
 }
 
-// uses tells whether a key condition is made of an attribute.
+// uses reports whether a key condition contains an attribute.
 func (s *Step) uses(name string) bool {
 	for _, part := range slices.Concat(s.Partition, s.Sort) {
 		if part.Name == name || part.ranged == name {
@@ -203,7 +204,7 @@ func templateOf(f *Field) template {
 	return template{text: "{" + f.Name + "}", parts: []templatePart{{name: f.Name}}}
 }
 
-// scan serves what no key serves, and says so.
+// scan plans a scan and reports it as a fault.
 func (c *planner) scan() {
 	s := c.step
 	s.executable = true
@@ -214,7 +215,7 @@ func (c *planner) scan() {
 	c.fault("scan", "scan", "add an index and query it", "it scans all of %s", s.Table.Name)
 }
 
-// conditions are the attributes that an action has a condition on.
+// conditions returns the attributes that an action has a condition on.
 func (c *planner) conditions() []string {
 	a := c.step.Action
 	all := slices.Concat(a.Given, names(a.Where))

@@ -8,7 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// addFaults says what is wrong with the best way to serve a query.
+// addFaults reports what is wrong with the best candidate for a query.
 func (c *planner) addFaults(x *candidate) {
 	s := c.step
 	a := s.Action
@@ -38,10 +38,10 @@ func (c *planner) addFaults(x *candidate) {
 	c.checkNeighbours()
 }
 
-// minKept is the share of what is read that a filter must at least keep.
+// minKept is the smallest share of the items read that a filter should keep.
 const minKept = 0.5
 
-// checkFilter says when a filter cannot be, or throws most away.
+// checkFilter reports filters that are impossible or discard most items.
 func (c *planner) checkFilter(x *candidate) {
 	s := c.step
 	if len(s.Filter) == 0 {
@@ -71,7 +71,7 @@ func (c *planner) checkFilter(x *candidate) {
 	}
 }
 
-// checkNeighbours says when items of other entities are read too.
+// checkNeighbours reports other entities whose items the query also reads.
 func (c *planner) checkNeighbours() {
 	s := c.step
 	for _, e := range c.m.EntitiesOf(s.Table) {
@@ -93,7 +93,8 @@ func (c *planner) checkNeighbours() {
 	}
 }
 
-// overlaps tells whether items of another entity may lie where the query looks.
+// overlaps reports whether items of another entity may be in the range that the
+// query reads.
 func (s *Step) overlaps(e *Entity) bool {
 	key := s.Table.schema.Key
 	if s.Index != nil {
@@ -124,8 +125,9 @@ func (s *Step) overlaps(e *Entity) bool {
 	return true
 }
 
-// sameForm tells whether two templates make values of one form. Attributes that
-// stand alone are told apart by their names.
+// sameForm reports whether two templates make values of the same form.
+// Templates of a single attribute have the same form if the attribute is the
+// same.
 func sameForm(a, b template) bool {
 	nameA, soleA := a.single()
 	nameB, soleB := b.single()

@@ -10,7 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// query finds the key or the index that serves a query best.
+// query chooses the key or index that serves a query best.
 func (c *planner) query() {
 	a, t := c.step.Action, c.step.Table
 	candidates := []*Index{nil}
@@ -42,7 +42,7 @@ func (c *planner) query() {
 	c.addFaults(best)
 }
 
-// addUnserved says why nothing serves a query, and what would.
+// addUnserved reports why nothing serves a query, and which index would.
 func (c *planner) addUnserved(reasons []string) {
 	a := c.step.Action
 	if a.Index != "" {
@@ -52,7 +52,7 @@ func (c *planner) addUnserved(reasons []string) {
 	c.fault("missing", "query", "try "+c.suggestIndex(), "no key or index serves it: %s", strings.Join(reasons, "; "))
 }
 
-// suggestIndex words the index that would serve an action.
+// suggestIndex describes the index that would serve an action.
 func (c *planner) suggestIndex() string {
 	a := c.step.Action
 	equal := slices.Concat(a.Given, names(a.Where))
@@ -80,18 +80,18 @@ func orderOf(a *Action) (attribute string, descending bool) {
 	return name, direction == "desc"
 }
 
-// candidate is a way to serve a query.
+// candidate is one way to serve a query.
 type candidate struct {
 	step     Step
-	reason   string   // why it is none
+	reason   string   // why it cannot serve the query
 	missing  []string // attributes that the index lacks
-	order    string   // why the order is not given; "" when it is
-	pad      bool     // numbers as text are all that is wrong with the order
-	eventual bool     // the read must be consistent, but cannot be
-	sparse   string   // why the index does not hold what is asked for
+	order    string   // why items are not in the requested order; "" if they are
+	pad      bool     // the only problem with the order is numbers stored as text
+	eventual bool     // the read must be consistent, but the index cannot serve it so
+	sparse   string   // why the index does not contain the requested items
 }
 
-// penalty orders candidates: the smaller the better.
+// penalty ranks candidates; smaller is better.
 func (x *candidate) penalty() int {
 	p := 8 * len(x.step.Filter)
 	if x.order != "" {
@@ -113,7 +113,7 @@ func (x *candidate) penalty() int {
 	return p
 }
 
-// try works out how the table itself (nil) or an index would serve the query.
+// try determines how the table itself (nil) or an index would serve the query.
 func (c *planner) try(x *Index) *candidate {
 	s := *c.step
 	s.Index = x
@@ -133,7 +133,7 @@ func (c *planner) try(x *Index) *candidate {
 	return found
 }
 
-// name names the table or the index that a candidate goes by.
+// name is the name of the index, or "the table".
 func (x *candidate) name() string {
 	if x.step.Index == nil {
 		return "the table"
@@ -148,15 +148,15 @@ func (x *candidate) key() schema.Key {
 	return x.step.Index.schema.Key
 }
 
-// reject gives up on a candidate.
+// reject rules a candidate out.
 func (x *candidate) reject(format string, args ...any) bool {
 	x.step.executable = false
 	x.reason = fmt.Sprintf(format, args...)
 	return false
 }
 
-// partition builds the condition on the partition key. A shard that is not
-// known is asked for in as many requests as there are.
+// partition builds the condition on the partition key. If only the shard is
+// unknown, the query takes one request for each shard.
 func (x *candidate) partition() bool {
 	s := &x.step
 	for _, a := range x.key().Partition {
@@ -180,8 +180,8 @@ func (x *candidate) partition() bool {
 	return true
 }
 
-// sort builds the conditions on the sort keys, as far as anything is known.
-// Who reads several entities at once reads the whole partition.
+// sort builds the conditions on the sort keys, as far as their values are
+// known. A query for several entities reads the whole partition.
 func (x *candidate) sort() {
 	s := &x.step
 	if len(s.Action.With) > 0 {
@@ -206,7 +206,7 @@ func (x *candidate) sort() {
 }
 
 // begin builds a condition on the beginning of a sort key: up to the first
-// attribute that is not known, or a range of that.
+// unknown attribute, or a range on that attribute.
 func (x *candidate) begin(part *KeyPart) bool {
 	s := &x.step
 	whole := part.template
@@ -245,8 +245,8 @@ func (p templatePart) show() string {
 	return p.text
 }
 
-// rangeOp is the operator of a range. Behind a constant beginning a range is
-// closed on both sides, so that it does not run into other beginnings.
+// rangeOp is the operator of a range. A range after a constant prefix is closed
+// on both sides, so that it does not extend to other prefixes.
 func rangeOp(is string, within bool) expr.Op {
 	switch {
 	case is == "begins":
@@ -257,7 +257,7 @@ func rangeOp(is string, within bool) expr.Op {
 	return map[string]expr.Op{"before": expr.Less, "after": expr.Greater, "from": expr.GreaterOrEqual, "until": expr.LessOrEqual}[is]
 }
 
-// filter leaves the conditions that no key takes to a filter.
+// filter adds the conditions that no key condition covers to the filter.
 func (x *candidate) filter(conditions []string) {
 	for _, name := range conditions {
 		if !x.step.uses(name) && !slices.Contains(x.step.Filter, name) {
@@ -266,7 +266,7 @@ func (x *candidate) filter(conditions []string) {
 	}
 }
 
-// checkOrder tells whether the items come in the order that is asked for.
+// checkOrder checks whether the items are returned in the requested order.
 func (x *candidate) checkOrder() {
 	s := &x.step
 	if s.Action.Order == "" {
@@ -274,10 +274,11 @@ func (x *candidate) checkOrder() {
 	}
 	name, descending := orderOf(s.Action)
 	s.Reverse = descending
-	x.order = x.orderProblem(name) // of several shards each comes in order; whoever asks merges them
+	x.order = x.orderProblem(name) // each shard is in order; the caller merges them
 }
 
-// orderProblem is why items are not returned in order of an attribute.
+// orderProblem is why items are not returned in the order of an attribute, ""
+// if they are.
 func (x *candidate) orderProblem(name string) string {
 	s := &x.step
 	for _, a := range x.key().Sort {
@@ -312,7 +313,7 @@ func (x *candidate) orderProblem(name string) string {
 	return fmt.Sprintf("the sort key of %s does not contain it", x.name())
 }
 
-// checkProjection finds what is asked for and the index lacks.
+// checkProjection finds requested attributes that the index lacks.
 func (x *candidate) checkProjection() {
 	s := &x.step
 	needed := slices.Clone(s.Action.Returns)
@@ -331,7 +332,7 @@ func (x *candidate) checkProjection() {
 	}
 }
 
-// checkSparse tells whether the index holds items such as are asked for.
+// checkSparse checks whether the index contains the requested items.
 func (x *candidate) checkSparse() {
 	s := &x.step
 	for _, a := range x.key().All() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Prices are what the service charges, at a date.
+// Prices are the prices of the service at a date.
 type Prices struct {
 	Location
 	Date            string  `yaml:"date,required" doc:"when the prices were looked up"`
@@ -27,7 +27,7 @@ type Prices struct {
 //go:embed prices-2026-11.yaml
 var embedded []byte
 
-// DefaultPrices are the prices that the program comes with.
+// DefaultPrices returns the built-in prices.
 func DefaultPrices() *Prices {
 	p, err := ParsePrices("prices-2026-11.yaml", embedded)
 	if err != nil {
@@ -36,7 +36,7 @@ func DefaultPrices() *Prices {
 	return p
 }
 
-// ParsePrices reads a file of prices.
+// ParsePrices parses a price file.
 func ParsePrices(file string, text []byte) (*Prices, error) {
 	p := new(Prices)
 	if faults := decode(text, p, "date", "price file"); len(faults) > 0 {
@@ -45,8 +45,8 @@ func ParsePrices(file string, text []byte) (*Prices, error) {
 	return p, nil
 }
 
-// Figure is a number for people: with separators, and no more digits than it
-// needs.
+// Figure formats a number for people: with separators, and no more digits than
+// needed.
 func Figure(n float64) string {
 	digits := 0
 	switch {
@@ -72,7 +72,8 @@ func Figure(n float64) string {
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', -1, 64) + " %" }
 
-// Money is an amount for people: cents, or more digits when it is less.
+// Money formats an amount for people: with two decimals, or more for less than
+// a cent.
 func Money(n float64) string {
 	if n > 0 && n < 0.01 {
 		return strconv.FormatFloat(n, 'f', 6, 64)

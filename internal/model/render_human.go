@@ -10,10 +10,10 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// humanRenderer is the voice that speaks to people.
+// humanRenderer renders values for people: templates with {attribute}.
 type humanRenderer struct {
 	step  *Step
-	fixed map[string]string // attributes whose value the pattern says
+	fixed map[string]string // attributes whose value the pattern gives
 }
 
 func newHumanRenderer(s *Step) *humanRenderer {
@@ -30,7 +30,7 @@ func newHumanRenderer(s *Step) *humanRenderer {
 
 func typed(t item.Type, text any) any { return map[string]any{t.String(): text} }
 
-// render is a template with the values that the pattern says.
+// render returns a template with the values that the pattern gives.
 func (w *humanRenderer) render(t template) string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -75,11 +75,11 @@ func (w *humanRenderer) bounds(k *KeyPart) []any {
 	return []any{typed(t, w.render(k.template))}
 }
 
-// highText is text that sorts behind what keys are made of.
+// highText is text that sorts after all text of keys.
 const highText = "~"
 
-// rangeBounds are the two ends of a range behind a constant beginning; suffix tells
-// that more follows the attribute in the key.
+// rangeBounds returns the two ends of a range after a constant prefix; suffix
+// says that more text follows the attribute in the key.
 func rangeBounds(is, begin, from, to string, suffix bool) (low, high string) {
 	after := ""
 	if suffix {
@@ -130,8 +130,8 @@ func (w *humanRenderer) item(s *Step) any {
 	return attrs
 }
 
-// present tells whether a field may be in the item, as far as the pattern
-// says.
+// present reports whether a field may be in the item, as far as the pattern
+// determines it.
 func (w *humanRenderer) present(f *Field) bool {
 	for _, c := range f.when {
 		if text, ok := w.fixed[c.Name]; ok && !slices.Contains(c.Value.Texts(), text) {

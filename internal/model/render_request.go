@@ -6,7 +6,8 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// valuesOf are the values of placeholders as the language takes them.
+// valuesOf returns the values of placeholders in the form that package expr
+// takes.
 func valuesOf(values map[string]any) map[string]item.Value {
 	typed := make(map[string]item.Value, len(values))
 	for ref, v := range values {
@@ -18,15 +19,15 @@ func valuesOf(values map[string]any) map[string]item.Value {
 // requestValue is a value in a request to a server.
 type requestValue struct{ value item.Value }
 
-// MarshalJSON writes the value as the API does.
+// MarshalJSON encodes the value as the API does.
 func (s requestValue) MarshalJSON() ([]byte, error) { return wire.AppendValue(nil, s.value), nil }
 
-// requestRenderer is the voice that speaks to a server.
+// requestRenderer renders values for a server: those of generated items.
 type requestRenderer struct {
 	*sample                // the item after the write, or the item read
-	old      *sample       // the item before, which conditions speak of
-	fresh    *sample       // where new values come from
-	matching *ordinalRange // of queries
+	old      *sample       // the item before the write, which conditions refer to
+	fresh    *sample       // the source of new values
+	matching *ordinalRange // set for queries
 }
 
 func (v *requestRenderer) field(f *Field) any { return requestValue{v.value(f)} }
@@ -44,7 +45,7 @@ func (v *requestRenderer) item(*Step) any { return requestItem{v.sample.item()} 
 // requestItem is an item in a request to a server.
 type requestItem struct{ item item.Item }
 
-// MarshalJSON writes the item as the API does.
+// MarshalJSON encodes the item as the API does.
 func (s requestItem) MarshalJSON() ([]byte, error) { return wire.AppendItem(nil, s.item), nil }
 
 func (v *requestRenderer) bounds(k *KeyPart) []any {

@@ -11,23 +11,23 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// Request is one request of the API. Its body is written as JSON as it stands.
+// Request is one request of the API. Its body is encoded as JSON as it is.
 type Request struct {
 	Operation string         `json:"operation"`
 	Body      map[string]any `json:"body"`
 }
 
-// renderer puts values into a request: templates for people, or the values of an
-// item for a server.
+// renderer supplies the values of a request: templates for people, or the
+// values of an item for a server.
 type renderer interface {
 	field(f *Field) any                             // the item's value of a field
 	bounds(k *KeyPart) []any                        // the values of a key condition
 	filter(s *Step, f *Field) []any                 // the values of a filter
-	literal(l Literal, t item.Type, fresh bool) any // a value of the model; fresh: one that is new
+	literal(l Literal, t item.Type, fresh bool) any // a literal of the model; fresh asks for a new value
 	item(s *Step) any                               // the whole item of a put
 }
 
-// requestBuilder is a request in the making, with its placeholders.
+// requestBuilder builds a request with its placeholders.
 type requestBuilder struct {
 	renderer renderer
 	names    map[string]string
@@ -45,7 +45,7 @@ func (w *requestBuilder) addPlaceholders(body map[string]any) {
 
 var nonWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_]`) })
 
-// name is the placeholder of an attribute's name.
+// name returns the placeholder of an attribute's name.
 func (w *requestBuilder) name(attribute string) string {
 	ref := "#" + nonWord().ReplaceAllString(attribute, "_")
 	for w.names[ref] != "" && w.names[ref] != attribute {
@@ -55,7 +55,7 @@ func (w *requestBuilder) name(attribute string) string {
 	return ref
 }
 
-// value is a new placeholder of a value, called after an attribute.
+// value returns a new placeholder for a value, named after an attribute.
 func (w *requestBuilder) value(attribute string, v any) string {
 	ref := ":" + nonWord().ReplaceAllString(attribute, "_")
 	for _, taken := w.values[ref]; taken; _, taken = w.values[ref] {
@@ -69,7 +69,7 @@ func newRequestBuilder(v renderer) *requestBuilder {
 	return &requestBuilder{renderer: v, names: make(map[string]string), values: make(map[string]any)}
 }
 
-// keyBody is the Key of a request.
+// keyBody returns the Key of a request.
 func keyBody(s *Step, v renderer) map[string]any {
 	key := make(map[string]any)
 	for _, p := range slices.Concat(s.Partition, s.Sort) {
@@ -78,7 +78,7 @@ func keyBody(s *Step, v renderer) map[string]any {
 	return key
 }
 
-// getBody is a GetItem, or the part of a transaction.
+// getBody returns the body of a GetItem, or a Get of a transaction.
 func getBody(s *Step, v renderer) map[string]any {
 	body := map[string]any{"TableName": s.Table.Name, "Key": keyBody(s, v)}
 	if s.Action.Consistent {
@@ -101,7 +101,8 @@ func (w *requestBuilder) projection(s *Step, body map[string]any) {
 	body["ProjectionExpression"] = strings.Join(refs, ", ")
 }
 
-// queryBody is a Query, or a Scan when there is no key condition.
+// queryBody returns the body of a Query, or of a Scan if there is no key
+// condition.
 func queryBody(s *Step, v renderer) map[string]any {
 	w := newRequestBuilder(v)
 	body := map[string]any{"TableName": s.Table.Name}
@@ -136,7 +137,7 @@ func queryBody(s *Step, v renderer) map[string]any {
 	return body
 }
 
-// filterOp is the operator of a filter on an attribute.
+// filterOp returns the operator of a filter on an attribute.
 func (s *Step) filterOp(name string) expr.Op {
 	if r := s.Action.Range; r != nil && r.Attribute == name {
 		return rangeOp(r.Is, false)
@@ -144,7 +145,7 @@ func (s *Step) filterOp(name string) expr.Op {
 	return expr.Equal
 }
 
-// test writes one comparison.
+// test returns one comparison.
 func (w *requestBuilder) test(name string, op expr.Op, values []any) string {
 	ref := w.name(name)
 	switch op {
@@ -156,8 +157,8 @@ func (w *requestBuilder) test(name string, op expr.Op, values []any) string {
 	return fmt.Sprintf("%s %s %s", ref, op, w.value(name, values[0]))
 }
 
-// writeBody is a PutItem, UpdateItem, DeleteItem or ConditionCheck, or the
-// part of a transaction.
+// writeBody returns the body of a PutItem, UpdateItem, DeleteItem or
+// ConditionCheck, or such a part of a transaction.
 func writeBody(s *Step, v renderer, edits []edit) map[string]any {
 	body := map[string]any{"TableName": s.Table.Name}
 	w := newRequestBuilder(v)
@@ -179,7 +180,7 @@ func writeBody(s *Step, v renderer, edits []edit) map[string]any {
 	return body
 }
 
-// condition takes the placeholders of the action's condition in.
+// condition adds the placeholders of the action's condition.
 func (w *requestBuilder) condition(a *Action) {
 	for _, ref := range placeholder().FindAllString(a.Condition, -1) {
 		if ref[0] == '#' {
@@ -201,11 +202,11 @@ func (w *requestBuilder) condition(a *Action) {
 type edit struct {
 	verb  string // SET, append, REMOVE or ADD
 	field *Field
-	value Literal // what is written; for a key that follows, its template is
+	value Literal // the value written, unless key is set
 	key   bool
 }
 
-// update writes the UpdateExpression.
+// update returns the UpdateExpression.
 func (w *requestBuilder) update(edits []edit) string {
 	sections := make(map[string][]string)
 	for _, e := range edits {
@@ -236,7 +237,7 @@ func (w *requestBuilder) update(edits []edit) string {
 	return strings.Join(text, " ")
 }
 
-// renderRequests makes the requests of a plan for people.
+// renderRequests returns the requests of a plan for people.
 func (m *Model) renderRequests(plan *Plan) []Request {
 	renderers := make([]renderer, len(plan.Steps))
 	edits := make([][]edit, len(plan.Steps))
@@ -254,11 +255,11 @@ func (m *Model) renderRequests(plan *Plan) []Request {
 		}
 	}
 	r := compose(plan, plan.Steps, renderers, edits)
-	delete(r.Body, "ReturnConsumedCapacity") // only who counts asks for it
+	delete(r.Body, "ReturnConsumedCapacity") // of no interest to a reader
 	return []Request{r}
 }
 
-// compose makes one request of steps: the only one, or the parts of a
+// compose makes one request from steps: a single action, or the parts of a
 // transaction or a batch.
 func compose(plan *Plan, steps []*Step, renderers []renderer, edits [][]edit) Request {
 	r := Request{Operation: plan.Operation}
@@ -273,7 +274,7 @@ func compose(plan *Plan, steps []*Step, renderers []renderer, edits [][]edit) Re
 		var parts []any
 		for i, s := range steps {
 			part := getBody(s, renderers[i])
-			delete(part, "ConsistentRead") // it is always
+			delete(part, "ConsistentRead") // it always is
 			parts = append(parts, map[string]any{"Get": part})
 		}
 		r.Body = map[string]any{"TransactItems": parts}
@@ -291,7 +292,7 @@ func compose(plan *Plan, steps []*Step, renderers []renderer, edits [][]edit) Re
 	return r
 }
 
-// batchBody are the RequestItems of a batch, by table.
+// batchBody returns the RequestItems of a batch, by table.
 func batchBody(operation string, steps []*Step, renderers []renderer) map[string]any {
 	tables := make(map[string]any)
 	for i, s := range steps {

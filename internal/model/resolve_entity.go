@@ -9,7 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// filler is the attribute that brings items to a declared size.
+// filler is the attribute that pads items to their declared size.
 const filler = "_"
 
 func (r *resolver) entities() {
@@ -55,7 +55,7 @@ func (r *resolver) tableOf(e *Entity) bool {
 	return ok
 }
 
-// names are the attributes of an entity.
+// names returns the names of the attributes of an entity.
 func (e *Entity) names() []string {
 	all := make([]string, len(e.fields))
 	for i, f := range e.fields {
@@ -70,7 +70,7 @@ func (e *Entity) add(f *Field) {
 	e.byName[f.Name] = f
 }
 
-// keyType is the type of a key attribute of a table.
+// keyType returns the type of a key attribute of a table.
 func keyType(t *schema.Table, name string) (item.Type, bool) {
 	for _, a := range t.Attributes {
 		if a.Name == name {
@@ -110,7 +110,7 @@ func (r *resolver) keyFields(e *Entity) {
 	}
 }
 
-// formatTypes are the types of values that have a format.
+// formatTypes are the types that each format is allowed for.
 var formatTypes = map[string][]item.Type{
 	"uuid": {item.S}, "iso8601": {item.S}, "iso8601-ms": {item.S}, "date": {item.S}, "sequence": {item.S, item.N},
 	"epoch-seconds": {item.N}, "epoch-millis": {item.N},
@@ -177,7 +177,8 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 	e.add(f)
 }
 
-// checkMix tells whether shares are of values there are, and not more than all.
+// checkMix checks that shares are of declared values and do not exceed 1
+// together.
 func (r *resolver) checkMix(a *Attribute) {
 	sum := 0.0
 	for _, s := range a.Mix {
@@ -192,8 +193,8 @@ func (r *resolver) checkMix(a *Attribute) {
 	}
 }
 
-// example takes attributes that are not declared from the example item, and
-// example values for those that are.
+// example takes undeclared attributes from the example item, and example values
+// for the declared ones.
 func (r *resolver) example(e *Entity) {
 	if e.Example == nil {
 		return
@@ -211,7 +212,7 @@ func (r *resolver) example(e *Entity) {
 			e.add(f)
 		}
 		if f.template != nil {
-			continue // what it is made of tells more
+			continue // its template says more
 		}
 		v, err := s.Value.value(f.Type)
 		if err != nil {
@@ -222,11 +223,11 @@ func (r *resolver) example(e *Entity) {
 	}
 }
 
-// checkKeys tells whether the entity has the table's key, and keys of the right
-// types.
+// checkKeys checks that the entity has the table's key, and that its keys have
+// the right types.
 func (r *resolver) checkKeys(e *Entity) {
 	for _, a := range e.table.schema.Key.All() {
-		_, tried := named(e.Keys, a.Name) // what is wrong with it was told
+		_, tried := named(e.Keys, a.Name) // its faults are reported already
 		if f, ok := e.byName[a.Name]; !tried && (!ok || !f.Stored || len(f.when) > 0) {
 			r.fault(e.Position, "%s has no %s, which is in the key of table %s", e.Name, a.Name, e.table.Name)
 		}
@@ -238,8 +239,8 @@ func (r *resolver) checkKeys(e *Entity) {
 	}
 }
 
-// references tells whether templates and conditions name attributes that
-// exist, without going in circles.
+// references checks that templates and conditions name attributes that exist,
+// without cycles.
 func (r *resolver) references(e *Entity) {
 	for _, f := range e.fields {
 		if f.template != nil {
@@ -308,7 +309,7 @@ func (r *resolver) when(e *Entity, when []*Setting) {
 	}
 }
 
-// parts are the names that a field depends on directly.
+// parts returns the names that a field depends on directly.
 func (f *Field) parts() []string {
 	switch {
 	case f.template != nil:
@@ -319,13 +320,14 @@ func (f *Field) parts() []string {
 	return nil
 }
 
-// dependencyWalk goes from fields down to what they are made of, each way once.
+// dependencyWalk follows fields to the fields they are built from, each field
+// once.
 type dependencyWalk struct {
 	e     *Entity
-	depth map[string]int // of fields that were walked
+	depth map[string]int // by name, of the visited fields
 }
 
-// visit is how many templates a field is made of, one in the other, or the way
+// visit returns how deeply the templates of a field are nested, or the cycle
 // from a field back to itself.
 func (w *dependencyWalk) visit(f *Field, path []string) (depth int, circle []string) {
 	if depth, ok := w.depth[f.Name]; ok {
@@ -348,7 +350,7 @@ func (w *dependencyWalk) visit(f *Field, path []string) (depth int, circle []str
 	return depth, nil
 }
 
-// checkSize tells whether an entity can be made at its declared size.
+// checkSize checks that an entity can have its declared size.
 func (r *resolver) checkSize(e *Entity) {
 	if e.Size == nil {
 		return
@@ -357,7 +359,7 @@ func (r *resolver) checkSize(e *Entity) {
 		r.fault(e.At("size"), "the largest size of %s is below its typical size", e.Name)
 	}
 	if e.Size.Typical > item.MaxSize {
-		return // told by Check
+		return // Check reports it
 	}
 	bare := *e
 	bare.Size = nil

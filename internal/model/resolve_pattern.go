@@ -50,8 +50,8 @@ func (r *resolver) patterns() {
 	}
 }
 
-// verb finds out what an action does, and to which entity. It returns how many
-// things that are.
+// verb determines the verb and the entity of an action. It returns how many
+// verbs the action has.
 func (r *resolver) verb(a *Action) (found int) {
 	for _, v := range []struct {
 		verb Verb
@@ -71,7 +71,8 @@ func (r *resolver) verb(a *Action) (found int) {
 	return found
 }
 
-// checkActions tells whether the actions of a transaction or batch go together.
+// checkActions checks that the actions of a transaction or batch can be
+// combined.
 func (r *resolver) checkActions(p *Pattern) {
 	reads := 0
 	for _, a := range p.Actions() {
@@ -101,8 +102,8 @@ func kindOfPattern(p *Pattern) string {
 	return "batch"
 }
 
-// action tells whether the names in an action are attributes of its entity,
-// and its values fit them.
+// action checks that the names in an action are attributes of its entity, and
+// that its values fit them.
 func (r *resolver) action(a *Action) {
 	e := a.entity
 	if e == nil {
@@ -154,7 +155,7 @@ func (r *resolver) action(a *Action) {
 	r.checkMembers(a)
 }
 
-// checkRange tells whether an attribute can lie in a range.
+// checkRange checks that an attribute supports a range.
 func (r *resolver) checkRange(e *Entity, in *Range) {
 	if in == nil {
 		return
@@ -166,7 +167,7 @@ func (r *resolver) checkRange(e *Entity, in *Range) {
 	}
 }
 
-// checkKeyUnchanged tells whether an update leaves the item's key alone, which it must.
+// checkKeyUnchanged checks that an update leaves the item's key unchanged.
 func (r *resolver) checkKeyUnchanged(a *Action) {
 	if a.verb != Update {
 		return
@@ -190,8 +191,7 @@ func (r *resolver) attributes(e *Entity, at Position, list ...string) {
 	}
 }
 
-// setting tells whether a value fits its attribute. Of several values in a
-// list each must.
+// setting checks that a value fits its attribute; each value of a list must.
 func (r *resolver) setting(e *Entity, s *Setting) {
 	f, ok := e.Field(s.Name)
 	if !ok {
@@ -215,7 +215,7 @@ func (r *resolver) setting(e *Entity, s *Setting) {
 	}
 }
 
-// addition tells whether something can be added to an attribute.
+// addition checks that a value can be added to an attribute.
 func (r *resolver) addition(e *Entity, s *Setting) {
 	f, ok := e.Field(s.Name)
 	if !ok {
@@ -235,8 +235,8 @@ func (r *resolver) addition(e *Entity, s *Setting) {
 	}
 }
 
-// template tells whether a text names attributes that exist, and makes a value
-// of a type; 0 is any.
+// template checks that a text names existing attributes and makes a value of
+// type t; 0 is any type.
 func (r *resolver) template(at Position, e *Entity, text string, t item.Type) {
 	parsed, err := parseTemplate(text)
 	if err != nil {
@@ -260,7 +260,7 @@ func (r *resolver) template(at Position, e *Entity, text string, t item.Type) {
 	}
 }
 
-// checkCounts tells whether the numbers of an action are possible together.
+// checkCounts checks that the counts of an action are consistent.
 func (r *resolver) checkCounts(a *Action) {
 	if a.Reads != 0 && a.Reads < max(1, a.Matches) {
 		r.fault(a.At("reads"), "reads (%d) cannot be less than matches (%d)", a.Reads, max(1, a.Matches))
@@ -287,8 +287,8 @@ func (r *resolver) checkCounts(a *Action) {
 	}
 }
 
-// checkMembers tells whether each member goes with the verb, so that none is
-// written in vain.
+// checkMembers checks that each field of an action applies to its verb, so that
+// none is ignored silently.
 func (r *resolver) checkMembers(a *Action) {
 	reads, writes, update := []Verb{Get, Query, Scan}, []Verb{Put, Update, Delete, Check}, []Verb{Update}
 	query := []Verb{Query, Scan}

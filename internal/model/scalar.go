@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Rate is how often something happens. The zero Rate was not given.
+// Rate is the frequency of an event. The zero Rate is not given.
 type Rate struct {
 	PerSecond float64
 	Text      string // as it was written
 }
 
-// Given tells whether the rate was written down.
+// Given reports whether the rate is given.
 func (r Rate) Given() bool { return r.Text != "" }
 
-// String is the rate as it was written.
+// String returns the rate as it was written.
 func (r Rate) String() string { return r.Text }
 
-// maxRate is more than any table takes.
+// maxRate is more than any table can serve.
 const maxRate = 1e9
 
 var perUnit = map[string]float64{
@@ -28,7 +28,7 @@ var perUnit = map[string]float64{
 	"d": 86400, "day": 86400, "week": 7 * 86400, "month": monthSeconds, "y": yearSeconds, "year": yearSeconds,
 }
 
-// A month is what a bill is reckoned by: 730 hours.
+// A month has the 730 hours that a bill assumes.
 const (
 	monthHours   = 730
 	monthSeconds = monthHours * 3600
@@ -85,7 +85,7 @@ func parseBytes(text string) (Bytes, error) {
 	return 0, fmt.Errorf("%q is not a size", text)
 }
 
-// String is the size with the largest unit that fits.
+// String returns the size in the largest unit that fits.
 func (b Bytes) String() string {
 	for _, u := range byteUnits[:3] {
 		if n := float64(b) / u.bytes; n >= 1 {
@@ -95,13 +95,13 @@ func (b Bytes) String() string {
 	return strconv.Itoa(int(b)) + " bytes"
 }
 
-// Duration is a span of time. The zero Duration was not given.
+// Duration is a span of time. The zero Duration is not given.
 type Duration struct {
 	time.Duration
 	Text string
 }
 
-// Given tells whether the duration was written down.
+// Given reports whether the duration is given.
 func (d Duration) Given() bool { return d.Text != "" }
 
 var durationUnits = map[string]time.Duration{
@@ -130,7 +130,7 @@ func parseDuration(text string) (Duration, error) {
 	return Duration{time.Duration(seconds * float64(time.Second)), text}, nil
 }
 
-// Count is how many of something there are.
+// Count is a number of items or values.
 type Count float64
 
 const maxCount = 1e15
@@ -158,7 +158,7 @@ func parseFloat(text string) (float64, error) {
 // Names is one name or several.
 type Names []string
 
-// Projection is which attributes an index copies.
+// Projection is the set of attributes that an index copies.
 type Projection struct {
 	Kind  string // ALL, KEYS_ONLY or INCLUDE
 	Names []string

@@ -10,9 +10,9 @@ import (
 	"github.com/stator-db/stator/internal/data/keyspace"
 )
 
-// Scenario is one run of a pattern on a server: what is there before, what is
-// sent, and what must come back. It holds when the tables have nothing else in
-// the partitions that it reads.
+// Scenario is one run of a pattern on a server: the items stored before it, the
+// requests, and their predicted replies. The prediction holds if the partitions
+// that the run reads contain nothing else.
 type Scenario struct {
 	Before []Stored
 	Calls  []Call
@@ -27,7 +27,7 @@ type Stored struct {
 // Call is one request with the reply that is predicted.
 type Call struct {
 	Request
-	Follow  bool // pages are read to the end; Want is the sum of all
+	Follow  bool // read all pages; Want is their sum
 	Targets []Target
 	Want    Want
 }
@@ -44,23 +44,23 @@ type Target struct {
 	Item item.Item
 }
 
-// Want is what a request must come back with.
+// Want is the predicted reply to a request.
 type Want struct {
 	Count   int    // items returned by reads
-	Scanned int    // items looked at by queries and scans
+	Scanned int    // items examined by queries and scans
 	Pages   int    // pages, when they are followed
 	Index   string // index used by queries and scans; "" for the table itself
 	Read    []TableUnits
 	Write   []TableUnits
 }
 
-// TableUnits is what a request costs on one table and its indexes.
+// TableUnits is the cost of a request on one table and its indexes.
 type TableUnits struct {
 	Table string
 	capacity.Consumed
 }
 
-// Units is the sum of everything that a scenario reads and writes.
+// Units returns the sum of the units that a scenario reads and writes.
 func (s *Scenario) Units() (read, write []TableUnits) {
 	for _, c := range s.Calls {
 		for _, u := range c.Want.Read {
@@ -80,14 +80,14 @@ func charge(list *[]TableUnits, table string, c capacity.Consumed) {
 			return
 		}
 	}
-	c.Indexes = slices.Clone(c.Indexes) // the sum must not change what was summed
+	c.Indexes = slices.Clone(c.Indexes) // the sum must not modify its operands
 	*list = append(*list, TableUnits{table, c})
 }
 
-// maxScenarioBytes is how much a scenario may store.
+// maxScenarioBytes is the most that a scenario may store.
 const maxScenarioBytes = 256 << 20
 
-// Scenario makes the run-th run of a plan. Two runs have no item in common.
+// Scenario returns the run-th run of a plan. Two runs have no item in common.
 func (m *Model) Scenario(plan *Plan, g Generator, run int) (*Scenario, error) {
 	d, err := m.buildScenario(plan, g, run)
 	if err != nil {
@@ -96,7 +96,7 @@ func (m *Model) Scenario(plan *Plan, g Generator, run int) (*Scenario, error) {
 	return d.scenario, nil
 }
 
-// buildScenario sets up a run of a plan.
+// buildScenario builds a run of a plan.
 func (m *Model) buildScenario(plan *Plan, g Generator, run int) (*scenarioBuilder, error) {
 	if !plan.Served() {
 		return nil, fmt.Errorf("%q cannot be executed: %w", plan.Pattern.Name, plan.Faults[0])
@@ -115,23 +115,23 @@ func (m *Model) buildScenario(plan *Plan, g Generator, run int) (*scenarioBuilde
 	return d, d.buildWrites()
 }
 
-// scenarioBuilder sets up a scenario.
+// scenarioBuilder builds a scenario.
 type scenarioBuilder struct {
 	m        *Model
 	plan     *Plan
 	gen      Generator
 	scenario *Scenario
-	stored   map[string]bool // keys of the items that are there before
+	stored   map[string]bool // keys of the items that exist before the run
 
-	loads []partitionLoad // which partitions it goes to
+	loads []partitionLoad // the load on each partition
 
 	base   int // the first ordinal of this run
-	next   int // ordinals that are used already
-	stride int // ordinals that a run may use
+	next   int // the number of ordinals in use
+	stride int // the number of ordinals that a run may use
 }
 
-// measure works out how many ordinals a run needs, and whether it can be
-// carried out at all.
+// measure computes how many ordinals a run needs, and fails if the run is too
+// large.
 func (d *scenarioBuilder) measure() error {
 	items, bytes := 0, 0
 	for _, s := range d.plan.Steps {
@@ -150,11 +150,11 @@ func (d *scenarioBuilder) measure() error {
 	return nil
 }
 
-// freshOffset is how far away the ordinals of new values are from those of old ones.
+// freshOffset is the distance between the ordinals of old and new values.
 func (d *scenarioBuilder) freshOffset() int { return d.stride / 2 }
 
-// sample starts an item of a step. What the action is given is the same for
-// all items of the run.
+// sample starts an item of a step. The attributes that the action is given are
+// the same for all items of the run.
 func (d *scenarioBuilder) sample(s *Step, e *Entity, ordinal int, fixed []*Setting) *sample {
 	x := &sample{gen: d.gen, entity: e, ordinal: d.base + ordinal, shared: make(map[string]int), fixed: make(map[string]item.Value)}
 	given := slices.Clone(s.Action.Given)
@@ -176,12 +176,12 @@ func (d *scenarioBuilder) sample(s *Step, e *Entity, ordinal int, fixed []*Setti
 	return x
 }
 
-// templated tells whether a literal has names in it.
+// templated reports whether a literal contains names.
 func (l Literal) templated() bool {
 	return l.kind == literalString && strings.Contains(l.text, "{")
 }
 
-// store puts an item into a table beforehand.
+// store adds an item that exists before the run.
 func (d *scenarioBuilder) store(t *Table, it item.Item) error {
 	key := t.Name + "\x00" + string(keyspace.Item(nil, t.schema, it))
 	if d.stored[key] {
@@ -195,7 +195,7 @@ func (d *scenarioBuilder) store(t *Table, it item.Item) error {
 // addCall adds a request.
 func (d *scenarioBuilder) addCall(c Call) { d.scenario.Calls = append(d.scenario.Calls, c) }
 
-// buildGets sets up reads by key.
+// buildGets builds reads by key.
 func (d *scenarioBuilder) buildGets() error {
 	var steps []*Step
 	var renderers []renderer
@@ -222,7 +222,7 @@ func (d *scenarioBuilder) buildGets() error {
 	return nil
 }
 
-// readCost is what reading one item by its key costs.
+// readCost is the cost of reading one item by its key.
 func readCost(operation string, it item.Item, consistent bool) capacity.Consumed {
 	if operation == "TransactGetItems" {
 		return capacity.Consumed{Table: capacity.Read(it.Size(), true)}.Transactional()

@@ -12,17 +12,17 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// MaxPageBytes ends a page of a query; it is the server's, which a test of
-// package cli compares.
+// MaxPageBytes is the size at which a page of a query ends. It equals the
+// server's; a test of package cli compares them.
 const MaxPageBytes = 1 << 20
 
-// ordinalRange is the items of a query: those that match are numbered first+1 to
-// first+count, so that there is room for an end on both sides.
+// ordinalRange is the items that match a query. Their ordinals are first+1 to
+// first+count, which leaves one ordinal on each side for the bounds of a range.
 type ordinalRange struct {
 	first, count int
 }
 
-// buildQuery sets up a query or a scan.
+// buildQuery builds a query or a scan.
 func (d *scenarioBuilder) buildQuery(s *Step) error {
 	a := s.Action
 	c := &ordinalRange{first: d.base + d.next, count: max(1, a.Matches)}
@@ -59,8 +59,8 @@ func (d *scenarioBuilder) buildQuery(s *Step) error {
 	return d.checkCount(s, reads)
 }
 
-// requiredValues are the values that items must have for a query to find them: those it
-// asks for, and those that put them into the index.
+// requiredValues returns the values that items must have for a query to find
+// them: those in its conditions, and those that put the items into the index.
 func (m *Model) requiredValues(s *Step) []*Setting {
 	asked := slices.Clone(s.Action.Where)
 	if s.Index == nil {
@@ -80,7 +80,7 @@ func (m *Model) requiredValues(s *Step) []*Setting {
 	return asked
 }
 
-// reject gives an item what a filter throws away.
+// reject gives an item values that the filter rejects.
 func (d *scenarioBuilder) reject(x *sample, s *Step, c *ordinalRange) {
 	for _, name := range s.Filter {
 		f := s.Entity.byName[name]
@@ -103,8 +103,8 @@ func (d *scenarioBuilder) reject(x *sample, s *Step, c *ordinalRange) {
 	}
 }
 
-// addQuery adds one query, and works out what comes back by the language of
-// expressions itself.
+// addQuery adds one query and predicts its reply by evaluating its expressions
+// with package expr.
 func (d *scenarioBuilder) addQuery(s *Step, c *ordinalRange, shard int) error {
 	x := d.sample(s, s.Entity, d.next+1, d.m.requiredValues(s))
 	if s.shard != nil {
@@ -137,7 +137,7 @@ func (s *Step) queried(x *sample) []Target {
 	return []Target{t}
 }
 
-// predict is what a query comes back with.
+// predict returns the reply to a query.
 func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 	b := new(expr.Bindings)
 	if names, ok := r.Body["ExpressionAttributeNames"].(map[string]string); ok {
@@ -181,7 +181,7 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 			want.Count++
 		}
 		if page += it.Size(); page >= MaxPageBytes {
-			turn() // the end of the partition may come on a page of its own
+			turn() // the end of the partition may need a page of its own
 		}
 	}
 	if limit == 0 || want.Pages == 0 {
@@ -206,7 +206,7 @@ func bound(text any, kind expr.Kind, b *expr.Bindings) (*expr.Condition, error) 
 	return parsed.Bind(b)
 }
 
-// entries are what a query finds, in its order.
+// entries returns the items that a query finds, in its order.
 func (d *scenarioBuilder) entries(s *Step, inRange *expr.Condition) []item.Item {
 	type entry struct {
 		key []byte
@@ -242,7 +242,7 @@ func (d *scenarioBuilder) entries(s *Step, inRange *expr.Condition) []item.Item 
 	return items
 }
 
-// checkCount tells whether the query finds as many items as the pattern says.
+// checkCount checks that the query finds as many items as the pattern declares.
 func (d *scenarioBuilder) checkCount(s *Step, reads int) error {
 	if s.Action.Page > 0 || s.Action.verb == Scan {
 		return nil
@@ -257,7 +257,7 @@ func (d *scenarioBuilder) checkCount(s *Step, reads int) error {
 	return nil
 }
 
-// bounds are the values of a range in a key.
+// bounds returns the values of a range on a key.
 func (c *ordinalRange) bounds(x *sample, k *KeyPart) []any {
 	f := x.entity.byName[k.ranged]
 	if k.Op != expr.Between || len(k.template.parts) == 1 && !k.suffix {
@@ -279,7 +279,8 @@ func (c *ordinalRange) bounds(x *sample, k *KeyPart) []any {
 	return []any{requestValue{item.String(low)}, requestValue{item.String(high)}}
 }
 
-// around are values of a field such that the matching items lie in the range.
+// around returns values of a field such that the matching items are in the
+// range.
 func (c *ordinalRange) around(x *sample, f *Field, is string) []any {
 	switch is {
 	case "before":
@@ -296,7 +297,7 @@ func (c *ordinalRange) around(x *sample, f *Field, is string) []any {
 	return []any{requestValue{item.String(common(plain(c.at(x, f, 1)), plain(c.at(x, f, c.count))))}}
 }
 
-// at is the i-th item's value of a field.
+// at is the value of a field in the i-th item.
 func (c *ordinalRange) at(x *sample, f *Field, i int) item.Value {
 	other := *x
 	other.shared = nil
@@ -304,7 +305,7 @@ func (c *ordinalRange) at(x *sample, f *Field, i int) item.Value {
 	return other.value(f)
 }
 
-// common is what two texts begin with, without their last letter.
+// common is the common prefix of two texts, without the last letter.
 func common(a, b string) string {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

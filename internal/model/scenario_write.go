@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// buildWrites sets up writes of single items.
+// buildWrites builds writes of single items.
 func (d *scenarioBuilder) buildWrites() error {
 	var steps []*Step
 	var renderers []renderer
@@ -45,8 +45,8 @@ func (d *scenarioBuilder) buildWrites() error {
 	return nil
 }
 
-// writeCost is what changing an item costs: the larger of the two on the
-// table, and what the indexes need.
+// writeCost is the cost of changing an item: that of the larger version on the
+// table, and that of the index entries.
 func writeCost(t *schema.Table, before, after item.Item) capacity.Consumed {
 	cost := capacity.Consumed{Table: capacity.Write(max(before.Size(), after.Size()))}
 	for _, e := range index.Diff(t, before, after) {
@@ -55,7 +55,7 @@ func writeCost(t *schema.Table, before, after item.Item) capacity.Consumed {
 	return cost
 }
 
-// itemWrite is one item that is written.
+// itemWrite is the write of one item.
 type itemWrite struct {
 	before, after item.Item
 	old, now      *sample
@@ -63,7 +63,7 @@ type itemWrite struct {
 	edits         []edit
 }
 
-// target is the item that a write names.
+// target returns the item that a write names.
 func (w *itemWrite) target(s *Step) Target {
 	t := Target{Table: s.Table.Name, Writes: s.Action.verb != Check, Item: w.after}
 	if s.Action.verb == Put {
@@ -78,8 +78,8 @@ func (w *itemWrite) target(s *Step) Target {
 	return t
 }
 
-// buildWrite works out one write: the item before, the item after, and how to ask
-// for it.
+// buildWrite determines the item before and after one write, and how to request
+// it.
 func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 	a := s.Action
 	old := d.sample(s, s.Entity, ordinal, d.m.valuesBefore(a))
@@ -92,7 +92,7 @@ func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 	case Put:
 		now := d.sample(s, s.Entity, ordinal, nil)
 		if a.Replaces {
-			// Only the key stays; the rest is written anew.
+			// Only the key stays; all other values are new.
 			d.renew(now)
 		}
 		d.setInitialStates(now)
@@ -130,14 +130,14 @@ func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 	return w, nil
 }
 
-// setInitialStates gives what a machine moves its first state.
+// setInitialStates gives the attributes of status machines their initial state.
 func (d *scenarioBuilder) setInitialStates(x *sample) {
 	for _, k := range d.m.MachinesOf(x.entity) {
 		x.fixed[k.Attribute] = item.String(k.Initial[0])
 	}
 }
 
-// renew gives all that is not in the table's key new values.
+// renew gives all attributes outside the table's key new values.
 func (d *scenarioBuilder) renew(x *sample) {
 	key := x.entity.keyLeaves()
 	for _, f := range x.entity.fields {
@@ -147,8 +147,8 @@ func (d *scenarioBuilder) renew(x *sample) {
 	}
 }
 
-// valuesBefore are the values of an item before a write, as the pattern says them or
-// else as a machine does.
+// valuesBefore returns the values of an item before a write, from the pattern
+// or else from a machine.
 func (m *Model) valuesBefore(a *Action) []*Setting {
 	from := slices.Clone(a.From)
 	for _, k := range m.MachinesOf(a.entity) {
@@ -164,7 +164,7 @@ func (m *Model) valuesBefore(a *Action) []*Setting {
 	return from
 }
 
-// into is the first transition to a state, nil if there is none.
+// into returns the first transition to a state, nil if there is none.
 func (k *Machine) into(state string) *Transition {
 	for _, t := range k.Transitions {
 		if t.To == state {
@@ -174,8 +174,8 @@ func (k *Machine) into(state string) *Transition {
 	return nil
 }
 
-// updated is the item after an update, as far as its attributes are set, and
-// where their new values come from.
+// updated returns the item after an update, as far as attributes are set, and
+// the source of their new values.
 func (d *scenarioBuilder) updated(s *Step, old *sample) (now, fresh *sample) {
 	now, fresh = new(sample), new(sample)
 	*now, *fresh = *old, *old
@@ -186,8 +186,8 @@ func (d *scenarioBuilder) updated(s *Step, old *sample) (now, fresh *sample) {
 	return now, fresh
 }
 
-// assign gives attributes the values that an action sets; names in them stand
-// for values of another sample.
+// assign sets attributes to the values of an action; names in these refer to
+// values of another sample.
 func (d *scenarioBuilder) assign(x, names *sample, set []*Setting) {
 	for _, w := range set {
 		f := x.entity.byName[w.Name]
@@ -195,7 +195,8 @@ func (d *scenarioBuilder) assign(x, names *sample, set []*Setting) {
 	}
 }
 
-// literal is a value of the model, with the sample's values for its names.
+// literal evaluates a literal of the model; its names refer to the sample's
+// values.
 func (s *sample) literal(l Literal, t item.Type) item.Value {
 	if l.templated() {
 		tpl, err := parseTemplate(l.text)
@@ -218,8 +219,8 @@ func (s *sample) literal(l Literal, t item.Type) item.Value {
 	return v
 }
 
-// edits are the changes that an update makes: those it asks for, then those of
-// the keys that follow from them.
+// edits returns the changes that an update makes: those of the action, then
+// those of the keys that follow from them.
 func (m *Model) edits(s *Step, g Generator, base int) (edits []edit) {
 	a := s.Action
 	if a.verb != Update {
@@ -258,7 +259,7 @@ func touched(edits []edit, f *Field) bool {
 	return slices.ContainsFunc(edits, func(e edit) bool { return e.field == f })
 }
 
-// applied is the item after an update, by the language of expressions itself.
+// applied returns the item after an update, as package expr evaluates it.
 func applied(s *Step, w *itemWrite, old *sample) (item.Item, error) {
 	writing := newRequestBuilder(w.renderer)
 	text := writing.update(w.edits)
@@ -281,7 +282,7 @@ func applied(s *Step, w *itemWrite, old *sample) (item.Item, error) {
 	return u.Apply(before)
 }
 
-// conditionOf answers an action's condition for an item.
+// conditionOf evaluates an action's condition on an item.
 func conditionOf(a *Action, v renderer, before item.Item) (bool, error) {
 	c, err := bindCondition(a, v)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// JSONSchema is the format of a model as a JSON Schema, for editors. It is made
-// from the same structs that read it.
+// JSONSchema returns the format of a model as a JSON Schema, for editors. It is
+// derived from the structs that Parse decodes into.
 func JSONSchema() []byte {
 	s := &schemaBuilder{defs: make(map[string]any)}
 	root := s.object(reflect.TypeFor[Model]())
@@ -24,7 +24,7 @@ func JSONSchema() []byte {
 // schemaBuilder collects the definitions of structs, each once.
 type schemaBuilder struct{ defs map[string]any }
 
-// ref is a reference to the definition of a struct.
+// ref returns a reference to the definition of a struct.
 func (s *schemaBuilder) ref(t reflect.Type) map[string]any {
 	name := t.Name()
 	if _, made := s.defs[name]; !made {
@@ -34,7 +34,8 @@ func (s *schemaBuilder) ref(t reflect.Type) map[string]any {
 	return map[string]any{"$ref": "#/$defs/" + name}
 }
 
-// object is a struct: members with names, or what may stand for it alone.
+// object returns the schema of a struct: a mapping, or the scalar that may
+// stand for it.
 func (s *schemaBuilder) object(t reflect.Type) map[string]any {
 	members := make(map[string]any)
 	var required []string
@@ -63,7 +64,7 @@ func (s *schemaBuilder) object(t reflect.Type) map[string]any {
 	return object
 }
 
-// member is one member of a struct.
+// member returns the schema of one field of a struct.
 func (s *schemaBuilder) member(t reflect.Type, f fieldSpec) map[string]any {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -103,12 +104,12 @@ func (s *schemaBuilder) member(t reflect.Type, f fieldSpec) map[string]any {
 	if len(f.oneof) > 0 {
 		return map[string]any{"enum": f.oneof}
 	}
-	// YAML reads an unquoted word such as 1 or true as something else than
-	// text, which a model takes as it was written.
+	// YAML parses an unquoted word such as 1 or true as another type than a
+	// string; a model takes it as it was written.
 	return map[string]any{"type": []string{"string", "number", "boolean"}}
 }
 
-// entry is what stands behind a name.
+// entry returns the schema of the value of a named entry.
 func (s *schemaBuilder) entry(t reflect.Type) map[string]any {
 	fields := fieldSpecs(t)
 	if last := fields[len(fields)-1]; last.scalar {

@@ -6,11 +6,11 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// defaultHorizon is how far ahead growth is looked at unless the model says.
+// defaultHorizon is the default of Model.Horizon, in seconds.
 const defaultHorizon = yearSeconds
 
-// Items is how many of an entity exist when the horizon is reached: what is
-// kept for a while levels off, the rest grows.
+// Items returns how many items of an entity exist at the horizon: the number of
+// items that are kept for a limited time levels off, the others grow.
 func (m *Model) Items(e *Entity) float64 {
 	horizon := m.Horizon.Seconds()
 	if !m.Horizon.Given() {
@@ -22,7 +22,7 @@ func (m *Model) Items(e *Entity) float64 {
 	return float64(e.Count) + e.Growth.PerSecond*horizon
 }
 
-// distinct is how many values of an attribute occur.
+// distinct is how many distinct values of an attribute occur.
 func (m *Model) distinct(f *Field) float64 {
 	a := f.Attribute
 	switch {
@@ -36,8 +36,8 @@ func (m *Model) distinct(f *Field) float64 {
 	return max(1, m.Items(f.entity))
 }
 
-// partitions is how many partition values a key has for an entity: as many as
-// its rarest attribute has values, for each shard.
+// partitions is how many partition key values an entity has: as many as its
+// attribute with the most values, times the number of shards.
 func (m *Model) partitions(e *Entity, partition []string) float64 {
 	most, shards := 1.0, 1.0
 	for _, name := range partition {
@@ -53,7 +53,7 @@ func (m *Model) partitions(e *Entity, partition []string) float64 {
 	return most * shards
 }
 
-// inPartition is how many items of an entity one query's partition holds on
+// inPartition is how many items of an entity the partition of a query holds on
 // average.
 func (m *Model) inPartition(s *Step) float64 {
 	key := s.Table.schema.Key
@@ -67,7 +67,7 @@ func (m *Model) inPartition(s *Step) float64 {
 	return m.Items(s.Entity) / m.partitions(s.Entity, attrs)
 }
 
-// share is the part of an entity's stored items that have a field.
+// share is the fraction of an entity's stored items that have a field.
 func (m *Model) share(f *Field) float64 {
 	share := 1.0
 	for _, w := range f.when {
@@ -88,24 +88,24 @@ func (m *Model) share(f *Field) float64 {
 	return share
 }
 
-// overhead is what the service adds to each item and each entry when it bills
-// storage.
+// overhead is the number of bytes that the service adds to each item and each
+// index entry when it bills storage.
 const overhead = 100
 
-// Storage is how many bytes a table and its indexes hold when the horizon is
-// reached, as they are billed.
+// Storage is the billed size of a table and its indexes at the horizon, in
+// bytes.
 type Storage struct {
 	Table   float64
 	Indexes []IndexBytes
 }
 
-// IndexBytes is what one index holds.
+// IndexBytes is the billed size of one index.
 type IndexBytes struct {
 	Name  string
 	Bytes float64
 }
 
-// Storage is what a table and its indexes hold.
+// Storage returns the billed size of a table and its indexes.
 func (m *Model) Storage(t *Table) Storage {
 	var s Storage
 	for _, x := range t.Indexes {
@@ -129,7 +129,7 @@ func (m *Model) Storage(t *Table) Storage {
 	return s
 }
 
-// everything is an item of typical size with all keys present.
+// everything generates an item of typical size with all keys present.
 func (g Generator) everything(e *Entity) item.Item {
 	s := &sample{gen: g, entity: e, whole: true}
 	return s.item()

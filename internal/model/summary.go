@@ -8,8 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// By is what serves the plan: a table, or an index of it. Of several it names
-// each once.
+// By names the tables and indexes that serve the plan, each once.
 func (p *Plan) By() string {
 	var all []string
 	for _, s := range p.Steps {
@@ -24,7 +23,7 @@ func (p *Plan) By() string {
 	return strings.Join(all, ", ")
 }
 
-// Summary is the request in a few words.
+// Summary describes the request in one line.
 func (p *Plan) Summary() string {
 	var parts []string
 	for _, s := range p.Steps {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// template is text with the names of attributes in it.
+// template is text that contains names of attributes.
 type template struct {
 	text  string
 	parts []templatePart
@@ -14,7 +14,7 @@ type template struct {
 // templatePart is a piece of constant text, or the name of an attribute.
 type templatePart struct{ text, name string }
 
-// parseTemplate reads "A#{b}#{c}". A brace that is no name's is doubled.
+// parseTemplate parses text such as "A#{b}#{c}". A literal brace is doubled.
 func parseTemplate(text string) (template, error) {
 	t := template{text: text}
 	var constant strings.Builder
@@ -52,7 +52,7 @@ func parseTemplate(text string) (template, error) {
 	return t, nil
 }
 
-// names are the attributes that the template is made of.
+// names returns the attributes that the template is built from.
 func (t *template) names() (names []string) {
 	for _, p := range t.parts {
 		if p.name != "" {
@@ -62,7 +62,8 @@ func (t *template) names() (names []string) {
 	return names
 }
 
-// single is the attribute that the template is nothing but, if it is.
+// single returns the attribute if the template consists of one attribute and
+// nothing else.
 func (t *template) single() (string, bool) {
 	if len(t.parts) == 1 && t.parts[0].name != "" {
 		return t.parts[0].name, true

@@ -1,7 +1,7 @@
-// Package apply makes the tables of an endpoint what a model says they are.
+// Package apply changes the tables of an endpoint to match a model.
 //
-// It works out a plan first, and carries it out change by change. Tables that
-// the model does not have are left alone, and so is what no request can
+// It makes a plan first, and then executes it change by change. It does not
+// touch tables that the model does not have, nor properties that no request can
 // change.
 package apply
 
@@ -15,27 +15,27 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// Send sends one request of the API and returns the reply's body. A fault that
-// the server tells is an *apierror.Error.
+// Send sends one request of the API and returns the body of the reply. An error
+// reply of the server is returned as an *apierror.Error.
 type Send func(ctx context.Context, operation string, body any) ([]byte, error)
 
-// Plan is what has to be done.
+// Plan is the list of changes that the tables need.
 type Plan struct {
 	Changes []*Change `json:"changes"`
-	Faults  []*Fault  `json:"faults,omitempty"` // with any, nothing can be done
-	Notes   []string  `json:"notes,omitempty"`  // what the API cannot do at all
+	Faults  []*Fault  `json:"faults,omitempty"` // if there are any, the plan cannot be executed
+	Notes   []string  `json:"notes,omitempty"`  // differences that the API cannot change
 }
 
 // Change is one request that changes a table.
 type Change struct {
 	Table   string        `json:"table"`
 	Kind    string        `json:"kind"`
-	Text    string        `json:"text"`            // what it does, for people
-	Loses   string        `json:"loses,omitempty"` // what is gone afterwards
+	Text    string        `json:"text"`            // description for people
+	Loses   string        `json:"loses,omitempty"` // what is lost by the change
 	Request model.Request `json:"request"`
 }
 
-// The kinds of change, in the order in which those of one table are made.
+// The kinds of change, in the order in which they are made to a table.
 const (
 	CreateTable = "create table"
 	RemoveIndex = "remove index"
@@ -47,14 +47,15 @@ const (
 	Recovery    = "recovery"
 )
 
-// Fault is a difference that no request can mend.
+// Fault is a difference that no request can resolve.
 type Fault struct {
 	Table   string `json:"table"`
 	Message string `json:"message"`
 	Try     string `json:"try,omitempty"`
 }
 
-// Make works out what has to be done to a model's tables.
+// Make compares a model with the tables of an endpoint and returns the changes
+// that they need.
 func Make(ctx context.Context, send Send, m *model.Model) (*Plan, error) {
 	plan := &Plan{Changes: []*Change{}}
 	for _, t := range m.Tables {
@@ -73,14 +74,14 @@ func Make(ctx context.Context, send Send, m *model.Model) (*Plan, error) {
 	return plan, nil
 }
 
-// Waiting is how the end of a change is waited for.
+// Waiting says how to wait for the completion of a change.
 type Waiting struct {
-	Every    time.Duration                 // how often the endpoint is asked
-	Progress func(c *Change, state string) // each time the endpoint was asked; the state is "" when the change is done
+	Every    time.Duration                 // poll interval
+	Progress func(c *Change, state string) // called after each poll; the state is "" when the change is complete
 }
 
-// Do carries a plan out. The endpoint takes one change of a table at a time,
-// so each is waited for.
+// Do executes a plan. The endpoint accepts one change of a table at a time, so
+// Do waits for each.
 func Do(ctx context.Context, send Send, plan *Plan, w Waiting) error {
 	if len(plan.Faults) > 0 {
 		return fmt.Errorf("table %s: %s", plan.Faults[0].Table, plan.Faults[0].Message)
@@ -108,14 +109,14 @@ func (w *Waiting) report(c *Change, state string) {
 	}
 }
 
-// waitUntilReady waits until the table takes the next change.
+// waitUntilReady waits until the table accepts the next change.
 func (w *Waiting) waitUntilReady(ctx context.Context, send Send, c *Change) error {
 	for {
 		l, err := describe(ctx, send, c.Table)
 		if err != nil {
 			return err
 		}
-		state := "CREATING" // what was just created may not be seen at once
+		state := "CREATING" // a new table may not be visible at once
 		if l != nil {
 			state = l.pendingState()
 		}
@@ -129,7 +130,7 @@ func (w *Waiting) waitUntilReady(ctx context.Context, send Send, c *Change) erro
 	}
 }
 
-// Sleep waits, or until the context ends.
+// Sleep waits for d, or until the context ends.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -141,7 +142,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// isFault tells whether an error is a fault of a certain code.
+// isFault reports whether an error is an API error with a code.
 func isFault(err error, code string) bool {
 	var fault *apierror.Error
 	return errors.As(err, &fault) && fault.Code == code

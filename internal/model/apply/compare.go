@@ -10,11 +10,11 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// comparer holds one table of the model against the endpoint's.
+// comparer compares one table of the model with that of the endpoint.
 type comparer struct {
 	plan  *Plan
 	table *model.Table
-	live  *liveTable // nil: there is none
+	live  *liveTable // nil if it does not exist
 }
 
 func (c *comparer) change(kind, loses, operation string, body map[string]any, format string, args ...any) {
@@ -29,7 +29,7 @@ func (c *comparer) fault(try, format string, args ...any) {
 	c.plan.Faults = append(c.plan.Faults, &Fault{Table: c.table.Name, Message: fmt.Sprintf(format, args...), Try: try})
 }
 
-// create makes a table that is not there.
+// create adds the creation of a table that does not exist.
 func (c *comparer) create() {
 	body := Body(c.table)
 	var indexes []string
@@ -49,7 +49,7 @@ func (c *comparer) create() {
 	}
 }
 
-// compare brings a table that is there to what the model says.
+// compare adds the changes that an existing table needs.
 func (c *comparer) compare() {
 	c.checkImmutable()
 	c.removeIndexes()
@@ -66,7 +66,7 @@ func (c *comparer) compare() {
 
 const tryNewTable = "create a table with another name and move the items, or change the model"
 
-// checkImmutable looks at what is decided when a table is made.
+// checkImmutable reports differences in what is fixed when a table is created.
 func (c *comparer) checkImmutable() {
 	s := c.table.Schema()
 	if is, want := c.live.keyText(c.live.KeySchema), schemaKeyText(s.Key); is != want {
@@ -92,7 +92,7 @@ func (c *comparer) checkImmutable() {
 	}
 }
 
-// keeps tells whether a global index stays as it is.
+// keeps reports whether a global index stays as it is.
 func (c *comparer) keeps(is *liveIndex) bool {
 	x, ok := c.table.Schema().Index(is.IndexName)
 	return ok && x.Global && c.live.keyText(is.KeySchema) == schemaKeyText(x.Key) && is.projects(x.Projection)
@@ -127,7 +127,7 @@ func (c *comparer) addIndexes() {
 	}
 }
 
-// billing changes how the table is paid for, and its units.
+// billing adds a change of the billing mode or of the units.
 func (c *comparer) billing() {
 	switch {
 	case c.table.OnDemand() && !c.live.onDemand():
@@ -168,8 +168,8 @@ func (c *comparer) billing() {
 	}
 }
 
-// within tells whether units are what the model says. What scales itself may
-// have any number between its bounds.
+// within reports whether units match the model. Units that scale may have any
+// value within their bounds.
 func within(u liveUnits, read, write *model.Capacity) bool {
 	fits := func(n int64, c *model.Capacity) bool {
 		if c.Max > 0 {
@@ -180,7 +180,8 @@ func within(u liveUnits, read, write *model.Capacity) bool {
 	return fits(u.ReadCapacityUnits, read) && fits(u.WriteCapacityUnits, write)
 }
 
-// stream changes the stream. One that shows something else is another stream.
+// stream adds a change of the stream. A stream with another view type is a new
+// stream.
 func (c *comparer) stream() {
 	if c.live.stream() == c.table.Stream {
 		return
@@ -223,7 +224,7 @@ func (c *comparer) recovery() {
 	c.change(Recovery, "the history that it could restore", "UpdateContinuousBackups", body, "disable point-in-time recovery")
 }
 
-// noteScaling notes what another service would have to be told.
+// noteScaling notes auto scaling, which another service does.
 func (c *comparer) noteScaling() {
 	scales := func(list ...*model.Capacity) bool {
 		return slices.ContainsFunc(list, func(c *model.Capacity) bool { return c != nil && c.Max > 0 })
@@ -238,7 +239,7 @@ func (c *comparer) noteScaling() {
 	}
 }
 
-// Body is the CreateTable of a table.
+// Body returns the CreateTable request of a table.
 func Body(t *model.Table) map[string]any {
 	s := t.Schema()
 	body := map[string]any{"TableName": t.Name, "AttributeDefinitions": definitions(s.Attributes), "KeySchema": keySchema(s.Key)}

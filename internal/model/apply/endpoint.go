@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 )
 
-// Endpoint is a server of the API.
+// Endpoint is a client of a server of the API.
 type Endpoint struct {
 	URL    string
 	Client *http.Client
@@ -22,8 +22,7 @@ type Endpoint struct {
 // maxReplyBytes is more than any reply has.
 const maxReplyBytes = 32 << 20
 
-// Send sends one request of the API. A body that is JSON already is sent as it
-// is.
+// Send sends one request of the API. A json.RawMessage is sent as it is.
 func (e *Endpoint) Send(ctx context.Context, operation string, body any) ([]byte, error) {
 	text, ok := body.(json.RawMessage)
 	if !ok {
@@ -41,7 +40,7 @@ func (e *Endpoint) Send(ctx context.Context, operation string, body any) ([]byte
 	return e.do(r, text)
 }
 
-// Get asks for a path of the server that is no operation of the API.
+// Get reads a path of the server that is not an operation of the API.
 func (e *Endpoint) Get(ctx context.Context, path string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(e.URL, "/")+path, nil)
 	if err != nil {
@@ -69,7 +68,7 @@ func (e *Endpoint) do(r *http.Request, body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// faultOf reads what the server says is wrong.
+// faultOf decodes an error reply.
 func faultOf(status int, text []byte) error {
 	var reply struct {
 		Type    string `json:"__type"`

@@ -10,7 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// liveTable is a table as the endpoint has it.
+// liveTable is the description of a table of the endpoint.
 type liveTable struct {
 	TableStatus            string
 	AttributeDefinitions   []struct{ AttributeName, AttributeType string }
@@ -24,10 +24,10 @@ type liveTable struct {
 		StreamViewType string
 	}
 
-	ttl              string // the attribute by which items expire, "" for none
+	ttl              string // the TTL attribute, "" for none
 	ttlStatus        string
 	recovery         bool
-	supportsRecovery bool // whether the endpoint knows recovery at all
+	supportsRecovery bool // the endpoint has the operations of recovery
 }
 
 type liveKeyElement struct{ AttributeName, KeyType string }
@@ -45,7 +45,7 @@ type liveIndex struct {
 	ProvisionedThroughput liveUnits
 }
 
-// describe asks the endpoint what a table is; nil if there is none.
+// describe reads the description of a table; nil if it does not exist.
 func describe(ctx context.Context, send Send, table string) (*liveTable, error) {
 	name := map[string]any{"TableName": table}
 	var described struct{ Table *liveTable }
@@ -75,12 +75,12 @@ func describe(ctx context.Context, send Send, table string) (*liveTable, error) 
 			PointInTimeRecoveryDescription struct{ PointInTimeRecoveryStatus string }
 		}
 	}
-	// Not every local server has this operation.
+	// Some local servers lack this operation.
 	switch err := send.Ask(ctx, "DescribeContinuousBackups", name, &backups); {
 	case err == nil:
 		l.supportsRecovery = true
 		l.recovery = backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == "ENABLED"
-	case isFault(err, "TableNotFoundException"): // it is still being made
+	case isFault(err, "TableNotFoundException"): // the table is still being created
 		l.supportsRecovery = true
 	case !isFault(err, "UnknownOperationException"):
 		return nil, err
@@ -88,7 +88,7 @@ func describe(ctx context.Context, send Send, table string) (*liveTable, error) 
 	return l, nil
 }
 
-// Ask sends a request and reads the reply.
+// Ask sends a request and decodes the reply.
 func (send Send) Ask(ctx context.Context, operation string, body, into any) error {
 	text, err := send(ctx, operation, body)
 	if err != nil {
@@ -100,7 +100,8 @@ func (send Send) Ask(ctx context.Context, operation string, body, into any) erro
 	return nil
 }
 
-// pendingState is what the table is passing through, "" for nothing.
+// pendingState is the state that the table will leave by itself, "" if it is
+// ready.
 func (l *liveTable) pendingState() string {
 	if l.TableStatus != "ACTIVE" {
 		return l.TableStatus
@@ -118,7 +119,7 @@ func (l *liveTable) pendingState() string {
 
 func (l *liveTable) onDemand() bool { return l.BillingModeSummary.BillingMode == "PAY_PER_REQUEST" }
 
-// stream is what the stream shows, "" when there is none.
+// stream is the view type of the stream, "" for none.
 func (l *liveTable) stream() string {
 	if !l.StreamSpecification.StreamEnabled {
 		return ""
@@ -145,7 +146,7 @@ func (l *liveTable) keyText(key []liveKeyElement) string {
 	return strings.Join(parts, ", ")
 }
 
-// schemaKeyText is a key of the model as the same text.
+// schemaKeyText is a key of the model in the same form.
 func schemaKeyText(k schema.Key) string {
 	var parts []string
 	for i, a := range k.All() {
@@ -154,7 +155,7 @@ func schemaKeyText(k schema.Key) string {
 	return strings.Join(parts, ", ")
 }
 
-// keyType is what the i-th attribute of a key is in it.
+// keyType is the API's type of the i-th attribute of a key.
 func keyType(k schema.Key, i int) string {
 	if i < len(k.Partition) {
 		return "HASH"
@@ -162,8 +163,7 @@ func keyType(k schema.Key, i int) string {
 	return "RANGE"
 }
 
-// projects tells whether the index copies what the projection says, in
-// whichever order.
+// projects reports whether the index has the projection, in any order.
 func (x *liveIndex) projects(p schema.Projection) bool {
 	a, b := slices.Sorted(slices.Values(x.Projection.NonKeyAttributes)), slices.Sorted(slices.Values(p.Names))
 	return x.Projection.ProjectionType == p.Kind && slices.Equal(a, b)
@@ -178,7 +178,7 @@ func find(list []*liveIndex, name string) *liveIndex {
 	return nil
 }
 
-// Exists tells whether the endpoint has a table, in whichever state.
+// Exists reports whether the endpoint has a table, in any state.
 func Exists(ctx context.Context, send Send, table string) (bool, error) {
 	_, err := send(ctx, "DescribeTable", map[string]any{"TableName": table})
 	if isFault(err, "ResourceNotFoundException") {

@@ -12,8 +12,8 @@ import (
 //go:embed page.html
 var pageText string
 
-// The template escapes all that comes from the model; the page itself allows
-// no scripts and fetches nothing.
+// The template escapes all text of the model; the page has no scripts and loads
+// nothing.
 var pageTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"width":   width,
@@ -23,11 +23,11 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 	}).Parse(pageText))
 })
 
-// HTML writes the page as one file that needs no other.
+// HTML writes the page as one self-contained file.
 func (p *Page) HTML(w io.Writer) error { return pageTemplate().Execute(w, p) }
 
-// width is a share as the width of a bar: a little of what is there is always
-// seen, and what is too much fills it.
+// width is a share as the width of a bar: a share above 0 is always visible,
+// and one above 1 fills the bar.
 func width(share float64) string {
 	if share <= 0 {
 		return "0"

@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// Machine is one status machine with its picture.
+// Machine is one status machine with its diagram.
 type Machine struct {
 	Name        string
 	Description string
@@ -22,7 +22,7 @@ type Machine struct {
 	Diagram     Diagram
 }
 
-// Transition is one arrow. Its number is also in the picture.
+// Transition is one arrow. Its number is also in the diagram.
 type Transition struct {
 	Number    int
 	From, To  string
@@ -53,7 +53,7 @@ func machineOf(m *model.Model, k *model.Machine) Machine {
 	return shown
 }
 
-// transitionPatterns are the patterns that make a transition.
+// transitionPatterns returns the patterns that make a transition.
 func transitionPatterns(m *model.Model, k *model.Machine, from, to string) (links []Link) {
 	setting := func(list []*model.Setting) string {
 		for _, s := range list {
@@ -81,8 +81,8 @@ func transitionPatterns(m *model.Model, k *model.Machine, from, to string) (link
 	return links
 }
 
-// onlySource is the one status from which another is reached, "" when there are
-// several.
+// onlySource is the only state that has a transition to another, "" if there
+// are several.
 func onlySource(k *model.Machine, to string) (from string) {
 	for _, t := range k.Transitions {
 		for _, f := range t.From {
@@ -96,8 +96,8 @@ func onlySource(k *model.Machine, to string) (from string) {
 	return from
 }
 
-// Diagram is a status machine laid out: its first states above, each other one
-// a row below the first that leads to it.
+// Diagram is the layout of a status machine: initial states at the top, each
+// other state one row below the first that leads to it.
 type Diagram struct {
 	Width, Height int
 	Nodes         []Node
@@ -110,16 +110,16 @@ type Node struct {
 	X, Y, Width, Height int // the upper left corner
 	TextX, TextY        int
 	Name                string
-	Final               bool // nothing leads on
+	Final               bool // no transition leaves it
 }
 
-// Edge is an arrow with its number at a point on it.
+// Edge is an arrow with a number at a point on it.
 type Edge struct {
 	Path   string
 	Number int
 	X, Y   int
 
-	bend [4]point // of a curve: where it may have its number
+	bend [4]point // control points of a curve, which its number is placed on
 }
 
 const (
@@ -130,7 +130,7 @@ const (
 	margin      = 14
 	startHeight = 34
 	letterWidth = 9
-	mostStates  = 60 // beyond that a picture shows nothing
+	mostStates  = 60 // a larger diagram is unreadable
 	mostLetters = 24
 )
 
@@ -162,12 +162,12 @@ type layout struct {
 	levels [][]string
 	node   map[string]*Node
 	right  int // of the widest row
-	lanes  int // how many arrows go round at the right
-	loops  int // room for loops at the right
-	dip    int // how far arrows go below the last row
+	lanes  int // arrows that are routed at the right
+	loops  int // space for loops at the right
+	dip    int // how far arrows extend below the last row
 }
 
-// rows finds the row of each state: one below the first that leads to it.
+// rows assigns each state to a row: one below the first state that leads to it.
 func (l *layout) rows(states, initial []string, transitions []Transition) {
 	queue := slices.Clone(initial)
 	for _, s := range initial {
@@ -186,7 +186,7 @@ func (l *layout) rows(states, initial []string, transitions []Transition) {
 		}
 	}
 	visit()
-	for _, s := range states { // those that nothing leads to
+	for _, s := range states { // states that no transition leads to
 		if _, seen := l.row[s]; !seen {
 			l.row[s] = 0
 			queue = append(queue, s)
@@ -231,10 +231,10 @@ func ellipsis(s string) string {
 	return s
 }
 
-// edges draws the arrows: between neighbouring rows directly, within a row
-// below it, and all others round at the right.
+// edges draws the arrows: directly between neighbouring rows, below the row
+// within a row, and all others at the right.
 func (l *layout) edges(d *Diagram, transitions []Transition) {
-	// An arrow leaves where its goal lies, so that arrows do not cross.
+	// Sorting by target keeps arrows from crossing.
 	order := slices.Clone(transitions)
 	slices.SortStableFunc(order, func(a, b Transition) int {
 		return cmp.Or(cmp.Compare(l.node[a.To].TextX, l.node[b.To].TextX), cmp.Compare(l.node[a.From].TextX, l.node[b.From].TextX))
@@ -271,8 +271,8 @@ func (l *layout) edges(d *Diagram, transitions []Transition) {
 	}
 }
 
-// number finds a place for the number of a curve: its middle, or where it is
-// not too near to those that have theirs.
+// number places the number of a curve: in its middle, or where it is not too
+// close to other numbers.
 func (e *Edge) number(others []Edge) {
 	if e.bend == ([4]point{}) {
 		return
@@ -287,7 +287,7 @@ func (e *Edge) number(others []Edge) {
 	}
 }
 
-// at is a point of a curve, t of the way along.
+// at is the point of a curve at parameter t.
 func (e *Edge) at(t float64) point {
 	u := 1 - t
 	mix := func(a, b, c, d int) int {
@@ -297,18 +297,18 @@ func (e *Edge) at(t float64) point {
 	return point{mix(b[0].x, b[1].x, b[2].x, b[3].x), mix(b[0].y, b[1].y, b[2].y, b[3].y)}
 }
 
-// direct tells whether a transition leads to a neighbouring row, and whether
-// that is the one below.
+// direct reports whether a transition leads to a neighbouring row, and whether
+// that is the row below.
 func (l *layout) direct(t Transition) (down, direct bool) {
 	step := l.row[t.To] - l.row[t.From]
 	return step == 1, step == 1 || step == -1
 }
 
-// ports are where arrows meet one side of a box, from left to right.
+// ports are the points where arrows meet one side of a box, from left to right.
 type ports struct {
 	node  *Node
 	below bool
-	n     int // how many there are
+	n     int // number of ports
 	used  int
 }
 
@@ -326,7 +326,7 @@ func portsAt(all map[side]*ports, n *Node, state string, below bool) *ports {
 	return all[key]
 }
 
-// next is the next port.
+// next returns the next port.
 func (p *ports) next() point {
 	step := 0
 	if p.n > 1 {
@@ -355,7 +355,7 @@ func loop(n *Node) Edge {
 	return Edge{Path: curve(point{x, n.Y + 28}, point{x + 34, n.Y + 34}, point{x + 34, n.Y + 4}, point{x, n.Y + 10}), X: x + 25, Y: n.Y + nodeHeight/2}
 }
 
-// below draws an arrow within a row, under what stands between.
+// below draws an arrow within a row, below the boxes between its ends.
 func (l *layout) below(from, to *Node) Edge {
 	const dip = 44
 	a, b := point{from.X + 16, from.Y + from.Height}, point{to.X + to.Width - 16, to.Y + to.Height}
@@ -366,7 +366,8 @@ func (l *layout) below(from, to *Node) Edge {
 	return Edge{Path: curve(a, point{a.x, a.y + dip}, point{b.x, b.y + dip}, b), X: (a.x + b.x) / 2, Y: a.y + dip*3/4}
 }
 
-// bottom is how much room an arrow below a box needs at the end of the picture.
+// bottom is the space that an arrow below a box needs at the bottom of the
+// diagram.
 func (l *layout) bottom(n *Node) int {
 	if last := margin + startHeight + (len(l.levels)-1)*rowHeight; n.Y < last {
 		return 0
@@ -374,8 +375,8 @@ func (l *layout) bottom(n *Node) int {
 	return nodeHeight
 }
 
-// round draws an arrow that skips rows: in a lane of its own at the right of
-// all boxes.
+// round draws an arrow that skips rows, in its own lane at the right of all
+// boxes.
 func (l *layout) round(from, to *Node) Edge {
 	l.lanes++
 	lane := margin + l.right + l.lanes*laneWidth - 6
@@ -388,13 +389,13 @@ func (l *layout) round(from, to *Node) Edge {
 
 type point struct{ x, y int }
 
-// curve is a curve in the words of SVG.
+// curve returns the SVG path of a curve.
 func curve(a, b, c, d point) string { return fmt.Sprintf("M%s C%s %s %s", a, b, c, d) }
 
-// line is a straight line.
+// line returns the SVG path of a straight line.
 func line(a, b point) string { return fmt.Sprintf("M%s L%s", a, b) }
 
-// corners is a line from point to point with rounded corners.
+// corners returns the SVG path of a polyline with rounded corners.
 func corners(points ...point) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "M%s", points[0])
@@ -406,8 +407,8 @@ func corners(points ...point) string {
 	return b.String()
 }
 
-// toward is a point a little nearer to another, along a line that goes straight
-// across or down.
+// toward moves a point a little towards another on the same horizontal or
+// vertical line.
 func (p point) toward(to point) point {
 	const radius = 8
 	step := func(from, to int) int { return from + min(radius, max(-radius, (to-from)/2)) }

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Markdown writes the page as GitHub shows it: tables, and status machines as
+// Markdown writes the page for GitHub: with tables, and status machines as
 // Mermaid diagrams.
 func (p *Page) Markdown(w io.Writer) error {
 	out := &markdown{Writer: bufio.NewWriter(w)}
@@ -48,7 +48,7 @@ func (m *markdown) paragraph(text string) {
 	}
 }
 
-// row is one row of a table; its cells are escaped already.
+// row writes one row of a table; its cells are already escaped.
 func (m *markdown) row(cells ...string) { m.line("| %s |", strings.Join(cells, " | ")) }
 
 func (m *markdown) header(cells ...string) {
@@ -217,7 +217,7 @@ func (m *markdown) machines(all []Machine) {
 	}
 }
 
-// barLetters is how many letters wide a bar is.
+// barLetters is the width of a bar in characters.
 const barLetters = 20
 
 func (m *markdown) heat(bars []Bar) {
@@ -237,7 +237,7 @@ func (m *markdown) heat(bars []Bar) {
 	}
 }
 
-// oneLine is text without breaks and control characters.
+// oneLine returns text without line breaks and control characters.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == 0x2028 || r == 0x2029 {
@@ -250,8 +250,8 @@ func oneLine(text string) string {
 
 var marks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("[\\\\`*_{}\\[\\]<>()#!|~&$@:]") })
 
-// prose is text of the model in running text: nothing in it is a mark, a link
-// or HTML.
+// prose escapes text of the model for running text, so that nothing in it is
+// markup, a link or HTML.
 func prose(text string) string {
 	return marks().ReplaceAllStringFunc(oneLine(text), func(mark string) string {
 		switch mark {
@@ -262,20 +262,20 @@ func prose(text string) string {
 		case "&":
 			return "&amp;"
 		case "@", ":":
-			// They make links of what looks like one; a reference does not.
+			// These turn text into links; a character reference does not.
 			return fmt.Sprintf("&#%d;", mark[0])
 		}
 		return "\\" + mark
 	})
 }
 
-// inHTML is text of the model within HTML, where no mark may be escaped by a
-// backslash: all are given by number.
+// inHTML escapes text of the model within HTML, where a backslash does not
+// escape markup: it uses character references.
 func inHTML(text string) string {
 	return marks().ReplaceAllStringFunc(oneLine(text), func(mark string) string { return fmt.Sprintf("&#%d;", mark[0]) })
 }
 
-// code is text of the model as it is.
+// code returns text of the model as inline code.
 func code(text string) string {
 	text = oneLine(text)
 	if text == "" {
@@ -288,7 +288,7 @@ func code(text string) string {
 	return fence + strings.ReplaceAll(text, "|", "\\|") + fence
 }
 
-// longestRun is how often a letter stands in a row at most.
+// longestRun is the length of the longest run of a letter.
 func longestRun(text string, letter rune) (most int) {
 	run := 0
 	for _, r := range text {
@@ -302,8 +302,8 @@ func longestRun(text string, letter rune) (most int) {
 	return most
 }
 
-// mermaid is text within double quotes of a diagram: all but plain letters by
-// number.
+// mermaid escapes text within double quotes of a diagram: all but plain letters
+// by their code points.
 func mermaid(text string) string {
 	var b strings.Builder
 	for _, r := range oneLine(text) {

@@ -1,8 +1,8 @@
-// Package doc shows a model to people: its tables with example rows, its
-// access patterns with what serves them, its status machines and its heat.
+// Package doc documents a model: its tables with example rows, its access
+// patterns and what serves them, its status machines and its heat.
 //
-// What is shown is worked out once, as a Page; Markdown and HTML are two ways
-// to write it down.
+// The content is computed once, as a Page; Markdown and HTML are two ways to
+// write it.
 package doc
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// Page is everything that is shown of a model.
+// Page is the content of a document.
 type Page struct {
 	Title       string
 	Description string
@@ -32,14 +32,14 @@ type Page struct {
 	Dollars     string
 }
 
-// Tile is one figure at the head of the page.
+// Tile is one figure at the top of the page.
 type Tile struct {
 	Value string
 	Label string
-	Tone  string // good, warm or bad; "" for neither
+	Tone  string // good, warm or bad; "" for none
 }
 
-// Fault is something that Check found.
+// Fault is a fault that Check found.
 type Fault struct {
 	About   string
 	Message string
@@ -47,8 +47,8 @@ type Fault struct {
 	Line    int
 }
 
-// Group is access patterns that belong together; the only group of a model
-// without any has no name.
+// Group is access patterns that belong together. A model without groups has
+// one, without a name.
 type Group struct {
 	Name     string
 	Patterns []Pattern
@@ -60,14 +60,14 @@ type Pattern struct {
 	Name        string
 	Description string
 	Status      string // ok, missing or fault
-	By          string // "" when nothing serves it
+	By          string // "" if nothing serves it
 	Summary     string
 	Rate        string
 	Peak        string
 	Read        string // units of a run
 	Write       string
-	Dollars     string  // a month
-	Share       float64 // of the money of all patterns
+	Dollars     string  // per month
+	Share       float64 // of the cost of all patterns
 	Requests    []Request
 	Faults      []Fault
 }
@@ -78,24 +78,24 @@ type Request struct {
 	Body      string // JSON, indented
 }
 
-// Bar is how busy a partition is at the peak.
+// Bar is the load of a partition at the peak.
 type Bar struct {
 	Key      string
 	Place    string // the table or index
 	Read     float64
-	Write    float64 // shares of what a partition takes
+	Write    float64 // shares of the limit of a partition
 	Share    float64
 	Tone     string
-	Reads    string // units a second
+	Reads    string // units per second
 	Writes   string
 	Patterns []string
-	Shards   int // the factor of sharding that mends it; 1: none is needed
+	Shards   int // the factor by which to shard it; 1 if that is not needed
 }
 
-// mostBars is how many partitions are drawn.
+// mostBars is how many partitions are shown.
 const mostBars = 12
 
-// New works out the page of a model.
+// New returns the page of a model.
 func New(m *model.Model, prices *model.Prices) *Page {
 	r := m.Check(prices)
 	p := &Page{
@@ -162,7 +162,7 @@ func count(n int, one, many string) string {
 	return many
 }
 
-// perTime is units a second, or a day when they are few.
+// perTime formats units per second, or per day if they are few.
 func perTime(units float64) string {
 	if units > 0 && units < 1 {
 		return model.Figure(units*86400) + " a day"
@@ -180,7 +180,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// toneOf says how bad a share of a partition is.
+// toneOf rates a share of a partition's limit.
 func toneOf(share float64) string {
 	switch {
 	case share >= 0.8:
@@ -229,8 +229,8 @@ func (p *Page) patterns(m *model.Model, r *model.Report) {
 	}
 }
 
-// indented is a body as JSON. What stands in it can be read by people, so
-// nothing is escaped here; that is for whoever writes it down.
+// indented returns a body as JSON for people. It escapes nothing for HTML; the
+// writer of the page does that.
 func indented(body any) string {
 	var b bytes.Buffer
 	out := json.NewEncoder(&b)
@@ -252,7 +252,7 @@ func (p *Page) heat(r *model.Report) {
 	}
 }
 
-// perSecond is units a second with no digits that nobody measures.
+// perSecond formats units per second, rounded to what matters.
 func perSecond(units float64) string {
 	switch {
 	case units > 0 && units < 0.01:

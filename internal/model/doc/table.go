@@ -21,7 +21,7 @@ type Table struct {
 	Facts       []Fact
 	Grid        Grid
 	Entities    []Entity
-	Patterns    []Link // those served by the table itself
+	Patterns    []Link // the patterns that the table itself serves
 	Indexes     []Index
 	Cost        []Fact
 }
@@ -29,7 +29,7 @@ type Table struct {
 // Fact is a name with a value.
 type Fact struct{ Name, Value string }
 
-// Link leads to a pattern.
+// Link is a link to a pattern.
 type Link struct{ ID, Name string }
 
 // Index is one index with the patterns that it serves.
@@ -50,7 +50,7 @@ type Entity struct {
 	Facts       []Fact
 }
 
-// Grid is example rows, ordered as a query gives them.
+// Grid is example rows in the order of a query.
 type Grid struct {
 	Keys []string // the attributes of the key
 	Rows []Row
@@ -59,13 +59,12 @@ type Grid struct {
 // Row is one item.
 type Row struct {
 	Entity string
-	Span   int // how many rows share the partition key from here on; 0: it stands above
+	Span   int // how many rows from here share the partition key; 0 if a row above includes this one
 	Keys   []Cell
 	Cells  []Cell // the other attributes
 }
 
-// Cell is one attribute: as much of its value as is needed to know it, and all
-// of it.
+// Cell is one attribute: a short form of its value, and the whole value.
 type Cell struct {
 	Name      string
 	Text      string
@@ -106,7 +105,7 @@ func tableOf(m *model.Model, r *model.Report, t *model.Table, i int) Table {
 	return shown
 }
 
-// rowsOfEntity is how many examples there are of each kind of item.
+// rowsOfEntity is the number of example rows of each kind of item.
 const rowsOfEntity = 2
 
 func keyFacts(k schema.Key) (facts []Fact) {
@@ -136,7 +135,7 @@ func capacity(c *model.Capacity) string {
 	return fmt.Sprintf("%s to %s", model.Figure(float64(c.Min)), model.Figure(float64(c.Max)))
 }
 
-// served are the patterns that a table, or an index of it, serves.
+// served returns the patterns that a table, or an index of it, serves.
 func served(r *model.Report, t *model.Table, x *model.Index) (links []Link) {
 	for i, p := range r.Patterns {
 		if !p.Plan.Served() {
@@ -170,12 +169,12 @@ func indexOf(m *model.Model, r *model.Report, t *model.Table, x *model.Index, by
 	return shown
 }
 
-// rowsOfIndex is how many examples there are of an index's entries.
+// rowsOfIndex is the number of example entries of an index.
 const rowsOfIndex = 4
 
-// entries are example entries of an index: of the items that patterns find
-// there, since an ordinary item may not be in a sparse index; if there are no
-// patterns, of ordinary ones.
+// entries returns example entries of an index. They are made from items that
+// patterns find there, since an ordinary item may not be in a sparse index;
+// without such patterns, from ordinary items.
 func entries(m *model.Model, r *model.Report, t *model.Table, x *model.Index) (rows []exampleItem) {
 	add := func(name string, it item.Item) {
 		same := func(s exampleItem) bool { return t.Schema().Key.Of(s.item).Equal(t.Schema().Key.Of(it)) }
@@ -189,7 +188,7 @@ func entries(m *model.Model, r *model.Report, t *model.Table, x *model.Index) (r
 		}
 		scenario, err := m.Scenario(p.Plan, model.Generator{Seed: 1}, 0)
 		if err != nil {
-			continue // told by Check
+			continue // Check reports it
 		}
 		for _, s := range scenario.Before {
 			if s.Table == t.Name {
@@ -208,8 +207,8 @@ func entries(m *model.Model, r *model.Report, t *model.Table, x *model.Index) (r
 	return rows
 }
 
-// entityName is what an item of a scenario is of: the only entity that the plan
-// reads, if it is one.
+// entityName is the entity of a scenario's items: the only one that the plan
+// reads, or "".
 func entityName(p *model.Plan) string {
 	name := ""
 	for _, s := range p.Steps {
@@ -221,14 +220,14 @@ func entityName(p *model.Plan) string {
 	return name
 }
 
-// exampleItem is an item with what it is of.
+// exampleItem is an item with the name of its entity.
 type exampleItem struct {
 	entity string
 	item   item.Item
 }
 
-// gridOf lays items out in the order of a key. Of an index, the table's key is
-// shown too.
+// gridOf arranges items in the order of a key. The grid of an index also shows
+// the table's key.
 func gridOf(key, table schema.Key, rows []exampleItem) Grid {
 	g := Grid{}
 	var names []string
@@ -283,7 +282,7 @@ func gridOf(key, table schema.Key, rows []exampleItem) Grid {
 	return g
 }
 
-// rank puts what fills up an item last.
+// rank orders the filler after all other attributes.
 func rank(c Cell) int {
 	if c.Name == filler {
 		return 1
@@ -291,7 +290,7 @@ func rank(c Cell) int {
 	return 0
 }
 
-// filler is the attribute that brings items to a declared size.
+// filler is the attribute that pads items to their declared size.
 const filler = "_"
 
 func cellOf(name string, v item.Value) Cell {
@@ -310,8 +309,8 @@ func cellOf(name string, v item.Value) Cell {
 	return c
 }
 
-// shorten keeps both ends of a text, since keys that differ mostly differ
-// there; of a key made of parts, both ends of each.
+// shorten keeps both ends of a text, where keys mostly differ; of a key with
+// several parts, both ends of each part.
 func shorten(text string) string {
 	const short = 34
 	if len([]rune(text)) <= short {
@@ -327,7 +326,7 @@ func shorten(text string) string {
 	return strings.Join(parts, "#")
 }
 
-// middle leaves out the middle of a text that is longer than its ends.
+// middle omits the middle of a long text.
 func middle(text string, begin, end int) string {
 	r := []rune(text)
 	if len(r) <= begin+end+3 {
@@ -336,7 +335,7 @@ func middle(text string, begin, end int) string {
 	return string(r[:begin]) + "…" + string(r[len(r)-end:])
 }
 
-// valueText is a value for people.
+// valueText formats a value for people.
 func valueText(v item.Value, depth int) string {
 	if depth > 4 {
 		return "…"

@@ -1,5 +1,5 @@
-// Package drift joins what a server was asked for with what a model says it is
-// asked for.
+// Package drift compares the traffic that a server counted with the access
+// patterns of a model.
 package drift
 
 import (
@@ -17,59 +17,59 @@ import (
 
 // Report is how the traffic differs from the model.
 type Report struct {
-	Since    time.Time  `json:"since"` // what was asked before is not known
+	Since    time.Time  `json:"since"` // start of the counts
 	Patterns []*Pattern `json:"patterns"`
 
-	// Strays is traffic on the model's tables that no pattern asks for, the
-	// most frequent first.
+	// Strays is traffic on the model's tables that no pattern matches, the most
+	// frequent first.
 	Strays []*Stray `json:"strays"`
 
 	Elsewhere int64 `json:"elsewhere"` // requests to tables that the model does not have
-	Uncounted int64 `json:"uncounted"` // requests in more shapes than the server tells apart
+	Uncounted int64 `json:"uncounted"` // requests with more shapes than the server counts separately
 }
 
-// Pattern is how a pattern was asked for.
+// Pattern is the traffic of one pattern.
 type Pattern struct {
 	Name   string `json:"name"`
 	Status string `json:"status"`
 
-	// Shared are other patterns whose requests look the same: the numbers are
-	// of all of them.
+	// Shared are other patterns with the same shapes; the counts are the sum of
+	// all of them.
 	Shared   []string `json:"shared,omitempty"`
 	Requests int64    `json:"requests"`
 	Returned int64    `json:"returned"`
 	Scanned  int64    `json:"scanned"`
 
-	Units     float64 `json:"units"`     // of a run, on average; 0 if none was measured
+	Units     float64 `json:"units"`     // average of a run; 0 if none was measured
 	Predicted float64 `json:"predicted"` // of a run, by the model
 
 	shapes []workload.Shape
-	asks   float64 // how many requests a run takes
-	reads  float64 // how many items the model expects to be read for each that is returned
+	asks   float64 // requests of a run
+	reads  float64 // items that the model expects to be read for each item returned
 	found  []workload.ShapeCount
 }
 
-// What can be said of a pattern.
+// The statuses of a pattern.
 const (
 	OK        = "ok"
-	Never     = "never"     // it was never asked for
-	Wasteful  = "wasteful"  // it reads far more items than it returns, and than the model says
-	Expensive = "expensive" // it costs far more than the model says
+	Never     = "never"     // it was never requested
+	Wasteful  = "wasteful"  // it reads far more items than it returns, and than the model predicts
+	Expensive = "expensive" // it costs far more than the model predicts
 )
 
-// Stray is traffic that no pattern asks for.
+// Stray is traffic that no pattern matches.
 type Stray struct {
 	workload.ShapeCount
-	Near    string `json:"near,omitempty"`    // a pattern that is like it
-	Differs string `json:"differs,omitempty"` // by what
+	Near    string `json:"near,omitempty"`    // the closest pattern
+	Differs string `json:"differs,omitempty"` // how it differs from that
 }
 
-// OK tells whether the traffic is what the model says.
+// OK reports whether the traffic matches the model.
 func (r *Report) OK() bool {
 	return len(r.Strays) == 0 && !slices.ContainsFunc(r.Patterns, func(p *Pattern) bool { return p.Status != OK })
 }
 
-// Count is how many patterns have a status.
+// Count returns how many patterns have a status.
 func (r *Report) Count(status string) (n int) {
 	for _, p := range r.Patterns {
 		if p.Status == status {
@@ -79,7 +79,7 @@ func (r *Report) Count(status string) (n int) {
 	return n
 }
 
-// Join holds what was asked against the model.
+// Join compares traffic with a model.
 func Join(m *model.Model, traffic workload.Report) *Report {
 	r := &Report{Since: traffic.Since, Patterns: []*Pattern{}, Strays: []*Stray{}, Uncounted: traffic.Other.Requests}
 	checked := m.Check(model.DefaultPrices())
@@ -106,7 +106,7 @@ func Join(m *model.Model, traffic workload.Report) *Report {
 	return r
 }
 
-// join gives a shape to the patterns that ask for it.
+// join adds the counts of a shape to the patterns that have it.
 func (r *Report) join(c workload.ShapeCount) {
 	found := false
 	for _, p := range r.Patterns {
@@ -120,7 +120,7 @@ func (r *Report) join(c workload.ShapeCount) {
 	}
 }
 
-// share notes which other patterns have all their requests in common.
+// share records the other patterns that have a shape in common with p.
 func (r *Report) share(p *Pattern) {
 	for _, other := range r.Patterns {
 		if other != p && slices.ContainsFunc(p.shapes, func(s workload.Shape) bool { return slices.Contains(other.shapes, s) }) {
@@ -129,14 +129,15 @@ func (r *Report) share(p *Pattern) {
 	}
 }
 
-// A pattern is wasteful, or dear, when it is so many times what the model says.
+// A pattern is wasteful or expensive when it exceeds the prediction by these
+// factors.
 const (
 	farMore   = 2.0
-	fewScans  = 10  // that tell nothing yet
-	muchWaste = 4.0 // items read for each that is returned
+	fewScans  = 10  // too few to judge
+	muchWaste = 4.0 // items read for each item returned
 )
 
-// judge sums up what was found of a pattern.
+// judge sums up the counts of a pattern and sets its status.
 func (p *Pattern) judge() {
 	p.Status = OK
 	seen := make(map[workload.Shape]bool)
@@ -148,7 +149,7 @@ func (p *Pattern) judge() {
 			p.Units += c.Units / float64(c.Requests) * p.asks
 		}
 		if p.Requests == 0 || c.Requests < p.Requests {
-			p.Requests = c.Requests // a transaction is asked of all its tables
+			p.Requests = c.Requests // a transaction counts once for each of its tables
 		}
 	}
 	if len(p.shapes) == 0 || len(seen) < len(p.shapes) {
@@ -164,7 +165,7 @@ func (p *Pattern) judge() {
 	}
 }
 
-// expected is how many items a pattern reads for each that it returns.
+// expected is how many items a pattern reads for each item that it returns.
 func expected(m *model.Model, plan *model.Plan) float64 {
 	scenario, err := m.Scenario(plan, model.Generator{}, 0)
 	if err != nil {
@@ -177,7 +178,7 @@ func expected(m *model.Model, plan *model.Plan) float64 {
 	return float64(max(1, scanned)) / float64(max(1, count))
 }
 
-// shapesOf are the shapes of the requests that a plan sends.
+// shapesOf returns the shapes of the requests that a plan sends.
 func shapesOf(plan *model.Plan) (all []workload.Shape) {
 	first := plan.Steps[0]
 	if plan.Pattern.Transact == nil && plan.Pattern.Batch == nil {
@@ -195,7 +196,7 @@ func shapesOf(plan *model.Plan) (all []workload.Shape) {
 	return all
 }
 
-// partForm is what a batch or a transaction writes to one table.
+// partForm is the kinds of writes of a batch or a transaction to one table.
 func partForm(plan *model.Plan, t *model.Table) string {
 	does := func(v model.Verb) bool {
 		return slices.ContainsFunc(plan.Steps, func(s *model.Step) bool { return s.Table == t && s.Action.Verb() == v })
@@ -223,7 +224,7 @@ func shapeOf(plan *model.Plan, s *model.Step) workload.Shape {
 	return shape
 }
 
-// stray finds the pattern that is most like some traffic.
+// stray finds the pattern that is closest to a shape.
 func (r *Report) stray(c workload.ShapeCount) *Stray {
 	s := &Stray{ShapeCount: c}
 	least := 0
@@ -235,7 +236,7 @@ func (r *Report) stray(c workload.ShapeCount) *Stray {
 			differs := differences(shape, c.Shape)
 			weight := len(differs)
 			if shape.Index != c.Index || shape.Form != c.Form {
-				weight += 2 // it goes another way altogether
+				weight += 2 // it takes another access path
 			}
 			if s.Near == "" || weight < least {
 				s.Near, s.Differs, least = p.Name, strings.Join(differs, ", "), weight
@@ -245,7 +246,7 @@ func (r *Report) stray(c workload.ShapeCount) *Stray {
 	return s
 }
 
-// differences are by what traffic differs from a pattern.
+// differences describes how traffic differs from a pattern.
 func differences(pattern, traffic workload.Shape) (all []string) {
 	if traffic.Index != pattern.Index {
 		all = append(all, fmt.Sprintf("it reads %s", cmp.Or(traffic.Index, "the table")))
@@ -267,7 +268,7 @@ func differences(pattern, traffic workload.Shape) (all []string) {
 	return all
 }
 
-// paths are attributes as an update names them.
+// paths returns attributes as document paths.
 func paths(names []string) (all []item.Path) {
 	for _, name := range names {
 		all = append(all, item.Path{{Name: name}})

@@ -43,7 +43,7 @@ type cloudFormationReader struct {
 	description string
 	tables      []*describedTable
 	faults      Faults
-	steps       int // functions worked out so far
+	steps       int // functions evaluated so far
 }
 
 func (c *cloudFormationReader) fault(at model.Position, format string, args ...any) {
@@ -52,16 +52,16 @@ func (c *cloudFormationReader) fault(at model.Position, format string, args ...a
 	}
 }
 
-// properties are members of a resource that can be asked for by name, with
-// what they are called for people.
+// properties are the properties of a resource, with a description of it for
+// messages.
 type properties struct {
 	c    *cloudFormationReader
 	tree *sourceTree
 	what string
 }
 
-// value is a property with its functions worked out; nil when it is absent, or
-// cannot be worked out, which is a fault.
+// value returns a property with its functions evaluated. It returns nil if the
+// property is absent, or cannot be evaluated, which is a fault.
 func (p properties) value(names ...string) *sourceTree {
 	t := p.tree
 	for _, name := range names {
@@ -94,7 +94,7 @@ func (p properties) text(names ...string) string {
 
 func (p properties) flag(names ...string) bool { return strings.EqualFold(p.text(names...), "true") }
 
-// number is a whole number from 0 on.
+// number returns a non-negative whole number.
 func (p properties) number(names ...string) int {
 	text := p.text(names...)
 	if text == "" {
@@ -108,7 +108,7 @@ func (p properties) number(names ...string) int {
 	return int(f)
 }
 
-// list are the members of a list, one by one.
+// list returns the elements of a list.
 func (p properties) list(names ...string) (all []properties) {
 	t := p.value(names...)
 	if t == nil {
@@ -132,7 +132,7 @@ func (p properties) list(names ...string) (all []properties) {
 	return all
 }
 
-// in are the properties of a member.
+// in returns the properties of a nested property.
 func (p properties) in(names ...string) properties {
 	t := p.value(names...)
 	if t == nil {
@@ -188,7 +188,7 @@ func orNull(t *sourceTree) *sourceTree {
 	return t
 }
 
-// exists tells whether a resource's condition lets it exist.
+// exists reports whether a resource's condition holds.
 func (c *cloudFormationReader) exists(m treeMember) bool {
 	name := m.value.get("Condition")
 	if name == nil {
@@ -236,8 +236,9 @@ func indexOf(p properties, local bool) *describedIndex {
 	return x
 }
 
-// globalTable reads what a global table says otherwise: writes for all
-// regions, the rest for each. The first region speaks for the others.
+// globalTable reads the properties of a global table that differ from those of
+// a table: writes are declared for all regions, the rest for each region. The
+// first region is used.
 func (c *cloudFormationReader) globalTable(t *describedTable, p properties) {
 	var replica properties
 	replicas := p.list("Replicas")
@@ -296,8 +297,7 @@ func (p properties) float(names ...string) float64 {
 	return f
 }
 
-// scaling gives tables the bounds that resources beside them scale their units
-// within.
+// scaling applies the auto scaling resources to the capacities that they scale.
 func (c *cloudFormationReader) scaling(m treeMember) {
 	kind := m.value.get("Type")
 	if kind == nil || !strings.HasPrefix(kind.text, "AWS::ApplicationAutoScaling::") || !c.exists(m) {
@@ -330,8 +330,8 @@ func (c *cloudFormationReader) scaling(m treeMember) {
 	}
 }
 
-// dropped is what a model has no place for. Whether it can be worked out does
-// not matter.
+// dropped returns the properties that a model cannot represent. Those that
+// cannot be evaluated are ignored.
 func (c *cloudFormationReader) dropped(p properties) (all []string) {
 	before := c.faults
 	defer func() { c.faults = before }()

@@ -9,11 +9,12 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// describedTable is a table in the words of the service, which all sources share.
+// describedTable is a table in the terms of the service, which all sources
+// share.
 type describedTable struct {
 	file     string
 	at       model.Position
-	what     string // for people
+	what     string // description for messages
 	name     string
 	types    []attributeType
 	key      []keyPart
@@ -24,8 +25,8 @@ type describedTable struct {
 	ttl      string
 	stream   string
 	recovery bool
-	notes    []string // sentences for whoever reads the model
-	dropped  []string // what a model has no place for
+	notes    []string // sentences for readers of the model
+	dropped  []string // properties that a model cannot represent
 }
 
 type attributeType struct{ name, kind string }
@@ -44,7 +45,7 @@ type describedIndex struct {
 	read, write model.Capacity
 }
 
-// toTables makes tables of what was described, or tells what is missing.
+// toTables converts descriptions to tables, or reports what is missing.
 func toTables(all []*describedTable) (tables []*Table, faults Faults) {
 	for _, d := range all {
 		t, err := d.table()
@@ -57,7 +58,8 @@ func toTables(all []*describedTable) (tables []*Table, faults Faults) {
 	return tables, faults
 }
 
-// table is the table of a model, or what is missing.
+// table converts a description to the table of a model, or reports what is
+// missing.
 func (d *describedTable) table() (*Table, error) {
 	t := &Table{Notes: d.notes}
 	if len(d.dropped) > 0 {
@@ -112,14 +114,15 @@ func (d *describedTable) index(t *Table, x *describedIndex) (*model.Index, error
 		return nil, fmt.Errorf("the projection is %q, not ALL, KEYS_ONLY or INCLUDE", x.projection)
 	}
 	if x.local {
-		index.Partition = nil // the table's
+		index.Partition = nil // it is the table's
 	} else if !d.onDemand {
 		index.Read, index.Write = ownCapacity(normalized(x.read), t.Read), ownCapacity(normalized(x.write), t.Write)
 	}
 	return index, nil
 }
 
-// keyTypes gives the table the types of its key attributes that are no strings.
+// keyTypes gives the table the types of its key attributes that are not
+// strings.
 func (d *describedTable) keyTypes(t *Table) error {
 	names := []string{t.Key.Partition, t.Key.Sort}
 	for _, x := range t.Indexes {
@@ -144,7 +147,7 @@ func (d *describedTable) keyTypes(t *Table) error {
 	return nil
 }
 
-// replicaNote says that a table has replicas.
+// replicaNote describes n replicas.
 func replicaNote(n int) string {
 	if n == 1 {
 		return "a replica in another region"
@@ -152,7 +155,7 @@ func replicaNote(n int) string {
 	return fmt.Sprintf("replicas in %d other regions", n)
 }
 
-// splitKey parts the elements of a key.
+// splitKey splits a key into partition and sort attributes.
 func splitKey(key []keyPart) (partition, sort []string, err error) {
 	for _, e := range key {
 		if e.name == "" {
@@ -173,11 +176,10 @@ func splitKey(key []keyPart) (partition, sort []string, err error) {
 	return partition, sort, nil
 }
 
-// defaultTarget is how much of scaled units is used unless it is given, in per
-// cent.
+// defaultTarget is the default target utilization of auto scaling, in percent.
 const defaultTarget = 70
 
-// normalized is a capacity in its shortest form: nil for none.
+// normalized is a capacity in its shortest form; nil for none.
 func normalized(c model.Capacity) *model.Capacity {
 	if c.Target == defaultTarget {
 		c.Target = 0
@@ -192,7 +194,7 @@ func normalized(c model.Capacity) *model.Capacity {
 	return &c
 }
 
-// ownCapacity is an index's capacity when it is another than the table's.
+// ownCapacity is an index's capacity, nil if it equals the table's.
 func ownCapacity(own, table *model.Capacity) *model.Capacity {
 	if own != nil && table != nil && sameCapacity(own, table) {
 		return nil

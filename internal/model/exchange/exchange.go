@@ -1,9 +1,8 @@
-// Package exchange carries tables between models and the other places that
-// describe them: Terraform, CloudFormation, NoSQL Workbench and a running
-// server.
+// Package exchange converts tables between models and other descriptions of
+// them: Terraform, CloudFormation, NoSQL Workbench and a running server.
 //
-// It reads and writes text and asks a server that it is given; files are left
-// to the caller.
+// It reads and writes text, and reads a server through a client that it is
+// given; reading and writing files is left to the caller.
 package exchange
 
 import (
@@ -15,40 +14,41 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// Design is what a source says of its tables, as far as a model can hold it.
+// Design is what a source says about its tables, as far as a model can
+// represent it.
 type Design struct {
-	Name        string // what the design is called
+	Name        string // name of the design
 	Description string
-	Source      string // what it was read from, for people
+	Source      string // description of the source, for people
 	Tables      []*Table
-	Entities    []*Entity // of a source that has samples
+	Entities    []*Entity // from sources that have samples
 }
 
-// Table is a table with sentences about it for whoever reads the model.
+// Table is a table with notes for readers of the model.
 type Table struct {
 	model.Table
 	Notes []string
 }
 
-// File is one file of a source. A Terraform module is made of several: those
-// that are not Wanted explain names that the others use.
+// File is one file of a source. A Terraform module consists of several files;
+// those that are not Wanted only define names that the others use.
 type File struct {
 	Name   string
 	Text   []byte
 	Wanted bool
 }
 
-// Fault is something in a source that cannot be carried over.
+// Fault is something in a source that cannot be converted.
 type Fault struct {
 	File    string
 	At      model.Position
 	Message string
 }
 
-// Faults is all that is wrong with a source, a line for each.
+// Faults is everything that is wrong with a source.
 type Faults []Fault
 
-// Error is a line for each fault, with file, line and column.
+// Error returns one line for each fault, with file, line and column.
 func (f Faults) Error() string {
 	var lines []string
 	for _, x := range f {
@@ -57,17 +57,17 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// What a source may hold at most.
+// Limits of a source.
 const (
 	maxFileBytes = 4 << 20
 	maxNesting   = 100
-	maxTables    = 2_500 // of an account, by default
+	maxTables    = 2_500 // the default limit of an account
 	maxFaults    = 20
 )
 
-// Read reads files of any of the formats; it tells them apart by their names,
-// and JSON and YAML by what they have in them. vars are values of Terraform's
-// variables or of CloudFormation's parameters, by name.
+// Read reads files of any of the formats. It recognizes Terraform by the name
+// of the file, and the other formats by their content. vars are values of
+// Terraform variables or CloudFormation parameters, by name.
 func Read(files []File, vars map[string]string) (*Design, error) {
 	var wanted []File
 	for _, f := range files {
@@ -119,12 +119,12 @@ func read(wanted, all []File, vars map[string]string) (*Design, error) {
 	return nil, Faults{{File: file.Name, At: root.at, Message: "this format cannot be read: a CloudFormation template has Resources, a NoSQL Workbench model has DataModel, and a Terraform file is named *.tf"}}
 }
 
-// IsTerraform tells by its name whether a file is one of Terraform.
+// IsTerraform reports whether a file is a Terraform file, by its name.
 func IsTerraform(name string) bool {
 	return strings.HasSuffix(name, ".tf") || strings.HasSuffix(name, ".tf.json")
 }
 
-// checkDuplicates tells of tables that have one name.
+// checkDuplicates returns an error if two tables have the same name.
 func checkDuplicates(file string, tables []*Table) error {
 	seen := make(map[string]bool)
 	for _, t := range tables {
@@ -136,7 +136,7 @@ func checkDuplicates(file string, tables []*Table) error {
 	return nil
 }
 
-// plainName is what a design is called after its file.
+// plainName is the name of a design that is named after its file.
 func plainName(file string) string {
 	base := filepath.Base(file)
 	name, _, _ := strings.Cut(base, ".")

@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// maxSteps is how many functions are worked out, so that those that name each
-// other many times come to an end.
+// maxSteps is how many functions are evaluated, which bounds functions that
+// refer to each other many times.
 const maxSteps = 1_000_000
 
-// resolve works out the function that a value of a template is, if it is one.
-// What lies in it is worked out when it is asked for. On an error the tree is
-// where it happened.
+// resolve evaluates a value of a template if it is a function. Values within
+// the result are evaluated when they are needed. On an error it returns the
+// tree where the error is.
 func (c *cloudFormationReader) resolve(t *sourceTree, depth int) (*sourceTree, error) {
 	if c.steps++; depth > maxNesting || c.steps > maxSteps {
 		return t, errors.New("functions are nested too deeply or form a cycle")
@@ -40,7 +40,7 @@ func (c *cloudFormationReader) resolve(t *sourceTree, depth int) (*sourceTree, e
 	return work(m.value, depth+1)
 }
 
-// describeArguments names what a function is asked, where that is short.
+// describeArguments returns the arguments of a function that are short texts.
 func describeArguments(t *sourceTree) string {
 	var words []string
 	for _, e := range append([]*sourceTree{t}, t.list...) {
@@ -54,7 +54,7 @@ func describeArguments(t *sourceTree) string {
 	return " of " + strings.Join(words, ".")
 }
 
-// maxText is as long as anything in the description of a table may be.
+// maxText is the longest text in the description of a table.
 const maxText = 1 << 16
 
 func textNode(at *sourceTree, text string) (*sourceTree, error) {
@@ -64,7 +64,7 @@ func textNode(at *sourceTree, text string) (*sourceTree, error) {
 	return &sourceTree{at: at.at, kind: treeString, text: text}, nil
 }
 
-// scalar is a value as text.
+// scalar evaluates a value to text.
 func (c *cloudFormationReader) scalar(t *sourceTree, depth int) (string, *sourceTree, error) {
 	t, err := c.resolve(t, depth)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *cloudFormationReader) scalar(t *sourceTree, depth int) (string, *source
 	return t.text, t, nil
 }
 
-// reference is the value of a parameter, or the name of a table.
+// reference returns the value of a parameter, or the name of a table.
 func (c *cloudFormationReader) reference(t *sourceTree, depth int) (*sourceTree, error) {
 	name := t.text
 	if t.kind != treeString {
@@ -113,7 +113,8 @@ func (c *cloudFormationReader) reference(t *sourceTree, depth int) (*sourceTree,
 	return t, fmt.Errorf("there is no parameter and no resource %s", name)
 }
 
-// parameterValue is a parameter's text, or a list of texts if it is one.
+// parameterValue returns a parameter's text, or a list of texts if its type is
+// a list.
 func (c *cloudFormationReader) parameterValue(t *sourceTree, text string) (*sourceTree, error) {
 	if kind := c.root.get("Parameters", t.text, "Type"); kind != nil && (kind.text == "CommaDelimitedList" || strings.HasPrefix(kind.text, "List<")) {
 		list := &sourceTree{at: t.at, kind: treeList}
@@ -127,7 +128,7 @@ func (c *cloudFormationReader) parameterValue(t *sourceTree, text string) (*sour
 
 var subPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(!?)([^}]*)\}`) })
 
-// sub puts values into a text.
+// sub evaluates Fn::Sub.
 func (c *cloudFormationReader) sub(t *sourceTree, depth int) (*sourceTree, error) {
 	text, own := t, (*sourceTree)(nil)
 	if t.kind == treeList && len(t.list) == 2 {
@@ -168,7 +169,7 @@ func (c *cloudFormationReader) sub(t *sourceTree, depth int) (*sourceTree, error
 	return textNode(text, b.String())
 }
 
-// arguments are the members of a function's list of arguments.
+// arguments returns the n arguments of a function.
 func arguments(t *sourceTree, n int, name string) ([]*sourceTree, error) {
 	if t.kind != treeList || len(t.list) != n {
 		return nil, fmt.Errorf("the function Fn::%s takes a list of %d values", name, n)
@@ -279,7 +280,7 @@ func (c *cloudFormationReader) branch(t *sourceTree, depth int) (*sourceTree, er
 	return c.resolve(args[2], depth)
 }
 
-// condition tells whether one of the template's conditions holds.
+// condition reports whether a condition of the template holds.
 func (c *cloudFormationReader) condition(name string, depth int) (bool, error) {
 	t := c.root.get("Conditions", name)
 	if t == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// tooDeep looks for brackets that would cost a parser its stack, without
-// parsing. It counts generously: brackets in text count too.
+// tooDeep looks for nesting that would overflow a parser's stack, without
+// parsing. It overestimates: brackets in strings count too.
 func tooDeep(text []byte) (model.Position, bool) {
 	const roughly = 5 * maxNesting
 	depth, number := 0, 0
@@ -28,8 +28,8 @@ func tooDeep(text []byte) (model.Position, bool) {
 	return model.Position{}, false
 }
 
-// tooMany looks for a line in which so many marks open something each that
-// they cost a parser its stack: "- - - a" in YAML, "!!!a" in HCL.
+// tooMany looks for a line with so many nesting marks that they would overflow
+// a parser's stack: "- - - a" in YAML, "!!!a" in HCL.
 func tooMany(text []byte, opens func(c, next byte) bool) (model.Position, bool) {
 	const roughly = 5 * maxNesting
 	number := 0

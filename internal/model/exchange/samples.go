@@ -10,51 +10,52 @@ import (
 	"sync"
 )
 
-// Entity is one kind of item, as samples show it.
+// Entity is one kind of item, derived from samples.
 type Entity struct {
 	Name       string
 	Table      string
 	Keys       []KeyTemplate
-	Attributes []SampleAttribute // those that the example does not tell all of
+	Attributes []SampleAttribute // those that the example does not fully describe
 	Example    []SampleValue
 }
 
 // KeyTemplate is the template of a key attribute.
 type KeyTemplate struct {
 	Name, Text string
-	Parts      []string // the attributes in it
+	Parts      []string // the attributes that it contains
 }
 
 // SampleAttribute is an attribute of an entity.
 type SampleAttribute struct {
 	Name    string
-	Type    string // "": as the example has it
-	Part    bool   // it is part of keys and not stored by itself
-	Example string // of a part
+	Type    string // "" for the type of the example
+	Part    bool   // it is a part of keys and not stored by itself
+	Example string // set for a part
 }
 
 // SampleValue is one attribute of an example item.
 type SampleValue struct {
 	Name  string
-	value *sourceTree // {"S": "text"}, as the API has it
+	value *sourceTree // {"S": "text"}, as the API encodes it
 }
 
 const maxEntities = 200
 
-// sampler makes entities of sample items: those whose keys look alike are one.
+// sampler derives entities from sample items: items whose keys have the same
+// shape are one entity.
 type sampler struct {
 	entities []*Entity
 	names    map[string]bool
 }
 
-// sampleGroup is samples whose keys look alike.
+// sampleGroup is samples whose keys have the same shape.
 type sampleGroup struct {
-	label string // what the file calls them
+	label string // its name in the file
 	items []*sourceTree
 	shape string
 }
 
-// table makes the entities of a table's samples, those of facets first.
+// table derives the entities of a table's samples, those of facets first.
 func (s *sampler) table(t *Table, source *sourceTree) {
 	var groups []*sampleGroup
 	seen := make(map[string]bool)
@@ -87,8 +88,9 @@ func (s *sampler) table(t *Table, source *sourceTree) {
 	}
 }
 
-// declared adds the attributes that a table is said to have and no sample
-// shows. Of several kinds of items nobody knows which has them.
+// declared adds the attributes that a table declares and no sample has. It is
+// used only for tables with one kind of item, since the source does not say
+// which kind has them.
 func (s *sampler) declared(e *Entity, source *sourceTree) {
 	for _, a := range listOrNil(source.get("NonKeyAttributes")) {
 		name, kind := textOf(a.get("AttributeName")), textOf(a.get("AttributeType"))
@@ -103,10 +105,10 @@ func (s *sampler) declared(e *Entity, source *sourceTree) {
 
 var kinds = map[string]bool{"S": true, "N": true, "B": true, "BOOL": true, "NULL": true, "SS": true, "NS": true, "BS": true, "L": true, "M": true}
 
-// usable tells whether a model may have an attribute of this name.
+// usable reports whether a model may have an attribute of this name.
 func usable(name string) bool { return name != "" && name != "_" }
 
-// typed is the type and the value of an attribute's sample.
+// typed returns the type and the value of a sample's attribute.
 func typed(v *sourceTree) (kind string, value *sourceTree, ok bool) {
 	if v == nil || v.kind != treeMap || len(v.members) != 1 || !kinds[v.members[0].name] {
 		return "", nil, false
@@ -114,8 +116,8 @@ func typed(v *sourceTree) (kind string, value *sourceTree, ok bool) {
 	return v.members[0].name, v.members[0].value, true
 }
 
-// shapeOf is what an item's key looks like, and the key itself; not ok when it
-// has none.
+// shapeOf returns the shape of an item's key, and the key itself; ok is false
+// if the item has no valid key.
 func (t *Table) shapeOf(it *sourceTree) (shape, key string, ok bool) {
 	for _, name := range []string{t.Key.Partition, t.Key.Sort} {
 		if name == "" {
@@ -131,7 +133,7 @@ func (t *Table) shapeOf(it *sourceTree) (shape, key string, ok bool) {
 	return shape, key, true
 }
 
-// kindOf is the type of a key attribute.
+// kindOf returns the type of a key attribute.
 func (t *Table) kindOf(name string) string {
 	for _, k := range t.Types {
 		if k.Name == name {
@@ -151,10 +153,10 @@ var (
 	firstWord    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z_-]*$`) })
 )
 
-// maxTokens is into how many parts a key is taken apart.
+// maxTokens is the most parts of a key that is split.
 const maxTokens = 7
 
-// shapeOf is a key with anything in place of what seems to vary: USER#* of
+// shapeOf is a key with a wildcard for each part that seems to vary: USER#* for
 // USER#alice.
 func shapeOf(kind, text string) string {
 	tokens := strings.Split(text, separator)
@@ -170,7 +172,7 @@ func shapeOf(kind, text string) string {
 	return strings.Join(tokens, separator)
 }
 
-// entity makes one of a group.
+// entity derives the entity of a group.
 func (s *sampler) entity(t *Table, g *sampleGroup) *Entity {
 	e := &Entity{Table: t.Name, Name: s.name(t, g)}
 	made := entityBuilder{e: e, g: g, parts: make(map[string]string)}
@@ -189,10 +191,10 @@ func (s *sampler) entity(t *Table, g *sampleGroup) *Entity {
 	return e
 }
 
-// entityMarks are attributes that tell the kind of an item, in many designs.
+// entityMarks are attributes that hold the kind of an item in many designs.
 var entityMarks = []string{"entity", "entitytype", "entity_type", "type", "_type", "kind", "_et"}
 
-// name is what to call a group, and nothing else is called so.
+// name returns a unique name for the entity of a group.
 func (s *sampler) name(t *Table, g *sampleGroup) string {
 	name := slug(g.label)
 	for _, m := range g.items[0].members {
@@ -233,23 +235,23 @@ func allHave(g *sampleGroup, name, text string) bool {
 
 var nonSlug = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
-// slug is a text as a plain name.
+// slug turns a text into a plain name.
 func slug(text string) string {
 	text = strings.Trim(nonSlug().ReplaceAllString(strings.ToLower(text), "-"), "-")
 	return text[:min(len(text), 60)]
 }
 
-// entityBuilder makes one entity of a group.
+// entityBuilder builds one entity from a group.
 type entityBuilder struct {
 	e     *Entity
 	g     *sampleGroup
-	parts map[string]string // what varies in keys, by its values: its name
+	parts map[string]string // the names of the varying parts of keys, by their values
 }
 
-// key finds the template of a key attribute. Where the samples look too
-// different it is an attribute as any other.
+// key derives the template of a key attribute. If the samples differ too much,
+// it remains a plain attribute.
 func (m *entityBuilder) key(name, kind string) {
-	var rows [][]string // the tokens of each sample that has it
+	var rows [][]string // the tokens of each sample that has the attribute
 	shape := ""
 	for _, it := range m.g.items {
 		k, v, ok := typed(it.get(name))
@@ -289,8 +291,8 @@ func (m *entityBuilder) key(name, kind string) {
 	m.e.Keys = append(m.e.Keys, template)
 }
 
-// part is the name of what varies in a key: the attribute with these values,
-// or a new one called after the word before it.
+// part returns the name of a varying part of a key: the attribute with the same
+// values, or a new one named after the constant before it.
 func (m *entityBuilder) part(key, before string, values []string) string {
 	id := fmt.Sprintf("%q", values)
 	if name, ok := m.parts[id]; ok {
@@ -335,12 +337,12 @@ func (m *entityBuilder) taken(name string) bool {
 	return slices.ContainsFunc(m.e.Attributes, func(a SampleAttribute) bool { return a.Name == name })
 }
 
-// templatable tells whether a name may stand in a template.
+// templatable reports whether a name may be used in a template.
 func templatable(name string) bool {
 	return usable(name) && !strings.ContainsAny(name, "{}")
 }
 
-// example takes one attribute of the first sample into the example.
+// example adds one attribute of the first sample to the example.
 func (m *entityBuilder) example(a treeMember) {
 	kind, v, ok := typed(a.value)
 	if !ok || !usable(a.name) || m.isKey(a.name) || slices.ContainsFunc(m.e.Example, func(v SampleValue) bool { return v.Name == a.name }) {

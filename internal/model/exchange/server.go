@@ -10,8 +10,8 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
-// ReadServer reads all tables of a server, and tells progress after each.
-// endpoint is what to call it.
+// ReadServer reads all tables of a server, and calls progress after each.
+// endpoint is the server's name in messages.
 func ReadServer(ctx context.Context, send apply.Send, endpoint string, progress func(done, all int)) (*Design, error) {
 	var names []string
 	for after := map[string]any{}; ; {
@@ -48,7 +48,7 @@ func ReadServer(ctx context.Context, send apply.Send, endpoint string, progress 
 	return &Design{Name: "imported", Source: "the server " + endpoint, Tables: tables}, nil
 }
 
-// What DescribeTable tells, as far as a model can hold it.
+// The parts of a DescribeTable reply that a model can represent.
 type (
 	serverTable struct {
 		TableArn                                      string
@@ -126,8 +126,8 @@ func (x *serverIndex) description() *describedIndex {
 	return d
 }
 
-// describeExtras asks for what stands beside a table's description. Servers that do
-// not know one of these have none of it.
+// describeExtras reads the properties that are not in a table's description. A
+// server that lacks one of these operations has none of it.
 func describeExtras(ctx context.Context, send apply.Send, t *serverTable, d *describedTable) error {
 	name := map[string]any{"TableName": d.name}
 	var ttl struct {
@@ -162,8 +162,8 @@ func describeExtras(ctx context.Context, send apply.Send, t *serverTable, d *des
 	return nil
 }
 
-// ignoreUnsupported forgives a server that does not know an operation, or a caller
-// who may not ask.
+// ignoreUnsupported ignores errors of a server that lacks an operation, or of
+// missing permission.
 func ignoreUnsupported(err error) error {
 	var fault *apierror.Error
 	if errors.As(err, &fault) && (fault.Code == "UnknownOperationException" || fault.Code == "AccessDeniedException") {

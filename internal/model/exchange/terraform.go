@@ -63,7 +63,7 @@ var moduleSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 	{Type: "resource", LabelNames: []string{"type", "name"}},
 }}
 
-// file takes what a file declares.
+// file reads the declarations of a file.
 func (r *terraformReader) file(f File) {
 	body, diags := parseHCL(f)
 	if r.diagnose(diags) || body == nil {
@@ -112,7 +112,7 @@ func (r *terraformReader) variable(b *hcl.Block) {
 	}
 }
 
-// diagnose keeps what a library found wrong, and tells whether it was anything.
+// diagnose records the errors of a library, and reports whether there were any.
 func (r *terraformReader) diagnose(diags hcl.Diagnostics) bool {
 	for _, d := range diags.Errs() {
 		var x *hcl.Diagnostic
@@ -140,17 +140,17 @@ func positionIn(at hcl.Range) model.Position {
 	return model.Position{Line: at.Start.Line, Column: at.Start.Column}
 }
 
-// block is a block whose attributes can be asked for by name.
+// block is a block whose attributes can be read by name.
 type block struct {
 	r       *terraformReader
 	ctx     *hcl.EvalContext
 	content *hcl.BodyContent
 	at      hcl.Range
-	what    string // for people: aws_dynamodb_table.orders
+	what    string // for messages: aws_dynamodb_table.orders
 }
 
-// open reads some attributes and blocks of a body; the others are of no
-// concern here.
+// open reads the attributes and blocks of a body that the schema names, and
+// ignores the others.
 func (r *terraformReader) open(ctx *hcl.EvalContext, body hcl.Body, at hcl.Range, what string, schema *hcl.BodySchema) *block {
 	content, _, diags := dynblock.Expand(body, ctx).PartialContent(schema)
 	if diags.HasErrors() {
@@ -166,8 +166,8 @@ func (r *terraformReader) open(ctx *hcl.EvalContext, body hcl.Body, at hcl.Range
 	return &block{r, ctx, content, at, what}
 }
 
-// value is an attribute's value; nil when it is absent, null, or cannot be
-// evaluated, which is a fault.
+// value returns an attribute's value. It returns nil if the attribute is absent
+// or null, or cannot be evaluated, which is a fault.
 func (b *block) value(name string, kind cty.Type) *cty.Value {
 	a, ok := b.content.Attributes[name]
 	if !ok {
@@ -212,7 +212,7 @@ func (b *block) flag(name string) bool {
 	return v != nil && v.True()
 }
 
-// number is a whole number from 0 on.
+// number returns a non-negative whole number.
 func (b *block) number(name string) int {
 	v := b.value(name, cty.Number)
 	if v == nil {
@@ -241,7 +241,7 @@ func (b *block) texts(name string) (all []string) {
 	return all
 }
 
-// blocks are the inner blocks of a type.
+// blocks returns the inner blocks of a type.
 func (b *block) blocks(kind string, schema *hcl.BodySchema) (all []*block) {
 	for _, inner := range b.content.Blocks.OfType(kind) {
 		if x := b.r.open(b.ctx, inner.Body, inner.DefRange, kind+" of "+b.what, schema); x != nil {
@@ -276,14 +276,14 @@ var (
 	recoverySchema  = attributes("enabled")
 )
 
-// instance is one of what count or for_each makes of a resource.
+// instance is one instance of a resource with count or for_each.
 type instance struct {
 	ctx  *hcl.EvalContext
 	what string
-	key  *cty.Value // nil: the resource is one
+	key  *cty.Value // nil if the resource has neither
 }
 
-// instances are all that a resource stands for.
+// instances returns all instances of a resource.
 func (r *terraformReader) instances(x *resource) (all []instance) {
 	what := x.Labels[0] + "." + x.Labels[1]
 	ctx := r.scope.context()
@@ -331,7 +331,7 @@ func (r *terraformReader) instances(x *resource) (all []instance) {
 	return []instance{{ctx: ctx, what: what}}
 }
 
-// tables reads all tables; those of unwanted files lend their names alone.
+// tables reads all tables. Tables of unwanted files only define names.
 func (r *terraformReader) tables() {
 	references := newReferences()
 	for _, x := range r.resources {
@@ -351,13 +351,13 @@ func (r *terraformReader) tables() {
 			}
 		}
 		if !x.wanted {
-			r.faults = r.faults[:before] // not asked about
+			r.faults = r.faults[:before] // faults of an unwanted file
 		}
 	}
 	r.scope.resources["aws_dynamodb_table"] = references.value()
 }
 
-// known is a text, or something unknown in place of none.
+// known is a text, or an unknown value if it is empty.
 func known(text string) cty.Value {
 	if text == "" {
 		return cty.DynamicVal
@@ -402,7 +402,7 @@ func (r *terraformReader) table(b *block) *describedTable {
 	return t
 }
 
-// key is a key as hash_key and range_key, or as blocks key_schema, say it.
+// key reads a key from hash_key and range_key, or from key_schema blocks.
 func (b *block) key() (key []keyPart) {
 	for _, e := range b.blocks("key_schema", keySchema) {
 		key = append(key, keyPart{e.text("attribute_name"), e.text("key_type")})
@@ -430,8 +430,8 @@ func (r *terraformReader) index(t *describedTable, b *block, local bool) *descri
 	return x
 }
 
-// dropped is what a model has no place for. Whether it can be evaluated does
-// not matter.
+// dropped returns the properties that a model cannot represent. Those that
+// cannot be evaluated are ignored.
 func (b *block) dropped() (all []string) {
 	before := b.r.faults
 	defer func() { b.r.faults = before }()

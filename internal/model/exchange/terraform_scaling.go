@@ -14,8 +14,7 @@ var (
 	trackingSchema = attributes("target_value")
 )
 
-// scaling gives tables the bounds that resources beside them scale their units
-// within.
+// scaling applies the auto scaling resources to the capacities that they scale.
 func (r *terraformReader) scaling() {
 	targets := newReferences()
 	for b, x := range r.scalingResources("aws_appautoscaling_target") {
@@ -42,7 +41,7 @@ func (r *terraformReader) scaling() {
 	}
 }
 
-// wholePerCent is a target as a model has it.
+// wholePerCent converts a target utilization to that of a model.
 func wholePerCent(f float64) int { return int(min(100, max(0, f))) }
 
 type resourceLabel struct {
@@ -50,8 +49,8 @@ type resourceLabel struct {
 	key   *cty.Value
 }
 
-// scalingResources are the instances of resources of one type in the wanted files, as far
-// as they are of DynamoDB.
+// scalingResources iterates over the DynamoDB instances of a resource type in
+// the wanted files.
 func (r *terraformReader) scalingResources(kind string) func(yield func(*block, resourceLabel) bool) {
 	schema := targetSchema
 	if kind == "aws_appautoscaling_policy" {
@@ -75,14 +74,14 @@ func (r *terraformReader) scalingResources(kind string) func(yield func(*block, 
 	}
 }
 
-// scaledCapacityOf is the capacity that a resource scales, nil when it is of no table
-// here.
+// scaledCapacityOf returns the capacity that a resource scales, nil if it
+// belongs to no table here.
 func (r *terraformReader) scaledCapacityOf(id, dimension string) *model.Capacity {
 	return findCapacity(r.tableDescriptions, id, dimension)
 }
 
-// findCapacity finds a capacity by the names that Application Auto Scaling has for
-// it.
+// findCapacity finds a capacity by its Application Auto Scaling resource and
+// dimension.
 func findCapacity(tables []*describedTable, id, dimension string) *model.Capacity {
 	name, ok := strings.CutPrefix(id, "table/")
 	if !ok {

@@ -17,8 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// parseHCL is the parser, which is not ours, with its panics as errors and
-// guarded from texts that would cost it its stack.
+// parseHCL calls the parser, which is a library. It turns panics into errors
+// and rejects texts that would overflow the parser's stack.
 func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
 	refuse := func(at hcl.Pos, why string) hcl.Diagnostics {
 		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: why, Subject: &hcl.Range{Filename: f.Name, Start: at, End: at}}}
@@ -55,7 +55,7 @@ func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
 	return file.Body, nil
 }
 
-// nestedLoops looks for loops that would multiply beyond measure.
+// nestedLoops looks for nested loops whose results would grow too large.
 func nestedLoops(body hcl.Body) (hcl.Pos, bool) {
 	tree, ok := body.(*hclsyntax.Body)
 	if !ok {
@@ -92,15 +92,15 @@ func (w *loopWalker) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// scope is what expressions of a module may name. What only a run of Terraform
-// knows is unknown in it.
+// scope is the names that expressions of a module may use. Values that only a
+// run of Terraform knows are unknown.
 type scope struct {
 	vars      map[string]cty.Value
 	locals    hcl.Attributes
-	unknown   map[string]bool      // names at the root that a run would know
-	resources map[string]cty.Value // by type; what is known of them here
+	unknown   map[string]bool      // root names that only a run knows
+	resources map[string]cty.Value // by type; as far as they are known here
 
-	values     map[string]cty.Value // of locals, once they are worked out
+	values     map[string]cty.Value // of evaluated locals
 	evaluating map[string]bool
 	root       *hcl.EvalContext
 	kinds      int
@@ -113,15 +113,15 @@ func newScope() *scope {
 	}
 }
 
-// setVars sets variables to values from outside. They are texts; where a number
-// is needed, one is made of them.
+// setVars sets variables to values given by the caller. They are strings, which
+// are converted to numbers where needed.
 func (s *scope) setVars(vars map[string]string) {
 	for name, text := range vars {
 		s.vars[name] = cty.StringVal(text)
 	}
 }
 
-// context is what an expression is evaluated in.
+// context returns the evaluation context of expressions.
 func (s *scope) context() *hcl.EvalContext {
 	if s.root != nil && s.kinds == len(s.resources) {
 		return s.root
@@ -141,8 +141,8 @@ func (s *scope) context() *hcl.EvalContext {
 	return s.root
 }
 
-// local works out a local after those that it names. One that cannot be is
-// unknown.
+// local evaluates a local after those that it refers to. It is unknown if it
+// cannot be evaluated.
 func (s *scope) local(name string, depth int) {
 	a, ok := s.locals[name]
 	if _, done := s.values[name]; done || !ok || s.evaluating[name] {
@@ -169,7 +169,7 @@ func (s *scope) local(name string, depth int) {
 	s.values[name] = v
 }
 
-// firstName is the first name behind the root: env of var.env.
+// firstName is the first name after the root: env of var.env.
 func firstName(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false
@@ -185,8 +185,8 @@ func firstName(t hcl.Traversal) (string, bool) {
 	return "", false
 }
 
-// whyUnknown names what an expression depends on that is not known here, ""
-// when all is.
+// whyUnknown names the unknown value that an expression depends on, "" if all
+// are known.
 func (s *scope) whyUnknown(e hcl.Expression) string { return s.why(e, 0) }
 
 func (s *scope) why(e hcl.Expression, depth int) string {
@@ -228,7 +228,7 @@ func (s *scope) why(e hcl.Expression, depth int) string {
 	return ""
 }
 
-// resolves tells whether a reference leads to something that is known.
+// resolves reports whether a reference leads to a known value.
 func resolves(v cty.Value, t hcl.Traversal) bool {
 	got, diags := t[1:].TraverseRel(v)
 	if len(t) < 2 {
@@ -237,7 +237,7 @@ func resolves(v cty.Value, t hcl.Traversal) bool {
 	return !diags.HasErrors() && got.IsWhollyKnown()
 }
 
-// traversalText is a reference as it was written, as far as names go.
+// traversalText is a reference as it was written, up to the first index.
 func traversalText(t hcl.Traversal) string {
 	text := t.RootName()
 	for _, step := range t[1:] {
@@ -250,8 +250,7 @@ func traversalText(t hcl.Traversal) string {
 	return text
 }
 
-// What a value may hold, so that values made of values made of values do not
-// grow without end.
+// Limits of a value, so that nested values cannot grow without bound.
 const (
 	maxValueParts = 10_000
 	maxValueBytes = 1 << 16
@@ -274,7 +273,8 @@ func exceeds(v cty.Value, bytes int) bool {
 	return err != nil
 }
 
-// references is what expressions may ask of resources of one type.
+// references is the attributes of resources of one type that expressions may
+// use.
 type references struct {
 	one  map[string]cty.Value
 	many map[string]map[string]cty.Value
@@ -311,15 +311,15 @@ func (r *references) value() cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// identityFunc hands its argument on.
+// identityFunc returns its argument.
 var identityFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true, AllowUnknown: true, AllowDynamicType: true}},
 	Type:   func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
 	Impl:   func(args []cty.Value, _ cty.Type) (cty.Value, error) { return args[0], nil },
 })
 
-// bounded is a function that takes no more than so many bytes of text, since
-// it can make much of it.
+// bounded limits the text that a function takes to a number of bytes, since its
+// result can be much larger.
 func bounded(bytes int, f function.Function) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),
@@ -337,7 +337,7 @@ func bounded(bytes int, f function.Function) function.Function {
 
 var wideVerb = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[^%a-zA-Z]*[0-9]{4}`) })
 
-// format is Terraform's, without widths that nobody needs.
+// format is Terraform's, without very large widths.
 var format = function.New(&function.Spec{
 	Params:   stdlib.FormatFunc.Params(),
 	VarParam: stdlib.FormatFunc.VarParam(),
@@ -350,9 +350,9 @@ var format = function.New(&function.Spec{
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return stdlib.FormatFunc.Call(args) },
 })
 
-// functions are those of Terraform's that describe tables; the ones that make
-// much of little, such as range and setproduct, and those that ask the world,
-// are left out.
+// functions are the Terraform functions that descriptions of tables use.
+// Functions that can make large results, such as range and setproduct, and
+// functions that read files or the clock are left out.
 var functions = map[string]function.Function{
 	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc, "coalesce": stdlib.CoalesceFunc,
 	"coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc,

@@ -17,7 +17,8 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// Terraform is the tables of a model as resources of Terraform's AWS provider.
+// Terraform returns the tables of a model as resources of Terraform's AWS
+// provider.
 func Terraform(m *model.Model) []byte {
 	file := hclwrite.NewEmptyFile()
 	w := &terraformWriter{body: file.Body(), labels: make(map[string]bool)}
@@ -39,7 +40,7 @@ func (w *terraformWriter) comment(text string) {
 
 var nonIdentifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_]+`) })
 
-// label is a name for a resource that no other has.
+// label returns a unique name for a resource.
 func (w *terraformWriter) label(name string) string {
 	base := strings.Trim(nonIdentifier().ReplaceAllString(name, "_"), "_")
 	if base == "" || base[0] >= '0' && base[0] <= '9' {
@@ -109,7 +110,7 @@ func (w *terraformWriter) table(t *model.Table) {
 	w.scaling(b, t, label)
 }
 
-// initialUnits is how many units a capacity begins with.
+// initialUnits is how many units a capacity starts with.
 func initialUnits(c *model.Capacity) int { return max(c.Units, c.Min) }
 
 func (w *terraformWriter) index(b *hclwrite.Body, t *model.Table, x *model.Index) {
@@ -157,14 +158,14 @@ func (w *terraformWriter) index(b *hclwrite.Body, t *model.Table, x *model.Index
 	}
 }
 
-// scaledCapacity is a capacity that is scaled, and what it is of.
+// scaledCapacity is a capacity with auto scaling, of a table or an index.
 type scaledCapacity struct {
-	index    string // "": the table
+	index    string // "" for the table
 	write    bool
 	capacity *model.Capacity
 }
 
-// scaledCapacities are all capacities of a table that are scaled.
+// scaledCapacities returns all capacities of a table with auto scaling.
 func scaledCapacities(t *model.Table) (all []scaledCapacity) {
 	add := func(index string, read, write *model.Capacity) {
 		for i, c := range []*model.Capacity{read, write} {
@@ -185,7 +186,7 @@ func scaledCapacities(t *model.Table) (all []scaledCapacity) {
 	return all
 }
 
-// dimension is what Application Auto Scaling calls a capacity.
+// dimension is the Application Auto Scaling dimension of a capacity.
 func (s scaledCapacity) dimension() string {
 	of, what := "table", "Read"
 	if s.index != "" {
@@ -204,7 +205,7 @@ func (s scaledCapacity) metric() string {
 	return "DynamoDBReadCapacityUtilization"
 }
 
-// suffix tells the scaled capacities of one table apart.
+// suffix distinguishes the scaled capacities of one table.
 func (s scaledCapacity) suffix() string {
 	suffix := "read"
 	if s.write {
@@ -217,7 +218,7 @@ func (s scaledCapacity) suffix() string {
 }
 
 // scaling writes the resources that scale a table, and keeps Terraform from
-// scaling it back.
+// resetting its units.
 func (w *terraformWriter) scaling(table *hclwrite.Body, t *model.Table, label string) {
 	all := scaledCapacities(t)
 	if len(all) == 0 {
@@ -256,8 +257,8 @@ func (w *terraformWriter) scaling(table *hclwrite.Body, t *model.Table, label st
 	}
 }
 
-// resourceID is "table/${aws_dynamodb_table.label.name}", of an index with its
-// name behind it.
+// resourceID is "table/${aws_dynamodb_table.label.name}", followed by the name
+// of an index.
 func resourceID(label, index string) hclwrite.Tokens {
 	rest := ""
 	if index != "" {

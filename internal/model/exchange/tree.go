@@ -18,7 +18,7 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// sourceTree is a value of a JSON or YAML file that knows where it stands.
+// sourceTree is a value of a JSON or YAML file, with its position.
 type sourceTree struct {
 	at      model.Position
 	kind    treeKind
@@ -48,7 +48,7 @@ func (k treeKind) String() string {
 	return [...]string{"nothing", "text", "a number", "true or false", "a list", "a mapping"}[k]
 }
 
-// get is a member of a map, nil when there is none.
+// get returns a nested member of a map, nil if there is none.
 func (t *sourceTree) get(names ...string) *sourceTree {
 	for _, name := range names {
 		if t == nil || t.kind != treeMap {
@@ -65,7 +65,7 @@ func (t *sourceTree) get(names ...string) *sourceTree {
 	return t
 }
 
-// parseSource reads a file that is JSON or YAML.
+// parseSource parses a file that is JSON or YAML.
 func parseSource(f File) (*sourceTree, error) {
 	fault := func(at model.Position, format string, args ...any) error {
 		return Faults{{File: f.Name, At: at, Message: fmt.Sprintf(format, args...)}}
@@ -105,7 +105,7 @@ func parseSource(f File) (*sourceTree, error) {
 	return t, nil
 }
 
-// parseJSON reads JSON. Of an error it tells the place.
+// parseJSON parses JSON. With an error it returns its position.
 func parseJSON(text []byte) (*sourceTree, model.Position, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	in := json.NewDecoder(bytes.NewReader(text))
@@ -176,7 +176,7 @@ func (r *jsonReader) tree(depth int) (*sourceTree, error) {
 				return nil, err
 			}
 			if i, twice := seen[m.name]; x == '{' && twice {
-				t.members[i] = m // the last one counts
+				t.members[i] = m // the last one wins
 			} else if x == '{' {
 				seen[m.name] = len(t.members)
 				t.members = append(t.members, m)
@@ -195,7 +195,8 @@ func (r *jsonReader) tree(depth int) (*sourceTree, error) {
 	return t, nil
 }
 
-// parseYAML is the parser, which is not ours, with its panics as errors.
+// parseYAML calls the parser, which is a library, and turns its panics into
+// errors.
 func parseYAML(text []byte) (file *ast.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -205,7 +206,7 @@ func parseYAML(text []byte) (file *ast.File, err error) {
 	return parser.ParseBytes(text, 0)
 }
 
-// yamlReader turns YAML into trees. The short forms of CloudFormation's
+// yamlReader converts YAML to trees. The short forms of CloudFormation's
 // functions, such as !Ref, become the long ones.
 type yamlReader struct {
 	err string
@@ -245,7 +246,7 @@ func (y *yamlReader) tree(n ast.Node, depth int) *sourceTree {
 	case nil, *ast.NullNode:
 	case *ast.StringNode:
 		t.kind, t.text = treeString, x.Value
-		// YAML 1.1, which CloudFormation speaks, knows more words for these.
+		// YAML 1.1, which CloudFormation uses, has more words for booleans.
 		if x.GetToken().Type == token.StringType {
 			switch strings.ToLower(x.Value) {
 			case "yes", "on":
@@ -296,13 +297,13 @@ func (y *yamlReader) member(t *sourceTree, m *ast.MappingValueNode, depth int) {
 	t.members = append(t.members, treeMember{m.Key.GetToken().Value, positionOf(m.Key), y.tree(m.Value, depth+1)})
 }
 
-// tagged is a value behind a tag: {Fn::Name: value}.
+// tagged returns a value with a tag as {Fn::Name: value}.
 func (y *yamlReader) tagged(n *ast.TagNode, depth int) *sourceTree {
 	at := positionOf(n)
 	inner := y.tree(n.Value, depth+1)
 	name := strings.TrimPrefix(n.GetToken().Value, "!")
 	if strings.HasPrefix(name, "!") || name == "" {
-		return inner // !!str and its kin
+		return inner // standard tags such as !!str
 	}
 	if name == "GetAtt" && inner.kind == treeString {
 		resource, attr, _ := strings.Cut(inner.text, ".")

@@ -68,8 +68,8 @@ func listOrNil(t *sourceTree) []*sourceTree {
 	return t.list
 }
 
-// keyAttributes is a key, whose types it notes. A key of several attributes has
-// lists.
+// keyAttributes returns a key, and records the types of its attributes. A key
+// of several attributes has lists.
 func (d *describedTable) keyAttributes(t *sourceTree) (key []keyPart) {
 	for _, part := range []struct{ name, kind string }{{"PartitionKey", "HASH"}, {"SortKey", "RANGE"}} {
 		attr := t.get("KeyAttributes", part.name)
@@ -95,7 +95,7 @@ func workbenchCapacity(settings *sourceTree, units, scaling string) model.Capaci
 	return c
 }
 
-// wholeOf is a number of units; 0 for what is none.
+// wholeOf is a number of units; 0 if it is not a valid one.
 func wholeOf(t *sourceTree) int {
 	if t == nil {
 		return 0

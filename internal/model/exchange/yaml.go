@@ -14,11 +14,11 @@ import (
 
 var (
 	plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`) })
-	// What YAML, old or new, takes for something else than text.
+	// Words that some version of YAML does not read as a string.
 	yamlKeyword = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n)$`) })
 )
 
-// quote is text in YAML: bare when that is safe.
+// quote returns text as YAML, unquoted if that is safe.
 func quote(text string) string {
 	if plainWord().MatchString(text) && !yamlKeyword().MatchString(text) {
 		return text
@@ -26,7 +26,7 @@ func quote(text string) string {
 	return inQuotes(text)
 }
 
-// inQuotes is text between double quotes.
+// inQuotes returns text in double quotes.
 func inQuotes(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -51,7 +51,7 @@ func inQuotes(text string) string {
 	return b.String()
 }
 
-// comment is text for behind a #: one line, whatever it was.
+// comment returns text as one line, for a comment.
 func comment(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || r == utf8.RuneError || r == 0xfeff {
@@ -62,7 +62,7 @@ func comment(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// nameOrList is names in a list, or the only one by itself.
+// nameOrList returns a list of names, or the only name by itself.
 func nameOrList(names []string) string {
 	if len(names) == 1 {
 		return quote(names[0])
@@ -85,7 +85,8 @@ const (
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?$`) })
 
-// yamlLiteral is a value of the API in YAML; not ok when a model cannot hold it.
+// yamlLiteral returns a value of the API as YAML; ok is false if a model cannot
+// represent it.
 func yamlLiteral(kind string, v *sourceTree, depth int) (text string, ok bool) {
 	if depth > maxSampleDepth {
 		return "", false
@@ -164,7 +165,7 @@ func truncate(text string) string {
 	return strings.ToValidUTF8(text[:maxSampleText], "")
 }
 
-// guess is the type that a model takes a literal for.
+// guess is the type that a model infers from a literal.
 func guess(text string) string {
 	switch {
 	case strings.HasPrefix(text, "["):

@@ -62,14 +62,14 @@ func (f *fixtures) remove(ctx context.Context, send apply.Send, m *model.Model) 
 	return writeBatches(ctx, send, deletes)
 }
 
-// What a BatchWriteItem takes.
+// The limits of a BatchWriteItem.
 const (
 	batchItems = 25
 	batchBytes = 8 << 20
 )
 
-// writeBatches sends writes in batches. What is left undone is sent again, for a
-// while.
+// writeBatches writes entries in batches. It retries unprocessed entries a
+// limited number of times.
 func writeBatches(ctx context.Context, send apply.Send, writes []batchEntry) error {
 	for len(writes) > 0 {
 		n, bytes := 0, 0

@@ -7,9 +7,9 @@ import (
 )
 
 // hotKeyCounter counts the most frequent keys in bounded space (Metwally's
-// space-saving): when it is full, a new key takes the place of the rarest and
-// its count. So no count is too small, and by how much it may be too large is
-// known: at most by all divided by the size.
+// space-saving): when it is full, a new key replaces the rarest one and takes
+// over its count. So no count is too small, and each is too large by at most
+// all/size.
 type hotKeyCounter struct {
 	size int
 	all  int
@@ -17,7 +17,8 @@ type hotKeyCounter struct {
 	at   map[string]*keyCount
 }
 
-// keyCount is a key with its count, of which so many may be of others.
+// keyCount is a key with its count, of which up to over belong to replaced
+// keys.
 type keyCount struct {
 	key         string
 	count, over int
@@ -49,14 +50,15 @@ func (h *hotKeyCounter) add(key string) {
 	heap.Fix(&h.keys, 0)
 }
 
-// HotKey is a partition key with how often it was asked for.
+// HotKey is a partition key and how often requests touched it.
 type HotKey struct {
-	Key      string  `json:"key"` // with its table, and its index if it is one's
+	Key      string  `json:"key"` // with its table, and its index if it belongs to one
 	Requests int     `json:"requests"`
-	Share    float64 `json:"share"` // of all that touch a partition
+	Share    float64 `json:"share"` // of all touches of partitions
 }
 
-// top are the most frequent keys, of which at least half the count is their own.
+// top returns the most frequent keys, without those of which more than half the
+// count is uncertain.
 func (h *hotKeyCounter) top(n int) []HotKey {
 	var all []HotKey
 	for _, c := range h.keys {
@@ -81,12 +83,12 @@ func (r keyCountHeap) Swap(i, j int) {
 	r[i].index, r[j].index = i, j
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (r *keyCountHeap) Push(x any) {
 	c := x.(*keyCount)
 	c.index = len(*r)
 	*r = append(*r, c)
 }
 
-// Pop is for package heap; nothing is ever taken out.
+// Pop implements heap.Interface; it is never called.
 func (r *keyCountHeap) Pop() any { panic("a key is replaced, never taken out") }

@@ -16,19 +16,19 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
-// LoadOptions say how much is asked for, and for how long.
+// LoadOptions say how much load to send, and for how long.
 type LoadOptions struct {
 	Rate    Rate
 	For     time.Duration
-	Workers int           // how many requests are under way at most; 64 unless set
-	Grace   time.Duration // how long after the end requests may still come; 5 s unless set
+	Workers int           // the most requests in flight; defaults to 64
+	Grace   time.Duration // how long after the end requests may still be sent; defaults to 5 s
 	Seed    uint64
 
-	PrepareProgress func(done, all int)       // while items are stored
-	Progress        func(sent, all, late int) // each second; late is how many wait for a worker
+	PrepareProgress func(done, all int)       // called while items are stored
+	Progress        func(sent, all, late int) // called each second; late is how many runs wait for a worker
 }
 
-// LoadReport is how a load went.
+// LoadReport is the result of a load.
 type LoadReport struct {
 	Seconds  float64        `json:"seconds"` // from the first to the last reply
 	Seed     uint64         `json:"seed"`
@@ -36,27 +36,27 @@ type LoadReport struct {
 	Hottest  []HotKey       `json:"hottest"`
 }
 
-// LoadPattern is how one pattern went under load. Times are in milliseconds,
-// from the moment at which the run was due, so that waiting counts.
+// LoadPattern is the result of one pattern under load. Times are in
+// milliseconds from the moment when the run was due, so they include waiting.
 type LoadPattern struct {
 	Name      string  `json:"name"`
-	Rate      float64 `json:"rate"`      // runs a second that were asked for
-	PerSecond float64 `json:"perSecond"` // runs a second that were answered
-	Done      int     `json:"done"`      // runs that went well
+	Rate      float64 `json:"rate"`      // runs per second that were scheduled
+	PerSecond float64 `json:"perSecond"` // runs per second that completed
+	Done      int     `json:"done"`      // runs that succeeded
 	P50       float64 `json:"p50"`
 	P99       float64 `json:"p99"`
 	Max       float64 `json:"max"`
-	Throttled int     `json:"throttled"` // refused since the units were spent
-	Refused   int     `json:"refused"`   // refused by a condition
+	Throttled int     `json:"throttled"` // rejected because the units were used up
+	Refused   int     `json:"refused"`   // rejected by a condition
 	Errors    int     `json:"errors"`
-	Unsent    int     `json:"unsent"`          // never sent, since the end had come
+	Unsent    int     `json:"unsent"`          // not sent before the end
 	Error     string  `json:"error,omitempty"` // one of the errors
 
 	times []time.Duration
 }
 
-// Bad is how many runs went wrong, throttled ones not counted: who asks for
-// more than the units wants to see those.
+// Bad is the number of failed runs. Throttled runs do not count as failed: they
+// are the expected result of a load above the provisioned units.
 func (r *LoadReport) Bad() (n int) {
 	for _, p := range r.Patterns {
 		n += p.Errors + p.Unsent
@@ -67,13 +67,13 @@ func (r *LoadReport) Bad() (n int) {
 const (
 	loadWorkers  = 64
 	loadGrace    = 5 * time.Second
-	hotKeys      = 1024 // that are counted
+	hotKeys      = 1024 // how many keys are counted
 	reportedKeys = 10
 )
 
-// Load plays the patterns of a model at their rates: each run at its moment,
-// whatever has become of those before. The tables must be there; what is
-// written stays in them.
+// Load runs the patterns of a model at their rates: each run at its time,
+// whether or not earlier runs have completed. The tables must exist; the items
+// stay in them.
 func Load(ctx context.Context, send apply.Send, m *model.Model, o LoadOptions) (*LoadReport, error) {
 	o.Workers, o.Grace = cmp.Or(o.Workers, loadWorkers), cmp.Or(o.Grace, loadGrace)
 	chance := rand.New(rand.NewPCG(o.Seed, 0))
@@ -95,21 +95,22 @@ func Load(ctx context.Context, send apply.Send, m *model.Model, o LoadOptions) (
 	return report, ctx.Err()
 }
 
-// loadRun is a load under way.
+// loadRun is a load in progress.
 type loadRun struct {
 	send     apply.Send
 	plan     *loadPlan
 	arrivals []arrival
 	options  *LoadOptions
 
-	mutex  sync.Mutex // guards what follows
+	mutex  sync.Mutex // guards the fields below
 	report *LoadReport
 	hot    *hotKeyCounter
-	next   int // the first arrival that nobody has taken
+	next   int // the first arrival that no worker has taken
 }
 
-// run has workers take one arrival after the other. A worker waits for the
-// moment of its own; when all are busy, arrivals wait, and that is measured.
+// run lets workers take one arrival after another. A worker waits for the time
+// of its arrival; when all workers are busy, arrivals are late, which is
+// measured.
 func (l *loadRun) run(ctx context.Context) {
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, start.Add(l.options.For+l.options.Grace))
@@ -208,10 +209,10 @@ func (l *loadRun) record(a arrival, took time.Duration, err error) {
 	}
 }
 
-// throttles are the codes of faults that ask for less.
+// throttles are the codes of throttling errors.
 var throttles = map[string]bool{"ProvisionedThroughputExceededException": true, "ThrottlingException": true, "RequestLimitExceeded": true}
 
-// reportProgress reports each second how far the load is.
+// reportProgress reports the progress of the load each second.
 func (l *loadRun) reportProgress(start time.Time, ended chan struct{}) {
 	if l.options.Progress == nil {
 		return
@@ -232,7 +233,7 @@ func (l *loadRun) reportProgress(start time.Time, ended chan struct{}) {
 	}
 }
 
-// finish works out the numbers of the report.
+// finish computes the figures of the report.
 func (l *loadRun) finish(took time.Duration) {
 	l.report.Seconds = took.Seconds()
 	l.report.Hottest = l.hot.top(reportedKeys)
@@ -244,8 +245,8 @@ func (l *loadRun) finish(took time.Duration) {
 	}
 }
 
-// quantile is the smallest of sorted times that so large a part does not
-// exceed.
+// quantile is the smallest of the sorted times that is not exceeded by the
+// given fraction of them.
 func quantile(sorted []time.Duration, part float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

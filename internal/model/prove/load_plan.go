@@ -18,16 +18,16 @@ import (
 )
 
 // loadPlan is everything that is prepared for a load: the runs of each pattern,
-// with bodies as they are sent.
+// with encoded bodies.
 type loadPlan struct {
 	model   *model.Model
 	runs    [][]preparedRun // by pattern
 	claimed map[uint64]bool
 	seed    maphash.Seed
-	next    int // the first run that no pattern has had
+	next    int // the first run that no pattern uses
 }
 
-// preparedRun is one prepared run of a pattern.
+// preparedRun is one run of a pattern that is ready to be sent.
 type preparedRun struct {
 	requests []preparedRequest
 	keys     []string // the partitions that it touches
@@ -36,18 +36,17 @@ type preparedRun struct {
 type preparedRequest struct {
 	operation string
 	body      json.RawMessage
-	pages     int // how many are followed at most
+	pages     int // the most pages to read
 }
 
-// The most that is prepared for one pattern: runs that are repeated, and items
-// that they find.
+// Limits of one pattern: runs that are repeated, and the items that they find.
 const (
 	maxRepeated   = 1000
 	maxFound      = 5000
 	maxFoundBytes = 16 << 20
 )
 
-// The most that is prepared in all: runs and items, and the bytes of these.
+// Limits of all patterns together: runs and items, and their bytes.
 const (
 	maxPrepared      = 400_000
 	maxPreparedBytes = 512 << 20
@@ -124,8 +123,8 @@ func drawEach() func() int {
 	return func() int { used++; return used - 1 }
 }
 
-// drawSkewed draws one of n runs, of which the first takes a share of its own; 0: all
-// are alike.
+// drawSkewed draws one of n runs. The first is drawn with probability share; if
+// share is 0, all are equally likely.
 func drawSkewed(n int, share float64, chance *rand.Rand) func() int {
 	return func() int {
 		switch {
@@ -138,7 +137,7 @@ func drawSkewed(n int, share float64, chance *rand.Rand) func() int {
 	}
 }
 
-// storeFixtures stores items, and tells how far it is.
+// storeFixtures stores items and reports progress.
 func storeFixtures(ctx context.Context, send apply.Send, writes []batchEntry, progress func(done, all int)) error {
 	all := len(writes)
 	for part := range slices.Chunk(writes, 40*batchItems) {
@@ -153,15 +152,15 @@ func storeFixtures(ctx context.Context, send apply.Send, writes []batchEntry, pr
 	return nil
 }
 
-// runsOnce tells whether a run can be played only once: it has a condition, or
-// takes away what it needs.
+// runsOnce reports whether a run can be sent only once, because it has a
+// condition or deletes the item that it needs.
 func runsOnce(plan *model.Plan) bool {
 	return slices.ContainsFunc(plan.Steps, func(s *model.Step) bool {
 		return s.Action.Condition != "" || s.Action.Verb() == model.Delete
 	})
 }
 
-// makeRuns makes runs of a plan which name no item that another pattern names.
+// makeRuns makes n runs of a plan that name no item that another pattern names.
 func (c *loadPlan) makeRuns(plan *model.Plan, n int, writes *[]batchEntry) (made []preparedRun, err error) {
 	run, step := c.next, 1
 	for len(made) < n {
@@ -174,8 +173,8 @@ func (c *loadPlan) makeRuns(plan *model.Plan, n int, writes *[]batchEntry) (made
 			return nil, err
 		}
 		if slices.ContainsFunc(keys, func(k uint64) bool { return c.claimed[k] }) {
-			// Another pattern has taken a whole stretch of runs; it is soon
-			// passed with longer steps.
+			// Another pattern has claimed a whole range of runs; longer steps
+			// skip it quickly.
 			run += step
 			if step *= 2; step > 1<<30 {
 				return nil, fmt.Errorf("%q shares its few items with other patterns, so it cannot run %d times", plan.Pattern.Name, n)
@@ -301,9 +300,10 @@ func keyText(v item.Value) string {
 	return string(v.Bytes())
 }
 
-// skew is the share of the runs that the busiest partition takes, 0 when all
-// are alike, and how many partitions there are. The attributes of a key mostly
-// hang together (a project has one tenant), so the rarest value decides.
+// skew returns the share of the runs that go to the busiest partition, 0 if all
+// are equally busy, and the number of partitions. The attributes of a key are
+// mostly correlated (a project has one tenant), so the attribute with the
+// smallest share decides.
 func skew(plan *model.Plan) (share float64, distinct int) {
 	s := plan.Steps[0]
 	key := s.Table.Schema().Key
@@ -334,8 +334,8 @@ func skew(plan *model.Plan) (share float64, distinct int) {
 	return share, distinct
 }
 
-// hottestOf is the share of the busiest value of an attribute, 0 if none is
-// declared.
+// hottestOf is the declared share of the busiest value of an attribute, 0 for
+// none.
 func hottestOf(a *model.Action, f *model.Field) float64 {
 	for _, s := range a.Skew {
 		if s.Name == f.Name {
@@ -346,7 +346,8 @@ func hottestOf(a *model.Action, f *model.Field) float64 {
 	return f.Attribute.Hottest
 }
 
-// distinctValues is how many values of an attribute occur, as far as it matters here.
+// distinctValues is how many distinct values of an attribute occur, at most
+// maxRepeated unless they are listed.
 func distinctValues(f *model.Field) int {
 	switch a := f.Attribute; {
 	case a.Distinct > 0:

@@ -1,8 +1,8 @@
-// Package prove plays a model's access patterns on a server and holds what
-// comes back against what the model predicts.
+// Package prove runs the access patterns of a model on a server and compares
+// the replies with what the model predicts.
 //
-// Run plays each pattern alone, on tables that hold nothing else. Load plays
-// them all at once, at their rates.
+// Run runs each pattern alone, on tables that contain nothing else. Load runs
+// all patterns concurrently, at their rates.
 package prove
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
-// Options say how patterns are played.
+// Options say how patterns are run.
 type Options struct {
-	Runs               int            // how often each is played, with other items each time; 3 unless set
-	ConsistencyTimeout time.Duration  // for how long a read may come back with what was there before
-	Progress           func(done int) // after each pattern
+	Runs               int            // runs of each pattern, each with other items; defaults to 3
+	ConsistencyTimeout time.Duration  // how long a read may return stale items before it counts as a difference
+	Progress           func(done int) // called after each pattern
 	scenario           func(*model.Plan, model.Generator, int) (*model.Scenario, error)
 }
 
-// Report is how all patterns went.
+// Report is the result of all patterns.
 type Report struct {
 	Patterns []*Pattern `json:"patterns"`
 }
 
-// OK tells whether every prediction was right.
+// OK reports whether every prediction was right.
 func (r *Report) OK() bool { return r.Wrong() == 0 }
 
-// Wrong is how many patterns did not behave as predicted.
+// Wrong returns how many patterns did not behave as predicted.
 func (r *Report) Wrong() (n int) {
 	for _, p := range r.Patterns {
 		if !p.OK() {
@@ -41,26 +41,26 @@ func (r *Report) Wrong() (n int) {
 	return n
 }
 
-// Pattern is how one pattern went. What it returns, reads and costs is of its
-// first run.
+// Pattern is the result of one pattern. Returned, Scanned, Pages and Units are
+// those of its first run.
 type Pattern struct {
 	Name        string       `json:"name"`
 	Operation   string       `json:"operation"`
 	By          string       `json:"by"` // the table or index that served it
 	Runs        int          `json:"runs"`
-	Requests    int          `json:"requests"` // of all runs, pages too
+	Requests    int          `json:"requests"` // of all runs, including further pages
 	Returned    int          `json:"returned"`
 	Scanned     int          `json:"scanned"`
 	Pages       int          `json:"pages"`
 	Units       []Units      `json:"units"`
 	Differences []Difference `json:"differences,omitempty"`
-	Error       string       `json:"error,omitempty"` // why it could not be played
+	Error       string       `json:"error,omitempty"` // why it could not run
 }
 
-// OK tells whether the pattern went as predicted.
+// OK reports whether the pattern behaved as predicted.
 func (p *Pattern) OK() bool { return len(p.Differences) == 0 && p.Error == "" }
 
-// Total is what the first run cost.
+// Total returns the units of the first run.
 func (p *Pattern) Total() (sum float64) {
 	for _, u := range p.Units {
 		sum += u.Units
@@ -68,7 +68,7 @@ func (p *Pattern) Total() (sum float64) {
 	return sum
 }
 
-// Units is what was spent on a table or one of its indexes.
+// Units is the units used by a table or one of its indexes.
 type Units struct {
 	Table string  `json:"table"`
 	Index string  `json:"index,omitempty"`
@@ -77,16 +77,16 @@ type Units struct {
 
 // Difference is a prediction that was wrong.
 type Difference struct {
-	Run       int    `json:"run"`     // from 1 on
-	Request   int    `json:"request"` // within the run, from 1 on
+	Run       int    `json:"run"`     // from 1
+	Request   int    `json:"request"` // within the run, from 1
 	What      string `json:"what"`
 	Predicted string `json:"predicted"`
 	Actual    string `json:"actual"`
 }
 
-// Run plays every pattern of a model. The tables must be there, and empty; they
-// are empty again afterwards. Only a line that is dead is an error; what a
-// server does otherwise than predicted is in the report.
+// Run runs every pattern of a model. The tables must exist and be empty; Run
+// leaves them empty. It returns an error only if the server cannot be reached;
+// a reply that differs from the prediction is in the report.
 func Run(ctx context.Context, send apply.Send, m *model.Model, o Options) (*Report, error) {
 	if o.Runs == 0 {
 		o.Runs = 3
@@ -131,8 +131,8 @@ func faults(plan *model.Plan) (all []error) {
 	return all
 }
 
-// PrefixTables gives the tables of a model other names, each with a text before it,
-// until the returned function is called.
+// PrefixTables adds a prefix to the names of the tables of a model until the
+// returned function is called.
 func PrefixTables(m *model.Model, before string) (restore func()) {
 	for _, t := range m.Tables {
 		t.Name = before + t.Name
@@ -146,8 +146,8 @@ func PrefixTables(m *model.Model, before string) (restore func()) {
 	}
 }
 
-// Create makes the tables of a model, with the billing that it declares or else
-// on demand, where nothing is refused. What looks back at changes is left out.
+// Create creates the tables of a model, with their declared billing or else on
+// demand, so that nothing is throttled. It leaves out streams, time to live and recovery.
 func Create(ctx context.Context, send apply.Send, m *model.Model, declared bool, w apply.Waiting) error {
 	plan := new(apply.Plan)
 	for _, t := range m.Tables {
@@ -167,7 +167,7 @@ func Create(ctx context.Context, send apply.Send, m *model.Model, declared bool,
 	return apply.Do(ctx, send, plan, w)
 }
 
-// Drop removes the tables of a model, as far as they are there.
+// Drop deletes the tables of a model that exist.
 func Drop(ctx context.Context, send apply.Send, m *model.Model) (err error) {
 	for _, t := range m.Tables {
 		_, drop := send(ctx, "DeleteTable", map[string]any{"TableName": t.Name})

@@ -16,17 +16,17 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
-// runner is where one pattern is played.
+// runner runs one pattern.
 type runner struct {
 	send    apply.Send
 	model   *model.Model
 	options *Options
 	pattern *Pattern
-	gaveUp  bool // a read kept differing: the pattern gets no patience any more
+	gaveUp  bool // a read differed until the timeout; later reads are not retried
 }
 
-// run plays one run: what is there before is stored, the requests are sent,
-// and whatever is there then is removed.
+// run executes one run: it stores the items that must exist, sends the
+// requests, and deletes all items.
 func (s *runner) run(ctx context.Context, plan *model.Plan, run int) (err error) {
 	scenario, err := s.options.scenario(plan, model.Generator{Seed: uint64(run)}, run)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *runner) run(ctx context.Context, plan *model.Plan, run int) (err error)
 	return nil
 }
 
-// recordFault notes a fault that the server tells; any other error is none of the
-// pattern's.
+// recordFault records an error reply of the server in the report; any other
+// error is returned.
 func (s *runner) recordFault(err error) error {
 	var fault *apierror.Error
 	if errors.As(err, &fault) {
@@ -67,8 +67,8 @@ func (s *runner) recordFault(err error) error {
 	return err
 }
 
-// call sends a request. A read of what was just written may be early: if it
-// differs and there is patience, it is sent again.
+// call sends a request. A read may not see items that were just written: if it
+// differs, it is sent again until the timeout.
 func (s *runner) call(ctx context.Context, c model.Call) (*requestResult, error) {
 	until := time.Now().Add(s.options.ConsistencyTimeout)
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
@@ -85,7 +85,7 @@ func (s *runner) call(ctx context.Context, c model.Call) (*requestResult, error)
 	}
 }
 
-// pages sends a request, and those for its further pages if they are followed.
+// pages sends a request, and those for further pages if all are read.
 func (s *runner) pages(ctx context.Context, c model.Call) (*requestResult, error) {
 	got := new(requestResult)
 	body := maps.Clone(c.Body)
@@ -99,7 +99,7 @@ func (s *runner) pages(ctx context.Context, c model.Call) (*requestResult, error
 		if err != nil {
 			return nil, err
 		}
-		// One that never ends is caught by the count of its pages.
+		// The number of pages bounds a server that never ends.
 		if !c.Follow || last == nil || got.pages > 2*c.Want.Pages+10 {
 			return got, nil
 		}
@@ -107,7 +107,7 @@ func (s *runner) pages(ctx context.Context, c model.Call) (*requestResult, error
 	}
 }
 
-// addFirstRun adds up what the first run does.
+// addFirstRun adds a result of the first run to the report.
 func (s *runner) addFirstRun(got *requestResult) {
 	p := s.pattern
 	p.Returned += got.returned
@@ -128,7 +128,7 @@ func (s *runner) differ(run, request int, what, predicted, actual string) {
 	s.pattern.Differences = append(s.pattern.Differences, Difference{Run: run + 1, Request: request + 1, What: what, Predicted: predicted, Actual: actual})
 }
 
-// compare holds what came back against the prediction.
+// compare records the differences between a result and the prediction.
 func (s *runner) compare(run, request int, c model.Call, got *requestResult) {
 	want, is := predicted(c), actual(c, got)
 	names := maps.Clone(want)
@@ -140,8 +140,8 @@ func (s *runner) compare(run, request int, c model.Call, got *requestResult) {
 	}
 }
 
-// predicted are the facts that a request must come back with, by name. What is
-// none or nothing is left out.
+// predicted returns the facts that are predicted for a request, by name. Facts
+// that are zero are left out.
 func predicted(c model.Call) map[string]string {
 	o := &requestResult{returned: c.Want.Count, scanned: c.Want.Scanned, pages: c.Want.Pages, units: make(map[tableOrIndex]float64)}
 	for _, u := range slices.Concat(c.Want.Read, c.Want.Write) {
@@ -157,8 +157,8 @@ func predicted(c model.Call) map[string]string {
 	return f
 }
 
-// actual are the same facts of what did come back. Which index was used is told
-// by where the units of a read were spent.
+// actual returns the same facts of a result. The index used is the one whose
+// units a read used.
 func actual(c model.Call, got *requestResult) map[string]string {
 	f := facts(c, got)
 	if got.unprocessed {
@@ -206,15 +206,15 @@ func (p tableOrIndex) String() string {
 	return p.table + "." + p.index
 }
 
-// requestResult is what a request came back with, of whatever operation, with all
-// its pages.
+// requestResult is the result of a request of any operation, with all its
+// pages.
 type requestResult struct {
 	returned, scanned, pages int
 	units                    map[tableOrIndex]float64
 	unprocessed              bool
 }
 
-// add adds a reply, and returns where the next page begins.
+// add adds a reply, and returns the key at which the next page starts.
 func (o *requestResult) add(text []byte) (last json.RawMessage, err error) {
 	var r struct {
 		Count, ScannedCount int
@@ -238,8 +238,8 @@ func (o *requestResult) add(text []byte) (last json.RawMessage, err error) {
 	return r.LastEvaluatedKey, o.charge(r.ConsumedCapacity)
 }
 
-// found counts the items that reads by key return: one, those of a batch, or
-// those of a transaction.
+// found counts the items that reads by key return: of a get, a batch or a
+// transaction.
 func found(item, responses json.RawMessage) (n int) {
 	if item != nil {
 		return 1
@@ -262,7 +262,7 @@ func found(item, responses json.RawMessage) (n int) {
 	return n
 }
 
-// charge adds what a reply says that it cost: of one table, or of several.
+// charge adds the consumed capacity of a reply, of one table or of several.
 func (o *requestResult) charge(text json.RawMessage) error {
 	type units map[string]struct{ CapacityUnits float64 }
 	type consumed struct {

@@ -12,21 +12,21 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// arrival is a moment at which a pattern is asked for.
+// arrival is the time at which a pattern is due to run.
 type arrival struct {
 	at      time.Duration
 	pattern int
-	run     int // which of the prepared runs
+	run     int // index of the prepared run
 }
 
-// Rate says how much is asked for: a multiple of what the model declares, or so
-// many runs a second of all patterns together.
+// Rate is the load to send: a multiple of the declared rates, or a total number
+// of runs per second.
 type Rate struct {
 	Times     float64
 	PerSecond float64
 }
 
-// ParseRate reads a rate such as 1x, 0.1x, 200 or 200/s.
+// ParseRate parses a rate such as 1x, 0.1x, 200 or 200/s.
 func ParseRate(text string) (Rate, error) {
 	number, times := strings.CutSuffix(text, "x")
 	if !times {
@@ -42,7 +42,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{PerSecond: n}, nil
 }
 
-// of are the rates of patterns, a second.
+// of returns the rates of patterns, per second.
 func (r Rate) of(patterns []*model.Pattern) []float64 {
 	rates, sum := make([]float64, len(patterns)), 0.0
 	for i, p := range patterns {
@@ -59,11 +59,11 @@ func (r Rate) of(patterns []*model.Pattern) []float64 {
 	return rates
 }
 
-// maxArrivals bounds what is kept in memory.
+// maxArrivals bounds the memory that a schedule needs.
 const maxArrivals = 1_000_000
 
-// schedule is when each pattern is asked for: at its rate, and otherwise by
-// chance, whatever becomes of the requests before.
+// schedule returns when each pattern is due: at random times around its rate,
+// independent of the completion of earlier requests.
 func schedule(rates []float64, during time.Duration, chance *rand.Rand) ([]arrival, error) {
 	sum := 0.0
 	for _, rate := range rates {
