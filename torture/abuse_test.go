@@ -21,27 +21,28 @@ import (
 	"time"
 )
 
-// While others keep connections open, send slowly or not at all, send as much
-// as they may, bombs and nests, good clients are answered as soon as ever, and
-// memory has a bound. The others have a process of their own, or good clients
-// would wait for them before a request is even sent.
+// Good clients are served without delay, and memory is bounded, while abusive
+// clients keep connections open, send slowly or not at all, and send the
+// largest bodies, compression bombs and deeply nested JSON. The abusive
+// clients have a process of their own, or good clients would wait for them
+// before a request is even sent.
 //
-// All share the processors of one machine, which in life they do not. So good
-// clients are also measured while the same crowd is at another server: what they
-// wait for then is the machine.
-func TestGoodClientsAreServedBesideBadOnes(t *testing.T) {
+// All share the processors of one machine, which in production they do not.
+// So good clients are also measured while the same crowd uses another server:
+// what they wait for then is the machine.
+func TestGoodClientsAreServedAmongBadOnes(t *testing.T) {
 	g := newRig(t)
 	s := start(t, filepath.Join(t.TempDir(), "data"), "--log=error")
 	other := start(t, filepath.Join(t.TempDir(), "other"), "--log=error")
 	createWork(t, s.door)
 	createWork(t, other.door)
 	rounds, span := 1, 300*time.Millisecond
-	c := crowdScript{Conns: 200, Stalled: 4, Large: 2, BombMB: 32} // twice what a body may have
+	c := crowdScript{Conns: 200, Stalled: 4, Large: 2, BombMB: 32} // twice the limit of a body
 	if *long {
 		rounds, span = 3, *longTime/6
 		c = crowdScript{Conns: 4500, Stalled: 32, Large: 8, BombMB: 1024}
 	}
-	goodClients(g, s.door, span) // when all is warm
+	goodClients(g, s.door, span) // warms up
 	var alone, elsewhere, beside []time.Duration
 	crowded := func(at *process) []time.Duration {
 		c.Addr = at.addr
@@ -57,35 +58,35 @@ func TestGoodClientsAreServedBesideBadOnes(t *testing.T) {
 	for _, times := range [][]time.Duration{alone, elsewhere, beside} {
 		slices.Sort(times)
 	}
-	g.tell("alone", alone)
-	g.tell("with the others elsewhere", elsewhere)
-	g.tell("beside the others", beside)
-	peak := s.memory(t, "VmHWM") // most
+	g.countTimes("alone", alone)
+	g.countTimes("with the crowd at another server", elsewhere)
+	g.countTimes("with the crowd", beside)
+	peak := s.memory(t, "VmHWM") // peak
 	g.count("MB at most", peak)
 	if !s.alive() {
 		t.Fatalf("the server has ended\n%s", s.log())
 	}
 	if worst := beside[len(beside)-1]; worst > 20*time.Second {
-		t.Errorf("a good client has waited for %v", worst)
+		t.Errorf("a good client waited for %v", worst)
 	}
 	if *long {
 		for _, percent := range []int{50, 99} {
 			a, b := elsewhere[len(elsewhere)*percent/100], beside[len(beside)*percent/100]
 			if b > 2*a+time.Millisecond {
-				t.Errorf("%d of a hundred requests of good clients take up to %v beside the others, and %v when those are at another server", percent, b, a)
+				t.Errorf("%d of a hundred requests of good clients take up to %v with the crowd, and %v with the crowd at another server", percent, b, a)
 			}
 		}
 	}
 	if peak > 1024 {
 		t.Errorf("the server has taken %d MB", peak)
 	}
-	g.tell("after them", goodClients(g, s.door, span))
+	g.countTimes("after the crowd", goodClients(g, s.door, span))
 	s.kill()
 	other.kill()
 }
 
-// Connections that nobody uses, before their first request and after it, cost
-// little and hinder nobody.
+// Idle connections, before their first request and after it, cost little and
+// do not slow other clients.
 func TestIdleConnectionsCostLittle(t *testing.T) {
 	g := newRig(t)
 	s := start(t, filepath.Join(t.TempDir(), "data"), "--log=error")
@@ -102,10 +103,10 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	for range conns {
 		s.connect(t)
 	}
-	g.tell("beside them", goodClients(g, s.door, 300*time.Millisecond))
+	g.countTimes("with idle connections", goodClients(g, s.door, 300*time.Millisecond))
 	took := s.memory(t, "VmRSS") - before
 	g.count("idle connections", 2*conns)
-	g.count("MB for them", took)
+	g.count("MB for idle connections", took)
 	if *long && took > 300 {
 		t.Errorf("%d idle connections take %d MB", 2*conns, took)
 	}
@@ -113,15 +114,15 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	s.kill()
 }
 
-// tell counts how long requests took.
-func (g *rig) tell(when string, times []time.Duration) {
+// countTimes counts requests and records their latencies.
+func (g *rig) countTimes(when string, times []time.Duration) {
 	g.count("requests "+when, len(times))
 	g.count("us p50 "+when, int(times[len(times)/2].Microseconds()))
 	g.count("us p99 "+when, int(times[len(times)*99/100].Microseconds()))
 }
 
-// goodClients read and write for a while. All must be answered well; it is told
-// how long each took, in order.
+// goodClients read and write for a while. All requests must succeed; it
+// returns their latencies in order.
 func goodClients(g *rig, d door, span time.Duration) (times []time.Duration) {
 	g.Helper()
 	const clients = 4
@@ -139,12 +140,12 @@ func goodClients(g *rig, d door, span time.Duration) (times []time.Duration) {
 				key := object{"p": text("good" + strconv.Itoa(n)), "k": num(i % 100)}
 				operation, body := "GetItem", object{"TableName": "Work", "Key": key}
 				if i%2 == 0 {
-					key["pad"] = text(strings.Repeat("p", 20<<10)) // it does not fit in the door's buffer
+					key["pad"] = text(strings.Repeat("p", 20<<10)) // does not fit in the connection's buffer
 					operation, body = "PutItem", object{"TableName": "Work", "Item": key}
 				}
 				began := time.Now()
-				if err := d.call(operation, body, nil); err != nil && !refused(err, "ThrottlingException") {
-					g.Errorf("a good client is answered %v", err)
+				if err := d.call(operation, body, nil); err != nil && !rejected(err, "ThrottlingException") {
+					g.Errorf("a request of a good client: %v", err)
 					return
 				}
 				mu.Lock()
@@ -163,7 +164,8 @@ func goodClients(g *rig, d door, span time.Duration) (times []time.Duration) {
 	return times
 }
 
-// crowdEnv makes this program a crowd of bad clients.
+// crowdEnv is the environment variable that makes this program a crowd of bad
+// clients.
 const crowdEnv = "STATOR_TORTURE_CROWD"
 
 // crowdScript is what the bad clients do.
@@ -179,7 +181,7 @@ type badCrowd struct {
 	lines *bufio.Scanner
 }
 
-// startCrowd begins, and waits until all have connected.
+// startCrowd starts the crowd and waits until all have connected.
 func startCrowd(t testing.TB, script crowdScript) *badCrowd {
 	t.Helper()
 	text, err := json.Marshal(script)
@@ -201,13 +203,13 @@ func startCrowd(t testing.TB, script crowdScript) *badCrowd {
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if !c.lines.Scan() || c.lines.Text() != "all have come" {
-		t.Errorf("the bad clients have said %q", c.lines.Text())
+	if !c.lines.Scan() || c.lines.Text() != "all have connected" {
+		t.Errorf("the bad clients wrote %q", c.lines.Text())
 	}
 	return c
 }
 
-// end ends them, and counts what came of it.
+// end stops the crowd and adds its counts.
 func (c *badCrowd) end(g *rig) {
 	g.Helper()
 	c.stdin.Close()
@@ -225,7 +227,8 @@ func (c *badCrowd) end(g *rig) {
 	}
 }
 
-// badClients are the process of the bad clients, until its standard input ends.
+// badClients is the main function of the crowd's process. It runs until
+// standard input ends.
 func badClients(text string) int {
 	var script crowdScript
 	if err := json.Unmarshal([]byte(text), &script); err != nil {
@@ -243,22 +246,22 @@ func badClients(text string) int {
 		{script.Stalled, slices.Concat(c.head(most, ""), bytes.Repeat([]byte(" "), most-1))},
 	} {
 		if err := c.send(kept.conns, kept.what); err != nil {
-			say("fault", err)
+			report("fault", err)
 		}
 	}
 	packed := bomb(script.BombMB)
 	nested := []byte(`{"TableName": "Work", "Item": {"p": ` + strings.Repeat(`{"M": {"a": `, 200_000))
 	flat := []byte(`{"TableName": "Work", "Item": {"p": {"L": ` + strings.Repeat("[", 200_000))
 	spaces := append([]byte(`{"TableName": "Work", "Key": {"p": {"S": "a"}, "k": {"N": "1"}}}`), bytes.Repeat([]byte(" "), 15<<20)...)
-	c.again(1, slices.Concat(c.head(len(packed), "Content-Encoding: gzip\r\n"), packed))
-	c.again(1, slices.Concat(c.head(len(nested), ""), nested))
-	c.again(1, slices.Concat(c.head(len(flat), ""), flat))
-	c.again(script.Large, slices.Concat(c.head(len(spaces), ""), spaces))
-	say("all have come")
+	c.repeat(1, slices.Concat(c.head(len(packed), "Content-Encoding: gzip\r\n"), packed))
+	c.repeat(1, slices.Concat(c.head(len(nested), ""), nested))
+	c.repeat(1, slices.Concat(c.head(len(flat), ""), flat))
+	c.repeat(script.Large, slices.Concat(c.head(len(spaces), ""), spaces))
+	report("all have connected")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	c.end()
-	say(c.made, "bad connections")
-	say(c.answered.Load(), "bad requests answered")
+	report(c.made, "bad connections")
+	report(c.answered.Load(), "bad requests answered")
 	return 0
 }
 
@@ -271,7 +274,7 @@ type crowd struct {
 	answered atomic.Int64
 }
 
-// head is the head of a request that announces a length.
+// head returns the head of a request with this Content-Length.
 func (c *crowd) head(length int, more string) []byte {
 	r, err := http.NewRequest("POST", "http://"+c.addr+"/", nil)
 	if err != nil {
@@ -281,8 +284,8 @@ func (c *crowd) head(length int, more string) []byte {
 	return fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n%s%s\r\n", c.addr, length, more, headers(r))
 }
 
-// send opens connections, sends the same on each, and waits. Those that the
-// server closes are not opened again.
+// send opens connections, sends the same on each, and keeps them open.
+// Connections that the server closes are not opened again.
 func (c *crowd) send(n int, what []byte) error {
 	c.made += n
 	for range n {
@@ -299,9 +302,9 @@ func (c *crowd) send(n int, what []byte) error {
 	return nil
 }
 
-// again sends the same again and again, each on a connection of its own, and
-// reads the answers.
-func (c *crowd) again(n int, what []byte) {
+// repeat sends the same repeatedly, each time on a new connection, and reads
+// the answers.
+func (c *crowd) repeat(n int, what []byte) {
 	c.made += n
 	for range n {
 		c.running.Go(func() {
@@ -316,12 +319,12 @@ func (c *crowd) again(n int, what []byte) {
 					continue
 				}
 				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-				go conn.Write(what) //nolint:errcheck // it may be refused before its end
+				go conn.Write(what) //nolint:errcheck // it may be rejected before its end
 				answer := make([]byte, 12)
 				if _, err := io.ReadFull(conn, answer); err == nil {
 					c.answered.Add(1)
 					if strings.HasPrefix(string(answer[9:]), "5") {
-						say("fault", "a bad client is answered", string(answer))
+						report("fault", "a bad client got", string(answer))
 					}
 				}
 				conn.Close()
@@ -335,7 +338,7 @@ func (c *crowd) end() {
 	c.running.Wait()
 }
 
-// bomb is a small body that would become very large.
+// bomb returns a small body that decompresses to a very large one.
 func bomb(megabytes int) []byte {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
@@ -350,8 +353,8 @@ func bomb(megabytes int) []byte {
 	return b.Bytes()
 }
 
-// memory is a measure of the memory of a process, in megabytes; 0 where it is
-// not known.
+// memory returns a memory measure of a process in megabytes; 0 where it is
+// not available.
 func (p *process) memory(t testing.TB, which string) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

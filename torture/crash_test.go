@@ -15,20 +15,20 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
-// A crash of the machine at any moment, after which some or none of what was
-// not synced is on disk, takes nothing back and leaves no halves.
-func TestCrashTakesNothingBack(t *testing.T) {
+// A crash of the machine at any moment, after which any part of the unsynced
+// data is on disk, loses no acknowledged write and leaves no partial one.
+func TestCrashLosesNoAcknowledgedWrite(t *testing.T) {
 	g := newRig(t)
 	for n := range g.rounds(12) {
 		acked, records, faults := crash(g, uint64(n), pebble.Durable)
 		g.count("crashes", 1)
 		g.count("acknowledged", acked)
 		g.count("records", records)
-		complain(t, faults)
+		reportFaults(t, faults)
 	}
 }
 
-// The control: what was not waited for is found to be lost.
+// The control: losses are found when writes do not wait for the disk.
 func TestCrashRigFindsLosses(t *testing.T) {
 	g := newRig(t)
 	for n := range 20 {
@@ -38,20 +38,20 @@ func TestCrashRigFindsLosses(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nothing was lost although nothing was waited for")
+	t.Error("nothing was lost although writes did not wait for the disk")
 }
 
 const crashWorkers = 8
 
 var errCrashed = errors.New("the machine has crashed")
 
-// crash lets some work, takes what the disk holds at some moment, and compares
-// that with what the workers had been told before.
+// crash runs workers, takes the content of the disk at some moment, and
+// compares it with what had been acknowledged to the workers before.
 func crash(g *rig, n uint64, durability pebble.Durability) (acked, records int, faults []string) {
 	g.Helper()
 	r := rand.New(rand.NewPCG(g.seed, n))
 	mem := disktest.NewCrashable()
-	var syncTime atomic.Int64 // none until the table is there
+	var syncTime atomic.Int64 // zero until the table exists
 	slow := disktest.Inject(mem, func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData:
@@ -64,14 +64,14 @@ func crash(g *rig, n uint64, durability pebble.Durability) (acked, records int, 
 		g.Fatal(err)
 	}
 	createWork(g, h.door)
-	if err := h.engine.DeleteRange(g.Context(), []byte{0xfe}, []byte{0xfe, 0}); err != nil { // a sync, also of what was relaxed
+	if err := h.engine.DeleteRange(g.Context(), []byte{0xfe}, []byte{0xfe, 0}); err != nil { // syncs relaxed writes too
 		g.Fatal(err)
 	}
 	syncTime.Store(int64(time.Duration(r.IntN(1500)) * time.Microsecond))
 
 	var crashed atomic.Bool
 	all := crew(crashWorkers, g.seed+n)
-	before := make([]told, len(all))
+	before := make([]expectation, len(all))
 	var left vfs.FS
 	work(all, func(target string, body []byte) (int, []byte, error) {
 		if crashed.Load() {
@@ -81,7 +81,7 @@ func crash(g *rig, n uint64, durability pebble.Durability) (acked, records int, 
 	}, func() {
 		time.Sleep(time.Duration(2+r.IntN(30)) * time.Millisecond)
 		for i, w := range all {
-			before[i] = w.told() // what is told from here on does not count
+			before[i] = w.expectation() // later acknowledgements do not count
 		}
 		left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 0, 50, 100}[r.IntN(4)], RNG: r})
 		crashed.Store(true)
@@ -105,11 +105,11 @@ func crash(g *rig, n uint64, durability pebble.Durability) (acked, records int, 
 		if err != nil {
 			g.Fatal(err)
 		}
-		told := w.told() // with all that was asked for
-		told.acked = before[i].acked
-		acked += told.acked
-		if _, ok := told.fits(found); !ok {
-			faults = append(faults, fmt.Sprintf("crash %d: %s has %v, after %s", n, w.name, found, told))
+		expected := w.expectation() // with all requested changes
+		expected.acked = before[i].acked
+		acked += expected.acked
+		if _, ok := expected.fits(found); !ok {
+			faults = append(faults, fmt.Sprintf("crash %d: %s has %v, after %s", n, w.name, found, expected))
 		}
 	}
 	h.expectSound(g)

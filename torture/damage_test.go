@@ -16,10 +16,11 @@ const damageItems = 150 // in each table
 
 var damageTables = []string{"Left", "Right"}
 
-// Whatever bytes of a folder are flipped, zeroed or cut off: it is told, when
-// the folder is opened or when they are read. No answer is wrong, nothing is
-// missing without a word, and the server goes on with what is well.
-func TestDamageIsTold(t *testing.T) {
+// Whatever bytes of a folder are flipped, zeroed or cut off, the damage is
+// reported when the folder is opened or when they are read. No answer is
+// wrong, nothing is missing silently, and the server continues to serve
+// undamaged data.
+func TestDamageIsReported(t *testing.T) {
 	g := newRig(t)
 	p := prepareDamage(g)
 	for n := range g.rounds(len(damaged)) {
@@ -32,16 +33,15 @@ func TestDamageIsTold(t *testing.T) {
 	}
 }
 
-// damaged are the kinds of files that are damaged.
+// damaged lists the kinds of files to damage.
 var damaged = []struct {
 	name string
-	log  bool // they are there after a kill
+	log  bool // exists after a kill only
 }{
 	{"*.sst", false}, {"*.log", true}, {"MANIFEST-*", false}, {"*.sst", true}, {"*.log", true}, {"MANIFEST-*", true}, {"OPTIONS-*", false}, {"marker.*", false}, {"stator.synced", true},
 }
 
-// A damaged block fails the requests that need it, and no others; the scrub
-// finds it.
+// A damaged block fails only the requests that need it; verify finds it.
 func TestDamagedBlockFailsFewRequests(t *testing.T) {
 	g := newRig(t)
 	p := prepareDamage(g)
@@ -66,7 +66,7 @@ func TestDamagedBlockFailsFewRequests(t *testing.T) {
 		}
 		failed := bad["Left"] + bad["Right"]
 		if failed > damageItems/4 {
-			t.Errorf("%v requests fail for one bit", bad)
+			t.Errorf("%v requests fail because of one bit", bad)
 		}
 		s.must(t, "PutItem", object{"TableName": "Right", "Item": object{"id": text("new"), "text": text("x")}}, nil)
 		if !s.alive() {
@@ -75,7 +75,7 @@ func TestDamagedBlockFailsFewRequests(t *testing.T) {
 		s.kill()
 		out, err := verify(t, data)
 		if failed > 0 && err == nil {
-			t.Errorf("the scrub finds nothing, although %d requests fail:\n%s", failed, out)
+			t.Errorf("verify finds nothing, although %d requests fail:\n%s", failed, out)
 		}
 		g.count("bits", 1)
 		g.count("requests failed", failed)
@@ -83,8 +83,8 @@ func TestDamagedBlockFailsFewRequests(t *testing.T) {
 	}
 }
 
-// The control: the scrub finds nothing in a folder that is well, and reads of
-// it are right; and a change that does not show in checksums is noticed.
+// The control: verify finds nothing in an undamaged folder, and its reads are
+// right; and a change that checksums do not show is noticed.
 func TestDamageRigFindsWrongAnswers(t *testing.T) {
 	g := newRig(t)
 	p := prepareDamage(g)
@@ -95,7 +95,7 @@ func TestDamageRigFindsWrongAnswers(t *testing.T) {
 	copyFolder(t, p.killed, data)
 	s := start(t, data, "--log=error")
 	if failed, faults := p.read(s.door); failed > 0 || len(faults) > 0 {
-		t.Errorf("%d fail of a folder that is well: %v", failed, faults)
+		t.Errorf("%d requests fail on an undamaged folder: %v", failed, faults)
 	}
 	s.must(t, "PutItem", object{"TableName": "Left", "Item": object{"id": text("3"), "text": text("wrong")}}, nil)
 	if _, faults := p.read(s.door); len(faults) == 0 {
@@ -108,7 +108,8 @@ func TestDamageRigFindsWrongAnswers(t *testing.T) {
 	s.kill()
 }
 
-// A damaged backup is refused; a restore from it makes no table that is wrong.
+// A damaged backup is rejected; a restore from it never creates a wrong
+// table.
 func TestDamagedBackupIsRefused(t *testing.T) {
 	g := newRig(t)
 	p := prepareDamage(g)
@@ -141,15 +142,15 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 	}
 }
 
-// prepared are folders to damage, and what is in them.
+// prepared has folders to damage, and their content.
 type prepared struct {
-	closed string // by a server that was stopped
-	killed string // and that was killed: its log is long
+	closed string // left by a server that was stopped
+	killed string // left by a server that was killed: its WAL is long
 	backup string
 	seed   uint64
 }
 
-// text is what an item has. It does not get smaller when it is compressed.
+// text is the content of an item. It does not compress.
 func (p *prepared) text(table string, id int) string {
 	var b strings.Builder
 	x := p.seed ^ uint64(id)<<20 ^ uint64(len(table))
@@ -162,7 +163,7 @@ func (p *prepared) text(table string, id int) string {
 
 var preparedOnce *prepared
 
-// prepareDamage makes the folders, once for all tests.
+// prepareDamage creates the folders, once for all tests.
 func prepareDamage(g *rig) *prepared {
 	g.Helper()
 	if preparedOnce != nil {
@@ -194,7 +195,7 @@ func prepareDamage(g *rig) *prepared {
 		}
 		if folder == p.killed {
 			fill(0, 25)
-			time.Sleep(time.Second) // it is flushed, so that there are tables
+			time.Sleep(time.Second) // for a flush, so that there are sstables
 			fill(25, damageItems)
 			s.kill()
 			continue
@@ -207,11 +208,11 @@ func prepareDamage(g *rig) *prepared {
 		p.backup = made.BackupDetails.BackupArn
 		for made.BackupDetails.BackupStatus != "AVAILABLE" {
 			time.Sleep(10 * time.Millisecond)
-			var told struct {
+			var expected struct {
 				BackupDescription struct{ BackupDetails struct{ BackupStatus string } }
 			}
-			s.must(g, "DescribeBackup", object{"BackupArn": p.backup}, &told)
-			made.BackupDetails.BackupStatus = told.BackupDescription.BackupDetails.BackupStatus
+			s.must(g, "DescribeBackup", object{"BackupArn": p.backup}, &expected)
+			made.BackupDetails.BackupStatus = expected.BackupDescription.BackupDetails.BackupStatus
 		}
 		s.cmd.Process.Signal(syscall.SIGTERM)
 		<-s.ended
@@ -220,7 +221,7 @@ func prepareDamage(g *rig) *prepared {
 	return p
 }
 
-// try damages a copy of a folder and looks at what a server makes of it.
+// try damages a copy of a folder and checks how a server handles it.
 func (p *prepared) try(g *rig, folder string, kind struct {
 	name string
 	log  bool
@@ -244,12 +245,12 @@ func (p *prepared) try(g *rig, folder string, kind struct {
 	failed, faults := p.read(s.door)
 	switch {
 	case failed > 0:
-		g.count("told when read", 1)
+		g.count("reported when read", 1)
 	case len(faults) == 0:
 		g.count("without effect", 1)
 	}
 	if len(faults) > 0 {
-		g.Errorf("%s: it is not told: %d faults: %v", what, len(faults), faults[:min(3, len(faults))])
+		g.Errorf("%s: it is not reported: %d faults: %v", what, len(faults), faults[:min(3, len(faults))])
 	}
 	if !s.alive() || strings.Contains(s.log(), "panic") {
 		g.Errorf("%s: the server has ended\n%s", what, s.log())
@@ -257,8 +258,8 @@ func (p *prepared) try(g *rig, folder string, kind struct {
 	s.kill()
 }
 
-// read reads all items in each way there is. What fails is told; what is wrong
-// is not.
+// read reads all items in every way. A failed read reports the damage; a
+// wrong answer is a fault.
 func (p *prepared) read(d door) (failed int, faults []string) {
 	for _, table := range damageTables {
 		n, wrong := p.readTable(d, table)
@@ -323,13 +324,13 @@ const (
 	cutOff
 )
 
-// mutate damages a file, and tells how.
+// mutate damages a file and describes how.
 func mutate(t testing.TB, g *rig, file string, how int) (what string) {
 	t.Helper()
 	edit(t, file, func(b []byte) []byte {
 		size := len(b)
 		if strings.HasSuffix(file, ".log") {
-			for size > 0 && b[size-1] == 0 { // room that was made ahead
+			for size > 0 && b[size-1] == 0 { // preallocated space
 				size--
 			}
 		}
@@ -372,7 +373,7 @@ func copyFolder(t testing.TB, from, to string) {
 	}
 }
 
-// largest is the largest file whose name is like a pattern.
+// largest returns the largest file whose name matches a pattern.
 func largest(t testing.TB, dir, pattern string) (file string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, pattern))

@@ -16,13 +16,14 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "make the archive of the present format anew")
+var update = flag.Bool("update", false, "rebuild the archive of the present format")
 
-// presentFormat is the format that is written now. Those before it stay.
+// presentFormat is the format that is written now. Archives of earlier
+// formats are kept.
 const presentFormat = "v1"
 
-// Data folders and backups of each format that was ever released are opened,
-// say what they said then, and can be written to.
+// Data folders and backups of every released format can be opened, return the
+// same answers as then, and can be written to.
 func TestFoldersOfEachFormatAreOpened(t *testing.T) {
 	if *update {
 		makeArchive(t, filepath.Join("formats", presentFormat+".tar.gz"))
@@ -44,18 +45,18 @@ func TestFoldersOfEachFormatAreOpened(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var said map[string]json.RawMessage
-			if err := json.Unmarshal(text, &said); err != nil {
+			var answers map[string]json.RawMessage
+			if err := json.Unmarshal(text, &answers); err != nil {
 				t.Fatal(err)
 			}
-			restore(t, s.door, said)
-			now := saying(t, s.door)
+			restore(t, s.door, answers)
+			now := answersOf(t, s.door)
 			if len(now) < 6 {
 				t.Errorf("only %d questions are asked", len(now))
 			}
 			for question, answer := range now {
-				if !sameJSON(t, answer, said[question]) {
-					t.Errorf("%s\nit says  %s\nit said  %s", question, answer, said[question])
+				if !sameJSON(t, answer, answers[question]) {
+					t.Errorf("%s\nthe answer is  %s\nit was         %s", question, answer, answers[question])
 				}
 			}
 			s.must(t, "UpdateItem", object{"TableName": "Things", "Key": object{"p": object{"S": "a"}, "k": num(1)},
@@ -67,8 +68,8 @@ func TestFoldersOfEachFormatAreOpened(t *testing.T) {
 			// The control: an item that differs is noticed.
 			s = start(t, data, "--log=error")
 			differs := false
-			for question, answer := range saying(t, s.door) {
-				differs = differs || !sameJSON(t, answer, said[question])
+			for question, answer := range answersOf(t, s.door) {
+				differs = differs || !sameJSON(t, answer, answers[question])
 			}
 			if !differs {
 				t.Error("a change of the folder is not noticed")
@@ -80,10 +81,11 @@ func TestFoldersOfEachFormatAreOpened(t *testing.T) {
 
 const backupQuestion = "the backup"
 
-// saying is what a folder says to questions about all that is in it.
-func saying(t testing.TB, d door) map[string]json.RawMessage {
+// answersOf returns a server's answers to questions about everything in its
+// folder.
+func answersOf(t testing.TB, d door) map[string]json.RawMessage {
 	t.Helper()
-	said := make(map[string]json.RawMessage)
+	answers := make(map[string]json.RawMessage)
 	for question, body := range map[string]object{
 		"Scan Things":          {"TableName": "Things", "ConsistentRead": true},
 		"Scan Restored":        {"TableName": "Restored", "ConsistentRead": true},
@@ -97,27 +99,27 @@ func saying(t testing.TB, d door) map[string]json.RawMessage {
 		operation, _, _ := strings.Cut(question, " ")
 		var answer json.RawMessage
 		d.must(t, operation, body, &answer)
-		said[question] = answer
+		answers[question] = answer
 	}
 	var table struct {
 		Table struct{ KeySchema, AttributeDefinitions, GlobalSecondaryIndexes, StreamSpecification any }
 	}
 	d.must(t, "DescribeTable", object{"TableName": "Things"}, &table)
 	if indexes, ok := table.Table.GlobalSecondaryIndexes.([]any); ok && len(indexes) == 1 {
-		table.Table.GlobalSecondaryIndexes = indexes[0].(object)["KeySchema"] // the counts come late
+		table.Table.GlobalSecondaryIndexes = indexes[0].(object)["KeySchema"] // the counts are updated late
 	}
 	answer, err := json.Marshal(table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	said["DescribeTable"] = answer
-	return said
+	answers["DescribeTable"] = answer
+	return answers
 }
 
-// restore makes a table of the backup.
-func restore(t testing.TB, d door, said map[string]json.RawMessage) {
+// restore creates a table from the backup.
+func restore(t testing.TB, d door, answers map[string]json.RawMessage) {
 	t.Helper()
-	d.must(t, "RestoreTableFromBackup", object{"BackupArn": said[backupQuestion], "TargetTableName": "Restored"}, nil)
+	d.must(t, "RestoreTableFromBackup", object{"BackupArn": answers[backupQuestion], "TargetTableName": "Restored"}, nil)
 	untilIs(t, d, "DescribeTable", object{"TableName": "Restored"}, `"TableStatus":"ACTIVE"`)
 }
 
@@ -150,9 +152,9 @@ func sameJSON(t testing.TB, a, b []byte) bool {
 	return texts[0] == texts[1]
 }
 
-// makeArchive makes a folder that has something of everything: values of all
-// types, indexes of both kinds, a stream, a time to live, recovery to any
-// second, a backup, tables and a log that is not written out.
+// makeArchive creates a folder that has some of everything: values of all
+// types, indexes of both kinds, a stream, a time to live, point-in-time
+// recovery, a backup, sstables and a WAL that is not flushed.
 func makeArchive(t testing.TB, archive string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -191,19 +193,19 @@ func makeArchive(t testing.TB, archive string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second) // it is written out
+	time.Sleep(time.Second) // for a flush
 	s.must(t, "DeleteItem", object{"TableName": "Things", "Key": object{"p": object{"S": "a"}, "k": object{"N": "0"}}}, nil)
 	put("8", object{"g": object{"S": "red"}})
 	s.kill()
 
-	// What it says is asked of a copy, since the question makes a table.
+	// The answers are taken from a copy, since a question creates a table.
 	copied := filepath.Join(t.TempDir(), "data")
 	copyFolder(t, data, copied)
 	copyFolder(t, data+"-backups", copied+"-backups")
 	s = start(t, copied, "--log=error")
-	said := map[string]json.RawMessage{backupQuestion: arn}
-	restore(t, s.door, said)
-	said2 := saying(t, s.door)
+	answers := map[string]json.RawMessage{backupQuestion: arn}
+	restore(t, s.door, answers)
+	said2 := answersOf(t, s.door)
 	said2[backupQuestion] = arn
 	s.kill()
 	text, err := json.MarshalIndent(said2, "", " ")

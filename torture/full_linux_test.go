@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// On a full disk writes are refused soon and with words, reads are served, and
-// writes go on by themselves when there is room again.
+// On a full disk writes are rejected soon and with a message, reads are
+// served, and writes resume by themselves when there is space again.
 func TestFullDiskRefusesWritesOnly(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		left int64 // of the disk
-		idle bool  // nobody writes when it fills up
+		left int64 // free bytes on the disk
+		idle bool  // no writes while it fills up
 	}{
 		{"less is left than is kept in reserve", 8 << 20, false}, {"nothing is left", 0, true},
 	} {
@@ -29,12 +29,12 @@ func TestFullDiskRefusesWritesOnly(t *testing.T) {
 			createWork(t, s.door)
 			all := crew(8, g.Uint64())
 			for range g.rounds(1) {
-				// The control: with room they are not refused.
+				// The control: with free space they are not rejected.
 				for _, w := range all {
 					w.door = s.door
 					for range 2 {
 						if !w.step() {
-							t.Fatalf("a write is refused with room: %v", w.faults)
+							t.Fatalf("a write is rejected with free space: %v", w.faults)
 						}
 					}
 				}
@@ -48,22 +48,22 @@ func TestFullDiskRefusesWritesOnly(t *testing.T) {
 				}
 				for putOne(s.door) == nil {
 					if time.Since(began) > 30*time.Second {
-						t.Fatal("writes are not refused")
+						t.Fatal("writes are not rejected")
 					}
 				}
-				g.count("ms in sum until all were refused", int(time.Since(began).Milliseconds()))
+				g.count("ms in total until all were rejected", int(time.Since(began).Milliseconds()))
 				began = time.Now()
 				if err := putOne(s.door); err == nil || !strings.Contains(err.Error(), "disk is almost full") {
-					t.Errorf("a write is answered %v", err)
+					t.Errorf("a write returns %v", err)
 				}
-				g.count("ms in sum for one that was refused", int(time.Since(began).Milliseconds()))
+				g.count("ms in total for one rejected write", int(time.Since(began).Milliseconds()))
 				for _, w := range all {
 					found, err := w.read()
 					if err != nil {
 						t.Fatalf("a read on a full disk: %v", err)
 					}
-					if _, ok := w.told().fits(found); !ok {
-						t.Errorf("%s has %v, after %s", w.name, found, w.told())
+					if _, ok := w.expectation().fits(found); !ok {
+						t.Errorf("%s has %v, after %s", w.name, found, w.expectation())
 					}
 				}
 				if !s.alive() {
@@ -74,27 +74,27 @@ func TestFullDiskRefusesWritesOnly(t *testing.T) {
 				began = time.Now()
 				for putOne(s.door) != nil {
 					if time.Since(began) > 30*time.Second {
-						t.Fatalf("writes do not go on\n%s", s.log())
+						t.Fatalf("writes do not resume\n%s", s.log())
 					}
 					time.Sleep(20 * time.Millisecond)
 				}
-				g.count("ms in sum until writes went on", int(time.Since(began).Milliseconds()))
+				g.count("ms in total until writes resumed", int(time.Since(began).Milliseconds()))
 				acked, faults := settleAll(t, all, s.door)
 				g.count("acknowledged", acked)
-				complain(t, faults)
+				reportFaults(t, faults)
 				g.count("times full", 1)
 			}
 			s.kill()
 			s = start(t, data, "--log=error", "--backups", t.TempDir())
 			_, faults := settleAll(t, all, s.door)
-			complain(t, faults)
+			reportFaults(t, faults)
 			g.count("records", checkStream(t, s.door, g.Int()))
 			s.kill()
 		})
 	}
 }
 
-// A server starts on a full disk, or says why it does not.
+// A server starts on a full disk, or reports why it does not.
 func TestServerStartsOnAFullDisk(t *testing.T) {
 	g := newRig(t)
 	dir := newTmpfs(t, "64m")
@@ -111,7 +111,7 @@ func TestServerStartsOnAFullDisk(t *testing.T) {
 		t.Fatalf("%.2000s", err)
 	}
 	if err != nil {
-		s = start(t, data, "--log=error", "--backups", t.TempDir()) // there is room now
+		s = start(t, data, "--log=error", "--backups", t.TempDir()) // there is space now
 	}
 	for end := time.Now().Add(30 * time.Second); putOne(s.door) != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -119,7 +119,7 @@ func TestServerStartsOnAFullDisk(t *testing.T) {
 		}
 	}
 	_, faults := settleAll(t, all, s.door)
-	complain(t, faults)
+	reportFaults(t, faults)
 	s.kill()
 }
 
@@ -127,9 +127,9 @@ func putOne(d door) error {
 	return d.call("PutItem", object{"TableName": "Work", "Item": object{"p": text("other"), "k": num(1)}}, nil)
 }
 
-// keepFull fills a disk up, again when something is removed, until it is told
-// to make room.
-func keepFull(t testing.TB, dir string, left int64) (makeRoom func()) {
+// keepFull fills a disk, and again whenever something is removed, until free
+// is called.
+func keepFull(t testing.TB, dir string, left int64) (free func()) {
 	t.Helper()
 	file := filepath.Join(dir, "ballast")
 	f, err := os.Create(file)
@@ -159,7 +159,7 @@ func keepFull(t testing.TB, dir string, left int64) (makeRoom func()) {
 	}
 }
 
-// newTmpfs mounts a small disk in memory, or skips the test.
+// newTmpfs mounts a small file system in memory, or skips the test.
 func newTmpfs(t testing.TB, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -170,7 +170,7 @@ func newTmpfs(t testing.TB, size string) string {
 	return dir
 }
 
-// fillUp writes to a file until so much is left of its disk.
+// fillUp writes to a file until left bytes are free on its disk.
 func fillUp(t testing.TB, f *os.File, left int64) {
 	for {
 		var is syscall.Statfs_t

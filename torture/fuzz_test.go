@@ -21,8 +21,8 @@ func fuzzTime() time.Duration {
 	return *fuzzFlag
 }
 
-// No fuzz target of the module finds anything. With all other tests they run
-// with what is known; here they look for more.
+// No fuzz target of the module finds a failure. With all other tests they run
+// on their seeds; here they look for more.
 func TestFuzzTargetsFindNothing(t *testing.T) {
 	if !*long {
 		t.Skip("the seeds of all fuzz targets run with their packages; -torture looks for more")
@@ -42,7 +42,7 @@ func TestFuzzTargetsFindNothing(t *testing.T) {
 			}
 		}
 	}
-	// The control: what is planted is found.
+	// The control: a planted fault is found.
 	dir := t.TempDir()
 	copyFolder(t, filepath.Join("testdata", "planted"), dir)
 	if out, _, err := fuzz(dir, "FuzzPlanted"); err == nil || !strings.Contains(out, "found") {
@@ -72,7 +72,7 @@ func fuzzTargets(t testing.TB, dir string) (targets []string) {
 
 var execs = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs one target for a while, and tells how many inputs it tried.
+// fuzz runs one target for a while, and returns how many inputs it tried.
 func fuzz(dir, target string) (out string, tried int, err error) {
 	cmd := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", fuzzTime().String(), "-fuzzminimizetime", "1x", ".")
 	cmd.Dir = dir

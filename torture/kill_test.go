@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// loadTime is how long a server works before it is struck.
+// loadTime is how long a server works before it is killed.
 const loadTime = 250 * time.Millisecond
 
-// After a kill -9 all that was acknowledged is there, transactions are whole
-// and made once, indexes agree with items, and the stream replays to them.
-func TestKillTakesNothingBack(t *testing.T) {
+// After a kill -9 all acknowledged writes exist, transactions are atomic and
+// applied once, indexes agree with items, and replaying the stream gives the
+// items.
+func TestKillLosesNoAcknowledgedWrite(t *testing.T) {
 	g := newRig(t)
 	var data string
 	var s *process
 	var all []*worker
-	const perFolder = 20 // the whole stream is read after each
+	const perFolder = 20 // the whole stream is read after each folder
 	for n := range g.rounds(4) {
 		if n%perFolder == 0 {
 			if s != nil {
@@ -39,13 +40,13 @@ func TestKillTakesNothingBack(t *testing.T) {
 		acked, faults := settleAll(t, all, s.door)
 		g.count("kills", 1)
 		g.count("acknowledged", acked)
-		complain(t, faults)
+		reportFaults(t, faults)
 	}
 	g.count("records", checkStream(t, s.door, g.Int()))
 }
 
-// The control: when writes are answered before they are on disk, losses are
-// found.
+// The control: losses are found when writes are acknowledged before they are
+// on disk.
 func TestKillRigFindsLosses(t *testing.T) {
 	g := newRig(t)
 	data := filepath.Join(t.TempDir(), "data")
@@ -62,5 +63,5 @@ func TestKillRigFindsLosses(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nothing was lost although nothing was waited for")
+	t.Error("nothing was lost although writes did not wait for the disk")
 }

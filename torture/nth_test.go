@@ -26,13 +26,13 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
-// fault is what goes wrong with the disk of a child process.
+// fault is an injected failure of a child process's disk.
 type fault struct {
 	Dir  string
 	Seed uint64
 	Kind string // of operations
-	Nth  int    // the one that fails; none if 0
-	Ever bool   // all that follow fail, too
+	Nth  int    // the one that fails; 0 for none
+	Ever bool   // all later ones fail too
 }
 
 func (f fault) String() string {
@@ -50,18 +50,18 @@ var kinds = map[string][]errorfs.OpKind{
 }
 
 // Whichever write, sync, read or other operation of the disk fails, once or
-// from then on: no answer is wrong, nothing that was acknowledged is lost, and
-// the process either goes on, refuses, or ends and says why.
+// from then on: no answer is wrong, no acknowledged write is lost, and the
+// process either continues, rejects requests, or ends and logs why.
 //
-// The long form lets each fail in its turn, all that the work needs, and goes
-// on with other work until the time is over.
+// The long form fails each operation of the workload in turn, and continues
+// with other workloads until the time is over.
 func TestNthOperationOfTheDiskFails(t *testing.T) {
 	g := newRig(t)
 	seed := g.Uint64()
 	totals := make(map[string]int)
 	for i, kind := range slices.Sorted(maps.Keys(kinds)) {
 		if totals[kind] = 30; i > 0 && !*long {
-			continue // there are as many of each at least
+			continue // there are at least this many of each
 		}
 		out := g.try(fault{Seed: seed, Kind: kind})
 		if totals[kind] = out.total; out.total == 0 || out.acked < childSteps/2 {
@@ -70,7 +70,7 @@ func TestNthOperationOfTheDiskFails(t *testing.T) {
 	}
 	var running sync.WaitGroup
 	faults := make(chan fault)
-	for range 4 { // most of their time they wait
+	for range 4 { // they mostly wait
 		running.Go(func() {
 			for f := range faults {
 				out := g.try(f)
@@ -86,7 +86,7 @@ func TestNthOperationOfTheDiskFails(t *testing.T) {
 				faults <- f
 			}
 		}
-		g.count("of all of one work", len(everyFault(totals, seed)))
+		g.count("faults of one workload", len(everyFault(totals, seed)))
 	}
 	for range g.rounds(8) {
 		f := everyFault(totals, g.Uint64())
@@ -96,8 +96,9 @@ func TestNthOperationOfTheDiskFails(t *testing.T) {
 	running.Wait()
 }
 
-// everyFault is each operation that can fail, once and from then on. A few more
-// than there were when they were counted: how work falls together differs.
+// everyFault returns a fault for each operation that can fail, once and from
+// then on. It has a few more than were counted, since the number varies with
+// the interleaving.
 func everyFault(totals map[string]int, seed uint64) (all []fault) {
 	for _, kind := range slices.Sorted(maps.Keys(totals)) {
 		for n := range totals[kind] * 11 / 10 {
@@ -107,7 +108,7 @@ func everyFault(totals map[string]int, seed uint64) (all []fault) {
 	return all
 }
 
-// The control: a disk that drops a write and does not say so is found out.
+// The control: a disk that silently drops a write is found.
 func TestNthRigFindsLosses(t *testing.T) {
 	g := newRig(t)
 	dir, remove := quickDir(t)
@@ -118,11 +119,11 @@ func TestNthRigFindsLosses(t *testing.T) {
 		t.Fatalf("nothing was acknowledged: %s", out.stderr)
 	}
 	if faults := out.check(t, f.Dir); len(faults) == 0 {
-		t.Errorf("nothing was lost of %d, although the disk lied", out.acked)
+		t.Errorf("none of %d writes was lost, although the disk dropped some", out.acked)
 	}
 }
 
-// try runs a child, and looks at what it has left.
+// try runs a child, and checks its folder afterwards.
 func (g *rig) try(f fault) outcome {
 	g.Helper()
 	var remove func()
@@ -139,8 +140,8 @@ func (g *rig) try(f fault) outcome {
 	return out
 }
 
-// quickDir is a folder in memory, if there is such: what fails does so before
-// it reaches the disk.
+// quickDir returns a folder in memory, if possible: failures are injected
+// above the disk.
 func quickDir(t testing.TB) (dir string, remove func()) {
 	t.Helper()
 	above, err := os.MkdirTemp("/dev/shm", "stator-nth")
@@ -153,9 +154,9 @@ func quickDir(t testing.TB) (dir string, remove func()) {
 	return filepath.Join(above, "d"), func() { os.RemoveAll(above) }
 }
 
-// outcome is what a child has told.
+// outcome is what a child reported.
 type outcome struct {
-	told
+	expectation
 	created bool
 	total   int
 	end     string
@@ -163,7 +164,7 @@ type outcome struct {
 	stderr  string
 }
 
-// childPatience is after what a child is thought to hang.
+// childPatience is the time after which a child is considered to hang.
 const childPatience = time.Minute // much more than it needs on a busy machine
 
 func (f fault) run(t testing.TB) (out outcome) {
@@ -188,13 +189,13 @@ func (f fault) run(t testing.TB) (out outcome) {
 	case errors.As(err, &exit) && exit.ExitCode() == exitHangs:
 		out.faults = append(out.faults, "it hangs while it opens")
 	case err == nil:
-		out.end = "lived through"
+		out.end = "survived"
 	case errors.As(err, &exit) && exit.ExitCode() == exitRefused:
 		out.end = "not opened"
 	case errors.As(err, &exit) && exit.ExitCode() == 1 && strings.Contains(out.stderr, "the database cannot continue"):
 		out.end = "ended"
 	default:
-		out.faults = append(out.faults, fmt.Sprintf("it ends with %v", err))
+		out.faults = append(out.faults, fmt.Sprintf("the child ended with %v", err))
 	}
 	logFailed, after := false, 0
 	for lines := bufio.NewScanner(&stdout); lines.Scan(); {
@@ -220,14 +221,14 @@ func (f fault) run(t testing.TB) (out outcome) {
 			logFailed = logFailed || strings.HasSuffix(rest, ".log") && (f.Kind == "sync" || f.Kind == "write")
 		}
 	}
-	// One may have been on its way.
+	// One may have been in flight.
 	if after > 1 {
 		out.faults = append(out.faults, fmt.Sprintf("%d writes were acknowledged after the log could not be written", after))
 	}
 	return out
 }
 
-// asked is a change on its way between processes.
+// asked is a change, encoded for the parent process.
 type asked struct {
 	Operation string
 	After     map[int][2]int
@@ -242,7 +243,7 @@ func (a asked) after() map[int]version {
 	return after
 }
 
-// check opens what a child has left on a disk that works, and compares.
+// check opens the child's folder on a working disk, and compares.
 func (out outcome) check(t testing.TB, dir string) (faults []string) {
 	t.Helper()
 	h, err := open(vfs.Default, dir, pebble.Durable, quiet)
@@ -263,7 +264,7 @@ func (out outcome) check(t testing.TB, dir string) (faults []string) {
 		return append(faults, "it cannot be read afterwards: "+err.Error())
 	}
 	if _, ok := out.fits(found); !ok {
-		faults = append(faults, fmt.Sprintf("it has %v, after %s", found, out.told))
+		faults = append(faults, fmt.Sprintf("it has %v, after %s", found, out.expectation))
 	}
 	reports, err := h.db.Verify(context.Background(), func(string, int64) {})
 	if err != nil {
@@ -286,8 +287,8 @@ const (
 	openPatience = 10 * time.Second
 )
 
-// child works on a disk that fails, and tells its standard output what it was
-// told.
+// child runs a workload on a failing disk, and reports the replies on
+// standard output.
 func child(script string) int {
 	var f fault
 	if err := json.Unmarshal([]byte(script), &f); err != nil {
@@ -305,25 +306,25 @@ func child(script string) int {
 	w := crew(1, f.Seed)[0]
 	w.door = h.door
 	if createErr := w.create(); createErr == nil {
-		say("created")
-		w.toil()
+		report("created")
+		w.run()
 	}
 	for _, fault := range w.faults {
-		say("fault", fault)
+		report("fault", fault)
 	}
 	if err := h.close(); err != nil {
 		fmt.Fprintln(os.Stderr, "close:", err)
 	}
-	say("total", bad.seen())
+	report("total", bad.seen())
 	return 0
 }
 
-// unchanged is said of a write that left all as it was, such as the removal of
-// an item that is not there: it needs no log.
+// unchanged marks a write that changed nothing, such as the removal of an
+// item that does not exist: it needs no WAL record.
 const unchanged = "unchanged"
 
-// say tells the parent something, at once.
-func say(words ...any) { fmt.Fprintln(os.Stdout, words...) }
+// report writes a line for the parent, unbuffered.
+func report(words ...any) { fmt.Fprintln(os.Stdout, words...) }
 
 func (w *worker) create() error {
 	t := &failure{}
@@ -334,7 +335,7 @@ func (w *worker) create() error {
 	return t.err
 }
 
-// failure takes what a test would fail by.
+// failure is a testing.TB that records errors.
 type failure struct {
 	testing.TB
 	err error
@@ -346,8 +347,8 @@ func (f *failure) Fatalf(format string, args ...any) {
 	panic(f.err)
 }
 
-// toil changes items until a write is refused, and reads all along.
-func (w *worker) toil() {
+// run changes items until a write is rejected, and reads in between.
+func (w *worker) run() {
 	for step := range childSteps {
 		if len(w.changes) == w.acked {
 			c := w.next()
@@ -359,32 +360,32 @@ func (w *worker) toil() {
 			if err != nil {
 				panic(err)
 			}
-			say("ask", string(line))
+			report("ask", string(line))
 			w.changes = append(w.changes, c)
 			if err := w.call(c.operation, c.body, nil); err == nil {
 				before := w.is
 				w.acked++
 				if w.is = before.with(c); maps.Equal(w.is, before) {
-					say("ack", unchanged)
+					report("ack", unchanged)
 				} else {
-					say("ack")
+					report("ack")
 				}
 			} else {
 				fmt.Fprintln(os.Stderr, "refused:", err)
 			}
 		}
 		if found, err := w.read(); err == nil {
-			if _, ok := w.told().fits(found); !ok {
-				w.faults = append(w.faults, fmt.Sprintf("it reads %v, after %s", found, w.told()))
+			if _, ok := w.expectation().fits(found); !ok {
+				w.faults = append(w.faults, fmt.Sprintf("it reads %v, after %s", found, w.expectation()))
 			}
 		}
 		if step%4 == 3 {
-			time.Sleep(8 * time.Millisecond) // it flushes
+			time.Sleep(8 * time.Millisecond) // for a flush
 		}
 	}
 }
 
-// failing is a file system of which one operation fails.
+// failing is a file system in which one operation fails.
 type failing struct {
 	fault
 	mu sync.Mutex
@@ -397,7 +398,7 @@ func (f *failing) seen() int {
 	return f.n
 }
 
-// due counts an operation, and tells whether it is to fail.
+// due counts an operation, and reports whether it should fail.
 func (f *failing) due() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -413,12 +414,12 @@ func (f *failing) wrap(inner vfs.FS) vfs.FS {
 		if !slices.Contains(kinds[f.Kind], op.Kind) || !f.due() {
 			return nil
 		}
-		say("fails", op.Path)
+		report("fails", op.Path)
 		return &fs.PathError{Op: f.Kind, Path: op.Path, Err: errorfs.ErrInjected}
 	})
 }
 
-// lying is a file system that drops what is written to logs and tables.
+// lying is a file system that drops writes to WALs and sstables.
 type lying struct {
 	vfs.FS
 	f *failing

@@ -23,17 +23,16 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
 
-// With four times the clients that it can serve, a server answers as many
-// requests as ever, and the others with the error after which clients wait and
-// try again. Nothing else is answered, and nobody waits for ever.
+// With four times the clients that it can serve, a server still answers as
+// many requests, and rejects the others with the error that clients retry
+// after a pause. There are no other answers, and no client waits forever.
 //
-// What it can serve are those that have their turn, and as many more as come to
-// it before the patience of the server ends. All send their next request when
-// the last one is answered, and those who are told to come again wait before
-// as the SDKs do.
+// It can serve the requests that have a slot, and those that get one before
+// the queue's deadline. Each client sends its next request when the last one
+// is answered, and throttled clients back off like the SDKs.
 //
-// The disk is what limits it here; but with a faster one there are so many
-// clients, in this process too, that the processor does.
+// The disk is the bottleneck here; with a faster disk there are enough
+// clients, in this process too, to make the processor the bottleneck.
 func TestOverloadIsThrottled(t *testing.T) {
 	if !*long {
 		newRig(t).stallDisk()
@@ -68,20 +67,22 @@ func TestOverloadIsThrottled(t *testing.T) {
 	}
 }
 
-// The same with connections, and the processor as the limit. The server has one
-// for itself and the clients another, since in life they are elsewhere.
+// The same with connections, and the processor as the bottleneck. The server
+// has one processor and the clients another, since in production they are on
+// other machines.
 //
-// Of requests that take long a server can serve few, and there can be four
-// times as many clients. Reads that wait for nothing do not come to the line in
-// which some are throttled: each is carried out when it is read from its
-// connection, and all of them are, late. The bounds say what held when they were
-// set. A profile shows stacks that grow again, more to be looked at for garbage,
-// and all else a little slower.
+// A server can serve few expensive requests, so there can be four times as
+// many clients. Reads that never wait do not enter the queue that throttles:
+// each runs when it is read from its connection, and all of them do, late.
+// The bounds are what was measured when they were set. A profile shows stacks
+// that grow again, more work for the garbage collector, and everything else a
+// little slower.
 //
-// Of small requests there cannot be four times too many on one machine, but as
-// many as it can connect. So many connections are more than a processor has at
-// hand: a server whose reply is ready does much less for them than for few. What is
-// left of that is the ceiling of one that works for its replies.
+// One machine cannot send four times too many small requests, so as many
+// clients connect as it can. That many connections do not fit in a
+// processor's caches: a server with a constant reply also serves them much
+// more slowly than few. That ratio is the ceiling for a server that computes
+// its replies.
 func TestCrowdIsThrottled(t *testing.T) {
 	if !*long {
 		t.Skip("TestOverloadIsThrottled is the short form; -torture connects many")
@@ -90,8 +91,8 @@ func TestCrowdIsThrottled(t *testing.T) {
 		name   string
 		ask    func(*caller) (status int, answer []byte, err error)
 		factor int
-		waits  bool    // and so some are throttled
-		least  float64 // of what few get, or of what is left with a reply that is ready
+		waits  bool    // in the queue, so that some are throttled
+		least  float64 // percent of the rate of few clients, or of the ratio with a constant reply
 		ready  bool
 	}{
 		{"long reads and writes", countingAndPutting, 4, true, 75, false},
@@ -100,11 +101,11 @@ func TestCrowdIsThrottled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.ready {
-				t.Run("with a reply that is ready", func(t *testing.T) { c.least *= leftOfReady(t) / 100 })
+				t.Run("with a constant reply", func(t *testing.T) { c.least *= cannedRatio(t) / 100 })
 			}
 			g := newRig(t)
 			s := start(t, filepath.Join(t.TempDir(), "data"), "--log=error")
-			s.apart(t)
+			s.pin(t)
 			createWork(t, s.door)
 			for n := range counted {
 				s.door.must(t, "PutItem", object{"TableName": "Work", "Item": object{"p": text("many"), "k": num(n), "pad": text(pad)}}, nil)
@@ -114,19 +115,19 @@ func TestCrowdIsThrottled(t *testing.T) {
 			o.run()
 			g.count("MB at most", s.memory(t, "VmHWM"))
 			if t.Failed() {
-				t.Logf("the server has said:\n%.4000s", s.log())
+				t.Logf("the log of the server:\n%.4000s", s.log())
 			}
 			s.kill()
 		})
 	}
 }
 
-// leftOfReady is how many percent a server with one reply for all does for many
-// clients of what it does for few.
-func leftOfReady(t *testing.T) (percent float64) {
+// cannedRatio returns the rate of a server with a constant reply for many
+// clients, in percent of its rate for few.
+func cannedRatio(t *testing.T) (percent float64) {
 	g := newRig(t)
 	s := startCanned(t, []byte(`{"Item": {"pad": {"S": "`+pad+`"}}}`))
-	s.apart(t)
+	s.pin(t)
 	o := &overload{rig: g, few: 256, most: 18_432, ask: mixed, cpu: s.cpu}
 	o.dial = func() door { return s.connect(t) }
 	percent = o.run()
@@ -134,8 +135,8 @@ func leftOfReady(t *testing.T) (percent float64) {
 	return percent
 }
 
-// connect is a client with a connection, on which a first request was answered: that
-// is not waited for as long as others are.
+// connect returns a client with a connection, on which a first request was
+// answered: the first request has a shorter deadline.
 func (p *process) connect(t testing.TB) door {
 	t.Helper()
 	d, end := p.lean(t)
@@ -144,7 +145,7 @@ func (p *process) connect(t testing.TB) door {
 	}
 	t.Cleanup(end)
 	if status, answer, err := d("DynamoDB_20120810.ListTables", []byte("{}")); err != nil || status != http.StatusOK {
-		t.Fatalf("it is answered %d %s (%v)", status, answer, err)
+		t.Fatalf("the answer is %d %s (%v)", status, answer, err)
 	}
 	return d
 }
@@ -156,22 +157,23 @@ const (
 	maxWait      = 10 * time.Second
 )
 
-// overload compares what few clients get done in a second with what many do.
+// overload compares the request rates of few clients and of many.
 type overload struct {
 	*rig
 	few, most int     // clients
-	factor    int     // of what can be served; 0 for the most
-	waits     bool    // for turns, so that some are throttled
+	factor    int     // of the clients that can be served; 0 for the most
+	waits     bool    // for slots, so that some are throttled
 	least     float64 // percent
 	dial      func() door
 	ask       func(*caller) (status int, answer []byte, err error)
-	cpu       func() time.Duration // that the server has taken; nil if it is not known
+	cpu       func() time.Duration // used by the server; nil if it is not known
 
 	crowd []*caller
 }
 
-// run takes the middle of several rounds, and both in turns, since other things
-// go on in a machine. It is how many percent many get of what few do.
+// run takes the median of several alternating rounds, since the machine has
+// other load. It returns the rate of many clients in percent of the rate of
+// few.
 func (o *overload) run() (percent float64) {
 	o.Helper()
 	const rounds = 3
@@ -182,13 +184,13 @@ func (o *overload) run() (percent float64) {
 	if o.factor > 0 {
 		many = o.factor * fit
 	}
-	if many > o.most { // a faster machine, which still is to have too many
+	if many > o.most { // a faster machine, which must be overloaded too
 		many = o.most
 		if many < 3*fit {
-			o.Errorf("%d clients are too few, of which %d can be served", o.most, fit)
+			o.Errorf("%d clients are too few: %d can be served", o.most, fit)
 		}
 	}
-	o.load(many, long) // when all have come, and most have learnt to wait
+	o.load(many, long) // until all are connected, and most back off
 	var ceilings, goods, ratios []float64
 	throttled := 0
 	for range rounds {
@@ -196,7 +198,7 @@ func (o *overload) run() (percent float64) {
 			c.pause = shortPause
 		}
 		before, over, after := o.load(o.few, short), o.load(many, long), o.load(o.few, short)
-		// The control: clients that are not too many are not throttled.
+		// The control: few clients are not throttled.
 		if before.throttled+after.throttled > 0 || over.throttled == 0 && o.waits {
 			o.Errorf("%d requests of %d clients were throttled, and %d of %d", before.throttled+after.throttled, o.few, over.throttled, many)
 		}
@@ -210,22 +212,22 @@ func (o *overload) run() (percent float64) {
 	o.count(fmt.Sprintf("answered per second to %d clients", o.few), int(median(ceilings)))
 	o.count(fmt.Sprintf("answered per second to %d clients", many), int(median(goods)))
 	percent = median(ratios)
-	o.count("% of that in the middle of the rounds", int(percent))
+	o.count("% of that (median of the rounds)", int(percent))
 	o.count("clients that can be served", fit)
 	o.count("throttled", throttled)
 	if again := o.load(64, short); again.throttled > 0 {
-		o.Errorf("%d are throttled when the crowd has gone", again.throttled)
+		o.Errorf("%d are throttled after the crowd has left", again.throttled)
 	}
 	if percent < o.least {
-		o.Errorf("many are answered %.0f %% as often as few, and should be %.0f %%", percent, o.least)
+		o.Errorf("many clients get %.0f %% of the rate of few, want %.0f %%", percent, o.least)
 	}
 	return percent
 }
 
 func median(all []float64) float64 { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
-// stallDisk holds a disk up until some are throttled. All others are answered
-// when it goes on.
+// stallDisk stalls a disk until some requests are throttled. The others are
+// answered when it continues.
 func (g *rig) stallDisk() {
 	g.Helper()
 	var stalled atomic.Bool
@@ -247,7 +249,7 @@ func (g *rig) stallDisk() {
 	for round, stall := range []bool{false, true} {
 		stalled.Store(stall)
 		clients := 700
-		if !stall { // the control: all have a turn at once
+		if !stall { // the control: all get a slot at once
 			clients = 512
 		}
 		var answered, throttled atomic.Int64
@@ -257,12 +259,12 @@ func (g *rig) stallDisk() {
 				switch err := put(n, round); {
 				case err == nil:
 					answered.Add(1)
-				case refused(err, "ThrottlingException"):
+				case rejected(err, "ThrottlingException"):
 					throttled.Add(1)
-				case stall && refused(err, "TransactionConflictException"):
-					g.count("told to come again after seconds behind another", 1) // on a machine that is slow itself
+				case stall && rejected(err, "TransactionConflictException"):
+					g.count("throttled after seconds in the queue", 1) // on a slow machine
 				default:
-					g.Errorf("it is answered %v", err)
+					g.Errorf("the answer is %v", err)
 				}
 			})
 		}
@@ -277,28 +279,28 @@ func (g *rig) stallDisk() {
 		g.count(fmt.Sprintf("answered in round %d", round), int(answered.Load()))
 		g.count(fmt.Sprintf("throttled in round %d", round), int(throttled.Load()))
 		if (throttled.Load() > 0) != stall || answered.Load() == 0 {
-			g.Errorf("the disk stalls: %v; %d are answered and %d throttled", stall, answered.Load(), throttled.Load())
+			g.Errorf("the disk stalls: %v; %d requests are answered and %d throttled", stall, answered.Load(), throttled.Load())
 		}
 	}
 }
 
-// loaded is how requests were answered.
+// loaded counts how requests were answered.
 type loaded struct {
 	throttled int
 	perSecond float64
-	busy      float64 // percent of a processor that the server took
+	busy      float64 // percent of a processor that the server used
 }
 
-// caller is a client that waits as the SDKs do when it is throttled.
+// caller is a client that backs off like the SDKs when it is throttled.
 type caller struct {
 	door
 	*rand.Rand
-	pause time.Duration // that it waits at most the next time
+	pause time.Duration // the longest next backoff
 	body  []byte
 }
 
-// load lets clients work for a while. Those who have been throttled go on to
-// wait first. The rate is that after a quarter of the time.
+// load runs clients for a while. Clients that were throttled first finish
+// their backoff. The rate excludes the first quarter of the time.
 func (o *overload) load(clients int, span time.Duration) loaded {
 	o.Helper()
 	for len(o.crowd) < clients {
@@ -327,13 +329,13 @@ func (o *overload) load(clients int, span time.Duration) loaded {
 						late.Add(1)
 					}
 					c.pause = shortPause
-				case err == nil && refused(&refusal{status, string(answer)}, "ThrottlingException"):
+				case err == nil && rejected(&errorReply{status, string(answer)}, "ThrottlingException"):
 					throttled.Add(1)
 					time.Sleep(min(time.Duration(c.Int64N(int64(c.pause))), span-at))
 					c.pause = min(2*c.pause, longPause)
 				default:
-					if wrong.Add(1) == 1 { // the others are alike
-						o.Errorf("it is answered %d %s (%v)", status, answer, err)
+					if wrong.Add(1) == 1 { // report one only
+						o.Errorf("the answer is %d %s (%v)", status, answer, err)
 					}
 					return
 				}
@@ -364,8 +366,8 @@ func mixed(c *caller) (status int, answer []byte, err error) {
 // counted is how many items a query counts.
 const counted = 3000
 
-// counting counts items: the server has much to do, and always as much, and the
-// client has not.
+// counting counts items: always the same amount of work for the server, and
+// little for the client.
 func counting(c *caller) (status int, answer []byte, err error) {
 	c.body = append(c.body[:0], `{"TableName": "Work", "Select": "COUNT", "KeyConditionExpression": "p = :p", "ExpressionAttributeValues": {":p": {"S": "many"}}}`...)
 	return c.door("DynamoDB_20120810.Query", c.body)
@@ -378,8 +380,8 @@ func countingAndPutting(c *caller) (status int, answer []byte, err error) {
 	return put(c)
 }
 
-// put puts a new item. One that is there as it is would cost less, and the more
-// so the longer it goes on.
+// put puts a new item. Replacing an item by the same would cost less, and
+// more and more often so.
 func put(c *caller) (status int, answer []byte, err error) {
 	c.body = append(c.body[:0], `{"TableName": "Work", "Item": {"p": {"S": "over`...)
 	c.body = append(strconv.AppendInt(c.body, c.Int64N(100), 10), `"}, "k": {"N": "`...)
@@ -388,13 +390,13 @@ func put(c *caller) (status int, answer []byte, err error) {
 	return c.door("DynamoDB_20120810.PutItem", c.body)
 }
 
-// The SDKs wait for a part of this, by chance, which doubles each time.
+// The SDKs wait for a random part of this, which doubles each time.
 const (
 	shortPause = 50 * time.Millisecond
 	longPause  = 20 * time.Second
 )
 
-// lean is a client with a connection of its own that costs little.
+// lean returns a cheap client with a connection of its own.
 func (p *process) lean(t testing.TB) (d door, end func()) {
 	c, err := net.Dial("tcp", p.addr)
 	if err != nil {
@@ -404,7 +406,7 @@ func (p *process) lean(t testing.TB) (d door, end func()) {
 	in := bufio.NewReaderSize(c, 1024)
 	var head, room []byte
 	d = func(target string, body []byte) (status int, answer []byte, err error) {
-		_ = c.SetDeadline(time.Now().Add(time.Minute)) // that is a hang
+		_ = c.SetDeadline(time.Now().Add(time.Minute)) // longer is a hang
 		head = fmt.Appendf(head[:0], "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: %s\r\nX-Amz-Date: 20260101T000000Z\r\n"+
 			"Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none\r\nContent-Length: %d\r\n\r\n%s", target, len(body), body)
 		if _, err = c.Write(head); err != nil {
@@ -422,7 +424,7 @@ func (p *process) lean(t testing.TB) (d door, end func()) {
 			case bytes.HasPrefix(line, []byte("Content-Length: ")):
 				length, err = strconv.Atoi(string(bytes.TrimSpace(line[16:])))
 			case len(line) == 2:
-				room = slices.Grow(room[:0], length)[:length] // until the next request
+				room = slices.Grow(room[:0], length)[:length] // valid until the next request
 				answer = room
 				_, err = io.ReadFull(in, answer)
 				return status, answer, err

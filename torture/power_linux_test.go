@@ -12,9 +12,8 @@ import (
 	"unsafe"
 )
 
-// A power cut takes nothing back that was acknowledged, on either of two file
-// systems.
-func TestPowerCutTakesNothingBack(t *testing.T) {
+// A power cut loses no acknowledged write, on either of two file systems.
+func TestPowerCutLosesNoAcknowledgedWrite(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
 			g := newRig(t)
@@ -28,15 +27,15 @@ func TestPowerCutTakesNothingBack(t *testing.T) {
 				work(all, s.door, func() {
 					time.Sleep(loadTime)
 					for i, w := range all {
-						before[i] = w.told().acked
+						before[i] = w.expectation().acked
 					}
 					disk.cut()
 					s.kill()
 				})
 				for i, w := range all {
 					// A machine without power acknowledges nothing. Here the
-					// server lives on for a moment, in which a sync that was
-					// under way may return as if all were well.
+					// server runs for a moment longer, in which a sync in
+					// flight may return success.
 					g.count("acknowledged after the cut", w.acked-before[i])
 					w.acked = before[i]
 				}
@@ -51,7 +50,7 @@ func TestPowerCutTakesNothingBack(t *testing.T) {
 				acked, faults := settleAll(t, all, s.door)
 				g.count("cuts", 1)
 				g.count("acknowledged", acked)
-				complain(t, faults)
+				reportFaults(t, faults)
 			}
 			g.count("records", checkStream(t, s.door, g.Int()))
 			s.kill()
@@ -59,7 +58,7 @@ func TestPowerCutTakesNothingBack(t *testing.T) {
 	}
 }
 
-// The control: a cut does take back what was not waited for.
+// The control: a cut does lose writes that did not wait for the disk.
 func TestPowerCutRigFindsLosses(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -87,26 +86,27 @@ func TestPowerCutRigFindsLosses(t *testing.T) {
 					return
 				}
 			}
-			t.Error("nothing was lost although nothing was waited for")
+			t.Error("nothing was lost although writes did not wait for the disk")
 		})
 	}
 }
 
-// disk is a file system of its own, in a file.
+// disk is a file system in a file.
 type disk struct {
 	t     testing.TB
 	image string
 	dir   string
 }
 
-const diskBytes = 512 << 20 // the file has holes where nothing is
+const diskBytes = 512 << 20 // a sparse file
 
-// newDisk makes and mounts a disk, or skips the test where that is impossible.
+// newDisk creates and mounts a disk, or skips the test where that is
+// impossible.
 func newDisk(t testing.TB, kind string) *disk {
 	t.Helper()
 	mkfs, err := exec.LookPath("mkfs." + kind)
 	if os.Getuid() != 0 || err != nil {
-		t.Skipf("a disk to cut the power of needs root and mkfs.%s (package e2fsprogs or xfsprogs)", kind)
+		t.Skipf("the power cut rig needs root and mkfs.%s (package e2fsprogs or xfsprogs)", kind)
 	}
 	dir := t.TempDir()
 	d := &disk{t: t, image: filepath.Join(dir, "image"), dir: filepath.Join(dir, "disk")}
@@ -117,14 +117,14 @@ func newDisk(t testing.TB, kind string) *disk {
 		t.Fatalf("%s: %v\n%s", mkfs, err, out)
 	}
 	if out, err := exec.Command("mount", "-o", "loop", d.image, d.dir).CombinedOutput(); err != nil {
-		t.Skipf("a disk to cut the power of needs loop devices: %v\n%s", err, out)
+		t.Skipf("the power cut rig needs loop devices: %v\n%s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", d.dir).Run() })
 	return d
 }
 
-// cut ends the file system at once. What it has not written to the disk yet,
-// its own log included, is lost.
+// cut shuts the file system down at once. Unwritten data, its own journal
+// included, is lost.
 func (d *disk) cut() {
 	f, err := os.Open(d.dir)
 	if err != nil {
@@ -135,17 +135,17 @@ func (d *disk) cut() {
 	const shutdown = 0x8004587d // EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN
 	noLogFlush := uint32(2)
 	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), shutdown, uintptr(unsafe.Pointer(&noLogFlush))); errno != 0 {
-		d.t.Errorf("the disk cannot be cut off: %v", errno)
+		d.t.Errorf("the file system cannot be shut down: %v", errno)
 	}
 }
 
-// remount brings the disk back, as a start of the machine would.
+// remount mounts the disk again, like a reboot.
 func (d *disk) remount() {
 	d.t.Helper()
 	for _, args := range []string{"umount " + d.dir, "mount -o loop " + d.image + " " + d.dir} {
 		var out []byte
 		var err error
-		for range 50 { // a loop device goes a moment after its user
+		for range 50 { // a loop device is released shortly after its user ends
 			words := strings.Fields(args)
 			if out, err = exec.Command(words[0], words[1:]...).CombinedOutput(); err == nil {
 				break

@@ -21,28 +21,29 @@ import (
 	"time"
 )
 
-// object is JSON on its way.
+// object is a JSON object.
 type object = map[string]any
 
-// door is where requests go in: a process by its address, or a handler.
+// door sends requests: to a process by its address, or to a handler.
 type door func(target string, body []byte) (status int, answer []byte, err error)
 
-// refusal is an answer other than 200.
-type refusal struct {
+// errorReply is a reply with a status other than 200.
+type errorReply struct {
 	status int
 	text   string
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("%d %s", r.status, r.text) }
+func (r *errorReply) Error() string { return fmt.Sprintf("%d %s", r.status, r.text) }
 
-// refused tells whether the server has said so, and did not do it.
-func refused(err error, code string) bool {
-	var r *refusal
+// rejected reports whether the server rejected the request with this code, so
+// that it had no effect.
+func rejected(err error, code string) bool {
+	var r *errorReply
 	return errors.As(err, &r) && strings.Contains(r.text, "#"+code+`"`)
 }
 
-// call sends one request of the API, or of streams by the name's beginning. An
-// error that is no *refusal leaves open what happened.
+// call sends one request, to the streams API if the name has that prefix.
+// After an error that is not an *errorReply the outcome is unknown.
 func (d door) call(operation string, body, reply any) error {
 	if !strings.Contains(operation, ".") {
 		operation = "DynamoDB_20120810." + operation
@@ -56,14 +57,14 @@ func (d door) call(operation string, body, reply any) error {
 	case err != nil:
 		return err
 	case status != http.StatusOK:
-		return &refusal{status, string(answer)}
+		return &errorReply{status, string(answer)}
 	case reply == nil:
 		return nil
 	}
 	return json.Unmarshal(answer, reply)
 }
 
-// must is call for what has to succeed.
+// must is call for requests that have to succeed.
 func (d door) must(t testing.TB, operation string, body, reply any) {
 	t.Helper()
 	if err := d.call(operation, body, reply); err != nil {
@@ -78,7 +79,7 @@ func sign(r *http.Request, target string) {
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none")
 }
 
-// within is the door of a handler in this process.
+// within returns the door of a handler in this process.
 func within(h http.Handler) door {
 	return func(target string, body []byte) (int, []byte, error) {
 		r := httptest.NewRequest("POST", "http://127.0.0.1/", bytes.NewReader(body))
@@ -103,7 +104,7 @@ type process struct {
 
 var patient = &http.Client{
 	Transport: &http.Transport{MaxIdleConnsPerHost: 8192},
-	Timeout:   time.Minute, // that is a hang
+	Timeout:   time.Minute, // longer is a hang
 }
 
 // start runs the server until the end of the test.
@@ -116,9 +117,9 @@ func start(t testing.TB, data string, flags ...string) *process {
 	return p
 }
 
-var errHangs = errors.New("it does nothing")
+var errHangs = errors.New("the server hangs")
 
-// startPatience is how long a server may take until it listens.
+// startPatience is how long a server may take to listen.
 const startPatience = 20 * time.Second
 
 func tryStart(t testing.TB, data string, flags ...string) (*process, error) {
@@ -126,8 +127,8 @@ func tryStart(t testing.TB, data string, flags ...string) (*process, error) {
 	return run(t, command(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data}, flags...)...))
 }
 
-// startCanned runs a server that has one reply for all requests, behind the same
-// door.
+// startCanned runs a server that has one reply for all requests, with the
+// same HTTP reader.
 func startCanned(t testing.TB, reply []byte) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "reply")
@@ -178,7 +179,7 @@ func run(t testing.TB, cmd *exec.Cmd) (*process, error) {
 	case <-p.ended:
 		return nil, fmt.Errorf("%w\n%s", p.err, p.log())
 	case <-time.After(startPatience):
-		p.cmd.Process.Signal(syscall.SIGQUIT) // it tells what it waits for
+		p.cmd.Process.Signal(syscall.SIGQUIT) // prints the stacks
 		<-p.ended
 		return nil, fmt.Errorf("%w\n%s", errHangs, p.log())
 	}
@@ -199,9 +200,9 @@ func (p *process) send(target string, body []byte) (int, []byte, error) {
 	return reply.StatusCode, answer, err
 }
 
-// apart gives the server one processor and this program another until the end
-// of the test, so that one does not take from the other.
-func (p *process) apart(t testing.TB) {
+// pin gives the server one processor and this program another until the end
+// of the test, so that they do not compete.
+func (p *process) pin(t testing.TB) {
 	t.Helper()
 	if runtime.NumCPU() < 2 {
 		t.Skip("it takes two processors to give each side its own")
@@ -209,7 +210,7 @@ func (p *process) apart(t testing.TB) {
 	pin := func(pid int, processors string) {
 		out, err := exec.Command("taskset", "-a", "-c", "-p", processors, strconv.Itoa(pid)).CombinedOutput()
 		if err != nil {
-			t.Skipf("the sides are not set apart: %v\n%s", err, out)
+			t.Skipf("processes cannot be pinned: %v\n%s", err, out)
 		}
 	}
 	pin(p.cmd.Process.Pid, "0")
@@ -217,13 +218,13 @@ func (p *process) apart(t testing.TB) {
 	t.Cleanup(func() { pin(os.Getpid(), fmt.Sprintf("0-%d", runtime.NumCPU()-1)) })
 }
 
-// cpu is the processor time that the server has taken; 0 where it is not known.
+// cpu returns the processor time of the server; 0 where it is not available.
 func (p *process) cpu() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), ") ") // the name can be anything
+	_, rest, _ := strings.Cut(string(text), ") ") // the name can contain anything
 	const utime, stime, tick = 11, 12, 10 * time.Millisecond
 	sum := 0
 	for _, i := range []int{utime, stime} {
@@ -236,7 +237,7 @@ func (p *process) cpu() time.Duration {
 	return time.Duration(sum) * tick
 }
 
-// kill ends the server as a crash would.
+// kill ends the server with SIGKILL.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	<-p.ended
@@ -248,7 +249,7 @@ func (p *process) log() string {
 	return p.stderr.String()
 }
 
-// alive tells whether it still runs.
+// alive reports whether it still runs.
 func (p *process) alive() bool {
 	select {
 	case <-p.ended:
@@ -258,7 +259,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// verify runs the scrub on a folder that no server has open.
+// verify runs stator verify on a folder that no server has open.
 func verify(t testing.TB, data string) (out string, err error) {
 	t.Helper()
 	text, err := command(t, "verify", "--data", data).CombinedOutput()

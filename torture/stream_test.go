@@ -25,7 +25,7 @@ func (i image) String() string {
 	return string(text)
 }
 
-// streamOf is all records of the workers' stream, each shard behind its
+// streamOf returns all records of the workers' stream, each shard after its
 // parent.
 func streamOf(t testing.TB, d door) (all []record) {
 	t.Helper()
@@ -35,14 +35,14 @@ func streamOf(t testing.TB, d door) (all []record) {
 	arn := list.Streams[0].StreamArn
 	ask := object{"StreamArn": arn}
 	for {
-		var told struct {
+		var reply struct {
 			StreamDescription struct {
 				Shards               []struct{ ShardId string }
 				LastEvaluatedShardId string
 			}
 		}
-		d.must(t, streams+"DescribeStream", ask, &told)
-		for _, shard := range told.StreamDescription.Shards {
+		d.must(t, streams+"DescribeStream", ask, &reply)
+		for _, shard := range reply.StreamDescription.Shards {
 			var at struct{ ShardIterator string }
 			d.must(t, streams+"GetShardIterator", object{"StreamArn": arn, "ShardId": shard.ShardId, "ShardIteratorType": "TRIM_HORIZON"}, &at)
 			for at.ShardIterator != "" {
@@ -57,7 +57,7 @@ func streamOf(t testing.TB, d door) (all []record) {
 				}
 			}
 		}
-		last := told.StreamDescription.LastEvaluatedShardId
+		last := reply.StreamDescription.LastEvaluatedShardId
 		if last == "" {
 			return all
 		}
@@ -65,7 +65,7 @@ func streamOf(t testing.TB, d door) (all []record) {
 	}
 }
 
-// present is all items of the workers, by their keys.
+// present returns all items of the workers, by their keys.
 func present(t testing.TB, d door) map[string]string {
 	t.Helper()
 	items := make(map[string]string)
@@ -110,7 +110,7 @@ func replay(stream []record, present map[string]string) (faults []string) {
 	}
 	for key, last := range items {
 		if present[key] == "" {
-			faults = append(faults, fmt.Sprintf("%s is gone, and its last change made it %q", key, last))
+			faults = append(faults, fmt.Sprintf("%s does not exist, and its last change made it %q", key, last))
 		}
 	}
 	return faults
@@ -121,7 +121,7 @@ func replay(stream []record, present map[string]string) (faults []string) {
 func checkStream(t testing.TB, d door, pick int) (records int) {
 	t.Helper()
 	stream, items := streamOf(t, d), present(t, d)
-	complain(t, replay(stream, items))
+	reportFaults(t, replay(stream, items))
 	if len(stream) == 0 {
 		t.Error("the stream is empty")
 		return 0
@@ -133,8 +133,8 @@ func checkStream(t testing.TB, d door, pick int) (records int) {
 	return len(stream)
 }
 
-// complain tells the first of some faults.
-func complain(t testing.TB, faults []string) {
+// reportFaults reports the first faults.
+func reportFaults(t testing.TB, faults []string) {
 	t.Helper()
 	if len(faults) > 0 {
 		t.Errorf("%d faults:\n%s", len(faults), strings.Join(faults[:min(len(faults), 10)], "\n"))

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// A server that is asked to stop answers each request that it has begun, ends
-// with exit code 0, and has lost nothing.
-func TestStopAnswersWhatItHasBegun(t *testing.T) {
+// A server that gets SIGTERM answers the requests in flight, ends with exit
+// code 0, and loses nothing.
+func TestStopAnswersRequestsInFlight(t *testing.T) {
 	g := newRig(t)
 	data := filepath.Join(t.TempDir(), "data")
 	s := start(t, data, "--log=error")
@@ -33,20 +33,20 @@ func TestStopAnswersWhatItHasBegun(t *testing.T) {
 			t.Errorf("the server ended with %v\n%s", s.err, s.log())
 		}
 		if n := cut.Load(); n > 0 {
-			t.Errorf("%d requests that were sent on an open connection were cut off without an answer in part", n)
+			t.Errorf("%d answers on open connections were truncated", n)
 		}
 		s = start(t, data, "--log=error")
 		acked, faults := settleAll(t, all, s.door)
 		g.count("stops", 1)
 		g.count("acknowledged", acked)
-		complain(t, faults)
+		reportFaults(t, faults)
 	}
 	g.count("records", checkStream(t, s.door, g.Int()))
 }
 
-// sendOn sends each request by a connection that is used for one only and was
-// accepted before it is sent, so that the server must answer what it has read.
-// It counts answers that break off.
+// sendOn sends each request on a new connection, which was accepted before,
+// so that the server must answer what it has read. It counts truncated
+// answers.
 func (p *process) sendOn(cut *atomic.Int64) door {
 	kept := sync.Pool{}
 	return func(target string, body []byte) (int, []byte, error) {
@@ -70,7 +70,7 @@ func (p *process) sendOn(cut *atomic.Int64) door {
 		}
 		if _, err := c.in.Peek(1); err != nil {
 			c.Close()
-			return 0, nil, err // nothing was answered: it was idle when we sent
+			return 0, nil, err // no answer: the connection was idle when we sent
 		}
 		reply, err := http.ReadResponse(c.in, nil)
 		var answer []byte

@@ -1,9 +1,9 @@
-// Package torture breaks what the server stands on, in the ways that machines
-// break, and looks at what is left.
+// Package torture injects the failures of real machines under a server, and
+// checks the result.
 //
-// Each rig has a control, which shows that it can find what it looks for. They
-// run in a short form with all tests; with -torture each goes on for as long
-// as -torture.for says, and adds a line to LEDGER.md.
+// Each rig has a control, which shows that it can find faults. They run in a
+// short form with all tests; with -torture each runs for -torture.for, and
+// adds a line to LEDGER.md.
 package torture
 
 import (
@@ -23,7 +23,7 @@ import (
 
 var (
 	long     = flag.Bool("torture", false, "run the long forms, and add their results to LEDGER.md")
-	longTime = flag.Duration("torture.for", 30*time.Second, "how long each rig goes on in its long form")
+	longTime = flag.Duration("torture.for", 30*time.Second, "how long each rig runs in its long form")
 	seedFlag = flag.Uint64("torture.seed", 0, "seed of all that is random; a new one unless set")
 )
 
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// rig is one run of a rig: its seed, and what it counts.
+// rig is one run of a rig: its seed, and its counts.
 type rig struct {
 	testing.TB
 	*rand.Rand
@@ -61,8 +61,8 @@ type count struct {
 	n    int
 }
 
-// newRig begins a run. At its end the counts are told, and written down after
-// a long form.
+// newRig begins a run. At its end it logs the counts and, in the long form,
+// adds them to the ledger.
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	seed := *seedFlag
@@ -72,7 +72,7 @@ func newRig(t testing.TB) *rig {
 	g := &rig{TB: t, Rand: rand.New(rand.NewPCG(seed, 0)), seed: seed, began: time.Now()}
 	t.Logf("-torture.seed=%d", seed)
 	t.Cleanup(func() {
-		t.Log(g.told())
+		t.Log(g.summary())
 		if *long && !t.Skipped() {
 			g.writeDown()
 		}
@@ -80,8 +80,8 @@ func newRig(t testing.TB) *rig {
 	return g
 }
 
-// rounds are so many in the short form. In the long form they go on until the
-// time is over or something was found.
+// rounds yields short rounds in the short form. In the long form it continues
+// until the time is over or a fault was found.
 func (g *rig) rounds(short int) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		for n := 0; !g.Failed(); n++ {
@@ -109,7 +109,7 @@ func (g *rig) count(name string, n int) {
 	g.counts = append(g.counts, count{name, n})
 }
 
-func (g *rig) told() string {
+func (g *rig) summary() string {
 	var all []string
 	for _, c := range g.counts {
 		all = append(all, fmt.Sprintf("%d %s", c.n, c.name))
@@ -131,10 +131,10 @@ func (g *rig) writeDown() {
 	}
 	defer f.Close()
 	fmt.Fprintf(f, "| %s | %s | %s | %d | %.0f s | %s | %s |\n", g.began.UTC().Format("2006-01-02 15:04"), commit(),
-		strings.TrimPrefix(g.Name(), "Test"), g.seed, time.Since(g.began).Seconds(), g.told(), result)
+		strings.TrimPrefix(g.Name(), "Test"), g.seed, time.Since(g.began).Seconds(), g.summary(), result)
 }
 
-// commit is what the code was built from; + when it was changed since.
+// commit is the commit of the code, with + if it was changed since.
 func commit() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty=+", "--exclude=*").Output()
 	if err != nil {
@@ -167,7 +167,7 @@ func TestLedgerIsATable(t *testing.T) {
 	}
 }
 
-// serveEnv makes this program a stator.
+// serveEnv is the environment variable that makes this program a stator.
 const serveEnv = "STATOR_TORTURE_SERVE"
 
 // leftovers are folders that several tests use.
@@ -175,8 +175,9 @@ var leftovers []string
 
 var builtDir string
 
-// command is a stator: this program itself, so that the race detector looks on
-// when it does here, and in the long form the binary as it is delivered.
+// command runs a stator: this program itself, so that it has the race
+// detector if the test has, and in the long form the binary as it is
+// delivered.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	path := os.Args[0]
@@ -188,7 +189,7 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// build makes the binary of a package, once.
+// build builds the binary of a package, once.
 func build(t testing.TB, pkg string) string {
 	t.Helper()
 	if builtDir == "" {
@@ -202,7 +203,7 @@ func build(t testing.TB, pkg string) string {
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../"+pkg) // as make build does
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../"+pkg) // like make build
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -16,8 +16,8 @@ const (
 	workerKeys = 16
 )
 
-// version is what a worker makes of an item: a number that never comes twice,
-// and how often it was updated since it was put. The zero value is no item.
+// version is the content of an item: a unique number, and how many times it
+// was updated since it was put. The zero value is no item.
 type version struct{ v, n int }
 
 // state is the items of one worker, by their sort keys.
@@ -33,8 +33,8 @@ func (s state) with(c change) state {
 	return s
 }
 
-// change is a request and what it makes of items: all of it or nothing if it
-// is whole, and otherwise any part.
+// change is a request and the items after it: all of them if it is atomic,
+// and otherwise any part.
 type change struct {
 	operation string
 	body      object
@@ -42,8 +42,8 @@ type change struct {
 	whole     bool
 }
 
-// worker is a client that changes items of its own, one request after the
-// other, and knows what each must be.
+// worker is a client that changes items of its own, one request after
+// another, and knows what each must be.
 type worker struct {
 	door
 	*rand.Rand
@@ -51,14 +51,14 @@ type worker struct {
 
 	mu      sync.Mutex
 	base    state
-	changes []change // since then; all but the last were acknowledged
+	changes []change // since base; all but the last were acknowledged
 	is      state    // after these
 	acked   int
 	last    int // version
 	faults  []string
 }
 
-// crew makes workers, each with a name of its own.
+// crew makes workers, each with a different name.
 func crew(n int, seed uint64) []*worker {
 	all := make([]*worker, n)
 	for i := range all {
@@ -67,7 +67,7 @@ func crew(n int, seed uint64) []*worker {
 	return all
 }
 
-// work lets all work until each has met an error, and until is done.
+// work runs all workers until each has met an error, and until has returned.
 func work(all []*worker, d door, until func()) {
 	var running sync.WaitGroup
 	for _, w := range all {
@@ -81,8 +81,8 @@ func work(all []*worker, d door, until func()) {
 	running.Wait()
 }
 
-// createWork makes the table of the workers: an index of each kind, a stream,
-// and recovery to any second.
+// createWork creates the table of the workers: an index of each kind, a
+// stream, and point-in-time recovery.
 func createWork(t testing.TB, d door) {
 	t.Helper()
 	d.must(t, "CreateTable", object{
@@ -102,7 +102,7 @@ func createWork(t testing.TB, d door) {
 	}, nil)
 }
 
-// step is one request; false after one that was not answered well.
+// step sends one request; it returns false if that failed.
 func (w *worker) step() bool {
 	if w.IntN(6) == 0 {
 		return w.look()
@@ -119,15 +119,15 @@ func (w *worker) step() bool {
 		w.is = w.is.with(c)
 		return true
 	}
-	var r *refusal
+	var r *errorReply
 	if errors.As(err, &r) && r.status < 500 {
-		// No other has these items, so that no condition can fail.
-		w.faults = append(w.faults, fmt.Sprintf("%s: %s of %v is refused: %v", w.name, c.operation, c.after, err))
+		// No other worker has these items, so no condition can fail.
+		w.faults = append(w.faults, fmt.Sprintf("%s: %s of %v is rejected: %v", w.name, c.operation, c.after, err))
 	}
 	return false
 }
 
-// next makes up a change.
+// next generates a change.
 func (w *worker) next() change {
 	now := w.now()
 	keys := w.Perm(workerKeys)
@@ -164,7 +164,7 @@ func (w *worker) next() change {
 	return c
 }
 
-// now is what the items must be after all that was acknowledged.
+// now returns the items after all acknowledged changes.
 func (w *worker) now() state {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,7 +187,8 @@ func (w *worker) put(key int) (body object, after version) {
 	}}, version{v: w.last}
 }
 
-// update counts, so that one that is made twice is seen.
+// update increments a counter, so that an update that is applied twice is
+// noticed.
 func (w *worker) update(key int, before version) (body object, after version) {
 	w.last++
 	body = w.target(key)
@@ -202,7 +203,7 @@ func (w *worker) update(key int, before version) (body object, after version) {
 	return body, version{w.last, before.n + 1}
 }
 
-// look reads what the worker knows.
+// look reads the worker's items and compares them.
 func (w *worker) look() bool {
 	s, how := w.now(), "the items are"
 	got, err := w.read()
@@ -239,33 +240,34 @@ func (w *worker) query(body object) (state, error) {
 	return found, nil
 }
 
-// image is an item whose attributes are texts and numbers.
+// image is an item whose attributes are strings and numbers.
 type image map[string]map[string]string
 
-// number is 0 if there is none.
+// number returns a number attribute, 0 if there is none.
 func (i image) number(name string) int {
 	n, _ := strconv.Atoi(i[name]["N"])
 	return n
 }
 
-// told is what a worker was told up to a moment, and what it has asked for.
-type told struct {
+// expectation is what was acknowledged to a worker up to a moment, and what
+// it has requested.
+type expectation struct {
 	base    state
 	changes []change
 	acked   int
 }
 
-// told copies what the worker knows.
-func (w *worker) told() told {
+// expectation returns a copy of the worker's state.
+func (w *worker) expectation() expectation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return told{w.base, w.changes, w.acked}
+	return expectation{w.base, w.changes, w.acked}
 }
 
-// fits tells whether items can be what is left after a crash: all changes that
-// were acknowledged, and then those up to one that was asked for. at is how
-// many were made.
-func (t told) fits(found state) (at int, ok bool) {
+// fits reports whether items are a possible state after a crash: all
+// acknowledged changes, and any number of the requested ones after them. at
+// is how many were applied.
+func (t expectation) fits(found state) (at int, ok bool) {
 	s := t.base
 	for i, c := range t.changes {
 		if i >= t.acked {
@@ -281,7 +283,8 @@ func (t told) fits(found state) (at int, ok bool) {
 	return len(t.changes), maps.Equal(s, found)
 }
 
-// partly tells whether each item is as it was, or as the change makes it.
+// partly reports whether each item is either as before, or as after the
+// change.
 func partly(before state, c change, found state) bool {
 	after := before.with(c)
 	for key := range workerKeys {
@@ -292,9 +295,9 @@ func partly(before state, c change, found state) bool {
 	return true
 }
 
-// settle compares what the server has after a crash with what the worker was
-// told, and goes on from there. A transaction without an answer is sent again,
-// and must be made once.
+// settle compares the server's items after a crash with what was acknowledged
+// to the worker, and continues from there. A transaction without an answer is
+// sent again, and must be applied once.
 func (w *worker) settle(t testing.TB, d door) {
 	t.Helper()
 	w.door = d
@@ -302,24 +305,24 @@ func (w *worker) settle(t testing.TB, d door) {
 	if err != nil {
 		t.Fatalf("%s: %v", w.name, err)
 	}
-	told := w.told()
-	at, ok := told.fits(found)
+	expected := w.expectation()
+	at, ok := expected.fits(found)
 	if !ok {
-		w.faults = append(w.faults, fmt.Sprintf("%s has %v, after %s", w.name, found, told))
+		w.faults = append(w.faults, fmt.Sprintf("%s has %v, after %s", w.name, found, expected))
 	}
 	w.base, w.is, w.changes, w.acked = found, found, nil, 0
-	if !ok || len(told.changes) == told.acked {
+	if !ok || len(expected.changes) == expected.acked {
 		return
 	}
-	pending := told.changes[len(told.changes)-1]
-	if pending.operation != "TransactWriteItems" || at < len(told.changes)-1 { // or those before it are lost, too
+	pending := expected.changes[len(expected.changes)-1]
+	if pending.operation != "TransactWriteItems" || at < len(expected.changes)-1 { // or earlier ones are lost too
 		return
 	}
 	if err := d.call(pending.operation, pending.body, nil); err != nil {
-		w.faults = append(w.faults, fmt.Sprintf("%s: a transaction that is sent again (it was made: %v) is refused: %v", w.name, at == len(told.changes), err))
+		w.faults = append(w.faults, fmt.Sprintf("%s: a transaction that is sent again (it was applied: %v) is rejected: %v", w.name, at == len(expected.changes), err))
 		return
 	}
-	if at < len(told.changes) {
+	if at < len(expected.changes) {
 		w.base = w.base.with(pending)
 		w.is = w.base
 	}
@@ -328,7 +331,7 @@ func (w *worker) settle(t testing.TB, d door) {
 	}
 }
 
-func (t told) String() string {
+func (t expectation) String() string {
 	s := t.base
 	for _, c := range t.changes[:t.acked] {
 		s = s.with(c)
@@ -340,7 +343,7 @@ func (t told) String() string {
 	return out
 }
 
-// settleAll settles all workers, and adds up what they found.
+// settleAll settles all workers, and collects their faults.
 func settleAll(t testing.TB, all []*worker, d door) (acked int, faults []string) {
 	t.Helper()
 	for _, w := range all {
@@ -352,7 +355,7 @@ func settleAll(t testing.TB, all []*worker, d door) (acked int, faults []string)
 	return acked, faults
 }
 
-// The checks notice what they are for.
+// The checks find the faults that they are for.
 func TestChecksOfWorkersFindFaults(t *testing.T) {
 	one, two := version{v: 1}, version{v: 2}
 	put := change{after: map[int]version{0: one}, whole: true}
@@ -360,24 +363,24 @@ func TestChecksOfWorkersFindFaults(t *testing.T) {
 	batch := change{after: map[int]version{0: two, 1: two}}
 	base := state{2: one}
 	for _, c := range []struct {
-		name  string
-		told  told
-		found state
-		ok    bool
+		name     string
+		expected expectation
+		found    state
+		ok       bool
 	}{
-		{"all is there", told{base, []change{put}, 1}, state{0: one, 2: one}, true},
-		{"an acknowledged write is lost", told{base, []change{put}, 1}, state{2: one}, false},
-		{"an item is lost that nobody touched", told{base, []change{put}, 1}, state{0: one}, false},
-		{"a write without an answer was made", told{base, []change{put}, 0}, state{0: one, 2: one}, true},
-		{"or was not", told{base, []change{put}, 0}, state{2: one}, true},
-		{"something that nobody wrote", told{base, []change{put}, 0}, state{0: two, 2: one}, false},
-		{"a transaction was made", told{base, []change{put, transaction}, 1}, state{0: two, 1: two}, true},
-		{"or was not", told{base, []change{put, transaction}, 1}, state{0: one, 2: one}, true},
-		{"or in part", told{base, []change{put, transaction}, 1}, state{0: two, 1: two, 2: one}, false},
-		{"a batch was made in part", told{base, []change{put, batch}, 1}, state{0: one, 1: two, 2: one}, true},
-		{"an update was made twice", told{base, []change{put}, 1}, state{0: {1, 1}, 2: one}, false},
+		{"everything exists", expectation{base, []change{put}, 1}, state{0: one, 2: one}, true},
+		{"an acknowledged write is lost", expectation{base, []change{put}, 1}, state{2: one}, false},
+		{"an item that was not changed is lost", expectation{base, []change{put}, 1}, state{0: one}, false},
+		{"a write without an answer was applied", expectation{base, []change{put}, 0}, state{0: one, 2: one}, true},
+		{"or was not", expectation{base, []change{put}, 0}, state{2: one}, true},
+		{"a value that was never written", expectation{base, []change{put}, 0}, state{0: two, 2: one}, false},
+		{"a transaction was applied", expectation{base, []change{put, transaction}, 1}, state{0: two, 1: two}, true},
+		{"or was not", expectation{base, []change{put, transaction}, 1}, state{0: one, 2: one}, true},
+		{"or in part", expectation{base, []change{put, transaction}, 1}, state{0: two, 1: two, 2: one}, false},
+		{"a batch was applied in part", expectation{base, []change{put, batch}, 1}, state{0: one, 1: two, 2: one}, true},
+		{"an update was applied twice", expectation{base, []change{put}, 1}, state{0: {1, 1}, 2: one}, false},
 	} {
-		if _, ok := c.told.fits(c.found); ok != c.ok {
+		if _, ok := c.expected.fits(c.found); ok != c.ok {
 			t.Errorf("%s: %v", c.name, ok)
 		}
 	}

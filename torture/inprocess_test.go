@@ -15,16 +15,16 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// house is a whole server in this process, on a file system of our choice.
-type house struct {
+// inProcess is a whole server in this process, on a given file system.
+type inProcess struct {
 	door
 	engine *pebble.Engine
 	db     *db.DB
 }
 
-// open opens a folder. It flushes soon, so that little work meets all kinds of
-// files.
-func open(fs vfs.FS, dir string, durability pebble.Durability, log *slog.Logger) (*house, error) {
+// open opens a folder. It flushes soon, so that little work creates all kinds
+// of files.
+func open(fs vfs.FS, dir string, durability pebble.Durability, log *slog.Logger) (*inProcess, error) {
 	engine, err := pebble.Open(pebble.Options{FS: fs, Dir: dir, Durability: durability, IdleFlush: 2 * time.Millisecond, CacheBytes: 4 << 10, Log: log})
 	if err != nil {
 		return nil, err
@@ -33,13 +33,13 @@ func open(fs vfs.FS, dir string, durability pebble.Durability, log *slog.Logger)
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	return &house{within(server.New(ops.New(ops.Parts{DB: d}), log)), engine, d}, nil
+	return &inProcess{within(server.New(ops.New(ops.Parts{DB: d}), log)), engine, d}, nil
 }
 
-func (h *house) close() error { return errors.Join(h.db.Close(), h.engine.Close()) }
+func (h *inProcess) close() error { return errors.Join(h.db.Close(), h.engine.Close()) }
 
 // expectSound fails unless items and indexes agree.
-func (h *house) expectSound(t testing.TB) {
+func (h *inProcess) expectSound(t testing.TB) {
 	t.Helper()
 	found, err := h.db.Verify(context.Background(), func(string, int64) {})
 	if err != nil {
