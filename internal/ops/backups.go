@@ -30,7 +30,7 @@ func (s *Service) createBackup(ctx context.Context, in *api.CreateBackup) (*api.
 	case err != nil:
 		return nil, ownFailure(err)
 	}
-	return &api.CreateBackupReply{BackupDetails: s.toldBackup(ctx, made)}, nil
+	return &api.CreateBackupReply{BackupDetails: s.backupReply(ctx, made)}, nil
 }
 
 func (s *Service) describeBackup(ctx context.Context, in *api.DescribeBackup) (*api.BackupReply, error) {
@@ -49,9 +49,9 @@ func (s *Service) deleteBackup(ctx context.Context, in *api.DeleteBackup) (*api.
 	if b, err = s.backups.Delete(ctx, b.ID); err != nil {
 		return nil, backupFault(*in.BackupArn, err)
 	}
-	told := s.describedBackup(ctx, b)
-	told.BackupDetails.BackupStatus = backupDeleted
-	return &api.BackupReply{BackupDescription: told}, nil
+	desc := s.describedBackup(ctx, b)
+	desc.BackupDetails.BackupStatus = backupDeleted
+	return &api.BackupReply{BackupDescription: desc}, nil
 }
 
 // listBackupsMost is how many backups one page has at most.
@@ -83,7 +83,7 @@ func (s *Service) listBackups(ctx context.Context, in *api.ListBackups) (*api.Li
 			reply.LastEvaluatedBackupArn = reply.BackupSummaries[limit-1].BackupArn
 			break
 		}
-		d := s.toldBackup(ctx, b)
+		d := s.backupReply(ctx, b)
 		reply.BackupSummaries = append(reply.BackupSummaries, api.BackupSummary{
 			BackupArn: d.BackupArn, BackupCreationDateTime: d.BackupCreationDateTime, BackupName: d.BackupName,
 			BackupSizeBytes: d.BackupSizeBytes, BackupStatus: d.BackupStatus, BackupType: d.BackupType,
@@ -171,7 +171,7 @@ func ownFailure(err error) error {
 
 // Descriptions
 
-func (s *Service) toldBackup(ctx context.Context, b backup.Backup) *api.BackupDetails {
+func (s *Service) backupReply(ctx context.Context, b backup.Backup) *api.BackupDetails {
 	status := backupAvailable
 	if b.Creating {
 		status = backupCreating
@@ -193,12 +193,12 @@ func (s *Service) describedBackup(ctx context.Context, b backup.Backup) *api.Bac
 		mode = "PAY_PER_REQUEST"
 	}
 	return &api.BackupDescription{
-		BackupDetails: s.toldBackup(ctx, b),
+		BackupDetails: s.backupReply(ctx, b),
 		SourceTableDetails: &api.SourceTableDetails{
 			BillingMode:           mode,
 			ItemCount:             &b.Items,
-			KeySchema:             toldKey(t.Key),
-			OnDemandThroughput:    toldCeilings(t.MaxRequests),
+			KeySchema:             keyReply(t.Key),
+			OnDemandThroughput:    ceilingsReply(t.MaxRequests),
 			ProvisionedThroughput: unitsOf(t.Throughput),
 			TableArn:              s.tableARN(ctx, t.Name),
 			TableCreationDateTime: api.TimeOf(t.Created),
@@ -206,34 +206,34 @@ func (s *Service) describedBackup(ctx context.Context, b backup.Backup) *api.Bac
 			TableName:             t.Name,
 			TableSizeBytes:        &b.Bytes,
 		},
-		SourceTableFeatureDetails: toldFeatures(t),
+		SourceTableFeatureDetails: featuresReply(t),
 	}
 }
 
-func toldFeatures(t *schema.Table) *api.SourceTableFeatureDetails {
-	told := &api.SourceTableFeatureDetails{SSEDescription: toldEncryption(t.Encryption)}
+func featuresReply(t *schema.Table) *api.SourceTableFeatureDetails {
+	desc := &api.SourceTableFeatureDetails{SSEDescription: encryptionReply(t.Encryption)}
 	for i := range t.Indexes {
 		switch x := &t.Indexes[i]; {
 		case x.State == schema.Deleting:
 		case x.Global:
-			told.GlobalSecondaryIndexes = append(told.GlobalSecondaryIndexes, api.GlobalSecondaryIndexInfo{
-				IndexName: x.Name, KeySchema: toldKey(x.Key), Projection: toldProjection(x.Projection),
-				OnDemandThroughput: toldCeilings(x.MaxRequests), ProvisionedThroughput: unitsOf(x.Throughput),
+			desc.GlobalSecondaryIndexes = append(desc.GlobalSecondaryIndexes, api.GlobalSecondaryIndexInfo{
+				IndexName: x.Name, KeySchema: keyReply(x.Key), Projection: projectionReply(x.Projection),
+				OnDemandThroughput: ceilingsReply(x.MaxRequests), ProvisionedThroughput: unitsOf(x.Throughput),
 			})
 		default:
-			told.LocalSecondaryIndexes = append(told.LocalSecondaryIndexes, api.LocalSecondaryIndexInfo{
-				IndexName: x.Name, KeySchema: toldKey(x.Key), Projection: toldProjection(x.Projection),
+			desc.LocalSecondaryIndexes = append(desc.LocalSecondaryIndexes, api.LocalSecondaryIndexInfo{
+				IndexName: x.Name, KeySchema: keyReply(x.Key), Projection: projectionReply(x.Projection),
 			})
 		}
 	}
 	if stream, ok := t.Stream(); ok {
 		enabled := true
-		told.StreamDescription = &api.StreamSpecification{StreamEnabled: &enabled, StreamViewType: &stream.View}
+		desc.StreamDescription = &api.StreamSpecification{StreamEnabled: &enabled, StreamViewType: &stream.View}
 	}
 	if t.TimeToLive.Attribute != "" {
-		told.TimeToLiveDescription = &api.TimeToLiveDescription{AttributeName: t.TimeToLive.Attribute, TimeToLiveStatus: "ENABLED"}
+		desc.TimeToLiveDescription = &api.TimeToLiveDescription{AttributeName: t.TimeToLive.Attribute, TimeToLiveStatus: "ENABLED"}
 	}
-	return told
+	return desc
 }
 
 // unitsOf is provisioned units as a request has them.

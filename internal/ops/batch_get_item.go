@@ -28,7 +28,7 @@ var batchGetItemChecks = []func(*api.BatchGetItem) error{
 		for _, name := range sortedKeys(in.RequestItems) {
 			part := in.RequestItems[name]
 			p := projectionParameters(part.ProjectionExpression, part.AttributesToGet, nil)
-			all.older, all.expressions = either(all.older, p.older), either(all.expressions, p.expressions)
+			all.legacy, all.expressions = either(all.legacy, p.legacy), either(all.expressions, p.expressions)
 		}
 		return all.check()
 	},

@@ -14,7 +14,7 @@ import (
 // conditionalParameters are the parameters that every conditional write has.
 func conditionalParameters(in *api.Conditional) parameters {
 	return parameters{
-		older: []parameter{
+		legacy: []parameter{
 			{"Expected", in.Expected != nil},
 			{"ConditionalOperator", in.ConditionalOperator != nil},
 		},

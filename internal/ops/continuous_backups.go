@@ -31,7 +31,7 @@ func (s *Service) updateContinuousBackups(ctx context.Context, in *api.UpdateCon
 	if err != nil {
 		return nil, err
 	}
-	return s.toldRecovery(d.Table), nil
+	return s.recoveryReply(d.Table), nil
 }
 
 func (s *Service) describeContinuousBackups(_ context.Context, in *api.DescribeContinuousBackups) (*api.ContinuousBackupsReply, error) {
@@ -39,7 +39,7 @@ func (s *Service) describeContinuousBackups(_ context.Context, in *api.DescribeC
 	if err != nil {
 		return nil, apierror.TableNotFound(in.TableName)
 	}
-	return s.toldRecovery(d.Table), nil
+	return s.recoveryReply(d.Table), nil
 }
 
 // backedUp finds a table of which backups can be made now.
@@ -54,14 +54,14 @@ func (s *Service) backedUp(table string) (db.Description, error) {
 	return d, nil
 }
 
-// toldRecovery tells to which seconds a table can be restored. Backups as such
+// recoveryReply tells to which seconds a table can be restored. Backups as such
 // are always enabled.
-func (s *Service) toldRecovery(t *schema.Table) *api.ContinuousBackupsReply {
-	told := &api.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: "DISABLED"}
+func (s *Service) recoveryReply(t *schema.Table) *api.ContinuousBackupsReply {
+	desc := &api.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: "DISABLED"}
 	if t.Recovery.Enabled {
 		earliest, latest := t.Recovery.Window(s.DB.Now())
 		days := int32(t.Recovery.Days)
-		told = &api.PointInTimeRecoveryDescription{
+		desc = &api.PointInTimeRecoveryDescription{
 			PointInTimeRecoveryStatus:  "ENABLED",
 			EarliestRestorableDateTime: api.TimeOf(earliest),
 			LatestRestorableDateTime:   api.TimeOf(latest),
@@ -70,6 +70,6 @@ func (s *Service) toldRecovery(t *schema.Table) *api.ContinuousBackupsReply {
 	}
 	return &api.ContinuousBackupsReply{ContinuousBackupsDescription: &api.ContinuousBackupsDescription{
 		ContinuousBackupsStatus:        "ENABLED",
-		PointInTimeRecoveryDescription: told,
+		PointInTimeRecoveryDescription: desc,
 	}}
 }

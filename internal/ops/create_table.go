@@ -43,22 +43,22 @@ func (s *Service) createTable(ctx context.Context, in *api.CreateTable) (*api.Ta
 	if err != nil {
 		return nil, err
 	}
-	told := s.description(ctx, made)
-	if told.BillingModeSummary != nil {
-		told.BillingModeSummary.LastUpdateToPayPerRequestDateTime = nil
-		told.TableThroughputModeSummary.LastUpdateToPayPerRequestDateTime = nil
+	desc := s.description(ctx, made)
+	if desc.BillingModeSummary != nil {
+		desc.BillingModeSummary.LastUpdateToPayPerRequestDateTime = nil
+		desc.TableThroughputModeSummary.LastUpdateToPayPerRequestDateTime = nil
 	}
 	// What the table is warm for is told here only if it was asked for, and
 	// of the indexes never.
 	if anyGiven(warmth(in.WarmThroughput)) {
-		told.WarmThroughput.Status = string(schema.Updating)
+		desc.WarmThroughput.Status = string(schema.Updating)
 	} else {
-		told.WarmThroughput = nil
+		desc.WarmThroughput = nil
 	}
-	for i := range told.GlobalSecondaryIndexes {
-		told.GlobalSecondaryIndexes[i].WarmThroughput = nil
+	for i := range desc.GlobalSecondaryIndexes {
+		desc.GlobalSecondaryIndexes[i].WarmThroughput = nil
 	}
-	return &api.TableReply{TableDescription: told}, nil
+	return &api.TableReply{TableDescription: desc}, nil
 }
 
 // tableNamed is for the operations on tables, which word an absent name in

@@ -26,9 +26,9 @@ func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*
 	if err != nil {
 		return nil, err
 	}
-	told := &api.StreamDescription{
+	desc := &api.StreamDescription{
 		CreationRequestDateTime: api.TimeOf(of.Created),
-		KeySchema:               toldKey(of.Table.Key),
+		KeySchema:               keyReply(of.Table.Key),
 		Shards:                  []api.Shard{},
 		StreamArn:               *in.StreamArn,
 		StreamLabel:             of.Label,
@@ -40,13 +40,13 @@ func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*
 		if shard.ID <= orZero(in.ExclusiveStartShardId) || !picks(in.ShardFilter, shard) {
 			continue
 		}
-		if len(told.Shards) == limit {
-			told.LastEvaluatedShardId = told.Shards[limit-1].ShardId
+		if len(desc.Shards) == limit {
+			desc.LastEvaluatedShardId = desc.Shards[limit-1].ShardId
 			break
 		}
-		told.Shards = append(told.Shards, toldShard(shard))
+		desc.Shards = append(desc.Shards, shardReply(shard))
 	}
-	return &api.DescribeStreamReply{StreamDescription: told}, nil
+	return &api.DescribeStreamReply{StreamDescription: desc}, nil
 }
 
 // picks tells whether a filter lets a shard pass.
@@ -54,7 +54,7 @@ func picks(f *api.ShardFilter, shard stream.Shard) bool {
 	return f == nil || f.ShardId == nil || shard.Parent == *f.ShardId
 }
 
-func toldShard(shard stream.Shard) api.Shard {
+func shardReply(shard stream.Shard) api.Shard {
 	numbers := &api.SequenceNumberRange{StartingSequenceNumber: shard.First().Sequence()}
 	if shard.Closed {
 		numbers.EndingSequenceNumber = shard.Last().Sequence()

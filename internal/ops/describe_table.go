@@ -25,7 +25,7 @@ func (s *Service) describeTable(ctx context.Context, in *api.DescribeTable) (*ap
 // description tells a table. The operations that change one tell it in their
 // own ways from here.
 func (s *Service) description(ctx context.Context, d db.Description) *api.TableDescription {
-	told := &api.TableDescription{
+	desc := &api.TableDescription{
 		TableName:                 d.Name,
 		TableId:                   d.UUID,
 		TableArn:                  s.tableARN(ctx, d.Name),
@@ -33,34 +33,34 @@ func (s *Service) description(ctx context.Context, d db.Description) *api.TableD
 		ItemCount:                 d.Counts[0].Items,
 		TableSizeBytes:            d.Counts[0].Bytes,
 		DeletionProtectionEnabled: &d.DeletionProtection,
-		ProvisionedThroughput:     s.toldUnits(d.Throughput),
+		ProvisionedThroughput:     s.unitsReply(d.Throughput),
 	}
-	told.BillingModeSummary, told.TableThroughputModeSummary = modes(d.Table)
+	desc.BillingModeSummary, desc.TableThroughputModeSummary = modes(d.Table)
 	if d.Status == schema.Deleting {
-		return told // of a table that goes no more is told
+		return desc // of a table that goes no more is told
 	}
-	told.CreationDateTime = api.TimeOf(d.Created)
-	told.KeySchema = toldKey(d.Key)
-	told.AttributeDefinitions = toldAttributes(d.Attributes)
-	told.OnDemandThroughput = toldCeilings(d.MaxRequests)
-	told.WarmThroughput = toldWarmth(d.Warm)
-	told.SSEDescription = toldEncryption(d.Encryption)
-	told.TableClassSummary = toldClass(d.Table)
-	told.RestoreSummary = s.toldRestore(ctx, d.Restored)
-	s.tellStream(ctx, told, d.Table)
+	desc.CreationDateTime = api.TimeOf(d.Created)
+	desc.KeySchema = keyReply(d.Key)
+	desc.AttributeDefinitions = attributesReply(d.Attributes)
+	desc.OnDemandThroughput = ceilingsReply(d.MaxRequests)
+	desc.WarmThroughput = warmthReply(d.Warm)
+	desc.SSEDescription = encryptionReply(d.Encryption)
+	desc.TableClassSummary = classReply(d.Table)
+	desc.RestoreSummary = s.restoreReply(ctx, d.Restored)
+	s.addStream(ctx, desc, d.Table)
 	for i := range d.Indexes {
 		if x := &d.Indexes[i]; x.Global {
-			told.GlobalSecondaryIndexes = append(told.GlobalSecondaryIndexes, s.toldGlobalIndex(told, x, d.Counts[x.ID]))
+			desc.GlobalSecondaryIndexes = append(desc.GlobalSecondaryIndexes, s.globalIndexReply(desc, x, d.Counts[x.ID]))
 		} else {
-			told.LocalSecondaryIndexes = append(told.LocalSecondaryIndexes, toldLocalIndex(told, x, d.Counts[x.ID]))
+			desc.LocalSecondaryIndexes = append(desc.LocalSecondaryIndexes, localIndexReply(desc, x, d.Counts[x.ID]))
 		}
 	}
-	return told
+	return desc
 }
 
-// toldGlobalIndex tells a global index. While it is built, its items show how
+// globalIndexReply tells a global index. While it is built, its items show how
 // far the build came.
-func (s *Service) toldGlobalIndex(table *api.TableDescription, x *schema.Index, count db.Count) api.GlobalSecondaryIndexDescription {
+func (s *Service) globalIndexReply(table *api.TableDescription, x *schema.Index, count db.Count) api.GlobalSecondaryIndexDescription {
 	status := cmp.Or(x.State, schema.Active)
 	if table.TableStatus == string(schema.Creating) {
 		status = schema.Creating
@@ -76,23 +76,23 @@ func (s *Service) toldGlobalIndex(table *api.TableDescription, x *schema.Index, 
 		IndexName:             x.Name,
 		IndexArn:              indexARN(table, x),
 		IndexStatus:           string(status),
-		KeySchema:             toldKey(x.Key),
-		Projection:            toldProjection(x.Projection),
-		ProvisionedThroughput: s.toldUnits(x.Throughput),
-		OnDemandThroughput:    toldCeilings(x.MaxRequests),
-		WarmThroughput:        toldWarmth(x.Warm),
+		KeySchema:             keyReply(x.Key),
+		Projection:            projectionReply(x.Projection),
+		ProvisionedThroughput: s.unitsReply(x.Throughput),
+		OnDemandThroughput:    ceilingsReply(x.MaxRequests),
+		WarmThroughput:        warmthReply(x.Warm),
 	}
 }
 
-// toldLocalIndex tells a local index.
-func toldLocalIndex(table *api.TableDescription, x *schema.Index, count db.Count) api.LocalSecondaryIndexDescription {
+// localIndexReply tells a local index.
+func localIndexReply(table *api.TableDescription, x *schema.Index, count db.Count) api.LocalSecondaryIndexDescription {
 	return api.LocalSecondaryIndexDescription{
 		ItemCount:      count.Items,
 		IndexSizeBytes: count.Bytes,
 		IndexName:      x.Name,
 		IndexArn:       indexARN(table, x),
-		KeySchema:      toldKey(x.Key),
-		Projection:     toldProjection(x.Projection),
+		KeySchema:      keyReply(x.Key),
+		Projection:     projectionReply(x.Projection),
 	}
 }
 
@@ -100,8 +100,8 @@ func indexARN(table *api.TableDescription, x *schema.Index) string {
 	return table.TableArn + "/index/" + x.Name
 }
 
-// toldClass is nothing for a table that was never given a class.
-func toldClass(t *schema.Table) *api.TableClassSummary {
+// classReply is nothing for a table that was never given a class.
+func classReply(t *schema.Table) *api.TableClassSummary {
 	if t.Class == "" {
 		return nil
 	}
@@ -126,7 +126,7 @@ func modes(t *schema.Table) (*api.BillingModeSummary, *api.ThroughputModeSummary
 		&api.ThroughputModeSummary{TableThroughputMode: mode, LastUpdateToPayPerRequestDateTime: api.TimeOf(since)}
 }
 
-func (s *Service) toldUnits(t schema.Throughput) *api.ProvisionedThroughputDescription {
+func (s *Service) unitsReply(t schema.Throughput) *api.ProvisionedThroughputDescription {
 	return &api.ProvisionedThroughputDescription{
 		ReadCapacityUnits:      t.Read,
 		WriteCapacityUnits:     t.Write,
@@ -145,7 +145,7 @@ func decreasesOn(now time.Time, t schema.Throughput) int64 {
 	return t.Decreases
 }
 
-func toldCeilings(t schema.Throughput) *api.OnDemandThroughput {
+func ceilingsReply(t schema.Throughput) *api.OnDemandThroughput {
 	if t.Read == 0 && t.Write == 0 {
 		return nil
 	}
@@ -159,19 +159,19 @@ func orAbsent(n int64) *int64 {
 	return &n
 }
 
-func toldWarmth(t schema.Throughput) *api.WarmThroughputDescription {
+func warmthReply(t schema.Throughput) *api.WarmThroughputDescription {
 	return &api.WarmThroughputDescription{ReadUnitsPerSecond: t.Read, WriteUnitsPerSecond: t.Write, Status: string(schema.Active)}
 }
 
-// toldEncryption is nothing for a table under the key that all tables have.
-func toldEncryption(e schema.Encryption) *api.SSEDescription {
+// encryptionReply is nothing for a table under the key that all tables have.
+func encryptionReply(e schema.Encryption) *api.SSEDescription {
 	if !e.Enabled {
 		return nil
 	}
 	return &api.SSEDescription{Status: "ENABLED", SSEType: "KMS", KMSMasterKeyArn: e.KeyARN}
 }
 
-func toldKey(k schema.Key) []api.KeySchemaElement {
+func keyReply(k schema.Key) []api.KeySchemaElement {
 	hash, sort := "HASH", "RANGE"
 	elements := make([]api.KeySchemaElement, 0, len(k.Partition)+len(k.Sort))
 	for _, a := range k.Partition {
@@ -183,23 +183,23 @@ func toldKey(k schema.Key) []api.KeySchemaElement {
 	return elements
 }
 
-// toldAttributes come back in the order of their names, not in that in which
+// attributesReply come back in the order of their names, not in that in which
 // they were sent.
-func toldAttributes(attributes []schema.Attribute) []api.AttributeDefinition {
+func attributesReply(attributes []schema.Attribute) []api.AttributeDefinition {
 	sorted := slices.SortedFunc(slices.Values(attributes), func(a, b schema.Attribute) int { return cmp.Compare(a.Name, b.Name) })
-	told := make([]api.AttributeDefinition, len(sorted))
+	desc := make([]api.AttributeDefinition, len(sorted))
 	for i, a := range sorted {
 		kind := a.Type.String()
-		told[i] = api.AttributeDefinition{AttributeName: &a.Name, AttributeType: &kind}
+		desc[i] = api.AttributeDefinition{AttributeName: &a.Name, AttributeType: &kind}
 	}
-	return told
+	return desc
 }
 
-// toldProjection tells a projection, whose names come back in order too.
-func toldProjection(p schema.Projection) *api.Projection {
-	told := &api.Projection{ProjectionType: &p.Kind}
+// projectionReply tells a projection, whose names come back in order too.
+func projectionReply(p schema.Projection) *api.Projection {
+	desc := &api.Projection{ProjectionType: &p.Kind}
 	if p.Names != nil {
-		told.NonKeyAttributes = slices.Sorted(slices.Values(p.Names))
+		desc.NonKeyAttributes = slices.Sorted(slices.Values(p.Names))
 	}
-	return told
+	return desc
 }

@@ -40,7 +40,7 @@ func TestDecreasesCountFromMidnight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return tt.s.toldUnits(d.Throughput).NumberOfDecreasesToday
+		return tt.s.unitsReply(d.Throughput).NumberOfDecreasesToday
 	}
 	if got := count(); got != 1 {
 		t.Errorf("%d decreases after one", got)

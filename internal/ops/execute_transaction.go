@@ -50,9 +50,9 @@ func inTransaction(i int, err error) error {
 	if !errors.As(err, &fault) {
 		return err
 	}
-	told := *fault
-	told.Message = fmt.Sprintf("Validation failed in TransactStatements[%d]: %s", i, fault.Message)
-	return &told
+	reworded := *fault
+	reworded.Message = fmt.Sprintf("Validation failed in TransactStatements[%d]: %s", i, fault.Message)
+	return &reworded
 }
 
 // transactStatement binds one statement, which must be one that transactions

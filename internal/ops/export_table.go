@@ -99,7 +99,7 @@ func (s *Service) exportTableToPointInTime(ctx context.Context, in *api.ExportTa
 	case err != nil:
 		return nil, err
 	}
-	return &api.ExportReply{ExportDescription: toldExport(&made)}, nil
+	return &api.ExportReply{ExportDescription: exportReply(&made)}, nil
 }
 
 // tableToExport is the table that an ARN names, if its changes are recorded.
@@ -176,7 +176,7 @@ func (s *Service) describeExport(ctx context.Context, in *api.DescribeExport) (*
 	if err != nil {
 		return nil, err
 	}
-	return &api.ExportReply{ExportDescription: toldExport(&j)}, nil
+	return &api.ExportReply{ExportDescription: exportReply(&j)}, nil
 }
 
 var jobResource = pattern(`^table/([a-zA-Z0-9_.-]{3,255})/(export|import)/(` + timeid.Pattern + `)$`)
@@ -212,8 +212,8 @@ func (s *Service) listExports(ctx context.Context, in *api.ListExports) (*api.Li
 	reply := &api.ListExportsReply{ExportSummaries: []api.ExportSummary{}}
 	page, next, err := s.pageOfJobs(ctx, false, in.TableArn, in.MaxResults, in.NextToken)
 	for _, j := range page {
-		told := toldExport(&j)
-		reply.ExportSummaries = append(reply.ExportSummaries, api.ExportSummary{ExportArn: told.ExportArn, ExportStatus: told.ExportStatus, ExportType: told.ExportType})
+		desc := exportReply(&j)
+		reply.ExportSummaries = append(reply.ExportSummaries, api.ExportSummary{ExportArn: desc.ExportArn, ExportStatus: desc.ExportStatus, ExportType: desc.ExportType})
 	}
 	reply.NextToken = next
 	return reply, err
@@ -264,9 +264,9 @@ func jobOfToken(token string) (id string, err error) {
 	return strings.TrimRight(string(b), "\x00"), nil
 }
 
-func toldExport(j *transfer.Job) *api.ExportDescription {
+func exportReply(j *transfer.Job) *api.ExportDescription {
 	e := j.Export
-	told := &api.ExportDescription{
+	desc := &api.ExportDescription{
 		ClientToken: j.Token, EndTime: api.TimeOf(j.Ended), ExportArn: j.TableARN + "/export/" + j.ID, ExportFormat: j.Format,
 		ExportStatus: string(j.Status), ExportTime: api.TimeOf(e.Time), ExportType: exportFull,
 		FailureCode: j.Code, FailureMessage: j.Message,
@@ -274,17 +274,17 @@ func toldExport(j *transfer.Job) *api.ExportDescription {
 		StartTime: api.TimeOf(j.Started), TableArn: j.TableARN, TableId: j.TableUUID,
 	}
 	if e.Incremental() {
-		told.ExportType = exportIncremental
-		told.IncrementalExportSpecification = &api.IncrementalExportSpecification{
+		desc.ExportType = exportIncremental
+		desc.IncrementalExportSpecification = &api.IncrementalExportSpecification{
 			ExportFromTime: api.TimeOf(e.From), ExportToTime: api.TimeOf(e.To), ExportViewType: &e.View,
 		}
 	}
 	if j.Status == transfer.Completed {
-		told.ExportManifest = transfer.Manifest(j)
-		told.BilledSizeBytes = &j.Bytes
+		desc.ExportManifest = transfer.Manifest(j)
+		desc.BilledSizeBytes = &j.Bytes
 	}
 	if j.Status == transfer.Completed || j.Items > 0 {
-		told.ItemCount = &j.Items
+		desc.ItemCount = &j.Items
 	}
-	return told
+	return desc
 }

@@ -46,7 +46,7 @@ func (s *Service) getItem(ctx context.Context, in *api.GetItem) (*api.GetItemRep
 // projectionParameters are the parameters of a read by key.
 func projectionParameters(projection *string, attributes []string, names map[string]string) parameters {
 	return parameters{
-		older:       []parameter{{"AttributesToGet", attributes != nil}},
+		legacy:      []parameter{{"AttributesToGet", attributes != nil}},
 		expressions: []parameter{{"ProjectionExpression", projection != nil}},
 		names:       names,
 	}

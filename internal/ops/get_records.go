@@ -39,7 +39,7 @@ func (s *Service) getRecords(ctx context.Context, in *api.GetRecords) (*api.GetR
 	}
 	reply := &api.GetRecordsReply{Records: make([]api.Record, len(page.Changes))}
 	for i := range page.Changes {
-		reply.Records[i] = toldRecord(ctx, of, &page.Changes[i])
+		reply.Records[i] = recordReply(ctx, of, &page.Changes[i])
 	}
 	if !page.Ended {
 		reply.NextShardIterator = joinIterator(arn, page.Next)
@@ -47,10 +47,10 @@ func (s *Service) getRecords(ctx context.Context, in *api.GetRecords) (*api.GetR
 	return reply, nil
 }
 
-// toldRecord tells a change as its stream shows it.
-func toldRecord(ctx context.Context, of db.Stream, c *db.Change) api.Record {
+// recordReply tells a change as its stream shows it.
+func recordReply(ctx context.Context, of db.Stream, c *db.Change) api.Record {
 	number := stream.Position{Stamp: c.Stamp, N: c.N}.Sequence()
-	told := &api.StreamRecord{
+	sr := &api.StreamRecord{
 		ApproximateCreationDateTime: api.TimeOf(c.At.Truncate(time.Second)),
 		Keys:                        of.Table.Key.Of(c.Image()),
 		SequenceNumber:              number,
@@ -58,18 +58,18 @@ func toldRecord(ctx context.Context, of db.Stream, c *db.Change) api.Record {
 	}
 	switch of.View {
 	case "NEW_IMAGE":
-		told.NewImage = c.After
+		sr.NewImage = c.After
 	case "OLD_IMAGE":
-		told.OldImage = c.Before
+		sr.OldImage = c.Before
 	case "NEW_AND_OLD_IMAGES":
-		told.NewImage, told.OldImage = c.After, c.Before
+		sr.NewImage, sr.OldImage = c.After, c.Before
 	}
-	for _, it := range []item.Item{told.Keys, told.NewImage, told.OldImage} {
-		told.SizeBytes += int64(it.Size())
+	for _, it := range []item.Item{sr.Keys, sr.NewImage, sr.OldImage} {
+		sr.SizeBytes += int64(it.Size())
 	}
 	record := api.Record{
 		AwsRegion:    callerOf(ctx).Region,
-		Dynamodb:     told,
+		Dynamodb:     sr,
 		EventID:      eventID(of, number),
 		EventName:    c.Kind(),
 		EventSource:  "aws:dynamodb",

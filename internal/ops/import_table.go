@@ -87,7 +87,7 @@ func (s *Service) importTable(ctx context.Context, in *api.ImportTable) (*api.Im
 	case err != nil:
 		return nil, err
 	}
-	return toldImport(&made)
+	return importReply(&made)
 }
 
 func (s *Service) describeImport(ctx context.Context, in *api.DescribeImport) (*api.ImportReply, error) {
@@ -95,7 +95,7 @@ func (s *Service) describeImport(ctx context.Context, in *api.DescribeImport) (*
 	if err != nil {
 		return nil, err
 	}
-	return toldImport(&j)
+	return importReply(&j)
 }
 
 func (s *Service) listImports(ctx context.Context, in *api.ListImports) (*api.ListImportsReply, error) {
@@ -104,35 +104,35 @@ func (s *Service) listImports(ctx context.Context, in *api.ListImports) (*api.Li
 	for _, j := range page {
 		reply.ImportSummaryList = append(reply.ImportSummaryList, api.ImportSummary{
 			EndTime: api.TimeOf(j.Ended), ImportArn: j.TableARN + "/import/" + j.ID, ImportStatus: string(j.Status),
-			InputFormat: j.Format, S3BucketSource: toldSource(&j), StartTime: api.TimeOf(j.Started), TableArn: j.TableARN,
+			InputFormat: j.Format, S3BucketSource: sourceReply(&j), StartTime: api.TimeOf(j.Started), TableArn: j.TableARN,
 		})
 	}
 	reply.NextToken = next
 	return reply, err
 }
 
-func toldImport(j *transfer.Job) (*api.ImportReply, error) {
+func importReply(j *transfer.Job) (*api.ImportReply, error) {
 	parameters := new(api.TableCreationParameters)
 	if err := wire.Decode(j.Import.Parameters, parameters); err != nil {
 		return nil, fmt.Errorf("the table of import %s: %w", j.ID, err)
 	}
-	told := &api.ImportTableDescription{
+	desc := &api.ImportTableDescription{
 		ClientToken: j.Token, EndTime: api.TimeOf(j.Ended), ErrorCount: j.Errors, FailureCode: j.Code, FailureMessage: j.Message,
 		ImportArn: j.TableARN + "/import/" + j.ID, ImportStatus: string(j.Status), ImportedItemCount: j.Items,
 		InputCompressionType: j.Import.Compression, InputFormat: j.Format,
-		ProcessedItemCount: j.Processed, ProcessedSizeBytes: &j.Bytes, S3BucketSource: toldSource(j),
+		ProcessedItemCount: j.Processed, ProcessedSizeBytes: &j.Bytes, S3BucketSource: sourceReply(j),
 		StartTime: api.TimeOf(j.Started), TableArn: j.TableARN, TableCreationParameters: parameters, TableId: j.TableUUID,
 	}
 	if csv := j.Import.CSV; csv != nil {
-		told.InputFormatOptions = &api.InputFormatOptions{Csv: &api.CsvOptions{HeaderList: csv.Header}}
+		desc.InputFormatOptions = &api.InputFormatOptions{Csv: &api.CsvOptions{HeaderList: csv.Header}}
 		if csv.Delimiter != "" {
-			told.InputFormatOptions.Csv.Delimiter = &csv.Delimiter
+			desc.InputFormatOptions.Csv.Delimiter = &csv.Delimiter
 		}
 	}
-	return &api.ImportReply{ImportTableDescription: told}, nil
+	return &api.ImportReply{ImportTableDescription: desc}, nil
 }
 
-func toldSource(j *transfer.Job) *api.S3BucketSource {
+func sourceReply(j *transfer.Job) *api.S3BucketSource {
 	source := &api.S3BucketSource{S3Bucket: &j.Bucket}
 	if j.Prefix != "" {
 		source.S3KeyPrefix = &j.Prefix

@@ -138,7 +138,7 @@ func Read(name string, body []byte) (Request, error) {
 		return Request{}, apierror.UnknownOperation()
 	}
 	in, err := o.read(body)
-	return Request{o, in}, o.told(err)
+	return Request{o, in}, o.envelop(err)
 }
 
 // Do carries out a request and writes its reply to the memory. An
@@ -146,7 +146,7 @@ func Read(name string, body []byte) (Request, error) {
 // ours.
 func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Memory) (reply []byte, err error) {
 	reply, err = r.do(s, ctx, r.in, memory)
-	return reply, r.told(err)
+	return reply, r.envelop(err)
 }
 
 // operation is how requests of one name are answered.
@@ -157,8 +157,8 @@ type operation struct {
 	enveloped bool
 }
 
-// told is an error as the customer is told it.
-func (o *operation) told(err error) error {
+// envelop returns an error as the customer gets it.
+func (o *operation) envelop(err error) error {
 	if err == nil || !o.enveloped {
 		return err
 	}

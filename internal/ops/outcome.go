@@ -16,18 +16,18 @@ func consumed(mode *string, table string, c capacity.Consumed) *api.ConsumedCapa
 	case isSet(mode, "TOTAL"):
 		return &api.ConsumedCapacity{TableName: table, CapacityUnits: c.Total()}
 	case isSet(mode, "INDEXES"):
-		told := &api.ConsumedCapacity{TableName: table, CapacityUnits: c.Total(), Table: &api.Capacity{CapacityUnits: c.Table}}
+		cc := &api.ConsumedCapacity{TableName: table, CapacityUnits: c.Total(), Table: &api.Capacity{CapacityUnits: c.Table}}
 		for _, x := range c.Indexes {
-			arms := &told.LocalSecondaryIndexes
+			arms := &cc.LocalSecondaryIndexes
 			if x.Global {
-				arms = &told.GlobalSecondaryIndexes
+				arms = &cc.GlobalSecondaryIndexes
 			}
 			if *arms == nil {
 				*arms = make(map[string]api.Capacity)
 			}
 			(*arms)[x.Name] = api.Capacity{CapacityUnits: x.Units}
 		}
-		return told
+		return cc
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type reading struct {
 // belong to one of them in their places; a Scan has no key conditions.
 func checkPaged(in *api.Paged, filter, keyExpression, keyConditions parameter) error {
 	p := parameters{
-		older: []parameter{
+		legacy: []parameter{
 			{"AttributesToGet", in.AttributesToGet != nil},
 			filter,
 			{"ConditionalOperator", in.ConditionalOperator != nil},
@@ -50,9 +50,9 @@ func checkPaged(in *api.Paged, filter, keyExpression, keyConditions parameter) e
 // checkStartKey is the fault of values in the key that a page begins behind.
 func checkStartKey(in *api.Paged) error {
 	if in.ExclusiveStartKey.Fault != nil {
-		told := *in.ExclusiveStartKey.Fault
-		told.Message = "The provided starting key is invalid: " + told.Message
-		return &told
+		reworded := *in.ExclusiveStartKey.Fault
+		reworded.Message = "The provided starting key is invalid: " + reworded.Message
+		return &reworded
 	}
 	return nil
 }
@@ -78,12 +78,12 @@ func checkSelect(in *api.Paged) error {
 }
 
 // bindFilter binds the filter, in whichever form it comes.
-func (s *Service) bindFilter(r *reading, older map[string]api.Condition) (err error) {
+func (s *Service) bindFilter(r *reading, legacy map[string]api.Condition) (err error) {
 	if r.in.FilterExpression != nil {
 		r.filter, err = s.condition(expr.FilterExpression, r.in.FilterExpression, r.bind)
 		return err
 	}
-	r.filter, err = filterCondition(older, r.in.ConditionalOperator)
+	r.filter, err = filterCondition(legacy, r.in.ConditionalOperator)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 // form that do the same. Both are listed in the order in which DynamoDB's
 // messages name them.
 type parameters struct {
-	older       []parameter
+	legacy      []parameter
 	expressions []parameter
 	names       map[string]string
 	values      map[string]api.Value
@@ -30,10 +30,10 @@ type parameter struct {
 // check tells whether the parameters go together.
 func (p *parameters) check() error {
 	expressions := oneGiven(p.expressions)
-	if expressions && oneGiven(p.older) {
+	if expressions && oneGiven(p.legacy) {
 		return apierror.Request("Can not use both expression and non-expression parameters in the same request: "+
 			"Non-expression parameters: {%s} Expression parameters: {%s}",
-			strings.Join(namesOf(p.older), ", "), strings.Join(namesOf(p.expressions), ", "))
+			strings.Join(namesOf(p.legacy), ", "), strings.Join(namesOf(p.expressions), ", "))
 	}
 	if p.names != nil && !expressions {
 		return apierror.Validation("ExpressionAttributeNames can only be specified when using expressions")
@@ -104,9 +104,9 @@ func checkValues(values map[string]api.Value) error {
 		case wire.ErrNullFalse, wire.ErrTooDeep:
 			return fault
 		default:
-			told := *fault
-			told.Message = "ExpressionAttributeValues contains invalid value: " + fault.Message + " for key " + key
-			return &told
+			reworded := *fault
+			reworded.Message = "ExpressionAttributeValues contains invalid value: " + fault.Message + " for key " + key
+			return &reworded
 		}
 	}
 	return nil

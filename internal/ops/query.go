@@ -95,7 +95,7 @@ func (r *reading) fitQuery(t *schema.Table, plan *db.Range, keys *expr.KeyCondit
 // there is none.
 func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondition, error) {
 	if in.KeyConditionExpression == nil {
-		return olderKeyCondition(in.KeyConditions)
+		return legacyKeyCondition(in.KeyConditions)
 	}
 	parsed, err := s.parsed.ParseKeyCondition(*in.KeyConditionExpression)
 	if err != nil {
@@ -176,7 +176,7 @@ var boundOps = map[expr.Op]keyspace.Op{
 // fitFilter tells whether the filter leaves the key alone, as a query's must,
 // and whether the index carries what it looks at. A scan does not mind: what
 // the index lacks is absent (conformance/query/indexes.txt).
-func (r *reading) fitFilter(older bool) error {
+func (r *reading) fitFilter(legacy bool) error {
 	if r.filter == nil {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (r *reading) fitFilter(older bool) error {
 		if !r.key().Has(p[0].Name) {
 			continue
 		}
-		if older {
+		if legacy {
 			return apierror.Validation("QueryFilter can only contain non-primary key attributes: Primary key attribute: %s", p[0].Name)
 		}
 		return apierror.Validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", p[0].Name)

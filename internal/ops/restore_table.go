@@ -242,7 +242,7 @@ func indexUnits(x *schema.Index, units *api.ProvisionedThroughput, def *schema.T
 
 // sameIndex wants an index as it is: one can be left out, but not changed.
 func sameIndex(x *schema.Index, key []api.KeySchemaElement, p *api.Projection) error {
-	same := slices.EqualFunc(key, toldKey(x.Key), func(a, b api.KeySchemaElement) bool {
+	same := slices.EqualFunc(key, keyReply(x.Key), func(a, b api.KeySchemaElement) bool {
 		return *a.AttributeName == *b.AttributeName && *a.KeyType == *b.KeyType
 	})
 	if err := projectionFits(p); err != nil {
@@ -274,16 +274,16 @@ func unknownIndex(t *schema.Table, o *api.RestoreOverrides) (name string, ok boo
 	return "", false
 }
 
-// toldRestore tells what a table was made from.
-func (s *Service) toldRestore(ctx context.Context, r schema.Restored) *api.RestoreSummary {
+// restoreReply tells what a table was made from.
+func (s *Service) restoreReply(ctx context.Context, r schema.Restored) *api.RestoreSummary {
 	if r.At.IsZero() {
 		return nil
 	}
-	told := &api.RestoreSummary{
+	desc := &api.RestoreSummary{
 		RestoreDateTime: api.TimeOf(r.At), RestoreInProgress: &r.Running, SourceTableArn: s.tableARN(ctx, r.Table),
 	}
 	if r.Backup != "" {
-		told.SourceBackupArn = s.backupARN(ctx, r.Table, r.Backup)
+		desc.SourceBackupArn = s.backupARN(ctx, r.Table, r.Backup)
 	}
-	return told
+	return desc
 }

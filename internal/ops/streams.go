@@ -58,16 +58,16 @@ func splitIterator(text string) (arn string, it stream.Iterator, err error) {
 	return arn, it, err
 }
 
-// tellStream tells a table's stream. The last one that was disabled is still
+// addStream tells a table's stream. The last one that was disabled is still
 // named.
-func (s *Service) tellStream(ctx context.Context, told *api.TableDescription, t *schema.Table) {
+func (s *Service) addStream(ctx context.Context, desc *api.TableDescription, t *schema.Table) {
 	if len(t.Streams) == 0 {
 		return
 	}
 	last := t.Streams[len(t.Streams)-1]
-	told.LatestStreamLabel = last.Label
-	told.LatestStreamArn = s.streamARN(ctx, t.Name, last.Label)
+	desc.LatestStreamLabel = last.Label
+	desc.LatestStreamArn = s.streamARN(ctx, t.Name, last.Label)
 	if _, on := t.Stream(); on {
-		told.StreamSpecification = &api.StreamSpecification{StreamEnabled: &on, StreamViewType: &last.View}
+		desc.StreamSpecification = &api.StreamSpecification{StreamEnabled: &on, StreamViewType: &last.View}
 	}
 }

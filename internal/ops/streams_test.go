@@ -294,7 +294,7 @@ func TestRecordOfExpiry(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range found {
-			who := toldRecord(t.Context(), of, &found[i]).UserIdentity
+			who := recordReply(t.Context(), of, &found[i]).UserIdentity
 			if expired := found[i].Actor == change.Expiry; expired != (who != nil) || expired && (who.PrincipalId != "dynamodb.amazonaws.com" || who.Type != "Service") {
 				t.Errorf("a %s is by %+v", found[i].Kind(), who)
 			}

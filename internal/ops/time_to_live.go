@@ -32,9 +32,9 @@ func (s *Service) describeTimeToLive(_ context.Context, in *api.DescribeTimeToLi
 	if err != nil {
 		return nil, err
 	}
-	told := &api.TimeToLiveDescription{AttributeName: d.TimeToLive.Attribute, TimeToLiveStatus: "DISABLED"}
+	desc := &api.TimeToLiveDescription{AttributeName: d.TimeToLive.Attribute, TimeToLiveStatus: "DISABLED"}
 	if d.TimeToLive.Attribute != "" {
-		told.TimeToLiveStatus = "ENABLED"
+		desc.TimeToLiveStatus = "ENABLED"
 	}
-	return &api.DescribeTimeToLiveReply{TimeToLiveDescription: told}, nil
+	return &api.DescribeTimeToLiveReply{TimeToLiveDescription: desc}, nil
 }

@@ -189,26 +189,26 @@ func (u *tableUpdate) setIndex(t *schema.Table, to *api.UpdateGlobalSecondaryInd
 	return err
 }
 
-func (u *tableUpdate) tellIndexAsBefore(s *Service, told *api.GlobalSecondaryIndexDescription, switched bool) {
-	was, ok := u.before.Index(told.IndexName)
+func (u *tableUpdate) showIndexBefore(s *Service, desc *api.GlobalSecondaryIndexDescription, switched bool) {
+	was, ok := u.before.Index(desc.IndexName)
 	if !ok {
 		return // it is new
 	}
-	to, ok := u.indexUpdate(told.IndexName)
+	to, ok := u.indexUpdate(desc.IndexName)
 	if !ok {
 		to = new(api.UpdateGlobalSecondaryIndexAction)
 	}
 	switch {
 	case switched && payPerRequest(u.BillingMode):
-		told.ProvisionedThroughput = &api.ProvisionedThroughputDescription{NumberOfDecreasesToday: decreasesOn(u.now, was.Throughput)}
+		desc.ProvisionedThroughput = &api.ProvisionedThroughputDescription{NumberOfDecreasesToday: decreasesOn(u.now, was.Throughput)}
 	case to.ProvisionedThroughput != nil && !switched:
-		unitsAsBefore(told.ProvisionedThroughput, s.toldUnits(was.Throughput))
+		unitsAsBefore(desc.ProvisionedThroughput, s.unitsReply(was.Throughput))
 	}
 	if to.OnDemandThroughput != nil {
-		told.OnDemandThroughput = toldCeilings(merge(was.MaxRequests, ceilings(to.OnDemandThroughput)))
+		desc.OnDemandThroughput = ceilingsReply(merge(was.MaxRequests, ceilings(to.OnDemandThroughput)))
 	}
-	told.WarmThroughput = warmthAsBefore(was.Warm, to.WarmThroughput)
+	desc.WarmThroughput = warmthAsBefore(was.Warm, to.WarmThroughput)
 	if switched || to.ProvisionedThroughput != nil || to.OnDemandThroughput != nil {
-		told.IndexStatus = string(schema.Updating)
+		desc.IndexStatus = string(schema.Updating)
 	}
 }

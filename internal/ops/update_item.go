@@ -17,7 +17,7 @@ import (
 var updateItemChecks = []func(*api.UpdateItem) error{
 	func(in *api.UpdateItem) error {
 		p := parameters{
-			older: []parameter{
+			legacy: []parameter{
 				{"AttributeUpdates", in.AttributeUpdates != nil},
 				{"Expected", in.Expected != nil},
 				{"ConditionalOperator", in.ConditionalOperator != nil},

@@ -48,9 +48,9 @@ func (s *Service) updateTable(ctx context.Context, in *api.UpdateTable) (*api.Ta
 	if err != nil {
 		return nil, err
 	}
-	told := s.description(ctx, made)
-	u.tellAsBefore(s, told)
-	return &api.TableReply{TableDescription: told}, nil
+	desc := s.description(ctx, made)
+	u.showBefore(s, desc)
+	return &api.TableReply{TableDescription: desc}, nil
 }
 
 // somethingChanges wants a member that changes the table. Definitions of
@@ -324,43 +324,43 @@ func (u *tableUpdate) setEncryption(t *schema.Table) error {
 	return nil
 }
 
-// tellAsBefore makes the reply of a description: what takes its time is told
+// showBefore makes the reply of a description: what takes its time is told
 // as it was, and that it is being updated.
-func (u *tableUpdate) tellAsBefore(s *Service, told *api.TableDescription) {
+func (u *tableUpdate) showBefore(s *Service, desc *api.TableDescription) {
 	was := &u.before
 	switched := u.BillingMode != nil && payPerRequest(u.BillingMode) != was.OnDemand
 	switch {
 	case switched && payPerRequest(u.BillingMode):
-		told.BillingModeSummary.LastUpdateToPayPerRequestDateTime = nil
-		told.TableThroughputModeSummary.LastUpdateToPayPerRequestDateTime = nil
-		told.ProvisionedThroughput.LastDecreaseDateTime = api.TimeOf(u.now)
+		desc.BillingModeSummary.LastUpdateToPayPerRequestDateTime = nil
+		desc.TableThroughputModeSummary.LastUpdateToPayPerRequestDateTime = nil
+		desc.ProvisionedThroughput.LastDecreaseDateTime = api.TimeOf(u.now)
 	case u.ProvisionedThroughput != nil && !switched:
-		unitsAsBefore(told.ProvisionedThroughput, s.toldUnits(was.Throughput))
+		unitsAsBefore(desc.ProvisionedThroughput, s.unitsReply(was.Throughput))
 	}
 	if u.OnDemandThroughput != nil {
-		told.OnDemandThroughput = toldCeilings(merge(was.MaxRequests, ceilings(u.OnDemandThroughput)))
+		desc.OnDemandThroughput = ceilingsReply(merge(was.MaxRequests, ceilings(u.OnDemandThroughput)))
 	}
-	told.WarmThroughput = warmthAsBefore(was.Warm, u.WarmThroughput)
-	told.TableClassSummary = toldClass(was)
+	desc.WarmThroughput = warmthAsBefore(was.Warm, u.WarmThroughput)
+	desc.TableClassSummary = classReply(was)
 	if u.SSESpecification != nil {
-		told.SSEDescription = cmp.Or(toldEncryption(was.Encryption), new(api.SSEDescription))
-		told.SSEDescription.Status = string(schema.Updating)
+		desc.SSEDescription = cmp.Or(encryptionReply(was.Encryption), new(api.SSEDescription))
+		desc.SSEDescription.Status = string(schema.Updating)
 	}
-	for i := range told.GlobalSecondaryIndexes {
-		u.tellIndexAsBefore(s, &told.GlobalSecondaryIndexes[i], switched)
+	for i := range desc.GlobalSecondaryIndexes {
+		u.showIndexBefore(s, &desc.GlobalSecondaryIndexes[i], switched)
 	}
 }
 
 // unitsAsBefore takes back the numbers, but not when they changed.
-func unitsAsBefore(told, was *api.ProvisionedThroughputDescription) {
-	told.ReadCapacityUnits, told.WriteCapacityUnits = was.ReadCapacityUnits, was.WriteCapacityUnits
-	told.NumberOfDecreasesToday = was.NumberOfDecreasesToday
+func unitsAsBefore(desc, was *api.ProvisionedThroughputDescription) {
+	desc.ReadCapacityUnits, desc.WriteCapacityUnits = was.ReadCapacityUnits, was.WriteCapacityUnits
+	desc.NumberOfDecreasesToday = was.NumberOfDecreasesToday
 }
 
 func warmthAsBefore(was schema.Throughput, to *api.WarmThroughput) *api.WarmThroughputDescription {
-	told := toldWarmth(was)
+	desc := warmthReply(was)
 	if anyGiven(warmth(to)) {
-		told.Status = string(schema.Updating)
+		desc.Status = string(schema.Updating)
 	}
-	return told
+	return desc
 }

@@ -39,7 +39,7 @@ type lambdaIdentity struct {
 }
 
 func (t *trigger) event(ctx context.Context, of db.Stream, c *db.Change) []byte {
-	record, arn := t.service.TellRecord(ops.WithCaller(ctx, ops.Caller{Region: t.Region}), of, c)
+	record, arn := t.service.StreamRecord(ops.WithCaller(ctx, ops.Caller{Region: t.Region}), of, c)
 	e := &lambdaEvent{
 		AwsRegion: record.AwsRegion, Dynamodb: record.Dynamodb,
 		EventID: record.EventID, EventName: record.EventName, EventSource: record.EventSource,

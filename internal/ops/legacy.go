@@ -142,9 +142,9 @@ func joinTests(tests []expr.Test, operator *string) (*expr.Condition, error) {
 	return expr.NewCondition(expr.Test{Op: op, Tests: tests}), nil
 }
 
-// olderKeyCondition makes a key condition of checked KeyConditions; nil when
+// legacyKeyCondition makes a key condition of checked KeyConditions; nil when
 // there are none.
-func olderKeyCondition(conditions map[string]api.Condition) (*expr.KeyCondition, error) {
+func legacyKeyCondition(conditions map[string]api.Condition) (*expr.KeyCondition, error) {
 	if conditions == nil {
 		return nil, nil
 	}
