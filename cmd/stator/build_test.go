@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-var buildKillItems = flag.Int("build.items", 12_000, "items in the table whose index is being built when the server is killed")
+var backfillItems = flag.Int("build.items", 12_000, "items in the table whose index is backfilled when the server is killed")
 
-// An index whose build is cut off by kill -9 is finished after the next start,
-// and agrees with its table, although others write all the time.
-func TestBuildGoesOnAfterKill(t *testing.T) {
+// An index whose backfill is interrupted by kill -9 is finished after the next
+// start, and agrees with its table despite concurrent writes.
+func TestBackfillResumesAfterKill(t *testing.T) {
 	data := t.TempDir()
 	s := startServer(t, data)
 	s.createTable(t)
-	s.fillBuilds(t, *buildKillItems)
+	s.fillTable(t, *backfillItems)
 
-	cut := false
-	for round := 0; !cut && round < 10; round++ {
-		stop := s.writeBuilds(*buildKillItems)
+	interrupted := false
+	for round := 0; !interrupted && round < 10; round++ {
+		stop := s.changeItems(*backfillItems)
 		s.updateIndexes(t, `{"Create": {"IndexName": "late", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
 			"Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["c"]}}}`)
 		for x := s.index(t); x != nil && x.IndexStatus == "CREATING" && (!x.Backfilling || x.ItemCount == 0); {
@@ -37,36 +37,36 @@ func TestBuildGoesOnAfterKill(t *testing.T) {
 		s = startServer(t, data)
 		x := s.index(t)
 		if x == nil {
-			t.Fatal("the index is gone after the kill")
+			t.Fatal("the index does not exist after the kill")
 		}
-		cut = x.IndexStatus == "CREATING"
+		interrupted = x.IndexStatus == "CREATING"
 		t.Logf("after the kill the index is %s with %d items", x.IndexStatus, x.ItemCount)
-		stop = s.writeBuilds(*buildKillItems)
+		stop = s.changeItems(*backfillItems)
 		for x.IndexStatus != "ACTIVE" {
 			time.Sleep(5 * time.Millisecond)
 			x = s.index(t)
 		}
 		stop()
-		if !cut { // it was ready before the kill
+		if !interrupted { // it was complete before the kill
 			s.updateIndexes(t, `{"Delete": {"IndexName": "late"}}`)
 			for s.index(t) != nil {
 				time.Sleep(5 * time.Millisecond)
 			}
 		}
 	}
-	if !cut {
-		t.Fatal("each build was ready before the server was killed")
+	if !interrupted {
+		t.Fatal("each backfill was complete before the server was killed")
 	}
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.cmd.Wait(); err != nil {
-		t.Errorf("the server ended with %v\n%s", err, s.log())
+		t.Errorf("the server exited with %v\n%s", err, s.log())
 	}
 	expectVerified(t, data)
 }
 
-// expectVerified runs stator verify on a folder.
+// expectVerified runs stator verify on a folder and expects no faults.
 func expectVerified(t *testing.T, data string) {
 	t.Helper()
 	binary, err := buildOnce()
@@ -85,22 +85,22 @@ func expectVerified(t *testing.T, data string) {
 		t.Fatal(err)
 	}
 	if len(found) != 1 || found[0].Faults != 0 || found[0].Entries["late"] == 0 {
-		t.Errorf("stator verify finds %s", out)
+		t.Errorf("stator verify prints %s", out)
 	}
 }
 
-// builtIndex is an index as DescribeTable tells it.
-type builtIndex struct {
+// describedIndex is an index in the reply of DescribeTable.
+type describedIndex struct {
 	IndexStatus string
 	Backfilling bool
 	ItemCount   int
 }
 
-// index is the index in the making; nil when there is none.
-func (s *server) index(t *testing.T) *builtIndex {
+// index returns the index of the table, or nil if there is none.
+func (s *server) index(t *testing.T) *describedIndex {
 	t.Helper()
 	var reply struct {
-		Table struct{ GlobalSecondaryIndexes []builtIndex }
+		Table struct{ GlobalSecondaryIndexes []describedIndex }
 	}
 	if err := s.call("DescribeTable", `{"TableName": "Kills"}`, &reply); err != nil {
 		t.Fatal(err)
@@ -120,21 +120,21 @@ func (s *server) updateIndexes(t *testing.T, update string) {
 	}
 }
 
-func buildItem(n, g int) string {
+func indexedItem(n, g int) string {
 	return fmt.Sprintf(`{"writer": {"S": "w%d"}, "n": {"N": "%d"}, "g": {"S": "g%d"}, "c": {"N": "%d"}, "pad": {"S": "%0100d"}}`, n%100, n, g%50, g, g)
 }
 
-// fillBuilds puts items into the table.
-func (s *server) fillBuilds(t *testing.T, count int) {
+// fillTable puts items into the table.
+func (s *server) fillTable(t *testing.T, count int) {
 	t.Helper()
 	var loaders sync.WaitGroup
-	const together, clients = 25, 16
+	const batch, clients = 25, 16
 	for first := range clients {
 		loaders.Go(func() {
-			for from := first * together; from < count; from += clients * together {
+			for from := first * batch; from < count; from += clients * batch {
 				var puts []string
-				for n := from; n < from+together; n++ {
-					puts = append(puts, `{"PutRequest": {"Item": `+buildItem(n, n)+`}}`)
+				for n := from; n < from+batch; n++ {
+					puts = append(puts, `{"PutRequest": {"Item": `+indexedItem(n, n)+`}}`)
 				}
 				if err := s.call("BatchWriteItem", `{"RequestItems": {"Kills": [`+strings.Join(puts, ",")+`]}}`, nil); err != nil {
 					t.Error(err)
@@ -146,9 +146,9 @@ func (s *server) fillBuilds(t *testing.T, count int) {
 	loaders.Wait()
 }
 
-// writeBuilds lets writers change items until stop is called or the server
+// changeItems runs writers that change items until stop is called or the server
 // ends.
-func (s *server) writeBuilds(count int) (stop func()) {
+func (s *server) changeItems(count int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var writers sync.WaitGroup
 	for range 8 {
@@ -163,7 +163,7 @@ func (s *server) writeBuilds(count int) (stop func()) {
 				var err error
 				switch rand.IntN(5) {
 				case 0:
-					err = s.call("PutItem", `{"TableName": "Kills", "Item": `+buildItem(n, rand.IntN(1000))+`}`, nil)
+					err = s.call("PutItem", `{"TableName": "Kills", "Item": `+indexedItem(n, rand.IntN(1000))+`}`, nil)
 				case 1:
 					err = s.call("DeleteItem", `{"TableName": "Kills", "Key": `+key+`}`, nil)
 				case 2:

@@ -19,14 +19,14 @@ import (
 )
 
 var (
-	killCycles = flag.Int("kill.cycles", 20, "how often the server is killed")
-	killLoad   = flag.Duration("kill.load", 250*time.Millisecond, "how long it works before it is killed")
+	killCycles = flag.Int("kill.cycles", 20, "number of times that the server is killed")
+	killLoad   = flag.Duration("kill.load", 250*time.Millisecond, "time that the server runs before it is killed")
 )
 
 const killWriters = 64
 
-// A 200 means that the write is on disk: what was answered before a kill -9 is
-// there after it.
+// A 200 means that the write is durable: writes that were acknowledged before a
+// kill -9 are present after it.
 func TestNoAcknowledgedWriteIsLostByKill(t *testing.T) {
 	lost, acknowledged := killLoop(t, *killCycles)
 	t.Logf("%d kills, %d writes acknowledged", *killCycles, acknowledged)
@@ -35,25 +35,25 @@ func TestNoAcknowledgedWriteIsLostByKill(t *testing.T) {
 	}
 }
 
-// The control: with writes that are answered before they are on disk, the same
-// loop does find losses.
+// The control: with writes that are acknowledged before they are on disk, the same
+// loop finds lost writes.
 func TestKillLoopFindsLosses(t *testing.T) {
 	for range 5 {
 		if lost, _ := killLoop(t, 4, "--durability=relaxed"); len(lost) > 0 {
 			return
 		}
 	}
-	t.Error("no acknowledged write was lost although none was waited for")
+	t.Error("no acknowledged write was lost although none was durable")
 }
 
-// Stopping by SIGTERM loses nothing and ends with exit code 0.
+// SIGTERM loses no acknowledged write, and the exit code is 0.
 func TestTermFinishesRequests(t *testing.T) {
 	data := t.TempDir()
 	s := startServer(t, data)
 	s.createTable(t)
 	acks := s.load(0, func() { s.cmd.Process.Signal(syscall.SIGTERM) })
 	if err := s.cmd.Wait(); err != nil {
-		t.Errorf("the server ended with %v\n%s", err, s.log())
+		t.Errorf("the server exited with %v\n%s", err, s.log())
 	}
 	s = startServer(t, data)
 	defer s.kill()
@@ -62,8 +62,8 @@ func TestTermFinishesRequests(t *testing.T) {
 	}
 }
 
-// killLoop lets writers work, kills the server and looks for what it had
-// answered, again and again on one folder.
+// killLoop repeatedly runs writers, kills the server and looks for the acknowledged
+// writes, with the same data folder.
 func killLoop(t *testing.T, cycles int, flags ...string) (lost []string, acknowledged int) {
 	t.Helper()
 	data := t.TempDir()
@@ -81,7 +81,7 @@ func killLoop(t *testing.T, cycles int, flags ...string) (lost []string, acknowl
 	return lost, acknowledged
 }
 
-// server is a running stator.
+// server is a stator process.
 type server struct {
 	cmd  *exec.Cmd
 	url  string
@@ -158,7 +158,7 @@ func (s *server) log() string {
 	return s.stderr.String()
 }
 
-// kill ends the server as a crash would, once.
+// kill kills the server, the first time that it is called.
 func (s *server) kill() {
 	s.once.Do(func() {
 		s.cmd.Process.Kill()
@@ -168,7 +168,7 @@ func (s *server) kill() {
 
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: killWriters}}
 
-// call sends one request; an error is one of the network or a status other
+// call sends one request. It returns an error of the network, or for a status other
 // than 200.
 func (s *server) call(operation, body string, reply any) error {
 	return s.send("DynamoDB_20120810."+operation, body, reply)
@@ -213,8 +213,8 @@ func (s *server) createTable(t *testing.T) {
 
 func writerName(cycle, writer int) string { return fmt.Sprintf("%d-%d", cycle, writer) }
 
-// load lets all writers put items, each its own from 1 up, until end has ended
-// the server. It returns the last item of each that was acknowledged.
+// load runs writers that each put their own items, numbered from 1, until end has
+// stopped the server. It returns the last acknowledged item of each writer.
 func (s *server) load(cycle int, end func()) []int {
 	acks := make([]int, killWriters)
 	var writers sync.WaitGroup
@@ -235,7 +235,7 @@ func (s *server) load(cycle int, end func()) []int {
 	return acks
 }
 
-// missing lists the writers of which an acknowledged item is gone.
+// missing lists the writers that have lost an acknowledged item.
 func (s *server) missing(t *testing.T, cycle int, acks []int) (lost []string) {
 	t.Helper()
 	for w, acked := range acks {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A server that is killed while it makes a backup and restores tables does both
-// anew, shows nothing of them before they are done, and passes the scrub.
+// A server that is killed during a backup and a restore repeats both, shows neither
+// before it is complete, and its data passes stator verify.
 func TestKillDuringRestoreAndBackup(t *testing.T) {
 	const items = 6000
 	data := filepath.Join(t.TempDir(), "data")
@@ -33,12 +33,12 @@ func TestKillDuringRestoreAndBackup(t *testing.T) {
 		arn, _, _ = strings.Cut(arn, `"`)
 		table := fmt.Sprintf("Restored%d", n)
 		s.ask(t, "RestoreTableToPointInTime", `{"SourceTableName": "Orders", "TargetTableName": "`+table+`", "UseLatestRestorableTime": true}`)
-		time.Sleep(time.Duration(n) * 15 * time.Millisecond) // somewhere in the middle
+		time.Sleep(time.Duration(n) * 15 * time.Millisecond) // so that the kill is somewhere in the middle
 		s.kill()
 		s = startServer(t, data)
 		s.until(t, "DescribeTable", `{"TableName": "`+table+`"}`, `"TableStatus":"ACTIVE"`)
 		if got := s.ask(t, "DescribeTable", `{"TableName": "`+table+`"}`); !strings.Contains(got, fmt.Sprintf(`"ItemCount":%d,`, items)) {
-			t.Errorf("the table restored is %s", got)
+			t.Errorf("the restored table is %s", got)
 		}
 		s.until(t, "DescribeBackup", `{"BackupArn": "`+arn+`"}`, `"BackupStatus":"AVAILABLE"`)
 		if got := s.ask(t, "DescribeBackup", `{"BackupArn": "`+arn+`"}`); !strings.Contains(got, fmt.Sprintf(`"ItemCount":%d,`, items)) {
@@ -52,7 +52,7 @@ func TestKillDuringRestoreAndBackup(t *testing.T) {
 	}
 }
 
-// ask sends a request that must be answered well.
+// ask sends a request, which must succeed.
 func (s *server) ask(t *testing.T, operation, body string) string {
 	t.Helper()
 	var got json.RawMessage
@@ -62,7 +62,7 @@ func (s *server) ask(t *testing.T, operation, body string) string {
 	return string(got)
 }
 
-// until asks again and again until the answer has a text in it.
+// until repeats a request until the reply contains a text.
 func (s *server) until(t *testing.T, operation, body, want string) {
 	t.Helper()
 	for range 3000 {
@@ -71,5 +71,5 @@ func (s *server) until(t *testing.T, operation, body, want string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("%s never has %s", operation, want)
+	t.Fatalf("no reply of %s contains %s", operation, want)
 }

@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-var streamCycles = flag.Int("stream.cycles", 20, "how often a server with a stream and a trigger is killed")
+var streamCycles = flag.Int("stream.cycles", 20, "number of times that a server with a stream and a trigger is killed")
 
 const (
 	streamWriters = 64
 	streamItems   = 200
 )
 
-// Whenever the server is killed, the stream of each item replays to what it is,
-// and a trigger delivers each change, in the order of its item.
+// Whenever the server is killed, replaying the records of an item gives the stored
+// item, and a trigger delivers each change, in the order of its item.
 func TestStreamsAndTriggersSurviveKill(t *testing.T) {
 	dir := t.TempDir()
 	endpoint := newEndpoint(t)
@@ -44,25 +44,25 @@ func TestStreamsAndTriggersSurviveKill(t *testing.T) {
 		endpoint.expect(cycle + 1)
 		s = start(cycle + 1)
 	}
-	stream, present := s.records(t), s.present(t)
+	stream, stored := s.records(t), s.items(t)
 	delivered := endpoint.waitFor(t, stream)
 	t.Logf("%d kills, %d writes acknowledged, %d records, %d delivered in %d batches", *streamCycles, len(acks), len(stream), len(delivered), endpoint.batches)
 
-	faults := append(replayFaults(stream, present, acks), deliveryFaults(stream, delivered)...)
+	faults := append(replayFaults(stream, stored, acks), deliveryFaults(stream, delivered)...)
 	if len(faults) > 0 {
 		t.Errorf("%d faults:\n%s", len(faults), strings.Join(faults[:min(len(faults), 20)], "\n"))
 	}
-	// The controls, with a record from the middle.
+	// The controls: a record from the middle is left out.
 	planted := stream[len(stream)/2]
 	without := func(all []streamed) []streamed {
 		return slices.DeleteFunc(slices.Clone(all), func(r streamed) bool { return r.EventID == planted.EventID })
 	}
-	if len(replayFaults(without(stream), present, acks)) == 0 || len(deliveryFaults(stream, without(delivered))) == 0 {
-		t.Error("an omission is not noticed")
+	if len(replayFaults(without(stream), stored, acks)) == 0 || len(deliveryFaults(stream, without(delivered))) == 0 {
+		t.Error("a missing record is not detected")
 	}
 }
 
-// The checks notice what they are for.
+// The checks detect planted faults.
 func TestStreamChecksFindFaults(t *testing.T) {
 	record := func(id, item, before, after string) streamed {
 		r := streamed{EventID: id}
@@ -77,40 +77,40 @@ func TestStreamChecksFindFaults(t *testing.T) {
 	}
 	a1, a2, a3 := record("1", "a", "", "x"), record("2", "a", "x", "y"), record("3", "a", "y", "")
 	b1 := record("4", "b", "", "z")
-	present := map[string]string{"b": b1.Dynamodb.NewImage.String()}
+	stored := map[string]string{"b": b1.Dynamodb.NewImage.String()}
 	acks := map[string]bool{"x": true, "z": true}
 	for _, c := range []struct {
 		name   string
 		stream []streamed
 		faults bool
 	}{
-		{"whole", []streamed{a1, b1, a2, a3}, false},
+		{"complete", []streamed{a1, b1, a2, a3}, false},
 		{"the first is missing", []streamed{b1, a2, a3}, true},
-		{"one between is missing", []streamed{a1, b1, a3}, true},
+		{"one in the middle is missing", []streamed{a1, b1, a3}, true},
 		{"the last is missing", []streamed{a1, b1, a2}, true},
 		{"the only one is missing", []streamed{a1, a2, a3}, true},
 		{"one twice", []streamed{a1, a1, b1, a2, a3}, true},
 		{"out of order", []streamed{a2, a1, b1, a3}, true},
 	} {
-		if got := replayFaults(c.stream, present, acks); len(got) > 0 != c.faults {
+		if got := replayFaults(c.stream, stored, acks); len(got) > 0 != c.faults {
 			t.Errorf("the stream, %s: %q", c.name, got)
 		}
 	}
-	if got := replayFaults([]streamed{b1}, present, acks); len(got) == 0 {
-		t.Error("the stream has lost an item that came and went, and it is not noticed")
+	if got := replayFaults([]streamed{b1}, stored, acks); len(got) == 0 {
+		t.Error("the loss of all records of a deleted item is not detected")
 	}
 	for _, c := range []struct {
 		name      string
 		delivered []streamed
 		faults    bool
 	}{
-		{"whole", []streamed{a1, b1, a2, a3}, false},
-		{"some again", []streamed{a1, a2, b1, a1, a2, a3, b1}, false},
+		{"complete", []streamed{a1, b1, a2, a3}, false},
+		{"some repeated", []streamed{a1, a2, b1, a1, a2, a3, b1}, false},
 		{"one is missing", []streamed{a1, a2, a3}, true},
-		{"one between is missing", []streamed{a1, a3, b1}, true},
+		{"one in the middle is missing", []streamed{a1, a3, b1}, true},
 		{"the last is missing", []streamed{a1, a2, b1}, true},
 		{"out of order", []streamed{a2, a1, a3, b1}, true},
-		{"one that is made up", []streamed{a1, a2, a3, b1, record("5", "b", "", "z")}, true},
+		{"one that is not in the stream", []streamed{a1, a2, a3, b1, record("5", "b", "", "z")}, true},
 	} {
 		if got := deliveryFaults([]streamed{a1, b1, a2, a3}, c.delivered); len(got) > 0 != c.faults {
 			t.Errorf("the deliveries, %s: %q", c.name, got)
@@ -118,7 +118,7 @@ func TestStreamChecksFindFaults(t *testing.T) {
 	}
 }
 
-// streamed is a record of a stream or of a trigger.
+// streamed is a record from a stream or a trigger.
 type streamed struct {
 	EventID  string `json:"eventID"`
 	Dynamodb struct{ Keys, NewImage, OldImage image }
@@ -126,7 +126,7 @@ type streamed struct {
 
 func (r *streamed) item() string { return r.Dynamodb.Keys["id"]["S"] }
 
-// image is an item whose attributes are texts and numbers.
+// image is an item whose attributes are strings and numbers.
 type image map[string]map[string]string
 
 func (i image) String() string {
@@ -140,76 +140,76 @@ func (i image) String() string {
 	return string(text)
 }
 
-// replayFaults replays the records of each item. Each begins where the one
-// before it ended, the last ends with the present item, and what was
-// acknowledged is among them.
-func replayFaults(stream []streamed, present map[string]string, acks map[string]bool) (faults []string) {
+// replayFaults replays the records of each item. The old image of each record must
+// be the new image of the record before, the last new image must be the stored item,
+// and each acknowledged write must have a record.
+func replayFaults(stream []streamed, stored map[string]string, acks map[string]bool) (faults []string) {
 	items, seen, versions := map[string]string{}, map[string]bool{}, map[string]bool{}
 	for i := range stream {
 		r := &stream[i]
 		if seen[r.EventID] {
-			faults = append(faults, r.EventID+" is there twice")
+			faults = append(faults, r.EventID+" occurs twice")
 		}
 		seen[r.EventID] = true
 		if before := r.Dynamodb.OldImage.String(); before != items[r.item()] {
-			faults = append(faults, fmt.Sprintf("%s: a change of %q begins with %q", r.item(), items[r.item()], before))
+			faults = append(faults, fmt.Sprintf("%s: the item was %q, but the next record has the old image %q", r.item(), items[r.item()], before))
 		}
 		items[r.item()] = r.Dynamodb.NewImage.String()
 		versions[r.Dynamodb.NewImage["v"]["S"]] = true
 	}
-	for id, now := range present {
+	for id, now := range stored {
 		if items[id] == "" {
-			faults = append(faults, fmt.Sprintf("%s is %q, and was never made", id, now))
+			faults = append(faults, fmt.Sprintf("%s is %q, but no record has created it", id, now))
 		}
 	}
 	for id, last := range items {
-		if last != present[id] {
-			faults = append(faults, fmt.Sprintf("%s is %q, but its last change made it %q", id, present[id], last))
+		if last != stored[id] {
+			faults = append(faults, fmt.Sprintf("%s is %q, but its last change made it %q", id, stored[id], last))
 		}
 	}
 	for v := range acks {
 		if !versions[v] {
-			faults = append(faults, "the write "+v+" was acknowledged and is not in the stream")
+			faults = append(faults, "the write "+v+" was acknowledged, but is not in the stream")
 		}
 	}
 	return faults
 }
 
-// deliveryFaults holds what a trigger delivered to the stream. Of each item the
-// next record follows, or one that was delivered before comes again, and the
-// last is that of the stream.
+// deliveryFaults compares the deliveries of a trigger with the stream. For each item,
+// a delivery must be the next record or a repetition, and the last must be the last
+// of the stream.
 func deliveryFaults(stream, delivered []streamed) (faults []string) {
-	places, counts := map[string]int{}, map[string]int{}
+	numbers, counts := map[string]int{}, map[string]int{}
 	for i := range stream {
 		counts[stream[i].item()]++
-		places[stream[i].EventID] = counts[stream[i].item()]
+		numbers[stream[i].EventID] = counts[stream[i].item()]
 	}
 	last := map[string]int{}
 	for i := range delivered {
 		r := &delivered[i]
-		place, known := places[r.EventID]
+		number, known := numbers[r.EventID]
 		switch {
 		case !known:
-			faults = append(faults, r.EventID+" was delivered and is not in the stream")
-		case place > last[r.item()]+1:
-			faults = append(faults, fmt.Sprintf("%s: change %d was delivered behind %d", r.item(), place, last[r.item()]))
+			faults = append(faults, r.EventID+" was delivered, but is not in the stream")
+		case number > last[r.item()]+1:
+			faults = append(faults, fmt.Sprintf("%s: change %d was delivered after %d", r.item(), number, last[r.item()]))
 		}
-		last[r.item()] = place
+		last[r.item()] = number
 	}
 	for id, n := range counts {
 		if last[id] != n {
-			faults = append(faults, fmt.Sprintf("%s: change %d was delivered last, of %d", id, last[id], n))
+			faults = append(faults, fmt.Sprintf("%s: the last delivered change is %d of %d", id, last[id], n))
 		}
 	}
 	return faults
 }
 
-// endpoint is where a trigger delivers to. It outlives the servers.
+// endpoint receives the deliveries of a trigger. It outlives the servers.
 type endpoint struct {
 	url string
 
 	mu       sync.Mutex
-	cycle    int // requests of servers that were killed come too late
+	cycle    int // requests of servers that were killed are rejected
 	requests int
 	batches  int
 	got      []streamed
@@ -224,7 +224,7 @@ func newEndpoint(t *testing.T) *endpoint {
 	return e
 }
 
-// ServeHTTP takes a batch; now and then it does not.
+// ServeHTTP accepts a batch, and rejects some.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var event struct{ Records []streamed }
 	err := json.NewDecoder(r.Body).Decode(&event)
@@ -248,7 +248,7 @@ func (e *endpoint) expect(cycle int) {
 	e.cycle = cycle
 }
 
-// config writes a configuration with the trigger.
+// config writes a configuration file with the trigger.
 func (e *endpoint) config(t *testing.T, dir string, cycle int) string {
 	t.Helper()
 	path := filepath.Join(dir, "stator.yaml")
@@ -259,7 +259,7 @@ func (e *endpoint) config(t *testing.T, dir string, cycle int) string {
 	return path
 }
 
-// waitFor waits until the trigger has delivered a stream, and has nothing left.
+// waitFor waits until the trigger has delivered a stream and sends nothing more.
 func (e *endpoint) waitFor(t *testing.T, stream []streamed) []streamed {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -287,9 +287,9 @@ func (s *server) createStreamed(t *testing.T) {
 	}
 }
 
-// change lets all writers change the same items, alone and in transactions,
-// until end has ended the server. It returns the versions that were
-// acknowledged.
+// change runs writers that change the same items, with single writes and with
+// transactions, until end has stopped the server. It returns the acknowledged
+// versions.
 func (s *server) change(seed uint64, cycle int, end func()) (acked []string) {
 	var mu sync.Mutex
 	var writers sync.WaitGroup
@@ -315,7 +315,7 @@ func (s *server) change(seed uint64, cycle int, end func()) (acked []string) {
 	return acked
 }
 
-// randomChange is a request, and the versions that it makes.
+// randomChange returns a request and the versions that it writes.
 func randomChange(r *rand.Rand, version string) (operation, body string, versions []string) {
 	target := func(id int) string { return fmt.Sprintf(`"TableName": "Streamed", "Key": {"id": {"S": "i%d"}}`, id) }
 	update := func(id int, v string) string {
@@ -335,7 +335,7 @@ func randomChange(r *rand.Rand, version string) (operation, body string, version
 	return "UpdateItem", body, versions
 }
 
-// records are all records of the stream, each shard behind its parent.
+// records returns all records of the stream, each shard after its parent.
 func (s *server) records(t *testing.T) (all []streamed) {
 	t.Helper()
 	ask := func(operation, body string, reply any) {
@@ -348,14 +348,14 @@ func (s *server) records(t *testing.T) (all []streamed) {
 	ask("ListStreams", `{"TableName": "Streamed"}`, &streams)
 	arn, after := streams.Streams[0].StreamArn, ""
 	for {
-		var told struct {
+		var reply struct {
 			StreamDescription struct {
 				Shards               []struct{ ShardId string }
 				LastEvaluatedShardId string
 			}
 		}
-		ask("DescribeStream", fmt.Sprintf(`{"StreamArn": %q%s}`, arn, after), &told)
-		for _, shard := range told.StreamDescription.Shards {
+		ask("DescribeStream", fmt.Sprintf(`{"StreamArn": %q%s}`, arn, after), &reply)
+		for _, shard := range reply.StreamDescription.Shards {
 			var at struct{ ShardIterator string }
 			ask("GetShardIterator", fmt.Sprintf(`{"StreamArn": %q, "ShardId": %q, "ShardIteratorType": "TRIM_HORIZON"}`, arn, shard.ShardId), &at)
 			for at.ShardIterator != "" {
@@ -370,7 +370,7 @@ func (s *server) records(t *testing.T) (all []streamed) {
 				}
 			}
 		}
-		last := told.StreamDescription.LastEvaluatedShardId
+		last := reply.StreamDescription.LastEvaluatedShardId
 		if last == "" {
 			return all
 		}
@@ -378,8 +378,8 @@ func (s *server) records(t *testing.T) (all []streamed) {
 	}
 }
 
-// present are the items as they are.
-func (s *server) present(t *testing.T) map[string]string {
+// items returns the stored items.
+func (s *server) items(t *testing.T) map[string]string {
 	t.Helper()
 	var page struct{ Items []image }
 	if err := s.call("Scan", `{"TableName": "Streamed", "ConsistentRead": true}`, &page); err != nil {
