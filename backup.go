@@ -31,12 +31,12 @@ func tableBackup(m backup.Manifest) TableBackup {
 // a folder or at a URL. It stores either the complete backup or nothing. It
 // calls progress for each table.
 func SaveBackup(ctx context.Context, from io.Reader, to string, progress func(TableBackup)) error {
-	place, err := blob.Open(ctx, to)
+	files, err := blob.Open(ctx, to)
 	if err != nil {
 		return err
 	}
-	err = backup.ReadAll(ctx, from, place, time.Now(), func(m backup.Manifest) { progress(tableBackup(m)) })
-	return errors.Join(err, place.Close())
+	err = backup.ReadAll(ctx, from, files, time.Now(), func(m backup.Manifest) { progress(tableBackup(m)) })
+	return errors.Join(err, files.Close())
 }
 
 // RestoreBackup creates a data folder, which must not exist, from the newest

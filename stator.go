@@ -126,7 +126,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.NoBackground {
 		engine = noBackground{engine}
 	}
-	return join(ctx, engine, o)
+	return openOn(ctx, engine, o)
 }
 
 // noBackground is an engine that never leads, so that no background work starts
@@ -135,18 +135,18 @@ type noBackground struct{ store.Engine }
 
 func (noBackground) Leads() bool { return false }
 
-// join opens a database on an engine. DB.Close closes the engine, and so does
-// join when it fails.
-func join(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
-	place, err := blob.Open(ctx, o.backups())
+// openOn opens a database on an engine. DB.Close closes the engine, and so does
+// openOn when it fails.
+func openOn(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
+	backupFiles, err := blob.Open(ctx, o.backups())
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, OpenBackup: backup.Contents(place)})
+	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, OpenBackup: backup.Contents(backupFiles)})
 	if err != nil {
-		return nil, errors.Join(err, place.Close(), engine.Close())
+		return nil, errors.Join(err, backupFiles.Close(), engine.Close())
 	}
-	s := &DB{engine: engine, backupFiles: place, db: d, backups: backup.Open(ctx, d, place, o.Log)}
+	s := &DB{engine: engine, backupFiles: backupFiles, db: d, backups: backup.Open(ctx, d, backupFiles, o.Log)}
 	if err := s.openBuckets(ctx, o.Buckets); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -183,12 +183,12 @@ func openEngine(ctx context.Context, o Options) (store.Engine, error) {
 
 func (d *DB) openBuckets(ctx context.Context, buckets map[string]string) error {
 	d.buckets = make(map[string]blob.Place)
-	for name, where := range buckets {
-		place, err := blob.Open(ctx, where)
+	for name, location := range buckets {
+		bucket, err := blob.Open(ctx, location)
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", name, err)
 		}
-		d.buckets[name] = place
+		d.buckets[name] = bucket
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
-// Package admission bounds the requests that a server works on at once and the
-// memory that their bodies and replies hold.
+// Package admission is the admission control of a server: it bounds the requests
+// that are executed at once and the memory that their bodies and replies hold.
 //
-// Each bound has a queue, and a policy for when the queue does not drain:
+// Each bound has its own policy for overload:
 //
 //   - Slots bounds the requests that are executed at once. A request that waits
 //     too long for a slot is rejected with a ThrottlingException, after which
@@ -10,16 +10,17 @@
 //     serve. A request that waits to be rejected stands behind all others, and
 //     is still served if a slot is free.
 //   - LargeBodies bounds the bodies of 256 KiB and more that are decoded at
-//     once, on threads of low priority. Among those that wait, smaller bodies
-//     pass larger ones, which are queued as if they had arrived later.
+//     once, on threads of low priority, so that small requests do not wait for
+//     them. In the queue smaller bodies pass larger ones, which are queued as if
+//     they had arrived later.
 //   - Bodies bounds the memory of bodies that do not fit in the connection's
 //     buffer. Memory is reserved as bytes arrive, not from Content-Length. When
-//     it runs out, the smallest reservation is granted first, and the largest
-//     bodies that have been arriving for more than a second are shed.
+//     it runs out, the smallest reservation is granted first, and load is shed:
+//     the largest bodies that have been arriving for more than a second are
+//     evicted, and their requests rejected.
 //   - Replies bounds the memory of replies that clients have yet to read. When
 //     it is exceeded, the connections of the largest replies that have been
 //     waiting for more than a second are cut.
 //
-// All wait queues are unbounded in length, but not in time: every waiter has a
-// deadline.
+// The queues are not bounded in length, but in time: every waiter has a deadline.
 package admission

@@ -57,7 +57,7 @@ func openServers(t *testing.T, n int) sharedServers {
 	var servers sharedServers
 	for range n {
 		engine := cluster.Open(t, tikv.Options{Log: log})
-		d, err := join(context.Background(), engine, Options{Backups: backups, Log: log})
+		d, err := openOn(context.Background(), engine, Options{Backups: backups, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
