@@ -81,6 +81,19 @@ func TestRowsNameTheirTests(t *testing.T) {
 	}
 }
 
+// The page on architecture says where to find what a reader looks for first, by
+// the field's name for it.
+func TestWhereToFind(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "architecture.md"), "| subject | where |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, subject := range []string{"value cache", "admission control", "group commit", "index backfill", "stream reader", "dead letters", "TTL"} {
+		row := regexp.MustCompile(`(?m)^\| [^|]*\b` + subject + `\b[^|]*\|(.*)\|$`).FindStringSubmatch(table)
+		if row == nil || !slices.ContainsFunc(quoted.FindAllStringSubmatch(row[1], -1), func(m []string) bool { return isPath.MatchString(m[1]) }) {
+			t.Errorf("architecture.md does not say where to find the %s", subject)
+		}
+	}
+}
+
 // The README's table of operations names each operation of the SDK once, as there
 // or not yet there.
 func TestOperations(t *testing.T) {
