@@ -2,7 +2,7 @@ package store
 
 import "fmt"
 
-// CheckKeys panics when one of keys is no key of an Engine's user.
+// CheckKeys panics if a key is empty or reserved.
 func CheckKeys(keys ...[]byte) {
 	for _, k := range keys {
 		if len(k) == 0 {

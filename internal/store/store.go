@@ -1,7 +1,7 @@
 // Package store is an ordered map of bytes that survives a crash.
 //
-// It knows nothing of tables or items. Whoever implements Engine is checked
-// by package storetest.
+// It knows nothing of tables or items. Package storetest tests each implementation of
+// Engine.
 package store
 
 import (
@@ -10,58 +10,57 @@ import (
 	"time"
 )
 
-// Engine keeps pairs of key and value in the order of their keys' bytes.
-// All methods may be called at once from many goroutines.
+// Engine stores pairs of key and value in the order of the keys' bytes. All methods are
+// safe for concurrent use.
 //
-// Nothing that a caller was shown can be taken back by a crash: not a value
-// from Get or a Snapshot, and not what an Update saw that then returned fn's
-// error or wrote nothing. To show something includes to show its absence.
+// A crash loses nothing that a caller was shown: no value from Get, ReadRange or a Snapshot,
+// and no value that an Update read which then returned fn's error or wrote nothing. The
+// absence of a key counts as shown, too.
 //
-// A key has at least one byte, and its first byte is not Reserved; anything
-// else is a programming error and panics.
+// A key has at least one byte, and its first byte is not Reserved; any other key is a
+// programming error and panics.
 type Engine interface {
-	// Get reads the latest committed value of each key, nil where there is
-	// none. The values must not be changed, and may be kept. They are read one
-	// by one: an Update of several keys can be seen in part. A strong Get reflects every
-	// Update that returned before it began.
+	// Get reads the latest committed value of each key, nil for an absent key. The
+	// values must not be changed, and may be kept. They are read one by one: an Update
+	// of several keys can be seen in part. A strong Get reflects every Update that
+	// returned before it began.
 	Get(ctx context.Context, c Consistency, keys ...[]byte) ([][]byte, error)
 
-	// Snapshot is a view in which every Update is there whole or not at all.
-	// It reflects every Update that returned before Snapshot was called. It
-	// holds resources until it is closed, and is meant to live for minutes.
+	// Snapshot returns a view that contains each Update completely or not at all. It
+	// reflects every Update that returned before Snapshot was called. It holds resources
+	// until it is closed, and is meant to live for minutes.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
-	// ReadRange calls fn with the pairs of a range in their order, until fn returns
-	// false. All pairs are of one moment, in which every Update is there whole or not
-	// at all, and which reflects every Update that returned before ReadRange was
-	// called. The pairs may not be durable yet: the caller shows none of them, nor
-	// that one is absent, before ReadRange has returned nil. fn may use the engine.
+	// ReadRange calls fn with the pairs of a range in order, until fn returns false. All
+	// pairs are of one moment, which contains each Update completely or not at all, and
+	// reflects every Update that returned before ReadRange was called. The pairs may not
+	// be durable yet: the caller shows none of them, nor that one is absent, before
+	// ReadRange has returned nil. fn may use the engine.
 	//
 	// It is a Snapshot and its Scan in one, where that is cheaper.
 	ReadRange(ctx context.Context, r Range, fn func(Pair) (more bool)) error
 
-	// Update runs fn and commits all that it wrote, or nothing. It happens as
-	// if no other Update of the declared keys took place at the same time. When
-	// it returns without an error, what it wrote is durable and visible.
+	// Update runs fn and commits all its writes, or none. Updates of the same declared
+	// keys are serialised. When Update returns nil, the writes are durable and visible.
 	//
-	// fn may run more than once, so it must be pure: no state kept, nothing
-	// sent, no waiting. An error that it returns is returned unchanged, and
-	// nothing is committed. When it writes nothing, nothing is committed.
+	// fn may run more than once, so it must be pure: it keeps no state, sends nothing and
+	// does not wait. Its error is returned unchanged, and nothing is committed. Nothing is
+	// committed either if fn writes nothing.
 	//
-	// fn may write keys that are not declared, but cannot read them. Two
-	// Updates must not write the same undeclared key at once: it should
-	// belong to a declared one, for example by containing it.
+	// fn may write keys that are not declared, but cannot read them. Two Updates must not
+	// write the same undeclared key concurrently: it should belong to a declared key, for
+	// example by containing it.
 	Update(ctx context.Context, keys [][]byte, fn func(Tx) error) error
 
-	// Horizon is a stamp such that no Update with a smaller one can still
-	// commit. What was committed with a smaller one is durable and visible. It
-	// never goes back, not even over a crash.
+	// Horizon returns a stamp such that no Update with a smaller stamp can still commit.
+	// All commits with smaller stamps are durable and visible. The horizon never
+	// decreases, not even after a crash.
 	Horizon(ctx context.Context) (Stamp, error)
 
-	// DeleteRange deletes the keys of [start, end), which are bounds as in
-	// Range. It is for dropped tables and for trimming: it is durable when it
-	// returns, but readers and Updates at the same time may see a part of it,
-	// and a crash before it returns may leave a part of it undone.
+	// DeleteRange deletes the keys of [start, end), which are bounds as in Range. It is
+	// for dropped tables and for trimming: it is durable when it returns, but concurrent
+	// readers and Updates may see a part of it, and a crash before it returns may leave
+	// it done in part.
 	DeleteRange(ctx context.Context, start, end []byte) error
 
 	// Subscribe sets the handler of this process for the messages of Broadcast.
@@ -76,87 +75,85 @@ type Engine interface {
 	// with nil, which means that any message may have been missed.
 	Broadcast(ctx context.Context, message []byte) error
 
-	// Leads tells whether this process does the work that only one of them
-	// should. It may change at any time, and for a moment none may lead.
+	// Leads reports whether this process is the leader, which does the work that only one
+	// process should do. It may change at any time, and for a while there may be no
+	// leader.
 	Leads() bool
 
-	// Limits tells what Update refuses with ErrTooLarge.
+	// Limits returns the limits above which Update fails with ErrTooLarge.
 	Limits() Limits
 
-	// Close waits for the calls in progress and releases what the engine
-	// holds. Later calls, and those of snapshots still open, give ErrClosed;
-	// Close itself may be called again.
+	// Close waits for the calls in progress and releases all resources. Later calls, and
+	// those of snapshots that are still open, return ErrClosed; Close itself may be
+	// called again.
 	Close() error
 }
 
-// Tx is what a running Update can do. It is valid until fn returns, and it is
-// for the goroutine that fn runs in.
+// Tx reads and writes within an Update. It is valid until fn returns, in the goroutine that
+// fn runs in.
 type Tx interface {
-	// Get reads a declared key as of this Update, with what fn itself has
-	// written so far. For other keys it panics. The value must not be changed,
-	// and may be kept unless fn set it.
+	// Get reads a declared key, including the writes of fn so far. It panics for other
+	// keys. The value must not be changed, and may be kept unless fn set it.
 	Get(key []byte) (value []byte, ok bool)
 
-	// Set writes a key. An empty value panics, as not every engine can keep
-	// one. The caller leaves key and value unchanged until Update returns.
+	// Set writes a key. An empty value panics, as not every engine can store one. The
+	// caller must not change key and value until Update returns.
 	Set(key, value []byte)
 
-	// Delete removes a key, whether or not it is there.
+	// Delete removes a key, whether or not it exists.
 	Delete(key []byte)
 
-	// Stamp is the stamp that the commit will have.
+	// Stamp returns the stamp that the commit will have.
 	Stamp() Stamp
 }
 
-// Snapshot is one consistent view. It may be used by many goroutines at once.
+// Snapshot is a consistent view. It is safe for concurrent use.
 type Snapshot interface {
-	// Get reads the value of each key, nil where there is none. The values
-	// must not be changed, and may be kept.
+	// Get reads the value of each key, nil for an absent key. The values must not be
+	// changed, and may be kept.
 	Get(ctx context.Context, keys ...[]byte) ([][]byte, error)
 
-	// Scan goes through a range. An error ends the iteration and comes with
-	// a zero Pair.
+	// Scan iterates over a range. An error ends the iteration, with a zero Pair.
 	Scan(ctx context.Context, r Range) iter.Seq2[Pair, error]
 
 	// Close releases the view. It may be called again.
 	Close() error
 }
 
-// Stamp orders commits: of two that share a declared key, the later has the
-// larger stamp, over restarts and crashes too. No two commits have the same.
-// Zero is no commit's stamp.
+// Stamp orders commits: of two that share a declared key, the later has the larger stamp,
+// across restarts and crashes too. Stamps are unique. No commit has the stamp zero.
 //
-// A stamp is a time in milliseconds and a counter below it: a commit that
-// begins at a time of the engine's clock has no smaller stamp than StampAt of
-// it. It may have a larger one, when stamps run ahead of the clock. The clock
-// of an engine on many machines is its own.
+// A stamp is a time in milliseconds and a counter in its lower bits: the stamp of a commit is
+// at least StampAt of the time at which it begins, by the engine's clock. It may be larger,
+// as stamps run ahead of the clock when the counter overflows or the clock steps back. An
+// engine on many machines has a clock of its own.
 type Stamp uint64
 
 // StampCounterBits is how many of a stamp's lower bits are the counter.
 const StampCounterBits = 18
 
-// StampAt is the smallest stamp that a commit which begins at t can have.
+// StampAt returns the smallest stamp that a commit which begins at t can have.
 func StampAt(t time.Time) Stamp { return Stamp(max(0, t.UnixMilli()) << StampCounterBits) }
 
-// Time is about when a commit began.
+// Time returns about when the commit began.
 func (s Stamp) Time() time.Time { return time.UnixMilli(int64(s >> StampCounterBits)).UTC() }
 
-// Consistency says how new the values of a Get must be.
+// Consistency is how new the values of a Get must be.
 type Consistency int
 
 const (
 	// Strong reflects every Update that returned before the Get began.
 	Strong Consistency = iota
-	// Recent may be a little older, where that is cheaper.
+	// Recent may return slightly older values, where that is cheaper.
 	Recent
 )
 
-// Range is the keys of [Start, End). An empty Start is the first key; an empty
-// End is after the last.
+// Range is the keys of [Start, End). An empty Start is before the first key, an empty End
+// after the last.
 type Range struct {
 	Start, End []byte
 	Reverse    bool // from the last key to the first
-	KeysOnly   bool // leave the values out
+	KeysOnly   bool // omit the values
 }
 
 // Pair is one step of a Scan or a ReadRange. Its bytes are valid until the next step:
@@ -165,13 +162,13 @@ type Pair struct {
 	Key, Value []byte
 }
 
-// Limits are the sizes that an engine takes.
+// Limits are the largest sizes that an engine accepts.
 type Limits struct {
 	MaxKeyBytes    int // of one key
 	MaxValueBytes  int // of one value
-	MaxUpdateBytes int // of all keys and values that an Update writes, about
+	MaxUpdateBytes int // of all keys and values that an Update writes, approximately
 	MaxUpdateKeys  int // that an Update declares, and that it writes
 }
 
-// Reserved is the first byte of the keys that engines keep for themselves.
+// Reserved is the first byte of the keys that engines use themselves.
 const Reserved = 0xff

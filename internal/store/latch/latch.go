@@ -1,5 +1,5 @@
-// Package latch makes calls of an engine wait for each other: those that touch
-// the same keys, and Close for all.
+// Package latch serialises calls of an engine that use the same keys, and lets Close wait for
+// all calls.
 package latch
 
 import (
@@ -12,19 +12,18 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Count is how many latches a Set has.
+// Count is the number of latches of a Set.
 const Count = 4096
 
-// Set serialises who touches the same keys. Keys are spread over its latches by
-// hash, so that two keys rarely share one; when they do, they wait for each
-// other needlessly, and nothing worse.
+// Set serialises callers that use the same keys. Keys are spread over the latches by hash;
+// two keys that share one, which is rare, only wait for each other needlessly.
 type Set struct {
 	seed     maphash.Seed
-	patience time.Duration // how long to wait for one latch
+	patience time.Duration // the longest wait for one latch
 	all      [Count]chan struct{}
 }
 
-// NewSet makes a Set in which nobody waits longer than patience for one latch.
+// NewSet returns a Set in which no caller waits longer than patience for one latch.
 func NewSet(patience time.Duration) *Set {
 	s := &Set{seed: maphash.MakeSeed(), patience: patience}
 	for i := range s.all {
@@ -33,12 +32,11 @@ func NewSet(patience time.Duration) *Set {
 	return s
 }
 
-// Of is the number of a key's latch.
+// Of returns the number of a key's latch.
 func (s *Set) Of(key []byte) int { return int(maphash.Bytes(s.seed, key) % Count) }
 
-// Lock takes the latches of keys in ascending order, each once, so that two
-// callers can never wait for each other. It returns what Unlock needs, in the
-// space of held when that is enough.
+// Lock takes the latches of keys in ascending order, each once, so that callers cannot
+// deadlock. It returns the argument of Unlock, in the memory of held if that is large enough.
 func (s *Set) Lock(ctx context.Context, held []int, keys [][]byte) ([]int, error) {
 	held = held[:0]
 	for _, k := range keys {
@@ -69,11 +67,11 @@ func (s *Set) lock(ctx context.Context, n int) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timer.C:
-		return fmt.Errorf("others held a key for %v: %w", s.patience, store.ErrConflict)
+		return fmt.Errorf("waited %v for another update of the same key: %w", s.patience, store.ErrConflict)
 	}
 }
 
-// Unlock gives back what Lock took.
+// Unlock releases the latches that Lock took.
 func (s *Set) Unlock(held []int) {
 	for _, n := range held {
 		<-s.all[n]

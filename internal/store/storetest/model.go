@@ -13,15 +13,15 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-var seedFlag = flag.Uint64("storetest.seed", 0, "seed of the model test; 0 takes a new one")
+var seedFlag = flag.Uint64("storetest.seed", 0, "seed of the model test; 0 for a random one")
 
-// testModel does random things to an engine and to a map, and compares.
+// testModel runs random operations on an engine and on a map, and compares them.
 func testModel(t *testing.T, open Open) {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("again with -storetest.seed=%d", seed)
+	t.Logf("repeat with -storetest.seed=%d", seed)
 	e, reopen := open(t)
 	m := &model{T: t, r: rand.New(rand.NewPCG(seed, 0)), engine: e, values: make(map[string]string)}
 	for range 500 {
@@ -37,11 +37,11 @@ func testModel(t *testing.T, open Open) {
 		case p < 99:
 			m.deleteRange()
 		case reopen != nil:
-			m.forget()
+			m.closeSnapshot()
 			m.engine = reopen()
 		}
 	}
-	m.forget()
+	m.closeSnapshot()
 }
 
 type model struct {
@@ -50,11 +50,11 @@ type model struct {
 	engine store.Engine
 	values map[string]string
 
-	view store.Snapshot // may be nil
-	then map[string]string
+	view store.Snapshot    // may be nil
+	seen map[string]string // values at the time of view
 }
 
-// key is one of few, some a prefix of others.
+// key returns one of few keys, some of which are prefixes of others.
 func (m *model) key() string {
 	const letters = "\x00ab\xff"
 	k := []byte{"abc"[m.r.IntN(3)]}
@@ -85,7 +85,7 @@ func (m *model) get() {
 	keys := []string{m.key(), m.key(), m.key()}
 	same(m, fmt.Sprintf("get %q", keys), get(m, strong(m.engine), keys...), look(m.values, keys))
 	if m.view != nil {
-		same(m, fmt.Sprintf("get %q in a snapshot", keys), get(m, m.view.Get, keys...), look(m.then, keys))
+		same(m, fmt.Sprintf("get %q in a snapshot", keys), get(m, m.view.Get, keys...), look(m.seen, keys))
 	}
 }
 
@@ -124,7 +124,7 @@ func (m *model) scan() {
 		m.Fatal(err)
 	}
 	if m.view != nil {
-		same(m, fmt.Sprintf("scan %q to %q in a snapshot", start, end), scan(m, m.view, r), walk(m.then, r))
+		same(m, fmt.Sprintf("scan %q to %q in a snapshot", start, end), scan(m, m.view, r), walk(m.seen, r))
 	}
 }
 
@@ -150,16 +150,16 @@ func (m *model) deleteRange() {
 }
 
 func (m *model) snapshot() {
-	m.forget()
+	m.closeSnapshot()
 	var err error
 	if m.view, err = m.engine.Snapshot(context.Background()); err != nil {
 		m.Fatal(err)
 	}
-	m.then = maps.Clone(m.values)
+	m.seen = maps.Clone(m.values)
 }
 
-// forget closes the snapshot, if there is one.
-func (m *model) forget() {
+// closeSnapshot closes the snapshot, if one is open.
+func (m *model) closeSnapshot() {
 	if m.view == nil {
 		return
 	}

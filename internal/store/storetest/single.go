@@ -11,11 +11,11 @@ import (
 )
 
 func testKeys(t *testing.T, open Open) {
-	cases(t, open, []test{
+	cases(t, open, []engineTest{
 		{"absent is nil", func(t *testing.T, e store.Engine) {
 			same(t, "get", get(t, strong(e), "a"), []string{"-"})
 		}},
-		{"what was set is there", func(t *testing.T, e store.Engine) {
+		{"a key that was set can be read", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1")
 			same(t, "get", get(t, strong(e), "a", "b"), []string{"1", "-"})
 		}},
@@ -24,7 +24,7 @@ func testKeys(t *testing.T, open Open) {
 			put(t, e, "a", "2")
 			same(t, "get", get(t, strong(e), "a"), []string{"2"})
 		}},
-		{"what was deleted is gone", func(t *testing.T, e store.Engine) {
+		{"a deleted key is absent", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1", "b", "1")
 			put(t, e, "a", "")
 			put(t, e, "never", "")
@@ -37,7 +37,7 @@ func testKeys(t *testing.T, open Open) {
 		{"no keys, no values", func(t *testing.T, e store.Engine) {
 			same(t, "get", get(t, strong(e)), nil)
 		}},
-		{"many keys come in the order asked for", func(t *testing.T, e store.Engine) {
+		{"values are in the order of the keys", func(t *testing.T, e store.Engine) {
 			var keys, want []string
 			for i := range 1000 {
 				k := fmt.Sprintf("k%d", (i*617)%1000)
@@ -46,7 +46,7 @@ func testKeys(t *testing.T, open Open) {
 			}
 			same(t, "get", get(t, strong(e), keys...), want)
 		}},
-		{"a key asked for twice is answered twice", func(t *testing.T, e store.Engine) {
+		{"a key may be read twice", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1")
 			same(t, "get", get(t, strong(e), "a", "a"), []string{"1", "1"})
 		}},
@@ -59,11 +59,11 @@ func testKeys(t *testing.T, open Open) {
 			put(t, e, "a", "2")
 			put(t, e, "a", "3")
 			same(t, "get", get(t, strong(e), "a"), []string{"3"})
-			same(t, "what was read before", []string{string(before[0])}, []string{"1"})
+			same(t, "the value read before", []string{string(before[0])}, []string{"1"})
 		}},
-		{"what a caller does with its bytes after an Update changes nothing", func(t *testing.T, e store.Engine) {
+		{"a caller may change its bytes after an Update", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1")
-			for range 2 { // the second time over something that was read
+			for range 2 { // the second time over a value that was read
 				key, value := []byte("a"), []byte("2")
 				err := e.Update(context.Background(), [][]byte{key}, func(tx store.Tx) error {
 					tx.Set(key, value)
@@ -92,8 +92,8 @@ func testKeys(t *testing.T, open Open) {
 func testUpdates(t *testing.T, open Open) {
 	ctx := context.Background()
 	key := []byte("a")
-	cases(t, open, []test{
-		{"it reads what was committed", func(t *testing.T, e store.Engine) {
+	cases(t, open, []engineTest{
+		{"it reads committed values", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1")
 			err := e.Update(ctx, byteKeys("a", "b"), func(tx store.Tx) error {
 				if v, ok := tx.Get(key); string(v) != "1" || !ok {
@@ -157,7 +157,7 @@ func testUpdates(t *testing.T, open Open) {
 				t.Errorf("after 2 times 2 increments: %d", n)
 			}
 		}},
-		{"an error commits nothing and comes back unchanged", func(t *testing.T, e store.Engine) {
+		{"an error commits nothing and is returned unchanged", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1")
 			want := errors.New("no")
 			err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
@@ -165,7 +165,7 @@ func testUpdates(t *testing.T, open Open) {
 				tx.Set([]byte("undeclared"), []byte("2"))
 				return want
 			})
-			if err != want { //nolint:errorlint // it must be the very same
+			if err != want { //nolint:errorlint // it must be the same error
 				t.Errorf("Update: %v", err)
 			}
 			same(t, "get", get(t, strong(e), "a", "undeclared"), []string{"1", "-"})
@@ -188,18 +188,18 @@ func testUpdates(t *testing.T, open Open) {
 			same(t, "get", get(t, strong(e), "a"), []string{"1"})
 		}},
 		{"undeclared keys are written with the rest", func(t *testing.T, e store.Engine) {
-			put(t, e, "gone", "1")
+			put(t, e, "deleted", "1")
 			err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 				tx.Set([]byte("a/index"), []byte("1"))
-				tx.Delete([]byte("gone"))
+				tx.Delete([]byte("deleted"))
 				return nil
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, "get", get(t, strong(e), "a", "a/index", "gone"), []string{"-", "1", "-"})
+			same(t, "get", get(t, strong(e), "a", "a/index", "deleted"), []string{"-", "1", "-"})
 		}},
-		{"a Get of an undeclared key panics, and harms nobody else", func(t *testing.T, e store.Engine) {
+		{"a Get of an undeclared key panics, and leaves the engine usable", func(t *testing.T, e store.Engine) {
 			what := panics(func() {
 				_ = e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 					tx.Set(key, []byte("1"))
@@ -226,7 +226,7 @@ func testUpdates(t *testing.T, open Open) {
 			}
 			put(t, e, "a", "2")
 		}},
-		{"what it read may be kept", func(t *testing.T, e store.Engine) {
+		{"values that it read may be kept", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "before")
 			var before []byte
 			err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
@@ -245,7 +245,7 @@ func testLimits(t *testing.T, open Open) {
 	e, _ := open(t)
 	l := e.Limits()
 	if l.MaxKeyBytes < 1024 || l.MaxValueBytes < 1<<20 || l.MaxUpdateBytes < l.MaxValueBytes || l.MaxUpdateKeys < 1000 {
-		t.Errorf("limits are too small to live with: %+v", l)
+		t.Errorf("limits are too small: %+v", l)
 	}
 	longest := bytes.Repeat([]byte("k"), l.MaxKeyBytes)
 	largest := bytes.Repeat([]byte("v"), l.MaxValueBytes)
@@ -285,8 +285,8 @@ func testLimits(t *testing.T, open Open) {
 			}
 		})
 	}
-	same(t, "a refused update", get(t, strong(e), "too much 0"), []string{"-"})
+	same(t, "a rejected update", get(t, strong(e), "too much 0"), []string{"-"})
 	if v, err := e.Get(context.Background(), store.Strong, longest, []byte("a")); err != nil || len(v[0]) != 1 || len(v[1]) != len(largest) {
-		t.Errorf("the largest come back changed: %v", err)
+		t.Errorf("the largest key and value are changed: %v", err)
 	}
 }

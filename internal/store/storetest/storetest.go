@@ -1,4 +1,4 @@
-// Package storetest is the promise of store.Engine as tests.
+// Package storetest tests what store.Engine promises.
 package storetest
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Open gives a test an empty engine, and a function that closes it and opens
-// the same data again. What is open at the end of the test it closes itself.
-// An engine that keeps nothing has a nil reopen.
+// Open returns an empty engine, and a function that closes it and opens the same data again.
+// It closes the engine at the end of the test. An engine that loses its data on Close has a
+// nil reopen.
 type Open func(t *testing.T) (e store.Engine, reopen func() store.Engine)
 
-// Run checks an engine.
+// Run tests an engine.
 func Run(t *testing.T, open Open) {
 	for _, c := range []struct {
 		name string
@@ -27,7 +27,7 @@ func Run(t *testing.T, open Open) {
 		{"snapshots", testSnapshots},
 		{"updates", testUpdates},
 		{"limits", testLimits},
-		{"many at once", testConcurrency},
+		{"concurrency", testConcurrency},
 		{"stamps", testStamps},
 		{"ranges", testRanges},
 		{"waiting", testWaiting},
@@ -38,8 +38,8 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// cases runs tests that each need an empty engine.
-func cases(t *testing.T, open Open, tests []test) {
+// cases runs tests, each with an empty engine.
+func cases(t *testing.T, open Open, tests []engineTest) {
 	for _, c := range tests {
 		t.Run(c.claim, func(t *testing.T) {
 			e, _ := open(t)
@@ -48,7 +48,7 @@ func cases(t *testing.T, open Open, tests []test) {
 	}
 }
 
-type test struct {
+type engineTest struct {
 	claim string
 	run   func(*testing.T, store.Engine)
 }
@@ -79,7 +79,7 @@ func put(t testing.TB, e store.Engine, pairs ...string) store.Stamp {
 	return stamp
 }
 
-// get reads keys. An absent one is shown as "-".
+// get reads keys. An absent key is shown as "-".
 func get(t testing.TB, r getter, keys ...string) []string {
 	t.Helper()
 	values, err := r(context.Background(), byteKeys(keys...)...)
@@ -111,7 +111,7 @@ func byteKeys(keys ...string) [][]byte {
 	return b
 }
 
-// scan shows what a range holds as "k=v" each.
+// scan returns the pairs of a range as "k=v".
 func scan(t testing.TB, s store.Snapshot, r store.Range) []string {
 	t.Helper()
 	var shown []string
@@ -124,7 +124,7 @@ func scan(t testing.TB, s store.Snapshot, r store.Range) []string {
 	return shown
 }
 
-// readRange shows what a range holds as "k=v" each.
+// readRange returns the pairs of a range as "k=v".
 func readRange(t testing.TB, e store.Engine, r store.Range) []string {
 	t.Helper()
 	var shown []string

@@ -17,7 +17,7 @@ const (
 	rounds  = 20
 )
 
-// together runs many goroutines and waits for them.
+// together runs work in many goroutines and waits for them.
 func together(t *testing.T, work func(worker int) error) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -33,7 +33,7 @@ func together(t *testing.T, work func(worker int) error) {
 
 func testConcurrency(t *testing.T, open Open) {
 	ctx := context.Background()
-	cases(t, open, []test{
+	cases(t, open, []engineTest{
 		{"no increment of one key is lost", func(t *testing.T, e store.Engine) {
 			together(t, func(int) error {
 				for range rounds {
@@ -47,7 +47,7 @@ func testConcurrency(t *testing.T, open Open) {
 				t.Errorf("%d, want %d", n, workers*rounds)
 			}
 		}},
-		{"keys declared in any order do not block for ever", func(t *testing.T, e store.Engine) {
+		{"keys declared in any order do not deadlock", func(t *testing.T, e store.Engine) {
 			names := []string{"a", "b", "c", "d", "e"}
 			together(t, func(w int) error {
 				r := rand.New(rand.NewPCG(1, uint64(w)))
@@ -70,7 +70,7 @@ func testConcurrency(t *testing.T, open Open) {
 				t.Errorf("%d, want %d", sum, 3*workers*rounds)
 			}
 		}},
-		{"two that read both and write one each do not both pass", func(t *testing.T, e store.Engine) {
+		{"of two Updates that read both keys and write one each, one sees the other", func(t *testing.T, e store.Engine) {
 			for round := range 50 {
 				a, b := fmt.Appendf(nil, "a%d", round), fmt.Appendf(nil, "b%d", round)
 				var wg sync.WaitGroup
@@ -157,7 +157,7 @@ func testConcurrency(t *testing.T, open Open) {
 				return nil
 			})
 		}},
-		{"no stamp comes twice, and a key's stamps grow", func(t *testing.T, e store.Engine) {
+		{"stamps are unique, and those of a key grow", func(t *testing.T, e store.Engine) {
 			var mu sync.Mutex
 			seen := make(map[store.Stamp]bool)
 			together(t, func(w int) error {
@@ -185,9 +185,9 @@ func testConcurrency(t *testing.T, open Open) {
 				return nil
 			})
 		}},
-		{"nothing appears behind the horizon", func(t *testing.T, e store.Engine) {
-			// Writers append to a log by stamp. A reader that reads up to the
-			// horizon, and goes on from there, must meet every record once.
+		{"no commit appears below the horizon", func(t *testing.T, e store.Engine) {
+			// Writers append records by stamp. A reader that reads up to the horizon,
+			// and continues from there, must read every record once.
 			var written, read int
 			var mu sync.Mutex
 			done := make(chan struct{})
@@ -276,7 +276,7 @@ func testStamps(t *testing.T, open Open) {
 	t.Run("they and the data survive a restart", func(t *testing.T) {
 		e, reopen := open(t)
 		if reopen == nil {
-			t.Skip("it keeps nothing")
+			t.Skip("the engine loses its data on Close")
 		}
 		var last store.Stamp
 		for i := range 5 {
@@ -303,7 +303,7 @@ func testWaiting(t *testing.T, open Open) {
 		e, _ := open(t)
 		inside, left := make(chan struct{}), make(chan struct{})
 		leave := sync.OnceFunc(func() { close(left) })
-		t.Cleanup(leave) // or the engine could not be closed
+		t.Cleanup(leave) // otherwise the engine could not be closed
 		var holder sync.WaitGroup
 		holder.Go(func() {
 			var once sync.Once
@@ -321,13 +321,13 @@ func testWaiting(t *testing.T, open Open) {
 		defer cancel()
 		err := e.Update(ctx, byteKeys("b", "a", "c", "d"), func(tx store.Tx) error {
 			tx.Set([]byte("a"), []byte("1"))
-			return ctx.Err() // an engine that does not make updates wait runs it
+			return ctx.Err() // an engine without latches runs it
 		})
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, store.ErrConflict) {
 			t.Errorf("Update: %v", err)
 		}
-		// What it had got hold of is free again, but for one that shares the latch
-		// of the first, as it may happen.
+		// Its latches are released, except for a key that happens to share the latch
+		// of the first.
 		free := 0
 		for _, key := range []string{"b", "c", "d"} {
 			if err := e.Update(context.Background(), byteKeys(key), func(tx store.Tx) error {
@@ -338,7 +338,7 @@ func testWaiting(t *testing.T, open Open) {
 			}
 		}
 		if free < 2 {
-			t.Errorf("%d of 3 keys are free again", free)
+			t.Errorf("%d of 3 keys are free", free)
 		}
 		leave()
 		holder.Wait()

@@ -23,10 +23,10 @@ func testScans(t *testing.T, open Open) {
 		{"the start is inside", "b", "", []string{"b=2", "b\x00=3", "ba=4", "c=5", "\xfe\xff=6"}},
 		{"the end is outside", "", "ba", []string{"a=1", "b=2", "b\x00=3"}},
 		{"a prefix", "b", "c", []string{"b=2", "b\x00=3", "ba=4"}},
-		{"bounds that are no keys", "aa", "bz", []string{"b=2", "b\x00=3", "ba=4"}},
+		{"bounds that are not keys", "aa", "bz", []string{"b=2", "b\x00=3", "ba=4"}},
 		{"one key", "b", "b\x00", []string{"b=2"}},
 		{"an empty range", "b", "b", nil},
-		{"an upside-down range", "c", "a", nil},
+		{"an end before the start", "c", "a", nil},
 		{"beyond the last key", "d", "e", nil},
 		{"past the reserved keys", "c", "\xff\xff", []string{"c=5", "\xfe\xff=6"}},
 	} {
@@ -100,7 +100,7 @@ func testScans(t *testing.T, open Open) {
 
 func testReadRange(t *testing.T, open Open) {
 	ctx := context.Background()
-	cases(t, open, []test{
+	cases(t, open, []engineTest{
 		{"an empty engine has no pairs", func(t *testing.T, e store.Engine) {
 			same(t, "read", readRange(t, e, store.Range{}), nil)
 		}},
@@ -161,16 +161,16 @@ func testReadRange(t *testing.T, open Open) {
 }
 
 func testSnapshots(t *testing.T, open Open) {
-	cases(t, open, []test{
-		{"it shows what was there", func(t *testing.T, e store.Engine) {
-			put(t, e, "a", "1", "gone", "1")
+	cases(t, open, []engineTest{
+		{"it shows the values of its moment", func(t *testing.T, e store.Engine) {
+			put(t, e, "a", "1", "deleted", "1")
 			s := snapshot(t, e)
-			put(t, e, "a", "2", "gone", "", "new", "1")
-			same(t, "get", get(t, s.Get, "a", "gone", "new"), []string{"1", "1", "-"})
-			same(t, "scan", scan(t, s, store.Range{}), []string{"a=1", "gone=1"})
-			same(t, "latest", get(t, strong(e), "a", "gone", "new"), []string{"2", "-", "1"})
+			put(t, e, "a", "2", "deleted", "", "new", "1")
+			same(t, "get", get(t, s.Get, "a", "deleted", "new"), []string{"1", "1", "-"})
+			same(t, "scan", scan(t, s, store.Range{}), []string{"a=1", "deleted=1"})
+			same(t, "latest", get(t, strong(e), "a", "deleted", "new"), []string{"2", "-", "1"})
 		}},
-		{"after Close it is closed, and Close may come again", func(t *testing.T, e store.Engine) {
+		{"after Close it is closed, and Close may be called again", func(t *testing.T, e store.Engine) {
 			s := snapshot(t, e)
 			for range 2 {
 				if err := s.Close(); err != nil {
@@ -191,7 +191,7 @@ func testSnapshots(t *testing.T, open Open) {
 
 func testRanges(t *testing.T, open Open) {
 	ctx := context.Background()
-	cases(t, open, []test{
+	cases(t, open, []engineTest{
 		{"DeleteRange deletes its range only", func(t *testing.T, e store.Engine) {
 			put(t, e, "a", "1", "b", "1", "bb", "1", "c", "1")
 			if err := e.DeleteRange(ctx, []byte("b"), []byte("c")); err != nil {
