@@ -7,27 +7,26 @@ import (
 	"time"
 )
 
-// Address names a cluster and what of it is ours.
+// Address names a cluster, and the part of it that the engine uses.
 type Address struct {
 	PD     []string // host:port of each placement driver
-	Prefix string   // of our keys, so that others can use the cluster too
+	Prefix string   // of all keys, so that other programs can use the cluster too
 
-	CA, Cert, Key string // files of PEM, for TLS
+	CA, Cert, Key string // PEM files, for TLS
 
-	// Unistore works around what the store does wrong that our tests run on:
-	// one-phase and asynchronous commits lose updates there, and scans
-	// backwards do not see the past.
+	// Unistore works around bugs of the store that the cluster tests run on: one-phase
+	// and asynchronous commits lose updates there, and reverse scans ignore the timestamp.
 	Unistore bool
 
-	// Followers lets reads that may be a little old go to any replica.
+	// Followers sends reads that may be slightly old to any replica.
 	Followers bool
 
-	// Lease is how long a process that was not heard of is still waited for,
-	// and Beat how often each is heard of.
+	// Lease is how long a process that sends no heartbeats counts as alive, and Beat the
+	// interval between heartbeats.
 	Lease, Beat time.Duration
 }
 
-// ParseAddress reads
+// ParseAddress parses
 //
 //	tikv://pd1:2379,pd2:2379?prefix=prod&ca=ca.pem&cert=c.pem&key=k.pem&followers=true&lease=5s&beat=100ms
 func ParseAddress(text string) (Address, error) {
@@ -78,30 +77,30 @@ func (a *Address) set(name, value string) (err error) {
 	case "key":
 		a.Key = value
 	case "followers":
-		a.Followers, err = truth(name, value)
+		a.Followers, err = parseBool(name, value)
 	case "quirks":
 		if value != "unistore" {
-			return fmt.Errorf("quirks is %q, but only those of unistore are known", value)
+			return fmt.Errorf("quirks is %q, but only unistore is known", value)
 		}
 		a.Unistore = true
 	case "lease":
-		a.Lease, err = positive(name, value)
+		a.Lease, err = parseDuration(name, value)
 	case "beat":
-		a.Beat, err = positive(name, value)
+		a.Beat, err = parseDuration(name, value)
 	default:
-		return fmt.Errorf("unknown parameter %s: there are prefix, ca, cert, key, followers, quirks, lease and beat", name)
+		return fmt.Errorf("unknown parameter %s: the parameters are prefix, ca, cert, key, followers, quirks, lease and beat", name)
 	}
 	return err
 }
 
-func truth(name, value string) (bool, error) {
+func parseBool(name, value string) (bool, error) {
 	if value != "true" && value != "false" {
 		return false, fmt.Errorf("%s is %q, not true or false", name, value)
 	}
 	return value == "true", nil
 }
 
-func positive(name, value string) (time.Duration, error) {
+func parseDuration(name, value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil || d <= 0 {
 		return 0, fmt.Errorf("%s is %q, not a duration such as 5s", name, value)

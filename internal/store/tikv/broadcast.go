@@ -12,35 +12,35 @@ import (
 )
 
 // Subscribe sets the handler of messages.
-func (e *Engine) Subscribe(hear func(context.Context, []byte) error) {
-	e.fleet.mu.Lock()
-	e.fleet.hear = hear
-	e.fleet.mu.Unlock()
-	close(e.fleet.hearing)
+func (e *Engine) Subscribe(handle func(context.Context, []byte) error) {
+	e.membership.mu.Lock()
+	e.membership.handle = handle
+	e.membership.mu.Unlock()
+	close(e.membership.subscribed)
 }
 
-// tellPatience is how long Tell waits for others. Who does not answer is given
-// up before.
-const tellPatience = time.Minute
+// broadcastTimeout is how long Broadcast waits for the other processes. One that does not
+// answer is removed before that.
+const broadcastTimeout = time.Minute
 
-// Broadcast appends a message and waits until every process of the fleet has handled
-// it. One that does not answer is waited for until its lease is over for
-// certain, and its record removed.
+// Broadcast appends a message and waits until every process has handled it. It waits for a
+// process that does not answer until the lease of that process has certainly expired and its
+// record is removed.
 func (e *Engine) Broadcast(ctx context.Context, message []byte) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
 	defer e.gate.Leave()
-	ctx, cancel := context.WithTimeoutCause(ctx, tellPatience, fmt.Errorf("not all servers have heard a change after %v: %w", tellPatience, store.ErrUnavailable))
+	ctx, cancel := context.WithTimeoutCause(ctx, broadcastTimeout, fmt.Errorf("not all servers have handled a change after %v: %w", broadcastTimeout, store.ErrUnavailable))
 	defer cancel()
 	var n uint64
 	err := e.transact(ctx, func(txn *transaction.KVTxn) error {
-		values, err := e.readOwn(ctx, txn.StartTS(), nameSaid)
+		values, err := e.readOwn(ctx, txn.StartTS(), nameLastSent)
 		if err != nil {
 			return err
 		}
 		n = decodeNumber(values[0]) + 1
-		if err := txn.Set(e.own(nameSaid), number(n)); err != nil {
+		if err := txn.Set(e.own(nameLastSent), number(n)); err != nil {
 			return err
 		}
 		return txn.Set(e.messageKey(n), append([]byte{1}, message...))
@@ -48,108 +48,108 @@ func (e *Engine) Broadcast(ctx context.Context, message []byte) error {
 	if err != nil {
 		return err
 	}
-	e.fleet.mu.Lock()
-	e.fleet.said = max(e.fleet.said, n)
-	e.fleet.mu.Unlock()
-	wake(e.fleet.wakeHear)
-	return e.fleet.heardByAll(ctx, n)
+	e.membership.mu.Lock()
+	e.membership.lastSent = max(e.membership.lastSent, n)
+	e.membership.mu.Unlock()
+	wake(e.membership.wakeDelivery)
+	return e.membership.waitDelivered(ctx, n)
 }
 
-// heardByAll waits until all have heard a message.
-func (f *fleet) heardByAll(ctx context.Context, n uint64) error {
+// waitDelivered waits until all processes have handled a message.
+func (m *membership) waitDelivered(ctx context.Context, n uint64) error {
 	for {
-		ts, err := f.e.now(ctx)
+		ts, err := m.e.now(ctx)
 		if err != nil {
 			return err
 		}
-		members, err := f.e.members(ctx, ts)
+		members, err := m.e.members(ctx, ts)
 		if err != nil {
 			return err
 		}
-		f.mu.Lock()
-		all := f.heard >= n
+		m.mu.Lock()
+		all := m.lastSeen >= n
 		for id, r := range members {
-			all = all && (id == f.id || r.Heard >= n)
+			all = all && (id == m.id || r.LastSeen >= n)
 		}
-		f.mu.Unlock()
+		m.mu.Unlock()
 		if all {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(min(5*time.Millisecond, f.e.o.Beat)):
+		case <-time.After(min(5*time.Millisecond, m.e.o.Beat)):
 		}
 	}
 }
 
-// listen hears messages in their order until the context ends.
-func (f *fleet) listen(ctx context.Context) {
+// deliver calls the handler with the messages in order, until the context ends.
+func (m *membership) deliver(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-f.hearing:
+	case <-m.subscribed:
 	}
 	for {
-		f.mu.Lock()
-		next, some := f.heard+1, f.heard < f.said
-		f.mu.Unlock()
-		if !some {
+		m.mu.Lock()
+		next, more := m.lastSeen+1, m.lastSeen < m.lastSent
+		m.mu.Unlock()
+		if !more {
 			select {
 			case <-ctx.Done():
 				return
-			case <-f.wakeHear:
+			case <-m.wakeDelivery:
 			}
 			continue
 		}
-		if err := f.hearOne(ctx, next); err != nil {
+		if err := m.deliverOne(ctx, next); err != nil {
 			if ctx.Err() != nil {
 				return
 			}
-			f.e.log.Warn("a change that another server made could not be followed; trying again", "error", err)
-			if pause(ctx, 10*f.e.o.Beat) != nil {
+			m.e.log.Warn("a message of another server could not be handled: retrying", "error", err)
+			if sleepRandom(ctx, 10*m.e.o.Beat) != nil {
 				return
 			}
 		}
 	}
 }
 
-func (f *fleet) hearOne(ctx context.Context, n uint64) error {
+func (m *membership) deliverOne(ctx context.Context, n uint64) error {
 	key := append(append([]byte{store.Reserved}, nameMessage...), number(n)...)
-	values, err := f.e.readAt(ctx, latest, [][]byte{key})
+	values, err := m.e.readAt(ctx, latest, [][]byte{key})
 	if err != nil {
 		return err
 	}
-	// A message that is gone was heard by all; this process has joined since.
+	// A message that was deleted had been handled by all; this process joined later.
 	if len(values[0]) > 0 {
-		if err := f.hear(ctx, values[0][1:]); err != nil {
+		if err := m.handle(ctx, values[0][1:]); err != nil {
 			return err
 		}
 	}
-	f.mu.Lock()
-	f.heard = max(f.heard, n)
-	f.mu.Unlock()
-	wake(f.wakeBeat) // so that the others need not wait for it
+	m.mu.Lock()
+	m.lastSeen = max(m.lastSeen, n)
+	m.mu.Unlock()
+	wake(m.wakeHeartbeat) // so that the senders need not wait for the next heartbeat
 	return nil
 }
 
-// forget removes the messages that all have heard.
-func (f *fleet) forget(ctx context.Context) error {
-	ts, err := f.e.now(ctx)
+// deleteMessages deletes the messages that all processes have handled.
+func (m *membership) deleteMessages(ctx context.Context) error {
+	ts, err := m.e.now(ctx)
 	if err != nil {
 		return err
 	}
-	members, err := f.e.members(ctx, ts)
+	members, err := m.e.members(ctx, ts)
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	heard := f.heard
-	f.mu.Unlock()
+	m.mu.Lock()
+	lastSeen := m.lastSeen
+	m.mu.Unlock()
 	for _, r := range members {
-		heard = min(heard, r.Heard)
+		lastSeen = min(lastSeen, r.LastSeen)
 	}
-	at, err := f.e.at(ts).Iter(f.e.messageKey(0), f.e.messageKey(heard+1))
+	at, err := m.e.at(ts).Iter(m.e.messageKey(0), m.e.messageKey(lastSeen+1))
 	if err != nil {
 		return failure("read messages", err)
 	}
@@ -161,7 +161,7 @@ func (f *fleet) forget(ctx context.Context) error {
 			return failure("read messages", err)
 		}
 	}
-	return f.e.transact(ctx, func(txn *transaction.KVTxn) error {
+	return m.e.transact(ctx, func(txn *transaction.KVTxn) error {
 		for _, k := range old {
 			if err := txn.Delete(k); err != nil {
 				return err

@@ -14,12 +14,12 @@ import (
 	"github.com/stator-db/stator/internal/store/tikv"
 )
 
-// TestCluster checks the engine on the cluster that STATOR_TIKV names. Each
-// test has a prefix of its own.
+// TestCluster tests the engine on the cluster that STATOR_TIKV names. Each test has a prefix
+// of its own.
 func TestCluster(t *testing.T) {
 	url := os.Getenv("STATOR_TIKV")
 	if url == "" {
-		t.Fatal("STATOR_TIKV is not set: make test-cluster does, and make conformance-tikv PD=host:2379")
+		t.Fatal("STATOR_TIKV is not set: use make test-cluster, or make conformance-tikv PD=host:2379")
 	}
 	address, err := tikv.ParseAddress(url)
 	if err != nil {
@@ -34,13 +34,13 @@ func TestCluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	stay := func() error { return nil } // connecting takes seconds
+	keepOpen := func() error { return nil } // connecting takes seconds
 	storetest.Run(t, func(t *testing.T) (store.Engine, func() store.Engine) {
 		o := tikv.Options{Address: address, Log: testLog(t)}
 		o.Prefix = fmt.Sprintf("%s-%x", address.Prefix, rand.Uint64())
 		var e *tikv.Engine
 		begin := func() {
-			if e, err = tikv.Join(context.Background(), kv, o, stay); err != nil {
+			if e, err = tikv.Join(context.Background(), kv, o, keepOpen); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -19,24 +19,23 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// connect finds the cluster through its placement drivers. It does not wait for
-// them: when none answers it says so.
+// connect finds the cluster through its placement drivers. It fails with ErrUnavailable when
+// none of them answers.
 func connect(ctx context.Context, o Options) (*tikv.KVStore, error) {
 	routeLogs(o.Log)
 	security := config.NewSecurity(o.CA, o.Cert, o.Key, nil)
 	tls, err := security.ToTLSConfig()
 	if err != nil {
-		return nil, fmt.Errorf("the TLS files of %s: %w", strings.Join(o.PD, ","), err)
+		return nil, fmt.Errorf("load the TLS files for %s: %w", strings.Join(o.PD, ","), err)
 	}
-	// The client's own attempts go on for as long as its context lives, which
-	// must outlive this call.
+	// The client retries for as long as its context lives, which must outlive this call.
 	client, err := pd.NewClientWithContext(context.WithoutCancel(ctx), caller.Component("stator"), o.PD,
 		pd.SecurityOption{CAPath: o.CA, CertPath: o.Cert, KeyPath: o.Key},
 		opt.WithGRPCDialOptions(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second})),
 		opt.WithCustomTimeoutOption(3*time.Second),
 		opt.WithMaxErrorRetry(3),
-		// A newer way to ask for regions that older placement drivers lack,
-		// and that saves little: regions are remembered.
+		// Older placement drivers lack this newer way to request regions, which saves
+		// little: regions are cached.
 		opt.WithEnableRouterClient(false),
 	)
 	if err != nil {
@@ -46,7 +45,7 @@ func connect(ctx context.Context, o Options) (*tikv.KVStore, error) {
 	safePoint, err := tikv.NewEtcdSafePointKV(o.PD, tls)
 	if err != nil {
 		client.Close()
-		return nil, fmt.Errorf("the placement drivers' records: %w: %w", store.ErrUnavailable, err)
+		return nil, fmt.Errorf("connect to the etcd of the placement drivers: %w: %w", store.ErrUnavailable, err)
 	}
 	rpc := tikv.NewRPCClient(tikv.WithSecurity(security), tikv.WithCodec(codec.GetCodec()))
 	kv, err := tikv.NewKVStore(fmt.Sprintf("tikv-%d", client.GetClusterID(ctx)), codec, safePoint, rpc)
@@ -57,5 +56,5 @@ func connect(ctx context.Context, o Options) (*tikv.KVStore, error) {
 	return kv, nil
 }
 
-// tikvStart makes a transaction begin at a timestamp.
-func tikvStart(ts uint64) tikv.TxnOption { return tikv.WithStartTS(ts) }
+// startTS is the option of a transaction that begins at a timestamp.
+func startTS(ts uint64) tikv.TxnOption { return tikv.WithStartTS(ts) }

@@ -11,9 +11,8 @@ import (
 // deleteBatch is how many keys DeleteRange removes in one transaction.
 const deleteBatch = 1000
 
-// DeleteRange deletes the keys of [start, end) by ordinary transactions, which
-// views and other writers notice. TiKV's own way takes away what open views
-// still show.
+// DeleteRange deletes the keys of [start, end) with ordinary transactions, which snapshots and
+// other writers respect. TiKV's own range delete removes what open snapshots still show.
 func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -31,7 +30,7 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	return nil
 }
 
-// deleteSome deletes the first keys of a range and tells where to go on.
+// deleteSome deletes the first keys of a range and returns where to continue.
 func (e *Engine) deleteSome(ctx context.Context, start, end []byte) (next []byte, more bool, err error) {
 	s, err := e.Snapshot(ctx)
 	if err != nil {
@@ -56,7 +55,7 @@ func (e *Engine) deleteSome(ctx context.Context, start, end []byte) (next []byte
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, store.ErrUnknownOutcome) { // then they are looked at again
+	if err != nil && !errors.Is(err, store.ErrUnknownOutcome) { // then they are read again
 		return nil, false, err
 	}
 	if err == nil {

@@ -1,7 +1,7 @@
-// Package tikv is the store of many machines: a TiKV cluster, shared by any
-// number of processes.
+// Package tikv implements store.Engine on many machines, with a TiKV cluster that any number
+// of processes share.
 //
-// DESIGN.md beside this file tells why it has this shape.
+// DESIGN.md in this folder explains why it has this shape.
 package tikv
 
 import (
@@ -20,21 +20,21 @@ import (
 	"github.com/stator-db/stator/internal/store/latch"
 )
 
-// Options say which cluster to use, and how. Address is all that is needed.
+// Options configure an Engine. Only Address is required.
 type Options struct {
 	Address
-	Log *slog.Logger // nothing is logged unless set
+	Log *slog.Logger // defaults to none
 }
 
-// The durations that an Address can leave out.
+// The default durations of an Address.
 const (
 	defaultLease = 10 * time.Second
 	defaultBeat  = 100 * time.Millisecond
 )
 
-// patience is how long a call waits for a part of the cluster that does not
-// answer. It is longer than the election of a new leader takes.
-const patience = 25 * time.Second
+// callTimeout is how long a call waits for a part of the cluster that does not answer. The
+// election of a new region leader takes less.
+const callTimeout = 25 * time.Second
 
 // Engine is a store.Engine over a TiKV cluster.
 type Engine struct {
@@ -43,11 +43,11 @@ type Engine struct {
 	prefix []byte
 	log    *slog.Logger
 
-	gate    *latch.Gate
-	latches *latch.Set
-	flights flights
-	views   views
-	fleet   *fleet
+	gate       *latch.Gate
+	latches    *latch.Set
+	inFlight   inFlight
+	snapshots  openSnapshots
+	membership *membership
 
 	close func() error // runs once
 }
@@ -56,15 +56,15 @@ var _ store.Engine = (*Engine)(nil)
 
 var limits = store.Limits{
 	MaxKeyBytes:    4096,
-	MaxValueBytes:  5 << 20, // one write of TiKV's log takes 8 MiB, and one pair of its client 6 MiB
+	MaxValueBytes:  5 << 20, // TiKV limits an entry of its log to 8 MiB, and its client a pair to 6 MiB
 	MaxUpdateBytes: 64 << 20,
 	MaxUpdateKeys:  100_000,
 }
 
-// Limits tells what Update refuses.
+// Limits returns the limits above which Update fails with ErrTooLarge.
 func (e *Engine) Limits() store.Limits { return limits }
 
-// Open connects to a cluster and joins the processes that use it.
+// Open connects to a cluster and joins its members.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -80,42 +80,42 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Join is Open over a connection, which disconnect closes in the end.
+// Join is like Open with an existing connection. Close calls disconnect.
 func Join(ctx context.Context, kv *tikv.KVStore, o Options, disconnect func() error) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{
 		kv: kv, o: o, prefix: append([]byte(o.Prefix), 0), log: o.Log,
-		gate:    latch.NewGate(),
-		latches: latch.NewSet(patience),
-		flights: flights{open: make(map[*flight]struct{})},
-		views:   views{open: make(map[*snapshot]struct{})},
+		gate:      latch.NewGate(),
+		latches:   latch.NewSet(callTimeout),
+		inFlight:  inFlight{open: make(map[*attempt]struct{})},
+		snapshots: openSnapshots{open: make(map[*snapshot]struct{})},
 	}
 	var err error
-	if e.fleet, err = join(ctx, e); err != nil {
+	if e.membership, err = join(ctx, e); err != nil {
 		return nil, err
 	}
 	background, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { e.fleet.beat(background) })
-	running.Go(func() { e.fleet.listen(background) })
+	running.Go(func() { e.membership.run(background) })
+	running.Go(func() { e.membership.deliver(background) })
 	running.Go(func() { e.collect(background) })
 	e.close = sync.OnceValue(func() error {
 		e.gate.Shut()
 		stop()
 		running.Wait()
-		e.views.close()
-		leaveErr := e.fleet.leave()
+		e.snapshots.close()
+		leaveErr := e.membership.leave()
 		return errors.Join(leaveErr, disconnect())
 	})
 	return e, nil
 }
 
-// Close waits for the calls in progress, leaves the fleet and disconnects.
+// Close waits for the calls in progress, leaves the members and disconnects.
 func (e *Engine) Close() error { return e.close() }
 
-// now is a new timestamp of the cluster.
+// now returns a new timestamp of the cluster.
 func (e *Engine) now(ctx context.Context) (uint64, error) {
 	ts, err := e.kv.GetOracle().GetTimestamp(ctx, &oracle.Option{TxnScope: oracle.GlobalTxnScope})
 	if err != nil {
@@ -124,24 +124,24 @@ func (e *Engine) now(ctx context.Context) (uint64, error) {
 	return ts, nil
 }
 
-// at is the cluster's data at a timestamp. The library's snapshot remembers
-// all that is read through it, so each call takes its own.
+// at returns the client's snapshot at a timestamp. It caches all that is read through it, so
+// each call uses its own.
 func (e *Engine) at(ts uint64) *txnsnapshot.KVSnapshot { return e.kv.GetSnapshot(ts) }
 
-// key is where a key lies in the cluster, which others may use as well.
+// key returns a key with the prefix, as it is stored in the cluster.
 func (e *Engine) key(key []byte) []byte {
 	return append(append(make([]byte, 0, len(e.prefix)+len(key)), e.prefix...), key...)
 }
 
 func (e *Engine) keys(keys [][]byte) [][]byte {
-	placed := make([][]byte, len(keys))
+	prefixed := make([][]byte, len(keys))
 	for i, k := range keys {
-		placed[i] = e.key(k)
+		prefixed[i] = e.key(k)
 	}
-	return placed
+	return prefixed
 }
 
-// own is the key of one of the engine's own records.
+// own returns the key of one of the engine's own records.
 func (e *Engine) own(name string) []byte { return e.key(append([]byte{store.Reserved}, name...)) }
 
 // bounds clips a range to the keys of users.
@@ -153,7 +153,7 @@ func (e *Engine) bounds(start, end []byte) (lower, upper []byte) {
 	return lower, upper
 }
 
-// check refuses keys that no engine takes, and those that are too long.
+// check panics for invalid keys, and returns an error for keys that exceed the limits.
 func check(keys [][]byte) error {
 	store.CheckKeys(keys...)
 	if len(keys) > limits.MaxUpdateKeys {

@@ -7,27 +7,26 @@ import (
 	"github.com/tikv/client-go/v2/txnkv/transaction"
 )
 
-// What tests of the fleet look at.
+// ErrLapsed is the error of an expired lease.
 var ErrLapsed = errLapsed
 
-// Forget removes the messages that all have heard.
-func (e *Engine) Forget(ctx context.Context) error { return e.fleet.forget(ctx) }
+// DeleteMessages deletes the messages that all processes have handled.
+func (e *Engine) DeleteMessages(ctx context.Context) error { return e.membership.deleteMessages(ctx) }
 
-// CollectVersions lets old versions go.
+// CollectVersions removes old versions.
 func (e *Engine) CollectVersions(ctx context.Context, keep time.Duration) error {
 	return e.collectVersions(ctx, keep)
 }
 
-// SetFormat plants a format.
+// SetFormat writes a format version.
 func (e *Engine) SetFormat(ctx context.Context, n uint64) error {
 	return e.transact(ctx, func(txn *transaction.KVTxn) error { return txn.Set(e.own(nameFormat), number(n)) })
 }
 
-// FormatVersion is the format of this version.
+// FormatVersion is the format version of this program.
 const FormatVersion = formatVersion
 
-// CommitAt commits a key as if the lease were asked about a moment that is so
-// much later.
+// CommitAt commits a key, with the lease checked at a timestamp that is larger by later.
 func (e *Engine) CommitAt(ctx context.Context, key, value []byte, later uint64) error {
 	start, err := e.now(ctx)
 	if err != nil {
@@ -40,21 +39,21 @@ func (e *Engine) CommitAt(ctx context.Context, key, value []byte, later uint64) 
 	if err := txn.Set(e.key(key), value); err != nil {
 		return err
 	}
-	txn.SetSchemaLeaseChecker(lapsed{e.fleet, later})
+	txn.SetSchemaLeaseChecker(lapsedLease{e.membership, later})
 	return e.commit(ctx, txn)
 }
 
-type lapsed struct {
-	*fleet
+type lapsedLease struct {
+	*membership
 	later uint64
 }
 
-func (l lapsed) CheckBySchemaVer(ts uint64, v transaction.SchemaVer) (*transaction.RelatedSchemaChange, error) {
-	return l.fleet.CheckBySchemaVer(ts+l.later, v)
+func (l lapsedLease) CheckBySchemaVer(ts uint64, v transaction.SchemaVer) (*transaction.RelatedSchemaChange, error) {
+	return l.membership.CheckBySchemaVer(ts+l.later, v)
 }
 
-// RouteLogs sends the client's log elsewhere.
+// RouteLogs redirects the client's log.
 var RouteLogs = routeLogs
 
-// Connect finds a cluster.
+// Connect connects to a cluster.
 var Connect = connect

@@ -10,8 +10,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// failure says what we were doing, and gives the client's error a meaning.
-// Whatever we do not know is a cluster that cannot be used now.
+// failure wraps an error of the client with the operation, and with the error of package
+// store that it means. An unknown error is ErrUnavailable.
 func failure(doing string, err error) error {
 	meaning := store.ErrUnavailable
 	switch {
@@ -19,7 +19,7 @@ func failure(doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	case tikverr.IsErrorUndetermined(err):
 		meaning = store.ErrUnknownOutcome
-	case lost(err):
+	case isConflict(err):
 		meaning = store.ErrConflict
 	case errors.As(err, new(*tikverr.ErrTxnTooLarge)), errors.As(err, new(*tikverr.ErrEntryTooLarge)), errors.As(err, new(*tikverr.ErrKeyTooLarge)):
 		meaning = store.ErrTooLarge
@@ -29,9 +29,9 @@ func failure(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, meaning, err)
 }
 
-// lost tells whether a transaction was not committed because of another, so
-// that it may be tried again.
-func lost(err error) bool {
+// isConflict reports whether a transaction was not committed because of another one, or
+// because its lease expired, so that it can be retried.
+func isConflict(err error) bool {
 	return tikverr.IsErrWriteConflict(err) || errors.As(err, new(*tikverr.ErrRetryable)) ||
 		errors.As(err, new(*tikverr.ErrWriteConflictInLatch)) || errors.Is(err, errLapsed)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// latest reads what is committed at the moment of the read, without a
-// timestamp. It is for single keys.
+// latest reads the committed value at the time of the read, without a timestamp. It is for
+// single keys.
 const latest = math.MaxUint64
 
 // Get reads the latest value of each key.
@@ -28,16 +28,15 @@ func (e *Engine) Get(ctx context.Context, c store.Consistency, keys ...[]byte) (
 	if err := errors.Join(ctx.Err(), check(keys)); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for {
-		if err := e.fleet.await(ctx); err != nil {
+		if err := e.membership.waitLease(ctx); err != nil {
 			return nil, err
 		}
 		values, err := e.read(ctx, c, keys)
-		// What a process reads beyond its lease may no longer be true of the
-		// tables that its caller believes in.
-		if err != nil || e.fleet.valid(ctx) {
+		// A read beyond the lease may not match the catalog that the caller has cached.
+		if err != nil || e.membership.leaseValid(ctx) {
 			return values, err
 		}
 	}
@@ -57,7 +56,7 @@ func (e *Engine) read(ctx context.Context, c store.Consistency, keys [][]byte) (
 	return e.readAt(ctx, ts, keys)
 }
 
-// readAt reads keys at a timestamp, nil where there is nothing.
+// readAt reads keys at a timestamp, nil for absent keys.
 func (e *Engine) readAt(ctx context.Context, ts uint64, keys [][]byte) ([][]byte, error) {
 	return e.readFrom(ctx, e.at(ts), tikvkv.ReplicaReadLeader, keys)
 }
@@ -75,28 +74,28 @@ func (e *Engine) readFrom(ctx context.Context, view *txnsnapshot.KVSnapshot, rep
 		}
 		return values, nil
 	}
-	placed := e.keys(keys)
-	got, err := view.BatchGet(ctx, placed)
+	prefixed := e.keys(keys)
+	got, err := view.BatchGet(ctx, prefixed)
 	if err != nil {
 		return nil, failure("read keys", err)
 	}
-	for i, k := range placed {
-		if one, ok := got[string(k)]; ok {
-			values[i] = bytes.Clone(one.Value) // a key may have been asked for twice
+	for i, k := range prefixed {
+		if found, ok := got[string(k)]; ok {
+			values[i] = bytes.Clone(found.Value) // a key may be read twice
 		}
 	}
 	return values, nil
 }
 
-// views are the open snapshots.
-type views struct {
+// openSnapshots holds the open snapshots.
+type openSnapshots struct {
 	mu   sync.Mutex
-	last uint64 // the largest timestamp that oldest was told
+	last uint64 // the largest argument of oldest so far
 	open map[*snapshot]struct{}
 }
 
-// oldest is the smallest timestamp of an open view, or now.
-func (v *views) oldest(now uint64) uint64 {
+// oldest returns the smallest timestamp of an open snapshot, or now.
+func (v *openSnapshots) oldest(now uint64) uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = max(v.last, now)
@@ -106,8 +105,8 @@ func (v *views) oldest(now uint64) uint64 {
 	return now
 }
 
-// begin opens a view whose timestamp is still to be asked for.
-func (v *views) begin(e *Engine) *snapshot {
+// begin opens a snapshot whose timestamp is not requested yet.
+func (v *openSnapshots) begin(e *Engine) *snapshot {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := &snapshot{e, v.last}
@@ -115,34 +114,33 @@ func (v *views) begin(e *Engine) *snapshot {
 	return s
 }
 
-// at tells the timestamp of a view.
-func (v *views) at(s *snapshot, ts uint64) {
+// setTimestamp sets the timestamp of a snapshot.
+func (v *openSnapshots) setTimestamp(s *snapshot, ts uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s.ts = ts
 }
 
-func (v *views) close() {
+func (v *openSnapshots) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.open)
 }
 
-func (v *views) has(s *snapshot) bool {
+func (v *openSnapshots) has(s *snapshot) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	_, open := v.open[s]
 	return open
 }
 
-// snapshot is the data at a timestamp. As long as it is open, the versions
-// that it shows are kept.
+// snapshot is the data at a timestamp. While it is open, the versions that it shows are kept.
 type snapshot struct {
 	e  *Engine
 	ts uint64
 }
 
-// Snapshot is a view of now.
+// Snapshot returns a snapshot of the current time.
 func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := e.gate.Enter(); err != nil {
 		return nil, err
@@ -152,32 +150,32 @@ func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 		return nil, err
 	}
 	for {
-		if err := e.fleet.await(ctx); err != nil {
+		if err := e.membership.waitLease(ctx); err != nil {
 			return nil, err
 		}
-		// It counts as open from before its timestamp is known, so that no
-		// version that it shows is collected.
-		s := e.views.begin(e)
+		// It is open before its timestamp is known, so that no version that it shows is
+		// removed.
+		s := e.snapshots.begin(e)
 		ts, err := e.now(ctx)
 		if err != nil {
 			_ = s.Close()
 			return nil, err
 		}
-		e.views.at(s, ts)
-		if e.fleet.valid(ctx) {
+		e.snapshots.setTimestamp(s, ts)
+		if e.membership.leaseValid(ctx) {
 			return s, nil
 		}
 		_ = s.Close()
 	}
 }
 
-// enter lets a call in that leave must end.
+// enter begins a call, which leave must end.
 func (s *snapshot) enter(ctx context.Context) error {
 	if err := s.e.gate.Enter(); err != nil {
 		return err
 	}
 	err := ctx.Err()
-	if !s.e.views.has(s) {
+	if !s.e.snapshots.has(s) {
 		err = store.ErrClosed
 	}
 	if err != nil {
@@ -188,7 +186,7 @@ func (s *snapshot) enter(ctx context.Context) error {
 
 func (s *snapshot) leave() { s.e.gate.Leave() }
 
-// Get reads keys as they were.
+// Get reads keys at the timestamp of the snapshot.
 func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -198,15 +196,15 @@ func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
 	return s.e.readAt(ctx, s.ts, keys)
 }
 
-// Close releases the view.
+// Close releases the snapshot.
 func (s *snapshot) Close() error {
-	s.e.views.mu.Lock()
-	defer s.e.views.mu.Unlock()
-	delete(s.e.views.open, s)
+	s.e.snapshots.mu.Lock()
+	defer s.e.snapshots.mu.Unlock()
+	delete(s.e.snapshots.open, s)
 	return nil
 }
 
-// Scan goes through a range.
+// Scan iterates over a range.
 func (s *snapshot) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Pair, error] {
 	return func(yield func(store.Pair, error) bool) {
 		if err := s.scan(ctx, r, yield); err != nil {
@@ -215,7 +213,7 @@ func (s *snapshot) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Pair
 	}
 }
 
-// scan returns an error only while the caller still wants more.
+// scan returns nil when yield returns false.
 func (s *snapshot) scan(ctx context.Context, r store.Range, yield func(store.Pair, error) bool) error {
 	lower, upper := s.e.bounds(r.Start, r.End)
 	if bytes.Compare(lower, upper) >= 0 {
@@ -227,13 +225,13 @@ func (s *snapshot) scan(ctx context.Context, r store.Range, yield func(store.Pai
 	if r.Reverse && s.e.o.Unistore {
 		open = func() (iterator, error) {
 			forward, err := view.Iter(lower, upper)
-			return backwards(forward, err)
+			return reverse(forward, err)
 		}
 	} else if r.Reverse {
 		open = func() (iterator, error) { return view.IterReverse(upper, lower) }
 	}
-	// The caller may use the engine between two steps, and close it, so that
-	// each step goes through the gate by itself.
+	// The caller may use the engine between two steps, and close it, so each step enters
+	// the gate by itself.
 	var at iterator
 	step := func(move func() error) (valid bool, err error) {
 		if err := s.enter(ctx); err != nil {
@@ -288,8 +286,8 @@ type iterator interface {
 	Close()
 }
 
-// backwards reads all there is and goes through it from its end.
-func backwards(from iterator, err error) (iterator, error) {
+// reverse reads all pairs of an iterator and returns them in reverse order.
+func reverse(from iterator, err error) (iterator, error) {
 	if err != nil {
 		return nil, err
 	}

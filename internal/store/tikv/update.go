@@ -15,12 +15,12 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// attempts is how often an Update is tried against others before it gives up.
-const attempts = 40
+// maxAttempts is how often an Update is attempted before it fails with ErrConflict.
+const maxAttempts = 40
 
-// Update runs an optimistic transaction: the declared keys are fetched in one
-// batch, those that fn does not write are locked, and a conflict tries again.
-// Who shares a key within this process waits at a latch instead.
+// Update runs an optimistic transaction: the declared keys are read in one batch, those that
+// fn does not write are locked, and it is retried after a conflict. Updates of this process
+// that share a key wait at a latch instead.
 func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -34,22 +34,22 @@ func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) er
 		return err
 	}
 	defer e.latches.Unlock(held)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	for i := range attempts {
+	for i := range maxAttempts {
 		err := e.try(ctx, keys, fn)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		if err := pause(ctx, time.Millisecond<<min(i, 6)); err != nil {
+		if err := sleepRandom(ctx, time.Millisecond<<min(i, 6)); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%d attempts met other updates of the same keys: %w", attempts, store.ErrConflict)
+	return fmt.Errorf("%d attempts conflicted with other updates of the same keys: %w", maxAttempts, store.ErrConflict)
 }
 
-// pause waits for a random part of d.
-func pause(ctx context.Context, d time.Duration) error {
+// sleepRandom waits for a random part of d.
+func sleepRandom(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -58,32 +58,32 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// outcomeWindow is for how long an attempt whose outcome is unknown can still
-// commit: the client allows one-phase commits 2 s after it last checked, and
-// the rest is for clocks.
+// outcomeWindow is how long an attempt with an unknown outcome can still commit: the client
+// allows one-phase commits up to 2 s after its last check, and the rest is for clock drift.
 const outcomeWindow = 3 * time.Second
 
-// try is one attempt of an Update.
+// try makes one attempt of an Update, which is in flight until its outcome is known.
 func (e *Engine) try(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
-	if err := e.fleet.await(ctx); err != nil {
+	if err := e.membership.waitLease(ctx); err != nil {
 		return err
 	}
-	one := e.flights.begin()
-	err := e.attempt(ctx, one, keys, fn)
+	a := e.inFlight.begin()
+	err := e.run(ctx, a, keys, fn)
 	if errors.Is(err, store.ErrUnknownOutcome) {
-		time.AfterFunc(outcomeWindow, func() { e.flights.end(one) })
+		time.AfterFunc(outcomeWindow, func() { e.inFlight.end(a) })
 	} else {
-		e.flights.end(one)
+		e.inFlight.end(a)
 	}
 	return err
 }
 
-func (e *Engine) attempt(ctx context.Context, one *flight, keys [][]byte, fn func(store.Tx) error) error {
+// run reads the declared keys, runs fn and commits.
+func (e *Engine) run(ctx context.Context, a *attempt, keys [][]byte, fn func(store.Tx) error) error {
 	start, err := e.now(ctx)
 	if err != nil {
 		return err
 	}
-	e.flights.is(one, start)
+	e.inFlight.setTimestamp(a, start)
 	txn, err := e.begin(start)
 	if err != nil {
 		return err
@@ -101,13 +101,13 @@ func (e *Engine) attempt(ctx context.Context, one *flight, keys [][]byte, fn fun
 	if err := t.fill(ctx, e, txn, keys); err != nil {
 		return failure("prepare an update", err)
 	}
-	txn.SetSchemaLeaseChecker(e.fleet)
+	txn.SetSchemaLeaseChecker(e.membership)
 	return e.commit(ctx, txn)
 }
 
-// begin is an optimistic transaction with a timestamp.
+// begin returns an optimistic transaction with a timestamp.
 func (e *Engine) begin(start uint64) (*transaction.KVTxn, error) {
-	txn, err := e.kv.Begin(tikvStart(start))
+	txn, err := e.kv.Begin(startTS(start))
 	if err != nil {
 		return nil, failure("begin a transaction", err)
 	}
@@ -116,10 +116,10 @@ func (e *Engine) begin(start uint64) (*transaction.KVTxn, error) {
 	return txn, nil
 }
 
-// commit ends a transaction. From here on a caller who gives up does not end
-// it: whether it took effect would be unknown.
+// commit commits a transaction. It ignores cancellation by the caller, after which the outcome
+// would be unknown.
 func (e *Engine) commit(ctx context.Context, txn *transaction.KVTxn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	if e.o.Unistore && txn.Size() > unistoreEntry {
 		defer oneKeyPerRequest()()
@@ -155,7 +155,7 @@ func (t *tx) load(ctx context.Context, e *Engine, keys [][]byte) error {
 	return nil
 }
 
-// run returns fn's error, or else that of a limit exceeded.
+// run runs fn. It returns fn's error, or else that of a limit that fn exceeded.
 func (t *tx) run(fn func(store.Tx) error) error {
 	if err := fn(t); err != nil {
 		return err
@@ -166,9 +166,9 @@ func (t *tx) run(fn func(store.Tx) error) error {
 	return t.err
 }
 
-// fill hands what fn wrote to the transaction, and locks what it only read: so
-// every key that the Update depends on is written or locked, and of two that
-// share one the later must wait or try again.
+// fill adds the writes of fn to the transaction, and locks the keys that it only read: every
+// key that the Update depends on is written or locked, so of two Updates that share a key the
+// later must retry.
 func (t *tx) fill(ctx context.Context, e *Engine, txn *transaction.KVTxn, keys [][]byte) error {
 	for key, value := range t.wrote {
 		var err error
@@ -214,7 +214,7 @@ func (t *tx) Set(key, value []byte) {
 // Delete removes a key.
 func (t *tx) Delete(key []byte) { t.write(key, nil) }
 
-// Stamp is the stamp of the commit.
+// Stamp returns the stamp of the commit.
 func (t *tx) Stamp() store.Stamp { return t.stamp }
 
 func (t *tx) write(key, value []byte) {

@@ -1,5 +1,5 @@
-// Package tikvtest is a TiKV cluster within a test's own process: the mock of
-// the client library.
+// Package tikvtest runs a TiKV cluster in the process of a test: the mock of the client
+// library.
 package tikvtest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/store/tikv"
 )
 
-// Prefix is that of the keys of all engines.
+// Prefix is the prefix of the keys of all engines.
 const Prefix = "stator"
 
 // Cluster is a cluster of one store.
@@ -23,7 +23,7 @@ type Cluster struct {
 	pd  pd.Client
 }
 
-// New makes a cluster whose regions are split at some keys.
+// New returns a cluster whose regions are split at the given keys.
 func New(t testing.TB, splits ...string) *Cluster {
 	t.Helper()
 	rpc, mock, drivers, err := testutils.NewMockTiKV("", nil)
@@ -42,17 +42,17 @@ func New(t testing.TB, splits ...string) *Cluster {
 	return &Cluster{rpc, drivers}
 }
 
-// Open joins the cluster as one more process. It is quick to notice others, and
-// to give them up.
+// Open joins the cluster as another process. Its heartbeats are frequent and its lease is
+// short.
 func (c *Cluster) Open(t testing.TB, o tikv.Options) *tikv.Engine {
 	t.Helper()
 	return c.OpenOver(t, c.Client(), o)
 }
 
-// Client is a connection to the store.
-func (c *Cluster) Client() client.Client { return kept{c.rpc} }
+// Client returns a connection to the store.
+func (c *Cluster) Client() client.Client { return sharedClient{c.rpc} }
 
-// OpenOver is Open over a connection of one's own.
+// OpenOver is like Open with a given connection.
 func (c *Cluster) OpenOver(t testing.TB, over client.Client, o tikv.Options) *tikv.Engine {
 	t.Helper()
 	e, err := c.TryOpen(over, o)
@@ -62,9 +62,9 @@ func (c *Cluster) OpenOver(t testing.TB, over client.Client, o tikv.Options) *ti
 	return e
 }
 
-// TryOpen is OpenOver for what may fail.
+// TryOpen is like OpenOver, and returns the error.
 func (c *Cluster) TryOpen(over client.Client, o tikv.Options) (*tikv.Engine, error) {
-	kv, err := client.NewTestTiKVStore(over, keptPD{c.pd}, nil, nil, 0)
+	kv, err := client.NewTestTiKVStore(over, sharedPD{c.pd}, nil, nil, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +78,11 @@ func (c *Cluster) TryOpen(over client.Client, o tikv.Options) (*tikv.Engine, err
 	return tikv.Join(context.Background(), kv, o, kv.Close)
 }
 
-// kept is a connection that stays when one of its users closes it.
-type kept struct{ client.Client }
+// sharedClient is a connection that stays open when one of its users closes it.
+type sharedClient struct{ client.Client }
 
-func (kept) Close() error { return nil }
+func (sharedClient) Close() error { return nil }
 
-type keptPD struct{ pd.Client }
+type sharedPD struct{ pd.Client }
 
-func (keptPD) Close() {}
+func (sharedPD) Close() {}

@@ -17,8 +17,8 @@ const (
 	rounds  = 20
 )
 
-// together runs work in many goroutines and waits for them.
-func together(t *testing.T, work func(worker int) error) {
+// concurrently runs work in many goroutines and waits for them.
+func concurrently(t *testing.T, work func(worker int) error) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -35,7 +35,7 @@ func testConcurrency(t *testing.T, open Open) {
 	ctx := context.Background()
 	cases(t, open, []engineTest{
 		{"no increment of one key is lost", func(t *testing.T, e store.Engine) {
-			together(t, func(int) error {
+			concurrently(t, func(int) error {
 				for range rounds {
 					if err := increment(e, "n"); err != nil {
 						return err
@@ -49,7 +49,7 @@ func testConcurrency(t *testing.T, open Open) {
 		}},
 		{"keys declared in any order do not deadlock", func(t *testing.T, e store.Engine) {
 			names := []string{"a", "b", "c", "d", "e"}
-			together(t, func(w int) error {
+			concurrently(t, func(w int) error {
 				r := rand.New(rand.NewPCG(1, uint64(w)))
 				for range rounds {
 					var keys []string
@@ -136,7 +136,7 @@ func testConcurrency(t *testing.T, open Open) {
 			writer.Wait()
 		}},
 		{"a read is never older than one before it", func(t *testing.T, e store.Engine) {
-			together(t, func(w int) error {
+			concurrently(t, func(w int) error {
 				var seen uint64
 				for range rounds {
 					if w%4 == 0 {
@@ -160,7 +160,7 @@ func testConcurrency(t *testing.T, open Open) {
 		{"stamps are unique, and those of a key grow", func(t *testing.T, e store.Engine) {
 			var mu sync.Mutex
 			seen := make(map[store.Stamp]bool)
-			together(t, func(w int) error {
+			concurrently(t, func(w int) error {
 				key := fmt.Appendf(nil, "k%d", w%8)
 				for range rounds {
 					var stamp store.Stamp
@@ -224,7 +224,7 @@ func testConcurrency(t *testing.T, open Open) {
 					}
 				}
 			})
-			together(t, func(w int) error {
+			concurrently(t, func(w int) error {
 				for range rounds {
 					var stamp store.Stamp
 					err := e.Update(ctx, [][]byte{fmt.Appendf(nil, "\xfek%d", w)}, func(tx store.Tx) error {

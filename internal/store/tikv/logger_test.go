@@ -8,7 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/store/tikv"
 )
 
-// testLog writes into the log of a test.
+// testLog returns a logger that writes to the output of a test.
 func testLog(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/stator-db/stator/internal/store/tikv/tikvtest"
 )
 
-// cut is a connection that can be cut.
-type cut struct {
+// cuttable is a connection that a test can interrupt.
+type cuttable struct {
 	client.Client
 	off atomic.Bool
 }
 
-func (c *cut) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+func (c *cuttable) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
 	for c.off.Load() {
 		select {
 		case <-ctx.Done():
@@ -35,10 +35,10 @@ func (c *cut) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request
 	return c.Client.SendRequest(ctx, addr, req, timeout)
 }
 
-// openCut joins as a process whose connection can be cut.
-func openCut(t *testing.T, m *tikvtest.Cluster, lease time.Duration) (*tikv.Engine, *cut) {
+// openCut joins as a process whose connection can be interrupted.
+func openCut(t *testing.T, m *tikvtest.Cluster, lease time.Duration) (*tikv.Engine, *cuttable) {
 	t.Helper()
-	c := &cut{Client: m.Client()}
+	c := &cuttable{Client: m.Client()}
 	var o tikv.Options
 	o.Lease, o.Log = lease, testLog(t)
 	e := m.OpenOver(t, c, o)
@@ -57,34 +57,34 @@ func openOne(t *testing.T, m *tikvtest.Cluster) *tikv.Engine {
 	return e
 }
 
-// ear notes what an engine hears.
-type ear struct {
-	mu    sync.Mutex
-	heard []string
+// messageLog records the messages that an engine delivers.
+type messageLog struct {
+	mu       sync.Mutex
+	messages []string
 }
 
-func listen(e *tikv.Engine) *ear {
-	var r ear
+func subscribe(e *tikv.Engine) *messageLog {
+	var r messageLog
 	e.Subscribe(func(_ context.Context, message []byte) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if message == nil {
-			r.heard = append(r.heard, "anything")
+			r.messages = append(r.messages, "nil")
 		} else {
-			r.heard = append(r.heard, string(message))
+			r.messages = append(r.messages, string(message))
 		}
 		return nil
 	})
 	return &r
 }
 
-func (r *ear) all() string {
+func (r *messageLog) all() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fmt.Sprint(r.heard)
+	return fmt.Sprint(r.messages)
 }
 
-func tell(t *testing.T, e *tikv.Engine, message string) {
+func broadcast(t *testing.T, e *tikv.Engine, message string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -93,28 +93,28 @@ func tell(t *testing.T, e *tikv.Engine, message string) {
 	}
 }
 
-func TestWhatIsToldIsHeardByAll(t *testing.T) {
+func TestBroadcastReachesAll(t *testing.T) {
 	m := tikvtest.New(t)
 	a := openOne(t, m)
 	b := openOne(t, m)
-	atA, atB := listen(a), listen(b)
-	tell(t, a, "one")
+	atA, atB := subscribe(a), subscribe(b)
+	broadcast(t, a, "one")
 	if atA.all() != "[one]" || atB.all() != "[one]" {
-		t.Errorf("heard %s and %s", atA.all(), atB.all())
+		t.Errorf("the messages are %s and %s", atA.all(), atB.all())
 	}
-	tell(t, b, "two")
+	broadcast(t, b, "two")
 	if atA.all() != "[one two]" || atB.all() != "[one two]" {
-		t.Errorf("heard %s and %s", atA.all(), atB.all())
+		t.Errorf("the messages are %s and %s", atA.all(), atB.all())
 	}
-	// Who joins later has missed nothing: it reads what is there.
+	// A process that joins later has missed nothing: it reads the current state.
 	c := openOne(t, m)
-	atC := listen(c)
-	if err := a.Forget(context.Background()); err != nil {
+	atC := subscribe(c)
+	if err := a.DeleteMessages(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	tell(t, a, "three")
+	broadcast(t, a, "three")
 	if atC.all() != "[three]" {
-		t.Errorf("the third heard %s", atC.all())
+		t.Errorf("the messages of the third are %s", atC.all())
 	}
 }
 
@@ -127,13 +127,13 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func TestTheOldestLeads(t *testing.T) {
+func TestOldestLeads(t *testing.T) {
 	m := tikvtest.New(t)
 	a := m.Open(t, tikv.Options{})
 	b := openOne(t, m)
 	eventually(t, "the first leads", a.Leads)
 	if b.Leads() {
-		t.Error("the second leads as well")
+		t.Error("the second leads too")
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
@@ -141,32 +141,32 @@ func TestTheOldestLeads(t *testing.T) {
 	eventually(t, "the second leads after it", b.Leads)
 }
 
-// A process that is cut off is given up once it can do no more harm, and comes
-// back knowing that it missed something.
-func TestCutOff(t *testing.T) {
+// A process without a connection is removed once none of its Updates can commit, and its
+// handler is called with nil when it is back.
+func TestMemberWithoutConnection(t *testing.T) {
 	m := tikvtest.New(t)
 	a, cable := openCut(t, m, 300*time.Millisecond)
 	b, _ := openCut(t, m, 300*time.Millisecond)
-	atA, atB := listen(a), listen(b)
+	atA, atB := subscribe(a), subscribe(b)
 	eventually(t, "the first leads", a.Leads)
 	cable.off.Store(true)
-	// Until then it is waited for: the control.
+	// The control: until then Broadcast waits for it.
 	short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	if err := b.Broadcast(short, []byte("early")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("told %v without the other", err)
+		t.Errorf("Broadcast returned %v without the other", err)
 	}
-	tell(t, b, "late")
+	broadcast(t, b, "late")
 	if atB.all() != "[early late]" || atA.all() != "[]" {
-		t.Errorf("heard %s and %s", atA.all(), atB.all())
+		t.Errorf("the messages are %s and %s", atA.all(), atB.all())
 	}
 	if a.Leads() {
-		t.Error("who was given up leads")
+		t.Error("a removed process leads")
 	}
 	eventually(t, "the other leads", b.Leads)
 	for name, try := range map[string]func(context.Context) error{
-		"reads":        func(ctx context.Context) error { _, err := a.Get(ctx, store.Strong, []byte("k")); return err },
-		"takes a view": func(ctx context.Context) error { _, err := a.Snapshot(ctx); return err },
+		"reads":            func(ctx context.Context) error { _, err := a.Get(ctx, store.Strong, []byte("k")); return err },
+		"takes a snapshot": func(ctx context.Context) error { _, err := a.Snapshot(ctx); return err },
 		"writes": func(ctx context.Context) error {
 			err := a.Update(ctx, nil, func(store.Tx) error { t.Error("it ran"); return nil })
 			return err
@@ -174,7 +174,7 @@ func TestCutOff(t *testing.T) {
 	} {
 		soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		if err := try(soon); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("who was given up %s: %v", name, err)
+			t.Errorf("a removed process %s: %v", name, err)
 		}
 		cancel()
 	}
@@ -182,27 +182,27 @@ func TestCutOff(t *testing.T) {
 	if _, err := a.Get(context.Background(), store.Strong, []byte("k")); err != nil {
 		t.Fatal(err)
 	}
-	if atA.all() != "[anything]" {
-		t.Errorf("after it came back it heard %s", atA.all())
+	if atA.all() != "[nil]" {
+		t.Errorf("after it is back its messages are %s", atA.all())
 	}
-	tell(t, a, "again")
-	if atA.all() != "[anything again]" || atB.all() != "[early late again]" {
-		t.Errorf("heard %s and %s", atA.all(), atB.all())
+	broadcast(t, a, "again")
+	if atA.all() != "[nil again]" || atB.all() != "[early late again]" {
+		t.Errorf("the messages are %s and %s", atA.all(), atB.all())
 	}
 }
 
-// A commit that comes after the lease is refused by the client itself.
-func TestNoCommitBeyondTheLease(t *testing.T) {
+// The client rejects a commit after the lease.
+func TestNoCommitAfterTheLease(t *testing.T) {
 	e := openOne(t, tikvtest.New(t))
 	if err := e.CommitAt(t.Context(), []byte("k"), []byte("1"), 1<<40); !errors.Is(err, store.ErrConflict) || !errors.Is(err, tikv.ErrLapsed) {
-		t.Errorf("committed beyond the lease: %v", err)
+		t.Errorf("committed after the lease: %v", err)
 	}
 	if err := e.CommitAt(t.Context(), []byte("k"), []byte("1"), 0); err != nil { // the control
 		t.Error(err)
 	}
 }
 
-func TestHorizonCountsAll(t *testing.T) {
+func TestHorizonIncludesAllProcesses(t *testing.T) {
 	m := tikvtest.New(t)
 	a := openOne(t, m)
 	b := openOne(t, m)
@@ -222,24 +222,24 @@ func TestHorizonCountsAll(t *testing.T) {
 	stamp := <-inside
 	for _, e := range []*tikv.Engine{a, b} {
 		if h, err := e.Horizon(context.Background()); err != nil || h > stamp {
-			t.Errorf("the horizon is %d, %v, beyond %d, which may still commit", h, err, stamp)
+			t.Errorf("the horizon is %d, %v, larger than %d, which may still commit", h, err, stamp)
 		}
 	}
 	close(leave)
 	done.Wait()
-	// A server on a machine that is busy tells late how far it is.
-	for patience := time.Now().Add(30 * time.Second); ; {
+	// On a busy machine the next heartbeat may be late.
+	for deadline := time.Now().Add(30 * time.Second); ; {
 		h, err := a.Horizon(context.Background())
 		if err == nil && h > stamp {
 			return
 		}
-		if err != nil || time.Now().After(patience) {
+		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("the horizon is %d, %v, although %d has committed", h, err, stamp)
 		}
 	}
 }
 
-func TestNewerFormatIsRefused(t *testing.T) {
+func TestNewerFormatIsRejected(t *testing.T) {
 	m := tikvtest.New(t)
 	e := openOne(t, m)
 	if err := e.SetFormat(t.Context(), tikv.FormatVersion+1); err != nil {
@@ -252,7 +252,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	}
 }
 
-// Old versions go, but none that an open view shows.
+// Old versions are removed, except for those that an open snapshot shows.
 func TestCollectVersions(t *testing.T) {
 	m := tikvtest.New(t)
 	e := openOne(t, m)
@@ -266,18 +266,18 @@ func TestCollectVersions(t *testing.T) {
 		}
 	}
 	set("1")
-	view, err := e.Snapshot(ctx)
+	snapshot, err := e.Snapshot(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer view.Close()
+	defer snapshot.Close()
 	set("2")
-	time.Sleep(100 * time.Millisecond) // until the view is told
+	time.Sleep(100 * time.Millisecond) // until a heartbeat has published the snapshot
 	if err := e.CollectVersions(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := view.Get(ctx, []byte("k")); err != nil || string(v[0]) != "1" {
-		t.Errorf("the view shows %q, %v", v, err)
+	if v, err := snapshot.Get(ctx, []byte("k")); err != nil || string(v[0]) != "1" {
+		t.Errorf("the snapshot shows %q, %v", v, err)
 	}
 }
 
@@ -303,9 +303,8 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// Reads that may be a little old give the same values when they may go to any
-// replica.
-func TestFollowersAnswer(t *testing.T) {
+// Recent reads return the same values when any replica may serve them.
+func TestFollowerReads(t *testing.T) {
 	var o tikv.Options
 	o.Followers, o.Log = true, testLog(t)
 	e := tikvtest.New(t).Open(t, o)

@@ -9,15 +9,14 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// routeLogs sends what the client library logs, which it does through a global
-// of its own, to our log. It calls errors what it mends by itself, so all of it
-// is a step less grave here.
+// routeLogs redirects the log of the client library, which is a global of its own. The
+// library logs errors that it handles by itself, so every level is lowered by one.
 func routeLogs(to *slog.Logger) {
-	logger := zap.New(sink{to})
+	logger := zap.New(zapCore{to})
 	log.ReplaceGlobals(logger, &log.ZapProperties{Core: logger.Core(), Level: zap.NewAtomicLevelAt(zap.WarnLevel)})
 }
 
-type sink struct{ to *slog.Logger }
+type zapCore struct{ to *slog.Logger }
 
 func level(l zapcore.Level) slog.Level {
 	switch {
@@ -29,18 +28,18 @@ func level(l zapcore.Level) slog.Level {
 	return slog.LevelDebug
 }
 
-// Enabled tells whether a message of that level is wanted.
-func (s sink) Enabled(l zapcore.Level) bool {
+// Enabled reports whether messages of a level are logged.
+func (s zapCore) Enabled(l zapcore.Level) bool {
 	return l >= zapcore.WarnLevel && s.to.Enabled(context.Background(), level(l))
 }
 
-// With adds fields to all messages that follow.
-func (s sink) With(fields []zapcore.Field) zapcore.Core {
-	return sink{s.to.With(attributes(fields)...)}
+// With returns a core that adds fields to all messages.
+func (s zapCore) With(fields []zapcore.Field) zapcore.Core {
+	return zapCore{s.to.With(attributes(fields)...)}
 }
 
-// Check takes a message if it is wanted.
-func (s sink) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+// Check adds the core to a message if it is logged.
+func (s zapCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if s.Enabled(entry.Level) {
 		return checked.AddCore(entry, s)
 	}
@@ -48,13 +47,13 @@ func (s sink) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore
 }
 
 // Write logs a message.
-func (s sink) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+func (s zapCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	s.to.Log(context.Background(), level(entry.Level), "tikv client: "+entry.Message, attributes(fields)...)
 	return nil
 }
 
-// Sync has nothing to do.
-func (s sink) Sync() error { return nil }
+// Sync does nothing.
+func (s zapCore) Sync() error { return nil }
 
 func attributes(fields []zapcore.Field) []any {
 	values := zapcore.NewMapObjectEncoder()
