@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -26,7 +27,7 @@ type position struct {
 // expiry entry and the consumed units. Every write passes through it.
 func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, room *encoding) (Outcome, error) {
 	stored, _ := tx.Get(at.key)
-	before, err := decode(stored)
+	before, err := codec.DecodeItem(stored)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -165,7 +166,7 @@ var encodings = sync.Pool{New: func() any { return new(encoding) }}
 // of returns an item in its stored form.
 func (e *encoding) of(it item.Item) []byte {
 	from := len(e.row)
-	e.row = append(append(e.row, formatItem), it...)
+	e.row = codec.AppendItem(e.row, it)
 	return e.row[from:len(e.row):len(e.row)]
 }
 

@@ -59,7 +59,7 @@ func TestTableAtEarlierTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer view.Close()
-	view.room = 20_000 // bytes, enough for some of the items of a slot
+	view.MaxBytes = 20_000 // bytes, enough for some of the items of a slot
 	def, err := view.Table(t.Context(), "Orders")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestTableAtEarlierTimes(t *testing.T) {
 			for _, c := range changed[from:to] {
 				maps.Copy(touched, c)
 			}
-			for a, err := range view.Affected(t.Context(), def, at(from), at(to)) {
+			for a, err := range view.Changed(t.Context(), def, at(from), at(to)) {
 				if err != nil {
 					t.Fatal(err)
 				}

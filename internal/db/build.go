@@ -14,6 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
@@ -230,7 +231,7 @@ func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 		if err != nil {
 			return err
 		}
-		entry, err := decode(pair.Value)
+		entry, err := codec.DecodeItem(pair.Value)
 		if err != nil {
 			return err
 		}
@@ -266,7 +267,7 @@ func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildBat
 		if err != nil {
 			return buildBatch{}, err
 		}
-		it, err := decode(bytes.Clone(pair.Value))
+		it, err := codec.DecodeItem(bytes.Clone(pair.Value))
 		if err != nil {
 			return buildBatch{}, err
 		}
@@ -297,7 +298,7 @@ func (d *DB) fillStep(ctx context.Context, job buildJob, step buildBatch) (ok bo
 		if !ok {
 			return nil, nil
 		}
-		return e.Key, encode(e.After)
+		return e.Key, codec.EncodeItem(e.After)
 	})
 	if err != nil {
 		return false, err
@@ -352,5 +353,5 @@ func (d *DB) put(ctx context.Context, step buildBatch, of func(i int, it item.It
 
 func currentItem(tx store.Tx, key []byte) (item.Item, error) {
 	stored, _ := tx.Get(key)
-	return decode(stored)
+	return codec.DecodeItem(stored)
 }

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"iter"
 	"sync"
-	"sync/atomic"
 
 	"github.com/stator-db/stator/internal/apierror"
-	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -84,63 +82,6 @@ func dropCancel(err error) error {
 	return err
 }
 
-// takeAllBack takes back the changes that came after the items of a restored
-// table, some parts of them at once.
-func (d *DB) takeAllBack(ctx context.Context, t *table, contents *Contents, done func(changes int)) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var writers sync.WaitGroup
-	for range bulkWriters {
-		writers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(contents.Later); i = int(next.Add(1)) - 1 {
-				if err := d.takeBack(ctx, t, contents.Later[i](ctx), done); err != nil {
-					cancel(err)
-					return
-				}
-			}
-		})
-	}
-	writers.Wait()
-	return context.Cause(ctx)
-}
-
-// takeBack puts each item in place as it was before a change. Of one item's
-// changes the newest comes first.
-func (d *DB) takeBack(ctx context.Context, t *table, changes iter.Seq2[change.Record, error], done func(changes int)) error {
-	b, at, taken := newBatch(), make(map[string]int), 0
-	flush := func() error {
-		if err := d.putAll(ctx, t, b.writes, allExist); err != nil {
-			return err
-		}
-		done(taken)
-		b, taken = newBatch(), 0
-		clear(at)
-		return nil
-	}
-	for r, err := range changes {
-		if err != nil {
-			return err
-		}
-		key := b.copy(t.Key.Of(r.Image()))
-		w := Write{Table: t.Name, Key: key, Effect: Replace(b.copy(r.Before))}
-		// An item is named once in an update: an older change counts more.
-		place := string(keyspace.Item(nil, t.Table, key))
-		if i, ok := at[place]; ok {
-			b.writes[i] = w
-		} else {
-			at[place] = len(b.writes)
-			b.add(w)
-		}
-		if taken++; b.full() {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return flush()
-}
-
 // hasKey lets an item pass that was in a table before: it need not fit the
 // indexes that came later.
 func hasKey(t *schema.Table, it item.Item) error {
@@ -179,7 +120,6 @@ func (b *batch) full() bool { return len(b.writes) == bulkItems || b.size >= bul
 
 // Which of some writes may be of an item that exists already.
 func noneExists(int) bool { return false }
-func allExist(int) bool   { return true }
 
 // putAll makes some writes to a table that is being filled. exists tells of
 // which the item may exist already; of the others it is not looked for.

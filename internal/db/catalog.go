@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -49,28 +49,6 @@ func newTable(t *schema.Table) *table {
 // with is the same table under a new description.
 func (t *table) with(def *schema.Table) *table {
 	return &table{Table: def, tally: t.tally, inUse: t.inUse}
-}
-
-// formatTable is the number of the format of a table's description.
-const formatTable = 1
-
-func encodeTable(t *schema.Table) []byte {
-	b, err := json.Marshal(t)
-	if err != nil {
-		panic(fmt.Sprintf("table %s cannot be written as JSON: %v", t.Name, err))
-	}
-	return append([]byte{formatTable}, b...)
-}
-
-func decodeTable(value []byte) (*schema.Table, error) {
-	if len(value) == 0 || value[0] != formatTable {
-		return nil, fmt.Errorf("its description has an unknown format: %w", store.ErrCorrupt)
-	}
-	t := new(schema.Table)
-	if err := json.Unmarshal(value[1:], t); err != nil {
-		return nil, fmt.Errorf("its description: %w: %w", err, store.ErrCorrupt)
-	}
-	return t, nil
 }
 
 // find is the table of that name, whatever its state.
@@ -182,7 +160,7 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 		}
 		stored = def.Sealed(uint64(tx.Stamp()))
 		tx.Set(counter, binary.BigEndian.AppendUint32(nil, def.ID))
-		tx.Set(key, encodeTable(stored))
+		tx.Set(key, codec.EncodeTable(stored))
 		return nil
 	})
 	if err != nil {
@@ -196,7 +174,7 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 
 // taken words that a table of that name is there.
 func (d *DB) taken(stored []byte, name string) error {
-	t, err := decodeTable(stored)
+	t, err := codec.DecodeTable(stored)
 	if err != nil {
 		return fmt.Errorf("table %s: %w", name, err)
 	}
@@ -243,7 +221,7 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 		if !ok {
 			return apierror.NoTableNamed(name)
 		}
-		def, err := decodeTable(value)
+		def, err := codec.DecodeTable(value)
 		if err != nil {
 			return fmt.Errorf("table %s: %w", name, err)
 		}
@@ -252,7 +230,7 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 		}
 		d.nameStreams(def)
 		stored = def.Sealed(uint64(tx.Stamp()))
-		tx.Set(key, encodeTable(stored))
+		tx.Set(key, codec.EncodeTable(stored))
 		return nil
 	})
 	if err != nil {
@@ -336,7 +314,7 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 			if !ok {
 				return nil // another process was faster
 			}
-			def, err := decodeTable(value)
+			def, err := codec.DecodeTable(value)
 			if err != nil {
 				return fmt.Errorf("table %s: %w", t.Name, err)
 			}
@@ -344,9 +322,9 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 				return nil
 			}
 			tx.Delete(key)
-			tx.Set(keyspace.Dropped(t.ID), []byte{formatTable})
+			tx.Set(keyspace.Dropped(t.ID), []byte{formatDropped})
 			if len(def.Streams) > 0 {
-				tx.Set(keyspace.Ghost(t.ID), encodeTable(def))
+				tx.Set(keyspace.Ghost(t.ID), codec.EncodeTable(def))
 			}
 			return nil
 		})
@@ -359,6 +337,9 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 	}
 	return nil
 }
+
+// formatDropped is the format number of the record of a dropped table.
+const formatDropped = 1
 
 // dropsAt tells whether a deleted table is to go at a moment.
 func (t *table) dropsAt(now time.Time) bool {

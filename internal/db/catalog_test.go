@@ -15,6 +15,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
@@ -426,8 +427,8 @@ func TestDeletionResumesAfterRestart(t *testing.T) {
 		other.ID = 99
 		left := keyspace.Item(nil, &other, key("a", 1))
 		if err := e.Update(t.Context(), [][]byte{left}, func(tx store.Tx) error {
-			tx.Set(left, encode(key("a", 1)))
-			tx.Set(keyspace.Dropped(99), []byte{formatTable})
+			tx.Set(left, codec.EncodeItem(key("a", 1)))
+			tx.Set(keyspace.Dropped(99), []byte{1})
 			return nil
 		}); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
@@ -147,22 +146,4 @@ func (d *DB) Close() error {
 	d.leader.Close()
 	d.restores.close()
 	return d.saveTally(context.Background())
-}
-
-// A stored item begins with the number of its format, so that it is never
-// empty and can change.
-const formatItem = 1
-
-func encode(it item.Item) []byte {
-	return append(append(make([]byte, 0, len(it)+1), formatItem), it...)
-}
-
-func decode(value []byte) (item.Item, error) {
-	if value == nil {
-		return nil, nil
-	}
-	if len(value) < 2 || value[0] != formatItem {
-		return nil, fmt.Errorf("a stored item begins with %x: %w", value[:min(4, len(value))], store.ErrCorrupt)
-	}
-	return item.Item(value[1:]), nil
 }

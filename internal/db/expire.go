@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -203,7 +204,7 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueNote, err error
 		if err != nil {
 			return nil, err
 		}
-		if due[i].item, err = decode(stored[0]); err != nil {
+		if due[i].item, err = codec.DecodeItem(stored[0]); err != nil {
 			return nil, err
 		}
 	}

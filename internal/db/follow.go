@@ -9,6 +9,8 @@ import (
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
+	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -200,12 +202,12 @@ func (d *DB) follow(ctx context.Context, name string) (before []*table, err erro
 	}
 	var now, ghost *schema.Table
 	if values[0] != nil {
-		if now, err = decodeTable(values[0]); err != nil {
+		if now, err = codec.DecodeTable(values[0]); err != nil {
 			return nil, fmt.Errorf("table %s: %w", name, err)
 		}
 	}
 	if known && values[1] != nil {
-		if ghost, err = decodeTable(values[1]); err != nil {
+		if ghost, err = codec.DecodeTable(values[1]); err != nil {
 			return nil, fmt.Errorf("dropped table %s: %w", name, err)
 		}
 	}
@@ -239,7 +241,7 @@ func (d *DB) load(ctx context.Context) error {
 		return err
 	}
 	defer snap.Close()
-	tables, err := (&View{snap: snap}).Tables(ctx)
+	tables, err := history.At(snap).Tables(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -180,7 +181,7 @@ func (p *pageReader) read() error {
 // next looks at the next stored item or entry, and tells whether there is room
 // for another.
 func (p *pageReader) next(pair store.Pair) (more bool) {
-	it, err := decode(pair.Value)
+	it, err := codec.DecodeItem(pair.Value)
 	if err != nil {
 		p.err = err
 		return false
@@ -226,7 +227,7 @@ func (p *pageReader) fetch(entry item.Item) (item.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	it, err := decode(values[0])
+	it, err := codec.DecodeItem(values[0])
 	if err == nil {
 		p.fetchUnits += capacity.Read(it.Size(), p.r.Consistent)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -69,7 +70,7 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 	if err != nil {
 		return nil, err
 	}
-	it, err := decode(values[0])
+	it, err := codec.DecodeItem(values[0])
 	if d.hidden(t, it) {
 		it = nil
 	}
@@ -81,7 +82,7 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 func (d *DB) shown(t *schema.Table, values [][]byte) (items []item.Item, err error) {
 	items = make([]item.Item, len(values))
 	for i, v := range values {
-		if items[i], err = decode(v); err != nil {
+		if items[i], err = codec.DecodeItem(v); err != nil {
 			return nil, err
 		}
 		if d.hidden(t, items[i]) {

@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
-	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
@@ -25,12 +24,8 @@ import (
 
 // Contents are the items that a restored table begins with.
 type Contents struct {
-	// Items are the items of one moment. Each is valid until the next.
+	// Items returns the items of one moment. Each is valid until the next.
 	Items func(context.Context) iter.Seq2[item.Item, error]
-
-	// Later are changes to take back, in parts that have no item in common, of
-	// one item the newest first. There may be none.
-	Later []func(context.Context) iter.Seq2[change.Record, error]
 
 	Close func() error
 }
@@ -57,11 +52,8 @@ func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Descriptio
 	})
 }
 
-// ErrNoRecovery tells that a table cannot be restored to any second.
-var ErrNoRecovery = errors.New("point-in-time recovery is not enabled")
-
-// ErrNotRestorable tells that a table cannot be restored to that second.
-var ErrNotRestorable = errors.New("the second is not within those that the table can be restored to")
+// View takes a view of all tables as they are now.
+func (d *DB) View(ctx context.Context) (*history.View, error) { return history.Open(ctx, d.engine) }
 
 // RestoreToSecond makes a new table of another as it was at the end of a
 // second, or of now when at is zero. define makes the new one's description of
@@ -81,12 +73,12 @@ func (d *DB) RestoreToSecond(ctx context.Context, source string, at time.Time, d
 
 // restoreFrom is RestoreToSecond from a view, which is in use when there is no
 // error.
-func (d *DB) restoreFrom(ctx context.Context, view *View, source string, at, now time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
+func (d *DB) restoreFrom(ctx context.Context, view *history.View, source string, at, now time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
 	t, err := view.Table(ctx, source)
 	if err != nil {
 		return Description{}, err
 	}
-	if err := restorable(t, at, now); err != nil {
+	if err := history.Restorable(t, at, now); err != nil {
 		return Description{}, err
 	}
 	def, err := define(*t)
@@ -94,22 +86,10 @@ func (d *DB) restoreFrom(ctx context.Context, view *View, source string, at, now
 		return Description{}, err
 	}
 	def.Restored = schema.Restored{Table: t.Name, TableID: t.ID, At: at}
-	contents := view.asOf(t, at)
 	if at.IsZero() {
-		def.Restored.At, contents.Later = now.Truncate(time.Second), nil
+		def.Restored.At = now.Truncate(time.Second)
 	}
-	return d.restore(ctx, def, contents)
-}
-
-// restorable tells whether a table can be restored to a second; zero is now.
-func restorable(t *schema.Table, at, now time.Time) error {
-	if !t.Recovery.Enabled {
-		return ErrNoRecovery
-	}
-	if earliest, latest := t.Recovery.Window(now); !at.IsZero() && (at.Before(earliest) || at.After(latest)) {
-		return ErrNotRestorable
-	}
-	return nil
+	return d.restore(ctx, def, contentsAt(view, t, at))
 }
 
 // RestoreBackup makes a table of a backup, which def names.
@@ -139,84 +119,16 @@ func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) 
 	return told, nil
 }
 
-// asOf is the items of a table as they were at the end of a second.
-func (v *View) asOf(t *schema.Table, second time.Time) *Contents {
-	end := second.Truncate(time.Second).Add(time.Second)
-	c := &Contents{
-		Items: func(ctx context.Context) iter.Seq2[item.Item, error] { return v.Items(ctx, t.ID) },
-		Close: v.Close,
-	}
-	for slot := range keyspace.Slots {
-		c.Later = append(c.Later, func(ctx context.Context) iter.Seq2[change.Record, error] { return v.changesFrom(ctx, t.ID, slot, end) })
-	}
-	return c
-}
-
-// changesFrom goes through the changes of a slot that were made at a time or
-// later, from the newest back.
-func (v *View) changesFrom(ctx context.Context, table uint32, slot int, from time.Time) iter.Seq2[change.Record, error] {
-	return func(yield func(change.Record, error) bool) {
-		cut, err := v.cut(ctx, table, from) // of all slots: a transaction may be in several
-		if err != nil {
-			yield(change.Record{}, err)
-			return
+// contentsAt are the items of a table as they were at the end of a second, or as
+// they are in the view when it is zero.
+func contentsAt(v *history.View, t *schema.Table, second time.Time) *Contents {
+	items := func(ctx context.Context) iter.Seq2[item.Item, error] {
+		if second.IsZero() {
+			return v.Items(ctx, t.ID)
 		}
-		for _, r := range v.changes(ctx, table, slot, cut, true) {
-			if !yield(r.Record, r.err) || r.err != nil {
-				return
-			}
-		}
+		return v.ItemsBefore(ctx, t, second.Truncate(time.Second).Add(time.Second))
 	}
-}
-
-// cut is the stamp from which on changes are left out of a table as it was
-// before a time: the smallest of a change that was made at that time or later.
-// A change with a larger stamp is left out whatever its time, or one that it
-// is built on, or that belongs to the same transaction, would be missing. It
-// was under way then: one that was answered before has a smaller stamp.
-func (v *View) cut(ctx context.Context, table uint32, from time.Time) (uint64, error) {
-	cut := uint64(math.MaxUint64)
-	for slot := range keyspace.Slots {
-		// Stamps never lag behind the clock, but may run ahead of it.
-		for stamp, r := range v.changes(ctx, table, slot, StampAt(from), false) {
-			if r.err != nil {
-				return 0, r.err
-			}
-			if !r.At.Before(from) {
-				cut = min(cut, stamp)
-				break
-			}
-		}
-	}
-	return cut, nil
-}
-
-// recorded is a change record, or why it could not be read.
-type recorded struct {
-	change.Record
-	err error
-}
-
-// changes goes through the changes of a slot from a stamp on. A record is
-// valid until the next.
-func (v *View) changes(ctx context.Context, table uint32, slot int, from uint64, newestFirst bool) iter.Seq2[uint64, recorded] {
-	start, end := keyspace.ChangeSpan(table, slot, from, math.MaxUint64)
-	return func(yield func(uint64, recorded) bool) {
-		for pair, err := range v.snap.Scan(ctx, store.Range{Start: start, End: end, Reverse: newestFirst}) {
-			if err != nil {
-				yield(0, recorded{err: err})
-				return
-			}
-			_, stamp, _ := keyspace.ChangeOf(pair.Key)
-			r, err := change.Decode(pair.Value)
-			if err != nil {
-				err = fmt.Errorf("a change of table %d: %w: %w", table, err, store.ErrCorrupt)
-			}
-			if !yield(stamp, recorded{r, err}) || err != nil {
-				return
-			}
-		}
-	}
+	return &Contents{Items: items, Close: v.Close}
 }
 
 // restores are the tables whose items are being put in.
@@ -298,7 +210,7 @@ func (d *DB) restoreStep(ctx context.Context) (wait time.Duration, err error) {
 
 // hopeless tells whether another attempt would meet the same error.
 func hopeless(err error) bool {
-	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, ErrNoRecovery) || errors.Is(err, ErrNotRestorable) || errors.As(err, new(*apierror.Error))
+	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, history.ErrNoRecovery) || errors.Is(err, history.ErrNotRestorable) || errors.As(err, new(*apierror.Error))
 }
 
 // nextRestore claims the table that waits longest.
@@ -342,9 +254,6 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	if err := d.loadItems(ctx, t, contents.Items(ctx), progress("items")); err != nil {
 		return err
 	}
-	if err := d.takeAllBack(ctx, t, contents, progress("changes taken back")); err != nil {
-		return err
-	}
 	if err := d.saveTally(ctx); err != nil {
 		return err
 	}
@@ -384,13 +293,13 @@ func (d *DB) contentsOf(ctx context.Context, t *schema.Table) (*Contents, error)
 		if _, latest := source.Recovery.Window(now); at.After(latest) {
 			at = latest
 		}
-		err = restorable(source, at, now)
+		err = history.Restorable(source, at, now)
 	}
 	if err != nil {
 		view.Close()
 		return nil, err
 	}
-	return view.asOf(source, t.Restored.At), nil
+	return contentsAt(view, source, t.Restored.At), nil
 }
 
 // clear removes what an attempt before put into a table.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
@@ -97,8 +98,8 @@ func checkSound(t testing.TB, d *DB) {
 	}
 }
 
-// history records the writes to a table.
-type history struct {
+// writeLog records the writes to a table.
+type writeLog struct {
 	mu     sync.Mutex
 	events []writeEvent
 }
@@ -108,7 +109,7 @@ type writeEvent struct {
 	key, now string // as text; now is empty after a delete
 }
 
-func (h *history) record(key, now item.Item) {
+func (h *writeLog) record(key, now item.Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := writeEvent{at: time.Now(), key: item.Map(key).String()}
@@ -119,7 +120,7 @@ func (h *history) record(key, now item.Item) {
 }
 
 // stateAt returns the items of the table at the end of a second.
-func (h *history) stateAt(second time.Time) map[string]string {
+func (h *writeLog) stateAt(second time.Time) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	state := make(map[string]string)
@@ -137,7 +138,7 @@ func (h *history) stateAt(second time.Time) map[string]string {
 
 // keepWriting writes the items of one writer, in transactions of one to four, until
 // the context ends.
-func (h *history) keepWriting(ctx context.Context, t *testing.T, d *DB, writer int, r *rand.Rand) {
+func (h *writeLog) keepWriting(ctx context.Context, t *testing.T, d *DB, writer int, r *rand.Rand) {
 	for ctx.Err() == nil {
 		var writes []Write
 		var after []item.Item
@@ -172,7 +173,7 @@ func TestRestoreToAnySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := inMemory(t)
 		create(t, d, orders("Orders"))
-		h := new(history)
+		h := new(writeLog)
 		r := rand.New(rand.NewPCG(*seed, 1))
 		before := key("before", 1).With("a", item.String("written before recovery"))
 		put(t, d, "Orders", before)
@@ -244,8 +245,8 @@ func TestRestoreWindow(t *testing.T) {
 		}
 		return err
 	}
-	if err := try(time.Time{}); !errors.Is(err, ErrNoRecovery) {
-		t.Errorf("without recovery: %v, want %v", err, ErrNoRecovery)
+	if err := try(time.Time{}); !errors.Is(err, history.ErrNoRecovery) {
+		t.Errorf("without recovery: %v, want %v", err, history.ErrNoRecovery)
 	}
 	set := func(days int) {
 		if _, err := d.SetRecovery(t.Context(), "Orders", days); err != nil {
@@ -258,31 +259,31 @@ func TestRestoreWindow(t *testing.T) {
 	wait(day)
 	for at, want := range map[time.Time]error{
 		enabled:                   nil,
-		enabled.Add(-time.Second): ErrNotRestorable,
+		enabled.Add(-time.Second): history.ErrNotRestorable,
 		now().Add(-time.Second):   nil,
-		now():                     ErrNotRestorable,
-		now().Add(time.Hour):      ErrNotRestorable,
-		time.Unix(0, 0):           ErrNotRestorable,
+		now():                     history.ErrNotRestorable,
+		now().Add(time.Hour):      history.ErrNotRestorable,
+		time.Unix(0, 0):           history.ErrNotRestorable,
 	} {
 		if err := try(at.Truncate(time.Second)); !errors.Is(err, want) {
 			t.Errorf("a day later, to %v: %v, want %v", at, err, want)
 		}
 	}
 	wait(3 * day)
-	if err := try(enabled.Add(day)); !errors.Is(err, ErrNotRestorable) {
-		t.Errorf("to three days ago: %v, want %v", err, ErrNotRestorable)
+	if err := try(enabled.Add(day)); !errors.Is(err, history.ErrNotRestorable) {
+		t.Errorf("to three days ago: %v, want %v", err, history.ErrNotRestorable)
 	}
 	set(35)
-	if err := try(enabled.Add(day)); !errors.Is(err, ErrNotRestorable) {
-		t.Errorf("to three days ago, after the window was extended: %v, want %v", err, ErrNotRestorable)
+	if err := try(enabled.Add(day)); !errors.Is(err, history.ErrNotRestorable) {
+		t.Errorf("to three days ago, after the window was extended: %v, want %v", err, history.ErrNotRestorable)
 	}
 	if err := try(enabled.Add(2*day + time.Second)); err != nil {
 		t.Errorf("to two days ago: %v", err)
 	}
 	set(0)
 	set(35)
-	if err := try(now().Add(-time.Hour)); !errors.Is(err, ErrNotRestorable) {
-		t.Errorf("to an hour before recovery was enabled again: %v, want %v", err, ErrNotRestorable)
+	if err := try(now().Add(-time.Hour)); !errors.Is(err, history.ErrNotRestorable) {
+		t.Errorf("to an hour before recovery was enabled again: %v, want %v", err, history.ErrNotRestorable)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -137,7 +138,7 @@ func readGhosts(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Ta
 		if err != nil {
 			return nil, err
 		}
-		t, err := decodeTable(pair.Value)
+		t, err := codec.DecodeTable(pair.Value)
 		if err != nil {
 			return nil, fmt.Errorf("a dropped table: %w", err)
 		}

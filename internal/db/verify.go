@@ -10,6 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -49,7 +50,7 @@ func (d *DB) Verify(ctx context.Context, progress func(table string, items int64
 		if err != nil {
 			return nil, err
 		}
-		t, err := decodeTable(pair.Value)
+		t, err := codec.DecodeTable(pair.Value)
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", pair.Key[1:], err)
 		}
@@ -112,7 +113,7 @@ func (v *verifier) walk(id uint16, look func(key []byte, it item.Item) error) er
 
 // decodeSound is decode for bytes that may be damaged anywhere.
 func decodeSound(value []byte) (item.Item, error) {
-	it, err := decode(value)
+	it, err := codec.DecodeItem(value)
 	if it != nil && err == nil {
 		err = item.Check(it)
 	}
@@ -148,7 +149,7 @@ func (v *verifier) item(key []byte, it item.Item) error {
 		if err != nil {
 			return err
 		}
-		switch entry, err := decode(found[0]); {
+		switch entry, err := codec.DecodeItem(found[0]); {
 		case err != nil || entry == nil:
 			v.r.fault("the item %s has no entry in index %s", item.Map(v.t.Key.Of(it)), x.Name)
 		case !entry.Equal(want.After):

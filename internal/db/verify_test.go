@@ -8,6 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -90,14 +91,14 @@ func TestVerifyFindsFaults(t *testing.T) {
 		}, []string{"the item " + p + " has no entry in index local", "is said to have"}},
 		{"an entry has an old key of its item", func(t *schema.Table, tx store.Tx) {
 			old := victim.With("a", item.String("old"))
-			tx.Set(keyspace.Entry(nil, t, &all, old), encode(old))
+			tx.Set(keyspace.Entry(nil, t, &all, old), codec.EncodeItem(old))
 		}, []string{"index all has an entry of item " + p + " which it should not have"}},
 		{"an entry belongs to an item that is no longer in the index", func(t *schema.Table, tx store.Tx) {
 			left := key("p", 4).With("a", item.String("x")).With("b", num(0))
-			tx.Set(keyspace.Entry(nil, t, &all, left), encode(left))
+			tx.Set(keyspace.Entry(nil, t, &all, left), codec.EncodeItem(left))
 		}, []string{"which it should not have"}},
 		{"an entry belongs to an item that does not exist", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Entry(nil, t, &all, fullItem("p", 99)), encode(fullItem("p", 99)))
+			tx.Set(keyspace.Entry(nil, t, &all, fullItem("p", 99)), codec.EncodeItem(fullItem("p", 99)))
 		}, []string{`an entry of index all stands for the item {M:{at={N:99}, id={S:p}}}, which does not exist`}},
 		{"an item is deleted without its entries", func(t *schema.Table, tx store.Tx) {
 			tx.Delete(keyspace.Item(nil, t, victim))
@@ -106,41 +107,41 @@ func TestVerifyFindsFaults(t *testing.T) {
 			"an entry of index two stands for the item " + p, "is said to have",
 		}},
 		{"an entry has too many attributes", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Entry(nil, t, &two, victim), encode(victim))
+			tx.Set(keyspace.Entry(nil, t, &two, victim), codec.EncodeItem(victim))
 		}, []string{"the entry of item " + p + " in index two differs from it"}},
 		{"an entry has too few attributes", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Entry(nil, t, &all, victim), encode(victim.Without("d")))
+			tx.Set(keyspace.Entry(nil, t, &all, victim), codec.EncodeItem(victim.Without("d")))
 		}, []string{"the entry of item " + p + " in index all differs from it"}},
 		{"an entry has an old attribute value", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Entry(nil, t, &all, victim), encode(victim.With("c", item.String("then"))))
+			tx.Set(keyspace.Entry(nil, t, &all, victim), codec.EncodeItem(victim.With("c", item.String("then"))))
 		}, []string{"the entry of item " + p + " in index all differs from it"}},
 		{"an entry lacks the key of an item", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Entry(nil, t, &all, fullItem("n", 1)), encode(fullItem("n", 1).Without("at")))
+			tx.Set(keyspace.Entry(nil, t, &all, fullItem("n", 1)), codec.EncodeItem(fullItem("n", 1).Without("at")))
 		}, []string{"an entry of index all has not the key of an item"}},
 		{"an item is stored at the key of another", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Item(nil, t, key("p", 4)), encode(key("p", 6).With("b", num(0))))
+			tx.Set(keyspace.Item(nil, t, key("p", 4)), codec.EncodeItem(key("p", 6).With("b", num(0))))
 		}, []string{"an item lies at"}},
 		{"an item lacks the key of its table", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Item(nil, t, key("n", 1)), encode(item.Make(map[string]item.Value{"id": item.String("n")})))
+			tx.Set(keyspace.Item(nil, t, key("n", 1)), codec.EncodeItem(item.Make(map[string]item.Value{"id": item.String("n")})))
 		}, []string{"has not the key of its table"}},
 		{"an item has a key of another type", func(t *schema.Table, tx store.Tx) {
-			tx.Set(keyspace.Item(nil, t, key("n", 1)), encode(key("n", 1).With("id", num(1))))
+			tx.Set(keyspace.Item(nil, t, key("n", 1)), codec.EncodeItem(key("n", 1).With("id", num(1))))
 		}, []string{"has not the key of its table"}},
 		{"an item has an unknown format", func(t *schema.Table, tx store.Tx) {
-			value := encode(key("n", 1))
+			value := codec.EncodeItem(key("n", 1))
 			value[0] = 77
 			tx.Set(keyspace.Item(nil, t, key("n", 1)), value)
 		}, []string{"is not an item"}},
 		{"an item is truncated", func(t *schema.Table, tx store.Tx) {
-			value := encode(key("n", 1))
+			value := codec.EncodeItem(key("n", 1))
 			tx.Set(keyspace.Item(nil, t, key("n", 1)), value[:len(value)-1])
 		}, []string{"is not an item"}},
 		{"an entry is truncated", func(t *schema.Table, tx store.Tx) {
-			value := encode(victim)
+			value := codec.EncodeItem(victim)
 			tx.Set(keyspace.Entry(nil, t, &all, victim), value[:len(value)-1])
 		}, []string{"the entry of item " + p + " in index all differs from it", "is not an item"}},
 		{"an item with entries is truncated", func(t *schema.Table, tx store.Tx) {
-			value := encode(victim)
+			value := codec.EncodeItem(victim)
 			tx.Set(keyspace.Item(nil, t, victim), value[:len(value)/2])
 		}, []string{
 			"is not an item", "an entry of index local stands for the item " + p, "an entry of index all stands for the item " + p,
@@ -173,7 +174,7 @@ func TestVerifyReportsTheFirstFaults(t *testing.T) {
 	table := tableOf(t, d, "Orders")
 	writeRaw(t, d, func(tx store.Tx) {
 		for at := range 50 {
-			tx.Set(keyspace.Entry(nil, table, &table.Indexes[1], fullItem("deleted", at)), encode(fullItem("deleted", at)))
+			tx.Set(keyspace.Entry(nil, table, &table.Indexes[1], fullItem("deleted", at)), codec.EncodeItem(fullItem("deleted", at)))
 		}
 	})
 	if r := verifyOne(t, d); r.Faults != 50 || len(r.First) != maxFaultsTold {

@@ -395,7 +395,7 @@ func TestCorruptItem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, value := range [][]byte{{9}, {formatItem}, {formatItem + 1, 0}} {
+	for _, value := range [][]byte{{9}, {1}, {1 + 1, 0}} {
 		setRaw(t, d.engine, keyspace.Item(nil, table, key("a", 1)), value)
 		if _, err := d.Write(t.Context(), Write{Table: "Orders", Key: key("a", 1), Effect: Remove}); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%x: the error of Write is %v", value, err)

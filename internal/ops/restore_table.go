@@ -8,7 +8,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/schema"
-	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
@@ -55,9 +55,9 @@ func (s *Service) restoreTableToPointInTime(ctx context.Context, in *api.Restore
 		return s.restored(ctx, t, *in.TargetTableName, &in.RestoreOverrides)
 	})
 	switch {
-	case errors.Is(err, db.ErrNoRecovery):
+	case errors.Is(err, history.ErrNoRecovery):
 		return nil, apierror.NoRecovery(source)
-	case errors.Is(err, db.ErrNotRestorable):
+	case errors.Is(err, history.ErrNotRestorable):
 		earliest, latest := d.Recovery.Window(s.DB.Now())
 		return nil, apierror.InvalidRestoreTime(at, earliest, latest)
 	case err != nil:

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
-	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/timeid"
@@ -25,7 +25,7 @@ import (
 // job is a backup that is being created.
 type job struct {
 	Manifest
-	view    *db.View // nil if the request was missed: the backup is then of a later moment
+	view    *history.View // nil if the request was missed: the backup is then of a later moment
 	started bool
 }
 

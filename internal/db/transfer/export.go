@@ -21,7 +21,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
-	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/timeid"
 )
@@ -86,7 +86,7 @@ func (s *Store) exportData(ctx context.Context, place blob.Place, j *Job, log *s
 	}
 	t, err := view.Recoverable(ctx, j.Table, j.TableID, earliest, s.db.Now())
 	switch {
-	case errors.Is(err, db.ErrNoRecovery) || errors.Is(err, db.ErrNotRestorable):
+	case errors.Is(err, history.ErrNoRecovery) || errors.Is(err, history.ErrNotRestorable):
 		return &jobError{"PointInTimeRecoveryUnavailable", err}
 	case err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return &jobError{"TableNotFound", err}
@@ -159,7 +159,7 @@ type exportWriter struct {
 const dataBytes = 64 << 20
 
 // write writes all data files.
-func (f *exportWriter) write(t *schema.Table, view *db.View) error {
+func (f *exportWriter) write(t *schema.Table, view *history.View) error {
 	if err := writeSmallFile(f.ctx, f.place, FolderOf(f.job)+started, nil); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (f *exportWriter) write(t *schema.Table, view *db.View) error {
 // started is the name of the file that marks an export as started.
 const started = "_started"
 
-func (f *exportWriter) writeData(t *schema.Table, view *db.View) error {
+func (f *exportWriter) writeData(t *schema.Table, view *history.View) error {
 	e := f.job.Export
 	if err := f.open(); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (f *exportWriter) writeData(t *schema.Table, view *db.View) error {
 		return f.close()
 	}
 	line := recordLines[f.job.Format]
-	for a, err := range view.Affected(f.ctx, t, e.From, e.To) {
+	for a, err := range view.Changed(f.ctx, t, e.From, e.To) {
 		if err != nil {
 			return err
 		}
