@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/db/verify"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
@@ -137,6 +138,17 @@ func (d *DB) Now() time.Time { return d.now() }
 func (d *DB) Healthy(ctx context.Context) error {
 	_, err := d.engine.Get(ctx, store.Strong, keyspace.Meta("last table id"))
 	return err
+}
+
+// Verify checks that what is stored is consistent, as it is at one moment. It
+// calls progress at intervals.
+func (d *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]verify.Report, error) {
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+	return verify.Tables(ctx, snap, progress)
 }
 
 // Close ends the work beside requests. The caller has stopped asking.

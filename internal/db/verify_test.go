@@ -9,11 +9,12 @@ import (
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/codec"
+	"github.com/stator-db/stator/internal/db/verify"
 	"github.com/stator-db/stator/internal/store"
 )
 
 // verifyOne verifies a database with one table.
-func verifyOne(t testing.TB, d *DB) Report {
+func verifyOne(t testing.TB, d *DB) verify.Report {
 	t.Helper()
 	reports, err := d.Verify(t.Context(), func(string, int64) {})
 	if err != nil {
@@ -88,7 +89,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		}, []string{"the item " + p + " has no entry in index all"}},
 		{"an entry of a local index is missing", func(t *schema.Table, tx store.Tx) {
 			tx.Delete(keyspace.Entry(nil, t, &local, victim))
-		}, []string{"the item " + p + " has no entry in index local", "is said to have"}},
+		}, []string{"the item " + p + " has no entry in index local", "is recorded with"}},
 		{"an entry has an old key of its item", func(t *schema.Table, tx store.Tx) {
 			old := victim.With("a", item.String("old"))
 			tx.Set(keyspace.Entry(nil, t, &all, old), codec.EncodeItem(old))
@@ -104,29 +105,29 @@ func TestVerifyFindsFaults(t *testing.T) {
 			tx.Delete(keyspace.Item(nil, t, victim))
 		}, []string{
 			"an entry of index local stands for the item " + p, "an entry of index all stands for the item " + p,
-			"an entry of index two stands for the item " + p, "is said to have",
+			"an entry of index two stands for the item " + p, "is recorded with",
 		}},
 		{"an entry has too many attributes", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &two, victim), codec.EncodeItem(victim))
-		}, []string{"the entry of item " + p + " in index two differs from it"}},
+		}, []string{"the entry of item " + p + " in index two differs from the item"}},
 		{"an entry has too few attributes", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &all, victim), codec.EncodeItem(victim.Without("d")))
-		}, []string{"the entry of item " + p + " in index all differs from it"}},
+		}, []string{"the entry of item " + p + " in index all differs from the item"}},
 		{"an entry has an old attribute value", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &all, victim), codec.EncodeItem(victim.With("c", item.String("then"))))
-		}, []string{"the entry of item " + p + " in index all differs from it"}},
+		}, []string{"the entry of item " + p + " in index all differs from the item"}},
 		{"an entry lacks the key of an item", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Entry(nil, t, &all, fullItem("n", 1)), codec.EncodeItem(fullItem("n", 1).Without("at")))
-		}, []string{"an entry of index all has not the key of an item"}},
+		}, []string{"an entry of index all lacks the key attributes of an item"}},
 		{"an item is stored at the key of another", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Item(nil, t, key("p", 4)), codec.EncodeItem(key("p", 6).With("b", num(0))))
-		}, []string{"an item lies at"}},
+		}, []string{"an item is stored at"}},
 		{"an item lacks the key of its table", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Item(nil, t, key("n", 1)), codec.EncodeItem(item.Make(map[string]item.Value{"id": item.String("n")})))
-		}, []string{"has not the key of its table"}},
+		}, []string{"lacks the key attributes of its table"}},
 		{"an item has a key of another type", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Item(nil, t, key("n", 1)), codec.EncodeItem(key("n", 1).With("id", num(1))))
-		}, []string{"has not the key of its table"}},
+		}, []string{"lacks the key attributes of its table"}},
 		{"an item has an unknown format", func(t *schema.Table, tx store.Tx) {
 			value := codec.EncodeItem(key("n", 1))
 			value[0] = 77
@@ -139,26 +140,26 @@ func TestVerifyFindsFaults(t *testing.T) {
 		{"an entry is truncated", func(t *schema.Table, tx store.Tx) {
 			value := codec.EncodeItem(victim)
 			tx.Set(keyspace.Entry(nil, t, &all, victim), value[:len(value)-1])
-		}, []string{"the entry of item " + p + " in index all differs from it", "is not an item"}},
+		}, []string{"the entry of item " + p + " in index all differs from the item", "is not an item"}},
 		{"an item with entries is truncated", func(t *schema.Table, tx store.Tx) {
 			value := codec.EncodeItem(victim)
 			tx.Set(keyspace.Item(nil, t, victim), value[:len(value)/2])
 		}, []string{
 			"is not an item", "an entry of index local stands for the item " + p, "an entry of index all stands for the item " + p,
-			"an entry of index two stands for the item " + p, "is said to have",
+			"an entry of index two stands for the item " + p, "is recorded with",
 		}},
 		{"a collection has a wrong size", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Collection(t, victim), size(1))
-		}, []string{"is said to have 1 bytes, but has"}},
+		}, []string{"is recorded with 1 bytes, but has"}},
 		{"the size of a collection is missing", func(t *schema.Table, tx store.Tx) {
 			tx.Delete(keyspace.Collection(t, victim))
-		}, []string{"but is not known"}},
+		}, []string{"but is not recorded"}},
 		{"the size of a collection is truncated", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Collection(t, victim), size(1)[:7])
-		}, []string{"is said to have -1 bytes"}},
+		}, []string{"is recorded with -1 bytes"}},
 		{"an empty collection has a size", func(t *schema.Table, tx store.Tx) {
 			tx.Set(keyspace.Collection(t, key("empty", 1)), size(12))
-		}, []string{"is said to have 12 bytes, but has 0"}},
+		}, []string{"is recorded with 12 bytes, but has 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := ordersToVerify(t)
@@ -177,8 +178,8 @@ func TestVerifyReportsTheFirstFaults(t *testing.T) {
 			tx.Set(keyspace.Entry(nil, table, &table.Indexes[1], fullItem("deleted", at)), codec.EncodeItem(fullItem("deleted", at)))
 		}
 	})
-	if r := verifyOne(t, d); r.Faults != 50 || len(r.First) != maxFaultsTold {
-		t.Errorf("Verify counts %d faults and describes %d, want 50 and %d", r.Faults, len(r.First), maxFaultsTold)
+	if r := verifyOne(t, d); r.Faults != 50 || len(r.First) != verify.MaxDescribed {
+		t.Errorf("Verify counts %d faults and describes %d, want 50 and %d", r.Faults, len(r.First), verify.MaxDescribed)
 	}
 }
 
