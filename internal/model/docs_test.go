@@ -39,8 +39,8 @@ func TestDocumentNamesEveryField(t *testing.T) {
 	}
 }
 
-// The document has a line for every kind of fault that the corpus has, and
-// names no model that is not in it.
+// The document has a row for every kind of fault in the corpus, and names only
+// models that are in it.
 func TestDocumentNamesEveryFault(t *testing.T) {
 	_, text, _ := strings.Cut(document(t), "## What check finds")
 	files, err := filepath.Glob("testdata/faults/*.model.yaml")
@@ -54,13 +54,13 @@ func TestDocumentNamesEveryFault(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m := code.FindSubmatch(faulty); m != nil && !strings.Contains(text, "| `"+string(m[1])+"` |") {
-			t.Errorf("docs/model.md has no line for %s", m[1])
+			t.Errorf("docs/model.md has no row for %s", m[1])
 		}
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| `[a-z]+` \\| [^|]* \\| ([^|]*) \\|$").FindAllStringSubmatch(text, -1) {
 		for _, name := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(row[1], -1) {
 			if _, err := os.Stat("testdata/faults/" + name[1] + ".model.yaml"); err != nil {
-				t.Errorf("docs/model.md names the model %s, which the corpus has not", name[1])
+				t.Errorf("docs/model.md names the model %s, which the corpus does not have", name[1])
 			}
 		}
 	}
@@ -71,6 +71,6 @@ func TestDocumentExample(t *testing.T) {
 	_, rest, _ := strings.Cut(document(t), "```yaml\n")
 	example, _, _ := strings.Cut(rest, "```")
 	if faults := faultsOf([]byte(example)); faults != nil {
-		t.Errorf("the example is at fault: %s", strings.Join(faults, "\n"))
+		t.Errorf("the example has faults: %s", strings.Join(faults, "\n"))
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 var wantFault = regexp.MustCompile(`(?m)^# fault: (.*)$`)
 
-// Each model of the corpus has one fault, which is told in the words that stand
-// at its top; mended, it has none. go test -rewrite writes the words anew: read
-// the difference before you keep it.
+// Each model of the corpus has one fault, whose text is at its top; its fixed
+// version has none. go test -rewrite updates the texts: read the difference
+// before you commit it.
 func TestFaults(t *testing.T) {
 	files, err := filepath.Glob("testdata/faults/*.model.yaml")
 	if err != nil {
@@ -27,27 +27,27 @@ func TestFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".model.yaml")
-		if name, mended := strings.CutSuffix(name, ".mended"); mended {
-			t.Run(name+" mended", func(t *testing.T) {
+		if name, fixed := strings.CutSuffix(name, ".fixed"); fixed {
+			t.Run(name+" fixed", func(t *testing.T) {
 				if got := faultsOf(text); got != nil {
-					t.Errorf("still at fault: %s", strings.Join(got, "\n"))
+					t.Errorf("it still has faults: %s", strings.Join(got, "\n"))
 				}
 			})
 			continue
 		}
 		count++
 		t.Run(name, func(t *testing.T) {
-			if _, err := os.Stat(strings.TrimSuffix(file, ".model.yaml") + ".mended.model.yaml"); err != nil {
-				t.Error("it has no mended twin")
+			if _, err := os.Stat(strings.TrimSuffix(file, ".model.yaml") + ".fixed.model.yaml"); err != nil {
+				t.Error("it has no fixed version")
 			}
 			got := strings.Join(faultsOf(text), " | ")
 			want := wantFault.FindSubmatch(text)
 			if want == nil {
-				t.Fatal("it does not say what to expect")
+				t.Fatal("it does not state its fault")
 			}
 			if *rewrite {
-				anew := strings.Replace(string(text), string(want[0]), "# fault: "+got, 1)
-				if err := os.WriteFile(file, []byte(anew), 0o644); err != nil {
+				updated := strings.Replace(string(text), string(want[0]), "# fault: "+got, 1)
+				if err := os.WriteFile(file, []byte(updated), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
@@ -58,12 +58,12 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	if count < 40 {
-		t.Errorf("the corpus has %d models, and must have 40", count)
+		t.Errorf("the corpus has %d models, want at least 40", count)
 	}
 }
 
-// faultsOf are the faults of a model, each as line:column, code, message and
-// what to try.
+// faultsOf returns the faults of a model, each as line:column, code, message and
+// advice.
 func faultsOf(text []byte) (all []string) {
 	var faults []*Fault
 	m, err := Parse("x", text)

@@ -36,26 +36,26 @@ func TestAppsPass(t *testing.T) {
 	}
 }
 
-// What the documents reckon, and what it comes to exactly. docs/model.md
-// explains the differences.
+// The figures that the descriptions of the four systems state, computed exactly.
+// docs/model.md explains the differences.
 func TestDocumentsFigures(t *testing.T) {
 	for _, c := range []struct {
 		app, group string
 		perDay     bool
 		want       Units
 	}{
-		// The document: 60 read and 33 write units a day. It counts the tables
-		// alone, without the three indexes.
+		// The description: 60 read and 33 write units a day. It counts only the
+		// tables, not the three indexes.
 		{"downloads", "daily run", true, Units{TableRead: 60, TableWrite: 33, IndexWrite: 105}},
-		// The document: about 1 read unit for a request; 100 requests a second.
+		// The description: about 1 read unit for a request; 100 requests a second.
 		{"goals", "request", false, Units{TableRead: 100}},
-		// The document: 1,500 write units a second. It counts the table alone.
+		// The description: 1,500 write units a second. It counts only the table.
 		{"taskqueue", "submission", false, Units{TableRead: 500, TableWrite: 1500, IndexWrite: 500}},
-		// Of its peak of 3,500 this is the rest: three writes that it lists, and
-		// the one that ends a task, which it does not. A task that ends enters
+		// The rest of its peak of 3,500: three writes that it lists, and the one
+		// that completes a task, which it does not list. A completed task enters
 		// the index again, under its last status.
 		{"taskqueue", "processing", false, Units{TableWrite: 2000, IndexWrite: 1000}},
-		// What it does not count at all.
+		// The writes that it does not count at all.
 		{"taskqueue", "claims", false, Units{TableRead: 0.5, TableWrite: 1001, IndexWrite: 1}},
 	} {
 		found := false
@@ -81,17 +81,17 @@ func TestDocumentsFigures(t *testing.T) {
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-6 }
 
-// The same seed and ordinal make the same item, others make another, and all
-// of an entity have one size, unless values are listed.
+// The same seed and ordinal make the same item, another ordinal makes another
+// item, and all items of an entity have the same size unless values are listed.
 func TestGeneratorIsDeterministic(t *testing.T) {
 	for _, name := range apps {
 		for _, e := range app(t, name).Entities {
 			first := Generator{}.Item(e, 0)
 			if !first.Equal(Generator{}.Item(e, 0)) {
-				t.Errorf("%s: one ordinal makes two items", e.Name)
+				t.Errorf("%s: one ordinal makes two different items", e.Name)
 			}
 			if first.Equal(Generator{}.Item(e, 1)) {
-				t.Errorf("%s: two ordinals make one item", e.Name)
+				t.Errorf("%s: two ordinals make the same item", e.Name)
 			}
 			if err := e.table.schema.CheckItem(first); err != nil {
 				t.Errorf("%s: %v", e.Name, err)
@@ -132,7 +132,7 @@ func TestRunsAreApart(t *testing.T) {
 	}
 }
 
-// Keys that sort come in the order of the ordinals.
+// Formatted keys sort in the order of the ordinals.
 func TestFormatsSort(t *testing.T) {
 	for format, types := range formatTypes {
 		for _, typ := range types {
@@ -143,7 +143,7 @@ func TestFormatsSort(t *testing.T) {
 				}
 				a, b := formatted(f, ordinal), formatted(f, ordinal+1)
 				if item.Compare(a, b) >= 0 {
-					t.Errorf("%s %s: %s does not come before %s", format, typ, a, b)
+					t.Errorf("%s %s: %s does not sort before %s", format, typ, a, b)
 					break
 				}
 			}
@@ -151,8 +151,8 @@ func TestFormatsSort(t *testing.T) {
 	}
 }
 
-// The smallest factor of sharding is the smallest: with one less a part is
-// still at its limit.
+// shardsFor returns the smallest sufficient number of shards: with one less, a
+// shard is still at its limit.
 func TestShardsFor(t *testing.T) {
 	for _, c := range []struct {
 		share, allowed float64
@@ -167,8 +167,8 @@ func TestShardsFor(t *testing.T) {
 	}
 }
 
-// Auto scaling keeps the used units at the target, within its bounds; without
-// it the units are what they are.
+// Auto scaling keeps the utilization at the target, within its bounds; without
+// it the units are fixed.
 func TestProvision(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -176,11 +176,11 @@ func TestProvision(t *testing.T) {
 		used     float64
 		want     float64
 	}{
-		{"by default 70 per cent are used", nil, 70, 100},
+		{"the default target is 70 percent", nil, 70, 100},
 		{"at least one unit", nil, 0, 1},
 		{"a target", &Capacity{Min: 5, Max: 1000, Target: 50}, 100, 200},
-		{"not below the least", &Capacity{Min: 50, Max: 1000}, 7, 50},
-		{"not above the most", &Capacity{Min: 5, Max: 80}, 700, 80},
+		{"not below the minimum", &Capacity{Min: 50, Max: 1000}, 7, 50},
+		{"not above the maximum", &Capacity{Min: 5, Max: 80}, 700, 80},
 		{"fixed", &Capacity{Units: 33}, 700, 33},
 	} {
 		if got := c.capacity.provision(c.used); got != c.want {
@@ -189,8 +189,8 @@ func TestProvision(t *testing.T) {
 	}
 }
 
-// An index that moves is paid for twice, one that lacks what changes not at
-// all: the figures of the server's own code.
+// An index entry that moves costs twice, and an index without the changed
+// attributes costs nothing, as in the server's own code.
 func TestWriteAmplification(t *testing.T) {
 	for _, p := range app(t, "downloads").Cost(DefaultPrices()).Patterns {
 		want := map[string]Units{
@@ -204,7 +204,7 @@ func TestWriteAmplification(t *testing.T) {
 	}
 }
 
-// What changes in a review is told, what stays is not.
+// Compare reports what changes, and leaves out what stays the same.
 func TestCompare(t *testing.T) {
 	text, err := os.ReadFile("../../apps/downloads/downloads.model.yaml")
 	if err != nil {
@@ -247,7 +247,7 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// Text from outside is a model or a fault with a place, never a panic.
+// Any text is either a model or a fault with a position, never a panic.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/faults/*.model.yaml")
 	if err != nil || len(files) == 0 {
@@ -272,14 +272,14 @@ func FuzzParse(f *testing.F) {
 		r := m.Check(DefaultPrices())
 		for _, p := range r.Patterns {
 			if p.Status == StatusOK && !p.Plan.Served() {
-				t.Errorf("%q is ok, but cannot be carried out", p.Name)
+				t.Errorf("%q is ok, but cannot be executed", p.Name)
 			}
 		}
 	})
 }
 
-// What would cost the parser its stack, its memory or a day is refused before
-// it is parsed.
+// A text that would overflow the parser's stack, exhaust memory or take very
+// long is rejected before it is parsed.
 func TestBombs(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"brackets", strings.Repeat("[", 100_000), "x:1:513: lists and mappings are nested more than 32 levels deep"},
@@ -297,7 +297,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// many is a model of so many patterns.
+// many returns a model with n patterns.
 func many(n int) []byte {
 	var b strings.Builder
 	b.WriteString("model: 1\ntables:\n  shop:\n    key: {partition: PK, sort: SK}\n    indexes:\n")
@@ -327,7 +327,7 @@ func many(n int) []byte {
 	return []byte(b.String())
 }
 
-// 500 patterns are all served; BenchmarkCheck500 tells how fast.
+// 500 patterns are all served; BenchmarkCheck500 measures how fast.
 func TestManyPatterns(t *testing.T) {
 	m, err := Parse("x", many(500))
 	if err != nil {
@@ -344,8 +344,8 @@ func TestManyPatterns(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck500 reads and checks a model of 500 patterns: in less than a
-// second.
+// BenchmarkCheck500 parses and checks a model of 500 patterns, which takes less
+// than a second.
 func BenchmarkCheck500(b *testing.B) {
 	text := many(500)
 	for b.Loop() {

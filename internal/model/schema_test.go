@@ -14,11 +14,11 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what is compared anew")
+var rewrite = flag.Bool("rewrite", false, "update the expected files")
 
 const schemaFile = "../../docs/model.schema.json"
 
-// The schema that is shipped is that of the structs.
+// The published schema is the one derived from the structs.
 func TestSchemaIsShipped(t *testing.T) {
 	made := JSONSchema()
 	if *rewrite {
@@ -31,11 +31,11 @@ func TestSchemaIsShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(made, shipped) {
-		t.Errorf("%s is not what the types say; go test ./internal/model -run TestSchemaIsShipped -rewrite writes it anew", schemaFile)
+		t.Errorf("%s differs from the types; go test ./internal/model -run TestSchemaIsShipped -rewrite updates it", schemaFile)
 	}
 }
 
-// The schema takes every model that is read, and refuses an unknown field.
+// The schema accepts every valid model, and rejects an unknown field.
 func TestSchemaTakesModels(t *testing.T) {
 	var root map[string]any
 	if err := json.Unmarshal(JSONSchema(), &root); err != nil {
@@ -43,8 +43,8 @@ func TestSchemaTakesModels(t *testing.T) {
 	}
 	v := validator{root}
 	files, _ := filepath.Glob("../../apps/*/*.model.yaml")
-	mended, _ := filepath.Glob("testdata/faults/*.mended.model.yaml")
-	files = append(append(files, mended...), "testdata/shapes.model.yaml")
+	fixed, _ := filepath.Glob("testdata/faults/*.fixed.model.yaml")
+	files = append(append(files, fixed...), "testdata/shapes.model.yaml")
 	for _, file := range files {
 		if err := v.check(root, loadYAML(t, file), "$"); err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -52,7 +52,7 @@ func TestSchemaTakesModels(t *testing.T) {
 	}
 	wrong := map[string]any{"model": 1.0, "tables": map[string]any{}, "entities": map[string]any{}, "patterns": []any{}, "colour": "red"}
 	if v.check(root, wrong, "$") == nil {
-		t.Error("a field that does not exist is taken")
+		t.Error("the schema accepts a field that does not exist")
 	}
 }
 
@@ -73,7 +73,7 @@ func loadYAML(t *testing.T, file string) any {
 	return value
 }
 
-// validator knows as much of JSON Schema as our schema uses.
+// validator implements the part of JSON Schema that our schema uses.
 type validator struct{ root map[string]any }
 
 func (v validator) check(s map[string]any, value any, at string) error {
@@ -91,13 +91,13 @@ func (v validator) check(s map[string]any, value any, at string) error {
 		return last
 	}
 	if enum, ok := s["enum"].([]any); ok && !slices.Contains(enum, value) {
-		return fmt.Errorf("%s: %v is none of %v", at, value, enum)
+		return fmt.Errorf("%s: %v is not one of %v", at, value, enum)
 	}
 	if err := checkType(s["type"], value, at); err != nil {
 		return err
 	}
 	if pattern, ok := s["pattern"].(string); ok && !regexp.MustCompile(pattern).MatchString(fmt.Sprint(value)) {
-		return fmt.Errorf("%s: %v does not look like %s", at, value, pattern)
+		return fmt.Errorf("%s: %v does not match %s", at, value, pattern)
 	}
 	if list, ok := value.([]any); ok && s["items"] != nil {
 		for i, e := range list {
@@ -123,7 +123,7 @@ func (v validator) members(s, object map[string]any, at string) error {
 		}
 		switch more := s["additionalProperties"].(type) {
 		case bool:
-			return fmt.Errorf("%s has no member %s", at, name)
+			return fmt.Errorf("%s does not allow the field %s", at, name)
 		case map[string]any:
 			if err := v.check(more, value, at+"."+name); err != nil {
 				return err
@@ -159,11 +159,11 @@ func checkType(want any, value any, at string) error {
 	switch w := want.(type) {
 	case string:
 		if !is[w] {
-			return fmt.Errorf("%s: %v is no %s", at, value, w)
+			return fmt.Errorf("%s: %v is not of type %s", at, value, w)
 		}
 	case []any:
 		if !slices.ContainsFunc(w, func(one any) bool { return is[one.(string)] }) {
-			return fmt.Errorf("%s: %v is none of %v", at, value, w)
+			return fmt.Errorf("%s: %v is not one of %v", at, value, w)
 		}
 	}
 	return nil

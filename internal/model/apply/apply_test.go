@@ -29,7 +29,7 @@ func server(t *testing.T) *apply.Endpoint {
 	return &apply.Endpoint{URL: "http://stator.invalid", Client: s.Client(), Sign: sign}
 }
 
-// inVirtualTime runs a test for which waiting takes no time.
+// inVirtualTime runs a test in which waiting takes no time.
 func inVirtualTime(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
@@ -47,7 +47,7 @@ patterns:
   - {name: get, get: order, given: [customer, order], rate: 1/s}
 `
 
-// tableModel is a model of one table, which is given as YAML.
+// tableModel returns a model with one table, which is given as YAML.
 func tableModel(t *testing.T, table string) *model.Model {
 	t.Helper()
 	m, err := model.Parse("test.model.yaml", []byte("model: 1\ntables:\n  shop: "+table+rest))
@@ -57,7 +57,7 @@ func tableModel(t *testing.T, table string) *model.Model {
 	return m
 }
 
-// kinds are the kinds of a plan's changes.
+// kinds returns the kinds of a plan's changes.
 func kinds(p *apply.Plan) (all []string) {
 	for _, c := range p.Changes {
 		all = append(all, c.Kind)
@@ -65,7 +65,7 @@ func kinds(p *apply.Plan) (all []string) {
 	return all
 }
 
-// applied carries a model out and tells what was done.
+// applied applies a model and returns the plan.
 func applied(t *testing.T, e *apply.Endpoint, m *model.Model) *apply.Plan {
 	t.Helper()
 	plan, err := apply.Make(t.Context(), e.Send, m)
@@ -84,17 +84,17 @@ func applied(t *testing.T, e *apply.Endpoint, m *model.Model) *apply.Plan {
 		t.Fatal(err)
 	}
 	if done != len(plan.Changes) {
-		t.Errorf("%d of %d changes were told", done, len(plan.Changes))
+		t.Errorf("%d of %d changes were reported", done, len(plan.Changes))
 	}
 	if slices.Contains(kinds(plan), apply.CreateTable) && waited == 0 {
-		t.Error("the table takes a while, but nobody waited")
+		t.Error("the table takes a while, but Do did not wait")
 	}
 	again, err := apply.Make(t.Context(), e.Send, m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(again.Changes)+len(again.Faults) > 0 {
-		t.Errorf("a second run would do %v, and has the faults %v", texts(again), faults(again))
+		t.Errorf("a second run would make the changes %v, with the faults %v", texts(again), faults(again))
 	}
 	return plan
 }
@@ -115,7 +115,7 @@ func faults(p *apply.Plan) (all []string) {
 
 const key = "key: {partition: PK, sort: SK}"
 
-// Each kind of change is planned, made, waited for, and not made again.
+// Each kind of change is planned, made, waited for, and not repeated.
 func TestApplyChanges(t *testing.T) {
 	for _, c := range []struct {
 		name, before, after string
@@ -136,7 +136,7 @@ func TestApplyChanges(t *testing.T) {
 			[]string{apply.RemoveIndex, apply.AddIndex}},
 		{"an index gets another projection", "{" + key + ", indexes: {byDay: {partition: day, projection: [a, b]}}}", "{" + key + ", indexes: {byDay: {partition: day, projection: [a, c]}}}",
 			[]string{apply.RemoveIndex, apply.AddIndex}},
-		{"the order of projected attributes is none", "{" + key + ", indexes: {byDay: {partition: day, projection: [a, b]}}}", "{" + key + ", indexes: {byDay: {partition: day, projection: [b, a]}}}", nil},
+		{"the order of projected attributes does not matter", "{" + key + ", indexes: {byDay: {partition: day, projection: [a, b]}}}", "{" + key + ", indexes: {byDay: {partition: day, projection: [b, a]}}}", nil},
 		{"an index key gets another type", "{" + key + ", indexes: {byAmount: {partition: amount}}, types: {amount: N}}", "{" + key + ", indexes: {byAmount: {partition: day, sort: amount}}, types: {amount: N}}",
 			[]string{apply.RemoveIndex, apply.AddIndex}},
 		{"to provisioned", "{" + key + ", indexes: {byDay: {partition: day}}}", "{" + key + ", indexes: {byDay: {partition: day, read: {units: 9}}}, billing: provisioned, read: {units: 3}, write: {units: 4}}",
@@ -146,14 +146,14 @@ func TestApplyChanges(t *testing.T) {
 			"{" + key + ", indexes: {byDay: {partition: day, write: {units: 9}}}, billing: provisioned, read: {units: 5}, write: {units: 4}}", []string{apply.Units}},
 		{"units within the bounds of scaling", "{" + key + ", billing: provisioned, read: {units: 7}, write: {units: 4}}",
 			"{" + key + ", billing: provisioned, read: {units: 5, min: 5, max: 10}, write: {units: 4}}", nil},
-		{"a stream begins", "{" + key + "}", "{" + key + ", stream: KEYS_ONLY}", []string{apply.Stream}},
+		{"a stream starts", "{" + key + "}", "{" + key + ", stream: KEYS_ONLY}", []string{apply.Stream}},
 		{"a stream ends", "{" + key + ", stream: KEYS_ONLY}", "{" + key + "}", []string{apply.Stream}},
-		{"a stream shows something else", "{" + key + ", stream: KEYS_ONLY}", "{" + key + ", stream: NEW_IMAGE}", []string{apply.Stream, apply.Stream}},
+		{"a stream with another view type", "{" + key + ", stream: KEYS_ONLY}", "{" + key + ", stream: NEW_IMAGE}", []string{apply.Stream, apply.Stream}},
 		{"items expire", "{" + key + "}", "{" + key + ", ttl: expires}", []string{apply.TimeToLive}},
-		{"items expire no more", "{" + key + ", ttl: expires}", "{" + key + "}", []string{apply.TimeToLive}},
-		{"recovery begins", "{" + key + "}", "{" + key + ", recovery: true}", []string{apply.Recovery}},
-		{"recovery ends", "{" + key + ", recovery: true}", "{" + key + "}", []string{apply.Recovery}},
-		{"much at once", "{" + key + ", indexes: {byDay: {partition: day}}, stream: KEYS_ONLY}",
+		{"items no longer expire", "{" + key + ", ttl: expires}", "{" + key + "}", []string{apply.TimeToLive}},
+		{"recovery is enabled", "{" + key + "}", "{" + key + ", recovery: true}", []string{apply.Recovery}},
+		{"recovery is disabled", "{" + key + ", recovery: true}", "{" + key + "}", []string{apply.Recovery}},
+		{"many changes at once", "{" + key + ", indexes: {byDay: {partition: day}}, stream: KEYS_ONLY}",
 			"{" + key + ", indexes: {byOrder: {partition: order}}, billing: provisioned, read: {units: 1}, write: {units: 1}, ttl: expires, recovery: true}",
 			[]string{apply.RemoveIndex, apply.Billing, apply.AddIndex, apply.Stream, apply.TimeToLive, apply.Recovery}},
 	} {
@@ -170,12 +170,12 @@ func TestApplyChanges(t *testing.T) {
 	}
 }
 
-// What cannot be changed is said, and nothing is done.
+// Differences that cannot be resolved are reported, and nothing is changed.
 func TestApplyCannot(t *testing.T) {
 	for _, c := range []struct{ name, before, after, want string }{
 		{"another key", "{" + key + "}", "{key: {partition: PK}}", "its key is PK S HASH, SK S RANGE, but the model's is PK S HASH: a table's key cannot be changed"},
-		{"a local index more", "{" + key + "}", "{" + key + ", indexes: {byDay: {local: true, sort: day}}, stream: KEYS_ONLY}", "it lacks the local index byDay"},
-		{"a local index less", "{" + key + ", indexes: {byDay: {local: true, sort: day}}}", "{" + key + "}", "it has the local index byDay, which the model does not have"},
+		{"an additional local index", "{" + key + "}", "{" + key + ", indexes: {byDay: {local: true, sort: day}}, stream: KEYS_ONLY}", "it lacks the local index byDay"},
+		{"a missing local index", "{" + key + ", indexes: {byDay: {local: true, sort: day}}}", "{" + key + "}", "it has the local index byDay, which the model does not have"},
 		{"another local index", "{" + key + ", indexes: {byDay: {local: true, sort: day}}}", "{" + key + ", indexes: {byDay: {local: true, sort: order}}}", "its local index byDay differs"},
 	} {
 		inVirtualTime(t, c.name, func(t *testing.T) {
@@ -195,14 +195,14 @@ func TestApplyCannot(t *testing.T) {
 			}
 			err = apply.Do(t.Context(), func(context.Context, string, any) ([]byte, error) { sent++; return nil, nil }, plan, apply.Waiting{})
 			if err == nil || sent > 0 {
-				t.Errorf("%d requests were sent all the same, %v", sent, err)
+				t.Errorf("%d requests were sent, %v", sent, err)
 			}
 		})
 	}
 }
 
-// A server that lacks recovery is fine as long as nobody wants it; a server
-// that fails is not taken for one that lacks it.
+// A server may lack recovery if the model does not ask for it; a failure of the
+// server does not count as lacking it.
 func TestApplyWithoutRecovery(t *testing.T) { synctest.Test(t, testApplyWithoutRecovery) }
 
 func testApplyWithoutRecovery(t *testing.T) {
@@ -225,13 +225,13 @@ func testApplyWithoutRecovery(t *testing.T) {
 	if err != nil || len(plan.Faults) != 1 {
 		t.Errorf("with recovery the plan is %+v, %v", plan, err)
 	}
-	broken := errors.New("the line is dead")
+	broken := errors.New("connection reset")
 	if _, err = apply.Make(t.Context(), with(broken), tableModel(t, "{"+key+"}")); !errors.Is(err, broken) {
-		t.Errorf("a dead line makes %v", err)
+		t.Errorf("a broken connection returns %v", err)
 	}
 }
 
-// Waiting ends with the context.
+// Waiting ends when the context ends.
 func TestApplyGivesUp(t *testing.T) { synctest.Test(t, testApplyGivesUp) }
 
 func testApplyGivesUp(t *testing.T) {
@@ -247,8 +247,8 @@ func testApplyGivesUp(t *testing.T) {
 	}
 }
 
-// Scaling is noted, since no request of the API does it; a plan can be read by
-// programs.
+// Auto scaling is noted, since no request of the API does it; a plan can be
+// encoded as JSON.
 func TestApplyNotes(t *testing.T) { synctest.Test(t, testApplyNotes) }
 
 func testApplyNotes(t *testing.T) {

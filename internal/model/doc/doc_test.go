@@ -99,7 +99,7 @@ func templateEscape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;", "+", "&#43;").Replace(text)
 }
 
-// A page is the same each time, and fetches nothing.
+// A page is deterministic and self-contained.
 func TestSelfContained(t *testing.T) {
 	for name, m := range models(t) {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestSelfContained(t *testing.T) {
 	}
 }
 
-// elements are the elements of a page by name, which it tells apart as a
-// browser would; nothing in it is left open.
+// elements counts the elements of a page by name, as a browser would parse them,
+// and checks that all are closed.
 func elements(t *testing.T, html string) map[string]int {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(html))
@@ -160,7 +160,7 @@ func elements(t *testing.T, html string) map[string]int {
 
 const hostile = `"><img src=x onerror=alert(1)><script>alert(2)</script>'</style> |[x](javascript:alert(3)) ` + "`` ```"
 
-// hostileModel has hostile text wherever a model takes text.
+// hostileModel has hostile text wherever a model accepts text.
 func hostileModel(t *testing.T) *model.Model {
 	t.Helper()
 	q := fmt.Sprintf("%q", hostile)
@@ -201,7 +201,7 @@ rules: [{name: HOSTILE, every: item, contains: HOSTILE, because: HOSTILE}]
 	return parse(t, "hostile", []byte(text))
 }
 
-// Nothing in a model becomes part of the page.
+// No text of a model becomes markup of the page.
 func TestHostileHTML(t *testing.T) {
 	m := hostileModel(t)
 	html, _ := write(t, m)
@@ -223,7 +223,7 @@ var (
 	fenced = regexp.MustCompile("(?ms)^(`{3,})[a-z]*\n.*?^`{3,}$")
 )
 
-// Nor part of the Markdown: outside of code there are no marks of its making.
+// No text of a model becomes markup of the Markdown outside of code.
 func TestHostileMarkdown(t *testing.T) {
 	_, markdown := write(t, hostileModel(t))
 	rest := fenced.ReplaceAllString(markdown, "")
@@ -239,7 +239,7 @@ func TestHostileMarkdown(t *testing.T) {
 	}
 	for _, block := range fenced.FindAllString(markdown, -1) {
 		if strings.Contains(block, "stateDiagram") && strings.ContainsAny(block, "<(") {
-			t.Errorf("the diagram has marks in it:\n%s", block)
+			t.Errorf("the diagram contains markup:\n%s", block)
 		}
 	}
 	columns := -1
@@ -256,7 +256,7 @@ func TestHostileMarkdown(t *testing.T) {
 	}
 }
 
-// withoutCode is a line without its code, found as CommonMark finds it: from a
+// withoutCode removes inline code from a line, as CommonMark delimits it: from a
 // run of backticks to the next of the same length.
 func withoutCode(line string) string {
 	var b strings.Builder
@@ -291,7 +291,7 @@ func withoutCode(line string) string {
 	return b.String()
 }
 
-// A model of which nothing is known but its tables can be shown.
+// A model that has only tables can be documented.
 func TestTablesAlone(t *testing.T) {
 	m := parse(t, "a", []byte("{model: 1, tables: {abc: {key: {partition: id}, indexes: {x: {partition: y}}}}, entities: {}, patterns: []}"))
 	html, markdown := write(t, m)
@@ -302,8 +302,8 @@ func TestTablesAlone(t *testing.T) {
 	}
 }
 
-// In the picture of any machine boxes do not overlap, and everything lies
-// within it.
+// In the diagram of any machine boxes do not overlap, and everything is within
+// its bounds.
 func TestDiagrams(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -321,7 +321,7 @@ func TestDiagrams(t *testing.T) {
 		}
 		for i, a := range d.Nodes {
 			if a.X < 0 || a.Y < 0 || a.X+a.Width > d.Width || a.Y+a.Height > d.Height {
-				t.Errorf("seed %d: the box %+v lies outside of %d by %d", seed, a, d.Width, d.Height)
+				t.Errorf("seed %d: the box %+v is outside of %d by %d", seed, a, d.Width, d.Height)
 			}
 			for _, b := range d.Nodes[:i] {
 				if a.X < b.X+b.Width && b.X < a.X+a.Width && a.Y < b.Y+b.Height && b.Y < a.Y+a.Height {
@@ -331,13 +331,13 @@ func TestDiagrams(t *testing.T) {
 		}
 		for _, e := range d.Edges {
 			if e.X < 9 || e.Y < 9 || e.X+9 > d.Width || e.Y+9 > d.Height {
-				t.Errorf("seed %d: the number of %+v lies outside of %d by %d", seed, e, d.Width, d.Height)
+				t.Errorf("seed %d: the number of %+v is outside of %d by %d", seed, e, d.Width, d.Height)
 			}
 		}
 	}
 }
 
-// States come a row below the first that leads to them.
+// States are one row below the first state that leads to them.
 func TestRows(t *testing.T) {
 	d := draw([]string{"a", "b", "c", "d"}, []string{"a"}, []Transition{{1, "a", "b", "", nil}, {2, "b", "c", "", nil}, {3, "a", "c", "", nil}, {4, "c", "d", "", nil}, {5, "d", "a", "", nil}})
 	var rows []int
@@ -354,12 +354,12 @@ func TestRows(t *testing.T) {
 		}
 	}
 	if !slices.Equal(final, []string{"b"}) {
-		t.Errorf("the last states are %v", final)
+		t.Errorf("the final states are %v", final)
 	}
 }
 
-// A transition is done by the patterns that set its status.
-func TestMovers(t *testing.T) {
+// A transition lists the patterns that set its status.
+func TestTransitionPatterns(t *testing.T) {
 	page := New(models(t)["taskqueue.model.yaml"], model.DefaultPrices())
 	got := make(map[string]string)
 	for _, x := range page.Machines[0].Transitions {
@@ -407,7 +407,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// Models with a fault are shown too, with the fault.
+// Models with a fault are documented too, with the fault.
 func TestFaultsAreShown(t *testing.T) {
 	files, err := filepath.Glob("../testdata/faults/*.model.yaml")
 	if err != nil {
@@ -421,7 +421,7 @@ func TestFaultsAreShown(t *testing.T) {
 		}
 		m, err := model.Parse(file, text)
 		if err != nil {
-			continue // no model at all
+			continue // not a valid model
 		}
 		html, markdown := write(t, m)
 		for _, f := range New(m, model.DefaultPrices()).Faults {
@@ -432,6 +432,6 @@ func TestFaultsAreShown(t *testing.T) {
 		}
 	}
 	if shown < 20 {
-		t.Errorf("only %d faults were looked for in %d models", shown, len(files))
+		t.Errorf("only %d faults were found in %d models", shown, len(files))
 	}
 }

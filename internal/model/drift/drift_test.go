@@ -47,8 +47,8 @@ func shapes(t *testing.T, e *apply.Endpoint) (report workload.Report) {
 	return report
 }
 
-// When all patterns of a model are played, the server has seen them all and
-// nothing else. Only the batches that set the stage are no pattern's.
+// When all patterns of a model have run, the server has counted them all and
+// nothing else. Only the batches that store the fixtures belong to no pattern.
 func TestDriftOfModels(t *testing.T) {
 	files, err := filepath.Glob("../../../apps/*/*.model.yaml")
 	if err != nil || len(files) < 4 {
@@ -67,7 +67,7 @@ func TestDriftOfModels(t *testing.T) {
 			e := server(t, m)
 			before := drift.Join(m, shapes(t, e))
 			if before.Count(drift.Never) != len(m.Patterns) {
-				t.Errorf("of %d patterns %d were never asked for", len(m.Patterns), before.Count(drift.Never))
+				t.Errorf("of %d patterns %d were never requested", len(m.Patterns), before.Count(drift.Never))
 			}
 			if report, err := prove.Run(t.Context(), e.Send, m, prove.Options{Runs: 1}); err != nil || !report.OK() {
 				t.Fatalf("%+v, %v", report, err)
@@ -117,8 +117,8 @@ func count(s workload.Shape, requests, returned, scanned int64, unitsEach float6
 	return workload.ShapeCount{Shape: s, Requests: requests, Returned: returned, Scanned: scanned, Units: unitsEach * float64(requests), Measured: 1}
 }
 
-// Traffic finds its pattern, or is a stray; patterns are judged by what they
-// read, return and cost.
+// Traffic is matched with its pattern, or is a stray; the status of a pattern
+// depends on what it reads, returns and costs.
 func TestJoin(t *testing.T) {
 	m, err := model.Parse("shop.model.yaml", []byte(shop))
 	if err != nil {
@@ -127,8 +127,8 @@ func TestJoin(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		traffic []workload.ShapeCount
-		status  map[string]string // of patterns; all others were never asked for
-		stray   string            // what the stray is near to, and by what it differs
+		status  map[string]string // of patterns; all others were never requested
+		stray   string            // the closest pattern, and how the stray differs
 	}{
 		{"nothing", nil, nil, ""},
 		{"a get", []workload.ShapeCount{count(workload.Shape{Operation: "GetItem", Table: "shop"}, 5, 5, 5, 0.5)}, map[string]string{"get order": drift.OK}, ""},
@@ -153,7 +153,7 @@ func TestJoin(t *testing.T) {
 			"pay order: it has no condition"},
 		{"a whole transaction", []workload.ShapeCount{count(workload.Shape{Operation: "TransactWriteItems", Table: "shop", Form: "Put"}, 5, 0, 0, 3),
 			count(workload.Shape{Operation: "TransactWriteItems", Table: "stock", Form: "Update"}, 5, 0, 0, 2)}, map[string]string{"buy": drift.OK}, ""},
-		{"half of one", []workload.ShapeCount{count(workload.Shape{Operation: "TransactWriteItems", Table: "shop", Form: "Put"}, 5, 0, 0, 3)}, nil, ""},
+		{"half of a transaction", []workload.ShapeCount{count(workload.Shape{Operation: "TransactWriteItems", Table: "shop", Form: "Put"}, 5, 0, 0, 3)}, nil, ""},
 		{"a scan", []workload.ShapeCount{count(workload.Shape{Operation: "Scan", Table: "shop"}, 1, 1000, 1000, 90)}, nil, ": "},
 		{"a statement", []workload.ShapeCount{count(workload.Shape{Operation: "ExecuteStatement"}, 1, 1, 1, 1)}, nil, ": "},
 		{"another table", []workload.ShapeCount{count(workload.Shape{Operation: "Scan", Table: "elsewhere"}, 7, 1000, 1000, 90)}, nil, ""},
@@ -177,16 +177,16 @@ func TestJoin(t *testing.T) {
 				t.Errorf("the strays are %q, want %q", got, c.stray)
 			}
 			if r.OK() {
-				t.Error("it is well, though patterns were never asked for")
+				t.Error("OK is true, though patterns were never requested")
 			}
 			if elsewhere := c.name == "another table"; elsewhere != (r.Elsewhere == 7) {
-				t.Errorf("%d requests went elsewhere", r.Elsewhere)
+				t.Errorf("%d requests went to other tables", r.Elsewhere)
 			}
 		})
 	}
 }
 
-// Patterns whose requests look the same say so.
+// Patterns whose requests have the same shape are reported as shared.
 func TestJoinShares(t *testing.T) {
 	m, err := model.Parse("shop.model.yaml", []byte(shop))
 	if err != nil {

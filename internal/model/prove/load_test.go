@@ -39,8 +39,7 @@ patterns:
   - {name: put, put: cart, condition: attribute_not_exists(PK), rate: 10/s}
 `
 
-// Each pattern arrives as often as its rate says, at moments that only the seed
-// decides.
+// Each pattern arrives at its rate, at times that only the seed determines.
 func TestSchedule(t *testing.T) {
 	rates := []float64{100, 10, 0, 0.5}
 	all, err := schedule(rates, 100*time.Second, rand.New(rand.NewPCG(seed, 0)))
@@ -50,7 +49,7 @@ func TestSchedule(t *testing.T) {
 	counts := make([]float64, len(rates))
 	for i, a := range all {
 		if a.at < 0 || a.at >= 100*time.Second || i > 0 && a.at < all[i-1].at {
-			t.Fatalf("arrival %d comes at %v", i, a.at)
+			t.Fatalf("arrival %d is at %v", i, a.at)
 		}
 		counts[a.pattern]++
 	}
@@ -65,7 +64,7 @@ func TestSchedule(t *testing.T) {
 		t.Error("the same seed makes another schedule")
 	}
 	if _, err := schedule([]float64{1e6}, time.Hour, rand.New(rand.NewPCG(seed, 0))); err == nil {
-		t.Error("any number of arrivals is kept in mind")
+		t.Error("the number of arrivals is not limited")
 	}
 }
 
@@ -89,7 +88,7 @@ func TestParseRate(t *testing.T) {
 	}
 }
 
-// answering is a server that takes a while and then answers so.
+// answering is a server that replies with err after a delay.
 func answering(takes time.Duration, err error) apply.Send {
 	return func(ctx context.Context, operation string, _ any) ([]byte, error) {
 		if operation == "BatchWriteItem" {
@@ -102,7 +101,8 @@ func answering(takes time.Duration, err error) apply.Send {
 	}
 }
 
-// A server that keeps up is measured as it is, in the time that was asked for.
+// The times of a server that keeps up are measured exactly, for the requested
+// duration.
 func TestLoadMeasures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reports := 0
@@ -128,8 +128,8 @@ func TestLoadMeasures(t *testing.T) {
 	})
 }
 
-// The loop is open: when the server is slow, requests are due all the same, and
-// their waiting is measured. What is not sent at the end is told, and it ends.
+// The load is an open loop: when the server is slow, requests are still due, and
+// their waiting is measured. Runs that are not sent at the end are reported.
 func TestLoadIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -142,7 +142,7 @@ func TestLoadIsOpen(t *testing.T) {
 		for _, p := range r.Patterns {
 			done, unsent = done+p.Done, unsent+p.Unsent
 			if p.P99 < 2000 {
-				t.Errorf("%s: two workers do 20 of 30 a second, but it waits only %v ms", p.Name, p.P99)
+				t.Errorf("%s: two workers complete 20 of 30 runs a second, but the p99 is only %v ms", p.Name, p.P99)
 			}
 		}
 		if done < 400 || done > 422 || unsent < 100 {
@@ -154,7 +154,7 @@ func TestLoadIsOpen(t *testing.T) {
 	})
 }
 
-// Keys are as hot as declared, and those of indexes are counted too.
+// Keys are as hot as declared, and keys of indexes are counted too.
 func TestLoadIsSkewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := Load(t.Context(), answering(0, nil), parse(t, carts), LoadOptions{Rate: Rate{Times: 1}, For: 100 * time.Second, Seed: seed})
@@ -173,7 +173,7 @@ func TestLoadIsSkewed(t *testing.T) {
 	})
 }
 
-// Each kind of refusal is counted by itself.
+// Each kind of rejection is counted separately.
 func TestLoadCounts(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -184,7 +184,7 @@ func TestLoadCounts(t *testing.T) {
 		{"spent units", &apierror.Error{Code: "ProvisionedThroughputExceededException"}, func(p *LoadPattern) int { return p.Throttled }},
 		{"a condition", apierror.ConditionFailed(nil), func(p *LoadPattern) int { return p.Refused }},
 		{"a fault", apierror.Validation("no"), func(p *LoadPattern) int { return p.Errors }},
-		{"a dead line", errors.New("dead"), func(p *LoadPattern) int { return p.Errors }},
+		{"a broken connection", errors.New("connection reset"), func(p *LoadPattern) int { return p.Errors }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestLoadCounts(t *testing.T) {
 	}
 }
 
-// Who stops a load is told so.
+// A cancelled load returns the context's error.
 func TestLoadStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -214,8 +214,8 @@ func TestLoadStops(t *testing.T) {
 	})
 }
 
-// The models can be played by a real server: no condition fails that should
-// hold, and no request is refused.
+// A real server can execute the models: no condition fails that should hold, and
+// no request is rejected.
 func TestLoadModels(t *testing.T) {
 	files := models(t)
 	for _, file := range files[:len(files)-1] { // the last has pages of megabytes
@@ -262,8 +262,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// No key that is frequent is missed, and no count is wrong by more than all
-// divided by the size.
+// No frequent key is missed, and no count is wrong by more than all divided by
+// the size.
 func TestHottest(t *testing.T) {
 	const size, all = 50, 20_000
 	chance := rand.New(rand.NewPCG(seed, 0))
@@ -282,7 +282,7 @@ func TestHottest(t *testing.T) {
 	}
 	for _, c := range h.keys {
 		if c.count < exact[c.key] || c.count-c.over > exact[c.key] || c.over > all/size {
-			t.Errorf("seed %d: %s is counted %d times, at most %d too often, it was %d", seed, c.key, c.count, c.over, exact[c.key])
+			t.Errorf("seed %d: %s is counted %d times, at most %d too many, want %d", seed, c.key, c.count, c.over, exact[c.key])
 		}
 	}
 	top := h.top(10)
@@ -291,18 +291,18 @@ func TestHottest(t *testing.T) {
 	}
 	for _, k := range top {
 		if !strings.HasPrefix(k.Key, "hot") {
-			t.Errorf("seed %d: %+v is none of the hottest", seed, k)
+			t.Errorf("seed %d: %+v is not one of the hottest", seed, k)
 		}
 	}
 }
 
-// What would fill the memory is refused before it does.
+// A load that would exhaust memory is rejected before it starts.
 func TestLoadIsBounded(t *testing.T) {
 	m := readModel(t, "../../../apps/taskqueue/taskqueue.model.yaml")
 	sent := 0
 	_, err := Load(t.Context(), func(context.Context, string, any) ([]byte, error) { sent++; return []byte("{}"), nil }, m,
 		LoadOptions{Rate: Rate{Times: 1}, For: 150 * time.Second, Seed: seed})
 	if err == nil || !strings.Contains(err.Error(), "this needs more than 400000 items and runs") || sent > 0 {
-		t.Errorf("450,000 writes with an item of their own each make %v after %d requests", err, sent)
+		t.Errorf("450,000 writes with an item each return %v after %d requests", err, sent)
 	}
 }

@@ -59,7 +59,7 @@ func models(t *testing.T) []string {
 	return append(files, "../testdata/shapes.model.yaml")
 }
 
-// empty tells whether nothing is left in the tables.
+// empty checks that the tables are empty.
 func empty(t *testing.T, send apply.Send, m *model.Model) {
 	t.Helper()
 	for _, table := range m.Tables {
@@ -74,8 +74,7 @@ func empty(t *testing.T, send apply.Send, m *model.Model) {
 	}
 }
 
-// Every prediction of the models is what the server charges, and nothing is
-// left behind.
+// The server charges what the models predict, and no item remains.
 func TestProveModels(t *testing.T) {
 	for _, file := range models(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -107,7 +106,7 @@ func TestProveModels(t *testing.T) {
 	}
 }
 
-// A prediction that is wrong is found, whatever it is about.
+// Each kind of wrong prediction is found.
 func TestProveFindsWrongPredictions(t *testing.T) {
 	const file = "../../../apps/taskqueue/taskqueue.model.yaml"
 	for _, c := range []struct {
@@ -148,8 +147,8 @@ func TestProveFindsWrongPredictions(t *testing.T) {
 	}
 }
 
-// A server that does otherwise is found out.
-func TestProveFindsOtherServers(t *testing.T) {
+// A server that behaves differently is detected.
+func TestProveDetectsDifferences(t *testing.T) {
 	const file = "../../../apps/taskqueue/taskqueue.model.yaml"
 	replaced := func(operation, old, instead string) func(apply.Send) apply.Send {
 		return func(send apply.Send) apply.Send {
@@ -167,7 +166,7 @@ func TestProveFindsOtherServers(t *testing.T) {
 		other func(apply.Send) apply.Send
 		want  string // in the report as JSON
 	}{
-		{"one that is dearer", replaced("GetItem", `"Table":{"CapacityUnits":0.5}`, `"Table":{"CapacityUnits":1}`), `"what":"units of tasks","predicted":"0.5","actual":"1"`},
+		{"one that charges more", replaced("GetItem", `"Table":{"CapacityUnits":0.5}`, `"Table":{"CapacityUnits":1}`), `"what":"units of tasks","predicted":"0.5","actual":"1"`},
 		{"one that returns less", replaced("Query", `"Count":3`, `"Count":2`), `"what":"items returned","predicted":"3","actual":"2"`},
 		{"one that uses another index", replaced("Query", `"GSI1":{`, `"GSI2":{`), `"what":"index used","predicted":"GSI1","actual":"GSI2"`},
 		{"one that never ends", func(send apply.Send) apply.Send {
@@ -185,7 +184,7 @@ func TestProveFindsOtherServers(t *testing.T) {
 				return reply, err
 			}
 		}, `"what":"pages","predicted":"1","actual":"13"`},
-		{"one that refuses", func(send apply.Send) apply.Send {
+		{"one that rejects", func(send apply.Send) apply.Send {
 			return func(ctx context.Context, op string, body any) ([]byte, error) {
 				if op == "UpdateItem" {
 					return nil, apierror.Validation("no")
@@ -213,14 +212,14 @@ func TestProveFindsOtherServers(t *testing.T) {
 	}
 }
 
-// With patience, a read that comes back with what was there before is read
-// again; without, it is a difference.
-func TestProvePatience(t *testing.T) {
+// With a consistency timeout, a stale read is repeated; without, it is a
+// difference.
+func TestProveConsistencyTimeout(t *testing.T) {
 	m := readModel(t, "../../../apps/taskqueue/taskqueue.model.yaml")
 	e := server(t, m)
 	for _, c := range []struct {
-		patience time.Duration
-		ok       bool
+		timeout time.Duration
+		ok      bool
 	}{{0, false}, {time.Minute, true}} {
 		late := 1
 		report, err := Run(t.Context(), func(ctx context.Context, op string, body any) ([]byte, error) {
@@ -229,14 +228,15 @@ func TestProvePatience(t *testing.T) {
 				return []byte(`{"Count":0,"ScannedCount":0}`), nil
 			}
 			return e.Send(ctx, op, body)
-		}, m, Options{Runs: 1, ConsistencyTimeout: c.patience})
+		}, m, Options{Runs: 1, ConsistencyTimeout: c.timeout})
 		if err != nil || report.OK() != c.ok {
-			t.Errorf("with patience %v it is %v, %v", c.patience, report.OK(), err)
+			t.Errorf("with the timeout %v OK is %v, %v", c.timeout, report.OK(), err)
 		}
 	}
 }
 
-// A pattern that nothing serves cannot be proved, and a dead line is an error.
+// A pattern that nothing serves cannot be proved, and a broken connection is an
+// error.
 func TestProveCannot(t *testing.T) {
 	m := readModel(t, "../testdata/faults/no-index.model.yaml")
 	e := server(t, m)
@@ -246,6 +246,6 @@ func TestProveCannot(t *testing.T) {
 	}
 	dead := func(context.Context, string, any) ([]byte, error) { return nil, context.DeadlineExceeded }
 	if _, err := Run(t.Context(), dead, m, Options{}); err == nil {
-		t.Error("a dead line is no error")
+		t.Error("a broken connection is not an error")
 	}
 }
