@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// serving has a server that ends with the test.
+// serving starts a server that stops when the test ends.
 func serving(t *testing.T) string {
 	t.Helper()
 	endpoint, stop, err := servePrivately(t.Context())
@@ -26,7 +26,7 @@ func serving(t *testing.T) string {
 	return endpoint
 }
 
-// All models of the applications are proved.
+// The models of all applications can be proved.
 func TestModelProve(t *testing.T) {
 	files, err := filepath.Glob("../../apps/*/*.model.yaml")
 	if err != nil || len(files) < 4 {
@@ -42,12 +42,11 @@ func TestModelProve(t *testing.T) {
 	}
 }
 
-// On another's server the tables have names of their own, and are gone in the
-// end. A server that charges otherwise is found, and shown by its tables' names
-// in the model.
+// On another server the tables have names of their own and are deleted at the end.
+// A server that charges differently is reported, by the table names of the model.
 func TestModelProveEndpoint(t *testing.T) {
 	endpoint := serving(t)
-	proxy := otherwise(t, endpoint)
+	proxy := overcharging(t, endpoint)
 	for _, c := range []struct {
 		name, endpoint string
 		ok             bool
@@ -62,20 +61,20 @@ func TestModelProveEndpoint(t *testing.T) {
 			err := f.prove(t.Context(), goodModel, &stdout, io.Discard)
 			out := stdout.String()
 			if (err == nil) != c.ok || !strings.Contains(out, c.want) {
-				t.Errorf("it ends with %v\n%s", err, out)
+				t.Errorf("prove returned %v\n%s", err, out)
 			}
 			if strings.Contains(out, "prove-") {
 				t.Errorf("the report shows table names with their prefix:\n%s", out)
 			}
 			if left := tablesOf(t, endpoint); left != "" {
-				t.Errorf("the tables %s are left", left)
+				t.Errorf("the tables %s were not deleted", left)
 			}
 		})
 	}
 }
 
-// otherwise is a server that says GetItem costs 7 units.
-func otherwise(t *testing.T, endpoint string) string {
+// overcharging starts a proxy that reports 7 units for GetItem.
+func overcharging(t *testing.T, endpoint string) string {
 	t.Helper()
 	target, err := url.Parse(endpoint)
 	if err != nil {
@@ -111,7 +110,7 @@ func tablesOf(t *testing.T, endpoint string) string {
 	return strings.Join(reply.TableNames, " ")
 }
 
-// The load is told for people and for programs.
+// The load report is available as text and as JSON.
 func TestModelProveLoad(t *testing.T) {
 	code, out, errs := runStator(t, "model", "prove", otherModel, "--load", "100", "--for", "200ms", "--json")
 	var got struct {
@@ -161,25 +160,25 @@ func TestModelCommandsUsage(t *testing.T) {
 		{"no rate", []string{"prove", goodModel, "--load", "much"}, 2, `--load: "much" is not a rate`},
 		{"no time", []string{"prove", goodModel, "--load", "1x", "--for", "-1s"}, 2, "--for is -1s"},
 		{"too much", []string{"prove", goodModel, "--load", "1000000", "--for", "1h"}, 1, "use a lower rate"},
-		{"no model", []string{"prove", senseless}, 2, "did you mean partition?"},
-		{"what nothing serves", []string{"prove", faulty}, 1, "no request serves it"},
+		{"no model", []string{"prove", invalid}, 2, "did you mean partition?"},
+		{"a pattern that nothing serves", []string{"prove", faulty}, 1, "no request serves it"},
 		{"no endpoint", []string{"apply", goodModel}, 2, "--endpoint must name the server"},
 		{"no URL", []string{"apply", goodModel, "--endpoint", "here"}, 2, "must be a URL"},
-		{"nobody there", []string{"apply", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot compare"},
-		{"no endpoint to drift from", []string{"drift", goodModel}, 2, "--endpoint must name the server"},
-		{"nobody there either", []string{"drift", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot read the request counts"},
+		{"no server", []string{"apply", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot compare"},
+		{"no endpoint for drift", []string{"drift", goodModel}, 2, "--endpoint must name the server"},
+		{"no server to compare the traffic of", []string{"drift", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot read the request counts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)
 			if code != c.code || !strings.Contains(out+errs, c.want) {
-				t.Errorf("exit code %d, want %d; printed is\n%s%s\nwanted in it is %q", code, c.code, out, errs, c.want)
+				t.Errorf("exit code %d, want %d; the output is\n%s%s\nwithout %q", code, c.code, out, errs, c.want)
 			}
 		})
 	}
 }
 
-// A model is applied once: it is shown first, made when it may be, and then
-// there is nothing to do.
+// Apply shows the plan first, makes the changes when confirmed, and then has
+// nothing left to do.
 func TestModelApply(t *testing.T) {
 	endpoint := serving(t)
 	apply := func(args ...string) (int, string) {
@@ -208,12 +207,12 @@ func TestModelApply(t *testing.T) {
 		f := applyFlags{endpointFlags: endpointFlags{endpoint: endpoint, region: "us-east-1"}}
 		err := f.apply(t.Context(), otherModel, strings.NewReader(c.answer), io.Discard, io.Discard)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("the answer %q makes %v", c.answer, err)
+			t.Errorf("the answer %q returns %v", c.answer, err)
 		}
 	}
 }
 
-// A key cannot be changed, and nothing else is then.
+// A key cannot be changed, and then nothing else is changed.
 func TestModelApplyCannot(t *testing.T) {
 	endpoint := serving(t)
 	if code, out, errs := runStator(t, "model", "apply", goodModel, "--endpoint", endpoint, "--yes"); code != 0 {
@@ -226,7 +225,7 @@ func TestModelApplyCannot(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other.model.yaml")
 	changed := strings.ReplaceAll(string(text), "FileID", "FileNumber")
 	if changed == string(text) {
-		t.Fatal("the model has no FileID any more")
+		t.Fatal("the model no longer has FileID")
 	}
 	if err := os.WriteFile(other, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
@@ -237,7 +236,7 @@ func TestModelApplyCannot(t *testing.T) {
 	}
 }
 
-// What a server was asked for is held against the model.
+// The traffic of a server is compared with the model.
 func TestModelDrift(t *testing.T) {
 	endpoint := serving(t)
 	drift := func(args ...string) (int, string, string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// Importing, exporting and documents end with the right code.
+// import, export and doc return the right exit codes.
 func TestModelExchangeExitCodes(t *testing.T) {
 	folder := t.TempDir()
 	put := func(name, text string) string {
@@ -43,27 +43,27 @@ resource "aws_dynamodb_table" "a" {
 		want string
 	}{
 		{"a folder", []string{"import", folder, "--var", "env=test"}, 0, "  test-a:\n    key: {partition: id}"},
-		{"a value that is missing", []string{"import", folder}, 2, "infra.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: var.env has no default"},
-		{"a value that is none", []string{"import", folder, "--var", "env"}, 2, "must be name=value"},
+		{"a missing value", []string{"import", folder}, 2, "infra.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: var.env has no default"},
+		{"an invalid value", []string{"import", folder, "--var", "env"}, 2, "must be name=value"},
 		{"a folder without files", []string{"import", empty}, 2, "there are no Terraform files in"},
 		{"no file", []string{"import", filepath.Join(folder, "none.tf")}, 1, "cannot read what to import"},
 		{"no argument", []string{"import"}, 2, "needs one file or folder, or --endpoint"},
 		{"both a file and a server", []string{"import", folder, "--endpoint", "http://127.0.0.1:1"}, 2, "needs no file with --endpoint"},
-		{"an endpoint that is none", []string{"import", "--endpoint", "local"}, 2, "must be a URL"},
+		{"an invalid endpoint", []string{"import", "--endpoint", "local"}, 2, "must be a URL"},
 		{"a file that exists", []string{"import", folder, "--var", "env=test", "-o", there}, 2, "already exists and would be overwritten"},
 		{"a model", []string{"import", there}, 2, "this is already a model"},
 		{"an export", []string{"export", goodModel, "--to", "terraform"}, 0, `resource "aws_dynamodb_table" "data_download_jobs" {`},
 		{"another export", []string{"export", goodModel, "--to", "cloudformation"}, 0, "    Type: AWS::DynamoDB::Table"},
-		{"an export to nowhere", []string{"export", goodModel}, 2, "must be terraform or cloudformation"},
-		{"an export of a senseless file", []string{"export", senseless, "--to", "terraform"}, 2, "did you mean partition?"},
+		{"an export without a format", []string{"export", goodModel}, 2, "must be terraform or cloudformation"},
+		{"an export of an invalid file", []string{"export", invalid, "--to", "terraform"}, 2, "did you mean partition?"},
 		{"a document", []string{"doc", goodModel}, 0, "## Access patterns"},
-		{"a document of a senseless file", []string{"doc", senseless}, 2, "did you mean partition?"},
+		{"a document of an invalid file", []string{"doc", invalid}, 2, "did you mean partition?"},
 		{"a document that cannot be written", []string{"doc", goodModel, "--html", filepath.Join(folder, "no", "a.html")}, 1, "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)
 			if code != c.code || !strings.Contains(out+errs, c.want) {
-				t.Errorf("exit code %d, want %d; printed is\n%s%s\nwanted in it is %q", code, c.code, out, errs, c.want)
+				t.Errorf("exit code %d, want %d; the output is\n%s%s\nwithout %q", code, c.code, out, errs, c.want)
 			}
 		})
 	}
@@ -72,33 +72,33 @@ resource "aws_dynamodb_table" "a" {
 	}
 }
 
-// What was imported can be checked, which asks for the rest.
+// An imported model can be checked; the check reports what is still missing.
 func TestModelImportThenCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new.model.yaml")
 	if code, out, errs := runStator(t, "model", "import", "../model/exchange/testdata/shop.tf", "-o", file); code != 0 || out+errs != "" {
-		t.Fatalf("exit code %d, printed is %s%s", code, out, errs)
+		t.Fatalf("exit code %d, the output is %s%s", code, out, errs)
 	}
 	code, out, _ := runStator(t, "model", "check", file)
 	if want := "no pattern uses the index byStatus of shop-dev-orders"; code != 1 || !strings.Contains(out, want) {
-		t.Errorf("exit code %d, printed is\n%s\nwanted in it is %q", code, out, want)
+		t.Errorf("exit code %d, the output is\n%s\nwithout %q", code, out, want)
 	}
 }
 
-// Documents are written where they are wanted, both at once.
+// doc writes HTML and Markdown at once.
 func TestModelDocFiles(t *testing.T) {
 	folder := t.TempDir()
 	html, markdown := filepath.Join(folder, "a.html"), filepath.Join(folder, "a.md")
 	if code, out, errs := runStator(t, "model", "doc", goodModel, "--html", html, "--markdown", markdown); code != 0 || out+errs != "" {
-		t.Fatalf("exit code %d, printed is %s%s", code, out, errs)
+		t.Fatalf("exit code %d, the output is %s%s", code, out, errs)
 	}
 	for file, want := range map[string]string{html: "<!doctype html>", markdown: "# downloads"} {
 		if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), want) {
-			t.Errorf("%s does not begin with %s: %v", file, want, err)
+			t.Errorf("%s does not start with %s: %v", file, want, err)
 		}
 	}
 }
 
-// The tables of a server become a model with all that they have.
+// The tables of a server become a model with all their properties.
 func TestModelImportEndpoint(t *testing.T) {
 	ctx := context.Background()
 	endpoint, stop, err := servePrivately(ctx)
@@ -111,7 +111,7 @@ func TestModelImportEndpoint(t *testing.T) {
 		}
 	}()
 	if code, _, errs := runStator(t, "model", "import", "--endpoint", endpoint); code != 1 || !strings.Contains(errs, "has no tables") {
-		t.Errorf("of an empty server comes code %d: %s", code, errs)
+		t.Errorf("for an empty server the exit code is %d: %s", code, errs)
 	}
 	makeTables(ctx, t, endpoint)
 	code, out, errs := runStator(t, "model", "import", "--endpoint", endpoint)
@@ -142,11 +142,11 @@ tables:
     billing: on-demand
 `
 	if !strings.Contains(out, want) {
-		t.Errorf("the model is\n%s\nwanted in it is\n%s", out, want)
+		t.Errorf("the model is\n%s\nwithout\n%s", out, want)
 	}
 }
 
-// makeTables makes a table with everything and one with nothing.
+// makeTables creates a table with all properties and one without any.
 func makeTables(ctx context.Context, t *testing.T, endpoint string) {
 	t.Helper()
 	client := dynamodb.New(dynamodb.Options{

@@ -21,15 +21,15 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// A page ends where the server ends it.
-func TestModelPageIsTheServers(t *testing.T) {
+// The model predicts the server's page size.
+func TestModelPageSize(t *testing.T) {
 	if model.MaxPageBytes != db.MaxPageBytes {
-		t.Errorf("a page ends at %d bytes here and at %d there", model.MaxPageBytes, db.MaxPageBytes)
+		t.Errorf("a page of the model has %d bytes, and one of the server %d", model.MaxPageBytes, db.MaxPageBytes)
 	}
 }
 
-// What is predicted of a pattern is what the server answers and charges, for
-// the four models and for the patterns that none of them has.
+// The server replies and charges as predicted for each pattern of the four models,
+// and for kinds of patterns that none of them has.
 func TestModelServerAgrees(t *testing.T) {
 	files, err := filepath.Glob("../../apps/*/*.model.yaml")
 	if err != nil || len(files) < 4 {
@@ -63,7 +63,7 @@ func readTestModel(t *testing.T, file string) *model.Model {
 	return m
 }
 
-// play carries a scenario out on a server of its own.
+// runScenario executes a scenario on a server of its own.
 func runScenario(t *testing.T, m *model.Model, plan *model.Plan, run int) {
 	t.Helper()
 	scenario, err := m.Scenario(plan, model.Generator{Seed: 1}, run)
@@ -78,12 +78,12 @@ func runScenario(t *testing.T, m *model.Model, plan *model.Plan, run int) {
 		got := s.call(call)
 		want := wantText(call.Want)
 		if got != want {
-			t.Errorf("run %d: %s comes back with\n%s, predicted was\n%s", run, call.Operation, got, want)
+			t.Errorf("run %d: %s returned\n%s, predicted was\n%s", run, call.Operation, got, want)
 		}
 	}
 }
 
-// told is what a call must come back with, as text.
+// wantText formats the predicted reply of a call.
 func wantText(w model.Want) string {
 	text := fmt.Sprintf("count %d scanned %d;", w.Count, w.Scanned)
 	units := append(w.Read, w.Write...)
@@ -155,7 +155,7 @@ func keySchema(k schema.Key) (parts []any) {
 	return parts
 }
 
-// reply is what a request comes back with, of whatever operation.
+// modelReply is the reply to a request of any operation.
 type modelReply struct {
 	Count, ScannedCount int
 	LastEvaluatedKey    json.RawMessage
@@ -194,8 +194,7 @@ func (s *modelServer) send(operation string, body any) modelReply {
 	return got
 }
 
-// call sends a request, and those for its further pages, and sums what comes
-// back.
+// call sends a request, and those for further pages, and sums the replies.
 func (s *modelServer) call(c model.Call) string {
 	s.t.Helper()
 	var sum model.Want
@@ -228,7 +227,7 @@ func (s *modelServer) call(c model.Call) string {
 		c.Body["ExclusiveStartKey"] = got.LastEvaluatedKey
 	}
 	if c.Follow && sum.Pages != c.Want.Pages {
-		s.t.Errorf("%s took %d pages, predicted were %d", c.Operation, sum.Pages, c.Want.Pages)
+		s.t.Errorf("%s returned %d pages, want %d", c.Operation, sum.Pages, c.Want.Pages)
 	}
 	for _, name := range order {
 		sum.Read = append(sum.Read, *sums[name])
@@ -236,7 +235,7 @@ func (s *modelServer) call(c model.Call) string {
 	return wantText(sum)
 }
 
-// counted are the items that gets return.
+// itemsOf counts the items that gets return.
 func itemsOf(got modelReply) int {
 	if got.Item != nil {
 		return 1
@@ -268,9 +267,8 @@ func capacities(t *testing.T, text json.RawMessage) (list []consumedUnits) {
 	return []consumedUnits{one}
 }
 
-// Patterns made at random, of which many make no sense: none makes the checker
-// panic, and what it says can be carried out the server takes, answers and
-// charges as predicted.
+// Of randomly generated patterns, many are invalid: none makes the checker panic,
+// and the server executes and charges the valid ones as predicted.
 func TestModelServerAgreesAtRandom(t *testing.T) {
 	const seed = 20261115
 	shapes, err := os.ReadFile("../model/testdata/shapes.model.yaml")
@@ -278,7 +276,7 @@ func TestModelServerAgreesAtRandom(t *testing.T) {
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(string(shapes), "patterns:\n")
-	played := 0
+	executed := 0
 	for i := range 700 {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		text := head + "patterns:\n  - " + randomPattern(r) + "\n"
@@ -294,17 +292,17 @@ func TestModelServerAgreesAtRandom(t *testing.T) {
 		if _, err := m.Scenario(plan, model.Generator{}, 0); err != nil {
 			continue
 		}
-		played++
+		executed++
 		if !t.Run(fmt.Sprint("seed ", seed, " pattern ", i), func(t *testing.T) { runScenario(t, m, plan, r.IntN(5)) }) {
-			t.Logf("it was %s", text[len(head):])
+			t.Logf("the pattern is %s", text[len(head):])
 		}
 	}
-	if played < 100 {
-		t.Errorf("only %d of the patterns could be carried out", played)
+	if executed < 100 {
+		t.Errorf("only %d of the patterns could be executed", executed)
 	}
 }
 
-// randomPattern is a pattern of the entity order, in one line.
+// randomPattern returns a random pattern of the entity order, in one line.
 func randomPattern(r *rand.Rand) string {
 	attributes := []string{"customerId", "orderId", "day", "placedAt", "status", "amount", "region", "kind", "month", "tags", "gift"}
 	some := func(least, most int) string {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// stator runs a command line.
+// runStator runs a command line.
 func runStator(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -20,10 +20,10 @@ const (
 	goodModel  = "../../apps/downloads/downloads.model.yaml"
 	otherModel = "../../apps/goals/goals.model.yaml"
 	faulty     = "../model/testdata/faults/no-index.model.yaml"
-	senseless  = "../model/testdata/faults/unknown-field.model.yaml"
+	invalid    = "../model/testdata/faults/unknown-field.model.yaml"
 )
 
-// Exit codes tell a good design, a faulty one, and a file that makes no sense.
+// The exit codes distinguish a good design, a faulty one, and an invalid file.
 func TestModelExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -34,30 +34,30 @@ func TestModelExitCodes(t *testing.T) {
 		{"a good design", []string{"check", goodModel}, 0, "ok       23 of 23 access patterns are served by one request"},
 		{"a faulty one", []string{"check", faulty}, 1, `missing  ../model/testdata/faults/no-index.model.yaml:22:12: "orders by status": no key or index serves it`},
 		{"what to try", []string{"check", faulty}, 1, "         try an index with partition key status"},
-		{"a file that makes no sense", []string{"check", senseless}, 2, "unknown-field.model.yaml:6:11: unknown field partiton; did you mean partition?"},
+		{"an invalid file", []string{"check", invalid}, 2, "unknown-field.model.yaml:6:11: unknown field partiton; did you mean partition?"},
 		{"no file", []string{"check", "none.yaml"}, 1, "cannot read the model"},
 		{"no argument", []string{"check"}, 2, "needs one file"},
 		{"no command", nil, 2, "needs a command"},
 		{"another command", []string{"chekc"}, 2, `no command "chekc"`},
 		{"a cost", []string{"cost", goodModel}, 0, "daily run     60        138        33            105"},
-		{"a cost of a senseless file", []string{"cost", senseless}, 2, "did you mean partition?"},
+		{"a cost of an invalid file", []string{"cost", invalid}, 2, "did you mean partition?"},
 		{"a difference", []string{"cost", "--diff", goodModel, otherModel}, 0, "removed"},
-		{"a difference of one", []string{"cost", "--diff", goodModel}, 2, "needs two files"},
-		{"prices that are none", []string{"cost", "--prices", goodModel, goodModel}, 2, "this is not a price file"},
+		{"a difference of one file", []string{"cost", "--diff", goodModel}, 2, "needs two files"},
+		{"an invalid price file", []string{"cost", "--prices", goodModel, goodModel}, 2, "this is not a price file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)
 			if code != c.code || !strings.Contains(out+errs, c.want) {
-				t.Errorf("exit code %d, want %d; printed is\n%s%s\nwanted in it is %q", code, c.code, out, errs, c.want)
+				t.Errorf("exit code %d, want %d; the output is\n%s%s\nwithout %q", code, c.code, out, errs, c.want)
 			}
 			if strings.Contains(out, "\x1b") {
-				t.Error("there are colours, but no terminal")
+				t.Error("the output has colours, but is not a terminal")
 			}
 		})
 	}
 }
 
-// The names of the fields of --json stay what they are.
+// The field names of --json are stable.
 func TestModelJSON(t *testing.T) {
 	code, out, errs := runStator(t, "model", "check", "--json", faulty)
 	if code != 1 || !strings.Contains(errs, "1 fault") {
@@ -100,20 +100,20 @@ func TestModelJSON(t *testing.T) {
 	for _, name := range []string{"prices", "patterns", "groups", "tables", "perSecond", "perDay", "amplification", "onDemandDollars", "provisionedDollars",
 		"storageBytes", "storageDollars", "recoveryDollars", "streamDollars", "dollars", "tableRead", "tableWrite", "indexRead", "indexWrite"} {
 		if !strings.Contains(out, `"`+name+`":`) {
-			t.Errorf("the cost has no member %s", name)
+			t.Errorf("the cost has no field %s", name)
 		}
 	}
 }
 
-// Prices of one's own are taken.
+// --prices replaces the built-in prices.
 func TestModelPrices(t *testing.T) {
 	text, err := os.ReadFile("../model/prices-2026-11.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	mine := filepath.Join(t.TempDir(), "prices.yaml")
-	dear := strings.Replace(strings.Replace(string(text), "date: 2026-11", "date: 2031-01", 1), "writeRequestUnits: 0.625", "writeRequestUnits: 625000", 1)
-	if err := os.WriteFile(mine, []byte(dear), 0o600); err != nil {
+	expensive := strings.Replace(strings.Replace(string(text), "date: 2026-11", "date: 2031-01", 1), "writeRequestUnits: 0.625", "writeRequestUnits: 625000", 1)
+	if err := os.WriteFile(mine, []byte(expensive), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, out, _ := runStator(t, "model", "cost", "--prices", mine, goodModel)
@@ -121,11 +121,11 @@ func TestModelPrices(t *testing.T) {
 		t.Errorf("the output is %s", out)
 	}
 	if code, _, _ := runStator(t, "model", "check", "--prices", mine, goodModel); code != 1 {
-		t.Errorf("the budget is passed, but the exit code is %d", code)
+		t.Errorf("the budget is exceeded, but the exit code is %d", code)
 	}
 }
 
-// Requests can be printed as they are sent.
+// --requests prints the requests.
 func TestModelRequests(t *testing.T) {
 	_, out, _ := runStator(t, "model", "check", "--requests", goodModel)
 	for _, want := range []string{`"KeyConditionExpression": "#Status = :Status AND #StatusUpdatedAt < :StatusUpdatedAt"`, `"S": "downloading"`, `"IndexName": "StatusIndex"`} {

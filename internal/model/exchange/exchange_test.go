@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what is expected anew; read the difference before you keep it")
+var rewrite = flag.Bool("rewrite", false, "update the expected files; read the difference before you commit it")
 
 func readTest(t *testing.T, name string, vars map[string]string) (*Design, error) {
 	t.Helper()
@@ -25,7 +25,7 @@ func readTest(t *testing.T, name string, vars map[string]string) (*Design, error
 	return Read([]File{{Name: name, Text: text, Wanted: true}}, vars)
 }
 
-// Each source becomes the model that stands beside it.
+// Each source becomes the model in the file next to it.
 func TestRead(t *testing.T) {
 	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json"} {
 		t.Run(name, func(t *testing.T) {
@@ -48,13 +48,13 @@ func TestRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(got) != string(want) {
-				t.Errorf("it becomes\n%s\nwant\n%s", got, want)
+				t.Errorf("the model is\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 }
 
-// Values from outside count more than defaults.
+// Given values override defaults.
 func TestVars(t *testing.T) {
 	for _, c := range []struct {
 		file, name, value, want string
@@ -66,9 +66,9 @@ func TestVars(t *testing.T) {
 		t.Run(c.file, func(t *testing.T) {
 			d, err := readTest(t, c.file, map[string]string{c.name: c.value})
 			if c.file == "testdata/shop.tf" {
-				// The table that is there in production only has no units.
+				// The table that exists only in production has no units.
 				if err == nil || !strings.Contains(err.Error(), `aws_dynamodb_table.off[0]: it is provisioned`) {
-					t.Fatalf("in production comes %v", err)
+					t.Fatalf("in production the error is %v", err)
 				}
 				return
 			}
@@ -84,7 +84,7 @@ func TestVars(t *testing.T) {
 
 var skeletonLine = regexp.MustCompile(`(?m)^#( {2}.*)$`)
 
-// What stands in a model to begin with is a model when its # are taken away.
+// The skeleton in an imported model is valid once its # are removed.
 func TestSkeleton(t *testing.T) {
 	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json"} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestSkeleton(t *testing.T) {
 				t.Fatalf("%v\n%s", err, filled)
 			}
 			if len(m.Patterns) == 0 || len(m.Entities) == 0 {
-				t.Errorf("there are %d patterns of %d entities", len(m.Patterns), len(m.Entities))
+				t.Errorf("the model has %d patterns of %d entities", len(m.Patterns), len(m.Entities))
 			}
 			for _, p := range m.Patterns {
 				if !m.Plan(p).Served() {
@@ -115,7 +115,7 @@ func TestSkeleton(t *testing.T) {
 	}
 }
 
-// Exported and imported again, tables are the same.
+// Tables stay the same when they are exported and imported again.
 func TestRoundTrip(t *testing.T) {
 	files, err := filepath.Glob("../../../apps/*/*.model.yaml")
 	if err != nil || len(files) < 4 {
@@ -149,14 +149,14 @@ func TestRoundTrip(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got, want := show(m2), show(m); got != want {
-					t.Errorf("it comes back as\n%swas\n%sby\n%s", got, want, out)
+					t.Errorf("the tables become\n%swant\n%sthrough\n%s", got, want, out)
 				}
 			})
 		}
 	}
 }
 
-// show is all of a model's tables that has to survive.
+// show describes all properties of a model's tables that must be preserved.
 func show(m *model.Model) string {
 	var b strings.Builder
 	for _, t := range m.Tables {
@@ -183,8 +183,8 @@ func showUnits(c *model.Capacity) string {
 	return fmt.Sprintf("%d from %d to %d at %d %%", max(c.Units, c.Min), c.Min, c.Max, cmp.Or(c.Target, 70))
 }
 
-// A comparison that shows nothing would pass everything.
-func TestShowTellsTablesApart(t *testing.T) {
+// show distinguishes tables that differ; otherwise the comparison would prove nothing.
+func TestShowDistinguishesTables(t *testing.T) {
 	const text = `{model: 1, tables: {tab: {key: {partition: a}, indexes: {x: {partition: b}}, billing: provisioned, read: {units: 1}, write: {min: 1, max: 5}}}, entities: {}, patterns: []}`
 	for _, change := range [][2]string{{"partition: a", "partition: c"}, {"partition: b", "partition: b, sort: c"}, {"units: 1", "units: 2"}, {"max: 5", "max: 6"}, {"read:", "recovery: true, read:"}, {"read:", "ttl: t, read:"}} {
 		a, err := model.Parse("a", []byte(text))
@@ -201,9 +201,9 @@ func TestShowTellsTablesApart(t *testing.T) {
 	}
 }
 
-// A Terraform file may use what the files beside it declare; their tables are
-// not asked for.
-func TestFilesBeside(t *testing.T) {
+// A Terraform file may use the declarations of other files in its folder; the
+// tables of those files are not imported.
+func TestOtherFilesOfModule(t *testing.T) {
 	main := File{Name: "a.tf", Wanted: true, Text: []byte(`resource "aws_dynamodb_table" "a" {
   name = "${var.env}-a"
   billing_mode = "PAY_PER_REQUEST"
@@ -226,6 +226,6 @@ resource "aws_dynamodb_table" "b" { name = data.x.y }`)}
 	}
 	_, err = Read([]File{main, vars}, nil)
 	if err == nil || !strings.Contains(err.Error(), "a.tf:2:10: name of aws_dynamodb_table.a cannot be evaluated: var.env has no default; give it a value with --var env=VALUE") {
-		t.Errorf("without the values comes %v", err)
+		t.Errorf("without the values the error is %v", err)
 	}
 }

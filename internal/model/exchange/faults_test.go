@@ -17,12 +17,12 @@ resource "aws_dynamodb_table" "a" {
   }
 }`
 
-// A Terraform file with an expression that cannot be evaluated says which, and
-// where; with what it lacks it is read.
+// The error of a Terraform file with an expression that cannot be evaluated names
+// the expression and its position; with the missing value the file is read.
 func TestTerraformFaults(t *testing.T) {
 	for _, c := range []struct {
-		name, expression, beside, want string
-		vars                           map[string]string // with these it is read
+		name, expression, declared, want string
+		vars                             map[string]string // with these it is read
 	}{
 		{"a variable without a default", `"x-${var.env}"`, `variable "env" {}`,
 			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: var.env has no default; give it a value with --var env=VALUE", map[string]string{"env": "e"}},
@@ -32,23 +32,23 @@ func TestTerraformFaults(t *testing.T) {
 			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: data.aws_region.now.name (a.tf:3) is known only when Terraform runs", nil},
 		{"another resource", `"t-${random_id.x.hex}"`, `resource "random_id" "x" {}`,
 			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: random_id.x.hex (a.tf:3) is known only when Terraform runs", nil},
-		{"a local made of a variable", `local.full`, "variable \"env\" {}\nlocals {\n  full = \"x-${local.half}\"\n  half = var.env\n}",
+		{"a local that uses a variable", `local.full`, "variable \"env\" {}\nlocals {\n  full = \"x-${local.half}\"\n  half = var.env\n}",
 			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: local.full: local.half: var.env has no default; give it a value with --var env=VALUE", map[string]string{"env": "e"}},
-		{"a local made of itself", `local.a`, "locals {\n  a = local.b\n  b = local.a\n}",
+		{"a local that uses itself", `local.a`, "locals {\n  a = local.b\n  b = local.a\n}",
 			"a.tf:3:18: name of aws_dynamodb_table.a cannot be evaluated: local.a", nil},
-		{"a function that is not known", `file("x")`, "", "a.tf:3:18: Call to unknown function", nil},
+		{"an unknown function", `file("x")`, "", "a.tf:3:18: Call to unknown function", nil},
 		{"a list in place of text", `["x"]`, "", "a.tf:3:18: name of aws_dynamodb_table.a is not string", nil},
-		{"an attribute that is not there", `local.a.b`, `locals { a = { c = 1 } }`, "a.tf:3:", nil},
-		{"a syntax fault", `"x`, "", "a.tf:3:", nil},
-		{"a name that is twice as large each time", `local.z9`, bomb(40), "cannot be evaluated: local.z9", nil},
-		{"a width that nobody needs", `format("%999999999d", 1)`, "", "Error in function call", nil},
-		{"loops in loops", `[for a in [1] : [for b in [1] : [for c in [1] : c]]]`, "", "a.tf:3:", nil},
-		{"brackets in brackets", strings.Repeat("(", 100_000), "", "a.tf:3:", nil},
-		{"marks in a row", strings.Repeat("!", 100_000) + "true", "", "a.tf:3:", nil},
-		{"choices in choices", strings.Repeat("true ?\n true :\n ", 50_000) + "false", "", "expressions are nested too deeply", nil},
+		{"an attribute that does not exist", `local.a.b`, `locals { a = { c = 1 } }`, "a.tf:3:", nil},
+		{"a syntax error", `"x`, "", "a.tf:3:", nil},
+		{"a name that doubles with each local", `local.z9`, bomb(40), "cannot be evaluated: local.z9", nil},
+		{"a very large width", `format("%999999999d", 1)`, "", "Error in function call", nil},
+		{"nested loops", `[for a in [1] : [for b in [1] : [for c in [1] : c]]]`, "", "a.tf:3:", nil},
+		{"nested brackets", strings.Repeat("(", 100_000), "", "a.tf:3:", nil},
+		{"many operators", strings.Repeat("!", 100_000) + "true", "", "a.tf:3:", nil},
+		{"nested conditionals", strings.Repeat("true ?\n true :\n ", 50_000) + "false", "", "expressions are nested too deeply", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text := fmt.Sprintf(terraformTable, c.expression) + "\n" + c.beside
+			text := fmt.Sprintf(terraformTable, c.expression) + "\n" + c.declared
 			files := []File{{Name: "a.tf", Text: []byte(text), Wanted: true}}
 			_, err := Read(files, nil)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -56,14 +56,14 @@ func TestTerraformFaults(t *testing.T) {
 			}
 			if c.vars != nil {
 				if d, err := Read(files, c.vars); err != nil || d.Tables[0].Name != "x-e" {
-					t.Errorf("with %v it becomes %v, %v", c.vars, d, err)
+					t.Errorf("with %v the result is %v, %v", c.vars, d, err)
 				}
 			}
 		})
 	}
 }
 
-// bomb is locals each of which is twice as long as the one before.
+// bomb declares locals each of which is twice as long as the previous one.
 func bomb(n int) string {
 	var b strings.Builder
 	b.WriteString("locals {\n  z0 = \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"\n")
@@ -74,7 +74,7 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// What is wrong with a table as such is told at the resource.
+// A fault of a table is reported at its resource.
 func TestTerraformTableFaults(t *testing.T) {
 	whole := fmt.Sprintf(terraformTable, `"abc"`)
 	for _, c := range []struct{ name, from, to, want string }{
@@ -82,12 +82,12 @@ func TestTerraformTableFaults(t *testing.T) {
 		{"no name", `  name         = "abc"` + "\n", "", "aws_dynamodb_table.a has no name"},
 		{"no key", `hash_key     = "id"`, "", "aws_dynamodb_table.a: it has no partition key"},
 		{"a key without a type", `name = "id"`, `name = "other"`, "a.tf:2:1: aws_dynamodb_table.a: id is in a key, but its type is not given"},
-		{"a type that no key has", `type = "S"`, `type = "SS"`, `id is in a key with the type "SS", not S, N or B`},
+		{"a type that is not allowed in a key", `type = "S"`, `type = "SS"`, `id is in a key with the type "SS", not S, N or B`},
 		{"no units", `"PAY_PER_REQUEST"`, `"PROVISIONED"`, "it is provisioned, but its read and write units are not given"},
-		{"another billing", `"PAY_PER_REQUEST"`, `"FREE"`, `billing_mode of aws_dynamodb_table.a is "FREE"`},
-		{"another projection", `hash_key     = "id"`, "hash_key = \"id\"\nglobal_secondary_index {\nname = \"x\"\nhash_key = \"id\"\nprojection_type = \"SOME\"\n}", `index x: the projection is "SOME"`},
+		{"an unknown billing mode", `"PAY_PER_REQUEST"`, `"FREE"`, `billing_mode of aws_dynamodb_table.a is "FREE"`},
+		{"an unknown projection", `hash_key     = "id"`, "hash_key = \"id\"\nglobal_secondary_index {\nname = \"x\"\nhash_key = \"id\"\nprojection_type = \"SOME\"\n}", `index x: the projection is "SOME"`},
 		{"no tables", "aws_dynamodb_table", "aws_s3_bucket", "a.tf: it contains no DynamoDB tables"},
-		{"a name that no table has", `"abc"`, `"a/b"`, "is not a valid table name"},
+		{"an invalid table name", `"abc"`, `"a/b"`, "is not a valid table name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(whole, c.from, c.to, 1)
@@ -119,7 +119,8 @@ Resources:
       BillingMode: PAY_PER_REQUEST
 `
 
-// A template with a value that only a stack knows says which, and where.
+// The error of a template with a value that only a stack knows names the value and
+// its position.
 func TestCloudFormationFaults(t *testing.T) {
 	var doubled strings.Builder
 	for i := range 60 {
@@ -136,16 +137,16 @@ func TestCloudFormationFaults(t *testing.T) {
 		{"an attribute of a resource", `!GetAtt Queue.Name`, "the function Fn::GetAtt of Queue.Name is known only when the stack is created", nil},
 		{"an attribute within text", `!Sub "${Queue.Name}"`, "Name of Queue is known only when the stack is created", nil},
 		{"a value of another stack", `!ImportValue shared`, "the function Fn::ImportValue of shared is known only when the stack is created", nil},
-		{"a name that nothing has", `!Ref Nothing`, "there is no parameter and no resource Nothing", nil},
-		{"a table's own name", `!Ref Orders`, "form a cycle", nil},
-		{"conditions in a circle", `!If [A, x, y]`, "form a cycle", nil},
-		{"a condition that nothing has", `!If [Z, x, y]`, "there is no condition Z", nil},
-		{"a mapping that nothing has", `!FindInMap [a, b, c]`, "there is no mapping a.b.c", nil},
-		{"a place beyond the end", `!Select [3, [a, b]]`, "Fn::Select asks for element 3 of a list of 2", nil},
+		{"an unknown name", `!Ref Nothing`, "there is no parameter and no resource Nothing", nil},
+		{"a table that refers to itself", `!Ref Orders`, "form a cycle", nil},
+		{"conditions that form a cycle", `!If [A, x, y]`, "form a cycle", nil},
+		{"an unknown condition", `!If [Z, x, y]`, "there is no condition Z", nil},
+		{"an unknown mapping", `!FindInMap [a, b, c]`, "there is no mapping a.b.c", nil},
+		{"an element beyond the end", `!Select [3, [a, b]]`, "Fn::Select asks for element 3 of a list of 2", nil},
 		{"a list in place of text", `[a]`, "TableName of Orders is a list, not text", nil},
 		{"an anchor", `&a x`, "anchors, aliases and merges are not supported", nil},
-		{"conditions of conditions", `!If [C0, x, y]`, "form a cycle", nil},
-		{"lists in lists", strings.Repeat("[", 100_000), "nested too deeply", nil},
+		{"nested conditions", `!If [C0, x, y]`, "form a cycle", nil},
+		{"nested lists", strings.Repeat("[", 100_000), "nested too deeply", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := fmt.Sprintf(stack, doubled.String(), c.value)
@@ -160,27 +161,27 @@ func TestCloudFormationFaults(t *testing.T) {
 			}
 			if c.vars != nil {
 				if d, err := Read(files, c.vars); err != nil || d.Tables[0].Name != "x-e" {
-					t.Errorf("with %v it becomes %v, %v", c.vars, d, err)
+					t.Errorf("with %v the result is %v, %v", c.vars, d, err)
 				}
 			}
 		})
 	}
 }
 
-// Files that are nothing of the kind are refused with what they could be.
+// Files of other formats are rejected with a message that names the formats.
 func TestOtherFiles(t *testing.T) {
 	for _, c := range []struct{ name, file, text, want string }{
-		{"no file at all", "a.yaml", "", "the file is empty"},
-		{"something else", "a.yaml", "a: 1", "this format cannot be read"},
+		{"an empty file", "a.yaml", "", "the file is empty"},
+		{"another format", "a.yaml", "a: 1", "this format cannot be read"},
 		{"a model", "a.model.yaml", "model: 1", "this is already a model"},
 		{"broken JSON", "a.json", "{\n \"a\": }", "a.json:2:"},
 		{"broken YAML", "a.yaml", "a: [", "this is not valid YAML"},
 		{"text", "a.txt", "hello", "this format cannot be read"},
-		{"resources that are none", "a.yaml", "Resources: 5", "Resources is not a mapping"},
-		{"a data model that is none", "a.json", `{"DataModel": {}}`, "DataModel is not a list"},
+		{"resources that are not a mapping", "a.yaml", "Resources: 5", "Resources is not a mapping"},
+		{"a data model that is not a list", "a.json", `{"DataModel": {}}`, "DataModel is not a list"},
 		{"a data model without keys", "a.json", `{"DataModel": [{"TableName": "abc"}]}`, "a.json:1:16: table abc: it has no partition key"},
 		{"a key without a name", "a.json", strings.Replace(`{"DataModel": [`+oneTable+"]}", `"id"`, `""`, 1), "table abc: an attribute of its key has no name"},
-		{"two tables of one name", "a.json", `{"DataModel": [` + oneTable + "," + oneTable + "]}", "two tables are named abc"},
+		{"two tables with the same name", "a.json", `{"DataModel": [` + oneTable + "," + oneTable + "]}", "two tables are named abc"},
 		{"too large", "a.json", strings.Repeat(" ", maxFileBytes+1), "the limit is 4 MB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestOtherFiles(t *testing.T) {
 
 const oneTable = `{"TableName": "abc", "KeyAttributes": {"PartitionKey": {"AttributeName": "id", "AttributeType": "S"}}}`
 
-// Names that could be something else in YAML come through.
+// Names that YAML could read as another type are preserved.
 func TestHostileNames(t *testing.T) {
 	for _, name := range []string{"true", "null", "~", "- a", "a: b", "a #b", "{", "[x", "'", `"`, `\`, "\n", "\x00", "\x1b[31m", "é", "\u2028", "\u0085", "😀", " ", "123", "1e5", "0x1", "${a}", "%{a}", "&a", "*a", "!a", "a\tb", "|", ">", "@", "`", "=", "<<", "?", "a:b", "\ufeff"} {
 		t.Run(fmt.Sprintf("%q", name), func(t *testing.T) {
@@ -221,8 +222,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// An index that cannot be evaluated is named with its table; so is a dynamic
-// block.
+// A fault of an index or a dynamic block names its table.
 func TestTerraformInnerFaults(t *testing.T) {
 	whole := fmt.Sprintf(terraformTable, `"abc"`)
 	for _, c := range []struct{ name, block, want string }{

@@ -21,8 +21,8 @@ func parsed(t *testing.T, d *Design) *model.Model {
 	return m
 }
 
-// Whatever a file holds, it is read or refused; and what was read can be
-// written for both tools and read back with as many tables.
+// Any file is read or rejected; and a design that was read can be written for both
+// tools and read back with the same number of tables.
 func FuzzRead(f *testing.F) {
 	names := []string{"a.tf", "a.tf.json", "a.yaml", "a.json"}
 	files, err := filepath.Glob("testdata/*.*")
