@@ -18,7 +18,7 @@ import (
 func TestBrowser(t *testing.T) {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("there is no chromium")
+		t.Skip("chromium is not installed")
 	}
 	s := start(t, nil)
 	c, ids := furnished(s, "acme", "ann@acme.example")
@@ -61,7 +61,7 @@ func TestBrowser(t *testing.T) {
 			if tab.Err() != nil {
 				t.Fatalf("wait for %s: %v", expression, err)
 			}
-			// The page went away while it was looked at: look at the next one.
+			// The page was replaced meanwhile: look at the next one.
 		}
 	}
 	act("open", chromedp.Navigate(url))

@@ -13,19 +13,19 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// childVariable holds what a child process of a test is to do.
+// childVariable has the orders of a child process of a test.
 const childVariable = "DOCUMENTS_TEST_CHILD"
 
-// orders are what a child does: process beside others, or serve it all.
+// orders tell a child what to run: a processor, or the whole service.
 type orders struct {
 	Endpoint, Data, Bucket string
 }
 
-// told is what a child that serves says when it is ready.
-type told struct{ URL, DynamoDB string }
+// address is printed by a serving child when it is ready.
+type address struct{ URL, DynamoDB string }
 
-// childMain does what the environment says, until it is killed; without orders
-// it does nothing.
+// childMain executes the orders in the environment until it is killed; without
+// orders it returns.
 func childMain() {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -42,7 +42,7 @@ func childMain() {
 	os.Exit(0)
 }
 
-// hurried are options for who does not want to wait for a dead processor.
+// hurried returns options with a short lease.
 func hurried(o *Options) {
 	o.Lease, o.Look = 600*time.Millisecond, 50*time.Millisecond
 }
@@ -65,7 +65,7 @@ func obey(ctx context.Context, do orders) error {
 	if err != nil {
 		return err
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(told{"http://" + listener.Addr().String(), s.Home.Address}); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(address{"http://" + listener.Addr().String(), s.Home.Address}); err != nil {
 		return err
 	}
 	return s.Serve(ctx, listener, true)
@@ -74,7 +74,7 @@ func obey(ctx context.Context, do orders) error {
 // child is a process that can be killed.
 type child struct {
 	*exec.Cmd
-	told told
+	address address
 }
 
 func spawn(t *testing.T, do orders) *child {
@@ -84,7 +84,7 @@ func spawn(t *testing.T, do orders) *child {
 		t.Fatal(err)
 	}
 	c := &child{Cmd: exec.Command(os.Args[0])}
-	// Without the last one the SDK looks for credentials where there are none.
+	// Without the last one the SDK would ask EC2's metadata service.
 	c.Env = append(os.Environ(), childVariable+"="+string(text), "AWS_EC2_METADATA_DISABLED=true")
 	c.Stderr = t.Output()
 	out, err := c.StdoutPipe()
@@ -98,10 +98,10 @@ func spawn(t *testing.T, do orders) *child {
 	if do.Endpoint == "" {
 		line, err := bufio.NewReader(out).ReadBytes('\n')
 		if err == nil {
-			err = json.Unmarshal(line, &c.told)
+			err = json.Unmarshal(line, &c.address)
 		}
 		if err != nil {
-			t.Fatalf("a child does not say where it is: %v", err)
+			t.Fatalf("a child does not print its address: %v", err)
 		}
 	}
 	return c

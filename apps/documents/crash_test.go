@@ -18,7 +18,7 @@ import (
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
-// invoiceOf is the n-th invoice of a tenant, and what must become of it.
+// invoiceOf returns the n-th invoice of a tenant, and its expected status.
 func invoiceOf(tenant, n int) (name string, data []byte, want table.Status) {
 	text := fmt.Sprintf("Northwind\nInvoice number: NW-%d%05d\nDate: 2026-11-07\nBill to: Somebody\nTotal: EUR %d.50\n", tenant, n, n)
 	name = fmt.Sprintf("%05d.txt", n)
@@ -35,10 +35,9 @@ func invoiceOf(tenant, n int) (name string, data []byte, want table.Status) {
 	return name, []byte(text), table.Succeeded
 }
 
-// Three tenants have documents processed, half of them sent by the API and half
-// put into the bucket, many twice, by processors that are killed again and
-// again. In the end each document is there once, is what it must be, and is
-// counted once.
+// Documents of three tenants, half of them sent to the API and half put into the
+// bucket, many twice, are processed by processors that are killed repeatedly. At
+// the end each document exists once, has the expected status, and is counted once.
 func TestCrashes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -73,7 +72,7 @@ func TestCrashes(t *testing.T) {
 				again = append(again, put)
 			}
 		}
-		// Two send the same at once.
+		// Two clients send the same request concurrently.
 		ids := make([]string, 2)
 		var both sync.WaitGroup
 		for i := range ids {
@@ -94,7 +93,7 @@ func TestCrashes(t *testing.T) {
 		}
 		both.Wait()
 		if ids[0] != ids[1] {
-			t.Errorf("one request made two batches, %s and %s", ids[0], ids[1])
+			t.Errorf("one request created two batches, %s and %s", ids[0], ids[1])
 		}
 		batches = append(batches, ids[0])
 		for f := range 2 {
@@ -111,9 +110,9 @@ func TestCrashes(t *testing.T) {
 			}
 			again = again[n:]
 		}
-		// Another that takes files, at the same time as the children.
+		// One more pass, concurrently with the children.
 		if err := s.Ingest.Pass(t.Context()); err != nil {
-			t.Logf("a pass beside the children: %v", err)
+			t.Logf("a concurrent pass: %v", err)
 		}
 		time.Sleep(time.Duration(100+chance.IntN(500)) * time.Millisecond)
 		left = s.left(batches, len(again))
@@ -126,7 +125,7 @@ func TestCrashes(t *testing.T) {
 	}
 	t.Logf("%d kills, %d documents", kills, 3**perTenant)
 	if kills < 2 {
-		t.Errorf("only %d processors were killed with work left: the test says little", kills)
+		t.Errorf("only %d processors were killed with work left: too few", kills)
 	}
 	for _, c := range children {
 		c.kill()
@@ -160,13 +159,13 @@ func TestCrashes(t *testing.T) {
 	if all := s.entries("GSI2"); all != entries {
 		t.Errorf("GSI2 has %d entries, want %d", all, entries)
 	}
-	if all := s.entries("GSI3"); all != int64(len(batches))+failed { // and the clearing of what failed
+	if all := s.entries("GSI3"); all != int64(len(batches))+failed { // and the clearing of failed items
 		t.Errorf("GSI3 has %d entries, want %d batches and %d jobs", all, len(batches), failed)
 	}
 }
 
-// left is how much is still to do: batches without a verdict, files in the
-// inbox, files still to be put there.
+// left returns how much work is left: unfinished batches, files in the inbox, files
+// still to be put there.
 func (s *system) left(batches []string, toPut int) int {
 	s.t.Helper()
 	left := toPut
@@ -197,7 +196,7 @@ func (s *system) left(batches []string, toPut int) int {
 	}
 }
 
-// readRight looks that a document's number is the one in its file.
+// readRight checks that a document's number is the one in its file.
 func (s *system) readRight(d table.Document) {
 	s.t.Helper()
 	r, err := s.Machine.Results.Load(s.t.Context(), d)
@@ -211,13 +210,13 @@ func (s *system) readRight(d table.Document) {
 	}
 }
 
-// inboxBatch is the id of the batch of a folder in the inbox.
+// inboxBatch returns the id of the batch of a folder in the inbox.
 func inboxBatch(c *client, project, workflow, folder string) string {
 	return keys.DeriveID[keys.BatchID](c.tenant, "inbox", project, workflow, folder).String()
 }
 
-// The whole service, with its tables in it, is killed again and again while
-// documents are sent and processed. What was answered is there.
+// The whole service, with embedded tables, is killed repeatedly while documents are
+// sent and processed. All acknowledged requests persist.
 func TestServerKilled(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -252,7 +251,7 @@ func TestServerKilled(t *testing.T) {
 		}
 	}
 	killed := make(chan struct{})
-	go func() { // while the batch is being made
+	go func() { // while the batch is being created
 		defer close(killed)
 		time.Sleep(time.Duration(chance.IntN(20)) * time.Millisecond)
 		server.Process.Kill()
@@ -293,13 +292,13 @@ func TestServerKilled(t *testing.T) {
 	}
 	c.until("GET", path, nil, &batch)
 	if batch.str("documentCount") != "120" || batch.str("succeeded") != fmt.Sprint(want["SUCCEEDED"]) || batch.str("failed") != fmt.Sprint(want["FAILED"]) {
-		t.Errorf("the batch says %v, want %v", batch, want)
+		t.Errorf("the batch has %v, want %v", batch, want)
 	}
 	c.until("GET", "/v1/projects/"+project.str("projectId"), nil, &project)
 	if project.str("batchCount") != "1" {
 		t.Errorf("the project has %v batches", project["batchCount"])
 	}
-	hometest.NoScan(t, http.DefaultClient, "http://"+server.told.DynamoDB)
+	hometest.NoScan(t, http.DefaultClient, "http://"+server.address.DynamoDB)
 }
 
 // remote sends requests to a server that may be killed.
@@ -309,7 +308,7 @@ type remote struct {
 	session string
 }
 
-// until sends a request until it is answered well.
+// until sends a request until it succeeds.
 func (c *remote) until(method, path string, body, into any) {
 	c.t.Helper()
 	for try := range 100 {
@@ -337,7 +336,7 @@ func (c *remote) once(method, path string, body, into any) (int, string) {
 		}
 		in = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(c.t.Context(), method, (*c.server).told.URL+path, in)
+	r, err := http.NewRequestWithContext(c.t.Context(), method, (*c.server).address.URL+path, in)
 	if err != nil {
 		c.t.Fatal(err)
 	}

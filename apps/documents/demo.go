@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
-// demoExtraction reads invoices.
+// demoExtraction extracts the fields of invoices.
 const demoExtraction = `{"fields":[
 {"name":"number","labels":["Invoice number","Invoice no"],"pattern":"[A-Z]{2}-\\d{4,}","required":true},
 {"name":"date","type":"date","labels":["Date"],"required":true},
@@ -20,8 +20,8 @@ const demoExtraction = `{"fields":[
 {"name":"total","type":"amount","labels":["Total","Amount due"],"required":true},
 {"name":"contact","type":"email","labels":["Contact"]}]}`
 
-// Demo makes two tenants with a project each, and puts invoices into their
-// inboxes, so that there is something to see.
+// Demo creates two tenants with a project each, and puts invoices into their
+// inboxes.
 func (s *System) Demo(ctx context.Context) error {
 	for i, name := range []string{"Acme Paper", "Globex Freight"} {
 		email := fmt.Sprintf("ann@%s.example", []string{"acme", "globex"}[i])
@@ -52,7 +52,7 @@ func (s *System) Demo(ctx context.Context) error {
 	return nil
 }
 
-// invoices are good ones, some that are hard to read, and some that cannot be.
+// invoices returns valid invoices, some that need review, and some that fail.
 func invoices(of int) map[string][]byte {
 	all := make(map[string][]byte)
 	for n := range 12 {
@@ -75,7 +75,7 @@ func invoices(of int) map[string][]byte {
 	return all
 }
 
-// pdfOf is a PDF with lines of text.
+// pdfOf returns a PDF with lines of text.
 func pdfOf(text string) []byte {
 	page := fpdf.New("P", "mm", "A4", "")
 	page.AddPage()
@@ -85,7 +85,7 @@ func pdfOf(text string) []byte {
 	}
 	var out bytes.Buffer
 	if err := page.Output(&out); err != nil {
-		panic(fmt.Sprintf("a PDF of plain text cannot be made: %v", err))
+		panic(fmt.Sprintf("a PDF of plain text cannot be created: %v", err))
 	}
 	return out.Bytes()
 }

@@ -38,43 +38,43 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Model is what the table is.
+// Model is the text of the table's model.
 //
 //go:embed documents.model.yaml
 var Model []byte
 
-// Options say what to open.
+// Options configure a System.
 type Options struct {
 	Home home.Options
 
-	// Bucket is where files are: a folder, or a URL that begins with file://,
-	// mem:// or s3://. Unless set it is the folder beside the embedded stator's
-	// that has "-bucket" behind its name, or memory.
+	// Bucket is where files are stored: a folder, or a URL that begins with
+	// file://, mem:// or s3://. It defaults to the embedded stator's folder with
+	// the suffix "-bucket", or to memory.
 	Bucket string
 
-	// Notices is the URL of a subscription to notices of new files, beside the
-	// passes through the inbox; none unless set.
+	// Notices is the URL of a subscription to notices of new files, in addition to
+	// the passes through the inbox. May be empty.
 	Notices string
 
-	// ModelService is the URL of the HTTP extractor; none unless set.
+	// ModelService is the URL of the HTTP extractor. May be empty.
 	ModelService string
 
 	// JWKS is the URL of the identity provider's keys, and Issuer its name in
-	// tokens. Without them the built-in issuer is used, with its key in a file
-	// beside the embedded stator's folder.
+	// tokens. They default to the built-in issuer, whose key is in a file next to
+	// the embedded stator's folder.
 	JWKS, Issuer string
 
-	Retention time.Duration // how long what failed is found by its status
-	Lease     time.Duration // after what a dead processor's work is taken over
-	AtOnce    int           // documents of a batch that are read at once
-	Attempts  int           // tries of a document before it failed
-	Look      time.Duration // how often it is looked for work and new files
+	Retention time.Duration // how long failed documents and batches are listed by status
+	Lease     time.Duration // time after which the work of a crashed processor is taken over
+	AtOnce    int           // documents of a batch that are processed concurrently
+	Attempts  int           // attempts before a document fails
+	Look      time.Duration // how often to look for work and new files
 
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// Defaults are the usual options.
+// Defaults returns the default options.
 func Defaults() Options {
 	return Options{
 		Home:      home.Options{Model: Model},
@@ -88,21 +88,21 @@ func Defaults() Options {
 	}
 }
 
-// StoreFlags are the options of all commands.
+// StoreFlags adds the flags of all commands.
 func (o *Options) StoreFlags(f *pflag.FlagSet) {
 	o.Home.Flags(f)
-	f.StringVar(&o.Bucket, "bucket", o.Bucket, "where files are: a folder, or a URL such as s3://name; a folder beside --data unless set")
+	f.StringVar(&o.Bucket, "bucket", o.Bucket, "where files are stored: a folder, or a URL such as s3://name (default the folder of --data with the suffix -bucket)")
 }
 
-// WorkFlags are the options of those who process.
+// WorkFlags adds the flags of commands that process documents.
 func (o *Options) WorkFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Notices, "notices", o.Notices, "URL of a subscription to notices of new files, such as nats://subject")
 	f.StringVar(&o.ModelService, "model-service", o.ModelService, "URL of an HTTP extractor that workflows may choose")
-	f.DurationVar(&o.Retention, "retention", o.Retention, "how long what failed is found by its status")
-	f.DurationVar(&o.Lease, "lease", o.Lease, "after what time the work of a dead processor is taken over")
-	f.IntVar(&o.AtOnce, "at-once", o.AtOnce, "documents of a batch that are read at once")
-	f.IntVar(&o.Attempts, "attempts", o.Attempts, "tries of a document before it failed")
-	f.DurationVar(&o.Look, "look", o.Look, "how often it is looked for work and new files")
+	f.DurationVar(&o.Retention, "retention", o.Retention, "how long failed documents and batches are listed by status")
+	f.DurationVar(&o.Lease, "lease", o.Lease, "time after which the work of a crashed processor is taken over")
+	f.IntVar(&o.AtOnce, "at-once", o.AtOnce, "documents of a batch that are processed concurrently")
+	f.IntVar(&o.Attempts, "attempts", o.Attempts, "attempts before a document fails")
+	f.DurationVar(&o.Look, "look", o.Look, "how often to look for work and new files")
 }
 
 // System is the whole service.
@@ -121,8 +121,8 @@ type System struct {
 	stop    context.CancelFunc
 }
 
-// Open opens the tables and the bucket and joins the parts; Run, Process and
-// Serve set them going.
+// Open opens the tables and the bucket and connects the parts. Run, Process and
+// Serve start them.
 func Open(ctx context.Context, o Options) (*System, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -139,13 +139,13 @@ func Open(ctx context.Context, o Options) (*System, error) {
 func (o *Options) check() error {
 	switch {
 	case (o.JWKS == "") != (o.Issuer == ""):
-		return errors.New("--jwks and --issuer belong together: where an identity provider's keys are, and what it calls itself")
+		return errors.New("--jwks and --issuer must be set together: the URL of an identity provider's keys, and its name")
 	case o.AtOnce < 1 || o.AtOnce > 256:
 		return fmt.Errorf("--at-once is %d, but must be 1 to 256", o.AtOnce)
 	case o.Attempts < 1:
 		return fmt.Errorf("--attempts is %d, but must be 1 or more", o.Attempts)
 	case o.Retention <= 0 || o.Lease < 300*time.Millisecond || o.Look <= 0:
-		return errors.New("--retention and --look must be more than 0, and --lease at least 300ms")
+		return errors.New("--retention and --look must be positive, and --lease at least 300ms")
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (s *System) open(ctx context.Context) (err error) {
 	s.Machine = &pipeline.Machine{
 		Store: s.Store, Results: results, Files: s.Bucket, Extractors: o.extractors(),
 		AtOnce: o.AtOnce, Attempts: o.Attempts, Within: time.Minute,
-		Told: func(t keys.Tenant) { s.API.Tell(t) }, Metrics: metrics, Log: o.Log,
+		Changed: func(t keys.Tenant) { s.API.Notify(t) }, Metrics: metrics, Log: o.Log,
 	}
 	s.Runner = &pipeline.Runner{Store: s.Store, Machine: s.Machine, AtOnce: 4, Lease: o.Lease, Every: o.Look, Metrics: metrics, Log: o.Log}
 	s.Ingest = &ingest.Ingest{Store: s.Store, Bucket: s.Bucket, Every: o.Look, Wake: s.Runner.Wake, Files: ingest.NewMetrics(s.metrics), Log: o.Log}
@@ -194,7 +194,7 @@ func (s *System) openSessions(ctx context.Context) (err error) {
 	return err
 }
 
-// extractors are those that workflows can choose.
+// extractors returns the extractors that workflows can choose.
 func (o *Options) extractors() map[string]extract.Extractor {
 	all := map[string]extract.Extractor{
 		"builtin": &extract.Builtin{PDF: extract.NewPDFReader(2, 20*time.Second)},
@@ -235,8 +235,8 @@ func openBucket(ctx context.Context, where string) (*blob.Bucket, error) {
 	return b, nil
 }
 
-// Process takes files from the inbox and batches to their verdict, until the
-// context ends.
+// Process ingests files from the inbox and processes batches, until the context
+// ends.
 func (s *System) Process(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.Runner.Run(ctx) })
@@ -247,7 +247,7 @@ func (s *System) Process(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Handler answers the API and the pages, and what operators ask for.
+// Handler serves the API, the pages, /metrics and /healthz.
 func (s *System) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.API.Handle(mux)
@@ -255,21 +255,21 @@ func (s *System) Handler() http.Handler {
 	return mux
 }
 
-// healthy tells whether the table answers, and looks for work as it is done.
+// healthy checks that the table answers, by the query that looks for work.
 func (s *System) healthy(ctx context.Context) error {
 	_, err := s.Store.DueJobs(ctx, 0)
 	return err
 }
 
-// Serve answers requests until the context ends, and processes too unless others
-// do.
+// Serve serves requests until the context ends. It processes documents too, unless
+// other processes do.
 func (s *System) Serve(ctx context.Context, listener net.Listener, process bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return web.Serve(ctx, listener, s.Handler(), s.o.Log) })
 	if process {
 		group.Go(func() error { return s.Process(ctx) })
 	} else {
-		group.Go(func() error { return s.API.TellAll(ctx, 2*time.Second) })
+		group.Go(func() error { return s.API.NotifyAll(ctx, 2*time.Second) })
 	}
 	return group.Wait()
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
-// A document that needs review is corrected and approved; a failed one is tried
-// again after its workflow was mended; the batch follows.
+// A document that needs review is corrected and approved; a failed one is retried
+// after its workflow was fixed; the batch's status changes accordingly.
 func TestReviewAndRetry(t *testing.T) {
 	s := start(t, nil)
 	c, ids := furnished(s, "acme", "ann@acme.example")
@@ -62,7 +62,7 @@ func TestReviewAndRetry(t *testing.T) {
 	if b := batch(); b.str("succeeded") != "1" || b.str("failed") != "3" || b.str("review") != "0" {
 		t.Errorf("%v", b)
 	}
-	// The workflow learns that letters are documents too.
+	// The workflow is changed to accept letters.
 	must[object](c, "PUT", "/v1"+fill(inProject, ids)+"/workflows/"+ids["workflow"], object{
 		"name": "Letters", "extraction": object{"fields": []object{{"name": "to", "labels": []string{"Dear"}, "required": true}}},
 		"confidenceThreshold": 0.1, "reviewThreshold": 0.2,
@@ -78,12 +78,12 @@ func TestReviewAndRetry(t *testing.T) {
 		t.Errorf("%v", b)
 	}
 	if status, _ := c.request("POST", document("failed")+"/retry", object{}); status != 409 {
-		t.Errorf("a document that succeeded is tried again: %d", status)
+		t.Errorf("a succeeded document is retried: %d", status)
 	}
 	s.consistent(s.batchOf(ids["batch"]))
 }
 
-// A batch is found by its id alone, by who is given nothing else.
+// A batch is found by its id alone.
 func TestBatchByIDAlone(t *testing.T) {
 	s := start(t, nil)
 	c, ids := furnished(s, "acme", "ann@acme.example")
@@ -96,11 +96,11 @@ func TestBatchByIDAlone(t *testing.T) {
 	}
 }
 
-// A result that an item cannot hold is in the bucket, and the item says where;
-// all else is on the item.
+// A result that is too large for an item is in the bucket, and the item has its
+// name; all others are on the item.
 func TestLargeResults(t *testing.T) {
 	s := start(t, nil)
-	s.Machine.Within = time.Hour // however slow the machine is
+	s.Machine.Within = time.Hour // the machine may be slow
 	c, project, workflow := s.newTenant("acme", "ann@acme.example")
 	table400 := func(rows int) []byte {
 		var csv bytes.Buffer
@@ -130,16 +130,16 @@ func TestLargeResults(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes on the item", d.Name, len(d.Result))
 	}
-	// The control: the item could not have held it.
+	// The control: an item cannot hold it.
 	o := table.Outcome{Document: s.documentsOf(b)[0], Status: table.Succeeded, Result: strings.Repeat("x", 410_000)}
 	o.Document.Status = table.Succeeded
 	if _, err := s.Store.Settle(t.Context(), b, []table.Outcome{o}); err == nil {
-		t.Error("an item of more than 400 KB is taken")
+		t.Error("an item of more than 400 KB is accepted")
 	}
 }
 
-// A service that is out of order is asked again, later and later, and in the end
-// the document failed; one that comes back is in time.
+// A failing service is called again with increasing delays, until the document
+// fails; if the service recovers in time, the document succeeds.
 func TestServiceRetries(t *testing.T) {
 	var down atomic.Bool
 	var asked atomic.Int64
@@ -164,7 +164,7 @@ func TestServiceRetries(t *testing.T) {
 		return must[object](c, "POST", "/v1/projects/"+project+"/batches", object{"workflowId": w, "name": name, "documents": []object{{"name": "a.txt", "upload": c.upload([]byte("x"))}}}).str("batchId")
 	}
 	down.Store(true)
-	one, two := send("comes back"), send("stays away")
+	one, two := send("recovers"), send("keeps failing")
 	s.passes()
 	if b := s.batchOf(one); b.Status != table.Processing || s.documentsOf(b)[0].Attempts != 1 {
 		t.Errorf("%+v", b)
@@ -172,7 +172,7 @@ func TestServiceRetries(t *testing.T) {
 	before := asked.Load()
 	s.passes()
 	if asked.Load() != before {
-		t.Error("it is asked again at once")
+		t.Error("the service is called again at once")
 	}
 	down.Store(false)
 	now.Pass(time.Minute)
@@ -194,8 +194,8 @@ func TestServiceRetries(t *testing.T) {
 	}
 }
 
-// Files in the inbox that are nobody's are put aside with a word; those of an
-// own tenant are taken once, however often they are told of.
+// Files in the inbox that belong to no tenant are rejected with a reason; files of a
+// tenant are ingested once, however many notices there are.
 func TestInbox(t *testing.T) {
 	s := start(t, nil)
 	c, project, workflow := s.newTenant("acme", "ann@acme.example")
@@ -227,13 +227,13 @@ func TestInbox(t *testing.T) {
 		}
 	}
 	s.listen(notices, good+"b.txt")
-	for range 2 { // told of again, when it is gone
+	for range 2 { // a second notice, after the file was ingested
 		if err := s.Ingest.Take(t.Context(), []string{good + "b.txt"}); err != nil {
 			t.Error(err)
 		}
 	}
 	s.passes()
-	s.drop(good+"b.txt", []byte("Total: 1")) // and once more
+	s.drop(good+"b.txt", []byte("Total: 1")) // the same file again
 	s.passes()
 	b := s.batchOf(inboxBatch(c, project, workflow, "a"))
 	if b.Documents != 1 {
@@ -249,15 +249,15 @@ func TestInbox(t *testing.T) {
 	if left := s.left(nil, 0); left != 0 {
 		t.Errorf("%d files are left in the inbox", left)
 	}
-	// A folder that is a bucket has such names while a file is written.
+	// A bucket in a folder has such names while a file is written.
 	s.drop(good+"c.txt.1878.tmp", []byte("Tot"))
 	s.passes()
 	if b := s.batchOf(b.ID.String()); b.Documents != 1 {
-		t.Errorf("a file that is still being written is taken: %+v", b)
+		t.Errorf("a file that is still being written is ingested: %+v", b)
 	}
 }
 
-// listen takes notices until a file is gone from the inbox.
+// listen handles notices until a file is removed from the inbox.
 func (s *system) listen(notices *pubsub.Subscription, file string) {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
@@ -275,7 +275,7 @@ func (s *system) listen(notices *pubsub.Subscription, file string) {
 	}
 }
 
-// Bodies that are wrong, or too large, are told so.
+// Invalid and oversized bodies are rejected.
 func TestBadBodies(t *testing.T) {
 	s := start(t, nil)
 	c, ids := furnished(s, "acme", "ann@acme.example")
@@ -362,14 +362,14 @@ func TestPages(t *testing.T) {
 	if r := must[json.RawMessage](c, "GET", "/v1"+fill(ofDocument, ids)+"/result", nil); !strings.Contains(string(r), `"77.00"`) {
 		t.Errorf("%s", r)
 	}
-	if status, page := c.request("GET", "/projects/"+ids["tenant"], nil); status != 404 || !strings.Contains(page, "no such thing") {
+	if status, page := c.request("GET", "/projects/"+ids["tenant"], nil); status != 404 || !strings.Contains(page, "does not exist in this tenant") {
 		t.Errorf("%d %s", status, page)
 	}
 }
 
-// When the time of what failed is over, it leaves GSI2 by itself; and a batch
-// whose making was given up is removed by itself.
-func TestTidying(t *testing.T) {
+// Failed items are removed from GSI2 after the retention time, and the documents of
+// a batch whose creation was abandoned are removed.
+func TestCleaning(t *testing.T) {
 	now := new(clock)
 	s := start(t, func(o *Options) { o.Now, o.Home.Now = now.Now, now.Now })
 	_, ids := furnished(s, "acme", "ann@acme.example")
@@ -402,17 +402,17 @@ func TestTidying(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	dying := *s.Store
 	reads := 0
-	dying.Now = func() time.Time { // dies after some of its documents
+	dying.Now = func() time.Time { // crashes after some of its documents
 		if reads++; reads == 150 {
 			cancel()
 		}
 		return now.Now()
 	}
 	if _, _, err := dying.CreateBatch(ctx, n); err == nil {
-		t.Fatal("it did not die")
+		t.Fatal("it did not crash")
 	}
 	if got := s.entries("GSI2"); got != 2+99 {
-		t.Errorf("GSI2 has %d entries, want 99 documents of a batch that is not there", got)
+		t.Errorf("GSI2 has %d entries, want 99 documents of a batch that does not exist", got)
 	}
 	now.Pass(s.Store.Abandoned + time.Second)
 	s.passes()
@@ -421,8 +421,8 @@ func TestTidying(t *testing.T) {
 	}
 }
 
-// Files that are too large, or are not what they say, fail with a reason; the
-// others of their batch are read.
+// Files that are too large or invalid fail with a reason; the other documents of
+// their batch are processed.
 func TestHostileFilesFail(t *testing.T) {
 	s := start(t, nil)
 	c, project, workflow := s.newTenant("acme", "ann@acme.example")

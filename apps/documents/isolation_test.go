@@ -17,16 +17,16 @@ import (
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
-// probe is a request with places for ids, written $name.
+// probe is a request with placeholders for ids, written $name.
 type probe struct {
 	path string
 	body string
 
-	// lists are places where a foreign value is harmless: the answer is a list
-	// of the own tenant's.
+	// lists are placeholders in which a foreign value is harmless: the reply is a
+	// list of the own tenant.
 	lists bool
 
-	// works is what the request is answered with when all ids are the own.
+	// works is the status of the reply if all ids belong to the own tenant.
 	works int
 }
 
@@ -34,7 +34,7 @@ const inProject = "/projects/$project"
 const inBatch = inProject + "/batches/$batch"
 const ofDocument = inBatch + "/documents/$document"
 
-// probes has one for every endpoint and every page.
+// probes has probes of every endpoint and every page.
 var probes = map[string][]probe{
 	"POST /v1/tenants":            {{path: "/v1/tenants", body: `{"name":"New","email":"new@example.com","person":"New"}`, works: 200}},
 	"POST /v1/sessions":           {{path: "/v1/sessions", body: `{"email":"$email","tenant":"$tenant"}`, works: 200}},
@@ -111,10 +111,10 @@ var probes = map[string][]probe{
 	"GET /events": {{path: "/events", works: 200}},
 }
 
-// mark is in every name and value of the tenant that is not to be seen.
+// mark is in every name and value of the tenant that must not be visible.
 const mark = "globexsecret"
 
-// furnished is a tenant with one of everything, and the ids of it all.
+// furnished returns a tenant with one item of each kind, and all ids.
 func furnished(s *system, name, email string) (*client, map[string]string) {
 	s.t.Helper()
 	c, project, workflow := s.newTenant(name, email)
@@ -149,7 +149,7 @@ func furnished(s *system, name, email string) (*client, map[string]string) {
 	return c, ids
 }
 
-// state is everything a tenant has, to see whether something changed.
+// state returns all data of a tenant, to detect changes.
 func state(s *system, c *client, ids map[string]string) string {
 	s.t.Helper()
 	b := s.batchOf(ids["batch"])
@@ -178,7 +178,7 @@ func state(s *system, c *client, ids map[string]string) string {
 
 var place = regexp.MustCompile(`\$[a-z]+`)
 
-// fill puts ids into their places.
+// fill replaces placeholders with ids.
 func fill(text string, ids map[string]string) string {
 	return place.ReplaceAllStringFunc(text, func(p string) string {
 		v, ok := ids[p[1:]]
@@ -189,8 +189,8 @@ func fill(text string, ids map[string]string) string {
 	})
 }
 
-// With the session of one tenant, ids of another lead nowhere: in every place of
-// every request, alone and together. Nothing is told, and nothing changes.
+// With the session of one tenant, ids of another give no access: in every position
+// of every request, alone and together. Nothing is disclosed, and nothing changes.
 func TestTenantsCannotCross(t *testing.T) {
 	s := start(t, nil)
 	own, mine := furnished(s, "acme", "ann@acme.example")
@@ -206,7 +206,7 @@ func TestTenantsCannotCross(t *testing.T) {
 	tried := 0
 	for pattern, all := range probes {
 		if !patterns[pattern] {
-			t.Errorf("%s is probed, and is not there", pattern)
+			t.Errorf("%s is probed, but does not exist", pattern)
 		}
 		method, _, _ := strings.Cut(pattern, " ")
 		for _, p := range all {
@@ -220,16 +220,16 @@ func TestTenantsCannotCross(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d requests tried to cross", tried)
+	t.Logf("%d requests with foreign ids", tried)
 	if tried < 60 {
-		t.Errorf("only %d requests tried to cross", tried)
+		t.Errorf("only %d requests with foreign ids", tried)
 	}
 	if after := state(s, foreign, theirs); after != before {
 		t.Errorf("the other tenant was changed:\n%s\n%s", before, after)
 	}
 
-	// The control: the same requests with the own ids work, and tell nothing of
-	// the others either. Readers first, then those who change something.
+	// The control: the same requests with own ids succeed, and disclose nothing of
+	// the other tenant either. Reads first, then writes.
 	for _, changing := range []bool{false, true} {
 		for pattern, all := range probes {
 			method, _, _ := strings.Cut(pattern, " ")
@@ -257,8 +257,8 @@ func bodyOf(text string) any {
 	return text
 }
 
-// crossings are the ways to put foreign ids into a request's places: each alone,
-// and all together.
+// crossings returns the ways to put foreign ids into a request's placeholders: each
+// alone, and all together.
 func crossings(p probe, mine, theirs map[string]string) map[string]map[string]string {
 	places := slices.Compact(slices.Sorted(slices.Values(place.FindAllString(p.path+p.body, -1))))
 	all := make(map[string]map[string]string)
@@ -268,8 +268,8 @@ func crossings(p probe, mine, theirs map[string]string) map[string]map[string]st
 		one[pl[1:]], together[pl[1:]] = theirs[pl[1:]], theirs[pl[1:]]
 		all[pl] = one
 	}
-	// A whole invitation, or email and tenant, of others is a right that the
-	// built-in issuer grants to who knows it; it is not a crossing.
+	// A whole foreign invitation, or email and tenant, is a credential of the
+	// built-in issuer, so using it is not a violation.
 	open := strings.Contains(p.body, "$secret") || strings.Contains(p.body, "$email")
 	if len(places) > 1 && !open {
 		all["all of them"] = together
@@ -277,16 +277,16 @@ func crossings(p probe, mine, theirs map[string]string) map[string]map[string]st
 	return all
 }
 
-// leaks fails when something of the other tenant is in an answer.
+// leaks fails the test if a reply contains data of the other tenant.
 func leaks(t *testing.T, what, answer string, sent, theirs map[string]string) {
 	t.Helper()
 	for _, l := range leaked(answer, sent, theirs) {
-		t.Errorf("%s: the answer has the other tenant's %s: %.300s", what, l, answer)
+		t.Errorf("%s: the reply has the other tenant's %s: %.300s", what, l, answer)
 	}
 }
 
-// leaked is what of the other tenant's is in an answer: names, values, and ids
-// that were not in the request.
+// leaked returns the other tenant's data in a reply: names, values, and ids that
+// were not in the request.
 func leaked(answer string, sent, theirs map[string]string) []string {
 	var all []string
 	for name, id := range theirs {
@@ -300,8 +300,8 @@ func leaked(answer string, sent, theirs map[string]string) []string {
 	return all
 }
 
-// The control: had a handler forgotten to compare the tenant of the batch that
-// it found by its id alone, the test would see it.
+// The control: the test would find a handler that does not compare the tenant of a
+// batch that it found by its id alone.
 func TestLeaksAreNoticed(t *testing.T) {
 	s := start(t, nil)
 	_, mine := furnished(s, "acme", "ann@acme.example")
@@ -310,11 +310,11 @@ func TestLeaksAreNoticed(t *testing.T) {
 	sent["batch"] = theirs["batch"]
 	text, err := json.Marshal(s.batchOf(theirs["batch"]))
 	if err != nil || len(leaked(string(text), sent, theirs)) < 2 {
-		t.Errorf("a leak is not noticed: %v, %v", leaked(string(text), sent, theirs), err)
+		t.Errorf("a leak is not found: %v, %v", leaked(string(text), sent, theirs), err)
 	}
 }
 
-// Without a valid session for the tenant, nothing but signing in is answered.
+// Without a valid session for the tenant, only signing in is possible.
 func TestSessionsAreNeeded(t *testing.T) {
 	s := start(t, nil)
 	own, mine := furnished(s, "acme", "ann@acme.example")
@@ -340,41 +340,41 @@ func TestSessionsAreNeeded(t *testing.T) {
 		"nonsense":                {"a.b.c", 401},
 		"of another issuer's key": {issue(stranger, person, &tenant), 401},
 		"for no tenant":           {issue(s.API.Issuer, person, nil), 401},
-		// Rightly signed, for a tenant of which its person is no member.
+		// Correctly signed, for a tenant of which the person is not a member.
 		"for another tenant": {issue(s.API.Issuer, person, &foreign), 403},
 	} {
-		who := &client{s: s, session: c.session}
+		caller := &client{s: s, session: c.session}
 		for _, e := range append(s.API.Endpoints(), s.API.Pages()...) {
 			if e.Access == 0 {
 				continue
 			}
 			method, _, _ := strings.Cut(e.Pattern, " ")
 			p := probes[e.Pattern][0]
-			status, text := who.request(method, fill(p.path, mine), bodyOf(fill(p.body, mine)))
+			status, text := caller.request(method, fill(p.path, mine), bodyOf(fill(p.body, mine)))
 			toSignIn := status == 303 && !strings.Contains(p.path, "/v1") && method == "GET"
 			if status != c.want && !(toSignIn && c.want == 401) {
 				t.Errorf("session %s, %s: %d %.200s, want %d", name, e.Pattern, status, text, c.want)
 			}
 		}
 	}
-	// A member who is removed is out at once, though the session still runs.
+	// A removed member loses access at once, though the session is still valid.
 	second := must[object](own, "POST", "/v1/invitations", object{"email": "ben@acme.example"}).str("invitation")
 	ben := must[object](&client{s: s}, "POST", "/v1/invitations/accept", object{"invitation": second, "name": "Ben"})
 	his := &client{s: s, session: ben.str("session")}
 	if status, _ := his.request("GET", "/v1/projects", nil); status != 200 {
-		t.Errorf("a member is refused: %d", status)
+		t.Errorf("a member is rejected: %d", status)
 	}
 	if status, _ := his.request("DELETE", "/v1/users/"+mine["user"], nil); status != 403 {
-		t.Errorf("a member who is no admin removes another: %d", status)
+		t.Errorf("a member who is not an admin removes another: %d", status)
 	}
 	must[object](own, "DELETE", "/v1/users/"+ben.str("userId"), nil)
 	if status, _ := his.request("GET", "/v1/projects", nil); status != 403 {
-		t.Errorf("one who is no member any more is let in: %d", status)
+		t.Errorf("a removed member has access: %d", status)
 	}
 }
 
 // With an identity provider its tokens are sessions, its persons are invited by
-// email, and nobody signs in or up by themselves.
+// email, and the built-in sign-in and sign-up are disabled.
 func TestIdentityProvider(t *testing.T) {
 	provider, err := session.NewIssuer("", time.Now)
 	if err != nil {
@@ -419,13 +419,13 @@ func TestIdentityProvider(t *testing.T) {
 	}
 	for name, p := range map[string]session.Person{"the operator": operator, "a stranger": eve} {
 		if status, _ := issue(p, &tenant).request("GET", "/v1/projects", nil); status != 403 {
-			t.Errorf("%s is let into the tenant: %d", name, status)
+			t.Errorf("%s has access to the tenant: %d", name, status)
 		}
 	}
 	if status, _ := (&client{s: s}).request("POST", "/signin", "token="+issue(ann, &tenant).session); status != 303 {
-		t.Errorf("a token is not taken by the page: %d", status)
+		t.Errorf("the page rejects a valid token: %d", status)
 	}
 	if status, _ := (&client{s: s}).request("POST", "/signin", "token=x"); status != 401 {
-		t.Errorf("nonsense is taken by the page: %d", status)
+		t.Errorf("the page accepts an invalid token: %d", status)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
-var perTenant = flag.Int("documents", 100, "documents of each tenant in TestCrashes")
+var perTenant = flag.Int("documents", 100, "documents per tenant in TestCrashes")
 
 func TestMain(m *testing.M) {
 	extract.ChildMain()
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// clock is a time that a test sets.
+// clock is a clock that a test sets.
 type clock struct{ passed atomic.Int64 }
 
 func (c *clock) Now() time.Time {
@@ -41,7 +41,7 @@ func (c *clock) Now() time.Time {
 }
 func (c *clock) Pass(d time.Duration) { c.passed.Add(int64(d)) }
 
-// system is a whole service in a test, with nothing going on by itself.
+// system is a whole service in a test, without background work.
 type system struct {
 	*System
 	t   *testing.T
@@ -72,7 +72,7 @@ func start(t *testing.T, change func(*Options)) *system {
 	return &system{s, t, server.URL}
 }
 
-// passes has everything done that is to do now.
+// passes does all work that is due.
 func (s *system) passes() {
 	s.t.Helper()
 	if err := s.Ingest.Pass(s.t.Context()); err != nil {
@@ -140,7 +140,7 @@ func (c *client) request(method, path string, body any) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// must sends a request that works, and reads the answer.
+// must sends a request that must succeed, and decodes the reply.
 func must[T any](c *client, method, path string, body any) T {
 	c.s.t.Helper()
 	var into T
@@ -160,7 +160,7 @@ type object map[string]any
 
 func (o object) str(name string) string { return fmt.Sprint(o[name]) }
 
-// newTenant signs a tenant up, with a project and a workflow for invoices.
+// newTenant creates a tenant with a project and a workflow for invoices.
 func (s *system) newTenant(name, email string) (c *client, project, workflow string) {
 	s.t.Helper()
 	c = &client{s: s}
@@ -178,7 +178,7 @@ func (c *client) upload(data []byte) string {
 	return must[object](c, "POST", "/v1/uploads", data).str("upload")
 }
 
-// inbox is where a tenant's files of a batch are put.
+// inbox returns the folder of a tenant's batch in the inbox.
 func inbox(c *client, project, workflow, folder string) string {
 	return ingest.Inbox + c.tenant + "/" + project + "/" + workflow + "/" + folder + "/"
 }
@@ -190,7 +190,7 @@ func (s *system) drop(name string, data []byte) {
 	}
 }
 
-// tenantOf is the tenant of a client, for who looks into the table.
+// tenantOf returns the tenant of a client, for access to the table.
 func tenantOf(t testing.TB, c *client) keys.Tenant {
 	t.Helper()
 	tenant, err := keys.ParseTenant(c.tenant)
@@ -214,7 +214,7 @@ func (s *system) batchOf(id string) table.Batch {
 	return b
 }
 
-// documentsOf are all documents of a batch.
+// documentsOf returns all documents of a batch.
 func (s *system) documentsOf(b table.Batch) []table.Document {
 	s.t.Helper()
 	var all []table.Document
@@ -230,8 +230,8 @@ func (s *system) documentsOf(b table.Batch) []table.Document {
 	}
 }
 
-// consistent checks that a batch counts right, and that GSI2 holds of it what it
-// should and nothing else; it tells how many entries that are.
+// consistent checks the counts of a batch, and that GSI2 has exactly its interesting
+// documents; it returns the number of these entries.
 func (s *system) consistent(b table.Batch) (entries int64) {
 	s.t.Helper()
 	var counted table.Counts
@@ -244,7 +244,7 @@ func (s *system) consistent(b table.Batch) (entries int64) {
 		byStatus[d.Status][d.ID] = true
 	}
 	if counted != b.Counts || counted.Processing+counted.Succeeded+counted.Failed+counted.Review != b.Documents {
-		s.t.Errorf("batch %s says %+v of %d, but there are %+v", b.Name, b.Counts, b.Documents, counted)
+		s.t.Errorf("batch %s has the counts %+v of %d, but its documents are %+v", b.Name, b.Counts, b.Documents, counted)
 	}
 	for _, status := range []table.Status{table.Processing, table.Failed, table.ReviewRequired} {
 		found := 0
@@ -256,7 +256,7 @@ func (s *system) consistent(b table.Batch) (entries int64) {
 			for _, d := range page.Items {
 				found++
 				if !byStatus[status][d.ID] {
-					s.t.Errorf("GSI2 has document %s as %s, which it is not", d.Name, status)
+					s.t.Errorf("GSI2 has document %s with the wrong status %s", d.Name, status)
 				}
 			}
 			if cursor = page.Next; cursor == "" {
@@ -274,7 +274,7 @@ func (s *system) consistent(b table.Batch) (entries int64) {
 	return entries
 }
 
-// entries is how many entries an index has, of all items there are.
+// entries returns the number of entries of an index.
 func (s *system) entries(index string) int64 {
 	s.t.Helper()
 	reports, err := s.Home.Stator.Verify(s.t.Context(), func(string, int64) {})
@@ -289,6 +289,6 @@ func (s *system) entries(index string) int64 {
 			return r.Entries[index]
 		}
 	}
-	s.t.Fatal(errors.New("the table is not there"))
+	s.t.Fatal(errors.New("the table does not exist"))
 	return 0
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
-// wrongly is an extractor of a release that has a bug: whatever stands on a
-// paper, it reads nought, and is sure of it.
+// wrongly is an extractor with a bug: it reads 0 from every document, with full
+// confidence.
 type wrongly struct{}
 
 func (wrongly) Extract(_ context.Context, _ extract.File, e extract.Extraction) (extract.Result, error) {
@@ -29,10 +29,10 @@ func (wrongly) Extract(_ context.Context, _ extract.File, e extract.Extraction) 
 	return r, nil
 }
 
-// A release of the pipeline has two bugs: it reads wrongly, and it forgot the
-// condition that a document must be in processing, so it takes all documents of
-// the batch again. Point-in-time recovery brings back what it spoilt, and leaves
-// what is right and came later.
+// A release of the pipeline has two bugs: it extracts wrong values, and it lacks the
+// condition that a document must be in processing, so it processes all documents of
+// the batch again. Point-in-time recovery restores the damaged documents, and does
+// not change newer ones.
 func TestRecovery(t *testing.T) {
 	now := new(clock)
 	s := start(t, func(o *Options) { o.Now, o.Home.Now = now.Now, now.Now })
@@ -59,10 +59,10 @@ func TestRecovery(t *testing.T) {
 
 	s.spoil(batch)
 	if spoilt := s.items(batch); same(good, spoilt) > 0 {
-		t.Fatalf("the bug left %d documents alone: there is nothing to recover", same(good, spoilt))
+		t.Fatalf("the bug left %d documents unchanged: there is nothing to recover", same(good, spoilt))
 	}
 	now.Pass(time.Minute)
-	// Life goes on: a paper comes into the same batch, and another batch is made.
+	// A document is added to the same batch, and another batch is created.
 	name, data, _ := invoiceOf(1, 500)
 	s.drop(folder+name, data)
 	s.drop(inbox(c, ids["project"], ids["workflow"], "later")+name, data)
@@ -77,12 +77,12 @@ func TestRecovery(t *testing.T) {
 	}
 	r, err := s.Store.Recover(t.Context(), old, batch.ID, false)
 	if err != nil || r.Documents != 130 || r.Differ != 130 || r.Since != 1 || r.Written != 0 {
-		t.Errorf("looked at: %+v, %v", r, err)
+		t.Errorf("compared: %+v, %v", r, err)
 	}
 	if same(good, s.items(batch)) > 0 {
-		t.Error("who only looks has changed something")
+		t.Error("comparing has changed something")
 	}
-	for _, want := range []int{130, 0} { // and once more, which finds all well
+	for _, want := range []int{130, 0} { // the second time there is nothing left to restore
 		r, err = s.Store.Recover(t.Context(), old, batch.ID, true)
 		if err != nil || r.Differ != want || r.Written != want {
 			t.Errorf("recovered: %+v, %v", r, err)
@@ -90,23 +90,23 @@ func TestRecovery(t *testing.T) {
 	}
 	after := s.items(batch)
 	if n := same(good, after); n != 130 || len(after) != 131 {
-		t.Errorf("%d of 130 documents are what they were, of %d", n, len(after))
+		t.Errorf("%d of 130 documents are restored, of %d", n, len(after))
 	}
 	if same(untouched, s.items(later)) != 1 {
-		t.Error("the batch that came later was changed")
+		t.Error("the newer batch was changed")
 	}
 	now.Pass(time.Minute)
 	s.passes()
 	b := s.batchOf(batch.ID.String())
 	s.consistent(b)
 	want := batch.Counts
-	want.Succeeded++ // the paper that came later
+	want.Succeeded++ // the newer document
 	if b.Counts != want || b.Documents != 131 || b.Status != table.Failed {
 		t.Errorf("%+v, want %+v of 131", b, want)
 	}
 }
 
-// spoil runs the release with the bugs over a batch.
+// spoil runs the release with the bugs on a batch.
 func (s *system) spoil(b table.Batch) {
 	s.t.Helper()
 	store := *s.Store
@@ -142,7 +142,7 @@ func (s *system) spoil(b table.Batch) {
 	}
 }
 
-// forget leaves out the condition that a document must be in a status.
+// forget removes the condition on a document's status.
 func forget(writes []types.TransactWriteItem) {
 	for _, w := range writes {
 		if w.Update != nil && aws.ToString(w.Update.ConditionExpression) == "#status = :was" {
@@ -153,7 +153,7 @@ func forget(writes []types.TransactWriteItem) {
 	}
 }
 
-// items are the documents of a batch, each with all it has.
+// items returns the documents of a batch with all attributes.
 func (s *system) items(b table.Batch) map[keys.DocumentID]string {
 	s.t.Helper()
 	all := make(map[keys.DocumentID]string)
@@ -163,7 +163,7 @@ func (s *system) items(b table.Batch) map[keys.DocumentID]string {
 	return all
 }
 
-// same is how many are alike.
+// same returns the number of equal documents.
 func same(a, b map[keys.DocumentID]string) int {
 	n := 0
 	for id, text := range a {

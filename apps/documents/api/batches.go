@@ -17,40 +17,40 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// upload keeps a file, the body, of which a document can be made.
+// upload stores a file, the request's body, of which a document can be made.
 func (s *Server) upload(c *call) (any, error) {
 	upload, err := s.keep(c, http.MaxBytesReader(c.w, c.r.Body, extract.MaxFile))
 	return map[string]any{"upload": upload}, err
 }
 
-// keep puts a file where the tenant's uploads are.
+// keep stores a file among the tenant's uploads.
 func (s *Server) keep(c *call, from io.Reader) (keys.TokenID, error) {
 	upload := keys.NewID[keys.TokenID]()
 	err := s.Bucket.Upload(c.ctx(), c.tenant().Upload(upload).String(), from, &blob.WriterOptions{ContentType: "application/octet-stream"})
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return upload, web.Refuse(http.StatusRequestEntityTooLarge, "too_large", "the file has more than the %d bytes that are taken", extract.MaxFile)
+		return upload, web.Refuse(http.StatusRequestEntityTooLarge, "too_large", "the file has more than the limit of %d bytes", extract.MaxFile)
 	}
 	if err != nil {
-		return upload, fmt.Errorf("keep an upload: %w", err)
+		return upload, fmt.Errorf("store an upload: %w", err)
 	}
 	return upload, nil
 }
 
-// newDocument is a document of a request: a file that was uploaded.
+// newDocument is a document in a request: a file that was uploaded.
 type newDocument struct {
 	Name   string       `json:"name"`
 	Upload keys.TokenID `json:"upload"`
 }
 
-// large is how long the body of a request with documents may be, in bytes.
+// large is the maximum size of a request with documents, in bytes.
 const large = 4 << 20
 
-// documents makes sense of those of a request. An upload is looked for below the
-// session's tenant, so that of another is not there.
+// documents validates the documents of a request. Uploads are looked up below the
+// session's tenant, so uploads of other tenants do not exist.
 func (s *Server) documents(c *call, in []newDocument, most int, id func(i int) keys.DocumentID) ([]table.NewDocument, error) {
 	if len(in) == 0 || len(in) > most {
-		return nil, web.Refuse(http.StatusBadRequest, "bad_documents", "there are %d documents, but must be 1 to %d", len(in), most)
+		return nil, web.Refuse(http.StatusBadRequest, "bad_documents", "the request has %d documents, but must have 1 to %d", len(in), most)
 	}
 	out := make([]table.NewDocument, len(in))
 	uploads, ctx := errgroup.WithContext(c.ctx())
@@ -67,10 +67,10 @@ func (s *Server) documents(c *call, in []newDocument, most int, id func(i int) k
 			out[i] = table.NewDocument{ID: id(i), Name: name, Object: c.tenant().Upload(d.Upload)}
 			there, err := s.Bucket.Exists(ctx, out[i].Object.String())
 			if err != nil {
-				return fmt.Errorf("look for an upload: %w", err)
+				return fmt.Errorf("look up an upload: %w", err)
 			}
 			if !there {
-				return web.Refuse(http.StatusNotFound, "no_upload", "document %d has an upload that is not there", i+1)
+				return web.Refuse(http.StatusNotFound, "no_upload", "the upload of document %d does not exist", i+1)
 			}
 			return nil
 		})
@@ -78,8 +78,8 @@ func (s *Server) documents(c *call, in []newDocument, most int, id func(i int) k
 	return out, uploads.Wait()
 }
 
-// newBatch is a batch of a request. Who sends the same with the same key again
-// gets the same batch.
+// newBatch is a batch in a request. A repeated request with the same key returns
+// the same batch.
 type newBatch struct {
 	Workflow  keys.WorkflowID `json:"workflowId"`
 	Name      string          `json:"name"`
@@ -108,7 +108,7 @@ func (s *Server) makeBatch(c *call, in newBatch) (table.Batch, error) {
 		return table.Batch{}, err
 	}
 	if len(in.Key) > 200 {
-		return table.Batch{}, web.Refuse(http.StatusBadRequest, "bad_key", "the key has %d bytes, but can have 200", len(in.Key))
+		return table.Batch{}, web.Refuse(http.StatusBadRequest, "bad_key", "the key has %d bytes, but can have at most 200", len(in.Key))
 	}
 	w, err := s.Store.Workflow(c.ctx(), c.tenant(), p, in.Workflow)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Server) makeBatch(c *call, in newBatch) (table.Batch, error) {
 		return table.Batch{}, err
 	}
 	s.Wake()
-	s.Tell(c.tenant())
+	s.Notify(c.tenant())
 	return b, nil
 }
 
@@ -159,8 +159,8 @@ func (s *Server) batch(c *call) (table.Batch, error) {
 
 func (s *Server) getBatch(c *call) (any, error) { return s.batch(c) }
 
-// findBatch finds a batch by its id alone. The index knows no tenants, so the
-// one that is found must be the session's.
+// findBatch finds a batch by its id alone. The index has no tenants, so the tenant
+// of the batch is compared with the session's.
 func (s *Server) findBatch(c *call) (any, error) {
 	b, err := id[keys.BatchID](c, "batch")
 	if err != nil {
@@ -180,7 +180,7 @@ func readStatus(text string) (table.Status, error) {
 	if status := table.Status(text); status.Interesting() {
 		return status, nil
 	}
-	return "", web.Refuse(http.StatusBadRequest, "bad_status", "the status is %.60q, but things are found by PROCESSING, FAILED and REVIEW_REQUIRED alone", text)
+	return "", web.Refuse(http.StatusBadRequest, "bad_status", "the status is %.60q, but must be PROCESSING, FAILED or REVIEW_REQUIRED", text)
 }
 
 func (s *Server) listBatchesByStatus(c *call) (any, error) {

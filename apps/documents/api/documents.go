@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// perPage is how many documents a page of a list has.
+// perPage is the number of documents on a page of a list.
 const perPage = 50
 
 func (s *Server) listDocuments(c *call) (any, error) {
@@ -39,7 +39,7 @@ func (s *Server) addDocuments(c *call) (any, error) {
 	if err := web.Read(c.w, c.r, large, &in); err != nil {
 		return nil, err
 	}
-	// A document is what was uploaded: sent twice, it is one.
+	// A document's id is derived from its upload: sent twice, it is one document.
 	documents, err := s.documents(c, in.Documents, 1000, func(i int) keys.DocumentID {
 		return keys.DeriveID[keys.DocumentID](b.ID.String(), "upload", in.Documents[i].Upload.String())
 	})
@@ -51,7 +51,7 @@ func (s *Server) addDocuments(c *call) (any, error) {
 		return nil, err
 	}
 	s.Wake()
-	s.Tell(c.tenant())
+	s.Notify(c.tenant())
 	return map[string]int{"added": len(added)}, nil
 }
 
@@ -81,8 +81,8 @@ func (s *Server) getResult(c *call) (any, error) {
 	return s.Results.Load(c.ctx(), d)
 }
 
-// getFile hands out the file as it came. A browser keeps it and shows nothing of
-// it: a stranger wrote it.
+// getFile sends the file as it was uploaded. A browser saves it and does not show
+// it, since its content is not trusted.
 func (s *Server) getFile(c *call) (any, error) {
 	_, d, err := s.document(c)
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *Server) getFile(c *call) (any, error) {
 	return answered{}, nil
 }
 
-// decision is what a reviewer says of a document: that it is right with these
-// corrections, or that it is of no use.
+// decision is a reviewer's decision about a document: approved, with corrections,
+// or rejected.
 type decision struct {
 	Approve bool              `json:"approve"`
 	Fields  map[string]string `json:"fields"`
@@ -123,7 +123,7 @@ func (s *Server) decide(c *call, in decision) error {
 		return err
 	}
 	if d.Status != table.ReviewRequired {
-		return web.Refuse(http.StatusConflict, "no_review", "the document is %s: only one that is REVIEW_REQUIRED can be reviewed", d.Status)
+		return web.Refuse(http.StatusConflict, "no_review", "the document is %s: only a document that is REVIEW_REQUIRED can be reviewed", d.Status)
 	}
 	o := table.Outcome{Document: d, Attempts: d.Attempts, ReviewedBy: c.session.User.String()}
 	if in.Approve {
@@ -135,16 +135,16 @@ func (s *Server) decide(c *call, in decision) error {
 		return err
 	}
 	err = s.Store.Move(c.ctx(), b, o)
-	s.Tell(c.tenant())
+	s.Notify(c.tenant())
 	return err
 }
 
 func (s *Server) reject(o *table.Outcome, in decision) error {
 	if len(in.Fields) > 0 {
-		return web.Refuse(http.StatusBadRequest, "bad_review", "a document that is rejected has no corrections")
+		return web.Refuse(http.StatusBadRequest, "bad_review", "a rejected document cannot have corrections")
 	}
 	if len(in.Reason) > 500 {
-		return web.Refuse(http.StatusBadRequest, "bad_review", "the reason has %d bytes, but can have 500", len(in.Reason))
+		return web.Refuse(http.StatusBadRequest, "bad_review", "the reason has %d bytes, but can have at most 500", len(in.Reason))
 	}
 	o.Status, o.Confidence, o.Reason = table.Failed, o.Document.Confidence, "rejected in review"
 	if in.Reason != "" {
@@ -166,7 +166,7 @@ func (s *Server) approve(c *call, o *table.Outcome, in decision) error {
 	return s.Results.Keep(c.ctx(), o, result)
 }
 
-// correct puts a reviewer's values into a result.
+// correct applies a reviewer's values to a result.
 func correct(result *extract.Result, corrections map[string]string) error {
 	known := make(map[string]*extract.Field)
 	for i := range result.Fields {
@@ -180,7 +180,7 @@ func correct(result *extract.Result, corrections map[string]string) error {
 		case len(f.Values) > 0:
 			return web.Refuse(http.StatusBadRequest, "bad_review", "the field %.60q is a column: its rows cannot be corrected here", name)
 		case len(value) > 10_000:
-			return web.Refuse(http.StatusBadRequest, "bad_review", "the value of %.60q has %d bytes, but can have 10000", name, len(value))
+			return web.Refuse(http.StatusBadRequest, "bad_review", "the value of %.60q has %d bytes, but can have at most 10000", name, len(value))
 		case f.Value != value:
 			f.Value, f.Confidence, f.Source = value, 1, "reviewer"
 		}
@@ -190,19 +190,19 @@ func correct(result *extract.Result, corrections map[string]string) error {
 
 func (s *Server) retry(c *call) (any, error) { return nil, s.tryAgain(c) }
 
-// tryAgain has a failed document processed once more.
+// tryAgain has a failed document processed again.
 func (s *Server) tryAgain(c *call) error {
 	b, d, err := s.document(c)
 	if err != nil {
 		return err
 	}
 	if d.Status != table.Failed {
-		return web.Refuse(http.StatusConflict, "no_retry", "the document is %s: only one that is FAILED can be tried again", d.Status)
+		return web.Refuse(http.StatusConflict, "no_retry", "the document is %s: only a document that is FAILED can be retried", d.Status)
 	}
 	if err := s.Store.Move(c.ctx(), b, table.Outcome{Document: d, Status: table.Processing}); err != nil {
-		return fmt.Errorf("try a document again: %w", err)
+		return fmt.Errorf("retry a document: %w", err)
 	}
 	s.Wake()
-	s.Tell(c.tenant())
+	s.Notify(c.tenant())
 	return nil
 }

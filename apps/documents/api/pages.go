@@ -23,7 +23,7 @@ import (
 //go:embed pages static
 var files embed.FS
 
-// looks is how things are shown.
+// looks are the functions of the templates.
 var looks = template.FuncMap{
 	"tone": func(s table.Status) string {
 		return map[table.Status]string{table.Succeeded: "good", table.Failed: "bad", table.ReviewRequired: "wait"}[s]
@@ -51,7 +51,7 @@ var looks = template.FuncMap{
 
 var pages = template.Must(template.New("").Funcs(looks).ParseFS(files, "pages/*.html"))
 
-// Pages are all patterns of pages and of the forms on them, beside the API's.
+// Pages lists the patterns of all pages and of their forms.
 func (s *Server) Pages() []Endpoint {
 	const project = "/projects/{project}"
 	const batch = project + "/batches/{batch}"
@@ -71,7 +71,7 @@ func (s *Server) Pages() []Endpoint {
 	}
 }
 
-// shown is a page to be made, and where a form leads to.
+// shown is a page to render, or where a form redirects to.
 type shown struct {
 	name string
 	data map[string]any
@@ -111,13 +111,13 @@ func (s *Server) handlePages(mux *http.ServeMux) {
 	}
 }
 
-// show makes a page. It is made whole before it is sent, so that a fault in it
-// is not half a page.
+// show renders a page. It is rendered completely before it is sent, so that an
+// error does not leave half a page.
 func (s *Server) show(w http.ResponseWriter, status int, p shown) {
 	var page strings.Builder
 	if err := pages.ExecuteTemplate(&page, p.name, p.data); err != nil {
-		s.Log.Error("a page cannot be made", "page", p.name, "error", err)
-		http.Error(w, "the page cannot be made; the log tells why", http.StatusInternalServerError)
+		s.Log.Error("rendering a page failed", "page", p.name, "error", err)
+		http.Error(w, "internal error; see the server's log", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -130,8 +130,8 @@ func (s *Server) showFault(w http.ResponseWriter, r *http.Request, err error) {
 	err = fault(err)
 	var f *web.Fault
 	if !errors.As(err, &f) {
-		s.Log.Error("a page could not be answered", "path", r.URL.Path, "error", err)
-		f = web.Refuse(http.StatusInternalServerError, "internal", "something went wrong here; the log tells what")
+		s.Log.Error("a page request failed", "path", r.URL.Path, "error", err)
+		f = web.Refuse(http.StatusInternalServerError, "internal", "internal error; see the server's log")
 	}
 	if f.Status == http.StatusUnauthorized && r.Method == http.MethodGet && s.Issuer != nil {
 		http.Redirect(w, r, "/signin", http.StatusSeeOther)
@@ -150,7 +150,7 @@ func (s *Server) signInForm(w http.ResponseWriter, r *http.Request) {
 	if s.Issuer != nil {
 		signed, err = s.signed(&call{w: w, r: r}, r.PostFormValue("email"), r.PostFormValue("tenant"))
 	} else if _, no := s.Verifier.Session(r.Context(), signed); no != nil {
-		err = web.Refuse(http.StatusUnauthorized, "invalid_session", "the token is expired or not valid")
+		err = web.Refuse(http.StatusUnauthorized, "invalid_session", "the token is expired or invalid")
 	}
 	if err != nil {
 		s.showFault(w, r, err)
@@ -218,7 +218,7 @@ func (s *Server) projectPage(c *call) (any, error) {
 	return shown{"project.html", map[string]any{"Project": p, "Workflows": workflows, "Batches": batches, "Example": example}}, nil
 }
 
-// example is what the form for a new workflow begins with.
+// example is the initial text of the form for a new workflow.
 const example = `{"fields": [
   {"name": "number", "labels": ["Invoice number", "Invoice no"], "required": true},
   {"name": "date", "type": "date", "labels": ["Date"], "required": true},
@@ -244,18 +244,18 @@ func (s *Server) workflowForm(c *call) (any, error) {
 	return led("/projects/" + p.ID.String()), err
 }
 
-// maxForm is how large the form with the files of a batch may be, in bytes.
+// maxForm is the maximum size of the form with the files of a batch, in bytes.
 const maxForm = 64 << 20
 
-// batchForm makes a batch of the files that a browser sends, one after the other
-// and none of them in memory.
+// batchForm creates a batch from the files that a browser sends. It streams them
+// one after the other and holds none in memory.
 func (s *Server) batchForm(c *call) (any, error) {
 	if _, err := s.project(c); err != nil {
 		return nil, err
 	}
 	form, err := c.r.MultipartReader()
 	if err != nil {
-		return nil, web.Refuse(http.StatusBadRequest, "bad_form", "the form is not one with files")
+		return nil, web.Refuse(http.StatusBadRequest, "bad_form", "the form has no files")
 	}
 	in := newBatch{}
 	for {
@@ -291,7 +291,7 @@ func (s *Server) formPart(c *call, part *multipart.Part, in *newBatch) error {
 		return nil
 	}
 	if len(in.Documents) == 500 {
-		return web.Refuse(http.StatusBadRequest, "bad_documents", "a form takes 500 files; the API takes more")
+		return web.Refuse(http.StatusBadRequest, "bad_documents", "a form can have at most 500 files; the API accepts more")
 	}
 	upload, err := s.keep(c, http.MaxBytesReader(c.w, part, extract.MaxFile))
 	in.Documents = append(in.Documents, newDocument{Name: part.FileName(), Upload: upload})
@@ -333,7 +333,7 @@ func (s *Server) documentPage(c *call) (any, error) {
 	return shown{"document.html", data}, nil
 }
 
-// preview is the beginning of a file that is text.
+// preview returns the beginning of a text file.
 func preview(f extract.File) string {
 	head := f.Data[:min(len(f.Data), 4000)]
 	if strings.HasPrefix(string(head), "%PDF-") || strings.ContainsRune(string(head), 0) {
@@ -359,15 +359,15 @@ func (s *Server) retryForm(c *call) (any, error) {
 	return led("/projects/" + c.r.PathValue("project") + "/batches/" + c.r.PathValue("batch")), s.tryAgain(c)
 }
 
-// toReview are the documents of a batch that wait for somebody.
+// toReview are the documents of a batch that need review.
 type toReview struct {
 	Batch     table.Batch
 	Documents []table.Document
 	More      bool
 }
 
-// reviewPage lists what waits for review. A batch with failed documents is
-// FAILED, so those are looked through too.
+// reviewPage lists the documents that need review. A batch with failed documents
+// is FAILED, so such batches are searched too.
 func (s *Server) reviewPage(c *call) (any, error) {
 	var batches []table.Batch
 	for _, status := range []table.Status{table.ReviewRequired, table.Failed, table.Processing} {

@@ -15,10 +15,10 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// small is how long the body of a usual request may be, in bytes.
+// small is the maximum size of the body of most requests, in bytes.
 const small = 128 << 10
 
-// readName checks a name that people give to something.
+// readName validates a name.
 func readName(what, name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" || len(name) > 200 || !utf8.ValidString(name) {
@@ -27,16 +27,16 @@ func readName(what, name string) (string, error) {
 	return name, nil
 }
 
-// readEmail checks an email, and writes it as it is looked for.
+// readEmail validates an email and normalises it.
 func readEmail(text string) (string, error) {
 	a, err := mail.ParseAddress(strings.TrimSpace(text))
 	if err != nil || a.Name != "" || len(a.Address) > 254 {
-		return "", web.Refuse(http.StatusBadRequest, "bad_email", "%.80q is no email such as ann@example.com", text)
+		return "", web.Refuse(http.StatusBadRequest, "bad_email", "%.80q is not an email such as ann@example.com", text)
 	}
 	return table.Email(a.Address), nil
 }
 
-// createTenant is for visitors of the built-in issuer, and for operators.
+// createTenant is for users of the built-in issuer, and for operators.
 func (s *Server) createTenant(c *call) (any, error) {
 	var in struct{ Name, Plan, Email, Person string }
 	if err := web.Read(c.w, c.r, small, &in); err != nil {
@@ -48,7 +48,7 @@ func (s *Server) createTenant(c *call) (any, error) {
 			return nil, err
 		}
 		if !p.Operator {
-			return nil, web.Refuse(http.StatusForbidden, "no_operator", "tenants are created by operators: the session must say so")
+			return nil, web.Refuse(http.StatusForbidden, "no_operator", "only operators can create tenants")
 		}
 	}
 	name, err := readName("name", in.Name)
@@ -85,8 +85,8 @@ func (s *Server) createTenant(c *call) (any, error) {
 	}{t, signed}, err
 }
 
-// createFor makes a tenant whose first admin is invited, since only their own
-// issuer knows who they are.
+// createFor creates a tenant whose first admin is invited, since only the admin's
+// own issuer can identify them.
 func (s *Server) createFor(c *call, name, plan, email string) (any, error) {
 	t, err := s.Store.CreateTenant(c.ctx(), name, plan, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Server) createFor(c *call, name, plan, email string) (any, error) {
 	}{t, code}, err
 }
 
-// signIn is the built-in issuer: it believes whoever comes.
+// signIn is the built-in issuer: it trusts every email without proof.
 func (s *Server) signIn(c *call) (any, error) {
 	var in struct{ Email, Tenant string }
 	if err := web.Read(c.w, c.r, small, &in); err != nil {
@@ -111,9 +111,9 @@ func (s *Server) signIn(c *call) (any, error) {
 
 func (s *Server) signed(c *call, email, tenant string) (string, error) {
 	if s.Issuer == nil {
-		return "", web.Refuse(http.StatusNotFound, "no_issuer", "sessions are made by the identity provider here")
+		return "", web.Refuse(http.StatusNotFound, "no_issuer", "sessions are issued by the identity provider here")
 	}
-	no := web.Refuse(http.StatusForbidden, "no_member", "nobody with this email is a member of this tenant")
+	no := web.Refuse(http.StatusForbidden, "no_member", "no member of this tenant has this email")
 	t, err := keys.ParseTenant(tenant)
 	if err != nil {
 		return "", no
@@ -139,7 +139,7 @@ func (s *Server) getTenant(c *call) (any, error) {
 	return s.Store.Tenant(c.ctx(), c.tenant())
 }
 
-// found is a member with the person behind.
+// found is a member and the person.
 type found struct {
 	table.User
 	Role string `json:"role"`
@@ -172,7 +172,7 @@ func (s *Server) removeUser(c *call) (any, error) {
 		return nil, err
 	}
 	if u == c.session.User {
-		return nil, web.Refuse(http.StatusConflict, "yourself", "nobody can remove themselves: another admin does")
+		return nil, web.Refuse(http.StatusConflict, "yourself", "you cannot remove yourself: ask another admin")
 	}
 	return nil, s.Store.RemoveMember(c.ctx(), c.tenant(), u)
 }
@@ -196,8 +196,8 @@ func (s *Server) invite(c *call) (any, error) {
 	return map[string]string{"invitation": code}, err
 }
 
-// acceptInvitation is done with the code, and with an own session where the
-// issuer is not the built-in one.
+// acceptInvitation needs the code, and a session unless the issuer is the built-in
+// one.
 func (s *Server) acceptInvitation(c *call) (any, error) {
 	var in struct{ Invitation, Name string }
 	if err := web.Read(c.w, c.r, small, &in); err != nil {
@@ -207,7 +207,7 @@ func (s *Server) acceptInvitation(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	no := web.Refuse(http.StatusNotFound, "no_invitation", "there is no such invitation: it may have expired, or been used")
+	no := web.Refuse(http.StatusNotFound, "no_invitation", "the invitation does not exist, has expired or was used")
 	i, err := s.Store.Invitation(c.ctx(), in.Invitation)
 	if errors.Is(err, table.ErrNotFound) {
 		return nil, no

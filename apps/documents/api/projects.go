@@ -28,7 +28,7 @@ func (s *Server) newProject(c *call, name string) (table.Project, error) {
 		return table.Project{}, err
 	}
 	p, err := s.Store.CreateProject(c.ctx(), c.tenant(), name)
-	s.Tell(c.tenant())
+	s.Notify(c.tenant())
 	return p, err
 }
 
@@ -50,7 +50,7 @@ func (s *Server) listWorkflows(c *call) (any, error) {
 	return s.Store.Workflows(c.ctx(), c.tenant(), p.ID, c.query("cursor"))
 }
 
-// newWorkflow is what a workflow is made of.
+// newWorkflow is a workflow in a request.
 type newWorkflow struct {
 	Name                string          `json:"name"`
 	Extraction          json.RawMessage `json:"extraction"`
@@ -58,10 +58,10 @@ type newWorkflow struct {
 	ReviewThreshold     float64         `json:"reviewThreshold"`
 }
 
-// maxExtraction is how long an extraction may be, in bytes of JSON.
+// maxExtraction is the maximum size of an extraction, in bytes of JSON.
 const maxExtraction = 60 << 10
 
-// check makes a workflow of it, if it makes sense.
+// check validates the request and returns the workflow.
 func (s *Server) check(c *call, p keys.ProjectID, in newWorkflow) (table.Workflow, error) {
 	name, err := readName("name", in.Name)
 	if err != nil {
@@ -71,14 +71,14 @@ func (s *Server) check(c *call, p keys.ProjectID, in newWorkflow) (table.Workflo
 		return table.Workflow{}, web.Refuse(http.StatusBadRequest, "bad_thresholds", "the thresholds are %v and %v, but must be 0 <= confidenceThreshold <= reviewThreshold <= 1", in.ConfidenceThreshold, in.ReviewThreshold)
 	}
 	if len(in.Extraction) > maxExtraction {
-		return table.Workflow{}, web.Refuse(http.StatusRequestEntityTooLarge, "too_large", "the extraction has %d bytes, but can have %d", len(in.Extraction), maxExtraction)
+		return table.Workflow{}, web.Refuse(http.StatusRequestEntityTooLarge, "too_large", "the extraction has %d bytes, but can have at most %d", len(in.Extraction), maxExtraction)
 	}
 	e, err := extract.ParseExtraction(in.Extraction)
 	if err != nil {
 		return table.Workflow{}, web.Refuse(http.StatusBadRequest, "bad_extraction", "%v", err)
 	}
 	if e.Extractor == "service" && !s.Service {
-		return table.Workflow{}, web.Refuse(http.StatusBadRequest, "no_service", "there is no model service here: choose the built-in extractor")
+		return table.Workflow{}, web.Refuse(http.StatusBadRequest, "no_service", "no model service is configured: choose the built-in extractor")
 	}
 	text, err := json.Marshal(e)
 	return table.Workflow{
@@ -137,6 +137,6 @@ func (s *Server) changeWorkflow(c *call) (any, error) {
 	}
 	w.ID = wid
 	w, err = s.Store.ChangeWorkflow(c.ctx(), w)
-	s.Tell(c.tenant())
+	s.Notify(c.tenant())
 	return w, err
 }

@@ -1,9 +1,9 @@
-// Package api is the front of the system: an API of JSON for programs, and pages
-// for people. Both do the same things by the same functions.
+// Package api serves the system over HTTP: a JSON API for programs, and pages for
+// people. Both use the same functions.
 //
-// A request is answered for the tenant of its session. Ids in paths, bodies,
-// queries and cursors are only ever put together with that tenant, so those of
-// other tenants name nothing.
+// A request is handled for the tenant of its session. Ids in paths, bodies,
+// queries and cursors are only combined with that tenant, so ids of other tenants
+// identify nothing.
 package api
 
 import (
@@ -24,46 +24,46 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Server answers requests.
+// Server is the HTTP handler.
 type Server struct {
 	Store    *table.Store
 	Bucket   *blob.Bucket
 	Results  *pipeline.Results
 	Verifier *session.Verifier
-	Issuer   *session.Issuer // the built-in one, or nil
+	Issuer   *session.Issuer // the built-in issuer, or nil
 	Service  bool            // whether workflows may choose the model service
-	Wake     func()          // is called when there is something to process
+	Wake     func()          // called when there is work to process
 	Log      *slog.Logger
 
-	// Guests are whom the page of the built-in issuer offers to be.
+	// Guests are the users that the sign-in page of the built-in issuer offers.
 	Guests []Guest
 
 	lives lives
 }
 
-// Guest is somebody whom a visitor of the demonstration can be.
+// Guest is a user of the demonstration.
 type Guest struct {
 	Email, Tenant, Of string
 }
 
-// Endpoint is something that can be asked for.
+// Endpoint is one endpoint of the API.
 type Endpoint struct {
-	Pattern string // as http.ServeMux has it
+	Pattern string // of http.ServeMux
 	Access  Access
 	answer  func(c *call) (any, error)
 }
 
-// Access is who may ask.
+// Access is who may use an endpoint.
 type Access int
 
-// Who may ask.
+// The kinds of access.
 const (
-	Anyone Access = iota // whoever sends it
+	Anyone Access = iota // no session is needed
 	Members
 	Admins
 )
 
-// Endpoints are all of the API, so that a test can go through them.
+// Endpoints lists all endpoints of the API, so that a test can iterate over them.
 func (s *Server) Endpoints() []Endpoint {
 	const project = "/v1/projects/{project}"
 	const batch = project + "/batches/{batch}"
@@ -124,7 +124,7 @@ func (s *Server) Handle(mux *http.ServeMux) {
 	s.handlePages(mux)
 }
 
-// answered is returned by who wrote an answer that is no JSON.
+// answered is returned by a function that has written a reply that is not JSON.
 type answered struct{}
 
 func (s *Server) answer(c *call, e Endpoint) (any, error) {
@@ -134,7 +134,7 @@ func (s *Server) answer(c *call, e Endpoint) (any, error) {
 	return e.answer(c)
 }
 
-// call is a request that was let in.
+// call is an authorised request.
 type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
@@ -149,7 +149,7 @@ func (c *call) query(n string) string { return c.r.URL.Query().Get(n) }
 // cookie holds the session of a browser.
 const cookie = "session"
 
-// token is what the request proves itself with, or "".
+// token returns the token of a request, or "".
 func token(r *http.Request) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return t
@@ -160,20 +160,20 @@ func token(r *http.Request) string {
 	return ""
 }
 
-// admit lets a request in, or not. What a person may do in a tenant is read from
-// the table and not from the token: who is no longer a member is out at once.
+// admit authorises a request. A person's rights in a tenant are read from the
+// table, not from the token, so that removing a member takes effect at once.
 func (s *Server) admit(c *call, access Access) error {
 	if access == Anyone {
 		return nil
 	}
 	var err error
 	if c.session, err = s.Verifier.Session(c.ctx(), token(c.r)); err != nil {
-		s.Log.Debug("a session is refused", "error", err)
-		return web.Refuse(http.StatusUnauthorized, "invalid_session", "the session is missing, expired or not valid: sign in, and send it as a bearer token")
+		s.Log.Debug("a session is rejected", "error", err)
+		return web.Refuse(http.StatusUnauthorized, "invalid_session", "the session is missing, expired or invalid: sign in, and send it as a bearer token")
 	}
 	c.member, err = s.Store.Member(c.ctx(), c.tenant(), c.session.User)
 	if errors.Is(err, table.ErrNotFound) {
-		return web.Refuse(http.StatusForbidden, "no_member", "the session is for a tenant of which its person is no member")
+		return web.Refuse(http.StatusForbidden, "no_member", "the person of the session is not a member of its tenant")
 	}
 	if err != nil {
 		return err
@@ -184,18 +184,18 @@ func (s *Server) admit(c *call, access Access) error {
 	return nil
 }
 
-// person is who sends a request that need not be for a tenant.
+// person authenticates a request that needs no tenant.
 func (s *Server) person(c *call) (session.Person, error) {
 	p, err := s.Verifier.Person(c.ctx(), token(c.r))
 	if err != nil {
-		return p, web.Refuse(http.StatusUnauthorized, "invalid_session", "the session is missing, expired or not valid: sign in, and send it as a bearer token")
+		return p, web.Refuse(http.StatusUnauthorized, "invalid_session", "the session is missing, expired or invalid: sign in, and send it as a bearer token")
 	}
 	return p, nil
 }
 
-var notFound = web.Refuse(http.StatusNotFound, "not_found", "there is no such thing for this tenant")
+var notFound = web.Refuse(http.StatusNotFound, "not_found", "it does not exist in this tenant")
 
-// fault words the errors of the table for who asked.
+// fault turns the errors of the table into replies.
 func fault(err error) error {
 	var own *web.Fault
 	switch {
@@ -204,16 +204,16 @@ func fault(err error) error {
 	case errors.Is(err, table.ErrNotFound):
 		return notFound
 	case errors.Is(err, table.ErrMoved):
-		return web.Refuse(http.StatusConflict, "changed", "it was changed meanwhile, or is not in a status that allows this: read it again")
+		return web.Refuse(http.StatusConflict, "changed", "it has changed meanwhile, or its status does not allow this: read it again")
 	case errors.Is(err, table.ErrBusy):
-		return web.Refuse(http.StatusServiceUnavailable, "busy", "others are changing the same thing: try again in a moment")
+		return web.Refuse(http.StatusServiceUnavailable, "busy", "too many concurrent changes: retry later")
 	case errors.Is(err, pipeline.ErrNoResult):
-		return web.Refuse(http.StatusNotFound, "no_result", "nothing was read from the document yet")
+		return web.Refuse(http.StatusNotFound, "no_result", "the document has no result yet")
 	}
 	return err
 }
 
-// id reads an id of the path. What is no id names nothing.
+// id parses an id in the path. An invalid id identifies nothing.
 func id[T keys.ID[kind], kind any](c *call, name string) (T, error) {
 	v, err := keys.ParseID[T, kind](c.r.PathValue(name))
 	if err != nil {
@@ -222,7 +222,7 @@ func id[T keys.ID[kind], kind any](c *call, name string) (T, error) {
 	return v, nil
 }
 
-// lives are the pages that are open, by tenant.
+// lives are the open pages, by tenant.
 type lives struct {
 	mutex    sync.Mutex
 	byTenant map[keys.Tenant]*web.Live
@@ -240,8 +240,8 @@ func (l *lives) of(t keys.Tenant) *web.Live {
 	return l.byTenant[t]
 }
 
-// Tell has the pages of a tenant look again.
-func (s *Server) Tell(t keys.Tenant) {
+// Notify makes the pages of a tenant reload.
+func (s *Server) Notify(t keys.Tenant) {
 	s.lives.mutex.Lock()
 	live := s.lives.byTenant[t]
 	s.lives.mutex.Unlock()
@@ -250,9 +250,9 @@ func (s *Server) Tell(t keys.Tenant) {
 	}
 }
 
-// TellAll has all pages look again, now and then, until the context ends: for
-// when others do the processing.
-func (s *Server) TellAll(ctx context.Context, every time.Duration) error {
+// NotifyAll makes all pages reload periodically, until the context ends. It is used
+// when other processes do the processing.
+func (s *Server) NotifyAll(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

@@ -13,10 +13,10 @@ type Builtin struct {
 	PDF *PDFReader
 }
 
-// maxText is how much text is looked at, in bytes.
+// maxText is the maximum size of text that is searched, in bytes.
 const maxText = 4 << 20
 
-// Extract reads a document.
+// Extract implements Extractor.
 func (x *Builtin) Extract(ctx context.Context, f File, e Extraction) (Result, error) {
 	var fields []Field
 	var err error

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// The bounds of a table.
+// The limits of a CSV file.
 const (
 	maxRows    = 200_000
 	maxColumns = 1_000
 )
 
-// fromCSV reads columns whose headings are the labels of fields. A table with
-// one row gives values, one with more gives lists.
+// fromCSV reads columns whose headings are the labels of fields. A file with one
+// row gives values, a file with more rows gives lists.
 func fromCSV(ctx context.Context, data []byte, e Extraction) ([]Field, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	in := csv.NewReader(bytes.NewReader(data))
@@ -51,7 +51,7 @@ func fromCSV(ctx context.Context, data []byte, e Extraction) ([]Field, error) {
 			return nil, unreadable("the file has more than the %d rows that are read", maxRows)
 		}
 		if rows%1000 == 0 && ctx.Err() != nil {
-			return nil, unreadable("it took too long to read")
+			return nil, unreadable("reading it took too long")
 		}
 		for i, c := range columns {
 			if c < 0 {
@@ -65,7 +65,7 @@ func fromCSV(ctx context.Context, data []byte, e Extraction) ([]Field, error) {
 				good[i]++
 			}
 			if size += len(v) + 4; size > MaxResult {
-				return nil, unreadable("what is to be read of the file is larger than %d bytes", MaxResult)
+				return nil, unreadable("the result is larger than %d bytes", MaxResult)
 			}
 			// A copy: the record is a part of the row's text.
 			fields[i].Values = append(fields[i].Values, strings.Clone(v))
@@ -85,7 +85,7 @@ func fromCSV(ctx context.Context, data []byte, e Extraction) ([]Field, error) {
 	return fields, nil
 }
 
-// cell is a value of a column, and whether it is what it should be.
+// cell returns a value of a column, and whether it has the right type.
 func (s *Spec) cell(text string) (string, bool) {
 	if s.pattern != nil {
 		if v, ok := s.matched(text); ok {
@@ -99,7 +99,7 @@ func (s *Spec) cell(text string) (string, bool) {
 	return text, false
 }
 
-// column is the place of a field's column, or -1.
+// column returns the index of a field's column, or -1.
 func (s *Spec) column(head []string) int {
 	for i, h := range head {
 		h = plainHeading(h)
@@ -119,7 +119,7 @@ func plainHeading(h string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(h))
 }
 
-// delimiter is the one that is most often in the first line.
+// delimiter returns the most frequent delimiter of the first line.
 func delimiter(data []byte) rune {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	best, most := ',', 0

@@ -1,9 +1,9 @@
-// Package extract reads the fields of a document from its file, and says of each
-// how sure it is.
+// Package extract extracts the fields of a document from its file, with a
+// confidence for each.
 //
-// Files come from strangers. What is read here is bounded in size, time and
-// memory; the format that is dangerous to read, PDF, is read by a process of its
-// own, which may die.
+// Files are not trusted. Size, time and memory of an extraction are limited; PDF,
+// the format that is dangerous to parse, is parsed by a child process, which may
+// crash.
 package extract
 
 import (
@@ -12,19 +12,19 @@ import (
 	"fmt"
 )
 
-// MaxFile is how large a file may be, in bytes.
+// MaxFile is the maximum size of a file, in bytes.
 const MaxFile = 16 << 20
 
-// MaxResult is how large a result may be, in bytes of JSON.
+// MaxResult is the maximum size of a result, in bytes of JSON.
 const MaxResult = 8 << 20
 
-// File is what a document is read from.
+// File is the file of a document.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// Field is one thing that was read, or was not: then Value is empty and the
+// Field is an extracted field. If it was not found, Value is empty and the
 // confidence 0. A table has Values, one for each of its rows.
 type Field struct {
 	Name       string   `json:"name"`
@@ -34,20 +34,20 @@ type Field struct {
 	Source     string   `json:"source,omitempty"` // label, pattern, column, service or reviewer
 }
 
-// Result is what was read from a document.
+// Result holds the fields of a document.
 type Result struct {
 	Extractor  string  `json:"extractor"`
 	Confidence float64 `json:"confidence"` // combined
 	Fields     []Field `json:"fields"`
 }
 
-// Extractor reads documents. Its error is an *Unreadable when another try would
-// end the same way; any other is worth another try.
+// Extractor extracts fields. It returns an *Unreadable if a retry would fail in
+// the same way; other errors are worth a retry.
 type Extractor interface {
 	Extract(ctx context.Context, f File, e Extraction) (Result, error)
 }
 
-// Unreadable is the error of a document from which nothing can be read, ever.
+// Unreadable is the error of a document that can never be read.
 type Unreadable struct{ Reason string }
 
 func (u *Unreadable) Error() string { return u.Reason }
@@ -56,15 +56,14 @@ func unreadable(format string, args ...any) error {
 	return &Unreadable{fmt.Sprintf(format, args...)}
 }
 
-// IsUnreadable tells whether another try is in vain.
+// IsUnreadable reports whether a retry is useless.
 func IsUnreadable(err error) bool {
 	var u *Unreadable
 	return errors.As(err, &u)
 }
 
-// Combined is the confidence in a document: the mean of those in its required
-// fields, and in the others that were found. A document in which nothing was
-// found has none.
+// Combined returns the confidence of a document: the mean over its required fields
+// and the optional ones that were found. It is 0 if no field was found.
 func Combined(e Extraction, fields []Field) float64 {
 	required := make(map[string]bool, len(e.Fields))
 	for _, spec := range e.Fields {

@@ -75,7 +75,7 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
-// How sure it is depends on how a value was found.
+// The confidence depends on how a value was found.
 func TestConfidence(t *testing.T) {
 	spec := `{"fields":[{"name":"total","type":"amount","labels":["Total"],"required":true}]}`
 	sure := func(text string) float64 {
@@ -86,11 +86,11 @@ func TestConfidence(t *testing.T) {
 		return r.Confidence
 	}
 	order := []struct{ name, text string }{
-		{"behind its label", "Total: 12.00\n"},
-		{"behind its label, unmarked", "Total 12.00\n"},
+		{"after its label", "Total: 12.00\n"},
+		{"after its label, without a separator", "Total 12.00\n"},
 		{"in the next line", "Total\n12.00\n"},
 		{"of another type", "Total: twelve\n"},
-		{"not there", "Dear all\n"},
+		{"missing", "Dear all\n"},
 	}
 	for i := 1; i < len(order); i++ {
 		if a, b := sure(order[i-1].text), sure(order[i].text); a <= b {
@@ -98,10 +98,10 @@ func TestConfidence(t *testing.T) {
 		}
 	}
 	if one, two := sure("Total: 12.00\n"), sure("Total: 12.00\nTotal: 13.00\n"); one <= two {
-		t.Errorf("two answers (%.2f) are as good as one (%.2f)", two, one)
+		t.Errorf("two candidates (%.2f) are as good as one (%.2f)", two, one)
 	}
 	if got := sure("Subtotal: 9.00\n"); got != 0 {
-		t.Errorf("a part of a word passes for a label: %.2f", got)
+		t.Errorf("a part of a word is accepted as a label: %.2f", got)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// An extraction that makes no sense is told.
+// An invalid extraction is an error.
 func TestWrongExtractions(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":         `{`,
@@ -155,7 +155,7 @@ func TestWrongExtractions(t *testing.T) {
 	}
 }
 
-// Hostile files are unreadable, for a reason, and soon; the reader lives on.
+// Hostile files are unreadable, with a reason and within the time limit, and do not crash the reader.
 func TestHostileFiles(t *testing.T) {
 	e := extraction(t, strings.Replace(invoice, `{"fields":[`, `{"fields":[{"name":"note"},`, 1))
 	x := &Builtin{PDF: NewPDFReader(2, time.Second)}
@@ -164,7 +164,7 @@ func TestHostileFiles(t *testing.T) {
 		"binary":               {"a.txt", []byte{0xff, 0xfe, 0, 1}},
 		"zip":                  {"a.pdf", []byte("PK\x03\x04\x00\x00")},
 		"huge text":            {"a.txt", bytes.Repeat([]byte("Total: 1\n"), 1<<20)},
-		"no PDF":               {"a.pdf", []byte("%PDF-1.7 and nothing else")},
+		"not a PDF":            {"a.pdf", []byte("%PDF-1.7 and nothing else")},
 		"cut PDF":              {"a.pdf", pdfOf(goodText)[:700]},
 		"PDF bomb":             {"a.pdf", bomb(1<<30, "", " ", "")},
 		"PDF bomb of pieces":   {"a.pdf", bomb(48<<20, "", "(Total: 1) Tj ", "")},
@@ -186,7 +186,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// One that takes memory is ended by that, however much time it has.
+// A reader that uses too much memory ends, however much time it has.
 func TestMemoryIsBounded(t *testing.T) {
 	x := &Builtin{PDF: NewPDFReader(1, 5*time.Minute)}
 	_, err := x.Extract(t.Context(), File{"a.pdf", bomb(1<<30, "", "(A)Tj ", "")}, extraction(t, invoice))
@@ -195,14 +195,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// The control of the bombs: the same file with little in it is read.
+// The control: the same file with little content is read.
 func TestNoBomb(t *testing.T) {
 	if _, err := builtin().Extract(t.Context(), File{"a.pdf", bomb(1000, "(", "A", ") Tj ")}, extraction(t, invoice)); err != nil {
 		t.Error(err)
 	}
 }
 
-// Who stops waiting does not leave a reader behind, and no verdict.
+// Cancelling the context ends the child process, and the file is not unreadable.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -211,15 +211,15 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// The service's answer is taken as far as it was asked; its troubles are worth
-// another try, its refusals are not.
+// Only the requested fields of the service's reply are used; its failures are worth
+// a retry, its rejections are not.
 func TestService(t *testing.T) {
 	var status int
 	var body string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q question
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || string(q.Content) != goodText || len(q.Fields) != 4 {
-			t.Errorf("the question is %+v, %v", q, err)
+			t.Errorf("the request is %+v, %v", q, err)
 		}
 		w.WriteHeader(status)
 		w.Write([]byte(body))
@@ -249,7 +249,7 @@ func TestService(t *testing.T) {
 	}
 }
 
-// Whatever text comes, nothing panics and values stay bounded.
+// No text causes a panic, and values stay within their limits.
 func FuzzText(f *testing.F) {
 	f.Add("Total: 12\n")
 	f.Add("İnvoice no\nTotal")
@@ -281,7 +281,7 @@ func pdfOf(text string) []byte {
 	return out.Bytes()
 }
 
-// objects is a PDF of objects, the first of which is its catalog.
+// objects returns a PDF of objects, the first of which is its catalog.
 func objects(all ...string) []byte {
 	var out bytes.Buffer
 	out.WriteString("%PDF-1.4\n")
@@ -299,9 +299,9 @@ func objects(all ...string) []byte {
 	return out.Bytes()
 }
 
-// bomb is a small PDF whose page unfolds to about so many bytes, of one thing
-// again and again. Only the first of its blocks are packed: the others are the
-// second one's bytes again, and what comes behind them is missing.
+// bomb returns a small PDF whose page expands to about a number of bytes, by
+// repetition. Only the first blocks are compressed: the others repeat the bytes of
+// the second one, and the end of the stream is missing.
 func bomb(unfolded int, before, again, after string) []byte {
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
@@ -328,12 +328,12 @@ func bomb(unfolded int, before, again, after string) []byte {
 		"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
 }
 
-// circle is a PDF whose pages are in themselves.
+// circle returns a PDF whose page tree has a cycle.
 func circle() []byte {
 	return objects("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[2 0 R 2 0 R]/Count 3/Parent 2 0 R>>")
 }
 
-// manyPages is a small PDF that says it has many pages.
+// manyPages returns a small PDF that claims to have many pages.
 func manyPages() []byte {
 	return objects("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 99999999>>", "<</Type/Page/Parent 2 0 R>>")
 }

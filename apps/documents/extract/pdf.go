@@ -16,36 +16,36 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// childVariable is in the environment of a process that reads one PDF.
+// childVariable is set in the environment of a child process that reads a PDF.
 const childVariable = "DOCUMENTS_READ_PDF"
 
-// The bounds of reading a PDF. A page's content is compressed, and a small file
-// can unfold to terabytes; so the reader is watched, and ends.
+// The limits of reading a PDF. Page content is compressed, and a small file can
+// expand to terabytes, so the child process limits itself.
 const (
 	pdfMemory = 192 << 20
 	pdfStack  = 32 << 20
 	pdfPages  = 500
 )
 
-// How a child ends.
+// Exit codes of the child process.
 const (
 	childUnreadable = 3
 	childTooLarge   = 4
 )
 
-// PDFReader has the text of PDFs read by processes of their own, a few at a time.
+// PDFReader extracts the text of PDFs in child processes, a few at a time.
 type PDFReader struct {
 	timeout time.Duration
 	turns   chan struct{}
 }
 
-// NewPDFReader makes a reader of so many at a time. Who uses it must call
-// ChildMain first of all in main.
+// NewPDFReader returns a reader that runs a number of child processes at a time.
+// The program must call ChildMain at the start of main.
 func NewPDFReader(atOnce int, timeout time.Duration) *PDFReader {
 	return &PDFReader{timeout: timeout, turns: make(chan struct{}, atOnce)}
 }
 
-// Text is the text of a PDF, row by row.
+// Text returns the text of a PDF, row by row.
 func (p *PDFReader) Text(ctx context.Context, data []byte) (string, error) {
 	select {
 	case p.turns <- struct{}{}:
@@ -55,7 +55,7 @@ func (p *PDFReader) Text(ctx context.Context, data []byte) (string, error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("start the reader of PDFs: %w", err)
+		return "", fmt.Errorf("start the PDF reader: %w", err)
 	}
 	within, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -76,25 +76,25 @@ func (p *PDFReader) Text(ctx context.Context, data []byte) (string, error) {
 	case errors.As(err, &ended) && ended.ExitCode() == childUnreadable:
 		return "", unreadable("the PDF cannot be read: %.300s", strings.TrimSpace(why.String()))
 	case errors.As(err, &ended) && ended.ExitCode() == childTooLarge:
-		return "", unreadable("the PDF needs more than the %d MB that reading one may take", pdfMemory>>20)
+		return "", unreadable("reading the PDF needs more than %d MB of memory", pdfMemory>>20)
 	case errors.As(err, &ended):
-		return "", unreadable("the PDF broke its reader (%v)", ended)
+		return "", unreadable("the PDF crashed its reader (%v)", ended)
 	}
-	return "", fmt.Errorf("start the reader of PDFs: %w", err)
+	return "", fmt.Errorf("start the PDF reader: %w", err)
 }
 
-// limited keeps what a child says, up to a bound.
+// limited is a buffer with a maximum size.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(b []byte) (int, error) {
 	if l.Len()+len(b) > maxText {
-		return 0, errors.New("the reader of PDFs says too much")
+		return 0, errors.New("the PDF reader writes too much")
 	}
 	return l.Buffer.Write(b)
 }
 
-// ChildMain reads a PDF from stdin and ends the process, if it was started for
-// that; otherwise it does nothing.
+// ChildMain reads a PDF from stdin and exits, if the process was started for that;
+// otherwise it returns at once.
 func ChildMain() {
 	if os.Getenv(childVariable) == "" {
 		return
@@ -113,7 +113,7 @@ func ChildMain() {
 	os.Exit(0)
 }
 
-// watch ends the process when it has taken too much memory.
+// watch exits the process if it uses too much memory.
 func watch() {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	for {
@@ -153,7 +153,7 @@ func writeText(w io.Writer, data []byte) (err error) {
 		for _, row := range rows {
 			line := joined(row.Content) + "\n"
 			if written += len(line); written > maxText {
-				return fmt.Errorf("it has more text than the %d bytes that are read", maxText)
+				return fmt.Errorf("it has more than the limit of %d bytes of text", maxText)
 			}
 			if _, err := io.WriteString(w, line); err != nil {
 				return err
@@ -163,8 +163,8 @@ func writeText(w io.Writer, data []byte) (err error) {
 	return nil
 }
 
-// joined is the text of a row. Single letters belong together, longer pieces are
-// words of their own.
+// joined returns the text of a row. Single letters are joined, longer pieces are
+// separate words.
 func joined(pieces pdf.TextHorizontal) string {
 	var line strings.Builder
 	before := 0

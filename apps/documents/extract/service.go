@@ -10,11 +10,11 @@ import (
 	"net/http"
 )
 
-// Service asks a model service. The request is a JSON object with name, content
-// (base64) and fields; the answer is one with fields: name, value or values, and
-// confidence from 0 to 1.
+// Service is an extractor that calls a model service. The request is a JSON object
+// with name, content (base64) and fields; the reply is an object with fields: name,
+// value or values, and confidence from 0 to 1.
 //
-// The address is the operator's. Workflows choose the service, never where it is.
+// The operator configures the URL. Workflows choose the service, never its URL.
 type Service struct {
 	URL    string
 	Client *http.Client
@@ -26,8 +26,8 @@ type question struct {
 	Fields  []Spec `json:"fields"`
 }
 
-// Extract reads a document. When the service is out of order, or busy, another
-// try is worth it; when it refuses the document, none is.
+// Extract implements Extractor. If the service is down or busy, the error is worth
+// a retry; if it rejects the document, it is not.
 func (s *Service) Extract(ctx context.Context, f File, e Extraction) (Result, error) {
 	body, err := json.Marshal(question{f.Name, f.Data, e.Fields})
 	if err != nil {
@@ -35,40 +35,40 @@ func (s *Service) Extract(ctx context.Context, f File, e Extraction) (Result, er
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))
 	if err != nil {
-		return Result{}, fmt.Errorf("ask the model service: %w", err)
+		return Result{}, fmt.Errorf("call the model service: %w", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := s.Client.Do(r)
 	if err != nil {
-		return Result{}, fmt.Errorf("ask the model service: %w", err)
+		return Result{}, fmt.Errorf("call the model service: %w", err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, MaxResult+1))
 	switch {
 	case err != nil:
-		return Result{}, fmt.Errorf("read the model service's answer: %w", err)
+		return Result{}, fmt.Errorf("read the model service's reply: %w", err)
 	case answer.StatusCode == http.StatusRequestTimeout || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode >= 500:
-		return Result{}, fmt.Errorf("the model service answers %s", answer.Status)
+		return Result{}, fmt.Errorf("the model service replies %s", answer.Status)
 	case answer.StatusCode != http.StatusOK:
-		return Result{}, unreadable("the model service refuses the document: %s: %.200q", answer.Status, text)
+		return Result{}, unreadable("the model service rejects the document: %s: %.200q", answer.Status, text)
 	case len(text) > MaxResult:
-		return Result{}, unreadable("the model service's answer has more than %d bytes", MaxResult)
+		return Result{}, unreadable("the model service's reply has more than %d bytes", MaxResult)
 	}
-	var told struct{ Fields []Field }
-	if err := json.Unmarshal(text, &told); err != nil {
-		return Result{}, fmt.Errorf("the model service's answer is not what it should be: %w", err)
+	var reply struct{ Fields []Field }
+	if err := json.Unmarshal(text, &reply); err != nil {
+		return Result{}, fmt.Errorf("decode the model service's reply: %w", err)
 	}
-	fields := asked(e, told.Fields)
+	fields := asked(e, reply.Fields)
 	return Result{Extractor: "service", Confidence: Combined(e, fields), Fields: fields}, nil
 }
 
-// asked are the fields that were asked for, in their order, whatever the service
-// made of it.
-func asked(e Extraction, told []Field) []Field {
+// asked returns the requested fields, in their order, whatever the service
+// returned.
+func asked(e Extraction, found []Field) []Field {
 	fields := make([]Field, len(e.Fields))
 	for i, spec := range e.Fields {
 		fields[i].Name = spec.Name
-		for _, f := range told {
+		for _, f := range found {
 			if f.Name != spec.Name {
 				continue
 			}

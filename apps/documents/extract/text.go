@@ -5,34 +5,34 @@ import (
 	"strings"
 )
 
-// maxValue is how long the value of a field may be, in bytes.
+// maxValue is the maximum length of a value, in bytes.
 const maxValue = 10_000
 
-// fromText looks for fields in lines of text.
+// fromText searches lines of text for fields.
 func fromText(ctx context.Context, text string, e Extraction) ([]Field, error) {
 	if len(text) > maxText {
-		return nil, unreadable("there are %d bytes of text, but at most %d are read", len(text), maxText)
+		return nil, unreadable("the text has %d bytes, but at most %d are read", len(text), maxText)
 	}
 	lines := strings.Split(text, "\n")
 	lower := make([]string, len(lines))
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(line)
 		lower[i] = strings.ToLower(lines[i])
-		if len(lower[i]) != len(lines[i]) { // letters whose sizes differ: places would not fit
+		if len(lower[i]) != len(lines[i]) { // lower case changes the length: offsets would not match
 			lower[i] = lines[i]
 		}
 	}
 	fields := make([]Field, 0, len(e.Fields))
 	for i := range e.Fields {
 		if ctx.Err() != nil {
-			return nil, unreadable("it took too long to read")
+			return nil, unreadable("reading it took too long")
 		}
 		fields = append(fields, e.Fields[i].find(text, lines, lower))
 	}
 	return fields, nil
 }
 
-// find looks for one field: behind a label first, anywhere by its pattern then.
+// find searches for one field: after a label first, then anywhere by its pattern.
 func (s *Spec) find(text string, lines, lower []string) Field {
 	var best Field
 	others := make(map[string]bool)
@@ -52,7 +52,7 @@ func (s *Spec) find(text string, lines, lower []string) Field {
 			}
 		}
 	}
-	if len(others) > 1 { // several answers: which is right?
+	if len(others) > 1 { // ambiguous
 		best.Confidence *= 0.85
 	}
 	if best.Value == "" && s.pattern != nil {
@@ -67,7 +67,7 @@ func (s *Spec) find(text string, lines, lower []string) Field {
 	return best
 }
 
-// labelled is where a label stands in a line as a word of its own, or -1.
+// labelled returns the offset of a label in a line as a whole word, or -1.
 func labelled(line, label string) int {
 	for from := 0; ; {
 		at := strings.Index(line[from:], label)
@@ -87,7 +87,7 @@ func wordly(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
 
-// beside is the value behind a label, or in the next line when nothing is there.
+// beside returns the value after a label, or in the next line if there is none.
 func (s *Spec) beside(lines []string, i, start, end int) Field {
 	confidence := 0.97
 	if start > 0 {
@@ -117,10 +117,10 @@ func (s *Spec) beside(lines []string, i, start, end int) Field {
 	case rest == "":
 		return Field{}
 	}
-	return Field{Value: rest, Confidence: 0.3, Source: "label"} // something is there, but of another type
+	return Field{Value: rest, Confidence: 0.3, Source: "label"} // a value of another type
 }
 
-// matched is what the pattern finds, written as the type has it.
+// matched returns what the pattern finds, normalised for its type.
 func (s *Spec) matched(text string) (string, bool) {
 	m := s.pattern.FindStringSubmatch(text)
 	if m == nil {

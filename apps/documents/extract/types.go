@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Type is what kind of value a field has.
+// Type is the type of a field's value.
 type Type string
 
-// types finds a value of a type in a text, and writes it in one way.
+// types finds a value of a type in a text, and normalises it.
 var types = map[Type]func(text string) (string, bool){
 	"":       anyText,
 	"text":   anyText,
@@ -26,13 +26,13 @@ func anyText(text string) (string, bool) {
 
 var numberForm = regexp.MustCompile(`[-+]?\d(?:[\d.,'\x{a0} ]*\d)?`)
 
-// followed is what stands behind a number that is none, such as 9O.5O: letters,
-// other than a currency's.
+// followed matches what follows an invalid number such as 9O.5O: letters other
+// than a currency's.
 var followed = regexp.MustCompile(`^[A-Za-z](?:[^A-Z]|[A-Z][^A-Z]|$)|^[A-Za-z]{4}`)
 
-// number takes the digits of a number, with a point for the decimals. Of
-// "1.234,50" and "1,234.50" the last sign is the decimal one, unless three
-// digits follow a lone sign: then it divides thousands.
+// number returns the digits of a number, with a point for the decimals. In
+// "1.234,50" and "1,234.50" the last separator is the decimal one. A single
+// separator followed by three digits separates thousands.
 func number(text string) (string, bool) {
 	n := ""
 	for _, at := range numberForm.FindAllStringIndex(text, 20) {

@@ -1,9 +1,9 @@
-// Package ingest makes documents of the files that are put into a bucket.
+// Package ingest creates documents from the files that are put into a bucket.
 //
-// A file is put at inbox/<tenant>/<project>/<workflow>/<batch>/<file>. It is
-// copied to where the tenant's files are, written down under the condition that
-// it is not there yet, and only then taken from the inbox. Whatever happens in
-// between, the file is met again, and its second time does nothing.
+// A file is put at inbox/<tenant>/<project>/<workflow>/<batch>/<file>. It is copied
+// to the tenant's files, recorded under the condition that it is new, and only
+// then removed from the inbox. After a crash at any point the file is ingested
+// again, which changes nothing if it was recorded.
 package ingest
 
 import (
@@ -24,41 +24,41 @@ import (
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
-// Inbox is where files are put, and Rejected where those go of which no document
-// can be made, each with a file that says why.
+// Inbox is the folder for new files, and Rejected the folder for files that cannot
+// become documents, each with a file that has the reason.
 const (
 	Inbox    = "inbox/"
 	Rejected = "rejected/"
 )
 
-// unfinished is behind the names of files that are still being written, where
-// the bucket is a folder. They are left alone.
+// unfinished is the suffix of files that are still being written, where the bucket
+// is a folder. They are skipped.
 const unfinished = ".tmp"
 
-// Ingest takes files out of the inbox.
+// Ingest ingests files from the inbox.
 type Ingest struct {
 	Store  *table.Store
 	Bucket *blob.Bucket
-	Every  time.Duration // that the inbox is looked through
-	Wake   func()        // is called when there is something to process
+	Every  time.Duration // interval of the passes through the inbox
+	Wake   func()        // called when there is work to process
 	Files  *prometheus.CounterVec
 	Log    *slog.Logger
 }
 
-// NewMetrics registers the count of files by what became of them.
+// NewMetrics registers the counter of files by outcome.
 func NewMetrics(r prometheus.Registerer) *prometheus.CounterVec {
-	files := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "documents_ingested_files_total", Help: "Files met in the inbox, by what became of them."}, []string{"outcome"})
+	files := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "documents_ingested_files_total", Help: "Files found in the inbox, by outcome."}, []string{"outcome"})
 	r.MustRegister(files)
 	return files
 }
 
-// Run looks through the inbox until the context ends.
+// Run ingests files until the context ends.
 func (i *Ingest) Run(ctx context.Context) error {
 	tick := time.NewTicker(i.Every)
 	defer tick.Stop()
 	for {
 		if err := i.Pass(ctx); err != nil && ctx.Err() == nil {
-			i.Log.Error("could not take files from the inbox; they stay there", "error", err)
+			i.Log.Error("ingesting files failed; they stay in the inbox", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -68,10 +68,10 @@ func (i *Ingest) Run(ctx context.Context) error {
 	}
 }
 
-// some is how many files are taken together.
+// some is the number of files that are ingested together.
 const some = 400
 
-// Pass takes all files that are in the inbox now.
+// Pass ingests all files that are in the inbox now.
 func (i *Ingest) Pass(ctx context.Context) error {
 	files := i.Bucket.List(&blob.ListOptions{Prefix: Inbox})
 	var names []string
@@ -93,7 +93,7 @@ func (i *Ingest) Pass(ctx context.Context) error {
 	return errors.Join(faults, i.Take(ctx, names))
 }
 
-// arrival is a file in the inbox, and what its name says.
+// arrival is a file in the inbox, and the parts of its name.
 type arrival struct {
 	name     string // in the bucket
 	tenant   keys.Tenant
@@ -103,7 +103,7 @@ type arrival struct {
 	file     string
 }
 
-// parse reads a name. The bucket's own rules say who may write below a tenant's
+// parse parses a name. The bucket's access rules decide who may write to a tenant's
 // folder.
 func parse(name string) (a arrival, err error) {
 	parts := strings.Split(name, "/")
@@ -122,7 +122,7 @@ func parse(name string) (a arrival, err error) {
 	}
 	for _, s := range []string{a.folder, a.file} {
 		if s == "" || len(s) > 200 || !utf8.ValidString(s) {
-			return a, errors.New("the names of the batch and of the file have 1 to 200 bytes of UTF-8")
+			return a, errors.New("the names of the batch and of the file must have 1 to 200 bytes of UTF-8")
 		}
 	}
 	return a, nil
@@ -132,7 +132,8 @@ func (a arrival) batch() keys.BatchID {
 	return keys.DeriveID[keys.BatchID](a.tenant.String(), "inbox", a.project.String(), a.workflow.String(), a.folder)
 }
 
-// Take takes the files with these names. Any of them may be gone, or met before.
+// Take ingests the files with these names. Some may no longer exist, or be
+// ingested already.
 func (i *Ingest) Take(ctx context.Context, names []string) error {
 	groups := make(map[keys.BatchID][]arrival)
 	var order []keys.BatchID
@@ -160,12 +161,12 @@ func (i *Ingest) Take(ctx context.Context, names []string) error {
 	return faults
 }
 
-// takeBatch takes files of one batch.
+// takeBatch ingests files of one batch.
 func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival) error {
 	first := files[0]
 	w, err := i.Store.Workflow(ctx, first.tenant, first.project, first.workflow)
 	if errors.Is(err, table.ErrNotFound) {
-		err = errors.New("there is no such tenant, project or workflow")
+		err = errors.New("the tenant, project or workflow does not exist")
 		var faults error
 		for _, a := range files {
 			faults = errors.Join(faults, i.reject(ctx, a.name, err))
@@ -181,7 +182,7 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 		d.Object = a.tenant.File(id, d.ID)
 		err := i.Bucket.Copy(ctx, d.Object.String(), a.name, nil)
 		if gcerrors.Code(err) == gcerrors.NotFound {
-			i.Files.WithLabelValues("gone").Inc() // somebody was faster
+			i.Files.WithLabelValues("gone").Inc() // another process was faster
 			continue
 		}
 		if err != nil {
@@ -203,14 +204,14 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 	}
 	for _, a := range files {
 		if err := i.Bucket.Delete(ctx, a.name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-			return fmt.Errorf("take a file from the inbox: %w", err)
+			return fmt.Errorf("remove a file from the inbox: %w", err)
 		}
 	}
 	return nil
 }
 
-// record writes documents down, in a new batch or in one that is there. It tells
-// how many were new.
+// record records documents in a new or an existing batch. It returns the number of
+// new ones.
 func (i *Ingest) record(ctx context.Context, n table.NewBatch) (int, error) {
 	b, err := i.Store.Batch(ctx, n.Workflow.Tenant, n.Workflow.Project, n.ID)
 	first, all := 0, n.Documents
@@ -228,7 +229,7 @@ func (i *Ingest) record(ctx context.Context, n table.NewBatch) (int, error) {
 	return first + len(added), err
 }
 
-// reject moves a file out of the way, with a word about why.
+// reject moves a file to Rejected and adds a file with the reason.
 func (i *Ingest) reject(ctx context.Context, name string, why error) error {
 	i.Log.Warn("a file is rejected", "file", name, "error", why)
 	to := Rejected + strings.TrimPrefix(name, Inbox)
@@ -240,11 +241,11 @@ func (i *Ingest) reject(ctx context.Context, name string, why error) error {
 		return fmt.Errorf("reject a file: %w", err)
 	}
 	if err := i.Bucket.WriteAll(ctx, to+".why.txt", []byte(why.Error()+"\n"), nil); err != nil {
-		return fmt.Errorf("say why a file is rejected: %w", err)
+		return fmt.Errorf("write the reason of a rejection: %w", err)
 	}
 	i.Files.WithLabelValues("rejected").Inc()
 	if err := i.Bucket.Delete(ctx, name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-		return fmt.Errorf("take a rejected file from the inbox: %w", err)
+		return fmt.Errorf("remove a rejected file from the inbox: %w", err)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"gocloud.dev/pubsub"
 )
 
-// notice is what an object store says of new files: S3's form, or just a name.
+// notice is an object store's notice of new files: in S3's format, or just a name.
 type notice struct {
 	Key     string
 	Records []struct {
@@ -20,7 +20,7 @@ type notice struct {
 	}
 }
 
-// names are the files of a notice.
+// names returns the files of a notice.
 func names(body []byte) ([]string, error) {
 	var n notice
 	if err := json.Unmarshal(body, &n); err != nil {
@@ -39,15 +39,15 @@ func names(body []byte) ([]string, error) {
 	}
 	for _, name := range all {
 		if !strings.HasPrefix(name, Inbox) {
-			return nil, fmt.Errorf("the notice is of %.200q, which is not in the inbox", name)
+			return nil, fmt.Errorf("the notice names %.200q, which is not in the inbox", name)
 		}
 	}
 	return all, nil
 }
 
-// Listen takes the files that notices tell of, until the context ends. A notice
-// is acknowledged when its files are written down. One that makes no sense is
-// logged and dropped: the next pass through the inbox finds whatever it meant.
+// Listen ingests the files of notices, until the context ends. A notice is
+// acknowledged when its files are recorded. An invalid notice is logged and
+// dropped: the next pass through the inbox finds its files.
 func (i *Ingest) Listen(ctx context.Context, notices *pubsub.Subscription) error {
 	for {
 		message, err := notices.Receive(ctx)
@@ -64,7 +64,7 @@ func (i *Ingest) Listen(ctx context.Context, notices *pubsub.Subscription) error
 			continue
 		}
 		if err := i.Take(ctx, files); err != nil {
-			i.Log.Error("files of a notice could not be taken; they are met again", "error", err)
+			i.Log.Error("ingesting the files of a notice failed; retrying", "error", err)
 			if message.Nackable() {
 				message.Nack()
 				continue

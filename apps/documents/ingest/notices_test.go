@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A notice is S3's, or just a name; and of the inbox, or of nothing.
+// A notice has S3's format or is just a name; it must name a file of the inbox.
 func TestNotices(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
@@ -21,7 +21,7 @@ func TestNotices(t *testing.T) {
 	}
 	for _, body := range []string{``, `[]`, `no`, `{"key":"tenants/x"}`, `{"Records":[{"s3":{"object":{"key":"%zz"}}}]}`, `{"key":"../inbox/a"}`} {
 		if got, err := names([]byte(body)); err == nil {
-			t.Errorf("%q passes as %q", body, got)
+			t.Errorf("%q is accepted as %q", body, got)
 		}
 	}
 }

@@ -15,35 +15,35 @@ import (
 // Key is the primary key of an item.
 type Key struct{ pk, sk string }
 
-// Attributes are the key as a request has it.
+// Attributes returns the key for a request.
 func (k Key) Attributes() map[string]types.AttributeValue {
 	if k.pk == "" {
-		panic("a key that was never made is used")
+		panic("the zero Key is used")
 	}
 	return map[string]types.AttributeValue{"PK": str(k.pk), "SK": str(k.sk)}
 }
 
-// Entry is where an item stands in an index.
+// Entry is the key of an item in an index.
 type Entry struct{ index, pk, sk string }
 
-// Attributes are the attributes that make the item stand there.
+// Attributes returns the attributes that put the item into the index.
 func (e Entry) Attributes() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{e.index + "PK": str(e.pk), e.index + "SK": str(e.sk)}
 }
 
-// Range is what a query asks for.
+// Range is the key condition of a query.
 type Range struct {
 	index, pk  string
-	prefix     string // of the sort keys
-	until      string // the last of the sort keys
-	is         string // the one sort key
+	prefix     string // prefix of the sort keys
+	until      string // last sort key
+	is         string // the only sort key
 	descending bool
 }
 
-// Query is the request. What the caller adds to it cannot widen it.
+// Query returns the request. What the caller adds to it cannot widen the range.
 func (r Range) Query(table string) *dynamodb.QueryInput {
 	if r.pk == "" {
-		panic("a range that was never made is used")
+		panic("the zero Range is used")
 	}
 	in := &dynamodb.QueryInput{
 		TableName:                 aws.String(table),
@@ -69,12 +69,11 @@ func (r Range) Query(table string) *dynamodb.QueryInput {
 	return in
 }
 
-// errCursor is the error of a page that is asked for with something that no
-// earlier page gave.
-var errCursor = errors.New("the cursor is not one that an earlier page gave")
+// errCursor is returned for a cursor that no earlier page returned.
+var errCursor = errors.New("the cursor is not one that an earlier page returned")
 
-// Cursor tells where a page ended in a form that holds nothing of the tenant:
-// the sort key of the index, and that of the item.
+// Cursor encodes where a page ended, without the tenant: the sort key of the
+// index, and that of the item.
 func (r Range) Cursor(last map[string]types.AttributeValue) string {
 	if len(last) == 0 {
 		return ""
@@ -86,8 +85,8 @@ func (r Range) Cursor(last map[string]types.AttributeValue) string {
 	return text(last[r.index+"SK"]) + "|" + sk
 }
 
-// After is the start of the page behind a cursor. All but the sort keys is
-// written anew from the range, so a cursor of another tenant leads nowhere.
+// After returns the start key of the page after a cursor. All but the sort keys is
+// taken from the range, so a cursor of another tenant gives no access.
 func (r Range) After(cursor string, item func(sk string) (Key, error)) (map[string]types.AttributeValue, error) {
 	if r.index == "" {
 		if !strings.HasPrefix(cursor, r.prefix) || len(cursor) > 100 {
@@ -108,7 +107,7 @@ func (r Range) After(cursor string, item func(sk string) (Key, error)) (map[stri
 	return start, nil
 }
 
-// IDOf is the id behind the prefix of a sort key such as "DOCUMENT#…".
+// IDOf returns the id after the prefix of a sort key such as "DOCUMENT#…".
 func IDOf[T ID[kind], kind any](prefix, sk string) (T, error) {
 	rest, ok := strings.CutPrefix(sk, prefix)
 	if !ok {
@@ -117,63 +116,63 @@ func IDOf[T ID[kind], kind any](prefix, sk string) (T, error) {
 	return ParseID[T, kind](rest)
 }
 
-// Object is the place of a file in the bucket.
+// Object is the key of a file in the bucket.
 type Object struct{ key string }
 
 func (o Object) String() string {
 	if o.key == "" {
-		panic("an object that was never named is used")
+		panic("the zero Object is used")
 	}
 	return o.key
 }
 
-// layout sorts as the times do, since all are in UTC.
+// layout is a time format that sorts as the times do, since all are in UTC.
 const layout = "2006-01-02T15:04:05.000Z"
 
-// Time is a time as items have it.
+// Time formats a time for items.
 func Time(t time.Time) string { return t.UTC().Format(layout) }
 
-// ParseTime reads what Time wrote.
+// ParseTime parses the format of Time.
 func ParseTime(text string) (time.Time, error) {
 	t, err := time.Parse(layout, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%.40q is no time such as %s", text, layout)
+		return time.Time{}, fmt.Errorf("%.40q is not a time such as %s", text, layout)
 	}
 	return t, nil
 }
 
 // The four keys without a tenant. A person may belong to several tenants; the
-// state machine knows a batch's id and nothing else; and who looks for work does
-// it for all tenants. Who reads by them compares the tenant afterwards.
+// state machine knows only a batch's id; and runners look for work of all tenants.
+// Callers must compare the tenant afterwards.
 
 // User is the key of a person.
 func User(u UserID) Key { return Key{"USER#" + u.must(), "PROFILE"} }
 
-// EmailEntry is where a person is found by email.
+// EmailEntry is the index key by which a person is found by email.
 func EmailEntry(email string, u UserID) Entry {
 	return Entry{"GSI1", "EMAIL#" + email, "USER#" + u.must()}
 }
 
-// Email are the persons with an email.
+// Email is the range of the persons with an email.
 func Email(email string) Range { return Range{index: "GSI1", pk: "EMAIL#" + email, prefix: "USER#"} }
 
-// BatchIDEntry is where a batch is found by its id alone.
+// BatchIDEntry is the index key by which a batch is found by its id alone.
 func BatchIDEntry(b BatchID) Entry { return Entry{"GSI3", b.must(), "BATCH"} }
 
-// BatchByID is the batch with an id.
+// BatchByID is the range of the batch with an id.
 func BatchByID(b BatchID) Range { return Range{index: "GSI3", pk: b.must(), is: "BATCH"} }
 
-// JobShards is over how many partitions the jobs of all tenants are spread.
+// JobShards is the number of partitions of the jobs of all tenants.
 const JobShards = 4
 
-// JobEntry is where a job waits for its time.
+// JobEntry is the index key of a job, by its due time.
 func JobEntry(b BatchID, due time.Time) Entry {
 	h := fnv.New32a()
 	h.Write(b.v[:]) // never fails
 	return Entry{"GSI3", fmt.Sprintf("JOBS#%d", h.Sum32()%JobShards), Time(due)}
 }
 
-// JobsUntil are the jobs of a shard that are due, the oldest first.
+// JobsUntil is the range of the jobs of a shard that are due, oldest first.
 func JobsUntil(shard int, now time.Time) Range {
 	return Range{index: "GSI3", pk: fmt.Sprintf("JOBS#%d", shard), until: Time(now)}
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Every key, entry, range and object that a tenant makes has its id in the
-// partition, or in the folder; and no tenant makes none at all.
+// Every key, entry, range and object of a tenant has its id in the partition key or
+// the folder; and the methods of the zero Tenant panic.
 func TestTenantIsInEveryKey(t *testing.T) {
 	tenant := NewTenant()
 	typ := reflect.TypeOf(tenant)
@@ -53,11 +53,11 @@ func TestTenantIsInEveryKey(t *testing.T) {
 		}()
 	}
 	if tried < 20 {
-		t.Errorf("%d methods were tried; that cannot be all", tried)
+		t.Errorf("only %d methods were tried", tried)
 	}
 }
 
-// sample is an argument for a method of Tenant.
+// sample returns an argument for a method of Tenant.
 func sample(t *testing.T, typ reflect.Type, tenant Tenant) reflect.Value {
 	t.Helper()
 	for _, v := range []any{
@@ -72,15 +72,15 @@ func sample(t *testing.T, typ reflect.Type, tenant Tenant) reflect.Value {
 	return reflect.Value{}
 }
 
-// A tenant is made of text in few places, each of which is trusted with it. Who
-// adds one adds it here, with the reason.
-func TestWhoNamesTenants(t *testing.T) {
+// ParseTenant is called in few places, each of which is trusted. A new one is added
+// here, with the reason.
+func TestCallersOfParseTenant(t *testing.T) {
 	allowed := map[string]string{
 		"keys/tenant.go":      "an item of the table has its tenant",
 		"session/session.go":  "a verified token has it",
 		"table/invitation.go": "the secret of the invitation proves it",
-		"ingest/ingest.go":    "the bucket's rules say who writes below a tenant's folder",
-		"api/people.go":       "the built-in issuer, which believes everybody, looks for a member of it",
+		"ingest/ingest.go":    "the bucket's rules decide who writes to a tenant's folder",
+		"api/people.go":       "the built-in issuer, which trusts every email, looks for a member of it",
 	}
 	var callers []string
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -109,17 +109,17 @@ func TestWhoNamesTenants(t *testing.T) {
 	}
 	for _, c := range callers {
 		if allowed[c] == "" {
-			t.Errorf("%s makes a tenant of text: may it?", c)
+			t.Errorf("%s calls ParseTenant and is not in the list", c)
 		}
 	}
 	for c := range allowed {
 		if !slices.Contains(callers, c) {
-			t.Errorf("%s is allowed to make a tenant of text, and does not", c)
+			t.Errorf("%s is in the list and does not call ParseTenant", c)
 		}
 	}
 }
 
-// What is not the usual form of a UUID is no id, so nothing gets into a key.
+// Only the canonical form of a UUID is an id, so no other text gets into a key.
 func TestForeignIDs(t *testing.T) {
 	good := NewID[BatchID]().String()
 	for _, text := range []string{
@@ -127,10 +127,10 @@ func TestForeignIDs(t *testing.T) {
 		" " + good, "00000000-0000-0000-0000-000000000000", good[:35] + "#", "../" + good,
 	} {
 		if _, err := ParseID[BatchID](text); err == nil && text != good {
-			t.Errorf("%q passes for an id", text)
+			t.Errorf("%q is accepted as an id", text)
 		}
 		if _, err := ParseTenant(text); err == nil {
-			t.Errorf("%q passes for a tenant", text)
+			t.Errorf("%q is accepted as a tenant", text)
 		}
 	}
 	if _, err := ParseID[BatchID](good); err != nil {
@@ -138,8 +138,8 @@ func TestForeignIDs(t *testing.T) {
 	}
 }
 
-// A cursor holds no partition key: with one of another tenant's list the next
-// page is still the own tenant's.
+// A cursor contains no partition key: with a cursor of another tenant's list the
+// next page is still of the own tenant.
 func TestCursors(t *testing.T) {
 	a, b := NewTenant(), NewTenant()
 	batch, doc := NewID[BatchID](), NewID[DocumentID]()
@@ -171,15 +171,15 @@ func TestCursors(t *testing.T) {
 			}
 			return b.Document(batch, id), nil
 		}); err == nil {
-			t.Errorf("%.50q passes for a cursor", wrong)
+			t.Errorf("%.50q is accepted as a cursor", wrong)
 		}
 		if _, err := b.Documents(batch).After(wrong, nil); err == nil {
-			t.Errorf("%.50q passes for a cursor", wrong)
+			t.Errorf("%.50q is accepted as a cursor", wrong)
 		}
 	}
 }
 
-// No text makes an id that holds more than an id.
+// No text is parsed as an id that contains more than an id.
 func FuzzParseID(f *testing.F) {
 	f.Add("8c8d9f4e-2f5b-4a53-9d0a-1c6f0c7f2f11")
 	f.Add("8c8d9f4e-2f5b-4a53-9d0a-1c6f0c7f2f11#")

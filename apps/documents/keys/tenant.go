@@ -1,10 +1,9 @@
-// Package keys makes the keys of the table, and of the bucket, and is the only
-// one that can.
+// Package keys makes the keys of the table and of the bucket; no other package
+// can.
 //
-// A key of a tenant's data is a method of Tenant, and a Tenant comes out of
-// ParseTenant, which few may call: keys_test.go has the list. So a reader who
-// has no tenant has no key, and a request that does not name a tenant cannot be
-// written down.
+// A key of a tenant's data is a method of Tenant, and a Tenant is made by
+// ParseTenant, which few functions may call: keys_test.go has the list. So code
+// without a tenant has no keys, and a request without a tenant cannot be written.
 package keys
 
 import (
@@ -16,15 +15,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// Tenant is who the data belongs to. Its zero value is no tenant, and makes no
-// keys: it panics.
+// Tenant is the owner of data. The methods of its zero value panic.
 type Tenant struct{ v uuid.UUID }
 
-// NewTenant makes a tenant that nobody is yet.
+// NewTenant returns a new tenant.
 func NewTenant() Tenant { return Tenant{uuid.New()} }
 
-// ParseTenant takes a tenant's id from a place that is trusted with it: a
-// verified session, an item of the table.
+// ParseTenant parses a tenant's id from a trusted source: a verified session, or
+// an item of the table.
 func ParseTenant(text string) (Tenant, error) {
 	v, err := parse(text)
 	return Tenant{v}, err
@@ -32,16 +30,16 @@ func ParseTenant(text string) (Tenant, error) {
 
 func (t Tenant) String() string { return t.v.String() }
 
-// MarshalText writes a tenant's id into JSON. There is no way back: JSON comes
-// from those who may not choose a tenant.
+// MarshalText implements encoding.TextMarshaler. There is no UnmarshalText, since
+// JSON is written by clients, which may not choose a tenant.
 func (t Tenant) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// MarshalDynamoDBAttributeValue writes a tenant's id into an item.
+// MarshalDynamoDBAttributeValue implements attributevalue.Marshaler.
 func (t Tenant) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
 	return &types.AttributeValueMemberS{Value: t.String()}, nil
 }
 
-// UnmarshalDynamoDBAttributeValue reads the tenant of an item.
+// UnmarshalDynamoDBAttributeValue implements attributevalue.Unmarshaler.
 func (t *Tenant) UnmarshalDynamoDBAttributeValue(v types.AttributeValue) (err error) {
 	*t, err = ParseTenant(text(v))
 	return err
@@ -55,13 +53,13 @@ func (t Tenant) Metadata() Key { return Key{t.key(), "METADATA"} }
 // Member is the key of a user's membership.
 func (t Tenant) Member(u UserID) Key { return Key{t.key(), "USER#" + u.must()} }
 
-// Members are all memberships.
+// Members is the range of all memberships.
 func (t Tenant) Members() Range { return Range{pk: t.key(), prefix: "USER#"} }
 
 // Project is the key of a project.
 func (t Tenant) Project(p ProjectID) Key { return Key{t.key(), "PROJECT#" + p.must()} }
 
-// Projects are all projects.
+// Projects is the range of all projects.
 func (t Tenant) Projects() Range { return Range{pk: t.key(), prefix: "PROJECT#"} }
 
 func (t Tenant) in(p ProjectID) string { return t.key() + "#PROJECT#" + p.must() }
@@ -71,12 +69,12 @@ func (t Tenant) Workflow(p ProjectID, w WorkflowID) Key {
 	return Key{t.in(p), "WORKFLOW#" + w.must()}
 }
 
-// WorkflowEntry is where a workflow stands among those of its project.
+// WorkflowEntry is the index key of a workflow within its project.
 func (t Tenant) WorkflowEntry(p ProjectID, updated time.Time) Entry {
 	return Entry{"GSI1", t.in(p), Time(updated)}
 }
 
-// Workflows are those of a project, newest change first.
+// Workflows is the range of the workflows of a project, newest change first.
 func (t Tenant) Workflows(p ProjectID) Range {
 	return Range{index: "GSI1", pk: t.in(p), descending: true}
 }
@@ -84,15 +82,15 @@ func (t Tenant) Workflows(p ProjectID) Range {
 // Batch is the key of a batch.
 func (t Tenant) Batch(p ProjectID, b BatchID) Key { return Key{t.in(p), "BATCH#" + b.must()} }
 
-// Batches are those of a project.
+// Batches is the range of the batches of a project.
 func (t Tenant) Batches(p ProjectID) Range { return Range{pk: t.in(p), prefix: "BATCH#"} }
 
-// BatchEntry is where a batch stands among those of its status.
+// BatchEntry is the index key of a batch by its status.
 func (t Tenant) BatchEntry(status string, updated time.Time) Entry {
 	return Entry{"GSI2", t.key() + "#STATUS#" + status, Time(updated)}
 }
 
-// BatchesIn are the batches in a status, the newest first.
+// BatchesIn is the range of the batches with a status, newest first.
 func (t Tenant) BatchesIn(status string) Range {
 	return Range{index: "GSI2", pk: t.key() + "#STATUS#" + status, descending: true}
 }
@@ -102,46 +100,46 @@ func (t Tenant) of(b BatchID) string { return t.key() + "#BATCH#" + b.must() }
 // Document is the key of a document.
 func (t Tenant) Document(b BatchID, d DocumentID) Key { return Key{t.of(b), "DOCUMENT#" + d.must()} }
 
-// Documents are those of a batch.
+// Documents is the range of the documents of a batch.
 func (t Tenant) Documents(b BatchID) Range { return Range{pk: t.of(b), prefix: "DOCUMENT#"} }
 
-// DocumentEntry is where a document stands among those of its status.
+// DocumentEntry is the index key of a document by its status.
 func (t Tenant) DocumentEntry(b BatchID, status string, updated time.Time) Entry {
 	return Entry{"GSI2", t.of(b) + "#STATUS#" + status, Time(updated)}
 }
 
-// DocumentsIn are the documents of a batch in a status, the oldest first.
+// DocumentsIn is the range of the documents of a batch with a status, oldest first.
 func (t Tenant) DocumentsIn(b BatchID, status string) Range {
 	return Range{index: "GSI2", pk: t.of(b) + "#STATUS#" + status}
 }
 
-// Token is the key of something that is short-lived, such as an invitation.
+// Token is the key of something short-lived, such as an invitation.
 func (t Tenant) Token(id TokenID) Key { return Key{t.key() + "#TOKEN#" + id.must(), "TOKEN"} }
 
-// Job is the key of work that is to be done for a batch.
+// Job is the key of a job of a batch.
 func (t Tenant) Job(b BatchID, kind string) Key { return Key{t.key() + "#JOB#" + b.must(), kind} }
 
-// Upload is where a file lies that was sent and is no document yet.
+// Upload is the object of an uploaded file that is not a document yet.
 func (t Tenant) Upload(id TokenID) Object {
 	return Object{"tenants/" + must(t.v) + "/uploads/" + id.must()}
 }
 
-// File is where a document's file lies that came by the bucket.
+// File is the object of a document's file that was ingested from the bucket.
 func (t Tenant) File(b BatchID, d DocumentID) Object {
 	return Object{"tenants/" + must(t.v) + "/documents/" + b.must() + "/" + d.must()}
 }
 
-// Result is where a document's result lies that is too large for its item. Each
-// version has a place of its own, since an item may go back to an earlier one.
+// Result is the object of a document's result that is too large for its item. Each
+// version has its own object, since an item may be restored to an earlier one.
 func (t Tenant) Result(b BatchID, d DocumentID, version string) Object {
 	return Object{"tenants/" + must(t.v) + "/results/" + b.must() + "/" + d.must() + "/" + version}
 }
 
-// Own is an object of the tenant by its name, as an item has it. A name of
-// another place is an error.
+// Own returns the object of the tenant with a name, as stored in an item. A name
+// of another tenant is an error.
 func (t Tenant) Own(key string) (Object, error) {
 	if !strings.HasPrefix(key, "tenants/"+must(t.v)+"/") || strings.Contains(key, "..") {
-		return Object{}, fmt.Errorf("the object %.200q is not the tenant's", key)
+		return Object{}, fmt.Errorf("the object %.200q does not belong to the tenant", key)
 	}
 	return Object{key}, nil
 }

@@ -1,9 +1,10 @@
-// Package pipeline takes batches from their first document to their verdict.
+// Package pipeline processes batches from their first document to their final
+// status.
 //
-// The state machine is given a batch's id and nothing else. It finds the batch
-// by that id, and with it the tenant, the workflow and the thresholds. It may be
-// stopped anywhere, and run twice at once: what it writes is under the condition
-// that the document is still in processing.
+// The state machine gets only a batch's id. It finds the batch by that id, and with
+// it the tenant, the workflow and the thresholds. It may be stopped at any point,
+// and run twice concurrently: its writes have the condition that the document is
+// still in processing.
 package pipeline
 
 import (
@@ -23,24 +24,24 @@ import (
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
-// Machine is the state machine, and what it works with.
+// Machine is the state machine.
 type Machine struct {
 	Store      *table.Store
 	Results    *Results
 	Files      *blob.Bucket
-	Extractors map[string]extract.Extractor // builtin and, maybe, service
+	Extractors map[string]extract.Extractor // builtin and, optionally, service
 
-	AtOnce   int           // documents of a batch
-	Attempts int           // tries of a document before it failed
-	Within   time.Duration // that reading one document may take
+	AtOnce   int           // concurrent documents of a batch
+	Attempts int           // attempts before a document fails
+	Within   time.Duration // time limit for one document
 
-	// Told is told of a tenant whose data changed.
-	Told    func(keys.Tenant)
+	// Changed is called with a tenant whose data changed.
+	Changed func(keys.Tenant)
 	Metrics *Metrics
 	Log     *slog.Logger
 }
 
-// page is how many documents are read before their outcomes are written.
+// page is the number of documents that are read before their outcomes are written.
 const page = 48
 
 // execution is one run of a batch.
@@ -49,14 +50,14 @@ type execution struct {
 	batch      table.Batch
 	extraction extract.Extraction
 	extractor  extract.Extractor
-	again      time.Time // when the first of those that wait may be tried
+	again      time.Time // when the first waiting document is due
 }
 
-// state does a part of the work, and says what comes then; nil is the end.
+// state does a part of the work and returns the next state; nil is the end.
 type state func(ctx context.Context, x *execution) (state, error)
 
-// Run takes a batch as far as it goes now. It tells when to come back; a zero
-// time means never.
+// Run processes a batch as far as possible now. It returns when to run again; the
+// zero time means never.
 func (m *Machine) Run(ctx context.Context, id keys.BatchID) (time.Time, error) {
 	x := &execution{Machine: m}
 	x.batch.ID = id
@@ -69,7 +70,7 @@ func (m *Machine) Run(ctx context.Context, id keys.BatchID) (time.Time, error) {
 	return x.again, nil
 }
 
-// find looks the batch up by its id alone.
+// find looks up the batch by its id alone.
 func find(ctx context.Context, x *execution) (state, error) {
 	b, err := x.Store.FindBatch(ctx, x.batch.ID)
 	if err != nil {
@@ -79,26 +80,26 @@ func find(ctx context.Context, x *execution) (state, error) {
 	return prepare, nil
 }
 
-// prepare reads what is wanted of the documents.
+// prepare reads the workflow and its extractor.
 func prepare(ctx context.Context, x *execution) (state, error) {
 	w, err := x.Store.Workflow(ctx, x.batch.Tenant, x.batch.Project, x.batch.Workflow)
 	if err != nil {
 		return nil, fmt.Errorf("read its workflow: %w", err)
 	}
 	if x.extraction, err = extract.ParseExtraction([]byte(w.Extraction)); err != nil {
-		return nil, fmt.Errorf("its workflow makes no sense: %w", err)
+		return nil, fmt.Errorf("its workflow is not valid: %w", err)
 	}
 	name := x.extraction.Extractor
 	if name == "" {
 		name = "builtin"
 	}
 	if x.extractor = x.Extractors[name]; x.extractor == nil {
-		return nil, fmt.Errorf("its workflow wants the extractor %q, which there is not: name the service with --model-service", name)
+		return nil, fmt.Errorf("its workflow needs the extractor %q, which does not exist: configure the service with --model-service", name)
 	}
 	return process, nil
 }
 
-// process goes once through the documents in processing.
+// process reads the documents in processing once.
 func process(ctx context.Context, x *execution) (state, error) {
 	x.again = time.Time{}
 	cursor := ""
@@ -116,8 +117,8 @@ func process(ctx context.Context, x *execution) (state, error) {
 	}
 }
 
-// finish gives the verdict if nothing is left, goes through the documents again
-// if some came meanwhile, or ends until those that wait may be tried again.
+// finish sets the batch's final status if no document is left, processes again if
+// some were added meanwhile, or ends until the waiting documents are due.
 func finish(ctx context.Context, x *execution) (state, error) {
 	if !x.again.IsZero() {
 		return nil, nil
@@ -128,17 +129,17 @@ func finish(ctx context.Context, x *execution) (state, error) {
 	}
 	x.batch = b
 	if !done {
-		// Some came meanwhile, or the index lags behind: in a moment.
+		// Documents were added meanwhile, or the index lags: retry soon.
 		x.again = x.Store.Now().Add(500 * time.Millisecond)
 		return nil, nil
 	}
 	x.Metrics.finished(b.Status)
-	x.Told(b.Tenant)
+	x.Changed(b.Tenant)
 	x.Log.Info("a batch is finished", "batch", b.ID, "tenant", b.Tenant, "status", b.Status, "documents", b.Documents)
 	return nil, nil
 }
 
-// settle reads some documents and writes what became of them.
+// settle reads some documents and writes their outcomes.
 func (x *execution) settle(ctx context.Context, documents []table.Document) error {
 	outcomes := make([]*table.Outcome, len(documents))
 	group, within := errgroup.WithContext(ctx)
@@ -176,25 +177,25 @@ func (x *execution) settle(ctx context.Context, documents []table.Document) erro
 		x.Metrics.settled(o.Status)
 	}
 	if len(settled) > 0 {
-		x.Told(x.batch.Tenant)
+		x.Changed(x.batch.Tenant)
 	}
 	return err
 }
 
-// wait remembers the first time at which there is something to do.
+// wait records the earliest time at which there is work.
 func (x *execution) wait(at time.Time) {
 	if x.again.IsZero() || at.Before(x.again) {
 		x.again = at
 	}
 }
 
-// backoff is how long a document waits after so many attempts.
+// backoff returns how long a document waits after a number of attempts.
 func backoff(attempts int) time.Duration {
 	return min(time.Second<<min(attempts, 10), 5*time.Minute)
 }
 
-// read is what becomes of a document. Its error is one that stops the batch;
-// whatever is the document's own fault is an outcome.
+// read returns the outcome of a document. An error stops the batch; errors that the
+// document causes are outcomes.
 func (x *execution) read(ctx context.Context, d table.Document) (*table.Outcome, error) {
 	o := &table.Outcome{Document: d, Attempts: d.Attempts + 1}
 	began := time.Now()
@@ -207,26 +208,26 @@ func (x *execution) read(ctx context.Context, d table.Document) (*table.Outcome,
 		o.Status, o.Reason = table.Failed, err.Error()
 		return o, nil
 	case err != nil && o.Attempts < x.Attempts:
-		x.Log.Warn("a document is to be tried again", "document", d.ID, "batch", d.Batch, "attempt", o.Attempts, "error", err)
-		o.Status, o.Reason = table.Processing, "the last try did not work: "+reason(err)
+		x.Log.Warn("a document is retried", "document", d.ID, "batch", d.Batch, "attempt", o.Attempts, "error", err)
+		o.Status, o.Reason = table.Processing, "the last attempt failed: "+reason(err)
 		return o, nil
 	case err != nil:
-		o.Status, o.Reason = table.Failed, fmt.Sprintf("%d tries did not work, the last because: %s", o.Attempts, reason(err))
+		o.Status, o.Reason = table.Failed, fmt.Sprintf("%d attempts failed, the last with: %s", o.Attempts, reason(err))
 		return o, nil
 	}
 	o.Confidence = result.Confidence
 	o.Status = x.batch.Judge(result.Confidence)
 	if o.Status == table.Failed {
-		o.Reason = fmt.Sprintf("the confidence is %.2f, below the workflow's %.2f; least sure of %s", result.Confidence, x.batch.ConfidenceThreshold, worst(x.extraction, result))
+		o.Reason = fmt.Sprintf("the confidence is %.2f, below the workflow's %.2f; lowest for %s", result.Confidence, x.batch.ConfidenceThreshold, worst(x.extraction, result))
 		return o, nil
 	}
 	return o, x.Results.Keep(ctx, o, result)
 }
 
-// reason is an error as an item keeps it.
+// reason returns the text of an error for an item.
 func reason(err error) string { return fmt.Sprintf("%.500s", err.Error()) }
 
-// worst is the required field that was read least surely.
+// worst returns the required field with the lowest confidence.
 func worst(e extract.Extraction, r extract.Result) string {
 	name, least := "its fields", 2.0
 	for i, f := range r.Fields {
@@ -247,7 +248,7 @@ func (x *execution) extract(ctx context.Context, d table.Document) (extract.Resu
 	return x.extractor.Extract(ctx, file, x.extraction)
 }
 
-// ReadFile reads a document's file, if it is not too large.
+// ReadFile reads a document's file, up to the maximum size.
 func ReadFile(ctx context.Context, files *blob.Bucket, d table.Document) (extract.File, error) {
 	object, err := d.Tenant.Own(d.Object)
 	if err != nil {
@@ -273,5 +274,5 @@ func ReadFile(ctx context.Context, files *blob.Bucket, d table.Document) (extrac
 	return extract.File{Name: d.Name, Data: data}, nil
 }
 
-// ErrNoResult is the error of a document that has none.
-var ErrNoResult = errors.New("nothing was read from the document")
+// ErrNoResult is returned for a document without a result.
+var ErrNoResult = errors.New("the document has no result")

@@ -16,29 +16,29 @@ import (
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
-// maxInline is how large a result may be on its item, in bytes. An item has at
-// most 409,600, with its keys, its name and the rest.
+// maxInline is the maximum size of a result on its item, in bytes. An item has at
+// most 409,600, including keys and other attributes.
 const maxInline = 350_000
 
-// Results keeps what was read: on the document's item, or in the bucket when it
-// is too large, with its place on the item. The item is what counts: an object
-// that no item names is nothing.
+// Results stores results: on the document's item, or, if a result is too large, in
+// the bucket with the object's name on the item. An object that no item names is
+// ignored.
 type Results struct {
 	Bucket *blob.Bucket
 }
 
-// Keep puts a result where it belongs, and says so in the outcome.
+// Keep stores a result and sets it in the outcome.
 func (r *Results) Keep(ctx context.Context, o *table.Outcome, result extract.Result) error {
 	text, err := json.Marshal(result)
 	if err != nil {
-		return fmt.Errorf("write down a result: %w", err)
+		return fmt.Errorf("encode a result: %w", err)
 	}
 	if len(text) <= maxInline {
 		o.Result, o.ResultObject = string(text), ""
 		return nil
 	}
-	// The name is made of the content: who does it again writes the same, and
-	// what an item of last week names is still there.
+	// The name is derived from the content: a repetition writes the same
+	// object, and objects that older items name are not overwritten.
 	sum := sha256.Sum256(text)
 	object := o.Document.Tenant.Result(o.Document.Batch, o.Document.ID, hex.EncodeToString(sum[:12])).String()
 	if err := r.Bucket.Upload(ctx, object, bytes.NewReader(text), &blob.WriterOptions{ContentType: "application/json"}); err != nil {
@@ -48,7 +48,7 @@ func (r *Results) Keep(ctx context.Context, o *table.Outcome, result extract.Res
 	return nil
 }
 
-// Load reads a document's result from wherever it is.
+// Load reads a document's result from the item or the bucket.
 func (r *Results) Load(ctx context.Context, d table.Document) (extract.Result, error) {
 	var result extract.Result
 	text := []byte(d.Result)

@@ -14,15 +14,14 @@ import (
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
-// Runner looks for jobs whose time has come and does them. Any number of
-// processes may run one: a job is claimed for a time, and comes back to the
-// others if its claimer dies.
+// Runner executes jobs that are due. Any number of processes may run one: a job is
+// claimed for a time, and is claimed by others if its owner crashes.
 type Runner struct {
 	Store   *table.Store
 	Machine *Machine
-	AtOnce  int           // jobs
-	Lease   time.Duration // of a claim
-	Every   time.Duration // that is looked for jobs
+	AtOnce  int           // concurrent jobs
+	Lease   time.Duration // duration of a claim
+	Every   time.Duration // interval of looking for jobs
 	Metrics *Metrics
 	Log     *slog.Logger
 
@@ -35,7 +34,7 @@ func (r *Runner) bell() chan struct{} {
 	return r.wake
 }
 
-// Wake has jobs looked for at once.
+// Wake makes the runner look for jobs at once.
 func (r *Runner) Wake() {
 	select {
 	case r.bell() <- struct{}{}:
@@ -43,8 +42,8 @@ func (r *Runner) Wake() {
 	}
 }
 
-// Run works until the context ends. Jobs under way are then left where they are:
-// others, or the next start, go on with them.
+// Run executes jobs until the context ends. Jobs in progress are then abandoned:
+// other processes, or the next start, continue them.
 func (r *Runner) Run(ctx context.Context) error {
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()
@@ -53,7 +52,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	turns := make(chan struct{}, r.AtOnce)
 	for {
 		if _, err := r.look(ctx, turns, &working); err != nil && ctx.Err() == nil {
-			r.Log.Error("could not look for work", "error", err)
+			r.Log.Error("looking for work failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -64,15 +63,15 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// Pass does all jobs that are due, and tells how many it claimed.
+// Pass executes all jobs that are due, and returns how many it claimed.
 func (r *Runner) Pass(ctx context.Context) (int, error) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	return r.look(ctx, make(chan struct{}, r.AtOnce), &working)
 }
 
-// look claims the jobs that are due and has them done, as many at once as there
-// are turns.
+// look claims the jobs that are due and starts them, up to the number of free
+// slots.
 func (r *Runner) look(ctx context.Context, turns chan struct{}, working *sync.WaitGroup) (int, error) {
 	claimed := 0
 	found := 0
@@ -101,14 +100,14 @@ func (r *Runner) look(ctx context.Context, turns chan struct{}, working *sync.Wa
 			working.Go(func() {
 				r.do(ctx, job)
 				<-turns
-				r.Wake() // there may have been more than were looked at
+				r.Wake() // there may be more than were read
 			})
 		}
 	}
 	return claimed, nil
 }
 
-// do does a claimed job, and says in the table what comes of it.
+// do executes a claimed job and writes the outcome to the table.
 func (r *Runner) do(ctx context.Context, job table.Job) {
 	lease := hold(ctx, r, job)
 	again, err := r.work(lease.ctx, job)
@@ -116,40 +115,40 @@ func (r *Runner) do(ctx context.Context, job table.Job) {
 	outcome := "done"
 	switch {
 	case ctx.Err() != nil && kept:
-		// Given back, so that nobody has to wait until the claim runs out.
+		// Released, so that other processes need not wait until the claim expires.
 		outcome = "stopped"
 		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		_, err = r.Store.Claim(rest, &job, "", 0)
 	case !kept:
-		outcome = "lost" // or ended by its own work
+		outcome = "lost" // or deleted by its own work
 	case err != nil:
 		outcome = "failed"
-		r.Log.Error("a job did not work; it is tried again", "kind", job.Kind, "error", err)
+		r.Log.Error("a job failed; retrying", "kind", job.Kind, "error", err)
 		_, err = r.Store.Claim(ctx, &job, "", 5*time.Second)
 	case !again.IsZero():
 		outcome = "postponed"
 		_, err = r.Store.Claim(ctx, &job, "", again.Sub(r.Store.Now()))
 	}
 	if err != nil && outcome != "done" && outcome != "lost" {
-		r.Log.Error("a job could not be put back; it comes back by itself", "kind", job.Kind, "error", err)
+		r.Log.Error("releasing a job failed; it is due again when its claim expires", "kind", job.Kind, "error", err)
 	}
 	r.Metrics.Jobs.WithLabelValues(job.Kind, outcome).Inc()
 }
 
-// work is what there is to do for each kind. It tells when to do it again; the
-// zero time when the job is gone.
+// work executes a job by its kind. It returns when to execute it again; the zero
+// time if the job is done.
 func (r *Runner) work(ctx context.Context, job table.Job) (time.Time, error) {
 	switch job.Kind {
 	case table.JobWork:
 		return r.Machine.Run(ctx, job.Batch)
 	case table.JobMake:
-		r.Log.Warn("a batch that was never finished is removed", "batch", job.Batch, "tenant", job.Tenant)
+		r.Log.Warn("removing an unfinished batch", "batch", job.Batch, "tenant", job.Tenant)
 		return time.Time{}, r.Store.Discard(ctx, job)
 	case table.JobHide:
 		return r.clear(ctx, job)
 	}
-	return time.Time{}, fmt.Errorf("a job is of the kind %q, which is not known", job.Kind)
+	return time.Time{}, fmt.Errorf("a job has the unknown kind %q", job.Kind)
 }
 
 func (r *Runner) clear(ctx context.Context, job table.Job) (time.Time, error) {
@@ -167,7 +166,7 @@ func (r *Runner) clear(ctx context.Context, job table.Job) (time.Time, error) {
 	return time.Time{}, r.Store.Drop(ctx, job)
 }
 
-// lease keeps a claim alive while its job is done.
+// lease renews a claim while its job is executed.
 type lease struct {
 	ctx  context.Context // ends when the claim is lost
 	stop context.CancelFunc
@@ -191,7 +190,7 @@ func hold(ctx context.Context, r *Runner, job table.Job) *lease {
 			}
 			ours, err := r.Store.Claim(l.ctx, &l.job, l.job.Owner, r.Lease)
 			if err != nil && l.ctx.Err() == nil {
-				r.Log.Warn("a claim could not be renewed", "kind", job.Kind, "error", err)
+				r.Log.Warn("renewing a claim failed", "kind", job.Kind, "error", err)
 			}
 			if err == nil && !ours {
 				l.kept = false
@@ -203,8 +202,8 @@ func hold(ctx context.Context, r *Runner, job table.Job) *lease {
 	return l
 }
 
-// release ends the renewing, and returns the job as it is now, and whether it is
-// still ours as far as we know.
+// release stops the renewing, and returns the current job, and whether the claim
+// is still held as far as we know.
 func (l *lease) release() (table.Job, bool) {
 	l.stop()
 	<-l.done

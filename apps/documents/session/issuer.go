@@ -20,14 +20,14 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// Name of the built-in issuer in its tokens.
+// Name is the name of the built-in issuer in its tokens.
 const builtin = "documents"
 
 // Life is how long a session of the built-in issuer lasts.
 const Life = 8 * time.Hour
 
-// Issuer signs sessions, for those who try the system without an identity
-// provider. It believes everybody, so it must not be reached by other machines.
+// Issuer issues sessions for trying the system without an identity provider. It
+// trusts every email, so other machines must not be able to reach it.
 type Issuer struct {
 	key ed25519.PrivateKey
 	id  string
@@ -35,8 +35,8 @@ type Issuer struct {
 	now func() time.Time
 }
 
-// NewIssuer makes an issuer with the key in a file, which is made if there is
-// none; without a file the key lives as long as the process.
+// NewIssuer returns an issuer with the key in a file, which is created if it does
+// not exist; without a file the key lives as long as the process.
 func NewIssuer(file string, now func() time.Time) (*Issuer, error) {
 	key, err := issuerKey(file)
 	if err != nil {
@@ -66,7 +66,7 @@ func issuerKey(file string) (ed25519.PrivateKey, error) {
 			return readKey(file, text)
 		}
 		if !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("read the key of sessions: %w", err)
+			return nil, fmt.Errorf("read the session key: %w", err)
 		}
 	}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -79,7 +79,7 @@ func issuerKey(file string) (ed25519.PrivateKey, error) {
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return nil, fmt.Errorf("keep the key of sessions: %w", err)
+		return nil, fmt.Errorf("store the session key: %w", err)
 	}
 	return key, nil
 }
@@ -87,21 +87,21 @@ func issuerKey(file string) (ed25519.PrivateKey, error) {
 func readKey(file string, text []byte) (ed25519.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("%s holds no key: remove it to have a new one made, which ends all sessions", file)
+		return nil, fmt.Errorf("%s has no key: remove it to create a new one, which ends all sessions", file)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if own, ok := key.(ed25519.PrivateKey); ok {
 		return own, nil
 	}
-	return nil, errors.Join(fmt.Errorf("%s holds no Ed25519 key: remove it to have a new one made, which ends all sessions", file), err)
+	return nil, errors.Join(fmt.Errorf("%s has no Ed25519 key: remove it to create a new one, which ends all sessions", file), err)
 }
 
-// Person is who has an email, as this issuer knows them.
+// Person returns the person with an email.
 func (i *Issuer) Person(email, name string) Person {
 	return Person{User: keys.DeriveID[keys.UserID](builtin, email), Email: email, Name: name}
 }
 
-// Issue signs a session. Without a tenant it says no more than who somebody is.
+// Issue issues a session. Without a tenant it only identifies the person.
 func (i *Issuer) Issue(p Person, tenant *keys.Tenant) (string, error) {
 	now := i.now()
 	c := claims{
@@ -123,8 +123,8 @@ func (i *Issuer) Issue(p Person, tenant *keys.Tenant) (string, error) {
 	return signed, nil
 }
 
-// KeySet is the public key, as those who verify want it.
+// KeySet returns the public key as a JWK set.
 func (i *Issuer) KeySet() json.RawMessage { return i.set }
 
-// Verifier verifies what this issuer signs.
+// Verifier verifies the sessions of this issuer.
 func (i *Issuer) Verifier() (*Verifier, error) { return local(i.set, builtin, i.now) }

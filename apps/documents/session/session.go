@@ -1,7 +1,7 @@
-// Package session tells from a signed token who is asking, and for which tenant.
+// Package session authenticates requests: it reads the person and the tenant from
+// a signed token.
 //
-// A tenant is taken from a token whose signature was verified, and from nowhere
-// else that a request reaches.
+// A request's tenant is taken only from a token whose signature was verified.
 package session
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// Audience is whom our tokens are for.
+// Audience is the audience of our tokens.
 const Audience = "documents"
 
-// Person is somebody who was signed in, for no tenant.
+// Person is an authenticated person, without a tenant.
 type Person struct {
 	User     keys.UserID
 	Email    string
@@ -29,13 +29,13 @@ type Person struct {
 	Operator bool // may create tenants
 }
 
-// Session is a person signed in for a tenant.
+// Session is a person authenticated for a tenant.
 type Session struct {
 	Person
 	Tenant keys.Tenant
 }
 
-// claims are what a token says.
+// claims are the claims of a token.
 type claims struct {
 	jwt.RegisteredClaims
 	Tenant   string `json:"tenant,omitempty"`
@@ -44,11 +44,11 @@ type claims struct {
 	Operator bool   `json:"operator,omitempty"`
 }
 
-// algorithms are those whose public keys can be given away. Anything symmetric,
-// and "none", is not among them.
+// algorithms are the accepted signature algorithms: only asymmetric ones, and not
+// "none".
 var algorithms = []string{"EdDSA", "ES256", "ES384", "RS256", "RS384", "RS512", "PS256"}
 
-// maxToken is how long a token may be, in bytes.
+// maxToken is the maximum length of a token, in bytes.
 const maxToken = 8 << 10
 
 // Verifier verifies tokens.
@@ -57,17 +57,17 @@ type Verifier struct {
 	parser *jwt.Parser
 }
 
-// Remote verifies by the keys at a URL, which are fetched anew each hour, and
-// when a token names one that is not known, though not more than once in ten
-// seconds. issuer is who must have made the tokens.
+// Remote verifies with the keys at a URL. They are fetched every hour, and when a
+// token names an unknown key, at most once in ten seconds. issuer is the required
+// issuer of tokens.
 func Remote(ctx context.Context, url, issuer string, now func() time.Time) (*Verifier, error) {
-	wait := false // for the first answer, so that a wrong URL is told at once
+	wait := false // for the first reply, so that a wrong URL is reported at once
 	k, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{url}, keyfunc.Override{
 		HTTPTimeout:               10 * time.Second,
 		NoErrorReturnFirstHTTPReq: &wait,
 		RefreshInterval:           time.Hour,
 		RefreshUnknownKID:         rate.NewLimiter(rate.Every(10*time.Second), 1),
-		RateLimitWaitMax:          2 * time.Second, // for that, and no more
+		RateLimitWaitMax:          2 * time.Second, // limit for that
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fetch the keys that sessions are verified with from %s: %w", url, err)
@@ -75,7 +75,7 @@ func Remote(ctx context.Context, url, issuer string, now func() time.Time) (*Ver
 	return verifier(k, issuer, now), nil
 }
 
-// local verifies by keys that are known.
+// local verifies with known keys.
 func local(set json.RawMessage, issuer string, now func() time.Time) (*Verifier, error) {
 	k, err := keyfunc.NewJWKSetJSON(set)
 	if err != nil {
@@ -96,8 +96,8 @@ func verifier(k keyfunc.Keyfunc, issuer string, now func() time.Time) *Verifier 
 	)}
 }
 
-// ErrInvalid is the error of a token that proves nothing. Why is for the log.
-var ErrInvalid = errors.New("the session is not valid")
+// ErrInvalid is returned for an invalid token. The reason is for the log.
+var ErrInvalid = errors.New("the session is invalid")
 
 func (v *Verifier) claims(ctx context.Context, token string) (claims, Person, error) {
 	var c claims
@@ -108,12 +108,12 @@ func (v *Verifier) claims(ctx context.Context, token string) (claims, Person, er
 		return c, Person{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if c.Subject == "" {
-		return c, Person{}, fmt.Errorf("%w: the token says nothing of who it is for", ErrInvalid)
+		return c, Person{}, fmt.Errorf("%w: the token has no subject", ErrInvalid)
 	}
 	return c, Person{User: userID(c.Issuer, c.Subject), Email: c.Email, Name: c.Name, Operator: c.Operator}, nil
 }
 
-// userID is our id of an issuer's subject.
+// userID returns our id of an issuer's subject.
 func userID(issuer, subject string) keys.UserID {
 	if id, err := keys.ParseID[keys.UserID](subject); err == nil {
 		return id
@@ -121,7 +121,7 @@ func userID(issuer, subject string) keys.UserID {
 	return keys.DeriveID[keys.UserID](issuer, subject)
 }
 
-// Person verifies a token that need not be for a tenant.
+// Person verifies a token that needs no tenant.
 func (v *Verifier) Person(ctx context.Context, token string) (Person, error) {
 	_, p, err := v.claims(ctx, token)
 	return p, err
@@ -135,7 +135,7 @@ func (v *Verifier) Session(ctx context.Context, token string) (Session, error) {
 	}
 	t, err := keys.ParseTenant(c.Tenant)
 	if err != nil {
-		return Session{}, fmt.Errorf("%w: it is for no tenant: %w", ErrInvalid, err)
+		return Session{}, fmt.Errorf("%w: it has no tenant: %w", ErrInvalid, err)
 	}
 	return Session{p, t}, nil
 }

@@ -24,7 +24,7 @@ import (
 
 var begin = time.Date(2026, 11, 15, 9, 0, 0, 0, time.UTC)
 
-// clock is a time that a test sets.
+// clock is a clock that a test sets.
 type clock struct{ now atomic.Int64 }
 
 func (c *clock) Now() time.Time       { return begin.Add(time.Duration(c.now.Load())) }
@@ -39,7 +39,7 @@ func newIssuer(t *testing.T, c *clock) *Issuer {
 	return i
 }
 
-// A token says who somebody is and for which tenant, until it expires.
+// A token identifies a person and a tenant, until it expires.
 func TestSession(t *testing.T) {
 	c := new(clock)
 	i := newIssuer(t, c)
@@ -63,8 +63,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// Whatever is not signed by the issuer's key, for us, now, and for a tenant, is
-// no session.
+// A token is only a session if it is signed with the issuer's key, for our audience,
+// for the current time, and for a tenant.
 func TestForgedSessions(t *testing.T) {
 	c := new(clock)
 	i := newIssuer(t, c)
@@ -105,7 +105,7 @@ func TestForgedSessions(t *testing.T) {
 	body, _ := json.Marshal(changed)
 
 	if _, err := v.Session(t.Context(), whole); err != nil {
-		t.Fatalf("the control is refused: %v", err)
+		t.Fatalf("the control is rejected: %v", err)
 	}
 	for name, token := range map[string]string{
 		"nothing":                    "",
@@ -123,22 +123,21 @@ func TestForgedSessions(t *testing.T) {
 		"without expiry":             own(func(c *claims) { c.ExpiresAt = nil }),
 		"not yet":                    own(func(c *claims) { c.NotBefore = jwt.NewNumericDate(begin.Add(time.Hour)) }),
 		"another issuer":             own(func(c *claims) { c.Issuer = "somebody" }),
-		"for others":                 own(func(c *claims) { c.Audience = jwt.ClaimStrings{"others"} }),
-		"for nobody":                 own(func(c *claims) { c.Subject = "" }),
+		"for another audience":       own(func(c *claims) { c.Audience = jwt.ClaimStrings{"others"} }),
+		"without a subject":          own(func(c *claims) { c.Subject = "" }),
 		"no tenant":                  own(func(c *claims) { c.Tenant = "" }),
 		"two tenants":                own(func(c *claims) { c.Tenant = tenant.String() + "#PROJECT#x" }),
 		"tenant in another form":     own(func(c *claims) { c.Tenant = strings.ToUpper(tenant.String()) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if s, err := v.Session(t.Context(), token); !errors.Is(err, ErrInvalid) {
-				t.Errorf("it passes: %+v, %v", s, err)
+				t.Errorf("it is accepted: %+v, %v", s, err)
 			}
 		})
 	}
 }
 
-// Keys come from a URL, new ones too; and a key that is not there is not waited
-// for.
+// Keys are fetched from a URL, new ones too; an unknown key does not block.
 func TestRemoteKeys(t *testing.T) {
 	c := new(clock)
 	first, second, stranger := newIssuer(t, c), newIssuer(t, c), newIssuer(t, c)
@@ -168,19 +167,19 @@ func TestRemoteKeys(t *testing.T) {
 	}
 	set.Store(&second.set)
 	if err := session(second); err != nil {
-		t.Errorf("a key that came later: %v", err)
+		t.Errorf("a key that was added later: %v", err)
 	}
 	before := fetched.Load()
 	for range 50 {
 		if err := session(stranger); !errors.Is(err, ErrInvalid) {
-			t.Errorf("a stranger's key: %v", err)
+			t.Errorf("an unknown key: %v", err)
 		}
 	}
 	if n := fetched.Load() - before; n > 2 {
 		t.Errorf("50 forged key ids fetched the keys %d times", n)
 	}
 	if _, err := Remote(t.Context(), server.URL+"\x00", builtin, c.Now); err == nil {
-		t.Error("a wrong URL is not told")
+		t.Error("a wrong URL is not reported")
 	}
 }
 
@@ -198,7 +197,7 @@ func TestIssuerKey(t *testing.T) {
 	}
 }
 
-// A file that holds something else is told, and left as it is.
+// A file with other content is an error, and is not changed.
 func TestDamagedIssuerKey(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":     "",

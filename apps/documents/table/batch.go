@@ -11,11 +11,11 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// Status is where a document or a batch is on its way.
+// Status is the processing status of a document or a batch.
 type Status string
 
-// A document that needs review was read; it is not a failed one. The status of a
-// batch is that of its most pressing document, in this order.
+// A document that needs review was read; it has not failed. The status of a batch is
+// that of its most urgent document, in this order.
 const (
 	Processing     Status = "PROCESSING"
 	Failed         Status = "FAILED"
@@ -23,14 +23,14 @@ const (
 	Succeeded      Status = "SUCCEEDED"
 )
 
-// Interesting tells whether somebody may look for things in this status. Only
-// those stand in GSI2.
+// Interesting reports whether items with this status are listed by status. Only
+// these are in GSI2.
 func (s Status) Interesting() bool {
 	return s == Processing || s == Failed || s == ReviewRequired
 }
 
-// Batch is a set of documents that came together, with the thresholds of its
-// workflow as they were then.
+// Batch is a set of documents that were submitted together, with a copy of the
+// thresholds of its workflow.
 type Batch struct {
 	Tenant              keys.Tenant     `dynamodbav:"tenantId" json:"tenantId"`
 	Project             keys.ProjectID  `dynamodbav:"projectId" json:"projectId"`
@@ -46,7 +46,7 @@ type Batch struct {
 	Updated string `dynamodbav:"updatedAt" json:"updatedAt"`
 }
 
-// Counts are how many documents of a batch are in each status.
+// Counts are the numbers of a batch's documents in each status.
 type Counts struct {
 	Processing int `dynamodbav:"processing" json:"processing"`
 	Succeeded  int `dynamodbav:"succeeded" json:"succeeded"`
@@ -54,7 +54,7 @@ type Counts struct {
 	Review     int `dynamodbav:"review" json:"review"`
 }
 
-// Of is the count of a status.
+// Of returns the count of a status.
 func (c *Counts) Of(s Status) *int {
 	switch s {
 	case Processing:
@@ -66,10 +66,10 @@ func (c *Counts) Of(s Status) *int {
 	case ReviewRequired:
 		return &c.Review
 	}
-	panic(fmt.Sprintf("%q is no status", s))
+	panic(fmt.Sprintf("%q is not a status", s))
 }
 
-// Verdict is the status of a batch with these counts.
+// Verdict returns the status of a batch with these counts.
 func (c Counts) Verdict() Status {
 	switch {
 	case c.Processing > 0:
@@ -82,7 +82,7 @@ func (c Counts) Verdict() Status {
 	return Succeeded
 }
 
-// Judge is the status of a document that was read with a confidence.
+// Judge returns the status of a document that was read with a confidence.
 func (b Batch) Judge(confidence float64) Status {
 	switch {
 	case confidence < b.ConfidenceThreshold:
@@ -95,37 +95,37 @@ func (b Batch) Judge(confidence float64) Status {
 
 func (b Batch) key() keys.Key { return b.Tenant.Batch(b.Project, b.ID) }
 
-// Batch reads a batch as it is now.
+// Batch reads a batch.
 func (s *Store) Batch(ctx context.Context, t keys.Tenant, p keys.ProjectID, id keys.BatchID) (Batch, error) {
 	return get[Batch](ctx, s, t.Batch(p, id), true)
 }
 
-// Batches lists those of a project.
+// Batches lists the batches of a project.
 func (s *Store) Batches(ctx context.Context, t keys.Tenant, p keys.ProjectID, cursor string) (Page[Batch], error) {
 	return list[Batch](ctx, s, t.Batches(p), cursor, 50, nil)
 }
 
-// BatchesIn lists a tenant's batches in an interesting status, the newest first.
+// BatchesIn lists a tenant's batches with an interesting status, newest first.
 func (s *Store) BatchesIn(ctx context.Context, t keys.Tenant, status Status) ([]Batch, error) {
 	in := t.BatchesIn(string(status)).Query(s.Table)
 	in.Limit = aws.Int32(100)
 	out, err := s.DB.Query(ctx, in)
 	if err != nil {
-		return nil, fmt.Errorf("look for batches: %w", err)
+		return nil, fmt.Errorf("list batches: %w", err)
 	}
 	found := []Batch{}
 	if err := attributevalue.UnmarshalListOfMaps(out.Items, &found); err != nil {
-		return nil, fmt.Errorf("a batch is not what it should be: %w", err)
+		return nil, fmt.Errorf("decode a batch: %w", err)
 	}
 	return found, nil
 }
 
-// FindBatch reads a batch of which nothing but the id is known. It is whoever's:
-// who asks for a tenant compares.
+// FindBatch reads a batch by its id alone. It may belong to any tenant: the caller
+// must compare.
 func (s *Store) FindBatch(ctx context.Context, id keys.BatchID) (Batch, error) {
 	out, err := s.DB.Query(ctx, keys.BatchByID(id).Query(s.Table))
 	if err != nil {
-		return Batch{}, fmt.Errorf("look for a batch by its id: %w", err)
+		return Batch{}, fmt.Errorf("find a batch by its id: %w", err)
 	}
 	switch len(out.Items) {
 	case 0:
@@ -137,8 +137,8 @@ func (s *Store) FindBatch(ctx context.Context, id keys.BatchID) (Batch, error) {
 	return Batch{}, fmt.Errorf("%d batches have the id %s", len(out.Items), id)
 }
 
-// become is the write that makes a batch what it is to be, if it is what was
-// seen.
+// become returns the write that changes a batch, on the condition that it is
+// unchanged.
 func (s *Store) become(before, after Batch) types.TransactWriteItem {
 	set := "SET processing = :p, succeeded = :s, failed = :f, review = :r"
 	v := map[string]types.AttributeValue{

@@ -14,11 +14,11 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// NewBatch is a batch that is to be. Its id is derived from the tenant and from
-// whatever makes it that batch, so that who asks twice gets one batch, and no
-// tenant can choose the id of another's. One of more documents than InOne must
-// have the same documents whenever it has the same id: an attempt goes on where
-// another ended.
+// NewBatch describes a batch to create. Its id is derived from the tenant and from
+// what identifies the batch, so that a repeated request gets the same batch, and no
+// tenant can choose the id of another tenant's batch. A batch of more than InOne
+// documents must have the same documents whenever it has the same id: an attempt
+// continues where a previous one ended.
 type NewBatch struct {
 	ID        keys.BatchID
 	Workflow  Workflow
@@ -26,29 +26,29 @@ type NewBatch struct {
 	Documents []NewDocument
 }
 
-// NewDocument is a document that is to be.
+// NewDocument describes a document to create.
 type NewDocument struct {
 	ID     keys.DocumentID
 	Name   string
 	Object keys.Object
 }
 
-// InOne is how many documents one transaction makes a batch with: the batch, its
-// project and its job are in it too.
+// InOne is how many documents one transaction can create with a batch, its project
+// and its job.
 const InOne = maxWrites - 3
 
-// MaxDocuments is how many documents a batch may have when it is made.
+// MaxDocuments is the maximum number of documents in a new batch.
 const MaxDocuments = 10_000
 
-// CreateBatch makes a batch, its documents, and counts it in its project: all of
-// it, or nothing that anybody could see. A batch that is there already is
-// returned as it is; created tells.
+// CreateBatch creates a batch and its documents, and counts it in its project,
+// atomically as far as readers can see. An existing batch is returned unchanged;
+// created reports which case it was.
 //
-// One transaction does it for as many documents as it can hold. Of more, the
-// first are written ahead while there is no batch that they could be seen in,
-// each transaction under the condition that the job MAKE is still ours; the last
-// transaction writes the batch and ends the job. If it never comes, the job
-// falls due and Discard removes what was written.
+// Up to InOne documents are created in one transaction. Of more, the first ones are
+// written ahead, while there is no batch by which they could be read, each
+// transaction under the condition that we own the job MAKE; the last transaction
+// writes the batch and deletes the job. If it is never reached, the job becomes due
+// and Discard removes the documents.
 func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created bool, err error) {
 	w := n.Workflow
 	now := s.Now()
@@ -75,7 +75,7 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		if err != nil {
 			return Batch{}, false, err
 		}
-		// From here on nobody else can create it; but it may have been before.
+		// From here on no other request can create it; but it may exist already.
 		if there, err := s.Batch(ctx, b.Tenant, b.Project, b.ID); !errors.Is(err, ErrNotFound) {
 			return there, false, errors.Join(err, s.Drop(ctx, job))
 		}
@@ -109,7 +109,7 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 	return b, true, nil
 }
 
-// newDocument is the item of a new document.
+// newDocument returns the item of a new document.
 func (s *Store) newDocument(b Batch, n NewDocument) map[string]types.AttributeValue {
 	now := s.Now()
 	d := Document{
@@ -119,7 +119,7 @@ func (s *Store) newDocument(b Batch, n NewDocument) map[string]types.AttributeVa
 	return whole(d, b.Tenant.Document(b.ID, n.ID), b.Tenant.DocumentEntry(b.ID, string(Processing), now))
 }
 
-// makeAhead writes documents until the rest, which it returns, fits into the last
+// makeAhead writes documents until the rest, which it returns, fits in the last
 // transaction.
 func (s *Store) makeAhead(ctx context.Context, b Batch, job Job, rest []NewDocument) ([]NewDocument, error) {
 	for len(rest) > maxWrites-4 {
@@ -136,15 +136,15 @@ func (s *Store) makeAhead(ctx context.Context, b Batch, job Job, rest []NewDocum
 		}}}
 		n := min(maxWrites-1, len(rest)-(maxWrites-4))
 		if err := s.writeAhead(ctx, b, writes, rest[:n]); err != nil {
-			return nil, fmt.Errorf("make the batch: %w", err)
+			return nil, fmt.Errorf("create the batch: %w", err)
 		}
 		rest = rest[n:]
 	}
 	return rest, nil
 }
 
-// writeAhead writes documents after the write that says that the making is ours.
-// Those that an attempt before wrote are left as they are.
+// writeAhead writes documents, together with a write that checks that we own the
+// job. Documents that a previous attempt wrote are not changed.
 func (s *Store) writeAhead(ctx context.Context, b Batch, writes []types.TransactWriteItem, documents []NewDocument) error {
 	for _, d := range documents {
 		writes = append(writes, s.fresh(s.newDocument(b, d)))
@@ -164,8 +164,8 @@ func (s *Store) writeAhead(ctx context.Context, b Batch, writes []types.Transact
 	}
 }
 
-// beginMaking makes the job MAKE ours, also if an earlier attempt left it; but
-// not when its remains are being removed.
+// beginMaking takes ownership of the job MAKE, also if an earlier attempt left it;
+// but not while Discard removes its documents.
 func (s *Store) beginMaking(ctx context.Context, b Batch) (Job, error) {
 	due := s.Now().Add(s.Abandoned)
 	job := Job{Tenant: b.Tenant, Project: &b.Project, Batch: b.ID, Kind: JobMake, Due: keys.Time(due), Owner: uuid.NewString()}
@@ -175,13 +175,13 @@ func (s *Store) beginMaking(ctx context.Context, b Batch) (Job, error) {
 		ConditionExpression: aws.String("attribute_not_exists(cleaning)"),
 	})
 	if err = moved(err); errors.Is(err, ErrMoved) {
-		return job, fmt.Errorf("make the batch: %w: the remains of an earlier attempt are being removed, try again in a minute", ErrBusy)
+		return job, fmt.Errorf("create the batch: %w: the documents of an earlier attempt are being removed; retry in a minute", ErrBusy)
 	}
 	return job, err
 }
 
-// Discard removes the documents of a batch whose making was given up. The job
-// must have been claimed.
+// Discard removes the documents of a batch whose creation was abandoned. The caller
+// must have claimed the job.
 func (s *Store) Discard(ctx context.Context, j Job) error {
 	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                &s.Table,
@@ -194,12 +194,12 @@ func (s *Store) Discard(ctx context.Context, j Job) error {
 		},
 	})
 	if err = moved(err); errors.Is(err, ErrMoved) {
-		return nil // it goes on after all
+		return nil // its creation continues
 	}
 	if err != nil {
 		return err
 	}
-	// Of a batch that is there, a second request for it died, and all is well.
+	// The batch exists: only a second request for it was abandoned.
 	if _, err := s.Batch(ctx, j.Tenant, *j.Project, j.Batch); !errors.Is(err, ErrNotFound) {
 		if err != nil {
 			return err
@@ -213,14 +213,14 @@ func (s *Store) Discard(ctx context.Context, j Job) error {
 	for {
 		out, err := s.DB.Query(ctx, in)
 		if err != nil {
-			return fmt.Errorf("look for what an unfinished batch left: %w", err)
+			return fmt.Errorf("list the documents of an unfinished batch: %w", err)
 		}
 		if len(out.Items) == 0 {
 			return s.Drop(ctx, j)
 		}
 		for group := range slices.Chunk(out.Items, 25) {
 			if err := s.deleteAll(ctx, group); err != nil {
-				return fmt.Errorf("remove what an unfinished batch left: %w", err)
+				return fmt.Errorf("remove the documents of an unfinished batch: %w", err)
 			}
 		}
 	}
@@ -245,8 +245,8 @@ func (s *Store) deleteAll(ctx context.Context, group []map[string]types.Attribut
 	return nil
 }
 
-// AddDocuments puts documents into a batch that is there. Those it has already
-// are left out, quietly. It tells which were new.
+// AddDocuments adds documents to an existing batch and returns the new ones.
+// Documents that the batch already has are skipped.
 func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([]NewDocument, error) {
 	var added []NewDocument
 	for some := range slices.Chunk(all, maxWrites-2) {

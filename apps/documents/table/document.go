@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// Document is a file with what was read from it.
+// Document is a file with its extracted fields.
 type Document struct {
 	Tenant       keys.Tenant     `dynamodbav:"tenantId" json:"tenantId"`
 	Batch        keys.BatchID    `dynamodbav:"batchId" json:"batchId"`
@@ -21,30 +21,31 @@ type Document struct {
 	Object       string          `dynamodbav:"objectKey" json:"-"`
 	Attempts     int             `dynamodbav:"attempts" json:"attempts"`
 	RetryAt      string          `dynamodbav:"retryAt,omitempty" json:"retryAt,omitempty"`
-	Reason       string          `dynamodbav:"reason,omitempty" json:"reason,omitempty"` // why it is not a success
+	Reason       string          `dynamodbav:"reason,omitempty" json:"reason,omitempty"` // why it did not succeed
 	Confidence   float64         `dynamodbav:"confidence" json:"confidence"`
-	Result       string          `dynamodbav:"result,omitempty" json:"-"`       // JSON, unless it is too large
-	ResultObject string          `dynamodbav:"resultObject,omitempty" json:"-"` // then it lies there
+	Result       string          `dynamodbav:"result,omitempty" json:"-"`       // JSON; empty if it is too large
+	ResultObject string          `dynamodbav:"resultObject,omitempty" json:"-"` // the object of a large result
 	ReviewedBy   string          `dynamodbav:"reviewedBy,omitempty" json:"reviewedBy,omitempty"`
 	Created      string          `dynamodbav:"createdAt" json:"createdAt"`
 	Updated      string          `dynamodbav:"updatedAt" json:"updatedAt"`
 }
 
-// Document reads a document. A batch is needed for it, not just its id: the
-// documents of one that is still being made are not to be seen.
+// Document reads a document. It takes the batch, not just its id, because documents
+// of a batch that is still being created must not be visible.
 func (s *Store) Document(ctx context.Context, b Batch, id keys.DocumentID) (Document, error) {
 	return get[Document](ctx, s, b.Tenant.Document(b.ID, id), true)
 }
 
-// Documents lists those of a batch.
+// Documents lists the documents of a batch.
 func (s *Store) Documents(ctx context.Context, b Batch, cursor string, limit int32) (Page[Document], error) {
 	return list[Document](ctx, s, b.Tenant.Documents(b.ID), cursor, limit, nil)
 }
 
-// DocumentsIn lists those of a batch in an interesting status, the oldest first.
+// DocumentsIn lists the documents of a batch with an interesting status, oldest
+// first.
 func (s *Store) DocumentsIn(ctx context.Context, b Batch, status Status, cursor string, limit int32) (Page[Document], error) {
 	if !status.Interesting() {
-		return Page[Document]{}, fmt.Errorf("%w: documents are not found by the status %q", ErrNotFound, status)
+		return Page[Document]{}, fmt.Errorf("%w: documents are not listed by the status %q", ErrNotFound, status)
 	}
 	return list[Document](ctx, s, b.Tenant.DocumentsIn(b.ID, string(status)), cursor, limit, func(sk string) (keys.Key, error) {
 		id, err := keys.IDOf[keys.DocumentID]("DOCUMENT#", sk)
@@ -55,9 +56,9 @@ func (s *Store) DocumentsIn(ctx context.Context, b Batch, status Status, cursor 
 	})
 }
 
-// Outcome is what became of a document.
+// Outcome is the result of processing or reviewing a document.
 type Outcome struct {
-	Document     Document // as it was
+	Document     Document // before
 	Status       Status
 	Attempts     int
 	Confidence   float64
@@ -67,11 +68,11 @@ type Outcome struct {
 	ReviewedBy   string
 }
 
-// size is about how large the write of an outcome is.
+// size returns the approximate size of the write of an outcome.
 func (o *Outcome) size() int { return len(o.Result) + len(o.Reason) + 1000 }
 
-// settle is the write of an outcome, if the document is still in the status in
-// which it was seen.
+// settle returns the write of an outcome, on the condition that the document's
+// status is unchanged.
 func (s *Store) settle(o Outcome) types.TransactWriteItem {
 	now := s.Now()
 	set := "SET #status = :status, updatedAt = :now, attempts = :attempts, confidence = :confidence"
@@ -106,7 +107,7 @@ func (s *Store) settle(o Outcome) types.TransactWriteItem {
 	}}
 }
 
-// countsOf sums what is in a list of documents; for those who check.
+// countsOf counts a list of documents; for checks.
 func countsOf(items []map[string]types.AttributeValue) (Counts, error) {
 	var c Counts
 	var found []struct {
@@ -121,7 +122,7 @@ func countsOf(items []map[string]types.AttributeValue) (Counts, error) {
 	return c, nil
 }
 
-// Recount counts the documents of a batch one by one, for who wants to compare.
+// Recount counts the documents of a batch one by one, for comparison.
 func (s *Store) Recount(ctx context.Context, b Batch) (Counts, error) {
 	in := b.Tenant.Documents(b.ID).Query(s.Table)
 	in.ProjectionExpression = aws.String("#status")

@@ -14,19 +14,19 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// InvitationLife is how long an invitation can be accepted.
+// InvitationLife is how long an invitation is valid.
 const InvitationLife = 3 * 24 * time.Hour
 
-// Invitation lets who has its code become a member.
+// Invitation lets the holder of its code become a member.
 type Invitation struct {
 	Tenant  keys.Tenant  `dynamodbav:"tenantId"`
-	Token   keys.TokenID `dynamodbav:"token"` // made from the secret, which is not kept
+	Token   keys.TokenID `dynamodbav:"token"` // derived from the secret, which is not stored
 	Email   string       `dynamodbav:"email"`
 	Role    string       `dynamodbav:"role"`
 	Expires int64        `dynamodbav:"ttl"`
 }
 
-// Invite makes an invitation, and returns the code that accepts it: the tenant
+// Invite creates an invitation, and returns the code that accepts it: the tenant
 // and a secret.
 func (s *Store) Invite(ctx context.Context, t keys.Tenant, email, role string) (string, error) {
 	secret := rand.Text()
@@ -40,10 +40,10 @@ func tokenOf(secret string) keys.TokenID {
 }
 
 // Invitation finds the invitation of a code, if it has not expired. The table
-// deletes expired ones when it comes to it, so the time is looked at here.
+// deletes expired items with a delay, so the time is checked here.
 func (s *Store) Invitation(ctx context.Context, code string) (Invitation, error) {
 	tenant, secret, _ := strings.Cut(code, ".")
-	t, err := keys.ParseTenant(tenant) // the secret proves that it may be named
+	t, err := keys.ParseTenant(tenant) // the secret authorises the tenant
 	if err != nil {
 		return Invitation{}, ErrNotFound
 	}
@@ -54,7 +54,7 @@ func (s *Store) Invitation(ctx context.Context, code string) (Invitation, error)
 	return i, err
 }
 
-// Accept makes a member of who was invited. An invitation is used once.
+// Accept makes the invited person a member. An invitation can be used once.
 func (s *Store) Accept(ctx context.Context, i Invitation, u User) (Member, error) {
 	m := Member{i.Tenant, u.ID, i.Role}
 	err := s.transact(ctx,

@@ -17,12 +17,12 @@ import (
 // The kinds of jobs.
 const (
 	JobWork = "WORK" // a batch has documents in processing
-	JobMake = "MAKE" // a large batch is being made; when it is due, it was given up
-	JobHide = "HIDE" // a failed batch leaves GSI2
+	JobMake = "MAKE" // a large batch is being created; when the job is due, that was abandoned
+	JobHide = "HIDE" // removes a failed batch from GSI2
 )
 
-// Job is work that is to be done for a batch at a time. Who claims it moves that
-// time, so that it comes back if the claimer dies.
+// Job is work to be done for a batch at a time. A claim moves that time, so that
+// the job is due again if its owner crashes.
 type Job struct {
 	Tenant   keys.Tenant     `dynamodbav:"tenantId"`
 	Project  *keys.ProjectID `dynamodbav:"projectId,omitempty"` // of MAKE
@@ -30,12 +30,12 @@ type Job struct {
 	Kind     string          `dynamodbav:"kind"`
 	Due      string          `dynamodbav:"dueAt"`
 	Owner    string          `dynamodbav:"owner,omitempty"`
-	Cleaning bool            `dynamodbav:"cleaning,omitempty"` // MAKE was given up
+	Cleaning bool            `dynamodbav:"cleaning,omitempty"` // MAKE was abandoned
 }
 
 func (j Job) key() keys.Key { return j.Tenant.Job(j.Batch, j.Kind) }
 
-// start is the write that makes a job unless there is one already.
+// start returns the write that creates a job if it does not exist.
 func (s *Store) start(b Batch, kind string, due time.Time) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &s.Table,
@@ -48,12 +48,12 @@ func (s *Store) start(b Batch, kind string, due time.Time) types.TransactWriteIt
 	}}
 }
 
-// end is the write that takes a job away.
+// end returns the write that deletes a job.
 func (s *Store) end(b Batch, kind string) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &s.Table, Key: b.Tenant.Job(b.ID, kind).Attributes()}}
 }
 
-// DueJobs are some of the jobs of a shard whose time has come.
+// DueJobs returns some of the jobs of a shard that are due.
 func (s *Store) DueJobs(ctx context.Context, shard int) ([]Job, error) {
 	in := keys.JobsUntil(shard, s.Now()).Query(s.Table)
 	in.Limit = aws.Int32(20)
@@ -63,13 +63,13 @@ func (s *Store) DueJobs(ctx context.Context, shard int) ([]Job, error) {
 	}
 	var found []Job
 	if err := attributevalue.UnmarshalListOfMaps(out.Items, &found); err != nil {
-		return nil, fmt.Errorf("a job is not what it should be: %w", err)
+		return nil, fmt.Errorf("decode a job: %w", err)
 	}
 	return found, nil
 }
 
-// Claim makes a job the owner's for a time, unless somebody else was faster.
-// Claimed again, the time begins anew.
+// Claim claims a job for an owner and a time, unless another process was faster.
+// Claiming again restarts the time.
 func (s *Store) Claim(ctx context.Context, j *Job, owner string, lease time.Duration) (bool, error) {
 	due := s.Now().Add(lease)
 	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -92,7 +92,7 @@ func (s *Store) Claim(ctx context.Context, j *Job, owner string, lease time.Dura
 	return true, nil
 }
 
-// Drop takes a job away that is still the owner's.
+// Drop deletes a job that the owner has claimed.
 func (s *Store) Drop(ctx context.Context, j Job) error {
 	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                 &s.Table,

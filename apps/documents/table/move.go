@@ -14,15 +14,15 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// A transaction takes 100 writes of together 4 MB; some room is left.
+// A transaction is limited to 100 writes and 4 MB; these are below the limits.
 const (
 	maxWrites = 100
 	maxBytes  = 3 << 20
 )
 
-// Settle writes the outcomes of documents that were being processed, with the
-// counts of their batch. Outcomes that came too late, because somebody else was
-// faster, are left out. It tells which were written.
+// Settle writes the outcomes of documents in processing, with the counts of their
+// batch. It skips outcomes of documents that have changed meanwhile, and returns
+// the outcomes that were written.
 func (s *Store) Settle(ctx context.Context, b Batch, outcomes []Outcome) ([]Outcome, error) {
 	var settled []Outcome
 	for len(outcomes) > 0 {
@@ -63,7 +63,7 @@ func (s *Store) settleGroup(ctx context.Context, b Batch, group []Outcome) error
 		*c.Of(o.Status)++
 	}
 	// A batch with documents in processing is itself in processing, so its
-	// status stays.
+	// status does not change.
 	writes = append(writes, types.TransactWriteItem{Update: &types.Update{
 		TableName:           &s.Table,
 		Key:                 b.key().Attributes(),
@@ -76,7 +76,7 @@ func (s *Store) settleGroup(ctx context.Context, b Batch, group []Outcome) error
 	return s.transact(ctx, writes...)
 }
 
-// Defer notes that a document is to be tried again later.
+// Defer records that a document is to be retried later.
 func (s *Store) Defer(ctx context.Context, d Document, reason string, at time.Time) error {
 	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                &s.Table,
@@ -89,13 +89,13 @@ func (s *Store) Defer(ctx context.Context, d Document, reason string, at time.Ti
 		},
 	})
 	if err = moved(err); errors.Is(err, ErrMoved) {
-		return nil // somebody else was faster
+		return nil // another process was faster
 	}
 	return err
 }
 
-// Finish gives a batch its verdict when no document of it is in processing, and
-// ends its run. It tells whether it did.
+// Finish sets a batch's final status if none of its documents is in processing, and
+// ends its run. It reports whether it did.
 func (s *Store) Finish(ctx context.Context, seen Batch) (Batch, bool, error) {
 	for range 8 {
 		before, err := s.Batch(ctx, seen.Tenant, seen.Project, seen.ID)
@@ -118,8 +118,8 @@ func (s *Store) Finish(ctx context.Context, seen Batch) (Batch, bool, error) {
 	return seen, false, ErrBusy
 }
 
-// Move takes a document out of the status in which it was seen: a review, or
-// another try. The batch follows. ErrMoved says that somebody was faster.
+// Move changes the status of a document for a review or a retry, and the batch's
+// counts with it. It returns ErrMoved if the document has changed meanwhile.
 func (s *Store) Move(ctx context.Context, seen Batch, o Outcome) error {
 	for range 8 {
 		before, err := s.Batch(ctx, seen.Tenant, seen.Project, seen.ID)
@@ -146,8 +146,8 @@ func (s *Store) Move(ctx context.Context, seen Batch, o Outcome) error {
 	return ErrBusy
 }
 
-// clearing is the job that takes a failed batch out of GSI2 when nobody did
-// anything about it for long enough.
+// clearing returns the job that removes a failed batch from GSI2 after the
+// retention time.
 func (s *Store) clearing(b Batch) []types.TransactWriteItem {
 	if b.Failed == 0 {
 		return nil
@@ -155,8 +155,8 @@ func (s *Store) clearing(b Batch) []types.TransactWriteItem {
 	return []types.TransactWriteItem{s.start(b, JobHide, s.Now().Add(s.Retention))}
 }
 
-// Clear takes what failed before the retention window out of GSI2. It tells when
-// there will be more to clear, or a zero time.
+// Clear removes items that failed before the retention time from GSI2. It returns
+// when there will be more to remove, or the zero time.
 func (s *Store) Clear(ctx context.Context, b Batch) (time.Time, error) {
 	cutoff := s.Now().Add(-s.Retention)
 	cursor := ""
@@ -170,7 +170,7 @@ func (s *Store) Clear(ctx context.Context, b Batch) (time.Time, error) {
 			if err != nil {
 				return time.Time{}, err
 			}
-			if updated.After(cutoff) { // and so are all behind it
+			if updated.After(cutoff) { // and so are all later ones
 				return updated.Add(s.Retention), nil
 			}
 			if err := s.hide(ctx, b.Tenant.Document(b.ID, d.ID), d.Updated); err != nil {
@@ -191,7 +191,7 @@ func (s *Store) Clear(ctx context.Context, b Batch) (time.Time, error) {
 	return time.Time{}, s.hide(ctx, b.key(), b.Updated)
 }
 
-// hide takes something that failed and was left alone since out of GSI2.
+// hide removes a failed item that has not changed since from GSI2.
 func (s *Store) hide(ctx context.Context, key keys.Key, updated string) error {
 	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                &s.Table,

@@ -42,7 +42,7 @@ type Member struct {
 	Role   string      `dynamodbav:"role" json:"role"`
 }
 
-// CreateTenant makes a tenant and, unless nil, its first member, who is an admin.
+// CreateTenant creates a tenant and, unless nil, its first member, an admin.
 func (s *Store) CreateTenant(ctx context.Context, name, plan string, first *User) (Tenant, error) {
 	t := Tenant{ID: keys.NewTenant(), Name: name, Plan: plan, Created: s.now()}
 	writes := []types.TransactWriteItem{s.fresh(whole(t, t.ID.Metadata()))}
@@ -57,8 +57,8 @@ func (s *Store) CreateTenant(ctx context.Context, name, plan string, first *User
 	return t, nil
 }
 
-// person writes a user, who may be known already from another tenant: the name
-// stays what it was.
+// person returns the write of a user, who may exist already because of another
+// tenant: the name is then not changed.
 func (s *Store) person(u User) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                &s.Table,
@@ -72,8 +72,8 @@ func (s *Store) person(u User) types.TransactWriteItem {
 	}}
 }
 
-// entryValues are an entry's attributes as values of an expression, under their
-// own names.
+// entryValues returns an index entry's attributes as expression values, under
+// their own names.
 func entryValues(e keys.Entry) map[string]types.AttributeValue {
 	named := make(map[string]types.AttributeValue, 2)
 	for name, v := range e.Attributes() {
@@ -87,7 +87,7 @@ func (s *Store) Tenant(ctx context.Context, t keys.Tenant) (Tenant, error) {
 	return get[Tenant](ctx, s, t.Metadata(), false)
 }
 
-// Member reads a membership, which says what its person may do.
+// Member reads a membership, which has the person's role.
 func (s *Store) Member(ctx context.Context, t keys.Tenant, u keys.UserID) (Member, error) {
 	return get[Member](ctx, s, t.Member(u), false)
 }
@@ -106,29 +106,29 @@ func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u keys.UserID) 
 	return err
 }
 
-// User reads the person behind a membership of a tenant. Others are not found.
+// User reads the person of a membership of a tenant. Other persons are not found.
 func (s *Store) User(ctx context.Context, m Member) (User, error) {
 	return get[User](ctx, s, keys.User(m.User), false)
 }
 
-// People are the persons with an email, of all tenants: those who are asking
-// must be compared.
+// People returns the persons with an email, of all tenants: the caller must compare
+// memberships.
 func (s *Store) People(ctx context.Context, email string) ([]User, error) {
 	in := keys.Email(Email(email)).Query(s.Table)
 	in.Limit = aws.Int32(20)
 	out, err := s.DB.Query(ctx, in)
 	if err != nil {
-		return nil, fmt.Errorf("look for an email: %w", err)
+		return nil, fmt.Errorf("find an email: %w", err)
 	}
 	var found []User
 	if err := attributevalue.UnmarshalListOfMaps(out.Items, &found); err != nil {
-		return nil, fmt.Errorf("a user is not what it should be: %w", err)
+		return nil, fmt.Errorf("decode a user: %w", err)
 	}
 	return found, nil
 }
 
-// MemberByEmail finds a tenant's member. A person who is a member of other
-// tenants alone is not found.
+// MemberByEmail finds a tenant's member. A person who is only a member of other
+// tenants is not found.
 func (s *Store) MemberByEmail(ctx context.Context, t keys.Tenant, email string) (User, Member, error) {
 	people, err := s.People(ctx, email)
 	if err != nil {
@@ -144,5 +144,5 @@ func (s *Store) MemberByEmail(ctx context.Context, t keys.Tenant, email string) 
 	return User{}, Member{}, ErrNotFound
 }
 
-// Email is an email as it is looked for.
+// Email normalises an email for lookups.
 func Email(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

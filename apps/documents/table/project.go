@@ -13,7 +13,7 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// Project holds workflows and batches.
+// Project contains workflows and batches.
 type Project struct {
 	Tenant     keys.Tenant    `dynamodbav:"tenantId" json:"tenantId"`
 	ID         keys.ProjectID `dynamodbav:"projectId" json:"projectId"`
@@ -22,7 +22,7 @@ type Project struct {
 	Created    string         `dynamodbav:"createdAt" json:"createdAt"`
 }
 
-// CreateProject makes a project.
+// CreateProject creates a project.
 func (s *Store) CreateProject(ctx context.Context, t keys.Tenant, name string) (Project, error) {
 	p := Project{Tenant: t, ID: keys.NewID[keys.ProjectID](), Name: name, Created: s.now()}
 	return p, s.put1(ctx, whole(p, t.Project(p.ID)))
@@ -38,8 +38,8 @@ func (s *Store) Projects(ctx context.Context, t keys.Tenant, cursor string) (Pag
 	return list[Project](ctx, s, t.Projects(), cursor, 50, nil)
 }
 
-// Workflow says what to extract, and how sure to be of it: below the confidence
-// threshold a document failed, below the review threshold somebody must look.
+// Workflow describes what to extract, and the thresholds: below the confidence
+// threshold a document fails, below the review threshold it needs review.
 type Workflow struct {
 	Tenant              keys.Tenant     `dynamodbav:"tenantId" json:"tenantId"`
 	Project             keys.ProjectID  `dynamodbav:"projectId" json:"projectId"`
@@ -51,7 +51,7 @@ type Workflow struct {
 	Updated             string          `dynamodbav:"updatedAt" json:"updatedAt"`
 }
 
-// MarshalJSON shows the extraction as the JSON it is.
+// MarshalJSON includes the extraction as JSON.
 func (w Workflow) MarshalJSON() ([]byte, error) {
 	type plain Workflow
 	return json.Marshal(struct {
@@ -60,7 +60,7 @@ func (w Workflow) MarshalJSON() ([]byte, error) {
 	}{plain(w), json.RawMessage(w.Extraction)})
 }
 
-// CreateWorkflow makes a workflow in a project that is there.
+// CreateWorkflow creates a workflow in an existing project.
 func (s *Store) CreateWorkflow(ctx context.Context, w Workflow) (Workflow, error) {
 	w.ID = keys.NewID[keys.WorkflowID]()
 	now := s.Now()
@@ -80,8 +80,8 @@ func (s *Store) CreateWorkflow(ctx context.Context, w Workflow) (Workflow, error
 	return w, err
 }
 
-// ChangeWorkflow replaces what a workflow says. Batches that are there keep the
-// thresholds they began with.
+// ChangeWorkflow replaces the content of a workflow. Existing batches keep their
+// thresholds.
 func (s *Store) ChangeWorkflow(ctx context.Context, w Workflow) (Workflow, error) {
 	now := s.Now()
 	w.Updated = keys.Time(now)
@@ -110,7 +110,7 @@ func (s *Store) Workflow(ctx context.Context, t keys.Tenant, p keys.ProjectID, i
 	return get[Workflow](ctx, s, t.Workflow(p, id), false)
 }
 
-// Workflows lists those of a project, newest change first.
+// Workflows lists the workflows of a project, newest change first.
 func (s *Store) Workflows(ctx context.Context, t keys.Tenant, p keys.ProjectID, cursor string) (Page[Workflow], error) {
 	return list[Workflow](ctx, s, t.Workflows(p), cursor, 50, func(sk string) (keys.Key, error) {
 		id, err := keys.IDOf[keys.WorkflowID]("WORKFLOW#", sk)

@@ -15,8 +15,8 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// RestoreTo restores the table as it was at a time into a second one beside it,
-// and returns that when it can be read.
+// RestoreTo restores the table as it was at a time into a second table, and returns
+// that table when it can be read.
 func (s *Store) RestoreTo(ctx context.Context, at time.Time) (*Store, error) {
 	old := *s
 	old.Table = s.Table + "-" + at.UTC().Format("20060102T150405")
@@ -24,13 +24,13 @@ func (s *Store) RestoreTo(ctx context.Context, at time.Time) (*Store, error) {
 		SourceTableName: &s.Table, TargetTableName: &old.Table, RestoreDateTime: &at,
 	})
 	var there *types.TableAlreadyExistsException
-	if err != nil && !errors.As(err, &there) { // then an attempt before restored it
+	if err != nil && !errors.As(err, &there) { // a previous attempt has restored it
 		return nil, fmt.Errorf("restore table %s as it was at %s: %w", s.Table, at.Format(time.RFC3339), err)
 	}
 	for {
 		out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &old.Table})
 		if err != nil {
-			return nil, fmt.Errorf("look whether table %s is restored: %w", old.Table, err)
+			return nil, fmt.Errorf("wait for the restore of table %s: %w", old.Table, err)
 		}
 		if out.Table.TableStatus == types.TableStatusActive {
 			return &old, nil
@@ -41,18 +41,18 @@ func (s *Store) RestoreTo(ctx context.Context, at time.Time) (*Store, error) {
 	}
 }
 
-// Recovered is what Recover found in a batch.
+// Recovered is the result of Recover for a batch.
 type Recovered struct {
 	Batch     keys.BatchID `json:"batchId"`
-	Documents int          `json:"documents"` // that there were
-	Differ    int          `json:"differ"`    // that are not what they were
-	Since     int          `json:"newSince"`  // that came later, and are left alone
-	Written   int          `json:"written"`   // that were put back
+	Documents int          `json:"documents"` // in the older table
+	Differ    int          `json:"differ"`    // that differ
+	Since     int          `json:"newSince"`  // that are newer, and are not changed
+	Written   int          `json:"written"`   // that were restored
 }
 
-// Recover compares the documents of a batch with what they were in an older
-// table, and puts back those that differ, if told to: each with what it was, under
-// the condition that nobody changes it meanwhile. The counts of the batch follow.
+// Recover compares the documents of a batch with those of an older table and, if
+// write is set, restores those that differ, each under the condition that it does
+// not change meanwhile. The counts of the batch are updated.
 func (s *Store) Recover(ctx context.Context, old *Store, id keys.BatchID, write bool) (Recovered, error) {
 	r := Recovered{Batch: id}
 	b, err := s.FindBatch(ctx, id)
@@ -65,7 +65,7 @@ func (s *Store) Recover(ctx context.Context, old *Store, id keys.BatchID, write 
 	for {
 		out, err := s.DB.Query(ctx, in)
 		if err != nil {
-			return r, fmt.Errorf("read what is now: %w", err)
+			return r, fmt.Errorf("read the current documents: %w", err)
 		}
 		for _, now := range out.Items {
 			if err := s.recover1(ctx, old, b, now, write, &r); err != nil {
@@ -87,7 +87,7 @@ func (s *Store) Recover(ctx context.Context, old *Store, id keys.BatchID, write 
 func (s *Store) recover1(ctx context.Context, old *Store, b Batch, now map[string]types.AttributeValue, write bool, r *Recovered) error {
 	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &old.Table, Key: map[string]types.AttributeValue{"PK": now["PK"], "SK": now["SK"]}})
 	if err != nil {
-		return fmt.Errorf("read what was: %w", err)
+		return fmt.Errorf("read the older documents: %w", err)
 	}
 	if out.Item == nil {
 		r.Since++
@@ -103,7 +103,7 @@ func (s *Store) recover1(ctx context.Context, old *Store, b Batch, now map[strin
 	}
 	var d Document
 	if err := attributevalue.UnmarshalMap(now, &d); err != nil {
-		return fmt.Errorf("a document is not what it should be: %w", err)
+		return fmt.Errorf("decode a document: %w", err)
 	}
 	_, err = s.DB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                &s.Table,
@@ -118,13 +118,13 @@ func (s *Store) recover1(ctx context.Context, old *Store, b Batch, now map[strin
 		return fmt.Errorf("document %s of batch %s is being changed: stop the processors before you recover", d.ID, b.ID)
 	}
 	if err != nil {
-		return fmt.Errorf("put a document back: %w", err)
+		return fmt.Errorf("restore a document: %w", err)
 	}
 	r.Written++
 	return nil
 }
 
-// recountInto makes a batch's counts and status what its documents are.
+// recountInto sets a batch's counts and status from its documents.
 func (s *Store) recountInto(ctx context.Context, b Batch) (Batch, error) {
 	for range 8 {
 		before, err := s.Batch(ctx, b.Tenant, b.Project, b.ID)

@@ -1,9 +1,8 @@
-// Package table keeps tenants, their people, projects, workflows, batches and
-// documents in one table, and is the only one that asks it.
+// Package table stores tenants, people, projects, workflows, batches and documents
+// in one table, and is the only package that accesses it.
 //
-// Whatever moves a document from one status to another also moves the counts of
-// its batch, in one transaction: the counts are right at any moment, whoever
-// crashes when.
+// A transaction that changes the status of a document also changes the counts of
+// its batch, so the counts are always right, whatever crashes.
 package table
 
 import (
@@ -22,40 +21,39 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// Name is what the model calls the table.
+// Name is the table's name in the model.
 const Name = "documents"
 
-// Store is the table.
+// Store gives access to the table.
 type Store struct {
 	DB    *dynamodb.Client
 	Table string
 
-	// Retention is how long a failed document or batch is found by its status.
+	// Retention is how long failed documents and batches are listed by status.
 	Retention time.Duration
 
-	// Abandoned is how long the making of a large batch may stand still before
-	// it is cleaned up.
+	// Abandoned is how long the creation of a large batch may make no progress
+	// before its documents are removed.
 	Abandoned time.Duration
 
 	Now func() time.Time
 }
 
-// New is a store with the usual settings.
+// New returns a store with default settings.
 func New(db *dynamodb.Client) *Store {
 	return &Store{DB: db, Table: Name, Retention: 30 * 24 * time.Hour, Abandoned: 15 * time.Minute, Now: time.Now}
 }
 
-// ErrNotFound is the error of something that is not there, or not this tenant's:
-// the two cannot be told apart from outside.
-var ErrNotFound = errors.New("there is no such thing")
+// ErrNotFound is returned for something that does not exist, or belongs to another
+// tenant: callers cannot distinguish the two.
+var ErrNotFound = errors.New("it does not exist")
 
-// ErrMoved is the error of a change that came too late: the thing is no longer
-// in the state that was seen.
-var ErrMoved = errors.New("it was changed meanwhile")
+// ErrMoved is returned for a change of something that has changed since it was
+// read.
+var ErrMoved = errors.New("it has changed meanwhile")
 
-// ErrBusy is the error of a change that others were in the way of, again and
-// again.
-var ErrBusy = errors.New("too many change it at once: try again")
+// ErrBusy is returned when a change conflicts with other changes too often.
+var ErrBusy = errors.New("too many concurrent changes: retry")
 
 // get reads one item.
 func get[T any](ctx context.Context, s *Store, key keys.Key, consistent bool) (T, error) {
@@ -72,19 +70,19 @@ func get[T any](ctx context.Context, s *Store, key keys.Key, consistent bool) (T
 
 func read(item map[string]types.AttributeValue, into any) error {
 	if err := attributevalue.UnmarshalMap(item, into); err != nil {
-		return fmt.Errorf("the item is not what it should be: %w", err)
+		return fmt.Errorf("decode an item: %w", err)
 	}
 	return nil
 }
 
-// Page is a part of a list, and where the next part begins; "" is the end.
+// Page is a page of a list, and the cursor of the next page; "" on the last one.
 type Page[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty"`
 }
 
-// list reads a page of at most limit items. item makes the key of an item from
-// its sort key; lists in the table itself need none.
+// list reads a page of at most limit items. item makes the key of an item from its
+// sort key; lists in the table itself need none.
 func list[T any](ctx context.Context, s *Store, r keys.Range, cursor string, limit int32, item func(sk string) (keys.Key, error)) (Page[T], error) {
 	page := Page[T]{Items: []T{}}
 	in := r.Query(s.Table)
@@ -101,13 +99,13 @@ func list[T any](ctx context.Context, s *Store, r keys.Range, cursor string, lim
 		return page, fmt.Errorf("read a list: %w", err)
 	}
 	if err := attributevalue.UnmarshalListOfMaps(out.Items, &page.Items); err != nil {
-		return page, fmt.Errorf("an item is not what it should be: %w", err)
+		return page, fmt.Errorf("decode an item: %w", err)
 	}
 	page.Next = r.Cursor(out.LastEvaluatedKey)
 	return page, nil
 }
 
-// whole is an item with its keys.
+// whole returns an item with its keys.
 func whole(v any, key keys.Key, entries ...keys.Entry) map[string]types.AttributeValue {
 	item, err := attributevalue.MarshalMap(v)
 	if err != nil {
@@ -120,23 +118,23 @@ func whole(v any, key keys.Key, entries ...keys.Entry) map[string]types.Attribut
 	return item
 }
 
-// fresh is a put of something that must not be there.
+// fresh returns a put of an item that must not exist.
 func (s *Store) fresh(item map[string]types.AttributeValue) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{TableName: &s.Table, Item: item, ConditionExpression: aws.String("attribute_not_exists(PK)")}}
 }
 
-// put is a put of something that may be there.
+// put returns a put of an item that may exist.
 func (s *Store) put(item map[string]types.AttributeValue) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{TableName: &s.Table, Item: item}}
 }
 
-// put1 puts one new item, or says ErrMoved if it is there.
+// put1 puts one new item. It returns ErrMoved if the item exists.
 func (s *Store) put1(ctx context.Context, item map[string]types.AttributeValue) error {
 	_, err := s.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.Table, Item: item, ConditionExpression: aws.String("attribute_not_exists(PK)")})
 	return moved(err)
 }
 
-// moved makes ErrMoved of a condition that did not hold.
+// moved turns a failed condition into ErrMoved.
 func moved(err error) error {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
@@ -145,15 +143,15 @@ func moved(err error) error {
 	return err
 }
 
-// refused are the places of the writes whose conditions did not hold.
+// refused lists the indexes of the writes whose conditions failed.
 type refused []int
 
 func (r refused) Error() string {
-	return fmt.Sprintf("conditions %v of the transaction do not hold", []int(r))
+	return fmt.Sprintf("conditions %v of the transaction failed", []int(r))
 }
 
-// transact does all writes or none. Who is in the way is waited for. The error
-// is refused when conditions do not hold.
+// transact applies writes atomically, and retries after conflicts. The error is a
+// refused if conditions fail.
 func (s *Store) transact(ctx context.Context, writes ...types.TransactWriteItem) error {
 	for try := range 12 {
 		_, err := s.DB.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
@@ -184,7 +182,7 @@ func (s *Store) transact(ctx context.Context, writes ...types.TransactWriteItem)
 	return ErrBusy
 }
 
-// pause waits longer with each try, and never two alike.
+// pause waits longer with each attempt, with jitter.
 func pause(ctx context.Context, try int) error {
 	most := min(10*time.Millisecond<<try, time.Second)
 	wait := time.NewTimer(rand.N(most))
@@ -197,7 +195,7 @@ func pause(ctx context.Context, try int) error {
 	}
 }
 
-// now is the time as items have it.
+// now returns the current time in the format of items.
 func (s *Store) now() string { return keys.Time(s.Now()) }
 
 func str(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
@@ -206,7 +204,7 @@ func num[N int | int64](v N) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(v)}
 }
 
-// values puts together the values of an expression.
+// values merges the values of an expression.
 func values(parts ...map[string]types.AttributeValue) map[string]types.AttributeValue {
 	all := make(map[string]types.AttributeValue)
 	for _, p := range parts {

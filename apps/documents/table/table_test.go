@@ -20,7 +20,7 @@ import (
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
-// clock is a time that a test sets.
+// clock is a clock that a test sets.
 type clock struct{ passed atomic.Int64 }
 
 func (c *clock) Now() time.Time {
@@ -28,7 +28,7 @@ func (c *clock) Now() time.Time {
 }
 func (c *clock) Pass(d time.Duration) { c.passed.Add(int64(d)) }
 
-// world is a store with a tenant that has a project and a workflow.
+// world is a store with a tenant, a project and a workflow.
 type world struct {
 	*Store
 	home     *home.Home
@@ -79,7 +79,7 @@ func (w *world) newBatch(key string, documents int) NewBatch {
 	return n
 }
 
-// entries is how many entries an index has, of all items there are.
+// entries returns the number of entries of an index.
 func (w *world) entries(t *testing.T, index string) int64 {
 	t.Helper()
 	return entriesOf(t, w.home, index)
@@ -99,12 +99,12 @@ func entriesOf(t *testing.T, h *home.Home, index string) int64 {
 			return r.Entries[index]
 		}
 	}
-	t.Fatalf("there is no table %s", Name)
+	t.Fatalf("table %s does not exist", Name)
 	return 0
 }
 
-// consistent checks that a batch's counts are those of its documents, and that
-// GSI2 holds the interesting ones and no others.
+// consistent checks that a batch's counts are those of its documents, and that GSI2
+// has exactly the interesting ones.
 func (w *world) consistent(t *testing.T, b Batch) Batch {
 	t.Helper()
 	b, err := w.Batch(t.Context(), b.Tenant, b.Project, b.ID)
@@ -116,13 +116,13 @@ func (w *world) consistent(t *testing.T, b Batch) Batch {
 		t.Fatal(err)
 	}
 	if counted != b.Counts || counted.Processing+counted.Succeeded+counted.Failed+counted.Review != b.Documents {
-		t.Errorf("the batch says %+v of %d, but there are %+v", b.Counts, b.Documents, counted)
+		t.Errorf("the batch has the counts %+v of %d, but its documents are %+v", b.Counts, b.Documents, counted)
 	}
 	return b
 }
 
-// between is a store whose every write passes through a function first, which
-// may have it fail.
+// between returns a store that calls a function before every write; its error fails
+// the write.
 func (w *world) between(before func(in any) error) *Store {
 	s := *w.Store
 	s.DB = dynamodb.New(w.DB.Options(), func(o *dynamodb.Options) {
@@ -138,8 +138,7 @@ func (w *world) between(before func(in any) error) *Store {
 	return &s
 }
 
-// without drops the conditions of all writes: the fault that the others are
-// tested against.
+// without drops the conditions of all writes: the planted fault of the controls.
 func (w *world) without() *Store {
 	return w.between(func(in any) error {
 		switch in := in.(type) {
@@ -162,7 +161,7 @@ func (w *world) without() *Store {
 
 var errCrash = errors.New("crash")
 
-// unseen fails when anything of a batch that is being made can be seen.
+// unseen fails the test if a part of a batch is visible before it is created.
 func (w *world) unseen(t *testing.T, n NewBatch) bool {
 	t.Helper()
 	seen := false
@@ -181,8 +180,8 @@ func (w *world) unseen(t *testing.T, n NewBatch) bool {
 	return !seen
 }
 
-// Whatever write of its making fails, a batch is not there at all; after another
-// try it is there as a whole, and without one its remains go.
+// Whichever write of its creation fails, a batch does not exist; after a retry it is
+// complete, and without one its documents are removed.
 func TestBatchIsWholeOrNot(t *testing.T) {
 	for _, size := range []int{1, InOne, InOne + 1, 350} {
 		for _, again := range []bool{true, false} {
@@ -201,7 +200,7 @@ func TestBatchIsWholeOrNot(t *testing.T) {
 							return errCrash
 						}
 						if !w.unseen(t, n) {
-							t.Errorf("before write %d of %d documents it is seen", writes, size)
+							t.Errorf("before write %d of %d documents the batch is visible", writes, size)
 						}
 						return nil
 					})
@@ -228,7 +227,7 @@ func TestBatchIsWholeOrNot(t *testing.T) {
 					t.Errorf("GSI2 has %d entries, want %d documents and a batch", got, size)
 				}
 				if b, created, err := w.CreateBatch(t.Context(), n); err != nil || created || b.Documents != size {
-					t.Errorf("asked for again: %+v, %v, %v", b, created, err)
+					t.Errorf("created again: %+v, %v, %v", b, created, err)
 				}
 				w.consistent(t, Batch{Tenant: w.project.Tenant, Project: w.project.ID, ID: n.ID})
 			})
@@ -236,8 +235,8 @@ func TestBatchIsWholeOrNot(t *testing.T) {
 	}
 }
 
-// cleaned lets time pass until the making is given up, has it cleaned, and looks
-// that nothing is left.
+// cleaned advances the clock until the creation counts as abandoned, runs the
+// clean-up, and checks that nothing is left.
 func (w *world) cleaned(t *testing.T, n NewBatch) {
 	t.Helper()
 	w.clock.Pass(w.Abandoned + time.Second)
@@ -263,7 +262,7 @@ func (w *world) cleaned(t *testing.T, n NewBatch) {
 	}
 }
 
-// The control: a batch that is written before its documents is seen.
+// The control: a batch that is written before its documents is found.
 func TestHalfMadeBatchIsSeen(t *testing.T) {
 	w := start(t)
 	n := w.newBatch("batch", 5)
@@ -273,11 +272,11 @@ func TestHalfMadeBatchIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.unseen(t, n) {
-		t.Error("a batch without documents is not noticed")
+		t.Error("a batch without documents is not found")
 	}
 }
 
-// A making that is slow, and is cleaned up meanwhile, does not write on.
+// A slow creation whose documents are removed meanwhile writes no more.
 func TestSlowMaking(t *testing.T) {
 	w := start(t)
 	n := w.newBatch("batch", 350)
@@ -294,12 +293,12 @@ func TestSlowMaking(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if got := w.entries(t, "GSI2"); got != 0 {
-		t.Errorf("%d documents were written after all", got)
+		t.Errorf("%d documents were written afterwards", got)
 	}
 }
 
-// A second request for a large batch that died does not cost the first its
-// documents.
+// A crashed second request for a large batch does not remove the documents of the
+// first.
 func TestSecondMakingDies(t *testing.T) {
 	w := start(t)
 	n := w.newBatch("batch", 350)
@@ -330,7 +329,7 @@ func TestSecondMakingDies(t *testing.T) {
 	w.consistent(t, b)
 }
 
-// Files that come twice, from many at once, are documents once.
+// Files that are added repeatedly and concurrently are one document each.
 func TestDuplicatesLeaveQuietly(t *testing.T) {
 	w := start(t)
 	if got := duplicates(t, w, w.Store); got != 150 {
@@ -342,12 +341,11 @@ func TestDuplicatesLeaveQuietly(t *testing.T) {
 func TestDuplicatesAreNoticed(t *testing.T) {
 	w := start(t)
 	if got := duplicates(t, w, w.without()); got == 150 {
-		t.Error("without conditions the counts are right: the test sees nothing")
+		t.Error("without conditions the counts are right: the test finds nothing")
 	}
 }
 
-// duplicates adds 150 documents from four at once, and tells how many the batch
-// counts.
+// duplicates adds 150 documents from four goroutines, and returns the batch's count.
 func duplicates(t *testing.T, w *world, s *Store) int {
 	n := w.newBatch("batch", 150)
 	first := n
@@ -374,8 +372,8 @@ func duplicates(t *testing.T, w *world, s *Store) int {
 	return b.Documents
 }
 
-// settleAll settles the documents of a batch by their place: of ten, seven
-// succeed, two fail and one needs review.
+// settleAll settles the documents of a batch by their index: of ten, seven succeed,
+// two fail and one needs review.
 func settleAll(t *testing.T, w *world, s *Store, b Batch) {
 	t.Helper()
 	cursor := ""
@@ -407,7 +405,7 @@ func settleAll(t *testing.T, w *world, s *Store, b Batch) {
 	}
 }
 
-// A batch that is processed by several at once is counted once.
+// A batch that is processed concurrently is counted once.
 func TestSettledOnce(t *testing.T) {
 	w := start(t)
 	b := settledByMany(t, w, w.Store)
@@ -434,7 +432,7 @@ func TestSettledTwiceIsNoticed(t *testing.T) {
 	}
 	counted, err := w.Recount(t.Context(), b)
 	if err != nil || counted == b.Counts {
-		t.Errorf("without conditions the counts are right (%+v, %v): the test sees nothing", counted, err)
+		t.Errorf("without conditions the counts are right (%+v, %v): the test finds nothing", counted, err)
 	}
 }
 
@@ -452,7 +450,7 @@ func settledByMany(t *testing.T, w *world, s *Store) Batch {
 	return b
 }
 
-// Reviews and retries move a document once, and its batch with it.
+// Reviews and retries change a document once, and its batch with it.
 func TestMoves(t *testing.T) {
 	w := start(t)
 	b, _, err := w.CreateBatch(t.Context(), w.newBatch("batch", 10))
@@ -487,7 +485,7 @@ func TestMoves(t *testing.T) {
 		}
 		all.Wait()
 		if won.Load() != 1 || late.Load() != 3 {
-			t.Errorf("%d moved it, %d came late", won.Load(), late.Load())
+			t.Errorf("%d moved it, %d were too late", won.Load(), late.Load())
 		}
 		b = w.consistent(t, b)
 	}
@@ -505,8 +503,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// What failed leaves GSI2 when its time is over, and not before; what needs
-// review stays; and what was tried again stays as long as it should.
+// Failed items are removed from GSI2 after the retention time, not before; items that
+// need review stay; and the time of retried items starts again.
 func TestRetention(t *testing.T) {
 	w := start(t)
 	b, _, err := w.CreateBatch(t.Context(), w.newBatch("batch", 20))

@@ -30,7 +30,7 @@ func root() *cobra.Command {
 	return c
 }
 
-// options are the usual ones with a log.
+// options returns the defaults with a log.
 func options(cmd *cobra.Command) documents.Options {
 	o := documents.Defaults()
 	o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
@@ -40,25 +40,25 @@ func options(cmd *cobra.Command) documents.Options {
 func serve() *cobra.Command {
 	var address web.Address
 	var demo, elsewhere bool
-	cmd := &cobra.Command{Use: "serve", Short: "Answer the API and the pages, take files from the inbox, and process", Args: command.NoArgs}
+	cmd := &cobra.Command{Use: "serve", Short: "Serve the API and the pages, ingest files from the inbox, and process them", Args: command.NoArgs}
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
 	o.WorkFlags(cmd.Flags())
 	address.Flags(cmd.Flags(), "127.0.0.1:8100")
 	cmd.Flags().Lookup("allow-anyone").Usage += "; needs --jwks"
-	cmd.Flags().StringVar(&o.JWKS, "jwks", "", "URL of the identity provider's keys; without it a built-in issuer believes everybody")
-	cmd.Flags().StringVar(&o.Issuer, "issuer", "", "what the identity provider calls itself in its tokens")
-	cmd.Flags().BoolVar(&demo, "demo", false, "make two tenants with invoices to look at")
-	cmd.Flags().BoolVar(&elsewhere, "process-elsewhere", false, "leave the processing to processes started with documents process")
+	cmd.Flags().StringVar(&o.JWKS, "jwks", "", "URL of the identity provider's keys; without it a built-in issuer trusts every email")
+	cmd.Flags().StringVar(&o.Issuer, "issuer", "", "name of the identity provider in its tokens")
+	cmd.Flags().BoolVar(&demo, "demo", false, "create two tenants with sample invoices")
+	cmd.Flags().BoolVar(&elsewhere, "process-elsewhere", false, "leave processing to `documents process`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if address.Anyone && o.JWKS == "" {
-			return command.Usagef("will not let other machines in: the built-in issuer believes everybody; name an identity provider with --jwks and --issuer")
+			return command.Usagef("--allow-anyone needs an identity provider (--jwks and --issuer), since the built-in issuer trusts every email")
 		}
 		if demo && o.JWKS != "" {
-			return command.Usagef("--demo makes people of the built-in issuer, which is not used with --jwks")
+			return command.Usagef("--demo needs the built-in issuer and cannot be combined with --jwks")
 		}
 		if o.Home.Endpoint != "" && o.Bucket == "" {
-			return command.Usagef("--bucket is missing: tables that stay need files that stay")
+			return command.Usagef("--bucket is missing: persistent tables need persistent files")
 		}
 		listener, err := address.Open()
 		if err != nil {
@@ -81,16 +81,16 @@ func serve() *cobra.Command {
 }
 
 func process() *cobra.Command {
-	cmd := &cobra.Command{Use: "process", Short: "Take files from the inbox and process, beside others that do", Args: command.NoArgs}
+	cmd := &cobra.Command{Use: "process", Short: "Ingest files from the inbox and process them, concurrently with other processes", Args: command.NoArgs}
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
 	o.WorkFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Home.Endpoint == "" {
-			return command.Usagef("--endpoint is missing: documents process works beside a server, whose tables it must reach")
+			return command.Usagef("--endpoint is missing: documents process needs the tables of a server")
 		}
 		if o.Bucket == "" {
-			return command.Usagef("--bucket is missing: it must be the server's")
+			return command.Usagef("--bucket is missing: it must be the bucket of the server")
 		}
 		s, err := documents.Open(cmd.Context(), o)
 		if err != nil {
@@ -116,7 +116,7 @@ func batch() *cobra.Command {
 		return with(cmd.Context(), o, func(s *documents.System) error {
 			b, err := s.Store.FindBatch(cmd.Context(), id)
 			if errors.Is(err, table.ErrNotFound) {
-				return fmt.Errorf("there is no batch %s in these tables", id)
+				return fmt.Errorf("batch %s does not exist", id)
 			}
 			if err != nil {
 				return err
@@ -133,7 +133,7 @@ func batch() *cobra.Command {
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "\tDOCUMENTS\tPROCESSING\tSUCCEEDED\tREVIEW\tFAILED\tSTATUS")
-			fmt.Fprintf(w, "batch says\t%d\t%d\t%d\t%d\t%d\t%s\n", b.Documents, b.Processing, b.Succeeded, b.Review, b.Failed, b.Status)
+			fmt.Fprintf(w, "stored\t%d\t%d\t%d\t%d\t%d\t%s\n", b.Documents, b.Processing, b.Succeeded, b.Review, b.Failed, b.Status)
 			fmt.Fprintf(w, "counted\t%d\t%d\t%d\t%d\t%d\t\n", counted.Processing+counted.Succeeded+counted.Review+counted.Failed, counted.Processing, counted.Succeeded, counted.Review, counted.Failed)
 			return w.Flush()
 		})
@@ -141,10 +141,10 @@ func batch() *cobra.Command {
 	return cmd
 }
 
-// with opens the system for a command that is over soon.
+// with opens the system for a short command.
 func with(ctx context.Context, o documents.Options, do func(*documents.System) error) error {
 	if o.Home.Endpoint == "" && o.Home.Data == "" {
-		return command.Usagef("say where the tables are: --endpoint with the URL of a server, or --data with the folder of one that is stopped")
+		return command.Usagef("the tables are missing: --endpoint with the URL of a server, or --data with the folder of a stopped server")
 	}
 	s, err := documents.Open(ctx, o)
 	if err != nil {

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Wrong usage ends with 2, what does not work with 1, and each says what to do.
+// Wrong usage ends with 2, a failure with 1, and each has a message.
 func TestExitCodes(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "data")
 	batch := "8c8d9f4e-2f5b-4a53-9d0a-1c6f0c7f2f11"
@@ -35,21 +35,21 @@ func TestExitCodes(t *testing.T) {
 		{"process", 2, "--endpoint"},
 		{"process --endpoint http://127.0.0.1:1", 2, "--bucket"},
 		{"batch", 2, "arg"},
-		{"batch x --data " + folder, 2, "no id"},
+		{"batch x --data " + folder, 2, "not an id"},
 		{"batch " + batch, 2, "--data"},
-		{"batch " + batch + " --data " + folder, 1, "there is no batch"},
+		{"batch " + batch + " --data " + folder, 1, "does not exist"},
 		{"recover --at now " + batch, 2, "--at"},
 		{"recover --at 2026-01-01T00:00:00Z", 2, "name the batches"},
 		{"tenant --data " + folder, 2, "--name"},
 		{"tenant --name Acme --admin ann@example.com --data " + folder, 0, ""},
 		{"tenant --name Acme --admin ann@example.com --json --data " + folder, 0, ""},
 	} {
-		var out, said bytes.Buffer
+		var out, stderr bytes.Buffer
 		cmd := root()
 		cmd.SetOut(&out)
-		cmd.SetErr(&said)
-		if code := command.Run(t.Context(), cmd, strings.Fields(c.args)); code != c.code || !strings.Contains(said.String(), c.says) {
-			t.Errorf("documents %s: %d, %q, want %d and %q", c.args, code, said.String(), c.code, c.says)
+		cmd.SetErr(&stderr)
+		if code := command.Run(t.Context(), cmd, strings.Fields(c.args)); code != c.code || !strings.Contains(stderr.String(), c.says) {
+			t.Errorf("documents %s: %d, %q, want %d and %q", c.args, code, stderr.String(), c.code, c.says)
 		}
 		if c.code == 0 && !strings.Contains(out.String(), "invitation") {
 			t.Errorf("documents %s prints %q", c.args, out.String())

@@ -19,10 +19,10 @@ func recovering() *cobra.Command {
 	var asJSON, write bool
 	cmd := &cobra.Command{
 		Use:   "recover BATCH...",
-		Short: "Bring documents of batches back to what they were at a time",
-		Long: `Restores the table as it was at a time into a second one, compares the documents
-of the batches, and with --write puts back those that differ. Without it nothing
-is changed. The second table stays, to look at, until it is deleted.`,
+		Short: "Restore documents of batches as they were at a time",
+		Long: `Restores the table as it was at a time into a second table, compares the documents
+of the batches, and with --write restores those that differ. Without --write
+nothing is changed. The second table remains until it is deleted.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return command.Usagef("name the batches to recover")
@@ -32,8 +32,8 @@ is changed. The second table stays, to look at, until it is deleted.`,
 	}
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
-	cmd.Flags().StringVar(&at, "at", "", "the time before the damage, such as 2026-11-15T09:30:00Z")
-	cmd.Flags().BoolVar(&write, "write", false, "put back what differs")
+	cmd.Flags().StringVar(&at, "at", "", "a time before the damage, such as 2026-11-15T09:30:00Z")
+	cmd.Flags().BoolVar(&write, "write", false, "write the documents that differ")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		when, err := time.Parse(time.RFC3339, at)
@@ -53,7 +53,7 @@ is changed. The second table stays, to look at, until it is deleted.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "the table as it was is %s: delete it when it is no longer needed\n", old.Table)
+			fmt.Fprintf(cmd.ErrOrStderr(), "the restored table is %s: delete it when it is no longer needed\n", old.Table)
 			var reports []table.Recovered
 			for _, b := range batches {
 				r, err := s.Store.Recover(cmd.Context(), old, b, write)

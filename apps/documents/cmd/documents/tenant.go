@@ -17,7 +17,7 @@ func tenant() *cobra.Command {
 	cmd := &cobra.Command{Use: "tenant", Short: "Create a tenant, and an invitation for its first admin", Args: command.NoArgs}
 	o := options(cmd)
 	o.StoreFlags(cmd.Flags())
-	cmd.Flags().StringVar(&name, "name", "", "what the tenant is called")
+	cmd.Flags().StringVar(&name, "name", "", "name of the tenant")
 	cmd.Flags().StringVar(&admin, "admin", "", "email of the first admin")
 	cmd.Flags().StringVar(&plan, "plan", "free", "free, team or enterprise")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
