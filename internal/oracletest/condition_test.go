@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// condition is a node of a condition or a filter: AND, OR and NOT of other tests,
-// or an operator or function with its operands.
+// condition is a node of a condition or a filter: AND, OR and NOT of other
+// conditions, or an operator or function with its operands.
 type condition struct {
 	op       string
 	tests    []condition
 	operands []operand
 }
 
-// operand is the value at a path, or a constant; with size, how large it is.
+// operand is the value at a path, or a constant; with size, the size of it.
 type operand struct {
 	path  path
 	value value
@@ -34,7 +34,7 @@ func (o operand) of(it object) (value, bool) {
 	return num(strconv.Itoa(n)), ok
 }
 
-// holds answers the question for an item, which may be absent (nil).
+// holds reports whether the condition holds for an item, which may be nil.
 func (t condition) holds(it object) bool {
 	switch t.op {
 	case "AND":
@@ -68,7 +68,7 @@ func (t condition) holds(it object) bool {
 	return all && satisfies(t.op, values)
 }
 
-// satisfies answers for operators whose operands are all there.
+// satisfies evaluates operators whose operands all exist.
 func satisfies(op string, v []value) bool {
 	switch op {
 	case "=":
@@ -112,8 +112,8 @@ func contains(v, wanted value) bool {
 	return ok && kindOf(v) == kindOf(wanted) && strings.Contains(whole, part)
 }
 
-// makesSense tells whether the constants are of kinds that their operators
-// take; otherwise no item is looked at.
+// makesSense reports whether the constants are of kinds that their operators
+// accept; otherwise no item is read.
 func (t condition) makesSense() bool {
 	if slices.ContainsFunc(t.tests, func(s condition) bool { return !s.makesSense() }) {
 		return false
@@ -153,7 +153,7 @@ func (t condition) makesSense() bool {
 	return true
 }
 
-// paths are the paths that a condition looks at; there may be no condition.
+// paths returns the paths of a condition, which may be nil.
 func (t *condition) paths() []path {
 	if t == nil {
 		return nil
@@ -170,8 +170,7 @@ func (t *condition) paths() []path {
 	return paths
 }
 
-// write writes the condition down. Parentheses stand only where they are
-// needed.
+// write formats the condition, with parentheses only where they are needed.
 func (t condition) write(w *placeholders) string {
 	switch t.op {
 	case "AND", "OR":

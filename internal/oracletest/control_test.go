@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-// A test that cannot fail says nothing: each of these faults, planted between
-// the test and the database, is noticed.
+// The control: each of these faults, planted between the test and the
+// database, is noticed.
 func TestFaultsAreNoticed(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fault plantedFault
 	}{
-		{"a write loses an attribute that an index goes by", plantedFault{
+		{"a write loses a key attribute of an index", plantedFault{
 			on: "PutItem", with: `"g1"`, every: 5,
 			ask: func(body map[string]any) { delete(body["Item"].(map[string]any), "g1") },
 		}},
-		{"a condition is not looked at", plantedFault{
+		{"a condition is ignored", plantedFault{
 			on: "DeleteItem", with: `"ConditionExpression":"attribute_exists`, every: 1,
 			ask: func(body map[string]any) {
 				for member := range body {
@@ -33,7 +33,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 				}
 			},
 		}},
-		{"a filter lets an item through too few", plantedFault{
+		{"a filter drops an item too many", plantedFault{
 			on: "Query", with: `"FilterExpression"`, every: 2,
 			answer: func(reply map[string]any) {
 				if items, ok := reply["Items"].([]any); ok && len(items) > 0 {
@@ -41,7 +41,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 				}
 			},
 		}},
-		{"a query goes the wrong way", plantedFault{
+		{"a query returns the reverse order", plantedFault{
 			on: "Query", every: 3,
 			answer: func(reply map[string]any) {
 				if items, ok := reply["Items"].([]any); ok {
@@ -77,27 +77,27 @@ func TestFaultsAreNoticed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(10) {
-				if f := run(t, seed+1, 200, c.fault.door); f != nil {
+				if f := run(t, seed+1, 200, c.fault.wrap); f != nil {
 					return
 				}
 			}
-			t.Error("nobody noticed")
+			t.Error("the fault was not noticed")
 		})
 	}
 }
 
-// plantedFault is a fault of the requests to one operation that contain a text: of
-// so many the last one is changed.
+// plantedFault changes every n-th of the requests to one operation that
+// contain a text.
 type plantedFault struct {
 	on, with string
 	every    int
 	ask      func(body map[string]any)
 	answer   func(reply map[string]any)
-	stale    bool // gives the answer that an equal request got before
+	stale    bool // repeats the answer to an earlier equal request
 }
 
-// door plants the fault.
-func (f plantedFault) door(h http.Handler) http.Handler {
+// wrap plants the fault.
+func (f plantedFault) wrap(h http.Handler) http.Handler {
 	seen := 0
 	before := make(map[string]*httptest.ResponseRecorder)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func (f plantedFault) door(h http.Handler) http.Handler {
 	})
 }
 
-// changed is a JSON object after a change.
+// changed returns a JSON object after a change.
 func changed(b []byte, change func(map[string]any)) []byte {
 	var o map[string]any
 	if err := json.Unmarshal(b, &o); err != nil {

@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// harness is a database, the model of what is in it, and the door between.
+// harness is a database and the model of its content.
 type harness struct {
 	handler http.Handler
-	reopen  func() error // closes the database and opens it again; nil if it is gone then
+	reopen  func() error // closes the database and opens it again; nil if it is in memory
 	close   func()
 	tables  map[string]*tableModel
 	log     []string // the requests so far
 }
 
-// result is what a request leads to: a reply, or a fault.
+// result is the result of a request: a reply, or a fault.
 type result struct {
-	code     string   // of a fault; none for a reply
-	messages []string // any of these may be told; none: the words are not known
+	code     string   // of a fault; empty for a reply
+	messages []string // any of these may be reported; nil if the message is not known
 	item     object   // of a failed condition
 	reply    reply
-	or       *result // is right as well
+	or       *result // an alternative that is right as well
 }
 
-// reply has the members of all replies that carry items.
+// reply has the members of all replies with items.
 type reply struct {
 	Attributes            object              `json:",omitempty"`
 	Item                  object              `json:",omitempty"`
@@ -49,7 +49,8 @@ type collection struct {
 	SizeEstimateRangeGB []float64
 }
 
-// consumed is a ConsumedCapacity: of one table, or in a batch of some, by name.
+// consumed is a ConsumedCapacity: of one table, or of several tables in a
+// batch, by name.
 type consumed []tableConsumed
 
 type tableConsumed struct {
@@ -76,14 +77,14 @@ func (c *consumed) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// strict reads JSON that has no members other than those of its type.
+// strict decodes JSON and rejects unknown members.
 func strict(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
 }
 
-// difference is an answer that is not the model's.
+// difference is an answer that differs from the model's.
 type difference struct {
 	operation string
 	body      map[string]any
@@ -110,15 +111,15 @@ func (w *harness) expect(operation string, body map[string]any, want result) err
 	if err != nil {
 		return &difference{operation, body, want.String(), err.Error()}
 	}
-	if !want.is(got) {
+	if !want.matches(got) {
 		return &difference{operation, body, want.String(), got.String()}
 	}
 	return nil
 }
 
-// is tells whether an outcome is the one that was wanted.
-func (o result) is(got result) bool {
-	if o.or != nil && o.or.is(got) {
+// matches reports whether a result is the wanted one.
+func (o result) matches(got result) bool {
+	if o.or != nil && o.or.matches(got) {
 		return true
 	}
 	if o.code == "" || o.code != got.code {
@@ -172,13 +173,13 @@ func (w *harness) send(operation string, body map[string]any) (status int, answe
 	return answered.Code, answered.Body.Bytes()
 }
 
-// sortItems puts items whose order means nothing into an order.
+// sortItems sorts items whose order has no meaning.
 func sortItems(items []object) {
 	slices.SortFunc(items, func(a, b object) int { return strings.Compare(show(a), show(b)) })
 }
 
-// invalid is a fault of the request; any of the messages may be told, none if
-// their words are not known.
+// invalid is a fault of the request with any of the messages; without
+// messages, the text is not known.
 func invalid(messages ...string) result {
 	return result{code: "ValidationException", messages: messages}
 }

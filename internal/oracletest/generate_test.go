@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// stepGenerator makes random steps. It looks at the model, so that keys meet items
-// and paths lead somewhere more often than not.
+// stepGenerator generates random steps. It reads the model, so that most keys
+// and paths exist.
 type stepGenerator struct {
 	*rand.Rand
 	w *harness
@@ -19,15 +19,15 @@ func newGenerator(seed uint64, w *harness) *stepGenerator {
 	return &stepGenerator{rand.New(rand.NewPCG(seed, 0)), w}
 }
 
-// one picks one of some things.
+// one returns one of the things.
 func one[T any](g *stepGenerator, things ...T) T { return things[g.IntN(len(things))] }
 
-// chance is true once in so many times.
+// chance returns true once in n times on average.
 func (g *stepGenerator) chance(in int) bool { return g.IntN(in) == 0 }
 
 var tableNames = []string{"Orders", "Carts"}
 
-// next makes the next step.
+// next generates the next step.
 func (g *stepGenerator) next() step {
 	if len(g.w.tables) == 0 || g.chance(40) {
 		return g.createTable()
@@ -59,7 +59,7 @@ func (g *stepGenerator) next() step {
 	return restart{}
 }
 
-// tableName is mostly the name of a table that exists.
+// tableName returns a name, mostly of a table that exists.
 func (g *stepGenerator) tableName() string {
 	if g.chance(50) {
 		return one(g, tableNames...)
@@ -67,8 +67,8 @@ func (g *stepGenerator) tableName() string {
 	return one(g, sortedKeys(g.w.tables)...)
 }
 
-// table is a table's name, and the table or, when there is none, another one
-// to take keys from.
+// table returns a table's name and the table or, if it does not exist,
+// another one to take keys from.
 func (g *stepGenerator) table() (string, *tableModel) {
 	name := g.tableName()
 	if t := g.w.tables[name]; t != nil {
@@ -111,7 +111,7 @@ func (g *stepGenerator) createTable() step {
 	return s
 }
 
-// keyValue is one of few values for an attribute of a key.
+// keyValue returns one of few values for an attribute of a key.
 func (g *stepGenerator) keyValue(a keyAttribute) value {
 	switch a.kind {
 	case "S":
@@ -122,7 +122,7 @@ func (g *stepGenerator) keyValue(a keyAttribute) value {
 	return one[value](g, bin("\x00"), bin("\x00\x01"), bin("a"), bin("\xff\x00"), bin("ab"))
 }
 
-// key is a key of a table: mostly of an item that it has.
+// key returns a key of a table, mostly of an existing item.
 func (g *stepGenerator) key(t *tableModel) object {
 	if len(t.items) > 0 && !g.chance(3) {
 		return g.item(t).only(t.key.names()...)
@@ -134,7 +134,7 @@ func (g *stepGenerator) key(t *tableModel) object {
 	return k
 }
 
-// oddKey is a key that may not fit the table.
+// oddKey returns a key that may not fit the table.
 func (g *stepGenerator) oddKey(t *tableModel) object {
 	k := g.key(t)
 	if g.chance(40) {
@@ -143,7 +143,7 @@ func (g *stepGenerator) oddKey(t *tableModel) object {
 	return k
 }
 
-// spoil makes a key one that does not fit.
+// spoil changes a key so that it does not fit.
 func (g *stepGenerator) spoil(t *tableModel, k object) {
 	a := one(g, t.key.all()...)
 	switch g.IntN(3) {
@@ -158,16 +158,17 @@ func (g *stepGenerator) spoil(t *tableModel, k object) {
 	}
 }
 
-// item is an item of the table, which has some.
+// item returns an item of the table, which must not be empty.
 func (g *stepGenerator) item(t *tableModel) object { return t.items[one(g, sortedKeys(t.items)...)] }
 
-// names are the attributes of items that are no keys; nested are those inside.
+// names are the attributes of items that are not keys; nested are the names
+// inside them.
 var (
 	names  = []string{"a", "b", "doc", "list", "tags", "name", "with.dot"}
 	nested = []string{"x", "y", "status", "über"}
 )
 
-// newItem is an item to put.
+// newItem returns an item to put.
 func (g *stepGenerator) newItem(t *tableModel) object {
 	it := g.oddKey(t).clone()
 	for _, x := range t.indexes {
@@ -194,7 +195,8 @@ func (g *stepGenerator) newItem(t *tableModel) object {
 	return it
 }
 
-// value is a random value with so many levels of lists and maps at most.
+// value returns a random value with at most this many levels of lists and
+// maps.
 func (g *stepGenerator) value(levels int) value {
 	n := g.IntN(12)
 	if levels == 0 {
@@ -247,7 +249,7 @@ func (g *stepGenerator) set() valueSet {
 	return s
 }
 
-// path is a path into the items of a table: mostly along one that exists.
+// path returns a path into the items of a table, mostly an existing one.
 func (g *stepGenerator) path(t *tableModel) path {
 	if len(t.items) == 0 || g.chance(4) {
 		p := path{one(g, names...)}
@@ -302,8 +304,7 @@ func (g *stepGenerator) step() any {
 	return one(g, nested...)
 }
 
-// free is a path that does not begin with an attribute of a key, except now
-// and then.
+// free returns a path that rarely begins with an attribute of a key.
 func (g *stepGenerator) free(t *tableModel, k key) path {
 	for {
 		if p := g.path(t); !k.has(p.name()) || g.chance(60) {
@@ -312,7 +313,7 @@ func (g *stepGenerator) free(t *tableModel, k key) path {
 	}
 }
 
-// carried is a free path that an index carries, except now and then.
+// carried returns a free path that an index mostly projects.
 func (g *stepGenerator) carried(t *tableModel, name string, k key) path {
 	x := t.index(name)
 	for range 20 {
@@ -323,7 +324,8 @@ func (g *stepGenerator) carried(t *tableModel, name string, k key) path {
 	return path{"a"}
 }
 
-// some is a value to compare with: often one that an item has at this path.
+// some returns a value to compare with, often one that an item has at this
+// path.
 func (g *stepGenerator) some(t *tableModel, p path) value {
 	if len(t.items) > 0 && !g.chance(3) {
 		if v, ok := at(g.item(t), p); ok {
@@ -333,7 +335,7 @@ func (g *stepGenerator) some(t *tableModel, p path) value {
 	return g.value(1)
 }
 
-// ordered is a value of a kind that has an order, except now and then.
+// ordered returns a value, mostly of a kind that has an order.
 func (g *stepGenerator) ordered(t *tableModel, p path) value {
 	for {
 		if v := g.some(t, p); hasOrder(kindOf(v)) || g.chance(100) {
@@ -342,7 +344,7 @@ func (g *stepGenerator) ordered(t *tableModel, p path) value {
 	}
 }
 
-// condition is a random condition on paths that p makes.
+// condition returns a random condition on paths that p generates.
 func (g *stepGenerator) condition(t *tableModel, p func() path, levels int) *condition {
 	if levels > 0 && g.chance(2) {
 		n := &condition{op: one(g, "AND", "OR", "NOT")}
@@ -393,7 +395,7 @@ func (g *stepGenerator) condition(t *tableModel, p func() path, levels int) *con
 	return n
 }
 
-// operand is a constant, or sometimes another path.
+// operand returns a constant, or sometimes another path.
 func (g *stepGenerator) operand(t *tableModel, p func() path, first path) operand {
 	if g.chance(5) {
 		return operand{path: p()}
@@ -401,7 +403,7 @@ func (g *stepGenerator) operand(t *tableModel, p func() path, first path) operan
 	return operand{value: g.some(t, first)}
 }
 
-// part is a value that may be contained in what a path leads to.
+// part returns a value that the value at a path may contain.
 func (g *stepGenerator) part(t *tableModel, p path) value {
 	switch v := g.some(t, p).(type) {
 	case valueSet:
@@ -459,8 +461,8 @@ func (g *stepGenerator) updateItem() step {
 	return s
 }
 
-// action is an action on an attribute that no key of the table is made of,
-// sometimes on one of an index.
+// action returns an action on an attribute that is not part of the table's
+// key, sometimes of an index's key.
 func (g *stepGenerator) action(t *tableModel) updateAction {
 	p := g.free(t, t.key)
 	if len(t.indexes) > 0 && g.chance(4) {
@@ -489,7 +491,7 @@ func (g *stepGenerator) action(t *tableModel) updateAction {
 	return updateAction{verb: "SET", path: p, term: g.term(t, p)}
 }
 
-// term is what a path is set to.
+// term returns the right side of a SET.
 func (g *stepGenerator) term(t *tableModel, p path) setTerm {
 	other := p
 	if g.chance(3) {
@@ -529,7 +531,7 @@ func (g *stepGenerator) term(t *tableModel, p path) setTerm {
 	return constant(g.value(3))
 }
 
-// projection is what to show of items: mostly all.
+// projection returns a projection, mostly none.
 func (g *stepGenerator) projection(t *tableModel) []path {
 	if !g.chance(3) {
 		return nil
@@ -595,8 +597,8 @@ func (g *stepGenerator) batchWrite() step {
 	return s
 }
 
-// walk is what queries and scans have in common.
-func (g *stepGenerator) walk(name string, t *tableModel) *pagedRead {
+// pagedRead returns the common part of queries and scans.
+func (g *stepGenerator) pagedRead(name string, t *tableModel) *pagedRead {
 	s := &pagedRead{table: name, projection: g.projection(t), consistent: g.chance(3), capacity: g.capacity()}
 	if len(t.indexes) > 0 && !g.chance(3) {
 		x := one(g, t.indexes...)
@@ -619,7 +621,7 @@ func (g *stepGenerator) walk(name string, t *tableModel) *pagedRead {
 
 func (g *stepGenerator) query() step {
 	name, t := g.table()
-	s := g.walk(name, t)
+	s := g.pagedRead(name, t)
 	k := t.key
 	if x := t.index(s.index); x != nil {
 		k = x.key
@@ -655,7 +657,7 @@ func (g *stepGenerator) query() step {
 	return s
 }
 
-// sortTest is a condition on a sort attribute.
+// sortTest returns a condition on a sort attribute.
 func (g *stepGenerator) sortTest(a keyAttribute) keyTest {
 	v := g.keyValue(a)
 	switch op := one(g, "=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"); op {
@@ -682,7 +684,7 @@ func (g *stepGenerator) sortTest(a keyAttribute) keyTest {
 
 func (g *stepGenerator) scan() step {
 	name, t := g.table()
-	s := g.walk(name, t)
+	s := g.pagedRead(name, t)
 	s.scan = true
 	if g.chance(2) {
 		s.filter = g.condition(t, func() path { return g.path(t) }, 2)

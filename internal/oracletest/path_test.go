@@ -25,13 +25,13 @@ func (p path) String() string {
 
 func (p path) name() string { return p[0].(string) }
 
-// into tells whether a path is another one or leads on from it.
+// into reports whether a path is equal to another one or leads into it.
 func (p path) into(other path) bool {
 	return len(p) >= len(other) && slices.Equal(p[:len(other)], other)
 }
 
-// clashes tells whether two paths cannot be used together: one leads into the
-// other, or they take the same value for a list and for a map.
+// clashes reports whether two paths cannot be used together: one leads into
+// the other, or they use one value both as a list and as a map.
 func (p path) clashes(other path) bool {
 	if p.into(other) || other.into(p) {
 		return true
@@ -56,7 +56,7 @@ func clashing(paths []path) bool {
 	return false
 }
 
-// at is the value at the end of a path.
+// at returns the value at the end of a path.
 func at(v value, p path) (value, bool) {
 	if len(p) == 0 {
 		return v, true
@@ -76,7 +76,7 @@ func at(v value, p path) (value, bool) {
 	return nil, false
 }
 
-// holds tells whether what would hold the last step of a path is there.
+// holds reports whether the container of a path's last step exists.
 func holds(it object, p path) bool {
 	container, ok := at(it, p[:len(p)-1])
 	if !ok {
@@ -89,8 +89,9 @@ func holds(it object, p path) bool {
 	return kindOf(container) == want
 }
 
-// put replaces the value at the end of a path whose container is there; an
-// index past the end of a list appends. It returns where the value now is.
+// put replaces the value at the end of a path whose container exists; an
+// index past the end of a list appends. It returns the path of the value
+// afterwards.
 func put(it object, p path, v value) path {
 	last := len(p) - 1
 	container, _ := at(it, p[:last])
@@ -109,7 +110,7 @@ func put(it object, p path, v value) path {
 	return p
 }
 
-// remove takes the value at the end of a path away, if there is one.
+// remove removes the value at the end of a path, if there is one.
 func remove(it object, p path) {
 	last := len(p) - 1
 	container, _ := at(it, p[:last])
@@ -123,7 +124,7 @@ func remove(it object, p path) {
 	}
 }
 
-// replace puts a list in the place of another one.
+// replace replaces a list by another one.
 func replace(it object, p path, with list) {
 	if with == nil {
 		with = list{}
@@ -137,7 +138,8 @@ func replace(it object, p path, with list) {
 	}
 }
 
-// project cuts an item down to some paths. Elements of lists move together.
+// project returns an item with only the values at some paths. Elements of
+// lists move together.
 func project(it object, paths []path) object {
 	v, ok := pick(it, paths)
 	if !ok {
@@ -179,14 +181,14 @@ func pick(v value, paths []path) (value, bool) {
 	return nil, false
 }
 
-// placeholders collects the placeholders of a request while its expressions are
-// written down.
+// placeholders collects the placeholders of a request while its expressions
+// are formatted.
 type placeholders struct {
 	names  map[string]string // by placeholder
 	values map[string]value
 }
 
-// name writes the name of an attribute: short ones as they are.
+// name formats the name of an attribute: short names are used as they are.
 func (w *placeholders) name(name string) string {
 	if len(name) <= 2 && name[0] >= 'a' && name[0] <= 'z' {
 		return name
@@ -237,7 +239,7 @@ func (w *placeholders) projection(paths []path) string {
 	return strings.Join(texts, ", ")
 }
 
-// add puts the placeholders into a request.
+// add adds the placeholders to a request.
 func (w *placeholders) add(body map[string]any) {
 	if w.names != nil {
 		body["ExpressionAttributeNames"] = w.names
@@ -245,7 +247,7 @@ func (w *placeholders) add(body map[string]any) {
 	if w.values != nil {
 		values := make(map[string]any)
 		for _, placeholder := range slices.Sorted(maps.Keys(w.values)) {
-			values[placeholder] = travel(w.values[placeholder])
+			values[placeholder] = wireForm(w.values[placeholder])
 		}
 		body["ExpressionAttributeValues"] = values
 	}

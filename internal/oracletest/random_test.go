@@ -1,7 +1,8 @@
-// Package oracletest holds the database against a naive model of DynamoDB:
-// random operations go to both, and every answer must be the model's.
+// Package oracletest compares the database with a naive reference model of
+// DynamoDB: random operations are applied to both, and every answer must be
+// the model's.
 //
-// The model uses none of the packages that it checks: it has maps and slices
+// The model uses none of the packages under test: it has maps and slices
 // where they have bytes.
 package oracletest
 
@@ -26,17 +27,17 @@ var (
 	seed  = flag.Uint64("seed", 0, "make the run of this seed alone")
 	steps = flag.Int("steps", 400, "how many steps a run has")
 
-	endpoint = flag.String("endpoint", "", "hold the server at this URL against the model; its tables Orders and Carts are deleted")
+	endpoint = flag.String("endpoint", "", "compare the server at this URL with the model; its tables Orders and Carts are deleted")
 )
 
-// Whatever is asked, the database answers as the model does.
+// The database answers every request like the model.
 func TestRandomOperations(t *testing.T) {
 	first, last := *from, *from+*seeds-1
 	if *seed != 0 {
 		first, last = *seed, *seed
 	}
 	for seed := first; seed <= last; seed++ {
-		f := run(t, seed, *steps, honest)
+		f := run(t, seed, *steps, unchanged)
 		if f == nil {
 			continue
 		}
@@ -55,8 +56,8 @@ type failedRun struct {
 	through  middleware
 }
 
-// run makes random steps and returns their failure, nil if there is none. The
-// database of some runs is in a folder, and restarts now and then.
+// run makes random steps and returns the failed run, or nil. The database of
+// some runs is in a folder, and is restarted in between.
 func run(t *testing.T, seed uint64, steps int, through middleware) *failedRun {
 	t.Helper()
 	f := &failedRun{folder: seed%8 == 0, through: through}
@@ -76,14 +77,14 @@ func run(t *testing.T, seed uint64, steps int, through middleware) *failedRun {
 	return nil
 }
 
-// shrink leaves steps out as long as some of the others still fail.
+// shrink removes steps as long as the remaining ones still fail.
 func (f *failedRun) shrink(t *testing.T, atMost time.Duration) *failedRun {
 	t.Helper()
 	end := time.Now().Add(atMost)
 	for part := len(f.steps) / 2; part > 0; {
 		shorter := false
 		for at := 0; at+part <= len(f.steps) && time.Now().Before(end); {
-			less := f.again(t, slices.Concat(f.steps[:at], f.steps[at+part:]))
+			less := f.rerun(t, slices.Concat(f.steps[:at], f.steps[at+part:]))
 			if less == nil {
 				at += part
 				continue
@@ -97,8 +98,8 @@ func (f *failedRun) shrink(t *testing.T, atMost time.Duration) *failedRun {
 	return f
 }
 
-// again makes given steps on a new database.
-func (f *failedRun) again(t *testing.T, steps []step) *failedRun {
+// rerun makes the given steps on a new database.
+func (f *failedRun) rerun(t *testing.T, steps []step) *failedRun {
 	t.Helper()
 	w := open(t, f.folder, f.through)
 	defer w.close()
@@ -110,17 +111,17 @@ func (f *failedRun) again(t *testing.T, steps []step) *failedRun {
 	return nil
 }
 
-// middleware is what stands between the test and the database.
+// middleware wraps the handler of the database.
 type middleware func(http.Handler) http.Handler
 
-// honest is a door that changes nothing.
-func honest(h http.Handler) http.Handler { return h }
+// unchanged is a middleware that changes nothing.
+func unchanged(h http.Handler) http.Handler { return h }
 
-// open makes a world with an empty database, in a folder or in memory.
+// open returns a harness with an empty database, in a folder or in memory.
 func open(t *testing.T, folder bool, through middleware) *harness {
 	t.Helper()
 	if *endpoint != "" {
-		return elsewhere(t)
+		return openEndpoint(t)
 	}
 	var o stator.Options
 	if folder {
@@ -151,8 +152,8 @@ func open(t *testing.T, folder bool, through middleware) *harness {
 	return w
 }
 
-// elsewhere makes a world with the server at the endpoint, emptied.
-func elsewhere(t *testing.T) *harness {
+// openEndpoint returns a harness with the server at the endpoint, emptied.
+func openEndpoint(t *testing.T) *harness {
 	t.Helper()
 	u, err := url.Parse(*endpoint)
 	if err != nil {

@@ -42,11 +42,11 @@ func (s *getItem) predict(w *harness) result {
 	cost := charge{table: readUnits(it.size(), s.consistent)}
 	return result{reply: reply{
 		Item:             shownOf(it, s.projection),
-		ConsumedCapacity: cost.told(s.capacity, s.table),
+		ConsumedCapacity: cost.shown(s.capacity, s.table),
 	}}
 }
 
-// shownOf is an item as far as it is asked for.
+// shownOf returns the projected part of an item.
 func shownOf(it object, projection []path) object {
 	if it == nil || projection == nil {
 		return it
@@ -113,7 +113,7 @@ func (s *batchGet) predict(w *harness) result {
 		}
 		sortItems(items)
 		o.reply.Responses[name] = items
-		o.reply.ConsumedCapacity = append(o.reply.ConsumedCapacity, cost.told(s.capacity, name)...)
+		o.reply.ConsumedCapacity = append(o.reply.ConsumedCapacity, cost.shown(s.capacity, name)...)
 	}
 	if fault := eitherFault(missing, faults); fault != nil {
 		return *fault
@@ -128,7 +128,7 @@ type keyTest struct {
 	values []value
 }
 
-// pagedRead is a Query or a Scan, page by page to the end.
+// pagedRead is a Query or a Scan, read page by page to the end.
 type pagedRead struct {
 	table, index string
 	scan         bool
@@ -139,12 +139,12 @@ type pagedRead struct {
 	filter       *condition
 	projection   []path
 	sel          string // Select
-	limit        int    // 0 is none
+	limit        int    // 0 is no limit
 	consistent   bool
 	capacity     string
 }
 
-// plain is the same read without what leaves something out.
+// plain is the same read without filter, projection and limit.
 func (s *pagedRead) plain() *pagedRead {
 	return &pagedRead{
 		table: s.table, index: s.index, scan: s.scan, keys: s.keys, reverse: s.reverse,
@@ -252,7 +252,7 @@ func (s *pagedRead) fault(w *harness) *result {
 	return &o
 }
 
-// key is the key that the read goes by.
+// key returns the key that the read uses.
 func (s *pagedRead) key(t *tableModel) key {
 	if x := t.index(s.index); x != nil {
 		return x.key
@@ -260,7 +260,7 @@ func (s *pagedRead) key(t *tableModel) key {
 	return t.key
 }
 
-// fits tells whether the conditions are on all attributes of the partition,
+// fits reports whether the conditions are on all attributes of the partition,
 // and then on sort attributes from the first on.
 func (s *pagedRead) fits(t *tableModel) bool {
 	k := s.key(t)
@@ -276,7 +276,8 @@ func (s *pagedRead) fits(t *tableModel) bool {
 	return true
 }
 
-// faults are the faults with regard to the table, any of which may be told.
+// faults returns the faults that depend on the table, any of which may be
+// reported.
 func (s *pagedRead) faults(t *tableModel) (faults []string) {
 	x, k := t.index(s.index), s.key(t)
 	if x != nil && x.global && s.consistent {
@@ -319,15 +320,15 @@ func (s *pagedRead) faults(t *tableModel) (faults []string) {
 	return faults
 }
 
-// found is what the read comes across, in the database's order. The order of
-// a scan, and of entries with the same key, is the database's own affair; the
-// model looks it up with a plain read, and holds everything else to it.
+// found returns the items that the read finds, in the database's order. The
+// order of a scan, and of entries with the same key, is not specified; the
+// model learns it from a plain read, and checks everything else against it.
 func (s *pagedRead) found(w *harness) ([]object, error) {
 	t := w.tables[s.table]
 	if s.segments == 0 {
 		return s.plain().inOrder(w, s.matches(t))
 	}
-	// All segments together find everything, each item once.
+	// All segments together find every item, each once.
 	left := s.matches(t)
 	var mine []object
 	for segment := range s.segments {
@@ -354,7 +355,7 @@ func (s *pagedRead) found(w *harness) ([]object, error) {
 	return mine, nil
 }
 
-// matches are the items or entries that the read must find, in any order.
+// matches returns the items or entries that the read must find, in any order.
 func (s *pagedRead) matches(t *tableModel) []object {
 	condition := s.keyCondition()
 	var matches []object
@@ -366,7 +367,7 @@ func (s *pagedRead) matches(t *tableModel) []object {
 	return matches
 }
 
-// inOrder reads everything, and compares it with what must be found.
+// inOrder reads everything, and compares it with the wanted items.
 func (s *pagedRead) inOrder(w *harness, want []object) ([]object, error) {
 	items, err := s.all(w)
 	if err != nil {
@@ -426,7 +427,7 @@ func (s *pagedRead) all(w *harness) ([]object, error) {
 
 const maxPageBytes = 1 << 20
 
-// page is the next page of a read, given what it still has to come across.
+// page returns the next page of a read, given the remaining items.
 func (s *pagedRead) page(t *tableModel, found []object) reply {
 	x := t.index(s.index)
 	whole := x != nil && !x.global && s.wantsMore(t, x)
@@ -458,12 +459,12 @@ func (s *pagedRead) page(t *tableModel, found []object) reply {
 	} else {
 		cost.add(x, readUnits(bytes, s.consistent))
 	}
-	r.ConsumedCapacity = cost.told(s.capacity, s.table)
+	r.ConsumedCapacity = cost.shown(s.capacity, s.table)
 	return r
 }
 
-// wantsMore tells whether a read asks for more than an index has. A local one
-// then fetches the items themselves.
+// wantsMore reports whether a read requests attributes that an index does not
+// project. A local index then fetches the items.
 func (s *pagedRead) wantsMore(t *tableModel, x *index) bool {
 	if s.sel == "ALL_ATTRIBUTES" && x.projection != "ALL" {
 		return true

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// keyAttribute is an attribute that a key is made of; kind is S, N or B.
+// keyAttribute is an attribute of a key; kind is S, N or B.
 type keyAttribute struct{ name, kind string }
 
 // key is the key of a table or an index. Only global indexes have more than
@@ -33,7 +33,7 @@ type index struct {
 	include    []string
 }
 
-// tableModel is a table and all that is in it.
+// tableModel is a table and its content.
 type tableModel struct {
 	name    string
 	key     key
@@ -41,10 +41,10 @@ type tableModel struct {
 	items   map[string]object // by id
 }
 
-// id tells an item from the others of its table.
+// id identifies an item in its table.
 func (t *tableModel) id(it object) string { return show(it.only(t.key.names()...)) }
 
-// index finds an index by name; nil for none.
+// index returns an index by name, or nil.
 func (t *tableModel) index(name string) *index {
 	for i := range t.indexes {
 		if t.indexes[i].name == name {
@@ -58,12 +58,13 @@ func (t *tableModel) hasLocal() bool {
 	return slices.ContainsFunc(t.indexes, func(x index) bool { return !x.global })
 }
 
-// projects tells whether an index carries an attribute.
+// projects reports whether an index has an attribute.
 func (t *tableModel) projects(x *index, name string) bool {
 	return x.projection == "ALL" || t.key.has(name) || x.key.has(name) || slices.Contains(x.include, name)
 }
 
-// entry is what an index holds of an item, nil if nothing: it is sparse.
+// entry returns the part of an item that an index holds; nil if the index
+// does not have the item.
 func (t *tableModel) entry(x *index, it object) object {
 	if it == nil || len(it.only(x.key.names()...)) < len(x.key.names()) {
 		return nil
@@ -77,7 +78,8 @@ func (t *tableModel) entry(x *index, it object) object {
 	return entry
 }
 
-// content is what a read of the table (x is nil) or of an index can find.
+// content returns the items of the table (x is nil) or the entries of an
+// index.
 func (t *tableModel) content(x *index) []object {
 	var all []object
 	for _, it := range t.items {
@@ -91,7 +93,7 @@ func (t *tableModel) content(x *index) []object {
 	return all
 }
 
-// fits tells what is wrong with a key as GetItem and its kin take it.
+// fits returns the faults of a key parameter, as in GetItem.
 func (t *tableModel) fits(k object) []string {
 	if len(k) != len(t.key.all()) {
 		return []string{keyMismatch}
@@ -123,7 +125,7 @@ func longKind(v value) string {
 	return "string"
 }
 
-// admits tells what is wrong with an item that is put.
+// admits returns the faults of an item to put.
 func (t *tableModel) admits(it object, batch bool) []string {
 	faults := t.keyFaults(it, func(a keyAttribute, v value) string {
 		switch {
@@ -142,7 +144,8 @@ func (t *tableModel) admits(it object, batch bool) []string {
 
 const invalidValues = "One or more parameter values were invalid: "
 
-// indexFaults tells which values cannot be keys of the indexes.
+// indexFaults returns the faults of values that cannot be keys of the
+// indexes.
 func (t *tableModel) indexFaults(it object, isUpdate bool) (faults []string) {
 	for _, x := range t.indexes {
 		if sizeOfAll(it, x.key.hash) > 2048 {
@@ -173,7 +176,7 @@ func (t *tableModel) indexFaults(it object, isUpdate bool) (faults []string) {
 	return faults
 }
 
-// scalarFaults tells which paths lead into attributes of keys.
+// scalarFaults returns the faults of paths that lead into key attributes.
 func (t *tableModel) scalarFaults(paths []path) (faults []string) {
 	const message = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
 	for _, p := range paths {
@@ -188,8 +191,8 @@ func (t *tableModel) scalarFaults(paths []path) (faults []string) {
 	return faults
 }
 
-// missing are the attributes that an index does not carry, as messages list
-// them; none if it carries all.
+// missing lists the attributes that an index does not project, as in
+// messages; empty if it projects all.
 func (t *tableModel) missing(x *index, paths []path) string {
 	var names []string
 	for _, p := range paths {
@@ -222,8 +225,7 @@ func sizeOfAll(it object, attrs []keyAttribute) int {
 	return size
 }
 
-// write replaces an item, or takes it away (after is nil), and tells what that
-// costs.
+// write replaces an item, or removes it (after is nil), and returns the cost.
 func (t *tableModel) write(id string, after object) charge {
 	before := t.items[id]
 	if after == nil {
@@ -239,7 +241,7 @@ func (t *tableModel) write(id string, after object) charge {
 	return cost
 }
 
-// indexUnits is what it costs when an entry of an index becomes another.
+// indexUnits is the cost of changing an index entry.
 func indexUnits(x *index, before, after object) float64 {
 	names := x.key.names()
 	switch {
@@ -293,8 +295,8 @@ func (c *charge) addAll(t *tableModel, more charge) {
 	}
 }
 
-// told is the charge as a reply tells it; mode is ReturnConsumedCapacity.
-func (c charge) told(mode, table string) consumed {
+// shown is the charge as a reply shows it; mode is ReturnConsumedCapacity.
+func (c charge) shown(mode, table string) consumed {
 	if mode != "TOTAL" && mode != "INDEXES" {
 		return nil
 	}
@@ -304,10 +306,10 @@ func (c charge) told(mode, table string) consumed {
 			total += u.CapacityUnits
 		}
 	}
-	told := tableConsumed{TableName: table, CapacityUnits: total}
+	shown := tableConsumed{TableName: table, CapacityUnits: total}
 	if mode == "INDEXES" {
-		told.Table = &capacityUnits{c.table}
-		told.LocalSecondaryIndexes, told.GlobalSecondaryIndexes = c.local, c.global
+		shown.Table = &capacityUnits{c.table}
+		shown.LocalSecondaryIndexes, shown.GlobalSecondaryIndexes = c.local, c.global
 	}
-	return consumed{told}
+	return consumed{shown}
 }

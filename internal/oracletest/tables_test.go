@@ -53,7 +53,7 @@ func (s *createTable) keys() []key {
 	return keys
 }
 
-// The parts of a table's description that the model looks at.
+// The parts of a table's description that the model compares.
 type (
 	description struct {
 		TableName              string
@@ -95,7 +95,7 @@ func describe(x *index) indexDescription {
 	return indexDescription{IndexName: x.name, KeySchema: keySchema(x.key), Projection: projection{x.projection, x.include}}
 }
 
-// describe is what the service tells of a table.
+// describe returns the description of a table.
 func (t *tableModel) describe(status string) description {
 	d := description{
 		TableName: t.name, TableStatus: status, KeySchema: keySchema(t.key),
@@ -106,22 +106,22 @@ func (t *tableModel) describe(status string) description {
 		d.TableSizeBytes += it.size()
 	}
 	for _, x := range t.indexes {
-		told := describe(&x)
+		shown := describe(&x)
 		for _, entry := range t.content(&x) {
-			told.ItemCount++
-			told.IndexSizeBytes += entry.size()
+			shown.ItemCount++
+			shown.IndexSizeBytes += entry.size()
 		}
 		if x.global {
-			d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, told)
+			d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, shown)
 		} else {
-			d.LocalSecondaryIndexes = append(d.LocalSecondaryIndexes, told)
+			d.LocalSecondaryIndexes = append(d.LocalSecondaryIndexes, shown)
 		}
 	}
 	d.sort()
 	return d
 }
 
-// sort puts lists whose order means nothing into an order.
+// sort sorts lists whose order has no meaning.
 func (d *description) sort() {
 	slices.SortFunc(d.AttributeDefinitions, func(a, b definition) int { return strings.Compare(a.AttributeName, b.AttributeName) })
 	for _, indexes := range [][]indexDescription{d.LocalSecondaryIndexes, d.GlobalSecondaryIndexes} {
@@ -139,15 +139,15 @@ func (w *harness) expectTable(operation string, body map[string]any, want descri
 	if err := json.Unmarshal(answer, &got); err != nil || status != http.StatusOK {
 		return &difference{operation, body, show(want), string(answer)}
 	}
-	told := got.TableDescription
+	shown := got.TableDescription
 	if operation == "DescribeTable" {
-		told = got.Table
+		shown = got.Table
 	}
-	if told == nil {
+	if shown == nil {
 		return &difference{operation, body, show(want), string(answer)}
 	}
-	if told.sort(); !reflect.DeepEqual(*told, want) {
-		return &difference{operation, body, show(want), show(told)}
+	if shown.sort(); !reflect.DeepEqual(*shown, want) {
+		return &difference{operation, body, show(want), show(shown)}
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (s *deleteTable) run(w *harness) error {
 		return w.expect("DeleteTable", body, noTableNamed(s.name))
 	}
 	delete(w.tables, s.name)
-	// The reply tells little of what was.
+	// The reply shows little of the table.
 	status, answer := w.send("DeleteTable", body)
 	if status != http.StatusOK {
 		return &difference{"DeleteTable", body, "the table's description", string(answer)}
@@ -198,8 +198,8 @@ func noTableNamed(name string) result {
 	}
 }
 
-// restart closes the database, opens it again, and looks whether everything
-// is as it was.
+// restart closes the database, opens it again, and checks that nothing has
+// changed.
 type restart struct{}
 
 func (restart) run(w *harness) error {
@@ -212,8 +212,7 @@ func (restart) run(w *harness) error {
 	return audit{}.run(w)
 }
 
-// audit compares everything there is: all tables, and the content of each and
-// of its indexes.
+// audit compares all tables, and the content of each and of its indexes.
 type audit struct{}
 
 func (audit) run(w *harness) error {

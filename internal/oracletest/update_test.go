@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// update is a list of actions that happen together.
+// update is a list of actions that are applied together.
 type update []updateAction
 
-// updateAction changes what one path leads to; verb is SET, REMOVE, ADD or DELETE.
+// updateAction changes the value at one path; verb is SET, REMOVE, ADD or
+// DELETE.
 type updateAction struct {
 	verb string
 	path path
@@ -32,11 +33,11 @@ const (
 	noSuchAttribute = "The provided expression refers to an attribute that does not exist in the item"
 	wrongOperand    = "An operand in the update expression has an incorrect data type"
 	invalidPath     = "The document path provided in the update expression is invalid for update"
-	numberFault     = "a number that cannot be stored" // its words are not known
+	numberFault     = "a number that cannot be stored" // the message is not known
 )
 
-// apply works out the item after the update from the item before it, and what
-// UPDATED_NEW shows. Of several faults any may be told.
+// apply returns the item after the update, and what UPDATED_NEW shows. Any of
+// several faults may be reported.
 func (u update) apply(before object) (after, shown object, faults []string) {
 	type change struct {
 		path  path
@@ -95,7 +96,8 @@ func comparePaths(a, b path) int {
 	return len(a) - len(b)
 }
 
-// outcome is the value that an action leaves at its path, nil for none.
+// outcome returns the value that an action leaves at its path, nil if it
+// leaves none.
 func (a updateAction) outcome(before object) (v value, fault string) {
 	switch a.verb {
 	case "REMOVE":
@@ -188,7 +190,7 @@ func sum(a, b num, sign int) (value, string) {
 	return n, ""
 }
 
-// makesSense tells whether the update can be carried out on any item at all.
+// makesSense reports whether the update can be applied to any item at all.
 func (u update) makesSense() bool {
 	var paths []path
 	for _, a := range u {
@@ -230,8 +232,8 @@ func (t setTerm) makesSense() bool {
 	return true
 }
 
-// bytes is what an update's actions count when the item is held against the
-// size limit.
+// bytes is what an update's actions add to the item's size when it is
+// compared with the limit.
 func (u update) bytes() int {
 	size := 3
 	for _, a := range u {
@@ -253,8 +255,8 @@ func (u update) bytes() int {
 	return size
 }
 
-// onlyClears tells whether the update has actions but writes nothing. Such a
-// one does not create an item.
+// onlyClears reports whether the update has actions but writes nothing. Such
+// an update does not create an item.
 func (u update) onlyClears() bool {
 	writes := func(a updateAction) bool { return a.verb == "SET" || a.verb == "ADD" }
 	return len(u) > 0 && !slices.ContainsFunc(u, writes)
@@ -268,7 +270,7 @@ func (u update) paths() []path {
 	return paths
 }
 
-// reads are the paths that the update takes values from.
+// reads returns the paths that the update reads values from.
 func (u update) reads() []path {
 	var paths []path
 	for _, a := range u {
@@ -288,7 +290,7 @@ func (t setTerm) reads() []path {
 	return paths
 }
 
-// write writes the update down, a section for each verb.
+// write formats the update, with a section for each verb.
 func (u update) write(w *placeholders) string {
 	var sections []string
 	for _, verb := range []string{"SET", "REMOVE", "ADD", "DELETE"} {

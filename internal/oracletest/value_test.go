@@ -14,12 +14,12 @@ import (
 )
 
 // value is a DynamoDB value as a plain Go tree: str, num, bin, boolean, null,
-// list, object or set.
+// list, object or valueSet.
 type value any
 
 type (
 	str     string
-	num     string // as canonical writes it, so that equal numbers are equal strings
+	num     string // in canonical form, so that equal numbers are equal strings
 	bin     string
 	boolean bool
 	null    struct{}
@@ -54,10 +54,10 @@ func kindOf(v value) string {
 	case valueSet:
 		return v.kind
 	}
-	panic(fmt.Sprintf("%T is no value", v))
+	panic(fmt.Sprintf("%T is not a value", v))
 }
 
-// text is what a string or binary is made of.
+// text returns the content of a string or a binary.
 func text(v value) (string, bool) {
 	switch v := v.(type) {
 	case str:
@@ -68,7 +68,7 @@ func text(v value) (string, bool) {
 	return "", false
 }
 
-// hasOrder tells whether values of a kind can be smaller and larger.
+// hasOrder reports whether values of a kind are ordered.
 func hasOrder(kind string) bool { return kind == "S" || kind == "N" || kind == "B" }
 
 // order compares two values of one kind that has an order.
@@ -84,13 +84,13 @@ func order(a, b value) int {
 func (n num) rat() *big.Rat {
 	r, ok := new(big.Rat).SetString(string(n))
 	if !ok {
-		panic(fmt.Sprintf("%q is no number", string(n)))
+		panic(fmt.Sprintf("%q is not a number", string(n)))
 	}
 	return r
 }
 
-// canonical writes a number without an exponent and without zeros that say
-// nothing, as DynamoDB shows it.
+// canonical formats a number without an exponent and without insignificant
+// zeros, like DynamoDB.
 func canonical(r *big.Rat) num {
 	digits, _ := r.FloatPrec()
 	return num(r.FloatString(digits))
@@ -98,8 +98,8 @@ func canonical(r *big.Rat) num {
 
 func number(text string) num { return canonical(num(text).rat()) }
 
-// digits are the significant digits of a number before and after its point:
-// zeros at either end are none.
+// digits returns the significant digits of a number before and after its
+// point, without zeros at either end.
 func (n num) digits() (whole, fraction string) {
 	whole, fraction, _ = strings.Cut(strings.TrimPrefix(string(n), "-"), ".")
 	if fraction == "" {
@@ -170,7 +170,7 @@ func depth(v value) int {
 	return 1 + deepest
 }
 
-// count is what the function size answers; not ok for what has no size.
+// count is the function size; not ok for types without a size.
 func count(v value) (int, bool) {
 	switch v := v.(type) {
 	case str:
@@ -187,7 +187,7 @@ func count(v value) (int, bool) {
 	return 0, false
 }
 
-// member is a member of a set as a value of its own.
+// member returns a member of a set as a value.
 func (s valueSet) member(m string) value {
 	switch s.kind {
 	case "SS":
@@ -207,7 +207,7 @@ func (s valueSet) has(v value) bool {
 	return false
 }
 
-// clone copies a value, so that what is written into the copy stays there.
+// clone returns a deep copy of a value.
 func clone(v value) value {
 	switch v := v.(type) {
 	case list:
@@ -232,7 +232,7 @@ func (o object) clone() object {
 	return copied
 }
 
-// only is an object with some of its attributes, those that it has.
+// only returns an object with some of its attributes.
 func (o object) only(names ...string) object {
 	some := make(object)
 	for _, name := range names {
@@ -243,17 +243,17 @@ func (o object) only(names ...string) object {
 	return some
 }
 
-// MarshalJSON writes attributes as they travel.
+// MarshalJSON encodes attributes in DynamoDB's JSON.
 func (o object) MarshalJSON() ([]byte, error) {
 	out := make(map[string]any, len(o))
 	for name, v := range o {
-		out[name] = travel(v)
+		out[name] = wireForm(v)
 	}
 	return json.Marshal(out)
 }
 
-// travel is a value in the form in which it travels.
-func travel(v value) any {
+// wireForm returns a value in DynamoDB's JSON.
+func wireForm(v value) any {
 	var content any = v
 	switch v := v.(type) {
 	case bin:
@@ -263,7 +263,7 @@ func travel(v value) any {
 	case list:
 		elements := make([]any, len(v))
 		for i, e := range v {
-			elements[i] = travel(e)
+			elements[i] = wireForm(e)
 		}
 		content = elements
 	case valueSet:
@@ -278,7 +278,7 @@ func travel(v value) any {
 	return map[string]any{kindOf(v): content}
 }
 
-// UnmarshalJSON reads attributes as they travel.
+// UnmarshalJSON decodes attributes in DynamoDB's JSON.
 func (o *object) UnmarshalJSON(b []byte) error {
 	var raw map[string]any
 	if err := json.Unmarshal(b, &raw); err != nil {
@@ -292,7 +292,7 @@ func (o *object) UnmarshalJSON(b []byte) error {
 func arriveAll(raw map[string]any) (object, error) {
 	o := make(object)
 	for name, r := range raw {
-		v, err := arrive(r)
+		v, err := fromWire(r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -301,12 +301,12 @@ func arriveAll(raw map[string]any) (object, error) {
 	return o, nil
 }
 
-// arrive reads a value in the form in which it travels. Numbers stay as they
-// are written, so that one in another form than DynamoDB's is noticed.
-func arrive(raw any) (value, error) {
+// fromWire decodes a value in DynamoDB's JSON. Numbers keep their text, so
+// that a notation other than DynamoDB's is noticed.
+func fromWire(raw any) (value, error) {
 	typed, ok := raw.(map[string]any)
 	if !ok || len(typed) != 1 {
-		return nil, fmt.Errorf("%v is no value", raw)
+		return nil, fmt.Errorf("%v is not a value", raw)
 	}
 	for kind, content := range typed {
 		switch content := content.(type) {
@@ -323,7 +323,7 @@ func arrive(raw any) (value, error) {
 			return arriveMany(kind, content)
 		}
 	}
-	return nil, fmt.Errorf("%v is no value", raw)
+	return nil, fmt.Errorf("%v is not a value", raw)
 }
 
 func arriveScalar(kind, content string) (value, error) {
@@ -343,7 +343,7 @@ func arriveMany(kind string, content []any) (value, error) {
 	if kind == "L" {
 		elements := make(list, len(content))
 		for i, e := range content {
-			v, err := arrive(e)
+			v, err := fromWire(e)
 			if err != nil {
 				return nil, err
 			}
@@ -359,14 +359,14 @@ func arriveMany(kind string, content []any) (value, error) {
 		}
 		text := fmt.Sprint(v)
 		if members[text] {
-			return nil, fmt.Errorf("%q stands twice in a set", text)
+			return nil, fmt.Errorf("%q is twice in a set", text)
 		}
 		members[text] = true
 	}
 	return valueSet{kind, members}, nil
 }
 
-// show writes anything for people to read.
+// show formats anything for people.
 func show(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -2,15 +2,15 @@ package oracletest
 
 import "slices"
 
-// step is one thing that happens to a world. It does not depend on the steps
-// before it, so that some of them can be left out.
+// step is one step of a run. It does not depend on earlier steps, so that
+// some of them can be removed.
 type step interface {
-	// run carries the step out, on the database and on the model, and tells
-	// the first difference.
+	// run makes the step on the database and on the model, and returns the
+	// first difference.
 	run(w *harness) error
 }
 
-// conditional is what single writes have in common.
+// conditional is the common part of single writes.
 type conditional struct {
 	table     string
 	condition *condition
@@ -40,7 +40,7 @@ func (c *conditional) body(w *placeholders) map[string]any {
 	return body
 }
 
-// failed is the outcome if the condition does not hold.
+// failed is the result if the condition does not hold.
 func (c *conditional) failed(before object) *result {
 	if c.condition == nil || c.condition.holds(before) {
 		return nil
@@ -54,7 +54,7 @@ func (c *conditional) failed(before object) *result {
 
 // written is the reply to a write.
 func (c *conditional) written(t *tableModel, k object, cost charge) reply {
-	r := reply{ConsumedCapacity: cost.told(c.capacity, c.table)}
+	r := reply{ConsumedCapacity: cost.shown(c.capacity, c.table)}
 	if c.metrics && t.hasLocal() {
 		r.ItemCollectionMetrics = &collection{k.only(t.key.hash[0].name), []float64{0, 1}}
 	}
@@ -189,7 +189,7 @@ func (s *updateItem) predict(w *harness) result {
 	return s.change(t, id, before)
 }
 
-// change makes the update on an item whose condition holds.
+// change applies the update to an item whose condition holds.
 func (s *updateItem) change(t *tableModel, id string, before object) result {
 	base := before
 	if base == nil {
@@ -238,7 +238,7 @@ type batchWrite struct {
 	capacity string
 }
 
-// batchRequest puts an item, or deletes what has a key.
+// batchRequest puts an item, or deletes the item with a key.
 type batchRequest struct{ item, key object }
 
 func (s *batchWrite) run(w *harness) error {
@@ -276,12 +276,13 @@ func (s *batchWrite) predict(w *harness) result {
 				cost.addAll(t, t.write(t.id(r.key), nil))
 			}
 		}
-		o.reply.ConsumedCapacity = append(o.reply.ConsumedCapacity, cost.told(s.capacity, name)...)
+		o.reply.ConsumedCapacity = append(o.reply.ConsumedCapacity, cost.shown(s.capacity, name)...)
 	}
 	return o
 }
 
-// fault is the fault of the batch, if it has one. Of several any may be told.
+// fault is the fault of the batch, if it has one. Any of several may be
+// reported.
 func (s *batchWrite) fault(w *harness) *result {
 	var faults []string
 	missing := false
