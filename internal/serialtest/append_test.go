@@ -24,11 +24,11 @@ import (
 var (
 	appendTxns    = flag.Int("serial.transactions", 12_000, "transactions of the list-append check")
 	appendClients = flag.Int("serial.clients", 64, "clients of the list-append check")
-	appendDir     = flag.String("serial.dir", "", "folder for the list-append check; memory unless set")
+	appendDir     = flag.String("serial.dir", "", "folder for the list-append check; defaults to memory")
 )
 
-// Transactions, single writes and reads of all kinds are strictly serialisable:
-// as if one after the other, in an order that agrees with the clock.
+// Transactions, single writes and reads of all kinds are strictly
+// serialisable: equivalent to a serial order that agrees with the clock.
 func TestListAppend(t *testing.T) {
 	seed := seedOf(t)
 	d, sound := subject(t, stator.Options{Dir: *appendDir})
@@ -52,21 +52,21 @@ func TestListAppend(t *testing.T) {
 	sound()
 }
 
-// The controls: a server that breaks the promise is found out.
+// The controls: servers that violate it are found.
 func TestListAppendFindsBrokenServers(t *testing.T) {
 	seed := seedOf(t)
 	for _, c := range []struct {
 		name string
 		make func(inner http.Handler) http.Handler
-		want []string // any of these shows it
+		want []string // any of these anomalies
 	}{
 		{"transactions are split into single writes", splitting, []string{antiDependency, circularFlow, dirtyWrite}},
-		{"reads are answered with old answers", stale, []string{realTime, antiDependency}},
+		{"reads return old answers", stale, []string{realTime, antiDependency}},
 		{"reads of transactions are single reads", scattering, []string{antiDependency, circularFlow}},
-		{"writes are acknowledged but not made", forgetful, []string{lostUpdate}},
-		{"writes are made but told as cancelled", denying, []string{abortedRead}},
-		{"writes are made twice", repeating, []string{duplicate}},
-		{"conditions are not looked at", careless, []string{antiDependency, realTime, circularFlow, abortedRead}},
+		{"writes are acknowledged but not applied", forgetful, []string{lostUpdate}},
+		{"writes are applied but reported as cancelled", denying, []string{abortedRead}},
+		{"writes are applied twice", repeating, []string{duplicate}},
+		{"conditions are ignored", careless, []string{antiDependency, realTime, circularFlow, abortedRead}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const tries = 10
@@ -84,13 +84,13 @@ func TestListAppendFindsBrokenServers(t *testing.T) {
 
 const (
 	appendSlots  = 12 // lists in use at one time
-	appendLength = 16 // appends to a list, about, before another takes its place
+	appendLength = 16 // approximate appends to a list before another replaces it
 )
 
-// historyRecorder lets clients work and writes down what they are told.
+// historyRecorder runs clients and records their transactions.
 type historyRecorder struct {
 	door
-	clock    atomic.Int64 // counts events, which gives them an order
+	clock    atomic.Int64 // counts events, which orders them
 	elements atomic.Int64
 	left     atomic.Int64
 	slots    [appendSlots]atomic.Int64 // the list in use and the appends to it
@@ -99,8 +99,8 @@ type historyRecorder struct {
 	history []txn
 }
 
-// record runs transactions and returns their history, with a read of each list
-// at its end.
+// record runs transactions and returns their history, which ends with a read
+// of each list.
 func record(t testing.TB, d door, seed uint64, clients, count int) []txn {
 	t.Helper()
 	createTable(t, d, "Lists", nil)
@@ -124,12 +124,12 @@ func record(t testing.TB, d door, seed uint64, clients, count int) []txn {
 	return append(rec.history, c.history...)
 }
 
-// list is a list that is in use, by its number.
+// list returns the number of the list in a slot.
 func (rec *historyRecorder) list(slot int) int {
 	return slot + appendSlots*int(rec.slots[slot].Load()/appendLength)
 }
 
-// client is one of many.
+// client is one of the concurrent clients.
 type client struct {
 	*historyRecorder
 	r       *rand.Rand
@@ -137,7 +137,7 @@ type client struct {
 	history []txn
 }
 
-// lists are some lists that are in use, each once.
+// lists returns n different lists that are in use.
 func (c *client) lists(n int) []int {
 	keys := c.r.Perm(appendSlots)[:n]
 	for i, slot := range keys {
@@ -146,13 +146,13 @@ func (c *client) lists(n int) []int {
 	return keys
 }
 
-// step is one transaction of some kind.
+// step runs one random transaction.
 func (c *client) step() {
 	switch n := c.r.IntN(100); {
 	case n < 25:
 		c.transactWrite(c.lists(1+c.r.IntN(4)), nil, "")
 	case n < 30:
-		// It fails by its last condition.
+		// Its last condition fails.
 		c.transactWrite(c.lists(2), nil, "attribute_exists(nothing)")
 	case n < 45:
 		c.conditional()
@@ -169,7 +169,7 @@ func (c *client) step() {
 	}
 }
 
-// do runs one transaction. Now and then nobody waits for its answer.
+// do runs one transaction. Some are cancelled before their answer.
 func (c *client) do(x *txn, operation string, body jsonObject, reply any) error {
 	ctx := context.Background()
 	if c.r != nil && len(x.appends) > 0 && c.r.IntN(50) == 0 {
@@ -212,8 +212,8 @@ func (c *client) appending(x *txn, key int) jsonObject {
 	}
 }
 
-// transactWrite appends to some lists, if others are as they were seen. fail is
-// a condition that does not hold.
+// transactWrite appends to some lists, if the lists in seen have not changed.
+// fail is a condition that does not hold.
 func (c *client) transactWrite(keys []int, seen []read, fail string) {
 	var x txn
 	var items []jsonObject
@@ -239,7 +239,7 @@ func (c *client) transactWrite(keys []int, seen []read, fail string) {
 		x.reads = seen
 	}
 	c.note(x)
-	// A condition that fails has read the item that it shows.
+	// A failed condition has read the item that it returns.
 	var f *fault
 	if errors.As(err, &f) {
 		shown := txn{begin: x.begin, end: x.end}
@@ -256,7 +256,8 @@ func (c *client) transactWrite(keys []int, seen []read, fail string) {
 	}
 }
 
-// conditional reads some lists and appends to another, if they still are so.
+// conditional reads some lists and appends to another, if they have not
+// changed.
 func (c *client) conditional() {
 	keys := c.lists(3)
 	reads := c.transactGet(keys[:1+c.r.IntN(2)])
@@ -265,7 +266,7 @@ func (c *client) conditional() {
 	}
 }
 
-// update appends to one list by a single write, and may see what it made.
+// update appends to one list by a single write, and may read the result.
 func (c *client) update(key int) {
 	var x txn
 	body := c.appending(&x, key)
@@ -305,7 +306,7 @@ func (c *client) transactGet(keys []int) []read {
 	return x.reads
 }
 
-// batchGet reads some lists, each for itself.
+// batchGet reads some lists, each separately.
 func (c *client) batchGet(keys []int) {
 	var named []attributes
 	for _, key := range keys {
@@ -325,7 +326,7 @@ func (c *client) batchGet(keys []int) {
 	}
 }
 
-// query reads the newest lists: here a page is one moment.
+// query reads the newest lists: a page is one snapshot.
 func (c *client) query() {
 	oldest := slices.Min(c.lists(appendSlots))
 	c.page("Query", jsonObject{
@@ -383,7 +384,7 @@ func number(v attributeValue) int {
 
 // The broken servers.
 
-// intercept lets a function answer some requests in place of a handler.
+// intercept lets a function answer some requests instead of a handler.
 func intercept(inner http.Handler, f func(w http.ResponseWriter, r *http.Request, operation string, body []byte) (done bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var b bytes.Buffer
@@ -409,7 +410,7 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// actions are the actions of a transaction, each as the body of a single
+// actions returns the actions of a transaction, each as the body of a single
 // operation.
 func actions(body []byte) (found []json.RawMessage, kinds []string) {
 	var in struct{ TransactItems []map[string]json.RawMessage }
@@ -424,7 +425,7 @@ func actions(body []byte) (found []json.RawMessage, kinds []string) {
 	return found, kinds
 }
 
-// splitting makes single writes of a transaction.
+// splitting applies a transaction as single writes.
 func splitting(inner http.Handler) http.Handler {
 	return intercept(inner, func(w http.ResponseWriter, r *http.Request, operation string, body []byte) bool {
 		if operation != "TransactWriteItems" || bytes.Contains(body, []byte("Condition")) {
@@ -440,7 +441,7 @@ func splitting(inner http.Handler) http.Handler {
 	})
 }
 
-// scattering makes single reads of a reading transaction.
+// scattering runs a read transaction as single reads.
 func scattering(inner http.Handler) http.Handler {
 	return intercept(inner, func(w http.ResponseWriter, r *http.Request, operation string, body []byte) bool {
 		if operation != "TransactGetItems" {
@@ -463,7 +464,7 @@ func scattering(inner http.Handler) http.Handler {
 	})
 }
 
-// stale answers a read now and then as it was answered before.
+// stale sometimes repeats an earlier answer to a read.
 func stale(inner http.Handler) http.Handler {
 	var mu sync.Mutex
 	before := make(map[string][]byte)
@@ -494,13 +495,13 @@ func stale(inner http.Handler) http.Handler {
 	})
 }
 
-// rarely is true once in so many calls.
+// rarely returns a function that is true once in n calls.
 func rarely(n int64) func() bool {
 	var calls atomic.Int64
 	return func() bool { return calls.Add(1)%n == 0 }
 }
 
-// forgetful does not make a write now and then.
+// forgetful sometimes drops a write.
 func forgetful(inner http.Handler) http.Handler {
 	now := rarely(50)
 	return intercept(inner, func(w http.ResponseWriter, _ *http.Request, operation string, body []byte) bool {
@@ -512,7 +513,7 @@ func forgetful(inner http.Handler) http.Handler {
 	})
 }
 
-// denying makes a write now and then and says that it did not.
+// denying sometimes applies a write and reports that it was cancelled.
 func denying(inner http.Handler) http.Handler {
 	now := rarely(50)
 	return intercept(inner, func(w http.ResponseWriter, r *http.Request, operation string, body []byte) bool {
@@ -526,7 +527,7 @@ func denying(inner http.Handler) http.Handler {
 	})
 }
 
-// repeating makes a write twice now and then.
+// repeating sometimes applies a write twice.
 func repeating(inner http.Handler) http.Handler {
 	now := rarely(50)
 	return intercept(inner, func(_ http.ResponseWriter, r *http.Request, operation string, body []byte) bool {
@@ -537,7 +538,7 @@ func repeating(inner http.Handler) http.Handler {
 	})
 }
 
-// careless makes the writes of a transaction whatever its checks say.
+// careless applies the writes of a transaction without its checks.
 func careless(inner http.Handler) http.Handler {
 	return intercept(inner, func(w http.ResponseWriter, r *http.Request, operation string, body []byte) bool {
 		if operation != "TransactWriteItems" || !bytes.Contains(body, []byte("ConditionCheck")) {

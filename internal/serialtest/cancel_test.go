@@ -24,7 +24,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// parts is a database of which a test can reach every part.
+// parts is a database with access to each of its parts.
 type parts struct {
 	door
 	engine *pebble.Engine
@@ -51,7 +51,7 @@ func openParts(t testing.TB, o db.Options) parts {
 	return parts{door{server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler))}, e, d}
 }
 
-// createOrders makes a table with an index of each kind.
+// createOrders creates a table with an index of each kind.
 func createOrders(t testing.TB, d door) {
 	t.Helper()
 	createTable(t, d, "Orders", jsonObject{
@@ -83,7 +83,7 @@ func putAction(it attributes) jsonObject {
 	return jsonObject{"Put": jsonObject{"TableName": "Orders", "Item": it}}
 }
 
-// everything is all that a customer can see of the table: its items, the
+// everything returns all that a customer can see of the table: its items, the
 // entries of its indexes and its counts.
 func everything(t testing.TB, d door) string {
 	t.Helper()
@@ -106,8 +106,8 @@ func everything(t testing.TB, d door) string {
 	return string(b)
 }
 
-// A cancelled transaction tells a reason for each action, in order, and leaves
-// nothing behind.
+// A cancelled transaction returns a reason for each action, in order, and
+// changes nothing.
 func TestCancellationReasons(t *testing.T) {
 	d := openParts(t, db.Options{MaxCollectionBytes: 2000})
 	createOrders(t, d.door)
@@ -141,9 +141,9 @@ func TestCancellationReasons(t *testing.T) {
 			[]reason{{Code: "None"}, {"ConditionalCheckFailed", failed, stays}, {Code: "None"}}},
 		{"a condition without", []jsonObject{failing("NONE"), putAction(order("a", 1, "g"))},
 			[]reason{{Code: "ConditionalCheckFailed", Message: failed}, {Code: "None"}}},
-		{"a condition on what is not there", []jsonObject{putAction(order("a", 1, "g")), deletes},
+		{"a condition on an item that does not exist", []jsonObject{putAction(order("a", 1, "g")), deletes},
 			[]reason{{Code: "None"}, {Code: "ConditionalCheckFailed", Message: failed}}},
-		{"an update that the item does not take", []jsonObject{putAction(order("a", 1, "g")), adds, deletes},
+		{"an update that does not fit the item", []jsonObject{putAction(order("a", 1, "g")), adds, deletes},
 			[]reason{{Code: "None"}, {Code: "ValidationError", Message: incorrect}, {Code: "ConditionalCheckFailed", Message: failed}}},
 		{"a collection that is too large", []jsonObject{putAction(order("a", 1, "g")), putAction(large), failing("ALL_OLD")},
 			[]reason{{Code: "None"}, {Code: "ItemCollectionSizeLimitExceeded", Message: "Collection size exceeded."}, {"ConditionalCheckFailed", failed, stays}}},
@@ -154,7 +154,7 @@ func TestCancellationReasons(t *testing.T) {
 			err := d.call(t.Context(), "TransactWriteItems", jsonObject{"TransactItems": c.actions}, nil)
 			expectReasons(t, err, c.want)
 			if after := everything(t, d.door); after != before {
-				t.Errorf("something is left behind:\n%s\nwas\n%s", after, before)
+				t.Errorf("the table has changed:\n%s\nwas\n%s", after, before)
 			}
 		})
 	}
@@ -195,9 +195,9 @@ func expectSoundDB(t testing.TB, d *db.DB) {
 	}
 }
 
-// Who waits too long for others of the same item is told of a conflict, in a
-// transaction and without.
-func TestConflictIsTold(t *testing.T) {
+// A request that waits too long for other writes of an item gets a conflict,
+// in a transaction and outside.
+func TestConflictIsReported(t *testing.T) {
 	d := openParts(t, db.Options{})
 	createOrders(t, d.door)
 	before := everything(t, d.door)
@@ -229,11 +229,12 @@ func TestConflictIsTold(t *testing.T) {
 	close(done)
 	holder.Wait()
 	if after := everything(t, d.door); after != before {
-		t.Errorf("something is left behind: %s", after)
+		t.Errorf("the table has changed: %s", after)
 	}
 }
 
-// counting is a transaction whose repetition shows.
+// counting returns a transaction that increments counters, so that a
+// repetition is noticed.
 func counting(token string, by int) jsonObject {
 	add := func(p string) jsonObject {
 		return jsonObject{"Update": jsonObject{
@@ -244,7 +245,7 @@ func counting(token string, by int) jsonObject {
 	return jsonObject{"ClientRequestToken": token, "ReturnConsumedCapacity": "TOTAL", "TransactItems": []jsonObject{add("a"), add("b")}}
 }
 
-// cost is what a transaction is charged.
+// cost is the charge for a transaction.
 type cost struct {
 	ConsumedCapacity []struct {
 		CapacityUnits                         float64
@@ -271,8 +272,8 @@ func expectCount(t testing.TB, d door, want int) {
 	}
 }
 
-// A token lets a transaction happen once in ten minutes, whatever happens
-// between, and a repetition costs a read.
+// A transaction with a token is applied once in ten minutes, whatever happens
+// in between, and a repetition costs a read.
 func TestTokens(t *testing.T) {
 	dir := t.TempDir()
 	var past atomic.Int64 // how far the clock is ahead
@@ -313,7 +314,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("the error of %s is %v", name, err)
 		}
 	}
-	// What is told beside the answer is no part of the request.
+	// Parameters that only add to the reply do not distinguish requests.
 	quiet := counting("first", 1)
 	delete(quiet, "ReturnConsumedCapacity")
 	d.must(t, "TransactWriteItems", quiet, nil)
@@ -337,7 +338,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("its repetition is charged %+v", c)
 	}
 	past.Store(int64(22 * time.Minute))
-	send(counting("first", 5)) // a token that is forgotten can stand for another request
+	send(counting("first", 5)) // an expired token can be used for another request
 	expectCount(t, d, 7)
 	expectSound(t, s)
 	if err := s.Close(); err != nil {
@@ -351,8 +352,8 @@ func reversed(actions []jsonObject) []jsonObject {
 	return actions
 }
 
-// Of calls with one token at the same time one happens.
-func TestTokenAtOnce(t *testing.T) {
+// Of concurrent requests with one token one is applied.
+func TestConcurrentToken(t *testing.T) {
 	s, d := open(t, stator.Options{})
 	createOrders(t, d)
 	const rounds, callers = 30, 6
@@ -382,8 +383,8 @@ func TestTokenAtOnce(t *testing.T) {
 	expectSound(t, s)
 }
 
-// An index that is being made is told as such and cannot be read.
-func TestIndexInTheMaking(t *testing.T) {
+// An index that is being built is described as such and cannot be read.
+func TestIndexBeingBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
 		_, d := open(t, stator.Options{TableDelay: delay})
@@ -412,7 +413,7 @@ func TestIndexInTheMaking(t *testing.T) {
 			}
 			d.must(t, "DescribeTable", jsonObject{"TableName": "Orders"}, &reply)
 			if len(reply.Table.GlobalSecondaryIndexes) != 1 {
-				t.Fatalf("the table is told as %+v", reply)
+				t.Fatalf("the description of the table is %+v", reply)
 			}
 			return reply.Table.GlobalSecondaryIndexes[0]
 		}
@@ -422,7 +423,7 @@ func TestIndexInTheMaking(t *testing.T) {
 				"ExpressionAttributeValues": jsonObject{":g": str("x")}},
 		}
 		if x := describe(); x.IndexStatus != "CREATING" || x.Backfilling == nil {
-			t.Errorf("the new index is told as %+v", x)
+			t.Errorf("the description of the new index is %+v", x)
 		}
 		for operation, body := range reads {
 			err := d.call(t.Context(), operation, body, nil)
@@ -433,7 +434,7 @@ func TestIndexInTheMaking(t *testing.T) {
 		time.Sleep(delay)
 		synctest.Wait()
 		if x := describe(); x.IndexStatus != "ACTIVE" || x.Backfilling != nil || x.ItemCount != 10 {
-			t.Errorf("the index is told as %+v", x)
+			t.Errorf("the description of the index is %+v", x)
 		}
 		for operation, body := range reads {
 			var reply struct{ Count int }

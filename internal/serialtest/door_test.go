@@ -1,8 +1,8 @@
-// Package serialtest lets many clients work at once through the door and proves
-// from what they were told that it could have happened one after the other, in
-// an order that agrees with the clock.
+// Package serialtest runs many concurrent clients and proves from their
+// replies that the history is strictly serialisable: equivalent to a serial
+// order that agrees with the clock.
 //
-// Each proof has a control: a fault that is planted is found.
+// Each proof has a control: planted faults are found.
 package serialtest
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/stator-db/stator"
 )
 
-var seedFlag = flag.Uint64("serial.seed", 0, "seed of all that is random; a new one unless set")
+var seedFlag = flag.Uint64("serial.seed", 0, "random seed; defaults to a new one")
 
-// seedOf is the seed of a test, and tells it.
+// seedOf returns the seed of a test, and logs it.
 func seedOf(t testing.TB) uint64 {
 	seed := *seedFlag
 	if seed == 0 {
@@ -31,10 +31,10 @@ func seedOf(t testing.TB) uint64 {
 	return seed
 }
 
-// jsonObject is JSON on its way.
+// jsonObject is a JSON object.
 type jsonObject = map[string]any
 
-// fault is an answer other than 200.
+// fault is a reply with a status other than 200.
 type fault struct {
 	Status              int
 	Type                string `json:"__type"`
@@ -60,7 +60,7 @@ func (f *fault) code() string {
 	return string(code)
 }
 
-// codeOf is the code of a fault; none of another error.
+// codeOf is the code of a fault; empty for other errors.
 func codeOf(err error) string {
 	var f *fault
 	if errors.As(err, &f) {
@@ -69,7 +69,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// attributes is an item as it travels.
+// attributes is an item in DynamoDB's JSON.
 type attributes map[string]attributeValue
 
 // attributeValue has the types that these tests use.
@@ -95,11 +95,11 @@ func list(numbers ...int) attributeValue {
 	return attributeValue{L: &elements}
 }
 
-// errUnknown tells that nobody waited for the answer, or that the server ended
-// before: it may have happened.
+// errUnknown is returned when the request was cancelled before its answer, or
+// the server ended: it may have been applied.
 var errUnknown = errors.New("the outcome is unknown")
 
-// door is where requests go in.
+// door sends requests to a handler.
 type door struct{ http.Handler }
 
 // call sends a request. The error is a *fault, or errUnknown when the context
@@ -129,7 +129,7 @@ func (d door) call(ctx context.Context, operation string, body, reply any) error
 	return json.Unmarshal(w.body.Bytes(), reply)
 }
 
-// answer collects what a handler answers.
+// answer records the reply of a handler.
 type answer struct {
 	header http.Header
 	status int
@@ -154,7 +154,7 @@ func (w *answer) ask(ctx context.Context, h http.Handler, operation string, body
 	return nil
 }
 
-// must is call for what has to succeed.
+// must is call for requests that have to succeed.
 func (d door) must(t testing.TB, operation string, body, reply any) {
 	t.Helper()
 	if err := d.call(context.Background(), operation, body, reply); err != nil {
@@ -191,7 +191,7 @@ func expectSound(t testing.TB, s *stator.DB) {
 	}
 }
 
-// createTable makes a table whose key is a partition p and a sort k.
+// createTable creates a table with the partition key p and the sort key k.
 func createTable(t testing.TB, d door, name string, more jsonObject) {
 	t.Helper()
 	body := jsonObject{

@@ -6,22 +6,22 @@ import (
 	"testing"
 )
 
-// The controls of the checker: histories with one fault each, and such as have
-// none though they look strange.
+// The controls of the checker: histories with one fault each, and unusual
+// histories without a fault.
 func TestCheckerFindsPlantedAnomalies(t *testing.T) {
 	app := func(key int, elements ...int) []appended { return []appended{{key, elements}} }
 	see := func(key int, list ...int) []read { return []read{{key, list}} }
 	for _, c := range []struct {
 		name string
-		want string // none: the history is sound
+		want string // empty if the history is sound
 		txns []txn
 	}{
-		{"one after the other", "", []txn{
+		{"one after another", "", []txn{
 			{begin: 1, end: 2, appends: app(1, 1)},
 			{begin: 3, end: 4, appends: app(1, 2), reads: see(1, 1, 2)},
 			{begin: 5, end: 6, reads: see(1, 1, 2)},
 		}},
-		{"at once, in either order", "", []txn{
+		{"concurrent, in either order", "", []txn{
 			{begin: 1, end: 4, appends: app(1, 1)},
 			{begin: 2, end: 3, appends: app(1, 2)},
 			{begin: 5, end: 6, reads: see(1, 2, 1)},
@@ -36,11 +36,11 @@ func TestCheckerFindsPlantedAnomalies(t *testing.T) {
 			{begin: 2, end: 3, appends: app(1, 2)},
 			{begin: 4, end: 5, reads: see(1, 2)},
 		}},
-		{"an aborted transaction that nobody saw", "", []txn{
+		{"an aborted transaction that is not read", "", []txn{
 			{begin: 1, end: 2, outcome: aborted, appends: app(1, 1)},
 			{begin: 3, end: 4, reads: see(1)},
 		}},
-		{"an append that nobody has read yet", "", []txn{
+		{"an append that is not read yet", "", []txn{
 			{begin: 1, end: 2, reads: see(1)},
 			{begin: 3, end: 4, appends: app(1, 1)},
 		}},
@@ -63,7 +63,7 @@ func TestCheckerFindsPlantedAnomalies(t *testing.T) {
 			{begin: 1, end: 4, appends: app(1, 1), reads: see(2, 2)},
 			{begin: 1, end: 4, appends: app(2, 2), reads: see(1, 1)},
 		}},
-		{"an append that is gone", lostUpdate, []txn{
+		{"an append that is lost", lostUpdate, []txn{
 			{begin: 1, end: 2, appends: app(1, 1)},
 			{begin: 1, end: 2, appends: app(1, 2)},
 			{begin: 3, end: 4, reads: see(1, 2)},
@@ -84,7 +84,7 @@ func TestCheckerFindsPlantedAnomalies(t *testing.T) {
 			{begin: 2, end: 3, reads: []read{{1, []int{1}}, {2, nil}}},
 			{begin: 5, end: 6, reads: see(2, 2)},
 		}},
-		{"two reads that disagree on which came first", antiDependency, []txn{
+		{"two reads that disagree on the order", antiDependency, []txn{
 			{begin: 1, end: 9, appends: app(1, 1)},
 			{begin: 1, end: 9, appends: app(2, 2)},
 			{begin: 2, end: 3, reads: []read{{1, []int{1}}, {2, nil}}},
@@ -96,12 +96,12 @@ func TestCheckerFindsPlantedAnomalies(t *testing.T) {
 			{begin: 3, end: 4, reads: see(1)},
 			{begin: 5, end: 6, reads: see(1, 1)},
 		}},
-		{"a read that goes back", realTime, []txn{
+		{"a read of an earlier state", realTime, []txn{
 			{begin: 1, end: 9, appends: app(1, 1)},
 			{begin: 2, end: 3, reads: see(1, 1)},
 			{begin: 4, end: 5, reads: see(1)},
 		}},
-		{"a write that takes effect before it was asked for", realTime, []txn{
+		{"a write that takes effect before its request", realTime, []txn{
 			{begin: 1, end: 2, appends: app(1, 1)},
 			{begin: 3, outcome: unknown, appends: app(1, 2)},
 			{begin: 4, end: 5, reads: see(1, 2, 1)},
@@ -148,8 +148,8 @@ func TestCheckerFindsOneFaultAmongMany(t *testing.T) {
 	}
 }
 
-// soundHistory is transactions that happen one after the other, at moments
-// within their time.
+// soundHistory returns transactions that happen one after another, each at a
+// moment between its begin and end.
 func soundHistory(r *rand.Rand, n int) []txn {
 	lists := make([][]int, 8)
 	history := make([]txn, n)

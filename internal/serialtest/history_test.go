@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A history is what clients asked for and were told. Their transactions append
-// numbers, of which each is appended once, to lists, and read lists whole. So
-// each read tells the order of all appends before it, and with it which
-// transaction must come before which. When that order and the order of the
-// clock together have a circle, no order explains the history.
+// A history has the requests and replies of clients. Their transactions
+// append numbers to lists, each number once, and read whole lists. So each
+// read shows the order of all appends before it, and with it the order of
+// transactions. If that order and the order of the clock together have a
+// cycle, the history is not serialisable.
 //
 // This is the method of Elle (Kingsbury and Alvaro, VLDB 2020), for lists.
 
-// txnOutcome is what a client knows of its transaction.
+// txnOutcome is what a client knows about its transaction.
 type txnOutcome int
 
 const (
@@ -32,7 +32,7 @@ type txn struct {
 	reads      []read
 }
 
-// appended is what a transaction puts at the end of a list, at once.
+// appended is what a transaction appends to a list, atomically.
 type appended struct {
 	key      int
 	elements []int
@@ -57,16 +57,16 @@ func (x txn) String() string {
 
 // The anomalies, by their usual names.
 const (
-	dirtyWrite        = "G0"          // a circle of writes
-	abortedRead       = "G1a"         // of what never happened
+	dirtyWrite        = "G0"          // a cycle of writes
+	abortedRead       = "G1a"         // of an aborted write
 	intermediateRead  = "G1b"         // of a part of one append
-	circularFlow      = "G1c"         // a circle of writes and reads of them
-	antiDependency    = "G2"          // a circle with reads of what is overwritten: write skew and its kin
-	realTime          = "real time"   // a circle with the clock: a stale read and its kin
-	lostUpdate        = "lost update" // an acknowledged append that is not there
+	circularFlow      = "G1c"         // a cycle of writes and reads of them
+	antiDependency    = "G2"          // a cycle with reads that are overwritten, such as write skew
+	realTime          = "real time"   // a cycle with the clock, such as a stale read
+	lostUpdate        = "lost update" // an acknowledged append that is missing
 	incompatibleOrder = "incompatible order"
 	duplicate         = "duplicate"
-	phantom           = "phantom" // an element that nobody appended
+	phantom           = "phantom" // an element that was never appended
 )
 
 type anomaly struct{ kind, detail string }
@@ -80,15 +80,15 @@ func check(history []txn) []anomaly {
 	c.findOrders()
 	if len(c.found) == 0 {
 		c.findLost()
-		c.findCircles()
+		c.findCycles()
 	}
 	return c.found
 }
 
-// elementOrigin is where an element comes from.
+// elementOrigin is the append that an element is from.
 type elementOrigin struct {
 	txn  int
-	last bool // it ends its append
+	last bool // the last element of its append
 }
 
 type historyChecker struct {
@@ -129,7 +129,7 @@ func (c *historyChecker) findOrders() {
 			case seen[e]:
 				c.note(duplicate, "list %d has %d twice", key, e)
 			case !ok:
-				c.note(phantom, "list %d has %d, which nobody appended", key, e)
+				c.note(phantom, "list %d has %d, which was never appended", key, e)
 			case c.history[w.txn].outcome == aborted:
 				c.note(abortedRead, "list %d has %d of the aborted %v", key, e, c.history[w.txn])
 			}
@@ -164,20 +164,20 @@ func (c *historyChecker) findLost() {
 	for _, x := range c.history {
 		for _, a := range x.appends {
 			if x.outcome == committed && !there[a.elements[0]] && x.end < lastRead[a.key] {
-				c.note(lostUpdate, "nobody reads what was appended by %v", x)
+				c.note(lostUpdate, "no read has what was appended by %v", x)
 			}
 		}
 	}
 }
 
-// edge tells that one transaction comes before another.
+// edge says that one transaction is before another.
 type edge struct {
 	to   int
 	kind string
 }
 
-// findCircles looks for circles, first of the gravest kind.
-func (c *historyChecker) findCircles() {
+// findCycles looks for cycles, the gravest kind first.
+func (c *historyChecker) findCycles() {
 	g := make(graph, len(c.history))
 	g = c.dependencies(g)
 	g = c.clock(g)
@@ -190,14 +190,14 @@ func (c *historyChecker) findCircles() {
 		{antiDependency, []string{"ww", "wr", "rw"}},
 		{realTime, []string{"ww", "wr", "rw", "rt"}},
 	} {
-		if circle := g.circle(level.edges); circle != nil {
-			c.note(level.kind, "%s", c.tell(circle))
+		if cycle := g.cycle(level.edges); cycle != nil {
+			c.note(level.kind, "%s", c.describe(cycle))
 			return
 		}
 	}
 }
 
-// dependencies joins transactions by what they wrote and read.
+// dependencies adds edges between transactions by what they wrote and read.
 func (c *historyChecker) dependencies(g graph) graph {
 	join := func(from, to int, kind string) {
 		if from != to {
@@ -223,8 +223,9 @@ func (c *historyChecker) dependencies(g graph) graph {
 	return g
 }
 
-// clock joins each transaction to those that began after its end. Moments are
-// nodes of their own, each joined to the next, so that there are few edges.
+// clock adds edges from each transaction to those that began after its end.
+// Moments are nodes of their own, each with an edge to the next, so that
+// there are few edges.
 func (c *historyChecker) clock(g graph) graph {
 	type event struct {
 		at    int64
@@ -234,7 +235,7 @@ func (c *historyChecker) clock(g graph) graph {
 	var events []event
 	for i, x := range c.history {
 		if x.outcome == aborted {
-			continue // it never happened, so it has no place
+			continue // it had no effect, so it has no position
 		}
 		events = append(events, event{x.begin, i, true})
 		if x.outcome == committed {
@@ -260,10 +261,10 @@ func (c *historyChecker) clock(g graph) graph {
 	return g
 }
 
-// tell puts a circle into words.
-func (c *historyChecker) tell(circle []edge) string {
+// describe formats a cycle.
+func (c *historyChecker) describe(cycle []edge) string {
 	var b strings.Builder
-	for _, e := range circle {
+	for _, e := range cycle {
 		if e.to < len(c.history) {
 			fmt.Fprintf(&b, "\n  -%s-> %v", e.kind, c.history[e.to])
 		}
@@ -274,8 +275,8 @@ func (c *historyChecker) tell(circle []edge) string {
 // graph is the edges from each node.
 type graph [][]edge
 
-// circle is the edges of one circle of these kinds; nil if there is none.
-func (g graph) circle(kinds []string) []edge {
+// cycle returns the edges of one cycle of these kinds; nil if there is none.
+func (g graph) cycle(kinds []string) []edge {
 	use := make(map[string]bool)
 	for _, k := range kinds {
 		use[k] = true
@@ -288,12 +289,12 @@ func (g graph) circle(kinds []string) []edge {
 }
 
 // components numbers the strongly connected components, by Tarjan's algorithm
-// without recursion, and gives a node of one that has a circle; -1 for none.
+// without recursion, and returns a node of one that has a cycle; -1 for none.
 func (g graph) components(use map[string]bool) (component []int, circular int) {
 	const none = -1
 	index, low := make([]int, len(g)), make([]int, len(g))
 	component = make([]int, len(g))
-	next := make([]int, len(g)) // the edge to look at next
+	next := make([]int, len(g)) // the next edge to visit
 	for i := range g {
 		index[i], component[i] = none, none
 	}
@@ -355,7 +356,7 @@ func (g graph) components(use map[string]bool) (component []int, circular int) {
 	return component, circular
 }
 
-// shortest is a shortest circle through a node.
+// shortest returns a shortest cycle through a node.
 func (g graph) shortest(from int, use map[string]bool, component []int) []edge {
 	type step struct {
 		from int
@@ -371,13 +372,13 @@ func (g graph) shortest(from int, use map[string]bool, component []int) []edge {
 				continue
 			}
 			if e.to == from {
-				circle := []edge{e}
+				cycle := []edge{e}
 				for v != from {
-					circle = append(circle, came[v].edge)
+					cycle = append(cycle, came[v].edge)
 					v = came[v].from
 				}
-				slices.Reverse(circle)
-				return circle
+				slices.Reverse(cycle)
+				return cycle
 			}
 			if _, seen := came[e.to]; !seen {
 				came[e.to] = step{v, e}
@@ -385,5 +386,5 @@ func (g graph) shortest(from int, use map[string]bool, component []int) []edge {
 			}
 		}
 	}
-	panic("a component with a circle has none")
+	panic("a component with a cycle has none")
 }

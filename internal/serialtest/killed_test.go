@@ -25,7 +25,8 @@ var (
 	killedEvery = flag.Int64("serial.kill", 500, "requests that the server is sent before it is killed")
 )
 
-// serveEnv makes this program a stator, so that one can be killed.
+// serveEnv is the environment variable that makes this program a stator,
+// which can be killed.
 const serveEnv = "STATOR_SERIAL_SERVE"
 
 func TestMain(m *testing.M) {
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // Transactions, single writes and reads are strictly serialisable, also when
-// the server is killed again and again in their midst.
+// the server is killed repeatedly meanwhile.
 func TestListAppendWhileKilled(t *testing.T) {
 	seed := seedOf(t)
 	m := newMortal(t)
@@ -56,8 +57,8 @@ func TestListAppendWhileKilled(t *testing.T) {
 	}
 }
 
-// Operations on one item happen one after the other, also when the server is
-// killed in their midst.
+// Operations on one item are linearisable, also when the server is killed
+// meanwhile.
 func TestSingleItemsWhileKilled(t *testing.T) {
 	seed := seedOf(t)
 	m := newMortal(t)
@@ -73,49 +74,50 @@ func TestSingleItemsWhileKilled(t *testing.T) {
 	}
 }
 
-// The control: when answers do not wait for the disk, a kill takes back what
-// was told, and that is found.
+// The control: if acknowledgements do not wait for the disk, a kill loses
+// acknowledged writes, and that is found.
 func TestKillsOfARelaxedServerAreFound(t *testing.T) {
 	seed := seedOf(t)
 	for try := range uint64(10) {
 		m := newMortal(t, "--durability=relaxed")
 		stop := m.killNowAndThen(t)
-		n := &noticing{TB: t}
+		n := &faultCounter{TB: t}
 		history := record(n, door{m}, seed+try, *appendClients, *killedCount)
 		if stop(); n.faults.Load() > 0 || len(check(history)) > 0 {
 			return
 		}
 	}
-	t.Error("nothing was found although nothing was waited for")
+	t.Error("nothing was found although writes did not wait for the disk")
 }
 
-// noticing counts what would fail a test, such as that the table is lost.
-type noticing struct {
+// faultCounter counts what would fail a test, such as a lost table.
+type faultCounter struct {
 	testing.TB
 	faults atomic.Int64
 }
 
-func (n *noticing) Errorf(string, ...any) { n.faults.Add(1) }
+func (n *faultCounter) Errorf(string, ...any) { n.faults.Add(1) }
 
-// statusLost is what a mortal answers when its server ended before it did.
+// statusLost is the status of a killable server's answer if the server ended
+// before it answered.
 const statusLost = 599
 
-// mortal is a server in another process, which is killed and started anew.
-type mortal struct {
+// killable is a server in another process, which is killed and restarted.
+type killable struct {
 	flags  []string
 	client *http.Client
 
-	asked atomic.Int64  // requests since the tables are there
-	due   chan struct{} // something, when it is to be killed
+	asked atomic.Int64  // requests since the tables exist
+	due   chan struct{} // receives when the server is to be killed
 
 	mu  sync.RWMutex // held while it is not running
 	cmd *exec.Cmd
 	url string
 }
 
-func newMortal(t testing.TB, flags ...string) *mortal {
+func newMortal(t testing.TB, flags ...string) *killable {
 	t.Helper()
-	m := &mortal{
+	m := &killable{
 		flags:  append([]string{"serve", "--addr", "127.0.0.1:0", "--log=error", "--data", filepath.Join(t.TempDir(), "data")}, flags...),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}},
 		due:    make(chan struct{}, 1),
@@ -127,7 +129,7 @@ func newMortal(t testing.TB, flags ...string) *mortal {
 	return m
 }
 
-func (m *mortal) start() error {
+func (m *killable) start() error {
 	m.cmd = exec.Command(os.Args[0], m.flags...)
 	m.cmd.Env = append(os.Environ(), serveEnv+"=1")
 	stderr, err := m.cmd.StderrPipe()
@@ -137,25 +139,26 @@ func (m *mortal) start() error {
 	if err := m.cmd.Start(); err != nil {
 		return err
 	}
-	var said strings.Builder
+	var output strings.Builder
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		fmt.Fprintln(&said, lines.Text())
+		fmt.Fprintln(&output, lines.Text())
 		if url, ok := strings.CutPrefix(lines.Text(), "stator listens on "); ok {
 			m.url = url
 			go io.Copy(io.Discard, stderr) //nolint:errcheck // until it ends
 			return nil
 		}
 	}
-	return fmt.Errorf("the server does not start: %w\n%s", m.cmd.Wait(), said.String())
+	return fmt.Errorf("the server does not start: %w\n%s", m.cmd.Wait(), output.String())
 }
 
-func (m *mortal) kill() {
+func (m *killable) kill() {
 	m.cmd.Process.Kill()
 	m.cmd.Wait()
 }
 
-// killNowAndThen kills the server and starts it anew, until it is stopped.
-func (m *mortal) killNowAndThen(t testing.TB) (stop func() (kills int)) {
+// killNowAndThen kills and restarts the server repeatedly, until stop is
+// called.
+func (m *killable) killNowAndThen(t testing.TB) (stop func() (kills int)) {
 	done, ended := make(chan struct{}), make(chan int)
 	go func() {
 		for kills := 0; ; kills++ {
@@ -177,9 +180,10 @@ func (m *mortal) killNowAndThen(t testing.TB) (stop func() (kills int)) {
 	return func() int { close(done); return <-ended }
 }
 
-// ServeHTTP has the server answer. A request is sent once, since after an error
-// it may have happened, except for scans: they look at the end, and must.
-func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP forwards the request to the server. A request is sent once, since
+// it may have been applied despite an error, except scans: they are the final
+// reads and must succeed.
+func (m *killable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(err)
@@ -202,7 +206,7 @@ func (m *mortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-func (m *mortal) forward(r *http.Request, body []byte) (status int, answer []byte, err error) {
+func (m *killable) forward(r *http.Request, body []byte) (status int, answer []byte, err error) {
 	m.mu.RLock()
 	url := m.url
 	m.mu.RUnlock()

@@ -27,28 +27,29 @@ const (
 	registerClients = 64
 	registerPatient = 60 * time.Second
 
-	// How many operations on one item are under way at once. The proof takes
-	// time that doubles with each.
+	// How many operations on one item are in flight at once. The time of the
+	// proof doubles with each.
 	registerAtOnce = 8
 )
 
-// registerInput is what a client asks of one item.
+// registerInput is the operation of a client on one item.
 type registerInput struct {
 	key  int
 	kind string // get, put, insert, swap, update, delete, remove
-	old  int    // that the item must have, for swap, update and remove
+	old  int    // the required value, for swap, update and remove
 	new  int
 }
 
-// registerOutput is what it was told: whether the condition held, and the value before.
-// An item that is not there is 0.
+// registerOutput is the reply: whether the condition held, and the value
+// before. An item that does not exist is 0.
 type registerOutput struct {
 	value   int
 	holds   bool
 	unknown bool
 }
 
-// register is one item: what it is, and what an action makes of it.
+// register is the model of one item: its value, and how an operation changes
+// it.
 var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := make([][]porcupine.Operation, registerKeys)
@@ -78,15 +79,15 @@ var register = porcupine.Model{
 			after = now
 		}
 		if got.unknown && a.new == 0 {
-			return true, after // nobody knows whether it found what it removes
+			return true, after // it is unknown whether its condition held
 		}
 		return got.holds == holds && (got.unknown || got.value == now), after
 	},
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 }
 
-// Operations on one item happen one after the other, each at a moment between
-// its request and its answer.
+// Operations on one item are linearisable: they take effect one after
+// another, each between its request and its answer.
 func TestSingleItems(t *testing.T) {
 	seed := seedOf(t)
 	for window := range uint64(*registerWindows) {
@@ -103,8 +104,7 @@ func TestSingleItems(t *testing.T) {
 	}
 }
 
-// The controls: a read of what was there before, and a condition that is told
-// wrongly, are found.
+// The controls: a stale read and a wrong result of a condition are found.
 func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 	seed := seedOf(t)
 	_, d := open(t, stator.Options{})
@@ -112,8 +112,8 @@ func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 	slices.SortFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	plant := func(name string, at func(porcupine.Operation) bool, change func(*registerOutput)) {
 		t.Run(name, func(t *testing.T) {
-			// What is planted may be what could have happened, when others were
-			// at work at the same time; not at several places.
+			// A planted fault may be a possible result of concurrent
+			// operations, but not at several places.
 			tries := 0
 			for i := len(history) / 2; i < len(history) && tries < 5; i++ {
 				if !at(history[i]) {
@@ -156,8 +156,7 @@ func TestSingleItemsFindsPlantedFaults(t *testing.T) {
 	t.Error("a server that answers reads from before is not found")
 }
 
-// recordItems lets clients work on some items and writes down what they are
-// told.
+// recordItems runs clients on some items and records their operations.
 func recordItems(t testing.TB, d door, seed uint64, count int) []porcupine.Operation {
 	t.Helper()
 	createTable(t, d, "Items", nil)
@@ -181,7 +180,7 @@ func recordItems(t testing.TB, d door, seed uint64, count int) []porcupine.Opera
 				a.kind = []string{"get", "get", "get", "put", "insert", "swap", "swap", "update", "update", "delete", "remove"}[r.IntN(11)]
 				a.old = seen[a.key]
 				if a.kind != "get" && a.kind != "delete" && a.kind != "remove" {
-					a.new = int(values.Add(1)) // no value comes twice
+					a.new = int(values.Add(1)) // values are unique
 				}
 				ctx, cancel := context.Background(), func() {}
 				if a.new != 0 && r.IntN(100) == 0 {
@@ -207,12 +206,12 @@ func recordItems(t testing.TB, d door, seed uint64, count int) []porcupine.Opera
 	return settled(history)
 }
 
-// settled finds out what became of the writes whose outcome is unknown. One
-// whose value somebody found has happened, before he was told of it. One whose
-// value nobody found has not, or nothing came after it. One that removes may
-// have happened at any time since.
+// settled resolves writes with an unknown outcome. A write whose value was
+// read was applied, before that reply. A write whose value was never read was
+// not applied, or nothing followed it. A removal may have been applied at any
+// later time.
 func settled(history []porcupine.Operation) (known []porcupine.Operation) {
-	seen := make(map[int]int64) // when each value was first told
+	seen := make(map[int]int64) // when each value was first read
 	for _, op := range history {
 		got := op.Output.(registerOutput)
 		if at, ok := seen[got.value]; !got.unknown && (!ok || op.Return < at) {
@@ -226,7 +225,7 @@ func settled(history []porcupine.Operation) (known []porcupine.Operation) {
 			switch {
 			case a.kind == "get":
 				continue
-			case a.new == 0: // if it did not happen, it may as well come last
+			case a.new == 0: // if it was not applied, it may as well be last
 				op.Return = math.MaxInt64
 			case !ok:
 				continue
@@ -239,8 +238,8 @@ func settled(history []porcupine.Operation) (known []porcupine.Operation) {
 	return known
 }
 
-// ask sends one action. now is what the item is by the answer; negative when
-// that is not known.
+// ask sends one operation. now is the item's value according to the answer;
+// negative if unknown.
 func ask(ctx context.Context, t testing.TB, d door, a registerInput) (got registerOutput, now int) {
 	key := attributes{"p": str("items"), "k": num(a.key)}
 	body := jsonObject{"TableName": "Items"}
@@ -292,7 +291,7 @@ func ask(ctx context.Context, t testing.TB, d door, a registerInput) (got regist
 	return registerOutput{unknown: true}, -1
 }
 
-// valueOf is the value of an item, 0 when it is not there.
+// valueOf is the value of an item, 0 if it does not exist.
 func valueOf(it attributes) int {
 	if it["v"].N == nil {
 		return 0

@@ -15,10 +15,10 @@ import (
 	"github.com/stator-db/stator"
 )
 
-var endpoints = flag.String("serial.endpoints", "", "URLs of servers that share their data, with commas between, to check in place of one in this process")
+var endpoints = flag.String("serial.endpoints", "", "URLs of servers that share their data, separated by commas, to check instead of one in this process")
 
-// slower is how much longer than a server in this process one elsewhere takes:
-// who gives up on it waits so many times longer before.
+// slower is the factor by which timeouts are longer for a remote server than
+// for one in this process.
 func slower() time.Duration {
 	if *endpoints == "" {
 		return 1
@@ -26,9 +26,9 @@ func slower() time.Duration {
 	return 30
 }
 
-// subject opens what is to be checked: a database in this process, or the
-// servers that -serial.endpoints names. sound fails unless items and indexes
-// agree; those of other servers are not looked at.
+// subject opens the database under test: one in this process, or the servers
+// that -serial.endpoints names. sound fails unless items and indexes agree;
+// remote servers are not checked.
 func subject(t testing.TB, o stator.Options) (d door, sound func()) {
 	t.Helper()
 	if *endpoints == "" {
@@ -48,15 +48,15 @@ func subject(t testing.TB, o stator.Options) (d door, sound func()) {
 	return door{r}, func() {}
 }
 
-// remote has any of some servers answer. Its tables are its own: their names
-// have a prefix there.
+// remote forwards requests to any of several servers. It adds a prefix to the
+// names of its tables.
 type remote struct {
 	endpoints []string
 	transport *http.Transport
 	prefix    string
 }
 
-// tables are the names of the tables that are used here.
+// tables are the names of the tables of these tests.
 var tables = []string{"Accounts", "Lists", "Items"}
 
 func (r *remote) ServeHTTP(w http.ResponseWriter, in *http.Request) {
@@ -95,7 +95,7 @@ func (r *remote) forward(in *http.Request) (status int, body []byte, err error) 
 
 func quoted(name string) []byte { return []byte(`"` + name + `"`) }
 
-// drop deletes the tables that were made.
+// drop deletes the tables that were created.
 func (r *remote) drop(t testing.TB) {
 	for _, name := range tables {
 		err := door{r}.call(context.Background(), "DeleteTable", jsonObject{"TableName": name}, nil)

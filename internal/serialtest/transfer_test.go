@@ -18,7 +18,7 @@ var transferCount = flag.Int("serial.transfers", 4000, "transfers between accoun
 
 const (
 	accounts     = 1000
-	groupSize    = 8 // a transfer stays within a group, so that each has its sum
+	groupSize    = 8 // a transfer stays within a group, so that the sum of a group is constant
 	groups       = accounts / groupSize
 	startBalance = 100
 
@@ -26,8 +26,8 @@ const (
 	transferReaders = 6
 )
 
-// Money moves between accounts and never comes or goes, whoever looks and
-// however.
+// Money moves between accounts and is never created or lost, for any kind of
+// read.
 func TestTransfers(t *testing.T) {
 	seed := seedOf(t)
 	d, sound := subject(t, stator.Options{})
@@ -40,7 +40,7 @@ func TestTransfers(t *testing.T) {
 	sound()
 }
 
-// The control: a server that makes single writes of a transaction is found out.
+// The control: a server that splits transactions into single writes is found.
 func TestTransfersFindABrokenServer(t *testing.T) {
 	seed := seedOf(t)
 	for try := range uint64(10) {
@@ -60,13 +60,14 @@ func TestTransfersFindABrokenServer(t *testing.T) {
 			return
 		}
 	}
-	t.Error("no wrong sum was seen")
+	t.Error("no wrong sum was read")
 }
 
-// transferred counts what was done.
+// transferred counts the results.
 type transferred struct{ made, refused, unknown, groups, wholes atomic.Int64 }
 
-// transfer moves money while others look, and returns the wrong sums they saw.
+// transfer moves money while other clients add it up, and returns the wrong
+// sums that they read.
 func transfer(t testing.TB, d door, seed uint64, count int) (wrong []string, done *transferred) {
 	t.Helper()
 	openAccounts(t, d)
@@ -147,8 +148,8 @@ func openAccounts(t testing.TB, d door) {
 	}
 }
 
-// moveMoney takes from two accounts of a group, if they have enough, and gives
-// to two others.
+// moveMoney moves money from two accounts of a group, if they have enough, to
+// two others.
 func moveMoney(t testing.TB, d door, r *rand.Rand, done *transferred) {
 	first := r.IntN(groups) * groupSize
 	of := r.Perm(groupSize)[:4]
@@ -165,9 +166,9 @@ func moveMoney(t testing.TB, d door, r *rand.Rand, done *transferred) {
 	}
 	ctx := context.Background()
 	if r.IntN(100) == 0 {
-		gone, cancel := context.WithCancel(ctx)
+		cancelled, cancel := context.WithCancel(ctx)
 		go cancel()
-		ctx = gone
+		ctx = cancelled
 	}
 	switch err := d.call(ctx, "TransactWriteItems", jsonObject{"TransactItems": items}, nil); {
 	case err == nil:
@@ -215,7 +216,7 @@ func groupSum(t testing.TB, d door, group int, transact bool) int {
 }
 
 // wholeSum adds up all accounts by one page of a scan, or of a query of the
-// index: here a page is one moment.
+// index: a page is one snapshot.
 func wholeSum(t testing.TB, d door, index bool) int {
 	body := jsonObject{"TableName": "Accounts"}
 	operation := "Scan"
