@@ -16,7 +16,7 @@ import (
 	"github.com/stator-db/stator/cluster/rig"
 )
 
-var kills = flag.Int("kills", 20, "how often a part of the cluster, or a server, is killed")
+var kills = flag.Int("kills", 20, "how many times a part of the cluster, or a server, is killed")
 
 // between is how many requests must be acknowledged between two kills, and
 // also while the killed part is down.

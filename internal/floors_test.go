@@ -23,7 +23,7 @@ const (
 	architecture = "../docs/architecture.md"
 )
 
-// The code keeps to the floors of docs/architecture.md.
+// The imports follow the floors of docs/architecture.md.
 func TestFloors(t *testing.T) {
 	text, err := os.ReadFile(architecture)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// A table that forbids nothing would pass everything.
+// The control: a violation of each rule is found.
 func TestFloorsAreHeld(t *testing.T) {
 	h, err := readLayering(`
 | floor | packages | what they know |
@@ -75,8 +75,8 @@ func TestFloorsAreHeld(t *testing.T) {
 		{"the standard library is free otherwise", "top/a", "os", ""},
 		{"a library has its importer", "low", "lib.org/x/y", ""},
 		{"a library of another is caught", "top/a", "lib.org/x", "top/a imports lib.org/x, which is for low"},
-		{"a longer name is another library", "low", "lib.org/xy", "low imports lib.org/xy, which is for nobody"},
-		{"an unknown library is caught", "low", "lib.org/z", "low imports lib.org/z, which is for nobody"},
+		{"a longer name is another library", "low", "lib.org/xy", "low imports lib.org/xy, which is for no package"},
+		{"an unknown library is caught", "low", "lib.org/z", "low imports lib.org/z, which is for no package"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code := imports{"top/a": nil, "top/b": nil, "low": nil, "low/sub": nil}
@@ -95,11 +95,11 @@ func TestFloorsAreHeld(t *testing.T) {
 	})
 }
 
-// imports are what each package imports. Ours are named by their folder, "."
-// is the root.
+// imports maps each package to its imports. Our packages are named by their
+// folder, "." is the root.
 type imports map[string][]string
 
-// layering is the tables of docs/architecture.md.
+// layering has the rules of the tables in docs/architecture.md.
 type layering struct {
 	height    map[string]int // of each package; a package imports lower ones
 	forbidden []ban
@@ -148,10 +148,10 @@ func (h *layering) importers(to string) string {
 	if lib := h.libraryOf(to); lib != "" {
 		return strings.Join(h.libraries[lib], ", ")
 	}
-	return "nobody"
+	return "no package"
 }
 
-// libraryOf is the library in the table that a package belongs to.
+// libraryOf returns the library in the table that a package belongs to.
 func (h *layering) libraryOf(pkg string) string {
 	for lib := range h.libraries {
 		if covers(lib+"/...", pkg) {
@@ -161,13 +161,14 @@ func (h *layering) libraryOf(pkg string) string {
 	return ""
 }
 
-// covers tells whether a pattern, which may end in /..., is of a package.
+// covers reports whether a pattern, which may end in /..., matches a package.
 func covers(pattern, pkg string) bool {
 	root, deep := strings.CutSuffix(pattern, "/...")
 	return pkg == root || deep && strings.HasPrefix(pkg, root+"/")
 }
 
-// isLibrary tells a module by the dot in its host's name.
+// isLibrary reports whether a package is in another module: its host has a
+// dot.
 func isLibrary(pkg string) bool {
 	host, _, _ := strings.Cut(pkg, "/")
 	return strings.Contains(host, ".") && host != "."
@@ -175,7 +176,8 @@ func isLibrary(pkg string) bool {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// readLayering reads the three tables, which it tells apart by their first row.
+// readLayering parses the three tables, which it distinguishes by their first
+// row.
 func readLayering(text string) (*layering, error) {
 	h := &layering{height: make(map[string]int), libraries: make(map[string][]string)}
 	var floors [][]string
@@ -236,8 +238,8 @@ func names(cell string) (names []string) {
 	return names
 }
 
-// readImports reads the imports of all files that are no tests. Folders with a
-// module of their own are left out.
+// readImports reads the imports of all files that are not tests. Folders with
+// a module of their own are skipped.
 func readImports(root string) (imports, error) {
 	code := make(imports)
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -259,7 +261,7 @@ func readImports(root string) (imports, error) {
 			return err
 		}
 		pkg := filepath.ToSlash(dir)
-		code[pkg] = append(code[pkg], nil...) // there even if it imports nothing
+		code[pkg] = append(code[pkg], nil...) // present even if it imports nothing
 		for _, spec := range parsed.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -274,7 +276,8 @@ func readImports(root string) (imports, error) {
 	return code, err
 }
 
-// enter tells whether a folder can hold packages of this module.
+// enter returns fs.SkipDir for a folder that cannot have packages of this
+// module.
 func enter(root, dir, name string) error {
 	if dir == root {
 		return nil

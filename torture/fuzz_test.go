@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var fuzzFlag = flag.Duration("torture.fuzz", 0, "how long each fuzz target runs in the long form; a third of -torture.for unless set")
+var fuzzFlag = flag.Duration("torture.fuzz", 0, "how long each fuzz target runs in the long form; defaults to a third of -torture.for")
 
 func fuzzTime() time.Duration {
 	if *fuzzFlag == 0 {

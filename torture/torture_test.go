@@ -24,7 +24,7 @@ import (
 var (
 	long     = flag.Bool("torture", false, "run the long forms, and add their results to LEDGER.md")
 	longTime = flag.Duration("torture.for", 30*time.Second, "how long each rig runs in its long form")
-	seedFlag = flag.Uint64("torture.seed", 0, "seed of all that is random; a new one unless set")
+	seedFlag = flag.Uint64("torture.seed", 0, "random seed; defaults to a new one")
 )
 
 func TestMain(m *testing.M) {

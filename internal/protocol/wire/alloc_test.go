@@ -10,8 +10,8 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// A request takes the memory of its struct, of its items and values together,
-// and of its maps and optional members. A reply takes none.
+// A request allocates its struct, one arena for its items and values, its
+// maps and its optional members. A reply allocates nothing.
 func TestAllocations(t *testing.T) {
 	var put api.PutItem
 	if err := Decode(benchedPut, &put); err != nil {

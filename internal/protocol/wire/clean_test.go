@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// clean agrees with looking at one byte after the other.
+// clean agrees with a loop over single bytes.
 func FuzzClean(f *testing.F) {
 	for _, s := range []string{"", "abc", `abc"def`, "0123456789\\", "1234567\n", "é", "0123456é89abcdef\"", "\x7f\x80\x1f\x20", "\x00\x01\"\\"} {
 		f.Add([]byte(s))
@@ -19,7 +19,7 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// Every byte is told apart at every place of a word.
+// Every byte is classified at every position of a word.
 func TestCleanBytes(t *testing.T) {
 	for at := range 20 {
 		for c := range 256 {

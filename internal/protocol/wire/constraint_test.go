@@ -17,7 +17,7 @@ func TestConstraints(t *testing.T) {
 		null  = "Member must not be null"
 	)
 	long := strings.Repeat("a", 256)
-	// at is what one fault says.
+	// at returns the message of one violation.
 	at := func(value, member, must string) string {
 		if value != "null" {
 			value = "'" + value + "'"
@@ -29,26 +29,26 @@ func TestConstraints(t *testing.T) {
 		name, operation, body string
 		faults                []string
 	}{
-		{"a table and a key will do", "GetItem", `{"TableName": "abc", ` + key + `}`, nil},
-		{"a null member is not there", "GetItem", `{"TableName": null, ` + key + `}`, []string{at("null", "tableName", null)}},
+		{"a table and a key are enough", "GetItem", `{"TableName": "abc", ` + key + `}`, nil},
+		{"a null member counts as absent", "GetItem", `{"TableName": null, ` + key + `}`, []string{at("null", "tableName", null)}},
 		{"an empty name is too short", "GetItem", `{"TableName": "", ` + key + `}`, []string{at("", "tableName", least+"1")}},
-		{"a name has few characters", "GetItem", `{"TableName": "a b", ` + key + `}`, []string{at("a b", "tableName", name)}},
+		{"a name has a limited alphabet", "GetItem", `{"TableName": "a b", ` + key + `}`, []string{at("a b", "tableName", name)}},
 		{"a name may be one character", "GetItem", `{"TableName": "a", ` + key + `}`, nil},
 		{"a name may be 255 characters", "GetItem", `{"TableName": "` + long[:255] + `", ` + key + `}`, nil},
-		{"a name is not longer", "GetItem", `{"TableName": "` + long + `", ` + key + `}`, []string{at(long, "tableName", most+"255")}},
-		{"a name with a line break is none", "GetItem", `{"TableName": "abc\n", ` + key + `}`, []string{at("abc\n", "tableName", name)}},
+		{"a name may not be longer", "GetItem", `{"TableName": "` + long + `", ` + key + `}`, []string{at(long, "tableName", most+"255")}},
+		{"a name with a line break is rejected", "GetItem", `{"TableName": "abc\n", ` + key + `}`, []string{at("abc\n", "tableName", name)}},
 		{"an ARN is a name", "GetItem", `{"TableName": "arn:aws:dynamodb:eu-west-1:000000000000:table/abc", ` + key + `}`, nil},
-		{"an ARN of something else is none", "GetItem", `{"TableName": "arn:aws:s3:::abc", ` + key + `}`, []string{at("arn:aws:s3:::abc", "tableName", name)}},
+		{"an ARN of another resource is rejected", "GetItem", `{"TableName": "arn:aws:s3:::abc", ` + key + `}`, []string{at("arn:aws:s3:::abc", "tableName", name)}},
 		{"an empty key is a key", "GetItem", `{"TableName": "abc", "Key": {}}`, nil},
 		{"an empty list is too short", "GetItem", `{"TableName": "abc", ` + key + `, "AttributesToGet": []}`, []string{at("[]", "attributesToGet", least+"1")}},
-		{"a word is one of some", "GetItem", `{"TableName": "abc", ` + key + `, "ReturnConsumedCapacity": "total"}`,
+		{"a word must be one of an enumeration", "GetItem", `{"TableName": "abc", ` + key + `, "ReturnConsumedCapacity": "total"}`,
 			[]string{at("total", "returnConsumedCapacity", "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]")}},
-		{"faults come in the order of the members", "GetItem", `{"ReturnConsumedCapacity": "x", "AttributesToGet": []}`, []string{
+		{"faults are in the order of the members", "GetItem", `{"ReturnConsumedCapacity": "x", "AttributesToGet": []}`, []string{
 			at("null", "tableName", null), at("null", "key", null), at("[]", "attributesToGet", least+"1"),
 			at("x", "returnConsumedCapacity", "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]")}},
 
-		{"some members are told alone", "PutItem", `{"ReturnValues": "x"}`, []string{at("null", "tableName", null)}},
-		{"the others are told when those are well", "PutItem", `{"TableName": "abc", "ReturnValues": "x"}`, []string{
+		{"some members are reported alone", "PutItem", `{"ReturnValues": "x"}`, []string{at("null", "tableName", null)}},
+		{"the others are reported if those are valid", "PutItem", `{"TableName": "abc", "ReturnValues": "x"}`, []string{
 			at("null", "item", null), at("x", "returnValues", "Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]")}},
 		{"members of a map have its key in their name", "PutItem", `{"TableName": "abc", "Item": {}, "Expected": {"b": {"ComparisonOperator": "x"}, "a": {"ComparisonOperator": "y"}}}`, []string{
 			at("y", "expected.a.member.comparisonOperator", "Member must satisfy enum value set: [IN, NULL, BETWEEN, LT, NOT_CONTAINS, EQ, GT, NOT_NULL, NE, LE, BEGINS_WITH, GE, CONTAINS]"),
@@ -57,7 +57,7 @@ func TestConstraints(t *testing.T) {
 		{"numbers have a smallest", "Scan", `{"TableName": "abc", "Limit": 0}`, []string{at("0", "limit", "Member must have value greater than or equal to 1")}},
 		{"numbers have a largest", "Scan", `{"TableName": "abc", "TotalSegments": 1000001, "Segment": 1000000}`, []string{
 			at("1000001", "totalSegments", "Member must have value less than or equal to 1000000"), at("1000000", "segment", "Member must have value less than or equal to 999999")}},
-		{"numbers at the limits are well", "Scan", `{"TableName": "abc", "Limit": 1, "TotalSegments": 1000000, "Segment": 999999}`, nil},
+		{"numbers at the limits are valid", "Scan", `{"TableName": "abc", "Limit": 1, "TotalSegments": 1000000, "Segment": 999999}`, nil},
 		{"a member may break two constraints", "Scan", `{"TableName": "abc", "IndexName": "!"}`, []string{at("!", "indexName", name), at("!", "indexName", least+"3")}},
 
 		{"a batch has tables", "BatchGetItem", `{}`, []string{at("null", "requestItems", null)}},
@@ -73,10 +73,10 @@ func TestConstraints(t *testing.T) {
 			at("", "keySchema.2.member.attributeName", least+"1"), at("x", "keySchema.2.member.keyType", "Member must satisfy enum value set: [HASH, RANGE]")}},
 		{"characters are counted as in Java", "CreateTable", `{"TableName": "abc", "AttributeDefinitions": [], "KeySchema": [{"AttributeName": "` + strings.Repeat("😀", 128) + `", "KeyType": "HASH"}]}`, []string{
 			at(strings.Repeat("😀", 128), "keySchema.1.member.attributeName", most+"255")}},
-		{"a short name of a new table is told", "CreateTable", `{"TableName": "ab"}`, []string{at("ab", "tableName", least+"3")}},
+		{"a short name of a new table is reported", "CreateTable", `{"TableName": "ab"}`, []string{at("ab", "tableName", least+"3")}},
 		{"a structure is shown with its members", "CreateTable", `{"TableName": "abc", "AttributeDefinitions": [], "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}, {"AttributeName": "b", "KeyType": "RANGE"}, {"AttributeName": "c", "KeyType": "RANGE"}]}`, []string{
 			at("[KeySchemaElement(attributeName=a, keyType=HASH), KeySchemaElement(attributeName=b, keyType=RANGE), KeySchemaElement(attributeName=c, keyType=RANGE)]", "keySchema", most+"2")}},
-		{"a structure without members is told by each", "CreateTable", `{"TableName": "abc", "AttributeDefinitions": [], "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}], "ProvisionedThroughput": {}}`, []string{
+		{"each missing member of a structure is reported", "CreateTable", `{"TableName": "abc", "AttributeDefinitions": [], "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}], "ProvisionedThroughput": {}}`, []string{
 			at("null", "provisionedThroughput.writeCapacityUnits", null), at("null", "provisionedThroughput.readCapacityUnits", null)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -116,13 +116,13 @@ func TestTableARN(t *testing.T) {
 	}
 }
 
-// A constraint that there is not is found when a shape is first used.
+// An unknown constraint panics when a struct is first used.
 func TestUnknownConstraintPanics(t *testing.T) {
 	for _, tag := range []string{"absent", "min=x", "like=("} {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%q is taken for a constraint", tag)
+					t.Errorf("%q is accepted as a constraint", tag)
 				}
 			}()
 			parseRules(tag)
@@ -130,8 +130,8 @@ func TestUnknownConstraintPanics(t *testing.T) {
 	}
 }
 
-// A request is told ten faults at most.
-func TestFewFaultsAreTold(t *testing.T) {
+// A message reports at most ten faults.
+func TestFewFaultsAreReported(t *testing.T) {
 	err := Decode([]byte(`{"TableName":"abc","GlobalSecondaryIndexes":[{},{},{},{},{}]}`), new(api.CreateTable))
 	const want = "10 validation errors detected: Value null at "
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "must not be null") != 10 {
@@ -139,8 +139,8 @@ func TestFewFaultsAreTold(t *testing.T) {
 	}
 }
 
-// No body takes many times its size in memory, whatever is wrong with it, and its
-// fault is not long.
+// No invalid body takes many times its size in memory, and its fault is
+// short.
 func TestMemoryOfFaults(t *testing.T) {
 	const size = 2 << 20
 	body := func(first, entry, last string) string {
@@ -166,7 +166,7 @@ func TestMemoryOfFaults(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		took := after.TotalAlloc - before.TotalAlloc
 		if err == nil || len(err.Error()) > 2*maxText || took > 8*max(size, maxText) {
-			t.Errorf("%s: %d bytes take %d, and are told %.100v", name, len(c.body), took, err)
+			t.Errorf("%s: %d bytes take %d, and the fault is %.100v", name, len(c.body), took, err)
 		}
 	}
 }

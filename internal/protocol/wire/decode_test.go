@@ -13,7 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// requests are all that can be decoded, by name.
+// requests has a constructor for every request, by name.
 var requests = map[string]func() any{
 	"GetItem":            func() any { return new(api.GetItem) },
 	"PutItem":            func() any { return new(api.PutItem) },
@@ -37,7 +37,8 @@ var requests = map[string]func() any{
 	"DescribeEndpoints":  func() any { return new(api.DescribeEndpoints) },
 }
 
-// decode reads a request and tells its fault, empty when there is none.
+// decode decodes a request and returns the message of its fault, or the empty
+// string.
 func decode(t testing.TB, operation, body string) (request any, fault string) {
 	t.Helper()
 	request = requests[operation]()
@@ -61,80 +62,80 @@ func TestTypeFaults(t *testing.T) {
 	)
 	unrecognized := func(collection string) string { return "Unrecognized collection type " + collection }
 	for _, c := range []struct{ name, operation, body, want string }{
-		{"a list is no request", "GetItem", `[]`, ""},
-		{"a string is no request", "GetItem", `"a"`, ""},
-		{"a number is no request", "GetItem", `1`, ""},
-		{"a null is no request", "GetItem", `null`, ""},
-		{"nothing is no request", "GetItem", ``, ""},
+		{"a list is not a request", "GetItem", `[]`, ""},
+		{"a string is not a request", "GetItem", `"a"`, ""},
+		{"a number is not a request", "GetItem", `1`, ""},
+		{"a null is not a request", "GetItem", `null`, ""},
+		{"an empty body is not a request", "GetItem", ``, ""},
 
-		{"a number is no string", "GetItem", `{"TableName": 1}`, "NUMBER_VALUE cannot be converted to String"},
-		{"a huge number is no string", "GetItem", `{"TableName": 1e999999999}`, "DECIMAL_VALUE cannot be converted to String"},
-		{"a number beyond a long is no string", "GetItem", `{"TableName": 99999999999999999999}`, "NUMBER_VALUE cannot be converted to String"},
-		{"a fraction is no string", "GetItem", `{"TableName": 1.5}`, "DECIMAL_VALUE cannot be converted to String"},
-		{"a true is no string", "GetItem", `{"TableName": true}`, "TRUE_VALUE cannot be converted to String"},
-		{"a false is no string", "GetItem", `{"TableName": false}`, "FALSE_VALUE cannot be converted to String"},
-		{"an object is no string", "GetItem", `{"TableName": {}}`, structure},
-		{"a list is no string", "GetItem", `{"TableName": []}`, unrecognized("class java.lang.String")},
+		{"a number is not a string", "GetItem", `{"TableName": 1}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a huge number is not a string", "GetItem", `{"TableName": 1e999999999}`, "DECIMAL_VALUE cannot be converted to String"},
+		{"a number beyond a long is not a string", "GetItem", `{"TableName": 99999999999999999999}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a fraction is not a string", "GetItem", `{"TableName": 1.5}`, "DECIMAL_VALUE cannot be converted to String"},
+		{"a true is not a string", "GetItem", `{"TableName": true}`, "TRUE_VALUE cannot be converted to String"},
+		{"a false is not a string", "GetItem", `{"TableName": false}`, "FALSE_VALUE cannot be converted to String"},
+		{"an object is not a string", "GetItem", `{"TableName": {}}`, structure},
+		{"a list is not a string", "GetItem", `{"TableName": []}`, unrecognized("class java.lang.String")},
 
-		{"a string is no boolean", "GetItem", `{"ConsistentRead": "true"}`, "Unexpected token received from parser"},
-		{"a number is no boolean", "GetItem", `{"ConsistentRead": 0}`, "NUMBER_VALUE cannot be converted to Boolean"},
-		{"a fraction is no boolean", "GetItem", `{"ConsistentRead": 0.1}`, "DECIMAL_VALUE cannot be converted to Boolean"},
-		{"an object is no boolean", "GetItem", `{"ConsistentRead": {}}`, structure},
-		{"a list is no boolean", "GetItem", `{"ConsistentRead": []}`, unrecognized("class java.lang.Boolean")},
+		{"a string is not a boolean", "GetItem", `{"ConsistentRead": "true"}`, "Unexpected token received from parser"},
+		{"a number is not a boolean", "GetItem", `{"ConsistentRead": 0}`, "NUMBER_VALUE cannot be converted to Boolean"},
+		{"a fraction is not a boolean", "GetItem", `{"ConsistentRead": 0.1}`, "DECIMAL_VALUE cannot be converted to Boolean"},
+		{"an object is not a boolean", "GetItem", `{"ConsistentRead": {}}`, structure},
+		{"a list is not a boolean", "GetItem", `{"ConsistentRead": []}`, unrecognized("class java.lang.Boolean")},
 
-		{"a string is no integer", "Scan", `{"Limit": "1"}`, "STRING_VALUE cannot be converted to Integer"},
-		{"a true is no integer", "Scan", `{"Limit": true}`, "TRUE_VALUE cannot be converted to Integer"},
-		{"a false is no long", "CreateTable", `{"ProvisionedThroughput": {"ReadCapacityUnits": false}}`, "FALSE_VALUE cannot be converted to Long"},
-		{"a string is no long", "CreateTable", `{"ProvisionedThroughput": {"ReadCapacityUnits": "5"}}`, "STRING_VALUE cannot be converted to Long"},
-		{"an object is no integer", "Scan", `{"Limit": {}}`, structure},
-		{"a list is no integer", "Scan", `{"Limit": []}`, unrecognized("class java.lang.Integer")},
+		{"a string is not an integer", "Scan", `{"Limit": "1"}`, "STRING_VALUE cannot be converted to Integer"},
+		{"a true is not an integer", "Scan", `{"Limit": true}`, "TRUE_VALUE cannot be converted to Integer"},
+		{"a false is not a long", "CreateTable", `{"ProvisionedThroughput": {"ReadCapacityUnits": false}}`, "FALSE_VALUE cannot be converted to Long"},
+		{"a string is not a long", "CreateTable", `{"ProvisionedThroughput": {"ReadCapacityUnits": "5"}}`, "STRING_VALUE cannot be converted to Long"},
+		{"an object is not an integer", "Scan", `{"Limit": {}}`, structure},
+		{"a list is not an integer", "Scan", `{"Limit": []}`, unrecognized("class java.lang.Integer")},
 
-		{"a string is no structure", "CreateTable", `{"ProvisionedThroughput": "a"}`, field},
-		{"a list is no structure", "CreateTable", `{"ProvisionedThroughput": []}`, unrecognized("class com.amazonaws.dynamodb.v20120810.ProvisionedThroughput")},
-		{"a string is no list", "CreateTable", `{"KeySchema": "a"}`, field},
-		{"a number is no list", "CreateTable", `{"KeySchema": 1}`, field},
-		{"an object is no list", "CreateTable", `{"KeySchema": {}}`, structure},
-		{"a string is no element", "CreateTable", `{"KeySchema": ["a"]}`, payload},
-		{"a list is no element", "CreateTable", `{"KeySchema": [[]]}`, unrecognized("class com.amazonaws.dynamodb.v20120810.KeySchemaElement")},
-		{"a number is no string in a list", "GetItem", `{"AttributesToGet": [1]}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a string is not a structure", "CreateTable", `{"ProvisionedThroughput": "a"}`, field},
+		{"a list is not a structure", "CreateTable", `{"ProvisionedThroughput": []}`, unrecognized("class com.amazonaws.dynamodb.v20120810.ProvisionedThroughput")},
+		{"a string is not a list", "CreateTable", `{"KeySchema": "a"}`, field},
+		{"a number is not a list", "CreateTable", `{"KeySchema": 1}`, field},
+		{"an object is not a list", "CreateTable", `{"KeySchema": {}}`, structure},
+		{"a string is not an element", "CreateTable", `{"KeySchema": ["a"]}`, payload},
+		{"a list is not an element", "CreateTable", `{"KeySchema": [[]]}`, unrecognized("class com.amazonaws.dynamodb.v20120810.KeySchemaElement")},
+		{"a number is not a string in a list", "GetItem", `{"AttributesToGet": [1]}`, "NUMBER_VALUE cannot be converted to String"},
 
-		{"a string is no map of strings", "GetItem", `{"ExpressionAttributeNames": "a"}`, field},
-		{"a list is no map of strings", "GetItem", `{"ExpressionAttributeNames": []}`, unrecognized("java.util.Map<java.lang.String, java.lang.String>")},
-		{"a list is no map of values", "PutItem", `{"ExpressionAttributeValues": []}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
-		{"a list is no map of structures", "PutItem", `{"Expected": []}`, unrecognized("java.util.Map<java.lang.String, com.amazonaws.dynamodb.v20120810.ExpectedAttributeValue>")},
-		{"a list is no map of lists", "BatchWriteItem", `{"RequestItems": []}`, unrecognized("java.util.Map<java.lang.String, java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>>")},
-		{"a string is no entry", "PutItem", `{"Expected": {"a": "b"}}`, payload},
-		{"a string is no list in a map", "BatchWriteItem", `{"RequestItems": {"a": "b"}}`, batchFault},
-		{"an object is no list in a map", "BatchWriteItem", `{"RequestItems": {"a": {}}}`, batchFault},
-		{"a string is no key in a list", "BatchGetItem", `{"RequestItems": {"a": {"Keys": ["b"]}}}`, batchFault},
-		{"a list is no key in a list", "BatchGetItem", `{"RequestItems": {"a": {"Keys": [[]]}}}`, batchFault},
+		{"a string is not a map of strings", "GetItem", `{"ExpressionAttributeNames": "a"}`, field},
+		{"a list is not a map of strings", "GetItem", `{"ExpressionAttributeNames": []}`, unrecognized("java.util.Map<java.lang.String, java.lang.String>")},
+		{"a list is not a map of values", "PutItem", `{"ExpressionAttributeValues": []}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
+		{"a list is not a map of structures", "PutItem", `{"Expected": []}`, unrecognized("java.util.Map<java.lang.String, com.amazonaws.dynamodb.v20120810.ExpectedAttributeValue>")},
+		{"a list is not a map of lists", "BatchWriteItem", `{"RequestItems": []}`, unrecognized("java.util.Map<java.lang.String, java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>>")},
+		{"a string is not an entry", "PutItem", `{"Expected": {"a": "b"}}`, payload},
+		{"a string is not a list in a map", "BatchWriteItem", `{"RequestItems": {"a": "b"}}`, batchFault},
+		{"an object is not a list in a map", "BatchWriteItem", `{"RequestItems": {"a": {}}}`, batchFault},
+		{"a string is not a key in a list", "BatchGetItem", `{"RequestItems": {"a": {"Keys": ["b"]}}}`, batchFault},
+		{"a list is not a key in a list", "BatchGetItem", `{"RequestItems": {"a": {"Keys": [[]]}}}`, batchFault},
 
-		{"a string is no item", "PutItem", `{"Item": "a"}`, field},
-		{"a list is no item", "PutItem", `{"Item": []}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
-		{"a string is no value", "PutItem", `{"Item": {"a": "b"}}`, payload},
-		{"a number is no value", "PutItem", `{"Item": {"a": 1}}`, payload},
-		{"a list is no value", "PutItem", `{"Item": {"a": []}}`, unrecognized("class " + value)},
-		{"a number is no S", "PutItem", `{"Item": {"a": {"S": 1}}}`, "NUMBER_VALUE cannot be converted to String"},
-		{"a number is no N", "PutItem", `{"Item": {"a": {"N": 1}}}`, "NUMBER_VALUE cannot be converted to String"},
-		{"an object is no S", "PutItem", `{"Item": {"a": {"S": {}}}}`, structure},
-		{"a list is no B", "PutItem", `{"Item": {"a": {"B": []}}}`, unrecognized("class java.lang.String")},
-		{"a string is no BOOL", "PutItem", `{"Item": {"a": {"BOOL": "true"}}}`, "Unexpected token received from parser"},
-		{"a string is no NULL", "PutItem", `{"Item": {"a": {"NULL": "true"}}}`, "Unexpected token received from parser"},
-		{"a string is no set", "PutItem", `{"Item": {"a": {"SS": "b"}}}`, field},
-		{"an object is no set", "PutItem", `{"Item": {"a": {"NS": {}}}}`, structure},
-		{"a number is no member of a set", "PutItem", `{"Item": {"a": {"NS": [1]}}}`, "NUMBER_VALUE cannot be converted to String"},
-		{"a string is no L", "PutItem", `{"Item": {"a": {"L": "b"}}}`, field},
-		{"an object is no L", "PutItem", `{"Item": {"a": {"L": {}}}}`, structure},
-		{"a string is no element of an L", "PutItem", `{"Item": {"a": {"L": ["b"]}}}`, payload},
-		{"a list is no M", "PutItem", `{"Item": {"a": {"M": []}}}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
-		{"a string is no M", "PutItem", `{"Item": {"a": {"M": "b"}}}`, field},
+		{"a string is not an item", "PutItem", `{"Item": "a"}`, field},
+		{"a list is not an item", "PutItem", `{"Item": []}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
+		{"a string is not a value", "PutItem", `{"Item": {"a": "b"}}`, payload},
+		{"a number is not a value", "PutItem", `{"Item": {"a": 1}}`, payload},
+		{"a list is not a value", "PutItem", `{"Item": {"a": []}}`, unrecognized("class " + value)},
+		{"a number is not an S", "PutItem", `{"Item": {"a": {"S": 1}}}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a number is not an N", "PutItem", `{"Item": {"a": {"N": 1}}}`, "NUMBER_VALUE cannot be converted to String"},
+		{"an object is not an S", "PutItem", `{"Item": {"a": {"S": {}}}}`, structure},
+		{"a list is not a B", "PutItem", `{"Item": {"a": {"B": []}}}`, unrecognized("class java.lang.String")},
+		{"a string is not a BOOL", "PutItem", `{"Item": {"a": {"BOOL": "true"}}}`, "Unexpected token received from parser"},
+		{"a string is not a NULL", "PutItem", `{"Item": {"a": {"NULL": "true"}}}`, "Unexpected token received from parser"},
+		{"a string is not a set", "PutItem", `{"Item": {"a": {"SS": "b"}}}`, field},
+		{"an object is not a set", "PutItem", `{"Item": {"a": {"NS": {}}}}`, structure},
+		{"a number is not a member of a set", "PutItem", `{"Item": {"a": {"NS": [1]}}}`, "NUMBER_VALUE cannot be converted to String"},
+		{"a string is not an L", "PutItem", `{"Item": {"a": {"L": "b"}}}`, field},
+		{"an object is not an L", "PutItem", `{"Item": {"a": {"L": {}}}}`, structure},
+		{"a string is not an element of an L", "PutItem", `{"Item": {"a": {"L": ["b"]}}}`, payload},
+		{"a list is not an M", "PutItem", `{"Item": {"a": {"M": []}}}`, unrecognized("java.util.Map<java.lang.String, " + value + ">")},
+		{"a string is not an M", "PutItem", `{"Item": {"a": {"M": "b"}}}`, field},
 
 		{"base64 has a length", "PutItem", `{"Item": {"a": {"B": "abcde"}}}`, "Base64 encoded length is expected a multiple of 4 bytes but found: 5"},
 		{"base64 has an alphabet", "PutItem", `{"Item": {"a": {"B": "ab_d"}}}`, "Invalid Base64 character: '_'"},
 		{"base64 has no line breaks", "PutItem", `{"Item": {"a": {"B": "YWJj\nYWJ"}}}`, "Invalid Base64 character: '\n'"},
-		{"base64 with bits left over is none", "PutItem", `{"Item": {"a": {"B": "YR=="}}}`, "Invalid last non-pad Base64 character dectected"},
-		{"padding in the middle is none", "PutItem", `{"Item": {"a": {"B": "YQ==YQ=="}}}`, "Invalid last non-pad Base64 character dectected"},
-		{"base64 in a set is held to the same", "PutItem", `{"Item": {"a": {"BS": ["YQ==", "Y"]}}}`, "Base64 encoded length is expected a multiple of 4 bytes but found: 1"},
+		{"base64 with bits left over is rejected", "PutItem", `{"Item": {"a": {"B": "YR=="}}}`, "Invalid last non-pad Base64 character dectected"},
+		{"padding in the middle is rejected", "PutItem", `{"Item": {"a": {"B": "YQ==YQ=="}}}`, "Invalid last non-pad Base64 character dectected"},
+		{"base64 in a set has the same rules", "PutItem", `{"Item": {"a": {"BS": ["YQ==", "Y"]}}}`, "Base64 encoded length is expected a multiple of 4 bytes but found: 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, got := decode(t, c.operation, c.body); got != "SerializationException: "+c.want {
@@ -144,63 +145,64 @@ func TestTypeFaults(t *testing.T) {
 	}
 }
 
-// A body that is not JSON is told without words, wherever it goes wrong.
+// A body that is not JSON gets an error without a message, wherever the
+// syntax error is.
 func TestSyntax(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		ok         bool
 	}{
 		{"an empty object is JSON", ` { } `, true},
-		{"all white space of JSON is read over", "{\t\r\n }\n", true},
-		{"a member that is not known is read over", `{"x": {"y": [1, -2.5e+3, "z", true, false, null, {}, [], {"a": [[]]}]}}`, true},
-		{"a null is as good as nothing", `{"TagKeys": null, "ResourceArn": null}`, true},
-		{"an open object is none", `{`, false},
-		{"a comma too many is none", `{"x": 1,}`, false},
-		{"a comma too many in a list is none", `{"x": [1,]}`, false},
-		{"a comma alone is none", `{,}`, false},
-		{"a missing comma is none", `{"x": 1 "y": 2}`, false},
-		{"a missing colon is none", `{"x" 1}`, false},
-		{"a missing value is none", `{"x": }`, false},
-		{"a name without quotes is none", `{x: 1}`, false},
-		{"single quotes are none", `{'x': 1}`, false},
-		{"brackets that do not match are none", `{"x": [1}]`, false},
-		{"something behind is none", `{} x`, false},
-		{"another object behind is none", `{}{}`, false},
-		{"a zero byte behind is none", "{}\x00", false},
-		{"a zero byte and more behind is none", "{}\x00{}", false},
-		{"a zero byte inside is none", "{\x00}", false},
-		{"a zero byte in the place of a value is none", "{\"x\": \x00}", false},
-		{"a vertical tab is no white space", "{\v}", false},
-		{"a byte order mark is none", "\ufeff{}", false},
-		{"a comment is none", `{/* */}`, false},
-		{"a half word is none", `{"x": tru}`, false},
-		{"a long word is none", `{"x": truee}`, false},
-		{"a large word is none", `{"x": True}`, false},
-		{"a half null is none", `{"TagKeys": nul}`, false},
-		{"not a number is none", `{"x": NaN}`, false},
-		{"a leading zero is none", `{"x": 01}`, false},
-		{"a leading plus is none", `{"x": +1}`, false},
-		{"a leading point is none", `{"x": .5}`, false},
-		{"a trailing point is none", `{"x": 5.}`, false},
-		{"an empty exponent is none", `{"x": 1e}`, false},
-		{"a minus alone is none", `{"x": -}`, false},
+		{"all white space of JSON is skipped", "{\t\r\n }\n", true},
+		{"an unknown member is skipped", `{"x": {"y": [1, -2.5e+3, "z", true, false, null, {}, [], {"a": [[]]}]}}`, true},
+		{"a null counts as absent", `{"TagKeys": null, "ResourceArn": null}`, true},
+		{"an open object is rejected", `{`, false},
+		{"a comma too many is rejected", `{"x": 1,}`, false},
+		{"a comma too many in a list is rejected", `{"x": [1,]}`, false},
+		{"a comma alone is rejected", `{,}`, false},
+		{"a missing comma is rejected", `{"x": 1 "y": 2}`, false},
+		{"a missing colon is rejected", `{"x" 1}`, false},
+		{"a missing value is rejected", `{"x": }`, false},
+		{"a name without quotes is rejected", `{x: 1}`, false},
+		{"single quotes are rejected", `{'x': 1}`, false},
+		{"brackets that do not match are rejected", `{"x": [1}]`, false},
+		{"text after the object is rejected", `{} x`, false},
+		{"a second object is rejected", `{}{}`, false},
+		{"a zero byte after the object is rejected", "{}\x00", false},
+		{"a zero byte and more after the object is rejected", "{}\x00{}", false},
+		{"a zero byte inside is rejected", "{\x00}", false},
+		{"a zero byte instead of a value is rejected", "{\"x\": \x00}", false},
+		{"a vertical tab is not white space", "{\v}", false},
+		{"a byte order mark is rejected", "\ufeff{}", false},
+		{"a comment is rejected", `{/* */}`, false},
+		{"a truncated word is rejected", `{"x": tru}`, false},
+		{"a long word is rejected", `{"x": truee}`, false},
+		{"a capitalised word is rejected", `{"x": True}`, false},
+		{"a truncated null is rejected", `{"TagKeys": nul}`, false},
+		{"NaN is rejected", `{"x": NaN}`, false},
+		{"a leading zero is rejected", `{"x": 01}`, false},
+		{"a leading plus is rejected", `{"x": +1}`, false},
+		{"a leading point is rejected", `{"x": .5}`, false},
+		{"a trailing point is rejected", `{"x": 5.}`, false},
+		{"an empty exponent is rejected", `{"x": 1e}`, false},
+		{"a minus alone is rejected", `{"x": -}`, false},
 		{"a zero is a number", `{"x": -0, "y": 0.0e0}`, true},
 		{"a huge exponent is a number", `{"x": 1E999999999}`, true},
-		{"an open string is none", `{"x": "a`, false},
-		{"an open escape is none", `{"x": "\`, false},
-		{"a line break in a string is none", "{\"x\": \"\n\"}", false},
-		{"a control character in a string is none", "{\"x\": \"\x1f\"}", false},
-		{"a control character behind an escape is none", "{\"x\": \"\\n\x01\"}", false},
+		{"an open string is rejected", `{"x": "a`, false},
+		{"an open escape is rejected", `{"x": "\`, false},
+		{"a line break in a string is rejected", "{\"x\": \"\n\"}", false},
+		{"a control character in a string is rejected", "{\"x\": \"\x1f\"}", false},
+		{"a control character after an escape is rejected", "{\"x\": \"\\n\x01\"}", false},
 		{"a delete character is a character", "{\"x\": \"\x7f\"}", true},
-		{"an unknown escape is none", `{"x": "\a"}`, false},
-		{"an escape of three digits is none", `{"x": "\u12"}`, false},
-		{"an escape of other letters is none", `{"x": "\u12g4"}`, false},
-		{"a pair with a bad half is none", `{"x": "\ud83d\u12g4"}`, false},
-		{"a byte that is no UTF-8 is none", "{\"x\": \"\xff\"}", false},
-		{"a byte that is no UTF-8 behind an escape is none", "{\"x\": \"\\n\xff\"}", false},
-		{"a surrogate in UTF-8 is none", "{\"x\": \"\xed\xa0\x80\"}", false},
-		{"a long form in UTF-8 is none", "{\"x\": \"\xc0\x80\"}", false},
-		{"a name that is no UTF-8 is none", "{\"\xff\": 1}", false},
+		{"an unknown escape is rejected", `{"x": "\a"}`, false},
+		{"an escape of three digits is rejected", `{"x": "\u12"}`, false},
+		{"an escape of other letters is rejected", `{"x": "\u12g4"}`, false},
+		{"a pair with a bad half is rejected", `{"x": "\ud83d\u12g4"}`, false},
+		{"a byte that is not UTF-8 is rejected", "{\"x\": \"\xff\"}", false},
+		{"a byte that is not UTF-8 after an escape is rejected", "{\"x\": \"\\n\xff\"}", false},
+		{"a surrogate in UTF-8 is rejected", "{\"x\": \"\xed\xa0\x80\"}", false},
+		{"a long form in UTF-8 is rejected", "{\"x\": \"\xc0\x80\"}", false},
+		{"a name that is not UTF-8 is rejected", "{\"\xff\": 1}", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := "SerializationException: "
@@ -210,14 +212,14 @@ func TestSyntax(t *testing.T) {
 			if _, got := decode(t, "UntagResource", c.body); got != want {
 				t.Errorf("the fault is %q, want %q", got, want)
 			}
-			// The same in the middle of a request, behind a fault of type.
+			// The same in the middle of a request, after a type error.
 			if strings.HasPrefix(c.body, "{") && !strings.HasSuffix(c.body, "{}") {
 				if c.ok {
 					want = "SerializationException: NUMBER_VALUE cannot be converted to String"
 				}
 				body := `{"ResourceArn": 1, "other": ` + c.body + `}`
 				if _, got := decode(t, "UntagResource", body); got != want {
-					t.Errorf("behind a fault of type the fault is %q, want %q", got, want)
+					t.Errorf("after a type error the fault is %q, want %q", got, want)
 				}
 			}
 		})
@@ -236,14 +238,14 @@ func TestStrings(t *testing.T) {
 		{"a first half before an escape is replaced", `\ud83d\u0041`, "�A"},
 		{"a first half before a pair is replaced", `\ud83d\ud83d\ude00`, "�😀"},
 		{"a first half before a short escape is replaced", `\ud83d\n`, "�\n"},
-		{"text before and behind an escape stays", `ab\tcd`, "ab\tcd"},
+		{"text before and after an escape is kept", `ab\tcd`, "ab\tcd"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			request, fault := decode(t, "TagResource", `{"ResourceArn": "`+c.in+`"}`)
 			if got := *request.(*api.TagResource).ResourceArn; fault != "" || got != c.want {
 				t.Errorf("the string is %q, want %q; the fault %q", got, c.want, fault)
 			}
-			// As a value and as a name of an attribute it is the same.
+			// As a value and as an attribute name it is the same.
 			request, fault = decode(t, "PutItem", `{"TableName": "abc", "Item": {"`+c.in+`": {"S": "`+c.in+`"}}}`)
 			it := request.(*api.PutItem).Item.Item
 			if v, ok := it.Get(c.want); fault != "" || !ok || string(v.Bytes()) != c.want {
@@ -314,7 +316,7 @@ func TestDuplicateMembers(t *testing.T) {
 	}
 }
 
-// nested is a value within so many lists or maps.
+// nested returns a value within this many lists or maps.
 func nested(open, closing string, levels int) string {
 	return strings.Repeat(open, levels) + `{"S": "a"}` + strings.Repeat(closing, levels)
 }
@@ -349,13 +351,13 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// The deepest body costs what its bytes cost, wherever it stands.
+// The cost of a deeply nested body is linear, wherever the nesting is.
 func TestDepthIsCheap(t *testing.T) {
 	const levels = 200_000
 	for name, body := range map[string]string{
 		"an item":                       `{"TableName": "abc", "Item": {"a": ` + nested(`{"L": [`, `]}`, levels) + `}}`,
 		"an item of maps":               `{"TableName": "abc", "Item": {"a": ` + nested(`{"M": {"a": `, `}}`, levels) + `}}`,
-		"a member that is not known":    `{"x": ` + nested(`[{"a": `, `}]`, levels) + `}`,
+		"an unknown member":             `{"x": ` + nested(`[{"a": `, `}]`, levels) + `}`,
 		"a value's unknown member":      `{"Item": {"a": {"x": ` + nested(`[`, `]`, levels) + `}}}`,
 		"a body that never ends":        `{"x": ` + strings.Repeat(`[`, 2*levels),
 		"a list of lists":               strings.Repeat(`[`, levels) + strings.Repeat(`]`, levels),
@@ -373,21 +375,21 @@ func TestDepthIsCheap(t *testing.T) {
 	}
 }
 
-// Faults are told gate by gate: what is no JSON before what has the wrong
-// type, that before what breaks a constraint, and those all at once.
+// Faults are reported gate by gate: syntax errors before type errors, those
+// before violated constraints, and these all at once.
 func TestGates(t *testing.T) {
 	const nulls = "2 validation errors detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null; " +
 		"Value null at 'key' failed to satisfy constraint: Member must not be null"
 	for _, c := range []struct{ name, body, want string }{
 		{"constraints are counted and joined", `{}`, "ValidationException: " + nulls},
-		{"one constraint is told alone", `{"TableName": "abc"}`,
+		{"one constraint has its own form", `{"TableName": "abc"}`,
 			"ValidationException: 1 validation error detected: Value null at 'key' failed to satisfy constraint: Member must not be null"},
-		{"a fault of type goes before constraints", `{"ConsistentRead": 1}`, "SerializationException: NUMBER_VALUE cannot be converted to Boolean"},
-		{"the first fault of type is told", `{"ConsistentRead": 1, "TableName": true}`, "SerializationException: NUMBER_VALUE cannot be converted to Boolean"},
-		{"bad JSON goes before a fault of type", `{"ConsistentRead": 1, "TableName": }`, "SerializationException: "},
-		{"bad JSON at the end goes before a fault of type", `{"ConsistentRead": 1}}`, "SerializationException: "},
-		{"a zero byte at the end goes before a fault of type", "{\"ConsistentRead\": 1}\x00", "SerializationException: "},
-		{"a value that is none does not hide a constraint", `{"TableName": "abc", "ReturnConsumedCapacity": "x", "Key": {"a": {"N": "x"}}}`,
+		{"a type error is reported before constraints", `{"ConsistentRead": 1}`, "SerializationException: NUMBER_VALUE cannot be converted to Boolean"},
+		{"the first type error is reported", `{"ConsistentRead": 1, "TableName": true}`, "SerializationException: NUMBER_VALUE cannot be converted to Boolean"},
+		{"bad JSON is reported before a type error", `{"ConsistentRead": 1, "TableName": }`, "SerializationException: "},
+		{"bad JSON at the end is reported before a type error", `{"ConsistentRead": 1}}`, "SerializationException: "},
+		{"a zero byte at the end is reported before a type error", "{\"ConsistentRead\": 1}\x00", "SerializationException: "},
+		{"an invalid value does not hide a constraint", `{"TableName": "abc", "ReturnConsumedCapacity": "x", "Key": {"a": {"N": "x"}}}`,
 			"ValidationException: 1 validation error detected: Value 'x' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -398,8 +400,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// No body makes decoding fail in another way than with a fault, and whatever
-// items come out of it are in stored form.
+// Every body decodes or yields a fault, and the decoded items are in stored
+// form.
 func FuzzDecode(f *testing.F) {
 	for operation := range requests {
 		for _, body := range []string{
@@ -421,13 +423,13 @@ func FuzzDecode(f *testing.F) {
 		}
 		for _, a := range attributesOf(request) {
 			if a.Item != nil && item.Check(a.Item) != nil && a.Fault == nil {
-				t.Errorf("%s %q has an item that is none: %x", operation, body, []byte(a.Item))
+				t.Errorf("%s %q has an invalid item: %x", operation, body, []byte(a.Item))
 			}
 		}
 	})
 }
 
-// attributesOf are the items and keys of a request.
+// attributesOf returns the items and keys of a request.
 func attributesOf(request any) []api.Attributes {
 	switch in := request.(type) {
 	case *api.PutItem:

@@ -17,7 +17,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// An item that is written is read as the same item.
+// An encoded item decodes to the same item.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := randomItem(t, 3)
@@ -32,7 +32,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// What is written of an item is what the standard library would write.
+// An item is encoded like the standard library would.
 func TestItemIsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := randomItem(t, 3)
@@ -46,8 +46,7 @@ func TestItemIsJSON(t *testing.T) {
 	})
 }
 
-// Items one after the other are written as each alone, also when there is none
-// among them.
+// A list of items is encoded like each item alone, also if it is empty.
 func TestItemsAreWrittenOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var items []item.Item
@@ -69,7 +68,7 @@ func TestItemsAreWrittenOneByOne(t *testing.T) {
 	})
 }
 
-// plain is a value as encoding/json reads it.
+// plain is a value as encoding/json decodes it.
 func plain(v item.Value) any {
 	scalar := func(v item.Value) any {
 		switch v.Type() {
@@ -120,27 +119,27 @@ func TestReplies(t *testing.T) {
 	}{
 		{"nothing is an empty object", new(api.Nothing), `{}`},
 		{"empty members are left out", new(api.GetItemReply), `{}`},
-		{"an item without attributes is there", &api.GetItemReply{Item: item.Make(nil)}, `{"Item":{}}`},
+		{"an item without attributes is kept", &api.GetItemReply{Item: item.Make(nil)}, `{"Item":{}}`},
 		{"characters are escaped where they must be", &api.GetItemReply{Item: it}, "{\"Item\":{\"a\":{\"S\":\"b\\\"\\\\\\n\\r\\t\\u0000\\u001f\u2028é\"}}}"},
-		{"some members are there even when they are empty", new(api.PageReply), `{"Count":0,"ScannedCount":0}`},
-		{"an empty list is there", &api.PageReply{Items: []item.Item{}}, `{"Count":0,"Items":[],"ScannedCount":0}`},
-		{"items stand one after the other", &api.PageReply{Count: 2, ScannedCount: 3, Items: []item.Item{item.Make(nil), item.Make(nil)}}, `{"Count":2,"Items":[{},{}],"ScannedCount":3}`},
-		{"an empty list is there where it always is", new(api.ListTablesReply), `{"TableNames":[]}`},
-		{"an empty map is there where it always is", new(api.BatchGetItemReply), `{"Responses":{},"UnprocessedKeys":{}}`},
+		{"some members are kept even if they are empty", new(api.PageReply), `{"Count":0,"ScannedCount":0}`},
+		{"an empty list is kept", &api.PageReply{Items: []item.Item{}}, `{"Count":0,"Items":[],"ScannedCount":0}`},
+		{"items are separated by commas", &api.PageReply{Count: 2, ScannedCount: 3, Items: []item.Item{item.Make(nil), item.Make(nil)}}, `{"Count":2,"Items":[{},{}],"ScannedCount":3}`},
+		{"a list that is always there may be empty", new(api.ListTablesReply), `{"TableNames":[]}`},
+		{"a map that is always there may be empty", new(api.BatchGetItemReply), `{"Responses":{},"UnprocessedKeys":{}}`},
 		{"units have a fraction", &api.GetItemReply{ConsumedCapacity: &api.ConsumedCapacity{TableName: "t", CapacityUnits: 1}}, `{"ConsumedCapacity":{"TableName":"t","CapacityUnits":1.0}}`},
 		{"half units are halves", &api.GetItemReply{ConsumedCapacity: &api.ConsumedCapacity{TableName: "t", CapacityUnits: 0.5, ReadCapacityUnits: &half}},
 			`{"ConsumedCapacity":{"TableName":"t","CapacityUnits":0.5,"ReadCapacityUnits":0.5}}`},
-		{"no units are there", &api.GetItemReply{ConsumedCapacity: &api.ConsumedCapacity{}}, `{"ConsumedCapacity":{"CapacityUnits":0.0}}`},
+		{"zero units are kept", &api.GetItemReply{ConsumedCapacity: &api.ConsumedCapacity{}}, `{"ConsumedCapacity":{"CapacityUnits":0.0}}`},
 		{"many units have no exponent", &api.GetItemReply{ConsumedCapacity: &api.ConsumedCapacity{CapacityUnits: 1e21}}, `{"ConsumedCapacity":{"CapacityUnits":1000000000000000000000.0}}`},
 		{"maps are in order", &api.GetItemReply{ConsumedCapacity: &api.ConsumedCapacity{LocalSecondaryIndexes: map[string]api.Capacity{"b": {}, "a": {CapacityUnits: 2}}}},
 			`{"ConsumedCapacity":{"CapacityUnits":0.0,"LocalSecondaryIndexes":{"a":{"CapacityUnits":2.0},"b":{"CapacityUnits":0.0}}}}`},
 		{"times are seconds", &api.DescribeTableReply{Table: &api.TableDescription{CreationDateTime: api.TimeOf(time.UnixMilli(1700000000123)), DeletionProtectionEnabled: &yes}},
 			`{"Table":{"CreationDateTime":1700000000.123,"DeletionProtectionEnabled":true,"ItemCount":0,"TableSizeBytes":0}}`},
 		{"no time is left out", &api.DescribeTableReply{Table: &api.TableDescription{CreationDateTime: api.TimeOf(time.Time{})}}, `{"Table":{"ItemCount":0,"TableSizeBytes":0}}`},
-		{"what was not done is told as it was asked", &api.BatchWriteItemReply{UnprocessedItems: map[string][]api.WriteRequest{"t": {
+		{"unprocessed writes are returned as requested", &api.BatchWriteItemReply{UnprocessedItems: map[string][]api.WriteRequest{"t": {
 			{PutRequest: &api.PutRequest{Item: api.Attributes{Item: item.Make(nil)}}}, {DeleteRequest: &api.DeleteRequest{Key: api.Attributes{Item: item.Make(nil)}}}}}},
 			`{"UnprocessedItems":{"t":[{"PutRequest":{"Item":{}}},{"DeleteRequest":{"Key":{}}}]}}`},
-		{"what was not read is told as it was asked", &api.BatchGetItemReply{UnprocessedKeys: map[string]api.UnprocessedKeysPart{"t": {Keys: []item.Item{item.Make(nil)}, ProjectionExpression: &name, ExpressionAttributeNames: map[string]string{"#b": "b", "#a": "a"}}}},
+		{"unprocessed keys are returned as requested", &api.BatchGetItemReply{UnprocessedKeys: map[string]api.UnprocessedKeysPart{"t": {Keys: []item.Item{item.Make(nil)}, ProjectionExpression: &name, ExpressionAttributeNames: map[string]string{"#b": "b", "#a": "a"}}}},
 			`{"Responses":{},"UnprocessedKeys":{"t":{"Keys":[{}],"ProjectionExpression":"n","ExpressionAttributeNames":{"#a":"a","#b":"b"}}}}`},
 		{"collections have their sizes", &api.PutItemReply{ItemCollectionMetrics: &api.ItemCollectionMetrics{ItemCollectionKey: item.Make(nil), SizeEstimateRangeGB: []float64{0, 1}}},
 			`{"ItemCollectionMetrics":{"ItemCollectionKey":{},"SizeEstimateRangeGB":[0.0,1.0]}}`},
@@ -151,7 +150,7 @@ func TestReplies(t *testing.T) {
 				t.Errorf("the reply is\n%s, want\n%s", got[len("before"):], c.want)
 			}
 			if !json.Valid([]byte(got[len("before"):])) {
-				t.Error("the reply is no JSON")
+				t.Error("the reply is not JSON")
 			}
 		})
 	}
@@ -164,9 +163,9 @@ func TestErrors(t *testing.T) {
 		want  string
 	}{
 		{"a fault has a type and a message", apierror.Validation("a \"b\"\n"), `{"__type":"com.amazon.coral.validate#ValidationException","message":"a \"b\"\n"}`},
-		{"a fault without words has a type", apierror.Serialization(""), `{"__type":"com.amazon.coral.service#SerializationException"}`},
-		{"some faults spell the message large", apierror.Serialization("x"), `{"__type":"com.amazon.coral.service#SerializationException","Message":"x"}`},
-		{"a detail stands beside the message", apierror.ConditionFailed(&api.ConditionFailure{Item: item.Make(map[string]item.Value{"a": item.Null()})}),
+		{"a fault without a message has a type", apierror.Serialization(""), `{"__type":"com.amazon.coral.service#SerializationException"}`},
+		{"some faults capitalise Message", apierror.Serialization("x"), `{"__type":"com.amazon.coral.service#SerializationException","Message":"x"}`},
+		{"a detail is added to the message", apierror.ConditionFailed(&api.ConditionFailure{Item: item.Make(map[string]item.Value{"a": item.Null()})}),
 			`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed","Item":{"a":{"NULL":true}}}`},
 		{"a detail without content is left out", apierror.ConditionFailed(new(api.ConditionFailure)),
 			`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed"}`},
@@ -179,7 +178,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Every fault of a body can be told as JSON, whatever the body has in it.
+// Every fault of a body is encoded as valid JSON.
 func TestFaultsAreJSON(t *testing.T) {
 	for _, body := range []string{`{"TableName": "\u0000\ud83d"}`, `{"TableName": "abc", "Select": "\"\\\u0001é"}`, `{"Item": {"a": {"B": "é12"}}}`, `{"Item": {"a": {"B": "a\u0000bc"}}}`} {
 		for _, operation := range slices.Sorted(maps.Keys(requests)) {
@@ -187,8 +186,8 @@ func TestFaultsAreJSON(t *testing.T) {
 			if !errors.As(Decode([]byte(body), requests[operation]()), &fault) {
 				continue
 			}
-			if told := AppendError(nil, fault); !json.Valid(told) {
-				t.Errorf("%s %s is told as %s", operation, body, told)
+			if reply := AppendError(nil, fault); !json.Valid(reply) {
+				t.Errorf("the fault of %s %s is %s", operation, body, reply)
 			}
 		}
 	}

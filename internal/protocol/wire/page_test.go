@@ -9,7 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// A page that is written item by item is the reply that holds them all.
+// A page that is encoded item by item equals the encoded reply.
 func TestPage(t *testing.T) {
 	one := item.Make(map[string]item.Value{"id": item.String("1")})
 	large := item.Make(map[string]item.Value{"id": item.String("2"), "text": item.String(strings.Repeat("large\n", 50_000))})
@@ -25,7 +25,7 @@ func TestPage(t *testing.T) {
 		"one item":                  {Count: 1, ScannedCount: 1, Items: []item.Item{one}},
 		"units before the items":    {Count: 2, ScannedCount: 2, Items: []item.Item{one, large}, ConsumedCapacity: units},
 		"units before no items":     {Items: []item.Item{}, ConsumedCapacity: units},
-		"a key behind them":         {Count: 1, ScannedCount: 9, Items: []item.Item{one}, LastEvaluatedKey: one},
+		"a key after them":          {Count: 1, ScannedCount: 9, Items: []item.Item{one}, LastEvaluatedKey: one},
 		"a key like the member":     {Count: 1, Items: []item.Item{one}, LastEvaluatedKey: item.Make(map[string]item.Value{"Items": item.String(`"Items":[]`)})},
 		"many items":                {Count: len(many), ScannedCount: len(many), Items: many},
 		"megabytes":                 {Count: 9, Items: []item.Item{large, large, large, large, large, large, large, large, large}},

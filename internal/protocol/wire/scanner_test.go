@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// White space of any kind and length stands between tokens.
+// White space of any kind and length may separate tokens.
 func TestWhiteSpace(t *testing.T) {
 	for n := range 40 {
 		for _, space := range []string{strings.Repeat(" ", n), strings.Repeat(" \t\r\n", n), strings.Repeat(" ", n) + "\n" + strings.Repeat(" ", n)} {
@@ -22,8 +22,8 @@ func TestWhiteSpace(t *testing.T) {
 	}
 }
 
-// However deep brackets are, each is closed by its own kind, and they take little
-// memory.
+// At any depth each bracket is closed by its own kind, and brackets take
+// little memory.
 func TestBrackets(t *testing.T) {
 	const deep = 100_000
 	kinds := func(n int) (open, shut []byte) {

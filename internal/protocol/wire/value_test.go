@@ -52,8 +52,8 @@ func TestValues(t *testing.T) {
 		{"a list", `{"L": [{"S": "b"}, {"L": []}, {"L": [{"N": "1"}]}, {"S": "a"}]}`, "{L:[{S:b}, {L:[]}, {L:[{N:1}]}, {S:a}]}"},
 		{"a map in any order", `{"M": {"b": {"M": {"c": {"N": "1"}}}, "a": {"M": {}}, "": {"S": "x"}}}`, "{M:{={S:x}, a={M:{}}, b={M:{c={N:1}}}}}"},
 		{"a list of maps of lists", `{"L": [{"M": {"a": {"L": [{"S": "1"}]}}}, {"M": {"a": {"L": [{"S": "2"}, {"S": "3"}]}}}]}`, "{L:[{M:{a={L:[{S:1}]}}}, {M:{a={L:[{S:2}, {S:3}]}}}]}"},
-		{"a type that is not known is read over", `{"X": [{"a": 1}], "S": "a"}`, "{S:a}"},
-		{"a type that is null is read over", `{"N": null, "S": "a", "M": null}`, "{S:a}"},
+		{"an unknown type is skipped", `{"X": [{"a": 1}], "S": "a"}`, "{S:a}"},
+		{"a null type is skipped", `{"N": null, "S": "a", "M": null}`, "{S:a}"},
 		{"the last of two entries wins", `{"M": {"a": {"S": "1"}, "a": {"S": "2"}}}`, "{M:{a={S:2}}}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What has the right shape but is no value is told later, and stands in the
-// request as a value all the same.
+// An invalid value with the right JSON types is reported later, and is a
+// value in the request all the same.
 func TestValueFaults(t *testing.T) {
 	const invalid = "One or more parameter values were invalid: "
 	for _, c := range []struct {
@@ -75,9 +75,9 @@ func TestValueFaults(t *testing.T) {
 	}{
 		{"a value without a type", `{}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},
 		{"a value of an unknown type", `{"X": "a"}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},
-		{"a value of types in small letters", `{"s": "a"}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},
+		{"a value of a type in lower case", `{"s": "a"}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},
 		{"a value of two types", `{"S": "a", "N": "1"}`, "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes", false},
-		{"a number that is none", `{"N": "a"}`, "The parameter cannot be converted to a numeric value: a", false},
+		{"an invalid number", `{"N": "a"}`, "The parameter cannot be converted to a numeric value: a", false},
 		{"an empty number", `{"N": ""}`, "The parameter cannot be converted to a numeric value", false},
 		{"a number beyond the range", `{"N": "1E999999999"}`, "Number overflow. Attempting to store a number with magnitude larger than supported range", false},
 		{"a number of 39 digits", `{"N": "` + strings.Repeat("1", 39) + `"}`, "Attempting to store more than 38 significant digits in a Number", false},
@@ -88,12 +88,12 @@ func TestValueFaults(t *testing.T) {
 		{"a string twice in a set", `{"SS": ["b", "a", "b"]}`, invalid + "Input collection [b, a, b] contains duplicates.", true},
 		{"a number twice in a set", `{"NS": ["1", "1.0"]}`, "Input collection contains duplicates", true},
 		{"a binary twice in a set", `{"BS": ["YQ==", "YQ=="]}`, invalid + "Input collection [YQ==, YQ==]of type BS contains duplicates.", true},
-		{"a number that is none in a set", `{"NS": ["1", "x"]}`, "The parameter cannot be converted to a numeric value: x", false},
+		{"an invalid number in a set", `{"NS": ["1", "x"]}`, "The parameter cannot be converted to a numeric value: x", false},
 		{"a fault within a list", `{"L": [{"S": "a"}, {"N": "x"}]}`, "The parameter cannot be converted to a numeric value: x", false},
 		{"a fault within a map", `{"M": {"a": {}}}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},
 		{"a null within a map", `{"M": {"a": null}}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},
 		{"the first of two faults", `{"L": [{"N": "x"}, {"N": "y"}]}`, "The parameter cannot be converted to a numeric value: x", false},
-		{"a fault within before the fault around it", `{"L": [{"N": "x"}], "S": "a"}`, "The parameter cannot be converted to a numeric value: x", false},
+		{"an inner fault before the outer one", `{"L": [{"N": "x"}], "S": "a"}`, "The parameter cannot be converted to a numeric value: x", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v, fault := decodeValue(t, c.in)
@@ -107,7 +107,7 @@ func TestValueFaults(t *testing.T) {
 	}
 }
 
-// A fault belongs to its own item, not to the next one.
+// A fault belongs to its item, not to the next one.
 func TestFaultsAreApart(t *testing.T) {
 	request, fault := decode(t, "BatchGetItem", `{"RequestItems": {"abc": {"Keys": [{"a": {"N": "x"}}, {"a": {"N": "1"}}, {"a": {}}]}}}`)
 	keys := request.(*api.BatchGetItem).RequestItems["abc"].Keys
@@ -168,8 +168,8 @@ func randomItem(t *rapid.T, depth int) item.Item {
 	return item.Make(attrs)
 }
 
-// Whatever one value's text is, it is read as a value in stored form or not
-// at all, and what is written of it is read as the same.
+// Every text decodes to a value in stored form or not at all, and the encoded
+// value decodes to the same.
 func FuzzValue(f *testing.F) {
 	for _, v := range []string{
 		`{"S": "a\u0000"}`, `{"N": "1.5"}`, `{"B": "YQ=="}`, `{"BOOL": true}`, `{"NULL": true}`, `{"SS": ["a"]}`, `{"NS": ["1", "-1e5"]}`,
@@ -197,8 +197,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// Base64 is what the standard library reads, and nothing that it would write
-// differently.
+// Accepted base64 is what the standard library would encode.
 func FuzzBase64(f *testing.F) {
 	for _, text := range []string{"", "YQ==", "YR==", "YWI=", "YQ==YQ==", "a", "ab\ncd==", "====", "YQ=a"} {
 		f.Add(text)
@@ -209,7 +208,7 @@ func FuzzBase64(f *testing.F) {
 			t.Errorf("%q is read as %x", text, b)
 		}
 		if want, wrong := base64.StdEncoding.DecodeString(text); err != nil && wrong == nil && base64.StdEncoding.EncodeToString(want) == text {
-			t.Errorf("%q is refused: %v", text, err)
+			t.Errorf("%q is rejected: %v", text, err)
 		}
 	})
 }
