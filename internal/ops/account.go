@@ -9,8 +9,8 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// What an account and a table may have, in units a second, as a new account
-// of AWS's has it. Reads and writes have the same limits.
+// The throughput limits of an account and of a table in units per second, which
+// are those of a new AWS account. Reads and writes have the same limits.
 const (
 	maxAccountUnits = 80_000
 	maxTableUnits   = 40_000
@@ -25,18 +25,18 @@ func (s *Service) describeLimits(context.Context, *api.DescribeLimits) (*api.Des
 	}, nil
 }
 
-// endpointMinutes is how long a client may remember an address.
+// endpointMinutes is how long a client may cache an address.
 const endpointMinutes = 1440
 
-// describeEndpoints tells the address that the caller uses already: a client
-// that asks for endpoints goes on with us, and not to AWS.
+// describeEndpoints returns the address that the caller already uses, so that a
+// client with endpoint discovery stays with this server instead of calling AWS.
 func (s *Service) describeEndpoints(ctx context.Context, _ *api.DescribeEndpoints) (*api.DescribeEndpointsReply, error) {
 	address := cmp.Or(callerOf(ctx).Host, "dynamodb."+callerOf(ctx).Region+".amazonaws.com")
 	return &api.DescribeEndpointsReply{Endpoints: []api.Endpoint{{Address: address, CachePeriodInMinutes: endpointMinutes}}}, nil
 }
 
-// withinAccount tells whether a table and its indexes keep to the limits of
-// one table. That of the account, over all tables, is not enforced.
+// withinAccount checks that a table and its indexes keep to the per-table
+// limits. The limit of the account over all tables is not enforced.
 func withinAccount(ctx context.Context, t *schema.Table) error {
 	region := callerOf(ctx).Region
 	for i, kind := range [2]string{"Read", "Write"} {

@@ -20,7 +20,7 @@ const (
 )
 
 func (s *Service) createBackup(ctx context.Context, in *api.CreateBackup) (*api.CreateBackupReply, error) {
-	if _, err := s.backedUp(in.TableName); err != nil {
+	if _, err := s.tableToBackUp(in.TableName); err != nil {
 		return nil, err
 	}
 	made, err := s.backups.Create(ctx, in.TableName, *in.BackupName)
@@ -28,7 +28,7 @@ func (s *Service) createBackup(ctx context.Context, in *api.CreateBackup) (*api.
 	case errors.Is(err, backup.ErrTooMany):
 		return nil, apierror.LimitExceeded("Too many backups are being created. Wait until some of them are available")
 	case err != nil:
-		return nil, ownFailure(err)
+		return nil, backupFailure(err)
 	}
 	return &api.CreateBackupReply{BackupDetails: s.backupReply(ctx, made)}, nil
 }
@@ -54,8 +54,8 @@ func (s *Service) deleteBackup(ctx context.Context, in *api.DeleteBackup) (*api.
 	return &api.BackupReply{BackupDescription: desc}, nil
 }
 
-// listBackupsMost is how many backups one page has at most.
-const listBackupsMost = 100
+// maxBackupsListed is the largest page of ListBackups.
+const maxBackupsListed = 100
 
 func (s *Service) listBackups(ctx context.Context, in *api.ListBackups) (*api.ListBackupsReply, error) {
 	after := ""
@@ -66,13 +66,13 @@ func (s *Service) listBackups(ctx context.Context, in *api.ListBackups) (*api.Li
 		}
 		after = id
 	}
-	limit := listBackupsMost
+	limit := maxBackupsListed
 	if in.Limit != nil {
 		limit = int(*in.Limit)
 	}
 	all, err := s.backups.List(ctx)
 	if err != nil {
-		return nil, ownFailure(err)
+		return nil, backupFailure(err)
 	}
 	reply := new(api.ListBackupsReply)
 	for _, b := range all {
@@ -93,8 +93,8 @@ func (s *Service) listBackups(ctx context.Context, in *api.ListBackups) (*api.Li
 	return reply, nil
 }
 
-// listed tells whether a request asks for a backup. All of ours are made by
-// users.
+// listed reports whether a request asks for a backup. All backups here are of
+// type USER.
 func listed(in *api.ListBackups, b backup.Backup) bool {
 	switch {
 	case in.TableName != nil && *in.TableName != b.Table.Name,
@@ -106,7 +106,8 @@ func listed(in *api.ListBackups, b backup.Backup) bool {
 	return true
 }
 
-// WriteAll writes all tables of one moment, for a backup of the whole server.
+// WriteAll writes a consistent copy of all tables, for a backup of the whole
+// server.
 func (s *Service) WriteAll(ctx context.Context, to io.Writer) error {
 	return s.backups.WriteAll(ctx, to)
 }
@@ -119,8 +120,8 @@ func (s *Service) backupARN(ctx context.Context, table, id string) string {
 
 var backupResource = pattern(`^table/([a-zA-Z0-9_.-]{3,255})/backup/([0-9]{14}-[0-9a-f]{8})$`)
 
-// backupOfARN is the table and the id of a backup, if it can be one of the
-// caller's.
+// backupOfARN returns the table and the id of a backup; BackupNotFound if the
+// ARN cannot name one of the caller's.
 func (s *Service) backupOfARN(ctx context.Context, arn string) (table, id string, err error) {
 	parts, err := splitARN(arn)
 	if err != nil {
@@ -133,7 +134,7 @@ func (s *Service) backupOfARN(ctx context.Context, arn string) (table, id string
 	return m[1], m[2], nil
 }
 
-// findBackup is the backup that an ARN names.
+// findBackup returns the backup that an ARN names.
 func (s *Service) findBackup(ctx context.Context, arn string) (backup.Backup, error) {
 	table, id, err := s.backupOfARN(ctx, arn)
 	if err != nil {
@@ -146,7 +147,7 @@ func (s *Service) findBackup(ctx context.Context, arn string) (backup.Backup, er
 	return b, backupFault(arn, err)
 }
 
-// backupFault words what is wrong with a backup.
+// backupFault turns an error of package backup into the customer's.
 func backupFault(arn string, err error) error {
 	switch {
 	case err == nil:
@@ -156,12 +157,12 @@ func backupFault(arn string, err error) error {
 	case errors.Is(err, backup.ErrInUse):
 		return apierror.BackupInUse(arn)
 	}
-	return ownFailure(err)
+	return backupFailure(err)
 }
 
-// ownFailure tells the customer why a backup failed: it is about files that he
-// chose the place of.
-func ownFailure(err error) error {
+// backupFailure returns a failed backup's error with its text: the customer chose
+// where the files are, and can act on it.
+func backupFailure(err error) error {
 	var fault *apierror.Error
 	if errors.As(err, &fault) || errors.Is(err, context.Canceled) {
 		return err
@@ -236,7 +237,7 @@ func featuresReply(t *schema.Table) *api.SourceTableFeatureDetails {
 	return desc
 }
 
-// unitsOf is provisioned units as a request has them.
+// unitsOf returns provisioned units in the form that requests have.
 func unitsOf(t schema.Throughput) *api.ProvisionedThroughput {
 	return &api.ProvisionedThroughput{ReadCapacityUnits: &t.Read, WriteCapacityUnits: &t.Write}
 }

@@ -13,37 +13,38 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// member is one statement of a batch: a read of one item, a write, or the fault
-// that keeps it from being either.
-type member struct {
-	st     partiql.Statement // nil when the text is at fault
-	target item.Item         // the key of its item
-	write  statementWrite    // unless it is a SELECT
+// batchStatement is one statement of a batch: a read of one item, a write, or a
+// fault.
+type batchStatement struct {
+	st     partiql.Statement // nil if the text is invalid
+	target item.Item         // the key of the item
+	write  statementWrite    // not set for a SELECT
 	fault  error
 }
 
-// batchExecuteStatement runs each statement by itself. A fault is told of its
-// statement; only what is wrong with the batch as a whole is told of the batch.
+// batchExecuteStatement runs each statement independently. The reply has the
+// fault of each statement; the request fails only for a fault of the batch as a
+// whole.
 func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecuteStatement) (*api.BatchExecuteStatementReply, usage, error) {
-	members := make([]member, len(in.Statements))
+	statements := make([]batchStatement, len(in.Statements))
 	for i := range in.Statements {
-		m, err := s.member(&in.Statements[i])
+		m, err := s.planStatement(&in.Statements[i])
 		var fault *apierror.Error
 		if err != nil && !errors.As(err, &fault) {
 			return nil, usage{}, err
 		}
 		m.fault = err
-		members[i] = m
+		statements[i] = m
 	}
-	if err := checkBatchStatements(members); err != nil {
+	if err := checkBatchStatements(statements); err != nil {
 		return nil, usage{}, err
 	}
 	reply := new(api.BatchExecuteStatementReply)
 	cost := batchCost{failed: make(map[string]float64)}
-	for i := range members {
-		m := &members[i]
+	for i := range statements {
+		m := &statements[i]
 		consistent := in.Statements[i].ConsistentRead != nil && *in.Statements[i].ConsistentRead
-		shown, err := s.runMember(ctx, m, consistent, &cost)
+		shown, err := s.runStatement(ctx, m, consistent, &cost)
 		response, err := batchResponse(m, shown, err)
 		if err != nil {
 			return nil, usage{}, err
@@ -59,18 +60,18 @@ func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecut
 	return reply, cost.total(), nil
 }
 
-// member makes the plan of one statement.
-func (s *Service) member(in *api.BatchStatementRequest) (m member, err error) {
+// planStatement plans one statement.
+func (s *Service) planStatement(in *api.BatchStatementRequest) (m batchStatement, err error) {
 	parsed, err := s.parseStatement(*in.Statement)
 	if err != nil {
 		return m, err
 	}
 	if m.st, err = bindStatement(parsed, in.Parameters); err != nil {
-		return member{}, err
+		return batchStatement{}, err
 	}
 	switch st := m.st.(type) {
 	case *partiql.Exists:
-		return member{}, errExistsOutside
+		return batchStatement{}, errExistsOutside
 	case *partiql.Select:
 		m.target, err = s.singleItem(st)
 	default:
@@ -82,7 +83,7 @@ func (s *Service) member(in *api.BatchStatementRequest) (m member, err error) {
 	return m, err
 }
 
-// keyOf is the key of the item that a write changes.
+// keyOf returns the key of the item that a write changes.
 func (s *Service) keyOf(w *statementWrite) (item.Item, error) {
 	t, err := s.DB.Table(w.Table)
 	if err != nil {
@@ -91,8 +92,8 @@ func (s *Service) keyOf(w *statementWrite) (item.Item, error) {
 	return t.Key.Of(w.Key), nil
 }
 
-// singleItem is the key of the item that a SELECT names in full, with no other
-// conditions, as it must in a batch and in a transaction.
+// singleItem returns the key of the item that a SELECT names in full and
+// without other conditions, as batches and transactions require.
 func (s *Service) singleItem(st *partiql.Select) (item.Item, error) {
 	t, err := s.DB.Table(st.Table)
 	if err != nil {
@@ -110,11 +111,11 @@ func (s *Service) singleItem(st *partiql.Select) (item.Item, error) {
 
 var errManyItems = apierror.Validation("Select statements within BatchExecuteStatement must specify the primary key in the where clause.")
 
-// checkBatchStatements is the fault of statements that do not go together.
-func checkBatchStatements(members []member) error {
+// checkBatchStatements checks that the statements may be in one batch.
+func checkBatchStatements(statements []batchStatement) error {
 	reads, writes := false, false
-	for i := range members {
-		m := &members[i]
+	for i := range statements {
+		m := &statements[i]
 		if m.st == nil {
 			continue
 		}
@@ -128,8 +129,8 @@ func checkBatchStatements(members []member) error {
 		return apierror.Validation("Read and write requests together in the same batch is not supported.")
 	}
 	seen := make(map[string]bool)
-	for i := range members {
-		m := &members[i]
+	for i := range statements {
+		m := &statements[i]
 		if m.fault != nil {
 			continue
 		}
@@ -142,8 +143,8 @@ func checkBatchStatements(members []member) error {
 	return nil
 }
 
-// runMember carries out one statement and notes what it has cost.
-func (s *Service) runMember(ctx context.Context, m *member, consistent bool, cost *batchCost) (item.Item, error) {
+// runStatement runs one statement and adds what it consumed to cost.
+func (s *Service) runStatement(ctx context.Context, m *batchStatement, consistent bool, cost *batchCost) (item.Item, error) {
 	if m.fault != nil {
 		return nil, m.fault
 	}
@@ -163,10 +164,10 @@ func (s *Service) runMember(ctx context.Context, m *member, consistent bool, cos
 	return m.write.returned(done[0])
 }
 
-// batchResponse words what became of a statement. The table is named unless
-// the statement made no sense. An error that is not the statement's is handed
-// back.
-func batchResponse(m *member, shown item.Item, err error) (api.BatchStatementResponse, error) {
+// batchResponse makes the response of one statement. The table is named unless
+// the statement is invalid. An error that is not a fault of the statement is
+// returned.
+func batchResponse(m *batchStatement, shown item.Item, err error) (api.BatchStatementResponse, error) {
 	var response api.BatchStatementResponse
 	if m.st != nil {
 		response.TableName = m.st.On()
@@ -177,7 +178,7 @@ func batchResponse(m *member, shown item.Item, err error) (api.BatchStatementRes
 	}
 	var failed *db.ConditionFailed
 	if errors.As(err, &failed) {
-		err = apierror.ConditionFailed(nil) // the item is never shown here
+		err = apierror.ConditionFailed(nil) // the item is never returned here
 	}
 	var fault *apierror.Error
 	if !errors.As(err, &fault) {
@@ -190,17 +191,17 @@ func batchResponse(m *member, shown item.Item, err error) (api.BatchStatementRes
 	return response, nil
 }
 
-// batchCost is what a batch has cost, by table.
+// batchCost is what a batch consumed, by table.
 type batchCost struct {
 	done   usages
-	failed map[string]float64 // of statements that failed
+	failed map[string]float64 // units of failed statements
 }
 
 func (c *batchCost) add(table string, cost capacity.Consumed) { c.done.of(table).consumed.Add(cost) }
 
-// chargeFailure notes what a write that did not happen has cost all the same:
-// as much as writing the larger of what is there and what it brought.
-func (s *Service) chargeFailure(ctx context.Context, m *member, cost *batchCost) error {
+// chargeFailure adds what a failed write consumes: as much as writing the
+// larger of the stored and the new item.
+func (s *Service) chargeFailure(ctx context.Context, m *batchStatement, cost *batchCost) error {
 	if m.fault != nil || m.write.Effect == nil {
 		return nil
 	}
@@ -213,21 +214,21 @@ func (s *Service) chargeFailure(ctx context.Context, m *member, cost *batchCost)
 	switch {
 	case err == nil:
 		size = max(size, found.Size())
-	case !errors.As(err, &fault): // a key that is none names no item
+	case !errors.As(err, &fault): // an invalid key: there is no such item
 		return err
 	}
 	cost.failed[m.write.Table] += capacity.Write(size)
 	return nil
 }
 
-// consumed makes the ConsumedCapacity of a batch. Failures count in the total of
-// a table on which something succeeded, and in no arm.
+// consumed makes the ConsumedCapacity of a batch. Failures count in the total
+// of a table on which a statement succeeded, but not in its parts.
 func (c *batchCost) consumed(mode *string) []api.ConsumedCapacity {
 	return perTable(mode, c.done, func(cc *api.ConsumedCapacity) { cc.CapacityUnits += c.failed[cc.TableName] })
 }
 
-// total is what the batch has cost in all tables, as far as it is known:
-// failures are charged only to a customer who asks for units.
+// total returns what the batch consumed in all tables. Failures are included
+// only if the customer asked for units: otherwise they are not computed.
 func (c *batchCost) total() usage {
 	sum := c.done.total()
 	for i := range c.done {

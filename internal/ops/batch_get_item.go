@@ -15,11 +15,11 @@ import (
 
 const (
 	maxBatchKeys  = 100
-	maxBatchBytes = 16 << 20 // of what a BatchGetItem returns
+	maxBatchBytes = 16 << 20 // of the items returned
 )
 
-// batchGetItemChecks stand in the order in which DynamoDB reports the faults.
-// conformance/batch_get_item/order.txt holds them to it.
+// batchGetItemChecks run in the order in which DynamoDB reports faults, which
+// conformance/batch_get_item/order.txt verifies.
 var batchGetItemChecks = []func(*api.BatchGetItem) error{
 	checkBatchTables[api.BatchGetItem](func(in *api.BatchGetItem) []string { return sortedKeys(in.RequestItems) }),
 	checkBatchKeyCount,
@@ -69,7 +69,7 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 	return reply, used, nil
 }
 
-// batchPart checks what is read of one table, and binds its projection.
+// batchPart checks the part of one table and binds its projection.
 func (s *Service) batchPart(part *api.KeysAndAttributes) ([]item.Path, error) {
 	p := projectionParameters(part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
 	if err := p.check(); err != nil {
@@ -87,8 +87,8 @@ func (s *Service) batchPart(part *api.KeysAndAttributes) ([]item.Path, error) {
 	return paths, checkDuplicates(part.Keys)
 }
 
-// takeBatch puts the found items of one table into the reply, as long as there
-// is room, and the keys of the others beside them.
+// takeBatch adds the items of one table to the reply until it is full, and the
+// remaining keys to UnprocessedKeys.
 func takeBatch(reply *api.BatchGetItemReply, table string, part *api.KeysAndAttributes, found []item.Item, paths []item.Path, left *int) capacity.Consumed {
 	var cost capacity.Consumed
 	items := []item.Item{}
@@ -135,7 +135,7 @@ func checkBatchKeyCount(in *api.BatchGetItem) error {
 	return nil
 }
 
-// checkDuplicates is the fault of a key that is named twice.
+// checkDuplicates returns a fault if a key occurs twice.
 func checkDuplicates(keys []api.Attributes) error {
 	sorted := make([][]byte, len(keys))
 	for i := range keys {
@@ -151,7 +151,7 @@ func errDuplicates() error {
 	return apierror.Validation("Provided list of item keys contains duplicates")
 }
 
-// distinct tells whether no two keys are the same. It sorts them.
+// distinct reports whether no two keys are equal. It sorts them.
 func distinct(keys [][]byte) bool {
 	slices.SortFunc(keys, bytes.Compare)
 	for i := 1; i < len(keys); i++ {
@@ -170,7 +170,8 @@ func keysOf(list []api.Attributes) []item.Item {
 	return keys
 }
 
-// either joins two lists of the same parameters: given in one of them is given.
+// either merges two lists of the same parameters: a parameter is given if it is
+// given in one of them.
 func either(a, b []parameter) []parameter {
 	if a == nil {
 		return b

@@ -15,8 +15,8 @@ import (
 
 const maxBatchWrites = 25
 
-// batchWriteItemChecks stand in the order in which DynamoDB reports the
-// faults. conformance/batch_write_item/order.txt holds them to it.
+// batchWriteItemChecks run in the order in which DynamoDB reports faults, which
+// conformance/batch_write_item/order.txt verifies.
 var batchWriteItemChecks = []func(*api.BatchWriteItem) error{
 	checkBatchTables[api.BatchWriteItem](func(in *api.BatchWriteItem) []string { return sortedKeys(in.RequestItems) }),
 	checkBatchWriteCount,
@@ -32,8 +32,8 @@ var batchWriteItemChecks = []func(*api.BatchWriteItem) error{
 	},
 }
 
-// batchWriteItem carries out all writes in one step, which is more than the
-// service promises, and faster. So nothing is ever left unprocessed.
+// batchWriteItem makes all writes in one update. That is a stronger guarantee
+// than DynamoDB gives, and faster; no write is ever left unprocessed.
 func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*api.BatchWriteItemReply, usages, error) {
 	if err := firstFault(in, batchWriteItemChecks); err != nil {
 		return nil, nil, err
@@ -67,10 +67,10 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 	return reply, used, nil
 }
 
-// batchWrites makes the plans. No two of them may be of one item.
+// batchWrites plans the writes. No two of them may name the same item.
 func (s *Service) batchWrites(in *api.BatchWriteItem, tables []string) ([]db.Write, error) {
 	writes := make([]db.Write, 0, maxBatchWrites)
-	row := make([]byte, 0, 64*maxBatchWrites) // of the keys
+	row := make([]byte, 0, 64*maxBatchWrites) // holds all keys
 	for _, name := range tables {
 		t, err := s.DB.Table(name)
 		if err != nil {
@@ -127,7 +127,7 @@ func checkWriteRequest(req *api.WriteRequest) error {
 	return fitsSize(req.PutRequest.Item.Item)
 }
 
-// addMetrics lists each collection once, as the last write left it.
+// addMetrics lists each collection once, with its size after the last write.
 func addMetrics(all map[string][]api.ItemCollectionMetrics, table string, m *api.ItemCollectionMetrics) map[string][]api.ItemCollectionMetrics {
 	if m == nil {
 		return all
@@ -145,7 +145,7 @@ func addMetrics(all map[string][]api.ItemCollectionMetrics, table string, m *api
 	return all
 }
 
-// isBatchTable tells whether a name can be that of a table in a batch.
+// isBatchTable reports whether a name is a valid table name in a batch.
 func isBatchTable(name string) bool {
 	other := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '.' || r == '-')
@@ -153,8 +153,8 @@ func isBatchTable(name string) bool {
 	return name != "" && len(name) <= 255 && !strings.ContainsFunc(name, other)
 }
 
-// checkBatchTables checks the names of tables which are keys of a map, where
-// package wire does not look.
+// checkBatchTables checks the table names that are keys of a map, which package
+// wire does not check.
 func checkBatchTables[In any](tables func(*In) []string) func(*In) error {
 	return func(in *In) error {
 		for _, name := range tables(in) {
@@ -172,7 +172,7 @@ func batchWriteItemShape(in *api.BatchWriteItem, table string) workload.Shape {
 	return workload.Shape{Operation: "BatchWriteItem", Table: table, Form: batchWriteKinds(in.RequestItems[table]).Form()}
 }
 
-// batchWriteKinds is which kinds of write a batch makes in one table.
+// batchWriteKinds returns the kinds of write that a batch makes in one table.
 func batchWriteKinds(writes []api.WriteRequest) (kinds workload.Writes) {
 	for i := range writes {
 		if writes[i].PutRequest != nil {

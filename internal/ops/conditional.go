@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// conditionalParameters are the parameters that every conditional write has.
+// conditionalParameters are the parameters that all conditional writes have.
 func conditionalParameters(in *api.Conditional) parameters {
 	return parameters{
 		legacy: []parameter{
@@ -24,8 +24,8 @@ func conditionalParameters(in *api.Conditional) parameters {
 	}
 }
 
-// writeCondition binds the condition of a write, in whichever form it comes;
-// nil when there is none.
+// writeCondition binds the condition of a write, an expression or a legacy
+// Expected; nil if it has none.
 func (s *Service) writeCondition(in *api.Conditional, b *expr.Bindings) (*expr.Condition, error) {
 	if in.ConditionExpression != nil {
 		return s.condition(expr.ConditionExpression, in.ConditionExpression, b)
@@ -36,7 +36,7 @@ func (s *Service) writeCondition(in *api.Conditional, b *expr.Bindings) (*expr.C
 // onlyCondition binds the condition of a write that has no other expression.
 func (s *Service) onlyCondition(in *api.Conditional) (*expr.Condition, error) {
 	if in.ConditionExpression == nil {
-		return expectedCondition(in.Expected, in.ConditionalOperator) // placeholders come with expressions only
+		return expectedCondition(in.Expected, in.ConditionalOperator) // without an expression there are no placeholders
 	}
 	b := bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	cond, err := s.writeCondition(in, b)
@@ -46,7 +46,7 @@ func (s *Service) onlyCondition(in *api.Conditional) (*expr.Condition, error) {
 	return cond, b.Unused()
 }
 
-// holds is a condition as a write takes it.
+// holds returns a condition in the form of db.Write.If.
 func holds(c *expr.Condition) func(item.Item) bool {
 	if c == nil {
 		return nil
@@ -54,8 +54,8 @@ func holds(c *expr.Condition) func(item.Item) bool {
 	return c.Holds
 }
 
-// fitting is how a write is fitted to its table: as first says, and its
-// condition leads into no key.
+// fitting returns a db.Write.Fit that runs first and then checks that no path
+// of the condition leads into a key attribute.
 func fitting(first func(*schema.Table, item.Item) error, c *expr.Condition) func(*schema.Table, item.Item) error {
 	if c == nil {
 		return first
@@ -68,8 +68,8 @@ func fitting(first func(*schema.Table, item.Item) error, c *expr.Condition) func
 	}
 }
 
-// conditionFault words the failed condition of a write, with the item if the
-// customer asked for it. Other errors stay as they are.
+// conditionFault turns a failed condition into the customer's fault, with the
+// item if the request asks for it. Other errors are returned unchanged.
 func conditionFault(err error, in *api.Conditional) error {
 	var failed *db.ConditionFailed
 	if !errors.As(err, &failed) {

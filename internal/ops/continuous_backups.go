@@ -9,13 +9,12 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// mostRecoveryDays is how far back a table can be restored at most, and unless
-// it is said otherwise.
-const mostRecoveryDays = 35
+// maxRecoveryDays is the longest recovery period, and the default.
+const maxRecoveryDays = 35
 
 func (s *Service) updateContinuousBackups(ctx context.Context, in *api.UpdateContinuousBackups) (*api.ContinuousBackupsReply, error) {
 	spec := in.PointInTimeRecoverySpecification
-	days := mostRecoveryDays
+	days := maxRecoveryDays
 	switch {
 	case !*spec.PointInTimeRecoveryEnabled && spec.RecoveryPeriodInDays != nil:
 		return nil, apierror.InvalidValues("RecoveryPeriodInDays cannot be specified when PointInTimeRecoveryEnabled is false")
@@ -24,7 +23,7 @@ func (s *Service) updateContinuousBackups(ctx context.Context, in *api.UpdateCon
 	case spec.RecoveryPeriodInDays != nil:
 		days = int(*spec.RecoveryPeriodInDays)
 	}
-	if _, err := s.backedUp(in.TableName); err != nil {
+	if _, err := s.tableToBackUp(in.TableName); err != nil {
 		return nil, err
 	}
 	d, err := s.DB.SetRecovery(ctx, in.TableName, days)
@@ -42,8 +41,8 @@ func (s *Service) describeContinuousBackups(_ context.Context, in *api.DescribeC
 	return s.recoveryReply(d.Table), nil
 }
 
-// backedUp finds a table of which backups can be made now.
-func (s *Service) backedUp(table string) (db.Description, error) {
+// tableToBackUp returns a table that can be backed up now.
+func (s *Service) tableToBackUp(table string) (db.Description, error) {
 	d, err := s.DB.Describe(table)
 	switch {
 	case err != nil || d.Status == schema.Deleting:
@@ -54,8 +53,8 @@ func (s *Service) backedUp(table string) (db.Description, error) {
 	return d, nil
 }
 
-// recoveryReply tells to which seconds a table can be restored. Backups as such
-// are always enabled.
+// recoveryReply describes the times to which a table can be restored.
+// ContinuousBackupsStatus is always ENABLED.
 func (s *Service) recoveryReply(t *schema.Table) *api.ContinuousBackupsReply {
 	desc := &api.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: "DISABLED"}
 	if t.Recovery.Enabled {

@@ -8,7 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// createTableChecks stand in the order in which DynamoDB reports the faults.
+// createTableChecks run in the order in which DynamoDB reports faults.
 var createTableChecks = []func(*api.CreateTable) error{
 	func(in *api.CreateTable) error { return tableNamed(in.TableName) },
 	createWithUnitsOfMode,
@@ -28,7 +28,7 @@ var createTableChecks = []func(*api.CreateTable) error{
 	func(in *api.CreateTable) error { return encryptionFits(in.SSESpecification) },
 	func(in *api.CreateTable) error { return knownClass(in.TableClass) },
 	func(in *api.CreateTable) error { return tagsFit(in.Tags) },
-	createOnlyWhatIsBuilt,
+	createSupported,
 }
 
 func (s *Service) createTable(ctx context.Context, in *api.CreateTable) (*api.TableReply, error) {
@@ -48,8 +48,8 @@ func (s *Service) createTable(ctx context.Context, in *api.CreateTable) (*api.Ta
 		desc.BillingModeSummary.LastUpdateToPayPerRequestDateTime = nil
 		desc.TableThroughputModeSummary.LastUpdateToPayPerRequestDateTime = nil
 	}
-	// What the table is warm for is told here only if it was asked for, and
-	// of the indexes never.
+	// WarmThroughput is in the reply only if the request has it, and never for
+	// indexes.
 	if anyGiven(warmth(in.WarmThroughput)) {
 		desc.WarmThroughput.Status = string(schema.Updating)
 	} else {
@@ -61,8 +61,8 @@ func (s *Service) createTable(ctx context.Context, in *api.CreateTable) (*api.Ta
 	return &api.TableReply{TableDescription: desc}, nil
 }
 
-// tableNamed is for the operations on tables, which word an absent name in
-// their own way.
+// tableNamed checks that there is a table name. Operations on tables have a
+// message of their own for it.
 func tableNamed(name string) error {
 	if name == "" {
 		return apierror.Validation("The parameter 'TableName' is required but was not present in the request")
@@ -70,19 +70,21 @@ func tableNamed(name string) error {
 	return nil
 }
 
-// notBuilt refuses what would otherwise be accepted and ignored.
-func notBuilt(member string) error { return apierror.InvalidValues("%s is not supported yet", member) }
+// notSupported rejects a member that would otherwise be silently ignored.
+func notSupported(member string) error {
+	return apierror.InvalidValues("%s is not supported yet", member)
+}
 
-func createOnlyWhatIsBuilt(in *api.CreateTable) error {
+func createSupported(in *api.CreateTable) error {
 	switch {
 	case in.ResourcePolicy != nil:
-		return notBuilt("ResourcePolicy")
+		return notSupported("ResourcePolicy")
 	case in.GlobalTableSourceArn != nil:
-		return notBuilt("GlobalTableSourceArn")
+		return notSupported("GlobalTableSourceArn")
 	case in.GlobalTableSettingsReplicationMode != nil:
-		return notBuilt("GlobalTableSettingsReplicationMode")
+		return notSupported("GlobalTableSettingsReplicationMode")
 	case in.VectorIndexes != nil:
-		return notBuilt("VectorIndexes")
+		return notSupported("VectorIndexes")
 	}
 	return nil
 }
@@ -97,8 +99,8 @@ func createWithUnitsOfMode(in *api.CreateTable) error {
 	return nil
 }
 
-// createWithCeilings looks at the ceilings of an on-demand table and of its
-// indexes. That they do not go with the mode is told before a bad value.
+// createWithCeilings checks the on-demand maximums of a table and its indexes.
+// A maximum on a provisioned table is reported before a bad value.
 func createWithCeilings(in *api.CreateTable) error {
 	onDemand := payPerRequest(in.BillingMode)
 	check := func(t *api.OnDemandThroughput, forbidden, place string) error {
@@ -161,7 +163,7 @@ func createWithStream(in *api.CreateTable) error {
 	return nil
 }
 
-// definition is the table that a request asks for. The checks have passed.
+// definition returns the table that a checked request asks for.
 func (s *Service) definition(ctx context.Context, in *api.CreateTable) schema.Table {
 	def := schema.Table{
 		Name:               in.TableName,

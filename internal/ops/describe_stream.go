@@ -8,8 +8,8 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// describeStream tells a stream and its shards, in order of their ids. The
-// shard to start after need not be there any more.
+// describeStream returns a stream and its shards, ordered by id.
+// ExclusiveStartShardId may name a shard that no longer exists.
 func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*api.DescribeStreamReply, error) {
 	limit := maxStreamsListed
 	if in.Limit != nil {
@@ -18,26 +18,26 @@ func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*
 	if limit > maxStreamsListed {
 		return nil, apierror.InvalidValues("Limit cannot be greater than the maximum: %d", maxStreamsListed)
 	}
-	of, err := s.stream(ctx, *in.StreamArn)
+	src, err := s.stream(ctx, *in.StreamArn)
 	if err != nil {
 		return nil, err
 	}
-	shards, err := s.streams().Shards(ctx, of)
+	shards, err := s.streams().Shards(ctx, src)
 	if err != nil {
 		return nil, err
 	}
 	desc := &api.StreamDescription{
-		CreationRequestDateTime: api.TimeOf(of.Created),
-		KeySchema:               keyReply(of.Table.Key),
+		CreationRequestDateTime: api.TimeOf(src.Created),
+		KeySchema:               keyReply(src.Table.Key),
 		Shards:                  []api.Shard{},
 		StreamArn:               *in.StreamArn,
-		StreamLabel:             of.Label,
-		StreamStatus:            of.Status,
-		StreamViewType:          of.View,
-		TableName:               of.Table.Name,
+		StreamLabel:             src.Label,
+		StreamStatus:            src.Status,
+		StreamViewType:          src.View,
+		TableName:               src.Table.Name,
 	}
 	for shard := range shards {
-		if shard.ID <= orZero(in.ExclusiveStartShardId) || !picks(in.ShardFilter, shard) {
+		if shard.ID <= orZero(in.ExclusiveStartShardId) || !matchesFilter(in.ShardFilter, shard) {
 			continue
 		}
 		if len(desc.Shards) == limit {
@@ -49,8 +49,8 @@ func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*
 	return &api.DescribeStreamReply{StreamDescription: desc}, nil
 }
 
-// picks tells whether a filter lets a shard pass.
-func picks(f *api.ShardFilter, shard stream.Shard) bool {
+// matchesFilter reports whether a filter matches a shard.
+func matchesFilter(f *api.ShardFilter, shard stream.Shard) bool {
 	return f == nil || f.ShardId == nil || shard.Parent == *f.ShardId
 }
 

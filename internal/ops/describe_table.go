@@ -22,8 +22,8 @@ func (s *Service) describeTable(ctx context.Context, in *api.DescribeTable) (*ap
 	return &api.DescribeTableReply{Table: s.description(ctx, d)}, nil
 }
 
-// description tells a table. The operations that change one tell it in their
-// own ways from here.
+// description describes a table. The operations that change a table modify the
+// result for their replies.
 func (s *Service) description(ctx context.Context, d db.Description) *api.TableDescription {
 	desc := &api.TableDescription{
 		TableName:                 d.Name,
@@ -37,7 +37,7 @@ func (s *Service) description(ctx context.Context, d db.Description) *api.TableD
 	}
 	desc.BillingModeSummary, desc.TableThroughputModeSummary = modes(d.Table)
 	if d.Status == schema.Deleting {
-		return desc // of a table that goes no more is told
+		return desc // the description of a table being deleted is short
 	}
 	desc.CreationDateTime = api.TimeOf(d.Created)
 	desc.KeySchema = keyReply(d.Key)
@@ -58,8 +58,8 @@ func (s *Service) description(ctx context.Context, d db.Description) *api.TableD
 	return desc
 }
 
-// globalIndexReply tells a global index. While it is built, its items show how
-// far the build came.
+// globalIndexReply describes a global index. While it is being built, ItemCount
+// is the progress of the build.
 func (s *Service) globalIndexReply(table *api.TableDescription, x *schema.Index, count db.Count) api.GlobalSecondaryIndexDescription {
 	status := cmp.Or(x.State, schema.Active)
 	if table.TableStatus == string(schema.Creating) {
@@ -84,7 +84,6 @@ func (s *Service) globalIndexReply(table *api.TableDescription, x *schema.Index,
 	}
 }
 
-// localIndexReply tells a local index.
 func localIndexReply(table *api.TableDescription, x *schema.Index, count db.Count) api.LocalSecondaryIndexDescription {
 	return api.LocalSecondaryIndexDescription{
 		ItemCount:      count.Items,
@@ -100,7 +99,7 @@ func indexARN(table *api.TableDescription, x *schema.Index) string {
 	return table.TableArn + "/index/" + x.Name
 }
 
-// classReply is nothing for a table that was never given a class.
+// classReply is nil for a table whose class was never set.
 func classReply(t *schema.Table) *api.TableClassSummary {
 	if t.Class == "" {
 		return nil
@@ -108,8 +107,8 @@ func classReply(t *schema.Table) *api.TableClassSummary {
 	return &api.TableClassSummary{TableClass: t.Class, LastUpdateDateTime: api.TimeOf(t.ClassChanged)}
 }
 
-// modes tells how a table is paid for, under its two names. Of a table that
-// was never on demand neither is told.
+// modes returns the billing mode of a table under both of its names; nil for a
+// table that was never on demand.
 func modes(t *schema.Table) (*api.BillingModeSummary, *api.ThroughputModeSummary) {
 	since := t.OnDemandSince
 	if t.OnDemand && since.IsZero() {
@@ -136,8 +135,8 @@ func (s *Service) unitsReply(t schema.Throughput) *api.ProvisionedThroughputDesc
 	}
 }
 
-// decreasesOn is how often units were taken away on a day, which begins at
-// midnight UTC.
+// decreasesOn returns how often units were decreased on the day of now. A day
+// begins at midnight UTC.
 func decreasesOn(now time.Time, t schema.Throughput) int64 {
 	if t.Decreased.UTC().Truncate(24*time.Hour) != now.UTC().Truncate(24*time.Hour) {
 		return 0
@@ -163,7 +162,7 @@ func warmthReply(t schema.Throughput) *api.WarmThroughputDescription {
 	return &api.WarmThroughputDescription{ReadUnitsPerSecond: t.Read, WriteUnitsPerSecond: t.Write, Status: string(schema.Active)}
 }
 
-// encryptionReply is nothing for a table under the key that all tables have.
+// encryptionReply is nil for a table with the default key.
 func encryptionReply(e schema.Encryption) *api.SSEDescription {
 	if !e.Enabled {
 		return nil
@@ -183,8 +182,8 @@ func keyReply(k schema.Key) []api.KeySchemaElement {
 	return elements
 }
 
-// attributesReply come back in the order of their names, not in that in which
-// they were sent.
+// attributesReply lists attributes ordered by name, not in the order of the
+// request.
 func attributesReply(attributes []schema.Attribute) []api.AttributeDefinition {
 	sorted := slices.SortedFunc(slices.Values(attributes), func(a, b schema.Attribute) int { return cmp.Compare(a.Name, b.Name) })
 	desc := make([]api.AttributeDefinition, len(sorted))
@@ -195,7 +194,7 @@ func attributesReply(attributes []schema.Attribute) []api.AttributeDefinition {
 	return desc
 }
 
-// projectionReply tells a projection, whose names come back in order too.
+// projectionReply describes a projection, with its attributes ordered by name.
 func projectionReply(p schema.Projection) *api.Projection {
 	desc := &api.Projection{ProjectionType: &p.Kind}
 	if p.Names != nil {

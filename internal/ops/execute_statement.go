@@ -43,8 +43,8 @@ func (s *Service) executeStatement(ctx context.Context, in *api.ExecuteStatement
 
 var errExistsOutside = apierror.Validation("EXISTS can only be used in ExecuteTransaction write requests.")
 
-// selectPage reads a page of a SELECT. Its token is for the same statement with
-// the same parameters.
+// selectPage reads a page of a SELECT. Its NextToken is valid for the same
+// statement with the same parameters.
 func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *partiql.Select) (*api.ExecuteStatementReply, usage, error) {
 	r, err := s.openSelect(st, in.ConsistentRead)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *
 	return reply, usage{returned: len(page.items), scanned: len(page.items), consumed: page.consumed}, nil
 }
 
-// A statement has one shape whatever its text, which may hold values.
+// All statements have the same shape: their text may contain values.
 var executeStatementShape = shaping[api.ExecuteStatement]{shape: func(in *api.ExecuteStatement) workload.Shape {
 	return workload.Shape{Operation: "ExecuteStatement", Consistent: in.ConsistentRead}
 }}

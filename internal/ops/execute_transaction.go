@@ -34,13 +34,13 @@ func (s *Service) executeTransaction(ctx context.Context, in *api.ExecuteTransac
 	return nil, usage{}, apierror.Validation("ExecuteTransaction API does not support both read and write operations in the same request.")
 }
 
-// syntaxFault is a fault of a statement's text, which is told without the
+// syntaxFault is a fault of a statement's text, which is reported without the
 // statement's number.
 type syntaxFault struct{ error }
 
 func (f syntaxFault) Unwrap() error { return f.error }
 
-// inTransaction words the fault of one statement as that of the transaction.
+// inTransaction turns the fault of a statement into that of its transaction.
 func inTransaction(i int, err error) error {
 	var syntax syntaxFault
 	if errors.As(err, &syntax) {
@@ -55,8 +55,8 @@ func inTransaction(i int, err error) error {
 	return &reworded
 }
 
-// transactStatement binds one statement, which must be one that transactions
-// have.
+// transactStatement parses and binds a statement, and checks that transactions
+// support it.
 func (s *Service) transactStatement(in *api.ParameterizedStatement) (partiql.Statement, error) {
 	parsed, err := s.parseStatement(*in.Statement)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Service) transactStatement(in *api.ParameterizedStatement) (partiql.Sta
 	return st, nil
 }
 
-// transactStatements carries out writes, all or none.
+// transactStatements makes the writes of a transaction, all or none.
 func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, usage, error) {
 	actions := make([]action, len(statements))
 	faults := make([]error, len(statements))
@@ -132,8 +132,8 @@ func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransac
 	return reply, used.total(), nil
 }
 
-// cancelledFor is the cancellation of a transaction for the faults of some
-// statements, unless one of them is of the whole.
+// cancelledFor returns the cancellation of a transaction for the faults of its
+// statements, or a fault that concerns the whole transaction.
 func cancelledFor(faults []error) error {
 	some := false
 	for _, err := range faults {
@@ -152,7 +152,7 @@ func cancelledFor(faults []error) error {
 	return cancellation(&db.Cancelled{Reasons: faults}, func(int) bool { return false })
 }
 
-// transactSelects reads items as they are at one moment.
+// transactSelects reads items from one snapshot.
 func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, usage, error) {
 	gets := make([]db.GetKey, len(statements))
 	faults := make([]error, len(statements))

@@ -22,15 +22,15 @@ const (
 	exportIncremental = "INCREMENTAL_EXPORT"
 )
 
-// longestWindow is how long the window of an incremental export may be.
-const longestWindow = 24 * time.Hour
+// maxExportWindow is the maximum length of the window of an incremental export.
+const maxExportWindow = 24 * time.Hour
 
-// exportChecks stand in the order in which the faults are reported.
+// exportChecks run in the order in which faults are reported.
 var exportChecks = []func(*api.ExportTableToPointInTime) error{
 	func(in *api.ExportTableToPointInTime) error {
 		switch incremental := isSet(in.ExportType, exportIncremental); {
 		case in.FilterSpecification != nil:
-			return notBuilt("FilterSpecification")
+			return notSupported("FilterSpecification")
 		case incremental && in.IncrementalExportSpecification == nil:
 			return apierror.InvalidValues("IncrementalExportSpecification must be specified when ExportType is INCREMENTAL_EXPORT")
 		case !incremental && in.IncrementalExportSpecification != nil:
@@ -48,7 +48,7 @@ var exportChecks = []func(*api.ExportTableToPointInTime) error{
 			return apierror.InvalidValues("ExportFromTime must be specified for an incremental export")
 		case w.ExportToTime != nil && !w.ExportFromTime.Before(w.ExportToTime.Time):
 			return apierror.InvalidValues("ExportFromTime must be less than ExportToTime")
-		case w.ExportToTime != nil && w.ExportToTime.Sub(w.ExportFromTime.Time) > longestWindow:
+		case w.ExportToTime != nil && w.ExportToTime.Sub(w.ExportFromTime.Time) > maxExportWindow:
 			return apierror.InvalidValues("The difference between ExportFromTime and ExportToTime must be at most 24 hours")
 		}
 		return nil
@@ -102,7 +102,8 @@ func (s *Service) exportTableToPointInTime(ctx context.Context, in *api.ExportTa
 	return &api.ExportReply{ExportDescription: exportReply(&made)}, nil
 }
 
-// tableToExport is the table that an ARN names, if its changes are recorded.
+// tableToExport returns the table that an ARN names; it must have point-in-time
+// recovery.
 func (s *Service) tableToExport(ctx context.Context, arn string) (db.Description, error) {
 	name, own := strings.CutPrefix(arn, s.tableARN(ctx, ""))
 	if !own || !tableNameText().MatchString(name) {
@@ -121,7 +122,7 @@ func (s *Service) tableToExport(ctx context.Context, arn string) (db.Description
 	return d, nil
 }
 
-// knownBucket refuses buckets that nobody named when the server was started.
+// knownBucket rejects buckets that the server was not started with.
 func (s *Service) knownBucket(name string) error {
 	if s.transfers == nil || !s.transfers.HasBucket(name) {
 		return apierror.InvalidValues("S3Bucket %s is not known to this server. Start it with --bucket %s=<folder or URL>", name, name)
@@ -129,8 +130,8 @@ func (s *Service) knownBucket(name string) error {
 	return nil
 }
 
-// exportOf is what an export is of. A second stands for its end, as in a
-// restore; the one that is not over yet, for the moment.
+// exportOf returns what to export. As in a restore, a time means the end of its
+// second, or now if that second is not over yet.
 func exportOf(in *api.ExportTableToPointInTime, r schema.Recovery, now time.Time) (*transfer.Export, error) {
 	now = now.Truncate(time.Millisecond)
 	earliest, _ := r.Window(now)
@@ -139,7 +140,7 @@ func exportOf(in *api.ExportTableToPointInTime, r schema.Recovery, now time.Time
 		e.From, e.To, e.View = w.ExportFromTime.Time, now, transfer.NewAndOldImages
 		if w.ExportToTime != nil {
 			e.To = w.ExportToTime.Time
-		} else if latest := e.From.Add(longestWindow); latest.Before(e.To) {
+		} else if latest := e.From.Add(maxExportWindow); latest.Before(e.To) {
 			e.To = latest
 		}
 		if w.ExportViewType != nil {
@@ -165,7 +166,8 @@ func exportOf(in *api.ExportTableToPointInTime, r schema.Recovery, now time.Time
 	return e, nil
 }
 
-// requestDigest stands for a request, so that one can be told from another.
+// requestDigest identifies a request, to detect a ClientToken that is reused
+// with another.
 func requestDigest(in any) []byte {
 	sum := sha256.Sum256(wire.AppendReply(nil, in))
 	return sum[:]
@@ -181,7 +183,7 @@ func (s *Service) describeExport(ctx context.Context, in *api.DescribeExport) (*
 
 var jobResource = pattern(`^table/([a-zA-Z0-9_.-]{3,255})/(export|import)/(` + timeid.Pattern + `)$`)
 
-// findJob is the export, or the import, that an ARN names.
+// findJob returns the export, or the import, that an ARN names.
 func (s *Service) findJob(ctx context.Context, arn string, isImport bool) (transfer.Job, error) {
 	kind, notFound := "export", apierror.ExportNotFound()
 	if isImport {
@@ -205,8 +207,8 @@ func (s *Service) findJob(ctx context.Context, arn string, isImport bool) (trans
 	return j, nil
 }
 
-// listJobsMost is how many exports or imports one page has at most.
-const listJobsMost = 25
+// maxJobsListed is the largest page of ListExports and ListImports.
+const maxJobsListed = 25
 
 func (s *Service) listExports(ctx context.Context, in *api.ListExports) (*api.ListExportsReply, error) {
 	reply := &api.ListExportsReply{ExportSummaries: []api.ExportSummary{}}
@@ -219,10 +221,10 @@ func (s *Service) listExports(ctx context.Context, in *api.ListExports) (*api.Li
 	return reply, err
 }
 
-// pageOfJobs are some exports or imports, the newest first, and the token for
-// those behind them.
+// pageOfJobs returns a page of exports or imports, newest first, and the token
+// of the next page.
 func (s *Service) pageOfJobs(ctx context.Context, imports bool, table *string, limit *int32, token *string) (page []transfer.Job, next string, err error) {
-	most, before := listJobsMost, ""
+	most, before := maxJobsListed, ""
 	if limit != nil {
 		most = int(*limit)
 	}
@@ -247,7 +249,7 @@ func (s *Service) pageOfJobs(ctx context.Context, imports bool, table *string, l
 	return page, "", nil
 }
 
-// tokenBytes is how long a token for the next page is, before it becomes text.
+// tokenBytes is the length of a NextToken before it is encoded.
 const tokenBytes = 56
 
 func tokenOfJob(id string) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// getItemChecks stand in the order in which DynamoDB reports the faults.
-// conformance/get_item/order.txt holds them to it.
+// getItemChecks run in the order in which DynamoDB reports faults, which
+// conformance/get_item/order.txt verifies.
 var getItemChecks = []func(*api.GetItem) error{
 	func(in *api.GetItem) error {
 		p := projectionParameters(in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)

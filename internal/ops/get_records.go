@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// maxRecords is how many records a page has unless fewer are asked for.
+// maxRecords is the largest page of GetRecords, and the default.
 const maxRecords = 1000
 
 func (s *Service) getRecords(ctx context.Context, in *api.GetRecords) (*api.GetRecordsReply, error) {
@@ -29,17 +29,17 @@ func (s *Service) getRecords(ctx context.Context, in *api.GetRecords) (*api.GetR
 	if err != nil {
 		return nil, err
 	}
-	of, err := s.stream(ctx, arn)
+	src, err := s.stream(ctx, arn)
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.streams().Read(ctx, of, it, limit)
+	page, err := s.streams().Read(ctx, src, it, limit)
 	if err != nil {
 		return nil, err
 	}
 	reply := &api.GetRecordsReply{Records: make([]api.Record, len(page.Changes))}
 	for i := range page.Changes {
-		reply.Records[i] = recordReply(ctx, of, &page.Changes[i])
+		reply.Records[i] = recordReply(ctx, src, &page.Changes[i])
 	}
 	if !page.Ended {
 		reply.NextShardIterator = joinIterator(arn, page.Next)
@@ -47,16 +47,16 @@ func (s *Service) getRecords(ctx context.Context, in *api.GetRecords) (*api.GetR
 	return reply, nil
 }
 
-// recordReply tells a change as its stream shows it.
-func recordReply(ctx context.Context, of db.Stream, c *db.Change) api.Record {
+// recordReply returns a change as its stream shows it.
+func recordReply(ctx context.Context, src db.Stream, c *db.Change) api.Record {
 	number := stream.Position{Stamp: c.Stamp, N: c.N}.Sequence()
 	sr := &api.StreamRecord{
 		ApproximateCreationDateTime: api.TimeOf(c.At.Truncate(time.Second)),
-		Keys:                        of.Table.Key.Of(c.Image()),
+		Keys:                        src.Table.Key.Of(c.Image()),
 		SequenceNumber:              number,
-		StreamViewType:              of.View,
+		StreamViewType:              src.View,
 	}
-	switch of.View {
+	switch src.View {
 	case "NEW_IMAGE":
 		sr.NewImage = c.After
 	case "OLD_IMAGE":
@@ -70,7 +70,7 @@ func recordReply(ctx context.Context, of db.Stream, c *db.Change) api.Record {
 	record := api.Record{
 		AwsRegion:    callerOf(ctx).Region,
 		Dynamodb:     sr,
-		EventID:      eventID(of, number),
+		EventID:      eventID(src, number),
 		EventName:    c.Kind(),
 		EventSource:  "aws:dynamodb",
 		EventVersion: "1.1",
@@ -81,9 +81,9 @@ func recordReply(ctx context.Context, of db.Stream, c *db.Change) api.Record {
 	return record
 }
 
-// eventID is the same whenever a record is read, so that a customer can tell
-// that he has had it.
-func eventID(of db.Stream, number string) string {
-	digest := sha256.Sum256([]byte(of.Table.UUID + of.Label + number))
+// eventID returns the same id whenever a record is read, so that consumers can
+// recognize duplicates.
+func eventID(src db.Stream, number string) string {
+	digest := sha256.Sum256([]byte(src.Table.UUID + src.Label + number))
 	return hex.EncodeToString(digest[:16])
 }

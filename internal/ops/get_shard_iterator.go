@@ -8,8 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// getShardIteratorChecks stand in the order in which DynamoDB reports the
-// faults.
+// getShardIteratorChecks run in the order in which DynamoDB reports faults.
 var getShardIteratorChecks = []func(*api.GetShardIterator) error{
 	iteratorWithSequence,
 	iteratorWithTime,
@@ -19,12 +18,12 @@ func (s *Service) getShardIterator(ctx context.Context, in *api.GetShardIterator
 	if err := firstFault(in, getShardIteratorChecks); err != nil {
 		return nil, err
 	}
-	of, err := s.stream(ctx, *in.StreamArn)
+	src, err := s.stream(ctx, *in.StreamArn)
 	if err != nil {
 		return nil, err
 	}
 	reader := s.streams()
-	shard, err := reader.Shard(ctx, of, *in.ShardId)
+	shard, err := reader.Shard(ctx, src, *in.ShardId)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// importChecks stand in the order in which the faults are reported. Those of
-// the table follow.
+// importChecks run in the order in which faults are reported, before the checks
+// of the table.
 var importChecks = []func(*api.ImportTable) error{
 	func(in *api.ImportTable) error {
 		if err := transfer.CheckKeyPrefix(orZero(in.S3BucketSource.S3KeyPrefix)); err != nil {
@@ -33,14 +33,14 @@ var importChecks = []func(*api.ImportTable) error{
 			return apierror.Validation("1 validation error detected: Value '%s' at 'inputFormatOptions.csv.delimiter' failed to satisfy constraint: "+
 				"Member must satisfy regular expression pattern: [,;:|\\t ]", *csv.Delimiter)
 		}
-		if name, twice := firstTwice(csv.HeaderList); twice {
+		if name, twice := firstDuplicate(csv.HeaderList); twice {
 			return apierror.InvalidValues("HeaderList contains the header %s more than once", name)
 		}
 		return nil
 	},
 	func(in *api.ImportTable) error {
 		if in.TableCreationParameters.VectorIndexes != nil {
-			return notBuilt("VectorIndexes")
+			return notSupported("VectorIndexes")
 		}
 		return nil
 	},
@@ -114,7 +114,7 @@ func (s *Service) listImports(ctx context.Context, in *api.ListImports) (*api.Li
 func importReply(j *transfer.Job) (*api.ImportReply, error) {
 	parameters := new(api.TableCreationParameters)
 	if err := wire.Decode(j.Import.Parameters, parameters); err != nil {
-		return nil, fmt.Errorf("the table of import %s: %w", j.ID, err)
+		return nil, fmt.Errorf("table of import %s: %w", j.ID, err)
 	}
 	desc := &api.ImportTableDescription{
 		ClientToken: j.Token, EndTime: api.TimeOf(j.Ended), ErrorCount: j.Errors, FailureCode: j.Code, FailureMessage: j.Message,

@@ -9,11 +9,11 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// The older request forms (Expected, QueryFilter, ScanFilter, KeyConditions,
-// AttributeUpdates) become the same nodes as expressions do.
+// The legacy parameters (Expected, QueryFilter, ScanFilter, KeyConditions,
+// AttributeUpdates) are translated to the same nodes as expressions.
 
-// comparison is an operator of the older forms: how many values it takes and
-// of which types, and the test that it stands for.
+// comparison is a ComparisonOperator: how many values it takes and of which
+// types, and the test that it is translated to.
 type comparison struct {
 	least, most int
 	types       []item.Type // of the values; any if none are listed
@@ -48,7 +48,8 @@ func simple(op expr.Op) func([]expr.Operand) expr.Test {
 	return func(operands []expr.Operand) expr.Test { return expr.Test{Op: op, Operands: operands} }
 }
 
-// notContains holds of an attribute that is there and does not contain.
+// notContains is true for an attribute that exists and does not contain the
+// value.
 func notContains(operands []expr.Operand) expr.Test {
 	return expr.Test{Op: expr.And, Tests: []expr.Test{
 		{Op: expr.Exists, Operands: operands[:1]},
@@ -56,7 +57,7 @@ func notContains(operands []expr.Operand) expr.Test {
 	}}
 }
 
-// check tells whether the operator takes these values.
+// check checks the values of a ComparisonOperator.
 func (c comparison) check(name string, values []api.Value) error {
 	if len(values) < c.least || len(values) > c.most {
 		return apierror.InvalidValues("Invalid number of argument(s) for the %s ComparisonOperator", name)
@@ -85,7 +86,7 @@ func (c comparison) on(attribute string, values []api.Value) expr.Test {
 	return c.test(operands)
 }
 
-// valuesFault is the first fault of values that the customer sent.
+// valuesFault returns the first fault of values in a request.
 func valuesFault(values []api.Value) error {
 	for _, v := range values {
 		if v.Fault != nil {
@@ -111,8 +112,7 @@ func checkConditions(conditions map[string]api.Condition) error {
 	return nil
 }
 
-// filterCondition makes a condition of a checked filter; nil when there is
-// none.
+// filterCondition translates a checked filter; nil if there is none.
 func filterCondition(conditions map[string]api.Condition, operator *string) (*expr.Condition, error) {
 	var tests []expr.Test
 	for _, name := range sortedKeys(conditions) {
@@ -122,7 +122,7 @@ func filterCondition(conditions map[string]api.Condition, operator *string) (*ex
 	return joinTests(tests, operator)
 }
 
-// joinTests joins tests by the ConditionalOperator.
+// joinTests joins tests with the ConditionalOperator.
 func joinTests(tests []expr.Test, operator *string) (*expr.Condition, error) {
 	if operator != nil {
 		switch len(tests) {
@@ -142,8 +142,7 @@ func joinTests(tests []expr.Test, operator *string) (*expr.Condition, error) {
 	return expr.NewCondition(expr.Test{Op: op, Tests: tests}), nil
 }
 
-// legacyKeyCondition makes a key condition of checked KeyConditions; nil when
-// there are none.
+// legacyKeyCondition translates checked KeyConditions; nil if there are none.
 func legacyKeyCondition(conditions map[string]api.Condition) (*expr.KeyCondition, error) {
 	if conditions == nil {
 		return nil, nil
@@ -163,7 +162,7 @@ func legacyKeyCondition(conditions map[string]api.Condition) (*expr.KeyCondition
 	return expr.NewKeyCondition(expr.Test{Op: expr.And, Tests: tests}), nil
 }
 
-// expectedCondition makes a condition of an Expected; nil when there is none.
+// expectedCondition translates an Expected; nil if there is none.
 func expectedCondition(expected map[string]api.ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
 	var tests []expr.Test
 	for _, name := range sortedKeys(expected) {
@@ -224,8 +223,8 @@ var (
 	deletable = []item.Type{item.SS, item.NS, item.BS}
 )
 
-// attributeUpdates makes an update of an AttributeUpdates; one without
-// actions when there is none.
+// attributeUpdates translates an AttributeUpdates. Without one, the update has
+// no actions.
 func attributeUpdates(updates map[string]api.AttributeValueUpdate) (*expr.Update, error) {
 	u := &expr.Update{Legacy: true}
 	for _, name := range sortedKeys(updates) {

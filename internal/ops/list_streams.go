@@ -9,11 +9,12 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// maxStreamsListed is how many streams a page has, and shards of one stream.
+// maxStreamsListed is the largest page of ListStreams, and of the shards in
+// DescribeStream.
 const maxStreamsListed = 100
 
-// listStreams tells streams in order of their tables and labels. The one to
-// start after need not be there any more.
+// listStreams lists streams ordered by table and label. ExclusiveStartStreamArn
+// may name a stream that no longer exists.
 func (s *Service) listStreams(ctx context.Context, in *api.ListStreams) (*api.ListStreamsReply, error) {
 	limit := maxStreamsListed
 	if in.Limit != nil {
@@ -28,13 +29,13 @@ func (s *Service) listStreams(ctx context.Context, in *api.ListStreams) (*api.Li
 		if err != nil {
 			return nil, err
 		}
-		after = func(of db.Stream) bool {
-			return cmp.Or(cmp.Compare(of.Table.Name, table), cmp.Compare(of.Label, label)) > 0
+		after = func(src db.Stream) bool {
+			return cmp.Or(cmp.Compare(src.Table.Name, table), cmp.Compare(src.Label, label)) > 0
 		}
 	}
 	reply := &api.ListStreamsReply{Streams: []api.Stream{}}
-	for _, of := range s.DB.Streams(orZero(in.TableName)) {
-		if !after(of) {
+	for _, src := range s.DB.Streams(orZero(in.TableName)) {
+		if !after(src) {
 			continue
 		}
 		if len(reply.Streams) == limit {
@@ -42,9 +43,9 @@ func (s *Service) listStreams(ctx context.Context, in *api.ListStreams) (*api.Li
 			break
 		}
 		reply.Streams = append(reply.Streams, api.Stream{
-			StreamArn:   s.streamARN(ctx, of.Table.Name, of.Label),
-			StreamLabel: of.Label,
-			TableName:   of.Table.Name,
+			StreamArn:   s.streamARN(ctx, src.Table.Name, src.Label),
+			StreamLabel: src.Label,
+			TableName:   src.Table.Name,
 		})
 	}
 	return reply, nil

@@ -6,11 +6,11 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// maxTablesListed is how many names a page has unless fewer are asked for.
+// maxTablesListed is the largest page of ListTables, and the default.
 const maxTablesListed = 100
 
-// listTables tells names in order of their bytes. The name to start after
-// need not be that of a table.
+// listTables lists tables ordered by the bytes of their names.
+// ExclusiveStartTableName need not be the name of a table.
 func (s *Service) listTables(_ context.Context, in *api.ListTables) (*api.ListTablesReply, error) {
 	limit := maxTablesListed
 	if in.Limit != nil {

@@ -1,9 +1,9 @@
-// Package ops makes a plan of each request and words its outcome: one file
-// per operation, one table of them all.
+// Package ops plans each request and makes its reply: one file per operation,
+// one table of all operations.
 //
-// An operation checks what makes sense of the request alone, in an order that
-// DynamoDB's customers can see. What fits the table and what the stored item
-// allows is decided by package db, which alone reads and writes.
+// An operation checks what can be checked without the table, in an order that
+// customers see. Package db, which alone reads and writes, decides whether the
+// request fits the table and whether the stored item allows it.
 package ops
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// Parts are what a Service is made of. A test may leave out Backups, if it
-// sends no request about backups, and Transfers, which then has no buckets.
+// Parts are what a Service is made of. A test may omit Backups if it sends no
+// request about backups, and Transfers if it needs no buckets.
 type Parts struct {
 	DB        *db.DB
 	Backups   *backup.Store
@@ -36,13 +36,13 @@ type Service struct {
 	DB        *db.DB
 	backups   *backup.Store
 	transfers *transfer.Store
-	account   string // twelve digits; the owner of everything, in ARNs
+	account   string // in ARNs; twelve digits
 
 	parsed   *expr.Cache
 	workload *workload.Recorder
 }
 
-// New makes a service of its parts.
+// New makes a service from its parts.
 func New(p Parts) *Service {
 	return &Service{
 		DB: p.DB, backups: p.Backups, transfers: p.Transfers, account: "000000000000",
@@ -50,7 +50,7 @@ func New(p Parts) *Service {
 	}
 }
 
-// operations are all operations, by the name in X-Amz-Target.
+// operations holds all operations by their name in X-Amz-Target.
 var operations = map[string]*operation{
 	"BatchExecuteStatement":     counted((*Service).batchExecuteStatement, batchExecuteStatementShape),
 	"BatchGetItem":              countedByTable((*Service).batchGetItem, batchGetItemShape),
@@ -93,7 +93,8 @@ var operations = map[string]*operation{
 	"UpdateTimeToLive":          plain((*Service).updateTimeToLive),
 }
 
-// streamOperations are the operations of the second service, of streams.
+// streamOperations holds the operations of the second service, DynamoDB
+// Streams.
 var streamOperations = map[string]*operation{
 	"DescribeStream":   plain((*Service).describeStream),
 	"GetRecords":       plain((*Service).getRecords),
@@ -101,10 +102,10 @@ var streamOperations = map[string]*operation{
 	"ListStreams":      plain((*Service).listStreams),
 }
 
-// Known tells whether there is an operation of that name.
+// Known reports whether an operation of this name exists.
 func Known(name string) bool { return operations[name] != nil || streamOperations[name] != nil }
 
-// Find is the name of the operation that an X-Amz-Target asks for.
+// Find returns the name of the operation that an X-Amz-Target asks for.
 func Find(target []byte) (name string, ok bool) {
 	name, ok = targets[string(target)]
 	return name, ok
@@ -121,14 +122,13 @@ var targets = func() map[string]string {
 	return targets
 }()
 
-// Request is a request that was read, and has the shape that its operation
-// wants.
+// Request is a decoded request with its operation.
 type Request struct {
 	*operation
 	in any // a pointer to a struct of package api
 }
 
-// Read reads the body of a request. Its errors are those of Do.
+// Read decodes the body of a request. Its errors are those of Do.
 func Read(name string, body []byte) (Request, error) {
 	o, ok := operations[name]
 	if !ok {
@@ -141,19 +141,18 @@ func Read(name string, body []byte) (Request, error) {
 	return Request{o, in}, o.envelop(err)
 }
 
-// Do carries out a request and writes its reply to the memory. An
-// *apierror.Error is the customer's fault; any other error is a failure of
-// ours.
+// Do executes a request and encodes its reply into memory. An *apierror.Error
+// is the customer's fault; any other error is a failure of the server.
 func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Memory) (reply []byte, err error) {
 	reply, err = r.do(s, ctx, r.in, memory)
 	return reply, r.envelop(err)
 }
 
-// operation is how requests of one name are answered.
+// operation says how requests of one name are answered.
 type operation struct {
 	read func(body []byte) (in any, err error)
 	do   func(s *Service, ctx context.Context, in any, memory *buffer.Memory) (reply []byte, err error)
-	// enveloped: faults of the request itself have a prefix.
+	// enveloped operations add a prefix to faults of the request itself.
 	enveloped bool
 }
 
@@ -173,7 +172,7 @@ func read[In any](body []byte) (any, error) {
 	return in, wire.Decode(body, in)
 }
 
-// plain is an operation that answers with a struct of package api.
+// plain is an operation that replies with a struct of package api.
 func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error)) *operation {
 	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
 		reply, err := do(s, ctx, request.(*In))
@@ -221,8 +220,8 @@ func encode[Reply any](reply *Reply, memory *buffer.Memory) []byte {
 	return text
 }
 
-// paged is an operation that answers with a page of items, which are written
-// to the reply while they are read.
+// paged is an operation that replies with a page of items, which are encoded
+// while they are read.
 func paged[In any](plan func(*Service, *In) (*reading, error), shape shaping[In]) *operation {
 	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
 		in := request.(*In)
@@ -242,14 +241,14 @@ func paged[In any](plan func(*Service, *In) (*reading, error), shape shaping[In]
 	}}
 }
 
-// enveloped is for the operations that put a prefix before faults of the
-// request itself.
+// enveloped marks an operation that adds a prefix to faults of the request
+// itself.
 func enveloped(o *operation) *operation {
 	o.enveloped = true
 	return o
 }
 
-// firstFault goes through checks in order.
+// firstFault runs checks in order and returns the first fault.
 func firstFault[In any](in *In, checks []func(*In) error) error {
 	for _, check := range checks {
 		if err := check(in); err != nil {
@@ -259,21 +258,21 @@ func firstFault[In any](in *In, checks []func(*In) error) error {
 	return nil
 }
 
-// pattern is a regular expression that is compiled when it is first used. One
-// with a name of up to 255 letters in it takes half a millisecond.
+// pattern returns a regular expression that is compiled on first use: one with
+// {3,255} takes half a millisecond to compile.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// Caller is who sends a request.
+// Caller describes the client that sent a request.
 type Caller struct {
 	Region string // as in the credential scope
-	Host   string // under which it knows us
+	Host   string // the address that it uses for this server
 }
 
 type callerKey struct{}
 
-// WithCaller notes the caller of a request in its context.
+// WithCaller returns a context that carries the caller of a request.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
@@ -284,10 +283,10 @@ func callerOf(ctx context.Context) Caller {
 	return c
 }
 
-// tableARN names a table for the caller.
+// tableARN returns the ARN of a table in the caller's region.
 func (s *Service) tableARN(ctx context.Context, table string) string {
 	return "arn:aws:dynamodb:" + callerOf(ctx).Region + ":" + s.account + ":table/" + table
 }
 
-// isSet tells whether an optional member has this value.
+// isSet reports whether an optional member has this value.
 func isSet(member *string, value string) bool { return member != nil && *member == value }

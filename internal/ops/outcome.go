@@ -9,8 +9,8 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// consumed words what a request has cost on one table, as far as the customer
-// wants to know it.
+// consumed makes the ConsumedCapacity of one table; nil if the request does not
+// ask for it.
 func consumed(mode *string, table string, c capacity.Consumed) *api.ConsumedCapacity {
 	switch {
 	case isSet(mode, "TOTAL"):
@@ -18,14 +18,14 @@ func consumed(mode *string, table string, c capacity.Consumed) *api.ConsumedCapa
 	case isSet(mode, "INDEXES"):
 		cc := &api.ConsumedCapacity{TableName: table, CapacityUnits: c.Total(), Table: &api.Capacity{CapacityUnits: c.Table}}
 		for _, x := range c.Indexes {
-			arms := &cc.LocalSecondaryIndexes
+			indexes := &cc.LocalSecondaryIndexes
 			if x.Global {
-				arms = &cc.GlobalSecondaryIndexes
+				indexes = &cc.GlobalSecondaryIndexes
 			}
-			if *arms == nil {
-				*arms = make(map[string]api.Capacity)
+			if *indexes == nil {
+				*indexes = make(map[string]api.Capacity)
 			}
-			(*arms)[x.Name] = api.Capacity{CapacityUnits: x.Units}
+			(*indexes)[x.Name] = api.Capacity{CapacityUnits: x.Units}
 		}
 		return cc
 	}

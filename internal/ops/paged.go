@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// reading is a Query or a Scan on its way from a request to a plan.
+// reading is a Query or a Scan while it is planned and read.
 type reading struct {
 	in     *api.Paged
 	bind   *expr.Bindings
@@ -26,8 +26,8 @@ type reading struct {
 	page   wire.Page
 }
 
-// checkPaged checks the parameters that Query and Scan share, with those that
-// belong to one of them in their places; a Scan has no key conditions.
+// checkPaged checks the parameters that Query and Scan share, together with
+// those that only one of them has; a Scan has no key conditions.
 func checkPaged(in *api.Paged, filter, keyExpression, keyConditions parameter) error {
 	p := parameters{
 		legacy: []parameter{
@@ -47,7 +47,7 @@ func checkPaged(in *api.Paged, filter, keyExpression, keyConditions parameter) e
 	return p.check()
 }
 
-// checkStartKey is the fault of values in the key that a page begins behind.
+// checkStartKey returns the fault of a value in ExclusiveStartKey.
 func checkStartKey(in *api.Paged) error {
 	if in.ExclusiveStartKey.Fault != nil {
 		reworded := *in.ExclusiveStartKey.Fault
@@ -57,7 +57,7 @@ func checkStartKey(in *api.Paged) error {
 	return nil
 }
 
-// checkSelect tells whether Select goes with the other parameters.
+// checkSelect checks Select against the other parameters.
 func checkSelect(in *api.Paged) error {
 	switch {
 	case isSet(in.Select, "SPECIFIC_ATTRIBUTES") && in.ProjectionExpression == nil && in.AttributesToGet == nil:
@@ -77,7 +77,7 @@ func checkSelect(in *api.Paged) error {
 	return nil
 }
 
-// bindFilter binds the filter, in whichever form it comes.
+// bindFilter binds the filter, an expression or legacy conditions.
 func (s *Service) bindFilter(r *reading, legacy map[string]api.Condition) (err error) {
 	if r.in.FilterExpression != nil {
 		r.filter, err = s.condition(expr.FilterExpression, r.in.FilterExpression, r.bind)
@@ -92,7 +92,7 @@ func (s *Service) bindProjection(r *reading) (err error) {
 	return err
 }
 
-// open takes the table, finds the index, and fits the parameters to them.
+// open sets the table and the index, and checks the parameters against them.
 func (r *reading) open(t *schema.Table, plan *db.Range) error {
 	r.table = t
 	if r.in.IndexName != nil {
@@ -117,7 +117,7 @@ func (r *reading) open(t *schema.Table, plan *db.Range) error {
 	return t.CheckPaths(r.paths)
 }
 
-// key is the key that the reading goes by.
+// key returns the key that items are read by.
 func (r *reading) key() schema.Key {
 	if r.index != nil {
 		return r.index.Key
@@ -125,8 +125,8 @@ func (r *reading) key() schema.Key {
 	return r.table.Key
 }
 
-// fitStartKey tells whether a page can begin behind the given key; other are
-// the words for one that has the wrong number of attributes.
+// fitStartKey checks ExclusiveStartKey. other is the message for a key with the
+// wrong number of attributes.
 func (r *reading) fitStartKey(plan *db.Range, other string) error {
 	start := r.in.ExclusiveStartKey.Item
 	if start == nil {
@@ -158,8 +158,8 @@ func (r *reading) fitStartKey(plan *db.Range, other string) error {
 	return nil
 }
 
-// fitIndex tells whether the index has what is asked for. A local one that
-// lacks something fetches it from the items.
+// fitIndex checks that the index projects what the request asks for. A local
+// index fetches missing attributes from the table.
 func (r *reading) fitIndex(plan *db.Range) error {
 	if r.index == nil || r.index.Projection.Kind == schema.ProjectAll {
 		return nil
@@ -179,7 +179,7 @@ func (r *reading) fitIndex(plan *db.Range) error {
 	return nil
 }
 
-// notProjected are the attributes of some paths that the index does not carry.
+// notProjected returns the attributes of paths that the index does not project.
 func (r *reading) notProjected(paths []item.Path) (names []string) {
 	for _, p := range paths {
 		if !r.table.Projects(r.index, p[0].Name) && !slices.Contains(names, p[0].Name) {
@@ -189,7 +189,7 @@ func (r *reading) notProjected(paths []item.Path) (names []string) {
 	return names
 }
 
-// readPage reads the page, writes its items, and makes the rest of the reply.
+// readPage reads the page, encodes its items, and makes the rest of the reply.
 func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usage, error) {
 	r.plan.Consistent = r.in.ConsistentRead
 	if r.filter != nil {
@@ -208,7 +208,7 @@ func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usa
 		ConsumedCapacity: consumed(r.in.ReturnConsumedCapacity, r.plan.Table, p.Consumed),
 	}
 	if !r.plan.CountOnly {
-		reply.Items = []item.Item{} // to stand where those of the page go
+		reply.Items = []item.Item{} // replaced by the items of the page
 	}
 	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed}, nil
 }

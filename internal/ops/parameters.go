@@ -12,9 +12,8 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// parameters are the expressions of a request, and the parameters of the older
-// form that do the same. Both are listed in the order in which DynamoDB's
-// messages name them.
+// parameters are the expressions of a request and the legacy parameters that
+// they replace. Both are listed in the order of DynamoDB's messages.
 type parameters struct {
 	legacy      []parameter
 	expressions []parameter
@@ -27,7 +26,7 @@ type parameter struct {
 	given bool
 }
 
-// check tells whether the parameters go together.
+// check checks that the parameters can be combined.
 func (p *parameters) check() error {
 	expressions := oneGiven(p.expressions)
 	if expressions && oneGiven(p.legacy) {
@@ -56,7 +55,7 @@ func oneGiven(list []parameter) bool {
 	return false
 }
 
-// namesOf are the names of the parameters that were given.
+// namesOf returns the names of the parameters that are given.
 func namesOf(list []parameter) (names []string) {
 	for _, p := range list {
 		if p.given {
@@ -66,13 +65,13 @@ func namesOf(list []parameter) (names []string) {
 	return names
 }
 
-// takeValues tells whether one of the expressions given can use a value; a
+// takeValues reports whether one of the given expressions can use a value; a
 // projection cannot.
 func (p *parameters) takeValues() bool {
 	return slices.ContainsFunc(p.expressions, func(e parameter) bool { return e.given && e.name != "ProjectionExpression" })
 }
 
-// withoutValues tells which expressions are not there that could use a value.
+// withoutValues describes the missing expressions that could use a value.
 func (p *parameters) withoutValues() string {
 	var names []string
 	for _, e := range p.expressions {
@@ -112,7 +111,7 @@ func checkValues(values map[string]api.Value) error {
 	return nil
 }
 
-// bindings are the placeholders of a checked request.
+// bindings returns the placeholders of a checked request.
 func bindings(names map[string]string, values map[string]api.Value) *expr.Bindings {
 	b := &expr.Bindings{Names: names}
 	for ref, v := range values {
@@ -121,7 +120,7 @@ func bindings(names map[string]string, values map[string]api.Value) *expr.Bindin
 	return b
 }
 
-// condition parses and binds a condition or a filter; nil when there is none.
+// condition parses and binds a condition or a filter; nil if there is none.
 func (s *Service) condition(kind expr.Kind, text *string, b *expr.Bindings) (*expr.Condition, error) {
 	if text == nil {
 		return nil, nil
@@ -133,8 +132,8 @@ func (s *Service) condition(kind expr.Kind, text *string, b *expr.Bindings) (*ex
 	return parsed.Bind(b)
 }
 
-// projection parses and binds a projection, or takes the older list of
-// attributes; no paths mean all attributes.
+// projection parses and binds a projection, or takes a legacy AttributesToGet;
+// no paths mean all attributes.
 func (s *Service) projection(text *string, attributes []string, b *expr.Bindings) ([]item.Path, error) {
 	if text == nil {
 		return attributePaths(attributes)
@@ -150,10 +149,11 @@ func (s *Service) projection(text *string, attributes []string, b *expr.Bindings
 	return p.Paths(), nil
 }
 
-// onlyProjection is the projection of a request that has no other expression.
+// onlyProjection returns the projection of a request that has no other
+// expression.
 func (s *Service) onlyProjection(text *string, attributes []string, names map[string]string) ([]item.Path, error) {
 	if text == nil {
-		return attributePaths(attributes) // names come with expressions only
+		return attributePaths(attributes) // without an expression there are no names
 	}
 	b := bindings(names, nil)
 	paths, err := s.projection(text, nil, b)
@@ -163,7 +163,7 @@ func (s *Service) onlyProjection(text *string, attributes []string, names map[st
 	return paths, b.Unused()
 }
 
-// attributePaths are the paths of an AttributesToGet.
+// attributePaths returns the paths of an AttributesToGet.
 func attributePaths(attributes []string) ([]item.Path, error) {
 	var paths []item.Path
 	seen := make(map[string]bool, len(attributes))
@@ -177,7 +177,8 @@ func attributePaths(attributes []string) ([]item.Path, error) {
 	return paths, nil
 }
 
-// project cuts an item down to some paths; all of it when there are none.
+// project returns the parts of an item at some paths; all of it if there are no
+// paths.
 func project(it item.Item, paths []item.Path) item.Item {
 	if it == nil || paths == nil {
 		return it
@@ -185,8 +186,8 @@ func project(it item.Item, paths []item.Path) item.Item {
 	return it.Project(paths)
 }
 
-// fitsPaths is the Fit of a read by key: no path of its projection may lead into
-// a key attribute.
+// fitsPaths returns the Fit of a read by key: no path of its projection may
+// lead into a key attribute.
 func fitsPaths(paths []item.Path) func(*schema.Table) error {
 	if !slices.ContainsFunc(paths, func(p item.Path) bool { return len(p) > 1 }) {
 		return nil

@@ -11,16 +11,16 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// putItemChecks stand in the order in which DynamoDB reports the faults; the
-// condition is bound between them and putItemLastChecks.
-// conformance/put_item/order.txt holds them to it.
+// putItemChecks run in the order in which DynamoDB reports faults, which
+// conformance/put_item/order.txt verifies. The condition is bound between them
+// and putItemLastChecks.
 var (
 	putItemChecks = []func(*api.PutItem) error{
 		func(in *api.PutItem) error { return faultOf(in.Item) },
 		func(in *api.PutItem) error { p := conditionalParameters(&in.Conditional); return p.check() },
 	}
 	putItemLastChecks = []func(*api.PutItem) error{
-		func(in *api.PutItem) error { return returnsOldOrNothing(in.ReturnValues) },
+		func(in *api.PutItem) error { return returnsOldOrNone(in.ReturnValues) },
 		func(in *api.PutItem) error { return fitsSize(in.Item.Item) },
 	}
 )
@@ -54,8 +54,7 @@ func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemRep
 	return reply, usage{consumed: done[0].Consumed}, nil
 }
 
-// faultOf is the fault of an item or a key that the customer sent, if it has
-// one.
+// faultOf returns the fault of an item or a key in a request, if it has one.
 func faultOf(a api.Attributes) error {
 	if a.Fault != nil {
 		return a.Fault
@@ -63,18 +62,18 @@ func faultOf(a api.Attributes) error {
 	return nil
 }
 
-func returnsOldOrNothing(returnValues *string) error {
+func returnsOldOrNone(returnValues *string) error {
 	if returnValues != nil && *returnValues != "ALL_OLD" && *returnValues != "NONE" {
 		return apierror.Request("ReturnValues can only be ALL_OLD or NONE")
 	}
 	return nil
 }
 
-// fitsSize is told before the table is looked at; that no write makes an item
-// too large is seen to in package db.
+// fitsSize rejects an item before its table is looked up. Package db enforces
+// the limit for all writes.
 func fitsSize(it item.Item) error {
-	// No value's size is more than twice that of its stored form; a list of
-	// nulls comes near.
+	// A value is at most twice as large as its stored form; a list of nulls
+	// comes close.
 	if 2*len(it) > item.MaxSize && it.Size() > item.MaxSize {
 		return apierror.ItemTooLarge()
 	}

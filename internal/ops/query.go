@@ -13,9 +13,9 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// queryChecks stand in the order in which DynamoDB reports the faults. The
-// expressions are bound after them, then the table is looked at.
-// conformance/query/order.txt holds them to it.
+// queryChecks run in the order in which DynamoDB reports faults, which
+// conformance/query/order.txt verifies. After them the expressions are bound,
+// then the table is looked up.
 var queryChecks = []func(*api.Query) error{
 	func(in *api.Query) error {
 		if in.Limit != nil && *in.Limit < 1 {
@@ -24,8 +24,8 @@ var queryChecks = []func(*api.Query) error{
 		return nil
 	},
 	func(in *api.Query) error {
-		// Clients do send KeyConditions with a FilterExpression, and the
-		// service takes it: only the two key conditions exclude each other.
+		// Clients do send KeyConditions with a FilterExpression, and DynamoDB
+		// accepts it: only the two kinds of key condition exclude each other.
 		return checkPaged(&in.Paged, parameter{"QueryFilter", in.QueryFilter != nil},
 			parameter{"KeyConditionExpression", in.KeyConditionExpression != nil},
 			parameter{"KeyConditions", in.KeyConditions != nil && in.KeyConditionExpression != nil})
@@ -70,7 +70,7 @@ func (s *Service) query(in *api.Query) (*reading, error) {
 	return r, nil
 }
 
-// fitQuery fits a query to its table.
+// fitQuery checks a query against its table and completes its plan.
 func (r *reading) fitQuery(t *schema.Table, plan *db.Range, keys *expr.KeyCondition, legacyFilter bool) error {
 	if err := r.open(t, plan); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (r *reading) fitQuery(t *schema.Table, plan *db.Range, keys *expr.KeyCondit
 	if err := r.fitStartKey(plan, "The provided starting key is invalid"); err != nil {
 		return err
 	}
-	if err := r.startsWithin(plan, found); err != nil {
+	if err := r.checkStartKeyInRange(plan, found); err != nil {
 		return err
 	}
 	if err := r.fitFilter(legacyFilter); err != nil {
@@ -91,8 +91,8 @@ func (r *reading) fitQuery(t *schema.Table, plan *db.Range, keys *expr.KeyCondit
 	return r.fitIndex(plan)
 }
 
-// keyCondition binds the key condition, in whichever form it comes; nil when
-// there is none.
+// keyCondition binds the key condition, an expression or legacy KeyConditions;
+// nil if there is none.
 func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondition, error) {
 	if in.KeyConditionExpression == nil {
 		return legacyKeyCondition(in.KeyConditions)
@@ -108,7 +108,7 @@ func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondit
 	return k, k.Check()
 }
 
-// fitKeys fits the key condition to the key that the query goes by.
+// fitKeys checks the key condition against the key that is queried.
 func (r *reading) fitKeys(plan *db.Range, k *expr.KeyCondition) (*expr.KeyRange, error) {
 	found, err := k.Keys(r.key().Partition, r.key().Sort)
 	if err != nil {
@@ -135,9 +135,9 @@ func (r *reading) fitKeys(plan *db.Range, k *expr.KeyCondition) (*expr.KeyRange,
 	return found, nil
 }
 
-// startsWithin tells whether the page begins within the partition and the
-// sort keys that the query asks for (conformance/query/pages.txt).
-func (r *reading) startsWithin(plan *db.Range, found *expr.KeyRange) error {
+// checkStartKeyInRange checks that ExclusiveStartKey is within the partition and the
+// sort keys that the query selects (conformance/query/pages.txt).
+func (r *reading) checkStartKeyInRange(plan *db.Range, found *expr.KeyRange) error {
 	if plan.After == nil {
 		return nil
 	}
@@ -173,9 +173,9 @@ var boundOps = map[expr.Op]keyspace.Op{
 	expr.BeginsWith:     keyspace.BeginsWith,
 }
 
-// fitFilter tells whether the filter leaves the key alone, as a query's must,
-// and whether the index carries what it looks at. A scan does not mind: what
-// the index lacks is absent (conformance/query/indexes.txt).
+// fitFilter checks that the filter does not use the key, which a query's must
+// not, and that the index projects what it uses. A scan allows both: attributes
+// that the index lacks are absent (conformance/query/indexes.txt).
 func (r *reading) fitFilter(legacy bool) error {
 	if r.filter == nil {
 		return nil
@@ -210,7 +210,7 @@ var queryShape = shaping[api.Query]{
 	form: queryForm,
 }
 
-// queryForm is the key condition of a query without its values.
+// queryForm returns the key condition of a query without its values.
 func queryForm(s *Service, in *api.Query) (form string, ok bool) {
 	t, err := s.DB.Table(in.TableName)
 	if err != nil {

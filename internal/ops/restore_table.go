@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// restoreToPointChecks stand in the order in which the faults are reported.
+// restoreToPointChecks run in the order in which faults are reported.
 var restoreToPointChecks = []func(*api.RestoreTableToPointInTime) error{
 	func(in *api.RestoreTableToPointInTime) error {
 		if (in.SourceTableArn == nil) == (in.SourceTableName == nil) {
@@ -44,7 +44,7 @@ func (s *Service) restoreTableToPointInTime(ctx context.Context, in *api.Restore
 	if err != nil || d.Status == schema.Deleting {
 		return nil, apierror.TableNotFound(source)
 	}
-	if err := s.free(*in.TargetTableName); err != nil {
+	if err := s.checkNameUnused(*in.TargetTableName); err != nil {
 		return nil, err
 	}
 	var at time.Time
@@ -66,9 +66,9 @@ func (s *Service) restoreTableToPointInTime(ctx context.Context, in *api.Restore
 	return &api.TableReply{TableDescription: s.description(ctx, made)}, nil
 }
 
-// checkedAtOnce is how large a backup may be that is read as a whole before
-// the request is answered. A larger one is read in the background; if it is
-// damaged, its table goes again and the log tells why.
+// checkedAtOnce is the size of the largest backup that is verified before the
+// request is answered. A larger one is verified in the background; if it is
+// damaged, the new table is removed and the log says why.
 const checkedAtOnce = 64 << 20
 
 func (s *Service) restoreTableFromBackup(ctx context.Context, in *api.RestoreTableFromBackup) (*api.TableReply, error) {
@@ -82,12 +82,12 @@ func (s *Service) restoreTableFromBackup(ctx context.Context, in *api.RestoreTab
 	if b.Creating {
 		return nil, apierror.BackupInUse(*in.BackupArn)
 	}
-	if err := s.free(*in.TargetTableName); err != nil {
+	if err := s.checkNameUnused(*in.TargetTableName); err != nil {
 		return nil, err
 	}
 	if b.FileBytes <= checkedAtOnce {
 		if err := s.backups.Verify(ctx, b.ID); err != nil {
-			return nil, ownFailure(err)
+			return nil, backupFailure(err)
 		}
 	}
 	made, err := s.backups.Restore(ctx, b.ID, func(t schema.Table) (schema.Table, error) {
@@ -99,8 +99,8 @@ func (s *Service) restoreTableFromBackup(ctx context.Context, in *api.RestoreTab
 	return &api.TableReply{TableDescription: s.description(ctx, made)}, nil
 }
 
-// free tells whether a table of that name can be made.
-func (s *Service) free(table string) error {
+// checkNameUnused checks that a table of this name can be created.
+func (s *Service) checkNameUnused(table string) error {
 	d, err := s.DB.Describe(table)
 	switch {
 	case err != nil:
@@ -111,8 +111,7 @@ func (s *Service) free(table string) error {
 	return apierror.TableExists(table)
 }
 
-// overridesFit looks at what a restored table is to have in place of what the
-// other has.
+// overridesFit checks the settings that replace those of the source table.
 func overridesFit(o *api.RestoreOverrides) error {
 	if payPerRequest(o.BillingModeOverride) && o.ProvisionedThroughputOverride != nil {
 		return unitsOnDemand()
@@ -131,8 +130,9 @@ func overridesFit(o *api.RestoreOverrides) error {
 	return encryptionFits(o.SSESpecificationOverride)
 }
 
-// restored is the table that is made of another: its keys, indexes, units and
-// encryption, but not its tags, its stream, its time to live and its recovery.
+// restored returns the definition of a restored table: it takes over the keys,
+// indexes, units and encryption of the source, but not its tags, stream, time
+// to live and recovery.
 func (s *Service) restored(ctx context.Context, t schema.Table, name string, o *api.RestoreOverrides) (schema.Table, error) {
 	def := schema.Table{
 		Name: name, Key: t.Key,
@@ -146,7 +146,7 @@ func (s *Service) restored(ctx context.Context, t schema.Table, name string, o *
 		return schema.Table{}, err
 	}
 	for _, x := range t.Indexes {
-		chosen, err := chosenIndex(x, &def, o)
+		chosen, err := restoredIndex(x, &def, o)
 		if err != nil {
 			return schema.Table{}, err
 		}
@@ -161,7 +161,7 @@ func (s *Service) restored(ctx context.Context, t schema.Table, name string, o *
 	return def, withinAccount(ctx, &def)
 }
 
-// overrideUnits changes how the table is paid for.
+// overrideUnits changes the billing mode and the units.
 func overrideUnits(def *schema.Table, o *api.RestoreOverrides) error {
 	was := def.OnDemand
 	if o.BillingModeOverride != nil {
@@ -189,13 +189,13 @@ func overrideUnits(def *schema.Table, o *api.RestoreOverrides) error {
 	return nil
 }
 
-// chosenIndex is what becomes of an index; nil if it is left out. All are kept
-// where no list of them is given.
-func chosenIndex(x schema.Index, def *schema.Table, o *api.RestoreOverrides) (*schema.Index, error) {
+// restoredIndex returns an index as the restored table has it; nil if it is left
+// out. Without an override all indexes are kept.
+func restoredIndex(x schema.Index, def *schema.Table, o *api.RestoreOverrides) (*schema.Index, error) {
 	if x.State == schema.Deleting {
 		return nil, nil
 	}
-	x.State, x.Backfilling = "", false // it is complete from the first
+	x.State, x.Backfilling = "", false // it is complete at once
 	x.Throughput = schema.Throughput{Read: x.Throughput.Read, Write: x.Throughput.Write}
 	if !x.Global {
 		if o.LocalSecondaryIndexOverride == nil {
@@ -224,7 +224,7 @@ func chosenIndex(x schema.Index, def *schema.Table, o *api.RestoreOverrides) (*s
 	return &x, indexUnits(&x, units, def)
 }
 
-// indexUnits sets the units of a global index as its table is paid for.
+// indexUnits sets the units of a global index according to the billing mode.
 func indexUnits(x *schema.Index, units *api.ProvisionedThroughput, def *schema.Table) error {
 	switch {
 	case def.OnDemand && units != nil:
@@ -233,14 +233,15 @@ func indexUnits(x *schema.Index, units *api.ProvisionedThroughput, def *schema.T
 		x.Throughput = schema.Throughput{}
 	case units != nil:
 		x.Throughput, x.MaxRequests = throughput(units), schema.Throughput{}
-	case x.Throughput.Read == 0: // the other was on demand
+	case x.Throughput.Read == 0: // the source was on demand
 		x.Throughput, x.MaxRequests = schema.Throughput{Read: def.Throughput.Read, Write: def.Throughput.Write}, schema.Throughput{}
 	}
 	x.Warm = warmFor(def.OnDemand, unitsOf(x.Throughput), nil)
 	return nil
 }
 
-// sameIndex wants an index as it is: one can be left out, but not changed.
+// sameIndex checks that an override describes an index as it is: an index can
+// be left out, but not changed.
 func sameIndex(x *schema.Index, key []api.KeySchemaElement, p *api.Projection) error {
 	same := slices.EqualFunc(key, keyReply(x.Key), func(a, b api.KeySchemaElement) bool {
 		return *a.AttributeName == *b.AttributeName && *a.KeyType == *b.KeyType
@@ -255,7 +256,8 @@ func sameIndex(x *schema.Index, key []api.KeySchemaElement, p *api.Projection) e
 	return nil
 }
 
-// unknownIndex is a name in the lists that the table has no such index of.
+// unknownIndex returns a name in the overrides that is not an index of the
+// table.
 func unknownIndex(t *schema.Table, o *api.RestoreOverrides) (name string, ok bool) {
 	has := func(name string, global bool) bool {
 		x, ok := t.Index(name)
@@ -274,7 +276,7 @@ func unknownIndex(t *schema.Table, o *api.RestoreOverrides) (name string, ok boo
 	return "", false
 }
 
-// restoreReply tells what a table was made from.
+// restoreReply describes the source of a restored table.
 func (s *Service) restoreReply(ctx context.Context, r schema.Restored) *api.RestoreSummary {
 	if r.At.IsZero() {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// scanChecks stand in the order in which DynamoDB reports the faults. The
-// expressions are bound after them, then the table is looked at.
-// conformance/scan/order.txt holds them to it.
+// scanChecks run in the order in which DynamoDB reports faults, which
+// conformance/scan/order.txt verifies. After them the expressions are bound,
+// then the table is looked up.
 var scanChecks = []func(*api.Scan) error{
 	func(in *api.Scan) error {
 		return checkPaged(&in.Paged, parameter{"ScanFilter", in.ScanFilter != nil}, parameter{}, parameter{})
@@ -47,7 +47,7 @@ func (s *Service) scan(in *api.Scan) (*reading, error) {
 	return r, nil
 }
 
-// fitScan fits a scan to its table.
+// fitScan checks a scan against its table and completes its plan.
 func (r *reading) fitScan(t *schema.Table, plan *db.Range) error {
 	if err := r.open(t, plan); err != nil {
 		return err

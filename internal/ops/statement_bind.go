@@ -9,12 +9,11 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// parseStatement parses the text of a statement.
 func (s *Service) parseStatement(text string) (*partiql.Parsed, error) {
 	return partiql.Cache{Cache: s.parsed}.Parse(text)
 }
 
-// bindStatement puts the parameters of a request into a statement.
+// bindStatement binds the parameters of a request to a statement.
 func bindStatement(parsed *partiql.Parsed, parameters []api.Value) (partiql.Statement, error) {
 	if err := valuesFault(parameters); err != nil {
 		return nil, err
@@ -26,8 +25,8 @@ func bindStatement(parsed *partiql.Parsed, parameters []api.Value) (partiql.Stat
 	return parsed.Bind(values)
 }
 
-// statementKey is the key of the one item that a WHERE clause names. more tells
-// that the clause asks for more than the key.
+// statementKey returns the key of the item that a WHERE clause selects. more
+// reports whether the clause has conditions besides the key.
 func statementKey(t *schema.Table, where expr.Test) (key item.Item, more bool, err error) {
 	attrs := t.Key.All()
 	equals := make([][]item.Value, len(attrs))
@@ -56,8 +55,8 @@ func statementKey(t *schema.Table, where expr.Test) (key item.Item, more bool, e
 
 var errNoStatementKey = apierror.Validation("Where clause does not contain a mandatory equality on all key attributes")
 
-// fitsKeyAttribute is the fault of a value that no item of the table can have
-// in its key, as statements word it.
+// fitsKeyAttribute returns the fault of a value that cannot be in the key, with
+// the message that statements have for it.
 func fitsKeyAttribute(a schema.Attribute, v item.Value) error {
 	switch {
 	case v.Type() != a.Type:

@@ -15,31 +15,31 @@ import (
 	"github.com/stator-db/stator/internal/language/partiql"
 )
 
-// selection is a Select on its way to a plan: lookups, one after the other.
+// selection is a Select as a plan: lookups, one after the other.
 type selection struct {
 	*partiql.Select
 	table      *schema.Table
 	index      *schema.Index // nil: the table itself
 	where      *expr.Condition
 	consistent bool
-	whole      bool // fetches the items that the entries of a local index stand for
+	whole      bool // fetch the items for the entries of a local index
 	reverse    bool
 	lookups    []lookup
 }
 
-// lookup is one read of a selection: of an item, of a part of a partition, or
-// without either of everything.
+// lookup is one read of a selection: of an item, of a part of a partition, or,
+// with neither set, of everything.
 type lookup struct {
-	item      item.Item // the item's key
+	item      item.Item // a key
 	partition []item.Value
 	bound     keyspace.Bound
 }
 
-// maxLookups is how many lookups INs may come to before they are no longer
-// used to find items.
+// maxLookups is the limit on the lookups that IN conditions are expanded to.
+// With more, the partition or the table is read instead.
 const maxLookups = 10_000
 
-// openSelect finds the table and the index, and fits the statement to them.
+// openSelect finds the table and the index, and plans the statement.
 func (s *Service) openSelect(st *partiql.Select, consistent bool) (*selection, error) {
 	t, err := s.DB.Table(st.Table)
 	if err != nil {
@@ -71,8 +71,8 @@ func (r *selection) key() schema.Key {
 	return r.table.Key
 }
 
-// fitIndex tells whether the index has what is asked for. A local one that
-// lacks something fetches it from the items.
+// fitIndex checks that the index projects the columns. A local index fetches
+// missing attributes from the table.
 func (r *selection) fitIndex() error {
 	if r.index == nil {
 		return nil
@@ -90,8 +90,8 @@ func (r *selection) fitIndex() error {
 	return nil
 }
 
-// fitFilter tells whether an index that is read by its key has what the clause
-// looks at. One that is read from end to end finds nothing instead.
+// fitFilter checks that an index that is queried by key projects the attributes
+// in the clause. An index that is scanned finds nothing instead.
 func (r *selection) fitFilter() error {
 	if r.index == nil || !r.isKeyed() {
 		return nil
@@ -108,7 +108,7 @@ func (r *selection) fitFilter() error {
 	return nil
 }
 
-// isKeyed tells whether the clause names partitions.
+// isKeyed reports whether the clause selects partitions.
 func (r *selection) isKeyed() bool {
 	for _, a := range r.key().Partition {
 		if !slices.ContainsFunc(partiql.KeyTests(r.Where, a.Name), isChoice) {
@@ -118,11 +118,11 @@ func (r *selection) isKeyed() bool {
 	return true
 }
 
-// isChoice tells whether a condition names all values that an attribute may
+// isChoice reports whether a condition lists all values that an attribute may
 // have.
 func isChoice(k expr.KeyTest) bool { return k.Op == expr.Equal || k.Op == expr.In }
 
-// fitOrder tells whether items can be had in the order asked for.
+// fitOrder checks that items can be read in the order of ORDER BY.
 func (r *selection) fitOrder() error {
 	if r.Order == nil {
 		return nil
@@ -143,8 +143,8 @@ func (r *selection) fitOrder() error {
 	return nil
 }
 
-// needs tells whether a condition looks at an attribute whichever of its
-// alternatives holds.
+// needs reports whether a condition uses an attribute in all of its
+// alternatives.
 func needs(t expr.Test, name string) bool {
 	looks := func(t expr.Test) bool { return needs(t, name) }
 	switch t.Op {
@@ -156,15 +156,14 @@ func needs(t expr.Test, name string) bool {
 	return slices.ContainsFunc(t.Operands, func(o expr.Operand) bool { return len(o.Path) == 1 && o.Path[0].Name == name })
 }
 
-// descends tells whether one of some attributes is asked for in descending
-// order.
+// descends reports whether ORDER BY asks for one of attrs in descending order.
 func (r *selection) descends(attrs []schema.Attribute) bool {
 	return slices.ContainsFunc(r.Order, func(o partiql.Order) bool {
 		return o.Descending && slices.ContainsFunc(attrs, func(a schema.Attribute) bool { return a.Name == o.Name })
 	})
 }
 
-// plan works out the lookups.
+// plan computes the lookups.
 func (r *selection) plan() error {
 	if !r.isKeyed() {
 		r.lookups = []lookup{{}}
@@ -207,9 +206,8 @@ func (r *selection) plan() error {
 	return nil
 }
 
-// sorts are the sort keys that the clause names, in the order asked for; not
-// whole when it names the first attributes of them alone, of which bound then
-// narrows the next one.
+// sorts returns the sort keys that the clause lists, in the requested order. If
+// they are not whole, they are prefixes, and bound narrows the next attribute.
 func (r *selection) sorts(tests map[string][]expr.KeyTest, partitions int) (sorts [][]item.Value, whole bool, bound keyspace.Bound) {
 	sorts = [][]item.Value{nil}
 	for _, a := range r.key().Sort {
@@ -230,8 +228,8 @@ func (r *selection) ordered(sorts [][]item.Value) [][]item.Value {
 	return sorts
 }
 
-// choices are the values that an attribute of the key may have, in order; none
-// when it may have any.
+// choices returns the values that a key attribute may have, sorted; none if any
+// value is possible.
 func choices(tests []expr.KeyTest) []item.Value {
 	i := slices.IndexFunc(tests, func(k expr.KeyTest) bool { return k.Op == expr.Equal })
 	if i < 0 {
@@ -245,8 +243,8 @@ func choices(tests []expr.KeyTest) []item.Value {
 	return slices.CompactFunc(values, item.Equal)
 }
 
-// product is each row with each of some values behind it; not ok when there
-// are none, or too many.
+// product appends each of values to each row; not ok if there are no values, or
+// too many rows.
 func product(rows [][]item.Value, values []item.Value) (longer [][]item.Value, ok bool) {
 	if len(values) == 0 || len(rows)*len(values) > maxLookups {
 		return rows, false
@@ -259,8 +257,8 @@ func product(rows [][]item.Value, values []item.Value) (longer [][]item.Value, o
 	return longer, true
 }
 
-// boundOf narrows a partition as far as one range can; the clause itself sees
-// to the rest.
+// boundOf narrows a partition as far as one range can; the clause filters the
+// rest.
 func boundOf(tests []expr.KeyTest) keyspace.Bound {
 	var low, high item.Value
 	for _, k := range tests {
@@ -283,7 +281,7 @@ func boundOf(tests []expr.KeyTest) keyspace.Bound {
 	case low == nil:
 		return keyspace.Bound{Op: keyspace.LessOrEqual, Values: []item.Value{high}}
 	case item.Compare(low, high) > 0:
-		high = low // nothing is between them, as the clause will find
+		high = low // the range is empty; the clause rejects what is read
 	}
 	return keyspace.Bound{Op: keyspace.Between, Values: []item.Value{low, high}}
 }
@@ -310,17 +308,17 @@ func (r *selection) itemKey(values []item.Value) item.Item {
 	return item.Make(attrs)
 }
 
-// selectionStart is where a page begins: in one of the lookups, behind an item.
+// selectionStart is where a page begins: in one of the lookups, after an item.
 type selectionStart struct {
 	lookup int
 	after  item.Item // nil: at the beginning
 }
 
-// statementPage is what a page of a selection holds.
+// statementPage is a page of a selection.
 type statementPage struct {
 	items    []item.Item
 	consumed capacity.Consumed
-	next     *selectionStart // nil: there is no more
+	next     *selectionStart // nil: this is the last page
 }
 
 // read reads one page of a selection.
@@ -354,7 +352,7 @@ func (s *Service) read(ctx context.Context, r *selection, from selectionStart, l
 	return page, nil
 }
 
-// lookUp makes one lookup.
+// lookUp executes one lookup.
 func (s *Service) lookUp(ctx context.Context, r *selection, l lookup, after item.Item, limit int) (db.Page, error) {
 	if l.item != nil {
 		return s.lookUpItem(ctx, r, l.item, after, limit)
@@ -368,14 +366,14 @@ func (s *Service) lookUp(ctx context.Context, r *selection, l lookup, after item
 		Fit:   func(t *schema.Table, _ *db.Range) error { return r.isPlannedFor(t) },
 	}
 	if r.whole {
-		// The clause sees what the index has.
+		// The clause applies to the attributes that the index projects.
 		plan.Keep = func(it item.Item) bool { return r.where.Holds(r.table.Entry(r.index, it)) }
 	}
 	return s.DB.Range(ctx, plan)
 }
 
-// isPlannedFor returns the fault of a table that was deleted after the selection
-// was planned, and replaced by another of its name.
+// isPlannedFor returns a fault if the table was deleted and created again since
+// the selection was planned.
 func (r *selection) isPlannedFor(t *schema.Table) error {
 	if t.ID != r.table.ID {
 		return apierror.NoTable()
@@ -383,8 +381,8 @@ func (r *selection) isPlannedFor(t *schema.Table) error {
 	return nil
 }
 
-// lookUpItem reads one item. It ends a page like any other, and a page that
-// begins behind it finds no more.
+// lookUpItem reads one item. The page may end after it; then the next page
+// begins after it and finds nothing in this lookup.
 func (s *Service) lookUpItem(ctx context.Context, r *selection, key, after item.Item, limit int) (db.Page, error) {
 	var page db.Page
 	var it item.Item
@@ -408,7 +406,7 @@ func (s *Service) lookUpItem(ctx context.Context, r *selection, key, after item.
 	return page, nil
 }
 
-// shown is what the columns show of an item.
+// shown returns the columns of an item.
 func (r *selection) shown(it item.Item) item.Item { return shownColumns(it, r.Columns) }
 
 func shownColumns(it item.Item, columns []partiql.Column) item.Item {

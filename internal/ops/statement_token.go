@@ -12,8 +12,8 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// A NextToken says where the next page of a statement begins. It holds a digest
-// of the statement and its parameters, and is of no use with others.
+// A NextToken says where the next page of a statement begins. It contains a
+// digest of the statement and its parameters, and is valid for these only.
 
 const (
 	tokenVersion = 1
@@ -34,14 +34,14 @@ func jsonDigest(part any) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// nextToken encodes a position in the statement of a digest as a token.
+// nextToken encodes where the next page of a statement begins.
 func nextToken(digest [sha256.Size]byte, p selectionStart) string {
 	b := append([]byte{tokenVersion}, digest[:tokenDigest]...)
 	b = binary.AppendUvarint(b, uint64(p.lookup))
 	return base64.StdEncoding.EncodeToString(append(b, p.after...))
 }
 
-// readToken decodes a token that a customer sent; it may be any text.
+// readToken decodes a token from a request; it may be any text.
 func (r *selection) readToken(token string, digest [sha256.Size]byte) (selectionStart, error) {
 	invalid := apierror.Validation("Invalid NextToken")
 	b, err := base64.StdEncoding.DecodeString(token)
@@ -58,7 +58,7 @@ func (r *selection) readToken(token string, digest [sha256.Size]byte) (selection
 	}
 	p := selectionStart{lookup: int(at)}
 	if rest := b[width:]; len(rest) > 0 {
-		if item.Check(rest) != nil || !r.isPlace(item.Item(rest)) {
+		if item.Check(rest) != nil || !r.canStartAfter(item.Item(rest)) {
 			return selectionStart{}, invalid
 		}
 		p.after = item.Item(rest)
@@ -66,8 +66,8 @@ func (r *selection) readToken(token string, digest [sha256.Size]byte) (selection
 	return p, nil
 }
 
-// isPlace tells whether a page can begin behind a key.
-func (r *selection) isPlace(key item.Item) bool {
+// canStartAfter reports whether a page can begin after a key.
+func (r *selection) canStartAfter(key item.Item) bool {
 	if r.table.CheckKey(r.table.Key.Of(key)) != nil {
 		return false
 	}

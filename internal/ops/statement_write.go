@@ -14,12 +14,12 @@ import (
 type statementWrite struct {
 	db.Write
 
-	// returns is what RETURNING asks for; nil when there is no such clause.
+	// returns returns what RETURNING asks for; nil if there is no such clause.
 	returns func(db.Outcome) (item.Item, error)
 }
 
-// planWrite makes the plan. A clause without a condition is told before the
-// table is looked for.
+// planWrite plans a write. A missing WHERE clause is reported before a missing
+// table.
 func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	var where expr.Test
 	switch st := st.(type) {
@@ -58,7 +58,7 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 
 var errNotConditional = apierror.Validation("EXISTS() must contain a single item read with additional condition")
 
-// existsAnd is the condition of a write that needs its item.
+// existsAnd returns the condition of a write to an existing item.
 func existsAnd(c *expr.Condition) func(item.Item) bool {
 	return func(before item.Item) bool { return before != nil && c.Holds(before) }
 }
@@ -94,7 +94,7 @@ func planUpdate(st *partiql.Update, key item.Item, cond *expr.Condition) stateme
 	u := st.Changes
 	w := updateWrite(st.Table, key, nil, u)
 	w.If = existsAnd(cond)
-	w.ActionBytes = 0 // the item alone is measured
+	w.ActionBytes = 0 // only the item counts towards the limit
 	p := statementWrite{Write: w}
 	switch st.Returning {
 	case partiql.AllOld:
@@ -109,8 +109,8 @@ func planUpdate(st *partiql.Update, key item.Item, cond *expr.Condition) stateme
 	return p
 }
 
-// planDelete deletes what is there: an item that does not exist needs to meet
-// no condition.
+// planDelete plans a DELETE. If the item does not exist, its condition need not
+// hold.
 func planDelete(st *partiql.Delete, key item.Item, cond *expr.Condition) statementWrite {
 	p := statementWrite{Write: db.Write{
 		Table:  st.Table,
@@ -124,7 +124,7 @@ func planDelete(st *partiql.Delete, key item.Item, cond *expr.Condition) stateme
 	return p
 }
 
-// returned is what the customer sees of the item; nil for nothing.
+// returned returns what the customer sees of the item; nil for nothing.
 func (p *statementWrite) returned(o db.Outcome) (item.Item, error) {
 	if p.returns == nil {
 		return nil, nil

@@ -11,18 +11,16 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// What the operations of streams share.
-
 func (s *Service) streams() *stream.Reader { return &stream.Reader{DB: s.DB} }
 
-// streamARN names a stream for the caller.
+// streamARN returns the ARN of a stream in the caller's region.
 func (s *Service) streamARN(ctx context.Context, table, label string) string {
 	return s.tableARN(ctx, table) + "/stream/" + label
 }
 
 var streamARNText = pattern(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})/stream/([^/]+)$`)
 
-// splitStreamARN is the table and the label in the ARN of a stream.
+// splitStreamARN returns the table and the label in the ARN of a stream.
 func splitStreamARN(arn string) (table, label string, err error) {
 	m := streamARNText().FindStringSubmatch(arn)
 	if m == nil {
@@ -31,7 +29,7 @@ func splitStreamARN(arn string) (table, label string, err error) {
 	return m[1], m[2], nil
 }
 
-// stream finds the stream that an ARN names for the caller.
+// stream returns the stream that an ARN names.
 func (s *Service) stream(ctx context.Context, arn string) (db.Stream, error) {
 	table, label, err := splitStreamARN(arn)
 	if err != nil {
@@ -44,7 +42,7 @@ func (s *Service) stream(ctx context.Context, arn string) (db.Stream, error) {
 	return found, nil
 }
 
-// An iterator begins with the ARN of its stream, as DynamoDB's does.
+// iteratorMark follows the ARN of the stream in an iterator, as in DynamoDB's.
 const iteratorMark = "|1|"
 
 func joinIterator(arn string, it stream.Iterator) string { return arn + iteratorMark + it.Encode(arn) }
@@ -58,8 +56,8 @@ func splitIterator(text string) (arn string, it stream.Iterator, err error) {
 	return arn, it, err
 }
 
-// addStream tells a table's stream. The last one that was disabled is still
-// named.
+// addStream adds a table's stream to its description. The label and the ARN of
+// the latest stream remain after it is disabled.
 func (s *Service) addStream(ctx context.Context, desc *api.TableDescription, t *schema.Table) {
 	if len(t.Streams) == 0 {
 		return

@@ -29,8 +29,8 @@ func indexKeysDefined(in *api.CreateTable) error {
 	return nil
 }
 
-// definitionsUsed wants no more attributes defined than keys are made of. It
-// is told before anything else that is wrong with an index.
+// definitionsUsed checks that every defined attribute is part of a key. This is
+// reported before other faults of indexes.
 func definitionsUsed(in *api.CreateTable) error {
 	used := keyNames(in.KeySchema)
 	for _, key := range indexKeys(in) {
@@ -44,7 +44,7 @@ func definitionsUsed(in *api.CreateTable) error {
 			return apierror.InvalidValues("Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
 		default:
 			return apierror.InvalidValues("Some AttributeDefinitions are not used. AttributeDefinitions: [%s], keys used: [%s]",
-				hashed(defined, roomFor(len(defined))), hashed(used, 16))
+				hashSetOrder(defined, bucketsFor(len(defined))), hashSetOrder(used, 16))
 		}
 	}
 	return nil
@@ -60,7 +60,7 @@ func indexKeys(in *api.CreateTable) (keys [][]api.KeySchemaElement) {
 	return keys
 }
 
-// How many indexes a table may have.
+// The maximum number of indexes of a table.
 const (
 	maxLocalIndexes  = 5
 	maxGlobalIndexes = 20
@@ -82,7 +82,7 @@ func localIndexesFit(in *api.CreateTable) error {
 		if err := projectionFits(x.Projection); err != nil {
 			return err
 		}
-		if names = append(names, *x.IndexName); namedTwice(names) {
+		if names = append(names, *x.IndexName); lastIsDuplicate(names) {
 			return duplicateIndex(*x.IndexName)
 		}
 	}
@@ -101,7 +101,7 @@ func globalIndexesFit(in *api.CreateTable) error {
 		if err := globalIndexFits(&x, payPerRequest(in.BillingMode)); err != nil {
 			return err
 		}
-		if names = append(names, *x.IndexName); namedTwice(names) {
+		if names = append(names, *x.IndexName); lastIsDuplicate(names) {
 			return duplicateIndex(*x.IndexName)
 		}
 	}
@@ -111,8 +111,7 @@ func globalIndexesFit(in *api.CreateTable) error {
 	return nil
 }
 
-// globalIndexFits tells whether an index makes sense on a table that is paid
-// for in this way.
+// globalIndexFits checks an index for a table of the given billing mode.
 func globalIndexFits(x *api.GlobalSecondaryIndex, onDemand bool) error {
 	if err := globalKeyInOrder(x.KeySchema); err != nil {
 		return err
@@ -129,8 +128,8 @@ func globalIndexFits(x *api.GlobalSecondaryIndex, onDemand bool) error {
 	return unitsInBounds(x.ProvisionedThroughput)
 }
 
-// namedTwice tells whether the last name stands in the list before.
-func namedTwice(names []string) bool {
+// lastIsDuplicate reports whether the last name occurs earlier in the list.
+func lastIsDuplicate(names []string) bool {
 	last := len(names) - 1
 	return slices.Contains(names[:last], names[last])
 }
@@ -148,14 +147,14 @@ func projectionFits(p *api.Projection) error {
 	case *p.ProjectionType == schema.ProjectInclude && p.NonKeyAttributes == nil:
 		return apierror.InvalidValues("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
 	}
-	if name, twice := firstTwice(p.NonKeyAttributes); twice {
+	if name, twice := firstDuplicate(p.NonKeyAttributes); twice {
 		return apierror.InvalidValues("Duplicate element in NonKeyAttributes: %s", name)
 	}
 	return nil
 }
 
-// maxProjected is how many attributes the indexes of a table may name in
-// their projections, all together. One named in two indexes counts twice.
+// maxProjected is the maximum number of attributes in the projections of all
+// indexes of a table together. An attribute in two indexes counts twice.
 const maxProjected = 100
 
 func projectedWithinLimit(in *api.CreateTable) error {
@@ -172,7 +171,7 @@ func projectedWithinLimit(in *api.CreateTable) error {
 	return nil
 }
 
-// newGlobalIndex is the index that a request asks for on a table.
+// newGlobalIndex returns the index that a request asks for.
 func newGlobalIndex(t *schema.Table, x *api.GlobalSecondaryIndex) schema.Index {
 	return schema.Index{
 		Name:        *x.IndexName,

@@ -24,21 +24,21 @@ func keyDefined(key []api.KeySchemaElement, defined []string) error {
 	for _, name := range names {
 		if !slices.Contains(defined, name) {
 			return apierror.InvalidValues("Some index key attributes are not defined in AttributeDefinitions. "+
-				"Keys: [%s], AttributeDefinitions: [%s]", hashed(names, 16), hashed(defined, roomFor(len(defined))))
+				"Keys: [%s], AttributeDefinitions: [%s]", hashSetOrder(names, 16), hashSetOrder(defined, bucketsFor(len(defined))))
 		}
 	}
 	return nil
 }
 
 func attributesDefinedOnce(in *api.CreateTable) error {
-	if name, twice := firstTwice(definitionNames(in)); twice {
+	if name, twice := firstDuplicate(definitionNames(in)); twice {
 		return apierror.Validation("Attribute Name is duplicated: %s", name)
 	}
 	return nil
 }
 
-// firstTwice is the first name that stands in a list a second time.
-func firstTwice(names []string) (string, bool) {
+// firstDuplicate returns the first name that occurs in a list for the second time.
+func firstDuplicate(names []string) (string, bool) {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			return name, true
@@ -47,10 +47,10 @@ func firstTwice(names []string) (string, bool) {
 	return "", false
 }
 
-// keyInOrder is for the keys of tables and local indexes: a partition key and
-// perhaps a sort key.
+// keyInOrder checks the key of a table or a local index: a partition key and an
+// optional sort key.
 func keyInOrder(key []api.KeySchemaElement) error {
-	if _, twice := firstTwice(keyNames(key)); twice {
+	if _, twice := firstDuplicate(keyNames(key)); twice {
 		return apierror.Validation("Both the Hash Key and the Range Key element in the KeySchema have the same name")
 	}
 	if err := hashFirst(key); err != nil {
@@ -69,12 +69,12 @@ func hashFirst(key []api.KeySchemaElement) error {
 	return nil
 }
 
-// maxKeyParts is how many attributes either part of a global index's key may
-// have.
+// maxKeyParts is the maximum number of partition key attributes, and of sort
+// key attributes, of a global index.
 const maxKeyParts = 4
 
 func globalKeyInOrder(key []api.KeySchemaElement) error {
-	if _, twice := firstTwice(keyNames(key)); twice {
+	if _, twice := firstDuplicate(keyNames(key)); twice {
 		return apierror.Validation("The KeySchema contains multiple key attributes with the same name")
 	}
 	if err := hashFirst(key); err != nil {
@@ -131,9 +131,9 @@ func attributesOf(definitions []api.AttributeDefinition) (attributes []schema.At
 	return attributes
 }
 
-// hashed lists names as DynamoDB's messages list a set of them: in the order
-// of a Java HashSet that had so many buckets at first.
-func hashed(names []string, buckets int) string {
+// hashSetOrder lists names in the order of DynamoDB's messages: that of a Java
+// HashSet with this initial number of buckets.
+func hashSetOrder(names []string, buckets int) string {
 	var set []string
 	for _, name := range names {
 		if !slices.Contains(set, name) {
@@ -154,8 +154,8 @@ func hashed(names []string, buckets int) string {
 	return strings.Join(set, ", ")
 }
 
-// roomFor is how many buckets a set has that was made for n elements.
-func roomFor(n int) int {
+// bucketsFor returns the number of buckets of a HashSet made for n elements.
+func bucketsFor(n int) int {
 	if n < 3 {
 		return 1 << bits.Len(uint(n))
 	}

@@ -26,8 +26,7 @@ func encryptionFits(e *api.SSESpecification) error {
 	return nil
 }
 
-// encryption is what a table is encrypted with, when the customer wants
-// another key than the one all tables have.
+// encryption returns a table's encryption settings; zero for the default key.
 func (s *Service) encryption(ctx context.Context, e *api.SSESpecification) schema.Encryption {
 	if e == nil || !orZero(e.Enabled) && e.SSEType == nil {
 		return schema.Encryption{}
@@ -35,8 +34,8 @@ func (s *Service) encryption(ctx context.Context, e *api.SSESpecification) schem
 	return schema.Encryption{Enabled: true, KeyARN: s.keyARN(ctx, e.KMSMasterKeyId)}
 }
 
-// keyARN names a key. An alias is not resolved, since there is no service of
-// keys; without a key it is the one that AWS manages for the account.
+// keyARN returns the ARN of a key. An alias is not resolved, since there is no
+// key service; without an id it is the key that AWS manages for the account.
 func (s *Service) keyARN(ctx context.Context, id *string) string {
 	region := callerOf(ctx).Region
 	prefix := "arn:aws:kms:" + region + ":" + s.account + ":"
@@ -52,7 +51,7 @@ func (s *Service) keyARN(ctx context.Context, id *string) string {
 	return prefix + "key/" + *id
 }
 
-// The classes of tables. One without a class is standard.
+// The classes of tables. A table without a class is standard.
 const (
 	classStandard   = "STANDARD"
 	classInfrequent = "STANDARD_INFREQUENT_ACCESS"

@@ -11,9 +11,9 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// tagResourceChecks stand in the order in which DynamoDB reports the faults.
+// tagResourceChecks run in the order in which DynamoDB reports faults.
 var tagResourceChecks = []func(*api.TagResource) error{
-	func(in *api.TagResource) error { return listGiven("tags", in.Tags != nil) },
+	func(in *api.TagResource) error { return requireList("tags", in.Tags != nil) },
 	func(in *api.TagResource) error {
 		if len(in.Tags) == 0 {
 			return apierror.Validation("Atleast one Tag needs to be provided as Input.")
@@ -40,9 +40,9 @@ func (s *Service) tagResource(ctx context.Context, in *api.TagResource) (*api.No
 	})
 }
 
-// untagResourceChecks stand in the order in which DynamoDB reports the faults.
+// untagResourceChecks run in the order in which DynamoDB reports faults.
 var untagResourceChecks = []func(*api.UntagResource) error{
-	func(in *api.UntagResource) error { return listGiven("tagKeys", in.TagKeys != nil) },
+	func(in *api.UntagResource) error { return requireList("tagKeys", in.TagKeys != nil) },
 	func(in *api.UntagResource) error {
 		if len(in.TagKeys) == 0 {
 			return apierror.Validation("Atleast one Tag Key needs to be provided as Input.")
@@ -62,7 +62,7 @@ var untagResourceChecks = []func(*api.UntagResource) error{
 	},
 }
 
-// untagResource takes tags off. It is no fault to name one that is not there.
+// untagResource removes tags. Keys that the table does not have are ignored.
 func (s *Service) untagResource(ctx context.Context, in *api.UntagResource) (*api.Nothing, error) {
 	name, err := s.tableOfARN(ctx, in.ResourceArn)
 	if err != nil {
@@ -76,13 +76,13 @@ func (s *Service) untagResource(ctx context.Context, in *api.UntagResource) (*ap
 	})
 }
 
-// listTagsOfResource tells all tags at once: there are at most 50.
+// listTagsOfResource returns all tags in one page: there are at most 50.
 func (s *Service) listTagsOfResource(ctx context.Context, in *api.ListTagsOfResource) (*api.ListTagsOfResourceReply, error) {
 	name, err := s.tableOfARN(ctx, in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.tagged(name, *in.ResourceArn)
+	t, err := s.tableWithTags(name, *in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Service) listTagsOfResource(ctx context.Context, in *api.ListTagsOfReso
 }
 
 func (s *Service) changeTags(ctx context.Context, name, arn string, change func([]schema.Tag) ([]schema.Tag, error)) (*api.Nothing, error) {
-	t, err := s.tagged(name, arn)
+	t, err := s.tableWithTags(name, arn)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Service) changeTags(ctx context.Context, name, arn string, change func(
 
 // Tags
 
-// maxTags is how many tags a table may have, and a request may name.
+// maxTags is the maximum number of tags of a table, and in a request.
 const maxTags = 50
 
 func tooManyTags() error {
@@ -130,7 +130,7 @@ func tagsFit(tags []api.Tag) error {
 		}
 		keys = append(keys, *t.Key)
 	}
-	if key, twice := firstTwice(keys); twice {
+	if key, twice := firstDuplicate(keys); twice {
 		return apierror.Validation("Duplicate Tag Keys provided as input: Duplicate Tag Key found %s", key)
 	}
 	if len(tags) > maxTags {
@@ -139,7 +139,7 @@ func tagsFit(tags []api.Tag) error {
 	return nil
 }
 
-// tagText is what keys and values of tags are made of, on all of AWS.
+// tagText matches the keys and values of tags, as on all of AWS.
 var tagText = pattern(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
 
 func tagKeyFits(key *string) error {
@@ -156,7 +156,7 @@ func orNull(text *string) string {
 	return *text
 }
 
-// withTags puts tags beside those there are, or in their place.
+// withTags adds tags, or replaces those of the same key.
 func withTags(tags []schema.Tag, more []api.Tag) []schema.Tag {
 	for _, m := range more {
 		tag := schema.Tag{Key: *m.Key, Value: *m.Value}
@@ -171,17 +171,17 @@ func withTags(tags []schema.Tag, more []api.Tag) []schema.Tag {
 
 // ARNs
 
-// listGiven words an absent list as a constraint. It is not declared as one,
-// because an absent ARN is told before it.
-func listGiven(label string, is bool) error {
+// requireList reports a missing list like a constraint. It is not declared as one
+// because a missing ARN is reported first.
+func requireList(label string, is bool) error {
 	if !is {
 		return apierror.Validation("%sValue null at '%s' failed to satisfy constraint: Member must not be null", apierror.RequestPrefix, label)
 	}
 	return nil
 }
 
-// tagged finds the table that an ARN names.
-func (s *Service) tagged(name, arn string) (*schema.Table, error) {
+// tableWithTags returns the table that an ARN names.
+func (s *Service) tableWithTags(name, arn string) (*schema.Table, error) {
 	t, err := s.DB.Describe(name)
 	if err != nil {
 		return nil, apierror.NotFound("Requested resource not found: ResourceArn: %s not found", arn)
@@ -189,7 +189,7 @@ func (s *Service) tagged(name, arn string) (*schema.Table, error) {
 	return t.Table, nil
 }
 
-// tableOfARN is the name of the table in an ARN, if it can be one of the
+// tableOfARN returns the name of the table in an ARN, if it can be one of the
 // caller's.
 func (s *Service) tableOfARN(ctx context.Context, arn *string) (string, error) {
 	if arn == nil {
@@ -221,27 +221,27 @@ func (s *Service) has(table string) bool {
 	return err == nil
 }
 
-// noAccount is nobody's on AWS, so that there an ARN with it always belongs
-// to somebody else. A server that takes it as its own answers likewise for
-// the tables it does not have.
+// noAccount belongs to no customer of AWS, so AWS always treats an ARN with it
+// as another account's. A server whose own account it is does the same for
+// tables that it does not have.
 const noAccount = "000000000000"
 
 var tableNameText = pattern(`^[a-zA-Z0-9_.-]{3,255}(/stream/[^/]+)?$`)
 
-// splitARN cuts an ARN into its six parts, and words what it lacks.
+// splitARN splits an ARN into its six parts, or says which one is missing.
 func splitARN(arn string) ([]string, error) {
 	if !strings.HasPrefix(arn, "arn:") {
 		return nil, apierror.InvalidValues("ARNs must start with 'arn:': %s", arn)
 	}
 	parts := strings.SplitN(arn, ":", 6)
-	lacking := map[int]string{
+	missing := map[int]string{
 		2: "Second colon partition not found",
 		3: "Third colon vendor not found",
 		4: "Fourth colon (region/namespace delimiter) not found",
 		5: "Fifth colon (namespace/relative-id delimiter) not found",
 	}
-	if words, ok := lacking[len(parts)]; ok {
-		return nil, apierror.InvalidValues("%s: %s", words, arn)
+	if message, ok := missing[len(parts)]; ok {
+		return nil, apierror.InvalidValues("%s: %s", message, arn)
 	}
 	return parts, nil
 }

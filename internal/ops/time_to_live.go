@@ -15,7 +15,7 @@ func (s *Service) updateTimeToLive(ctx context.Context, in *api.UpdateTimeToLive
 		return nil, err
 	}
 	if !*spec.Enabled {
-		// The attribute named must be the one that is in use.
+		// To disable it, the request must name the attribute in use.
 		if now := d.TimeToLive.Attribute; now != "" && now != attribute {
 			return nil, apierror.Validation("TimeToLive is active on a different AttributeName: current AttributeName is %s", now)
 		}

@@ -54,8 +54,8 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The faults of projections are reported before those of other actions;
-	// a table that does not exist is reported by the read.
+	// The fault of a projection is reported before the faults of later actions.
+	// A missing table is reported by the read.
 	if fits := fitsPaths(paths); fits != nil {
 		if t, err := s.DB.Table(*get.TableName); err == nil {
 			return paths, fits(t)
@@ -64,7 +64,7 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 	return paths, nil
 }
 
-// getSnapshot reads items as they are at one moment, and words its faults.
+// getSnapshot reads items from one snapshot.
 func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Item, error) {
 	items, err := s.DB.GetSnapshot(ctx, gets...)
 	var cancelled *db.Cancelled
@@ -85,8 +85,8 @@ func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Ite
 	return items, nil
 }
 
-// snapshotUsage is what a reading transaction used of each table; an item that
-// does not exist costs as much as a small one.
+// snapshotUsage returns what a reading transaction consumed by table. A missing
+// item costs as much as a small one.
 func snapshotUsage(gets []db.GetKey, items []item.Item) (used usages) {
 	for i, g := range gets {
 		used.of(g.Table).consumed.Add(capacity.Consumed{Table: capacity.Read(items[i].Size(), true)}.Transactional())

@@ -14,13 +14,13 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// maxTransactionBytes is how large the items of a transaction may be together.
+// maxTransactionBytes is the maximum size of all items of a transaction.
 const maxTransactionBytes = 4 << 20
 
-// action is one action of a transaction on its way to a plan.
+// action is the plan of one action of a transaction.
 type action struct {
 	db.Write
-	returnOld bool // of an item whose condition fails
+	returnOld bool // return the item if its condition fails
 }
 
 func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteItems) (*api.TransactWriteItemsReply, usages, error) {
@@ -59,7 +59,7 @@ func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteI
 	return reply, used, nil
 }
 
-// transact carries out a transaction. token is nil for one that may be repeated.
+// transact executes a transaction. token is nil for one that is not idempotent.
 func (s *Service) transact(ctx context.Context, token *db.Token, actions []action) ([]db.Outcome, error) {
 	writes := make([]db.Write, len(actions))
 	for i := range actions {
@@ -79,7 +79,7 @@ func (s *Service) transact(ctx context.Context, token *db.Token, actions []actio
 	return nil, err
 }
 
-// action checks one action and makes its plan.
+// action checks and plans one action.
 func (s *Service) action(in *api.TransactWriteItem) (action, error) {
 	switch {
 	case count(in.ConditionCheck != nil, in.Put != nil, in.Delete != nil, in.Update != nil) != 1:
@@ -124,7 +124,7 @@ func (s *Service) putAction(in *api.Put) (action, error) {
 	}, fitsSize(it)
 }
 
-// keyAction is an action that needs no more than a key.
+// keyAction plans an action that needs only a key.
 func (s *Service) keyAction(table string, key api.Attributes, c *api.ActionCondition, effect db.Effect) (action, error) {
 	if err := faultOf(key); err != nil {
 		return action{}, err
@@ -153,12 +153,12 @@ func (s *Service) updateAction(in *api.Update) (action, error) {
 		return action{}, err
 	}
 	w := updateWrite(*in.TableName, in.Key.Item, cond, update)
-	w.ActionBytes = 0 // inside a transaction the item alone is measured
+	w.ActionBytes = 0 // in a transaction only the item counts towards the limit
 	return action{Write: w, returnOld: isSet(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD")}, nil
 }
 
-// actionCondition binds the condition of an action, after what else the action
-// has to bind.
+// actionCondition binds the condition of an action, after bind has bound its
+// other expressions.
 func (s *Service) actionCondition(c *api.ActionCondition, bind func(*expr.Bindings) error) (*expr.Condition, error) {
 	p := parameters{
 		expressions: []parameter{{"UpdateExpression", bind != nil}, {"ConditionExpression", c.ConditionExpression != nil}},
@@ -181,7 +181,7 @@ func (s *Service) actionCondition(c *api.ActionCondition, bind func(*expr.Bindin
 	return cond, b.Unused()
 }
 
-// checkTargets is the fault of two actions on one item.
+// checkTargets returns a fault if two actions name the same item.
 func (s *Service) checkTargets(actions []action) error {
 	var row []byte // the table and the key of each action
 	targets := make([][]byte, len(actions))
@@ -213,8 +213,8 @@ func checkTransactionSize(actions []action) error {
 	return nil
 }
 
-// cancellation words why a transaction was cancelled. returnOld tells of which
-// actions the item is shown.
+// cancellation makes the fault of a cancelled transaction. returnOld reports
+// whether action i returns its item.
 func cancellation(c *db.Cancelled, returnOld func(i int) bool) error {
 	detail := &api.TransactionCanceled{}
 	var codes []string
@@ -239,13 +239,13 @@ func reason(err error, returnOld bool) api.CancellationReason {
 		}
 		return r
 	case !errors.As(err, &fault):
-		panic("a transaction was cancelled for what is no fault: " + err.Error())
+		panic("a transaction was cancelled by an error that is not a fault: " + err.Error())
 	}
 	return api.CancellationReason{Code: shortCode(fault), Message: fault.Message}
 }
 
-// shortCode is a fault's code as the reasons of a cancellation and the members
-// of a batch tell it.
+// shortCode returns a fault's code as it is in CancellationReasons and in the
+// responses of a batch.
 func shortCode(fault *apierror.Error) string {
 	code := strings.TrimSuffix(fault.Code, "Exception")
 	if code == "Validation" {
@@ -254,7 +254,7 @@ func shortCode(fault *apierror.Error) string {
 	return code
 }
 
-// transactionUsage is what a transaction used of each table.
+// transactionUsage returns what a transaction consumed by table.
 func transactionUsage(actions []action, done []db.Outcome) (used usages) {
 	for i, a := range actions {
 		used.of(a.Table).consumed.Add(done[i].Consumed.Transactional())
@@ -262,7 +262,8 @@ func transactionUsage(actions []action, done []db.Outcome) (used usages) {
 	return used
 }
 
-// replayUsage is what it costs to send a transaction again: a read.
+// replayUsage returns what a repeated transaction consumes: a read of its
+// items.
 func replayUsage(actions []action, r *db.Replayed) (used usages) {
 	for i, a := range actions {
 		used.of(a.Table).consumed.Add(capacity.Consumed{Table: capacity.Read(r.Sizes[i], true)}.Transactional())
@@ -294,10 +295,10 @@ func writeUnits(c *api.ConsumedCapacity) {
 	if c.Table != nil {
 		c.Table.WriteCapacityUnits = &c.Table.CapacityUnits
 	}
-	for _, arms := range []map[string]api.Capacity{c.LocalSecondaryIndexes, c.GlobalSecondaryIndexes} {
-		for name, arm := range arms {
-			arm.WriteCapacityUnits = &arm.CapacityUnits
-			arms[name] = arm
+	for _, indexes := range []map[string]api.Capacity{c.LocalSecondaryIndexes, c.GlobalSecondaryIndexes} {
+		for name, index := range indexes {
+			index.WriteCapacityUnits = &index.CapacityUnits
+			indexes[name] = index
 		}
 	}
 }
@@ -306,7 +307,8 @@ func transactWriteItemsShape(in *api.TransactWriteItems, table string) workload.
 	return workload.Shape{Operation: "TransactWriteItems", Table: table, Form: transactWriteKinds(in.TransactItems, table).Form()}
 }
 
-// transactWriteKinds is which kinds of write a transaction makes in one table.
+// transactWriteKinds returns the kinds of write that a transaction makes in one
+// table.
 func transactWriteKinds(items []api.TransactWriteItem, table string) (kinds workload.Writes) {
 	for i := range items {
 		switch w := &items[i]; {

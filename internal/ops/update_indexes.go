@@ -12,8 +12,8 @@ import (
 
 func createsIndex(u api.GlobalSecondaryIndexUpdate) bool { return u.Create != nil }
 
-// movesIndexes tells whether indexes come or go.
-func movesIndexes(updates []api.GlobalSecondaryIndexUpdate) bool {
+// createsOrDeletesIndex reports whether indexes are created or deleted.
+func createsOrDeletesIndex(updates []api.GlobalSecondaryIndexUpdate) bool {
 	return slices.ContainsFunc(updates, func(u api.GlobalSecondaryIndexUpdate) bool { return u.Create != nil || u.Delete != nil })
 }
 
@@ -44,7 +44,7 @@ func indexUpdatesFit(in *api.UpdateTable) error {
 		case actions > 1:
 			return apierror.InvalidValues("Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object")
 		}
-		if names = append(names, name); namedTwice(names) {
+		if names = append(names, name); lastIsDuplicate(names) {
 			return apierror.InvalidValues("Only one global secondary index update per index is allowed simultaneously. Index: %s", name)
 		}
 		switch {
@@ -59,39 +59,39 @@ func indexUpdatesFit(in *api.UpdateTable) error {
 	return nil
 }
 
-// indexUpdate is what is asked for an index.
+// indexUpdate returns the update of an index.
 func (u *tableUpdate) indexUpdate(name string) (*api.UpdateGlobalSecondaryIndexAction, bool) {
-	for _, of := range u.GlobalSecondaryIndexUpdates {
-		if of.Update != nil && *of.Update.IndexName == name {
-			return of.Update, true
+	for _, change := range u.GlobalSecondaryIndexUpdates {
+		if change.Update != nil && *change.Update.IndexName == name {
+			return change.Update, true
 		}
 	}
 	return nil, false
 }
 
-// setIndexes changes the settings of indexes, and lets one come or go.
+// setIndexes changes the settings of indexes, and creates or deletes one.
 func (u *tableUpdate) setIndexes(t *schema.Table) error {
 	moved := 0
-	for _, of := range u.GlobalSecondaryIndexUpdates {
-		if of.Update == nil {
+	for _, change := range u.GlobalSecondaryIndexUpdates {
+		if change.Update == nil {
 			moved++
 		}
 	}
 	if moving := slices.ContainsFunc(t.Indexes, func(x schema.Index) bool { return x.State != "" }); moved > 1 || moved == 1 && moving {
 		return apierror.LimitExceeded("Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table")
 	}
-	for _, of := range u.GlobalSecondaryIndexUpdates {
+	for _, change := range u.GlobalSecondaryIndexUpdates {
 		var err error
 		switch {
-		case of.Create != nil:
-			err = u.createIndex(t, of.Create)
-		case of.Delete != nil:
+		case change.Create != nil:
+			err = u.createIndex(t, change.Create)
+		case change.Delete != nil:
 			var x *schema.Index
-			if x, err = globalIndex(t, *of.Delete.IndexName, "delete"); err == nil {
+			if x, err = globalIndex(t, *change.Delete.IndexName, "delete"); err == nil {
 				x.State = schema.Deleting
 			}
 		default:
-			err = u.setIndex(t, of.Update)
+			err = u.setIndex(t, change.Update)
 		}
 		if err != nil {
 			return err
@@ -100,8 +100,8 @@ func (u *tableUpdate) setIndexes(t *schema.Table) error {
 	return nil
 }
 
-// createIndex adds an index, which is built beside requests. The attributes
-// of its key must be defined in the request; one that the table knows already
+// createIndex adds an index, which is built in the background. The request must
+// define the attributes of its key; an attribute that the table already defines
 // keeps its type.
 func (u *tableUpdate) createIndex(t *schema.Table, x *api.GlobalSecondaryIndex) error {
 	if _, is := t.Index(*x.IndexName); is {
@@ -150,7 +150,7 @@ func globalIndexes(t *schema.Table) iter.Seq[*schema.Index] {
 	}
 }
 
-// globalIndex finds an index to do something with.
+// globalIndex returns an index that is to be changed.
 func globalIndex(t *schema.Table, name, do string) (*schema.Index, error) {
 	x, ok := t.Index(name)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// updateItemChecks stand in the order in which DynamoDB reports the faults.
-// conformance/update_item/order.txt holds them to it.
+// updateItemChecks run in the order in which DynamoDB reports faults, which
+// conformance/update_item/order.txt verifies.
 var updateItemChecks = []func(*api.UpdateItem) error{
 	func(in *api.UpdateItem) error {
 		p := parameters{
@@ -62,8 +62,8 @@ func (s *Service) updateItem(ctx context.Context, in *api.UpdateItem) (*api.Upda
 	return reply, usage{consumed: done[0].Consumed}, nil
 }
 
-// update binds the update in whichever form it comes. There may be none: the
-// item is then created with its key, or left as it is.
+// update binds the update, an expression or a legacy AttributeUpdates. Without
+// either, the item is created with its key alone, or left as it is.
 func (s *Service) update(in *api.UpdateItem, b *expr.Bindings) (*expr.Update, error) {
 	if in.UpdateExpression == nil {
 		return attributeUpdates(in.AttributeUpdates)
@@ -75,8 +75,8 @@ func (s *Service) update(in *api.UpdateItem, b *expr.Bindings) (*expr.Update, er
 	return parsed.Bind(b)
 }
 
-// What the service adds to an item's size when it holds an update against the
-// limit (bisected on the service by the makers of dynoxide).
+// What DynamoDB adds to an item's size when it checks the limit for an update
+// (measured on AWS by the authors of dynoxide).
 const (
 	bytesPerUpdate     = 3
 	bytesPerWrite      = 19
@@ -85,7 +85,7 @@ const (
 	bytesPerArithmetic = 50
 )
 
-// updateWrite is the plan of an update.
+// updateWrite plans an update.
 func updateWrite(table string, key item.Item, cond *expr.Condition, u *expr.Update) db.Write {
 	n := u.Counts()
 	return db.Write{
@@ -103,7 +103,7 @@ func updateWrite(table string, key item.Item, cond *expr.Condition, u *expr.Upda
 		If: holds(cond),
 		Effect: func(before item.Item) (item.Item, error) {
 			after, err := u.Apply(orKey(before, key))
-			// An update that only clears does not create an item, although one
+			// An update that only removes does not create an item, although one
 			// without any action does (conformance/update_item/results.txt).
 			if before == nil && n.Clears > 0 && n.Writes == 0 {
 				return nil, err
@@ -116,7 +116,7 @@ func updateWrite(table string, key item.Item, cond *expr.Condition, u *expr.Upda
 	}
 }
 
-// orKey is the item, or its key alone when it does not exist yet.
+// orKey returns the item, or its key alone if it does not exist yet.
 func orKey(before, key item.Item) item.Item {
 	if before == nil {
 		return key
@@ -133,7 +133,7 @@ func leavesKey(t *schema.Table, u *expr.Update) error {
 	return nil
 }
 
-// updated is what the customer wants to see of the item; nil for nothing.
+// updated returns the attributes that ReturnValues asks for; nil for none.
 func updated(in *api.UpdateItem, u *expr.Update, o db.Outcome) (item.Item, error) {
 	var shown item.Item
 	var err error
@@ -164,7 +164,7 @@ var updateItemShape = shaping[api.UpdateItem]{
 	form: updateForm,
 }
 
-// updateForm is which keys of indexes an update changes.
+// updateForm returns which key attributes of indexes an update changes.
 func updateForm(s *Service, in *api.UpdateItem) (form string, ok bool) {
 	t, err := s.DB.Table(in.TableName)
 	if err != nil {

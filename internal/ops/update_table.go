@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// updateTableChecks stand in the order in which DynamoDB reports the faults.
+// updateTableChecks run in the order in which DynamoDB reports faults.
 var updateTableChecks = []func(*api.UpdateTable) error{
 	func(in *api.UpdateTable) error { return tableNamed(in.TableName) },
 	somethingChanges,
@@ -24,11 +24,11 @@ var updateTableChecks = []func(*api.UpdateTable) error{
 	updateWithStream,
 	func(in *api.UpdateTable) error { return encryptionFits(in.SSESpecification) },
 	func(in *api.UpdateTable) error { return knownClass(in.TableClass) },
-	updateOnlyWhatIsBuilt,
+	updateSupported,
 }
 
-// updateTable changes a table. Its reply tells units, warmth and class as they
-// were: what was asked for is told once the table is active again.
+// updateTable changes a table. Its reply shows units, warm throughput and class
+// as they were: DynamoDB shows the new ones once the table is active again.
 func (s *Service) updateTable(ctx context.Context, in *api.UpdateTable) (*api.TableReply, error) {
 	if err := firstFault(in, updateTableChecks); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func (s *Service) updateTable(ctx context.Context, in *api.UpdateTable) (*api.Ta
 	return &api.TableReply{TableDescription: desc}, nil
 }
 
-// somethingChanges wants a member that changes the table. Definitions of
-// attributes do not, nor do lists and structures with nothing in them.
+// somethingChanges checks that the request changes the table. Attribute
+// definitions alone do not, nor do empty lists and structures.
 func somethingChanges(in *api.UpdateTable) error {
 	if concerns(in) != 0 {
 		return nil
@@ -64,7 +64,7 @@ func somethingChanges(in *api.UpdateTable) error {
 		"DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required")
 }
 
-// concern is something that a request changes.
+// concern is a kind of change in a request.
 type concern uint
 
 const (
@@ -81,7 +81,7 @@ const (
 )
 
 func concerns(in *api.UpdateTable) (all concern) {
-	for of, is := range map[concern]bool{
+	for c, given := range map[concern]bool{
 		concernUnits:      in.ProvisionedThroughput != nil,
 		concernMode:       in.BillingMode != nil,
 		concernIndexes:    len(in.GlobalSecondaryIndexUpdates) > 0,
@@ -93,19 +93,19 @@ func concerns(in *api.UpdateTable) (all concern) {
 		concernCeilings:   anyGiven(ceilings(in.OnDemandThroughput)),
 		concernWarmth:     anyGiven(warmth(in.WarmThroughput)),
 	} {
-		if is {
-			all |= of
+		if given {
+			all |= c
 		}
 	}
 	return all
 }
 
-// oneConcern refuses what DynamoDB does only one at a time.
+// oneConcern rejects changes that DynamoDB does not allow in one request.
 func oneConcern(in *api.UpdateTable) error {
 	all := concerns(in)
 	for _, rule := range []struct {
-		of, with concern
-		words    string
+		change, with concern
+		message      string
 	}{
 		{concernReplicas, 0, "Replica modification must be the only operation in the request"},
 		{concernEncryption, 0, "Server-Side Encryption modification must be the only operation in the request"},
@@ -114,15 +114,15 @@ func oneConcern(in *api.UpdateTable) error {
 		{concernCeilings, concernMode | concernIndexes, "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request"},
 		{concernWarmth, concernIndexes, "WarmThroughput must be the only operation in the request"},
 	} {
-		if all&rule.of != 0 && all&^(rule.of|rule.with) != 0 {
-			return apierror.InvalidValues("%s", rule.words)
+		if all&rule.change != 0 && all&^(rule.change|rule.with) != 0 {
+			return apierror.InvalidValues("%s", rule.message)
 		}
 	}
 	provisioned := concernUnits
 	if isSet(in.BillingMode, "PROVISIONED") {
 		provisioned |= concernMode
 	}
-	switch moves := movesIndexes(in.GlobalSecondaryIndexUpdates); {
+	switch moves := createsOrDeletesIndex(in.GlobalSecondaryIndexUpdates); {
 	case all&provisioned != 0 && all&concernStream != 0:
 		return apierror.InvalidValues("You cannot modify stream status while updating table IOPS")
 	case all&concernUnits != 0 && moves:
@@ -157,25 +157,25 @@ func updateWithStream(in *api.UpdateTable) error {
 	return nil
 }
 
-func updateOnlyWhatIsBuilt(in *api.UpdateTable) error {
+func updateSupported(in *api.UpdateTable) error {
 	switch {
 	case in.ReplicaUpdates != nil:
-		return notBuilt("ReplicaUpdates")
+		return notSupported("ReplicaUpdates")
 	case in.GlobalTableWitnessUpdates != nil:
-		return notBuilt("GlobalTableWitnessUpdates")
+		return notSupported("GlobalTableWitnessUpdates")
 	case in.MultiRegionConsistency != nil:
-		return notBuilt("MultiRegionConsistency")
+		return notSupported("MultiRegionConsistency")
 	case in.GlobalTableSettingsReplicationMode != nil:
-		return notBuilt("GlobalTableSettingsReplicationMode")
+		return notSupported("GlobalTableSettingsReplicationMode")
 	case in.VectorIndexUpdates != nil:
-		return notBuilt("VectorIndexUpdates")
+		return notSupported("VectorIndexUpdates")
 	case in.DisassociationProtectionEnabled != nil:
-		return notBuilt("DisassociationProtectionEnabled")
+		return notSupported("DisassociationProtectionEnabled")
 	}
 	return nil
 }
 
-// tableUpdate is what an UpdateTable makes of a table.
+// tableUpdate applies an UpdateTable to a table.
 type tableUpdate struct {
 	*api.UpdateTable
 	now        time.Time
@@ -183,8 +183,8 @@ type tableUpdate struct {
 	before     schema.Table
 }
 
-// apply changes a table, step by step. The steps stand in the order in which
-// their faults are told.
+// apply changes a table in steps, in the order in which their faults are
+// reported.
 func (u *tableUpdate) apply(t *schema.Table) error {
 	for _, step := range []func(*schema.Table) error{
 		u.setStream, u.setMode, u.setUnits, u.setCeilings, u.setIndexes, u.setWarmth, u.setEncryption,
@@ -199,25 +199,25 @@ func (u *tableUpdate) apply(t *schema.Table) error {
 	if u.DeletionProtectionEnabled != nil {
 		t.DeletionProtection = *u.DeletionProtectionEnabled
 	}
-	if concerns(u.UpdateTable)&(concernUnits|concernMode|concernClass|concernStream) == 0 && !movesIndexes(u.GlobalSecondaryIndexUpdates) {
-		t.State = schema.Active // nothing else keeps a table from being used
+	if concerns(u.UpdateTable)&(concernUnits|concernMode|concernClass|concernStream) == 0 && !createsOrDeletesIndex(u.GlobalSecondaryIndexUpdates) {
+		t.State = schema.Active // other changes do not make the table UPDATING
 	}
 	return nil
 }
 
-// setStream enables or disables the table's stream. One that is enabled is
-// not changed: it is disabled first, and the next is another.
+// setStream enables or disables the table's stream. An enabled stream cannot be
+// changed: it must be disabled first, and the next one is a new stream.
 func (u *tableUpdate) setStream(t *schema.Table) error {
 	if u.StreamSpecification == nil {
 		return nil
 	}
 	_, has := t.Stream()
-	switch wanted := *u.StreamSpecification.StreamEnabled; {
-	case wanted && has:
+	switch enable := *u.StreamSpecification.StreamEnabled; {
+	case enable && has:
 		return apierror.Validation("Table already has an enabled stream: TableName: %s", t.Name)
-	case !wanted && !has:
+	case !enable && !has:
 		return apierror.Validation("Table has no stream to disable: TableName: %s", t.Name)
-	case wanted:
+	case enable:
 		t.EnableStream(*u.StreamSpecification.StreamViewType, u.now)
 	default:
 		t.DisableStream(u.now)
@@ -225,7 +225,7 @@ func (u *tableUpdate) setStream(t *schema.Table) error {
 	return nil
 }
 
-// setMode switches between units that are provisioned and units on demand.
+// setMode switches between provisioned and on-demand mode.
 func (u *tableUpdate) setMode(t *schema.Table) error {
 	onDemand := t.OnDemand
 	if u.BillingMode != nil {
@@ -254,8 +254,8 @@ func (u *tableUpdate) toOnDemand(t *schema.Table) {
 	}
 }
 
-// toProvisioned wants units for the table and for every index; none are
-// guessed. The ceilings go.
+// toProvisioned requires units for the table and for every index. The on-demand
+// maximums are removed.
 func (u *tableUpdate) toProvisioned(t *schema.Table) error {
 	var missing []string
 	for i := range t.Indexes {
@@ -275,7 +275,7 @@ func (u *tableUpdate) toProvisioned(t *schema.Table) error {
 	return nil
 }
 
-// switched tells whether the mode is another than before.
+// switched reports whether the billing mode changes.
 func (u *tableUpdate) switched(t *schema.Table) bool { return t.OnDemand != u.before.OnDemand }
 
 func (u *tableUpdate) setUnits(t *schema.Table) error {
@@ -291,8 +291,8 @@ func (u *tableUpdate) setUnits(t *schema.Table) error {
 	return nil
 }
 
-// change puts units in the place of others. With the first ones after a time
-// on demand, none become more.
+// change replaces units. A switch from on-demand mode does not count as an
+// increase.
 func (u *tableUpdate) change(t *schema.Table, is, to schema.Throughput) schema.Throughput {
 	if u.switched(t) {
 		is.Read, is.Write = to.Read, to.Write
@@ -324,8 +324,8 @@ func (u *tableUpdate) setEncryption(t *schema.Table) error {
 	return nil
 }
 
-// showBefore makes the reply of a description: what takes its time is told
-// as it was, and that it is being updated.
+// showBefore makes the reply of an update from the new description: changes
+// that take time are shown as they were, with the status UPDATING.
 func (u *tableUpdate) showBefore(s *Service, desc *api.TableDescription) {
 	was := &u.before
 	switched := u.BillingMode != nil && payPerRequest(u.BillingMode) != was.OnDemand
@@ -351,7 +351,7 @@ func (u *tableUpdate) showBefore(s *Service, desc *api.TableDescription) {
 	}
 }
 
-// unitsAsBefore takes back the numbers, but not when they changed.
+// unitsAsBefore resets the units, but not the times of their change.
 func unitsAsBefore(desc, was *api.ProvisionedThroughputDescription) {
 	desc.ReadCapacityUnits, desc.WriteCapacityUnits = was.ReadCapacityUnits, was.WriteCapacityUnits
 	desc.NumberOfDecreasesToday = was.NumberOfDecreasesToday

@@ -19,9 +19,8 @@ type usage struct {
 	returned, scanned int    // items
 	consumed          capacity.Consumed
 
-	// unmeasured is set by a GetItem that computed no units: to measure the
-	// item takes a quarter of the request's time. A sample of them is measured
-	// for the counts.
+	// unmeasured is set by a GetItem that computed no units: measuring the item
+	// takes a quarter of the request's time. Its units are sampled from got.
 	unmeasured bool
 	got        item.Item
 	consistent bool
@@ -40,7 +39,7 @@ func (u *usage) count(c *workload.Counter) {
 // usages is what a request did in each of its tables, ordered by their names.
 type usages []usage
 
-// of returns the usage of a table, which it adds if need be.
+// of returns the usage of a table, and adds it if it is missing.
 func (u *usages) of(table string) *usage {
 	i, ok := slices.BinarySearchFunc(*u, table, func(u usage, table string) int { return strings.Compare(u.table, table) })
 	if !ok {
@@ -62,16 +61,16 @@ type shaping[In any] struct {
 	// shape returns the shape of a request without its form.
 	shape func(*In) workload.Shape
 
-	// expression returns the expression that decides the form of a request, and
-	// its names; not ok for a request with legacy parameters, whose form is
-	// worked out each time. form works it out. Both are nil for operations whose
-	// shapes have no form.
+	// expression returns the expression that determines the form of a request,
+	// and its names; not ok for legacy parameters, whose form is computed for
+	// each request. form computes it. Both are nil for operations whose shapes
+	// have no form.
 	expression func(*In) (text string, names map[string]string, ok bool)
 	form       func(*Service, *In) (form string, ok bool)
 }
 
-// counter returns the counter for the shape of a request that succeeded; nil if
-// the table has changed since, and the shape is no longer known.
+// counter returns the counter for the shape of a successful request; nil if the
+// table has changed since and the shape can no longer be computed.
 func (sh *shaping[In]) counter(s *Service, in *In) *workload.Counter {
 	shape := sh.shape(in)
 	var text string
