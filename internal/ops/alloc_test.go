@@ -4,11 +4,11 @@ package ops
 
 import "testing"
 
-// What each of the requests that come all day may allocate, from its body to
-// the bytes of its reply: what it does today and a little more. A number that
-// has to grow has a reason, which belongs into the commit.
+// mostAllocs is how often each of the common requests may allocate, from its
+// body to the bytes of its reply: a little more than it does now. The commit
+// that raises a number says why.
 var mostAllocs = map[string]float64{
-	"GetItem":                 9, // of an item that was not read lately; of another it is two less
+	"GetItem":                 9, // of an item that is not in the value cache; two fewer if it is
 	"PutItem":                 16,
 	"PutItem indexed":         21,
 	"UpdateItem":              40,
@@ -28,10 +28,10 @@ func TestAllocations(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			most, ok := mostAllocs[r.name]
 			if !ok {
-				t.Fatal("it has no limit")
+				t.Fatal("the request has no limit")
 			}
 			const runs = 100
-			bodies := make([][]byte, runs+1) // AllocsPerRun makes one run more
+			bodies := make([][]byte, runs+1) // AllocsPerRun makes one extra run
 			for i := range bodies {
 				bodies[i] = []byte(r.body(i))
 				if r.operation == "TransactWriteItems" {
@@ -44,7 +44,7 @@ func TestAllocations(t *testing.T) {
 				i++
 			})
 			if got > most {
-				t.Errorf("it allocates %v times, at most %v is allowed", got, most)
+				t.Errorf("%v allocations, want at most %v", got, most)
 			}
 			t.Logf("%v of %v", got, most)
 		})

@@ -18,7 +18,7 @@ import (
 	"github.com/stator-db/stator/statortest"
 )
 
-// backups is a client of a database with backups in a folder.
+// backups is a client of a database whose backups are in a folder.
 type backups struct {
 	*dynamodb.Client
 	t      *testing.T
@@ -30,7 +30,7 @@ func startBackups(t *testing.T) *backups {
 	return &backups{statortest.StartWith(t, stator.Options{Backups: folder}), t, folder}
 }
 
-// orders makes a table with two indexes and some items.
+// orders creates a table with two indexes and some items.
 func (b *backups) orders() {
 	b.t.Helper()
 	attr := func(name string) types.AttributeDefinition {
@@ -71,7 +71,7 @@ func (b *backups) must(err error) {
 	}
 }
 
-// active waits until a table is.
+// active waits until a table is active.
 func (b *backups) active(table string) *types.TableDescription {
 	b.t.Helper()
 	for {
@@ -84,7 +84,7 @@ func (b *backups) active(table string) *types.TableDescription {
 	}
 }
 
-// count is how many items a table, or an index of it, has.
+// count returns the number of items in a table or one of its indexes.
 func (b *backups) count(table, index string) int32 {
 	b.t.Helper()
 	in := &dynamodb.ScanInput{TableName: &table, Select: types.SelectCount}
@@ -104,13 +104,13 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-// available makes a backup and waits until it is complete.
+// available creates a backup and waits until it is complete.
 func (b *backups) available(name string) string {
 	b.t.Helper()
 	made, err := b.CreateBackup(b.t.Context(), &dynamodb.CreateBackupInput{TableName: aws.String("Orders"), BackupName: &name})
 	b.must(err)
 	if d := made.BackupDetails; d.BackupStatus != types.BackupStatusCreating || d.BackupType != types.BackupTypeUser || *d.BackupName != name {
-		b.t.Errorf("a new backup is %+v", d)
+		b.t.Errorf("the reply of CreateBackup is %+v", d)
 	}
 	for {
 		d, err := b.DescribeBackup(b.t.Context(), &dynamodb.DescribeBackupInput{BackupArn: made.BackupDetails.BackupArn})
@@ -122,7 +122,7 @@ func (b *backups) available(name string) string {
 	}
 }
 
-func TestBackupBecomesATableAgain(t *testing.T) {
+func TestRestoreFromBackup(t *testing.T) {
 	b := startBackups(t)
 	b.orders()
 	arn := b.available("first")
@@ -130,10 +130,10 @@ func TestBackupBecomesATableAgain(t *testing.T) {
 	d, err := b.DescribeBackup(t.Context(), &dynamodb.DescribeBackupInput{BackupArn: &arn})
 	b.must(err)
 	if s := d.BackupDescription.SourceTableDetails; *s.ItemCount != 30 || *s.TableName != "Orders" || s.BillingMode != types.BillingModePayPerRequest {
-		t.Errorf("its table is %+v", s)
+		t.Errorf("SourceTableDetails is %+v", s)
 	}
 	if n := len(d.BackupDescription.SourceTableFeatureDetails.GlobalSecondaryIndexes); n != 2 {
-		t.Errorf("it has %d indexes", n)
+		t.Errorf("the backup has %d indexes", n)
 	}
 	made, err := b.RestoreTableFromBackup(t.Context(), &dynamodb.RestoreTableFromBackupInput{
 		BackupArn: &arn, TargetTableName: aws.String("Again"),
@@ -144,25 +144,25 @@ func TestBackupBecomesATableAgain(t *testing.T) {
 	})
 	b.must(err)
 	if d := made.TableDescription; d.TableStatus != types.TableStatusCreating || !*d.RestoreSummary.RestoreInProgress {
-		t.Errorf("it begins as %s, %+v", d.TableStatus, d.RestoreSummary)
+		t.Errorf("the reply of the restore has status %s, %+v", d.TableStatus, d.RestoreSummary)
 	}
 	again := b.active("Again")
 	if r := again.RestoreSummary; *r.RestoreInProgress || *r.SourceBackupArn != arn || !strings.HasSuffix(*r.SourceTableArn, "table/Orders") {
-		t.Errorf("it is made from %+v", r)
+		t.Errorf("RestoreSummary is %+v", r)
 	}
 	if *again.ProvisionedThroughput.ReadCapacityUnits != 5 || again.SSEDescription == nil || len(again.GlobalSecondaryIndexes) != 1 || len(again.AttributeDefinitions) != 2 {
-		t.Errorf("it is %+v", again)
+		t.Errorf("the restored table is %+v", again)
 	}
 	if n, indexed := b.count("Again", ""), b.count("Again", "by-a"); n != 30 || indexed != 30 {
-		t.Errorf("it has %d items and %d entries", n, indexed)
+		t.Errorf("the restored table has %d items and %d index entries", n, indexed)
 	}
 	gone, err := b.DeleteBackup(t.Context(), &dynamodb.DeleteBackupInput{BackupArn: &arn})
 	b.must(err)
 	if s := gone.BackupDescription.BackupDetails.BackupStatus; s != types.BackupStatusDeleted {
-		t.Errorf("a deleted backup is %s", s)
+		t.Errorf("the status of a deleted backup is %s", s)
 	}
 	if _, err := b.DescribeBackup(t.Context(), &dynamodb.DescribeBackupInput{BackupArn: &arn}); code(err) != "BackupNotFoundException" {
-		t.Errorf("a deleted backup: %v", err)
+		t.Errorf("describing a deleted backup: %v", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestListBackupsPages(t *testing.T) {
 	var arns []string
 	for i := range 5 {
 		arns = append(arns, b.available(fmt.Sprintf("backup-%d", i)))
-		time.Sleep(2 * time.Millisecond) // ids are in order of milliseconds
+		time.Sleep(2 * time.Millisecond) // ids are ordered by millisecond
 	}
 	var found []string
 	var from *string
@@ -201,8 +201,8 @@ func TestListBackupsPages(t *testing.T) {
 	}
 }
 
-// A damaged backup is told with the name of its file, and makes no table.
-func TestDamagedBackupIsTold(t *testing.T) {
+// Restoring a damaged backup reports the name of the file and creates no table.
+func TestRestoreReportsDamagedBackup(t *testing.T) {
 	b := startBackups(t)
 	b.orders()
 	arn := b.available("first")
@@ -218,12 +218,12 @@ func TestDamagedBackupIsTold(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := b.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("Again")}); code(err) != "ResourceNotFoundException" {
-		t.Errorf("the table is there: %v", err)
+		t.Errorf("the table exists: %v", err)
 	}
 }
 
-// A table is restored to the latest second and to one before, without its tags
-// and its recovery.
+// A table is restored to the latest second and to an earlier one, without its
+// tags and its recovery.
 func TestRestoreToPointInTime(t *testing.T) {
 	b := startBackups(t)
 	b.orders()

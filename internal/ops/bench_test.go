@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// From a request's body to the bytes of its reply, over the engine in memory.
+// BenchmarkOperations measures requests from their body to the bytes of their
+// reply, on the in-memory engine.
 func BenchmarkOperations(b *testing.B) {
 	h := newHotTest(b)
 	for _, r := range hotRequests {
 		b.Run(r.name, func(b *testing.B) {
 			h.tb = b
-			// Made beforehand, and more of them than fit a cache.
+			// The bodies are made in advance; there are more than a CPU cache holds.
 			bodies := make([][]byte, 2000)
 			for i := range bodies {
 				bodies[i] = []byte(r.body(i))
@@ -30,13 +31,13 @@ func BenchmarkOperations(b *testing.B) {
 				i++
 			}
 			b.SetBytes(int64(size))
-			// What is told by a clock depends on who else is at work.
+			// Unlike elapsed time, CPU time does not depend on the load.
 			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }
 
-// cpuTime is what this process has used of the processors so far.
+// cpuTime returns the CPU time of this process so far.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

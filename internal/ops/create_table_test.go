@@ -14,8 +14,8 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// tableTest asks a service on an empty database, whose time stands still
-// unless it is moved.
+// tableTest sends requests to a service on an empty database. Its clock advances
+// only when a test sets it.
 type tableTest struct {
 	*testing.T
 	s   *Service
@@ -27,7 +27,7 @@ func newTableTest(t *testing.T, delay time.Duration) *tableTest {
 	return newTableTestWith(t, db.Options{TableDelay: delay}, false)
 }
 
-// newTableTestWith has other options, and perhaps an engine in the same time.
+// newTableTestWith takes options; with timed, the engine has the same clock.
 func newTableTestWith(t *testing.T, o db.Options, timed bool) *tableTest {
 	t.Helper()
 	tt := &tableTest{T: t, now: time.Unix(1_700_000_000, 0)}
@@ -49,7 +49,7 @@ func newTableTestWith(t *testing.T, o db.Options, timed bool) *tableTest {
 	return tt
 }
 
-// in is the same for a test within.
+// in returns the same service for a subtest.
 func (t *tableTest) in(inner *testing.T) *tableTest {
 	within := *t
 	within.T = inner
@@ -58,7 +58,7 @@ func (t *tableTest) in(inner *testing.T) *tableTest {
 
 var tableIDs = regexp.MustCompile(`"TableId":"[0-9a-f-]{36}"`)
 
-// ask sends a request and returns its reply, or the fault.
+// ask sends a request and returns its reply or its fault.
 func (t *tableTest) ask(operation, body string) string {
 	t.Helper()
 	reply, err := answer(t.Context(), t.s, operation, []byte(body), new(buffer.Memory))
@@ -72,7 +72,7 @@ func (t *tableTest) ask(operation, body string) string {
 	return tableIDs.ReplaceAllString(string(reply), `"TableId":"…"`)
 }
 
-// make creates a table and fails the test if that does not work.
+// make creates a table.
 func (t *tableTest) make(members string) {
 	t.Helper()
 	if got := t.ask("CreateTable", "{"+members+"}"); !strings.HasPrefix(got, "{") {
@@ -129,14 +129,14 @@ func TestCreateTableFaults(t *testing.T) {
 			"ValidationException: The parameter 'TableName' is required but was not present in the request"},
 		{"a name has three characters", members(`"TableName":"ab"`, define(attrA), keyed(hashA), fiveUnits),
 			"ValidationException: 1 validation error detected: Value 'ab' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 3"},
-		{"a bad name is told alone", members(`"TableName":"abc!"`, keyed()),
+		{"a bad name is the only fault reported", members(`"TableName":"abc!"`, keyed()),
 			"ValidationException: 1 validation error detected: Value 'abc!' at 'tableName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"},
 		{"both units are needed, writes first", members(name, define(attrA), keyed(hashA), `"ProvisionedThroughput":{}`),
 			"ValidationException: 2 validation errors detected: Value null at 'provisionedThroughput.writeCapacityUnits' failed to satisfy constraint: Member must not be null; " +
 				"Value null at 'provisionedThroughput.readCapacityUnits' failed to satisfy constraint: Member must not be null"},
-		{"a table is provisioned unless it says otherwise", members(name, define(attrA), keyed(hashA)),
+		{"a table is provisioned by default", members(name, define(attrA), keyed(hashA)),
 			invalidValues + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED"},
-		{"on demand goes without units", members(name, define(), keyed(hashA), fiveUnits, byRequest),
+		{"an on-demand table has no units", members(name, define(), keyed(hashA), fiveUnits, byRequest),
 			invalidValues + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"},
 		{"units have a bound", members(name, define(), keyed(hashA), `"ProvisionedThroughput":{"ReadCapacityUnits":1000000000001,"WriteCapacityUnits":1000000000001}`),
 			"ValidationException: Given value 1000000000001 for ReadCapacityUnits is out of bounds"},
@@ -173,7 +173,7 @@ func TestCreateTableFaults(t *testing.T) {
 			invalidValues + "Some index key attributes are not defined in AttributeDefinitions. Keys: [c], AttributeDefinitions: [a, b]"},
 		{"an index key attribute twice", members(name, define(attrA), keyed(hashA), globalIndexOf("xyz", keyed(hashA, `{"AttributeName":"a","KeyType":"RANGE"}`), projectAll), byRequest),
 			"ValidationException: The KeySchema contains multiple key attributes with the same name"},
-		{"an index key in disorder", members(name, define(attrA, attrB, attrC), keyed(hashA), globalIndexOf("xyz", keyed(hashA, rangeB, `{"AttributeName":"c","KeyType":"HASH"}`), projectAll), byRequest),
+		{"index key attributes in the wrong order", members(name, define(attrA, attrB, attrC), keyed(hashA), globalIndexOf("xyz", keyed(hashA, rangeB, `{"AttributeName":"c","KeyType":"HASH"}`), projectAll), byRequest),
 			invalidValues + "All HASH key attributes must precede RANGE key attributes in the KeySchema"},
 		{"a projection of no type", members(name, define(attrA), keyed(hashA), globalIndexOf("xyz", keyed(hashA), `,"Projection":{"NonKeyAttributes":["x"]}`), byRequest),
 			invalidValues + "Unknown ProjectionType: null"},
@@ -189,22 +189,22 @@ func TestCreateTableFaults(t *testing.T) {
 			invalidValues + "ProvisionedThroughput is not specified for index: xyz"},
 		{"one name for two indexes", members(name, define(attrA, attrB), keyed(hashA, rangeB), localIndexOf("xyz", keyed(hashA, rangeB), projectAll), globalIndexOf("xyz", keyed(hashA), projectAll), byRequest),
 			invalidValues + "Duplicate index name: xyz"},
-		{"ceilings when provisioned", members(name, define(attrA), keyed(hashA), fiveUnits, `"OnDemandThroughput":{"MaxWriteRequestUnits":0}`),
+		{"maximums on a provisioned table", members(name, define(attrA), keyed(hashA), fiveUnits, `"OnDemandThroughput":{"MaxWriteRequestUnits":0}`),
 			invalidValues + "MaxWriteRequestUnits for OnDemandThroughput cannot be specified when table BillingMode is PROVISIONED."},
-		{"a ceiling of nothing", members(name, define(attrA), keyed(hashA), byRequest, `"OnDemandThroughput":{"MaxReadRequestUnits":-1}`),
+		{"a negative maximum", members(name, define(attrA), keyed(hashA), byRequest, `"OnDemandThroughput":{"MaxReadRequestUnits":-1}`),
 			invalidValues + "Requested MaxReadRequestUnits for OnDemandThroughput for table is outside of valid range"},
-		{"cooler than at the start", members(name, define(attrA), keyed(hashA), byRequest, `"WarmThroughput":{"ReadUnitsPerSecond":1}`),
+		{"warm throughput below the initial one", members(name, define(attrA), keyed(hashA), byRequest, `"WarmThroughput":{"ReadUnitsPerSecond":1}`),
 			invalidValues + "Requested ReadUnitsPerSecond for WarmThroughput for table is lower than initial throughput for OnDemand. See: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html#on-demand-capacity-mode-initial"},
-		{"cooler than provisioned", members(name, define(attrA), keyed(hashA), fiveUnits, `"WarmThroughput":{"WriteUnitsPerSecond":5}`),
+		{"warm throughput below the provisioned one", members(name, define(attrA), keyed(hashA), fiveUnits, `"WarmThroughput":{"WriteUnitsPerSecond":5}`),
 			invalidValues + "Requested WriteUnitsPerSecond for WarmThroughput for table is lower than WriteCapacityUnits of ProvisionedThroughput"},
-		{"a view of no stream", plainTable("abc", `"StreamSpecification":{"StreamEnabled":false,"StreamViewType":"KEYS_ONLY"}`),
+		{"a view type without a stream", plainTable("abc", `"StreamSpecification":{"StreamEnabled":false,"StreamViewType":"KEYS_ONLY"}`),
 			invalidValues + "Table is being created with a stream disabled, UpdateViewType should not be specified"},
-		{"policies are not built", plainTable("abc", `"ResourcePolicy":"{}"`), invalidValues + "ResourcePolicy is not supported yet"},
+		{"policies are not supported", plainTable("abc", `"ResourcePolicy":"{}"`), invalidValues + "ResourcePolicy is not supported yet"},
 		{"a key without its type", plainTable("abc", `"SSESpecification":{"Enabled":true,"KMSMasterKeyId":"k"}`),
 			invalidValues + "SSEType KMS is required if KMSMasterKeyId is specified"},
 		{"an unknown class", plainTable("abc", `"TableClass":"FIRST"`),
 			"ValidationException: Invalid table-class parameter provided. Please try again with a valid table-class value: [STANDARD, STANDARD_INFREQUENT_ACCESS]."},
-		{"a tag of AWS's", plainTable("abc", `"Tags":[{"Key":"aws:x","Value":""}]`), "ValidationException: Tag Key cannot be prefixed with aws:, Key: aws:x"},
+		{"a reserved tag key", plainTable("abc", `"Tags":[{"Key":"aws:x","Value":""}]`), "ValidationException: Tag Key cannot be prefixed with aws:, Key: aws:x"},
 		{"a tag without key", plainTable("abc", `"Tags":[{}]`), "ValidationException: The Tag Key provided is invalid, Key: null"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestGlobalKeysHaveUpToEightAttributes(t *testing.T) {
 	tt.want("CreateTable", request(5, 0), invalidValues+"The KeySchema exceeds the maximum allowed number of HASH key attributes")
 	tt.want("CreateTable", request(1, 5), invalidValues+"The KeySchema exceeds the maximum allowed number of RANGE key attributes")
 	if got := tt.ask("CreateTable", request(4, 4)); strings.Count(got, `"KeyType"`) != 9 {
-		t.Errorf("four and four: %s", got)
+		t.Errorf("four partition and four sort key attributes: %s", got)
 	}
 }
 
@@ -274,8 +274,8 @@ func TestCreateTableTwice(t *testing.T) {
 	tt.want("CreateTable", "{"+plainTable("abc")+"}", "ResourceInUseException: Table already exists: abc")
 }
 
-// The order of names in messages was seen on AWS.
-func TestNamesAreListedInJavasOrder(t *testing.T) {
+// The order of names in messages was observed on AWS.
+func TestNamesAreInHashSetOrder(t *testing.T) {
 	if got := hashSetOrder([]string{"pk", "sk", "a", "b", "c"}, bucketsFor(5)); got != "sk, a, b, pk, c" {
 		t.Errorf("five definitions are listed as %s", got)
 	}

@@ -21,18 +21,18 @@ func TestDeleteTable(t *testing.T) {
 		"ResourceInUseException: Attempt to change a resource which is still in use: Table: abc is in the process of being updated.")
 
 	tt.now = tt.now.Add(time.Second)
-	told := `"BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST","LastUpdateToPayPerRequestDateTime":1700000000.000},"DeletionProtectionEnabled":false,"ItemCount":0,` +
+	desc := `"BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST","LastUpdateToPayPerRequestDateTime":1700000000.000},"DeletionProtectionEnabled":false,"ItemCount":0,` +
 		`"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":0,"WriteCapacityUnits":0},` +
 		`"TableArn":"arn:aws:dynamodb:us-east-1:000000000000:table/abc","TableId":"…","TableName":"abc","TableSizeBytes":0,"TableStatus":"DELETING",` +
 		`"TableThroughputModeSummary":{"TableThroughputMode":"PAY_PER_REQUEST","LastUpdateToPayPerRequestDateTime":1700000000.000}}`
-	tt.want("DeleteTable", `{"TableName":"abc"}`, `{"TableDescription":{`+told+`}`)
-	tt.want("DescribeTable", `{"TableName":"abc"}`, `{"Table":{`+told+`}`)
+	tt.want("DeleteTable", `{"TableName":"abc"}`, `{"TableDescription":{`+desc+`}`)
+	tt.want("DescribeTable", `{"TableName":"abc"}`, `{"Table":{`+desc+`}`)
 	tt.want("DeleteTable", `{"TableName":"abc"}`, "ResourceInUseException: Attempt to change a resource which is still in use: Table is being deleted: abc")
 	tt.want("TagResource", `{"ResourceArn":"arn:aws:dynamodb:us-east-1:000000000000:table/abc","Tags":[{"Key":"k","Value":"v"}]}`,
 		"ResourceInUseException: Attempt to change a resource which is still in use: Table is being deleted: abc")
 }
 
-func TestDeletedTableIsGoneAtOnceWithoutDelay(t *testing.T) {
+func TestTableIsDeletedAtOnceWithoutDelay(t *testing.T) {
 	tt := newTableTest(t, 0)
 	tt.make(plainTable("abc"))
 	tt.ask("DeleteTable", `{"TableName":"abc"}`)

@@ -43,10 +43,10 @@ func TestDecreasesCountFromMidnight(t *testing.T) {
 		return tt.s.unitsReply(d.Throughput).NumberOfDecreasesToday
 	}
 	if got := count(); got != 1 {
-		t.Errorf("%d decreases after one", got)
+		t.Errorf("%d decreases today after one, want 1", got)
 	}
 	tt.now = tt.now.Add(time.Minute)
 	if got := count(); got != 0 {
-		t.Errorf("%d decreases on the next day", got)
+		t.Errorf("%d decreases on the next day, want 0", got)
 	}
 }

@@ -20,8 +20,8 @@ import (
 
 const ordersARN = "arn:aws:dynamodb:us-east-1:000000000000:table/Orders"
 
-// transfers is a client of a database with one bucket, "files", and a table
-// that can be exported.
+// transfers is a client of a database with the bucket "files" and a table that
+// can be exported.
 type transfers struct {
 	*backups
 }
@@ -60,7 +60,7 @@ func (x *transfers) imported(arn *string) *types.ImportTableDescription {
 	}
 }
 
-// into is a request to import what an export wrote.
+// into returns a request to import the files of an export.
 func into(table, prefix string) *dynamodb.ImportTableInput {
 	return &dynamodb.ImportTableInput{
 		S3BucketSource: &types.S3BucketSource{S3Bucket: aws.String("files"), S3KeyPrefix: &prefix},
@@ -74,7 +74,7 @@ func into(table, prefix string) *dynamodb.ImportTableInput {
 	}
 }
 
-// A table goes to files and back through the API, and both jobs are told.
+// A table is exported and imported, and both jobs are described and listed.
 func TestExportAndImport(t *testing.T) {
 	x := startTransfers(t)
 	for range 2 {
@@ -96,7 +96,7 @@ func TestExportAndImport(t *testing.T) {
 	exports, err := x.ListExports(t.Context(), &dynamodb.ListExportsInput{TableArn: aws.String(ordersARN)})
 	x.must(err)
 	if len(exports.ExportSummaries) != 1 || exports.ExportSummaries[0].ExportStatus != types.ExportStatusCompleted {
-		t.Fatalf("the exports are %+v", exports.ExportSummaries) // one token stands for one export
+		t.Fatalf("the exports are %+v", exports.ExportSummaries) // the requests have the same token
 	}
 	id := (*exports.ExportSummaries[0].ExportArn)[strings.LastIndex(*exports.ExportSummaries[0].ExportArn, "/")+1:]
 	for i := range 3 {
@@ -118,7 +118,7 @@ func TestExportAndImport(t *testing.T) {
 		t.Errorf("the index has %d items", found.Count)
 	}
 	if d := x.active("Again1"); d.RestoreSummary != nil {
-		t.Errorf("an imported table is told as restored: %+v", d.RestoreSummary)
+		t.Errorf("an imported table has a RestoreSummary: %+v", d.RestoreSummary)
 	}
 	pages, seen := 0, map[string]bool{}
 	for p := dynamodb.NewListImportsPaginator(x.Client, &dynamodb.ListImportsInput{PageSize: aws.Int32(2)}); p.HasMorePages(); pages++ {
@@ -129,11 +129,11 @@ func TestExportAndImport(t *testing.T) {
 		}
 	}
 	if pages != 2 || len(seen) != 3 {
-		t.Errorf("%d pages have %d imports", pages, len(seen))
+		t.Errorf("%d pages list %d imports", pages, len(seen))
 	}
 }
 
-// What cannot be done is told by its own error, and nothing is begun.
+// A request that cannot be fulfilled has its own fault and starts nothing.
 func TestTransferFaults(t *testing.T) {
 	x := startTransfers(t)
 	expect := func(code string, err error) {
@@ -171,7 +171,7 @@ func TestTransferFaults(t *testing.T) {
 	begun, err := x.ImportTable(t.Context(), in)
 	x.must(err)
 	if done := x.imported(begun.ImportTableDescription.ImportArn); done.ImportStatus != types.ImportStatusFailed || !strings.Contains(*done.FailureMessage, "nowhere/") {
-		t.Errorf("an import of nothing is %+v", done)
+		t.Errorf("an import of no files is %+v", done)
 	}
 	in.InputCompressionType = types.InputCompressionTypeNone
 	_, err = x.ImportTable(t.Context(), in)
@@ -182,14 +182,14 @@ func TestTransferFaults(t *testing.T) {
 	expect("ExportNotFoundException", err)
 }
 
-// A prefix that leaves no room for the names of the files is refused; it does
-// not bring the server down in the background, now and after every start.
+// A prefix that is too long for the names of the files is rejected. It does not
+// crash the background work, now and after every start.
 func TestExportWithALongPrefix(t *testing.T) {
 	x := startTransfers(t)
 	out, err := x.ExportTableToPointInTime(t.Context(), &dynamodb.ExportTableToPointInTimeInput{
 		TableArn: aws.String(ordersARN), S3Bucket: aws.String("files"), S3Prefix: aws.String(strings.Repeat("abcdefghi/", 100)),
 	})
 	if err == nil {
-		t.Errorf("it is taken, and then %s", x.exported(out.ExportDescription.ExportArn).ExportStatus)
+		t.Errorf("the request is accepted, and the export is %s", x.exported(out.ExportDescription.ExportArn).ExportStatus)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// hotTest is a table of 1 KB items of ten attributes, as the benchmarks and
-// the gates on allocations use it: ten items to a partition, and one global
-// index with as many to each of its own.
+// hotTest is a service for benchmarks and allocation tests. Its two tables hold
+// items of 1 KB with ten attributes, ten to a partition; one of them has a global
+// index, whose partitions hold ten items too.
 type hotTest struct {
 	tb      testing.TB
 	service *Service
@@ -59,7 +59,8 @@ func newHotTest(tb testing.TB) *hotTest {
 	return h
 }
 
-// do carries out a request and returns the reply, valid until the next call.
+// do executes a request and returns the reply, which is valid until the next
+// call.
 func (h *hotTest) do(name string, body []byte) []byte {
 	reply, err := answer(h.tb.Context(), h.service, name, body, &h.memory)
 	if err != nil {
@@ -68,7 +69,7 @@ func (h *hotTest) do(name string, body []byte) []byte {
 	return reply
 }
 
-// answer reads a request and carries it out.
+// answer decodes and executes a request.
 func answer(ctx context.Context, s *Service, name string, body []byte, memory *buffer.Memory) ([]byte, error) {
 	r, err := Read(name, body)
 	if err != nil {
@@ -81,7 +82,7 @@ func hotKey(partition, n int) string {
 	return fmt.Sprintf(`{"pk":{"S":"customer-%06d"},"sk":{"N":"%d"}}`, partition, n)
 }
 
-// hotItem is an item of 1 KB with ten attributes.
+// hotItem returns an item of 1 KB with ten attributes.
 func hotItem(partition, n, version int) string {
 	return fmt.Sprintf(`{"pk":{"S":"customer-%06d"},"sk":{"N":"%d"},"gk":{"S":"group-%06d"},"version":{"N":"%d"},`+
 		`"name":{"S":"a name of some length"},"open":{"BOOL":true},"price":{"N":"1234.56"},"tags":{"SS":["blue","green","red"]},`+
@@ -89,8 +90,8 @@ func hotItem(partition, n, version int) string {
 		partition, n, partition, version, strings.Repeat("lorem ipsum ", 64))
 }
 
-// hotRequests are the requests that a server spends its days with. Of each
-// the i-th differs from the one before, so that every write writes.
+// hotRequests are the most common requests. Each body(i) differs from the one
+// before, so that every write changes the item.
 var hotRequests = []struct {
 	name, operation string
 	body            func(i int) string
@@ -151,7 +152,7 @@ var hotRequests = []struct {
 	}},
 }
 
-// setToken gives a transaction a token of its own.
+// setToken gives a transaction a unique token.
 func setToken(body []byte, n int) {
 	digits := body[len(body)-len(`000000000000"}`) : len(body)-2]
 	for i := range digits {

@@ -9,14 +9,14 @@ func TestListTables(t *testing.T) {
 		tt.make(plainTable(name))
 	}
 	for _, c := range []struct{ name, request, want string }{
-		{"names are in the order of their bytes", `{}`, `{"TableNames":["Zzz","aaa","bbb"]}`},
-		{"a page tells where it ends", `{"Limit":2}`, `{"LastEvaluatedTableName":"aaa","TableNames":["Zzz","aaa"]}`},
-		{"the last page does not", `{"Limit":3}`, `{"TableNames":["Zzz","aaa","bbb"]}`},
+		{"names are ordered by their bytes", `{}`, `{"TableNames":["Zzz","aaa","bbb"]}`},
+		{"a page has LastEvaluatedTableName", `{"Limit":2}`, `{"LastEvaluatedTableName":"aaa","TableNames":["Zzz","aaa"]}`},
+		{"the last page does not have it", `{"Limit":3}`, `{"TableNames":["Zzz","aaa","bbb"]}`},
 		{"a page begins after a name", `{"ExclusiveStartTableName":"aaa"}`, `{"TableNames":["bbb"]}`},
-		{"which need not be a table's", `{"ExclusiveStartTableName":"abc"}`, `{"TableNames":["bbb"]}`},
-		{"a page has a name at least", `{"Limit":0}`,
+		{"the name need not be a table's", `{"ExclusiveStartTableName":"abc"}`, `{"TableNames":["bbb"]}`},
+		{"the limit is at least one", `{"Limit":0}`,
 			"ValidationException: 1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1"},
-		{"a page has a hundred names at most", `{"Limit":101}`,
+		{"the limit is at most a hundred", `{"Limit":101}`,
 			"ValidationException: 1 validation error detected: Value '101' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 100"},
 	} {
 		t.Run(c.name, func(t *testing.T) { tt.in(t).want("ListTables", c.request, c.want) })

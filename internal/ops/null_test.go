@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A null where a value, a structure or a name should be is answered, and breaks nothing.
+// A null instead of a value, a structure or a name gets a reply and does no harm.
 func TestNulls(t *testing.T) {
 	tt := newStatementTest(t)
 	for _, c := range [][2]string{
@@ -53,13 +53,13 @@ func TestNulls(t *testing.T) {
 	}
 }
 
-// One among the parameters of a statement stored an item that nobody could read.
+// A null among the parameters of a statement once stored an unreadable item.
 func TestNullParameterStoresNothing(t *testing.T) {
 	tt := newStatementTest(t)
 	tt.ask("PutItem", `{"TableName":"one","Item":{"a":{"S":"innocent"}}}`)
 	const insert = `{"Statement":"INSERT INTO \"one\" VALUE {'\u0000':?,'\u0001\u0001\u0001A\u0005\u0001a\u0001\u0001q':1,'a':'q'}","Parameters":[null]}`
 	if got := tt.ask("ExecuteStatement", insert); !strings.Contains(got, "ValidationException") {
-		t.Errorf("answered %s", got)
+		t.Errorf("the reply is %s", got)
 	}
 	if got, want := tt.ask("Scan", `{"TableName":"one"}`), `"Count":1`; !strings.Contains(got, want) {
 		t.Errorf("the table has %s", got)

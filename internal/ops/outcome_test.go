@@ -13,12 +13,12 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// deletingEngine has a table deleted as soon as the next update has committed,
-// before its reply is made.
+// deletingEngine starts to delete a table as soon as the next update has
+// committed, before the reply is made.
 type deletingEngine struct {
 	store.Engine
 	mu          sync.Mutex
-	deleteTable func()        // nil: not now
+	deleteTable func()        // nil: disarmed
 	following   chan struct{} // closed once the database waits for the deletion
 }
 
@@ -39,8 +39,8 @@ func (e *deletingEngine) Update(ctx context.Context, keys [][]byte, fn func(stor
 	return nil
 }
 
-// Get is how the database follows a change of its catalog. From the first on,
-// requests for the table wait until the change has settled.
+// Get is how the database reloads a changed table. From the first Get on, requests
+// for the table wait until the change is complete.
 func (e *deletingEngine) Get(ctx context.Context, c store.Consistency, keys ...[]byte) ([][]byte, error) {
 	e.mu.Lock()
 	if e.following != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// newStatementTest has a table abc with the key a, b, and a table one with the
-// key a.
+// newStatementTest creates a table abc with the key a, b and a table one with
+// the key a.
 func newStatementTest(t *testing.T) *tableTest {
 	t.Helper()
 	tt := newTableTest(t, 0)
@@ -25,7 +25,7 @@ func newStatementTest(t *testing.T) *tableTest {
 	return tt
 }
 
-// statement is the body of a request, with more members behind the statement.
+// statement returns the body of a request with a statement and more members.
 func statement(text string, more ...string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestSelect(t *testing.T) {
 		{"alternatives", `SELECT n FROM "abc" WHERE a='x' AND b=1 OR n=30`, `10 30`},
 		{"an index", `SELECT b FROM "abc"."keys" WHERE g='q'`, `2`},
 		{"a whole index", `SELECT b FROM "abc"."keys" WHERE NOT g='p'`, `2`},
-		{"items behind a local index", `SELECT n FROM "abc"."local" WHERE a='x' AND g='q'`, `20`},
+		{"items fetched for a local index", `SELECT n FROM "abc"."local" WHERE a='x' AND g='q'`, `20`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := tt.in(t).ask("ExecuteStatement", statement(c.text))
@@ -86,7 +86,7 @@ func TestStatementFaults(t *testing.T) {
 		{"an empty key", `SELECT * FROM "abc" WHERE a=''`, "ValidationException: One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: a"},
 		{"an attribute that an index lacks", `SELECT n, n FROM "abc"."keys"`, "ValidationException: Duplicate identifiers in select clause: n"},
 		{"attributes that an index lacks", `SELECT n, m.o FROM "abc"."keys"`, "ValidationException: One or more parameter values were invalid: Global secondary index keys does not project [n, m]"},
-		{"a filter that an index lacks", `SELECT a FROM "abc"."keys" WHERE g='p' AND NOT n=1`,
+		{"a filter on an attribute that an index lacks", `SELECT a FROM "abc"."keys" WHERE g='p' AND NOT n=1`,
 			"ValidationException: One or more parameter values were invalid: Secondary index keys does not project one or more filter attributes: [n]"},
 		{"an order without a condition", `SELECT * FROM "abc" ORDER BY a`, "ValidationException: Must have WHERE clause in the statement when using ORDER BY clause."},
 		{"an order by another attribute", `SELECT * FROM "abc" WHERE a='x' ORDER BY n`, "ValidationException: Variable reference n in ORDER BY clause must be part of the primary key"},
@@ -96,18 +96,18 @@ func TestStatementFaults(t *testing.T) {
 		{"an insert of another type", `INSERT INTO "abc" VALUE {'a':1}`, "ValidationException: Key attribute's data type should match its data type in table's schema: Key a"},
 		{"an insert that does not fit an index", `INSERT INTO "abc" VALUE {'a':'x','b':9,'g':1}`,
 			"ValidationException: One or more parameter values were invalid: Type mismatch for Index Key g Expected: S Actual: N IndexName: local"},
-		{"an insert of what is there", `INSERT INTO "abc" VALUE {'a':'x','b':1}`, "DuplicateItemException: Duplicate primary key exists in table"},
-		{"an update of everything", `UPDATE "abc" SET n=1`, "ValidationException: Where clause does not contain a mandatory equality on all key attributes"},
-		{"an update of everything in no table", `UPDATE "none" SET n=1`, "ValidationException: Where clause does not contain a mandatory equality on all key attributes"},
+		{"an insert of an existing item", `INSERT INTO "abc" VALUE {'a':'x','b':1}`, "DuplicateItemException: Duplicate primary key exists in table"},
+		{"an update without a key", `UPDATE "abc" SET n=1`, "ValidationException: Where clause does not contain a mandatory equality on all key attributes"},
+		{"an update without a key of a missing table", `UPDATE "none" SET n=1`, "ValidationException: Where clause does not contain a mandatory equality on all key attributes"},
 		{"an update of a partition", `UPDATE "abc" SET n=1 WHERE a='x'`, "ValidationException: Where clause does not contain a mandatory equality on all key attributes"},
 		{"an update of one or the other", `UPDATE "abc" SET n=1 WHERE a='x' AND b=1 OR n=1`, "ValidationException: Where clause does not contain a mandatory equality on all key attributes"},
 		{"an update of two", `DELETE FROM "abc" WHERE a='x' AND b=1 AND b=2`, "ValidationException: Multiple conditions on same key b. Only single item Update/Insert/Delete are supported"},
-		{"an update of nothing", `UPDATE "abc" SET n=1 WHERE a='x' AND b=99`, "ConditionalCheckFailedException: The conditional request failed"},
+		{"an update of a missing item", `UPDATE "abc" SET n=1 WHERE a='x' AND b=99`, "ConditionalCheckFailedException: The conditional request failed"},
 		{"an update whose condition fails", `UPDATE "abc" SET n=1 WHERE a='x' AND b=1 AND n=99`, "ConditionalCheckFailedException: The conditional request failed"},
 		{"an update of the key", `UPDATE "abc" SET b=1 WHERE a='x' AND b=1`, "ValidationException: One or more parameter values were invalid: Cannot update attribute b. This attribute is part of the key"},
-		{"an update of what is not there", `UPDATE "abc" SET n=z+1 WHERE a='x' AND b=1`, "ValidationException: The provided expression refers to an attribute that does not exist in the item"},
+		{"an update with a missing attribute", `UPDATE "abc" SET n=z+1 WHERE a='x' AND b=1`, "ValidationException: The provided expression refers to an attribute that does not exist in the item"},
 		{"a delete whose condition fails", `DELETE FROM "abc" WHERE a='x' AND b=1 AND n=99`, "ConditionalCheckFailedException: The conditional request failed"},
-		{"a delete of nothing", `DELETE FROM "abc" WHERE a='x' AND b=99 AND n=99`, `{"Items":[]}`},
+		{"a delete of a missing item", `DELETE FROM "abc" WHERE a='x' AND b=99 AND n=99`, `{"Items":[]}`},
 		{"a condition", `EXISTS(SELECT * FROM "abc" WHERE a='x' AND b=1 AND n=10)`, "ValidationException: EXISTS can only be used in ExecuteTransaction write requests."},
 	} {
 		t.Run(c.name, func(t *testing.T) { tt.in(t).want("ExecuteStatement", statement(c.text), c.want) })
@@ -118,7 +118,8 @@ func TestStatementFaults(t *testing.T) {
 		"ValidationException: 1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1")
 }
 
-// A page says where the next one begins, for the same statement alone.
+// The token of a page is where the next one begins; it is valid for the same
+// statement only.
 func TestStatementPages(t *testing.T) {
 	tt := newStatementTest(t)
 	for _, c := range []struct{ name, text string }{
@@ -149,7 +150,7 @@ func TestStatementPages(t *testing.T) {
 				p = page(`"Limit":1`, `"NextToken":"`+p.NextToken+`"`)
 			}
 			if fmt.Sprint(got) != want {
-				t.Errorf("page by page %v, at once %s", got, want)
+				t.Errorf("page by page %v, in one page %s", got, want)
 			}
 		})
 	}
@@ -183,8 +184,8 @@ func TestReturning(t *testing.T) {
 	}
 }
 
-// An item that a statement makes is measured without what its actions would
-// count elsewhere.
+// The size limit of an item written by a statement does not include its actions,
+// unlike that of an UpdateItem.
 func TestStatementItemSize(t *testing.T) {
 	tt := newStatementTest(t)
 	fill := func(n int) string { return `[{"S":"` + strings.Repeat("x", n) + `"}]` }
@@ -210,7 +211,7 @@ func TestBatchExecuteStatement(t *testing.T) {
 	}{
 		{"reads", []string{`SELECT n FROM "abc" WHERE a='x' AND b=1`, `SELECT n FROM "abc" WHERE b=9 AND a='x'`},
 			`{"Responses":[{"TableName":"abc","Item":{"n":{"N":"10"}}},{"TableName":"abc"}],"ConsumedCapacity":[{"TableName":"abc","CapacityUnits":1.0,"Table":{"CapacityUnits":1.0}}]}`},
-		{"faults of members", []string{`SLECT * FROM "abc"`, `SELECT * FROM "abc"`, `SELECT * FROM "abc"."keys" WHERE a='x' AND b=1`, `SELECT * FROM "none" WHERE a='x'`, `SELECT COUNT(*) FROM "abc"`},
+		{"faults of statements", []string{`SLECT * FROM "abc"`, `SELECT * FROM "abc"`, `SELECT * FROM "abc"."keys" WHERE a='x' AND b=1`, `SELECT * FROM "none" WHERE a='x'`, `SELECT COUNT(*) FROM "abc"`},
 			`{"Responses":[{"Error":{"Code":"ValidationError","Message":"Statement wasn't well formed, can't be processed: Expected data manipulation"}},` +
 				`{"Error":{"Code":"ValidationError","Message":"Select statements within BatchExecuteStatement must specify the primary key in the where clause."}},` +
 				`{"Error":{"Code":"ValidationError","Message":"Select statements within BatchExecuteStatement must specify the primary key in the where clause."}},` +
@@ -276,7 +277,7 @@ func TestExecuteTransaction(t *testing.T) {
 	}
 }
 
-// A token makes a transaction happen once; sending it again costs a read.
+// A token makes a transaction idempotent; repeating it consumes a read.
 func TestExecuteTransactionToken(t *testing.T) {
 	tt := newStatementTest(t)
 	send := func(text string) string {

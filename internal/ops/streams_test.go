@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 )
 
-// reply is what these tests read of the replies of streams.
+// streamReply holds the members that these tests read.
 type streamReply struct {
 	Table             struct{ LatestStreamArn string }
 	ShardIterator     string
@@ -41,7 +41,7 @@ type streamRecord struct {
 	} `json:"dynamodb"`
 }
 
-// get sends a request that is answered.
+// get sends a request that must succeed.
 func (t *tableTest) get(operation, body string) (r streamReply) {
 	t.Helper()
 	text := t.ask(operation, body)
@@ -51,7 +51,7 @@ func (t *tableTest) get(operation, body string) (r streamReply) {
 	return r
 }
 
-// streamed makes a table with a stream and returns the stream's ARN.
+// streamed creates a table with a stream and returns the stream's ARN.
 func (t *tableTest) streamed(name, view string) string {
 	t.Helper()
 	t.make(plainTable(name, fmt.Sprintf(`"StreamSpecification":{"StreamEnabled":true,"StreamViewType":%q}`, view)))
@@ -69,7 +69,7 @@ func (t *tableTest) consume(arn string) (records []streamRecord) {
 		for _, shard := range d.Shards {
 			parents[shard.ShardId] = shard.ParentShardId
 			if shard.ParentShardId != "" && !done[shard.ParentShardId] {
-				t.Errorf("%s is told before its parent has ended", shard.ShardId)
+				t.Errorf("shard %s is listed before its parent has ended", shard.ShardId)
 			}
 			next := new(t.get("GetShardIterator", fmt.Sprintf(`{"StreamArn":%q,"ShardId":%q,"ShardIteratorType":"AT_SEQUENCE_NUMBER","SequenceNumber":%q}`,
 				arn, shard.ShardId, shard.SequenceNumberRange.StartingSequenceNumber)).ShardIterator)
@@ -77,12 +77,12 @@ func (t *tableTest) consume(arn string) (records []streamRecord) {
 				page := t.get("GetRecords", fmt.Sprintf(`{"ShardIterator":%q,"Limit":2}`, *next))
 				records = append(records, page.Records...)
 				if next = page.NextShardIterator; len(page.Records) == 0 && next != nil {
-					break // it is open
+					break // the shard is open
 				}
 			}
 			done[shard.ShardId] = next == nil
 			if closed := shard.SequenceNumberRange.EndingSequenceNumber != ""; closed != done[shard.ShardId] {
-				t.Errorf("shard %s is closed: %v, and ends: %v", shard.ShardId, closed, done[shard.ShardId])
+				t.Errorf("shard %s: closed is %v, read to the end is %v", shard.ShardId, closed, done[shard.ShardId])
 			}
 		}
 		if d.LastEvaluatedShardId == "" {
@@ -94,7 +94,8 @@ func (t *tableTest) consume(arn string) (records []streamRecord) {
 
 var numbersOfRecords = regexp.MustCompile(`"(eventID":"[0-9a-f]{32}|SequenceNumber":"[0-9]{21})"`)
 
-// What each view shows of an item that comes, changes and goes.
+// Each view type shows its images of an item that is inserted, modified and
+// removed.
 func TestStreamViews(t *testing.T) {
 	const (
 		before = `{"a":{"S":"k"},"n":{"N":"12345"}}`
@@ -114,7 +115,7 @@ func TestStreamViews(t *testing.T) {
 			t := newTableTest(inner, 0)
 			arn := t.streamed("abc", c.view)
 			t.ask("PutItem", `{"TableName":"abc","Item":`+before+`}`)
-			t.ask("PutItem", `{"TableName":"abc","Item":`+before+`}`) // changes nothing
+			t.ask("PutItem", `{"TableName":"abc","Item":`+before+`}`) // no change
 			t.ask("UpdateItem", `{"TableName":"abc","Key":{"a":{"S":"k"}},"UpdateExpression":"SET n = :n","ExpressionAttributeValues":{":n":{"N":"1"}}}`)
 			t.ask("DeleteItem", `{"TableName":"abc","Key":{"a":{"S":"k"}}}`)
 			t.ask("DeleteItem", `{"TableName":"abc","Key":{"a":{"S":"k"}}}`)
@@ -136,13 +137,13 @@ func TestStreamViews(t *testing.T) {
 					image+`,"StreamViewType":"`+c.view+`"},…,"eventName":"`+kind+`","eventSource":"aws:dynamodb","eventVersion":"1.1"}`)
 			}
 			if strings.Join(got, ",") != strings.Join(want, ",") {
-				t.Errorf("the records are\n%s\nnot\n%s", strings.Join(got, ","), strings.Join(want, ","))
+				t.Errorf("the records are\n%s\nwant\n%s", strings.Join(got, ","), strings.Join(want, ","))
 			}
 		})
 	}
 }
 
-// A consumer that follows the shards to their end has each change once.
+// A consumer that follows the shards to their end gets each change once.
 func TestConsumerFollowsLineage(t *testing.T) {
 	tt := newClockTest(t, time.Hour)
 	arn := tt.streamed("abc", "KEYS_ONLY")
@@ -152,7 +153,7 @@ func TestConsumerFollowsLineage(t *testing.T) {
 	}
 	tt.ask("TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"abc","Key":{"a":{"S":"00"}}}},{"Put":{"TableName":"abc","Item":{"a":{"S":"40"}}}}]}`)
 	tt.ask("UpdateTable", `{"TableName":"abc","StreamSpecification":{"StreamEnabled":false}}`)
-	tt.ask("DeleteItem", `{"TableName":"abc","Key":{"a":{"S":"01"}}}`) // is in no stream
+	tt.ask("DeleteItem", `{"TableName":"abc","Key":{"a":{"S":"01"}}}`) // not in the stream
 	var got []string
 	ids := map[string]bool{}
 	for _, r := range tt.consume(arn) {
@@ -170,8 +171,8 @@ func TestConsumerFollowsLineage(t *testing.T) {
 	}
 }
 
-// newClockTest is newTableTest with an engine in the same time, and shards that
-// roll.
+// newClockTest is newTableTest with an engine that has the same clock, and with
+// shards that roll over.
 func newClockTest(t *testing.T, roll time.Duration) *tableTest {
 	t.Helper()
 	return newTableTestWith(t, db.Options{ShardDuration: roll}, true)
@@ -189,30 +190,30 @@ func TestStreamFaults(t *testing.T) {
 		noARN   = "ValidationException: Invalid StreamArn"
 	)
 	other := strings.Replace(arn, "us-east-1", "us-east-2", 1)
-	gone := arn[:len(arn)-1] + "x"
+	missing := arn[:len(arn)-1] + "x"
 	for _, c := range []struct{ name, operation, body, want string }{
 		{"no streams", "ListStreams", `{"Limit":0}`, bad + "'0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1"},
 		{"many streams", "ListStreams", `{"Limit":101}`, invalidValues + "Limit cannot be greater than the maximum allowed size: 100"},
-		{"after what is no stream", "ListStreams", `{"ExclusiveStartStreamArn":"` + strings.Repeat("x", 40) + `"}`, noARN},
-		{"of no table", "ListStreams", `{"TableName":"nobody"}`, `{"Streams":[]}`},
+		{"start after an invalid ARN", "ListStreams", `{"ExclusiveStartStreamArn":"` + strings.Repeat("x", 40) + `"}`, noARN},
+		{"of a missing table", "ListStreams", `{"TableName":"missing"}`, `{"Streams":[]}`},
 		{"a stream is needed", "DescribeStream", `{}`, bad + "null at 'streamArn' failed to satisfy constraint: Member must not be null"},
-		{"what is no stream", "DescribeStream", `{"StreamArn":"` + strings.Repeat("x", 40) + `"}`, noARN},
+		{"an invalid ARN", "DescribeStream", `{"StreamArn":"` + strings.Repeat("x", 40) + `"}`, noARN},
 		{"many shards", "DescribeStream", fmt.Sprintf(`{"StreamArn":%q,"Limit":101}`, arn), invalidValues + "Limit cannot be greater than the maximum: 100"},
-		{"no such stream", "DescribeStream", fmt.Sprintf(`{"StreamArn":%q}`, gone), "ResourceNotFoundException: Requested resource not found: Stream: " + gone + " not found"},
+		{"no such stream", "DescribeStream", fmt.Sprintf(`{"StreamArn":%q}`, missing), "ResourceNotFoundException: Requested resource not found: Stream: " + missing + " not found"},
 		{"of another region", "DescribeStream", fmt.Sprintf(`{"StreamArn":%q}`, other), "ResourceNotFoundException: Requested resource not found: Stream: " + other + " not found"},
 		{"no such shard", "GetShardIterator", fmt.Sprintf(`{"StreamArn":%q,"ShardId":"shardId-00000000000000000000-00000000","ShardIteratorType":"LATEST"}`, arn), noShard},
-		{"what is no shard", "GetShardIterator", fmt.Sprintf(`{"StreamArn":%q,"ShardId":%q,"ShardIteratorType":"LATEST"}`, arn, strings.Repeat("x", 37)), noShard},
+		{"an invalid shard id", "GetShardIterator", fmt.Sprintf(`{"StreamArn":%q,"ShardId":%q,"ShardIteratorType":"LATEST"}`, arn, strings.Repeat("x", 37)), noShard},
 		{"no such type", "GetShardIterator", "{" + in + `"ShardIteratorType":"FIRST"}`,
 			bad + "'FIRST' at 'shardIteratorType' failed to satisfy constraint: Member must satisfy enum value set: [AFTER_SEQUENCE_NUMBER, LATEST, AT_TIMESTAMP, AT_SEQUENCE_NUMBER, TRIM_HORIZON]"},
 		{"a number is needed", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_SEQUENCE_NUMBER"}`, invalidValues + "SequenceNumber cannot be null"},
-		{"no number is needed", "GetShardIterator", "{" + in + `"ShardIteratorType":"LATEST","SequenceNumber":"000000000000000000001"}`, invalidValues + "SequenceNumber should not be passed for this iterator type"},
-		{"no number", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_SEQUENCE_NUMBER","SequenceNumber":"xxxxxxxxxxxxxxxxxxxxxxxxx"}`, invalidValues + "Invalid SequenceNumber"},
-		{"a number to come", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_SEQUENCE_NUMBER","SequenceNumber":"999999999999999999999"}`, invalidValues + "Invalid SequenceNumber"},
-		{"a number of long ago", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_SEQUENCE_NUMBER","SequenceNumber":"000000000000000000001"}`, "TrimmedDataAccessException: The data you are trying to access has been trimmed"},
+		{"a number that is not needed", "GetShardIterator", "{" + in + `"ShardIteratorType":"LATEST","SequenceNumber":"000000000000000000001"}`, invalidValues + "SequenceNumber should not be passed for this iterator type"},
+		{"an invalid number", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_SEQUENCE_NUMBER","SequenceNumber":"xxxxxxxxxxxxxxxxxxxxxxxxx"}`, invalidValues + "Invalid SequenceNumber"},
+		{"a future number", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_SEQUENCE_NUMBER","SequenceNumber":"999999999999999999999"}`, invalidValues + "Invalid SequenceNumber"},
+		{"a trimmed number", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_SEQUENCE_NUMBER","SequenceNumber":"000000000000000000001"}`, "TrimmedDataAccessException: The data you are trying to access has been trimmed"},
 		{"a time is needed", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_TIMESTAMP"}`, invalidValues + "Timestamp cannot be null"},
-		{"a time to come", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_TIMESTAMP","Timestamp":1700000001.5}`, invalidValues + "Timestamp cannot be in the future"},
+		{"a future time", "GetShardIterator", "{" + in + `"ShardIteratorType":"AT_TIMESTAMP","Timestamp":1700000001.5}`, invalidValues + "Timestamp cannot be in the future"},
 		{"an iterator is needed", "GetRecords", `{}`, bad + "null at 'shardIterator' failed to satisfy constraint: Member must not be null"},
-		{"what is no iterator", "GetRecords", `{"ShardIterator":"x"}`, "ValidationException: Invalid ShardIterator"},
+		{"an invalid iterator", "GetRecords", `{"ShardIterator":"x"}`, "ValidationException: Invalid ShardIterator"},
 		{"an iterator cut short", "GetRecords", fmt.Sprintf(`{"ShardIterator":%q}`, iterator[:len(iterator)-2]), "ValidationException: Invalid ShardIterator"},
 		{"an iterator of another stream", "GetRecords", fmt.Sprintf(`{"ShardIterator":%q}`, strings.Replace(iterator, "us-east-1", "us-east-2", 1)), "ValidationException: Invalid ShardIterator"},
 		{"many records", "GetRecords", fmt.Sprintf(`{"ShardIterator":%q,"Limit":1001}`, iterator), invalidValues + "Limit should be less than or equal to 1000"},
@@ -221,7 +222,7 @@ func TestStreamFaults(t *testing.T) {
 		t.Run(c.name, func(inner *testing.T) { tt.in(inner).want(c.operation, c.body, c.want) })
 	}
 	if got := tt.get("GetShardIterator", "{"+in+`"ShardIteratorType":"AT_TIMESTAMP","Timestamp":1600000000}`).ShardIterator; got == "" {
-		t.Error("there is no iterator at a time")
+		t.Error("AT_TIMESTAMP returns no iterator")
 	}
 	tt.now = tt.now.Add(15*time.Minute + time.Second)
 	tt.want("GetRecords", fmt.Sprintf(`{"ShardIterator":%q}`, iterator), "ExpiredIteratorException: The provided iterator exceeds the maximum age allowed")
@@ -244,20 +245,20 @@ func TestListStreamsInPages(t *testing.T) {
 		after = fmt.Sprintf(`,"ExclusiveStartStreamArn":%q`, page.LastEvaluatedStreamArn)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the streams are %q, not %q", got, want)
+		t.Errorf("the streams are %q, want %q", got, want)
 	}
 	if page := tt.get("ListStreams", `{"TableName":"bbb"}`); len(page.Streams) != 1 || page.Streams[0].StreamArn != want[1] {
 		t.Errorf("the streams of one table are %v", page.Streams)
 	}
 }
 
-// DescribeTable tells the stream, and of one that was disabled its name.
-func TestDescribeTableTellsTheStream(t *testing.T) {
+// DescribeTable shows the stream, and the label and ARN of a disabled one.
+func TestDescribeTableShowsStream(t *testing.T) {
 	tt := newTableTest(t, 0)
 	arn := tt.streamed("abc", "NEW_IMAGE")
 	const label = "2023-11-14T22:13:20.000"
 	if want := "arn:aws:dynamodb:us-east-1:000000000000:table/abc/stream/" + label; arn != want {
-		t.Errorf("the stream is %s, not %s", arn, want)
+		t.Errorf("the stream is %s, want %s", arn, want)
 	}
 	on := `"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_IMAGE"}`
 	named := `"LatestStreamArn":"` + arn + `","LatestStreamLabel":"` + label + `"`
@@ -265,18 +266,18 @@ func TestDescribeTableTellsTheStream(t *testing.T) {
 		t.Errorf("the table is %s", got)
 	}
 	if got := tt.ask("UpdateTable", `{"TableName":"abc","StreamSpecification":{"StreamEnabled":false}}`); strings.Contains(got, "StreamSpecification") || !strings.Contains(got, named) || !strings.Contains(got, `"TableStatus":"UPDATING"`) {
-		t.Errorf("disabled, the table is %s", got)
+		t.Errorf("with the stream disabled, the table is %s", got)
 	}
 	tt.want("DescribeStream", fmt.Sprintf(`{"StreamArn":%q,"ExclusiveStartShardId":%q}`, arn, strings.Repeat("z", 40)),
 		`{"StreamDescription":{"CreationRequestDateTime":1700000000.000,"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}],"Shards":[],`+
 			`"StreamArn":"`+arn+`","StreamLabel":"`+label+`","StreamStatus":"DISABLED","StreamViewType":"NEW_IMAGE","TableName":"abc"}}`)
 	tt.ask("UpdateTable", `{"TableName":"abc","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}}`)
 	if next := tt.get("DescribeTable", `{"TableName":"abc"}`).Table.LatestStreamArn; next == arn {
-		t.Error("enabled again, the stream has the same name")
+		t.Error("a stream that is enabled again has the same label")
 	}
 }
 
-// An item that expired says who removed it.
+// The record of an expired item has the identity of the service.
 func TestRecordOfExpiry(t *testing.T) {
 	tt := newTableTest(t, 0)
 	tt.streamed("abc", "KEYS_ONLY")
@@ -287,16 +288,16 @@ func TestRecordOfExpiry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	of := tt.s.DB.Streams("abc")[0]
+	src := tt.s.DB.Streams("abc")[0]
 	for slot := range 4 {
-		found, err := tt.s.DB.Changes(t.Context(), db.ChangeRange{Table: of.Table.ID, Slot: slot, To: 1 << 63})
+		found, err := tt.s.DB.Changes(t.Context(), db.ChangeRange{Table: src.Table.ID, Slot: slot, To: 1 << 63})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range found {
-			who := recordReply(t.Context(), of, &found[i]).UserIdentity
-			if expired := found[i].Actor == change.Expiry; expired != (who != nil) || expired && (who.PrincipalId != "dynamodb.amazonaws.com" || who.Type != "Service") {
-				t.Errorf("a %s is by %+v", found[i].Kind(), who)
+			identity := recordReply(t.Context(), src, &found[i]).UserIdentity
+			if expired := found[i].Actor == change.Expiry; expired != (identity != nil) || expired && (identity.PrincipalId != "dynamodb.amazonaws.com" || identity.Type != "Service") {
+				t.Errorf("the identity of a %s is %+v", found[i].Kind(), identity)
 			}
 		}
 	}

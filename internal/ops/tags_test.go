@@ -79,9 +79,9 @@ func TestTagsAddUpToFifty(t *testing.T) {
 	tt.want("TagResource", tag(48, 2), `{}`)
 }
 
-// Where the server's own account is the one of zeros, a table it does not
-// have counts as another's.
-func TestAccountOfZerosIsNobodys(t *testing.T) {
+// If the server's own account is 000000000000, a table that it does not have is
+// treated as another account's.
+func TestZeroAccountDeniesMissingTables(t *testing.T) {
 	newTableTest(t, 0).want("ListTagsOfResource", `{"ResourceArn":"arn:aws:dynamodb:eu-west-2:000000000000:table/none"}`,
 		"AccessDeniedException: Access is denied")
 }

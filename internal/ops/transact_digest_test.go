@@ -7,7 +7,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
-// Transactions have one digest exactly when they ask for the same.
+// Two transactions have the same digest exactly when they ask for the same.
 func TestTransactionDigest(t *testing.T) {
 	of := func(items string) [32]byte {
 		t.Helper()
@@ -48,6 +48,6 @@ func TestTransactionDigest(t *testing.T) {
 	}
 	same := of(update(`"ExpressionAttributeValues":{":c":{"N":"1"},":b":{"N":"1.0"}}`))
 	if same != of(update(`"ExpressionAttributeValues":{":b":{"N":"1"},":c":{"N":"1"}}`)) {
-		t.Error("the order of members and the way a number is written make a difference")
+		t.Error("the order of members or the spelling of a number changes the digest")
 	}
 }

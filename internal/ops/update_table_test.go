@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// setting asks for the members of a table's description.
+// setting returns some members of the table description in a reply.
 func (t *tableTest) setting(reply string, members ...string) string {
 	t.Helper()
-	var told map[string]map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(reply), &told); err != nil {
+	var descriptions map[string]map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(reply), &descriptions); err != nil {
 		t.Fatalf("%s: %v", reply, err)
 	}
 	picked := make(map[string]json.RawMessage)
-	for _, table := range told {
+	for _, table := range descriptions {
 		for _, name := range members {
 			if value, ok := table[name]; ok {
 				picked[name] = value
@@ -28,8 +28,8 @@ func (t *tableTest) setting(reply string, members ...string) string {
 	return string(text)
 }
 
-// update changes table abc, and compares members of the reply and of the
-// table's description after it.
+// update changes table abc, and compares members of the reply and of the later
+// description.
 func (t *tableTest) update(change, reply, after string, members ...string) {
 	t.Helper()
 	got := t.ask("UpdateTable", `{"TableName":"abc",`+change+`}`)
@@ -61,33 +61,33 @@ func TestUpdateTableFaults(t *testing.T) {
 		request string
 		want    string
 	}{
-		{"something changes", fixed, define(attrA), nothing},
-		{"an empty list is nothing", fixed, `"GlobalSecondaryIndexUpdates":[]`, nothing},
-		{"an empty structure is nothing", asked, `"OnDemandThroughput":{},"WarmThroughput":{}`, nothing},
-		{"an empty list beside something", fixed, `"GlobalSecondaryIndexUpdates":[],"DeletionProtectionEnabled":true`, invalidValues + "List of GlobalSecondaryIndexUpdates is empty"},
-		{"encryption goes alone", fixed, `"SSESpecification":{"Enabled":true},"DeletionProtectionEnabled":true`,
+		{"nothing changes", fixed, define(attrA), nothing},
+		{"an empty list changes nothing", fixed, `"GlobalSecondaryIndexUpdates":[]`, nothing},
+		{"an empty structure changes nothing", asked, `"OnDemandThroughput":{},"WarmThroughput":{}`, nothing},
+		{"an empty list with another change", fixed, `"GlobalSecondaryIndexUpdates":[],"DeletionProtectionEnabled":true`, invalidValues + "List of GlobalSecondaryIndexUpdates is empty"},
+		{"encryption must be the only change", fixed, `"SSESpecification":{"Enabled":true},"DeletionProtectionEnabled":true`,
 			invalidValues + "Server-Side Encryption modification must be the only operation in the request"},
-		{"class goes alone", fixed, `"TableClass":"STANDARD","DeletionProtectionEnabled":true`, invalidValues + "TableClass modification must be the only operation in the request"},
-		{"protection goes alone", fixed, `"BillingMode":"PAY_PER_REQUEST","DeletionProtectionEnabled":true`, invalidValues + "DeletionProtection modification must be the only operation in the request"},
-		{"ceilings go with the mode", asked, `"OnDemandThroughput":{"MaxReadRequestUnits":1},"WarmThroughput":{"ReadUnitsPerSecond":20000}`,
+		{"class must be the only change", fixed, `"TableClass":"STANDARD","DeletionProtectionEnabled":true`, invalidValues + "TableClass modification must be the only operation in the request"},
+		{"protection must be the only change", fixed, `"BillingMode":"PAY_PER_REQUEST","DeletionProtectionEnabled":true`, invalidValues + "DeletionProtection modification must be the only operation in the request"},
+		{"maximums can be combined with the mode only", asked, `"OnDemandThroughput":{"MaxReadRequestUnits":1},"WarmThroughput":{"ReadUnitsPerSecond":20000}`,
 			invalidValues + "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request"},
-		{"warmth goes alone", fixed, `"BillingMode":"PAY_PER_REQUEST","WarmThroughput":{"ReadUnitsPerSecond":20000}`, invalidValues + "WarmThroughput must be the only operation in the request"},
+		{"warm throughput must be the only change", fixed, `"BillingMode":"PAY_PER_REQUEST","WarmThroughput":{"ReadUnitsPerSecond":20000}`, invalidValues + "WarmThroughput must be the only operation in the request"},
 		{"provisioned needs units", asked, `"BillingMode":"PROVISIONED"`, invalidValues + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED"},
 		{"units are in bounds", fixed, `"ProvisionedThroughput":{"ReadCapacityUnits":1000000000001,"WriteCapacityUnits":1}`,
 			"ValidationException: Given value 1000000000001 for ReadCapacityUnits is out of bounds"},
-		{"an index update does something", fixed, `"GlobalSecondaryIndexUpdates":[{}]`,
+		{"an index update without an action", fixed, `"GlobalSecondaryIndexUpdates":[{}]`,
 			invalidValues + "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"},
-		{"and one thing only", fixed, `"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"xyz"},"Delete":{"IndexName":"xyz"}}]`,
+		{"an index update with two actions", fixed, `"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"xyz"},"Delete":{"IndexName":"xyz"}}]`,
 			invalidValues + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object"},
 		{"an index is updated once", fixed, `"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"xyz"}},{"Delete":{"IndexName":"xyz"}}]`,
 			invalidValues + "Only one global secondary index update per index is allowed simultaneously. Index: xyz"},
-		{"there is no stream", fixed, `"StreamSpecification":{"StreamEnabled":false}`, "ValidationException: Table has no stream to disable: TableName: abc"},
-		{"replicas are not built", fixed, `"ReplicaUpdates":[{"Create":{"RegionName":"eu-west-1"}}]`, invalidValues + "ReplicaUpdates is not supported yet"},
-		{"an index that is", fixed, members(define(attrA), `"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"xyz",`+keyed(hashA)+projectAll+`}}]`),
+		{"no stream to disable", fixed, `"StreamSpecification":{"StreamEnabled":false}`, "ValidationException: Table has no stream to disable: TableName: abc"},
+		{"replicas are not supported", fixed, `"ReplicaUpdates":[{"Create":{"RegionName":"eu-west-1"}}]`, invalidValues + "ReplicaUpdates is not supported yet"},
+		{"an existing index", fixed, members(define(attrA), `"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"xyz",`+keyed(hashA)+projectAll+`}}]`),
 			"ValidationException: Attempting to create an index which already exists"},
 		{"an index without definitions", fixed, `"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new",` + keyed(hashA) + projectAll + `}}]`,
 			invalidValues + "AttributeDefinitions is not specified for index: new"},
-		{"an index that is not", fixed, `"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"none"}}]`,
+		{"a missing index", fixed, `"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"none"}}]`,
 			"ResourceNotFoundException: Requested resource not found: Index none for table abc"},
 		{"a local index", fixed, index("lll", ","+fiveUnits), "ValidationException: Cannot update an index that is not a GlobalSecondaryIndex: lll"},
 		{"the same units", fixed, fiveUnits,
@@ -98,16 +98,16 @@ func TestUpdateTableFaults(t *testing.T) {
 			"ValidationException: The provisioned throughput for the index xyz will not change. The requested value equals the current value. " +
 				"Current ReadCapacityUnits provisioned for index xyz: 5. Requested ReadCapacityUnits: 5. Current WriteCapacityUnits provisioned for index xyz: 6. Requested WriteCapacityUnits: 6. " +
 				"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."},
-		{"ceilings when provisioned", fixed, `"OnDemandThroughput":{"MaxWriteRequestUnits":0}`,
+		{"maximums on a provisioned table", fixed, `"OnDemandThroughput":{"MaxWriteRequestUnits":0}`,
 			invalidValues + "MaxWriteRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is PROVISIONED"},
-		{"cooler than before", fixed, `"WarmThroughput":{"WriteUnitsPerSecond":5}`,
+		{"less warm throughput than before", fixed, `"WarmThroughput":{"WriteUnitsPerSecond":5}`,
 			invalidValues + "Requested WriteUnitsPerSecond for WarmThroughput for table is lower than current WarmThroughput, decreasing WarmThroughput is not supported"},
-		{"no encryption already", fixed, `"SSESpecification":{"Enabled":false}`, invalidValues + "Table is already encrypted by default"},
+		{"encryption is already the default", fixed, `"SSESpecification":{"Enabled":false}`, invalidValues + "Table is already encrypted by default"},
 		{"units on demand", asked, fiveUnits, invalidValues + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"},
 		{"units of an index on demand", asked, index("xyz", ","+fiveUnits),
 			invalidValues + "The only Updates for index: xyz when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput"},
 		{"provisioned needs units for each index", asked, members(`"BillingMode":"PROVISIONED"`, fiveUnits), invalidValues + "ProvisionedThroughput must be specified for index: xyz"},
-		{"a ceiling of nothing", asked, `"OnDemandThroughput":{"MaxReadRequestUnits":-2}`,
+		{"a maximum below -1", asked, `"OnDemandThroughput":{"MaxReadRequestUnits":-2}`,
 			invalidValues + "Requested MaxReadRequestUnits for OnDemandThroughput for table is outside of valid range"},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.table.in(t).want("UpdateTable", `{"TableName":"abc",`+c.request+`}`, c.want) })
@@ -116,7 +116,7 @@ func TestUpdateTableFaults(t *testing.T) {
 	fixed.want("UpdateTable", `{"TableName":"none","BillingMode":"PAY_PER_REQUEST"}`, "ResourceNotFoundException: Requested resource not found: Table: none not found")
 }
 
-func TestUpdateTableTellsOldUnits(t *testing.T) {
+func TestUpdateTableRepliesWithOldUnits(t *testing.T) {
 	tt := newTableTest(t, 0)
 	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits))
 	tt.now = tt.now.Add(time.Hour)
@@ -153,13 +153,13 @@ func TestUpdateTableMergesCeilings(t *testing.T) {
 		{`{"MaxReadRequestUnits":-1}`, `{"MaxReadRequestUnits":-1,"MaxWriteRequestUnits":500}`, `{"MaxWriteRequestUnits":500}`},
 		{`{"MaxWriteRequestUnits":-1}`, `{"MaxWriteRequestUnits":-1}`, ``},
 	} {
-		told := func(ceilings string) string {
+		description := func(ceilings string) string {
 			if ceilings == "" {
 				return `{"TableStatus":"ACTIVE"}`
 			}
 			return `{"OnDemandThroughput":` + ceilings + `,"TableStatus":"ACTIVE"}`
 		}
-		tt.update(`"OnDemandThroughput":`+c.change, told(c.reply), told(c.after), "OnDemandThroughput", "TableStatus")
+		tt.update(`"OnDemandThroughput":`+c.change, description(c.reply), description(c.after), "OnDemandThroughput", "TableStatus")
 	}
 }
 
@@ -206,7 +206,7 @@ func TestUpdateTableTakesItsTime(t *testing.T) {
 	tt.now = tt.now.Add(time.Second)
 	tt.ask("UpdateTable", `{"TableName":"abc","DeletionProtectionEnabled":true}`)
 	if got := tt.setting(tt.ask("DescribeTable", `{"TableName":"abc"}`), "TableStatus"); got != `{"TableStatus":"ACTIVE"}` {
-		t.Errorf("after a change of protection: %s", got)
+		t.Errorf("the table after a change of protection is %s", got)
 	}
 }
 

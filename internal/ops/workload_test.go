@@ -13,7 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// secret is a value that must never be told.
+// secret is part of all values; no report may contain it.
 const secret = "s3cr3t-"
 
 func shapesAsText(t *testing.T, s *Service) string {
@@ -25,15 +25,15 @@ func shapesAsText(t *testing.T, s *Service) string {
 	return string(text)
 }
 
-// newShapesTest has a table with an index and a few items.
+// newShapesTest returns a service without counts, with the tables of newHotTest.
 func newShapesTest(t *testing.T) *hotTest {
 	h := newHotTest(t)
-	h.service.workload = workload.NewRecorder(h.service.DB.Now()) // without what the set-up did
+	h.service.workload = workload.NewRecorder(h.service.DB.Now()) // drop the counts of the setup
 	return h
 }
 
-// Requests that ask the same with other values, in other words or with other
-// placeholders have one shape; whatever differs in kind has another.
+// Requests that differ only in values, spelling or placeholders have one shape;
+// all other differences make another.
 func TestShapes(t *testing.T) {
 	item := `{"pk":{"S":"` + secret + `1"},"sk":{"N":"1"},"gk":{"S":"` + secret + `g"}}`
 	key := `{"pk":{"S":"` + secret + `1"},"sk":{"N":"1"}}`
@@ -101,16 +101,16 @@ func TestShapes(t *testing.T) {
 			}
 			got := all[0]
 			if got.Requests != int64(len(c.bodies)) || got.Returned != c.returned || got.Scanned != c.scanned || got.Units == 0 || got.Measured == 0 {
-				t.Errorf("it is counted as %+v, want %d requests, %d returned of %d", got, len(c.bodies), c.returned, c.scanned)
+				t.Errorf("the counts are %+v, want %d requests, %d items returned of %d", got, len(c.bodies), c.returned, c.scanned)
 			}
 			if text := shapesAsText(t, h.service); strings.Contains(text, secret) {
-				t.Errorf("a value is told: %s", text)
+				t.Errorf("the report contains a value: %s", text)
 			}
 		})
 	}
 }
 
-// A transaction has a shape in each of its tables.
+// A transaction has one shape for each of its tables.
 func TestShapesOfTables(t *testing.T) {
 	h := newShapesTest(t)
 	item := `{"pk":{"S":"x"},"sk":{"N":"1"}}`
@@ -118,26 +118,26 @@ func TestShapesOfTables(t *testing.T) {
 	text := shapesAsText(t, h.service)
 	for _, want := range []string{`"table":"plain","form":"Put","requests":1,"returned":0,"scanned":0,"units":2,`, `"table":"indexed","form":"Delete","requests":1,"returned":0,"scanned":0,"units":2,`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%s has no %s", text, want)
+			t.Errorf("%s does not contain %s", text, want)
 		}
 	}
 }
 
-// What fails is not counted, and makes no shape.
+// A request that fails is not counted and adds no shape.
 func TestShapesOfFailures(t *testing.T) {
 	h := newShapesTest(t)
 	for _, body := range []string{`{"TableName":"nowhere","Key":{"pk":{"S":"x"},"sk":{"N":"1"}}}`, `{"TableName":"plain","Key":{"pk":{"S":"x"}}}`} {
 		if _, err := answer(t.Context(), h.service, "GetItem", []byte(body), new(buffer.Memory)); err == nil {
-			t.Fatalf("%s does not fail", body)
+			t.Fatalf("%s succeeds", body)
 		}
 	}
 	if all := h.service.Shapes().Shapes; len(all) > 0 {
-		t.Errorf("the shapes are %+v", all)
+		t.Errorf("the shapes are %+v, want none", all)
 	}
 }
 
 // A request that does not ask for units does not get them, although they are
-// counted: those of a GetItem are sampled, all others are known anyway.
+// counted. The units of GetItem are sampled; all others are known anyway.
 func TestShapeUnits(t *testing.T) {
 	h := newShapesTest(t)
 	const n = 10 * workload.SampleEvery
@@ -168,7 +168,7 @@ func TestShapeUnits(t *testing.T) {
 	}
 }
 
-// A request is carried out as it was sent: counting changes nothing in it.
+// Counting does not change a request.
 func TestCountingLeavesRequestsAlone(t *testing.T) {
 	h := newShapesTest(t)
 	for i := range 2 * workload.SampleEvery {
@@ -178,7 +178,7 @@ func TestCountingLeavesRequestsAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := fmt.Sprintf("%+v", reflect.ValueOf(request.in).Elem())
-			if _, err := h.service.Do(t.Context(), request, &h.memory); err != nil && r.operation != "TransactWriteItems" { // its token is reused
+			if _, err := h.service.Do(t.Context(), request, &h.memory); err != nil && r.operation != "TransactWriteItems" { // the token is reused
 				t.Fatal(err)
 			}
 			if after := fmt.Sprintf("%+v", reflect.ValueOf(request.in).Elem()); after != before {
@@ -188,7 +188,8 @@ func TestCountingLeavesRequestsAlone(t *testing.T) {
 	}
 }
 
-// A statement that uses several tables is one request, with the units of all.
+// A batch or transaction of statements on several tables counts as one request,
+// with the units of all.
 func TestShapeUnitsOfStatements(t *testing.T) {
 	h := newShapesTest(t)
 	h.do("ExecuteTransaction", []byte(`{"TransactStatements":[{"Statement":"INSERT INTO plain VALUE {'pk':'new','sk':1}"},{"Statement":"INSERT INTO indexed VALUE {'pk':'new','sk':1}"}]}`))
@@ -214,7 +215,7 @@ func TestFingerprintsAreBounded(t *testing.T) {
 	}
 }
 
-// The cost of counting a request.
+// BenchmarkShapes measures what counting adds to a request.
 func BenchmarkShapes(b *testing.B) {
 	h := newHotTest(b)
 	condition, index := "#p = :p AND sk > :s", "group"

@@ -7,12 +7,12 @@ import (
 )
 
 // Fingerprint is a hash of everything in a request that its shape depends on.
-// Requests with the same fingerprint have the same shape, so that the form of
-// an expression is worked out once for each text and not for each request.
+// Requests with the same fingerprint have the same shape, so the form of an
+// expression is computed once for each text and not for each request.
 type Fingerprint uint64
 
 // Fingerprint hashes a shape whose form is not known yet, with the expression
-// that decides its form and the names that its placeholders stand for.
+// that determines its form and the names of its placeholders.
 func (r *Recorder) Fingerprint(s *Shape, expression string, names map[string]string) Fingerprint {
 	h := r.mix(1, s.Operation)
 	if s.Filter {

@@ -122,8 +122,8 @@ type Counter struct {
 	halfUnits                    atomic.Int64 // of the requests measured
 }
 
-// SampleEvery is the interval of sampling: one request in so many is measured
-// where measuring is expensive.
+// SampleEvery is the sampling interval: where measuring a request is expensive,
+// one in SampleEvery is measured.
 const SampleEvery = 32
 
 // Observe counts a request that succeeded. It reports whether the request
