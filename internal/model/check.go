@@ -120,30 +120,7 @@ func (c *modelChecker) pattern(p *Pattern) {
 	if first.Index != nil {
 		found.Index = first.Index.Name
 	}
-	r := patternRun{plan: plan}
-	if plan.Served() {
-		d, err := c.m.buildScenario(plan, Generator{}, 0)
-		if err != nil {
-			var f *Fault
-			if !errors.As(err, &f) {
-				f = &Fault{Code: "expectation", Pattern: p.Name, Message: err.Error(), Try: "fix matches, given, or the key", Position: p.Position}
-			}
-			c.add(f)
-		} else {
-			r.scenario = d.scenario
-			c.heat.add(p, d.loads)
-			found.Requests = len(d.scenario.Calls)
-			read, write := d.scenario.Units()
-			found.Read, found.Write = total(read), total(write)
-			for _, u := range read {
-				c.peakOf(u).add(u, false, p.PeakRate().PerSecond)
-			}
-			for _, u := range write {
-				c.peakOf(u).add(u, true, p.PeakRate().PerSecond)
-			}
-		}
-	}
-	c.runs = append(c.runs, r)
+	c.runs = append(c.runs, c.simulate(plan, found))
 	c.limits(p)
 	for _, a := range p.Actions() {
 		c.machine(p, a)
@@ -156,6 +133,35 @@ func (c *modelChecker) pattern(p *Pattern) {
 			c.patternFault(p, "budget", b.At("write"), "", "a run uses %s write units, more than its budget of %s", Figure(found.Write), Figure(b.Write))
 		}
 	}
+}
+
+// simulate builds the scenario of one run, and adds its requests, units and load
+// to the report.
+func (c *modelChecker) simulate(plan *Plan, found *PatternReport) patternRun {
+	p := plan.Pattern
+	if !plan.Served() {
+		return patternRun{plan: plan}
+	}
+	d, err := c.m.buildScenario(plan, Generator{}, 0)
+	if err != nil {
+		var f *Fault
+		if !errors.As(err, &f) {
+			f = &Fault{Code: "expectation", Pattern: p.Name, Message: err.Error(), Try: "fix matches, given, or the key", Position: p.Position}
+		}
+		c.add(f)
+		return patternRun{plan: plan}
+	}
+	c.heat.add(p, d.loads)
+	found.Requests = len(d.scenario.Calls)
+	read, write := d.scenario.Units()
+	found.Read, found.Write = total(read), total(write)
+	for _, u := range read {
+		c.peakOf(u).add(u, false, p.PeakRate().PerSecond)
+	}
+	for _, u := range write {
+		c.peakOf(u).add(u, true, p.PeakRate().PerSecond)
+	}
+	return patternRun{plan: plan, scenario: d.scenario}
 }
 
 func (c *modelChecker) peakOf(u TableUnits) *tableLoad {

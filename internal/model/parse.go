@@ -136,18 +136,10 @@ func (r *resolver) indexes(t *Table, s *schema.Table) {
 		is.Projection = schema.Projection{Kind: cmp.Or(x.Projection.Kind, schema.ProjectAll), Names: x.Projection.Names}
 		if x.Local {
 			local++
+			r.checkLocal(t, x)
 			is.Key.Partition = s.Key.Partition
-			if len(x.Partition) > 0 && (len(x.Partition) > 1 || x.Partition[0] != t.Key.Partition) {
-				r.fault(x.At("partition"), "a local index must have the table's partition key, %s", t.Key.Partition)
-			}
-			if len(x.Sort) != 1 || t.Key.Sort == "" {
-				r.fault(x.Position, "a local index needs exactly one sort key, and its table must have a sort key")
-			}
 		} else {
 			global++
-			if len(x.Partition) == 0 {
-				r.fault(x.Position, "index %s has no partition key", x.Name)
-			}
 			for _, name := range x.Partition {
 				is.Key.Partition = append(is.Key.Partition, r.keyAttribute(t, s, name))
 			}
@@ -155,14 +147,7 @@ func (r *resolver) indexes(t *Table, s *schema.Table) {
 		for _, name := range x.Sort {
 			is.Key.Sort = append(is.Key.Sort, r.keyAttribute(t, s, name))
 		}
-		if len(x.Partition) > maxKeyAttributes || len(x.Sort) > maxKeyAttributes {
-			r.fault(x.Position, "index %s has more than %d attributes in its partition or sort key", x.Name, maxKeyAttributes)
-		}
-		if all := slices.Concat(x.Partition, x.Sort); len(slices.Compact(slices.Sorted(slices.Values(all)))) < len(all) {
-			r.fault(x.Position, "the key of index %s names an attribute twice", x.Name)
-		} else if slices.Contains(all, "") {
-			r.fault(x.Position, "the key of index %s has an attribute without a name", x.Name)
-		}
+		r.checkIndexKey(x)
 		if is.Projection.Kind == schema.ProjectInclude && len(is.Projection.Names) == 0 {
 			r.fault(x.At("projection"), "a projection is ALL, KEYS_ONLY or a list of attributes")
 		}
@@ -170,6 +155,31 @@ func (r *resolver) indexes(t *Table, s *schema.Table) {
 	}
 	if global > maxGlobalIndexes || local > maxLocalIndexes {
 		r.fault(t.At("indexes"), "a table can have at most %d global and %d local indexes", maxGlobalIndexes, maxLocalIndexes)
+	}
+}
+
+// checkLocal checks the key of a local index against that of its table.
+func (r *resolver) checkLocal(t *Table, x *Index) {
+	if len(x.Partition) > 0 && (len(x.Partition) > 1 || x.Partition[0] != t.Key.Partition) {
+		r.fault(x.At("partition"), "a local index must have the table's partition key, %s", t.Key.Partition)
+	}
+	if len(x.Sort) != 1 || t.Key.Sort == "" {
+		r.fault(x.Position, "a local index needs exactly one sort key, and its table must have a sort key")
+	}
+}
+
+// checkIndexKey checks the attributes in the key of an index.
+func (r *resolver) checkIndexKey(x *Index) {
+	if !x.Local && len(x.Partition) == 0 {
+		r.fault(x.Position, "index %s has no partition key", x.Name)
+	}
+	if len(x.Partition) > maxKeyAttributes || len(x.Sort) > maxKeyAttributes {
+		r.fault(x.Position, "index %s has more than %d attributes in its partition or sort key", x.Name, maxKeyAttributes)
+	}
+	if all := slices.Concat(x.Partition, x.Sort); len(slices.Compact(slices.Sorted(slices.Values(all)))) < len(all) {
+		r.fault(x.Position, "the key of index %s names an attribute twice", x.Name)
+	} else if slices.Contains(all, "") {
+		r.fault(x.Position, "the key of index %s has an attribute without a name", x.Name)
 	}
 }
 
@@ -219,23 +229,29 @@ func (r *resolver) machines() {
 		if len(f.Attribute.Values) == 0 {
 			f.Attribute.Values = k.states()
 		}
-		known := func(at Position, states ...string) {
-			for _, s := range states {
-				if !slices.Contains(f.Attribute.Values, s) {
-					r.fault(at, "%s of %s cannot be %q%s", k.Attribute, e.Name, s, suggest(s, f.Attribute.Values))
-				}
+		r.transitions(k)
+	}
+}
+
+// transitions checks that a machine has states, which its attribute can have.
+func (r *resolver) transitions(k *Machine) {
+	values := k.field.Attribute.Values
+	known := func(at Position, states ...string) {
+		for _, s := range states {
+			if !slices.Contains(values, s) {
+				r.fault(at, "%s of %s cannot be %q%s", k.Attribute, k.entity.Name, s, suggest(s, values))
 			}
 		}
-		if len(k.Initial) == 0 || slices.ContainsFunc(k.Transitions, func(t *Transition) bool { return len(t.From) == 0 }) {
-			r.fault(k.Position, "a machine needs an initial state, and each transition needs a from state")
-		}
-		known(k.At("initial"), k.Initial...)
-		for _, t := range k.Transitions {
-			known(t.At("from"), t.From...)
-			known(t.At("to"), t.To)
-			if t.Condition != "" {
-				r.expression(&t.Location, e, t.Condition, nil, t.Values)
-			}
+	}
+	if len(k.Initial) == 0 || slices.ContainsFunc(k.Transitions, func(t *Transition) bool { return len(t.From) == 0 }) {
+		r.fault(k.Position, "a machine needs an initial state, and each transition needs a from state")
+	}
+	known(k.At("initial"), k.Initial...)
+	for _, t := range k.Transitions {
+		known(t.At("from"), t.From...)
+		known(t.At("to"), t.To)
+		if t.Condition != "" {
+			r.expression(&t.Location, k.entity, t.Condition, nil, t.Values)
 		}
 	}
 }

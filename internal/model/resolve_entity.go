@@ -133,33 +133,9 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 	if a.Stored != nil {
 		f.Stored = *a.Stored
 	}
-	if types, ok := formatTypes[a.Format]; ok && !slices.Contains(types, t) {
-		r.fault(a.At("format"), "the format %s is for type %s, not %s", a.Format, types[0], t)
-	}
-	if len(a.Values) > 0 && t != item.S && t != item.N {
-		r.fault(a.At("values"), "values can be listed only for types S and N, not %s", t)
-	}
-	for _, v := range a.Values {
-		if _, err := item.ParseNumber(v); t == item.N && err != nil {
-			r.fault(a.At("values"), "%q is not a number, but %s is of type N", v, a.Name)
-		}
-	}
-	if a.Shards > 0 && t != item.S && t != item.N {
-		r.fault(a.At("shards"), "a shard number is of type S or N, not %s", t)
-	}
-	if a.Shards > maxShards {
-		r.fault(a.At("shards"), "%d shards are too many; the limit is %d", a.Shards, maxShards)
-	}
+	r.checkValues(a, t)
 	r.checkMix(a)
-	if a.Digits > item.MaxDigits {
-		r.fault(a.At("digits"), "a number can have at most %d digits", item.MaxDigits)
-	}
-	if a.Hottest > 1 {
-		r.fault(a.At("hottest"), "a share must be at most 1, not %v", a.Hottest)
-	}
-	if a.Largest != 0 && a.Largest < a.Size || a.Most != 0 && a.Most < a.Count {
-		r.fault(a.Position, "the largest size or count of %s is below its typical one", a.Name)
-	}
+	r.checkBounds(a, t)
 	if a.Template != "" {
 		parsed, err := parseTemplate(a.Template)
 		if err != nil {
@@ -175,6 +151,41 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 		f.example = v
 	}
 	e.add(f)
+}
+
+// checkValues checks that the format and the values of an attribute fit its
+// type.
+func (r *resolver) checkValues(a *Attribute, t item.Type) {
+	if types, ok := formatTypes[a.Format]; ok && !slices.Contains(types, t) {
+		r.fault(a.At("format"), "the format %s is for type %s, not %s", a.Format, types[0], t)
+	}
+	if len(a.Values) > 0 && t != item.S && t != item.N {
+		r.fault(a.At("values"), "values can be listed only for types S and N, not %s", t)
+	}
+	for _, v := range a.Values {
+		if _, err := item.ParseNumber(v); t == item.N && err != nil {
+			r.fault(a.At("values"), "%q is not a number, but %s is of type N", v, a.Name)
+		}
+	}
+}
+
+// checkBounds checks the numbers that an attribute declares.
+func (r *resolver) checkBounds(a *Attribute, t item.Type) {
+	if a.Shards > 0 && t != item.S && t != item.N {
+		r.fault(a.At("shards"), "a shard number is of type S or N, not %s", t)
+	}
+	if a.Shards > maxShards {
+		r.fault(a.At("shards"), "%d shards are too many; the limit is %d", a.Shards, maxShards)
+	}
+	if a.Digits > item.MaxDigits {
+		r.fault(a.At("digits"), "a number can have at most %d digits", item.MaxDigits)
+	}
+	if a.Hottest > 1 {
+		r.fault(a.At("hottest"), "a share must be at most 1, not %v", a.Hottest)
+	}
+	if a.Largest != 0 && a.Largest < a.Size || a.Most != 0 && a.Most < a.Count {
+		r.fault(a.Position, "the largest size or count of %s is below its typical one", a.Name)
+	}
 }
 
 // checkMix checks that shares are of declared values and do not exceed 1
@@ -244,41 +255,59 @@ func (r *resolver) checkKeys(e *Entity) {
 func (r *resolver) references(e *Entity) {
 	for _, f := range e.fields {
 		if f.template != nil {
-			for _, name := range f.template.names() {
-				part, ok := e.byName[name]
-				if !ok {
-					r.fault(f.location.At("template"), "the template %q names %s, which %s does not have%s", f.template.text, name, e.Name, suggest(name, e.names()))
-				} else if part.Type != item.S && part.Type != item.N {
-					r.fault(f.location.At("template"), "%s is of type %s, which cannot be used in a template", name, part.Type)
-				}
-			}
-			name, single := f.template.single()
-			switch {
-			case single:
-				if part, ok := e.byName[name]; ok && part.Type != f.Type {
-					r.fault(f.location.At("template"), "%s is of type %s, but %s is of type %s", f.Name, f.Type, name, part.Type)
-				}
-			case f.Type != item.S:
-				r.fault(f.location.At("template"), "%s is of type %s, so its template must be a single attribute", f.Name, f.Type)
-			case len(f.template.parts) > maxTemplateParts:
-				r.fault(f.location.At("template"), "a template can have at most %d parts", maxTemplateParts)
-			}
+			r.checkTemplate(e, f)
 		}
 		if a := f.Attribute; a != nil && a.Of != "" {
-			if _, ok := e.byName[a.Of]; !ok {
-				r.fault(a.At("of"), "%s has no %s%s", e.Name, a.Of, suggest(a.Of, e.names()))
-			}
-			if a.Shards == 0 {
-				r.fault(a.At("of"), "of names the attribute that a shard number is the hash of, but %s has no shards", a.Name)
-			}
+			r.checkShardOf(e, a)
 		}
 		r.when(e, f.when)
 	}
+	r.checkCycles(e)
+}
+
+// checkTemplate checks that the template of a field is built from attributes of
+// the right types.
+func (r *resolver) checkTemplate(e *Entity, f *Field) {
+	at := f.location.At("template")
+	for _, name := range f.template.names() {
+		part, ok := e.byName[name]
+		if !ok {
+			r.fault(at, "the template %q names %s, which %s does not have%s", f.template.text, name, e.Name, suggest(name, e.names()))
+		} else if part.Type != item.S && part.Type != item.N {
+			r.fault(at, "%s is of type %s, which cannot be used in a template", name, part.Type)
+		}
+	}
+	name, single := f.template.single()
+	switch {
+	case single:
+		if part, ok := e.byName[name]; ok && part.Type != f.Type {
+			r.fault(at, "%s is of type %s, but %s is of type %s", f.Name, f.Type, name, part.Type)
+		}
+	case f.Type != item.S:
+		r.fault(at, "%s is of type %s, so its template must be a single attribute", f.Name, f.Type)
+	case len(f.template.parts) > maxTemplateParts:
+		r.fault(at, "a template can have at most %d parts", maxTemplateParts)
+	}
+}
+
+// checkShardOf checks the attribute that a shard number is the hash of.
+func (r *resolver) checkShardOf(e *Entity, a *Attribute) {
+	if _, ok := e.byName[a.Of]; !ok {
+		r.fault(a.At("of"), "%s has no %s%s", e.Name, a.Of, suggest(a.Of, e.names()))
+	}
+	if a.Shards == 0 {
+		r.fault(a.At("of"), "of names the attribute that a shard number is the hash of, but %s has no shards", a.Name)
+	}
+}
+
+// checkCycles checks that no template contains itself, and none is nested too
+// deeply.
+func (r *resolver) checkCycles(e *Entity) {
 	walk := dependencyWalk{e: e, depth: make(map[string]int)}
 	for _, f := range e.fields {
-		depth, circle := walk.visit(f, nil)
-		if circle != nil {
-			r.fault(f.location.At("template"), "%s refers to itself: %s", circle[0], strings.Join(circle, " -> "))
+		depth, cycle := walk.visit(f, nil)
+		if cycle != nil {
+			r.fault(f.location.At("template"), "%s refers to itself: %s", cycle[0], strings.Join(cycle, " -> "))
 			return
 		}
 		if depth > maxTemplateDepth {
@@ -329,7 +358,7 @@ type dependencyWalk struct {
 
 // visit returns how deeply the templates of a field are nested, or the cycle
 // from a field back to itself.
-func (w *dependencyWalk) visit(f *Field, path []string) (depth int, circle []string) {
+func (w *dependencyWalk) visit(f *Field, path []string) (depth int, cycle []string) {
 	if depth, ok := w.depth[f.Name]; ok {
 		return depth, nil
 	}
@@ -339,9 +368,9 @@ func (w *dependencyWalk) visit(f *Field, path []string) (depth int, circle []str
 	path = append(slices.Clip(path), f.Name)
 	for _, name := range f.parts() {
 		if part, ok := w.e.byName[name]; ok {
-			below, circle := w.visit(part, path)
-			if circle != nil {
-				return 0, circle
+			below, cycle := w.visit(part, path)
+			if cycle != nil {
+				return 0, cycle
 			}
 			depth = max(depth, 1+below)
 		}

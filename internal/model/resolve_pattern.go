@@ -8,46 +8,52 @@ import (
 )
 
 func (r *resolver) patterns() {
-	seen := make(map[string]bool)
 	if len(r.m.Patterns) > maxPatterns {
 		r.fault(r.m.At("patterns"), "a model can have at most %d patterns", maxPatterns)
 		return
 	}
+	seen := make(map[string]bool)
 	for _, p := range r.m.Patterns {
 		if seen[p.Name] {
 			r.fault(p.At("name"), "two patterns are named %q", p.Name)
 		}
 		seen[p.Name] = true
-		things := r.verb(&p.Action)
-		single := things > 0
-		for _, given := range []bool{p.Transact != nil, p.Batch != nil} {
-			if given {
-				things++
-			}
-		}
-		if things != 1 {
-			r.fault(p.Position, "the pattern %q must have exactly one of get, query, scan, put, update, delete, transact and batch", p.Name)
-			continue
-		}
-		if p.Peak.Given() && p.Peak.PerSecond < p.Rate.PerSecond {
-			r.fault(p.At("peak"), "the peak %s is below the rate %s", p.Peak, p.Rate)
-		}
-		if single {
-			if p.verb == Check {
-				r.fault(p.At("check"), "check can be used only in a transaction")
-			}
-			r.action(&p.Action)
-			continue
-		}
-		for _, a := range p.Actions() {
-			if n := r.verb(a); n != 1 {
-				r.fault(a.Position, "exactly one of get, put, update, delete and check must be given, not %d", n)
-				continue
-			}
-			r.action(a)
-		}
-		r.checkActions(p)
+		r.pattern(p)
 	}
+}
+
+// pattern checks one pattern and resolves its actions.
+func (r *resolver) pattern(p *Pattern) {
+	found := r.verb(&p.Action)
+	single := found > 0
+	if p.Transact != nil {
+		found++
+	}
+	if p.Batch != nil {
+		found++
+	}
+	if found != 1 {
+		r.fault(p.Position, "the pattern %q must have exactly one of get, query, scan, put, update, delete, transact and batch", p.Name)
+		return
+	}
+	if p.Peak.Given() && p.Peak.PerSecond < p.Rate.PerSecond {
+		r.fault(p.At("peak"), "the peak %s is below the rate %s", p.Peak, p.Rate)
+	}
+	if single {
+		if p.verb == Check {
+			r.fault(p.At("check"), "check can be used only in a transaction")
+		}
+		r.action(&p.Action)
+		return
+	}
+	for _, a := range p.Actions() {
+		if n := r.verb(a); n != 1 {
+			r.fault(a.Position, "exactly one of get, put, update, delete and check must be given, not %d", n)
+			continue
+		}
+		r.action(a)
+	}
+	r.checkActions(p)
 }
 
 // verb determines the verb and the entity of an action. It returns how many
