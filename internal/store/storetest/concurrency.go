@@ -32,230 +32,248 @@ func concurrently(t *testing.T, work func(worker int) error) {
 }
 
 func testConcurrency(t *testing.T, open Open) {
-	ctx := context.Background()
 	cases(t, open, []engineTest{
-		{"no increment of one key is lost", func(t *testing.T, e store.Engine) {
-			concurrently(t, func(int) error {
-				for range rounds {
-					if err := increment(e, "n"); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if n := number(t, e, "n"); n != workers*rounds {
-				t.Errorf("%d, want %d", n, workers*rounds)
-			}
-		}},
-		{"keys declared in any order do not deadlock", func(t *testing.T, e store.Engine) {
-			names := []string{"a", "b", "c", "d", "e"}
-			concurrently(t, func(w int) error {
-				r := rand.New(rand.NewPCG(1, uint64(w)))
-				for range rounds {
-					var keys []string
-					for _, i := range r.Perm(len(names))[:3] {
-						keys = append(keys, names[i])
-					}
-					if err := increment(e, keys...); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			var sum uint64
-			for _, k := range names {
-				sum += number(t, e, k)
-			}
-			if sum != 3*workers*rounds {
-				t.Errorf("%d, want %d", sum, 3*workers*rounds)
-			}
-		}},
-		{"of two Updates that read both keys and write one each, one sees the other", func(t *testing.T, e store.Engine) {
-			for round := range 50 {
-				a, b := fmt.Appendf(nil, "a%d", round), fmt.Appendf(nil, "b%d", round)
-				var wg sync.WaitGroup
-				for _, mine := range [][]byte{a, b} {
-					wg.Go(func() {
-						err := e.Update(ctx, [][]byte{a, b}, func(tx store.Tx) error {
-							_, hasA := tx.Get(a)
-							_, hasB := tx.Get(b)
-							if !hasA && !hasB {
-								tx.Set(mine, []byte("1"))
-							}
-							return nil
-						})
-						if err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				wg.Wait()
-				v, err := e.Get(ctx, store.Strong, a, b)
-				if err != nil || (v[0] == nil) == (v[1] == nil) {
-					t.Fatalf("round %d: %q, %v", round, v, err)
-				}
-			}
-		}},
-		{"a snapshot and a range read show updates whole, and all that returned", func(t *testing.T, e store.Engine) {
-			done := make(chan struct{})
-			var writer sync.WaitGroup
-			writer.Go(func() {
-				for {
-					select {
-					case <-done:
-						return
-					default:
-						if err := increment(e, "a", "b", "c"); err != nil {
-							t.Error(err)
-							return
-						}
-					}
-				}
-			})
-			for range 200 {
-				least := number(t, e, "b")
-				s, err := e.Snapshot(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				v, err := s.Get(ctx, byteKeys("a", "b", "c")...)
-				if err != nil || decode(v[0]) != decode(v[2]) || decode(v[0]) != decode(v[1]) || decode(v[0]) < least {
-					t.Errorf("after %d: %x, %v", least, v, err)
-				}
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-				least = decode(v[0])
-				var values []uint64
-				err = e.ReadRange(ctx, store.Range{}, func(p store.Pair) bool { values = append(values, decode(p.Value)); return true })
-				if err != nil || len(values) > 0 && (len(values) != 3 || values[0] != values[2] || values[0] != values[1]) || least > 0 && (len(values) == 0 || values[0] < least) {
-					t.Errorf("ReadRange after %d: %d, %v", least, values, err)
-				}
-			}
-			close(done)
-			writer.Wait()
-		}},
-		{"a read is never older than one before it", func(t *testing.T, e store.Engine) {
-			concurrently(t, func(w int) error {
-				var seen uint64
-				for range rounds {
-					if w%4 == 0 {
-						if err := increment(e, "n"); err != nil {
-							return err
-						}
-					}
-					v, err := e.Get(ctx, store.Strong, []byte("n"))
-					if err != nil {
-						return err
-					}
-					if n := decode(v[0]); n < seen {
-						return fmt.Errorf("%d after %d", n, seen)
-					} else {
-						seen = n
-					}
-				}
-				return nil
-			})
-		}},
-		{"stamps are unique, and those of a key grow", func(t *testing.T, e store.Engine) {
-			var mu sync.Mutex
-			seen := make(map[store.Stamp]bool)
-			concurrently(t, func(w int) error {
-				key := fmt.Appendf(nil, "k%d", w%8)
-				for range rounds {
-					var stamp store.Stamp
-					err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-						stamp = tx.Stamp()
-						if v, _ := tx.Get(key); uint64(tx.Stamp()) <= decode(v) {
-							return fmt.Errorf("stamp %d after %d", tx.Stamp(), decode(v))
-						}
-						tx.Set(key, encode(uint64(tx.Stamp())))
-						return nil
-					})
-					if err != nil {
-						return err
-					}
-					mu.Lock()
-					if seen[stamp] {
-						t.Errorf("stamp %d twice", stamp)
-					}
-					seen[stamp] = true
-					mu.Unlock()
-				}
-				return nil
-			})
-		}},
-		{"no commit appears below the horizon", func(t *testing.T, e store.Engine) {
-			// Writers append records by stamp. A reader that reads up to the horizon,
-			// and continues from there, must read every record once.
-			var written, read int
-			var mu sync.Mutex
-			done := make(chan struct{})
-			var reader sync.WaitGroup
-			from := encode(0)
-			follow := func() {
-				h, err := e.Horizon(ctx)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				s, err := e.Snapshot(ctx)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer s.Close()
-				to := encode(uint64(h))
-				for _, err := range s.Scan(ctx, store.Range{Start: from, End: to, KeysOnly: true}) {
-					if err != nil {
-						t.Error(err)
-					}
-					read++
-				}
-				from = to
-			}
-			reader.Go(func() {
-				for {
-					follow()
-					select {
-					case <-done:
-						return
-					default:
-					}
-				}
-			})
-			concurrently(t, func(w int) error {
-				for range rounds {
-					var stamp store.Stamp
-					err := e.Update(ctx, [][]byte{fmt.Appendf(nil, "\xfek%d", w)}, func(tx store.Tx) error {
-						stamp = tx.Stamp()
-						tx.Set(encode(uint64(tx.Stamp())), []byte("1"))
-						return nil
-					})
-					if err != nil {
-						return err
-					}
-					h, err := e.Horizon(ctx)
-					if err != nil {
-						return err
-					}
-					if h <= 0 || stamp == 0 {
-						return fmt.Errorf("stamp %d, horizon %d", stamp, h)
-					}
-					mu.Lock()
-					written++
-					mu.Unlock()
-				}
-				return nil
-			})
-			close(done)
-			reader.Wait()
-			follow()
-			if read != written {
-				t.Errorf("%d records read of %d written", read, written)
-			}
-		}},
+		{"no increment of one key is lost", testNoLostIncrement},
+		{"keys declared in any order do not deadlock", testNoDeadlock},
+		{"of two Updates that read both keys and write one each, one sees the other", testNoWriteSkew},
+		{"a snapshot and a range read show updates whole, and all that returned", testWholeUpdates},
+		{"a read is never older than one before it", testMonotonicReads},
+		{"stamps are unique, and those of a key grow", testUniqueStamps},
+		{"no commit appears below the horizon", testNoCommitBelowHorizon},
 	})
+}
+
+func testNoLostIncrement(t *testing.T, e store.Engine) {
+	concurrently(t, func(int) error {
+		for range rounds {
+			if err := increment(e, "n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if n := number(t, e, "n"); n != workers*rounds {
+		t.Errorf("%d, want %d", n, workers*rounds)
+	}
+}
+
+func testNoDeadlock(t *testing.T, e store.Engine) {
+	names := []string{"a", "b", "c", "d", "e"}
+	concurrently(t, func(w int) error {
+		r := rand.New(rand.NewPCG(1, uint64(w)))
+		for range rounds {
+			var keys []string
+			for _, i := range r.Perm(len(names))[:3] {
+				keys = append(keys, names[i])
+			}
+			if err := increment(e, keys...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var sum uint64
+	for _, k := range names {
+		sum += number(t, e, k)
+	}
+	if sum != 3*workers*rounds {
+		t.Errorf("%d, want %d", sum, 3*workers*rounds)
+	}
+}
+
+func testNoWriteSkew(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	for round := range 50 {
+		a, b := fmt.Appendf(nil, "a%d", round), fmt.Appendf(nil, "b%d", round)
+		var wg sync.WaitGroup
+		for _, mine := range [][]byte{a, b} {
+			wg.Go(func() {
+				err := e.Update(ctx, [][]byte{a, b}, func(tx store.Tx) error {
+					_, hasA := tx.Get(a)
+					_, hasB := tx.Get(b)
+					if !hasA && !hasB {
+						tx.Set(mine, []byte("1"))
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		v, err := e.Get(ctx, store.Strong, a, b)
+		if err != nil || (v[0] == nil) == (v[1] == nil) {
+			t.Fatalf("round %d: %q, %v", round, v, err)
+		}
+	}
+}
+
+func testWholeUpdates(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	done := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				if err := increment(e, "a", "b", "c"); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	for range 200 {
+		least := number(t, e, "b")
+		s, err := e.Snapshot(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.Get(ctx, byteKeys("a", "b", "c")...)
+		if err != nil || decode(v[0]) != decode(v[2]) || decode(v[0]) != decode(v[1]) || decode(v[0]) < least {
+			t.Errorf("after %d: %x, %v", least, v, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		least = decode(v[0])
+		var values []uint64
+		err = e.ReadRange(ctx, store.Range{}, func(p store.Pair) bool { values = append(values, decode(p.Value)); return true })
+		if err != nil || len(values) > 0 && (len(values) != 3 || values[0] != values[2] || values[0] != values[1]) || least > 0 && (len(values) == 0 || values[0] < least) {
+			t.Errorf("ReadRange after %d: %d, %v", least, values, err)
+		}
+	}
+	close(done)
+	writer.Wait()
+}
+
+func testMonotonicReads(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	concurrently(t, func(w int) error {
+		var seen uint64
+		for range rounds {
+			if w%4 == 0 {
+				if err := increment(e, "n"); err != nil {
+					return err
+				}
+			}
+			v, err := e.Get(ctx, store.Strong, []byte("n"))
+			if err != nil {
+				return err
+			}
+			if n := decode(v[0]); n < seen {
+				return fmt.Errorf("%d after %d", n, seen)
+			} else {
+				seen = n
+			}
+		}
+		return nil
+	})
+}
+
+func testUniqueStamps(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	var mu sync.Mutex
+	seen := make(map[store.Stamp]bool)
+	concurrently(t, func(w int) error {
+		key := fmt.Appendf(nil, "k%d", w%8)
+		for range rounds {
+			var stamp store.Stamp
+			err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+				stamp = tx.Stamp()
+				if v, _ := tx.Get(key); uint64(tx.Stamp()) <= decode(v) {
+					return fmt.Errorf("stamp %d after %d", tx.Stamp(), decode(v))
+				}
+				tx.Set(key, encode(uint64(tx.Stamp())))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			if seen[stamp] {
+				t.Errorf("stamp %d twice", stamp)
+			}
+			seen[stamp] = true
+			mu.Unlock()
+		}
+		return nil
+	})
+}
+
+func testNoCommitBelowHorizon(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	// Writers append records by stamp. A reader that reads up to the horizon,
+	// and continues from there, must read every record once.
+	var written, read int
+	var mu sync.Mutex
+	done := make(chan struct{})
+	var reader sync.WaitGroup
+	from := encode(0)
+	follow := func() {
+		h, err := e.Horizon(ctx)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		s, err := e.Snapshot(ctx)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer s.Close()
+		to := encode(uint64(h))
+		for _, err := range s.Scan(ctx, store.Range{Start: from, End: to, KeysOnly: true}) {
+			if err != nil {
+				t.Error(err)
+			}
+			read++
+		}
+		from = to
+	}
+	reader.Go(func() {
+		for {
+			follow()
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	concurrently(t, func(w int) error {
+		for range rounds {
+			var stamp store.Stamp
+			err := e.Update(ctx, [][]byte{fmt.Appendf(nil, "\xfek%d", w)}, func(tx store.Tx) error {
+				stamp = tx.Stamp()
+				tx.Set(encode(uint64(tx.Stamp())), []byte("1"))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			h, err := e.Horizon(ctx)
+			if err != nil {
+				return err
+			}
+			if h <= 0 || stamp == 0 {
+				return fmt.Errorf("stamp %d, horizon %d", stamp, h)
+			}
+			mu.Lock()
+			written++
+			mu.Unlock()
+		}
+		return nil
+	})
+	close(done)
+	reader.Wait()
+	follow()
+	if read != written {
+		t.Errorf("%d records read of %d written", read, written)
+	}
 }
 
 func testStamps(t *testing.T, open Open) {

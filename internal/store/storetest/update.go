@@ -90,155 +90,193 @@ func testKeys(t *testing.T, open Open) {
 }
 
 func testUpdates(t *testing.T, open Open) {
+	cases(t, open, []engineTest{
+		{"it reads committed values", testReadsCommitted},
+		{"it reads its own writes", testReadsOwnWrites},
+		{"it reads its own writes among many keys", testReadsOwnWritesOfMany},
+		{"a key may be declared twice", testDeclaredTwice},
+		{"an error commits nothing and is returned unchanged", testErrorCommitsNothing},
+		{"without writes it commits nothing", testNoWrites},
+		{"without declared keys it can still write", testNoDeclaredKeys},
+		{"undeclared keys are written with the rest", testUndeclaredWrites},
+		{"a Get of an undeclared key panics, and leaves the engine usable", testUndeclaredGetPanics},
+		{"an empty value panics", testEmptyValuePanics},
+		{"values that it read may be kept", testReadValuesMayBeKept},
+	})
+}
+
+func testReadsCommitted(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	put(t, e, "a", "1")
+	err := e.Update(ctx, byteKeys("a", "b"), func(tx store.Tx) error {
+		if v, ok := tx.Get([]byte("a")); string(v) != "1" || !ok {
+			t.Errorf("Get = %q, %v", v, ok)
+		}
+		if v, ok := tx.Get([]byte("b")); v != nil || ok {
+			t.Errorf("Get of an absent key = %q, %v", v, ok)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func testReadsOwnWrites(t *testing.T, e store.Engine) {
 	ctx := context.Background()
 	key := []byte("a")
-	cases(t, open, []engineTest{
-		{"it reads committed values", func(t *testing.T, e store.Engine) {
-			put(t, e, "a", "1")
-			err := e.Update(ctx, byteKeys("a", "b"), func(tx store.Tx) error {
-				if v, ok := tx.Get(key); string(v) != "1" || !ok {
-					t.Errorf("Get = %q, %v", v, ok)
-				}
-				if v, ok := tx.Get([]byte("b")); v != nil || ok {
-					t.Errorf("Get of an absent key = %q, %v", v, ok)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}},
-		{"it reads its own writes", func(t *testing.T, e store.Engine) {
-			err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-				tx.Set(key, []byte("1"))
-				if v, ok := tx.Get(key); string(v) != "1" || !ok {
-					t.Errorf("after Set, Get = %q, %v", v, ok)
-				}
-				tx.Delete(key)
-				if v, ok := tx.Get(key); v != nil || ok {
-					t.Errorf("after Delete, Get = %q, %v", v, ok)
-				}
-				tx.Set(key, []byte("2"))
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, "get", get(t, strong(e), "a"), []string{"2"})
-		}},
-		{"it reads its own writes among many keys", func(t *testing.T, e store.Engine) {
-			var keys [][]byte
-			for i := range 50 {
-				keys = append(keys, fmt.Appendf(nil, "k%d", i))
-			}
-			err := e.Update(ctx, keys, func(tx store.Tx) error {
-				for _, k := range keys {
-					tx.Set(k, k)
-				}
-				for _, k := range keys {
-					if v, ok := tx.Get(k); !bytes.Equal(v, k) || !ok {
-						t.Errorf("Get of %s = %q, %v", k, v, ok)
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, "get", get(t, strong(e), "k0", "k49"), []string{"k0", "k49"})
-		}},
-		{"a key may be declared twice", func(t *testing.T, e store.Engine) {
-			for range 2 {
-				if err := increment(e, "a", "a"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if n := number(t, e, "a"); n != 4 {
-				t.Errorf("after 2 times 2 increments: %d", n)
-			}
-		}},
-		{"an error commits nothing and is returned unchanged", func(t *testing.T, e store.Engine) {
-			put(t, e, "a", "1")
-			want := errors.New("no")
-			err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-				tx.Set(key, []byte("2"))
-				tx.Set([]byte("undeclared"), []byte("2"))
-				return want
-			})
-			if err != want { //nolint:errorlint // it must be the same error
-				t.Errorf("Update: %v", err)
-			}
-			same(t, "get", get(t, strong(e), "a", "undeclared"), []string{"1", "-"})
-		}},
-		{"without writes it commits nothing", func(t *testing.T, e store.Engine) {
-			put(t, e, "a", "1")
-			if err := e.Update(ctx, [][]byte{key}, func(store.Tx) error { return nil }); err != nil {
-				t.Errorf("Update: %v", err)
-			}
-			same(t, "get", get(t, strong(e), "a"), []string{"1"})
-		}},
-		{"without declared keys it can still write", func(t *testing.T, e store.Engine) {
-			err := e.Update(ctx, nil, func(tx store.Tx) error {
-				tx.Set(key, []byte("1"))
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, "get", get(t, strong(e), "a"), []string{"1"})
-		}},
-		{"undeclared keys are written with the rest", func(t *testing.T, e store.Engine) {
-			put(t, e, "deleted", "1")
-			err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-				tx.Set([]byte("a/index"), []byte("1"))
-				tx.Delete([]byte("deleted"))
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, "get", get(t, strong(e), "a", "a/index", "deleted"), []string{"-", "1", "-"})
-		}},
-		{"a Get of an undeclared key panics, and leaves the engine usable", func(t *testing.T, e store.Engine) {
-			what := panics(func() {
-				_ = e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-					tx.Set(key, []byte("1"))
-					tx.Get([]byte("b"))
-					return nil
-				})
-			})
-			if what == nil {
-				t.Error("it does not panic")
-			}
-			same(t, "get", get(t, strong(e), "a"), []string{"-"})
-			put(t, e, "a", "2")
-			snapshot(t, e)
-		}},
-		{"an empty value panics", func(t *testing.T, e store.Engine) {
-			what := panics(func() {
-				_ = e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-					tx.Set(key, nil)
-					return nil
-				})
-			})
-			if what == nil {
-				t.Error("it does not panic")
-			}
-			put(t, e, "a", "2")
-		}},
-		{"values that it read may be kept", func(t *testing.T, e store.Engine) {
-			put(t, e, "a", "before")
-			var before []byte
-			err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-				before, _ = tx.Get(key)
-				tx.Set(key, []byte("after!"))
-				return nil
-			})
-			if err != nil || string(before) != "before" {
-				t.Errorf("kept %q, %v", before, err)
-			}
-		}},
+	err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		tx.Set(key, []byte("1"))
+		if v, ok := tx.Get(key); string(v) != "1" || !ok {
+			t.Errorf("after Set, Get = %q, %v", v, ok)
+		}
+		tx.Delete(key)
+		if v, ok := tx.Get(key); v != nil || ok {
+			t.Errorf("after Delete, Get = %q, %v", v, ok)
+		}
+		tx.Set(key, []byte("2"))
+		return nil
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "get", get(t, strong(e), "a"), []string{"2"})
+}
+
+func testReadsOwnWritesOfMany(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	var keys [][]byte
+	for i := range 50 {
+		keys = append(keys, fmt.Appendf(nil, "k%d", i))
+	}
+	err := e.Update(ctx, keys, func(tx store.Tx) error {
+		for _, k := range keys {
+			tx.Set(k, k)
+		}
+		for _, k := range keys {
+			if v, ok := tx.Get(k); !bytes.Equal(v, k) || !ok {
+				t.Errorf("Get of %s = %q, %v", k, v, ok)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "get", get(t, strong(e), "k0", "k49"), []string{"k0", "k49"})
+}
+
+func testDeclaredTwice(t *testing.T, e store.Engine) {
+	for range 2 {
+		if err := increment(e, "a", "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := number(t, e, "a"); n != 4 {
+		t.Errorf("after 2 times 2 increments: %d", n)
+	}
+}
+
+func testErrorCommitsNothing(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	key := []byte("a")
+	put(t, e, "a", "1")
+	want := errors.New("no")
+	err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		tx.Set(key, []byte("2"))
+		tx.Set([]byte("undeclared"), []byte("2"))
+		return want
+	})
+	if err != want { //nolint:errorlint // it must be the same error
+		t.Errorf("Update: %v", err)
+	}
+	same(t, "get", get(t, strong(e), "a", "undeclared"), []string{"1", "-"})
+}
+
+func testNoWrites(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	key := []byte("a")
+	put(t, e, "a", "1")
+	if err := e.Update(ctx, [][]byte{key}, func(store.Tx) error { return nil }); err != nil {
+		t.Errorf("Update: %v", err)
+	}
+	same(t, "get", get(t, strong(e), "a"), []string{"1"})
+}
+
+func testNoDeclaredKeys(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	key := []byte("a")
+	err := e.Update(ctx, nil, func(tx store.Tx) error {
+		tx.Set(key, []byte("1"))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "get", get(t, strong(e), "a"), []string{"1"})
+}
+
+func testUndeclaredWrites(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	key := []byte("a")
+	put(t, e, "deleted", "1")
+	err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		tx.Set([]byte("a/index"), []byte("1"))
+		tx.Delete([]byte("deleted"))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "get", get(t, strong(e), "a", "a/index", "deleted"), []string{"-", "1", "-"})
+}
+
+func testUndeclaredGetPanics(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	key := []byte("a")
+	what := panics(func() {
+		_ = e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+			tx.Set(key, []byte("1"))
+			tx.Get([]byte("b"))
+			return nil
+		})
+	})
+	if what == nil {
+		t.Error("it does not panic")
+	}
+	same(t, "get", get(t, strong(e), "a"), []string{"-"})
+	put(t, e, "a", "2")
+	snapshot(t, e)
+}
+
+func testEmptyValuePanics(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	key := []byte("a")
+	what := panics(func() {
+		_ = e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+			tx.Set(key, nil)
+			return nil
+		})
+	})
+	if what == nil {
+		t.Error("it does not panic")
+	}
+	put(t, e, "a", "2")
+}
+
+func testReadValuesMayBeKept(t *testing.T, e store.Engine) {
+	ctx := context.Background()
+	key := []byte("a")
+	put(t, e, "a", "before")
+	var before []byte
+	err := e.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		before, _ = tx.Get(key)
+		tx.Set(key, []byte("after!"))
+		return nil
+	})
+	if err != nil || string(before) != "before" {
+		t.Errorf("kept %q, %v", before, err)
+	}
 }
 
 func testLimits(t *testing.T, open Open) {
