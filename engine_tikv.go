@@ -15,7 +15,7 @@ import (
 func openCluster(ctx context.Context, url string, log *slog.Logger) (store.Engine, error) {
 	address, err := tikv.ParseAddress(url)
 	if err != nil {
-		return nil, fmt.Errorf("the engine: %w", err)
+		return nil, fmt.Errorf("engine address: %w", err)
 	}
 	return tikv.Open(ctx, tikv.Options{Address: address, Log: log})
 }

@@ -196,7 +196,7 @@ func (e *Engine) begin(oldWAL bool) error {
 		}
 		e.idle.wrote()
 	}
-	// Pebble creates a WAL file before it raises the format. An old format hides
+	// Pebble creates a WAL file before it upgrades the format. An old format hides
 	// damage; a flush starts the next file.
 	if oldWAL {
 		if err := e.db.Flush(); err != nil {
@@ -208,7 +208,7 @@ func (e *Engine) begin(oldWAL bool) error {
 	return nil
 }
 
-// lastWindow is the largest window recorded in db. A new database has none.
+// lastWindow returns the largest window recorded in db. A new database has none.
 func lastWindow(db *pebble.DB) (w commit.Window, ok bool, err error) {
 	lower, upper := commit.WindowKeys()
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
@@ -295,7 +295,7 @@ func failure(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// bounds clips a range to the keys of users.
+// bounds restricts a range to keys that are not reserved.
 func bounds(start, end []byte) (lower, upper []byte) {
 	lower, upper = []byte{0}, []byte{store.Reserved}
 	if len(start) > 0 {

@@ -42,6 +42,7 @@ type keyReader interface {
 	read(key []byte) ([]byte, error)
 }
 
+// readAll reads keys, nil for absent ones.
 func readAll(ctx context.Context, r keyReader, keys [][]byte) ([][]byte, error) {
 	store.CheckKeys(keys...)
 	values := make([][]byte, len(keys))

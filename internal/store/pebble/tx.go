@@ -17,7 +17,7 @@ type tx struct {
 	stamp    store.Stamp
 	batch    *pebble.Batch
 	declared []declaredKey
-	order    []int            // of declared by key; none when there are few
+	order    []int            // the order of declared by key; empty if there are few
 	cached   valuecache.Write // what the batch writes, for the value cache
 	err      error            // the first limit exceeded
 }
@@ -41,6 +41,7 @@ func (t *tx) release() {
 	txs.Put(t)
 }
 
+// load reads the declared keys.
 func (t *tx) load(e *Engine, keys [][]byte) error {
 	for _, k := range keys {
 		v, err := e.read(k)

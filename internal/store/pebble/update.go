@@ -19,7 +19,7 @@ var errNoWrites = errors.New("nothing written")
 //	latch the declared keys        stripes, in ascending order: no deadlock, no abort
 //	take a stamp                   InFlight.Begin
 //	read, run fn                   values are in memory, fn does not wait
-//	raise the stamp of the stripes of every key written
+//	raise the stripes' stamps      of every key written
 //	apply                          visible from here on
 //	release the latches
 //	wait for the sync              shared by all Updates that wait: group commit
@@ -127,6 +127,7 @@ func (e *Engine) recordWindow(b *pebble.Batch, stamp store.Stamp) error {
 	return b.Delete(last.Key(), nil)
 }
 
+// eachKey calls fn with every key of a batch.
 func eachKey(r batchrepr.Reader, fn func(key []byte)) {
 	for {
 		_, key, _, ok, err := r.Next()

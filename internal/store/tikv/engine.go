@@ -144,7 +144,7 @@ func (e *Engine) keys(keys [][]byte) [][]byte {
 // own returns the key of one of the engine's own records.
 func (e *Engine) own(name string) []byte { return e.key(append([]byte{store.Reserved}, name...)) }
 
-// bounds clips a range to the keys of users.
+// bounds restricts a range to keys that are not reserved, and adds the prefix.
 func (e *Engine) bounds(start, end []byte) (lower, upper []byte) {
 	lower, upper = e.key(start), e.key([]byte{store.Reserved})
 	if len(end) > 0 && end[0] != store.Reserved {

@@ -1,5 +1,4 @@
-// Package commit knows which Updates are in flight and which are durable, and gives out
-// their stamps.
+// Package commit tracks the stamps of Updates that are in flight or durable.
 package commit
 
 import (

@@ -22,7 +22,7 @@ type stripe struct {
 }
 
 // NewStripes makes stripes in which no Update waits longer than patience for another.
-// Prefixes have prefixBytes; 0 is none.
+// Prefixes have prefixBytes; 0 disables them.
 func NewStripes(patience time.Duration, prefixBytes int) *Stripes {
 	return &Stripes{Set: latch.NewSet(patience), prefixBytes: prefixBytes}
 }
