@@ -28,7 +28,7 @@ import (
 
 var errKilled = errors.New("killed")
 
-// life is a poller's, which ends at one of its steps: before or after it is done.
+// life is a poller that ends at one of its steps, before or after the step.
 type life struct {
 	mutex  sync.Mutex
 	left   int
@@ -55,8 +55,8 @@ func (l *life) step(do func() error) error {
 	return errKilled
 }
 
-// desk is what a poller works with when no downloader runs: a message that is
-// sent completes its file.
+// desk is the environment of a poller without downloaders: sending a message
+// completes its file.
 type desk struct {
 	*rig
 	mutex sync.Mutex
@@ -88,9 +88,9 @@ func (d *desk) sweeper() *downloader.Sweeper {
 		Lease: time.Minute, Resend: time.Minute, MaxTries: 5, Afresh: true}
 }
 
-// lives has a batch driven by a poller that dies at its n-th step and another one
-// that goes on. It tells how often each file's message was sent, and whether the
-// first one got to the end.
+// lives drives a batch with a poller that ends at its n-th step and another one that
+// continues. It returns how often each file's message was sent, and whether the first
+// poller completed.
 func (d *desk) lives(t *testing.T, n int, after bool, spoil func(any)) (b *ledger.Batch, sent map[string]int, over bool) {
 	t.Helper()
 	d.sent = make(map[string]int)
@@ -108,7 +108,7 @@ func (d *desk) lives(t *testing.T, n int, after bool, spoil func(any)) (b *ledge
 	first := d.poller(db, func(ctx context.Context, id string) error { return l.step(func() error { return d.send(ctx, id) }) })
 	_, err = first.Run(ctx, id)
 	second := d.poller(meddle(d.Home.DB, func(in any, next func() error) error { spoil(in); return next() }), d.send)
-	if err := d.sweeper().Sweep(t.Context()); err != nil { // there is one in every process
+	if err := d.sweeper().Sweep(t.Context()); err != nil { // every process has one
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
@@ -122,8 +122,8 @@ func (d *desk) lives(t *testing.T, n int, after bool, spoil func(any)) (b *ledge
 	return d.end(id), d.sent, err == nil
 }
 
-// A poller that is killed at any of its steps is followed by one that goes on
-// where it was, and queues nothing twice.
+// After a poller is killed at any of its steps, another one continues where it ended,
+// and queues nothing twice.
 func TestPollerKilledAnywhere(t *testing.T) {
 	d := &desk{rig: open(t, func(_ *downloads.Options, u *stand.Options) { u.Files = 3 })}
 	day := time.Now().UTC()
@@ -171,7 +171,7 @@ func TestPollerKilledControl(t *testing.T) {
 		}
 	}
 	if twice == 0 {
-		t.Error("the test cannot see a message that is sent twice")
+		t.Error("the test does not find a message that is sent twice")
 	}
 }
 
@@ -201,8 +201,8 @@ func TestTwoPollers(t *testing.T) {
 	}
 }
 
-// downloaders runs two downloaders to whom every message comes three times, and
-// counts the files that were begun more than once.
+// downloaders runs two downloaders that receive every message three times, and
+// counts the files that were started more than once.
 func downloaders(t *testing.T, spoil func(any)) (again int) {
 	r := open(t, func(o *downloads.Options, u *stand.Options) { u.Files, u.Size = 40, 20_000 })
 	for _, e := range all(40) {
@@ -248,7 +248,7 @@ func downloaders(t *testing.T, spoil func(any)) (again int) {
 // Two downloaders never process one file.
 func TestTwoDownloaders(t *testing.T) {
 	if n := downloaders(t, func(any) {}); n != 0 {
-		t.Errorf("%d files were begun more than once", n)
+		t.Errorf("%d files were started more than once", n)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestTwoDownloadersControl(t *testing.T) {
 		}
 	})
 	if n == 0 {
-		t.Error("the test cannot see a file that is processed twice")
+		t.Error("the test does not find a file that is processed twice")
 	}
 }
 
@@ -285,7 +285,7 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// pass lets time pass in small steps, with a sweep at each.
+// pass advances time in small steps, with a sweep at each.
 func (y *yard) pass(d time.Duration, each func()) {
 	y.t.Helper()
 	for ; d > 0; d -= 5 * time.Second {
@@ -306,7 +306,7 @@ func (y *yard) is(s ledger.Status, sent int) {
 	}
 }
 
-// A message that was lost is sent again, once in each interval.
+// A lost message is sent again, once in each interval.
 func TestLostMessage(t *testing.T) {
 	y := newYard(t)
 	y.pass(115*time.Second, nil)
@@ -317,14 +317,14 @@ func TestLostMessage(t *testing.T) {
 	y.is(ledger.Available, 1)
 	y.pass(10*time.Second, nil)
 	y.is(ledger.Available, 2)
-	// When the queue was lost with the process, all are sent at once.
+	// If the queue was lost with the process, all messages are sent at once.
 	y.sweep.Afresh = true
 	y.pass(5*time.Second, nil)
 	y.is(ledger.Available, 3)
 }
 
-// A claim that gives signs of life is left alone however long it lasts; one that
-// gives none is released after the lease, and given up after too many deaths.
+// A claim with heartbeats is never released; a claim without them is released after
+// the lease, and the file abandoned after too many lost claims.
 func TestDeadDownloader(t *testing.T) {
 	y := newYard(t)
 	j, err := y.Jobs.Claim(t.Context(), ledger.FileID("a", y.date), "one")
@@ -342,10 +342,10 @@ func TestDeadDownloader(t *testing.T) {
 	y.is(ledger.Downloading, 0)
 	y.pass(15*time.Second, nil)
 	y.is(ledger.Available, 1)
-	// It was not dead. It can do no harm.
+	// The downloader was still alive. It can do no harm.
 	for _, err := range []error{y.Jobs.Beat(t.Context(), j), y.Jobs.Complete(t.Context(), j)} {
 		if !errors.Is(err, ledger.ErrLost) {
-			t.Errorf("with a claim that is gone: %v", err)
+			t.Errorf("with a lost claim: %v", err)
 		}
 	}
 	for i := 2; i <= 3; i++ {
@@ -356,12 +356,12 @@ func TestDeadDownloader(t *testing.T) {
 	}
 	y.is(ledger.Error, 2)
 	if j := y.job("a"); !strings.Contains(j.ErrorMessage, "3 downloaders claimed it") {
-		t.Errorf("given up with %q", j.ErrorMessage)
+		t.Errorf("abandoned with %q", j.ErrorMessage)
 	}
 }
 
-// A clock that jumps lets no live claim look dead, keeps no dead one alive, and
-// loses no message.
+// A clock that jumps neither ends a live claim nor keeps a lost one, and loses no
+// message.
 func TestClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
 		y := newYard(t)
@@ -386,7 +386,7 @@ func TestClockJumps(t *testing.T) {
 			t.Errorf("after a jump of %s the message is not sent again", jump)
 		}
 	}
-	// The time of a batch that runs is counted by a timer, not by the clock.
+	// The time of a running batch is measured by a timer, not by the clock.
 	var wall sync.Map
 	wall.Store("jump", time.Duration(0))
 	r := start(t, func(o *downloads.Options, u *stand.Options) {
@@ -407,7 +407,7 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// A job that somebody wrote wrongly ends in error, and hinders nobody.
+// An invalid job ends in error, and does not affect other jobs.
 func TestBrokenRecords(t *testing.T) {
 	r := open(t, nil)
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
@@ -432,7 +432,7 @@ func TestBrokenRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Nobody sent messages: the first sweep of the embedded queue finds the jobs.
+	// No messages were sent: the first sweep of the embedded queue finds the jobs.
 	runFor(t, r)
 	if err := r.Queue.Send(t.Context(), "nobody-2026-02-28"); err != nil {
 		t.Fatal(err)
@@ -452,8 +452,7 @@ func TestBrokenRecords(t *testing.T) {
 	r.holds(all(10)...)
 }
 
-// A downloader that is told to stop gives back what it has, and the next one
-// takes it.
+// A downloader that is stopped releases its files, and the next one claims them.
 func TestStop(t *testing.T) {
 	r := start(t, func(o *downloads.Options, u *stand.Options) { u.Files, o.Stall = 1, time.Hour })
 	r.up.Fault("accounts", "stalled", 1)
@@ -477,8 +476,8 @@ func TestStop(t *testing.T) {
 	r.holds("accounts")
 }
 
-// A file that is queued again by hand is asked for anew: what was listed first
-// may have been what was wrong.
+// The metadata of a requeued file is fetched again, since it may have been the cause
+// of the failure.
 func TestRequeued(t *testing.T) {
 	r := start(t, func(o *downloads.Options, u *stand.Options) { u.Files, o.Resend = 2, 100*time.Millisecond })
 	r.up.Fault("accounts", "forgedsum", 1)

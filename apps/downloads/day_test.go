@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A day of ten files, of which most make trouble that passes.
+// A day of ten files, most of them with a temporary fault.
 func TestTen(t *testing.T) {
 	r := start(t, func(o *downloads.Options, _ *stand.Options) {
 		o.Bucket = "file://" + t.TempDir() // folders are the hardest to keep clean
@@ -60,13 +60,13 @@ func TestTen(t *testing.T) {
 			continue
 		}
 		got := r.up.Counts(ledger.FileID(stand.Entity(i), r.date))
-		got.AtOnce = 1 // the server may notice late that a request is over
+		got.AtOnce = 1 // the server may notice the end of a request late
 		if got != want {
 			t.Errorf("%s was served %+v, want %+v", stand.Entity(i), got, want)
 		}
 	}
 
-	// Another batch of the day finds all done, and queues nothing.
+	// Another batch of the day finds all files completed, and queues nothing.
 	before := r.up.Counts(r.ids(10)[0])
 	again := r.batch()
 	if again.BatchID == b.BatchID || again.Status != ledger.Completed || len(again.CompletedFiles) != 10 || r.up.Counts(r.ids(10)[0]) != before {
@@ -94,15 +94,15 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// What does not pass ends with a status and a reason, and nothing of it is in the
-// bucket. Another batch gets what can be had by then.
+// A file with a permanent fault ends with a status and a reason, and is not in the
+// bucket. Another batch downloads it when the fault is gone.
 func TestEndings(t *testing.T) {
 	r := start(t, nil)
 	cases := map[string]struct {
 		status ledger.Status
 		reason string
 	}{
-		"missing": {ledger.Failed, "404"}, "expired": {ledger.Failed, "asked for anew 3 times"}, "unavailable": {ledger.Failed, "503"},
+		"missing": {ledger.Failed, "404"}, "expired": {ledger.Failed, "renewed 3 times"}, "unavailable": {ledger.Failed, "503"},
 		"corrupt": {ledger.Failed, "SHA-256"}, "longer": {ledger.Failed, "were listed"}, "truncated": {ledger.Failed, "byte"},
 		"forgedkey": {ledger.Error, "not wrapped for our RSA key"}, "forgedsum": {ledger.Failed, "SHA-256"},
 	}
@@ -127,7 +127,7 @@ func TestEndings(t *testing.T) {
 	}
 	again := r.batch()
 	if again.Status != ledger.Completed || len(again.CompletedFiles) != 10 {
-		t.Errorf("when all is well the batch is %+v", again)
+		t.Errorf("without faults the batch is %+v", again)
 	}
 	r.holds(all(10)...)
 	if first, err := r.Batches.Get(t.Context(), b.BatchID); err != nil || first.Status != ledger.Failed {
@@ -139,12 +139,12 @@ func TestEndings(t *testing.T) {
 	}
 	for _, d := range days {
 		if d.Date == r.date && (d.Verdict != ledger.Whole || d.Batches != 2 || d.Received != 10) {
-			t.Errorf("the audit says %+v", d)
+			t.Errorf("the audit is %+v", d)
 		}
 	}
 }
 
-// A file above the bound, and all files when the RSA key is another.
+// A file above the size limit, and all files with a wrong RSA key.
 func TestTooLargeAndWrongKey(t *testing.T) {
 	r := start(t, func(o *downloads.Options, u *stand.Options) { o.MaxSize, u.Files = 100, 1 })
 	if b := r.batch(); b.Status != ledger.Failed || r.job("accounts").Status != ledger.Error || !strings.Contains(r.job("accounts").ErrorMessage, "--max-size") {
@@ -166,7 +166,7 @@ func TestTooLargeAndWrongKey(t *testing.T) {
 	r.holds()
 }
 
-// URLs that expire while files wait are asked for anew.
+// URLs that expire while files wait are renewed.
 func TestExpiry(t *testing.T) {
 	now := time.Now
 	late := false
@@ -194,7 +194,7 @@ func TestExpiry(t *testing.T) {
 	r.holds(all(10)...)
 }
 
-// What an upstream may list, and what comes of it. The good files come through.
+// Invalid entries of the upstream's list are rejected; the valid files are downloaded.
 func TestBadLists(t *testing.T) {
 	good := func(r *rig) upstream.File {
 		f, err := r.Keeper.Poller.Upstream.Ask(t.Context(), r.date, "accounts")
@@ -209,18 +209,18 @@ func TestBadLists(t *testing.T) {
 	}{
 		{"a path up", "is not 1 to 100", func(f *upstream.File) { f.Entity = "../../etc/passwd" }},
 		{"an absolute path", "is not 1 to 100", func(f *upstream.File) { f.Entity = "/etc/passwd" }},
-		{"dots", "two dots", func(f *upstream.File) { f.Entity = "a..b" }},
+		{"dots", "two consecutive dots", func(f *upstream.File) { f.Entity = "a..b" }},
 		{"a line break", "is not 1 to 100", func(f *upstream.File) { f.Entity = "a\nb" }},
 		{"no name", "is not 1 to 100", func(f *upstream.File) { f.Entity = "" }},
 		{"a long name", "is not 1 to 100", func(f *upstream.File) { f.Entity = strings.Repeat("a", 3000) }},
 		{"a name of the bucket's own", "the bucket's own", func(f *upstream.File) { f.Entity = "a.tmp" }},
-		{"a local URL", "the URL is none of a file", func(f *upstream.File) { f.Entity = "x"; f.URL = "file:///etc/passwd" }},
+		{"a local URL", "not an HTTP URL", func(f *upstream.File) { f.Entity = "x"; f.URL = "file:///etc/passwd" }},
 		{"another scheme", `scheme is "gopher"`, func(f *upstream.File) { f.Entity = "x"; f.URL = "gopher://host/x" }},
 		{"a long URL", "bytes, more than", func(f *upstream.File) { f.Entity = "x"; f.URL += strings.Repeat("x", 5000) }},
 		{"a long key", "the wrapped key has", func(f *upstream.File) { f.Entity = "x"; f.Key = strings.Repeat("k", 5000) }},
 		{"a short IV", "the IV is not", func(f *upstream.File) { f.Entity = "x"; f.IV = "AAAA" }},
 		{"no checksum", "not 64 hex digits", func(f *upstream.File) { f.Entity = "x"; f.SHA256 = "" }},
-		{"a size below nothing", "the size is -1", func(f *upstream.File) { f.Entity = "x"; f.Size = -1 }},
+		{"a negative size", "the size is -1", func(f *upstream.File) { f.Entity = "x"; f.Size = -1 }},
 		{"listed twice with other contents", "is listed twice", func(f *upstream.File) { f.SHA256 = strings.Repeat("0", 64) }},
 	}
 	r := start(t, func(_ *downloads.Options, u *stand.Options) { u.Files = 2 })
@@ -236,7 +236,7 @@ func TestBadLists(t *testing.T) {
 			}
 		})
 	}
-	t.Run("said twice", func(t *testing.T) {
+	t.Run("listed twice", func(t *testing.T) {
 		r.date = time.Now().UTC().AddDate(0, 0, -len(cases)).Format(time.DateOnly)
 		r.up.Day(r.date, 2, good(r))
 		if b := r.batch(); b.Status != ledger.Completed || len(b.ExpectedFiles) != 2 {
@@ -245,7 +245,7 @@ func TestBadLists(t *testing.T) {
 	})
 }
 
-// A day that cannot be listed ends with a reason; one that comes late comes.
+// A day that cannot be listed ends with a reason; a day that is published late completes.
 func TestNoList(t *testing.T) {
 	for _, c := range []struct {
 		fault  string
@@ -254,7 +254,7 @@ func TestNoList(t *testing.T) {
 		reason string
 	}{
 		{"badjson", 1, ledger.Completed, ""},
-		{"badjson", 1000, ledger.Failed, "not the JSON"},
+		{"badjson", 1000, ledger.Failed, "not the expected JSON"},
 		{"notready", 3, ledger.Completed, ""},
 		{"notready", 100_000, ledger.Timeout, "has not published the day"},
 		{"unavailable", 100_000, ledger.Timeout, "503"},
@@ -275,7 +275,7 @@ func TestNoList(t *testing.T) {
 	}
 }
 
-// A batch whose files are not done in time says which are.
+// A batch that times out records which files are done.
 func TestTimeout(t *testing.T) {
 	r := start(t, func(o *downloads.Options, u *stand.Options) {
 		o.Timeout, o.Stall, u.Files = 400*time.Millisecond, time.Hour, 3

@@ -1,5 +1,5 @@
-// Package downloads is the daily download pipeline: it joins the poller, the
-// downloader, the sweep and the page, over tables that may be anywhere.
+// Package downloads is the daily download pipeline: it connects the poller, the
+// downloader, the sweep and the page.
 package downloads
 
 import (
@@ -35,18 +35,18 @@ import (
 //go:embed downloads.model.yaml
 var Model []byte
 
-// Options say what a process of the pipeline does, and with what.
+// Options configure a process of the pipeline.
 type Options struct {
 	Home home.Options
 
-	Poll     bool // drives batches
-	Download bool // downloads files
+	Poll     bool // run the poller
+	Download bool // run the downloader
 
 	Upstream  string // URL of the API
-	TokenFile string // holds the API's bearer token
+	TokenFile string // file with the API's bearer token
 	KeyFile   string // PEM of the private RSA key
-	Topic     string // URL of the queue's one end
-	Sub       string // URL of its other end
+	Topic     string // URL of the queue for sending
+	Sub       string // URL of the queue for receiving
 	Bucket    string // URL
 
 	Schedule string // time of the day; none if empty
@@ -65,15 +65,15 @@ type Options struct {
 	Resend   time.Duration
 	MaxTries int
 
-	Now func() time.Time // the system's clock unless set
+	Now func() time.Time // defaults to time.Now
 	Log *slog.Logger
 }
 
-// SmallBatch is up to how many open files a batch is looked at file by file. The
-// README tells how it was measured.
+// SmallBatch is up to how many open files a batch is checked file by file. The
+// README has the measurement.
 const SmallBatch = 16
 
-// Defaults are what a process does unless told otherwise: everything, in memory.
+// Defaults returns the default options: everything, in memory.
 func Defaults() Options {
 	return Options{
 		Poll: true, Download: true,
@@ -85,33 +85,33 @@ func Defaults() Options {
 	}
 }
 
-// Flags are the options on a command line.
+// Flags adds the flags of the options.
 func (o *Options) Flags(f *pflag.FlagSet) {
 	o.Home.Flags(f)
 	f.StringVar(&o.Upstream, "upstream", o.Upstream, "URL of the upstream's API")
 	f.StringVar(&o.TokenFile, "upstream-token-file", o.TokenFile, "file with the bearer token of the upstream's API")
-	f.StringVar(&o.Topic, "topic", o.Topic, "URL of where messages are sent to: mem://, awssqs://, rabbit:// or nats://")
+	f.StringVar(&o.Topic, "topic", o.Topic, "URL of the queue for sending: mem://, awssqs://, rabbit:// or nats://")
 	if o.Poll {
 		f.StringVar(&o.Schedule, "schedule", o.Schedule, "time of the day at which the day's batch starts, such as 06:30; without it batches are only triggered")
-		f.StringVar(&o.Zone, "timezone", o.Zone, "where the schedule's clock hangs, such as Europe/Berlin")
-		f.IntVar(&o.DaysBack, "days-back", o.DaysBack, "how many days before the run its files are of")
-		f.DurationVar(&o.Every, "poll-every", o.Every, "between two looks at a batch")
-		f.DurationVar(&o.Timeout, "timeout", o.Timeout, "of a batch")
-		f.IntVar(&o.Small, "small-batch", o.Small, "up to how many open files are looked up one by one instead of by BatchIndex")
+		f.StringVar(&o.Zone, "timezone", o.Zone, "time zone of the schedule, such as Europe/Berlin")
+		f.IntVar(&o.DaysBack, "days-back", o.DaysBack, "days between the date of the files and the run")
+		f.DurationVar(&o.Every, "poll-every", o.Every, "time between two checks of a batch")
+		f.DurationVar(&o.Timeout, "timeout", o.Timeout, "time limit of a batch")
+		f.IntVar(&o.Small, "small-batch", o.Small, "maximum of open files that are checked one by one instead of by BatchIndex")
 	}
 	if o.Download {
 		f.StringVar(&o.KeyFile, "key", o.KeyFile, "PEM file of the private RSA key")
-		f.StringVar(&o.Sub, "subscription", o.Sub, "URL of where messages are received from")
-		f.StringVar(&o.Bucket, "bucket", o.Bucket, "URL of where files go: mem://, file:///folder or s3://name")
-		f.IntVar(&o.Parallel, "parallel", o.Parallel, "files at once")
-		f.Int64Var(&o.MaxSize, "max-size", o.MaxSize, "bytes of a file")
-		f.DurationVar(&o.Stall, "stall", o.Stall, "how long a download may bring nothing")
-		f.DurationVar(&o.Backoff, "backoff", o.Backoff, "before the second attempt of a request; later ones wait longer")
-		f.IntVar(&o.Attempts, "attempts", o.Attempts, "requests in a row that bring nothing, after which a file fails")
+		f.StringVar(&o.Sub, "subscription", o.Sub, "URL of the queue for receiving")
+		f.StringVar(&o.Bucket, "bucket", o.Bucket, "URL of the bucket: mem://, file:///folder or s3://name")
+		f.IntVar(&o.Parallel, "parallel", o.Parallel, "concurrent files")
+		f.Int64Var(&o.MaxSize, "max-size", o.MaxSize, "maximum size of a file in bytes")
+		f.DurationVar(&o.Stall, "stall", o.Stall, "how long a download may receive nothing")
+		f.DurationVar(&o.Backoff, "backoff", o.Backoff, "delay before the second attempt of a request; it grows with each")
+		f.IntVar(&o.Attempts, "attempts", o.Attempts, "consecutive requests without progress, after which a file fails")
 	}
-	f.DurationVar(&o.Lease, "lease", o.Lease, "how long a claim without a sign of life is respected")
+	f.DurationVar(&o.Lease, "lease", o.Lease, "how long a claim lasts without a heartbeat")
 	f.DurationVar(&o.Resend, "resend", o.Resend, "how long a job may be available before its message is sent again")
-	f.IntVar(&o.MaxTries, "max-tries", o.MaxTries, "downloaders that die of a file before it is given up")
+	f.IntVar(&o.MaxTries, "max-tries", o.MaxTries, "lost claims of a file before it is abandoned")
 }
 
 // System is an open pipeline.
@@ -130,7 +130,7 @@ type System struct {
 	log        *slog.Logger
 }
 
-// Open opens a pipeline. What it holds is released by Close.
+// Open opens a pipeline. Close releases its resources.
 func Open(ctx context.Context, o Options) (*System, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -156,18 +156,18 @@ func Open(ctx context.Context, o Options) (*System, error) {
 
 func (o *Options) check() error {
 	if o.Upstream == "" {
-		return errors.New("which API lists the files? give --upstream URL, or try `downloads demo`")
+		return errors.New("--upstream URL is missing, or try `downloads demo`")
 	}
 	if !strings.HasPrefix(o.Upstream, "https://") && !strings.HasPrefix(o.Upstream, "http://") {
 		return fmt.Errorf("--upstream is %q, but must be a URL such as https://api.example.com", o.Upstream)
 	}
 	if o.Download && o.Parallel < 1 || o.Every <= 0 || o.Lease < 100*time.Millisecond || o.Resend <= 0 || o.Timeout <= 0 {
-		return errors.New("--parallel, --poll-every, --resend and --timeout must be more than 0, and --lease at least 100ms")
+		return errors.New("--parallel, --poll-every, --resend and --timeout must be positive, and --lease at least 100ms")
 	}
 	return nil
 }
 
-// join makes the parts that the process has.
+// join creates the parts that the process runs.
 func (s *System) join(ctx context.Context, o Options, count *meter.Meter) error {
 	api := &upstream.Client{URL: strings.TrimRight(o.Upstream, "/"), HTTP: &http.Client{Timeout: 2 * time.Minute}}
 	if o.TokenFile != "" {
@@ -227,7 +227,7 @@ func (s *System) join(ctx context.Context, o Options, count *meter.Meter) error 
 
 func readKey(file string) (*rsa.PrivateKey, error) {
 	if file == "" {
-		return nil, errors.New("whose RSA key are the files' keys wrapped for? give --key FILE; `downloads key FILE` makes one")
+		return nil, errors.New("the RSA key is missing: set --key FILE; `downloads key FILE` creates one")
 	}
 	return seal.ReadKey(file)
 }
@@ -252,8 +252,7 @@ func (s *System) Run(ctx context.Context, listener net.Listener) error {
 	return group.Wait()
 }
 
-// tick has pages look again now and then, since other processes change things
-// too.
+// tick makes pages reload periodically, since other processes change data too.
 func (s *System) tick(ctx context.Context) error {
 	t := time.NewTicker(3 * time.Second)
 	defer t.Stop()
@@ -267,7 +266,7 @@ func (s *System) tick(ctx context.Context) error {
 	}
 }
 
-// Close releases what Open took.
+// Close releases the resources of Open.
 func (s *System) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -2,5 +2,5 @@
 
 package downloads_test
 
-// manyFiles is fewer under the race detector, which makes each ten times slower.
+// manyFiles is smaller under the race detector, which is ten times slower.
 const manyFiles = 400

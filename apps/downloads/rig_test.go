@@ -23,8 +23,8 @@ import (
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
-// rsaKey is the pipeline's key in a file. Making one takes long, so all tests
-// share it.
+// rsaKey returns a file with the pipeline's key. Creating one takes long, so all
+// tests share it.
 var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, string) {
 	file := filepath.Join(keyFolder, "key.pem")
 	key, err := seal.MakeKey(file)
@@ -43,7 +43,7 @@ type rig struct {
 	stop func()
 }
 
-// start opens a pipeline that is quick to look and to retry.
+// start runs a pipeline with short intervals.
 func start(t *testing.T, change func(*downloads.Options, *stand.Options)) *rig {
 	t.Helper()
 	r := open(t, change)
@@ -60,7 +60,7 @@ func start(t *testing.T, change func(*downloads.Options, *stand.Options)) *rig {
 	return r
 }
 
-// open is start without running anything.
+// open is start without running the pipeline.
 func open(t *testing.T, change func(*downloads.Options, *stand.Options)) *rig {
 	t.Helper()
 	key, file := rsaKey()
@@ -92,7 +92,7 @@ func open(t *testing.T, change func(*downloads.Options, *stand.Options)) *rig {
 	return r
 }
 
-// batch starts a batch of the day and waits for its end.
+// batch starts a batch of the day and waits until it ends.
 func (r *rig) batch() *ledger.Batch {
 	r.t.Helper()
 	id, err := r.Keeper.Trigger(r.t.Context(), r.date)
@@ -137,8 +137,8 @@ func (r *rig) job(entity string) *ledger.Job {
 	return j
 }
 
-// holds checks that the bucket has these entities' files of the day, right to
-// the byte, and nothing else.
+// holds checks that the bucket has exactly these entities' files of the day, with
+// the right bytes.
 func (r *rig) holds(entities ...string) {
 	r.t.Helper()
 	want := make(map[string]bool)
@@ -165,8 +165,8 @@ func all(n int) []string {
 	return names
 }
 
-// meddle gives a client whose requests can be changed, refused, or made to look
-// as if they had not worked.
+// meddle returns a client whose requests can be changed, rejected, or made to appear
+// failed.
 func meddle(db *dynamodb.Client, with func(in any, next func() error) error) *dynamodb.Client {
 	return dynamodb.New(db.Options(), func(o *dynamodb.Options) {
 		o.APIOptions = append(slices.Clone(o.APIOptions), func(s *middleware.Stack) error {

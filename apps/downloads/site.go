@@ -24,7 +24,7 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"ago":   func(ms int64) string { return time.Since(time.UnixMilli(ms)).Round(time.Second).String() },
 }).ParseFS(assets, "page.html"))
 
-// shade is the colour of a status.
+// shade returns the CSS class of a status.
 func shade(s ledger.Status) string {
 	switch s {
 	case ledger.Completed:
@@ -35,7 +35,7 @@ func shade(s ledger.Status) string {
 	return "wait"
 }
 
-// Handler is the page, the API for the command line, and what operators ask for.
+// Handler serves the page, the API of the command line, /metrics and /healthz.
 func (s *System) Handler() http.Handler {
 	mux := http.NewServeMux()
 	web.Static(mux)
@@ -55,15 +55,15 @@ func (s *System) Handler() http.Handler {
 	return mux
 }
 
-// maxDriven is how many batches are driven at once; more are not started by hand.
+// maxDriven is the limit of running batches for triggers.
 const maxDriven = 32
 
 func (s *System) trigger(ctx context.Context, date string) (string, error) {
 	switch {
 	case s.Keeper == nil:
-		return "", web.Refuse(http.StatusConflict, "no_poller", "this process does not poll; ask the one that does")
+		return "", web.Refuse(http.StatusConflict, "no_poller", "this process does not poll; send the request to the poller")
 	case s.Keeper.Driven() >= maxDriven:
-		return "", web.Refuse(http.StatusTooManyRequests, "too_many", "%d batches are under way; wait for one to end", maxDriven)
+		return "", web.Refuse(http.StatusTooManyRequests, "too_many", "%d batches are running; wait for one to end", maxDriven)
 	}
 	if err := s.Batches.Triggerable(date); err != nil {
 		return "", web.Refuse(http.StatusBadRequest, "bad_date", "%v", err)
@@ -81,7 +81,7 @@ func (s *System) triggerForm(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/?date="+date, http.StatusSeeOther)
 }
 
-// Started is the answer to a trigger.
+// Started is the reply to a trigger.
 type Started struct {
 	BatchID string `json:"batch"`
 }
@@ -102,13 +102,13 @@ func (s *System) apiDay(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.Batches.OfDay(r.Context(), date, "")
 }
 
-// look is what the page shows.
+// look is the content of the page.
 type look struct {
 	Date, Previous, Next string
 	Poller               bool
 	Batches              []shown
-	Files                []*ledger.Job // of the last batches, the unfinished first, some
-	More                 int           // that are not shown
+	Files                []*ledger.Job // some files of the last batches, unfinished first
+	More                 int           // number of files that are not shown
 }
 
 type shown struct {
@@ -117,7 +117,7 @@ type shown struct {
 	Done   int // percent
 }
 
-// Count is how many of the batch's files are in a status.
+// Count returns how many of the batch's files have a status.
 func (v shown) Count(s string) int { return v.Counts[ledger.Status(s)] }
 
 const (
@@ -125,8 +125,7 @@ const (
 	maxShown   = 100 // files
 )
 
-// looks makes at most one look at a day in two seconds, however many pages
-// are open.
+// looks reads a day at most once in two seconds, however many pages are open.
 type looks struct {
 	system *System
 	mutex  sync.Mutex
@@ -165,14 +164,14 @@ func (l *looks) render(ctx context.Context, date string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if err := page.Execute(&b, fresh); err != nil {
-		return nil, fmt.Errorf("make the page: %w", err)
+		return nil, fmt.Errorf("render the page: %w", err)
 	}
 	l.date, l.text, l.at = date, b.Bytes(), time.Now()
 	return l.text, nil
 }
 
-// look looks at a day: a query for its batches, and one for the files of each of
-// the last batches.
+// look reads a day: a query for its batches, and one for the files of each of the
+// last batches.
 func (s *System) look(ctx context.Context, date string) (look, error) {
 	day, _ := time.Parse(time.DateOnly, date)
 	l := look{Date: date, Previous: day.AddDate(0, 0, -1).Format(time.DateOnly), Next: day.AddDate(0, 0, 1).Format(time.DateOnly), Poller: s.Keeper != nil}
@@ -205,7 +204,7 @@ func (s *System) look(ctx context.Context, date string) (look, error) {
 
 var order = map[ledger.Status]int{ledger.Error: 0, ledger.Failed: 1, ledger.Downloading: 2, ledger.Available: 3, ledger.Completed: 4}
 
-// keep keeps the files that are most worth to be seen.
+// keep keeps the most relevant files.
 func (l *look) keep(j *ledger.Job) {
 	at, _ := slices.BinarySearchFunc(l.Files, j, func(a, b *ledger.Job) int { return order[a.Status] - order[b.Status] })
 	if at == maxShown {

@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads/ledger"
 )
 
-// The page, the API and what operators ask for.
+// The page, the API, /metrics and /healthz.
 func TestSite(t *testing.T) {
 	r := start(t, nil)
 	r.up.Fault("accounts", "forgedkey", 1)
@@ -38,7 +38,7 @@ func TestSite(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "signature=") {
-		t.Error("the page tells a pre-signed URL")
+		t.Error("the page shows a pre-signed URL")
 	}
 	if code, text = get(t, h, "GET", "/api/days/"+r.date); code != 200 || !strings.Contains(text, `"Status":"failed"`) {
 		t.Errorf("the day: %d %s", code, text)
@@ -61,7 +61,7 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// In a browser the page follows what happens.
+// In a browser the page updates by itself.
 func TestPageIsLive(t *testing.T) {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Skip("no chromium")
@@ -85,7 +85,7 @@ func TestPageIsLive(t *testing.T) {
 		chromedp.Submit("header form"),
 		chromedp.WaitVisible(".batch .status.good"),
 	); err != nil {
-		t.Fatalf("the page does not follow: %v", err)
+		t.Fatalf("the page does not update: %v", err)
 	}
 	text, err := chromedp.Run(tab, chromedp.Text("#files"))
 	if err != nil {

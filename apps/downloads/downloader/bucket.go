@@ -16,15 +16,15 @@ import (
 	_ "gocloud.dev/blob/s3blob"   // s3://
 )
 
-// Bucket is where files go. A file is in it whole or not at all.
+// Bucket stores files. A file is in it completely or not at all.
 type Bucket struct {
 	*blob.Bucket
 	folder bool
 }
 
 // OpenBucket opens a bucket by its URL: mem://, file:///folder or s3://name. In a
-// folder a file is written beside its place, synced, and renamed, and nothing
-// but the files is in there.
+// folder a file is written to a temporary name, synced, and renamed, and the folder
+// contains nothing but the files.
 func OpenBucket(ctx context.Context, text string) (*Bucket, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -50,11 +50,11 @@ type Object struct {
 	w      *blob.Writer
 	cancel context.CancelFunc
 	file   *os.File // in a folder
-	broken bool     // a write did not work, so none will
+	broken bool     // a write has failed, so all others fail
 	done   bool
 }
 
-// Create begins a file. Nobody sees it before Commit.
+// Create starts a file. It is not visible before Commit.
 func (b *Bucket) Create(ctx context.Context, name string) (*Object, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	o := &Object{cancel: cancel}
@@ -82,7 +82,7 @@ func (o *Object) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Commit puts the file into its place.
+// Commit makes the file visible.
 func (o *Object) Commit() error {
 	defer o.cancel()
 	o.done = true
@@ -107,21 +107,20 @@ func (o *Object) Commit() error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Abort forgets what was written. After Commit, and without an object, it does
-// nothing.
+// Abort discards the file. It does nothing after Commit, or without an object.
 func (o *Object) Abort() {
 	if o == nil || o.done {
 		return
 	}
 	o.done = true
 	o.cancel()
-	_ = o.w.Close() // says that it was cancelled
+	_ = o.w.Close() // returns that it was cancelled
 }
 
 var unfinished = regexp.MustCompile(`^\.[0-9a-f]+\.tmp$`)
 
-// Tidy removes what a downloader that was killed left of a file in a folder. The
-// caller has claimed the file, so nobody is writing it.
+// Tidy removes partial files that a killed downloader left in a folder. The caller
+// has claimed the file, so no other process is writing it.
 func (b *Bucket) Tidy(ctx context.Context, name string) error {
 	if !b.folder {
 		return nil

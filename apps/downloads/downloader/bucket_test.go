@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A file is seen when it is whole, and what a killed process left of it goes.
+// A file is visible when it is complete, and partial files of a killed process are removed.
 func TestBucket(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "files")
 	b, err := OpenBucket(t.Context(), "file://"+folder)
@@ -37,13 +37,13 @@ func TestBucket(t *testing.T) {
 	}
 	o := create("day/a", "whole")
 	if _, err := b.ReadAll(t.Context(), "day/a"); err == nil {
-		t.Error("a file is seen before it is whole")
+		t.Error("a file is visible before it is complete")
 	}
 	if err := o.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	o.Abort() // does nothing any more
-	create("day/a", "given up").Abort()
+	o.Abort() // has no effect after Commit
+	create("day/a", "aborted").Abort()
 	if text, err := b.ReadAll(t.Context(), "day/a"); err != nil || string(text) != "whole" {
 		t.Errorf("the file has %q, %v", text, err)
 	}
@@ -64,6 +64,6 @@ func TestBucket(t *testing.T) {
 		t.Errorf("in the folder are %v", got)
 	}
 	if _, err := OpenBucket(t.Context(), "what://x"); err == nil {
-		t.Error("what://x is a bucket")
+		t.Error("what://x is accepted as a bucket")
 	}
 }

@@ -1,10 +1,10 @@
-// Package downloader takes files from the queue and brings them into the bucket.
+// Package downloader receives files from the queue and downloads them into the
+// bucket.
 //
-// A file is claimed by the condition that its job is available, so one downloader
-// has it. While it works it gives a sign of life; a claim without one is released
-// by the sweep of whoever is alive. A downloader that is slow but not dead notices
-// that its claim is gone, or that it could not tell anybody for too long, and
-// stops by itself.
+// A file is claimed under the condition that its job is available, so one
+// downloader has it. While it works it sends heartbeats; a claim without heartbeats
+// is released by any running sweeper. A downloader that is slow but alive notices
+// that its claim is lost, or that its heartbeats failed for too long, and stops.
 package downloader
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads/upstream"
 )
 
-// Downloader downloads.
+// Downloader downloads files.
 type Downloader struct {
 	Jobs     *ledger.Jobs
 	Upstream *upstream.Client
@@ -35,18 +35,18 @@ type Downloader struct {
 	Key      *rsa.PrivateKey
 	HTTP     *http.Client
 
-	Parallel int           // files at once
-	MaxSize  int64         // bytes of a file
-	Lease    time.Duration // how long a claim without a sign of life is respected
-	Stall    time.Duration // how long a download may bring nothing
-	Backoff  time.Duration // before the second attempt; later ones wait longer
-	Attempts int           // in a row that bring nothing, after which a file fails
+	Parallel int           // concurrent files
+	MaxSize  int64         // maximum size of a file in bytes
+	Lease    time.Duration // how long a claim lasts without a heartbeat
+	Stall    time.Duration // how long a download may receive nothing
+	Backoff  time.Duration // delay before the second attempt; it grows with each
+	Attempts int           // consecutive attempts without progress, after which a file fails
 	Log      *slog.Logger
 	Meter    *meter.Meter
 }
 
-// Client is a client for pre-signed URLs: it follows no redirections, opens no
-// compressed bodies, and does not wait for ever for an answer to begin.
+// Client returns a client for pre-signed URLs: it follows no redirects, does not
+// decompress bodies, and has a timeout for the beginning of a reply.
 func Client(parallel int) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -62,7 +62,7 @@ func Client(parallel int) *http.Client {
 	}
 }
 
-// Run downloads until the context ends. What is under way is then given back.
+// Run downloads until the context ends. Files in progress are then released.
 func (d *Downloader) Run(ctx context.Context) error {
 	me := token(3)
 	d.Log.Info("downloader started", "downloader", me, "parallel", d.Parallel, "lease", d.Lease)
@@ -81,7 +81,7 @@ func (d *Downloader) Run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			d.Log.Warn("the queue does not answer; trying again", "error", err)
+			d.Log.Warn("the queue does not respond; retrying", "error", err)
 			if pause(ctx, d.Backoff) != nil {
 				return nil
 			}
@@ -100,19 +100,19 @@ func token(bytes int) string {
 	return hex.EncodeToString(b)
 }
 
-// take does what a message asks for. The message is done with when the job is
-// claimed: from then on the job's status tells what is to be done.
+// take handles a message. The message is acknowledged when the job is claimed: from
+// then on the job's status says what is to be done.
 func (d *Downloader) take(ctx context.Context, m *queue.Message, claim string) {
 	id, err := m.FileID()
 	if err != nil {
-		d.Log.Error("a message makes no sense and is dropped", "error", err)
+		d.Log.Error("an invalid message is dropped", "error", err)
 		d.Meter.Message("poisoned")
 		m.Ack()
 		return
 	}
 	j, err := d.Jobs.Claim(ctx, id, claim)
 	switch {
-	case errors.Is(err, ledger.ErrLost): // another has it, or it is done
+	case errors.Is(err, ledger.ErrLost): // another downloader has it, or it is done
 		d.Meter.Message("stale")
 		m.Ack()
 	case errors.Is(err, ledger.ErrUnknown):
@@ -121,11 +121,11 @@ func (d *Downloader) take(ctx context.Context, m *queue.Message, claim string) {
 		m.Ack()
 	case err != nil:
 		if ctx.Err() == nil {
-			d.Log.Warn("a file could not be claimed; its message comes again", "file", id, "error", err)
+			d.Log.Warn("claiming a file failed; its message is delivered again", "file", id, "error", err)
 		}
 		d.Meter.Message("retried")
 		m.Again()
-		_ = pause(ctx, d.Backoff) // no faster than it can be answered
+		_ = pause(ctx, d.Backoff) // do not retry faster than the table responds
 	default:
 		d.Meter.Message("claimed")
 		m.Ack()
@@ -133,8 +133,8 @@ func (d *Downloader) take(ctx context.Context, m *queue.Message, claim string) {
 	}
 }
 
-// hold is a claimed job. The goroutine that gives signs of life and the one that
-// downloads share it.
+// hold is a claimed job, shared by the goroutine that sends heartbeats and the one
+// that downloads.
 type hold struct {
 	mutex sync.Mutex
 	job   *ledger.Job
@@ -146,13 +146,13 @@ func (h *hold) beat(ctx context.Context, jobs *ledger.Jobs) error {
 	return jobs.Beat(ctx, h.job)
 }
 
-// Why a download stops that did not fail.
+// Why a download stops without having failed.
 var (
-	errLost   = errors.New("the claim is gone")
-	errSilent = errors.New("no sign of life could be given for too long")
+	errLost   = errors.New("the claim is lost")
+	errSilent = errors.New("no heartbeat succeeded for too long")
 )
 
-// fatal is an error that no further attempt mends: the job ends in Error.
+// fatal is an error that a retry cannot fix: the job ends in Error.
 type fatal struct{ error }
 
 // work downloads a claimed file and ends its job.
@@ -160,7 +160,7 @@ func (d *Downloader) work(ctx context.Context, h *hold) {
 	defer d.Meter.Started()()
 	start := time.Now()
 	err := d.alive(ctx, h, func(ctx context.Context) error { return d.download(ctx, h) })
-	// The job is ended even when this process is about to.
+	// The job is ended even if this process is about to stop.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Lease)
 	defer cancel()
 	j := h.job
@@ -179,7 +179,7 @@ func (d *Downloader) work(ctx context.Context, h *hold) {
 		return
 	case ctx.Err() != nil:
 		if err = d.Jobs.Release(last, j); err == nil {
-			log.Info("a file was given back")
+			log.Info("a file was released")
 		}
 	case errors.As(err, &bad):
 		err = d.fail(last, log, j, ledger.Error, bad.Error())
@@ -187,21 +187,21 @@ func (d *Downloader) work(ctx context.Context, h *hold) {
 		err = d.fail(last, log, j, ledger.Failed, err.Error())
 	}
 	if err != nil {
-		log.Warn("the end of a file could not be written; its claim will be released", "error", err)
+		log.Warn("recording the end of a file failed; its claim will expire", "error", err)
 	}
 }
 
 func (d *Downloader) fail(ctx context.Context, log *slog.Logger, j *ledger.Job, as ledger.Status, reason string) error {
 	err := d.Jobs.Fail(ctx, j, as, reason)
 	if err == nil {
-		log.Error("file ended badly", "status", as, "reason", reason)
+		log.Error("file failed", "status", as, "reason", reason)
 		d.Meter.Ended(string(as))
 	}
 	return err
 }
 
-// alive does something while it gives signs of life for a job. The context of
-// what is done ends when the claim is gone, or may be.
+// alive runs a function while it sends heartbeats for a job. The function's context
+// ends when the claim is lost, or may be.
 func (d *Downloader) alive(ctx context.Context, h *hold, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var beating sync.WaitGroup
@@ -248,10 +248,10 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// named tells whether a job can be told from others and has a place.
+// named checks that a job can be identified and has a valid object name.
 func named(j *ledger.Job) error {
 	if j.Broken != nil {
-		return fmt.Errorf("the job's record cannot be read: %w", j.Broken)
+		return fmt.Errorf("the job's record is invalid: %w", j.Broken)
 	}
 	if err := ledger.CheckEntity(j.Entity); err != nil {
 		return err
@@ -260,12 +260,12 @@ func named(j *ledger.Job) error {
 		return err
 	}
 	if j.FileID != ledger.FileID(j.Entity, j.DownloadDate) {
-		return fmt.Errorf("the job of %s is of %s and %s", j.FileID, j.Entity, j.DownloadDate)
+		return fmt.Errorf("the job of %s has the entity %s and the date %s", j.FileID, j.Entity, j.DownloadDate)
 	}
 	return nil
 }
 
-// sane tells what of a job cannot be used.
+// sane checks the other fields of a job.
 func (d *Downloader) sane(j *ledger.Job) error {
 	switch {
 	case j.Size < 0 || j.Size > d.MaxSize:

@@ -21,22 +21,22 @@ import (
 	"github.com/stator-db/stator/apps/downloads/upstream"
 )
 
-// What can be wrong with a transfer, and mended.
+// Errors of a transfer that can be recovered from.
 var (
-	errUnknown = errors.New("what is known of the file is not to be trusted")
-	errExpired = errors.New("the URL is no longer taken")
-	errChanged = errors.New("the file changed on the way")
-	errWrong   = errors.New("the contents are not those that were listed")
+	errUnknown = errors.New("the file's metadata must be fetched again")
+	errExpired = errors.New("the URL has expired")
+	errChanged = errors.New("the file changed during the transfer")
+	errWrong   = errors.New("the contents differ from the upstream's list")
 )
 
 const (
-	maxRenewals = 3  // of a URL, in one claim
-	maxWrong    = 2  // whole transfers with wrong contents
-	maxRequests = 60 // for one file, in one claim
+	maxRenewals = 3  // renewals of the URL in one claim
+	maxWrong    = 2  // complete transfers with wrong contents
+	maxRequests = 60 // requests for one file in one claim
 )
 
-// download brings a claimed file into the bucket. When it returns nil the file
-// is there whole, and checked; otherwise the bucket is as it was.
+// download downloads a claimed file into the bucket. If it returns nil, the file is
+// complete and verified; otherwise the bucket is unchanged.
 func (d *Downloader) download(ctx context.Context, h *hold) error {
 	if err := named(h.job); err != nil {
 		return fatal{err}
@@ -56,14 +56,14 @@ func (d *Downloader) download(ctx context.Context, h *hold) error {
 	if err := t.all(ctx); err != nil {
 		return err
 	}
-	// Nobody else may have been given the file meanwhile.
+	// The claim must still hold.
 	if err := h.beat(ctx, d.Jobs); err != nil {
 		return err
 	}
 	return t.object.Commit()
 }
 
-// transfer is a file on its way.
+// transfer is a download in progress.
 type transfer struct {
 	*Downloader
 	job    *ledger.Job
@@ -71,11 +71,11 @@ type transfer struct {
 	stream cipher.Stream
 	object *Object
 	sum    hash.Hash
-	offset int64  // how many bytes are in the object
-	etag   string // of the file that they are from
+	offset int64  // bytes written to the object
+	etag   string // ETag of the file that they are from
 }
 
-// begin begins at the first byte.
+// begin starts at the first byte.
 func (t *transfer) begin(ctx context.Context) error {
 	if err := t.sane(t.job); err != nil {
 		return fatal{err}
@@ -97,7 +97,7 @@ func (t *transfer) begin(ctx context.Context) error {
 	return nil
 }
 
-// all asks for the file until all of it is there and right.
+// all sends requests until the file is complete and verified.
 func (t *transfer) all(ctx context.Context) error {
 	var idle, renewals, wrong int
 	var farthest int64
@@ -118,7 +118,7 @@ func (t *transfer) all(ctx context.Context) error {
 			return err
 		case errors.Is(err, errExpired), errors.Is(err, errUnknown):
 			if renewals == maxRenewals {
-				return fmt.Errorf("%w, although it was asked for anew %d times", err, maxRenewals)
+				return fmt.Errorf("%w, although it was renewed %d times", err, maxRenewals)
 			}
 			if err = t.renew(ctx); err == nil {
 				renewals++
@@ -150,8 +150,8 @@ func (t *transfer) all(ctx context.Context) error {
 	}
 }
 
-// renew asks the upstream for a URL that has not expired. The bytes that are
-// there are kept if they are of the same file in the same seal.
+// renew gets a new URL from the upstream. The bytes received so far are kept if
+// they belong to the same file with the same encryption.
 func (t *transfer) renew(ctx context.Context) error {
 	f, err := t.Upstream.Ask(ctx, t.job.DownloadDate, t.job.Entity)
 	if err != nil {
@@ -176,14 +176,14 @@ func (t *transfer) renew(ctx context.Context) error {
 	return t.begin(ctx)
 }
 
-// some asks once for what is missing, and takes what comes. It returns nil when
-// all is there and right.
+// some sends one request for the missing bytes, and writes what it receives. It
+// returns nil when the file is complete and verified.
 func (t *transfer) some(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.job.PresignedURL, nil)
 	if err != nil {
-		return fatal{errors.New("the URL is none")}
+		return fatal{errors.New("the URL is invalid")}
 	}
 	if t.offset > 0 {
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", t.offset))
@@ -201,7 +201,7 @@ func (t *transfer) some(ctx context.Context) error {
 		return err
 	}
 	if n := answer.ContentLength; n >= 0 && t.offset+n > t.job.Size {
-		return fmt.Errorf("%w: %d bytes come, %d were listed", errWrong, t.offset+n, t.job.Size)
+		return fmt.Errorf("%w: the reply has %d bytes, %d were listed", errWrong, t.offset+n, t.job.Size)
 	}
 	if err := t.take(&watched{Reader: answer.Body, stall: t.Stall, cancel: cancel}); err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
@@ -210,20 +210,20 @@ func (t *transfer) some(ctx context.Context) error {
 		return plain(err)
 	}
 	if !bytes.Equal(t.sum.Sum(nil), t.job.SHA256) {
-		return fmt.Errorf("%w: the SHA-256 of %d bytes is another", errWrong, t.offset)
+		return fmt.Errorf("%w: the SHA-256 of %d bytes differs", errWrong, t.offset)
 	}
 	return nil
 }
 
-// place sees to it that the answer's body goes on where the object ends.
+// place makes sure that the reply's body continues where the object ends.
 func (t *transfer) place(ctx context.Context, answer *http.Response) error {
 	etag := answer.Header.Get("ETag")
 	if strings.HasPrefix(etag, "W/") {
-		etag = "" // promises nothing of bytes
+		etag = "" // a weak ETag does not identify the bytes
 	}
 	switch s := answer.StatusCode; {
 	case s == http.StatusOK && t.offset == 0:
-	case s == http.StatusOK && etag == t.etag: // it sends all, whatever was asked for
+	case s == http.StatusOK && etag == t.etag: // the server ignores Range
 		if _, err := io.CopyN(io.Discard, answer.Body, t.offset); err != nil {
 			return plain(err)
 		}
@@ -238,18 +238,18 @@ func (t *transfer) place(ctx context.Context, answer *http.Response) error {
 			return fmt.Errorf("%w: asked for bytes from %d, got %.60q", errChanged, t.offset, answer.Header.Get("Content-Range"))
 		}
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusNotFound, s == http.StatusGone:
-		return fmt.Errorf("%w: the answer is %s", errExpired, answer.Status)
+		return fmt.Errorf("%w: the reply is %s", errExpired, answer.Status)
 	case s == http.StatusRequestedRangeNotSatisfiable:
-		return fmt.Errorf("%w: there is nothing from byte %d on", errChanged, t.offset)
+		return fmt.Errorf("%w: there are no bytes from %d on", errChanged, t.offset)
 	default:
-		return fmt.Errorf("the answer is %s", answer.Status)
+		return fmt.Errorf("the reply is %s", answer.Status)
 	}
 	t.etag = etag
 	return nil
 }
 
-// take decrypts what comes into the object. Fewer bytes than were listed are
-// asked for again; more are wrong.
+// take decrypts the body into the object. If it has fewer bytes than listed, the
+// rest is requested again; more bytes are an error.
 func (t *transfer) take(from io.Reader) error {
 	piece := make([]byte, 64<<10)
 	for {
@@ -274,9 +274,9 @@ func (t *transfer) take(from io.Reader) error {
 	}
 }
 
-var errStalled = errors.New("nothing comes any more")
+var errStalled = errors.New("the transfer has stalled")
 
-// watched cancels a request whose body brings nothing for too long.
+// watched cancels a request whose body receives nothing for too long.
 type watched struct {
 	io.Reader
 	stall  time.Duration
@@ -289,11 +289,11 @@ func (w *watched) Read(b []byte) (int, error) {
 	return w.Reader.Read(b)
 }
 
-// plain leaves the URL out of an error: it is as good as the file.
+// plain removes the URL from an error: it gives access to the file.
 func plain(err error) error {
-	var told *url.Error
-	if errors.As(err, &told) {
-		return told.Err
+	var withURL *url.Error
+	if errors.As(err, &withURL) {
+		return withURL.Err
 	}
 	return err
 }

@@ -11,37 +11,37 @@ import (
 	"github.com/stator-db/stator/apps/downloads/meter"
 )
 
-// Sweeper sets right what crashes leave behind: jobs whose message was lost, and
-// jobs whose downloader died. Both are found by StatusIndex. Any number of
-// sweepers may run.
+// Sweeper repairs what crashes leave: jobs whose message was lost, and jobs whose
+// downloader crashed. Both are found by StatusIndex. Any number of sweepers may
+// run.
 type Sweeper struct {
 	Jobs  *ledger.Jobs
 	Send  func(ctx context.Context, id string) error
 	Log   *slog.Logger
 	Meter *meter.Meter
 
-	Lease    time.Duration // how long a claim may be without a sign of life
+	Lease    time.Duration // how long a claim lasts without a heartbeat
 	Resend   time.Duration // how long a job may be available before its message is sent again
-	MaxTries int           // claims that die before the job ends in Error
+	MaxTries int           // lost claims before the job ends in Error
 
-	// Afresh is whether no message outlived the last process, so that the first
+	// Afresh is set if no message survived the last process, so that the first
 	// sweep sends all of them.
 	Afresh bool
 
-	// Clock tells how much time passes; time.Now unless set.
+	// Clock measures elapsed time; defaults to time.Now.
 	Clock func() time.Time
 
 	seen map[string]sign
 }
 
-// sign is a sign of life, and when this process saw it first.
+// sign is a heartbeat, and when this process first saw it.
 type sign struct {
 	claim string
 	at    int64
 	since time.Time
 }
 
-// perSweep bounds what one sweep looks at.
+// perSweep is the maximum number of jobs of a sweep.
 const perSweep = 10_000
 
 // Run sweeps until the context ends.
@@ -49,7 +49,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	every := max(min(s.Lease, s.Resend)/3, 50*time.Millisecond)
 	for {
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("a sweep did not get through; trying again", "error", err)
+			s.Log.Warn("a sweep failed; retrying", "error", err)
 		}
 		if pause(ctx, every) != nil {
 			return nil
@@ -57,14 +57,14 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// Sweep looks once.
+// Sweep sweeps once.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(s.release(ctx), s.resend(ctx))
 }
 
-// release frees the jobs whose claim gave no sign of life for a lease. It is this
-// process that saw none, by its own timer: neither the clock of whoever wrote the
-// time nor a jump of ours lets a live claim look dead.
+// release frees the jobs whose claim had no heartbeat for a lease. The lease is
+// measured by this process's own timer, so that neither the clock of the writer nor
+// a jump of ours makes a live claim look dead.
 func (s *Sweeper) release(ctx context.Context) error {
 	now := time.Now()
 	if s.Clock != nil {
@@ -94,16 +94,16 @@ func (s *Sweeper) release(ctx context.Context) error {
 	return nil
 }
 
-// farFuture is after all times that a clock has told.
+// farFuture is later than any time of a clock.
 var farFuture = time.UnixMilli(1 << 52)
 
-// free makes a job available whose downloader is dead, or ends it when that
-// happened too often: then it is the file that kills.
+// free makes a job available whose downloader crashed, or ends it if that happened
+// too often: then the file is the likely cause.
 func (s *Sweeper) free(ctx context.Context, j *ledger.Job) error {
 	if j.Tries >= s.MaxTries {
-		err := s.Jobs.Fail(ctx, j, ledger.Error, fmt.Sprintf("%d downloaders claimed it, and died or fell silent", j.Tries))
+		err := s.Jobs.Fail(ctx, j, ledger.Error, fmt.Sprintf("%d downloaders claimed it, and crashed or stopped responding", j.Tries))
 		if err == nil {
-			s.Log.Error("a file is given up", "file", j.FileID, "claim", j.Claim, "tries", j.Tries)
+			s.Log.Error("a file is abandoned", "file", j.FileID, "claim", j.Claim, "tries", j.Tries)
 			s.Meter.Recovered("given_up")
 			s.Meter.Ended(string(ledger.Error))
 		}
@@ -112,13 +112,14 @@ func (s *Sweeper) free(ctx context.Context, j *ledger.Job) error {
 	if err := s.Jobs.Release(ctx, j); err != nil {
 		return err
 	}
-	s.Log.Warn("a downloader is silent; its file is released", "file", j.FileID, "claim", j.Claim, "tries", j.Tries)
+	s.Log.Warn("a downloader stopped responding; its file is released", "file", j.FileID, "claim", j.Claim, "tries", j.Tries)
 	s.Meter.Recovered("released")
 	return s.Send(ctx, j.FileID)
 }
 
-// resend sends the messages of jobs that nobody claims. Who changes the job's
-// time sends; if it dies in between, the next sweep after Resend does.
+// resend sends the messages of jobs that no downloader claims. Only the sweeper that
+// updates the job's time sends; if it crashes in between, the next sweep after
+// Resend does.
 func (s *Sweeper) resend(ctx context.Context) error {
 	now := s.Jobs.Now()
 	until := now.Add(-s.Resend)
@@ -150,7 +151,7 @@ func (s *Sweeper) resend(ctx context.Context) error {
 			break
 		}
 	}
-	// A time from the future is of a clock that was set back since.
+	// A time in the future is from a clock that was set back since.
 	for j, err := range s.Jobs.After(ctx, ledger.Available, now.Add(max(s.Resend, time.Minute))) {
 		if err := each(j, err); err != nil {
 			return err

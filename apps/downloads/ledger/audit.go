@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Day is what the batches of a day say together.
+// Day summarises the batches of a day.
 type Day struct {
 	Date     string   `json:"date"`
 	Batches  int      `json:"batches"`
@@ -17,7 +17,7 @@ type Day struct {
 	Verdict  Verdict  `json:"verdict"`
 }
 
-// Verdict is whether all of a day is there.
+// Verdict says whether a day is complete.
 type Verdict string
 
 // The verdicts.
@@ -25,17 +25,17 @@ const (
 	Whole   Verdict = "complete"
 	Partial Verdict = "incomplete"
 	Running Verdict = "running"  // a batch has not ended
-	None    Verdict = "no batch" // nobody asked for the day
+	None    Verdict = "no batch" // the day has no batch
 	Ahead   Verdict = "to come"  // the day is not over
 )
 
-// Audit tells for each day of a month whether all that was expected was received.
-// A file counts as received when any batch of its day completed it. It is one
-// query of PollingDateIndex for each day.
+// Audit reports for each day of a month whether all expected files were received. A
+// file counts as received if any batch of its day completed it. It is one query of
+// PollingDateIndex for each day.
 func (t *Batches) Audit(ctx context.Context, month string, today string) ([]Day, error) {
 	first, err := time.Parse("2006-01", month)
 	if err != nil {
-		return nil, fmt.Errorf("%.40q is no month: write it as 2026-03", month)
+		return nil, fmt.Errorf("%.40q is not a month such as 2026-03", month)
 	}
 	var days []Day
 	for d := first; d.Month() == first.Month(); d = d.AddDate(0, 0, 1) {
@@ -57,7 +57,7 @@ func (t *Batches) Audit(ctx context.Context, month string, today string) ([]Day,
 	return days, nil
 }
 
-// judge sums the batches of a day up.
+// judge summarises the batches of a day.
 func judge(date string, batches []*Batch) Day {
 	day := Day{Date: date, Batches: len(batches), Verdict: Whole}
 	if len(batches) == 0 {
@@ -65,7 +65,7 @@ func judge(date string, batches []*Batch) Day {
 		return day
 	}
 	received := make(map[string]bool)
-	known := false // whether any batch got to know what there is
+	known := false // whether any batch has a list of files
 	running := false
 	for _, b := range batches {
 		for _, id := range b.ExpectedFiles {

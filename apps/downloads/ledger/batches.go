@@ -32,10 +32,10 @@ type Batch struct {
 	TimeoutAt      string `dynamodbav:",omitempty"`
 	TTL            int64  // epoch s
 
-	ErrorMessage string `dynamodbav:",omitempty"` // why it ended badly
+	ErrorMessage string `dynamodbav:",omitempty"` // why it failed
 }
 
-// Outstanding are the expected files that neither completed nor failed.
+// Outstanding returns the expected files that have neither completed nor failed.
 func (b *Batch) Outstanding() []string {
 	ended := make(map[string]bool, len(b.CompletedFiles)+len(b.FailedFiles))
 	for _, id := range slices.Concat(b.CompletedFiles, b.FailedFiles) {
@@ -44,15 +44,15 @@ func (b *Batch) Outstanding() []string {
 	return slices.DeleteFunc(slices.Clone(b.ExpectedFiles), func(id string) bool { return ended[id] })
 }
 
-// Over tells whether the batch has ended.
+// Over reports whether the batch has ended.
 func (b *Batch) Over() bool { return b.Status != Initiated && b.Status != Queued }
 
-// MaxIDBytes is how many bytes the ids of a batch's files may have together. An
-// id stands in ExpectedFiles and, in the end, in one of the other two sets, so
-// twice this, with all else at its longest, stays below the 400 KB of an item.
+// MaxIDBytes is the maximum total length of the ids of a batch's files. An id is in
+// ExpectedFiles and, at the end, in one of the other two sets, so twice this, with
+// all other attributes at their longest, stays below the 400 KB of an item.
 const MaxIDBytes = 200_000
 
-// IDBytes is what ids count against MaxIDBytes.
+// IDBytes returns the length of ids that counts against MaxIDBytes.
 func IDBytes(ids []string) int {
 	sum := 0
 	for _, id := range ids {
@@ -67,19 +67,19 @@ type Batches struct {
 	Now func() time.Time
 }
 
-// ScheduledID is the id of a day's scheduled batch. It is made of the day alone,
-// so that whoever starts it twice starts one.
+// ScheduledID returns the id of a day's scheduled batch. It depends on the day alone,
+// so that a batch started twice is one batch.
 func ScheduledID(date string) string {
 	sum := sha256.Sum256([]byte("scheduled batch of " + date))
 	return "batch-" + date + "-" + hex.EncodeToString(sum[:4])
 }
 
-// NewID is the id of a batch that somebody asks for, beside those that are there.
+// NewID returns the id of a triggered batch.
 func NewID(date string) string {
 	return "batch-" + date + "-" + uuid.NewString()[:8]
 }
 
-// Create writes a batch's record. ErrLost says that there is one of this id.
+// Create writes a batch's record. It returns ErrLost if the id exists.
 func (t *Batches) Create(ctx context.Context, id, date string) error {
 	now := t.Now()
 	item, err := attributevalue.MarshalMap(Batch{
@@ -93,11 +93,11 @@ func (t *Batches) Create(ctx context.Context, id, date string) error {
 	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(BatchesTable), Item: item, ConditionExpression: aws.String("attribute_not_exists(BatchID)"),
 	})
-	return told("create", id, err)
+	return describe("create", id, err)
 }
 
-// Expect records the files of a batch, whose jobs are all written: it is queued.
-// A reason tells why there are none.
+// Expect records the files of a batch, whose jobs have been written, and makes it
+// queued. If there are none, reason says why.
 func (t *Batches) Expect(ctx context.Context, id string, files []string, reason string) error {
 	change := expression.Set(name("Status"), expression.Value(Queued)).Set(name("UpdatedAt"), expression.Value(stamp(t.Now())))
 	return t.update(ctx, "queue", id, Initiated, withReason(withSet(change, "ExpectedFiles", files), reason))
@@ -113,7 +113,7 @@ func (t *Batches) ExpectMore(ctx context.Context, id string, files []string) err
 // files ended.
 func (t *Batches) Finish(ctx context.Context, id string, as Status, completed, failed []string, reason string) error {
 	if as != Completed && as != Failed && as != Timeout {
-		panic(fmt.Sprintf("a batch does not end as %q", as))
+		panic(fmt.Sprintf("a batch cannot end as %q", as))
 	}
 	now := stamp(t.Now())
 	change := expression.Set(name("Status"), expression.Value(as)).Set(name("UpdatedAt"), expression.Value(now))
@@ -124,7 +124,7 @@ func (t *Batches) Finish(ctx context.Context, id string, as Status, completed, f
 	return t.update(ctx, "end", id, Queued, withReason(change, reason))
 }
 
-// withSet adds to a set. DynamoDB has no empty sets, so none is no change.
+// withSet adds to a set. DynamoDB has no empty sets, so an empty one is no change.
 func withSet(change expression.UpdateBuilder, attribute string, ids []string) expression.UpdateBuilder {
 	if len(ids) == 0 {
 		return change
@@ -149,10 +149,10 @@ func (t *Batches) update(ctx context.Context, verb, id string, from Status, chan
 		UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
 		ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
 	})
-	return told(verb, id, err)
+	return describe(verb, id, err)
 }
 
-func told(verb, id string, err error) error {
+func describe(verb, id string, err error) error {
 	var failed *types.ConditionalCheckFailedException
 	switch {
 	case err == nil:
@@ -163,7 +163,7 @@ func told(verb, id string, err error) error {
 	return fmt.Errorf("%s batch %s: %w", verb, id, err)
 }
 
-// Get reads a batch as it is now.
+// Get reads a batch with a consistent read.
 func (t *Batches) Get(ctx context.Context, id string) (*Batch, error) {
 	answer, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(BatchesTable), Key: key("BatchID", id), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -179,7 +179,7 @@ func (t *Batches) Get(ctx context.Context, id string) (*Batch, error) {
 	return b, nil
 }
 
-// OfDay reads the batches of a day, the earliest first: all, or those of a status.
+// OfDay reads the batches of a day, earliest first: all, or those with a status.
 func (t *Batches) OfDay(ctx context.Context, date string, s Status) ([]*Batch, error) {
 	of := expression.Key("PollingDate").Equal(expression.Value(date))
 	if s != "" {
@@ -219,8 +219,8 @@ func (t *Batches) OfDay(ctx context.Context, date string, s Status) ([]*Batch, e
 	return found, nil
 }
 
-// Triggerable tells whether a batch can be started for a day: it must be one of
-// those among which batches that have not ended are looked for.
+// Triggerable checks that a batch can be started for a day: it must be one of the
+// days that are searched for unfinished batches.
 func (t *Batches) Triggerable(date string) error {
 	if err := CheckDate(date); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (t *Batches) Triggerable(date string) error {
 	day, _ := time.Parse(time.DateOnly, date)
 	now := t.Now().UTC()
 	if day.After(now.AddDate(0, 0, 1)) || day.Before(now.AddDate(0, 0, -KeepDays)) {
-		return fmt.Errorf("%s is in the future or more than %d days ago, where batches are not kept", date, KeepDays)
+		return fmt.Errorf("%s is in the future or more than %d days ago, beyond the retention of batches", date, KeepDays)
 	}
 	return nil
 }

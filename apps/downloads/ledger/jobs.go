@@ -20,8 +20,8 @@ type Jobs struct {
 	Now func() time.Time
 }
 
-// Queue writes a new job as available. When there is one of its FileID already,
-// nothing is written and the job that is there comes back.
+// Queue writes a new job as available. If its FileID exists, nothing is written and
+// the existing job is returned.
 func (t *Jobs) Queue(ctx context.Context, j Job) (there *Job, err error) {
 	now := t.Now()
 	j.Status = Available
@@ -47,8 +47,8 @@ func (t *Jobs) Queue(ctx context.Context, j Job) (there *Job, err error) {
 	return nil, nil
 }
 
-// TakeOver makes a job of an earlier batch, which failed, available for another
-// batch, with what the upstream says of the file now.
+// TakeOver makes a failed job of an earlier batch available for another batch, with
+// the upstream's current metadata.
 func (t *Jobs) TakeOver(ctx context.Context, j Job) error {
 	now := t.Now()
 	_, err := t.update(ctx, "take over", j.FileID, nil,
@@ -67,8 +67,8 @@ func (t *Jobs) TakeOver(ctx context.Context, j Job) error {
 	return err
 }
 
-// Claim takes an available job: of any number of callers one gets it. The others
-// get ErrLost and the job as it is.
+// Claim claims an available job: one of any number of callers succeeds. The others
+// get ErrLost and the job.
 func (t *Jobs) Claim(ctx context.Context, id, claim string) (*Job, error) {
 	mine := func(there *Job) bool { return there.Status == Downloading && there.Claim == claim }
 	return t.update(ctx, "claim", id, mine,
@@ -80,13 +80,13 @@ func (t *Jobs) Claim(ctx context.Context, id, claim string) (*Job, error) {
 		name("Status").Equal(expression.Value(Available)))
 }
 
-// held is the condition of whoever works on a job.
+// held is the condition of the owner of a claim.
 func held(j *Job) expression.ConditionBuilder {
 	return name("Status").Equal(expression.Value(Downloading)).And(name("Claim").Equal(expression.Value(j.Claim)))
 }
 
-// Beat tells that the job's claim is alive. The time always grows, even when the
-// clock does not, so that who watches the job sees it change.
+// Beat writes a heartbeat of the job's claim. The time always grows, even if the
+// clock does not, so that a sweeper sees it change.
 func (t *Jobs) Beat(ctx context.Context, j *Job) error {
 	at := max(t.Now().UnixMilli(), j.StatusUpdatedAt+1)
 	_, err := t.update(ctx, "keep", j.FileID, nil, expression.Set(name("StatusUpdatedAt"), expression.Value(at)), held(j))
@@ -96,7 +96,7 @@ func (t *Jobs) Beat(ctx context.Context, j *Job) error {
 	return err
 }
 
-// Renew stores what the upstream says of the file now: another URL, perhaps
+// Renew stores the upstream's current metadata of the file: another URL, perhaps
 // another key. The job is changed accordingly.
 func (t *Jobs) Renew(ctx context.Context, j *Job, fresh Job) error {
 	after, err := t.update(ctx, "renew the URL of", j.FileID, nil,
@@ -124,11 +124,11 @@ func (t *Jobs) Complete(ctx context.Context, j *Job) error {
 	return err
 }
 
-// Fail ends a job as Failed or as Error, with the reason. What was known of the
-// file may be why, so whoever tries again asks the upstream anew.
+// Fail ends a job as Failed or as Error, with the reason. The file's metadata may be
+// the cause, so it is removed and the next attempt asks the upstream again.
 func (t *Jobs) Fail(ctx context.Context, j *Job, as Status, reason string) error {
 	if as != Failed && as != Error {
-		panic(fmt.Sprintf("a job does not fail as %q", as))
+		panic(fmt.Sprintf("a job cannot fail as %q", as))
 	}
 	mine := func(there *Job) bool { return there.Status == as && there.Claim == j.Claim }
 	_, err := t.update(ctx, "fail", j.FileID, mine,
@@ -140,8 +140,8 @@ func (t *Jobs) Fail(ctx context.Context, j *Job, as Status, reason string) error
 	return err
 }
 
-// Release makes a job that is being downloaded available again: its claim is
-// given back, or is dead. A job that changed since it was read is left alone.
+// Release makes a job that is being downloaded available again, because its claim is
+// given up or has expired. A job that changed since it was read is not changed.
 func (t *Jobs) Release(ctx context.Context, j *Job) error {
 	_, err := t.update(ctx, "release", j.FileID, nil,
 		expression.Set(name("Status"), expression.Value(Available)).
@@ -150,8 +150,8 @@ func (t *Jobs) Release(ctx context.Context, j *Job) error {
 	return err
 }
 
-// Requeue makes a job that ended badly, or one that is stuck, available again
-// as an operator wishes. A job that changed since it was read is left alone.
+// Requeue makes a failed or stuck job available again, for an operator. A job that
+// changed since it was read is not changed.
 func (t *Jobs) Requeue(ctx context.Context, j *Job) error {
 	_, err := t.update(ctx, "requeue", j.FileID, nil,
 		expression.Set(name("Status"), expression.Value(Available)).
@@ -162,8 +162,8 @@ func (t *Jobs) Requeue(ctx context.Context, j *Job) error {
 	return err
 }
 
-// Touch tells that the message of an available job is sent again now. Of several
-// who want to send it, one may.
+// Touch records that the message of an available job is sent again now. Of several
+// concurrent callers one succeeds.
 func (t *Jobs) Touch(ctx context.Context, j *Job) error {
 	_, err := t.update(ctx, "touch", j.FileID, nil,
 		expression.Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())),
@@ -171,7 +171,7 @@ func (t *Jobs) Touch(ctx context.Context, j *Job) error {
 	return err
 }
 
-// Get reads a job as it is now.
+// Get reads a job with a consistent read.
 func (t *Jobs) Get(ctx context.Context, id string) (*Job, error) {
 	answer, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(JobsTable), Key: key("FileID", id), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -183,20 +183,19 @@ func (t *Jobs) Get(ctx context.Context, id string) (*Job, error) {
 	return read(answer.Item), nil
 }
 
-// ByStatus reads the jobs of a status, oldest first, up to a time and including
-// it.
+// ByStatus reads the jobs with a status, oldest first, up to and including a time.
 func (t *Jobs) ByStatus(ctx context.Context, s Status, until time.Time) iter.Seq2[*Job, error] {
 	return t.query(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)).
 		And(expression.Key("StatusUpdatedAt").LessThanEqual(expression.Value(until.UnixMilli()))))
 }
 
-// After reads the jobs of a status whose time is after another.
+// After reads the jobs with a status whose time is after another.
 func (t *Jobs) After(ctx context.Context, s Status, after time.Time) iter.Seq2[*Job, error] {
 	return t.query(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)).
 		And(expression.Key("StatusUpdatedAt").GreaterThan(expression.Value(after.UnixMilli()))))
 }
 
-// OfBatch reads the jobs of a batch: all, or those of a status.
+// OfBatch reads the jobs of a batch: all, or those with a status.
 func (t *Jobs) OfBatch(ctx context.Context, batch string, s Status) iter.Seq2[*Job, error] {
 	of := expression.Key("BatchID").Equal(expression.Value(batch))
 	if s != "" {
@@ -205,8 +204,8 @@ func (t *Jobs) OfBatch(ctx context.Context, batch string, s Status) iter.Seq2[*J
 	return t.query(ctx, BatchIndex, of)
 }
 
-// Count counts the jobs of a batch in a status, up to a bound; with a bound of 1
-// it is the cheapest way to ask whether there are some.
+// Count counts the jobs of a batch with a status, up to a limit; a limit of 1 is the
+// cheapest way to find out whether there are any.
 func (t *Jobs) Count(ctx context.Context, batch string, s Status, most int32) (int, error) {
 	of, err := expression.NewBuilder().WithKeyCondition(expression.Key("BatchID").Equal(expression.Value(batch)).And(expression.Key("Status").Equal(expression.Value(s)))).Build()
 	if err != nil {
@@ -256,9 +255,9 @@ func (t *Jobs) query(ctx context.Context, index string, condition expression.Key
 	}
 }
 
-// update changes a job if the condition holds, and returns it as it is after. If
-// not, mine tells of the job that is there whether it is this very change, which
-// was made by an attempt whose answer was lost.
+// update changes a job if the condition holds, and returns the new job. If it does
+// not hold, mine reports whether the stored job is the result of this very change,
+// which was applied by an attempt whose reply was lost.
 func (t *Jobs) update(ctx context.Context, verb, id string, mine func(*Job) bool, change expression.UpdateBuilder, condition expression.ConditionBuilder) (*Job, error) {
 	e, err := expression.NewBuilder().WithUpdate(change).WithCondition(condition).Build()
 	if err != nil {
@@ -289,7 +288,7 @@ func (t *Jobs) update(ctx context.Context, verb, id string, mine func(*Job) bool
 	return read(answer.Attributes), nil
 }
 
-// refusal tells whether a condition did not hold, and what was there.
+// refusal reports whether a condition failed, and returns the stored item.
 func refusal(err error) (*Job, bool) {
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) {
@@ -301,7 +300,7 @@ func refusal(err error) (*Job, bool) {
 	return read(failed.Item), true
 }
 
-// read reads a job. One that somebody wrote wrongly has what is needed to end it,
+// read decodes a job. An invalid record gets the fields that are needed to end it,
 // and Broken.
 func read(item map[string]types.AttributeValue) *Job {
 	j := new(Job)

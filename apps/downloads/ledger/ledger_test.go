@@ -29,7 +29,7 @@ type books struct {
 
 func start(t *testing.T) *books {
 	t.Helper()
-	// The server's clock stands, so that nothing expires meanwhile.
+	// The server's clock is fixed, so that nothing expires meanwhile.
 	now := time.Date(2026, 2, 28, 6, 0, 0, 0, time.UTC)
 	b := &books{now: now, Home: hometest.StartWith(t, home.Options{Model: hometest.Model(t, "../downloads.model.yaml"), Now: func() time.Time { return now }})}
 	b.jobs = &ledger.Jobs{DB: b.DB, Now: func() time.Time { return b.now }}
@@ -59,7 +59,7 @@ func collect(t *testing.T, found func(func(*ledger.Job, error) bool)) []string {
 	return ids
 }
 
-// The tables are those of the design, to the last attribute.
+// The tables are exactly those of the design.
 func TestTables(t *testing.T) {
 	b := start(t)
 	for table, want := range map[string]struct {
@@ -115,7 +115,7 @@ func TestAccessPatterns(t *testing.T) {
 			}
 			there, err := b.jobs.Queue(ctx, job("accounts", "another"))
 			if err == nil && (there == nil || there.BatchID != id) {
-				return fmt.Errorf("a job was written over: %+v", there)
+				return fmt.Errorf("a job was overwritten: %+v", there)
 			}
 			return err
 		}},
@@ -129,10 +129,10 @@ func TestAccessPatterns(t *testing.T) {
 		{"find stuck files", "Query data-download-jobs StatusIndex", func() error {
 			b.now = b.now.Add(31 * time.Minute)
 			if got := collect(t, b.jobs.ByStatus(ctx, ledger.Downloading, b.now.Add(-30*time.Minute))); !slices.Equal(got, []string{"accounts-" + date}) {
-				return fmt.Errorf("stuck are %v", got)
+				return fmt.Errorf("stuck files are %v", got)
 			}
 			if got := collect(t, b.jobs.ByStatus(ctx, ledger.Downloading, b.now.Add(-40*time.Minute))); got != nil {
-				return fmt.Errorf("longer stuck are %v", got)
+				return fmt.Errorf("longer stuck files are %v", got)
 			}
 			return nil
 		}},
@@ -198,7 +198,7 @@ func TestAccessPatterns(t *testing.T) {
 	}
 }
 
-// seen is how often the server saw which operation on which index.
+// seen returns the server's request counts by operation and index.
 func (b *books) seen(t *testing.T) map[string]int64 {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, "http://stator.invalid/shapes", nil)
@@ -208,21 +208,21 @@ func (b *books) seen(t *testing.T) map[string]int64 {
 	answer, err := b.Stator.Client().Do(r)
 	must(t, err)
 	defer answer.Body.Close()
-	var told struct {
+	var reply struct {
 		Shapes []struct {
 			Operation, Table, Index string
 			Requests                int64
 		}
 	}
-	must(t, json.NewDecoder(answer.Body).Decode(&told))
+	must(t, json.NewDecoder(answer.Body).Decode(&reply))
 	sums := make(map[string]int64)
-	for _, s := range told.Shapes {
+	for _, s := range reply.Shapes {
 		sums[s.Operation+" "+s.Table+" "+s.Index] += s.Requests
 	}
 	return sums
 }
 
-// From each status of a job, each change is made or refused as the machine says.
+// From each status of a job, each change succeeds or fails as the state machine says.
 func TestJobMachine(t *testing.T) {
 	b := start(t)
 	ctx := t.Context()
@@ -270,7 +270,7 @@ func TestJobMachine(t *testing.T) {
 			}
 			err = c.do(now)
 			if allowed := slices.Contains(strings.Fields(c.from), string(from)); allowed != (err == nil) || err != nil && !errors.Is(err, ledger.ErrLost) {
-				// Ending twice in the same way is the same ending, told again.
+				// Ending twice in the same way is a repetition.
 				if !(c.name == "complete" && from == ledger.Completed || c.name == "fail" && from == ledger.Failed) {
 					t.Errorf("%s a job that is %s: %v", c.name, from, err)
 				}
@@ -279,7 +279,7 @@ func TestJobMachine(t *testing.T) {
 	}
 }
 
-// Another's claim can do nothing with a job.
+// A foreign claim cannot change a job.
 func TestStrangersClaim(t *testing.T) {
 	b := start(t)
 	ctx := t.Context()
@@ -288,7 +288,7 @@ func TestStrangersClaim(t *testing.T) {
 	mine, err := b.jobs.Claim(ctx, "a-"+date, "mine")
 	must(t, err)
 	if again, err := b.jobs.Claim(ctx, "a-"+date, "mine"); err != nil || again.Tries != 1 {
-		t.Errorf("a claim whose answer was lost, and that is sent again: %+v, %v", again, err)
+		t.Errorf("a repeated claim whose reply was lost: %+v, %v", again, err)
 	}
 	theirs := *mine
 	theirs.Claim = "theirs"
@@ -296,15 +296,15 @@ func TestStrangersClaim(t *testing.T) {
 		"beat": b.jobs.Beat(ctx, &theirs), "complete": b.jobs.Complete(ctx, &theirs), "fail": b.jobs.Fail(ctx, &theirs, ledger.Error, ""), "release": b.jobs.Release(ctx, &theirs),
 	} {
 		if !errors.Is(err, ledger.ErrLost) {
-			t.Errorf("%s with a stranger's claim: %v", name, err)
+			t.Errorf("%s with a foreign claim: %v", name, err)
 		}
 	}
-	// The time grows although the clock stands, or goes back.
+	// The time grows although the clock is fixed, or set back.
 	b.now = b.now.Add(-time.Hour)
 	before := mine.StatusUpdatedAt
 	must(t, b.jobs.Beat(ctx, mine))
 	if mine.StatusUpdatedAt <= before {
-		t.Errorf("a sign of life at %d after one at %d", mine.StatusUpdatedAt, before)
+		t.Errorf("a heartbeat at %d after one at %d", mine.StatusUpdatedAt, before)
 	}
 	for _, err := range []error{b.jobs.Complete(ctx, &ledger.Job{FileID: "nobody", Claim: "x"}), second(b.jobs.Claim(ctx, "nobody", "x")), second(b.jobs.Get(ctx, "nobody"))} {
 		if !errors.Is(err, ledger.ErrUnknown) {
@@ -315,7 +315,7 @@ func TestStrangersClaim(t *testing.T) {
 
 func second(_ *ledger.Job, err error) error { return err }
 
-// From each status of a batch, each change is made or refused as the machine says.
+// From each status of a batch, each change succeeds or fails as the state machine says.
 func TestBatchMachine(t *testing.T) {
 	b := start(t)
 	ctx := t.Context()
@@ -350,7 +350,7 @@ func TestBatchMachine(t *testing.T) {
 	}
 }
 
-// Of as many ids as a batch may have, all fit into its record, in the end too.
+// The maximum of ids fits into a batch's record, at its end too.
 func TestLargestBatch(t *testing.T) {
 	b := start(t)
 	ctx := t.Context()
@@ -366,7 +366,7 @@ func TestLargestBatch(t *testing.T) {
 		got, err := b.batches.Get(ctx, id)
 		must(t, err)
 		if len(got.ExpectedFiles) != len(ids) || len(got.CompletedFiles)+len(got.FailedFiles) != len(ids) || len(got.Outstanding()) != 0 {
-			t.Errorf("of %d ids of %d bytes %d are there", len(ids), length, len(got.ExpectedFiles))
+			t.Errorf("of %d ids of %d bytes %d are stored", len(ids), length, len(got.ExpectedFiles))
 		}
 		t.Logf("%d ids of %d bytes fit", len(ids), length)
 	}
@@ -405,14 +405,14 @@ func TestAudit(t *testing.T) {
 	}
 	want := []string{"complete 2/2 []", "incomplete 1/2 [b]", "complete 2/2 []", "running 0/2 [a b]", "running 0/0 []", "incomplete 0/0 []", "complete 0/0 []", "no batch 0/0 []", "to come 0/0 []"}
 	if len(got) != 31 || !slices.Equal(got[:9], want) || got[30] != "to come 0/0 []" {
-		t.Errorf("the audit says %q", got)
+		t.Errorf("the audit is %q", got)
 	}
 	if _, err := b.batches.Audit(ctx, "March", "2026-03-09"); err == nil {
-		t.Error("March is a month")
+		t.Error("March is accepted as a month")
 	}
 }
 
-// What must not become a key, a path or a day.
+// Invalid names and days are rejected.
 func TestNames(t *testing.T) {
 	for _, name := range []string{"accounts", "a", "A-1_b.c", strings.Repeat("a", 100)} {
 		if err := ledger.CheckEntity(name); err != nil {
@@ -421,12 +421,12 @@ func TestNames(t *testing.T) {
 	}
 	for _, name := range []string{"", ".", "..", "a/b", `a\b`, "../a", "a..b", "a.", "-a", "a b", "a\x00", "ä", "a.tmp", strings.Repeat("a", 101)} {
 		if ledger.CheckEntity(name) == nil {
-			t.Errorf("%q is taken as a name", name)
+			t.Errorf("%q is accepted as a name", name)
 		}
 	}
 	for _, day := range []string{"", "2026-02-29", "2026-2-1", "../..", "2026-02-28T00:00:00Z", "1969-01-01"} {
 		if ledger.CheckDate(day) == nil {
-			t.Errorf("%q is taken as a day", day)
+			t.Errorf("%q is accepted as a day", day)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package meter counts what the pipeline does, for Prometheus and for live pages.
+// Package meter counts events of the pipeline, for Prometheus and for live pages.
 package meter
 
 import (
@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Meter is told what happens. Its methods may be called at any time.
+// Meter counts events. Its methods may be called concurrently.
 type Meter struct {
-	// Changed is called when a page should look again; it must not block.
+	// Changed is called when pages should reload; it must not block.
 	Changed func()
 
 	queued    prometheus.Counter
@@ -24,7 +24,7 @@ type Meter struct {
 	ended     *prometheus.GaugeVec
 }
 
-// New makes a meter and registers it.
+// New returns a meter and registers its metrics.
 func New(to prometheus.Registerer, changed func()) *Meter {
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "downloads_" + name, Help: help})
@@ -40,13 +40,13 @@ func New(to prometheus.Registerer, changed func()) *Meter {
 		Changed:   changed,
 		queued:    counter("queued_total", "Files that were queued."),
 		batches:   vector("batches_total", "Batches that ended, by status.", "status"),
-		messages:  vector("messages_total", "Messages that were taken from the queue, by what came of them.", "result"),
+		messages:  vector("messages_total", "Messages received from the queue, by result.", "result"),
 		jobs:      vector("jobs_total", "Files that ended, by status.", "status"),
 		bytes:     counter("bytes_total", "Bytes that were written to the bucket."),
-		recovered: vector("recovered_total", "What was set right: resent, released, given_up, resumed, renewed, lost.", "what"),
-		checks: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downloads_check_seconds", Help: "Looks at how a batch stands, by way: get or query.",
+		recovered: vector("recovered_total", "Recoveries by kind: resent, released, given_up, resumed, renewed, lost.", "what"),
+		checks: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downloads_check_seconds", Help: "Duration of checks of a batch, by way: get or query.",
 			Buckets: prometheus.ExponentialBuckets(.001, 3, 9)}, []string{"way"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "downloads_file_seconds", Help: "From claim to completion of a file.",
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "downloads_file_seconds", Help: "Time from claim to completion of a file.",
 			Buckets: prometheus.ExponentialBuckets(.01, 4, 9)}),
 		underway: prometheus.NewGauge(prometheus.GaugeOpts{Name: "downloads_underway", Help: "Files that this process is downloading."}),
 		ended:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "downloads_batch_ended_timestamp_seconds", Help: "When the last batch of a status ended."}, []string{"status"}),
@@ -55,40 +55,39 @@ func New(to prometheus.Registerer, changed func()) *Meter {
 	return m
 }
 
-// Queued says that a job was written and its message sent.
+// Queued counts a job that was written and its message sent.
 func (m *Meter) Queued() { m.queued.Inc(); m.Changed() }
 
-// Batch says how a batch ended.
+// Batch counts the end of a batch.
 func (m *Meter) Batch(status string) {
 	m.batches.WithLabelValues(status).Inc()
 	m.ended.WithLabelValues(status).SetToCurrentTime()
 	m.Changed()
 }
 
-// Checked says how long a look at a batch took, and how it was done.
+// Checked records the duration of a check of a batch, and its way.
 func (m *Meter) Checked(way string, took time.Duration) {
 	m.checks.WithLabelValues(way).Observe(took.Seconds())
 }
 
-// Message says what came of a message: claimed, stale, poisoned, unknown, retried.
+// Message counts a message by its result: claimed, stale, poisoned, unknown, retried.
 func (m *Meter) Message(result string) { m.messages.WithLabelValues(result).Inc() }
 
-// Started says that a download begins; what comes back is to be called when it
-// is over.
+// Started counts the start of a download; the returned function counts its end.
 func (m *Meter) Started() (over func()) {
 	m.underway.Inc()
 	m.Changed()
 	return m.underway.Dec
 }
 
-// Ended says how a file ended.
+// Ended counts the end of a file.
 func (m *Meter) Ended(status string) { m.jobs.WithLabelValues(status).Inc(); m.Changed() }
 
-// Stored says what a completed file took.
+// Stored records the duration and size of a completed file.
 func (m *Meter) Stored(bytes int64, took time.Duration) {
 	m.bytes.Add(float64(bytes))
 	m.seconds.Observe(took.Seconds())
 }
 
-// Recovered says that something was set right.
+// Recovered counts a recovery.
 func (m *Meter) Recovered(what string) { m.recovered.WithLabelValues(what).Inc(); m.Changed() }

@@ -12,8 +12,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads/ledger"
 )
 
-// watch looks at a queued batch until it is done or its time is over, and ends
-// it.
+// watch checks a queued batch until it is done or its time is over, and ends it.
 func (r *run) watch(ctx context.Context, b *ledger.Batch) error {
 	for {
 		done, failed, err := r.check(ctx, b)
@@ -25,7 +24,7 @@ func (r *run) watch(ctx context.Context, b *ledger.Batch) error {
 		unlisted := len(b.ExpectedFiles) == 0 && b.ErrorMessage != ""
 		switch {
 		case r.late && (unlisted || !done):
-			return r.Batches.Finish(ctx, b.BatchID, ledger.Timeout, completed, failed, reason(b, "after %s %d of %d files are neither completed nor failed", r.Timeout, open, len(b.ExpectedFiles)))
+			return r.Batches.Finish(ctx, b.BatchID, ledger.Timeout, completed, failed, reason(b, "after %s %d of %d files have neither completed nor failed", r.Timeout, open, len(b.ExpectedFiles)))
 		case done && (unlisted || len(failed) > 0):
 			return r.Batches.Finish(ctx, b.BatchID, ledger.Failed, completed, failed, reason(b, "%d of %d files failed", len(failed), len(b.ExpectedFiles)))
 		case done:
@@ -37,7 +36,7 @@ func (r *run) watch(ctx context.Context, b *ledger.Batch) error {
 	}
 }
 
-// reason says why a batch ends badly, after what was known before.
+// reason returns why a batch fails, after an earlier reason if it has one.
 func reason(b *ledger.Batch, format string, args ...any) string {
 	switch {
 	case b.ErrorMessage == "":
@@ -48,8 +47,7 @@ func reason(b *ledger.Batch, format string, args ...any) string {
 	return fmt.Sprintf(format, args...) + "; " + b.ErrorMessage
 }
 
-// check looks how the batch stands: whether all its files have ended, and which
-// of them badly.
+// check reports whether all files of the batch have ended, and which of them failed.
 func (r *run) check(ctx context.Context, b *ledger.Batch) (done bool, failed []string, err error) {
 	start := time.Now()
 	unknown := slices.DeleteFunc(slices.Clone(b.ExpectedFiles), func(id string) bool { return r.completed[id] })
@@ -79,11 +77,10 @@ func (r *run) check(ctx context.Context, b *ledger.Batch) (done bool, failed []s
 	return done, failed, nil
 }
 
-// sift asks BatchIndex how a large batch stands. Unless its time is over, one
-// file that is still to be done is answer enough; that costs one read unit
-// however large the batch is. What it leaves is to be looked up: the files that
-// failed, which an index that lags could tell wrongly, and those that belong to
-// another batch.
+// sift checks a large batch by BatchIndex. Unless its time is over, one unfinished
+// file is enough to know that the batch is not done; that costs one read unit
+// however large the batch is. The files that it returns must be looked up: files
+// that failed, since the index may lag, and files that belong to another batch.
 func (r *run) sift(ctx context.Context, batch string, ids []string) (unknown []string, done bool, err error) {
 	if !r.late {
 		for _, s := range []ledger.Status{ledger.Downloading, ledger.Available} {
@@ -107,10 +104,10 @@ func (r *run) sift(ctx context.Context, batch string, ids []string) (unknown []s
 	return unknown, len(running) == 0, nil
 }
 
-// AtOnce is how many files are looked up at the same time.
+// AtOnce is the number of concurrent lookups.
 const AtOnce = 8
 
-// look reads how files stand.
+// look reads the statuses of files.
 func (r *run) look(ctx context.Context, ids []string) ([]ledger.Status, error) {
 	statuses := make([]ledger.Status, len(ids))
 	group, each := errgroup.WithContext(ctx)
@@ -120,8 +117,8 @@ func (r *run) look(ctx context.Context, ids []string) ([]ledger.Status, error) {
 			j, err := r.Jobs.Get(each, id)
 			switch {
 			case errors.Is(err, ledger.ErrUnknown):
-				// It was refused, or somebody deleted it, or it expired: it
-				// will never complete.
+				// It was rejected, deleted, or has expired: it will never
+				// complete.
 				statuses[i] = ledger.Failed
 				return nil
 			case err != nil:

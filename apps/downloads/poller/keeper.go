@@ -9,11 +9,11 @@ import (
 	"github.com/stator-db/stator/apps/downloads/ledger"
 )
 
-// Keeper has all batches driven: those that an earlier process left, the one of
-// each day, and those that somebody asks for.
+// Keeper drives all batches: unfinished ones of an earlier process, the scheduled one
+// of each day, and triggered ones.
 type Keeper struct {
 	Poller   *Poller
-	Schedule *Schedule // nil if nothing is scheduled
+	Schedule *Schedule // nil without a schedule
 	Retry    time.Duration
 
 	mutex   sync.Mutex
@@ -22,7 +22,7 @@ type Keeper struct {
 	drivers sync.WaitGroup
 }
 
-// Run keeps batches until the context ends, and waits for its drivers.
+// Run drives batches until the context ends, and waits for its goroutines.
 func (k *Keeper) Run(ctx context.Context) error {
 	k.mutex.Lock()
 	k.ctx, k.driven = ctx, make(map[string]bool)
@@ -32,14 +32,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 		if !resumed {
 			err := k.resume(ctx)
 			if resumed = err == nil; !resumed && ctx.Err() == nil {
-				k.Poller.Log.Warn("unfinished batches could not be looked for; trying again", "error", err)
+				k.Poller.Log.Warn("looking for unfinished batches failed; retrying", "error", err)
 			}
 		}
 		wait := time.Minute
 		if k.Schedule != nil {
 			var err error
 			if wait, err = k.ensure(ctx); err != nil && ctx.Err() == nil {
-				k.Poller.Log.Warn("the scheduled batch could not be started; trying again", "error", err)
+				k.Poller.Log.Warn("starting the scheduled batch failed; retrying", "error", err)
 			}
 		}
 		if !resumed {
@@ -55,9 +55,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// ensure starts the batch that is due unless it was started before, by anybody,
-// and tells when to look again. That is soon, whatever the next moment is: the
-// clock may be set in between.
+// ensure starts the batch that is due, unless any process has started it, and
+// returns when to check again. That is soon, whatever the next scheduled time is,
+// since the clock may be set in between.
 func (k *Keeper) ensure(ctx context.Context) (time.Duration, error) {
 	now := k.Poller.Batches.Now()
 	date := k.Schedule.Day(k.Schedule.Due(now))
@@ -82,7 +82,7 @@ func (k *Keeper) Trigger(ctx context.Context, date string) (string, error) {
 		id := ledger.NewID(date)
 		err := k.Poller.Batches.Create(ctx, id, date)
 		if errors.Is(err, ledger.ErrLost) {
-			continue // one of four thousand million
+			continue // a collision of 32 random bits
 		}
 		if err != nil {
 			return "", err
@@ -93,7 +93,7 @@ func (k *Keeper) Trigger(ctx context.Context, date string) (string, error) {
 	}
 }
 
-// resume drives on what has not ended, of all days that the table remembers.
+// resume drives the unfinished batches of all days in the table.
 func (k *Keeper) resume(ctx context.Context) error {
 	day := k.Poller.Batches.Now().UTC().AddDate(0, 0, 1)
 	for range ledger.KeepDays + 2 {
@@ -113,13 +113,12 @@ func (k *Keeper) resume(ctx context.Context) error {
 	return nil
 }
 
-// drive drives a batch in the background, once, and again when something does
-// not work.
+// drive drives a batch in the background, once, and retries after errors.
 func (k *Keeper) drive(id string) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	if k.driven[id] || k.ctx == nil || k.ctx.Err() != nil {
-		return // who starts next resumes it
+		return // the next process resumes it
 	}
 	k.driven[id] = true
 	ctx := k.ctx
@@ -134,7 +133,7 @@ func (k *Keeper) drive(id string) {
 			if err == nil || ctx.Err() != nil || errors.Is(err, ledger.ErrUnknown) {
 				return
 			}
-			k.Poller.Log.Error("a batch stands still; trying again", "batch", id, "error", err)
+			k.Poller.Log.Error("driving a batch failed; retrying", "batch", id, "error", err)
 			select {
 			case <-ctx.Done():
 				return
@@ -144,7 +143,7 @@ func (k *Keeper) drive(id string) {
 	})
 }
 
-// Driven is how many batches are being driven.
+// Driven returns how many batches are being driven.
 func (k *Keeper) Driven() int {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

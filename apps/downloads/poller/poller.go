@@ -1,9 +1,8 @@
-// Package poller runs batches: it queues a day's files and waits until they are
-// done.
+// Package poller runs batches: it queues a day's files and waits until they are done.
 //
 // A run is durable. The result of each step is in the tables before the next one
-// begins, and what a step does it can do again without harm; whoever finds a
-// batch that has not ended drives it on from there.
+// begins, and each step is idempotent; any process that finds an unfinished batch
+// continues it from there.
 package poller
 
 import (
@@ -30,23 +29,23 @@ type Poller struct {
 	Jobs     *ledger.Jobs
 	Batches  *ledger.Batches
 	Upstream *upstream.Client
-	Send     func(ctx context.Context, id string) error // puts a file's message into the queue
+	Send     func(ctx context.Context, id string) error // sends a file's message
 
-	Every   time.Duration // between two looks
-	Timeout time.Duration // of a batch
-	Small   int           // up to how many open files are looked up one by one
+	Every   time.Duration // time between two checks
+	Timeout time.Duration // time limit of a batch
+	Small   int           // maximum of open files that are looked up one by one
 	Log     *slog.Logger
 	Meter   *meter.Meter
 }
 
-// Run drives a batch to its end, from wherever it is.
+// Run drives a batch to its end, from its current status.
 func (p *Poller) Run(ctx context.Context, id string) (*ledger.Batch, error) {
 	b, err := p.Batches.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	// What is left of the batch's time is counted by a timer, so that a clock
-	// that jumps while the batch runs neither ends nor prolongs it.
+	// The remaining time of the batch is measured by a timer, so that a clock that
+	// jumps while the batch runs neither ends nor extends it.
 	left := p.left(b)
 	over := time.NewTimer(left)
 	defer over.Stop()
@@ -62,8 +61,8 @@ func (p *Poller) Run(ctx context.Context, id string) (*ledger.Batch, error) {
 			p.Meter.Batch(string(b.Status))
 			return b, nil
 		}
-		// Somebody else may drive the same batch. Who comes too late goes on
-		// from what the other wrote.
+		// Another process may drive the same batch. The one that loses a
+		// conditional write continues from what the other wrote.
 		if err != nil && !errors.Is(err, ledger.ErrLost) {
 			return nil, err
 		}
@@ -86,10 +85,10 @@ type run struct {
 	*Poller
 	over      <-chan time.Time
 	late      bool            // the batch's time is over
-	completed map[string]bool // files that are known to be; that never changes
+	completed map[string]bool // files known to be completed, which is final
 }
 
-// wait waits until the next look, or until the batch's time is over.
+// wait waits until the next check, or until the batch's time is over.
 func (r *run) wait(ctx context.Context) error {
 	next := time.NewTimer(r.Every)
 	defer next.Stop()
@@ -103,9 +102,9 @@ func (r *run) wait(ctx context.Context) error {
 	return nil
 }
 
-// queue asks for the day's files, writes a job for each, sends its message, and
-// records what is expected. Killed anywhere, it can be done again: the jobs that
-// are there stay, and a message that was not sent is found by the sweep.
+// queue lists the day's files, writes a job for each, sends its message, and records
+// the expected files. It can be repeated after a crash: existing jobs are kept, and
+// the sweep finds messages that were not sent.
 func (r *run) queue(ctx context.Context, b *ledger.Batch) error {
 	files, reason, err := r.list(ctx, b.PollingDate)
 	if err != nil {
@@ -138,8 +137,8 @@ func (r *run) queue(ctx context.Context, b *ledger.Batch) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	// A list that was asked for before a crash may have had files that this one
-	// does not have. Their jobs are there, so they are expected.
+	// A list before a crash may have had files that this one lacks. Their jobs
+	// exist, so they are expected.
 	for j, err := range r.Jobs.OfBatch(ctx, b.BatchID, "") {
 		if err != nil {
 			return err
@@ -156,12 +155,12 @@ func (r *run) queue(ctx context.Context, b *ledger.Batch) error {
 		return r.expectMore(ctx, b.BatchID, ids)
 	}
 	if err == nil {
-		r.Log.Info("batch queued", "batch", b.BatchID, "expected", len(ids), "queued", sent.Load(), "refused", len(refused), "reason", reason)
+		r.Log.Info("batch queued", "batch", b.BatchID, "expected", len(ids), "queued", sent.Load(), "rejected", len(refused), "reason", reason)
 	}
 	return err
 }
 
-// expectMore adds what another poller, which was faster, did not see.
+// expectMore adds files that another, faster poller did not see.
 func (r *run) expectMore(ctx context.Context, batch string, ids []string) error {
 	b, err := r.Batches.Get(ctx, batch)
 	if err != nil || b.Status != ledger.Queued {
@@ -178,8 +177,8 @@ func (r *run) expectMore(ctx context.Context, batch string, ids []string) error 
 	return r.Batches.ExpectMore(ctx, batch, more)
 }
 
-// list asks the upstream until it answers. The reason tells why there is no list
-// and will be none.
+// list asks the upstream until it replies. The reason says why there is no list and
+// will not be one.
 func (r *run) list(ctx context.Context, date string) (files []upstream.File, reason string, err error) {
 	for refusals := 0; ; {
 		files, err := r.Upstream.List(ctx, date)
@@ -193,7 +192,7 @@ func (r *run) list(ctx context.Context, date string) (files []upstream.File, rea
 		if errors.As(err, &refusal) {
 			refusals++
 		}
-		r.Log.Warn("the upstream's list is not there", "date", date, "error", err)
+		r.Log.Warn("listing the upstream's files failed", "date", date, "error", err)
 		if refusals == 3 || r.late {
 			return nil, err.Error(), nil
 		}
@@ -203,19 +202,19 @@ func (r *run) list(ctx context.Context, date string) (files []upstream.File, rea
 	}
 }
 
-// accept makes jobs of what the upstream lists. What cannot be taken is expected
-// all the same, under an id that is safe, and counts as failed.
+// accept makes jobs of the listed files. A file that cannot be accepted is expected
+// under a safe id, and counts as failed.
 func (r *run) accept(files []upstream.File, b *ledger.Batch) (jobs []ledger.Job, refused map[string]string) {
 	refused = make(map[string]string)
 	seen := make(map[string]upstream.File, len(files))
 	for _, f := range files {
 		before, again := seen[f.Entity]
 		if again && before.SHA256 == f.SHA256 && before.Size == f.Size {
-			continue // said twice
+			continue // listed twice
 		}
 		j, err := r.Upstream.Job(f, b.BatchID, b.PollingDate)
 		if again && err == nil {
-			err = fmt.Errorf("%s is listed twice, with different contents; the first was taken", f.Entity)
+			err = fmt.Errorf("%s is listed twice, with different contents; the first was used", f.Entity)
 		}
 		if err != nil {
 			refused[refusedID(f, b.PollingDate)] = err.Error()
@@ -227,8 +226,8 @@ func (r *run) accept(files []upstream.File, b *ledger.Batch) (jobs []ledger.Job,
 	return jobs, refused
 }
 
-// refusedID stands for a file that was listed but not taken. No entity has such
-// a name with the same contents, and a run that is repeated makes the same one.
+// refusedID returns the id of a listed file that was not accepted. No entity has such
+// a name, and a repeated run gets the same id.
 func refusedID(f upstream.File, date string) string {
 	sum := sha256.Sum256([]byte(f.Entity + "\x00" + f.SHA256))
 	return ledger.FileID("refused."+hex.EncodeToString(sum[:6]), date)
@@ -239,7 +238,7 @@ func explain(refused map[string]string) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of the upstream's files could not be taken", len(refused))
+	fmt.Fprintf(&b, "%d of the upstream's files were not accepted", len(refused))
 	ids := make([]string, 0, len(refused))
 	for id := range refused {
 		ids = append(ids, id)
@@ -255,7 +254,7 @@ func explain(refused map[string]string) string {
 	return b.String()
 }
 
-// write queues one file. It tells whether its message was sent.
+// write queues one file. It reports whether its message was sent.
 func (r *run) write(ctx context.Context, j ledger.Job) (bool, error) {
 	there, err := r.Jobs.Queue(ctx, j)
 	switch {
@@ -263,22 +262,21 @@ func (r *run) write(ctx context.Context, j ledger.Job) (bool, error) {
 		return false, err
 	case there == nil: // written
 	case there.BatchID != j.BatchID && (there.Status == ledger.Failed || there.Status == ledger.Error):
-		// An earlier batch of the day could not get it. Trying again is what
-		// another batch is asked for.
+		// An earlier batch of the day failed to get it. This batch retries it.
 		if err := r.Jobs.TakeOver(ctx, j); errors.Is(err, ledger.ErrLost) {
 			return false, nil
 		} else if err != nil {
 			return false, err
 		}
-	default: // queued before, by this run before a crash or by another batch
+	default: // queued already, by this run before a crash or by another batch
 		return false, nil
 	}
 	if err := r.Send(ctx, j.FileID); err != nil {
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		// The job is there, so the sweep will send it.
-		r.Log.Warn("a message could not be sent; the sweep will do it", "file", j.FileID, "error", err)
+		// The job exists, so the sweep will send it.
+		r.Log.Warn("sending a message failed; the sweep will send it", "file", j.FileID, "error", err)
 		return false, nil
 	}
 	r.Meter.Queued()

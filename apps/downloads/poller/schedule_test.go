@@ -23,16 +23,16 @@ func schedule(t *testing.T, at, zone string, back int) Schedule {
 	return s
 }
 
-// Where clocks are put forward and back, the moment is the one that people expect.
+// When clocks are set forward and back, the time is the one that people expect.
 func TestNext(t *testing.T) {
 	for _, c := range []struct{ name, at, zone, after, want string }{
 		{"an ordinary day", "06:30", "Europe/Berlin", "2026-03-01T12:00:00Z", "2026-03-02T05:30:00Z"},
 		{"the same day", "06:30", "Europe/Berlin", "2026-03-01T05:29:59Z", "2026-03-01T05:30:00Z"},
 		{"not the moment itself", "06:30", "Europe/Berlin", "2026-03-01T05:30:00Z", "2026-03-02T05:30:00Z"},
 		{"after clocks went forward it is an hour earlier in UTC", "06:30", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T04:30:00Z"},
-		{"a time that is left out is as much later", "02:30", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:30:00Z"},
+		{"a time that does not exist is later by the same amount", "02:30", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:30:00Z"},
 		{"and the day after it is back", "02:30", "Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-30T00:30:00Z"},
-		{"a time that comes twice counts the first time", "02:30", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
+		{"of a time that exists twice the first counts", "02:30", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
 		{"and not the second", "02:30", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
 		{"New York, twice", "01:30", "America/New_York", "2026-10-31T12:00:00Z", "2026-11-01T05:30:00Z"},
 		{"half an hour, twice", "01:45", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", "2026-04-04T14:45:00Z"},
@@ -45,7 +45,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// In two years each day of a place comes once, whatever its clocks do.
+// In two years each day has the time once, whatever the clocks do.
 func TestEachDayOnce(t *testing.T) {
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns", "Africa/Casablanca", "Asia/Kathmandu"} {
 		for _, at := range []string{"00:00", "00:30", "01:45", "02:00", "02:30", "03:00", "23:59"} {
@@ -70,10 +70,10 @@ func TestEachDayOnce(t *testing.T) {
 	}
 }
 
-// The keeper starts one batch for each day through a change of the clocks, and
-// none twice when the clock is set, forward or back.
+// The keeper starts one batch for each day across a change of the clocks, and none
+// twice if the clock is set forward or back.
 func TestKeeperThroughTheYear(t *testing.T) {
-	// The server's clock stands, so that nothing expires meanwhile.
+	// The server's clock is fixed, so that nothing expires meanwhile.
 	begin := time.Date(2026, 10, 23, 0, 0, 0, 0, time.UTC)
 	now := begin
 	h := hometest.StartWith(t, home.Options{Model: hometest.Model(t, "../downloads.model.yaml"), Now: func() time.Time { return begin }})
@@ -116,7 +116,7 @@ func TestKeeperThroughTheYear(t *testing.T) {
 			t.Errorf("after the clock was set, %s has %d batches", day, n)
 		}
 	}
-	// What somebody asks for comes beside it.
+	// A triggered batch is added.
 	if _, err := k.Trigger(t.Context(), s.Day(s.Due(now))); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
-// Package queue carries the ids of files from who queues them to who downloads
-// them: in memory, or through a broker that is named by a URL.
+// Package queue carries the ids of files from the poller to the downloaders: in
+// memory, or through a broker that is named by a URL.
 //
-// A message is a hint, not the truth. The truth is the job's status; a message
-// that is lost is sent again, one that comes twice finds the job taken.
+// A message is only a hint. The job's status is authoritative; a lost message is sent
+// again, and a duplicate finds the job claimed.
 package queue
 
 import (
@@ -23,7 +23,7 @@ import (
 
 // Queue is a topic, a subscription, or both.
 type Queue struct {
-	// Volatile is whether the messages are gone when this process is.
+	// Volatile reports whether the messages are lost when this process ends.
 	Volatile bool
 
 	topicURL, subURL string
@@ -33,14 +33,14 @@ type Queue struct {
 	sub   *pubsub.Subscription
 }
 
-// Open opens a queue by the URLs of its two ends; an end that is "" is not
-// opened. In memory, mem://, a queue has both ends in this process, and is its
-// own.
+// Open opens a queue by the URLs for sending and receiving; an empty URL is not
+// opened. A queue in memory, mem://, has both ends in this process, and is private to
+// it.
 func Open(ctx context.Context, topic, subscription string) (*Queue, error) {
 	q := new(Queue)
 	if strings.HasPrefix(topic, mempubsub.Scheme+"://") || strings.HasPrefix(subscription, mempubsub.Scheme+"://") {
 		if topic != subscription {
-			return nil, errors.New("a queue in memory has both its ends in one process: give --topic and --subscription the same mem:// URL, or let them name a broker")
+			return nil, errors.New("a queue in memory is private to its process: --topic and --subscription must have the same mem:// URL, or name a broker")
 		}
 		q.Volatile = true
 		q.topic = mempubsub.NewTopic()
@@ -57,7 +57,7 @@ func Open(ctx context.Context, topic, subscription string) (*Queue, error) {
 	return q, nil
 }
 
-// sender is the open topic; one that was given up is opened again.
+// sender returns the open topic, and opens it again after it was closed.
 func (q *Queue) sender(ctx context.Context) (*pubsub.Topic, error) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
@@ -65,7 +65,7 @@ func (q *Queue) sender(ctx context.Context) (*pubsub.Topic, error) {
 		return q.topic, nil
 	}
 	if q.topicURL == "" {
-		return nil, errors.New("no --topic was given")
+		return nil, errors.New("--topic is missing")
 	}
 	topic, err := pubsub.OpenTopic(ctx, q.topicURL)
 	if err != nil {
@@ -82,7 +82,7 @@ func (q *Queue) receiver(ctx context.Context) (*pubsub.Subscription, error) {
 		return q.sub, nil
 	}
 	if q.subURL == "" {
-		return nil, errors.New("no --subscription was given")
+		return nil, errors.New("--subscription is missing")
 	}
 	sub, err := pubsub.OpenSubscription(ctx, q.subURL)
 	if err != nil {
@@ -92,8 +92,8 @@ func (q *Queue) receiver(ctx context.Context) (*pubsub.Subscription, error) {
 	return sub, nil
 }
 
-// giveUp closes ends that do not work, so that they are opened again. An end to
-// a broker that went away does not come back by itself.
+// giveUp closes broken connections, so that they are opened again. A connection to a
+// broker that was stopped does not recover by itself.
 func (q *Queue) giveUp(topic *pubsub.Topic, sub *pubsub.Subscription) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
@@ -112,7 +112,7 @@ func (q *Queue) giveUp(topic *pubsub.Topic, sub *pubsub.Subscription) {
 	}
 }
 
-// scheme is what of a URL can be logged: it may have a password.
+// scheme returns the part of a URL that can be logged: the rest may have a password.
 func scheme(url string) string {
 	before, _, _ := strings.Cut(url, "://")
 	return before + "://…"
@@ -120,7 +120,7 @@ func scheme(url string) string {
 
 type body struct{ FileID string }
 
-// Send puts a file's id into the queue.
+// Send sends a file's id.
 func (q *Queue) Send(ctx context.Context, id string) error {
 	topic, err := q.sender(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (q *Queue) Send(ctx context.Context, id string) error {
 	return nil
 }
 
-// Message is what came out of the queue.
+// Message is a received message.
 type Message struct{ m *pubsub.Message }
 
 // Receive waits for a message.
@@ -163,15 +163,15 @@ const (
 	maxID   = 200
 )
 
-// FileID is the id that the message names. Its error says what is wrong with the
-// message; no later delivery mends it.
+// FileID returns the id in the message. An error means that the message is invalid; a
+// later delivery does not fix it.
 func (m *Message) FileID() (string, error) {
 	if len(m.m.Body) > maxBody {
-		return "", fmt.Errorf("a message of %d bytes; the most is %d", len(m.m.Body), maxBody)
+		return "", fmt.Errorf("the message has %d bytes, more than the limit of %d", len(m.m.Body), maxBody)
 	}
 	var b body
 	if err := json.Unmarshal(m.m.Body, &b); err != nil {
-		return "", fmt.Errorf(`the message %.200q is not like {"FileID": "accounts-2026-02-28"}: %w`, m.m.Body, err)
+		return "", fmt.Errorf(`the message %.200q is not JSON such as {"FileID": "accounts-2026-02-28"}: %w`, m.m.Body, err)
 	}
 	if b.FileID == "" || len(b.FileID) > maxID {
 		return "", fmt.Errorf("the message %.200q has no FileID of 1 to %d bytes", m.m.Body, maxID)
@@ -179,11 +179,11 @@ func (m *Message) FileID() (string, error) {
 	return b.FileID, nil
 }
 
-// Ack says that the message has done its work.
+// Ack acknowledges the message.
 func (m *Message) Ack() { m.m.Ack() }
 
-// Again wants the message delivered once more, where the broker can. Where it
-// cannot, the sweep does it.
+// Again asks for another delivery, if the broker supports it. Otherwise the sweep
+// sends the message again.
 func (m *Message) Again() {
 	if m.m.Nackable() {
 		m.m.Nack()

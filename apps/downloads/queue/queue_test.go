@@ -12,7 +12,7 @@ import (
 	"gocloud.dev/pubsub"
 )
 
-// What a message must be like.
+// Valid and invalid messages.
 func TestFileID(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"as it is sent", `{"FileID":"accounts-2026-02-28"}`, "accounts-2026-02-28"},
@@ -33,17 +33,17 @@ func TestFileID(t *testing.T) {
 	}
 }
 
-// URLs that make no queue.
+// Invalid URLs.
 func TestOpen(t *testing.T) {
 	for _, c := range [][2]string{{"mem://a", ""}, {"", "mem://a"}, {"mem://a", "mem://b"}, {"what://a", ""}, {"", "no URL"}} {
 		if q, err := Open(t.Context(), c[0], c[1]); err == nil {
 			q.Close(t.Context())
-			t.Errorf("%q makes a queue", c)
+			t.Errorf("%q is accepted", c)
 		}
 	}
 }
 
-// A broker that goes away and comes back is found again, on both ends.
+// After a broker is restarted, both ends connect again.
 func TestBrokerComesBack(t *testing.T) {
 	broker := run(t, port())
 	t.Setenv("NATS_SERVER_URL", broker.ClientURL())
@@ -53,7 +53,7 @@ func TestBrokerComesBack(t *testing.T) {
 		if q, err = Open(t.Context(), "nats://files?natsv2", "nats://files?queue=d&natsv2"); err == nil {
 			break
 		}
-		time.Sleep(50 * time.Millisecond) // the library's connection is that of an earlier run, and comes back
+		time.Sleep(50 * time.Millisecond) // the library's connection is that of an earlier run, and reconnects
 	}
 	defer q.Close(context.Background())
 	one := func() {
@@ -65,9 +65,9 @@ func TestBrokerComesBack(t *testing.T) {
 			for ctx.Err() == nil {
 				if m, err := q.Receive(ctx); err == nil {
 					id, _ := m.FileID()
-					m.Again() // a broker that cannot is not asked to
+					m.Again() // has no effect if the broker does not support it
 					if id == "between" {
-						continue // it was not lost after all
+						continue // it was not lost
 					}
 					got <- id
 					return
@@ -75,7 +75,7 @@ func TestBrokerComesBack(t *testing.T) {
 			}
 			close(got)
 		}()
-		// What is sent while nobody listens is lost, as it may be.
+		// Messages without a receiver are lost, which is allowed.
 		for {
 			if err := q.Send(ctx, "a-2026-02-28"); err != nil && ctx.Err() != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestBrokerComesBack(t *testing.T) {
 	one()
 }
 
-// port is one that is free, and the same for as long as the process lives, as the
+// port returns a free port, the same one during the life of the process, as the
 // library's connection is.
 var port = sync.OnceValue(func() int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,9 +1,9 @@
-// Package seal opens what the upstream sealed: a file in AES-256-CTR, its AES key
-// wrapped with RSA-OAEP and SHA-256.
+// Package seal decrypts the upstream's files: a file is encrypted with AES-256-CTR,
+// its AES key is wrapped with RSA-OAEP and SHA-256.
 //
-// CTR because a download that breaks is taken up at any byte. It does not
-// authenticate: whoever opens a file compares the length and the SHA-256 of the
-// plain text, which the upstream's API tells, before anybody sees the file.
+// CTR allows an interrupted download to resume at any byte. It does not
+// authenticate: the caller compares length and SHA-256 of the plain text with the
+// upstream's list before the file becomes visible.
 package seal
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const keyBytes = 32 // AES-256
 
-// Wrap seals an AES key for the owner of an RSA key.
+// Wrap wraps an AES key for the owner of an RSA key.
 func Wrap(to *rsa.PublicKey, key []byte) (string, error) {
 	sealed, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, to, key, nil)
 	if err != nil {
@@ -32,7 +32,7 @@ func Wrap(to *rsa.PublicKey, key []byte) (string, error) {
 	return base64.StdEncoding.EncodeToString(sealed), nil
 }
 
-// Unwrap opens a wrapped AES key. Its errors say nothing of the key.
+// Unwrap unwraps an AES key. Its errors disclose nothing of the key.
 func Unwrap(own *rsa.PrivateKey, wrapped string) ([]byte, error) {
 	sealed, err := base64.StdEncoding.DecodeString(wrapped)
 	if err != nil {
@@ -40,7 +40,7 @@ func Unwrap(own *rsa.PrivateKey, wrapped string) ([]byte, error) {
 	}
 	key, err := rsa.DecryptOAEP(sha256.New(), nil, own, sealed, nil)
 	if err != nil {
-		return nil, fmt.Errorf("the AES key is not wrapped for our RSA key %s: give the upstream our public key, or start with the right --key", Fingerprint(&own.PublicKey))
+		return nil, fmt.Errorf("the AES key is not wrapped for our RSA key %s: give our public key to the upstream, or use the right --key", Fingerprint(&own.PublicKey))
 	}
 	if len(key) != keyBytes {
 		return nil, fmt.Errorf("the AES key has %d bytes, not %d", len(key), keyBytes)
@@ -48,7 +48,8 @@ func Unwrap(own *rsa.PrivateKey, wrapped string) ([]byte, error) {
 	return key, nil
 }
 
-// Stream is the key stream of a file: it seals and opens, from the first byte.
+// Stream returns the key stream of a file: it encrypts and decrypts, from the first
+// byte.
 func Stream(key []byte, iv string) (cipher.Stream, error) {
 	start, err := base64.StdEncoding.DecodeString(iv)
 	if err != nil || len(start) != aes.BlockSize {
@@ -61,7 +62,7 @@ func Stream(key []byte, iv string) (cipher.Stream, error) {
 	return cipher.NewCTR(block, start), nil
 }
 
-// Fingerprint names a public key.
+// Fingerprint returns the fingerprint of a public key.
 func Fingerprint(key *rsa.PublicKey) string {
 	sum := sha256.Sum256(x509.MarshalPKCS1PublicKey(key))
 	return "SHA256:" + hex.EncodeToString(sum[:8])
@@ -75,29 +76,29 @@ func ReadKey(file string) (*rsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("read the RSA key: %s is no PEM file", file)
+		return nil, fmt.Errorf("read the RSA key: %s is not a PEM file", file)
 	}
 	key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
 	if err != nil {
 		any, other := x509.ParsePKCS8PrivateKey(block.Bytes)
 		own, ok := any.(*rsa.PrivateKey)
 		if other != nil || !ok {
-			return nil, fmt.Errorf("read the RSA key: %s holds no private RSA key (PKCS #1 or #8, not encrypted)", file)
+			return nil, fmt.Errorf("read the RSA key: %s has no private RSA key (PKCS #1 or #8, not encrypted)", file)
 		}
 		key = own
 	}
 	if key.N.BitLen() < 2048 {
-		return nil, fmt.Errorf("read the RSA key: %s has a key of %d bits; 2,048 are the least", file, key.N.BitLen())
+		return nil, fmt.Errorf("read the RSA key: %s has a key of %d bits; the minimum is 2,048", file, key.N.BitLen())
 	}
 	return key, nil
 }
 
-// MakeKey makes a private RSA key of 2,048 bits and writes it to a file that only
+// MakeKey creates a private RSA key of 2,048 bits and writes it to a file that only
 // its owner can read.
 func MakeKey(file string) (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("make an RSA key: %w", err)
+		return nil, fmt.Errorf("create an RSA key: %w", err)
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	if err := os.WriteFile(file, text, 0o600); err != nil {

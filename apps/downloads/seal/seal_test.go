@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What is wrapped and sealed is opened by its owner, and by nobody else.
+// Only the owner of the key can unwrap and decrypt.
 func TestRoundTrip(t *testing.T) {
 	folder := t.TempDir()
 	made, err := MakeKey(filepath.Join(folder, "key.pem"))
@@ -20,10 +20,10 @@ func TestRoundTrip(t *testing.T) {
 	}
 	own, err := ReadKey(filepath.Join(folder, "key.pem"))
 	if err != nil || !own.Equal(made) {
-		t.Fatalf("the key that was written is not the one that is read: %v", err)
+		t.Fatalf("the key that is read differs from the one that was written: %v", err)
 	}
 	if info, _ := os.Stat(filepath.Join(folder, "key.pem")); info.Mode().Perm() != 0o600 {
-		t.Errorf("others can read the key: %v", info.Mode())
+		t.Errorf("other users can read the key: %v", info.Mode())
 	}
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -45,12 +45,12 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for _, forged := range []string{"", "%%%", "AAAA", wrapped[:len(wrapped)-8], base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, 256))} {
 		if _, err := Unwrap(own, forged); err == nil {
-			t.Errorf("the forged key %.20q is taken", forged)
+			t.Errorf("the forged key %.20q is accepted", forged)
 		}
 	}
 	short, _ := Wrap(&own.PublicKey, key[:16])
 	if _, err := Unwrap(own, short); err == nil {
-		t.Error("a short AES key is taken")
+		t.Error("a short AES key is accepted")
 	}
 	seal, err := Stream(key, base64.StdEncoding.EncodeToString(iv))
 	if err != nil {
@@ -59,20 +59,20 @@ func TestRoundTrip(t *testing.T) {
 	sealed := make([]byte, len(text))
 	seal.XORKeyStream(sealed, text)
 	open, _ := Stream(got, base64.StdEncoding.EncodeToString(iv))
-	// In two pieces, as after a break.
+	// In two pieces, as after an interruption.
 	open.XORKeyStream(sealed[:777], sealed[:777])
 	open.XORKeyStream(sealed[777:], sealed[777:])
 	if !bytes.Equal(sealed, text) {
-		t.Error("what was sealed is not what is opened")
+		t.Error("the decrypted text differs")
 	}
 	for _, iv := range []string{"", "AAAA", "!"} {
 		if _, err := Stream(key, iv); err == nil {
-			t.Errorf("the IV %q is taken", iv)
+			t.Errorf("the IV %q is accepted", iv)
 		}
 	}
 }
 
-// Files that hold no key.
+// Files without a key.
 func TestReadKey(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.pem")
 	for _, text := range []string{"", "no PEM", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"} {
@@ -80,10 +80,10 @@ func TestReadKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := ReadKey(file); err == nil {
-			t.Errorf("%q is taken as a key", text)
+			t.Errorf("%q is accepted as a key", text)
 		}
 	}
 	if _, err := ReadKey(file + ".none"); err == nil {
-		t.Error("no file is taken as a key")
+		t.Error("a missing file is accepted as a key")
 	}
 }

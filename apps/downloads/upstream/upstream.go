@@ -1,8 +1,9 @@
-// Package upstream asks the provider's API which files a day has.
+// Package upstream is the client of the provider's API, which lists the files of a
+// day.
 //
 // The API has two requests. GET /v1/days/DATE/files lists a day, in pages; GET
-// /v1/days/DATE/files/ENTITY tells one file anew, with a URL that has not
-// expired. What comes back is checked here, since it is somebody else's.
+// /v1/days/DATE/files/ENTITY describes one file again, with a URL that has not
+// expired. Replies are validated here, since they are not trusted.
 package upstream
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads/ledger"
 )
 
-// File is what the API tells of a file.
+// File is the API's description of a file.
 type File struct {
 	Entity string `json:"entity"`
 	URL    string `json:"url"`    // pre-signed; expires
@@ -30,41 +31,41 @@ type File struct {
 	SHA256 string `json:"sha256"` // hex, of the plain text
 }
 
-// Page is a part of a day's list.
+// Page is a page of a day's list.
 type Page struct {
-	Ready bool   `json:"ready"` // whether the day is complete; if not, ask later
+	Ready bool   `json:"ready"` // whether the day is complete; if not, retry later
 	Files []File `json:"files"`
-	Next  string `json:"next,omitempty"` // what to ask for the next page with
+	Next  string `json:"next,omitempty"` // parameter of the next page
 }
 
-// MaxFiles is how many files of a day are taken.
+// MaxFiles is the maximum number of files of a day.
 const MaxFiles = 20_000
 
 const (
-	maxPage = 8 << 20 // bytes of one answer
+	maxPage = 8 << 20 // bytes of one reply
 	maxURL  = 4 << 10 // bytes of a URL
 	maxKey  = 2 << 10 // bytes of a wrapped key: RSA of 8,192 bits and more
 )
 
-// ErrNotReady says that the day's files are not there yet.
+// ErrNotReady is returned when the day's files have not been published yet.
 var ErrNotReady = errors.New("the upstream has not published the day yet")
 
-// ErrGone says that the upstream does not know the file.
+// ErrGone is returned when the upstream does not have the file.
 var ErrGone = errors.New("the upstream does not have the file")
 
-// Refusal is an answer that asking again does not mend.
+// Refusal is an error that a retry does not fix.
 type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
 
-// Client asks an upstream.
+// Client sends requests to an upstream.
 type Client struct {
 	URL   string       // of the API, such as https://api.example.com
 	Token string       // sent as a bearer token; none if empty
 	HTTP  *http.Client // has a timeout
 }
 
-// List is all files of a day as the upstream tells them, unchecked.
+// List returns all files of a day as listed by the upstream, not validated.
 func (c *Client) List(ctx context.Context, date string) ([]File, error) {
 	var files []File
 	for next := ""; ; {
@@ -89,20 +90,20 @@ func (c *Client) List(ctx context.Context, date string) ([]File, error) {
 			return files, nil
 		}
 		if page.Next == next || len(page.Files) == 0 {
-			return nil, &Refusal{fmt.Sprintf("the upstream's list of %s does not end: page %.40q leads nowhere", date, next)}
+			return nil, &Refusal{fmt.Sprintf("the upstream's list of %s does not end at page %.40q", date, next)}
 		}
 		next = page.Next
 	}
 }
 
-// Ask is what the upstream tells of one file now.
+// Ask returns the upstream's current description of one file.
 func (c *Client) Ask(ctx context.Context, date, entity string) (File, error) {
 	var f File
 	if err := c.get(ctx, "/v1/days/"+url.PathEscape(date)+"/files/"+url.PathEscape(entity), &f); err != nil {
-		return File{}, fmt.Errorf("ask anew for %s of %s: %w", entity, date, err)
+		return File{}, fmt.Errorf("get %s of %s again: %w", entity, date, err)
 	}
 	if f.Entity != entity {
-		return File{}, &Refusal{fmt.Sprintf("asked for %s, the upstream tells of %.80q", entity, f.Entity)}
+		return File{}, &Refusal{fmt.Sprintf("the upstream was asked for %s and returns %.80q", entity, f.Entity)}
 	}
 	return f, nil
 }
@@ -127,25 +128,25 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 	case s == http.StatusNotFound:
 		return ErrGone
 	case s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout || s == http.StatusTooEarly:
-		return fmt.Errorf("the upstream answers %s", answer.Status)
+		return fmt.Errorf("the upstream replies %s", answer.Status)
 	default:
-		return &Refusal{fmt.Sprintf("the upstream answers %s: is the token right?", answer.Status)}
+		return &Refusal{fmt.Sprintf("the upstream replies %s: is the token right?", answer.Status)}
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxPage+1))
 	if err != nil {
-		return fmt.Errorf("read the upstream's answer: %w", err)
+		return fmt.Errorf("read the upstream's reply: %w", err)
 	}
 	if len(body) > maxPage {
-		return &Refusal{fmt.Sprintf("the upstream's answer has more than %d bytes", maxPage)}
+		return &Refusal{fmt.Sprintf("the upstream's reply has more than %d bytes", maxPage)}
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return &Refusal{fmt.Sprintf("the upstream's answer is not the JSON that is expected: %v", err)}
+		return &Refusal{fmt.Sprintf("the upstream's reply is not the expected JSON: %v", err)}
 	}
 	return nil
 }
 
-// Job is a file as a job of a batch. The error tells what of the file cannot be
-// taken; it names no secrets.
+// Job returns a file as a job of a batch. The error says what is invalid; it
+// discloses no secrets.
 func (c *Client) Job(f File, batch, date string) (ledger.Job, error) {
 	if err := ledger.CheckEntity(f.Entity); err != nil {
 		return ledger.Job{}, err
@@ -171,8 +172,8 @@ func (c *Client) Job(f File, batch, date string) (ledger.Job, error) {
 	}, nil
 }
 
-// checkURL keeps the downloader from being sent to where it has no business: a
-// file of its own, or, by an API behind TLS, a host without it.
+// checkURL rejects URLs that the downloader must not use: local files, and, if the
+// API uses TLS, hosts without it.
 func (c *Client) checkURL(text string) error {
 	u, err := url.Parse(text)
 	api, _ := url.Parse(c.URL)
@@ -180,7 +181,7 @@ func (c *Client) checkURL(text string) error {
 	case len(text) > maxURL:
 		return fmt.Errorf("the URL has %d bytes, more than %d", len(text), maxURL)
 	case err != nil || u.Host == "" || u.User != nil:
-		return errors.New("the URL is none of a file on the web")
+		return errors.New("the URL is not an HTTP URL of a file")
 	case u.Scheme == "https", u.Scheme == "http" && api != nil && api.Scheme == "http":
 		return nil
 	}

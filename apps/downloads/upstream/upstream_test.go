@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Answers that are no list, and what is told of them.
+// Replies that are not a list, and their errors.
 func TestList(t *testing.T) {
 	answer := http.HandlerFunc(nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
@@ -28,9 +28,9 @@ func TestList(t *testing.T) {
 		want    string
 		refusal bool
 	}{
-		{"no JSON", text("<html>"), "not the JSON", true},
-		{"half of it", text(`{"ready":true,"files":[`), "not the JSON", true},
-		{"another type", text(`{"ready":"yes"}`), "not the JSON", true},
+		{"not JSON", text("<html>"), "not the expected JSON", true},
+		{"half of it", text(`{"ready":true,"files":[`), "not the expected JSON", true},
+		{"another type", text(`{"ready":"yes"}`), "not the expected JSON", true},
 		{"too much", text(strings.Repeat(" ", maxPage+1)), "more than 8388608 bytes", true},
 		{"no end", text(`{"ready":true,"next":"x","files":[{}]}`), "does not end", true},
 		{"empty pages", text(`{"ready":true,"next":"x","files":[]}`), "does not end", true},
@@ -45,7 +45,7 @@ func TestList(t *testing.T) {
 		{"broken off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "{")
-		}, "read the upstream's answer", false},
+		}, "read the upstream's reply", false},
 	} {
 		t.Run(c2.name, func(t *testing.T) {
 			answer = c2.answer
@@ -69,16 +69,16 @@ func TestList(t *testing.T) {
 		t.Errorf("two pages: %v, %v", files, err)
 	}
 	answer = text(`{"entity":"other"}`)
-	if _, err := c.Ask(t.Context(), "2026-02-28", "a"); err == nil || !strings.Contains(err.Error(), `tells of "other"`) {
-		t.Errorf("asked for one, told of another: %v", err)
+	if _, err := c.Ask(t.Context(), "2026-02-28", "a"); err == nil || !strings.Contains(err.Error(), `returns "other"`) {
+		t.Errorf("asked for one file, got another: %v", err)
 	}
 	answer = status(404)
 	if _, err := c.Ask(t.Context(), "2026-02-28", "a"); !errors.Is(err, ErrGone) {
-		t.Errorf("asked for one that is not there: %v", err)
+		t.Errorf("asked for a file that does not exist: %v", err)
 	}
 }
 
-// An API behind TLS does not lead to hosts without it.
+// An API with TLS does not lead to hosts without it.
 func TestURLs(t *testing.T) {
 	file := File{Entity: "a", IV: "AAAAAAAAAAAAAAAAAAAAAA==", SHA256: strings.Repeat("0", 64)}
 	for _, c := range []struct {

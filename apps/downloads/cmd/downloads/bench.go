@@ -21,22 +21,22 @@ import (
 	"github.com/stator-db/stator/apps/internal/home"
 )
 
-// bench measures where looking at a batch file by file becomes dearer than
-// asking BatchIndex. It writes jobs of its own, under batches that nobody else
-// has, in an embedded stator or at an endpoint.
+// bench measures at which size of a batch GetItem for each file becomes slower than
+// a query of BatchIndex. It writes jobs under batches of its own, in an embedded
+// stator or at an endpoint.
 func bench() *cobra.Command {
 	var t tables
 	var sizes []int
 	var rounds int
 	cmd := &cobra.Command{
-		Use: "bench", Short: "Measure both ways to check a batch, and where they cross", Args: command.NoArgs,
+		Use: "bench", Short: "Measure both ways to check a batch, by its size", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t.options.Model = downloads.Model
 			h, err := home.Open(cmd.Context(), t.options)
 			if err != nil {
 				return err
 			}
-			defer func() { _ = h.Close() }() // only this run wrote there
+			defer func() { _ = h.Close() }() // its data is not needed any more
 			var lines []checkLine
 			for _, n := range sizes {
 				l, err := measure(cmd.Context(), h.DB, n, rounds)
@@ -54,8 +54,8 @@ func bench() *cobra.Command {
 		},
 	}
 	t.flags(cmd)
-	cmd.Flags().IntSliceVar(&sizes, "sizes", []int{1, 2, 4, 8, 16, 32, 64, 128, 500, 5000}, "files of a batch")
-	cmd.Flags().IntVar(&rounds, "rounds", 20, "looks of each kind; the median counts")
+	cmd.Flags().IntSliceVar(&sizes, "sizes", []int{1, 2, 4, 8, 16, 32, 64, 128, 500, 5000}, "numbers of files in a batch")
+	cmd.Flags().IntVar(&rounds, "rounds", 20, "measurements of each kind; the median is reported")
 	return cmd
 }
 
@@ -69,7 +69,7 @@ type checkLine struct {
 	WholeUnits float64       `json:"whole_units"`
 }
 
-// measure looks at a batch of completed jobs, which is what the last look sees.
+// measure checks a batch of completed jobs, as the last check of a batch does.
 func measure(ctx context.Context, db *dynamodb.Client, n, rounds int) (checkLine, error) {
 	jobs := &ledger.Jobs{DB: db, Now: time.Now}
 	date := time.Now().UTC().Format(time.DateOnly)
@@ -129,7 +129,7 @@ func measure(ctx context.Context, db *dynamodb.Client, n, rounds int) (checkLine
 	return l, err
 }
 
-// querySum queries a batch: of each status one entry, or all of them.
+// querySum queries a batch: one entry of each status, or all of them.
 func querySum(ctx context.Context, db *dynamodb.Client, batch string, statuses ...ledger.Status) (float64, error) {
 	units := 0.0
 	for _, s := range statuses {

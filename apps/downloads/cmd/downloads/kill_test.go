@@ -32,11 +32,11 @@ import (
 )
 
 var (
-	kills = flag.Int("kills", 6, "processes to kill in each of the tests that do")
-	seed  = flag.Uint64("seed", 0, "of the random moments; a new one each time unless set")
+	kills = flag.Int("kills", 6, "processes to kill in each kill test")
+	seed  = flag.Uint64("seed", 0, "seed of the random moments; defaults to a new one")
 )
 
-// The test binary is the program too, when it is started as a child.
+// The test binary acts as the program when it is started as a child.
 func TestMain(m *testing.M) {
 	if os.Getenv("DOWNLOADS_CHILD") != "" {
 		main()
@@ -54,7 +54,7 @@ type scene struct {
 	folder string
 	random *rand.Rand
 	files  int
-	extra  []string // of the children's environment
+	extra  []string // additional environment of the children
 }
 
 func newScene(t *testing.T) *scene {
@@ -94,9 +94,9 @@ type child struct {
 	db    string
 }
 
-var told = regexp.MustCompile(`msg=ready page=(\S+) dynamodb=(\S*)`)
+var ready = regexp.MustCompile(`msg=ready page=(\S+) dynamodb=(\S*)`)
 
-// start starts the program with the arguments, and with what all children have.
+// start starts the program with the arguments, and with those of all children.
 func (sc *scene) start(args ...string) *child {
 	sc.t.Helper()
 	args = append(args, "--upstream", sc.url, "--listen", "127.0.0.1:0", "--lease", "1s", "--resend", "1s", "--max-tries", "1000")
@@ -115,7 +115,7 @@ func (sc *scene) start(args ...string) *child {
 		for lines.Scan() {
 			c.mutex.Lock()
 			c.log.WriteString(lines.Text() + "\n")
-			if m := told.FindStringSubmatch(lines.Text()); m != nil {
+			if m := ready.FindStringSubmatch(lines.Text()); m != nil {
 				c.page, c.db = m[1], m[2]
 				close(c.ready)
 			}
@@ -144,19 +144,18 @@ func (c *child) kill() {
 	<-c.done
 }
 
-// stop ends a child as an operator does.
+// stop stops a child with a signal.
 func (c *child) stop(t *testing.T) {
 	t.Helper()
 	c.cmd.Process.Signal(syscall.SIGTERM)
 	<-c.done
 	if code := c.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("a process that is told to stop ends with %d:\n%s", code, c.text())
+		t.Errorf("a process that is stopped ends with %d:\n%s", code, c.text())
 	}
 }
 
-// check looks whether the batches of days are completed and tell the truth, and
-// whether the bucket has each of their files once, right to the byte, and
-// nothing else.
+// check checks that the batches of days are completed and correct, and that the
+// bucket has exactly their files, with the right bytes.
 func (sc *scene) check(db *home.Home, dates []string) {
 	sc.t.Helper()
 	batches := &ledger.Batches{DB: db.DB, Now: time.Now}
@@ -190,18 +189,18 @@ func (sc *scene) check(db *home.Home, dates []string) {
 	}
 	sc.t.Logf("%d days, %d files; %d of them were claimed again after a kill", len(dates), len(want), again)
 	if *kills >= 50 && again == 0 {
-		sc.t.Error("no kill hit a file on its way: the test shows nothing")
+		sc.t.Error("no kill interrupted a file: the test shows nothing")
 	}
 	filepath.WalkDir(sc.bucket(), func(path string, d os.DirEntry, err error) error {
 		if rel, _ := filepath.Rel(sc.bucket(), path); err == nil && !d.IsDir() && !want[rel] {
-			sc.t.Errorf("%s lies in the bucket", rel)
+			sc.t.Errorf("%s is in the bucket", rel)
 		}
 		return err
 	})
 }
 
-// Poller and downloaders are processes of their own, with a broker between them
-// that loses what nobody takes. They are killed at random moments.
+// Poller and downloaders are separate processes, with a broker between them that
+// loses messages without a receiver. They are killed at random moments.
 func TestKilledProcesses(t *testing.T) {
 	sc := newScene(t)
 	tables := hometest.StartWith(t, home.Options{Model: downloads.Model, DynamoDB: "127.0.0.1:0"})
@@ -230,7 +229,7 @@ func TestKilledProcesses(t *testing.T) {
 	batches := &ledger.Batches{DB: tables.DB, Now: time.Now}
 	var dates []string
 	// another writes the record of one more batch, as the schedule would do.
-	// Whoever polls next finds it.
+	// The next poller finds it.
 	another := func() {
 		date := time.Now().UTC().AddDate(0, 0, -len(dates)).Format(time.DateOnly)
 		dates = append(dates, date)
@@ -258,8 +257,8 @@ func TestKilledProcesses(t *testing.T) {
 	for !over(t, batches, dates) {
 		time.Sleep(50 * time.Millisecond)
 	}
-	// A process that was killed with its file in the bucket has another do it
-	// once more; wait until none does.
+	// A file whose downloader was killed after it stored the file is downloaded
+	// again; wait until none is.
 	for _, c := range children {
 		<-c.ready
 		c.stop(t)
@@ -267,7 +266,7 @@ func TestKilledProcesses(t *testing.T) {
 	sc.check(tables, dates)
 }
 
-// garbage puts messages into the queue that are none.
+// garbage sends invalid messages.
 func garbage(t *testing.T, broker *server.Server) {
 	conn, err := nats.Connect(broker.ClientURL())
 	if err != nil {
@@ -294,8 +293,7 @@ func over(t *testing.T, batches *ledger.Batches, dates []string) bool {
 	return true
 }
 
-// Everything is one process, tables and queue included, and all of it is killed
-// at random moments.
+// One process with embedded tables and queue is killed at random moments.
 func TestKilledWhole(t *testing.T) {
 	sc := newScene(t)
 	data := filepath.Join(sc.folder, "tables")

@@ -20,7 +20,7 @@ import (
 	"github.com/stator-db/stator/apps/internal/home"
 )
 
-// tables are what an operation looks at.
+// tables are the tables of an operation.
 type tables struct {
 	options home.Options
 	json    bool
@@ -33,7 +33,7 @@ func (t *tables) flags(cmd *cobra.Command) {
 
 func (t *tables) open(ctx context.Context) (*ledger.Jobs, *ledger.Batches, func(), error) {
 	if t.options.Endpoint == "" && t.options.Data == "" {
-		return nil, nil, nil, command.Usagef("where are the tables? give --endpoint URL of the server (a running `downloads demo` has http://127.0.0.1:8000), --endpoint aws, or --data FOLDER while nobody else has it open")
+		return nil, nil, nil, command.Usagef("the tables are missing: set --endpoint to the URL of the server (a running `downloads demo` has http://127.0.0.1:8000), --endpoint aws, or --data FOLDER while no other process has it open")
 	}
 	t.options.Model = downloads.Model
 	h, err := home.Open(ctx, t.options)
@@ -76,13 +76,13 @@ type batchLine struct {
 	Files     map[ledger.Status]int `json:"files,omitempty"`
 }
 
-// status is one query of PollingDateIndex; with --files one of BatchIndex more
+// status is one query of PollingDateIndex; with --files it also queries BatchIndex
 // for each batch.
 func status() *cobra.Command {
 	var t tables
 	var files bool
 	cmd := &cobra.Command{
-		Use: "status DATE", Short: "Tell how the batches of a day stand", Args: command.Args(1, "a date"),
+		Use: "status DATE", Short: "Show the batches of a day", Args: command.Args(1, "a date"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ledger.CheckDate(args[0]); err != nil {
 				return command.Usage(err)
@@ -122,13 +122,13 @@ func status() *cobra.Command {
 				}
 			})
 			if err == nil && len(lines) == 0 {
-				err = fmt.Errorf("there is no batch for %s; `downloads trigger %s` starts one", args[0], args[0])
+				err = fmt.Errorf("%s has no batch; `downloads trigger %s` starts one", args[0], args[0])
 			}
 			return err
 		},
 	}
 	t.flags(cmd)
-	cmd.Flags().BoolVar(&files, "files", false, "count the files of each batch by status, as they are now")
+	cmd.Flags().BoolVar(&files, "files", false, "count the files of each batch by their current status")
 	return cmd
 }
 
@@ -155,7 +155,7 @@ func (t *tables) printJobs(w io.Writer, lines []jobLine) error {
 	})
 }
 
-// maxLines bounds what is printed and requeued at once.
+// maxLines is the maximum number of files that are printed or requeued.
 const maxLines = 10_000
 
 // stuck is one query of StatusIndex with a range.
@@ -188,7 +188,7 @@ func stuck() *cobra.Command {
 		},
 	}
 	t.flags(cmd)
-	cmd.Flags().DurationVar(&older, "older", 30*time.Minute, "how long without a sign of life")
+	cmd.Flags().DurationVar(&older, "older", 30*time.Minute, "time since the last heartbeat")
 	cmd.Flags().StringVar(&of, "status", "downloading", "downloading, available, failed or error")
 	return cmd
 }
@@ -199,18 +199,18 @@ func jobStatus(text string) (ledger.Status, error) {
 			return s, nil
 		}
 	}
-	return "", command.Usagef("no file is ever %q: a status is available, downloading, completed, failed or error", text)
+	return "", command.Usagef("%q is not a status: use available, downloading, completed, failed or error", text)
 }
 
-// requeue makes files available again: named ones, those of a batch in a status
+// requeue makes files available again: named ones, those of a batch with a status
 // (one query of BatchIndex), or stuck ones (one query of StatusIndex).
 func requeue() *cobra.Command {
 	var t tables
 	var batch, of, topic string
 	var older time.Duration
 	cmd := &cobra.Command{
-		Use: "requeue [FILE...]", Short: "Queue files again that failed or are stuck",
-		Long: "Queue files again: those that are named, or with --batch those of a batch in a --status,\nor with --older those that have been in the --status for long. Completed files are never queued again.\nRunning services send the messages; with --topic they are sent at once.\nA batch that has ended keeps its verdict: `downloads trigger DATE` makes another.",
+		Use: "requeue [FILE...]", Short: "Queue failed or stuck files again",
+		Long: "Queue files again: named files, with --batch the files of a batch with a --status,\nor with --older the files that have had the --status for that long. Completed files are never queued again.\nRunning services send the messages; with --topic they are sent immediately.\nA batch that has ended does not change: `downloads trigger DATE` starts another.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := jobStatus(of)
 			if err != nil {
@@ -223,10 +223,10 @@ func requeue() *cobra.Command {
 				}
 			}
 			if ways != 1 {
-				return command.Usagef("say which files: name them, or give --batch ID, or --older 30m")
+				return command.Usagef("files are missing: name them, or set --batch ID or --older 30m")
 			}
 			if s == ledger.Completed {
-				return command.Usagef("a completed file is not queued again")
+				return command.Usagef("completed files are not queued again")
 			}
 			ctx := cmd.Context()
 			jobs, _, done, err := t.open(ctx)
@@ -256,10 +256,10 @@ func requeue() *cobra.Command {
 		},
 	}
 	t.flags(cmd)
-	cmd.Flags().StringVar(&batch, "batch", "", "of this batch")
-	cmd.Flags().StringVar(&of, "status", "failed", "in this status: failed, error, downloading or available")
-	cmd.Flags().DurationVar(&older, "older", 0, "in the status for this long")
-	cmd.Flags().StringVar(&topic, "topic", "", "URL of the queue, to send the messages at once")
+	cmd.Flags().StringVar(&batch, "batch", "", "files of this batch")
+	cmd.Flags().StringVar(&of, "status", "failed", "files with this status: failed, error, downloading or available")
+	cmd.Flags().DurationVar(&older, "older", 0, "files that have had the status for this long")
+	cmd.Flags().StringVar(&topic, "topic", "", "URL of the queue, to send the messages immediately")
 	return cmd
 }
 
@@ -284,7 +284,7 @@ func (t *tables) requeue(cmd *cobra.Command, jobs *ledger.Jobs, chosen []*ledger
 		if err != nil {
 			return err
 		}
-		defer func() { _ = q.Close(ctx) }() // what was sent, is
+		defer func() { _ = q.Close(ctx) }() // the messages have been sent
 		send = q.Send
 	}
 	lines := []jobLine{}
@@ -318,10 +318,10 @@ func (t *tables) requeue(cmd *cobra.Command, jobs *ledger.Jobs, chosen []*ledger
 func audit() *cobra.Command {
 	var t tables
 	cmd := &cobra.Command{
-		Use: "audit MONTH", Short: "Tell whether all expected files of a month were received; if not, the exit code is 1", Args: command.Args(1, "a month"),
+		Use: "audit MONTH", Short: "Check that all expected files of a month were received; if not, the exit code is 1", Args: command.Args(1, "a month"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := time.Parse("2006-01", args[0]); err != nil {
-				return command.Usagef("%q is no month: write it as 2026-03", args[0])
+				return command.Usagef("%q is not a month such as 2026-03", args[0])
 			}
 			_, batches, done, err := t.open(cmd.Context())
 			if err != nil {
@@ -359,12 +359,12 @@ func audit() *cobra.Command {
 	return cmd
 }
 
-// trigger asks a running poller.
+// trigger sends a request to a running poller.
 func trigger() *cobra.Command {
 	var server string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "trigger DATE", Short: "Start another batch for a day, beside those that it has", Args: command.Args(1, "a date"),
+		Use: "trigger DATE", Short: "Start another batch for a day", Args: command.Args(1, "a date"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ledger.CheckDate(args[0]); err != nil {
 				return command.Usage(err)
@@ -375,19 +375,19 @@ func trigger() *cobra.Command {
 			}
 			answer, err := (&http.Client{Timeout: 30 * time.Second}).Do(r)
 			if err != nil {
-				return fmt.Errorf("ask the poller: %w; is it running there? give --server URL", err)
+				return fmt.Errorf("call the poller: %w; is it running at --server?", err)
 			}
 			defer answer.Body.Close()
 			body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 			if err != nil {
-				return fmt.Errorf("ask the poller: %w", err)
+				return fmt.Errorf("call the poller: %w", err)
 			}
 			if answer.StatusCode != http.StatusOK {
-				return fmt.Errorf("the poller refuses: %s", strings.TrimSpace(string(body)))
+				return fmt.Errorf("the poller rejects the request: %s", strings.TrimSpace(string(body)))
 			}
 			var started downloads.Started
 			if err := json.Unmarshal(body, &started); err != nil {
-				return fmt.Errorf("read the poller's answer: %w", err)
+				return fmt.Errorf("read the poller's reply: %w", err)
 			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(started)

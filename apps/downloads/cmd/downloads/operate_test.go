@@ -28,7 +28,7 @@ func execute(t *testing.T, args ...string) (string, int) {
 	return out.String(), code
 }
 
-// The operations, each on tables that have something to tell.
+// Each operation, on tables with suitable data.
 func TestOperations(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	tables := hometest.StartWith(t, home.Options{Model: downloads.Model, DynamoDB: "127.0.0.1:0"})
@@ -76,17 +76,17 @@ func TestOperations(t *testing.T) {
 	}{
 		{args: "status " + date, has: id},
 		{args: "status " + date + " --files", has: "downloading"},
-		{args: "status 2020-01-01", fail: "there is no batch"},
-		{args: "status today", fail: "is no day", use: true},
+		{args: "status 2020-01-01", fail: "has no batch"},
+		{args: "status today", fail: "is not a day", use: true},
 		{args: "status", fail: "takes a date", use: true},
 		{args: "stuck --older 30m", has: "stuck-" + date, hasn: "failed-"},
 		{args: "stuck --older 2h", hasn: "stuck-" + date},
 		{args: "stuck --older 30m --status available", has: "waiting-" + date},
-		{args: "stuck --status nonsense", fail: "no file is ever", use: true},
+		{args: "stuck --status nonsense", fail: "is not a status", use: true},
 		{args: "audit " + date[:7], fail: "are not complete"},
-		{args: "audit March", fail: "is no month", use: true},
-		{args: "requeue", fail: "say which files", use: true},
-		{args: "requeue nobody-" + date, fail: "there is no such record"},
+		{args: "audit March", fail: "is not a month", use: true},
+		{args: "requeue", fail: "files are missing", use: true},
+		{args: "requeue nobody-" + date, fail: "the record does not exist"},
 		{args: "requeue done-" + date, fail: "1 files were not queued again"},
 		{args: "requeue --batch " + id + " --status completed", fail: "not queued again", use: true},
 		{args: "requeue --batch " + id + " --status failed", has: "failed-" + date, hasn: "done-"},
@@ -116,12 +116,12 @@ func TestOperations(t *testing.T) {
 	if code != command.Done || json.Unmarshal([]byte(out), &statuses) != nil || len(statuses) != 1 || statuses[0].Batch != id || statuses[0].Status != "queued" {
 		t.Errorf("as JSON: %d %s", code, out)
 	}
-	if out, code := execute(t, "status", date); code != command.WrongUsage || !strings.Contains(out, "where are the tables?") {
+	if out, code := execute(t, "status", date); code != command.WrongUsage || !strings.Contains(out, "the tables are missing") {
 		t.Errorf("without tables: %d %s", code, out)
 	}
 }
 
-// A process that cannot start says why.
+// A process that cannot start reports the reason.
 func TestWrongStarts(t *testing.T) {
 	folder := t.TempDir()
 	notKey := filepath.Join(folder, "not.pem")
@@ -131,11 +131,11 @@ func TestWrongStarts(t *testing.T) {
 	server := httptest.NewServer(nil)
 	defer server.Close()
 	for args, want := range map[string]string{
-		"serve": "--upstream URL", "serve --upstream ftp://x": "must be a URL", "serve --upstream http://x": "give --key FILE",
-		"serve --upstream http://x --key " + notKey: "no PEM file", "serve --upstream http://x --topic mem://a --subscription mem://b": "both its ends",
-		"serve --upstream http://x --listen 0.0.0.0:0": "--allow-anyone", "serve --upstream http://x --schedule noon": "must be a time", "serve --upstream http://x --schedule 06:00 --timezone Mars": "not known",
-		"poll --upstream http://x": "needs --topic", "download --upstream http://x": "needs --subscription", "serve --upstream http://x --parallel 0": "more than 0",
-		"key " + notKey: "is not overwritten", "trigger 2026-02-28 --server " + server.URL: "the poller refuses", "upstream --key " + notKey: "no PEM file",
+		"serve": "--upstream URL", "serve --upstream ftp://x": "must be a URL", "serve --upstream http://x": "set --key FILE",
+		"serve --upstream http://x --key " + notKey: "not a PEM file", "serve --upstream http://x --topic mem://a --subscription mem://b": "private to its process",
+		"serve --upstream http://x --listen 0.0.0.0:0": "--allow-anyone", "serve --upstream http://x --schedule noon": "must be a time", "serve --upstream http://x --schedule 06:00 --timezone Mars": "is unknown",
+		"poll --upstream http://x": "needs --topic", "download --upstream http://x": "needs --subscription", "serve --upstream http://x --parallel 0": "must be positive",
+		"key " + notKey: "is not overwritten", "trigger 2026-02-28 --server " + server.URL: "the poller rejects", "upstream --key " + notKey: "not a PEM file",
 		"serve --upstream http://x --endpoint http://x --data " + folder: "cannot be combined",
 	} {
 		args := strings.Fields(args)

@@ -24,7 +24,7 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// serve, poll and download are one process with all parts, or with one of them.
+// serve, poll and download run all parts in one process, or one of them.
 func serve() *cobra.Command {
 	o := downloads.Defaults()
 	return process(&o, "serve", "Run everything: schedule, poller, downloader and page")
@@ -50,9 +50,9 @@ func process(o *downloads.Options, name, short string) *cobra.Command {
 			o.Log = logger(cmd)
 			switch {
 			case !o.Download && o.Topic == "":
-				return command.Usagef("a poller alone needs --topic URL of a broker, from which downloaders take their files")
+				return command.Usagef("poll needs --topic with the URL of a broker, through which downloaders receive files")
 			case !o.Poll && o.Sub == "":
-				return command.Usagef("a downloader alone needs --subscription URL of a broker, to which the poller sends files")
+				return command.Usagef("download needs --subscription with the URL of a broker, to which the poller sends files")
 			}
 			return run(cmd.Context(), *o, address)
 		},
@@ -76,12 +76,12 @@ func run(ctx context.Context, o downloads.Options, address web.Address) error {
 	return errors.Join(s.Run(ctx, listener), s.Close())
 }
 
-// demo is everything, with an upstream that misbehaves.
+// demo runs everything, with an upstream that misbehaves.
 func demo() *cobra.Command {
 	var listen, data, dynamodb string
 	var files, size int
 	cmd := &cobra.Command{
-		Use: "demo", Short: "Run everything with an upstream of its own, and start today's batch", Args: command.NoArgs,
+		Use: "demo", Short: "Run everything with a built-in upstream, and start today's batch", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := logger(cmd)
 			o := downloads.Defaults()
@@ -91,10 +91,10 @@ func demo() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "address of the page")
-	cmd.Flags().StringVar(&data, "data", "", "folder of tables, files and key; without it a temporary one that is removed")
+	cmd.Flags().StringVar(&data, "data", "", "folder of tables, files and key (default a temporary folder, which is removed)")
 	cmd.Flags().StringVar(&dynamodb, "dynamodb", "127.0.0.1:8000", "address on which the embedded stator listens")
-	cmd.Flags().IntVar(&files, "files", 10, "files of a day")
-	cmd.Flags().IntVar(&size, "size", 300_000, "bytes of about each file")
+	cmd.Flags().IntVar(&files, "files", 10, "files per day")
+	cmd.Flags().IntVar(&size, "size", 300_000, "approximate size of a file in bytes")
 	return cmd
 }
 
@@ -104,7 +104,7 @@ func runDemo(ctx context.Context, log *slog.Logger, o downloads.Options, listen,
 		if err != nil {
 			return err
 		}
-		defer func() { _ = os.RemoveAll(folder) }() // it is the system's to tidy, too
+		defer func() { _ = os.RemoveAll(folder) }() // the system cleans its temporary folder as well
 		data = folder
 	}
 	data, err := filepath.Abs(data)
@@ -136,7 +136,7 @@ func runDemo(ctx context.Context, log *slog.Logger, o downloads.Options, listen,
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(running, listener, u, slog.New(slog.DiscardHandler)) }()
 	defer func() { stop(); <-served }()
-	log.Info("an upstream is at", "url", "http://"+listener.Addr().String())
+	log.Info("the built-in upstream is ready", "url", "http://"+listener.Addr().String())
 	o.Upstream = "http://" + listener.Addr().String()
 	o.Home.Data = filepath.Join(data, "tables")
 	o.Bucket = "file://" + filepath.Join(data, "files")
@@ -144,7 +144,7 @@ func runDemo(ctx context.Context, log *slog.Logger, o downloads.Options, listen,
 	return run(ctx, o, web.Address{Listen: listen})
 }
 
-// stand is the upstream alone.
+// stand runs the upstream alone.
 func stand() *cobra.Command {
 	var listen, key string
 	var o upstreamstand.Options
@@ -173,12 +173,12 @@ func stand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8091", "address")
-	cmd.Flags().StringVar(&key, "key", "key.pem", "PEM file of the RSA key, private or public, for which files are sealed")
-	cmd.Flags().StringVar(&o.Seed, "seed", "demo", "the same seed has the same files")
-	cmd.Flags().IntVar(&o.Files, "files", 10, "files of a day")
-	cmd.Flags().IntVar(&o.Size, "size", 300_000, "bytes of about each file")
-	cmd.Flags().DurationVar(&o.Expiry, "expiry", 30*time.Minute, "of pre-signed URLs")
-	cmd.Flags().DurationVar(&o.Pause, "pause", 20*time.Millisecond, "between the pieces of a slow file")
+	cmd.Flags().StringVar(&key, "key", "key.pem", "PEM file of the RSA key, private or public, for which files are encrypted")
+	cmd.Flags().StringVar(&o.Seed, "seed", "demo", "seed of the files' contents")
+	cmd.Flags().IntVar(&o.Files, "files", 10, "files per day")
+	cmd.Flags().IntVar(&o.Size, "size", 300_000, "approximate size of a file in bytes")
+	cmd.Flags().DurationVar(&o.Expiry, "expiry", 30*time.Minute, "lifetime of pre-signed URLs")
+	cmd.Flags().DurationVar(&o.Pause, "pause", 20*time.Millisecond, "pause between the pieces of a slow file")
 	cmd.Flags().StringArrayVar(&faults, "fault", nil, "misbehave: ENTITY=FAULT or ENTITY=FAULT:TIMES, such as accounts=slow:3")
 	return cmd
 }
@@ -190,7 +190,7 @@ func plant(u *upstreamstand.Stand, text string) error {
 	if counted {
 		n, err := strconv.Atoi(number)
 		if err != nil {
-			return fmt.Errorf("--fault %q: %q is no number of times", text, number)
+			return fmt.Errorf("--fault %q: %q is not a number of times", text, number)
 		}
 		times = n
 	}
@@ -216,13 +216,13 @@ func readPublic(file string) (*rsa.PublicKey, error) {
 	return &key.PublicKey, nil
 }
 
-// makeKey makes an RSA key and prints its public half, for the upstream.
+// makeKey creates an RSA key and prints its public half, for the upstream.
 func makeKey() *cobra.Command {
 	return &cobra.Command{
-		Use: "key FILE", Short: "Make a private RSA key, and print the public one for the upstream", Args: command.Args(1, "a file"),
+		Use: "key FILE", Short: "Create a private RSA key, and print the public one for the upstream", Args: command.Args(1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := os.Stat(args[0]); err == nil {
-				return fmt.Errorf("%s is there already, and a key is not overwritten", args[0])
+				return fmt.Errorf("%s exists, and a key is not overwritten", args[0])
 			}
 			key, err := seal.MakeKey(args[0])
 			if err != nil {

@@ -12,28 +12,28 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Where a fault shows.
+// Where a fault takes effect.
 const (
 	onFile = "file"
 	onList = "list"
 )
 
-// FaultNames are the ways to misbehave, with what each does.
+// FaultNames are the faults, with a description of each.
 var FaultNames = map[string]string{
 	"slow":        "sends the file in small pieces with pauses",
 	"broken":      "cuts the connection in the middle",
 	"stalled":     "stops sending in the middle, and keeps the connection",
-	"truncated":   "sends the first half as if it were all",
-	"longer":      "sends more bytes than it said",
+	"truncated":   "sends the first half as if it were the whole file",
+	"longer":      "sends more bytes than it announced",
 	"corrupt":     "sends a wrong byte",
-	"norange":     "sends all, whatever was asked for",
-	"expired":     "answers 403, as if the URL had expired",
+	"norange":     "ignores Range and sends the whole file",
+	"expired":     "replies 403, as if the URL had expired",
 	"missing":     "answers 404",
 	"unavailable": "answers 503",
-	"forgedkey":   "lists an AES key that nobody wrapped",
+	"forgedkey":   "lists an AES key that is not wrapped for the key",
 	"forgedsum":   "lists a wrong SHA-256",
 	"notready":    "of a day: lists nothing yet",
-	"badjson":     "of a day: answers half of a list",
+	"badjson":     "of a day: replies with half of a list",
 }
 
 var listed = []string{"forgedkey", "forgedsum"}
@@ -43,8 +43,8 @@ type fault struct {
 	times int
 }
 
-// Fault makes the file of an entity, or the list of a date, misbehave a number
-// of times.
+// Fault makes the file of an entity, or the list of a date, misbehave a number of
+// times.
 func (s *Stand) Fault(of, name string, times int) error {
 	if _, ok := FaultNames[name]; !ok {
 		return fmt.Errorf("there is no fault %q", name)
@@ -55,7 +55,7 @@ func (s *Stand) Fault(of, name string, times int) error {
 	return nil
 }
 
-// take uses a fault up that shows here.
+// take uses up a fault that takes effect here.
 func (s *Stand) take(of, where string) string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -67,7 +67,7 @@ func (s *Stand) take(of, where string) string {
 	return f.name
 }
 
-// misbehave serves a file, in some way.
+// misbehave serves a file with a fault.
 func (s *Stand) misbehave(w http.ResponseWriter, r *http.Request, how string, body []byte) {
 	half := len(body) / 2
 	switch how {
@@ -83,7 +83,7 @@ func (s *Stand) misbehave(w http.ResponseWriter, r *http.Request, how string, bo
 	case "truncated":
 		body = body[:half]
 	case "longer":
-		body = append(body, "more than was said"...)
+		body = append(body, "more than announced"...)
 	case "corrupt":
 		if len(body) > 0 {
 			body[half] ^= 1
@@ -100,7 +100,7 @@ func (s *Stand) misbehave(w http.ResponseWriter, r *http.Request, how string, bo
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// pieces writes in small pieces, up to an end.
+// pieces writes in small pieces, up to a limit.
 type pieces struct {
 	http.ResponseWriter
 	left  int // -1 for no end
@@ -135,7 +135,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return sum, nil
 }
 
-// controlDay is PUT /control/days/DATE {"files": 5000}.
+// controlDay handles PUT /control/days/DATE {"files": 5000}.
 func (s *Stand) controlDay(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Files int `json:"files"`
@@ -148,7 +148,7 @@ func (s *Stand) controlDay(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// controlFault is PUT /control/faults/NAME {"fault": "slow", "times": 3}.
+// controlFault handles PUT /control/faults/NAME {"fault": "slow", "times": 3}.
 func (s *Stand) controlFault(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Fault string `json:"fault"`

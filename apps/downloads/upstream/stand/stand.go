@@ -1,5 +1,5 @@
-// Package stand is an upstream for tests and the demo: it lists files for a day
-// and serves them sealed, and misbehaves on request.
+// Package stand is an upstream for tests and the demo: it lists files for a day and
+// serves them encrypted, and misbehaves on request.
 package stand
 
 import (
@@ -22,27 +22,27 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Options say what an upstream serves.
+// Options configure an upstream.
 type Options struct {
-	Key    *rsa.PublicKey // whom the files are for
-	Seed   string         // the same seed has the same files
-	Files  int            // of each day that Day does not set
-	Size   int            // of about each file, in bytes
-	Expiry time.Duration  // of URLs; 30 min unless set
-	Page   int            // files of a page; 500 unless set
+	Key    *rsa.PublicKey // the key for which files are encrypted
+	Seed   string         // the same seed gives the same files
+	Files  int            // files of each day that Day does not set
+	Size   int            // approximate size of a file, in bytes
+	Expiry time.Duration  // lifetime of URLs; defaults to 30 min
+	Page   int            // files per page; defaults to 500
 	Pause  time.Duration  // between the pieces of a slow file
 	Now    func() time.Time
 }
 
-// Stand is an upstream. It is a http.Handler.
+// Stand is an upstream. It implements http.Handler.
 type Stand struct {
 	Options
 	mux http.ServeMux
 
 	mutex  sync.Mutex
 	days   map[string]day
-	faults map[string]*fault // of an entity, or of the list of a date
-	active map[string]int    // downloads under way, of a file id
+	faults map[string]*fault // by entity, or by the date of a list
+	active map[string]int    // downloads in progress, by file id
 	served map[string]Served
 }
 
@@ -51,14 +51,14 @@ type day struct {
 	extra []upstream.File
 }
 
-// Served counts what clients took of one file.
+// Served counts the requests of clients for one file.
 type Served struct {
 	Starts  int // requests for its first byte
 	Resumes int // requests for a later byte
-	AtOnce  int // the most at the same time
+	AtOnce  int // maximum of concurrent requests
 }
 
-// New makes an upstream.
+// New returns an upstream.
 func New(o Options) *Stand {
 	if o.Expiry == 0 {
 		o.Expiry = 30 * time.Minute
@@ -80,14 +80,14 @@ func New(o Options) *Stand {
 
 func (s *Stand) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Day says how many files a day has, and what the list has besides as it is.
+// Day sets how many files a day has, and additional entries of its list.
 func (s *Stand) Day(date string, files int, extra ...upstream.File) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.days[date] = day{files, extra}
 }
 
-// Counts is what clients took of a file.
+// Counts returns the counts of a file.
 func (s *Stand) Counts(id string) Served {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -96,7 +96,7 @@ func (s *Stand) Counts(id string) Served {
 
 var entities = []string{"accounts", "balances", "cards", "customers", "fees", "holdings", "loans", "payments", "positions", "transactions"}
 
-// Entity is the name of a day's n-th file, counted from 0.
+// Entity returns the name of a day's n-th file, counted from 0.
 func Entity(n int) string {
 	if n < len(entities) {
 		return entities[n]
@@ -112,7 +112,7 @@ func (s *Stand) hash(parts ...string) []byte {
 	return h.Sum(nil)
 }
 
-// Plain is what the file of an entity and a day has in it.
+// Plain returns the plain text of the file of an entity and a day.
 func (s *Stand) Plain(date, entity string) []byte {
 	sum := s.hash("text", date, entity)
 	text := make([]byte, s.Size/2+int(sum[0])*s.Size/256)
@@ -123,7 +123,7 @@ func (s *Stand) Plain(date, entity string) []byte {
 func keystream(key, iv []byte) cipher.Stream {
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		panic(fmt.Sprintf("a hash is no key: %v", err))
+		panic(fmt.Sprintf("a hash is not a key: %v", err))
 	}
 	return cipher.NewCTR(block, iv)
 }
@@ -182,7 +182,7 @@ func (s *Stand) tell(w http.ResponseWriter, r *http.Request) {
 	web.Write(w, http.StatusOK, f)
 }
 
-// file is what the API tells of a file now.
+// file returns the API's current description of a file.
 func (s *Stand) file(r *http.Request, date, entity string) (upstream.File, error) {
 	key, iv := s.key(date, entity)
 	text := sha256.Sum256(s.Plain(date, entity))
@@ -212,7 +212,7 @@ func (s *Stand) sign(date, entity, expires string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// serve is a pre-signed URL.
+// serve serves a pre-signed URL.
 func (s *Stand) serve(w http.ResponseWriter, r *http.Request) {
 	date, entity := r.PathValue("date"), r.PathValue("entity")
 	expires := r.URL.Query().Get("expires")
