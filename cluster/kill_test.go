@@ -64,10 +64,10 @@ func TestNothingIsLostByKills(t *testing.T) {
 func killOne(t *testing.T, c *rig.Cluster, servers fleet, n int) (kind string, restore func()) {
 	t.Helper()
 	var lost int
-	find := func(what string, who func(context.Context) (int, error)) {
+	find := func(what string, leader func(context.Context) (int, error)) {
 		t.Helper()
 		await(t, what, func(ctx context.Context) (err error) {
-			lost, err = who(ctx)
+			lost, err = leader(ctx)
 			return err
 		})
 	}

@@ -43,7 +43,7 @@ func TestGoodClientsAreServedAmongBadOnes(t *testing.T) {
 		c = crowdScript{Conns: 4500, Stalled: 32, Large: 8, BombMB: 1024}
 	}
 	goodClients(g, s.door, span) // warms up
-	var alone, elsewhere, beside []time.Duration
+	var alone, elsewhere, withCrowd []time.Duration
 	crowded := func(at *process) []time.Duration {
 		c.Addr = at.addr
 		bad := startCrowd(t, c)
@@ -53,25 +53,25 @@ func TestGoodClientsAreServedAmongBadOnes(t *testing.T) {
 	for range rounds {
 		alone = append(alone, goodClients(g, s.door, span)...)
 		elsewhere = append(elsewhere, crowded(other)...)
-		beside = append(beside, crowded(s)...)
+		withCrowd = append(withCrowd, crowded(s)...)
 	}
-	for _, times := range [][]time.Duration{alone, elsewhere, beside} {
+	for _, times := range [][]time.Duration{alone, elsewhere, withCrowd} {
 		slices.Sort(times)
 	}
 	g.countTimes("alone", alone)
 	g.countTimes("with the crowd at another server", elsewhere)
-	g.countTimes("with the crowd", beside)
+	g.countTimes("with the crowd", withCrowd)
 	peak := s.memory(t, "VmHWM") // peak
 	g.count("MB at most", peak)
 	if !s.alive() {
 		t.Fatalf("the server has ended\n%s", s.log())
 	}
-	if worst := beside[len(beside)-1]; worst > 20*time.Second {
+	if worst := withCrowd[len(withCrowd)-1]; worst > 20*time.Second {
 		t.Errorf("a good client waited for %v", worst)
 	}
 	if *long {
 		for _, percent := range []int{50, 99} {
-			a, b := elsewhere[len(elsewhere)*percent/100], beside[len(beside)*percent/100]
+			a, b := elsewhere[len(elsewhere)*percent/100], withCrowd[len(withCrowd)*percent/100]
 			if b > 2*a+time.Millisecond {
 				t.Errorf("%d of a hundred requests of good clients take up to %v with the crowd, and %v with the crowd at another server", percent, b, a)
 			}

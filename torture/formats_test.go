@@ -205,10 +205,10 @@ func makeArchive(t testing.TB, archive string) {
 	s = start(t, copied, "--log=error")
 	answers := map[string]json.RawMessage{backupQuestion: arn}
 	restore(t, s.door, answers)
-	said2 := answersOf(t, s.door)
-	said2[backupQuestion] = arn
+	recorded := answersOf(t, s.door)
+	recorded[backupQuestion] = arn
 	s.kill()
-	text, err := json.MarshalIndent(said2, "", " ")
+	text, err := json.MarshalIndent(recorded, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -404,7 +404,7 @@ func (p *process) lean(t testing.TB) (d door, end func()) {
 		return nil, nil
 	}
 	in := bufio.NewReaderSize(c, 1024)
-	var head, room []byte
+	var head, buffer []byte
 	d = func(target string, body []byte) (status int, answer []byte, err error) {
 		_ = c.SetDeadline(time.Now().Add(time.Minute)) // longer is a hang
 		head = fmt.Appendf(head[:0], "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: %s\r\nX-Amz-Date: 20260101T000000Z\r\n"+
@@ -424,8 +424,8 @@ func (p *process) lean(t testing.TB) (d door, end func()) {
 			case bytes.HasPrefix(line, []byte("Content-Length: ")):
 				length, err = strconv.Atoi(string(bytes.TrimSpace(line[16:])))
 			case len(line) == 2:
-				room = slices.Grow(room[:0], length)[:length] // valid until the next request
-				answer = room
+				buffer = slices.Grow(buffer[:0], length)[:length] // valid until the next request
+				answer = buffer
 				_, err = io.ReadFull(in, answer)
 				return status, answer, err
 			}

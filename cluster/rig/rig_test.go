@@ -107,7 +107,7 @@ func TestStartReportsWhyAServerEnded(t *testing.T) {
 	}
 }
 
-func TestStartTellsHowToBuildThePrograms(t *testing.T) {
+func TestStartReportsHowToBuildThePrograms(t *testing.T) {
 	c, err := Start(t.Context(), Options{Bin: t.TempDir(), Dir: t.TempDir()})
 	if err == nil {
 		c.Close()

@@ -284,12 +284,12 @@ func (o *object) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &raw); err != nil {
 		return err
 	}
-	read, err := arriveAll(raw)
+	read, err := fromWireAll(raw)
 	*o = read
 	return err
 }
 
-func arriveAll(raw map[string]any) (object, error) {
+func fromWireAll(raw map[string]any) (object, error) {
 	o := make(object)
 	for name, r := range raw {
 		v, err := fromWire(r)
@@ -311,22 +311,22 @@ func fromWire(raw any) (value, error) {
 	for kind, content := range typed {
 		switch content := content.(type) {
 		case string:
-			return arriveScalar(kind, content)
+			return fromWireScalar(kind, content)
 		case bool:
 			if kind == "NULL" && content {
 				return null{}, nil
 			}
 			return boolean(content), nil
 		case map[string]any:
-			return arriveAll(content)
+			return fromWireAll(content)
 		case []any:
-			return arriveMany(kind, content)
+			return fromWireMany(kind, content)
 		}
 	}
 	return nil, fmt.Errorf("%v is not a value", raw)
 }
 
-func arriveScalar(kind, content string) (value, error) {
+func fromWireScalar(kind, content string) (value, error) {
 	switch kind {
 	case "S":
 		return str(content), nil
@@ -339,7 +339,7 @@ func arriveScalar(kind, content string) (value, error) {
 	return nil, fmt.Errorf("%q of kind %s", content, kind)
 }
 
-func arriveMany(kind string, content []any) (value, error) {
+func fromWireMany(kind string, content []any) (value, error) {
 	if kind == "L" {
 		elements := make(list, len(content))
 		for i, e := range content {
@@ -353,7 +353,7 @@ func arriveMany(kind string, content []any) (value, error) {
 	}
 	members := make(map[string]bool)
 	for _, m := range content {
-		v, err := arriveScalar(strings.TrimSuffix(kind, "S"), fmt.Sprint(m))
+		v, err := fromWireScalar(strings.TrimSuffix(kind, "S"), fmt.Sprint(m))
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // the server is killed repeatedly meanwhile.
 func TestListAppendWhileKilled(t *testing.T) {
 	seed := seedOf(t)
-	m := newMortal(t)
+	m := newKillable(t)
 	stop := m.killNowAndThen(t)
 	history := record(t, door{m}, seed, *appendClients, *killedCount)
 	kills := stop()
@@ -61,7 +61,7 @@ func TestListAppendWhileKilled(t *testing.T) {
 // meanwhile.
 func TestSingleItemsWhileKilled(t *testing.T) {
 	seed := seedOf(t)
-	m := newMortal(t)
+	m := newKillable(t)
 	stop := m.killNowAndThen(t)
 	history := recordItems(t, door{m}, seed, *killedCount)
 	kills := stop()
@@ -79,7 +79,7 @@ func TestSingleItemsWhileKilled(t *testing.T) {
 func TestKillsOfARelaxedServerAreFound(t *testing.T) {
 	seed := seedOf(t)
 	for try := range uint64(10) {
-		m := newMortal(t, "--durability=relaxed")
+		m := newKillable(t, "--durability=relaxed")
 		stop := m.killNowAndThen(t)
 		n := &faultCounter{TB: t}
 		history := record(n, door{m}, seed+try, *appendClients, *killedCount)
@@ -115,7 +115,7 @@ type killable struct {
 	url string
 }
 
-func newMortal(t testing.TB, flags ...string) *killable {
+func newKillable(t testing.TB, flags ...string) *killable {
 	t.Helper()
 	m := &killable{
 		flags:  append([]string{"serve", "--addr", "127.0.0.1:0", "--log=error", "--data", filepath.Join(t.TempDir(), "data")}, flags...),

@@ -60,7 +60,7 @@ func run(ctx context.Context, bin, data string, command []string) error {
 	}
 	defer c.Close()
 	if len(command) > 0 {
-		return beside(ctx, command)
+		return runCommand(ctx, command)
 	}
 	pd := strings.Join(c.PD(), ",")
 	fmt.Printf(`PD    %s
@@ -76,7 +76,7 @@ Its clients need the same words before their command. Ctrl-C ends the cluster.
 	return nil
 }
 
-func beside(ctx context.Context, command []string) error {
+func runCommand(ctx context.Context, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	// The terminal's Ctrl-C reaches the command directly; the cluster ends
 	// after the command.

@@ -21,8 +21,8 @@ type Bindings struct {
 	few      [fewValues]given // the first values: up to six, a map is not faster
 	fewCount int
 
-	bound []*refs
-	room  [4]*refs // for bound; no operation has more expressions
+	bound  []*refs
+	inline [4]*refs // the memory of bound; no operation has more expressions
 }
 
 const fewValues = 6
@@ -59,7 +59,7 @@ func (b *Bindings) value(ref string) (item.Value, bool) {
 // use remembers an expression that is being bound.
 func (b *Bindings) use(r *refs) {
 	if b.bound == nil {
-		b.bound = b.room[:0]
+		b.bound = b.inline[:0]
 	}
 	b.bound = append(b.bound, r)
 }

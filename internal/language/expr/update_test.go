@@ -250,18 +250,18 @@ func TestUpdatePathsAndCounts(t *testing.T) {
 	if got, want := u.Counts(), (Counts{Writes: 3, Clears: 3, Indexed: 1, Arithmetic: 1}); got != want {
 		t.Errorf("counts %+v, want %+v", got, want)
 	}
-	var told []string
+	var texts []string
 	for _, p := range u.Paths() {
-		told = append(told, p.String())
+		texts = append(texts, p.String())
 	}
-	if got, want := strings.Join(told, " "), "[a, b] [l, [0]] [x] [y] [z] [q]"; got != want {
+	if got, want := strings.Join(texts, " "), "[a, b] [l, [0]] [x] [y] [z] [q]"; got != want {
 		t.Errorf("paths %s, want %s", got, want)
 	}
-	told = nil
+	texts = nil
 	for _, p := range u.Reads() {
-		told = append(told, p.String())
+		texts = append(texts, p.String())
 	}
-	if got, want := strings.Join(told, " "), "[c] [d] [e]"; got != want {
+	if got, want := strings.Join(texts, " "), "[c] [d] [e]"; got != want {
 		t.Errorf("reads %s, want %s", got, want)
 	}
 }
