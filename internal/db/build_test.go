@@ -600,7 +600,7 @@ func TestTableDeletedDuringBuild(t *testing.T) {
 				t.Errorf("%d keys from %x are left", countStored(t, g, start, end), start)
 			}
 		}
-		if countStored(t, g, keyspace.Tally(id), append(keyspace.Tally(id), 0)) != 0 {
+		if countStored(t, g, keyspace.ItemCount(id), append(keyspace.ItemCount(id), 0)) != 0 {
 			t.Error("the count of the table is left")
 		}
 		// The builder can build other indexes.

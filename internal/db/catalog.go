@@ -324,7 +324,7 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 			tx.Delete(key)
 			tx.Set(keyspace.Dropped(t.ID), []byte{formatDropped})
 			if len(def.Streams) > 0 {
-				tx.Set(keyspace.Ghost(t.ID), codec.EncodeTable(def))
+				tx.Set(keyspace.DroppedStreams(t.ID), codec.EncodeTable(def))
 			}
 			return nil
 		})

@@ -570,7 +570,7 @@ func TestCorruptDescription(t *testing.T) {
 	e := newEngine(t, pebble.InMemory())
 	d := newDB(t, e, Options{})
 	desc := create(t, d, orders("Orders"))
-	setRaw(t, e, keyspace.Tally(desc.ID), []byte("short"))
+	setRaw(t, e, keyspace.ItemCount(desc.ID), []byte("short"))
 	if _, err := Open(t.Context(), e, Options{}); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("Open with truncated counts returns %v, want %v", err, store.ErrCorrupt)
 	}

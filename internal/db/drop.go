@@ -49,7 +49,7 @@ func (d *DB) removeItems(ctx context.Context) error {
 		}
 		id := keyspace.DroppedTable(note.Key)
 		spans := []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan, keyspace.ExpiriesSpan}
-		ghost, err := snap.Get(ctx, keyspace.Ghost(id))
+		ghost, err := snap.Get(ctx, keyspace.DroppedStreams(id))
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (d *DB) removeItems(ctx context.Context) error {
 		key := keyspace.Dropped(id)
 		if err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 			tx.Delete(key)
-			tx.Delete(keyspace.Tally(id))
+			tx.Delete(keyspace.ItemCount(id))
 			return nil
 		}); err != nil {
 			return err

@@ -194,7 +194,7 @@ func (d *DB) follow(ctx context.Context, name string) (before []*table, err erro
 	keys := [][]byte{keyspace.Catalog(name)}
 	if known {
 		before = append(before, was)
-		keys = append(keys, keyspace.Ghost(was.ID))
+		keys = append(keys, keyspace.DroppedStreams(was.ID))
 	}
 	values, err := d.engine.Get(ctx, store.Strong, keys...)
 	if err != nil {

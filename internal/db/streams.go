@@ -133,7 +133,7 @@ func labelOf(at time.Time) string { return at.Format("2006-01-02T15:04:05.000") 
 // readGhosts reads what is kept of dropped tables.
 func readGhosts(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Table, error) {
 	ghosts := make(map[uint32]*schema.Table)
-	start, end := keyspace.GhostSpan()
+	start, end := keyspace.DroppedStreamsSpan()
 	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
 		if err != nil {
 			return nil, err
@@ -164,7 +164,7 @@ func (d *DB) trimGhosts(ctx context.Context, now time.Time, horizon uint64) erro
 		if slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return readable(&s, now) }) {
 			continue
 		}
-		key := keyspace.Ghost(t.ID)
+		key := keyspace.DroppedStreams(t.ID)
 		if err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 			tx.Delete(key)
 			return nil

@@ -152,7 +152,7 @@ func (d *DB) saveTally(ctx context.Context) error {
 	var ours []counts
 	for _, t := range d.all() {
 		if c := t.tally.pending(); len(c) > 0 {
-			changed, ours, keys = append(changed, t), append(ours, c), append(keys, keyspace.Tally(t.ID))
+			changed, ours, keys = append(changed, t), append(ours, c), append(keys, keyspace.ItemCount(t.ID))
 		}
 	}
 	if len(keys) == 0 {
@@ -192,7 +192,7 @@ func (d *DB) readTally(ctx context.Context) error {
 	}
 	keys := make([][]byte, len(tables))
 	for i, t := range tables {
-		keys[i] = keyspace.Tally(t.ID)
+		keys[i] = keyspace.ItemCount(t.ID)
 	}
 	values, err := d.engine.Get(ctx, store.Strong, keys...)
 	if err != nil {
@@ -230,7 +230,7 @@ func writeCounts(tx store.Tx, key []byte, c counts) {
 func (d *DB) resetTally(ctx context.Context, t *table) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
-	key := keyspace.Tally(t.ID)
+	key := keyspace.ItemCount(t.ID)
 	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		tx.Delete(key)
 		return nil

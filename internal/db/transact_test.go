@@ -43,7 +43,7 @@ func dumpEngine(t testing.TB, e store.Engine) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pair.Key[0] != keyspace.Tally(0)[0] {
+		if pair.Key[0] != keyspace.ItemCount(0)[0] {
 			fmt.Fprintf(&all, "%x=%x\n", pair.Key, pair.Value)
 		}
 	}

@@ -34,19 +34,19 @@ const PartitionBytes = 1 + 4 + 2 + 8
 
 // The first byte of a key is its kind.
 const (
-	kindBuild   = 'b' // the progress of an index build
-	kindCatalog = 'c' // a table's description, by name
-	kindDropped = 'd' // a table whose items are still to be removed, by id
-	kindGhost   = 'g' // a dropped table whose streams can still be read, by id
-	kindItem    = 'i' // items and index entries
-	kindJob     = 'j' // the record of a long-running job, by id
-	kindMeta    = 'm' // the database's own records
-	kindTally   = 'n' // how many items a table has, by id
-	kindChange  = 'l' // change records, by table, slot and stamp
-	kindExpiry  = 'x' // when items expire, by table and second
-	kindSize    = 's' // the size of an item collection, by table and partition
-	kindToken   = 't' // the record of a transaction's token
-	kindDue     = 'u' // when a token expires
+	kindBuild          = 'b' // the progress of an index build
+	kindCatalog        = 'c' // a table's description, by name
+	kindDropped        = 'd' // a table whose items are still to be removed, by id
+	kindDroppedStreams = 'g' // a dropped table whose streams can still be read, by id
+	kindItem           = 'i' // items and index entries
+	kindJob            = 'j' // the record of a long-running job, by id
+	kindMeta           = 'm' // the database's own records
+	kindItemCount      = 'n' // how many items a table has, by id
+	kindChange         = 'l' // change records, by table, slot and stamp
+	kindExpiry         = 'x' // when items expire, by table and second
+	kindSize           = 's' // the size of an item collection, by table and partition
+	kindToken          = 't' // the record of a transaction's token
+	kindDue            = 'u' // when a token expires
 )
 
 // Meta is the key of one of the database's own records.
@@ -78,12 +78,16 @@ func DroppedSpan() (start, end []byte) { return []byte{kindDropped}, []byte{kind
 // DroppedTable is the table that a marker is for.
 func DroppedTable(key []byte) uint32 { return binary.BigEndian.Uint32(key[1:]) }
 
-// Ghost is the key of what is kept of a dropped table while its streams can
-// still be read.
-func Ghost(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindGhost}, table) }
+// DroppedStreams is the key of the description of a dropped table whose streams
+// can still be read.
+func DroppedStreams(table uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{kindDroppedStreams}, table)
+}
 
-// GhostSpan holds all such records.
-func GhostSpan() (start, end []byte) { return []byte{kindGhost}, []byte{kindGhost + 1} }
+// DroppedStreamsSpan holds all such records.
+func DroppedStreamsSpan() (start, end []byte) {
+	return []byte{kindDroppedStreams}, []byte{kindDroppedStreams + 1}
+}
 
 // Job is the key of the record of a long-running job.
 func Job(id string) []byte { return append([]byte{kindJob}, id...) }
@@ -91,8 +95,10 @@ func Job(id string) []byte { return append([]byte{kindJob}, id...) }
 // JobSpan holds all such records, in order of the ids.
 func JobSpan() (start, end []byte) { return []byte{kindJob}, []byte{kindJob + 1} }
 
-// Tally is the key of a table's item count.
-func Tally(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindTally}, table) }
+// ItemCount is the key of a table's item count.
+func ItemCount(table uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{kindItemCount}, table)
+}
 
 // Collection is the key of the size of the collection that an item is in. It
 // is removed with the table's items.

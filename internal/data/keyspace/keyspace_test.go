@@ -224,7 +224,7 @@ func TestSpans(t *testing.T) {
 			places = append(places, place{id, index})
 		}
 	}
-	others := [][]byte{Meta("x"), Catalog("Orders"), Dropped(1), Tally(1), Meta(""), Catalog("")}
+	others := [][]byte{Meta("x"), Catalog("Orders"), Dropped(1), ItemCount(1), Meta(""), Catalog("")}
 	for _, p := range places {
 		start, end := IndexSpan(p.table, p.index)
 		first, last := TableSpan(p.table)
@@ -272,7 +272,7 @@ func TestRecordsAreDisjoint(t *testing.T) {
 		table.ID = id
 		return map[string][]byte{
 			"items": Item(nil, table, it), "builds": Build(id, 1<<16-1), "collections": Collection(table, it),
-			"dropped": Dropped(id), "tally": Tally(id), "token": Token(Item(nil, table, it)[1:]),
+			"dropped": Dropped(id), "item count": ItemCount(id), "token": Token(Item(nil, table, it)[1:]),
 		}
 	}
 	ids := []uint32{0, 1, 255, 256, 1<<32 - 1}

@@ -420,7 +420,7 @@ func TestStreamsOfADeletedTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer snap.Close()
-	if left, err := snap.Get(t.Context(), keyspace.Ghost(all[0].Table.ID)); err != nil || left[0] != nil {
+	if left, err := snap.Get(t.Context(), keyspace.DroppedStreams(all[0].Table.ID)); err != nil || left[0] != nil {
 		t.Errorf("the record of the deleted table is %q, %v, want none", left, err)
 	}
 	w.reopen()
