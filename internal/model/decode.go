@@ -440,7 +440,7 @@ func (d *yamlDecoder) scalar(n ast.Node, v reflect.Value, f fieldSpec) {
 		}
 		v.SetFloat(x)
 	default:
-		panic(fmt.Sprintf("a model has no %s", v.Type()))
+		panic(fmt.Sprintf("no decoder for %s", v.Type()))
 	}
 }
 

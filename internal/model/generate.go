@@ -335,7 +335,7 @@ func wrapOrdinal(count, ordinal int) int {
 func number(text string) item.Value {
 	n, err := item.ParseNumber(text)
 	if err != nil {
-		panic(fmt.Sprintf("%q is made to be a number: %v", text, err))
+		panic(fmt.Sprintf("generated number %q: %v", text, err))
 	}
 	return item.Num(n)
 }

@@ -197,7 +197,7 @@ type Action struct {
 	Given      []string   `yaml:"given" doc:"attributes whose values the caller knows"`
 	Each       []string   `yaml:"each" doc:"with times: attributes whose values the caller knows and that differ for each item"`
 	Where      []*Setting `yaml:"where,named" doc:"attributes that equal a constant"`
-	Range      *Range     `yaml:"range" doc:"an attribute that lies in a range"`
+	Range      *Range     `yaml:"range" doc:"an attribute that is in a range"`
 	Order      string     `yaml:"order" doc:"attribute to order by, followed by desc for descending order"`
 	Index      string     `yaml:"index" doc:"the index to use; defaults to the best one"`
 	Consistent bool       `yaml:"consistent" doc:"a strongly consistent read"`

@@ -31,7 +31,7 @@ var embedded []byte
 func DefaultPrices() *Prices {
 	p, err := ParsePrices("prices-2026-11.yaml", embedded)
 	if err != nil {
-		panic(fmt.Sprintf("the prices inside the program: %v", err))
+		panic(fmt.Sprintf("parse the built-in prices: %v", err))
 	}
 	return p
 }

@@ -201,7 +201,7 @@ func (s *sample) literal(l Literal, t item.Type) item.Value {
 	if l.templated() {
 		tpl, err := parseTemplate(l.text)
 		if err != nil {
-			panic(fmt.Sprintf("a template was read before: %v", err))
+			panic(fmt.Sprintf("parse a template that was checked: %v", err))
 		}
 		v := item.String(s.fill(&tpl))
 		if name, single := tpl.single(); single {
@@ -214,7 +214,7 @@ func (s *sample) literal(l Literal, t item.Type) item.Value {
 	}
 	v, err := l.value(t)
 	if err != nil {
-		panic(fmt.Sprintf("a value was checked before: %v", err))
+		panic(fmt.Sprintf("convert a value that was checked: %v", err))
 	}
 	return v
 }
@@ -226,14 +226,14 @@ func (m *Model) edits(s *Step, g Generator, base int) (edits []edit) {
 	if a.verb != Update {
 		return nil
 	}
-	asked := func(verb string, list []*Setting) {
+	add := func(verb string, list []*Setting) {
 		for _, w := range list {
 			edits = append(edits, edit{verb: verb, field: s.Entity.byName[w.Name], value: w.Value})
 		}
 	}
-	asked("SET", a.Set)
-	asked("append", a.Append)
-	asked("ADD", a.Add)
+	add("SET", a.Set)
+	add("append", a.Append)
+	add("ADD", a.Add)
 	for _, name := range a.Remove {
 		edits = append(edits, edit{verb: "REMOVE", field: s.Entity.byName[name]})
 	}

@@ -16,7 +16,7 @@ func JSONSchema() []byte {
 	root["$defs"] = s.defs
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
-		panic("a schema cannot be written as JSON: " + err.Error())
+		panic("encode the schema: " + err.Error())
 	}
 	return append(text, '\n')
 }

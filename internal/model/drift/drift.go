@@ -43,10 +43,10 @@ type Pattern struct {
 	Units     float64 `json:"units"`     // average of a run; 0 if none was measured
 	Predicted float64 `json:"predicted"` // of a run, by the model
 
-	shapes []workload.Shape
-	asks   float64 // requests of a run
-	reads  float64 // items that the model expects to be read for each item returned
-	found  []workload.ShapeCount
+	shapes         []workload.Shape
+	requestsPerRun float64 // requests of a run
+	readsPerItem   float64 // items that the model expects to be read for each item returned
+	counts         []workload.ShapeCount
 }
 
 // The statuses of a pattern.
@@ -85,10 +85,10 @@ func Join(m *model.Model, traffic workload.Report) *Report {
 	checked := m.Check(model.DefaultPrices())
 	for i, p := range m.Patterns {
 		plan := m.Plan(p)
-		x := &Pattern{Name: p.Name, Predicted: checked.Patterns[i].Read + checked.Patterns[i].Write, asks: float64(max(1, checked.Patterns[i].Requests)), reads: 1}
+		x := &Pattern{Name: p.Name, Predicted: checked.Patterns[i].Read + checked.Patterns[i].Write, requestsPerRun: float64(max(1, checked.Patterns[i].Requests)), readsPerItem: 1}
 		if plan.Served() {
 			x.shapes = shapesOf(plan)
-			x.reads = expected(m, plan)
+			x.readsPerItem = expected(m, plan)
 		}
 		r.Patterns = append(r.Patterns, x)
 	}
@@ -97,21 +97,21 @@ func Join(m *model.Model, traffic workload.Report) *Report {
 			r.Elsewhere += c.Requests
 			continue
 		}
-		r.join(c)
+		r.addCount(c)
 	}
 	for _, p := range r.Patterns {
-		r.share(p)
+		r.recordShared(p)
 		p.judge()
 	}
 	return r
 }
 
-// join adds the counts of a shape to the patterns that have it.
-func (r *Report) join(c workload.ShapeCount) {
+// addCount adds the counts of a shape to the patterns that have it.
+func (r *Report) addCount(c workload.ShapeCount) {
 	found := false
 	for _, p := range r.Patterns {
 		if slices.Contains(p.shapes, c.Shape) {
-			p.found = append(p.found, c)
+			p.counts = append(p.counts, c)
 			found = true
 		}
 	}
@@ -120,8 +120,8 @@ func (r *Report) join(c workload.ShapeCount) {
 	}
 }
 
-// share records the other patterns that have a shape in common with p.
-func (r *Report) share(p *Pattern) {
+// recordShared records the other patterns that have a shape in common with p.
+func (r *Report) recordShared(p *Pattern) {
 	for _, other := range r.Patterns {
 		if other != p && slices.ContainsFunc(p.shapes, func(s workload.Shape) bool { return slices.Contains(other.shapes, s) }) {
 			p.Shared = append(p.Shared, other.Name)
@@ -141,12 +141,12 @@ const (
 func (p *Pattern) judge() {
 	p.Status = OK
 	seen := make(map[workload.Shape]bool)
-	for _, c := range p.found {
+	for _, c := range p.counts {
 		seen[c.Shape] = true
 		p.Returned += c.Returned
 		p.Scanned += c.Scanned
 		if c.Measured > 0 && c.Requests > 0 {
-			p.Units += c.Units / float64(c.Requests) * p.asks
+			p.Units += c.Units / float64(c.Requests) * p.requestsPerRun
 		}
 		if p.Requests == 0 || c.Requests < p.Requests {
 			p.Requests = c.Requests // a transaction counts once for each of its tables
@@ -158,7 +158,7 @@ func (p *Pattern) judge() {
 	}
 	wasted := float64(p.Scanned) / float64(max(1, p.Returned))
 	switch {
-	case p.Scanned >= fewScans && wasted >= muchWaste && wasted >= farMore*p.reads:
+	case p.Scanned >= fewScans && wasted >= muchWaste && wasted >= farMore*p.readsPerItem:
 		p.Status = Wasteful
 	case len(p.Shared) == 0 && p.Units > farMore*p.Predicted:
 		p.Status = Expensive

@@ -20,12 +20,12 @@ import (
 // parseHCL calls the parser, which is a library. It turns panics into errors
 // and rejects texts that would overflow the parser's stack.
 func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
-	refuse := func(at hcl.Pos, why string) hcl.Diagnostics {
+	reject := func(at hcl.Pos, why string) hcl.Diagnostics {
 		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: why, Subject: &hcl.Range{Filename: f.Name, Start: at, End: at}}}
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			body, diags = nil, refuse(hcl.InitialPos, fmt.Sprintf("the parser failed: %v", r))
+			body, diags = nil, reject(hcl.InitialPos, fmt.Sprintf("the parser failed: %v", r))
 		}
 	}()
 	at, deep := tooDeep(f.Text)
@@ -39,7 +39,7 @@ func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
 		deep = true
 	}
 	if deep {
-		return nil, refuse(hcl.Pos{Line: at.Line, Column: at.Column}, "expressions are nested too deeply")
+		return nil, reject(hcl.Pos{Line: at.Line, Column: at.Column}, "expressions are nested too deeply")
 	}
 	if strings.HasSuffix(f.Name, ".json") {
 		file, diags := json.Parse(f.Text, f.Name)
@@ -50,7 +50,7 @@ func parseHCL(f File) (body hcl.Body, diags hcl.Diagnostics) {
 		return nil, diags
 	}
 	if at, nested := nestedLoops(file.Body); nested {
-		return nil, refuse(at, "for expressions are nested too deeply")
+		return nil, reject(at, "for expressions are nested too deeply")
 	}
 	return file.Body, nil
 }

@@ -91,4 +91,4 @@ func (r *keyCountHeap) Push(x any) {
 }
 
 // Pop implements heap.Interface; it is never called.
-func (r *keyCountHeap) Pop() any { panic("a key is replaced, never taken out") }
+func (r *keyCountHeap) Pop() any { panic("keys are replaced, never removed") }

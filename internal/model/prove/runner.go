@@ -33,17 +33,17 @@ func (s *runner) run(ctx context.Context, plan *model.Plan, run int) (err error)
 		s.pattern.Error = err.Error()
 		return nil
 	}
-	var left fixtures
-	defer func() { err = errors.Join(err, left.remove(context.WithoutCancel(ctx), s.send, s.model)) }()
+	var items fixtures
+	defer func() { err = errors.Join(err, items.remove(context.WithoutCancel(ctx), s.send, s.model)) }()
 	for _, stored := range scenario.Before {
-		left.addStored(stored)
+		items.addStored(stored)
 	}
-	if err := left.store(ctx, s.send); err != nil {
+	if err := items.store(ctx, s.send); err != nil {
 		return s.recordFault(err)
 	}
 	s.pattern.Runs++
 	for i, call := range scenario.Calls {
-		left.addWritten(call)
+		items.addWritten(call)
 		got, err := s.call(ctx, call)
 		if err != nil {
 			return s.recordFault(err)
