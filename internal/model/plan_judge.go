@@ -9,7 +9,7 @@ import (
 )
 
 // addFaults reports what is wrong with the best candidate for a query.
-func (c *planner) addFaults(x *candidate) {
+func (c *planner) addFaults(x *queryCandidate) {
 	s := c.step
 	a := s.Action
 	if x.sparse != "" {
@@ -42,7 +42,7 @@ func (c *planner) addFaults(x *candidate) {
 const minKept = 0.5
 
 // checkFilter reports filters that are impossible or discard most items.
-func (c *planner) checkFilter(x *candidate) {
+func (c *planner) checkFilter(x *queryCandidate) {
 	s := c.step
 	if len(s.Filter) == 0 {
 		return

@@ -22,7 +22,7 @@ func (c *planner) query() {
 			candidates = append(candidates, x)
 		}
 	}
-	var best *candidate
+	var best *queryCandidate
 	var reasons []string
 	for _, x := range candidates {
 		try := c.try(x)
@@ -80,8 +80,8 @@ func orderOf(a *Action) (attribute string, descending bool) {
 	return name, direction == "desc"
 }
 
-// candidate is one way to serve a query.
-type candidate struct {
+// queryCandidate is one way to serve a query.
+type queryCandidate struct {
 	step     Step
 	reason   string   // why it cannot serve the query
 	missing  []string // attributes that the index lacks
@@ -92,7 +92,7 @@ type candidate struct {
 }
 
 // penalty ranks candidates; smaller is better.
-func (x *candidate) penalty() int {
+func (x *queryCandidate) penalty() int {
 	p := 8 * len(x.step.Filter)
 	if x.order != "" {
 		p += 16
@@ -114,11 +114,11 @@ func (x *candidate) penalty() int {
 }
 
 // try determines how the table itself (nil) or an index would serve the query.
-func (c *planner) try(x *Index) *candidate {
+func (c *planner) try(x *Index) *queryCandidate {
 	s := *c.step
 	s.Index = x
 	s.executable = true
-	found := &candidate{step: s}
+	found := &queryCandidate{step: s}
 	if !found.partition() {
 		return found
 	}
@@ -134,14 +134,14 @@ func (c *planner) try(x *Index) *candidate {
 }
 
 // name is the name of the index, or "the table".
-func (x *candidate) name() string {
+func (x *queryCandidate) name() string {
 	if x.step.Index == nil {
 		return "the table"
 	}
 	return x.step.Index.Name
 }
 
-func (x *candidate) key() schema.Key {
+func (x *queryCandidate) key() schema.Key {
 	if x.step.Index == nil {
 		return x.step.Table.schema.Key
 	}
@@ -149,7 +149,7 @@ func (x *candidate) key() schema.Key {
 }
 
 // reject rules a candidate out.
-func (x *candidate) reject(format string, args ...any) bool {
+func (x *queryCandidate) reject(format string, args ...any) bool {
 	x.step.executable = false
 	x.reason = fmt.Sprintf(format, args...)
 	return false
@@ -157,7 +157,7 @@ func (x *candidate) reject(format string, args ...any) bool {
 
 // partition builds the condition on the partition key. If only the shard is
 // unknown, the query takes one request for each shard.
-func (x *candidate) partition() bool {
+func (x *queryCandidate) partition() bool {
 	s := &x.step
 	for _, a := range x.key().Partition {
 		f, ok := s.Entity.byName[a.Name]
@@ -182,7 +182,7 @@ func (x *candidate) partition() bool {
 
 // sort builds the conditions on the sort keys, as far as their values are
 // known. A query for several entities reads the whole partition.
-func (x *candidate) sort() {
+func (x *queryCandidate) sort() {
 	s := &x.step
 	if len(s.Action.With) > 0 {
 		return
@@ -207,7 +207,7 @@ func (x *candidate) sort() {
 
 // begin builds a condition on the beginning of a sort key: up to the first
 // unknown attribute, or a range on that attribute.
-func (x *candidate) begin(part *KeyPart) bool {
+func (x *queryCandidate) begin(part *KeyPart) bool {
 	s := &x.step
 	whole := part.template
 	cut := len(whole.parts)
@@ -258,7 +258,7 @@ func rangeOp(is string, within bool) expr.Op {
 }
 
 // filter adds the conditions that no key condition covers to the filter.
-func (x *candidate) filter(conditions []string) {
+func (x *queryCandidate) filter(conditions []string) {
 	for _, name := range conditions {
 		if !x.step.uses(name) && !slices.Contains(x.step.Filter, name) {
 			x.step.Filter = append(x.step.Filter, name)
@@ -267,7 +267,7 @@ func (x *candidate) filter(conditions []string) {
 }
 
 // checkOrder checks whether the items are returned in the requested order.
-func (x *candidate) checkOrder() {
+func (x *queryCandidate) checkOrder() {
 	s := &x.step
 	if s.Action.Order == "" {
 		return
@@ -279,7 +279,7 @@ func (x *candidate) checkOrder() {
 
 // orderProblem is why items are not returned in the order of an attribute, ""
 // if they are.
-func (x *candidate) orderProblem(name string) string {
+func (x *queryCandidate) orderProblem(name string) string {
 	s := &x.step
 	for _, a := range x.key().Sort {
 		f, ok := s.Entity.byName[a.Name]
@@ -314,7 +314,7 @@ func (x *candidate) orderProblem(name string) string {
 }
 
 // checkProjection finds requested attributes that the index lacks.
-func (x *candidate) checkProjection() {
+func (x *queryCandidate) checkProjection() {
 	s := &x.step
 	needed := slices.Clone(s.Action.Returns)
 	if len(needed) == 0 {
@@ -333,7 +333,7 @@ func (x *candidate) checkProjection() {
 }
 
 // checkSparse checks whether the index contains the requested items.
-func (x *candidate) checkSparse() {
+func (x *queryCandidate) checkSparse() {
 	s := &x.step
 	for _, a := range x.key().All() {
 		f, ok := s.Entity.byName[a.Name]
