@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 type tableTest struct {
 	*testing.T
 	s   *Service
-	now time.Time
+	now *atomic.Int64 // in nanoseconds; background work reads it too
 }
 
 func newTableTest(t *testing.T, delay time.Duration) *tableTest {
@@ -30,8 +31,9 @@ func newTableTest(t *testing.T, delay time.Duration) *tableTest {
 // newTableTestWith takes options; with timed, the engine has the same clock.
 func newTableTestWith(t *testing.T, o db.Options, timed bool) *tableTest {
 	t.Helper()
-	tt := &tableTest{T: t, now: time.Unix(1_700_000_000, 0)}
-	o.Now = func() time.Time { return tt.now }
+	tt := &tableTest{T: t, now: new(atomic.Int64)}
+	tt.now.Store(time.Unix(1_700_000_000, 0).UnixNano())
+	o.Now = func() time.Time { return time.Unix(0, tt.now.Load()) }
 	storage := pebble.InMemory()
 	if timed {
 		storage.Now = o.Now
@@ -48,6 +50,9 @@ func newTableTestWith(t *testing.T, o db.Options, timed bool) *tableTest {
 	tt.s = New(Parts{DB: d})
 	return tt
 }
+
+// advance moves the clock.
+func (t *tableTest) advance(d time.Duration) { t.now.Add(int64(d)) }
 
 // in returns the same service for a subtest.
 func (t *tableTest) in(inner *testing.T) *tableTest {
@@ -270,7 +275,7 @@ func TestCreateTableTwice(t *testing.T) {
 	tt := newTableTest(t, time.Second)
 	tt.make(plainTable("abc"))
 	tt.want("CreateTable", "{"+plainTable("abc")+"}", "ResourceInUseException: Attempt to change a resource which is still in use: Table is being created: abc")
-	tt.now = tt.now.Add(time.Second)
+	tt.advance(time.Second)
 	tt.want("CreateTable", "{"+plainTable("abc")+"}", "ResourceInUseException: Table already exists: abc")
 }
 

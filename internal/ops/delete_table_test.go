@@ -12,7 +12,7 @@ func TestDeleteTable(t *testing.T) {
 
 	tt.make(plainTable("abc", `"DeletionProtectionEnabled":true`, globalIndexOf("xyz", keyed(hashA), projectAll)))
 	tt.want("DeleteTable", `{"TableName":"abc"}`, "ResourceInUseException: Attempt to change a resource which is still in use: Table is being created: abc")
-	tt.now = tt.now.Add(time.Second)
+	tt.advance(time.Second)
 	tt.want("DeleteTable", `{"TableName":"abc"}`,
 		"ValidationException: Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
 	tt.ask("UpdateTable", `{"TableName":"abc","DeletionProtectionEnabled":false}`)
@@ -20,7 +20,7 @@ func TestDeleteTable(t *testing.T) {
 	tt.want("DeleteTable", `{"TableName":"abc"}`,
 		"ResourceInUseException: Attempt to change a resource which is still in use: Table: abc is in the process of being updated.")
 
-	tt.now = tt.now.Add(time.Second)
+	tt.advance(time.Second)
 	desc := `"BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST","LastUpdateToPayPerRequestDateTime":1700000000.000},"DeletionProtectionEnabled":false,"ItemCount":0,` +
 		`"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":0,"WriteCapacityUnits":0},` +
 		`"TableArn":"arn:aws:dynamodb:us-east-1:000000000000:table/abc","TableId":"…","TableName":"abc","TableSizeBytes":0,"TableStatus":"DELETING",` +

@@ -32,7 +32,7 @@ func TestDescribeTable(t *testing.T) {
 
 func TestDecreasesCountFromMidnight(t *testing.T) {
 	tt := newTableTest(t, 0)
-	tt.now = time.Date(2026, 5, 1, 23, 59, 0, 0, time.UTC)
+	tt.now.Store(time.Date(2026, 5, 1, 23, 59, 0, 0, time.UTC).UnixNano())
 	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits))
 	tt.ask("UpdateTable", `{"TableName":"abc","ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}}`)
 	count := func() int64 {
@@ -45,7 +45,7 @@ func TestDecreasesCountFromMidnight(t *testing.T) {
 	if got := count(); got != 1 {
 		t.Errorf("%d decreases today after one, want 1", got)
 	}
-	tt.now = tt.now.Add(time.Minute)
+	tt.advance(time.Minute)
 	if got := count(); got != 0 {
 		t.Errorf("%d decreases on the next day, want 0", got)
 	}

@@ -149,7 +149,7 @@ func TestConsumerFollowsLineage(t *testing.T) {
 	arn := tt.streamed("abc", "KEYS_ONLY")
 	for i := range 40 {
 		tt.ask("PutItem", fmt.Sprintf(`{"TableName":"abc","Item":{"a":{"S":"%02d"}}}`, i))
-		tt.now = tt.now.Add(10 * time.Minute)
+		tt.advance(10 * time.Minute)
 	}
 	tt.ask("TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"abc","Key":{"a":{"S":"00"}}}},{"Put":{"TableName":"abc","Item":{"a":{"S":"40"}}}}]}`)
 	tt.ask("UpdateTable", `{"TableName":"abc","StreamSpecification":{"StreamEnabled":false}}`)
@@ -224,7 +224,7 @@ func TestStreamFaults(t *testing.T) {
 	if got := tt.get("GetShardIterator", "{"+in+`"ShardIteratorType":"AT_TIMESTAMP","Timestamp":1600000000}`).ShardIterator; got == "" {
 		t.Error("AT_TIMESTAMP returns no iterator")
 	}
-	tt.now = tt.now.Add(15*time.Minute + time.Second)
+	tt.advance(15*time.Minute + time.Second)
 	tt.want("GetRecords", fmt.Sprintf(`{"ShardIterator":%q}`, iterator), "ExpiredIteratorException: The provided iterator exceeds the maximum age allowed")
 }
 

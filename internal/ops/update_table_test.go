@@ -119,12 +119,12 @@ func TestUpdateTableFaults(t *testing.T) {
 func TestUpdateTableRepliesWithOldUnits(t *testing.T) {
 	tt := newTableTest(t, 0)
 	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits))
-	tt.now = tt.now.Add(time.Hour)
+	tt.advance(time.Hour)
 	tt.update(`"ProvisionedThroughput":{"ReadCapacityUnits":9,"WriteCapacityUnits":9}`,
 		`{"ProvisionedThroughput":{"LastIncreaseDateTime":1700003600.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":5,"WriteCapacityUnits":6},"TableStatus":"UPDATING","WarmThroughput":{"ReadUnitsPerSecond":5,"Status":"ACTIVE","WriteUnitsPerSecond":6}}`,
 		`{"ProvisionedThroughput":{"LastIncreaseDateTime":1700003600.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":9,"WriteCapacityUnits":9},"TableStatus":"ACTIVE","WarmThroughput":{"ReadUnitsPerSecond":9,"Status":"ACTIVE","WriteUnitsPerSecond":9}}`,
 		"TableStatus", "ProvisionedThroughput", "WarmThroughput")
-	tt.now = tt.now.Add(time.Hour)
+	tt.advance(time.Hour)
 	tt.update(`"ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":9}`,
 		`{"ProvisionedThroughput":{"LastDecreaseDateTime":1700007200.000,"LastIncreaseDateTime":1700003600.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":9,"WriteCapacityUnits":9},"WarmThroughput":{"ReadUnitsPerSecond":9,"Status":"ACTIVE","WriteUnitsPerSecond":9}}`,
 		`{"ProvisionedThroughput":{"LastDecreaseDateTime":1700007200.000,"LastIncreaseDateTime":1700003600.000,"NumberOfDecreasesToday":1,"ReadCapacityUnits":1,"WriteCapacityUnits":9},"WarmThroughput":{"ReadUnitsPerSecond":9,"Status":"ACTIVE","WriteUnitsPerSecond":9}}`,
@@ -134,7 +134,7 @@ func TestUpdateTableRepliesWithOldUnits(t *testing.T) {
 func TestUpdateTableSwitchesModes(t *testing.T) {
 	tt := newTableTest(t, 0)
 	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits))
-	tt.now = tt.now.Add(time.Hour)
+	tt.advance(time.Hour)
 	tt.update(`"BillingMode":"PAY_PER_REQUEST","OnDemandThroughput":{"MaxReadRequestUnits":8}`,
 		`{"BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST"},"OnDemandThroughput":{"MaxReadRequestUnits":8},"ProvisionedThroughput":{"LastDecreaseDateTime":1700003600.000,"NumberOfDecreasesToday":0,"ReadCapacityUnits":0,"WriteCapacityUnits":0},"TableStatus":"UPDATING","WarmThroughput":{"ReadUnitsPerSecond":5,"Status":"ACTIVE","WriteUnitsPerSecond":6}}`,
 		`{"BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST","LastUpdateToPayPerRequestDateTime":1700003600.000},"OnDemandThroughput":{"MaxReadRequestUnits":8},"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":0,"WriteCapacityUnits":0},"TableStatus":"ACTIVE","WarmThroughput":{"ReadUnitsPerSecond":12000,"Status":"ACTIVE","WriteUnitsPerSecond":4000}}`,
@@ -200,10 +200,10 @@ func TestUpdateTableTakesItsTime(t *testing.T) {
 	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), fiveUnits))
 	change := `{"TableName":"abc","ProvisionedThroughput":{"ReadCapacityUnits":9,"WriteCapacityUnits":9}}`
 	tt.want("UpdateTable", change, "ResourceInUseException: Attempt to change a resource which is still in use: Table is being created: abc")
-	tt.now = tt.now.Add(time.Second)
+	tt.advance(time.Second)
 	tt.ask("UpdateTable", change)
 	tt.want("UpdateTable", change, "ResourceInUseException: Attempt to change a resource which is still in use: Table IOPS are currently being updated. Table: abc")
-	tt.now = tt.now.Add(time.Second)
+	tt.advance(time.Second)
 	tt.ask("UpdateTable", `{"TableName":"abc","DeletionProtectionEnabled":true}`)
 	if got := tt.setting(tt.ask("DescribeTable", `{"TableName":"abc"}`), "TableStatus"); got != `{"TableStatus":"ACTIVE"}` {
 		t.Errorf("the table after a change of protection is %s", got)
