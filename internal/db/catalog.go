@@ -2,12 +2,9 @@ package db
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -16,72 +13,6 @@ import (
 	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
-
-// catalog is the tables as this process knows them. The engine holds them; who
-// changes one there tells all processes, and they follow (follow.go).
-type catalog struct {
-	mu     sync.RWMutex
-	tables map[string]*table
-
-	// ghosts are dropped tables whose streams can still be read, by id.
-	ghosts map[uint32]*schema.Table
-
-	// unsettled are tables of which not all servers may know what has changed.
-	unsettled map[string]*unsettled
-
-	following sync.Mutex // held by who brings the above up to date
-}
-
-// table is one table in use. Its description is replaced, never changed.
-type table struct {
-	*schema.Table
-	tally *tally
-
-	// inUse is held for reading by writes, so that one can wait until all that
-	// know an older description have ended.
-	inUse *sync.RWMutex
-}
-
-func newTable(t *schema.Table) *table {
-	return &table{Table: t, tally: newTally(), inUse: new(sync.RWMutex)}
-}
-
-// with is the same table under a new description.
-func (t *table) with(def *schema.Table) *table {
-	return &table{Table: def, tally: t.tally, inUse: t.inUse}
-}
-
-// find is the table of that name, whatever its state.
-func (d *DB) find(name string) (*table, bool) {
-	d.catalog.mu.RLock()
-	defer d.catalog.mu.RUnlock()
-	t, ok := d.catalog.tables[name]
-	return t, ok
-}
-
-// use is the table of that name, if items can be read and written now.
-func (d *DB) use(name string) (*table, error) {
-	d.catalog.await(name)
-	return d.useNow(name)
-}
-
-// useNow is use whether or not the table is settled.
-func (d *DB) useNow(name string) (*table, error) {
-	t, ok := d.find(name)
-	if !ok || t.State == schema.Deleting || t.State == schema.Creating && t.Status(d.now()) == schema.Creating {
-		return nil, apierror.NoTable()
-	}
-	return t, nil
-}
-
-// Table describes a table for the operations on items.
-func (d *DB) Table(name string) (*schema.Table, error) {
-	t, err := d.use(name)
-	if err != nil {
-		return nil, err
-	}
-	return t.Table, nil
-}
 
 // Description is a table as DescribeTable tells it.
 type Description struct {
@@ -340,24 +271,3 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 
 // formatDropped is the format number of the record of a dropped table.
 const formatDropped = 1
-
-// dropsAt tells whether a deleted table is to go at a moment.
-func (t *table) dropsAt(now time.Time) bool {
-	return t.State == schema.Deleting && !now.Before(t.SettledAt)
-}
-
-// all are the tables as they are now.
-func (d *DB) all() []*table {
-	d.catalog.mu.RLock()
-	defer d.catalog.mu.RUnlock()
-	return slices.Collect(maps.Values(d.catalog.tables))
-}
-
-// newUUID makes a random (version 4) identity.
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}

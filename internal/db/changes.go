@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/keyspace"
-	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -80,62 +78,3 @@ func StampAt(t time.Time) uint64 { return uint64(store.StampAt(t)) }
 
 // StampTime is about when a change was made.
 func StampTime(stamp uint64) time.Time { return store.Stamp(stamp).Time() }
-
-// keptFrom is the first stamp of the changes that a table still needs.
-func keptFrom(t *schema.Table, now time.Time) uint64 {
-	from := uint64(math.MaxUint64)
-	for i := range t.Streams {
-		if s := &t.Streams[i]; readable(s, now) {
-			from = min(from, max(s.Start, StampAt(now.Add(-StreamLife))))
-		}
-	}
-	if t.Recovery.Enabled {
-		from = min(from, StampAt(now.AddDate(0, 0, -t.Recovery.Days)))
-	}
-	return from
-}
-
-// trimInterval is how often changes that nobody needs are removed.
-const trimInterval = 10 * time.Minute
-
-// Trim removes the changes that no stream and no recovery needs any more, and
-// forgets streams that can no longer be read.
-func (d *DB) Trim(ctx context.Context) error {
-	// Before the tables are looked at: a stream that is enabled meanwhile
-	// starts behind it.
-	horizon, err := d.Horizon(ctx)
-	if err != nil {
-		return err
-	}
-	now := d.now()
-	names, _ := d.Tables("", math.MaxInt)
-	for _, name := range names {
-		t, ok := d.find(name)
-		if !ok {
-			continue
-		}
-		if err := d.trimTable(ctx, t.Table, now, horizon); err != nil {
-			return err
-		}
-		if len(forgetStreams(t.Streams, now)) < len(t.Streams) {
-			if _, err := d.alter(ctx, name, func(t *schema.Table) error {
-				t.Streams = forgetStreams(t.Streams, now)
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-	}
-	return d.trimGhosts(ctx, now, horizon)
-}
-
-// trimTable removes the changes of a table that nobody needs.
-func (d *DB) trimTable(ctx context.Context, t *schema.Table, now time.Time, horizon uint64) error {
-	for slot := range keyspace.Slots {
-		start, end := keyspace.ChangeSpan(t.ID, slot, 0, min(keptFrom(t, now), horizon))
-		if err := d.engine.DeleteRange(ctx, start, end); err != nil {
-			return err
-		}
-	}
-	return nil
-}

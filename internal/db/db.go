@@ -6,15 +6,11 @@
 package db
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/stator-db/stator/internal/data/keyspace"
-	"github.com/stator-db/stator/internal/db/verify"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
@@ -72,90 +68,4 @@ type DB struct {
 	leader lead.Work      // what only the leader does
 	drop   lead.Wake      // a table was deleted
 	build  lead.Wake      // an index or a time to live was changed
-}
-
-// Open reads the catalog of an engine and starts the work that goes on beside
-// requests. The engine stays the caller's to close, after Close.
-func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	d := &DB{
-		engine: engine, now: o.Now, log: o.Log, delay: o.TableDelay,
-		collectionLimit: cmp.Or(o.MaxCollectionBytes, maxCollection),
-		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),
-		hideExpired:     o.HideExpired,
-		shardRoll:       cmp.Or(o.ShardDuration, shardRoll),
-		drop:            lead.NewWake(),
-		build:           lead.NewWake(),
-		restores:        newRestores(o.OpenBackup),
-		catalog:         catalog{unsettled: make(map[string]*unsettled)},
-		listeners:       make(map[string]func(context.Context, string) error),
-	}
-	engine.Subscribe(d.hear) // before the catalog is read, so that no change of it is missed
-	if err := d.load(ctx); err != nil {
-		return nil, fmt.Errorf("read the catalog: %w", err)
-	}
-	if err := d.readTally(ctx); err != nil {
-		return nil, fmt.Errorf("read the item counts: %w", err)
-	}
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d.stop = stop
-	d.work.Go(func() {
-		lead.Run(background, nil,
-			lead.Every(tallyInterval, d.saveTally, d.warn("item counts could not be saved")),
-			lead.Every(lookInterval, d.readTally, d.warn("item counts could not be read")))
-	})
-	d.leader.Start(ctx, engine.Leads, d.lead)
-	return d, nil
-}
-
-// lead does the background work of the leader during one term.
-func (d *DB) lead(ctx context.Context, begun func()) {
-	begun()
-	warned := make(map[uint32]bool)
-	lead.Run(ctx, d.engine.Leads,
-		lead.Loop{Step: d.dropStep, Wake: d.drop, Retry: 5 * time.Second, Failed: d.warn("deleted tables could not be removed; trying again")},
-		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.warn("an index could not be built; trying again")},
-		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers},
-		lead.Every(forgetInterval, d.forgetTokens, d.warn("old transaction tokens could not be removed")),
-		lead.Every(trimInterval, d.Trim, d.warn("old changes could not be removed")),
-		lead.Every(d.expiryInterval, func(ctx context.Context) error { return d.expire(ctx, warned) }, d.warn("expired items could not be removed")))
-}
-
-// warn logs an error of background work.
-func (d *DB) warn(message string) func(error) {
-	return func(err error) { d.log.Warn(message, "error", err) }
-}
-
-// Now is the time by the database's clock.
-func (d *DB) Now() time.Time { return d.now() }
-
-// Healthy tells whether the storage answers.
-func (d *DB) Healthy(ctx context.Context) error {
-	_, err := d.engine.Get(ctx, store.Strong, keyspace.Meta("last table id"))
-	return err
-}
-
-// Verify checks that what is stored is consistent, as it is at one moment. It
-// calls progress at intervals.
-func (d *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]verify.Report, error) {
-	snap, err := d.engine.Snapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer snap.Close()
-	return verify.Tables(ctx, snap, progress)
-}
-
-// Close ends the work beside requests. The caller has stopped asking.
-func (d *DB) Close() error {
-	d.stop()
-	d.work.Wait()
-	d.leader.Close()
-	d.restores.close()
-	return d.saveTally(context.Background())
 }

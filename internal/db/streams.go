@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
-	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -84,18 +82,6 @@ func readable(s *schema.Stream, now time.Time) bool {
 	return s.End == 0 || now.Sub(s.Ended) < StreamLife
 }
 
-// forgetStreams leaves out what can no longer be read. The last stream of a
-// table stays: its description names it.
-func forgetStreams(streams []schema.Stream, now time.Time) []schema.Stream {
-	var kept []schema.Stream
-	for i, s := range streams {
-		if i == len(streams)-1 || readable(&s, now) {
-			kept = append(kept, s)
-		}
-	}
-	return kept
-}
-
 // nameStreams gives new streams what tells them from others: a label that no
 // other stream of a table of that name has.
 func (d *DB) nameStreams(t *schema.Table) {
@@ -129,61 +115,6 @@ func (d *DB) nameStreams(t *schema.Table) {
 func labelOf(at time.Time) string { return at.Format("2006-01-02T15:04:05.000") }
 
 // Ghosts
-
-// readGhosts reads what is kept of dropped tables.
-func readGhosts(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Table, error) {
-	ghosts := make(map[uint32]*schema.Table)
-	start, end := keyspace.DroppedStreamsSpan()
-	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
-		if err != nil {
-			return nil, err
-		}
-		t, err := codec.DecodeTable(pair.Value)
-		if err != nil {
-			return nil, fmt.Errorf("a dropped table: %w", err)
-		}
-		ghosts[t.ID] = t
-	}
-	return ghosts, nil
-}
-
-// trimGhosts removes the changes of dropped tables that nobody can read any
-// more, and what is kept of those that have none left.
-func (d *DB) trimGhosts(ctx context.Context, now time.Time, horizon uint64) error {
-	d.catalog.mu.RLock()
-	ghosts := make([]*schema.Table, 0, len(d.catalog.ghosts))
-	for _, t := range d.catalog.ghosts {
-		ghosts = append(ghosts, t)
-	}
-	d.catalog.mu.RUnlock()
-	for _, t := range ghosts {
-		t = withoutRecovery(t)
-		if err := d.trimTable(ctx, t, now, horizon); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return readable(&s, now) }) {
-			continue
-		}
-		key := keyspace.DroppedStreams(t.ID)
-		if err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-			tx.Delete(key)
-			return nil
-		}); err != nil {
-			return err
-		}
-		d.catalog.mu.Lock()
-		delete(d.catalog.ghosts, t.ID)
-		d.catalog.mu.Unlock()
-	}
-	return nil
-}
-
-// withoutRecovery is a table that is no longer recovered.
-func withoutRecovery(t *schema.Table) *schema.Table {
-	left := *t
-	left.Recovery = schema.Recovery{}
-	return &left
-}
 
 // HorizonFrom is the horizon, moved up to a stamp at least if its time has
 // come. On a database that rests the horizon stays behind the last write,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -113,74 +112,6 @@ func (d *DB) hearTable(ctx context.Context, name, id string) error {
 	return nil
 }
 
-// unsettled is a table of which not all servers may know what has changed.
-type unsettled struct {
-	changes map[string]bool // their ids
-	done    chan struct{}
-}
-
-func (c *catalog) unsettle(name, id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	u := c.unsettled[name]
-	if u == nil {
-		u = &unsettled{make(map[string]bool), make(chan struct{})}
-		c.unsettled[name] = u
-	}
-	u.changes[id] = true
-}
-
-func (c *catalog) settle(name, id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	u := c.unsettled[name]
-	if u == nil {
-		return
-	}
-	if delete(u.changes, id); len(u.changes) == 0 {
-		close(u.done)
-		delete(c.unsettled, name)
-	}
-}
-
-func (c *catalog) settleAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, u := range c.unsettled {
-		close(u.done)
-		delete(c.unsettled, name)
-	}
-}
-
-// settlePatience is how long to wait for a change to settle. Only a server that
-// ends between the two rounds leaves one that does not.
-const settlePatience = 10 * time.Second
-
-// await waits until the table of a name is settled, or with "" all are.
-func (c *catalog) await(name string) {
-	for {
-		c.mu.RLock()
-		u := c.unsettled[name]
-		if name == "" {
-			for _, u = range c.unsettled {
-				break
-			}
-		}
-		c.mu.RUnlock()
-		if u == nil {
-			return
-		}
-		select {
-		case <-u.done:
-		case <-time.After(settlePatience):
-			c.mu.Lock()
-			maps.DeleteFunc(c.unsettled, func(_ string, v *unsettled) bool { return v == u })
-			c.mu.Unlock()
-			return
-		}
-	}
-}
-
 // follow brings the catalog up to date and tells which tables have changed, as
 // they were.
 func (d *DB) follow(ctx context.Context, name string) (before []*table, err error) {
@@ -220,20 +151,6 @@ func (d *DB) follow(ctx context.Context, name string) (before []*table, err erro
 	return before, nil
 }
 
-// put replaces the description of a table; nil takes it out. The catalog is
-// locked.
-func (c *catalog) put(name string, now *schema.Table) {
-	was, known := c.tables[name]
-	switch {
-	case now == nil:
-		delete(c.tables, name)
-	case known && was.ID == now.ID:
-		c.tables[name] = was.with(now)
-	default:
-		c.tables[name] = newTable(now)
-	}
-}
-
 // load reads the whole catalog from the engine.
 func (d *DB) load(ctx context.Context) error {
 	snap, err := d.engine.Snapshot(ctx)
@@ -261,4 +178,21 @@ func (d *DB) load(ctx context.Context) error {
 	}
 	d.catalog.ghosts = ghosts
 	return nil
+}
+
+// readGhosts reads what is kept of dropped tables.
+func readGhosts(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Table, error) {
+	ghosts := make(map[uint32]*schema.Table)
+	start, end := keyspace.DroppedStreamsSpan()
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
+		if err != nil {
+			return nil, err
+		}
+		t, err := codec.DecodeTable(pair.Value)
+		if err != nil {
+			return nil, fmt.Errorf("a dropped table: %w", err)
+		}
+		ghosts[t.ID] = t
+	}
+	return ghosts, nil
 }

@@ -1,17 +1,14 @@
 package db
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/stator-db/stator/internal/data/index"
 	"github.com/stator-db/stator/internal/data/item"
-	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/store"
 )
@@ -33,11 +30,6 @@ type counts map[uint16]Count
 type Count struct{ Items, Bytes int64 }
 
 func newTally() *tally { return &tally{known: make(counts), unsaved: make(counts)} }
-
-const (
-	tallyInterval = time.Second     // between two times that what has changed is saved
-	lookInterval  = 5 * time.Second // between two looks at what others have saved
-)
 
 // note counts a committed write.
 func (t *tally) note(o *Outcome) {
@@ -143,71 +135,6 @@ func decodeCounts(stored []byte) (counts, error) {
 	return c, nil
 }
 
-// saveTally adds what was counted here to what is saved.
-func (d *DB) saveTally(ctx context.Context) error {
-	d.saving.Lock()
-	defer d.saving.Unlock()
-	var changed []*table
-	var keys [][]byte
-	var ours []counts
-	for _, t := range d.all() {
-		if c := t.tally.pending(); len(c) > 0 {
-			changed, ours, keys = append(changed, t), append(ours, c), append(keys, keyspace.ItemCount(t.ID))
-		}
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	sums := make([]counts, len(keys))
-	err := d.engine.Update(ctx, keys, func(tx store.Tx) (err error) {
-		for i, key := range keys {
-			stored, _ := tx.Get(key)
-			if sums[i], err = decodeCounts(stored); err != nil {
-				return fmt.Errorf("table %s: %w", changed[i].Name, err)
-			}
-			for id, c := range ours[i] {
-				sums[i].add(id, c.Items, c.Bytes)
-			}
-			sums[i].keep(changed[i].Table)
-			writeCounts(tx, key, sums[i])
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for i, t := range changed {
-		t.tally.saw(sums[i], ours[i])
-	}
-	return nil
-}
-
-// readTally looks at what all processes have saved.
-func (d *DB) readTally(ctx context.Context) error {
-	d.saving.Lock() // else what is saved meanwhile would be counted twice
-	defer d.saving.Unlock()
-	tables := d.all()
-	if len(tables) == 0 {
-		return nil
-	}
-	keys := make([][]byte, len(tables))
-	for i, t := range tables {
-		keys[i] = keyspace.ItemCount(t.ID)
-	}
-	values, err := d.engine.Get(ctx, store.Strong, keys...)
-	if err != nil {
-		return err
-	}
-	for i, t := range tables {
-		stored, err := decodeCounts(values[i])
-		if err != nil {
-			return fmt.Errorf("table %s: %w", t.Name, err)
-		}
-		t.tally.saw(stored, nil)
-	}
-	return nil
-}
-
 // keep drops the counts of indexes that are gone.
 func (c counts) keep(t *schema.Table) {
 	for id := range c {
@@ -216,27 +143,4 @@ func (c counts) keep(t *schema.Table) {
 			delete(c, id)
 		}
 	}
-}
-
-func writeCounts(tx store.Tx, key []byte, c counts) {
-	if len(c) == 0 {
-		tx.Delete(key)
-		return
-	}
-	tx.Set(key, c.encode())
-}
-
-// resetTally counts a table from nothing again.
-func (d *DB) resetTally(ctx context.Context, t *table) error {
-	d.saving.Lock()
-	defer d.saving.Unlock()
-	key := keyspace.ItemCount(t.ID)
-	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
-		tx.Delete(key)
-		return nil
-	})
-	if err == nil {
-		t.tally.saw(make(counts), t.tally.pending())
-	}
-	return err
 }

@@ -1,0 +1,121 @@
+package db
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// trimInterval is how often changes that nobody needs are removed.
+const trimInterval = 10 * time.Minute
+
+// Trim removes the changes that no stream and no recovery needs any more, and
+// forgets streams that can no longer be read.
+func (d *DB) Trim(ctx context.Context) error {
+	// Before the tables are looked at: a stream that is enabled meanwhile
+	// starts behind it.
+	horizon, err := d.Horizon(ctx)
+	if err != nil {
+		return err
+	}
+	now := d.now()
+	names, _ := d.Tables("", math.MaxInt)
+	for _, name := range names {
+		t, ok := d.find(name)
+		if !ok {
+			continue
+		}
+		if err := d.trimTable(ctx, t.Table, now, horizon); err != nil {
+			return err
+		}
+		if len(forgetStreams(t.Streams, now)) < len(t.Streams) {
+			if _, err := d.alter(ctx, name, func(t *schema.Table) error {
+				t.Streams = forgetStreams(t.Streams, now)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return d.trimGhosts(ctx, now, horizon)
+}
+
+// trimTable removes the changes of a table that nobody needs.
+func (d *DB) trimTable(ctx context.Context, t *schema.Table, now time.Time, horizon uint64) error {
+	for slot := range keyspace.Slots {
+		start, end := keyspace.ChangeSpan(t.ID, slot, 0, min(keptFrom(t, now), horizon))
+		if err := d.engine.DeleteRange(ctx, start, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keptFrom is the first stamp of the changes that a table still needs.
+func keptFrom(t *schema.Table, now time.Time) uint64 {
+	from := uint64(math.MaxUint64)
+	for i := range t.Streams {
+		if s := &t.Streams[i]; readable(s, now) {
+			from = min(from, max(s.Start, StampAt(now.Add(-StreamLife))))
+		}
+	}
+	if t.Recovery.Enabled {
+		from = min(from, StampAt(now.AddDate(0, 0, -t.Recovery.Days)))
+	}
+	return from
+}
+
+// trimGhosts removes the changes of dropped tables that nobody can read any
+// more, and what is kept of those that have none left.
+func (d *DB) trimGhosts(ctx context.Context, now time.Time, horizon uint64) error {
+	d.catalog.mu.RLock()
+	ghosts := make([]*schema.Table, 0, len(d.catalog.ghosts))
+	for _, t := range d.catalog.ghosts {
+		ghosts = append(ghosts, t)
+	}
+	d.catalog.mu.RUnlock()
+	for _, t := range ghosts {
+		t = withoutRecovery(t)
+		if err := d.trimTable(ctx, t, now, horizon); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return readable(&s, now) }) {
+			continue
+		}
+		key := keyspace.DroppedStreams(t.ID)
+		if err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+			tx.Delete(key)
+			return nil
+		}); err != nil {
+			return err
+		}
+		d.catalog.mu.Lock()
+		delete(d.catalog.ghosts, t.ID)
+		d.catalog.mu.Unlock()
+	}
+	return nil
+}
+
+// withoutRecovery is a table that is no longer recovered.
+func withoutRecovery(t *schema.Table) *schema.Table {
+	left := *t
+	left.Recovery = schema.Recovery{}
+	return &left
+}
+
+// forgetStreams leaves out what can no longer be read. The last stream of a
+// table stays: its description names it.
+func forgetStreams(streams []schema.Stream, now time.Time) []schema.Stream {
+	var kept []schema.Stream
+	for i, s := range streams {
+		if i == len(streams)-1 || readable(&s, now) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
