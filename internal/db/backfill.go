@@ -22,8 +22,8 @@ const (
 
 // settle waits until every write under way, in any process, knows the table as
 // it is now. Who altered it has waited, too, unless it crashed before.
-func (d *DB) settle(ctx context.Context, name string, id uint32) (*table, bool, error) {
-	if err := d.announceTable(ctx, name); err != nil {
+func (d *DB) syncWriters(ctx context.Context, name string, id uint32) (*table, bool, error) {
+	if err := d.broadcastTable(ctx, name); err != nil {
 		return nil, false, err
 	}
 	t, ok := d.find(name)

@@ -19,36 +19,36 @@ const (
 	topicSettled = "settled" // all know of that
 )
 
-// announceTable has all servers follow a change of a table. When it returns,
+// broadcastTable has all servers follow a change of a table. When it returns,
 // every write under way, in any of them, knows the table as it is. It takes two
 // rounds: in the first each server follows and lets nobody look at the table,
 // in the second all let them, so that who has seen the change through one
 // server sees it through any other.
-func (d *DB) announceTable(ctx context.Context, name string) error {
+func (d *DB) broadcastTable(ctx context.Context, name string) error {
 	change := name + "\x00" + newUUID()
-	if err := d.Announce(ctx, topicTable, change); err != nil {
+	if err := d.Broadcast(ctx, topicTable, change); err != nil {
 		return err
 	}
-	return d.Announce(ctx, topicSettled, change)
+	return d.Broadcast(ctx, topicSettled, change)
 }
 
-// announceStored is announceTable of a change that is stored already. Who asked
+// broadcastStored is broadcastTable of a change that is stored already. Who asked
 // for it may have gone away: the servers must know it all the same, or they
 // would go on with a table that is another after the next start.
-func (d *DB) announceStored(ctx context.Context, name string) error {
-	return d.announceTable(context.WithoutCancel(ctx), name)
+func (d *DB) broadcastStored(ctx context.Context, name string) error {
+	return d.broadcastTable(context.WithoutCancel(ctx), name)
 }
 
-// Announce has every server that shares the data do what it has set by
-// OnAnnounce for a topic, this one included, and returns when all have.
-func (d *DB) Announce(ctx context.Context, topic, what string) error {
+// Broadcast has every server that shares the data do what it has set by
+// Subscribe for a topic, this one included, and returns when all have.
+func (d *DB) Broadcast(ctx context.Context, topic, what string) error {
 	return d.engine.Broadcast(ctx, []byte(topic+"\x00"+what))
 }
 
-// OnAnnounce sets what is done when something of a topic is announced. It may
+// Subscribe sets what is done when something of a topic is announced. It may
 // be done more than once for one announcement, and with "" when any number of
 // them may have been missed.
-func (d *DB) OnAnnounce(topic string, do func(ctx context.Context, what string) error) {
+func (d *DB) Subscribe(topic string, do func(ctx context.Context, what string) error) {
 	d.catalog.mu.Lock()
 	defer d.catalog.mu.Unlock()
 	d.listeners[topic] = do
@@ -59,23 +59,23 @@ func (d *DB) OnAnnounce(topic string, do func(ctx context.Context, what string) 
 func (d *DB) Leads() bool { return d.engine.Leads() }
 
 // hear does what a message asks for; nil asks for everything.
-func (d *DB) hear(ctx context.Context, message []byte) error {
+func (d *DB) onMessage(ctx context.Context, message []byte) error {
 	topic, what, _ := strings.Cut(string(message), "\x00")
 	name, id, _ := strings.Cut(what, "\x00")
 	switch topic {
 	case topicTable:
-		return d.hearTable(ctx, name, id)
+		return d.reload(ctx, name, id)
 	case topicSettled:
-		d.catalog.settle(name, id)
+		d.catalog.endChange(name, id)
 		return nil
 	case "":
 		// Another may lead by now, and have gone on with what we did. From here
 		// on nothing of that commits: this process serves again after this.
 		d.leader.Cancel()
-		if err := d.hearTable(ctx, "", ""); err != nil {
+		if err := d.reload(ctx, "", ""); err != nil {
 			return err
 		}
-		d.catalog.settleAll()
+		d.catalog.endAllChanges()
 	}
 	d.catalog.mu.RLock()
 	listeners := maps.Clone(d.listeners)
@@ -90,13 +90,13 @@ func (d *DB) hear(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// hearTable follows a change of the catalog that this server or another has
+// reload follows a change of the catalog that this server or another has
 // made: of the table of a name, or of any when there is none. When it returns,
 // every write under way here knows the table as it is, and nobody else looks at
 // it until the change has settled.
-func (d *DB) hearTable(ctx context.Context, name, id string) error {
+func (d *DB) reload(ctx context.Context, name, id string) error {
 	if name != "" {
-		d.catalog.unsettle(name, id)
+		d.catalog.beginChange(name, id)
 	}
 	before, err := d.follow(ctx, name)
 	if err != nil {
@@ -131,22 +131,22 @@ func (d *DB) follow(ctx context.Context, name string) (before []*table, err erro
 	if err != nil {
 		return nil, err
 	}
-	var now, ghost *schema.Table
+	var now, drop *schema.Table
 	if values[0] != nil {
 		if now, err = codec.DecodeTable(values[0]); err != nil {
 			return nil, fmt.Errorf("table %s: %w", name, err)
 		}
 	}
 	if known && values[1] != nil {
-		if ghost, err = codec.DecodeTable(values[1]); err != nil {
+		if drop, err = codec.DecodeTable(values[1]); err != nil {
 			return nil, fmt.Errorf("dropped table %s: %w", name, err)
 		}
 	}
 	d.catalog.mu.Lock()
 	defer d.catalog.mu.Unlock()
 	d.catalog.put(name, now)
-	if ghost != nil {
-		d.catalog.ghosts[ghost.ID] = ghost
+	if drop != nil {
+		d.catalog.dropped[drop.ID] = drop
 	}
 	return before, nil
 }
@@ -162,7 +162,7 @@ func (d *DB) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ghosts, err := readGhosts(ctx, snap)
+	dropped, err := readDropped(ctx, snap)
 	if err != nil {
 		return err
 	}
@@ -176,13 +176,13 @@ func (d *DB) load(ctx context.Context) error {
 		}
 		d.catalog.put(t.Name, t)
 	}
-	d.catalog.ghosts = ghosts
+	d.catalog.dropped = dropped
 	return nil
 }
 
-// readGhosts reads what is kept of dropped tables.
-func readGhosts(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Table, error) {
-	ghosts := make(map[uint32]*schema.Table)
+// readDropped reads what is kept of dropped tables.
+func readDropped(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Table, error) {
+	dropped := make(map[uint32]*schema.Table)
 	start, end := keyspace.DroppedStreamsSpan()
 	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
 		if err != nil {
@@ -192,7 +192,7 @@ func readGhosts(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Ta
 		if err != nil {
 			return nil, fmt.Errorf("a dropped table: %w", err)
 		}
-		ghosts[t.ID] = t
+		dropped[t.ID] = t
 	}
-	return ghosts, nil
+	return dropped, nil
 }

@@ -148,7 +148,7 @@ func (d *DB) putAll(ctx context.Context, t *table, writes []Write, exists func(i
 	defer room.release()
 	err := d.engine.Update(ctx, declared, func(tx store.Tx) error {
 		room.row = room.row[:0] // fn may run again
-		tx = newBlank(tx, t.ID, known)
+		tx = newEmptyTableTx(tx, t.ID, known)
 		for i := range writes {
 			var err error
 			if outcomes[i], err = d.apply(tx, t.Table, &writes[i], position{keys[i], i, now}, room); err != nil {
@@ -161,25 +161,25 @@ func (d *DB) putAll(ctx context.Context, t *table, writes []Write, exists func(i
 		return err
 	}
 	for i := range outcomes {
-		t.tally.note(&outcomes[i])
+		t.counts.countWrite(&outcomes[i])
 	}
 	return nil
 }
 
-// blank is an update of a table that has none of the items it writes but those
+// emptyTableTx is an update of a table that has none of the items it writes but those
 // that are known, so that the others need not be declared.
-type blank struct {
+type emptyTableTx struct {
 	store.Tx
 	items []byte // what the keys of items begin with
 	known map[string]bool
 }
 
-func newBlank(tx store.Tx, table uint32, known map[string]bool) blank {
+func newEmptyTableTx(tx store.Tx, table uint32, known map[string]bool) emptyTableTx {
 	items, _ := keyspace.IndexSpan(table, 0)
-	return blank{tx, items, known}
+	return emptyTableTx{tx, items, known}
 }
 
-func (b blank) Get(key []byte) (value []byte, ok bool) {
+func (b emptyTableTx) Get(key []byte) (value []byte, ok bool) {
 	if bytes.HasPrefix(key, b.items) && !b.known[string(key)] {
 		return nil, false
 	}

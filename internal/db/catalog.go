@@ -23,7 +23,7 @@ type Description struct {
 
 // Describe describes a table in any state.
 func (d *DB) Describe(name string) (Description, error) {
-	d.catalog.await(name)
+	d.catalog.waitSettled(name)
 	t, ok := d.find(name)
 	if !ok {
 		return Description{}, apierror.NoTableNamed(name)
@@ -32,7 +32,7 @@ func (d *DB) Describe(name string) (Description, error) {
 }
 
 func (d *DB) describe(t *table) Description {
-	counts := t.tally.counts()
+	counts := t.counts.current()
 	counts.keep(t.Table)
 	for id, c := range counts {
 		// While an index is built, writes take away what is not there yet.
@@ -48,15 +48,15 @@ func (d *DB) changed(def *schema.Table) Description {
 	if !ok || t.ID != def.ID {
 		t = newTable(def) // it is gone already
 	}
-	told := d.describe(t.with(def))
-	told.Status = def.State
-	return told
+	desc := d.describe(t.with(def))
+	desc.Status = def.State
+	return desc
 }
 
 // Tables are the names of up to limit tables after a name, and whether there
 // are more.
 func (d *DB) Tables(after string, limit int) (names []string, more bool) {
-	d.catalog.await("")
+	d.catalog.waitSettled("")
 	d.catalog.mu.RLock()
 	for name := range d.catalog.tables {
 		if name > after {
@@ -97,7 +97,7 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 	if err != nil {
 		return Description{}, err
 	}
-	if err := d.announceStored(ctx, def.Name); err != nil {
+	if err := d.broadcastStored(ctx, def.Name); err != nil {
 		return Description{}, err
 	}
 	return d.changed(stored), nil
@@ -167,7 +167,7 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 	if err != nil {
 		return Description{}, err
 	}
-	if err := d.announceStored(ctx, name); err != nil {
+	if err := d.broadcastStored(ctx, name); err != nil {
 		return Description{}, err
 	}
 	return d.changed(stored), nil
@@ -177,7 +177,7 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 // all writes record theirs before it begins, so that it misses none.
 func (d *DB) alterRecorded(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
 	begins := false
-	told, err := d.alter(ctx, name, func(def *schema.Table) error {
+	desc, err := d.alter(ctx, name, func(def *schema.Table) error {
 		after := def.Clone()
 		if err := change(after); err != nil {
 			return err
@@ -190,7 +190,7 @@ func (d *DB) alterRecorded(ctx context.Context, name string, change func(*schema
 		return nil
 	})
 	if err != nil || !begins {
-		return told, err
+		return desc, err
 	}
 	return d.alter(ctx, name, func(def *schema.Table) error {
 		def.Recording = false
@@ -200,7 +200,7 @@ func (d *DB) alterRecorded(ctx context.Context, name string, change func(*schema
 
 // DeleteTable removes a table. Its items go in the background.
 func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) {
-	told, err := d.alter(ctx, name, func(def *schema.Table) error {
+	desc, err := d.alter(ctx, name, func(def *schema.Table) error {
 		switch status := def.Status(d.now()); status {
 		case schema.Active:
 		case schema.Updating:
@@ -223,7 +223,7 @@ func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) 
 		err = d.dropDue(ctx, d.now())
 	}
 	d.drop.Signal()
-	return told, err
+	return desc, err
 }
 
 // stillInUse words a table that is being created or deleted.
@@ -262,7 +262,7 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if err := d.announceStored(ctx, t.Name); err != nil {
+		if err := d.broadcastStored(ctx, t.Name); err != nil {
 			return err
 		}
 	}

@@ -17,22 +17,22 @@ import (
 // bytes. What this process has changed is saved now and then, by adding it to
 // what all have saved, so a crash can leave the counts off by the writes of the
 // last second; DynamoDB's own are six hours old.
-type tally struct {
+type itemCounts struct {
 	mu      sync.Mutex
-	known   counts // as they were saved when we last looked
-	unsaved counts // how they have changed here since
+	known   countMap // as they were saved when we last looked
+	unsaved countMap // how they have changed here since
 }
 
 // counts are how many items there are, by index; 0 is the table.
-type counts map[uint16]Count
+type countMap map[uint16]Count
 
 // Count is how many items there are, and how large they are together.
 type Count struct{ Items, Bytes int64 }
 
-func newTally() *tally { return &tally{known: make(counts), unsaved: make(counts)} }
+func newItemCounts() *itemCounts { return &itemCounts{known: make(countMap), unsaved: make(countMap)} }
 
 // note counts a committed write.
-func (t *tally) note(o *Outcome) {
+func (t *itemCounts) countWrite(o *Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unsaved.change(0, o.Before, o.After)
@@ -43,7 +43,7 @@ func (t *tally) note(o *Outcome) {
 }
 
 // noteEdits counts entries that a build has put in.
-func (t *tally) noteEdits(edits []index.Edit) {
+func (t *itemCounts) countEdits(edits []index.Edit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range edits {
@@ -53,21 +53,21 @@ func (t *tally) noteEdits(edits []index.Edit) {
 
 // correct replaces what was counted by what is there; writes may have been
 // noted since either.
-func (t *tally) correct(id uint16, counted, there Count) {
+func (t *itemCounts) correct(id uint16, counted, there Count) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unsaved.add(id, there.Items-counted.Items, there.Bytes-counted.Bytes)
 }
 
 // pending is a copy of what is not saved.
-func (t *tally) pending() counts {
+func (t *itemCounts) pending() countMap {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.unsaved)
 }
 
 // counts are all counts as this process knows them.
-func (t *tally) counts() counts {
+func (t *itemCounts) current() countMap {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sum := maps.Clone(t.known)
@@ -78,7 +78,7 @@ func (t *tally) counts() counts {
 }
 
 // saw notes what is saved, of which some was ours.
-func (t *tally) saw(stored, ours counts) {
+func (t *itemCounts) merge(stored, ours countMap) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = stored
@@ -87,7 +87,7 @@ func (t *tally) saw(stored, ours counts) {
 	}
 }
 
-func (c counts) change(id uint16, before, after item.Item) {
+func (c countMap) change(id uint16, before, after item.Item) {
 	var items, bytes int64
 	if before != nil {
 		items--
@@ -101,7 +101,7 @@ func (c counts) change(id uint16, before, after item.Item) {
 }
 
 // add leaves no zeros behind, so that what is empty has nothing to save.
-func (c counts) add(id uint16, items, bytes int64) {
+func (c countMap) add(id uint16, items, bytes int64) {
 	sum := Count{c[id].Items + items, c[id].Bytes + bytes}
 	if sum == (Count{}) {
 		delete(c, id)
@@ -114,7 +114,7 @@ func (c counts) add(id uint16, items, bytes int64) {
 // items, the bytes.
 const countBytes = 2 + 8 + 8
 
-func (c counts) encode() []byte {
+func (c countMap) encode() []byte {
 	b := make([]byte, 0, countBytes*(len(c)+1))
 	for _, id := range slices.Sorted(maps.Keys(c)) {
 		b = binary.BigEndian.AppendUint16(b, id)
@@ -124,11 +124,11 @@ func (c counts) encode() []byte {
 	return b
 }
 
-func decodeCounts(stored []byte) (counts, error) {
+func decodeCounts(stored []byte) (countMap, error) {
 	if len(stored)%countBytes != 0 {
 		return nil, fmt.Errorf("a tally has %d bytes: %w", len(stored), store.ErrCorrupt)
 	}
-	c := make(counts)
+	c := make(countMap)
 	for b := range slices.Chunk(stored, countBytes) {
 		c[binary.BigEndian.Uint16(b)] = Count{int64(binary.BigEndian.Uint64(b[2:])), int64(binary.BigEndian.Uint64(b[10:]))}
 	}
@@ -136,7 +136,7 @@ func decodeCounts(stored []byte) (counts, error) {
 }
 
 // keep drops the counts of indexes that are gone.
-func (c counts) keep(t *schema.Table) {
+func (c countMap) keep(t *schema.Table) {
 	for id := range c {
 		// A larger id is of an index that is newer than this description.
 		if id != 0 && id <= t.LastIndex && !slices.ContainsFunc(t.Indexes, func(x schema.Index) bool { return x.ID == id }) {

@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	tallyInterval = time.Second     // between two times that what has changed is saved
-	lookInterval  = 5 * time.Second // between two looks at what others have saved
+	saveInterval = time.Second     // between two times that what has changed is saved
+	readInterval = 5 * time.Second // between two looks at what others have saved
 )
 
-// saveTally adds what was counted here to what is saved.
-func (d *DB) saveTally(ctx context.Context) error {
+// saveCounts adds what was counted here to what is saved.
+func (d *DB) saveCounts(ctx context.Context) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
 	var changed []*table
 	var keys [][]byte
-	var ours []counts
+	var ours []countMap
 	for _, t := range d.all() {
-		if c := t.tally.pending(); len(c) > 0 {
+		if c := t.counts.pending(); len(c) > 0 {
 			changed, ours, keys = append(changed, t), append(ours, c), append(keys, keyspace.ItemCount(t.ID))
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	sums := make([]counts, len(keys))
+	sums := make([]countMap, len(keys))
 	err := d.engine.Update(ctx, keys, func(tx store.Tx) (err error) {
 		for i, key := range keys {
 			stored, _ := tx.Get(key)
@@ -48,13 +48,13 @@ func (d *DB) saveTally(ctx context.Context) error {
 		return err
 	}
 	for i, t := range changed {
-		t.tally.saw(sums[i], ours[i])
+		t.counts.merge(sums[i], ours[i])
 	}
 	return nil
 }
 
-// readTally looks at what all processes have saved.
-func (d *DB) readTally(ctx context.Context) error {
+// readCounts looks at what all processes have saved.
+func (d *DB) readCounts(ctx context.Context) error {
 	d.saving.Lock() // else what is saved meanwhile would be counted twice
 	defer d.saving.Unlock()
 	tables := d.all()
@@ -74,12 +74,12 @@ func (d *DB) readTally(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
-		t.tally.saw(stored, nil)
+		t.counts.merge(stored, nil)
 	}
 	return nil
 }
 
-func writeCounts(tx store.Tx, key []byte, c counts) {
+func writeCounts(tx store.Tx, key []byte, c countMap) {
 	if len(c) == 0 {
 		tx.Delete(key)
 		return
@@ -87,8 +87,8 @@ func writeCounts(tx store.Tx, key []byte, c counts) {
 	tx.Set(key, c.encode())
 }
 
-// resetTally counts a table from nothing again.
-func (d *DB) resetTally(ctx context.Context, t *table) error {
+// resetCounts counts a table from nothing again.
+func (d *DB) resetCounts(ctx context.Context, t *table) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
 	key := keyspace.ItemCount(t.ID)
@@ -97,7 +97,7 @@ func (d *DB) resetTally(ctx context.Context, t *table) error {
 		return nil
 	})
 	if err == nil {
-		t.tally.saw(make(counts), t.tally.pending())
+		t.counts.merge(make(countMap), t.counts.pending())
 	}
 	return err
 }

@@ -54,7 +54,7 @@ type DB struct {
 	collectionLimit int64
 	expiryInterval  time.Duration
 	hideExpired     bool
-	shardRoll       time.Duration
+	shardDuration   time.Duration
 
 	catalog catalog
 

@@ -40,7 +40,7 @@ func (d *DB) SetTimeToLive(ctx context.Context, name, attribute string) error {
 // fillExpiries makes the notes of items that were there before a table got its
 // time to live, or removes the notes when it has none any more.
 func (d *DB) fillExpiries(ctx context.Context, job buildJob) error {
-	t, ok, err := d.settle(ctx, job.table, job.tableID)
+	t, ok, err := d.syncWriters(ctx, job.table, job.tableID)
 	if !ok || err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 		var writes []Write
 		for _, n := range due {
 			if !t.Expired(n.item, now) {
-				if err := d.dropNote(ctx, t, n); err != nil {
+				if err := d.dropEntry(ctx, t, n); err != nil {
 					return err
 				}
 				continue
@@ -174,14 +174,14 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 // than the one whose notes were read.
 var errExpiresNoMore = errors.New("the table does not expire its items this way any more")
 
-// dueNote is a note whose second is over, and the item that it is about.
-type dueNote struct {
+// dueEntry is a note whose second is over, and the item that it is about.
+type dueEntry struct {
 	note, key []byte
 	item      item.Item // nil: there is none
 }
 
 // due are the next notes whose second is over.
-func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueNote, err error) {
+func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueEntry, err error) {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueNote, err error
 		if err != nil {
 			return nil, err
 		}
-		n := dueNote{note: bytes.Clone(note.Key)}
+		n := dueEntry{note: bytes.Clone(note.Key)}
 		_, n.key = keyspace.ExpiryOf(n.note)
 		if due = append(due, n); len(due) == expiryBatch {
 			break
@@ -211,9 +211,9 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueNote, err error
 	return due, nil
 }
 
-// dropNote removes a note that is not, or no more, true of its item. Otherwise
+// dropEntry removes a note that is not, or no more, true of its item. Otherwise
 // it would be met again and again.
-func (d *DB) dropNote(ctx context.Context, t *schema.Table, n dueNote) error {
+func (d *DB) dropEntry(ctx context.Context, t *schema.Table, n dueEntry) error {
 	at, _ := keyspace.ExpiryOf(n.note)
 	err := d.engine.Update(ctx, [][]byte{n.key, n.note}, func(tx store.Tx) error {
 		it, err := currentItem(tx, n.key)

@@ -51,11 +51,11 @@ func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.I
 	defer cancel(nil)
 	// Each writer has the keys of its own, so that of two items with one key
 	// the later is written later.
-	lanes := make([]*lane, bulkWriters)
+	queues := make([]*writerQueue, bulkWriters)
 	var writers sync.WaitGroup
-	for i := range lanes {
-		l := newLane()
-		lanes[i] = l
+	for i := range queues {
+		l := newWriterQueue()
+		queues[i] = l
 		writers.Go(func() {
 			for b := range l.full {
 				if err := d.putAll(ctx, t, b.writes, b.exists); err != nil {
@@ -66,8 +66,8 @@ func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.I
 			}
 		})
 	}
-	err = distribute(ctx, t.Table, lanes, items, refuse)
-	for _, l := range lanes {
+	err = distribute(ctx, t.Table, queues, items, refuse)
+	for _, l := range queues {
 		close(l.full)
 	}
 	writers.Wait()
@@ -75,43 +75,45 @@ func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.I
 	return errors.Join(context.Cause(ctx), dropCancel(err))
 }
 
-// lane is the way of items to one writer.
-type lane struct {
-	full chan *laneBatch
-	*laneBatch
+// writerQueue is the way of items to one writer.
+type writerQueue struct {
+	full chan *queuedBatch
+	*queuedBatch
 	at   map[string]int // where each item of the batch is
-	seen *filter        // the keys of all items that went this way
+	seen *bloomFilter   // the keys of all items that went this way
 }
 
-// laneBatch is a batch, and which of its items may have come before it.
-type laneBatch struct {
+// queuedBatch is a batch, and which of its items may have come before it.
+type queuedBatch struct {
 	*batch
 	twice []bool
 }
 
-func (b *laneBatch) exists(i int) bool { return b.twice[i] }
+func (b *queuedBatch) exists(i int) bool { return b.twice[i] }
 
-func newLane() *lane {
-	return &lane{full: make(chan *laneBatch), laneBatch: &laneBatch{batch: newBatch()}, at: make(map[string]int), seen: newFilter()}
+func newWriterQueue() *writerQueue {
+	return &writerQueue{full: make(chan *queuedBatch), queuedBatch: &queuedBatch{batch: newBatch()}, at: make(map[string]int), seen: newBloomFilter()}
 }
 
 // filter remembers keys in memory that does not grow. It may take one for
 // another, the more often the more there are; it never forgets one.
-type filter struct {
+type bloomFilter struct {
 	seed maphash.Seed
 	bits []uint64
 }
 
-// filterBits is how many bits it has: enough for some ten million keys.
-const filterBits = 1 << 26
+// bloomBits is how many bits it has: enough for some ten million keys.
+const bloomBits = 1 << 26
 
-func newFilter() *filter { return &filter{maphash.MakeSeed(), make([]uint64, filterBits/64)} }
+func newBloomFilter() *bloomFilter {
+	return &bloomFilter{maphash.MakeSeed(), make([]uint64, bloomBits/64)}
+}
 
 // add tells whether a key may have been added before, and adds it. Its four
 // bits lie in one place, so that it costs one look at memory.
-func (f *filter) add(key []byte) (maybe bool) {
+func (f *bloomFilter) add(key []byte) (maybe bool) {
 	h := maphash.Bytes(f.seed, key)
-	word := &f.bits[h%(filterBits/64)]
+	word := &f.bits[h%(bloomBits/64)]
 	mask := uint64(1)<<(h>>40&63) | 1<<(h>>46&63) | 1<<(h>>52&63) | 1<<(h>>58&63)
 	maybe = *word&mask == mask
 	*word |= mask
@@ -119,10 +121,10 @@ func (f *filter) add(key []byte) (maybe bool) {
 }
 
 // send hands the batch over and begins another.
-func (l *lane) send(ctx context.Context) error {
+func (l *writerQueue) send(ctx context.Context) error {
 	select {
-	case l.full <- l.laneBatch:
-		l.laneBatch = &laneBatch{batch: newBatch()}
+	case l.full <- l.queuedBatch:
+		l.queuedBatch = &queuedBatch{batch: newBatch()}
 		clear(l.at)
 		return nil
 	case <-ctx.Done():
@@ -131,7 +133,7 @@ func (l *lane) send(ctx context.Context) error {
 }
 
 // distribute hands items that fit a table to the writers.
-func distribute(ctx context.Context, t *schema.Table, lanes []*lane, items iter.Seq2[item.Item, error], refuse func(error)) error {
+func distribute(ctx context.Context, t *schema.Table, queues []*writerQueue, items iter.Seq2[item.Item, error], refuse func(error)) error {
 	var key []byte
 	for it, err := range items {
 		if err != nil {
@@ -147,7 +149,7 @@ func distribute(ctx context.Context, t *schema.Table, lanes []*lane, items iter.
 			continue
 		}
 		key = keyspace.Item(key[:0], t, it)
-		l := lanes[keyspace.Lane(key, len(lanes))]
+		l := queues[keyspace.Lane(key, len(queues))]
 		it = l.copy(it)
 		w.Key, w.Effect = it, Replace(it)
 		// An item is named once in an update.
@@ -164,7 +166,7 @@ func distribute(ctx context.Context, t *schema.Table, lanes []*lane, items iter.
 			}
 		}
 	}
-	for _, l := range lanes {
+	for _, l := range queues {
 		if err := l.send(ctx); err != nil {
 			return err
 		}

@@ -105,10 +105,10 @@ func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.T
 	return err
 }
 
-// settleWriters waits until every write under way, in any process, knows the
+// syncIndex waits until every write under way, in any process, knows the
 // table as it is now, and finds the index of a job in it.
-func (d *DB) settleWriters(ctx context.Context, job buildJob) (*table, *schema.Index, bool, error) {
-	t, ok, err := d.settle(ctx, job.table, job.tableID)
+func (d *DB) syncIndex(ctx context.Context, job buildJob) (*table, *schema.Index, bool, error) {
+	t, ok, err := d.syncWriters(ctx, job.table, job.tableID)
 	if !ok || err != nil {
 		return nil, nil, false, err
 	}
@@ -118,7 +118,7 @@ func (d *DB) settleWriters(ctx context.Context, job buildJob) (*table, *schema.I
 
 // emptyIndex removes the entries of an index and then the index.
 func (d *DB) emptyIndex(ctx context.Context, job buildJob) error {
-	t, x, ok, err := d.settleWriters(ctx, job)
+	t, x, ok, err := d.syncIndex(ctx, job)
 	if !ok || err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (d *DB) emptyIndex(ctx context.Context, job buildJob) error {
 // fillIndex puts the entries of all items into an index that writes keep
 // already, and makes it active.
 func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
-	t, x, ok, err := d.settleWriters(ctx, job)
+	t, x, ok, err := d.syncIndex(ctx, job)
 	if !ok || err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
 // its entry was there.
 func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 	t.inUse.Lock() // no write of ours is between its commit and its note
-	guess := t.tally.counts()[id]
+	guess := t.counts.current()[id]
 	snap, err := d.engine.Snapshot(ctx)
 	t.inUse.Unlock()
 	if err != nil {
@@ -177,7 +177,7 @@ func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 		exact.Items++
 		exact.Bytes += int64(entry.Size())
 	}
-	t.tally.correct(id, guess, exact)
+	t.counts.correct(id, guess, exact)
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (d *DB) fillStep(ctx context.Context, job buildJob, step buildBatch) (ok bo
 	}
 	for _, it := range added {
 		e, _ := index.Entry(t.Table, x, it)
-		t.tally.noteEdits([]index.Edit{e})
+		t.counts.countEdits([]index.Edit{e})
 	}
 	return true, nil
 }

@@ -27,26 +27,26 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		collectionLimit: cmp.Or(o.MaxCollectionBytes, maxCollection),
 		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),
 		hideExpired:     o.HideExpired,
-		shardRoll:       cmp.Or(o.ShardDuration, shardRoll),
+		shardDuration:   cmp.Or(o.ShardDuration, shardDuration),
 		drop:            lead.NewWake(),
 		build:           lead.NewWake(),
 		restores:        newRestores(o.OpenBackup),
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
 	}
-	engine.Subscribe(d.hear) // before the catalog is read, so that no change of it is missed
+	engine.Subscribe(d.onMessage) // before the catalog is read, so that no change of it is missed
 	if err := d.load(ctx); err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", err)
 	}
-	if err := d.readTally(ctx); err != nil {
+	if err := d.readCounts(ctx); err != nil {
 		return nil, fmt.Errorf("read the item counts: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
 	d.work.Go(func() {
 		lead.Run(background, nil,
-			lead.Every(tallyInterval, d.saveTally, d.warn("item counts could not be saved")),
-			lead.Every(lookInterval, d.readTally, d.warn("item counts could not be read")))
+			lead.Every(saveInterval, d.saveCounts, d.warn("item counts could not be saved")),
+			lead.Every(readInterval, d.readCounts, d.warn("item counts could not be read")))
 	})
 	d.leader.Start(ctx, engine.Leads, d.lead)
 	return d, nil
@@ -60,7 +60,7 @@ func (d *DB) lead(ctx context.Context, begun func()) {
 		lead.Loop{Step: d.dropStep, Wake: d.drop, Retry: 5 * time.Second, Failed: d.warn("deleted tables could not be removed; trying again")},
 		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.warn("an index could not be built; trying again")},
 		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers},
-		lead.Every(forgetInterval, d.forgetTokens, d.warn("old transaction tokens could not be removed")),
+		lead.Every(tokenInterval, d.removeTokens, d.warn("old transaction tokens could not be removed")),
 		lead.Every(trimInterval, d.Trim, d.warn("old changes could not be removed")),
 		lead.Every(d.expiryInterval, func(ctx context.Context) error { return d.expire(ctx, warned) }, d.warn("expired items could not be removed")))
 }
@@ -96,5 +96,5 @@ func (d *DB) Close() error {
 	d.work.Wait()
 	d.leader.Close()
 	d.restores.close()
-	return d.saveTally(context.Background())
+	return d.saveCounts(context.Background())
 }

@@ -52,11 +52,11 @@ func (d *DB) RestoreToSecond(ctx context.Context, source string, at time.Time, d
 	if err != nil {
 		return Description{}, err
 	}
-	told, err := d.restoreFrom(ctx, view, source, at, now, define)
+	desc, err := d.restoreFrom(ctx, view, source, at, now, define)
 	if err != nil {
 		view.Close()
 	}
-	return told, err
+	return desc, err
 }
 
 // restoreFrom is RestoreToSecond from a view, which is in use when there is no
@@ -98,13 +98,13 @@ func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) 
 			contents.close() // who fills it is another server, and finds them himself
 		}
 	}
-	told, err := d.CreateTable(ctx, def)
+	desc, err := d.CreateTable(ctx, def)
 	if err != nil {
 		d.restores.contents(def.UUID)
 		return Description{}, err
 	}
 	d.restores.wake.Signal()
-	return told, nil
+	return desc, nil
 }
 
 // contentsAt are the items of a table as they were at the end of a second, or as
@@ -136,7 +136,7 @@ func (d *DB) restoreStep(ctx context.Context) (wait time.Duration, err error) {
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return 0, nil
-	case hopeless(err):
+	case isPermanent(err):
 		d.log.Error("a table could not be restored, and is removed again", "table", t.Name, "error", err)
 		err = d.abandon(ctx, t)
 	default:
@@ -148,8 +148,8 @@ func (d *DB) restoreStep(ctx context.Context) (wait time.Duration, err error) {
 	return 0, nil
 }
 
-// hopeless tells whether another attempt would meet the same error.
-func hopeless(err error) bool {
+// isPermanent tells whether another attempt would meet the same error.
+func isPermanent(err error) bool {
 	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, history.ErrNoRecovery) || errors.Is(err, history.ErrNotRestorable) || errors.As(err, new(*apierror.Error))
 }
 
@@ -180,13 +180,13 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	}
 	log := d.log.With("table", t.Name, "from", t.Restored.Table, "at", t.Restored.At)
 	began := d.now()
-	var told atomic.Int64
-	told.Store(began.UnixNano())
+	var desc atomic.Int64
+	desc.Store(began.UnixNano())
 	progress := func(what string) func(int) {
 		var done atomic.Int64
 		return func(n int) {
 			count, now := done.Add(int64(n)), d.now().UnixNano()
-			if last := told.Load(); now-last >= int64(buildProgress) && told.CompareAndSwap(last, now) {
+			if last := desc.Load(); now-last >= int64(buildProgress) && desc.CompareAndSwap(last, now) {
 				log.Info("a table is being restored", what, count)
 			}
 		}
@@ -194,7 +194,7 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	if err := d.loadItems(ctx, t, contents.Items(ctx), progress("items")); err != nil {
 		return err
 	}
-	if err := d.saveTally(ctx); err != nil {
+	if err := d.saveCounts(ctx); err != nil {
 		return err
 	}
 	if _, err := d.alter(ctx, t.Name, func(now *schema.Table) error {
@@ -203,7 +203,7 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	}); err != nil {
 		return err
 	}
-	log.Info("a table was restored", "items", t.tally.counts()[0].Items, "took", d.now().Sub(began).Round(time.Millisecond))
+	log.Info("a table was restored", "items", t.counts.current()[0].Items, "took", d.now().Sub(began).Round(time.Millisecond))
 	return nil
 }
 
@@ -261,7 +261,7 @@ func (d *DB) clear(ctx context.Context, t *table) error {
 			break
 		}
 	}
-	return d.resetTally(ctx, t)
+	return d.resetCounts(ctx, t)
 }
 
 // abandon takes a table out again that could not be restored.

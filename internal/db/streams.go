@@ -13,12 +13,12 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// StreamLife is how long a change can be read from a stream, and a stream
+// StreamRetention is how long a change can be read from a stream, and a stream
 // after it was disabled or its table deleted.
-const StreamLife = 24 * time.Hour
+const StreamRetention = 24 * time.Hour
 
-// shardRoll is how long a shard takes changes unless the options say more.
-const shardRoll = 4 * time.Hour
+// shardDuration is how long a shard takes changes unless the options say more.
+const shardDuration = 4 * time.Hour
 
 // Stream is a stream that can be read now. Its table may be gone by now.
 type Stream struct {
@@ -41,7 +41,7 @@ func (d *DB) Stream(table, label string) (Stream, bool) {
 // of the tables and their labels. Of one name there may have been several
 // tables.
 func (d *DB) Streams(table string) []Stream {
-	d.catalog.await(table)
+	d.catalog.waitSettled(table)
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
 	var found []Stream
@@ -49,12 +49,12 @@ func (d *DB) Streams(table string) []Stream {
 		for i := range t.Streams {
 			if s := &t.Streams[i]; readable(s, d.now()) && (table == "" || t.Name == table) {
 				of := Stream{*s, t, d.streamStatus(s)}
-				of.Roll = cmp.Or(s.Roll, shardRoll)
+				of.Roll = cmp.Or(s.Roll, shardDuration)
 				found = append(found, of)
 			}
 		}
 	}
-	for _, t := range d.catalog.ghosts {
+	for _, t := range d.catalog.dropped {
 		add(t)
 	}
 	for _, t := range d.catalog.tables {
@@ -79,7 +79,7 @@ func (d *DB) streamStatus(s *schema.Stream) string {
 
 // readable tells whether changes can be read from a stream.
 func readable(s *schema.Stream, now time.Time) bool {
-	return s.End == 0 || now.Sub(s.Ended) < StreamLife
+	return s.End == 0 || now.Sub(s.Ended) < StreamRetention
 }
 
 // nameStreams gives new streams what tells them from others: a label that no
@@ -91,7 +91,7 @@ func (d *DB) nameStreams(t *schema.Table) {
 		has := func(t *schema.Table) bool {
 			return slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return s.Label == label })
 		}
-		for _, g := range d.catalog.ghosts {
+		for _, g := range d.catalog.dropped {
 			if g.Name == t.Name && has(g) {
 				return true
 			}
@@ -108,7 +108,7 @@ func (d *DB) nameStreams(t *schema.Table) {
 			at = at.Add(time.Millisecond)
 		}
 		s.Label = labelOf(at)
-		s.Roll = d.shardRoll
+		s.Roll = d.shardDuration
 	}
 }
 

@@ -18,8 +18,8 @@ type catalog struct {
 	mu     sync.RWMutex
 	tables map[string]*table
 
-	// ghosts are dropped tables whose streams can still be read, by id.
-	ghosts map[uint32]*schema.Table
+	// dropped are dropped tables whose streams can still be read, by id.
+	dropped map[uint32]*schema.Table
 
 	// unsettled are tables of which not all servers may know what has changed.
 	unsettled map[string]*unsettled
@@ -30,7 +30,7 @@ type catalog struct {
 // table is one table in use. Its description is replaced, never changed.
 type table struct {
 	*schema.Table
-	tally *tally
+	counts *itemCounts
 
 	// inUse is held for reading by writes, so that one can wait until all that
 	// know an older description have ended.
@@ -38,12 +38,12 @@ type table struct {
 }
 
 func newTable(t *schema.Table) *table {
-	return &table{Table: t, tally: newTally(), inUse: new(sync.RWMutex)}
+	return &table{Table: t, counts: newItemCounts(), inUse: new(sync.RWMutex)}
 }
 
 // with is the same table under a new description.
 func (t *table) with(def *schema.Table) *table {
-	return &table{Table: def, tally: t.tally, inUse: t.inUse}
+	return &table{Table: def, counts: t.counts, inUse: t.inUse}
 }
 
 // dropsAt tells whether a deleted table is to go at a moment.
@@ -61,7 +61,7 @@ func (d *DB) find(name string) (*table, bool) {
 
 // use is the table of that name, if items can be read and written now.
 func (d *DB) use(name string) (*table, error) {
-	d.catalog.await(name)
+	d.catalog.waitSettled(name)
 	return d.useNow(name)
 }
 
@@ -119,7 +119,7 @@ type unsettled struct {
 	done    chan struct{}
 }
 
-func (c *catalog) unsettle(name, id string) {
+func (c *catalog) beginChange(name, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	u := c.unsettled[name]
@@ -130,7 +130,7 @@ func (c *catalog) unsettle(name, id string) {
 	u.changes[id] = true
 }
 
-func (c *catalog) settle(name, id string) {
+func (c *catalog) endChange(name, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	u := c.unsettled[name]
@@ -143,7 +143,7 @@ func (c *catalog) settle(name, id string) {
 	}
 }
 
-func (c *catalog) settleAll() {
+func (c *catalog) endAllChanges() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, u := range c.unsettled {
@@ -152,12 +152,12 @@ func (c *catalog) settleAll() {
 	}
 }
 
-// settlePatience is how long to wait for a change to settle. Only a server that
+// settleTimeout is how long to wait for a change to settle. Only a server that
 // ends between the two rounds leaves one that does not.
-const settlePatience = 10 * time.Second
+const settleTimeout = 10 * time.Second
 
 // await waits until the table of a name is settled, or with "" all are.
-func (c *catalog) await(name string) {
+func (c *catalog) waitSettled(name string) {
 	for {
 		c.mu.RLock()
 		u := c.unsettled[name]
@@ -172,7 +172,7 @@ func (c *catalog) await(name string) {
 		}
 		select {
 		case <-u.done:
-		case <-time.After(settlePatience):
+		case <-time.After(settleTimeout):
 			c.mu.Lock()
 			maps.DeleteFunc(c.unsettled, func(_ string, v *unsettled) bool { return v == u })
 			c.mu.Unlock()

@@ -19,8 +19,8 @@ type Token struct {
 	Request      [sha256.Size]byte // the digest of what is asked for
 }
 
-// TokenLife is how long a token is remembered.
-const TokenLife = 10 * time.Minute
+// TokenRetention is how long a token is remembered.
+const TokenRetention = 10 * time.Minute
 
 // ErrTokenReused tells that a token came before with another request.
 var ErrTokenReused = errors.New("the token came with another request")
@@ -74,7 +74,7 @@ func (t *Token) check(tx store.Tx, key []byte, now time.Time) error {
 		return fmt.Errorf("the record of a token: %w", store.ErrCorrupt)
 	}
 	switch {
-	case now.Sub(r.At) > TokenLife:
+	case now.Sub(r.At) > TokenRetention:
 		return nil
 	case !bytes.Equal(r.Request, t.Request[:]):
 		return ErrTokenReused
@@ -82,27 +82,27 @@ func (t *Token) check(tx store.Tx, key []byte, now time.Time) error {
 	return &Replayed{Sizes: r.Sizes}
 }
 
-// forgetInterval is how often tokens are looked through.
-const forgetInterval = time.Minute
+// tokenInterval is how often tokens are looked through.
+const tokenInterval = time.Minute
 
-// forgetTokens removes the records of tokens that are no longer remembered.
-func (d *DB) forgetTokens(ctx context.Context) error {
+// removeTokens removes the records of tokens that are no longer remembered.
+func (d *DB) removeTokens(ctx context.Context) error {
 	start, end := keyspace.TokensDue(d.now())
 	for {
 		due, err := d.tokensDue(ctx, start, end)
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		if err := d.forget(ctx, due); err != nil {
+		if err := d.removeTokenBatch(ctx, due); err != nil {
 			return err
 		}
 		start = append(due[len(due)-1], 0) // not through what is gone again
 	}
 }
 
-// forgetBatch is how many tokens are forgotten in one update: they must go
+// tokenBatch is how many tokens are forgotten in one update: they must go
 // faster than many customers at once can make them.
-const forgetBatch = 250
+const tokenBatch = 250
 
 // tokensDue are the next notes of tokens that may be forgotten.
 func (d *DB) tokensDue(ctx context.Context, start, end []byte) (due [][]byte, err error) {
@@ -115,7 +115,7 @@ func (d *DB) tokensDue(ctx context.Context, start, end []byte) (due [][]byte, er
 		if err != nil {
 			return nil, err
 		}
-		if due = append(due, bytes.Clone(pair.Key)); len(due) == forgetBatch {
+		if due = append(due, bytes.Clone(pair.Key)); len(due) == tokenBatch {
 			break
 		}
 	}
@@ -123,7 +123,7 @@ func (d *DB) tokensDue(ctx context.Context, start, end []byte) (due [][]byte, er
 }
 
 // forget removes notes, and the tokens that they are about.
-func (d *DB) forget(ctx context.Context, due [][]byte) error {
+func (d *DB) removeTokenBatch(ctx context.Context, due [][]byte) error {
 	keys := make([][]byte, len(due))
 	for i := range due {
 		keys[i] = keyspace.Token(keyspace.DueToken(due[i]))
@@ -134,7 +134,7 @@ func (d *DB) forget(ctx context.Context, due [][]byte) error {
 			// The token may have come again since, and have a later due time.
 			if stored, ok := tx.Get(key); ok {
 				var r tokenRecord
-				if json.Unmarshal(stored[1:], &r) != nil || d.now().Sub(r.At) > TokenLife {
+				if json.Unmarshal(stored[1:], &r) != nil || d.now().Sub(r.At) > TokenRetention {
 					tx.Delete(key)
 				}
 			}

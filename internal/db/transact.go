@@ -24,7 +24,7 @@ func (d *DB) Transact(ctx context.Context, token *Token, writes ...Write) ([]Out
 		before: func(tx store.Tx) error { return token.check(tx, key, now) },
 		after: func(tx store.Tx, outcomes []Outcome) {
 			tx.Set(key, token.record(now, outcomes))
-			tx.Set(keyspace.TokenDue(now.Add(TokenLife), token.digest()), []byte{formatToken})
+			tx.Set(keyspace.TokenDue(now.Add(TokenRetention), token.digest()), []byte{formatToken})
 		},
 	})
 	return outcomes, err

@@ -213,13 +213,13 @@ func TestToken(t *testing.T) {
 			t.Error(err)
 		}
 
-		time.Sleep(TokenLife / 2)
+		time.Sleep(TokenRetention / 2)
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
 		d = newDB(t, e, Options{})
 		replayed(testToken("1", "x"))
-		time.Sleep(TokenLife / 2)
+		time.Sleep(TokenRetention / 2)
 		replayed(testToken("1", "x"))
 		expectN(t, d, "a", 1)
 		time.Sleep(time.Millisecond)
@@ -227,10 +227,10 @@ func TestToken(t *testing.T) {
 		expectN(t, d, "a", 2)
 
 		// The first record is due to be deleted now, but the token was used again.
-		time.Sleep(2 * forgetInterval)
+		time.Sleep(2 * tokenInterval)
 		synctest.Wait()
 		replayed(testToken("1", "x"))
-		time.Sleep(TokenLife + 2*forgetInterval)
+		time.Sleep(TokenRetention + 2*tokenInterval)
 		synctest.Wait()
 		for _, kind := range []byte{keyspace.Token(nil)[0], keyspace.TokenDue(time.Now(), nil)[0]} {
 			if n := countStored(t, e, []byte{kind}, []byte{kind + 1}); n != 0 {
@@ -524,9 +524,9 @@ func TestTokensAreDeletedInBatches(t *testing.T) {
 		})
 	}
 	all.Wait()
-	ahead.Store(int64(TokenLife + time.Minute))
+	ahead.Store(int64(TokenRetention + time.Minute))
 	updates.n.Store(0)
-	if err := d.forgetTokens(t.Context()); err != nil {
+	if err := d.removeTokens(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := updates.n.Load(); n > clients*each/100 {

@@ -33,16 +33,16 @@ func (d *DB) Trim(ctx context.Context) error {
 		if err := d.trimTable(ctx, t.Table, now, horizon); err != nil {
 			return err
 		}
-		if len(forgetStreams(t.Streams, now)) < len(t.Streams) {
+		if len(readableStreams(t.Streams, now)) < len(t.Streams) {
 			if _, err := d.alter(ctx, name, func(t *schema.Table) error {
-				t.Streams = forgetStreams(t.Streams, now)
+				t.Streams = readableStreams(t.Streams, now)
 				return nil
 			}); err != nil {
 				return err
 			}
 		}
 	}
-	return d.trimGhosts(ctx, now, horizon)
+	return d.trimDropped(ctx, now, horizon)
 }
 
 // trimTable removes the changes of a table that nobody needs.
@@ -61,7 +61,7 @@ func keptFrom(t *schema.Table, now time.Time) uint64 {
 	from := uint64(math.MaxUint64)
 	for i := range t.Streams {
 		if s := &t.Streams[i]; readable(s, now) {
-			from = min(from, max(s.Start, StampAt(now.Add(-StreamLife))))
+			from = min(from, max(s.Start, StampAt(now.Add(-StreamRetention))))
 		}
 	}
 	if t.Recovery.Enabled {
@@ -70,16 +70,16 @@ func keptFrom(t *schema.Table, now time.Time) uint64 {
 	return from
 }
 
-// trimGhosts removes the changes of dropped tables that nobody can read any
+// trimDropped removes the changes of dropped tables that nobody can read any
 // more, and what is kept of those that have none left.
-func (d *DB) trimGhosts(ctx context.Context, now time.Time, horizon uint64) error {
+func (d *DB) trimDropped(ctx context.Context, now time.Time, horizon uint64) error {
 	d.catalog.mu.RLock()
-	ghosts := make([]*schema.Table, 0, len(d.catalog.ghosts))
-	for _, t := range d.catalog.ghosts {
-		ghosts = append(ghosts, t)
+	dropped := make([]*schema.Table, 0, len(d.catalog.dropped))
+	for _, t := range d.catalog.dropped {
+		dropped = append(dropped, t)
 	}
 	d.catalog.mu.RUnlock()
-	for _, t := range ghosts {
+	for _, t := range dropped {
 		t = withoutRecovery(t)
 		if err := d.trimTable(ctx, t, now, horizon); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (d *DB) trimGhosts(ctx context.Context, now time.Time, horizon uint64) erro
 			return err
 		}
 		d.catalog.mu.Lock()
-		delete(d.catalog.ghosts, t.ID)
+		delete(d.catalog.dropped, t.ID)
 		d.catalog.mu.Unlock()
 	}
 	return nil
@@ -108,9 +108,9 @@ func withoutRecovery(t *schema.Table) *schema.Table {
 	return &left
 }
 
-// forgetStreams leaves out what can no longer be read. The last stream of a
+// readableStreams leaves out what can no longer be read. The last stream of a
 // table stays: its description names it.
-func forgetStreams(streams []schema.Stream, now time.Time) []schema.Stream {
+func readableStreams(streams []schema.Stream, now time.Time) []schema.Stream {
 	var kept []schema.Stream
 	for i, s := range streams {
 		if i == len(streams)-1 || readable(&s, now) {

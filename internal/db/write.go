@@ -87,7 +87,7 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 		return nil, err
 	}
 	for i := range outcomes {
-		tables[i].tally.note(&outcomes[i])
+		tables[i].counts.countWrite(&outcomes[i])
 	}
 	return outcomes, nil
 }
@@ -119,10 +119,10 @@ func (d *DB) hold(writes []Write) (tables []*table, release func(), err error) {
 		at, _ := slices.BinarySearch(names, writes[i].Table)
 		tables[i] = held[at]
 	}
-	return tables, func() { letGo(held) }, nil
+	return tables, func() { releaseAll(held) }, nil
 }
 
-// holdAll keeps tables as they are until letGo.
+// holdAll keeps tables as they are until releaseAll.
 func (d *DB) holdAll(names []string) ([]*table, error) {
 	held := make([]*table, 0, len(names))
 	for {
@@ -138,7 +138,7 @@ func (d *DB) holdAll(names []string) ([]*table, error) {
 			if now, err := d.useNow(t.Name); err != nil || now != t {
 				// It was altered or dropped meanwhile. Who did that may be
 				// waiting for us, so nothing is held while we wait for him.
-				letGo(held[:i+1])
+				releaseAll(held[:i+1])
 				held = held[:0]
 				break
 			}
@@ -149,7 +149,7 @@ func (d *DB) holdAll(names []string) ([]*table, error) {
 	}
 }
 
-func letGo(held []*table) {
+func releaseAll(held []*table) {
 	for _, t := range held {
 		t.inUse.RUnlock()
 	}

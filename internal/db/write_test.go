@@ -310,7 +310,7 @@ func TestCountsAreSaved(t *testing.T) {
 		create(t, d, orders("Orders"))
 		it := key("a", 1).With("a", item.String("x"))
 		put(t, d, "Orders", it)
-		time.Sleep(2 * tallyInterval)
+		time.Sleep(2 * saveInterval)
 		other := newDB(t, e, Options{}) // as after a crash: the first is not closed
 		checkTable(t, other, map[string]item.Item{"a": it})
 	})

@@ -115,7 +115,7 @@ func (f *follower) readInto(ctx context.Context, r *round) (int, error) {
 	if horizon == f.idleAt {
 		// The position advances with time, so that it does not appear to be older
 		// than the stream's retention: no new change can be that old.
-		if aged := db.StampAt(d.Now().Add(-db.StreamLife / 2)); r.end.Stamp < aged {
+		if aged := db.StampAt(d.Now().Add(-db.StreamRetention / 2)); r.end.Stamp < aged {
 			r.end = stream.Position{Stamp: aged}
 		}
 		return 0, nil
@@ -163,7 +163,7 @@ func (f *follower) streamAt(at stream.Position) (of db.Stream, from stream.Posit
 		if from.Stamp < of.Start {
 			from = stream.Position{Stamp: of.Start}
 		}
-		if trimmed := db.StampAt(d.Now().Add(-db.StreamLife)); from.Stamp < trimmed {
+		if trimmed := db.StampAt(d.Now().Add(-db.StreamRetention)); from.Stamp < trimmed {
 			from = stream.Position{Stamp: trimmed}
 			if at.Stamp >= of.Start {
 				f.log.Warn("undelivered changes older than 24 h are lost: a stream does not keep them longer", "slot", f.slot)

@@ -66,7 +66,7 @@ func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 	}
 	if len(s.all) > 0 {
 		s.terms.Start(ctx, o.Service.DB.Leads, s.work)
-		o.Service.DB.OnAnnounce(topic, func(context.Context, string) error {
+		o.Service.DB.Subscribe(topic, func(context.Context, string) error {
 			s.terms.Restart()
 			return nil
 		})

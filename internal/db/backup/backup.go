@@ -86,8 +86,8 @@ func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *St
 		requested: make(map[string]bool),
 	}
 	s.background.Start(ctx, d.Leads, s.work)
-	d.OnAnnounce(topicRequested, s.onRequested)
-	d.OnAnnounce(topicFailed, s.onFailed)
+	d.Subscribe(topicRequested, s.onRequested)
+	d.Subscribe(topicFailed, s.onFailed)
 	return s
 }
 
@@ -126,7 +126,7 @@ func (s *Store) Create(ctx context.Context, table, name string) (Backup, error) 
 	}
 	// When every server has received the message, the leader has a view of the
 	// table.
-	if err := s.db.Announce(ctx, topicRequested, m.ID); err != nil {
+	if err := s.db.Broadcast(ctx, topicRequested, m.ID); err != nil {
 		s.discard(context.WithoutCancel(ctx), m.ID+suffixCreating)
 		return Backup{}, fmt.Errorf("start a backup of table %s: %w", table, err)
 	}

@@ -271,7 +271,7 @@ func (s *Store) fail(ctx context.Context, j *job, why error) {
 	s.log.Error("backup failed", "table", j.Table.Name, "backup", j.Name, "id", j.ID, "place", s.place.String(), "error", why)
 	why = fmt.Errorf("backup %s of table %s failed: %w", j.Name, j.Table.Name, why)
 	s.recordFailure(j.ID, why)
-	if err := s.db.Announce(ctx, topicFailed, j.ID+"\x00"+why.Error()); err != nil && ctx.Err() == nil {
+	if err := s.db.Broadcast(ctx, topicFailed, j.ID+"\x00"+why.Error()); err != nil && ctx.Err() == nil {
 		s.log.Warn("cannot report a failed backup to the other servers", "id", j.ID, "error", err)
 	}
 }

@@ -32,7 +32,7 @@ func (p Position) before(q Position) bool {
 }
 
 // trimHorizon returns the first stamp of the changes that can still be read.
-func (r *Reader) trimHorizon() uint64 { return db.StampAt(r.DB.Now().Add(-db.StreamLife)) }
+func (r *Reader) trimHorizon() uint64 { return db.StampAt(r.DB.Now().Add(-db.StreamRetention)) }
 
 // Page is a number of consecutive changes of a shard.
 type Page struct {

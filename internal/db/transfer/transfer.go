@@ -60,7 +60,7 @@ func Open(ctx context.Context, d *db.DB, buckets map[string]blob.Place, log *slo
 		return nil, fmt.Errorf("read the records of exports and imports: %w", err)
 	}
 	s.background.Start(ctx, d.Leads, s.work)
-	d.OnAnnounce(topic, func(_ context.Context, id string) error {
+	d.Subscribe(topic, func(_ context.Context, id string) error {
 		if id == "" {
 			s.background.Restart()
 		}
@@ -137,7 +137,7 @@ func (s *Store) StartExport(ctx context.Context, j Job) (Job, error) {
 // announce makes the leader look for a new job.
 func (s *Store) announce(ctx context.Context, id string) {
 	// A lost message only delays the job: the leader scans the records regularly.
-	if err := s.db.Announce(ctx, topic, id); err != nil && ctx.Err() == nil {
+	if err := s.db.Broadcast(ctx, topic, id); err != nil && ctx.Err() == nil {
 		s.log.Warn("cannot announce a job to the other servers; it starts with the next scan", "id", id, "error", err)
 	}
 }
