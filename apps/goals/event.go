@@ -21,8 +21,8 @@ const (
 	Failed    = "FAILED"
 )
 
-// Event is what happened to a customer's money. A deposit carries the balance
-// after it; a reconciliation names the deposit that it is about.
+// Event is an event of a customer's money. A deposit has the balance after it; a
+// reconciliation names its deposit.
 type Event struct {
 	Type       string    `json:"type"`
 	EventID    string    `json:"eventId"`
@@ -36,35 +36,34 @@ type Event struct {
 	Outcome string      `json:"outcome,omitempty"`
 }
 
-// DepositRef names a deposit event.
+// DepositRef identifies a deposit event.
 type DepositRef struct {
 	EventID    string    `json:"eventId"`
 	OccurredAt time.Time `json:"occurredAt"`
 }
 
-// MaxEvent is the size of the largest event that is taken, in bytes.
+// MaxEvent is the maximum size of an event, in bytes.
 const MaxEvent = 64 << 10
 
-// MaxAhead is how far an event's time may be ahead of our clock. One further
-// ahead would keep out all true events until its time has come.
+// MaxAhead is how far an event's time may be ahead of our clock. An event further
+// ahead would override all true events until that time.
 const MaxAhead = 5 * time.Minute
 
-// BadEvent is the error of an event that can never be taken, however often it is
-// delivered.
+// BadEvent is the error of an event that is invalid however often it is delivered.
 type BadEvent struct{ Reason string }
 
 func (b *BadEvent) Error() string { return b.Reason }
 
 func bad(format string, args ...any) error { return &BadEvent{fmt.Sprintf(format, args...)} }
 
-// ParseEvent reads an event and checks all that can be known without the rules.
+// ParseEvent parses an event and validates what does not need the rules.
 func ParseEvent(b []byte, now time.Time) (Event, error) {
 	var e Event
 	if len(b) > MaxEvent {
-		return e, bad("the event has %d bytes; at most %d are taken", len(b), MaxEvent)
+		return e, bad("the event has %d bytes; the limit is %d", len(b), MaxEvent)
 	}
 	if err := json.Unmarshal(b, &e); err != nil {
-		return e, bad("the event is not the JSON that is expected: %v", err)
+		return e, bad("the event is not the expected JSON: %v", err)
 	}
 	person, err := ParsePerson(e.PersonID)
 	if err != nil {
@@ -112,16 +111,16 @@ func eventID(s string) (string, error) {
 func sensibleTime(t, now time.Time) error {
 	switch {
 	case t.Year() < 2000:
-		return errors.New("there is none, or it is before the year 2000")
+		return errors.New("it is missing or before the year 2000")
 	case t.After(now.Add(MaxAhead)):
 		return fmt.Errorf("%s is %s ahead of our clock", t.UTC().Format(time.RFC3339), t.Sub(now).Round(time.Second))
 	}
 	return nil
 }
 
-// Pending is what an event writes to the near-real-time view, and whether it
-// writes at all: a confirmed reconciliation does not, since the next batch takes
-// its deposit over, and neither does an event that would expire on arrival.
+// Pending returns what an event writes to the near-real-time view, and whether it
+// writes at all: a confirmed reconciliation does not, since the next batch includes
+// its deposit, and neither does an event that would expire on arrival.
 func (e *Event) Pending(goalID string, now time.Time) (Pending, bool) {
 	p := Pending{PersonID: e.PersonID, GoalID: goalID, EventID: e.EventID, Status: PendingConfirmation}
 	at := e.OccurredAt
@@ -139,10 +138,9 @@ func (e *Event) Pending(goalID string, now time.Time) (Pending, bool) {
 	return p, p.TTL > now.Unix()
 }
 
-// version orders all that is ever written for one goal of one person: by time,
-// then by event, and a rejection after the deposit that it rejects. Only a greater
-// version is written, so the order of arrival does not matter, and no delivery is
-// one too many.
+// version orders all writes for one goal of one person: by time, then by event, and a
+// rejection after the deposit that it rejects. Only a greater version is written, so
+// neither the order of arrival nor duplicates matter.
 func (p *Pending) version() string {
 	mark := "0"
 	if p.Status == Rejected {

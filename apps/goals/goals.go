@@ -1,6 +1,6 @@
-// Package goals is what the two pipelines and the serving API of the saving
-// goals agree on: what a customer and a pending balance are, how they are stored,
-// and how they become one answer.
+// Package goals is shared by the two pipelines and the API of the saving goals: it
+// defines customers and pending balances, how they are stored, and how they are
+// merged.
 package goals
 
 import (
@@ -17,21 +17,21 @@ import (
 //go:embed goals.model.yaml
 var Model []byte
 
-// The two tables. The batch pipeline alone writes the first; the stream pipeline
-// and the app's choice write the second.
+// The two tables. Only the batch pipeline writes the first; the stream pipeline and
+// the app's choice write the second.
 const (
 	BatchTable = "CustomerBatch"
 	NRTTable   = "CustomerNRT"
 )
 
-// Keep is how long a pending balance lives, counted from its event.
+// Keep is how long a pending balance is kept, counted from its event.
 const Keep = 5 * 24 * time.Hour
 
-// Status is how far a goal is.
+// Status is the status of a goal.
 type Status string
 
-// The states of a goal. Rejected is never shown: it marks, in the near-real-time
-// view, a deposit whose reconciliation failed.
+// The statuses of a goal. Rejected is never shown: in the near-real-time view it marks
+// a deposit whose reconciliation failed.
 const (
 	NotStarted          Status = "NOT_STARTED"
 	InProgress          Status = "IN_PROGRESS"
@@ -51,7 +51,7 @@ type Customer struct {
 	LastUpdated string      `dynamodbav:"lastUpdated"`
 }
 
-// Preferences are a customer's.
+// Preferences are a customer's preferences.
 type Preferences struct {
 	Notifications bool   `dynamodbav:"notifications" json:"notifications"`
 	Language      string `dynamodbav:"language" json:"language"`
@@ -67,7 +67,7 @@ type Goal struct {
 	SpecialRate  Rate   `dynamodbav:"specialRate"`
 }
 
-// Progress is the status of a goal by its amounts.
+// Progress returns the status of a goal from its amounts.
 func Progress(saved, target Money) Status {
 	switch {
 	case saved >= target:
@@ -78,8 +78,8 @@ func Progress(saved, target Money) Status {
 	return NotStarted
 }
 
-// Item is the customer as it is stored. A million of them are made in a run, so
-// it is written out and not left to reflection.
+// Item returns the customer as it is stored. A run makes a million items, so this does
+// not use reflection.
 func (c *Customer) Item() map[string]types.AttributeValue {
 	list := make([]types.AttributeValue, len(c.Goals))
 	for i, g := range c.Goals {
@@ -110,19 +110,19 @@ func (c *Customer) Item() map[string]types.AttributeValue {
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// instant is how times are stored: of one width, so that the order of the text is
-// the order of the times.
+// instant is the format of stored times: of fixed width, so that text sorts as the
+// times do.
 const instant = "2006-01-02T15:04:05.000000Z"
 
-// Instant is a time as it is stored, to the microsecond.
+// Instant formats a time for storage, to the microsecond.
 func Instant(t time.Time) string { return t.UTC().Format(instant) }
 
-// ParsePerson checks a person's id, which is a UUID, and gives the one form in
-// which it is a key.
+// ParsePerson parses a person's id, which is a UUID, and returns the canonical form
+// that is used in keys.
 func ParsePerson(s string) (uuid.UUID, error) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
-		return id, fmt.Errorf("%.60q is not a person's id: want a UUID such as 8f14e45f-ceea-467f-ab1c-2d9b5f0a6c11", s)
+		return id, fmt.Errorf("%.60q is not a person's id: it must be a UUID such as 8f14e45f-ceea-467f-ab1c-2d9b5f0a6c11", s)
 	}
 	return id, nil
 }

@@ -50,19 +50,19 @@ func TestBadEvents(t *testing.T) {
 	}
 	swap := func(old, new string) string { return strings.Replace(good, old, new, 1) }
 	for _, c := range []struct{ name, event, want string }{
-		{"nothing", ``, "not the JSON"},
-		{"half of one", good[:40], "not the JSON"},
+		{"nothing", ``, "not the expected JSON"},
+		{"half of one", good[:40], "not the expected JSON"},
 		{"another type", swap("deposit", "refund"), "the type is"},
-		{"a person who is none", swap("0356f2f8-8c84-4614-a99c-b302a84b53f7", "'; DROP TABLE"), "personId"},
+		{"an invalid person", swap("0356f2f8-8c84-4614-a99c-b302a84b53f7", "'; DROP TABLE"), "personId"},
 		{"a person in braces", swap("0356f2f8-8c84-4614-a99c-b302a84b53f7", "{0356f2f8-8c84-4614-a99c-b302a84b53f7}"), "personId"},
 		{"no event id", swap("5b1f8c3e-0f6a-4a53-9d0c-3c1f3f0e7a11", ""), "eventId"},
 		{"far in the future", swap("2026-05-16T11", "2226-05-16T11"), "ahead of our clock"},
 		{"no time", swap(`"occurredAt":"2026-05-16T11:00:00Z",`, ""), "before the year 2000"},
 		{"no balance", swap(`,"balance":370.00`, ""), "needs a balance"},
-		{"a balance below zero", swap("370.00", "-370.00"), "not an amount"},
-		{"a balance beyond all", swap("370.00", "1e308"), "not an amount"},
-		{"far too large", swap("SAV", strings.Repeat("x", MaxEvent)), "at most"},
-		{"a reconciliation of nothing", swap(`"deposit"`, `"reconciliation","outcome":"FAILED"`), "must name its deposit"},
+		{"a negative balance", swap("370.00", "-370.00"), "not an amount"},
+		{"a huge balance", swap("370.00", "1e308"), "not an amount"},
+		{"far too large", swap("SAV", strings.Repeat("x", MaxEvent)), "the limit is"},
+		{"a reconciliation without a deposit", swap(`"deposit"`, `"reconciliation","outcome":"FAILED"`), "must name its deposit"},
 		{"a reconciliation without outcome", swap(`"deposit"`, `"reconciliation"`), "the outcome"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,11 +91,11 @@ func TestMerge(t *testing.T) {
 		status  Status
 	}{
 		{"nothing pending", nil, 32000, InProgress},
-		{"fresher than the batch", at(time.Hour, PendingConfirmation), 37000, PendingConfirmation},
+		{"newer than the batch", at(time.Hour, PendingConfirmation), 37000, PendingConfirmation},
 		{"as old as the batch", at(12*time.Hour, PendingConfirmation), 32000, InProgress},
 		{"older than the batch", at(13*time.Hour, PendingConfirmation), 32000, InProgress},
 		{"rejected", at(time.Hour, Rejected), 32000, InProgress},
-		{"of a goal that there is not", []Pending{{GoalID: "B", Status: PendingConfirmation, UpdatedAt: Instant(now), TTL: now.Add(Keep).Unix()}}, 32000, InProgress},
+		{"of an unknown goal", []Pending{{GoalID: "B", Status: PendingConfirmation, UpdatedAt: Instant(now), TTL: now.Add(Keep).Unix()}}, 32000, InProgress},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := Merge(batch, c.pending, Choice{}, now).Goals[0]

@@ -2,8 +2,8 @@ package goals
 
 import "time"
 
-// Pending is an item of the near-real-time view: the newest balance of one goal
-// that is not in the batch view yet, or the mark that it was rejected.
+// Pending is an item of the near-real-time view: the newest balance of one goal that
+// is not in the batch view yet, or the mark that it was rejected.
 type Pending struct {
 	PersonID       string `dynamodbav:"personId"`
 	GoalID         string `dynamodbav:"goalId"`
@@ -15,13 +15,13 @@ type Pending struct {
 	TTL            int64  `dynamodbav:"ttl"`
 }
 
-// Choice is which goal a customer chose in the app.
+// Choice is the goal that a customer chose in the app.
 type Choice struct {
 	GoalID   string
 	ChosenAt string
 }
 
-// View is the answer to the app: a customer's goals as they are right now.
+// View is the reply to the app: a customer's current goals.
 type View struct {
 	PersonID    string      `json:"personId"`
 	Name        string      `json:"name"`
@@ -40,20 +40,20 @@ type Shown struct {
 	SpecialRate  Rate   `json:"specialRate"`
 	Chosen       bool   `json:"chosen"`
 
-	// ConfirmedAmount is what the batch knows, when SavedAmount is pending.
+	// ConfirmedAmount is the amount of the batch, if SavedAmount is pending.
 	ConfirmedAmount *Money `json:"confirmedAmount,omitempty"`
 }
 
-// Merge makes one view of a customer's batch item, pending balances and choice. A
-// balance counts while it is fresher than the batch; what the batch has caught up
-// with, what was rejected and what has expired is left out.
+// Merge merges a customer's batch item, pending balances and choice into one view. A
+// balance counts while it is newer than the batch; balances that the batch includes,
+// rejected and expired ones are ignored.
 func Merge(c Customer, pending []Pending, choice Choice, now time.Time) View {
 	if c.ChosenAt > choice.ChosenAt {
 		choice = Choice{GoalID: c.ChosenGoal, ChosenAt: c.ChosenAt}
 	}
 	fresh := make(map[string]Pending, len(pending))
 	for _, p := range pending {
-		// The service deletes an expired item some time after it expired.
+		// Expired items are deleted some time after they expire.
 		if p.Status == PendingConfirmation && p.UpdatedAt > c.LastUpdated && p.TTL > now.Unix() {
 			fresh[p.GoalID] = p
 		}

@@ -9,37 +9,36 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Money is an amount in cents. It travels as a decimal number, never through a
-// float.
+// Money is an amount in cents. It is encoded as a decimal number, never as a float.
 type Money int64
 
-// MaxMoney is the largest amount that is taken, ten billion.
+// MaxMoney is the maximum amount, ten billion.
 const MaxMoney Money = 1_000_000_000_000
 
 // Rate is a yearly interest rate in hundredths of a per cent: 800 is 8 %.
 type Rate int64
 
-// ParseMoney reads a decimal number with at most two digits behind the point. It
-// must not be negative.
+// ParseMoney parses a decimal number with at most two decimal places. It must not be
+// negative.
 func ParseMoney(s string) (Money, error) {
 	n, err := parseDecimal(s, 2)
 	if err != nil || Money(n) > MaxMoney {
-		return 0, fmt.Errorf("%.40q is not an amount: want 0 to %s with at most two digits behind the point", s, MaxMoney)
+		return 0, fmt.Errorf("%.40q is not an amount: it must be 0 to %s with at most two decimal places", s, MaxMoney)
 	}
 	return Money(n), nil
 }
 
-// ParseRate reads a rate such as 0.08, with at most four digits behind the point.
+// ParseRate parses a rate such as 0.08, with at most four decimal places.
 func ParseRate(s string) (Rate, error) {
 	n, err := parseDecimal(s, 4)
 	if err != nil || n > 10_000 {
-		return 0, fmt.Errorf("%.40q is not a rate: want 0 to 1 with at most four digits behind the point", s)
+		return 0, fmt.Errorf("%.40q is not a rate: it must be 0 to 1 with at most four decimal places", s)
 	}
 	return Rate(n), nil
 }
 
-// parseDecimal reads digits, a point and at most scale digits as a whole number
-// of the smallest unit.
+// parseDecimal parses digits, a point and at most scale digits as an integer of the
+// smallest unit.
 func parseDecimal(s string, scale int) (int64, error) {
 	whole, fraction, point := strings.Cut(s, ".")
 	if whole == "" || len(whole) > 15 || point && (fraction == "" || len(fraction) > scale) {
@@ -58,15 +57,15 @@ func decimal(n int64, scale int) string {
 func (m Money) String() string { return decimal(int64(m), 2) }
 func (r Rate) String() string  { return decimal(int64(r), 4) }
 
-// MarshalJSON writes a number.
+// MarshalJSON implements json.Marshaler.
 func (m Money) MarshalJSON() ([]byte, error) { return []byte(m.String()), nil }
 
-// MarshalJSON writes a number.
+// MarshalJSON implements json.Marshaler.
 func (r Rate) MarshalJSON() ([]byte, error) {
 	return []byte(strings.TrimSuffix(strings.TrimRight(r.String(), "0"), ".")), nil
 }
 
-// UnmarshalJSON reads a number, or a string with a number in it.
+// UnmarshalJSON accepts a number, or a string with a number in it.
 func (m *Money) UnmarshalJSON(b []byte) error {
 	s := string(b)
 	if len(b) > 0 && b[0] == '"' {
@@ -79,17 +78,17 @@ func (m *Money) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// MarshalDynamoDBAttributeValue stores a number.
+// MarshalDynamoDBAttributeValue implements attributevalue.Marshaler.
 func (m Money) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
 	return &types.AttributeValueMemberN{Value: m.String()}, nil
 }
 
-// MarshalDynamoDBAttributeValue stores a number.
+// MarshalDynamoDBAttributeValue implements attributevalue.Marshaler.
 func (r Rate) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
 	return &types.AttributeValueMemberN{Value: r.String()}, nil
 }
 
-// UnmarshalDynamoDBAttributeValue reads a stored number.
+// UnmarshalDynamoDBAttributeValue implements attributevalue.Unmarshaler.
 func (m *Money) UnmarshalDynamoDBAttributeValue(v types.AttributeValue) error {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
@@ -100,7 +99,7 @@ func (m *Money) UnmarshalDynamoDBAttributeValue(v types.AttributeValue) error {
 	return err
 }
 
-// UnmarshalDynamoDBAttributeValue reads a stored number.
+// UnmarshalDynamoDBAttributeValue implements attributevalue.Unmarshaler.
 func (r *Rate) UnmarshalDynamoDBAttributeValue(v types.AttributeValue) error {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {

@@ -24,20 +24,20 @@ var (
 	goalIDs = []string{"SAVINGS_ACCOUNT", "GOVERNMENT_BONDS"}
 )
 
-// world is the tables, and beside them all that was told to them, as it was told.
+// world is the tables, and a record of all deliveries in their order.
 type world struct {
 	tables *goals.Tables
 	save   func(context.Context, goals.Pending) (bool, error)
 	person string
 	now    time.Time
 
-	told  []goals.Event // every delivery, the second of one event too
-	saved map[string]goals.Money
-	asOf  time.Time
+	delivered []goals.Event // every delivery, duplicates included
+	saved     map[string]goals.Money
+	asOf      time.Time
 }
 
-// tablesThen are tables whose clock stands at the time of the tests' events; by
-// today's they would have expired, and be deleted while a test looks.
+// tablesThen returns tables whose clock is fixed at the time of the tests' events;
+// otherwise these would have expired and be deleted during a test.
 func tablesThen(t *testing.T) *home.Home {
 	t.Helper()
 	return hometest.StartWith(t, home.Options{Model: goals.Model, Now: func() time.Time { return start.Add(24 * time.Hour) }})
@@ -61,10 +61,10 @@ func (w *world) batch(ctx context.Context, asOf time.Time, saved map[string]goal
 	return err
 }
 
-// deliver is the stream's part, without the broker.
+// deliver does what the stream does, without the broker.
 func (w *world) deliver(ctx context.Context, e goals.Event) error {
-	w.told = append(w.told, e)
-	p, writes := e.Pending(e.Product, w.now) // products are named as goals here
+	w.delivered = append(w.delivered, e)
+	p, writes := e.Pending(e.Product, w.now) // products have the names of goals here
 	if !writes {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (w *world) deliver(ctx context.Context, e goals.Event) error {
 	return err
 }
 
-// check compares the answer with what a reader of all that was told would say.
+// check compares the reply with that of the simple model.
 func (w *world) check(ctx context.Context) error {
 	view, units, err := w.tables.Person(ctx, w.person)
 	if err != nil {
@@ -85,20 +85,20 @@ func (w *world) check(ctx context.Context) error {
 	for _, g := range view.Goals {
 		saved, status := w.expected(g.GoalID)
 		if g.SavedAmount != saved || g.Status != status {
-			wrong = errors.Join(wrong, fmt.Errorf("%s shows %s %s, but %s %s is right", g.GoalID, g.SavedAmount, g.Status, saved, status))
+			wrong = errors.Join(wrong, fmt.Errorf("%s shows %s %s, want %s %s", g.GoalID, g.SavedAmount, g.Status, saved, status))
 		}
 	}
 	return wrong
 }
 
-// expected is the simple model. The newest deposit of which anything was heard
-// counts, a deposit or its rejection alike; of two at the same time, the one with
-// the greater id.
+// expected is the simple model. The newest deposit of which a deposit event or a
+// rejection was delivered counts; of two at the same time, the one with the greater
+// id.
 func (w *world) expected(goal string) (goals.Money, goals.Status) {
 	var newest *goals.DepositRef
 	var balance *goals.Money
 	rejected := false
-	for _, e := range w.told {
+	for _, e := range w.delivered {
 		ref := goals.DepositRef{EventID: e.EventID, OccurredAt: e.OccurredAt}
 		if e.Type == goals.Reconciliation {
 			if e.Outcome == goals.Confirmed {
@@ -134,8 +134,8 @@ func reconciled(e goals.Event, outcome string) goals.Event {
 	return goals.Event{Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: e.PersonID, Product: e.Product, OccurredAt: e.OccurredAt, Outcome: outcome, Deposit: &goals.DepositRef{EventID: e.EventID, OccurredAt: e.OccurredAt}}
 }
 
-// Whatever the order of batches, events, duplicates, late events and failures,
-// the answer is what the simple model says, after every step.
+// Whatever the order of batches, events, duplicates, late events and failures, the
+// reply is that of the simple model, after every step.
 func TestMergeInAnyOrder(t *testing.T) {
 	h := tablesThen(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -163,21 +163,21 @@ func TestMergeInAnyOrder(t *testing.T) {
 				happened = append(happened, reconciled(d, goals.Confirmed))
 			}
 		}
-		// … and how it is heard of: some of it twice, in any order, with batches
-		// in between. A later batch is never as of an earlier time.
-		heard := append([]goals.Event(nil), happened...)
+		// … and how it is delivered: some of it twice, in any order, with batches
+		// in between. A later batch never has an earlier asOf.
+		deliveries := append([]goals.Event(nil), happened...)
 		for range rapid.IntRange(0, 4).Draw(r, "duplicates") {
-			heard = append(heard, rapid.SampledFrom(happened).Draw(r, "again"))
+			deliveries = append(deliveries, rapid.SampledFrom(happened).Draw(r, "again"))
 		}
-		heard = rapid.Permutation(heard).Draw(r, "order")
+		deliveries = rapid.Permutation(deliveries).Draw(r, "order")
 		if err := w.batch(ctx, start, amounts()); err != nil {
 			r.Fatal(err)
 		}
-		for _, e := range heard {
+		for _, e := range deliveries {
 			if rapid.IntRange(0, 4).Draw(r, "batch") == 0 {
 				asOf := minute("asOf")
 				if asOf.Before(w.asOf) {
-					asOf = w.asOf // the same day once more
+					asOf = w.asOf // the same day again
 				}
 				if err := w.batch(ctx, asOf, amounts()); err != nil {
 					r.Fatal(err)
@@ -193,17 +193,17 @@ func TestMergeInAnyOrder(t *testing.T) {
 	})
 }
 
-// The world notices a write without its condition, and a rejection that leaves no
-// mark.
+// The controls: the world finds a write without its condition, and a rejection that
+// leaves no mark.
 func TestMergeControl(t *testing.T) {
 	h := tablesThen(t)
 	ctx := t.Context()
 	first := deposit("", goalIDs[0], start.Add(time.Minute), 100)
 	second := deposit("", goalIDs[0], start.Add(2*time.Minute), 200)
 	for _, c := range []struct {
-		name  string
-		heard []goals.Event
-		save  func(*world) func(context.Context, goals.Pending) (bool, error)
+		name       string
+		deliveries []goals.Event
+		save       func(*world) func(context.Context, goals.Pending) (bool, error)
 	}{
 		{"without the condition an older event overwrites a newer", []goals.Event{second, first}, func(w *world) func(context.Context, goals.Pending) (bool, error) {
 			return func(ctx context.Context, p goals.Pending) (bool, error) {
@@ -218,7 +218,7 @@ func TestMergeControl(t *testing.T) {
 				return true, err
 			}
 		}},
-		{"without a mark a rejected deposit comes back", []goals.Event{second, reconciled(second, goals.Failed), second}, func(w *world) func(context.Context, goals.Pending) (bool, error) {
+		{"without a mark a rejected deposit reappears", []goals.Event{second, reconciled(second, goals.Failed), second}, func(w *world) func(context.Context, goals.Pending) (bool, error) {
 			return func(ctx context.Context, p goals.Pending) (bool, error) {
 				if p.Status != goals.Rejected {
 					return w.tables.Save(ctx, p)
@@ -241,23 +241,23 @@ func TestMergeControl(t *testing.T) {
 				if err := w.batch(ctx, start, map[string]goals.Money{}); err != nil {
 					t.Fatal(err)
 				}
-				for _, e := range c.heard {
+				for _, e := range c.deliveries {
 					e.PersonID = w.person
 					if err := w.deliver(ctx, e); err != nil {
 						t.Fatal(err)
 					}
 				}
 				err := w.check(ctx)
-				if faulty && (err == nil || !strings.Contains(err.Error(), "is right")) || !faulty && err != nil {
-					t.Errorf("faulty is %v, and the check says %v", faulty, err)
+				if faulty && (err == nil || !strings.Contains(err.Error(), ", want ")) || !faulty && err != nil {
+					t.Errorf("faulty is %v, and the check returns %v", faulty, err)
 				}
 			}
 		})
 	}
 }
 
-// A pending balance is gone from the answer five days after its event, even while
-// the table, which has its time to live, still has it.
+// A pending balance disappears from the reply five days after its event, even if the
+// table has not deleted it yet.
 func TestFiveDays(t *testing.T) {
 	ctx := t.Context()
 	w := newWorld(tablesThen(t))

@@ -14,25 +14,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// choiceKey is the sort key of a person's choice in the near-real-time view. It
-// lies beside the pending balances, so that the same query returns it, and has no
-// time to live. It cannot lie in the batch view: each run replaces what is there.
+// choiceKey is the sort key of a person's choice in the near-real-time view. It is in
+// the same partition as the pending balances, so that the same query returns it, and
+// has no time to live. It cannot be in the batch view, which each run replaces.
 const choiceKey = "CHOICE"
 
-// Tables reads and writes the two tables, all but the bulk load.
+// Tables reads and writes the two tables, except for the bulk load.
 type Tables struct {
 	DB  *dynamodb.Client
 	Now func() time.Time
 }
 
-// ErrNoPerson is the error of a person whom the batch view does not have.
+// ErrNoPerson is returned for a person who is not in the batch view.
 var ErrNoPerson = errors.New("the batch view has no such person")
 
-// ErrNoGoal is the error of a choice among goals that the person does not have.
+// ErrNoGoal is returned for the choice of a goal that the person does not have.
 var ErrNoGoal = errors.New("the person has no such goal")
 
-// Person reads both tables at the same time and merges what they have. units is
-// what the reads cost.
+// Person reads both tables concurrently and merges them. units is the cost of the
+// reads.
 func (t *Tables) Person(ctx context.Context, personID string) (view View, units float64, err error) {
 	key := map[string]types.AttributeValue{"personId": text(personID)}
 	var batch *dynamodb.GetItemOutput
@@ -93,8 +93,8 @@ func consumed(c *types.ConsumedCapacity) float64 {
 	return aws.ToFloat64(c.CapacityUnits)
 }
 
-// Save writes a pending balance or a rejection, unless the table has that or
-// something newer. It tells whether it wrote.
+// Save writes a pending balance or a rejection, unless the table has the same or a
+// newer one. It reports whether it wrote.
 func (t *Tables) Save(ctx context.Context, p Pending) (wrote bool, err error) {
 	it := map[string]types.AttributeValue{
 		"personId":  text(p.PersonID),
@@ -124,8 +124,7 @@ func (t *Tables) Save(ctx context.Context, p Pending) (wrote bool, err error) {
 	return true, nil
 }
 
-// Choose records which of the goals a person chose; a later choice replaces an
-// earlier one.
+// Choose stores the goal that a person chose; a later choice replaces an earlier one.
 func (t *Tables) Choose(ctx context.Context, personID, goalID string) error {
 	got, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:            aws.String(BatchTable),
@@ -166,8 +165,8 @@ func (t *Tables) putChoice(ctx context.Context, personID, goalID string) error {
 	return nil
 }
 
-// Leftovers are the keys in the near-real-time view that a person who is gone
-// leaves there for ever: the choice. Pending balances expire by themselves.
+// Leftovers returns the keys in the near-real-time view that a removed person would
+// leave forever: the choice. Pending balances expire.
 func Leftovers(personID string) []map[string]types.AttributeValue {
 	return []map[string]types.AttributeValue{{"personId": text(personID), "goalId": text(choiceKey)}}
 }

@@ -1,5 +1,5 @@
-// Package api is what the mobile app talks to: one answer of two tables, the
-// choice of a goal, and a page that looks like the app.
+// Package api serves the mobile app: one view merged from two tables, the choice of
+// a goal, and a page that looks like the app.
 package api
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Server answers the app.
+// Server is the HTTP handler.
 type Server struct {
 	Tables  *goals.Tables
 	Live    *Live
 	Log     *slog.Logger
-	Samples []string // people whom the first page offers
+	Samples []string // people that the first page lists
 	Bank    Bank     // of a demonstration; nil otherwise
 
 	read  *prometheus.CounterVec
@@ -33,17 +33,17 @@ type Server struct {
 	took  prometheus.Histogram
 }
 
-// Bank plays, in a demonstration, the systems that the app does not reach.
+// Bank simulates, in a demonstration, the systems that the app does not access.
 type Bank interface {
 	Deposit(ctx context.Context, personID, goalID string, amount goals.Money) error
 	Fail(ctx context.Context, personID, goalID string) error
 	Night(ctx context.Context) error
 }
 
-// Handler makes the routes. Metrics are registered, and gathered at /metrics.
+// Handler returns the handler. It registers metrics, and serves them at /metrics.
 func (s *Server) Handler(metrics *prometheus.Registry) http.Handler {
-	s.read = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "goals_api_reads_total", Help: "Requests for a person's goals by answer: fresh, unchanged, unknown, failed."}, []string{"answer"})
-	s.units = prometheus.NewCounter(prometheus.CounterOpts{Name: "goals_api_read_units_total", Help: "Read units that requests for a person's goals have cost."})
+	s.read = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "goals_api_reads_total", Help: "Requests for a person's goals by reply: fresh, unchanged, unknown, failed."}, []string{"answer"})
+	s.units = prometheus.NewCounter(prometheus.CounterOpts{Name: "goals_api_read_units_total", Help: "Read units of requests for a person's goals."})
 	s.took = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "goals_api_read_seconds", Help: "Time of the two reads and their merge.", Buckets: prometheus.ExponentialBuckets(.0005, 2, 14)})
 	metrics.MustRegister(s.read, s.units, s.took)
 
@@ -67,7 +67,7 @@ func (s *Server) healthy(ctx context.Context) error {
 	return nil
 }
 
-// goals answers with a person's goals as they are now.
+// goals replies with a person's current goals.
 func (s *Server) goals(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.person(r.Context(), r.PathValue("person"))
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Server) goals(w http.ResponseWriter, r *http.Request) {
 	w.Write(answer.body)
 }
 
-// answer is a view as it is sent.
+// answer is the encoded form of a view.
 type answer struct {
 	view  goals.View
 	body  []byte
@@ -122,10 +122,10 @@ func (s *Server) person(ctx context.Context, person string) (*answer, error) {
 }
 
 func unknownPerson(id string) error {
-	return web.Refuse(http.StatusNotFound, "unknown_person", "there are no goals for person %s; new customers have them after the next nightly run", id)
+	return web.Refuse(http.StatusNotFound, "unknown_person", "person %s has no goals; new customers get them with the next nightly run", id)
 }
 
-// matches tells whether a client has what it would be sent.
+// matches reports whether a client already has the reply.
 func matches(header, tag string) bool {
 	for _, one := range strings.Split(header, ",") {
 		one = strings.TrimPrefix(strings.TrimSpace(one), "W/")
@@ -136,7 +136,7 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// choose is the app's only write.
+// choose stores a choice. It is the app's only write.
 func (s *Server) choose(w http.ResponseWriter, r *http.Request) (any, error) {
 	var in struct {
 		GoalID string `json:"goalId"`

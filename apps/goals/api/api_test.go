@@ -61,7 +61,7 @@ func (f *front) ask(method, path, body string, headers ...string) (int, string, 
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := http.DefaultTransport.RoundTrip(r) // follows no redirection
+	answer, err := http.DefaultTransport.RoundTrip(r) // does not follow redirects
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestGoals(t *testing.T) {
 	}
 	tag := header.Get("ETag")
 	if status, body, _ := f.ask("GET", "/api/people/"+strings.ToUpper(ana)+"/goals", "", "If-None-Match", `"old", `+tag); status != 304 || body != "" {
-		t.Errorf("nothing changed, but %d %s", status, body)
+		t.Errorf("unchanged, but the reply is %d %s", status, body)
 	}
 	f.deposit("SAVINGS_ACCOUNT", 37000)
 	status, body, header = f.ask("GET", "/api/people/"+ana+"/goals", "", "If-None-Match", tag)
@@ -116,13 +116,13 @@ func TestChoice(t *testing.T) {
 		name, path, body string
 		status           int
 	}{
-		{"a goal that there is not", path, `{"goalId":"YACHT"}`, 422},
+		{"an unknown goal", path, `{"goalId":"YACHT"}`, 422},
 		{"no goal", path, `{}`, 422},
 		{"something else", path, `{"balance":1000000}`, 400},
 		{"no JSON", path, `goal`, 400},
 		{"too much", path, `{"goalId":"` + strings.Repeat("x", 10000) + `"}`, 413},
 		{"nobody", "/api/people/" + uuid.NewString() + "/choice", `{"goalId":"GOVERNMENT_BONDS"}`, 404},
-		{"no person", "/api/people/CHOICE/choice", `{"goalId":"GOVERNMENT_BONDS"}`, 400},
+		{"an invalid person", "/api/people/CHOICE/choice", `{"goalId":"GOVERNMENT_BONDS"}`, 400},
 	} {
 		if status, body, _ := f.ask("PUT", c.path, c.body); status != c.status {
 			t.Errorf("%s: %d %s", c.name, status, body)
@@ -154,10 +154,10 @@ func TestHostileRequests(t *testing.T) {
 		}
 	}
 	if status, body, _ := f.ask("POST", "/demo/"+ana+"/night", ""); status != 404 {
-		t.Errorf("the demonstration's bank is open: %d %s", status, body)
+		t.Errorf("the demonstration's bank is reachable: %d %s", status, body)
 	}
 	if _, body, _ := f.ask("GET", "/people/"+ana, ""); strings.Contains(body, "<script>alert") || !strings.Contains(body, "&lt;script&gt;alert") {
-		t.Errorf("a name is taken for a part of the page: %s", body)
+		t.Errorf("a name is not escaped: %s", body)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestLiveTellsChanges(t *testing.T) {
 	}
 }
 
-// The page shows a deposit without being loaded again, and a choice by a click.
+// The page shows a deposit without being reloaded, and a choice by a click.
 func TestPageIsLive(t *testing.T) {
 	where := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -208,7 +208,7 @@ func TestPageIsLive(t *testing.T) {
 		}
 	}
 	if where == "" {
-		t.Skip("there is no chromium here")
+		t.Skip("chromium is not installed")
 	}
 	f := newFront(t, "Ana Silva")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(where), chromedp.NoSandbox, chromedp.DisableGPU)

@@ -10,10 +10,10 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Live wakes the pages of a person whose goals changed.
+// Live notifies the pages of a person whose goals changed.
 type Live struct {
-	// Poll is how often a page looks by itself, for changes that other processes
-	// made. Changed wakes it at once.
+	// Poll is how often a page checks for changes of other processes. Changed
+	// notifies it at once.
 	Poll time.Duration
 
 	mutex sync.Mutex
@@ -21,17 +21,17 @@ type Live struct {
 	count int
 }
 
-// maxPages is how many pages are live at once; each reads now and then.
+// maxPages is the maximum number of live pages, since each of them reads.
 const maxPages = 2000
 
-// Changed tells that a person's goals are not what they were.
+// Changed notifies the pages of a person whose goals changed.
 func (l *Live) Changed(personID string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	for c := range l.pages[personID] {
 		select {
 		case c <- struct{}{}:
-		default: // it is awake already
+		default: // a notification is pending
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (l *Live) close(personID string, c chan struct{}) {
 	}
 }
 
-// live is a stream of server-sent events: the tag of each new state of a person.
+// live serves server-sent events: the tag of each new state of a person.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	id, err := goals.ParsePerson(r.PathValue("person"))
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		}
 		now, err := s.person(r.Context(), personID)
 		if err != nil || now.tag == tag {
-			continue // it is looked for again soon
+			continue // the next poll retries
 		}
 		tag = now.tag
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", tag); err != nil {

@@ -23,7 +23,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"initial": func(name string) string { r, _ := utf8.DecodeRuneInString(name); return string(r) },
 }).ParseFS(files, "page/*.html"))
 
-// amount is money for people, with commas.
+// amount formats money with commas.
 func amount(m goals.Money) string {
 	s := m.String()
 	for i := len(s) - 6; i > 0; i -= 3 {
@@ -35,7 +35,7 @@ func amount(m goals.Money) string {
 func (s *Server) pages(mux *http.ServeMux) {
 	style, err := files.ReadFile("page/goals.css")
 	if err != nil {
-		panic(err) // it is built in
+		panic(err) // the file is embedded
 	}
 	mux.HandleFunc("GET /goals.css", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
@@ -74,7 +74,7 @@ func (s *Server) pages(mux *http.ServeMux) {
 	}))
 }
 
-// phone is the page of one person.
+// phone serves the page of one person.
 func (s *Server) phone(w http.ResponseWriter, r *http.Request) {
 	now, err := s.person(r.Context(), r.PathValue("person"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Server) phone(w http.ResponseWriter, r *http.Request) {
 	s.show(w, "phone.html", map[string]any{"View": now.view, "Total": total, "Pending": pending, "Bank": s.Bank != nil})
 }
 
-// form does what a form asks for and shows the person's page again.
+// form handles a form and redirects to the person's page.
 func (s *Server) form(act func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
@@ -110,8 +110,8 @@ func (s *Server) form(act func(*http.Request) error) http.HandlerFunc {
 func (s *Server) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	var fault *web.Fault
 	if !errors.As(err, &fault) {
-		s.Log.Error("a page could not be made", "path", r.URL.Path, "error", err)
-		fault = web.Refuse(http.StatusInternalServerError, "internal", "something went wrong here; the log tells what")
+		s.Log.Error("rendering a page failed", "path", r.URL.Path, "error", err)
+		fault = web.Refuse(http.StatusInternalServerError, "internal", "internal error; see the server's log")
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(fault.Status)
@@ -122,6 +122,6 @@ func (s *Server) show(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	if err := pages.ExecuteTemplate(w, name, data); err != nil {
-		s.Log.Error("a page could not be written", "page", name, "error", err)
+		s.Log.Error("writing a page failed", "page", name, "error", err)
 	}
 }

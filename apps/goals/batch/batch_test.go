@@ -91,7 +91,7 @@ func (b *bank) mustRun(day string, change ...func(*Options)) *Report {
 	return r
 }
 
-// stopped runs until the given number of customers was written.
+// stopped runs until a number of customers was written.
 func (b *bank) stopped(day string, after int64, change ...func(*Options)) {
 	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
@@ -110,8 +110,8 @@ func (b *bank) stopped(day string, after int64, change ...func(*Options)) {
 	}
 }
 
-// table is what the batch view has for people of the generator, and must have
-// nobody else.
+// table returns the customers of the generator in the batch view, which must not have
+// others.
 func (b *bank) table(first, n int) map[string]goals.Customer {
 	b.Helper()
 	all := make(map[string]goals.Customer)
@@ -144,11 +144,11 @@ func (b *bank) items() int64 {
 			return t.Items
 		}
 	}
-	b.Fatal("the table is not there")
+	b.Fatal("the table does not exist")
 	return 0
 }
 
-// expected computes a day from its files in the simplest way.
+// expected computes a day from its files in a simple way.
 func (b *bank) expected(day string) map[string]goals.Customer {
 	b.Helper()
 	ctx := b.Context()
@@ -190,7 +190,7 @@ func (b *bank) expected(day string) map[string]goals.Customer {
 	return all
 }
 
-// holds fails unless the table is exactly what a day's files say.
+// holds fails the test unless the table matches a day's files exactly.
 func (b *bank) holds(day string, first, n int) {
 	b.Helper()
 	want, have := b.expected(day), b.table(first, n)
@@ -219,7 +219,7 @@ func TestDayByDay(t *testing.T) {
 	b.mustRun("2026-05-15")
 	b.holds("2026-05-15", 0, 500)
 
-	// Twenty vanish, one of whom had chosen; thirty come; in the other format.
+	// Twenty customers vanish, one of them with a choice; thirty are new; in the other format.
 	gone := gold.Person(5, 3).String()
 	if err := b.tables.Choose(t.Context(), gone, "SAVINGS_ACCOUNT"); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestDayByDay(t *testing.T) {
 		ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: gone}},
 	})
 	if err != nil || len(left.Items) != 0 {
-		t.Errorf("who vanished has left %v, %v", left.Items, err)
+		t.Errorf("a vanished customer has left %v, %v", left.Items, err)
 	}
 
 	if _, err := b.run("2026-05-15"); err == nil || !strings.Contains(err.Error(), "--rollback") {
@@ -276,15 +276,15 @@ func TestContinuedRun(t *testing.T) {
 	b.holds("2026-05-15", 0, 1600)
 }
 
-// Who was written by a run that was given up is known from its roster. Without
-// its entry in the ledger they stay for ever, so the check can fail.
+// The customers of an abandoned run are known from its roster. Without its entry in
+// the ledger they stay forever, which shows that the check can fail.
 func TestGivenUpRun(t *testing.T) {
 	for _, faulty := range []bool{false, true} {
 		t.Run(fmt.Sprint("ledger lost ", faulty), func(t *testing.T) {
 			b := newBank(t)
 			b.generate(b.plan("2026-05-15", 0, 300))
 			b.mustRun("2026-05-15")
-			b.generate(b.plan("2026-05-16", 250, 1250)) // hundreds who are never in a whole run
+			b.generate(b.plan("2026-05-16", 250, 1250)) // hundreds who are never in a finished run
 			b.stopped("2026-05-16", 600)
 			b.generate(b.plan("2026-05-17", 0, 300))
 			if _, err := b.run("2026-05-17"); err == nil || !strings.Contains(err.Error(), "--take-over") {
@@ -306,7 +306,7 @@ func TestGivenUpRun(t *testing.T) {
 			}
 			b.mustRun("2026-05-17", func(o *Options) { o.TakeOver = true })
 			if left := b.items() - 300; (left > 0) != faulty {
-				t.Errorf("%d customers were left behind", left)
+				t.Errorf("%d customers were not removed", left)
 			}
 			if !faulty {
 				b.holds("2026-05-17", 0, 1600)
@@ -359,22 +359,22 @@ func TestBadRows(t *testing.T) {
 	for _, c := range []struct {
 		name                    string
 		customers, contribution []string
-		want                    string // of the error; none when the rows are good
+		want                    string // of the error; empty if the rows are valid
 		saved                   goals.Money
 	}{
 		{"good", []string{good}, []string{paid(), paid()}, "", 2500},
 		{"of last month", []string{good}, []string{paid("05-10", "04-30"), paid()}, "", 1250},
-		{"of nobody", []string{good}, []string{paid("0356", "0357")}, "", 0},
-		{"no JSON", []string{good, "{"}, nil, "row 2 of c.jsonl", 0},
-		{"no such person", []string{swap(ana, "me")}, nil, "not a person's id", 0},
+		{"without a customer", []string{good}, []string{paid("0356", "0357")}, "", 0},
+		{"not JSON", []string{good, "{"}, nil, "row 2 of c.jsonl", 0},
+		{"an invalid person", []string{swap(ana, "me")}, nil, "not a person's id", 0},
 		{"no name", []string{swap("Ana", "")}, nil, "the name has 0 bytes", 0},
-		{"a name like a book", []string{swap("Ana", strings.Repeat("a", 201))}, nil, "the name has 201 bytes", 0},
+		{"a long name", []string{swap("Ana", strings.Repeat("a", 201))}, nil, "the name has 201 bytes", 0},
 		{"an unknown segment", []string{swap("CLASSIC", "ROYAL")}, nil, "no targets for segment", 0},
 		{"the same person twice", []string{good, good}, nil, "in the files twice", 0},
-		{"half a choice", []string{swap(`"Ana"`, `"Ana","chosenGoal":"SAVINGS_ACCOUNT"`)}, nil, "go together", 0},
+		{"half a choice", []string{swap(`"Ana"`, `"Ana","chosenGoal":"SAVINGS_ACCOUNT"`)}, nil, "must be set together", 0},
 		{"an unknown product", []string{good}, []string{paid("SAV", "GOLD")}, "no product", 0},
 		{"nothing paid", []string{good}, []string{paid("12.50", "0")}, "above zero", 0},
-		{"paid in the future", []string{good}, []string{paid("05-10", "06-10")}, "after the files' own asOf", 0},
+		{"paid in the future", []string{good}, []string{paid("05-10", "06-10")}, "after the asOf of the files", 0},
 		{"more than all money", []string{good}, []string{paid("12.50", "9999999999"), paid("12.50", "9999999999")}, "cannot be right", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -386,7 +386,7 @@ func TestBadRows(t *testing.T) {
 					t.Errorf("got %v, want %q", err, c.want)
 				}
 				if n := b.items(); n != 0 {
-					t.Errorf("bad rows left %d items", n)
+					t.Errorf("invalid rows left %d items", n)
 				}
 				return
 			}
@@ -418,7 +418,7 @@ func TestSomeBadRowsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A file that is broken stops the run before it has touched the table.
+// A broken file ends the run before it writes to the table.
 func TestBrokenFile(t *testing.T) {
 	b := newBank(t)
 	b.generate(b.plan("2026-05-15", 0, 300))
@@ -443,7 +443,7 @@ func TestBrokenFile(t *testing.T) {
 	b.holds("2026-05-16", 0, 400)
 }
 
-// A roster that is damaged is noticed before anything is removed by it.
+// A damaged roster is detected before anything is removed by it.
 func TestDamagedRoster(t *testing.T) {
 	b := newBank(t)
 	b.generate(b.plan("2026-05-15", 0, 300))
@@ -473,9 +473,9 @@ func TestDamagedRoster(t *testing.T) {
 	b.holds("2026-05-15", 0, 400)
 }
 
-// stingy is a table that takes some of what it is given.
+// stingy is a table that processes some of the items of a request.
 type stingy struct {
-	takes []int // of each request, how many items; -1 is an error
+	takes []int // number of items processed by each request; -1 is an error
 	calls []time.Time
 	have  map[string]int
 }
@@ -517,7 +517,7 @@ func TestUnprocessedIsSentAgain(t *testing.T) {
 		}
 		for i := 2; i < 5; i++ {
 			if wait := s.calls[i].Sub(s.calls[i-1]); wait < firstWait/2<<(i-1) {
-				t.Errorf("call %d came %s after the one before", i, wait)
+				t.Errorf("call %d was %s after the previous one", i, wait)
 			}
 		}
 	})
@@ -526,7 +526,7 @@ func TestUnprocessedIsSentAgain(t *testing.T) {
 		s := &stingy{takes: never, have: make(map[string]int)}
 		err := (&bulk{db: s, pace: rate.NewLimiter(rate.Inf, 0)}).send(t.Context(), batch)
 		if err == nil || !strings.Contains(err.Error(), "no progress") {
-			t.Errorf("a table that takes nothing: %v", err)
+			t.Errorf("a table that processes nothing: %v", err)
 		}
 	})
 }

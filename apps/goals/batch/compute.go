@@ -19,15 +19,15 @@ import (
 	"github.com/stator-db/stator/apps/goals/rules"
 )
 
-// state is what a run computes of a customer, before the rules' words and rates
-// are put in.
+// state is what a run computes for a customer, before titles and rates of the rules
+// are added.
 type state struct {
 	customer
 	saved [rules.MaxGoals]goals.Money
 }
 
-// compute is the second stage: each part's rows become its customers, in the order
-// of a roster.
+// compute is the second stage: each part's rows become its customers, in the order of
+// a roster.
 func (r *run) compute(ctx context.Context) error {
 	states := filepath.Join(r.folder, "states")
 	if n, done := r.journal.has("compute"); done {
@@ -42,7 +42,7 @@ func (r *run) compute(ctx context.Context) error {
 		return err
 	}
 	defer rejects.close()
-	r.tell.stage("compute", int64(r.parts))
+	r.progress.stage("compute", int64(r.parts))
 	var customers, unowned atomic.Int64
 	parts, within := errgroup.WithContext(ctx)
 	parts.SetLimit(runtime.GOMAXPROCS(0))
@@ -57,7 +57,7 @@ func (r *run) compute(ctx context.Context) error {
 			}
 			customers.Add(n)
 			unowned.Add(u)
-			r.tell.add(1)
+			r.progress.add(1)
 			return nil
 		})
 	}
@@ -102,8 +102,8 @@ func (r *run) computePart(part int, to string, rejects *rejects) (customers, uno
 	return int64(len(known)), unowned, writeStates(to, known)
 }
 
-// collect adds up a part's rows by person. Of a person who is there twice,
-// the first row in the order of the files is taken.
+// collect sums a part's rows by person. Of a person with two rows, the first in the
+// order of the files is used.
 func collect(in *reader, rejects *rejects) (map[uuid.UUID]*state, error) {
 	all := make(map[uuid.UUID]*state)
 	get := func(id uuid.UUID) *state {
@@ -134,7 +134,7 @@ func collect(in *reader, rejects *rejects) (map[uuid.UUID]*state, error) {
 			s, goal, amount := get(in.id()), in.byte(), in.number()
 			if in.err == nil && goal < rules.MaxGoals {
 				s.saved[goal] += goals.Money(amount)
-				// Sums stop far from where they would overflow.
+				// Sums are limited far below an overflow.
 				s.saved[goal] = min(s.saved[goal], goals.MaxMoney+1)
 			}
 		default:
@@ -163,7 +163,7 @@ func writeStates(name string, states []*state) error {
 	return errors.Join(w.Flush(), file.Sync(), file.Close())
 }
 
-// eachState hands over the customers of a part in the order of a roster.
+// eachState yields the customers of a part in the order of a roster.
 func (r *run) eachState(part int, use func(*state) error) error {
 	file, err := os.Open(partName(filepath.Join(r.folder, "states"), part))
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *run) eachState(part int, use func(*state) error) error {
 	return nil
 }
 
-// item is a customer as the table has them.
+// item returns a customer as stored in the table.
 func (r *run) item(s *state) *goals.Customer {
 	c := &goals.Customer{
 		PersonID:    s.id.String(),

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// journal remembers on disk which steps of a run are done, one to a line, and what
-// they counted. A step is only told to it when its effects are safe.
+// journal records on disk which steps of a run are done, one per line, with their
+// counts. A step is recorded when its effects are durable.
 type journal struct {
 	mutex sync.Mutex
 	file  *os.File
@@ -21,7 +21,7 @@ type entry struct {
 	Counts counts `json:"counts"`
 }
 
-// counts are what a stage counted.
+// counts are the counts of a stage.
 type counts struct {
 	Customers int64 `json:"customers,omitempty"`
 	Rejected  int64 `json:"rejected,omitempty"`
@@ -40,7 +40,7 @@ func openJournal(name string) (*journal, error) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // a last line without an end was being written when the run died
+			break // an incomplete last line: the run was killed while writing it
 		}
 		var e entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {

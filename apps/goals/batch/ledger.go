@@ -15,10 +15,10 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// ledger says, in a bucket, whom the table can have: those of the last run that
-// was finished, and those of runs that were begun since. Each has a roster, a
-// sorted file of ids. A run is entered before its first write, so whoever is in
-// the table is in a roster, and who has vanished is found without a scan.
+// ledger records, in a bucket, which customers the table can have: those of the last
+// finished run, and those of runs started since. Each run has a roster, a sorted file
+// of ids. A run is recorded before its first write, so every customer in the table is
+// in a roster, and vanished customers are found without a scan.
 type ledger struct {
 	bucket *blob.Bucket
 	folder string
@@ -48,7 +48,7 @@ func openLedger(ctx context.Context, bucket *blob.Bucket, table string) (*ledger
 		return nil, fmt.Errorf("read what earlier runs left: %w", err)
 	}
 	if err := json.Unmarshal(b, l); err != nil {
-		return nil, fmt.Errorf("%s is damaged (%w): who is in the table is not known; restore it from the bucket's versions", l.name(), err)
+		return nil, fmt.Errorf("%s is damaged (%w): the customers in the table are not known; restore it from the bucket's versions", l.name(), err)
 	}
 	return l, nil
 }
@@ -67,10 +67,10 @@ func (l *ledger) save(ctx context.Context) error {
 	return nil
 }
 
-// admit decides whether a run may begin.
+// admit decides whether a run may start.
 func (l *ledger) admit(r *run) error {
 	if l.Current != nil && r.manifest.AsOf.Before(l.Current.AsOf) && !r.Rollback {
-		return fmt.Errorf("day %s is older than day %s, which is loaded: add --rollback to go back to it", r.Day, l.Current.Day)
+		return fmt.Errorf("day %s is older than day %s, which is loaded: add --rollback to load it", r.Day, l.Current.Day)
 	}
 	for _, u := range l.Unfinished {
 		if u.Run != r.id && !r.TakeOver {
@@ -80,8 +80,8 @@ func (l *ledger) admit(r *run) error {
 	return nil
 }
 
-// claim is the third stage: the run's roster is written and the run entered, if
-// not too many vanish.
+// claim is the third stage: it writes the run's roster and records the run, unless
+// too many customers would vanish.
 func (r *run) claim(ctx context.Context) error {
 	if err := r.checkVanished(ctx); err != nil {
 		return err
@@ -105,29 +105,30 @@ func (r *run) claim(ctx context.Context) error {
 	return r.ledger.save(ctx)
 }
 
-// vanishAlways is how many customers may vanish whatever part of all they are.
+// vanishAlways is how many customers may vanish, whatever their share is.
 const vanishAlways = 100
 
-// checkVanished stops a run that would remove a suspiciously large part of the
-// customers: it is more likely that the files are not whole.
+// checkVanished stops a run that would remove a suspiciously large share of the
+// customers: the files are then likely incomplete.
 func (r *run) checkVanished(ctx context.Context) error {
 	if r.ledger.Current == nil {
 		return nil
 	}
-	r.tell.stage("compare", r.ledger.Current.Customers)
+	r.progress.stage("compare", r.ledger.Current.Customers)
 	var gone int64
 	err := r.eachVanished(ctx, []string{r.ledger.Current.Run}, func(id [16]byte) error { gone++; return nil })
 	if err != nil {
 		return err
 	}
 	if gone > vanishAlways && gone*100 > r.ledger.Current.Customers*int64(r.VanishPercent) {
-		return fmt.Errorf("%d of %d customers of day %s are not in the files of day %s, which is more than %d%%: look at the files, and add --vanish-percent if it is right; nothing was written to the table",
+		return fmt.Errorf("%d of %d customers of day %s are not in the files of day %s, which is more than %d%%: check the files, and add --vanish-percent if they are right; nothing was written to the table",
 			gone, r.ledger.Current.Customers, r.ledger.Current.Day, r.Day, r.VanishPercent)
 	}
 	return nil
 }
 
-// finish is the last stage: the table has what this run says and nothing else.
+// finish is the last stage: it records that the table has exactly this run's
+// customers.
 func (r *run) finish(ctx context.Context) error {
 	var old []string
 	if r.ledger.Current != nil {
@@ -152,39 +153,39 @@ func (r *run) finish(ctx context.Context) error {
 			continue
 		}
 		if err := r.State.Delete(ctx, r.ledger.roster(run)); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-			r.Log.Warn("an old roster could not be removed; it does no harm", "run", run, "error", err)
+			r.Log.Warn("removing an old roster failed; it does no harm", "run", run, "error", err)
 		}
 	}
 	if err := os.RemoveAll(r.folder); err != nil {
-		r.Log.Warn("the work folder could not be removed", "folder", r.folder, "error", err)
+		r.Log.Warn("removing the work folder failed", "folder", r.folder, "error", err)
 	}
 	return nil
 }
 
-// keepRejected puts the list of rows that were left out beside the rosters.
+// keepRejected stores the list of rejected rows next to the rosters.
 func (r *run) keepRejected(ctx context.Context) error {
 	if r.counted.Rejected == 0 {
 		return nil
 	}
 	r.report.RejectedList = path.Join(r.ledger.folder, "rejected-"+r.id+".jsonl")
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // gives the object up unless it was closed
+	defer stop() // discards the object unless it was closed
 	object, err := r.State.NewWriter(ctx, r.report.RejectedList, nil)
 	if err != nil {
-		return fmt.Errorf("keep the rejected rows: %w", err)
+		return fmt.Errorf("store the rejected rows: %w", err)
 	}
 	for _, name := range []string{rejectedRows, rejectedTwice} {
 		file, err := os.Open(filepath.Join(r.folder, name))
 		if err != nil {
-			return fmt.Errorf("keep the rejected rows: %w", err)
+			return fmt.Errorf("store the rejected rows: %w", err)
 		}
 		_, err = io.Copy(object, file)
 		if err := errors.Join(err, file.Close()); err != nil {
-			return fmt.Errorf("keep the rejected rows: %w", err)
+			return fmt.Errorf("store the rejected rows: %w", err)
 		}
 	}
 	if err := object.Close(); err != nil {
-		return fmt.Errorf("keep the rejected rows: %w", err)
+		return fmt.Errorf("store the rejected rows: %w", err)
 	}
 	return nil
 }

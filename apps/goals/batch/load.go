@@ -18,9 +18,9 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 )
 
-// load is the fourth stage: all customers are written, whatever the table has.
+// load is the fourth stage: it writes all customers, whatever the table has.
 func (r *run) load(ctx context.Context) error {
-	r.tell.stage("load", r.counted.Customers)
+	r.progress.stage("load", r.counted.Customers)
 	out := &bulk{db: r.DB, pace: r.pace}
 	parts, within := errgroup.WithContext(ctx)
 	parts.SetLimit(max(1, r.Writers))
@@ -40,7 +40,7 @@ func (r *run) load(ctx context.Context) error {
 func (r *run) loadPart(ctx context.Context, part int, out *bulk) (written int64, err error) {
 	step := "load " + filepath.Base(partName("", part))
 	if n, done := r.journal.has(step); done {
-		r.tell.add(n.Customers)
+		r.progress.add(n.Customers)
 		return 0, nil
 	}
 	batch := make([]write, 0, batchSize)
@@ -49,7 +49,7 @@ func (r *run) loadPart(ctx context.Context, part int, out *bulk) (written int64,
 			return err
 		}
 		written += int64(len(batch))
-		r.tell.add(int64(len(batch)))
+		r.progress.add(int64(len(batch)))
 		batch = batch[:0]
 		return nil
 	}
@@ -69,7 +69,7 @@ func (r *run) loadPart(ctx context.Context, part int, out *bulk) (written int64,
 	return written, r.journal.add(step, counts{Customers: written})
 }
 
-// batchSize is what a BatchWriteItem takes.
+// batchSize is the limit of a BatchWriteItem.
 const batchSize = 25
 
 // write is a request to one of the tables.
@@ -78,7 +78,7 @@ type write struct {
 	request types.WriteRequest
 }
 
-// bulk sends batches until nothing of them is left unprocessed.
+// bulk sends batches until no items are left unprocessed.
 type bulk struct {
 	db interface {
 		BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
@@ -87,8 +87,8 @@ type bulk struct {
 	retried atomic.Int64
 }
 
-// How long a batch waits before it is sent again, and how long without any
-// progress before the run is given up; it can be continued.
+// How long a batch waits before it is sent again, and after what time without
+// progress the run ends; it can be continued.
 const (
 	firstWait = 50 * time.Millisecond
 	longWait  = 5 * time.Second
@@ -120,9 +120,9 @@ func (b *bulk) send(ctx context.Context, batch []write) error {
 		}
 		b.retried.Add(int64(size(left)))
 		if time.Since(since) > patience {
-			return fmt.Errorf("a batch made no progress in %s (last error: %w): is the table's capacity too small? start the run again to go on", patience, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("a batch made no progress in %s (last error: %w): is the table's capacity too small? start the run again to continue", patience, errors.Join(err, ctx.Err()))
 		}
-		// Somewhere in the second half, so that workers do not come back all at once.
+		// A random time in the second half, so that workers do not retry together.
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -139,8 +139,8 @@ func size(requests map[string][]types.WriteRequest) (n int) {
 	return n
 }
 
-// passing tells whether an error may go away by itself: throttling, a server's
-// own fault, or a connection, but not a request that is wrong.
+// passing reports whether an error may be temporary: throttling, a server error, or
+// a connection, but not an invalid request.
 func passing(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

@@ -2,35 +2,35 @@ package batch
 
 import "sync"
 
-// teller counts what all workers do and tells it every few thousand.
-type teller struct {
-	told  func(Progress)
-	mutex sync.Mutex
-	now   Progress
-	last  int64
+// progressCounter counts the work of all workers and reports it every few thousand items.
+type progressCounter struct {
+	report func(Progress)
+	mutex  sync.Mutex
+	now    Progress
+	last   int64
 }
 
-const tellEvery = 2000
+const reportEvery = 2000
 
-func (t *teller) stage(name string, total int64) {
+func (t *progressCounter) stage(name string, total int64) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.now, t.last = Progress{Stage: name, Total: total}, 0
-	t.say()
+	t.send()
 }
 
-func (t *teller) add(n int64) {
+func (t *progressCounter) add(n int64) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.now.Done += n
-	if t.now.Done-t.last >= tellEvery || t.now.Done == t.now.Total {
+	if t.now.Done-t.last >= reportEvery || t.now.Done == t.now.Total {
 		t.last = t.now.Done
-		t.say()
+		t.send()
 	}
 }
 
-func (t *teller) say() {
-	if t.told != nil {
-		t.told(t.now)
+func (t *progressCounter) send() {
+	if t.report != nil {
+		t.report(t.now)
 	}
 }

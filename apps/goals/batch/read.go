@@ -16,7 +16,8 @@ import (
 	"github.com/stator-db/stator/apps/goals/gold"
 )
 
-// read is the first stage: all rows of all files, checked, go to the parts on disk.
+// read is the first stage: it validates all rows of all files and writes them to the
+// parts on disk.
 func (r *run) read(ctx context.Context) error {
 	if n, done := r.journal.has("read"); done {
 		r.counted = n
@@ -36,14 +37,14 @@ func (r *run) read(ctx context.Context) error {
 		return err
 	}
 	defer out.close()
-	r.tell.stage("read", r.manifest.Rows())
+	r.progress.stage("read", r.manifest.Rows())
 	var outside atomic.Int64
 	files, within := errgroup.WithContext(ctx)
 	files.SetLimit(max(1, r.Readers))
 	for i, f := range r.manifest.Customers {
 		files.Go(func() error {
 			return gold.Read(within, r.Bucket, r.Day, f, r.folder, func(n int64, row *gold.Customer, bad *gold.BadRow) error {
-				r.tell.add(1)
+				r.progress.add(1)
 				var c customer
 				reason := ""
 				if bad != nil {
@@ -62,7 +63,7 @@ func (r *run) read(ctx context.Context) error {
 	for _, f := range r.manifest.Contributions {
 		files.Go(func() error {
 			return gold.Read(within, r.Bucket, r.Day, f, r.folder, func(n int64, row *gold.Contribution, bad *gold.BadRow) error {
-				r.tell.add(1)
+				r.progress.add(1)
 				var c contribution
 				reason, counts := "", false
 				if bad != nil {
@@ -91,7 +92,7 @@ func (r *run) read(ctx context.Context) error {
 	return r.journal.add("read", r.counted)
 }
 
-// Longer texts would carry an item over the read unit that it may cost.
+// Longer texts could make an item exceed one read unit.
 const (
 	maxName     = 200
 	maxLanguage = 20
@@ -109,7 +110,7 @@ func (r *run) checkCustomer(row *gold.Customer) (c customer, reason string) {
 	case !r.rules.Has(row.Segment):
 		return c, fmt.Sprintf("the rules have no targets for segment %.60q", row.Segment)
 	case (row.ChosenGoal == nil) != (row.ChosenAt == nil):
-		return c, "chosenGoal and chosenAt go together"
+		return c, "chosenGoal and chosenAt must be set together"
 	}
 	c = customer{id: id, name: row.Name, segment: row.Segment, language: row.Language, notifications: row.Notifications}
 	if row.ChosenGoal != nil {
@@ -130,8 +131,8 @@ func (r *run) hasGoal(id string) bool {
 	return false
 }
 
-// checkContribution tells too whether a contribution counts: goals are a month's,
-// so those before it do not.
+// checkContribution also reports whether a contribution counts: goals are monthly,
+// so earlier ones do not.
 func (r *run) checkContribution(row *gold.Contribution) (c contribution, counts bool, reason string) {
 	id, err := goals.ParsePerson(row.PersonID)
 	goal, known := r.rules.Products[row.Product]
@@ -145,21 +146,21 @@ func (r *run) checkContribution(row *gold.Contribution) (c contribution, counts 
 	case row.ContributedAt.Year() < 2000:
 		return c, false, "contributedAt is missing or before the year 2000"
 	case row.ContributedAt.After(r.manifest.AsOf):
-		return c, false, fmt.Sprintf("contributedAt is %s, after the files' own asOf", row.ContributedAt.UTC().Format(time.RFC3339))
+		return c, false, fmt.Sprintf("contributedAt is %s, after the asOf of the files", row.ContributedAt.UTC().Format(time.RFC3339))
 	}
 	at := r.manifest.AsOf.UTC()
 	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 	return contribution{id: id, goal: goal, amount: row.Amount}, !row.ContributedAt.Before(month), ""
 }
 
-// Where rejected rows are listed: of the first stage, and of the second.
+// Where rejected rows are listed: of the first and of the second stage.
 const (
 	rejectedRows  = "rejected.jsonl"
 	rejectedTwice = "twice.jsonl"
 )
 
-// rejects are the rows that are left out. They are written to a file, and more
-// than the limit end the run.
+// rejects are the rows that are skipped. They are written to a file, and more than the
+// limit end the run.
 type rejects struct {
 	mutex sync.Mutex
 	file  *os.File
@@ -170,7 +171,7 @@ type rejects struct {
 func newRejects(name string, limit int64) (*rejects, error) {
 	file, err := os.Create(name)
 	if err != nil {
-		return nil, fmt.Errorf("make a file for rejected rows: %w", err)
+		return nil, fmt.Errorf("create a file for rejected rows: %w", err)
 	}
 	return &rejects{file: file, limit: limit}, nil
 }
@@ -180,7 +181,7 @@ func (r *rejects) add(file string, row int64, reason string) error {
 	defer r.mutex.Unlock()
 	r.n++
 	if r.n > r.limit {
-		return fmt.Errorf("row %d of %s: %s; that is one bad row more than the %d which may be left out (--reject-up-to); nothing was written to the table", row, file, reason, r.limit)
+		return fmt.Errorf("row %d of %s: %s; more than %d rows are invalid (--reject-up-to); nothing was written to the table", row, file, reason, r.limit)
 	}
 	line, err := json.Marshal(map[string]any{"file": file, "row": row, "reason": reason})
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 )
 
-// A roster is the magic word, the number of ids, the ids in the order of their
-// slots and then of themselves, and a checksum of it all.
+// A roster has a magic number, the number of ids, the ids sorted by slot and id, and
+// a checksum.
 const rosterMagic = "goals1\n\x00"
 
 // before is the order of a roster.
@@ -33,14 +33,14 @@ func before(a, b uuid.UUID) int {
 
 func (r *run) writeRoster(ctx context.Context) (err error) {
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // gives the object up unless it was closed
+	defer stop() // discards the object unless it was closed
 	object, err := r.State.NewWriter(ctx, r.ledger.roster(r.id), &blob.WriterOptions{ContentType: "application/octet-stream"})
 	if err != nil {
 		return fmt.Errorf("write the run's roster: %w", err)
 	}
 	sum := crc32.NewIEEE()
 	w := bufio.NewWriterSize(io.MultiWriter(object, sum), 64<<10)
-	// An error of a buffered writer stays, and Flush tells it.
+	// An error of a buffered writer is sticky, and Flush returns it.
 	_, _ = w.WriteString(rosterMagic)
 	_, _ = w.Write(binary.BigEndian.AppendUint64(nil, uint64(r.counted.Customers)))
 	for i := range r.parts {
@@ -64,11 +64,11 @@ func (r *run) writeRoster(ctx context.Context) (err error) {
 	return nil
 }
 
-// rosterIDs reads a roster.
+// rosterIDs reads the ids of a roster.
 func (r *run) rosterIDs(ctx context.Context, run string) iter.Seq2[uuid.UUID, error] {
 	return func(yield func(uuid.UUID, error) bool) {
 		damaged := func(err error) {
-			yield(uuid.UUID{}, fmt.Errorf("the roster of run %s cannot be read (%w): who is in the table is not known; restore it from the bucket's versions", run, err))
+			yield(uuid.UUID{}, fmt.Errorf("the roster of run %s cannot be read (%w): the customers in the table are not known; restore it from the bucket's versions", run, err))
 		}
 		object, err := r.State.NewReader(ctx, r.ledger.roster(run), nil)
 		if err != nil {
@@ -80,7 +80,7 @@ func (r *run) rosterIDs(ctx context.Context, run string) iter.Seq2[uuid.UUID, er
 		in := &summed{in: bufio.NewReaderSize(object, 64<<10), sum: sum}
 		head := make([]byte, len(rosterMagic)+8)
 		if err := in.full(head); err != nil || string(head[:len(rosterMagic)]) != rosterMagic {
-			damaged(errors.Join(err, errors.New("it does not begin as one")))
+			damaged(errors.Join(err, errors.New("it has the wrong magic number")))
 			return
 		}
 		for range binary.BigEndian.Uint64(head[len(rosterMagic):]) {
@@ -112,7 +112,7 @@ func (s *summed) full(b []byte) error {
 	return err
 }
 
-// newIDs are those of this run, in the order of a roster.
+// newIDs yields the ids of this run, in the order of a roster.
 func (r *run) newIDs(yield func(uuid.UUID, error) bool) {
 	errStop := errors.New("enough")
 	for i := range r.parts {
@@ -132,8 +132,8 @@ func (r *run) newIDs(yield func(uuid.UUID, error) bool) {
 	}
 }
 
-// eachVanished merges old rosters with this run's ids and hands over, once each,
-// those who are only in the old ones. It holds one id of each at a time.
+// eachVanished merges old rosters with this run's ids and yields, once each, the ids
+// that are only in the old ones. It holds one id of each roster at a time.
 func (r *run) eachVanished(ctx context.Context, runs []string, use func(id [16]byte) error) error {
 	now, err := newCursor(r.newIDs)
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *run) eachVanished(ctx context.Context, runs []string, use func(id [16]b
 				return err
 			}
 		}
-		r.tell.add(1)
+		r.progress.add(1)
 		for _, c := range old {
 			if c.ok && c.id == id {
 				if err := c.next(); err != nil {
@@ -176,7 +176,7 @@ func (r *run) eachVanished(ctx context.Context, runs []string, use func(id [16]b
 	}
 }
 
-// cursor stands on one id of a sequence.
+// cursor is a position in a sequence of ids.
 type cursor struct {
 	id   uuid.UUID
 	ok   bool
@@ -216,7 +216,8 @@ func lowest(all []*cursor) *cursor {
 	return first
 }
 
-// remove is the fifth stage: who is in an earlier roster and not in this one goes.
+// remove is the fifth stage: it deletes customers of earlier rosters that are not in
+// this one.
 func (r *run) remove(ctx context.Context) error {
 	var runs []string
 	var total int64
@@ -228,7 +229,7 @@ func (r *run) remove(ctx context.Context) error {
 			runs, total = append(runs, u.Run), max(total, u.Customers)
 		}
 	}
-	r.tell.stage("remove", total)
+	r.progress.stage("remove", total)
 	out := &bulk{db: r.DB, pace: r.pace}
 	var batch []write
 	send := func() error {

@@ -1,11 +1,12 @@
-// Package batch is the nightly pipeline: a day's gold files and the business rules
-// become the batch view.
+// Package batch is the nightly pipeline: it computes the batch view from a day's gold
+// files and the business rules.
 //
-// A run has six stages. It reads the files and spreads their rows over parts on
-// disk; computes the customers of each part; records whom it will write; writes them
-// in bulk; removes the customers who are no longer in the files; and records that
-// it is done. Nothing is written to the table before all files were read and found
-// good. A run that was killed goes on where it was when it is started again.
+// A run has six stages. It reads the files and distributes their rows over parts on
+// disk; computes the customers of each part; records which customers it will write;
+// writes them in bulk; removes the customers who are no longer in the files; and
+// records that it is done. Nothing is written to the table before all files were read
+// and validated. A run that was killed continues where it ended when it is started
+// again.
 package batch
 
 import (
@@ -28,48 +29,48 @@ import (
 	"github.com/stator-db/stator/apps/goals/rules"
 )
 
-// Options say what is loaded, from where, and how.
+// Options configure a run.
 type Options struct {
 	Day    string
 	Bucket *blob.Bucket // the gold files
-	State  *blob.Bucket // what earlier runs left in the table
+	State  *blob.Bucket // the ledger and rosters of runs
 	Rules  *rules.Source
 	DB     *dynamodb.Client
-	Work   string // a folder for the parts; a killed run is found here again
+	Work   string // a folder for the parts; a killed run continues from it
 	Log    *slog.Logger
 	Now    func() time.Time
 
-	Readers  int     // files read at once
-	Writers  int     // requests under way at once
-	PerSec   float64 // items written in a second; no limit when zero
-	Rejected int64   // how many bad rows are left out before the run is given up
+	Readers  int     // concurrent files
+	Writers  int     // concurrent requests
+	PerSec   float64 // items written per second; 0 means no limit
+	Rejected int64   // number of invalid rows that are skipped before the run ends
 
-	VanishPercent int  // a larger part of the customers does not vanish unasked
+	VanishPercent int  // maximum share of the customers that may be removed
 	Rollback      bool // allows a day that is older than what is loaded
-	TakeOver      bool // goes on although another run is unfinished
+	TakeOver      bool // starts although another run is unfinished
 
-	Told func(Progress) // is called now and then, by one goroutine at a time
+	OnProgress func(Progress) // called periodically, by one goroutine at a time
 }
 
-// Progress is how far a stage is.
+// Progress is the progress of a stage.
 type Progress struct {
 	Stage       string
 	Done, Total int64
 }
 
-// Report is what a run did.
+// Report summarises a run.
 type Report struct {
 	Run       string    `json:"run"`
 	Day       string    `json:"day"`
 	AsOf      time.Time `json:"asOf"`
 	Customers int64     `json:"customers"`
-	Written   int64     `json:"written"` // fewer than Customers when a killed run was continued
+	Written   int64     `json:"written"` // fewer than Customers if a killed run was continued
 	Removed   int64     `json:"removed"`
 	Rows      int64     `json:"rows"`
 	Rejected  int64     `json:"rejected"`
 	Outside   int64     `json:"outsideMonth"` // contributions of earlier months
-	Unowned   int64     `json:"unowned"`      // contributions of nobody in the files
-	Retried   int64     `json:"retried"`      // items that had to be sent again
+	Unowned   int64     `json:"unowned"`      // contributions of persons who are not in the files
+	Retried   int64     `json:"retried"`      // items that were sent again
 	Resumed   bool      `json:"resumed"`
 	Seconds   float64   `json:"seconds"`
 
@@ -77,7 +78,7 @@ type Report struct {
 	RejectedList string `json:"rejectedList,omitempty"`
 }
 
-// run is a run under way.
+// run is a run in progress.
 type run struct {
 	Options
 	manifest *gold.Manifest
@@ -87,13 +88,13 @@ type run struct {
 	parts    int
 	journal  *journal
 	ledger   *ledger
-	tell     *teller
+	progress *progressCounter
 	pace     *rate.Limiter
 	counted  counts
 	report   Report
 }
 
-// Run makes the table what the day's files say.
+// Run makes the table match the day's files.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	began := o.Now()
 	r, err := prepare(ctx, o)
@@ -112,7 +113,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func prepare(ctx context.Context, o Options) (*run, error) {
-	r := &run{Options: o, tell: &teller{told: o.Told}, pace: rate.NewLimiter(rate.Inf, 0)}
+	r := &run{Options: o, progress: &progressCounter{report: o.OnProgress}, pace: rate.NewLimiter(rate.Inf, 0)}
 	if o.PerSec > 0 {
 		r.pace = rate.NewLimiter(rate.Limit(o.PerSec), max(batchSize, int(o.PerSec/10)))
 	}
@@ -127,8 +128,8 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The same files, rules and table make the same run. A table that was made
-	// anew is another, so nothing is skipped that only the old one had.
+	// The same files, rules and table make the same run. A recreated table is
+	// another table, so no step of the old one is skipped.
 	sum := sha256.Sum256([]byte(r.manifest.Sum() + r.rules.Fingerprint() + table))
 	r.id = o.Day + "-" + hex.EncodeToString(sum[:6])
 	r.parts = partsFor(r.manifest.Rows())
@@ -148,7 +149,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	}
 	r.report.Resumed = len(r.journal.done) > 0
 	if r.report.Resumed {
-		o.Log.Info("a killed run goes on", "run", r.id, "steps", len(r.journal.done))
+		o.Log.Info("continuing a killed run", "run", r.id, "steps", len(r.journal.done))
 	}
 	return r, nil
 }
@@ -161,5 +162,5 @@ func tableID(ctx context.Context, db *dynamodb.Client) (string, error) {
 	if id := aws.ToString(got.Table.TableId); id != "" {
 		return id, nil
 	}
-	return goals.BatchTable, nil // a server that does not tell
+	return goals.BatchTable, nil // a server without TableId
 }

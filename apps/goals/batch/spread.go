@@ -16,9 +16,9 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 )
 
-// A run splits the customers into parts and computes each in memory alone. There
-// are as many parts as the day needs, a power of two; a million customers make 256
-// of four thousand.
+// A run splits the customers into parts and computes one part in memory at a time.
+// The number of parts depends on the day and is a power of two; a million customers
+// make 256 parts of four thousand.
 const (
 	maxParts    = 256
 	rowsPerPart = 500
@@ -32,16 +32,16 @@ func partsFor(rows int64) int {
 	return n
 }
 
-// slot is a person's place among 256, the same in all runs. Ids that come in
-// sequence spread as well as random ones. Parts are runs of slots.
+// slot returns a person's slot among 256, the same in all runs. Sequential ids are
+// distributed as well as random ones. Parts are ranges of slots.
 func slot(id uuid.UUID) byte { return byte(crc32.ChecksumIEEE(id[:])) }
 
 func partName(folder string, p int) string { return filepath.Join(folder, fmt.Sprintf("%02x", p)) }
 
-// customer is a row of a customer, checked.
+// customer is a validated row of a customer.
 type customer struct {
 	id            uuid.UUID
-	order         uint64 // file and row, to tell the first of two from the second
+	order         uint64 // file and row, to order two rows of a person
 	name          string
 	segment       string
 	language      string
@@ -50,7 +50,7 @@ type customer struct {
 	chosenAt      string
 }
 
-// contribution is a row of a contribution, checked. goal is a place in the rules.
+// contribution is a validated row of a contribution. goal is an index in the rules.
 type contribution struct {
 	id     uuid.UUID
 	goal   int
@@ -104,7 +104,7 @@ func (s *spread) write(id uuid.UUID, row func([]byte) []byte) error {
 	return nil
 }
 
-// finish makes what was written safe.
+// finish flushes and syncs the parts.
 func (s *spread) finish() error {
 	for i := range s.parts {
 		if err := errors.Join(s.parts[i].buffer.Flush(), s.parts[i].file.Sync()); err != nil {
@@ -134,7 +134,7 @@ func (c *customer) append(b []byte) []byte {
 	return append(b, 0)
 }
 
-// reader reads rows back. Its first error stays.
+// reader reads rows back. Its first error is sticky.
 type reader struct {
 	in  *bufio.Reader
 	err error
@@ -189,7 +189,7 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// more tells whether another row follows.
+// more reports whether another row follows.
 func (r *reader) more() bool {
 	if r.err != nil {
 		return false

@@ -1,4 +1,4 @@
-// Package demo plays the systems around the application: the bank that takes
+// Package demo simulates the systems around the application: the bank that takes
 // deposits and reconciles them, and the data platform that makes gold files.
 package demo
 
@@ -22,13 +22,13 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Bank is the demonstration's bank. It remembers as long as it runs.
+// Bank is the demonstration's bank. Its state is in memory.
 type Bank struct {
 	Tables   *goals.Tables
 	Rules    *rules.Source
 	Producer *stream.Producer
 	Bucket   *blob.Bucket
-	Plan     gold.Plan // whose customers there are
+	Plan     gold.Plan // generates the customers
 	Batch    batch.Options
 	Changed  func(personID string)
 	Log      *slog.Logger
@@ -45,10 +45,10 @@ type deposit struct {
 	amount goals.Money
 }
 
-// maxOpen bounds what the bank remembers between two nights.
+// maxOpen is the maximum number of open deposits between two nights.
 const maxOpen = 100_000
 
-// Deposit takes money and sends the event with the new balance.
+// Deposit makes a deposit and sends the event with the new balance.
 func (b *Bank) Deposit(ctx context.Context, personID, goalID string, amount goals.Money) error {
 	product, err := b.product(ctx, goalID)
 	if err != nil {
@@ -71,14 +71,14 @@ func (b *Bank) Deposit(ctx context.Context, personID, goalID string, amount goal
 	b.mutex.Lock()
 	if len(b.open) == maxOpen {
 		b.mutex.Unlock()
-		return web.Refuse(http.StatusTooManyRequests, "full", "run a night first")
+		return web.Refuse(http.StatusTooManyRequests, "full", "too many open deposits: run a night first")
 	}
 	b.open = append(b.open, deposit{e, amount})
 	b.mutex.Unlock()
 	return b.Producer.Send(ctx, e)
 }
 
-// Fail lets the reconciliation of a person's last deposit towards a goal fail.
+// Fail makes the reconciliation of a person's last deposit for a goal fail.
 func (b *Bank) Fail(ctx context.Context, personID, goalID string) error {
 	product, err := b.product(ctx, goalID)
 	if err != nil {
@@ -95,7 +95,7 @@ func (b *Bank) Fail(ctx context.Context, personID, goalID string) error {
 	}
 	b.mutex.Unlock()
 	if last.EventID == "" {
-		return web.Refuse(http.StatusConflict, "nothing_open", "no deposit towards this goal awaits its reconciliation")
+		return web.Refuse(http.StatusConflict, "nothing_open", "no deposit for this goal awaits reconciliation")
 	}
 	return b.Producer.Send(ctx, reconciled(last, goals.Failed, b.Now()))
 }
@@ -107,7 +107,7 @@ func reconciled(e goals.Event, outcome string, now time.Time) goals.Event {
 	}
 }
 
-// Night confirms all open deposits, makes the gold files of this moment and runs
+// Night confirms all open deposits, generates the gold files of this time and runs
 // the batch.
 func (b *Bank) Night(ctx context.Context) error {
 	b.nightly.Lock()
@@ -141,7 +141,7 @@ func (b *Bank) Night(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.Log.Info("a night is over", "day", done.Day, "customers", done.Customers, "seconds", fmt.Sprintf("%.1f", done.Seconds))
+	b.Log.Info("a night is complete", "day", done.Day, "customers", done.Customers, "seconds", fmt.Sprintf("%.1f", done.Seconds))
 	for _, d := range settled {
 		b.Changed(d.event.PersonID)
 	}
@@ -161,8 +161,7 @@ func (b *Bank) product(ctx context.Context, goalID string) (string, error) {
 	return "", web.Refuse(http.StatusBadRequest, "unknown_goal", "the rules have no goal %.60q", goalID)
 }
 
-// Traffic lets people deposit now and then until the context ends; one deposit in
-// eight fails.
+// Traffic makes random deposits until the context ends; one in eight fails.
 func (b *Bank) Traffic(ctx context.Context, people []string, perSecond float64) error {
 	set, err := b.Rules.Load(ctx)
 	if err != nil {
@@ -182,7 +181,7 @@ func (b *Bank) Traffic(ctx context.Context, people []string, perSecond float64) 
 			err = b.Fail(ctx, person, goal)
 		}
 		if err != nil && ctx.Err() == nil {
-			b.Log.Warn("a made-up deposit did not work", "error", err)
+			b.Log.Warn("a generated deposit failed", "error", err)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 )
 
-// Plan says which made-up day to write. The same plan gives the same files, and
-// the same customer has the same history on every day.
+// Plan describes a generated day. The same plan gives the same files, and a customer
+// has the same history on every day.
 type Plan struct {
 	Day       string
 	AsOf      time.Time
@@ -26,9 +26,9 @@ type Plan struct {
 	Customers int
 	Seed      uint64
 	Format    string // "parquet" or "jsonl"
-	PartRows  int    // customers to a file; 50,000 unless set
+	PartRows  int    // customers per file; defaults to 50,000
 
-	// Extra are contributions beside the made-up ones.
+	// Extra are additional contributions.
 	Extra []Contribution
 }
 
@@ -40,7 +40,7 @@ var (
 	languages   = []string{"pt-BR", "pt-BR", "en", "es"}
 )
 
-// Person is the id of a made-up customer.
+// Person returns the id of a generated customer.
 func Person(seed uint64, number int) uuid.UUID {
 	r := rand.New(rand.NewPCG(seed, uint64(number)))
 	var id uuid.UUID
@@ -51,8 +51,8 @@ func Person(seed uint64, number int) uuid.UUID {
 	return id
 }
 
-// madeUp is a customer and their contributions from the month's first day to
-// asOf.
+// madeUp returns a generated customer and the contributions from the first day of the
+// month to asOf.
 func (p *Plan) madeUp(number int) (Customer, []Contribution) {
 	r := rand.New(rand.NewPCG(p.Seed+1, uint64(number)))
 	id := Person(p.Seed, number).String()
@@ -75,7 +75,7 @@ func (p *Plan) madeUp(number int) (Customer, []Contribution) {
 	return c, made
 }
 
-// Generate writes a made-up day, its manifest last.
+// Generate writes a generated day, its manifest last.
 func Generate(ctx context.Context, bucket *blob.Bucket, p Plan) (*Manifest, error) {
 	if p.Format != "parquet" && p.Format != "jsonl" {
 		return nil, fmt.Errorf("the format is %q, but must be parquet or jsonl", p.Format)
@@ -144,7 +144,7 @@ type out[T any] struct {
 	name    string
 	rows    int64
 	object  io.WriteCloser
-	stop    context.CancelFunc // gives the object up unless it was closed
+	stop    context.CancelFunc // discards the object unless it was closed
 	parquet *parquet.GenericWriter[T]
 	text    *bufio.Writer
 	lines   *json.Encoder

@@ -80,15 +80,15 @@ func TestManifestIsChecked(t *testing.T) {
 		change func(*Manifest)
 		want   string
 	}{
-		{"as it should be", func(*Manifest) {}, ""},
-		{"of another day", func(m *Manifest) { m.Day = "2026-05-14" }, "it is of day"},
+		{"valid", func(*Manifest) {}, ""},
+		{"of another day", func(m *Manifest) { m.Day = "2026-05-14" }, "it has the day"},
 		{"without a time", func(m *Manifest) { m.AsOf = time.Time{} }, "asOf is missing"},
-		{"of the future", func(m *Manifest) { m.AsOf = asOf.AddDate(1, 0, 0) }, "still to come"},
+		{"of the future", func(m *Manifest) { m.AsOf = asOf.AddDate(1, 0, 0) }, "in the future"},
 		{"without customers", func(m *Manifest) { m.Customers = nil }, "no files of customers"},
 		{"outside of the day", func(m *Manifest) { m.Customers[0].Name = "../../secret.jsonl" }, "not the name"},
 		{"another kind of file", func(m *Manifest) { m.Customers[0].Name = "customers.csv" }, "not the name"},
 		{"a file twice", func(m *Manifest) { m.Contributions = m.Customers }, "twice"},
-		{"less than no rows", func(m *Manifest) { m.Customers[0].Rows = -1 }, "cannot have"},
+		{"negative rows", func(m *Manifest) { m.Customers[0].Rows = -1 }, "cannot have"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := good
@@ -102,15 +102,15 @@ func TestManifestIsChecked(t *testing.T) {
 	}
 	bucket := memblob.OpenBucket(nil)
 	defer bucket.Close()
-	if _, err := ReadManifest(t.Context(), bucket, "2026-05-15", asOf); err == nil || !strings.Contains(err.Error(), "not whole yet") {
-		t.Errorf("a day that is not there: %v", err)
+	if _, err := ReadManifest(t.Context(), bucket, "2026-05-15", asOf); err == nil || !strings.Contains(err.Error(), "is incomplete") {
+		t.Errorf("a missing day: %v", err)
 	}
 	if _, err := ReadManifest(t.Context(), bucket, "../x", asOf); err == nil || !strings.Contains(err.Error(), "must be like") {
-		t.Errorf("a day that is none: %v", err)
+		t.Errorf("an invalid day: %v", err)
 	}
 }
 
-// file puts bytes into a bucket as a file of customers and reads it.
+// file writes bytes to a bucket as a file of customers and reads it.
 func file(t *testing.T, name string, content []byte, rows int64) error {
 	t.Helper()
 	bucket := memblob.OpenBucket(nil)
@@ -141,7 +141,7 @@ func customersParquet(t testing.TB, o ...parquet.WriterOption) []byte {
 func TestBrokenFilesAreRefused(t *testing.T) {
 	good := customersParquet(t, parquet.Compression(&parquet.Snappy))
 	if err := file(t, "good.parquet", good, 500); err != nil {
-		t.Fatalf("the good file: %v", err)
+		t.Fatalf("the valid file: %v", err)
 	}
 	var other bytes.Buffer
 	w := parquet.NewGenericWriter[struct {
@@ -158,11 +158,11 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 	}{
 		{"empty", "a.parquet", nil, "broken"},
 		{"text", "a.parquet", bytes.Repeat([]byte("hello "), 100), "broken"},
-		{"cut short", "a.parquet", good[:len(good)/2], "broken"},
+		{"truncated", "a.parquet", good[:len(good)/2], "broken"},
 		{"a footer of two gigabytes", "a.parquet", footer, "footer"},
 		{"other columns", "a.parquet", other.Bytes(), "column"},
-		{"a compression whose size we cannot know", "a.parquet", customersParquet(t, parquet.Compression(&parquet.Gzip)), "compressed with GZIP"},
-		{"fewer rows than promised", "a.jsonl", []byte("{}\n"), "cut short"},
+		{"an unsupported compression", "a.parquet", customersParquet(t, parquet.Compression(&parquet.Gzip)), "compressed with GZIP"},
+		{"fewer rows than promised", "a.jsonl", []byte("{}\n"), "truncated"},
 		{"more rows than promised", "a.jsonl", bytes.Repeat([]byte("{}\n"), 501), "more than the 500 rows"},
 		{"a line without end", "a.jsonl", bytes.Repeat([]byte("x"), 1<<20), "a line has more"},
 	} {
@@ -174,7 +174,7 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Damage anywhere gives rows or an error, and never a panic.
+// Damage anywhere gives rows or an error, never a panic.
 func TestDamagedParquet(t *testing.T) {
 	good := customersParquet(t, parquet.Compression(&parquet.Snappy))
 	const seed = 20260515
@@ -190,11 +190,11 @@ func TestDamagedParquet(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Errorf("seed %d: no damage was noticed", seed)
+		t.Errorf("seed %d: no damage was detected", seed)
 	}
 }
 
-func TestBadLinesAreTold(t *testing.T) {
+func TestBadLinesAreReported(t *testing.T) {
 	bucket := memblob.OpenBucket(nil)
 	defer bucket.Close()
 	lines := []string{`{"personId":"x","product":"SAV","amount":"12.345"}`, `{"personId":"x","amount":1e9}`, `[]`, `{"amount":-1}`, `{"personId":"x","amount":12.50,"contributedAt":"2026-05-01T00:00:00Z"}`}
@@ -214,11 +214,11 @@ func TestBadLinesAreTold(t *testing.T) {
 		return nil
 	})
 	if err != nil || bads != 4 || goods != 1 {
-		t.Errorf("%d bad, %d good, %v; want 4 and 1", bads, goods, err)
+		t.Errorf("%d invalid, %d valid, %v; want 4 and 1", bads, goods, err)
 	}
 }
 
-// A few bytes that claim to be a million values and more are refused.
+// A few bytes that claim to be more than a million values are rejected.
 func TestRunsAreCounted(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -228,11 +228,11 @@ func TestRunsAreCounted(t *testing.T) {
 	}{
 		{"nothing", nil, 1, true},
 		{"a run of 500", binary.AppendUvarint(nil, 500<<1), 0, true},
-		{"as many as there may be", append(binary.AppendUvarint(nil, maxPageValues<<1), 1), 1, true},
-		{"two thousand million", append(binary.AppendUvarint(nil, math.MaxInt32<<1), 1), 1, false},
+		{"the limit", append(binary.AppendUvarint(nil, maxPageValues<<1), 1), 1, true},
+		{"two billion", append(binary.AppendUvarint(nil, math.MaxInt32<<1), 1), 1, false},
 		{"groups of no bits", binary.AppendUvarint(nil, (1<<40)<<1|1), 0, false},
 		{"many runs", bytes.Repeat(append(binary.AppendUvarint(nil, (1<<18)<<1), 1), 5), 1, false},
-		{"a number without end", bytes.Repeat([]byte{0xff}, 20), 1, false},
+		{"an unterminated number", bytes.Repeat([]byte{0xff}, 20), 1, false},
 		{"values of 200 bits", []byte{2, 0}, 200, false},
 	} {
 		if err := checkRuns(c.runs, c.width); (err == nil) != c.ok {
@@ -241,8 +241,8 @@ func TestRunsAreCounted(t *testing.T) {
 	}
 }
 
-// Files of all shapes that we take: both versions of pages, with and without
-// dictionaries and compression, and with columns that are not ours.
+// All supported forms of files: both versions of pages, with and without dictionaries
+// and compression, and with additional columns.
 func TestShapesOfParquet(t *testing.T) {
 	type wide struct {
 		PersonID      string     `parquet:"personId,dict"`

@@ -1,12 +1,12 @@
-// Package gold reads and makes a day's gold files: the consolidated customers and
-// contributions that the data platform leaves in a bucket.
+// Package gold reads and generates a day's gold files: the consolidated customers and
+// contributions that the data platform writes to a bucket.
 //
 //	day=2026-05-15/manifest.json
 //	day=2026-05-15/customers-00000.parquet
 //	day=2026-05-15/contributions-00000.jsonl
 //
-// The manifest is written last. It lists the files with their numbers of rows, so
-// that a day which is not whole is told from one which is.
+// The manifest is written last. It lists the files with their numbers of rows, so that
+// an incomplete day can be recognised.
 package gold
 
 import (
@@ -25,12 +25,12 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// Manifest is what a day consists of.
+// Manifest lists the files of a day.
 type Manifest struct {
 	Day string `json:"day"`
 
-	// AsOf is the moment up to which all contributions are settled and in the
-	// files. It becomes the batch view's lastUpdated.
+	// AsOf is the time up to which all contributions are settled and in the files.
+	// It becomes the batch view's lastUpdated.
 	AsOf time.Time `json:"asOf"`
 
 	Customers     []File `json:"customers"`
@@ -51,7 +51,7 @@ const (
 	maxRows     = 1 << 40
 )
 
-// Folder is where the files of a day are.
+// Folder returns the folder of a day's files.
 func Folder(day string) string { return "day=" + day }
 
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._=/-]{0,199}\.(parquet|jsonl)$`)
@@ -64,7 +64,7 @@ func ReadManifest(ctx context.Context, bucket *blob.Bucket, day string, now time
 	name := path.Join(Folder(day), "manifest.json")
 	b, err := readAll(ctx, bucket, name, maxManifest)
 	if gcerrors.Code(err) == gcerrors.NotFound {
-		return nil, fmt.Errorf("day %s is not there, or not whole yet: the bucket has no %s", day, name)
+		return nil, fmt.Errorf("day %s does not exist or is incomplete: the bucket has no %s", day, name)
 	}
 	if err != nil {
 		return nil, err
@@ -84,12 +84,12 @@ func ReadManifest(ctx context.Context, bucket *blob.Bucket, day string, now time
 func (m *Manifest) check(day string, now time.Time) error {
 	switch {
 	case m.Day != day:
-		return fmt.Errorf("it is of day %.40q", m.Day)
+		return fmt.Errorf("it has the day %.40q", m.Day)
 	case m.AsOf.Year() < 2000:
 		return fmt.Errorf("asOf is missing or before the year 2000")
 	case m.AsOf.After(now.Add(5 * time.Minute)):
-		// It would hide all pending balances until that moment.
-		return fmt.Errorf("asOf is %s, which is still to come", m.AsOf.UTC().Format(time.RFC3339))
+		// It would hide all pending balances until that time.
+		return fmt.Errorf("asOf is %s, which is in the future", m.AsOf.UTC().Format(time.RFC3339))
 	case len(m.Customers) == 0:
 		return fmt.Errorf("it lists no files of customers")
 	case len(m.Customers)+len(m.Contributions) > maxFiles:
@@ -111,10 +111,10 @@ func (m *Manifest) check(day string, now time.Time) error {
 	return nil
 }
 
-// Sum tells two manifests apart.
+// Sum returns a checksum of the manifest.
 func (m *Manifest) Sum() string { return m.sum }
 
-// Rows is how many rows all files have.
+// Rows returns the number of rows of all files.
 func (m *Manifest) Rows() int64 {
 	var n int64
 	for _, f := range append(append([]File(nil), m.Customers...), m.Contributions...) {
@@ -134,7 +134,7 @@ func readAll(ctx context.Context, bucket *blob.Bucket, name string, limit int64)
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s has more than the %d bytes that are taken", name, limit)
+		return nil, fmt.Errorf("%s has more than the limit of %d bytes", name, limit)
 	}
 	return b, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// What a page may ask of our memory. It is held whole, and so is the dictionary of
-// a column; writers make pages of about 1 MiB.
+// The memory limits of a page. A page is held in memory, and so is the dictionary of a
+// column; writers make pages of about 1 MiB.
 const (
 	maxPage       = 8 << 20
 	maxDictionary = 2 << 20
@@ -26,9 +26,9 @@ const (
 // still use for dictionaries and for the values that refer to them.
 const oldDictionary format.Encoding = 2
 
-// checkPages walks through all pages and refuses what would need more memory than
-// a page may: a few bytes can claim to be gigabytes, in a page's header, in a
-// compressed block, and in the length of a run.
+// checkPages reads all pages and rejects those that would need more memory than
+// allowed: a few bytes can claim to be gigabytes, in a page's header, in a compressed
+// block, and in the length of a run.
 func checkPages(file io.ReaderAt, opened *parquet.File) error {
 	c := &pageCheck{in: bufio.NewReader(nil)}
 	for _, group := range opened.Metadata().RowGroups {
@@ -47,24 +47,24 @@ func checkPages(file io.ReaderAt, opened *parquet.File) error {
 	return nil
 }
 
-// pageCheck goes through the pages of a column at a time.
+// pageCheck checks the pages of one column at a time.
 type pageCheck struct {
 	in                     *bufio.Reader
 	codec                  format.CompressionCodec
 	repetition, definition int
-	page, plain            []byte // kept for the next page
+	page, plain            []byte // buffers, reused for the next page
 }
 
 func (c *pageCheck) column(file io.ReaderAt, size int64, m *format.ColumnMetaData) error {
 	if c.codec != format.Uncompressed && c.codec != format.Snappy {
-		return fmt.Errorf("it is compressed with %s; uncompressed and SNAPPY are taken", c.codec)
+		return fmt.Errorf("it is compressed with %s; only uncompressed and SNAPPY are supported", c.codec)
 	}
 	start := m.DataPageOffset
 	if m.DictionaryPageOffset != 0 {
 		start = m.DictionaryPageOffset
 	}
 	if start < 4 || m.TotalCompressedSize < 0 || start > size || m.TotalCompressedSize > size-start {
-		return errors.New("it lies outside of the file")
+		return errors.New("it is outside of the file")
 	}
 	c.in.Reset(io.NewSectionReader(file, start, m.TotalCompressedSize))
 	var protocol thrift.CompactProtocol
@@ -94,19 +94,19 @@ func (c *pageCheck) pageOf(h *format.PageHeader) error {
 	case format.DictionaryPage:
 		values, encoding, limit = h.DictionaryPageHeader.V.NumValues, h.DictionaryPageHeader.V.Encoding, maxDictionary
 	default:
-		return fmt.Errorf("a page is of type %v", h.Type)
+		return fmt.Errorf("a page has the type %v", h.Type)
 	}
 	switch {
 	case h.CompressedPageSize < 0 || h.UncompressedPageSize < 0 || values < 0:
 		return errors.New("a page has a negative size")
 	case h.CompressedPageSize > limit || h.UncompressedPageSize > limit:
-		return fmt.Errorf("a page has %d bytes; at most %d are taken", max(h.CompressedPageSize, h.UncompressedPageSize), limit)
+		return fmt.Errorf("a page has %d bytes; the limit is %d", max(h.CompressedPageSize, h.UncompressedPageSize), limit)
 	case values > maxPageValues:
-		return fmt.Errorf("a page has %d values; at most %d are taken", values, maxPageValues)
+		return fmt.Errorf("a page has %d values; the limit is %d", values, maxPageValues)
 	}
 	c.page = append(c.page[:0], make([]byte, h.CompressedPageSize)...)
 	if _, err := io.ReadFull(c.in, c.page); err != nil {
-		return fmt.Errorf("a page is cut short: %w", err)
+		return fmt.Errorf("a page is truncated: %w", err)
 	}
 	switch h.Type {
 	case format.DataPage:
@@ -115,14 +115,14 @@ func (c *pageCheck) pageOf(h *format.PageHeader) error {
 		return c.second(&h.DataPageHeaderV2.V, int(limit))
 	}
 	if encoding != format.Plain && encoding != oldDictionary {
-		return fmt.Errorf("a dictionary is encoded with %s; PLAIN is taken", encoding)
+		return fmt.Errorf("a dictionary is encoded with %s; only PLAIN is supported", encoding)
 	}
 	_, err := c.unpack(c.page, int(limit))
 	return err
 }
 
-// first checks a page of the first version: levels and values, compressed
-// together, the levels with their length before them.
+// first checks a page of version 1: levels and values, compressed together, the levels
+// prefixed with their length.
 func (c *pageCheck) first(encoding format.Encoding, limit int) error {
 	body, err := c.unpack(c.page, limit)
 	if err != nil {
@@ -143,8 +143,8 @@ func (c *pageCheck) first(encoding format.Encoding, limit int) error {
 	return checkValues(encoding, body)
 }
 
-// second checks a page of the second version: levels as they are, then values
-// that may be compressed.
+// second checks a page of version 2: uncompressed levels, then values that may be
+// compressed.
 func (c *pageCheck) second(h *format.DataPageHeaderV2, limit int) error {
 	body := c.page
 	for _, level := range []struct {
@@ -168,14 +168,14 @@ func (c *pageCheck) second(h *format.DataPageHeaderV2, limit int) error {
 	return checkValues(h.Encoding, body)
 }
 
-// unpack decompresses, once the block does not claim to be too large.
+// unpack decompresses a block that does not claim to be too large.
 func (c *pageCheck) unpack(b []byte, limit int) ([]byte, error) {
 	if c.codec == format.Uncompressed || len(b) == 0 {
 		return b, nil
 	}
 	claims, err := snappy.DecodedLen(b)
 	if err != nil || claims > limit {
-		return nil, fmt.Errorf("a compressed page claims %d bytes; at most %d are taken", claims, limit)
+		return nil, fmt.Errorf("a compressed page claims %d bytes; the limit is %d", claims, limit)
 	}
 	if c.plain, err = snappy.Decode(c.plain[:cap(c.plain)], b); err != nil {
 		return nil, fmt.Errorf("a page cannot be decompressed: %w", err)
@@ -199,10 +199,10 @@ func checkValues(encoding format.Encoding, body []byte) error {
 		}
 		return checkRuns(runs, 1)
 	}
-	return fmt.Errorf("a page is encoded with %s; PLAIN, RLE and dictionaries are taken", encoding)
+	return fmt.Errorf("a page is encoded with %s; only PLAIN, RLE and dictionaries are supported", encoding)
 }
 
-// measured cuts off what has its length before it.
+// measured splits off a block that is prefixed with its length.
 func measured(b []byte) (head, rest []byte, err error) {
 	if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
 		return nil, nil, errors.New("a page's levels are longer than the page")
@@ -211,7 +211,7 @@ func measured(b []byte) (head, rest []byte, err error) {
 	return b[4:end], b[end:], nil
 }
 
-// checkRuns counts the values of runs without making them. A last group of eight
+// checkRuns counts the values of runs without decoding them. The last group of eight
 // may be padded.
 func checkRuns(b []byte, width int) error {
 	if width > 32 {
@@ -220,7 +220,7 @@ func checkRuns(b []byte, width int) error {
 	for total := uint64(0); len(b) > 0; {
 		head, n := binary.Uvarint(b)
 		if n <= 0 {
-			return errors.New("a run is cut short")
+			return errors.New("a run is truncated")
 		}
 		b = b[n:]
 		count, size := head>>1, uint64(width+7)/8
@@ -228,7 +228,7 @@ func checkRuns(b []byte, width int) error {
 			count, size = count*8, count*uint64(width)
 		}
 		if total += count; count > maxPageValues+8 || total > maxPageValues+8 {
-			return fmt.Errorf("runs have more than the %d values that are taken", maxPageValues)
+			return fmt.Errorf("runs have more than the limit of %d values", maxPageValues)
 		}
 		b = b[min(size, uint64(len(b))):]
 	}

@@ -19,8 +19,8 @@ const (
 	readBuffer = 128 << 10
 )
 
-// readParquet copies the file into the scratch folder first: a Parquet file is
-// read from its end, and an object store would be asked again for each piece.
+// readParquet first copies the file into the scratch folder: a Parquet file is read
+// from its end, which would take many requests to an object store.
 func readParquet[T any](ctx context.Context, bucket *blob.Bucket, name, scratch string, take func(*T, *BadRow) error) error {
 	file, size, err := fetch(ctx, bucket, name, scratch)
 	if err != nil {
@@ -39,7 +39,7 @@ func fetch(ctx context.Context, bucket *blob.Bucket, name, scratch string) (*os.
 	defer func() { _ = r.Close() }()
 	file, err := os.CreateTemp(scratch, "gold-*.parquet")
 	if err != nil {
-		return nil, 0, fmt.Errorf("make room on disk: %w", err)
+		return nil, 0, fmt.Errorf("create a temporary file: %w", err)
 	}
 	size, err := io.Copy(file, r)
 	if err != nil {
@@ -48,8 +48,8 @@ func fetch(ctx context.Context, bucket *blob.Bucket, name, scratch string) (*os.
 	return file, size, nil
 }
 
-// parquetRows hands over the rows of a file whose claims have been checked. What
-// the checks miss may still make the decoder panic; that is the file's fault.
+// parquetRows yields the rows of a file that has been checked. If the decoder panics
+// all the same, the file is reported as broken.
 func parquetRows[T any](ctx context.Context, file io.ReaderAt, size int64, take func(*T, *BadRow) error) (err error) {
 	taking := false
 	defer func() {
@@ -68,7 +68,7 @@ func parquetRows[T any](ctx context.Context, file io.ReaderAt, size int64, take 
 		return err
 	}
 	if err := checkPages(file, opened); err != nil {
-		return fmt.Errorf("the Parquet will not be read: %w", err)
+		return fmt.Errorf("the Parquet file is rejected: %w", err)
 	}
 	rows := parquet.NewGenericReader[T](opened)
 	defer func() { _ = rows.Close() }()
@@ -89,7 +89,7 @@ func parquetRows[T any](ctx context.Context, file io.ReaderAt, size int64, take 
 		case err != nil:
 			return fmt.Errorf("the Parquet is broken: %w", err)
 		case n == 0:
-			return errors.New("the Parquet is broken: it has fewer rows than it says")
+			return errors.New("the Parquet is broken: it has fewer rows than its footer says")
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
@@ -105,13 +105,13 @@ func openParquet(file io.ReaderAt, size int64) (*parquet.File, error) {
 		return nil, err
 	}
 	if footer := int64(binary.LittleEndian.Uint32(end[:])); footer > maxFooter || footer > size-12 {
-		return nil, fmt.Errorf("it says that its footer has %d bytes", footer)
+		return nil, fmt.Errorf("its footer claims to have %d bytes", footer)
 	}
 	return parquet.OpenFile(file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(readBuffer))
 }
 
-// sameColumns checks that a file has our columns in our types. Others may be
-// there too.
+// sameColumns checks that a file has our columns with our types. It may have other
+// columns too.
 func sameColumns[T any](have *parquet.Schema) error {
 	want := parquet.SchemaOf(new(T))
 	for _, path := range want.Columns() {
@@ -130,8 +130,8 @@ func sameColumns[T any](have *parquet.Schema) error {
 	return nil
 }
 
-// meaning is the part of a column's logical type that changes what its values
-// mean.
+// meaning returns the part of a column's logical type that changes the meaning of its
+// values.
 func meaning(n parquet.Node) string {
 	t := n.Type().LogicalType()
 	if t == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 )
 
-// Customer is a row of the customers' files. Parquet has the choice's time as a
-// timestamp in microseconds, JSON in RFC 3339.
+// Customer is a row of a customers file. In Parquet, ChosenAt is a timestamp in
+// microseconds, in JSON RFC 3339.
 type Customer struct {
 	PersonID      string     `parquet:"personId,plain" json:"personId"`
 	Name          string     `parquet:"name,plain" json:"name"`
@@ -27,8 +27,8 @@ type Customer struct {
 	ChosenAt      *time.Time `parquet:"chosenAt,optional,timestamp(microsecond)" json:"chosenAt,omitempty"`
 }
 
-// Contribution is a row of the contributions' files: money that has been
-// reconciled. Parquet has the amount as DECIMAL(18,2), JSON as a number.
+// Contribution is a row of a contributions file: reconciled money. In Parquet, the
+// amount is DECIMAL(18,2), in JSON a number.
 type Contribution struct {
 	PersonID      string      `parquet:"personId,plain" json:"personId"`
 	Product       string      `parquet:"product,plain" json:"product"`
@@ -36,18 +36,17 @@ type Contribution struct {
 	ContributedAt time.Time   `parquet:"contributedAt,timestamp(microsecond)" json:"contributedAt"`
 }
 
-// BadRow is the error of a row that cannot be understood; those after it can.
+// BadRow is the error of an invalid row; later rows can still be read.
 type BadRow struct{ Reason string }
 
 func (b *BadRow) Error() string { return b.Reason }
 
-// Use takes a row, or why it could not be read. The number counts from 1; the row
-// is only good until the next.
+// Use receives a row, or the error of reading it. The number counts from 1; the row is
+// valid until the next call.
 type Use[T any] func(number int64, row *T, bad *BadRow) error
 
-// Read hands over the rows of a file, in their order. A file that is broken, and
-// one that has another number of rows than the manifest says, is an error.
-// scratch is a folder for what needs to be on disk meanwhile.
+// Read yields the rows of a file, in order. A broken file, or one with another number
+// of rows than in the manifest, is an error. scratch is a folder for temporary files.
 func Read[T Customer | Contribution](ctx context.Context, bucket *blob.Bucket, day string, f File, scratch string, use Use[T]) error {
 	name := path.Join(Folder(day), f.Name)
 	count := &counter[T]{limit: f.Rows, use: use}
@@ -61,7 +60,7 @@ func Read[T Customer | Contribution](ctx context.Context, bucket *blob.Bucket, d
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if count.rows != f.Rows {
-		return fmt.Errorf("%s: the file has %d rows, the manifest says %d: it was cut short or changed; write the day anew", name, count.rows, f.Rows)
+		return fmt.Errorf("%s: the file has %d rows, the manifest says %d: it was truncated or changed; write the day again", name, count.rows, f.Rows)
 	}
 	return nil
 }
@@ -79,7 +78,7 @@ func (c *counter[T]) take(row *T, bad *BadRow) error {
 	return c.use(c.rows, row, bad)
 }
 
-// maxLine is the size of the longest line of JSON that is taken, in bytes.
+// maxLine is the maximum length of a line of JSON, in bytes.
 const maxLine = 64 << 10
 
 func readLines[T any](ctx context.Context, bucket *blob.Bucket, name string, take func(*T, *BadRow) error) error {
@@ -96,7 +95,7 @@ func readLines[T any](ctx context.Context, bucket *blob.Bucket, name string, tak
 		}
 		var row T
 		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			if err := take(nil, &BadRow{fmt.Sprintf("not the JSON that is expected: %v", err)}); err != nil {
+			if err := take(nil, &BadRow{fmt.Sprintf("not the expected JSON: %v", err)}); err != nil {
 				return err
 			}
 			continue
@@ -106,7 +105,7 @@ func readLines[T any](ctx context.Context, bucket *blob.Bucket, name string, tak
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("a line has more than the %d bytes that are taken", maxLine)
+		return fmt.Errorf("a line has more than the limit of %d bytes", maxLine)
 	}
 	return lines.Err()
 }

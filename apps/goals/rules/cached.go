@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Cached are rules for one question at a time. They are read anew when they have
-// become old, and when a product is asked for that they do not have.
+// Cached is a cache of the rules. It reloads them when they are old, and when a product
+// is not in them.
 type Cached struct {
 	Source *Source
 	Log    *slog.Logger
@@ -19,16 +19,16 @@ type Cached struct {
 	asked time.Time
 }
 
-// How old rules may be, and how often an unknown product lets us look again.
+// How old rules may be, and how often an unknown product causes a reload.
 const (
 	maxAge     = time.Minute
 	lookAgain  = 5 * time.Second
 	askTimeout = 10 * time.Second
 )
 
-// Goal finds the goal for which a product counts. When the rules cannot be read,
-// those known still hold; a product that they do not have is then an error, since
-// it may have become known meanwhile.
+// Goal returns the goal for which a product counts. If the rules cannot be read, the
+// cached ones are used; an unknown product is then an error, since it may have been
+// added.
 func (c *Cached) Goal(ctx context.Context, product string) (goalID string, ok bool, err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -39,7 +39,7 @@ func (c *Cached) Goal(ctx context.Context, product string) (goalID string, ok bo
 			return "", false, err
 		}
 		if err != nil {
-			c.Log.Warn("the rules cannot be read; those known still hold", "error", err)
+			c.Log.Warn("reading the rules failed; using the cached ones", "error", err)
 		}
 	}
 	i, ok := c.set.Products[product]

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// schema is what both databases understand.
+// schema is understood by both databases.
 var schema = []string{
 	`CREATE TABLE IF NOT EXISTS goal_rules (
 		goal_id      VARCHAR(60) PRIMARY KEY,
@@ -36,17 +36,17 @@ var builtIn = []string{
 		('SAV', 'SAVINGS_ACCOUNT'), ('GOV', 'GOVERNMENT_BONDS'), ('CDB', 'CERTIFICATE_OF_DEPOSIT')`,
 }
 
-// Init makes the tables where they are missing, and fills them with the built-in
-// rules when there are none.
+// Init creates the missing tables, and fills them with the built-in rules if they are
+// empty.
 func (s *Source) Init(ctx context.Context) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("make the tables of the rules: %w", err)
+		return fmt.Errorf("create the tables of the rules: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
 	for _, step := range schema {
 		if _, err := tx.ExecContext(ctx, step); err != nil {
-			return fmt.Errorf("make the tables of the rules: %w", err)
+			return fmt.Errorf("create the tables of the rules: %w", err)
 		}
 	}
 	var n int
@@ -61,7 +61,7 @@ func (s *Source) Init(ctx context.Context) error {
 		}
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("make the tables of the rules: %w", err)
+		return fmt.Errorf("create the tables of the rules: %w", err)
 	}
 	return nil
 }

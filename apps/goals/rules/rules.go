@@ -1,6 +1,6 @@
-// Package rules is the business's say: which goals there are, what they pay, what
-// a customer of each segment should save, and which product counts for which goal.
-// They live in a relational database that both pipelines read.
+// Package rules reads the business rules: the goals, their rates, the target of each
+// customer segment, and which product counts for which goal. They are in a relational
+// database that both pipelines read.
 package rules
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 )
 
-// Set is all rules, as they were at one moment.
+// Set is a snapshot of all rules.
 type Set struct {
-	Goals    []Goal         `json:"goals"`    // in the order in which they are shown
-	Products map[string]int `json:"products"` // product -> place in Goals
+	Goals    []Goal         `json:"goals"`    // in display order
+	Products map[string]int `json:"products"` // product -> index in Goals
 }
 
 // Goal is the rule of one investment type.
@@ -33,23 +33,23 @@ type Goal struct {
 	Targets map[string]goals.Money `json:"targets"` // by segment
 }
 
-// MaxGoals is how many goals there may be: a customer's item must stay within one
-// read unit.
+// MaxGoals is the maximum number of goals: a customer's item must fit in one read
+// unit.
 const MaxGoals = 8
 
-// These bound what is kept in memory.
+// Limits of what is kept in memory.
 const (
 	maxRows     = 10_000
 	maxTextSize = 60
 )
 
-// Has tells whether a segment has targets.
+// Has reports whether a segment has targets.
 func (s *Set) Has(segment string) bool {
 	_, ok := s.Goals[0].Targets[segment]
 	return ok
 }
 
-// Fingerprint tells two sets of rules apart.
+// Fingerprint returns a fingerprint of the rules.
 func (s *Set) Fingerprint() string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -62,14 +62,14 @@ func (s *Set) Fingerprint() string {
 // Source is a database with rules.
 type Source struct{ db *sql.DB }
 
-// Open opens the rules at a postgres:// URL, in a SQLite file, or in memory when
-// where is empty. A SQLite database without rules is given the built-in ones; a
-// PostgreSQL is the business's own, and is only changed by Init.
+// Open opens the rules at a postgres:// URL, in a SQLite file, or in memory if where is
+// empty. A SQLite database without rules gets the built-in ones; a PostgreSQL database
+// is only changed by Init.
 func Open(ctx context.Context, where string) (*Source, error) {
 	if IsPostgres(where) {
 		db, err := sql.Open("pgx", where)
 		if err != nil {
-			return nil, fmt.Errorf("open the rules: %w; --rules wants a URL such as postgres://user@host/rules, or a file", err)
+			return nil, fmt.Errorf("open the rules: %w; --rules must be a URL such as postgres://user@host/rules, or a file", err)
 		}
 		return &Source{db}, nil
 	}
@@ -81,7 +81,7 @@ func Open(ctx context.Context, where string) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the rules in %s: %w", where, err)
 	}
-	db.SetMaxOpenConns(1) // a database in memory is one connection's own
+	db.SetMaxOpenConns(1) // a database in memory belongs to one connection
 	s := &Source{db}
 	if err := s.Init(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -89,7 +89,7 @@ func Open(ctx context.Context, where string) (*Source, error) {
 	return s, nil
 }
 
-// IsPostgres tells whether rules are in a PostgreSQL.
+// IsPostgres reports whether where is a PostgreSQL URL.
 func IsPostgres(where string) bool {
 	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
 }
@@ -97,12 +97,12 @@ func IsPostgres(where string) bool {
 // Close closes the database.
 func (s *Source) Close() error { return s.db.Close() }
 
-// Load reads all rules, in one transaction, and checks that they make sense.
+// Load reads all rules in one transaction and validates them.
 func (s *Source) Load(ctx context.Context) (*Set, error) {
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-	if err != nil { // SQLite knows one level only, which is at least as strict
+	if err != nil { // SQLite has one isolation level only, which is at least as strict
 		if tx, err = s.db.BeginTx(ctx, nil); err != nil {
-			return nil, fmt.Errorf("read the rules: %w; is the database of --rules there?", err)
+			return nil, fmt.Errorf("read the rules: %w; is the database of --rules available?", err)
 		}
 	}
 	defer func() { _ = tx.Rollback() }()
@@ -156,7 +156,7 @@ func read(ctx context.Context, tx *sql.Tx) (*Set, error) {
 func each(ctx context.Context, tx *sql.Tx, query string, use func(row [3]string) error) error {
 	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {
-		return fmt.Errorf("%w; `goals rules init` makes the tables", err)
+		return fmt.Errorf("%w; `goals rules init` creates the tables", err)
 	}
 	defer func() { _ = rows.Close() }()
 	for n := 0; rows.Next(); n++ {
@@ -174,7 +174,7 @@ func each(ctx context.Context, tx *sql.Tx, query string, use func(row [3]string)
 	return rows.Err()
 }
 
-// check refuses rules that would make customers' items wrong or too large.
+// check rejects rules that would make customers' items wrong or too large.
 func (s *Set) check() error {
 	if len(s.Goals) == 0 || len(s.Goals) > MaxGoals {
 		return fmt.Errorf("the rules have %d goals; there must be 1 to %d", len(s.Goals), MaxGoals)

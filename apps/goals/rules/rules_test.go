@@ -34,17 +34,17 @@ func TestBuiltInRules(t *testing.T) {
 		t.Fatalf("%+v, %v", set, err)
 	}
 	s.do(t, `UPDATE goal_rules SET special_rate = '0.09' WHERE goal_id = 'SAVINGS_ACCOUNT'`)
-	again, err := open(t, file).Load(t.Context()) // opening does not bring the built-in ones back
+	again, err := open(t, file).Load(t.Context()) // opening does not restore the built-in rules
 	if err != nil || again.Goals[0].Rate != 900 || again.Fingerprint() == set.Fingerprint() {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
 
-// The same on a PostgreSQL, when there is one to try: an empty database.
+// The same on an empty PostgreSQL database, if there is one.
 func TestPostgres(t *testing.T) {
 	where := os.Getenv("GOALS_POSTGRES")
 	if where == "" {
-		t.Skip("GOALS_POSTGRES names no database")
+		t.Skip("GOALS_POSTGRES is not set")
 	}
 	s := open(t, where)
 	if err := s.Init(t.Context()); err != nil {
@@ -63,7 +63,7 @@ func TestPostgres(t *testing.T) {
 func TestNoPostgresThere(t *testing.T) {
 	s := open(t, "postgres://goals@127.0.0.1:1/rules?connect_timeout=1")
 	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "--rules") {
-		t.Errorf("a database that is not there: %v", err)
+		t.Errorf("a missing database: %v", err)
 	}
 }
 
@@ -71,8 +71,8 @@ func TestRulesThatMakeNoSense(t *testing.T) {
 	for _, c := range []struct{ name, statement, want string }{
 		{"no goals", `DELETE FROM goal_targets; DELETE FROM products; DELETE FROM goal_rules`, "0 goals"},
 		{"no products", `DELETE FROM products`, "no products"},
-		{"a rate above all", `UPDATE goal_rules SET special_rate = '8'`, "not a rate"},
-		{"a target of nothing", `UPDATE goal_targets SET target_amount = '0'`, "above zero"},
+		{"a rate that is too high", `UPDATE goal_rules SET special_rate = '8'`, "not a rate"},
+		{"a target of zero", `UPDATE goal_targets SET target_amount = '0'`, "above zero"},
 		{"a segment with a target missing", `DELETE FROM goal_targets WHERE segment = 'PREMIUM' AND goal_id = 'GOVERNMENT_BONDS'`, "every goal"},
 		{"a product of no goal", `PRAGMA foreign_keys = off; INSERT INTO products VALUES ('X', 'YACHT')`, "YACHT"},
 		{"a table missing", `DROP TABLE products`, "rules init"},
@@ -103,18 +103,18 @@ func TestCachedRules(t *testing.T) {
 	}
 	s.do(t, `INSERT INTO products VALUES ('NEW', 'SAVINGS_ACCOUNT')`)
 	if _, ok := ask("NEW"); ok {
-		t.Error("the rules are read for every question")
+		t.Error("the rules are read for every call")
 	}
 	at = at.Add(lookAgain + time.Second)
 	if goal, ok := ask("NEW"); !ok || goal != "SAVINGS_ACCOUNT" {
-		t.Errorf("a product that became known is not: %s", goal)
+		t.Errorf("a new product is not found: %s", goal)
 	}
 	s.do(t, `DROP TABLE products`)
 	at = at.Add(2 * maxAge)
 	if _, ok := ask("SAV"); !ok {
-		t.Error("rules that cannot be read are forgotten")
+		t.Error("the cached rules are lost when reading fails")
 	}
 	if _, _, err := c.Goal(t.Context(), "OTHER"); err == nil {
-		t.Error("a product that may have become known is called unknown while the rules cannot be read")
+		t.Error("a product is reported as unknown while the rules cannot be read")
 	}
 }

@@ -16,22 +16,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Partitions is into how many partitions the topic of events is split when we
-// make it.
+// Partitions is the number of partitions of the events topic, if we create it.
 const Partitions = 6
 
 // Broker is the embedded broker.
 type Broker struct{ cluster *kfake.Cluster }
 
-// StartBroker starts a broker on this machine. With a folder it keeps what it is
-// sent there, synced before it answers; without one it forgets. address is a
-// loopback host:port, or empty for a free port.
+// StartBroker starts a broker on this machine. With a folder it stores its data there,
+// synced before it replies; without one it is in memory. address is a loopback
+// host:port, or empty for a free port.
 func StartBroker(folder, address string, topics Topics) (*Broker, error) {
 	options := []kfake.Opt{
 		kfake.NumBrokers(1),
 		kfake.SeedTopics(Partitions, topics.Events),
 		kfake.SeedTopics(1, topics.Dead),
-		// Whoever dies must be noticed soon, as there is nobody else.
+		// A member that crashes must be noticed soon, since it may be the only one.
 		kfake.GroupMinSessionTimeout(time.Second),
 	}
 	if folder != "" {
@@ -52,14 +51,14 @@ func StartBroker(folder, address string, topics Topics) (*Broker, error) {
 	return &Broker{cluster}, nil
 }
 
-// Addresses is where clients reach the broker.
+// Addresses returns the addresses of the broker.
 func (b *Broker) Addresses() []string { return b.cluster.ListenAddrs() }
 
 // Close stops the broker.
 func (b *Broker) Close() { b.cluster.Close() }
 
-// reach tells a client where the brokers are. One with tls:// before its address
-// is spoken to in TLS, and then all are.
+// reach returns the client options for brokers. If an address has the prefix tls://, TLS
+// is used for all.
 func reach(brokers []string) []kgo.Opt {
 	var addresses []string
 	var options []kgo.Opt
@@ -73,12 +72,12 @@ func reach(brokers []string) []kgo.Opt {
 	return append(options, kgo.SeedBrokers(addresses...))
 }
 
-// EnsureTopics makes the topics that are missing.
+// EnsureTopics creates missing topics.
 func EnsureTopics(ctx context.Context, client *kgo.Client, topics Topics) error {
 	admin := kadm.NewClient(client)
 	have, err := admin.ListTopics(ctx, topics.Events, topics.Dead)
 	if err != nil {
-		return fmt.Errorf("ask Kafka for its topics: %w; is it there?", err)
+		return fmt.Errorf("list Kafka's topics: %w; is Kafka running?", err)
 	}
 	for topic, partitions := range map[string]int32{topics.Events: Partitions, topics.Dead: 1} {
 		if have[topic].Err == nil {
@@ -86,7 +85,7 @@ func EnsureTopics(ctx context.Context, client *kgo.Client, topics Topics) error 
 		}
 		_, err := admin.CreateTopic(ctx, partitions, -1, nil, topic)
 		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-			return fmt.Errorf("make topic %s: %w; may we make topics?", topic, err)
+			return fmt.Errorf("create topic %s: %w; is the client allowed to create topics?", topic, err)
 		}
 	}
 	return nil

@@ -1,9 +1,9 @@
-// Package stream is the near-real-time pipeline: deposit events and
-// reconciliations of a Kafka topic become pending balances.
+// Package stream is the near-real-time pipeline: deposit events and reconciliations of
+// a Kafka topic become pending balances.
 //
-// Each event is delivered at least once: offsets are committed after its write.
-// Writes carry a condition that makes their order and number irrelevant. What can
-// never be written goes to a dead-letter topic.
+// Each event is delivered at least once: offsets are committed after its write. Writes
+// have a condition that makes their order and number irrelevant. Invalid events are
+// sent to a dead-letter topic.
 package stream
 
 import (
@@ -24,7 +24,7 @@ import (
 // Topics are the names of the topics.
 type Topics struct{ Events, Dead string }
 
-// DefaultTopics are the names unless others are given.
+// DefaultTopics are the default names.
 var DefaultTopics = Topics{Events: "goals.events", Dead: "goals.events.dead"}
 
 // Consumer is a member of the consumer group.
@@ -33,18 +33,18 @@ type Consumer struct {
 	Group   string
 	Topics  Topics
 
-	// Instance names this member for good. One that is started again under its
-	// name has its partitions at once; without a name the group first waits
-	// until it knows that the old one is gone.
+	// Instance is a permanent name of this member. A restarted member with the same
+	// name gets its partitions at once; without a name the group first waits until
+	// the old member times out.
 	Instance string
 
-	// Goal finds the goal for which a product counts.
+	// Goal returns the goal for which a product counts.
 	Goal func(ctx context.Context, product string) (goalID string, ok bool, err error)
 
-	// Save writes a pending balance unless a newer one is there.
+	// Save writes a pending balance unless the table has a newer one.
 	Save func(ctx context.Context, p goals.Pending) (wrote bool, err error)
 
-	// Changed is told whose balance was written; it may be nil.
+	// Changed is called with the person whose balance was written; may be nil.
 	Changed func(personID string)
 
 	Metrics *Metrics
@@ -53,14 +53,15 @@ type Consumer struct {
 }
 
 const (
-	atOnce       = 500 // events taken from the broker together
+	atOnce       = 500 // events fetched from the broker together
 	savesAtOnce  = 16
 	firstWait    = 50 * time.Millisecond
 	longestWait  = 5 * time.Second
 	sessionLimit = 10 * time.Second
 )
 
-// Run consumes until the context ends. What is not committed by then comes again.
+// Run consumes until the context ends. Events that are not committed by then are
+// delivered again.
 func (c *Consumer) Run(ctx context.Context) error {
 	options := append(reach(c.Brokers),
 		kgo.ConsumerGroup(c.Group),
@@ -69,8 +70,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 		kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(sessionLimit),
 		kgo.HeartbeatInterval(time.Second),
-		// A batch of events is dealt with in less; a longer wait for a member
-		// who is gone would be seen as lag.
+		// A batch of events takes less time; a longer timeout for a crashed member
+		// would be visible as lag.
 		kgo.RebalanceTimeout(sessionLimit),
 		kgo.FetchMaxBytes(8<<20),
 		kgo.FetchMaxPartitionBytes(2<<20),
@@ -82,7 +83,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	client, err := kgo.NewClient(options...)
 	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
+		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close() // leaves the group
 	if err := EnsureTopics(ctx, client, c.Topics); err != nil {
@@ -101,7 +102,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 			return nil
 		}
 		fetched.EachError(func(topic string, partition int32, err error) {
-			c.Log.Warn("the broker cannot be read; trying again", "topic", topic, "partition", partition, "error", err)
+			c.Log.Warn("fetching from the broker failed; retrying", "topic", topic, "partition", partition, "error", err)
 		})
 		records := fetched.Records()
 		if len(records) == 0 {
@@ -109,19 +110,19 @@ func (c *Consumer) Run(ctx context.Context) error {
 		}
 		if err := c.takeAll(ctx, client, records); err != nil {
 			if ctx.Err() != nil {
-				return nil // not committed, so they come again
+				return nil // not committed, so they are delivered again
 			}
 			return err
 		}
 		if err := client.CommitRecords(context.WithoutCancel(ctx), records...); err != nil {
-			// Another member has the partition now, and takes them once more.
+			// Another member has the partition now, and receives them again.
 			c.Metrics.commitFaults.Inc()
-			c.Log.Warn("offsets could not be committed; the events come again", "error", err)
+			c.Log.Warn("committing offsets failed; the events are delivered again", "error", err)
 		}
 	}
 }
 
-// takeAll takes events side by side: their order does not matter.
+// takeAll handles events concurrently: their order does not matter.
 func (c *Consumer) takeAll(ctx context.Context, client *kgo.Client, records []*kgo.Record) error {
 	all, within := errgroup.WithContext(ctx)
 	all.SetLimit(savesAtOnce)
@@ -131,8 +132,8 @@ func (c *Consumer) takeAll(ctx context.Context, client *kgo.Client, records []*k
 	return all.Wait()
 }
 
-// take deals with one event until it is written, dead, or of no consequence. A
-// table or a database that does not answer is waited for.
+// take handles one event until it is written, dead-lettered, or ignored. It retries
+// while the table or the database does not respond.
 func (c *Consumer) take(ctx context.Context, client *kgo.Client, r *kgo.Record) error {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		outcome, err := c.apply(ctx, r)
@@ -148,7 +149,7 @@ func (c *Consumer) take(ctx context.Context, client *kgo.Client, r *kgo.Record) 
 			return ctx.Err()
 		}
 		c.Metrics.retries.Inc()
-		c.Log.Warn("an event could not be taken; trying again", "partition", r.Partition, "offset", r.Offset, "error", err)
+		c.Log.Warn("handling an event failed; retrying", "partition", r.Partition, "offset", r.Offset, "error", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -174,7 +175,7 @@ func (c *Consumer) apply(ctx context.Context, r *kgo.Record) (outcome string, er
 	case e.Type == goals.Reconciliation && e.Outcome == goals.Confirmed:
 		return "confirmed", nil
 	case !writes:
-		return "expired", nil // the batch has had it for long
+		return "expired", nil // the batch view includes it
 	}
 	wrote, err := c.Save(ctx, p)
 	if err != nil {
@@ -193,11 +194,11 @@ func (c *Consumer) apply(ctx context.Context, r *kgo.Record) (outcome string, er
 	return "written", nil
 }
 
-// maxBuried is how much of a dead event is kept, in bytes: a broker takes 1 MiB,
-// the reason included.
+// maxBuried is how much of a dead event is kept, in bytes: a broker accepts 1 MiB,
+// including the reason.
 const maxBuried = 512 << 10
 
-// bury sends an event to the dead-letter topic and waits until it is there.
+// bury sends an event to the dead-letter topic and waits for the broker.
 func (c *Consumer) bury(ctx context.Context, client *kgo.Client, r *kgo.Record, reason string) error {
 	dead := &kgo.Record{
 		Topic: c.Topics.Dead,
@@ -214,7 +215,7 @@ func (c *Consumer) bury(ctx context.Context, client *kgo.Client, r *kgo.Record, 
 	if err := client.ProduceSync(ctx, dead).FirstErr(); err != nil {
 		return fmt.Errorf("send an event to topic %s: %w", c.Topics.Dead, err)
 	}
-	c.Log.Warn("an event can never be taken and went to the dead letters", "partition", r.Partition, "offset", r.Offset, "reason", reason)
+	c.Log.Warn("an invalid event was sent to the dead letters", "partition", r.Partition, "offset", r.Offset, "reason", reason)
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Metrics are what operators see of a consumer.
+// Metrics are the metrics of a consumer.
 type Metrics struct {
 	events       *prometheus.CounterVec
 	retries      prometheus.Counter
@@ -20,15 +20,15 @@ type Metrics struct {
 	delay        prometheus.Histogram
 }
 
-// NewMetrics makes the metrics and registers them.
+// NewMetrics creates and registers the metrics.
 func NewMetrics(to prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "goals_stream_events_total",
-			Help: "Events by what became of them: written, rejected, older, confirmed, expired, dead.",
+			Help: "Events by outcome: written, rejected, older, confirmed, expired, dead.",
 		}, []string{"outcome"}),
-		retries:      prometheus.NewCounter(prometheus.CounterOpts{Name: "goals_stream_retries_total", Help: "Events that had to be tried again."}),
-		commitFaults: prometheus.NewCounter(prometheus.CounterOpts{Name: "goals_stream_commit_faults_total", Help: "Commits of offsets that did not work."}),
+		retries:      prometheus.NewCounter(prometheus.CounterOpts{Name: "goals_stream_retries_total", Help: "Events that were retried."}),
+		commitFaults: prometheus.NewCounter(prometheus.CounterOpts{Name: "goals_stream_commit_faults_total", Help: "Commits of offsets that failed."}),
 		lag:          prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "goals_stream_lag", Help: "Events that are not committed yet."}, []string{"partition"}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "goals_stream_delay_seconds", Help: "Time from an event's arrival at the broker to its write.",
@@ -41,7 +41,7 @@ func NewMetrics(to prometheus.Registerer) *Metrics {
 
 const lagEvery = 2 * time.Second
 
-// watchLag asks the broker now and then how far behind the group is.
+// watchLag polls the group's lag from the broker.
 func (m *Metrics) watchLag(ctx context.Context, client *kgo.Client, group string, log *slog.Logger) {
 	admin := kadm.NewClient(client)
 	ticks := time.NewTicker(lagEvery)
@@ -58,7 +58,7 @@ func (m *Metrics) watchLag(ctx context.Context, client *kgo.Client, group string
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				log.Warn("the broker does not tell the lag", "error", err)
+				log.Warn("reading the lag from the broker failed", "error", err)
 			}
 			continue
 		}

@@ -16,11 +16,11 @@ type Producer struct {
 	topic  string
 }
 
-// NewProducer makes a producer and the topics, where they are missing.
+// NewProducer returns a producer, and creates missing topics.
 func NewProducer(ctx context.Context, brokers []string, topics Topics) (*Producer, error) {
 	client, err := kgo.NewClient(append(reach(brokers), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0))...)
 	if err != nil {
-		return nil, fmt.Errorf("make a Kafka client: %w", err)
+		return nil, fmt.Errorf("create a Kafka client: %w", err)
 	}
 	if err := EnsureTopics(ctx, client, topics); err != nil {
 		client.Close()
@@ -29,8 +29,8 @@ func NewProducer(ctx context.Context, brokers []string, topics Topics) (*Produce
 	return &Producer{client, topics.Events}, nil
 }
 
-// Send sends events and waits until the broker has them. All of a person go to
-// one partition.
+// Send sends events and waits until the broker has stored them. All events of a person
+// are in one partition.
 func (p *Producer) Send(ctx context.Context, events ...goals.Event) error {
 	records := make([]*kgo.Record, len(events))
 	for i := range events {
@@ -43,7 +43,7 @@ func (p *Producer) Send(ctx context.Context, events ...goals.Event) error {
 	return p.send(ctx, records)
 }
 
-// SendRaw sends bytes as they are, which need not be an event.
+// SendRaw sends bytes that need not be an event.
 func (p *Producer) SendRaw(ctx context.Context, values ...[]byte) error {
 	records := make([]*kgo.Record, len(values))
 	for i, v := range values {

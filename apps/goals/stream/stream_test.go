@@ -19,7 +19,7 @@ import (
 	"github.com/stator-db/stator/apps/goals"
 )
 
-// saved is a table of pending balances in memory, which fails when told to.
+// saved is a table of pending balances in memory, which can be made to fail.
 type saved struct {
 	mutex sync.Mutex
 	have  map[string]goals.Pending
@@ -31,7 +31,7 @@ func (s *saved) save(_ context.Context, p goals.Pending) (bool, error) {
 	defer s.mutex.Unlock()
 	if s.fails > 0 {
 		s.fails--
-		return false, errors.New("the table does not answer")
+		return false, errors.New("the table does not respond")
 	}
 	key := p.PersonID + p.GoalID
 	if old, ok := s.have[key]; ok && old.Version >= p.Version {
@@ -96,13 +96,13 @@ func (s *setting) start() (stop func()) {
 	})
 }
 
-// until waits for something that must come true, as long as the test may take.
+// until waits for a condition, up to the test's time limit.
 func (s *setting) until(what string, holds func() bool) {
 	s.Helper()
 	for !holds() {
 		select {
 		case <-s.Context().Done():
-			s.Fatalf("it never came to this: %s", what)
+			s.Fatalf("timed out waiting until %s", what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -129,7 +129,7 @@ func TestPoisonedEventsAreDeadLetters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.start()()
-	s.until("all events are dealt with", func() bool {
+	s.until("all events are handled", func() bool {
 		return s.outcomes("written") == 2 && s.outcomes("dead") == 6 && s.outcomes("expired") == 1
 	})
 	reader, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Addresses()...), kgo.ConsumeTopics(DefaultTopics.Dead), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -147,9 +147,9 @@ func TestPoisonedEventsAreDeadLetters(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"ahead of our clock", `no product "GOLD"`, "not the JSON", "at most 65536 are taken"} {
+	for _, want := range []string{"ahead of our clock", `no product "GOLD"`, "not the expected JSON", "the limit is 65536"} {
 		if !strings.Contains(strings.Join(reasons, "\n"), want) {
-			t.Errorf("no dead letter says %q: %q", want, reasons)
+			t.Errorf("no dead letter has %q: %q", want, reasons)
 		}
 	}
 }
@@ -167,8 +167,8 @@ func TestTableThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// An event whose write was not finished is not committed, and comes again. When a
-// write that did not happen is taken for done, the event is lost: the control.
+// An event whose write did not complete is not committed, and is delivered again. The
+// control: an event that is committed before its write is lost.
 func TestOffsetsAreCommittedAfterTheWrite(t *testing.T) {
 	for _, faulty := range []bool{false, true} {
 		t.Run(fmt.Sprint("commits first ", faulty), func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestOffsetsAreCommittedAfterTheWrite(t *testing.T) {
 	}
 }
 
-// lagKnown tells whether the broker has been asked since the consumer began.
+// lagKnown reports whether the lag was read since the consumer started.
 func (s *setting) lagKnown() bool {
 	known := make(chan prometheus.Metric, 2*Partitions)
 	s.metrics.lag.Collect(known)
@@ -232,7 +232,7 @@ func (s *setting) lag() (sum float64) {
 	return sum
 }
 
-// value is what a counter or a gauge stands at.
+// value returns the value of a counter or a gauge.
 func value(t testing.TB, m prometheus.Metric) float64 {
 	t.Helper()
 	var now dto.Metric
@@ -242,8 +242,8 @@ func value(t testing.TB, m prometheus.Metric) float64 {
 	return now.GetCounter().GetValue() + now.GetGauge().GetValue()
 }
 
-// Events, their order mixed and some twice, from two consumers at once: the table
-// has the newest of each.
+// With events in random order and some twice, handled by two concurrent consumers, the
+// table has the newest of each.
 func TestTwoConsumers(t *testing.T) {
 	s := newSetting(t)
 	now := time.Now().UTC()
@@ -276,7 +276,7 @@ func TestTwoConsumers(t *testing.T) {
 	})
 }
 
-// What the broker has taken is there after it was started again.
+// The broker's data survives a restart.
 func TestBrokerRemembers(t *testing.T) {
 	folder := t.TempDir()
 	b, err := StartBroker(folder, "", DefaultTopics)
@@ -310,6 +310,6 @@ func TestBrokerRemembers(t *testing.T) {
 
 func TestBrokerStaysHome(t *testing.T) {
 	if _, err := StartBroker("", "0.0.0.0:9092", DefaultTopics); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
-		t.Errorf("a broker for everybody: %v", err)
+		t.Errorf("a broker on all addresses: %v", err)
 	}
 }

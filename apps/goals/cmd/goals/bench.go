@@ -33,11 +33,11 @@ func benchCommand(log *slog.Logger) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how soon an event is visible through the API, with everything embedded and on disk",
+		Short: "Measure the time until an event is visible in the API, with everything embedded and on disk",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if folder == "" {
-				return command.Usagef("say in which folder with --data")
+				return command.Usagef("--data is missing: an empty folder")
 			}
 			took, units, err := measure(c.Context(), folder, customers, events, log)
 			if err != nil {
@@ -52,20 +52,20 @@ func benchCommand(log *slog.Logger) *cobra.Command {
 					"events": events, "p50Ms": at(.5).Seconds() * 1000, "p99Ms": at(.99).Seconds() * 1000, "maxMs": at(1).Seconds() * 1000, "unitsPerRequest": units,
 				})
 			}
-			fmt.Fprintf(c.OutOrStdout(), "an event is visible through the API after %s (median), %s (99 of 100), %s (all of %d)\n", at(.5), at(.99), at(1), events)
+			fmt.Fprintf(c.OutOrStdout(), "time until an event is visible in the API: %s (median), %s (p99), %s (maximum of %d)\n", at(.5), at(.99), at(1), events)
 			fmt.Fprintf(c.OutOrStdout(), "a request costs %.2f read units\n", units)
 			return nil
 		},
 	}
 	c.Flags().StringVar(&folder, "data", "", "an empty folder")
-	c.Flags().IntVar(&events, "events", 500, "how many events, one after the other")
-	c.Flags().IntVar(&customers, "customers", 1000, "how many customers")
+	c.Flags().IntVar(&events, "events", 500, "number of events, sent one after the other")
+	c.Flags().IntVar(&customers, "customers", 1000, "number of customers")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the figures as JSON")
 	return c
 }
 
-// measure sends events and asks the API, over a network connection, until each is
-// there.
+// measure sends events and polls the API, over a network connection, until each is
+// visible.
 func measure(ctx context.Context, folder string, customers, events int, log *slog.Logger) (took []time.Duration, units float64, err error) {
 	p := &parts{}
 	p.home.Data = folder
@@ -141,7 +141,7 @@ func measure(ctx context.Context, folder string, customers, events int, log *slo
 				break
 			}
 		}
-		if i > 0 { // with the first, the group was still being joined
+		if i > 0 { // the first one includes joining the group
 			took = append(took, time.Since(began))
 		}
 	}
@@ -160,7 +160,7 @@ func ask(ctx context.Context, url, want string) (seen bool, units float64, err e
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
-		return false, 0, fmt.Errorf("ask %s: status %d, %w", url, answer.StatusCode, err)
+		return false, 0, fmt.Errorf("get %s: status %d, %w", url, answer.StatusCode, err)
 	}
 	_, err = fmt.Sscan(answer.Header.Get("X-Read-Units"), &units)
 	return strings.Contains(string(body), want), units, err

@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
-// A deposit's life, through all parts: pending, then rejected or confirmed.
+// A deposit through all parts: pending, then rejected or confirmed.
 func TestDemonstration(t *testing.T) {
 	c := start(t, "demo", "--listen", "127.0.0.1:0", "--customers", "30", "--deposits-per-second", "0", "--dynamodb", "127.0.0.1:0")
 	endpoint, front, person := c.says(`endpoint=(\S+)`), c.says(`serving url=(\S+)`), gold.Person(1, 4).String()
@@ -35,7 +35,7 @@ func TestDemonstration(t *testing.T) {
 			}
 			select {
 			case <-t.Context().Done():
-				t.Fatalf("it never came to this: %s; there is %s", what, body)
+				t.Fatalf("timed out waiting until %s; the reply is %s", what, body)
 			case <-time.After(5 * time.Millisecond):
 			}
 		}
@@ -47,7 +47,7 @@ func TestDemonstration(t *testing.T) {
 	post("deposit", goal)
 	until("the deposit is pending", pending)
 	post("fail", goal)
-	until("it is gone", func(body string) bool { return body == before })
+	until("it is rejected", func(body string) bool { return body == before })
 
 	post("deposit", goal)
 	until("the second deposit is pending", pending)
@@ -73,6 +73,6 @@ func TestWrongUsage(t *testing.T) {
 		t.Errorf("goals load of an empty bucket ends with %d, want 1", code)
 	}
 	if code := run(t.Context(), []string{"serve", "--listen", "0.0.0.0:0"}); code != 1 {
-		t.Errorf("goals serve for everybody ends with %d, want 1", code)
+		t.Errorf("goals serve on all addresses ends with %d, want 1", code)
 	}
 }

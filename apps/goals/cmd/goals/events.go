@@ -20,7 +20,7 @@ func depositCommand() *cobra.Command {
 	var kafka, person, product, balance string
 	c := &cobra.Command{
 		Use:   "deposit",
-		Short: "Send a deposit event to a Kafka, as the bank's systems do",
+		Short: "Send a deposit event to Kafka, as the bank's systems do",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			money, err := goals.ParseMoney(balance)
@@ -31,9 +31,9 @@ func depositCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&kafka, "kafka", "", "addresses of Kafka brokers, with commas")
-	f.StringVar(&person, "person", "", "whose deposit")
-	f.StringVar(&product, "product", "SAV", "the product, which the rules know")
+	f.StringVar(&kafka, "kafka", "", "addresses of Kafka brokers, separated by commas")
+	f.StringVar(&person, "person", "", "the person's id")
+	f.StringVar(&product, "product", "SAV", "a product of the rules")
 	f.StringVar(&balance, "balance", "", "the balance after the deposit")
 	return c
 }
@@ -42,7 +42,7 @@ func reconcileCommand() *cobra.Command {
 	var kafka, person, product, deposit, at, outcome string
 	c := &cobra.Command{
 		Use:   "reconcile",
-		Short: "Send the outcome of a deposit's reconciliation to a Kafka",
+		Short: "Send the outcome of a deposit's reconciliation to Kafka",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			when, err := time.Parse(time.RFC3339Nano, at)
@@ -56,19 +56,19 @@ func reconcileCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&kafka, "kafka", "", "addresses of Kafka brokers, with commas")
-	f.StringVar(&person, "person", "", "whose deposit")
-	f.StringVar(&product, "product", "SAV", "the product, which the rules know")
+	f.StringVar(&kafka, "kafka", "", "addresses of Kafka brokers, separated by commas")
+	f.StringVar(&person, "person", "", "the person's id")
+	f.StringVar(&product, "product", "SAV", "a product of the rules")
 	f.StringVar(&deposit, "deposit", "", "the deposit's event id")
 	f.StringVar(&at, "deposited-at", "", "the deposit's occurredAt")
 	f.StringVar(&outcome, "outcome", "failed", "failed or confirmed")
 	return c
 }
 
-// send checks an event as the consumer will, sends it and prints it.
+// send validates an event as the consumer does, sends it and prints it.
 func send(c *cobra.Command, kafka string, e goals.Event) error {
 	if kafka == "" {
-		return command.Usagef("say where Kafka is with --kafka")
+		return command.Usagef("--kafka is missing: the addresses of the brokers")
 	}
 	b, err := json.Marshal(&e)
 	if err != nil {
@@ -93,7 +93,7 @@ func brokerCommand(log *slog.Logger) *cobra.Command {
 	var address, folder string
 	c := &cobra.Command{
 		Use:   "broker",
-		Short: "Run the embedded Kafka broker alone, for trying the parts as processes of their own",
+		Short: "Run the embedded Kafka broker alone, to try the parts as separate processes",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			b, err := stream.StartBroker(folder, address, stream.DefaultTopics)
@@ -106,8 +106,8 @@ func brokerCommand(log *slog.Logger) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&address, "listen", "127.0.0.1:9092", "address, which must be of this machine")
-	c.Flags().StringVar(&folder, "data", "", "folder to keep events in; without it they are in memory")
+	c.Flags().StringVar(&address, "listen", "127.0.0.1:9092", "loopback address of the broker")
+	c.Flags().StringVar(&folder, "data", "", "folder for the events (default in memory)")
 	return c
 }
 
@@ -144,15 +144,15 @@ func rulesCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&where, "rules", "", "a postgres:// URL or a SQLite file; without it the built-in rules")
-	c.Flags().BoolVar(&asJSON, "json", false, "print them as JSON")
+	c.Flags().StringVar(&where, "rules", "", "a postgres:// URL or a SQLite file; the default is the built-in rules")
+	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	made := &cobra.Command{
 		Use:   "init",
-		Short: "Make the tables of the rules, with the built-in rules when there are none",
+		Short: "Create the tables of the rules, and fill empty ones with the built-in rules",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if where == "" {
-				return command.Usagef("say where with --rules")
+				return command.Usagef("--rules is missing: a postgres:// URL or a SQLite file")
 			}
 			source, err := rules.Open(c.Context(), where)
 			if err != nil {

@@ -37,8 +37,7 @@ import (
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
-// TestMain lets the test's own binary be the program, in a process that can be
-// killed.
+// TestMain lets the test binary act as the program, in a process that can be killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOALS_CHILD") != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -49,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child is the program in a process of its own.
+// child is the program in a child process.
 type child struct {
 	*testing.T
 	command *exec.Cmd
@@ -90,7 +89,7 @@ func (c *child) kill() {
 	}
 }
 
-// says waits for a line of the log and gives what the pattern catches.
+// says waits for a line of the log and returns what the pattern matches.
 func (c *child) says(pattern string) string {
 	c.Helper()
 	look := regexp.MustCompile(pattern)
@@ -101,7 +100,7 @@ func (c *child) says(pattern string) string {
 			return found[1]
 		}
 	}
-	c.Fatalf("the process ended and never said %s:\n%s", pattern, strings.Join(all, "\n"))
+	c.Fatalf("the process ended without logging %s:\n%s", pattern, strings.Join(all, "\n"))
 	return ""
 }
 
@@ -117,7 +116,7 @@ func (c *child) succeeds() {
 	}
 }
 
-// bucketOf opens a folder of gold files, and the part where runs keep their state.
+// bucketOf opens a folder of gold files, and the prefix with the state of runs.
 func bucketOf(t *testing.T, folder string) (goldBucket, state *blob.Bucket, where string) {
 	t.Helper()
 	where, err := folderURL(folder)
@@ -136,8 +135,8 @@ func bucketOf(t *testing.T, folder string) (goldBucket, state *blob.Bucket, wher
 
 const people = 900
 
-// loading is a table elsewhere with a day in it, the files of the next day, and
-// what the table must have then.
+// loading is a table on another server with a day in it, the files of the next day,
+// and the expected table.
 type loading struct {
 	*testing.T
 	home  *home.Home
@@ -168,7 +167,7 @@ func newLoading(t *testing.T) *loading {
 	if _, err := batch.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	// What an undisturbed run of the next day gives, elsewhere.
+	// The result of an undisturbed run of the next day, in another table.
 	other := hometest.Start(t, goals.Model)
 	o.Day, o.DB, o.Work = next.Day, other.DB, t.TempDir()
 	if _, err := batch.Run(t.Context(), o); err != nil {
@@ -196,7 +195,7 @@ func (l *loading) customers(h *home.Home) map[string]map[string]types.AttributeV
 	return all
 }
 
-// journal waits until so many parts are loaded, or some step is done.
+// journal waits until a step was recorded a number of times.
 func (l *loading) journal(has string, times int) string {
 	l.Helper()
 	for {
@@ -208,7 +207,7 @@ func (l *loading) journal(has string, times int) string {
 		}
 		select {
 		case <-l.Context().Done():
-			l.Fatalf("the run never came to %d of %q", times, has)
+			l.Fatalf("timed out waiting for %d of %q", times, has)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -230,8 +229,8 @@ func TestKilledLoad(t *testing.T) {
 	}
 }
 
-// A run that notes a part before it has written it loses customers, and the test
-// above would see it.
+// The control: a run that records a part before it has written it loses customers, and
+// the test above would find it.
 func TestKilledLoadControl(t *testing.T) {
 	l := newLoading(t)
 	c := start(t, l.flags...)
@@ -249,7 +248,7 @@ func TestKilledLoadControl(t *testing.T) {
 	}
 	start(t, l.flags...).succeeds()
 	if got := l.customers(l.home); reflect.DeepEqual(got, l.want) {
-		t.Error("parts that were never written are not missed")
+		t.Error("the missing parts are not found")
 	}
 }
 
@@ -305,7 +304,7 @@ func TestKilledConsumer(t *testing.T) {
 	for range 3 {
 		send(700)
 		c := start(t, flags...)
-		for n, _ := committed(); n <= before; n, _ = committed() { // it has begun
+		for n, _ := committed(); n <= before; n, _ = committed() { // it has started
 			time.Sleep(time.Millisecond)
 		}
 		c.kill()
@@ -329,8 +328,8 @@ func TestKilledConsumer(t *testing.T) {
 	}
 }
 
-// Everything in one process, killed: what was acknowledged is there when it is
-// started again. In memory it is not, and the check sees that.
+// Everything runs in one process that is killed: acknowledged writes are there after a
+// restart. In memory they are not, and the check finds that.
 func TestKilledServer(t *testing.T) {
 	person := gold.Person(1, 0).String()
 	for _, kept := range []bool{true, false} {

@@ -25,7 +25,7 @@ func loadCommand(log *slog.Logger) *cobra.Command {
 	var memory int64
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Run the nightly batch: make the batch view what a day's gold files say",
+		Short: "Run the nightly batch: compute the batch view from a day's gold files",
 		Long: `Run the nightly batch: make the batch view what a day's gold files say.
 
 A run that was killed goes on when it is started again with the same flags.
@@ -33,7 +33,7 @@ Running a day again gives the same table.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if o.Day == "" {
-				return command.Usagef("say which day with --day, such as --day 2026-05-15")
+				return command.Usagef("--day is missing, such as --day 2026-05-15")
 			}
 			ctx := c.Context()
 			debug.SetMemoryLimit(memory << 20)
@@ -57,7 +57,7 @@ Running a day again gives the same table.`,
 			defer func() { _ = o.State.Close() }()
 			o.Work = p.workFolder()
 			show := startProgress(os.Stderr)
-			o.Told = show.told
+			o.OnProgress = show.update
 			done, err := batch.Run(ctx, o)
 			show.stop()
 			if err != nil {
@@ -71,19 +71,19 @@ Running a day again gives the same table.`,
 	p.rulesFlag(f)
 	p.loadFlags(f)
 	f.StringVar(&o.Day, "day", "", "the day to load, such as 2026-05-15")
-	f.IntVar(&o.Readers, "readers", runtime.GOMAXPROCS(0), "files read at once")
-	f.IntVar(&o.Writers, "writers", 8, "requests to the table under way at once")
-	f.Float64Var(&o.PerSec, "items-per-second", 0, "items written in a second at most; 0 is no limit")
-	f.Int64Var(&o.Rejected, "reject-up-to", 0, "bad rows that are left out and listed before the run is given up")
-	f.IntVar(&o.VanishPercent, "vanish-percent", 20, "the run is given up when more of the customers than this would be removed")
+	f.IntVar(&o.Readers, "readers", runtime.GOMAXPROCS(0), "concurrent files")
+	f.IntVar(&o.Writers, "writers", 8, "concurrent requests to the table")
+	f.Float64Var(&o.PerSec, "items-per-second", 0, "maximum of items written per second; 0 means no limit")
+	f.Int64Var(&o.Rejected, "reject-up-to", 0, "number of invalid rows that are skipped and listed before the run ends")
+	f.IntVar(&o.VanishPercent, "vanish-percent", 20, "maximum share of the customers that may be removed")
 	f.BoolVar(&o.Rollback, "rollback", false, "allow a day that is older than the one loaded")
-	f.BoolVar(&o.TakeOver, "take-over", false, "load although a run of other files is unfinished and its process is gone")
-	f.Int64Var(&memory, "memory", 150, "MiB that the garbage collector aims to stay below")
+	f.BoolVar(&o.TakeOver, "take-over", false, "load although another run is unfinished, if its process has ended")
+	f.Int64Var(&memory, "memory", 150, "memory limit of the garbage collector in MiB")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return c
 }
 
-// progress shows how far a run is, once a second.
+// progress shows the progress of a run, once a second.
 type progress struct {
 	last  atomic.Pointer[batch.Progress]
 	began time.Time
@@ -119,7 +119,7 @@ func startProgress(to io.Writer) *progress {
 	return p
 }
 
-func (p *progress) told(at batch.Progress) { p.last.Store(&at) }
+func (p *progress) update(at batch.Progress) { p.last.Store(&at) }
 
 func (p *progress) stop() {
 	close(p.end)
@@ -135,12 +135,12 @@ func report(to io.Writer, r *batch.Report, asJSON bool) error {
 	}
 	fmt.Fprintf(to, "day        %s, settled until %s\n", r.Day, r.AsOf.UTC().Format(time.RFC3339))
 	fmt.Fprintf(to, "customers  %s (%s written now, %s sent again, %s removed)\n", commas(r.Customers), commas(r.Written), commas(r.Retried), commas(r.Removed))
-	fmt.Fprintf(to, "rows       %s (%s rejected, %s of earlier months, %s of nobody)\n", commas(r.Rows), commas(r.Rejected), commas(r.Outside), commas(r.Unowned))
+	fmt.Fprintf(to, "rows       %s (%s rejected, %s of earlier months, %s without a customer)\n", commas(r.Rows), commas(r.Rejected), commas(r.Outside), commas(r.Unowned))
 	if r.RejectedList != "" {
 		fmt.Fprintf(to, "rejected   listed in %s of the state's bucket\n", r.RejectedList)
 	}
-	fmt.Fprintf(to, "took       %.1f s, %s customers a second\n", r.Seconds, commas(int64(float64(r.Written)/max(r.Seconds, .001))))
-	fmt.Fprintf(to, "memory     %s MiB at most, with the embedded tables\n", commas(peakMemory()>>20))
+	fmt.Fprintf(to, "took       %.1f s, %s customers per second\n", r.Seconds, commas(int64(float64(r.Written)/max(r.Seconds, .001))))
+	fmt.Fprintf(to, "memory     %s MiB at its peak, embedded tables included\n", commas(peakMemory()>>20))
 	return nil
 }
 
@@ -150,7 +150,7 @@ func generateCommand(log *slog.Logger) *cobra.Command {
 	var asOf string
 	c := &cobra.Command{
 		Use:   "generate",
-		Short: "Write made-up gold files of a day",
+		Short: "Generate gold files of a day",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if plan.AsOf, err = dayEnd(plan.Day, asOf); err != nil {
@@ -167,19 +167,19 @@ func generateCommand(log *slog.Logger) *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(c.OutOrStdout(), "day %s: %s rows in %d files, settled until %s\n", m.Day, commas(m.Rows()), len(m.Customers)+len(m.Contributions), m.AsOf.Format(time.RFC3339))
-			fmt.Fprintf(c.OutOrStdout(), "its first customer is %s\n", gold.Person(plan.Seed, plan.First))
+			fmt.Fprintf(c.OutOrStdout(), "the first customer is %s\n", gold.Person(plan.Seed, plan.First))
 			return nil
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&p.home.Data, "data", "", "folder for all that is embedded; the files go to gold/ in it")
+	f.StringVar(&p.home.Data, "data", "", "folder for embedded parts; the files are written to gold/ in it")
 	p.bucketFlags(f)
 	f.StringVar(&plan.Day, "day", time.Now().UTC().Format(time.DateOnly), "the day")
-	f.StringVar(&asOf, "as-of", "", "the moment until which contributions are settled; the day's first second unless set")
-	f.IntVar(&plan.Customers, "customers", 1000, "how many customers")
-	f.IntVar(&plan.First, "first", 0, "number of the first customer: from 10 on, ten have vanished and ten are new")
-	f.Uint64Var(&plan.Seed, "seed", 1, "another seed makes other people")
-	f.IntVar(&plan.PartRows, "customers-per-file", 50_000, "customers in a file")
+	f.StringVar(&asOf, "as-of", "", "the time until which contributions are settled (default the first second of the day)")
+	f.IntVar(&plan.Customers, "customers", 1000, "number of customers")
+	f.IntVar(&plan.First, "first", 0, "number of the first customer; with 10, ten customers have vanished and ten are new")
+	f.Uint64Var(&plan.Seed, "seed", 1, "seed of the customers")
+	f.IntVar(&plan.PartRows, "customers-per-file", 50_000, "customers per file")
 	f.StringVar(&plan.Format, "format", "parquet", "parquet or jsonl")
 	return c
 }
@@ -198,7 +198,7 @@ func dayEnd(day, asOf string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// commas writes a number in groups of three.
+// commas formats a number with commas.
 func commas(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -9,7 +9,7 @@ import (
 
 var highWater = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
 
-// peakMemory is how much memory this process has had at most, in bytes.
+// peakMemory returns the peak memory of this process, in bytes.
 func peakMemory() int64 {
 	if b, err := os.ReadFile("/proc/self/status"); err == nil {
 		if found := highWater.FindSubmatch(b); found != nil {

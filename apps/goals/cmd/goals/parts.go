@@ -23,8 +23,8 @@ import (
 	"github.com/stator-db/stator/apps/internal/home"
 )
 
-// parts says where everything that is not the application itself is. With --data
-// all that is embedded is kept in one folder:
+// parts holds the locations of everything outside of the application itself. With
+// --data all embedded parts are in one folder:
 //
 //	tables/  broker/  gold/  work/  rules.db
 type parts struct {
@@ -39,28 +39,28 @@ type parts struct {
 
 func (p *parts) tableFlags(f *pflag.FlagSet) {
 	p.home.Flags(f)
-	f.Lookup("data").Usage = "folder for all that is embedded; without it the tables are in memory"
+	f.Lookup("data").Usage = "folder for embedded parts; the default is in memory"
 }
 
 func (p *parts) rulesFlag(f *pflag.FlagSet) {
-	f.StringVar(&p.rules, "rules", "", "rules: a postgres:// URL or a SQLite file; without it built-in ones, in --data if there is one")
+	f.StringVar(&p.rules, "rules", "", "rules: a postgres:// URL or a SQLite file; the default is the built-in rules, in --data if it is set")
 }
 
 func (p *parts) kafkaFlag(f *pflag.FlagSet) {
-	f.StringVar(&p.kafka, "kafka", "", "addresses of Kafka brokers, with commas, tls:// before those that speak TLS; without it a broker is embedded")
+	f.StringVar(&p.kafka, "kafka", "", "addresses of Kafka brokers, separated by commas, with tls:// for TLS; the default is an embedded broker")
 }
 
 func (p *parts) bucketFlags(f *pflag.FlagSet) {
-	f.StringVar(&p.bucket, "bucket", "", "bucket of the gold files, such as s3://gold?region=eu-west-1 or file:///gold; without it gold/ in --data")
+	f.StringVar(&p.bucket, "bucket", "", "bucket of the gold files, such as s3://gold?region=eu-west-1 or file:///gold; the default is gold/ in --data")
 }
 
 func (p *parts) loadFlags(f *pflag.FlagSet) {
 	p.bucketFlags(f)
-	f.StringVar(&p.state, "state", "", "bucket where runs record who is in the table; without it state/ in the bucket of the gold files")
-	f.StringVar(&p.work, "work", "", "folder for a run's parts; without it work/ in --data, or one in the system's temporary folder")
+	f.StringVar(&p.state, "state", "", "bucket where runs record the customers in the table; the default is state/ in the bucket of the gold files")
+	f.StringVar(&p.work, "work", "", "folder for a run's parts; the default is work/ in --data, or in the system's temporary folder")
 }
 
-// openTables opens the tables' home.
+// openTables opens the tables.
 func (p *parts) openTables(ctx context.Context, log *slog.Logger) (*home.Home, error) {
 	p.data = p.home.Data
 	o := p.home
@@ -74,7 +74,7 @@ func (p *parts) openTables(ctx context.Context, log *slog.Logger) (*home.Home, e
 	return home.Open(ctx, o)
 }
 
-// quiet leaves out what the embedded stator says when all is well.
+// quiet drops messages of the embedded stator below the level of warnings.
 func quiet(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
 
 type warnings struct{ slog.Handler }
@@ -93,8 +93,8 @@ func (p *parts) openRules(ctx context.Context) (*rules.Source, error) {
 	return rules.Open(ctx, where)
 }
 
-// openKafka gives the addresses of the brokers, and a way to stop the embedded
-// one.
+// openKafka returns the addresses of the brokers, and a function that stops the
+// embedded one.
 func (p *parts) openKafka() (addresses []string, stop func(), err error) {
 	if p.kafka != "" {
 		return strings.Split(p.kafka, ","), func() {}, nil
@@ -115,7 +115,7 @@ func (p *parts) openGold(ctx context.Context) (*blob.Bucket, error) {
 	where := p.bucket
 	if where == "" {
 		if p.data == "" {
-			return nil, command.Usagef("say where the gold files are, with --bucket, or with --data for gold/ in that folder")
+			return nil, command.Usagef("the gold files are missing: set --bucket, or --data for gold/ in that folder")
 		}
 		var err error
 		if where, err = folderURL(filepath.Join(p.data, "gold")); err != nil {
@@ -129,10 +129,10 @@ func (p *parts) openGold(ctx context.Context) (*blob.Bucket, error) {
 	return bucket, nil
 }
 
-// openState opens the bucket where runs record who is in the table.
+// openState opens the bucket where runs record the customers in the table.
 func (p *parts) openState(ctx context.Context) (*blob.Bucket, error) {
 	if p.state == "" {
-		// Opened once more, since a prefixed bucket takes the other over.
+		// Opened again, since a prefixed bucket takes ownership of its bucket.
 		gold, err := p.openGold(ctx)
 		if err != nil {
 			return nil, err
@@ -156,8 +156,8 @@ func (p *parts) workFolder() string {
 	return filepath.Join(os.TempDir(), "goals-work")
 }
 
-// folderURL is a folder as a bucket. Files are written beside their place first,
-// so that no half of one is ever seen.
+// folderURL returns the URL of a folder as a bucket. Files are written to a temporary
+// name first, so that no partial file is visible.
 func folderURL(name string) (string, error) {
 	whole, err := filepath.Abs(name)
 	if err != nil {

@@ -45,7 +45,7 @@ func (p *parts) openServing(ctx context.Context, address *web.Address, log *slog
 	return listener, tables, closeBoth, nil
 }
 
-// poll is how often a live page looks for changes that other processes made.
+// poll is how often a live page checks for changes of other processes.
 const poll = 2 * time.Second
 
 func serveCommand(log *slog.Logger) *cobra.Command {
@@ -64,7 +64,7 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 			}
 			defer func() { err = errors.Join(err, closeBoth()) }()
 			if tables.Address != "" {
-				log.Info("the embedded tables listen", "endpoint", "http://"+tables.Address)
+				log.Info("the embedded stator listens", "endpoint", "http://"+tables.Address)
 			}
 			metrics := web.Registry()
 			server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
@@ -81,7 +81,7 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 					return err
 				}
 				defer stop()
-				log.Info("the stream is consumed", "kafka", strings.Join(brokers, ","))
+				log.Info("consuming the stream", "kafka", strings.Join(brokers, ","))
 				consumer := newConsumer(brokers, member, source, server.Tables, stream.NewMetrics(metrics), log)
 				consumer.Changed = server.Live.Changed
 				all.Go(func() error { return consumer.Run(ctx) })
@@ -96,16 +96,16 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 	p.rulesFlag(c.Flags())
 	p.kafkaFlag(c.Flags())
 	member.flags(c)
-	c.Flags().BoolVar(&alone, "without-stream", false, "leave the stream to `goals consume` elsewhere")
+	c.Flags().BoolVar(&alone, "without-stream", false, "leave the stream to `goals consume`")
 	return c
 }
 
-// membership is which member of which group a consumer is.
+// membership identifies a member of a consumer group.
 type membership struct{ group, instance string }
 
 func (m *membership) flags(c *cobra.Command) {
 	c.Flags().StringVar(&m.group, "group", "goals", "the consumer group")
-	c.Flags().StringVar(&m.instance, "instance", "", "a name of this member that no other has: a restart then takes over at once")
+	c.Flags().StringVar(&m.instance, "instance", "", "unique name of this member, so that a restart takes over its partitions at once")
 }
 
 func newConsumer(brokers []string, m *membership, source *rules.Source, tables *goals.Tables, metrics *stream.Metrics, log *slog.Logger) *stream.Consumer {
@@ -124,7 +124,7 @@ func consumeCommand(log *slog.Logger) *cobra.Command {
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if p.kafka == "" {
-				return command.Usagef("say where Kafka is with --kafka; `goals serve` consumes an embedded broker")
+				return command.Usagef("--kafka is missing: the addresses of the brokers; `goals serve` consumes an embedded broker")
 			}
 			ctx := c.Context()
 			listener, tables, closeBoth, err := p.openServing(ctx, f, log)
@@ -163,7 +163,7 @@ func demoCommand(log *slog.Logger) *cobra.Command {
 	var dynamo string
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Show it all: made-up customers, a broker, tables, deposits that come in, and the app's page",
+		Short: "Run a demonstration: generated customers, a broker, tables, deposits, and the app's page",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			listener, err := f.Open()
@@ -175,17 +175,17 @@ func demoCommand(log *slog.Logger) *cobra.Command {
 		},
 	}
 	f.Flags(c.Flags(), "127.0.0.1:8080")
-	c.Flags().IntVar(&customers, "customers", 1000, "how many customers")
-	c.Flags().Float64Var(&perSecond, "deposits-per-second", 2, "made-up deposits in a second, spread over the first twelve customers; 0 for none")
-	c.Flags().StringVar(&dynamo, "dynamodb", "", "address on which the embedded stator listens too, such as 127.0.0.1:8000")
+	c.Flags().IntVar(&customers, "customers", 1000, "number of customers")
+	c.Flags().Float64Var(&perSecond, "deposits-per-second", 2, "generated deposits per second, for the first twelve customers; 0 for none")
+	c.Flags().StringVar(&dynamo, "dynamodb", "", "address on which the embedded stator listens for DynamoDB requests, such as 127.0.0.1:8000")
 	return c
 }
 
-// show runs everything in this process and a folder that goes away with it.
+// show runs everything in this process, in a temporary folder that is removed.
 func show(ctx context.Context, listener net.Listener, customers int, perSecond float64, dynamo string, log *slog.Logger) (err error) {
 	folder, err := os.MkdirTemp("", "goals-demo-")
 	if err != nil {
-		return fmt.Errorf("make a folder for the demonstration: %w", err)
+		return fmt.Errorf("create a folder for the demonstration: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	p := &parts{}
@@ -196,7 +196,7 @@ func show(ctx context.Context, listener net.Listener, customers int, perSecond f
 	}
 	defer func() { err = errors.Join(err, tables.Close()) }()
 	if tables.Address != "" {
-		log.Info("the embedded tables listen", "endpoint", "http://"+tables.Address)
+		log.Info("the embedded stator listens", "endpoint", "http://"+tables.Address)
 	}
 	p.data = folder
 	source, err := p.openRules(ctx)
