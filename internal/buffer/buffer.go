@@ -71,20 +71,20 @@ func Put(b []byte) []byte {
 	return nil
 }
 
-// Memory is a buffer for one text after another.
-type Memory struct{ piece []byte }
+// Scratch is a buffer for one text after another.
+type Scratch struct{ piece []byte }
 
 // Empty returns the buffer, emptied, for a text to be appended.
-func (m *Memory) Empty() []byte { return m.piece[:0] }
+func (m *Scratch) Empty() []byte { return m.piece[:0] }
 
 // Keep makes the memory of text, which was appended to Empty, the buffer of
 // the next text.
-func (m *Memory) Keep(text []byte) { m.piece = text }
+func (m *Scratch) Keep(text []byte) { m.piece = text }
 
 // Grow returns text, which begins at the first byte of the buffer, with
 // capacity for this many more bytes. A page of a megabyte makes the buffer
 // grow once or twice, with fewer copies than append would make.
-func (m *Memory) Grow(text []byte, bytes int) []byte {
+func (m *Scratch) Grow(text []byte, bytes int) []byte {
 	if len(text)+bytes <= cap(text) {
 		return text
 	}
@@ -99,4 +99,4 @@ func (m *Memory) Grow(text []byte, bytes int) []byte {
 }
 
 // End returns the buffer to its pool unless it is small.
-func (m *Memory) End() { m.piece = Put(m.piece) }
+func (m *Scratch) End() { m.piece = Put(m.piece) }

@@ -6,9 +6,9 @@ import (
 )
 
 // The text stays intact while the buffer grows, to any size.
-func TestMemoryGrows(t *testing.T) {
+func TestScratchGrows(t *testing.T) {
 	for _, most := range []int{100, Small, 3 * Unit, 20 * Unit} {
-		var m Memory
+		var m Scratch
 		for range 3 {
 			var want []byte
 			text := m.Empty()
@@ -30,7 +30,7 @@ func TestMemoryGrows(t *testing.T) {
 
 // Small and large slices are reused.
 func TestSlicesAreReused(t *testing.T) {
-	var m Memory
+	var m Scratch
 	m.Keep(append(m.Grow(m.Empty(), 10), "text"...))
 	m.End()
 	if text := m.Empty(); len(text) != 0 || string(text[:4]) != "text" {

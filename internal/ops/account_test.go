@@ -13,7 +13,7 @@ func TestDescribeLimits(t *testing.T) {
 
 func TestEndpointIsInTheCallersRegion(t *testing.T) {
 	tt := newTableTest(t, 0)
-	reply, err := answer(WithCaller(t.Context(), Caller{Region: "eu-west-2"}), tt.s, "DescribeEndpoints", []byte(`{}`), new(buffer.Memory))
+	reply, err := answer(WithCaller(t.Context(), Caller{Region: "eu-west-2"}), tt.s, "DescribeEndpoints", []byte(`{}`), new(buffer.Scratch))
 	if err != nil {
 		t.Fatal(err)
 	}

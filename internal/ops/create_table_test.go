@@ -66,7 +66,7 @@ var tableIDs = regexp.MustCompile(`"TableId":"[0-9a-f-]{36}"`)
 // ask sends a request and returns its reply or its fault.
 func (t *tableTest) ask(operation, body string) string {
 	t.Helper()
-	reply, err := answer(t.Context(), t.s, operation, []byte(body), new(buffer.Memory))
+	reply, err := answer(t.Context(), t.s, operation, []byte(body), new(buffer.Scratch))
 	var fault *apierror.Error
 	switch {
 	case errors.As(err, &fault):

@@ -17,7 +17,7 @@ import (
 type hotTest struct {
 	tb      testing.TB
 	service *Service
-	memory  buffer.Memory
+	memory  buffer.Scratch
 }
 
 const hotPartitions = 100
@@ -70,7 +70,7 @@ func (h *hotTest) do(name string, body []byte) []byte {
 }
 
 // answer decodes and executes a request.
-func answer(ctx context.Context, s *Service, name string, body []byte, memory *buffer.Memory) ([]byte, error) {
+func answer(ctx context.Context, s *Service, name string, body []byte, memory *buffer.Scratch) ([]byte, error) {
 	r, err := Read(name, body)
 	if err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func Read(name string, body []byte) (Request, error) {
 
 // Do executes a request and encodes its reply into memory. An *apierror.Error
 // is the customer's fault; any other error is a failure of the server.
-func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Memory) (reply []byte, err error) {
+func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Scratch) (reply []byte, err error) {
 	reply, err = r.do(s, ctx, r.in, memory)
 	return reply, r.envelop(err)
 }
@@ -151,7 +151,7 @@ func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Memory) (rep
 // operation says how requests of one name are answered.
 type operation struct {
 	read func(body []byte) (in any, err error)
-	do   func(s *Service, ctx context.Context, in any, memory *buffer.Memory) (reply []byte, err error)
+	do   func(s *Service, ctx context.Context, in any, memory *buffer.Scratch) (reply []byte, err error)
 	// enveloped operations add a prefix to faults of the request itself.
 	enveloped bool
 }
@@ -174,7 +174,7 @@ func read[In any](body []byte) (any, error) {
 
 // plain is an operation that replies with a struct of package api.
 func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error)) *operation {
-	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
 		reply, err := do(s, ctx, request.(*In))
 		if err != nil {
 			return nil, err
@@ -185,7 +185,7 @@ func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error
 
 // counted is a plain operation whose requests are counted.
 func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usage, error), shape shaping[In]) *operation {
-	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
 		in := request.(*In)
 		reply, used, err := do(s, ctx, in)
 		if err != nil {
@@ -201,7 +201,7 @@ func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usa
 // countedByTable is a plain operation whose requests are counted once for each
 // table that they use.
 func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usages, error), shape func(in *In, table string) workload.Shape) *operation {
-	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
 		in := request.(*In)
 		reply, used, err := do(s, ctx, in)
 		if err != nil {
@@ -214,7 +214,7 @@ func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Rep
 	}}
 }
 
-func encode[Reply any](reply *Reply, memory *buffer.Memory) []byte {
+func encode[Reply any](reply *Reply, memory *buffer.Scratch) []byte {
 	text := wire.AppendReply(memory.Empty(), reply)
 	memory.Keep(text)
 	return text
@@ -223,7 +223,7 @@ func encode[Reply any](reply *Reply, memory *buffer.Memory) []byte {
 // paged is an operation that replies with a page of items, which are encoded
 // while they are read.
 func paged[In any](plan func(*Service, *In) (*reading, error), shape shaping[In]) *operation {
-	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Memory) ([]byte, error) {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
 		in := request.(*In)
 		r, err := plan(s, in)
 		if err != nil {

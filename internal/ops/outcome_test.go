@@ -66,7 +66,7 @@ func TestReplyOfWriteToDeletedTable(t *testing.T) {
 	t.Cleanup(func() { errors.Join(d.Close(), engine.Close()) })
 	s := New(Parts{DB: d})
 	do := func(operation, body string) (string, error) {
-		reply, err := answer(t.Context(), s, operation, []byte(body), new(buffer.Memory))
+		reply, err := answer(t.Context(), s, operation, []byte(body), new(buffer.Scratch))
 		return string(reply), err
 	}
 	const key = `{"a":{"S":"x"},"b":{"S":"y"}}`

@@ -127,7 +127,7 @@ func TestShapesOfTables(t *testing.T) {
 func TestShapesOfFailures(t *testing.T) {
 	h := newShapesTest(t)
 	for _, body := range []string{`{"TableName":"nowhere","Key":{"pk":{"S":"x"},"sk":{"N":"1"}}}`, `{"TableName":"plain","Key":{"pk":{"S":"x"}}}`} {
-		if _, err := answer(t.Context(), h.service, "GetItem", []byte(body), new(buffer.Memory)); err == nil {
+		if _, err := answer(t.Context(), h.service, "GetItem", []byte(body), new(buffer.Scratch)); err == nil {
 			t.Fatalf("%s succeeds", body)
 		}
 	}

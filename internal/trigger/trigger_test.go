@@ -116,7 +116,7 @@ func (w *triggerTest) do(operation, format string, args ...any) {
 func (w *triggerTest) execute(ctx context.Context, operation string, body []byte) error {
 	r, err := ops.Read(operation, body)
 	if err == nil {
-		_, err = w.service.Do(ctx, r, new(buffer.Memory))
+		_, err = w.service.Do(ctx, r, new(buffer.Scratch))
 	}
 	return err
 }

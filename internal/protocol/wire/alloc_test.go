@@ -20,7 +20,7 @@ func TestAllocations(t *testing.T) {
 	page := &api.PageReply{Count: 2, ScannedCount: 2, Items: []item.Item{put.Item.Item, put.Item.Item}, LastEvaluatedKey: put.Item.Item}
 	get := &api.GetItemReply{Item: put.Item.Item}
 	out := make([]byte, 0, 64<<10)
-	var m buffer.Memory
+	var m buffer.Scratch
 	for _, c := range []struct {
 		name string
 		most float64

@@ -100,7 +100,7 @@ func BenchmarkPage(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
-			var m buffer.Memory
+			var m buffer.Scratch
 			for b.Loop() {
 				p := NewPage(&m)
 				for range c.items {

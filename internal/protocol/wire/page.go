@@ -12,7 +12,7 @@ import (
 // Page encodes the reply to a Query or a Scan. Items are encoded as they are read,
 // while their number, which precedes them in the reply, is still unknown.
 type Page struct {
-	memory *buffer.Memory
+	memory *buffer.Scratch
 	text   []byte // headBytes bytes for the members before the items, then the items
 }
 
@@ -21,7 +21,7 @@ type Page struct {
 const headBytes = 32
 
 // NewPage returns an empty page.
-func NewPage(m *buffer.Memory) Page {
+func NewPage(m *buffer.Scratch) Page {
 	return Page{m, m.Grow(m.Empty(), 1<<10)[:headBytes]}
 }
 

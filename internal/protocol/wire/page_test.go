@@ -18,7 +18,7 @@ func TestPage(t *testing.T) {
 	for range 2000 {
 		many = append(many, one)
 	}
-	var m buffer.Memory
+	var m buffer.Scratch
 	for name, reply := range map[string]api.PageReply{
 		"no items":                  {Items: []item.Item{}},
 		"only counted":              {Count: 3, ScannedCount: 4},

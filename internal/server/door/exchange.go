@@ -45,7 +45,7 @@ type Reply struct {
 	HasChecksum bool        // whether it is sent
 	More        [][2]string // headers that are seldom sent
 	Body        []byte
-	Memory      buffer.Memory // for the body
+	Memory      buffer.Scratch // for the body
 
 	// Budget bounds the memory of large bodies that clients are slow to read.
 	// The handler sets it; nil does not bound them.
