@@ -130,7 +130,7 @@ func servedText(r *model.Report, one int) string {
 		if x.Index != "" {
 			where += "." + x.Index
 		}
-		text += fmt.Sprintf("; the hottest partition, %s of %s, takes %.0f %% of what one can", x.Key, where, 100*x.Share)
+		text += fmt.Sprintf("; the hottest partition, %s of %s, takes %.0f %% of its limit", x.Key, where, 100*x.Share)
 	}
 	return text
 }
