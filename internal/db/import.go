@@ -176,18 +176,15 @@ func distribute(ctx context.Context, t *schema.Table, queues []*writerQueue, ite
 
 // EndImport makes a table usable that Import has filled.
 func (d *DB) EndImport(ctx context.Context, name, id string) error {
-	if _, err := d.importing(name, id); err != nil {
+	t, err := d.importing(name, id)
+	if err != nil {
 		return err
 	}
-	_, err := d.alter(ctx, name, func(t *schema.Table) error {
-		t.Restored.Running = false
-		return nil
-	})
-	return err
+	return d.endFill(ctx, t)
 }
 
-// DropImport takes a table out again that could not be filled. It is no error
-// if it is gone.
+// DropImport removes a table that could not be filled. It does nothing if the
+// table does not exist any more.
 func (d *DB) DropImport(ctx context.Context, name, id string) error {
 	t, ok := d.find(name)
 	if !ok || t.Restored.Import != id || !t.Restored.Running {

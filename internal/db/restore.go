@@ -197,10 +197,7 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	if err := d.saveCounts(ctx); err != nil {
 		return err
 	}
-	if _, err := d.alter(ctx, t.Name, func(now *schema.Table) error {
-		now.Restored.Running = false
-		return nil
-	}); err != nil {
+	if err := d.endFill(ctx, t); err != nil {
 		return err
 	}
 	log.Info("a table was restored", "items", t.counts.current()[0].Items, "took", d.now().Sub(began).Round(time.Millisecond))
@@ -264,17 +261,37 @@ func (d *DB) clear(ctx context.Context, t *table) error {
 	return d.resetCounts(ctx, t)
 }
 
-// abandon takes a table out again that could not be restored.
+// endFill makes a table usable that was filled by a restore or an import.
+func (d *DB) endFill(ctx context.Context, t *table) error {
+	return d.alterFilling(ctx, t, func(now *schema.Table) { now.Restored.Running = false })
+}
+
+// abandon removes a table that could not be filled.
 func (d *DB) abandon(ctx context.Context, t *table) error {
-	_, err := d.alter(ctx, t.Name, func(now *schema.Table) error {
+	err := d.alterFilling(ctx, t, func(now *schema.Table) {
 		now.State, now.SettledAt, now.Restored.Running = schema.Deleting, d.now(), false
-		return nil
 	})
+	if errors.As(err, new(*apierror.Error)) {
+		return nil // it does not exist any more
+	}
 	if err != nil {
 		return err
 	}
 	err = d.dropDue(ctx, d.now())
 	d.drop.Signal()
+	return err
+}
+
+// alterFilling changes the description of a table that is being filled. A table
+// that was created under its name since then is another one, and not changed.
+func (d *DB) alterFilling(ctx context.Context, t *table, change func(*schema.Table)) error {
+	_, err := d.alter(ctx, t.Name, func(now *schema.Table) error {
+		if now.ID != t.ID || !now.Restored.Running {
+			return apierror.NoTableNamed(t.Name)
+		}
+		change(now)
+		return nil
+	})
 	return err
 }
 
