@@ -16,7 +16,7 @@ func TestDifferencesAreFound(t *testing.T) {
 		{"the same", `< {"Item": {"a": {"S": "1"}}}`, 200, `{"Item":{"a":{"S":"1"}}}`, ""},
 		{"members have no order", `< {"a": 1, "b": 2}`, 200, `{"b":2,"a":1}`, ""},
 		{"sets have no order", `< {"a": {"SS": ["x", "y"]}}`, 200, `{"a":{"SS":["y","x"]}}`, ""},
-		{"numbers go by value", `< {"a": 1}`, 200, `{"a":1.0}`, ""},
+		{"numbers are compared by value", `< {"a": 1}`, 200, `{"a":1.0}`, ""},
 		{"an empty body is an empty reply", `< {}`, 200, "", ""},
 		{"another value", `< {"Item": {"a": {"S": "1"}}}`, 200, `{"Item":{"a":{"S":"2"}}}`, `Item.a.S is "2", not "1"`},
 		{"another type", `< {"a": "1"}`, 200, `{"a":1}`, `a is 1, not "1"`},

@@ -141,7 +141,7 @@ func unchunk(r *http.Request, body []byte) (object []byte) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	for _, where := range []string{"", "ftp://host/x", "file://host/x", "s3://"} {
 		if p, err := Open(t.Context(), where); err == nil {
 			t.Errorf("%q is accepted as %v", where, p)

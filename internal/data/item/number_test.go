@@ -62,7 +62,7 @@ func TestParseNumber(t *testing.T) {
 	}
 }
 
-func TestParseNumberRefuses(t *testing.T) {
+func TestParseNumberRejects(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"nothing", "", notANumber},
 		{"a point alone", ".", notANumber + ": ."},
