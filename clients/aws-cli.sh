@@ -1,5 +1,5 @@
 #!/bin/sh
-# A table's life with the AWS CLI. AWS_ENDPOINT_URL says where.
+# Tests the AWS CLI with a table, at AWS_ENDPOINT_URL.
 set -eu
 
 if ! command -v aws >/dev/null; then
@@ -7,10 +7,10 @@ if ! command -v aws >/dev/null; then
 	exit 0
 fi
 
-# Older versions do not look for the endpoint in the environment.
+# Older versions do not read the endpoint from the environment.
 dynamodb() { AWS_PAGER='' aws --endpoint-url "$AWS_ENDPOINT_URL" --output text dynamodb "$@"; }
 
-same() { # what, got, want
+same() { # name, got, want
 	if [ "$2" != "$3" ]; then
 		echo "aws-cli: $1 is '$2', want '$3'" >&2
 		exit 1
@@ -42,7 +42,7 @@ same 'items of all pages' "$(dynamodb scan --table-name Orders --page-size 1 --q
 
 if refused=$(dynamodb put-item --table-name Orders --condition-expression 'attribute_not_exists(customer)' \
 	--item '{"customer": {"S": "ada"}, "placed": {"S": "2026-11-13"}}' 2>&1); then
-	echo "aws-cli: a condition that does not hold is not refused" >&2
+	echo "aws-cli: a failing condition is not reported" >&2
 	exit 1
 fi
 case $refused in

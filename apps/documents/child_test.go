@@ -16,7 +16,7 @@ import (
 // childVariable has the orders of a child process of a test.
 const childVariable = "DOCUMENTS_TEST_CHILD"
 
-// orders tell a child what to run: a processor, or the whole service.
+// orders say what a child runs: a processor, or the whole service.
 type orders struct {
 	Endpoint, Data, Bucket string
 }

@@ -1,4 +1,4 @@
-// Package clients holds stator to what Go's client libraries expect of DynamoDB.
+// Package clients tests stator with Go's client libraries for DynamoDB.
 package clients
 
 import (
@@ -115,8 +115,8 @@ func TestGureguDescribesWhatItCreated(t *testing.T) {
 	}
 }
 
-// The library makes such an index from tags, but cannot query it: that is done
-// with the SDK below it.
+// The library creates such an index from tags, but cannot query it: the test uses
+// the SDK for that.
 func TestGureguIndexOfManyAttributes(t *testing.T) {
 	db, table := widgets(t, 5)
 	got, err := db.Client().Query(t.Context(), &dynamodb.QueryInput{
@@ -180,7 +180,7 @@ func TestGureguGetsWhatItPut(t *testing.T) {
 	}
 	err = table.Get("UserID", 8).Range("Time", dynamo.Equal, want.Time).One(t.Context(), &got)
 	if !errors.Is(err, dynamo.ErrNotFound) {
-		t.Errorf("a widget that is not there gives %v", err)
+		t.Errorf("a missing widget gives %v", err)
 	}
 	var old widget
 	if err := table.Put(newWidget(7, 0)).OldValue(t.Context(), &old); err != nil || old.Labels["color"] != "red" {
@@ -191,8 +191,8 @@ func TestGureguGetsWhatItPut(t *testing.T) {
 	}
 }
 
-// Queries of this library carry KeyConditions, and with a filter
-// FilterExpression beside them.
+// Queries of this library have KeyConditions, and with a filter also
+// FilterExpression.
 func TestGureguQueries(t *testing.T) {
 	_, table := widgets(t, 10)
 	at := func(n int) time.Time { return newWidget(1, n).Time }
@@ -274,8 +274,8 @@ func TestGureguPages(t *testing.T) {
 		t.Errorf("saw %v", seen)
 	}
 
-	// With a limit and a filter the library makes the key of the next page
-	// itself, from the last item that it took.
+	// With a limit and a filter the library itself makes the key of the next page,
+	// from the last item that it returned.
 	count := 0
 	for {
 		itr := table.Scan().Filter("'Count' > ?", 2).Limit(3).StartFrom(key).Iter()
@@ -295,11 +295,11 @@ func TestGureguPages(t *testing.T) {
 		}
 	}
 	if count != 16 {
-		t.Errorf("came by %d widgets", count)
+		t.Errorf("the pages have %d widgets", count)
 	}
 }
 
-// Three megabytes take several requests, which the library makes unseen.
+// Three megabytes take several requests, which the library sends by itself.
 func TestGureguReadsBeyondOnePage(t *testing.T) {
 	_, table := widgets(t, 0)
 	for i := range 10 {
@@ -377,7 +377,7 @@ func TestGureguUpdates(t *testing.T) {
 		t.Errorf("before it was %+v, %v", before, err)
 	}
 	if err := update().Set("Count", 1).If("'Count' = ?", 42).Run(t.Context()); !dynamo.IsCondCheckFailed(err) {
-		t.Errorf("a condition that does not hold gives %v", err)
+		t.Errorf("a failing condition gives %v", err)
 	}
 	if err := table.Update("UserID", 50).Range("Time", start).Set("Message", "new").Value(t.Context(), &w); err != nil || w.UserID != 50 {
 		t.Errorf("an update made %+v, %v", w, err)
@@ -408,7 +408,7 @@ func TestGureguBatches(t *testing.T) {
 	db, table := widgets(t, 60) // 120 widgets: five requests of 25
 	var keys []dynamo.Keyed
 	for user := 1; user <= 2; user++ {
-		for i := range 70 { // the last ten are not there
+		for i := range 70 { // the last ten do not exist
 			keys = append(keys, dynamo.Keys{user, newWidget(user, i).Time})
 		}
 	}
@@ -453,13 +453,13 @@ func TestGureguTransactions(t *testing.T) {
 	tx.Update(table.Update("UserID", 1).Range("Time", at(0)).Add("Count", 10))
 	tx.Delete(table.Delete("UserID", 1).Range("Time", at(1)).If("'Message' = ?", "widget 1"))
 	tx.Check(table.Check("UserID", 1).Range("Time", at(2)).If("'Count' = ?", 3))
-	for range 2 { // the second time does nothing
+	for range 2 { // the second time has no effect
 		if err := tx.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if cc.Total == 0 {
-		t.Error("no units are told")
+		t.Error("no units are reported")
 	}
 
 	var first, second widget
@@ -476,7 +476,7 @@ func TestGureguTransactions(t *testing.T) {
 		Get(table.Get("UserID", 1).Range("Time", dynamo.Equal, at(2))).
 		All(t.Context(), &all)
 	if err != nil || len(all) != 1 {
-		t.Errorf("of one deleted and one kept we got %+v, %v", all, err)
+		t.Errorf("of one deleted and one kept item we got %+v, %v", all, err)
 	}
 
 	failing := db.WriteTx()
@@ -490,7 +490,7 @@ func TestGureguTransactions(t *testing.T) {
 		t.Errorf("a check that fails gives %v", err)
 	}
 	if err := table.Get("UserID", 6).Range("Time", dynamo.Equal, start).One(t.Context(), &first); !errors.Is(err, dynamo.ErrNotFound) {
-		t.Errorf("a canceled put is there: %v", err)
+		t.Errorf("a canceled put is stored: %v", err)
 	}
 }
 

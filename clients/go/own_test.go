@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator"
 )
 
-// serve serves a database on a port, and points the environment at it.
+// serve serves a database on a port, and sets the endpoint in the environment.
 func serve(t *testing.T) (endpoint string) {
 	t.Helper()
 	s, err := stator.Open(t.Context(), stator.Options{})
@@ -33,7 +33,7 @@ func serve(t *testing.T) (endpoint string) {
 	return web.URL
 }
 
-// The environment is all that a program needs to talk to stator.
+// The environment is all that a program needs to use stator.
 func TestDefaultConfig(t *testing.T) {
 	serve(t)
 	cfg, err := config.LoadDefaultConfig(t.Context())
@@ -49,7 +49,7 @@ func TestDefaultConfig(t *testing.T) {
 	}
 }
 
-// The suite that guregu/dynamo is developed with passes.
+// The test suite of guregu/dynamo passes.
 func TestGureguSuite(t *testing.T) {
 	endpoint := serve(t)
 	suite := exec.CommandContext(t.Context(), "go", "test", "-count=1", "github.com/guregu/dynamo/v2")

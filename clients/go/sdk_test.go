@@ -90,7 +90,7 @@ func TestWaiters(t *testing.T) {
 	gone := dynamodb.NewTableNotExistsWaiter(client, func(o *dynamodb.TableNotExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 20*time.Millisecond, 100*time.Millisecond
 	})
-	// A table that is not there yet is waited for, too.
+	// The waiter also waits for a table that does not exist yet.
 	if err := exists.Wait(ctx, songs, 100*time.Millisecond); err == nil {
 		t.Error("a table that was never created exists")
 	}
@@ -218,7 +218,7 @@ func TestMarshalledValuesComeBack(t *testing.T) {
 	slices.SortFunc(back.Covers, slices.Compare)
 	back.Expires = back.Expires.UTC()
 	if !reflect.DeepEqual(back, want) {
-		t.Errorf("came back as %+v\nwant %+v", back, want)
+		t.Errorf("read back as %+v\nwant %+v", back, want)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestExpressionBuilder(t *testing.T) {
 		t.Errorf("became %v\nwant %v", after, want)
 	}
 
-	// The same again: the condition does not hold any more.
+	// The same again: the condition now fails.
 	_, err = client.UpdateItem(t.Context(), update)
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) || len(failed.Item) != 9 {
@@ -312,7 +312,7 @@ func TestErrorsHaveTheirTypes(t *testing.T) {
 	}
 	_, err = client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String("None")})
 	if !errors.As(err, new(*types.ResourceNotFoundException)) {
-		t.Errorf("no table gives %v", err)
+		t.Errorf("a missing table gives %v", err)
 	}
 	token := aws.String("token")
 	write := func(title string) error {

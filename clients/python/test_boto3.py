@@ -18,7 +18,7 @@ endpoint = os.environ["AWS_ENDPOINT_URL"]
 class Boto3(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        # Older versions do not look for the endpoint in the environment.
+        # Older versions do not read the endpoint from the environment.
         cls.dynamodb = boto3.resource("dynamodb", endpoint_url=endpoint)
         cls.client = cls.dynamodb.meta.client
         cls.table = cls.dynamodb.create_table(
@@ -59,7 +59,7 @@ class Boto3(unittest.TestCase):
         pages = self.client.get_paginator("list_tables").paginate(PaginationConfig={"PageSize": 1})
         self.assertIn("Movies", [name for page in pages for name in page["TableNames"]])
 
-    def test_values_come_back(self):
+    def test_values_are_read_back(self):
         item = {
             "year": 1,
             "title": "values",

@@ -43,7 +43,7 @@ func (s *Spec) find(text string, lines, lower []string) Field {
 			if at < 0 {
 				continue
 			}
-			f := s.beside(lines, i, at, at+len(label))
+			f := s.valueAfter(lines, i, at, at+len(label))
 			if f.Value != "" && len(others) < 10 {
 				others[f.Value] = true
 			}
@@ -87,8 +87,8 @@ func wordly(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
 
-// beside returns the value after a label, or in the next line if there is none.
-func (s *Spec) beside(lines []string, i, start, end int) Field {
+// valueAfter returns the value after a label, or in the next line if there is none.
+func (s *Spec) valueAfter(lines []string, i, start, end int) Field {
 	confidence := 0.97
 	if start > 0 {
 		confidence = 0.9

@@ -139,7 +139,7 @@ func (c *Consumer) take(ctx context.Context, client *kgo.Client, r *kgo.Record) 
 		outcome, err := c.apply(ctx, r)
 		var bad *goals.BadEvent
 		if errors.As(err, &bad) {
-			outcome, err = "dead", c.bury(ctx, client, r, bad.Reason)
+			outcome, err = "dead", c.deadLetter(ctx, client, r, bad.Reason)
 		}
 		if err == nil {
 			c.Metrics.events.WithLabelValues(outcome).Inc()
@@ -194,12 +194,12 @@ func (c *Consumer) apply(ctx context.Context, r *kgo.Record) (outcome string, er
 	return "written", nil
 }
 
-// maxBuried is how much of a dead event is kept, in bytes: a broker accepts 1 MiB,
+// maxDeadLetter is how much of a dead event is kept, in bytes: a broker accepts 1 MiB,
 // including the reason.
-const maxBuried = 512 << 10
+const maxDeadLetter = 512 << 10
 
-// bury sends an event to the dead-letter topic and waits for the broker.
-func (c *Consumer) bury(ctx context.Context, client *kgo.Client, r *kgo.Record, reason string) error {
+// deadLetter sends an event to the dead-letter topic and waits for the broker.
+func (c *Consumer) deadLetter(ctx context.Context, client *kgo.Client, r *kgo.Record, reason string) error {
 	dead := &kgo.Record{
 		Topic: c.Topics.Dead,
 		Key:   cut(r.Key),
@@ -219,4 +219,4 @@ func (c *Consumer) bury(ctx context.Context, client *kgo.Client, r *kgo.Record, 
 	return nil
 }
 
-func cut(b []byte) []byte { return b[:min(len(b), maxBuried)] }
+func cut(b []byte) []byte { return b[:min(len(b), maxDeadLetter)] }

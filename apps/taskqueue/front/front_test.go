@@ -129,10 +129,10 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			status, text := send(t, x.method, url+x.path, x.body)
-			var told struct {
+			var reply struct {
 				Error struct{ Code, Message string }
 			}
-			if err := json.Unmarshal([]byte(text), &told); err != nil || status != x.status || told.Error.Code != x.code || told.Error.Message == "" {
+			if err := json.Unmarshal([]byte(text), &reply); err != nil || status != x.status || reply.Error.Code != x.code || reply.Error.Message == "" {
 				t.Errorf("the reply is %d %s, want %d %s", status, text, x.status, x.code)
 			}
 		})

@@ -45,7 +45,7 @@ func (t *Table) Follow(ctx context.Context, poll time.Duration, begin func(conte
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	f := &follower{t: t, arn: arn, poll: poll, tell: l, group: group}
+	f := &follower{t: t, arn: arn, poll: poll, listener: l, group: group}
 	for _, s := range shards {
 		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
 			continue // closed: its changes are old
@@ -62,11 +62,11 @@ func (t *Table) Follow(ctx context.Context, poll time.Duration, begin func(conte
 
 // follower reads the shards of one stream.
 type follower struct {
-	t     *Table
-	arn   string
-	poll  time.Duration
-	tell  Listener
-	group *errgroup.Group
+	t        *Table
+	arn      string
+	poll     time.Duration
+	listener Listener
+	group    *errgroup.Group
 }
 
 // shard reads one shard to its end, and then its children.
@@ -85,7 +85,7 @@ func (f *follower) shard(ctx context.Context, id string, at *string) error {
 		}
 		at = out.NextShardIterator
 		if len(out.Records) > 0 {
-			f.tell.Batch(len(out.Records))
+			f.listener.Batch(len(out.Records))
 			wait = f.poll
 		} else {
 			wait = min(wait+f.poll/32, 5*f.poll)
@@ -127,22 +127,22 @@ func (f *follower) record(r *types.Record) {
 	image := ofStream(r.Dynamodb.NewImage)
 	switch {
 	case strings.HasPrefix(pk, "TASK#") && sk == "META" && !gone:
-		f.tell.Task(readTask(image))
+		f.listener.Task(readTask(image))
 	case strings.HasPrefix(pk, "TASK#") && strings.HasPrefix(sk, "EVENT#") && !gone:
 		if e, err := readEvent(image); err == nil { // reading the history reports an invalid one
-			f.tell.Event(after(pk, "TASK#"), e)
+			f.listener.Event(after(pk, "TASK#"), e)
 		}
 	case strings.HasPrefix(pk, "WORKER#"):
 		c := Claim{Worker: after(pk, "WORKER#"), Task: after(sk, "TASK#")}
 		if !gone {
 			c = readClaim(image)
 		}
-		f.tell.Claim(c, gone)
+		f.listener.Claim(c, gone)
 	case strings.HasPrefix(pk, "QUEUE#"):
 		n, _ := strconv.Atoi(after(sk, "SLOT#"))
-		f.tell.Slot(after(pk, "QUEUE#"), n, !gone)
+		f.listener.Slot(after(pk, "QUEUE#"), n, !gone)
 	case pk == "QUEUES" && !gone:
-		f.tell.Queue(readQueue(image))
+		f.listener.Queue(readQueue(image))
 	}
 }
 

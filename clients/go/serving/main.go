@@ -1,5 +1,5 @@
-// Command serving builds stator, serves it in memory on a free port of this
-// machine, and runs a command whose environment points AWS's SDKs there.
+// Command serving builds stator, serves it in memory on a free port of this machine,
+// and runs a command with that endpoint in its environment.
 //
 //	go run ./serving --in ../node node --test
 package main
@@ -21,7 +21,7 @@ func main() {
 	in := flag.String("in", ".", "folder to run the command in")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "serving: no command is given")
+		fmt.Fprintln(os.Stderr, "serving: the command is missing")
 		os.Exit(2)
 	}
 	if err := serving(*in, flag.Args()); err != nil {
@@ -58,7 +58,7 @@ func serving(in string, command []string) (err error) {
 	return nil
 }
 
-// start starts stator and waits until it says where it listens. stop ends it.
+// start starts stator and waits until it prints its address. stop stops it.
 func start(binary string) (endpoint string, stop func() error, err error) {
 	server := exec.Command(binary, "serve", "--in-memory", "--addr", "127.0.0.1:0", "--log", "warn")
 	stderr, err := server.StderrPipe()
@@ -68,15 +68,15 @@ func start(binary string) (endpoint string, stop func() error, err error) {
 	if err := server.Start(); err != nil {
 		return "", nil, fmt.Errorf("start stator: %w", err)
 	}
-	said := bufio.NewReader(stderr)
-	line, err := said.ReadString('\n')
+	output := bufio.NewReader(stderr)
+	line, err := output.ReadString('\n')
 	endpoint, found := strings.CutPrefix(strings.TrimSpace(line), "stator listens on ")
 	if err != nil || !found {
-		return "", nil, errors.Join(fmt.Errorf("stator said %q", line), server.Process.Kill(), server.Wait())
+		return "", nil, errors.Join(fmt.Errorf("stator printed %q", line), server.Process.Kill(), server.Wait())
 	}
 	passed := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(os.Stderr, said)
+		_, err := io.Copy(os.Stderr, output)
 		passed <- err
 	}()
 	return endpoint, func() error {

@@ -61,7 +61,7 @@ function table(name) {
 }
 
 test('document client', async (t) => {
-    await t.test('a table is waited for', async () => {
+    await t.test('the waiter waits for a table', async () => {
         await client.send(table(TableName))
         const {state} = await waitUntilTableExists({client, maxWaitTime: 60}, {TableName})
         assert.equal(state, 'SUCCESS')
@@ -71,7 +71,7 @@ test('document client', async (t) => {
         assert.ok(Math.abs(Table.CreationDateTime - Date.now()) < 60_000)
     })
 
-    await t.test('values come back', async () => {
+    await t.test('values are read back', async () => {
         const Item = {
             pk: 'values',
             sk: -1.5,
@@ -206,7 +206,7 @@ test('document client', async (t) => {
         assert.deepEqual(Responses, [{Item: {pk: 'tx', sk: 2}}, {}])
     })
 
-    await t.test('a table is gone', async () => {
+    await t.test('a table is deleted', async () => {
         const names = []
         for await (const page of paginateListTables({client, pageSize: 1}, {})) {
             names.push(...page.TableNames)

@@ -111,8 +111,8 @@ test('transactions', async () => {
     assert.equal(got.length, 2)
 })
 
-// What has changed in a model is changed in its table.
-test('a table is brought up to date', async () => {
+// A change of a model changes its table.
+test('a table is updated', async () => {
     const Other = dynamoose.model('Owner2', new dynamoose.Schema({id: String, city: {type: String, index: {name: 'byCity', type: 'global'}}}))
     const changes = {update: true, throughput: {read: 3, write: 2}, tags: {team: 'two'}, tableClass: 'infrequentAccess'}
     await new dynamoose.Table('Owners', [Other], {...options, ...changes}).initialize()

@@ -1,5 +1,5 @@
 // ElectroDB: entities and services in one table. It has no waiters: items are
-// put as soon as CreateTable has answered.
+// put as soon as CreateTable has returned.
 
 import assert from 'node:assert/strict'
 import {before, test} from 'node:test'

@@ -1,5 +1,5 @@
 // OneTable: many models in one table that it creates itself. It writes as soon
-// as CreateTable has answered.
+// as CreateTable has returned.
 
 import assert from 'node:assert/strict'
 import {before, test} from 'node:test'

@@ -71,7 +71,7 @@ func New(o Options) *Stand {
 	}
 	s := &Stand{Options: o, days: map[string]day{}, faults: map[string]*fault{}, active: map[string]int{}, served: map[string]Served{}}
 	s.mux.HandleFunc("GET /v1/days/{date}/files", s.list)
-	s.mux.HandleFunc("GET /v1/days/{date}/files/{entity}", s.tell)
+	s.mux.HandleFunc("GET /v1/days/{date}/files/{entity}", s.describe)
 	s.mux.HandleFunc("GET /files/{date}/{entity}", s.serve)
 	s.mux.HandleFunc("PUT /control/days/{date}", s.controlDay)
 	s.mux.HandleFunc("PUT /control/faults/{name}", s.controlFault)
@@ -173,7 +173,7 @@ func (s *Stand) list(w http.ResponseWriter, r *http.Request) {
 	web.Write(w, http.StatusOK, page)
 }
 
-func (s *Stand) tell(w http.ResponseWriter, r *http.Request) {
+func (s *Stand) describe(w http.ResponseWriter, r *http.Request) {
 	f, err := s.file(r, r.PathValue("date"), r.PathValue("entity"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

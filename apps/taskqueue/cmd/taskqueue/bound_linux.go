@@ -49,7 +49,7 @@ func (b *bound) close() {
 	_ = b.cmd.Wait() // its exit status is of no interest
 }
 
-func (b *bound) tell(sign string, group int) error {
+func (b *bound) notify(sign string, group int) error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	_, err := fmt.Fprintf(b.guard, "%s%d\n", sign, group)
@@ -70,14 +70,14 @@ func (b *bound) run(c *exec.Cmd) error {
 		return err
 	}
 	defer func() { _ = release.Close() }()
-	if err := b.tell("+", c.Process.Pid); err != nil {
+	if err := b.notify("+", c.Process.Pid); err != nil {
 		_, _ = killGroup(), c.Wait()
 		return fmt.Errorf("the guard of the tasks' commands has ended: %w", err)
 	}
 	_, _ = release.WriteString("\n") // if nothing reads it, Wait returns the reason
 	err = c.Wait()
-	_ = killGroup()                // the group may be empty
-	_ = b.tell("-", c.Process.Pid) // the next command fails if the guard has ended
+	_ = killGroup()                  // the group may be empty
+	_ = b.notify("-", c.Process.Pid) // the next command fails if the guard has ended
 	return err
 }
 

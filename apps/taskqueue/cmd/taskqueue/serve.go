@@ -64,7 +64,7 @@ func serveCommand() *cobra.Command {
 }
 
 // serve serves until the context ends. It calls started with its addresses.
-func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address, dynamodb string)) error {
+func (o *serving) serve(ctx context.Context, log *slog.Logger, started func(address, dynamodb string)) error {
 	if o.queue.Poll == 0 && o.home.Endpoint == "aws" {
 		o.queue.Poll = 250 * time.Millisecond
 	}
@@ -87,7 +87,7 @@ func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address
 	if o.home.Endpoint == "" && o.home.Data == "" {
 		log.Warn("tasks are kept in memory and lost at exit; --data keeps them in a folder")
 	}
-	err = o.over(ctx, h, listener, log, tell)
+	err = o.over(ctx, h, listener, log, started)
 	if closed := h.Close(); err == nil {
 		err = closed
 	}
@@ -95,7 +95,7 @@ func (o *serving) serve(ctx context.Context, log *slog.Logger, tell func(address
 }
 
 // over serves on open tables.
-func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener, log *slog.Logger, tell func(address, dynamodb string)) error {
+func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener, log *slog.Logger, started func(address, dynamodb string)) error {
 	registry := web.Registry()
 	live := new(web.Live)
 	var changed atomic.Bool
@@ -128,7 +128,7 @@ func (o *serving) over(ctx context.Context, h *home.Home, listener net.Listener,
 		if err := service.Started(serving); err != nil {
 			return nil // stopped, or the queue's own error has the reason
 		}
-		tell(listener.Addr().String(), h.Address)
+		started(listener.Addr().String(), h.Address)
 		return web.Serve(serving, listener, f.Handler(), log)
 	})
 	return group.Wait()
