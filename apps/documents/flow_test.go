@@ -219,7 +219,7 @@ func TestInbox(t *testing.T) {
 		`{"key":"` + good + `b.txt"}`,
 		`{"key":"` + good + `b.txt"}`,
 		`{"Records":[{"s3":{"object":{"key":"` + strings.ReplaceAll(good, "/", "%2F") + `b.txt"}}}]}`,
-		`no JSON`, `{"key":"tenants/` + c.tenant + `/uploads/x"}`, `{}`, `{"key":"inbox/gone.txt"}`,
+		`not JSON`, `{"key":"tenants/` + c.tenant + `/uploads/x"}`, `{}`, `{"key":"inbox/gone.txt"}`,
 	}
 	for _, body := range bodies {
 		if err := topic.Send(t.Context(), &pubsub.Message{Body: []byte(body)}); err != nil {

@@ -558,7 +558,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Workflows come newest change first, page by page.
+// Workflows are listed newest change first, page by page.
 func TestWorkflowsNewestFirst(t *testing.T) {
 	w := start(t)
 	var ids []keys.WorkflowID
@@ -594,7 +594,7 @@ func TestWorkflowsNewestFirst(t *testing.T) {
 	}
 	for i := 1; i < len(got); i++ {
 		if got[i].Updated > got[i-1].Updated {
-			t.Errorf("%s comes after %s", got[i].Updated, got[i-1].Updated)
+			t.Errorf("%s follows %s", got[i].Updated, got[i-1].Updated)
 		}
 	}
 }
@@ -629,7 +629,7 @@ func TestInvitations(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", u, m, err)
 	}
 	if _, _, err := w.MemberByEmail(ctx, other.Tenant, bob.Email); !errors.Is(err, ErrNotFound) {
-		t.Errorf("found in a tenant he is no member of: %v", err)
+		t.Errorf("found in a tenant of which the person is not a member: %v", err)
 	}
 	if code, err = w.Invite(ctx, w.project.Tenant, "eve@example.com", RoleAdmin); err != nil {
 		t.Fatal(err)
@@ -646,8 +646,7 @@ func TestInvitations(t *testing.T) {
 	}
 }
 
-// Every item of a batch is what the model says it is: keys are made of its own
-// attributes.
+// Every item of a batch matches the model: its keys are made of its own attributes.
 func TestShapes(t *testing.T) {
 	w := start(t)
 	b, _, err := w.CreateBatch(t.Context(), w.newBatch("batch", 3))

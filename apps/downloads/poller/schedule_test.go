@@ -40,7 +40,7 @@ func TestNext(t *testing.T) {
 		after, _ := time.Parse(time.RFC3339, c.after)
 		want, _ := time.Parse(time.RFC3339, c.want)
 		if got := schedule(t, c.at, c.zone, 0).Next(after); !got.Equal(want) {
-			t.Errorf("%s: after %s comes %s, want %s", c.name, c.after, got.UTC().Format(time.RFC3339), c.want)
+			t.Errorf("%s: the time after %s is %s, want %s", c.name, c.after, got.UTC().Format(time.RFC3339), c.want)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestEachDayOnce(t *testing.T) {
 				next := s.Next(now)
 				want = want.AddDate(0, 0, 1)
 				if got := s.Day(next); got != want.Format(time.DateOnly) {
-					t.Fatalf("%s %s: after %s comes %s, the day %s", at, zone, now, next, got)
+					t.Fatalf("%s %s: the time after %s is %s, the day %s", at, zone, now, next, got)
 				}
 				if due := s.Due(next); !due.Equal(next) {
 					t.Fatalf("%s %s: at %s what is due is %s", at, zone, next, due)

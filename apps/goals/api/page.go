@@ -78,7 +78,7 @@ func (s *Server) pages(mux *http.ServeMux) {
 func (s *Server) phone(w http.ResponseWriter, r *http.Request) {
 	now, err := s.person(r.Context(), r.PathValue("person"))
 	if err != nil {
-		s.trouble(w, r, err)
+		s.fail(w, r, err)
 		return
 	}
 	var total goals.Money
@@ -95,19 +95,19 @@ func (s *Server) form(act func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 		if err := act(r); err != nil {
-			s.trouble(w, r, err)
+			s.fail(w, r, err)
 			return
 		}
 		id, err := goals.ParsePerson(r.PathValue("person"))
 		if err != nil {
-			s.trouble(w, r, web.Refuse(http.StatusBadRequest, "bad_person", "%v", err))
+			s.fail(w, r, web.Refuse(http.StatusBadRequest, "bad_person", "%v", err))
 			return
 		}
 		http.Redirect(w, r, "/people/"+id.String(), http.StatusSeeOther)
 	}
 }
 
-func (s *Server) trouble(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var fault *web.Fault
 	if !errors.As(err, &fault) {
 		s.Log.Error("rendering a page failed", "path", r.URL.Path, "error", err)
@@ -115,7 +115,7 @@ func (s *Server) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(fault.Status)
-	s.show(w, "trouble.html", fault.Message)
+	s.show(w, "error.html", fault.Message)
 }
 
 func (s *Server) show(w http.ResponseWriter, name string, data any) {

@@ -74,7 +74,7 @@ func (l *ledger) admit(r *run) error {
 	}
 	for _, u := range l.Unfinished {
 		if u.Run != r.id && !r.TakeOver {
-			return fmt.Errorf("run %s (process %d on %s, begun %s) is unfinished: load day %s again to finish it; or, when its process is gone, add --take-over to load day %s instead", u.Run, u.Process, u.Host, u.Began.Format(time.RFC3339), u.Day, r.Day)
+			return fmt.Errorf("run %s (process %d on %s, started %s) is unfinished: load day %s again to finish it; or, if its process has ended, add --take-over to load day %s instead", u.Run, u.Process, u.Host, u.Began.Format(time.RFC3339), u.Day, r.Day)
 		}
 	}
 	return nil
@@ -115,14 +115,14 @@ func (r *run) checkVanished(ctx context.Context) error {
 		return nil
 	}
 	r.progress.stage("compare", r.ledger.Current.Customers)
-	var gone int64
-	err := r.eachVanished(ctx, []string{r.ledger.Current.Run}, func(id [16]byte) error { gone++; return nil })
+	var vanished int64
+	err := r.eachVanished(ctx, []string{r.ledger.Current.Run}, func(id [16]byte) error { vanished++; return nil })
 	if err != nil {
 		return err
 	}
-	if gone > vanishAlways && gone*100 > r.ledger.Current.Customers*int64(r.VanishPercent) {
+	if vanished > vanishAlways && vanished*100 > r.ledger.Current.Customers*int64(r.VanishPercent) {
 		return fmt.Errorf("%d of %d customers of day %s are not in the files of day %s, which is more than %d%%: check the files, and add --vanish-percent if they are right; nothing was written to the table",
-			gone, r.ledger.Current.Customers, r.ledger.Current.Day, r.Day, r.VanishPercent)
+			vanished, r.ledger.Current.Customers, r.ledger.Current.Day, r.Day, r.VanishPercent)
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func (f *Front) taskButton(w http.ResponseWriter, r *http.Request) {
 	case "requeue":
 		_, err = f.Queue.Requeue(r.Context(), id)
 	default:
-		err = web.Refuse(http.StatusNotFound, "not_found", "there is no such button")
+		err = web.Refuse(http.StatusNotFound, "not_found", "the button does not exist")
 	}
 	if err != nil {
 		f.sorry(w, r, err)

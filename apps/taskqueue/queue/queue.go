@@ -215,14 +215,14 @@ func (s *Service) knowSlot(queue string, n int, taken bool) {
 	l.wake()
 }
 
-func (s *Service) knowClaim(c table.Claim, gone bool) {
+func (s *Service) knowClaim(c table.Claim, removed bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	old := s.leases[c.Task]
 	switch {
-	case gone && old != nil && old.Worker == c.Worker:
+	case removed && old != nil && old.Worker == c.Worker:
 		delete(s.leases, c.Task)
-	case !gone && (old == nil || c.Seq > old.Seq || c.Seq == old.Seq && c.Beat > old.Beat):
+	case !removed && (old == nil || c.Seq > old.Seq || c.Seq == old.Seq && c.Beat > old.Beat):
 		s.leases[c.Task] = &lease{Claim: c, seen: time.Now()}
 	}
 }

@@ -393,10 +393,10 @@ func first[A any](_ A, err error) error          { return err }
 func second[A, B any](_ A, _ B, err error) error { return err }
 
 // A task is not lost when a worker disconnects while it waits for one.
-func TestWorkersThatHangUp(t *testing.T) {
+func TestWorkersThatDisconnect(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{})
-		var heard atomic.Int32
+		var claimed atomic.Int32
 		for round := range 50 {
 			ctx, cancel := context.WithCancel(w.Context())
 			var group sync.WaitGroup
@@ -405,7 +405,7 @@ func TestWorkersThatHangUp(t *testing.T) {
 					worker := fmt.Sprint("hasty", i)
 					c, ok, _ := s.Claim(ctx, "q", worker, span, time.Minute)
 					if ok {
-						heard.Add(1)
+						claimed.Add(1)
 						w.good(s.Complete(w.Context(), c.ID, worker, c.Token, ""))
 					}
 				})
@@ -415,7 +415,7 @@ func TestWorkersThatHangUp(t *testing.T) {
 			cancel()
 			group.Wait()
 		}
-		for range 50 - heard.Load() {
+		for range 50 - claimed.Load() {
 			c := w.claim(s, "q", "w")
 			if c.Attempts != 1 {
 				w.Errorf("it is attempt %d", c.Attempts)

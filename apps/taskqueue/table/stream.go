@@ -23,7 +23,7 @@ import (
 type Listener struct {
 	Task  func(task.Task)
 	Event func(id string, e task.Event)
-	Claim func(c Claim, gone bool)
+	Claim func(c Claim, removed bool)
 	Queue func(task.Queue)
 	Slot  func(queue string, n int, taken bool)
 	Batch func(records int) // after each page
@@ -123,25 +123,25 @@ func (f *follower) record(r *types.Record) {
 	}
 	keys := ofStream(r.Dynamodb.Keys)
 	pk, sk := keys("PK"), keys("SK")
-	gone := r.EventName == types.OperationTypeRemove
+	removed := r.EventName == types.OperationTypeRemove
 	image := ofStream(r.Dynamodb.NewImage)
 	switch {
-	case strings.HasPrefix(pk, "TASK#") && sk == "META" && !gone:
+	case strings.HasPrefix(pk, "TASK#") && sk == "META" && !removed:
 		f.listener.Task(readTask(image))
-	case strings.HasPrefix(pk, "TASK#") && strings.HasPrefix(sk, "EVENT#") && !gone:
+	case strings.HasPrefix(pk, "TASK#") && strings.HasPrefix(sk, "EVENT#") && !removed:
 		if e, err := readEvent(image); err == nil { // reading the history reports an invalid one
 			f.listener.Event(after(pk, "TASK#"), e)
 		}
 	case strings.HasPrefix(pk, "WORKER#"):
 		c := Claim{Worker: after(pk, "WORKER#"), Task: after(sk, "TASK#")}
-		if !gone {
+		if !removed {
 			c = readClaim(image)
 		}
-		f.listener.Claim(c, gone)
+		f.listener.Claim(c, removed)
 	case strings.HasPrefix(pk, "QUEUE#"):
 		n, _ := strconv.Atoi(after(sk, "SLOT#"))
-		f.listener.Slot(after(pk, "QUEUE#"), n, !gone)
-	case pk == "QUEUES" && !gone:
+		f.listener.Slot(after(pk, "QUEUE#"), n, !removed)
+	case pk == "QUEUES" && !removed:
 		f.listener.Queue(readQueue(image))
 	}
 }

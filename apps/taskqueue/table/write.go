@@ -30,7 +30,7 @@ type Moved struct {
 
 func (m *Moved) Error() string {
 	if m.Now == nil {
-		return "there is no such task"
+		return "the task does not exist"
 	}
 	return fmt.Sprintf("task %s is now %s", m.Now.ID, m.Now.Status)
 }
@@ -77,7 +77,7 @@ func (t *Table) Submit(ctx context.Context, now task.Task, e task.Event, hash st
 	return nil
 }
 
-// With is the change of a claim that goes with an event.
+// With is the change of a claim that an event causes.
 type With struct {
 	Take *Claim // the event creates this claim, and takes its slot if it has one
 	Drop *Claim // the event ends this claim, and frees its slot if it has one
@@ -207,8 +207,8 @@ func (t *Table) Beat(ctx context.Context, worker, id string, seq int) (bool, err
 		UpdateExpression: aws.String("ADD beat :one"), ConditionExpression: aws.String("seq = :seq"),
 		ExpressionAttributeValues: item{":one": number(1), ":seq": number(seq)},
 	})
-	var gone *types.ConditionalCheckFailedException
-	if errors.As(err, &gone) {
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
 		return false, nil
 	}
 	if err != nil {

@@ -26,9 +26,9 @@ func loadCommand(log *slog.Logger) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "load",
 		Short: "Run the nightly batch: compute the batch view from a day's gold files",
-		Long: `Run the nightly batch: make the batch view what a day's gold files say.
+		Long: `Run the nightly batch: compute the batch view from a day's gold files.
 
-A run that was killed goes on when it is started again with the same flags.
+A run that was killed continues when it is started again with the same flags.
 Running a day again gives the same table.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {

@@ -35,16 +35,16 @@ func benchCommand() *cobra.Command {
 	var o benching
 	c := &cobra.Command{
 		Use: "bench", Short: "Measure tasks from submission to completion, and verify each of them", Args: command.NoArgs,
-		Long: `Measure full lives of tasks: submitted, claimed by one of the workers, completed.
+		Long: `Measure tasks from submission to completion: submitted, claimed by a worker, completed.
 
-First tasks are submitted at a rate, each at its own moment whether or not others
-are answered, so that a server that stalls is not spared; then as fast as they are
-taken. All of it goes over HTTP. In the end each task is read back: it must be
-COMPLETED, have been run once, never twice at the same time, and be what its
-events make. Anything else is an error.
+First, tasks are submitted at a rate, each at its scheduled time whether or not
+earlier requests have returned, so that a stall of the server is measured; then at
+full speed. All requests use HTTP. At the end each task is read back: it must be
+COMPLETED, have been run once, never twice at the same time, and equal the replay
+of its events. Anything else is an error.
 
-Unless --server names a queue that runs already, it runs one in this process, with
-a stator that syncs each write to a folder of its own.`,
+Without --server the queue runs in this process, with an embedded stator that syncs
+each write to a folder.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.rate < 0 || o.workers < 1 || o.span < 0 || o.payload < 0 || o.submitter < 1 {
 				return command.Usagef("--rate, --for and --payload must not be negative, --workers and --submitters at least 1")

@@ -16,7 +16,7 @@ type slowGuard struct {
 	sign  string // file that the command creates
 	err   error
 	early bool
-	heard bytes.Buffer
+	input bytes.Buffer
 }
 
 func (g *slowGuard) Write(b []byte) (int, error) {
@@ -29,7 +29,7 @@ func (g *slowGuard) Write(b []byte) (int, error) {
 	if g.err != nil {
 		return 0, g.err
 	}
-	return g.heard.Write(b)
+	return g.input.Write(b)
 }
 
 func (*slowGuard) Close() error { return nil }
@@ -37,9 +37,9 @@ func (*slowGuard) Close() error { return nil }
 // A command starts only after its guard has been notified: otherwise its child
 // processes would outlive a worker that is killed in between.
 func TestCommandAwaitsItsGuard(t *testing.T) {
-	for name, gone := range map[string]error{"it accepts": nil, "it has ended": errors.New("ended")} {
+	for name, failure := range map[string]error{"it accepts": nil, "it has ended": errors.New("ended")} {
 		t.Run(name, func(t *testing.T) {
-			g := &slowGuard{sign: filepath.Join(t.TempDir(), "begun"), err: gone}
+			g := &slowGuard{sign: filepath.Join(t.TempDir(), "begun"), err: failure}
 			c := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo >"$0"; echo "$@"; cat; exit 7`, g.sign, "a  b", "c")
 			var out bytes.Buffer
 			c.Stdin, c.Stdout = bytes.NewReader([]byte("in")), &out
@@ -48,8 +48,8 @@ func TestCommandAwaitsItsGuard(t *testing.T) {
 				t.Error("the command started before the guard was notified")
 			}
 			_, missing := os.Stat(g.sign)
-			if gone != nil {
-				if !errors.Is(err, gone) || missing == nil {
+			if failure != nil {
+				if !errors.Is(err, failure) || missing == nil {
 					t.Errorf("the error is %v, and the command ran: %t", err, missing == nil)
 				}
 				return

@@ -74,8 +74,8 @@ func doTask(ctx context.Context, commands *bound, shell string, claim task.Claim
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", shell)
 	c.Stdin = bytes.NewReader(claim.Payload)
 	c.Env = append(os.Environ(), "TASK_ID="+claim.ID, "TASK_QUEUE="+claim.Queue, "TASK_TYPE="+claim.Type, "TASK_ATTEMPT="+strconv.Itoa(claim.Attempts))
-	result, trouble := &start{most: task.MaxResult}, &start{most: 1024}
-	c.Stdout, c.Stderr = result, trouble
+	result, stderr := &start{most: task.MaxResult}, &start{most: 1024}
+	c.Stdout, c.Stderr = result, stderr
 	c.WaitDelay = 2 * time.Second
 	err := commands.run(c)
 	var exit *exec.ExitError
@@ -83,7 +83,7 @@ func doTask(ctx context.Context, commands *bound, shell string, claim task.Claim
 	case err == nil || errors.Is(err, exec.ErrWaitDelay) && c.ProcessState.Success(): // a child process still had its output open
 		return result.text(), nil
 	case errors.As(err, &exit):
-		failed := errors.New(strings.TrimSuffix(fmt.Sprintf("%s: %s", exit.ProcessState, trouble.text()), ": "))
+		failed := errors.New(strings.TrimSuffix(fmt.Sprintf("%s: %s", exit.ProcessState, stderr.text()), ": "))
 		if exit.ExitCode() == exitNever {
 			return "", client.Never(failed)
 		}
