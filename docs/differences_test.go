@@ -115,14 +115,9 @@ func TestManyReadersOfOneShard(t *testing.T) {
 		StreamDescription struct{ Shards []struct{ ShardId string } }
 		ShardIterator     string
 	}
-	decode := func(text string) {
-		if err := json.Unmarshal([]byte(text), &reply); err != nil {
-			t.Fatal(err)
-		}
-	}
-	decode(d.must("DescribeTable", `{"TableName": "Orders"}`))
-	decode(d.must("DescribeStream", fmt.Sprintf(`{"StreamArn": %q}`, reply.Table.LatestStreamArn)))
-	decode(d.must("GetShardIterator", fmt.Sprintf(`{"StreamArn": %q, "ShardId": %q, "ShardIteratorType": "TRIM_HORIZON"}`, reply.Table.LatestStreamArn, reply.StreamDescription.Shards[0].ShardId)))
+	decode(t, d.must("DescribeTable", `{"TableName": "Orders"}`), &reply)
+	decode(t, d.must("DescribeStream", fmt.Sprintf(`{"StreamArn": %q}`, reply.Table.LatestStreamArn)), &reply)
+	decode(t, d.must("GetShardIterator", fmt.Sprintf(`{"StreamArn": %q, "ShardId": %q, "ShardIteratorType": "TRIM_HORIZON"}`, reply.Table.LatestStreamArn, reply.StreamDescription.Shards[0].ShardId)), &reply)
 	var readers sync.WaitGroup
 	for range 20 {
 		readers.Go(func() {

@@ -119,3 +119,10 @@ func TestFilesOfAnImport(t *testing.T) {
 		})
 	}
 }
+
+// The text of an item has the length that docs/limits.md states.
+func TestTextOfAnItemIsLimited(t *testing.T) {
+	if maxTextBytes != 8<<20 {
+		t.Errorf("the text of an item has up to %d bytes", maxTextBytes)
+	}
+}

@@ -9,3 +9,10 @@ func TestUpdateLimits(t *testing.T) {
 		t.Errorf("an update has up to %d bytes and %d keys", limits.MaxUpdateBytes, limits.MaxUpdateKeys)
 	}
 }
+
+// The reserve of a large disk is the one that docs/limits.md states.
+func TestReserveIs64MB(t *testing.T) {
+	if reserveBytes != 64<<20 {
+		t.Errorf("the reserve is %d bytes", reserveBytes)
+	}
+}
