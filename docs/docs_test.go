@@ -128,13 +128,16 @@ func TestOperations(t *testing.T) {
 func TestMakeTargets(t *testing.T) {
 	makefile := read(t, "../Makefile")
 	for name, text := range documents(t) {
-		for _, m := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
-			if !strings.Contains(makefile, "\n"+m[1]+":") {
-				t.Errorf("%s names make %s, which the Makefile does not have", name, m[1])
+		for _, m := range makeTarget.FindAllStringSubmatch(text, -1) {
+			if target := m[1] + m[2]; !strings.Contains(makefile, "\n"+target+":") {
+				t.Errorf("%s names make %s, which the Makefile does not have", name, target)
 			}
 		}
 	}
 }
+
+// makeTarget matches a target in backquotes, and on a line of its own.
+var makeTarget = regexp.MustCompile("(?m)`make ([a-z-]+)|^make ([a-z-]+)(?: *$| +#| +[A-Z]+=)")
 
 // The program in the README is the one that is run as a test.
 func TestExample(t *testing.T) {
