@@ -20,7 +20,7 @@ const (
 	buildProgress = 5 * time.Second // between two lines in the log
 )
 
-// settle waits until every write under way, in any process, knows the table as
+// syncWriters waits until every write under way, in any process, knows the table as
 // it is now. Who altered it has waited, too, unless it crashed before.
 func (d *DB) syncWriters(ctx context.Context, name string, id uint32) (*table, bool, error) {
 	if err := d.broadcastTable(ctx, name); err != nil {
@@ -30,39 +30,39 @@ func (d *DB) syncWriters(ctx context.Context, name string, id uint32) (*table, b
 	return t, ok && t.ID == id, nil
 }
 
-// fill goes through the items of a table in steps, from where it came to
+// backfill goes through the items of a table in steps, from where it came to
 // before. It is not ok when a step says that there is nothing more to do.
-func (d *DB) fill(ctx context.Context, t *schema.Table, progress []byte, log *slog.Logger, do func(buildBatch) (bool, error)) (ok bool, err error) {
-	began, told, done := d.now(), d.now(), 0
+func (d *DB) backfill(ctx context.Context, t *schema.Table, progress []byte, log *slog.Logger, add func(buildBatch) (bool, error)) (ok bool, err error) {
+	began, logged, done := d.now(), d.now(), 0
 	saved, err := d.engine.Get(ctx, store.Strong, progress)
 	if err != nil {
 		return false, err
 	}
 	at := saved[0]
 	for d.engine.Leads() { // else another goes on from here
-		step, err := d.readStep(ctx, t, at)
+		batch, err := d.readBatch(ctx, t, at)
 		if err != nil {
 			return false, err
 		}
-		if len(step.keys) == 0 {
-			return true, d.filled(ctx, progress, log, done, d.now().Sub(began))
+		if len(batch.keys) == 0 {
+			return true, d.finishBackfill(ctx, progress, log, done, d.now().Sub(began))
 		}
-		at = append(step.keys[len(step.keys)-1], 0)
-		step.progress, step.at = progress, at
-		if ok, err := do(step); !ok || err != nil {
+		at = append(batch.keys[len(batch.keys)-1], 0)
+		batch.progress, batch.at = progress, at
+		if ok, err := add(batch); !ok || err != nil {
 			return false, err
 		}
-		done += len(step.keys)
-		if now := d.now(); now.Sub(told) >= buildProgress {
-			told = now
+		done += len(batch.keys)
+		if now := d.now(); now.Sub(logged) >= buildProgress {
+			logged = now
 			log.Info("the items of a table are gone through", "items", done)
 		}
 	}
 	return false, nil
 }
 
-// filled forgets how far it came with what is done.
-func (d *DB) filled(ctx context.Context, progress []byte, log *slog.Logger, items int, took time.Duration) error {
+// finishBackfill forgets how far it came with what is done.
+func (d *DB) finishBackfill(ctx context.Context, progress []byte, log *slog.Logger, items int, took time.Duration) error {
 	err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error {
 		tx.Delete(progress)
 		return nil
@@ -81,8 +81,8 @@ type buildBatch struct {
 	progress, at []byte // where to note, in the same update, how far this comes
 }
 
-// readStep reads the items that come next; at is where the step before ended.
-func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildBatch, error) {
+// readBatch reads the items that come next; at is where the step before ended.
+func (d *DB) readBatch(ctx context.Context, t *schema.Table, at []byte) (buildBatch, error) {
 	start, end := keyspace.IndexSpan(t.ID, 0)
 	if at != nil {
 		start = at
@@ -92,7 +92,7 @@ func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildBat
 		return buildBatch{}, err
 	}
 	defer snap.Close()
-	var step buildBatch
+	var batch buildBatch
 	size := 0
 	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
 		if err != nil {
@@ -102,22 +102,22 @@ func (d *DB) readStep(ctx context.Context, t *schema.Table, at []byte) (buildBat
 		if err != nil {
 			return buildBatch{}, err
 		}
-		step.keys = append(step.keys, bytes.Clone(pair.Key))
-		step.items = append(step.items, it)
-		if size += len(pair.Value); len(step.keys) == buildItems || size >= buildBytes {
+		batch.keys = append(batch.keys, bytes.Clone(pair.Key))
+		batch.items = append(batch.items, it)
+		if size += len(pair.Value); len(batch.keys) == buildItems || size >= buildBytes {
 			break
 		}
 	}
-	return step, nil
+	return batch, nil
 }
 
-// put writes what belongs to a step's items beside them, and returns those of
+// addEntries writes what belongs to a batch's items beside them, and returns those of
 // which it did. of tells what belongs to the i-th item, and where.
-func (d *DB) put(ctx context.Context, step buildBatch, of func(i int, it item.Item) (key, value []byte)) (added []item.Item, err error) {
-	declared := append(slices.Clone(step.keys), step.progress)
-	keys, values := make([][]byte, len(step.keys)), make([][]byte, len(step.keys))
-	for i, it := range step.items {
-		if keys[i], values[i] = of(i, it); keys[i] != nil {
+func (d *DB) addEntries(ctx context.Context, batch buildBatch, entry func(i int, it item.Item) (key, value []byte)) (added []item.Item, err error) {
+	declared := append(slices.Clone(batch.keys), batch.progress)
+	keys, values := make([][]byte, len(batch.keys)), make([][]byte, len(batch.keys))
+	for i, it := range batch.items {
+		if keys[i], values[i] = entry(i, it); keys[i] != nil {
 			declared = append(declared, keys[i])
 		}
 	}
@@ -127,26 +127,26 @@ func (d *DB) put(ctx context.Context, step buildBatch, of func(i int, it item.It
 			if key == nil {
 				continue
 			}
-			now, err := currentItem(tx, step.keys[i])
+			now, err := currentItem(tx, batch.keys[i])
 			if err != nil {
 				return err
 			}
 			value := values[i]
-			if !now.Equal(step.items[i]) {
+			if !now.Equal(batch.items[i]) {
 				// It was written since, and who moved what belongs to it has
 				// put that in place. Who did not has left it to us.
 				var at []byte
-				if at, value = of(i, now); !bytes.Equal(at, key) {
+				if at, value = entry(i, now); !bytes.Equal(at, key) {
 					continue
 				}
 			}
-			if _, there := tx.Get(key); there {
+			if _, exists := tx.Get(key); exists {
 				continue
 			}
 			tx.Set(key, value)
 			added = append(added, now)
 		}
-		tx.Set(step.progress, step.at)
+		tx.Set(batch.progress, batch.at)
 		return nil
 	})
 	return added, err

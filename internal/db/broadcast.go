@@ -41,27 +41,27 @@ func (d *DB) broadcastStored(ctx context.Context, name string) error {
 
 // Broadcast has every server that shares the data do what it has set by
 // Subscribe for a topic, this one included, and returns when all have.
-func (d *DB) Broadcast(ctx context.Context, topic, what string) error {
-	return d.engine.Broadcast(ctx, []byte(topic+"\x00"+what))
+func (d *DB) Broadcast(ctx context.Context, topic, payload string) error {
+	return d.engine.Broadcast(ctx, []byte(topic+"\x00"+payload))
 }
 
 // Subscribe sets what is done when something of a topic is announced. It may
 // be done more than once for one announcement, and with "" when any number of
 // them may have been missed.
-func (d *DB) Subscribe(topic string, do func(ctx context.Context, what string) error) {
+func (d *DB) Subscribe(topic string, handle func(ctx context.Context, payload string) error) {
 	d.catalog.mu.Lock()
 	defer d.catalog.mu.Unlock()
-	d.listeners[topic] = do
+	d.listeners[topic] = handle
 }
 
 // Leads tells whether this server does the work that only one of those that
 // share the data should. It may change at any time.
 func (d *DB) Leads() bool { return d.engine.Leads() }
 
-// hear does what a message asks for; nil asks for everything.
+// onMessage does what a message asks for; nil asks for everything.
 func (d *DB) onMessage(ctx context.Context, message []byte) error {
-	topic, what, _ := strings.Cut(string(message), "\x00")
-	name, id, _ := strings.Cut(what, "\x00")
+	topic, payload, _ := strings.Cut(string(message), "\x00")
+	name, id, _ := strings.Cut(payload, "\x00")
 	switch topic {
 	case topicTable:
 		return d.reload(ctx, name, id)
@@ -80,9 +80,9 @@ func (d *DB) onMessage(ctx context.Context, message []byte) error {
 	d.catalog.mu.RLock()
 	listeners := maps.Clone(d.listeners)
 	d.catalog.mu.RUnlock()
-	for of, do := range listeners {
-		if of == topic || topic == "" {
-			if err := do(ctx, what); err != nil {
+	for t, handle := range listeners {
+		if t == topic || topic == "" {
+			if err := handle(ctx, payload); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (d *DB) reload(ctx context.Context, name, id string) error {
 	if name != "" {
 		d.catalog.beginChange(name, id)
 	}
-	before, err := d.follow(ctx, name)
+	before, err := d.refresh(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -112,11 +112,11 @@ func (d *DB) reload(ctx context.Context, name, id string) error {
 	return nil
 }
 
-// follow brings the catalog up to date and tells which tables have changed, as
+// refresh brings the catalog up to date and tells which tables have changed, as
 // they were.
-func (d *DB) follow(ctx context.Context, name string) (before []*table, err error) {
-	d.catalog.following.Lock()
-	defer d.catalog.following.Unlock()
+func (d *DB) refresh(ctx context.Context, name string) (before []*table, err error) {
+	d.catalog.refreshing.Lock()
+	defer d.catalog.refreshing.Unlock()
 	if name == "" {
 		before = d.all()
 		return before, d.load(ctx)

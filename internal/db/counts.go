@@ -13,7 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// tally counts the items of a table and the entries of its indexes, and their
+// itemCounts counts the items of a table and the entries of its indexes, and their
 // bytes. What this process has changed is saved now and then, by adding it to
 // what all have saved, so a crash can leave the counts off by the writes of the
 // last second; DynamoDB's own are six hours old.
@@ -23,7 +23,7 @@ type itemCounts struct {
 	unsaved countMap // how they have changed here since
 }
 
-// counts are how many items there are, by index; 0 is the table.
+// countMap is how many items there are, by index; 0 is the table.
 type countMap map[uint16]Count
 
 // Count is how many items there are, and how large they are together.
@@ -31,7 +31,7 @@ type Count struct{ Items, Bytes int64 }
 
 func newItemCounts() *itemCounts { return &itemCounts{known: make(countMap), unsaved: make(countMap)} }
 
-// note counts a committed write.
+// countWrite counts a committed write.
 func (t *itemCounts) countWrite(o *Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +42,7 @@ func (t *itemCounts) countWrite(o *Outcome) {
 	}
 }
 
-// noteEdits counts entries that a build has put in.
+// countEdits counts entries that a build has put in.
 func (t *itemCounts) countEdits(edits []index.Edit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,10 +53,10 @@ func (t *itemCounts) countEdits(edits []index.Edit) {
 
 // correct replaces what was counted by what is there; writes may have been
 // noted since either.
-func (t *itemCounts) correct(id uint16, counted, there Count) {
+func (t *itemCounts) correct(id uint16, counted, actual Count) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.unsaved.add(id, there.Items-counted.Items, there.Bytes-counted.Bytes)
+	t.unsaved.add(id, actual.Items-counted.Items, actual.Bytes-counted.Bytes)
 }
 
 // pending is a copy of what is not saved.
@@ -66,7 +66,7 @@ func (t *itemCounts) pending() countMap {
 	return maps.Clone(t.unsaved)
 }
 
-// counts are all counts as this process knows them.
+// current is all counts as this process knows them.
 func (t *itemCounts) current() countMap {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +77,7 @@ func (t *itemCounts) current() countMap {
 	return sum
 }
 
-// saw notes what is saved, of which some was ours.
+// merge notes what is saved, of which some was ours.
 func (t *itemCounts) merge(stored, ours countMap) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

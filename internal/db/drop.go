@@ -43,17 +43,17 @@ func (d *DB) removeItems(ctx context.Context) error {
 	}
 	defer snap.Close()
 	start, end := keyspace.DroppedSpan()
-	for note, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
+	for marker, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
 		if err != nil {
 			return err
 		}
-		id := keyspace.DroppedTable(note.Key)
+		id := keyspace.DroppedTable(marker.Key)
 		spans := []func(uint32) (start, end []byte){keyspace.TableSpan, keyspace.CollectionSpan, keyspace.BuildSpan, keyspace.ExpiriesSpan}
-		ghost, err := snap.Get(ctx, keyspace.DroppedStreams(id))
+		streams, err := snap.Get(ctx, keyspace.DroppedStreams(id))
 		if err != nil {
 			return err
 		}
-		if ghost[0] == nil { // else its changes go when nobody can read them any more
+		if streams[0] == nil { // else its changes go when nobody can read them any more
 			spans = append(spans, keyspace.ChangesSpan)
 		}
 		for _, span := range spans {

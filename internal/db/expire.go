@@ -37,14 +37,14 @@ func (d *DB) SetTimeToLive(ctx context.Context, name, attribute string) error {
 	return err
 }
 
-// fillExpiries makes the notes of items that were there before a table got its
+// buildExpiries makes the notes of items that were there before a table got its
 // time to live, or removes the notes when it has none any more.
-func (d *DB) fillExpiries(ctx context.Context, job buildJob) error {
+func (d *DB) buildExpiries(ctx context.Context, job buildJob) error {
 	t, ok, err := d.syncWriters(ctx, job.table, job.tableID)
 	if !ok || err != nil {
 		return err
 	}
-	progress := keyspace.Build(t.ID, firstFill+t.TimeToLive.Changes)
+	progress := keyspace.Build(t.ID, firstExpiryBuild+t.TimeToLive.Changes)
 	begun, err := d.engine.Get(ctx, store.Strong, progress)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (d *DB) fillExpiries(ctx context.Context, job buildJob) error {
 	}
 	if t.TimeToLive.Attribute != "" {
 		log := d.log.With("table", job.table, "for", "time to live")
-		ok, err := d.fill(ctx, t.Table, progress, log, func(step buildBatch) (bool, error) { return d.fillExpiryStep(ctx, t.Table, step) })
+		ok, err := d.backfill(ctx, t.Table, progress, log, func(batch buildBatch) (bool, error) { return d.addExpiries(ctx, t.Table, batch) })
 		if !ok || err != nil {
 			return err
 		}
@@ -73,11 +73,11 @@ func (d *DB) fillExpiries(ctx context.Context, job buildJob) error {
 	return err
 }
 
-// firstFill is beyond the id of any index: each time that a time to live is
+// firstExpiryBuild is beyond the id of any index: each time that a time to live is
 // changed, how far the notes are made is noted at a place of its own.
-const firstFill = 1 << 15
+const firstExpiryBuild = 1 << 15
 
-func (d *DB) fillExpiryStep(ctx context.Context, was *schema.Table, step buildBatch) (ok bool, err error) {
+func (d *DB) addExpiries(ctx context.Context, was *schema.Table, batch buildBatch) (ok bool, err error) {
 	tables, release, err := d.hold([]Write{{Table: was.Name}})
 	if err != nil {
 		return false, nil // the table is gone
@@ -87,12 +87,12 @@ func (d *DB) fillExpiryStep(ctx context.Context, was *schema.Table, step buildBa
 	if t.ID != was.ID || t.TimeToLive.Changes != was.TimeToLive.Changes {
 		return false, nil
 	}
-	_, err = d.put(ctx, step, func(i int, it item.Item) (key, value []byte) {
+	_, err = d.addEntries(ctx, batch, func(i int, it item.Item) (key, value []byte) {
 		at, ok := t.Expiry(it)
 		if !ok {
 			return nil, nil
 		}
-		return keyspace.Expiry(t.ID, at, step.keys[i]), []byte{formatExpiry}
+		return keyspace.Expiry(t.ID, at, batch.keys[i]), []byte{formatExpiry}
 	})
 	return err == nil, err
 }
@@ -129,19 +129,19 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 		}
 		now := d.now()
 		var writes []Write
-		for _, n := range due {
-			if !t.Expired(n.item, now) {
-				if err := d.dropEntry(ctx, t, n); err != nil {
+		for _, e := range due {
+			if !t.Expired(e.item, now) {
+				if err := d.dropEntry(ctx, t, e); err != nil {
 					return err
 				}
 				continue
 			}
 			writes = append(writes, Write{
 				Table: t.Name,
-				Key:   t.Key.Of(n.item),
+				Key:   t.Key.Of(e.item),
 				Fit: func(is *schema.Table, key item.Item) error {
 					if is.ID != t.ID || is.TimeToLive.Changes != t.TimeToLive.Changes {
-						return errExpiresNoMore
+						return errTimeToLiveChanged
 					}
 					return is.CheckKey(key)
 				},
@@ -157,7 +157,7 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 		}
 		if len(writes) > 0 {
 			_, err := d.Write(ctx, writes...)
-			if errors.Is(err, errExpiresNoMore) {
+			if errors.Is(err, errTimeToLiveChanged) {
 				return nil
 			}
 			if err != nil {
@@ -170,14 +170,14 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 	}
 }
 
-// errExpiresNoMore tells that a table, or by what its items expire, is another
+// errTimeToLiveChanged tells that a table, or by what its items expire, is another
 // than the one whose notes were read.
-var errExpiresNoMore = errors.New("the table does not expire its items this way any more")
+var errTimeToLiveChanged = errors.New("the table does not expire its items this way any more")
 
 // dueEntry is a note whose second is over, and the item that it is about.
 type dueEntry struct {
-	note, key []byte
-	item      item.Item // nil: there is none
+	entry, key []byte
+	item       item.Item // nil: there is none
 }
 
 // due are the next notes whose second is over.
@@ -189,13 +189,13 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueEntry, err erro
 	defer snap.Close()
 	now := d.now()
 	start, end := keyspace.ExpirySpan(t.ID, schema.OldestExpiry(now), now.Unix())
-	for note, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
 		if err != nil {
 			return nil, err
 		}
-		n := dueEntry{note: bytes.Clone(note.Key)}
-		_, n.key = keyspace.ExpiryOf(n.note)
-		if due = append(due, n); len(due) == expiryBatch {
+		e := dueEntry{entry: bytes.Clone(pair.Key)}
+		_, e.key = keyspace.ExpiryOf(e.entry)
+		if due = append(due, e); len(due) == expiryBatch {
 			break
 		}
 	}
@@ -213,15 +213,15 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueEntry, err erro
 
 // dropEntry removes a note that is not, or no more, true of its item. Otherwise
 // it would be met again and again.
-func (d *DB) dropEntry(ctx context.Context, t *schema.Table, n dueEntry) error {
-	at, _ := keyspace.ExpiryOf(n.note)
-	err := d.engine.Update(ctx, [][]byte{n.key, n.note}, func(tx store.Tx) error {
-		it, err := currentItem(tx, n.key)
+func (d *DB) dropEntry(ctx context.Context, t *schema.Table, e dueEntry) error {
+	at, _ := keyspace.ExpiryOf(e.entry)
+	err := d.engine.Update(ctx, [][]byte{e.key, e.entry}, func(tx store.Tx) error {
+		it, err := currentItem(tx, e.key)
 		if err != nil {
 			return err
 		}
 		if is, expires := t.Expiry(it); !expires || is != at {
-			tx.Delete(n.note)
+			tx.Delete(e.entry)
 		}
 		return nil
 	})
@@ -239,11 +239,11 @@ func (d *DB) looksLikeMilliseconds(ctx context.Context, t *schema.Table) (bool, 
 	}
 	defer snap.Close()
 	start, end := keyspace.ExpirySpan(t.ID, year5000, math.MaxInt64)
-	for note, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
 		if err != nil {
 			return false, err
 		}
-		at, _ := keyspace.ExpiryOf(note.Key)
+		at, _ := keyspace.ExpiryOf(pair.Key)
 		d.log.Warn("a time to live is far in the future: it counts seconds, not milliseconds, so that the item never expires",
 			"table", t.Name, "attribute", t.TimeToLive.Attribute, "value", at)
 		return true, nil

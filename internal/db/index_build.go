@@ -31,11 +31,11 @@ func (d *DB) buildStep(ctx context.Context) (wait time.Duration, err error) {
 	case due > 0:
 		return due, nil
 	case job.index == "":
-		err = d.fillExpiries(ctx, job)
+		err = d.buildExpiries(ctx, job)
 	case job.state == schema.Deleting:
-		err = d.emptyIndex(ctx, job)
+		err = d.deleteIndex(ctx, job)
 	default:
-		err = d.fillIndex(ctx, job)
+		err = d.buildIndex(ctx, job)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", job, err)
@@ -116,8 +116,8 @@ func (d *DB) syncIndex(ctx context.Context, job buildJob) (*table, *schema.Index
 	return t, x, ok, nil
 }
 
-// emptyIndex removes the entries of an index and then the index.
-func (d *DB) emptyIndex(ctx context.Context, job buildJob) error {
+// deleteIndex removes the entries of an index and then the index.
+func (d *DB) deleteIndex(ctx context.Context, job buildJob) error {
 	t, x, ok, err := d.syncIndex(ctx, job)
 	if !ok || err != nil {
 		return err
@@ -129,9 +129,9 @@ func (d *DB) emptyIndex(ctx context.Context, job buildJob) error {
 	return d.alterIndex(ctx, job, func(*schema.Table, *schema.Index) bool { return false })
 }
 
-// fillIndex puts the entries of all items into an index that writes keep
+// buildIndex puts the entries of all items into an index that writes keep
 // already, and makes it active.
-func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
+func (d *DB) buildIndex(ctx context.Context, job buildJob) error {
 	t, x, ok, err := d.syncIndex(ctx, job)
 	if !ok || err != nil {
 		return err
@@ -142,7 +142,7 @@ func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
 		}
 	}
 	log := d.log.With("table", job.table, "index", job.index)
-	ok, err = d.fill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(step buildBatch) (bool, error) { return d.fillStep(ctx, job, step) })
+	ok, err = d.backfill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(batch buildBatch) (bool, error) { return d.addIndexEntries(ctx, job, batch) })
 	if !ok || err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (d *DB) fillIndex(ctx context.Context, job buildJob) error {
 // its entry was there.
 func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 	t.inUse.Lock() // no write of ours is between its commit and its note
-	guess := t.counts.current()[id]
+	estimate := t.counts.current()[id]
 	snap, err := d.engine.Snapshot(ctx)
 	t.inUse.Unlock()
 	if err != nil {
@@ -177,13 +177,13 @@ func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 		exact.Items++
 		exact.Bytes += int64(entry.Size())
 	}
-	t.counts.correct(id, guess, exact)
+	t.counts.correct(id, estimate, exact)
 	return nil
 }
 
-// fillStep puts the entries of a step's items into the index. It is not ok
+// addIndexEntries puts the entries of a step's items into the index. It is not ok
 // when the index is no longer being built.
-func (d *DB) fillStep(ctx context.Context, job buildJob, step buildBatch) (ok bool, err error) {
+func (d *DB) addIndexEntries(ctx context.Context, job buildJob, batch buildBatch) (ok bool, err error) {
 	tables, release, err := d.hold([]Write{{Table: job.table}})
 	if err != nil {
 		return false, nil // the table is gone
@@ -194,7 +194,7 @@ func (d *DB) fillStep(ctx context.Context, job buildJob, step buildBatch) (ok bo
 	if !ok || t.ID != job.tableID || x.State != schema.Creating {
 		return false, nil
 	}
-	added, err := d.put(ctx, step, func(_ int, it item.Item) (key, value []byte) {
+	added, err := d.addEntries(ctx, batch, func(_ int, it item.Item) (key, value []byte) {
 		e, ok := index.Entry(t.Table, x, it)
 		if !ok {
 			return nil, nil

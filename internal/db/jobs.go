@@ -62,8 +62,8 @@ func addedOf(stored []byte) uint64 {
 	return binary.BigEndian.Uint64(stored)
 }
 
-// errMoreJobs tells that a job was added by another meanwhile.
-var errMoreJobs = errors.New("another job was added")
+// errJobAdded tells that a job was added by another meanwhile.
+var errJobAdded = errors.New("another job was added")
 
 // addAttempts is how often a job is added while others are in the way.
 const addAttempts = 100
@@ -85,13 +85,13 @@ func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id
 		err = d.engine.Update(ctx, [][]byte{key, jobsAdded}, func(tx store.Tx) error {
 			stored, _ := tx.Get(jobsAdded)
 			if _, taken := tx.Get(key); taken || addedOf(stored) != added {
-				return errMoreJobs
+				return errJobAdded
 			}
 			tx.Set(key, record)
 			tx.Set(jobsAdded, binary.BigEndian.AppendUint64(nil, added+1))
 			return nil
 		})
-		if !errors.Is(err, errMoreJobs) {
+		if !errors.Is(err, errJobAdded) {
 			return err
 		}
 	}
@@ -101,11 +101,11 @@ func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id
 // ChangeJob makes a record of the one that is there, nil if there is none. If
 // it becomes empty it is forgotten. how may be called more than once; an error
 // of it is returned, and nothing is changed.
-func (d *DB) ChangeJob(ctx context.Context, id string, how func(before []byte) (after []byte, err error)) error {
+func (d *DB) ChangeJob(ctx context.Context, id string, change func(before []byte) (after []byte, err error)) error {
 	key := keyspace.Job(id)
 	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		before, _ := tx.Get(key)
-		after, err := how(before)
+		after, err := change(before)
 		switch {
 		case err != nil:
 			return err

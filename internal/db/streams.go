@@ -44,13 +44,13 @@ func (d *DB) Streams(table string) []Stream {
 	d.catalog.waitSettled(table)
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
-	var found []Stream
+	var streams []Stream
 	add := func(t *schema.Table) {
 		for i := range t.Streams {
 			if s := &t.Streams[i]; readable(s, d.now()) && (table == "" || t.Name == table) {
-				of := Stream{*s, t, d.streamStatus(s)}
-				of.Roll = cmp.Or(s.Roll, shardDuration)
-				found = append(found, of)
+				found := Stream{*s, t, d.streamStatus(s)}
+				found.Roll = cmp.Or(s.Roll, shardDuration)
+				streams = append(streams, found)
 			}
 		}
 	}
@@ -60,10 +60,10 @@ func (d *DB) Streams(table string) []Stream {
 	for _, t := range d.catalog.tables {
 		add(t.Table)
 	}
-	slices.SortFunc(found, func(a, b Stream) int {
+	slices.SortFunc(streams, func(a, b Stream) int {
 		return cmp.Or(strings.Compare(a.Table.Name, b.Table.Name), strings.Compare(a.Label, b.Label))
 	})
-	return found
+	return streams
 }
 
 func (d *DB) streamStatus(s *schema.Stream) string {
@@ -91,8 +91,8 @@ func (d *DB) nameStreams(t *schema.Table) {
 		has := func(t *schema.Table) bool {
 			return slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return s.Label == label })
 		}
-		for _, g := range d.catalog.dropped {
-			if g.Name == t.Name && has(g) {
+		for _, dropped := range d.catalog.dropped {
+			if dropped.Name == t.Name && has(dropped) {
 				return true
 			}
 		}

@@ -24,7 +24,7 @@ type catalog struct {
 	// unsettled are tables of which not all servers may know what has changed.
 	unsettled map[string]*unsettled
 
-	following sync.Mutex // held by who brings the above up to date
+	refreshing sync.Mutex // held by who brings the above up to date
 }
 
 // table is one table in use. Its description is replaced, never changed.
@@ -156,7 +156,7 @@ func (c *catalog) endAllChanges() {
 // ends between the two rounds leaves one that does not.
 const settleTimeout = 10 * time.Second
 
-// await waits until the table of a name is settled, or with "" all are.
+// waitSettled waits until the table of a name is settled, or with "" all are.
 func (c *catalog) waitSettled(name string) {
 	for {
 		c.mu.RLock()
