@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	buildItems    = 256             // items of one step, at most
-	buildBytes    = 1 << 20         // bytes of one step, about
-	buildProgress = 5 * time.Second // between two lines in the log
+	buildItems    = 256             // the most items in a batch
+	buildBytes    = 1 << 20         // a batch ends with the item that reaches this size
+	buildProgress = 5 * time.Second // between two progress lines in the log
 )
 
-// syncWriters waits until every write under way, in any process, knows the table as
-// it is now. Who altered it has waited, too, unless it crashed before.
+// syncWriters waits until every write in flight, in any process, uses the current
+// description of a table. alter has waited for that, too, unless its process
+// crashed before. It is not ok if the table does not exist any more.
 func (d *DB) syncWriters(ctx context.Context, name string, id uint32) (*table, bool, error) {
 	if err := d.broadcastTable(ctx, name); err != nil {
 		return nil, false, err
@@ -30,16 +31,23 @@ func (d *DB) syncWriters(ctx context.Context, name string, id uint32) (*table, b
 	return t, ok && t.ID == id, nil
 }
 
-// backfill goes through the items of a table in steps, from where it came to
-// before. It is not ok when a step says that there is nothing more to do.
-func (d *DB) backfill(ctx context.Context, t *schema.Table, progress []byte, log *slog.Logger, add func(buildBatch) (bool, error)) (ok bool, err error) {
+// backfillLog logs the progress of a backfill.
+type backfillLog struct {
+	*slog.Logger
+	running, finished string // messages
+}
+
+// backfill calls add for the items of a table, in batches, and continues from the
+// stored progress. It is not ok if it stopped early, because add was not ok or
+// this server no longer leads.
+func (d *DB) backfill(ctx context.Context, t *schema.Table, progress []byte, log backfillLog, add func(buildBatch) (bool, error)) (ok bool, err error) {
 	began, logged, done := d.now(), d.now(), 0
 	saved, err := d.engine.Get(ctx, store.Strong, progress)
 	if err != nil {
 		return false, err
 	}
 	at := saved[0]
-	for d.engine.Leads() { // else another goes on from here
+	for d.engine.Leads() { // otherwise the new leader continues from the stored progress
 		batch, err := d.readBatch(ctx, t, at)
 		if err != nil {
 			return false, err
@@ -55,33 +63,36 @@ func (d *DB) backfill(ctx context.Context, t *schema.Table, progress []byte, log
 		done += len(batch.keys)
 		if now := d.now(); now.Sub(logged) >= buildProgress {
 			logged = now
-			log.Info("the items of a table are gone through", "items", done)
+			log.Info(log.running, "items", done)
 		}
 	}
 	return false, nil
 }
 
-// finishBackfill forgets how far it came with what is done.
-func (d *DB) finishBackfill(ctx context.Context, progress []byte, log *slog.Logger, items int, took time.Duration) error {
+// finishBackfill deletes the stored progress of a backfill that is complete.
+func (d *DB) finishBackfill(ctx context.Context, progress []byte, log backfillLog, items int, took time.Duration) error {
 	err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error {
 		tx.Delete(progress)
 		return nil
 	})
 	if err == nil {
-		log.Info("the items of a table were gone through", "items", items, "took", took.Round(time.Millisecond))
+		log.Info(log.finished, "items", items, "took", took.Round(time.Millisecond))
 	}
 	return err
 }
 
-// buildBatch is some items of a table, as a snapshot shows them.
+// buildBatch is a part of a table's items, as read from a snapshot.
 type buildBatch struct {
 	keys  [][]byte
 	items []item.Item
 
-	progress, at []byte // where to note, in the same update, how far this comes
+	// progress is the key, and at the value, of the progress after this batch. It
+	// is stored in the update that adds the batch's entries.
+	progress, at []byte
 }
 
-// readBatch reads the items that come next; at is where the step before ended.
+// readBatch reads the next items, from the key at or, if it is nil, from the
+// beginning of the table.
 func (d *DB) readBatch(ctx context.Context, t *schema.Table, at []byte) (buildBatch, error) {
 	start, end := keyspace.IndexSpan(t.ID, 0)
 	if at != nil {
@@ -111,8 +122,10 @@ func (d *DB) readBatch(ctx context.Context, t *schema.Table, at []byte) (buildBa
 	return batch, nil
 }
 
-// addEntries writes what belongs to a batch's items beside them, and returns those of
-// which it did. of tells what belongs to the i-th item, and where.
+// addEntries adds the missing entries of a batch's items, and stores the progress
+// in the same update. It returns the items, as they are now, whose entries it
+// added. entry returns the entry of the i-th item; a nil key means that it has
+// none.
 func (d *DB) addEntries(ctx context.Context, batch buildBatch, entry func(i int, it item.Item) (key, value []byte)) (added []item.Item, err error) {
 	declared := append(slices.Clone(batch.keys), batch.progress)
 	keys, values := make([][]byte, len(batch.keys)), make([][]byte, len(batch.keys))
@@ -133,8 +146,8 @@ func (d *DB) addEntries(ctx context.Context, batch buildBatch, entry func(i int,
 			}
 			value := values[i]
 			if !now.Equal(batch.items[i]) {
-				// It was written since, and who moved what belongs to it has
-				// put that in place. Who did not has left it to us.
+				// The item was written since the snapshot. If that write moved
+				// the entry, it also added it; if not, we add it.
 				var at []byte
 				if at, value = entry(i, now); !bytes.Equal(at, key) {
 					continue

@@ -13,17 +13,18 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// What messages between the servers of one engine are about.
+// The topics of the messages about tables. Their payload is the table's name and
+// the id of the change.
 const (
-	topicTable   = "table"   // a table was changed: its name, and an id of the change
-	topicSettled = "settled" // all know of that
+	topicTable   = "table"   // a table was changed
+	topicSettled = "settled" // all servers have read the change
 )
 
-// broadcastTable has all servers follow a change of a table. When it returns,
-// every write under way, in any of them, knows the table as it is. It takes two
-// rounds: in the first each server follows and lets nobody look at the table,
-// in the second all let them, so that who has seen the change through one
-// server sees it through any other.
+// broadcastTable makes all servers read a changed table again. When it returns,
+// every write in flight, on any server, uses the current description. It takes
+// two rounds: in the first, each server reads the table and blocks requests
+// that use it; in the second, all servers release them. So a client that has
+// seen the change through one server sees it through every other.
 func (d *DB) broadcastTable(ctx context.Context, name string) error {
 	change := name + "\x00" + newUUID()
 	if err := d.Broadcast(ctx, topicTable, change); err != nil {
@@ -32,33 +33,34 @@ func (d *DB) broadcastTable(ctx context.Context, name string) error {
 	return d.Broadcast(ctx, topicSettled, change)
 }
 
-// broadcastStored is broadcastTable of a change that is stored already. Who asked
-// for it may have gone away: the servers must know it all the same, or they
-// would go on with a table that is another after the next start.
+// broadcastStored is broadcastTable for a change that is already stored. It
+// ignores the cancellation of ctx: otherwise the servers would use the old
+// description until their next start.
 func (d *DB) broadcastStored(ctx context.Context, name string) error {
 	return d.broadcastTable(context.WithoutCancel(ctx), name)
 }
 
-// Broadcast has every server that shares the data do what it has set by
-// Subscribe for a topic, this one included, and returns when all have.
+// Broadcast delivers a message to the handler that Subscribe has set for its
+// topic, on every server that shares the data, this one included. It returns
+// when all servers have handled it.
 func (d *DB) Broadcast(ctx context.Context, topic, payload string) error {
 	return d.engine.Broadcast(ctx, []byte(topic+"\x00"+payload))
 }
 
-// Subscribe sets what is done when something of a topic is announced. It may
-// be done more than once for one announcement, and with "" when any number of
-// them may have been missed.
+// Subscribe sets the handler for the messages of a topic. The handler may be
+// called more than once for one message. An empty payload means that any number
+// of messages may have been missed.
 func (d *DB) Subscribe(topic string, handle func(ctx context.Context, payload string) error) {
 	d.catalog.mu.Lock()
 	defer d.catalog.mu.Unlock()
 	d.listeners[topic] = handle
 }
 
-// Leads tells whether this server does the work that only one of those that
-// share the data should. It may change at any time.
+// Leads reports whether this server is the leader of the servers that share the
+// data. The leader may change at any time.
 func (d *DB) Leads() bool { return d.engine.Leads() }
 
-// onMessage does what a message asks for; nil asks for everything.
+// onMessage handles a message. nil means that any message may have been missed.
 func (d *DB) onMessage(ctx context.Context, message []byte) error {
 	topic, payload, _ := strings.Cut(string(message), "\x00")
 	name, id, _ := strings.Cut(payload, "\x00")
@@ -69,8 +71,9 @@ func (d *DB) onMessage(ctx context.Context, message []byte) error {
 		d.catalog.endChange(name, id)
 		return nil
 	case "":
-		// Another may lead by now, and have gone on with what we did. From here
-		// on nothing of that commits: this process serves again after this.
+		// Another server may have led meanwhile and continued our work. This
+		// process commits updates again only after this handler has returned,
+		// so none of the cancelled work commits.
 		d.leader.Cancel()
 		if err := d.reload(ctx, "", ""); err != nil {
 			return err
@@ -90,10 +93,10 @@ func (d *DB) onMessage(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// reload follows a change of the catalog that this server or another has
-// made: of the table of a name, or of any when there is none. When it returns,
-// every write under way here knows the table as it is, and nobody else looks at
-// it until the change has settled.
+// reload reads a changed table again, or the whole catalog if name is "". When
+// it returns, every write in flight in this process uses the current
+// description. Requests that use the named table wait until the change has
+// settled.
 func (d *DB) reload(ctx context.Context, name, id string) error {
 	if name != "" {
 		d.catalog.beginChange(name, id)
@@ -103,8 +106,8 @@ func (d *DB) reload(ctx context.Context, name, id string) error {
 		return err
 	}
 	for _, t := range before {
-		t.inUse.Lock()   // those who write now may have begun with what was before
-		t.inUse.Unlock() //nolint:staticcheck // there is nothing to do but to wait
+		t.inUse.Lock()   // wait for writes that began with the old description
+		t.inUse.Unlock() //nolint:staticcheck // the critical section is empty on purpose
 	}
 	d.drop.Signal()
 	d.build.Signal()
@@ -112,8 +115,8 @@ func (d *DB) reload(ctx context.Context, name, id string) error {
 	return nil
 }
 
-// refresh brings the catalog up to date and tells which tables have changed, as
-// they were.
+// refresh reads a table, or the whole catalog if name is "", from the engine. It
+// returns the tables that it may have replaced, as they were before.
 func (d *DB) refresh(ctx context.Context, name string) (before []*table, err error) {
 	d.catalog.refreshing.Lock()
 	defer d.catalog.refreshing.Unlock()
@@ -151,7 +154,8 @@ func (d *DB) refresh(ctx context.Context, name string) (before []*table, err err
 	return before, nil
 }
 
-// load reads the whole catalog from the engine.
+// load reads the whole catalog from the engine. Tables that exist already keep
+// their counts.
 func (d *DB) load(ctx context.Context) error {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
@@ -180,7 +184,7 @@ func (d *DB) load(ctx context.Context) error {
 	return nil
 }
 
-// readDropped reads what is kept of dropped tables.
+// readDropped reads the dropped tables whose streams can still be read.
 func readDropped(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.Table, error) {
 	dropped := make(map[uint32]*schema.Table)
 	start, end := keyspace.DroppedStreamsSpan()
@@ -190,7 +194,7 @@ func readDropped(ctx context.Context, snap store.Snapshot) (map[uint32]*schema.T
 		}
 		t, err := codec.DecodeTable(pair.Value)
 		if err != nil {
-			return nil, fmt.Errorf("a dropped table: %w", err)
+			return nil, fmt.Errorf("dropped table: %w", err)
 		}
 		dropped[t.ID] = t
 	}

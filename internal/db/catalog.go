@@ -14,7 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Description is a table as DescribeTable tells it.
+// Description is a table as DescribeTable returns it.
 type Description struct {
 	*schema.Table
 	Status schema.State
@@ -35,26 +35,27 @@ func (d *DB) describe(t *table) Description {
 	counts := t.counts.current()
 	counts.keep(t.Table)
 	for id, c := range counts {
-		// While an index is built, writes take away what is not there yet.
+		// While an index is being built, writes subtract entries that have not
+		// been counted yet.
 		counts[id] = Count{max(0, c.Items), max(0, c.Bytes)}
 	}
 	return Description{Table: t.Table, Status: t.Status(d.now()), Counts: counts}
 }
 
-// changed describes a table as the caller has just stored it, in the state that
-// it was given.
+// changed describes a table as the caller has just stored it. The status is the
+// stored state, even if that state is already over.
 func (d *DB) changed(def *schema.Table) Description {
 	t, ok := d.find(def.Name)
 	if !ok || t.ID != def.ID {
-		t = newTable(def) // it is gone already
+		t = newTable(def) // it has been dropped since
 	}
 	desc := d.describe(t.with(def))
 	desc.Status = def.State
 	return desc
 }
 
-// Tables are the names of up to limit tables after a name, and whether there
-// are more.
+// Tables returns the sorted names of up to limit tables whose names follow
+// after, and whether there are more.
 func (d *DB) Tables(after string, limit int) (names []string, more bool) {
 	d.catalog.waitSettled("")
 	d.catalog.mu.RLock()
@@ -71,9 +72,9 @@ func (d *DB) Tables(after string, limit int) (names []string, more bool) {
 	return names, false
 }
 
-// CreateTable makes a table of a description, and gives it its identity.
+// CreateTable creates a table and assigns its id and UUID.
 func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, error) {
-	if !def.Restored.Running || def.UUID == "" { // else it was given one already
+	if !def.Restored.Running || def.UUID == "" { // a table that is being restored keeps its UUID
 		def.UUID = newUUID()
 	}
 	def.Created = d.now()
@@ -103,7 +104,8 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 	return d.changed(stored), nil
 }
 
-// taken words that a table of that name is there.
+// taken returns the error for the name of an existing table, which stored
+// describes.
 func (d *DB) taken(stored []byte, name string) error {
 	t, err := codec.DecodeTable(stored)
 	if err != nil {
@@ -115,9 +117,9 @@ func (d *DB) taken(stored []byte, name string) error {
 	return apierror.InUse("Table already exists: %s", name)
 }
 
-// UpdateTable changes a table's description. change gets a copy to work on,
-// already in the state of being updated; it may make that active again, for
-// what takes effect at once.
+// UpdateTable changes a table's description. change modifies a copy whose state
+// is UPDATING already, and may set it back to active if the change takes
+// effect at once. It may be called more than once.
 func (d *DB) UpdateTable(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
 	return d.alterRecorded(ctx, name, func(def *schema.Table) error {
 		switch status := def.Status(d.now()); status {
@@ -132,7 +134,7 @@ func (d *DB) UpdateTable(ctx context.Context, name string, change func(*schema.T
 	})
 }
 
-// SetTags replaces a table's tags, which does not touch its state.
+// SetTags replaces a table's tags. The table's state does not change.
 func (d *DB) SetTags(ctx context.Context, name string, change func([]schema.Tag) ([]schema.Tag, error)) error {
 	_, err := d.alter(ctx, name, func(def *schema.Table) (err error) {
 		def.Tags, err = change(slices.Clone(def.Tags))
@@ -141,9 +143,9 @@ func (d *DB) SetTags(ctx context.Context, name string, change func([]schema.Tag)
 	return err
 }
 
-// alter changes a table's description, and returns when every write under way,
-// in any process, knows it as it is now. It tells the table's state as the
-// change left it. change gets a copy to work on and may run again.
+// alter changes a table's description. When it returns, every write in flight,
+// in any process, uses the new one. The returned status is the state that
+// change has set. change modifies a copy and may be called more than once.
 func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
 	var stored *schema.Table
 	key := keyspace.Catalog(name)
@@ -173,8 +175,9 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 	return d.changed(stored), nil
 }
 
-// alterRecorded is alter for what may begin to look back at the changes. Then
-// all writes record theirs before it begins, so that it misses none.
+// alterRecorded is alter for changes that may begin the change log, by enabling
+// a stream or recovery. It first sets Recording, and makes the change once all
+// writes in flight record theirs, so that the log misses none.
 func (d *DB) alterRecorded(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
 	begins := false
 	desc, err := d.alter(ctx, name, func(def *schema.Table) error {
@@ -198,7 +201,7 @@ func (d *DB) alterRecorded(ctx context.Context, name string, change func(*schema
 	})
 }
 
-// DeleteTable removes a table. Its items go in the background.
+// DeleteTable deletes a table. Its items are removed in the background.
 func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) {
 	desc, err := d.alter(ctx, name, func(def *schema.Table) error {
 		switch status := def.Status(d.now()); status {
@@ -226,14 +229,14 @@ func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) 
 	return desc, err
 }
 
-// stillInUse words a table that is being created or deleted.
+// stillInUse returns the error for a table that is being created or deleted.
 func stillInUse(s schema.State, name string) error {
 	doing := map[schema.State]string{schema.Creating: "created", schema.Deleting: "deleted"}
 	return apierror.InUse("Attempt to change a resource which is still in use: Table is being %s: %s", doing[s], name)
 }
 
-// dropDue takes the tables out of the catalog whose time has come, and leaves
-// notes that their items are to be removed.
+// dropDue removes the tables that are due from the catalog, and marks them as
+// dropped, so that removeItems removes their items.
 func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 	for _, t := range d.all() {
 		if !t.dropsAt(now) {
@@ -243,7 +246,7 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 		err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 			value, ok := tx.Get(key)
 			if !ok {
-				return nil // another process was faster
+				return nil // another process has dropped it
 			}
 			def, err := codec.DecodeTable(value)
 			if err != nil {
@@ -269,5 +272,5 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// formatDropped is the format number of the record of a dropped table.
+// formatDropped is the format number of the marker of a dropped table.
 const formatDropped = 1

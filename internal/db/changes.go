@@ -13,26 +13,24 @@ import (
 
 // Change is one recorded change of a table.
 type Change struct {
-	Stamp uint64 // of two changes of one item, the later has the larger
-	N     int    // tells changes of one update apart
+	Stamp uint64 // increases with each change of an item
+	N     int    // distinguishes the changes of one update
 	change.Record
 }
 
-// ChangeRange says which changes to read: those of one slot with stamps from
-// From up to, and without, To.
+// ChangeRange selects changes of one slot of a table, with stamps in [From, To).
 type ChangeRange struct {
-	Table    uint32 // the table's id: it may be gone by now
+	Table    uint32 // the table's id; it may have been dropped
 	Slot     int
 	From, To uint64
-	FromN    int // of those with the stamp From, the first to read
+	FromN    int // the smallest N to read among the changes with stamp From
 	Reverse  bool
-	Limit    int // how many to read; 0 is no limit
-	MaxBytes int // ends reading once so many bytes are read; 0 is no limit
+	Limit    int // the most changes to read; 0 means no limit
+	MaxBytes int // reading ends with the change that reaches this size; 0 means no limit
 }
 
-// Changes reads changes in the order of their stamps. What it returns will
-// never have another change between: it stops where a write may still be under
-// way.
+// Changes reads changes in the order of their stamps, up to the horizon. So no
+// change can appear later between those that it returns.
 func (d *DB) Changes(ctx context.Context, r ChangeRange) ([]Change, error) {
 	horizon, err := d.Horizon(ctx)
 	if err != nil {
@@ -56,7 +54,7 @@ func (d *DB) Changes(ctx context.Context, r ChangeRange) ([]Change, error) {
 		}
 		record, err := change.Decode(bytes.Clone(pair.Value))
 		if err != nil {
-			return nil, fmt.Errorf("a change of table %d: %w: %w", r.Table, err, store.ErrCorrupt)
+			return nil, fmt.Errorf("change record of table %d: %w: %w", r.Table, err, store.ErrCorrupt)
 		}
 		_, stamp, n := keyspace.ChangeOf(pair.Key)
 		found = append(found, Change{stamp, n, record})
@@ -67,14 +65,15 @@ func (d *DB) Changes(ctx context.Context, r ChangeRange) ([]Change, error) {
 	return found, nil
 }
 
-// Horizon is a stamp such that no change with a smaller one can still come.
+// Horizon returns a stamp such that no change with a smaller one can still
+// commit.
 func (d *DB) Horizon(ctx context.Context) (uint64, error) {
 	h, err := d.engine.Horizon(ctx)
 	return uint64(h), err
 }
 
-// StampAt is the smallest stamp that a change at a time can have.
+// StampAt returns the smallest stamp that a change at a time can have.
 func StampAt(t time.Time) uint64 { return uint64(store.StampAt(t)) }
 
-// StampTime is about when a change was made.
+// StampTime returns the time of a stamp, which is about when the change was made.
 func StampTime(stamp uint64) time.Time { return store.Stamp(stamp).Time() }

@@ -7,7 +7,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Checkpoint is what was saved under a name, nil if nothing was.
+// Checkpoint returns the value that was saved under a name, or nil if there is
+// none.
 func (d *DB) Checkpoint(ctx context.Context, name string) ([]byte, error) {
 	values, err := d.engine.Get(ctx, store.Strong, checkpointKey(name))
 	if err != nil {
@@ -16,8 +17,8 @@ func (d *DB) Checkpoint(ctx context.Context, name string) ([]byte, error) {
 	return values[0], nil
 }
 
-// SaveCheckpoints saves values by their names, all at once. They are durable
-// when it returns. No value is empty.
+// SaveCheckpoints saves values by name, in one update. They are durable when it
+// returns. No value may be empty.
 func (d *DB) SaveCheckpoints(ctx context.Context, values map[string][]byte) error {
 	keys := make([][]byte, 0, len(values))
 	for name := range values {

@@ -12,17 +12,18 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// maxCollection is the largest a collection may be: 10 GB.
+// maxCollection is the default limit on the size of a collection, 10 GB.
 const maxCollection = 10 << 30
 
-// growCollection keeps the size of an item's collection, which is the items
-// of its partition and their entries in local indexes.
+// growCollection updates the stored size of an item's collection and returns it.
+// A collection is the items of one partition and their entries in local
+// indexes. A write that would make it grow beyond the limit is rejected.
 func (d *DB) growCollection(tx store.Tx, t *schema.Table, key, before, after item.Item, edits []index.Edit) (int64, error) {
 	at := keyspace.Collection(t, key)
 	size := int64(0)
 	if stored, ok := tx.Get(at); ok {
 		if len(stored) != 8 {
-			return 0, fmt.Errorf("the size of a collection has %d bytes: %w", len(stored), store.ErrCorrupt)
+			return 0, fmt.Errorf("collection size of %d bytes, not 8: %w", len(stored), store.ErrCorrupt)
 		}
 		size = int64(binary.BigEndian.Uint64(stored))
 	}

@@ -13,20 +13,20 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// itemCounts counts the items of a table and the entries of its indexes, and their
-// bytes. What this process has changed is saved now and then, by adding it to
-// what all have saved, so a crash can leave the counts off by the writes of the
-// last second; DynamoDB's own are six hours old.
+// itemCounts holds the number and the bytes of a table's items and of its
+// indexes' entries. Each process adds its unsaved changes to the stored counts
+// every saveInterval, so a crash can leave the counts off by the writes of the
+// last second. DynamoDB updates its own about every six hours.
 type itemCounts struct {
 	mu      sync.Mutex
-	known   countMap // as they were saved when we last looked
-	unsaved countMap // how they have changed here since
+	known   countMap // as stored when they were last read or saved
+	unsaved countMap // changes of this process that are not stored yet
 }
 
-// countMap is how many items there are, by index; 0 is the table.
+// countMap holds counts by index id; 0 is the table.
 type countMap map[uint16]Count
 
-// Count is how many items there are, and how large they are together.
+// Count is a number of items and their total size.
 type Count struct{ Items, Bytes int64 }
 
 func newItemCounts() *itemCounts { return &itemCounts{known: make(countMap), unsaved: make(countMap)} }
@@ -42,7 +42,7 @@ func (t *itemCounts) countWrite(o *Outcome) {
 	}
 }
 
-// countEdits counts entries that a build has put in.
+// countEdits counts index entries that a build has added.
 func (t *itemCounts) countEdits(edits []index.Edit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,22 +51,22 @@ func (t *itemCounts) countEdits(edits []index.Edit) {
 	}
 }
 
-// correct replaces what was counted by what is there; writes may have been
-// noted since either.
+// correct adds the difference between the actual and the counted entries of an
+// index. Writes that were counted since both were taken stay counted.
 func (t *itemCounts) correct(id uint16, counted, actual Count) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unsaved.add(id, actual.Items-counted.Items, actual.Bytes-counted.Bytes)
 }
 
-// pending is a copy of what is not saved.
+// pending returns a copy of the unsaved changes.
 func (t *itemCounts) pending() countMap {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.unsaved)
 }
 
-// current is all counts as this process knows them.
+// current returns the counts as this process knows them.
 func (t *itemCounts) current() countMap {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +77,8 @@ func (t *itemCounts) current() countMap {
 	return sum
 }
 
-// merge notes what is saved, of which some was ours.
+// merge sets the stored counts. ours are the changes of this process that they
+// newly include.
 func (t *itemCounts) merge(stored, ours countMap) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,6 +88,7 @@ func (t *itemCounts) merge(stored, ours countMap) {
 	}
 }
 
+// change counts that an item or an entry was replaced; nil means absent.
 func (c countMap) change(id uint16, before, after item.Item) {
 	var items, bytes int64
 	if before != nil {
@@ -100,7 +102,7 @@ func (c countMap) change(id uint16, before, after item.Item) {
 	c.add(id, items, bytes)
 }
 
-// add leaves no zeros behind, so that what is empty has nothing to save.
+// add removes counts that become zero, so that a map without changes is empty.
 func (c countMap) add(id uint16, items, bytes int64) {
 	sum := Count{c[id].Items + items, c[id].Bytes + bytes}
 	if sum == (Count{}) {
@@ -110,8 +112,8 @@ func (c countMap) add(id uint16, items, bytes int64) {
 	c[id] = sum
 }
 
-// countBytes is the length of one count in its stored form: the index, the
-// items, the bytes.
+// countBytes is the length of one stored count: the index id, the items, the
+// bytes.
 const countBytes = 2 + 8 + 8
 
 func (c countMap) encode() []byte {
@@ -126,7 +128,7 @@ func (c countMap) encode() []byte {
 
 func decodeCounts(stored []byte) (countMap, error) {
 	if len(stored)%countBytes != 0 {
-		return nil, fmt.Errorf("a tally has %d bytes: %w", len(stored), store.ErrCorrupt)
+		return nil, fmt.Errorf("item counts of %d bytes, not a multiple of %d: %w", len(stored), countBytes, store.ErrCorrupt)
 	}
 	c := make(countMap)
 	for b := range slices.Chunk(stored, countBytes) {
@@ -135,10 +137,10 @@ func decodeCounts(stored []byte) (countMap, error) {
 	return c, nil
 }
 
-// keep drops the counts of indexes that are gone.
+// keep removes the counts of indexes that the table does not have any more.
 func (c countMap) keep(t *schema.Table) {
 	for id := range c {
-		// A larger id is of an index that is newer than this description.
+		// A larger id belongs to an index that is newer than this description.
 		if id != 0 && id <= t.LastIndex && !slices.ContainsFunc(t.Indexes, func(x schema.Index) bool { return x.ID == id }) {
 			delete(c, id)
 		}

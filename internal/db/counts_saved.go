@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	saveInterval = time.Second     // between two times that what has changed is saved
-	readInterval = 5 * time.Second // between two looks at what others have saved
+	saveInterval = time.Second     // how often unsaved counts are saved
+	readInterval = 5 * time.Second // how often the counts of other processes are read
 )
 
-// saveCounts adds what was counted here to what is saved.
+// saveCounts adds the unsaved changes of this process to the stored counts.
 func (d *DB) saveCounts(ctx context.Context) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
@@ -53,9 +53,9 @@ func (d *DB) saveCounts(ctx context.Context) error {
 	return nil
 }
 
-// readCounts looks at what all processes have saved.
+// readCounts reads the stored counts, to which all processes add.
 func (d *DB) readCounts(ctx context.Context) error {
-	d.saving.Lock() // else what is saved meanwhile would be counted twice
+	d.saving.Lock() // a concurrent save would be counted twice or not at all
 	defer d.saving.Unlock()
 	tables := d.all()
 	if len(tables) == 0 {
@@ -79,6 +79,7 @@ func (d *DB) readCounts(ctx context.Context) error {
 	return nil
 }
 
+// writeCounts stores counts, or deletes the record if there are none.
 func writeCounts(tx store.Tx, key []byte, c countMap) {
 	if len(c) == 0 {
 		tx.Delete(key)
@@ -87,7 +88,7 @@ func writeCounts(tx store.Tx, key []byte, c countMap) {
 	tx.Set(key, c.encode())
 }
 
-// resetCounts counts a table from nothing again.
+// resetCounts sets the counts of a table to zero, stored and unsaved.
 func (d *DB) resetCounts(ctx context.Context, t *table) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()

@@ -11,9 +11,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// dropStep takes deleted tables whose time has come out of the catalog, and
-// removes the items of those that are out of it. What a crash leaves undone is
-// done after the next start.
+// dropStep removes deleted tables that are due from the catalog, and then the
+// items of dropped tables. After a crash it continues at the next start.
 func (d *DB) dropStep(ctx context.Context) (wait time.Duration, err error) {
 	if err := d.dropDue(ctx, d.now()); err != nil {
 		return 0, err
@@ -24,7 +23,7 @@ func (d *DB) dropStep(ctx context.Context) (wait time.Duration, err error) {
 	return d.nextDrop(), nil
 }
 
-// nextDrop is how long it takes until a table that is DELETING is due.
+// nextDrop returns how long it takes until the next DELETING table is due.
 func (d *DB) nextDrop() time.Duration {
 	next := lead.Idle
 	for _, t := range d.all() {
@@ -35,7 +34,7 @@ func (d *DB) nextDrop() time.Duration {
 	return next
 }
 
-// removeItems removes what the notes say.
+// removeItems removes the data of the tables that are marked as dropped.
 func (d *DB) removeItems(ctx context.Context) error {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
@@ -53,7 +52,7 @@ func (d *DB) removeItems(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if streams[0] == nil { // else its changes go when nobody can read them any more
+		if streams[0] == nil { // otherwise trimDropped removes its changes
 			spans = append(spans, keyspace.ChangesSpan)
 		}
 		for _, span := range spans {

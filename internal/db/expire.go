@@ -15,10 +15,12 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Items expire by ordinary writes. Which ones is found through the notes that
-// each write leaves by second, never by looking at all items.
+// Expired items are removed by ordinary writes. They are found through the expiry
+// entries, which each write keeps in order of the second, and never by scanning
+// the items.
 
-// SetTimeToLive says by which attribute items expire; none with "".
+// SetTimeToLive sets the attribute by which the items of a table expire; ""
+// disables expiry.
 func (d *DB) SetTimeToLive(ctx context.Context, name, attribute string) error {
 	_, err := d.alter(ctx, name, func(t *schema.Table) error {
 		switch {
@@ -37,8 +39,9 @@ func (d *DB) SetTimeToLive(ctx context.Context, name, attribute string) error {
 	return err
 }
 
-// buildExpiries makes the notes of items that were there before a table got its
-// time to live, or removes the notes when it has none any more.
+// buildExpiries adds the expiry entries of items that were written before the
+// table's time to live was enabled, or removes all entries after it was
+// disabled.
 func (d *DB) buildExpiries(ctx context.Context, job buildJob) error {
 	t, ok, err := d.syncWriters(ctx, job.table, job.tableID)
 	if !ok || err != nil {
@@ -50,15 +53,16 @@ func (d *DB) buildExpiries(ctx context.Context, job buildJob) error {
 		return err
 	}
 	if begun[0] == nil {
-		// Notes of an attribute before go. If one goes that a write has just
-		// made, it is made again: all items are still to be gone through.
+		// Remove the entries of an earlier attribute. This may also remove
+		// entries of concurrent writes; the backfill, which has not started,
+		// adds those again.
 		start, end := keyspace.ExpiriesSpan(t.ID)
 		if err := d.engine.DeleteRange(ctx, start, end); err != nil {
 			return err
 		}
 	}
 	if t.TimeToLive.Attribute != "" {
-		log := d.log.With("table", job.table, "for", "time to live")
+		log := backfillLog{d.log.With("table", job.table, "attribute", t.TimeToLive.Attribute), "adding expiry entries", "expiry entries added"}
 		ok, err := d.backfill(ctx, t.Table, progress, log, func(batch buildBatch) (bool, error) { return d.addExpiries(ctx, t.Table, batch) })
 		if !ok || err != nil {
 			return err
@@ -73,14 +77,17 @@ func (d *DB) buildExpiries(ctx context.Context, job buildJob) error {
 	return err
 }
 
-// firstExpiryBuild is beyond the id of any index: each time that a time to live is
-// changed, how far the notes are made is noted at a place of its own.
+// firstExpiryBuild is beyond the ids that indexes reach. The progress of adding
+// expiry entries is stored like that of an index with the id firstExpiryBuild
+// plus the number of changes of the time to live, so each change has its own.
 const firstExpiryBuild = 1 << 15
 
+// addExpiries adds the expiry entries of a batch's items. It is not ok if the time
+// to live was changed or the table deleted.
 func (d *DB) addExpiries(ctx context.Context, was *schema.Table, batch buildBatch) (ok bool, err error) {
 	tables, release, err := d.hold([]Write{{Table: was.Name}})
 	if err != nil {
-		return false, nil // the table is gone
+		return false, nil // the table was deleted
 	}
 	defer release()
 	t := tables[0].Table
@@ -97,8 +104,8 @@ func (d *DB) addExpiries(ctx context.Context, was *schema.Table, batch buildBatc
 	return err == nil, err
 }
 
-// expire removes all items whose time is over. warned remembers the tables of
-// which it was said that their times look wrong.
+// expire removes the expired items of all tables. warned holds the ids of the
+// tables for which looksLikeMilliseconds has logged a warning.
 func (d *DB) expire(ctx context.Context, warned map[uint32]bool) error {
 	names, _ := d.Tables("", math.MaxInt)
 	for _, name := range names {
@@ -118,7 +125,7 @@ func (d *DB) expire(ctx context.Context, warned map[uint32]bool) error {
 	return nil
 }
 
-// expiryBatch is how many items are removed in one update.
+// expiryBatch is the most items that are removed in one update.
 const expiryBatch = 100
 
 func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
@@ -145,7 +152,7 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 					}
 					return is.CheckKey(key)
 				},
-				// It may have been written since: then it has a note of its own.
+				// The item may have been written since; then it has another entry.
 				Effect: func(before item.Item) (item.Item, error) {
 					if t.Expired(before, now) {
 						return nil, nil
@@ -170,17 +177,18 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 	}
 }
 
-// errTimeToLiveChanged tells that a table, or by what its items expire, is another
-// than the one whose notes were read.
-var errTimeToLiveChanged = errors.New("the table does not expire its items this way any more")
+// errTimeToLiveChanged reports that, since the expiry entries were read, the time to
+// live was changed or the table was replaced by another of its name.
+var errTimeToLiveChanged = errors.New("the time to live of the table was changed")
 
-// dueEntry is a note whose second is over, and the item that it is about.
+// dueEntry is an expiry entry whose second has passed, and its item.
 type dueEntry struct {
 	entry, key []byte
-	item       item.Item // nil: there is none
+	item       item.Item // nil if it does not exist
 }
 
-// due are the next notes whose second is over.
+// due returns up to expiryBatch entries whose second has passed, oldest first,
+// with their items.
 func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueEntry, err error) {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
@@ -211,8 +219,8 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueEntry, err erro
 	return due, nil
 }
 
-// dropEntry removes a note that is not, or no more, true of its item. Otherwise
-// it would be met again and again.
+// dropEntry removes an expiry entry that does not match its item. Otherwise each
+// run would read it again.
 func (d *DB) dropEntry(ctx context.Context, t *schema.Table, e dueEntry) error {
 	at, _ := keyspace.ExpiryOf(e.entry)
 	err := d.engine.Update(ctx, [][]byte{e.key, e.entry}, func(tx store.Tx) error {
@@ -228,10 +236,12 @@ func (d *DB) dropEntry(ctx context.Context, t *schema.Table, e dueEntry) error {
 	return err
 }
 
-// year5000 is a second that nobody means: a number beyond it is more likely a
-// time in milliseconds, at which an item never expires.
+// year5000 is the second from which on a time to live is more likely a time in
+// milliseconds. Such an item does not expire in practice.
 const year5000 = 95_617_584_000
 
+// looksLikeMilliseconds reports whether the table has an expiry entry beyond
+// year5000, and logs a warning if so.
 func (d *DB) looksLikeMilliseconds(ctx context.Context, t *schema.Table) (bool, error) {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
@@ -244,7 +254,7 @@ func (d *DB) looksLikeMilliseconds(ctx context.Context, t *schema.Table) (bool, 
 			return false, err
 		}
 		at, _ := keyspace.ExpiryOf(pair.Key)
-		d.log.Warn("a time to live is far in the future: it counts seconds, not milliseconds, so that the item never expires",
+		d.log.Warn("time to live is far in the future: it is read as seconds, not milliseconds, so the item does not expire",
 			"table", t.Name, "attribute", t.TimeToLive.Attribute, "value", at)
 		return true, nil
 	}

@@ -17,12 +17,13 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Global indexes come and go while the table is in use. From the moment an
-// index is in the catalog every write keeps it; what was there before is put
-// in by a build, which goes through the items in steps. Each step notes how far
-// it came in the same update, so that a build goes on after a crash.
+// Global indexes are created and deleted while the table is in use. From the
+// moment that an index is in the catalog, every write maintains it. A build adds
+// the entries of older items: it scans the table in batches and stores its
+// progress in the update of each batch, so that it continues after a crash.
 
-// buildStep fills a new index or empties one that is deleted.
+// buildStep does the next build job: it builds or deletes an index, or builds
+// the expiry entries of a table.
 func (d *DB) buildStep(ctx context.Context) (wait time.Duration, err error) {
 	job, due, ok := d.nextBuild()
 	switch {
@@ -43,8 +44,8 @@ func (d *DB) buildStep(ctx context.Context) (wait time.Duration, err error) {
 	return 0, nil
 }
 
-// buildJob is an index that is being created or deleted, or, without an index,
-// the notes of when items expire.
+// buildJob names an index that is being created or deleted. Without an index it
+// stands for the expiry entries of the table.
 type buildJob struct {
 	table   string
 	tableID uint32
@@ -55,14 +56,14 @@ type buildJob struct {
 func (j buildJob) String() string {
 	switch {
 	case j.index == "":
-		return "expiry entries of table " + j.table
+		return "build expiry entries of table " + j.table
 	case j.state == schema.Deleting:
 		return "delete index " + j.index + " of table " + j.table
 	}
 	return "build index " + j.index + " of table " + j.table
 }
 
-// nextBuild finds an index to build, and how long to wait with it.
+// nextBuild finds the next build job, and how long it takes until it is due.
 func (d *DB) nextBuild() (job buildJob, due time.Duration, ok bool) {
 	for _, t := range d.all() {
 		if t.State == schema.Deleting {
@@ -85,8 +86,8 @@ func (d *DB) nextBuild() (job buildJob, due time.Duration, ok bool) {
 	return job, due, ok
 }
 
-// alterIndex changes the index of a job, if it is still there, or takes it out
-// when change says so.
+// alterIndex changes the index of a job, or removes it if change returns false.
+// It does nothing if the table or the index does not exist any more.
 func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.Table, *schema.Index) (keep bool)) error {
 	_, err := d.alter(ctx, job.table, func(t *schema.Table) error {
 		i := slices.IndexFunc(t.Indexes, func(x schema.Index) bool { return x.Name == job.index })
@@ -100,13 +101,13 @@ func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.T
 		return nil
 	})
 	if errors.As(err, new(*apierror.Error)) {
-		return nil // the table went away under the build
+		return nil // the table or the index was deleted during the build
 	}
 	return err
 }
 
-// syncIndex waits until every write under way, in any process, knows the
-// table as it is now, and finds the index of a job in it.
+// syncIndex calls syncWriters and finds the index of a job. It is not ok if the
+// table or the index does not exist any more.
 func (d *DB) syncIndex(ctx context.Context, job buildJob) (*table, *schema.Index, bool, error) {
 	t, ok, err := d.syncWriters(ctx, job.table, job.tableID)
 	if !ok || err != nil {
@@ -116,7 +117,7 @@ func (d *DB) syncIndex(ctx context.Context, job buildJob) (*table, *schema.Index
 	return t, x, ok, nil
 }
 
-// deleteIndex removes the entries of an index and then the index.
+// deleteIndex removes the entries of an index, and then the index itself.
 func (d *DB) deleteIndex(ctx context.Context, job buildJob) error {
 	t, x, ok, err := d.syncIndex(ctx, job)
 	if !ok || err != nil {
@@ -129,7 +130,7 @@ func (d *DB) deleteIndex(ctx context.Context, job buildJob) error {
 	return d.alterIndex(ctx, job, func(*schema.Table, *schema.Index) bool { return false })
 }
 
-// buildIndex puts the entries of all items into an index that writes keep
+// buildIndex adds the entries of all items to an index that writes maintain
 // already, and makes it active.
 func (d *DB) buildIndex(ctx context.Context, job buildJob) error {
 	t, x, ok, err := d.syncIndex(ctx, job)
@@ -141,7 +142,7 @@ func (d *DB) buildIndex(ctx context.Context, job buildJob) error {
 			return err
 		}
 	}
-	log := d.log.With("table", job.table, "index", job.index)
+	log := backfillLog{d.log.With("table", job.table, "index", job.index), "building an index", "index built"}
 	ok, err = d.backfill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(batch buildBatch) (bool, error) { return d.addIndexEntries(ctx, job, batch) })
 	if !ok || err != nil {
 		return err
@@ -152,11 +153,11 @@ func (d *DB) buildIndex(ctx context.Context, job buildJob) error {
 	return d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.State, x.Backfilling = "", false; return true })
 }
 
-// countEntries counts the entries of an index that is full. Up to now its tally
-// is a guess: a write that changes or removes an item takes for granted that
-// its entry was there.
+// countEntries counts the entries of an index after its backfill. Until then its
+// count is an estimate: a write that changes or removes an item assumes that
+// the item had an entry.
 func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
-	t.inUse.Lock() // no write of ours is between its commit and its note
+	t.inUse.Lock() // no write of this process is between its commit and countWrite
 	estimate := t.counts.current()[id]
 	snap, err := d.engine.Snapshot(ctx)
 	t.inUse.Unlock()
@@ -181,12 +182,12 @@ func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 	return nil
 }
 
-// addIndexEntries puts the entries of a step's items into the index. It is not ok
-// when the index is no longer being built.
+// addIndexEntries adds the entries of a batch's items to the index. It is not ok
+// if the index is no longer being built.
 func (d *DB) addIndexEntries(ctx context.Context, job buildJob, batch buildBatch) (ok bool, err error) {
 	tables, release, err := d.hold([]Write{{Table: job.table}})
 	if err != nil {
-		return false, nil // the table is gone
+		return false, nil // the table was deleted
 	}
 	defer release()
 	t := tables[0]

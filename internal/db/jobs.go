@@ -11,11 +11,11 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Jobs are records of long work, kept so that a restart does not forget it and
-// every server that shares the data knows it. What is in them is the business
-// of who does the work.
+// Jobs are records of long-running work. They are stored, so that they survive a
+// restart and all servers that share the data can read them. Their contents are
+// up to the package that does the work.
 
-// Job is the record of an id, nil if there is none.
+// Job returns the record of a job, or nil if it does not exist.
 func (d *DB) Job(ctx context.Context, id string) ([]byte, error) {
 	values, err := d.engine.Get(ctx, store.Strong, keyspace.Job(id))
 	if err != nil {
@@ -24,13 +24,13 @@ func (d *DB) Job(ctx context.Context, id string) ([]byte, error) {
 	return values[0], nil
 }
 
-// Jobs are all records, by id.
+// Jobs returns the records of all jobs, by id.
 func (d *DB) Jobs(ctx context.Context) (map[string][]byte, error) {
 	jobs, _, err := d.jobs(ctx)
 	return jobs, err
 }
 
-// jobs are all records, and how many were ever added.
+// jobs returns the records of all jobs, by id, and how many jobs were ever added.
 func (d *DB) jobs(ctx context.Context) (jobs map[string][]byte, added uint64, err error) {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
@@ -52,25 +52,25 @@ func (d *DB) jobs(ctx context.Context) (jobs map[string][]byte, added uint64, er
 	return jobs, addedOf(stored[0]), nil
 }
 
-// jobsAdded is where it is counted how many jobs were ever added.
+// jobsAdded is the key of the number of jobs that were ever added.
 var jobsAdded = keyspace.Meta("jobs added")
 
 func addedOf(stored []byte) uint64 {
 	if len(stored) != 8 {
-		return 0 // before the first
+		return 0 // no job was ever added
 	}
 	return binary.BigEndian.Uint64(stored)
 }
 
-// errJobAdded tells that a job was added by another meanwhile.
+// errJobAdded reports that another job was added since the jobs were read.
 var errJobAdded = errors.New("another job was added")
 
-// addAttempts is how often a job is added while others are in the way.
+// addAttempts is how often AddJob tries while other jobs are being added.
 const addAttempts = 100
 
-// AddJob adds the record that decide makes, and tells those that are there. No
-// other is added in between, on any server: it is asked again if one was. An
-// error of it is returned, and nothing is added.
+// AddJob adds the job that decide returns. decide gets the records of all jobs.
+// If another job is added before this one is, on any server, decide is called
+// again. If it returns an error, AddJob returns that error and adds nothing.
 func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id string, record []byte, err error)) error {
 	for range addAttempts {
 		jobs, added, err := d.jobs(ctx)
@@ -95,12 +95,13 @@ func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id
 			return err
 		}
 	}
-	return fmt.Errorf("%d attempts to add a job met others: %w", addAttempts, store.ErrUnavailable)
+	return fmt.Errorf("add a job: %d attempts conflicted with other jobs: %w", addAttempts, store.ErrUnavailable)
 }
 
-// ChangeJob makes a record of the one that is there, nil if there is none. If
-// it becomes empty it is forgotten. how may be called more than once; an error
-// of it is returned, and nothing is changed.
+// ChangeJob replaces the record of a job by the one that change returns; before
+// is nil if the job does not exist. An empty record deletes the job. change may
+// be called more than once. If it returns an error, ChangeJob returns that
+// error and changes nothing.
 func (d *DB) ChangeJob(ctx context.Context, id string, change func(before []byte) (after []byte, err error)) error {
 	key := keyspace.Job(id)
 	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {

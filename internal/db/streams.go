@@ -13,14 +13,14 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// StreamRetention is how long a change can be read from a stream, and a stream
-// after it was disabled or its table deleted.
+// StreamRetention is how long a change can be read from a stream, and how long a
+// stream can be read after it was disabled or its table deleted.
 const StreamRetention = 24 * time.Hour
 
-// shardDuration is how long a shard takes changes unless the options say more.
+// shardDuration is the default of Options.ShardDuration.
 const shardDuration = 4 * time.Hour
 
-// Stream is a stream that can be read now. Its table may be gone by now.
+// Stream is a stream that can be read. Its table may have been dropped.
 type Stream struct {
 	schema.Stream
 	Table  *schema.Table
@@ -37,9 +37,9 @@ func (d *DB) Stream(table, label string) (Stream, bool) {
 	return Stream{}, false
 }
 
-// Streams are the streams of the tables of a name, or with "" of all, in order
-// of the tables and their labels. Of one name there may have been several
-// tables.
+// Streams returns the readable streams of the tables of a name, or of all tables
+// if it is "", ordered by table name and label. They may belong to several
+// tables of the same name, of which at most one still exists.
 func (d *DB) Streams(table string) []Stream {
 	d.catalog.waitSettled(table)
 	d.catalog.mu.RLock()
@@ -77,13 +77,13 @@ func (d *DB) streamStatus(s *schema.Stream) string {
 	return done
 }
 
-// readable tells whether changes can be read from a stream.
+// readable reports whether changes can still be read from a stream.
 func readable(s *schema.Stream, now time.Time) bool {
 	return s.End == 0 || now.Sub(s.Ended) < StreamRetention
 }
 
-// nameStreams gives new streams what tells them from others: a label that no
-// other stream of a table of that name has.
+// nameStreams gives each new stream a label that no other stream of a table of
+// that name has, and its shard duration.
 func (d *DB) nameStreams(t *schema.Table) {
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
@@ -114,11 +114,9 @@ func (d *DB) nameStreams(t *schema.Table) {
 
 func labelOf(at time.Time) string { return at.Format("2006-01-02T15:04:05.000") }
 
-// Ghosts
-
-// HorizonFrom is the horizon, moved up to a stamp at least if its time has
-// come. On a database that rests the horizon stays behind the last write,
-// although no other can come before now.
+// HorizonFrom returns the horizon. If it is smaller than stamp, and the clock has
+// reached the time of stamp, HorizonFrom first moves the horizon forward by
+// writing a record: on an idle database it stays just after the last write.
 func (d *DB) HorizonFrom(ctx context.Context, stamp uint64) (uint64, error) {
 	horizon, err := d.Horizon(ctx)
 	if err != nil || horizon >= stamp || StampAt(d.now()) < stamp {
@@ -130,7 +128,7 @@ func (d *DB) HorizonFrom(ctx context.Context, stamp uint64) (uint64, error) {
 		return nil
 	})
 	if errors.Is(err, store.ErrFull) {
-		return horizon, nil // what is there can be read all the same
+		return horizon, nil // older changes can still be read
 	}
 	if err != nil {
 		return 0, err
@@ -138,6 +136,6 @@ func (d *DB) HorizonFrom(ctx context.Context, stamp uint64) (uint64, error) {
 	return d.Horizon(ctx)
 }
 
-// formatHorizon is all that stands in the record whose writing moves the
-// horizon.
+// formatHorizon is the format number, and the whole value, of the record that is
+// written to move the horizon.
 const formatHorizon = 1

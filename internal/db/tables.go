@@ -12,19 +12,21 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// catalog is the tables as this process knows them. The engine holds them; who
-// changes one there tells all processes, and they follow (follow.go).
+// catalog holds the tables as this process knows them. They are stored in the
+// engine; the process that changes one broadcasts it, and all processes read
+// it again (broadcast.go).
 type catalog struct {
 	mu     sync.RWMutex
 	tables map[string]*table
 
-	// dropped are dropped tables whose streams can still be read, by id.
+	// dropped holds the dropped tables whose streams can still be read, by id.
 	dropped map[uint32]*schema.Table
 
-	// unsettled are tables of which not all servers may know what has changed.
+	// unsettled holds the tables with changes that some servers may not have
+	// read yet, by name.
 	unsettled map[string]*unsettled
 
-	refreshing sync.Mutex // held by who brings the above up to date
+	refreshing sync.Mutex // serializes refresh
 }
 
 // table is one table in use. Its description is replaced, never changed.
@@ -32,8 +34,8 @@ type table struct {
 	*schema.Table
 	counts *itemCounts
 
-	// inUse is held for reading by writes, so that one can wait until all that
-	// know an older description have ended.
+	// inUse is held for reading by writes. To wait for the writes that use an
+	// older description, lock it for writing.
 	inUse *sync.RWMutex
 }
 
@@ -41,17 +43,17 @@ func newTable(t *schema.Table) *table {
 	return &table{Table: t, counts: newItemCounts(), inUse: new(sync.RWMutex)}
 }
 
-// with is the same table under a new description.
+// with returns the same table with a new description.
 func (t *table) with(def *schema.Table) *table {
 	return &table{Table: def, counts: t.counts, inUse: t.inUse}
 }
 
-// dropsAt tells whether a deleted table is to go at a moment.
+// dropsAt reports whether the table is DELETING and due to be dropped.
 func (t *table) dropsAt(now time.Time) bool {
 	return t.State == schema.Deleting && !now.Before(t.SettledAt)
 }
 
-// find is the table of that name, whatever its state.
+// find returns the table of a name, in any state.
 func (d *DB) find(name string) (*table, bool) {
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
@@ -59,13 +61,14 @@ func (d *DB) find(name string) (*table, bool) {
 	return t, ok
 }
 
-// use is the table of that name, if items can be read and written now.
+// use returns the table of a name if its items can be read and written now. It
+// waits until the table is settled.
 func (d *DB) use(name string) (*table, error) {
 	d.catalog.waitSettled(name)
 	return d.useNow(name)
 }
 
-// useNow is use whether or not the table is settled.
+// useNow is use without waiting until the table is settled.
 func (d *DB) useNow(name string) (*table, error) {
 	t, ok := d.find(name)
 	if !ok || t.State == schema.Deleting || t.State == schema.Creating && t.Status(d.now()) == schema.Creating {
@@ -74,7 +77,8 @@ func (d *DB) useNow(name string) (*table, error) {
 	return t, nil
 }
 
-// Table describes a table for the operations on items.
+// Table returns the description of a table whose items can be read and written
+// now.
 func (d *DB) Table(name string) (*schema.Table, error) {
 	t, err := d.use(name)
 	if err != nil {
@@ -83,14 +87,14 @@ func (d *DB) Table(name string) (*schema.Table, error) {
 	return t.Table, nil
 }
 
-// all are the tables as they are now.
+// all returns the tables, in no order.
 func (d *DB) all() []*table {
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
 	return slices.Collect(maps.Values(d.catalog.tables))
 }
 
-// newUUID makes a random (version 4) identity.
+// newUUID returns a random (version 4) UUID.
 func newUUID() string {
 	var b [16]byte
 	rand.Read(b[:])
@@ -99,8 +103,8 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// put replaces the description of a table; nil takes it out. The catalog is
-// locked.
+// put replaces the description of a table; nil removes the table. The caller
+// holds c.mu.
 func (c *catalog) put(name string, now *schema.Table) {
 	was, known := c.tables[name]
 	switch {
@@ -113,12 +117,14 @@ func (c *catalog) put(name string, now *schema.Table) {
 	}
 }
 
-// unsettled is a table of which not all servers may know what has changed.
+// unsettled is a table with changes that some servers may not have read yet.
 type unsettled struct {
-	changes map[string]bool // their ids
-	done    chan struct{}
+	changes map[string]bool // ids of the changes
+	done    chan struct{}   // closed when the last change has settled
 }
 
+// beginChange makes readers of a table wait until endChange is called for the
+// change.
 func (c *catalog) beginChange(name, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,6 +136,7 @@ func (c *catalog) beginChange(name, id string) {
 	u.changes[id] = true
 }
 
+// endChange records that all servers have read a change.
 func (c *catalog) endChange(name, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,6 +150,7 @@ func (c *catalog) endChange(name, id string) {
 	}
 }
 
+// endAllChanges releases all waiting readers.
 func (c *catalog) endAllChanges() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,11 +160,13 @@ func (c *catalog) endAllChanges() {
 	}
 }
 
-// settleTimeout is how long to wait for a change to settle. Only a server that
-// ends between the two rounds leaves one that does not.
+// settleTimeout is how long to wait for a change to settle. A change never
+// settles if the server that broadcasts it stops between the two rounds of
+// broadcastTable.
 const settleTimeout = 10 * time.Second
 
-// waitSettled waits until the table of a name is settled, or with "" all are.
+// waitSettled waits until a table has no unsettled changes, or, if name is "",
+// until no table has. After settleTimeout it considers a table settled.
 func (c *catalog) waitSettled(name string) {
 	for {
 		c.mu.RLock()

@@ -11,14 +11,14 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// trimInterval is how often changes that nobody needs are removed.
+// trimInterval is how often Trim runs.
 const trimInterval = 10 * time.Minute
 
 // Trim removes the changes that no stream and no recovery needs any more, and
-// forgets streams that can no longer be read.
+// the descriptions of streams that can no longer be read.
 func (d *DB) Trim(ctx context.Context) error {
-	// Before the tables are looked at: a stream that is enabled meanwhile
-	// starts behind it.
+	// Read before the tables are listed: a stream that is enabled in the
+	// meantime starts at the horizon or after it.
 	horizon, err := d.Horizon(ctx)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (d *DB) Trim(ctx context.Context) error {
 	return d.trimDropped(ctx, now, horizon)
 }
 
-// trimTable removes the changes of a table that nobody needs.
+// trimTable removes the changes of a table before keptFrom, up to the horizon.
 func (d *DB) trimTable(ctx context.Context, t *schema.Table, now time.Time, horizon uint64) error {
 	for slot := range keyspace.Slots {
 		start, end := keyspace.ChangeSpan(t.ID, slot, 0, min(keptFrom(t, now), horizon))
@@ -56,7 +56,8 @@ func (d *DB) trimTable(ctx context.Context, t *schema.Table, now time.Time, hori
 	return nil
 }
 
-// keptFrom is the first stamp of the changes that a table still needs.
+// keptFrom returns the first stamp of the changes that the table's streams and
+// its recovery still need.
 func keptFrom(t *schema.Table, now time.Time) uint64 {
 	from := uint64(math.MaxUint64)
 	for i := range t.Streams {
@@ -70,8 +71,8 @@ func keptFrom(t *schema.Table, now time.Time) uint64 {
 	return from
 }
 
-// trimDropped removes the changes of dropped tables that nobody can read any
-// more, and what is kept of those that have none left.
+// trimDropped removes the changes of dropped tables that can no longer be read.
+// It removes a table's description once none of its streams can be read.
 func (d *DB) trimDropped(ctx context.Context, now time.Time, horizon uint64) error {
 	d.catalog.mu.RLock()
 	dropped := make([]*schema.Table, 0, len(d.catalog.dropped))
@@ -101,15 +102,15 @@ func (d *DB) trimDropped(ctx context.Context, now time.Time, horizon uint64) err
 	return nil
 }
 
-// withoutRecovery is a table that is no longer recovered.
+// withoutRecovery returns a copy of a table with recovery disabled.
 func withoutRecovery(t *schema.Table) *schema.Table {
 	left := *t
 	left.Recovery = schema.Recovery{}
 	return &left
 }
 
-// readableStreams leaves out what can no longer be read. The last stream of a
-// table stays: its description names it.
+// readableStreams returns the streams that can still be read, and the last one
+// in any case, since the table's description contains it.
 func readableStreams(streams []schema.Stream, now time.Time) []schema.Stream {
 	var kept []schema.Stream
 	for i, s := range streams {
