@@ -25,61 +25,86 @@ const (
 	bulkWriters = 2       // updates under way at once
 )
 
-// loadItems puts items into a table in which none of them exists. done is told of
-// every update how many there were.
+// loadItems puts items into a table in which none of them exists. done is
+// called after each update with the number of its items.
 func (d *DB) loadItems(ctx context.Context, t *table, items iter.Seq2[item.Item, error], done func(items int)) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	full := make(chan *batch)
-	var writers sync.WaitGroup
-	for range bulkWriters {
-		writers.Go(func() {
-			for b := range full {
-				if err := d.putAll(ctx, t, b.writes, noneExists); err != nil {
-					cancel(err)
-					continue // until the reader has noticed
+	w := d.startWriters(ctx, t, 1, done)
+	b := newBatch()
+	for it, err := range items {
+		if err != nil {
+			return w.finish(err)
+		}
+		it = b.copy(it)
+		b.add(Write{Table: t.Name, Key: it, Fit: hasKey, Effect: Replace(it)})
+		if b.full() {
+			if err := w.send(0, b); err != nil {
+				return w.finish(err)
+			}
+			b = newBatch()
+		}
+	}
+	return w.finish(w.send(0, b))
+}
+
+// batchWriters is a pool of goroutines that write batches to a table that is
+// being filled. They take the batches from one or more queues.
+type batchWriters struct {
+	ctx     context.Context // ends with the first error of a writer
+	cancel  context.CancelCauseFunc
+	queues  []chan *batch
+	running sync.WaitGroup
+}
+
+// startWriters starts the writers, which share the queues evenly. done is
+// called after each update with the number of its items. The caller must call
+// finish.
+func (d *DB) startWriters(ctx context.Context, t *table, queues int, done func(items int)) *batchWriters {
+	w := &batchWriters{queues: make([]chan *batch, queues)}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	for i := range w.queues {
+		w.queues[i] = make(chan *batch)
+	}
+	for i := range bulkWriters {
+		w.running.Go(func() {
+			for b := range w.queues[i%queues] {
+				if err := d.writeBatch(w.ctx, t, b); err != nil {
+					w.cancel(err)
+					return
 				}
 				done(len(b.writes))
 			}
 		})
 	}
-	send := func(b *batch) error {
-		select {
-		case full <- b:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	err := func() error {
-		b := newBatch()
-		for it, err := range items {
-			if err != nil {
-				return err
-			}
-			it = b.copy(it)
-			b.add(Write{Table: t.Name, Key: it, Fit: hasKey, Effect: Replace(it)})
-			if b.full() {
-				if err := send(b); err != nil {
-					return err
-				}
-				b = newBatch()
-			}
-		}
-		return send(b)
-	}()
-	close(full)
-	writers.Wait()
-	// What a writer met comes before what the reader saw of it.
-	return errors.Join(context.Cause(ctx), dropCancel(err))
+	return w
 }
 
-// dropCancel leaves out the error that only tells that another came first.
-func dropCancel(err error) error {
-	if errors.Is(err, context.Canceled) {
+// send queues a batch. It returns the error of a writer that has failed.
+func (w *batchWriters) send(queue int, b *batch) error {
+	select {
+	case w.queues[queue] <- b:
 		return nil
+	case <-w.ctx.Done():
+		return context.Cause(w.ctx)
 	}
-	return err
+}
+
+// finish waits until the batches that were sent are written. err is the error
+// of the sender, or nil. The result is the error of the first writer that
+// failed, joined with err if that is another one.
+func (w *batchWriters) finish(err error) error {
+	for _, q := range w.queues {
+		close(q)
+	}
+	w.running.Wait()
+	cause := context.Cause(w.ctx)
+	w.cancel(nil)
+	switch {
+	case cause == nil:
+		return err
+	case errors.Is(err, cause) || errors.Is(err, context.Canceled):
+		return cause
+	}
+	return errors.Join(cause, err)
 }
 
 // hasKey lets an item pass that was in a table before: it need not fit the
@@ -96,6 +121,10 @@ type batch struct {
 	writes []Write
 	bytes  []byte
 	size   int
+
+	// mayExist marks, by write, the items that may exist already. Without it
+	// none of them does.
+	mayExist []bool
 }
 
 func newBatch() *batch { return &batch{writes: make([]Write, 0, bulkItems)} }
@@ -118,12 +147,10 @@ func (b *batch) add(w Write) { b.writes = append(b.writes, w) }
 
 func (b *batch) full() bool { return len(b.writes) == bulkItems || b.size >= bulkBytes }
 
-// Which of some writes may be of an item that exists already.
-func noneExists(int) bool { return false }
-
-// putAll makes some writes to a table that is being filled. exists tells of
-// which the item may exist already; of the others it is not looked for.
-func (d *DB) putAll(ctx context.Context, t *table, writes []Write, exists func(i int) bool) error {
+// writeBatch writes a batch to a table that is being filled. It looks only for
+// the items that may exist already.
+func (d *DB) writeBatch(ctx context.Context, t *table, b *batch) error {
+	writes := b.writes
 	if len(writes) == 0 {
 		return ctx.Err()
 	}
@@ -134,7 +161,7 @@ func (d *DB) putAll(ctx context.Context, t *table, writes []Write, exists func(i
 			return err
 		}
 		keys[i] = keyspace.Item(nil, t.Table, writes[i].Key)
-		if exists(i) {
+		if b.mayExist != nil && b.mayExist[i] {
 			declared = append(declared, keys[i])
 			known[string(keys[i])] = true
 		}

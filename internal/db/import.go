@@ -2,11 +2,9 @@ package db
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"iter"
-	"sync"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
@@ -47,52 +45,41 @@ func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.I
 	if err := d.clear(ctx, t); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	// Each writer has the keys of its own, so that of two items with one key
-	// the later is written later.
-	queues := make([]*writerQueue, bulkWriters)
-	var writers sync.WaitGroup
-	for i := range queues {
-		l := newWriterQueue()
-		queues[i] = l
-		writers.Go(func() {
-			for b := range l.full {
-				if err := d.putAll(ctx, t, b.writes, b.exists); err != nil {
-					cancel(err)
-					continue // until the reader has noticed
-				}
-				done(len(b.writes))
-			}
-		})
-	}
-	err = distribute(ctx, t.Table, queues, items, refuse)
-	for _, l := range queues {
-		close(l.full)
-	}
-	writers.Wait()
-	// What a writer met comes before what the reader saw of it.
-	return errors.Join(context.Cause(ctx), dropCancel(err))
+	// Each writer has its own keys, so that of two items with one key the later
+	// is written later.
+	w := d.startWriters(ctx, t, bulkWriters, done)
+	return w.finish(distribute(t.Table, w, items, refuse))
 }
 
-// writerQueue is the way of items to one writer.
-type writerQueue struct {
-	full chan *queuedBatch
-	*queuedBatch
-	at   map[string]int // where each item of the batch is
-	seen *bloomFilter   // the keys of all items that went this way
-}
-
-// queuedBatch is a batch, and which of its items may have come before it.
-type queuedBatch struct {
+// importLane collects the items of one writer of an import.
+type importLane struct {
 	*batch
-	twice []bool
+	at   map[string]int // the position of each key in the batch
+	seen *bloomFilter   // the keys of all items of the lane
 }
 
-func (b *queuedBatch) exists(i int) bool { return b.twice[i] }
+func newImportLane() *importLane {
+	return &importLane{batch: newBatch(), at: make(map[string]int), seen: newBloomFilter()}
+}
 
-func newWriterQueue() *writerQueue {
-	return &writerQueue{full: make(chan *queuedBatch), queuedBatch: &queuedBatch{batch: newBatch()}, at: make(map[string]int), seen: newBloomFilter()}
+// add adds the write of an item. Of two writes of one item within a batch only
+// the later remains, because an update may name an item only once.
+func (l *importLane) add(key []byte, w Write) {
+	if i, twice := l.at[string(key)]; twice {
+		l.writes[i] = w
+		return
+	}
+	l.at[string(key)] = len(l.writes)
+	l.batch.add(w)
+	l.mayExist = append(l.mayExist, l.seen.add(key))
+}
+
+// next returns the batch and begins another.
+func (l *importLane) next() *batch {
+	b := l.batch
+	l.batch = newBatch()
+	clear(l.at)
+	return b
 }
 
 // filter remembers keys in memory that does not grow. It may take one for
@@ -120,20 +107,13 @@ func (f *bloomFilter) add(key []byte) (maybe bool) {
 	return maybe
 }
 
-// send hands the batch over and begins another.
-func (l *writerQueue) send(ctx context.Context) error {
-	select {
-	case l.full <- l.queuedBatch:
-		l.queuedBatch = &queuedBatch{batch: newBatch()}
-		clear(l.at)
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// distribute sends the items that fit a table to the writers, and passes the
+// faults of the others to refuse.
+func distribute(t *schema.Table, writers *batchWriters, items iter.Seq2[item.Item, error], refuse func(error)) error {
+	lanes := make([]*importLane, len(writers.queues))
+	for i := range lanes {
+		lanes[i] = newImportLane()
 	}
-}
-
-// distribute hands items that fit a table to the writers.
-func distribute(ctx context.Context, t *schema.Table, queues []*writerQueue, items iter.Seq2[item.Item, error], refuse func(error)) error {
 	var key []byte
 	for it, err := range items {
 		if err != nil {
@@ -149,25 +129,19 @@ func distribute(ctx context.Context, t *schema.Table, queues []*writerQueue, ite
 			continue
 		}
 		key = keyspace.Item(key[:0], t, it)
-		l := queues[keyspace.Lane(key, len(queues))]
+		i := keyspace.Lane(key, len(lanes))
+		l := lanes[i]
 		it = l.copy(it)
 		w.Key, w.Effect = it, Replace(it)
-		// An item is named once in an update.
-		if i, twice := l.at[string(key)]; twice {
-			l.writes[i] = w
-		} else {
-			l.at[string(key)] = len(l.writes)
-			l.add(w)
-			l.twice = append(l.twice, l.seen.add(key))
-		}
-		if l.batch.full() {
-			if err := l.send(ctx); err != nil {
+		l.add(key, w)
+		if l.full() {
+			if err := writers.send(i, l.next()); err != nil {
 				return err
 			}
 		}
 	}
-	for _, l := range queues {
-		if err := l.send(ctx); err != nil {
+	for i, l := range lanes {
+		if err := writers.send(i, l.next()); err != nil {
 			return err
 		}
 	}
