@@ -25,7 +25,7 @@ type position struct {
 // apply makes one change, the whole of it: condition, effect, size limits, the
 // item, its index entries, the size of its collection, the change record, the
 // expiry entry and the consumed units. Every write passes through it.
-func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, room *encoding) (Outcome, error) {
+func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *encodeBuffer) (Outcome, error) {
 	stored, _ := tx.Get(at.key)
 	before, err := codec.DecodeItem(stored)
 	if err != nil {
@@ -40,19 +40,19 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, room *en
 	}
 	o := Outcome{Table: t, Before: before, After: after, beforeBytes: before.Size(), afterBytes: after.Size()}
 	if after != nil {
-		if err := w.admit(t, before, after, o.afterBytes); err != nil {
+		if err := w.checkAfter(t, before, after, o.afterBytes); err != nil {
 			return Outcome{}, err
 		}
 	}
 	o.Consumed.Table = capacity.Write(max(o.beforeBytes, o.afterBytes))
 	changed := !after.Equal(before)
 	if changed {
-		setOrDelete(tx, at.key, after, room)
+		setOrDelete(tx, at.key, after, buf)
 	}
 	o.edits = index.Diff(t, before, after)
 	for i := range o.edits {
 		e := &o.edits[i]
-		setOrDelete(tx, e.Key, e.After, room)
+		setOrDelete(tx, e.Key, e.After, buf)
 		o.Consumed.Charge(e.Index.Name, e.Index.Global, e.Units)
 	}
 	if t.HasLocal() {
@@ -70,11 +70,11 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, room *en
 	return o, nil
 }
 
-func setOrDelete(tx store.Tx, key []byte, it item.Item, room *encoding) {
+func setOrDelete(tx store.Tx, key []byte, it item.Item, buf *encodeBuffer) {
 	if it == nil {
 		tx.Delete(key)
 	} else {
-		tx.Set(key, room.of(it))
+		tx.Set(key, buf.encode(it))
 	}
 }
 
@@ -90,15 +90,15 @@ func recordTime(tx store.Tx, now time.Time) time.Time {
 // moveExpiry puts the entry that says when an item expires where the item after
 // a write wants it.
 func moveExpiry(tx store.Tx, t *schema.Table, key []byte, before, after item.Item) {
-	was, expired := t.Expiry(before)
-	is, expires := t.Expiry(after)
-	if expired && expires && is == was {
+	was, had := t.Expiry(before)
+	is, has := t.Expiry(after)
+	if had && has && is == was {
 		return
 	}
-	if expired {
+	if had {
 		tx.Delete(keyspace.Expiry(t.ID, was, key))
 	}
-	if expires {
+	if has {
 		tx.Set(keyspace.Expiry(t.ID, is, key), []byte{formatExpiry})
 	}
 }
@@ -108,9 +108,9 @@ const formatExpiry = 1
 
 // admit reports an error if an item may not become what the write makes of it.
 // size is the size of after.
-func (w *Write) admit(t *schema.Table, before, after item.Item, size int) error {
+func (w *Write) checkAfter(t *schema.Table, before, after item.Item, size int) error {
 	if !w.Update {
-		if withLocal(t, after, size) > item.MaxSize {
+		if sizeWithLocal(t, after, size) > item.MaxSize {
 			return apierror.ItemTooLarge()
 		}
 		return nil
@@ -121,7 +121,7 @@ func (w *Write) admit(t *schema.Table, before, after item.Item, size int) error 
 	// An update is measured without the key but with its actions; the item it
 	// makes is held to the limit as well (measured on the service: a put can
 	// store a few bytes more than an update).
-	if max(withLocal(t, after, size), size-keySize(t, after)+w.ActionBytes) > item.MaxSize {
+	if max(sizeWithLocal(t, after, size), size-keySize(t, after)+w.ActionBytes) > item.MaxSize {
 		return apierror.UpdateTooLarge()
 	}
 	if before == nil {
@@ -144,7 +144,7 @@ func keySize(t *schema.Table, it item.Item) (size int) {
 
 // withLocal is the size of an item together with its entries in the local
 // indexes: they share one limit, as the service's page on quotas says.
-func withLocal(t *schema.Table, it item.Item, size int) int {
+func sizeWithLocal(t *schema.Table, it item.Item, size int) int {
 	if size*(1+len(t.Indexes)) <= item.MaxSize {
 		return size // the entries cannot matter
 	}
@@ -159,20 +159,20 @@ func withLocal(t *schema.Table, it item.Item, size int) int {
 
 // encoding holds the stored form of the items of one update. The engine needs
 // them until Update returns; then the memory is used again.
-type encoding struct{ row []byte }
+type encodeBuffer struct{ bytes []byte }
 
-var encodings = sync.Pool{New: func() any { return new(encoding) }}
+var encodeBuffers = sync.Pool{New: func() any { return new(encodeBuffer) }}
 
 // of returns an item in its stored form.
-func (e *encoding) of(it item.Item) []byte {
-	from := len(e.row)
-	e.row = codec.AppendItem(e.row, it)
-	return e.row[from:len(e.row):len(e.row)]
+func (e *encodeBuffer) encode(it item.Item) []byte {
+	from := len(e.bytes)
+	e.bytes = codec.AppendItem(e.bytes, it)
+	return e.bytes[from:len(e.bytes):len(e.bytes)]
 }
 
-func (e *encoding) release() {
+func (e *encodeBuffer) release() {
 	const maxKept = 64 << 10
-	if cap(e.row) <= maxKept {
-		encodings.Put(e)
+	if cap(e.bytes) <= maxKept {
+		encodeBuffers.Put(e)
 	}
 }

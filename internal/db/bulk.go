@@ -171,14 +171,14 @@ func (d *DB) writeBatch(ctx context.Context, t *table, b *batch) error {
 	}
 	now := d.now()
 	outcomes := make([]Outcome, len(writes))
-	room := encodings.Get().(*encoding)
-	defer room.release()
+	buf := encodeBuffers.Get().(*encodeBuffer)
+	defer buf.release()
 	err := d.engine.Update(ctx, declared, func(tx store.Tx) error {
-		room.row = room.row[:0] // fn may run again
+		buf.bytes = buf.bytes[:0] // fn may run again
 		tx = newEmptyTableTx(tx, t.ID, known)
 		for i := range writes {
 			var err error
-			if outcomes[i], err = d.apply(tx, t.Table, &writes[i], position{keys[i], i, now}, room); err != nil {
+			if outcomes[i], err = d.apply(tx, t.Table, &writes[i], position{keys[i], i, now}, buf); err != nil {
 				return err
 			}
 		}

@@ -60,7 +60,7 @@ type DB struct {
 
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 
-	restores *restores
+	restores *restoreQueue
 	saving   sync.Mutex // held by who saves or reads tallies
 
 	stop   context.CancelFunc

@@ -85,7 +85,7 @@ const firstExpiryBuild = 1 << 15
 // addExpiries adds the expiry entries of a batch's items. It is not ok if the time
 // to live was changed or the table deleted.
 func (d *DB) addExpiries(ctx context.Context, was *schema.Table, batch buildBatch) (ok bool, err error) {
-	tables, release, err := d.hold([]Write{{Table: was.Name}})
+	tables, release, err := d.lockTables([]Write{{Table: was.Name}})
 	if err != nil {
 		return false, nil // the table was deleted
 	}

@@ -35,9 +35,9 @@ func (d *DB) importing(name, id string) (*table, error) {
 }
 
 // Import puts items into a table that BeginImport made, from the start. Of two
-// with one key the later counts. refuse is told of each item that does not fit,
+// with one key the later counts. reject is told of each item that does not fit,
 // before the next is taken; done of how many are in.
-func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.Item, error], refuse func(error), done func(items int)) error {
+func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.Item, error], reject func(error), done func(items int)) error {
 	t, err := d.importing(name, id)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.I
 	// Each writer has its own keys, so that of two items with one key the later
 	// is written later.
 	w := d.startWriters(ctx, t, bulkWriters, done)
-	return w.finish(distribute(t.Table, w, items, refuse))
+	return w.finish(distribute(t.Table, w, items, reject))
 }
 
 // importLane collects the items of one writer of an import.
@@ -108,8 +108,8 @@ func (f *bloomFilter) add(key []byte) (maybe bool) {
 }
 
 // distribute sends the items that fit a table to the writers, and passes the
-// faults of the others to refuse.
-func distribute(t *schema.Table, writers *batchWriters, items iter.Seq2[item.Item, error], refuse func(error)) error {
+// faults of the others to reject.
+func distribute(t *schema.Table, writers *batchWriters, items iter.Seq2[item.Item, error], reject func(error)) error {
 	lanes := make([]*importLane, len(writers.queues))
 	for i := range lanes {
 		lanes[i] = newImportLane()
@@ -122,10 +122,10 @@ func distribute(t *schema.Table, writers *batchWriters, items iter.Seq2[item.Ite
 		w := Write{Table: t.Name, Fit: (*schema.Table).CheckItem}
 		err := t.CheckItem(it)
 		if err == nil {
-			err = w.admit(t, nil, it, it.Size())
+			err = w.checkAfter(t, nil, it, it.Size())
 		}
 		if err != nil {
-			refuse(err)
+			reject(err)
 			continue
 		}
 		key = keyspace.Item(key[:0], t, it)

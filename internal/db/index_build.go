@@ -185,7 +185,7 @@ func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 // addIndexEntries adds the entries of a batch's items to the index. It is not ok
 // if the index is no longer being built.
 func (d *DB) addIndexEntries(ctx context.Context, job buildJob, batch buildBatch) (ok bool, err error) {
-	tables, release, err := d.hold([]Write{{Table: job.table}})
+	tables, release, err := d.lockTables([]Write{{Table: job.table}})
 	if err != nil {
 		return false, nil // the table was deleted
 	}

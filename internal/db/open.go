@@ -30,7 +30,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		shardDuration:   cmp.Or(o.ShardDuration, shardDuration),
 		drop:            lead.NewWake(),
 		build:           lead.NewWake(),
-		restores:        newRestores(o.OpenBackup),
+		restores:        newRestoreQueue(o.OpenBackup),
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
 	}

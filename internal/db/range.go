@@ -72,7 +72,7 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 		}
 	}
 	p := pageReader{db: d, ctx: ctx, r: &r}
-	if err := p.place.find(t.Table, &r); err != nil {
+	if err := p.target.resolve(t.Table, &r); err != nil {
 		return Page{}, err
 	}
 	if err := p.read(); err != nil {
@@ -83,14 +83,14 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 }
 
 // place is where a range lies.
-type place struct {
+type rangeTarget struct {
 	table *schema.Table
 	index *schema.Index // nil: the table itself
 	span  store.Range
 }
 
 // find fits a range to its table.
-func (p *place) find(t *schema.Table, r *Range) error {
+func (p *rangeTarget) resolve(t *schema.Table, r *Range) error {
 	p.table = t
 	var id uint16
 	if r.Index != "" {
@@ -126,7 +126,7 @@ func (p *place) find(t *schema.Table, r *Range) error {
 }
 
 // key cuts out of an item what the next page needs to begin behind it.
-func (p *place) key(it item.Item) item.Item {
+func (p *rangeTarget) keyOf(it item.Item) item.Item {
 	if p.index == nil {
 		return p.table.Key.Of(it)
 	}
@@ -141,11 +141,11 @@ func (p *place) key(it item.Item) item.Item {
 
 // pageReader fills a page.
 type pageReader struct {
-	db    *DB
-	ctx   context.Context
-	snap  store.Snapshot // when more is read than the range
-	r     *Range
-	place place
+	db     *DB
+	ctx    context.Context
+	snap   store.Snapshot // when more is read than the range
+	r      *Range
+	target rangeTarget
 
 	page       Page
 	err        error
@@ -156,7 +156,7 @@ type pageReader struct {
 // read goes through the range until the page is full.
 func (p *pageReader) read() error {
 	if !p.r.Whole {
-		if err := p.db.engine.ReadRange(p.ctx, p.place.span, p.next); err != nil {
+		if err := p.db.engine.ReadRange(p.ctx, p.target.span, p.next); err != nil {
 			return err
 		}
 		return p.err
@@ -167,7 +167,7 @@ func (p *pageReader) read() error {
 	}
 	defer snap.Close()
 	p.snap = snap
-	for pair, err := range snap.Scan(p.ctx, p.place.span) {
+	for pair, err := range snap.Scan(p.ctx, p.target.span) {
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (p *pageReader) next(pair store.Pair) (more bool) {
 		return false
 	}
 	if p.full() {
-		p.page.Last = p.place.key(it)
+		p.page.Last = p.target.keyOf(it)
 		return false
 	}
 	return true
@@ -207,7 +207,7 @@ func (p *pageReader) take(it item.Item) error {
 			return err
 		}
 	}
-	if p.db.hidden(p.place.table, it) || p.r.Keep != nil && !p.r.Keep(it) {
+	if p.db.hidden(p.target.table, it) || p.r.Keep != nil && !p.r.Keep(it) {
 		return nil
 	}
 	p.page.Count++
@@ -223,7 +223,7 @@ func (p *pageReader) take(it item.Item) error {
 
 // fetch reads the item that an entry stands for. Each is a read of its own.
 func (p *pageReader) fetch(entry item.Item) (item.Item, error) {
-	values, err := p.snap.Get(p.ctx, keyspace.Item(nil, p.place.table, entry))
+	values, err := p.snap.Get(p.ctx, keyspace.Item(nil, p.target.table, entry))
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (p *pageReader) full() bool {
 
 func (p *pageReader) charge() {
 	units := capacity.Read(p.bytes, p.r.Consistent)
-	if x := p.place.index; x != nil {
+	if x := p.target.index; x != nil {
 		p.page.Consumed.Table = p.fetchUnits
 		p.page.Consumed.Charge(x.Name, x.Global, units)
 		return

@@ -41,20 +41,20 @@ func (d *DB) Get(ctx context.Context, g Get, keys ...item.Item) ([]item.Item, er
 		return nil, err
 	}
 	stored := make([][]byte, len(keys))
-	var room []byte // of all keys
+	var buf []byte // of all keys
 	for i, key := range keys {
 		if err := t.CheckKey(key); err != nil {
 			return nil, err
 		}
-		from := len(room)
-		room = keyspace.Item(room, t, key)
-		stored[i] = room[from:len(room):len(room)]
+		from := len(buf)
+		buf = keyspace.Item(buf, t, key)
+		stored[i] = buf[from:len(buf):len(buf)]
 	}
 	values, err := d.engine.Get(ctx, consistency(g.Consistent), stored...)
 	if err != nil {
 		return nil, err
 	}
-	return d.shown(t, values)
+	return d.decodeVisible(t, values)
 }
 
 // GetOne reads an item by its key, nil if it does not exist.
@@ -79,7 +79,7 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 
 // shown are the items of stored values, without those that are hidden because
 // they have expired.
-func (d *DB) shown(t *schema.Table, values [][]byte) (items []item.Item, err error) {
+func (d *DB) decodeVisible(t *schema.Table, values [][]byte) (items []item.Item, err error) {
 	items = make([]item.Item, len(values))
 	for i, v := range values {
 		if items[i], err = codec.DecodeItem(v); err != nil {

@@ -100,7 +100,7 @@ func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) 
 	}
 	desc, err := d.CreateTable(ctx, def)
 	if err != nil {
-		d.restores.contents(def.UUID)
+		d.restores.takeOffered(def.UUID)
 		return Description{}, err
 	}
 	d.restores.wake.Signal()
@@ -130,7 +130,7 @@ func (d *DB) restoreStep(ctx context.Context) (wait time.Duration, err error) {
 	if !ok {
 		return lead.Idle, nil
 	}
-	defer d.restores.drop(t.ID)
+	defer d.restores.release(t.ID)
 	d.restores.wake.Signal() // there may be more, for another worker
 	err = d.fillRestored(ctx, t)
 	switch {
@@ -159,18 +159,18 @@ func (d *DB) nextRestore() (next *table, ok bool) {
 	defer d.catalog.mu.RUnlock()
 	d.restores.mu.Lock()
 	for _, t := range d.catalog.tables {
-		if t.Restored.Running && t.Restored.Import == "" && !d.restores.taken[t.ID] && (next == nil || t.ID < next.ID) {
+		if t.Restored.Running && t.Restored.Import == "" && !d.restores.claimed[t.ID] && (next == nil || t.ID < next.ID) {
 			next = t
 		}
 	}
 	d.restores.mu.Unlock()
-	return next, next != nil && d.restores.take(next.ID)
+	return next, next != nil && d.restores.claim(next.ID)
 }
 
 // fillRestored puts the items of a restored table in, from the start, and
 // makes it usable.
 func (d *DB) fillRestored(ctx context.Context, t *table) error {
-	contents, err := d.contentsOf(ctx, t.Table)
+	contents, err := d.openContents(ctx, t.Table)
 	if err != nil {
 		return err
 	}
@@ -204,10 +204,10 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	return nil
 }
 
-// contentsOf are the contents that were offered for a table, or found again
+// openContents are the contents that were offered for a table, or found again
 // after a restart.
-func (d *DB) contentsOf(ctx context.Context, t *schema.Table) (*Contents, error) {
-	if c := d.restores.contents(t.UUID); c != nil {
+func (d *DB) openContents(ctx context.Context, t *schema.Table) (*Contents, error) {
+	if c := d.restores.takeOffered(t.UUID); c != nil {
 		return c, nil
 	}
 	if t.Restored.Backup != "" {

@@ -21,9 +21,9 @@ type Contents struct {
 func (c *Contents) close() { _ = c.Close() }
 
 // restores are the tables whose items are being put in.
-type restores struct {
+type restoreQueue struct {
 	mu      sync.Mutex
-	taken   map[uint32]bool
+	claimed map[uint32]bool
 	offered map[string]*Contents // by UUID of the table: a name may be used again
 	wake    lead.Wake
 
@@ -31,36 +31,36 @@ type restores struct {
 	open func(ctx context.Context, backup string) (*Contents, error)
 }
 
-func newRestores(open func(context.Context, string) (*Contents, error)) *restores {
-	return &restores{taken: make(map[uint32]bool), offered: make(map[string]*Contents), wake: lead.NewWake(), open: open}
+func newRestoreQueue(open func(context.Context, string) (*Contents, error)) *restoreQueue {
+	return &restoreQueue{claimed: make(map[uint32]bool), offered: make(map[string]*Contents), wake: lead.NewWake(), open: open}
 }
 
 // offer hands the contents of a new table over to who will fill it.
-func (r *restores) offer(uuid string, contents *Contents) {
+func (r *restoreQueue) offer(uuid string, contents *Contents) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.offered[uuid] = contents
 }
 
 // take claims a table for one goroutine.
-func (r *restores) take(table uint32) bool {
+func (r *restoreQueue) claim(table uint32) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.taken[table] {
+	if r.claimed[table] {
 		return false
 	}
-	r.taken[table] = true
+	r.claimed[table] = true
 	return true
 }
 
-func (r *restores) drop(table uint32) {
+func (r *restoreQueue) release(table uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.taken, table)
+	delete(r.claimed, table)
 }
 
 // contents are those that were offered, once.
-func (r *restores) contents(uuid string) *Contents {
+func (r *restoreQueue) takeOffered(uuid string) *Contents {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.offered[uuid]
@@ -68,8 +68,8 @@ func (r *restores) contents(uuid string) *Contents {
 	return c
 }
 
-// close releases what was offered and never taken.
-func (r *restores) close() {
+// close releases what was offered and never claimed.
+func (r *restoreQueue) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.offered {

@@ -76,7 +76,7 @@ func (d *DB) GetSnapshot(ctx context.Context, gets ...GetKey) ([]item.Item, erro
 	}
 	items := make([]item.Item, len(values))
 	for i := range values {
-		one, err := d.shown(tables[i], values[i:i+1])
+		one, err := d.decodeVisible(tables[i], values[i:i+1])
 		if err != nil {
 			return nil, err
 		}

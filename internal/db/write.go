@@ -28,7 +28,7 @@ func (d *DB) Write(ctx context.Context, writes ...Write) ([]Outcome, error) {
 // commit makes some changes, all or none, and beside them what more does in
 // the same update, when it is set. It declares the keys that more needs.
 func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome, error) {
-	tables, release, err := d.hold(writes)
+	tables, release, err := d.lockTables(writes)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,10 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 
 	now := d.now()
 	outcomes := make([]Outcome, len(writes))
-	room := encodings.Get().(*encoding)
-	defer room.release()
+	buf := encodeBuffers.Get().(*encodeBuffer)
+	defer buf.release()
 	err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
-		room.row = room.row[:0] // fn may run again
+		buf.bytes = buf.bytes[:0] // fn may run again
 		if more != nil {
 			if err := more.before(tx); err != nil {
 				return err
@@ -60,16 +60,16 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 		}
 		var cancelled *Cancelled
 		for i := range writes {
-			o, err := d.apply(tx, tables[i].Table, &writes[i], position{keys[i], i, now}, room)
+			o, err := d.apply(tx, tables[i].Table, &writes[i], position{keys[i], i, now}, buf)
 			if err != nil {
 				if cancelled, err = cancelled.add(i, len(writes), err); err != nil {
 					return err
 				}
 			}
 			outcomes[i] = o
-			if most := d.engine.Limits().MaxUpdateBytes; len(room.row) > most {
+			if limit := d.engine.Limits().MaxUpdateBytes; len(buf.bytes) > limit {
 				// The engine would refuse it only after we have kept all of it.
-				return fmt.Errorf("%d writes are of more than %d bytes: %w", len(writes), most, store.ErrTooLarge)
+				return fmt.Errorf("%d writes are of more than %d bytes: %w", len(writes), limit, store.ErrTooLarge)
 			}
 		}
 		if cancelled != nil {
@@ -101,7 +101,7 @@ type extra struct {
 
 // hold finds the tables of writes and keeps them as they are, neither altered
 // nor dropped, until release is called.
-func (d *DB) hold(writes []Write) (tables []*table, release func(), err error) {
+func (d *DB) lockTables(writes []Write) (tables []*table, release func(), err error) {
 	names := make([]string, 0, 4)
 	for i := range writes {
 		if i == 0 || writes[i].Table != writes[i-1].Table {
@@ -110,7 +110,7 @@ func (d *DB) hold(writes []Write) (tables []*table, release func(), err error) {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	held, err := d.holdAll(names)
+	held, err := d.lockByName(names)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,11 +119,11 @@ func (d *DB) hold(writes []Write) (tables []*table, release func(), err error) {
 		at, _ := slices.BinarySearch(names, writes[i].Table)
 		tables[i] = held[at]
 	}
-	return tables, func() { releaseAll(held) }, nil
+	return tables, func() { unlockTables(held) }, nil
 }
 
 // holdAll keeps tables as they are until releaseAll.
-func (d *DB) holdAll(names []string) ([]*table, error) {
+func (d *DB) lockByName(names []string) ([]*table, error) {
 	held := make([]*table, 0, len(names))
 	for {
 		for _, name := range names {
@@ -138,7 +138,7 @@ func (d *DB) holdAll(names []string) ([]*table, error) {
 			if now, err := d.useNow(t.Name); err != nil || now != t {
 				// It was altered or dropped meanwhile. Who did that may be
 				// waiting for us, so nothing is held while we wait for him.
-				releaseAll(held[:i+1])
+				unlockTables(held[:i+1])
 				held = held[:0]
 				break
 			}
@@ -149,7 +149,7 @@ func (d *DB) holdAll(names []string) ([]*table, error) {
 	}
 }
 
-func releaseAll(held []*table) {
+func unlockTables(held []*table) {
 	for _, t := range held {
 		t.inUse.RUnlock()
 	}
@@ -159,7 +159,7 @@ func releaseAll(held []*table) {
 // items.
 func declare(writes []Write, tables []*table) ([][]byte, error) {
 	keys := make([][]byte, len(writes), 2*len(writes)+1)
-	var room []byte // of all keys
+	var buf []byte // of all keys
 	var cancelled *Cancelled
 	for i := range writes {
 		w, t := &writes[i], tables[i].Table
@@ -169,9 +169,9 @@ func declare(writes []Write, tables []*table) ([][]byte, error) {
 			}
 			continue
 		}
-		from := len(room)
-		room = keyspace.Item(room, t, w.Key)
-		keys[i] = room[from:len(room):len(room)]
+		from := len(buf)
+		buf = keyspace.Item(buf, t, w.Key)
+		keys[i] = buf[from:len(buf):len(buf)]
 	}
 	if cancelled != nil {
 		return nil, cancelled
