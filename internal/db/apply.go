@@ -18,13 +18,13 @@ import (
 // position identifies a write within its update.
 type position struct {
 	key []byte    // of the item
-	n   int       // of the write among those of the update
+	n   int       // the index of the write in the update
 	now time.Time // when the update began
 }
 
-// apply makes one change, the whole of it: condition, effect, size limits, the
-// item, its index entries, the size of its collection, the change record, the
-// expiry entry and the consumed units. Every write passes through it.
+// apply executes one write completely: condition, effect, size limits, the item,
+// its index entries, the size of its collection, the change record, the expiry
+// entry and the consumed units. Every write passes through it.
 func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *encodeBuffer) (Outcome, error) {
 	stored, _ := tx.Get(at.key)
 	before, err := codec.DecodeItem(stored)
@@ -78,8 +78,8 @@ func setOrDelete(tx store.Tx, key []byte, it item.Item, buf *encodeBuffer) {
 	}
 }
 
-// recordTime is the time that a change record carries. No stamp may be of an
-// earlier time, so when the engine's clock is behind ours, the engine's counts.
+// recordTime returns the time for a change record. It must not be later than the
+// stamp, so if the engine's clock is behind ours, it is the time of the stamp.
 func recordTime(tx store.Tx, now time.Time) time.Time {
 	if tx.Stamp() < store.StampAt(now) {
 		return tx.Stamp().Time()
@@ -87,8 +87,8 @@ func recordTime(tx store.Tx, now time.Time) time.Time {
 	return now
 }
 
-// moveExpiry puts the entry that says when an item expires where the item after
-// a write wants it.
+// moveExpiry replaces the expiry entry of the item before a write by that of the
+// item after it.
 func moveExpiry(tx store.Tx, t *schema.Table, key []byte, before, after item.Item) {
 	was, had := t.Expiry(before)
 	is, has := t.Expiry(after)
@@ -106,8 +106,8 @@ func moveExpiry(tx store.Tx, t *schema.Table, key []byte, before, after item.Ite
 // formatExpiry is the format number of an expiry entry.
 const formatExpiry = 1
 
-// admit reports an error if an item may not become what the write makes of it.
-// size is the size of after.
+// checkAfter returns a fault if the item after the write exceeds a limit or does
+// not fit the indexes. size is the size of after.
 func (w *Write) checkAfter(t *schema.Table, before, after item.Item, size int) error {
 	if !w.Update {
 		if sizeWithLocal(t, after, size) > item.MaxSize {
@@ -118,9 +118,9 @@ func (w *Write) checkAfter(t *schema.Table, before, after item.Item, size int) e
 	if after.Depth() > item.MaxDepth {
 		return apierror.Validation("Nesting Levels have exceeded supported limits")
 	}
-	// An update is measured without the key but with its actions; the item it
-	// makes is held to the limit as well (measured on the service: a put can
-	// store a few bytes more than an update).
+	// The size of an update excludes the key and includes its actions; the
+	// resulting item must be within the limit as well (measured on the service:
+	// a put can store a few bytes more than an update).
 	if max(sizeWithLocal(t, after, size), size-keySize(t, after)+w.ActionBytes) > item.MaxSize {
 		return apierror.UpdateTooLarge()
 	}
@@ -130,7 +130,7 @@ func (w *Write) checkAfter(t *schema.Table, before, after item.Item, size int) e
 	return t.CheckIndexKeys(before, after)
 }
 
-// keySize is the size of an item's key attributes.
+// keySize returns the size of an item's key attributes.
 func keySize(t *schema.Table, it item.Item) (size int) {
 	for _, attrs := range [2][]schema.Attribute{t.Key.Partition, t.Key.Sort} {
 		for _, a := range attrs {
@@ -142,11 +142,12 @@ func keySize(t *schema.Table, it item.Item) (size int) {
 	return size
 }
 
-// withLocal is the size of an item together with its entries in the local
-// indexes: they share one limit, as the service's page on quotas says.
+// sizeWithLocal returns the size of an item and its entries in the local indexes,
+// which share one limit, as the service's page on quotas says. size is the size
+// of the item.
 func sizeWithLocal(t *schema.Table, it item.Item, size int) int {
 	if size*(1+len(t.Indexes)) <= item.MaxSize {
-		return size // the entries cannot matter
+		return size // within the limit, whatever the entries are
 	}
 	sum := size
 	for i := range t.Indexes {
@@ -157,19 +158,20 @@ func sizeWithLocal(t *schema.Table, it item.Item, size int) int {
 	return sum
 }
 
-// encoding holds the stored form of the items of one update. The engine needs
-// them until Update returns; then the memory is used again.
+// encodeBuffer holds the encoded items of one update. The engine uses them until
+// Update returns; then the buffer is reused.
 type encodeBuffer struct{ bytes []byte }
 
 var encodeBuffers = sync.Pool{New: func() any { return new(encodeBuffer) }}
 
-// of returns an item in its stored form.
+// encode returns the stored form of an item.
 func (e *encodeBuffer) encode(it item.Item) []byte {
 	from := len(e.bytes)
 	e.bytes = codec.AppendItem(e.bytes, it)
 	return e.bytes[from:len(e.bytes):len(e.bytes)]
 }
 
+// release returns the buffer to the pool, unless it is large.
 func (e *encodeBuffer) release() {
 	const maxKept = 64 << 10
 	if cap(e.bytes) <= maxKept {

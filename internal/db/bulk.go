@@ -14,18 +14,18 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Many items at once go into a table that nobody uses yet. Each is a Write and
-// passes through apply like any other; what is saved is one update, and so one
-// wait for the disk, for some hundred of them, and the look at what was there
-// before where nothing can be.
+// Restores and imports write many items to a table that is not in use yet. Each
+// item is a Write that passes through apply. It is faster than DB.Write because
+// one update, and so one sync of the WAL, has hundreds of writes, and because
+// items that cannot exist are not read before they are written.
 
 const (
-	bulkItems   = 1000    // writes of one update, at most
-	bulkBytes   = 1 << 20 // bytes of one update, about
-	bulkWriters = 2       // updates under way at once
+	bulkItems   = 1000    // maximum number of writes of one update
+	bulkBytes   = 1 << 20 // approximate size of one update
+	bulkWriters = 2       // concurrent updates
 )
 
-// loadItems puts items into a table in which none of them exists. done is
+// loadItems writes items to a table in which none of them exists. done is
 // called after each update with the number of its items.
 func (d *DB) loadItems(ctx context.Context, t *table, items iter.Seq2[item.Item, error], done func(items int)) error {
 	w := d.startWriters(ctx, t, 1, done)
@@ -55,9 +55,9 @@ type batchWriters struct {
 	running sync.WaitGroup
 }
 
-// startWriters starts the writers, which share the queues evenly. done is
-// called after each update with the number of its items. The caller must call
-// finish.
+// startWriters starts bulkWriters goroutines on one queue for all of them, or on
+// one for each. done is called after each update with the number of its items.
+// The caller must call finish.
 func (d *DB) startWriters(ctx context.Context, t *table, queues int, done func(items int)) *batchWriters {
 	w := &batchWriters{queues: make([]chan *batch, queues)}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
@@ -107,8 +107,8 @@ func (w *batchWriters) finish(err error) error {
 	return errors.Join(cause, err)
 }
 
-// hasKey lets an item pass that was in a table before: it need not fit the
-// indexes that came later.
+// hasKey is the Fit of a restored item. It checks the key only: the item may not
+// fit indexes that were added after it was written.
 func hasKey(t *schema.Table, it item.Item) error {
 	if !t.Key.In(it) {
 		return apierror.KeyMismatch()
@@ -116,26 +116,26 @@ func hasKey(t *schema.Table, it item.Item) error {
 	return nil
 }
 
-// batch is the writes of one update, with memory of their own.
+// batch is the writes of one update, with copies of their items.
 type batch struct {
 	writes []Write
 	bytes  []byte
 	size   int
 
-	// mayExist marks, by write, the items that may exist already. Without it
-	// none of them does.
+	// mayExist marks, by write, the items that may exist already. If it
+	// is nil, none of them does.
 	mayExist []bool
 }
 
 func newBatch() *batch { return &batch{writes: make([]Write, 0, bulkItems)} }
 
-// copy keeps an item as long as the batch.
+// copy copies an item into memory of the batch.
 func (b *batch) copy(it item.Item) item.Item {
 	if it == nil {
 		return nil
 	}
 	if len(b.bytes)+len(it) > cap(b.bytes) {
-		b.bytes = make([]byte, 0, max(bulkBytes/8, len(it))) // the old one lives on in what was copied
+		b.bytes = make([]byte, 0, max(bulkBytes/8, len(it))) // earlier copies refer to the old buffer
 	}
 	b.size += len(it)
 	from := len(b.bytes)
@@ -193,11 +193,11 @@ func (d *DB) writeBatch(ctx context.Context, t *table, b *batch) error {
 	return nil
 }
 
-// emptyTableTx is an update of a table that has none of the items it writes but those
-// that are known, so that the others need not be declared.
+// emptyTableTx is an update of a table in which only the known items may exist.
+// Other items read as absent, so that their keys need not be declared.
 type emptyTableTx struct {
 	store.Tx
-	items []byte // what the keys of items begin with
+	items []byte // the prefix of all item keys
 	known map[string]bool
 }
 

@@ -1,8 +1,9 @@
-// Package db is tables and their items: the catalog, the one write path and
-// the one range reader.
+// Package db implements tables and their items on a storage engine.
 //
-// It speaks of plans, not of requests: what an expression means is decided
-// above it, what a disk is below it.
+// It executes plans (Write, Get, Range), not requests: package ops decides what
+// a request and its expressions mean, package store how bytes are kept. Every
+// change of an item passes through apply. DESIGN.md explains how a change of a
+// table reaches all servers, the background work, and the lock order.
 package db
 
 import (
@@ -15,36 +16,37 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Options say how a database behaves. The zero value is usable.
+// Options configures a database. The zero value is usable.
 type Options struct {
-	Now func() time.Time // the system's clock unless set
-	Log *slog.Logger
+	Now func() time.Time // defaults to time.Now
+	Log *slog.Logger     // defaults to no log
 
-	// TableDelay is how long a table is CREATING, UPDATING and DELETING.
-	// With none it can be used as soon as the answer arrives.
+	// TableDelay is how long a table is CREATING, UPDATING and DELETING. With 0
+	// a table can be used as soon as the call has returned.
 	TableDelay time.Duration
 
-	// ExpiryInterval is how often expired items are looked for; 1 s unless set.
+	// ExpiryInterval is the interval at which expired items are removed. It
+	// defaults to 1 s.
 	ExpiryInterval time.Duration
 
-	// HideExpired leaves expired items out of what is read, also when they
-	// have not been removed yet.
+	// HideExpired omits expired items that are not removed yet from all reads.
 	HideExpired bool
 
-	// ShardDuration is how long a shard of a stream takes changes before another
-	// follows it; 4 h unless set. It counts for streams that are enabled from
-	// now on.
+	// ShardDuration is how long a shard of a stream is open before its child
+	// replaces it. It defaults to 4 h, and applies to streams that are enabled
+	// from now on.
 	ShardDuration time.Duration
 
-	// OpenBackup finds the items of a backup, for tables that are made of one.
+	// OpenBackup opens the items of a backup, for tables that are restored from
+	// one.
 	OpenBackup func(ctx context.Context, id string) (*Contents, error)
 
-	// MaxCollectionBytes is how large the items of one partition may become
-	// in a table with local indexes; 10 GB unless set.
+	// MaxCollectionBytes limits the size of an item collection in a table with
+	// local indexes. It defaults to 10 GB.
 	MaxCollectionBytes int64
 }
 
-// DB is a database. Its methods may be called at once from many goroutines.
+// DB is a database. Its methods are safe for concurrent use.
 type DB struct {
 	engine store.Engine
 	now    func() time.Time
@@ -61,11 +63,11 @@ type DB struct {
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 
 	restores *restoreQueue
-	saving   sync.Mutex // held by who saves or reads tallies
+	saving   sync.Mutex // held while item counts are saved or read
 
 	stop   context.CancelFunc
-	work   sync.WaitGroup // what every server does in the background
-	leader lead.Work      // what only the leader does
-	drop   lead.Wake      // a table was deleted
-	build  lead.Wake      // an index or a time to live was changed
+	work   sync.WaitGroup // background work of every server
+	leader lead.Work      // background work of the leader only
+	drop   lead.Wake      // wakes dropStep
+	build  lead.Wake      // wakes buildStep
 }

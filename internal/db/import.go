@@ -12,31 +12,32 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// A table that is made of files stands in the catalog from the first, CREATING,
-// with the id of its import. Who reads the files fills it, and then settles it
-// or takes it out again. Until then nobody else can use it.
+// An import of files creates its table in the catalog first, with the status
+// CREATING and the id of the import. Package transfer reads the files, calls
+// Import, and then EndImport or DropImport. Until then the table cannot be used.
 
-// BeginImport makes a table that an import is going to fill.
+// BeginImport creates a table for an import to fill.
 func (d *DB) BeginImport(ctx context.Context, def schema.Table, id string) (Description, error) {
 	def.Restored = schema.Restored{Import: id, Running: true}
 	return d.CreateTable(ctx, def)
 }
 
-// importing is the table that an import fills.
+// importing returns the table that an import fills.
 func (d *DB) importing(name, id string) (*table, error) {
 	t, ok := d.find(name)
 	if !ok || t.Restored.Import != id {
 		return nil, apierror.NoTableNamed(name)
 	}
 	if !t.Restored.Running {
-		return nil, fmt.Errorf("table %s is complete: nothing can be imported into it", name)
+		return nil, fmt.Errorf("import into table %s: its import is complete", name)
 	}
 	return t, nil
 }
 
-// Import puts items into a table that BeginImport made, from the start. Of two
-// with one key the later counts. reject is told of each item that does not fit,
-// before the next is taken; done of how many are in.
+// Import clears a table that BeginImport created, and writes items to it. Of two
+// items with one key the later wins. It calls reject with the fault of each item
+// that does not fit, before it reads the next, and done after each update with
+// the number of its items.
 func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.Item, error], reject func(error), done func(items int)) error {
 	t, err := d.importing(name, id)
 	if err != nil {
@@ -82,22 +83,22 @@ func (l *importLane) next() *batch {
 	return b
 }
 
-// filter remembers keys in memory that does not grow. It may take one for
-// another, the more often the more there are; it never forgets one.
+// bloomFilter is a set of keys in constant memory. It has false positives, more
+// of them the more keys it contains, and no false negatives.
 type bloomFilter struct {
 	seed maphash.Seed
 	bits []uint64
 }
 
-// bloomBits is how many bits it has: enough for some ten million keys.
+// bloomBits is the size of a filter: enough for about ten million keys.
 const bloomBits = 1 << 26
 
 func newBloomFilter() *bloomFilter {
 	return &bloomFilter{maphash.MakeSeed(), make([]uint64, bloomBits/64)}
 }
 
-// add tells whether a key may have been added before, and adds it. Its four
-// bits lie in one place, so that it costs one look at memory.
+// add adds a key, and reports whether it may have been added before. The four
+// bits of a key are in one word, so that it costs one memory access.
 func (f *bloomFilter) add(key []byte) (maybe bool) {
 	h := maphash.Bytes(f.seed, key)
 	word := &f.bits[h%(bloomBits/64)]
@@ -148,7 +149,7 @@ func distribute(t *schema.Table, writers *batchWriters, items iter.Seq2[item.Ite
 	return nil
 }
 
-// EndImport makes a table usable that Import has filled.
+// EndImport makes a table that Import has filled usable.
 func (d *DB) EndImport(ctx context.Context, name, id string) error {
 	t, err := d.importing(name, id)
 	if err != nil {
@@ -157,8 +158,8 @@ func (d *DB) EndImport(ctx context.Context, name, id string) error {
 	return d.endFill(ctx, t)
 }
 
-// DropImport removes a table that could not be filled. It does nothing if the
-// table does not exist any more.
+// DropImport removes the table of an import that failed. It does nothing if the
+// table no longer exists, or if the import is complete.
 func (d *DB) DropImport(ctx context.Context, name, id string) error {
 	t, ok := d.find(name)
 	if !ok || t.Restored.Import != id || !t.Restored.Running {

@@ -13,8 +13,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Open reads the catalog of an engine and starts the work that goes on beside
-// requests. The engine stays the caller's to close, after Close.
+// Open reads the catalog of an engine and starts the background work. The caller
+// closes the engine, after Close.
 func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -34,12 +34,12 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
 	}
-	engine.Subscribe(d.onMessage) // before the catalog is read, so that no change of it is missed
+	engine.Subscribe(d.onMessage) // before reading the catalog, to miss no change of it
 	if err := d.load(ctx); err != nil {
-		return nil, fmt.Errorf("read the catalog: %w", err)
+		return nil, fmt.Errorf("read catalog: %w", err)
 	}
 	if err := d.readCounts(ctx); err != nil {
-		return nil, fmt.Errorf("read the item counts: %w", err)
+		return nil, fmt.Errorf("read item counts: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
@@ -52,35 +52,35 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	return d, nil
 }
 
-// lead does the background work of the leader during one term.
+// lead does the background work of the leader for one term.
 func (d *DB) lead(ctx context.Context, begun func()) {
 	begun()
 	warned := make(map[uint32]bool)
 	lead.Run(ctx, d.engine.Leads,
-		lead.Loop{Step: d.dropStep, Wake: d.drop, Retry: 5 * time.Second, Failed: d.warn("deleted tables could not be removed; trying again")},
-		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.warn("an index could not be built; trying again")},
+		lead.Loop{Step: d.dropStep, Wake: d.drop, Retry: 5 * time.Second, Failed: d.warn("deleted tables could not be removed; retrying")},
+		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.warn("an index could not be built; retrying")},
 		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers},
 		lead.Every(tokenInterval, d.removeTokens, d.warn("old transaction tokens could not be removed")),
-		lead.Every(trimInterval, d.Trim, d.warn("old changes could not be removed")),
+		lead.Every(trimInterval, d.Trim, d.warn("old change records could not be removed")),
 		lead.Every(d.expiryInterval, func(ctx context.Context) error { return d.expire(ctx, warned) }, d.warn("expired items could not be removed")))
 }
 
-// warn logs an error of background work.
+// warn returns a function that logs an error of background work.
 func (d *DB) warn(message string) func(error) {
 	return func(err error) { d.log.Warn(message, "error", err) }
 }
 
-// Now is the time by the database's clock.
+// Now returns the time of the database's clock.
 func (d *DB) Now() time.Time { return d.now() }
 
-// Healthy tells whether the storage answers.
+// Healthy returns an error if the engine cannot be read.
 func (d *DB) Healthy(ctx context.Context) error {
 	_, err := d.engine.Get(ctx, store.Strong, keyspace.Meta("last table id"))
 	return err
 }
 
-// Verify checks that what is stored is consistent, as it is at one moment. It
-// calls progress at intervals.
+// Verify checks the stored data of all tables, in one snapshot, for consistency.
+// It calls progress at intervals.
 func (d *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]verify.Report, error) {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
@@ -90,7 +90,8 @@ func (d *DB) Verify(ctx context.Context, progress func(table string, items int64
 	return verify.Tables(ctx, snap, progress)
 }
 
-// Close ends the work beside requests. The caller has stopped asking.
+// Close stops the background work and saves the item counts. No other method may
+// be in progress.
 func (d *DB) Close() error {
 	d.stop()
 	d.work.Wait()

@@ -13,29 +13,30 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// Write is a change of one item. Whatever changes an item is one of these.
+// Write is a plan to change one item. Every change of an item is a Write.
 type Write struct {
 	Table string
-	Key   item.Item // has at least the attributes of the key
+	Key   item.Item // contains at least the key attributes
 
-	// Fit tells whether the write fits the table; CheckKey unless set.
+	// Fit returns a fault if the write does not fit the table. It defaults to
+	// CheckKey.
 	Fit func(t *schema.Table, key item.Item) error
 
-	// If tells whether the write may happen, given the item before it (nil
-	// when absent); always unless set.
+	// If reports whether the condition of the write holds for the item before
+	// it (nil when absent). Without it the write is unconditional.
 	If func(before item.Item) bool
 
 	Effect Effect
 
-	// Update is set by updates: they are held against the size limit, and
-	// worded, in another way. ActionBytes is what their actions count there.
+	// Update marks an update, which has its own size check and faults.
+	// ActionBytes is the size of its actions in that check.
 	Update      bool
 	ActionBytes int
 
-	Actor change.Actor // a customer unless set
+	Actor change.Actor // defaults to a customer
 }
 
-// Effect works out the item after a write from the item before it (nil when
+// Effect computes the item after a write from the item before it (nil when
 // absent). It must not keep state: an engine may run a write more than once.
 type Effect func(before item.Item) (after item.Item, err error)
 
@@ -47,7 +48,7 @@ func Replace(it item.Item) Effect {
 // Remove is the effect of a delete.
 func Remove(item.Item) (item.Item, error) { return nil, nil }
 
-// Keep is the effect of a write that only looks.
+// Keep is the effect of a write that only checks its condition.
 func Keep(before item.Item) (item.Item, error) { return before, nil }
 
 func (w *Write) fits(t *schema.Table) error {
@@ -57,30 +58,31 @@ func (w *Write) fits(t *schema.Table) error {
 	return w.Fit(t, w.Key)
 }
 
-// Outcome is what a write did.
+// Outcome describes what a write did.
 type Outcome struct {
 	Table         *schema.Table // as the write found it
 	Before, After item.Item
 	Consumed      capacity.Consumed
 
-	// CollectionBytes is the size of the item's collection, in a table that
-	// has such.
+	// CollectionBytes is the size of the item collection, in a table with local
+	// indexes.
 	CollectionBytes int64
 
 	edits                   []index.Edit
 	beforeBytes, afterBytes int // the sizes of Before and After
 }
 
-// ConditionFailed is the error of a write whose condition does not hold.
+// ConditionFailed is returned when the condition of a write does not hold.
 type ConditionFailed struct {
-	Before item.Item // the item it looked at
+	Before item.Item // the item that the condition was evaluated on
 }
 
 func (*ConditionFailed) Error() string { return "the condition does not hold" }
 
-// Cancelled is the error of several writes of which some cannot happen.
+// Cancelled is returned when some of several writes or reads are rejected, so
+// that none is done.
 type Cancelled struct {
-	Reasons []error // by write; nil where there is none
+	Reasons []error // by write or read; nil if it is not rejected
 }
 
 func (c *Cancelled) Error() string { return fmt.Sprintf("cancelled: %v", c.first()) }
@@ -94,8 +96,8 @@ func (c *Cancelled) first() error {
 	return nil
 }
 
-// add notes that the i-th of n writes cannot happen. An error that is more
-// than the reason of one write is handed back.
+// add records err as the reason why the i-th of n actions is rejected. It returns
+// an error that concerns more than one action. c may be nil.
 func (c *Cancelled) add(i, n int, err error) (*Cancelled, error) {
 	var fault *apierror.Error
 	var failed *ConditionFailed
@@ -109,8 +111,8 @@ func (c *Cancelled) add(i, n int, err error) (*Cancelled, error) {
 	return c, nil
 }
 
-// conflict is the error of writes that waited too long for others of the same
-// items.
+// conflict returns the error of n writes that waited too long for other writes of
+// the same items.
 func conflict(n int) error {
 	c := &Cancelled{Reasons: make([]error, n)}
 	for i := range c.Reasons {

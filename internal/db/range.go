@@ -14,49 +14,48 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// MaxPageBytes ends a page: the item that reaches it is the page's last.
+// MaxPageBytes limits a page: the item that reaches it is the last of the page.
 const MaxPageBytes = 1 << 20
 
-// Range reads items in order of their keys: a Query of one partition, or a
-// Scan of them all or of a segment.
+// Range is a plan to read items in the order of their keys: a Query of one
+// partition, or a Scan of all partitions or of a segment.
 type Range struct {
 	Table string
-	Index string // none: the table itself
+	Index string // empty for the table itself
 
 	Partition []item.Value   // of a query
 	Bound     keyspace.Bound // of a query
 	Segment   int            // of a scan
-	Segments  int            // of a scan; 0 is the same as 1
+	Segments  int            // of a scan; 0 means 1
 	Reverse   bool
-	After     item.Item // where the page before this one ended
+	After     item.Item // Last of the previous page
 
-	// Fit, if set, is called with the table that will be read, before anything
-	// else is done. It reports whether the range fits the table, and may change
-	// the range.
+	// Fit, if set, is called first, with the table. It returns a fault if the
+	// range does not fit the table, and may change the range.
 	Fit func(t *schema.Table, r *Range) error
 
-	Limit      int // how many items to look at; 0 is no limit
+	Limit      int // items to scan; 0 for no limit
 	Consistent bool
 
-	// Whole fetches the item itself for an entry of a local index that lacks
-	// some of its attributes.
+	// Whole fetches the item of each entry of a local index, for attributes that
+	// the index does not project.
 	Whole bool
-	// Keep tells which items to return; all unless set.
+	// Keep reports whether to return an item. It defaults to all items.
 	Keep func(item.Item) bool
-	// CountOnly leaves the items out of the page.
+	// CountOnly omits the items from the page.
 	CountOnly bool
-	// Take is given the items in their order, if it is set, and the page has
-	// none. It must not keep them. None may be shown before Range has returned
-	// without an error.
+	// Take, if set, gets the items in order, instead of the page. It must not
+	// retain them, and must not show any before Range has returned without
+	// an error.
 	Take func(item.Item)
 }
 
-// Page is the items of a Range.
+// Page is the result of a Range.
 type Page struct {
-	Items    []item.Item // unless Take has them
+	Items    []item.Item // nil with Take or CountOnly
 	Count    int         // items kept
-	Scanned  int         // items looked at
-	Last     item.Item   // where the next page begins; nil: there is none
+	Scanned  int         // items or entries read
+	Last     item.Item   // the key after which the next page begins; nil at the end
 	Consumed capacity.Consumed
 }
 
@@ -82,14 +81,14 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 	return p.page, nil
 }
 
-// place is where a range lies.
+// rangeTarget is the table or index that a Range reads, and the span of its keys.
 type rangeTarget struct {
 	table *schema.Table
-	index *schema.Index // nil: the table itself
+	index *schema.Index // nil for the table itself
 	span  store.Range
 }
 
-// find fits a range to its table.
+// resolve finds the index and the keys of a range.
 func (p *rangeTarget) resolve(t *schema.Table, r *Range) error {
 	p.table = t
 	var id uint16
@@ -111,7 +110,7 @@ func (p *rangeTarget) resolve(t *schema.Table, r *Range) error {
 		if p.index != nil {
 			at = keyspace.Entry(nil, t, p.index, r.After)
 		}
-		// The key need not be of an item that still exists, nor lie in range.
+		// The item may have been deleted, and its key may be outside the range.
 		if r.Reverse {
 			end = slices.MinFunc([][]byte{end, at}, bytes.Compare)
 		} else {
@@ -125,7 +124,8 @@ func (p *rangeTarget) resolve(t *schema.Table, r *Range) error {
 	return nil
 }
 
-// key cuts out of an item what the next page needs to begin behind it.
+// keyOf returns the attributes of an item that the next page needs to begin after
+// it.
 func (p *rangeTarget) keyOf(it item.Item) item.Item {
 	if p.index == nil {
 		return p.table.Key.Of(it)
@@ -139,21 +139,21 @@ func (p *rangeTarget) keyOf(it item.Item) item.Item {
 	return b.Item()
 }
 
-// pageReader fills a page.
+// pageReader reads one page.
 type pageReader struct {
 	db     *DB
 	ctx    context.Context
-	snap   store.Snapshot // when more is read than the range
+	snap   store.Snapshot // only if items are fetched
 	r      *Range
 	target rangeTarget
 
 	page       Page
 	err        error
-	bytes      int     // of the items or entries looked at
-	fetchUnits float64 // of the items fetched for entries
+	bytes      int     // of the items or entries read
+	fetchUnits float64 // for the items fetched
 }
 
-// read goes through the range until the page is full.
+// read scans the range until the page is full.
 func (p *pageReader) read() error {
 	if !p.r.Whole {
 		if err := p.db.engine.ReadRange(p.ctx, p.target.span, p.next); err != nil {
@@ -178,8 +178,7 @@ func (p *pageReader) read() error {
 	return p.err
 }
 
-// next looks at the next stored item or entry, and tells whether there is room
-// for another.
+// next processes one stored item or entry, and reports whether to read another.
 func (p *pageReader) next(pair store.Pair) (more bool) {
 	it, err := codec.DecodeItem(pair.Value)
 	if err != nil {
@@ -199,7 +198,7 @@ func (p *pageReader) next(pair store.Pair) (more bool) {
 	return true
 }
 
-// take puts an item into the page, if it is asked for.
+// take adds an item to the page, unless it is hidden or not kept.
 func (p *pageReader) take(it item.Item) error {
 	if p.r.Whole {
 		var err error
@@ -216,12 +215,12 @@ func (p *pageReader) take(it item.Item) error {
 	case p.r.Take != nil:
 		p.r.Take(it)
 	default:
-		p.page.Items = append(p.page.Items, slices.Clone(it)) // the next overwrites it
+		p.page.Items = append(p.page.Items, slices.Clone(it)) // its bytes are valid until the next
 	}
 	return nil
 }
 
-// fetch reads the item that an entry stands for. Each is a read of its own.
+// fetch reads the item of an index entry. Each is charged as a separate read.
 func (p *pageReader) fetch(entry item.Item) (item.Item, error) {
 	values, err := p.snap.Get(p.ctx, keyspace.Item(nil, p.target.table, entry))
 	if err != nil {

@@ -15,12 +15,12 @@ type Get struct {
 	Table      string
 	Consistent bool
 
-	// Fit, if set, reports whether the request fits the table that will be
-	// read. It is called before the keys are checked.
+	// Fit, if set, returns a fault if the request does not fit the table. It is
+	// called before the keys are checked.
 	Fit func(t *schema.Table) error
 }
 
-// open returns the table that is read.
+// open returns the table to read.
 func (d *DB) open(g Get) (*schema.Table, error) {
 	t, err := d.use(g.Table)
 	if err != nil {
@@ -34,14 +34,14 @@ func (d *DB) open(g Get) (*schema.Table, error) {
 	return t.Table, nil
 }
 
-// Get reads items by their keys, nil for each that does not exist.
+// Get reads items by their keys. The result is nil for each that does not exist.
 func (d *DB) Get(ctx context.Context, g Get, keys ...item.Item) ([]item.Item, error) {
 	t, err := d.open(g)
 	if err != nil {
 		return nil, err
 	}
 	stored := make([][]byte, len(keys))
-	var buf []byte // of all keys
+	var buf []byte // holds all keys
 	for i, key := range keys {
 		if err := t.CheckKey(key); err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (d *DB) Get(ctx context.Context, g Get, keys ...item.Item) ([]item.Item, er
 	return d.decodeVisible(t, values)
 }
 
-// GetOne reads an item by its key, nil if it does not exist.
+// GetOne reads an item by its key. It returns nil if the item does not exist.
 func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error) {
 	t, err := d.open(g)
 	if err != nil {
@@ -77,8 +77,8 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 	return it, err
 }
 
-// shown are the items of stored values, without those that are hidden because
-// they have expired.
+// decodeVisible decodes stored items. The result is nil for each that is absent
+// or hidden.
 func (d *DB) decodeVisible(t *schema.Table, values [][]byte) (items []item.Item, err error) {
 	items = make([]item.Item, len(values))
 	for i, v := range values {
@@ -92,6 +92,7 @@ func (d *DB) decodeVisible(t *schema.Table, values [][]byte) (items []item.Item,
 	return items, nil
 }
 
+// hidden reports whether reads omit an item because it has expired.
 func (d *DB) hidden(t *schema.Table, it item.Item) bool {
 	return d.hideExpired && it != nil && t.Expired(it, d.now())
 }

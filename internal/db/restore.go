@@ -17,12 +17,13 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// A restored table stands in the catalog from the first, CREATING, with what
-// it is made from. Its items are put in beside requests. The catalog is all
-// that a restart needs: what was put in goes, and it begins anew.
+// A restore creates its table in the catalog first, with the status CREATING and
+// the source of its items. The leader writes the items in the background. After a
+// restart the restore needs only the catalog: it clears the table and begins
+// again.
 
-// SetRecovery says for how many days back a table can be restored; not at all
-// with 0.
+// SetRecovery enables point-in-time recovery of a table for a number of days, or
+// disables it with 0.
 func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Description, error) {
 	return d.alterRecorded(ctx, name, func(t *schema.Table) error {
 		now := d.now()
@@ -32,7 +33,8 @@ func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Descriptio
 		case !t.Recovery.Enabled:
 			t.Recovery = schema.Recovery{Enabled: true, Since: now, Days: days}
 		default:
-			// What was too old until now is gone, also for a longer window.
+			// Changes before the old window may be trimmed: a longer window does
+			// not bring them back.
 			t.Recovery.Since, _ = t.Recovery.Window(now)
 			t.Recovery.Days = days
 		}
@@ -40,14 +42,14 @@ func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Descriptio
 	})
 }
 
-// View takes a view of all tables as they are now.
+// View opens a view of all tables as they are now.
 func (d *DB) View(ctx context.Context) (*history.View, error) { return history.Open(ctx, d.engine) }
 
-// RestoreToSecond makes a new table of another as it was at the end of a
-// second, or of now when at is zero. define makes the new one's description of
-// the other's.
+// RestoreToSecond creates a table with the items of another as they were at the
+// end of a second, or as they are now if at is zero. define derives the
+// description of the new table from that of the source.
 func (d *DB) RestoreToSecond(ctx context.Context, source string, at time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
-	now := d.now() // before the view: a second that is over by then is whole in it
+	now := d.now() // before the view, which then contains the whole of any second that is over
 	view, err := d.View(ctx)
 	if err != nil {
 		return Description{}, err
@@ -59,8 +61,8 @@ func (d *DB) RestoreToSecond(ctx context.Context, source string, at time.Time, d
 	return desc, err
 }
 
-// restoreFrom is RestoreToSecond from a view, which is in use when there is no
-// error.
+// restoreFrom is RestoreToSecond with a view. If it returns nil, the view belongs
+// to the restore.
 func (d *DB) restoreFrom(ctx context.Context, view *history.View, source string, at, now time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
 	t, err := view.Table(ctx, source)
 	if err != nil {
@@ -80,35 +82,35 @@ func (d *DB) restoreFrom(ctx context.Context, view *history.View, source string,
 	return d.restore(ctx, def, contentsAt(view, t, at))
 }
 
-// RestoreBackup makes a table of a backup, which def names.
+// RestoreBackup creates a table with the items of the backup that def names.
 func (d *DB) RestoreBackup(ctx context.Context, def schema.Table) (Description, error) {
 	return d.restore(ctx, def, nil)
 }
 
-// restore puts a table into the catalog and has it filled. Without contents
-// they are found when its turn comes.
+// restore creates a table and queues it to be filled. contents may be nil: the
+// worker that fills the table then opens them.
 func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) (Description, error) {
 	def.Restored.Running = true
 	def.UUID = newUUID()
 	if contents != nil {
 		if d.engine.Leads() {
-			// Before it is in the catalog: who fills it may look at once.
+			// Before the table is in the catalog: a worker may claim it at once.
 			d.restores.offer(def.UUID, contents)
 		} else {
-			contents.close() // who fills it is another server, and finds them himself
+			contents.close() // the leader fills the table, and opens its own
 		}
 	}
 	desc, err := d.CreateTable(ctx, def)
 	if err != nil {
-		d.restores.takeOffered(def.UUID)
+		d.restores.takeOffered(def.UUID) // the caller closes them
 		return Description{}, err
 	}
 	d.restores.wake.Signal()
 	return desc, nil
 }
 
-// contentsAt are the items of a table as they were at the end of a second, or as
-// they are in the view when it is zero.
+// contentsAt returns the items of a table as they were at the end of a second, or
+// as they are in the view if second is zero.
 func contentsAt(v *history.View, t *schema.Table, second time.Time) *Contents {
 	items := func(ctx context.Context) iter.Seq2[item.Item, error] {
 		if second.IsZero() {
@@ -120,40 +122,40 @@ func contentsAt(v *history.View, t *schema.Table, second time.Time) *Contents {
 }
 
 const (
-	restoreWorkers = 2               // tables that are filled at once; others wait
-	restoreRetry   = 5 * time.Second // after what may pass, such as a full disk
+	restoreWorkers = 2               // tables that are filled concurrently
+	restoreRetry   = 5 * time.Second // after an error that may be temporary, such as a full disk
 )
 
-// restoreStep fills one restored table.
+// restoreStep claims and fills one restored table.
 func (d *DB) restoreStep(ctx context.Context) (wait time.Duration, err error) {
 	t, ok := d.nextRestore()
 	if !ok {
 		return lead.Idle, nil
 	}
 	defer d.restores.release(t.ID)
-	d.restores.wake.Signal() // there may be more, for another worker
+	d.restores.wake.Signal() // another worker may claim the next
 	err = d.fillRestored(ctx, t)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return 0, nil
 	case isPermanent(err):
-		d.log.Error("a table could not be restored, and is removed again", "table", t.Name, "error", err)
+		d.log.Error("restore failed; removing the table", "table", t.Name, "error", err)
 		err = d.abandon(ctx, t)
 	default:
-		d.log.Error("a table could not be restored; trying again from the start", "table", t.Name, "error", err)
+		d.log.Error("restore failed; retrying from the start", "table", t.Name, "error", err)
 	}
 	if err != nil {
-		lead.Wait(ctx, nil, restoreRetry) // no other worker takes it meanwhile
+		lead.Wait(ctx, nil, restoreRetry) // with the claim, so that no other worker retries earlier
 	}
 	return 0, nil
 }
 
-// isPermanent tells whether another attempt would meet the same error.
+// isPermanent reports whether a retry would fail with the same error.
 func isPermanent(err error) bool {
 	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, history.ErrNoRecovery) || errors.Is(err, history.ErrNotRestorable) || errors.As(err, new(*apierror.Error))
 }
 
-// nextRestore claims the table that waits longest.
+// nextRestore claims the table that has waited longest.
 func (d *DB) nextRestore() (next *table, ok bool) {
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
@@ -167,8 +169,8 @@ func (d *DB) nextRestore() (next *table, ok bool) {
 	return next, next != nil && d.restores.claim(next.ID)
 }
 
-// fillRestored puts the items of a restored table in, from the start, and
-// makes it usable.
+// fillRestored writes the items of a restored table, from the start, and makes
+// the table usable.
 func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	contents, err := d.openContents(ctx, t.Table)
 	if err != nil {
@@ -180,18 +182,15 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	}
 	log := d.log.With("table", t.Name, "from", t.Restored.Table, "at", t.Restored.At)
 	began := d.now()
-	var desc atomic.Int64
-	desc.Store(began.UnixNano())
-	progress := func(what string) func(int) {
-		var done atomic.Int64
-		return func(n int) {
-			count, now := done.Add(int64(n)), d.now().UnixNano()
-			if last := desc.Load(); now-last >= int64(buildProgress) && desc.CompareAndSwap(last, now) {
-				log.Info("a table is being restored", what, count)
-			}
+	var written, logged atomic.Int64 // items, and the time of the last progress line
+	logged.Store(began.UnixNano())
+	progress := func(items int) {
+		count, now := written.Add(int64(items)), d.now().UnixNano()
+		if last := logged.Load(); now-last >= int64(buildProgress) && logged.CompareAndSwap(last, now) {
+			log.Info("restoring table", "items", count)
 		}
 	}
-	if err := d.loadItems(ctx, t, contents.Items(ctx), progress("items")); err != nil {
+	if err := d.loadItems(ctx, t, contents.Items(ctx), progress); err != nil {
 		return err
 	}
 	if err := d.saveCounts(ctx); err != nil {
@@ -200,19 +199,19 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	if err := d.endFill(ctx, t); err != nil {
 		return err
 	}
-	log.Info("a table was restored", "items", t.counts.current()[0].Items, "took", d.now().Sub(began).Round(time.Millisecond))
+	log.Info("table restored", "items", t.counts.current()[0].Items, "took", d.now().Sub(began).Round(time.Millisecond))
 	return nil
 }
 
-// openContents are the contents that were offered for a table, or found again
-// after a restart.
+// openContents returns the contents that were offered for a table. If there are
+// none, as after a restart, it opens the source that the catalog names.
 func (d *DB) openContents(ctx context.Context, t *schema.Table) (*Contents, error) {
 	if c := d.restores.takeOffered(t.UUID); c != nil {
 		return c, nil
 	}
 	if t.Restored.Backup != "" {
 		if d.restores.open == nil {
-			return nil, fmt.Errorf("table %s is made of a backup, but there are none", t.Name)
+			return nil, fmt.Errorf("table %s is restored from a backup, but this server has no backups", t.Name)
 		}
 		return d.restores.open(ctx, t.Restored.Backup)
 	}
@@ -225,7 +224,7 @@ func (d *DB) openContents(ctx context.Context, t *schema.Table) (*Contents, erro
 		err = apierror.NoTableNamed(t.Restored.Table)
 	}
 	if err == nil {
-		// Its second may have been the present one, and not be over yet.
+		// The second of a restore of now may not be over yet.
 		at, now := t.Restored.At, d.now()
 		if _, latest := source.Recovery.Window(now); at.After(latest) {
 			at = latest
@@ -239,7 +238,7 @@ func (d *DB) openContents(ctx context.Context, t *schema.Table) (*Contents, erro
 	return contentsAt(view, source, t.Restored.At), nil
 }
 
-// clear removes what an attempt before put into a table.
+// clear removes everything that an earlier attempt wrote to a table.
 func (d *DB) clear(ctx context.Context, t *table) error {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
@@ -253,7 +252,7 @@ func (d *DB) clear(ctx context.Context, t *table) error {
 				err = d.engine.DeleteRange(ctx, start, end)
 			}
 			if err != nil {
-				return fmt.Errorf("remove what was restored of table %s: %w", t.Name, err)
+				return fmt.Errorf("clear table %s: %w", t.Name, err)
 			}
 			break
 		}
@@ -261,18 +260,18 @@ func (d *DB) clear(ctx context.Context, t *table) error {
 	return d.resetCounts(ctx, t)
 }
 
-// endFill makes a table usable that was filled by a restore or an import.
+// endFill makes a table that a restore or an import has filled usable.
 func (d *DB) endFill(ctx context.Context, t *table) error {
 	return d.alterFilling(ctx, t, func(now *schema.Table) { now.Restored.Running = false })
 }
 
-// abandon removes a table that could not be filled.
+// abandon removes a table whose restore or import failed.
 func (d *DB) abandon(ctx context.Context, t *table) error {
 	err := d.alterFilling(ctx, t, func(now *schema.Table) {
 		now.State, now.SettledAt, now.Restored.Running = schema.Deleting, d.now(), false
 	})
 	if errors.As(err, new(*apierror.Error)) {
-		return nil // it does not exist any more
+		return nil // the table no longer exists
 	}
 	if err != nil {
 		return err
@@ -282,8 +281,9 @@ func (d *DB) abandon(ctx context.Context, t *table) error {
 	return err
 }
 
-// alterFilling changes the description of a table that is being filled. A table
-// that was created under its name since then is another one, and not changed.
+// alterFilling changes the description of a table that is being filled. It
+// returns a fault if the table no longer exists, also if another one has been
+// created under its name.
 func (d *DB) alterFilling(ctx context.Context, t *table, change func(*schema.Table)) error {
 	_, err := d.alter(ctx, t.Name, func(now *schema.Table) error {
 		if now.ID != t.ID || !now.Restored.Running {
@@ -295,7 +295,7 @@ func (d *DB) alterFilling(ctx context.Context, t *table, change func(*schema.Tab
 	return err
 }
 
-// Restoring tells whether a table is being made of a backup.
+// Restoring reports whether a table is being restored from a backup.
 func (d *DB) Restoring(backup string) bool {
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()

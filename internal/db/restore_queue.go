@@ -9,25 +9,26 @@ import (
 	"github.com/stator-db/stator/internal/lead"
 )
 
-// Contents are the items that a restored table begins with.
+// Contents is the source of the items of a restored table.
 type Contents struct {
-	// Items returns the items of one moment. Each is valid until the next.
+	// Items returns the items, all of one moment. Each is valid until the next.
 	Items func(context.Context) iter.Seq2[item.Item, error]
 
 	Close func() error
 }
 
-// close releases the contents, which were only read.
+// close closes the contents. They were only read, so its error is ignored.
 func (c *Contents) close() { _ = c.Close() }
 
-// restores are the tables whose items are being put in.
+// restoreQueue tracks the restored tables that workers have claimed, and the
+// contents of new tables that are already open.
 type restoreQueue struct {
 	mu      sync.Mutex
-	claimed map[uint32]bool
-	offered map[string]*Contents // by UUID of the table: a name may be used again
+	claimed map[uint32]bool      // by table id
+	offered map[string]*Contents // by the UUID of the table, because names are reused
 	wake    lead.Wake
 
-	// open finds the contents of a backup.
+	// open opens the contents of a backup; nil without backups.
 	open func(ctx context.Context, backup string) (*Contents, error)
 }
 
@@ -35,14 +36,15 @@ func newRestoreQueue(open func(context.Context, string) (*Contents, error)) *res
 	return &restoreQueue{claimed: make(map[uint32]bool), offered: make(map[string]*Contents), wake: lead.NewWake(), open: open}
 }
 
-// offer hands the contents of a new table over to who will fill it.
+// offer leaves the contents of a new table for the worker that will claim it.
 func (r *restoreQueue) offer(uuid string, contents *Contents) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.offered[uuid] = contents
 }
 
-// take claims a table for one goroutine.
+// claim reserves a table for one worker, until release. It reports false if the
+// table is already claimed.
 func (r *restoreQueue) claim(table uint32) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +61,8 @@ func (r *restoreQueue) release(table uint32) {
 	delete(r.claimed, table)
 }
 
-// contents are those that were offered, once.
+// takeOffered returns the contents that were offered for a table, once, and nil
+// after that.
 func (r *restoreQueue) takeOffered(uuid string) *Contents {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +71,7 @@ func (r *restoreQueue) takeOffered(uuid string) *Contents {
 	return c
 }
 
-// close releases what was offered and never claimed.
+// close closes the contents that were offered and never taken.
 func (r *restoreQueue) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

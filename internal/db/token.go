@@ -13,25 +13,26 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Token makes a transaction happen once, however often it is sent.
+// Token makes a transaction idempotent: it is executed once, even if it is sent
+// again.
 type Token struct {
 	Scope, Value string
-	Request      [sha256.Size]byte // the digest of what is asked for
+	Request      [sha256.Size]byte // the digest of the request
 }
 
-// TokenRetention is how long a token is remembered.
+// TokenRetention is how long the record of a token is valid.
 const TokenRetention = 10 * time.Minute
 
-// ErrTokenReused tells that a token came before with another request.
-var ErrTokenReused = errors.New("the token came with another request")
+// ErrTokenReused is returned when a token was used before with another request.
+var ErrTokenReused = errors.New("the token was used with another request")
 
-// Replayed is the error of a transaction whose token shows that it has
-// happened already.
+// Replayed is returned when the token of a transaction shows that it was executed
+// before.
 type Replayed struct {
-	Sizes []int // the size of each write's item, as it was charged
+	Sizes []int // by write: the item size that was charged
 }
 
-func (*Replayed) Error() string { return "the transaction has happened already" }
+func (*Replayed) Error() string { return "the transaction was already executed" }
 
 func (t *Token) digest() []byte {
 	d := sha256.New()
@@ -41,10 +42,10 @@ func (t *Token) digest() []byte {
 	return d.Sum(nil)
 }
 
-// formatToken is the number of the format of a token's record.
+// formatToken is the format number of a token record and of its due entry.
 const formatToken = 1
 
-// tokenRecord is what is remembered of a token.
+// tokenRecord is the stored record of a token.
 type tokenRecord struct {
 	At      time.Time `json:"at"`
 	Request []byte    `json:"request"`
@@ -58,12 +59,12 @@ func (t *Token) record(now time.Time, outcomes []Outcome) []byte {
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
-		panic(fmt.Sprintf("a token's record cannot be written as JSON: %v", err))
+		panic(fmt.Sprintf("encode token record: %v", err))
 	}
 	return append([]byte{formatToken}, b...)
 }
 
-// check looks whether the token came before.
+// check returns Replayed or ErrTokenReused if the token has a valid record.
 func (t *Token) check(tx store.Tx, key []byte, now time.Time) error {
 	stored, ok := tx.Get(key)
 	if !ok {
@@ -71,7 +72,7 @@ func (t *Token) check(tx store.Tx, key []byte, now time.Time) error {
 	}
 	var r tokenRecord
 	if stored[0] != formatToken || json.Unmarshal(stored[1:], &r) != nil {
-		return fmt.Errorf("the record of a token: %w", store.ErrCorrupt)
+		return fmt.Errorf("token record: %w", store.ErrCorrupt)
 	}
 	switch {
 	case now.Sub(r.At) > TokenRetention:
@@ -82,10 +83,10 @@ func (t *Token) check(tx store.Tx, key []byte, now time.Time) error {
 	return &Replayed{Sizes: r.Sizes}
 }
 
-// tokenInterval is how often tokens are looked through.
+// tokenInterval is the interval at which removeTokens runs.
 const tokenInterval = time.Minute
 
-// removeTokens removes the records of tokens that are no longer remembered.
+// removeTokens removes the records of tokens that are no longer valid.
 func (d *DB) removeTokens(ctx context.Context) error {
 	start, end := keyspace.TokensDue(d.now())
 	for {
@@ -96,15 +97,15 @@ func (d *DB) removeTokens(ctx context.Context) error {
 		if err := d.removeTokenBatch(ctx, due); err != nil {
 			return err
 		}
-		start = append(due[len(due)-1], 0) // not through what is gone again
+		start = append(due[len(due)-1], 0) // do not scan the deleted entries again
 	}
 }
 
-// tokenBatch is how many tokens are forgotten in one update: they must go
-// faster than many customers at once can make them.
+// tokenBatch is the number of tokens that one update removes. It is large because
+// tokens must be removed faster than many clients create them.
 const tokenBatch = 250
 
-// tokensDue are the next notes of tokens that may be forgotten.
+// tokensDue returns the keys of the next due entries.
 func (d *DB) tokensDue(ctx context.Context, start, end []byte) (due [][]byte, err error) {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
@@ -122,7 +123,7 @@ func (d *DB) tokensDue(ctx context.Context, start, end []byte) (due [][]byte, er
 	return due, nil
 }
 
-// forget removes notes, and the tokens that they are about.
+// removeTokenBatch removes due entries and the records of their tokens.
 func (d *DB) removeTokenBatch(ctx context.Context, due [][]byte) error {
 	keys := make([][]byte, len(due))
 	for i := range due {
@@ -131,7 +132,7 @@ func (d *DB) removeTokenBatch(ctx context.Context, due [][]byte) error {
 	err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
 		for i, key := range keys {
 			tx.Delete(due[i])
-			// The token may have come again since, and have a later due time.
+			// The token may have been used again, with a later due time.
 			if stored, ok := tx.Get(key); ok {
 				var r tokenRecord
 				if json.Unmarshal(stored[1:], &r) != nil || d.now().Sub(r.At) > TokenRetention {

@@ -11,8 +11,9 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Transact makes some changes, all or none, and tells every reason against
-// them. token is nil for a transaction without one.
+// Transact executes all of the writes, or none. If some are rejected, it returns
+// a Cancelled with all reasons. token may be nil. If it was used before, Transact
+// returns Replayed, or ErrTokenReused if the request was another one.
 func (d *DB) Transact(ctx context.Context, token *Token, writes ...Write) ([]Outcome, error) {
 	if token == nil {
 		return d.commit(ctx, writes, nil)
@@ -30,14 +31,14 @@ func (d *DB) Transact(ctx context.Context, token *Token, writes ...Write) ([]Out
 	return outcomes, err
 }
 
-// GetKey names one item.
+// GetKey identifies one item.
 type GetKey struct {
 	Table string
 	Key   item.Item
 }
 
-// GetSnapshot reads items as they are at one moment, nil for each that does not
-// exist.
+// GetSnapshot reads items in one snapshot. The result is nil for each item that
+// does not exist.
 func (d *DB) GetSnapshot(ctx context.Context, gets ...GetKey) ([]item.Item, error) {
 	keys := make([][]byte, len(gets))
 	tables := make([]*schema.Table, len(gets))
@@ -49,8 +50,8 @@ func (d *DB) GetSnapshot(ctx context.Context, gets ...GetKey) ([]item.Item, erro
 		}
 		tables[i] = t.Table
 		if err := t.CheckKey(g.Key); err != nil {
-			// Even what a write tells of the whole request is here the
-			// reason of one action.
+			// A fault that a write reports for the whole transaction is the
+			// reason of one action here.
 			var fault *apierror.Error
 			if !errors.As(err, &fault) {
 				return nil, err

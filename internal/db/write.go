@@ -10,9 +10,9 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Write makes some changes, all or none. No two of them may name one item.
-// Outcomes come in the order of the writes; of several faults the first is
-// told.
+// Write executes all of the writes, or none. No two of them may name one item.
+// The outcomes are in the order of the writes. If several writes are rejected, it
+// returns the fault of the first.
 func (d *DB) Write(ctx context.Context, writes ...Write) ([]Outcome, error) {
 	outcomes, err := d.commit(ctx, writes, nil)
 	if err == nil {
@@ -25,8 +25,8 @@ func (d *DB) Write(ctx context.Context, writes ...Write) ([]Outcome, error) {
 	return nil, err
 }
 
-// commit makes some changes, all or none, and beside them what more does in
-// the same update, when it is set. It declares the keys that more needs.
+// commit executes all of the writes, or none. more, which may be nil, is done in
+// the same update.
 func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome, error) {
 	tables, release, err := d.lockTables(writes)
 	if err != nil {
@@ -68,8 +68,8 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 			}
 			outcomes[i] = o
 			if limit := d.engine.Limits().MaxUpdateBytes; len(buf.bytes) > limit {
-				// The engine would refuse it only after we have kept all of it.
-				return fmt.Errorf("%d writes are of more than %d bytes: %w", len(writes), limit, store.ErrTooLarge)
+				// Stop early: the engine rejects an update only when it is complete.
+				return fmt.Errorf("%d writes have more than %d bytes: %w", len(writes), limit, store.ErrTooLarge)
 			}
 		}
 		if cancelled != nil {
@@ -92,15 +92,15 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 	return outcomes, nil
 }
 
-// extra is work that goes with writes in one update.
+// extra is work that is done in the same update as writes.
 type extra struct {
-	keys   [][]byte
+	keys   [][]byte // declared in addition to those of the writes
 	before func(store.Tx) error
 	after  func(store.Tx, []Outcome)
 }
 
-// hold finds the tables of writes and keeps them as they are, neither altered
-// nor dropped, until release is called.
+// lockTables returns the table of each write. The tables are neither altered nor
+// dropped until release is called.
 func (d *DB) lockTables(writes []Write) (tables []*table, release func(), err error) {
 	names := make([]string, 0, 4)
 	for i := range writes {
@@ -122,7 +122,8 @@ func (d *DB) lockTables(writes []Write) (tables []*table, release func(), err er
 	return tables, func() { unlockTables(held) }, nil
 }
 
-// holdAll keeps tables as they are until releaseAll.
+// lockByName locks the tables of some names, which are sorted, for reading, until
+// unlockTables is called.
 func (d *DB) lockByName(names []string) ([]*table, error) {
 	held := make([]*table, 0, len(names))
 	for {
@@ -136,8 +137,8 @@ func (d *DB) lockByName(names []string) ([]*table, error) {
 		for i, t := range held {
 			t.inUse.RLock()
 			if now, err := d.useNow(t.Name); err != nil || now != t {
-				// It was altered or dropped meanwhile. Who did that may be
-				// waiting for us, so nothing is held while we wait for him.
+				// It was altered or dropped in the meantime. That change may be
+				// waiting for our locks, so release them before waiting for it.
 				unlockTables(held[:i+1])
 				held = held[:0]
 				break
@@ -155,11 +156,11 @@ func unlockTables(held []*table) {
 	}
 }
 
-// declare checks that the writes fit their tables, and finds the keys of their
-// items.
+// declare checks that the writes fit their tables, and returns the keys of their
+// items, with capacity for the other keys that commit declares.
 func declare(writes []Write, tables []*table) ([][]byte, error) {
 	keys := make([][]byte, len(writes), 2*len(writes)+1)
-	var buf []byte // of all keys
+	var buf []byte // holds all keys
 	var cancelled *Cancelled
 	for i := range writes {
 		w, t := &writes[i], tables[i].Table
