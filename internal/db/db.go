@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/internal/lead"
@@ -68,6 +69,7 @@ type DB struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup // background work of every server
 	leader lead.Work      // background work of the leader only
+	terms  atomic.Int64   // number of times that the leader's work was started
 	drop   lead.Wake      // wakes dropStep
 	build  lead.Wake      // wakes buildStep
 }

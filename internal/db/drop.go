@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,10 +15,8 @@ import (
 // dropStep removes deleted tables that are due from the catalog, and then the
 // items of dropped tables. After a crash it continues at the next start.
 func (d *DB) dropStep(ctx context.Context) (wait time.Duration, err error) {
-	if err := d.dropDue(ctx, d.now()); err != nil {
-		return 0, err
-	}
-	if err := d.removeItems(ctx); err != nil {
+	// A table that cannot be dropped does not keep the items of others.
+	if err := errors.Join(d.dropDue(ctx, d.now()), d.removeItems(ctx)); err != nil {
 		return 0, err
 	}
 	return d.nextDrop(), nil

@@ -48,21 +48,38 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 			lead.Every(saveInterval, d.saveCounts, d.warn("item counts could not be saved")),
 			lead.Every(readInterval, d.readCounts, d.warn("item counts could not be read")))
 	})
-	d.leader.Start(ctx, engine.Leads, d.lead)
+	d.leader.Start(ctx, nil, d.lead)
 	return d, nil
 }
 
-// lead does the background work of the leader for one term.
+// lead does the background work of the leader, until this server may have missed
+// that another one leads. A lapse of leadership without that interrupts nothing: a
+// restore would begin again.
 func (d *DB) lead(ctx context.Context, begun func()) {
 	begun()
+	defer d.restores.releaseOffered() // another server may fill those tables
 	warned := make(map[uint32]bool)
 	lead.Run(ctx, d.engine.Leads,
-		lead.Loop{Step: d.dropStep, Wake: d.drop, Retry: 5 * time.Second, Failed: d.warn("deleted tables could not be removed; retrying")},
-		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.warn("an index could not be built; retrying")},
-		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers},
+		lead.Loop{Step: d.dropStep, Wake: d.drop, Retry: 5 * time.Second, Failed: d.fail("deleted tables could not be removed; retrying")},
+		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.fail("an index could not be built; retrying")},
+		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers, Delay: d.restoreDelay()},
 		lead.Every(tokenInterval, d.removeTokens, d.warn("old transaction tokens could not be removed")),
 		lead.Every(trimInterval, d.Trim, d.warn("old change records could not be removed")),
 		lead.Every(d.expiryInterval, func(ctx context.Context) error { return d.expire(ctx, warned) }, d.warn("expired items could not be removed")))
+}
+
+// restoreDelay is how long restores wait when this server begins to lead again:
+// updates that a cancelled attempt has sent may still commit for a while.
+func (d *DB) restoreDelay() time.Duration {
+	if d.terms.Add(1) == 1 {
+		return 0
+	}
+	return restoreRetry
+}
+
+// fail returns a function that logs an error of background work that a customer waits for.
+func (d *DB) fail(message string) func(error) {
+	return func(err error) { d.log.Error(message, "error", err) }
 }
 
 // warn returns a function that logs an error of background work.
@@ -96,6 +113,5 @@ func (d *DB) Close() error {
 	d.stop()
 	d.work.Wait()
 	d.leader.Close()
-	d.restores.close()
 	return d.saveCounts(context.Background())
 }

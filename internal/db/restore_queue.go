@@ -71,11 +71,13 @@ func (r *restoreQueue) takeOffered(uuid string) *Contents {
 	return c
 }
 
-// close closes the contents that were offered and never taken.
-func (r *restoreQueue) close() {
+// releaseOffered closes the contents that were offered and never taken. They can
+// be found again.
+func (r *restoreQueue) releaseOffered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.offered {
 		c.close()
 	}
+	clear(r.offered)
 }

@@ -57,8 +57,12 @@ type term struct {
 // it is ready, which releases the callers of Begun.
 type Term func(ctx context.Context, begun func())
 
-// Start calls run whenever this server leads, until Close.
+// Start calls run whenever this server leads, until Close. A nil leads stands
+// for a server that always does: then only Cancel and Restart end a term.
 func (w *Work) Start(ctx context.Context, leads func() bool, run Term) {
+	if leads == nil {
+		leads = func() bool { return true }
+	}
 	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	w.leads, w.done, w.look = leads, make(chan struct{}), make(chan struct{}, 1)
 	w.mu.Lock()

@@ -199,8 +199,8 @@ func TestLoop(t *testing.T) {
 	})
 }
 
-// When one loop finds that the lead is lost, all stop.
-func TestLoopsStopTogether(t *testing.T) {
+// When one loop of a term finds that the lead is lost, all stop.
+func TestLoopsOfATermStopTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var leads atomic.Bool
 		leads.Store(true)
@@ -210,9 +210,46 @@ func TestLoopsStopTogether(t *testing.T) {
 			leads.Store(false)
 		}()
 		began := time.Now()
-		Run(t.Context(), leads.Load, idle, Every(time.Second, func(context.Context) error { return nil }, nil))
+		RunTerm(t.Context(), leads.Load, idle, Every(time.Second, func(context.Context) error { return nil }, nil))
 		if took := time.Since(began); took > time.Minute+time.Second {
 			t.Errorf("the loops stopped after %v", took)
 		}
+	})
+}
+
+// Outside of terms a lapse of leadership lets a running step continue, and starts
+// no other until it is over.
+func TestLoopsPauseDuringALapse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var leads atomic.Bool
+		leads.Store(true)
+		var short, long atomic.Int64
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			Run(ctx, leads.Load,
+				Every(time.Second, func(context.Context) error { short.Add(1); return nil }, nil),
+				Loop{Step: func(ctx context.Context) (time.Duration, error) {
+					Wait(ctx, nil, time.Minute)
+					if ctx.Err() == nil {
+						long.Add(1)
+					}
+					return Idle, nil
+				}})
+		}()
+		time.Sleep(10*time.Second + time.Millisecond)
+		leads.Store(false)
+		time.Sleep(time.Minute)
+		if short.Load() != 10 || long.Load() != 1 {
+			t.Errorf("during the lapse %d short and %d long steps have ended, want 10 and 1", short.Load(), long.Load())
+		}
+		leads.Store(true)
+		time.Sleep(10 * time.Second)
+		if n := short.Load(); n < 19 || n > 21 {
+			t.Errorf("%d short steps have ended after the lapse, want about 20", n)
+		}
+		cancel()
+		<-done
 	})
 }

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"time"
@@ -33,38 +34,58 @@ func Every(interval time.Duration, work func(context.Context) error, failed func
 	}
 }
 
-// Run runs loops until the context ends or this server no longer leads, and
-// returns when all of them have stopped. A nil leads is for work that every
-// server does.
+// Run runs loops until the context ends, and returns when all of them have
+// stopped. While this server does not lead they start no step; a step that is
+// running continues. A nil leads is for work that every server does.
 func Run(ctx context.Context, leads func() bool, loops ...Loop) {
+	run(ctx, loops, func(ctx context.Context) error {
+		for {
+			err := Check(ctx, leads)
+			if !errors.Is(err, ErrNotLeader) {
+				return err
+			}
+			Wait(ctx, nil, interval)
+		}
+	})
+}
+
+// RunTerm is Run that stops all loops as soon as one of them finds that this
+// server does not lead.
+func RunTerm(ctx context.Context, leads func() bool, loops ...Loop) {
+	run(ctx, loops, func(ctx context.Context) error { return Check(ctx, leads) })
+}
+
+// run runs loops. ready is called before each step, and ends all loops by an
+// error.
+func run(ctx context.Context, loops []Loop, ready func(context.Context) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
 	for _, l := range loops {
 		for range max(1, l.Workers) {
 			running.Go(func() {
-				defer cancel() // one that stopped to lead stops the others
-				l.run(ctx, leads)
+				defer cancel()
+				l.run(ctx, ready)
 			})
 		}
 	}
 	running.Wait()
 }
 
-func (l *Loop) run(ctx context.Context, leads func() bool) {
+func (l *Loop) run(ctx context.Context, ready func(context.Context) error) {
 	wait := l.Delay
 	for {
 		if wait > 0 {
 			Wait(ctx, l.Wake, wait)
 		}
-		if Check(ctx, leads) != nil {
+		if ready(ctx) != nil {
 			return
 		}
 		var err error
 		if wait, err = l.Step(ctx); err == nil {
 			continue
 		}
-		if Check(ctx, leads) != nil {
+		if ready(ctx) != nil {
 			return // the error is a consequence of that
 		}
 		if l.Failed != nil {

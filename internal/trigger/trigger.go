@@ -96,7 +96,7 @@ func (s *Set) work(ctx context.Context, begun func()) {
 			}})
 		}
 	}
-	lead.Run(ctx, s.all[0].service.DB.Leads, loops...)
+	lead.RunTerm(ctx, s.all[0].service.DB.Leads, loops...)
 }
 
 // followers returns a follower for each slot, at the trigger's positions. There are

@@ -129,7 +129,7 @@ func (s *Store) work(ctx context.Context, begun func()) {
 		s.leading, s.pending = false, nil
 	}()
 	s.nextScan = time.Time{}
-	lead.Run(ctx, s.db.Leads, lead.Loop{Step: s.step, Wake: s.wake})
+	lead.RunTerm(ctx, s.db.Leads, lead.Loop{Step: s.step, Wake: s.wake})
 }
 
 // step writes the backup that has waited longest. At intervals it scans for

@@ -42,7 +42,7 @@ type jobRunner struct {
 func (s *Store) work(ctx context.Context, begun func()) {
 	begun()
 	t := &jobRunner{Store: s, claimed: make(map[string]bool)}
-	lead.Run(ctx, s.db.Leads,
+	lead.RunTerm(ctx, s.db.Leads,
 		lead.Loop{Step: t.step, Wake: s.wake, Workers: workers, Retry: retryDelay, Failed: s.warn("cannot read the records of exports and imports; retrying")},
 		lead.Loop{Step: t.cleanUp, Retry: scanInterval, Failed: s.warn("cannot remove abandoned imports; retrying")})
 }
