@@ -29,7 +29,7 @@ func (d *DB) importing(name, id string) (*table, error) {
 		return nil, apierror.NoTableNamed(name)
 	}
 	if !t.Restored.Running {
-		return nil, fmt.Errorf("import into table %s: its import is complete", name)
+		return nil, fmt.Errorf("import into table %s: %w", name, ErrFilled)
 	}
 	return t, nil
 }
@@ -43,7 +43,7 @@ func (d *DB) Import(ctx context.Context, name, id string, items iter.Seq2[item.I
 	if err != nil {
 		return err
 	}
-	if err := d.clear(ctx, t); err != nil {
+	if t, err = d.beginFill(ctx, t); err != nil {
 		return err
 	}
 	// Each writer has its own keys, so that of two items with one key the later

@@ -172,14 +172,18 @@ func (d *DB) nextRestore() (next *table, ok bool) {
 // fillRestored writes the items of a restored table, from the start, and makes
 // the table usable.
 func (d *DB) fillRestored(ctx context.Context, t *table) error {
+	t, err := d.beginFill(ctx, t)
+	if errors.Is(err, ErrFilled) {
+		return nil // an earlier attempt completed, and this server did not know
+	}
+	if err != nil {
+		return err
+	}
 	contents, err := d.openContents(ctx, t.Table)
 	if err != nil {
 		return err
 	}
 	defer contents.close()
-	if err := d.clear(ctx, t); err != nil {
-		return err
-	}
 	log := d.log.With("table", t.Name, "from", t.Restored.Table, "at", t.Restored.At)
 	began := d.now()
 	var written, logged atomic.Int64 // items, and the time of the last progress line
@@ -260,7 +264,27 @@ func (d *DB) clear(ctx context.Context, t *table) error {
 	return d.resetCounts(ctx, t)
 }
 
-// endFill makes a table that a restore or an import has filled usable.
+// ErrFilled is returned when a table that was to be filled is complete already.
+var ErrFilled = errors.New("the table is complete already")
+
+// beginFill removes what an earlier attempt has put into a table. First it makes
+// sure that the table is still being filled: the end of an earlier attempt may be
+// stored although this server has not received it, and the items are a customer's
+// then.
+func (d *DB) beginFill(ctx context.Context, t *table) (*table, error) {
+	now, ok, err := d.syncWriters(ctx, t.Name, t.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, apierror.NoTableNamed(t.Name)
+	case !now.Restored.Running:
+		return nil, ErrFilled
+	}
+	return now, d.clear(ctx, now)
+}
+
+// endFill makes a table usable that was filled by a restore or an import.
 func (d *DB) endFill(ctx context.Context, t *table) error {
 	return d.alterFilling(ctx, t, func(now *schema.Table) { now.Restored.Running = false })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db"
 )
 
 const (
@@ -65,6 +66,9 @@ func (s *Store) importFiles(ctx context.Context, j Job, log *slog.Logger) error 
 		return save()
 	}
 	if err := s.db.Import(ctx, j.Table, j.ID, in.items(), in.reject, func(n int) { stored.Add(int64(n)) }); err != nil {
+		if errors.Is(err, db.ErrFilled) {
+			return nil // as above
+		}
 		return errors.Join(err, save())
 	}
 	stored.Store(in.processed - in.errors)
