@@ -59,7 +59,7 @@ func TestTableAtEarlierTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer view.Close()
-	view.MaxBytes = 20_000 // bytes, enough for some of the items of a slot
+	view.MaxBytes = 2_000 // enough for some of the items of a slot
 	def, err := view.Table(t.Context(), "Orders")
 	if err != nil {
 		t.Fatal(err)

@@ -18,9 +18,13 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// The past is computed in key order, one key range after the other: the changes
-// of the range are collected in memory, and merged with the items that are there
-// now. A range ends where its changes would take more than MaxBytes.
+// The past is computed in key order, one key range after the other: the positions
+// of the range's changes in the change log are collected in memory, and the images
+// at them are merged with the items that are there now. A range ends where the
+// positions would take more than MaxBytes; the next one reads the log again.
+
+// imageBatch is how many changed items are read from the change log at a time.
+const imageBatch = 16
 
 // ItemsBefore returns the items of a table as they were before a time, in order
 // of their keys. An item is valid until the next.
@@ -31,9 +35,9 @@ func (v *View) ItemsBefore(ctx context.Context, t *schema.Table, end time.Time) 
 			yield(nil, err)
 			return
 		}
-		for r, err := range v.keyRanges(ctx, t, cut, math.MaxUint64, false) {
+		for r, err := range v.keyRanges(ctx, t, cut, math.MaxUint64) {
 			if err == nil {
-				err = r.merge(v.snap.Scan(ctx, store.Range{Start: r.start, End: r.end}), yield)
+				err = r.merge(v.snap.Scan(ctx, store.Range{Start: r.start, End: r.end}), v.before(ctx, r), yield)
 			}
 			if errors.Is(err, errStopped) {
 				return
@@ -68,13 +72,13 @@ func (v *View) Changed(ctx context.Context, t *schema.Table, from, to time.Time)
 		if first >= last {
 			return
 		}
-		for r, err := range v.keyRanges(ctx, t, first, last, true) {
+		for r, err := range v.keyRanges(ctx, t, first, last) {
 			if err != nil {
 				yield(ItemChange{}, err)
 				return
 			}
-			for _, key := range slices.Sorted(maps.Keys(r.changed)) {
-				if !yield(*r.changed[key], nil) {
+			for c, err := range v.netChanges(ctx, r) {
+				if !yield(c, err) || err != nil {
 					return
 				}
 			}
@@ -82,23 +86,75 @@ func (v *View) Changed(ctx context.Context, t *schema.Table, from, to time.Time)
 	}
 }
 
-// keyRange is a part of a table's keys, and what changed there.
-type keyRange struct {
-	start, end []byte
-	changed    map[string]*ItemChange
-	bytes      int  // of changed, approximately
-	withAfter  bool // whether the images after the changes are kept
+// netChanges returns the net changes of a key range, in order of the keys.
+func (v *View) netChanges(ctx context.Context, r *keyRange) iter.Seq2[ItemChange, error] {
+	return func(yield func(ItemChange, error) bool) {
+		for keys := range slices.Chunk(r.keys(), imageBatch) {
+			var at []logPosition
+			for _, key := range keys {
+				at = append(at, r.changed[key].first, r.changed[key].last)
+			}
+			records, err := v.records(ctx, r.table, r.slot, at...)
+			if err != nil {
+				yield(ItemChange{}, err)
+				return
+			}
+			for i := 0; i < len(records); i += 2 {
+				first, last := records[i], records[i+1]
+				if !yield(ItemChange{At: last.At, Before: first.Before, After: last.After}, nil) {
+					return
+				}
+			}
+		}
+	}
 }
+
+// before returns a function that reads the image of an item before its first
+// change, given all changed keys from that item's on.
+func (v *View) before(ctx context.Context, r *keyRange) func(keys []string) (item.Item, error) {
+	var read []change.Record // of the next keys
+	return func(keys []string) (item.Item, error) {
+		if len(read) == 0 {
+			var at []logPosition
+			for _, key := range keys[:min(len(keys), imageBatch)] {
+				at = append(at, r.changed[key].first)
+			}
+			var err error
+			if read, err = v.records(ctx, r.table, r.slot, at...); err != nil {
+				return nil, err
+			}
+		}
+		image := read[0].Before
+		read = read[1:]
+		return image, nil
+	}
+}
+
+// keyRange is a part of a table's keys, and where the log has the changes there.
+type keyRange struct {
+	table      uint32
+	slot       int
+	start, end []byte
+	changed    map[string]*changedItem
+	bytes      int // of changed, approximately
+}
+
+// changedItem is where the change log has the first and the last change of an
+// item.
+type changedItem struct{ first, last logPosition }
+
+// keys returns the keys of the changed items, in order.
+func (r *keyRange) keys() []string { return slices.Sorted(maps.Keys(r.changed)) }
 
 // keyRanges returns the key ranges of a table, with the changes whose stamps are
 // from one up to, and not including, another.
-func (v *View) keyRanges(ctx context.Context, t *schema.Table, from, to uint64, withAfter bool) iter.Seq2[*keyRange, error] {
+func (v *View) keyRanges(ctx context.Context, t *schema.Table, from, to uint64) iter.Seq2[*keyRange, error] {
 	return func(yield func(*keyRange, error) bool) {
 		for slot := range keyspace.Slots {
 			start, end := keyspace.Segment(t.ID, 0, slot, keyspace.Slots)
 			for start != nil {
-				r := &keyRange{start: start, end: end, changed: make(map[string]*ItemChange), withAfter: withAfter}
-				err := v.collect(ctx, t, slot, from, to, r)
+				r := &keyRange{table: t.ID, slot: slot, start: start, end: end, changed: make(map[string]*changedItem)}
+				err := v.collect(ctx, t, from, to, r)
 				if !yield(r, err) || err != nil {
 					return
 				}
@@ -112,23 +168,23 @@ func (v *View) keyRanges(ctx context.Context, t *schema.Table, from, to uint64, 
 
 // collect reads the changes of a slot into a key range, which it shortens when
 // they take too much memory.
-func (v *View) collect(ctx context.Context, t *schema.Table, slot int, from, to uint64, into *keyRange) error {
+func (v *View) collect(ctx context.Context, t *schema.Table, from, to uint64, into *keyRange) error {
 	if from >= to {
 		return nil
 	}
 	var key []byte
-	for stamp, r := range v.changes(ctx, t.ID, slot, from) {
-		if r.err != nil {
-			return r.err
+	for r, err := range v.changes(ctx, t.ID, into.slot, from) {
+		if err != nil {
+			return err
 		}
-		if stamp >= to {
+		if r.stamp >= to {
 			break
 		}
 		key = keyspace.Item(key[:0], t, r.Image())
 		if bytes.Compare(key, into.start) < 0 || into.end != nil && bytes.Compare(key, into.end) >= 0 {
 			continue
 		}
-		if into.add(key, r.Record); into.bytes > v.MaxBytes {
+		if into.add(key, r.logPosition); into.bytes > v.MaxBytes {
 			into.halve()
 		}
 	}
@@ -136,42 +192,28 @@ func (v *View) collect(ctx context.Context, t *schema.Table, slot int, from, to 
 }
 
 // add adds a change, which is later than those added before.
-func (r *keyRange) add(key []byte, rec change.Record) {
+func (r *keyRange) add(key []byte, at logPosition) {
 	c := r.changed[string(key)]
 	if c == nil {
-		c = &ItemChange{Before: bytes.Clone(rec.Before)}
+		c = &changedItem{first: at}
 		r.changed[string(key)] = c
-		r.bytes += len(key) + len(c.Before) + changeOverhead
+		r.bytes += len(key) + itemOverhead
 	}
-	c.At = rec.At
-	if !r.withAfter {
-		return
-	}
-	r.bytes -= cap(c.After)
-	switch {
-	case rec.After == nil:
-		c.After = nil
-	case len(rec.After) > cap(c.After), len(rec.After) < cap(c.After)/2:
-		c.After = bytes.Clone(rec.After)
-	default:
-		c.After = append(c.After[:0], rec.After...)
-	}
-	r.bytes += cap(c.After)
+	c.last = at
 }
 
-// changeOverhead is about what the map takes for one item.
-const changeOverhead = 200
+// itemOverhead is about what an item takes in addition to its key.
+const itemOverhead = 128
 
 // halve ends the range in the middle of the items that changed.
 func (r *keyRange) halve() {
-	keys := slices.Sorted(maps.Keys(r.changed))
+	keys := r.keys()
 	if len(keys) < 2 {
-		return // an item is never that large
+		return // MaxBytes is larger than any item's key
 	}
 	keys = keys[len(keys)/2:]
 	for _, key := range keys {
-		c := r.changed[key]
-		r.bytes -= len(key) + len(c.Before) + cap(c.After) + changeOverhead
+		r.bytes -= len(key) + itemOverhead
 		delete(r.changed, key)
 	}
 	r.end = []byte(keys[0])
@@ -181,15 +223,19 @@ func (r *keyRange) halve() {
 var errStopped = errors.New("stopped")
 
 // merge yields the present items of the range, with those that changed as they
-// were before.
-func (r *keyRange) merge(present iter.Seq2[store.Pair, error], yield func(item.Item, error) bool) error {
-	keys := slices.Sorted(maps.Keys(r.changed))
-	// upTo yields the changed items before a key, or with nil all of them.
+// were before. before returns their images, one after the other.
+func (r *keyRange) merge(present iter.Seq2[store.Pair, error], before func(keys []string) (item.Item, error), yield func(item.Item, error) bool) error {
+	keys := r.keys()
+	// upTo yields the changed items up to and including a key, or with nil all
+	// of them.
 	upTo := func(key []byte) error {
-		for len(keys) > 0 && (key == nil || keys[0] < string(key)) {
-			before := r.changed[keys[0]].Before
+		for len(keys) > 0 && (key == nil || keys[0] <= string(key)) {
+			image, err := before(keys)
+			if err != nil {
+				return err
+			}
 			keys = keys[1:]
-			if before != nil && !yield(before, nil) {
+			if image != nil && !yield(image, nil) {
 				return errStopped
 			}
 		}
@@ -199,11 +245,12 @@ func (r *keyRange) merge(present iter.Seq2[store.Pair, error], yield func(item.I
 		if err != nil {
 			return err
 		}
+		_, changed := r.changed[string(pair.Key)]
 		if err := upTo(pair.Key); err != nil {
 			return err
 		}
-		if len(keys) > 0 && keys[0] == string(pair.Key) {
-			continue // its image before the change is yielded with the next key
+		if changed {
+			continue
 		}
 		it, err := codec.DecodeItem(pair.Value)
 		if err != nil {

@@ -3,36 +3,36 @@ package history
 import (
 	"fmt"
 	"testing"
-	"time"
-
-	"github.com/stator-db/stator/internal/data/change"
-	"github.com/stator-db/stator/internal/data/item"
 )
 
-// The counted bytes of a key range cover the memory of its images, also when
-// items have become smaller.
-func TestMemoryOfShrunkItems(t *testing.T) {
-	r := &keyRange{changed: make(map[string]*ItemChange), withAfter: true}
-	large, small := make(item.Item, 300_000), make(item.Item, 10)
+// The memory of a key range is counted, and given back when the range is halved.
+func TestKeyRangeBytes(t *testing.T) {
+	r := &keyRange{changed: make(map[string]*changedItem)}
 	for i := range 20 {
-		key := fmt.Append(nil, i)
-		r.add(key, change.Record{At: time.Unix(1, 0), After: large})
-		r.add(key, change.Record{At: time.Unix(2, 0), Before: large, After: small})
+		key := fmt.Append(nil, "key", i)
+		r.add(key, logPosition{stamp: 1, n: i})
+		r.add(key, logPosition{stamp: 2, n: i})
 	}
-	held := 0
-	for _, c := range r.changed {
-		held += cap(c.Before) + cap(c.After)
+	counted := func() (sum int) {
+		for key := range r.changed {
+			sum += len(key) + itemOverhead
+		}
+		return sum
 	}
-	if held > r.bytes || held > 20*1000 {
-		t.Errorf("the images take %d bytes, and %d are counted", held, r.bytes)
+	if len(r.changed) != 20 || r.bytes != counted() {
+		t.Errorf("%d items are counted with %d bytes, want 20 with %d", len(r.changed), r.bytes, counted())
+	}
+	if c := r.changed["key7"]; c.first != (logPosition{1, 7}) || c.last != (logPosition{2, 7}) {
+		t.Errorf("the changes of an item are at %v", c)
 	}
 	r.halve()
 	r.halve()
-	left := 0
-	for key, c := range r.changed {
-		left += len(key) + len(c.Before) + cap(c.After) + changeOverhead
+	if len(r.changed) != 5 || r.bytes != counted() {
+		t.Errorf("after halving twice %d items are counted with %d bytes, want 5 with %d", len(r.changed), r.bytes, counted())
 	}
-	if left != r.bytes {
-		t.Errorf("after halving %d bytes are counted, want %d", r.bytes, left)
+	for key := range r.changed {
+		if key >= string(r.end) {
+			t.Errorf("key %s is not below the end of the range, %s", key, r.end)
+		}
 	}
 }

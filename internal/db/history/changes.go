@@ -23,12 +23,12 @@ func (v *View) cut(ctx context.Context, table uint32, at time.Time) (uint64, err
 	cut := uint64(math.MaxUint64)
 	for slot := range keyspace.Slots { // all of them: a transaction may be in several
 		// Stamps are never behind the clock, but may be ahead of it.
-		for stamp, r := range v.changes(ctx, table, slot, uint64(store.StampAt(at))) {
-			if r.err != nil {
-				return 0, r.err
+		for r, err := range v.changes(ctx, table, slot, uint64(store.StampAt(at))) {
+			if err != nil {
+				return 0, err
 			}
 			if !r.At.Before(at) {
-				cut = min(cut, stamp)
+				cut = min(cut, r.stamp)
 				break
 			}
 		}
@@ -36,30 +36,60 @@ func (v *View) cut(ctx context.Context, table uint32, at time.Time) (uint64, err
 	return cut, nil
 }
 
-// logged is a change record, or the error of reading it.
+// logged is a change record and its position in the change log of its slot.
 type logged struct {
+	logPosition
 	change.Record
-	err error
+}
+
+// logPosition identifies a change record within a slot.
+type logPosition struct {
+	stamp uint64
+	n     int // of the change among those of its update
 }
 
 // changes returns the changes of a slot from a stamp on, oldest first. A record
 // is valid until the next.
-func (v *View) changes(ctx context.Context, table uint32, slot int, from uint64) iter.Seq2[uint64, logged] {
+func (v *View) changes(ctx context.Context, table uint32, slot int, from uint64) iter.Seq2[logged, error] {
 	start, end := keyspace.ChangeSpan(table, slot, from, math.MaxUint64)
-	return func(yield func(uint64, logged) bool) {
+	return func(yield func(logged, error) bool) {
 		for pair, err := range v.snap.Scan(ctx, store.Range{Start: start, End: end}) {
 			if err != nil {
-				yield(0, logged{err: err})
+				yield(logged{}, err)
 				return
 			}
-			_, stamp, _ := keyspace.ChangeOf(pair.Key)
-			r, err := change.Decode(pair.Value)
-			if err != nil {
-				err = fmt.Errorf("a change record of table %d: %w: %w", table, err, store.ErrCorrupt)
-			}
-			if !yield(stamp, logged{r, err}) || err != nil {
+			_, stamp, n := keyspace.ChangeOf(pair.Key)
+			r, err := decodeChange(table, pair.Value)
+			if !yield(logged{logPosition{stamp, n}, r}, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// records returns the change records at some positions of a slot.
+func (v *View) records(ctx context.Context, table uint32, slot int, at ...logPosition) ([]change.Record, error) {
+	keys := make([][]byte, len(at))
+	for i, p := range at {
+		keys[i] = keyspace.Change(table, slot, p.stamp, p.n)
+	}
+	values, err := v.snap.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]change.Record, len(at))
+	for i, value := range values {
+		if records[i], err = decodeChange(table, value); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+func decodeChange(table uint32, value []byte) (change.Record, error) {
+	r, err := change.Decode(value)
+	if err != nil {
+		return r, fmt.Errorf("a change record of table %d: %w: %w", table, err, store.ErrCorrupt)
+	}
+	return r, nil
 }
