@@ -53,7 +53,7 @@ type Endpoint struct {
 	answer  func(c *call) (any, error)
 }
 
-// Access is who may use an endpoint.
+// Access says which callers may use an endpoint.
 type Access int
 
 // The kinds of access.

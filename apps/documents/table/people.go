@@ -22,7 +22,7 @@ type Tenant struct {
 	Created string      `dynamodbav:"createdAt" json:"createdAt"`
 }
 
-// User is a person, who may be a member of several tenants.
+// User is a person. A person may be a member of several tenants.
 type User struct {
 	ID    keys.UserID `dynamodbav:"userId" json:"userId"`
 	Email string      `dynamodbav:"email" json:"email"`
@@ -57,8 +57,8 @@ func (s *Store) CreateTenant(ctx context.Context, name, plan string, first *User
 	return t, nil
 }
 
-// person returns the write of a user, who may exist already because of another
-// tenant: the name is then not changed.
+// person returns the write of a user. A user that exists already because of
+// another tenant keeps its name.
 func (s *Store) person(u User) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                &s.Table,

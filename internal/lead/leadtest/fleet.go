@@ -1,5 +1,5 @@
-// Package leadtest is servers that share one engine, in one process, for tests
-// of what servers do together.
+// Package leadtest simulates servers that share one engine, in one process, for
+// tests of their coordination.
 package leadtest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Fleet is servers that share one engine. None of them leads at first.
+// Fleet is a set of servers that share one engine. At first none of them leads.
 type Fleet struct {
 	engine store.Engine
 
@@ -22,12 +22,12 @@ type Fleet struct {
 // New makes a fleet without servers. The engine stays the caller's to close.
 func New(engine store.Engine) *Fleet { return &Fleet{engine: engine} }
 
-// Server is the engine as one server of a fleet has it.
+// Server is the engine of one server of a fleet.
 type Server struct {
 	store.Engine
-	fleet *Fleet
-	leads atomic.Bool
-	hear  func(context.Context, []byte) error
+	fleet   *Fleet
+	leads   atomic.Bool
+	handler func(context.Context, []byte) error
 }
 
 // Join adds a server.
@@ -39,42 +39,42 @@ func (f *Fleet) Join() *Server {
 	return s
 }
 
-// Lead says whether a server leads. Nobody is told of it.
+// Lead sets whether a server leads. The other servers are not notified.
 func (s *Server) Lead(leads bool) { s.leads.Store(leads) }
 
-// Leads is what Lead has said.
+// Leads returns what Lead has set.
 func (s *Server) Leads() bool { return s.leads.Load() }
 
 // Subscribe sets the handler of messages of this server.
-func (s *Server) Subscribe(hear func(context.Context, []byte) error) {
+func (s *Server) Subscribe(handler func(context.Context, []byte) error) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
-	s.hear = hear
+	s.handler = handler
 }
 
 // Broadcast calls the handlers of all servers.
 func (s *Server) Broadcast(ctx context.Context, message []byte) error {
 	s.fleet.mu.Lock()
-	var hear []func(context.Context, []byte) error
+	var handlers []func(context.Context, []byte) error
 	for _, other := range s.fleet.servers {
-		if other.hear != nil {
-			hear = append(hear, other.hear)
+		if other.handler != nil {
+			handlers = append(handlers, other.handler)
 		}
 	}
 	s.fleet.mu.Unlock()
 	var all sync.WaitGroup
-	failed := make([]error, len(hear))
-	for i, hear := range hear {
-		all.Go(func() { failed[i] = hear(ctx, message) })
+	failed := make([]error, len(handlers))
+	for i, handle := range handlers {
+		all.Go(func() { failed[i] = handle(ctx, message) })
 	}
 	all.Wait()
 	return errors.Join(failed...)
 }
 
-// Miss has this server hear that it may have missed anything.
-func (s *Server) Miss(ctx context.Context) error { return s.hear(ctx, nil) }
+// Miss notifies this server that it may have missed messages.
+func (s *Server) Miss(ctx context.Context) error { return s.handler(ctx, nil) }
 
-// Close ends what this server hears. The engine stays open.
+// Close ends the subscription of this server. The engine stays open.
 func (s *Server) Close() error {
 	s.Subscribe(nil)
 	return nil

@@ -9,21 +9,21 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 )
 
-// Gate is a place for files that holds somebody up in the middle of his work,
-// so that others overtake him.
+// Gate is a place for files that blocks one caller in the middle of its work, so
+// that another server overtakes it.
 type Gate struct {
 	blob.Place
 
 	mu     sync.Mutex
 	at     string
-	held   chan struct{} // closed when somebody is held up
+	held   chan struct{} // closed when a caller is blocked
 	opened chan struct{}
 	open   func()
 }
 
-// Hold holds up the first who reads a file whose name has a certain text, or
-// who has written one and makes it visible. What it returns waits until he is
-// held up. The gate is open again after Release, and at the end of the test.
+// Hold blocks the next caller that reads a file whose name contains a text, or that
+// makes such a file visible. The function it returns waits until a caller is
+// blocked. The gate opens at Release, or at the end of the test.
 func (g *Gate) Hold(t interface{ Cleanup(func()) }, at string) (held func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -34,7 +34,7 @@ func (g *Gate) Hold(t interface{ Cleanup(func()) }, at string) (held func()) {
 	return func() { <-stopped }
 }
 
-// Release lets him go on.
+// Release lets the blocked caller continue.
 func (g *Gate) Release() { g.open() }
 
 func (g *Gate) pass(name string) {
@@ -50,7 +50,7 @@ func (g *Gate) pass(name string) {
 	<-opened
 }
 
-// Create begins a file.
+// Create starts a file.
 func (g *Gate) Create(ctx context.Context, name string) (blob.Writer, error) {
 	w, err := g.Place.Create(ctx, name)
 	if err != nil {
