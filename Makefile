@@ -12,7 +12,7 @@ TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
 
 .DEFAULT_GOAL := help
-.PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture bench micro prose clean
+.PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture torture-release bench micro prose clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,22 +31,15 @@ format:
 vet:
 	$(GO) vet ./...
 
-# The race detector itself sometimes fails under virtual time (golang/go#78156). If nothing
-# else failed, the tests run once more; packages that have passed are cached.
-raced = log=$$(mktemp); trap "rm -f $$log" EXIT; \
-	again() { grep -q '^ThreadSanitizer: CHECK failed' $$log && ! grep -qE '^ *--- FAIL|^panic:|DATA RACE' $$log; }; \
-	$(GO) test $(RACE) -timeout 15m ./... 2>&1 | tee $$log || \
-	{ again && echo "the race detector failed, no test did: running again" && $(GO) test $(RACE) -timeout 15m ./...; }
-
 # Tests that are skipped under the race detector, because they are too slow or count
 # allocations, run without it.
 unit:
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector" >&2)
-	@$(raced)
+	$(GO) test $(RACE) -timeout 15m ./...
 	$(if $(RACE),$(GO) test -run 'Allocations|Region|TwoServers' . ./internal/...)
 	cd bench && $(GO) vet ./... && $(GO) test ./...
 	cd apps && $(GO) vet ./...
-	@cd apps && $(raced)
+	cd apps && $(GO) test $(RACE) -timeout 15m ./...
 	$(if $(RACE),cd apps && $(GO) test -run Thousands ./downloads)
 
 lint: ## run golangci-lint
@@ -83,6 +76,9 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 torture: ## inject faults, each rig for TORTURETIME (30s), and record the results in torture/LEDGER.md; needs root for power cuts and full disks
 	$(GO) test -count=1 -timeout 6h -v ./torture -torture -torture.for $(or $(TORTURETIME),30s)
 	$(GO) test -count=1 -timeout 1h -v -run 'Killed|Kills' ./internal/serialtest -serial.killed 50000
+
+torture-release: ## run the fault rigs towards the goals of a release for BUDGET (60m), and print what this commit has reached; ROWS=R1,R3 selects rows
+	$(GO) run ./torture/release --budget $(or $(BUDGET),60m) --rows '$(ROWS)'
 
 bench: ## compare with other servers and with ceilings; ARGS='--workload get' selects workloads
 	cd bench && $(GO) run . $(ARGS)

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -69,5 +73,44 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	defer restored.Close()
 	if names, _ := restored.db.Tables("", 10); len(names) != 2 {
 		t.Errorf("the completed restore has the tables %v, want 2", names)
+	}
+}
+
+// GET /backups reports the scheduled backups to a signed request.
+func TestBackupsReport(t *testing.T) {
+	get := func(d *DB, signed bool) (code int, text string) {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/backups", nil)
+		if signed {
+			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+			r.Header.Set("X-Amz-Date", "20260101T000000Z")
+		}
+		w := httptest.NewRecorder()
+		d.Handler().ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	open := func(o Options) *DB {
+		d, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		return d
+	}
+	if code, text := get(open(Options{}), true); code != 404 || !strings.Contains(text, "--backup-every") {
+		t.Errorf("without a schedule the reply is %d %s", code, text)
+	}
+	d := open(Options{BackupEvery: time.Hour})
+	if code, text := get(d, false); code != 400 || !strings.Contains(text, "MissingAuthenticationTokenException") {
+		t.Errorf("without a signature the reply is %d %s", code, text)
+	}
+	for {
+		code, text := get(d, true)
+		if code != 200 || !strings.HasPrefix(text, `{"every":"1h0m0s","keep":24,"sets":[`) {
+			t.Fatalf("the reply is %d %s", code, text)
+		}
+		if strings.Contains(text, `"verified":`) {
+			break
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // Client returns an HTTP client that calls the database directly, without a
 // network. Any AWS SDK client can use it; the endpoint's address does not matter.
-func (d *DB) Client() *http.Client { return &http.Client{Transport: handlerTransport{d.Handler()}} }
+func (d *DB) Client() *http.Client { return &http.Client{Transport: handlerTransport{d.direct}} }
 
 // handlerTransport is a transport that calls a handler.
 type handlerTransport struct{ handler http.Handler }

@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stator-db/stator/conformance"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/store/tikv"
 	"github.com/stator-db/stator/internal/store/tikv/tikvtest"
 )
@@ -57,7 +59,8 @@ func openServers(t *testing.T, n int) sharedServers {
 	var servers sharedServers
 	for range n {
 		engine := cluster.Open(t, tikv.Options{Log: log})
-		d, err := openOn(context.Background(), engine, Options{Backups: backups, Log: log})
+		o := Options{Backups: backups, Log: log}
+		d, err := openOn(context.Background(), engine, o, o.clock(engine))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,6 +72,34 @@ func openServers(t *testing.T, n int) sharedServers {
 		servers = append(servers, d)
 	}
 	return servers
+}
+
+// A server whose wall clock is not that of the cluster uses the time of the cluster. The
+// control is a server that uses its own, which is trusted.
+func TestServerWithAnotherTime(t *testing.T) {
+	for _, ahead := range []time.Duration{23 * time.Hour, -11 * time.Minute} {
+		for _, cluster := range []bool{true, false} {
+			mock := tikvtest.New(t)
+			mock.Ahead = -ahead
+			engine := mock.Open(t, tikv.Options{})
+			o := Options{Backups: t.TempDir()}
+			c := o.clock(engine)
+			if !cluster {
+				c = clock.New(clock.Options{Shared: true})
+			}
+			d, err := openOn(t.Context(), engine, o, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			off := d.db.Now().Sub(time.Now().Add(-ahead))
+			if right := off.Abs() < 5*time.Minute; right != cluster || !c.Shared() || !c.Trusted() {
+				t.Errorf("a server that is ahead by %v, cluster %v: its time is off by %v, trusted %v", ahead, cluster, off, c.Trusted())
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 // RoundTrip sends the request to a random server.

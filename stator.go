@@ -9,6 +9,7 @@
 package stator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,16 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/backup"
+	"github.com/stator-db/stator/internal/db/scrub"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/process"
 	"github.com/stator-db/stator/internal/server"
+	"github.com/stator-db/stator/internal/standby"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 	"github.com/stator-db/stator/internal/trigger"
@@ -35,6 +40,11 @@ type Options struct {
 	// Dir is the data folder. Without one, the data is in memory.
 	Dir string
 
+	// AllowOtherFiles creates a database in a Dir that has other files already.
+	// Without it, Open returns an *OtherFilesError. A Dir that has a database is
+	// opened in any case.
+	AllowOtherFiles bool
+
 	// Engine is the URL of a TiKV cluster that holds the data instead of a
 	// folder: tikv://pd1:2379,pd2:2379?prefix=prod. Any number of servers can
 	// open the same cluster. Engine requires Backups; see docs/scale-out.md.
@@ -44,6 +54,14 @@ type Options struct {
 	// s3:// URL. It defaults to Dir with the suffix "-backups", or to memory
 	// when there is no Dir.
 	Backups string
+
+	// BackupEvery is how often all tables are backed up to Backups, each time as
+	// of one moment; 0 disables that. Each backup is verified by restoring it.
+	// The newest BackupKeep of them are kept, which defaults to 24; those older
+	// than BackupMaxAge are removed too, except the newest.
+	BackupEvery  time.Duration
+	BackupKeep   int
+	BackupMaxAge time.Duration
 
 	// Buckets maps each S3Bucket name that exports and imports may use to a
 	// folder or URL. Other buckets are refused.
@@ -73,16 +91,35 @@ type Options struct {
 	// enabled from now on.
 	ShardDuration time.Duration
 
+	// AllowedHosts are the names of the public DNS by which Handler is reached:
+	// a name, all names below one (*.example.org), or all names (*). Requests
+	// for other names of the public DNS are rejected, because a web page could
+	// send them (DNS rebinding). Addresses and private names, such as localhost
+	// and dynamodb, are always accepted.
+	AllowedHosts []string
+
 	// Triggers post the changes of streams to HTTP endpoints.
 	Triggers []Trigger
+
+	// ScrubRate is how many stored keys per second are verified in the
+	// background, again and again; see Verify. A finding is logged. With 0 none
+	// are.
+	ScrubRate int
 
 	// NoBackground disables background work such as exports, restores and the
 	// deletion of expired items. It resumes when the data is next opened
 	// without this option.
 	NoBackground bool
 
-	Log *slog.Logger     // defaults to a logger that discards everything
-	Now func() time.Time // defaults to time.Now
+	Log *slog.Logger // defaults to a logger that discards everything
+
+	// Now is the wall clock; it defaults to the system's. It is checked against
+	// Elapsed, a clock that is never set: a step of Now is reported and has no
+	// effect until it has persisted for 15 minutes. With Now and without Elapsed,
+	// Now is used as it is. On a cluster they default to the time of the cluster
+	// and to the system's monotonic clock.
+	Now     func() time.Time
+	Elapsed func() time.Duration
 }
 
 // Trigger configures which changes of a stream are posted to which endpoint.
@@ -103,8 +140,10 @@ type DB struct {
 	buckets     map[string]blob.Place
 	transfers   *transfer.Store
 	handler     http.Handler
+	direct      http.Handler // accepts any host
 
 	triggers *trigger.Set
+	scrub    *scrub.Scrub // nil without one
 }
 
 // ErrUnavailable is returned when the cluster does not answer. The call may be
@@ -114,19 +153,40 @@ var ErrUnavailable = store.ErrUnavailable
 // LockedError is returned when another process has the data folder open.
 type LockedError = pebble.LockedError
 
+// OtherFilesError is returned when the data folder has files, but no database.
+type OtherFilesError = pebble.OtherFilesError
+
 // Open opens a database. The caller closes it with Close.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	engine, err := openEngine(ctx, o)
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	engine, now, err := openEngine(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	if o.NoBackground {
 		engine = noBackground{engine}
 	}
-	return openOn(ctx, engine, o)
+	return openOn(ctx, engine, o, now)
+}
+
+// check returns the error of an option that has no meaning.
+func (o *Options) check() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"TableDelay", o.TableDelay}, {"ExpiryInterval", o.ExpiryInterval}, {"ShardDuration", o.ShardDuration},
+	} {
+		if d.value < 0 {
+			return fmt.Errorf("%s is %v, but must not be negative", d.name, d.value)
+		}
+	}
+	return nil
 }
 
 // noBackground is an engine that never leads, so that no background work starts
@@ -135,26 +195,50 @@ type noBackground struct{ store.Engine }
 
 func (noBackground) Leads() bool { return false }
 
+// Check checks the engine if it can be checked.
+func (n noBackground) Check(ctx context.Context) error {
+	if c, ok := n.Engine.(store.Checker); ok {
+		return c.Check(ctx)
+	}
+	return nil
+}
+
 // openOn opens a database on an engine. DB.Close closes the engine, and so does
 // openOn when it fails.
-func openOn(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
+func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Clock) (*DB, error) {
+	schedule, err := o.schedule()
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
 	backupFiles, err := blob.Open(ctx, o.backups())
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	d, err := db.Open(ctx, engine, db.Options{Now: o.Now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, OpenBackup: backup.Contents(backupFiles)})
+	d, err := db.Open(ctx, engine, db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, OpenBackup: backup.Contents(backupFiles)})
 	if err != nil {
 		return nil, errors.Join(err, backupFiles.Close(), engine.Close())
 	}
-	s := &DB{engine: engine, backupFiles: backupFiles, db: d, backups: backup.Open(ctx, d, backupFiles, o.Log)}
+	s := &DB{engine: engine, backupFiles: backupFiles, db: d, backups: backup.Open(ctx, d, backupFiles, backup.Options{Log: o.Log, Schedule: schedule})}
 	if err := s.openBuckets(ctx, o.Buckets); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if s.transfers, err = transfer.Open(ctx, d, s.buckets, o.Log); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers})
-	s.handler = server.New(service, o.Log)
+	from := source(engine, d)
+	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Source: from})
+	direct := server.New(service, o.Log, process.AvailableMemory())
+	if from != nil {
+		direct.Expose(from.Metrics)
+	}
+	if o.ScrubRate > 0 {
+		s.scrub = scrub.Start(ctx, d, scrub.Options{Rate: o.ScrubRate, Busy: direct.Busy, Log: o.Log})
+		direct.Expose(s.scrub.Metrics)
+	}
+	if schedule.Every > 0 {
+		direct.Expose(s.backups.Metrics)
+	}
+	s.direct, s.handler = direct, direct.OnlyHosts(o.AllowedHosts)
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -162,23 +246,60 @@ func openOn(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	return s, nil
 }
 
-func openEngine(ctx context.Context, o Options) (store.Engine, error) {
+// openEngine opens the engine, and returns it with the clock of the database.
+func openEngine(ctx context.Context, o Options) (store.Engine, *clock.Clock, error) {
 	if o.Engine != "" {
 		if o.Dir != "" || o.Backups == "" {
-			return nil, errors.New("a database on a cluster cannot have a data folder, and requires a location for backups that all its servers can reach")
+			return nil, nil, errors.New("a database on a cluster cannot have a data folder, and requires a location for backups that all its servers can reach")
 		}
-		return openCluster(ctx, o.Engine, o.Log)
+		engine, err := openCluster(ctx, o.Engine, o.Log)
+		if err != nil {
+			return nil, nil, err
+		}
+		return engine, o.clock(engine), nil
 	}
+	now := o.clock(nil)
+	engine, err := openLocal(o, now)
+	return engine, now, err
+}
+
+// openLocal opens the engine in a folder or in memory. It must not be a standby's.
+func openLocal(o Options, now *clock.Clock) (store.Engine, error) {
+	e, err := pebble.Open(o.storage(now))
+	if err != nil {
+		return nil, err
+	}
+	if err := standby.CheckNotStandby(e); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// storage returns the options of the engine in a folder or in memory.
+func (o *Options) storage(now *clock.Clock) pebble.Options {
 	storage := pebble.InMemory()
 	if o.Dir != "" {
-		storage = pebble.Options{Dir: o.Dir}
+		storage = pebble.Options{Dir: o.Dir, AllowOtherFiles: o.AllowOtherFiles}
 	}
 	if o.Relaxed {
 		storage.Durability = pebble.Relaxed
 	}
-	storage.CacheBytes, storage.Log, storage.Now = o.CacheBytes, o.Log, o.Now
-	storage.PrefixBytes = keyspace.PartitionBytes
-	return pebble.Open(storage)
+	storage.CacheBytes, storage.Log, storage.Now = o.CacheBytes, o.Log, now.Now
+	storage.PrefixBytes, storage.OpenTables = keyspace.PartitionBytes, process.DivideFiles().Tables
+	return storage
+}
+
+// clock returns the clock of a database: that of the engine if it has one, which is
+// nil on one machine.
+func (o *Options) clock(engine store.Engine) *clock.Clock {
+	c := clock.Options{Now: o.Now, Elapsed: o.Elapsed, Log: o.Log}
+	if cluster, ok := engine.(store.SharedClock); ok {
+		c.Shared = true
+		if c.Now == nil {
+			c.Now = cluster.SharedTime
+		}
+	}
+	return clock.New(c)
 }
 
 func (d *DB) openBuckets(ctx context.Context, buckets map[string]string) error {
@@ -204,28 +325,17 @@ func (o *Options) backups() string {
 	return "mem://"
 }
 
+// schedule is the schedule of backups.
+func (o *Options) schedule() (backup.Schedule, error) {
+	s := backup.Schedule{Every: o.BackupEvery, Keep: cmp.Or(o.BackupKeep, 24), MaxAge: o.BackupMaxAge}
+	if s.Every < 0 || s.Keep < 0 || s.MaxAge < 0 {
+		return s, errors.New("BackupEvery, BackupKeep and BackupMaxAge must not be negative")
+	}
+	return s, nil
+}
+
 // Handler serves the DynamoDB API over HTTP, for AWS SDKs and the AWS CLI.
 func (d *DB) Handler() http.Handler { return d.handler }
-
-// TableReport is the result of Verify for one table.
-type TableReport struct {
-	Table   string           `json:"table"`
-	Items   int64            `json:"items"`
-	Entries map[string]int64 `json:"entries"` // by index name
-	Faults  int64            `json:"faults"`
-	First   []string         `json:"first"` // descriptions of the first faults
-}
-
-// Verify reads all tables and checks that items and index entries agree. It
-// calls progress from time to time.
-func (d *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]TableReport, error) {
-	reports, err := d.db.Verify(ctx, progress)
-	found := make([]TableReport, len(reports))
-	for i, r := range reports {
-		found[i] = TableReport(r)
-	}
-	return found, err
-}
 
 // Close waits for background work to stop and closes the database. The handler
 // must no longer be in use.
@@ -233,6 +343,9 @@ func (d *DB) Close() error {
 	var triggersErr error
 	if d.triggers != nil {
 		triggersErr = d.triggers.Close()
+	}
+	if d.scrub != nil {
+		d.scrub.Close()
 	}
 	d.backups.Close()
 	if d.transfers != nil {

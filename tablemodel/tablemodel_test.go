@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/stator-db/stator/internal/virtualtime"
 	"github.com/stator-db/stator/statortest"
 	"github.com/stator-db/stator/tablemodel"
 )
@@ -49,7 +49,7 @@ func parse(t *testing.T, text string) *tablemodel.Model {
 
 // The SDK's inputs carry all members of all requests: a table with every
 // property is created, and then needs no change.
-func TestEnsureCreatesWholeTable(t *testing.T) { synctest.Test(t, ensureCreatesWholeTable) }
+func TestEnsureCreatesWholeTable(t *testing.T) { virtualtime.Test(t, ensureCreatesWholeTable) }
 
 func ensureCreatesWholeTable(t *testing.T) {
 	client, m := statortest.Start(t), parse(t, full)
@@ -75,7 +75,7 @@ func ensureCreatesWholeTable(t *testing.T) {
 }
 
 // Each kind of change passes through the SDK.
-func TestApplyChangesTable(t *testing.T) { synctest.Test(t, applyChangesTable) }
+func TestApplyChangesTable(t *testing.T) { virtualtime.Test(t, applyChangesTable) }
 
 func applyChangesTable(t *testing.T) {
 	client := statortest.Start(t)

@@ -63,6 +63,9 @@ func TestGoodClientsAreServedAmongBadOnes(t *testing.T) {
 	g.countTimes("with the crowd", withCrowd)
 	peak := s.memory(t, "VmHWM") // peak
 	g.count("MB at most", peak)
+	quantile := func(times []time.Duration, percent int) time.Duration { return times[len(times)*percent/100] }
+	g.goal("times the p99 alone", 2, float64(quantile(withCrowd, 99))/float64(quantile(alone, 99)), false)
+	g.goal("MB", 512, float64(peak), false)
 	if !s.alive() {
 		t.Fatalf("the server has ended\n%s", s.log())
 	}
@@ -71,7 +74,7 @@ func TestGoodClientsAreServedAmongBadOnes(t *testing.T) {
 	}
 	if *long {
 		for _, percent := range []int{50, 99} {
-			a, b := elsewhere[len(elsewhere)*percent/100], withCrowd[len(withCrowd)*percent/100]
+			a, b := quantile(elsewhere, percent), quantile(withCrowd, percent)
 			if b > 2*a+time.Millisecond {
 				t.Errorf("%d of a hundred requests of good clients take up to %v with the crowd, and %v with the crowd at another server", percent, b, a)
 			}

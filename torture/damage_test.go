@@ -1,7 +1,9 @@
 package torture
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,35 +12,78 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/stator-db/stator/internal/store/pebble"
 )
 
 const damageItems = 150 // in each table
 
 var damageTables = []string{"Left", "Right"}
 
-// Whatever bytes of a folder are flipped, zeroed or cut off, the damage is
-// reported when the folder is opened or when they are read. No answer is
-// wrong, nothing is missing silently, and the server continues to serve
-// undamaged data.
+// Whatever bytes of a folder are flipped, zeroed, doubled or cut off, and
+// whichever file is removed, the damage is reported when the folder is opened
+// or when the bytes are read. No answer is wrong, nothing is missing silently,
+// and the server continues to serve undamaged data.
 func TestDamageIsReported(t *testing.T) {
 	g := newRig(t)
 	p := prepareDamage(g)
 	for n := range g.rounds(len(damaged)) {
-		kind := damaged[n%len(damaged)]
-		folder := p.closed
-		if kind.log {
-			folder = p.killed
-		}
-		p.try(g, folder, kind, g.IntN(3))
+		p.try(g, damaged[n%len(damaged)])
 	}
 }
 
-// damaged lists the kinds of files to damage.
-var damaged = []struct {
-	name string
-	log  bool // exists after a kill only
-}{
-	{"*.sst", false}, {"*.log", true}, {"MANIFEST-*", false}, {"*.sst", true}, {"*.log", true}, {"MANIFEST-*", true}, {"OPTIONS-*", false}, {"marker.*", false}, {"stator.synced", true},
+// The same, in this process and in memory, which is faster.
+func TestDamageIsReportedInMemory(t *testing.T) {
+	g := newRig(t)
+	p := prepareDamage(g)
+	folders := map[bool]map[string][]byte{false: load(t, p.closed), true: load(t, p.killed)}
+	for n := range g.rounds(4 * len(damaged)) {
+		kind := damaged[n%len(damaged)]
+		p.tryInMemory(g, folders[kind.killed], kind.name)
+	}
+}
+
+// The control: the rig finds tables and items that are missing silently.
+func TestDamageRigFindsSilentLoss(t *testing.T) {
+	g := newRig(t)
+	p := prepareDamage(g)
+	for _, c := range []struct{ operation, key string }{{"DeleteTable", ""}, {"DeleteItem", "7"}} {
+		h, err := open(inMemory(t, load(t, p.killed)), "d", pebble.Durable, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed, faults := p.readSome(g, h.door); failed > 0 || len(faults) > 0 {
+			t.Errorf("%d requests fail on an undamaged folder: %v", failed, faults)
+		}
+		request := object{"TableName": "Left"}
+		if c.key != "" {
+			request["Key"] = object{"id": text(c.key)}
+		}
+		h.must(t, c.operation, request, nil)
+		if c.key == "" {
+			waitFor(t, "the table is deleted", func() bool { return missing(h.call("DescribeTable", request, nil)) })
+		}
+		if _, faults := p.readSome(g, h.door); len(faults) == 0 {
+			t.Errorf("%s is not noticed", c.operation)
+		}
+		if err := h.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// damagedKind is a kind of file to damage, and the folder in which it is.
+type damagedKind struct {
+	name   string
+	killed bool
+}
+
+var damaged = []damagedKind{
+	{"*.sst", false}, {"*.log", true}, {"MANIFEST-*", false}, {"*.sst", true}, {"*.log", true}, {"MANIFEST-*", true},
+	{"OPTIONS-*", false}, {"marker.manifest.*", false}, {"marker.format-version.*", true}, {"stator.synced", true},
+	{"MANIFEST-*", false}, {"*.log", false}, {"stator.synced", false}, {"MANIFEST-*", true}, {"marker.*", true}, {"OPTIONS-*", true},
 }
 
 // A damaged block fails only the requests that need it; verify finds it.
@@ -117,7 +162,7 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 		kind := []string{"*.items", "*.manifest"}[n%2]
 		backups := filepath.Join(t.TempDir(), "backups")
 		copyFolder(t, p.closed+"-backups", backups)
-		what := mutate(t, g, largest(t, backups, kind), g.IntN(3))
+		what := mutate(g, largest(t, backups, kind))
 		s := start(t, filepath.Join(t.TempDir(), "data"), "--log=error", "--backups", backups)
 		err := s.call("RestoreTableFromBackup", object{"BackupArn": p.backup, "TargetTableName": "Left"}, nil)
 		for err == nil {
@@ -176,44 +221,14 @@ func prepareDamage(g *rig) *prepared {
 	leftovers = append(leftovers, dir)
 	p := &prepared{closed: filepath.Join(dir, "closed"), killed: filepath.Join(dir, "killed"), seed: g.Uint64()}
 	for _, folder := range []string{p.closed, p.killed} {
+		p.age(g, folder)
 		s := start(g, folder, "--log=error")
-		for _, table := range damageTables {
-			s.must(g, "CreateTable", object{"TableName": table, "BillingMode": "PAY_PER_REQUEST",
-				"AttributeDefinitions": []object{{"AttributeName": "id", "AttributeType": "S"}},
-				"KeySchema":            []object{{"AttributeName": "id", "KeyType": "HASH"}}}, nil)
-		}
-		fill := func(from, to int) {
-			for _, table := range damageTables {
-				for first := from; first < to; first += 25 {
-					var puts []object
-					for id := first; id < min(first+25, to); id++ {
-						puts = append(puts, object{"PutRequest": object{"Item": object{"id": text(strconv.Itoa(id)), "text": text(p.text(table, id))}}})
-					}
-					s.must(g, "BatchWriteItem", object{"RequestItems": object{table: puts}}, nil)
-				}
-			}
-		}
+		p.fill(g, s.door, agedSpells*spellItems, damageItems, "")
 		if folder == p.killed {
-			fill(0, 25)
-			time.Sleep(time.Second) // for a flush, so that there are sstables
-			fill(25, damageItems)
 			s.kill()
 			continue
 		}
-		fill(0, damageItems)
-		var made struct {
-			BackupDetails struct{ BackupArn, BackupStatus string }
-		}
-		s.must(g, "CreateBackup", object{"TableName": "Left", "BackupName": "copy"}, &made)
-		p.backup = made.BackupDetails.BackupArn
-		for made.BackupDetails.BackupStatus != "AVAILABLE" {
-			time.Sleep(10 * time.Millisecond)
-			var expected struct {
-				BackupDescription struct{ BackupDetails struct{ BackupStatus string } }
-			}
-			s.must(g, "DescribeBackup", object{"BackupArn": p.backup}, &expected)
-			made.BackupDetails.BackupStatus = expected.BackupDescription.BackupDetails.BackupStatus
-		}
+		p.backup = createBackup(g, s.door)
 		s.cmd.Process.Signal(syscall.SIGTERM)
 		<-s.ended
 	}
@@ -221,17 +236,89 @@ func prepareDamage(g *rig) *prepared {
 	return p
 }
 
+const (
+	agedSessions = 3
+	agedSpells   = 14 // after each of which the memtable is flushed
+	spellItems   = 10
+)
+
+// age creates the tables of a folder and writes most of their items, each
+// twice, with many flushes in several sessions.
+func (p *prepared) age(g *rig, folder string) {
+	g.Helper()
+	for session := range agedSessions {
+		h, err := open(vfs.Default, folder, pebble.Durable, quiet)
+		if err != nil {
+			g.Fatal(err)
+		}
+		if session == 0 {
+			for _, table := range damageTables {
+				h.must(g, "CreateTable", object{"TableName": table, "BillingMode": "PAY_PER_REQUEST",
+					"AttributeDefinitions": []object{{"AttributeName": "id", "AttributeType": "S"}},
+					"KeySchema":            []object{{"AttributeName": "id", "KeyType": "HASH"}}}, nil)
+			}
+		}
+		for spell := session; spell < agedSpells; spell += agedSessions {
+			tables := glob(g, folder, "*.sst")
+			first := spell * spellItems
+			p.fill(g, h.door, first, first+spellItems, "")
+			p.fill(g, h.door, agedSpells*spellItems, damageItems, "old")
+			waitFor(g, "a flush", func() bool { return !slices.Equal(glob(g, folder, "*.sst"), tables) })
+		}
+		if err := h.close(); err != nil {
+			g.Fatal(err)
+		}
+	}
+}
+
+// fill writes items to all tables.
+func (p *prepared) fill(g *rig, d door, from, to int, before string) {
+	g.Helper()
+	for _, table := range damageTables {
+		var puts []object
+		for id := from; id < to; id++ {
+			puts = append(puts, object{"PutRequest": object{"Item": object{"id": text(strconv.Itoa(id)), "text": text(before + p.text(table, id))}}})
+		}
+		for part := range slices.Chunk(puts, 25) {
+			d.must(g, "BatchWriteItem", object{"RequestItems": object{table: part}}, nil)
+		}
+	}
+}
+
+// createBackup creates a backup of a table and waits until it is complete.
+func createBackup(g *rig, d door) (arn string) {
+	g.Helper()
+	var made struct{ BackupDetails struct{ BackupArn string } }
+	d.must(g, "CreateBackup", object{"TableName": "Left", "BackupName": "copy"}, &made)
+	waitFor(g, "the backup", func() bool {
+		var now struct {
+			BackupDescription struct{ BackupDetails struct{ BackupStatus string } }
+		}
+		d.must(g, "DescribeBackup", object{"BackupArn": made.BackupDetails.BackupArn}, &now)
+		return now.BackupDescription.BackupDetails.BackupStatus == "AVAILABLE"
+	})
+	return made.BackupDetails.BackupArn
+}
+
+// waitFor polls a condition.
+func waitFor(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for range 10_000 {
+		if holds() {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}
+
 // try damages a copy of a folder and checks how a server handles it.
-func (p *prepared) try(g *rig, folder string, kind struct {
-	name string
-	log  bool
-}, how int) {
+func (p *prepared) try(g *rig, kind damagedKind) {
 	g.Helper()
 	dir := g.TempDir()
 	data := filepath.Join(dir, "data")
-	copyFolder(g, folder, data)
-	file := largest(g, data, kind.name)
-	what := mutate(g, g, file, how)
+	copyFolder(g, map[bool]string{false: p.closed, true: p.killed}[kind.killed], data)
+	what := mutate(g, g.pick(glob(g, data, kind.name)))
 	g.count("damaged", 1)
 	defer os.RemoveAll(dir)
 	s, err := tryStart(g, data, "--log=error")
@@ -258,6 +345,58 @@ func (p *prepared) try(g *rig, folder string, kind struct {
 	s.kill()
 }
 
+// tryInMemory does the same with a server in this process.
+func (p *prepared) tryInMemory(g *rig, folder map[string][]byte, pattern string) {
+	g.Helper()
+	damaged := maps.Clone(folder)
+	name := g.pick(matching(folder, pattern))
+	b, what := g.damage(name, folder[name])
+	if damaged[name] = b; b == nil {
+		delete(damaged, name)
+	}
+	g.count("damaged", 1)
+	g.count("damaged "+pattern, 1)
+	h, err := open(inMemory(g, damaged), "d", pebble.Durable, quiet)
+	if err != nil {
+		g.count("not opened", 1)
+		return
+	}
+	failed, faults := p.readSome(g, h.door)
+	switch {
+	case failed > 0:
+		g.count("reported when read", 1)
+	case len(faults) == 0:
+		g.count("without effect", 1)
+	}
+	if len(faults) > 0 {
+		g.Errorf("%s: it is not reported: %d faults: %v", what, len(faults), faults[:min(3, len(faults))])
+	}
+	if err := h.close(); err != nil && failed == 0 {
+		g.Errorf("%s: close: %v", what, err)
+	}
+}
+
+// readSome scans the tables, and reads some items one by one. If the scan
+// fails, it reads all of them.
+func (p *prepared) readSome(g *rig, d door) (failed int, faults []string) {
+	for _, table := range damageTables {
+		items, err := scan(d, table)
+		if err != nil { // also if there is no such table
+			n, wrong := p.readTable(d, table)
+			failed, faults = failed+n+1, append(faults, wrong...)
+			continue
+		}
+		for id := range damageItems {
+			if items[id] != p.text(table, id) {
+				faults = append(faults, fmt.Sprintf("%s %d is %.20q in a scan", table, id, items[id]))
+			}
+		}
+		n, wrong := p.readItems(d, table, []int{g.IntN(damageItems), g.IntN(damageItems)})
+		failed, faults = failed+n, append(faults, wrong...)
+	}
+	return failed, faults
+}
+
 // read reads all items in every way. A failed read reports the damage; a
 // wrong answer is a fault.
 func (p *prepared) read(d door) (failed int, faults []string) {
@@ -269,16 +408,15 @@ func (p *prepared) read(d door) (failed int, faults []string) {
 }
 
 func (p *prepared) readTable(d door, table string) (failed int, faults []string) {
-	for id := range damageItems {
-		switch got, err := getText(d, table, id); {
-		case err != nil:
-			failed++
-		case got != p.text(table, id):
-			faults = append(faults, fmt.Sprintf("%s %d is %.20q", table, id, got))
-		}
+	all := make([]int, damageItems)
+	for id := range all {
+		all[id] = id
 	}
+	failed, faults = p.readItems(d, table, all)
 	ids, err := scan(d, table)
 	switch {
+	case missing(err):
+		faults = append(faults, err.Error())
 	case err != nil:
 		failed++
 	case len(ids) != damageItems:
@@ -286,6 +424,23 @@ func (p *prepared) readTable(d door, table string) (failed int, faults []string)
 	}
 	return failed, faults
 }
+
+func (p *prepared) readItems(d door, table string, ids []int) (failed int, faults []string) {
+	for _, id := range ids {
+		switch got, err := getText(d, table, id); {
+		case missing(err):
+			faults = append(faults, err.Error())
+		case err != nil:
+			failed++
+		case got != p.text(table, id):
+			faults = append(faults, fmt.Sprintf("%s %d is %.20q", table, id, got))
+		}
+	}
+	return failed, faults
+}
+
+// missing reports whether a table is missing silently.
+func missing(err error) bool { return rejected(err, "ResourceNotFoundException") }
 
 func scan(d door, table string) (map[int]string, error) {
 	found := make(map[int]string)
@@ -318,41 +473,126 @@ func getText(d door, table string, id int) (string, error) {
 	return reply.Item["text"]["S"], err
 }
 
-const (
-	flipBit = iota
-	zeroBytes
-	cutOff
-)
+// damage returns a damaged copy of the bytes of a file, nil if the file is to
+// be removed, and describes the damage.
+func (g *rig) damage(name string, b []byte) (damaged []byte, what string) {
+	size := len(b)
+	if strings.HasSuffix(name, ".log") {
+		size = len(bytes.TrimRight(b, "\x00")) // without preallocated space
+	}
+	if size == 0 || g.IntN(8) == 0 {
+		return nil, filepath.Base(name) + " is removed"
+	}
+	at := g.IntN(size)
+	end := min(at+1+g.IntN(64), size)
+	c := slices.Clone(b)
+	switch g.IntN(5) {
+	case 0:
+		clear(c[at:end])
+		what = "zeros"
+	case 1:
+		c = c[:at]
+		what = "cut off"
+	case 2:
+		c = slices.Insert(c, at, b[at:end]...)
+		what = fmt.Sprintf("%d bytes twice", end-at)
+	case 3:
+		for i := at; i < end; i++ {
+			c[i] = byte(g.Uint32())
+		}
+		what = fmt.Sprintf("%d random bytes", end-at)
+	}
+	if what == "" || bytes.Equal(b, c) {
+		c[at] ^= 1 << g.IntN(8)
+		what = "a bit flipped"
+	}
+	return c, fmt.Sprintf("%s at byte %d of %d in %s", what, at, len(b), filepath.Base(name))
+}
 
-// mutate damages a file and describes how.
-func mutate(t testing.TB, g *rig, file string, how int) (what string) {
-	t.Helper()
-	edit(t, file, func(b []byte) []byte {
-		size := len(b)
-		if strings.HasSuffix(file, ".log") {
-			for size > 0 && b[size-1] == 0 { // preallocated space
-				size--
-			}
-		}
-		if size == 0 {
-			what = filepath.Base(file) + " is empty"
-			return nil
-		}
-		at := g.IntN(size)
-		switch how {
-		case flipBit:
-			b[at] ^= 1 << g.IntN(8)
-			what = fmt.Sprintf("a bit of byte %d of %d flipped in %s", at, len(b), filepath.Base(file))
-		case zeroBytes:
-			clear(b[at:min(at+64, size)])
-			what = fmt.Sprintf("zeros at byte %d of %d in %s", at, len(b), filepath.Base(file))
-		case cutOff:
-			what = fmt.Sprintf("%s cut off at byte %d of %d", filepath.Base(file), at, len(b))
-			b = b[:at]
-		}
-		return b
-	})
+// mutate damages or removes a file and describes how.
+func mutate(g *rig, file string) (what string) {
+	g.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		g.Fatal(err)
+	}
+	if b, what = g.damage(file, b); b == nil {
+		err = os.Remove(file)
+	} else {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	if err != nil {
+		g.Fatal(err)
+	}
 	return what
+}
+
+// pick returns one of the names of files, mostly the newest.
+func (g *rig) pick(names []string) string {
+	g.Helper()
+	if len(names) == 0 {
+		g.Fatal("no file to damage")
+	}
+	if g.IntN(2) == 0 {
+		return names[len(names)-1]
+	}
+	return names[g.IntN(len(names))]
+}
+
+// load reads the files of a folder.
+func load(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	files := make(map[string][]byte)
+	for _, name := range glob(t, dir, "*") {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, ".log") {
+			b = bytes.TrimRight(b, "\x00") // preallocated space
+		}
+		files[filepath.Base(name)] = b
+	}
+	return files
+}
+
+// inMemory returns a disk with one folder, d, with these files.
+func inMemory(t testing.TB, files map[string][]byte) vfs.FS {
+	t.Helper()
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("d", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range files {
+		f, err := mem.Create("d/"+name, vfs.WriteCategoryUnspecified)
+		if err == nil {
+			_, err = f.Write(slices.Clone(b)) // which Write may change
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mem
+}
+
+// matching returns the names that match a pattern, in order.
+func matching(files map[string][]byte, pattern string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool {
+		ok, _ := filepath.Match(pattern, name)
+		return !ok
+	})
+}
+
+func glob(t testing.TB, dir, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 func edit(t testing.TB, file string, how func([]byte) []byte) {

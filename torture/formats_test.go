@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rebuild the archive of the present form
 
 // presentFormat is the format that is written now. Archives of earlier
 // formats are kept.
-const presentFormat = "v1"
+const presentFormat = "v2"
 
 // Data folders and backups of every released format can be opened, return the
 // same answers as then, and can be written to.

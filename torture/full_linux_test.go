@@ -24,6 +24,7 @@ func TestFullDiskRefusesWritesOnly(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := newRig(t)
 			dir := newTmpfs(t, "256m")
+			g.goal("MB of disk", 64, diskMegabytes(t, dir), false)
 			data := filepath.Join(dir, "data")
 			s := start(t, data, "--log=error", "--backups", t.TempDir())
 			createWork(t, s.door)
@@ -191,4 +192,14 @@ func fillUp(t testing.TB, f *os.File, left int64) {
 			return
 		}
 	}
+}
+
+// diskMegabytes returns the size of the file system of a folder.
+func diskMegabytes(t testing.TB, dir string) float64 {
+	t.Helper()
+	var is syscall.Statfs_t
+	if err := syscall.Statfs(dir, &is); err != nil {
+		t.Fatal(err)
+	}
+	return float64(int64(is.Blocks)*is.Bsize) / (1 << 20)
 }

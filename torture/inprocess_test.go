@@ -33,7 +33,7 @@ func open(fs vfs.FS, dir string, durability pebble.Durability, log *slog.Logger)
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	return &inProcess{within(server.New(ops.New(ops.Parts{DB: d}), log)), engine, d}, nil
+	return &inProcess{within(server.New(ops.New(ops.Parts{DB: d}), log, 0)), engine, d}, nil
 }
 
 func (h *inProcess) close() error { return errors.Join(h.db.Close(), h.engine.Close()) }

@@ -53,21 +53,47 @@ var kinds = map[string][]errorfs.OpKind{
 // from then on: no answer is wrong, no acknowledged write is lost, and the
 // process either continues, rejects requests, or ends and logs why.
 //
-// The long form fails each operation of the workload in turn, and continues
-// with other workloads until the time is over.
+// The long form fails each operation of a workload in turn, and continues with other
+// workloads until the time is over.
 func TestNthOperationOfTheDiskFails(t *testing.T) {
 	g := newRig(t)
-	seed := g.Uint64()
+	if *long {
+		for range g.rounds(0) {
+			seed := g.Uint64()
+			if g.tryAll(everyFault(g.totals(seed, len(kinds)), seed)) {
+				g.count("workloads", 1)
+			}
+		}
+		return
+	}
+	totals := g.totals(g.Uint64(), 1)
+	var some []fault
+	for range 8 {
+		all := everyFault(totals, g.Uint64())
+		some = append(some, all[g.IntN(len(all))])
+	}
+	g.tryAll(some)
+}
+
+// totals returns how many operations of each kind a workload has. It counts some kinds
+// only: there are at least 30 of each.
+func (g *rig) totals(seed uint64, counted int) map[string]int {
+	g.Helper()
 	totals := make(map[string]int)
 	for i, kind := range slices.Sorted(maps.Keys(kinds)) {
-		if totals[kind] = 30; i > 0 && !*long {
-			continue // there are at least this many of each
+		if totals[kind] = 30; i >= counted {
+			continue
 		}
 		out := g.try(fault{Seed: seed, Kind: kind})
 		if totals[kind] = out.total; out.total == 0 || out.acked < childSteps/2 {
-			t.Fatalf("without a fault there are %d of kind %s, and %d writes acknowledged\n%s", out.total, kind, out.acked, out.stderr)
+			g.Fatalf("without a fault there are %d of kind %s, and %d writes acknowledged\n%s", out.total, kind, out.acked, out.stderr)
 		}
 	}
+	return totals
+}
+
+// tryAll tries faults, and reports whether there was time for all of them.
+func (g *rig) tryAll(all []fault) bool {
 	var running sync.WaitGroup
 	faults := make(chan fault)
 	for range 4 { // they mostly wait
@@ -80,20 +106,13 @@ func TestNthOperationOfTheDiskFails(t *testing.T) {
 			}
 		})
 	}
-	if *long {
-		for _, f := range everyFault(totals, seed) {
-			if !t.Failed() {
-				faults <- f
-			}
-		}
-		g.count("faults of one workload", len(everyFault(totals, seed)))
-	}
-	for range g.rounds(8) {
-		f := everyFault(totals, g.Uint64())
-		faults <- f[g.IntN(len(f))]
+	tried := 0
+	for ; tried < len(all) && !g.over(tried, len(all)); tried++ {
+		faults <- all[tried]
 	}
 	close(faults)
 	running.Wait()
+	return tried == len(all) && !g.Failed()
 }
 
 // everyFault returns a fault for each operation that can fail, once and from
@@ -342,6 +361,9 @@ type failure struct {
 }
 
 func (*failure) Helper() {}
+func (f *failure) Errorf(format string, args ...any) {
+	f.err = errors.Join(f.err, fmt.Errorf(format, args...))
+}
 func (f *failure) Fatalf(format string, args ...any) {
 	f.err = fmt.Errorf(format, args...)
 	panic(f.err)

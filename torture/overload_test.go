@@ -213,6 +213,9 @@ func (o *overload) run() (percent float64) {
 	o.count(fmt.Sprintf("answered per second to %d clients", many), int(median(goods)))
 	percent = median(ratios)
 	o.count("% of that (median of the rounds)", int(percent))
+	if o.least > 0 {
+		o.goal("% of the rate of few clients", 90, percent, true)
+	}
 	o.count("clients that can be served", fit)
 	o.count("throttled", throttled)
 	if again := o.load(64, short); again.throttled > 0 {

@@ -69,6 +69,15 @@ func streamOf(t testing.TB, d door) (all []record) {
 func present(t testing.TB, d door) map[string]string {
 	t.Helper()
 	items := make(map[string]string)
+	for _, it := range scanWork(t, d) {
+		items[image{"p": it["p"], "k": it["k"]}.String()] = it.String()
+	}
+	return items
+}
+
+// scanWork returns all items of the workers.
+func scanWork(t testing.TB, d door) (all []image) {
+	t.Helper()
 	ask := object{"TableName": "Work", "ConsistentRead": true}
 	for {
 		var page struct {
@@ -76,11 +85,9 @@ func present(t testing.TB, d door) map[string]string {
 			LastEvaluatedKey any
 		}
 		d.must(t, "Scan", ask, &page)
-		for _, it := range page.Items {
-			items[image{"p": it["p"], "k": it["k"]}.String()] = it.String()
-		}
+		all = append(all, page.Items...)
 		if page.LastEvaluatedKey == nil {
-			return items
+			return all
 		}
 		ask["ExclusiveStartKey"] = page.LastEvaluatedKey
 	}

@@ -13,17 +13,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stator-db/stator/internal/cli"
+	"github.com/stator-db/stator/torture/ledger"
 )
 
 var (
 	long     = flag.Bool("torture", false, "run the long forms, and add their results to LEDGER.md")
 	longTime = flag.Duration("torture.for", 30*time.Second, "how long each rig runs in its long form")
+	until    = flag.String("torture.until", "", "counts at which a rig ends before its time, such as kills=1000,acknowledged=5000")
 	seedFlag = flag.Uint64("torture.seed", 0, "random seed; defaults to a new one")
 )
 
@@ -54,6 +61,7 @@ type rig struct {
 
 	mu     sync.Mutex
 	counts []count
+	goals  []string
 }
 
 type count struct {
@@ -84,14 +92,71 @@ func newRig(t testing.TB) *rig {
 // until the time is over or a fault was found.
 func (g *rig) rounds(short int) func(func(int) bool) {
 	return func(yield func(int) bool) {
-		for n := 0; !g.Failed(); n++ {
-			over := n >= short
-			if *long {
-				over = n > 0 && time.Since(g.began) > *longTime
-			}
-			if over || !yield(n) {
+		for n := 0; !g.over(n, short); n++ {
+			if !yield(n) {
 				return
 			}
+		}
+	}
+}
+
+// parallel runs the rounds at the same time on all processors.
+func (g *rig) parallel(short int, round func(n int)) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // each round has little that stays
+	var running sync.WaitGroup
+	var next atomic.Int64
+	for range 2 * runtime.GOMAXPROCS(0) { // they wait for flushes sometimes
+		running.Go(func() {
+			for n := int(next.Add(1)) - 1; !g.over(n, short); n = int(next.Add(1)) - 1 {
+				round(n)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// over reports whether round n is not needed.
+func (g *rig) over(n, short int) bool {
+	switch {
+	case g.Failed():
+		return true
+	case *long:
+		return n > 0 && (time.Since(g.began) > *longTime || g.enough(*until))
+	}
+	return n >= short
+}
+
+// enough reports whether all the wanted counts are reached; false if none is wanted.
+func (g *rig) enough(wanted string) bool {
+	if wanted == "" {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for want := range strings.SplitSeq(wanted, ",") {
+		name, text, _ := strings.Cut(want, "=")
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			panic("-torture.until: " + err.Error())
+		}
+		if !slices.ContainsFunc(g.counts, func(c count) bool { return c.name == name && c.n >= n }) {
+			return false
+		}
+	}
+	return true
+}
+
+// A rig ends when all the counts that are wanted are reached.
+func TestRigEndsAtItsCounts(t *testing.T) {
+	g := &rig{TB: t}
+	g.count("kills", 3)
+	g.count("items written", 40)
+	for wanted, enough := range map[string]bool{
+		"": false, "kills=3": true, "kills=4": false, "cuts=1": false,
+		"kills=2,items written=40": true, "kills=2,items written=41": false,
+	} {
+		if g.enough(wanted) != enough {
+			t.Errorf("%q: enough is %v", wanted, !enough)
 		}
 	}
 }
@@ -109,43 +174,55 @@ func (g *rig) count(name string, n int) {
 	g.counts = append(g.counts, count{name, n})
 }
 
+// goal records a goal and what was reached, for the ledger. A rig fails at its bound,
+// which may be lower than its goal: that the goal is not reached is written down, and
+// stands in the README.
+func (g *rig) goal(what string, goal, reached float64, atLeast bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	relation, met := "at most", reached <= goal
+	if atLeast {
+		relation, met = "at least", reached >= goal
+	}
+	text := fmt.Sprintf("goal %s %.4g %s: %.4g", relation, goal, what, reached)
+	if !met {
+		text += ", " + ledger.NotReached
+	}
+	g.goals = append(g.goals, text)
+}
+
 func (g *rig) summary() string {
 	var all []string
 	for _, c := range g.counts {
 		all = append(all, fmt.Sprintf("%d %s", c.n, c.name))
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(append(all, g.goals...), ", ")
 }
 
-const ledger = "LEDGER.md"
+// The ledger says whether a goal was reached.
+func TestGoalsAreWrittenDown(t *testing.T) {
+	g := &rig{TB: t}
+	g.count("rounds", 3)
+	g.goal("% of the peak", 90, 85.21, true)
+	g.goal("MB", 512, 400, false)
+	if got, want := g.summary(), "3 rounds, goal at least 90 % of the peak: 85.21, **not reached**, goal at most 512 MB: 400"; got != want {
+		t.Errorf("the summary is %q, want %q", got, want)
+	}
+}
 
 func (g *rig) writeDown() {
-	result := "held"
-	if g.Failed() {
-		result = "**FAILED**"
+	line := ledger.Line{
+		Began: g.began, Commit: ledger.Commit(), Rig: strings.TrimPrefix(g.Name(), "Test"), Seed: strconv.FormatUint(g.seed, 10),
+		Took: time.Since(g.began), Counts: g.summary(), Failed: g.Failed(),
 	}
-	f, err := os.OpenFile(ledger, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
+	if err := line.Append(ledger.Name); err != nil {
 		g.Error(err)
-		return
 	}
-	defer f.Close()
-	fmt.Fprintf(f, "| %s | %s | %s | %d | %.0f s | %s | %s |\n", g.began.UTC().Format("2006-01-02 15:04"), commit(),
-		strings.TrimPrefix(g.Name(), "Test"), g.seed, time.Since(g.began).Seconds(), g.summary(), result)
-}
-
-// commit is the commit of the code, with + if it was changed since.
-func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty=+", "--exclude=*").Output()
-	if err != nil {
-		return "?"
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // The ledger has one row for each run, of as many cells as its head.
 func TestLedgerIsATable(t *testing.T) {
-	text, err := os.ReadFile(ledger)
+	text, err := os.ReadFile(ledger.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -343,6 +343,16 @@ func (t expectation) String() string {
 	return out
 }
 
+// itemsAcked returns how many items were written by acknowledged requests.
+func itemsAcked(all []*worker) (items int) {
+	for _, w := range all {
+		for _, c := range w.changes[:w.acked] {
+			items += len(c.after)
+		}
+	}
+	return items
+}
+
 // settleAll settles all workers, and collects their faults.
 func settleAll(t testing.TB, all []*worker, d door) (acked int, faults []string) {
 	t.Helper()

@@ -217,6 +217,13 @@ func CollectionTooLarge() *Error {
 	return fault("ItemCollectionSizeLimitExceededException", "Collection size exceeded.")
 }
 
+// TransactionTooLarge is a transaction whose items have more than 4 MB in total.
+func TransactionTooLarge() *Error {
+	e := Validation("Collection size of items exceeded, which can also be caused by the aggregate size of the items in the transaction exceeding the 4MB limit")
+	e.Whole = true
+	return e
+}
+
 // ItemTooLarge is an item over 400 KB in a put.
 func ItemTooLarge() *Error { return Validation("Item size has exceeded the maximum allowed size") }
 

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -227,5 +228,29 @@ func TestFolders(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A folder writes no files when its disk is almost full, so that the disk has space
+// for the database.
+func TestAlmostFullDisk(t *testing.T) {
+	free := uint64(1 << 30)
+	f := newFolder(t.TempDir())
+	f.free = func(string) (uint64, uint64, bool) { return free, 100 << 30, true }
+	w, err := f.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 4<<20)); err != nil {
+		t.Errorf("a write with space: %v", err)
+	}
+	free = reserveBytes
+	_, err = w.Write(make([]byte, 2*uncheckedBytes))
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "128 MB left") {
+		t.Errorf("a write into the reserve: %v", err)
+	}
+	w.Cancel()
+	if _, err := f.Create(t.Context(), "b"); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a file on a full disk: %v", err)
 	}
 }

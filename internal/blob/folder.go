@@ -12,15 +12,35 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // folder is a Place in a folder of this machine. A file is written under a
 // hidden name, synced, and renamed; gocloud's driver for folders does not
 // sync.
-type folder struct{ dir string }
+type folder struct {
+	dir  string
+	free func(dir string) (free, total uint64, ok bool)
+}
 
-func newFolder(dir string) *folder { return &folder{dir} }
+func newFolder(dir string) *folder { return &folder{dir, freeBytes} }
+
+const (
+	reserveBytes = 128 << 20
+	// uncheckedBytes may be written between two checks of the free space.
+	uncheckedBytes = 8 << 20
+)
+
+// checkSpace returns an error if the disk is almost full. The database may be on
+// the same disk, and rejects writes when less than half of this reserve is left.
+func (f *folder) checkSpace() error {
+	free, total, ok := f.free(f.dir)
+	if reserve := min(reserveBytes, total/10); ok && free < reserve+uncheckedBytes {
+		return fmt.Errorf("the disk of %s has %d MB left, and files are written only while it has %d MB: %w", f.dir, free>>20, (reserve+uncheckedBytes)>>20, syscall.ENOSPC)
+	}
+	return nil
+}
 
 func (f *folder) String() string { return f.dir }
 
@@ -32,6 +52,9 @@ func (f *folder) root() (*os.Root, error) { return os.OpenRoot(f.dir) }
 func (f *folder) Create(_ context.Context, name string) (Writer, error) {
 	checkName(name)
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := f.checkSpace(); err != nil {
 		return nil, err
 	}
 	root, err := f.root()
@@ -48,13 +71,14 @@ func (f *folder) Create(_ context.Context, name string) (Writer, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &fileWriter{root: root, file: file, part: part, name: name}, nil
+	_ = lockFile(file) // a file system without locks has none that removeAbandoned could take
+	return &fileWriter{folder: f, root: root, file: file, part: part, name: name}, nil
 }
 
 const (
 	endPart = ".part"
-	// stale is the age from which an incomplete file is considered left over
-	// by a crash.
+	// stale is the age from which an incomplete file that no process has locked is
+	// considered left over by a crash.
 	stale = 24 * time.Hour
 )
 
@@ -102,12 +126,27 @@ func (f *folder) Names(context.Context) ([]string, error) {
 			names = append(names, e.Name())
 		case strings.HasSuffix(e.Name(), endPart):
 			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > stale {
-				_ = os.Remove(filepath.Join(f.dir, e.Name())) // otherwise the next call does it
+				removeAbandoned(filepath.Join(f.dir, e.Name()))
 			}
 		}
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// removeAbandoned removes an incomplete file unless its writer, of this process or of
+// another, has it locked. Its age is not enough: after a step of the wall clock, a file
+// that is being written can look old. If removal fails, the next call of Names tries
+// again.
+func removeAbandoned(part string) {
+	file, err := os.OpenFile(part, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if lockFile(file) == nil {
+		_ = os.Remove(part)
+	}
 }
 
 func (f *folder) Find(ctx context.Context, prefix string) ([]File, error) {
@@ -169,13 +208,23 @@ func ignoreAbsent(err error) error {
 
 // fileWriter writes a file that is not complete yet.
 type fileWriter struct {
-	root *os.Root
-	file *os.File
-	part string // its name until it is complete
-	name string
+	folder    *folder
+	unchecked int // bytes written since the last check of the free space
+	root      *os.Root
+	file      *os.File
+	part      string // its name until it is complete
+	name      string
 }
 
-func (w *fileWriter) Write(b []byte) (int, error) { return w.file.Write(b) }
+func (w *fileWriter) Write(b []byte) (int, error) {
+	if w.unchecked += len(b); w.unchecked > uncheckedBytes {
+		w.unchecked = 0
+		if err := w.folder.checkSpace(); err != nil {
+			return 0, err
+		}
+	}
+	return w.file.Write(b)
+}
 
 func (w *fileWriter) Commit() error {
 	err := w.file.Sync()

@@ -72,7 +72,24 @@ func Put(b []byte) []byte {
 }
 
 // Scratch is a buffer for one text after another.
-type Scratch struct{ piece []byte }
+type Scratch struct {
+	piece []byte
+	room  Room
+}
+
+// Within bounds the buffer, if it is not small, until End.
+func (m *Scratch) Within(r Room) { m.room = r }
+
+// Reserve reserves room for texts of this size; it need not be called for small
+// ones.
+func (m *Scratch) Reserve(bytes int) bool { return m.room == nil || m.room.Reserve(bytes) }
+
+// Force is Reserve for a request that cannot be repeated.
+func (m *Scratch) Force(bytes int) {
+	if m.room != nil {
+		m.room.Force(bytes)
+	}
+}
 
 // Empty returns the buffer, emptied, for a text to be appended.
 func (m *Scratch) Empty() []byte { return m.piece[:0] }
@@ -83,20 +100,38 @@ func (m *Scratch) Keep(text []byte) { m.piece = text }
 
 // Grow returns text, which begins at the first byte of the buffer, with
 // capacity for this many more bytes. A page of a megabyte makes the buffer
-// grow once or twice, with fewer copies than append would make.
-func (m *Scratch) Grow(text []byte, bytes int) []byte {
+// grow once or twice, with fewer copies than append would make. It reports
+// false if there is no room for a large buffer.
+func (m *Scratch) Grow(text []byte, bytes int) ([]byte, bool) {
 	if len(text)+bytes <= cap(text) {
-		return text
+		return text, true
 	}
 	size := max(len(text)+bytes, 2*cap(text))
 	if size > Small {
 		size = Size(max(size, 2*Unit))
+		more := size
+		if cap(text) > Small {
+			more -= cap(text)
+		}
+		if !m.Reserve(more) {
+			return text, false
+		}
 	}
 	grown := append(Get(size), text...)
 	Put(m.piece)
 	m.piece = grown
-	return grown
+	return grown, true
+}
+
+// Exactly returns the buffer, emptied, with capacity for this many bytes, for
+// which room was reserved.
+func (m *Scratch) Exactly(bytes int) []byte {
+	if bytes > cap(m.piece) {
+		Put(m.piece)
+		m.piece = Get(Size(bytes))
+	}
+	return m.piece[:0]
 }
 
 // End returns the buffer to its pool unless it is small.
-func (m *Scratch) End() { m.piece = Put(m.piece) }
+func (m *Scratch) End() { m.piece, m.room = Put(m.piece), nil }

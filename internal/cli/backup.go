@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"text/tabwriter"
 
@@ -56,26 +54,12 @@ creates a new data folder from it.`,
 
 // saveBackup requests a backup of all tables from a server and stores it.
 func saveBackup(ctx context.Context, endpoint, region, to string, progress func(stator.TableBackup)) error {
-	body := []byte("{}")
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
+	reply, err := postSigned(ctx, endpoint, region, server.TargetBackup, []byte("{}"))
 	if err != nil {
 		return err
 	}
-	req.Header.Set("X-Amz-Target", server.TargetBackup)
-	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	if err := signFor(region)(req, body); err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return fmt.Errorf("the server answers %s: %s", resp.Status, bytes.TrimSpace(text))
-	}
-	return stator.SaveBackup(ctx, resp.Body, to, progress)
+	defer reply.Close()
+	return stator.SaveBackup(ctx, reply, to, progress)
 }
 
 func restoreCommand() *cobra.Command {

@@ -94,6 +94,11 @@ func TestBackupErrors(t *testing.T) {
 		{[]string{"backup"}, exitUsage, "--to must name"},
 		{[]string{"backup", "--to", "x", "--endpoint", "here"}, exitUsage, "--endpoint is"},
 		{[]string{"backup", "--to", t.TempDir(), "--endpoint", "http://127.0.0.1:1"}, exitFailed, "no part of the backup was stored"},
+		{[]string{"serve", "--in-memory", "--backup-every", "0s"}, exitUsage, "--backup-every is 0s, but must be at least 1s"},
+		{[]string{"serve", "--in-memory", "--backup-every", "-1h"}, exitUsage, "must not be negative"},
+		{[]string{"serve", "--in-memory", "--backup-every", "1h", "--backup-keep", "0"}, exitUsage, "--backup-keep is 0, but must be at least 1"},
+		{[]string{"serve", "--in-memory", "--backup-every", "1h", "--backup-max-age", "-1s"}, exitUsage, "must not be negative"},
+		{[]string{"serve", "--in-memory", "--backup-keep", "3"}, exitUsage, "require --backup-every"},
 		{[]string{"restore"}, exitUsage, "--from must name"},
 		{[]string{"restore", "--from", t.TempDir(), "--data", filepath.Join(t.TempDir(), "new")}, exitFailed, "no backup of a whole server"},
 	} {

@@ -101,7 +101,11 @@ func (c *config) setFlag(name string, m *ast.MappingValueNode) error {
 		if overridden {
 			continue // by the command line; the parser rejects a member that occurs twice
 		}
-		if err := flags.Set(name, value.GetToken().Value); err != nil {
+		err := flags.Set(name, value.GetToken().Value)
+		if errors.Is(err, errNegative) {
+			return c.fault(v, fmt.Errorf("%s %w", name, errNegative))
+		}
+		if err != nil {
 			return c.fault(v, fmt.Errorf("%s must be a %s", name, flag.Value.Type()))
 		}
 	}

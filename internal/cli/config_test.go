@@ -124,6 +124,7 @@ func TestConfigFaults(t *testing.T) {
 		{"an unknown member", "addr: x\nadr: y", ":2:1: adr is neither a flag of serve nor triggers"},
 		{"a file within a file", "config: other.yaml", ":1:1: config is neither a flag of serve nor triggers"},
 		{"a value of another type", "table-delay: soon", ":1:14: table-delay must be a duration"},
+		{"a negative duration", "table-delay: -1s", ":1:14: table-delay must not be negative"},
 		{"a list for a value", "addr: [a, b]", ":1:7: addr must have one value"},
 		{"no value", "addr:", ":1:7: addr must have one value"},
 		{"two that cannot be combined", "data: x\nin-memory: true", ":2:1: data and in-memory cannot be combined"},

@@ -158,7 +158,7 @@ func TestModelCommandsUsage(t *testing.T) {
 	}{
 		{"no file", []string{"prove"}, 2, "needs one file"},
 		{"no rate", []string{"prove", goodModel, "--load", "much"}, 2, `--load: "much" is not a rate`},
-		{"no time", []string{"prove", goodModel, "--load", "1x", "--for", "-1s"}, 2, "--for is -1s"},
+		{"no time", []string{"prove", goodModel, "--load", "1x", "--for", "0s"}, 2, "--for is 0s"},
 		{"too much", []string{"prove", goodModel, "--load", "1000000", "--for", "1h"}, 1, "use a lower rate"},
 		{"no model", []string{"prove", invalid}, 2, "did you mean partition?"},
 		{"a pattern that nothing serves", []string{"prove", faulty}, 1, "no request serves it"},

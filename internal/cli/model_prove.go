@@ -52,7 +52,7 @@ is due, whether or not earlier runs have completed.
 	}
 	f.add(cmd, "URL of the server; defaults to a private stator")
 	cmd.Flags().StringVar(&f.load, "load", "", "then run all patterns concurrently: 1x or 0.1x their rates, or runs a second")
-	cmd.Flags().DurationVar(&f.duration, "for", 30*time.Second, "how long --load takes")
+	durationVar(cmd, &f.duration, "for", 30*time.Second, "how long --load takes")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "random seed of --load")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd

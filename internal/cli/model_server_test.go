@@ -176,7 +176,7 @@ func (s *modelServer) send(operation string, body any) modelReply {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(text))
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/", bytes.NewReader(text))
 	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=00")

@@ -29,6 +29,7 @@ type serveFlags struct {
 	data          string
 	engine        string
 	backups       string
+	schedule      scheduleFlags
 	buckets       []string
 	inMemory      bool
 	cacheMB       int64
@@ -38,7 +39,10 @@ type serveFlags struct {
 	ttlInterval   time.Duration
 	hideExpired   bool
 	shardDuration time.Duration
+	scrub         int
 	allowAnyone   bool
+	allowHosts    []string
+	allowFiles    bool
 	config        string
 	triggers      []stator.Trigger // from the configuration file
 }
@@ -71,25 +75,32 @@ credentials and any region:
 			if f.engine != "" && f.backups == "" {
 				return usageError{errors.New("--engine requires --backups: a folder or URL that all servers of the cluster can reach")}
 			}
+			if err := f.schedule.check(cmd); err != nil {
+				return err
+			}
 			return serve(cmd.Context(), &f, cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 chooses a free port")
 	flags.StringVar(&f.data, "data", "stator-data", "data folder; created if it does not exist")
+	flags.BoolVar(&f.allowFiles, "allow-other-files", false, "create the data in a folder that has other files already")
 	flags.StringVar(&f.engine, "engine", "", "URL of a TiKV cluster that holds the data and may be shared by any number of servers: tikv://pd1:2379,pd2:2379,pd3:2379")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups; defaults to the name of the data folder followed by -backups")
+	f.schedule.add(cmd)
 	flags.StringArrayVar(&f.buckets, "bucket", nil, "bucket for exports and imports as name=folder or name=URL (file://, s3://); can be repeated")
 	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
 	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(process.AvailableMemory()), "size of the cache in MB; defaults to a sixteenth of the machine's memory, from 64 to 1024")
 	flags.StringVar(&f.log, "log", "info", "log level: debug, info, warn or error")
 	flags.StringVar(&f.durability, "durability", "strict", "strict acknowledges a write once it is on disk, relaxed before that")
-	flags.DurationVar(&f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, to imitate AWS")
-	flags.DurationVar(&f.ttlInterval, "ttl-interval", time.Second, "time between two searches for items whose time to live has passed")
+	durationVar(cmd, &f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, to imitate AWS")
+	durationVar(cmd, &f.ttlInterval, "ttl-interval", time.Second, "time between two searches for items whose time to live has passed")
 	flags.BoolVar(&f.hideExpired, "hide-expired", false, "omit items whose time to live has passed from reads, even before they are deleted")
-	flags.DurationVar(&f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
+	durationVar(cmd, &f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
+	flags.IntVar(&f.scrub, "scrub", 1000, "stored keys that are verified per second in the background, again and again; 0 disables it")
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
 	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "accept an --addr that other machines can reach, although signatures are not verified")
+	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
 	return cmd
 }
 
@@ -104,6 +115,9 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	}
 	if f.cacheMB < 1 {
 		return usageError{fmt.Errorf("--cache is %d, but must be at least 1 MB", f.cacheMB)}
+	}
+	if f.scrub < 0 {
+		return usageError{fmt.Errorf("--scrub is %d, but must be a number of keys per second, or 0", f.scrub)}
 	}
 	memory := process.AvailableMemory()
 	if most := maxCacheBytes(memory) >> 20; f.cacheMB > most {
@@ -126,6 +140,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	front := door.New(starting, web, log)
+	front.LimitConns(process.DivideFiles().Connections)
 	process.SpareThreads()
 	if !f.inMemory {
 		process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
@@ -200,6 +215,14 @@ func listen(f *serveFlags) (net.Listener, error) {
 	return listener, nil
 }
 
+// listenHosts is the name in an address to listen on, by which clients reach it.
+func listenHosts(addr string) []string {
+	if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
+		return []string{host}
+	}
+	return nil
+}
+
 // bucketName matches the values that a request may have as S3Bucket.
 var bucketName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9A-Z]+[.\-\w]*[a-z0-9A-Z]+$`) })
 
@@ -224,7 +247,8 @@ func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.DB, err
 	if err != nil {
 		return nil, err
 	}
-	o := stator.Options{Dir: f.data, Backups: f.backups, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Triggers: f.triggers, Log: log}
+	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
+	o.AllowedHosts = append(listenHosts(f.addr), f.allowHosts...)
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine
 		return openCluster(ctx, o, log)
@@ -275,6 +299,9 @@ func withoutQuery(url string) string {
 func cannotOpen(data string, err error) error {
 	if errors.As(err, new(*stator.LockedError)) {
 		return fmt.Errorf("cannot open data in %s: %w\n        stop it, or choose another folder with --data", data, err)
+	}
+	if errors.As(err, new(*stator.OtherFilesError)) {
+		return fmt.Errorf("cannot open data in %s: %w\n        choose another folder with --data, or create the data in it with stator serve --allow-other-files", data, err)
 	}
 	return fmt.Errorf("cannot open data in %s: %w", data, err)
 }

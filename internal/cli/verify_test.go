@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,4 +86,67 @@ func TestVerifyRunsNoBackgroundWork(t *testing.T) {
 		t.Fatalf("verify exits with %d:\n%s", code, out)
 	}
 	serve(func(client *dynamodb.Client) { wait(client, arn) })
+}
+
+// Verify creates neither a folder nor a file where there is no data.
+func TestVerifyCreatesNothing(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"--data", filepath.Join(dir, "none")},
+		{"--data", dir},
+		{"--backups", filepath.Join(dir, "none")},
+	} {
+		if code, out := run(append([]string{"verify"}, args...)...); code != exitFailed {
+			t.Errorf("verify %v exits with %d:\n%s", args, code, out)
+		}
+		if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+			t.Errorf("verify %v has created %v, %v", args, names, err)
+		}
+	}
+	if names, err := filepath.Glob(dir + "-*"); err != nil || len(names) > 0 {
+		t.Errorf("verify has created %v", names)
+	}
+	for _, args := range [][]string{{"--data", dir, "--endpoint", "http://127.0.0.1:1"}, {"--rate", "5"}, {"--endpoint", "http://127.0.0.1:1", "--rate", "0"}, {"--endpoint", "none"}} {
+		if code, out := run(append([]string{"verify"}, args...)...); code != exitUsage {
+			t.Errorf("verify %v exits with %d:\n%s", args, code, out)
+		}
+	}
+}
+
+// A running server verifies its data.
+func TestVerifyEndpoint(t *testing.T) {
+	db, err := stator.Open(t.Context(), stator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	web := httptest.NewServer(db.Handler())
+	defer web.Close()
+	client := dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String("http://stator.invalid"), Region: "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: db.Client()})
+	if _, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String("Orders"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("Orders"),
+			Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fmt.Sprint(i)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out := run("verify", "--endpoint", web.URL, "--json")
+	var v verification
+	if err := json.Unmarshal([]byte(out), &v); code != exitDone || err != nil || len(v.Tables) != 2 || v.Tables[0].Table != "Orders" || v.Tables[0].Items != 20 {
+		t.Errorf("verify exits with %d, %v:\n%s", code, err, out)
+	}
+	if code, out := run("verify", "--endpoint", web.URL, "--rate", "1000000"); code != exitDone || !strings.Contains(out, "Orders") || !strings.Contains(out, "(database)") {
+		t.Errorf("verify exits with %d:\n%s", code, out)
+	}
+	web.Close()
+	if code, out := run("verify", "--endpoint", web.URL); code != exitFailed {
+		t.Errorf("without a server verify exits with %d:\n%s", code, out)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/index"
@@ -17,9 +18,21 @@ import (
 
 // position identifies a write within its update.
 type position struct {
-	key []byte    // of the item
-	n   int       // the index of the write in the update
-	now time.Time // when the update began
+	key []byte // of the item
+	n   int    // the index of the write in the update
+	now moment // when the update began
+}
+
+// moment is a time of the clock.
+type moment struct {
+	time.Time
+	step *clock.Step // the last one before it
+}
+
+// moment returns the time.
+func (d *DB) moment() moment {
+	step := d.clock.LastStep() // before the time, which is then not from before it
+	return moment{d.clock.Now(), step}
 }
 
 // apply executes one write completely: condition, effect, size limits, the item,
@@ -27,7 +40,7 @@ type position struct {
 // entry and the consumed units. Every write passes through it.
 func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *encodeBuffer) (Outcome, error) {
 	stored, _ := tx.Get(at.key)
-	before, err := codec.DecodeItem(stored)
+	before, err := decodeItem(t, at.key, stored)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -43,6 +56,9 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *enc
 		if err := w.checkAfter(t, before, after, o.afterBytes); err != nil {
 			return Outcome{}, err
 		}
+	}
+	if !buf.take(t, before, after) {
+		return Outcome{}, errUpdateGrows
 	}
 	o.Consumed.Table = capacity.Write(max(o.beforeBytes, o.afterBytes))
 	changed := !after.Equal(before)
@@ -61,7 +77,7 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *enc
 		}
 	}
 	if changed && t.Logs() {
-		r := change.Record{At: recordTime(tx, at.now), Actor: w.Actor, Before: before, After: after}
+		r := change.Record{At: d.recordTime(tx, at.now), Actor: w.Actor, Before: before, After: after}
 		tx.Set(keyspace.Change(t.ID, keyspace.Slot(at.key), uint64(tx.Stamp()), at.n), r.Encode())
 	}
 	if t.TimeToLive.Attribute != "" {
@@ -78,13 +94,19 @@ func setOrDelete(tx store.Tx, key []byte, it item.Item, buf *encodeBuffer) {
 	}
 }
 
-// recordTime returns the time for a change record. It must not be later than the
-// stamp, so if the engine's clock is behind ours, it is the time of the stamp.
-func recordTime(tx store.Tx, now time.Time) time.Time {
-	if tx.Stamp() < store.StampAt(now) {
+// recordTime returns the time for a change record of an update that began now. It
+// must not be later than the stamp, so if the engine's clock is behind ours, it is
+// the time of the stamp. Nor must it be from before a step of the clock, if its
+// stamp is larger than that with which recordRuns records the step.
+func (d *DB) recordTime(tx store.Tx, now moment) time.Time {
+	at := now.Time
+	if d.clock.LastStep() != now.step {
+		at = d.clock.Now()
+	}
+	if tx.Stamp() < store.StampAt(at) {
 		return tx.Stamp().Time()
 	}
-	return now
+	return at
 }
 
 // moveExpiry replaces the expiry entry of the item before a write by that of the
@@ -99,12 +121,9 @@ func moveExpiry(tx store.Tx, t *schema.Table, key []byte, before, after item.Ite
 		tx.Delete(keyspace.Expiry(t.ID, was, key))
 	}
 	if has {
-		tx.Set(keyspace.Expiry(t.ID, is, key), []byte{formatExpiry})
+		tx.Set(keyspace.Expiry(t.ID, is, key), []byte{codec.FormatExpiry})
 	}
 }
-
-// formatExpiry is the format number of an expiry entry.
-const formatExpiry = 1
 
 // checkAfter returns a fault if the item after the write exceeds a limit or does
 // not fit the indexes. size is the size of after.
@@ -160,21 +179,57 @@ func sizeWithLocal(t *schema.Table, it item.Item, size int) int {
 
 // encodeBuffer holds the encoded items of one update. The engine uses them until
 // Update returns; then the buffer is reused.
-type encodeBuffer struct{ bytes []byte }
+type encodeBuffer struct {
+	bytes   []byte
+	last    item.Item // the item that was encoded last
+	encoded []byte    // its stored form
+
+	writes  int // that were taken
+	size    int // what they need
+	allowed int // what they may need; 0 is no limit
+}
 
 var encodeBuffers = sync.Pool{New: func() any { return new(encodeBuffer) }}
 
-// encode returns the stored form of an item.
+// reset empties the buffer before the function of an update, which may run again.
+func (e *encodeBuffer) reset() { *e = encodeBuffer{bytes: e.bytes[:0], allowed: e.allowed} }
+
+// take adds the memory that a write needs. It reports false if that is more than
+// is allowed.
+func (e *encodeBuffer) take(t *schema.Table, before, after item.Item) bool {
+	e.writes++
+	e.size += updateBytes(t, len(before), len(after))
+	return e.allowed == 0 || e.size <= e.allowed
+}
+
+// updateBytes is about the memory that a write of an item needs: for the item, and
+// for all that is written with it.
+func updateBytes(t *schema.Table, before, after int) int {
+	written := after * (1 + len(t.Indexes))
+	if t.Logs() {
+		written += before + after
+	}
+	return before + after + 2*written // the batch of an engine grows by doubling
+}
+
+// encode returns the stored form of an item. An index entry is often the item
+// itself, which is encoded once.
 func (e *encodeBuffer) encode(it item.Item) []byte {
+	if len(it) > 0 && len(it) == len(e.last) && &it[0] == &e.last[0] {
+		return e.encoded
+	}
 	from := len(e.bytes)
 	e.bytes = codec.AppendItem(e.bytes, it)
-	return e.bytes[from:len(e.bytes):len(e.bytes)]
+	e.last, e.encoded = it, e.bytes[from:len(e.bytes):len(e.bytes)]
+	return e.encoded
 }
 
 // release returns the buffer to the pool, unless it is large.
 func (e *encodeBuffer) release() {
 	const maxKept = 64 << 10
 	if cap(e.bytes) <= maxKept {
+		e.reset()
+		e.allowed = 0
 		encodeBuffers.Put(e)
 	}
 }

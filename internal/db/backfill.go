@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/codec"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -18,13 +20,17 @@ const (
 	buildItems    = 256             // the most items in a batch
 	buildBytes    = 1 << 20         // a batch ends with the item that reaches this size
 	buildProgress = 5 * time.Second // between two progress lines in the log
+
+	alteredPause = 10 * time.Millisecond // before a batch is tried again, because its table is being altered
 )
 
 // syncWriters waits until every write in flight, in any process, uses the current
 // description of a table. alter has waited for that, too, unless its process
-// crashed before. It is not ok if the table does not exist any more.
+// crashed before. It is not ok if the table does not exist any more. It ignores the
+// cancellation of ctx: a broadcast that ends between its two rounds would leave the
+// table blocked on all servers until settleTimeout.
 func (d *DB) syncWriters(ctx context.Context, name string, id uint32) (*table, bool, error) {
-	if err := d.broadcastTable(ctx, name); err != nil {
+	if err := d.broadcastStored(ctx, name); err != nil {
 		return nil, false, err
 	}
 	t, ok := d.find(name)
@@ -39,9 +45,10 @@ type backfillLog struct {
 
 // backfill calls add for the items of a table, in batches, and continues from the
 // stored progress. It is not ok if it stopped early, because add was not ok or
-// this server no longer leads.
+// this server no longer leads. The caller deletes the progress in the update that
+// ends its work, so that it does not begin again if that update fails.
 func (d *DB) backfill(ctx context.Context, t *schema.Table, progress []byte, log backfillLog, add func(buildBatch) (bool, error)) (ok bool, err error) {
-	began, logged, done := d.now(), d.now(), 0
+	began, logged, done := d.Now(), d.Now(), 0
 	saved, err := d.engine.Get(ctx, store.Strong, progress)
 	if err != nil {
 		return false, err
@@ -53,7 +60,8 @@ func (d *DB) backfill(ctx context.Context, t *schema.Table, progress []byte, log
 			return false, err
 		}
 		if len(batch.keys) == 0 {
-			return true, d.finishBackfill(ctx, progress, log, done, d.now().Sub(began))
+			log.Info(log.finished, "items", done, "took", d.Now().Sub(began).Round(time.Millisecond))
+			return true, nil
 		}
 		at = append(batch.keys[len(batch.keys)-1], 0)
 		batch.progress, batch.at = progress, at
@@ -61,24 +69,12 @@ func (d *DB) backfill(ctx context.Context, t *schema.Table, progress []byte, log
 			return false, err
 		}
 		done += len(batch.keys)
-		if now := d.now(); now.Sub(logged) >= buildProgress {
+		if now := d.Now(); now.Sub(logged) >= buildProgress {
 			logged = now
 			log.Info(log.running, "items", done)
 		}
 	}
 	return false, nil
-}
-
-// finishBackfill deletes the stored progress of a backfill that is complete.
-func (d *DB) finishBackfill(ctx context.Context, progress []byte, log backfillLog, items int, took time.Duration) error {
-	err := d.engine.Update(ctx, [][]byte{progress}, func(tx store.Tx) error {
-		tx.Delete(progress)
-		return nil
-	})
-	if err == nil {
-		log.Info(log.finished, "items", items, "took", took.Round(time.Millisecond))
-	}
-	return err
 }
 
 // buildBatch is a part of a table's items, as read from a snapshot.
@@ -109,7 +105,7 @@ func (d *DB) readBatch(ctx context.Context, t *schema.Table, at []byte) (buildBa
 		if err != nil {
 			return buildBatch{}, err
 		}
-		it, err := codec.DecodeItem(bytes.Clone(pair.Value))
+		it, err := decodeItem(t, pair.Key, bytes.Clone(pair.Value))
 		if err != nil {
 			return buildBatch{}, err
 		}
@@ -122,11 +118,14 @@ func (d *DB) readBatch(ctx context.Context, t *schema.Table, at []byte) (buildBa
 	return batch, nil
 }
 
+// errAltered ends an attempt to add entries to a table that is being altered.
+var errAltered = errors.New("the table is being altered")
+
 // addEntries adds the missing entries of a batch's items, and stores the progress
-// in the same update. It returns the items, as they are now, whose entries it
-// added. entry returns the entry of the i-th item; a nil key means that it has
-// none.
-func (d *DB) addEntries(ctx context.Context, batch buildBatch, entry func(i int, it item.Item) (key, value []byte)) (added []item.Item, err error) {
+// in the same update. entry returns the entry of the i-th item; a nil key means that it
+// has none. count is called with the items, as they are now, whose entries were added.
+// The error is errAltered if t is no longer the table's copy.
+func (d *DB) addEntries(ctx context.Context, t *table, batch buildBatch, entry func(i int, it item.Item) (key, value []byte), count func(added []item.Item)) error {
 	declared := append(slices.Clone(batch.keys), batch.progress)
 	keys, values := make([][]byte, len(batch.keys)), make([][]byte, len(batch.keys))
 	for i, it := range batch.items {
@@ -134,35 +133,74 @@ func (d *DB) addEntries(ctx context.Context, batch buildBatch, entry func(i int,
 			declared = append(declared, keys[i])
 		}
 	}
-	err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
-		added = added[:0]
-		for i, key := range keys {
-			if key == nil {
-				continue
+	return d.outlast(ctx, func() error {
+		locked := false
+		defer func() {
+			if locked {
+				t.inUse.RUnlock()
 			}
-			now, err := currentItem(tx, batch.keys[i])
-			if err != nil {
-				return err
+		}()
+		var added []item.Item
+		err := d.engine.Update(ctx, declared, func(tx store.Tx) error {
+			// A change of the table, and all writes behind it, would wait for as long as
+			// this update waits for the items, if the table were locked before.
+			locked = locked || t.inUse.TryRLock()
+			if now, err := d.useNow(t.Name); !locked || err != nil || now != t {
+				return errAltered
 			}
-			value := values[i]
-			if !now.Equal(batch.items[i]) {
-				// The item was written since the snapshot. If that write moved
-				// the entry, it also added it; if not, we add it.
-				var at []byte
-				if at, value = entry(i, now); !bytes.Equal(at, key) {
-					continue
-				}
-			}
-			if _, exists := tx.Get(key); exists {
-				continue
-			}
-			tx.Set(key, value)
-			added = append(added, now)
+			var err error
+			added, err = addMissing(tx, batch, keys, values, entry)
+			return err
+		})
+		if err == nil {
+			count(added)
 		}
-		tx.Set(batch.progress, batch.at)
-		return nil
+		return err
 	})
-	return added, err
+}
+
+// addMissing adds the entries that are not there, and the progress.
+func addMissing(tx store.Tx, batch buildBatch, keys, values [][]byte, entry func(i int, it item.Item) (key, value []byte)) (added []item.Item, err error) {
+	for i, key := range keys {
+		if key == nil {
+			continue
+		}
+		now, err := currentItem(tx, batch.keys[i])
+		if err != nil {
+			return nil, err
+		}
+		value := values[i]
+		if !now.Equal(batch.items[i]) {
+			// The item was written since the snapshot. If that write moved
+			// the entry, it also added it; if not, we add it.
+			var at []byte
+			if at, value = entry(i, now); !bytes.Equal(at, key) {
+				continue
+			}
+		}
+		if _, exists := tx.Get(key); exists {
+			continue
+		}
+		tx.Set(key, value)
+		added = append(added, now)
+	}
+	tx.Set(batch.progress, batch.at)
+	return added, nil
+}
+
+// whileAltered repeats attempt, which takes the table's copy as it is then, until the
+// error is not errAltered.
+func (d *DB) whileAltered(ctx context.Context, name string, attempt func(t *table) (ok bool, err error)) (ok bool, err error) {
+	for {
+		t, err := d.use(name) // waits for the change
+		if err != nil {
+			return false, nil // the table was deleted
+		}
+		if ok, err := attempt(t); !errors.Is(err, errAltered) || ctx.Err() != nil {
+			return ok, err
+		}
+		lead.Wait(ctx, nil, alteredPause)
+	}
 }
 
 func currentItem(tx store.Tx, key []byte) (item.Item, error) {

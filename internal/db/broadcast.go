@@ -20,24 +20,21 @@ const (
 	topicSettled = "settled" // all servers have read the change
 )
 
-// broadcastTable makes all servers read a changed table again. When it returns,
-// every write in flight, on any server, uses the current description. It takes
-// two rounds: in the first, each server reads the table and blocks requests
-// that use it; in the second, all servers release them. So a client that has
-// seen the change through one server sees it through every other.
-func (d *DB) broadcastTable(ctx context.Context, name string) error {
+// broadcastStored makes all servers read a table again whose change is stored. When
+// it returns, every write in flight, on any server, uses the current description.
+// It takes two rounds: in the first, each server reads the table and blocks requests
+// that use it; in the second, all servers release them. So a client that has seen the
+// change through one server sees it through every other.
+//
+// It ignores the cancellation of ctx: otherwise the servers would use the old
+// description until their next start, or block the table until settleTimeout.
+func (d *DB) broadcastStored(ctx context.Context, name string) error {
+	ctx = context.WithoutCancel(ctx)
 	change := name + "\x00" + newUUID()
 	if err := d.Broadcast(ctx, topicTable, change); err != nil {
 		return err
 	}
 	return d.Broadcast(ctx, topicSettled, change)
-}
-
-// broadcastStored is broadcastTable for a change that is already stored. It
-// ignores the cancellation of ctx: otherwise the servers would use the old
-// description until their next start.
-func (d *DB) broadcastStored(ctx context.Context, name string) error {
-	return d.broadcastTable(context.WithoutCancel(ctx), name)
 }
 
 // Broadcast delivers a message to the handler that Subscribe has set for its

@@ -169,12 +169,12 @@ func (d *DB) writeBatch(ctx context.Context, t *table, b *batch) error {
 			declared = append(declared, keyspace.Collection(t.Table, writes[i].Key))
 		}
 	}
-	now := d.now()
+	now := d.moment()
 	outcomes := make([]Outcome, len(writes))
 	buf := encodeBuffers.Get().(*encodeBuffer)
 	defer buf.release()
-	err := d.engine.Update(ctx, declared, func(tx store.Tx) error {
-		buf.bytes = buf.bytes[:0] // fn may run again
+	err := d.update(ctx, declared, func(tx store.Tx) error {
+		buf.reset() // fn may run again
 		tx = newEmptyTableTx(tx, t.ID, known)
 		for i := range writes {
 			var err error

@@ -1,11 +1,12 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -37,9 +38,9 @@ func (d *DB) describe(t *table) Description {
 	for id, c := range counts {
 		// While an index is being built, writes subtract entries that have not
 		// been counted yet.
-		counts[id] = Count{max(0, c.Items), max(0, c.Bytes)}
+		counts[id] = Count{Items: max(0, c.Items), Bytes: max(0, c.Bytes)}
 	}
-	return Description{Table: t.Table, Status: t.Status(d.now()), Counts: counts}
+	return Description{Table: t.Table, Status: d.status(t.Table), Counts: counts}
 }
 
 // changed describes a table as the caller has just stored it. The status is the
@@ -77,12 +78,12 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 	if !def.Restored.Running || def.UUID == "" { // a table that is being restored keeps its UUID
 		def.UUID = newUUID()
 	}
-	def.Created = d.now()
+	def.Created = d.Now()
 	def.State, def.SettledAt = schema.Creating, def.Created.Add(d.delay)
 	d.nameStreams(&def)
 	stored := &def
 	key, counter := keyspace.Catalog(def.Name), keyspace.Meta("last table id")
-	err := d.engine.Update(ctx, [][]byte{key, counter}, func(tx store.Tx) error {
+	err := d.update(ctx, [][]byte{key, counter}, func(tx store.Tx) error {
 		if taken, ok := tx.Get(key); ok {
 			return d.taken(taken, def.Name)
 		}
@@ -111,7 +112,7 @@ func (d *DB) taken(stored []byte, name string) error {
 	if err != nil {
 		return fmt.Errorf("table %s: %w", name, err)
 	}
-	if status := t.Status(d.now()); status == schema.Creating {
+	if status := d.status(t); status == schema.Creating {
 		return stillInUse(status, name)
 	}
 	return apierror.InUse("Table already exists: %s", name)
@@ -122,14 +123,14 @@ func (d *DB) taken(stored []byte, name string) error {
 // effect at once. It may be called more than once.
 func (d *DB) UpdateTable(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
 	return d.alterRecorded(ctx, name, func(def *schema.Table) error {
-		switch status := def.Status(d.now()); status {
+		switch status := d.status(def); status {
 		case schema.Active:
 		case schema.Updating:
 			return apierror.InUse("Attempt to change a resource which is still in use: Table IOPS are currently being updated. Table: %s", name)
 		default:
 			return stillInUse(status, name)
 		}
-		def.State, def.SettledAt = schema.Updating, d.now().Add(d.delay)
+		def.State, def.SettledAt = schema.Updating, d.Now().Add(d.delay)
 		return change(def)
 	})
 }
@@ -145,11 +146,12 @@ func (d *DB) SetTags(ctx context.Context, name string, change func([]schema.Tag)
 
 // alter changes a table's description. When it returns, every write in flight,
 // in any process, uses the new one. The returned status is the state that
-// change has set. change modifies a copy and may be called more than once.
-func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
+// change has set. change modifies a copy and may be called more than once. The
+// keys in remove are deleted in the same update.
+func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) error, remove ...[]byte) (Description, error) {
 	var stored *schema.Table
 	key := keyspace.Catalog(name)
-	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+	err := d.update(store.Freeing(ctx), append([][]byte{key}, remove...), func(tx store.Tx) error {
 		value, ok := tx.Get(key)
 		if !ok {
 			return apierror.NoTableNamed(name)
@@ -164,6 +166,9 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 		d.nameStreams(def)
 		stored = def.Sealed(uint64(tx.Stamp()))
 		tx.Set(key, codec.EncodeTable(stored))
+		for _, old := range remove {
+			tx.Delete(old)
+		}
 		return nil
 	})
 	if err != nil {
@@ -177,34 +182,73 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 
 // alterRecorded is alter for changes that may begin the change log, by enabling
 // a stream or recovery. It first sets Recording, and makes the change once all
-// writes in flight record theirs, so that the log misses none.
+// writes in flight record theirs, so that the log misses none. If another request
+// has ended the recording in between, it begins again.
 func (d *DB) alterRecorded(ctx context.Context, name string, change func(*schema.Table) error) (Description, error) {
-	begins := false
-	desc, err := d.alter(ctx, name, func(def *schema.Table) error {
+	for {
+		desc, id, err := d.beginRecording(ctx, name, change)
+		if err != nil || id == "" {
+			return desc, err
+		}
+		// A client that disconnects in between would leave the table recording
+		// changes that nobody reads.
+		ctx = context.WithoutCancel(ctx)
+		if desc, err = d.endRecording(ctx, name, id, change); !errors.Is(err, errNotRecording) {
+			return desc, err
+		}
+	}
+}
+
+// beginRecording makes a change, or, if the change log begins with it, only sets
+// Recording and returns the id of the recording, which several requests may share.
+// When it returns, all writes in flight record their changes.
+func (d *DB) beginRecording(ctx context.Context, name string, change func(*schema.Table) error) (desc Description, id string, err error) {
+	made := newUUID()
+	desc, err = d.alter(ctx, name, func(def *schema.Table) error {
 		after := def.Clone()
 		if err := change(after); err != nil {
 			return err
 		}
-		if begins = after.Logs() && !def.Logs(); begins {
-			def.Recording = true
-		} else {
+		if id = ""; !after.LogIsRead() || def.LogIsRead() {
 			*def = *after
+			def.Recording, def.RecordingID = false, "" // a crash may have left it
+			return nil
 		}
+		if def.RecordingID == "" {
+			def.Recording, def.RecordingID = true, made
+		}
+		id = def.RecordingID
 		return nil
 	})
-	if err != nil || !begins {
-		return desc, err
-	}
-	return d.alter(ctx, name, func(def *schema.Table) error {
-		def.Recording = false
-		return change(def)
+	return desc, id, err
+}
+
+// errNotRecording is returned by endRecording when the recording has ended.
+var errNotRecording = errors.New("the recording has ended")
+
+// endRecording makes a change that begins the change log, and ends the recording,
+// also if the change returns an error.
+func (d *DB) endRecording(ctx context.Context, name, id string, change func(*schema.Table) error) (Description, error) {
+	var failed error
+	desc, err := d.alter(ctx, name, func(def *schema.Table) error {
+		// If the log is read, another request that shared the recording has begun it.
+		if def.RecordingID != id && !def.LogIsRead() {
+			return errNotRecording
+		}
+		after := def.Clone()
+		if failed = change(after); failed == nil {
+			*def = *after
+		}
+		def.Recording, def.RecordingID = false, ""
+		return nil
 	})
+	return desc, cmp.Or(err, failed)
 }
 
 // DeleteTable deletes a table. Its items are removed in the background.
 func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) {
 	desc, err := d.alter(ctx, name, func(def *schema.Table) error {
-		switch status := def.Status(d.now()); status {
+		switch status := d.status(def); status {
 		case schema.Active:
 		case schema.Updating:
 			return apierror.InUse("Attempt to change a resource which is still in use: Table: %s is in the process of being updated.", name)
@@ -215,15 +259,15 @@ func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) 
 			return apierror.Validation("Resource cannot be deleted as it is currently protected against deletion. " +
 				"Disable deletion protection first.")
 		}
-		def.State, def.SettledAt = schema.Deleting, d.now().Add(d.delay)
-		def.DisableStream(d.now())
+		def.State, def.SettledAt = schema.Deleting, d.Now().Add(d.delay)
+		def.DisableStream(d.Now())
 		return nil
 	})
 	if err != nil {
 		return Description{}, err
 	}
 	if d.delay == 0 {
-		err = d.dropDue(ctx, d.now())
+		err = d.dropDue(ctx)
 	}
 	d.drop.Signal()
 	return desc, err
@@ -237,13 +281,13 @@ func stillInUse(s schema.State, name string) error {
 
 // dropDue removes the tables that are due from the catalog, and marks them as
 // dropped, so that removeItems removes their items.
-func (d *DB) dropDue(ctx context.Context, now time.Time) error {
+func (d *DB) dropDue(ctx context.Context) error {
 	for _, t := range d.all() {
-		if !t.dropsAt(now) {
+		if !d.drops(t) {
 			continue
 		}
 		key := keyspace.Catalog(t.Name)
-		err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
 			value, ok := tx.Get(key)
 			if !ok {
 				return nil // another process has dropped it
@@ -256,7 +300,7 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 				return nil
 			}
 			tx.Delete(key)
-			tx.Set(keyspace.Dropped(t.ID), []byte{formatDropped})
+			tx.Set(keyspace.Dropped(t.ID), []byte{codec.FormatDropped})
 			if len(def.Streams) > 0 {
 				tx.Set(keyspace.DroppedStreams(t.ID), codec.EncodeTable(def))
 			}
@@ -271,6 +315,3 @@ func (d *DB) dropDue(ctx context.Context, now time.Time) error {
 	}
 	return nil
 }
-
-// formatDropped is the format number of the marker of a dropped table.
-const formatDropped = 1

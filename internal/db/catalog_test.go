@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // newEngine opens an engine. With the same options it opens the same data.
@@ -153,7 +155,7 @@ const (
 
 // The state of a table depends on the time since its last change.
 func TestTableLifecycle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		const delay = time.Minute
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{TableDelay: delay})
@@ -409,7 +411,7 @@ func TestTableIDs(t *testing.T) {
 
 // A deletion that a shutdown interrupts is completed after a restart.
 func TestDeletionResumesAfterRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		const delay = time.Minute
 		e := newEngine(t, pebble.InMemory())
 		d := newDB(t, e, Options{TableDelay: delay})
@@ -532,7 +534,7 @@ func (e *fullEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx
 
 // A deletion that fails is retried at intervals.
 func TestDeletionIsRetriedOnAFullDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		const delay = time.Minute
 		e := &fullEngine{Engine: newEngine(t, pebble.InMemory())}
 		d := newDB(t, e, Options{TableDelay: delay})
@@ -597,7 +599,7 @@ func TestCancelledDeletionIsNotHalfDone(t *testing.T) {
 		}
 		return time.Now()
 	}
-	d := newDB(t, e, Options{Now: now})
+	d := newDB(t, e, Options{Clock: clock.Given(now)})
 	create(t, d, orders("Orders"))
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := func() { cancel() } // while the update of the catalog runs
@@ -615,5 +617,27 @@ func TestCancelledDeletionIsNotHalfDone(t *testing.T) {
 	found, err := again.Get(t.Context(), Get{Table: "Orders", Consistent: true}, it)
 	if err != nil || found[0] == nil {
 		t.Errorf("a committed write is lost after a restart: %v, %v", found, err)
+	}
+}
+
+// A client that disconnects while it enables recovery leaves no table that records
+// changes for nobody.
+func TestCancelledRecordingIsComplete(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := d.alterRecorded(ctx, "Orders", func(t *schema.Table) error {
+		cancel()
+		t.Recovery = schema.Recovery{Enabled: true, Since: d.Now(), Days: 1}
+		return nil
+	})
+	if table, _ := d.find("Orders"); err != nil || table.Recording || !table.Recovery.Enabled {
+		t.Errorf("%v: recording %v, recovery %v", err, table.Recording, table.Recovery.Enabled)
+	}
+	if _, err := d.SetRecovery(t.Context(), "Orders", 0); err != nil {
+		t.Fatal(err)
+	}
+	if table, _ := d.find("Orders"); table.Logs() {
+		t.Error("changes are recorded although recovery is disabled")
 	}
 }

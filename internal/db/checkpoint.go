@@ -24,7 +24,7 @@ func (d *DB) SaveCheckpoints(ctx context.Context, values map[string][]byte) erro
 	for name := range values {
 		keys = append(keys, checkpointKey(name))
 	}
-	err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
+	err := d.update(ctx, keys, func(tx store.Tx) error {
 		for name, value := range values {
 			tx.Set(checkpointKey(name), value)
 		}

@@ -1,8 +1,6 @@
 package db
 
 import (
-	"encoding/binary"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -10,7 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/data/index"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
-	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/db/codec"
 )
 
 // itemCounts holds the number and the bytes of a table's items and of its
@@ -27,7 +25,7 @@ type itemCounts struct {
 type countMap map[uint16]Count
 
 // Count is a number of items and their total size.
-type Count struct{ Items, Bytes int64 }
+type Count = codec.Count
 
 func newItemCounts() *itemCounts { return &itemCounts{known: make(countMap), unsaved: make(countMap)} }
 
@@ -104,37 +102,12 @@ func (c countMap) change(id uint16, before, after item.Item) {
 
 // add removes counts that become zero, so that a map without changes is empty.
 func (c countMap) add(id uint16, items, bytes int64) {
-	sum := Count{c[id].Items + items, c[id].Bytes + bytes}
+	sum := Count{Items: c[id].Items + items, Bytes: c[id].Bytes + bytes}
 	if sum == (Count{}) {
 		delete(c, id)
 		return
 	}
 	c[id] = sum
-}
-
-// countBytes is the length of one stored count: the index id, the items, the
-// bytes.
-const countBytes = 2 + 8 + 8
-
-func (c countMap) encode() []byte {
-	b := make([]byte, 0, countBytes*(len(c)+1))
-	for _, id := range slices.Sorted(maps.Keys(c)) {
-		b = binary.BigEndian.AppendUint16(b, id)
-		b = binary.BigEndian.AppendUint64(b, uint64(c[id].Items))
-		b = binary.BigEndian.AppendUint64(b, uint64(c[id].Bytes))
-	}
-	return b
-}
-
-func decodeCounts(stored []byte) (countMap, error) {
-	if len(stored)%countBytes != 0 {
-		return nil, fmt.Errorf("item counts of %d bytes, not a multiple of %d: %w", len(stored), countBytes, store.ErrCorrupt)
-	}
-	c := make(countMap)
-	for b := range slices.Chunk(stored, countBytes) {
-		c[binary.BigEndian.Uint16(b)] = Count{int64(binary.BigEndian.Uint64(b[2:])), int64(binary.BigEndian.Uint64(b[10:]))}
-	}
-	return c, nil
 }
 
 // keep removes the counts of indexes that the table does not have any more.

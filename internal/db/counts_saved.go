@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -14,7 +15,8 @@ const (
 	readInterval = 5 * time.Second // how often the counts of other processes are read
 )
 
-// saveCounts adds the unsaved changes of this process to the stored counts.
+// saveCounts adds the unsaved changes of this process to the stored counts of the tables
+// that exist. A table may have been dropped meanwhile, with its count.
 func (d *DB) saveCounts(ctx context.Context) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
@@ -23,24 +25,19 @@ func (d *DB) saveCounts(ctx context.Context) error {
 	var ours []countMap
 	for _, t := range d.all() {
 		if c := t.counts.pending(); len(c) > 0 {
-			changed, ours, keys = append(changed, t), append(ours, c), append(keys, keyspace.ItemCount(t.ID))
+			changed, ours = append(changed, t), append(ours, c)
+			keys = append(keys, keyspace.ItemCount(t.ID), keyspace.Catalog(t.Name))
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	sums := make([]countMap, len(keys))
-	err := d.engine.Update(ctx, keys, func(tx store.Tx) (err error) {
-		for i, key := range keys {
-			stored, _ := tx.Get(key)
-			if sums[i], err = decodeCounts(stored); err != nil {
-				return fmt.Errorf("table %s: %w", changed[i].Name, err)
+	sums := make([]countMap, len(changed))
+	err := d.update(store.Freeing(ctx), keys, func(tx store.Tx) (err error) {
+		for i, t := range changed {
+			if sums[i], err = addCounts(tx, t, ours[i]); err != nil {
+				return fmt.Errorf("table %s: %w", t.Name, err)
 			}
-			for id, c := range ours[i] {
-				sums[i].add(id, c.Items, c.Bytes)
-			}
-			sums[i].keep(changed[i].Table)
-			writeCounts(tx, key, sums[i])
 		}
 		return nil
 	})
@@ -51,6 +48,30 @@ func (d *DB) saveCounts(ctx context.Context) error {
 		t.counts.merge(sums[i], ours[i])
 	}
 	return nil
+}
+
+// addCounts adds changes to the stored counts of a table, and returns the sums. It stores
+// nothing for a table that the catalog does not have any more.
+func addCounts(tx store.Tx, t *table, ours countMap) (countMap, error) {
+	key := keyspace.ItemCount(t.ID)
+	stored, _ := tx.Get(key)
+	sums, err := codec.DecodeCounts(stored)
+	if err != nil {
+		return nil, err
+	}
+	for id, c := range ours {
+		countMap(sums).add(id, c.Items, c.Bytes)
+	}
+	countMap(sums).keep(t.Table)
+	value, ok := tx.Get(keyspace.Catalog(t.Name))
+	if !ok {
+		return sums, nil
+	}
+	def, err := codec.DecodeTable(value)
+	if err == nil && def.ID == t.ID {
+		writeCounts(tx, key, sums)
+	}
+	return sums, err
 }
 
 // readCounts reads the stored counts, to which all processes add.
@@ -70,7 +91,7 @@ func (d *DB) readCounts(ctx context.Context) error {
 		return err
 	}
 	for i, t := range tables {
-		stored, err := decodeCounts(values[i])
+		stored, err := codec.DecodeCounts(values[i])
 		if err != nil {
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
@@ -85,7 +106,7 @@ func writeCounts(tx store.Tx, key []byte, c countMap) {
 		tx.Delete(key)
 		return
 	}
-	tx.Set(key, c.encode())
+	tx.Set(key, codec.EncodeCounts(c))
 }
 
 // resetCounts sets the counts of a table to zero, stored and unsaved.
@@ -93,7 +114,7 @@ func (d *DB) resetCounts(ctx context.Context, t *table) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
 	key := keyspace.ItemCount(t.ID)
-	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+	err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
 		tx.Delete(key)
 		return nil
 	})

@@ -13,14 +13,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
 // Options configures a database. The zero value is usable.
 type Options struct {
-	Now func() time.Time // defaults to time.Now
-	Log *slog.Logger     // defaults to no log
+	// Clock defaults to the system's. It is shared if the engine has a clock of its
+	// own, from which it takes the stamps of several servers.
+	Clock *clock.Clock
+	Log   *slog.Logger // defaults to no log
 
 	// TableDelay is how long a table is CREATING, UPDATING and DELETING. With 0
 	// a table can be used as soon as the call has returned.
@@ -50,9 +53,14 @@ type Options struct {
 // DB is a database. Its methods are safe for concurrent use.
 type DB struct {
 	engine store.Engine
-	now    func() time.Time
+	clock  *clock.Clock
 	log    *slog.Logger
 	delay  time.Duration
+
+	sharedStamps bool
+	newRuns      []newRun  // of the clock; used by followClock, as runHasEnd
+	runHasEnd    bool      // the stored run of the clock has an end
+	latestTime   time.Time // that was shown before the last start or step of the clock
 
 	collectionLimit int64
 	expiryInterval  time.Duration

@@ -16,7 +16,7 @@ import (
 // items of dropped tables. After a crash it continues at the next start.
 func (d *DB) dropStep(ctx context.Context) (wait time.Duration, err error) {
 	// A table that cannot be dropped does not keep the items of others.
-	if err := errors.Join(d.dropDue(ctx, d.now()), d.removeItems(ctx)); err != nil {
+	if err := errors.Join(d.dropDue(ctx), d.removeItems(ctx)); err != nil {
 		return 0, err
 	}
 	return d.nextDrop(), nil
@@ -27,7 +27,7 @@ func (d *DB) nextDrop() time.Duration {
 	next := lead.Idle
 	for _, t := range d.all() {
 		if t.State == schema.Deleting {
-			next = min(next, max(0, t.SettledAt.Sub(d.now())))
+			next = min(next, t.SettlesIn(d.Now(), d.delay))
 		}
 	}
 	return next
@@ -61,7 +61,7 @@ func (d *DB) removeItems(ctx context.Context) error {
 			}
 		}
 		key := keyspace.Dropped(id)
-		if err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		if err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
 			tx.Delete(key)
 			tx.Delete(keyspace.ItemCount(id))
 			return nil

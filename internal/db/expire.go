@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -24,7 +25,7 @@ import (
 func (d *DB) SetTimeToLive(ctx context.Context, name, attribute string) error {
 	_, err := d.alter(ctx, name, func(t *schema.Table) error {
 		switch {
-		case t.Status(d.now()) != schema.Active:
+		case d.status(t) != schema.Active:
 			return apierror.InUse("Attempt to change a resource which is still in use: Table is not active: %s", name)
 		case attribute != "" && t.TimeToLive.Attribute == attribute:
 			return apierror.Validation("TimeToLive is already enabled")
@@ -33,7 +34,7 @@ func (d *DB) SetTimeToLive(ctx context.Context, name, attribute string) error {
 		case attribute != "" && t.TimeToLive.Attribute != "":
 			return apierror.Validation("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.TimeToLive.Attribute)
 		}
-		t.TimeToLive = schema.TimeToLive{Attribute: attribute, Changed: d.now(), Filling: true, Changes: t.TimeToLive.Changes + 1}
+		t.TimeToLive = schema.TimeToLive{Attribute: attribute, Changed: d.Now(), Filling: true, Changes: t.TimeToLive.Changes + 1}
 		return nil
 	})
 	return err
@@ -47,7 +48,7 @@ func (d *DB) buildExpiries(ctx context.Context, job buildJob) error {
 	if !ok || err != nil {
 		return err
 	}
-	progress := keyspace.Build(t.ID, firstExpiryBuild+t.TimeToLive.Changes)
+	progress := keyspace.Build(t.ID, expiryBuild(t.TimeToLive.Changes))
 	begun, err := d.engine.Get(ctx, store.Strong, progress)
 	if err != nil {
 		return err
@@ -73,56 +74,58 @@ func (d *DB) buildExpiries(ctx context.Context, job buildJob) error {
 			now.TimeToLive.Filling = false
 		}
 		return nil
-	})
+	}, progress)
 	return err
 }
 
-// firstExpiryBuild is beyond the ids that indexes reach. The progress of adding
-// expiry entries is stored like that of an index with the id firstExpiryBuild
-// plus the number of changes of the time to live, so each change has its own.
-const firstExpiryBuild = 1 << 15
+// expiryBuild returns the id under which the progress of adding expiry entries is
+// stored, like that of an index. It is beyond the ids that indexes reach, and each of
+// 32,768 consecutive changes of the time to live has its own.
+func expiryBuild(changes uint16) uint16 { return 1<<15 | changes }
 
 // addExpiries adds the expiry entries of a batch's items. It is not ok if the time
 // to live was changed or the table deleted.
 func (d *DB) addExpiries(ctx context.Context, was *schema.Table, batch buildBatch) (ok bool, err error) {
-	tables, release, err := d.lockTables([]Write{{Table: was.Name}})
-	if err != nil {
-		return false, nil // the table was deleted
-	}
-	defer release()
-	t := tables[0].Table
-	if t.ID != was.ID || t.TimeToLive.Changes != was.TimeToLive.Changes {
-		return false, nil
-	}
-	_, err = d.addEntries(ctx, batch, func(i int, it item.Item) (key, value []byte) {
-		at, ok := t.Expiry(it)
-		if !ok {
-			return nil, nil
+	return d.whileAltered(ctx, was.Name, func(t *table) (bool, error) {
+		if t.ID != was.ID || t.TimeToLive.Changes != was.TimeToLive.Changes {
+			return false, nil
 		}
-		return keyspace.Expiry(t.ID, at, batch.keys[i]), []byte{formatExpiry}
+		err := d.addEntries(ctx, t, batch, func(i int, it item.Item) (key, value []byte) {
+			at, ok := t.Expiry(it)
+			if !ok {
+				return nil, nil
+			}
+			return keyspace.Expiry(t.ID, at, batch.keys[i]), []byte{codec.FormatExpiry}
+		}, func([]item.Item) {})
+		return err == nil, err
 	})
-	return err == nil, err
 }
 
-// expire removes the expired items of all tables. warned holds the ids of the
-// tables for which looksLikeMilliseconds has logged a warning.
-func (d *DB) expire(ctx context.Context, warned map[uint32]bool) error {
+// expire removes the expired items of all tables, if the clock is trusted. An error of one
+// table, such as a conflict with other writes, does not keep the items of others. warned
+// holds the ids of the tables for which looksLikeMilliseconds has logged a warning.
+func (d *DB) expire(ctx context.Context, warned map[uint32]bool) (failed error) {
+	if !d.clock.Trusted() {
+		return nil
+	}
 	names, _ := d.Tables("", math.MaxInt)
 	for _, name := range names {
 		t, err := d.use(name)
 		if err != nil || t.TimeToLive.Attribute == "" {
 			continue
 		}
-		if err := d.expireTable(ctx, t.Table); err != nil {
-			return err
+		err = d.expireTable(ctx, t.Table)
+		if err == nil && !warned[t.ID] {
+			warned[t.ID], err = d.looksLikeMilliseconds(ctx, t.Table)
 		}
-		if !warned[t.ID] {
-			if warned[t.ID], err = d.looksLikeMilliseconds(ctx, t.Table); err != nil {
-				return err
-			}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("table %s: %w", name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return failed
 }
 
 // expiryBatch is the most items that are removed in one update.
@@ -134,7 +137,7 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		now := d.now()
+		now := d.Now()
 		var writes []Write
 		for _, e := range due {
 			if !t.Expired(e.item, now) {
@@ -159,7 +162,8 @@ func (d *DB) expireTable(ctx context.Context, t *schema.Table) error {
 					}
 					return before, nil
 				},
-				Actor: change.Expiry,
+				Deletes: true,
+				Actor:   change.Expiry,
 			})
 		}
 		if len(writes) > 0 {
@@ -195,7 +199,7 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueEntry, err erro
 		return nil, err
 	}
 	defer snap.Close()
-	now := d.now()
+	now := d.Now()
 	start, end := keyspace.ExpirySpan(t.ID, schema.OldestExpiry(now), now.Unix())
 	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
 		if err != nil {
@@ -212,7 +216,7 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueEntry, err erro
 		if err != nil {
 			return nil, err
 		}
-		if due[i].item, err = codec.DecodeItem(stored[0]); err != nil {
+		if due[i].item, err = decodeItem(t, due[i].key, stored[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -220,10 +224,11 @@ func (d *DB) due(ctx context.Context, t *schema.Table) (due []dueEntry, err erro
 }
 
 // dropEntry removes an expiry entry that does not match its item. Otherwise each
-// run would read it again.
+// run would read it again. It does not wait for other updates of the entry: the next run
+// tries again.
 func (d *DB) dropEntry(ctx context.Context, t *schema.Table, e dueEntry) error {
 	at, _ := keyspace.ExpiryOf(e.entry)
-	err := d.engine.Update(ctx, [][]byte{e.key, e.entry}, func(tx store.Tx) error {
+	err := d.engine.Update(store.Freeing(ctx), [][]byte{e.key, e.entry}, func(tx store.Tx) error {
 		it, err := currentItem(tx, e.key)
 		if err != nil {
 			return err

@@ -4,16 +4,18 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // expiringItem returns an item that expires at a time in seconds since 1970.
@@ -32,7 +34,7 @@ func hasItem(t *testing.T, d *DB, id string) bool {
 
 // An item is removed within seconds after it expires, and never before.
 func TestItemsExpire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
 		create(t, d, orders("Orders"))
 		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
@@ -69,7 +71,7 @@ func TestItemsExpire(t *testing.T) {
 // Items that are older than the table's time to live expire too. After it is
 // disabled items do not expire.
 func TestTimeToLiveEnabledAndDisabled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
 		create(t, d, orders("Orders"))
 		now := time.Now().Unix()
@@ -101,7 +103,7 @@ func TestTimeToLiveEnabledAndDisabled(t *testing.T) {
 // After the attribute of the time to live is changed, during the backfill or later,
 // only the new attribute counts.
 func TestTimeToLiveAttributeChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
 		create(t, d, orders("Orders"))
 		now := int(time.Now().Unix())
@@ -127,7 +129,7 @@ func TestTimeToLiveAttributeChanges(t *testing.T) {
 // An expiry record that does not match its item is removed, and does not delay
 // others.
 func TestStaleExpiryRecordsAreRemoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
 		create(t, d, orders("Orders"))
 		if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
@@ -140,7 +142,7 @@ func TestStaleExpiryRecordsAreRemoved(t *testing.T) {
 			it := key("kept", i)
 			put(t, d, "Orders", it)
 			record := keyspace.Expiry(table.ID, now-5, keyspace.Item(nil, table.Table, it))
-			if err := d.engine.Update(t.Context(), [][]byte{record}, func(tx store.Tx) error { tx.Set(record, []byte{formatExpiry}); return nil }); err != nil {
+			if err := d.engine.Update(t.Context(), [][]byte{record}, func(tx store.Tx) error { tx.Set(record, []byte{codec.FormatExpiry}); return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -156,7 +158,7 @@ func TestStaleExpiryRecordsAreRemoved(t *testing.T) {
 // With HideExpired, items that have expired but are not removed yet are not
 // returned.
 func TestExpiredItemsCanBeHidden(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		for _, hide := range []bool{false, true} {
 			d := newDB(t, newEngine(t, pebble.InMemory()), Options{HideExpired: hide, ExpiryInterval: time.Hour})
 			create(t, d, orders("Orders"))
@@ -177,7 +179,7 @@ func TestExpiredItemsCanBeHidden(t *testing.T) {
 
 // The change record of an expired item names the expiry as its actor.
 func TestExpiryIsRecorded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{})
 		def := orders("Orders")
 		def.Recovery = schema.Recovery{Enabled: true, Days: 1}
@@ -204,7 +206,7 @@ func TestExpiryIsRecorded(t *testing.T) {
 
 // A time in milliseconds causes one warning per table.
 func TestMillisecondsAreWarnedAbout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		d := newDB(t, newEngine(t, pebble.InMemory()), Options{Log: log.Logger()})
 		create(t, d, orders("Orders"))
@@ -260,7 +262,7 @@ func TestExpiryAfterTheTableChanged(t *testing.T) {
 				}
 				return time.Now()
 			}
-			d := newDB(t, newEngine(t, pebble.InMemory()), Options{Now: now, ExpiryInterval: time.Hour})
+			d := newDB(t, newEngine(t, pebble.InMemory()), Options{Clock: clock.Given(now), ExpiryInterval: time.Hour})
 			create(t, d, orders("Orders"))
 			if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
 				t.Fatal(err)
@@ -284,5 +286,65 @@ func TestExpiryAfterTheTableChanged(t *testing.T) {
 				t.Error("an item expired that was written after the time to live was disabled")
 			}
 		})
+	}
+}
+
+// A table with an item, or an expiry entry, that others hold does not keep the expired
+// items of other tables.
+func TestExpiryGoesOnAfterAConflict(t *testing.T) {
+	for _, what := range []string{"item", "entry"} {
+		t.Run(what, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				e := newEngine(t, pebble.InMemory())
+				d := newDB(t, e, Options{})
+				for _, name := range []string{"First", "Last"} {
+					create(t, d, orders(name))
+					if err := d.SetTimeToLive(t.Context(), name, "ttl"); err != nil {
+						t.Fatal(err)
+					}
+					waitUntil(t, "that items can expire", func() bool { return !tableOf(t, d, name).TimeToLive.Filling })
+				}
+				due := time.Now().Unix() + 2
+				first := tableOf(t, d, "First")
+				if held := keyspace.Item(nil, first, key("a", 1)); what == "item" {
+					put(t, d, "First", expiringItem("a", due))
+					holdKey(t, e, held)
+				} else {
+					entry := keyspace.Expiry(first.ID, due, held)
+					writeRaw(t, d, func(tx store.Tx) { tx.Set(entry, []byte{codec.FormatExpiry}) })
+					holdKey(t, e, entry)
+				}
+				put(t, d, "Last", expiringItem("a", due))
+				time.Sleep(10 * time.Second) // less than heldFor
+				start, end := keyspace.ExpiriesSpan(first.ID)
+				if n := countStored(t, e, start, end); n != 1 {
+					t.Errorf("the table with the conflict has %d expiry entries, want 1", n)
+				}
+				start, end = keyspace.IndexSpan(tableOf(t, d, "Last").ID, 0)
+				if n := countStored(t, e, start, end); n != 0 {
+					t.Errorf("the table without a conflict has %d items that have expired", n)
+				}
+				time.Sleep(heldFor)
+				start, end = keyspace.ExpiriesSpan(first.ID)
+				if n := countStored(t, e, start, end); n != 0 {
+					t.Errorf("after the conflict the table has %d expiry entries", n)
+				}
+			})
+		})
+	}
+}
+
+// The progress of adding expiry entries is never stored under the id of an index.
+func TestExpiryBuildIDs(t *testing.T) {
+	seen := make(map[uint16]bool)
+	for changes := range 1 << 16 {
+		id := expiryBuild(uint16(changes))
+		if id < 1<<15 {
+			t.Fatalf("after %d changes the id is %d, which an index can have", changes, id)
+		}
+		if changes < 1<<15 && seen[id] {
+			t.Fatalf("after %d changes the id %d occurs again", changes, id)
+		}
+		seen[id] = true
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
@@ -17,10 +18,10 @@ import (
 // changed in a window, equal those of a model that keeps every state, even if the
 // changes do not fit in memory at once.
 func TestTableAtEarlierTimes(t *testing.T) {
-	var clock atomic.Int64
-	clock.Store(time.Unix(1_800_000_000, 0).UnixNano())
-	now := func() time.Time { return time.Unix(0, clock.Load()).UTC() }
-	d := newDB(t, newEngine(t, pebble.Options{Dir: t.TempDir(), Durability: pebble.Relaxed, Now: now}), Options{Now: now})
+	var nanos atomic.Int64
+	nanos.Store(time.Unix(1_800_000_000, 0).UnixNano())
+	now := func() time.Time { return time.Unix(0, nanos.Load()).UTC() }
+	d := newDB(t, newEngine(t, pebble.Options{Dir: t.TempDir(), Durability: pebble.Relaxed, Now: now}), Options{Clock: clock.Given(now)})
 	create(t, d, ordersWithoutIndexes("Orders"))
 	if _, err := d.SetRecovery(t.Context(), "Orders", 1); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestTableAtEarlierTimes(t *testing.T) {
 			current[id] = string(it)
 		}
 		states, changed = append(states, maps.Clone(current)), append(changed, touched)
-		clock.Add(int64(time.Second))
+		nanos.Add(int64(time.Second))
 	}
 	view, err := d.View(t.Context())
 	if err != nil {

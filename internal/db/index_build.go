@@ -14,7 +14,6 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/lead"
-	"github.com/stator-db/stator/internal/store"
 )
 
 // Global indexes are created and deleted while the table is in use. From the
@@ -77,7 +76,7 @@ func (d *DB) nextBuild() (job buildJob, due time.Duration, ok bool) {
 			if x.State == "" {
 				continue
 			}
-			wait := max(0, t.SettledAt.Sub(d.now()))
+			wait := t.SettlesIn(d.Now(), d.delay)
 			if !ok || wait < due {
 				job, due, ok = buildJob{t.Name, t.ID, x.Name, x.State}, wait, true
 			}
@@ -86,9 +85,10 @@ func (d *DB) nextBuild() (job buildJob, due time.Duration, ok bool) {
 	return job, due, ok
 }
 
-// alterIndex changes the index of a job, or removes it if change returns false.
-// It does nothing if the table or the index does not exist any more.
-func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.Table, *schema.Index) (keep bool)) error {
+// alterIndex changes the index of a job, or removes it if change returns false. The
+// keys in remove are deleted in the same update. It does nothing if the table or
+// the index does not exist any more.
+func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.Table, *schema.Index) (keep bool), remove ...[]byte) error {
 	_, err := d.alter(ctx, job.table, func(t *schema.Table) error {
 		i := slices.IndexFunc(t.Indexes, func(x schema.Index) bool { return x.Name == job.index })
 		if t.ID != job.tableID || i < 0 {
@@ -99,7 +99,7 @@ func (d *DB) alterIndex(ctx context.Context, job buildJob, change func(*schema.T
 			t.Attributes = slices.DeleteFunc(slices.Clone(t.Attributes), func(a schema.Attribute) bool { return !t.Uses(a.Name) })
 		}
 		return nil
-	})
+	}, remove...)
 	if errors.As(err, new(*apierror.Error)) {
 		return nil // the table or the index was deleted during the build
 	}
@@ -127,7 +127,7 @@ func (d *DB) deleteIndex(ctx context.Context, job buildJob) error {
 	if err := d.engine.DeleteRange(ctx, start, end); err != nil {
 		return err
 	}
-	return d.alterIndex(ctx, job, func(*schema.Table, *schema.Index) bool { return false })
+	return d.alterIndex(ctx, job, func(*schema.Table, *schema.Index) bool { return false }, keyspace.Build(t.ID, x.ID))
 }
 
 // buildIndex adds the entries of all items to an index that writes maintain
@@ -143,40 +143,24 @@ func (d *DB) buildIndex(ctx context.Context, job buildJob) error {
 		}
 	}
 	log := backfillLog{d.log.With("table", job.table, "index", job.index), "building an index", "index built"}
-	ok, err = d.backfill(ctx, t.Table, keyspace.Build(t.ID, x.ID), log, func(batch buildBatch) (bool, error) { return d.addIndexEntries(ctx, job, batch) })
+	progress := keyspace.Build(t.ID, x.ID)
+	ok, err = d.backfill(ctx, t.Table, progress, log, func(batch buildBatch) (bool, error) { return d.addIndexEntries(ctx, job, batch) })
 	if !ok || err != nil {
 		return err
 	}
 	if err := d.countEntries(ctx, t, x.ID); err != nil {
 		return err
 	}
-	return d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.State, x.Backfilling = "", false; return true })
+	return d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.State, x.Backfilling = "", false; return true }, progress)
 }
 
 // countEntries counts the entries of an index after its backfill. Until then its
 // count is an estimate: a write that changes or removes an item assumes that
 // the item had an entry.
 func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
-	t.inUse.Lock() // no write of this process is between its commit and countWrite
-	estimate := t.counts.current()[id]
-	snap, err := d.engine.Snapshot(ctx)
-	t.inUse.Unlock()
+	estimate, exact, err := d.countExactly(ctx, t, id)
 	if err != nil {
 		return err
-	}
-	defer snap.Close()
-	var exact Count
-	start, end := keyspace.IndexSpan(t.ID, id)
-	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
-		if err != nil {
-			return err
-		}
-		entry, err := codec.DecodeItem(pair.Value)
-		if err != nil {
-			return err
-		}
-		exact.Items++
-		exact.Bytes += int64(entry.Size())
 	}
 	t.counts.correct(id, estimate, exact)
 	return nil
@@ -185,29 +169,23 @@ func (d *DB) countEntries(ctx context.Context, t *table, id uint16) error {
 // addIndexEntries adds the entries of a batch's items to the index. It is not ok
 // if the index is no longer being built.
 func (d *DB) addIndexEntries(ctx context.Context, job buildJob, batch buildBatch) (ok bool, err error) {
-	tables, release, err := d.lockTables([]Write{{Table: job.table}})
-	if err != nil {
-		return false, nil // the table was deleted
-	}
-	defer release()
-	t := tables[0]
-	x, ok := t.Index(job.index)
-	if !ok || t.ID != job.tableID || x.State != schema.Creating {
-		return false, nil
-	}
-	added, err := d.addEntries(ctx, batch, func(_ int, it item.Item) (key, value []byte) {
-		e, ok := index.Entry(t.Table, x, it)
-		if !ok {
-			return nil, nil
+	return d.whileAltered(ctx, job.table, func(t *table) (bool, error) {
+		x, ok := t.Index(job.index)
+		if !ok || t.ID != job.tableID || x.State != schema.Creating {
+			return false, nil
 		}
-		return e.Key, codec.EncodeItem(e.After)
+		err := d.addEntries(ctx, t, batch, func(_ int, it item.Item) (key, value []byte) {
+			e, ok := index.Entry(t.Table, x, it)
+			if !ok {
+				return nil, nil
+			}
+			return e.Key, codec.EncodeItem(e.After)
+		}, func(added []item.Item) {
+			for _, it := range added {
+				e, _ := index.Entry(t.Table, x, it)
+				t.counts.countEdits([]index.Edit{e})
+			}
+		})
+		return err == nil, err
 	})
-	if err != nil {
-		return false, err
-	}
-	for _, it := range added {
-		e, _ := index.Entry(t.Table, x, it)
-		t.counts.countEdits([]index.Edit{e})
-	}
-	return true, nil
 }

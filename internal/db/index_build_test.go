@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 var (
@@ -257,7 +259,7 @@ func checkLateIndex(t testing.TB, d *DB) {
 	expectFaults(t, d)
 	x, _ := tableOf(t, d, "Parts").Index("late")
 	desc, err := d.Describe("Parts")
-	if count := desc.Counts[x.ID]; err != nil || count != (Count{items, size}) {
+	if count := desc.Counts[x.ID]; err != nil || count != (Count{Items: items, Bytes: size}) {
 		t.Errorf("the count of the index is %+v, %v, but it has %d items and %d bytes", count, err, items, size)
 	}
 }
@@ -428,8 +430,8 @@ func newGatedEngine(e store.Engine, after int64) *gatedEngine {
 }
 
 func (g *gatedEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
-	kind := keyspace.Build(0, 0)[0]
-	if len(keys) > 1 && bytes.IndexByte(firstBytes(keys), kind) >= 0 && g.steps.Add(1) == g.stopAt+1 {
+	kind, catalog := keyspace.Build(0, 0)[0], keyspace.Catalog("")[0]
+	if len(keys) > 1 && keys[0][0] != catalog && bytes.IndexByte(firstBytes(keys), kind) >= 0 && g.steps.Add(1) == g.stopAt+1 {
 		close(g.reached)
 		select {
 		case <-g.opened:
@@ -618,4 +620,97 @@ func waitDrops(t testing.TB, d *DB) {
 	for countStored(t, d.engine, start, end) > 0 {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// failingEndEngine fails the first update that ends a build, and counts the batches.
+type failingEndEngine struct {
+	store.Engine
+	batches atomic.Int64
+	failed  atomic.Bool
+}
+
+var errPlantedEnd = errors.New("planted")
+
+func (e *failingEndEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
+	switch kind := keyspace.Build(0, 0)[0]; {
+	case bytes.Equal(keys[0], keyspace.Catalog("Parts")):
+		if e.batches.Load() > 0 && e.failed.CompareAndSwap(false, true) {
+			return errPlantedEnd
+		}
+	case slices.ContainsFunc(keys[1:], func(k []byte) bool { return k[0] == kind }):
+		e.batches.Add(1)
+	}
+	return e.Engine.Update(ctx, keys, fn)
+}
+
+// A build whose last step fails, after all items, does not begin again.
+func TestFailedEndOfABuildRepeatsNoBatch(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T, d *DB){
+		"index": func(t *testing.T, d *DB) { addIndex(t, d, lateIndex()) },
+		"expiry": func(t *testing.T, d *DB) {
+			if err := d.SetTimeToLive(t.Context(), "Parts", "ttl"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				e := &failingEndEngine{Engine: newEngine(t, pebble.InMemory())}
+				d := newDB(t, e, Options{})
+				loadParts(t, d, rand.New(rand.NewPCG(1, 0)), 3*buildItems)
+				begin(t, d)
+				waitUntil(t, "that the build is complete", func() bool {
+					is := tableOf(t, d, "Parts")
+					x, ok := is.Index("late")
+					return !is.TimeToLive.Filling && (!ok || x.State == "")
+				})
+				if n := e.batches.Load(); !e.failed.Load() || n != 3 {
+					t.Errorf("the end failed: %v, and there were %d batches, want 3", e.failed.Load(), n)
+				}
+				if start, end := keyspace.BuildSpan(tableOf(t, d, "Parts").ID); countStored(t, d.engine, start, end) != 0 {
+					t.Error("a record of the build is left")
+				}
+			})
+		})
+	}
+}
+
+// cancellingEngine cancels a context after each broadcast, and sends nothing for a
+// context that has ended.
+type cancellingEngine struct {
+	store.Engine
+	cancel atomic.Pointer[context.CancelFunc]
+}
+
+func (e *cancellingEngine) Broadcast(ctx context.Context, message []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := e.Engine.Broadcast(ctx, message)
+	if cancel := e.cancel.Load(); cancel != nil {
+		(*cancel)()
+	}
+	return err
+}
+
+// Background work that is cancelled between the two rounds of a broadcast does not
+// leave the table blocked.
+func TestCancelledWaitForWritersBlocksNoRequest(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		e := &cancellingEngine{Engine: newEngine(t, pebble.InMemory())}
+		d := newDB(t, e, Options{})
+		create(t, d, orders("Orders"))
+		id := tableOf(t, d, "Orders").ID
+		ctx, cancel := context.WithCancel(t.Context())
+		e.cancel.Store(&cancel)
+		_, ok, err := d.syncWriters(ctx, "Orders", id)
+		if ctx.Err() == nil {
+			t.Error("the context was not cancelled")
+		}
+		began := time.Now()
+		put(t, d, "Orders", fullItem("p", 1))
+		if waited := time.Since(began); waited != 0 || !ok || err != nil {
+			t.Errorf("the wait for writers returned %v, %v; afterwards a write waited %v", ok, err, waited)
+		}
+	})
 }

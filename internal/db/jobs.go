@@ -82,7 +82,7 @@ func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id
 			return err
 		}
 		key := keyspace.Job(id)
-		err = d.engine.Update(ctx, [][]byte{key, jobsAdded}, func(tx store.Tx) error {
+		err = d.update(ctx, [][]byte{key, jobsAdded}, func(tx store.Tx) error {
 			stored, _ := tx.Get(jobsAdded)
 			if _, taken := tx.Get(key); taken || addedOf(stored) != added {
 				return errJobAdded
@@ -104,7 +104,7 @@ func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id
 // error and changes nothing.
 func (d *DB) ChangeJob(ctx context.Context, id string, change func(before []byte) (after []byte, err error)) error {
 	key := keyspace.Job(id)
-	err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+	err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
 		before, _ := tx.Get(key)
 		after, err := change(before)
 		switch {

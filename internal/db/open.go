@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
-	"github.com/stator-db/stator/internal/db/verify"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
@@ -16,14 +16,15 @@ import (
 // Open reads the catalog of an engine and starts the background work. The caller
 // closes the engine, after Close.
 func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Clock == nil {
+		o.Clock = clock.New(clock.Options{Log: o.Log})
+	}
 	d := &DB{
-		engine: engine, now: o.Now, log: o.Log, delay: o.TableDelay,
+		engine: engine, clock: o.Clock, log: o.Log, delay: o.TableDelay,
+		sharedStamps:    o.Clock.Shared(),
 		collectionLimit: cmp.Or(o.MaxCollectionBytes, maxCollection),
 		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),
 		hideExpired:     o.HideExpired,
@@ -41,10 +42,14 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	if err := d.readCounts(ctx); err != nil {
 		return nil, fmt.Errorf("read item counts: %w", err)
 	}
+	if err := d.resumeClock(ctx); err != nil {
+		return nil, fmt.Errorf("compare the clock with the newest data: %w", err)
+	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
 	d.work.Go(func() {
 		lead.Run(background, nil,
+			lead.Every(clockInterval, d.followClock, d.warn("a step of the clock could not be recorded; retrying")),
 			lead.Every(saveInterval, d.saveCounts, d.warn("item counts could not be saved")),
 			lead.Every(readInterval, d.readCounts, d.warn("item counts could not be read")))
 	})
@@ -88,23 +93,42 @@ func (d *DB) warn(message string) func(error) {
 }
 
 // Now returns the time of the database's clock.
-func (d *DB) Now() time.Time { return d.now() }
+func (d *DB) Now() time.Time { return d.clock.Now() }
 
-// Healthy returns an error if the engine cannot be read.
+// Clock returns the database's clock.
+func (d *DB) Clock() *clock.Clock { return d.clock }
+
+// ID returns the id of the database. It is made when it is first needed, and a
+// database that is restored from a backup gets another one.
+func (d *DB) ID(ctx context.Context) (id string, err error) {
+	key, made := keyspace.Meta("database id"), newUUID()
+	err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		if stored, ok := tx.Get(key); ok {
+			id = string(stored)
+			return nil
+		}
+		id = made
+		tx.Set(key, []byte(made))
+		return nil
+	})
+	return id, err
+}
+
+// Healthy returns an error if the engine cannot be read, or cannot store data.
 func (d *DB) Healthy(ctx context.Context) error {
+	if err := d.engine.Healthy(ctx); err != nil {
+		return err
+	}
 	_, err := d.engine.Get(ctx, store.Strong, keyspace.Meta("last table id"))
 	return err
 }
 
-// Verify checks the stored data of all tables, in one snapshot, for consistency.
-// It calls progress at intervals.
-func (d *DB) Verify(ctx context.Context, progress func(table string, items int64)) ([]verify.Report, error) {
-	snap, err := d.engine.Snapshot(ctx)
-	if err != nil {
-		return nil, err
+// Damage returns what the engine has found of damaged data since it was opened.
+func (d *DB) Damage() store.Damage {
+	if e, ok := d.engine.(store.DamageReporter); ok {
+		return e.Damage()
 	}
-	defer snap.Close()
-	return verify.Tables(ctx, snap, progress)
+	return store.Damage{}
 }
 
 // Close stops the background work and saves the item counts. No other method may
@@ -113,5 +137,10 @@ func (d *DB) Close() error {
 	d.stop()
 	d.work.Wait()
 	d.leader.Close()
+	if d.runHasEnd || len(d.newRuns) > 0 {
+		if err := d.recordRuns(context.Background()); err != nil {
+			d.log.Warn("a run of the clock could not be recorded", "error", err)
+		}
+	}
 	return d.saveCounts(context.Background())
 }

@@ -28,6 +28,10 @@ type Write struct {
 
 	Effect Effect
 
+	// Deletes marks a write whose effect is Remove or Keep. It is admitted on a disk
+	// that is almost full.
+	Deletes bool
+
 	// Update marks an update, which has its own size check and faults.
 	// ActionBytes is the size of its actions in that check.
 	Update      bool

@@ -10,7 +10,6 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
-	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -40,14 +39,15 @@ type Range struct {
 	// Whole fetches the item of each entry of a local index, for attributes that
 	// the index does not project.
 	Whole bool
-	// Keep reports whether to return an item. It defaults to all items.
-	Keep func(item.Item) bool
+	// Keep reports whether to return an item, and whether the page ends with it.
+	// It defaults to all items.
+	Keep func(item.Item) (kept, last bool)
 	// CountOnly omits the items from the page.
 	CountOnly bool
 	// Take, if set, gets the items in order, instead of the page. It must not
 	// retain them, and must not show any before Range has returned without
-	// an error.
-	Take func(item.Item)
+	// an error. An error that it returns ends the Range.
+	Take func(item.Item) error
 }
 
 // Page is the result of a Range.
@@ -149,6 +149,7 @@ type pageReader struct {
 
 	page       Page
 	err        error
+	last       bool    // Keep ends the page
 	bytes      int     // of the items or entries read
 	fetchUnits float64 // for the items fetched
 }
@@ -180,7 +181,7 @@ func (p *pageReader) read() error {
 
 // next processes one stored item or entry, and reports whether to read another.
 func (p *pageReader) next(pair store.Pair) (more bool) {
-	it, err := codec.DecodeItem(pair.Value)
+	it, err := decodeItem(p.target.table, pair.Key, pair.Value)
 	if err != nil {
 		p.err = err
 		return false
@@ -206,14 +207,20 @@ func (p *pageReader) take(it item.Item) error {
 			return err
 		}
 	}
-	if p.db.hidden(p.target.table, it) || p.r.Keep != nil && !p.r.Keep(it) {
+	if p.db.hidden(p.target.table, it) {
 		return nil
+	}
+	if p.r.Keep != nil {
+		var kept bool
+		if kept, p.last = p.r.Keep(it); !kept {
+			return nil
+		}
 	}
 	p.page.Count++
 	switch {
 	case p.r.CountOnly:
 	case p.r.Take != nil:
-		p.r.Take(it)
+		return p.r.Take(it)
 	default:
 		p.page.Items = append(p.page.Items, slices.Clone(it)) // its bytes are valid until the next
 	}
@@ -222,11 +229,12 @@ func (p *pageReader) take(it item.Item) error {
 
 // fetch reads the item of an index entry. Each is charged as a separate read.
 func (p *pageReader) fetch(entry item.Item) (item.Item, error) {
-	values, err := p.snap.Get(p.ctx, keyspace.Item(nil, p.target.table, entry))
+	key := keyspace.Item(nil, p.target.table, entry)
+	values, err := p.snap.Get(p.ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	it, err := codec.DecodeItem(values[0])
+	it, err := decodeItem(p.target.table, key, values[0])
 	if err == nil {
 		p.fetchUnits += capacity.Read(it.Size(), p.r.Consistent)
 	}
@@ -234,7 +242,7 @@ func (p *pageReader) fetch(entry item.Item) (item.Item, error) {
 }
 
 func (p *pageReader) full() bool {
-	return p.page.Scanned == p.r.Limit || p.bytes >= MaxPageBytes
+	return p.page.Scanned == p.r.Limit || p.bytes >= MaxPageBytes || p.last
 }
 
 func (p *pageReader) charge() {

@@ -255,11 +255,13 @@ func TestPagesEndAtAMegabyte(t *testing.T) {
 		}
 	}
 	// Items that are not kept count as well.
-	page, err := d.Range(t.Context(), Range{Table: "Orders", Keep: func(item.Item) bool { return false }})
+	page, err := d.Range(t.Context(), Range{Table: "Orders", Keep: none})
 	if err != nil || page.Scanned != 8 || page.Count != 0 || page.Last == nil {
 		t.Errorf("the page has scanned %d, count %d and last key %v, %v", page.Scanned, page.Count, page.Last, err)
 	}
 }
+
+func none(item.Item) (kept, last bool) { return false, false }
 
 func TestKeepAndCount(t *testing.T) {
 	d := inMemory(t)
@@ -267,9 +269,13 @@ func TestKeepAndCount(t *testing.T) {
 	for at := range 10 {
 		put(t, d, "Orders", key("a", at))
 	}
-	even := func(it item.Item) bool {
+	even := func(it item.Item) (kept, last bool) {
 		at, _ := it.Get("at")
-		return (at.Number().String()[0]-'0')%2 == 0
+		return (at.Number().String()[0]-'0')%2 == 0, false
+	}
+	third := func(it item.Item) (kept, last bool) {
+		at, _ := it.Get("at")
+		return false, at.Number().String() == "2"
 	}
 	for _, c := range []struct {
 		name                  string
@@ -284,7 +290,8 @@ func TestKeepAndCount(t *testing.T) {
 		{"the limit counts scanned items", Range{Keep: even, Limit: 3}, 2, 2, 3, true},
 		{"a limit that is reached exactly gives a last key", Range{Limit: 10}, 10, 10, 10, true},
 		{"a limit that is not reached gives none", Range{Limit: 11}, 10, 10, 10, false},
-		{"none are kept", Range{Keep: func(item.Item) bool { return false }, Limit: 4}, 0, 0, 4, true},
+		{"none are kept", Range{Keep: none, Limit: 4}, 0, 0, 4, true},
+		{"the page ends with an item that is not kept", Range{Keep: third}, 0, 0, 3, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.r.Table = "Orders"
@@ -336,7 +343,7 @@ func TestWholeItems(t *testing.T) {
 		}
 	}
 	// Keep sees the whole item.
-	has := func(it item.Item) bool { _, ok := it.Get("x"); return ok }
+	has := func(it item.Item) (kept, last bool) { _, ok := it.Get("x"); return ok, false }
 	page, err := d.Range(t.Context(), Range{Table: "Orders", Index: "local", Whole: true, Keep: has})
 	if err != nil || page.Count != 3 {
 		t.Errorf("%d whole items are kept, %v, want 3", page.Count, err)

@@ -1,11 +1,16 @@
 package db
 
 import (
+	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
 )
 
 // Get returns the items in the order of the keys, nil for a key without an item.
@@ -74,5 +79,70 @@ func TestReadsFit(t *testing.T) {
 	}
 	if _, err := d.GetOne(t.Context(), g, key("", 1)); !errors.Is(err, fault) {
 		t.Errorf("a get of a bad key that does not fit returns %v", err)
+	}
+}
+
+// readingEngine counts the bytes of values that Get and snapshots return.
+type readingEngine struct {
+	store.Engine
+	bytes atomic.Int64
+}
+
+func (e *readingEngine) Get(ctx context.Context, c store.Consistency, keys ...[]byte) ([][]byte, error) {
+	values, err := e.Engine.Get(ctx, c, keys...)
+	return e.count(values), err
+}
+
+func (e *readingEngine) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	s, err := e.Engine.Snapshot(ctx)
+	return readingSnapshot{s, e}, err
+}
+
+func (e *readingEngine) count(values [][]byte) [][]byte {
+	for _, v := range values {
+		e.bytes.Add(int64(len(v)))
+	}
+	return values
+}
+
+type readingSnapshot struct {
+	store.Snapshot
+	engine *readingEngine
+}
+
+func (s readingSnapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
+	values, err := s.Snapshot.Get(ctx, keys...)
+	return s.engine.count(values), err
+}
+
+// Reads with a limit stop at the item that exceeds it, and load at most one item of
+// the largest size more than the limit has room for.
+func TestReadsStopAtTheirLimit(t *testing.T) {
+	engine := &readingEngine{Engine: newEngine(t, pebble.InMemory())}
+	d := newDB(t, engine, Options{})
+	create(t, d, orders("Orders"))
+	const n = 30
+	var keys []item.Item
+	var gets []GetKey
+	for i := 1; i <= n; i++ { // zero is a byte smaller
+		it := key("a", i).With("s", item.String(strings.Repeat("x", 400_000)))
+		put(t, d, "Orders", it)
+		keys, gets = append(keys, key("a", i)), append(gets, GetKey{"Orders", key("a", i)})
+	}
+	size := key("a", 1).With("s", item.String(strings.Repeat("x", 400_000))).Size()
+	for _, c := range []struct{ limit, items int }{{-1, 0}, {0, 1}, {size - 1, 1}, {size, 2}, {10 * size, 11}, {n * size, n}, {2 * n * size, n}} {
+		for name, read := range map[string]func() ([]item.Item, error){
+			"Get":         func() ([]item.Item, error) { return d.GetWithin(t.Context(), Get{Table: "Orders"}, c.limit, keys...) },
+			"GetSnapshot": func() ([]item.Item, error) { return d.GetSnapshot(t.Context(), c.limit, gets...) },
+		} {
+			engine.bytes.Store(0)
+			items, err := read()
+			if err != nil || len(items) != c.items {
+				t.Errorf("%s of up to %d bytes returns %d items, want %d (%v)", name, c.limit, len(items), c.items, err)
+			}
+			if most := max(0, c.limit/item.MaxSize*item.MaxSize) + 2*item.MaxSize; engine.bytes.Load() > int64(most) {
+				t.Errorf("%s of up to %d bytes reads %d, want %d at most", name, c.limit, engine.bytes.Load(), most)
+			}
+		}
 	}
 }

@@ -26,7 +26,7 @@ import (
 // disables it with 0.
 func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Description, error) {
 	return d.alterRecorded(ctx, name, func(t *schema.Table) error {
-		now := d.now()
+		now := d.Now()
 		switch {
 		case days == 0:
 			t.Recovery = schema.Recovery{}
@@ -35,7 +35,9 @@ func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Descriptio
 		default:
 			// Changes before the old window may be trimmed: a longer window does
 			// not bring them back.
-			t.Recovery.Since, _ = t.Recovery.Window(now)
+			if oldest := now.AddDate(0, 0, -t.Recovery.Days); t.Recovery.Since.Before(oldest) {
+				t.Recovery.Since, t.Recovery.Start = oldest, max(t.Recovery.Start, StampAt(oldest))
+			}
 			t.Recovery.Days = days
 		}
 		return nil
@@ -45,11 +47,21 @@ func (d *DB) SetRecovery(ctx context.Context, name string, days int) (Descriptio
 // View opens a view of all tables as they are now.
 func (d *DB) View(ctx context.Context) (*history.View, error) { return history.Open(ctx, d.engine) }
 
+// ClockRuns returns the runs of the clock, from which follows to which times a table
+// can be restored.
+func (d *DB) ClockRuns(ctx context.Context) (history.Runs, error) {
+	stored, err := d.engine.Get(ctx, store.Strong, history.RunsKey())
+	if err != nil {
+		return nil, err
+	}
+	return history.DecodeRuns(stored[0])
+}
+
 // RestoreToSecond creates a table with the items of another as they were at the
 // end of a second, or as they are now if at is zero. define derives the
 // description of the new table from that of the source.
 func (d *DB) RestoreToSecond(ctx context.Context, source string, at time.Time, define func(schema.Table) (schema.Table, error)) (Description, error) {
-	now := d.now() // before the view, which then contains the whole of any second that is over
+	now := d.Now() // before the view, which then contains the whole of any second that is over
 	view, err := d.View(ctx)
 	if err != nil {
 		return Description{}, err
@@ -68,7 +80,7 @@ func (d *DB) restoreFrom(ctx context.Context, view *history.View, source string,
 	if err != nil {
 		return Description{}, err
 	}
-	if err := history.Restorable(t, at, now); err != nil {
+	if err := view.Restorable(ctx, t, at, now); err != nil {
 		return Description{}, err
 	}
 	def, err := define(*t)
@@ -92,6 +104,11 @@ func (d *DB) RestoreBackup(ctx context.Context, def schema.Table) (Description, 
 func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) (Description, error) {
 	def.Restored.Running = true
 	def.UUID = newUUID()
+	end, err := d.beginRestore(def.UUID)
+	if err != nil {
+		return Description{}, err
+	}
+	defer end()
 	if contents != nil {
 		if d.engine.Leads() {
 			// Before the table is in the catalog: a worker may claim it at once.
@@ -185,11 +202,11 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	}
 	defer contents.close()
 	log := d.log.With("table", t.Name, "from", t.Restored.Table, "at", t.Restored.At)
-	began := d.now()
+	began := d.Now()
 	var written, logged atomic.Int64 // items, and the time of the last progress line
 	logged.Store(began.UnixNano())
 	progress := func(items int) {
-		count, now := written.Add(int64(items)), d.now().UnixNano()
+		count, now := written.Add(int64(items)), d.Now().UnixNano()
 		if last := logged.Load(); now-last >= int64(buildProgress) && logged.CompareAndSwap(last, now) {
 			log.Info("restoring table", "items", count)
 		}
@@ -203,7 +220,7 @@ func (d *DB) fillRestored(ctx context.Context, t *table) error {
 	if err := d.endFill(ctx, t); err != nil {
 		return err
 	}
-	log.Info("table restored", "items", t.counts.current()[0].Items, "took", d.now().Sub(began).Round(time.Millisecond))
+	log.Info("table restored", "items", t.counts.current()[0].Items, "took", d.Now().Sub(began).Round(time.Millisecond))
 	return nil
 }
 
@@ -229,11 +246,11 @@ func (d *DB) openContents(ctx context.Context, t *schema.Table) (*Contents, erro
 	}
 	if err == nil {
 		// The second of a restore of now may not be over yet.
-		at, now := t.Restored.At, d.now()
-		if _, latest := source.Recovery.Window(now); at.After(latest) {
-			at = latest
+		at, now := t.Restored.At, d.Now()
+		if latest := now.Truncate(time.Second).Add(-time.Second); at.After(latest) {
+			at = time.Time{}
 		}
-		err = history.Restorable(source, at, now)
+		err = view.Restorable(ctx, source, at, now)
 	}
 	if err != nil {
 		view.Close()
@@ -292,7 +309,7 @@ func (d *DB) endFill(ctx context.Context, t *table) error {
 // abandon removes a table whose restore or import failed.
 func (d *DB) abandon(ctx context.Context, t *table) error {
 	err := d.alterFilling(ctx, t, func(now *schema.Table) {
-		now.State, now.SettledAt, now.Restored.Running = schema.Deleting, d.now(), false
+		now.State, now.SettledAt, now.Restored.Running = schema.Deleting, d.Now(), false
 	})
 	if errors.As(err, new(*apierror.Error)) {
 		return nil // the table no longer exists
@@ -300,7 +317,7 @@ func (d *DB) abandon(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	err = d.dropDue(ctx, d.now())
+	err = d.dropDue(ctx)
 	d.drop.Signal()
 	return err
 }

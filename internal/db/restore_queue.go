@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/lead"
 )
@@ -26,6 +27,7 @@ type restoreQueue struct {
 	mu      sync.Mutex
 	claimed map[uint32]bool      // by table id
 	offered map[string]*Contents // by the UUID of the table, because names are reused
+	begun   map[string]bool      // UUIDs of the tables that requests of this server are creating
 	wake    lead.Wake
 
 	// open opens the contents of a backup; nil without backups.
@@ -33,7 +35,35 @@ type restoreQueue struct {
 }
 
 func newRestoreQueue(open func(context.Context, string) (*Contents, error)) *restoreQueue {
-	return &restoreQueue{claimed: make(map[uint32]bool), offered: make(map[string]*Contents), wake: lead.NewWake(), open: open}
+	return &restoreQueue{claimed: make(map[uint32]bool), offered: make(map[string]*Contents), begun: make(map[string]bool), wake: lead.NewWake(), open: open}
+}
+
+// maxRestores is how many restores DynamoDB allows at once. Those that wait count: each
+// may hold a view of the database.
+const maxRestores = 50
+
+// beginRestore counts the table of a restore, which is not in the catalog yet, until end is
+// called. It returns a fault if too many restores are in progress.
+func (d *DB) beginRestore(uuid string) (end func(), err error) {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	d.restores.mu.Lock()
+	defer d.restores.mu.Unlock()
+	running := len(d.restores.begun)
+	for _, t := range d.catalog.tables {
+		if t.Restored.Running && t.Restored.Import == "" && !d.restores.begun[t.UUID] {
+			running++
+		}
+	}
+	if running >= maxRestores {
+		return nil, apierror.LimitExceeded("Too many restores are in progress. Wait until some of them are complete")
+	}
+	d.restores.begun[uuid] = true
+	return func() {
+		d.restores.mu.Lock()
+		defer d.restores.mu.Unlock()
+		delete(d.restores.begun, uuid)
+	}, nil
 }
 
 // offer leaves the contents of a new table for the worker that will claim it.

@@ -17,6 +17,7 @@ import (
 	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // unsureServer reports an unknown outcome for the first armed change of the table
@@ -71,7 +72,7 @@ func writeThrough(t *testing.T, d *DB) (check func()) {
 func TestCompletedRestoreIsNotRepeated(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crash=%v", crash), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				fleet := leadtest.New(newEngine(t, pebble.InMemory()))
 				a, b := &unsureServer{Server: fleet.Join()}, fleet.Join()
 				a.Lead(true)
@@ -134,7 +135,7 @@ func TestCompletedImportIsNotRepeated(t *testing.T) {
 
 // A short lapse of leadership does not interrupt a restore.
 func TestLapseDuringRestore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := leadtest.New(newEngine(t, pebble.InMemory())).Join()
 		s.Lead(true)
 		var attempts atomic.Int32
@@ -166,7 +167,7 @@ func TestLapseDuringRestore(t *testing.T) {
 // A server that may have missed a change of the leader releases the views of
 // restores that it has not begun.
 func TestOfferedViewsAreReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := leadtest.New(newEngine(t, pebble.InMemory())).Join()
 		s.Lead(true)
 		d := newDB(t, s, Options{OpenBackup: func(context.Context, string) (*Contents, error) {

@@ -13,15 +13,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 var (
@@ -170,7 +172,7 @@ func TestRestoreToAnySecond(t *testing.T) {
 		*seed = rand.Uint64()
 	}
 	t.Logf("seed %d", *seed)
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		d := inMemory(t)
 		create(t, d, orders("Orders"))
 		h := new(writeLog)
@@ -208,6 +210,7 @@ func TestRestoreToAnySecond(t *testing.T) {
 		}
 		stop()
 		writers.Wait()
+		t.Logf("ledger: %d seconds", *seconds)
 		if distinct < *seconds*9/10 {
 			t.Errorf("only %d of %d seconds differ from their neighbours", distinct, *seconds)
 		}
@@ -230,13 +233,13 @@ func formatState(state map[string]string) string {
 // Only seconds within the recovery window can be restored, and extending the window
 // does not make older seconds restorable again.
 func TestRestoreWindow(t *testing.T) {
-	var clock atomic.Int64
-	clock.Store(time.Date(2026, 11, 15, 12, 0, 0, 5e8, time.UTC).UnixNano())
-	now := func() time.Time { return time.Unix(0, clock.Load()).UTC() }
-	wait := func(d time.Duration) { clock.Add(int64(d)) }
+	var nanos atomic.Int64
+	nanos.Store(time.Date(2026, 11, 15, 12, 0, 0, 5e8, time.UTC).UnixNano())
+	now := func() time.Time { return time.Unix(0, nanos.Load()).UTC() }
+	wait := func(d time.Duration) { nanos.Add(int64(d)) }
 	storage := pebble.InMemory()
 	storage.Now = now
-	d := newDB(t, newEngine(t, storage), Options{Now: now})
+	d := newDB(t, newEngine(t, storage), Options{Clock: clock.Given(now)})
 	create(t, d, orders("Orders"))
 	try := func(at time.Time) error {
 		_, err := d.RestoreToSecond(t.Context(), "Orders", at, func(schema.Table) (schema.Table, error) { return schema.Table{}, errors.New("allowed") })
@@ -306,7 +309,8 @@ func TestRestoreResumesAfterRestart(t *testing.T) {
 	source, _ := d.Describe("Orders")
 	def.Restored = schema.Restored{Table: "Orders", TableID: source.ID, At: time.Now().Truncate(time.Second), Running: true}
 	d.stop()
-	d.work.Wait() // so that the restore is not run
+	d.work.Wait()
+	d.leader.Close() // so that the restore is not run
 	if _, err := d.CreateTable(t.Context(), def); err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +357,7 @@ func strayItems(n int) iter.Seq2[item.Item, error] {
 // A restore whose source fails permanently removes its table. Temporary failures are
 // retried.
 func TestFailedRestoreLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := newEngine(t, pebble.InMemory())
 		attempts := 0
 		d := newDB(t, e, Options{OpenBackup: func(context.Context, string) (*Contents, error) {
@@ -390,6 +394,53 @@ func TestFailedRestoreLeavesNothing(t *testing.T) {
 			t.Fatalf("the failed restore leaves the key %x", pair.Key)
 		}
 	})
+}
+
+// At most 50 restores are in progress or wait, however many are requested at once. When
+// they are complete, others are accepted.
+func TestRestoresInProgress(t *testing.T) {
+	opened := make(chan struct{})
+	none := func(context.Context) iter.Seq2[item.Item, error] { return func(func(item.Item, error) bool) {} }
+	d := newDB(t, newEngine(t, pebble.InMemory()), Options{OpenBackup: func(ctx context.Context, _ string) (*Contents, error) {
+		select {
+		case <-opened:
+			return &Contents{Items: none, Close: func() error { return nil }}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}})
+	restore := func(name string) error {
+		def := orders(name)
+		def.Restored = schema.Restored{Table: "Orders", Backup: "b", At: time.Now()}
+		_, err := d.RestoreBackup(t.Context(), def)
+		return err
+	}
+	var accepted, rejected atomic.Int64
+	var requests sync.WaitGroup
+	for i := range 60 {
+		requests.Go(func() {
+			var fault *apierror.Error
+			switch err := restore(fmt.Sprint("Restored", i)); {
+			case err == nil:
+				accepted.Add(1)
+			case errors.As(err, &fault) && fault.Code == "LimitExceededException":
+				rejected.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	requests.Wait()
+	if accepted.Load() != 50 || rejected.Load() != 10 {
+		t.Errorf("of 60 restores %d are accepted and %d rejected, want 50 and 10", accepted.Load(), rejected.Load())
+	}
+	close(opened)
+	waitFor(t, func() bool {
+		return !slices.ContainsFunc(d.all(), func(t *table) bool { return t.Restored.Running })
+	})
+	if err := restore("Another"); err != nil {
+		t.Errorf("after the others are complete, a restore returns %v", err)
+	}
 }
 
 func twoServers(t *testing.T) (sa, sb *leadtest.Server, a, b *DB) {
@@ -493,23 +544,23 @@ func TestRestoreAfterLosingLeadership(t *testing.T) {
 }
 
 func TestRestoreToASecondThatJustEnded(t *testing.T) {
-	var clock atomic.Int64
+	var nanos atomic.Int64
 	var armed atomic.Bool
 	var act func()
 	second := time.Now().Truncate(time.Second).Add(-time.Hour)
-	clock.Store(second.UnixNano())
+	nanos.Store(second.UnixNano())
 	now := func() time.Time {
 		if armed.CompareAndSwap(true, false) {
 			act()
 		}
-		return time.Unix(0, clock.Load()).UTC()
+		return time.Unix(0, nanos.Load()).UTC()
 	}
-	d := newDB(t, newEngine(t, pebble.InMemory()), Options{Now: now})
+	d := newDB(t, newEngine(t, pebble.InMemory()), Options{Clock: clock.Given(now)})
 	createRecoverable(t, d, "Orders")
-	clock.Store(second.Add(10*time.Second + 998*time.Millisecond).UnixNano())
+	nanos.Store(second.Add(10*time.Second + 998*time.Millisecond).UnixNano())
 	act = func() { // between taking the view and reading the clock
 		put(t, d, "Orders", key("late", 1))
-		clock.Store(second.Add(11*time.Second + time.Millisecond).UnixNano())
+		nanos.Store(second.Add(11*time.Second + time.Millisecond).UnixNano())
 	}
 	armed.Store(true)
 	_, err := d.RestoreToSecond(t.Context(), "Orders", second.Add(10*time.Second), sameSchema("Copy"))

@@ -17,6 +17,14 @@ import (
 // stream can be read after it was disabled or its table deleted.
 const StreamRetention = 24 * time.Hour
 
+// TrimHorizon returns the first stamp of the changes that can still be read. Changes
+// before it may be stored: a clock that is not trusted hides no change that was not
+// hidden before.
+func (d *DB) TrimHorizon() uint64 { return StampAt(d.trimTime()) }
+
+// trimTime returns the time before which streams are trimmed.
+func (d *DB) trimTime() time.Time { return d.clock.AtLeast().Add(-StreamRetention) }
+
 // shardDuration is the default of Options.ShardDuration.
 const shardDuration = 4 * time.Hour
 
@@ -44,10 +52,11 @@ func (d *DB) Streams(table string) []Stream {
 	d.catalog.waitSettled(table)
 	d.catalog.mu.RLock()
 	defer d.catalog.mu.RUnlock()
+	trimmed := d.trimTime()
 	var streams []Stream
 	add := func(t *schema.Table) {
 		for i := range t.Streams {
-			if s := &t.Streams[i]; readable(s, d.now()) && (table == "" || t.Name == table) {
+			if s := &t.Streams[i]; readable(s, trimmed) && (table == "" || t.Name == table) {
 				found := Stream{*s, t, d.streamStatus(s)}
 				found.Roll = cmp.Or(s.Roll, shardDuration)
 				streams = append(streams, found)
@@ -71,15 +80,16 @@ func (d *DB) streamStatus(s *schema.Stream) string {
 	if s.End != 0 {
 		since, doing, done = s.Ended, "DISABLING", "DISABLED"
 	}
-	if d.now().Before(since.Add(d.delay)) {
+	if age := d.Now().Sub(since); age >= 0 && age < d.delay { // if it is negative, the clock has gone back
 		return doing
 	}
 	return done
 }
 
-// readable reports whether changes can still be read from a stream.
-func readable(s *schema.Stream, now time.Time) bool {
-	return s.End == 0 || now.Sub(s.Ended) < StreamRetention
+// readable reports whether changes can still be read from a stream, of which those
+// before a time are trimmed.
+func readable(s *schema.Stream, trimmed time.Time) bool {
+	return s.End == 0 || s.Ended.After(trimmed)
 }
 
 // nameStreams gives each new stream a label that no other stream of a table of
@@ -119,11 +129,11 @@ func labelOf(at time.Time) string { return at.Format("2006-01-02T15:04:05.000") 
 // writing a record: on an idle database it stays just after the last write.
 func (d *DB) HorizonFrom(ctx context.Context, stamp uint64) (uint64, error) {
 	horizon, err := d.Horizon(ctx)
-	if err != nil || horizon >= stamp || StampAt(d.now()) < stamp {
+	if err != nil || horizon >= stamp || StampAt(d.Now()) < stamp {
 		return horizon, err
 	}
 	key := keyspace.Meta("horizon")
-	err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+	err = d.update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		tx.Set(key, []byte{formatHorizon})
 		return nil
 	})

@@ -48,10 +48,13 @@ func (t *table) with(def *schema.Table) *table {
 	return &table{Table: def, counts: t.counts, inUse: t.inUse}
 }
 
-// dropsAt reports whether the table is DELETING and due to be dropped.
-func (t *table) dropsAt(now time.Time) bool {
-	return t.State == schema.Deleting && !now.Before(t.SettledAt)
+// drops reports whether the table is DELETING and due to be dropped.
+func (d *DB) drops(t *table) bool {
+	return t.State == schema.Deleting && t.SettlesIn(d.Now(), d.delay) == 0
 }
+
+// status returns the state of a table now.
+func (d *DB) status(t *schema.Table) schema.State { return t.Status(d.Now(), d.delay) }
 
 // find returns the table of a name, in any state.
 func (d *DB) find(name string) (*table, bool) {
@@ -71,7 +74,7 @@ func (d *DB) use(name string) (*table, error) {
 // useNow is use without waiting until the table is settled.
 func (d *DB) useNow(name string) (*table, error) {
 	t, ok := d.find(name)
-	if !ok || t.State == schema.Deleting || t.State == schema.Creating && t.Status(d.now()) == schema.Creating {
+	if !ok || t.State == schema.Deleting || t.State == schema.Creating && d.status(t.Table) == schema.Creating {
 		return nil, apierror.NoTable()
 	}
 	return t, nil
@@ -162,7 +165,7 @@ func (c *catalog) endAllChanges() {
 
 // settleTimeout is how long to wait for a change to settle. A change never
 // settles if the server that broadcasts it stops between the two rounds of
-// broadcastTable.
+// broadcastStored.
 const settleTimeout = 10 * time.Second
 
 // waitSettled waits until a table has no unsettled changes, or, if name is "",

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -21,7 +21,7 @@ type Token struct {
 }
 
 // TokenRetention is how long the record of a token is valid.
-const TokenRetention = 10 * time.Minute
+const TokenRetention = codec.TokenRetention
 
 // ErrTokenReused is returned when a token was used before with another request.
 var ErrTokenReused = errors.New("the token was used with another request")
@@ -42,40 +42,33 @@ func (t *Token) digest() []byte {
 	return d.Sum(nil)
 }
 
-// formatToken is the format number of a token record and of its due entry.
-const formatToken = 1
-
-// tokenRecord is the stored record of a token.
-type tokenRecord struct {
-	At      time.Time `json:"at"`
-	Request []byte    `json:"request"`
-	Sizes   []int     `json:"sizes"`
+// tokenDue returns the key of the entry that says when the record of a token that was
+// recorded at a time expires.
+func tokenDue(recordedAt time.Time, digest []byte) []byte {
+	return keyspace.TokenDue(recordedAt.Add(TokenRetention), digest)
 }
 
 func (t *Token) record(now time.Time, outcomes []Outcome) []byte {
-	r := tokenRecord{At: now, Request: t.Request[:]}
+	r := codec.Token{At: now, Request: t.Request[:]}
 	for _, o := range outcomes {
 		r.Sizes = append(r.Sizes, max(o.Before.Size(), o.After.Size()))
 	}
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(fmt.Sprintf("encode token record: %v", err))
-	}
-	return append([]byte{formatToken}, b...)
+	return codec.EncodeToken(r)
 }
 
-// check returns Replayed or ErrTokenReused if the token has a valid record.
-func (t *Token) check(tx store.Tx, key []byte, now time.Time) error {
+// check returns Replayed or ErrTokenReused if the token has a valid record. over
+// reports whether a record is no longer valid.
+func (t *Token) check(tx store.Tx, key []byte, over func(recordedAt time.Time) bool) error {
 	stored, ok := tx.Get(key)
 	if !ok {
 		return nil
 	}
-	var r tokenRecord
-	if stored[0] != formatToken || json.Unmarshal(stored[1:], &r) != nil {
-		return fmt.Errorf("token record: %w", store.ErrCorrupt)
+	r, err := codec.DecodeToken(stored)
+	if err != nil {
+		return err
 	}
 	switch {
-	case now.Sub(r.At) > TokenRetention:
+	case over(r.At):
 		return nil
 	case !bytes.Equal(r.Request, t.Request[:]):
 		return ErrTokenReused
@@ -83,18 +76,41 @@ func (t *Token) check(tx store.Tx, key []byte, now time.Time) error {
 	return &Replayed{Sizes: r.Sizes}
 }
 
+// tokenOver reports whether the record of a token is no longer valid. A step of the
+// clock does not end it early, and while the clock is not trusted nothing does.
+func (d *DB) tokenOver(recordedAt time.Time) bool {
+	return d.clock.Since(recordedAt) > TokenRetention && d.clock.Trusted()
+}
+
 // tokenInterval is the interval at which removeTokens runs.
 const tokenInterval = time.Minute
 
-// removeTokens removes the records of tokens that are no longer valid.
+// removeTokens removes the records of tokens that are no longer valid. A damaged
+// record does not keep it from removing the others.
 func (d *DB) removeTokens(ctx context.Context) error {
-	start, end := keyspace.TokensDue(d.now())
+	if !d.clock.Trusted() {
+		return nil
+	}
+	start, end := keyspace.TokensDue(d.Now())
+	err := d.removeTokensDue(ctx, start, end)
+	// A token that is due later than one that is recorded now is from before the
+	// clock went back.
+	start, end = keyspace.TokensDueAfter(d.Now().Add(2 * TokenRetention))
+	return errors.Join(err, d.removeTokensDue(ctx, start, end))
+}
+
+// removeTokensDue removes the records of the tokens of due entries.
+func (d *DB) removeTokensDue(ctx context.Context, start, end []byte) error {
+	var damaged error
 	for {
 		due, err := d.tokensDue(ctx, start, end)
 		if err != nil || len(due) == 0 {
-			return err
+			return errors.Join(damaged, err)
 		}
-		if err := d.removeTokenBatch(ctx, due); err != nil {
+		switch err := d.removeTokenBatch(ctx, due); {
+		case errors.Is(err, store.ErrCorrupt):
+			damaged = err
+		case err != nil:
 			return err
 		}
 		start = append(due[len(due)-1], 0) // do not scan the deleted entries again
@@ -123,24 +139,38 @@ func (d *DB) tokensDue(ctx context.Context, start, end []byte) (due [][]byte, er
 	return due, nil
 }
 
-// removeTokenBatch removes due entries and the records of their tokens.
+// removeTokenBatch removes due entries and the records of their tokens, except those
+// of tokens that are still valid because the clock went back. It keeps a record that
+// it cannot decode, with its due entry, and returns the error: the record is evidence
+// of damage, and without it the transaction could be executed again.
 func (d *DB) removeTokenBatch(ctx context.Context, due [][]byte) error {
 	keys := make([][]byte, len(due))
 	for i := range due {
 		keys[i] = keyspace.Token(keyspace.DueToken(due[i]))
 	}
-	err := d.engine.Update(ctx, keys, func(tx store.Tx) error {
+	var damaged error
+	err := d.update(store.Freeing(ctx), keys, func(tx store.Tx) error {
+		damaged = nil // fn may run again
 		for i, key := range keys {
-			tx.Delete(due[i])
-			// The token may have been used again, with a later due time.
-			if stored, ok := tx.Get(key); ok {
-				var r tokenRecord
-				if json.Unmarshal(stored[1:], &r) != nil || d.now().Sub(r.At) > TokenRetention {
-					tx.Delete(key)
-				}
+			stored, ok := tx.Get(key)
+			if !ok {
+				tx.Delete(due[i])
+				continue
 			}
+			r, err := codec.DecodeToken(stored)
+			if err != nil {
+				damaged = fmt.Errorf("record at %x: %w", key, err)
+				continue
+			}
+			// The token may have been used again, and have another due entry.
+			if d.tokenOver(r.At) {
+				tx.Delete(key)
+			} else if bytes.Equal(due[i], tokenDue(r.At, keyspace.DueToken(due[i]))) {
+				continue
+			}
+			tx.Delete(due[i])
 		}
 		return nil
 	})
-	return err
+	return errors.Join(err, damaged)
 }

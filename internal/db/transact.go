@@ -5,27 +5,33 @@ import (
 	"errors"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
+
+// MaxTransactionBytes is the maximum size of all items of a transaction.
+const MaxTransactionBytes = 4 << 20
 
 // Transact executes all of the writes, or none. If some are rejected, it returns
 // a Cancelled with all reasons. token may be nil. If it was used before, Transact
 // returns Replayed, or ErrTokenReused if the request was another one.
 func (d *DB) Transact(ctx context.Context, token *Token, writes ...Write) ([]Outcome, error) {
 	if token == nil {
-		return d.commit(ctx, writes, nil)
+		return d.commit(ctx, writes, extra{maxBytes: MaxTransactionBytes})
 	}
 	key := keyspace.Token(token.digest())
-	now := d.now()
-	outcomes, err := d.commit(ctx, writes, &extra{
-		keys:   [][]byte{key},
-		before: func(tx store.Tx) error { return token.check(tx, key, now) },
+	now := d.Now()
+	outcomes, err := d.commit(ctx, writes, extra{
+		maxBytes: MaxTransactionBytes,
+		keys:     [][]byte{key},
+		before:   func(tx store.Tx) error { return token.check(tx, key, d.tokenOver) },
 		after: func(tx store.Tx, outcomes []Outcome) {
 			tx.Set(key, token.record(now, outcomes))
-			tx.Set(keyspace.TokenDue(now.Add(TokenRetention), token.digest()), []byte{formatToken})
+			tx.Set(tokenDue(now, token.digest()), []byte{codec.FormatToken})
 		},
 	})
 	return outcomes, err
@@ -37,9 +43,10 @@ type GetKey struct {
 	Key   item.Item
 }
 
-// GetSnapshot reads items in one snapshot. The result is nil for each item that
-// does not exist.
-func (d *DB) GetSnapshot(ctx context.Context, gets ...GetKey) ([]item.Item, error) {
+// GetSnapshot reads items in one snapshot, in order, until their sizes exceed
+// maxBytes in total: the item that does is the last of the result. The result is
+// nil for each item that does not exist.
+func (d *DB) GetSnapshot(ctx context.Context, maxBytes int, gets ...GetKey) ([]item.Item, error) {
 	keys := make([][]byte, len(gets))
 	tables := make([]*schema.Table, len(gets))
 	var cancelled *Cancelled
@@ -71,17 +78,7 @@ func (d *DB) GetSnapshot(ctx context.Context, gets ...GetKey) ([]item.Item, erro
 		return nil, err
 	}
 	defer snap.Close()
-	values, err := snap.Get(ctx, keys...)
-	if err != nil {
-		return nil, err
-	}
-	items := make([]item.Item, len(values))
-	for i := range values {
-		one, err := d.decodeVisible(tables[i], values[i:i+1])
-		if err != nil {
-			return nil, err
-		}
-		items[i] = one[0]
-	}
-	return items, nil
+	read := func(keys [][]byte) ([][]byte, error) { return snap.Get(ctx, keys...) }
+	memory := buffer.TallyOf(ctx, len(keys), maxBytes+item.MaxSize)
+	return d.readWithin(read, maxBytes, keys, func(i int) *schema.Table { return tables[i] }, &memory)
 }

@@ -15,40 +15,43 @@ import (
 const trimInterval = 10 * time.Minute
 
 // Trim removes the changes that no stream and no recovery needs any more, and
-// the descriptions of streams that can no longer be read.
+// the descriptions of streams that can no longer be read, if the clock is trusted.
 func (d *DB) Trim(ctx context.Context) error {
+	if !d.clock.Trusted() {
+		return nil
+	}
 	// Read before the tables are listed: a stream that is enabled in the
 	// meantime starts at the horizon or after it.
 	horizon, err := d.Horizon(ctx)
 	if err != nil {
 		return err
 	}
-	now := d.now()
+	now, trimmed := d.Now(), d.trimTime()
 	names, _ := d.Tables("", math.MaxInt)
 	for _, name := range names {
 		t, ok := d.find(name)
 		if !ok {
 			continue
 		}
-		if err := d.trimTable(ctx, t.Table, now, horizon); err != nil {
+		if err := d.trimTable(ctx, t.Table, now, trimmed, horizon); err != nil {
 			return err
 		}
-		if len(readableStreams(t.Streams, now)) < len(t.Streams) {
+		if len(readableStreams(t.Streams, trimmed)) < len(t.Streams) {
 			if _, err := d.alter(ctx, name, func(t *schema.Table) error {
-				t.Streams = readableStreams(t.Streams, now)
+				t.Streams = readableStreams(t.Streams, trimmed)
 				return nil
 			}); err != nil {
 				return err
 			}
 		}
 	}
-	return d.trimDropped(ctx, now, horizon)
+	return d.trimDropped(ctx, now, trimmed, horizon)
 }
 
 // trimTable removes the changes of a table before keptFrom, up to the horizon.
-func (d *DB) trimTable(ctx context.Context, t *schema.Table, now time.Time, horizon uint64) error {
+func (d *DB) trimTable(ctx context.Context, t *schema.Table, now, trimmed time.Time, horizon uint64) error {
 	for slot := range keyspace.Slots {
-		start, end := keyspace.ChangeSpan(t.ID, slot, 0, min(keptFrom(t, now), horizon))
+		start, end := keyspace.ChangeSpan(t.ID, slot, 0, min(keptFrom(t, now, trimmed), horizon))
 		if err := d.engine.DeleteRange(ctx, start, end); err != nil {
 			return err
 		}
@@ -57,12 +60,12 @@ func (d *DB) trimTable(ctx context.Context, t *schema.Table, now time.Time, hori
 }
 
 // keptFrom returns the first stamp of the changes that the table's streams and
-// its recovery still need.
-func keptFrom(t *schema.Table, now time.Time) uint64 {
+// its recovery still need: streams those from the time trimmed on.
+func keptFrom(t *schema.Table, now, trimmed time.Time) uint64 {
 	from := uint64(math.MaxUint64)
 	for i := range t.Streams {
-		if s := &t.Streams[i]; readable(s, now) {
-			from = min(from, max(s.Start, StampAt(now.Add(-StreamRetention))))
+		if s := &t.Streams[i]; readable(s, trimmed) {
+			from = min(from, max(s.Start, StampAt(trimmed)))
 		}
 	}
 	if t.Recovery.Enabled {
@@ -73,7 +76,7 @@ func keptFrom(t *schema.Table, now time.Time) uint64 {
 
 // trimDropped removes the changes of dropped tables that can no longer be read.
 // It removes a table's description once none of its streams can be read.
-func (d *DB) trimDropped(ctx context.Context, now time.Time, horizon uint64) error {
+func (d *DB) trimDropped(ctx context.Context, now, trimmed time.Time, horizon uint64) error {
 	d.catalog.mu.RLock()
 	dropped := make([]*schema.Table, 0, len(d.catalog.dropped))
 	for _, t := range d.catalog.dropped {
@@ -82,14 +85,14 @@ func (d *DB) trimDropped(ctx context.Context, now time.Time, horizon uint64) err
 	d.catalog.mu.RUnlock()
 	for _, t := range dropped {
 		t = withoutRecovery(t)
-		if err := d.trimTable(ctx, t, now, horizon); err != nil {
+		if err := d.trimTable(ctx, t, now, trimmed, horizon); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return readable(&s, now) }) {
+		if slices.ContainsFunc(t.Streams, func(s schema.Stream) bool { return readable(&s, trimmed) }) {
 			continue
 		}
 		key := keyspace.DroppedStreams(t.ID)
-		if err := d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		if err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
 			tx.Delete(key)
 			return nil
 		}); err != nil {
@@ -111,10 +114,10 @@ func withoutRecovery(t *schema.Table) *schema.Table {
 
 // readableStreams returns the streams that can still be read, and the last one
 // in any case, since the table's description contains it.
-func readableStreams(streams []schema.Stream, now time.Time) []schema.Stream {
+func readableStreams(streams []schema.Stream, trimmed time.Time) []schema.Stream {
 	var kept []schema.Stream
 	for i, s := range streams {
-		if i == len(streams)-1 || readable(&s, now) {
+		if i == len(streams)-1 || readable(&s, trimmed) {
 			kept = append(kept, s)
 		}
 	}

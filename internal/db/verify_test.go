@@ -2,6 +2,7 @@ package db
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,32 +12,43 @@ import (
 	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/db/verify"
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/pebble"
 )
 
 // verifyOne verifies a database with one table.
 func verifyOne(t testing.TB, d *DB) verify.Report {
 	t.Helper()
+	reports := verifyAll(t, d)
+	if len(reports) != 2 || reports[1].Table != "" {
+		t.Fatalf("%d reports, want that of the table and that of the database", len(reports))
+	}
+	return reports[0]
+}
+
+func verifyAll(t testing.TB, d *DB) []verify.Report {
+	t.Helper()
 	reports, err := d.Verify(t.Context(), func(string, int64) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(reports) != 1 {
-		t.Fatalf("%d tables are verified, want 1", len(reports))
-	}
-	return reports[0]
+	return reports
 }
 
 // expectFaults fails unless Verify finds these faults, in this order. Each
 // description must contain the given text.
 func expectFaults(t testing.TB, d *DB, want ...string) {
 	t.Helper()
-	r := verifyOne(t, d)
-	ok := r.Faults == int64(len(want)) && len(r.First) == len(want)
+	var first []string
+	faults := int64(0)
+	for _, r := range verifyAll(t, d) {
+		first, faults = append(first, r.First...), faults+r.Faults
+	}
+	ok := faults == int64(len(want)) && len(first) == len(want)
 	for i := 0; ok && i < len(want); i++ {
-		ok = strings.Contains(r.First[i], want[i])
+		ok = strings.Contains(first[i], want[i])
 	}
 	if !ok {
-		t.Errorf("Verify finds %d faults:\n%s\nwant\n%s", r.Faults, strings.Join(r.First, "\n"), strings.Join(want, "\n"))
+		t.Errorf("Verify finds %d faults:\n%s\nwant\n%s", faults, strings.Join(first, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -140,7 +152,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		{"an entry is truncated", func(t *schema.Table, tx store.Tx) {
 			value := codec.EncodeItem(victim)
 			tx.Set(keyspace.Entry(nil, t, &all, victim), value[:len(value)-1])
-		}, []string{"the entry of item " + p + " in index all differs from the item", "is not an item"}},
+		}, []string{"is not an item", "the item " + p + " has no entry in index all"}},
 		{"an item with entries is truncated", func(t *schema.Table, tx store.Tx) {
 			value := codec.EncodeItem(victim)
 			tx.Set(keyspace.Item(nil, t, victim), value[:len(value)/2])
@@ -201,4 +213,30 @@ func tableOf(t testing.TB, d *DB, name string) *schema.Table {
 		t.Fatal(err)
 	}
 	return table
+}
+
+// The id of the database, which scheduled backups make, is one of its own records.
+func TestVerifyDatabaseID(t *testing.T) {
+	e, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(t.Context(), e, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(d.Close(), e.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	first, err := d.ID(t.Context())
+	if again, _ := d.ID(t.Context()); err != nil || len(first) != 36 || again != first {
+		t.Errorf("the id is %q, then %q, %v", first, again, err)
+	}
+	for _, r := range verifyAll(t, d) {
+		if r.Faults > 0 {
+			t.Errorf("table %q: %v", r.Table, r.First)
+		}
+	}
 }

@@ -2,12 +2,12 @@ package db
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // A write waits up to five seconds for another write of the same item. If that
@@ -22,7 +22,7 @@ func TestWritersOfOneItemQueue(t *testing.T) {
 		{"more than five seconds", 5*time.Second + time.Millisecond, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				e := newEngine(t, pebble.InMemory())
 				d := newDB(t, e, Options{})
 				create(t, d, orders("Orders"))

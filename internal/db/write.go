@@ -3,9 +3,10 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/store"
 )
@@ -14,7 +15,7 @@ import (
 // The outcomes are in the order of the writes. If several writes are rejected, it
 // returns the fault of the first.
 func (d *DB) Write(ctx context.Context, writes ...Write) ([]Outcome, error) {
-	outcomes, err := d.commit(ctx, writes, nil)
+	outcomes, err := d.commit(ctx, writes, extra{})
 	if err == nil {
 		return outcomes, nil
 	}
@@ -25,9 +26,89 @@ func (d *DB) Write(ctx context.Context, writes ...Write) ([]Outcome, error) {
 	return nil, err
 }
 
-// commit executes all of the writes, or none. more, which may be nil, is done in
-// the same update.
-func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome, error) {
+// maxBatchUpdate is the memory that the updates of a WriteBatch need, each.
+const maxBatchUpdate = 32 << 20
+
+// WriteBatch executes the writes in one update, or in several if they are large:
+// then some may be executed, and others not. No two of them may name one item, and
+// each must be a Replace or a Remove.
+//
+// If the store rejects a later update for now, WriteBatch returns the outcomes of the
+// writes before it: there are fewer outcomes than writes.
+func (d *DB) WriteBatch(ctx context.Context, writes ...Write) ([]Outcome, error) {
+	outcomes := make([]Outcome, 0, len(writes))
+	for len(writes) > 0 {
+		n := d.firstUpdate(writes)
+		if n < len(writes) && len(outcomes) == 0 {
+			if err := d.checkItems(writes); err != nil {
+				return nil, err
+			}
+		}
+		done, err := d.Write(ctx, writes[:n]...)
+		if len(outcomes) > 0 && isTransient(err) {
+			return outcomes, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n == len(writes) && len(outcomes) == 0 {
+			return done, nil
+		}
+		outcomes, writes = append(outcomes, done...), writes[n:]
+		buffer.Commit(ctx)
+	}
+	return outcomes, nil
+}
+
+// checkItems returns the fault of an item that is too large. An update checks its own
+// items only.
+func (d *DB) checkItems(writes []Write) error {
+	for i := range writes {
+		t, err := d.use(writes[i].Table)
+		if err != nil {
+			return err
+		}
+		it := writes[i].Key // the item itself, unless it is removed
+		if err := writes[i].checkAfter(t.Table, nil, it, it.Size()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isTransient reports whether an update was rejected that may succeed later.
+func isTransient(err error) bool {
+	var fault *apierror.Error
+	if errors.As(err, &fault) {
+		return fault.Code == apierror.Conflict().Code
+	}
+	return errors.Is(err, store.ErrBehind) || errors.Is(err, store.ErrFull)
+}
+
+// firstUpdate returns how many of the writes fit in one update.
+func (d *DB) firstUpdate(writes []Write) int {
+	bytes := 0
+	for i := range writes {
+		bytes += len(writes[i].Key)
+	}
+	if bytes <= maxBatchUpdate/64 { // a table has up to 25 indexes
+		return len(writes)
+	}
+	bytes = 0
+	for i := range writes {
+		t, err := d.use(writes[i].Table)
+		if err != nil {
+			return len(writes) // the write reports it
+		}
+		if bytes += updateBytes(t.Table, 0, len(writes[i].Key)); bytes > maxBatchUpdate && i > 0 {
+			return i
+		}
+	}
+	return len(writes)
+}
+
+// commit executes all of the writes, or none, and more in the same update.
+func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome, error) {
 	tables, release, err := d.lockTables(writes)
 	if err != nil {
 		return nil, err
@@ -43,60 +124,134 @@ func (d *DB) commit(ctx context.Context, writes []Write, more *extra) ([]Outcome
 			declared = append(declared, keyspace.Collection(t.Table, writes[i].Key))
 		}
 	}
-	if more != nil {
-		declared = append(declared, more.keys...)
-	}
+	declared = append(declared, more.keys...)
 
-	now := d.now()
-	outcomes := make([]Outcome, len(writes))
+	u := plannedUpdate{writes: writes, tables: tables, keys: keys, declared: declared, extra: more, now: d.moment(), outcomes: make([]Outcome, len(writes))}
+	err = d.runWithin(ctx, &u)
+	if errors.Is(err, store.ErrFull) && onlyDeletes(writes) {
+		err = d.runWithin(store.Freeing(ctx), &u)
+	}
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return nil, conflict(len(writes))
+	case errors.Is(err, store.ErrTooLarge): // with all index entries, on an engine with a small limit
+		return nil, apierror.TransactionTooLarge()
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range u.outcomes {
+		tables[i].counts.countWrite(&u.outcomes[i])
+	}
+	return u.outcomes, nil
+}
+
+// onlyDeletes reports whether writes free space.
+func onlyDeletes(writes []Write) bool {
+	return !slices.ContainsFunc(writes, func(w Write) bool { return !w.Deletes })
+}
+
+// plannedUpdate is the writes of one commit.
+type plannedUpdate struct {
+	writes   []Write
+	tables   []*table
+	keys     [][]byte // of the writes
+	declared [][]byte
+	extra    extra
+	now      moment
+	outcomes []Outcome
+}
+
+// smallUpdate is the memory up to which an update needs no room. buffer.Room bounds
+// the memory of larger ones.
+const smallUpdate = 4 * buffer.Small
+
+// errUpdateGrows is returned by apply when an update needs more memory than was
+// reserved for it. Nothing is written then.
+var errUpdateGrows = errors.New("the update is larger than expected")
+
+// runWithin runs an update when there is room for it. The sizes of the items before
+// it are unknown, so an update that turns out to need more is run again.
+func (d *DB) runWithin(ctx context.Context, u *plannedUpdate) error {
 	buf := encodeBuffers.Get().(*encodeBuffer)
 	defer buf.release()
-	err = d.engine.Update(ctx, declared, func(tx store.Tx) error {
-		buf.bytes = buf.bytes[:0] // fn may run again
-		if more != nil {
-			if err := more.before(tx); err != nil {
+	buf.allowed = smallUpdate
+	reserved := 0
+	for bytes := u.plannedBytes(); ; bytes = max(buf.size*len(u.writes)/buf.writes, reserved+reserved/4) {
+		if bytes > smallUpdate {
+			room := buffer.RoomOf(ctx)
+			if room == nil {
+				buf.allowed = 0
+			} else if !room.Reserve(bytes - reserved) {
+				return buffer.ErrNoRoom
+			} else {
+				defer room.Return(bytes - reserved)
+				reserved, buf.allowed = bytes, bytes
+			}
+		}
+		if err := d.run(ctx, u, buf); !errors.Is(err, errUpdateGrows) {
+			return err
+		}
+	}
+}
+
+// plannedBytes is about the memory that the update needs, as far as it is known
+// before the items are read.
+func (u *plannedUpdate) plannedBytes() (bytes int) {
+	for i := range u.writes {
+		bytes += updateBytes(u.tables[i].Table, len(u.writes[i].Key), len(u.writes[i].Key))
+	}
+	return bytes
+}
+
+// countedBytes is the size with which a write counts towards maxBytes: that of the
+// item after an update, and of what the request has of other items.
+func (u *plannedUpdate) countedBytes(i int) int {
+	if !u.writes[i].Update {
+		return u.writes[i].Key.Size()
+	}
+	return u.outcomes[i].afterBytes
+}
+
+// run runs the writes of an update.
+func (d *DB) run(ctx context.Context, u *plannedUpdate, buf *encodeBuffer) error {
+	return d.engine.Update(ctx, u.declared, func(tx store.Tx) error {
+		buf.reset() // fn may run again
+		if u.extra.before != nil {
+			if err := u.extra.before(tx); err != nil {
 				return err
 			}
 		}
 		var cancelled *Cancelled
-		for i := range writes {
-			o, err := d.apply(tx, tables[i].Table, &writes[i], position{keys[i], i, now}, buf)
+		size := 0
+		for i := range u.writes {
+			o, err := d.apply(tx, u.tables[i].Table, &u.writes[i], position{u.keys[i], i, u.now}, buf)
 			if err != nil {
-				if cancelled, err = cancelled.add(i, len(writes), err); err != nil {
+				if cancelled, err = cancelled.add(i, len(u.writes), err); err != nil {
 					return err
 				}
 			}
-			outcomes[i] = o
-			if limit := d.engine.Limits().MaxUpdateBytes; len(buf.bytes) > limit {
-				// Stop early: the engine rejects an update only when it is complete.
-				return fmt.Errorf("%d writes have more than %d bytes: %w", len(writes), limit, store.ErrTooLarge)
+			u.outcomes[i] = o
+			if size += u.countedBytes(i); u.extra.maxBytes > 0 && size > u.extra.maxBytes {
+				return apierror.TransactionTooLarge()
 			}
 		}
 		if cancelled != nil {
 			return cancelled
 		}
-		if more != nil {
-			more.after(tx, outcomes)
+		if u.extra.after != nil {
+			u.extra.after(tx, u.outcomes)
 		}
 		return nil
 	})
-	if errors.Is(err, store.ErrConflict) {
-		return nil, conflict(len(writes))
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range outcomes {
-		tables[i].counts.countWrite(&outcomes[i])
-	}
-	return outcomes, nil
 }
 
-// extra is work that is done in the same update as writes.
+// extra is what an update does in addition to its writes, and its limit.
 type extra struct {
-	keys   [][]byte // declared in addition to those of the writes
-	before func(store.Tx) error
-	after  func(store.Tx, []Outcome)
+	keys     [][]byte // declared in addition to those of the writes
+	before   func(store.Tx) error
+	after    func(store.Tx, []Outcome)
+	maxBytes int // of all items that are written; 0 is no limit
 }
 
 // lockTables returns the table of each write. The tables are neither altered nor

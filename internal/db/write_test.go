@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -20,6 +19,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // get returns one item of the table Orders.
@@ -304,7 +304,7 @@ func checkTable(t *testing.T, d *DB, model map[string]item.Item) {
 
 // Counts are saved while the database runs, not only when it is closed.
 func TestCountsAreSaved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := newEngine(t, pebble.InMemory())
 		d := newDB(t, e, Options{})
 		create(t, d, orders("Orders"))

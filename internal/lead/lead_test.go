@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // candidate is a server whose leadership the test decides.
@@ -41,7 +43,7 @@ func (s *candidate) check(t *testing.T, terms, running int64) {
 
 // The work runs while the server leads, one term after the other.
 func TestTerms(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := &candidate{linger: 3 * time.Second}
 		w := s.start(t)
 		time.Sleep(time.Minute)
@@ -65,7 +67,7 @@ func TestTerms(t *testing.T) {
 
 // After Restart nothing of the previous term is running; Cancel does not wait.
 func TestRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := &candidate{linger: time.Second}
 		w := s.start(t)
 		defer w.Close()
@@ -99,7 +101,7 @@ func TestBeforeStart(*testing.T) {
 
 // A server that loses the lead while its term begins does not run it.
 func TestLeadLostAtTheBeginning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var asked, ran atomic.Int64
 		w := new(Work)
 		w.Start(t.Context(), func() bool { return asked.Add(1) == 1 }, func(ctx context.Context, _ func()) {
@@ -116,7 +118,7 @@ func TestLeadLostAtTheBeginning(t *testing.T) {
 
 // Begun waits for the beginning of a term, but not for one that will not begin.
 func TestBegun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := new(candidate)
 		w := s.start(t)
 		synctest.Wait()
@@ -136,7 +138,7 @@ func TestBegun(t *testing.T) {
 
 // Work that returns by itself is run again.
 func TestReturnsByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var times atomic.Int64
 		w := new(Work)
 		w.Start(t.Context(), func() bool { return true }, func(context.Context, func()) { times.Add(1) })
@@ -150,7 +152,7 @@ func TestReturnsByItself(t *testing.T) {
 
 // A loop waits as long as its step says, until it is woken, and after an error.
 func TestLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var steps, failures atomic.Int64
 		var fail atomic.Bool
@@ -201,7 +203,7 @@ func TestLoop(t *testing.T) {
 
 // When one loop of a term finds that the lead is lost, all stop.
 func TestLoopsOfATermStopTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var leads atomic.Bool
 		leads.Store(true)
 		idle := Loop{Step: func(context.Context) (time.Duration, error) { return Idle, nil }, Workers: 2}
@@ -220,7 +222,7 @@ func TestLoopsOfATermStopTogether(t *testing.T) {
 // Outside of terms a lapse of leadership lets a running step continue, and starts
 // no other until it is over.
 func TestLoopsPauseDuringALapse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var leads atomic.Bool
 		leads.Store(true)
 		var short, long atomic.Int64

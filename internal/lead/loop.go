@@ -58,7 +58,7 @@ func RunTerm(ctx context.Context, leads func() bool, loops ...Loop) {
 // run runs loops. ready is called before each step, and ends all loops by an
 // error.
 func run(ctx context.Context, loops []Loop, ready func(context.Context) error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, backgroundKey{}, true))
 	defer cancel()
 	var running sync.WaitGroup
 	for _, l := range loops {
@@ -71,6 +71,13 @@ func run(ctx context.Context, loops []Loop, ready func(context.Context) error) {
 	}
 	running.Wait()
 }
+
+// backgroundKey is the key of a context value that marks background work.
+type backgroundKey struct{}
+
+// Background reports whether a context belongs to a step of a Loop. No client waits
+// for the end of a step, so that it may wait for others until its context ends.
+func Background(ctx context.Context) bool { return ctx.Value(backgroundKey{}) != nil }
 
 func (l *Loop) run(ctx context.Context, ready func(context.Context) error) {
 	wait := l.Delay

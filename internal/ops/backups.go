@@ -17,6 +17,7 @@ const (
 	backupAvailable = "AVAILABLE"
 	backupDeleted   = "DELETED"
 	backupByUser    = "USER"
+	backupScheduled = "AWS_BACKUP"
 )
 
 func (s *Service) createBackup(ctx context.Context, in *api.CreateBackup) (*api.CreateBackupReply, error) {
@@ -93,17 +94,41 @@ func (s *Service) listBackups(ctx context.Context, in *api.ListBackups) (*api.Li
 	return reply, nil
 }
 
-// listed reports whether a request asks for a backup. All backups here are of
-// type USER.
+// listed reports whether a request asks for a backup. Without a type it asks for
+// those of type USER.
 func listed(in *api.ListBackups, b backup.Backup) bool {
 	switch {
 	case in.TableName != nil && *in.TableName != b.Table.Name,
 		in.TimeRangeLowerBound != nil && b.Created.Before(in.TimeRangeLowerBound.Time),
 		in.TimeRangeUpperBound != nil && !b.Created.Before(in.TimeRangeUpperBound.Time),
-		isSet(in.BackupType, "SYSTEM"), isSet(in.BackupType, "AWS_BACKUP"):
+		!isSet(in.BackupType, "ALL") && backupType(b) != typeFilter(in):
 		return false
 	}
 	return true
+}
+
+func typeFilter(in *api.ListBackups) string {
+	if in.BackupType == nil {
+		return backupByUser
+	}
+	return *in.BackupType
+}
+
+// backupType returns the kind of a backup. AWS Backup is what makes backups on a
+// schedule for DynamoDB.
+func backupType(b backup.Backup) string {
+	if b.Database != "" {
+		return backupScheduled
+	}
+	return backupByUser
+}
+
+// ErrNoSchedule is returned when the server has no schedule for backups.
+var ErrNoSchedule = backup.ErrNoSchedule
+
+// ScheduleStatus returns the backups that the schedule has made.
+func (s *Service) ScheduleStatus(ctx context.Context) (*backup.ScheduleStatus, error) {
+	return s.backups.ScheduleStatus(ctx)
 }
 
 // WriteAll writes a consistent copy of all tables, for a backup of the whole
@@ -183,7 +208,7 @@ func (s *Service) backupReply(ctx context.Context, b backup.Backup) *api.BackupD
 		BackupName:             b.Name,
 		BackupSizeBytes:        &b.Bytes,
 		BackupStatus:           status,
-		BackupType:             backupByUser,
+		BackupType:             backupType(b),
 	}
 }
 

@@ -3,8 +3,10 @@ package ops_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +258,40 @@ func TestRestoreToPointInTime(t *testing.T) {
 		}
 		if indexes := map[string]int{"Then": 2, "Latest": 0}[target]; len(d.GlobalSecondaryIndexes) != indexes {
 			t.Errorf("%s has %d indexes, want %d", target, len(d.GlobalSecondaryIndexes), indexes)
+		}
+	}
+}
+
+// Scheduled backups have the type AWS_BACKUP, and ListBackups lists them if it is
+// asked to.
+func TestScheduledBackupType(t *testing.T) {
+	folder := t.TempDir()
+	b := &backups{statortest.StartWith(t, stator.Options{Backups: folder, BackupEvery: 100 * time.Millisecond, BackupKeep: 1000}), t, folder}
+	b.orders()
+	own := b.available("mine")
+	for _, c := range []struct {
+		filter types.BackupTypeFilter
+		want   []types.BackupType
+	}{
+		{"", []types.BackupType{types.BackupTypeUser}},
+		{types.BackupTypeFilterUser, []types.BackupType{types.BackupTypeUser}},
+		{types.BackupTypeFilterAwsBackup, []types.BackupType{types.BackupTypeAwsBackup}},
+		{types.BackupTypeFilterAll, []types.BackupType{types.BackupTypeAwsBackup, types.BackupTypeUser}},
+		{types.BackupTypeFilterSystem, nil},
+	} {
+		found := make(map[types.BackupType]bool)
+		for len(found) < len(c.want) { // the first scheduled backups may have no table yet
+			page, err := b.ListBackups(t.Context(), &dynamodb.ListBackupsInput{TableName: aws.String("Orders"), BackupType: c.filter})
+			b.must(err)
+			for _, s := range page.BackupSummaries {
+				found[s.BackupType] = true
+				if isOwn := *s.BackupArn == own; isOwn != (s.BackupType == types.BackupTypeUser) {
+					t.Errorf("%s has the type %s", *s.BackupArn, s.BackupType)
+				}
+			}
+		}
+		if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, c.want) {
+			t.Errorf("the filter %q finds %v, want %v", c.filter, got, c.want)
 		}
 	}
 }

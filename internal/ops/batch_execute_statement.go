@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/db"
@@ -39,12 +40,18 @@ func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecut
 	if err := checkBatchStatements(statements); err != nil {
 		return nil, usage{}, err
 	}
+	returned, err := reserveReturned(ctx, returnedItems(statements))
+	if err != nil {
+		return nil, usage{}, err
+	}
+	defer returned.end()
+	memory := buffer.TallyOf(ctx, len(statements), maxBatchBytes)
 	reply := new(api.BatchExecuteStatementReply)
 	cost := batchCost{failed: make(map[string]float64)}
 	for i := range statements {
 		m := &statements[i]
 		consistent := in.Statements[i].ConsistentRead != nil && *in.Statements[i].ConsistentRead
-		shown, err := s.runStatement(ctx, m, consistent, &cost)
+		shown, err := s.runStatement(ctx, m, consistent, &memory, &cost)
 		response, err := batchResponse(m, shown, err)
 		if err != nil {
 			return nil, usage{}, err
@@ -143,13 +150,22 @@ func checkBatchStatements(statements []batchStatement) error {
 	return nil
 }
 
+// returnedItems is how many items the statements of a batch return after they have
+// written them.
+func returnedItems(statements []batchStatement) (n int) {
+	for i := range statements {
+		n += statements[i].write.returnedItems()
+	}
+	return n
+}
+
 // runStatement runs one statement and adds what it consumed to cost.
-func (s *Service) runStatement(ctx context.Context, m *batchStatement, consistent bool, cost *batchCost) (item.Item, error) {
+func (s *Service) runStatement(ctx context.Context, m *batchStatement, consistent bool, memory *buffer.Tally, cost *batchCost) (item.Item, error) {
 	if m.fault != nil {
 		return nil, m.fault
 	}
 	if st, ok := m.st.(*partiql.Select); ok {
-		found, err := s.DB.GetOne(ctx, db.Get{Table: st.Table, Consistent: consistent}, m.target)
+		found, err := s.DB.GetOne(ctx, db.Get{Table: st.Table, Consistent: consistent, Memory: memory}, m.target)
 		if err != nil {
 			return nil, err
 		}
@@ -160,6 +176,7 @@ func (s *Service) runStatement(ctx context.Context, m *batchStatement, consisten
 	if err != nil {
 		return nil, err
 	}
+	buffer.Commit(ctx)
 	cost.add(m.write.Table, done[0].Consumed)
 	return m.write.returned(done[0])
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/db"
@@ -53,9 +54,10 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 	}
 	used := make(usages, 0, len(tables))
 	left := maxBatchBytes
+	memory := buffer.TallyOf(ctx, batchKeys(in), maxBatchBytes+item.MaxSize)
 	for _, name := range tables {
 		part := in.RequestItems[name]
-		found, err := s.DB.Get(ctx, db.Get{Table: name, Consistent: part.ConsistentRead, Fit: fitsPaths(paths[name])}, keysOf(part.Keys)...)
+		found, err := s.DB.GetWithin(ctx, db.Get{Table: name, Consistent: part.ConsistentRead, Fit: fitsPaths(paths[name]), Memory: &memory}, left, keysOf(part.Keys)...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -92,16 +94,20 @@ func (s *Service) batchPart(part *api.KeysAndAttributes) ([]item.Path, error) {
 func takeBatch(reply *api.BatchGetItemReply, table string, part *api.KeysAndAttributes, found []item.Item, paths []item.Path, left *int) capacity.Consumed {
 	var cost capacity.Consumed
 	items := []item.Item{}
-	for i, it := range found {
+	taken := 0
+	for _, it := range found {
 		size := it.Size()
 		if *left -= size; *left < 0 {
-			reply.UnprocessedKeys[table] = unprocessed(part, keysOf(part.Keys[i:]))
 			break
 		}
+		taken++
 		cost.Table += capacity.Read(size, part.ConsistentRead)
 		if it != nil {
 			items = append(items, project(it, paths))
 		}
+	}
+	if taken < len(part.Keys) {
+		reply.UnprocessedKeys[table] = unprocessed(part, keysOf(part.Keys[taken:]))
 	}
 	reply.Responses[table] = items
 	return cost
@@ -120,15 +126,21 @@ func unprocessed(part *api.KeysAndAttributes, keys []item.Item) api.UnprocessedK
 	return again
 }
 
+func batchKeys(in *api.BatchGetItem) (n int) {
+	for _, part := range in.RequestItems {
+		n += len(part.Keys)
+	}
+	return n
+}
+
 func checkBatchKeyCount(in *api.BatchGetItem) error {
-	total, most := 0, ""
+	most := ""
 	for _, name := range sortedKeys(in.RequestItems) {
-		total += len(in.RequestItems[name].Keys)
 		if most == "" || len(in.RequestItems[name].Keys) > len(in.RequestItems[most].Keys) {
 			most = name
 		}
 	}
-	if total > maxBatchKeys {
+	if batchKeys(in) > maxBatchKeys {
 		return apierror.Validation("1 validation error detected: Value at 'RequestItems.%s.member.Keys' "+
 			"failed to satisfy constraint: Member must have length less than or equal to 100", most)
 	}

@@ -32,8 +32,9 @@ var batchWriteItemChecks = []func(*api.BatchWriteItem) error{
 	},
 }
 
-// batchWriteItem makes all writes in one update. That is a stronger guarantee
-// than DynamoDB gives, and faster; no write is ever left unprocessed.
+// batchWriteItem makes all writes in one update, unless they are large. That is a
+// stronger guarantee than DynamoDB gives, and faster. Writes are left unprocessed only
+// if they do not fit into one update and the store rejects a later one.
 func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*api.BatchWriteItemReply, usages, error) {
 	if err := firstFault(in, batchWriteItemChecks); err != nil {
 		return nil, nil, err
@@ -43,21 +44,24 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	done, err := s.DB.Write(ctx, writes...)
+	done, err := s.DB.WriteBatch(ctx, writes...)
 	if err != nil {
 		return nil, nil, err
 	}
 	reply := &api.BatchWriteItemReply{}
 	used := make(usages, 0, len(tables))
 	for _, name := range tables {
+		requests := in.RequestItems[name]
+		processed := min(len(requests), len(done))
 		var cost capacity.Consumed
-		for i, w := range writes {
-			if w.Table != name {
-				continue
-			}
+		for i, w := range writes[:processed] {
 			cost.Add(done[i].Consumed)
 			m := collectionMetrics(in.ReturnItemCollectionMetrics, w.Key, done[i])
 			reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, name, m)
+		}
+		writes, done = writes[len(requests):], done[processed:]
+		if processed < len(requests) {
+			reply.UnprocessedItems = addUnprocessed(reply.UnprocessedItems, name, requests[processed:])
 		}
 		used = append(used, usage{table: name, consumed: cost})
 		if c := consumed(in.ReturnConsumedCapacity, name, cost); c != nil {
@@ -67,7 +71,15 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 	return reply, used, nil
 }
 
-// batchWrites plans the writes. No two of them may name the same item.
+func addUnprocessed(all map[string][]api.WriteRequest, table string, requests []api.WriteRequest) map[string][]api.WriteRequest {
+	if all == nil {
+		all = make(map[string][]api.WriteRequest)
+	}
+	all[table] = requests
+	return all
+}
+
+// batchWrites plans the writes of all tables, in the order of tables. No two of them may name the same item.
 func (s *Service) batchWrites(in *api.BatchWriteItem, tables []string) ([]db.Write, error) {
 	writes := make([]db.Write, 0, maxBatchWrites)
 	row := make([]byte, 0, 64*maxBatchWrites) // holds all keys
@@ -100,7 +112,7 @@ func batchWrite(table string, req *api.WriteRequest) db.Write {
 		it := req.PutRequest.Item.Item
 		return db.Write{Table: table, Key: it, Fit: (*schema.Table).CheckBatchItem, Effect: db.Replace(it)}
 	}
-	return db.Write{Table: table, Key: req.DeleteRequest.Key.Item, Fit: (*schema.Table).CheckKey, Effect: db.Remove}
+	return db.Write{Table: table, Key: req.DeleteRequest.Key.Item, Fit: (*schema.Table).CheckKey, Effect: db.Remove, Deletes: true}
 }
 
 func checkBatchWriteCount(in *api.BatchWriteItem) error {

@@ -30,15 +30,15 @@ func (s *Service) updateContinuousBackups(ctx context.Context, in *api.UpdateCon
 	if err != nil {
 		return nil, err
 	}
-	return s.recoveryReply(d.Table), nil
+	return s.recoveryReply(ctx, d.Table)
 }
 
-func (s *Service) describeContinuousBackups(_ context.Context, in *api.DescribeContinuousBackups) (*api.ContinuousBackupsReply, error) {
+func (s *Service) describeContinuousBackups(ctx context.Context, in *api.DescribeContinuousBackups) (*api.ContinuousBackupsReply, error) {
 	d, err := s.DB.Describe(in.TableName)
 	if err != nil {
 		return nil, apierror.TableNotFound(in.TableName)
 	}
-	return s.recoveryReply(d.Table), nil
+	return s.recoveryReply(ctx, d.Table)
 }
 
 // tableToBackUp returns a table that can be backed up now.
@@ -55,10 +55,14 @@ func (s *Service) tableToBackUp(table string) (db.Description, error) {
 
 // recoveryReply describes the times to which a table can be restored.
 // ContinuousBackupsStatus is always ENABLED.
-func (s *Service) recoveryReply(t *schema.Table) *api.ContinuousBackupsReply {
+func (s *Service) recoveryReply(ctx context.Context, t *schema.Table) (*api.ContinuousBackupsReply, error) {
 	desc := &api.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: "DISABLED"}
 	if t.Recovery.Enabled {
-		earliest, latest := t.Recovery.Window(s.DB.Now())
+		runs, err := s.DB.ClockRuns(ctx)
+		if err != nil {
+			return nil, err
+		}
+		earliest, latest := runs.Window(t.Recovery, s.DB.Now())
 		days := int32(t.Recovery.Days)
 		desc = &api.PointInTimeRecoveryDescription{
 			PointInTimeRecoveryStatus:  "ENABLED",
@@ -70,5 +74,5 @@ func (s *Service) recoveryReply(t *schema.Table) *api.ContinuousBackupsReply {
 	return &api.ContinuousBackupsReply{ContinuousBackupsDescription: &api.ContinuousBackupsDescription{
 		ContinuousBackupsStatus:        "ENABLED",
 		PointInTimeRecoveryDescription: desc,
-	}}
+	}}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
@@ -33,10 +34,11 @@ func newTableTestWith(t *testing.T, o db.Options, timed bool) *tableTest {
 	t.Helper()
 	tt := &tableTest{T: t, now: new(atomic.Int64)}
 	tt.now.Store(time.Unix(1_700_000_000, 0).UnixNano())
-	o.Now = func() time.Time { return time.Unix(0, tt.now.Load()) }
+	now := func() time.Time { return time.Unix(0, tt.now.Load()) }
+	o.Clock = clock.Given(now)
 	storage := pebble.InMemory()
 	if timed {
-		storage.Now = o.Now
+		storage.Now = now
 	}
 	engine, err := pebble.Open(storage)
 	if err != nil {

@@ -26,11 +26,12 @@ func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.Dele
 		return nil, usage{}, err
 	}
 	done, err := s.DB.Write(ctx, db.Write{
-		Table:  in.TableName,
-		Key:    in.Key.Item,
-		Fit:    fitting((*schema.Table).CheckKey, cond),
-		If:     holds(cond),
-		Effect: db.Remove,
+		Table:   in.TableName,
+		Key:     in.Key.Item,
+		Fit:     fitting((*schema.Table).CheckKey, cond),
+		If:      holds(cond),
+		Effect:  db.Remove,
+		Deletes: true,
 	})
 	if err != nil {
 		return nil, usage{}, conditionFault(err, &in.Conditional)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/language/partiql"
 	"github.com/stator-db/stator/internal/protocol/api"
@@ -29,10 +30,16 @@ func (s *Service) executeStatement(ctx context.Context, in *api.ExecuteStatement
 	if err != nil {
 		return nil, usage{}, err
 	}
+	returned, err := reserveReturned(ctx, plan.returnedItems())
+	if err != nil {
+		return nil, usage{}, err
+	}
+	defer returned.end()
 	done, err := s.DB.Write(ctx, plan.Write)
 	if err != nil {
 		return nil, usage{}, conditionFault(err, &api.Conditional{ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure})
 	}
+	buffer.Commit(ctx)
 	reply := &api.ExecuteStatementReply{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, plan.Table, done[0].Consumed)}
 	shown, err := plan.returned(done[0])
 	if shown != nil {

@@ -78,7 +78,12 @@ func (s *Service) exportTableToPointInTime(ctx context.Context, in *api.ExportTa
 	if err := s.knownBucket(*in.S3Bucket); err != nil {
 		return nil, err
 	}
-	of, err := exportOf(in, d.Recovery, s.DB.Now())
+	runs, err := s.DB.ClockRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := s.DB.Now().Truncate(time.Millisecond)
+	of, err := exportOf(in, runs.KeptFrom(d.Recovery, now), now)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +136,9 @@ func (s *Service) knownBucket(name string) error {
 }
 
 // exportOf returns what to export. As in a restore, a time means the end of its
-// second, or now if that second is not over yet.
-func exportOf(in *api.ExportTableToPointInTime, r schema.Recovery, now time.Time) (*transfer.Export, error) {
-	now = now.Truncate(time.Millisecond)
-	earliest, _ := r.Window(now)
+// second, or now if that second is not over yet. An incremental export begins at a
+// time, not at the end of its second: it can begin when all changes are kept.
+func exportOf(in *api.ExportTableToPointInTime, kept, now time.Time) (*transfer.Export, error) {
 	e := &transfer.Export{Encryption: orZero(in.S3SseAlgorithm), Key: orZero(in.S3SseKmsKeyId)}
 	if w := in.IncrementalExportSpecification; w != nil {
 		e.From, e.To, e.View = w.ExportFromTime.Time, now, transfer.NewAndOldImages
@@ -146,7 +150,7 @@ func exportOf(in *api.ExportTableToPointInTime, r schema.Recovery, now time.Time
 		if w.ExportViewType != nil {
 			e.View = *w.ExportViewType
 		}
-		if e.From.Before(earliest) || e.To.After(now) || !e.From.Before(e.To) {
+		if e.From.Before(kept) || e.To.After(now) || !e.From.Before(e.To) {
 			return nil, apierror.InvalidExportTime()
 		}
 		return e, nil
@@ -157,7 +161,7 @@ func exportOf(in *api.ExportTableToPointInTime, r schema.Recovery, now time.Time
 	}
 	e.Time = in.ExportTime.Time
 	second := e.Time.Truncate(time.Second)
-	if second.Before(earliest) || e.Time.After(now) {
+	if second.Before(kept.Truncate(time.Second)) || e.Time.After(now) {
 		return nil, apierror.InvalidExportTime()
 	}
 	if end := second.Add(time.Second); end.Before(e.End) {

@@ -260,6 +260,8 @@ func attributeUpdate(name string, in api.AttributeValueUpdate) (expr.Action, err
 		return a, apierror.InvalidValues("DELETE action with value is not supported for the type %s", t)
 	case action == "ADD" && !slices.Contains(addable, t):
 		return a, apierror.InvalidValues("ADD action is not supported for the type %s", t)
+	case in.Value.Value.Size() > item.MaxRequestValues: // of a set some members may be missing
+		return a, apierror.UpdateTooLarge()
 	}
 	return a, nil
 }

@@ -20,15 +20,18 @@ import (
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/wire"
+	"github.com/stator-db/stator/internal/standby"
 	"github.com/stator-db/stator/internal/workload"
 )
 
 // Parts are what a Service is made of. A test may omit Backups if it sends no
-// request about backups, and Transfers if it needs no buckets.
+// request about backups, and Transfers if it needs no buckets. Without Source the
+// service cannot have a standby.
 type Parts struct {
 	DB        *db.DB
 	Backups   *backup.Store
 	Transfers *transfer.Store
+	Source    *standby.Source
 }
 
 // Service answers requests from a database.
@@ -36,6 +39,7 @@ type Service struct {
 	DB        *db.DB
 	backups   *backup.Store
 	transfers *transfer.Store
+	source    *standby.Source
 	account   string // in ARNs; twelve digits
 
 	parsed   *expr.Cache
@@ -45,7 +49,7 @@ type Service struct {
 // New makes a service from its parts.
 func New(p Parts) *Service {
 	return &Service{
-		DB: p.DB, backups: p.Backups, transfers: p.Transfers, account: "000000000000",
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, source: p.Source, account: "000000000000",
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
 }
@@ -97,7 +101,7 @@ var operations = map[string]*operation{
 // Streams.
 var streamOperations = map[string]*operation{
 	"DescribeStream":   plain((*Service).describeStream),
-	"GetRecords":       plain((*Service).getRecords),
+	"GetRecords":       expecting(plain((*Service).getRecords), recordsBytes),
 	"GetShardIterator": plain((*Service).getShardIterator),
 	"ListStreams":      plain((*Service).listStreams),
 }
@@ -154,6 +158,18 @@ type operation struct {
 	do   func(s *Service, ctx context.Context, in any, memory *buffer.Scratch) (reply []byte, err error)
 	// enveloped operations add a prefix to faults of the request itself.
 	enveloped bool
+	// expects, if set, returns the memory that a request may need for the items
+	// that it reads and for its reply.
+	expects func(in any) int64
+}
+
+// Expected is the memory to reserve before the request is executed. Requests that
+// are mostly small expect none, and reserve what they need when they need it.
+func (r Request) Expected() int64 {
+	if r.expects == nil {
+		return 0
+	}
+	return r.expects(r.in)
 }
 
 // envelop returns an error as the customer gets it.
@@ -179,7 +195,7 @@ func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error
 		if err != nil {
 			return nil, err
 		}
-		return encode(reply, memory), nil
+		return encode(reply, memory)
 	}}
 }
 
@@ -191,10 +207,14 @@ func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usa
 		if err != nil {
 			return nil, err
 		}
+		text, err := encode(reply, memory)
+		if err != nil {
+			return nil, err // the request is repeated
+		}
 		if c := shape.counter(s, in); c != nil {
 			used.count(c)
 		}
-		return encode(reply, memory), nil
+		return text, nil
 	}}
 }
 
@@ -207,17 +227,26 @@ func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Rep
 		if err != nil {
 			return nil, err
 		}
+		text, err := encode(reply, memory)
+		if err != nil {
+			return nil, err // the request is repeated
+		}
 		for i := range used {
 			used[i].count(s.workload.Counter(shape(in, used[i].table)))
 		}
-		return encode(reply, memory), nil
+		return text, nil
 	}}
 }
 
-func encode[Reply any](reply *Reply, memory *buffer.Scratch) []byte {
-	text := wire.AppendReply(memory.Empty(), reply)
+// encode encodes a reply, if there is memory for it.
+func encode[Reply any](reply *Reply, memory *buffer.Scratch) ([]byte, error) {
+	text, err := reserveReply(reply, memory)
+	if err != nil {
+		return nil, err
+	}
+	text = wire.AppendReply(text, reply)
 	memory.Keep(text)
-	return text
+	return text, nil
 }
 
 // paged is an operation that replies with a page of items, which are encoded
@@ -266,19 +295,38 @@ func pattern(text string) func() *regexp.Regexp {
 
 // Caller describes the client that sent a request.
 type Caller struct {
-	Region string // as in the credential scope
-	Host   string // the address that it uses for this server
+	Region string      // as in the credential scope
+	Host   string      // the address that it uses for this server
+	Room   buffer.Room // the memory that the request may use; nil has no bound
 }
 
 type callerKey struct{}
 
-// WithCaller returns a context that carries the caller of a request.
-func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
+// callerContext is a context that carries the caller of a request.
+type callerContext struct {
+	context.Context
+	caller Caller
 }
 
+// Value returns the caller or its room, without another context for each.
+func (c *callerContext) Value(key any) any {
+	switch key.(type) {
+	case callerKey:
+		return &c.caller
+	case buffer.RoomKey:
+		return c.caller.Room
+	}
+	return c.Context.Value(key)
+}
+
+// WithCaller returns a context that carries the caller of a request.
+func WithCaller(ctx context.Context, c Caller) context.Context { return &callerContext{ctx, c} }
+
 func callerOf(ctx context.Context) Caller {
-	c, _ := ctx.Value(callerKey{}).(Caller)
+	var c Caller
+	if carried, ok := ctx.Value(callerKey{}).(*Caller); ok {
+		c = *carried
+	}
 	c.Region = cmp.Or(c.Region, "us-east-1")
 	return c
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// deletingEngine starts to delete a table as soon as the next update has
-// committed, before the reply is made.
+// deletingEngine starts to delete a table as soon as the update of a request
+// has committed, before the reply is made. Background work updates as well.
 type deletingEngine struct {
 	store.Engine
 	mu          sync.Mutex
@@ -22,9 +22,15 @@ type deletingEngine struct {
 	following   chan struct{} // closed once the database waits for the deletion
 }
 
+// fromRequest is the key of a context's value that marks the request.
+type fromRequest struct{}
+
 func (e *deletingEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	if err := e.Engine.Update(ctx, keys, fn); err != nil {
 		return err
+	}
+	if ctx.Value(fromRequest{}) == nil {
+		return nil
 	}
 	e.mu.Lock()
 	deleteTable, following := e.deleteTable, make(chan struct{})
@@ -66,7 +72,8 @@ func TestReplyOfWriteToDeletedTable(t *testing.T) {
 	t.Cleanup(func() { errors.Join(d.Close(), engine.Close()) })
 	s := New(Parts{DB: d})
 	do := func(operation, body string) (string, error) {
-		reply, err := answer(t.Context(), s, operation, []byte(body), new(buffer.Scratch))
+		ctx := context.WithValue(t.Context(), fromRequest{}, true)
+		reply, err := answer(ctx, s, operation, []byte(body), new(buffer.Scratch))
 		return string(reply), err
 	}
 	const key = `{"a":{"S":"x"},"b":{"S":"y"}}`

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
@@ -24,6 +25,7 @@ type reading struct {
 	index  *schema.Index // nil: the table itself
 	plan   db.Range
 	page   wire.Page
+	steps  expr.Filter
 }
 
 // checkPaged checks the parameters that Query and Scan share, together with
@@ -192,11 +194,17 @@ func (r *reading) notProjected(paths []item.Path) (names []string) {
 // readPage reads the page, encodes its items, and makes the rest of the reply.
 func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usage, error) {
 	r.plan.Consistent = r.in.ConsistentRead
-	if r.filter != nil {
-		r.plan.Keep = r.filter.Holds
+	if r.filter != nil || len(r.paths) > freePaths {
+		r.steps.Of(r.filter)
+		r.plan.Keep = r.keep
 	}
 	r.plan.CountOnly = isSet(r.in.Select, "COUNT")
-	r.plan.Take = func(it item.Item) { r.page.Add(project(it, r.paths)) }
+	r.plan.Take = func(it item.Item) error {
+		if !r.page.Add(project(it, r.paths)) {
+			return buffer.ErrNoRoom
+		}
+		return nil
+	}
 	p, err := s.DB.Range(ctx, r.plan)
 	if err != nil {
 		return nil, usage{}, err
@@ -211,4 +219,15 @@ func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usa
 		reply.Items = []item.Item{} // replaced by the items of the page
 	}
 	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed}, nil
+}
+
+// freePaths is the number of projected paths that cost no steps of the page.
+const freePaths = 16
+
+// keep applies the filter, and counts the steps of the projection.
+func (r *reading) keep(it item.Item) (kept, last bool) {
+	if len(r.paths) > freePaths {
+		r.steps.Add(len(r.paths))
+	}
+	return r.steps.Keep(it)
 }

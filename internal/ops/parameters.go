@@ -43,7 +43,10 @@ func (p *parameters) check() error {
 	if err := expr.CheckNames(p.names); err != nil {
 		return err
 	}
-	return checkValues(p.values)
+	if err := checkValues(p.values); err != nil {
+		return err
+	}
+	return expr.CheckSizes(p.names, p.values, func(v api.Value) item.Value { return v.Value })
 }
 
 func oneGiven(list []parameter) bool {

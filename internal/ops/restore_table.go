@@ -58,7 +58,11 @@ func (s *Service) restoreTableToPointInTime(ctx context.Context, in *api.Restore
 	case errors.Is(err, history.ErrNoRecovery):
 		return nil, apierror.NoRecovery(source)
 	case errors.Is(err, history.ErrNotRestorable):
-		earliest, latest := d.Recovery.Window(s.DB.Now())
+		runs, err := s.DB.ClockRuns(ctx)
+		if err != nil {
+			return nil, err
+		}
+		earliest, latest := runs.Window(d.Recovery, s.DB.Now())
 		return nil, apierror.InvalidRestoreTime(at, earliest, latest)
 	case err != nil:
 		return nil, err

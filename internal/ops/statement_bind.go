@@ -22,7 +22,14 @@ func bindStatement(parsed *partiql.Parsed, parameters []api.Value) (partiql.Stat
 	for i, p := range parameters {
 		values[i] = p.Value
 	}
-	return parsed.Bind(values)
+	st, err := parsed.Bind(values)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := st.(*partiql.Insert); ok { // its item has a limit of its own
+		return st, nil
+	}
+	return st, expr.CheckParameters(values)
 }
 
 // statementKey returns the key of the item that a WHERE clause selects. more

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -25,6 +26,8 @@ type selection struct {
 	whole      bool // fetch the items for the entries of a local index
 	reverse    bool
 	lookups    []lookup
+	steps      expr.Filter  // with the condition where
+	memory     buffer.Tally // of the page
 }
 
 // lookup is one read of a selection: of an item, of a part of a partition, or,
@@ -46,6 +49,7 @@ func (s *Service) openSelect(st *partiql.Select, consistent bool) (*selection, e
 		return nil, err
 	}
 	r := &selection{Select: st, table: t, where: expr.NewCondition(st.Where), consistent: consistent}
+	r.steps.Of(r.where)
 	if st.Index != "" {
 		x, ok := t.Index(st.Index)
 		if !ok {
@@ -325,6 +329,7 @@ type statementPage struct {
 func (s *Service) read(ctx context.Context, r *selection, from selectionStart, limit int) (*statementPage, error) {
 	page := &statementPage{items: []item.Item{}}
 	scanned := 0
+	r.memory = buffer.TallyOf(ctx, maxRecords, db.MaxPageBytes+item.MaxSize)
 	for i := from.lookup; i < len(r.lookups); i++ {
 		left := 0
 		if limit > 0 {
@@ -344,7 +349,7 @@ func (s *Service) read(ctx context.Context, r *selection, from selectionStart, l
 		case got.Last != nil:
 			page.next = &selectionStart{i, got.Last}
 			return page, nil
-		case page.consumed.Total() >= capacity.Read(db.MaxPageBytes, r.consistent) && i+1 < len(r.lookups):
+		case i+1 < len(r.lookups) && (r.steps.Spent() || page.consumed.Total() >= capacity.Read(db.MaxPageBytes, r.consistent)):
 			page.next = &selectionStart{lookup: i + 1}
 			return page, nil
 		}
@@ -357,19 +362,31 @@ func (s *Service) lookUp(ctx context.Context, r *selection, l lookup, after item
 	if l.item != nil {
 		return s.lookUpItem(ctx, r, l.item, after, limit)
 	}
-	plan := db.Range{
+	hasRoom := true
+	page, err := s.DB.Range(ctx, db.Range{
 		Table: r.Table, Index: r.Index,
 		Partition: l.partition, Bound: l.bound, Reverse: r.reverse,
 		After: after, Limit: limit, Consistent: r.consistent,
 		Whole: r.whole,
-		Keep:  r.where.Holds,
-		Fit:   func(t *schema.Table, _ *db.Range) error { return r.isPlannedFor(t) },
+		Keep: func(it item.Item) (kept, last bool) {
+			kept, last = r.keep(it)
+			hasRoom = !kept || r.memory.Add(1, len(it))
+			return kept, last || !hasRoom
+		},
+		Fit: func(t *schema.Table, _ *db.Range) error { return r.isPlannedFor(t) },
+	})
+	if err == nil && !hasRoom {
+		err = buffer.ErrNoRoom
 	}
+	return page, err
+}
+
+// keep applies the clause, to the attributes that the index projects.
+func (r *selection) keep(it item.Item) (kept, last bool) {
 	if r.whole {
-		// The clause applies to the attributes that the index projects.
-		plan.Keep = func(it item.Item) bool { return r.where.Holds(r.table.Entry(r.index, it)) }
+		it = r.table.Entry(r.index, it)
 	}
-	return s.DB.Range(ctx, plan)
+	return r.steps.Keep(it)
 }
 
 // isPlannedFor returns a fault if the table was deleted and created again since
@@ -388,7 +405,7 @@ func (s *Service) lookUpItem(ctx context.Context, r *selection, key, after item.
 	var it item.Item
 	if after == nil {
 		var err error
-		if it, err = s.DB.GetOne(ctx, db.Get{Table: r.Table, Consistent: r.consistent, Fit: r.isPlannedFor}, key); err != nil {
+		if it, err = s.DB.GetOne(ctx, db.Get{Table: r.Table, Consistent: r.consistent, Fit: r.isPlannedFor, Memory: &r.memory}, key); err != nil {
 			return page, err
 		}
 	}
@@ -400,7 +417,7 @@ func (s *Service) lookUpItem(ctx context.Context, r *selection, key, after item.
 	if limit == 1 {
 		page.Last = key
 	}
-	if r.where.Holds(it) {
+	if kept, _ := r.steps.Keep(it); kept {
 		page.Items = []item.Item{it}
 	}
 	return page, nil

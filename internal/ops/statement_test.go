@@ -296,3 +296,50 @@ func TestExecuteTransactionToken(t *testing.T) {
 	}
 	tt.want("ExecuteStatement", statement(`SELECT n FROM "abc" WHERE a='x' AND b=1`), `{"Items":[{"n":{"N":"11"}}]}`)
 }
+
+// The parameters of a statement have at most 2 MB in total. The item of an INSERT has a
+// lower limit, and its own error.
+func TestSizesOfParameters(t *testing.T) {
+	tt := newStatementTest(t)
+	parameter := func(bytes int) string { return `"Parameters":[{"S":"` + strings.Repeat("x", bytes) + `"},{"S":"y"}]` }
+	const most = 2<<20 - 1
+	const tooLarge = "ValidationException: Parameters exceeds max size"
+	for _, c := range []struct {
+		text  string
+		bytes int
+		want  string
+	}{
+		{`SELECT * FROM "abc" WHERE contains(?, g) AND a=?`, most, `{"Items":[]}`},
+		{`SELECT * FROM "abc" WHERE contains(?, g) AND a=?`, most + 1, tooLarge},
+		{`UPDATE "abc" SET n=? WHERE a=? AND b=1`, most + 1, tooLarge},
+		{`DELETE FROM "abc" WHERE n=? AND a=? AND b=1`, most + 1, tooLarge},
+		{`INSERT INTO "abc" VALUE {'n':?,'a':?,'b':99}`, most + 1, "ValidationException: Item size has exceeded the maximum allowed size"},
+	} {
+		tt.want("ExecuteStatement", statement(c.text, parameter(c.bytes)), c.want)
+	}
+}
+
+// A set that is too large for every request is rejected, wherever it is: the decoder
+// keeps only the first members of it. The control is a large set that is allowed.
+func TestLargeSetsAreRejected(t *testing.T) {
+	tt := newStatementTest(t)
+	set := func(members int) string {
+		var texts []string
+		for i := range members {
+			texts = append(texts, fmt.Sprintf(`"%07d"`, i))
+		}
+		return `{"SS":[` + strings.Join(texts, ",") + `]}`
+	}
+	const key = `"Key":{"a":{"S":"q"}}`
+	const tooLarge, itemTooLarge = "ValidationException: Item size to update has exceeded the maximum allowed size", "ValidationException: Item size has exceeded the maximum allowed size"
+	for _, c := range []struct{ operation, format, want, control string }{
+		{"PutItem", `{"TableName":"one","Item":{"a":{"S":"q"},"s":%s}}`, itemTooLarge, itemTooLarge},
+		{"UpdateItem", `{"TableName":"one",` + key + `,"AttributeUpdates":{"s":{"Action":"DELETE","Value":%s}}}`, tooLarge, "{}"},
+		{"UpdateItem", `{"TableName":"one",` + key + `,"AttributeUpdates":{"s":{"Action":"ADD","Value":%s}}}`, tooLarge, tooLarge},
+		{"UpdateItem", `{"TableName":"one",` + key + `,"UpdateExpression":"DELETE s :s","ExpressionAttributeValues":{":s":%s}}`, "ValidationException: ExpressionAttributeValues exceeds max size", "{}"},
+		{"PutItem", `{"TableName":"one","Item":{"a":{"S":"q"}},"Expected":{"s":{"ComparisonOperator":"NE","AttributeValueList":[%s]}}}`, "{}", "{}"},
+	} {
+		tt.want(c.operation, fmt.Sprintf(c.format, set(400_000)), c.want)
+		tt.want(c.operation, fmt.Sprintf(c.format, set(200_000)), c.control)
+	}
+}

@@ -53,7 +53,7 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	if !more {
 		return statementWrite{}, errNotConditional
 	}
-	return statementWrite{Write: db.Write{Table: t.Name, Key: key, If: existsAnd(cond), Effect: db.Keep}}, nil
+	return statementWrite{Write: db.Write{Table: t.Name, Key: key, If: existsAnd(cond), Effect: db.Keep, Deletes: true}}, nil
 }
 
 var errNotConditional = apierror.Validation("EXISTS() must contain a single item read with additional condition")
@@ -113,15 +113,24 @@ func planUpdate(st *partiql.Update, key item.Item, cond *expr.Condition) stateme
 // hold.
 func planDelete(st *partiql.Delete, key item.Item, cond *expr.Condition) statementWrite {
 	p := statementWrite{Write: db.Write{
-		Table:  st.Table,
-		Key:    key,
-		If:     func(before item.Item) bool { return before == nil || cond.Holds(before) },
-		Effect: db.Remove,
+		Table:   st.Table,
+		Key:     key,
+		If:      func(before item.Item) bool { return before == nil || cond.Holds(before) },
+		Effect:  db.Remove,
+		Deletes: true,
 	}}
 	if st.Returning != "" {
 		p.returns = func(o db.Outcome) (item.Item, error) { return o.Before, nil }
 	}
 	return p
+}
+
+// returnedItems is how many items the customer sees at most.
+func (p *statementWrite) returnedItems() int {
+	if p.returns == nil {
+		return 0
+	}
+	return 1
 }
 
 // returned returns what the customer sees of the item; nil for nothing.

@@ -64,9 +64,10 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 	return paths, nil
 }
 
-// getSnapshot reads items from one snapshot.
+// getSnapshot reads items from one snapshot. The items of a transaction have at
+// most 4 MB in total, whatever is projected of them.
 func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Item, error) {
-	items, err := s.DB.GetSnapshot(ctx, gets...)
+	items, err := s.DB.GetSnapshot(ctx, db.MaxTransactionBytes, gets...)
 	var cancelled *db.Cancelled
 	if errors.As(err, &cancelled) {
 		return nil, cancellation(cancelled, func(int) bool { return false })
@@ -81,6 +82,13 @@ func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Ite
 			return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")
 		}
 		seen[target] = true
+	}
+	size := 0
+	for _, it := range items {
+		size += it.Size()
+	}
+	if size > db.MaxTransactionBytes {
+		return nil, apierror.TransactionTooLarge()
 	}
 	return items, nil
 }

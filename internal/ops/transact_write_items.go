@@ -14,9 +14,6 @@ import (
 	"github.com/stator-db/stator/internal/workload"
 )
 
-// maxTransactionBytes is the maximum size of all items of a transaction.
-const maxTransactionBytes = 4 << 20
-
 // action is the plan of one action of a transaction.
 type action struct {
 	db.Write
@@ -124,14 +121,14 @@ func (s *Service) putAction(in *api.Put) (action, error) {
 	}, fitsSize(it)
 }
 
-// keyAction plans an action that needs only a key.
+// keyAction plans an action that needs only a key: a delete or a check of a condition.
 func (s *Service) keyAction(table string, key api.Attributes, c *api.ActionCondition, effect db.Effect) (action, error) {
 	if err := faultOf(key); err != nil {
 		return action{}, err
 	}
 	cond, err := s.actionCondition(c, nil)
 	return action{
-		Write:     db.Write{Table: table, Key: key.Item, Fit: fitting((*schema.Table).CheckKey, cond), If: holds(cond), Effect: effect},
+		Write:     db.Write{Table: table, Key: key.Item, Fit: fitting((*schema.Table).CheckKey, cond), If: holds(cond), Effect: effect, Deletes: true},
 		returnOld: isSet(c.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
 	}, err
 }
@@ -207,8 +204,8 @@ func checkTransactionSize(actions []action) error {
 	for _, a := range actions {
 		size += a.Key.Size()
 	}
-	if size > maxTransactionBytes {
-		return apierror.Validation("Collection size of items exceeded, which can also be caused by the aggregate size of the items in the transaction exceeding the 4MB limit")
+	if size > db.MaxTransactionBytes {
+		return apierror.TransactionTooLarge()
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -237,4 +238,52 @@ func BenchmarkShapes(b *testing.B) {
 			used.count(queryShape.counter(h.service, query))
 		}
 	})
+}
+
+// fullRoom has no memory.
+type fullRoom struct{}
+
+func (fullRoom) Reserve(int) bool { return false }
+func (fullRoom) Force(int)        {}
+func (fullRoom) Return(int)       {}
+func (fullRoom) Free(int)         {}
+func (fullRoom) Commit()          {}
+
+// A request that has no effect because there is no memory for its reply is not counted:
+// it is repeated.
+func TestRepeatedRequestsAreCountedOnce(t *testing.T) {
+	h := newShapesTest(t)
+	key := `{"pk":{"S":"large"},"sk":{"N":"1"}}`
+	for _, c := range [][2]string{
+		{"GetItem", `{"TableName":"indexed","Key":` + key + `}`},
+		{"BatchGetItem", `{"RequestItems":{"indexed":{"Keys":[` + key + `]}}}`},
+		{"TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"indexed","Key":` + key + `}}]}`},
+		{"Query", `{"TableName":"indexed","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"large"}}}`},
+		{"ExecuteStatement", `{"Statement":"SELECT * FROM indexed WHERE pk='large'"}`},
+	} {
+		t.Run(c[0], func(t *testing.T) {
+			h.tb = t
+			h.do("PutItem", []byte(`{"TableName":"indexed","Item":{"pk":{"S":"large"},"sk":{"N":"1"},"s":{"S":"`+strings.Repeat("x", 200<<10)+`"}}}`))
+			h.service.workload = workload.NewRecorder(h.service.DB.Now())
+			r, err := Read(c[0], []byte(c[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var memory buffer.Scratch
+			memory.Within(fullRoom{})
+			if _, err := h.service.Do(t.Context(), r, &memory); !errors.Is(err, buffer.ErrNoRoom) {
+				t.Fatalf("without memory it returns %v", err)
+			}
+			if shapes := h.service.Shapes().Shapes; len(shapes) != 0 {
+				t.Errorf("it is counted: %+v", shapes)
+			}
+			memory.End()
+			if _, err := h.service.Do(t.Context(), r, &memory); err != nil {
+				t.Fatal(err)
+			}
+			if shapes := h.service.Shapes().Shapes; len(shapes) != 1 || shapes[0].Requests != 1 {
+				t.Errorf("the repeated request is counted as %+v", shapes)
+			}
+		})
+	}
 }

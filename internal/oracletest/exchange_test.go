@@ -163,7 +163,7 @@ func (w *harness) send(operation string, body map[string]any) (status int, answe
 		panic(err)
 	}
 	w.log = append(w.log, "> "+operation+" "+show(body))
-	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(b))
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/", bytes.NewReader(b))
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")

@@ -22,6 +22,7 @@ import (
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // parts is a database with access to each of its parts.
@@ -48,7 +49,7 @@ func openParts(t testing.TB, o db.Options) parts {
 			t.Error(err)
 		}
 	})
-	return parts{door{server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler))}, e, d}
+	return parts{door{server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler), 0)}, e, d}
 }
 
 // createOrders creates a table with an index of each kind.
@@ -385,7 +386,7 @@ func TestConcurrentToken(t *testing.T) {
 
 // An index that is being built is described as such and cannot be read.
 func TestIndexBeingBuilt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		const delay = time.Minute
 		_, d := open(t, stator.Options{TableDelay: delay})
 		createTable(t, d, "Orders", nil)

@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stator-db/stator"
 )
@@ -29,6 +30,20 @@ func seedOf(t testing.TB) uint64 {
 	}
 	t.Logf("-serial.seed=%d", seed)
 	return seed
+}
+
+var windowsTime = flag.Duration("serial.for", 0, "time after which no window of a check begins; defaults to no limit")
+
+// runWindows runs the windows of a check, each as a test, so that its database is closed
+// after it. It returns how many ran: it stops at a fault, and when the time is over.
+func runWindows(t *testing.T, most int, run func(t *testing.T, window int)) (ran int) {
+	t.Helper()
+	began := time.Now()
+	for ran < most && !t.Failed() && (ran == 0 || *windowsTime == 0 || time.Since(began) < *windowsTime) {
+		t.Run(fmt.Sprintf("window %d", ran), func(t *testing.T) { run(t, ran) })
+		ran++
+	}
+	return ran
 }
 
 // jsonObject is a JSON object.
@@ -68,6 +83,10 @@ func codeOf(err error) string {
 	}
 	return ""
 }
+
+// conflictCode is the code of a single write that was rejected because others held its item
+// for seconds, which occurs when the machine is overloaded.
+const conflictCode = "TransactionConflictException"
 
 // attributes is an item in DynamoDB's JSON.
 type attributes map[string]attributeValue

@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/server/admission"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // A request that finds no free slot is rejected with the error after which
 // clients retry, once it has waited for the whole time.
 func TestTooManyRequestsAreRejected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := New(nil, slog.New(slog.DiscardHandler))
+	virtualtime.Test(t, func(t *testing.T) {
+		h := New(nil, slog.New(slog.DiscardHandler), 0)
 		fill := func() {
 			t.Helper()
 			began := time.Now()
-			for range admission.MaxRequests {
-				if err := h.slots.Acquire(t.Context(), 0); err != nil {
+			for range admission.LimitsFor(0).Requests {
+				if err := h.slots.Acquire(t.Context(), 0, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -41,7 +42,7 @@ func TestTooManyRequestsAreRejected(t *testing.T) {
 		}
 		fill()
 		expectRejection()
-		for range admission.MaxRequests {
+		for range admission.LimitsFor(0).Requests {
 			h.slots.Release()
 		}
 		fill() // all slots are free again, and no more than these
@@ -61,8 +62,8 @@ func TestLargeBodiesWaitForEachOther(t *testing.T) {
 		{"small", admission.LargeBytes - 1, clients},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := New(nil, slog.New(slog.DiscardHandler))
+			virtualtime.Test(t, func(t *testing.T) {
+				h := New(nil, slog.New(slog.DiscardHandler), 0)
 				h.large = admission.NewLargeBodies(1)
 				release := make(chan struct{})
 				var running sync.WaitGroup

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -21,9 +20,12 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/wire"
@@ -45,11 +47,30 @@ type Handler struct {
 	slots   *admission.Slots
 	large   *admission.LargeBodies
 	replies *admission.Replies
+	sending *admission.Slots // of backups of all tables, and of copies for a standby
+
+	following *admission.Slots // of replies with changes for a standby
+
+	verifying *atomic.Bool // a verification is in progress
+
+	checkHost bool     // only hosts and private hosts are accepted
+	hosts     []string // in lower case, without ports
+
+	rejections *rejections
+
+	started time.Time
+	metrics []func() []metrics.Metric // more than the server's own
 }
 
-// New returns the handler of a service.
-func New(service *ops.Service, log *slog.Logger) *Handler {
-	return &Handler{service: service, log: log, bodies: admission.NewBodies(), slots: admission.NewSlots(admission.MaxRequests, admission.MaxSlotWait), large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies()}
+// New returns the handler of a service, in a process that may use this many bytes
+// of memory; 0 is unknown.
+func New(service *ops.Service, log *slog.Logger, memory int64) *Handler {
+	l := admission.LimitsFor(memory)
+	slots := admission.NewSlots(l.Requests, l.Memory, admission.MaxSlotWait)
+	return &Handler{
+		started: time.Now(), service: service, log: log, bodies: admission.NewBodies(l), slots: slots, large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies(slots),
+		sending: admission.NewSlots(admission.MaxBackups, 0, admission.MaxSlotWait), following: admission.NewSlots(admission.MaxFollowers, 0, admission.MaxSlotWait), verifying: new(atomic.Bool), rejections: new(rejections),
+	}
 }
 
 // ServeHTTP answers a request that net/http has read.
@@ -65,15 +86,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Accepts reports whether the door may read a request. Backups are answered with
-// a stream, which only net/http can send.
-func (h *Handler) Accepts(r *door.Request) bool {
-	return string(r.Header("X-Amz-Target")) != TargetBackup
-}
+// Accepts reports whether the door may read a request. Some are answered with a
+// stream, which only net/http can send.
+func (h *Handler) Accepts(r *door.Request) bool { return !isStreamed(r.Header("X-Amz-Target")) }
 
 // Answer answers a request that the door or net/http has read.
 func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
-	a.ID, a.Budget = newID(), h.replies
+	a.ID, a.Pending = newID(), h.replies
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic while answering a request", "request", string(a.ID[:]), "target", string(r.Header("X-Amz-Target")), "panic", p, "stack", string(debug.Stack()))
@@ -81,6 +100,8 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		}
 	}()
 	switch {
+	case !h.acceptsHost(r.Host):
+		rejectHost(a)
 	case fromForeignPage(r):
 		a.More = [][2]string{{"X-Content-Type-Options", "nosniff"}}
 		plain(a, http.StatusForbidden, "requests from pages of other sites are rejected\n")
@@ -90,8 +111,12 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		plain(a, http.StatusOK, "healthy: dynamodb\n")
 	case r.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		h.health(ctx, a)
+	case r.Path == "/metrics" && r.Method == http.MethodGet:
+		h.writeMetrics(a)
 	case r.Path == "/shapes" && r.Method == http.MethodGet:
 		h.shapes(ctx, r, a)
+	case r.Path == "/backups" && r.Method == http.MethodGet:
+		h.backups(ctx, r, a)
 	default:
 		plain(a, http.StatusNotFound, "<UnknownOperationException/>\n")
 	}
@@ -104,12 +129,24 @@ const healthTimeout = 2 * time.Second
 func (h *Handler) health(ctx context.Context, a *door.Reply) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	if err := h.service.DB.Healthy(ctx); err != nil {
-		h.log.Warn("health check failed", "error", err)
-		plain(a, http.StatusServiceUnavailable, "the storage does not answer\n")
+	err := h.service.DB.Healthy(ctx)
+	switch {
+	case err == nil:
+		text := "ok\n"
+		if why := h.service.DB.Clock().Distrusted(); why != "" {
+			text += why + "\n"
+		}
+		if n := h.service.DB.Damage().Files; n > 0 {
+			text += fmt.Sprintf("stored data is corrupt, found in %d files: restore it from a backup\n", n)
+		}
+		plain(a, http.StatusOK, text)
 		return
+	case errors.Is(err, store.ErrRemoved):
+		plain(a, http.StatusServiceUnavailable, "the data folder was removed or replaced\n")
+	default:
+		plain(a, http.StatusServiceUnavailable, "the storage does not answer\n")
 	}
-	plain(a, http.StatusOK, "ok\n")
+	h.log.Warn("health check failed", "error", err)
 }
 
 // newID returns the id of a request, of letters and digits as DynamoDB's are.
@@ -146,41 +183,65 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	}
 	target := r.Header("X-Amz-Target")
 	name, known := ops.Find(target)
-	toBackup := string(target) == TargetBackup
-	if toBackup {
-		name, known = TargetBackup, true
+	streamed := isStreamed(target)
+	if streamed {
+		name, known = string(target), true
 	}
-	if !known {
-		h.fault(a, media, apierror.UnknownOperation())
+	if !known || r.Repeats("X-Amz-Target") {
+		fault := apierror.UnknownOperation()
+		if string(target) == TargetPromote {
+			fault = notStandby()
+		}
+		h.fault(a, media, fault)
 		return
 	}
-	signer, err := auth.Read(r.Header, r.Query)
+	signer, err := readSigner(r)
 	if err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
-	if toBackup {
-		a.Status, a.ContentType = http.StatusOK, "application/octet-stream"
-		a.Stream = func(w io.Writer) error { return h.stream(ctx, w) }
+	if streamed {
+		if err := h.answerStreamed(ctx, name, body, a); err != nil {
+			h.fail(ctx, a, media, name, err)
+		}
 		return
 	}
-	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host})
+	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room})
 	request, err := h.decode(ctx, name, body)
-	if err != nil {
-		h.fail(ctx, a, media, name, err)
-		return
+	if err == nil {
+		err = h.execute(ctx, request, a)
 	}
-	if err := h.slots.Acquire(ctx, 0); err != nil {
-		h.fail(ctx, a, media, name, err)
-		return
-	}
-	defer h.slots.Release()
-	a.Body, err = h.service.Do(ctx, request, &a.Memory)
 	if err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
 	}
 	send(a, media, http.StatusOK)
+}
+
+// execute executes a request when there is a slot for it. A request that turns out
+// to need more memory than is free has no effect, and is repeated when there is
+// enough. The memory of the reply is held until that is sent.
+func (h *Handler) execute(ctx context.Context, request ops.Request, a *door.Reply) (err error) {
+	defer func() { a.Room.Leave(cap(a.Body)) }()
+	for bytes := request.Expected(); ; bytes = a.Room.Needed() {
+		if err := a.Room.Acquire(ctx, h.slots, bytes); err != nil {
+			return err
+		}
+		a.Memory.Within(&a.Room)
+		a.Body, err = h.service.Do(ctx, request, &a.Memory)
+		if !errors.Is(err, buffer.ErrNoRoom) {
+			return err
+		}
+		a.Memory.End() // it may be large
+	}
+}
+
+// readSigner finds the signer of a request.
+func readSigner(r *door.Request) (auth.Signer, error) {
+	if r.Repeats("Authorization") {
+		return auth.Signer{}, auth.Repeated()
+	}
+	return auth.Read(r.Header, r.Query)
 }
 
 // decode decodes the body of a request. Small bodies do not wait for large ones.
@@ -196,21 +257,6 @@ func (h *Handler) decodeLarge(ctx context.Context, name string, body []byte) (re
 		return ops.Request{}, busy
 	}
 	return request, err
-}
-
-// TargetBackup is the X-Amz-Target of a request for a consistent backup of all
-// tables. It is authenticated like any other, and answered with a stream.
-const TargetBackup = "Stator.Backup"
-
-// stream writes a backup of all tables. It returns a panic as an error, so that
-// the client does not take the incomplete stream for the whole.
-func (h *Handler) stream(ctx context.Context, w io.Writer) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return h.service.WriteAll(ctx, w)
 }
 
 // mediaType is the media type of the reply; not ok if the request does not have a
@@ -251,13 +297,38 @@ func (h *Handler) fail(ctx context.Context, a *door.Reply, media, operation stri
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		return // the client has disconnected
 	case errors.Is(err, store.ErrFull):
-		h.log.Error("a write was rejected", "request", string(a.ID[:]), "operation", operation, "error", err)
+		h.rejected(a, operation, err)
 		fault = internal("The disk is almost full. Writes are rejected until there is space again.")
+	case errors.Is(err, store.ErrRemoved):
+		h.rejected(a, operation, err)
+		fault = internal("The data folder was removed or replaced. Writes are rejected.")
+	case errors.Is(err, store.ErrBehind):
+		h.rejected(a, operation, err)
+		fault = apierror.Throttled()
 	default:
 		h.log.Error("a request failed", "request", string(a.ID[:]), "operation", operation, "error", err)
 		fault = internal("")
 	}
 	h.fault(a, media, fault)
+}
+
+// rejectionLogInterval is the time between two log lines about rejected writes.
+const rejectionLogInterval = 10 * time.Second
+
+// rejections limits the log lines about rejected writes.
+type rejections struct {
+	unlogged atomic.Int64
+	logged   atomic.Int64 // when one was last logged, in Unix nanoseconds
+}
+
+// rejected logs a rejected write, unless another was logged recently.
+func (h *Handler) rejected(a *door.Reply, operation string, err error) {
+	r := h.rejections
+	r.unlogged.Add(1)
+	now, last := time.Now().UnixNano(), r.logged.Load()
+	if now-last >= int64(rejectionLogInterval) && r.logged.CompareAndSwap(last, now) {
+		h.log.Error("writes are rejected", "request", string(a.ID[:]), "operation", operation, "error", err, "rejected", r.unlogged.Swap(0))
+	}
 }
 
 // internal is the error for a failure of ours. Clients retry after it.
@@ -270,6 +341,7 @@ func internal(message string) *apierror.Error {
 
 func (h *Handler) fault(a *door.Reply, media string, e *apierror.Error) {
 	a.Write(wire.AppendError(a.Memory.Empty(), e))
+	a.Room.Leave(cap(a.Body)) // it may have items
 	send(a, media, e.Status)
 }
 

@@ -24,7 +24,7 @@ import (
 	"log/slog"
 )
 
-func newHandler(t *testing.T) http.Handler {
+func newHandler(t *testing.T) *server.Handler {
 	t.Helper()
 	engine, err := pebble.Open(pebble.InMemory())
 	if err != nil {
@@ -42,7 +42,7 @@ func newHandler(t *testing.T) http.Handler {
 			t.Error(err)
 		}
 	})
-	return server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler))
+	return server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler), 0)
 }
 
 // signed returns the headers of an ordinary request.
@@ -172,7 +172,7 @@ func TestBothReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := &countingDoorHandler{Handler: h.(door.Handler)}
+	counted := &countingDoorHandler{Handler: h}
 	s := door.New(counted, &http.Server{Handler: h}, slog.New(slog.DiscardHandler))
 	served := make(chan error)
 	go func() { served <- s.Serve(l) }()
@@ -314,7 +314,7 @@ func FuzzPost(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { d.Close(); engine.Close() })
-	h := server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler))
+	h := server.New(ops.New(ops.Parts{DB: d}), slog.New(slog.DiscardHandler), 0)
 	send(h, "POST", "/", signed("DynamoDB_20120810.CreateTable"), strings.NewReader(`{"TableName": "Orders", "BillingMode": "PAY_PER_REQUEST",
 		"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`))
 	f.Fuzz(func(t *testing.T, operation, body string) {

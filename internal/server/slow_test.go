@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/server/door"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // Bodies that arrive slowly, or not at all, do not make other bodies wait: neither
@@ -36,7 +37,7 @@ func TestSlowBodiesDoNotHoldMemory(t *testing.T) {
 		{"small bodies through net/http", "/?", 20, most - 1, 100 << 10, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				dial := serve(t, newHandler(t))
 				part := bytes.Repeat([]byte(" "), c.sent)
 				for range c.clients {
@@ -68,7 +69,7 @@ func TestSlowBodiesDoNotHoldMemory(t *testing.T) {
 // When memory runs out, requests with large bodies are rejected, and a slow client
 // with a small body is not.
 func TestLargeBodiesAreEvictedFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		dial := serve(t, newHandler(t))
 		body := "{}" + strings.Repeat(" ", 100<<10)
 		small := dial()
@@ -107,7 +108,7 @@ const maxBodyWait = 3 * time.Second
 
 // A client may send a large body slowly while no other body needs the memory.
 func TestSlowBodyIsReadWhileMemoryIsFree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		c := serve(t, newHandler(t))()
 		body := "{}" + strings.Repeat(" ", 4<<20)
 		go func() {

@@ -12,7 +12,11 @@ import (
 // Open it answers 503, after which clients retry.
 type Starting struct {
 	handler atomic.Pointer[Handler]
+	before  atomic.Pointer[Standby]
 }
+
+// Follow makes a standby answer until Open.
+func (s *Starting) Follow(h *Standby) { s.before.Store(h) }
 
 // Open makes h, which is a *Handler, answer from now on.
 func (s *Starting) Open(h http.Handler) { s.handler.Store(h.(*Handler)) }
@@ -20,6 +24,10 @@ func (s *Starting) Open(h http.Handler) { s.handler.Store(h.(*Handler)) }
 // ServeHTTP answers a request that net/http has read.
 func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h := s.handler.Load(); h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	if h := s.before.Load(); h != nil {
 		h.ServeHTTP(w, r)
 		return
 	}

@@ -19,8 +19,17 @@ var (
 	ErrUnavailable = errors.New("storage is unavailable")
 
 	// ErrFull is returned when an Update was rejected because the disk is almost full.
-	// Reads are served. It can be retried once there is space.
+	// Reads are served, and Updates that free space, see Freeing. It can be retried once
+	// there is space.
 	ErrFull = errors.New("disk is full")
+
+	// ErrBehind is returned when an Update was rejected because the engine is behind with
+	// flushes or compactions. It can be retried after a pause.
+	ErrBehind = errors.New("storage is behind with its background work")
+
+	// ErrRemoved is returned when an Update was rejected because the data was removed or
+	// replaced while it is open.
+	ErrRemoved = errors.New("the data folder was removed or replaced")
 
 	// ErrCorrupt is returned when stored bytes are damaged. Other keys may be intact.
 	ErrCorrupt = errors.New("stored data is corrupt")

@@ -80,6 +80,10 @@ type Engine interface {
 	// leader.
 	Leads() bool
 
+	// Healthy returns an error if the engine has found that it can no longer store data.
+	// It reads nothing. A full disk is no error: reads are served.
+	Healthy(ctx context.Context) error
+
 	// Limits returns the limits above which Update fails with ErrTooLarge.
 	Limits() Limits
 
@@ -87,6 +91,18 @@ type Engine interface {
 	// those of snapshots that are still open, return ErrClosed; Close itself may be
 	// called again.
 	Close() error
+}
+
+// DamageReporter is an Engine that reports damaged data.
+type DamageReporter interface {
+	// Damage returns what was found since the engine was opened. It reads nothing.
+	Damage() Damage
+}
+
+// Damage counts what was found of damaged data.
+type Damage struct {
+	Files       int // in which damaged data was found
+	Compactions int // that failed because of it
 }
 
 // Tx reads and writes within an Update. It is valid until fn returns, in the goroutine that
@@ -168,6 +184,19 @@ type Limits struct {
 	MaxValueBytes  int // of one value
 	MaxUpdateBytes int // of all keys and values that an Update writes, approximately
 	MaxUpdateKeys  int // that an Update declares, and that it writes
+}
+
+// Checker is an Engine that can check its own records and files.
+type Checker interface {
+	// Check reads everything that the engine has stored, and returns an error if a
+	// part of it is damaged.
+	Check(ctx context.Context) error
+}
+
+// SharedClock is an Engine on many machines, whose stamps come from a clock of its own.
+type SharedClock interface {
+	// SharedTime returns the time of that clock.
+	SharedTime() time.Time
 }
 
 // Reserved is the first byte of the keys that engines use themselves.

@@ -95,10 +95,13 @@ func (f *follower) giveUpOld(ctx context.Context, batch []*pendingRecord, attemp
 	if f.MaxAge == 0 {
 		return batch
 	}
-	now := f.service.DB.Now()
+	clock := f.service.DB.Clock()
+	if !clock.Trusted() {
+		return batch
+	}
 	var old, young []*pendingRecord
 	for _, r := range batch {
-		if now.Sub(r.created) > f.MaxAge {
+		if clock.Since(r.created) > f.MaxAge {
 			old = append(old, r)
 		} else {
 			young = append(young, r)

@@ -79,22 +79,22 @@ type round struct {
 // that began with the first record is over.
 func (f *follower) gather(ctx context.Context) (*round, error) {
 	r := &round{end: f.at}
-	var until time.Time
+	until := time.Duration(math.MinInt64)
 	for ctx.Err() == nil && f.capacity(r) > 0 && r.bytes < roundBytes && r.read < roundReads {
 		n, err := f.readInto(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		now := f.service.DB.Now()
-		if len(r.records) > 0 && until.IsZero() {
-			until = now.Add(f.BatchWindow)
+		now := f.service.DB.Clock().Elapsed()
+		if len(r.records) > 0 && until == math.MinInt64 {
+			until = now + f.BatchWindow
 		}
-		over := !now.Before(until)
+		over := now >= until
 		switch {
 		case n == 0 && over, f.BatchWindow > 0 && len(r.records) > 0 && over:
 			return r, nil
 		case n == 0:
-			lead.Wait(ctx, nil, min(poll, until.Sub(now)))
+			lead.Wait(ctx, nil, min(poll, until-now))
 		}
 	}
 	return r, nil
@@ -113,12 +113,7 @@ func (f *follower) readInto(ctx context.Context, r *round) (int, error) {
 		return 0, err
 	}
 	if horizon == f.idleAt {
-		// The position advances with time, so that it does not appear to be older
-		// than the stream's retention: no new change can be that old.
-		if aged := db.StampAt(d.Now().Add(-db.StreamRetention / 2)); r.end.Stamp < aged {
-			r.end = stream.Position{Stamp: aged}
-		}
-		return 0, nil
+		return 0, f.age(ctx, r)
 	}
 	for {
 		of, from, ok := f.streamAt(r.end)
@@ -149,6 +144,25 @@ func (f *follower) readInto(ctx context.Context, r *round) (int, error) {
 	}
 }
 
+// age advances the position of a round with time while there are no changes, so that
+// it does not appear to be older than the stream's retention. It does not pass the
+// horizon: the clock may go back, and later changes may be older than it says now.
+func (f *follower) age(ctx context.Context, r *round) error {
+	d := f.service.DB
+	aged := db.StampAt(d.Now().Add(-db.StreamRetention / 2))
+	if r.end.Stamp >= aged {
+		return nil
+	}
+	horizon, err := d.HorizonFrom(ctx, aged)
+	if err != nil {
+		return err
+	}
+	if aged = min(aged, horizon); r.end.Stamp < aged {
+		r.end = stream.Position{Stamp: aged}
+	}
+	return nil
+}
+
 // streamAt finds the stream to read at a position: the first stream of the table's
 // name that does not end before it.
 func (f *follower) streamAt(at stream.Position) (of db.Stream, from stream.Position, ok bool) {
@@ -163,7 +177,7 @@ func (f *follower) streamAt(at stream.Position) (of db.Stream, from stream.Posit
 		if from.Stamp < of.Start {
 			from = stream.Position{Stamp: of.Start}
 		}
-		if trimmed := db.StampAt(d.Now().Add(-db.StreamRetention)); from.Stamp < trimmed {
+		if trimmed := d.TrimHorizon(); from.Stamp < trimmed {
 			from = stream.Position{Stamp: trimmed}
 			if at.Stamp >= of.Start {
 				f.log.Warn("undelivered changes older than 24 h are lost: a stream does not keep them longer", "slot", f.slot)

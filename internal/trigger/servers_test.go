@@ -8,14 +8,15 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // triggerServer is one of several servers that share a database.
@@ -48,7 +49,7 @@ func startServers(t *testing.T, c Config) (w *triggerTest, a, b *triggerServer) 
 	join := func(leads bool) *triggerServer {
 		m := &triggerServer{Server: servers.Join()}
 		m.Lead(leads)
-		d, err := db.Open(t.Context(), m, db.Options{Now: w.now})
+		d, err := db.Open(t.Context(), m, db.Options{Clock: clock.Given(w.now)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func (w *triggerTest) putOn(m *triggerServer, id string, n int) {
 // A change is delivered once, whichever server it is made on, and a server that
 // does not lead does not read the change log.
 func TestOneServerDelivers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		w, a, b := startServers(t, Config{})
 		time.Sleep(time.Second)
 		b.reads.Store(0)
@@ -126,7 +127,7 @@ func TestDeliveryMovesToTheNextLeader(t *testing.T) {
 		gap  time.Duration // without a leader
 	}{{"at once", 0}, {"after a gap", 3 * time.Second}} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				w, a, b := startServers(t, Config{BatchSize: 5, Parallelism: 2})
 				w.takes = 70 * time.Millisecond // so that batches are in flight
 				ids := []string{"p", "q", "r", "s"}
@@ -161,7 +162,7 @@ func TestDeliveryMovesToTheNextLeader(t *testing.T) {
 // of it.
 func TestBatchMovesToTheNextLeader(t *testing.T) {
 	for after := 113 * time.Millisecond; after < 2*time.Second; after += 130 * time.Millisecond {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			w, a, b := startServers(t, Config{})
 			w.answers(func(delivery) (int, string) { return http.StatusServiceUnavailable, "" })
 			w.putOn(b, "x", 1)
@@ -184,7 +185,7 @@ func TestBatchMovesToTheNextLeader(t *testing.T) {
 // When a server loses the lead and regains it before all loops have noticed, all
 // slots are delivered.
 func TestShortLossOfTheLead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		began := time.Now()
 		w, a, _ := startServers(t, Config{})
 		w.takes = 37 * time.Millisecond // so that slots are read at different times

@@ -16,15 +16,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // triggerTest is a database with an endpoint, in virtual time.
@@ -42,6 +43,8 @@ type triggerTest struct {
 	takes   time.Duration
 
 	skipped atomic.Int64
+
+	reopen func(*clock.Clock) // restarts the database
 }
 
 // delivery is one request.
@@ -79,17 +82,35 @@ func (r postedRecord) value() string {
 func newTriggerTest(t *testing.T) *triggerTest {
 	t.Helper()
 	w := &triggerTest{T: t}
+	w.open(clock.Given(w.now), w.now)
+	return w
+}
+
+// open opens the database with a clock, on an engine with another.
+func (w *triggerTest) open(c *clock.Clock, engineNow func() time.Time) {
+	w.Helper()
+	t := w.T
 	storage := pebble.InMemory()
-	storage.Now = w.now
+	storage.Now = engineNow
 	engine, err := pebble.Open(storage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := db.Open(t.Context(), engine, db.Options{Now: w.now})
-	if err != nil {
-		t.Fatal(err)
+	open := func(c *clock.Clock) *db.DB {
+		d, err := db.Open(t.Context(), engine, db.Options{Clock: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.service = ops.New(ops.Parts{DB: d})
+		return d
 	}
-	w.service = ops.New(ops.Parts{DB: d})
+	d := open(c)
+	w.reopen = func(c *clock.Clock) {
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d = open(c)
+	}
 	t.Cleanup(func() {
 		w.stop()
 		if err := errors.Join(d.Close(), engine.Close()); err != nil {
@@ -97,7 +118,6 @@ func newTriggerTest(t *testing.T) *triggerTest {
 		}
 	})
 	w.create("Orders")
-	return w
 }
 
 // now is the database's clock. skip advances it without waiting in virtual time,
@@ -270,7 +290,7 @@ func recordOf(w *triggerTest, l deadLetter) string {
 // inVirtualTime runs a test in virtual time.
 func inVirtualTime(t *testing.T, test func(w *triggerTest)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(newTriggerTest(t)) })
+	virtualtime.Test(t, func(t *testing.T) { test(newTriggerTest(t)) })
 }
 
 // A record has Lambda's members, and a request the headers of the config.
@@ -781,4 +801,169 @@ func TestNamesAreUnique(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	})
+}
+
+// A step of the wall clock, short or accepted, neither makes dead letters of records
+// that are young nor keeps a trigger from later records. The control is a clock that
+// is not checked.
+func TestStepsOfTheClock(t *testing.T) {
+	for _, step := range []time.Duration{26 * time.Hour, -2 * time.Hour} {
+		for _, checked := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v/checked=%v", step, checked), func(t *testing.T) {
+				virtualtime.Test(t, func(t *testing.T) {
+					w := &triggerTest{T: t}
+					begun := time.Now()
+					o := clock.Options{Now: w.now}
+					if checked {
+						o.Elapsed = func() time.Duration { return time.Since(begun) }
+					}
+					c := clock.New(o)
+					w.open(c, c.Now)
+					dead := filepath.Join(t.TempDir(), "dead.jsonl")
+					refuse := true
+					w.answer = func(delivery) (int, string) {
+						if refuse {
+							return http.StatusBadGateway, ""
+						}
+						return http.StatusOK, ""
+					}
+					w.start(Config{StartingPosition: TrimHorizon, MaxAge: time.Hour, BatchWindow: time.Second, DeadLetter: dead})
+					w.put("a", 1)
+					time.Sleep(5 * time.Second)
+					w.skip(step)
+					time.Sleep(time.Minute)
+					letters := 0
+					if !checked && step > 0 {
+						letters = 1
+					}
+					if n := len(w.readDeadLetters(dead)); n != letters {
+						t.Errorf("there are %d dead letters, want %d", n, letters)
+					}
+					w.mu.Lock()
+					refuse = false
+					w.mu.Unlock()
+					time.Sleep(16 * time.Minute) // a checked step is accepted
+					w.put("a", 2)
+					time.Sleep(time.Minute)
+					w.skip(-step)
+					time.Sleep(time.Minute)
+					w.put("a", 3)
+					time.Sleep(time.Minute)
+					if n := len(w.readDeadLetters(dead)); n != letters {
+						t.Errorf("there are %d dead letters at last, want %d", n, letters)
+					}
+					want := []string{"a1", "a2", "a3"}[letters:]
+					w.expect(want...)
+				})
+			})
+		}
+	}
+}
+
+// A trigger that was idle while the clock was ahead of that of the engine gets the
+// records that are written then and later.
+func TestIdleWhileTheClockIsAhead(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		w := &triggerTest{T: t}
+		w.open(clock.Given(w.now), time.Now)
+		w.start(Config{StartingPosition: TrimHorizon})
+		w.put("a", 1)
+		time.Sleep(time.Minute)
+		w.skip(20 * time.Hour)
+		time.Sleep(time.Minute)
+		w.put("a", 2)
+		time.Sleep(time.Minute)
+		w.skip(-20 * time.Hour)
+		w.put("a", 3)
+		time.Sleep(time.Minute)
+		w.expect("a1", "a2", "a3")
+	})
+}
+
+// A change of a server whose shared clock is slightly ahead is not too old for the
+// server that delivers it. The control is a clock that is not shared.
+func TestChangeOfAServerAhead(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		t.Run(fmt.Sprintf("shared=%v", shared), func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				w := &triggerTest{T: t}
+				begun := time.Now()
+				c := clock.New(clock.Options{Now: w.now, Elapsed: func() time.Duration { return time.Since(begun) }, Shared: shared})
+				w.open(c, time.Now)
+				time.Sleep(2 * time.Hour)
+				trigger := &trigger{Config: Config{Name: "t", MaxAge: time.Hour, DeadLetter: filepath.Join(t.TempDir(), "dead.jsonl")}, service: w.service, log: w.log.Logger()}
+				letters := deadLetters{}
+				defer letters.close()
+				var err error
+				if trigger.dead, err = letters.open(trigger.DeadLetter); err != nil {
+					t.Fatal(err)
+				}
+				f := &follower{trigger: trigger}
+				records := []*pendingRecord{{created: w.now().Add(50 * time.Millisecond), text: []byte("{}")}}
+				p := &roundProgress{f: f, round: &round{records: records}, done: make([]bool, 1)}
+				young := f.giveUpOld(t.Context(), records, 0, nil, p)
+				if (len(young) == 1) != shared {
+					t.Errorf("%d of 1 records are young", len(young))
+				}
+			})
+		})
+	}
+}
+
+// An endpoint is down, and the server restarts with a clock that is two days ahead,
+// which is not trusted, and right again after a minute. No record is lost. If the
+// clock stays there, its time is accepted, and the record is older than 24 hours.
+func TestRestartWithAClockAhead(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 48 * time.Hour} {
+		for _, corrected := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v/corrected=%v", ahead, corrected), func(t *testing.T) {
+				virtualtime.Test(t, func(t *testing.T) { restartAhead(t, ahead, corrected) })
+			})
+		}
+	}
+}
+
+func restartAhead(t *testing.T, ahead time.Duration, corrected bool) {
+	w := &triggerTest{T: t}
+	begun := time.Now()
+	newClock := func() *clock.Clock {
+		return clock.New(clock.Options{Now: w.now, Elapsed: func() time.Duration { return time.Since(begun) }})
+	}
+	var current atomic.Pointer[clock.Clock]
+	current.Store(newClock())
+	w.open(current.Load(), func() time.Time { return current.Load().Now() })
+	w.answers(func(delivery) (int, string) { return http.StatusBadGateway, "" })
+	w.start(Config{StartingPosition: TrimHorizon})
+	time.Sleep(time.Second)
+	w.put("a", 1)
+	time.Sleep(time.Minute)
+	w.stop()
+
+	w.skip(ahead)
+	current.Store(newClock())
+	w.reopen(current.Load())
+	if current.Load().Trusted() != (ahead == 0) {
+		t.Errorf("the clock is trusted: %v", ahead != 0)
+	}
+	if corrected {
+		w.answers(func(delivery) (int, string) { return http.StatusOK, "" })
+	}
+	w.start(Config{StartingPosition: TrimHorizon})
+	time.Sleep(10 * time.Second)
+	w.put("a", 2)
+	time.Sleep(50 * time.Second)
+	if corrected {
+		w.skip(-ahead)
+	}
+	time.Sleep(20 * time.Minute)
+	w.stop()
+	w.answers(func(delivery) (int, string) { return http.StatusOK, "" })
+	w.start(Config{StartingPosition: TrimHorizon})
+	w.put("a", 3)
+	time.Sleep(time.Minute)
+	if corrected || ahead == 0 {
+		w.expect("a1", "a2", "a3")
+	} else {
+		w.expect("a2", "a3")
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,6 +25,7 @@ import (
 	"github.com/stator-db/stator/apps/goals/rules"
 	"github.com/stator-db/stator/apps/internal/home"
 	"github.com/stator-db/stator/apps/internal/hometest"
+	"github.com/stator-db/stator/apps/internal/virtualtime"
 )
 
 var noon = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
@@ -506,7 +506,7 @@ func TestUnprocessedIsSentAgain(t *testing.T) {
 	for i := range batch {
 		batch[i] = write{"t", types.WriteRequest{PutRequest: &types.PutRequest{Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fmt.Sprint(i)}}}}}
 	}
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := &stingy{takes: []int{10, 0, 0, -1, 5}, have: make(map[string]int)}
 		out := &bulk{db: s, pace: rate.NewLimiter(rate.Inf, 0)}
 		if err := out.send(t.Context(), batch); err != nil {
@@ -521,7 +521,7 @@ func TestUnprocessedIsSentAgain(t *testing.T) {
 			}
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		never := make([]int, 1000)
 		s := &stingy{takes: never, have: make(map[string]int)}
 		err := (&bulk{db: s, pace: rate.NewLimiter(rate.Inf, 0)}).send(t.Context(), batch)

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/apps/internal/home"
 	"github.com/stator-db/stator/apps/internal/hometest"
+	"github.com/stator-db/stator/apps/internal/virtualtime"
 	"github.com/stator-db/stator/apps/taskqueue"
 	"github.com/stator-db/stator/apps/taskqueue/table"
 	"github.com/stator-db/stator/apps/taskqueue/task"
@@ -28,7 +28,7 @@ type world struct {
 // inWorld runs a test in virtual time. At the end every task must equal the replay
 // of its events, and no server may have scanned.
 func inWorld(t *testing.T, test func(w *world)) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := hometest.Start(t, taskqueue.Model)
 		w := &world{T: t, home: h, table: &table.Table{DB: h.DB, Streams: h.Streams}}
 		test(w)

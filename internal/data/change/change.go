@@ -6,6 +6,7 @@ package change
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
@@ -47,21 +48,32 @@ func (r *Record) Image() item.Item {
 	return r.Before
 }
 
-// format is the number of the format of a stored record.
-const format = 1
+// The numbers of the formats of a stored record.
+const (
+	formatUnchecked = 1 // without a checksum
+	format          = 2
+)
 
-const head = 1 + 1 + 8 // format, actor, milliseconds
+const (
+	checked = 1 + 4 // format, CRC-32C of what follows
+	head    = 1 + 8 // actor, milliseconds
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Encode is the record in its stored form.
 func (r *Record) Encode() []byte {
-	b := make([]byte, 0, head+2*binary.MaxVarintLen32+len(r.Before)+len(r.After))
-	b = append(b, format, byte(r.Actor))
+	b := make([]byte, checked, checked+head+2*binary.MaxVarintLen32+len(r.Before)+len(r.After))
+	b = append(b, byte(r.Actor))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.At.UnixMilli()))
 	// An item has at least one byte, so 0 can stand for no item.
 	b = binary.AppendUvarint(b, uint64(len(r.Before)))
 	b = append(b, r.Before...)
 	b = binary.AppendUvarint(b, uint64(len(r.After)))
-	return append(b, r.After...)
+	b = append(b, r.After...)
+	b[0] = format
+	binary.BigEndian.PutUint32(b[1:], crc32.Checksum(b[checked:], castagnoli))
+	return b
 }
 
 // ErrCorrupt is returned by Decode for bytes that are not a record.
@@ -69,12 +81,12 @@ var ErrCorrupt = errors.New("not a change record in stored form")
 
 // Decode reads a record. Its items share the memory of b.
 func Decode(b []byte) (Record, error) {
-	if len(b) < head || b[0] != format {
+	b, ok := content(b)
+	if !ok || len(b) < head {
 		return Record{}, ErrCorrupt
 	}
-	r := Record{Actor: Actor(b[1]), At: time.UnixMilli(int64(binary.BigEndian.Uint64(b[2:]))).UTC()}
+	r := Record{Actor: Actor(b[0]), At: time.UnixMilli(int64(binary.BigEndian.Uint64(b[1:]))).UTC()}
 	b = b[head:]
-	var ok bool
 	if r.Before, b, ok = cut(b); !ok {
 		return Record{}, ErrCorrupt
 	}
@@ -82,6 +94,17 @@ func Decode(b []byte) (Record, error) {
 		return Record{}, ErrCorrupt
 	}
 	return r, nil
+}
+
+// content returns what follows the format and the checksum, which must be right.
+func content(b []byte) ([]byte, bool) {
+	switch {
+	case len(b) > checked && b[0] == format:
+		return b[checked:], crc32.Checksum(b[checked:], castagnoli) == binary.BigEndian.Uint32(b[1:])
+	case len(b) > 1 && b[0] == formatUnchecked:
+		return b[1:], true
+	}
+	return nil, false
 }
 
 func cut(b []byte) (it item.Item, rest []byte, ok bool) {

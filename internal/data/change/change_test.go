@@ -40,12 +40,47 @@ func TestRoundTrip(t *testing.T) {
 // What Decode accepts is the stored form of what it returns.
 func FuzzDecode(f *testing.F) {
 	f.Add((&Record{At: at, Before: small, After: large}).Encode())
+	f.Add(unchecked((&Record{At: at, Before: small, After: large}).Encode()))
 	f.Add([]byte{1, 0})
 	f.Add([]byte("\x0100000000\x00\x80\x00\x010")) // a length that is not in its shortest form
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := Decode(b)
-		if err == nil && !bytes.Equal(r.Encode(), b) {
-			t.Errorf("%x is read as %+v, which is stored as %x", b, r, r.Encode())
+		if err != nil {
+			return
+		}
+		want := r.Encode()
+		if b[0] == formatUnchecked {
+			want = unchecked(want)
+		}
+		if !bytes.Equal(want, b) {
+			t.Errorf("%x is read as %+v, which is stored as %x", b, r, want)
 		}
 	})
+}
+
+// unchecked returns a record in the form that it had before it had a checksum.
+func unchecked(b []byte) []byte { return append([]byte{formatUnchecked}, b[checked:]...) }
+
+// Any flipped bit is noticed. In a record without a checksum, some are not.
+func TestFlippedBit(t *testing.T) {
+	r := Record{At: at, Before: small, After: large}
+	for _, c := range []struct {
+		name  string
+		b     []byte
+		found bool
+	}{{"with a checksum", r.Encode(), true}, {"control: without", unchecked(r.Encode()), false}} {
+		t.Run(c.name, func(t *testing.T) {
+			unnoticed := 0
+			for i := range 8 * len(c.b) {
+				b := bytes.Clone(c.b)
+				b[i/8] ^= 1 << (i % 8)
+				if _, err := Decode(b); err == nil {
+					unnoticed++
+				}
+			}
+			if (unnoticed == 0) != c.found {
+				t.Errorf("%d of %d are not noticed", unnoticed, 8*len(c.b))
+			}
+		})
+	}
 }

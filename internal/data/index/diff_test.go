@@ -85,6 +85,9 @@ func TestDiffIsARebuild(t *testing.T) {
 			if !maps.EqualFunc(got, want, item.Item.Equal) {
 				t.Errorf("index %s becomes %v, want %v", x.Name, got, want)
 			}
+			if e, ok := Entry(events, x, after); ok != (len(want) == 1) || ok && !e.After.Equal(want[string(e.Key)]) {
+				t.Errorf("the entry in index %s is %v, %v, want %v", x.Name, e, ok, want)
+			}
 			// The cost depends on the entry alone: removed, added, or changed
 			// in place.
 			for _, k := range slices.Sorted(maps.Keys(merge(old, want))) {

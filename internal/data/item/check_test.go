@@ -120,3 +120,12 @@ func TestCheckIsCheap(t *testing.T) {
 		t.Error("a list longer than its bytes is accepted")
 	}
 }
+
+// A number that has no digit other than 0 is not the stored form of one.
+func TestCheckRejectsZerosOnly(t *testing.T) {
+	for _, pairs := range [][]byte{{1}, {1, 1}} {
+		if checkNumber(append(append([]byte{signPositive, 128}, pairs...), 0)) {
+			t.Errorf("a number with the pairs %v is accepted", pairs)
+		}
+	}
+}

@@ -93,17 +93,22 @@ func AppendNull(dst []byte) []byte { return append(dst, byte(NULL)) }
 // AppendContainer appends a set, list or map of count members, which follow
 // one another in row. The caller has sorted the members of a set or a map.
 func AppendContainer(dst []byte, t Type, count int, row []byte) []byte {
-	var head [binary.MaxVarintLen64]byte
-	n := binary.PutUvarint(head[:], uint64(count))
-	dst = append(dst, byte(t))
-	dst = binary.AppendUvarint(dst, uint64(n+len(row)))
-	dst = append(dst, head[:n]...)
-	return append(dst, row...)
+	return append(appendContainerHead(dst, t, count, len(row)), row...)
 }
 
-// AppendSet appends a set of type t. It sorts members in place, drops
-// duplicates, and reports whether there were any.
+// appendContainerHead appends what precedes the members of a set, list or map:
+// count members of size bytes in total.
+func appendContainerHead(dst []byte, t Type, count, size int) []byte {
+	dst = binary.AppendUvarint(append(dst, byte(t)), uint64(size+uvarintLen(count)))
+	return binary.AppendUvarint(dst, uint64(count))
+}
+
+// AppendSet appends a set of type t. It drops duplicates, and reports
+// whether there were any. It may change the order of members.
 func AppendSet(dst []byte, t Type, members []Value) (set []byte, double bool) {
+	if len(members) >= ManyMembers {
+		return AppendLargeSet(dst, t, len(members), slices.Concat(members...))
+	}
 	slices.SortFunc(members, Compare)
 	size, count := 0, 0
 	for i, m := range members {
@@ -117,8 +122,7 @@ func AppendSet(dst []byte, t Type, members []Value) (set []byte, double bool) {
 		size += len(m)
 		count++
 	}
-	dst = binary.AppendUvarint(append(dst, byte(t)), uint64(size+uvarintLen(count)))
-	dst = binary.AppendUvarint(dst, uint64(count))
+	dst = appendContainerHead(dst, t, count, size)
 	for i, m := range members {
 		if i == 0 || !Equal(members[i-1], m) {
 			dst = append(dst, m...)

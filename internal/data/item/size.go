@@ -3,6 +3,10 @@ package item
 // MaxSize is the largest size of an item, in DynamoDB's bytes.
 const MaxSize = 400 * 1024
 
+// MaxRequestValues is the largest size of all values of a request that are not part of
+// an item.
+const MaxRequestValues = 2 << 20
+
 // MaxDepth is how many levels of lists and maps a value may have.
 const MaxDepth = 32
 
@@ -20,6 +24,15 @@ func (it Item) Size() int {
 // bytes and one more for each element.
 func (v Value) Size() int {
 	size, _ := sizeOfValue(v)
+	return size
+}
+
+// RowSize is the size of values that follow one another in row.
+func RowSize(row []byte) (size int) {
+	for len(row) > 0 {
+		n, end := sizeOfValue(row)
+		size, row = size+n, row[end:]
+	}
 	return size
 }
 

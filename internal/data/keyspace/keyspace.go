@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -32,48 +33,115 @@ const MaxBytes = 4096
 // other partitions.
 const PartitionBytes = 1 + 4 + 2 + 8
 
-// The first byte of a key is its kind.
+// The kinds of keys. The first byte of a key is its kind.
 const (
-	kindBuild          = 'b' // the progress of an index build
-	kindCatalog        = 'c' // a table's description, by name
-	kindDropped        = 'd' // a table whose items are still to be removed, by id
-	kindDroppedStreams = 'g' // a dropped table whose streams can still be read, by id
-	kindItem           = 'i' // items and index entries
-	kindJob            = 'j' // the record of a long-running job, by id
-	kindMeta           = 'm' // the database's own records
-	kindItemCount      = 'n' // how many items a table has, by id
-	kindChange         = 'l' // change records, by table, slot and stamp
-	kindExpiry         = 'x' // when items expire, by table and second
-	kindSize           = 's' // the size of an item collection, by table and partition
-	kindToken          = 't' // the record of a transaction's token
-	kindDue            = 'u' // when a token expires
+	KindBuild          = 'b' // the progress of an index build
+	KindCatalog        = 'c' // a table's description, by name
+	KindDropped        = 'd' // a table whose items are still to be removed, by id
+	KindDroppedStreams = 'g' // a dropped table whose streams can still be read, by id
+	KindItem           = 'i' // items and index entries
+	KindJob            = 'j' // the record of a long-running job, by id
+	KindMeta           = 'm' // the database's own records
+	KindItemCount      = 'n' // how many items a table has, by id
+	KindChange         = 'l' // change records, by table, slot and stamp
+	KindExpiry         = 'x' // when items expire, by table and second
+	KindSize           = 's' // the size of an item collection, by table and partition
+	KindToken          = 't' // the record of a transaction's token
+	KindDue            = 'u' // when a token expires
 )
 
+// TableOf returns the id of the table that a key belongs to. It is not ok for a
+// key of a kind that belongs to no table, and for one whose length no key of its
+// kind has.
+func TableOf(key []byte) (table uint32, ok bool) {
+	if table, ok = TablePrefix(key); !ok {
+		return 0, false
+	}
+	n := len(key) - (1 + 4)
+	switch key[0] {
+	case KindDropped, KindDroppedStreams, KindItemCount:
+		ok = n == 0
+	case KindBuild:
+		ok = n == 2
+	case KindChange:
+		ok = n == 1+8+2
+	case KindItem:
+		ok = n > 2+len(noHash)
+	case KindSize:
+		ok = n > len(noHash)
+	case KindExpiry:
+		ok = n > 8+1+4+2+len(noHash) // it ends with the key of an item
+	}
+	return table, ok
+}
+
+// TablePrefix returns the id of the table that a key belongs to, given a key of a
+// table or a beginning of one that has the id.
+func TablePrefix(key []byte) (table uint32, ok bool) {
+	if len(key) < 1+4 || strings.IndexByte("bdgilnsx", key[0]) < 0 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(key[1:]), true
+}
+
+// IndexOf returns the index that the key of an entry belongs to, or of a build;
+// 0 is the table.
+func IndexOf(key []byte) uint16 { return binary.BigEndian.Uint16(key[1+4:]) }
+
+// kinds holds all kinds, in order.
+const kinds = "bcdgijlmnstux"
+
+// PartEnd is the end of the keys that are stored together with a key: those of
+// one index, of one slot of changes, or of one kind and table, and for other
+// kinds all of the kind.
+func PartEnd(key []byte) []byte {
+	n := 1
+	if len(key) > 0 {
+		switch key[0] {
+		case KindItem:
+			n = 1 + 4 + 2
+		case KindChange:
+			n = 1 + 4 + 1
+		case KindSize, KindExpiry:
+			n = 1 + 4
+		}
+	}
+	if len(key) >= n && strings.IndexByte(kinds, key[0]) >= 0 {
+		return successor(key[:n])
+	}
+	for i := range len(kinds) { // the first part of the next kind
+		if len(key) == 0 || kinds[i] > key[0] {
+			return []byte{kinds[i]}
+		}
+	}
+	return nil
+}
+
 // Meta is the key of one of the database's own records.
-func Meta(name string) []byte { return append([]byte{kindMeta}, name...) }
+func Meta(name string) []byte { return append([]byte{KindMeta}, name...) }
 
 // Catalog is the key of a table's description.
-func Catalog(table string) []byte { return append([]byte{kindCatalog}, table...) }
+func Catalog(table string) []byte { return append([]byte{KindCatalog}, table...) }
 
 // CatalogSpan holds all table descriptions, in order of the names.
-func CatalogSpan() (start, end []byte) { return []byte{kindCatalog}, []byte{kindCatalog + 1} }
+func CatalogSpan() (start, end []byte) { return []byte{KindCatalog}, []byte{KindCatalog + 1} }
 
 // Build is the key of the progress of an index build.
 func Build(table uint32, index uint16) []byte {
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32([]byte{kindBuild}, table), index)
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32([]byte{KindBuild}, table), index)
 }
 
 // BuildSpan holds the progress of all builds of a table.
 func BuildSpan(table uint32) (start, end []byte) {
-	start = binary.BigEndian.AppendUint32([]byte{kindBuild}, table)
+	start = binary.BigEndian.AppendUint32([]byte{KindBuild}, table)
 	return start, successor(start)
 }
 
 // Dropped is the key of the marker that a table's items are to be removed.
-func Dropped(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{kindDropped}, table) }
+func Dropped(table uint32) []byte { return binary.BigEndian.AppendUint32([]byte{KindDropped}, table) }
 
 // DroppedSpan holds all such markers.
-func DroppedSpan() (start, end []byte) { return []byte{kindDropped}, []byte{kindDropped + 1} }
+func DroppedSpan() (start, end []byte) { return []byte{KindDropped}, []byte{KindDropped + 1} }
 
 // DroppedTable is the table that a marker is for.
 func DroppedTable(key []byte) uint32 { return binary.BigEndian.Uint32(key[1:]) }
@@ -81,49 +149,74 @@ func DroppedTable(key []byte) uint32 { return binary.BigEndian.Uint32(key[1:]) }
 // DroppedStreams is the key of the description of a dropped table whose streams
 // can still be read.
 func DroppedStreams(table uint32) []byte {
-	return binary.BigEndian.AppendUint32([]byte{kindDroppedStreams}, table)
+	return binary.BigEndian.AppendUint32([]byte{KindDroppedStreams}, table)
 }
 
 // DroppedStreamsSpan holds all such records.
 func DroppedStreamsSpan() (start, end []byte) {
-	return []byte{kindDroppedStreams}, []byte{kindDroppedStreams + 1}
+	return []byte{KindDroppedStreams}, []byte{KindDroppedStreams + 1}
 }
 
 // Job is the key of the record of a long-running job.
-func Job(id string) []byte { return append([]byte{kindJob}, id...) }
+func Job(id string) []byte { return append([]byte{KindJob}, id...) }
 
 // JobSpan holds all such records, in order of the ids.
-func JobSpan() (start, end []byte) { return []byte{kindJob}, []byte{kindJob + 1} }
+func JobSpan() (start, end []byte) { return []byte{KindJob}, []byte{KindJob + 1} }
 
 // ItemCount is the key of a table's item count.
 func ItemCount(table uint32) []byte {
-	return binary.BigEndian.AppendUint32([]byte{kindItemCount}, table)
+	return binary.BigEndian.AppendUint32([]byte{KindItemCount}, table)
 }
 
 // Collection is the key of the size of the collection that an item is in. It
 // is removed with the table's items.
 func Collection(t *schema.Table, it item.Item) []byte {
-	key := binary.BigEndian.AppendUint32(append(make([]byte, 0, usualBytes), kindSize), t.ID)
+	key := binary.BigEndian.AppendUint32(append(make([]byte, 0, usualBytes), KindSize), t.ID)
 	return appendPartitionOf(key, t.Key.Partition, it)
 }
 
 // CollectionSpan holds the sizes of a table's collections.
 func CollectionSpan(table uint32) (start, end []byte) {
-	start = binary.BigEndian.AppendUint32([]byte{kindSize}, table)
+	start = binary.BigEndian.AppendUint32([]byte{KindSize}, table)
+	return start, successor(start)
+}
+
+// CollectionItems holds the items of a collection, or with another index than 0
+// its entries in that local index; key is that of the collection's size.
+func CollectionItems(key []byte, index uint16) (start, end []byte) {
+	start = append(appendSpace(nil, binary.BigEndian.Uint32(key[1:]), index), key[1+4:]...)
 	return start, successor(start)
 }
 
 // Token is the key of the record of a transaction's token.
-func Token(digest []byte) []byte { return append([]byte{kindToken}, digest...) }
+func Token(digest []byte) []byte { return append([]byte{KindToken}, digest...) }
 
 // TokenDue is the key of the entry that says when a token expires.
 func TokenDue(at time.Time, digest []byte) []byte {
-	return append(binary.BigEndian.AppendUint64([]byte{kindDue}, uint64(at.UnixMilli())), digest...)
+	return append(binary.BigEndian.AppendUint64([]byte{KindDue}, uint64(at.UnixMilli())), digest...)
 }
 
 // TokensDue holds the entries that are due at a moment.
 func TokensDue(at time.Time) (start, end []byte) {
-	return []byte{kindDue}, binary.BigEndian.AppendUint64([]byte{kindDue}, uint64(at.UnixMilli()))
+	return []byte{KindDue}, binary.BigEndian.AppendUint64([]byte{KindDue}, uint64(at.UnixMilli()))
+}
+
+// IsToken reports whether a key has the length of one that Token or TokenDue
+// made for a SHA-256.
+func IsToken(key []byte) bool {
+	switch key[0] {
+	case KindToken:
+		return len(key) == 1+sha256.Size
+	case KindDue:
+		return len(key) == 1+8+sha256.Size
+	}
+	return false
+}
+
+// TokensDueAfter holds the entries that are due at a moment or later.
+func TokensDueAfter(at time.Time) (start, end []byte) {
+	_, start = TokensDue(at)
+	return start, successor([]byte{KindDue})
 }
 
 // DueToken is the token that an entry is for.
@@ -131,7 +224,7 @@ func DueToken(entry []byte) []byte { return entry[9:] }
 
 // TableSpan holds a table's items and all its index entries.
 func TableSpan(table uint32) (start, end []byte) {
-	start = binary.BigEndian.AppendUint32([]byte{kindItem}, table)
+	start = binary.BigEndian.AppendUint32([]byte{KindItem}, table)
 	return start, successor(start)
 }
 
@@ -192,7 +285,7 @@ func Partition(dst []byte, table uint32, index uint16, partition []item.Value) [
 }
 
 func appendSpace(dst []byte, table uint32, index uint16) []byte {
-	dst = binary.BigEndian.AppendUint32(append(dst, kindItem), table)
+	dst = binary.BigEndian.AppendUint32(append(dst, KindItem), table)
 	return binary.BigEndian.AppendUint16(dst, index)
 }
 

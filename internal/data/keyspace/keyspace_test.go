@@ -248,8 +248,8 @@ func TestSpans(t *testing.T) {
 		start, end []byte
 		of         func(key []byte) bool
 	}{
-		{"catalog", first(CatalogSpan()), second(CatalogSpan()), func(key []byte) bool { return key[0] == kindCatalog }},
-		{"dropped", first(DroppedSpan()), second(DroppedSpan()), func(key []byte) bool { return key[0] == kindDropped }},
+		{"catalog", first(CatalogSpan()), second(CatalogSpan()), func(key []byte) bool { return key[0] == KindCatalog }},
+		{"dropped", first(DroppedSpan()), second(DroppedSpan()), func(key []byte) bool { return key[0] == KindDropped }},
 	} {
 		for _, key := range append(others, Item(nil, table(0), keyed(item.String("c"), nil)), Catalog("zzz\xff"), Dropped(1<<32-1)) {
 			if got := within(key, c.start, c.end); got != c.of(key) {

@@ -15,7 +15,7 @@ func Slot(key []byte) int { return int(key[1+4+2] >> 6) }
 // Change is the key of the change record of an item. The records of one item
 // sort in the order of the changes; n distinguishes those of one update.
 func Change(table uint32, slot int, stamp uint64, n int) []byte {
-	key := append(binary.BigEndian.AppendUint32([]byte{kindChange}, table), byte(slot))
+	key := append(binary.BigEndian.AppendUint32([]byte{KindChange}, table), byte(slot))
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(key, stamp), uint16(n))
 }
 
@@ -26,7 +26,7 @@ func ChangeSpan(table uint32, slot int, from, to uint64) (start, end []byte) {
 
 // ChangesSpan holds all changes of a table.
 func ChangesSpan(table uint32) (start, end []byte) {
-	start = binary.BigEndian.AppendUint32([]byte{kindChange}, table)
+	start = binary.BigEndian.AppendUint32([]byte{KindChange}, table)
 	return start, successor(start)
 }
 
@@ -40,7 +40,7 @@ const signBit = 1 << 63
 // Expiry is the key of the entry that says that an item expires at a second.
 // It contains the item's own key, so that no two items share an entry.
 func Expiry(table uint32, at int64, item []byte) []byte {
-	key := binary.BigEndian.AppendUint32([]byte{kindExpiry}, table)
+	key := binary.BigEndian.AppendUint32([]byte{KindExpiry}, table)
 	key = binary.BigEndian.AppendUint64(key, uint64(at)^signBit) // negative seconds first
 	return append(key, item...)
 }
@@ -52,7 +52,7 @@ func ExpirySpan(table uint32, from, to int64) (start, end []byte) {
 
 // ExpiriesSpan holds all such entries of a table.
 func ExpiriesSpan(table uint32) (start, end []byte) {
-	start = binary.BigEndian.AppendUint32([]byte{kindExpiry}, table)
+	start = binary.BigEndian.AppendUint32([]byte{KindExpiry}, table)
 	return start, successor(start)
 }
 

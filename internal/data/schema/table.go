@@ -46,8 +46,10 @@ type Table struct {
 	Recovery   Recovery   `json:"recovery,omitzero"`
 
 	// Recording is set shortly before a feature starts to read the changes:
-	// the feature may rely on them once every server records them.
-	Recording bool `json:"recording,omitempty"`
+	// the feature may rely on them once every server records them. RecordingID
+	// differs each time that Recording is set.
+	Recording   bool   `json:"recording,omitempty"`
+	RecordingID string `json:"recordingId,omitempty"`
 
 	Restored Restored `json:"restored,omitzero"` // what the table was restored from
 }
@@ -89,10 +91,13 @@ func (t *Table) DisableStream(now time.Time) {
 }
 
 // Sealed returns the description with the stamp of the update that stores it:
-// the streams that it enables start there, and those that it disables end
-// there.
+// the streams and the recovery that it enables start there, and the streams that
+// it disables end there.
 func (t *Table) Sealed(stamp uint64) *Table {
 	sealed := *t
+	if t.Recovery.Enabled && t.Recovery.Start == 0 {
+		sealed.Recovery.Start = stamp
+	}
 	sealed.Streams = slices.Clone(t.Streams)
 	for i := range sealed.Streams {
 		s := &sealed.Streams[i]
@@ -133,21 +138,10 @@ type Recovery struct {
 	Enabled bool      `json:"enabled,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Days    int       `json:"days,omitempty"`
-}
 
-// Window is the range of seconds that a table can be restored to.
-func (r Recovery) Window(now time.Time) (earliest, latest time.Time) {
-	earliest = now.AddDate(0, 0, -r.Days)
-	if earliest.Before(r.Since) {
-		earliest = r.Since
-	}
-	// A second stands for its end, so that no change of the first is missing;
-	// the last one has passed.
-	earliest, latest = earliest.Truncate(time.Second), now.Truncate(time.Second).Add(-time.Second)
-	if latest.Before(earliest) {
-		latest = earliest
-	}
-	return earliest, latest
+	// Start is a stamp from which on all changes are recorded; 0 if it is not
+	// known.
+	Start uint64 `json:"start,omitempty"`
 }
 
 // Restored says what a table was created from: an earlier state of another
@@ -162,9 +156,13 @@ type Restored struct {
 }
 
 // Logs reports whether the table's changes are recorded.
-func (t *Table) Logs() bool {
+func (t *Table) Logs() bool { return t.LogIsRead() || t.Recording }
+
+// LogIsRead reports whether a feature reads the table's changes. All of them are
+// recorded then.
+func (t *Table) LogIsRead() bool {
 	_, streams := t.Stream()
-	return streams || t.Recovery.Enabled || t.Recording
+	return streams || t.Recovery.Enabled
 }
 
 // maxExpired is how long ago an item may have expired to be removed: an
@@ -205,12 +203,23 @@ const (
 	Active   State = "ACTIVE"
 )
 
-// Status is the table's state at a moment.
-func (t *Table) Status(now time.Time) State {
-	if t.State == "" || !now.Before(t.SettledAt) && t.State != Deleting && !t.Restored.Running {
+// Status is the table's state at a moment, when a state lasts for delay.
+func (t *Table) Status(now time.Time, delay time.Duration) State {
+	if t.State == "" || t.SettlesIn(now, delay) == 0 && t.State != Deleting && !t.Restored.Running {
 		return Active
 	}
 	return t.State
+}
+
+// SettlesIn is how long the table's state lasts from now on. SettledAt is at most
+// delay later than the time at which it was set: if it is later than that, the
+// clock has gone back since, and the state is over.
+func (t *Table) SettlesIn(now time.Time, delay time.Duration) time.Duration {
+	left := t.SettledAt.Sub(now)
+	if left < 0 || left > delay {
+		return 0
+	}
+	return left
 }
 
 // Throughput is a pair of read and write units a second.

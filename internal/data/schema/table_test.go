@@ -51,6 +51,8 @@ func TestEntry(t *testing.T) {
 func TestStatus(t *testing.T) {
 	settled := time.Unix(1000, 0)
 	before, after := settled.Add(-1), settled.Add(1)
+	const delay = time.Second
+	back := settled.Add(-delay - 1) // no state lasts that long, so the clock has gone back
 	for _, c := range []struct {
 		name  string
 		state State
@@ -66,9 +68,12 @@ func TestStatus(t *testing.T) {
 		{"a deleted table is being deleted", Deleting, before, Deleting},
 		{"a deleted table is never active again", Deleting, after, Deleting},
 		{"an active table is active", Active, before, Active},
+		{"a new table stays active when the clock goes back", Creating, back, Active},
+		{"a changed table stays active when the clock goes back", Updating, back, Active},
+		{"a deleted table stays deleted when the clock goes back", Deleting, back, Deleting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := (&Table{State: c.state, SettledAt: settled}).Status(c.now); got != c.want {
+			if got := (&Table{State: c.state, SettledAt: settled}).Status(c.now, delay); got != c.want {
 				t.Errorf("the status is %s, want %s", got, c.want)
 			}
 		})

@@ -47,6 +47,7 @@ type Store struct {
 
 	background lead.Work
 	wake       lead.Wake
+	schedule   Schedule
 
 	mu        sync.Mutex
 	manifests map[string]*Manifest // of complete backups, as last listed
@@ -54,11 +55,22 @@ type Store struct {
 	requested map[string]bool      // ids whose Create is running on this server
 	leading   bool                 // whether this server writes backups
 	pending   []*job               // in the order of the requests
+	attempt   Attempt              // the last scheduled backup, on any server; kept in memory only
+
+	unreadable int // sets that could not be read when they were last listed
 
 	// orphans holds the items files that no manifest names, and when this server
 	// first saw each. nextScan is when to look for them again. Only work uses them.
 	orphans  map[string]time.Time
 	nextScan time.Time
+
+	retryAt time.Time // when a scheduled backup that failed is made again; only scheduleStep uses it
+}
+
+// Options configure a Store.
+type Options struct {
+	Log      *slog.Logger
+	Schedule Schedule
 }
 
 // Backup is a backup that is complete or being created.
@@ -77,9 +89,9 @@ const (
 // Open starts a Store that keeps backups at a place. It resumes backups that a
 // restart or another server has left unfinished. The caller closes the place,
 // after Close.
-func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *Store {
+func Open(ctx context.Context, d *db.DB, place blob.Place, o Options) *Store {
 	s := &Store{
-		db: d, place: place, log: log,
+		db: d, place: place, log: o.Log, schedule: o.Schedule,
 		wake:      lead.NewWake(),
 		manifests: make(map[string]*Manifest),
 		failed:    make(map[string]error),
@@ -88,6 +100,7 @@ func Open(ctx context.Context, d *db.DB, place blob.Place, log *slog.Logger) *St
 	s.background.Start(ctx, d.Leads, s.work)
 	d.Subscribe(topicRequested, s.onRequested)
 	d.Subscribe(topicFailed, s.onFailed)
+	d.Subscribe(topicSchedule, s.onAttempt)
 	return s
 }
 
@@ -191,7 +204,11 @@ func (s *Store) tableExists(m *Manifest) bool {
 // abandoned. Until then a server may still be writing them.
 const staleAfter = 24 * time.Hour
 
-func (s *Store) isStale(id string) bool { return id < timeid.New(s.db.Now().Add(-staleAfter)) }
+// isStale reports whether an id is older than staleAfter, by a clock that is
+// trusted.
+func (s *Store) isStale(id string) bool {
+	return id < timeid.New(s.db.Now().Add(-staleAfter)) && s.db.Clock().Trusted()
+}
 
 // discard removes a file that is not needed. If that fails, a later scan does it.
 func (s *Store) discard(ctx context.Context, name string) {
@@ -307,6 +324,11 @@ func (s *Store) Delete(ctx context.Context, id string) (Backup, error) {
 	if err != nil {
 		return Backup{}, fmt.Errorf("list files of backup %s in %s: %w", id, s.place, err)
 	}
+	return b, s.removeFiles(ctx, id, names)
+}
+
+// removeFiles removes the files of a backup. names are those of all files.
+func (s *Store) removeFiles(ctx context.Context, id string, names []string) error {
 	// The record of the pending backup may still exist, and would create the
 	// backup again, so it is removed first. Without its manifest the backup no
 	// longer exists.
@@ -318,10 +340,10 @@ func (s *Store) Delete(ctx context.Context, id string) (Backup, error) {
 	}
 	for _, name := range files {
 		if err := s.place.Remove(ctx, name); err != nil {
-			return Backup{}, fmt.Errorf("remove backup %s from %s: %w", id, s.place, err)
+			return fmt.Errorf("remove backup %s from %s: %w", id, s.place, err)
 		}
 	}
-	return b, nil
+	return nil
 }
 
 // Verify reads a whole backup. It returns a *Damaged if a file is damaged.

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
@@ -23,6 +22,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/store/pebble"
 	"github.com/stator-db/stator/internal/timeid"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // backupFixture is a database and its backups.
@@ -43,7 +43,7 @@ func open(t testing.TB, dir string, place blob.Place) *backupFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &backupFixture{DB: d, Store: Open(t.Context(), d, place, slog.New(slog.DiscardHandler))}
+	h := &backupFixture{DB: d, Store: Open(t.Context(), d, place, Options{Log: slog.New(slog.DiscardHandler)})}
 	closed := false
 	h.close = func() {
 		if closed {
@@ -339,7 +339,7 @@ func TestBackupResumesAfterRestart(t *testing.T) {
 // Items files that no manifest names are removed a day after they were first
 // seen, not before. The files of backups are kept.
 func TestOrphanedFiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h, _ := openServers(t)
 		h.fill(t, "Orders", 10, 10)
 		b := h.backUp(t, "Orders")

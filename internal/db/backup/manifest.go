@@ -32,6 +32,9 @@ type Manifest struct {
 	FileBytes int64  `json:"fileBytes"` // size of the items file
 	SHA256    string `json:"sha256"`    // of the items file, up to its footer
 	File      string `json:"file"`      // name of the items file; defaults to the id and ".items"
+
+	Database string `json:"database,omitempty"` // id of the database whose schedule made the backup; empty if a customer did
+	Set      int64  `json:"set,omitempty"`      // number of the set for which the schedule made it
 }
 
 // items returns the name of the items file.

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
@@ -19,6 +18,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // backupServer is one of several servers that share a database.
@@ -65,7 +65,7 @@ func openServers(t *testing.T) (a, b *backupServer) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.backupFixture = &backupFixture{DB: d, Store: Open(t.Context(), d, m.gate, slog.New(slog.DiscardHandler))}
+		m.backupFixture = &backupFixture{DB: d, Store: Open(t.Context(), d, m.gate, Options{Log: slog.New(slog.DiscardHandler)})}
 		return m
 	}
 	a, b = join(true), join(false)
@@ -117,7 +117,7 @@ func (m *backupServer) files(t *testing.T) []string {
 // Any server accepts a request for a backup. The backup has the items of that
 // moment, and all servers report it, and also that it was deleted.
 func TestFollowerAcceptsBackups(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		b.fill(t, "Orders", 60, 10)
 		want := a.contents(t, "Orders")
@@ -177,7 +177,7 @@ func TestLeaderChangeDuringBackup(t *testing.T) {
 	for _, at := range []string{".items", ".manifest"} {
 		for _, noticed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, noticed %v", at, noticed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				virtualtime.Test(t, func(t *testing.T) {
 					a, b := openServers(t)
 					a.fill(t, "Orders", 60, 10)
 					before := a.contents(t, "Orders")
@@ -216,7 +216,7 @@ func TestLeaderChangeDuringBackup(t *testing.T) {
 
 // A backup that is requested while there is no leader is created by the next one.
 func TestBackupWithoutALeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		a.fill(t, "Orders", 60, 10)
 		a.Lead(false)
@@ -237,7 +237,7 @@ func TestBackupWithoutALeader(t *testing.T) {
 // A deleted backup is not created again, even if the server that wrote it stopped
 // before it removed the record of the pending backup.
 func TestDeletedBackupStaysDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		a.fill(t, "Orders", 60, 10)
 		made := a.backUp(t, "Orders")
@@ -260,7 +260,7 @@ func TestDeletedBackupStaysDeleted(t *testing.T) {
 
 // All servers report why a backup failed.
 func TestFailureIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		a.fill(t, "Orders", 60, 10)
 		a.full.Store(true)
@@ -282,7 +282,7 @@ func TestFailureIsReported(t *testing.T) {
 
 // Any server writes a backup of the whole database.
 func TestWholeServerFromFollower(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		a.fill(t, "Orders", 300, 500)
 		var stream bytes.Buffer

@@ -27,6 +27,15 @@ type backupSet struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
 	Backups []string  `json:"backups"` // their ids
+
+	// Of a set that a schedule made, the id of its database, its number among the
+	// sets of that database, in the order in which they were made whatever the clock
+	// said, when all its backups were verified, and what they have together.
+	Database string    `json:"database,omitempty"`
+	Number   int64     `json:"number,omitempty"`
+	Verified time.Time `json:"verified,omitzero"`
+	Items    int64     `json:"items,omitempty"`
+	Bytes    int64     `json:"bytes,omitempty"`
 }
 
 // WriteAll writes all tables as of one moment as a stream.
@@ -42,7 +51,7 @@ func (s *Store) WriteAll(ctx context.Context, to io.Writer) error {
 	}
 	now := s.db.Now()
 	for _, t := range tables {
-		if t.State == schema.Deleting || t.Restored.Running {
+		if !hasItems(t) {
 			continue
 		}
 		if _, err := to.Write([]byte{1}); err != nil {
@@ -165,6 +174,8 @@ func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, done func(Manif
 	return nil
 }
 
+// newestSet returns the set of the largest id. If a schedule made it, its database may
+// have made another one later, when the clock was behind: that one is returned then.
 func newestSet(ctx context.Context, place blob.Place) (*backupSet, error) {
 	names, err := place.Names(ctx)
 	if err != nil {
@@ -174,26 +185,37 @@ func newestSet(ctx context.Context, place blob.Place) (*backupSet, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s: %w", place, ErrNoSet)
 	}
+	newest, err := readSet(ctx, place, slices.Max(names))
+	if err != nil || newest.Number == 0 {
+		return newest, err
+	}
+	for _, name := range names {
+		set, err := readSet(ctx, place, name)
+		switch {
+		case errors.Is(err, blob.ErrNotFound) || errors.As(err, new(*Damaged)):
+		case err != nil:
+			return nil, err
+		case set.Database == newest.Database && set.Number > newest.Number:
+			newest = set
+		}
+	}
+	return newest, nil
+}
+
+func readSet(ctx context.Context, place blob.Place, name string) (*backupSet, error) {
 	s := new(backupSet)
-	if err := readRecord(ctx, place, slices.Max(names), s); err != nil {
+	if err := readRecord(ctx, place, name, s); err != nil {
 		return nil, err
 	}
 	if s.Format != format {
-		return nil, fmt.Errorf("backup file %s has format %d; this version reads format %d", slices.Max(names), s.Format, format)
+		return nil, fmt.Errorf("backup file %s has format %d; this version reads format %d", name, s.Format, format)
 	}
 	return s, nil
 }
 
 // restoreTable creates a table from a backup and waits until it is active.
 func restoreTable(ctx context.Context, d *db.DB, m *Manifest) error {
-	def := m.Table
-	def.Streams, def.Recovery, def.TimeToLive.Filling = nil, schema.Recovery{}, false
-	def.Indexes = slices.Clone(def.Indexes)
-	def.Indexes = slices.DeleteFunc(def.Indexes, func(x schema.Index) bool { return x.State == schema.Deleting })
-	for i := range def.Indexes {
-		def.Indexes[i].State, def.Indexes[i].Backfilling = "", false // it is complete as soon as the table is
-	}
-	def.Restored = schema.Restored{Table: m.Table.Name, Backup: m.ID, At: m.Created}
+	def := restoredTable(m)
 	if _, err := d.RestoreBackup(ctx, def); err != nil {
 		return err
 	}
@@ -216,4 +238,18 @@ func restoreTable(ctx context.Context, d *db.DB, m *Manifest) error {
 		return err
 	}
 	return nil
+}
+
+// restoredTable returns the definition of a table that is restored with its own
+// name. Streams begin again, and so does point-in-time recovery.
+func restoredTable(m *Manifest) schema.Table {
+	def := m.Table
+	def.Streams, def.Recovery, def.TimeToLive.Filling = nil, schema.Recovery{}, false
+	def.Indexes = slices.Clone(def.Indexes)
+	def.Indexes = slices.DeleteFunc(def.Indexes, func(x schema.Index) bool { return x.State == schema.Deleting })
+	for i := range def.Indexes {
+		def.Indexes[i].State, def.Indexes[i].Backfilling = "", false // it is complete as soon as the table is
+	}
+	def.Restored = schema.Restored{Table: m.Table.Name, Backup: m.ID, At: m.Created}
+	return def
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -129,7 +130,11 @@ func (s *Store) work(ctx context.Context, begun func()) {
 		s.leading, s.pending = false, nil
 	}()
 	s.nextScan = time.Time{}
-	lead.RunTerm(ctx, s.db.Leads, lead.Loop{Step: s.step, Wake: s.wake})
+	loops := []lead.Loop{{Step: s.step, Wake: s.wake}}
+	if s.schedule.Every > 0 {
+		loops = append(loops, s.scheduleLoop())
+	}
+	lead.RunTerm(ctx, s.db.Leads, loops...)
 }
 
 // step writes the backup that has waited longest. At intervals it scans for
@@ -301,12 +306,24 @@ func (s *Store) write(ctx context.Context, j *job) error {
 	m.Table = *t
 	began := s.db.Now()
 	log := s.log.With("table", m.Table.Name, "backup", m.Name, "id", m.ID)
-	lastLog := began
+	if err := s.writeItems(ctx, view, &m, log); err != nil {
+		return err
+	}
+	if err := s.complete(ctx, &m); err != nil {
+		return err
+	}
+	log.Info("backup complete", "items", m.Items, "bytes", m.FileBytes, "took", s.db.Now().Sub(began).Round(time.Millisecond))
+	return nil
+}
+
+// writeItems writes the items file of a backup.
+func (s *Store) writeItems(ctx context.Context, view *history.View, m *Manifest, log *slog.Logger) error {
+	lastLog := s.db.Now()
 	w, err := s.place.Create(ctx, m.items())
 	if err != nil {
 		return err
 	}
-	err = writeFile(w, &m, view.Items(ctx, m.Table.ID), func(items int64) error {
+	err = writeFile(w, m, view.Items(ctx, m.Table.ID), func(items int64) error {
 		if now := s.db.Now(); now.Sub(lastLog) >= progressInterval {
 			lastLog = now
 			log.Info("writing backup", "items", items)
@@ -320,14 +337,7 @@ func (s *Store) write(ctx context.Context, j *job) error {
 		w.Cancel()
 		return err
 	}
-	if err := w.Commit(); err != nil {
-		return err
-	}
-	if err := s.complete(ctx, &m); err != nil {
-		return err
-	}
-	log.Info("backup complete", "items", m.Items, "bytes", m.FileBytes, "took", s.db.Now().Sub(began).Round(time.Millisecond))
-	return nil
+	return w.Commit()
 }
 
 // complete writes the manifest if the backup is still wanted. Otherwise it removes

@@ -1,12 +1,15 @@
-// Package codec is the stored form of items and of tables' descriptions.
+// Package codec is the stored form of items, tables' descriptions, tokens and
+// counts.
 //
-// Each begins with the number of its format, so that it is never empty and can
-// change.
+// All but the counts begin with the number of their format, so that they are
+// never empty and can change.
 package codec
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -14,30 +17,48 @@ import (
 )
 
 const (
-	formatItem  = 1
-	formatTable = 1
+	formatItemUnchecked = 1 // without a checksum
+	formatItem          = 2
+	formatTable         = 1
+
+	itemHead = 1 + 4 // format, CRC-32C of the item
 )
+
+// The whole values of markers: of an expiry entry, and of a dropped table.
+const (
+	FormatExpiry  = 1
+	FormatDropped = 1
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // EncodeItem returns the stored form of an item.
 func EncodeItem(it item.Item) []byte {
-	return AppendItem(make([]byte, 0, len(it)+1), it)
+	return AppendItem(make([]byte, 0, len(it)+itemHead), it)
 }
 
 // AppendItem appends the stored form of an item.
 func AppendItem(dst []byte, it item.Item) []byte {
-	return append(append(dst, formatItem), it...)
+	dst = binary.BigEndian.AppendUint32(append(dst, formatItem), crc32.Checksum(it, castagnoli))
+	return append(dst, it...)
 }
 
 // DecodeItem returns the item of a stored form, and nil for nil. The item shares
-// its memory.
+// its memory. A changed byte is an error that wraps store.ErrCorrupt.
 func DecodeItem(value []byte) (item.Item, error) {
-	if value == nil {
+	switch {
+	case value == nil:
 		return nil, nil
+	case len(value) > itemHead && value[0] == formatItem:
+		it := item.Item(value[itemHead:])
+		if crc32.Checksum(it, castagnoli) != binary.BigEndian.Uint32(value[1:]) {
+			return nil, fmt.Errorf("the checksum of a stored item is wrong: %w", store.ErrCorrupt)
+		}
+		return it, nil
+	case len(value) > 1 && value[0] == formatItemUnchecked:
+		return item.Item(value[1:]), nil
 	}
-	if len(value) < 2 || value[0] != formatItem {
-		return nil, fmt.Errorf("a stored item begins with %x: %w", value[:min(4, len(value))], store.ErrCorrupt)
-	}
-	return item.Item(value[1:]), nil
+	return nil, fmt.Errorf("a stored item begins with %x: %w", value[:min(4, len(value))], store.ErrCorrupt)
 }
 
 // EncodeTable returns the stored form of a table's description.

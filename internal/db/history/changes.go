@@ -13,22 +13,31 @@ import (
 )
 
 // cut returns the stamp that separates a table's changes before a time from
-// those at it or later: the smallest stamp of a change at that time or later.
+// those at it or later: the smallest stamp of a change at that time or later, in
+// the run of the clock that the time belongs to, or else the end of that run.
 //
 // A change with a larger stamp counts as later whatever its time says, because
 // the change that it builds on, or another of its transaction, is later. It was
 // in flight at that time: a change that had been acknowledged has a smaller
 // stamp.
 func (v *View) cut(ctx context.Context, table uint32, at time.Time) (uint64, error) {
-	cut := uint64(math.MaxUint64)
+	runs, err := v.Runs(ctx)
+	if err != nil {
+		return 0, err
+	}
+	first, cut := runs.stamps(runs.at(at))
+	// Stamps are never behind the clock, but may be ahead of it.
+	first = max(first, uint64(store.StampAt(at)))
 	for slot := range keyspace.Slots { // all of them: a transaction may be in several
-		// Stamps are never behind the clock, but may be ahead of it.
-		for r, err := range v.changes(ctx, table, slot, uint64(store.StampAt(at))) {
+		for r, err := range v.changes(ctx, table, slot, first) {
 			if err != nil {
 				return 0, err
 			}
+			if r.stamp >= cut {
+				break
+			}
 			if !r.At.Before(at) {
-				cut = min(cut, r.stamp)
+				cut = r.stamp
 				break
 			}
 		}

@@ -97,19 +97,24 @@ func (v *View) Recoverable(ctx context.Context, name string, id uint32, back, no
 	case !t.Recovery.Enabled:
 		return nil, ErrNoRecovery
 	}
-	if earliest, _ := t.Recovery.Window(now); back.Before(earliest) {
-		return nil, ErrNotRestorable
+	runs, err := v.Runs(ctx)
+	if err == nil && back.Before(runs.KeptFrom(t.Recovery, now)) {
+		err = ErrNotRestorable
 	}
-	return t, nil
+	return t, err
 }
 
 // Restorable returns nil if a table can be restored to a time, and ErrNoRecovery
 // or ErrNotRestorable if not. The zero time stands for now.
-func Restorable(t *schema.Table, at, now time.Time) error {
+func (v *View) Restorable(ctx context.Context, t *schema.Table, at, now time.Time) error {
 	if !t.Recovery.Enabled {
 		return ErrNoRecovery
 	}
-	if earliest, latest := t.Recovery.Window(now); !at.IsZero() && (at.Before(earliest) || at.After(latest)) {
+	runs, err := v.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	if earliest, latest := runs.Window(t.Recovery, now); !at.IsZero() && (at.Before(earliest) || at.After(latest)) {
 		return ErrNotRestorable
 	}
 	return nil
@@ -118,7 +123,13 @@ func Restorable(t *schema.Table, at, now time.Time) error {
 // Items returns the items of a table, in order of their keys. An item is valid
 // until the next.
 func (v *View) Items(ctx context.Context, table uint32) iter.Seq2[item.Item, error] {
-	start, end := keyspace.IndexSpan(table, 0)
+	return v.Entries(ctx, table, 0)
+}
+
+// Entries returns the entries of an index, in order of their keys. An entry is
+// valid until the next.
+func (v *View) Entries(ctx context.Context, table uint32, index uint16) iter.Seq2[item.Item, error] {
+	start, end := keyspace.IndexSpan(table, index)
 	return func(yield func(item.Item, error) bool) {
 		for pair, err := range v.snap.Scan(ctx, store.Range{Start: start, End: end}) {
 			if err != nil {

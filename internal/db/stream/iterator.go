@@ -96,7 +96,7 @@ func (r *Reader) AtSequence(shard Shard, number string, after bool) (Iterator, e
 	switch {
 	case !ok:
 		return Iterator{}, errSequence
-	case at.Stamp < r.trimHorizon():
+	case at.Stamp < r.DB.TrimHorizon():
 		return Iterator{}, apierror.TrimmedData()
 	case at.before(shard.First()) || shard.Last().before(at):
 		return Iterator{}, errSequence

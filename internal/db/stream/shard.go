@@ -43,7 +43,7 @@ func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], erro
 	if err != nil {
 		return nil, err
 	}
-	trimmed := r.trimHorizon()
+	trimmed := r.DB.TrimHorizon()
 	first := epochOf(s, trimmed)
 	return func(yield func(Shard) bool) {
 		for epoch := first; epoch <= epochOf(s, horizon); epoch++ {
@@ -70,7 +70,7 @@ func (r *Reader) Shard(ctx context.Context, s db.Stream, id string) (Shard, erro
 		return Shard{}, err
 	}
 	if key, ok := parseID(id); ok {
-		if shard, ok := findShard(s, key, horizon); ok && shard.ID == id && shard.To > r.trimHorizon() {
+		if shard, ok := findShard(s, key, horizon); ok && shard.ID == id && shard.To > r.DB.TrimHorizon() {
 			return shard, nil
 		}
 	}

@@ -31,9 +31,6 @@ func (p Position) before(q Position) bool {
 	return p.Stamp < q.Stamp || p.Stamp == q.Stamp && p.N < q.N
 }
 
-// trimHorizon returns the first stamp of the changes that can still be read.
-func (r *Reader) trimHorizon() uint64 { return db.StampAt(r.DB.Now().Add(-db.StreamRetention)) }
-
 // Page is a number of consecutive changes of a shard.
 type Page struct {
 	Changes []db.Change
@@ -53,7 +50,7 @@ func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) 
 	}
 	from := it.At
 	if it.Oldest {
-		from = Position{Stamp: max(from.Stamp, r.trimHorizon())}
+		from = Position{Stamp: max(from.Stamp, r.DB.TrimHorizon())}
 	}
 	found, err := r.DB.Changes(ctx, shard.changes(s, from, limit))
 	if err != nil {
@@ -83,11 +80,13 @@ func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) 
 // check finds the shard of an iterator and validates the iterator against it. An
 // iterator comes from the customer, so it may have any content.
 func (r *Reader) check(ctx context.Context, s db.Stream, it Iterator) (shard Shard, horizon uint64, err error) {
-	age := r.DB.Now().Sub(it.Made)
-	if age < -iteratorLife { // too far in the future for a step of the clock
+	clock := r.DB.Clock()
+	// Made may be later than now only if the clock has gone back since, or
+	// slightly in another server.
+	if clock.LastStep() == nil && it.Made.Sub(clock.Now()) > iteratorLife {
 		return Shard{}, 0, errIterator
 	}
-	if age > iteratorLife {
+	if clock.Since(it.Made) > iteratorLife {
 		return Shard{}, 0, apierror.ExpiredIterator()
 	}
 	horizon, err = r.horizon(ctx, s)
@@ -98,7 +97,7 @@ func (r *Reader) check(ctx context.Context, s db.Stream, it Iterator) (shard Sha
 	if !ok || it.At.before(Position{Stamp: shard.From}) || (Position{Stamp: shard.To}).before(it.At) {
 		return Shard{}, 0, errIterator
 	}
-	if shard.To <= r.trimHorizon() || it.At.Stamp < r.trimHorizon() && !it.Oldest {
+	if trimmed := r.DB.TrimHorizon(); shard.To <= trimmed || it.At.Stamp < trimmed && !it.Oldest {
 		return Shard{}, 0, apierror.TrimmedData()
 	}
 	return shard, horizon, nil

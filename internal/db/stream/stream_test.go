@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/clock"
+	"github.com/stator-db/stator/internal/clock/clocktest"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -24,6 +26,7 @@ type streamFixture struct {
 	engine *pebble.Engine
 	db     *db.DB
 	reader *stream.Reader
+	on     *clock.Clock
 
 	mu  sync.Mutex
 	now time.Time
@@ -32,13 +35,28 @@ type streamFixture struct {
 func newFixture(t *testing.T) *streamFixture {
 	t.Helper()
 	w := &streamFixture{T: t, now: time.UnixMilli(1_794_716_084_321).UTC()}
+	w.start(clock.Given(w.clock))
+	return w
+}
+
+// newFixtureOn returns a fixture with a clock that the test moves.
+func newFixtureOn(t *testing.T, c *clock.Clock) *streamFixture {
+	t.Helper()
+	w := &streamFixture{T: t}
+	w.start(c)
+	return w
+}
+
+func (w *streamFixture) start(c *clock.Clock) {
+	w.Helper()
+	t := w.T
 	options := pebble.InMemory()
-	options.Now = w.clock
+	options.Now = c.Now
 	engine, err := pebble.Open(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.engine = engine
+	w.engine, w.on = engine, c
 	w.pass(2 * time.Second) // the stamps of a new engine are ahead of the clock
 	w.open()
 	t.Cleanup(func() {
@@ -47,12 +65,11 @@ func newFixture(t *testing.T) *streamFixture {
 		}
 	})
 	w.create()
-	return w
 }
 
 func (w *streamFixture) open() {
 	w.Helper()
-	d, err := db.Open(w.Context(), w.engine, db.Options{Now: w.clock})
+	d, err := db.Open(w.Context(), w.engine, db.Options{Clock: w.on})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -84,7 +101,7 @@ func (w *streamFixture) create() {
 	w.Helper()
 	id := []schema.Attribute{{Name: "id", Type: item.S}}
 	def := schema.Table{Name: "Orders", Key: schema.Key{Partition: id}, Attributes: id, OnDemand: true}
-	def.EnableStream("NEW_AND_OLD_IMAGES", w.clock())
+	def.EnableStream("NEW_AND_OLD_IMAGES", w.on.Now())
 	if _, err := w.db.CreateTable(w.Context(), def); err != nil {
 		w.Fatal(err)
 	}
@@ -516,4 +533,147 @@ func TestOnlyChangesAreRecorded(t *testing.T) {
 		t.Error("a transaction with a failing condition was committed")
 	}
 	w.wantChanges(s, "INSERT a", "INSERT b", "INSERT c", "MODIFY a", "REMOVE b")
+}
+
+// A step of the wall clock that persists, in either direction, invalidates neither an
+// iterator nor a change: sequence numbers grow, and the trim horizon follows the clock
+// only when it is trusted.
+func TestStepsOfTheClock(t *testing.T) {
+	for _, step := range []time.Duration{20 * time.Hour, -2 * time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			s := clocktest.New()
+			c := clock.New(clock.Options{Now: s.Now, Elapsed: s.Elapsed})
+			w := newFixtureOn(t, c)
+			of := w.onlyStream()
+			passing := func(d time.Duration) {
+				for range d / time.Second {
+					s.Pass(time.Second)
+					c.Now()
+				}
+			}
+			w.write(put("a", "1"))
+			old := w.reader.AtOldest(w.shardOf(of, "a"))
+			s.Step(step)
+			passing(16 * time.Minute)
+			if _, err := w.reader.Read(t.Context(), of, old, 9); code(err) != "ExpiredIteratorException" {
+				t.Errorf("an iterator that is 16 minutes old: %v", err)
+			}
+			w.write(put("a", "2"))
+			recent := w.reader.AtOldest(w.shardOf(of, "a"))
+			if c.Accept(); c.LastStep() == nil { // the database may have accepted it
+				t.Fatal("the step was not accepted")
+			}
+			w.write(put("a", "3"))
+			page, err := w.reader.Read(t.Context(), of, recent, 9)
+			if err != nil || len(page.Changes) < 2 {
+				t.Fatalf("after the step an iterator reads %d changes, %v", len(page.Changes), err)
+			}
+			w.wantChanges(of, "INSERT a", "MODIFY a", "MODIFY a")
+			if !c.Now().Equal(s.Now()) {
+				t.Errorf("the clock is off by %v", c.Now().Sub(s.Now()))
+			}
+			passing(16 * time.Minute)
+			if _, err := w.reader.Read(t.Context(), of, recent, 9); code(err) != "ExpiredIteratorException" {
+				t.Errorf("16 minutes after the step: %v, want ExpiredIteratorException", err)
+			}
+		})
+	}
+}
+
+// While the wall clock is stepped, no change is out of the stream's reach. The control
+// is a clock that is not checked.
+func TestShortStepTrimsNothing(t *testing.T) {
+	for _, checked := range []bool{true, false} {
+		s := clocktest.New()
+		c := clock.Given(s.Now)
+		if checked {
+			c = clock.New(clock.Options{Now: s.Now, Elapsed: s.Elapsed})
+		}
+		w := newFixtureOn(t, c)
+		of := w.onlyStream()
+		w.write(put("a", "1"))
+		s.Pass(time.Second)
+		s.Step(26 * time.Hour)
+		if got := len(w.changeTexts(of)); (got == 1) != checked {
+			t.Errorf("checked %v: the stream has %d changes", checked, got)
+		}
+	}
+}
+
+// shardOf returns the newest shard that has a change of an item.
+func (w *streamFixture) shardOf(s db.Stream, id string) (found stream.Shard) {
+	w.Helper()
+	for _, shard := range w.shards(s) {
+		if shard.Slot == keyspace.Slot(keyspace.Item(nil, s.Table, key(id))) {
+			found = shard
+		}
+	}
+	return found
+}
+
+// An iterator of a server whose shared clock is slightly ahead can be used through
+// another server. The control is a clock that is not shared.
+func TestIteratorOfAServerAhead(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		s := clocktest.New()
+		c := clock.New(clock.Options{Now: s.Now, Elapsed: s.Elapsed, Shared: shared})
+		w := newFixtureOn(t, c)
+		of := w.onlyStream()
+		w.write(put("a", "1"))
+		for range 1200 { // the server runs for a while
+			s.Pass(time.Second)
+			c.Now()
+		}
+		it := w.reader.AtOldest(w.shardOf(of, "a"))
+		it.Made = it.Made.Add(50 * time.Millisecond)
+		if _, err := w.reader.Read(t.Context(), of, it, 9); (err == nil) != shared {
+			t.Errorf("shared %v: the iterator of another server: %v", shared, err)
+		}
+		it.Made = it.Made.Add(-16 * time.Minute)
+		if _, err := w.reader.Read(t.Context(), of, it, 9); code(err) != "ExpiredIteratorException" {
+			t.Errorf("shared %v: an iterator that is 16 minutes old: %v", shared, err)
+		}
+	}
+}
+
+// After a start with a clock that is two days ahead, changes can be read, also those of
+// a stream that has ended, until the clock is trusted. If it is corrected before, they
+// can be read all the time.
+func TestStartWithAClockAhead(t *testing.T) {
+	for _, corrected := range []bool{true, false} {
+		s := clocktest.New()
+		c := clock.New(clock.Options{Now: s.Now, Elapsed: s.Elapsed})
+		w := newFixtureOn(t, c)
+		of := w.onlyStream()
+		w.write(put("a", "1"))
+		s.Pass(time.Second)
+		at := w.reader.AtOldest(w.shardOf(of, "a"))
+		at.Oldest = false
+		w.update(func(t *schema.Table) { t.DisableStream(w.on.Now()) })
+		s.Step(48 * time.Hour)
+		w.on = clock.New(clock.Options{Now: s.Now, Elapsed: s.Elapsed})
+		w.reopen()
+		check := func(when string, want bool) {
+			t.Helper()
+			at.Made = w.on.Now()
+			page, err := w.reader.Read(t.Context(), of, at, 9)
+			if streams := len(w.db.Streams("Orders")); (streams == 1) != want || (len(page.Changes) == 1) != want {
+				t.Errorf("corrected %v: %s: %d streams and %d changes can be read: %v", corrected, when, streams, len(page.Changes), err)
+			}
+		}
+		check("after the start", true)
+		if corrected {
+			s.Step(-48 * time.Hour)
+		}
+		for range 14 * 60 {
+			s.Pass(time.Second)
+			w.on.Now()
+		}
+		check("before the clock is trusted", true)
+		for range 5 * 60 {
+			s.Pass(time.Second)
+			w.on.Accept()
+		}
+		check("when the clock is trusted", corrected)
+	}
 }

@@ -39,7 +39,7 @@ func simpleTable(name string) schema.Table {
 // reports items per second, and the memory above what was in use before.
 func BenchmarkTransfer(b *testing.B) {
 	const items, perFile = 300_000, 100_000
-	h := openOn(b, pebble.Options{Dir: b.TempDir()}, b.TempDir(), &clock{now: time.Unix(1_800_000_000, 0)})
+	h := openOn(b, pebble.Options{Dir: b.TempDir()}, b.TempDir(), &manualClock{now: time.Unix(1_800_000_000, 0)})
 	r := rand.New(rand.NewPCG(1, 2))
 	for f := range items / perFile {
 		var packed, plain bytes.Buffer

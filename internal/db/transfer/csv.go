@@ -116,7 +116,7 @@ func (r *csvReader) appendTyped(dst []byte, t item.Type, text []byte) ([]byte, e
 // lines.
 func (r *csvReader) readRecord() error {
 	for {
-		line, err := r.lineReader.next()
+		line, err := r.nextRecord()
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,8 @@ const (
 	maxFiles        = 50_000 // in one import, as on AWS
 	maxLoggedErrors = 100    // rejected items of one import that are logged
 	maxZstdWindow   = 128 << 20
-	progressEvery   = 1000 // items between two checks of leadership and progress
+	progressEvery   = 1000    // items between two checks of leadership and progress
+	progressBytes   = 8 << 20 // and bytes
 )
 
 // importFiles fills the table of an import.
@@ -62,7 +63,7 @@ func (s *Store) importFiles(ctx context.Context, j Job, log *slog.Logger) error 
 		if err := s.leads(ctx); err != nil || !progress.due() {
 			return err
 		}
-		log.Info("importing table", "file", in.file, "items", in.processed, "errors", in.errors)
+		log.Info("importing table", "file", in.file, "items", in.processed, "errors", in.errors, "bytes", in.bytes.Load())
 		return save()
 	}
 	if err := s.db.Import(ctx, j.Table, j.ID, in.items(), in.reject, func(n int) { stored.Add(int64(n)) }); err != nil {
@@ -135,11 +136,14 @@ func (in *importReader) readFile(yield func(item.Item, error) bool) (more bool, 
 		return false, err
 	}
 	defer unpacked.Close()
-	in.reader = in.open(&countingReader{in.ctx, unpacked, &in.bytes})
+	in.reader = in.open(&countingReader{in: in, from: unpacked})
 	for {
 		it, err := in.reader.next()
 		if errors.Is(err, io.EOF) {
 			return true, nil
+		}
+		if in.stopped != nil {
+			return false, in.stopped
 		}
 		if in.processed%progressEvery == 0 {
 			if in.stopped = in.report(); in.stopped != nil {
@@ -182,20 +186,27 @@ func (in *importReader) reject(err error) {
 	}
 }
 
-// countingReader counts the bytes that are read. It stops when the context ends:
-// there may be much to read before the next item.
+// countingReader counts the bytes that an import reads. It stops when the context
+// ends, and reports progress: there may be much to read before the next item.
 type countingReader struct {
-	ctx context.Context
-	io.Reader
-	n *atomic.Int64
+	in         *importReader
+	from       io.Reader
+	unreported int
 }
 
 func (c *countingReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
+	if err := c.in.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, err := c.Reader.Read(b)
-	c.n.Add(int64(n))
+	if c.unreported >= progressBytes {
+		c.unreported = 0
+		if c.in.stopped = c.in.report(); c.in.stopped != nil {
+			return 0, c.in.stopped
+		}
+	}
+	n, err := c.from.Read(b)
+	c.in.bytes.Add(int64(n))
+	c.unreported += n
 	// The end of a truncated file must not look like the end of a complete one.
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errTruncatedFile

@@ -180,7 +180,13 @@ func (r *ionReader) scanStruct() error {
 		switch {
 		case err != nil:
 			return err
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		case c == '\n':
+			empty, err := skipEmptyLines(r.from)
+			r.number += empty
+			if err != nil {
+				return err
+			}
+		case c == ' ' || c == '\t' || c == '\r':
 		case c == '/':
 			if err := r.skipComment(); err != nil {
 				return err

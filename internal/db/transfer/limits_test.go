@@ -17,6 +17,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // syntheticBucket has any number of files of one item each. Reading one of
@@ -92,7 +93,7 @@ func testImports(t *testing.T, b *syntheticBucket, imports int, while func()) (e
 
 // Two imports run at a time; the rest wait.
 func TestTwoImportsAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		b := &syntheticBucket{files: 1, release: make(chan struct{})}
 		jobs := testImports(t, b, 5, func() {
 			if n := b.opened.Load(); n != 2 {
@@ -110,7 +111,7 @@ func TestTwoImportsAtATime(t *testing.T) {
 // An import of up to 50,000 files is accepted.
 func TestFilesOfAnImport(t *testing.T) {
 	for files, want := range map[int]Status{50_000: Completed, 50_001: Failed} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			b := &syntheticBucket{files: files, release: make(chan struct{})}
 			j := testImports(t, b, 1, func() {})[0]
 			if j.Status != want || (want == Completed) != (j.Items == int64(files)) || (want == Failed) != (j.Code == "TooManyFiles") {

@@ -97,6 +97,58 @@ func newLineReader(from io.Reader) *lineReader {
 	return l
 }
 
+// nextRecord is next, and skips empty lines before the line that it returns.
+func (l *lineReader) nextRecord() ([]byte, error) {
+	empty, err := skipEmptyLines(l.from)
+	l.number += empty
+	if err != nil {
+		l.number++
+		return nil, err
+	}
+	return l.next()
+}
+
+var lineBreaks = bytes.Repeat([]byte{'\n'}, 64)
+
+// skipEmptyLines skips line breaks, and returns how many there are. A file may
+// have gigabytes of them. The error is io.EOF if nothing follows.
+func skipEmptyLines(from *bufio.Reader) (lines int, err error) {
+	for {
+		if _, err := from.Peek(1); err != nil {
+			return lines, err
+		}
+		text, _ := from.Peek(from.Buffered())
+		skipped := 0
+		for bytes.HasPrefix(text[skipped:], lineBreaks) {
+			skipped += len(lineBreaks)
+			lines += len(lineBreaks)
+		}
+		for skipped < len(text) {
+			n := lineBreak(text[skipped:])
+			if n == 0 {
+				break
+			}
+			skipped += n
+			lines++
+		}
+		_, _ = from.Discard(skipped)
+		if skipped < len(text) {
+			return lines, nil
+		}
+	}
+}
+
+// lineBreak returns the length of the line break with which text starts, or 0.
+func lineBreak(text []byte) int {
+	switch {
+	case text[0] == '\n':
+		return 1
+	case text[0] == '\r' && len(text) > 1 && text[1] == '\n':
+		return 2
+	}
+	return 0
+}
+
 // next returns the next line with its line break, which only the last line may
 // lack.
 func (l *lineReader) next() ([]byte, error) {
@@ -139,7 +191,7 @@ func (r *jsonItemReader) line() int { return r.number }
 
 func (r *jsonItemReader) next() (item.Item, error) {
 	for {
-		line, err := r.lineReader.next()
+		line, err := r.nextRecord()
 		if err != nil {
 			return nil, err
 		}

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // transferServer is one of several servers that share a database.
@@ -31,7 +33,7 @@ type transferServer struct {
 // leads.
 func openServers(t *testing.T) (a, b *transferServer) {
 	t.Helper()
-	c := &clock{now: time.Unix(1_800_000_000, 0)}
+	c := &manualClock{now: time.Unix(1_800_000_000, 0)}
 	o := pebble.InMemory()
 	o.Now = c.read
 	engine, err := pebble.Open(o)
@@ -42,7 +44,7 @@ func openServers(t *testing.T) (a, b *transferServer) {
 	join := func(leads bool) *transferServer {
 		server := fleet.Join()
 		server.Lead(leads)
-		d, err := db.Open(t.Context(), server, db.Options{Now: c.read})
+		d, err := db.Open(t.Context(), server, db.Options{Clock: clock.Given(c.read)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +52,7 @@ func openServers(t *testing.T) (a, b *transferServer) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &transferServer{&transferFixture{DB: d, clock: c, bucket: bucket, log: new(logtest.Log)}, server, &leadtest.Gate{Place: place}}
+		m := &transferServer{&transferFixture{DB: d, manualClock: c, bucket: bucket, log: new(logtest.Log)}, server, &leadtest.Gate{Place: place}}
 		m.Store, err = Open(t.Context(), d, map[string]blob.Place{"files": m.Gate}, m.transferFixture.log.Logger())
 		if err != nil {
 			t.Fatal(err)
@@ -152,7 +154,7 @@ func attempts(t *testing.T, m *transferServer, id string) int {
 
 // Any server accepts a job, the leader runs it once, and all servers report it.
 func TestFollowerAcceptsJobs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		a.create(t, "Things")
 		a.put(t, "Things", itemsOfAllTypes(t)...)
@@ -196,7 +198,7 @@ func TestLeaderChangeDuringExport(t *testing.T) {
 	for _, at := range []string{"/data/", "_started", "manifest-files.json", "manifest-summary.md5", "manifest-summary.json"} {
 		for _, noticed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, noticed %v", strings.Trim(at, "/"), noticed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				virtualtime.Test(t, func(t *testing.T) {
 					a, b := openServers(t)
 					a.create(t, "Things")
 					a.put(t, "Things", itemsOfAllTypes(t)...)
@@ -212,7 +214,7 @@ func TestLeaderChangeDuringExport(t *testing.T) {
 					}
 					a.Lead(!noticed)
 					b.Lead(true)
-					a.clock.pass(time.Hour)
+					a.manualClock.pass(time.Hour)
 					a.put(t, "Things", parse(t, `{"id":{"S":"too late"},"n":{"N":"1"}}`))
 					done := b.waitEnded(t, export.ID, false)
 					if done.Status != Completed {
@@ -233,7 +235,7 @@ func TestLeaderChangeDuringExport(t *testing.T) {
 // When the leader changes during an import, the old leader does not overwrite
 // items that are written once the table is usable.
 func TestLeaderChangeDuringImport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		for i := range 3 {
 			a.write(t, fmt.Sprintf("in/%d.json", i), fmt.Appendf(nil, `{"Item":{"id":{"S":"same"},"n":{"N":"1"},"v":{"S":"%d"}}}`+"\n"+`{"Item":{"id":{"S":"%d"},"n":{"N":"1"}}}`+"\n", i, i))
@@ -263,7 +265,7 @@ func TestLeaderChangeDuringImport(t *testing.T) {
 // A server that may have missed messages stops its work before it acknowledges
 // that, and starts again if it leads.
 func TestRestartAfterMissedMessages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, _ := openServers(t)
 		a.create(t, "Things")
 		held := a.Hold(t, "/data/")
@@ -293,7 +295,7 @@ func TestRestartAfterMissedMessages(t *testing.T) {
 
 // A token identifies one job, even if several servers receive it at once.
 func TestTokenIsSharedByAllServers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		a.create(t, "Things")
 		request := a.exportRequest(t, "t")
@@ -331,7 +333,7 @@ func TestTokenIsSharedByAllServers(t *testing.T) {
 // An import whose server stops before it has created the table fails, but not while
 // the server may still be creating it.
 func TestImportWithoutTable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a, b := openServers(t)
 		j, _, err := b.createJob(t.Context(), Job{Table: "Never", Bucket: "files", Format: JSON, Import: &Import{Parameters: json.RawMessage("{}")}})
 		if err != nil {
@@ -350,7 +352,7 @@ func TestImportWithoutTable(t *testing.T) {
 				t.Errorf("before orphanAge the import is %+v, %v, want %s", j, err, InProgress)
 			}
 		}
-		a.clock.pass(orphanAge)
+		a.manualClock.pass(orphanAge)
 		time.Sleep(2 * scanInterval)
 		for _, id := range []string{j.ID, half.ID} {
 			if j := b.waitEnded(t, id, true); j.Status != Failed {

@@ -121,7 +121,13 @@ func (s *Store) jobs(ctx context.Context) (map[string]*Job, error) {
 }
 
 func (s *Store) isExpired(j *Job) bool {
-	return j.Status != InProgress && s.db.Now().Sub(j.Ended) > jobRetention
+	return j.Status != InProgress && s.isPast(j.Ended, jobRetention)
+}
+
+// isPast reports whether a duration has passed since a time, by a clock that is
+// trusted.
+func (s *Store) isPast(t time.Time, after time.Duration) bool {
+	return s.db.Clock().Since(t) >= after && s.db.Clock().Trusted()
 }
 
 // StartExport starts an export. If the token of the request belongs to an earlier
@@ -181,7 +187,7 @@ func (s *Store) createJob(ctx context.Context, j Job) (created Job, exists bool,
 			case other.Status == InProgress:
 				running++
 			}
-			if j.Token != "" && other.Token == j.Token && now.Sub(other.Started) < tokenLife {
+			if j.Token != "" && other.Token == j.Token && !s.isPast(other.Started, tokenLife) {
 				if !j.sameRequest(other) {
 					return "", nil, ErrConflict
 				}

@@ -76,7 +76,7 @@ func (s *Store) failOrphans(ctx context.Context) error {
 		return err
 	}
 	for id, j := range jobs {
-		if j.Import == nil || j.Status != InProgress || j.TableID != 0 || s.db.Now().Sub(j.Started) < orphanAge {
+		if j.Import == nil || j.Status != InProgress || j.TableID != 0 || !s.isPast(j.Started, orphanAge) {
 			continue
 		}
 		if *j, err = s.recordEnd(ctx, *j, &jobError{"InternalFailure", errors.New("the server stopped before the table was created")}); err != nil && !errors.Is(err, errSuperseded) {

@@ -9,8 +9,13 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// maxPlaceholder is the largest size of a placeholder in bytes.
-const maxPlaceholder = 255
+const (
+	// maxPlaceholder is the largest size of a placeholder in bytes.
+	maxPlaceholder = 255
+	// maxSubstitutions is the largest size of all placeholders of a request,
+	// with the names and the values that they stand for.
+	maxSubstitutions = item.MaxRequestValues
+)
 
 // Bindings are the placeholders of one request: what the #names and :values
 // of its expressions stand for. They record which expressions were bound.
@@ -108,6 +113,39 @@ func CheckValues[V any](values map[string]V) error {
 		return nil
 	}
 	return checkPlaceholders("ExpressionAttributeValues", ':', slices.Sorted(maps.Keys(values)))
+}
+
+// CheckSizes checks the sizes of a request's placeholders, whose names and
+// values are checked. value returns the value of a V.
+func CheckSizes[V any](names map[string]string, values map[string]V, value func(V) item.Value) error {
+	ofNames, ofValues := 0, 0
+	for key, name := range names {
+		ofNames += len(key) + len(name)
+	}
+	for key, v := range values {
+		ofValues += len(key) + value(v).Size()
+	}
+	switch {
+	case ofNames > maxSubstitutions:
+		return apierror.Validation("ExpressionAttributeNames exceeds max size")
+	case ofValues > maxSubstitutions:
+		return apierror.Validation("ExpressionAttributeValues exceeds max size")
+	case ofNames+ofValues > maxSubstitutions:
+		return apierror.Validation("Combined size of ExpressionAttributeNames and ExpressionAttributeValues exceeds max size")
+	}
+	return nil
+}
+
+// CheckParameters checks the size of a statement's parameters.
+func CheckParameters(values []item.Value) error {
+	size := 0
+	for _, v := range values {
+		size += v.Size()
+	}
+	if size > maxSubstitutions {
+		return apierror.Validation("Parameters exceeds max size")
+	}
+	return nil
 }
 
 // isPlaceholderKey reports whether a key can be a placeholder.

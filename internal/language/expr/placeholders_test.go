@@ -3,6 +3,8 @@ package expr
 import (
 	"strings"
 	"testing"
+
+	"github.com/stator-db/stator/internal/data/item"
 )
 
 func TestPlaceholders(t *testing.T) {
@@ -43,6 +45,27 @@ func TestPlaceholders(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestSizesOfPlaceholders(t *testing.T) {
+	text := func(n int) string { return strings.Repeat("x", n) }
+	for _, c := range []struct {
+		name   string
+		names  map[string]string
+		values map[string]string
+		want   string
+	}{
+		{"none", nil, nil, ""},
+		{"as large as allowed", map[string]string{"#a": text(1<<20 - 2)}, map[string]string{":a": text(1<<20 - 2)}, ""},
+		{"large names", map[string]string{"#a": text(2<<20 - 1)}, map[string]string{":a": text(2 << 20)}, "ExpressionAttributeNames exceeds max size"},
+		{"large values", map[string]string{"#a": "a"}, map[string]string{":a": text(2<<20 - 1)}, "ExpressionAttributeValues exceeds max size"},
+		{"many values", nil, map[string]string{":a": text(1 << 20), ":b": text(1<<20 - 3)}, "ExpressionAttributeValues exceeds max size"},
+		{"both together", map[string]string{"#a": text(1<<20 - 2)}, map[string]string{":a": text(1<<20 - 1)}, "Combined size of ExpressionAttributeNames and ExpressionAttributeValues exceeds max size"},
+	} {
+		if got := message(t, CheckSizes(c.names, c.values, func(s string) item.Value { return item.String(s) })); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
 	}
 }
 

@@ -193,27 +193,23 @@ func (u *Update) changes(before item.Item) (*changes, error) {
 // source is the item before an update, from which operands are read.
 type source struct {
 	item.Item
-	all map[string]item.Value // its attributes, if there are many actions
+	index *item.Index // if there are many actions
 }
 
 func sourceOf(before item.Item, actions int) source {
-	const many = 100
-	s := source{Item: before}
-	if actions > many {
-		s.all = make(map[string]item.Value, before.Len())
-		for name, v := range before.All() {
-			s.all[name] = v
-		}
+	if actions <= freeLookups || len(before) < largeInItem {
+		return source{Item: before}
 	}
-	return s
+	index := item.IndexOf(before)
+	return source{before, &index}
 }
 
 // At returns the value at the end of a path.
 func (s source) At(p item.Path) (item.Value, bool) {
-	if s.all == nil || len(p) > 1 {
+	if s.index == nil {
 		return s.Item.At(p)
 	}
-	v, ok := s.all[p[0].Name]
+	v, _, ok := s.index.At(p)
 	return v, ok
 }
 

@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // server opens a database whose tables take a while to change, in virtual time.
@@ -31,7 +31,7 @@ func server(t *testing.T) *apply.Endpoint {
 
 // inVirtualTime runs a test in which waiting takes no time.
 func inVirtualTime(t *testing.T, name string, test func(t *testing.T)) {
-	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	t.Run(name, func(t *testing.T) { virtualtime.Test(t, test) })
 }
 
 func sign(r *http.Request, _ []byte) error {
@@ -203,7 +203,7 @@ func TestApplyCannot(t *testing.T) {
 
 // A server may lack recovery if the model does not ask for it; a failure of the
 // server does not count as lacking it.
-func TestApplyWithoutRecovery(t *testing.T) { synctest.Test(t, testApplyWithoutRecovery) }
+func TestApplyWithoutRecovery(t *testing.T) { virtualtime.Test(t, testApplyWithoutRecovery) }
 
 func testApplyWithoutRecovery(t *testing.T) {
 	e := server(t)
@@ -232,7 +232,7 @@ func testApplyWithoutRecovery(t *testing.T) {
 }
 
 // Waiting ends when the context ends.
-func TestApplyGivesUp(t *testing.T) { synctest.Test(t, testApplyGivesUp) }
+func TestApplyGivesUp(t *testing.T) { virtualtime.Test(t, testApplyGivesUp) }
 
 func testApplyGivesUp(t *testing.T) {
 	e := server(t)
@@ -249,7 +249,7 @@ func testApplyGivesUp(t *testing.T) {
 
 // Auto scaling is noted, since no request of the API does it; a plan can be
 // encoded as JSON.
-func TestApplyNotes(t *testing.T) { synctest.Test(t, testApplyNotes) }
+func TestApplyNotes(t *testing.T) { virtualtime.Test(t, testApplyNotes) }
 
 func testApplyNotes(t *testing.T) {
 	e := server(t)

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 const seed = 20261115
@@ -104,7 +104,7 @@ func answering(takes time.Duration, err error) apply.Send {
 // The times of a server that keeps up are measured exactly, for the requested
 // duration.
 func TestLoadMeasures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		reports := 0
 		r, err := Load(t.Context(), answering(10*time.Millisecond, nil), parse(t, carts), LoadOptions{Rate: Rate{Times: 1}, For: 30 * time.Second, Seed: seed,
 			Progress: func(sent, all, late int) {
@@ -131,7 +131,7 @@ func TestLoadMeasures(t *testing.T) {
 // The load is an open loop: when the server is slow, requests are still due, and
 // their waiting is measured. Runs that are not sent at the end are reported.
 func TestLoadIsOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		start := time.Now()
 		r, err := Load(t.Context(), answering(100*time.Millisecond, nil), parse(t, carts),
 			LoadOptions{Rate: Rate{Times: 1}, For: 20 * time.Second, Workers: 2, Grace: time.Second, Seed: seed})
@@ -156,7 +156,7 @@ func TestLoadIsOpen(t *testing.T) {
 
 // Keys are as hot as declared, and keys of indexes are counted too.
 func TestLoadIsSkewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		r, err := Load(t.Context(), answering(0, nil), parse(t, carts), LoadOptions{Rate: Rate{Times: 1}, For: 100 * time.Second, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func TestLoadCounts(t *testing.T) {
 		{"a broken connection", errors.New("connection reset"), func(p *LoadPattern) int { return p.Errors }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				r, err := Load(t.Context(), answering(0, c.err), parse(t, carts), LoadOptions{Rate: Rate{Times: 1}, For: 10 * time.Second, Seed: seed})
 				if err != nil {
 					t.Fatal(err)
@@ -203,7 +203,7 @@ func TestLoadCounts(t *testing.T) {
 
 // A cancelled load returns the context's error.
 func TestLoadStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		start := time.Now()
@@ -220,7 +220,7 @@ func TestLoadModels(t *testing.T) {
 	files := models(t)
 	for _, file := range files[:len(files)-1] { // the last has pages of megabytes
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				m := readModel(t, file)
 				e := server(t, m)
 				r, err := Load(t.Context(), e.Send, m, LoadOptions{Rate: Rate{PerSecond: 400}, For: 2 * time.Second, Seed: seed})

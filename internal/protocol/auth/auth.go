@@ -38,6 +38,11 @@ func Read(header func(name string) []byte, query string) (Signer, error) {
 	return readHeader(authorization, len(header("X-Amz-Date")) > 0 || len(header("Date")) > 0)
 }
 
+// Repeated is the fault of a request with more than one Authorization header.
+func Repeated() error {
+	return fault("InvalidSignatureException", "Found more than one 'Authorization' HTTP header.")
+}
+
 // parameters are required in an Authorization header; missing ones are
 // reported in this order.
 var parameters = [...]string{"Credential", "Signature", "SignedHeaders"}

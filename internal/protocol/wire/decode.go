@@ -37,6 +37,8 @@ type decoder struct {
 	fault *apierror.Error
 	arena []byte // the request's items and values, one after another
 
+	maxSet int // size from which no more members of a set are kept
+
 	top      item.Builder
 	builders []*item.Builder // one for each level of nesting
 	rows     []*[]byte       // the same
@@ -318,7 +320,7 @@ func readAttributes(d *decoder, f reflect.Value, p valueContext) error {
 		return d.mismatch(p, "java.util.Map<java.lang.String, "+classValue+">")
 	}
 	d.reserve()
-	d.fault = nil
+	d.fault, d.maxSet = nil, item.MaxSize
 	if err := d.attributes(&d.top, 0); err != nil {
 		return err
 	}
@@ -335,7 +337,7 @@ func readValue(d *decoder, f reflect.Value, _ valueContext) (err error) {
 
 func readOneValue(d *decoder) (api.Value, error) {
 	d.reserve()
-	d.fault = nil
+	d.fault, d.maxSet = nil, item.MaxRequestValues
 	from := len(d.arena)
 	arena, err := d.value(d.arena, 0)
 	if err != nil {

@@ -1,12 +1,12 @@
 package wire
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
@@ -351,30 +351,6 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// The cost of a deeply nested body is linear, wherever the nesting is.
-func TestDepthIsCheap(t *testing.T) {
-	const levels = 200_000
-	for name, body := range map[string]string{
-		"an item":                       `{"TableName": "abc", "Item": {"a": ` + nested(`{"L": [`, `]}`, levels) + `}}`,
-		"an item of maps":               `{"TableName": "abc", "Item": {"a": ` + nested(`{"M": {"a": `, `}}`, levels) + `}}`,
-		"an unknown member":             `{"x": ` + nested(`[{"a": `, `}]`, levels) + `}`,
-		"a value's unknown member":      `{"Item": {"a": {"x": ` + nested(`[`, `]`, levels) + `}}}`,
-		"a body that never ends":        `{"x": ` + strings.Repeat(`[`, 2*levels),
-		"a list of lists":               strings.Repeat(`[`, levels) + strings.Repeat(`]`, levels),
-		"a request within requests":     strings.Repeat(`{"Item": `, levels),
-		"values of values without ends": `{"Item": {"a": ` + strings.Repeat(`{"M": {"a": `, levels),
-		"a name of escapes":             `{"` + strings.Repeat(`\u0041`, levels) + `": 1}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			start := time.Now()
-			decode(t, "PutItem", body)
-			if took := time.Since(start); took > 5*time.Second {
-				t.Errorf("%d bytes took %v", len(body), took)
-			}
-		})
-	}
-}
-
 // Faults are reported gate by gate: syntax errors before type errors, those
 // before violated constraints, and these all at once.
 func TestGates(t *testing.T) {
@@ -452,4 +428,66 @@ func attributesOf(request any) []api.Attributes {
 		return all
 	}
 	return nil
+}
+
+// Of a set that is larger than an item, or than all values of a request may be, as many
+// members are kept as make it too large. The rest is read, but neither sorted nor kept.
+func TestSetsAreCutAtTheirLimit(t *testing.T) {
+	set := func(kind string, members int) string {
+		var b strings.Builder
+		b.WriteString(`{"` + kind + `": [`)
+		for i := range members {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			if kind == "BS" {
+				fmt.Fprintf(&b, `"%s"`, base64.StdEncoding.EncodeToString(fmt.Append(nil, i*7919%members)))
+			} else {
+				fmt.Fprintf(&b, `"%d"`, i*7919%members)
+			}
+		}
+		b.WriteString("]}")
+		return b.String()
+	}
+	const values, items = item.MaxRequestValues, item.MaxSize
+	for _, c := range []struct {
+		kind    string
+		members int
+		limit   int
+		cut     bool
+	}{
+		{"SS", 300_000, values, false}, {"SS", 1_000_000, values, true}, {"SS", 50_000, items, false}, {"SS", 300_000, items, true},
+		{"NS", 400_000, values, false}, {"NS", 1_000_000, values, true}, {"NS", 80_000, items, false}, {"NS", 300_000, items, true},
+		{"BS", 300_000, values, false}, {"BS", 700_000, values, true}, {"BS", 50_000, items, false}, {"BS", 300_000, items, true},
+	} {
+		t.Run(fmt.Sprint(c.members, " ", c.kind, " of ", c.limit), func(t *testing.T) {
+			read := func(text string) (item.Value, string) {
+				request, fault := decode(t, "PutItem", `{"TableName": "abc", "Item": {"a": `+text+`}, "ExpressionAttributeValues": {":a": `+text+`}}`)
+				if fault != "" {
+					return nil, fault
+				}
+				put := request.(*api.PutItem)
+				if err := item.Check(put.Item.Item); err != nil || put.Item.Fault != nil || put.ExpressionAttributeValues[":a"].Fault != nil {
+					t.Errorf("the item is invalid: %v, %v", err, put.Item.Fault)
+				}
+				v, _ := put.Item.Item.Get("a")
+				if c.limit == values {
+					v = put.ExpressionAttributeValues[":a"].Value
+				}
+				return v, ""
+			}
+			text := set(c.kind, c.members)
+			v, fault := read(text)
+			if fault != "" {
+				t.Fatal(fault)
+			}
+			if cut := v.Len() < c.members; cut != c.cut || cut && (v.Size() <= c.limit || v.Size() > c.limit+2<<10) {
+				t.Errorf("%d members of %d bytes are kept", v.Len(), v.Size())
+			}
+			broken := strings.TrimSuffix(text, "]}") + `, 1]}`
+			if _, fault := read(broken); !strings.Contains(fault, "SerializationException") {
+				t.Errorf("a number at the end of the set is answered with %q", fault)
+			}
+		})
+	}
 }

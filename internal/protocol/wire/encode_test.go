@@ -21,6 +21,9 @@ import (
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := randomItem(t, 3)
+		if got, want := ItemTextBytes(it), len(AppendItem(nil, it)); got != want {
+			t.Fatalf("the text of %v has %d bytes, not %d", it, want, got)
+		}
 		written := AppendItem(nil, it)
 		var put api.PutItem
 		if err := Decode([]byte(`{"TableName": "abc", "Item": `+string(written)+`}`), &put); err != nil || put.Item.Fault != nil {

@@ -25,7 +25,7 @@ var (
 // It is valid until the next call.
 func (r *ItemReader) Member(body []byte, member string) (item.Item, error) {
 	d := &r.d
-	d.scanner, d.fault = scanner{body: body}, nil
+	d.scanner, d.fault, d.maxSet = scanner{body: body}, nil, item.MaxSize
 	found := false
 	more, err := d.enter('{')
 	for more && err == nil {

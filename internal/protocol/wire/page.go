@@ -22,16 +22,26 @@ const headBytes = 32
 
 // NewPage returns an empty page.
 func NewPage(m *buffer.Scratch) Page {
-	return Page{m, m.Grow(m.Empty(), 1<<10)[:headBytes]}
+	text, _ := m.Grow(m.Empty(), 1<<10)
+	return Page{m, text[:headBytes]}
 }
 
-// Add encodes an item, straight from its stored form.
-func (p *Page) Add(it item.Item) {
-	p.text = p.memory.Grow(p.text, len(it)+len(it)/2+64) // an estimate: append grows it if that is too little
-	if len(p.text) > headBytes {
-		p.text = append(p.text, ',')
+// Add encodes an item, straight from its stored form. It reports false if the page
+// becomes large and there is no memory for it.
+func (p *Page) Add(it item.Item) bool {
+	likely := len(it) + len(it)/2 + 64 // append grows a small page if that is too little
+	if len(p.text)+likely > buffer.Small {
+		likely = ItemTextBytes(it) + 64
 	}
-	p.text = AppendItem(p.text, it)
+	text, ok := p.memory.Grow(p.text, likely)
+	if !ok {
+		return false
+	}
+	if len(text) > headBytes {
+		text = append(text, ',')
+	}
+	p.text = AppendItem(text, it)
+	return true
 }
 
 // Reply returns the whole reply: the members of reply around the items that were

@@ -244,23 +244,29 @@ func (d *decoder) list(dst []byte, depth int) ([]byte, error) {
 }
 
 // set reads a set. Its members are read into a row, and copied from there in
-// order if they were not in order.
+// order if they were not in order. Of a set that is too large, only so much is kept
+// that it is rejected for its size.
 func (d *decoder) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 	if d.next() != '[' {
 		return nil, d.mismatch(inList, "")
 	}
 	row, count, from := d.row(depth), 0, d.at
+	full := rowLimit{left: d.maxSet}
 	more, err := d.enter('[')
-	for ; more && err == nil; count++ {
+	for more && err == nil {
 		var text []byte
 		if text, err = d.string(); err != nil {
 			break
 		}
-		var out []byte
-		if out, err = d.scalar(*row, t.Member(), text); err == nil {
+		if !full.reached(*row) {
+			var out []byte
+			if out, err = d.scalar(*row, t.Member(), text); err != nil {
+				break
+			}
 			*row = out
-			more, err = d.again('[')
+			count++
 		}
+		more, err = d.again('[')
 	}
 	if err != nil {
 		return nil, err
@@ -269,17 +275,43 @@ func (d *decoder) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 		d.noteFault(errEmptySet[t])
 		return item.AppendNull(dst), nil
 	}
-	d.members = item.AppendRow(d.members[:0], *row)
-	dst, double := item.AppendSet(dst, t, d.members)
+	var double bool
+	if count >= item.ManyMembers {
+		dst, double = item.AppendLargeSet(dst, t, count, *row)
+	} else {
+		d.members = item.AppendRow(d.members[:0], *row)
+		dst, double = item.AppendSet(dst, t, d.members)
+	}
 	if double {
 		d.noteFault(duplicates(t, d.body[from:d.at]))
 	}
 	return dst, nil
 }
 
+// rowLimit finds out when the values in a growing row exceed a size.
+type rowLimit struct {
+	left  int // of the size
+	sized int // bytes of the row that were counted
+	full  bool
+}
+
+func (l *rowLimit) reached(row []byte) bool {
+	// Values are not smaller in the row.
+	if l.full || len(row)-l.sized <= max(l.left, 1<<10) {
+		return l.full
+	}
+	l.left -= item.RowSize(row[l.sized:])
+	l.sized = len(row)
+	l.full = l.left < 0
+	return l.full
+}
+
 // duplicates returns the fault of a set with equal members; body is the set
 // as the customer wrote it.
 func duplicates(t item.Type, set []byte) error {
+	if t == item.NS {
+		return apierror.Request("Input collection contains duplicates")
+	}
 	var texts [][]byte
 	s := scanner{body: set}
 	for more, err := s.enter('['); more && err == nil; more, err = s.again('[') {
@@ -290,10 +322,7 @@ func duplicates(t item.Type, set []byte) error {
 		texts = append(texts, text)
 	}
 	all := "[" + string(bytes.Join(texts, []byte(", "))) + "]"
-	switch t {
-	case item.NS:
-		return apierror.Request("Input collection contains duplicates")
-	case item.BS:
+	if t == item.BS {
 		return apierror.InvalidRequestValues("Input collection %sof type BS contains duplicates.", all)
 	}
 	return apierror.InvalidRequestValues("Input collection %s contains duplicates.", all)

@@ -88,6 +88,8 @@ func TestValueFaults(t *testing.T) {
 		{"a string twice in a set", `{"SS": ["b", "a", "b"]}`, invalid + "Input collection [b, a, b] contains duplicates.", true},
 		{"a number twice in a set", `{"NS": ["1", "1.0"]}`, "Input collection contains duplicates", true},
 		{"a binary twice in a set", `{"BS": ["YQ==", "YQ=="]}`, invalid + "Input collection [YQ==, YQ==]of type BS contains duplicates.", true},
+		{"a number twice in a large set", `{"NS": ["7"` + strings.Repeat(`, "8", "9"`, item.ManyMembers) + `]}`, "Input collection contains duplicates", true},
+		{"a string twice in a large set", `{"SS": ["b"` + strings.Repeat(`, "a"`, item.ManyMembers) + `]}`, invalid + "Input collection [b" + strings.Repeat(", a", item.ManyMembers) + "] contains duplicates.", true},
 		{"an invalid number in a set", `{"NS": ["1", "x"]}`, "The parameter cannot be converted to a numeric value: x", false},
 		{"a fault within a list", `{"L": [{"S": "a"}, {"N": "x"}]}`, "The parameter cannot be converted to a numeric value: x", false},
 		{"a fault within a map", `{"M": {"a": {}}}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},

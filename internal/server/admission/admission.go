@@ -3,9 +3,12 @@
 //
 // Each bound has its own policy for overload:
 //
-//   - Slots bounds the requests that are executed at once. A request that waits
-//     too long for a slot is rejected with a ThrottlingException, after which
-//     clients back off and retry. Rejections are delayed and rate-limited:
+//   - Slots bounds the requests that are executed at once, and the memory of
+//     large ones, of which a Room is the part of one request: for the items that
+//     it reads, for what it writes, and for its reply until that is sent. A
+//     request that turns out to need more memory than is free has no effect, and
+//     is repeated when there is enough. A request that waits too long is rejected
+//     with a ThrottlingException, after which clients back off and retry. Rejections are delayed and rate-limited:
 //     clients reconnect, and rejecting thousands at once would leave no time to
 //     serve. A request that waits to be rejected stands behind all others, and
 //     is still served if a slot is free.
@@ -18,9 +21,11 @@
 //     it runs out, the smallest reservation is granted first, and load is shed:
 //     the largest bodies that have been arriving for more than a second are
 //     evicted, and their requests rejected.
-//   - Replies bounds the memory of replies that clients have yet to read. When
-//     it is exceeded, the connections of the largest replies that have been
-//     waiting for more than a second are cut.
+//   - Replies are those that clients have yet to read. While requests wait for
+//     memory, the connections of the largest replies that have been waiting for
+//     more than a second are cut.
+//
+// Limits has the figures, which follow the memory of the process.
 //
 // The queues are not bounded in length, but in time: every waiter has a deadline.
 package admission

@@ -13,10 +13,6 @@ import (
 const (
 	// MaxBodyBytes is the size limit of one body.
 	MaxBodyBytes = 16 << 20
-	// smallPoolBytes is the memory for the first LargeBytes of each body,
-	// largePoolBytes the memory for the rest of large bodies.
-	smallPoolBytes = 64 << 20
-	largePoolBytes = 96 << 20
 	// maxBodyWait is how long a body waits for memory, in total, before its
 	// request is rejected.
 	maxBodyWait = 3 * time.Second
@@ -42,8 +38,8 @@ type Bodies struct {
 }
 
 // NewBodies returns an empty set of reservations.
-func NewBodies() *Bodies {
-	return &Bodies{small: newPool(smallPoolBytes), large: newPool(largePoolBytes), reading: make(map[*Reservation]struct{})}
+func NewBodies(l Limits) *Bodies {
+	return &Bodies{small: newPool(l.SmallBodies), large: newPool(l.LargeBodies), reading: make(map[*Reservation]struct{})}
 }
 
 // Body is the body of a request.

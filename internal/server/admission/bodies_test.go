@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // Memory is granted to the smallest reservation first, and among equals in the
 // order of arrival. One goroutine evicts for all waiters.
 func TestManyBodiesWaitForMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := NewBodies()
+	virtualtime.Test(t, func(t *testing.T) {
+		m := NewBodies(maxLimits)
 		holder := m.newReservation()
-		if m.small.reserve(&holder.small, smallPoolBytes) != nil {
+		if m.small.reserve(&holder.small, maxLimits.SmallBodies) != nil {
 			t.Fatal("there is no free memory at the start")
 		}
 		const many = 200
@@ -54,7 +55,7 @@ func TestManyBodiesWaitForMemory(t *testing.T) {
 			t.Errorf("the order is %d", order)
 		}
 
-		if err := m.newReservation().reserve(smallPoolBytes / 512); err == nil || err.Error() != apierror.Throttled().Error() {
+		if err := m.newReservation().reserve(maxLimits.SmallBodies / 512); err == nil || err.Error() != apierror.Throttled().Error() {
 			t.Errorf("a waiter that gets no memory gets %v", err)
 		}
 		time.Sleep(2 * evictionInterval)
@@ -68,9 +69,9 @@ func TestManyBodiesWaitForMemory(t *testing.T) {
 // Slow bodies are evicted repeatedly while a body waits, even when a body that
 // needs more has arrived in between and evicted at once.
 func TestEvictionIsRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := NewBodies()
-		if m.large.reserve(&m.newReservation().large, largePoolBytes) != nil {
+	virtualtime.Test(t, func(t *testing.T) {
+		m := NewBodies(maxLimits)
+		if m.large.reserve(&m.newReservation().large, maxLimits.LargeBodies) != nil {
 			t.Fatal("there is no free memory at the start")
 		}
 		for _, bytes := range []int64{2 * LargeBytes, 2 * m.large.minEvicted} {
@@ -111,8 +112,8 @@ func (evictedAtEnd) Drop() {}
 // A request whose body was evicted is rejected even if the body is complete:
 // net/http treats its client as disconnected.
 func TestEvictedAtTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := NewBodies()
+	virtualtime.Test(t, func(t *testing.T) {
+		m := NewBodies(maxLimits)
 		_, held, err := m.Read(t.Context(), evictedAtEnd{func() {
 			time.Sleep(2 * slowBodyAfter)
 			m.mu.Lock()

@@ -22,7 +22,7 @@ type LargeBodies struct{ slots *Slots }
 
 // NewLargeBodies returns a bound of that many bodies.
 func NewLargeBodies(slots int) *LargeBodies {
-	return &LargeBodies{NewSlots(slots, maxLargeWait)}
+	return &LargeBodies{NewSlots(slots, 0, maxLargeWait)}
 }
 
 // LargeSlots is the number of large bodies that a server decodes at once: fewer
@@ -32,7 +32,7 @@ func LargeSlots() int { return max(1, (runtime.GOMAXPROCS(0)-1)/2) }
 
 // Run waits for a slot and runs fn, which decodes a body, at low priority.
 func (l *LargeBodies) Run(ctx context.Context, bytes int, fn func()) error {
-	if err := l.slots.Acquire(ctx, penalty(bytes)); err != nil {
+	if err := l.slots.Acquire(ctx, penalty(int64(bytes)), 0); err != nil {
 		return err
 	}
 	defer l.slots.Release()
@@ -58,8 +58,8 @@ func atLowPriority(fn func()) {
 	}
 }
 
-// penalty is how much later than its arrival a large body is queued, so that
-// smaller bodies pass it.
-func penalty(bytes int) time.Duration {
+// penalty is how much later than its arrival a large body, or a request that needs
+// memory, is queued, so that smaller ones pass it.
+func penalty(bytes int64) time.Duration {
 	return time.Duration(bytes) * time.Second / penaltyBytesPerSecond
 }

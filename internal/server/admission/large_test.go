@@ -6,12 +6,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // Among waiting bodies, a smaller one passes larger ones that arrived before it,
 // but not indefinitely.
 func TestSmallerBodiesPassLargerOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		large := NewLargeBodies(1)
 		acquire(t, large.slots, 1)
 		var order []string

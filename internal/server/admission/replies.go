@@ -9,27 +9,27 @@ import (
 	"github.com/stator-db/stator/internal/buffer"
 )
 
-const (
-	// MaxReplyBytes is the budget of a server's Replies. It may be exceeded for
-	// SlowReplyAfter.
-	MaxReplyBytes = 256 << 20
-	// SlowReplyAfter is how long a client may take to read a large reply when
-	// the budget is exceeded.
-	SlowReplyAfter = time.Second
-)
+// SlowReplyAfter is how long a client may take to read a large reply while other
+// requests wait for its memory.
+const SlowReplyAfter = time.Second
 
-// Replies bounds the memory of large replies that clients have yet to read.
-// Without a bound each may stay in memory for up to a minute, the write timeout.
-// A nil *Replies does not bound anything.
+// Replies are the large replies that are being sent. When requests wait for memory,
+// the largest replies that clients have not read for SlowReplyAfter are cut: without
+// that each may stay in memory for up to a minute, the write timeout.
+// A nil *Replies cuts nothing.
 type Replies struct {
+	slots *Slots
+
 	mu      sync.Mutex
 	pending map[*PendingReply]struct{}
-	bytes   int64 // of pending replies that are not cut
-	waiting bool  // cutSlow will run again
+	waiting bool // cutSlow will run again
 }
 
-// NewReplies returns a budget of MaxReplyBytes.
-func NewReplies() *Replies { return &Replies{pending: make(map[*PendingReply]struct{})} }
+// NewReplies returns the replies that use the memory of slots.
+func NewReplies(slots *Slots) *Replies {
+	slots.replies = &Replies{slots: slots, pending: make(map[*PendingReply]struct{})}
+	return slots.replies
+}
 
 // PendingReply is a reply that is being sent.
 type PendingReply struct {
@@ -40,10 +40,8 @@ type PendingReply struct {
 	wasCut  bool
 }
 
-// Add counts a reply until it is Done. When the budget is exceeded, the largest
-// replies that have been pending for longer than SlowReplyAfter are cut: cut must
-// make their writes fail, and must not block. Small replies are not counted; for
-// these Add returns nil.
+// Add lists a reply until it is Done. cut must make its writes fail, and must not
+// block. Small replies are not listed; for these Add returns nil.
 func (r *Replies) Add(bytes int, cut func()) *PendingReply {
 	if r == nil || bytes <= buffer.Small { // a connection may hold as much anyway
 		return nil
@@ -52,12 +50,10 @@ func (r *Replies) Add(bytes int, cut func()) *PendingReply {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending[p] = struct{}{}
-	r.bytes += p.bytes
-	r.cutSlow()
 	return p
 }
 
-// Done ends the accounting of a reply and reports whether it was cut.
+// Done reports whether a reply was cut.
 func (p *PendingReply) Done() (wasCut bool) {
 	if p == nil {
 		return false
@@ -66,28 +62,37 @@ func (p *PendingReply) Done() (wasCut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pending, p)
-	if !p.wasCut {
-		r.bytes -= p.bytes
-	}
 	return p.wasCut
 }
 
-// Pending returns the number and the size of the replies that are counted.
+// Pending returns the number and the size of the replies that are being sent.
 func (r *Replies) Pending() (replies int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending), r.bytes
+	for p := range r.pending {
+		bytes += p.bytes
+	}
+	return len(r.pending), bytes
 }
 
-// cutSlow cuts slow replies until the others fit in the budget, and runs again
-// later if there are not enough slow ones. The caller holds mu.
+// cutSlow cuts slow replies until there is memory for the requests that wait for
+// it, and runs again until none waits.
 func (r *Replies) cutSlow() {
-	if r.bytes <= MaxReplyBytes {
+	if r == nil {
 		return
 	}
+	missing := r.slots.missing()
+	if missing == 0 {
+		return
+	}
+	missing = max(missing, r.slots.memory/8) // so that the next request finds memory, too
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var slow []*PendingReply
 	for p := range r.pending {
-		if !p.wasCut && time.Since(p.since) >= SlowReplyAfter {
+		if p.wasCut {
+			missing -= p.bytes // it ends soon
+		} else if time.Since(p.since) >= SlowReplyAfter {
 			slow = append(slow, p)
 		}
 	}
@@ -95,19 +100,19 @@ func (r *Replies) cutSlow() {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), a.since.Compare(b.since))
 	})
 	for _, p := range slow {
-		if r.bytes <= MaxReplyBytes {
-			return
+		if missing <= 0 {
+			break
 		}
 		p.wasCut = true
-		r.bytes -= p.bytes
+		missing -= p.bytes
 		p.cut()
 	}
-	if r.bytes > MaxReplyBytes && !r.waiting {
+	if !r.waiting {
 		r.waiting = true
-		time.AfterFunc(SlowReplyAfter, func() {
+		time.AfterFunc(evictionInterval, func() {
 			r.mu.Lock()
-			defer r.mu.Unlock()
 			r.waiting = false
+			r.mu.Unlock()
 			r.cutSlow()
 		})
 	}

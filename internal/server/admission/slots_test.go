@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // A single request is rejected at the end of its wait. Many requests are rejected
@@ -24,8 +26,8 @@ func TestRejectionsAreRateLimited(t *testing.T) {
 		{"more than that", 20_000, maxRejectionWait},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				slots := NewSlots(1, time.Second)
+			virtualtime.Test(t, func(t *testing.T) {
+				slots := NewSlots(1, 0, time.Second)
 				acquire(t, slots, 1)
 				var mu sync.Mutex
 				var rejected []time.Duration
@@ -33,7 +35,7 @@ func TestRejectionsAreRateLimited(t *testing.T) {
 				began := time.Now()
 				for range c.clients {
 					waiting.Go(func() {
-						err := slots.Acquire(t.Context(), 0)
+						err := slots.Acquire(t.Context(), 0, 0)
 						mu.Lock()
 						defer mu.Unlock()
 						if err != nil {
@@ -64,15 +66,15 @@ func TestRejectionsAreRateLimited(t *testing.T) {
 // A request that waits to be rejected lets others pass, and still gets a slot when
 // no other request waits.
 func TestDemotedRequestsLetOthersPass(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slots := NewSlots(1, time.Second)
+	virtualtime.Test(t, func(t *testing.T) {
+		slots := NewSlots(1, 0, time.Second)
 		acquire(t, slots, 1)
 		order := make(chan string, 4)
 		var waiting sync.WaitGroup
 		arrive := func(name string) {
 			time.Sleep(time.Microsecond) // so that arrival times differ
 			waiting.Go(func() {
-				if err := slots.Acquire(t.Context(), 0); err != nil {
+				if err := slots.Acquire(t.Context(), 0, 0); err != nil {
 					name = "rejected: " + name
 				}
 				order <- name
@@ -104,12 +106,12 @@ func TestDemotedRequestsLetOthersPass(t *testing.T) {
 
 // A request whose context ends leaves the queue.
 func TestCancelledRequestLeavesTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slots := NewSlots(1, time.Second)
+	virtualtime.Test(t, func(t *testing.T) {
+		slots := NewSlots(1, 0, time.Second)
 		acquire(t, slots, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- slots.Acquire(ctx, 0) }()
+		go func() { ended <- slots.Acquire(ctx, 0, 0) }()
 		synctest.Wait()
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -124,7 +126,7 @@ func TestCancelledRequestLeavesTheQueue(t *testing.T) {
 func acquire(t *testing.T, slots *Slots, n int) {
 	t.Helper()
 	for range n {
-		if err := slots.Acquire(t.Context(), 0); err != nil {
+		if err := slots.Acquire(t.Context(), 0, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,17 +135,17 @@ func acquire(t *testing.T, slots *Slots, n int) {
 // idle checks that all slots are free and that no request waits.
 func idle(t *testing.T, slots *Slots, n int) {
 	t.Helper()
-	if slots.free != n || len(slots.queue) != 0 {
-		t.Errorf("%d of %d slots are free, and %d requests wait", slots.free, n, len(slots.queue))
+	if slots.free != n || len(slots.small)+len(slots.large) != 0 {
+		t.Errorf("%d of %d slots are free, and %d requests wait", slots.free, n, len(slots.small)+len(slots.large))
 	}
 }
 
 func BenchmarkSlots(b *testing.B) {
-	slots := NewSlots(MaxRequests, MaxSlotWait)
+	slots := NewSlots(maxLimits.Requests, 0, MaxSlotWait)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if slots.Acquire(b.Context(), 0) == nil {
+			if slots.Acquire(b.Context(), 0, 0) == nil {
 				slots.Release()
 			}
 		}
@@ -152,14 +154,114 @@ func BenchmarkSlots(b *testing.B) {
 
 // Waiters are reused.
 func BenchmarkContendedSlots(b *testing.B) {
-	slots := NewSlots(1, time.Hour)
+	slots := NewSlots(1, 0, time.Hour)
 	b.ReportAllocs()
 	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if slots.Acquire(b.Context(), 0) == nil {
+			if slots.Acquire(b.Context(), 0, 0) == nil {
 				slots.Release()
 			}
 		}
 	})
+}
+
+// Requests that wait for memory do not block small requests, smaller ones pass larger
+// ones, and one that needs more than all memory gets all of it.
+func TestRequestsWaitForMemory(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		slots := NewSlots(10, 100<<20, time.Hour)
+		var first Room
+		if err := first.Acquire(t.Context(), slots, 60<<20); err != nil {
+			t.Fatal(err)
+		}
+		if !first.Reserve(70<<20) || first.Reserve(40<<20) || first.Needed() != 110<<20 {
+			t.Errorf("of 100 MB the first request has %d MB and needs %d", first.held>>20, first.needed>>20)
+		}
+		var order []string
+		var waiting sync.WaitGroup
+		arrive := func(name string, bytes int64) {
+			waiting.Go(func() {
+				var r Room
+				if err := r.Acquire(t.Context(), slots, bytes); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				order = append(order, name) // one at a time
+				r.Release()
+			})
+			synctest.Wait()
+		}
+		arrive("all", 500<<20)
+		arrive("half", 50<<20)
+		arrive("small", 0)
+		if want := []string{"small"}; !slices.Equal(order, want) {
+			t.Errorf("without free memory %q are served, want %q", order, want)
+		}
+		first.Leave(20 << 20) // the reply is being sent
+		synctest.Wait()
+		if want := []string{"small", "half"}; !slices.Equal(order, want) {
+			t.Errorf("with 80 MB free %q are served, want %q", order, want)
+		}
+		first.Release()
+		waiting.Wait()
+		if want := []string{"small", "half", "all"}; !slices.Equal(order, want) {
+			t.Errorf("with all memory free %q are served, want %q", order, want)
+		}
+		idle(t, slots, 10)
+		if slots.freeBytes != slots.memory {
+			t.Errorf("%d of %d bytes are free", slots.freeBytes, slots.memory)
+		}
+	})
+}
+
+// A request that waits for memory is rejected like one that waits for a slot, and one
+// whose reply is larger than expected counts with its size.
+func TestMemoryIsThrottled(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		slots := NewSlots(10, 100<<20, time.Second)
+		var first, second Room
+		if err := first.Acquire(t.Context(), slots, 0); err != nil {
+			t.Fatal(err)
+		}
+		first.Leave(150 << 20)
+		began := time.Now()
+		if err := second.Acquire(t.Context(), slots, 1); err == nil || time.Since(began) != time.Second {
+			t.Errorf("a request without memory ends after %v with %v", time.Since(began), err)
+		}
+		first.Release()
+		if err := second.Acquire(t.Context(), slots, 100<<20); err != nil {
+			t.Error(err)
+		}
+		second.Release()
+		idle(t, slots, 10)
+	})
+}
+
+// Memory that a request frees is free for others at once, unless the request has
+// acquired it with its slot. After Commit reservations do not fail.
+func TestRoomIsFreed(t *testing.T) {
+	s := NewSlots(2, 100, time.Second)
+	var r, other Room
+	for _, room := range []*Room{&r, &other} {
+		if err := room.Acquire(t.Context(), s, 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !r.Reserve(80) || other.Reserve(30) {
+		t.Fatal("a request cannot reserve what is free, or another one can reserve it, too")
+	}
+	if r.Free(70); !other.Reserve(80) { // 10 of the acquired 20 are used
+		t.Error("memory that was freed is not free")
+	}
+	if other.Reserve(10) {
+		t.Error("memory that was acquired is free")
+	}
+	if other.Commit(); !other.Reserve(10) {
+		t.Error("a reservation fails after Commit")
+	}
+	r.Release()
+	other.Release()
+	if s.freeBytes != 100 || s.free != 2 {
+		t.Errorf("%d bytes and %d slots are free at the end", s.freeBytes, s.free)
+	}
 }

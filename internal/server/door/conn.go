@@ -49,6 +49,12 @@ type conn struct {
 	host string // of the last request; most connections use one host only
 
 	wasCut atomic.Bool // the body was evicted
+
+	ctx      context.Context // of the requests
+	cancel   context.CancelFunc
+	requests int64        // so far
+	current  atomic.Int64 // the number of the request in progress; 0 is none
+	watched  int64        // current, when watch looked last
 }
 
 // The states of a connection. Shutdown closes idle connections only.
@@ -58,17 +64,20 @@ const (
 	closed
 )
 
-// closeIfIdle closes a connection between two requests.
-func (c *conn) closeIfIdle() {
-	if c.state.CompareAndSwap(idle, closed) {
-		_ = c.nc.Close()
+// closeIfIdle closes a connection between two requests. It reports whether it did.
+func (c *conn) closeIfIdle() bool {
+	if !c.state.CompareAndSwap(idle, closed) {
+		return false
 	}
+	_ = c.nc.Close()
+	return true
 }
 
 // serve answers requests in their order until one ends the connection.
 func (c *conn) serve() {
 	c.last = time.Now()
 	c.buf = buffers.Get().(*[bufferBytes]byte)
+	defer c.cancel()
 	passed := false
 	defer func() {
 		if p := recover(); p != nil { // no input may crash the process
@@ -78,6 +87,7 @@ func (c *conn) serve() {
 		}
 		if !passed {
 			_ = c.nc.Close()
+			c.s.limit.ended()
 		}
 		c.s.removeConn(c)
 	}()
@@ -309,7 +319,7 @@ func (c *conn) pass() bool {
 		return false
 	}
 	read := append([]byte(nil), c.buf[c.r:c.w]...)
-	return c.s.handoff.offer(&replayConn{Conn: c.nc, read: read})
+	return c.s.handoff.offer(&countedConn{&replayConn{Conn: c.nc, read: read}, sync.OnceFunc(c.s.limit.ended)})
 }
 
 // body is the body of a request that does not fit in the buffer.
@@ -376,7 +386,9 @@ func (c *conn) run(x *Exchange) (ok bool) {
 		c.last = time.Now()
 		c.send(&Reply{Status: 500, ContentType: "text/plain; charset=utf-8", Body: []byte("internal server error\n")}, true)
 	}()
-	c.s.api.Answer(c.s.ctx, &x.Request, &x.Reply)
+	c.begin()
+	c.s.api.Answer(c.ctx, &x.Request, &x.Reply)
+	c.end()
 	if x.Reply.Stream != nil {
 		panic("the handler accepted a request that it answers with a stream")
 	}

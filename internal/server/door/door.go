@@ -36,17 +36,18 @@ type Server struct {
 	log   *slog.Logger
 	times times
 
-	// The context of all requests ends with Close, not when a client
-	// disconnects: to notice that, a goroutine would have to read while the
-	// request is executed, which costs more than most requests. No operation
-	// takes long, so a reply that is not read is the lesser waste.
+	// The context of all connections ends with Close; watch ends that of a
+	// connection whose client disconnects.
 	ctx    context.Context
 	cancel context.CancelFunc
+
+	limit connLimit
 
 	date    atomic.Pointer[date]
 	handoff *handoffListener
 
 	closing   atomic.Bool
+	watching  atomic.Bool // watch runs
 	mu        sync.Mutex
 	webServed bool
 	listeners map[net.Listener]struct{}
@@ -64,6 +65,7 @@ func New(api Handler, web *http.Server, log *slog.Logger) *Server {
 		conns:     make(map[*conn]struct{}),
 		empty:     make(chan struct{}),
 	}
+	s.limit.closed = make(chan struct{}, 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -109,7 +111,9 @@ func (s *Server) Serve(l net.Listener) error {
 		case err == nil:
 			pause = 0
 			if c := s.addConn(nc); c != nil {
+				s.limit.opened()
 				go c.serve()
+				s.waitForConn(c)
 			} else {
 				_ = nc.Close()
 			}
@@ -207,6 +211,7 @@ func (s *Server) addConn(nc net.Conn) *conn {
 		return nil
 	}
 	c := &conn{s: s, nc: nc}
+	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	s.conns[c] = struct{}{}
 	return c
 }

@@ -16,9 +16,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stator-db/stator/internal/logtest"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // listen serves a handler over TCP.
@@ -143,7 +143,7 @@ func (h *panickingHandler) Answer(ctx context.Context, r *Request, a *Reply) {
 
 // A panic ends its connection and nothing else.
 func TestPanic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, dial := open(t, new(panickingHandler))
 		var log logtest.Log
 		s.log = log.Logger()
@@ -250,7 +250,7 @@ func (temporaryError) Temporary() bool { return true }
 
 // Serve retries when there are too many open files, and not when the listener ends.
 func TestAcceptErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := new(recordingHandler)
 		busy, ended := temporaryError{errors.New("too many open files")}, errors.New("the listener has ended")
 		l := &failingListener{newConnListener(), []error{busy, busy, busy}}

@@ -47,9 +47,11 @@ type Reply struct {
 	Body        []byte
 	Memory      buffer.Scratch // for the body
 
-	// Budget bounds the memory of large bodies that clients are slow to read.
-	// The handler sets it; nil does not bound them.
-	Budget *admission.Replies
+	// Room is the memory that the request holds until the reply is sent.
+	Room admission.Room
+	// Pending lists large replies that clients are slow to read, so that they can
+	// be cut. The handler sets it; nil cuts none.
+	Pending *admission.Replies
 
 	// Stream writes the body, if set. Only net/http sends streams: a Handler does
 	// not accept requests that it answers with a stream.
@@ -79,6 +81,7 @@ func Begin(w http.ResponseWriter, r *http.Request) *Exchange {
 // End returns the exchange to its pool.
 func (x *Exchange) End() {
 	x.Reply.Memory.End()
+	x.Reply.Room.Release()
 	x.Request = Request{head: head{fields: x.Request.head.fields[:0]}, buf: buffer.Put(x.Request.buf)}
 	x.Reply = Reply{Memory: x.Reply.Memory, out: buffer.Put(x.Reply.out)}
 	exchanges.Put(x)
@@ -96,6 +99,10 @@ func (r *Request) Header(name string) []byte {
 	}
 	return nil
 }
+
+// Repeats reports whether a request has X-Amz-Target or Authorization more than once.
+// The door passes such requests to net/http.
+func (r *Request) Repeats(name string) bool { return r.web != nil && len(r.web.Values(name)) > 1 }
 
 // Whole returns the body if it is in the buffer with the head and needs no more
 // memory.

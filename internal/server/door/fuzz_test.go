@@ -14,8 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // recordingHandler records the requests that it answers.
@@ -293,7 +294,7 @@ func FuzzDoor(f *testing.F) {
 		if len(in) > 1<<20 {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) { // net/http waits before it closes
+		virtualtime.Test(t, func(t *testing.T) { // net/http waits before it closes
 			if d, _ := difference(in, int(step), unchanged); d != "" {
 				t.Errorf("%q in steps of %d\n%s", in, step, d)
 			}
@@ -330,7 +331,7 @@ func TestDifferenceIsFound(t *testing.T) {
 		{"a header that is continued by another", request(host, "X: a", " Content-Length: 5") + "hello", " Content", "Content"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				if d, _ := difference([]byte(c.in+again), 4096, unchanged); d != "" {
 					t.Errorf("without the planted fault:\n%s", d)
 				}
@@ -359,7 +360,7 @@ func TestDoorAnswersByItself(t *testing.T) {
 		{"a request that the handler does not accept", again + request("Host: a", "X-Amz-Target: stream") + again, 1, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				d, got := difference([]byte(c.in), 4096, unchanged)
 				if d != "" {
 					t.Error(d)

@@ -23,6 +23,8 @@ type head struct {
 	close     bool
 	hasLength bool
 	hasHost   bool
+	hasTarget bool
+	hasSigner bool
 	hasClose  bool // or keep-alive
 }
 
@@ -145,9 +147,9 @@ var isHost = func() (t [256]bool) {
 	return t
 }()
 
-// interpret evaluates the headers that determine where a request ends and whether
-// the connection is kept. It reports false if one of them is unusual or occurs
-// twice.
+// interpret evaluates the headers that determine where a request ends, whether the
+// connection is kept, what is asked for and by whom. It reports false if one of them
+// is unusual or occurs twice.
 func (h *head) interpret(name, value []byte) bool {
 	switch len(name) {
 	case len("Host"):
@@ -167,6 +169,18 @@ func (h *head) interpret(name, value []byte) bool {
 			h.close = is(value, "close")
 			ok := !h.hasClose && (h.close || is(value, "keep-alive"))
 			h.hasClose = true
+			return ok
+		}
+	case len("X-Amz-Target"):
+		if is(name, "x-amz-target") {
+			ok := !h.hasTarget
+			h.hasTarget = true
+			return ok
+		}
+	case len("Authorization"):
+		if is(name, "authorization") {
+			ok := !h.hasSigner
+			h.hasSigner = true
 			return ok
 		}
 	case len("Content-Length"):

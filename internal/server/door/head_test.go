@@ -51,6 +51,8 @@ func TestHead(t *testing.T) {
 		{"a bare LF after the opening", "POST / HTTP/1.1\nHost: a\n\n", pass},
 		{"a bare LF after a header", opening + "Host: a\n", pass},
 		{"a bare LF as the end", opening + "Host: a\r\n\n", pass},
+		{"two targets", request(host, "X-Amz-Target: a", "x-amz-target: a"), pass},
+		{"two signatures", request(host, "Authorization: a", "authorization: b"), pass},
 		{"a bare CR in a value", request(host, "X: a\rb"), pass},
 		{"a NUL in a value", request(host, "X: a\x00b"), pass},
 		{"a control byte in a value", request(host, "X: a\x01b"), pass},
@@ -116,11 +118,11 @@ func TestHead(t *testing.T) {
 
 func TestHeaderLookup(t *testing.T) {
 	var r Request
-	in := request("Host: a", "X-Amz-Target: one", "x-amz-TARGET: two", "Empty:", "Content-Length: 0012")
+	in := request("Host: a", "X-Amz-Target: one", "X-Other: one", "x-OTHER: two", "Empty:", "Content-Length: 0012")
 	if v := r.head.scan([]byte(in + "left over")); v != done {
 		t.Fatalf("verdict %d", v)
 	}
-	for name, want := range map[string]string{"X-Amz-Target": "one", "host": "a", "HOST": "a", "Empty": "", "Absent": ""} {
+	for name, want := range map[string]string{"x-amz-TARGET": "one", "X-Other": "one", "host": "a", "HOST": "a", "Empty": "", "Absent": ""} {
 		if got := string(r.Header(name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}

@@ -24,7 +24,7 @@ func (c *conn) send(a *Reply, last bool) bool {
 		_, err := c.nc.Write(a.out)
 		return err == nil
 	}
-	pending := a.Budget.Add(cap(a.Body), func() { _ = c.nc.SetWriteDeadline(past) })
+	pending := a.Pending.Add(cap(a.Body), func() { _ = c.nc.SetWriteDeadline(past) })
 	parts := net.Buffers{a.out, a.Body}
 	_, err := parts.WriteTo(c.nc)
 	return !pending.Done() && err == nil
@@ -88,7 +88,7 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
-	pending := a.Budget.Add(cap(a.Body), func() { _ = timed.control.SetWriteDeadline(past) })
+	pending := a.Pending.Add(cap(a.Body), func() { _ = timed.control.SetWriteDeadline(past) })
 	_, _ = timed.Write(a.Body) // it fails if the client has disconnected
 	pending.Done()
 	return nil
@@ -103,6 +103,11 @@ type deadlineWriter struct {
 func (t deadlineWriter) Write(b []byte) (int, error) {
 	_ = t.control.SetWriteDeadline(time.Now().Add(defaultWriteTime)) // net/http resets it; some writers have no deadlines
 	return t.Writer.Write(b)
+}
+
+// Flush sends what is buffered, for a stream that reports its progress.
+func (t deadlineWriter) Flush() {
+	_ = t.control.Flush() // some writers do not buffer
 }
 
 // date is the Date header of one second.

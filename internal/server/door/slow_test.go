@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // open serves a handler in virtual time, and returns the function that connects
@@ -74,7 +76,7 @@ func closedAfter(c net.Conn) time.Duration {
 func TestTLS(t *testing.T) {
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := new(recordingHandler)
 		s := New(h, newWeb(h), slog.New(slog.DiscardHandler))
 		l := newConnListener()
@@ -109,7 +111,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestSilentClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		_, dial := open(t, new(recordingHandler))
 		if d := closedAfter(dial()); d != 10*time.Second {
 			t.Errorf("a client that sends nothing is closed after %v, want 10s", d)
@@ -139,7 +141,7 @@ func trickle(c net.Conn, text string, every time.Duration) <-chan struct{} {
 }
 
 func TestSlowHead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := new(recordingHandler)
 		_, dial := open(t, h)
 		for _, c := range []struct {
@@ -174,7 +176,7 @@ func TestSlowHead(t *testing.T) {
 // A body must arrive within a minute. The door closes the connection of a short
 // body without a reply; the handler rejects a long one.
 func TestSlowBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := new(recordingHandler)
 		_, dial := open(t, h)
 		for _, c := range []struct {
@@ -204,7 +206,7 @@ func TestSlowBody(t *testing.T) {
 
 // The connection of a client that does not read its reply is closed.
 func TestSlowReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, dial := open(t, new(recordingHandler))
 		c := dial()
 		io.WriteString(c, request("Host: a", "X-Amz-Target: large"))
@@ -237,7 +239,7 @@ func (h *finishingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // The same holds for replies through net/http.
 func TestSlowReaderOfNetHTTP(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := &finishingHandler{finished: make(chan struct{})}
 		_, dial := open(t, h)
 		c := dial()
@@ -267,7 +269,7 @@ func TestNoReplyIsAnError(t *testing.T) {
 // An idle connection has no buffer, and still reads the next request. Deadlines
 // that were set for one request do not affect a later one.
 func TestIdleConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, dial := open(t, new(recordingHandler))
 		c := dial()
 		for i, pause := range []time.Duration{0, 400 * time.Millisecond, 700 * time.Millisecond, 999 * time.Millisecond, 2 * time.Second, 2 * time.Minute, 0, 179 * time.Second} {
@@ -300,7 +302,7 @@ func TestIdleConnection(t *testing.T) {
 // Idle connections need little memory: a goroutine and no buffers.
 func TestIdleMemory(t *testing.T) {
 	const conns = 2000
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		_, dial := open(t, fixedReply{[]byte("small")})
 		before := memory()
 		for range conns {
@@ -358,7 +360,7 @@ func (h *blockingHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestShutdown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := newBlockingHandler()
 		s, dial := open(t, h)
 		fresh, idle := dial(), dial()
@@ -401,7 +403,7 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestShutdownGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := newBlockingHandler()
 		s, dial := open(t, h)
 		c := dial()

@@ -28,6 +28,7 @@ func TestCrash(t *testing.T) {
 		o := Options{}
 		if seed%2 == 1 { // during compactions, too
 			o.compactInterval, o.compactMinBytes = time.Millisecond, 1
+			o.manifestBytes = 500
 		}
 		lost := crash(t, seed, o)
 		if lost != (losses{}) {

@@ -19,6 +19,9 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	}
 	// A caller that finds the range empty must wait until the delete that emptied it is
 	// durable.
+	if e.disk.is(isMissing) {
+		return e.disk.folder.err()
+	}
 	e.deleting.Lock()
 	defer e.deleting.Unlock()
 	found := false
@@ -34,10 +37,17 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	}
 	// A range that cannot be read can still be deleted. A full disk is no reason to
 	// refuse: deletes free space.
-	if err := e.db.DeleteRange(lower, upper, e.sync()); err != nil {
-		return failure("delete range", err)
+	if e.feed.on.Load() {
+		err = e.deleteRecorded(ctx, lower, upper)
+	} else if err = e.db.DeleteRange(lower, upper, e.sync()); err != nil {
+		err = failure("delete range", err)
+	}
+	if err != nil {
+		return err
 	}
 	e.values.RemoveRange(lower, upper)
 	e.idle.wrote()
+	e.disk.compacts.reset()
+	e.reclaim.deletes.Add(1)
 	return nil
 }

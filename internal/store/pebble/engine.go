@@ -4,6 +4,7 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ type Engine struct {
 	idle       *idleFlush
 	compaction *idleCompaction
 	disk       *disk
+	damage     *damage
+	reclaim    reclaim
+	feed       feed
 	marks      *walguard.SyncMarks
 
 	deleting sync.Mutex // held by DeleteRange until the delete is durable
@@ -63,7 +67,7 @@ var _ store.Engine = (*Engine)(nil)
 var limits = store.Limits{
 	MaxKeyBytes:    4096,
 	MaxValueBytes:  8 << 20,
-	MaxUpdateBytes: 128 << 20,
+	MaxUpdateBytes: 160 << 20,
 	MaxUpdateKeys:  100_000,
 }
 
@@ -71,7 +75,9 @@ var limits = store.Limits{
 func (e *Engine) Limits() store.Limits { return limits }
 
 // Open opens the data in a folder, or creates it. It returns a *LockedError
-// when another engine has the folder open.
+// when another engine has the folder open, a *FormatError when a newer version has
+// written to it, and a *OtherFilesError when the folder has files but no data of an
+// engine.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if o.FS == vfs.Default {
@@ -80,11 +86,22 @@ func Open(o Options) (*Engine, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Dir = dir
+		o.Dir, o.FS = dir, privateFS{o.FS}
+	}
+	if err := checkOwn(o); err != nil {
+		return nil, err
 	}
 	lock, err := lockDir(o.FS, o.Dir)
 	if err != nil {
 		return nil, err
+	}
+	if err := checkFolderFormat(o.FS, o.Dir); err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	if _, onDisk := o.FS.(privateFS); onDisk {
+		if err := makePrivate(o.Dir, o.Log); err != nil {
+			return nil, errors.Join(err, lock.release())
+		}
 	}
 	e, err := open(o, lock)
 	if err != nil {
@@ -103,24 +120,34 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		gate:         latch.NewGate(),
 		prefixes:     newPrefixes(o.PrefixBytes),
 		disk:         newDisk(o),
+		damage:       newDamage(o.Log),
 		skipReadWait: o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:    make(map[*snapshot]struct{}),
 	}
+	o = o.forDisk(e.disk.totalBytes)
+	o.FS, lock.fs = e.disk.fs, e.disk.fs
+	e.feed = feed{markFormat: func() error { return markStandbyFormat(o.FS, o.Dir) }, maxBytes: cmp.Or(o.FeedBytes, defaultFeedBytes), exceeded: make(chan struct{}, 1), removed: make(chan struct{}, 1), added: make(chan struct{}, 1)}
 	e.compaction = &idleCompaction{interval: o.compactInterval, minBytes: o.compactMinBytes, rangeBytes: compactRangeBytes, levels: e.levelBytes, compact: e.compact}
 	e.opening.Store(true)
 	defer e.opening.Store(false)
 	var ready sync.WaitGroup // Pebble's Open mostly waits for the disk
 	cache := o.newCache()
 	defer cache.Unref() // Pebble has its own reference
+	tables := pebble.NewFileCache(min(runtime.GOMAXPROCS(0), o.OpenTables), o.OpenTables)
+	defer tables.Unref()
 	takeFromBlocks := func(bytes int) { cache.Reserve(bytes) }
 	ready.Go(func() {
 		e.stripes, e.values = commit.NewStripes(o.Patience, o.PrefixBytes), valuecache.New(o.valueCacheBytes(), takeFromBlocks)
 	})
-	fs := e.guardWAL(vfs.OnDiskFull(o.FS, e.disk.noSpace), o)
-	raised, events := false, e.events()
+	spare, newest := newSpareFiles(o.FS), newestWAL(o.FS, o.Dir)
+	fs := e.guardWAL(&diskFS{vfs.OnDiskFull(o.FS, e.disk.noSpace), e.disk, spare}, o)
+	raised, events := false, e.events(o.corruptionPause)
 	events.FormatUpgrade = func(pebble.FormatMajorVersion) { raised = true }
-	var err error
-	e.db, err = openPebble(o.Dir, o.pebble(fs, lock.lock, cache, log, events))
+	options := o.pebble(fs, lock.lock, cache, tables, log, events)
+	err := e.checkManifest(o, options)
+	if err == nil {
+		e.db, err = e.openPebble(o.Dir, options)
+	}
 	ready.Wait()
 	if err != nil {
 		return nil, errors.Join(failure("open", err), e.marks.Close())
@@ -132,19 +159,30 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		return nil, errors.Join(failure("open", err), e.db.Close(), e.marks.Close())
 	}
 	e.disk.waits.Store(true)
+	e.disk.backlog.open(e.db.Metrics, o.memtableBytes, options.LBaseMaxBytes)
+	e.reclaim.patience = reclaimPatience
+	if sum(e.levelBytes()) < e.compaction.minBytes {
+		e.reclaim.deletes.Store(1) // there may be deletes from before
+	}
+	lowSpace := func() { e.removeObsoleteWALs(o.FS, o.Dir, newest) }
 
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { e.idle.run(ctx) })
-	running.Go(func() { e.disk.run(ctx) })
+	running.Go(func() { e.disk.run(ctx, spare.take, lowSpace) })
+	running.Go(func() { e.runReclaim(ctx) })
 	running.Go(func() { e.compaction.run(ctx) })
 	running.Go(func() { e.marks.Run(ctx) })
+	running.Go(func() { e.runFeed(ctx) })
 	e.close = sync.OnceValue(func() error {
 		e.disk.waits.Store(false) // a write that waits for space would block Close
+		e.disk.failures.stop()
+		e.damage.failures.stop()
 		e.gate.Shut()
 		stop()
 		running.Wait()
 		err := e.shutDown()
+		spare.close()
 		return errors.Join(err, lock.release())
 	})
 	return e, nil
@@ -152,7 +190,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 
 // openPebble opens the database. Pebble panics with an error when a folder cannot be
 // synced; openPebble returns it.
-func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+func (e *Engine) openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -167,6 +205,7 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	if err := markNewestFormat(o.FS, dir); err != nil {
 		return nil, err
 	}
+	o.Experimental.CompactionScheduler = newCompactionScheduler(e.damage.failures)
 	return pebble.Open(dir, o)
 }
 
@@ -205,7 +244,7 @@ func (e *Engine) begin(oldWAL bool) error {
 	}
 	e.windows.Start(w)
 	e.inFlight = commit.NewInFlight(e.windows.Bound() - 1)
-	return nil
+	return e.openFeed()
 }
 
 // lastWindow returns the largest window recorded in db. A new database has none.
@@ -224,8 +263,8 @@ func lastWindow(db *pebble.DB) (w commit.Window, ok bool, err error) {
 // flush writes the memtables to tables, whose damage is always detected. At the end of a
 // WAL file damage looks like a write that a crash interrupted.
 func (e *Engine) flush(ctx context.Context) (done bool) {
-	if e.disk.full.Load() {
-		return false // Pebble would retry without a pause
+	if !e.disk.canFlush() {
+		return false // Pebble would retry it for ever
 	}
 	flushed, err := e.db.AsyncFlush()
 	if err != nil {
@@ -238,6 +277,18 @@ func (e *Engine) flush(ctx context.Context) (done bool) {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// Healthy returns an error if the folder was removed or replaced.
+func (e *Engine) Healthy(ctx context.Context) error {
+	if err := e.gate.Enter(); err != nil {
+		return err
+	}
+	defer e.gate.Leave()
+	if e.disk.is(isMissing) {
+		return e.disk.folder.err()
+	}
+	return nil
 }
 
 // Close waits for the calls in progress and closes the folder.

@@ -3,12 +3,11 @@ package pebble
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
-
-	"github.com/stator-db/stator/internal/store/pebble/walguard"
 )
 
 // formatMarker is the name of the marker file in which Pebble keeps the format of a folder.
@@ -38,5 +37,5 @@ func markNewestFormat(fs vfs.FS, dir string) error {
 // isNotOurs reports whether a file is none of those that the engine creates before Pebble
 // opens the folder.
 func isNotOurs(name string) bool {
-	return name != "LOCK" && name != pidName && name != walguard.MarksName
+	return name != "LOCK" && !strings.HasPrefix(name, "stator.")
 }

@@ -2,6 +2,8 @@ package pebble
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -32,7 +34,7 @@ func TestNewFolderHasNewestFormat(t *testing.T) {
 				}
 				write(t, mem, c.other, nil)
 			}
-			e := mustOpen(t, Options{FS: mem, Dir: "d"})
+			e := mustOpen(t, Options{FS: mem, Dir: "d", AllowOtherFiles: true})
 			defer e.Close()
 			if names := formatMarkers(t, mem); !slices.Equal(names, []string{c.want}) {
 				t.Errorf("the markers are %v, want %s", names, c.want)
@@ -53,7 +55,7 @@ func formatMarkers(t *testing.T, fs vfs.FS) []string {
 // After a crash at any step of its creation, a folder can be opened and written, and has all
 // acknowledged writes.
 func TestCrashDuringCreation(t *testing.T) {
-	steps, lost := crashAtEachStep(t, Options{})
+	steps, lost := crashAtEachStep(t, Options{}, setOne)
 	if lost != 0 {
 		t.Errorf("%d of %d crashes lost an acknowledged write", lost, steps)
 	}
@@ -61,36 +63,79 @@ func TestCrashDuringCreation(t *testing.T) {
 
 // The control: the test above detects an engine that acknowledges too early.
 func TestCrashDuringCreationWhenRelaxed(t *testing.T) {
-	if steps, lost := crashAtEachStep(t, Options{Durability: Relaxed}); lost == 0 {
+	if steps, lost := crashAtEachStep(t, Options{Durability: Relaxed}, setOne); lost == 0 {
 		t.Errorf("none of %d crashes lost anything", steps)
 	}
 }
 
-// crashAtEachStep creates a folder and writes to it, and clones the disk before each
-// operation, with all or none of the unsynced data. It does not clone with a part of it:
-// Pebble does not survive a disk that lost the name of a manifest, whose bytes are synced, and
-// kept that of the marker that was created after it.
-func crashAtEachStep(t *testing.T, o Options) (steps, lost int) {
-	t.Helper()
-	type clone struct {
-		disk         *vfs.MemFS
-		acknowledged bool
-		before       string // the path of the next operation
-		unsynced     int    // per cent
+// The same holds for each step of flushes, compactions, and changes to a new manifest, in
+// several sessions.
+func TestCrashDuringRotationOfManifests(t *testing.T) {
+	for _, manifestBytes := range []int64{0, 1, 300} {
+		o := Options{manifestBytes: manifestBytes, memtableBytes: 256 << 10}
+		steps, lost := crashAtEachStep(t, o, func(t *testing.T, o Options, acknowledge func(key string)) {
+			for session := range 3 {
+				e := mustOpen(t, o)
+				for n := range 3 {
+					key := fmt.Sprintf("k %d %d", session, n)
+					if err := errors.Join(set(e, key, []byte("v")), set(e, "all", []byte(key))); err != nil {
+						t.Fatal(err)
+					}
+					acknowledge(key)
+					if err := e.db.Flush(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := e.db.Compact(context.Background(), []byte("a"), []byte("z"), false); err != nil {
+					t.Fatal(err)
+				}
+				if err := e.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		if lost != 0 || steps < 200 {
+			t.Errorf("%d of %d crashes lost an acknowledged write", lost, steps)
+		}
 	}
+}
+
+// setOne creates a folder and writes one key.
+func setOne(t *testing.T, o Options, acknowledge func(key string)) {
+	e := mustOpen(t, o)
+	if err := set(e, "k", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	acknowledge("k")
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clone is what a crash leaves of a disk.
+type clone struct {
+	disk         *vfs.MemFS
+	acknowledged []string // keys
+	before       string   // the path of the next operation
+	unsynced     int      // per cent
+}
+
+// crashAtEachStep runs work, and clones the disk before each operation, with all or none of
+// the unsynced data. It does not clone with a part of it: Pebble does not survive a disk that
+// lost the name of a manifest, whose bytes are synced, and kept that of the marker that was
+// created after it.
+func crashAtEachStep(t *testing.T, o Options, work func(t *testing.T, o Options, acknowledge func(key string))) (steps, lost int) {
+	t.Helper()
 	mem := disktest.NewCrashable()
 	var mu sync.Mutex
 	var clones []clone
-	var acknowledged, stopped bool
+	var acknowledged []string
 	crash := func(before string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if stopped {
-			return
-		}
 		for _, percent := range []int{0, 100} {
 			disk := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(0, 0))})
-			clones = append(clones, clone{disk, acknowledged, before, percent})
+			clones = append(clones, clone{disk, slices.Clip(acknowledged), before, percent})
 		}
 	}
 	o.Dir, o.IdleFlush = "d", -1
@@ -100,41 +145,42 @@ func crashAtEachStep(t *testing.T, o Options) (steps, lost int) {
 		}
 		return nil
 	})
-	e := mustOpen(t, o)
-	if err := set(e, "k", []byte("v")); err != nil {
-		t.Fatal(err)
-	}
-	mu.Lock()
-	acknowledged = true
-	mu.Unlock()
+	work(t, o, func(key string) {
+		mu.Lock()
+		acknowledged = append(acknowledged, key)
+		mu.Unlock()
+	})
 	crash("the end")
-	mu.Lock()
-	stopped = true
-	mu.Unlock()
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for i, m := range clones {
-		e, err := Open(Options{FS: m.disk, Dir: "d"})
-		if err != nil {
-			t.Errorf("crash %d, before %s, with %d %% of the unsynced data: %v", i, m.before, m.unsynced, err)
-			continue
-		}
-		v, err := e.Get(context.Background(), store.Strong, []byte("k"))
-		if err != nil {
-			t.Errorf("crash %d: %v", i, err)
-		}
-		if m.acknowledged && string(v[0]) != "v" {
+	for i, c := range clones {
+		if c.isLost(t, i) {
 			lost++
-		}
-		if err := set(e, "again", []byte("v")); err != nil {
-			t.Errorf("crash %d: %v", i, err)
-		}
-		if err := e.Close(); err != nil {
-			t.Errorf("crash %d: %v", i, err)
 		}
 	}
 	return len(clones), lost
+}
+
+// isLost opens what a crash left, and reports whether an acknowledged key is missing.
+func (c *clone) isLost(t *testing.T, step int) (lost bool) {
+	t.Helper()
+	e, err := Open(Options{FS: c.disk, Dir: "d", memtableBytes: 256 << 10})
+	if err != nil {
+		t.Errorf("crash %d, before %s, with %d %% of the unsynced data: %v", step, c.before, c.unsynced, err)
+		return false
+	}
+	for _, key := range c.acknowledged {
+		v, err := e.Get(context.Background(), store.Strong, []byte(key))
+		if err != nil {
+			t.Errorf("crash %d: %v", step, err)
+		}
+		lost = lost || err == nil && string(v[0]) != "v"
+	}
+	if err := set(e, "again", []byte("v")); err != nil {
+		t.Errorf("crash %d: %v", step, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("crash %d: %v", step, err)
+	}
+	return lost
 }
 
 // A folder whose parents are created with it still exists after a crash.

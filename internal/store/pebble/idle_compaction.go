@@ -85,6 +85,13 @@ func (e *Engine) levelBytes() []int64 {
 	return bytes
 }
 
+func sum(numbers []int64) (sum int64) {
+	for _, n := range numbers {
+		sum += n
+	}
+	return sum
+}
+
 // compact compacts all levels, range by range. It stops between two ranges when the store is
 // no longer idle, and continues there the next time: starting over each time, a store with
 // occasional writes would never finish.

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // The levels are compacted when little is written, and enough was since the last time.
 func TestCompactionWhenIdle(t *testing.T) {
 	const gb = 1 << 30
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var compactions atomic.Int64
 		var fail atomic.Bool
 		u := &idleCompaction{interval: 10 * time.Second, minBytes: gb}
@@ -117,10 +119,7 @@ func TestCompactionContinues(t *testing.T) {
 	fs := &cramped{FS: vfs.NewMem()}
 	e := twoLevels(t, Options{FS: fs, compactInterval: -1, DiskCheck: time.Hour})
 	e.compaction.rangeBytes = compactItems * fillSize / 4
-	fs.few.Store(2) // at its start, and before the first range
-	if e.compact(t.Context(), 1) || e.compaction.from == nil {
-		t.Fatalf("it is done, or did not start: %q", e.compaction.from)
-	}
+	stopAfterFirstRange(t, e, fs)
 	if err := set(e, "a", []byte("new")); err != nil {
 		t.Fatal(err)
 	}
@@ -199,9 +198,21 @@ type cramped struct {
 func (c *cramped) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	free := uint64(1 << 40)
 	if c.few.Add(-1) < 0 {
-		free = reserveBytes + compactFreeBytes - 1
+		free = maxReserveBytes + compactFreeBytes - 1
 	}
 	return vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 40}, nil
+}
+
+// stopAfterFirstRange interrupts a compaction after its first range. How often the space is
+// checked until then varies, because flushes have it checked too.
+func stopAfterFirstRange(t *testing.T, e *Engine, fs *cramped) {
+	t.Helper()
+	for few := int64(2); e.compaction.from == nil; few++ {
+		fs.few.Store(few)
+		if e.compact(t.Context(), 1) {
+			t.Fatal("it was not interrupted")
+		}
+	}
 }
 
 // A compaction that stopped before a large partition continues there.
@@ -222,12 +233,7 @@ func TestCompactionContinuesAtALargePartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.compaction.rangeBytes = usage / 8
-	for few := int64(2); e.compaction.from == nil; few++ { // until it stops after the first range
-		fs.few.Store(few)
-		if e.compact(t.Context(), 1) {
-			t.Fatal("it was not interrupted")
-		}
-	}
+	stopAfterFirstRange(t, e, fs)
 	fs.few.Store(1 << 30)
 	if !e.compact(t.Context(), 1) {
 		t.Errorf("it does not continue at %q", e.compaction.from)

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 func TestFlushWhenIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var flushes atomic.Int64
 		var fail atomic.Bool
 		f := newIdleFlush(300*time.Millisecond, func(context.Context) bool {

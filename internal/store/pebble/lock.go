@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -110,6 +111,9 @@ func (l *dirLock) sign() error {
 		return err
 	}
 	_, err = fmt.Fprintln(f, os.Getpid())
+	if errors.Is(err, syscall.ENOSPC) {
+		err = nil // the name of the process can be missed, the data cannot
+	}
 	return errors.Join(err, f.Close())
 }
 

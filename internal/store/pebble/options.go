@@ -3,7 +3,6 @@ package pebble
 import (
 	"log/slog"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,11 +13,14 @@ import (
 // Options configure an Engine. Only Dir is required.
 type Options struct {
 	Dir        string     // created with mode 0700 if absent
-	FS         vfs.FS     // defaults to the disk
+	FS         vfs.FS     // defaults to the disk, on which files have mode 0600
 	Durability Durability // defaults to Durable
 	CacheBytes int64      // of blocks and values; defaults to 64 MiB; filled on use
 	Log        *slog.Logger
 	Now        func() time.Time
+
+	// AllowOtherFiles creates data in a folder that has other files already.
+	AllowOtherFiles bool
 
 	// IdleFlush is how long after the last write the memtables are flushed; defaults to
 	// 300 ms, never if negative.
@@ -30,10 +32,16 @@ type Options struct {
 	// fails with store.ErrConflict; defaults to 5 s.
 	Patience time.Duration
 
+	// OpenTables is how many files of tables are kept open; defaults to 990.
+	OpenTables int
+
 	// PrefixBytes is the length of the prefix that keys share which are read together.
 	// A range of one prefix skips tables without it, and waits only for writes of keys
 	// with it. 0 is no prefix.
 	PrefixBytes int
+
+	// FeedBytes bounds the changes that are kept for a standby; defaults to 1 GiB.
+	FeedBytes int64
 
 	// noWAL disables the WAL, which is of no use if the data is lost with the process.
 	// It applies to a Relaxed engine only.
@@ -41,11 +49,14 @@ type Options struct {
 
 	exit            func(code int)
 	memtableBytes   uint64
+	manifestBytes   int64   // after which Pebble begins a new manifest; its own default if zero
+	small           float64 // the part of the sizes for a large disk that a small disk has
 	compactInterval time.Duration
 	compactMinBytes int64
-	skipFirstFlush  bool // control of a test: no flush after a format upgrade
-	skipMarks       bool // control of a test: no sync marks
-	skipDurableWait bool // control of a test: reads do not wait for durability
+	corruptionPause time.Duration // of reads of damaged bytes
+	skipFirstFlush  bool          // control of a test: no flush after a format upgrade
+	skipMarks       bool          // control of a test: no sync marks
+	skipDurableWait bool          // control of a test: reads do not wait for durability
 }
 
 // Durability says what an Update waits for.
@@ -86,17 +97,44 @@ func (o Options) withDefaults() Options {
 	if o.Patience == 0 {
 		o.Patience = 5 * time.Second
 	}
+	if o.corruptionPause == 0 {
+		o.corruptionPause = corruptionPause
+	}
+	if o.OpenTables == 0 {
+		o.OpenTables = 990
+	}
 	if o.exit == nil {
 		o.exit = os.Exit
-	}
-	if o.memtableBytes == 0 {
-		o.memtableBytes = 32 << 20
 	}
 	if o.compactInterval == 0 {
 		o.compactInterval = 10 * time.Second
 	}
 	if o.compactMinBytes == 0 {
 		o.compactMinBytes = 1 << 30 // a smaller store has few levels
+	}
+	return o
+}
+
+const (
+	maxMemtableBytes = 32 << 20
+	minMemtableBytes = 512 << 10
+	minTableBytes    = 256 << 10
+	// memtablePart is the part of a small disk, as a divisor, that a memtable and its WAL
+	// file may take.
+	memtablePart = 128
+)
+
+// forDisk sets the sizes that depend on the size of the disk; 0 is an unknown size. They are
+// smaller on disks of less than 4 GB: WAL files are allocated in advance, and several exist
+// at once; a flush, and each compaction, must fit into the reserve.
+func (o Options) forDisk(totalBytes uint64) Options {
+	bytes := uint64(maxMemtableBytes)
+	if totalBytes > 0 {
+		bytes = min(maxMemtableBytes, max(minMemtableBytes, totalBytes/memtablePart))
+	}
+	o.small = float64(bytes) / maxMemtableBytes
+	if o.memtableBytes == 0 {
+		o.memtableBytes = bytes
 	}
 	return o
 }
@@ -123,9 +161,10 @@ func (o Options) newCache() *pebble.Cache {
 }
 
 // pebble returns the options of Pebble.
-func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *logger, events *pebble.EventListener) *pebble.Options {
+func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, tables *pebble.FileCache, log *logger, events *pebble.EventListener) *pebble.Options {
 	p := &pebble.Options{
 		Cache:         cache,
+		FileCache:     tables,
 		FS:            fs,
 		Lock:          lock,
 		Logger:        log,
@@ -137,12 +176,18 @@ func (o Options) pebble(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, log *
 
 		// Pebble starts with a small memtable and doubles its size up to this.
 		MemTableSize:                o.memtableBytes,
-		MemTableStopWritesThreshold: 4,
+		MaxManifestFileSize:         o.manifestBytes,
+		MemTableStopWritesThreshold: pebbleFactor * maxMemtables,
+		L0StopWritesThreshold:       pebbleFactor * maxSublevels,
+		LBaseMaxBytes:               max(2*minTableBytes, int64(o.small*(64<<20))),
 		DisableWAL:                  o.withoutWAL(),
 		BlockPropertyCollectors:     newPrefixes(o.PrefixBytes).collectors(),
 		AllocatorSizeClasses:        sizeClasses,
-		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, max(1, min(4, runtime.GOMAXPROCS(0)/2)) },
+		// One more than compactionScheduler allows: a compaction that only removes
+		// tables, and needs no space, does not wait for those that find none.
+		CompactionConcurrencyRange: func() (lower, upper int) { return 1, maxCompactions() + 1 },
 	}
+	p.TargetFileSizes[0] = max(minTableBytes, int64(o.small*(2<<20)))
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		p.Levels[i].BlockSize = 8 << 10

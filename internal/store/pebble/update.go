@@ -40,7 +40,7 @@ func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) er
 		return err
 	}
 	batch := e.db.NewBatch()
-	stamp, size, err := e.apply(batch, latched, keys, fn)
+	stamp, size, err := e.apply(ctx, batch, latched, keys, fn)
 	if err != nil {
 		_ = batch.Close()
 		return e.abort(ctx, keys, err)
@@ -62,12 +62,12 @@ func (e *Engine) admit(ctx context.Context, keys [][]byte) error {
 			return fmt.Errorf("key of %d bytes, at most %d: %w", len(k), limits.MaxKeyBytes, store.ErrTooLarge)
 		}
 	}
-	return e.disk.admit()
+	return e.disk.admit(ctx)
 }
 
 // apply runs fn and makes its writes visible. It releases the latches. If it returns no
 // error, the stamp is in flight, and waitDurable must follow.
-func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (_ store.Stamp, size int, _ error) {
+func (e *Engine) apply(ctx context.Context, batch *pebble.Batch, latched []int, keys [][]byte, fn func(store.Tx) error) (_ store.Stamp, size int, _ error) {
 	defer e.stripes.Unlock(latched)
 	stamp := e.inFlight.Begin(store.StampAt(e.now()))
 	applied := false
@@ -89,11 +89,23 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 	if batch.Empty() {
 		return 0, 0, errNoWrites
 	}
+	if e.feed.on.Load() {
+		if err := e.feed.waitForDelete(ctx, stamp); err != nil {
+			return 0, 0, err
+		}
+		if err := e.record(batch, stamp); err != nil {
+			return 0, 0, failure("record a change", err)
+		}
+	}
 	if err := e.recordWindow(batch, stamp); err != nil {
 		return 0, 0, failure("record window", err)
 	}
 	written := batch.Reader() // Apply takes the bytes of a large batch away
 	size = batch.Len()
+	if err := e.disk.take(ctx, size); err != nil {
+		e.feed.forget(written)
+		return 0, 0, err
+	}
 	t.cached.Begin(e.values)
 	defer t.cached.End()
 	eachKey(written, func(key []byte) {
@@ -107,9 +119,9 @@ func (e *Engine) apply(batch *pebble.Batch, latched []int, keys [][]byte, fn fun
 		err = e.db.ApplyNoSyncWait(batch, pebble.Sync)
 	}
 	if err != nil {
-		t.cached.Abort()
 		return 0, 0, failure("apply", err)
 	}
+	t.cached.Commit()
 	applied = true
 	return stamp, size, nil
 }
@@ -155,9 +167,14 @@ func (e *Engine) waitDurable(batch *pebble.Batch, stamp store.Stamp, size int) e
 	_ = batch.Close()
 	e.windows.Recorded(stamp)
 	e.inFlight.End(stamp)
+	if e.feed.on.Load() {
+		signal(e.feed.added)
+	}
 	e.idle.wrote()
-	e.disk.wrote(size)
 	e.compaction.wrote(size)
+	if e.disk.is(isFull) {
+		e.reclaim.deletes.Add(1)
+	}
 	return nil
 }
 

@@ -117,7 +117,7 @@ func TestMarksAreNeverAheadOfTheWAL(t *testing.T) {
 	for seed := range uint64(*crashes) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		mem := disktest.NewCrashable()
-		e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: 2 * time.Millisecond, memtableBytes: 512 << 10})
+		e := mustOpen(t, Options{FS: mem, Dir: "d", IdleFlush: 2 * time.Millisecond, memtableBytes: 512 << 10, manifestBytes: int64(r.IntN(4) * 300)})
 		ctx, stop := context.WithCancel(context.Background())
 		var all sync.WaitGroup
 		for i := range 4 {
@@ -155,6 +155,20 @@ func TestDamagedMarksAreIgnored(t *testing.T) {
 	for _, text := range []string{"", "short", string(make([]byte, 4096)), string(fillKey(1)) + string(make([]byte, 600))} {
 		write(t, withFolder(t, mem), "d/"+walguard.MarksName, []byte(text))
 		e := mustOpen(t, o)
+		fill(t, e, 10)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The marks of a database whose other files were removed say nothing about the next one.
+func TestMarksOfEarlierDatabaseAreDropped(t *testing.T) {
+	aged := agedFolders(t, Options{}, 1)[0]
+	mem := withFolder(t, vfs.NewMem())
+	write(t, mem, "d/"+walguard.MarksName, readFile(t, aged.disk, "d/"+walguard.MarksName))
+	for range 3 {
+		e := mustOpen(t, Options{FS: mem, Dir: "d"})
 		fill(t, e, 10)
 		if err := e.Close(); err != nil {
 			t.Error(err)

@@ -48,17 +48,31 @@ type Engine struct {
 	inFlight   inFlight
 	snapshots  openSnapshots
 	membership *membership
+	clock      clusterClock
 
 	close func() error // runs once
 }
 
-var _ store.Engine = (*Engine)(nil)
+var (
+	_ store.Engine      = (*Engine)(nil)
+	_ store.SharedClock = (*Engine)(nil)
+)
 
 var limits = store.Limits{
 	MaxKeyBytes:    4096,
 	MaxValueBytes:  5 << 20, // TiKV limits an entry of its log to 8 MiB, and its client a pair to 6 MiB
 	MaxUpdateBytes: 64 << 20,
 	MaxUpdateKeys:  100_000,
+}
+
+// Healthy returns an error if the engine is closed. Whether the cluster answers, only a
+// read shows.
+func (e *Engine) Healthy(context.Context) error {
+	if err := e.gate.Enter(); err != nil {
+		return err
+	}
+	e.gate.Leave()
+	return nil
 }
 
 // Limits returns the limits above which Update fails with ErrTooLarge.
@@ -91,6 +105,7 @@ func Join(ctx context.Context, kv *tikv.KVStore, o Options, disconnect func() er
 		latches:   latch.NewSet(callTimeout),
 		inFlight:  inFlight{open: make(map[*attempt]struct{})},
 		snapshots: openSnapshots{open: make(map[*snapshot]struct{})},
+		clock:     clusterClock{log: o.Log},
 	}
 	var err error
 	if e.membership, err = join(ctx, e); err != nil {

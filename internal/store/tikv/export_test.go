@@ -2,8 +2,10 @@ package tikv
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"github.com/tikv/client-go/v2/oracle"
 	"github.com/tikv/client-go/v2/txnkv/transaction"
 )
 
@@ -21,6 +23,28 @@ func (e *Engine) CollectVersions(ctx context.Context, keep time.Duration) error 
 // SetFormat writes a format version.
 func (e *Engine) SetFormat(ctx context.Context, n uint64) error {
 	return e.transact(ctx, func(txn *transaction.KVTxn) error { return txn.Set(e.own(nameFormat), number(n)) })
+}
+
+// AddMember writes the record of a process with a format, whose last heartbeat was this long
+// ago.
+func (e *Engine) AddMember(ctx context.Context, id uint64, format int, ago time.Duration) error {
+	return e.transact(ctx, func(txn *transaction.KVTxn) error {
+		r := memberRecord{Host: "old", Format: format, Renewed: txn.StartTS() - oracle.ComposeTS(ago.Milliseconds(), 0), Lease: e.o.Lease.Milliseconds()}
+		return txn.Set(e.memberKey(id), r.encode())
+	})
+}
+
+// StoredFormat returns the format version of the cluster.
+func (e *Engine) StoredFormat(ctx context.Context) (uint64, error) {
+	now, err := e.now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	values, err := e.readOwn(ctx, now, nameFormat)
+	if err != nil {
+		return 0, err
+	}
+	return decodeNumber(values[0]), nil
 }
 
 // FormatVersion is the format version of this program.
@@ -57,3 +81,15 @@ var RouteLogs = routeLogs
 
 // Connect connects to a cluster.
 var Connect = connect
+
+// Clock is the time of a cluster.
+type Clock struct{ *clusterClock }
+
+// NewClock returns a clock without a timestamp.
+func NewClock(log *slog.Logger) Clock { return Clock{&clusterClock{log: log}} }
+
+// At returns the time of the cluster at a time of this machine.
+func (c Clock) At(now time.Time) time.Time { return c.time(now) }
+
+// Observe compares the clock with a timestamp.
+func (c Clock) Observe(ts uint64, requested, received time.Time) { c.observe(ts, requested, received) }

@@ -16,9 +16,10 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// formatVersion is the version of the engine's own records in a cluster. A process does not
-// open a cluster that a newer version has written to.
-const formatVersion = 1
+// formatVersion is the version of what is stored in a cluster: of the engine's own records,
+// and of the values of the database, which have checksums since version 2. A process does
+// not open a cluster that a newer version has written to, or that an older one still uses.
+const formatVersion = 2
 
 // membership is the set of processes that use the same cluster and prefix, and the part of
 // this process in it. Each process has a record that it renews with every heartbeat, and
@@ -112,8 +113,8 @@ func (m *membership) register(ctx context.Context) (start uint64, err error) {
 			return err
 		}
 		id, lastSent = decodeNumber(values[1])+1, decodeNumber(values[2])
-		if values[0] == nil {
-			if err := txn.Set(m.e.own(nameFormat), number(formatVersion)); err != nil {
+		if decodeNumber(values[0]) < formatVersion {
+			if err := m.raiseFormat(ctx, txn); err != nil {
 				return err
 			}
 		}
@@ -129,6 +130,40 @@ func (m *membership) register(ctx context.Context) (start uint64, err error) {
 	defer m.mu.Unlock()
 	m.id, m.lastSent, m.lastSeen = id, lastSent, lastSent
 	return start, nil
+}
+
+// raiseFormat records that the cluster has the present format, so that no process of an
+// older version can join. It returns an OlderServerError if there is one.
+func (m *membership) raiseFormat(ctx context.Context, txn *transaction.KVTxn) error {
+	members, err := m.e.members(ctx, txn.StartTS())
+	if err != nil {
+		return err
+	}
+	for id, r := range members {
+		if r.Format >= formatVersion {
+			continue
+		}
+		if txn.StartTS() <= r.Renewed+oracle.ComposeTS(r.expiry().Milliseconds(), 0) {
+			return &OlderServerError{r.Host, r.Format}
+		}
+		// Without its record it cannot renew its lease, but has to join again.
+		if err := txn.Delete(m.e.memberKey(id)); err != nil {
+			return err
+		}
+	}
+	return txn.Set(m.e.own(nameFormat), number(formatVersion))
+}
+
+// OlderServerError is returned when a server that cannot read the present format uses the
+// cluster.
+type OlderServerError struct {
+	Host   string
+	Format int
+}
+
+func (e *OlderServerError) Error() string {
+	return fmt.Sprintf("the server %s is of an older version, which knows formats up to %d and cannot read format %d: stop all servers of older versions first; "+
+		"a server that was killed counts as running until its lease and %v are over", e.Host, e.Format, formatVersion, outcomeWindow)
 }
 
 // FormatError is returned when a newer version has written to the cluster.
@@ -166,10 +201,12 @@ func (e *Engine) readOwn(ctx context.Context, ts uint64, names ...string) ([][]b
 // transact runs a transaction on the engine's own records. It retries after conflicts.
 func (e *Engine) transact(ctx context.Context, fn func(*transaction.KVTxn) error) error {
 	for i := range maxAttempts {
+		requested := time.Now()
 		start, err := e.now(ctx)
 		if err != nil {
 			return err
 		}
+		e.clock.observe(start, requested, time.Now())
 		txn, err := e.begin(start)
 		if err != nil {
 			return err
@@ -203,6 +240,11 @@ func (m *membership) record(now, lastSeen uint64) memberRecord {
 		Snapshot: m.e.snapshots.oldest(now),
 		LastSeen: lastSeen,
 	}
+}
+
+// expiry is how long after its last heartbeat the process is certainly dead.
+func (r memberRecord) expiry() time.Duration {
+	return time.Duration(r.Lease)*time.Millisecond + outcomeWindow
 }
 
 func (r memberRecord) encode() []byte {
@@ -345,7 +387,7 @@ func (m *membership) expireMembers(ctx context.Context, now uint64) error {
 	var dead []uint64
 	m.mu.Lock()
 	for id, s := range m.others {
-		expiry := time.Duration(s.Lease)*time.Millisecond + outcomeWindow
+		expiry := s.expiry()
 		if time.Since(s.since) > expiry && now > s.Renewed+oracle.ComposeTS(expiry.Milliseconds(), 0) {
 			dead = append(dead, id)
 		}

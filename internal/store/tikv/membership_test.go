@@ -86,7 +86,7 @@ func (r *messageLog) all() string {
 
 func broadcast(t *testing.T, e *tikv.Engine, message string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := e.Broadcast(ctx, []byte(message)); err != nil {
 		t.Fatal(err)
@@ -249,6 +249,41 @@ func TestNewerFormatIsRejected(t *testing.T) {
 	var format *tikv.FormatError
 	if !errors.As(err, &format) || format.Found != tikv.FormatVersion+1 {
 		t.Errorf("opened a newer format: %v", err)
+	}
+}
+
+// A cluster that servers of an older version use is not opened: they cannot read what this
+// version writes. When they have ended, the cluster gets the present format, which they reject.
+func TestOlderServersEndFirst(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		format   int
+		ago      time.Duration
+		rejected bool
+	}{
+		{"an older server", tikv.FormatVersion - 1, 0, true},
+		{"an older server that is dead", tikv.FormatVersion - 1, time.Hour, false},
+		{"control: a server of this version", tikv.FormatVersion, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := tikvtest.New(t)
+			e := openOne(t, m)
+			if err := errors.Join(e.SetFormat(t.Context(), tikv.FormatVersion-1), e.AddMember(t.Context(), 1000, c.format, c.ago)); err != nil {
+				t.Fatal(err)
+			}
+			opened, err := m.TryOpen(m.Client(), tikv.Options{})
+			var older *tikv.OlderServerError
+			if errors.As(err, &older) != c.rejected || (err != nil) != c.rejected {
+				t.Errorf("got %v", err)
+			}
+			if err == nil {
+				defer opened.Close()
+			}
+			format, err := e.StoredFormat(t.Context())
+			if raised := format == tikv.FormatVersion; err != nil || raised == c.rejected {
+				t.Errorf("the format is %d, %v", format, err)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 func TestStampsGrow(t *testing.T) {
@@ -33,7 +34,7 @@ func TestHorizonIsTheSmallestStampInFlight(t *testing.T) {
 }
 
 func TestWaitDurableWaitsForSmallerStamps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f := NewInFlight(10)
 		a, b, c := f.Begin(0), f.Begin(0), f.Begin(0)
 		durable := make(chan error, 1)

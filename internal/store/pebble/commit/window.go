@@ -29,6 +29,11 @@ func (w Window) Key() []byte {
 // WindowOfKey returns the window whose record has this key.
 func WindowOfKey(key []byte) Window { return Window(binary.BigEndian.Uint64(key[2:])) }
 
+// IsWindow reports whether a key and its value are the record of a window.
+func IsWindow(key, value []byte) bool {
+	return len(key) == 2+8 && key[0] == store.Reserved && key[1] == 'w' && len(value) == 1 && value[0] == 1
+}
+
 // WindowKeys returns the bounds of the keys of all windows.
 func WindowKeys() (lower, upper []byte) {
 	return []byte{store.Reserved, 'w'}, []byte{store.Reserved, 'w' + 1}

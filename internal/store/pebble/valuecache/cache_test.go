@@ -11,6 +11,7 @@ import (
 func write(c *Cache, key, value []byte) {
 	var w Write
 	begin(c, &w, key, value)
+	w.Commit()
 	w.End()
 }
 
@@ -207,6 +208,7 @@ func TestRemoveRange(t *testing.T) {
 	var w Write
 	begin(c, &w, key(from), value) // it is visible, then deleted, and only then ends
 	c.RemoveRange(key(from), key(to))
+	w.Commit()
 	w.End()
 	for i := range keys {
 		if within := i >= from && i < to; cached(c, key(i)) == within {
@@ -240,6 +242,7 @@ func TestReadsDuringAWriteAreNotAdded(t *testing.T) {
 		if v, _ := c.Get(key); v != nil {
 			t.Errorf("%s: %q is cached during it", name, v)
 		}
+		w.Commit()
 		w.End()
 		c.Add(key, old, before)
 		c.Add(key, old, during)
@@ -254,18 +257,22 @@ func TestReadsDuringAWriteAreNotAdded(t *testing.T) {
 	}
 }
 
-// An aborted write leaves its keys uncached.
-func TestAbortedWrite(t *testing.T) {
+// A write that is not committed, because it failed or its caller panicked, leaves its keys
+// uncached, also if the Write was committed the last time.
+func TestWriteWithoutCommit(t *testing.T) {
 	c := New(1<<20, func(int) {})
 	write(c, []byte("k"), []byte("old"))
 	var w Write
+	begin(c, &w, []byte("k"), []byte("before"))
+	w.Commit()
+	w.End()
 	begin(c, &w, []byte("k"), []byte("new"))
-	w.Abort()
 	w.End()
 	if v, _ := c.Get([]byte("k")); v != nil {
 		t.Errorf("%q is cached", v)
 	}
 	begin(c, &w, []byte("k"), []byte("newer")) // it can be used again
+	w.Commit()
 	w.End()
 	if v, _ := c.Get([]byte("k")); string(v) != "newer" {
 		t.Errorf("%q is cached after the next write", v)
@@ -285,6 +292,7 @@ func TestCacheFillsUp(t *testing.T) {
 			var w Write
 			w.Begin(c)
 			w.Replace(key, value, false)
+			w.Commit()
 			w.End()
 		},
 	} {
@@ -321,6 +329,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		begin(c, &w, key, value)
+		w.Commit()
 		w.End()
 	}
 }

@@ -126,9 +126,9 @@ func (m *cacheModel) writer(n int) []func() {
 		},
 		func() {
 			if aborts {
-				w.Abort()
 				return
 			}
+			w.Commit()
 			for i, k := range keys {
 				m.visible[k] = values[i]
 			}

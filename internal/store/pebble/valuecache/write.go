@@ -4,9 +4,9 @@ package valuecache
 // While it lasts, readers of these keys miss, and what they read is not cached. The zero
 // Write is ready for Begin; it may be used again after End, and keeps its memory for that.
 type Write struct {
-	cache   *Cache
-	keys    []writtenKey
-	aborted bool
+	cache     *Cache
+	keys      []writtenKey
+	committed bool
 }
 
 // writtenKey is a key of a Write, with the value to cache at its end; nil for none.
@@ -20,7 +20,7 @@ type writtenKey struct {
 const maxWriteKeys = 128
 
 // Begin starts a write. End must follow.
-func (w *Write) Begin(c *Cache) { w.cache, w.aborted = c, false }
+func (w *Write) Begin(c *Cache) { w.cache, w.committed = c, false }
 
 // Invalidate removes a key, which is not cached when the write ends. It is called before
 // the new value is visible, and key must not be changed before End.
@@ -43,15 +43,15 @@ func (w *Write) add(key, value []byte, existed bool) {
 	w.keys = append(w.keys, writtenKey{s, hash, key, value})
 }
 
-// Abort is called if the new values do not become visible. None is cached.
-func (w *Write) Abort() { w.aborted = true }
+// Commit is called once the new values are visible. Without it End caches none of them.
+func (w *Write) Commit() { w.committed = true }
 
-// End is called once the new values are visible, and before another write of the same keys
+// End ends a write, whether or not it was committed, before another write of the same keys
 // can begin.
 func (w *Write) End() {
 	for i := range w.keys {
 		k := &w.keys[i]
-		if w.aborted {
+		if !w.committed {
 			k.value = nil
 		}
 		w.cache.endWrite(k)

@@ -1,7 +1,9 @@
-// Package walguard is a file system that guards Pebble's WAL files.
+// Package walguard is a file system that guards Pebble's WAL files and manifests.
 package walguard
 
 import (
+	"errors"
+	"hash/crc32"
 	"strings"
 	"sync/atomic"
 
@@ -15,7 +17,8 @@ import (
 // When there is no space for them it waits, where Pebble would end the process. When they
 // cannot be written for another reason, or their folder cannot be synced, it calls Failed
 // before Pebble panics with its locks held. When Pebble opens a WAL file to replay it, FS
-// checks that the file can be read up to its sync mark.
+// checks that the file can be read up to its sync mark. It marks manifests too;
+// SyncMarks.CheckFolder checks them.
 type FS struct {
 	vfs.FS
 	Marks *SyncMarks
@@ -50,6 +53,14 @@ func (f *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	if !isWAL && !strings.Contains(f.PathBase(name), "MANIFEST") {
 		return f.FS.Create(name, category)
 	}
+	number, isManifest := manifestNumber(f.PathBase(name))
+	if !isWAL && !isManifest {
+		// Pebble syncs the folder once, after it has created a manifest and the marker that
+		// names it. A disk that keeps the marker alone could not be opened.
+		if err := f.syncDir(f.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
 	var file vfs.File
 	err := f.WaitForSpace(func() (err error) {
 		file, err = f.FS.Create(name, category)
@@ -59,10 +70,29 @@ func (f *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 		f.Failed("create", name, err)
 		return nil, err
 	}
-	if !isWAL {
-		return &manifestFile{file, f.WaitForSpace}, nil
+	if isWAL {
+		return f.guard(file, name, n), nil
 	}
-	return f.guard(file, name, n), nil
+	m := &manifestFile{File: file, waitForSpace: f.WaitForSpace}
+	if isManifest {
+		m.marks = f.Marks
+		f.Marks.beginManifest(number)
+	}
+	return m, nil
+}
+
+// syncDir makes the names in a folder durable.
+func (f *FS) syncDir(name string) error {
+	var dir vfs.File
+	err := f.WaitForSpace(func() (err error) { // or for a file descriptor
+		dir, err = f.OpenDir(name)
+		return err
+	})
+	if err != nil {
+		f.Failed("open", name, err)
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // ReuseForWrite turns an obsolete WAL file into a new one, or creates one if that fails.
@@ -84,20 +114,44 @@ func (f *FS) guard(file vfs.File, name string, number uint64) vfs.File {
 }
 
 // manifestFile is a manifest, or the marker that names the current one. Pebble ends the
-// process when it cannot be written.
+// process when it cannot be written. Pebble writes and syncs one manifest at a time.
 type manifestFile struct {
 	vfs.File
 	waitForSpace func(try func() error) error
+	marks        *SyncMarks // nil for a marker, or after an error
+	end          int64
+	crc          uint32
 }
 
-// Write waits for space.
+// Write appends to the file. It waits for space.
 func (f *manifestFile) Write(p []byte) (n int, err error) {
+	crc := crc32.Update(f.crc, castagnoli, p) // before Write, which changes p in some tests
 	err = f.waitForSpace(func() error {
 		more, err := f.File.Write(p[n:])
 		n += more
 		return err
 	})
+	if err != nil {
+		f.marks = nil // it is unknown what the file has
+	}
+	f.end, f.crc = f.end+int64(n), crc
 	return n, err
+}
+
+// Sync makes everything written so far durable, and its mark.
+func (f *manifestFile) Sync() error { return f.sync(f.File.Sync) }
+
+// SyncData makes everything written so far durable, and its mark.
+func (f *manifestFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+func (f *manifestFile) sync(sync func() error) error {
+	if err := sync(); err != nil {
+		return err
+	}
+	if f.marks != nil {
+		f.marks.manifestSynced(f.end, f.crc)
+	}
+	return nil
 }
 
 // OpenDir opens a folder to sync it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	iofs "io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -16,20 +17,25 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// SyncMarks records how far each WAL file has been synced, in a small file of the same
-// folder. Pebble takes damage in a WAL file for its end, unless the blocks that follow
-// prove otherwise; a file that cannot be read up to its mark is damaged.
+// SyncMarks records how far each WAL file and manifest has been synced, in a small file of
+// the same folder. Pebble takes damage in these files for their end, unless in a WAL file
+// the blocks that follow prove otherwise; a file that cannot be read up to its mark is
+// damaged.
 //
-// A mark is written after the sync that it records, and is itself not synced before the
-// write is acknowledged: it may lag, but is never ahead. The zero SyncMarks records
-// nothing.
+// A mark is written after the sync that it records. That of a WAL file is itself not synced
+// before the write is acknowledged: it may lag, but is never ahead. That of a manifest is
+// synced at once. The zero SyncMarks records nothing.
 type SyncMarks struct {
-	log *slog.Logger
+	log  *slog.Logger
+	fs   vfs.FS
+	path string
 
-	mu    sync.Mutex
-	file  vfs.File // nil if it cannot be used
-	slots [markSlots]syncMark
-	dirty bool // written since the last sync
+	mu        sync.Mutex
+	file      vfs.File // nil if it cannot be used
+	left      error    // why a file that cannot be used could not be removed
+	slots     [MaxWALs]syncMark
+	manifests manifestMarks
+	dirty     bool // written since the last sync
 }
 
 // syncMark records that the WAL file with this number is durable up to end, which is the
@@ -42,9 +48,12 @@ type syncMark struct {
 const (
 	// MarksName is the name of the file of marks.
 	MarksName = "stator.synced"
-	// All marks fit into one sector. Pebble keeps fewer WAL files than this.
-	markSlots = 16
+	// MaxWALs is how many WAL files have marks. Fewer wait for a flush at any time.
+	MaxWALs   = 64
 	markBytes = 32
+	// The first marks of WAL files are in front of the marks of manifests, the rest follows
+	// these. No mark is in two sectors.
+	firstSlots = 16
 	// marksInterval is how far marks may lag after a power failure.
 	marksInterval = time.Second
 )
@@ -54,39 +63,61 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // OpenMarks reads the marks of a folder. If that fails, the marks record nothing: they
 // guard against a second fault only, so the folder can be opened without them.
 func OpenMarks(fs vfs.FS, dir string, log *slog.Logger) *SyncMarks {
-	m := &SyncMarks{log: log}
-	name := fs.PathJoin(dir, MarksName)
-	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	m := &SyncMarks{log: log, fs: fs, path: fs.PathJoin(dir, MarksName)}
+	f, err := fs.OpenReadWrite(m.path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		m.giveUp(err)
 		return m
 	}
 	m.file = f
-	var b [markSlots * markBytes]byte
+	var b [marksFileBytes]byte
 	n, err := f.ReadAt(b[:], 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		m.giveUp(err)
 		return m
 	}
-	if n < len(b) { // it is new, or a crash interrupted its creation
-		if _, err := f.WriteAt(b[:], 0); err != nil {
+	if n < manifestOffset { // it is new, or a crash interrupted its creation
+		n = 0
+	}
+	clear(b[n:])
+	if n < len(b) { // an older version has fewer marks
+		if _, err := f.WriteAt(b[n:], int64(n)); err != nil {
 			m.giveUp(err)
+			return m
 		}
-		return m
 	}
 	for i := range m.slots {
-		m.slots[i] = decodeMark(b[i*markBytes:])
+		m.slots[i] = decodeMark(b[slotOffset(i):])
 	}
+	m.manifests = decodeManifestMarks(b[manifestOffset:])
 	return m
 }
 
-// giveUp stops recording. The marks that are written stay true.
+// giveUp stops recording and removes the file. Its marks would become wrong: that of a
+// manifest which a crash removed would apply to a later one with the same number, and tables
+// that a manifest names after its mark would be deleted if it is damaged there.
 func (m *SyncMarks) giveUp(err error) {
-	m.log.Warn("cannot record how far the WAL is synced: damage at its end may not be detected", "error", err)
+	m.log.Warn("cannot record how far the WAL and the manifest are synced: damage at their end may not be detected", "error", err)
 	if m.file != nil {
 		_ = m.file.Close()
 		m.file = nil
 	}
+	if err := m.remove(); err != nil {
+		m.left = fmt.Errorf("the file %s can be neither used nor removed: remove it; damage at the end of the WAL or the manifest may not be detected then: %w", m.path, err)
+		m.log.Error("cannot remove sync marks", "error", m.left)
+	}
+}
+
+// remove removes the file of marks, durably.
+func (m *SyncMarks) remove() error {
+	if err := m.fs.Remove(m.path); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		return err
+	}
+	dir, err := m.fs.OpenDir(m.fs.PathDir(m.path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func (k syncMark) append(b []byte) []byte {
@@ -101,6 +132,14 @@ func decodeMark(b []byte) syncMark {
 		return syncMark{}
 	}
 	return syncMark{binary.LittleEndian.Uint64(b), int64(binary.LittleEndian.Uint64(b[8:]))}
+}
+
+// slotOffset returns where a slot is in the file.
+func slotOffset(slot int) int64 {
+	if slot >= firstSlots {
+		return int64(manifestOffset + 2*copyBytes + (slot-firstSlots)*markBytes)
+	}
+	return int64(slot * markBytes)
 }
 
 // slot returns the slot for the marks of a new WAL file: that of the oldest, which was
@@ -129,7 +168,7 @@ func (m *SyncMarks) synced(slot int, end int64) {
 	k.end = end
 	m.dirty = true
 	var buf [markBytes]byte
-	if _, err := m.file.WriteAt(k.append(buf[:0]), int64(slot*markBytes)); err != nil {
+	if _, err := m.file.WriteAt(k.append(buf[:0]), slotOffset(slot)); err != nil {
 		m.giveUp(err)
 	}
 }
@@ -157,7 +196,12 @@ func (m *SyncMarks) sync() {
 	if file == nil || !dirty {
 		return
 	}
-	// Without the mutex, as writes would wait for it.
+	m.syncFile(file)
+}
+
+// syncFile syncs the file of marks. The caller does not hold the mutex, as writes would wait
+// for it.
+func (m *SyncMarks) syncFile(file vfs.File) {
 	if err := file.SyncData(); err != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"syscall"
 	"testing"
 
@@ -100,9 +101,9 @@ func TestTruncatedWALIsCorrupt(t *testing.T) {
 func TestSlotsAreReused(t *testing.T) {
 	marks := OpenMarks(vfs.NewMem(), "", slog.New(slog.DiscardHandler))
 	seen := make(map[int]uint64)
-	for n := uint64(1); n <= 3*markSlots; n++ {
+	for n := uint64(1); n <= 3*MaxWALs; n++ {
 		slot := marks.slot(n)
-		if old := seen[slot]; n > markSlots && old != n-markSlots {
+		if old := seen[slot]; n > MaxWALs && old != n-MaxWALs {
 			t.Errorf("file %d takes the slot of file %d", n, old)
 		}
 		seen[slot] = n
@@ -162,5 +163,44 @@ func TestWaitsForSpace(t *testing.T) {
 	}
 	if len(failed) > 0 {
 		t.Errorf("failures: %q", failed)
+	}
+}
+
+// After a crash the folder has each manifest that a marker names, whichever names that were
+// not synced the disk has kept. The control is a disk that is not guarded.
+func TestMarkerIsNotKeptWithoutItsManifest(t *testing.T) {
+	const manifest, marker = "d/MANIFEST-000007", "d/marker.manifest.000001.MANIFEST-000007"
+	for _, guarded := range []bool{true, false} {
+		lost := false
+		for seed := range uint64(40) {
+			disk := vfs.NewCrashableMem()
+			if err := disk.MkdirAll("d", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			var fs vfs.FS = disk
+			var failed []string
+			if guarded {
+				fs = newFS(disk, new(SyncMarks), &failed)
+			}
+			for _, name := range []string{manifest, marker} {
+				f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(f.Sync(), f.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			left := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(seed, 0))})
+			_, hasMarker := left.Stat(marker)
+			_, hasManifest := left.Stat(manifest)
+			lost = lost || hasMarker == nil && hasManifest != nil
+			if len(failed) > 0 {
+				t.Errorf("failed: %v", failed)
+			}
+		}
+		if lost == guarded {
+			t.Errorf("guarded %v: a marker is kept without its manifest: %v", guarded, lost)
+		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/tikv/client-go/v2/testutils"
 	client "github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
+	"github.com/tikv/pd/client/clients/tso"
+	"github.com/tikv/pd/client/pkg/caller"
 
 	"github.com/stator-db/stator/internal/store/tikv"
 )
@@ -19,6 +21,8 @@ const Prefix = "stator"
 
 // Cluster is a cluster of one store.
 type Cluster struct {
+	Ahead time.Duration // of the cluster's clock before that of this machine; set before Open
+
 	rpc *testutils.MockClient
 	pd  pd.Client
 }
@@ -39,7 +43,7 @@ func New(t testing.TB, splits ...string) *Cluster {
 		}
 		testutils.BootstrapWithMultiRegions(mock, keys...)
 	}
-	return &Cluster{rpc, drivers}
+	return &Cluster{rpc: rpc, pd: drivers}
 }
 
 // Open joins the cluster as another process. Its heartbeats are frequent and its lease is
@@ -64,7 +68,7 @@ func (c *Cluster) OpenOver(t testing.TB, over client.Client, o tikv.Options) *ti
 
 // TryOpen is like OpenOver, and returns the error.
 func (c *Cluster) TryOpen(over client.Client, o tikv.Options) (*tikv.Engine, error) {
-	kv, err := client.NewTestTiKVStore(over, sharedPD{c.pd}, nil, nil, 0)
+	kv, err := client.NewTestTiKVStore(over, sharedPD{c.pd, c.Ahead}, nil, nil, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +87,26 @@ type sharedClient struct{ client.Client }
 
 func (sharedClient) Close() error { return nil }
 
-type sharedPD struct{ pd.Client }
+type sharedPD struct {
+	pd.Client
+	ahead time.Duration
+}
 
 func (sharedPD) Close() {}
+
+func (p sharedPD) WithCallerComponent(caller.Component) pd.Client { return p }
+
+func (p sharedPD) GetTS(ctx context.Context) (physical, logical int64, err error) {
+	physical, logical, err = p.Client.GetTS(ctx)
+	return physical + p.ahead.Milliseconds(), logical, err
+}
+
+func (p sharedPD) GetTSAsync(ctx context.Context) tso.TSFuture { return futureTS{p, ctx} }
+
+// futureTS is a timestamp that is requested when it is waited for.
+type futureTS struct {
+	pd  sharedPD
+	ctx context.Context
+}
+
+func (f futureTS) Wait() (physical, logical int64, err error) { return f.pd.GetTS(f.ctx) }

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"context"
+
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/server/admission"
+	"github.com/stator-db/stator/internal/server/door"
+	"github.com/stator-db/stator/internal/standby"
+)
+
+// PendingReplies returns the number and the size of the large replies that clients
+// have not read yet.
+func (h *Handler) PendingReplies() (replies int, bytes int64) { return h.replies.Pending() }
+
+// SetMemory replaces the memory for large requests and their replies.
+func (h *Handler) SetMemory(bytes int64) {
+	h.slots = admission.NewSlots(admission.LimitsFor(0).Requests, bytes, admission.MaxSlotWait)
+	h.replies = admission.NewReplies(h.slots)
+}
+
+// Slots are the slots and the memory of requests.
+func (h *Handler) Slots() *admission.Slots { return h.slots }
+
+// Execute executes a request of the API.
+func (h *Handler) Execute(ctx context.Context, operation, body string, a *door.Reply) error {
+	request, err := ops.Read(operation, []byte(body))
+	if err != nil {
+		return err
+	}
+	return h.execute(ops.WithCaller(ctx, ops.Caller{Room: &a.Room}), request, a)
+}
+
+// StreamSlots are the slots of streams with this target, and how many there are.
+func (h *Handler) StreamSlots(target string) (slots *admission.Slots, most int) {
+	if target == standby.TargetChanges {
+		return h.following, admission.MaxFollowers
+	}
+	return h.sending, admission.MaxBackups
+}

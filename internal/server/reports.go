@@ -1,0 +1,40 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/server/door"
+)
+
+// shapes answers with the counts of requests since the start, by shape.
+func (h *Handler) shapes(ctx context.Context, r *door.Request, a *door.Reply) {
+	h.report(ctx, r, a, "shapes", func() (any, error) { return h.service.Shapes(), nil })
+}
+
+// backups answers with the backups that the schedule has made, and why the last
+// attempt failed.
+func (h *Handler) backups(ctx context.Context, r *door.Request, a *door.Reply) {
+	h.report(ctx, r, a, "backups", func() (any, error) { return h.service.ScheduleStatus(ctx) })
+}
+
+// report answers with JSON. It requires a signature like any request of the API.
+func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, name string, content func() (any, error)) {
+	if _, err := readSigner(r); err != nil {
+		h.fail(ctx, a, typePlain, name, err)
+		return
+	}
+	found, err := content()
+	if errors.Is(err, ops.ErrNoSchedule) {
+		plain(a, http.StatusNotFound, "no backups are scheduled: start the server with --backup-every\n")
+		return
+	}
+	if err == nil {
+		err = writeJSON(a, found)
+	}
+	if err != nil {
+		h.fail(ctx, a, typePlain, name, err)
+	}
+}

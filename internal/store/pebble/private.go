@@ -1,0 +1,104 @@
+package pebble
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The modes of what an engine creates: only its user reads it, whatever the mode of the
+// folder and the umask are.
+const (
+	privateFile   = 0o600
+	privateFolder = 0o700
+)
+
+// privateFS is the disk. The files and folders that are created on it are private; Pebble's
+// own modes are 0666 and 0755.
+type privateFS struct{ vfs.FS }
+
+// Unwrap returns the file system below, for which Pebble asks.
+func (p privateFS) Unwrap() vfs.FS { return p.FS }
+
+// Create creates a file, and replaces one that exists.
+func (p privateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	err := createPrivate(name, os.O_EXCL)
+	for errors.Is(err, fs.ErrExist) {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		err = createPrivate(name, os.O_EXCL)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.FS.OpenReadWrite(name, category)
+}
+
+// OpenReadWrite opens a file, which is created if it does not exist.
+func (p privateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	if err := createPrivate(name, 0); err != nil {
+		return nil, err
+	}
+	return p.FS.OpenReadWrite(name, category, opts...)
+}
+
+// Lock locks a file, which is created if it does not exist.
+func (p privateFS) Lock(name string) (io.Closer, error) {
+	if err := createPrivate(name, 0); err != nil {
+		return nil, err
+	}
+	return p.FS.Lock(name)
+}
+
+// MkdirAll creates a folder.
+func (p privateFS) MkdirAll(dir string, _ os.FileMode) error {
+	return p.FS.MkdirAll(dir, privateFolder)
+}
+
+// createPrivate creates an empty file. It is opened again to be written: nobody else can
+// have opened it in between.
+func createPrivate(name string, flag int) error {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|flag, privateFile)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// makePrivate removes the access of others to the files of an engine in a folder, which may
+// be of an earlier version. A file whose mode cannot be changed is logged.
+func makePrivate(dir string, log *slog.Logger) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !isOwn(e.Name()) || !info.Mode().IsRegular() || info.Mode().Perm()&^privateFile == 0 {
+			continue
+		}
+		if err := os.Chmod(filepath.Join(dir, e.Name()), privateFile); err != nil {
+			log.Warn("a data file can be read by other users", "error", err)
+		}
+	}
+	return nil
+}
+
+// isOwn reports whether a file of this name is one of an engine.
+func isOwn(name string) bool {
+	for _, prefix := range []string{"stator.", "marker.", "MANIFEST-", "OPTIONS-", "LOCK"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	numbered := name[0] >= '0' && name[0] <= '9'
+	return numbered && slices.Contains([]string{".sst", ".log", ".blob"}, filepath.Ext(name)) || filepath.Ext(name) == ".dbtmp"
+}

@@ -1,0 +1,140 @@
+package pebble
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/wal"
+)
+
+// reclaim gets space back while the disk is full: that of deleted values, which compactions
+// remove. Pebble compacts when it has to, which may be much later.
+type reclaim struct {
+	patience time.Duration // that the compaction of a range may take
+
+	deletes atomic.Uint64 // on a full disk
+	begun   uint64        // how many of them there were when the first range was compacted
+	done    uint64        // how many of them are in ranges that are compacted
+	from    []byte        // where to continue; nil for the beginning
+	skipped bool          // a range that could not be compacted
+}
+
+// runReclaim compacts while the disk is full and something was deleted, until the context
+// ends.
+func (e *Engine) runReclaim(ctx context.Context) {
+	tick := time.NewTicker(e.disk.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		r := &e.reclaim
+		deletes := r.deletes.Load()
+		if !e.disk.is(isFull) || deletes == r.done {
+			continue
+		}
+		if r.skipped && deletes == r.begun && e.disk.compacts.pausing() {
+			continue // the ranges that are left would be skipped again
+		}
+		if r.from == nil {
+			r.begun, r.skipped = deletes, false
+		}
+		if e.flush(ctx) && e.compactUntilSpace(ctx) && !r.skipped {
+			r.done = r.begun
+		}
+	}
+}
+
+// reclaimRanges is the largest number of ranges that are compacted one by one.
+const reclaimRanges = 1000
+
+// compactUntilSpace compacts range by range, until the disk is not full. It reports whether
+// all ranges are compacted.
+func (e *Engine) compactUntilSpace(ctx context.Context) (all bool) {
+	from, end := bounds(e.reclaim.from, nil)
+	bytes, err := e.db.EstimateDiskUsage(from, end)
+	if err != nil {
+		return false
+	}
+	// Old and new tables exist at the same time.
+	n := min(bytes/max(1, e.disk.reserve.Load()/8)+1, reclaimRanges)
+	splits, err := e.splits(ctx, from, end, int(n))
+	if err != nil {
+		return false
+	}
+	for _, to := range append(splits, end) {
+		if ctx.Err() != nil || !e.disk.canCompact() {
+			return false
+		}
+		// A range for which there is no space, or which had to wait for Pebble's own
+		// compactions, is left out: others may free some.
+		if e.compactRange(ctx, from, to) != nil {
+			e.reclaim.skipped = true
+		}
+		from, e.reclaim.from = to, to
+		if e.disk.check(); !e.disk.is(isFull) {
+			return false // it continues when the disk is full again
+		}
+	}
+	e.reclaim.from = nil
+	return true
+}
+
+// reclaimPatience is the patience of reclaim. After a failure Pebble does not compact that
+// range for a while.
+const reclaimPatience = 10 * time.Second
+
+// compactRange compacts one range, if that is possible soon.
+func (e *Engine) compactRange(ctx context.Context, from, to []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, e.reclaim.patience)
+	defer cancel()
+	err := e.db.Compact(ctx, from, to, false)
+	if err != nil && ctx.Err() == nil {
+		e.disk.failures.failed(err)
+		e.disk.failures.wait()
+	}
+	return err
+}
+
+// removeObsoleteWALs removes the WAL files that Pebble keeps for reuse. Pebble creates new
+// ones when it does not find them.
+//
+// The folder is listed before Pebble reports how many files it needs, which are those with
+// the largest numbers. Pebble counts a new file only once its folder is synced, and creates
+// one at a time; so one more is kept. Files from before the database was opened are left to
+// Pebble.
+func (e *Engine) removeObsoleteWALs(fs vfs.FS, dir string, newest wal.NumWAL) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return
+	}
+	var found []wal.NumWAL
+	byNumber := make(map[wal.NumWAL]string)
+	for _, name := range names {
+		if n, _, ok := wal.ParseLogFilename(name); ok && n > newest {
+			found = append(found, n)
+			byNumber[n] = name
+		}
+	}
+	slices.Sort(found)
+	needed := int(e.db.Metrics().WAL.Files) + 1
+	for _, n := range found[:max(0, len(found)-needed)] {
+		_ = fs.Remove(fs.PathJoin(dir, byNumber[n]))
+	}
+}
+
+// newestWAL returns the largest number of a WAL file in a folder.
+func newestWAL(fs vfs.FS, dir string) (newest wal.NumWAL) {
+	names, _ := fs.List(dir)
+	for _, name := range names {
+		if n, _, ok := wal.ParseLogFilename(name); ok {
+			newest = max(newest, n)
+		}
+	}
+	return newest
+}

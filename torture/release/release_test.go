@@ -1,0 +1,134 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/torture/ledger"
+)
+
+const head = "| began (UTC) | commit | rig | seed | took | counts | result |\n|---|---|---|---|---|---|---|\n"
+
+// ledgerOf writes a ledger and returns the lines of commit c1.
+func ledgerOf(t *testing.T, lines ...ledger.Line) []ledger.Line {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), ledger.Name)
+	if err := os.WriteFile(path, []byte(head), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		if l.Seed = "7"; l.Commit == "" {
+			l.Commit = "c1"
+		}
+		if err := l.Append(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := ledger.Read(path, "c1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// The counts of the lines of one commit add up, and those of other commits do not count.
+func TestCountsOfACommitAddUp(t *testing.T) {
+	kill := goal{"KillLosesNoAcknowledgedWrite", "kills", 1000}
+	lines := ledgerOf(t,
+		ledger.Line{Rig: kill.rig, Counts: "400 kills, 9 scrubs", Took: time.Minute},
+		ledger.Line{Rig: kill.rig, Counts: "8 scrubs, 500 kills"},
+		ledger.Line{Rig: kill.rig, Counts: "77 kills", Commit: "c1+"},
+		ledger.Line{Rig: kill.rig, Counts: "77 kills", Commit: "c0"},
+		ledger.Line{Rig: "KillRigFindsLosses", Counts: "3 kills"},
+	)
+	if got := kill.reached(lines); got != 900 {
+		t.Errorf("%d kills, want 900", got)
+	}
+	if got := (goal{kill.rig, ledger.SecondsInSum, 1}).reached(lines); got != 60 {
+		t.Errorf("%d seconds, want 60", got)
+	}
+	left := row{goals: []goal{kill, {kill.rig, "scrubs", 17}}}.missing(lines)
+	if len(left) != 1 || left[0].n != 100 {
+		t.Errorf("missing is %v, want 100 kills", left)
+	}
+}
+
+func TestResultOfARow(t *testing.T) {
+	r := row{goals: []goal{{"A", "cuts", 10}, {"B/ext4", "cuts", 10}}, control: "C", command: rigs("x", 1)}
+	a, b := ledger.Line{Rig: "A", Counts: "10 cuts"}, ledger.Line{Rig: "B/ext4", Counts: "10 cuts"}
+	for _, c := range []struct {
+		name  string
+		lines []ledger.Line
+		want  string
+	}{
+		{"nothing", nil, "not run"},
+		{"one of two", []ledger.Line{a}, "held, not enough yet"},
+		{"both", []ledger.Line{a, b}, "held"},
+		{"another file system", []ledger.Line{a, {Rig: "B/xfs", Counts: "10 cuts"}}, "held, not enough yet"},
+		{"a fault, although another run held", []ledger.Line{a, b, {Rig: "A", Counts: "1 cuts", Failed: true}}, "FAILED"},
+		{"the control finds nothing", []ledger.Line{a, b, {Rig: "C/x", Failed: true}}, "FAILED"},
+		{"the fault of another row", []ledger.Line{a, b, {Rig: "D", Failed: true}}, "held"},
+		{"a goal of the rig", []ledger.Line{a, b, {Rig: "A", Counts: "goal at most 1 MB: 2, **not reached**"}}, "held, but a goal of the rig is not reached"},
+	} {
+		if got := r.result(ledgerOf(t, c.lines...)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A rig ends when what is missing is reached.
+func TestCommandHasWhatIsMissing(t *testing.T) {
+	missing := []goal{{"A/ext4", "cuts", 20}, {"A/xfs", "cuts", 70}, {"A", "items", 5}, {"A", ledger.SecondsInSum, 9}}
+	got := strings.Join(rigs("PowerCut", 2)(missing, time.Minute), " ")
+	if want := "-run PowerCut -torture -torture.for 30s -torture.until cuts=70,items=5"; !strings.HasSuffix(got, want) {
+		t.Errorf("the command is %q, want the end %q", got, want)
+	}
+}
+
+func TestCountsOfOutputs(t *testing.T) {
+	for output, want := range map[string]string{
+		"    x_test.go:3: ledger: 5 windows, 6 operations\n--- PASS":    "5 windows, 6 operations",
+		"a: 1 of 2 mutants found\nall: 30 of 40 mutants found (75 %)\n": "30 mutants found, 40 mutants",
+		"ok": "1 runs",
+	} {
+		if got := countsIn(output); got != want {
+			t.Errorf("the counts are %q, want %q", got, want)
+		}
+	}
+}
+
+// Each rig that a row counts exists.
+func TestRowsNameTests(t *testing.T) {
+	var source strings.Builder
+	for _, pattern := range []string{"../*_test.go", "../../internal/serialtest/*_test.go", "../../internal/db/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(text)
+		}
+	}
+	for _, r := range rows {
+		for _, rig := range append([]string{r.control}, rigsOf(r.goals)...) {
+			name, _, _ := strings.Cut(rig, "/")
+			if rig != "" && r.rig != "RaceDetector" && r.rig != "Mutants" && !strings.Contains(source.String(), "func Test"+name) {
+				t.Errorf("%s: there is no test %s", r.id, name)
+			}
+		}
+	}
+}
+
+func rigsOf(goals []goal) (names []string) {
+	for _, g := range goals {
+		names = append(names, g.rig)
+	}
+	return names
+}
