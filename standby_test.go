@@ -765,7 +765,7 @@ func TestStandbyFollowsTheClock(t *testing.T) {
 		time.Sleep(time.Minute)
 		step.Store(int64(time.Hour))
 		time.Sleep(time.Hour)
-		if ahead := s.clock.Now().Sub(time.Now()); ahead < 59*time.Minute || s.clock.Ahead() != 0 {
+		if ahead := time.Until(s.clock.Now()); ahead < 59*time.Minute || s.clock.Ahead() != 0 {
 			t.Errorf("after a step of an hour the time is %s ahead, and the wall clock %s ahead of it", ahead, s.clock.Ahead())
 		}
 		s.stopClock()

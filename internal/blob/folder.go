@@ -143,7 +143,7 @@ func removeAbandoned(part string) {
 	if err != nil {
 		return
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // nothing was written to it
 	if lockFile(file) == nil {
 		_ = os.Remove(part)
 	}

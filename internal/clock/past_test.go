@@ -151,7 +151,7 @@ func TestSharedClockIsChecked(t *testing.T) {
 			c := clock.New(clock.Options{Now: func() time.Time { return time.Now().Add(ahead) }, Shared: shared})
 			ahead = time.Hour
 			time.Sleep(time.Second)
-			if off := c.Now().Sub(time.Now()); (off == 0) != shared || c.Trusted() == shared {
+			if off := time.Until(c.Now()); (off == 0) != shared || c.Trusted() == shared {
 				t.Errorf("shared %v: after a step Now is off by %v, trusted %v", shared, off, c.Trusted())
 			}
 		}

@@ -124,7 +124,7 @@ func (o options) test(folder string, m *mutant) (output string, err error) {
 		if err != nil {
 			return "", err
 		}
-		defer os.RemoveAll(dir)
+		defer os.RemoveAll(dir) //nolint:errcheck // a folder of the system for temporary files
 		overlay, err := m.overlay(dir)
 		if err != nil {
 			return "", err

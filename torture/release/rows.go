@@ -207,7 +207,7 @@ func report(chosen []row, lines []ledger.Line, commit string) (text string, held
 			fmt.Fprintf(w, "%s\t%s\t%s %s\t%s\t%s\n", id, what, thousands(g.n), name, thousands(g.reached(lines)), result)
 		}
 	}
-	w.Flush()
+	w.Flush() //nolint:errcheck // into memory
 	return b.String(), held
 }
 

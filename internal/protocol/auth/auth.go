@@ -53,7 +53,7 @@ func readHeader(authorization []byte, dated bool) (Signer, error) {
 	var has [len(parameters)]bool
 	for len(rest) > 0 {
 		part := rest
-		if end := bytes.IndexAny(rest, ", "); end >= 0 {
+		if end := separator(rest); end >= 0 {
 			part, rest = rest[:end], rest[end+1:]
 		} else {
 			rest = nil
@@ -81,6 +81,19 @@ func readHeader(authorization []byte, dated bool) (Signer, error) {
 		missing.WriteString("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ")
 	}
 	return Signer{}, fault("IncompleteSignatureException", missing.String()+"Authorization="+string(authorization))
+}
+
+// separator returns the index of the first comma or space of b, -1 if it has none. For long
+// parameters bytes.IndexAny is several times slower.
+func separator(b []byte) int {
+	comma := bytes.IndexByte(b, ',')
+	if comma >= 0 {
+		b = b[:comma]
+	}
+	if space := bytes.IndexByte(b, ' '); space >= 0 {
+		return space
+	}
+	return comma
 }
 
 func readQuery(query map[string][]string) (Signer, error) {

@@ -219,5 +219,5 @@ func (h *head) readLength(value []byte) bool {
 
 // is reports whether b is a word, ignoring case.
 func is(b []byte, word string) bool {
-	return len(b) == len(word) && strings.EqualFold(string(b), word)
+	return len(b) == len(word) && (string(b) == word || strings.EqualFold(string(b), word))
 }

@@ -305,7 +305,7 @@ func TestReplacedFolderIsNotChanged(t *testing.T) {
 			if _, err := e.Get(t.Context(), store.Strong, fillKey(1)); err != nil { // reads keep the tables open
 				t.Fatal(err)
 			}
-			fs := vfs.FS(e.disk.fs)
+			fs := e.disk.fs
 			if !guarded {
 				fs = privateFS{vfs.Default}
 			}
