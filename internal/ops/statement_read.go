@@ -38,8 +38,8 @@ type lookup struct {
 	bound     keyspace.Bound
 }
 
-// maxLookups is the limit on the lookups that IN conditions are expanded to.
-// With more, the partition or the table is read instead.
+// maxLookups is the limit on the partitions that IN conditions are expanded to.
+// With more, the table is read instead.
 const maxLookups = 10_000
 
 // openSelect finds the table and the index, and plans the statement.
@@ -196,46 +196,40 @@ func (r *selection) plan() error {
 	if r.descends(r.key().Partition) {
 		slices.Reverse(partitions)
 	}
-	sorts, whole, bound := r.sorts(tests, len(partitions))
+	bound, whole := r.sorts(tests)
 	for _, p := range partitions {
-		for _, values := range sorts {
-			l := lookup{partition: p, bound: bound}
-			l.bound.Equals = values
-			if whole && r.index == nil {
-				l.item = r.itemKey(slices.Concat(p, values))
-			}
-			r.lookups = append(r.lookups, l)
+		l := lookup{partition: p, bound: bound}
+		if whole && r.index == nil {
+			l.item = r.itemKey(slices.Concat(p, bound.Equals))
 		}
+		r.lookups = append(r.lookups, l)
 	}
 	return nil
 }
 
-// sorts returns the sort keys that the clause lists, in the requested order. If
-// they are not whole, they are prefixes, and bound narrows the next attribute.
-func (r *selection) sorts(tests map[string][]expr.KeyTest, partitions int) (sorts [][]item.Value, whole bool, bound keyspace.Bound) {
-	sorts = [][]item.Value{nil}
+// sorts returns the bound of the sort keys that the clause selects, and whether it
+// is one key. A condition that is not a key condition, such as IN, does not narrow
+// what is read (conformance/execute_statement/ranges.txt).
+func (r *selection) sorts(tests map[string][]expr.KeyTest) (bound keyspace.Bound, whole bool) {
+	var equals []item.Value
 	for _, a := range r.key().Sort {
-		c := choices(tests[a.Name])
-		longer, ok := product(sorts, c)
-		if !ok || len(longer)*partitions > maxLookups {
-			return r.ordered(sorts), false, boundOf(tests[a.Name])
+		i := slices.IndexFunc(tests[a.Name], isEqual)
+		if i < 0 {
+			bound = boundOf(tests[a.Name])
+			bound.Equals = equals
+			return bound, false
 		}
-		sorts = longer
+		equals = append(equals, tests[a.Name][i].Values[0])
 	}
-	return r.ordered(sorts), true, keyspace.Bound{}
+	return keyspace.Bound{Equals: equals}, true
 }
 
-func (r *selection) ordered(sorts [][]item.Value) [][]item.Value {
-	if r.reverse {
-		slices.Reverse(sorts)
-	}
-	return sorts
-}
+func isEqual(k expr.KeyTest) bool { return k.Op == expr.Equal }
 
 // choices returns the values that a key attribute may have, sorted; none if any
 // value is possible.
 func choices(tests []expr.KeyTest) []item.Value {
-	i := slices.IndexFunc(tests, func(k expr.KeyTest) bool { return k.Op == expr.Equal })
+	i := slices.IndexFunc(tests, isEqual)
 	if i < 0 {
 		i = slices.IndexFunc(tests, isChoice)
 	}
@@ -264,44 +258,54 @@ func product(rows [][]item.Value, values []item.Value) (longer [][]item.Value, o
 // boundOf narrows a partition as far as one range can; the clause filters the
 // rest.
 func boundOf(tests []expr.KeyTest) keyspace.Bound {
-	var low, high item.Value
+	var low, high rangeEnd
 	for _, k := range tests {
 		switch k.Op {
 		case expr.BeginsWith:
 			return keyspace.Bound{Op: keyspace.BeginsWith, Values: k.Values}
 		case expr.Greater, expr.GreaterOrEqual:
-			low = later(low, k.Values[0])
+			low = low.narrow(rangeEnd{k.Values[0], k.Op == expr.Greater}, 1)
 		case expr.Less, expr.LessOrEqual:
-			high = earlier(high, k.Values[0])
+			high = high.narrow(rangeEnd{k.Values[0], k.Op == expr.Less}, -1)
 		case expr.Between:
-			low, high = later(low, k.Values[0]), earlier(high, k.Values[1])
+			low = low.narrow(rangeEnd{value: k.Values[0]}, 1)
+			high = high.narrow(rangeEnd{value: k.Values[1]}, -1)
 		}
 	}
 	switch {
-	case low == nil && high == nil:
+	case low.value == nil && high.value == nil:
 		return keyspace.Bound{}
-	case high == nil:
-		return keyspace.Bound{Op: keyspace.GreaterOrEqual, Values: []item.Value{low}}
-	case low == nil:
-		return keyspace.Bound{Op: keyspace.LessOrEqual, Values: []item.Value{high}}
-	case item.Compare(low, high) > 0:
-		high = low // the range is empty; the clause rejects what is read
+	case high.value == nil && low.open:
+		return keyspace.Bound{Op: keyspace.Greater, Values: []item.Value{low.value}}
+	case high.value == nil:
+		return keyspace.Bound{Op: keyspace.GreaterOrEqual, Values: []item.Value{low.value}}
+	case low.value == nil && high.open:
+		return keyspace.Bound{Op: keyspace.Less, Values: []item.Value{high.value}}
+	case low.value == nil:
+		return keyspace.Bound{Op: keyspace.LessOrEqual, Values: []item.Value{high.value}}
 	}
-	return keyspace.Bound{Op: keyspace.Between, Values: []item.Value{low, high}}
+	return keyspace.Bound{Op: keyspace.Between, Values: []item.Value{low.value, high.value}, OpenLow: low.open, OpenHigh: high.open}
 }
 
-func later(a, b item.Value) item.Value {
-	if a == nil || item.Compare(a, b) < 0 {
-		return b
-	}
-	return a
+// rangeEnd is one end of a range; its value is nil if there is none.
+type rangeEnd struct {
+	value item.Value
+	open  bool // excludes the value
 }
 
-func earlier(a, b item.Value) item.Value {
-	if a == nil || item.Compare(a, b) > 0 {
-		return b
+// narrow returns the narrower of two ends. direction is 1 for low ends and -1 for
+// high ones.
+func (e rangeEnd) narrow(by rangeEnd, direction int) rangeEnd {
+	if e.value == nil {
+		return by
 	}
-	return a
+	switch item.Compare(by.value, e.value) * direction {
+	case 0:
+		e.open = e.open || by.open
+	case 1:
+		return by
+	}
+	return e
 }
 
 func (r *selection) itemKey(values []item.Value) item.Item {

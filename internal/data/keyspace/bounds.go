@@ -1,6 +1,10 @@
 package keyspace
 
-import "github.com/stator-db/stator/internal/data/item"
+import (
+	"bytes"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
 
 // Op is a comparison that a range of sort keys can serve.
 type Op int
@@ -23,6 +27,9 @@ type Bound struct {
 	Equals []item.Value
 	Op     Op
 	Values []item.Value // of the comparison; empty for no comparison
+
+	// OpenLow and OpenHigh exclude the first and the second value of a Between.
+	OpenLow, OpenHigh bool
 }
 
 // Span returns the range of the keys of a partition, which begin with prefix,
@@ -47,10 +54,26 @@ func (b Bound) Span(prefix []byte) (start, end []byte) {
 	case GreaterOrEqual:
 		return at, last
 	case Between:
-		return at, successor(key(b.Values[1]))
+		return b.between(at, key(b.Values[1]))
 	case BeginsWith:
 		begin := escape(prefix[:len(prefix):len(prefix)], b.Values[0].Bytes())
 		return begin, successor(begin)
 	}
 	panic("unknown comparison")
+}
+
+// between returns the range from low to high, which is empty if no key is within
+// its open ends.
+func (b Bound) between(low, high []byte) (start, end []byte) {
+	start, end = low, successor(high)
+	if b.OpenLow {
+		start = successor(low)
+	}
+	if b.OpenHigh {
+		end = high
+	}
+	if bytes.Compare(start, end) > 0 {
+		end = start
+	}
+	return start, end
 }

@@ -34,7 +34,9 @@ func (b Bound) holds(sorts []item.Value) bool {
 	case GreaterOrEqual:
 		return by >= 0
 	case Between:
-		return by >= 0 && item.Compare(v, b.Values[1]) <= 0
+		above := by > 0 || by == 0 && !b.OpenLow
+		by = item.Compare(v, b.Values[1])
+		return above && (by < 0 || by == 0 && !b.OpenHigh)
 	}
 	return bytes.HasPrefix(v.Bytes(), b.Values[0].Bytes())
 }
@@ -71,6 +73,8 @@ func TestSpan(t *testing.T) {
 			b.Values = append(b.Values, randomSort(t, next))
 			if b.Op == Between {
 				b.Values = append(b.Values, randomSort(t, next))
+				b.OpenLow = rapid.Bool().Draw(t, "open low")
+				b.OpenHigh = rapid.Bool().Draw(t, "open high")
 			}
 		}
 
