@@ -28,8 +28,12 @@ type batchStatement struct {
 // whole.
 func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecuteStatement) (*api.BatchExecuteStatementReply, usage, error) {
 	statements := make([]batchStatement, len(in.Statements))
+	parsed, err := s.parseBatch(in.Statements)
+	if err != nil {
+		return nil, usage{}, err
+	}
 	for i := range in.Statements {
-		m, err := s.planStatement(&in.Statements[i])
+		m, err := s.planStatement(parsed[i], in.Statements[i].Parameters)
 		var fault *apierror.Error
 		if err != nil && !errors.As(err, &fault) {
 			return nil, usage{}, err
@@ -67,18 +71,45 @@ func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecut
 	return reply, cost.total(), nil
 }
 
-// planStatement plans one statement.
-func (s *Service) planStatement(in *api.BatchStatementRequest) (m batchStatement, err error) {
-	parsed, err := s.parseStatement(*in.Statement)
-	if err != nil {
-		return m, err
+var errMixedBatch = apierror.Validation("Read and write requests together in the same batch is not supported.")
+
+// parsedText is the text of a statement, parsed, or its syntax error.
+type parsedText struct {
+	*partiql.Parsed
+	fault error
+}
+
+// parseBatch parses the statements. A text that cannot be parsed is a fault of its
+// statement; texts that read and write, and malformed parameters, are faults of the
+// batch.
+func (s *Service) parseBatch(in []api.BatchStatementRequest) ([]parsedText, error) {
+	texts := make([]parsedText, len(in))
+	var kinds statementKinds
+	for i := range in {
+		p, err := s.parseStatement(*in[i].Statement)
+		texts[i] = parsedText{p, err}
+		if err != nil {
+			continue
+		}
+		if err := kinds.open(p, in[i].Parameters, errMixedBatch); err != nil {
+			return nil, err
+		}
 	}
-	if m.st, err = bindStatement(parsed, in.Parameters); err != nil {
+	return texts, nil
+}
+
+// planStatement plans one statement.
+func (s *Service) planStatement(text parsedText, parameters []api.Value) (m batchStatement, err error) {
+	if text.fault != nil {
+		return m, text.fault
+	}
+	if k := text.Kind(); k != partiql.Reads && k != partiql.Writes {
+		return m, errExistsOutside
+	}
+	if m.st, err = bindStatement(text.Parsed, parameters); err != nil {
 		return batchStatement{}, err
 	}
 	switch st := m.st.(type) {
-	case *partiql.Exists:
-		return batchStatement{}, errExistsOutside
 	case *partiql.Select:
 		m.target, err = s.singleItem(st)
 	default:
@@ -118,23 +149,8 @@ func (s *Service) singleItem(st *partiql.Select) (item.Item, error) {
 
 var errManyItems = apierror.Validation("Select statements within BatchExecuteStatement must specify the primary key in the where clause.")
 
-// checkBatchStatements checks that the statements may be in one batch.
+// checkBatchStatements checks that no two statements are for the same item.
 func checkBatchStatements(statements []batchStatement) error {
-	reads, writes := false, false
-	for i := range statements {
-		m := &statements[i]
-		if m.st == nil {
-			continue
-		}
-		if _, ok := m.st.(*partiql.Select); ok {
-			reads = true
-		} else {
-			writes = true
-		}
-	}
-	if reads && writes {
-		return apierror.Validation("Read and write requests together in the same batch is not supported.")
-	}
 	seen := make(map[string]bool)
 	for i := range statements {
 		m := &statements[i]

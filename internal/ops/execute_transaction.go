@@ -14,38 +14,47 @@ import (
 )
 
 func (s *Service) executeTransaction(ctx context.Context, in *api.ExecuteTransaction) (*api.ExecuteTransactionReply, usage, error) {
-	statements := make([]partiql.Statement, len(in.TransactStatements))
-	reads := 0
+	parsed := make([]*partiql.Parsed, len(in.TransactStatements))
+	var kinds statementKinds
 	for i := range in.TransactStatements {
 		var err error
-		if statements[i], err = s.transactStatement(&in.TransactStatements[i]); err != nil {
+		if parsed[i], err = s.parseTransact(&in.TransactStatements[i], &kinds); err != nil {
+			return nil, usage{}, err
+		}
+	}
+	statements := make([]partiql.Statement, len(parsed))
+	for i := range parsed {
+		var err error
+		if statements[i], err = transactStatement(parsed[i], in.TransactStatements[i].Parameters); err != nil {
 			return nil, usage{}, inTransaction(i, err)
 		}
-		if _, ok := statements[i].(*partiql.Select); ok {
-			reads++
-		}
 	}
-	switch reads {
-	case 0:
-		return s.transactStatements(ctx, in, statements)
-	case len(statements):
+	if kinds.reads {
 		return s.transactSelects(ctx, in, statements)
 	}
-	return nil, usage{}, apierror.Validation("ExecuteTransaction API does not support both read and write operations in the same request.")
+	return s.transactStatements(ctx, in, statements)
 }
 
-// syntaxFault is a fault of a statement's text, which is reported without the
-// statement's number.
-type syntaxFault struct{ error }
+var errMixedTransaction = apierror.Validation("ExecuteTransaction API does not support both read and write operations in the same request.")
 
-func (f syntaxFault) Unwrap() error { return f.error }
+// parseTransact parses a statement. Its faults are reported without the number of
+// the statement.
+func (s *Service) parseTransact(in *api.ParameterizedStatement, kinds *statementKinds) (*partiql.Parsed, error) {
+	parsed, err := s.parseStatement(*in.Statement)
+	if err != nil {
+		return nil, err
+	}
+	switch parsed.Kind() {
+	case partiql.Other:
+		return nil, apierror.Validation("Unsupported operation in transaction.")
+	case partiql.Checks:
+		kinds.writes = true
+	}
+	return parsed, kinds.open(parsed, in.Parameters, errMixedTransaction)
+}
 
 // inTransaction turns the fault of a statement into that of its transaction.
 func inTransaction(i int, err error) error {
-	var syntax syntaxFault
-	if errors.As(err, &syntax) {
-		return syntax.error
-	}
 	var fault *apierror.Error
 	if !errors.As(err, &fault) {
 		return err
@@ -55,14 +64,9 @@ func inTransaction(i int, err error) error {
 	return &reworded
 }
 
-// transactStatement parses and binds a statement, and checks that transactions
-// support it.
-func (s *Service) transactStatement(in *api.ParameterizedStatement) (partiql.Statement, error) {
-	parsed, err := s.parseStatement(*in.Statement)
-	if err != nil {
-		return nil, syntaxFault{err}
-	}
-	st, err := bindStatement(parsed, in.Parameters)
+// transactStatement binds a statement, and checks that transactions support it.
+func transactStatement(parsed *partiql.Parsed, parameters []api.Value) (partiql.Statement, error) {
+	st, err := bindStatement(parsed, parameters)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +77,6 @@ func (s *Service) transactStatement(in *api.ParameterizedStatement) (partiql.Sta
 			return nil, apierror.Validation("Reads on indices are not supported within transactions.")
 		}
 	case *partiql.Exists:
-		if st.Select == nil {
-			return nil, syntaxFault{apierror.Validation("Unsupported operation in transaction.")}
-		}
 		if st.Select.Index != "" {
 			return nil, apierror.Validation("Operations on indices are not supported in transactions")
 		}

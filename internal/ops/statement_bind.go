@@ -13,6 +13,24 @@ func (s *Service) parseStatement(text string) (*partiql.Parsed, error) {
 	return partiql.Cache{Cache: s.parsed}.Parse(text)
 }
 
+// statementKinds are the kinds of the statements of a request so far.
+type statementKinds struct{ reads, writes bool }
+
+// open adds a parsed statement, and returns a fault of the whole request: mixed if
+// there are reads and writes, or that of a malformed parameter.
+func (k *statementKinds) open(parsed *partiql.Parsed, parameters []api.Value, mixed error) error {
+	switch parsed.Kind() {
+	case partiql.Reads:
+		k.reads = true
+	case partiql.Writes:
+		k.writes = true
+	}
+	if k.reads && k.writes {
+		return mixed
+	}
+	return valuesFault(parameters)
+}
+
 // bindStatement binds the parameters of a request to a statement.
 func bindStatement(parsed *partiql.Parsed, parameters []api.Value) (partiql.Statement, error) {
 	if err := valuesFault(parameters); err != nil {

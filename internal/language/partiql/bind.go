@@ -24,11 +24,10 @@ func (b *binder) statement(n *node) (Statement, error) {
 		return b.update(n.change)
 	case nodeDelete:
 		return b.delete(n.change)
-	case nodeCall:
-		if strings.EqualFold(n.text, "exists") && len(n.args) == 1 && n.args[0].kind == nodeSelect {
-			s, err := b.selects(n.args[0])
-			return &Exists{s}, err
-		}
+	}
+	if n.isExists() {
+		s, err := b.selects(n.args[0])
+		return &Exists{s}, err
 	}
 	return &Exists{}, nil
 }

@@ -7,6 +7,8 @@
 package partiql
 
 import (
+	"strings"
+
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/language/expr"
@@ -113,6 +115,36 @@ func Parse(text string) (*Parsed, error) {
 		return nil, apierror.Validation("Unsupported operation: %s", kindNames[n.kind])
 	}
 	return &Parsed{n, parameters}, nil
+}
+
+// Kind is what a statement does.
+type Kind int
+
+// The kinds of statement. Other is an expression that is no statement.
+const (
+	Other Kind = iota
+	Reads
+	Writes
+	Checks // EXISTS, a condition of a transaction
+)
+
+// Kind returns what the statement does, which its text determines alone.
+func (p *Parsed) Kind() Kind {
+	switch p.root.kind {
+	case nodeSelect:
+		return Reads
+	case nodeInsert, nodeUpdate, nodeDelete:
+		return Writes
+	}
+	if p.root.isExists() {
+		return Checks
+	}
+	return Other
+}
+
+// isExists reports whether an expression is EXISTS with a SELECT.
+func (n *node) isExists() bool {
+	return n.kind == nodeCall && strings.EqualFold(n.text, "exists") && len(n.args) == 1 && n.args[0].kind == nodeSelect
 }
 
 // Bind binds the parameters, and makes every check that needs no table.
