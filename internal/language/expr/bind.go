@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/stator-db/stator/internal/data/item"
+import (
+	"cmp"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
 
 // binder replaces the placeholders in the nodes of one expression by a
 // request's names and values. The steps of all paths share one slice,
@@ -38,6 +42,19 @@ func (b *binder) path(p item.Path) (item.Path, error) {
 		b.steps = append(b.steps, s)
 	}
 	return item.Path(b.steps[start:len(b.steps):len(b.steps)]), nil
+}
+
+// targets resolves the paths that an update changes or that a projection
+// shows, from the last to the first, and checks that they are apart.
+func (b *binder) targets(paths []item.Path) error {
+	for i := len(paths) - 1; i >= 0; i-- {
+		p, err := b.path(paths[i])
+		if err != nil {
+			return cmp.Or(checkApart(b.kind, paths[i+1:]), err)
+		}
+		paths[i] = p
+	}
+	return checkApart(b.kind, paths)
 }
 
 func (b *binder) value(ref string) (item.Value, error) {
@@ -88,6 +105,12 @@ func (b *binder) operandType(op Op, t string) error {
 // requiresPath is the fault of an operand that must be a path and is not.
 func (b *binder) requiresPath(op Op) error {
 	return b.kind.invalid("Operator or function requires a document path; operator or function: %s", op)
+}
+
+// notDistinct is the fault of a later operand that is the same path as the
+// first.
+func (b *binder) notDistinct(op Op, first item.Path) error {
+	return b.kind.invalid("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", op, first)
 }
 
 // setFirst sets first to err if it is nil.

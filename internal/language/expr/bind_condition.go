@@ -149,7 +149,7 @@ func (b *conditionBinder) checkDistinct(t *Test) {
 	}
 	for _, o := range t.Operands[1:] {
 		if !o.Size && slices.Equal(o.Path, first.Path) {
-			setFirst(&b.distinct, b.kind.invalid("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", t.Op, first.Path))
+			setFirst(&b.distinct, b.notDistinct(t.Op, first.Path))
 		}
 	}
 }

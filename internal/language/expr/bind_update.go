@@ -8,28 +8,27 @@ import (
 
 // ParsedUpdate is a parsed UpdateExpression without a request's placeholders.
 type ParsedUpdate struct {
-	sections []section
-	refs     refs
-	actions  int
-	steps    int
+	actions []parsedAction
+	refs    refs
+	steps   int
 }
 
 // ParseUpdate parses an UpdateExpression.
 func ParseUpdate(text string) (*ParsedUpdate, error) {
 	u := new(ParsedUpdate)
 	refs, err := parse(UpdateExpression, text, func(p *parser) {
-		u.sections = p.update()
+		sections := p.update()
 		check := syntaxChecker{parser: p}
-		for _, s := range u.sections {
-			u.actions += len(s.actions)
+		for _, s := range sections {
+			u.actions = append(u.actions, s.actions...)
 			for _, a := range s.actions {
 				check.path(a.path.path)
 				if a.value != nil {
-					check.term(a.value)
+					check.assigned(a.value)
 				}
 			}
 		}
-		check.sections(u.sections)
+		check.sections(sections)
 		check.count()
 		u.steps = check.steps
 	})
@@ -49,126 +48,123 @@ func (c *syntaxChecker) sections(sections []section) {
 	}
 }
 
-// Bind binds the placeholders of a request.
-//
-// The faults of the whole update are reported in this order: undefined names,
-// then undefined values; overlapping paths, then conflicting ones; a constant
-// that ADD or DELETE cannot use; then the operands of functions, plus and
-// minus.
+// Bind binds the placeholders of a request. It reports the first fault of the
+// paths that the update changes, then the first of the values that it writes.
+// Like DynamoDB it checks the actions from the last to the first, and each
+// action in the order of its text (conformance/expr/update_order.txt).
 func (u *ParsedUpdate) Bind(b *Bindings) (*Update, error) {
 	b.use(&u.refs)
-	binding := updateBinder{binder: newBinder(UpdateExpression, b, &u.refs, u.steps)}
-	if err := binding.checkDefined(&u.refs); err != nil {
+	binding := updateBinder{newBinder(UpdateExpression, b, &u.refs, u.steps)}
+	bound := &Update{Actions: make([]Action, len(u.actions))}
+	if err := u.bindPaths(&binding, bound); err != nil {
 		return nil, err
 	}
-	bound := &Update{Actions: make([]Action, 0, u.actions)}
-	for _, s := range u.sections {
-		for _, a := range s.actions {
-			bound.Actions = append(bound.Actions, binding.action(s.verb, a))
-		}
-	}
-	if len(bound.Actions) > 1 {
-		if err := checkApart(UpdateExpression, bound.Paths()); err != nil {
+	for i := len(u.actions) - 1; i >= 0; i-- {
+		if err := binding.value(u.actions[i].value, &bound.Actions[i]); err != nil {
 			return nil, err
 		}
-	}
-	if binding.constant != nil {
-		return nil, binding.constant
-	}
-	if binding.function != nil {
-		return nil, binding.function
 	}
 	return bound, nil
 }
 
-// updateBinder binds the actions of an update, whose placeholders are known to
-// be defined.
-type updateBinder struct {
-	binder
-	constant error // the first of an ADD or DELETE
-	function error // the first of a function, plus or minus
+func (u *ParsedUpdate) bindPaths(b *updateBinder, bound *Update) error {
+	var few [8]item.Path
+	paths := few[:0]
+	for i := range u.actions {
+		paths = append(paths, u.actions[i].path.path)
+	}
+	if err := b.targets(paths); err != nil {
+		return err
+	}
+	for i, p := range paths {
+		bound.Actions[i].Verb, bound.Actions[i].Path = u.actions[i].verb, p
+	}
+	return nil
 }
 
-func (b *updateBinder) checkDefined(r *refs) error {
-	for _, name := range r.names.inOrder {
-		if _, ok := b.b.Names[name]; !ok {
-			return b.undefinedName(name)
+// updateBinder binds the values of an update's actions.
+type updateBinder struct{ binder }
+
+// value binds what an action writes; n is nil for REMOVE.
+func (b *updateBinder) value(n *node, into *Action) (err error) {
+	if n == nil {
+		return nil
+	}
+	if into.Term, err = b.term(n); err != nil {
+		return err
+	}
+	if into.Verb == Add || into.Verb == Delete {
+		return checkConstant(into.Verb, into.Term.Value.Type())
+	}
+	return nil
+}
+
+// term binds what SET assigns, or an operand of it.
+func (b *updateBinder) term(n *node) (t Term, err error) {
+	switch n.op {
+	case opPath:
+		t.Path, err = b.path(n.path)
+		return t, err
+	case opValue:
+		t.Value, err = b.binder.value(n.text)
+		return t, err
+	}
+	t.Op = n.op
+	t.Args = make([]Term, len(n.args))
+	for i, a := range n.args {
+		if t.Args[i], err = b.term(a); err != nil {
+			return t, err
 		}
 	}
-	for _, value := range r.values.inOrder {
-		if _, ok := b.b.value(value); !ok {
-			return b.undefinedValue(value)
+	if err := b.operandCount(n); err != nil {
+		return t, err
+	}
+	if n.op == IfNotExists {
+		if t.Args[0].Op != 0 || t.Args[0].Path == nil {
+			return t, b.requiresPath(n.op)
+		}
+		t.Path, t.Args = t.Args[0].Path, t.Args[1:]
+	}
+	return t, b.checkArgs(&t)
+}
+
+// checkArgs returns the fault of a term's operands, apart from those of the
+// operands themselves.
+func (b *binder) checkArgs(t *Term) error {
+	switch t.Op {
+	case IfNotExists:
+		if a := &t.Args[0]; a.Op == 0 && a.Path != nil && slices.Equal(a.Path, t.Path) {
+			return b.notDistinct(t.Op, t.Path)
+		}
+	case ListAppend:
+		return b.checkConstants(t, item.L)
+	case Plus, Minus:
+		return b.checkConstants(t, item.N)
+	}
+	return nil
+}
+
+// checkConstants returns the fault of an operand that is a constant of another
+// type.
+func (b *binder) checkConstants(t *Term, want item.Type) error {
+	for i := range t.Args {
+		if a := &t.Args[i]; a.Op == 0 && a.Path == nil && a.Value.Type() != want {
+			return b.operandType(t.Op, a.Value.Type().String())
 		}
 	}
 	return nil
 }
 
-func (b *updateBinder) action(verb Verb, parsed parsedAction) Action {
-	a := Action{Verb: verb}
-	a.Path, _ = b.path(parsed.path.path)
-	if parsed.value != nil {
-		a.Term = b.term(parsed.value)
-	}
-	if verb == Add || verb == Delete {
-		setFirst(&b.constant, checkConstant(verb, a.Term.Value.Type()))
-	}
-	return a
-}
-
-// term binds what SET assigns.
-func (b *updateBinder) term(n *node) Term {
-	var t Term
-	switch n.op {
-	case opPath:
-		t.Path, _ = b.path(n.path)
-		return t
-	case opValue:
-		t.Value, _ = b.value(n.text)
-		return t
-	}
-	t.Op = n.op
-	t.Args = make([]Term, len(n.args))
-	for i, a := range n.args {
-		t.Args[i] = b.term(a)
-	}
-	if err := b.operandCount(n); err != nil {
-		setFirst(&b.function, err)
-		return t
-	}
-	switch n.op {
-	case IfNotExists:
-		if t.Args[0].Op != 0 || t.Args[0].Path == nil {
-			setFirst(&b.function, b.requiresPath(n.op))
-		}
-		t.Path, t.Args = t.Args[0].Path, t.Args[1:]
-	case ListAppend:
-		b.checkArgs(&t, item.L)
-	case Plus, Minus:
-		b.checkArgs(&t, item.N)
-	}
-	return t
-}
-
-// checkArgs records an operand that is a constant of another type.
-func (b *updateBinder) checkArgs(t *Term, want item.Type) {
-	for _, a := range t.Args {
-		if a.Op == 0 && a.Path == nil && a.Value.Type() != want {
-			setFirst(&b.function, b.operandType(t.Op, a.Value.Type().String()))
-		}
-	}
-}
-
 // longTypeNames are the types as ADD and DELETE call them.
 var longTypeNames = map[item.Type]string{
-	item.S: "STRING", item.N: "NUMBER", item.B: "BINARY", item.BOOL: "BOOL",
+	item.S: "STRING", item.N: "NUMBER", item.B: "BINARY", item.BOOL: "BOOLEAN",
 	item.NULL: "NULL", item.L: "LIST", item.M: "MAP",
 }
 
-// checkConstant checks the constant of ADD and DELETE. DynamoDB names ADD's
-// types even when it rejects one of DELETE (TestUpdateFaults).
+// checkConstant checks the constant of ADD and DELETE.
 func checkConstant(verb Verb, t item.Type) error {
 	if t.IsSet() || verb == Add && t == item.N {
 		return nil
 	}
-	return UpdateExpression.invalid("Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_ADD_OPERAND", verb, longTypeNames[t])
+	return UpdateExpression.invalid("Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND", verb, longTypeNames[t], verb)
 }

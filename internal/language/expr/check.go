@@ -69,8 +69,9 @@ func (c *syntaxChecker) operand(n *node) {
 	}
 }
 
-// term checks the value of a SET, or an operand of it.
-func (c *syntaxChecker) term(n *node) {
+// assigned checks the value of a SET. It may be a list_append, which an
+// operand may not.
+func (c *syntaxChecker) assigned(n *node) {
 	switch n.op {
 	case opPath:
 		c.path(n.path)
@@ -80,7 +81,10 @@ func (c *syntaxChecker) term(n *node) {
 		c.operators++
 	}
 	for _, a := range n.args {
-		c.term(a)
+		if a.op == opCall && a.text == ListAppend.String() {
+			c.misused(a)
+		}
+		c.assigned(a)
 	}
 }
 

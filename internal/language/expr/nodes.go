@@ -84,6 +84,7 @@ type section struct {
 }
 
 type parsedAction struct {
+	verb  Verb
 	path  *node
 	value *node // nil for REMOVE
 }

@@ -291,7 +291,7 @@ func (p *parser) update() []section {
 var verbs = map[tokenKind]Verb{tokenSet: Set, tokenRemove: Remove, tokenAdd: Add, tokenDelete: Delete}
 
 func (p *parser) action(verb Verb) parsedAction {
-	a := parsedAction{path: p.path()}
+	a := parsedAction{verb: verb, path: p.path()}
 	switch verb {
 	case Set:
 		p.expect('=')

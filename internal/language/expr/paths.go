@@ -8,28 +8,39 @@ import (
 
 // checkApart returns the fault of two paths in one update or projection that
 // are equal or lead one into the other (they overlap), or that use one value
-// both as a list and as a map (they conflict). An overlap anywhere is
-// reported before a conflict anywhere.
+// both as a list and as a map (they conflict). DynamoDB adds the paths of an
+// expression from the last to the first, those of a statement from the first
+// to the last, and reports the first that does not fit those added before.
 func checkApart(kind Kind, paths []item.Path) error {
-	var conflict error
-	for i, two := range paths {
-		for _, one := range paths[:i] {
-			switch relationOf(one, two) {
-			case overlap:
-				return together(kind, "overlap", one, two)
-			case conflicting:
-				setFirst(&conflict, together(kind, "conflict", one, two))
+	if kind == Statement {
+		for i, p := range paths {
+			if err := checkAdded(kind, p, paths[:i]); err != nil {
+				return err
 			}
 		}
+		return nil
 	}
-	return conflict
+	for i := len(paths) - 1; i >= 0; i-- {
+		if err := checkAdded(kind, paths[i], paths[i+1:]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func together(kind Kind, how string, one, two item.Path) error {
-	if kind == Statement {
-		one, two = two, one // a statement's faults name the later path first
+// checkAdded compares a path with those added before it. Of several that do
+// not fit, DynamoDB names one by the order of a hash table; we name the last.
+func checkAdded(kind Kind, one item.Path, others []item.Path) error {
+	const message = "Two document paths %s with each other; must remove or rewrite one of these paths; path one: %s, path two: %s"
+	for i := len(others) - 1; i >= 0; i-- {
+		switch two := others[i]; relationOf(one, two) {
+		case overlap:
+			return kind.invalid(message, "overlap", one, two)
+		case conflicting:
+			return kind.invalid(message, "conflict", one, two)
+		}
 	}
-	return kind.invalid("Two document paths %s with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", how, one, two)
+	return nil
 }
 
 type relation byte

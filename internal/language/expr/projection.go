@@ -54,12 +54,9 @@ func (p *ParsedProjection) bind(b *Bindings) (*Projection, error) {
 	binding := newBinder(ProjectionExpression, b, &p.refs, p.steps)
 	paths := make([]item.Path, len(p.paths))
 	for i, n := range p.paths {
-		var err error
-		if paths[i], err = binding.path(n.path); err != nil {
-			return nil, err
-		}
+		paths[i] = n.path
 	}
-	if err := checkApart(ProjectionExpression, paths); err != nil {
+	if err := binding.targets(paths); err != nil {
 		return nil, err
 	}
 	return &Projection{paths}, nil

@@ -38,23 +38,23 @@ func (u *Update) Check() error {
 	if err := CheckApart(u.Paths()); err != nil {
 		return err
 	}
-	b := updateBinder{binder: binder{kind: Statement}}
+	b := binder{kind: Statement}
 	for i := range u.Actions {
-		b.checkTerm(&u.Actions[i].Term)
+		if err := b.checkTerm(&u.Actions[i].Term); err != nil {
+			return err
+		}
 	}
-	return b.function
+	return nil
 }
 
-func (b *updateBinder) checkTerm(t *Term) {
+// checkTerm checks the operands of a term, then the term itself.
+func (b *binder) checkTerm(t *Term) error {
 	for i := range t.Args {
-		b.checkTerm(&t.Args[i])
+		if err := b.checkTerm(&t.Args[i]); err != nil {
+			return err
+		}
 	}
-	switch t.Op {
-	case ListAppend:
-		b.checkArgs(t, item.L)
-	case Plus, Minus:
-		b.checkArgs(t, item.N)
-	}
+	return b.checkArgs(t)
 }
 
 // CheckApart returns the fault of two paths of a statement that overlap or

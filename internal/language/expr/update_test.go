@@ -8,8 +8,8 @@ import (
 )
 
 // Most texts and their order are those that the tests of dynalite recorded
-// against the service. The messages of ADD and DELETE are those that the
-// tests of floci captured in 2026. "reported" is explained in syntax_test.go.
+// against the service; the others are those of DynamoDB Local. "reported" is
+// explained in syntax_test.go.
 func TestUpdateFaults(t *testing.T) {
 	ab := map[string]string{"#a": "a", "#b": "b"}
 	cd := map[string]string{"#c": "c", "#d": "[3]"}
@@ -20,16 +20,29 @@ func TestUpdateFaults(t *testing.T) {
 		return strings.Replace(overlap(one, two), "overlap", "conflict", 1)
 	}
 	constant := func(verb, t string) string {
-		return "Incorrect operand type for operator or function; operator: " + verb + ", operand type: " + t + ", typeSet: ALLOWED_FOR_ADD_OPERAND"
+		return "Incorrect operand type for operator or function; operator: " + verb + ", operand type: " + t + ", typeSet: ALLOWED_FOR_" + verb + "_OPERAND"
 	}
 	operand := func(op, t string) string {
 		return "Incorrect operand type for operator or function; operator or function: " + op + ", operand type: " + t
 	}
+	undefined := func(kind, ref string) string {
+		if kind == "name" {
+			return "An expression attribute name used in the document path is not defined; attribute name: " + ref
+		}
+		return "An expression attribute value used in expression is not defined; attribute value: " + ref
+	}
+	const misused = "The function is not allowed to be used this way in an expression; function: list_append"
+	const distinct = "The first operand must be distinct from the remaining operands for this operator or function; operator: if_not_exists, first operand: "
 	testFaults(t, UpdateExpression, []faultCase{
 		{"a reserved word, before a section that occurs twice", " set #c = :c set abOrt = true ", ab, "", "Attribute name is a reserved keyword; reserved keyword: abOrt"},
 		{"a reserved word in any case", " remove Absolute ", ab, "", "Attribute name is a reserved keyword; reserved keyword: Absolute"},
 		{"an unknown function, before a section that occurs twice", "set #c = if_not_exist(:c) set c = d", ab, "", "Invalid function name; function: if_not_exist"},
 		{"a function of conditions (reported)", "set a = size(b)", nil, "", "The function is not allowed in an update expression; function: size"},
+		{"list_append in list_append", "set a = list_append(list_append(a, b), c)", nil, "", misused},
+		{"list_append in if_not_exists", "set a = if_not_exists(a, list_append(b, c))", nil, "", misused},
+		{"list_append in a sum, before a later reserved word", "set a = list_append(a, b) + c, abort = d", nil, "", misused},
+		{"a reserved word before list_append", "set a = list_append(abort, list_append(b, c))", nil, "", "Attribute name is a reserved keyword; reserved keyword: abort"},
+		{"if_not_exists in list_append is fine", "set a = list_append(if_not_exists(a, b), (c))", nil, "", ""},
 		{"SET twice, before an undefined name", "set a = #c set c = :d", ab, "", `The "SET" section can only be used once in an update expression;`},
 		{"REMOVE twice", "remove #d set a = b remove e", ab, "", `The "REMOVE" section can only be used once in an update expression;`},
 		{"ADD twice", "add #d :e set a = b add e :f", ab, "", `The "ADD" section can only be used once in an update expression;`},
@@ -48,7 +61,7 @@ func TestUpdateFaults(t *testing.T) {
 		{"ADD of a string, before functions", "set b = list_append(:a, a), c = if_not_exists(a) add a.b :a", nil, `{":a": {"S": "a"}}`, constant("ADD", "STRING")},
 		{"DELETE of a string", "delete a.b :a", nil, `{":a": {"S": "a"}}`, constant("DELETE", "STRING")},
 		{"ADD of a null", "add a.b :a", nil, `{":a": {"NULL": true}}`, constant("ADD", "NULL")},
-		{"ADD of a boolean", "add a.b :a", nil, `{":a": {"BOOL": true}}`, constant("ADD", "BOOL")},
+		{"ADD of a boolean", "add a.b :a", nil, `{":a": {"BOOL": true}}`, constant("ADD", "BOOLEAN")},
 		{"ADD of bytes", "add a.b :a", nil, `{":a": {"B": "YQ=="}}`, constant("ADD", "BINARY")},
 		{"ADD of a map", "add a.b :a", nil, `{":a": {"M": {}}}`, constant("ADD", "MAP")},
 		{"DELETE of a list", "delete a.b :a", nil, `{":a": {"L": []}}`, constant("DELETE", "LIST")},
@@ -56,6 +69,22 @@ func TestUpdateFaults(t *testing.T) {
 		{"ADD of a number is fine", "add a.b :a", nil, `{":a": {"N": "1"}}`, ""},
 		{"DELETE of a set is fine", "delete a.b :a", nil, `{":a": {"BS": ["YQ=="]}}`, ""},
 
+		{"the last undefined value", "set a = :a, b = :b", nil, "", undefined("value", ":b")},
+		{"the last undefined name", "remove #x, #y", nil, "", undefined("name", "#y")},
+		{"the last section", "remove #x set #y = :a", nil, "", undefined("name", "#y")},
+		{"an action's operands in order", "set a = :a + #x", nil, "", undefined("value", ":a")},
+		{"an overlap before undefined values", "set a = :a, a = :b", nil, "", overlap("[a]", "[a]")},
+		{"an overlap before an earlier undefined name", "set #x = a, b = a, b = a", nil, "", overlap("[b]", "[b]")},
+		{"an undefined name before an earlier overlap", "set b = a, b = a, #x = a", nil, "", undefined("name", "#x")},
+		{"a conflict before an earlier overlap", "set b = a, b = a, c.d = a, c[1] = a", nil, "", conflict("[c, d]", "[c, [1]]")},
+		{"the last of several overlaps", "set a = c, b = c, a = c, b = c", nil, "", overlap("[b]", "[b]")},
+		{"a function before an earlier undefined value", "set a = :a, b = if_not_exists(b)", nil, "", "Incorrect number of operands for operator or function; operator or function: if_not_exists, number of operands: 1"},
+		{"a function before a later operand", "set a = if_not_exists(b) + :a", nil, "", "Incorrect number of operands for operator or function; operator or function: if_not_exists, number of operands: 1"},
+
+		{"if_not_exists of one path twice", "set a = if_not_exists(a, a)", nil, "", distinct + "[a]"},
+		{"if_not_exists of one path by two names", "set a = if_not_exists(b.#a, b.a)", ab, "", distinct + "[b, a]"},
+		{"if_not_exists of one path, in another", "set a = if_not_exists(c, if_not_exists(b, b))", nil, "", distinct + "[b]"},
+		{"if_not_exists of one path at two depths is fine", "set a = if_not_exists(b, if_not_exists(b, c))", nil, "", ""},
 		{"if_not_exists of one", "set a = if_not_exists(c)", nil, "", "Incorrect number of operands for operator or function; operator or function: if_not_exists, number of operands: 1"},
 		{"list_append of three", "set a = list_append(c, d, e)", nil, "", "Incorrect number of operands for operator or function; operator or function: list_append, number of operands: 3"},
 		{"if_not_exists of a value", "set a = if_not_exists(:a, c)", nil, `{":a": {"S": "a"}}`, "Operator or function requires a document path; operator or function: if_not_exists"},
