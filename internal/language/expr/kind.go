@@ -45,7 +45,7 @@ func (k Kind) invalid(format string, args ...any) error {
 	return apierror.Request("Invalid "+k.String()+": "+format, args...)
 }
 
-// empty is the fault of a text without a token. Unlike the other faults of a
+// empty is the fault of a text of no bytes. Unlike the other faults of a
 // text it never gets RequestPrefix.
 func (k Kind) empty() error {
 	return apierror.Validation("Invalid %s: The expression can not be empty;", k)

@@ -3,7 +3,6 @@ package expr
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/stator-db/stator/internal/data/item"
 )
@@ -30,7 +29,7 @@ func parse(kind Kind, text string, grammar func(*parser)) (refs refs, err error)
 	if len(text) > MaxSize {
 		return refs, kind.tooLarge(len(text))
 	}
-	if strings.TrimSpace(text) == "" {
+	if text == "" {
 		return refs, kind.empty()
 	}
 	p := &parser{kind: kind, text: text, tokens: tokenize(text)}
@@ -80,22 +79,19 @@ func (p *parser) expect(kind tokenKind) string {
 
 func (p *parser) stop(format string, args ...any) { panic(bailout{p.kind.invalid(format, args...)}) }
 
-// fail reports the next token, and the text from the token before it to the
-// token after it.
+// fail reports the next token, and the text from the token before it, or from
+// the beginning, to the token after it, or to the end. Blanks at these ends are
+// part of the text (conformance/expr/blanks.txt).
 func (p *parser) fail() {
 	t := p.tokens[p.at]
-	shown, from, to := p.text[t.start:t.end], t.start, t.end
+	shown, from, to := p.text[t.start:t.end], 0, len(p.text)
+	if p.at > 0 {
+		from = p.tokens[p.at-1].start
+	}
 	if t.kind == tokenEnd {
 		shown = "<EOF>"
-	} else if after := p.tokens[p.at+1]; after.kind != tokenEnd {
-		to = after.end
-	}
-	if p.at > 0 {
-		before := p.tokens[p.at-1]
-		from = before.start
-		if t.kind == tokenEnd {
-			to = before.end
-		}
+	} else {
+		to = p.tokens[p.at+1].end
 	}
 	p.stop(`Syntax error; token: "%s", near: "%s"`, shown, p.text[from:to])
 }

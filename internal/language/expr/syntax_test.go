@@ -70,6 +70,10 @@ func TestSyntaxErrorsShowTheTokenAndItsNeighbours(t *testing.T) {
 		{"nor after NOT in parentheses", FilterExpression, "(NOT a)", ")", "a)"},
 		{"nor joined to others in parentheses", FilterExpression, "(a OR b = c)", "OR", "a OR b"},
 		{"a function has operands", FilterExpression, "size() > :a", ")", "() >"},
+		{"blanks are not empty", FilterExpression, " \t\n", "<EOF>", " \t\n"},
+		{"blanks at the end belong to the last token", UpdateExpression, "SET a =  ", "<EOF>", "=  "},
+		{"also if it is the wrong one", UpdateExpression, "SET a = :v b  ", "b", ":v b  "},
+		{"blanks at the beginning belong to the first token", ProjectionExpression, "  , a ", ",", "  , a"},
 		{"everything ends", FilterExpression, strings.Repeat("(", MaxSize), "<EOF>", "("},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,7 +104,6 @@ func TestTextsHaveLimits(t *testing.T) {
 		{"size is checked before syntax", KeyConditionExpression, strings.Repeat("(", 5000), "Invalid KeyConditionExpression: Expression size has exceeded the maximum allowed size;"},
 		{"bytes are counted, not characters", ProjectionExpression, strings.Repeat("é", 2049), "Invalid ProjectionExpression: Expression size has exceeded the maximum allowed size;"},
 		{"an empty text is not an expression", UpdateExpression, "", "Invalid UpdateExpression: The expression can not be empty;"},
-		{"nor are blanks", FilterExpression, " \t\n", "Invalid FilterExpression: The expression can not be empty;"},
 		{"299 operators are allowed (observed)", ConditionExpression, nested(149), ""},
 		{"more than 300 are not, and counting stops (observed)", ConditionExpression, nested(454), "Invalid ConditionExpression: The expression contains too many operators; operator count: 301"},
 		{"NOT counts", ConditionExpression, strings.Repeat("not ", 1000) + "a<b", "Invalid ConditionExpression: The expression contains too many operators; operator count: 301"},
