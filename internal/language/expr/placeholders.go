@@ -155,6 +155,9 @@ func isPlaceholderKey(sign byte, key string) bool {
 
 func checkPlaceholders(parameter string, sign byte, keys []string) error {
 	for _, key := range keys {
+		if key == "" {
+			return apierror.Validation("%s contains invalid key: The expression attribute map contains an empty key;", parameter)
+		}
 		if len(key) > maxPlaceholder {
 			return apierror.Validation("%s contains invalid key: The expression attribute map contains a key that is too long; size of key: %d", parameter, len(key))
 		}

@@ -20,7 +20,7 @@ func TestPlaceholders(t *testing.T) {
 		{"no number sign", map[string]string{"a": "a"}, `ExpressionAttributeNames contains invalid key: Syntax error; key: "a"`},
 		{"a number sign alone", map[string]string{"#": "a"}, `ExpressionAttributeNames contains invalid key: Syntax error; key: "#"`},
 		{"a path (observed)", map[string]string{"#environment.item": "a"}, `ExpressionAttributeNames contains invalid key: Syntax error; key: "#environment.item"`},
-		{"an empty key", map[string]string{"": "a"}, `ExpressionAttributeNames contains invalid key: Syntax error; key: ""`},
+		{"an empty key", map[string]string{"": "a"}, `ExpressionAttributeNames contains invalid key: The expression attribute map contains an empty key;`},
 		{"a long key", map[string]string{"##" + long: "a"}, "ExpressionAttributeNames contains invalid key: The expression attribute map contains a key that is too long; size of key: 256"},
 		{"an empty name (observed)", map[string]string{"#DE": ""}, "ExpressionAttributeNames contains invalid value: Empty attribute name for key #DE"},
 	} {
