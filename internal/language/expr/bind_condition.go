@@ -158,7 +158,7 @@ func (b *conditionBinder) checkTypes(t *Test) {
 	first := &t.Operands[0]
 	isPath := first.Path != nil && !first.Size
 	switch {
-	case (t.Op == Exists || t.Op == NotExists || t.Op == HasType) && !isPath:
+	case (t.Op == Exists || t.Op == NotExists) && !isPath:
 		setFirst(&b.types, b.requiresPath(t.Op))
 	case t.Op == HasType:
 		b.checkTypeName(&t.Operands[1])
