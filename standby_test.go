@@ -590,64 +590,6 @@ func copyDir(t *testing.T, from, to string) {
 	}
 }
 
-// A standby does not follow a server whose data was replaced by an older state, and does not
-// replace its newer copy by it.
-func TestStandbyOfOlderData(t *testing.T) {
-	for _, attached := range []bool{false, true} { // when the older state was copied
-		p := startPrimary(t)
-		w := &workload{t: t, r: rand.New(rand.NewPCG(5, 1)), Client: sdkClient(p.web.URL, http.DefaultClient)}
-		w.createTable("Orders")
-		older := filepath.Join(t.TempDir(), "older")
-		var log logtest.Log
-		dir := filepath.Join(t.TempDir(), "standby")
-		restart := func(replace func()) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if err := p.db.Load().Close(); err != nil {
-				t.Fatal(err)
-			}
-			replace()
-			p.open()
-		}
-		if _, err := p.db.Load().db.ID(t.Context()); err != nil { // it is made when it is first asked for
-			t.Fatal(err)
-		}
-		if !attached {
-			restart(func() { copyDir(t, p.dir, older) })
-		}
-		s := openTestStandby(t, dir, p.web.URL, &log)
-		waitEqual(t, p, s)
-		if attached {
-			restart(func() { copyDir(t, p.dir, older) })
-		}
-		_, begin := p.engine().Run()
-		for h := begin; h.Time().Sub(begin.Time()) < 2*time.Second; { // the windows of stamps have about a second
-			w.must(w.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("Orders"), Item: w.item()}))
-			h, _ = p.engine().Horizon(t.Context())
-		}
-		w.createTable("Newer")
-		waitEqual(t, p, s)
-		restart(func() { copyDir(t, older, p.dir) })
-		w.createTable("Other")
-		for !strings.Contains(s.Status().Error, "changes that the server does not have") {
-			time.Sleep(time.Millisecond)
-		}
-		d, err := s.Promote(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := d.db.Describe("Newer"); err != nil {
-			t.Errorf("attached %v: %v", attached, err)
-		}
-		if _, err := d.db.Describe("Other"); err == nil {
-			t.Errorf("attached %v: it has changes of the older state", attached)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // A promoted standby has another database than its server: neither a standby of the server
 // follows the promoted one, nor the other way round, without an explicit new copy.
 func TestPromotedServerIsAnotherDatabase(t *testing.T) {

@@ -58,11 +58,13 @@ func (s *Source) copy(ctx context.Context, request []byte, w *messageWriter) (er
 	if err := checkFormat(in.Format); err != nil {
 		return err
 	}
-	if in.Database != "" && in.Database != database {
-		return otherDatabase()
-	}
-	if err := s.checkHistory(ctx, in.Run, in.From); err != nil {
-		return err
+	if in.Database != "" { // it has a copy
+		if in.Database != database {
+			return otherDatabase()
+		}
+		if err := s.checkHistory(in.Run, in.From); err != nil {
+			return err
+		}
 	}
 	if a := s.Engine.Attached(); a.Slot != "" && !strings.HasPrefix(a.Slot, in.Standby+".") && time.Since(a.LastRead) < busyTime {
 		return &refusal{codeBusy, "another standby follows this server; only one can"}
@@ -79,8 +81,7 @@ func (s *Source) copy(ctx context.Context, request []byte, w *messageWriter) (er
 			err = errors.Join(err, s.Engine.Detach(context.WithoutCancel(ctx), slot))
 		}
 	}()
-	run, _ := s.Engine.Run()
-	w.json(messageBegin, copyBegin{Slot: slot, Database: database, Run: run, Start: start})
+	w.json(messageBegin, copyBegin{Slot: slot, Database: database, Run: s.Engine.Run(), Start: start})
 	pairs, err := s.sendPairs(ctx, snap, slot, w)
 	if err != nil {
 		return err
@@ -139,7 +140,7 @@ func (s *Source) changes(ctx context.Context, request []byte, w *messageWriter) 
 	if in.Database != database {
 		return otherDatabase()
 	}
-	if err := s.checkHistory(ctx, in.Run, in.From); err != nil {
+	if err := s.checkHistory(in.Run, in.From); err != nil {
 		return err
 	}
 	newest, err := s.Engine.Returned()
@@ -155,8 +156,7 @@ func (s *Source) changes(ctx context.Context, request []byte, w *messageWriter) 
 		left -= int64(len(c.Edits))
 		w.write(messageChange, append(binary.BigEndian.AppendUint64(nil, uint64(c.Stamp)), c.Edits...))
 	}
-	run, _ := s.Engine.Run()
-	w.json(messageEnd, changesEnd{Changes: len(changes), Next: next, Horizon: horizon, Newest: newest, Left: leftOf(left, next, horizon), Run: run})
+	w.json(messageEnd, changesEnd{Changes: len(changes), Next: next, Horizon: horizon, Newest: newest, Left: leftOf(left, next, horizon), Run: s.Engine.Run()})
 	return nil
 }
 
@@ -196,16 +196,10 @@ func (s *Source) databaseID(ctx context.Context) (string, error) {
 
 // checkHistory rejects a standby that has changes which this server does not have: the
 // server's data was replaced by an older state of it. Following it would mix the two, and
-// copying it would remove those changes.
-func (s *Source) checkHistory(ctx context.Context, run string, from store.Stamp) error {
-	horizon, err := s.Engine.Horizon(ctx)
-	if err != nil {
-		return err
-	}
-	if now, begin := s.Engine.Run(); run != "" && run != now {
-		horizon = min(horizon, begin)
-	}
-	if from > horizon {
+// copying it would remove those changes. run is the run of the server that sent the newest
+// changes to the standby.
+func (s *Source) checkHistory(run string, from store.Stamp) error {
+	if end, ok := s.Engine.RunEnd(run); !ok || from > end {
 		return &refusal{codeOtherHistory, "this standby has changes that the server does not have, whose data is an older state; to copy it, start a standby with an empty data folder"}
 	}
 	return nil

@@ -41,8 +41,8 @@ type feed struct {
 
 	deleting atomic.Pointer[recordedDelete] // the DeleteRange that is being recorded; nil if none is
 
-	run   string      // id of this process's use of the data
-	begin store.Stamp // the stamps of this run are at least this one
+	run     runStart   // this one
+	earlier []runStart // the runs before, as recorded
 
 	attached atomic.Pointer[Attachment] // the slot as it was last; nil if there is none
 
@@ -189,6 +189,9 @@ func isStandbyRecord(key, value []byte) bool {
 		return decodeEdits(value, func(byte, []byte, []byte) error { return nil }) == nil
 	case bytes.Equal(key, slotKey):
 		return len(value) > 8
+	case bytes.Equal(key, runsKey):
+		_, err := decodeRuns(value)
+		return err == nil
 	}
 	return bytes.Equal(key, standbyKey) || bytes.Equal(key, branchKey)
 }
@@ -323,7 +326,9 @@ func (e *Engine) deleteRecorded(ctx context.Context, lower, upper []byte) error 
 // openFeed finds the slot that an earlier process has left. A standby of an engine that is
 // no longer durable needs a new copy once it is durable again.
 func (e *Engine) openFeed() error {
-	e.feed.run, e.feed.begin = rand.Text(), e.windows.Bound()
+	if err := e.beginRun(); err != nil {
+		return err
+	}
 	slot, from, err := e.readSlot()
 	if err != nil || slot == "" {
 		return err
@@ -347,7 +352,7 @@ func (e *Engine) countRecords(ctx context.Context) error {
 		return nil
 	}
 	kept := int64(0)
-	err := e.eachRecord(0, e.feed.begin, func(_ store.Stamp, edits []byte) bool {
+	err := e.eachRecord(0, e.feed.run.begin, func(_ store.Stamp, edits []byte) bool {
 		kept += recordBytes(edits)
 		return ctx.Err() == nil && e.feed.slot != "" // without a slot, one suffices
 	})
@@ -364,10 +369,6 @@ func (e *Engine) countRecords(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Run returns an id of this process's use of the data, and the smallest stamp that it can
-// have given out. A standby cannot have got a larger one from an earlier run.
-func (e *Engine) Run() (id string, begin store.Stamp) { return e.feed.run, e.feed.begin }
 
 func (e *Engine) readSlot() (slot string, from store.Stamp, err error) {
 	value, err := e.reserved(slotKey)
@@ -450,8 +451,8 @@ func (e *Engine) Attach(ctx context.Context, slot string) (snap store.Snapshot, 
 		return nil, 0, 0, err
 	}
 	start = e.horizon()
-	if err := e.db.Set(slotKey, slotValue(slot, start), e.sync()); err != nil {
-		return nil, 0, 0, failure("attach", err)
+	if err := e.writeSlot(slot, start); err != nil {
+		return nil, 0, 0, err
 	}
 	e.feed.slot, e.feed.from, e.feed.lastRead, e.feed.fresh = slot, start, time.Now(), commit.FreshSince(time.Now())
 	e.feed.acked, e.feed.sent = sentChanges{to: start}, sentChanges{}
@@ -461,6 +462,20 @@ func (e *Engine) Attach(ctx context.Context, slot string) (snap store.Snapshot, 
 	}
 	// All that the snapshot shows is durable.
 	return snap, start, e.returned(), nil
+}
+
+// writeSlot stores a slot, and the runs with it: from the first slot on all are recorded.
+func (e *Engine) writeSlot(slot string, from store.Stamp) error {
+	batch := e.db.NewBatch()
+	defer func() { _ = batch.Close() }()
+	err := errors.Join(batch.Set(slotKey, slotValue(slot, from), nil), batch.Set(runsKey, encodeRuns(e.feed.runs()), nil))
+	if err == nil {
+		err = batch.Commit(e.sync())
+	}
+	if err != nil {
+		return failure("attach", err)
+	}
+	return nil
 }
 
 // Returned returns a stamp that is larger than those of all Updates that have returned. The
