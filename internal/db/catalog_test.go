@@ -25,6 +25,9 @@ import (
 // newEngine opens an engine. With the same options it opens the same data.
 func newEngine(t testing.TB, o pebble.Options) *pebble.Engine {
 	t.Helper()
+	if o.BacklogWait == 0 { // on a busy machine flushes take longer than the default
+		o.BacklogWait = time.Minute
+	}
 	e, err := pebble.Open(o)
 	if err != nil {
 		t.Fatal(err)

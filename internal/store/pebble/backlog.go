@@ -22,6 +22,7 @@ type backlog struct {
 	baseMax  uint64                 // Pebble's LBaseMaxBytes
 	memBytes uint64                 // the limit of memtables
 	levels   int32                  // the limit of sublevels of level 0
+	patience time.Duration          // of a write
 
 	isHard  atomic.Bool // writes that have waited, or did not need to, are rejected too
 	isLast  atomic.Bool // and writes that free space
@@ -54,8 +55,6 @@ const (
 	lastFactor = 3
 	// pebbleFactor is how much larger the limits of Pebble are.
 	pebbleFactor = 4
-	// backlogWait is how long a write waits for Pebble.
-	backlogWait = time.Second
 )
 
 // open sets what is measured.
@@ -154,7 +153,7 @@ func (b *backlog) wait(ctx context.Context) error {
 	if cleared == nil {
 		return nil
 	}
-	t := time.NewTimer(backlogWait)
+	t := time.NewTimer(b.patience)
 	defer t.Stop()
 	select {
 	case <-cleared:

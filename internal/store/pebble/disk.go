@@ -85,7 +85,7 @@ func newDisk(o Options) *disk {
 		usage:    func() (vfs.DiskUsage, error) { return o.FS.GetDiskUsage(o.Dir) },
 		held:     &heldSpace{fs: o.FS, path: o.FS.PathJoin(o.Dir, reserveName)},
 		folder:   folder,
-		backlog:  new(backlog),
+		backlog:  &backlog{patience: o.BacklogWait},
 		compacts: newCompactionSpace(),
 		failures: newFailures(o.Log, failureLogInterval),
 		interval: o.DiskCheck,

@@ -741,7 +741,7 @@ func TestLoadWaitsForPebbleAtItsEnd(t *testing.T) {
 	}, 1, func() ([]byte, error) {
 		behind.Store(true)
 		e.disk.check()
-		time.AfterFunc(backlogWait*3/2, func() { // when the first attempt has ended
+		time.AfterFunc(e.disk.backlog.patience*3/2, func() { // when the first attempt has ended
 			behind.Store(false)
 			e.disk.check()
 		})

@@ -28,6 +28,10 @@ type Options struct {
 	// DiskCheck is the interval between checks of the free space; defaults to 1 s.
 	DiskCheck time.Duration
 
+	// BacklogWait is how long an Update waits while flushes or compactions are behind before
+	// it fails with store.ErrBehind; defaults to 1 s.
+	BacklogWait time.Duration
+
 	// Patience is how long an Update waits for another Update of the same key before it
 	// fails with store.ErrConflict; defaults to 5 s.
 	Patience time.Duration
@@ -70,9 +74,11 @@ const (
 	Relaxed
 )
 
-// InMemory returns the options of an engine that loses its data when it is closed.
+// InMemory returns the options of an engine that loses its data when it is closed. Such
+// engines are mostly used by tests, on machines that may be busy, so Updates wait longer for
+// flushes before they fail.
 func InMemory() Options {
-	return Options{FS: vfs.NewMem(), Dir: "stator", Durability: Relaxed, IdleFlush: -1, noWAL: true}
+	return Options{FS: vfs.NewMem(), Dir: "stator", Durability: Relaxed, IdleFlush: -1, BacklogWait: 30 * time.Second, noWAL: true}
 }
 
 func (o Options) withDefaults() Options {
@@ -90,6 +96,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.IdleFlush == 0 {
 		o.IdleFlush = 300 * time.Millisecond
+	}
+	if o.BacklogWait == 0 {
+		o.BacklogWait = time.Second
 	}
 	if o.DiskCheck == 0 {
 		o.DiskCheck = time.Second
