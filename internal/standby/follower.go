@@ -393,9 +393,12 @@ func (f *Follower) receive(ctx context.Context, r *messageReader, o pebble.Optio
 		return nil, err
 	}
 	var end copyEnd
-	return e, e.Load(ctx, f.pairs(r, &end), begin.Start, func() ([]byte, error) {
-		s := state{Format: format, Standby: standby, Of: f.o.Of, Slot: begin.Slot, Database: begin.Database, Run: begin.Run, Position: begin.Start, Consistent: end.Consistent, Fresh: requested}
-		return s.encode(), nil
+	return e, e.Load(ctx, f.pairs(r, &end), begin.Start, func(complete bool) []byte {
+		s := state{Format: format, Standby: standby, Of: f.o.Of, Loading: true}
+		if complete {
+			s = state{Format: format, Standby: standby, Of: f.o.Of, Slot: begin.Slot, Database: begin.Database, Run: begin.Run, Position: begin.Start, Consistent: end.Consistent, Fresh: requested}
+		}
+		return s.encode()
 	})
 }
 

@@ -17,8 +17,9 @@ import (
 // standby's. The field names are part of the format and must not change.
 type state struct {
 	Format     int         `json:"format"`
-	Standby    string      `json:"standby"` // id of the standby
-	Of         string      `json:"of"`      // URL of the server
+	Loading    bool        `json:"loading,omitempty"` // the copy is unfinished: only Standby and Of are set besides
+	Standby    string      `json:"standby"`           // id of the standby
+	Of         string      `json:"of"`                // URL of the server
 	Slot       string      `json:"slot"`
 	Database   string      `json:"database"`
 	Run        string      `json:"run"`        // id of the server's process that sent the newest changes
@@ -54,13 +55,20 @@ func readState(e *pebble.Engine) (*state, error) {
 // ErrStandby is returned when data that is to be served belongs to a standby.
 var ErrStandby = errors.New("it is the data of a standby, which stator standby serves; promote it with stator promote")
 
-// CheckNotStandby returns ErrStandby if an engine has the data of a standby.
+// ErrUnfinished is returned when data that is to be served is an unfinished copy.
+var ErrUnfinished = errors.New("it is an unfinished copy that a standby has made, with a part of the data; remove the folder, or start stator standby with its own data folder, which makes the copy again")
+
+// CheckNotStandby returns ErrStandby if an engine has the data of a standby, and ErrUnfinished if
+// it has a part of it.
 func CheckNotStandby(e *pebble.Engine) error {
 	s, err := readState(e)
-	if err == nil && s != nil {
-		err = ErrStandby
+	switch {
+	case err != nil || s == nil:
+		return err
+	case s.Loading:
+		return ErrUnfinished
 	}
-	return err
+	return ErrStandby
 }
 
 // errNotStandby is returned for a folder that must not be replaced by a copy.
@@ -122,7 +130,7 @@ func hasCopy(o pebble.Options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return s != nil, e.Close()
+	return s != nil && !s.Loading, e.Close()
 }
 
 // openComplete opens a folder with data, which must be a standby's, and removes what an
@@ -134,6 +142,9 @@ func openComplete(o pebble.Options) (*pebble.Engine, *state, error) {
 	}
 	if s == nil {
 		return nil, nil, errors.Join(errNotStandby, e.Close())
+	}
+	if s.Loading {
+		return nil, nil, errors.Join(ErrUnfinished, e.Close())
 	}
 	if err := errors.Join(pebble.Remove(o.Dir+partSuffix), pebble.Remove(o.Dir+oldSuffix)); err != nil {
 		return nil, nil, errors.Join(err, e.Close())

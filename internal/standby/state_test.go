@@ -1,6 +1,8 @@
 package standby
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,19 +14,26 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// writeDir makes a folder with one key, and with a state unless it is empty.
+// unfinished is the id of a standby for writeDir.
+const unfinished = "unfinished"
+
+// writeDir makes a folder with the state of a standby, of an unfinished copy, or with one key and
+// no state if the id is empty.
 func writeDir(t *testing.T, dir, standby string) {
 	t.Helper()
 	e, err := pebble.Open(pebble.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if standby == "" {
+	switch standby {
+	case "":
 		err = e.Update(t.Context(), nil, func(tx store.Tx) error {
 			tx.Set([]byte("a"), []byte("b"))
 			return nil
 		})
-	} else {
+	case unfinished:
+		err = e.Apply(t.Context(), nil, 7, (&state{Format: format, Standby: standby, Loading: true}).encode())
+	default:
 		err = e.Apply(t.Context(), nil, 7, (&state{Format: format, Standby: standby}).encode())
 	}
 	if err := errors.Join(err, e.Close()); err != nil {
@@ -41,13 +50,14 @@ func TestFoldersAfterACrash(t *testing.T) {
 		want string            // empty: no copy
 	}{
 		{"nothing", nil, ""},
-		{"a part of the first copy", map[string]string{partSuffix: ""}, ""},
+		{"a part of the first copy", map[string]string{partSuffix: unfinished}, ""},
+		{"an empty folder of the first copy", map[string]string{partSuffix: ""}, ""},
 		{"the first copy before it is renamed", map[string]string{partSuffix: "new"}, "new"},
-		{"a part of a new copy", map[string]string{"": "old", partSuffix: ""}, "old"},
+		{"a part of a new copy", map[string]string{"": "old", partSuffix: unfinished}, "old"},
 		{"a new copy before the old one is renamed", map[string]string{"": "old", partSuffix: "new"}, "old"},
 		{"a new copy before it is renamed", map[string]string{oldSuffix: "old", partSuffix: "new"}, "new"},
 		{"a new copy before the old one is removed", map[string]string{"": "new", oldSuffix: "old"}, "new"},
-		{"an old copy that was renamed, and a part of a new one", map[string]string{oldSuffix: "old", partSuffix: ""}, "old"},
+		{"an old copy that was renamed, and a part of a new one", map[string]string{oldSuffix: "old", partSuffix: unfinished}, "old"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
@@ -69,6 +79,44 @@ func TestFoldersAfterACrash(t *testing.T) {
 				t.Errorf("it opens the data of %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// What an interruption leaves of a copy is neither served nor followed, and a complete one is
+// refused for another reason.
+func TestUnfinishedCopyIsRefused(t *testing.T) {
+	base := t.TempDir()
+	left, complete := filepath.Join(base, "left"), filepath.Join(base, "complete")
+	var b bytes.Buffer
+	w := newMessageWriter(&b)
+	w.json(messageBegin, copyBegin{Slot: "slot", Database: "id", Start: 7})
+	w.write(messagePairs, []byte("\x01a\x01b"))
+	if err := w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	f := &Follower{o: optionsFor(left, silent{})}
+	e, err := f.receive(t.Context(), &messageReader{bufio.NewReader(&b)}, pebble.Options{Dir: left}, "id", time.Now())
+	if !errors.Is(err, errIncomplete) || e == nil {
+		t.Fatalf("receive: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openDir(pebble.Options{Dir: left}); !errors.Is(err, ErrUnfinished) {
+		t.Errorf("openDir of an unfinished copy: %v", err)
+	}
+	writeDir(t, complete, "id")
+	for dir, want := range map[string]error{left: ErrUnfinished, complete: ErrStandby} {
+		e, err := pebble.Open(pebble.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckNotStandby(e); !errors.Is(err, want) {
+			t.Errorf("%s is served: %v, want %v", dir, err, want)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -759,11 +759,14 @@ func (e *Engine) dropSlot(ctx context.Context) {
 
 // The standby's side
 
-// Load writes pairs to an engine that has none, and then the standby's state. A crash
-// before it returns leaves an engine without a state.
-func (e *Engine) Load(ctx context.Context, pairs func(yield func(store.Pair, error) bool), next store.Stamp, state func() ([]byte, error)) error {
+// Load writes pairs to an engine that has none. state returns the standby's state: that of an
+// unfinished copy, which is stored first, and then that of a complete one.
+func (e *Engine) Load(ctx context.Context, pairs func(yield func(store.Pair, error) bool), next store.Stamp, state func(complete bool) []byte) error {
 	const batchBytes = 4 << 20
 	if err := e.feed.markFormat(); err != nil {
+		return err
+	}
+	if err := e.applyLoaded(ctx, next, state(false)); err != nil {
 		return err
 	}
 	batch := e.db.NewBatch()
@@ -796,15 +799,16 @@ func (e *Engine) Load(ctx context.Context, pairs func(yield func(store.Pair, err
 	if err := e.db.Flush(); err != nil {
 		return failure("load", err)
 	}
-	s, err := state()
-	if err != nil {
-		return err
-	}
+	return e.applyLoaded(ctx, next, state(true))
+}
+
+// applyLoaded stores the state of a copy, when Pebble is not behind.
+func (e *Engine) applyLoaded(ctx context.Context, next store.Stamp, state []byte) error {
 	for {
-		if err := e.Apply(ctx, nil, next, s); !errors.Is(err, store.ErrBehind) {
+		if err := e.Apply(ctx, nil, next, state); !errors.Is(err, store.ErrBehind) {
 			return err
 		}
-		if err := e.admitLoad(ctx, len(s)); err != nil {
+		if err := e.admitLoad(ctx, len(state)); err != nil {
 			return err
 		}
 	}

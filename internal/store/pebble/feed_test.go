@@ -76,7 +76,7 @@ func copyOf(t *testing.T, primary, standby *Engine, slot string) (position, cons
 		t.Fatal(err)
 	}
 	defer snap.Close()
-	if err := standby.Load(t.Context(), snap.Scan(t.Context(), store.Range{}), start, func() ([]byte, error) { return encodeStamp(start), nil }); err != nil {
+	if err := standby.Load(t.Context(), snap.Scan(t.Context(), store.Range{}), start, func(bool) []byte { return encodeStamp(start) }); err != nil {
 		t.Fatal(err)
 	}
 	return start, consistent
@@ -518,7 +518,7 @@ func TestLoadWaitsForPebble(t *testing.T) {
 				return
 			}
 		}
-	}, 1, func() ([]byte, error) { return []byte("state"), nil })
+	}, 1, func(bool) []byte { return []byte("state") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -738,14 +738,17 @@ func TestLoadWaitsForPebbleAtItsEnd(t *testing.T) {
 	}, 64<<20, 64<<20)
 	err := e.Load(t.Context(), func(yield func(store.Pair, error) bool) {
 		yield(store.Pair{Key: []byte("a"), Value: []byte("b")}, nil)
-	}, 1, func() ([]byte, error) {
+	}, 1, func(complete bool) []byte {
+		if !complete {
+			return []byte("unfinished")
+		}
 		behind.Store(true)
 		e.disk.check()
 		time.AfterFunc(e.disk.backlog.patience*3/2, func() { // when the first attempt has ended
 			behind.Store(false)
 			e.disk.check()
 		})
-		return []byte("state"), nil
+		return []byte("state")
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func TestFolderFormatOfAStandby(t *testing.T) {
 			return snap.Close()
 		},
 		"standby": func(e *Engine) error {
-			return e.Load(t.Context(), func(func(store.Pair, error) bool) {}, 1, func() ([]byte, error) { return []byte("state"), nil })
+			return e.Load(t.Context(), func(func(store.Pair, error) bool) {}, 1, func(bool) []byte { return []byte("state") })
 		},
 	} {
 		mem := disktest.NewCrashable()
