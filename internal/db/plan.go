@@ -103,9 +103,7 @@ func (c *Cancelled) first() error {
 // add records err as the reason why the i-th of n actions is rejected. It returns
 // an error that concerns more than one action. c may be nil.
 func (c *Cancelled) add(i, n int, err error) (*Cancelled, error) {
-	var fault *apierror.Error
-	var failed *ConditionFailed
-	if errors.As(err, &fault) && fault.Whole || fault == nil && !errors.As(err, &failed) {
+	if isWhole(err) {
 		return c, err
 	}
 	if c == nil {
@@ -113,6 +111,16 @@ func (c *Cancelled) add(i, n int, err error) (*Cancelled, error) {
 	}
 	c.Reasons[i] = err
 	return c, nil
+}
+
+// isWhole reports whether an error concerns more than one action of several.
+func isWhole(err error) bool {
+	var fault *apierror.Error
+	if errors.As(err, &fault) {
+		return fault.Whole
+	}
+	var failed *ConditionFailed
+	return !errors.As(err, &failed)
 }
 
 // conflict returns the error of n writes that waited too long for other writes of

@@ -17,16 +17,18 @@ import (
 const MaxTransactionBytes = 4 << 20
 
 // Transact executes all of the writes, or none. If some are rejected, it returns
-// a Cancelled with all reasons. token may be nil. If it was used before, Transact
+// a Cancelled with their reasons; the writes after the first that is not valid are
+// not evaluated. token may be nil. If it was used before, Transact
 // returns Replayed, or ErrTokenReused if the request was another one.
 func (d *DB) Transact(ctx context.Context, token *Token, writes ...Write) ([]Outcome, error) {
 	if token == nil {
-		return d.commit(ctx, writes, extra{maxBytes: MaxTransactionBytes})
+		return d.commit(ctx, writes, extra{maxBytes: MaxTransactionBytes, inOrder: true})
 	}
 	key := keyspace.Token(token.digest())
 	now := d.Now()
 	outcomes, err := d.commit(ctx, writes, extra{
 		maxBytes: MaxTransactionBytes,
+		inOrder:  true,
 		keys:     [][]byte{key},
 		before:   func(tx store.Tx) error { return token.check(tx, key, d.tokenOver) },
 		after: func(tx store.Tx, outcomes []Outcome) {

@@ -114,9 +114,17 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 		return nil, err
 	}
 	defer release()
-	keys, err := declare(writes, tables)
+	keys, unfit, err := declare(writes, tables)
 	if err != nil {
 		return nil, err
+	}
+	count := len(writes)
+	if unfit.fault != nil {
+		if !more.inOrder || unfit.at == 0 {
+			return nil, unfit.cancelled(nil, count)
+		}
+		// The writes before it are evaluated for their reasons.
+		writes, tables, keys = writes[:unfit.at], tables[:unfit.at], keys[:unfit.at:unfit.at]
 	}
 	declared := keys
 	for i, t := range tables {
@@ -126,14 +134,15 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 	}
 	declared = append(declared, more.keys...)
 
-	u := plannedUpdate{writes: writes, tables: tables, keys: keys, declared: declared, extra: more, now: d.moment(), outcomes: make([]Outcome, len(writes))}
+	u := plannedUpdate{writes: writes, tables: tables, keys: keys, declared: declared, extra: more, now: d.moment(),
+		outcomes: make([]Outcome, len(writes)), count: count, unfit: unfit}
 	err = d.runWithin(ctx, &u)
 	if errors.Is(err, store.ErrFull) && onlyDeletes(writes) {
 		err = d.runWithin(store.Freeing(ctx), &u)
 	}
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return nil, conflict(len(writes))
+		return nil, conflict(count)
 	case errors.Is(err, store.ErrTooLarge): // with all index entries, on an engine with a small limit
 		return nil, apierror.TransactionTooLarge()
 	}
@@ -160,6 +169,9 @@ type plannedUpdate struct {
 	extra    extra
 	now      moment
 	outcomes []Outcome
+
+	count int        // of the writes of the commit
+	unfit unfitWrite // the write after the last of writes, if it does not fit
 }
 
 // smallUpdate is the memory up to which an update needs no room. buffer.Room bounds
@@ -227,14 +239,21 @@ func (d *DB) run(ctx context.Context, u *plannedUpdate, buf *encodeBuffer) error
 		for i := range u.writes {
 			o, err := d.apply(tx, u.tables[i].Table, &u.writes[i], position{u.keys[i], i, u.now}, buf)
 			if err != nil {
-				if cancelled, err = cancelled.add(i, len(u.writes), err); err != nil {
-					return err
+				var whole error
+				if cancelled, whole = cancelled.add(i, u.count, err); whole != nil {
+					return whole
+				}
+				if u.extra.inOrder && isInvalid(err) {
+					return cancelled
 				}
 			}
 			u.outcomes[i] = o
 			if size += u.countedBytes(i); u.extra.maxBytes > 0 && size > u.extra.maxBytes {
 				return apierror.TransactionTooLarge()
 			}
+		}
+		if u.unfit.fault != nil {
+			return u.unfit.cancelled(cancelled, u.count)
 		}
 		if cancelled != nil {
 			return cancelled
@@ -251,7 +270,15 @@ type extra struct {
 	keys     [][]byte // declared in addition to those of the writes
 	before   func(store.Tx) error
 	after    func(store.Tx, []Outcome)
-	maxBytes int // of all items that are written; 0 is no limit
+	maxBytes int  // of all items that are written; 0 is no limit
+	inOrder  bool // evaluate the writes up to the first that is not valid
+}
+
+// isInvalid reports whether a write was rejected because it is not valid, in
+// contrast to a condition that does not hold.
+func isInvalid(err error) bool {
+	var fault *apierror.Error
+	return errors.As(err, &fault) && fault.Code == "ValidationException"
 }
 
 // lockTables returns the table of each write. The tables are neither altered nor
@@ -311,17 +338,34 @@ func unlockTables(held []*table) {
 	}
 }
 
+// unfitWrite is the first write that does not fit its table.
+type unfitWrite struct {
+	at    int
+	fault error // nil if all writes fit
+}
+
+// cancelled adds the fault to the reasons c of n writes; c may be nil.
+func (u unfitWrite) cancelled(c *Cancelled, n int) error {
+	c, err := c.add(u.at, n, u.fault)
+	if err != nil {
+		return err
+	}
+	return c
+}
+
 // declare checks that the writes fit their tables, and returns the keys of their
 // items, with capacity for the other keys that commit declares.
-func declare(writes []Write, tables []*table) ([][]byte, error) {
-	keys := make([][]byte, len(writes), 2*len(writes)+1)
+func declare(writes []Write, tables []*table) (keys [][]byte, unfit unfitWrite, err error) {
+	keys = make([][]byte, len(writes), 2*len(writes)+1)
 	var buf []byte // holds all keys
-	var cancelled *Cancelled
 	for i := range writes {
 		w, t := &writes[i], tables[i].Table
 		if err := w.fits(t); err != nil {
-			if cancelled, err = cancelled.add(i, len(writes), err); err != nil {
-				return nil, err
+			if isWhole(err) {
+				return nil, unfit, err
+			}
+			if unfit.fault == nil {
+				unfit = unfitWrite{i, err}
 			}
 			continue
 		}
@@ -329,8 +373,5 @@ func declare(writes []Write, tables []*table) ([][]byte, error) {
 		buf = keyspace.Item(buf, t, w.Key)
 		keys[i] = buf[from:len(buf):len(buf)]
 	}
-	if cancelled != nil {
-		return nil, cancelled
-	}
-	return keys, nil
+	return keys, unfit, nil
 }

@@ -50,6 +50,9 @@ func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteI
 	used := transactionUsage(actions, done)
 	reply := &api.TransactWriteItemsReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, writeUnits)}
 	for i, a := range actions {
+		if in.TransactItems[i].ConditionCheck != nil {
+			continue // it changes no collection
+		}
 		m := collectionMetrics(in.ReturnItemCollectionMetrics, a.Key, done[i])
 		reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, a.Table, m)
 	}
