@@ -25,6 +25,10 @@ type Error struct {
 	// the reason of one of its actions.
 	Whole bool
 
+	// Number marks a fault of a number or of a set of numbers, which has the same
+	// text wherever the value occurs.
+	Number bool
+
 	// Detail is a struct whose members are added to the reply, such as the
 	// item of a failed condition.
 	Detail any
@@ -92,6 +96,13 @@ func Validation(format string, args ...any) *Error {
 func Request(format string, args ...any) *Error {
 	e := Validation(format, args...)
 	e.Request = true
+	return e
+}
+
+// InvalidNumber is a Validation of a number.
+func InvalidNumber(format string, args ...any) *Error {
+	e := Validation(format, args...)
+	e.Number = true
 	return e
 }
 

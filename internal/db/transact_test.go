@@ -53,8 +53,9 @@ func dumpEngine(t testing.TB, e store.Engine) string {
 	return all.String()
 }
 
-// A cancelled transaction reports a reason for each write and changes nothing:
-// neither items nor indexes, collection sizes or counts.
+// A cancelled transaction reports the reasons of its writes up to the first that is
+// not valid, and changes nothing: neither items nor indexes, collection sizes or
+// counts.
 func TestCancelled(t *testing.T) {
 	d := inMemory(t)
 	desc := create(t, d, orders("Orders"))
@@ -66,26 +67,36 @@ func TestCancelled(t *testing.T) {
 	_, err := d.Transact(t.Context(), nil,
 		putWrite(fullItem("p", 2)),
 		Write{Table: "Orders", Key: key("p", 1), If: never, Effect: Remove},
-		Write{Table: "Orders", Key: key("p", 3), Effect: func(item.Item) (item.Item, error) { return nil, fault }},
 		Write{Table: "Orders", Key: key("p", 4), If: never, Effect: Keep},
+		Write{Table: "Orders", Key: key("p", 3), Effect: func(item.Item) (item.Item, error) { return nil, fault }},
+		Write{Table: "Orders", Key: key("p", 6), If: never, Effect: Keep},
 		putWrite(large),
-		Write{Table: "Orders", Key: key("p", 5), Update: true, Effect: Replace(key("p", 5).With("a", num(1)))},
+		putWrite(key("p", 7).With("b", item.String("no number"))),
 	)
 	var cancelled *Cancelled
-	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 6 {
+	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 7 {
 		t.Fatalf("the error is %v", err)
 	}
 	var failed *ConditionFailed
 	if !errors.As(cancelled.Reasons[1], &failed) || !failed.Before.Equal(fullItem("p", 1)) {
 		t.Errorf("the second reason is %v with item %v", cancelled.Reasons[1], item.Map(failed.Before))
 	}
-	if !errors.As(cancelled.Reasons[3], &failed) || failed.Before != nil {
-		t.Errorf("the fourth reason is %v with item %v", cancelled.Reasons[3], failed.Before)
+	if !errors.As(cancelled.Reasons[2], &failed) || failed.Before != nil {
+		t.Errorf("the third reason is %v with item %v", cancelled.Reasons[2], failed.Before)
 	}
 	expect(t, "the first reason", cancelled.Reasons[0], "")
-	expect(t, "the third reason", cancelled.Reasons[2], fault.Error())
-	expect(t, "the fifth reason", cancelled.Reasons[4], apierror.ItemTooLarge().Error())
-	expect(t, "the sixth reason", cancelled.Reasons[5], "ValidationException: One or more parameter values were invalid: "+
+	expect(t, "the fourth reason", cancelled.Reasons[3], fault.Error())
+	for i, err := range cancelled.Reasons[4:] {
+		expect(t, fmt.Sprintf("reason %d, after a write that is not valid", 4+i), err, "")
+	}
+
+	_, err = d.Transact(t.Context(), nil, putWrite(large))
+	errors.As(err, &cancelled)
+	expect(t, "a large item", cancelled.first(), apierror.ItemTooLarge().Error())
+	_, err = d.Transact(t.Context(), nil,
+		Write{Table: "Orders", Key: key("p", 5), Update: true, Effect: Replace(key("p", 5).With("a", num(1)))})
+	errors.As(err, &cancelled)
+	expect(t, "an index key", cancelled.first(), "ValidationException: One or more parameter values were invalid: "+
 		"Type mismatch for Index Key a Expected: S Actual: N IndexName: local")
 
 	if dumpEngine(t, d.engine) != before || countsText(t, d) != counts {
@@ -112,8 +123,8 @@ func countsText(t testing.TB, d *DB) string {
 	return fmt.Sprint(desc.Counts)
 }
 
-// Writes that do not fit their table are reported together, before any stored item
-// is read. An error that concerns the whole request is returned on its own.
+// The first write that does not fit its table is reported together with earlier
+// writes whose conditions do not hold. An error that concerns the whole request is returned on its own.
 func TestCancelledForWritesThatDoNotFit(t *testing.T) {
 	d := inMemory(t)
 	create(t, d, orders("Orders"))
@@ -123,12 +134,19 @@ func TestCancelledForWritesThatDoNotFit(t *testing.T) {
 		Write{Table: "Orders", Key: key("p", 3).With("x", num(1)), Effect: Remove},
 	)
 	var cancelled *Cancelled
-	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 3 || cancelled.Reasons[0] != nil {
+	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 3 {
 		t.Fatalf("the error is %v", err)
 	}
+	expect(t, "the first reason", cancelled.Reasons[0], (&ConditionFailed{}).Error())
 	expect(t, "the second reason", cancelled.Reasons[1], "ValidationException: One or more parameter values were invalid: "+
 		"Type mismatch for Index Key b Expected: N Actual: S IndexName: all")
-	expect(t, "the third reason", cancelled.Reasons[2], apierror.KeyMismatch().Error())
+	expect(t, "the third reason", cancelled.Reasons[2], "")
+
+	// Writes that are not a transaction are not evaluated then.
+	_, err = d.Write(t.Context(),
+		Write{Table: "Orders", Key: key("p", 1), If: never, Effect: Keep},
+		Write{Table: "Orders", Key: key("p", 3).With("x", num(1)), Effect: Remove})
+	expect(t, "the first of some writes that does not fit", err, apierror.KeyMismatch().Error())
 
 	_, err = d.Transact(t.Context(), nil, putWrite(fullItem("p", 1)), putWrite(fullItem("", 2)))
 	expect(t, "an empty key", err, apierror.EmptyKey("string", "id").Error())

@@ -12,9 +12,13 @@ import (
 // deleteItemChecks run in the order in which DynamoDB reports faults, which
 // conformance/delete_item/order.txt verifies.
 var deleteItemChecks = []func(*api.DeleteItem) error{
-	func(in *api.DeleteItem) error { p := conditionalParameters(&in.Conditional); return p.check() },
+	func(in *api.DeleteItem) error { p := conditionalParameters(&in.Conditional); return p.combine() },
 	func(in *api.DeleteItem) error { return faultOf(in.Key) },
 	func(in *api.DeleteItem) error { return returnsOldOrNone(in.ReturnValues) },
+	func(in *api.DeleteItem) error {
+		p := conditionalParameters(&in.Conditional)
+		return p.checkPlaceholders()
+	},
 }
 
 func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.DeleteItemReply, usage, error) {

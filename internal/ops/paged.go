@@ -51,7 +51,10 @@ func checkPaged(in *api.Paged, filter, keyExpression, keyConditions parameter) e
 
 // checkStartKey returns the fault of a value in ExclusiveStartKey.
 func checkStartKey(in *api.Paged) error {
-	if in.ExclusiveStartKey.Fault != nil {
+	if fault := in.ExclusiveStartKey.Fault; fault != nil {
+		if fault.Number {
+			return fault
+		}
 		reworded := *in.ExclusiveStartKey.Fault
 		reworded.Message = "The provided starting key is invalid: " + reworded.Message
 		return &reworded

@@ -26,8 +26,16 @@ type parameter struct {
 	given bool
 }
 
-// check checks that the parameters can be combined.
+// check checks that the parameters can be combined, and the placeholders.
 func (p *parameters) check() error {
+	if err := p.combine(); err != nil {
+		return err
+	}
+	return p.checkPlaceholders()
+}
+
+// combine checks that the parameters can be combined.
+func (p *parameters) combine() error {
 	expressions := oneGiven(p.expressions)
 	if expressions && oneGiven(p.legacy) {
 		return apierror.Request("Can not use both expression and non-expression parameters in the same request: "+
@@ -40,6 +48,11 @@ func (p *parameters) check() error {
 	if p.values != nil && !p.takeValues() {
 		return apierror.Request("ExpressionAttributeValues can only be specified when using expressions: %s", p.withoutValues())
 	}
+	return nil
+}
+
+// checkPlaceholders checks the names and the values of the placeholders.
+func (p *parameters) checkPlaceholders() error {
 	if err := expr.CheckNames(p.names); err != nil {
 		return err
 	}

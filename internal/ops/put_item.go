@@ -12,18 +12,14 @@ import (
 )
 
 // putItemChecks run in the order in which DynamoDB reports faults, which
-// conformance/put_item/order.txt verifies. The condition is bound between them
-// and putItemLastChecks.
-var (
-	putItemChecks = []func(*api.PutItem) error{
-		func(in *api.PutItem) error { return faultOf(in.Item) },
-		func(in *api.PutItem) error { p := conditionalParameters(&in.Conditional); return p.check() },
-	}
-	putItemLastChecks = []func(*api.PutItem) error{
-		func(in *api.PutItem) error { return returnsOldOrNone(in.ReturnValues) },
-		func(in *api.PutItem) error { return fitsSize(in.Item.Item) },
-	}
-)
+// conformance/put_item/order.txt verifies. The condition is bound after them.
+var putItemChecks = []func(*api.PutItem) error{
+	func(in *api.PutItem) error { return faultOf(in.Item) },
+	func(in *api.PutItem) error { p := conditionalParameters(&in.Conditional); return p.combine() },
+	func(in *api.PutItem) error { return returnsOldOrNone(in.ReturnValues) },
+	func(in *api.PutItem) error { return fitsSize(in.Item.Item) },
+	func(in *api.PutItem) error { p := conditionalParameters(&in.Conditional); return p.checkPlaceholders() },
+}
 
 func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemReply, usage, error) {
 	if err := firstFault(in, putItemChecks); err != nil {
@@ -31,9 +27,6 @@ func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemRep
 	}
 	cond, err := s.onlyCondition(&in.Conditional)
 	if err != nil {
-		return nil, usage{}, err
-	}
-	if err := firstFault(in, putItemLastChecks); err != nil {
 		return nil, usage{}, err
 	}
 	done, err := s.DB.Write(ctx, db.Write{

@@ -50,10 +50,15 @@ func (s *Service) query(in *api.Query) (*reading, error) {
 	if err := s.bindProjection(r); err != nil {
 		return nil, err
 	}
-	if err := checkSelect(r.in); err != nil {
+	if err := r.bind.Unused(); err != nil {
 		return nil, err
 	}
-	if err := r.bind.Unused(); err != nil {
+	if keys != nil {
+		if err := keys.Check(); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkSelect(r.in); err != nil {
 		return nil, err
 	}
 	if keys == nil {
@@ -92,7 +97,8 @@ func (r *reading) fitQuery(t *schema.Table, plan *db.Range, keys *expr.KeyCondit
 }
 
 // keyCondition binds the key condition, an expression or legacy KeyConditions;
-// nil if there is none.
+// nil if there is none. Whether it fits a key is checked after the other
+// expressions.
 func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondition, error) {
 	if in.KeyConditionExpression == nil {
 		return legacyKeyCondition(in.KeyConditions)
@@ -101,11 +107,7 @@ func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondit
 	if err != nil {
 		return nil, err
 	}
-	k, err := parsed.Bind(b)
-	if err != nil {
-		return nil, err
-	}
-	return k, k.Check()
+	return parsed.Bind(b)
 }
 
 // fitKeys checks the key condition against the key that is queried.

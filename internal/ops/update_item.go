@@ -15,23 +15,25 @@ import (
 // updateItemChecks run in the order in which DynamoDB reports faults, which
 // conformance/update_item/order.txt verifies.
 var updateItemChecks = []func(*api.UpdateItem) error{
-	func(in *api.UpdateItem) error {
-		p := parameters{
-			legacy: []parameter{
-				{"AttributeUpdates", in.AttributeUpdates != nil},
-				{"Expected", in.Expected != nil},
-				{"ConditionalOperator", in.ConditionalOperator != nil},
-			},
-			expressions: []parameter{
-				{"UpdateExpression", in.UpdateExpression != nil},
-				{"ConditionExpression", in.ConditionExpression != nil},
-			},
-			names:  in.ExpressionAttributeNames,
-			values: in.ExpressionAttributeValues,
-		}
-		return p.check()
-	},
+	func(in *api.UpdateItem) error { p := updateParameters(in); return p.combine() },
 	func(in *api.UpdateItem) error { return faultOf(in.Key) },
+	func(in *api.UpdateItem) error { p := updateParameters(in); return p.checkPlaceholders() },
+}
+
+func updateParameters(in *api.UpdateItem) parameters {
+	return parameters{
+		legacy: []parameter{
+			{"AttributeUpdates", in.AttributeUpdates != nil},
+			{"Expected", in.Expected != nil},
+			{"ConditionalOperator", in.ConditionalOperator != nil},
+		},
+		expressions: []parameter{
+			{"UpdateExpression", in.UpdateExpression != nil},
+			{"ConditionExpression", in.ConditionExpression != nil},
+		},
+		names:  in.ExpressionAttributeNames,
+		values: in.ExpressionAttributeValues,
+	}
 }
 
 func (s *Service) updateItem(ctx context.Context, in *api.UpdateItem) (*api.UpdateItemReply, usage, error) {

@@ -30,10 +30,10 @@ type Number struct {
 func ParseNumber[T string | []byte](text T) (Number, error) {
 	var n Number
 	if len(text) == 0 {
-		return n, apierror.Validation("The parameter cannot be converted to a numeric value")
+		return n, apierror.InvalidNumber("The parameter cannot be converted to a numeric value")
 	}
 	bad := func() (Number, error) {
-		return Number{}, apierror.Validation("The parameter cannot be converted to a numeric value: %s", string(text))
+		return Number{}, apierror.InvalidNumber("The parameter cannot be converted to a numeric value: %s", string(text))
 	}
 	i := 0
 	if text[i] == '+' || text[i] == '-' {
@@ -84,7 +84,7 @@ func ParseNumber[T string | []byte](text T) (Number, error) {
 		return Number{}, nil
 	}
 	if significant > MaxDigits {
-		return Number{}, apierror.Validation("Attempting to store more than 38 significant digits in a Number")
+		return Number{}, apierror.InvalidNumber("Attempting to store more than 38 significant digits in a Number")
 	}
 	n.count = significant
 	n.exponent = point - leading + exp
@@ -131,10 +131,10 @@ func parseExponent[T string | []byte](text T) (int, bool) {
 
 func (n Number) inRange() error {
 	if n.exponent > maxExponent {
-		return apierror.Validation("Number overflow. Attempting to store a number with magnitude larger than supported range")
+		return apierror.InvalidNumber("Number overflow. Attempting to store a number with magnitude larger than supported range")
 	}
 	if n.exponent < minExponent {
-		return apierror.Validation("Number underflow. Attempting to store a number with magnitude smaller than supported range")
+		return apierror.InvalidNumber("Number underflow. Attempting to store a number with magnitude smaller than supported range")
 	}
 	return nil
 }
@@ -407,7 +407,7 @@ func fromScaled(v *big.Int, low int) (Number, error) {
 	n.exponent = len(text) + low
 	text = bytes.TrimRight(text, "0")
 	if len(text) > MaxDigits {
-		return Number{}, apierror.Validation("Attempting to store more than 38 significant digits in a Number")
+		return Number{}, apierror.InvalidNumber("Attempting to store more than 38 significant digits in a Number")
 	}
 	n.count = len(text)
 	for i, c := range text {

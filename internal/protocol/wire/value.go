@@ -34,10 +34,16 @@ var (
 
 	errEmptySet = map[item.Type]*apierror.Error{
 		item.SS: apierror.InvalidRequestValues("An string set  may not be empty"),
-		item.NS: apierror.InvalidRequestValues("An number set  may not be empty"),
+		item.NS: ofNumbers(apierror.InvalidRequestValues("An number set  may not be empty")),
 		item.BS: apierror.InvalidRequestValues("Binary sets should not be empty"),
 	}
 )
+
+// ofNumbers marks the fault of a set of numbers.
+func ofNumbers(fault *apierror.Error) *apierror.Error {
+	fault.Number = true
+	return fault
+}
 
 const classValue = "com.amazonaws.dynamodb.v20120810.AttributeValue"
 
@@ -310,7 +316,7 @@ func (l *rowLimit) reached(row []byte) bool {
 // as the customer wrote it.
 func duplicates(t item.Type, set []byte) error {
 	if t == item.NS {
-		return apierror.Request("Input collection contains duplicates")
+		return ofNumbers(apierror.Request("Input collection contains duplicates"))
 	}
 	var texts [][]byte
 	s := scanner{body: set}
