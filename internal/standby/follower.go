@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -61,7 +62,7 @@ type Follower struct {
 	lastErr  error
 	needCopy bool
 
-	replacing bool // the engine is closed while a new copy replaces the old one
+	replacing bool // a new copy replaces the data, and neither is open yet
 }
 
 const (
@@ -136,7 +137,7 @@ func (f *Follower) run(ctx context.Context) {
 func (f *Follower) needsCopy() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.needCopy || f.engine == nil
+	return !f.replacing && (f.needCopy || f.engine == nil)
 }
 
 // caughtUp reports whether the standby had all changes at some time since its last copy.
@@ -146,11 +147,15 @@ func (f *Follower) caughtUp() bool {
 	return !f.needCopy && f.caught
 }
 
-// step makes a copy if there is none, or applies the next changes.
+// step makes a copy if there is none, or applies the next changes. If the last step could not open
+// the data, it does so first.
 func (f *Follower) step(ctx context.Context) error {
 	f.mu.Lock()
-	s := f.state
+	s, closed := f.state, f.replacing
 	f.mu.Unlock()
+	if closed {
+		return f.reopen()
+	}
 	if f.needsCopy() {
 		return f.copy(ctx, s)
 	}
@@ -459,31 +464,13 @@ func (f *Follower) setCopied(pairs int64) {
 	f.copied = pairs
 }
 
-// replace replaces the data by a copy that can be promoted.
+// replace replaces the data by a copy that can be promoted. If the folder cannot be replaced, it
+// opens the old copy again and returns the error.
 func (f *Follower) replace(part string) error {
 	f.mu.Lock()
 	old := f.engine
-	f.engine, f.replacing = nil, old != nil // the state stays: no other database may replace this one
+	f.engine, f.replacing = nil, true // the state stays: no other database may replace this one
 	f.mu.Unlock()
-	e, s, err := f.replaceEngine(old, part)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.engine, f.replacing = e, false
-	if s != nil {
-		f.state, f.fresh = s, commit.FreshSince(s.Fresh)
-	}
-	if err != nil {
-		return err
-	}
-	f.needCopy, f.caught = false, false
-	f.reached, f.horizon, f.left = 0, 0, 0
-	return nil
-}
-
-// replaceEngine closes the engine of the old copy, if there is one, and opens that of the new
-// copy in its folder. If the folder cannot be replaced, it returns the engine of the old copy
-// and the error.
-func (f *Follower) replaceEngine(old *pebble.Engine, part string) (*pebble.Engine, *state, error) {
 	isOwn := false
 	if old != nil {
 		isOwn = f.folder.isAt(f.o.Engine.Dir) // otherwise it was removed, or replaced by another
@@ -491,13 +478,40 @@ func (f *Follower) replaceEngine(old *pebble.Engine, part string) (*pebble.Engin
 			f.o.Log.Error("the old copy of the standby cannot be closed", "error", err)
 		}
 	}
+	copied := identityOf(part)
 	err := replaceDir(part, f.o.Engine.Dir, isOwn)
-	if err != nil && !isOwn {
-		return nil, nil, err
+	replaced := copied.isAt(f.o.Engine.Dir) // also if the rename could not be synced
+	f.mu.Lock()
+	if replaced {
+		f.needCopy, f.caught = false, false
+		f.reached, f.horizon, f.left = 0, 0, 0
 	}
-	e, s, openErr := openStandby(f.o.Engine)
+	f.replacing = replaced || isOwn
+	f.mu.Unlock()
+	if replaced || isOwn {
+		err = errors.Join(err, f.reopen())
+	}
+	return err
+}
+
+// reopen opens the data after a copy. It can be called again after an error: the folder has a copy
+// that can be promoted.
+func (f *Follower) reopen() error {
+	if err := syncFolder(filepath.Dir(f.o.Engine.Dir)); err != nil {
+		return err
+	}
+	e, s, err := openDir(f.o.Engine)
+	if err != nil {
+		return err
+	}
 	f.folder = identityOf(f.o.Engine.Dir)
-	return e, s, errors.Join(err, openErr)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.engine, f.replacing = e, false
+	if s != nil {
+		f.state, f.fresh = s, commit.FreshSince(s.Fresh)
+	}
+	return nil
 }
 
 // Status is what a standby does. The field names are part of the API and must not
@@ -545,7 +559,7 @@ func (f *Follower) Status() Status {
 // promotable reports whether the data is a state that the server had. The caller holds
 // mu.
 func (f *Follower) promotable() bool {
-	return f.engine != nil && f.state != nil && f.state.Position >= f.state.Consistent
+	return (f.engine != nil || f.replacing) && f.state != nil && f.state.Position >= f.state.Consistent
 }
 
 // Metrics returns the lag.
@@ -586,8 +600,16 @@ func (f *Follower) Promote() (*pebble.Engine, error) {
 	return e, err
 }
 
-// end makes the engine that of a server, if it can be promoted.
+// end makes the engine that of a server, if it can be promoted. run has returned.
 func (f *Follower) end() (*pebble.Engine, error) {
+	f.mu.Lock()
+	closed := f.replacing
+	f.mu.Unlock()
+	if closed {
+		if err := f.reopen(); err != nil {
+			return nil, err
+		}
+	}
 	f.mu.Lock()
 	e, ok := f.engine, f.promotable()
 	f.mu.Unlock()

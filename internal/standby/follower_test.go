@@ -154,6 +154,7 @@ type scripted struct {
 	copied chan struct{} // closed when it is asked for these changes
 	send   chan struct{} // closed to send them
 	asked  atomic.Bool
+	copies atomic.Int64
 }
 
 func newScripted() *scripted {
@@ -169,6 +170,7 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := newMessageWriter(&b)
 	switch {
 	case r.Header.Get("X-Amz-Target") == TargetCopy:
+		s.copies.Add(1)
 		w.json(messageBegin, copyBegin{Slot: "new", Database: "id", Start: 7})
 		w.json(messageEnd, copyEnd{Consistent: 9})
 	case in.Slot != "new":
