@@ -37,7 +37,8 @@ type feed struct {
 	removed  chan struct{} // wakes run: a slot and its records were removed
 	added    chan struct{} // wakes a reader
 
-	markFormat func() error // keeps versions out that do not know feeds
+	markFormat func() error         // keeps versions out that do not know feeds
+	hasFormat  func() (bool, error) // reports whether that was done
 
 	deleting atomic.Pointer[recordedDelete] // the DeleteRange that is being recorded; nil if none is
 
@@ -323,8 +324,8 @@ func (e *Engine) deleteRecorded(ctx context.Context, lower, upper []byte) error 
 	return nil
 }
 
-// openFeed finds the slot that an earlier process has left. A standby of an engine that is
-// no longer durable needs a new copy once it is durable again.
+// openFeed finds the slot that an earlier process has left, and removes it if changes of that
+// process or of others may be missing.
 func (e *Engine) openFeed() error {
 	if err := e.beginRun(); err != nil {
 		return err
@@ -333,7 +334,12 @@ func (e *Engine) openFeed() error {
 	if err != nil || slot == "" {
 		return err
 	}
-	if e.durability == Relaxed {
+	reason, err := e.distrustSlot()
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		e.log.Error("changes are no longer kept for the standby, which needs a new copy", "slot", slot, "reason", reason)
 		if err := e.db.Delete(slotKey, e.sync()); err != nil {
 			return failure("detach", err)
 		}
@@ -343,6 +349,18 @@ func (e *Engine) openFeed() error {
 	e.feed.publish()
 	e.feed.on.Store(true)
 	return nil
+}
+
+// distrustSlot returns why the slot of an earlier process is of no use; empty if it is.
+func (e *Engine) distrustSlot() (reason string, err error) {
+	if e.durability == Relaxed {
+		return "with relaxed durability, the standby could have writes that the server loses", nil
+	}
+	marked, err := e.feed.hasFormat()
+	if err != nil || marked {
+		return "", err
+	}
+	return "the file of the folder's format is missing, so another version may have written to it", nil
 }
 
 // countRecords adds once the size of the records that an earlier process has left, or removes

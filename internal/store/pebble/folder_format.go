@@ -78,3 +78,12 @@ func markStandbyFormat(fs vfs.FS, dir string) error {
 	}
 	return nil
 }
+
+// hasStandbyFormat reports whether markStandbyFormat was called for a folder.
+func hasStandbyFormat(fs vfs.FS, dir string) (bool, error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return false, failure("read the format of the folder", err)
+	}
+	return slices.Contains(names, folderFormatPrefix+strconv.Itoa(standbyFormat)), nil
+}

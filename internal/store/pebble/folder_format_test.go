@@ -3,10 +3,12 @@ package pebble
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 )
@@ -85,6 +87,42 @@ func TestFolderFormatOfAStandby(t *testing.T) {
 		e = mustOpen(t, Options{FS: mem, Dir: "d"})
 		if err := e.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// A slot in a folder without the format that keeps other versions out is removed: one of them may
+// have written without recording changes.
+func TestSlotWithoutFolderFormat(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		mem := vfs.NewMem()
+		var log logtest.Log
+		o := Options{FS: mem, Dir: "d", Log: log.Logger()}
+		e := mustOpen(t, o)
+		snap, start, _, err := e.Attach(t.Context(), "slot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(snap.Close(), e.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if removed {
+			if err := mem.Remove("d/stator.format-3"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 { // it does not exist later either
+			e = mustOpen(t, o)
+			_, _, _, err = e.Changes(t.Context(), "slot", start, 1, 0)
+			if errors.Is(err, ErrNoSlot) != removed || (e.Attached().Slot == "") != removed {
+				t.Errorf("removed %v: the slot is %q: %v", removed, e.Attached().Slot, err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if strings.Contains(log.String(), "needs a new copy") != removed {
+			t.Errorf("removed %v: the log is %s", removed, &log)
 		}
 	}
 }
