@@ -329,7 +329,7 @@ func (f *Follower) copy(ctx context.Context, before *state) error {
 	}
 	part := f.o.Engine
 	part.Dir += partSuffix
-	if err := pebble.Remove(part.Dir); err != nil {
+	if err := errors.Join(removeOwn(part.Dir), removeOwn(f.o.Engine.Dir+oldSuffix)); err != nil {
 		return err
 	}
 	f.setCopied(0)
@@ -351,7 +351,7 @@ func (f *Follower) copy(ctx context.Context, before *state) error {
 		return err // the next start continues with it
 	}
 	if err != nil {
-		return errors.Join(err, pebble.Remove(part.Dir))
+		return errors.Join(err, removeOwn(part.Dir))
 	}
 	if err := f.replace(part.Dir); err != nil {
 		return err
@@ -393,6 +393,9 @@ func (f *Follower) receive(ctx context.Context, r *messageReader, o pebble.Optio
 	f.begun = true
 	// Stamps continue those of the server, also if the clock of the standby is ahead.
 	o.Now = begin.Start.Time
+	if err := createOwn(o.Dir); err != nil {
+		return nil, err
+	}
 	e, err := pebble.Open(o)
 	if err != nil {
 		return nil, err
@@ -618,6 +621,9 @@ func (f *Follower) end() (*pebble.Engine, error) {
 	}
 	if err := e.EndStandby(); err != nil {
 		return nil, err
+	}
+	if err := unmark(f.o.Engine.Dir); err != nil {
+		f.o.Log.Error("the folder of the promoted data is still marked as a standby's: remove the file", "file", filepath.Join(f.o.Engine.Dir, ownName), "error", err)
 	}
 	f.takeEngine()
 	return e, nil

@@ -123,7 +123,7 @@ func openDir(o pebble.Options) (*pebble.Engine, *state, error) {
 
 // hasCopy reports whether a folder has a complete copy.
 func hasCopy(o pebble.Options) (bool, error) {
-	if exists, err := hasFiles(o.Dir); err != nil || !exists {
+	if own, err := isMarked(o.Dir); err != nil || !own {
 		return false, err
 	}
 	e, s, err := openStandby(o)
@@ -134,7 +134,7 @@ func hasCopy(o pebble.Options) (bool, error) {
 }
 
 // openComplete opens a folder with data, which must be a standby's, and removes what an
-// interrupted copy has left.
+// interrupted copy has left. Other folders with these names prevent a copy, not that it is opened.
 func openComplete(o pebble.Options) (*pebble.Engine, *state, error) {
 	e, s, err := openStandby(o)
 	if err != nil {
@@ -146,7 +146,13 @@ func openComplete(o pebble.Options) (*pebble.Engine, *state, error) {
 	if s.Loading {
 		return nil, nil, errors.Join(ErrUnfinished, e.Close())
 	}
-	if err := errors.Join(pebble.Remove(o.Dir+partSuffix), pebble.Remove(o.Dir+oldSuffix)); err != nil {
+	err = mark(o.Dir)
+	for _, suffix := range []string{partSuffix, oldSuffix} {
+		if removeErr := removeOwn(o.Dir + suffix); !errors.Is(removeErr, pebble.ErrNotMarked) {
+			err = errors.Join(err, removeErr)
+		}
+	}
+	if err != nil {
 		return nil, nil, errors.Join(err, e.Close())
 	}
 	return e, s, nil
@@ -183,7 +189,7 @@ const oldSuffix = ".standby-replaced"
 // own.
 func replaceDir(from, to string, isOwn bool) error {
 	if isOwn {
-		if err := pebble.Remove(to + oldSuffix); err != nil {
+		if err := removeOwn(to + oldSuffix); err != nil {
 			return err
 		}
 		if err := os.Rename(to, to+oldSuffix); err != nil {
@@ -200,7 +206,7 @@ func replaceDir(from, to string, isOwn bool) error {
 		return err
 	}
 	if isOwn {
-		_ = pebble.Remove(to + oldSuffix) // otherwise the next start removes it
+		_ = removeOwn(to + oldSuffix) // otherwise the next start removes it
 	}
 	return nil
 }

@@ -63,6 +63,9 @@ func TestFoldersAfterACrash(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
 			for suffix, standby := range c.dirs {
 				writeDir(t, dir+suffix, standby)
+				if suffix != "" {
+					markOwn(t, dir+suffix)
+				}
 			}
 			e, s, err := openDir(pebble.Options{Dir: dir})
 			if err != nil {
@@ -77,6 +80,11 @@ func TestFoldersAfterACrash(t *testing.T) {
 			}
 			if got != c.want {
 				t.Errorf("it opens the data of %q, want %q", got, c.want)
+			}
+			for _, suffix := range []string{partSuffix, oldSuffix} {
+				if _, err := os.Stat(dir + suffix); s != nil && err == nil {
+					t.Errorf("the folder with %s is left", suffix)
+				}
 			}
 		})
 	}

@@ -77,3 +77,65 @@ func TestFolderCannotBeCreated(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Only a folder with the mark is removed, or an empty one, and none that is in use. The mark stays
+// until everything else is removed.
+func TestRemoveMarked(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files []string // a name that ends with / is a folder that cannot be removed
+		want  error
+		left  string
+	}{
+		{"empty", nil, nil, ""},
+		{"marked", []string{"a", "mark", "z"}, nil, ""},
+		{"not marked", []string{"a", "z"}, ErrNotMarked, "[a z]"},
+		{"not removed", []string{"a", "mark", "z/"}, fs.ErrPermission, "[mark z]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range c.files {
+				path := filepath.Join(dir, name)
+				if !strings.HasSuffix(name, "/") {
+					if err := os.WriteFile(path, nil, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				if os.Getuid() == 0 {
+					t.Skip("root removes any folder")
+				}
+				if err := errors.Join(os.MkdirAll(path+"in", 0o700), os.Chmod(path, 0o500)); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = os.Chmod(path, 0o700) }()
+			}
+			if err := RemoveMarked(dir, "mark"); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			left := ""
+			if entries, err := os.ReadDir(dir); err == nil {
+				names := make([]string, len(entries))
+				for i, e := range entries {
+					names[i] = e.Name()
+				}
+				left = fmt.Sprint(names)
+			}
+			if left != c.left {
+				t.Errorf("the folder has %s, want %s", left, c.left)
+			}
+		})
+	}
+	dir := t.TempDir()
+	e := mustOpen(t, Options{Dir: dir})
+	defer e.Close()
+	if err := os.WriteFile(filepath.Join(dir, "mark"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := errors.AsType[*LockedError](RemoveMarked(dir, "mark")); !ok {
+		t.Error("a folder that is in use is removed")
+	}
+}

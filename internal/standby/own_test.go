@@ -1,0 +1,139 @@
+package standby
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// markOwn marks a folder as one that a standby has created.
+func markOwn(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, ownName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Folders with the names that a standby uses, which it has not created, are not changed. It reports
+// them, and its own copy can be promoted.
+func TestForeignFoldersAreKept(t *testing.T) {
+	for name, create := range map[string]func(t *testing.T, dir string) error{
+		"files": func(_ *testing.T, dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600))
+		},
+		"a file": func(_ *testing.T, dir string) error { return os.WriteFile(dir, []byte("x"), 0o600) },
+		"data of a server": func(t *testing.T, dir string) error {
+			writeDir(t, dir, "")
+			return nil
+		},
+		"a link": func(t *testing.T, dir string) error {
+			to := t.TempDir()
+			return errors.Join(os.WriteFile(filepath.Join(to, "file"), []byte("x"), 0o600), os.Symlink(to, dir))
+		},
+	} {
+		for _, suffix := range []string{partSuffix, oldSuffix} {
+			for _, hadCopy := range []bool{false, true} {
+				t.Run(name+" with "+suffix, func(t *testing.T) {
+					dir := filepath.Join(t.TempDir(), "data")
+					if hadCopy {
+						writeDir(t, dir, "id")
+					}
+					if err := create(t, dir+suffix); err != nil {
+						t.Fatal(err)
+					}
+					before := namesOf(t, dir+suffix)
+					keepForeign(t, dir, dir+suffix, hadCopy)
+					if after := namesOf(t, dir+suffix); after != before {
+						t.Errorf("had a copy %v: there is %s, and was %s", hadCopy, after, before)
+					}
+				})
+			}
+		}
+	}
+}
+
+func keepForeign(t *testing.T, dir, foreign string, hadCopy bool) {
+	server := newScripted()
+	close(server.send)
+	f := openFollower(t, dir, server)
+	for !strings.Contains(f.Status().Error, foreign) {
+		if server.copies.Load() > 0 {
+			t.Fatal("it has made a copy")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	e, err := f.Promote()
+	if hadCopy != (err == nil) {
+		t.Errorf("had a copy %v: Promote: %v", hadCopy, err)
+	}
+	if err == nil {
+		err = e.Close()
+	} else {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// namesOf returns the names and sizes of the files at a path.
+func namesOf(t *testing.T, path string) string {
+	t.Helper()
+	var all strings.Builder
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		err = filepath.WalkDir(target, func(name string, _ os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			content, _ := os.ReadFile(name) // none of a folder
+			all.WriteString(name + ": " + string(content) + "\n")
+			return nil
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// The folders of a standby are marked as its own from the first copy on, also those of which the
+// mark was lost, until it is promoted.
+func TestOwnFolders(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	server := newScripted()
+	close(server.send)
+	f := openFollower(t, dir, server)
+	for f.Status().Position != 10 {
+		time.Sleep(time.Millisecond)
+	}
+	mark := filepath.Join(dir, ownName)
+	if err := errors.Join(os.Remove(mark), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f = openFollower(t, dir, silent{})
+	if _, err := os.Stat(mark); err != nil {
+		t.Error(err)
+	}
+	e, err := f.Promote()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(mark); !os.IsNotExist(err) {
+		t.Errorf("after the promotion: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Rename(dir, dir+partSuffix); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeOwn(dir + partSuffix); !errors.Is(err, pebble.ErrNotMarked) {
+		t.Errorf("removeOwn of promoted data: %v", err)
+	}
+}
