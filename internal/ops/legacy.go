@@ -108,6 +108,9 @@ func checkConditions(conditions map[string]api.Condition) error {
 		if err := comparisons[*c.ComparisonOperator].check(*c.ComparisonOperator, c.AttributeValueList); err != nil {
 			return err
 		}
+		if err := item.CheckName(name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -170,6 +173,9 @@ func expectedCondition(expected map[string]api.ExpectedAttributeValue, operator 
 		if err != nil {
 			return nil, err
 		}
+		if err := item.CheckName(name); err != nil {
+			return nil, err
+		}
 		tests = append(tests, t)
 	}
 	return joinTests(tests, operator)
@@ -230,6 +236,9 @@ func attributeUpdates(updates map[string]api.AttributeValueUpdate) (*expr.Update
 	for _, name := range sortedKeys(updates) {
 		a, err := attributeUpdate(name, updates[name])
 		if err != nil {
+			return nil, err
+		}
+		if err := item.CheckName(name); err != nil {
 			return nil, err
 		}
 		u.Actions = append(u.Actions, a)

@@ -184,6 +184,9 @@ func attributePaths(attributes []string) ([]item.Path, error) {
 	var paths []item.Path
 	seen := make(map[string]bool, len(attributes))
 	for _, name := range attributes {
+		if err := item.CheckName(name); err != nil {
+			return nil, err
+		}
 		if seen[name] {
 			return nil, apierror.InvalidValues("Duplicate value in attribute name: %s", name)
 		}

@@ -171,7 +171,7 @@ func TestReturning(t *testing.T) {
 	tt := newStatementTest(t)
 	for _, c := range []struct{ text, want string }{
 		{`UPDATE "abc" SET n=11, m={'l':[1,2]} WHERE a='x' AND b=1 RETURNING ALL OLD *`, `{"a":{"S":"x"},"b":{"N":"1"},"g":{"S":"p"},"n":{"N":"10"}}`},
-		{`UPDATE "abc" SET m.l[5]=3 WHERE a='x' AND b=1 RETURNING MODIFIED NEW *`, `{"m":{"M":{"l":{"L":[{"N":"3"}]}}}}`},
+		{`UPDATE "abc" SET m.l[2]=3 WHERE a='x' AND b=1 RETURNING MODIFIED NEW *`, `{"m":{"M":{"l":{"L":[{"N":"3"}]}}}}`},
 		{`UPDATE "abc" SET m.l[0]=0, m.l[2]=9 WHERE a='x' AND b=1 RETURNING MODIFIED OLD *`, `{"m":{"M":{"l":{"L":[{"N":"1"},{"N":"3"}]}}}}`},
 		{`UPDATE "abc" REMOVE m WHERE a='x' AND b=1 RETURNING ALL NEW *`, `{"a":{"S":"x"},"b":{"N":"1"},"g":{"S":"p"},"n":{"N":"11"}}`},
 		{`UPDATE "abc" REMOVE m WHERE a='x' AND b=1 RETURNING MODIFIED NEW *`, ``},

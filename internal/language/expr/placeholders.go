@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func CheckNames(names map[string]string) error {
 	}
 	good := true
 	for key, name := range names {
-		good = good && isPlaceholderKey('#', key) && name != ""
+		good = good && isPlaceholderKey('#', key) && item.CheckName(name) == nil
 	}
 	if good {
 		return nil
@@ -89,8 +90,9 @@ func CheckNames(names map[string]string) error {
 		return err
 	}
 	for _, key := range keys {
-		if names[key] == "" {
-			return apierror.Validation("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", key)
+		var fault *apierror.Error
+		if errors.As(item.CheckName(names[key]), &fault) {
+			return apierror.Validation("ExpressionAttributeNames contains invalid value: %s for key %s", fault.Message, key)
 		}
 	}
 	return nil

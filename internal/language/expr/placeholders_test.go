@@ -22,6 +22,8 @@ func TestPlaceholders(t *testing.T) {
 		{"a path (observed)", map[string]string{"#environment.item": "a"}, `ExpressionAttributeNames contains invalid key: Syntax error; key: "#environment.item"`},
 		{"an empty key", map[string]string{"": "a"}, `ExpressionAttributeNames contains invalid key: The expression attribute map contains an empty key;`},
 		{"a long key", map[string]string{"##" + long: "a"}, "ExpressionAttributeNames contains invalid key: The expression attribute map contains a key that is too long; size of key: 256"},
+		{"a name of 65,535 bytes", map[string]string{"#a": strings.Repeat("a", 65535)}, ""},
+		{"a name of 65,536 bytes", map[string]string{"#a": strings.Repeat("a", 65536)}, "ExpressionAttributeNames contains invalid value: Attribute name is too large, must be less than 65536 bytes for key #a"},
 		{"an empty name (observed)", map[string]string{"#DE": ""}, "ExpressionAttributeNames contains invalid value: Empty attribute name for key #DE"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

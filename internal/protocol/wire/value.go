@@ -68,11 +68,15 @@ func (d *decoder) attribute(b *item.Builder, depth int) error {
 		d.noteFault(errEmptyValue)
 		return err
 	}
+	fault := item.CheckName(name) // reported after the faults of its value
 	row, err := d.value(b.Begin(name), depth)
 	if err != nil {
 		return err
 	}
 	b.End(row)
+	if fault != nil {
+		d.noteFault(fault)
+	}
 	return nil
 }
 

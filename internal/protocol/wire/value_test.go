@@ -50,7 +50,7 @@ func TestValues(t *testing.T) {
 		{"a number set in any order", `{"NS": ["10", "9", "-1"]}`, "{NS:[-1, 9, 10]}"},
 		{"a binary set", `{"BS": ["Yg==", "YQ=="]}`, "{BS:[a, b]}"},
 		{"a list", `{"L": [{"S": "b"}, {"L": []}, {"L": [{"N": "1"}]}, {"S": "a"}]}`, "{L:[{S:b}, {L:[]}, {L:[{N:1}]}, {S:a}]}"},
-		{"a map in any order", `{"M": {"b": {"M": {"c": {"N": "1"}}}, "a": {"M": {}}, "": {"S": "x"}}}`, "{M:{={S:x}, a={M:{}}, b={M:{c={N:1}}}}}"},
+		{"a map in any order", `{"M": {"b": {"M": {"c": {"N": "1"}}}, "a": {"M": {}}, " ": {"S": "x"}}}`, "{M:{ ={S:x}, a={M:{}}, b={M:{c={N:1}}}}}"},
 		{"a list of maps of lists", `{"L": [{"M": {"a": {"L": [{"S": "1"}]}}}, {"M": {"a": {"L": [{"S": "2"}, {"S": "3"}]}}}]}`, "{L:[{M:{a={L:[{S:1}]}}}, {M:{a={L:[{S:2}, {S:3}]}}}]}"},
 		{"an unknown type is skipped", `{"X": [{"a": 1}], "S": "a"}`, "{S:a}"},
 		{"a null type is skipped", `{"N": null, "S": "a", "M": null}`, "{S:a}"},
@@ -94,6 +94,10 @@ func TestValueFaults(t *testing.T) {
 		{"a fault within a list", `{"L": [{"S": "a"}, {"N": "x"}]}`, "The parameter cannot be converted to a numeric value: x", false},
 		{"a fault within a map", `{"M": {"a": {}}}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},
 		{"a null within a map", `{"M": {"a": null}}`, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false},
+		{"an empty name within a map", `{"M": {"": {"S": "a"}}}`, "Empty attribute name", false},
+		{"a name of 64 KB within a map", `{"M": {"` + strings.Repeat("a", item.MaxName+1) + `": {"S": "a"}}}`, "Attribute name is too large, must be less than 65536 bytes", false},
+		{"a value's fault before its name's", `{"M": {"": {"N": "x"}}}`, "The parameter cannot be converted to a numeric value: x", false},
+		{"a name's fault before the next value's", `{"M": {"": {"N": "1"}, "a": {"N": "x"}}}`, "Empty attribute name", false},
 		{"the first of two faults", `{"L": [{"N": "x"}, {"N": "y"}]}`, "The parameter cannot be converted to a numeric value: x", false},
 		{"an inner fault before the outer one", `{"L": [{"N": "x"}], "S": "a"}`, "The parameter cannot be converted to a numeric value: x", false},
 	} {
@@ -165,7 +169,7 @@ func randomScalar(t *rapid.T, of item.Type) item.Value {
 func randomItem(t *rapid.T, depth int) item.Item {
 	attrs := make(map[string]item.Value)
 	for range rapid.IntRange(0, 4).Draw(t, "attributes") {
-		attrs[rapid.String().Draw(t, "name")] = randomValue(t, depth)
+		attrs[rapid.StringN(1, -1, -1).Draw(t, "name")] = randomValue(t, depth)
 	}
 	return item.Make(attrs)
 }

@@ -1,0 +1,22 @@
+package item
+
+import "github.com/stator-db/stator/internal/apierror"
+
+// MaxName is the largest size of an attribute's name in bytes.
+const MaxName = 1<<16 - 1
+
+var (
+	errEmptyName = apierror.Validation("Empty attribute name")
+	errLongName  = apierror.Validation("Attribute name is too large, must be less than %d bytes", MaxName+1)
+)
+
+// CheckName returns the fault of an attribute's name.
+func CheckName[T string | []byte](name T) error {
+	switch {
+	case len(name) == 0:
+		return errEmptyName
+	case len(name) > MaxName:
+		return errLongName
+	}
+	return nil
+}
