@@ -114,6 +114,9 @@ func (u *tableUpdate) createIndex(t *schema.Table, x *api.GlobalSecondaryIndex) 
 				strings.Join(keyNames(x.KeySchema), ", "), strings.Join(attributeNames(defined), ", "))
 		}
 	}
+	if !t.OnDemand && x.ProvisionedThroughput == nil {
+		return unitsMissing(*x.IndexName) // CreateTable has another message
+	}
 	if err := globalIndexFits(x, t.OnDemand); err != nil {
 		return err
 	}
@@ -172,7 +175,7 @@ func (u *tableUpdate) setIndex(t *schema.Table, to *api.UpdateGlobalSecondaryInd
 	case t.OnDemand && (to.ProvisionedThroughput != nil || !other):
 		return apierror.InvalidValues("The only Updates for index: %s when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput", x.Name)
 	case to.ProvisionedThroughput == nil && !other:
-		return apierror.InvalidValues("Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: %s", x.Name)
+		return unitsMissing(x.Name)
 	}
 	if to.ProvisionedThroughput != nil {
 		units := throughput(to.ProvisionedThroughput)
@@ -187,6 +190,10 @@ func (u *tableUpdate) setIndex(t *schema.Table, to *api.UpdateGlobalSecondaryInd
 	}
 	x.Warm, err = withWarmth(x.Warm, to.WarmThroughput, "index "+x.Name)
 	return err
+}
+
+func unitsMissing(index string) error {
+	return apierror.InvalidValues("Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: %s", index)
 }
 
 func (u *tableUpdate) showIndexBefore(s *Service, desc *api.GlobalSecondaryIndexDescription, switched bool) {

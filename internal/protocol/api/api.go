@@ -13,6 +13,7 @@
 //	minlen=1      at least this many characters, elements or entries
 //	maxlen=255
 //	entrylen=25   a map whose entries have from one to this many elements
+//	eachlen=255   a list of strings of one to this many characters each
 //	like=…        a regular expression
 //	stop          if this member is at fault, later members are not checked
 //

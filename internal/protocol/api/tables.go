@@ -72,7 +72,7 @@ type GlobalSecondaryIndex struct {
 // Projection is which attributes an index copies.
 type Projection struct {
 	ProjectionType   *string  `must:"oneof=ALL|INCLUDE|KEYS_ONLY"`
-	NonKeyAttributes []string `must:"minlen=1,maxlen=20"`
+	NonKeyAttributes []string `must:"minlen=1,maxlen=20,eachlen=255"`
 }
 
 // VectorIndex is refused: indexes of vectors are not built yet.

@@ -47,6 +47,8 @@ func parseRules(tag string) (rules []rule, present, stop bool) {
 			rules = append(rules, length(number(arg), name == "maxlen"))
 		case "entrylen":
 			rules = append(rules, entryLength(number(arg)))
+		case "eachlen":
+			rules = append(rules, eachLength(number(arg)))
 		case "like":
 			rules = append(rules, like(arg))
 		default:
@@ -159,6 +161,18 @@ func entryLength(n int) rule {
 		for entries := v.MapRange(); entries.Next(); {
 			if size := entries.Value().Len(); size < 1 || size > n {
 				return "Map value must satisfy constraint: [" + atMost("length", n) + ", " + atLeast("length", 1) + "]"
+			}
+		}
+		return ""
+	}
+}
+
+func eachLength(n int) rule {
+	least, most := length(1, false), length(n, true)
+	return func(v reflect.Value) string {
+		for i := range v.Len() {
+			if least(v.Index(i)) != "" || most(v.Index(i)) != "" {
+				return "Member must satisfy constraint: [" + atMost("length", n) + ", " + atLeast("length", 1) + "]"
 			}
 		}
 		return ""

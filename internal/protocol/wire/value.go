@@ -92,10 +92,10 @@ func (d *decoder) value(dst []byte, depth int) ([]byte, error) {
 	if t, text, ok := d.simple(); ok {
 		return d.scalar(dst, t, text)
 	}
-	types, start := 0, len(dst)
+	members := typedMembers{dst: dst, start: len(dst), before: d.fault}
 	more, err := d.enter('{')
 	for more && err == nil {
-		if dst, err = d.typed(dst, depth, &types); err == nil {
+		if err = d.typed(&members, depth); err == nil {
 			more, err = d.again('{')
 		}
 	}
@@ -103,15 +103,23 @@ func (d *decoder) value(dst []byte, depth int) ([]byte, error) {
 		return nil, err
 	}
 	switch {
-	case types == 0:
+	case members.types == 0:
 		d.noteFault(errEmptyValue)
-	case types > 1:
+	case members.types&(members.types-1) != 0:
 		d.noteFault(errManyTypes)
 	}
-	if len(dst) == start {
-		dst = item.AppendNull(dst)
+	if len(members.dst) == members.start {
+		members.dst = item.AppendNull(members.dst)
 	}
-	return dst, nil
+	return members.dst, nil
+}
+
+// typedMembers is what has been read of one attribute value.
+type typedMembers struct {
+	dst    []byte
+	start  int             // of the value in dst
+	types  uint            // one bit for each type
+	before *apierror.Error // the fault before the value
 }
 
 // simple reads a string or a number without white space, {"S":"…"}, as most
@@ -140,26 +148,30 @@ func (d *decoder) simple() (t item.Type, text []byte, ok bool) {
 	return t, text, true
 }
 
-// typed reads the name of a type and its content. The first type of a value
-// is appended; types counts them.
-func (d *decoder) typed(dst []byte, depth int, types *int) ([]byte, error) {
+// typed reads the name of a type and its content. Of a type that occurs twice the
+// last content counts, as of any member of an object.
+func (d *decoder) typed(m *typedMembers, depth int) error {
 	name, err := d.name()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t, ok := item.TypeNamed(name)
 	if !ok {
-		return dst, d.skip()
+		return d.skip()
+	}
+	bit := uint(1) << t
+	if m.types&bit != 0 {
+		m.dst, m.types, d.fault = m.dst[:m.start], m.types&^bit, m.before
 	}
 	if null, err := d.null(); null || err != nil {
-		return dst, err
+		return err
 	}
-	*types++
-	out, err := d.content(dst, t, depth)
-	if *types > 1 {
-		return dst, err
+	m.types |= bit
+	dst, err := d.content(m.dst, t, depth)
+	if err == nil && m.types == bit {
+		m.dst = dst
 	}
-	return out, err
+	return err
 }
 
 // content reads the content after the name of a type.
