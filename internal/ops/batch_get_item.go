@@ -39,11 +39,15 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 	if err := firstFault(in, batchGetItemChecks); err != nil {
 		return nil, nil, err
 	}
+	requested, sent, err := tablesByName(in.RequestItems)
+	if err != nil {
+		return nil, nil, err
+	}
+	in.RequestItems = requested
 	tables := sortedKeys(in.RequestItems)
 	paths := make(map[string][]item.Path)
 	for _, name := range tables {
 		part := in.RequestItems[name]
-		var err error
 		if paths[name], err = s.batchPart(&part); err != nil {
 			return nil, nil, err
 		}
@@ -61,10 +65,10 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 		if err != nil {
 			return nil, nil, err
 		}
-		cost := takeBatch(reply, name, &part, found, paths[name], &left)
-		n := len(reply.Responses[name])
+		cost := takeBatch(reply, sent.as(name), &part, found, paths[name], &left)
+		n := len(reply.Responses[sent.as(name)])
 		used = append(used, usage{table: name, returned: n, scanned: n, consumed: cost})
-		if c := consumed(in.ReturnConsumedCapacity, name, cost); c != nil {
+		if c := consumed(in.ReturnConsumedCapacity, sent.as(name), cost); c != nil {
 			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
 		}
 	}

@@ -2,6 +2,8 @@ package ops
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -39,6 +41,11 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 	if err := firstFault(in, batchWriteItemChecks); err != nil {
 		return nil, nil, err
 	}
+	requested, sent, err := tablesByName(in.RequestItems)
+	if err != nil {
+		return nil, nil, err
+	}
+	in.RequestItems = requested
 	tables := sortedKeys(in.RequestItems)
 	writes, err := s.batchWrites(in, tables)
 	if err != nil {
@@ -57,14 +64,14 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 		for i, w := range writes[:processed] {
 			cost.Add(done[i].Consumed)
 			m := collectionMetrics(in.ReturnItemCollectionMetrics, w.Key, done[i])
-			reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, name, m)
+			reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, sent.as(name), m)
 		}
 		writes, done = writes[len(requests):], done[processed:]
 		if processed < len(requests) {
-			reply.UnprocessedItems = addUnprocessed(reply.UnprocessedItems, name, requests[processed:])
+			reply.UnprocessedItems = addUnprocessed(reply.UnprocessedItems, sent.as(name), requests[processed:])
 		}
 		used = append(used, usage{table: name, consumed: cost})
-		if c := consumed(in.ReturnConsumedCapacity, name, cost); c != nil {
+		if c := consumed(in.ReturnConsumedCapacity, sent.as(name), cost); c != nil {
 			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
 		}
 	}
@@ -157,8 +164,47 @@ func addMetrics(all map[string][]api.ItemCollectionMetrics, table string, m *api
 	return all
 }
 
-// isBatchTable reports whether a name is a valid table name in a batch.
+// tableARN is the ARN of a table.
+var tableARN = pattern(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})$`)
+
+// sentTables maps the names of tables that a batch names by their ARNs to the ARNs.
+type sentTables map[string]string
+
+// as returns a table as the request named it, as replies do.
+func (s sentTables) as(name string) string {
+	if arn, ok := s[name]; ok {
+		return arn
+	}
+	return name
+}
+
+// tablesByName replaces the ARNs that are keys of a batch by the names of their
+// tables.
+func tablesByName[Part any](requested map[string]Part) (byName map[string]Part, sent sentTables, err error) {
+	isARN := func(name string) bool { return strings.HasPrefix(name, "arn:") }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(requested)), isARN) {
+		return requested, nil, nil
+	}
+	byName, sent = make(map[string]Part), make(sentTables)
+	for _, key := range sortedKeys(requested) {
+		name := key
+		if isARN(key) {
+			name = tableARN().FindStringSubmatch(key)[1]
+			sent[name] = key
+		}
+		if _, twice := byName[name]; twice {
+			return nil, nil, apierror.InvalidValues("RequestItems has table %s by its name and by its ARN", name)
+		}
+		byName[name] = requested[key]
+	}
+	return byName, sent, nil
+}
+
+// isBatchTable reports whether a name is a valid table name or ARN in a batch.
 func isBatchTable(name string) bool {
+	if strings.HasPrefix(name, "arn:") {
+		return tableARN().MatchString(name)
+	}
 	other := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '.' || r == '-')
 	}
