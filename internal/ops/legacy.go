@@ -159,7 +159,9 @@ func legacyKeyCondition(conditions map[string]api.Condition) (*expr.KeyCondition
 		}
 		tests = append(tests, comparisons[*c.ComparisonOperator].on(name, c.AttributeValueList))
 	}
-	if len(tests) == 0 || len(tests) > 2 {
+	// A key of a global index has up to eight attributes; whether there are too many
+	// conditions for the key is checked with the table.
+	if len(tests) == 0 || len(tests) > 2*maxKeyParts {
 		return nil, apierror.Validation("Conditions can be of length 1 or 2 only")
 	}
 	return expr.NewKeyCondition(expr.Test{Op: expr.And, Tests: tests}), nil
