@@ -1,7 +1,10 @@
 package ops
 
 import (
+	"bytes"
+
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
@@ -59,7 +62,27 @@ func (r *reading) fitScan(t *schema.Table, plan *db.Range) error {
 	if err := r.fitStartKey(plan, other); err != nil {
 		return err
 	}
+	if err := r.checkStartKeyInSegment(plan); err != nil {
+		return err
+	}
 	return r.fitIndex(plan)
+}
+
+// checkStartKeyInSegment checks that ExclusiveStartKey is within the segment.
+func (r *reading) checkStartKeyInSegment(plan *db.Range) error {
+	if plan.After == nil || plan.Segments < 2 {
+		return nil
+	}
+	at, index := keyspace.Item(nil, r.table, plan.After), uint16(0)
+	if r.index != nil {
+		at, index = keyspace.Entry(nil, r.table, r.index, plan.After), r.index.ID
+	}
+	start, end := keyspace.Segment(r.table.ID, index, plan.Segment, plan.Segments)
+	if bytes.Compare(at, start) < 0 || bytes.Compare(at, end) >= 0 {
+		return apierror.Validation("The provided starting key is invalid: Invalid ExclusiveStartKey. "+
+			"Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", plan.Segments, plan.Segment)
+	}
+	return nil
 }
 
 func checkSegments(in *api.Scan) error {
