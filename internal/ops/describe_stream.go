@@ -18,6 +18,11 @@ func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*
 	if limit > maxStreamsListed {
 		return nil, apierror.InvalidValues("Limit cannot be greater than the maximum: %d", maxStreamsListed)
 	}
+	if f := in.ShardFilter; f != nil {
+		if err := filterIsComplete(f); err != nil {
+			return nil, err
+		}
+	}
 	src, err := s.stream(ctx, *in.StreamArn)
 	if err != nil {
 		return nil, err
@@ -49,9 +54,18 @@ func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*
 	return &api.DescribeStreamReply{StreamDescription: desc}, nil
 }
 
+// filterIsComplete checks that a filter has all of its members. The service's
+// message is not documented.
+func filterIsComplete(f *api.ShardFilter) error {
+	if f.Type == nil || f.ShardId == nil {
+		return apierror.InvalidValues("ShardFilter must have a Type and a ShardId")
+	}
+	return nil
+}
+
 // matchesFilter reports whether a filter matches a shard.
 func matchesFilter(f *api.ShardFilter, shard stream.Shard) bool {
-	return f == nil || f.ShardId == nil || shard.Parent == *f.ShardId
+	return f == nil || shard.Parent == *f.ShardId
 }
 
 func shardReply(shard stream.Shard) api.Shard {
