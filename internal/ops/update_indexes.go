@@ -114,6 +114,9 @@ func (u *tableUpdate) createIndex(t *schema.Table, x *api.GlobalSecondaryIndex) 
 				strings.Join(keyNames(x.KeySchema), ", "), strings.Join(attributeNames(defined), ", "))
 		}
 	}
+	if err := redefined(t, x.KeySchema, defined); err != nil {
+		return err
+	}
 	if !t.OnDemand && x.ProvisionedThroughput == nil {
 		return unitsMissing(*x.IndexName) // CreateTable has another message
 	}
@@ -134,6 +137,37 @@ func (u *tableUpdate) createIndex(t *schema.Table, x *api.GlobalSecondaryIndex) 
 	made.State = schema.Creating
 	t.AddIndex(made)
 	return nil
+}
+
+// redefined returns a fault if a new index has a key attribute under another type
+// than the table or an index has. Other definitions of the request are ignored.
+func redefined(t *schema.Table, key []api.KeySchemaElement, defined []schema.Attribute) error {
+	keys := []schema.Key{t.Key}
+	for i := range t.Indexes {
+		keys = append(keys, t.Indexes[i].Key)
+	}
+	made := keyOf(key, defined)
+	for _, a := range made.All() {
+		for _, k := range keys {
+			if slices.ContainsFunc(k.All(), func(b schema.Attribute) bool { return a.Name == b.Name && a.Type != b.Type }) {
+				return apierror.InvalidValues("Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. "+
+					"Existing schema: %s New schema: %s", schemaText(k), schemaText(made))
+			}
+		}
+	}
+	return nil
+}
+
+// schemaText is a key as messages show it.
+func schemaText(k schema.Key) string {
+	var elements []string
+	for _, a := range k.Partition {
+		elements = append(elements, "SchemaElement: key{"+a.Name+":"+a.Type.String()+":HASH}")
+	}
+	for _, a := range k.Sort {
+		elements = append(elements, "SchemaElement: key{"+a.Name+":"+a.Type.String()+":RANGE}")
+	}
+	return "Schema:[" + strings.Join(elements, ", ") + "]"
 }
 
 func attributeNames(attributes []schema.Attribute) (names []string) {
