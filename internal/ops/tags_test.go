@@ -16,11 +16,11 @@ func TestTags(t *testing.T) {
 		tt.want("ListTagsOfResource", `{"ResourceArn":"`+tableABC+`"}`, `{"Tags":[`+want+`]}`)
 	}
 	list(`{"Key":"a","Value":"1"}`)
-	tt.want("TagResource", `{"ResourceArn":"`+tableABC+`","Tags":[{"Key":"b","Value":""},{"Key":"a","Value":"é 2"}]}`, `{}`)
+	tt.want("TagResource", `{"ResourceArn":"`+tableABC+`","Tags":[{"Key":"b","Value":""},{"Key":"a","Value":"é 2"}]}`, ``)
 	list(`{"Key":"a","Value":"é 2"},{"Key":"b","Value":""}`)
-	tt.want("UntagResource", `{"ResourceArn":"`+tableABC+`","TagKeys":["a","none"]}`, `{}`)
+	tt.want("UntagResource", `{"ResourceArn":"`+tableABC+`","TagKeys":["a","none"]}`, ``)
 	list(`{"Key":"b","Value":""}`)
-	tt.want("UntagResource", `{"ResourceArn":"`+tableABC+`","TagKeys":["b"]}`, `{}`)
+	tt.want("UntagResource", `{"ResourceArn":"`+tableABC+`","TagKeys":["b"]}`, ``)
 	list(``)
 }
 
@@ -74,9 +74,9 @@ func TestTagsAddUpToFifty(t *testing.T) {
 		}
 		return `{"ResourceArn":"` + tableABC + `","Tags":[` + strings.Join(tags, ",") + `]}`
 	}
-	tt.want("TagResource", tag(0, 49), `{}`)
+	tt.want("TagResource", tag(0, 49), ``)
 	tt.want("TagResource", tag(48, 3), "ValidationException: Number of Tags exceed the current limit for the provided ResourceArn")
-	tt.want("TagResource", tag(48, 2), `{}`)
+	tt.want("TagResource", tag(48, 2), ``)
 }
 
 // If the server's own account is 000000000000, a table that it does not have is

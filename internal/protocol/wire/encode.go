@@ -17,6 +17,9 @@ import (
 
 // AppendReply appends a reply, a pointer to a struct of package api, as JSON.
 func AppendReply(dst []byte, reply any) []byte {
+	if _, ok := reply.(*api.Nothing); ok {
+		return dst
+	}
 	return appendStruct(dst, reflect.ValueOf(reply).Elem())
 }
 

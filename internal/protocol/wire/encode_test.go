@@ -120,7 +120,7 @@ func TestReplies(t *testing.T) {
 		reply any
 		want  string
 	}{
-		{"nothing is an empty object", new(api.Nothing), `{}`},
+		{"nothing has no body", new(api.Nothing), ``},
 		{"empty members are left out", new(api.GetItemReply), `{}`},
 		{"an item without attributes is kept", &api.GetItemReply{Item: item.Make(nil)}, `{"Item":{}}`},
 		{"characters are escaped where they must be", &api.GetItemReply{Item: it}, "{\"Item\":{\"a\":{\"S\":\"b\\\"\\\\\\n\\r\\t\\u0000\\u001f\u2028é\"}}}"},
@@ -152,7 +152,7 @@ func TestReplies(t *testing.T) {
 			if got != "before"+c.want {
 				t.Errorf("the reply is\n%s, want\n%s", got[len("before"):], c.want)
 			}
-			if !json.Valid([]byte(got[len("before"):])) {
+			if c.want != "" && !json.Valid([]byte(got[len("before"):])) {
 				t.Error("the reply is not JSON")
 			}
 		})
