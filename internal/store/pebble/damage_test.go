@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/stator-db/stator/internal/store"
@@ -56,6 +57,56 @@ func TestDamagedBlockFailsOnlyItsReads(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A folder whose tables have damaged bloom filters is opened: the engine reads its own keys without
+// them. Reads of other keys fail, which shows that the filters are damaged.
+func TestDamagedFilterDoesNotPreventOpen(t *testing.T) {
+	mem := vfs.NewMem()
+	o := Options{FS: mem, Dir: "d", exit: func(int) { t.Error("the process exits") }}
+	e := mustOpen(t, o)
+	fill(t, e, 100)
+	if err := e.Close(); err != nil { // which flushes
+		t.Fatal(err)
+	}
+	table := newest(t, mem, ".sst")
+	at := filterOffset(t, mem, "d/"+table)
+	flip(t, mem, table, func(int) int { return at })
+	e = mustOpen(t, o)
+	if _, err := e.Get(t.Context(), store.Strong, fillKey(1)); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("the control: Get: %v", err)
+	}
+	if _, err := e.StandbyState(); err != nil {
+		t.Errorf("StandbyState: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// filterOffset returns where the middle of the bloom filter of a table is.
+func filterOffset(t *testing.T, fs vfs.FS, table string) int {
+	t.Helper()
+	file, err := fs.Open(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := new(pebble.Options)
+	o.EnsureDefaults()
+	r, err := sstable.NewReader(t.Context(), readable, o.MakeReaderOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	layout, err := r.Layout()
+	if err != nil || len(layout.Filter) == 0 {
+		t.Fatalf("the table has the filters %v, %v", layout, err)
+	}
+	return int(layout.Filter[0].Offset + layout.Filter[0].Length/2)
 }
 
 // Damage to the WAL is detected when the database is opened after a crash. The control omits

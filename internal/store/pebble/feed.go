@@ -399,16 +399,26 @@ func (e *Engine) readSlot() (slot string, from store.Stamp, err error) {
 	return string(value[8:]), store.Stamp(binary.BigEndian.Uint64(value)), nil
 }
 
-// reserved reads one of the engine's own keys; nil if it is absent.
+// reserved reads one of the engine's own keys; nil if it is absent. It does not use bloom filters,
+// as Pebble's Get does: their damage must not prevent that the folder is opened.
 func (e *Engine) reserved(key []byte) ([]byte, error) {
-	value, closer, err := e.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
+	it, err := e.db.NewIter(&pebble.IterOptions{LowerBound: key, UpperBound: append(bytes.Clone(key), 0)})
+	if err != nil {
+		return nil, failure("read", err)
+	}
+	var value []byte
+	if it.First() {
+		value, err = it.ValueAndErr()
+		value = bytes.Clone(value)
+	}
+	closeErr := it.Close()
+	if err == nil {
+		err = closeErr
 	}
 	if err != nil {
 		return nil, failure("read", err)
 	}
-	return bytes.Clone(value), closer.Close()
+	return value, nil
 }
 
 func slotValue(slot string, from store.Stamp) []byte {
