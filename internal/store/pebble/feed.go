@@ -832,26 +832,36 @@ func (e *Engine) Load(ctx context.Context, pairs func(yield func(store.Pair, err
 
 // applyLoaded stores the state of a copy, when Pebble is not behind.
 func (e *Engine) applyLoaded(ctx context.Context, next store.Stamp, state []byte) error {
-	for {
-		if err := e.Apply(ctx, nil, next, state); !errors.Is(err, store.ErrBehind) {
-			return err
-		}
-		if err := e.admitLoad(ctx, len(state)); err != nil {
-			return err
-		}
-	}
+	return retryBehind(ctx, func() error { return e.Apply(ctx, nil, next, state) })
 }
+
+// loadPause is the pause between the attempts of a load.
+const loadPause = 50 * time.Millisecond
 
 // admitLoad waits until Pebble is not behind, and takes space for a batch. A load writes
 // faster than Pebble compacts, and beginning again would not help.
 func (e *Engine) admitLoad(ctx context.Context, bytes int) error {
-	for {
-		err := e.disk.admit(ctx)
-		if err == nil {
-			err = e.disk.take(ctx, bytes)
-		}
-		if !errors.Is(err, store.ErrBehind) {
+	return retryBehind(ctx, func() error {
+		if err := e.disk.admit(ctx); err != nil {
 			return err
+		}
+		return e.disk.take(ctx, bytes)
+	})
+}
+
+// retryBehind calls try, with pauses, as long as it returns store.ErrBehind and the context has not
+// ended.
+func retryBehind(ctx context.Context, try func() error) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := try(); !errors.Is(err, store.ErrBehind) {
+			return err
+		}
+		select {
+		case <-time.After(loadPause):
+		case <-ctx.Done():
 		}
 	}
 }
