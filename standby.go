@@ -133,7 +133,7 @@ func (s *Standby) Promote(ctx context.Context) (*DB, error) {
 	}
 	s.db = d
 	s.starting.Open(d.Handler())
-	s.o.Log.Info("promoted: this server is no longer a standby", "of", last.Of, "state", last.State, "lagSeconds", last.LagSeconds, "lagBytes", last.LagBytes)
+	s.o.Log.Info("promoted: this server is no longer a standby", "of", last.Of, "state", last.State, "lagSeconds", last.LagSeconds, "lagUnknown", last.LagUnknown, "lagBytes", last.LagBytes)
 	return d, nil
 }
 

@@ -172,11 +172,12 @@ func (p *standbyPair) status() (state string, fresh time.Time) {
 	var s struct {
 		State      string  `json:"state"`
 		LagSeconds float64 `json:"lagSeconds"`
+		LagUnknown bool    `json:"lagUnknown"`
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
 		p.t.Fatalf("%v: %s", err, text)
 	}
-	if s.State == "COPYING" {
+	if s.State == "COPYING" || s.LagUnknown {
 		return s.State, time.Time{}
 	}
 	return s.State, asked.Add(-time.Duration(s.LagSeconds * float64(time.Second)))

@@ -61,3 +61,18 @@ func TestPromote(t *testing.T) {
 		t.Errorf("a backup of the promoted standby exits with %d:\n%s", code, out)
 	}
 }
+
+// The report of a promotion names the lag only if it is known.
+func TestPromotionReport(t *testing.T) {
+	for _, c := range []struct {
+		s    stator.StandbyStatus
+		want string
+	}{
+		{stator.StandbyStatus{State: "FOLLOWING", Of: "x", LagSeconds: 1.5}, "had acknowledged 1.5 seconds before"},
+		{stator.StandbyStatus{State: "DISCONNECTED", Of: "x", LagUnknown: true}, "is unknown, as the clock was set back"},
+	} {
+		if got := promotionReport(c.s); !strings.Contains(got, c.want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%+v is reported as %s", c.s, got)
+		}
+	}
+}

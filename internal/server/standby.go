@@ -54,7 +54,11 @@ func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		plain(a, http.StatusForbidden, "requests from pages of other sites are rejected\n")
 	case r.Path == "/healthz" && isGet:
 		text := fmt.Sprintf("standby of %s: %s", s.Of, s.State)
-		if s.State != standby.Copying {
+		switch {
+		case s.State == standby.Copying:
+		case s.LagUnknown:
+			text += ", behind by an unknown time"
+		default:
 			text += fmt.Sprintf(", %.1f seconds behind", s.LagSeconds)
 		}
 		plain(a, http.StatusServiceUnavailable, text+"\n") // load balancers must not send it requests

@@ -530,6 +530,7 @@ type Status struct {
 	LagStamps  uint64  `json:"lagStamps"`            // the difference
 	LagBytes   int64   `json:"lagBytes"`             // of the changes between the two, approximately
 	LagSeconds float64 `json:"lagSeconds,omitempty"` // since the standby had all changes that the server had acknowledged, as far as it knows
+	LagUnknown bool    `json:"lagUnknown,omitempty"` // LagSeconds is not known: the clock was set back while the standby was stopped
 	Error      string  `json:"error,omitempty"`
 }
 
@@ -552,11 +553,20 @@ func (f *Follower) Status() Status {
 		s.State, s.Error = Disconnected, f.lastErr.Error()
 	}
 	if f.promotable() {
-		s.LagSeconds = time.Since(f.fresh.Known()).Seconds()
+		s.LagSeconds, s.LagUnknown = lagSince(f.fresh.Known(), time.Now())
 	} else {
 		s.State = Copying
 	}
 	return s
+}
+
+// lagSince returns the seconds since the standby had everything. That time may be one of the wall
+// clock, from before a restart, and the clock may have been set back since.
+func lagSince(fresh, now time.Time) (seconds float64, unknown bool) {
+	if fresh.IsZero() || fresh.After(now) {
+		return 0, true
+	}
+	return now.Sub(fresh).Seconds(), false
 }
 
 // promotable reports whether the data is a state that the server had. The caller holds
@@ -569,15 +579,15 @@ func (f *Follower) promotable() bool {
 func (f *Follower) Metrics() []metrics.Metric {
 	s := f.Status()
 	following, lagSeconds := 0.0, s.LagSeconds
-	switch s.State {
-	case Following:
+	if s.State == Following {
 		following = 1
-	case Copying:
-		lagSeconds = math.Inf(1) // it has nothing that could be promoted
+	}
+	if s.State == Copying || s.LagUnknown { // it has nothing that could be promoted, or it may lack anything
+		lagSeconds = math.Inf(1)
 	}
 	return []metrics.Metric{
 		{Name: "stator_standby_following", Help: "Whether this standby has a copy and its server answers.", Type: metrics.Gauge, Samples: metrics.Value(following)},
-		{Name: "stator_standby_lag_seconds", Help: "Since when the standby may lack changes; +Inf until it has a copy.", Type: metrics.Gauge, Samples: metrics.Value(lagSeconds)},
+		{Name: "stator_standby_lag_seconds", Help: "Since when the standby may lack changes; +Inf until it has a copy, and if it is unknown.", Type: metrics.Gauge, Samples: metrics.Value(lagSeconds)},
 		{Name: "stator_standby_lag_bytes", Help: "Changes of the server that the standby knows of and does not have.", Type: metrics.Gauge, Samples: metrics.Value(float64(s.LagBytes))},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
@@ -145,6 +147,41 @@ func TestLagAfterAStart(t *testing.T) {
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A standby whose clock was set back while it was stopped does not know how far it is behind, until it
+// has heard from its server.
+func TestLagAfterTheClockWasSetBack(t *testing.T) {
+	for name, fresh := range map[string]time.Time{"in the future": time.Now().Add(time.Hour), "none": {}} {
+		dir := filepath.Join(t.TempDir(), "data")
+		e, err := pebble.Open(pebble.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := state{Format: format, Standby: "id", Database: "id", Slot: "new", Position: 7, Fresh: fresh}
+		if err := errors.Join(e.Apply(t.Context(), nil, 7, s.encode()), e.Close()); err != nil {
+			t.Fatal(err)
+		}
+		server := newScripted()
+		f := openFollower(t, dir, server)
+		<-server.copied
+		if s := f.Status(); !s.LagUnknown || s.LagSeconds != 0 {
+			t.Errorf("%s: before the server has answered, the status is %+v", name, s)
+		}
+		if m := string(metrics.Append(nil, f.Metrics()...)); !strings.Contains(m, "\nstator_standby_lag_seconds +Inf\n") {
+			t.Errorf("%s: the metrics are %s", name, m)
+		}
+		close(server.send)
+		for f.Status().Position != 10 {
+			time.Sleep(time.Millisecond)
+		}
+		if s := f.Status(); s.LagUnknown || s.LagSeconds < 0 {
+			t.Errorf("%s: the control: the status is %+v", name, s)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
