@@ -7,6 +7,7 @@
 package apierror
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 )
@@ -51,6 +52,18 @@ func (e *Error) Enveloped() *Error {
 	enveloped.Message = RequestPrefix + e.Message
 	enveloped.Request = false
 	return &enveloped
+}
+
+// Bare returns an error without the mark of a fault of the request, so that
+// no operation adds RequestPrefix to it.
+func Bare(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !e.Request {
+		return err
+	}
+	bare := *e
+	bare.Request = false
+	return &bare
 }
 
 // Type is the error's full name, the value of __type.

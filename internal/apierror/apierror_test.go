@@ -56,6 +56,13 @@ func TestEnveloped(t *testing.T) {
 	if other := Validation("bad"); other.Enveloped() != other {
 		t.Error("a fault of another kind gets an envelope")
 	}
+	var bare *Error
+	if !errors.As(Bare(fault), &bare) || bare.Enveloped() != bare || !fault.Request {
+		t.Error("a bare fault gets an envelope, or the original has lost its mark")
+	}
+	if Bare(nil) != nil {
+		t.Error("no error becomes one")
+	}
 }
 
 func TestDetail(t *testing.T) {

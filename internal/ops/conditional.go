@@ -21,6 +21,7 @@ func conditionalParameters(in *api.Conditional) parameters {
 		expressions: []parameter{{"ConditionExpression", in.ConditionExpression != nil}},
 		names:       in.ExpressionAttributeNames,
 		values:      in.ExpressionAttributeValues,
+		write:       true,
 	}
 }
 

@@ -75,9 +75,9 @@ func checkSelect(in *api.Paged) error {
 		if target == "COUNT" {
 			target = "only the Count"
 		}
-		return apierror.Validation("Cannot specify the %s when choosing to get %s", parameter, target)
+		return apierror.Request("Cannot specify the %s when choosing to get %s", parameter, target)
 	case isSet(in.Select, "ALL_PROJECTED_ATTRIBUTES") && in.IndexName == nil:
-		return apierror.Validation("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
+		return apierror.Request("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
 	}
 	return nil
 }

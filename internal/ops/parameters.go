@@ -19,6 +19,11 @@ type parameters struct {
 	expressions []parameter
 	names       map[string]string
 	values      map[string]api.Value
+
+	// write is set for PutItem, UpdateItem and DeleteItem. In Query the faults
+	// of placeholders have no prefix, although other faults of the request do
+	// (conformance/expr/prefix.txt).
+	write bool
 }
 
 type parameter struct {
@@ -51,15 +56,27 @@ func (p *parameters) combine() error {
 	return nil
 }
 
-// checkPlaceholders checks the names and the values of the placeholders.
+// checkPlaceholders checks the placeholders, then their names and values.
 func (p *parameters) checkPlaceholders() error {
-	if err := expr.CheckNames(p.names); err != nil {
+	if err := p.checkKeys(); err != nil {
 		return err
 	}
-	if err := checkValues(p.values); err != nil {
+	if err := p.checkValues(); err != nil {
 		return err
 	}
 	return expr.CheckSizes(p.names, p.values, func(v api.Value) item.Value { return v.Value })
+}
+
+// checkKeys checks the placeholders and the names that they stand for.
+func (p *parameters) checkKeys() error {
+	err := expr.CheckNames(p.names)
+	if err == nil {
+		err = expr.CheckValues(p.values)
+	}
+	if p.write {
+		return err
+	}
+	return apierror.Bare(err)
 }
 
 func oneGiven(list []parameter) bool {
@@ -101,30 +118,32 @@ func (p *parameters) withoutValues() string {
 	return strings.Join(names, " and ") + " are null"
 }
 
-func checkValues(values map[string]api.Value) error {
-	if err := expr.CheckValues(values); err != nil {
-		return err
-	}
+// checkValues returns the first fault of a placeholder's value.
+func (p *parameters) checkValues() error {
 	faults := false
-	for _, v := range values {
+	for _, v := range p.values {
 		faults = faults || v.Fault != nil
 	}
 	if !faults {
 		return nil
 	}
-	for _, key := range sortedKeys(values) {
-		fault := values[key].Fault
-		switch fault {
-		case nil:
-		case wire.ErrNullFalse, wire.ErrTooDeep:
-			return fault
-		default:
-			reworded := *fault
-			reworded.Message = "ExpressionAttributeValues contains invalid value: " + fault.Message + " for key " + key
-			return &reworded
+	for _, key := range sortedKeys(p.values) {
+		if fault := p.values[key].Fault; fault != nil {
+			return p.valueFault(key, fault)
 		}
 	}
 	return nil
+}
+
+// valueFault rewords the fault of a placeholder's value. Some have the same
+// message as in an item, an empty set in writes only.
+func (p *parameters) valueFault(key string, fault *apierror.Error) error {
+	if fault == wire.ErrNullFalse || fault == wire.ErrTooDeep || p.write && wire.IsEmptySet(fault) {
+		return fault
+	}
+	reworded := *fault
+	reworded.Message = "ExpressionAttributeValues contains invalid value: " + fault.Message + " for key " + key
+	return &reworded
 }
 
 // bindings returns the placeholders of a checked request.

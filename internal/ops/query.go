@@ -51,7 +51,7 @@ func (s *Service) query(in *api.Query) (*reading, error) {
 		return nil, err
 	}
 	if err := r.bind.Unused(); err != nil {
-		return nil, err
+		return nil, apierror.Bare(err)
 	}
 	if keys != nil {
 		if err := keys.Check(); err != nil {

@@ -33,6 +33,7 @@ func updateParameters(in *api.UpdateItem) parameters {
 		},
 		names:  in.ExpressionAttributeNames,
 		values: in.ExpressionAttributeValues,
+		write:  true,
 	}
 }
 

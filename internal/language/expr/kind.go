@@ -45,10 +45,16 @@ func (k Kind) invalid(format string, args ...any) error {
 	return apierror.Request("Invalid "+k.String()+": "+format, args...)
 }
 
-// empty is the fault of a text of no bytes. Unlike the other faults of a
-// text it never gets RequestPrefix.
+// empty is the fault of a text of no bytes. In a filter, a key condition or a
+// projection it never gets RequestPrefix, unlike the other faults of a text.
+// That it does in an update was recorded in August 2026; we assume the same of
+// the condition of a write.
 func (k Kind) empty() error {
-	return apierror.Validation("Invalid %s: The expression can not be empty;", k)
+	const message = "The expression can not be empty;"
+	if k == UpdateExpression || k == ConditionExpression {
+		return k.invalid(message)
+	}
+	return apierror.Validation("Invalid %s: %s", k, message)
 }
 
 // MaxSize is the largest size of an expression's text in bytes.

@@ -76,7 +76,7 @@ func CheckNames(names map[string]string) error {
 		return nil
 	}
 	if len(names) == 0 {
-		return apierror.Validation("ExpressionAttributeNames must not be empty")
+		return apierror.Request("ExpressionAttributeNames must not be empty")
 	}
 	good := true
 	for key, name := range names {
@@ -92,7 +92,7 @@ func CheckNames(names map[string]string) error {
 	for _, key := range keys {
 		var fault *apierror.Error
 		if errors.As(item.CheckName(names[key]), &fault) {
-			return apierror.Validation("ExpressionAttributeNames contains invalid value: %s for key %s", fault.Message, key)
+			return apierror.Request("ExpressionAttributeNames contains invalid value: %s for key %s", fault.Message, key)
 		}
 	}
 	return nil
@@ -105,7 +105,7 @@ func CheckValues[V any](values map[string]V) error {
 		return nil
 	}
 	if len(values) == 0 {
-		return apierror.Validation("ExpressionAttributeValues must not be empty")
+		return apierror.Request("ExpressionAttributeValues must not be empty")
 	}
 	good := true
 	for key := range values {
@@ -158,13 +158,13 @@ func isPlaceholderKey(sign byte, key string) bool {
 func checkPlaceholders(parameter string, sign byte, keys []string) error {
 	for _, key := range keys {
 		if key == "" {
-			return apierror.Validation("%s contains invalid key: The expression attribute map contains an empty key;", parameter)
+			return apierror.Request("%s contains invalid key: The expression attribute map contains an empty key;", parameter)
 		}
 		if len(key) > maxPlaceholder {
-			return apierror.Validation("%s contains invalid key: The expression attribute map contains a key that is too long; size of key: %d", parameter, len(key))
+			return apierror.Request("%s contains invalid key: The expression attribute map contains a key that is too long; size of key: %d", parameter, len(key))
 		}
 		if !isPlaceholderKey(sign, key) {
-			return apierror.Validation(`%s contains invalid key: Syntax error; key: "%s"`, parameter, key)
+			return apierror.Request(`%s contains invalid key: Syntax error; key: "%s"`, parameter, key)
 		}
 	}
 	return nil
@@ -204,7 +204,7 @@ func (b *Bindings) Unused() error {
 func unused(parameter string, left []string) error {
 	// DynamoDB lists several in the order of a hash table; we sort them.
 	slices.Sort(left)
-	return apierror.Validation("Value provided in %s unused in expressions: keys: {%s}", parameter, strings.Join(left, ", "))
+	return apierror.Request("Value provided in %s unused in expressions: keys: {%s}", parameter, strings.Join(left, ", "))
 }
 
 // refs are the placeholders that a text uses.

@@ -45,6 +45,11 @@ func ofNumbers(fault *apierror.Error) *apierror.Error {
 	return fault
 }
 
+// IsEmptySet reports whether a fault is that of a set without members.
+func IsEmptySet(fault *apierror.Error) bool {
+	return fault == errEmptySet[item.SS] || fault == errEmptySet[item.NS] || fault == errEmptySet[item.BS]
+}
+
 const classValue = "com.amazonaws.dynamodb.v20120810.AttributeValue"
 
 // attributes reads an object of attribute values into a builder.
