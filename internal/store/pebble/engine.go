@@ -127,6 +127,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 	o = o.forDisk(e.disk.totalBytes)
 	o.FS, lock.fs = e.disk.fs, e.disk.fs
 	e.feed = feed{markFormat: func() error { return markStandbyFormat(o.FS, o.Dir) }, hasFormat: func() (bool, error) { return hasStandbyFormat(o.FS, o.Dir) }, maxBytes: cmp.Or(o.FeedBytes, defaultFeedBytes), exceeded: make(chan struct{}, 1), removed: make(chan struct{}, 1), added: make(chan struct{}, 1)}
+	e.feed.limit.Store(e.feed.maxBytes)
 	e.compaction = &idleCompaction{interval: o.compactInterval, minBytes: o.compactMinBytes, rangeBytes: compactRangeBytes, levels: e.levelBytes, compact: e.compact}
 	e.opening.Store(true)
 	defer e.opening.Store(false)

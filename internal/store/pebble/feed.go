@@ -30,10 +30,11 @@ import (
 
 // feed is the state of an engine that can be followed.
 type feed struct {
-	on       atomic.Bool  // Updates add records
-	bytes    atomic.Int64 // of the records, approximately
-	maxBytes int64
-	exceeded chan struct{} // wakes run: maxBytes is exceeded
+	on       atomic.Bool   // Updates add records
+	bytes    atomic.Int64  // of the records, approximately
+	maxBytes int64         // bounds them, except during a copy
+	limit    atomic.Int64  // bounds them now
+	exceeded chan struct{} // wakes run: the limit is exceeded
 	removed  chan struct{} // wakes run: a slot and its records were removed
 	added    chan struct{} // wakes a reader
 
@@ -209,7 +210,7 @@ func (e *Engine) record(batch *pebble.Batch, stamp store.Stamp) error {
 	if err := op.Finish(); err != nil {
 		return err
 	}
-	if e.feed.bytes.Add(recordBytes(edits)) > e.feed.maxBytes || e.disk.hasLittle(dropReserves) {
+	if e.feed.bytes.Add(recordBytes(edits)) > e.feed.limit.Load() || e.disk.hasLittle(dropReserves) {
 		signal(e.feed.exceeded)
 	}
 	return nil
@@ -380,6 +381,9 @@ func (e *Engine) countRecords(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if kept > e.feed.maxBytes { // the standby has not caught up after its copy
+		e.raiseLimit()
+	}
 	e.feed.bytes.Add(kept)
 	e.feed.counted = true
 	if kept > 0 && e.feed.slot == "" {
@@ -479,6 +483,7 @@ func (e *Engine) Attach(ctx context.Context, slot string) (snap store.Snapshot, 
 		return nil, 0, 0, err
 	}
 	start = e.horizon()
+	e.raiseLimit()
 	if err := e.writeSlot(slot, start); err != nil {
 		return nil, 0, 0, err
 	}
@@ -661,6 +666,7 @@ func (e *Engine) changes(ctx context.Context, slot string, from store.Stamp, max
 	if err := e.trim(); err != nil {
 		return nil, 0, 0, err
 	}
+	e.feed.lowerLimit()
 	now, returned := time.Now(), e.returned()
 	if horizon = e.horizon(); horizon < from {
 		return nil, 0, 0, ErrNoSlot // the standby has changes that this engine does not have
@@ -763,9 +769,26 @@ func (e *Engine) compactFeed(ctx context.Context) {
 	}
 }
 
+// raiseLimit sets the limit for a copy: as many records as there is data. So a copy ends if changes
+// are written more slowly than data is copied, however much there is.
+func (e *Engine) raiseLimit() {
+	data, err := e.db.EstimateDiskUsage([]byte{0}, []byte{store.Reserved})
+	if err != nil {
+		data = 0 // the usual limit holds
+	}
+	e.feed.limit.Store(max(e.feed.maxBytes, int64(data)))
+}
+
+// lowerLimit sets the usual limit, if the records are below it: the standby has a copy.
+func (f *feed) lowerLimit() {
+	if f.bytes.Load() <= f.maxBytes {
+		f.limit.Store(f.maxBytes)
+	}
+}
+
 // feedIsTooLarge reports whether the records take too much space.
 func (e *Engine) feedIsTooLarge() bool {
-	return e.feed.on.Load() && (e.feed.bytes.Load() > e.feed.maxBytes || e.disk.hasLittle(dropReserves))
+	return e.feed.on.Load() && (e.feed.bytes.Load() > e.feed.limit.Load() || e.disk.hasLittle(dropReserves))
 }
 
 // dropSlot removes the slot, unless there was space meanwhile.
@@ -782,7 +805,7 @@ func (e *Engine) dropSlot(ctx context.Context) {
 		}
 		return
 	}
-	e.log.Error("changes are no longer kept for the standby, which needs a new copy: they took too much space, or the disk is almost full", "slot", slot, "bytes", kept, "limit", e.feed.maxBytes, "lastRead", lastRead)
+	e.log.Error("changes are no longer kept for the standby, which needs a new copy: they took too much space, or the disk is almost full", "slot", slot, "bytes", kept, "limit", e.feed.limit.Load(), "lastRead", lastRead)
 }
 
 // The standby's side

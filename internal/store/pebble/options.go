@@ -44,7 +44,8 @@ type Options struct {
 	// with it. 0 is no prefix.
 	PrefixBytes int
 
-	// FeedBytes bounds the changes that are kept for a standby; defaults to 1 GiB.
+	// FeedBytes bounds the changes that are kept for a standby; defaults to 1 GiB. During a
+	// copy the bound is at least the size of the data.
 	FeedBytes int64
 
 	// noWAL disables the WAL, which is of no use if the data is lost with the process.
