@@ -1,12 +1,17 @@
 package pebble
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -93,5 +98,175 @@ func TestFeedBoundOfACopy(t *testing.T) {
 				t.Errorf("after the standby has caught up, more than the usual bound is kept: %v", err)
 			}
 		})
+	}
+}
+
+// The records take no more than their bound: then the slot is dropped, with an error in
+// the log, and the standby learns that it needs a copy.
+func TestFeedBound(t *testing.T) {
+	var log logtest.Log
+	e := mustOpen(t, Options{Dir: t.TempDir(), FeedBytes: 100 << 10, Log: log.Logger()})
+	defer func() { _ = e.Close() }()
+	snap, start, _, err := e.Attach(t.Context(), "slot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = snap.Close()
+	for i := range 300 {
+		if err := set(e, fmt.Sprint(i), bytes.Repeat([]byte("x"), 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for e.feed.on.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	for !strings.Contains(log.String(), "level=ERROR msg=\"changes are no longer kept for the standby") {
+		time.Sleep(time.Millisecond)
+	}
+	if a := e.Attached(); a != (Attachment{}) {
+		t.Errorf("the slot is %+v", a)
+	}
+	if _, _, _, err := e.Changes(t.Context(), "slot", start, 1<<20, 0); !errors.Is(err, ErrNoSlot) {
+		t.Errorf("changes without a slot: %v", err)
+	}
+	if kept, err := e.feedBytes(0, ^store.Stamp(0)); err != nil || kept > 0 {
+		t.Errorf("%d bytes are kept, %v", kept, err)
+	}
+}
+
+// The changes for a standby are removed before the disk is so full that writes are rejected,
+// and none are kept until there is space again.
+func TestFeedLeavesSpaceForWrites(t *testing.T) {
+	fs := &usageFS{FS: vfs.NewMem()}
+	fs.free.Store(1 << 29)
+	e := mustOpen(t, Options{Dir: "d", FS: fs, DiskCheck: 5 * time.Millisecond})
+	defer func() { _ = e.Close() }()
+	snap, _, _, err := e.Attach(t.Context(), "slot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = snap.Close()
+	if err := set(e, "a", []byte("b")); err != nil {
+		t.Fatal(err)
+	}
+	keep := reserve(1 << 30)
+	for _, c := range []struct {
+		name     string
+		free     uint64
+		attached bool
+	}{{"enough", 2 * keep, true}, {"little", keep + keep*3/8, false}} {
+		fs.free.Store(c.free - e.disk.held.bytes())
+		for e.disk.free.Load() != c.free {
+			time.Sleep(time.Millisecond)
+		}
+		if err := set(e, "a", []byte(c.name)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		for e.feed.on.Load() != c.attached {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if _, _, _, err := e.Attach(t.Context(), "slot"); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("Attach: %v", err)
+	}
+	if err := set(e, "a", []byte("still")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A slot whose records were removed since they were too many is not dropped.
+func TestSlotIsKeptIfThereIsSpaceAgain(t *testing.T) {
+	e := mustOpen(t, Options{Dir: t.TempDir()})
+	defer func() { _ = e.Close() }()
+	snap, _, _, err := e.Attach(t.Context(), "slot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = snap.Close()
+	e.dropSlot(t.Context())
+	if a := e.Attached(); a.Slot != "slot" {
+		t.Errorf("the slot is %+v", a)
+	}
+}
+
+// The space of a slot is free soon after it is removed, also if Pebble has no reason to flush.
+func TestRemovedSlotFreesSpace(t *testing.T) {
+	e := mustOpen(t, Options{Dir: t.TempDir(), memtableBytes: 256 << 10, IdleFlush: -1})
+	defer func() { _ = e.Close() }()
+	snap, _, _, err := e.Attach(t.Context(), "slot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = snap.Close()
+	r := rand.New(rand.NewPCG(1, 1))
+	value := make([]byte, 10_000)
+	for i := range 200 {
+		for i := range value {
+			value[i] = byte(r.Uint32())
+		}
+		if err := set(e, fmt.Sprint(i), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := func() uint64 {
+		bytes, err := e.db.EstimateDiskUsage(feedKey(0), feedEnd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	if err := e.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if used() < 1_000_000 {
+		t.Fatalf("the records take %d bytes", used())
+	}
+	if err := e.Detach(t.Context(), "slot"); err != nil {
+		t.Fatal(err)
+	}
+	for used() > 100_000 {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Records of an earlier process are counted also if the standby has some of them, which are
+// removed, before the count in the background has begun.
+func TestRecordsAreCountedBeforeSomeAreRemoved(t *testing.T) {
+	c := newCrashable(t, 6)
+	defer func() { _ = c.Close() }()
+	snap, from, _, err := c.Attach(t.Context(), "slot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = snap.Close()
+	for i := range 8 {
+		if err := set(c.Engine, fmt.Sprint(i), bytes.Repeat([]byte("x"), 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const each = 32 + 1 + 1 + 1 + 1 + 100 // of a record
+	if _, from, _, err = c.Changes(t.Context(), "slot", from, 3*each, 0); err != nil {
+		t.Fatal(err)
+	}
+	c.crash()
+	count := func() {
+		t.Helper()
+		c.feed.mu.Lock()
+		defer c.feed.mu.Unlock()
+		if err := c.countRecords(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count()
+	c.feed.mu.Lock()
+	c.feed.counted = false // as if that had not been done
+	c.feed.bytes.Store(0)
+	c.feed.mu.Unlock()
+	if _, _, _, err := c.Changes(t.Context(), "slot", from, 1<<20, 0); err != nil {
+		t.Fatal(err)
+	}
+	count()
+	if kept := c.feed.bytes.Load(); kept != 5*each {
+		t.Errorf("%d bytes are counted, want %d", kept, 5*each)
 	}
 }

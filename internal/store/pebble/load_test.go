@@ -3,6 +3,8 @@ package pebble
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,4 +41,63 @@ func TestLoadPauses(t *testing.T) {
 			t.Errorf("admitLoad: %v", err)
 		}
 	})
+}
+
+// A copy is loaded however far Pebble is behind.
+func TestLoadWaitsForPebble(t *testing.T) {
+	e := mustOpen(t, Options{Dir: t.TempDir(), memtableBytes: 64 << 10, DiskCheck: 10 * time.Millisecond})
+	defer func() { _ = e.Close() }()
+	const n = 2000
+	r := rand.New(rand.NewPCG(1, 1))
+	value := make([]byte, 20_000)
+	for i := range value {
+		value[i] = byte(r.Uint32())
+	}
+	err := e.Load(t.Context(), func(yield func(store.Pair, error) bool) {
+		for i := range n {
+			if !yield(store.Pair{Key: fmt.Appendf(nil, "%08d", i*7919%n), Value: value}, nil) {
+				return
+			}
+		}
+	}, 1, func(bool) []byte { return []byte("state") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(pairs(t, e)); got != n {
+		t.Errorf("%d pairs, want %d", got, n)
+	}
+}
+
+// A copy that is loaded is not given up because Pebble is behind at its end.
+func TestLoadWaitsForPebbleAtItsEnd(t *testing.T) {
+	e := mustOpen(t, Options{Dir: t.TempDir(), DiskCheck: time.Hour})
+	defer func() { _ = e.Close() }()
+	var behind atomic.Bool
+	e.disk.backlog.open(func() *pebble.Metrics {
+		m := new(pebble.Metrics)
+		if behind.Load() {
+			m.Levels[0].Sublevels = maxSublevels + 1
+		}
+		return m
+	}, 64<<20, 64<<20)
+	err := e.Load(t.Context(), func(yield func(store.Pair, error) bool) {
+		yield(store.Pair{Key: []byte("a"), Value: []byte("b")}, nil)
+	}, 1, func(complete bool) []byte {
+		if !complete {
+			return []byte("unfinished")
+		}
+		behind.Store(true)
+		e.disk.check()
+		time.AfterFunc(e.disk.backlog.patience*3/2, func() { // when the first attempt has ended
+			behind.Store(false)
+			e.disk.check()
+		})
+		return []byte("state")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := e.StandbyState(); err != nil || string(state) != "state" {
+		t.Errorf("the state is %q, %v", state, err)
+	}
 }
