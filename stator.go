@@ -51,8 +51,8 @@ type Options struct {
 	Engine string
 
 	// Backups is where backups of tables are stored: a folder, or a file:// or
-	// s3:// URL. It defaults to Dir with the suffix "-backups", or to memory
-	// when there is no Dir.
+	// s3:// URL; programs that import package stator/s3 can use the latter. It
+	// defaults to Dir with the suffix "-backups", or to memory when there is no Dir.
 	Backups string
 
 	// BackupEvery is how often all tables are backed up to Backups, each time as

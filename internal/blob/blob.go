@@ -52,8 +52,19 @@ type Writer interface {
 // ErrNotFound is returned when there is no file of that name.
 var ErrNotFound = errors.New("no such file")
 
+// openers open the places of schemes of URLs that other packages have registered.
+var openers = make(map[string]Opener)
+
+// Opener opens a place given by a URL.
+type Opener func(context.Context, *url.URL) (Place, error)
+
+// Register sets how URLs of a scheme are opened. Packages call it when they are
+// initialized.
+func Register(scheme string, open Opener) { openers[scheme] = open }
+
 // Open opens a place: a folder by its path or a file:// URL, which is created
-// with the first file; a bucket by an s3:// URL; or memory by mem://.
+// with the first file; memory by mem://; or a bucket by an s3:// URL, if package
+// blob/s3 is part of the program.
 func Open(ctx context.Context, where string) (Place, error) {
 	scheme, _, isURL := strings.Cut(where, "://")
 	switch {
@@ -67,10 +78,22 @@ func Open(ctx context.Context, where string) (Place, error) {
 			return nil, fmt.Errorf("%s is not a URL of a folder, such as file:///var/backups", where)
 		}
 		return newFolder(u.Path), nil
-	case scheme == "s3" || scheme == "mem":
-		return openBucket(ctx, where)
+	case where == "mem://":
+		return newMemory(), nil
+	case openers[scheme] != nil:
+		u, err := url.Parse(where)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a URL", withoutQuery(where))
+		}
+		place, err := openers[scheme](ctx, u)
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", withoutQuery(where), err)
+		}
+		return place, nil
+	case scheme == "s3":
+		return nil, fmt.Errorf("%s cannot be opened: import github.com/stator-db/stator/s3 for it", withoutQuery(where))
 	}
-	return nil, fmt.Errorf("files cannot be kept at %s: only folders, file://, s3:// and mem:// are known", where)
+	return nil, fmt.Errorf("files cannot be kept at %s: only folders, file://, s3:// and mem:// are known", withoutQuery(where))
 }
 
 // File describes a file that Find found.
@@ -96,9 +119,15 @@ func IsName(name string) bool {
 // maxName is the longest name that S3 allows.
 const maxName = 1024
 
-// checkName panics on a name that could lead out of the place. Names are made
+// withoutQuery removes the query of a URL, which configures access.
+func withoutQuery(where string) string {
+	where, _, _ = strings.Cut(where, "?")
+	return where
+}
+
+// CheckName panics on a name that could lead out of the place. Names are made
 // or checked by us, so that is a bug.
-func checkName(name string) {
+func CheckName(name string) {
 	if !IsName(name) {
 		panic(fmt.Sprintf("blob: %q is not the name of a file", name))
 	}

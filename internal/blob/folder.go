@@ -50,7 +50,7 @@ func (f *folder) Close() error { return nil }
 func (f *folder) root() (*os.Root, error) { return os.OpenRoot(f.dir) }
 
 func (f *folder) Create(_ context.Context, name string) (Writer, error) {
-	checkName(name)
+	CheckName(name)
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func hidden(name string) string {
 }
 
 func (f *folder) Open(_ context.Context, name string) (io.ReadCloser, error) {
-	checkName(name)
+	CheckName(name)
 	root, err := f.root()
 	if err != nil {
 		return nil, notFound(err, name)
@@ -187,7 +187,7 @@ func (f *folder) Find(ctx context.Context, prefix string) ([]File, error) {
 func byName(a, b File) int { return strings.Compare(a.Name, b.Name) }
 
 func (f *folder) Remove(_ context.Context, name string) error {
-	checkName(name)
+	CheckName(name)
 	root, err := f.root()
 	if err != nil {
 		return ignoreAbsent(err)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	_ "github.com/stator-db/stator/s3" // s3:// URLs of backups and buckets
 )
 
 // Exit codes.
