@@ -112,10 +112,3 @@ func (b *binder) requiresPath(op Op) error {
 func (b *binder) notDistinct(op Op, first item.Path) error {
 	return b.kind.invalid("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", op, first)
 }
-
-// setFirst sets first to err if it is nil.
-func setFirst(first *error, err error) {
-	if *first == nil {
-		*first = err
-	}
-}

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stator-db/stator/internal/data/item"
@@ -62,18 +63,15 @@ func (c *ParsedCondition) bind(b *Bindings) (*Condition, error) {
 
 // conditionBinder binds the nodes of a condition. Each comparison and each
 // function is checked separately, in the order of the text: first for
-// undefined placeholders, then for the number of its operands, for operands
-// that must differ, and for their types.
+// undefined placeholders and the faults of size, operand by operand, then for
+// the number of its operands, for operands that must differ, and for their
+// types.
 type conditionBinder struct {
 	binder
 
 	// The bound nodes are in two slices, allocated once at their full size.
 	tests    []Test
 	operands []Operand
-
-	// The first fault of each kind. A later kind is reported if there is no
-	// fault of an earlier one.
-	count, distinct, types error
 }
 
 func (b *conditionBinder) test(n *node, into *Test) error {
@@ -98,16 +96,10 @@ func (b *conditionBinder) test(n *node, into *Test) error {
 			return err
 		}
 	}
-	setFirst(&b.count, b.operandCount(n))
-	if b.count != nil {
-		return b.count
+	if err := b.operandCount(n); err != nil {
+		return err
 	}
-	b.checkDistinct(into)
-	b.checkTypes(into)
-	if b.distinct != nil {
-		return b.distinct
-	}
-	return b.types
+	return b.check(into)
 }
 
 func (b *conditionBinder) operand(n *node, into *Operand) (err error) {
@@ -133,79 +125,96 @@ func (b *conditionBinder) size(n *node, into *Operand) error {
 			return err
 		}
 	}
-	setFirst(&b.count, b.operandCount(n))
+	if err := b.operandCount(n); err != nil {
+		return err
+	}
 	switch t := into.staticType(); t {
 	case item.N, item.BOOL, item.NULL:
-		setFirst(&b.types, b.operandType(opSize, t.String()))
+		return b.operandType(opSize, t.String())
 	}
 	into.Size = true
 	return nil
 }
 
-func (b *conditionBinder) checkDistinct(t *Test) {
+// check checks a test whose operands are bound. The types of BETWEEN come
+// before operands that must differ (conformance/expr/condition_errors.txt).
+func (b *binder) check(t *Test) error {
+	if t.Op == Between {
+		return cmp.Or(b.checkTypes(t), b.checkDistinct(t))
+	}
+	return cmp.Or(b.checkDistinct(t), b.checkTypes(t))
+}
+
+func (b *binder) checkDistinct(t *Test) error {
 	first := &t.Operands[0]
 	if first.Path == nil || first.Size {
-		return
+		return nil
 	}
 	for _, o := range t.Operands[1:] {
 		if !o.Size && slices.Equal(o.Path, first.Path) {
-			setFirst(&b.distinct, b.notDistinct(t.Op, first.Path))
+			return b.notDistinct(t.Op, first.Path)
 		}
 	}
+	return nil
 }
 
-func (b *conditionBinder) checkTypes(t *Test) {
+func (b *binder) checkTypes(t *Test) error {
 	first := &t.Operands[0]
 	isPath := first.Path != nil && !first.Size
 	switch {
 	case (t.Op == Exists || t.Op == NotExists) && !isPath:
-		setFirst(&b.types, b.requiresPath(t.Op))
+		return b.requiresPath(t.Op)
 	case t.Op == HasType:
-		b.checkTypeName(&t.Operands[1])
+		return b.checkTypeName(&t.Operands[1])
 	case t.Op == BeginsWith:
-		b.checkEach(t, func(t item.Type) bool { return t == item.S || t == item.B })
+		return b.checkEach(t, func(t item.Type) bool { return t == item.S || t == item.B })
+	case t.Op == Between:
+		return cmp.Or(b.checkEach(t, hasOrder), b.checkBounds(&t.Operands[1], &t.Operands[2]))
 	case t.Op.isOrdering():
-		b.checkEach(t, hasOrder)
-		if t.Op == Between {
-			b.checkBounds(&t.Operands[1], &t.Operands[2])
-		}
+		return b.checkEach(t, hasOrder)
 	}
+	return nil
 }
 
-// checkEach records the first operand whose type is known and not accepted.
-func (b *conditionBinder) checkEach(t *Test, accepts func(item.Type) bool) {
+// checkEach returns the fault of the first operand whose type is known and not
+// accepted.
+func (b *binder) checkEach(t *Test, accepts func(item.Type) bool) error {
 	for i := range t.Operands {
 		if of := t.Operands[i].staticType(); of != 0 && !accepts(of) {
-			setFirst(&b.types, b.operandType(t.Op, of.String()))
+			return b.operandType(t.Op, of.String())
 		}
 	}
+	return nil
 }
 
 // checkTypeName checks the second operand of attribute_type. DynamoDB lists
 // types in the order of a hash table; these are two observed orders.
-func (b *conditionBinder) checkTypeName(o *Operand) {
+func (b *binder) checkTypeName(o *Operand) error {
 	switch t := o.staticType(); t {
 	case item.S:
 		if _, ok := item.TypeNamed(o.Value.Bytes()); !ok {
-			setFirst(&b.types, b.kind.invalid("Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}", o.Value.Bytes()))
+			return b.kind.invalid("Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}", o.Value.Bytes())
 		}
+		return nil
 	case 0:
-		setFirst(&b.types, b.operandType(HasType, "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}"))
+		return b.operandType(HasType, "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}")
 	default:
-		setFirst(&b.types, b.operandType(HasType, t.String()))
+		return b.operandType(HasType, t.String())
 	}
 }
 
-// checkBounds checks the bounds of BETWEEN if both are constants.
-func (b *conditionBinder) checkBounds(low, high *Operand) {
-	if low.Path != nil || high.Path != nil || low.Size || high.Size || b.types != nil {
-		return
+// checkBounds checks the bounds of BETWEEN if both are constants, which is
+// done for types that have an order.
+func (b *binder) checkBounds(low, high *Operand) error {
+	if low.Path != nil || high.Path != nil || low.Size || high.Size || !hasOrder(low.Value.Type()) {
+		return nil
 	}
 	const operands = " lower bound operand: AttributeValue: %s, upper bound operand: AttributeValue: %s"
 	switch {
 	case low.Value.Type() != high.Value.Type():
-		setFirst(&b.types, b.kind.invalid("The BETWEEN operator requires same data type for lower and upper bounds;"+operands, low.Value, high.Value))
+		return b.kind.invalid("The BETWEEN operator requires same data type for lower and upper bounds;"+operands, low.Value, high.Value)
 	case item.Compare(low.Value, high.Value) > 0:
-		setFirst(&b.types, b.kind.invalid("The BETWEEN operator requires upper bound to be greater than or equal to lower bound;"+operands, low.Value, high.Value))
+		return b.kind.invalid("The BETWEEN operator requires upper bound to be greater than or equal to lower bound;"+operands, low.Value, high.Value)
 	}
+	return nil
 }

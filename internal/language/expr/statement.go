@@ -8,21 +8,16 @@ import "github.com/stator-db/stator/internal/data/item"
 // Check returns the fault of one comparison or function of a statement. Those
 // within And, Or and Not are checked separately.
 func (t *Test) Check() error {
-	b := conditionBinder{binder: binder{kind: Statement}}
+	b := binder{kind: Statement}
 	if err := b.arity(t.Op, len(t.Operands)); err != nil {
 		return err
 	}
-	b.checkDistinct(t)
-	b.checkTypes(t)
-	if b.distinct != nil {
-		return b.distinct
-	}
-	return b.types
+	return b.check(t)
 }
 
 // Check returns the fault of a statement's operand.
 func (o *Operand) Check() error {
-	b := conditionBinder{binder: binder{kind: Statement}}
+	b := binder{kind: Statement}
 	if o.Size {
 		switch t := (&Operand{Path: o.Path, Value: o.Value}).staticType(); t {
 		case item.N, item.BOOL, item.NULL:
