@@ -77,6 +77,7 @@ func TestUpdateFaults(t *testing.T) {
 		{"an overlap before an earlier undefined name", "set #x = a, b = a, b = a", nil, "", overlap("[b]", "[b]")},
 		{"an undefined name before an earlier overlap", "set b = a, b = a, #x = a", nil, "", undefined("name", "#x")},
 		{"a conflict before an earlier overlap", "set b = a, b = a, c.d = a, c[1] = a", nil, "", conflict("[c, d]", "[c, [1]]")},
+		{"the last of several paths that overlap with one", "set a = d, a.c = d, a.b = d", nil, "", overlap("[a]", "[a, b]")},
 		{"the last of several overlaps", "set a = c, b = c, a = c, b = c", nil, "", overlap("[b]", "[b]")},
 		{"a function before an earlier undefined value", "set a = :a, b = if_not_exists(b)", nil, "", "Incorrect number of operands for operator or function; operator or function: if_not_exists, number of operands: 1"},
 		{"a function before a later operand", "set a = if_not_exists(b) + :a", nil, "", "Incorrect number of operands for operator or function; operator or function: if_not_exists, number of operands: 1"},
