@@ -77,4 +77,3 @@ func TestPlaces(t *testing.T) {
 		})
 	}
 }
-
