@@ -74,6 +74,10 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 	if err := p.target.resolve(t.Table, &r); err != nil {
 		return Page{}, err
 	}
+	if r.Partition == nil {
+		p.partitions = t.Partitions()
+		p.scan = capacity.Scan{Consistent: r.Consistent, Partition: keyspace.PartitionOf(p.target.span.Start, p.partitions)}
+	}
 	if err := p.read(); err != nil {
 		return Page{}, err
 	}
@@ -147,6 +151,9 @@ type pageReader struct {
 	r      *Range
 	target rangeTarget
 
+	scan       capacity.Scan // of a scan
+	partitions int           // of a scan; 0 for a query
+
 	page       Page
 	err        error
 	last       bool    // Keep ends the page
@@ -187,7 +194,12 @@ func (p *pageReader) next(pair store.Pair) (more bool) {
 		return false
 	}
 	p.page.Scanned++
-	p.bytes += it.Size()
+	size := it.Size()
+	p.bytes += size
+	if p.partitions > 0 {
+		p.scan.Enter(keyspace.PartitionOf(pair.Key, p.partitions))
+		p.scan.Add(size)
+	}
 	if err := p.take(it); err != nil {
 		p.err = err
 		return false
@@ -246,11 +258,22 @@ func (p *pageReader) full() bool {
 }
 
 func (p *pageReader) charge() {
-	units := capacity.Read(p.bytes, p.r.Consistent)
+	units := p.units()
 	if x := p.target.index; x != nil {
 		p.page.Consumed.Table = p.fetchUnits
 		p.page.Consumed.Charge(x.Name, x.Global, units)
 		return
 	}
 	p.page.Consumed.Table = units
+}
+
+// units is the cost of what was read, without the items fetched.
+func (p *pageReader) units() float64 {
+	if p.partitions == 0 {
+		return capacity.Read(p.bytes, p.r.Consistent)
+	}
+	if p.page.Last == nil {
+		p.scan.Enter(keyspace.LastPartition(p.r.Segment, max(1, p.r.Segments), p.partitions))
+	}
+	return p.scan.Units()
 }

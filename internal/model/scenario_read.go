@@ -155,15 +155,23 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 		return Want{}, err
 	}
 	entries := d.entries(s, inRange)
+	var partitions int
+	if s.Action.verb == Scan {
+		partitions = s.Table.schema.Partitions()
+	}
 	limit := s.Action.Page
 	var want Want
 	if s.Index != nil {
 		want.Index = s.Index.Name
 	}
 	var cost capacity.Consumed
-	page := 0
+	page, scan := 0, capacity.Scan{Consistent: s.Action.Consistent}
 	turn := func() {
 		units := capacity.Read(page, s.Action.Consistent)
+		if partitions > 0 {
+			units = scan.Units()
+			scan = capacity.Scan{Consistent: s.Action.Consistent, Partition: scan.Partition}
+		}
 		if s.Index == nil {
 			cost.Table += units
 		} else {
@@ -172,7 +180,8 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 		want.Pages++
 		page = 0
 	}
-	for _, it := range entries {
+	for _, e := range entries {
+		it := e.it
 		if limit > 0 && (want.Scanned == limit || want.Pages > 0) {
 			break
 		}
@@ -180,11 +189,18 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 		if keep.Holds(it) {
 			want.Count++
 		}
+		if partitions > 0 {
+			scan.Enter(keyspace.PartitionOf(e.key, partitions))
+			scan.Add(it.Size())
+		}
 		if page += it.Size(); page >= MaxPageBytes {
 			turn() // the end of the partition may need a page of its own
 		}
 	}
 	if limit == 0 || want.Pages == 0 {
+		if limit == 0 || want.Scanned < limit {
+			scan.Enter(partitions - 1)
+		}
 		turn()
 	}
 	charge(&want.Read, s.Table.Name, cost)
@@ -206,40 +222,38 @@ func bound(text any, kind expr.Kind, b *expr.Bindings) (*expr.Condition, error) 
 	return parsed.Bind(b)
 }
 
+// storedEntry is an item or an index entry, and where it is stored.
+type storedEntry struct {
+	key []byte
+	it  item.Item
+}
+
 // entries returns the items that a query finds, in its order.
-func (d *scenarioBuilder) entries(s *Step, inRange *expr.Condition) []item.Item {
-	type entry struct {
-		key []byte
-		it  item.Item
-	}
-	var found []entry
+func (d *scenarioBuilder) entries(s *Step, inRange *expr.Condition) []storedEntry {
+	var found []storedEntry
 	t := s.Table.schema
 	for _, stored := range d.scenario.Before {
 		if stored.Table != t.Name {
 			continue
 		}
-		e := entry{keyspace.Item(nil, t, stored.Item), stored.Item}
+		e := storedEntry{keyspace.Item(nil, t, stored.Item), stored.Item}
 		if s.Index != nil {
 			if !s.Index.schema.Key.In(stored.Item) {
 				continue
 			}
-			e = entry{keyspace.Entry(nil, t, s.Index.schema, stored.Item), t.Entry(s.Index.schema, stored.Item)}
+			e = storedEntry{keyspace.Entry(nil, t, s.Index.schema, stored.Item), t.Entry(s.Index.schema, stored.Item)}
 		}
 		if inRange.Holds(e.it) {
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, func(a, b entry) int {
+	slices.SortFunc(found, func(a, b storedEntry) int {
 		if s.Reverse {
 			a, b = b, a
 		}
 		return bytes.Compare(a.key, b.key)
 	})
-	items := make([]item.Item, len(found))
-	for i, e := range found {
-		items[i] = e.it
-	}
-	return items
+	return found
 }
 
 // checkCount checks that the query finds as many items as the pattern declares.

@@ -16,8 +16,11 @@ type createTable struct {
 }
 
 func (s *createTable) body() map[string]any {
+	// A table with provisioned units has one partition. The model does not know how
+	// items are distributed over several, on which the cost of a scan depends.
+	units := map[string]any{"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
 	body := map[string]any{
-		"TableName": s.name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": keySchema(s.key), "AttributeDefinitions": s.definitions(),
+		"TableName": s.name, "ProvisionedThroughput": units, "KeySchema": keySchema(s.key), "AttributeDefinitions": s.definitions(),
 	}
 	for _, x := range s.indexes {
 		member := "LocalSecondaryIndexes"
@@ -25,9 +28,19 @@ func (s *createTable) body() map[string]any {
 			member = "GlobalSecondaryIndexes"
 		}
 		all, _ := body[member].([]any)
+		if x.global {
+			body[member] = append(all, globalIndex{describe(&x), units})
+			continue
+		}
 		body[member] = append(all, describe(&x))
 	}
 	return body
+}
+
+// globalIndex is a global index with its units.
+type globalIndex struct {
+	indexDescription
+	ProvisionedThroughput map[string]any
 }
 
 // definitions are the attributes of all keys, each once, by name.

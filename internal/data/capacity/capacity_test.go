@@ -46,3 +46,23 @@ func TestConsumed(t *testing.T) {
 		t.Errorf("the total is %v, want 10", c.Total())
 	}
 }
+
+// Each partition that a scan reads is charged separately.
+func TestScan(t *testing.T) {
+	s := Scan{Consistent: true}
+	s.Add(100)
+	s.Add(4000)
+	if got := s.Units(); got != 2 {
+		t.Errorf("one partition with 4,100 bytes costs %v", got)
+	}
+	s.Enter(2)
+	s.Add(1)
+	if got := s.Units(); got != 4 {
+		t.Errorf("with an empty partition and one with a byte it costs %v", got)
+	}
+	s = Scan{Partition: 1}
+	s.Enter(3)
+	if got := s.Units(); got != 1.5 {
+		t.Errorf("three empty partitions cost %v", got)
+	}
+}

@@ -254,6 +254,25 @@ func part(i, n int) uint64 {
 	return q
 }
 
+// PartitionOf is which of n equal parts of a table or an index the key of an item or
+// an entry is in.
+func PartitionOf(key []byte, n int) int {
+	const at = 1 + 4 + 2
+	var hash [8]byte
+	copy(hash[:], key[min(at, len(key)):])
+	i, _ := bits.Mul64(binary.BigEndian.Uint64(hash[:]), uint64(n))
+	return int(i)
+}
+
+// LastPartition is the last of n equal parts that holds keys of a segment.
+func LastPartition(segment, total, n int) int {
+	if segment+1 == total {
+		return n - 1
+	}
+	i, _ := bits.Mul64(part(segment+1, total)-1, uint64(n))
+	return int(i)
+}
+
 // usualBytes is enough for most keys, so that they need not grow.
 const usualBytes = 96
 

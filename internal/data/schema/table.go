@@ -331,3 +331,16 @@ func (t *Table) Entry(x *Index, it item.Item) item.Item {
 	}
 	return b.Item()
 }
+
+// onDemandPartitions is the number of partitions of a new on-demand table.
+const onDemandPartitions = 4
+
+// Partitions is how many partitions the table has. Tables do not split yet, so it
+// is that of a small table: a scan of one that is empty costs one read for each
+// (conformance/scan/capacity.txt).
+func (t *Table) Partitions() int {
+	if t.OnDemand {
+		return onDemandPartitions
+	}
+	return 1
+}
