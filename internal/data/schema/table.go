@@ -65,6 +65,10 @@ type Stream struct {
 
 	// Roll is how long a shard takes changes before the next one is opened.
 	Roll time.Duration `json:"roll"`
+
+	// Shards is how many shards take changes at a time: the number of the table's
+	// partitions when the stream was enabled. Streams of earlier versions have 0.
+	Shards int `json:"shards,omitempty"`
 }
 
 // Stream is the table's enabled stream.
@@ -78,7 +82,7 @@ func (t *Table) Stream() (*Stream, bool) {
 // EnableStream adds a stream to the table. Its label and start are set when
 // the description is stored.
 func (t *Table) EnableStream(view string, now time.Time) {
-	t.Streams = append(slices.Clip(t.Streams), Stream{View: view, Created: now})
+	t.Streams = append(slices.Clip(t.Streams), Stream{View: view, Created: now, Shards: t.Partitions()})
 }
 
 // DisableStream ends the table's stream, if it has one, once the description

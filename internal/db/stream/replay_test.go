@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/stream"
 )
@@ -60,7 +61,11 @@ func (w *streamFixture) follow(s db.Stream, limit int) []db.Change {
 // Replaying a stream gives the stored items: no change is missing, duplicated or
 // out of order, with concurrent writers and while shards roll.
 func TestReplay(t *testing.T) {
-	w := newFixture(t)
+	t.Run("on demand", func(t *testing.T) { testReplay(t, newFixture(t), keyspace.Slots) })
+	t.Run("provisioned", func(t *testing.T) { testReplay(t, newProvisioned(t), 1) })
+}
+
+func testReplay(t *testing.T, w *streamFixture, shardsAtATime int) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	const writers, rounds, ids = 8, 150, 20
@@ -85,8 +90,8 @@ func TestReplay(t *testing.T) {
 	if len(changes) < writers*rounds/2 {
 		t.Errorf("the stream has only %d changes, want at least %d", len(changes), writers*rounds/2)
 	}
-	if shards := len(w.shards(s)); shards < 12 {
-		t.Errorf("there are only %d shards, want at least 12", shards)
+	if shards := len(w.shards(s)); shards < 3*shardsAtATime {
+		t.Errorf("there are only %d shards, want at least %d", shards, 3*shardsAtATime)
 	}
 	items, err := replay(changes)
 	if err != nil {

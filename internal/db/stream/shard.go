@@ -15,12 +15,12 @@ import (
 
 // ShardKey identifies a shard within its stream.
 type ShardKey struct {
-	Slot  int
-	Epoch uint32 // number of earlier shards of the slot
+	Slot  int    // which of the shards at a time
+	Epoch uint32 // number of earlier shards with this Slot
 }
 
-// Shard is the changes of one slot with stamps from From, inclusive, to To,
-// exclusive.
+// Shard is the changes of one slot, or of several, with stamps from From,
+// inclusive, to To, exclusive.
 type Shard struct {
 	ShardKey
 	From, To uint64
@@ -47,7 +47,7 @@ func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], erro
 	first := epochOf(s, trimmed)
 	return func(yield func(Shard) bool) {
 		for epoch := first; epoch <= epochOf(s, horizon); epoch++ {
-			for slot := range keyspace.Slots {
+			for slot := range shardCount(s) {
 				shard, ok := findShard(s, ShardKey{slot, epoch}, horizon)
 				if !ok || shard.To <= trimmed {
 					continue
@@ -90,7 +90,7 @@ func (r *Reader) horizon(ctx context.Context, s db.Stream) (uint64, error) {
 // findShard computes a shard. ok is false if it does not exist.
 func findShard(s db.Stream, key ShardKey, horizon uint64) (shard Shard, ok bool) {
 	// A shard exists as soon as its parent is closed.
-	if key.Slot >= keyspace.Slots || key.Epoch > epochOf(s, horizon) {
+	if key.Slot >= shardCount(s) || key.Epoch > epochOf(s, horizon) {
 		return Shard{}, false
 	}
 	shard = Shard{ShardKey: key, From: startStamp(s, key.Epoch), To: startStamp(s, key.Epoch+1)}
@@ -106,6 +106,14 @@ func findShard(s db.Stream, key ShardKey, horizon uint64) (shard Shard, ok bool)
 		shard.Parent = idOf(s, ShardKey{key.Slot, key.Epoch - 1})
 	}
 	return shard, true
+}
+
+// shardCount is how many shards of a stream take changes at a time.
+func shardCount(s db.Stream) int {
+	if s.Shards == 0 || keyspace.Slots%s.Shards != 0 {
+		return keyspace.Slots
+	}
+	return s.Shards
 }
 
 // startStamp returns the first stamp of an epoch. Rolls are counted from the time of
@@ -152,8 +160,9 @@ func parseID(id string) (key ShardKey, ok bool) {
 
 // changes returns the range of changes of a shard that start at a position.
 func (s *Shard) changes(stream db.Stream, from Position, limit int) db.ChangeRange {
+	slots := keyspace.Slots / shardCount(stream)
 	return db.ChangeRange{
-		Table: stream.Table.ID, Slot: s.Slot,
+		Table: stream.Table.ID, Slot: s.Slot * slots, Slots: slots,
 		From: from.Stamp, FromN: min(from.N, math.MaxUint16), To: s.To,
 		Limit: limit, MaxBytes: pageBytes,
 	}

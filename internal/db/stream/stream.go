@@ -2,8 +2,9 @@
 //
 // Shards are computed, not stored. The changes of a table are stored in slots, by
 // the hash of their partition, and within a slot in the order of their stamps. A
-// shard is the part of a slot between two rolls of the stream, and the parent of
-// the shard that follows it. So the position of a reader is a stamp and a number,
+// stream has as many shards at a time as its table had partitions when it was
+// enabled, each of one slot or of several. A shard is the part of its slots between
+// two rolls of the stream, and the parent of the shard that follows it. So the position of a reader is a stamp and a number,
 // and a server keeps no state for its readers.
 package stream
 

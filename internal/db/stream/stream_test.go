@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,8 @@ type streamFixture struct {
 	reader *stream.Reader
 	on     *clock.Clock
 
+	provisioned bool // the table has provisioned units
+
 	mu  sync.Mutex
 	now time.Time
 }
@@ -35,6 +38,14 @@ type streamFixture struct {
 func newFixture(t *testing.T) *streamFixture {
 	t.Helper()
 	w := &streamFixture{T: t, now: time.UnixMilli(1_794_716_084_321).UTC()}
+	w.start(clock.Given(w.clock))
+	return w
+}
+
+// newProvisioned returns a fixture whose table has provisioned units.
+func newProvisioned(t *testing.T) *streamFixture {
+	t.Helper()
+	w := &streamFixture{T: t, now: time.UnixMilli(1_794_716_084_321).UTC(), provisioned: true}
 	w.start(clock.Given(w.clock))
 	return w
 }
@@ -100,7 +111,7 @@ func (w *streamFixture) pass(d time.Duration) {
 func (w *streamFixture) create() {
 	w.Helper()
 	id := []schema.Attribute{{Name: "id", Type: item.S}}
-	def := schema.Table{Name: "Orders", Key: schema.Key{Partition: id}, Attributes: id, OnDemand: true}
+	def := schema.Table{Name: "Orders", Key: schema.Key{Partition: id}, Attributes: id, OnDemand: !w.provisioned}
 	def.EnableStream("NEW_AND_OLD_IMAGES", w.on.Now())
 	if _, err := w.db.CreateTable(w.Context(), def); err != nil {
 		w.Fatal(err)
@@ -250,6 +261,46 @@ func TestShardsRoll(t *testing.T) {
 		if _, err := w.reader.Shard(t.Context(), s, id); code(err) != "ResourceNotFoundException" {
 			t.Errorf("Shard(%q): %v, want ResourceNotFoundException", id, err)
 		}
+	}
+}
+
+// The stream of a table with one partition has one shard at a time, which has the
+// changes of all items in the order of their stamps. It keeps its number of shards
+// when the table becomes an on-demand table, until it is enabled again. A stream of
+// an earlier version has four.
+func TestShardsFollowPartitions(t *testing.T) {
+	w := newProvisioned(t)
+	s := w.onlyStream()
+	if n := len(w.shards(s)); n != 1 {
+		t.Fatalf("there are %d shards, want 1", n)
+	}
+	const writes = 40
+	for i := range writes {
+		w.write(put(fmt.Sprint(i), "x"))
+	}
+	w.update(func(t *schema.Table) { t.OnDemand = true })
+	w.pass(roll)
+	s = w.onlyStream()
+	shards := w.shards(s)
+	if len(shards) != 2 || shards[1].Parent != shards[0].ID {
+		t.Fatalf("after the roll the shards are %+v, want a parent and its child", shards)
+	}
+	for _, limit := range []int{1, 7, 1000} {
+		found, ended := w.drain(s, shards[0], limit)
+		inOrder := slices.IsSortedFunc(found, func(a, b db.Change) int { return cmp.Compare(a.Stamp, b.Stamp) })
+		if len(found) != writes || !ended || !inOrder {
+			t.Errorf("with pages of %d there are %d changes, ended %t, in order %t", limit, len(found), ended, inOrder)
+		}
+	}
+	s.Shards = 0
+	if n := len(w.shards(s)); n != 2*keyspace.Slots {
+		t.Errorf("a stream of an earlier version has %d shards", n)
+	}
+	w.disable()
+	w.enable()
+	all := w.db.Streams("Orders")
+	if n := len(w.shards(all[len(all)-1])); n != keyspace.Slots {
+		t.Errorf("the stream of the on-demand table has %d shards", n)
 	}
 }
 
