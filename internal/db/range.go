@@ -205,7 +205,9 @@ func (p *pageReader) next(pair store.Pair) (more bool) {
 		return false
 	}
 	if p.full() {
-		p.page.Last = p.target.keyOf(it)
+		if !p.isSingle() {
+			p.page.Last = p.target.keyOf(it)
+		}
 		return false
 	}
 	return true
@@ -251,6 +253,12 @@ func (p *pageReader) fetch(entry item.Item) (item.Item, error) {
 		p.fetchUnits += capacity.Read(it.Size(), p.r.Consistent)
 	}
 	return it, err
+}
+
+// isSingle reports whether the range has one item at most: a query of a table
+// without a sort key, after whose item no page can begin.
+func (p *pageReader) isSingle() bool {
+	return p.r.Partition != nil && p.target.index == nil && len(p.target.table.Key.Sort) == 0
 }
 
 func (p *pageReader) full() bool {

@@ -162,6 +162,10 @@ func (r *reading) checkStartKeyInRange(plan *db.Range, found *expr.KeyRange) err
 			return apierror.Validation("The provided starting key is outside query boundaries based on provided conditions")
 		}
 	}
+	if key := r.table.Key; r.index == nil && len(key.Sort) == 0 {
+		v, _ := plan.After.Get(key.Partition[0].Name)
+		return apierror.Validation("The provided exclusive start key is invalid: ExclusiveStartKey: {%s=AttributeValue: %s}", key.Partition[0].Name, v)
+	}
 	return nil
 }
 

@@ -447,7 +447,9 @@ func (s *pagedRead) page(t *tableModel, found []object) reply {
 			r.Items = append(r.Items, shownOf(it, s.projection))
 		}
 		if *r.ScannedCount == s.limit || bytes >= maxPageBytes {
-			r.LastEvaluatedKey = last.only(slices.Concat(t.key.names(), s.key(t).names())...)
+			if s.scan || x != nil || len(t.key.sort) > 0 { // otherwise there is no other item
+				r.LastEvaluatedKey = last.only(slices.Concat(t.key.names(), s.key(t).names())...)
+			}
 			break
 		}
 	}
