@@ -191,6 +191,9 @@ func (s *updateItem) predict(w *harness) result {
 
 // change applies the update to an item whose condition holds.
 func (s *updateItem) change(t *tableModel, id string, before object) result {
+	if before == nil && s.update.onlyClears() {
+		return result{reply: s.written(t, s.key, t.write(id, nil))} // its paths may lead anywhere
+	}
 	base := before
 	if base == nil {
 		base = s.key
@@ -201,9 +204,6 @@ func (s *updateItem) change(t *tableModel, id string, before object) result {
 	}
 	if faults != nil {
 		return invalid(faults...)
-	}
-	if before == nil && s.update.onlyClears() {
-		return result{reply: s.written(t, s.key, t.write(id, nil))}
 	}
 	if depth(after) > 32 {
 		return invalid("Nesting Levels have exceeded supported limits")
