@@ -154,7 +154,7 @@ func (d *decoder) simple() (t item.Type, text []byte, ok bool) {
 }
 
 // typed reads the name of a type and its content. Of a type that occurs twice the
-// last content counts, as of any member of an object.
+// last content counts, as of any member of an object, unless there is another type.
 func (d *decoder) typed(m *typedMembers, depth int) error {
 	name, err := d.name()
 	if err != nil {
@@ -165,8 +165,8 @@ func (d *decoder) typed(m *typedMembers, depth int) error {
 		return d.skip()
 	}
 	bit := uint(1) << t
-	if m.types&bit != 0 {
-		m.dst, m.types, d.fault = m.dst[:m.start], m.types&^bit, m.before
+	if m.types == bit {
+		m.dst, m.types, d.fault = m.dst[:m.start], 0, m.before
 	}
 	if null, err := d.null(); null || err != nil {
 		return err
