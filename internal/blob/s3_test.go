@@ -177,6 +177,17 @@ func TestS3LargeFile(t *testing.T) {
 		t.Error(err)
 	}
 	w.Cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	if w, err = p.Create(ctx, "ended"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := w.Commit(); err == nil {
+		t.Error("a file is complete although its context has ended")
+	}
 	f.fail = func(r *http.Request) error {
 		if r.URL.Query().Get("partNumber") == "2" {
 			return errors.New("no space for part 2")

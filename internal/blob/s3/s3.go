@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -28,6 +29,9 @@ const (
 	partBytes = 16 << 20
 	// parallelParts bounds the memory of an upload.
 	parallelParts = 2
+	// abortTimeout bounds the removal of the parts of an upload that has failed, also after
+	// its context has ended.
+	abortTimeout = 30 * time.Second
 )
 
 // bucket is a place in a bucket: the objects whose names begin with a prefix.
@@ -52,7 +56,9 @@ func open(ctx context.Context, u *url.URL) (blob.Place, error) {
 		b.prefix += "/"
 	}
 	var load []func(*config.LoadOptions) error
-	var configure []func(*s3.Options)
+	configure := []func(*s3.Options){
+		func(o *s3.Options) { o.DisableLogOutputChecksumValidationSkipped = true }, // backups have checksums
+	}
 	for name, values := range u.Query() {
 		value := values[len(values)-1]
 		switch name {
@@ -82,6 +88,8 @@ func open(ctx context.Context, u *url.URL) (blob.Place, error) {
 	b.client = s3.NewFromConfig(c, configure...)
 	b.uploads = transfermanager.New(b.client, func(o *transfermanager.Options) {
 		o.PartSizeBytes, o.MultipartUploadThreshold, o.Concurrency = partBytes, partBytes, parallelParts
+		o.FailTimeout = abortTimeout
+		o.RequestChecksumCalculation = c.RequestChecksumCalculation
 	})
 	return b, nil
 }
