@@ -39,6 +39,13 @@ func newFakeS3(t *testing.T) *fakeS3 {
 	return f
 }
 
+// setFail sets which requests are rejected.
+func (f *fakeS3) setFail(fail func(*http.Request) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail = fail
+}
+
 func (f *fakeS3) url(bucket string) string {
 	return "s3://" + bucket + "?region=us-east-1&use_path_style=true&endpoint=" + f.web.URL
 }
@@ -66,7 +73,9 @@ func (f *fakeS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "<InitiateMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><UploadId>1</UploadId></InitiateMultipartUploadResult>", bucket, key)
 	case query.Has("partNumber"):
 		n, _ := strconv.Atoi(query.Get("partNumber"))
-		f.uploads[name][n] = unchunk(r, body)
+		if parts, ok := f.uploads[name]; ok { // a part may arrive after its upload was aborted
+			parts[n] = unchunk(r, body)
+		}
 		w.Header().Set("ETag", query.Get("partNumber"))
 	case query.Has("uploadId") && r.Method == http.MethodPost:
 		parts := f.uploads[name]
@@ -188,12 +197,12 @@ func TestS3LargeFile(t *testing.T) {
 	if err := w.Commit(); err == nil {
 		t.Error("a file is complete although its context has ended")
 	}
-	f.fail = func(r *http.Request) error {
+	f.setFail(func(r *http.Request) error {
 		if r.URL.Query().Get("partNumber") == "2" {
 			return errors.New("no space for part 2")
 		}
 		return nil
-	}
+	})
 	if err := writeFile(t.Context(), p, "failed", content); err == nil || !strings.Contains(err.Error(), "no space for part 2") {
 		t.Errorf("an upload that fails: %v", err)
 	}
@@ -208,11 +217,11 @@ func TestS3LargeFile(t *testing.T) {
 func TestS3FailedUpload(t *testing.T) {
 	f := newFakeS3(t)
 	p := openS3(t, f, "b")
-	f.fail = func(*http.Request) error { return errors.New("not today") }
+	f.setFail(func(*http.Request) error { return errors.New("not today") })
 	if err := writeFile(t.Context(), p, "a", []byte("x")); err == nil || !strings.Contains(err.Error(), "not today") {
 		t.Errorf("a server that rejects the file: %v", err)
 	}
-	f.fail = nil
+	f.setFail(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	w, err := p.Create(ctx, "a")
 	if err != nil {
@@ -222,6 +231,8 @@ func TestS3FailedUpload(t *testing.T) {
 	if err := w.Commit(); err == nil {
 		t.Error("a file is complete although its context has ended")
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if len(f.objects) > 0 {
 		t.Errorf("there are files: %v", f.objects)
 	}
@@ -240,7 +251,9 @@ func TestS3Folder(t *testing.T) {
 	if err := writeFile(t.Context(), other, "z", nil); err != nil {
 		t.Fatal(err)
 	}
+	f.mu.Lock()
 	f.objects["b/backups/daily/"] = nil // as consoles create folders
+	f.mu.Unlock()
 	if names, err := p.Names(t.Context()); err != nil || !slices.Equal(names, []string{"a", "b", "c", "d"}) {
 		t.Errorf("the files are %v, %v", names, err)
 	}

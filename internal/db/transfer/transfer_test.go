@@ -257,7 +257,7 @@ func itemsOfAllTypes(t testing.TB) (items []item.Item) {
 		 "a b":{"S":"space"},"it's":{"S":"quote"},"ünï":{"S":"letters"},
 		 "ss":{"SS":["a","","ü\"'"]},"ns":{"NS":["1","-2.5","1E+20"]},"bs":{"BS":["AA==","//8=",""]},
 		 "l":{"L":[{"S":"x"},{"N":"1.50"},{"NULL":true},{"L":[]},{"M":{}},{"B":""},{"SS":["q"]}]},
-		 "m":{"M":{"x":{"M":{"y":{"L":[{"BOOL":true}]}}},"":{"S":"no name"}}}}`,
+		 "m":{"M":{"x":{"M":{"y":{"L":[{"BOOL":true}]}}},"-":{"S":"no letter"}}}}`,
 		`{"id":{"S":"bare"},"n":{"N":"-0.001"}}`,
 		`{"id":{"S":"bare"},"n":{"N":"2"}}`,
 		`{"id":{"S":"deep"},"n":{"N":"3"},"d":` + strings.Repeat(`{"L":[`, 30) + `{"S":"x"}` + strings.Repeat(`]}`, 30) + `}`,
