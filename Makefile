@@ -96,5 +96,6 @@ clean: ## remove the binaries
 clients: ## run well-known client libraries against stator; needs npm, and skips python3-boto3 and awscli if they are missing
 	cd clients/go && $(GO) test ./...
 	cd clients/node && npm ci && npm test
+	cd clients/suites && npm ci && npm test
 	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest
 	cd clients/go && $(GO) run ./serving --in .. ./aws-cli.sh
