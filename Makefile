@@ -12,7 +12,7 @@ TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
 
 .DEFAULT_GOAL := help
-.PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture torture-release bench micro prose clean
+.PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture torture-release bench differ micro prose clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,7 @@ unit:
 	$(GO) test $(RACE) -timeout 15m ./...
 	$(if $(RACE),$(GO) test -run 'Allocations|Region|TwoServers' . ./internal/...)
 	cd bench && $(GO) vet ./... && $(GO) test ./...
+	cd differ && $(GO) vet ./... && $(GO) test ./...
 	cd apps && $(GO) vet ./...
 	cd apps && $(GO) test $(RACE) -timeout 15m ./...
 	$(if $(RACE),cd apps && $(GO) test -run Thousands ./downloads)
@@ -82,6 +83,9 @@ torture-release: ## run the fault rigs towards the goals of a release for BUDGET
 
 bench: ## compare with other servers and with ceilings; ARGS='--workload get' selects workloads
 	cd bench && $(GO) run . $(ARGS)
+
+differ: ## send REQUESTS (100000) random requests to stator, DynamoDB Local and dynoxide, and compare the answers; SEED repeats a run, DURATION (30m) bounds it; needs npm and Java
+	cd differ && npm ci --ignore-scripts && $(GO) run . --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),0) --duration $(or $(DURATION),30m) $(ARGS)
 
 micro: ## run the packages' benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

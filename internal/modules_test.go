@@ -14,7 +14,7 @@ import (
 
 // outsideModules are the modules of this repository that use the product as any
 // other program does: by its public packages.
-var outsideModules = []string{"apps", "bench", "clients"}
+var outsideModules = []string{"apps", "bench", "clients", "differ"}
 
 // Go lets a module below ours import our internal packages. The applications do
 // not, so that they can be moved out of the repository (decision 14).

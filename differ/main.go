@@ -1,0 +1,152 @@
+// Command differ sends the same random requests to stator, DynamoDB Local and
+// dynoxide, and reports where their answers differ.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// settings are the flags of a run.
+type settings struct {
+	requests  int
+	seed      uint64
+	duration  time.Duration
+	perRound  int
+	shrink    int
+	json      bool
+	endpoints string
+	modules   string
+}
+
+func main() {
+	s := settings{}
+	flag.IntVar(&s.requests, "requests", 100_000, "requests to send to each server")
+	flag.Uint64Var(&s.seed, "seed", 0, "seed of the requests; 0 chooses one")
+	flag.DurationVar(&s.duration, "duration", 30*time.Minute, "end after this time, if the requests are not sent by then")
+	flag.IntVar(&s.perRound, "per-round", 150, "requests to one set of tables")
+	flag.IntVar(&s.shrink, "shrink", 20, "classes of differences for which the shortest sequence is searched")
+	flag.BoolVar(&s.json, "json", false, "print the report as JSON")
+	flag.StringVar(&s.modules, "modules", "node_modules", "folder of the other servers, as npm ci makes it")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := s.run(ctx)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "differ:", err)
+		os.Exit(1)
+	case len(r.Unexplained) > 0:
+		os.Exit(1)
+	}
+}
+
+// run starts the servers, sends the requests and prints the report.
+func (s settings) run(ctx context.Context) (*report, error) {
+	if s.seed == 0 {
+		s.seed = uint64(time.Now().UnixNano()) % 1_000_000_000
+	}
+	fmt.Fprintf(os.Stderr, "differ: seed %d\n", s.seed)
+	dir, err := os.MkdirTemp("", "differ-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	binary, err := buildStator(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	modules, err := filepath.Abs(s.modules)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := startAll(ctx, binary, modules)
+	defer stopAll(servers)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.search(ctx, group(servers), os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	if s.json {
+		return r, r.json(os.Stdout)
+	}
+	r.print(os.Stdout)
+	return r, nil
+}
+
+// search sends random requests round by round until enough are sent or the time
+// is up, and shrinks the differences that it cannot explain.
+func (s settings) search(ctx context.Context, g group, progress io.Writer) (*report, error) {
+	r := newReport(s.seed)
+	limited, cancel := context.WithTimeout(ctx, s.duration)
+	defer cancel()
+	var last time.Time
+	for round := uint64(0); r.Requests < s.requests; round++ {
+		err := s.round(limited, g, r, round)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("round %d of seed %d: %w", round, s.seed, err)
+		}
+		if time.Since(last) > time.Second {
+			last = time.Now()
+			fmt.Fprintf(progress, "differ: %d of %d requests, %d classes of unexplained differences\n", r.Requests, s.requests, len(r.Unexplained))
+		}
+	}
+	return r, g.clear(ctx)
+}
+
+// round plays one round, and shrinks what it found for the first time.
+func (s settings) round(ctx context.Context, g group, r *report, round uint64) error {
+	gen := newGenerator(s.seed, round)
+	var sent []step
+	type first struct {
+		u     *unexplained
+		steps int
+	}
+	var firsts []first
+	err := g.play(ctx, func(i int) (step, bool) {
+		if i >= s.perRound || r.Requests >= s.requests {
+			return step{}, false
+		}
+		st := gen.next()
+		sent = append(sent, st.clone())
+		return st, true
+	}, func(i int, found []*finding) bool {
+		r.Requests++
+		r.Operations[sent[i].Op]++
+		if found == nil {
+			r.Equal++
+		}
+		for _, f := range found {
+			if u := r.add(f); u != nil {
+				firsts = append(firsts, first{u, i + 1})
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	r.Rounds++
+	for _, f := range firsts {
+		if r.shrunk < s.shrink {
+			r.shrunk++
+			f.u.Steps = g.shrink(ctx, sent[:f.steps], f.u.Class)
+		} else {
+			f.u.Steps = []step{sent[f.steps-1]}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// A report is the result of a run.
+type report struct {
+	Seed        uint64         `json:"seed"`
+	Requests    int            `json:"requests"`
+	Rounds      int            `json:"rounds"`
+	Equal       int            `json:"equal"` // requests that all servers answered alike
+	Known       map[string]int `json:"known"` // differences by the name of their known fault
+	Unexplained []*unexplained `json:"unexplained"`
+	Operations  map[string]int `json:"operations"`
+
+	byClass map[string]int // index into Unexplained
+	shrunk  int            // classes that were shrunk
+}
+
+// unexplained are the differences of one class that no known fault explains.
+type unexplained struct {
+	Class string   `json:"class"`
+	Count int      `json:"count"`
+	First *finding `json:"first"`
+	Steps []step   `json:"steps"` // the shortest sequence that shows it
+}
+
+func newReport(seed uint64) *report {
+	return &report{Seed: seed, Known: make(map[string]int), byClass: make(map[string]int), Operations: make(map[string]int)}
+}
+
+// maxClasses bounds the memory of a run.
+const maxClasses = 500
+
+// add counts a finding. It returns the class if the finding is the first of it.
+func (r *report) add(f *finding) *unexplained {
+	if ks := explain(f); ks != nil {
+		for _, k := range ks {
+			r.Known[k.name]++
+		}
+		return nil
+	}
+	class := f.class()
+	if i, ok := r.byClass[class]; ok {
+		r.Unexplained[i].Count++
+		return nil
+	}
+	if len(r.Unexplained) == maxClasses {
+		return nil
+	}
+	u := &unexplained{Class: class, Count: 1, First: f}
+	r.byClass[class] = len(r.Unexplained)
+	r.Unexplained = append(r.Unexplained, u)
+	return u
+}
+
+// print writes the report for people.
+func (r *report) print(w io.Writer) {
+	slices.SortFunc(r.Unexplained, func(a, b *unexplained) int { return cmp.Compare(b.Count, a.Count) })
+	for _, u := range r.Unexplained {
+		alone := ""
+		if u.First.alone() {
+			alone = " (the witnesses agree)"
+		}
+		fmt.Fprintf(w, "unexplained, %d times%s: %s\n", u.Count, alone, u.Class)
+		for _, st := range u.Steps {
+			fmt.Fprintf(w, "> %s %s\n", st.Op, st.text())
+		}
+		f := u.First
+		fmt.Fprintf(w, "# differs in %s\n", strings.Join(f.Places, ", "))
+		printAnswer(w, nameStator, f.Stator)
+		printAnswer(w, f.Witness, f.Other)
+		if f.Third != nil {
+			printAnswer(w, "the other witness", *f.Third)
+		}
+		fmt.Fprintln(w)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TIMES\tSERVER\tKNOWN FAULT")
+	for _, k := range faults {
+		if n := r.Known[k.name]; n > 0 {
+			fmt.Fprintf(t, "%d\t%s\t%s\n", n, cmp.Or(k.witness, "both"), k.name)
+		}
+	}
+	_ = t.Flush()
+	total := 0
+	for _, u := range r.Unexplained {
+		total += u.Count
+	}
+	fmt.Fprintf(w, "%d requests in %d rounds, seed %d: %d answered alike by all servers, %d unexplained differences in %d classes\n",
+		r.Requests, r.Rounds, r.Seed, r.Equal, total, len(r.Unexplained))
+}
+
+const maxShown = 1500
+
+func printAnswer(w io.Writer, name string, a answer) {
+	text := a.outcome()
+	if len(a.Body) > 0 {
+		text += " " + canonical(a.Body)
+	}
+	if len(text) > maxShown {
+		text = text[:maxShown] + "…"
+	}
+	fmt.Fprintf(w, "< %s: %s\n", name, text)
+}
+
+func (r *report) json(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A group is stator and its witnesses. The first server is stator.
+type group []*server
+
+// ask sends a step to some servers at the same time. The answers of the others
+// are nil.
+func (g group) ask(ctx context.Context, st step, inStep []bool) ([]*answer, error) {
+	answers := make([]*answer, len(g))
+	errs := make([]error, len(g))
+	var wait sync.WaitGroup
+	for i, s := range g {
+		if !inStep[i] {
+			continue
+		}
+		wait.Go(func() {
+			a, err := s.do(ctx, st)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			a = normalise(st, a)
+			answers[i] = &a
+		})
+	}
+	wait.Wait()
+	return answers, errors.Join(errs...)
+}
+
+// compare returns the differences between stator's answer and the others'.
+func (g group) compare(st step, answers []*answer) (found []*finding) {
+	for i := 1; i < len(g); i++ {
+		if answers[i] == nil {
+			continue
+		}
+		places := diff(*answers[0], *answers[i])
+		if places == nil {
+			continue
+		}
+		f := &finding{Step: st, Witness: g[i].name, Places: places, Stator: *answers[0], Other: *answers[i]}
+		for j := 1; j < len(g); j++ {
+			if j != i {
+				f.Third = answers[j]
+			}
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// play runs steps from empty servers until visit returns false. A witness that
+// may hold other data than stator gets stator's items; if that is impossible,
+// the sequence ends.
+func (g group) play(ctx context.Context, steps func(i int) (step, bool), visit func(i int, found []*finding) bool) error {
+	g.rename()
+	inStep := make([]bool, len(g))
+	for i := range inStep {
+		inStep[i] = true
+	}
+	streams := true // the witnesses have the same history
+	for i := 0; ; i++ {
+		st, more := steps(i)
+		if !more || ctx.Err() != nil || slices.Contains(inStep, false) {
+			break
+		}
+		if st.Op == readStream && !streams {
+			visit(i, nil)
+			continue
+		}
+		answers, err := g.ask(ctx, st, inStep)
+		if err != nil {
+			return err
+		}
+		found := g.compare(st, answers)
+		for _, f := range found {
+			if f.parts() {
+				streams = false
+				if err := g.rejoin(ctx, f, inStep); err != nil {
+					return err
+				}
+			}
+		}
+		if removes(st) {
+			streams = false
+			if err := g.realign(ctx, inStep); err != nil {
+				return err
+			}
+		}
+		if !visit(i, found) {
+			break
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return g.clear(ctx)
+}
+
+// realign gives all witnesses stator's items.
+func (g group) realign(ctx context.Context, inStep []bool) error {
+	for i := 1; i < len(g); i++ {
+		if !inStep[i] {
+			continue
+		}
+		if err := resync(ctx, g[0], g[i]); errors.Is(err, errUnlike) {
+			inStep[i] = false
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rename gives the tables new names on the wire.
+func (g group) rename() {
+	plays.Add(1)
+	for _, s := range g {
+		s.suffix = fmt.Sprintf("%dx", plays.Load())
+	}
+}
+
+// plays counts the sequences that were played.
+var plays atomic.Int64
+
+// rejoin brings the witness of a finding back in step with stator.
+func (g group) rejoin(ctx context.Context, f *finding, inStep []bool) error {
+	for i, s := range g {
+		if s.name != f.Witness {
+			continue
+		}
+		if tableWrites[f.Step.Op] {
+			inStep[i] = false
+			continue
+		}
+		err := resync(ctx, g[0], s)
+		if errors.Is(err, errUnlike) {
+			inStep[i] = false
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear deletes all tables of all servers.
+func (g group) clear(ctx context.Context) error {
+	for _, s := range g {
+		for range 20 {
+			a, err := s.send(ctx, "ListTables", object{})
+			if err != nil {
+				return err
+			}
+			names, _ := a.Body["TableNames"].([]any)
+			if len(names) == 0 {
+				break
+			}
+			for _, name := range names {
+				_, _ = s.send(ctx, "UpdateTable", object{"TableName": name, "DeletionProtectionEnabled": false})
+				if _, err := s.send(ctx, "DeleteTable", object{"TableName": name}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
