@@ -47,7 +47,8 @@ type Options struct {
 
 	// Engine is the URL of a TiKV cluster that holds the data instead of a
 	// folder: tikv://pd1:2379,pd2:2379?prefix=prod. Any number of servers can
-	// open the same cluster. Engine requires Backups; see docs/scale-out.md.
+	// open the same cluster. Engine requires Backups, and package stator/tikv in
+	// the program; see docs/scale-out.md.
 	Engine string
 
 	// Backups is where backups of tables are stored: a folder, or a file:// or
@@ -252,7 +253,7 @@ func openEngine(ctx context.Context, o Options) (store.Engine, *clock.Clock, err
 		if o.Dir != "" || o.Backups == "" {
 			return nil, nil, errors.New("a database on a cluster cannot have a data folder, and requires a location for backups that all its servers can reach")
 		}
-		engine, err := openCluster(ctx, o.Engine, o.Log)
+		engine, err := store.Open(ctx, o.Engine, o.Log)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -75,3 +75,42 @@ func internalImports(root string) (faults []string, err error) {
 	})
 	return faults, err
 }
+
+// A program that tests with statortest does not get the modules of the object stores, of
+// Terraform's language and of TiKV into its go.mod. Build tags do not help: go mod tidy
+// ignores them, and so does this test.
+func TestStatortestHasFewModules(t *testing.T) {
+	code, err := readImports(moduleDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if faults := heavyModules(code, "statortest"); len(faults) != 0 {
+		t.Error(strings.Join(faults, "\n"))
+	}
+	// The control: the program has them.
+	if faults := heavyModules(code, "cmd/stator"); len(faults) < 3 {
+		t.Errorf("cmd/stator imports only %q", faults)
+	}
+}
+
+// heavyModules lists the imports of large modules by a package and by those of our packages
+// that it depends on.
+func heavyModules(code imports, root string) (faults []string) {
+	seen, todo := map[string]bool{root: true}, []string{root}
+	for len(todo) > 0 {
+		pkg := todo[0]
+		todo = todo[1:]
+		for _, to := range code[pkg] {
+			for _, heavy := range []string{"service/s3", "hashicorp/", "zclconf/", "tikv/", "pingcap/"} {
+				if isLibrary(to) && strings.Contains(to, heavy) {
+					faults = append(faults, fmt.Sprintf("%s depends on %s, which imports %s", root, pkg, to))
+				}
+			}
+			if !seen[to] && !isLibrary(to) {
+				seen[to] = true
+				todo = append(todo, to)
+			}
+		}
+	}
+	return faults
+}
