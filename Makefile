@@ -10,9 +10,10 @@ RACE     := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 # The cluster that cluster/rig starts.
 TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
+VULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
 .DEFAULT_GOAL := help
-.PHONY: help test modules format vet unit lint conform build build-tikv test-cluster conformance-tikv fuzz torture torture-release bench differ micro prose clean
+.PHONY: help test modules format vet unit lint vulncheck conform build build-tikv test-cluster conformance-tikv fuzz torture torture-release bench differ micro prose clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +47,10 @@ unit:
 lint: ## run golangci-lint
 	$(GO) run $(LINT) run ./...
 	cd apps && $(GO) run $(LINT) run ./...
+
+vulncheck: ## check our modules, and the calls that we make to them, against the Go vulnerability database
+	$(GO) run $(VULNCHECK) $(ARGS) ./...
+	cd apps && $(GO) run $(VULNCHECK) $(ARGS) ./...
 
 conform: ## run the transcripts; ARGS='--endpoint URL' runs them against another server
 	$(GO) run ./cmd/stator conform $(ARGS)

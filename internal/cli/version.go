@@ -10,12 +10,15 @@ import (
 )
 
 func versionCommand() *cobra.Command {
-	asJSON := false
+	var asJSON, asSBOM bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asSBOM {
+				return writeSBOM(cmd.OutOrStdout())
+			}
 			v := version()
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
@@ -25,6 +28,8 @@ func versionCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	cmd.Flags().BoolVar(&asSBOM, "sbom", false, "print the modules in this binary, as a software bill of materials in CycloneDX JSON")
+	cmd.MarkFlagsMutuallyExclusive("json", "sbom")
 	return cmd
 }
 
