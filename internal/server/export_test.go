@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"io"
 
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
@@ -37,4 +39,20 @@ func (h *Handler) StreamSlots(target string) (slots *admission.Slots, most int) 
 		return h.following, admission.MaxFollowers
 	}
 	return h.sending, admission.MaxBackups
+}
+
+// HoldBodies takes this much of the memory of large bodies, until release.
+func (h *Handler) HoldBodies(ctx context.Context, bytes int64) (release func()) {
+	held := h.bodies.Reserve(ctx, new(decodedBody))
+	if err := held.Add(bytes); err != nil {
+		panic(err)
+	}
+	return held.Release
+}
+
+// ReadDecoded reads a decoded body.
+func ReadDecoded(d io.Reader) error {
+	b := new(decodedBody)
+	defer b.Drop()
+	return b.readLarge(d, buffer.Size(admission.MaxBodyBytes+1))
 }

@@ -47,6 +47,7 @@ type Handler struct {
 	slots   *admission.Slots
 	large   *admission.LargeBodies
 	replies *admission.Replies
+
 	sending *admission.Slots // of backups of all tables, and of copies for a standby
 
 	following *admission.Slots // of replies with changes for a standby
@@ -170,13 +171,12 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		plain(a, http.StatusNotFound, "<UnknownOperationException/>\n")
 		return
 	}
-	body, ok := r.Whole()
-	if !ok {
-		var held *admission.Reservation
+	body, whole := r.Whole()
+	var held *admission.Reservation
+	defer func() { held.Release() }()
+	if !whole {
 		var err error
-		body, held, err = h.bodies.Read(ctx, r)
-		defer held.Release()
-		if err != nil {
+		if body, held, err = h.bodies.Read(ctx, r); err != nil {
 			h.unread(ctx, a, media, err)
 			return
 		}
@@ -199,6 +199,13 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	if err != nil {
 		h.fail(ctx, a, media, name, err)
 		return
+	}
+	if encoding := r.ContentEncoding(); len(encoding) > 0 {
+		// After the signature, which is of the bytes as they were sent.
+		if body, held, err = h.decompress(ctx, encoding, body, held); err != nil {
+			h.unread(ctx, a, media, err)
+			return
+		}
 	}
 	if streamed {
 		if err := h.answerStreamed(ctx, name, body, a); err != nil {

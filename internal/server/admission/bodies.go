@@ -57,7 +57,8 @@ type Body interface {
 // Reservation is the memory of one body.
 type Reservation struct {
 	bodies   *Bodies
-	body     Body
+	body     Body // that is being read
+	memory   interface{ Drop() }
 	since    time.Time
 	waitLeft time.Duration // of maxBodyWait
 	ctx      context.Context
@@ -69,8 +70,8 @@ type Reservation struct {
 
 // Read reads a body. The caller releases the reservation, also after an error.
 func (m *Bodies) Read(ctx context.Context, b Body) ([]byte, *Reservation, error) {
-	s := &Reservation{bodies: m, body: b, since: time.Now(), waitLeft: maxBodyWait}
-	s.ctx, s.stop = context.WithCancel(ctx)
+	s := m.Reserve(ctx, b)
+	s.body = b
 	m.mu.Lock()
 	m.reading[s] = struct{}{}
 	m.mu.Unlock()
@@ -84,15 +85,38 @@ func (m *Bodies) Read(ctx context.Context, b Body) ([]byte, *Reservation, error)
 	return body, s, err
 }
 
-// Release drops the body and gives its memory back.
-func (s *Reservation) Release() {
-	s.stop()
-	s.body.Drop()
+// Reserve returns a reservation for a body that is decoded from another one. The caller
+// adds memory to it before it allocates that, and releases it, which drops the memory.
+func (m *Bodies) Reserve(ctx context.Context, memory interface{ Drop() }) *Reservation {
+	s := &Reservation{bodies: m, memory: memory, since: time.Now(), waitLeft: maxBodyWait}
+	s.ctx, s.stop = context.WithCancel(ctx)
+	return s
+}
+
+// Add adds memory to the reservation, and waits for it if there is none.
+func (s *Reservation) Add(bytes int64) error { return s.reserve(bytes) }
+
+// Shrink gives memory back so that the reservation has no more than this many bytes.
+func (s *Reservation) Shrink(bytes int64) {
 	m := s.bodies
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.small.release(s.small)
-	m.large.release(s.large)
+	excess := max(0, s.small+s.large-bytes)
+	large := min(excess, s.large)
+	s.large -= large
+	s.small -= excess - large
+	m.large.release(large)
+	m.small.release(excess - large)
+}
+
+// Release drops the body and gives its memory back. A nil *Reservation has none.
+func (s *Reservation) Release() {
+	if s == nil {
+		return
+	}
+	s.stop()
+	s.memory.Drop()
+	s.Shrink(0)
 }
 
 // reserve adds memory to the reservation, and waits for it if there is none.

@@ -1,5 +1,7 @@
 package admission
 
+import "github.com/stator-db/stator/internal/buffer"
+
 // Limits are the figures of a server's admission control.
 type Limits struct {
 	Requests int // that are executed at once
@@ -28,7 +30,8 @@ const fullMemory = 2 << 30
 var maxLimits = Limits{Requests: 512, Memory: fullMemory / 8, SmallBodies: fullMemory / 32, LargeBodies: fullMemory / 64 * 3}
 
 // LimitsFor returns the limits of a process that may use this many bytes; 0 is
-// unknown. One body and one reply of the largest size are always possible.
+// unknown. One body of the largest size, also if it is decoded from another one of that
+// size, and one reply are always possible.
 func LimitsFor(memory int64) Limits {
 	if memory <= 0 || memory >= fullMemory {
 		return maxLimits
@@ -38,6 +41,6 @@ func LimitsFor(memory int64) Limits {
 		Requests:    int(part(int64(maxLimits.Requests), 32)),
 		Memory:      part(maxLimits.Memory, 32<<20),
 		SmallBodies: part(maxLimits.SmallBodies, 8<<20),
-		LargeBodies: part(maxLimits.LargeBodies, MaxBodyBytes+2<<20),
+		LargeBodies: part(maxLimits.LargeBodies, 2*(MaxBodyBytes+buffer.Unit)),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,6 +97,18 @@ func (r *Request) Header(name string) []byte {
 		if is(r.head.text[f.name:f.nameEnd], name) {
 			return r.head.text[f.value:f.valueEnd:f.valueEnd]
 		}
+	}
+	return nil
+}
+
+// ContentEncoding returns the Content-Encoding, as a list if the request has several. The
+// door passes such requests to net/http.
+func (r *Request) ContentEncoding() []byte {
+	switch {
+	case r.web != nil:
+		return []byte(strings.Join(r.web["Content-Encoding"], ","))
+	case r.head.hasCoding:
+		return r.Header("Content-Encoding")
 	}
 	return nil
 }

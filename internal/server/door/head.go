@@ -22,6 +22,7 @@ type head struct {
 	chunked   bool
 	close     bool
 	hasLength bool
+	hasCoding bool // a Content-Encoding
 	hasHost   bool
 	hasTarget bool
 	hasSigner bool
@@ -147,8 +148,8 @@ var isHost = func() (t [256]bool) {
 	return t
 }()
 
-// interpret evaluates the headers that determine where a request ends, whether the
-// connection is kept, what is asked for and by whom. It reports false if one of them
+// interpret evaluates the headers that determine where a request ends, how its body is
+// encoded, whether the connection is kept, what is asked for and by whom. It reports false if one of them
 // is unusual or occurs twice.
 func (h *head) interpret(name, value []byte) bool {
 	switch len(name) {
@@ -187,6 +188,12 @@ func (h *head) interpret(name, value []byte) bool {
 		if is(name, "content-length") {
 			ok := !h.hasLength && h.readLength(value)
 			h.hasLength = true
+			return ok
+		}
+	case len("Content-Encoding"):
+		if is(name, "content-encoding") {
+			ok := !h.hasCoding
+			h.hasCoding = true
 			return ok
 		}
 	case len("Transfer-Encoding"):
