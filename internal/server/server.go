@@ -48,7 +48,8 @@ type Handler struct {
 	large   *admission.LargeBodies
 	replies *admission.Replies
 
-	sending *admission.Slots // of backups of all tables, and of copies for a standby
+	compression compression      // of replies
+	sending     *admission.Slots // of backups of all tables, and of copies for a standby
 
 	following *admission.Slots // of replies with changes for a standby
 
@@ -69,7 +70,7 @@ func New(service *ops.Service, log *slog.Logger, memory int64) *Handler {
 	l := admission.LimitsFor(memory)
 	slots := admission.NewSlots(l.Requests, l.Memory, admission.MaxSlotWait)
 	return &Handler{
-		started: time.Now(), service: service, log: log, bodies: admission.NewBodies(l), slots: slots, large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies(slots),
+		started: time.Now(), service: service, log: log, bodies: admission.NewBodies(l), slots: slots, large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies(slots), compression: newCompression(),
 		sending: admission.NewSlots(admission.MaxBackups, 0, admission.MaxSlotWait), following: admission.NewSlots(admission.MaxFollowers, 0, admission.MaxSlotWait), verifying: new(atomic.Bool), rejections: new(rejections),
 	}
 }
@@ -108,6 +109,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		plain(a, http.StatusForbidden, "requests from pages of other sites are rejected\n")
 	case r.Path == "/" && r.Method == http.MethodPost:
 		h.post(ctx, r, a)
+		h.compress(ctx, r, a)
 	case r.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		plain(a, http.StatusOK, "healthy: dynamodb\n")
 	case r.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
