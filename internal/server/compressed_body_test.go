@@ -185,6 +185,16 @@ func TestMalformedBodies(t *testing.T) {
 	}
 }
 
+// Requests of DynamoDB Streams may be compressed, too.
+func TestCompressedBodyOfStreams(t *testing.T) {
+	header := signed("DynamoDBStreams_20120810.ListStreams")
+	header.Set("Content-Encoding", "gzip")
+	w := send(newHandler(t), "POST", "/", header, bytes.NewReader(encode(t, "gzip", []byte("{}"))))
+	if w.Code != 200 || w.Body.String() != `{"Streams":[]}` {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
 // A request whose target or signature is at fault is answered before its body is decoded.
 func TestSignatureBeforeDecoding(t *testing.T) {
 	h := newHandler(t)

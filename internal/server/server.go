@@ -48,8 +48,9 @@ type Handler struct {
 	large   *admission.LargeBodies
 	replies *admission.Replies
 
-	compression compression      // of replies
-	sending     *admission.Slots // of backups of all tables, and of copies for a standby
+	compression compression // of replies
+
+	sending *admission.Slots // of backups of all tables, and of copies for a standby
 
 	following *admission.Slots // of replies with changes for a standby
 

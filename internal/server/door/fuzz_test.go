@@ -42,8 +42,8 @@ func (h *recordingHandler) Answer(_ context.Context, r *Request, a *Reply) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen = append(h.seen, fmt.Sprintf("%s %s?%s host %q target %q authorization %q type %q length %d body %q",
-		r.Method, r.Path, r.Query, r.Host, target, r.Header("Authorization"), r.Header("Content-Type"), r.Length, body))
+	h.seen = append(h.seen, fmt.Sprintf("%s %s?%s host %q target %q authorization %q type %q encoding %q length %d body %q",
+		r.Method, r.Path, r.Query, r.Host, target, r.Header("Authorization"), r.Header("Content-Type"), r.ContentEncoding(), r.Length, body))
 	if r.web == nil {
 		h.direct++
 	}
@@ -250,6 +250,9 @@ func seeds() (seeds []string) {
 	head(host, "Expect: 100-continue", "Content-Length: 5")
 	head(host, "Expect: a miracle", "Content-Length: 5")
 	head(host, "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "Content-Length: 5")
+	head(host, "Content-Encoding: gzip", "Content-Length: 5")
+	head(host, "Content-Encoding: gzip", "content-encoding: identity", "Content-Length: 5")
+	head(host, "Content-Encoding:", "Content-Encoding: gzip", "Content-Length: 5")
 	head(host, "X-Amz-Target: unread", "Content-Length: 5")
 	head(host, "X-Amz-Target: large", "Content-Length: 5")
 	head(host, "X-Amz-Target: stream", "Content-Length: 5")
