@@ -2,7 +2,6 @@ package docs
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -225,23 +224,5 @@ func TestTableClassHasNoEffect(t *testing.T) {
 		if !strings.Contains(reply, `"CapacityUnits":1.0`) {
 			t.Errorf("a put costs %s", reply)
 		}
-	}
-}
-
-// A body with gzip is not decoded, and no reply is compressed.
-func TestBodiesAreNotCompressed(t *testing.T) {
-	d := openDatabase(t, stator.Options{})
-	d.must("CreateTable", createTable("Orders"))
-	var body bytes.Buffer
-	w := gzip.NewWriter(&body)
-	fmt.Fprint(w, `{"TableName": "Orders"}`)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if status, reply := d.ask("us-east-1", "DescribeTable", body.String(), "Content-Encoding", "gzip"); status != 400 || !strings.Contains(reply, "SerializationException") {
-		t.Errorf("a compressed body is answered %d %s", status, reply)
-	}
-	if _, reply := d.ask("us-east-1", "DescribeTable", `{"TableName": "Orders"}`, "Accept-Encoding", "gzip"); !strings.HasPrefix(reply, `{"Table":`) {
-		t.Errorf("a client that takes gzip gets %q", reply)
 	}
 }
