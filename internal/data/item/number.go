@@ -81,7 +81,9 @@ func ParseNumber[T string | []byte](text T) (Number, error) {
 		return bad()
 	}
 	if significant == 0 {
-		return Number{}, nil
+		// The service limits the exponent of a zero as well: that of its last digit.
+		n.exponent = 1 + exp - (seen - point)
+		return Number{}, n.inRange()
 	}
 	if significant > MaxDigits {
 		return Number{}, apierror.InvalidNumber("Attempting to store more than 38 significant digits in a Number")
