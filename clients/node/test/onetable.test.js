@@ -182,10 +182,20 @@ test('transactions', async () => {
     assert.equal(read.length, 2)
 })
 
+// backfilled waits until a new index can be read.
+const backfilled = async name => {
+    for (;;) {
+        const {Table} = await table.describeTable()
+        if (Table.GlobalSecondaryIndexes.find(x => x.IndexName === name).IndexStatus === 'ACTIVE') return
+        await new Promise(resolve => setTimeout(resolve, 20))
+    }
+}
+
 test('an index is added and the table deleted', async () => {
     const wider = {...schema, indexes: {...schema.indexes, gs2: {hash: 'name', sort: 'sk'}}}
     await table.setSchema(wider)
     await table.updateTable({create: {...wider.indexes.gs2, name: 'gs2'}})
+    await backfilled('gs2')
     const found = await table.getModel('User').find({name: 'user 3'}, {index: 'gs2'})
     assert.equal(found.length, 1)
     await table.deleteTable('DeleteTableForever')
