@@ -1,4 +1,4 @@
-// The suites: which files to run with mocha, and how each library is given the endpoint.
+// The suites: which files to run with mocha or tape, and how each library is given the endpoint.
 
 import {mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {dirname, join} from 'node:path'
@@ -6,7 +6,16 @@ import ts from 'typescript'
 
 const endpoint = process.env.AWS_ENDPOINT_URL
 
+const quiet = {AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE: '1'}
+
+// dyno comes first: its tests of ListTables want a server without other tables.
 export const suites = {
+    dyno: {
+        env: quiet,
+        tape: ['cli', 'index', 'paginated', 'requests', 'serialization', 'stream', 'table', 'util']
+            .map(name => `node_modules/@mapbox/dyno/test/${name}.test.js`),
+        require: './dyno-endpoint.cjs',
+    },
     'connect-dynamodb': {
         env: {ENDPOINT: endpoint},
         mocha: ['node_modules/connect-dynamodb/test/test.js'],
@@ -18,8 +27,9 @@ export const suites = {
         leftOut: ['utils/cdk.spec.ts, which needs the AWS CDK and no server'],
     },
     dynogels: {
-        env: {AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE: '1'},
-        mocha: ['--require', './dynogels-endpoint.cjs', 'node_modules/dynogels/test/**/*-test.js'],
+        env: quiet,
+        require: './dynogels-endpoint.cjs',
+        mocha: ['node_modules/dynogels/test/**/*-test.js'],
     },
 }
 
