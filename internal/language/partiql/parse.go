@@ -147,6 +147,9 @@ func (p *parser) expression(precedence int) *node {
 		if !ok || binds <= precedence {
 			return left
 		}
+		if left.change != nil {
+			p.misplaced = left
+		}
 		p.next()
 		left = p.infix(left, t, op, binds)
 	}

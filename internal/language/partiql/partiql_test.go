@@ -63,6 +63,8 @@ func TestSyntaxFaults(t *testing.T) {
 		{"SELECT * FROM a ORDER b", "Expected BY"},
 		{"SELECT * FROM a; SELECT", "Unexpected token after semicolon. (Only one query is allowed.)"},
 		{"SELECT * FROM a WHERE b = (DELETE FROM c)", "Keyword delete only expected at the top level in the query"},
+		{"DELETE FROM a b = 'c'", "Keyword delete only expected at the top level in the query"},
+		{"UPDATE a REMOVE b = 1", "Keyword update only expected at the top level in the query"},
 		{"SELECT * FROM a WHERE b = #", ""},
 		{"SELECT * FROM a WHERE b = 'x", ""},
 		{"SELECT * FROM \"", ""},
