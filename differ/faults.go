@@ -229,7 +229,57 @@ var faults = []known{
 		when:     func(f *finding) bool { return withoutEmpty(f.Stator) == withoutEmpty(f.Other) },
 		evidence: "the API returns no Item if there is nothing to return; DynamoDB Local returns an empty one",
 	},
+	{
+		name: "value placeholder in a path", stator: `ValidationException: Invalid .*Expression: Syntax error; token: ":.*", near: "\..*`,
+		evidence: "Amazon's grammar takes a.:v as a path, and DynamoDB Local then fails with \"Internal server error\"; what the service answers is not known",
+	},
+	{
+		name: "order of attributes that an index does not project", witness: nameLocal, stator: "ValidationException: .*does not project one or more filter attributes.*", other: "ValidationException: .*does not project one or more filter attributes.*",
+		evidence: "a list from a hash table (docs/differences.md)",
+	},
+	{
+		name: "filter attributes that an index does not project (dynoxide)", witness: nameDynoxide, stator: "ValidationException: .*does not project one or more filter attributes.*",
+		evidence: "DynamoDB Local, dynalite and the conformance suite have the message",
+	},
+	{
+		name: "nested paths in a key condition", witness: nameLocal, stator: "ValidationException: Invalid KeyConditionExpression: .*", other: "ValidationException: Key attributes must be scalars.*",
+		evidence: "dynoxide has stator's message; DynamoDB Local has another check before it",
+	},
+	{
+		name: "notation of numbers within lists", places: "Item.*|Items.*|Attributes.*|Responses.*|Records", witness: nameLocal,
+		when:     func(f *finding) bool { return plainNumbers(f.Stator.Body) == plainNumbers(f.Other.Body) },
+		evidence: "AWS trims zeros of all numbers (developer guide); DynamoDB Local keeps them within lists and maps",
+	},
+	{
+		name: "items that DynamoDB Local leaves unprocessed", witness: nameLocal, ops: "BatchWriteItem", places: "UnprocessedItems.*",
+		evidence: "an error of SQLite; any item may be unprocessed",
+	},
+	{
+		name: "units of a global index", ops: "CreateTable|UpdateTable", stator: "ValidationException: .*(?:ProvisionedThroughput is not specified for index|Both ReadCapacityUnits and WriteCapacityUnits must be specified).*",
+		evidence: "conformance suite; on public record of 8 October 2026",
+	},
+	{
+		name: "an update of a table without changes", ops: "UpdateTable", stator: "ValidationException: At least one of ProvisionedThroughput, BillingMode.*",
+		evidence: "conformance suite; the list of members grows with the API",
+	},
+	{
+		name: "faults of legacy conditions (dynoxide)", witness: nameDynoxide, stator: "ValidationException: .*",
+		when: func(f *finding) bool {
+			b := f.Step.Body
+			return b["Expected"] != nil || b["ScanFilter"] != nil || b["QueryFilter"] != nil || b["KeyConditions"] != nil || b["AttributeUpdates"] != nil
+		},
+		evidence: "dynoxide turns legacy conditions into expressions and does not check them by themselves; DynamoDB Local rejects the request, too",
+	},
 	// PartiQL.
+	{
+		name: "names of nested attributes in a batch", witness: nameLocal, ops: "BatchExecuteStatement|ExecuteTransaction", places: `Responses\[\]\.Item.*`, agreed: true,
+		evidence: "not known: SELECT l[0] returns the attribute l[0] (stator, dynoxide) or the list (DynamoDB Local)",
+	},
+	{
+		name: "malformed statements that dynoxide takes", witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Statement wasn't well formed.*",
+		when:     func(f *finding) bool { return f.Third != nil && strings.Contains(f.Third.Text, "wasn't well formed") },
+		evidence: "DynamoDB Local, which has Amazon's own PartiQL library, refuses the statement",
+	},
 	{
 		name: "first fault of a statement's execution", witness: nameLocal, ops: "ExecuteStatement", stator: executionFault, other: executionFault,
 		evidence: "which of several faults is met first when an update is carried out is not known (no recording on AWS)",
@@ -354,4 +404,16 @@ func withoutSizes(a answer) string {
 // are empty.
 func withoutEmpty(a answer) string {
 	return strings.ReplaceAll(canonical(a.Body["Responses"]), `{"Item":{}}`, `{}`)
+}
+
+// plainNumbers returns a body with all numbers in one notation, without zeros at
+// the end.
+func plainNumbers(body object) string {
+	v := cloneJSON(body)
+	for _, n := range nodes(v) {
+		if s, ok := n.get().(string); ok && n.name == "N" && strings.Contains(s, ".") {
+			n.set(strings.TrimSuffix(strings.TrimRight(s, "0"), "."))
+		}
+	}
+	return canonical(v)
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,14 +16,14 @@ import (
 
 // settings are the flags of a run.
 type settings struct {
-	requests  int
-	seed      uint64
-	duration  time.Duration
-	perRound  int
-	shrink    int
-	json      bool
-	endpoints string
-	modules   string
+	requests int
+	seed     uint64
+	duration time.Duration
+	perRound int
+	shrink   int
+	json     bool
+	modules  string
+	replay   string
 }
 
 func main() {
@@ -36,6 +35,7 @@ func main() {
 	flag.IntVar(&s.shrink, "shrink", 20, "classes of differences for which the shortest sequence is searched")
 	flag.BoolVar(&s.json, "json", false, "print the report as JSON")
 	flag.StringVar(&s.modules, "modules", "node_modules", "folder of the other servers, as npm ci makes it")
+	flag.StringVar(&s.replay, "replay", "", "file with the requests of a report (lines that begin with >): send them, and print all answers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -73,6 +73,9 @@ func (s settings) run(ctx context.Context) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.replay != "" {
+		return new(report), group(servers).replay(ctx, s.replay, os.Stdout)
+	}
 	r, err := s.search(ctx, group(servers), os.Stderr)
 	if err != nil {
 		return nil, err
@@ -93,8 +96,8 @@ func (s settings) search(ctx context.Context, g group, progress io.Writer) (*rep
 	var last time.Time
 	for round := uint64(0); r.Requests < s.requests; round++ {
 		err := s.round(limited, g, r, round)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			break
+		if limited.Err() != nil { // the time is up, or the run was interrupted
+			return r, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("round %d of seed %d: %w", round, s.seed, err)

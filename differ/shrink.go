@@ -21,11 +21,25 @@ func (g group) shrink(ctx context.Context, steps []step, class string) []step {
 	if !s.shows(ctx, steps) {
 		return steps // it depends on something that the steps do not have, such as time
 	}
+	if short := tablesAndLast(steps); s.shows(ctx, short) {
+		steps = short
+	}
 	steps = s.dropSteps(ctx, steps)
 	for i := len(steps) - 1; i >= 0; i-- {
 		steps = s.reduceStep(ctx, steps, i)
 	}
 	return s.dropSteps(ctx, steps)
+}
+
+// tablesAndLast returns the last step and those that create tables, which is
+// enough for most faults of requests.
+func tablesAndLast(steps []step) (short []step) {
+	for i, st := range steps {
+		if st.Op == "CreateTable" || i == len(steps)-1 {
+			short = append(short, st)
+		}
+	}
+	return short
 }
 
 // shows reports whether the last step has the difference.
