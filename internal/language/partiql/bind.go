@@ -158,52 +158,59 @@ func target(m *manipulation) (string, error) {
 	return table, err
 }
 
+// insert, delete and update report faults in the order of DynamoDB's own
+// library, which DynamoDB Local has: what is written and the conditions come
+// before the table and RETURNING (conformance/execute_statement/order.txt).
 func (b *binder) insert(n *node) (*Insert, error) {
 	m := n.change
+	switch {
+	case m.position:
+		return nil, apierror.Validation("AT is not supported in insert statements.%s", n.at.position())
+	case m.conflict:
+		return nil, apierror.Validation("Unsupported clause: ON CONFLICT")
+	case m.item.kind != nodeStruct:
+		return nil, apierror.Validation("Unsupported format in item expression. Please use struct format {...} to express item values for insert statement.%s", m.item.at.position())
+	}
+	it, err := b.item(m.item)
+	if err != nil {
+		return nil, err
+	}
 	table, index, err := source(m.table)
 	switch {
 	case err != nil:
 		return nil, err
 	case index != "":
 		return nil, apierror.Validation("FROM clause may only contain a single table name in data manipulation statements%s", m.table.at.position())
-	case m.position:
-		return nil, apierror.Validation("AT is not supported in insert statements.%s", n.at.position())
-	case m.conflict:
-		return nil, apierror.Validation("Unsupported clause: ON CONFLICT")
 	case m.returning != nil:
 		return nil, apierror.Validation("RETURNING is not supported in INSERT")
-	case m.item.kind != nodeStruct:
-		return nil, apierror.Validation("Unsupported format in item expression. Please use struct format {...} to express item values for insert statement.%s", m.item.at.position())
 	}
-	it, err := b.item(m.item)
-	return &Insert{table, it}, err
+	return &Insert{table, it}, nil
 }
 
 func (b *binder) delete(m *manipulation) (*Delete, error) {
-	table, err := target(m)
+	where, err := b.where(m.where)
 	if err != nil {
 		return nil, err
 	}
-	d := &Delete{Table: table}
+	d := &Delete{Where: where}
+	if d.Table, err = target(m); err != nil {
+		return nil, err
+	}
 	if d.Returning, err = m.returning.bind(); err != nil {
 		return nil, err
 	}
 	if d.Returning != "" && d.Returning != AllOld {
 		return nil, apierror.Validation("Invalid returning clause: RETURNING %s *. Only RETURNING ALL OLD * is allowed in DELETE statements.", d.Returning)
 	}
-	d.Where, err = b.where(m.where)
-	return d, err
+	return d, nil
 }
 
 func (b *binder) update(m *manipulation) (*Update, error) {
-	table, err := target(m)
+	where, err := b.where(m.where)
 	if err != nil {
 		return nil, err
 	}
-	u := &Update{Table: table, Changes: new(expr.Update)}
-	if u.Returning, err = m.returning.bind(); err != nil {
-		return nil, err
-	}
+	u := &Update{Where: where, Changes: new(expr.Update)}
 	for _, s := range m.sets {
 		a, err := b.action(s)
 		if err != nil {
@@ -214,7 +221,10 @@ func (b *binder) update(m *manipulation) (*Update, error) {
 	if err := u.Changes.Check(); err != nil {
 		return nil, err
 	}
-	u.Where, err = b.where(m.where)
+	if u.Table, err = target(m); err != nil {
+		return nil, err
+	}
+	u.Returning, err = m.returning.bind()
 	return u, err
 }
 
