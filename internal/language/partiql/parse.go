@@ -311,11 +311,23 @@ func (p *parser) simplePath() *node {
 	p.next()
 	path := p.path(&node{kind: nodeName, at: t, text: t.text})
 	for _, step := range path.args {
-		if step.kind == nodeAll {
+		switch {
+		case step.kind == nodeAll:
 			p.fail("Invalid path dot component for simple path")
+		case step.kind == nodeIndex && !step.args[0].isAtom():
+			p.fail("Invalid path component for simple path")
 		}
 	}
 	return path
+}
+
+// isAtom reports whether an expression is a name or a literal.
+func (n *node) isAtom() bool {
+	switch n.kind {
+	case nodeName, nodeValue, nodeMissing, nodeIon:
+		return true
+	}
+	return n.kind == nodeUnary && n.args[0].kind == nodeValue
 }
 
 // list parses one or more of something, with commas between them.
