@@ -39,7 +39,15 @@ var faults = []known{
 		name: "units that were not asked for", witness: nameLocal, ops: "DeleteItem", places: `ConsumedCapacity only in the second`,
 		evidence: "DynamoDB Local returns units for a DeleteItem of a missing item without ReturnConsumedCapacity; the API returns them only on request",
 	},
+	{
+		name: "units of reads and writes", witness: nameLocal, ops: "Transact.*|ExecuteTransaction", places: `ConsumedCapacity.*(?:Read|Write)CapacityUnits only in the first`,
+		evidence: "transactions have ReadCapacityUnits and WriteCapacityUnits (conformance suite, dynoxide); DynamoDB Local omits them",
+	},
 	// Tables.
+	{
+		name: "two changes of indexes at a time", witness: nameLocal, ops: "UpdateTable|DeleteTable|CreateTable", stator: "200", other: "(?:LimitExceededException: Subscriber limit exceeded|ResourceInUseException).*",
+		evidence: "an index is ready when stator's reply arrives (docs/differences.md)",
+	},
 	{
 		name: "members of a table's description (DynamoDB Local)", witness: nameLocal, ops: "CreateTable|DescribeTable|UpdateTable|DeleteTable",
 		places:   `(Table|TableDescription)\.(GlobalSecondaryIndexes\[\]\.(ProvisionedThroughput.*|WarmThroughput.*|OnDemandThroughput.*)|TableThroughputModeSummary.*|BillingModeSummary.*|WarmThroughput.*|ProvisionedThroughput.*)`,

@@ -54,7 +54,7 @@ var productions = []production{
 	{4, (*generator).batchStatement},
 	{4, (*generator).transactStatement},
 	{8, (*generator).legacy},
-	{3, (*generator).tableStep},
+	{4, (*generator).tableStep},
 	{1, (*generator).stream},
 }
 

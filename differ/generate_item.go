@@ -195,6 +195,9 @@ func (g *generator) transactWrite() step {
 		seen[id] = true
 	}
 	body := object{"TransactItems": items}
+	if g.chance(10) {
+		body["ClientRequestToken"] = tableWord + one(g, "-token-1", "-token-2")
+	}
 	g.options(body, true)
 	return step{Op: "TransactWriteItems", Body: body}
 }

@@ -135,5 +135,9 @@ func (g *generator) scan() step {
 	key, x := g.source(t, body)
 	g.readOptions(t, x, e, body, key, false)
 	e.prune(body)
-	return step{Op: "Scan", Body: body, Pages: true, Order: "any"}
+	st := step{Op: "Scan", Body: body, Pages: true, Order: "any"}
+	if g.chance(6) {
+		st.Segments = 1 + g.IntN(4)
+	}
+	return st
 }

@@ -5,7 +5,9 @@ import "slices"
 // tableStep makes a request about a table as a whole.
 func (g *generator) tableStep() step {
 	t := g.table()
-	switch g.IntN(9) {
+	switch g.IntN(12) {
+	case 9, 10:
+		return g.tags(t)
 	case 0, 1:
 		return step{Op: "DescribeTable", Body: object{"TableName": t.name}}
 	case 2:
@@ -24,7 +26,7 @@ func (g *generator) tableStep() step {
 	case 7:
 		return g.updateTable(t)
 	}
-	return step{Op: "DescribeLimits", Body: object{}}
+	return step{Op: "DescribeTable", Body: object{"TableName": arnPrefix + regionWord + ":000000000000:table/" + t.name}}
 }
 
 func (g *generator) updateTable(t *table) step {
@@ -56,6 +58,19 @@ func (g *generator) updateTable(t *table) step {
 		body["ProvisionedThroughput"] = object{"ReadCapacityUnits": 1 + g.IntN(10), "WriteCapacityUnits": 1 + g.IntN(10)}
 	}
 	return step{Op: "UpdateTable", Body: body}
+}
+
+// tags makes a request about the tags of a table.
+func (g *generator) tags(t *table) step {
+	arn := arnPrefix + regionWord + ":000000000000:table/" + t.name
+	switch g.IntN(3) {
+	case 0:
+		tag := func() any { return object{"Key": one(g, "team", "cost", "env"), "Value": one(g, "a", "b", "")} }
+		return step{Op: "TagResource", Body: object{"ResourceArn": arn, "Tags": one(g, []any{tag()}, []any{tag(), tag()})}}
+	case 1:
+		return step{Op: "UntagResource", Body: object{"ResourceArn": arn, "TagKeys": []any{one(g, "team", "cost", "none")}}}
+	}
+	return step{Op: "ListTagsOfResource", Body: object{"ResourceArn": arn}}
 }
 
 func (g *generator) stream() step {

@@ -89,7 +89,7 @@ func (g group) play(ctx context.Context, steps func(i int) (step, bool), visit f
 				}
 			}
 		}
-		if removes(st) {
+		if hidden(st, *answers[0]) {
 			streams = false
 			if err := g.realign(ctx, inStep); err != nil {
 				return err

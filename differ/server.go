@@ -15,13 +15,23 @@ type server struct {
 	name    string
 	url     string
 	client  *http.Client
+	region  string   // in its ARNs
 	suffix  string   // follows tableWord in the names of tables on the wire
 	process *process // nil if it was not started by this program
 }
 
 func newServer(name, url string) *server {
-	return &server{name: name, url: url, client: &http.Client{Timeout: 30 * time.Second}}
+	return &server{name: name, url: url, region: regions[name], client: &http.Client{Timeout: 30 * time.Second}}
 }
+
+// regions are the regions in the ARNs of the servers. Requests and compared
+// replies have regionWord in their place.
+var regions = map[string]string{nameStator: "us-east-1", nameLocal: "ddblocal", nameDynoxide: "dynoxide"}
+
+const (
+	arnPrefix  = "arn:aws:dynamodb:"
+	regionWord = "REGION"
+)
 
 // tableWord begins the names of all tables. On the wire it is followed by a
 // suffix of its own for each sequence of steps, since some servers remember
@@ -42,6 +52,7 @@ func (s *server) send(ctx context.Context, op string, body object) (answer, erro
 		return answer{}, err
 	}
 	text = bytes.ReplaceAll(text, []byte(tableWord), []byte(tableWord+s.suffix))
+	text = bytes.ReplaceAll(text, []byte(arnPrefix+regionWord), []byte(arnPrefix+s.region))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(text))
 	if err != nil {
 		return answer{}, err
@@ -64,6 +75,7 @@ func (s *server) send(ctx context.Context, op string, body object) (answer, erro
 		return answer{}, fmt.Errorf("%s: %s: %w", s.name, op, err)
 	}
 	reply = bytes.ReplaceAll(reply, []byte(tableWord+s.suffix), []byte(tableWord))
+	reply = bytes.ReplaceAll(reply, []byte(arnPrefix+s.region), []byte(arnPrefix+regionWord))
 	var parsed object
 	if len(reply) > 0 {
 		if err := json.Unmarshal(reply, &parsed); err != nil {
@@ -79,6 +91,9 @@ var streamOperations = map[string]bool{"DescribeStream": true, "GetShardIterator
 func (s *server) do(ctx context.Context, st step) (answer, error) {
 	if st.Op == readStream {
 		return s.readStream(ctx, st)
+	}
+	if st.Segments > 0 {
+		return s.parallelScan(ctx, st)
 	}
 	a, err := s.send(ctx, st.Op, st.Body)
 	if err != nil || !st.Pages || !a.ok() {
@@ -103,6 +118,27 @@ func (s *server) do(ctx context.Context, st step) (answer, error) {
 	// The units of pages depend on where they end.
 	if pages > 1 {
 		delete(whole.Body, "ConsumedCapacity")
+	}
+	return whole, nil
+}
+
+// parallelScan reads all segments of a scan.
+func (s *server) parallelScan(ctx context.Context, st step) (whole answer, err error) {
+	segments := st.Segments
+	st.Segments = 0
+	for i := range segments {
+		st.Body = cloneJSON(st.Body).(object)
+		st.Body["TotalSegments"], st.Body["Segment"] = segments, i
+		a, err := s.do(ctx, st)
+		if err != nil || !a.ok() {
+			return a, err
+		}
+		delete(a.Body, "ConsumedCapacity") // depends on which segment an item is in
+		if i == 0 {
+			whole = a
+			continue
+		}
+		appendPage(whole.Body, a.Body)
 	}
 	return whole, nil
 }

@@ -18,6 +18,9 @@ type step struct {
 	// Pages is true if the reply is read to its end, page by page, since
 	// servers end their pages at different items.
 	Pages bool `json:"pages,omitempty"`
+	// Segments is how many segments a parallel scan has; the reply is that of all
+	// segments. 0 is a scan without segments.
+	Segments int `json:"segments,omitempty"`
 	// Order is the order of the reply's items: "" is exact, "any" is none, and
 	// everything else is an attribute that determines the order, apart from
 	// items that have the same value.
