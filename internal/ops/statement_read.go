@@ -184,7 +184,6 @@ func (r *selection) plan() error {
 			}
 		}
 	}
-	r.reverse = r.descends(r.key().Sort)
 	partitions := [][]item.Value{nil}
 	for _, a := range r.key().Partition {
 		var all bool
@@ -193,6 +192,7 @@ func (r *selection) plan() error {
 			return nil
 		}
 	}
+	r.reverse = r.descends(r.key().Sort)
 	if r.descends(r.key().Partition) {
 		slices.Reverse(partitions)
 	}
