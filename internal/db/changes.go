@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -46,74 +47,93 @@ func (d *DB) Changes(ctx context.Context, r ChangeRange) ([]Change, error) {
 	}
 	defer snap.Close()
 	r.To = min(r.To, horizon)
-	var found []storedChange
+	return r.read(ctx, snap)
+}
+
+// read returns the changes of the slots, merged, up to the limits.
+func (r *ChangeRange) read(ctx context.Context, snap store.Snapshot) (changes []Change, err error) {
+	var slots []*slotReader
+	defer func() {
+		for _, s := range slots {
+			s.stop()
+		}
+	}()
 	for slot := r.Slot; slot < r.Slot+max(1, r.Slots); slot++ {
-		if found, err = r.appendSlot(ctx, snap, found, slot); err != nil {
+		s := r.openSlot(ctx, snap, slot)
+		slots = append(slots, s)
+		if err := s.advance(); err != nil {
 			return nil, err
 		}
 	}
-	if r.Slots > 1 {
-		slices.SortFunc(found, r.compare)
-	}
-	return r.within(found), nil
-}
-
-// storedChange is a change and the size of its record.
-type storedChange struct {
-	Change
-	size int
-}
-
-// appendSlot appends the changes of one slot, up to the limits of the range.
-func (r *ChangeRange) appendSlot(ctx context.Context, snap store.Snapshot, found []storedChange, slot int) ([]storedChange, error) {
-	_, end := keyspace.ChangeSpan(r.Table, slot, 0, r.To)
-	span := store.Range{Start: keyspace.Change(r.Table, slot, r.From, r.FromN), End: end, Reverse: r.Reverse}
-	if bytes.Compare(span.Start, span.End) >= 0 {
-		return found, nil
-	}
-	count, size := 0, 0
-	for pair, err := range snap.Scan(ctx, span) {
-		if err != nil {
-			return nil, err
+	size := 0
+	for {
+		first := slices.MinFunc(slots, r.compare)
+		if first.value == nil {
+			return changes, nil
 		}
-		record, err := change.Decode(bytes.Clone(pair.Value))
+		record, err := change.Decode(bytes.Clone(first.value))
 		if err != nil {
 			return nil, fmt.Errorf("change record of table %d: %w: %w", r.Table, err, store.ErrCorrupt)
 		}
-		_, stamp, n := keyspace.ChangeOf(pair.Key)
-		found = append(found, storedChange{Change{stamp, n, record}, len(pair.Value)})
-		count, size = count+1, size+len(pair.Value)
-		if r.ends(count, size) {
-			break
+		changes = append(changes, Change{first.stamp, first.n, record})
+		if size += len(first.value); r.ends(len(changes), size) {
+			return changes, nil
+		}
+		if err := first.advance(); err != nil {
+			return nil, err
 		}
 	}
-	return found, nil
+}
+
+// slotReader is at one change of a slot, or at its end.
+type slotReader struct {
+	next  func() (store.Pair, error, bool)
+	stop  func()
+	stamp uint64
+	n     int
+	value []byte // of the record; nil at the end
+}
+
+func (r *ChangeRange) openSlot(ctx context.Context, snap store.Snapshot, slot int) *slotReader {
+	_, end := keyspace.ChangeSpan(r.Table, slot, 0, r.To)
+	span := store.Range{Start: keyspace.Change(r.Table, slot, r.From, r.FromN), End: end, Reverse: r.Reverse}
+	pairs := snap.Scan(ctx, span)
+	if bytes.Compare(span.Start, span.End) >= 0 {
+		pairs = func(func(store.Pair, error) bool) {}
+	}
+	next, stop := iter.Pull2(pairs)
+	return &slotReader{next: next, stop: stop}
+}
+
+// advance moves to the next change, or to the end.
+func (s *slotReader) advance() error {
+	pair, err, ok := s.next()
+	if !ok {
+		s.value = nil
+		return nil
+	}
+	s.value = pair.Value
+	if err == nil {
+		_, s.stamp, s.n = keyspace.ChangeOf(pair.Key)
+	}
+	return err
+}
+
+// compare orders slots by their changes' stamps, which no two updates share, and
+// those at their end last.
+func (r *ChangeRange) compare(a, b *slotReader) int {
+	switch {
+	case a.value == nil || b.value == nil:
+		return cmp.Compare(len(b.value), len(a.value))
+	case r.Reverse:
+		a, b = b, a
+	}
+	return cmp.Or(cmp.Compare(a.stamp, b.stamp), cmp.Compare(a.n, b.n))
 }
 
 // ends reports whether a number of changes of some size reaches a limit.
 func (r *ChangeRange) ends(count, size int) bool {
 	return count == r.Limit || r.MaxBytes > 0 && size >= r.MaxBytes
-}
-
-// compare orders changes by their stamps, which no two updates share.
-func (r *ChangeRange) compare(a, b storedChange) int {
-	if r.Reverse {
-		a, b = b, a
-	}
-	return cmp.Or(cmp.Compare(a.Stamp, b.Stamp), cmp.Compare(a.N, b.N))
-}
-
-// within returns the changes up to the limits. The changes of several slots may be
-// more.
-func (r *ChangeRange) within(found []storedChange) (changes []Change) {
-	size := 0
-	for i := range found {
-		changes = append(changes, found[i].Change)
-		if size += found[i].size; r.ends(len(changes), size) {
-			break
-		}
-	}
-	return changes
 }
 
 // Horizon returns a stamp such that no change with a smaller one can still
