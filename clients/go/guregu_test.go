@@ -156,7 +156,7 @@ func TestGureguGetsWhatItPut(t *testing.T) {
 	want.Friends = []string{"ada", "bob"}
 	want.Numbers = map[int]struct{}{1: {}, -20: {}}
 	want.Parts = []part{{"screw", 0.25}, {"nut", 1e-10}}
-	want.Labels = map[string]string{"color": "red", "": "empty name"}
+	want.Labels = map[string]string{"color": "red", "size": "small"}
 	want.Picture = []byte{0, 1, 254, 255}
 	want.Pictures = [][]byte{{1}, {2, 3}}
 	want.Broken = &yes
