@@ -102,9 +102,9 @@ clean: ## remove the binaries
 	rm -rf bin
 
 .PHONY: clients
-clients: ## run well-known client libraries against stator; needs npm, and skips python3-boto3 and awscli if they are missing
+clients: ## run well-known client libraries against stator; needs npm, and skips boto3, PynamoDB and awscli if they are missing
 	cd clients/go && $(GO) test ./...
 	cd clients/node && npm ci && npm test
 	cd clients/suites && npm ci && npm test
-	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest
+	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --in .. ./aws-cli.sh
