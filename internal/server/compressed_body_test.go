@@ -275,6 +275,24 @@ func TestDecodedBodyReturnsMemory(t *testing.T) {
 	})
 }
 
+// In the smallest process there is memory for a body of the largest size that compression has
+// not made smaller.
+func TestLargestCompressedBodyInASmallProcess(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		h := newHandler(t)
+		h.SetBodies(1)
+		var body bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&body, flate.NoCompression)
+		_, _ = w.Write(spaces(16<<20 - 64<<10))
+		_ = w.Close() // writing to memory does not fail
+		header := signed(listTables)
+		header.Set("Content-Encoding", "gzip")
+		if w := send(h, "POST", "/", header, &body); w.Code != 200 {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	})
+}
+
 // Bodies that would be decoded to a gigabyte take no more memory than a body of the largest
 // size, and a good client is served among them. The control decodes 64 MB without a bound.
 func TestBombs(t *testing.T) {

@@ -41,6 +41,11 @@ func (h *Handler) StreamSlots(target string) (slots *admission.Slots, most int) 
 	return h.sending, admission.MaxBackups
 }
 
+// SetBodies replaces the memory of bodies by that of a process with this many bytes.
+func (h *Handler) SetBodies(memory int64) {
+	h.bodies = admission.NewBodies(admission.LimitsFor(memory))
+}
+
 // HoldBodies takes this much of the memory of large bodies, until release.
 func (h *Handler) HoldBodies(ctx context.Context, bytes int64) (release func()) {
 	held := h.bodies.Reserve(ctx, new(decodedBody))

@@ -17,10 +17,11 @@
 //     them. In the queue smaller bodies pass larger ones, which are queued as if
 //     they had arrived later.
 //   - Bodies bounds the memory of bodies that do not fit in the connection's
-//     buffer. Memory is reserved as bytes arrive, not from Content-Length. When
-//     it runs out, the smallest reservation is granted first, and load is shed:
-//     the largest bodies that have been arriving for more than a second are
-//     evicted, and their requests rejected.
+//     buffer, and of what compressed bodies are decoded into. Memory is reserved
+//     as bytes arrive, not from Content-Length. When it runs out, the smallest
+//     reservation is granted first, and load is shed: the largest bodies that
+//     have been arriving for more than a second are evicted, and their requests
+//     rejected.
 //   - Replies are those that clients have yet to read. While requests wait for
 //     memory, the connections of the largest replies that have been waiting for
 //     more than a second are cut.

@@ -25,7 +25,7 @@ const (
 )
 
 // Bodies bounds the memory of request bodies that do not fit in the connection's
-// buffer. Memory is reserved as bytes arrive, not from Content-Length. When it
+// buffer, and of decoded bodies. Memory is reserved as bytes arrive, not from Content-Length. When it
 // runs out, slow large bodies are evicted, and the smallest reservation is
 // granted first.
 //
