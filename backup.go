@@ -48,16 +48,29 @@ func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, prog
 		return fmt.Errorf("%s already exists", dir)
 	}
 	part := dir + ".restoring"
-	if err := pebble.Remove(part); err != nil { // left by an earlier attempt; fails if that one is still running
+	err = pebble.RemoveMarked(part, restoringName) // left by an earlier attempt; fails if that one is still running
+	if errors.Is(err, pebble.ErrNotMarked) {
+		return fmt.Errorf("the restore needs the name %s for a folder, and no restore has created what is there: move or remove it: %w", part, err)
+	}
+	if err != nil {
 		return fmt.Errorf("remove %s: %w", part, err)
 	}
-	d, err := Open(ctx, Options{Dir: part, Backups: from, Log: log})
+	if err := pebble.MakeMarked(part, restoringName); err != nil {
+		return err
+	}
+	d, err := Open(ctx, Options{Dir: part, AllowOtherFiles: true, Backups: from, Log: log})
 	if err != nil {
 		return err
 	}
 	err = backup.RestoreAll(ctx, d.backupFiles, d.db, func(m backup.Manifest) { progress(tableBackup(m)) })
 	if err = errors.Join(err, d.Close()); err != nil {
-		return errors.Join(err, os.RemoveAll(part))
+		return errors.Join(err, pebble.RemoveMarked(part, restoringName))
 	}
-	return os.Rename(part, dir)
+	if err := os.Rename(part, dir); err != nil {
+		return err
+	}
+	return errors.Join(pebble.Unmark(dir, restoringName), pebble.SyncDir(filepath.Dir(dir)))
 }
+
+// restoringName is the file that marks the unfinished folder of a restore.
+const restoringName = "stator.restoring"

@@ -3,9 +3,12 @@ package stator
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,6 +76,49 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	defer restored.Close()
 	if names, _ := restored.db.Tables("", 10); len(names) != 2 {
 		t.Errorf("the completed restore has the tables %v, want 2", names)
+	}
+}
+
+// An unfinished folder of an earlier restore is replaced, and a folder that is not a
+// restore's is left alone.
+func TestUnfinishedRestore(t *testing.T) {
+	d, err := Open(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var stream bytes.Buffer
+	if err := d.backups.WriteAll(t.Context(), &stream); err != nil {
+		t.Fatal(err)
+	}
+	from, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
+	if err := SaveBackup(t.Context(), &stream, from, func(TableBackup) {}); err != nil {
+		t.Fatal(err)
+	}
+	restore := func() error {
+		return RestoreBackup(t.Context(), from, data, slog.New(slog.DiscardHandler), func(TableBackup) {})
+	}
+	part := data + ".restoring"
+	file := filepath.Join(part, "notes.txt")
+	if err := errors.Join(os.Mkdir(part, 0o700), os.WriteFile(file, []byte("mine"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(); err == nil || !strings.Contains(err.Error(), "move or remove it") {
+		t.Errorf("with a folder of another program the restore returns %v", err)
+	}
+	if text, err := os.ReadFile(file); string(text) != "mine" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+	if err := os.WriteFile(filepath.Join(part, restoringName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{part, filepath.Join(data, "notes.txt"), filepath.Join(data, restoringName)} {
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is there after the restore: %v", name, err)
+		}
 	}
 }
 

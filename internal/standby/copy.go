@@ -195,7 +195,7 @@ func (f *Follower) replace(part string) error {
 // reopen opens the data after a copy. It can be called again after an error: the folder has a copy
 // that can be promoted.
 func (f *Follower) reopen() error {
-	if err := syncFolder(filepath.Dir(f.o.Engine.Dir)); err != nil {
+	if err := pebble.SyncDir(filepath.Dir(f.o.Engine.Dir)); err != nil {
 		return err
 	}
 	e, s, err := openDir(f.o.Engine)

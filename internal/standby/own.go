@@ -16,24 +16,10 @@ import (
 const ownName = "stator.standby"
 
 // createOwn creates a folder, which must not exist, and marks it.
-func createOwn(dir string) error {
-	if err := pebble.MakeDir(filepath.Dir(dir)); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	return mark(dir)
-}
+func createOwn(dir string) error { return pebble.MakeMarked(dir, ownName) }
 
 // mark marks a folder durably.
-func mark(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, ownName), os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), syncFolder(dir))
-}
+func mark(dir string) error { return pebble.Mark(dir, ownName) }
 
 // isMarked reports whether a folder is marked.
 func isMarked(dir string) (bool, error) {
@@ -45,12 +31,7 @@ func isMarked(dir string) (bool, error) {
 }
 
 // unmark takes the mark from a folder that is not a standby's any more.
-func unmark(dir string) error {
-	if err := os.Remove(filepath.Join(dir, ownName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func unmark(dir string) error { return pebble.Unmark(dir, ownName) }
 
 // removeOwn removes a folder that a standby has created, if it exists.
 func removeOwn(dir string) error {

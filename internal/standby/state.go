@@ -202,7 +202,7 @@ func replaceDir(from, to string, isOwn bool) error {
 		}
 		return fmt.Errorf("the copy cannot become the data folder of the standby, which another process may have created: %w", err)
 	}
-	if err := syncFolder(filepath.Dir(to)); err != nil {
+	if err := pebble.SyncDir(filepath.Dir(to)); err != nil {
 		return err
 	}
 	if isOwn {
@@ -223,12 +223,4 @@ func identityOf(dir string) dirIdentity {
 func (f dirIdentity) isAt(dir string) bool {
 	now, err := os.Stat(dir)
 	return err == nil && f.info != nil && os.SameFile(f.info, now)
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

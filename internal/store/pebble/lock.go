@@ -6,8 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -59,78 +57,6 @@ func lockDir(f vfs.FS, dir string) (*dirLock, error) {
 	return l, nil
 }
 
-// Remove removes a folder with data, if it exists. It returns a *LockedError when an
-// engine has it open.
-func Remove(dir string) error {
-	dir, err := filepath.Abs(dir) // as Open names it
-	if err != nil {
-		return err
-	}
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	lock, err := lockDir(vfs.Default, dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.RemoveAll(dir), lock.release())
-}
-
-// ErrNotMarked is returned by RemoveMarked for a folder without the mark.
-var ErrNotMarked = errors.New("it does not have the file that marks it")
-
-// RemoveMarked removes a folder that is empty or has a file of the name mark, if it exists. The
-// mark is removed last, so that it can be called again after a crash. It returns ErrNotMarked for
-// anything else, and a *LockedError when an engine has the folder open.
-func RemoveMarked(dir, mark string) error {
-	dir, err := filepath.Abs(dir) // as Open names it
-	if err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return ErrNotMarked
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	if len(entries) == 0 {
-		return os.Remove(dir)
-	}
-	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == mark }) {
-		return ErrNotMarked
-	}
-	lock, err := lockDir(vfs.Default, dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(removeLast(dir, mark), lock.release())
-}
-
-// removeLast removes a folder: one of its files after all others.
-func removeLast(dir, last string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Name() == last {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return err
-		}
-	}
-	return errors.Join(os.Remove(filepath.Join(dir, last)), os.Remove(dir))
-}
-
 // MakeDir creates a folder and the missing folders above it, durably, if it does not exist.
 func MakeDir(dir string) error { return makeDir(privateFS{vfs.Default}, dir) }
 
@@ -154,6 +80,9 @@ func makeDir(f vfs.FS, dir string) error {
 	}
 	return nil
 }
+
+// SyncDir makes added, renamed and removed names in a folder durable.
+func SyncDir(dir string) error { return syncDir(vfs.Default, dir) }
 
 func syncDir(f vfs.FS, dir string) error {
 	d, err := f.OpenDir(dir)
