@@ -104,7 +104,7 @@ func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransac
 		faults[i] = err
 		actions[i] = action{plan.Write, isSet(in.TransactStatements[i].ReturnValuesOnConditionCheckFailure, "ALL_OLD")}
 	}
-	if err := cancelledFor(faults); err != nil {
+	if err := cancelledFor(faults, true); err != nil {
 		return nil, usage{}, err
 	}
 	if err := s.checkTargets(actions); err != nil {
@@ -134,14 +134,15 @@ func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransac
 }
 
 // cancelledFor returns the cancellation of a transaction for the faults of its
-// statements, or a fault that concerns the whole transaction.
-func cancelledFor(faults []error) error {
+// statements, or a fault that concerns the whole transaction. An empty key
+// concerns the whole transaction only if it writes.
+func cancelledFor(faults []error, writes bool) error {
 	some := false
 	for _, err := range faults {
 		var fault *apierror.Error
 		switch {
 		case err == nil:
-		case !errors.As(err, &fault) || fault.Whole || fault.Code != "ValidationException":
+		case !errors.As(err, &fault) || fault.Whole && writes || fault.Code != "ValidationException":
 			return err
 		default:
 			some = true
@@ -166,7 +167,7 @@ func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransactio
 		}
 		gets[i] = db.GetKey{Table: st.Table, Key: key}
 	}
-	if err := cancelledFor(faults); err != nil {
+	if err := cancelledFor(faults, false); err != nil {
 		return nil, usage{}, err
 	}
 	items, err := s.getSnapshot(ctx, gets)
