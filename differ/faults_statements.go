@@ -1,0 +1,95 @@
+package main
+
+import "strings"
+
+// statementFaults are differences in PartiQL.
+var statementFaults = []known{
+	{
+		name: "dynoxide alone (PartiQL)", witness: nameDynoxide, agreed: true, places: ".*", ops: ".*Statement|ExecuteTransaction",
+		evidence: "stator's answer is that of DynamoDB Local, which has Amazon's own PartiQL library",
+	},
+	{
+		name: "names of nested attributes in a batch", witness: nameLocal, ops: "BatchExecuteStatement|ExecuteTransaction", places: `Responses\[\]\.Item.*`, agreed: true,
+		evidence: "not known: SELECT l[0] returns the attribute l[0] (stator, dynoxide) or the list (DynamoDB Local)",
+	},
+	{
+		name: "malformed statements that dynoxide takes", witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Statement wasn't well formed.*",
+		when:     func(f *finding) bool { return f.Third != nil && strings.Contains(f.Third.Text, "wasn't well formed") },
+		evidence: "DynamoDB Local, which has Amazon's own PartiQL library, refuses the statement",
+	},
+	{
+		name: "first fault of a statement's execution", witness: nameLocal, ops: "ExecuteStatement", stator: executionFault, other: executionFault,
+		evidence: "which of several faults is met first when an update is carried out is not known (no recording on AWS)",
+	},
+	{
+		name: "statements that dynoxide does not parse", witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", other: "ValidationException: Statement wasn't well formed, can't be processed: .*",
+		when:     func(f *finding) bool { return f.Third != nil && !strings.Contains(f.Third.Text, "wasn't well formed") },
+		evidence: "DynamoDB Local, which has Amazon's own PartiQL library, parses the statement",
+	},
+	{
+		name: "order of the faults of a transaction's statements", ops: "ExecuteTransaction", stator: "ValidationException: .*", other: "ValidationException: .*",
+		when:     func(f *finding) bool { return count(f.Step.Body["TransactStatements"]) > 1 },
+		evidence: "which fault of several statements is reported is not known",
+	},
+	{
+		name: "names of tables in statements", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ResourceNotFoundException.*", other: "ValidationException: Table name should be.*",
+		evidence: "dynoxide's change log, recorded on AWS: ResourceNotFoundException",
+	},
+	{
+		name: "exceptions of DynamoDB Local's storage", witness: nameLocal, places: "Responses.*",
+		when: func(f *finding) bool {
+			return strings.Contains(canonical(f.Other.Body), "An unexpected exception occurred")
+		},
+		evidence: "an error of SQLite",
+	},
+	{
+		name: "statements of a batch", ops: "BatchExecuteStatement", places: "Responses.*|ConsumedCapacity.*",
+		when:     func(f *finding) bool { return batchMajority(f) },
+		evidence: "for each statement one of the others has stator's result: dynoxide does not parse all statements and takes more of them, DynamoDB Local has its own texts and names of attributes",
+	},
+	{
+		name: "reasons and order of a transaction of statements (dynoxide)", witness: nameDynoxide, ops: "ExecuteTransaction", places: "outcome|CancellationReasons.*",
+		when:     func(f *finding) bool { return f.Third != nil && f.Third.ok() == f.Stator.ok() },
+		evidence: "DynamoDB Local takes and refuses the same transactions as stator; dynoxide does not parse all statements",
+	},
+	{
+		name: "execution of a statement (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", stator: executionFault,
+		when:     func(f *finding) bool { return f.Third != nil && matches(executionFault, f.Third.bare()) },
+		evidence: "DynamoDB Local refuses the update, too; dynoxide ignores some paths",
+	},
+	{
+		name: "message for a missing table in a statement (dynoxide)", witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", stator: "ResourceNotFoundException: Requested resource not found", other: "ResourceNotFoundException: Requested resource not found: Table: .*",
+		evidence: "the message for statements has no name (dynalite has no PartiQL; the conformance suite has this text)",
+	},
+	{
+		name: "reasons of a transaction of statements (DynamoDB Local)", witness: nameLocal, ops: "ExecuteTransaction", stator: "TransactionCanceledException: .*", other: "TransactionCanceledException: ValidationError .*",
+		evidence: "a cancellation lists its reasons (API reference); DynamoDB Local puts the first into the message",
+	},
+	{
+		name: "code of a duplicate item in a transaction", witness: nameLocal, ops: "ExecuteTransaction", stator: ".*DuplicateItem.*",
+		when: func(f *finding) bool {
+			return strings.ReplaceAll(f.Stator.outcome(), "DuplicateItem", "ValidationError") == f.Other.outcome()
+		},
+		evidence: "the reason is DuplicateItem (API reference, dynoxide); DynamoDB Local says ValidationError",
+	},
+	{
+		name: "details of malformed statements in a batch", ops: "BatchExecuteStatement", places: `Responses\[\]\.Error\.Message`,
+		when: func(f *finding) bool {
+			return strings.Contains(canonical(f.Stator.Body), "Statement wasn't well formed") || strings.Contains(canonical(f.Stator.Body), "Select statements within BatchExecuteStatement")
+		},
+		evidence: "the text after the colon is the parser's; only the recorded ones are certain (conformance suite)",
+	},
+	{
+		name: "code of a duplicate item", witness: nameLocal, stator: "DuplicateItemException: .*", other: "DuplicateItem: .*",
+		evidence: "AWS: DuplicateItemException (API reference)",
+	},
+	{
+		name: "several SET clauses in a statement", witness: nameDynoxide, other: "ValidationException: UPDATE requires a WHERE clause",
+		evidence: "AWS's grammar has UPDATE table SET … SET … (PartiQL reference)",
+	},
+	{
+		name: "details of malformed statements", ops: ".*Statement|ExecuteTransaction",
+		stator: `ValidationException: .*Statement wasn't well formed.*`, other: `ValidationException: .*Statement wasn't well formed.*`,
+		evidence: "the text after the colon is the parser's; only the recorded ones are certain (conformance suite)",
+	},
+}
