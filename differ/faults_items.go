@@ -197,4 +197,41 @@ var itemFaults = []known{
 		},
 		evidence: "dynoxide turns legacy conditions into expressions and does not check them by themselves; DynamoDB Local rejects the request, too",
 	},
+	{
+		name: "updated elements of lists and maps", ops: "UpdateItem", places: "Attributes.*",
+		when:     func(f *finding) bool { return strings.HasPrefix(text(f, "ReturnValues"), "UPDATED_") },
+		evidence: "UPDATED_OLD and UPDATED_NEW return only the changed elements (tests of Scylla's Alternator that run on AWS, dynoxide's change log); DynamoDB Local returns the whole attribute, dynoxide whole lists",
+	},
+	{
+		name: "types of attribute_type's operand", stator: "ValidationException: .*operator or function: attribute_type, operand type: .*",
+		evidence: "the list comes from a hash table (docs/differences.md)",
+	},
+	{
+		name: "syntax errors (dynoxide)", witness: nameDynoxide, stator: "ValidationException: Invalid .*Expression: Syntax error; .*", other: "ValidationException: Invalid .*Expression: .*",
+		evidence: "DynamoDB Local, which has Amazon's own expression library, has stator's text for the same expression on a table that exists",
+	},
+	{
+		name: "missing keys in a transaction", witness: nameLocal, ops: "TransactWriteItems", stator: "TransactionCanceledException: .*ValidationError.*", other: "ValidationException: (?:One of the required keys|The number of conditions on the keys).*",
+		evidence: "AWS cancels the transaction with the reason ValidationError (API reference, dynoxide)",
+	},
+	{
+		name: "empty key of an index in a query", ops: "Query", stator: "ValidationException: One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty .*",
+		evidence: "not known for indexes: stator names the key, DynamoDB Local the index; dynoxide does not check it",
+	},
+	{
+		name: "empty binary set in an expression's values", stator: "ValidationException: One or more parameter values were invalid: Binary sets should not be empty",
+		evidence: "recorded on AWS in August 2026: the message of an empty set has no prefix",
+	},
+	{
+		name: "empty set within a value (dynoxide)", witness: nameDynoxide, stator: "ValidationException: One or more parameter values were invalid: An .* set  may not be empty",
+		evidence: "DynamoDB Local refuses it, too",
+	},
+	{
+		name: "key condition on nested attributes", ops: "Query", stator: "ValidationException: Invalid KeyConditionExpression: KeyConditionExpressions cannot have conditions on nested attributes",
+		evidence: "DynamoDB Local refuses it with its own message; the order against Select is not known",
+	},
+	{
+		name: "a value that is no number (dynoxide)", witness: nameDynoxide, stator: "ValidationException: ExpressionAttributeValues contains invalid value: The parameter cannot be converted.*",
+		evidence: "DynamoDB Local, which has Amazon's own expression library, has the prefix",
+	},
 }

@@ -92,4 +92,21 @@ var statementFaults = []known{
 		stator: `ValidationException: .*Statement wasn't well formed.*`, other: `ValidationException: .*Statement wasn't well formed.*`,
 		evidence: "the text after the colon is the parser's; only the recorded ones are certain (conformance suite)",
 	},
+	{
+		name: "a comparison of conditions", ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*Incorrect operand type for operator or function; operator or function: (?:=|<>|IN), operand type: BOOL",
+		evidence: "DynamoDB Local compares the result of a condition, or answers 500; what AWS does is not known",
+	},
+	{
+		name: "several sources (dynoxide)", witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Only select from a single table or index is supported.",
+		evidence: "DynamoDB Local, which has Amazon's own PartiQL library, refuses the statement, too",
+	},
+	{
+		name: "which statement of a transaction is reported", ops: "ExecuteTransaction", stator: "ValidationException: Validation failed in TransactStatements.*",
+		when:     func(f *finding) bool { return count(f.Step.Body["TransactStatements"]) > 1 && !f.Other.ok() },
+		evidence: "which fault of several statements is reported is not known",
+	},
+	{
+		name: "operands of AND and OR", ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*The arguments to AND/OR must be Expressions",
+		evidence: "which of two faults of one condition is reported is not known",
+	},
 }

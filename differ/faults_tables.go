@@ -65,4 +65,16 @@ var tableFaults = []known{
 		name: "an update of a table without changes", ops: "UpdateTable", stator: "ValidationException: At least one of ProvisionedThroughput, BillingMode.*",
 		evidence: "conformance suite; the list of members grows with the API",
 	},
+	{
+		name: "definitions of attributes", ops: "CreateTable|UpdateTable", stator: "ValidationException: .*Some index key attributes? .*",
+		evidence: "dynalite, which was held against AWS; the witnesses have messages of their own, or list all keys",
+	},
+	{
+		name: "TimeToLive of another attribute (dynoxide)", witness: nameDynoxide, ops: "UpdateTimeToLive", stator: "ValidationException: TimeToLive is .*",
+		evidence: "DynamoDB Local refuses it, too",
+	},
+	{
+		name: "units that are null (dynoxide)", witness: nameDynoxide, ops: "UpdateTable|CreateTable", stator: "ValidationException: Value null at .*",
+		evidence: "the member is required by the API's model",
+	},
 }
