@@ -32,7 +32,10 @@ func (b *binder) statement(n *node) (Statement, error) {
 	return &Exists{}, nil
 }
 
-var errAlias = apierror.Validation("Aliasing is not supported")
+var (
+	errAlias  = apierror.Validation("Aliasing is not supported")
+	errJoined = apierror.Validation("Only select from a single table or index is supported.")
+)
 
 func (b *binder) selects(n *node) (*Select, error) {
 	q := n.query
@@ -44,6 +47,8 @@ func (b *binder) selects(n *node) (*Select, error) {
 		return nil, apierror.Validation("Unsupported clause: %s%s", q.clause, q.clauseAt.at.position())
 	case q.clause != "":
 		return nil, apierror.Validation("Unsupported clause: %s", q.clause)
+	case q.joined:
+		return nil, errJoined
 	case q.value:
 		return nil, apierror.Validation("Select projection doesn't support value or pivot keywords")
 	case q.aliased:

@@ -193,7 +193,30 @@ func (b *binder) function(n *node) (expr.Test, error) {
 	case op == expr.Size:
 		return expr.Test{}, misused(name)
 	}
+	if err := expr.Arity(op, len(n.args)); err != nil {
+		return expr.Test{}, b.firstFault(n.args, err)
+	}
 	return b.comparison(op, n.args...)
+}
+
+// firstFault returns the first fault within operands, or the fault of their
+// number. How an operand is used is checked after their number.
+func (b *binder) firstFault(args []*node, number error) error {
+	for _, a := range args {
+		var err error
+		switch {
+		case a.kind == nodeCall && strings.EqualFold(a.text, "size"):
+			_, err = b.size(a)
+		case a.isExpression():
+			_, err = b.test(a)
+		default:
+			_, err = b.operand(expr.Equal, a)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return number
 }
 
 func misused(function string) error {

@@ -61,6 +61,7 @@ type query struct {
 	columns         []*node
 	aliased         bool // some column or the source has a second name
 	from            *node
+	joined          bool // there are more sources than from
 	where           *node
 	order           []orderKey
 	clause          string // the first clause that is not supported

@@ -124,8 +124,13 @@ var joins = []string{"join", "cross", "inner", "left", "right", "full", "outer"}
 func (p *parser) source(q *query) {
 	q.from = p.expression(precedenceSelect)
 	q.aliased = p.alias() || q.aliased
-	if p.peek().kind == ',' || slices.Contains(joins, p.peek().word()) {
-		p.refuse("Only select from a single table or index is supported.")
+	for p.take(',') {
+		q.joined = true
+		p.expression(precedenceSelect)
+		p.alias()
+	}
+	if slices.Contains(joins, p.peek().word()) {
+		panic(bailout{errJoined})
 	}
 }
 

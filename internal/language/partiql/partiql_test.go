@@ -53,6 +53,8 @@ func TestSyntaxFaults(t *testing.T) {
 		{"SELECT * FROM a WHERE = b", "Unexpected operator"},
 		{"SELECT * FROM a WHERE (b = 1", "Expected RIGHT_PAREN"},
 		{"SELECT * FROM a WHERE b = 1)", "Unexpected token after expression"},
+		{"SELECT * FROM a, WHERE b = 1", "Unexpected keyword"},
+		{"SELECT * FROM a, b c d", "Unexpected token after expression"},
 		{"SELECT * FROM a WHERE b IN ()", "Unexpected term"},
 		{"SELECT * FROM a WHERE b BETWEEN 1", "Expected AND keyword"},
 		{"SELECT * FROM a WHERE b BETWEEN 1 AND", "Expected expression after AND"},
