@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
-	"github.com/stator-db/stator/internal/data/schema"
 )
 
 // Generator generates items of entities. The same seed and ordinal make the
@@ -143,7 +142,7 @@ func (s *sample) generate(f *Field, ordinal int) item.Value {
 	case len(a.Values) > 0:
 		return s.listed(f, ordinal)
 	case a.Format != "":
-		return formatted(f, ordinal)
+		return formats[a.Format].value(f, ordinal)
 	case f.example != nil && !s.full:
 		return s.vary(f, ordinal)
 	case f.example != nil && a.Largest == 0 && a.Most == 0:
@@ -232,36 +231,6 @@ func (e *Entity) leaves(name string) (all []string) {
 	}
 	return all
 }
-
-// formatted returns a value of a format. Larger ordinals sort later.
-func formatted(f *Field, ordinal int) item.Value {
-	at := epoch.Add(time.Duration(ordinal) * time.Second)
-	switch f.Attribute.Format {
-	case "uuid":
-		h := fnv.New128a()
-		_, _ = fmt.Fprint(h, f.Name)
-		sum := h.Sum(nil)
-		return item.String(fmt.Sprintf("%x-%x-4%03x-8%03x-%012x", sum[:4], sum[4:6], ordinal>>36&0xfff, ordinal>>48&0xfff, ordinal&0xfff_ffff_ffff))
-	case "iso8601":
-		return item.String(at.Format("2006-01-02T15:04:05Z"))
-	case "iso8601-ms":
-		return item.String(at.Format("2006-01-02T15:04:05.000Z"))
-	case "date":
-		return item.String(epoch.AddDate(0, 0, ordinal%30_000).Format("2006-01-02"))
-	case "epoch-seconds":
-		return number(strconv.FormatInt(epoch.Unix()+int64(withoutZero(ordinal)), 10))
-	case "epoch-millis":
-		return number(strconv.FormatInt(epoch.UnixMilli()+int64(withoutZero(ordinal)), 10))
-	}
-	if f.Type == item.N {
-		return digits(cmp.Or(f.Attribute.Digits, 4), ordinal)
-	}
-	return item.String(fmt.Sprintf("%0*d", min(cmp.Or(int(f.Attribute.Size), 4), schema.MaxSortBytes), ordinal+1))
-}
-
-// withoutZero is the ordinal-th positive integer that does not end in a zero:
-// trailing zeros do not count, so the sizes of items would vary.
-func withoutZero(ordinal int) int { return ordinal/9*10 + ordinal%9 + 1 }
 
 // vary returns the example; if it must distinguish items, its end is replaced.
 func (s *sample) vary(f *Field, ordinal int) item.Value {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -39,6 +40,18 @@ type partitionLoad struct {
 	fixed  map[string]string // attributes whose value the pattern gives
 	units  float64
 	write  bool
+	enters bool // the write puts the item or the entry into the partition
+}
+
+// isCurrent reports whether a load goes to the current value of a time: that of an attribute that
+// the write sets.
+func (t *partitionLoad) isCurrent(leaf string) bool {
+	a := t.action
+	if !t.enters || formats[t.entity.byName[leaf].Attribute.Format].period == nil {
+		return false
+	}
+	_, isSet := named(a.Set, leaf)
+	return isSet || a.verb == Put && !a.Replaces || a.verb == Update && a.Creates
 }
 
 // addReadLoad records the load of a read.
@@ -73,7 +86,7 @@ func (s *sample) fixedValues() map[string]string {
 func (d *scenarioBuilder) addWriteLoad(s *Step, w *itemWrite, cost capacity.Consumed) {
 	base := partitionLoad{table: s.Table, entity: s.Entity, action: s.Action, write: true}
 	own := base
-	own.units, own.fixed = cost.Table, w.now.fixedValues()
+	own.units, own.fixed, own.enters = cost.Table, w.now.fixedValues(), true
 	for _, e := range index.Diff(s.Table.schema, w.before, w.after) {
 		if !e.Index.Global {
 			own.units += e.Units
@@ -81,7 +94,7 @@ func (d *scenarioBuilder) addWriteLoad(s *Step, w *itemWrite, cost capacity.Cons
 		}
 		t := base
 		t.index, _ = s.Table.Index(e.Index.Name)
-		t.units, t.fixed = e.Units, w.now.fixedValues()
+		t.units, t.fixed, t.enters = e.Units, w.now.fixedValues(), e.After != nil
 		if e.After == nil {
 			t.fixed = w.old.fixedValues()
 		}
@@ -106,32 +119,89 @@ func (h *heat) add(p *Pattern, touches []partitionLoad) {
 // maxForms is the most partitions that listed attributes are spread over.
 const maxForms = 64
 
+// partitionForm is a form of a partition key: with the values of some listed attributes.
+type partitionForm struct {
+	values map[string]string
+	share  float64 // the largest that the values leave
+}
+
+// with returns the form with one more value.
+func (f partitionForm) with(name, value string, share float64) partitionForm {
+	values := maps.Clone(f.values)
+	if values == nil {
+		values = make(map[string]string)
+	}
+	values[name] = value
+	return partitionForm{values, min(f.share, share)}
+}
+
 // spread adds units to the busiest partition of each form that a load may have:
 // one for each value of a listed attribute that is not fixed.
 func (h *heat) spread(p *Pattern, t partitionLoad, units float64) {
-	leaves := t.leaves()
-	forms := []map[string]string{t.fixed}
-	for _, leaf := range leaves {
-		f := t.entity.byName[leaf]
-		if _, fixed := t.fixed[leaf]; fixed || len(f.Attribute.Values) == 0 || len(forms)*len(f.Attribute.Values) > maxForms {
+	forms := []partitionForm{{t.fixed, 1}}
+	listed := make(map[string]bool)
+	for _, leaf := range t.leaves() {
+		a := t.entity.byName[leaf].Attribute
+		if _, fixed := t.fixed[leaf]; fixed || len(a.Values) == 0 || len(forms)*len(a.Values) > maxForms {
 			continue
 		}
-		var next []map[string]string
+		listed[leaf] = true
+		shares := a.shares(skewOf(p, &t, leaf))
+		var next []partitionForm
 		for _, form := range forms {
-			for _, v := range f.Attribute.Values {
-				more := map[string]string{leaf: v}
-				for name, text := range form {
-					more[name] = text
-				}
-				next = append(next, more)
+			for i, v := range a.Values {
+				next = append(next, form.with(leaf, v, shares[i]))
 			}
 		}
 		forms = next
 	}
-	share := h.share(t, leaves)
+	share, shards := h.share(p, &t, listed)
 	for _, form := range forms {
-		h.addUnits(p, t, form, units*share)
+		h.addUnits(p, t, form.values, units*min(share, form.share)/shards)
 	}
+}
+
+// skewOf is the share that the pattern or the attribute declares for the busiest value; 0 if
+// neither does. That of a transaction or batch applies to its actions.
+func skewOf(p *Pattern, t *partitionLoad, leaf string) float64 {
+	for _, a := range []*Action{t.action, &p.Action} {
+		if s, ok := named(a.Skew, leaf); ok {
+			n, _ := parseFloat(s.Value.text)
+			return n
+		}
+	}
+	return t.entity.byName[leaf].Attribute.Hottest
+}
+
+// shares is the share of the traffic of each listed value: that of its mix, or an even one. If
+// skew is not 0, the most common value has that share, and the others divide the rest.
+func (a *Attribute) shares(skew float64) []float64 {
+	shares, rest, unlisted := make([]float64, len(a.Values)), 1.0, 0
+	for i, v := range a.Values {
+		s, ok := named(a.Mix, v)
+		if !ok {
+			shares[i] = -1
+			unlisted++
+			continue
+		}
+		shares[i], _ = parseFloat(s.Value.text)
+		rest -= shares[i]
+	}
+	for i := range shares {
+		if shares[i] < 0 {
+			shares[i] = max(0, rest) / float64(unlisted)
+		}
+	}
+	if skew == 0 || len(shares) == 1 {
+		return shares
+	}
+	top := slices.Index(a.Values, a.usual())
+	others := max(1e-9, 1-shares[top])
+	for i := range shares {
+		shares[i] *= (1 - skew) / others
+	}
+	shares[top] = skew
+	return shares
 }
 
 // leaves returns the attributes that the partition key is built from.
@@ -157,31 +227,30 @@ func (t *partitionLoad) partition() (names []string) {
 	return names
 }
 
-// share is the fraction of the traffic that the busiest partition receives. The
-// attributes of a key are mostly correlated (a project has one tenant), so the
-// smallest share of any attribute bounds that of the key; shards divide it
-// evenly.
-func (h *heat) share(t partitionLoad, leaves []string) float64 {
-	share, spread := 1.0, 1.0
-	for _, leaf := range leaves {
+// share is the fraction of the traffic that the busiest partition receives, and the number of
+// shards that divide it evenly. The attributes of a key are mostly correlated (a project has one
+// tenant), so the smallest share of any attribute bounds that of the key. All that is written in
+// one period of a time has the same value of it. Listed attributes are the forms of the key.
+func (h *heat) share(p *Pattern, t *partitionLoad, listed map[string]bool) (share, shards float64) {
+	share, shards = 1, 1
+	for _, leaf := range t.leaves() {
 		f := t.entity.byName[leaf]
 		a := f.Attribute
-		skew, skewed := named(t.action.Skew, leaf)
 		_, fixed := t.fixed[leaf]
+		skew := skewOf(p, t, leaf)
 		switch {
 		case a.Shards > 0:
-			spread /= float64(a.Shards)
-		case fixed:
-		case skewed:
-			n, _ := parseFloat(skew.Value.text)
-			share = min(share, n)
-		case a.Hottest > 0:
-			share = min(share, a.Hottest)
+			shards *= float64(a.Shards)
+		case fixed || listed[leaf]:
+		case skew > 0:
+			share = min(share, skew)
+		case t.isCurrent(leaf):
+			share = min(share, max(formats[a.Format].period(a), 1/h.m.distinct(f)))
 		default:
 			share = min(share, 1/h.m.distinct(f))
 		}
 	}
-	return share * spread
+	return share, shards
 }
 
 func (h *heat) addUnits(p *Pattern, t partitionLoad, form map[string]string, units float64) {

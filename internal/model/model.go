@@ -124,7 +124,7 @@ type Attribute struct {
 	Digits   int        `yaml:"digits" doc:"digits of a number; defaults to 4"`
 	Count    int        `yaml:"count" doc:"typical number of members of a set or list; defaults to 3"`
 	Most     int        `yaml:"most" doc:"the most members; defaults to count"`
-	Format   string     `yaml:"format" oneof:"uuid iso8601 iso8601-ms date sequence epoch-seconds epoch-millis" doc:"the form of the values"`
+	Format   string     `yaml:"format" oneof:"uuid iso8601 iso8601-ms hour date week month year sequence epoch-seconds epoch-millis ulid ksuid" doc:"the form of the values"`
 	Values   []string   `yaml:"values" doc:"all possible values"`
 	Mix      []*Setting `yaml:"mix,named" doc:"the share of stored items that have each value; defaults to an even spread"`
 	Template string     `yaml:"template" doc:"the attribute is built from other attributes"`

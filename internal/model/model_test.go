@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/stator-db/stator/internal/data/item"
 )
 
 func app(t testing.TB, name string) *Model {
@@ -126,25 +124,6 @@ func TestRunsAreApart(t *testing.T) {
 						t.Fatalf("%s, %q: runs %d and %d share an item", name, p.Name, last, run)
 					}
 					seen[key] = run
-				}
-			}
-		}
-	}
-}
-
-// Formatted keys sort in the order of the ordinals.
-func TestFormatsSort(t *testing.T) {
-	for format, types := range formatTypes {
-		for _, typ := range types {
-			f := &Field{Name: "f", Type: typ, Attribute: &Attribute{Format: format, Size: 12, Digits: 8}}
-			for ordinal := range 1000 {
-				if format == "uuid" && ordinal%16 == 0 {
-					continue
-				}
-				a, b := formatted(f, ordinal), formatted(f, ordinal+1)
-				if item.Compare(a, b) >= 0 {
-					t.Errorf("%s %s: %s does not sort before %s", format, typ, a, b)
-					break
 				}
 			}
 		}

@@ -110,12 +110,6 @@ func (r *resolver) keyFields(e *Entity) {
 	}
 }
 
-// formatTypes are the types that each format is allowed for.
-var formatTypes = map[string][]item.Type{
-	"uuid": {item.S}, "iso8601": {item.S}, "iso8601-ms": {item.S}, "date": {item.S}, "sequence": {item.S, item.N},
-	"epoch-seconds": {item.N}, "epoch-millis": {item.N},
-}
-
 func (r *resolver) attribute(e *Entity, a *Attribute) {
 	if _, twice := e.byName[a.Name]; twice {
 		r.fault(a.Position, "%s is already declared under keys", a.Name)
@@ -156,8 +150,8 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 // checkValues checks that the format and the values of an attribute fit its
 // type.
 func (r *resolver) checkValues(a *Attribute, t item.Type) {
-	if types, ok := formatTypes[a.Format]; ok && !slices.Contains(types, t) {
-		r.fault(a.At("format"), "the format %s is for type %s, not %s", a.Format, types[0], t)
+	if known, ok := formats[a.Format]; ok && !slices.Contains(known.types, t) {
+		r.fault(a.At("format"), "the format %s is for type %s, not %s", a.Format, known.types[0], t)
 	}
 	if len(a.Values) > 0 && t != item.S && t != item.N {
 		r.fault(a.At("values"), "values can be listed only for types S and N, not %s", t)

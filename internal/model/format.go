@@ -1,0 +1,137 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/big"
+	"strconv"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+// format is a form that the values of an attribute have.
+type format struct {
+	types []item.Type
+
+	// value returns a value; larger ordinals sort later.
+	value func(f *Field, ordinal int) item.Value
+
+	// period returns how long the current time has the same value, in seconds; nil if
+	// the format is not a time.
+	period func(a *Attribute) float64
+}
+
+var formats = map[string]format{
+	"uuid":          {types: []item.Type{item.S}, value: uuidValue},
+	"sequence":      {types: []item.Type{item.S, item.N}, value: sequenceValue},
+	"iso8601":       timeFormat("2006-01-02T15:04:05Z", 1, everySecond),
+	"iso8601-ms":    timeFormat("2006-01-02T15:04:05.000Z", 1e-3, everySecond),
+	"hour":          timeFormat("2006-01-02T15", 3600, func(n int) time.Time { return epoch.Add(time.Duration(n%700_000) * time.Hour) }),
+	"date":          timeFormat("2006-01-02", day, func(n int) time.Time { return epoch.AddDate(0, 0, n%30_000) }),
+	"week":          {types: []item.Type{item.S}, value: weekValue, period: constant(7 * day)},
+	"month":         timeFormat("2006-01", 30*day, func(n int) time.Time { return epoch.AddDate(0, n%1000, 0) }),
+	"year":          timeFormat("2006", 365*day, func(n int) time.Time { return epoch.AddDate(n%1000, 0, 0) }),
+	"epoch-seconds": {types: []item.Type{item.N}, value: epochSeconds, period: constant(1)},
+	"epoch-millis":  {types: []item.Type{item.N}, value: epochMillis, period: constant(1e-3)},
+	"ulid":          {types: []item.Type{item.S}, value: ulid.value, period: ulid.period},
+	"ksuid":         {types: []item.Type{item.S}, value: ksuid.value, period: ksuid.period},
+}
+
+const day = 24 * 3600.0
+
+func constant(seconds float64) func(*Attribute) float64 {
+	return func(*Attribute) float64 { return seconds }
+}
+
+func timeFormat(layout string, seconds float64, at func(int) time.Time) format {
+	value := func(_ *Field, ordinal int) item.Value { return item.String(at(ordinal).Format(layout)) }
+	return format{types: []item.Type{item.S}, value: value, period: constant(seconds)}
+}
+
+func everySecond(n int) time.Time { return epoch.Add(time.Duration(n) * time.Second) }
+
+func weekValue(_ *Field, ordinal int) item.Value {
+	year, week := epoch.AddDate(0, 0, 7*(ordinal%4000)).ISOWeek()
+	return item.String(fmt.Sprintf("%d-W%02d", year, week))
+}
+
+func epochSeconds(_ *Field, ordinal int) item.Value {
+	return number(strconv.FormatInt(epoch.Unix()+int64(withoutZero(ordinal)), 10))
+}
+
+func epochMillis(_ *Field, ordinal int) item.Value {
+	return number(strconv.FormatInt(epoch.UnixMilli()+int64(withoutZero(ordinal)), 10))
+}
+
+// withoutZero is the ordinal-th positive integer that does not end in a zero:
+// trailing zeros do not count, so the sizes of items would vary.
+func withoutZero(ordinal int) int { return ordinal/9*10 + ordinal%9 + 1 }
+
+func uuidValue(f *Field, ordinal int) item.Value {
+	h := fnv.New128a()
+	_, _ = fmt.Fprint(h, f.Name)
+	sum := h.Sum(nil)
+	return item.String(fmt.Sprintf("%x-%x-4%03x-8%03x-%012x", sum[:4], sum[4:6], ordinal>>36&0xfff, ordinal>>48&0xfff, ordinal&0xfff_ffff_ffff))
+}
+
+func sequenceValue(f *Field, ordinal int) item.Value {
+	if f.Type == item.N {
+		return digits(cmp.Or(f.Attribute.Digits, 4), ordinal)
+	}
+	return item.String(fmt.Sprintf("%0*d", min(cmp.Or(int(f.Attribute.Size), 4), schema.MaxSortBytes), ordinal+1))
+}
+
+// sortableID is an identifier that begins with a time: a number of length digits in an alphabet,
+// which is a count of ticks, followed by random bits.
+type sortableID struct {
+	alphabet string
+	length   int
+	random   uint          // bits after the time
+	tick     time.Duration // of the time
+	since    time.Time     // when the time is 0
+}
+
+var (
+	ulid  = sortableID{"0123456789ABCDEFGHJKMNPQRSTVWXYZ", 26, 80, time.Millisecond, time.UnixMilli(0)}
+	ksuid = sortableID{"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 27, 128, time.Second, time.Unix(1_400_000_000, 0)}
+)
+
+// shown is how many digits an attribute has: a shorter size makes it a prefix.
+func (s sortableID) shown(a *Attribute) int {
+	if a.Size == 0 || int(a.Size) > s.length {
+		return s.length
+	}
+	return int(a.Size)
+}
+
+// step is by how much the last digit that is shown counts.
+func (s sortableID) step(shown int) *big.Int {
+	return new(big.Int).Exp(big.NewInt(int64(len(s.alphabet))), big.NewInt(int64(s.length-shown)), nil)
+}
+
+// period is how long a prefix stays the same. That of a whole identifier is next to nothing.
+func (s sortableID) period(a *Attribute) float64 {
+	step, _ := new(big.Float).SetInt(s.step(s.shown(a))).Float64()
+	return step / math.Pow(2, float64(s.random)) * s.tick.Seconds()
+}
+
+func (s sortableID) value(f *Field, ordinal int) item.Value {
+	shown := s.shown(f.Attribute)
+	id := new(big.Int).Lsh(big.NewInt(int64(epoch.Sub(s.since)/s.tick)), s.random)
+	// Each ordinal is one tick later, or as much as changes the prefix.
+	later := new(big.Int).Lsh(big.NewInt(1), s.random)
+	if step := s.step(shown); step.Cmp(later) > 0 {
+		later = step
+	}
+	id.Add(id, later.Mul(later, big.NewInt(int64(ordinal))))
+	text, base, digit := make([]byte, s.length), big.NewInt(int64(len(s.alphabet))), new(big.Int)
+	for i := len(text) - 1; i >= 0; i-- {
+		id.DivMod(id, base, digit)
+		text[i] = s.alphabet[digit.Int64()]
+	}
+	return item.String(string(text[:shown]))
+}
