@@ -54,6 +54,34 @@ func (r *resolver) pattern(p *Pattern) {
 		r.action(a)
 	}
 	r.checkActions(p)
+	r.checkCombined(p)
+}
+
+// checkCombined checks the fields of a transaction or batch itself: of those of an action it has
+// only skew, which applies to all of its actions that have the attribute.
+func (r *resolver) checkCombined(p *Pattern) {
+	for _, member := range actionMembers {
+		if at, given := p.Location.members[member]; given {
+			r.fault(at, "%s belongs to one of the actions of the %s", member, kindOfPattern(p))
+		}
+	}
+	for _, s := range p.Skew {
+		r.checkSkew(s)
+		has := func(a *Action) bool { return a.entity != nil && a.entity.byName[s.Name] != nil }
+		if !slices.ContainsFunc(p.Actions(), has) {
+			r.fault(s.Position, "no action of the %s has an attribute %s", kindOfPattern(p), s.Name)
+		}
+	}
+}
+
+// actionMembers are the fields of an action that a transaction or batch does not have itself.
+var actionMembers = []string{"given", "each", "where", "range", "order", "index", "consistent", "matches", "reads", "page", "returns",
+	"with", "set", "add", "append", "remove", "from", "condition", "names", "values", "replaces", "creates", "times", "most"}
+
+func (r *resolver) checkSkew(s *Setting) {
+	if share, err := parseFloat(s.Value.text); err != nil || share <= 0 || share > 1 {
+		r.fault(s.Value.Position, "a share must be more than 0 and at most 1, not %s", s.Value.show())
+	}
 }
 
 // verb determines the verb and the entity of an action. It returns how many
@@ -149,9 +177,7 @@ func (r *resolver) action(a *Action) {
 	r.checkCounts(a)
 	for _, s := range a.Skew {
 		r.attributes(e, s.Position, s.Name)
-		if share, err := parseFloat(s.Value.text); err != nil || share <= 0 || share > 1 {
-			r.fault(s.Value.Position, "a share must be more than 0 and at most 1, not %s", s.Value.show())
-		}
+		r.checkSkew(s)
 	}
 	if a.Condition != "" {
 		r.expression(&a.Location, e, a.Condition, a.Names, a.Values)
