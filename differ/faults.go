@@ -68,6 +68,9 @@ var unitFaults = []known{
 	{
 		name: "units of scans by partition", ops: "Scan|ExecuteStatement", places: `ConsumedCapacity.*CapacityUnits`,
 		when: func(f *finding) bool {
+			if f.Witness == nameLocal && text(f, "IndexName") != "" {
+				return true // DynamoDB Local charges whole items in place of their projections
+			}
 			return (f.Step.Op == "Scan" || strings.HasPrefix(text(f, "Statement"), "SELECT")) && units(f.Stator) >= units(f.Other)
 		},
 		evidence: "each partition of a table is charged separately; a new on-demand table has four (docs/differences.md, conformance/scan/capacity.txt)",
@@ -176,6 +179,12 @@ func withoutSizes(a answer) string {
 		}
 	}
 	return canonical(v)
+}
+
+// withoutEmptyMaps returns the records of a stream without the types of empty
+// maps.
+func withoutEmptyMaps(a answer) string {
+	return strings.ReplaceAll(canonical(a.Body), `{"M":{}}`, "{}")
 }
 
 // withoutEmpty returns the responses of a transactional read without items that

@@ -109,4 +109,12 @@ var statementFaults = []known{
 		name: "operands of AND and OR", ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*The arguments to AND/OR must be Expressions",
 		evidence: "which of two faults of one condition is reported is not known",
 	},
+	{
+		name: "nested paths of keys in a SELECT", witness: nameLocal, ops: "ExecuteStatement", agreed: true, stator: "200", other: "ValidationException: Key attributes must be scalars.*",
+		evidence: "not known for statements; dynoxide accepts them, too",
+	},
+	{
+		name: "a clause in place of a value", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Only select from a single table or index is supported.", other: "ValidationException: Statement wasn't well formed.*",
+		evidence: "SET a = SET b = 1 is refused by both; which message AWS has is not known",
+	},
 }

@@ -77,4 +77,12 @@ var tableFaults = []known{
 		name: "units that are null (dynoxide)", witness: nameDynoxide, ops: "UpdateTable|CreateTable", stator: "ValidationException: Value null at .*",
 		evidence: "the member is required by the API's model",
 	},
+	{
+		name: "units above the maximum of a table", ops: "UpdateTable|CreateTable", stator: "LimitExceededException: The requested .*",
+		evidence: "on public record; the witnesses have their own limits",
+	},
+	{
+		name: "keys of tags (dynoxide)", witness: nameDynoxide, ops: ".*[Tt]ag.*", stator: "(?:AccessDenied|Validation)Exception: .*",
+		evidence: "the API's model limits keys to 128 characters; dynoxide has messages of its own for missing tables",
+	},
 }
