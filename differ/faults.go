@@ -9,7 +9,7 @@ import (
 
 // faults are the known differences. The first that matches explains a place of a
 // difference.
-var faults = slices.Concat(requestFaults, unitFaults, tableFaults, itemFaults, statementFaults)
+var faults = compiled(slices.Concat(requestFaults, unitFaults, tableFaults, itemFaults, statementFaults))
 
 // requestFaults are differences in the shape of requests, and in constraints on
 // their members.
@@ -104,6 +104,8 @@ var unitFaults = []known{
 		evidence: "dynoxide charges a scan of a local index to the table, and the table for items that were not fetched (conformance suite: the index is charged)",
 	},
 }
+
+var executionPattern = whole(executionFault)
 
 // executionFault matches the faults that an update can meet when it is carried
 // out.

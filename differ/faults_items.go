@@ -70,7 +70,7 @@ var itemFaults = []known{
 	},
 	{
 		name: "update whose path does not exist (dynoxide)", witness: nameDynoxide, ops: "UpdateItem|TransactWriteItems", stator: executionFault + "|TransactionCanceledException: .*ValidationError.*",
-		when:     func(f *finding) bool { return f.Third != nil && matches(executionFault, f.Third.bare()) },
+		when:     func(f *finding) bool { return f.Third != nil && matches(executionPattern, f.Third.bare()) },
 		evidence: "DynamoDB Local, which has Amazon's own expression library, reports a fault as stator does; dynoxide ignores some paths",
 	},
 	{

@@ -54,7 +54,7 @@ var statementFaults = []known{
 	},
 	{
 		name: "execution of a statement (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", stator: executionFault,
-		when:     func(f *finding) bool { return f.Third != nil && matches(executionFault, f.Third.bare()) },
+		when:     func(f *finding) bool { return f.Third != nil && matches(executionPattern, f.Third.bare()) },
 		evidence: "DynamoDB Local refuses the update, too; dynoxide ignores some paths",
 	},
 	{

@@ -107,8 +107,8 @@ func (g *generator) value(levels int) object {
 	return object{"M": m}
 }
 
-// number returns a number. Numbers whose size is a matter of dispute (docs of
-// the list of known faults) are rare.
+// number returns a number. Numbers whose size the servers compute differently
+// are rare.
 func (g *generator) number() string {
 	if g.chance(30) {
 		return one(g, "99999999999999999999999999999999999999", "1e100", "1E-100", "-12.5e-3", "1200.05", "007", "1.0", "-0", "1e2")

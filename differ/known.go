@@ -1,6 +1,9 @@
 package main
 
-import "regexp"
+import (
+	"cmp"
+	"regexp"
+)
 
 // A known fault is a difference that has been decided: the witness is wrong, or
 // AWS does not define the answer.
@@ -14,6 +17,33 @@ type known struct {
 	agreed   bool   // the third server must have the same answer as stator
 	when     func(f *finding) bool
 	evidence string
+
+	patterns knownPatterns // set by compiled
+}
+
+// knownPatterns are the compiled regular expressions of a known fault; nil
+// matches everything.
+type knownPatterns struct{ ops, stator, other, places *regexp.Regexp }
+
+// compiled compiles the regular expressions of known faults.
+func compiled(all []known) []known {
+	for i := range all {
+		k := &all[i]
+		k.patterns = knownPatterns{whole(k.ops), whole(k.stator), whole(k.other), whole(cmp.Or(k.places, "outcome"))}
+	}
+	return all
+}
+
+// whole compiles a regular expression that matches whole texts.
+func whole(pattern string) *regexp.Regexp {
+	if pattern == "" {
+		return nil
+	}
+	return regexp.MustCompile(`(?s)^(?:` + pattern + `)$`)
+}
+
+func matches(pattern *regexp.Regexp, text string) bool {
+	return pattern == nil || pattern.MatchString(text)
 }
 
 // explain returns the known faults that explain all places of a finding, or nil.
@@ -38,30 +68,11 @@ func explainPlace(f *finding, place string) *known {
 }
 
 func (k *known) explains(f *finding, place string) bool {
-	pattern := k.places
-	if pattern == "" {
-		pattern = "outcome"
-	}
 	return (k.witness == "" || k.witness == f.Witness) &&
-		matches(pattern, place) &&
-		matches(k.ops, f.Step.Op) &&
-		matches(k.stator, f.Stator.bare()) &&
-		matches(k.other, f.Other.bare()) &&
+		matches(k.patterns.places, place) &&
+		matches(k.patterns.ops, f.Step.Op) &&
+		matches(k.patterns.stator, f.Stator.bare()) &&
+		matches(k.patterns.other, f.Other.bare()) &&
 		(!k.agreed || f.agreed(place)) &&
 		(k.when == nil || k.when(f))
-}
-
-var compiled = make(map[string]*regexp.Regexp)
-
-// matches reports whether a whole text matches a regular expression.
-func matches(pattern, text string) bool {
-	if pattern == "" {
-		return true
-	}
-	re := compiled[pattern]
-	if re == nil {
-		re = regexp.MustCompile(`(?s)^(?:` + pattern + `)$`)
-		compiled[pattern] = re
-	}
-	return re.MatchString(text)
 }

@@ -36,7 +36,12 @@ func main() {
 	flag.BoolVar(&s.json, "json", false, "print the report as JSON")
 	flag.StringVar(&s.modules, "modules", "node_modules", "folder of the other servers, as npm ci makes it")
 	flag.StringVar(&s.replay, "replay", "", "file with the requests of a report (lines that begin with >): send them, and print all answers")
+	known := flag.Bool("known", false, "print the list of known faults")
 	flag.Parse()
+	if *known {
+		printKnown(os.Stdout)
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r, err := s.run(ctx)

@@ -116,3 +116,12 @@ func (r *report) json(w io.Writer) error {
 	e.SetIndent("", "  ")
 	return e.Encode(r)
 }
+
+// printKnown writes the list of known faults as Markdown.
+func printKnown(w io.Writer) {
+	fmt.Fprint(w, "# Known faults\n\nDifferences that have been decided, from `faults*.go`. `go run . --known > KNOWN.md` writes this page.\n\n")
+	fmt.Fprint(w, "| server | difference | evidence |\n|---|---|---|\n")
+	for _, k := range faults {
+		fmt.Fprintf(w, "| %s | %s | %s |\n", cmp.Or(k.witness, "both"), k.name, strings.ReplaceAll(k.evidence, "|", "\\|"))
+	}
+}

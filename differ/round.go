@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // A group is stator and its witnesses. The first server is stator.
@@ -122,14 +121,11 @@ func (g group) realign(ctx context.Context, inStep []bool) error {
 
 // rename gives the tables new names on the wire.
 func (g group) rename() {
-	plays.Add(1)
 	for _, s := range g {
-		s.suffix = fmt.Sprintf("%dx", plays.Load())
+		s.plays++
+		s.suffix = fmt.Sprintf("%dx", s.plays)
 	}
 }
-
-// plays counts the sequences that were played.
-var plays atomic.Int64
 
 // rejoin brings the witness of a finding back in step with stator.
 func (g group) rejoin(ctx context.Context, f *finding, inStep []bool) error {

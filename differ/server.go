@@ -16,6 +16,7 @@ type server struct {
 	url     string
 	client  *http.Client
 	region  string   // in its ARNs
+	plays   int      // sequences of steps so far
 	suffix  string   // follows tableWord in the names of tables on the wire
 	process *process // nil if it was not started by this program
 }
