@@ -17,11 +17,11 @@ var requestFaults = []known{
 	{
 		name:     "envelope of a message",
 		when:     func(f *finding) bool { return f.Stator.bare() == f.Other.bare() },
-		evidence: "AWS puts \"1 validation error detected: \" before messages of some operations since August 2026 (conformance suite, recorded on AWS); neither witness does so everywhere",
+		evidence: "AWS puts \"1 validation error detected: \" before messages of some operations since August 2026 (conformance suite); neither witness does so everywhere",
 	},
 	{
 		name: "malformed JSON types (DynamoDB Local)", witness: nameLocal, stator: "SerializationException: .*",
-		evidence: "DynamoDB Local answers values of the wrong JSON type with 500, or takes them; AWS with SerializationException (conformance suite)",
+		evidence: "DynamoDB Local answers values of the wrong JSON type with 500, or takes them; AWS has SerializationException for them (conformance/wire/types.txt, after dynalite, which was held against AWS)",
 	},
 	{
 		name: "requests that DynamoDB Local fails on", witness: nameLocal, other: "500 InternalFailure.*",
@@ -29,7 +29,7 @@ var requestFaults = []known{
 	},
 	{
 		name: "messages of Rust's JSON library", witness: nameDynoxide, other: `(?:Validation|Serialization)Exception: .*(?:at line \d+ column \d+|missing field|invalid type|unknown variant|expected ).*`,
-		evidence: "the message names a line and a column, or is worded by the library; AWS's messages are in the conformance suite",
+		evidence: "the message names a line and a column, or is worded by the library, which AWS does not have",
 	},
 	{
 		name: "order and words of constraints (DynamoDB Local)", witness: nameLocal, agreed: true,
@@ -47,11 +47,11 @@ var requestFaults = []known{
 	{
 		name: "text of a number that is none", witness: nameLocal, stator: `ValidationException: .*The parameter cannot be converted to a numeric value.*`,
 		other:    `ValidationException: .*A value provided cannot be converted into a number.*`,
-		evidence: "AWS: The parameter cannot be converted to a numeric value (conformance suite)",
+		evidence: "dynoxide and dynalite, which were held against AWS, have: The parameter cannot be converted to a numeric value",
 	},
 	{
 		name: "malformed JSON types (dynoxide)", witness: nameDynoxide, stator: "SerializationException: .*",
-		evidence: "AWS's messages are in the conformance suite; dynoxide converts some values, or names others",
+		evidence: "conformance/wire/types.txt, after dynalite; dynoxide converts some values, or names others",
 	},
 	{
 		name: "values of enumerations and lengths", stator: `ValidationException: .*Member must (?:satisfy|have|be).*`,
@@ -80,7 +80,7 @@ var unitFaults = []known{
 		when: func(f *finding) bool {
 			return f.Stator.Body["ScannedCount"] == 0.0 || count(f.Stator.Body["Items"]) == 0
 		},
-		evidence: "a query that reads nothing costs half a unit on AWS (conformance suite); DynamoDB Local charges nothing",
+		evidence: "a query that reads nothing costs half a unit (conformance/query/capacity.txt, dynoxide); DynamoDB Local charges nothing",
 	},
 	{
 		name: "units of DynamoDB Local", witness: nameLocal, places: `ConsumedCapacity.*`, agreed: true,
@@ -96,12 +96,12 @@ var unitFaults = []known{
 	},
 	{
 		name: "units of reads and writes", witness: nameLocal, ops: "Transact.*|ExecuteTransaction", places: `ConsumedCapacity.*(?:Read|Write)CapacityUnits only in the first`,
-		evidence: "transactions have ReadCapacityUnits and WriteCapacityUnits (conformance suite, dynoxide); DynamoDB Local omits them",
+		evidence: "transactions have ReadCapacityUnits and WriteCapacityUnits (API reference, dynoxide); DynamoDB Local omits them",
 	},
 	{
 		name: "units of a query of a local index (dynoxide)", witness: nameDynoxide, ops: "Query|Scan", places: "ConsumedCapacity.*",
 		when:     func(f *finding) bool { return strings.HasPrefix(text(f, "IndexName"), "l") },
-		evidence: "dynoxide charges a scan of a local index to the table, and the table for items that were not fetched (conformance suite: the index is charged)",
+		evidence: "dynoxide charges a scan of a local index to the table, and the table for items that were not fetched (DynamoDB Local charges the index, as stator does)",
 	},
 }
 

@@ -174,7 +174,7 @@ var itemFaults = []known{
 	},
 	{
 		name: "filter attributes that an index does not project (dynoxide)", witness: nameDynoxide, stator: "ValidationException: .*does not project .*",
-		evidence: "DynamoDB Local, dynalite and the conformance suite have the message",
+		evidence: "DynamoDB Local and dynalite have the message",
 	},
 	{
 		name: "nested paths in a key condition", witness: nameLocal, stator: "ValidationException: Invalid KeyConditionExpression: .*", other: "ValidationException: Key attributes must be scalars.*",
@@ -245,7 +245,7 @@ var itemFaults = []known{
 	},
 	{
 		name: "start key that does not fit", ops: "Query", stator: "ValidationException: The provided starting key is invalid: .*",
-		evidence: "the conformance suite has the message; DynamoDB Local has another check before it, dynoxide none",
+		evidence: "dynalite has the message; DynamoDB Local has another check before it, dynoxide none",
 	},
 	{
 		name: "types and binaries in the bounds of BETWEEN", stator: "ValidationException: .*The BETWEEN operator requires .*",

@@ -59,7 +59,7 @@ var statementFaults = []known{
 	},
 	{
 		name: "message for a missing table in a statement (dynoxide)", witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", stator: "ResourceNotFoundException: Requested resource not found", other: "ResourceNotFoundException: Requested resource not found: Table: .*",
-		evidence: "the message for statements has no name (dynalite has no PartiQL; the conformance suite has this text)",
+		evidence: "not recorded for statements; DynamoDB Local does not name the table either",
 	},
 	{
 		name: "reasons of a transaction of statements (DynamoDB Local)", witness: nameLocal, ops: "ExecuteTransaction", stator: "TransactionCanceledException: .*", other: "TransactionCanceledException: ValidationError .*",
@@ -77,7 +77,7 @@ var statementFaults = []known{
 		when: func(f *finding) bool {
 			return strings.Contains(canonical(f.Stator.Body), "Statement wasn't well formed") || strings.Contains(canonical(f.Stator.Body), "Select statements within BatchExecuteStatement")
 		},
-		evidence: "the text after the colon is the parser's; only the recorded ones are certain (conformance suite)",
+		evidence: "the text after the colon is the parser's; what AWS prints is not known for most statements",
 	},
 	{
 		name: "code of a duplicate item", witness: nameLocal, stator: "DuplicateItemException: .*", other: "DuplicateItem: .*",
@@ -90,7 +90,7 @@ var statementFaults = []known{
 	{
 		name: "details of malformed statements", ops: ".*Statement|ExecuteTransaction",
 		stator: `ValidationException: .*Statement wasn't well formed.*`, other: `ValidationException: .*Statement wasn't well formed.*`,
-		evidence: "the text after the colon is the parser's; only the recorded ones are certain (conformance suite)",
+		evidence: "the text after the colon is the parser's; what AWS prints is not known for most statements",
 	},
 	{
 		name: "a comparison of conditions", ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*Incorrect operand type for operator or function; operator or function: (?:=|<>|IN), operand type: BOOL",

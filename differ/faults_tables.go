@@ -9,17 +9,17 @@ var tableFaults = []known{
 	{
 		name: "members of a table's description (DynamoDB Local)", witness: nameLocal, ops: "CreateTable|DescribeTable|UpdateTable|DeleteTable",
 		places:   `(Table|TableDescription)\.(GlobalSecondaryIndexes\[\]\.(ProvisionedThroughput.*|WarmThroughput.*|OnDemandThroughput.*)|TableThroughputModeSummary.*|BillingModeSummary.*|WarmThroughput.*|ProvisionedThroughput.*)`,
-		evidence: "DynamoDB Local omits units of global indexes and summaries that AWS returns (conformance suite)",
+		evidence: "DynamoDB Local omits units of global indexes and summaries, which are members of the description in the API reference",
 	},
 	{
 		name: "members of a table's description (dynoxide)", witness: nameDynoxide, ops: "CreateTable|DescribeTable|UpdateTable|DeleteTable",
 		places:   `(Table|TableDescription)\.(DeletionProtectionEnabled only in the first|TableThroughputModeSummary.*|BillingModeSummary.*|.*WarmThroughput.*|.*ProvisionedThroughput.*)`,
-		evidence: "dynoxide omits DeletionProtectionEnabled and WarmThroughput, which AWS returns (conformance suite)",
+		evidence: "dynoxide omits DeletionProtectionEnabled and WarmThroughput, which are members of the description in the API reference",
 	},
 	{
 		name: "description of a table that is being changed", ops: "DeleteTable|UpdateTable",
 		places:   `TableDescription\.(AttributeDefinitions.*|KeySchema.*|StreamSpecification.*|GlobalSecondaryIndexes.*|LocalSecondaryIndexes.*|SSEDescription.*|TableClassSummary.*)`,
-		evidence: "AWS's reply to DeleteTable has no schema (conformance suite), and an index that is being deleted keeps its attributes until it is gone",
+		evidence: "AWS's reply to DeleteTable has no schema (conformance/delete_table, after dynalite), and an index that is being deleted keeps its attributes until it is gone",
 	},
 	{
 		name: "message for a missing table", witness: nameLocal, stator: "ResourceNotFoundException: Requested resource not found.*", other: "ResourceNotFoundException: Cannot do operations on a non-existent table",
@@ -55,15 +55,15 @@ var tableFaults = []known{
 	},
 	{
 		name: "TimeToLive that is disabled already", witness: nameDynoxide, ops: "UpdateTimeToLive", agreed: true,
-		evidence: "AWS: TimeToLive is already disabled (conformance suite, DynamoDB Local)",
+		evidence: "DynamoDB Local has the message, too",
 	},
 	{
 		name: "units of a global index", ops: "CreateTable|UpdateTable", stator: "ValidationException: .*(?:ProvisionedThroughput is not specified for index|Both ReadCapacityUnits and WriteCapacityUnits must be specified).*",
-		evidence: "conformance suite; on public record of 8 October 2026",
+		evidence: "on public record of 8 October 2026 (conformance/update_table)",
 	},
 	{
 		name: "an update of a table without changes", ops: "UpdateTable", stator: "ValidationException: At least one of ProvisionedThroughput, BillingMode.*",
-		evidence: "conformance suite; the list of members grows with the API",
+		evidence: "the list of members grows with the API; the witnesses have an older one, or none",
 	},
 	{
 		name: "definitions of attributes", ops: "CreateTable|UpdateTable", stator: "ValidationException: .*Some index key attributes? .*",
