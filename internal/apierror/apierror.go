@@ -213,7 +213,7 @@ func EmptyKey(kind, name string) *Error {
 		"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", kind, name))
 }
 
-// EmptyIndexKey is a key attribute of an index without content, in a put.
+// EmptyIndexKey is a key attribute of an index without content, in a put or a query.
 func EmptyIndexKey(kind, index, name string) *Error {
 	return whole(Validation("One or more parameter values are not valid. A value specified for a secondary index key is not supported. "+
 		"The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", kind, index, name))

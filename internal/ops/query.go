@@ -118,14 +118,14 @@ func (r *reading) fitKeys(plan *db.Range, k *expr.KeyCondition) (*expr.KeyRange,
 	}
 	for i, v := range found.Partition {
 		if len(v.Sortable()) == 0 {
-			return nil, schema.EmptyKey(r.key().Partition[i], v)
+			return nil, r.emptyKey(r.key().Partition[i], v)
 		}
 	}
 	plan.Partition = found.Partition
 	for i, t := range found.Sort {
 		for _, v := range t.Values {
 			if len(v.Sortable()) == 0 && t.Op != expr.BeginsWith {
-				return nil, schema.EmptyKey(r.key().Sort[i], v)
+				return nil, r.emptyKey(r.key().Sort[i], v)
 			}
 		}
 		if t.Op == expr.Equal && i+1 < len(found.Sort) {
@@ -135,6 +135,14 @@ func (r *reading) fitKeys(plan *db.Range, k *expr.KeyCondition) (*expr.KeyRange,
 		plan.Bound.Op, plan.Bound.Values = boundOps[t.Op], t.Values
 	}
 	return found, nil
+}
+
+// emptyKey is the fault of an empty value in a key condition.
+func (r *reading) emptyKey(a schema.Attribute, v item.Value) error {
+	if r.index != nil {
+		return schema.EmptyIndexKey(r.index.Name, a, v)
+	}
+	return schema.EmptyKey(a, v)
 }
 
 // checkStartKeyInRange checks that ExclusiveStartKey is within the partition and the

@@ -148,6 +148,11 @@ func (t *Table) checkKey(it item.Item, mismatch func(Attribute, item.Value) erro
 // EmptyKey is the fault of an empty value for an attribute of a key.
 func EmptyKey(a Attribute, v item.Value) error { return apierror.EmptyKey(emptyKind(v), a.Name) }
 
+// EmptyIndexKey is the fault of an empty value for an attribute of an index's key.
+func EmptyIndexKey(index string, a Attribute, v item.Value) error {
+	return apierror.EmptyIndexKey(emptyKind(v), index, a.Name)
+}
+
 func emptyKind(v item.Value) string {
 	if v.Type() == item.B {
 		return "binary"
