@@ -14,7 +14,7 @@ func (c *planner) addFaults(x *queryCandidate) {
 	a := s.Action
 	if x.sparse != "" {
 		s.executable = false
-		c.fault("sparse", "where", "make the key present for this value too, or query another value", "%s", x.sparse)
+		c.fault("sparse", "where", x.trySparse, "%s", x.sparse)
 	}
 	if x.eventual {
 		s.executable = false

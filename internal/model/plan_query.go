@@ -89,6 +89,8 @@ type queryCandidate struct {
 	pad      bool     // the only problem with the order is numbers stored as text
 	eventual bool     // the read must be consistent, but the index cannot serve it so
 	sparse   string   // why the index does not contain the requested items
+
+	trySparse string // what to do about it
 }
 
 // penalty ranks candidates; smaller is better.
@@ -257,13 +259,34 @@ func rangeOp(is string, within bool) expr.Op {
 	return map[string]expr.Op{"before": expr.Less, "after": expr.Greater, "from": expr.GreaterOrEqual, "until": expr.LessOrEqual}[is]
 }
 
-// filter adds the conditions that no key condition covers to the filter.
+// filter adds the conditions that neither a key condition nor a sparse index covers to
+// the filter.
 func (x *queryCandidate) filter(conditions []string) {
 	for _, name := range conditions {
-		if !x.step.uses(name) && !slices.Contains(x.step.Filter, name) {
+		if !x.step.uses(name) && !x.implies(name) && !slices.Contains(x.step.Filter, name) {
 			x.step.Filter = append(x.step.Filter, name)
 		}
 	}
+}
+
+// implies reports whether all items in an index have the requested value of an attribute,
+// because one of its keys is present only with that value.
+func (x *queryCandidate) implies(name string) bool {
+	s := &x.step
+	asked, ok := named(s.Action.Where, name)
+	if s.Index == nil || !ok {
+		return false
+	}
+	for _, a := range x.key().All() {
+		f, ok := s.Entity.byName[a.Name]
+		if !ok {
+			continue
+		}
+		if w, ok := named(f.when, name); ok && slices.Equal(w.Value.Texts(), []string{asked.Value.text}) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkOrder checks whether the items are returned in the requested order.
@@ -343,9 +366,14 @@ func (x *queryCandidate) checkSparse() {
 		}
 		for _, w := range f.when {
 			asked, ok := named(s.Action.Where, w.Name)
-			if ok && !slices.Contains(w.Value.Texts(), asked.Value.text) {
-				x.sparse = fmt.Sprintf("%s contains %s items only when %s is %s, not %s", s.Index.Name, s.Entity.Name, w.Name,
-					strings.Join(w.Value.Texts(), " or "), asked.Value.text)
+			only := fmt.Sprintf("%s contains %s items only when %s is %s", s.Index.Name, s.Entity.Name, w.Name, strings.Join(w.Value.Texts(), " or "))
+			switch {
+			case ok && !slices.Contains(w.Value.Texts(), asked.Value.text):
+				x.sparse = fmt.Sprintf("%s, not %s", only, asked.Value.text)
+				x.trySparse = "make the key present for this value too, or query another value"
+			case !ok && s.Action.Index == "" && !slices.Contains(s.Action.Given, w.Name):
+				x.sparse = only + ", and the query asks for all"
+				x.trySparse = "make the key always present, ask for these values with where, or name the index to read what it contains"
 			}
 		}
 	}

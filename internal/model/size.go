@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 )
 
 // defaultHorizon is the default of Model.Horizon, in seconds.
@@ -64,7 +65,18 @@ func (m *Model) inPartition(s *Step) float64 {
 	for _, a := range key.Partition {
 		attrs = append(attrs, a.Name)
 	}
-	return m.Items(s.Entity) / m.partitions(s.Entity, attrs)
+	return m.Items(s.Entity) * m.present(s.Entity, key) / m.partitions(s.Entity, attrs)
+}
+
+// present is the fraction of an entity's stored items that have all attributes of a key.
+func (m *Model) present(e *Entity, key schema.Key) float64 {
+	share := 1.0
+	for _, a := range key.All() {
+		if f, ok := e.byName[a.Name]; ok {
+			share = min(share, m.share(f))
+		}
+	}
+	return share
 }
 
 // share is the fraction of an entity's stored items that have a field.
@@ -119,11 +131,7 @@ func (m *Model) Storage(t *Table) Storage {
 			if !x.schema.Key.In(it) {
 				continue
 			}
-			share := 1.0
-			for _, a := range x.schema.Key.All() {
-				share = min(share, m.share(e.byName[a.Name]))
-			}
-			s.Indexes[i].Bytes += items * share * float64(t.schema.Entry(x.schema, it).Size()+overhead)
+			s.Indexes[i].Bytes += items * m.present(e, x.schema.Key) * float64(t.schema.Entry(x.schema, it).Size()+overhead)
 		}
 	}
 	return s
