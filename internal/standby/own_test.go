@@ -2,12 +2,14 @@ package standby
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
@@ -136,4 +138,75 @@ func TestOwnFolders(t *testing.T) {
 	if err := removeOwn(dir + partSuffix); !errors.Is(err, pebble.ErrNotMarked) {
 		t.Errorf("removeOwn of promoted data: %v", err)
 	}
+}
+
+// A crash while an unfinished first copy is removed does not keep the standby from starting: the copy
+// is made again.
+func TestCrashDuringTheRemovalOfACopy(t *testing.T) {
+	for _, loading := range []bool{true, false} {
+		for last := 1; ; last++ {
+			dir := filepath.Join(t.TempDir(), "data")
+			part := dir + partSuffix
+			writeCopy(t, part, loading)
+			if !removeSome(t, part, last) {
+				break
+			}
+			f, err := Open(t.Context(), optionsFor(dir, silent{}))
+			if err != nil {
+				t.Fatalf("loading %v: after the removal of %d files the standby does not start: %v", loading, last, err)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// writeCopy creates a folder with a copy, whole or not.
+func writeCopy(t *testing.T, dir string, loading bool) {
+	t.Helper()
+	if err := createOwn(dir); err != nil {
+		t.Fatal(err)
+	}
+	e, err := pebble.Open(pebble.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = e.Load(t.Context(), func(yield func(store.Pair, error) bool) {
+		for i := range 1000 {
+			if !yield(store.Pair{Key: fmt.Appendf(nil, "k%04d", i), Value: make([]byte, 1000)}, nil) {
+				return
+			}
+		}
+	}, 7, func(whole bool) []byte {
+		return (&state{Format: format, Standby: "id", Loading: !whole || loading}).encode()
+	})
+	if err := errors.Join(err, e.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// removeSome does what removeOwn has done when it is killed: the folder is marked as being removed,
+// and some files are gone. It reports false if there are not as many.
+func removeSome(t *testing.T, dir string, some int) bool {
+	t.Helper()
+	if err := pebble.Mark(dir, "stator.removing"); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range entries {
+		if f.Name() == "stator.removing" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
+			t.Fatal(err)
+		}
+		if some--; some == 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -126,9 +126,12 @@ func hasCopy(o pebble.Options) (bool, error) {
 	if own, err := isMarked(o.Dir); err != nil || !own {
 		return false, err
 	}
+	if removed, err := pebble.IsBeingRemoved(o.Dir); err != nil || removed {
+		return false, err
+	}
 	e, s, err := openStandby(o)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%s: %w", o.Dir, err)
 	}
 	return s != nil && !s.Loading, e.Close()
 }

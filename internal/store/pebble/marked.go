@@ -45,9 +45,22 @@ func Unmark(dir, mark string) error {
 // ErrNotMarked is returned by RemoveMarked for a folder without the mark.
 var ErrNotMarked = errors.New("it does not have the file that marks it")
 
-// RemoveMarked removes a folder that is empty or has a file of the name mark, if it exists. The
-// mark is removed last, so that it can be called again after a crash. It returns ErrNotMarked for
-// anything else, and a *LockedError when an engine has the folder open.
+// removingName is the file that says that a marked folder is being removed: what is left of it
+// must not be opened.
+const removingName = "stator.removing"
+
+// IsBeingRemoved reports whether the removal of a marked folder has begun, and was interrupted.
+func IsBeingRemoved(dir string) (bool, error) {
+	_, err := os.Lstat(filepath.Join(dir, removingName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// RemoveMarked removes a folder that is empty or has a file of the name mark, if it exists. It can
+// be called again after a crash; IsBeingRemoved reports what that has left. RemoveMarked returns
+// ErrNotMarked for anything else, and a *LockedError when an engine has the folder open.
 func RemoveMarked(dir, mark string) error {
 	dir, err := filepath.Abs(dir) // as Open names it
 	if err != nil {
@@ -70,14 +83,17 @@ func RemoveMarked(dir, mark string) error {
 	if len(entries) == 0 {
 		return os.Remove(dir)
 	}
-	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == mark }) {
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == mark || e.Name() == removingName }) {
 		return ErrNotMarked
 	}
 	lock, err := lockDir(vfs.Default, dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(removeLast(dir, mark), lock.release())
+	if err := Mark(dir, removingName); err != nil {
+		return errors.Join(err, lock.release())
+	}
+	return errors.Join(removeLast(dir, removingName), lock.release())
 }
 
 // removeLast removes a folder: one of its files after all others.
