@@ -270,3 +270,31 @@ func TestRecordsAreCountedBeforeSomeAreRemoved(t *testing.T) {
 		t.Errorf("%d bytes are counted, want %d", kept, 5*each)
 	}
 }
+
+// A change whose range has no keys, or has keys of the engine, is rejected.
+func TestApplyRejectsOddRanges(t *testing.T) {
+	for name, r := range map[string][2]string{
+		"the end before the start": {"m", "a"},
+		"empty":                    {"m", "m"},
+		"no end":                   {"m", ""},
+		"the engine's own keys":    {"m", "\xff\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d"})
+			defer e.Close()
+			if err := set(e, "z", []byte("v")); err != nil {
+				t.Fatal(err)
+			}
+			edits := appendEdit(nil, editDeleteRange, []byte(r[0]), []byte(r[1]))
+			if err := e.Apply(t.Context(), []Change{{Stamp: 1, Edits: edits}}, e.horizon(), []byte("state")); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("Apply returns %v", err)
+			}
+			if got := pairs(t, e); len(got) != 1 {
+				t.Errorf("the engine has %v", got)
+			}
+			if err := e.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

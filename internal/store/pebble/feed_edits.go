@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -63,7 +64,7 @@ func decodeEdits(edits []byte, fn func(kind byte, key, value []byte) error) erro
 		if ok && kind != editDelete {
 			value, rest, ok = cutBytes(rest)
 		}
-		if !ok || len(key) == 0 || key[0] == store.Reserved || kind < editSet || kind > editDeleteRange {
+		if !ok || len(key) == 0 || key[0] == store.Reserved || kind < editSet || kind > editDeleteRange || kind == editDeleteRange && !isRange(key, value) {
 			return fmt.Errorf("a change cannot be decoded: %w", store.ErrCorrupt)
 		}
 		if err := fn(kind, key, value); err != nil {
@@ -72,6 +73,11 @@ func decodeEdits(edits []byte, fn func(kind byte, key, value []byte) error) erro
 		edits = rest
 	}
 	return nil
+}
+
+// isRange reports whether a range that is deleted has keys, and none of the engine's.
+func isRange(start, end []byte) bool {
+	return bytes.Compare(start, end) < 0 && bytes.Compare(end, []byte{store.Reserved}) <= 0
 }
 
 // addEdits adds the edits of a change to a batch.
