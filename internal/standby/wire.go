@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/stator-db/stator/internal/store"
 )
@@ -180,5 +181,16 @@ func decodeMessage(content []byte, into any) error {
 	if err := json.Unmarshal(content, into); err != nil {
 		return fmt.Errorf("%w: %w", errIncomplete, err)
 	}
+	if m, ok := into.(interface{ positions() []store.Stamp }); ok && slices.Max(m.positions()) > lastPosition {
+		return fmt.Errorf("%w: a position is later than any time", errIncomplete)
+	}
 	return nil
 }
+
+// lastPosition is more than the stamp of any server, in the year 3084. A promoted standby continues
+// the stamps of its server, and needs room for that.
+const lastPosition store.Stamp = 1 << 63
+
+func (m *copyBegin) positions() []store.Stamp  { return []store.Stamp{m.Start} }
+func (m *copyEnd) positions() []store.Stamp    { return []store.Stamp{m.Consistent} }
+func (m *changesEnd) positions() []store.Stamp { return []store.Stamp{m.Next, m.Horizon, m.Newest} }

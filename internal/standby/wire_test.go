@@ -62,3 +62,21 @@ func TestDamagedReplies(t *testing.T) {
 		}
 	}
 }
+
+// A position that no time reaches is rejected: a promoted standby could not continue its stamps.
+func TestPositionsBeyondTime(t *testing.T) {
+	for text, into := range map[string]any{
+		`{"start": 18446744073709551615}`:                                           new(copyBegin),
+		`{"consistent": 9223372036854775809}`:                                       new(copyEnd),
+		`{"next": 18446744073709551615, "horizon": 18446744073709551615}`:           new(changesEnd),
+		`{"next": 1, "horizon": 18446744073709551615}`:                              new(changesEnd),
+		`{"next": 1, "horizon": 1, "newest": 18446744073709551615, "run": "a run"}`: new(changesEnd),
+	} {
+		if err := decodeMessage([]byte(text), into); !errors.Is(err, errIncomplete) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := decodeMessage([]byte(`{"next": 9223372036854775807}`), new(changesEnd)); err != nil {
+		t.Error(err)
+	}
+}
