@@ -215,8 +215,8 @@ var itemFaults = []known{
 		evidence: "AWS cancels the transaction with the reason ValidationError (API reference, dynoxide)",
 	},
 	{
-		name: "empty key of an index in a query", ops: "Query", stator: "ValidationException: One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty .*",
-		evidence: "not known for indexes: stator names the key, DynamoDB Local the index; dynoxide does not check it",
+		name: "empty key in a query (dynoxide)", witness: nameDynoxide, ops: "Query", stator: "ValidationException: One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty .*",
+		evidence: "DynamoDB Local has the message, and for indexes it is on public record; dynoxide does not check the value",
 	},
 	{
 		name: "empty binary set in an expression's values", stator: "ValidationException: One or more parameter values were invalid: Binary sets should not be empty",
@@ -266,5 +266,56 @@ var itemFaults = []known{
 	{
 		name: "empty prefix of a sort key", witness: nameLocal, ops: "Query", agreed: true, stator: "200", other: "ValidationException: .*cannot contain an empty .* value.*",
 		evidence: "not known: begins_with(sk, '') is accepted by stator and dynoxide",
+	},
+	{
+		name: "operand in two pairs of parentheses", witness: nameLocal, stator: "ValidationException: Invalid .*Expression: The expression has redundant parentheses;", other: "ValidationException: Invalid .*Expression: Syntax error; .*",
+		evidence: "((a)) is refused by both; DynamoDB Local reports that the expression ends too early, dynoxide has stator's message",
+	},
+	{
+		name: "expressions before ConsistentRead of an index", ops: "Scan|Query", stator: "ValidationException: Invalid .*Expression: .*", other: "ValidationException: (?:Consistent reads are not supported on global|ExpressionAttributeValues can only be specified).*",
+		evidence: "not known: stator and dynalite check expressions first",
+	},
+	{
+		name: "checks before the table is looked up", ops: "Scan|Query|.*Item.*", witness: nameLocal, stator: "ValidationException: .*", other: "ResourceNotFoundException: .*",
+		evidence: "faults of a request by itself are reported before the table is looked up (conformance/put_item/order.txt, after dynalite)",
+	},
+	{
+		name: "index in a type mismatch", ops: "PutItem|BatchWriteItem|Transact.*", stator: "ValidationException: .*Type mismatch for Index Key .*", other: "ValidationException: .*Type mismatch for Index Key.*",
+		evidence: "which of several indexes is named is not known; DynamoDB Local names none",
+	},
+	{
+		name: "message of a statement or action in a cancelled transaction", witness: nameLocal, ops: "TransactWriteItems|ExecuteTransaction", stator: "TransactionCanceledException: .*", other: "TransactionCanceledException: .*", places: `outcome|CancellationReasons\[\]\.Message`,
+		when:     func(f *finding) bool { return strings.Contains(f.Stator.Text, "ValidationError") },
+		evidence: "DynamoDB Local has its own messages for keys and items that do not fit; AWS's are those of single requests (API reference)",
+	},
+	{
+		name: "transaction that dynoxide carries out", witness: nameDynoxide, ops: "TransactWriteItems", stator: "TransactionCanceledException: .*ValidationError.*",
+		when:     func(f *finding) bool { return f.Third != nil && !f.Third.ok() },
+		evidence: "DynamoDB Local refuses the transaction, too",
+	},
+	{
+		name: "size of an update", ops: "UpdateItem", stator: "ValidationException: Item size to update has exceeded the maximum allowed size", other: "200",
+		evidence: "an update is charged for its actions, and limited 19 bytes and more below a put (dynoxide's change log of a later version, recorded on AWS; conformance/update_item/sizes.txt)",
+	},
+	{
+		name: "legacy parameters: faults before the condition", ops: "UpdateItem", stator: "ValidationException: .*", other: "ConditionalCheckFailedException: .*",
+		evidence: "not known: an empty set in AttributeUpdates and a path into an index key are checked before the condition by stator and dynalite, after it by the witnesses",
+	},
+	{
+		name: "words of legacy key conditions", ops: "Query", stator: "ValidationException: (?:Invalid KeyConditionExpression: )?(?:Query condition missed key schema element|KeyConditionExpressions must only contain one condition per key).*",
+		evidence: "dynalite has stator's message; the witnesses have it without the name of the key or without the prefix",
+	},
+	{
+		name: "null in a legacy filter", witness: nameDynoxide, places: "Count|Items|ScannedCount", when: func(f *finding) bool { return hasNull(f.Step.Body) },
+		evidence: "what AWS does with a null member of a map is not known",
+	},
+	{
+		name: "AttributeUpdates without an action", witness: nameLocal, ops: "UpdateItem", places: "ConsumedCapacity.*|Attributes.*",
+		when:     func(f *finding) bool { return lacksAction(f.Step.Body) },
+		evidence: "the default action is PUT (API reference); DynamoDB Local ignores the member",
+	},
+	{
+		name: "values without a condition in a transaction", ops: "TransactWriteItems", stator: "ValidationException: ExpressionAttribute(?:Values|Names) can only be specified when using expressions: .*",
+		evidence: "DynamoDB Local refuses them with a text for each action; dynoxide cancels the transaction",
 	},
 }

@@ -117,4 +117,12 @@ var statementFaults = []known{
 		name: "a clause in place of a value", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Only select from a single table or index is supported.", other: "ValidationException: Statement wasn't well formed.*",
 		evidence: "SET a = SET b = 1 is refused by both; which message AWS has is not known",
 	},
+	{
+		name: "names that begin with a colon", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", agreed: true, other: "ValidationException: An expression attribute name used in the document path is not defined.*",
+		evidence: "DynamoDB Local turns statements into expressions, and takes the name for a placeholder",
+	},
+	{
+		name: "words of a fault in a statement", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: (?:Unsupported data type|Unrecognized function).*", other: "ValidationException: (?:Unsupported data type|Unrecognized function).*",
+		evidence: "the same fault; DynamoDB Local prints the operand as its parser holds it",
+	},
 }
