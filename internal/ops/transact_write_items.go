@@ -161,9 +161,12 @@ func (s *Service) updateAction(in *api.Update) (action, error) {
 // other expressions.
 func (s *Service) actionCondition(c *api.ActionCondition, bind func(*expr.Bindings) error) (*expr.Condition, error) {
 	p := parameters{
-		expressions: []parameter{{"UpdateExpression", bind != nil}, {"ConditionExpression", c.ConditionExpression != nil}},
+		expressions: []parameter{{"ConditionExpression", c.ConditionExpression != nil}},
 		names:       c.ExpressionAttributeNames,
 		values:      c.ExpressionAttributeValues,
+	}
+	if bind != nil { // an update has its expression always
+		p.expressions = append(p.expressions, parameter{"UpdateExpression", true})
 	}
 	if err := p.check(); err != nil {
 		return nil, err
