@@ -121,7 +121,6 @@ func (s *Standby) Promote(ctx context.Context) (*DB, error) {
 	if s.db != nil {
 		return s.db, nil
 	}
-	last := s.follower.Status()
 	engine, err := s.promotedEngine()
 	if err != nil {
 		return nil, err
@@ -133,6 +132,7 @@ func (s *Standby) Promote(ctx context.Context) (*DB, error) {
 	}
 	s.db = d
 	s.starting.Open(d.Handler())
+	last := s.follower.LastStatus()
 	s.o.Log.Info("promoted: this server is no longer a standby", "of", last.Of, "state", last.State, "lagSeconds", last.LagSeconds, "lagUnknown", last.LagUnknown, "lagBytes", last.LagBytes)
 	return d, nil
 }
@@ -151,9 +151,10 @@ func (s *Standby) promotedEngine() (store.Engine, error) {
 	return engine, nil
 }
 
-func (s *Standby) promote(ctx context.Context) error {
+// promote promotes the standby, and returns its status when the following ended.
+func (s *Standby) promote(ctx context.Context) (StandbyStatus, error) {
 	_, err := s.Promote(ctx)
-	return err
+	return s.follower.LastStatus(), err
 }
 
 // Close stops the standby, or the database that it was promoted to.

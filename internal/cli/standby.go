@@ -143,9 +143,13 @@ promoted one copies everything.`,
 
 // promotionReport says what a standby with this status has, and what it lacks.
 func promotionReport(s stator.StandbyStatus) string {
-	text := fmt.Sprintf("promoted: it was %s; which of the last writes of %s are missing is unknown, as the clock was set back\n", s.State, s.Of)
-	if !s.LagUnknown {
-		text = fmt.Sprintf("promoted: it was %s, and has all that %s had acknowledged %.1f seconds before; later writes may be missing\n", s.State, s.Of, s.LagSeconds)
+	text := fmt.Sprintf("promoted: it was %s, and has all that %s had acknowledged %.1f seconds before; later writes may be missing\n", s.State, s.Of, s.LagSeconds)
+	if !s.HasLag() {
+		text = fmt.Sprintf("promoted: it was %s; which of the last writes of %s are missing is unknown", s.State, s.Of)
+		if s.LagUnknown {
+			text += ", as the clock was set back"
+		}
+		text += "\n"
 	}
 	if s.LagBytes > 0 {
 		text += fmt.Sprintf("of these it knew about %d bytes that it had not received\n", s.LagBytes)

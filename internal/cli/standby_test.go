@@ -76,3 +76,10 @@ func TestPromotionReport(t *testing.T) {
 		}
 	}
 }
+
+// A status without a lag is not reported as a lag of 0 seconds.
+func TestPromotionReportWithoutALag(t *testing.T) {
+	if got := promotionReport(stator.StandbyStatus{State: "COPYING", Of: "x"}); strings.Contains(got, " seconds") {
+		t.Errorf("it is reported as %s", got)
+	}
+}

@@ -31,8 +31,8 @@ func notStandby() *apierror.Error {
 type Standby struct {
 	Status  func() standby.Status
 	Metrics func() []metrics.Metric
-	Promote func(context.Context) error
-	Hosts   []string // as in OnlyHosts
+	Promote func(context.Context) (standby.Status, error) // returns the status when the following ended
+	Hosts   []string                                      // as in OnlyHosts
 	Log     *slog.Logger
 }
 
@@ -91,10 +91,9 @@ func (h *Standby) signed(r *door.Request, a *door.Reply, answer func() error) {
 	}
 }
 
-// promote promotes the standby, and answers with its status just before.
+// promote promotes the standby, and answers with its status when the following ended.
 func (h *Standby) promote(ctx context.Context, a *door.Reply) error {
-	s := h.Status()
-	err := h.Promote(context.WithoutCancel(ctx))
+	s, err := h.Promote(context.WithoutCancel(ctx))
 	if errors.Is(err, standby.ErrNoCopy) {
 		standbyFault(a, http.StatusConflict, "NoCopy", err.Error())
 		return nil

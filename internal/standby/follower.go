@@ -50,6 +50,8 @@ type Follower struct {
 	needCopy bool
 
 	replacing bool // a new copy replaces the data, and neither is open yet
+
+	last *Status // when the following ended, once it is promoted
 }
 
 const (
@@ -63,6 +65,9 @@ const (
 
 // errNotHeard is the error of a standby until its server answers.
 var errNotHeard = errors.New("the server has not answered yet")
+
+// errPromoted is the error of a standby that was promoted.
+var errPromoted = errors.New("it was promoted, and does not follow any more")
 
 // Open opens the data of a standby, or begins with none, and starts to follow.
 func Open(ctx context.Context, o Options) (_ *Follower, err error) {
@@ -280,9 +285,13 @@ func (f *Follower) end() (*pebble.Engine, error) {
 	if !ok { // a new copy could not replace it
 		return nil, ErrNoCopy
 	}
+	last := f.Status()
 	if err := e.EndStandby(); err != nil {
 		return nil, err
 	}
+	f.mu.Lock()
+	f.last = &last
+	f.mu.Unlock()
 	if err := unmark(f.o.Engine.Dir); err != nil {
 		f.o.Log.Error("the folder of the promoted data is still marked as a standby's: remove the file", "file", filepath.Join(f.o.Engine.Dir, ownName), "error", err)
 	}

@@ -31,10 +31,30 @@ const (
 	Disconnected = "DISCONNECTED"
 )
 
+// HasLag reports whether LagSeconds is known.
+func (s Status) HasLag() bool { return s.State != Copying && !s.LagUnknown }
+
+// LastStatus returns the status when the following ended; the zero value if the standby is not
+// promoted.
+func (f *Follower) LastStatus() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last == nil {
+		return Status{}
+	}
+	return *f.last
+}
+
 // Status returns what the standby does.
 func (f *Follower) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.last != nil {
+		s := *f.last
+		s.State, s.Error = Disconnected, errPromoted.Error()
+		s.LagSeconds, s.LagUnknown = lagSince(f.fresh.Known(), time.Now())
+		return s
+	}
 	s := Status{Of: f.o.Of, State: Following, Copied: max(0, f.copied), Position: uint64(f.reached), Server: uint64(f.horizon), LagStamps: uint64(f.horizon - f.reached), LagBytes: f.left}
 	if f.state != nil && f.reached < f.state.Position {
 		s.Position = uint64(f.state.Position) // it has not heard from the server yet
@@ -72,7 +92,7 @@ func (f *Follower) Metrics() []metrics.Metric {
 	if s.State == Following {
 		following = 1
 	}
-	if s.State == Copying || s.LagUnknown { // it has nothing that could be promoted, or it may lack anything
+	if !s.HasLag() { // it has nothing that could be promoted, or it may lack anything
 		lagSeconds = math.Inf(1)
 	}
 	return []metrics.Metric{
