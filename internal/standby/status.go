@@ -76,7 +76,8 @@ func lagSince(fresh, now time.Time) (seconds float64, unknown bool) {
 	if fresh.IsZero() || fresh.After(now) {
 		return 0, true
 	}
-	return now.Sub(fresh).Seconds(), false
+	// The monotonic clock stands still while the machine is suspended, and the wall clock may be set back.
+	return max(now.Sub(fresh), now.Round(0).Sub(fresh.Round(0))).Seconds(), false
 }
 
 // promotable reports whether the data is a state that the server had. The caller holds
