@@ -195,9 +195,11 @@ func withoutEmpty(a answer) string {
 	return strings.ReplaceAll(canonical(a.Body["Responses"]), `{"Item":{}}`, `{}`)
 }
 
-// plainNumbers returns a body with all numbers in one notation.
+// plainNumbers returns a body with all numbers in one notation, without consumed
+// capacity.
 func plainNumbers(body object) string {
-	v := cloneJSON(body)
+	v := cloneJSON(body).(object)
+	delete(v, "ConsumedCapacity")
 	for _, n := range nodes(v) {
 		if s, ok := n.get().(string); ok && n.name == "N" && len(s) < 200 {
 			if r, ok := new(big.Rat).SetString(s); ok {
