@@ -72,6 +72,11 @@ func (c *planner) suggestIndex() string {
 	if sort != "" {
 		text += " and sort key " + sort
 	}
+	for _, name := range equal {
+		if f := c.step.Entity.byName[name]; f.Type != item.S && f.Type != item.N && f.Type != item.B {
+			text += fmt.Sprintf("; store %s as text with listed values for that, since a key cannot be of type %s", name, f.Type)
+		}
+	}
 	return text
 }
 

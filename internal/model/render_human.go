@@ -13,15 +13,18 @@ import (
 // humanRenderer renders values for people: templates with {attribute}.
 type humanRenderer struct {
 	step  *Step
-	fixed map[string]string // attributes whose value the pattern gives
+	fixed map[string]string  // attributes whose value the pattern gives
+	exact map[string]Literal // those whose value is no text
 }
 
 func newHumanRenderer(s *Step) *humanRenderer {
-	w := &humanRenderer{step: s, fixed: make(map[string]string)}
+	w := &humanRenderer{step: s, fixed: make(map[string]string), exact: make(map[string]Literal)}
 	for _, list := range [][]*Setting{s.Action.From, s.Action.Where, s.Action.Set} {
 		for _, x := range list {
 			if x.Value.kind == literalString && !strings.Contains(x.Value.text, "{") {
 				w.fixed[x.Name] = x.Value.text
+			} else if x.Value.kind != literalString {
+				w.exact[x.Name] = x.Value
 			}
 		}
 	}
@@ -54,6 +57,9 @@ func (w *humanRenderer) render(t template) string {
 func (w *humanRenderer) field(f *Field) any {
 	if f.template != nil && slices.Contains(w.step.Action.Given, f.Name) {
 		return typed(f.Type, "{"+f.Name+"}")
+	}
+	if l, ok := w.exact[f.Name]; ok && f.template == nil {
+		return w.literal(l, f.Type, false)
 	}
 	return typed(f.Type, w.render(templateOf(f)))
 }

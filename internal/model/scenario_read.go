@@ -97,6 +97,9 @@ func (d *scenarioBuilder) reject(x *sample, s *Step, c *ordinalRange) {
 					x.fixed[name], _ = StringLiteral(other).value(f.Type)
 				}
 			}
+		case f.Type == item.BOOL:
+			wanted, given := named(s.Action.Where, name)
+			x.fixed[name] = item.Bool(given && wanted.Value.text != "true")
 		default:
 			x.shared[name] = d.base + d.freshOffset()
 		}
@@ -261,12 +264,17 @@ func (d *scenarioBuilder) checkCount(s *Step, reads int) error {
 	if s.Action.Page > 0 || s.Action.verb == Scan {
 		return nil
 	}
-	scanned := 0
+	scanned, kept := 0, 0
 	for _, c := range d.scenario.Calls {
 		scanned += c.Want.Scanned
+		kept += c.Want.Count
 	}
 	if scanned < reads {
 		return fmt.Errorf("%q expects %d items, but its key condition matches %d of them", d.plan.Pattern.Name, reads, scanned)
+	}
+	if most := scanned - reads + max(1, s.Action.Matches); kept > most && len(s.Filter) > 0 {
+		return fmt.Errorf("%q expects %d items of %d, but its filter cannot reject the others: all values of %s are the same",
+			d.plan.Pattern.Name, max(1, s.Action.Matches), reads, strings.Join(s.Filter, ", "))
 	}
 	return nil
 }
