@@ -206,6 +206,9 @@ func (f *Follower) applyNext(ctx context.Context, e *pebble.Engine, s *state, fr
 	if err != nil {
 		return nil, end, err
 	}
+	if err := e.Healthy(ctx); err != nil { // also without changes to apply
+		return nil, end, err
+	}
 	now := *fresh
 	now.Observe(sent, end.Newest, end.Next)
 	next := *s

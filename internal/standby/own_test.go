@@ -210,3 +210,49 @@ func removeSome(t *testing.T, dir string, some int) bool {
 	}
 	return false
 }
+
+// A standby whose folder was removed does not follow, and is not promoted: a restart would not find
+// its data. It continues when the folder is moved back.
+func TestPromotionWithoutAFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	server := newScripted()
+	close(server.send)
+	o := optionsFor(dir, server)
+	o.Engine.DiskCheck = time.Millisecond
+	f, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, f, Following)
+	if err := os.Rename(dir, dir+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Promote(); !errors.Is(err, store.ErrRemoved) {
+		t.Errorf("Promote without a folder: %v", err)
+	}
+	awaitState(t, f, Disconnected)
+	if s := f.Status(); !strings.Contains(s.Error, store.ErrRemoved.Error()) {
+		t.Errorf("without a folder the status is %+v", s)
+	}
+	if err := os.Rename(dir+".moved", dir); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, f, Following)
+	e, err := f.Promote()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitState waits until a standby has a state.
+func awaitState(t *testing.T, f *Follower, state string) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * time.Second); f.Status().State != state; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the status is %+v, want the state %s", f.Status(), state)
+		}
+	}
+}

@@ -55,12 +55,16 @@ func (e *Engine) StandbyState() ([]byte, error) {
 }
 
 // EndStandby removes the standby's state: the engine is from now on like any other. Its
-// data has a new branch, as it differs from the server's from now on.
+// data has a new branch, as it differs from the server's from now on. If the folder was removed
+// or replaced, it does nothing and returns store.ErrRemoved.
 func (e *Engine) EndStandby() error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
 	defer e.gate.Leave()
+	if !e.disk.folder.present() { // now, not at the last check of the disk
+		return e.disk.folder.err()
+	}
 	batch := e.db.NewBatch()
 	defer func() { _ = batch.Close() }()
 	err := errors.Join(batch.Delete(standbyKey, nil), batch.Set(branchKey, []byte(rand.Text()), nil))
