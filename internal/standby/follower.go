@@ -66,6 +66,9 @@ const (
 // errNotHeard is the error of a standby until its server answers.
 var errNotHeard = errors.New("the server has not answered yet")
 
+// errCopiesAgain is the error of a standby with a copy that makes another.
+var errCopiesAgain = errors.New("the server no longer has the changes for this standby: copying everything again")
+
 // errPromoted is the error of a standby that was promoted.
 var errPromoted = errors.New("it was promoted, and does not follow any more")
 
@@ -153,7 +156,7 @@ func (f *Follower) step(ctx context.Context) error {
 	}
 	err := f.follow(ctx, s)
 	if refused := new(refusal); errors.As(err, &refused) && refused.Code == codeNoSlot {
-		f.o.Log.Error("the server no longer has the changes for this standby: copying everything again", "of", f.o.Of)
+		f.o.Log.Error(errCopiesAgain.Error(), "of", f.o.Of)
 		f.mu.Lock()
 		f.needCopy = true
 		f.mu.Unlock()

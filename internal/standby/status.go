@@ -1,6 +1,7 @@
 package standby
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 type Status struct {
 	Of string `json:"of"`
 	// State is COPYING until there is a copy that can be promoted, FOLLOWING while
-	// the server answers, and DISCONNECTED while it does not.
+	// the server answers, and DISCONNECTED while it does not, or while another copy
+	// is made.
 	State      string  `json:"state"`
 	Copied     int64   `json:"copied,omitempty"`     // keys of the copy in progress
 	Position   uint64  `json:"position"`             // the stamp up to which the changes are applied
@@ -59,8 +61,8 @@ func (f *Follower) Status() Status {
 	if f.state != nil && f.reached < f.state.Position {
 		s.Position = uint64(f.state.Position) // it has not heard from the server yet
 	}
-	if f.lastErr != nil {
-		s.State, s.Error = Disconnected, f.lastErr.Error()
+	if err := f.problem(); err != nil {
+		s.State, s.Error = Disconnected, err.Error()
 	}
 	if f.promotable() {
 		s.LagSeconds, s.LagUnknown = lagSince(f.fresh.Known(), time.Now())
@@ -68,6 +70,18 @@ func (f *Follower) Status() Status {
 		s.State = Copying
 	}
 	return s
+}
+
+// problem returns why the data does not follow the server, or nil. The caller holds mu.
+func (f *Follower) problem() error {
+	again := f.needCopy || f.replacing && f.state != nil
+	switch {
+	case !again:
+		return f.lastErr
+	case f.lastErr == nil: // the server answers, but the changes are for the new copy
+		return errCopiesAgain
+	}
+	return fmt.Errorf("%w: %w", errCopiesAgain, f.lastErr)
 }
 
 // lagSince returns the seconds since the standby had everything. That time may be one of the wall
@@ -97,7 +111,7 @@ func (f *Follower) Metrics() []metrics.Metric {
 		lagSeconds = math.Inf(1)
 	}
 	return []metrics.Metric{
-		{Name: "stator_standby_following", Help: "Whether this standby has a copy and its server answers.", Type: metrics.Gauge, Samples: metrics.Value(following)},
+		{Name: "stator_standby_following", Help: "Whether this standby has a copy that follows its server.", Type: metrics.Gauge, Samples: metrics.Value(following)},
 		{Name: "stator_standby_lag_seconds", Help: "Since when the standby may lack changes; +Inf until it has a copy, and if it is unknown.", Type: metrics.Gauge, Samples: metrics.Value(lagSeconds)},
 		{Name: "stator_standby_lag_bytes", Help: "Changes of the server that the standby knows of and does not have.", Type: metrics.Gauge, Samples: metrics.Value(float64(s.LagBytes))},
 	}

@@ -1,6 +1,8 @@
 package standby
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -36,4 +38,25 @@ func withWall(t *testing.T, at time.Time, by time.Duration) time.Time {
 	const nanosecondBits = 30 // below the seconds of the wall clock
 	*(*uint64)(unsafe.Pointer(&at)) += uint64(by/time.Second) << nanosecondBits
 	return at
+}
+
+// While a standby that has lost its slot copies everything again, it is not said to follow, until the
+// copy has replaced the old one.
+func TestStatusDuringAnotherCopy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	writeDir(t, dir, "id")
+	server := newScripted()
+	f := openFollower(t, dir, server)
+	<-server.copied // the copy needs changes, for which it waits
+	if s := f.Status(); s.State != Disconnected || !strings.Contains(s.Error, errCopiesAgain.Error()) {
+		t.Errorf("during the copy the status is %+v", s)
+	}
+	close(server.send)
+	awaitState(t, f, Following)
+	if s := f.Status(); s.Error != "" || s.Position != 10 {
+		t.Errorf("after the copy the status is %+v", s)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
 }
