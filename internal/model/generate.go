@@ -189,13 +189,8 @@ func (s *sample) listed(f *Field, ordinal int) item.Value {
 
 // usual is the most common value, or the first.
 func (a *Attribute) usual() string {
-	text, most := a.Values[0], 0.0
-	for _, s := range a.Mix {
-		if share, err := parseFloat(s.Value.text); err == nil && share > most {
-			text, most = s.Name, share
-		}
-	}
-	return text
+	shares := a.shares(0)
+	return a.Values[slices.Index(shares, slices.Max(shares))]
 }
 
 // keyLeaves returns the attributes that the table's key of an entity is built

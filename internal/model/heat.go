@@ -195,7 +195,7 @@ func (a *Attribute) shares(skew float64) []float64 {
 	if skew == 0 || len(shares) == 1 {
 		return shares
 	}
-	top := slices.Index(a.Values, a.usual())
+	top := slices.Index(shares, slices.Max(shares))
 	others := max(1e-9, 1-shares[top])
 	for i := range shares {
 		shares[i] *= (1 - skew) / others
@@ -244,6 +244,8 @@ func (h *heat) share(p *Pattern, t *partitionLoad, listed map[string]bool) (shar
 		case fixed || listed[leaf]:
 		case skew > 0:
 			share = min(share, skew)
+		case len(a.Values) > 0: // too many for a form of each
+			share = min(share, slices.Max(a.shares(0)))
 		case t.isCurrent(leaf):
 			share = min(share, max(formats[a.Format].period(a), 1/h.m.distinct(f)))
 		default:

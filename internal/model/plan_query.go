@@ -367,6 +367,7 @@ func (x *queryCandidate) checkSparse() {
 		f, ok := s.Entity.byName[a.Name]
 		if !ok {
 			x.sparse = fmt.Sprintf("%s contains no %s items: they have no %s", s.Index.Name, s.Entity.Name, a.Name)
+			x.trySparse = fmt.Sprintf("give them %s, or use another index", a.Name)
 			return
 		}
 		for _, w := range f.when {

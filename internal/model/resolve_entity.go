@@ -196,6 +196,9 @@ func (r *resolver) checkMix(a *Attribute) {
 	if sum > 1.0001 {
 		r.fault(a.At("mix"), "the shares of %s sum to more than 1", a.Name)
 	}
+	if len(a.Mix) > 0 && len(a.Mix) == len(a.Values) && sum < 0.9999 {
+		r.fault(a.At("mix"), "the shares of %s sum to less than 1, and all its values have one", a.Name)
+	}
 }
 
 // example takes undeclared attributes from the example item, and example values

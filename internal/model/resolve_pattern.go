@@ -67,7 +67,7 @@ func (r *resolver) checkCombined(p *Pattern) {
 	}
 	for _, s := range p.Skew {
 		r.checkSkew(s)
-		has := func(a *Action) bool { return a.entity != nil && a.entity.byName[s.Name] != nil }
+		has := func(a *Action) bool { return a.entity == nil || a.entity.byName[s.Name] != nil }
 		if !slices.ContainsFunc(p.Actions(), has) {
 			r.fault(s.Position, "no action of the %s has an attribute %s", kindOfPattern(p), s.Name)
 		}

@@ -85,13 +85,9 @@ func (m *Model) share(f *Field) float64 {
 	for _, w := range f.when {
 		of := f.entity.byName[w.Name].Attribute
 		values := w.Value.Texts()
-		if len(of.Mix) == 0 {
-			share *= float64(len(values)) / float64(len(of.Values))
-			continue
-		}
 		sum := 0.0
-		for _, s := range of.Mix {
-			if n, err := parseFloat(s.Value.text); err == nil && slices.Contains(values, s.Name) {
+		for i, n := range of.shares(0) {
+			if slices.Contains(values, of.Values[i]) {
 				sum += n
 			}
 		}
