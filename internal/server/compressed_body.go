@@ -33,8 +33,14 @@ func (h *Handler) decompress(ctx context.Context, encoding, sent []byte, held *a
 	}
 	defer held.Release() // of the sent body
 	b := new(decodedBody)
-	decoded := h.bodies.Reserve(ctx, b)
+	decoded, returned := h.bodies.Reserve(ctx, b), false
+	defer func() {
+		if !returned { // a panic
+			decoded.Release()
+		}
+	}()
 	err := h.decodeInto(ctx, b, decoded, c, sent)
+	returned = true
 	if errors.Is(err, coding.ErrMalformed) {
 		err = internal("The body is not in its Content-Encoding, or it is incomplete.")
 	}
@@ -65,7 +71,7 @@ func (h *Handler) decodeInto(ctx context.Context, b *decodedBody, held *admissio
 		return err
 	}
 	var err error
-	if busy := h.large.Run(ctx, admission.MaxBodyBytes, func() { err = b.readLarge(d, most) }); busy != nil {
+	if busy := h.decoding.Run(ctx, admission.MaxBodyBytes, func() { err = b.readLarge(d, most) }); busy != nil {
 		return busy
 	}
 	return err

@@ -50,6 +50,8 @@ type Handler struct {
 
 	compression compression // of replies
 
+	decoding *admission.LargeBodies // bodies that are decoded from gzip or deflate, so that others do not wait for them
+
 	sending *admission.Slots // of backups of all tables, and of copies for a standby
 
 	following *admission.Slots // of replies with changes for a standby
@@ -71,7 +73,7 @@ func New(service *ops.Service, log *slog.Logger, memory int64) *Handler {
 	l := admission.LimitsFor(memory)
 	slots := admission.NewSlots(l.Requests, l.Memory, admission.MaxSlotWait)
 	return &Handler{
-		started: time.Now(), service: service, log: log, bodies: admission.NewBodies(l), slots: slots, large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies(slots), compression: newCompression(),
+		started: time.Now(), service: service, log: log, bodies: admission.NewBodies(l), slots: slots, large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies(slots), compression: newCompression(), decoding: admission.NewLargeBodies(admission.LargeSlots()),
 		sending: admission.NewSlots(admission.MaxBackups, 0, admission.MaxSlotWait), following: admission.NewSlots(admission.MaxFollowers, 0, admission.MaxSlotWait), verifying: new(atomic.Bool), rejections: new(rejections),
 	}
 }

@@ -160,7 +160,7 @@ func TestDecoder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for range 2 { // the second time with a decoder that was used
 				got, err := decode(c.coding, c.sent)
-				if c.want == "" && err != ErrMalformed || c.want != "" && (err != nil || string(got) != c.want) {
+				if c.want == "" && !errors.Is(err, ErrMalformed) || c.want != "" && (err != nil || string(got) != c.want) {
 					t.Errorf("got %q, %v, want %q", got, err, c.want)
 				}
 			}
@@ -175,13 +175,13 @@ func TestDamage(t *testing.T) {
 	for _, c := range both {
 		sent := encoded(t, c, text)
 		for n := range sent {
-			if got, err := decode(c, sent[:n]); err != ErrMalformed {
+			if got, err := decode(c, sent[:n]); !errors.Is(err, ErrMalformed) {
 				t.Errorf("%v: the first %d of %d bytes are decoded to %q, %v", c, n, len(sent), got, err)
 			}
 			for bit := range 8 {
 				flipped := bytes.Clone(sent)
 				flipped[n] ^= 1 << bit
-				if got, err := decode(c, flipped); err != ErrMalformed && (err != nil || !bytes.Equal(got, text)) {
+				if got, err := decode(c, flipped); !errors.Is(err, ErrMalformed) && (err != nil || !bytes.Equal(got, text)) {
 					t.Errorf("%v: with bit %d of byte %d flipped, it is decoded to %q, %v", c, bit, n, got, err)
 				}
 			}
@@ -255,7 +255,7 @@ func FuzzDecoder(f *testing.F) {
 			if refused == nil && (err != nil || !bytes.Equal(got, want)) {
 				t.Errorf("%v %x is decoded to %q, %v, want %q", c, sent, got, err, want)
 			}
-			if err != nil && err != ErrMalformed {
+			if err != nil && !errors.Is(err, ErrMalformed) {
 				t.Errorf("%v %x: %v", c, sent, err)
 			}
 		}
