@@ -68,7 +68,7 @@ func (r *ChangeRange) read(ctx context.Context, snap store.Snapshot) (changes []
 	size := 0
 	for {
 		first := slices.MinFunc(slots, r.compare)
-		if first.value == nil {
+		if first.ended {
 			return changes, nil
 		}
 		record, err := change.Decode(bytes.Clone(first.value))
@@ -91,7 +91,8 @@ type slotReader struct {
 	stop  func()
 	stamp uint64
 	n     int
-	value []byte // of the record; nil at the end
+	value []byte // of the record
+	ended bool
 }
 
 func (r *ChangeRange) openSlot(ctx context.Context, snap store.Snapshot, slot int) *slotReader {
@@ -109,7 +110,7 @@ func (r *ChangeRange) openSlot(ctx context.Context, snap store.Snapshot, slot in
 func (s *slotReader) advance() error {
 	pair, err, ok := s.next()
 	if !ok {
-		s.value = nil
+		s.ended = true
 		return nil
 	}
 	s.value = pair.Value
@@ -123,8 +124,10 @@ func (s *slotReader) advance() error {
 // those at their end last.
 func (r *ChangeRange) compare(a, b *slotReader) int {
 	switch {
-	case a.value == nil || b.value == nil:
-		return cmp.Compare(len(b.value), len(a.value))
+	case a.ended != b.ended && a.ended:
+		return 1
+	case a.ended != b.ended:
+		return -1
 	case r.Reverse:
 		a, b = b, a
 	}
