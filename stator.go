@@ -253,7 +253,7 @@ func openEngine(ctx context.Context, o Options) (store.Engine, *clock.Clock, err
 		if o.Dir != "" || o.Backups == "" {
 			return nil, nil, errors.New("a database on a cluster cannot have a data folder, and requires a location for backups that all its servers can reach")
 		}
-		engine, err := store.Open(ctx, o.Engine, o.Log)
+		engine, err := store.OpenCluster(ctx, o.Engine, o.Log)
 		if err != nil {
 			return nil, nil, err
 		}

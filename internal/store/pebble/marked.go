@@ -34,12 +34,16 @@ func Mark(dir, mark string) error {
 	return errors.Join(f.Close(), syncDir(vfs.Default, dir))
 }
 
-// Unmark removes the mark of a folder, if it has one.
+// Unmark removes the mark of a folder, if it has one, durably.
 func Unmark(dir, mark string) error {
-	if err := os.Remove(filepath.Join(dir, mark)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(filepath.Join(dir, mark))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return nil
+	return SyncDir(dir)
 }
 
 // ErrNotMarked is returned by RemoveMarked for a folder without the mark.

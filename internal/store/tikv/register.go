@@ -8,7 +8,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-func init() { store.Register("tikv", openURL) }
+func init() { store.RegisterCluster(openURL) }
 
 // openURL joins the servers of the cluster at a URL.
 func openURL(ctx context.Context, url string, log *slog.Logger) (store.Engine, error) {
