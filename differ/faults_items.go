@@ -120,7 +120,7 @@ var itemFaults = []known{
 		evidence: "DynamoDB Local's items are stator's; dynoxide adds keys to a projection",
 	},
 	{
-		name: "empty item of a projection beside others", witness: nameLocal, ops: "TransactGetItems", places: `Responses\[\]\.Item.*`,
+		name: "empty item of a projection among others", witness: nameLocal, ops: "TransactGetItems", places: `Responses\[\]\.Item.*`,
 		when:     func(f *finding) bool { return withoutEmpty(f.Stator) == withoutEmpty(f.Other) },
 		evidence: "the API returns no Item if there is nothing to return; DynamoDB Local returns an empty one",
 	},
