@@ -27,7 +27,7 @@ pattern runs. docs/model.md describes the format.`,
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelExportCommand(), modelDocCommand(),
-		modelProveCommand(), modelApplyCommand(), modelDriftCommand())
+		modelProveCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
 	return cmd
 }
 
