@@ -94,35 +94,54 @@ func printReport(w io.Writer, file string, r *model.Report, requests bool) error
 	}
 	fmt.Fprintln(w)
 	paint := painterFor(w)
-	fmt.Fprintf(w, "%s%s\n", paint.status(model.StatusOK), servedText(r, one))
+	word := model.StatusOK
+	if !r.OK() {
+		word = "served"
+	}
+	fmt.Fprintf(w, "%s%s\n", paint.status(word), servedText(r, one))
 	for _, f := range r.Faults {
-		word, about := model.StatusFault, ""
+		word := model.StatusFault
 		if f.Code == "missing" {
 			word = model.StatusMissing
 		}
-		if f.Pattern != "" {
-			about = fmt.Sprintf("%q: ", f.Pattern)
-		}
-		fmt.Fprintf(w, "%s%s\n", paint.status(word), model.Located(file, f.Position, about+f.Message))
-		if f.Try != "" {
-			fmt.Fprintf(w, "         %s\n", f.Try)
-		}
+		printFinding(w, paint.status(word), file, f)
+	}
+	for _, n := range r.Notes {
+		printFinding(w, paint.status("note"), file, (*model.Fault)(n))
 	}
 	return nil
+}
+
+// printFinding prints a fault or a note with what to try.
+func printFinding(w io.Writer, word, file string, f *model.Fault) {
+	about := ""
+	if f.Pattern != "" {
+		about = fmt.Sprintf("%q: ", f.Pattern)
+	}
+	fmt.Fprintf(w, "%s%s\n", word, model.Located(file, f.Position, about+f.Message))
+	if f.Try != "" {
+		fmt.Fprintf(w, "         %s\n", f.Try)
+	}
 }
 
 // servedText summarizes how many patterns are served, and the hottest
 // partition.
 func servedText(r *model.Report, one int) string {
-	all, several := len(r.Patterns), 0
+	all, several, faulty := len(r.Patterns), 0, 0
 	for _, p := range r.Patterns {
 		if p.Requests > 1 {
 			several++
+		}
+		if p.Status != model.StatusOK {
+			faulty++
 		}
 	}
 	text := fmt.Sprintf("%d of %d access patterns are served by one request", one, all)
 	if several > 0 {
 		text += fmt.Sprintf(", %d by several", several)
+	}
+	if faulty > 0 {
+		text += fmt.Sprintf("; %d of %d have faults", faulty, all)
 	}
 	if len(r.Heat) > 0 && r.Heat[0].Share >= 0.01 {
 		x := r.Heat[0]

@@ -20,6 +20,7 @@ const (
 	goodModel  = "../../apps/downloads/downloads.model.yaml"
 	otherModel = "../../apps/goals/goals.model.yaml"
 	faulty     = "../model/testdata/faults/no-index.model.yaml"
+	noted      = "../model/testdata/notes/conflict.model.yaml"
 	invalid    = "../model/testdata/faults/unknown-field.model.yaml"
 )
 
@@ -34,6 +35,9 @@ func TestModelExitCodes(t *testing.T) {
 		{"a good design", []string{"check", goodModel}, 0, "ok       23 of 23 access patterns are served by one request"},
 		{"a faulty one", []string{"check", faulty}, 1, `missing  ../model/testdata/faults/no-index.model.yaml:22:12: "orders by status": no key or index serves it`},
 		{"what to try", []string{"check", faulty}, 1, "         try an index with partition key status"},
+		{"no ok above a fault", []string{"check", faulty}, 1, "served   1 of 2 access patterns are served by one request; 1 of 2 have faults"},
+		{"a note", []string{"check", noted}, 0, `note     ../model/testdata/notes/conflict.model.yaml:20:10: "place order": at the peak 5 writes/s go to the busiest item`},
+		{"a note as JSON", []string{"check", "--json", noted}, 0, `"code": "conflict",`},
 		{"an invalid file", []string{"check", invalid}, 2, "unknown-field.model.yaml:6:11: unknown field partiton; did you mean partition?"},
 		{"no file", []string{"check", "none.yaml"}, 1, "cannot read the model"},
 		{"no argument", []string{"check"}, 2, "needs one file"},

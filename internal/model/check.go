@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 type Report struct {
 	Patterns []*PatternReport `json:"patterns"`
 	Faults   []*Fault         `json:"faults"` // all faults, including those of patterns
+	Notes    []*Note          `json:"notes"`  // what is not wrong, but good to know
 	Heat     []*Partition     `json:"heat"`   // the busiest partitions, hottest first
 	Cost     *Cost            `json:"-"`
 }
@@ -44,7 +44,7 @@ func (r *Report) OK() bool { return len(r.Faults) == 0 }
 // Check determines how each pattern is served, and finds everything that is
 // wrong with a model.
 func (m *Model) Check(prices *Prices) *Report {
-	c := &modelChecker{m: m, report: new(Report), heat: &heat{m: m, found: make(map[[3]string]*Partition)}, peaks: make(map[*Table]*tableLoad)}
+	c := &modelChecker{m: m, report: &Report{Notes: []*Note{}}, heat: &heat{m: m, found: make(map[[3]string]*Partition)}, peaks: make(map[*Table]*tableLoad)}
 	for _, t := range m.Tables {
 		c.peaks[t] = newTableLoad(t)
 	}
@@ -59,7 +59,10 @@ func (m *Model) Check(prices *Prices) *Report {
 	}
 	for _, e := range m.Entities {
 		c.entity(e)
+		c.keep(e)
+		c.growth(e)
 	}
+	c.conflicts()
 	c.rules()
 	c.partitions()
 	c.report.Cost = m.cost(prices, c.runs)
@@ -75,9 +78,8 @@ func (m *Model) Check(prices *Prices) *Report {
 			p.Status = StatusMissing
 		}
 	}
-	slices.SortStableFunc(c.report.Faults, func(a, b *Fault) int {
-		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
-	})
+	slices.SortStableFunc(c.report.Faults, func(a, b *Fault) int { return a.Position.compare(b.Position) })
+	slices.SortStableFunc(c.report.Notes, func(a, b *Note) int { return a.Position.compare(b.Position) })
 	return c.report
 }
 
@@ -124,6 +126,8 @@ func (c *modelChecker) pattern(p *Pattern) {
 	c.limits(p)
 	for _, a := range p.Actions() {
 		c.machine(p, a)
+		c.overwrite(p, a)
+		c.conditionNames(p, a)
 	}
 	if b := p.Budget; b != nil {
 		if b.Read > 0 && found.Read > b.Read {

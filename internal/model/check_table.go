@@ -117,13 +117,7 @@ func (c *modelChecker) collections(t *Table) {
 				size += t.schema.Entry(x.schema, it).Size()
 			}
 		}
-		share := 1 / c.m.partitions(e, partition)
-		for _, leaf := range e.leaves(partition[0]) {
-			if h := e.byName[leaf].Attribute.Hottest; h > 0 {
-				share = max(share, h)
-			}
-		}
-		bytes := c.m.Items(e) * share * float64(size)
+		bytes := c.m.Items(e) * c.m.largestShare(e, partition) * float64(size)
 		if sum += bytes; at == nil || bytes > maxCollection {
 			at = e
 		}

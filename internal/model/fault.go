@@ -14,6 +14,11 @@ type Position struct {
 	Column int `json:"column"`
 }
 
+// compare orders positions as they are in the file.
+func (p Position) compare(other Position) int {
+	return cmp.Or(cmp.Compare(p.Line, other.Line), cmp.Compare(p.Column, other.Column))
+}
+
 // Location is where a part of a model is in its file. The zero Location is that
 // of a model that was not read from a file.
 type Location struct {

@@ -10,17 +10,27 @@ import (
 	"testing"
 )
 
-var wantFault = regexp.MustCompile(`(?m)^# fault: (.*)$`)
-
 // Each model of the corpus has one fault, whose text is at its top; its fixed
 // version has none. go test -rewrite updates the texts: read the difference
 // before you commit it.
 func TestFaults(t *testing.T) {
-	files, err := filepath.Glob("testdata/faults/*.model.yaml")
+	if count := testCorpus(t, "testdata/faults", "fault", faultsOf); count < 40 {
+		t.Errorf("the corpus has %d models, want at least 40", count)
+	}
+}
+
+// The same holds for notes; none of these models has a fault.
+func TestNotes(t *testing.T) {
+	testCorpus(t, "testdata/notes", "note", notesOf)
+}
+
+// testCorpus tests the models of a folder, and returns how many there are.
+func testCorpus(t *testing.T, dir, kind string, find func([]byte) []string) (count int) {
+	files, err := filepath.Glob(dir + "/*.model.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := 0
+	wanted := regexp.MustCompile(`(?m)^# ` + kind + `: (.*)$`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -29,8 +39,8 @@ func TestFaults(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".model.yaml")
 		if name, fixed := strings.CutSuffix(name, ".fixed"); fixed {
 			t.Run(name+" fixed", func(t *testing.T) {
-				if got := faultsOf(text); got != nil {
-					t.Errorf("it still has faults: %s", strings.Join(got, "\n"))
+				if got := find(text); got != nil {
+					t.Errorf("it still has a %s: %s", kind, strings.Join(got, "\n"))
 				}
 			})
 			continue
@@ -40,13 +50,13 @@ func TestFaults(t *testing.T) {
 			if _, err := os.Stat(strings.TrimSuffix(file, ".model.yaml") + ".fixed.model.yaml"); err != nil {
 				t.Error("it has no fixed version")
 			}
-			got := strings.Join(faultsOf(text), " | ")
-			want := wantFault.FindSubmatch(text)
+			got := strings.Join(find(text), " | ")
+			want := wanted.FindSubmatch(text)
 			if want == nil {
-				t.Fatal("it does not state its fault")
+				t.Fatalf("it does not state its %s", kind)
 			}
 			if *rewrite {
-				updated := strings.Replace(string(text), string(want[0]), "# fault: "+got, 1)
+				updated := strings.Replace(string(text), string(want[0]), "# "+kind+": "+got, 1)
 				if err := os.WriteFile(file, []byte(updated), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -57,9 +67,20 @@ func TestFaults(t *testing.T) {
 			}
 		})
 	}
-	if count < 40 {
-		t.Errorf("the corpus has %d models, want at least 40", count)
+	return count
+}
+
+// notesOf returns the notes of a model like faultsOf, after its faults.
+func notesOf(text []byte) (all []string) {
+	all = faultsOf(text)
+	m, err := Parse("x", text)
+	if err != nil {
+		return all
 	}
+	for _, n := range m.Check(DefaultPrices()).Notes {
+		all = append(all, describe((*Fault)(n)))
+	}
+	return all
 }
 
 // faultsOf returns the faults of a model, each as line:column, code, message and
@@ -75,7 +96,11 @@ func faultsOf(text []byte) (all []string) {
 		faults = m.Check(DefaultPrices()).Faults
 	}
 	for _, f := range faults {
-		all = append(all, fmt.Sprintf("%d:%d %s: %s", f.Position.Line, f.Position.Column, f.Code, strings.ReplaceAll(f.Error(), "\n", " ")))
+		all = append(all, describe(f))
 	}
 	return all
+}
+
+func describe(f *Fault) string {
+	return fmt.Sprintf("%d:%d %s: %s", f.Position.Line, f.Position.Column, f.Code, strings.ReplaceAll(f.Error(), "\n", " "))
 }

@@ -232,8 +232,13 @@ func (t *partitionLoad) partition() (names []string) {
 // tenant), so the smallest share of any attribute bounds that of the key. All that is written in
 // one period of a time has the same value of it. Listed attributes are the forms of the key.
 func (h *heat) share(p *Pattern, t *partitionLoad, listed map[string]bool) (share, shards float64) {
+	return h.shareOf(p, t, t.leaves(), listed)
+}
+
+// shareOf is the share of the busiest value of a key that is built from leaves.
+func (h *heat) shareOf(p *Pattern, t *partitionLoad, leaves []string, listed map[string]bool) (share, shards float64) {
 	share, shards = 1, 1
-	for _, leaf := range t.leaves() {
+	for _, leaf := range leaves {
 		f := t.entity.byName[leaf]
 		a := f.Attribute
 		_, fixed := t.fixed[leaf]

@@ -23,9 +23,7 @@ func Parse(file string, text []byte) (*Model, error) {
 		r.resolve()
 	}
 	if len(r.faults) > 0 {
-		slices.SortStableFunc(r.faults, func(a, b *Fault) int {
-			return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
-		})
+		slices.SortStableFunc(r.faults, func(a, b *Fault) int { return a.Position.compare(b.Position) })
 		return nil, &SyntaxError{File: file, Faults: r.faults}
 	}
 	return m, nil

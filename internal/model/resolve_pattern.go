@@ -120,6 +120,9 @@ func (r *resolver) checkActions(p *Pattern) {
 		if a.verb != "" && !slices.Contains(allowed, a.verb) {
 			r.fault(a.Position, "a %s cannot be part of a %s", a.verb, kindOfPattern(p))
 		}
+		if p.Batch != nil && a.Condition != "" {
+			r.fault(a.At("condition"), "a batch cannot have conditions: use a transaction, or single writes")
+		}
 	}
 	if reads > 0 && reads < len(p.Actions()) {
 		r.fault(p.Position, "a %s either reads or writes, not both", kindOfPattern(p))
