@@ -201,8 +201,7 @@ func (f *Follower) follow(ctx context.Context, s *state) error {
 func (f *Follower) applyNext(ctx context.Context, e *pebble.Engine, s *state, fresh *commit.Freshness) (_ *state, end changesEnd, err error) {
 	sent := time.Now()
 	var changes []pebble.Change
-	in := changesRequest{Format: format, Slot: s.Slot, Database: s.Database, Run: s.Run, From: s.Position}
-	err = f.request(ctx, TargetChanges, in, func(r *messageReader) (err error) {
+	err = f.request(ctx, TargetChanges, s.changesRequest(), func(r *messageReader) (err error) {
 		changes, end, err = readChanges(r, s.Position)
 		return err
 	})
@@ -214,8 +213,8 @@ func (f *Follower) applyNext(ctx context.Context, e *pebble.Engine, s *state, fr
 	}
 	now := *fresh
 	now.Observe(sent, end.Newest, end.Next)
-	next := *s
-	next.Position, next.Run, next.Fresh = end.Next, end.Run, now.Known()
+	next := s.after(changes, end)
+	next.Fresh = now.Known()
 	if len(changes) > 0 || next.Run != s.Run || end.Next.Time().Sub(s.Position.Time()) > idleSave || s.Position < s.Consistent && end.Next >= s.Consistent {
 		if err := e.Apply(ctx, changes, end.Next, next.encode()); err != nil {
 			return nil, end, err

@@ -143,6 +143,9 @@ func (s *Source) changes(ctx context.Context, request []byte, w *messageWriter) 
 	if err := s.checkHistory(in.Run, in.From); err != nil {
 		return err
 	}
+	if err := s.checkLast(in.Slot, in.Last); err != nil {
+		return err
+	}
 	newest, err := s.Engine.Returned()
 	if err != nil {
 		return err
@@ -200,9 +203,27 @@ func (s *Source) databaseID(ctx context.Context) (string, error) {
 // changes to the standby.
 func (s *Source) checkHistory(run string, from store.Stamp) error {
 	if end, ok := s.Engine.RunEnd(run); !ok || from > end {
-		return &refusal{codeOtherHistory, "this standby has changes that the server does not have, whose data is an older state; to copy it, start a standby with an empty data folder"}
+		return otherHistory()
 	}
 	return nil
+}
+
+// checkLast is checkHistory for an older state of a run that the standby has read from, in which the
+// stamps of the run seem to be those of the standby: a second has not passed since, or the clock was
+// set back. last is the stamp of the newest change that the standby has, 0 if it has none.
+func (s *Source) checkLast(slot string, last store.Stamp) error {
+	if last == 0 {
+		return nil
+	}
+	has, err := s.Engine.HasChange(slot, last)
+	if err == nil && !has {
+		return otherHistory()
+	}
+	return err
+}
+
+func otherHistory() error {
+	return &refusal{codeOtherHistory, "this standby has changes that the server does not have, whose data is an older state; to copy it, start a standby with an empty data folder"}
 }
 
 func checkFormat(got int) error {

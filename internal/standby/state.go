@@ -22,10 +22,11 @@ type state struct {
 	Of         string      `json:"of"`                // URL of the server
 	Slot       string      `json:"slot"`
 	Database   string      `json:"database"`
-	Run        string      `json:"run"`        // id of the server's process that sent the newest changes
-	Position   store.Stamp `json:"position"`   // all changes before are applied
-	Consistent store.Stamp `json:"consistent"` // the first position at which the data is a state that the server had
-	Fresh      time.Time   `json:"fresh"`      // by the standby's clock: all changes that were acknowledged before are applied, at a consistent position
+	Run        string      `json:"run"`            // id of the server's process that sent the newest changes
+	Position   store.Stamp `json:"position"`       // all changes before are applied
+	Last       store.Stamp `json:"last,omitempty"` // of the newest change that is applied; 0 if there is none since the copy
+	Consistent store.Stamp `json:"consistent"`     // the first position at which the data is a state that the server had
+	Fresh      time.Time   `json:"fresh"`          // by the standby's clock: all changes that were acknowledged before are applied, at a consistent position
 }
 
 func (s *state) encode() []byte {
@@ -34,6 +35,21 @@ func (s *state) encode() []byte {
 		panic(fmt.Sprintf("the state of a standby cannot be encoded as JSON: %v", err))
 	}
 	return b
+}
+
+// changesRequest returns the request for the changes that follow the state.
+func (s *state) changesRequest() changesRequest {
+	return changesRequest{Format: format, Slot: s.Slot, Database: s.Database, Run: s.Run, From: s.Position, Last: s.Last}
+}
+
+// after returns the state once the changes of a reply are applied.
+func (s *state) after(changes []pebble.Change, end changesEnd) state {
+	next := *s
+	next.Position, next.Run = end.Next, end.Run
+	if len(changes) > 0 {
+		next.Last = changes[len(changes)-1].Stamp
+	}
+	return next
 }
 
 // readState returns the state of an engine; nil if it is not a standby's.

@@ -46,8 +46,9 @@ type changesRequest struct {
 	Format   int         `json:"format"`
 	Slot     string      `json:"slot"`
 	Database string      `json:"database"`
-	Run      string      `json:"run"`  // as in changesEnd, the last that it got
-	From     store.Stamp `json:"from"` // the standby has all before
+	Run      string      `json:"run"`            // as in changesEnd, the last that it got
+	From     store.Stamp `json:"from"`           // the standby has all before
+	Last     store.Stamp `json:"last,omitempty"` // of the newest change that it got; 0 if none since its copy
 }
 
 // copyBegin precedes the pairs of a copy.

@@ -38,6 +38,23 @@ func (e *Engine) returned() store.Stamp {
 	return min(newest+1, e.windows.Bound())
 }
 
+// HasChange reports whether the data has a change that the standby of a slot has: its record exists,
+// or was removed because the standby has it. In an older state of the data it is neither. If the slot
+// does not exist, HasChange reports true, and Changes returns ErrNoSlot.
+func (e *Engine) HasChange(slot string, stamp store.Stamp) (bool, error) {
+	if err := e.gate.Enter(); err != nil {
+		return false, err
+	}
+	defer e.gate.Leave()
+	e.feed.mu.Lock()
+	defer e.feed.mu.Unlock()
+	if slot != e.feed.slot || stamp < e.feed.from {
+		return true, nil
+	}
+	record, err := e.reserved(feedKey(stamp))
+	return record != nil, err
+}
+
 // Changes returns changes from a stamp on: all before next, which is at most horizon.
 // The standby has all before from, so they are removed. If there are no changes, it
 // waits for some.
