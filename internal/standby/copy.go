@@ -18,7 +18,7 @@ import (
 // copy makes a copy of all data in a new folder, which replaces the old one once it can be
 // promoted. before is the state of the old one, or nil.
 func (f *Follower) copy(ctx context.Context, before *state) error {
-	in := copyRequest{Format: format, Standby: f.id}
+	in := copyRequest{Format: format, Standby: f.id, Process: f.id}
 	if before != nil {
 		in.Standby, in.Database, in.Run, in.From = before.Standby, before.Database, before.Run, before.Position
 	}

@@ -29,7 +29,7 @@ type Options struct {
 // Follower copies the data of a server and follows its changes, until it is promoted.
 type Follower struct {
 	o    Options
-	id   string // of a standby without a copy
+	id   string // of this process, and of a standby without a copy
 	stop context.CancelFunc
 	done chan struct{} // closed when run has returned
 
@@ -201,7 +201,7 @@ func (f *Follower) follow(ctx context.Context, s *state) error {
 func (f *Follower) applyNext(ctx context.Context, e *pebble.Engine, s *state, fresh *commit.Freshness) (_ *state, end changesEnd, err error) {
 	sent := time.Now()
 	var changes []pebble.Change
-	err = f.request(ctx, TargetChanges, s.changesRequest(), func(r *messageReader) (err error) {
+	err = f.request(ctx, TargetChanges, s.changesRequest(f.id), func(r *messageReader) (err error) {
 		changes, end, err = readChanges(r, s.Position)
 		return err
 	})

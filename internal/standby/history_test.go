@@ -25,6 +25,10 @@ func openSource(t *testing.T, o pebble.Options) *Source {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
+	return newTestSource(e)
+}
+
+func newTestSource(e *pebble.Engine) *Source {
 	return &Source{Engine: e, Database: func(context.Context) (string, error) { return "id", nil }}
 }
 
@@ -53,11 +57,11 @@ func ask(t *testing.T, answer func(context.Context, []byte, io.Writer) error, re
 	return &messageReader{bufio.NewReader(&reply)}
 }
 
-// askChanges is a step of a standby: it asks for the changes that follow its state, and returns the
+// askChanges is a step of a process of a standby: it asks for the changes that follow its state, and returns the
 // state with them.
-func askChanges(t *testing.T, s *Source, have state) (state, error) {
+func askChanges(t *testing.T, s *Source, have state, process string) (state, error) {
 	t.Helper()
-	r := ask(t, s.Changes, have.changesRequest())
+	r := ask(t, s.Changes, have.changesRequest(process))
 	changes, end, err := readChanges(r, have.Position)
 	if err != nil {
 		return have, err
@@ -66,9 +70,9 @@ func askChanges(t *testing.T, s *Source, have state) (state, error) {
 }
 
 // askCopy returns the state of a standby with a copy.
-func askCopy(t *testing.T, s *Source, standby string) state {
+func askCopy(t *testing.T, s *Source, standby, process string) state {
 	t.Helper()
-	r := ask(t, s.Copy, copyRequest{Format: format, Standby: standby})
+	r := ask(t, s.Copy, copyRequest{Format: format, Standby: standby, Process: process})
 	var begin copyBegin
 	if err := r.nextJSON(messageBegin, &begin); err != nil {
 		t.Fatal(err)
@@ -86,11 +90,11 @@ func TestOlderStateWithASlowClock(t *testing.T) {
 	s := openSource(t, o)
 	put(t, s, "while the clock is ahead")
 	now = now.Add(-time.Hour)
-	have := askCopy(t, s, "standby")
+	have := askCopy(t, s, "standby", "process")
 	step := func() {
 		t.Helper()
 		var err error
-		if have, err = askChanges(t, s, have); err != nil {
+		if have, err = askChanges(t, s, have, "process"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +111,7 @@ func TestOlderStateWithASlowClock(t *testing.T) {
 		o.FS = disk
 		s := openSource(t, o)
 		put(t, s, "after")
-		_, err := askChanges(t, s, have)
+		_, err := askChanges(t, s, have, "process")
 		refused := new(refusal)
 		if is := errors.As(err, &refused) && refused.Code == codeOtherHistory; is != (name == "older") {
 			t.Errorf("the server with the %s state answers %v", name, err)

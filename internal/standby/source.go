@@ -29,7 +29,8 @@ type Source struct {
 	Engine   *pebble.Engine
 	Database func(context.Context) (string, error) // returns the id of the database
 
-	database atomic.Pointer[string] // what Database has returned; nil until then
+	database  atomic.Pointer[string] // what Database has returned; nil until then
+	processes processes              // of standbys
 }
 
 const (
@@ -66,9 +67,10 @@ func (s *Source) copy(ctx context.Context, request []byte, w *messageWriter) (er
 			return err
 		}
 	}
-	if a := s.Engine.Attached(); a.Slot != "" && !strings.HasPrefix(a.Slot, in.Standby+".") && time.Since(a.LastRead) < busyTime {
-		return &refusal{codeBusy, "another standby follows this server; only one can"}
+	if a := s.Engine.Attached(); isBusy(a) && (!strings.HasPrefix(a.Slot, in.Standby+".") || s.processes.isReplaced(in.Process)) {
+		return anotherFollows()
 	}
+	s.processes.answer(in.Process)
 	slot := in.Standby + "." + newID()
 	snap, start, consistent, err := s.Engine.Attach(ctx, slot)
 	if err != nil {
@@ -145,6 +147,13 @@ func (s *Source) changes(ctx context.Context, request []byte, w *messageWriter) 
 	}
 	if err := s.checkLast(in.Slot, in.Last); err != nil {
 		return err
+	}
+	a := s.Engine.Attached()
+	if isBusy(a) && s.processes.isReplaced(in.Process) {
+		return anotherFollows()
+	}
+	if a.Slot == in.Slot { // otherwise there are no changes for it
+		s.processes.answer(in.Process)
 	}
 	newest, err := s.Engine.Returned()
 	if err != nil {
@@ -224,6 +233,13 @@ func (s *Source) checkLast(slot string, last store.Stamp) error {
 
 func otherHistory() error {
 	return &refusal{codeOtherHistory, "this standby has changes that the server does not have, whose data is an older state; to copy it, start a standby with an empty data folder"}
+}
+
+// isBusy reports whether a standby has followed a moment ago.
+func isBusy(a pebble.Attachment) bool { return a.Slot != "" && time.Since(a.LastRead) < busyTime }
+
+func anotherFollows() error {
+	return &refusal{codeBusy, "another standby follows this server, or another process that has a copy of this standby's data folder; only one can"}
 }
 
 func checkFormat(got int) error {

@@ -37,9 +37,9 @@ func (s *state) encode() []byte {
 	return b
 }
 
-// changesRequest returns the request for the changes that follow the state.
-func (s *state) changesRequest() changesRequest {
-	return changesRequest{Format: format, Slot: s.Slot, Database: s.Database, Run: s.Run, From: s.Position, Last: s.Last}
+// changesRequest returns the request of a process for the changes that follow the state.
+func (s *state) changesRequest(process string) changesRequest {
+	return changesRequest{Format: format, Process: process, Slot: s.Slot, Database: s.Database, Run: s.Run, From: s.Position, Last: s.Last}
 }
 
 // after returns the state once the changes of a reply are applied.

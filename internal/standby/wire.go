@@ -36,6 +36,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type copyRequest struct {
 	Format   int         `json:"format"`
 	Standby  string      `json:"standby"`            // its id
+	Process  string      `json:"process"`            // id of the standby's process
 	Database string      `json:"database,omitempty"` // that it has; empty if none
 	Run      string      `json:"run,omitempty"`      // as in changesEnd, the last that it got
 	From     store.Stamp `json:"from,omitempty"`     // it has all before
@@ -44,6 +45,7 @@ type copyRequest struct {
 // changesRequest asks for changes.
 type changesRequest struct {
 	Format   int         `json:"format"`
+	Process  string      `json:"process"` // id of the standby's process
 	Slot     string      `json:"slot"`
 	Database string      `json:"database"`
 	Run      string      `json:"run"`            // as in changesEnd, the last that it got
