@@ -16,9 +16,11 @@ import (
 	"io"
 	"math"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
@@ -37,6 +39,8 @@ const (
 	replyBytes = 4 << 20                // of changes in a reply, approximately
 	replyWait  = 500 * time.Millisecond // for the first change
 	pairsBytes = 256 << 10              // of pairs in a message, approximately
+	// aliveInterval is the time between empty messages, less than stallTimeout.
+	aliveInterval = 5 * time.Second
 	// busyTime is how long after its last request a standby counts as attached.
 	busyTime = time.Minute
 )
@@ -84,7 +88,7 @@ func (s *Source) copy(ctx context.Context, request []byte, w *messageWriter) (er
 		}
 	}()
 	w.json(messageBegin, copyBegin{Slot: slot, Database: database, Run: s.Engine.Run(), Start: start})
-	pairs, err := s.sendPairs(ctx, snap, slot, w)
+	pairs, err := s.sendPairs(ctx, snap, func() error { return s.Engine.KeepSlot(slot) }, w)
 	if err != nil {
 		return err
 	}
@@ -94,8 +98,15 @@ func (s *Source) copy(ctx context.Context, request []byte, w *messageWriter) (er
 	return err
 }
 
-// sendPairs sends all pairs of a snapshot, as long as the slot exists.
-func (s *Source) sendPairs(ctx context.Context, snap store.Snapshot, slot string, w *messageWriter) (pairs int64, err error) {
+// sendPairs sends all pairs of a snapshot, as long as keep returns no error: it records that the
+// standby still reads its copy. A scan may find no keys for minutes, if many were deleted, so the
+// standby is sent empty messages meanwhile.
+func (s *Source) sendPairs(ctx context.Context, snap store.Snapshot, keep func() error, w *messageWriter) (pairs int64, err error) {
+	defer every(aliveInterval, func() {
+		_ = w.write(messagePairs, nil) // flush returns its error
+		w.send()
+		_ = keep() // after the next pairs, its error ends the copy
+	})()
 	var block []byte
 	for p, err := range snap.Scan(ctx, store.Range{}) {
 		if err != nil {
@@ -105,20 +116,34 @@ func (s *Source) sendPairs(ctx context.Context, snap store.Snapshot, slot string
 		block = append(binary.AppendUvarint(block, uint64(len(p.Value))), p.Value...)
 		pairs++
 		if len(block) >= pairsBytes {
-			w.write(messagePairs, block)
-			block = block[:0]
-			if w.err != nil {
-				return 0, w.err
+			if err := w.write(messagePairs, block); err != nil {
+				return 0, err
 			}
-			if err := s.Engine.KeepSlot(slot); err != nil {
+			block = block[:0]
+			if err := keep(); err != nil {
 				return 0, err
 			}
 		}
 	}
 	if len(block) > 0 {
-		w.write(messagePairs, block)
+		_ = w.write(messagePairs, block) // flush returns its error
 	}
 	return pairs, nil
+}
+
+// every calls fn at an interval until stop is called, which returns when fn does not run any more.
+func every(interval time.Duration, fn func()) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for lead.Wait(ctx, nil, interval); ctx.Err() == nil; lead.Wait(ctx, nil, interval) {
+			fn()
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // Changes writes changes that the standby does not have.
@@ -166,7 +191,7 @@ func (s *Source) changes(ctx context.Context, request []byte, w *messageWriter) 
 	left := s.Engine.Attached().Bytes
 	for _, c := range changes {
 		left -= int64(len(c.Edits))
-		w.write(messageChange, append(binary.BigEndian.AppendUint64(nil, uint64(c.Stamp)), c.Edits...))
+		_ = w.write(messageChange, append(binary.BigEndian.AppendUint64(nil, uint64(c.Stamp)), c.Edits...)) // flush returns its error
 	}
 	w.json(messageEnd, changesEnd{Changes: len(changes), Next: next, Horizon: horizon, Newest: newest, Left: leftOf(left, next, horizon), Run: s.Engine.Run()})
 	return nil

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/stator-db/stator/internal/store"
 )
@@ -94,29 +96,36 @@ const (
 
 func (r *refusal) Error() string { return r.Message }
 
-// messageWriter writes messages. After an error it writes nothing more.
+// messageWriter writes messages. After an error it writes nothing more. Its methods are safe for
+// concurrent use.
 type messageWriter struct {
-	out *bufio.Writer
+	to io.Writer
+
+	mu  sync.Mutex
+	out *bufio.Writer // to to
 	err error
 }
 
 func newMessageWriter(to io.Writer) *messageWriter {
-	return &messageWriter{out: bufio.NewWriterSize(to, 64<<10)}
+	return &messageWriter{to: to, out: bufio.NewWriterSize(to, 64<<10)}
 }
 
 // write writes a message: its length, kind, content and checksum.
-func (w *messageWriter) write(kind byte, content []byte) {
+func (w *messageWriter) write(kind byte, content []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.err != nil {
-		return
+		return w.err
 	}
 	head := append(binary.BigEndian.AppendUint32(nil, uint32(len(content))), kind)
 	sum := crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, content)
 	for _, b := range [][]byte{head, content, binary.BigEndian.AppendUint32(nil, sum)} {
 		if _, err := w.out.Write(b); err != nil {
 			w.err = err
-			return
+			break
 		}
 	}
+	return w.err
 }
 
 func (w *messageWriter) json(kind byte, content any) {
@@ -124,10 +133,23 @@ func (w *messageWriter) json(kind byte, content any) {
 	if err != nil {
 		panic(fmt.Sprintf("a message to a standby cannot be encoded as JSON: %v", err))
 	}
-	w.write(kind, b)
+	_ = w.write(kind, b) // flush returns its error
 }
 
+// send sends what was written now. Otherwise the connection may keep it for more.
+func (w *messageWriter) send() {
+	_ = w.flush() // the next flush returns its error
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f, ok := w.to.(http.Flusher); ok && w.err == nil {
+		f.Flush()
+	}
+}
+
+// flush writes what is buffered, and returns the first error.
 func (w *messageWriter) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.err == nil {
 		w.err = w.out.Flush()
 	}
