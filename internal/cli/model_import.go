@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/exchange"
 )
@@ -25,6 +26,16 @@ type importFlags struct {
 	region   string
 	output   string
 	vars     []string
+	partial  bool
+	asJSON   bool
+}
+
+// importResult is the result of import as JSON.
+type importResult struct {
+	Model    string              `json:"model"` // the text; empty if it is not made
+	Tables   []string            `json:"tables"`
+	Entities []string            `json:"entities"`
+	Omitted  []exchange.Omission `json:"omitted"`
 }
 
 func modelImportCommand() *cobra.Command {
@@ -34,7 +45,9 @@ func modelImportCommand() *cobra.Command {
 		Short: "Make a model from tables that are described elsewhere",
 		Long: `Make a model from the tables in a Terraform file or folder, a CloudFormation
 template, a NoSQL Workbench data model, or a running server. The parts that these do
-not describe, such as access patterns, are added as comments to fill in.
+not describe, such as access patterns, are added as comments to fill in. Local modules
+of Terraform are followed. Parts that cannot be read, such as modules of a registry, are
+named, and no model is made, except with --allow-partial.
 
   stator model import infra/ --var env=prod -o shop.model.yaml
   stator model import template.yaml --var AWS::StackName=shop
@@ -46,15 +59,11 @@ not describe, such as access patterns, are added as comments to fill in.
 			return arguments(1, "one file or folder, or --endpoint")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := f.read(cmd.Context(), args, cmd.ErrOrStderr())
+			d, err := f.read(cmd.Context(), args, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			if f.output == "" {
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
-			}
-			return writeNew(f.output, text)
+			return f.write(d, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
@@ -62,23 +71,53 @@ not describe, such as access patterns, are added as comments to fill in.
 	flags.StringVar(&f.region, "region", "us-east-1", "region to sign requests for")
 	flags.StringArrayVar(&f.vars, "var", nil, "value of a Terraform variable or a CloudFormation parameter, as name=value; may be given several times")
 	flags.StringVarP(&f.output, "output", "o", "", "file to write the model to; it must not exist")
+	flags.BoolVar(&f.partial, "allow-partial", false, "make the model even if parts of the source are left out")
+	flags.BoolVar(&f.asJSON, "json", false, "print the model and what is left out as JSON")
 	return cmd
 }
 
-// read returns the text of the model.
-func (f *importFlags) read(ctx context.Context, args []string, stderr io.Writer) ([]byte, error) {
-	var d *exchange.Design
-	var err error
+// read reads the source.
+func (f *importFlags) read(ctx context.Context, args []string, stderr io.Writer) (*exchange.Design, error) {
 	if f.endpoint != "" {
-		d, err = f.readServer(ctx, stderr)
-	} else {
-		d, err = f.readFiles(args[0])
+		return f.readServer(ctx, stderr)
 	}
-	if err != nil {
-		return nil, err
+	return f.readFiles(args[0])
+}
+
+// write names what is left out, and writes the model unless something is and
+// that is not allowed.
+func (f *importFlags) write(d *exchange.Design, stdout, stderr io.Writer) error {
+	result := importResult{Tables: []string{}, Entities: []string{}, Omitted: append([]exchange.Omission{}, d.Omitted...)}
+	for _, o := range d.Omitted {
+		fmt.Fprintln(stderr, o)
 	}
 	text, err := d.Model()
-	return text, syntaxUsageError(err)
+	if err != nil {
+		return syntaxUsageError(err)
+	}
+	var incomplete error
+	if len(d.Omitted) > 0 && !f.partial {
+		incomplete = fmt.Errorf("no model is made, since the source has %s that cannot be read\n        accept a model without them with --allow-partial", plural(len(d.Omitted), "part"))
+	} else {
+		result.Model = string(text)
+	}
+	for _, t := range d.Tables {
+		result.Tables = append(result.Tables, t.Name)
+	}
+	for _, e := range d.Entities {
+		result.Entities = append(result.Entities, e.Name)
+	}
+	if incomplete == nil && f.output != "" {
+		if err := writeNew(f.output, text); err != nil {
+			return err
+		}
+	}
+	if f.asJSON {
+		err = encodeIndented(stdout, result)
+	} else if incomplete == nil && f.output == "" {
+		_, err = stdout.Write(text)
+	}
+	return errors.Join(err, incomplete)
 }
 
 func (f *importFlags) readFiles(path string) (*exchange.Design, error) {
@@ -94,7 +133,7 @@ func (f *importFlags) readFiles(path string) (*exchange.Design, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := exchange.Read(files, vars)
+	d, err := exchange.ReadFolders(files, vars, moduleFolder)
 	var faults exchange.Faults
 	if errors.As(err, &faults) {
 		return nil, usageError{errors.New(strings.ReplaceAll(err.Error(), "\n", "\n        "))}
@@ -120,13 +159,11 @@ func sourceFiles(path string) ([]exchange.File, error) {
 	}
 	if folder != "" {
 		// Later files override earlier ones, in Terraform's order.
-		for _, pattern := range []string{"*.tf", "*.tf.json", "terraform.tfvars", "terraform.tfvars.json", "*.auto.tfvars", "*.auto.tfvars.json"} {
-			found, err := filepath.Glob(filepath.Join(folder, pattern))
-			if err != nil {
-				return nil, fmt.Errorf("cannot list %s: %w", folder, err)
-			}
-			names = append(names, found...)
+		found, err := globAll(folder, "*.tf", "*.tf.json", "terraform.tfvars", "terraform.tfvars.json", "*.auto.tfvars", "*.auto.tfvars.json")
+		if err != nil {
+			return nil, err
 		}
+		names = found
 	}
 	var files []exchange.File
 	for _, name := range names {
@@ -139,6 +176,42 @@ func sourceFiles(path string) ([]exchange.File, error) {
 	}
 	if !slices.ContainsFunc(files, func(f exchange.File) bool { return f.Wanted }) {
 		return nil, usageError{fmt.Errorf("there are no Terraform files in %s; name a template or a data model itself", path)}
+	}
+	return files, nil
+}
+
+// globAll returns the files of a folder that match any of the patterns, in the
+// order of the patterns.
+func globAll(folder string, patterns ...string) (names []string, err error) {
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			return nil, fmt.Errorf("cannot list %s: %w", folder, err)
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
+// moduleFolder returns the Terraform files of the folder of a module.
+func moduleFolder(folder string) (files []exchange.File, err error) {
+	names, err := globAll(folder, "*.tf", "*.tf.json")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the module: %w", err)
+		}
+		if !info.Mode().IsRegular() || info.Size() > exchange.MaxFileBytes {
+			return nil, fmt.Errorf("cannot read the module: %s is not a file of at most %s", name, model.Bytes(exchange.MaxFileBytes))
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the module: %w", err)
+		}
+		files = append(files, exchange.File{Name: name, Text: text})
 	}
 	return files, nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,70 @@ resource "aws_dynamodb_table" "a" {
 	}
 	if text, err := os.ReadFile(there); err != nil || string(text) != "model: 1" {
 		t.Errorf("the file that existed is now %q, %v", text, err)
+	}
+}
+
+// Local modules of Terraform are imported. A module that is not read is named,
+// and no model is made, except with --allow-partial.
+func TestModelImportModules(t *testing.T) {
+	folder := t.TempDir()
+	put := func(name, text string) {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("orders/main.tf", `variable "env" {}
+resource "aws_dynamodb_table" "a" {
+  name         = "${var.env}-orders"
+  billing_mode = "PAY_PER_REQUEST"
+  hash_key     = "id"
+  attribute {
+    name = "id"
+    type = "S"
+  }
+}`)
+	local := "module \"orders\" {\n  source = \"./orders\"\n  env    = \"dev\"\n}\n"
+	put("main.tf", local)
+	if code, out, errs := runStator(t, "model", "import", folder); code != 0 || !strings.Contains(out, "  dev-orders:\n    key: {partition: id}") || errs != "" {
+		t.Errorf("exit code %d, the output is\n%s%s", code, out, errs)
+	}
+	put("main.tf", local+"module \"vpc\" {\n  source = \"terraform-aws-modules/vpc/aws\"\n}\n")
+	file := filepath.Join(folder, "new.model.yaml")
+	code, out, errs := runStator(t, "model", "import", folder, "-o", file)
+	if want := `main.tf:5:1: module.vpc is left out: its source "terraform-aws-modules/vpc/aws" is not a local folder`; code != 1 || out != "" || !strings.Contains(errs, want) || !strings.Contains(errs, "--allow-partial") {
+		t.Errorf("exit code %d, the output is\n%s%s", code, out, errs)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the model was written")
+	}
+	type result struct {
+		Model   string
+		Tables  []string
+		Omitted []struct {
+			What, Reason string
+			Position     struct{ Line int }
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		text bool
+	}{{[]string{"--json"}, 1, false}, {[]string{"--json", "--allow-partial", "-o", file}, 0, true}} {
+		code, out, _ := runStator(t, append([]string{"model", "import", folder}, c.args...)...)
+		var got result
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != c.code {
+			t.Fatalf("exit code %d, %v: %s", code, err, out)
+		}
+		if (got.Model != "") != c.text || len(got.Tables) != 1 || len(got.Omitted) != 1 || got.Omitted[0].What != "module.vpc" || got.Omitted[0].Position.Line != 5 {
+			t.Errorf("with %v the result is %+v", c.args, got)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "# main.tf:5:1: module.vpc is left out") {
+		t.Errorf("the model is %s, %v", text, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -32,7 +33,7 @@ func readCloudFormation(file string, root *sourceTree, vars map[string]string) (
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	return &Design{Description: c.description, Source: "CloudFormation, " + filepath.Base(file), Tables: tables}, nil
+	return &Design{Description: c.description, Source: "CloudFormation, " + filepath.Base(file), Tables: tables, Omitted: c.omitted}, nil
 }
 
 // cloudFormationReader reads one CloudFormation template.
@@ -43,6 +44,7 @@ type cloudFormationReader struct {
 	description string
 	tables      []*describedTable
 	faults      Faults
+	omitted     []Omission
 	steps       int // functions evaluated so far
 }
 
@@ -141,9 +143,48 @@ func (p properties) in(names ...string) properties {
 	return properties{p.c, t, p.what}
 }
 
+// The resource types that are tables.
+const (
+	tableType       = "AWS::DynamoDB::Table"
+	globalTableType = "AWS::DynamoDB::GlobalTable"
+	simpleTableType = "AWS::Serverless::SimpleTable"
+)
+
+func isTableType(kind string) bool {
+	return kind == tableType || kind == globalTableType || kind == simpleTableType
+}
+
+// mayContainTables are the resources that create resources of other templates.
+var mayContainTables = map[string]string{
+	"AWS::CloudFormation::Stack":    "nested stacks are not read; import their templates",
+	"AWS::CloudFormation::StackSet": "stack sets are not read; import their templates",
+	"AWS::Serverless::Application":  "nested applications are not read; import their templates",
+}
+
+// omit records a resource that may contain tables and is not read.
+func (c *cloudFormationReader) omit(m treeMember, reason string) {
+	if len(c.omitted) < maxOmissions {
+		c.omitted = append(c.omitted, Omission{c.file, m.at, m.name, reason})
+	}
+}
+
 func (c *cloudFormationReader) resource(m treeMember) {
-	kind := m.value.get("Type")
-	if kind == nil || kind.text != "AWS::DynamoDB::Table" && kind.text != "AWS::DynamoDB::GlobalTable" || !c.exists(m) {
+	if strings.HasPrefix(m.name, "Fn::") {
+		c.omit(m, "resources that a function generates are not read")
+		return
+	}
+	kind := textOf(m.value.get("Type"))
+	if !isTableType(kind) {
+		reason := mayContainTables[kind]
+		if strings.HasSuffix(kind, "::MODULE") {
+			reason = "modules of a registry are not read"
+		}
+		if reason != "" && c.exists(m) {
+			c.omit(m, reason)
+		}
+		return
+	}
+	if !c.exists(m) {
 		return
 	}
 	props, err := c.resolve(orNull(m.value.get("Properties")), 0)
@@ -157,6 +198,17 @@ func (c *cloudFormationReader) resource(m treeMember) {
 		t.name = m.name
 		t.notes = append(t.notes, "CloudFormation generates its name; this is the name of the resource.")
 	}
+	if kind == simpleTableType {
+		c.simpleTable(t, p)
+	} else {
+		c.fullTable(t, p, kind)
+	}
+	t.dropped = append(t.dropped, c.dropped(p)...)
+	c.tables = append(c.tables, t)
+}
+
+// fullTable reads the properties of a table or a global table.
+func (c *cloudFormationReader) fullTable(t *describedTable, p properties, kind string) {
 	t.stream = p.text("StreamSpecification", "StreamViewType")
 	if p.text("TimeToLiveSpecification", "Enabled") == "" || p.flag("TimeToLiveSpecification", "Enabled") {
 		t.ttl = p.text("TimeToLiveSpecification", "AttributeName")
@@ -170,15 +222,28 @@ func (c *cloudFormationReader) resource(m treeMember) {
 		t.onDemand = true
 	case "PROVISIONED", "":
 	default:
-		c.fault(m.at, "BillingMode of %s is %q, not PROVISIONED or PAY_PER_REQUEST", m.name, mode)
+		c.fault(t.at, "BillingMode of %s is %q, not PROVISIONED or PAY_PER_REQUEST", t.what, mode)
 	}
-	if kind.text == "AWS::DynamoDB::Table" {
+	if kind == tableType {
 		c.table(t, p)
 	} else {
 		c.globalTable(t, p)
 	}
-	t.dropped = append(t.dropped, c.dropped(p)...)
-	c.tables = append(c.tables, t)
+}
+
+// simpleTable reads a table of a serverless application: one partition key,
+// which defaults to the string id, and billing on demand without units.
+func (c *cloudFormationReader) simpleTable(t *describedTable, p properties) {
+	name, kind := cmp.Or(p.text("PrimaryKey", "Name"), "id"), cmp.Or(p.text("PrimaryKey", "Type"), "String")
+	types := map[string]string{"String": "S", "Number": "N", "Binary": "B"}
+	if types[kind] == "" {
+		c.fault(t.at, "the type of the PrimaryKey of %s is %q, not String, Number or Binary", t.what, kind)
+		return
+	}
+	t.key = []keyPart{{name, "HASH"}}
+	t.types = []attributeType{{name, types[kind]}}
+	t.onDemand = p.value("ProvisionedThroughput") == nil
+	c.table(t, p)
 }
 
 func orNull(t *sourceTree) *sourceTree {

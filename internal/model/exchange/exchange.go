@@ -22,6 +22,21 @@ type Design struct {
 	Source      string // description of the source, for people
 	Tables      []*Table
 	Entities    []*Entity // from sources that have samples
+	Omitted     []Omission
+}
+
+// Omission is a part of a source that may contain tables or items and is not
+// in the design.
+type Omission struct {
+	File   string         `json:"file"`
+	At     model.Position `json:"position"`
+	What   string         `json:"what"`
+	Reason string         `json:"reason"`
+}
+
+// String returns one line with file, line and column.
+func (o Omission) String() string {
+	return model.Located(o.File, o.At, o.What+" is left out: "+o.Reason)
 }
 
 // Table is a table with notes for readers of the model.
@@ -59,20 +74,28 @@ func (f Faults) Error() string {
 
 // Limits of a source.
 const (
-	maxFileBytes = 4 << 20
+	MaxFileBytes = 4 << 20 // largest size of a file
 	maxNesting   = 100
 	maxTables    = 2_500 // the default limit of an account
 	maxFaults    = 20
+	maxOmissions = 200
 )
 
-// Read reads files of any of the formats. It recognizes Terraform by the name
-// of the file, and the other formats by their content. vars are values of
-// Terraform variables or CloudFormation parameters, by name.
+// Read is ReadFolders without access to the folders of modules: the design
+// leaves out all modules.
 func Read(files []File, vars map[string]string) (*Design, error) {
+	return ReadFolders(files, vars, nil)
+}
+
+// ReadFolders reads files of any of the formats. It recognizes Terraform by the
+// name of the file, and the other formats by their content. vars are values of
+// Terraform variables or CloudFormation parameters, by name. open returns the
+// Terraform files of the folder of a local module.
+func ReadFolders(files []File, vars map[string]string, open FolderOpener) (*Design, error) {
 	var wanted []File
 	for _, f := range files {
-		if len(f.Text) > maxFileBytes {
-			return nil, Faults{{File: f.Name, Message: fmt.Sprintf("the file has a size of %s; the limit is %s", model.Bytes(len(f.Text)), model.Bytes(maxFileBytes))}}
+		if len(f.Text) > MaxFileBytes {
+			return nil, Faults{{File: f.Name, Message: fmt.Sprintf("the file has a size of %s; the limit is %s", model.Bytes(len(f.Text)), model.Bytes(MaxFileBytes))}}
 		}
 		if f.Wanted {
 			wanted = append(wanted, f)
@@ -81,24 +104,24 @@ func Read(files []File, vars map[string]string) (*Design, error) {
 	if len(wanted) == 0 {
 		return nil, fmt.Errorf("there is no file to read tables from")
 	}
-	d, err := read(wanted, files, vars)
+	d, err := read(wanted, files, vars, open)
 	if err != nil {
 		return nil, err
 	}
 	if len(d.Tables) == 0 {
-		message := "it contains no DynamoDB tables"
-		if IsTerraform(wanted[0].Name) {
-			message += "; tables that modules create are not read"
+		faults := Faults{{File: wanted[0].Name, Message: "it contains no DynamoDB tables"}}
+		for _, o := range d.Omitted {
+			faults = append(faults, Fault{o.File, o.At, o.What + " is left out: " + o.Reason})
 		}
-		return nil, Faults{{File: wanted[0].Name, Message: message}}
+		return nil, faults
 	}
 	d.Name = cmp.Or(d.Name, plainName(wanted[0].Name))
 	return d, checkDuplicates(wanted[0].Name, d.Tables)
 }
 
-func read(wanted, all []File, vars map[string]string) (*Design, error) {
+func read(wanted, all []File, vars map[string]string, open FolderOpener) (*Design, error) {
 	if IsTerraform(wanted[0].Name) {
-		return readTerraform(all, vars)
+		return readTerraform(all, vars, open)
 	}
 	if len(wanted) > 1 {
 		return nil, fmt.Errorf("%s: only Terraform files can be read together", wanted[1].Name)

@@ -182,7 +182,7 @@ func TestOtherFiles(t *testing.T) {
 		{"a data model without keys", "a.json", `{"DataModel": [{"TableName": "abc"}]}`, "a.json:1:16: table abc: it has no partition key"},
 		{"a key without a name", "a.json", strings.Replace(`{"DataModel": [`+oneTable+"]}", `"id"`, `""`, 1), "table abc: an attribute of its key has no name"},
 		{"two tables with the same name", "a.json", `{"DataModel": [` + oneTable + "," + oneTable + "]}", "two tables are named abc"},
-		{"too large", "a.json", strings.Repeat(" ", maxFileBytes+1), "the limit is 4 MB"},
+		{"too large", "a.json", strings.Repeat(" ", MaxFileBytes+1), "the limit is 4 MB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Read([]File{{Name: c.file, Text: []byte(c.text), Wanted: true}}, nil)

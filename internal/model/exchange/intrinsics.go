@@ -99,7 +99,7 @@ func (c *cloudFormationReader) reference(t *sourceTree, depth int) (*sourceTree,
 		return c.parameterValue(t, d.text)
 	}
 	if r := c.root.get("Resources", name); r != nil {
-		if kind := r.get("Type"); kind != nil && strings.HasPrefix(kind.text, "AWS::DynamoDB::") {
+		if isTableType(textOf(r.get("Type"))) {
 			if table := r.get("Properties", "TableName"); table != nil {
 				return c.resolve(table, depth+1)
 			}

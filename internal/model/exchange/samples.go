@@ -44,8 +44,16 @@ const maxEntities = 200
 // sampler derives entities from sample items: items whose keys have the same
 // shape are one entity.
 type sampler struct {
+	file     string
 	entities []*Entity
 	names    map[string]bool
+	omitted  []Omission
+}
+
+func (s *sampler) omit(at *sourceTree, what, reason string) {
+	if len(s.omitted) < maxOmissions {
+		s.omitted = append(s.omitted, Omission{s.file, at.at, what, reason})
+	}
 }
 
 // sampleGroup is samples whose keys have the same shape.
@@ -55,37 +63,66 @@ type sampleGroup struct {
 	shape string
 }
 
-// table derives the entities of a table's samples, those of facets first.
+// table derives the entities of a table's samples, those of facets first. A
+// facet without samples becomes an entity by the names of its keys.
 func (s *sampler) table(t *Table, source *sourceTree) {
-	var groups []*sampleGroup
-	seen := make(map[string]bool)
-	add := func(label string, items []*sourceTree) {
-		for _, it := range items {
-			shape, key, ok := t.shapeOf(it)
-			if !ok || seen[key] {
-				continue
-			}
-			seen[key] = true
-			at := slices.IndexFunc(groups, func(g *sampleGroup) bool { return g.label == label && g.shape == shape })
-			if at < 0 {
-				at = len(groups)
-				groups = append(groups, &sampleGroup{label: label, shape: shape})
-			}
-			groups[at].items = append(groups[at].items, it)
-		}
-	}
+	grouping := sampleGrouping{t: t, seen: make(map[string]bool)}
+	first := len(s.entities)
 	for _, f := range listOrNil(source.get("TableFacets")) {
-		add(textOf(f.get("FacetName")), listOrNil(f.get("TableData")))
-	}
-	add("", listOrNil(source.get("TableData")))
-	for _, g := range groups {
-		if len(s.entities) < maxEntities {
-			s.entities = append(s.entities, s.entity(t, g))
+		label, rows := textOf(f.get("FacetName")), listOrNil(f.get("TableData"))
+		what := fmt.Sprintf("facet %q of table %s", label, t.Name)
+		switch keyless, added := grouping.add(label, rows); {
+		case len(rows) == 0:
+			s.facet(t, f, source, what)
+		case keyless > 0:
+			s.omit(f, what, fmt.Sprintf("%d of its %d rows have no valid key", keyless, len(rows)))
+		case added == 0:
+			s.omit(f, what, "its rows are also rows of other facets")
 		}
 	}
-	if len(groups) == 1 {
-		s.declared(s.entities[len(s.entities)-1], source)
+	if keyless, _ := grouping.add("", listOrNil(source.get("TableData"))); keyless > 0 {
+		s.omit(source, fmt.Sprintf("a part of the rows of table %s", t.Name), fmt.Sprintf("%d of them have no valid key", keyless))
 	}
+	for _, g := range grouping.groups {
+		if len(s.entities) >= maxEntities {
+			s.omit(source, fmt.Sprintf("a kind of items of table %s", t.Name), fmt.Sprintf("only %d kinds are read", maxEntities))
+			break
+		}
+		s.entities = append(s.entities, s.entity(t, g))
+	}
+	if len(s.entities) == first+1 && len(grouping.groups) == 1 {
+		s.declared(s.entities[first], source)
+	}
+}
+
+// sampleGrouping groups the samples of one table by the shape of their keys.
+type sampleGrouping struct {
+	t      *Table
+	groups []*sampleGroup
+	seen   map[string]bool
+}
+
+// add adds samples with a label. It returns how many have no valid key, and how
+// many were not added before.
+func (g *sampleGrouping) add(label string, items []*sourceTree) (keyless, added int) {
+	for _, it := range items {
+		shape, key, ok := g.t.shapeOf(it)
+		if !ok {
+			keyless++
+		}
+		if !ok || g.seen[key] {
+			continue
+		}
+		g.seen[key] = true
+		added++
+		at := slices.IndexFunc(g.groups, func(g *sampleGroup) bool { return g.label == label && g.shape == shape })
+		if at < 0 {
+			at = len(g.groups)
+			g.groups = append(g.groups, &sampleGroup{label: label, shape: shape})
+		}
+		g.groups[at].items = append(g.groups[at].items, it)
+	}
+	return keyless, added
 }
 
 // declared adds the attributes that a table declares and no sample has. It is
@@ -215,7 +252,11 @@ func (s *sampler) name(t *Table, g *sampleGroup) string {
 		}
 		name = strings.Join(words, "-")
 	}
-	name = cmp.Or(name, slug(t.Name), "item")
+	return s.unique(cmp.Or(name, slug(t.Name), "item"))
+}
+
+// unique returns a name that no other entity has.
+func (s *sampler) unique(name string) string {
 	unique := name
 	for n := 2; s.names[unique]; n++ {
 		unique = name + "-" + strconv.Itoa(n)

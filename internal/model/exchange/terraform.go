@@ -16,9 +16,10 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// readTerraform reads the tables of a module's wanted files.
-func readTerraform(files []File, vars map[string]string) (*Design, error) {
-	r := &terraformReader{scope: newScope()}
+// readTerraform reads the tables of a module's wanted files, and of the local
+// modules that these call.
+func readTerraform(files []File, vars map[string]string, open FolderOpener) (*Design, error) {
+	r := &terraformReader{scope: newScope(), run: &terraformRun{open: open}, folders: []string{filepath.Dir(files[0].Name)}}
 	for _, f := range files {
 		r.file(f)
 	}
@@ -32,8 +33,7 @@ func readTerraform(files []File, vars map[string]string) (*Design, error) {
 			names = append(names, filepath.Base(f.Name))
 		}
 	}
-	r.tables()
-	r.scaling()
+	r.module()
 	if len(r.faults) > 0 {
 		return nil, r.faults
 	}
@@ -41,15 +41,26 @@ func readTerraform(files []File, vars map[string]string) (*Design, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	return &Design{Source: "Terraform, " + strings.Join(names, ", "), Tables: tables}, nil
+	return &Design{Source: "Terraform, " + strings.Join(names, ", "), Tables: tables, Omitted: r.run.omitted}, nil
 }
 
 // terraformReader reads one module.
 type terraformReader struct {
+	run               *terraformRun
+	address           string   // module.shop. in the module shop, "" in the root module
+	folders           []string // the folders of the calling modules, for cycles
 	scope             *scope
 	resources         []*resource
+	calls             []*resource // module blocks
 	tableDescriptions []*describedTable
 	faults            Faults
+}
+
+// module reads everything after the files of a module are parsed.
+func (r *terraformReader) module() {
+	r.tables()
+	r.callModules()
+	r.scaling()
 }
 
 type resource struct {
@@ -61,6 +72,7 @@ var moduleSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
 	{Type: "variable", LabelNames: []string{"name"}},
 	{Type: "locals"},
 	{Type: "resource", LabelNames: []string{"type", "name"}},
+	{Type: "module", LabelNames: []string{"name"}},
 }}
 
 // file reads the declarations of a file.
@@ -94,6 +106,8 @@ func (r *terraformReader) file(f File) {
 		case "resource":
 			r.resources = append(r.resources, &resource{b, f.Wanted})
 			r.scope.unknown[b.Labels[0]] = true
+		case "module":
+			r.calls = append(r.calls, &resource{b, f.Wanted})
 		}
 	}
 }
@@ -285,7 +299,10 @@ type instance struct {
 
 // instances returns all instances of a resource.
 func (r *terraformReader) instances(x *resource) (all []instance) {
-	what := x.Labels[0] + "." + x.Labels[1]
+	what := r.address + x.Type + "." + x.Labels[0]
+	if x.Type == "resource" {
+		what = r.address + x.Labels[0] + "." + x.Labels[1]
+	}
 	ctx := r.scope.context()
 	b := r.open(ctx, x.Body, x.DefRange, what, instanceSchema)
 	if b == nil {
@@ -335,6 +352,9 @@ func (r *terraformReader) instances(x *resource) (all []instance) {
 func (r *terraformReader) tables() {
 	references := newReferences()
 	for _, x := range r.resources {
+		if x.Labels[0] == "aws_dynamodb_global_secondary_index" && x.wanted {
+			r.run.omit(x.DefRange, r.address+x.Labels[0]+"."+x.Labels[1], "an index that is a resource of its own is not read; add it to its table")
+		}
 		if x.Labels[0] != "aws_dynamodb_table" {
 			continue
 		}

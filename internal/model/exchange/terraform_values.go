@@ -99,6 +99,9 @@ type scope struct {
 	locals    hcl.Attributes
 	unknown   map[string]bool      // root names that only a run knows
 	resources map[string]cty.Value // by type; as far as they are known here
+	call      string               // the module call that sets the variables, "" for the root module
+	arguments hcl.Attributes       // of the call
+	caller    *scope
 
 	values     map[string]cty.Value // of evaluated locals
 	evaluating map[string]bool
@@ -200,6 +203,9 @@ func (s *scope) why(e hcl.Expression, depth int) string {
 		switch {
 		case root == "var" && named:
 			v, declared := s.vars[name]
+			if s.call != "" && !(declared && v.IsWhollyKnown()) {
+				return s.whyArgument(name, depth)
+			}
 			if !declared {
 				return fmt.Sprintf("var.%s is not declared in these files; give it a value with --var %s=VALUE", name, name)
 			}

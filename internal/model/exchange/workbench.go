@@ -25,11 +25,14 @@ func readWorkbench(file string, root *sourceTree) (*Design, error) {
 		return nil, faults
 	}
 	d.Tables = made
-	s := sampler{names: make(map[string]bool)}
+	s := sampler{file: file, names: make(map[string]bool)}
 	for i, t := range tables.list {
 		s.table(made[i], t)
+		for _, x := range listOrNil(t.get("LocalSecondaryIndexes")) {
+			s.omit(x, fmt.Sprintf("local index %s of table %s", textOf(x.get("IndexName")), made[i].Name), "local indexes of a data model are not read")
+		}
 	}
-	d.Entities = s.entities
+	d.Entities, d.Omitted = s.entities, s.omitted
 	return d, nil
 }
 
