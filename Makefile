@@ -101,6 +101,10 @@ prose: ## count words in comments that are not plain technical English; ARGS=--l
 clean: ## remove the binaries
 	rm -rf bin
 
+.PHONY: model-code
+model-code: ## run the code that is generated from the models of all applications
+	STATOR_MODEL_CODE=all $(GO) test -count=1 -timeout 20m -run TestGenerated ./internal/model/code
+
 .PHONY: clients
 clients: ## run well-known client libraries against stator; needs npm, and skips boto3, PynamoDB and awscli if they are missing
 	cd clients/go && $(GO) test ./...

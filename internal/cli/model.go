@@ -28,6 +28,7 @@ pattern runs. docs/model.md describes the format.`,
 	}
 	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelExportCommand(), modelDocCommand(),
 		modelProveCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
+	cmd.AddCommand(modelCodeCommands()...)
 	return cmd
 }
 

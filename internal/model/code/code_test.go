@@ -1,0 +1,84 @@
+package code
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/model"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files")
+
+// The code of a small model is that of the golden files, in each language.
+func TestGolden(t *testing.T) {
+	for _, c := range []struct {
+		file     string
+		generate func(*model.Model, Options) ([]byte, error)
+	}{
+		{"library.go.golden", Go},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			got, err := c.generate(parseModel(t, "testdata/library.model.yaml"), Options{Source: "library.model.yaml"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *rewrite {
+				if err := os.WriteFile("testdata/"+c.file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile("testdata/" + c.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s differs: %s\nif it should, run go test -rewrite", c.file, difference(string(got), string(want)))
+			}
+		})
+	}
+}
+
+func parseModel(t *testing.T, file string) *model.Model {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Parse(file, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// There is no code for a model with a pattern that is not served as it should be.
+func TestFaultyPattern(t *testing.T) {
+	m := parseModel(t, "../testdata/faults/scan.model.yaml")
+	text, err := Go(m, Options{})
+	if err == nil || text != nil || !strings.Contains(err.Error(), "it scans all of") {
+		t.Errorf("got %d bytes, %v", len(text), err)
+	}
+}
+
+// Names become identifiers of each language, and no two are the same.
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ name, exported, camel, snake string }{
+		{"taskId", "TaskID", "taskId", "task_id"},
+		{"PresignedURL", "PresignedURL", "presignedUrl", "presigned_url"},
+		{"customer's batch view", "CustomersBatchView", "customersBatchView", "customers_batch_view"},
+		{"order by id (inverted)", "OrderByIDInverted", "orderByIdInverted", "order_by_id_inverted"},
+		{"2 words", "X2Words", "x2Words", "x_2_words"},
+		{"…", "X", "x", "x"},
+	} {
+		if got := [3]string{exportedName(c.name), camelName(c.name), snakeName(c.name)}; got != [3]string{c.exported, c.camel, c.snake} {
+			t.Errorf("%q becomes %v", c.name, got)
+		}
+	}
+	names := newNameSet("Key")
+	if got := [3]string{names.take("Key", "Item"), names.take("Key", "Item"), names.take("Other", "Item")}; got != [3]string{"KeyItem", "KeyItem2", "Other"} {
+		t.Errorf("the names are %v", got)
+	}
+}

@@ -1,0 +1,243 @@
+package code
+
+// snippet is a declaration that generated code contains if it is used.
+type snippet struct {
+	text    string
+	imports []string
+	needs   []string // other snippets
+}
+
+// goSnippets are what generated Go code is built on, by name.
+var goSnippets = map[string]snippet{
+	"Number": {imports: []string{"strconv"}, text: `
+// Number is a number in decimal digits, as the table stores it: up to 38 of
+// them, without exponent, and without zeros that do not count.
+type Number string
+
+// Int returns an integer as a Number.
+func Int(n int64) Number { return Number(strconv.FormatInt(n, 10)) }
+
+// Int64 returns the number as an integer.
+func (n Number) Int64() (int64, error) { return strconv.ParseInt(string(n), 10, 64) }
+
+// Float64 returns the number that is nearest to n.
+func (n Number) Float64() (float64, error) { return strconv.ParseFloat(string(n), 64) }
+`},
+	"Page": {text: `
+// Page is a page of a query. Next is where the next page starts; it is nil
+// after the last one.
+type Page[T any] struct {
+	Items []T
+	Next  Key
+}
+`},
+	"padded": {imports: []string{"fmt"}, text: `
+// padded returns a shard number as keys contain it.
+func padded(n, width int) string { return fmt.Sprintf("%0*d", width, n) }
+`},
+	"shardOf": {imports: []string{"hash/fnv"}, text: `
+// shardOf returns the shard of a text.
+func shardOf(text string, shards uint64) int {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return int(h.Sum64() % shards)
+}
+`},
+	"texts": {needs: []string{"Number"}, text: `
+// texts returns the members of a set of numbers.
+func texts(numbers []Number) []string {
+	all := make([]string, len(numbers))
+	for i, n := range numbers {
+		all[i] = string(n)
+	}
+	return all
+}
+`},
+	"cut": {imports: []string{"strings"}, text: `
+// cut returns the texts between the pieces of a template. It reports whether
+// the text has been made from that template.
+func cut(text string, pieces ...string) (between []string, ok bool) {
+	text, ok = strings.CutPrefix(text, pieces[0])
+	for i, piece := range pieces[1:] {
+		if !ok {
+			return nil, false
+		}
+		var part string
+		if i == len(pieces)-2 {
+			part, ok = strings.CutSuffix(text, piece)
+			text = ""
+		} else {
+			part, text, ok = strings.Cut(text, piece)
+		}
+		ok = ok && part != ""
+		between = append(between, part)
+	}
+	return between, ok && text == ""
+}
+`},
+	"tooMany": {imports: []string{"fmt"}, text: `
+// tooMany is the error of a list that is longer than the model allows.
+func tooMany(what string, n, most int) error {
+	return fmt.Errorf("%d %s are too many: the limit is %d", n, what, most)
+}
+`},
+	"isText": {text: `
+// isText returns a key attribute that is a string.
+func isText(v types.AttributeValue) (string, bool) {
+	s, ok := v.(*types.AttributeValueMemberS)
+	if !ok {
+		return "", false
+	}
+	return s.Value, true
+}
+`},
+	"itemReader": {imports: []string{"fmt"}, text: `
+// itemReader reads the attributes of an item and keeps the first error.
+type itemReader struct {
+	item map[string]types.AttributeValue
+	err  error
+}
+
+func (r *itemReader) has(name string) bool { return r.item[name] != nil }
+
+// read returns an attribute of the type T.
+func read[T types.AttributeValue](r *itemReader, name string) (v T) {
+	v, ok := r.item[name].(T)
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("the attribute %s is %T, not %T", name, r.item[name], v)
+	}
+	return v
+}
+`},
+	"readText": {needs: []string{"itemReader"}, text: `
+func (r *itemReader) text(name string) string {
+	if v := read[*types.AttributeValueMemberS](r, name); v != nil {
+		return v.Value
+	}
+	return ""
+}
+`},
+	"readNumber": {needs: []string{"itemReader", "Number"}, text: `
+func (r *itemReader) number(name string) Number {
+	if v := read[*types.AttributeValueMemberN](r, name); v != nil {
+		return Number(v.Value)
+	}
+	return ""
+}
+`},
+	"readBinary": {needs: []string{"itemReader"}, text: `
+func (r *itemReader) binary(name string) []byte {
+	if v := read[*types.AttributeValueMemberB](r, name); v != nil {
+		return v.Value
+	}
+	return nil
+}
+`},
+	"readBool": {needs: []string{"itemReader"}, text: `
+func (r *itemReader) bool(name string) bool {
+	v := read[*types.AttributeValueMemberBOOL](r, name)
+	return v != nil && v.Value
+}
+`},
+	"readTexts": {needs: []string{"itemReader"}, text: `
+func (r *itemReader) texts(name string) []string {
+	if v := read[*types.AttributeValueMemberSS](r, name); v != nil {
+		return v.Value
+	}
+	return nil
+}
+`},
+	"readNumbers": {needs: []string{"itemReader", "Number"}, text: `
+func (r *itemReader) numbers(name string) (all []Number) {
+	if v := read[*types.AttributeValueMemberNS](r, name); v != nil {
+		for _, n := range v.Value {
+			all = append(all, Number(n))
+		}
+	}
+	return all
+}
+`},
+	"readBinaries": {needs: []string{"itemReader"}, text: `
+func (r *itemReader) binaries(name string) [][]byte {
+	if v := read[*types.AttributeValueMemberBS](r, name); v != nil {
+		return v.Value
+	}
+	return nil
+}
+`},
+	"readList": {needs: []string{"itemReader"}, text: `
+func (r *itemReader) list(name string) []types.AttributeValue {
+	if v := read[*types.AttributeValueMemberL](r, name); v != nil {
+		return v.Value
+	}
+	return nil
+}
+`},
+	"readMap": {needs: []string{"itemReader"}, text: `
+func (r *itemReader) attributes(name string) map[string]types.AttributeValue {
+	if v := read[*types.AttributeValueMemberM](r, name); v != nil {
+		return v.Value
+	}
+	return nil
+}
+`},
+	"readPart": {needs: []string{"itemReader", "readText", "cut"}, imports: []string{"fmt"}, text: `
+// part returns the text that stands after the i-th piece of a template.
+func (r *itemReader) part(name string, i int, pieces ...string) string {
+	if !r.has(name) {
+		return ""
+	}
+	between, ok := cut(r.text(name), pieces...)
+	if !ok {
+		if r.err == nil {
+			r.err = fmt.Errorf("the attribute %s is not of its form in the model", name)
+		}
+		return ""
+	}
+	return between[i]
+}
+`},
+	"readShard": {needs: []string{"readPart"}, imports: []string{"strconv"}, text: `
+// shard returns the shard number in a text, 0 if the text is empty.
+func (r *itemReader) shard(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil && text != "" && r.err == nil {
+		r.err = err
+	}
+	return n
+}
+`},
+	"pointer": {text: `
+// pointer returns a pointer to a value.
+func pointer[T any](v T) *T { return &v }
+`},
+	"errors": {imports: []string{"errors"}},
+	"slices": {imports: []string{"slices"}},
+	"decodeAll": {text: `
+// decodeAll decodes items with a function.
+func decodeAll[T any](items []map[string]types.AttributeValue, decode func(map[string]types.AttributeValue) (T, error)) ([]T, error) {
+	all := make([]T, 0, len(items))
+	for _, it := range items {
+		e, err := decode(it)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+`},
+	"decodeOne": {text: `
+// decodeOne decodes an item that may be absent.
+func decodeOne[T any](it map[string]types.AttributeValue, decode func(map[string]types.AttributeValue) (T, error)) (*T, error) {
+	if len(it) == 0 {
+		return nil, nil
+	}
+	e, err := decode(it)
+	if err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+`},
+}
