@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator/internal/model/infer"
+)
+
+type inferFlags struct {
+	endpointFlags
+	units  float64
+	tables []string
+	key    string
+	name   string
+	output string
+	json   bool
+}
+
+func modelInferCommand() *cobra.Command {
+	var f inferFlags
+	cmd := &cobra.Command{
+		Use:   "infer FILE... | infer --endpoint URL",
+		Short: "Derive a model from the items of a system that exists",
+		Long: `Derive a model from the tables of a server, of which a sample of the items is
+read, or from items in files: an export in DynamoDB JSON (a folder or a file, also
+with gzip), the reply of a scan, or CSV with a header. Each file or folder is one
+table. Everything that is derived from a sample is marked as a guess, with its
+evidence. docs/model-infer.md says how it is derived.
+
+  stator model infer --endpoint http://127.0.0.1:8000 --units 500 -o shop.model.yaml
+  stator model infer AWSDynamoDB/01693685827463-2d8752fd --key PK,SK
+  stator model infer customers.csv orders.csv`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.endpoint == "" && len(args) == 0 {
+				return usageError{fmt.Errorf("%s needs files or folders, or --endpoint", cmd.CommandPath())}
+			}
+			if f.endpoint != "" && len(args) > 0 {
+				return usageError{fmt.Errorf("%s needs no file with --endpoint, but got %q", cmd.CommandPath(), args)}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.add(cmd, "URL of a server whose items to read")
+	flags := cmd.Flags()
+	flags.Float64Var(&f.units, "units", 1000, "read units that the sample may use, for all tables together")
+	flags.StringArrayVar(&f.tables, "table", nil, "table of the server to read; may be given several times; defaults to all")
+	flags.StringVar(&f.key, "key", "", "key of the tables in files, as PARTITION or PARTITION,SORT; defaults to a guess")
+	flags.StringVar(&f.name, "name", "inferred", "name of the model")
+	flags.StringVarP(&f.output, "output", "o", "", "file to write the model to; it must not exist")
+	flags.BoolVar(&f.json, "json", false, "print the evidence as JSON; the model only with --output")
+	return cmd
+}
+
+func (f *inferFlags) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	r, err := f.infer(ctx, args, stderr)
+	if err != nil {
+		return err
+	}
+	text, err := r.Model()
+	if err != nil {
+		return err
+	}
+	if f.output != "" {
+		if err := writeNew(f.output, text); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.json:
+		return encodeIndented(stdout, r)
+	case f.output == "":
+		_, err = stdout.Write(text)
+	}
+	return err
+}
+
+// infer reads the sources and derives the model.
+func (f *inferFlags) infer(ctx context.Context, args []string, stderr io.Writer) (*infer.Result, error) {
+	var samples []*infer.TableSample
+	var source string
+	var err error
+	if f.endpoint != "" {
+		source = "the server " + f.endpoint
+		samples, err = f.readServer(ctx, stderr)
+	} else {
+		source = strings.Join(args, ", ")
+		samples, err = f.readFiles(args, stderr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := infer.From(f.name, source, samples)
+	r.AssumePatterns()
+	return r, nil
+}
+
+func (f *inferFlags) readServer(ctx context.Context, stderr io.Writer) ([]*infer.TableSample, error) {
+	if f.units <= 0 {
+		return nil, usageError{fmt.Errorf("--units is %v, but must be more than 0", f.units)}
+	}
+	if f.key != "" {
+		return nil, usageError{errors.New("--key is for files; a server describes its keys")}
+	}
+	e, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	progress := newProgressLine(stderr)
+	defer progress.end()
+	return infer.ReadServer(ctx, e.Send, infer.Options{Tables: f.tables, Units: f.units, Endpoint: f.endpoint,
+		Progress: func(table string, items int, units float64) {
+			progress.update("%s: %d items, %.1f units", table, items, units)
+		}})
+}
+
+// readFiles reads each file or folder as one table.
+func (f *inferFlags) readFiles(paths []string, stderr io.Writer) (samples []*infer.TableSample, err error) {
+	if len(f.tables) > 0 {
+		return nil, usageError{errors.New("--table is for servers; a file is one table")}
+	}
+	var key []string
+	if f.key != "" {
+		key = strings.Split(f.key, ",")
+		if len(key) > 2 || slices.Contains(key, "") {
+			return nil, usageError{fmt.Errorf("--key is %q, but must be PARTITION or PARTITION,SORT", f.key)}
+		}
+	}
+	progress := newProgressLine(stderr)
+	defer progress.end()
+	for _, path := range paths {
+		files, err := itemFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		sample := infer.NewReservoir(0)
+		for _, file := range files {
+			if err := readItems(sample, file); err != nil {
+				return nil, err
+			}
+			progress.update("%s: %d items", path, sample.Seen)
+		}
+		s, err := infer.FromItems(tableOfFile(path), sample, key)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, s)
+	}
+	return samples, nil
+}
+
+// itemFiles returns a file, or the files of a folder that hold items.
+func itemFiles(path string) (files []string, err error) {
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".gz")
+		if file == path || strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, "manifest") || strings.HasSuffix(name, ".csv") {
+			files = append(files, file)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the items: %w", err)
+	}
+	if len(files) == 0 {
+		return nil, usageError{fmt.Errorf("there are no files *.json, *.json.gz, *.csv or *.csv.gz in %s", path)}
+	}
+	return files, nil
+}
+
+// readItems adds the items of a file to a sample.
+func readItems(sample *infer.Reservoir, path string) (err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the items: %w", err)
+	}
+	defer file.Close()
+	var r io.Reader = file
+	name, compressed := strings.CutSuffix(path, ".gz")
+	if compressed {
+		if r, err = gzip.NewReader(file); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if strings.HasSuffix(name, ".csv") {
+		return sample.ReadCSV(path, r)
+	}
+	return sample.ReadJSON(path, r)
+}
+
+// tableOfFile is the name of a table that a file or a folder holds: the one in
+// the manifest of an export, or that of the file.
+func tableOfFile(path string) string {
+	var manifest struct{ TableArn string }
+	if text, err := os.ReadFile(filepath.Join(path, "manifest-summary.json")); err == nil && json.Unmarshal(text, &manifest) == nil {
+		if _, name, ok := strings.Cut(manifest.TableArn, ":table/"); ok {
+			return name
+		}
+	}
+	base := filepath.Base(filepath.Clean(path))
+	name, _, _ := strings.Cut(base, ".")
+	return cmp.Or(name, base)
+}
