@@ -58,7 +58,7 @@ func (h *Handler) decodeInto(ctx context.Context, b *decodedBody, held *admissio
 	if err := held.Add(coding.DecoderBytes); err != nil {
 		return err
 	}
-	d := coding.NewDecoder(c, sent)
+	d := coding.NewDecoder(ctx, c, sent)
 	defer d.Close()
 	defer func() { held.Shrink(int64(cap(b.text))) }()
 	if len(sent) < admission.LargeBytes {

@@ -5,10 +5,12 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -107,7 +109,7 @@ func encoded(t testing.TB, c Coding, text []byte) []byte {
 }
 
 func decode(c Coding, sent []byte) ([]byte, error) {
-	d := NewDecoder(c, sent)
+	d := NewDecoder(context.Background(), c, sent)
 	defer d.Close()
 	return io.ReadAll(d)
 }
@@ -189,6 +191,40 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// A body that has many blocks or members and no text is not decoded to its end once the request has
+// ended, and is not taken for one that is complete or malformed.
+func TestDecodingEndsWithTheRequest(t *testing.T) {
+	var blocks bytes.Buffer
+	w := gzip.NewWriter(&blocks)
+	for range 20_000 {
+		_ = w.Flush() // writing to memory does not fail
+	}
+	_ = w.Close()
+	members := bytes.Repeat(encoded(t, Gzip, nil), 10_000)
+	stored := slices.Concat([]byte{0x78, 0x01}, bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, 20_000), []byte{1, 0, 0, 0xff, 0xff, 0, 0, 0, 1})
+	for _, c := range []struct {
+		name   string
+		coding Coding
+		sent   []byte
+	}{{"blocks", Gzip, blocks.Bytes()}, {"members", Gzip, members}, {"stored blocks", Deflate, stored}} {
+		t.Run(c.name, func(t *testing.T) {
+			if text, err := decode(c.coding, c.sent); err != nil || len(text) > 0 {
+				t.Fatalf("the control is decoded to %d bytes, %v", len(text), err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			d := NewDecoder(ctx, c.coding, c.sent)
+			defer d.Close()
+			if text, err := io.ReadAll(d); !errors.Is(err, context.Canceled) {
+				t.Errorf("it is decoded to %d bytes, %v", len(text), err)
+			}
+			if read := len(c.sent) - d.sent.Len(); read > 2*examineBytes {
+				t.Errorf("%d bytes of %d were read", read, len(c.sent))
+			}
+		})
+	}
+}
+
 // Texts of all sizes are encoded and decoded to the same bytes, by encoders that are used
 // again. A text that does not become smaller is not encoded.
 func TestEncoder(t *testing.T) {
@@ -249,7 +285,7 @@ func FuzzDecoder(f *testing.F) {
 				r, err := zlib.NewReader(bytes.NewReader(sent))
 				want, refused = read(r, err)
 			}
-			d := NewDecoder(c, sent)
+			d := NewDecoder(t.Context(), c, sent)
 			got, err := read(d, nil)
 			d.Close()
 			if refused == nil && (err != nil || !bytes.Equal(got, want)) {

@@ -1,9 +1,10 @@
 package coding
 
 import (
-	"bytes"
+	"cmp"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -23,7 +24,7 @@ const DecoderBytes = 128 << 10
 // stream, are ignored, as in DynamoDB.
 type Decoder struct {
 	coding Coding
-	sent   bytes.Reader // not a stream, so that no decoder reads beyond its end
+	sent   sentBody
 	gzip   gzip.Reader
 	zlib   io.ReadCloser
 	stream io.Reader // nil before the first and between two members
@@ -32,23 +33,23 @@ type Decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
-// NewDecoder returns a decoder of a body, which is not Identity.
-func NewDecoder(c Coding, sent []byte) *Decoder {
+// NewDecoder returns a decoder of a body, which is not Identity. It fails when the context ends.
+func NewDecoder(ctx context.Context, c Coding, sent []byte) *Decoder {
 	d := decoders.Get().(*Decoder)
 	d.coding, d.stream, d.begun = c, nil, false
-	d.sent.Reset(sent)
+	d.sent.reset(ctx, sent)
 	return d
 }
 
 // Close returns the decoder to its pool.
 func (d *Decoder) Close() {
-	d.sent.Reset(nil)
+	d.sent.reset(context.Background(), nil)
 	d.gzip.Header = gzip.Header{}
 	decoders.Put(d)
 }
 
 // Read reads decoded bytes. It returns io.EOF at the end of the body, after it has compared
-// all checksums, and ErrMalformed.
+// all checksums, ErrMalformed, and the error of the context.
 func (d *Decoder) Read(p []byte) (int, error) {
 	for len(p) > 0 {
 		if d.stream == nil {
@@ -61,7 +62,7 @@ func (d *Decoder) Read(p []byte) (int, error) {
 		case err == io.EOF:
 			d.stream = nil
 		case err != nil:
-			return 0, ErrMalformed
+			return 0, cmp.Or(d.sent.ended, ErrMalformed)
 		}
 		if n > 0 {
 			return n, nil
@@ -80,9 +81,9 @@ func (d *Decoder) next() error {
 	}
 	if err := d.open(); err != nil {
 		if d.begun {
-			return io.EOF
+			return cmp.Or(d.sent.ended, io.EOF)
 		}
-		return ErrMalformed
+		return cmp.Or(d.sent.ended, ErrMalformed)
 	}
 	d.begun = true
 	return nil
