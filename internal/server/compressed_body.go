@@ -67,11 +67,9 @@ func (h *Handler) decodeInto(ctx context.Context, b *decodedBody, held *admissio
 		}
 	}
 	most := buffer.Size(admission.MaxBodyBytes + 1)
-	if err := held.Add(int64(most - cap(b.text))); err != nil {
-		return err
-	}
+	reserve := func() error { return held.Add(int64(most - cap(b.text))) }
 	var err error
-	if busy := h.decoding.Run(ctx, admission.MaxBodyBytes, func() { err = b.readLarge(d, most) }); busy != nil {
+	if busy := h.decoding.RunPrepared(ctx, len(sent), reserve, func() { err = b.readLarge(d, most) }); busy != nil {
 		return busy
 	}
 	return err

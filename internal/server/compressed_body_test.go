@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -271,6 +272,56 @@ func TestDecodedBodyReturnsMemory(t *testing.T) {
 		h.Slots().Release()
 		if status, text := readReply(t, conn); status != 200 {
 			t.Errorf("the request gets %d %s", status, text)
+		}
+	})
+}
+
+// Bodies that wait to be decoded hold no memory that plain large bodies need: one of them is answered
+// at once. Then bodies whose compressed form is small are decoded before large ones.
+func TestBodiesThatWaitToBeDecoded(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		h := newHandler(t)
+		dial := serve(t, h)
+		release := h.HoldDecoding(t.Context())
+		var large bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&large, flate.NoCompression)
+		_, _ = w.Write(spaces(3 << 20))
+		_ = w.Close() // writing to memory does not fail
+		small := encode(t, "gzip", spaces(1<<20))
+		var running sync.WaitGroup
+		var order []string // of the answers, guarded by mu
+		var mu sync.Mutex
+		send := func(name, headers string, body []byte) {
+			conn := dial()
+			running.Go(func() {
+				go func() { _, _ = conn.Write(requestOf("/", "ListTables", headers, body)) }()
+				status, text := readReply(t, conn)
+				if status != 200 {
+					t.Errorf("%s: the reply is %d %s", name, status, text)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, name)
+			})
+			synctest.Wait()
+		}
+		for range 2 { // these are the next, whatever comes
+			send("first", "Content-Encoding: gzip\r\n", small)
+		}
+		for range 4 {
+			send("large", "Content-Encoding: gzip\r\n", large.Bytes())
+		}
+		send("small", "Content-Encoding: gzip\r\n", small)
+		began := time.Now()
+		plain := dial()
+		go func() { _, _ = plain.Write(requestOf("/", "ListTables", "", spaces(15<<20))) }()
+		if status, text := readReply(t, plain); status != 200 || time.Since(began) > 0 {
+			t.Errorf("a plain body gets %d %s after %v", status, text, time.Since(began))
+		}
+		release()
+		running.Wait()
+		if len(order) != 7 || slices.Index(order, "small") > 4 { // of those that are answered one after the other, some may arrive in another order
+			t.Errorf("the answers are %v", order)
 		}
 	})
 }

@@ -55,6 +55,26 @@ func (h *Handler) HoldBodies(ctx context.Context, bytes int64) (release func()) 
 	return held.Release
 }
 
+// HoldDecoding makes the handler decode one large compressed body at once, and takes its slot until
+// release.
+func (h *Handler) HoldDecoding(ctx context.Context) (release func()) {
+	h.decoding = admission.NewLargeBodies(1)
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		ended <- h.decoding.Run(ctx, 0, func() {
+			close(begun)
+			<-end
+		})
+	}()
+	<-begun
+	return func() {
+		close(end)
+		if err := <-ended; err != nil {
+			panic(err)
+		}
+	}
+}
+
 // ReadDecoded reads a decoded body.
 func ReadDecoded(d io.Reader) error {
 	b := new(decodedBody)

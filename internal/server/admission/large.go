@@ -18,11 +18,14 @@ const (
 
 // LargeBodies bounds the large bodies that are decoded at once, so that small
 // requests do not wait for them.
-type LargeBodies struct{ slots *Slots }
+type LargeBodies struct {
+	slots    *Slots
+	prepared *Slots // of bodies that have, or take, the memory that they need in their slot
+}
 
 // NewLargeBodies returns a bound of that many bodies.
 func NewLargeBodies(slots int) *LargeBodies {
-	return &LargeBodies{NewSlots(slots, 0, maxLargeWait)}
+	return &LargeBodies{slots: NewSlots(slots, 0, maxLargeWait), prepared: NewSlots(slots+1, 0, maxLargeWait)}
 }
 
 // LargeSlots is the number of large bodies that a server decodes at once: fewer
@@ -38,6 +41,20 @@ func (l *LargeBodies) Run(ctx context.Context, bytes int, fn func()) error {
 	defer l.slots.Release()
 	atLowPriority(fn)
 	return nil
+}
+
+// RunPrepared is Run for a body that needs much memory in its slot, which prepare takes. It does so
+// for no more bodies than have a slot, and one more: others that wait would hold memory for seconds
+// that bodies elsewhere need. None waits for memory while it has a slot.
+func (l *LargeBodies) RunPrepared(ctx context.Context, bytes int, prepare func() error, fn func()) error {
+	if err := l.prepared.Acquire(ctx, penalty(int64(bytes)), 0); err != nil {
+		return err
+	}
+	defer l.prepared.Release()
+	if err := prepare(); err != nil {
+		return err
+	}
+	return l.Run(ctx, bytes, fn)
 }
 
 // atLowPriority runs fn on a thread with a low scheduling priority, so that the
