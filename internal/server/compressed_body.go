@@ -53,7 +53,8 @@ const smallDecodedBytes = admission.LargeBytes - coding.DecoderBytes
 
 // decodeInto decodes a body within a reservation. Like large bodies, one that is not small
 // when it is decoded waits for its turn; it reserves all memory that it may need before,
-// because it must not wait for memory during its turn.
+// because it must not wait for memory during its turn. One that is not small as it was sent
+// does so, too: if it has little text, it is one that takes long to decode.
 func (h *Handler) decodeInto(ctx context.Context, b *decodedBody, held *admission.Reservation, c coding.Coding, sent []byte) error {
 	if err := held.Add(coding.DecoderBytes); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (h *Handler) decodeInto(ctx context.Context, b *decodedBody, held *admissio
 	d := coding.NewDecoder(ctx, c, sent)
 	defer d.Close()
 	defer func() { held.Shrink(int64(cap(b.text))) }()
-	if len(sent) < admission.LargeBytes {
+	if len(sent) <= smallDecodedBytes {
 		if ended, err := b.readSmall(d, held); ended || err != nil {
 			return err
 		}

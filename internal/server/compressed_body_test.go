@@ -326,6 +326,29 @@ func TestBodiesThatWaitToBeDecoded(t *testing.T) {
 	})
 }
 
+// A body that has many bytes and little text takes long to decode, so it waits for its turn.
+func TestBodyOfBlocksWithoutText(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		h := newHandler(t)
+		dial := serve(t, h)
+		release := h.HoldDecoding(t.Context())
+		var body bytes.Buffer
+		w := gzip.NewWriter(&body)
+		_, _ = w.Write([]byte("{}"))
+		for body.Len() < 200<<10 {
+			_ = w.Flush()
+		}
+		_ = w.Close() // writing to memory does not fail
+		conn, began := dial(), time.Now()
+		go func() { _, _ = conn.Write(requestOf("/", "ListTables", "Content-Encoding: gzip\r\n", body.Bytes())) }()
+		const held = time.Second
+		time.AfterFunc(held, release)
+		if status, text := readReply(t, conn); status != 200 || time.Since(began) != held {
+			t.Errorf("it gets %d %s after %v", status, text, time.Since(began))
+		}
+	})
+}
+
 // In the smallest process there is memory for a body of the largest size that compression has
 // not made smaller.
 func TestLargestCompressedBodyInASmallProcess(t *testing.T) {
