@@ -17,6 +17,14 @@ type decodedBody struct{ text []byte }
 // Drop returns the memory to its pool.
 func (b *decodedBody) Drop() { b.text = buffer.Put(b.text) }
 
+// readBody reads the body of a request, as it was sent.
+func (h *Handler) readBody(ctx context.Context, r *door.Request) ([]byte, *admission.Reservation, error) {
+	if c, _ := coding.Parse(r.ContentEncoding()); c != coding.Identity {
+		return h.bodies.ReadEncoded(ctx, r, r.Length)
+	}
+	return h.bodies.Read(ctx, r)
+}
+
 // decompress decodes the body of a request, whose memory is held, and returns the decoded
 // body with its memory in place of that. The caller releases it, also after an error.
 //

@@ -367,6 +367,41 @@ func TestLargestCompressedBodyInASmallProcess(t *testing.T) {
 	})
 }
 
+// In a process with little memory, compressed bodies that arrive at once do not hold, as they are sent,
+// the memory that each needs to be decoded: both are answered, without a wait for the other to give up.
+func TestLargeCompressedBodiesInASmallProcess(t *testing.T) {
+	for _, megabytes := range []int{9, 15} {
+		t.Run(fmt.Sprint(megabytes, " MB"), func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				h := newHandler(t)
+				h.SetBodies(512 << 20)
+				dial := serve(t, h)
+				release := h.HoldDecoding(t.Context())
+				var body bytes.Buffer
+				w, _ := gzip.NewWriterLevel(&body, flate.NoCompression)
+				_, _ = w.Write(spaces(megabytes << 20))
+				_ = w.Close() // writing to memory does not fail
+				var running sync.WaitGroup
+				began := time.Now()
+				for range 3 {
+					conn := dial()
+					running.Go(func() {
+						go func() {
+							_, _ = conn.Write(requestOf("/", "ListTables", "Content-Encoding: gzip\r\n", body.Bytes()))
+						}()
+						if status, text := readReply(t, conn); status != 200 || time.Since(began) > 0 {
+							t.Errorf("a body gets %d %s after %v", status, text, time.Since(began))
+						}
+					})
+				}
+				synctest.Wait()
+				release()
+				running.Wait()
+			})
+		})
+	}
+}
+
 // Bodies that would be decoded to a gigabyte take no more memory than a body of the largest
 // size, and a good client is served among them. The control decodes 64 MB without a bound.
 func TestBombs(t *testing.T) {

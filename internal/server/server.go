@@ -181,7 +181,7 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	defer func() { held.Release() }()
 	if !whole {
 		var err error
-		if body, held, err = h.bodies.Read(ctx, r); err != nil {
+		if body, held, err = h.readBody(ctx, r); err != nil {
 			h.unread(ctx, a, media, err)
 			return
 		}

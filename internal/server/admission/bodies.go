@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 )
 
 const (
@@ -31,16 +32,24 @@ const (
 //
 // There are two pools, one for what a body holds until it is large and one for
 // the rest, so that small bodies do not wait for large ones.
+//
+// A body that is to be decoded holds the memory of what was sent until it has that of
+// the decoded body. Several that have arrived would wait for each other, so there is a
+// pool that bounds them, which is smaller than that of large bodies by one decoded body.
 type Bodies struct {
 	mu           sync.Mutex
 	small, large pool
+	encoded      pool
 	reading      map[*Reservation]struct{} // of bodies that are not complete
 }
 
 // NewBodies returns an empty set of reservations.
 func NewBodies(l Limits) *Bodies {
-	return &Bodies{small: newPool(l.SmallBodies), large: newPool(l.LargeBodies), reading: make(map[*Reservation]struct{})}
+	return &Bodies{small: newPool(l.SmallBodies), large: newPool(l.LargeBodies), encoded: newPool(l.LargeBodies - maxBodyMemory), reading: make(map[*Reservation]struct{})}
 }
+
+// maxBodyMemory is the memory of a body of the largest size.
+const maxBodyMemory = MaxBodyBytes + buffer.Unit
 
 // Body is the body of a request.
 type Body interface {
@@ -65,12 +74,27 @@ type Reservation struct {
 	stop     context.CancelFunc
 	small    int64 // bytes of the small pool
 	large    int64 // bytes of the large pool
+	encoded  int64 // bytes of the pool of bodies that are to be decoded
+	toDecode int64 // bytes to reserve of that pool before any of the large one
 	evicted  bool
 }
 
 // Read reads a body. The caller releases the reservation, also after an error.
 func (m *Bodies) Read(ctx context.Context, b Body) ([]byte, *Reservation, error) {
+	return m.read(m.Reserve(ctx, b), b)
+}
+
+// ReadEncoded is Read for a body that is to be decoded. Its size is negative if it is unknown.
+func (m *Bodies) ReadEncoded(ctx context.Context, b Body, size int64) ([]byte, *Reservation, error) {
 	s := m.Reserve(ctx, b)
+	if size < 0 || size > MaxBodyBytes {
+		size = MaxBodyBytes
+	}
+	s.toDecode = int64(buffer.Size(int(size) + 1)) // all at once: several with a part of it would wait for each other
+	return m.read(s, b)
+}
+
+func (m *Bodies) read(s *Reservation, b Body) ([]byte, *Reservation, error) {
 	s.body = b
 	m.mu.Lock()
 	m.reading[s] = struct{}{}
@@ -107,6 +131,10 @@ func (s *Reservation) Shrink(bytes int64) {
 	s.small -= excess - large
 	m.large.release(large)
 	m.small.release(excess - large)
+	if bytes == 0 {
+		m.encoded.release(s.encoded)
+		s.encoded = 0
+	}
 }
 
 // Release drops the body and gives its memory back. A nil *Reservation has none.
@@ -122,11 +150,21 @@ func (s *Reservation) Release() {
 // reserve adds memory to the reservation, and waits for it if there is none.
 func (s *Reservation) reserve(bytes int64) error {
 	m := s.bodies
-	m.mu.Lock()
-	p, held := &m.small, &s.small
-	if s.small+s.large+bytes > LargeBytes {
-		p, held = &m.large, &s.large
+	if s.small+s.large+bytes <= LargeBytes {
+		return s.reserveFrom(&m.small, &s.small, bytes)
 	}
+	if s.toDecode > 0 {
+		if err := s.reserveFrom(&m.encoded, &s.encoded, s.toDecode); err != nil {
+			return err
+		}
+		s.toDecode = 0
+	}
+	return s.reserveFrom(&m.large, &s.large, bytes)
+}
+
+func (s *Reservation) reserveFrom(p *pool, held *int64, bytes int64) error {
+	m := s.bodies
+	m.mu.Lock()
 	w := p.reserve(held, bytes)
 	if w == nil {
 		m.mu.Unlock()
@@ -151,8 +189,11 @@ func (s *Reservation) reserve(bytes int64) error {
 
 // from is the number of bytes that are reserved from a pool.
 func (s *Reservation) from(p *pool) int64 {
-	if p == &s.bodies.small {
+	switch p {
+	case &s.bodies.small:
 		return s.small
+	case &s.bodies.encoded:
+		return s.encoded
 	}
 	return s.large
 }

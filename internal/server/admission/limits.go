@@ -1,7 +1,5 @@
 package admission
 
-import "github.com/stator-db/stator/internal/buffer"
-
 // Limits are the figures of a server's admission control.
 type Limits struct {
 	Requests int // that are executed at once
@@ -41,6 +39,6 @@ func LimitsFor(memory int64) Limits {
 		Requests:    int(part(int64(maxLimits.Requests), 32)),
 		Memory:      part(maxLimits.Memory, 32<<20),
 		SmallBodies: part(maxLimits.SmallBodies, 8<<20),
-		LargeBodies: part(maxLimits.LargeBodies, 2*(MaxBodyBytes+buffer.Unit)),
+		LargeBodies: part(maxLimits.LargeBodies, 2*maxBodyMemory),
 	}
 }
