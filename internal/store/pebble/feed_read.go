@@ -152,7 +152,9 @@ func (e *Engine) trim() error {
 	}
 	batch := e.db.NewBatch()
 	defer func() { _ = batch.Close() }()
-	err := errors.Join(batch.DeleteRange(feedKey(0), feedKey(f.acked.to), nil), batch.Set(slotKey, slotValue(f.slot, f.acked.to), nil))
+	// Earlier records were removed with the slot's position. A range from the first key on would cover
+	// those of all removals before, and Pebble divides the ranges in a memtable by one another.
+	err := errors.Join(batch.DeleteRange(feedKey(f.from), feedKey(f.acked.to), nil), batch.Set(slotKey, slotValue(f.slot, f.acked.to), nil))
 	if err == nil {
 		err = batch.Commit(pebble.NoSync) // if it is lost, it is done again
 	}
