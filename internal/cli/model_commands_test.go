@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stator-db/stator/internal/model/drift"
 )
 
 // serving starts a server that stops when the test ends.
@@ -263,7 +265,7 @@ func TestModelDrift(t *testing.T) {
 		}
 	}
 	code, out, errs := drift()
-	if code != 1 || strings.Contains(out, `"customer's batch view" was never`) || !strings.Contains(out, "no pattern matches Scan of CustomerBatch, with a filter: 1 request") {
+	if code != 1 || strings.Contains(out, `"customer's batch view" was never`) || !strings.Contains(out, "no pattern matches Scan of CustomerBatch, with a filter a = ?: 1 request") {
 		t.Errorf("then: exit code %d, %s%s", code, out, errs)
 	}
 	_, asJSON, _ := drift("--json")
@@ -281,5 +283,72 @@ func TestModelDrift(t *testing.T) {
 	}
 	if strings.Contains(out+asJSON, secret) {
 		t.Errorf("the report contains a value:\n%s%s", out, asJSON)
+	}
+}
+
+// --allow-unused accepts patterns that were never requested, and --reset starts the
+// counts of the server again.
+func TestModelDriftUnusedAndReset(t *testing.T) {
+	endpoint := serving(t)
+	drift := func(args ...string) (int, string) {
+		code, out, _ := runStator(t, append([]string{"model", "drift", otherModel, "--endpoint", endpoint}, args...)...)
+		return code, out
+	}
+	if code, out, errs := runStator(t, "model", "apply", otherModel, "--endpoint", endpoint, "--yes"); code != 0 {
+		t.Fatal(out, errs)
+	}
+	client := clientOf(endpoint, "us-east-1")
+	send := func(operation string, body map[string]any) {
+		t.Helper()
+		if _, err := client.Send(t.Context(), operation, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("GetItem", map[string]any{"TableName": "CustomerBatch", "Key": map[string]any{"personId": map[string]any{"S": "p"}}})
+	if code, out := drift(); code != 1 || !strings.Contains(out, `missing  "choose a goal" was never requested`) {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+	if code, out := drift("--allow-unused"); code != 0 || !strings.Contains(out, `note     "choose a goal" was never requested`) {
+		t.Errorf("with --allow-unused: exit code %d, %s", code, out)
+	}
+	send("Scan", map[string]any{"TableName": "CustomerBatch"})
+	send("ExecuteStatement", map[string]any{"Statement": "SELECT * FROM CustomerBatch WHERE personId = 'p'"})
+	code, out := drift("--allow-unused", "--reset")
+	if code != 1 || !strings.Contains(out, "no pattern matches Scan of CustomerBatch: 1 request") || !strings.Contains(out, "customer's batch view        2 ") {
+		t.Errorf("with a scan and a statement: exit code %d, %s", code, out)
+	}
+	if code, out := drift("--allow-unused"); code != 0 || !strings.Contains(out, "ok       0 of ") {
+		t.Errorf("after the reset: exit code %d, %s", code, out)
+	}
+	send("ExecuteStatement", map[string]any{"Statement": "SELECT * FROM CustomerBatch"})
+	if code, out := drift("--allow-unused"); code != 1 || !strings.Contains(out, "no pattern matches a statement like Scan of CustomerBatch: 1 request") {
+		t.Errorf("with a statement that scans: exit code %d, %s", code, out)
+	}
+}
+
+// An unknown cost is shown as unknown, and traffic that several patterns share names
+// them.
+func TestDriftShowsWhatIsUnknown(t *testing.T) {
+	units := 2.0
+	var out strings.Builder
+	err := new(driftFlags).print(&out, &drift.Report{Patterns: []*drift.Pattern{
+		{Name: "a", Status: drift.Unmeasured, Requests: 3, Predicted: 2},
+		{Name: "b", Status: drift.Shared, Shared: []string{"c"}, Requests: 3, Units: &units, Predicted: 2},
+		{Name: "c", Status: drift.Never, Predicted: 2},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"a        3         0         0        unknown      2          unmeasured\n",
+		"b        3         0         0        2            2          shared: one of b, c\n",
+		"c        0         0         0        -            2          never\n",
+		"ok       0 of 3 access patterns are requested as the model says\n",
+		"note     the cost of \"a\" is unknown: no request was measured\n",
+		"note     \"b\" or a pattern with the same requests was requested: c\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output lacks %q:\n%s", want, out.String())
+		}
 	}
 }

@@ -17,7 +17,9 @@ import (
 
 type driftFlags struct {
 	endpointFlags
-	json bool
+	json        bool
+	allowUnused bool
+	reset       bool
 }
 
 func modelDriftCommand() *cobra.Command {
@@ -25,13 +27,14 @@ func modelDriftCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift FILE",
 		Short: "Compare the traffic of a stator with the access patterns",
-		Long: `A stator counts the requests that it serves by shape: operation, table, index and
-form of the key condition, without any value. The command joins these counts with
-the access patterns of a model and reports patterns that were never requested,
-traffic that no pattern matches, and patterns that read far more than they return or
-cost far more than the model predicts. It fails when it finds any of these.
+		Long: `A stator counts the requests that it serves by shape: operation, table, index, form
+of the key condition, literal prefixes of the key, condition, filter and projection,
+without values. The command joins these counts with the access patterns of a model and
+reports patterns that were never requested, traffic that no pattern matches, and
+patterns that read far more than they return or cost far more than the model predicts.
+It fails when it finds any of these.
 
-Counting starts when the server starts.`,
+Counting starts when the server starts, or with the last --reset.`,
 		Args: arguments(1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.drift(cmd.Context(), args[0], cmd.OutOrStdout())
@@ -39,6 +42,8 @@ Counting starts when the server starts.`,
 	}
 	f.add(cmd, "URL of the stator")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
+	cmd.Flags().BoolVar(&f.allowUnused, "allow-unused", false, "do not fail for patterns that were never requested")
+	cmd.Flags().BoolVar(&f.reset, "reset", false, "reset the counts of the server after reading them")
 	return cmd
 }
 
@@ -58,7 +63,11 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 	if err != nil {
 		return err
 	}
-	text, err := e.Get(ctx, "/shapes")
+	read := e.Get
+	if f.reset {
+		read = e.Delete // returns the counts that it resets
+	}
+	text, err := read(ctx, "/shapes")
 	if err != nil {
 		return fmt.Errorf("cannot read the request counts of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
 	}
@@ -68,27 +77,23 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 	}
 	r := drift.Join(m, traffic)
 	if f.json {
-		err = encodeIndented(stdout, driftResult{file, r.OK(), r})
+		err = encodeIndented(stdout, driftResult{file, r.OK(f.allowUnused), r})
 	} else {
-		err = printDrift(stdout, r)
+		err = f.print(stdout, r)
 	}
-	if err == nil && !r.OK() {
+	if err == nil && !r.OK(f.allowUnused) {
 		err = fmt.Errorf("%s: the traffic since %s differs from the model", file, r.Since.Format("2006-01-02 15:04:05 MST"))
 	}
 	return err
 }
 
-// printDrift prints the traffic of each pattern, then the traffic that no
-// pattern matches.
-func printDrift(w io.Writer, r *drift.Report) error {
+// print prints the traffic of each pattern, then the traffic that no pattern
+// matches.
+func (f *driftFlags) print(w io.Writer, r *drift.Report) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "PATTERN\tREQUESTS\tRETURNED\tSCANNED\tUNITS A RUN\tPREDICTED\tSTATUS")
 	for _, p := range r.Patterns {
-		status := p.Status
-		if len(p.Shared) > 0 && p.Status != drift.Never {
-			status += " (with " + strings.Join(p.Shared, ", ") + ")"
-		}
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Name, p.Requests, p.Returned, p.Scanned, model.Figure(p.Units), model.Figure(p.Predicted), status)
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Name, p.Requests, p.Returned, p.Scanned, unitsText(p), model.Figure(p.Predicted), statusText(p))
 	}
 	if err := out.Flush(); err != nil {
 		return err
@@ -97,14 +102,7 @@ func printDrift(w io.Writer, r *drift.Report) error {
 	paint := painterFor(w)
 	fmt.Fprintf(w, "%s%d of %d access patterns are requested as the model says\n", paint.status(model.StatusOK), r.Count(drift.OK), len(r.Patterns))
 	for _, p := range r.Patterns {
-		switch p.Status {
-		case drift.Never:
-			fmt.Fprintf(w, "%s%q was never requested\n", paint.status(model.StatusMissing), p.Name)
-		case drift.Wasteful:
-			fmt.Fprintf(w, "%s%q reads %d items to return %d\n", paint.status(model.StatusFault), p.Name, p.Scanned, p.Returned)
-		case drift.Expensive:
-			fmt.Fprintf(w, "%s%q costs %s units a run; the model predicts %s\n", paint.status(model.StatusFault), p.Name, model.Figure(p.Units), model.Figure(p.Predicted))
-		}
+		f.printPattern(w, paint, p)
 	}
 	for _, s := range r.Strays {
 		fmt.Fprintf(w, "%sno pattern matches %s: %s\n", paint.status(model.StatusFault), shapeText(s.Shape), plural(int(s.Requests), "request"))
@@ -121,24 +119,71 @@ func printDrift(w io.Writer, r *drift.Report) error {
 	return nil
 }
 
+// unitsText is what a run of a pattern costs, if it is known.
+func unitsText(p *drift.Pattern) string {
+	switch {
+	case p.Status == drift.Never:
+		return "-"
+	case p.Units == nil:
+		return "unknown"
+	}
+	return model.Figure(*p.Units)
+}
+
+func statusText(p *drift.Pattern) string {
+	if len(p.Shared) == 0 {
+		return p.Status
+	}
+	return p.Status + ": one of " + strings.Join(append([]string{p.Name}, p.Shared...), ", ")
+}
+
+// printPattern prints what is to be said about a pattern that is not ok.
+func (f *driftFlags) printPattern(w io.Writer, paint statusPainter, p *drift.Pattern) {
+	switch p.Status {
+	case drift.Never:
+		status := paint.status(model.StatusMissing)
+		if f.allowUnused {
+			status = fmt.Sprintf("%-9s", "note")
+		}
+		fmt.Fprintf(w, "%s%q was never requested\n", status, p.Name)
+	case drift.Shared:
+		fmt.Fprintf(w, "%-9s%q or a pattern with the same requests was requested: %s\n", "note", p.Name, strings.Join(p.Shared, ", "))
+	case drift.Unmeasured:
+		fmt.Fprintf(w, "%-9sthe cost of %q is unknown: no request was measured\n", "note", p.Name)
+	case drift.Wasteful:
+		fmt.Fprintf(w, "%s%q reads %d items to return %d\n", paint.status(model.StatusFault), p.Name, p.Scanned, p.Returned)
+	case drift.Expensive:
+		fmt.Fprintf(w, "%s%q costs %s units a run; the model predicts %s\n", paint.status(model.StatusFault), p.Name, model.Figure(*p.Units), model.Figure(p.Predicted))
+	}
+}
+
 // shapeText describes a shape in one line.
 func shapeText(s workload.Shape) string {
 	text := s.Operation
+	if s.Statement {
+		text = "a statement like " + text
+	}
 	if s.Table != "" {
 		text += " of " + s.Table
 	}
 	if s.Index != "" {
 		text += "." + s.Index
 	}
-	if s.Form != "" {
+	if s.Actions != "" {
+		text += " (" + s.Actions + ")"
+	} else if s.Form != "" {
 		text += " " + s.Form
 	}
-	for _, f := range []struct {
-		has  bool
-		word string
-	}{{s.Filter, "with a filter"}, {s.Condition, "with a condition"}, {s.Consistent, "consistent"}} {
-		if f.has {
-			text += ", " + f.word
+	for _, part := range []struct {
+		has        bool
+		word, text string
+	}{
+		{s.Partition+s.Sort != "", "with the key", strings.TrimSpace(s.Partition + " " + s.Sort)},
+		{s.Filter, "with a filter", s.FilterText}, {s.Condition, "with a condition", s.ConditionText},
+		{s.Projection != "", "with a projection", s.Projection}, {s.Consistent, "consistent", ""},
+	} {
+		if part.has {
+			text += ", " + strings.TrimSpace(part.word+" "+part.text)
 		}
 	}
 	return text

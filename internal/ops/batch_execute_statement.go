@@ -26,27 +26,27 @@ type batchStatement struct {
 // batchExecuteStatement runs each statement independently. The reply has the
 // fault of each statement; the request fails only for a fault of the batch as a
 // whole.
-func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecuteStatement) (*api.BatchExecuteStatementReply, usage, error) {
+func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecuteStatement) (*api.BatchExecuteStatementReply, usages, error) {
 	statements := make([]batchStatement, len(in.Statements))
 	parsed, err := s.parseBatch(in.Statements)
 	if err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	for i := range in.Statements {
 		m, err := s.planStatement(parsed[i], in.Statements[i].Parameters)
 		var fault *apierror.Error
 		if err != nil && !errors.As(err, &fault) {
-			return nil, usage{}, err
+			return nil, nil, err
 		}
 		m.fault = err
 		statements[i] = m
 	}
 	if err := checkBatchStatements(statements); err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	returned, err := reserveReturned(ctx, returnedItems(statements))
 	if err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	defer returned.end()
 	memory := buffer.TallyOf(ctx, len(statements), maxBatchBytes)
@@ -58,17 +58,17 @@ func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecut
 		shown, err := s.runStatement(ctx, m, consistent, &memory, &cost)
 		response, err := batchResponse(m, shown, err)
 		if err != nil {
-			return nil, usage{}, err
+			return nil, nil, err
 		}
 		if response.Error != nil && in.ReturnConsumedCapacity != nil {
 			if err := s.chargeFailure(ctx, m, &cost); err != nil {
-				return nil, usage{}, err
+				return nil, nil, err
 			}
 		}
 		reply.Responses = append(reply.Responses, response)
 	}
 	reply.ConsumedCapacity = cost.consumed(in.ReturnConsumedCapacity)
-	return reply, cost.total(), nil
+	return reply, cost.used(), nil
 }
 
 var errMixedBatch = apierror.Validation("Read and write requests together in the same batch is not supported.")
@@ -185,7 +185,11 @@ func (s *Service) runStatement(ctx context.Context, m *batchStatement, consisten
 		if err != nil {
 			return nil, err
 		}
-		cost.add(st.Table, capacity.Consumed{Table: capacity.Read(found.Size(), consistent)})
+		u := cost.add(st.Table, capacity.Consumed{Table: capacity.Read(found.Size(), consistent)}, askedAction{kind: workload.Get, key: m.target})
+		u.consistent = u.consistent || consistent
+		if found != nil {
+			u.returned, u.scanned = u.returned+1, u.scanned+1
+		}
 		return shownColumns(found, st.Columns), nil
 	}
 	done, err := s.DB.Write(ctx, m.write.Write)
@@ -193,7 +197,7 @@ func (s *Service) runStatement(ctx context.Context, m *batchStatement, consisten
 		return nil, err
 	}
 	buffer.Commit(ctx)
-	cost.add(m.write.Table, done[0].Consumed)
+	cost.add(m.write.Table, done[0].Consumed, askedAction{m.write.kind, m.target, m.write.conditional})
 	return m.write.returned(done[0])
 }
 
@@ -230,7 +234,13 @@ type batchCost struct {
 	failed map[string]float64 // units of failed statements
 }
 
-func (c *batchCost) add(table string, cost capacity.Consumed) { c.done.of(table).consumed.Add(cost) }
+// add adds a statement that succeeded.
+func (c *batchCost) add(table string, cost capacity.Consumed, a askedAction) *usage {
+	u := c.done.of(table)
+	u.consumed.Add(cost)
+	u.addAction(maxBatchWrites, a)
+	return u
+}
 
 // chargeFailure adds what a failed write consumes: as much as writing the
 // larger of the stored and the new item.
@@ -260,16 +270,17 @@ func (c *batchCost) consumed(mode *string) []api.ConsumedCapacity {
 	return perTable(mode, c.done, func(cc *api.ConsumedCapacity) { cc.CapacityUnits += c.failed[cc.TableName] })
 }
 
-// total returns what the batch consumed in all tables. Failures are included
-// only if the customer asked for units: otherwise they are not computed.
-func (c *batchCost) total() usage {
-	sum := c.done.total()
+// used returns what the batch did in each table, as the batch of requests that does the
+// same. Failures are included only if the customer asked for units: otherwise they are
+// not computed.
+func (c *batchCost) used() usages {
 	for i := range c.done {
-		sum.consumed.Table += c.failed[c.done[i].table]
+		u := &c.done[i]
+		u.consumed.Table += c.failed[u.table]
+		u.operation, u.statement = "BatchWriteItem", true
+		if u.actions[0].kind == workload.Get {
+			u.operation = "BatchGetItem"
+		}
 	}
-	return sum
+	return c.done
 }
-
-var batchExecuteStatementShape = shaping[api.BatchExecuteStatement]{shape: func(*api.BatchExecuteStatement) workload.Shape {
-	return workload.Shape{Operation: "BatchExecuteStatement"}
-}}

@@ -11,7 +11,6 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
 const (
@@ -67,7 +66,10 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 		}
 		cost := takeBatch(reply, sent.as(name), &part, found, paths[name], &left)
 		n := len(reply.Responses[sent.as(name)])
-		used = append(used, usage{table: name, returned: n, scanned: n, consumed: cost})
+		used = append(used, usage{returned: n, scanned: n, consumed: cost, asked: asked{
+			operation: "BatchGetItem", table: name, consistent: part.ConsistentRead, gets: part.Keys, paths: paths[name],
+			expressions: [3]*string{part.ProjectionExpression}, names: part.ExpressionAttributeNames, legacy: part.AttributesToGet != nil,
+		}})
 		if c := consumed(in.ReturnConsumedCapacity, sent.as(name), cost); c != nil {
 			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
 		}
@@ -208,8 +210,4 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-func batchGetItemShape(in *api.BatchGetItem, table string) workload.Shape {
-	return workload.Shape{Operation: "BatchGetItem", Table: table, Consistent: in.RequestItems[table].ConsistentRead}
 }

@@ -61,7 +61,9 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 		requests := in.RequestItems[name]
 		processed := min(len(requests), len(done))
 		var cost capacity.Consumed
+		var found *schema.Table
 		for i, w := range writes[:processed] {
+			found = done[i].Table
 			cost.Add(done[i].Consumed)
 			m := collectionMetrics(in.ReturnItemCollectionMetrics, w.Key, done[i])
 			reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, sent.as(name), m)
@@ -70,12 +72,25 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 		if processed < len(requests) {
 			reply.UnprocessedItems = addUnprocessed(reply.UnprocessedItems, sent.as(name), requests[processed:])
 		}
-		used = append(used, usage{table: name, consumed: cost})
+		used = append(used, usage{consumed: cost, asked: asked{operation: "BatchWriteItem", table: name, schema: found, actions: batchActions(requests)}})
 		if c := consumed(in.ReturnConsumedCapacity, sent.as(name), cost); c != nil {
 			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
 		}
 	}
 	return reply, used, nil
+}
+
+// batchActions returns the writes that a batch makes in one table.
+func batchActions(requests []api.WriteRequest) []askedAction {
+	actions := make([]askedAction, len(requests))
+	for i := range requests {
+		if put := requests[i].PutRequest; put != nil {
+			actions[i] = askedAction{kind: workload.Put, key: put.Item.Item}
+		} else {
+			actions[i] = askedAction{kind: workload.Delete, key: requests[i].DeleteRequest.Key.Item}
+		}
+	}
+	return actions
 }
 
 func addUnprocessed(all map[string][]api.WriteRequest, table string, requests []api.WriteRequest) map[string][]api.WriteRequest {
@@ -224,20 +239,4 @@ func checkBatchTables[In any](tables func(*In) []string) func(*In) error {
 		}
 		return nil
 	}
-}
-
-func batchWriteItemShape(in *api.BatchWriteItem, table string) workload.Shape {
-	return workload.Shape{Operation: "BatchWriteItem", Table: table, Form: batchWriteKinds(in.RequestItems[table]).Form()}
-}
-
-// batchWriteKinds returns the kinds of write that a batch makes in one table.
-func batchWriteKinds(writes []api.WriteRequest) (kinds workload.Writes) {
-	for i := range writes {
-		if writes[i].PutRequest != nil {
-			kinds |= workload.Put
-		} else {
-			kinds |= workload.Delete
-		}
-	}
-	return kinds
 }

@@ -6,6 +6,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stator-db/stator/internal/data/capacity"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
 )
 
 // BenchmarkOperations measures requests from their body to the bytes of their
@@ -44,4 +48,31 @@ func cpuTime() time.Duration {
 		panic(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkShapes measures what counting adds to a request.
+func BenchmarkShapes(b *testing.B) {
+	h := newHotTest(b)
+	condition, names := "#p = :p AND sk > :s", map[string]string{"#p": "gk"}
+	key := item.Make(map[string]item.Value{"pk": item.String("CUSTOMER#000001"), "sk": item.String("ORDER#000001")})
+	for _, c := range []struct {
+		name string
+		usage
+	}{
+		{"GetItem", usage{returned: 1, scanned: 1, unmeasured: true, asked: asked{operation: "GetItem", table: "plain", key: key}}},
+		{"PutItem", usage{consumed: capacity.Consumed{Table: 1}, asked: asked{operation: "PutItem", table: "plain", item: key}}},
+		{"Query", usage{returned: 10, scanned: 10, consumed: capacity.Consumed{Table: 1}, asked: asked{
+			operation: "Query", table: "indexed", index: "group", expressions: [3]*string{&condition}, names: names,
+			keys: &expr.KeyRange{Partition: []item.Value{item.String("CUSTOMER#000001")}, Sort: []expr.KeyTest{{Name: "sk", Op: expr.Greater, Values: []item.Value{item.String("ORDER#000001")}}}},
+		}}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			used := cpuTime()
+			for b.Loop() {
+				c.count(h.service.counter(&c.asked))
+			}
+			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+		})
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
 // deleteItemChecks run in the order in which DynamoDB reports faults, which
@@ -45,9 +44,8 @@ func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.Dele
 		reply.Attributes = done[0].Before
 	}
 	reply.ItemCollectionMetrics = collectionMetrics(in.ReturnItemCollectionMetrics, in.Key.Item, done[0])
-	return reply, usage{consumed: done[0].Consumed}, nil
+	return reply, usage{consumed: done[0].Consumed, asked: asked{
+		operation: "DeleteItem", table: in.TableName, schema: done[0].Table, key: in.Key.Item, condition: cond,
+		expressions: [3]*string{in.ConditionExpression}, names: in.ExpressionAttributeNames, legacy: in.Expected != nil,
+	}}, nil
 }
-
-var deleteItemShape = shaping[api.DeleteItem]{shape: func(in *api.DeleteItem) workload.Shape {
-	return workload.Shape{Operation: "DeleteItem", Table: in.TableName, Condition: isConditional(&in.Conditional)}
-}}

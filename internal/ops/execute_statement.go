@@ -8,7 +8,6 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/language/partiql"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
 func (s *Service) executeStatement(ctx context.Context, in *api.ExecuteStatement) (*api.ExecuteStatementReply, usage, error) {
@@ -45,7 +44,7 @@ func (s *Service) executeStatement(ctx context.Context, in *api.ExecuteStatement
 	if shown != nil {
 		reply.Items = []item.Item{shown}
 	}
-	return reply, usage{returned: len(reply.Items), scanned: len(reply.Items), consumed: done[0].Consumed}, err
+	return reply, usage{returned: len(reply.Items), scanned: len(reply.Items), consumed: done[0].Consumed, asked: plan.asked(&in.Statement)}, err
 }
 
 var errExistsOutside = apierror.Validation("EXISTS can only be used in ExecuteTransaction write requests.")
@@ -79,10 +78,5 @@ func (s *Service) selectPage(ctx context.Context, in *api.ExecuteStatement, st *
 		reply.NextToken = nextToken(statementDigest(in), *page.next)
 		reply.LastEvaluatedKey = page.next.after
 	}
-	return reply, usage{returned: len(page.items), scanned: len(page.items), consumed: page.consumed}, nil
+	return reply, usage{returned: len(page.items), scanned: page.scanned, consumed: page.consumed, asked: r.asked(&in.Statement)}, nil
 }
-
-// All statements have the same shape: their text may contain values.
-var executeStatementShape = shaping[api.ExecuteStatement]{shape: func(in *api.ExecuteStatement) workload.Shape {
-	return workload.Shape{Operation: "ExecuteStatement", Consistent: in.ConsistentRead}
-}}

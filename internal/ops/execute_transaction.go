@@ -10,23 +10,22 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/partiql"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
-func (s *Service) executeTransaction(ctx context.Context, in *api.ExecuteTransaction) (*api.ExecuteTransactionReply, usage, error) {
+func (s *Service) executeTransaction(ctx context.Context, in *api.ExecuteTransaction) (*api.ExecuteTransactionReply, usages, error) {
 	parsed := make([]*partiql.Parsed, len(in.TransactStatements))
 	var kinds statementKinds
 	for i := range in.TransactStatements {
 		var err error
 		if parsed[i], err = s.parseTransact(&in.TransactStatements[i], &kinds); err != nil {
-			return nil, usage{}, err
+			return nil, nil, err
 		}
 	}
 	statements := make([]partiql.Statement, len(parsed))
 	for i := range parsed {
 		var err error
 		if statements[i], err = transactStatement(parsed[i], in.TransactStatements[i].Parameters); err != nil {
-			return nil, usage{}, inTransaction(i, err)
+			return nil, nil, inTransaction(i, err)
 		}
 	}
 	if kinds.reads {
@@ -93,25 +92,28 @@ func transactStatement(parsed *partiql.Parsed, parameters []api.Value) (partiql.
 }
 
 // transactStatements makes the writes of a transaction, all or none.
-func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, usage, error) {
+func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, usages, error) {
 	actions := make([]action, len(statements))
 	faults := make([]error, len(statements))
 	for i, st := range statements {
 		plan, err := s.planWrite(st)
 		if _, ok := st.(*partiql.Exists); ok && (errors.Is(err, errNoStatementKey) || errors.Is(err, errNotConditional)) {
-			return nil, usage{}, inTransaction(i, errNotConditional)
+			return nil, nil, inTransaction(i, errNotConditional)
 		}
 		faults[i] = err
-		actions[i] = action{plan.Write, isSet(in.TransactStatements[i].ReturnValuesOnConditionCheckFailure, "ALL_OLD")}
+		actions[i] = action{
+			Write: plan.Write, kind: plan.kind, conditional: plan.conditional,
+			returnOld: isSet(in.TransactStatements[i].ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
+		}
 	}
 	if err := cancelledFor(faults, true); err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	if err := s.checkTargets(actions); err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	if err := checkTransactionSize(actions); err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	var token *db.Token
 	if in.ClientRequestToken != nil {
@@ -123,14 +125,14 @@ func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransac
 	if errors.As(err, &replayed) {
 		used := replayUsage(actions, replayed)
 		reply.ConsumedCapacity = perTable(in.ReturnConsumedCapacity, used, readUnits)
-		return reply, used.total(), nil
+		return reply, used.as("TransactWriteItems", true), nil
 	}
 	if err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	used := transactionUsage(actions, done)
 	reply.ConsumedCapacity = perTable(in.ReturnConsumedCapacity, used, writeUnits)
-	return reply, used.total(), nil
+	return reply, used.as("TransactWriteItems", true), nil
 }
 
 // cancelledFor returns the cancellation of a transaction for the faults of its
@@ -155,7 +157,7 @@ func cancelledFor(faults []error, writes bool) error {
 }
 
 // transactSelects reads items from one snapshot.
-func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, usage, error) {
+func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransaction, statements []partiql.Statement) (*api.ExecuteTransactionReply, usages, error) {
 	gets := make([]db.GetKey, len(statements))
 	faults := make([]error, len(statements))
 	for i, st := range statements {
@@ -163,26 +165,26 @@ func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransactio
 		var key item.Item
 		key, faults[i] = s.singleItem(st)
 		if errors.Is(faults[i], errManyItems) {
-			return nil, usage{}, inTransaction(i, apierror.Validation("Select statements within ExecuteTransaction must specify the primary key in the where clause."))
+			return nil, nil, inTransaction(i, apierror.Validation("Select statements within ExecuteTransaction must specify the primary key in the where clause."))
 		}
 		gets[i] = db.GetKey{Table: st.Table, Key: key}
 	}
 	if err := cancelledFor(faults, false); err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	items, err := s.getSnapshot(ctx, gets)
 	if err != nil {
-		return nil, usage{}, err
+		return nil, nil, err
 	}
 	used := snapshotUsage(gets, items)
 	reply := &api.ExecuteTransactionReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, readUnits)}
 	for i, it := range items {
+		if it != nil {
+			u := used.of(gets[i].Table)
+			u.returned, u.scanned = u.returned+1, u.scanned+1
+		}
 		shown := shownColumns(it, statements[i].(*partiql.Select).Columns)
 		reply.Responses = append(reply.Responses, api.ItemResponse{Item: shown})
 	}
-	return reply, used.total(), nil
+	return reply, used.as("TransactGetItems", true), nil
 }
-
-var executeTransactionShape = shaping[api.ExecuteTransaction]{shape: func(*api.ExecuteTransaction) workload.Shape {
-	return workload.Shape{Operation: "ExecuteTransaction"}
-}}

@@ -6,7 +6,6 @@ import (
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
 // getItemChecks run in the order in which DynamoDB reports faults, which
@@ -32,7 +31,10 @@ func (s *Service) getItem(ctx context.Context, in *api.GetItem) (*api.GetItemRep
 		return nil, usage{}, err
 	}
 	reply := &api.GetItemReply{Item: project(it, paths)}
-	used := usage{unmeasured: true, got: it, consistent: in.ConsistentRead}
+	used := usage{unmeasured: true, got: it, asked: asked{
+		operation: "GetItem", table: in.TableName, consistent: in.ConsistentRead, key: in.Key.Item, paths: paths,
+		expressions: [3]*string{in.ProjectionExpression}, names: in.ExpressionAttributeNames, legacy: in.AttributesToGet != nil,
+	}}
 	if reply.Item != nil {
 		used.returned, used.scanned = 1, 1
 	}
@@ -51,7 +53,3 @@ func projectionParameters(projection *string, attributes []string, names map[str
 		names:       names,
 	}
 }
-
-var getItemShape = shaping[api.GetItem]{shape: func(in *api.GetItem) workload.Shape {
-	return workload.Shape{Operation: "GetItem", Table: in.TableName, Consistent: in.ConsistentRead}
-}}

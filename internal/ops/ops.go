@@ -56,13 +56,13 @@ func New(p Parts) *Service {
 
 // operations holds all operations by their name in X-Amz-Target.
 var operations = map[string]*operation{
-	"BatchExecuteStatement":     counted((*Service).batchExecuteStatement, batchExecuteStatementShape),
-	"BatchGetItem":              countedByTable((*Service).batchGetItem, batchGetItemShape),
-	"BatchWriteItem":            countedByTable((*Service).batchWriteItem, batchWriteItemShape),
+	"BatchExecuteStatement":     countedByTable((*Service).batchExecuteStatement),
+	"BatchGetItem":              countedByTable((*Service).batchGetItem),
+	"BatchWriteItem":            countedByTable((*Service).batchWriteItem),
 	"CreateBackup":              plain((*Service).createBackup),
 	"CreateTable":               plain((*Service).createTable),
 	"DeleteBackup":              plain((*Service).deleteBackup),
-	"DeleteItem":                enveloped(counted((*Service).deleteItem, deleteItemShape)),
+	"DeleteItem":                enveloped(counted((*Service).deleteItem)),
 	"DeleteTable":               plain((*Service).deleteTable),
 	"DescribeBackup":            plain((*Service).describeBackup),
 	"DescribeContinuousBackups": plain((*Service).describeContinuousBackups),
@@ -72,27 +72,27 @@ var operations = map[string]*operation{
 	"DescribeLimits":            plain((*Service).describeLimits),
 	"DescribeTable":             plain((*Service).describeTable),
 	"DescribeTimeToLive":        plain((*Service).describeTimeToLive),
-	"ExecuteStatement":          counted((*Service).executeStatement, executeStatementShape),
-	"ExecuteTransaction":        counted((*Service).executeTransaction, executeTransactionShape),
+	"ExecuteStatement":          counted((*Service).executeStatement),
+	"ExecuteTransaction":        countedByTable((*Service).executeTransaction),
 	"ExportTableToPointInTime":  plain((*Service).exportTableToPointInTime),
-	"GetItem":                   counted((*Service).getItem, getItemShape),
+	"GetItem":                   counted((*Service).getItem),
 	"ImportTable":               plain((*Service).importTable),
 	"ListBackups":               plain((*Service).listBackups),
 	"ListExports":               plain((*Service).listExports),
 	"ListImports":               plain((*Service).listImports),
 	"ListTables":                plain((*Service).listTables),
 	"ListTagsOfResource":        plain((*Service).listTagsOfResource),
-	"PutItem":                   enveloped(counted((*Service).putItem, putItemShape)),
-	"Query":                     enveloped(paged((*Service).query, queryShape)),
+	"PutItem":                   enveloped(counted((*Service).putItem)),
+	"Query":                     enveloped(paged((*Service).query)),
 	"RestoreTableFromBackup":    plain((*Service).restoreTableFromBackup),
 	"RestoreTableToPointInTime": plain((*Service).restoreTableToPointInTime),
-	"Scan":                      paged((*Service).scan, scanShape),
+	"Scan":                      paged((*Service).scan),
 	"TagResource":               plain((*Service).tagResource),
-	"TransactGetItems":          countedByTable((*Service).transactGetItems, transactGetItemsShape),
-	"TransactWriteItems":        countedByTable((*Service).transactWriteItems, transactWriteItemsShape),
+	"TransactGetItems":          countedByTable((*Service).transactGetItems),
+	"TransactWriteItems":        countedByTable((*Service).transactWriteItems),
 	"UntagResource":             plain((*Service).untagResource),
 	"UpdateContinuousBackups":   plain((*Service).updateContinuousBackups),
-	"UpdateItem":                enveloped(counted((*Service).updateItem, updateItemShape)),
+	"UpdateItem":                enveloped(counted((*Service).updateItem)),
 	"UpdateTable":               plain((*Service).updateTable),
 	"UpdateTimeToLive":          plain((*Service).updateTimeToLive),
 }
@@ -200,7 +200,7 @@ func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error
 }
 
 // counted is a plain operation whose requests are counted.
-func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usage, error), shape shaping[In]) *operation {
+func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usage, error)) *operation {
 	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
 		in := request.(*In)
 		reply, used, err := do(s, ctx, in)
@@ -211,7 +211,7 @@ func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usa
 		if err != nil {
 			return nil, err // the request is repeated
 		}
-		if c := shape.counter(s, in); c != nil {
+		if c := s.counter(&used.asked); c != nil {
 			used.count(c)
 		}
 		return text, nil
@@ -220,7 +220,7 @@ func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usa
 
 // countedByTable is a plain operation whose requests are counted once for each
 // table that they use.
-func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usages, error), shape func(in *In, table string) workload.Shape) *operation {
+func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usages, error)) *operation {
 	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
 		in := request.(*In)
 		reply, used, err := do(s, ctx, in)
@@ -232,7 +232,9 @@ func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Rep
 			return nil, err // the request is repeated
 		}
 		for i := range used {
-			used[i].count(s.workload.Counter(shape(in, used[i].table)))
+			if c := s.counter(&used[i].asked); c != nil {
+				used[i].count(c)
+			}
 		}
 		return text, nil
 	}}
@@ -251,7 +253,7 @@ func encode[Reply any](reply *Reply, memory *buffer.Scratch) ([]byte, error) {
 
 // paged is an operation that replies with a page of items, which are encoded
 // while they are read.
-func paged[In any](plan func(*Service, *In) (*reading, error), shape shaping[In]) *operation {
+func paged[In any](plan func(*Service, *In) (*reading, error)) *operation {
 	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
 		in := request.(*In)
 		r, err := plan(s, in)
@@ -263,7 +265,7 @@ func paged[In any](plan func(*Service, *In) (*reading, error), shape shaping[In]
 		if err != nil {
 			return nil, err
 		}
-		if c := shape.counter(s, in); c != nil {
+		if c := s.counter(&used.asked); c != nil {
 			used.count(c)
 		}
 		return r.page.Reply(reply), nil

@@ -17,15 +17,20 @@ import (
 
 // reading is a Query or a Scan while it is planned and read.
 type reading struct {
-	in     *api.Paged
-	bind   *expr.Bindings
-	filter *expr.Condition
-	paths  []item.Path // nil: all attributes
-	table  *schema.Table
-	index  *schema.Index // nil: the table itself
-	plan   db.Range
-	page   wire.Page
-	steps  expr.Filter
+	operation string // Query or Scan
+	in        *api.Paged
+	bind      *expr.Bindings
+	filter    *expr.Condition
+	paths     []item.Path // nil: all attributes
+	table     *schema.Table
+	index     *schema.Index // nil: the table itself
+	plan      db.Range
+	page      wire.Page
+	steps     expr.Filter
+
+	keyText *string        // KeyConditionExpression
+	keys    *expr.KeyRange // that it asks for; nil for a scan
+	legacy  bool           // it has legacy conditions
 }
 
 // checkPaged checks the parameters that Query and Scan share, together with
@@ -221,7 +226,20 @@ func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usa
 	if !r.plan.CountOnly {
 		reply.Items = []item.Item{} // replaced by the items of the page
 	}
-	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed}, nil
+	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed, asked: r.asked()}, nil
+}
+
+// asked returns what the request asks for.
+func (r *reading) asked() asked {
+	a := asked{
+		operation: r.operation, table: r.plan.Table, consistent: r.in.ConsistentRead, keys: r.keys, filter: r.filter, paths: r.paths,
+		expressions: [3]*string{r.keyText, r.in.FilterExpression, r.in.ProjectionExpression}, names: r.in.ExpressionAttributeNames,
+		legacy: r.legacy || r.in.AttributesToGet != nil,
+	}
+	if r.in.IndexName != nil {
+		a.index = *r.in.IndexName
+	}
+	return a
 }
 
 // freePaths is the number of projected paths that cost no steps of the page.

@@ -8,7 +8,6 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
 // putItemChecks run in the order in which DynamoDB reports faults, which
@@ -44,7 +43,10 @@ func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemRep
 		reply.Attributes = done[0].Before
 	}
 	reply.ItemCollectionMetrics = collectionMetrics(in.ReturnItemCollectionMetrics, in.Item.Item, done[0])
-	return reply, usage{consumed: done[0].Consumed}, nil
+	return reply, usage{consumed: done[0].Consumed, asked: asked{
+		operation: "PutItem", table: in.TableName, schema: done[0].Table, item: in.Item.Item, condition: cond,
+		expressions: [3]*string{in.ConditionExpression}, names: in.ExpressionAttributeNames, legacy: in.Expected != nil,
+	}}, nil
 }
 
 // faultOf returns the fault of an item or a key in a request, if it has one.
@@ -72,7 +74,3 @@ func fitsSize(it item.Item) error {
 	}
 	return nil
 }
-
-var putItemShape = shaping[api.PutItem]{shape: func(in *api.PutItem) workload.Shape {
-	return workload.Shape{Operation: "PutItem", Table: in.TableName, Condition: isConditional(&in.Conditional)}
-}}

@@ -10,7 +10,6 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
 // queryChecks run in the order in which DynamoDB reports faults, which
@@ -39,7 +38,7 @@ func (s *Service) query(in *api.Query) (*reading, error) {
 	if err := firstFault(in, queryChecks); err != nil {
 		return nil, err
 	}
-	r := &reading{in: &in.Paged, bind: bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)}
+	r := &reading{operation: "Query", keyText: in.KeyConditionExpression, legacy: in.KeyConditions != nil || in.QueryFilter != nil, in: &in.Paged, bind: bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)}
 	keys, err := s.keyCondition(in, r.bind)
 	if err != nil {
 		return nil, err
@@ -84,6 +83,7 @@ func (r *reading) fitQuery(t *schema.Table, plan *db.Range, keys *expr.KeyCondit
 	if err != nil {
 		return err
 	}
+	r.keys = found
 	if err := r.fitStartKey(plan, "The provided starting key is invalid"); err != nil {
 		return err
 	}
@@ -211,40 +211,4 @@ func (r *reading) fitFilter(legacy bool) error {
 			r.index.Name, strings.Join(missing, ", "))
 	}
 	return nil
-}
-
-var queryShape = shaping[api.Query]{
-	shape: func(in *api.Query) workload.Shape {
-		return workload.Shape{Operation: "Query", Table: in.TableName, Index: orNone(in.IndexName),
-			Filter: in.FilterExpression != nil || in.QueryFilter != nil, Consistent: in.ConsistentRead}
-	},
-	expression: func(in *api.Query) (string, map[string]string, bool) {
-		return orNone(in.KeyConditionExpression), in.ExpressionAttributeNames, in.KeyConditionExpression != nil
-	},
-	form: queryForm,
-}
-
-// queryForm returns the key condition of a query without its values.
-func queryForm(s *Service, in *api.Query) (form string, ok bool) {
-	t, err := s.DB.Table(in.TableName)
-	if err != nil {
-		return "", false
-	}
-	keys := t.Key
-	if in.IndexName != nil {
-		x, ok := t.Index(*in.IndexName)
-		if !ok {
-			return "", false
-		}
-		keys = x.Key
-	}
-	condition, err := s.keyCondition(in, bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues))
-	if err != nil {
-		return "", false
-	}
-	r, err := condition.Keys(keys.Partition, keys.Sort)
-	if err != nil {
-		return "", false
-	}
-	return workload.KeyForm(keys.Partition, r.Sort), true
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
 // scanChecks run in the order in which DynamoDB reports faults, which
@@ -27,7 +26,7 @@ func (s *Service) scan(in *api.Scan) (*reading, error) {
 	if err := firstFault(in, scanChecks); err != nil {
 		return nil, err
 	}
-	r := &reading{in: &in.Paged, bind: bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)}
+	r := &reading{operation: "Scan", legacy: in.ScanFilter != nil, in: &in.Paged, bind: bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)}
 	if err := s.bindFilter(r, in.ScanFilter); err != nil {
 		return nil, err
 	}
@@ -97,8 +96,3 @@ func checkSegments(in *api.Scan) error {
 	}
 	return nil
 }
-
-var scanShape = shaping[api.Scan]{shape: func(in *api.Scan) workload.Shape {
-	return workload.Shape{Operation: "Scan", Table: in.TableName, Index: orNone(in.IndexName),
-		Filter: in.FilterExpression != nil || in.ScanFilter != nil, Consistent: in.ConsistentRead}
-}}

@@ -325,6 +325,7 @@ type selectionStart struct {
 // statementPage is a page of a selection.
 type statementPage struct {
 	items    []item.Item
+	scanned  int // items read
 	consumed capacity.Consumed
 	next     *selectionStart // nil: this is the last page
 }
@@ -332,12 +333,11 @@ type statementPage struct {
 // read reads one page of a selection.
 func (s *Service) read(ctx context.Context, r *selection, from selectionStart, limit int) (*statementPage, error) {
 	page := &statementPage{items: []item.Item{}}
-	scanned := 0
 	r.memory = buffer.TallyOf(ctx, maxRecords, db.MaxPageBytes+item.MaxSize)
 	for i := from.lookup; i < len(r.lookups); i++ {
 		left := 0
 		if limit > 0 {
-			left = limit - scanned
+			left = limit - page.scanned
 		}
 		got, err := s.lookUp(ctx, r, r.lookups[i], from.after, left)
 		if err != nil {
@@ -348,7 +348,7 @@ func (s *Service) read(ctx context.Context, r *selection, from selectionStart, l
 			page.items = append(page.items, r.shown(it))
 		}
 		page.consumed.Add(got.Consumed)
-		scanned += got.Scanned
+		page.scanned += got.Scanned
 		switch {
 		case got.Last != nil:
 			page.next = &selectionStart{i, got.Last}

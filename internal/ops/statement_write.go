@@ -7,12 +7,18 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/language/partiql"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // statementWrite is the plan of a statement that changes an item, or of a
 // condition in a transaction.
 type statementWrite struct {
 	db.Write
+
+	kind        workload.Writes
+	where       expr.Test
+	conditional bool // the clause has conditions besides the key
+	update      *expr.Update
 
 	// returns returns what RETURNING asks for; nil if there is no such clause.
 	returns func(db.Outcome) (item.Item, error)
@@ -44,16 +50,20 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 		return statementWrite{}, err
 	}
 	cond := expr.NewCondition(where)
+	var plan statementWrite
 	switch st := st.(type) {
 	case *partiql.Update:
-		return planUpdate(st, key, cond), nil
+		plan = planUpdate(st, key, cond)
 	case *partiql.Delete:
-		return planDelete(st, key, cond), nil
+		plan = planDelete(st, key, cond)
+	default:
+		if !more {
+			return statementWrite{}, errNotConditional
+		}
+		plan = statementWrite{kind: workload.ConditionCheck, Write: db.Write{Table: t.Name, Key: key, If: existsAnd(cond), Effect: db.Keep, Deletes: true}}
 	}
-	if !more {
-		return statementWrite{}, errNotConditional
-	}
-	return statementWrite{Write: db.Write{Table: t.Name, Key: key, If: existsAnd(cond), Effect: db.Keep, Deletes: true}}, nil
+	plan.where, plan.conditional = where, more
+	return plan, nil
 }
 
 var errNotConditional = apierror.Validation("EXISTS() must contain a single item read with additional condition")
@@ -64,7 +74,7 @@ func existsAnd(c *expr.Condition) func(item.Item) bool {
 }
 
 func planInsert(st *partiql.Insert) statementWrite {
-	return statementWrite{Write: db.Write{
+	return statementWrite{kind: workload.Put, Write: db.Write{
 		Table: st.Table,
 		Key:   st.Item,
 		Fit:   fitsInsert,
@@ -95,7 +105,7 @@ func planUpdate(st *partiql.Update, key item.Item, cond *expr.Condition) stateme
 	w := updateWrite(st.Table, key, nil, u)
 	w.If = existsAnd(cond)
 	w.ActionBytes = 0 // only the item counts towards the limit
-	p := statementWrite{Write: w}
+	p := statementWrite{kind: workload.Update, Write: w, update: u}
 	switch st.Returning {
 	case partiql.AllOld:
 		p.returns = func(o db.Outcome) (item.Item, error) { return o.Before, nil }
@@ -112,7 +122,7 @@ func planUpdate(st *partiql.Update, key item.Item, cond *expr.Condition) stateme
 // planDelete plans a DELETE. If the item does not exist, its condition need not
 // hold.
 func planDelete(st *partiql.Delete, key item.Item, cond *expr.Condition) statementWrite {
-	p := statementWrite{Write: db.Write{
+	p := statementWrite{kind: workload.Delete, Write: db.Write{
 		Table:   st.Table,
 		Key:     key,
 		If:      func(before item.Item) bool { return before == nil || cond.Holds(before) },

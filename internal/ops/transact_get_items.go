@@ -39,7 +39,7 @@ func (s *Service) transactGetItems(ctx context.Context, in *api.TransactGetItems
 		}
 		reply.Responses = append(reply.Responses, api.ItemResponse{Item: shown})
 	}
-	return reply, used, nil
+	return reply, used.as("TransactGetItems", false), nil
 }
 
 func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
@@ -97,11 +97,9 @@ func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Ite
 // item costs as much as a small one.
 func snapshotUsage(gets []db.GetKey, items []item.Item) (used usages) {
 	for i, g := range gets {
-		used.of(g.Table).consumed.Add(capacity.Consumed{Table: capacity.Read(items[i].Size(), true)}.Transactional())
+		u := used.of(g.Table)
+		u.consumed.Add(capacity.Consumed{Table: capacity.Read(items[i].Size(), true)}.Transactional())
+		u.addAction(len(gets), askedAction{kind: workload.Get, key: g.Key})
 	}
 	return used
-}
-
-func transactGetItemsShape(_ *api.TransactGetItems, table string) workload.Shape {
-	return workload.Shape{Operation: "TransactGetItems", Table: table}
 }

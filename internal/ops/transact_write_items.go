@@ -17,7 +17,9 @@ import (
 // action is the plan of one action of a transaction.
 type action struct {
 	db.Write
-	returnOld bool // return the item if its condition fails
+	kind        workload.Writes
+	conditional bool
+	returnOld   bool // return the item if its condition fails
 }
 
 func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteItems) (*api.TransactWriteItemsReply, usages, error) {
@@ -41,13 +43,13 @@ func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteI
 	done, err := s.transact(ctx, token, actions)
 	var replayed *db.Replayed
 	if errors.As(err, &replayed) {
-		used := replayUsage(actions, replayed)
+		used := replayUsage(actions, replayed).as("TransactWriteItems", false)
 		return &api.TransactWriteItemsReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, readUnits)}, used, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	used := transactionUsage(actions, done)
+	used := transactionUsage(actions, done).as("TransactWriteItems", false)
 	reply := &api.TransactWriteItemsReply{ConsumedCapacity: perTable(in.ReturnConsumedCapacity, used, writeUnits)}
 	for i, a := range actions {
 		if in.TransactItems[i].ConditionCheck != nil {
@@ -88,14 +90,14 @@ func (s *Service) action(in *api.TransactWriteItem) (action, error) {
 		return s.putAction(in.Put)
 	case in.Delete != nil:
 		c := &in.Delete.ActionCondition
-		return s.keyAction(*in.Delete.TableName, in.Delete.Key, c, db.Remove)
+		return s.keyAction(workload.Delete, *in.Delete.TableName, in.Delete.Key, c, db.Remove)
 	case in.ConditionCheck != nil:
 		c := &api.ActionCondition{
 			ConditionExpression:                 in.ConditionCheck.ConditionExpression,
 			ReturnValuesOnConditionCheckFailure: in.ConditionCheck.ReturnValuesOnConditionCheckFailure,
 			Expressions:                         in.ConditionCheck.Expressions,
 		}
-		return s.keyAction(*in.ConditionCheck.TableName, in.ConditionCheck.Key, c, db.Keep)
+		return s.keyAction(workload.ConditionCheck, *in.ConditionCheck.TableName, in.ConditionCheck.Key, c, db.Keep)
 	}
 	return s.updateAction(in.Update)
 }
@@ -119,20 +121,24 @@ func (s *Service) putAction(in *api.Put) (action, error) {
 	}
 	it := in.Item.Item
 	return action{
-		Write:     db.Write{Table: *in.TableName, Key: it, Fit: fitting((*schema.Table).CheckItem, cond), If: holds(cond), Effect: db.Replace(it)},
-		returnOld: isSet(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
+		kind:        workload.Put,
+		conditional: cond != nil,
+		Write:       db.Write{Table: *in.TableName, Key: it, Fit: fitting((*schema.Table).CheckItem, cond), If: holds(cond), Effect: db.Replace(it)},
+		returnOld:   isSet(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
 	}, fitsSize(it)
 }
 
 // keyAction plans an action that needs only a key: a delete or a check of a condition.
-func (s *Service) keyAction(table string, key api.Attributes, c *api.ActionCondition, effect db.Effect) (action, error) {
+func (s *Service) keyAction(kind workload.Writes, table string, key api.Attributes, c *api.ActionCondition, effect db.Effect) (action, error) {
 	if err := faultOf(key); err != nil {
 		return action{}, err
 	}
 	cond, err := s.actionCondition(c, nil)
 	return action{
-		Write:     db.Write{Table: table, Key: key.Item, Fit: fitting((*schema.Table).CheckKey, cond), If: holds(cond), Effect: effect, Deletes: true},
-		returnOld: isSet(c.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
+		kind:        kind,
+		conditional: cond != nil,
+		Write:       db.Write{Table: table, Key: key.Item, Fit: fitting((*schema.Table).CheckKey, cond), If: holds(cond), Effect: effect, Deletes: true},
+		returnOld:   isSet(c.ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
 	}, err
 }
 
@@ -154,7 +160,7 @@ func (s *Service) updateAction(in *api.Update) (action, error) {
 	}
 	w := updateWrite(*in.TableName, in.Key.Item, cond, update)
 	w.ActionBytes = 0 // in a transaction only the item counts towards the limit
-	return action{Write: w, returnOld: isSet(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD")}, nil
+	return action{kind: workload.Update, conditional: cond != nil, Write: w, returnOld: isSet(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD")}, nil
 }
 
 // actionCondition binds the condition of an action, after bind has bound its
@@ -260,7 +266,10 @@ func shortCode(fault *apierror.Error) string {
 // transactionUsage returns what a transaction consumed by table.
 func transactionUsage(actions []action, done []db.Outcome) (used usages) {
 	for i, a := range actions {
-		used.of(a.Table).consumed.Add(done[i].Consumed.Transactional())
+		u := used.of(a.Table)
+		u.schema = done[i].Table
+		u.consumed.Add(done[i].Consumed.Transactional())
+		u.addAction(len(actions), askedAction{a.kind, a.Key, a.conditional})
 	}
 	return used
 }
@@ -269,7 +278,9 @@ func transactionUsage(actions []action, done []db.Outcome) (used usages) {
 // items.
 func replayUsage(actions []action, r *db.Replayed) (used usages) {
 	for i, a := range actions {
-		used.of(a.Table).consumed.Add(capacity.Consumed{Table: capacity.Read(r.Sizes[i], true)}.Transactional())
+		u := used.of(a.Table)
+		u.consumed.Add(capacity.Consumed{Table: capacity.Read(r.Sizes[i], true)}.Transactional())
+		u.addAction(len(actions), askedAction{a.kind, a.Key, a.conditional})
 	}
 	return used
 }
@@ -304,26 +315,4 @@ func writeUnits(c *api.ConsumedCapacity) {
 			indexes[name] = index
 		}
 	}
-}
-
-func transactWriteItemsShape(in *api.TransactWriteItems, table string) workload.Shape {
-	return workload.Shape{Operation: "TransactWriteItems", Table: table, Form: transactWriteKinds(in.TransactItems, table).Form()}
-}
-
-// transactWriteKinds returns the kinds of write that a transaction makes in one
-// table.
-func transactWriteKinds(items []api.TransactWriteItem, table string) (kinds workload.Writes) {
-	for i := range items {
-		switch w := &items[i]; {
-		case w.Put != nil && *w.Put.TableName == table:
-			kinds |= workload.Put
-		case w.Update != nil && *w.Update.TableName == table:
-			kinds |= workload.Update
-		case w.Delete != nil && *w.Delete.TableName == table:
-			kinds |= workload.Delete
-		case w.ConditionCheck != nil && *w.ConditionCheck.TableName == table:
-			kinds |= workload.ConditionCheck
-		}
-	}
-	return kinds
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
-	"github.com/stator-db/stator/internal/workload"
 )
 
 // updateItemChecks run in the order in which DynamoDB reports faults, which
@@ -62,7 +61,11 @@ func (s *Service) updateItem(ctx context.Context, in *api.UpdateItem) (*api.Upda
 		return nil, usage{}, err
 	}
 	reply.ItemCollectionMetrics = collectionMetrics(in.ReturnItemCollectionMetrics, in.Key.Item, done[0])
-	return reply, usage{consumed: done[0].Consumed}, nil
+	return reply, usage{consumed: done[0].Consumed, asked: asked{
+		operation: "UpdateItem", table: in.TableName, schema: done[0].Table, key: in.Key.Item, condition: cond, update: update,
+		expressions: [3]*string{in.UpdateExpression, in.ConditionExpression}, names: in.ExpressionAttributeNames,
+		legacy: in.AttributeUpdates != nil || in.Expected != nil,
+	}}, nil
 }
 
 // update binds the update, an expression or a legacy AttributeUpdates. Without
@@ -155,27 +158,4 @@ func updated(in *api.UpdateItem, u *expr.Update, o db.Outcome) (item.Item, error
 		shown = nil
 	}
 	return shown, err
-}
-
-var updateItemShape = shaping[api.UpdateItem]{
-	shape: func(in *api.UpdateItem) workload.Shape {
-		return workload.Shape{Operation: "UpdateItem", Table: in.TableName, Condition: isConditional(&in.Conditional)}
-	},
-	expression: func(in *api.UpdateItem) (string, map[string]string, bool) {
-		return orNone(in.UpdateExpression), in.ExpressionAttributeNames, in.UpdateExpression != nil
-	},
-	form: updateForm,
-}
-
-// updateForm returns which key attributes of indexes an update changes.
-func updateForm(s *Service, in *api.UpdateItem) (form string, ok bool) {
-	t, err := s.DB.Table(in.TableName)
-	if err != nil {
-		return "", false
-	}
-	u, err := s.update(in, bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues))
-	if err != nil {
-		return "", false
-	}
-	return workload.UpdateForm(t, u.Paths()), true
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stator-db/stator/internal/buffer"
-	"github.com/stator-db/stator/internal/data/capacity"
-	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/workload"
 )
 
@@ -49,8 +47,11 @@ func TestShapes(t *testing.T) {
 		{"PutItem", []string{`{"TableName":"indexed","Item":` + item + `}`, `{"TableName":"indexed","Item":` + item + `,"ReturnConsumedCapacity":"TOTAL"}`},
 			workload.Shape{Operation: "PutItem", Table: "indexed"}, 0, 0},
 		{"PutItem", []string{`{"TableName":"indexed","Item":` + item + `,"ConditionExpression":"attribute_exists(pk)"}`,
-			`{"TableName":"indexed","Item":` + item + `,"Expected":{"pk":{"Value":{"S":"` + secret + `1"}}}}`},
-			workload.Shape{Operation: "PutItem", Table: "indexed", Condition: true}, 0, 0},
+			`{"TableName":"indexed","Item":` + item + `,"ConditionExpression":"( attribute_exists(#p) )","ExpressionAttributeNames":{"#p":"pk"}}`},
+			workload.Shape{Operation: "PutItem", Table: "indexed", Condition: true, ConditionText: "attribute_exists(pk)"}, 0, 0},
+		{"PutItem", []string{`{"TableName":"indexed","Item":` + item + `,"Expected":{"pk":{"Value":{"S":"` + secret + `1"}}}}`,
+			`{"TableName":"indexed","Item":` + item + `,"ConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"` + secret + `1"}}}`},
+			workload.Shape{Operation: "PutItem", Table: "indexed", Condition: true, ConditionText: "pk = ?"}, 0, 0},
 		{"GetItem", []string{`{"TableName":"indexed","Key":` + key + `}`, `{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/indexed","Key":` + key + `}`},
 			workload.Shape{Operation: "GetItem", Table: "indexed"}, 2, 2},
 		{"GetItem", []string{`{"TableName":"indexed","Key":` + key + `,"ConsistentRead":true}`},
@@ -68,26 +69,26 @@ func TestShapes(t *testing.T) {
 		{"Query", []string{`{"TableName":"indexed","KeyConditionExpression":"pk = :p AND sk BETWEEN :s AND :s",` + value + `,"ConsistentRead":true}`},
 			workload.Shape{Operation: "Query", Table: "indexed", Form: "pk = ? AND sk BETWEEN ? AND ?", Consistent: true}, 0, 0},
 		{"Query", []string{`{"TableName":"indexed","IndexName":"group","KeyConditionExpression":"gk = :g","FilterExpression":"colour = :p AND attribute_exists(#n)","ExpressionAttributeNames":{"#n":"` + secret + `name"},"ExpressionAttributeValues":{":g":{"S":"` + secret + `g"},":p":{"S":"` + secret + `1"}}}`},
-			workload.Shape{Operation: "Query", Table: "indexed", Index: "group", Form: "gk = ?", Filter: true}, 0, 1},
+			workload.Shape{Operation: "Query", Table: "indexed", Index: "group", Form: "gk = ?", Filter: true, FilterText: "attribute_exists(??) AND colour = ?"}, 0, 1},
 		{"Scan", []string{`{"TableName":"indexed","Limit":7}`}, workload.Shape{Operation: "Scan", Table: "indexed"}, 7, 7},
 		{"Scan", []string{`{"TableName":"indexed","IndexName":"group","Limit":7,"FilterExpression":"attribute_not_exists(pk)"}`},
-			workload.Shape{Operation: "Scan", Table: "indexed", Index: "group", Filter: true}, 0, 7},
+			workload.Shape{Operation: "Scan", Table: "indexed", Index: "group", Filter: true, FilterText: "attribute_not_exists(pk)"}, 0, 7},
 		{"UpdateItem", []string{`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET #n = :v","ExpressionAttributeNames":{"#n":"` + secret + `name"},"ExpressionAttributeValues":{":v":{"S":"` + secret + `v"}}}`,
 			`{"TableName":"indexed","Key":` + key + `,"AttributeUpdates":{"` + secret + `x":{"Value":{"S":"` + secret + `1"}}}}`},
-			workload.Shape{Operation: "UpdateItem", Table: "indexed"}, 0, 0},
+			workload.Shape{Operation: "UpdateItem", Table: "indexed", Changes: "??"}, 0, 0},
 		{"UpdateItem", []string{`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET gk = :v, another = :v","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeValues":{":v":{"S":"` + secret + `v"}}}`,
-			`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"REMOVE #x","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeNames":{"#x":"gk"}}`},
-			workload.Shape{Operation: "UpdateItem", Table: "indexed", Form: "changes gk", Condition: true}, 0, 0},
+			`{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"REMOVE #x, another","ConditionExpression":"attribute_exists(pk)","ExpressionAttributeNames":{"#x":"gk"}}`},
+			workload.Shape{Operation: "UpdateItem", Table: "indexed", Form: "changes gk", Condition: true, ConditionText: "attribute_exists(pk)", Changes: "another, gk"}, 0, 0},
 		{"BatchGetItem", []string{`{"RequestItems":{"indexed":{"Keys":[` + key + `,{"pk":{"S":"none"},"sk":{"N":"0"}}],"ConsistentRead":true}}}`},
-			workload.Shape{Operation: "BatchGetItem", Table: "indexed", Consistent: true}, 1, 1},
+			workload.Shape{Operation: "BatchGetItem", Table: "indexed", Consistent: true, Actions: "Get - -"}, 1, 1},
 		{"BatchWriteItem", []string{`{"RequestItems":{"indexed":[{"PutRequest":{"Item":` + item + `}},{"DeleteRequest":{"Key":{"pk":{"S":"none"},"sk":{"N":"0"}}}}]}}`},
-			workload.Shape{Operation: "BatchWriteItem", Table: "indexed", Form: "Put, Delete"}, 0, 0},
+			workload.Shape{Operation: "BatchWriteItem", Table: "indexed", Form: "Put, Delete", Actions: "Delete - -; Put - -"}, 0, 0},
 		{"TransactGetItems", []string{`{"TransactItems":[{"Get":{"TableName":"indexed","Key":` + key + `}},{"Get":{"TableName":"indexed","Key":{"pk":{"S":"none"},"sk":{"N":"0"}}}}]}`},
-			workload.Shape{Operation: "TransactGetItems", Table: "indexed"}, 1, 1},
+			workload.Shape{Operation: "TransactGetItems", Table: "indexed", Actions: "Get - -"}, 1, 1},
 		{"TransactWriteItems", []string{`{"TransactItems":[{"Update":{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET a = :v","ExpressionAttributeValues":{":v":{"S":"` + secret + `"}}}},` +
 			`{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"none"},"sk":{"N":"0"}},"ConditionExpression":"attribute_not_exists(pk)"}}]}`},
-			workload.Shape{Operation: "TransactWriteItems", Table: "indexed", Form: "Update, ConditionCheck"}, 0, 0},
-		{"ExecuteStatement", []string{`{"Statement":"SELECT * FROM indexed WHERE pk = '` + secret + `1'"}`}, workload.Shape{Operation: "ExecuteStatement"}, 1, 1},
+			workload.Shape{Operation: "TransactWriteItems", Table: "indexed", Form: "Update, ConditionCheck", Actions: "ConditionCheck - - if; Update - -"}, 0, 0},
+		{"ExecuteStatement", []string{`{"Statement":"SELECT * FROM indexed WHERE pk = '` + secret + `1'"}`}, workload.Shape{Operation: "Query", Table: "indexed", Form: "pk = ?", Statement: true}, 1, 1},
 	} {
 		t.Run(c.operation+" "+c.want.Form, func(t *testing.T) {
 			h := newShapesTest(t)
@@ -117,7 +118,7 @@ func TestShapesOfTables(t *testing.T) {
 	item := `{"pk":{"S":"x"},"sk":{"N":"1"}}`
 	h.do("TransactWriteItems", []byte(`{"TransactItems":[{"Put":{"TableName":"plain","Item":`+item+`}},{"Delete":{"TableName":"indexed","Key":`+item+`}}]}`))
 	text := shapesAsText(t, h.service)
-	for _, want := range []string{`"table":"plain","form":"Put","requests":1,"returned":0,"scanned":0,"units":2,`, `"table":"indexed","form":"Delete","requests":1,"returned":0,"scanned":0,"units":2,`} {
+	for _, want := range []string{`"table":"plain","form":"Put","actions":"Put - -","requests":1,"returned":0,"scanned":0,"units":2,`, `"table":"indexed","form":"Delete","actions":"Delete - -","requests":1,"returned":0,"scanned":0,"units":2,`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s does not contain %s", text, want)
 		}
@@ -189,17 +190,25 @@ func TestCountingLeavesRequestsAlone(t *testing.T) {
 	}
 }
 
-// A batch or transaction of statements on several tables counts as one request,
-// with the units of all.
+// A batch or transaction of statements counts once for each of its tables, as one of
+// requests does.
 func TestShapeUnitsOfStatements(t *testing.T) {
 	h := newShapesTest(t)
 	h.do("ExecuteTransaction", []byte(`{"TransactStatements":[{"Statement":"INSERT INTO plain VALUE {'pk':'new','sk':1}"},{"Statement":"INSERT INTO indexed VALUE {'pk':'new','sk':1}"}]}`))
 	h.do("BatchExecuteStatement", []byte(`{"Statements":[{"Statement":"DELETE FROM plain WHERE pk='new' AND sk=1"},{"Statement":"DELETE FROM indexed WHERE pk='new' AND sk=1"}]}`))
-	want := map[string]float64{"ExecuteTransaction": 4, "BatchExecuteStatement": 2}
-	for _, c := range h.service.Shapes().Shapes {
-		if c.Requests != 1 || c.Measured != 1 || c.Units != want[c.Operation] {
-			t.Errorf("the counts are %+v, want one request of %v units", c, want[c.Operation])
+	want := map[string]float64{
+		"TransactWriteItems plain Put - -": 2, "TransactWriteItems indexed Put - -": 2,
+		"BatchWriteItem plain Delete - -": 1, "BatchWriteItem indexed Delete - -": 1,
+	}
+	shapes := h.service.Shapes().Shapes
+	for _, c := range shapes {
+		units, ok := want[c.Operation+" "+c.Table+" "+c.Actions]
+		if !ok || !c.Statement || c.Requests != 1 || c.Measured != 1 || c.Units != units {
+			t.Errorf("the counts are %+v, want one statement of %v units", c, units)
 		}
+	}
+	if len(shapes) != len(want) {
+		t.Errorf("%d shapes are counted, want %d", len(shapes), len(want))
 	}
 }
 
@@ -214,30 +223,6 @@ func TestFingerprintsAreBounded(t *testing.T) {
 	if all := h.service.Shapes().Shapes; len(all) != 1 || all[0].Requests != n {
 		t.Errorf("the shapes are %+v, want one with %d requests", all, n)
 	}
-}
-
-// BenchmarkShapes measures what counting adds to a request.
-func BenchmarkShapes(b *testing.B) {
-	h := newHotTest(b)
-	condition, index := "#p = :p AND sk > :s", "group"
-	get := &api.GetItem{TableName: "plain"}
-	query := &api.Query{TableName: "indexed", KeyConditionExpression: &condition, Paged: api.Paged{IndexName: &index,
-		Expressions: api.Expressions{ExpressionAttributeNames: map[string]string{"#p": "gk"}}}}
-	h.service.workload.Cache(h.service.workload.Fingerprint(new(queryShape.shape(query)), condition, query.ExpressionAttributeNames), new(workload.Counter))
-	b.Run("GetItem", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			used := usage{returned: 1, scanned: 1, unmeasured: true}
-			used.count(getItemShape.counter(h.service, get))
-		}
-	})
-	b.Run("Query", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			used := usage{returned: 10, scanned: 10, consumed: capacity.Consumed{Table: 1}}
-			used.count(queryShape.counter(h.service, query))
-		}
-	})
 }
 
 // fullRoom has no memory.

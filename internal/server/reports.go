@@ -9,9 +9,15 @@ import (
 	"github.com/stator-db/stator/internal/server/door"
 )
 
-// shapes answers with the counts of requests since the start, by shape.
+// shapes answers with the counts of requests since the start or the last reset, by
+// shape. A DELETE resets them.
 func (h *Handler) shapes(ctx context.Context, r *door.Request, a *door.Reply) {
-	h.report(ctx, r, a, "shapes", func() (any, error) { return h.service.Shapes(), nil })
+	h.report(ctx, r, a, "shapes", func() (any, error) {
+		if r.Method == http.MethodDelete {
+			return h.service.ResetShapes(), nil
+		}
+		return h.service.Shapes(), nil
+	})
 }
 
 // backups answers with the backups that the schedule has made, and why the last

@@ -119,7 +119,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		h.health(ctx, a)
 	case r.Path == "/metrics" && r.Method == http.MethodGet:
 		h.writeMetrics(a)
-	case r.Path == "/shapes" && r.Method == http.MethodGet:
+	case r.Path == "/shapes" && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
 		h.shapes(ctx, r, a)
 	case r.Path == "/backups" && r.Method == http.MethodGet:
 		h.backups(ctx, r, a)

@@ -2,8 +2,11 @@ package workload
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/stator-db/stator/internal/data/item"
 )
 
 // Fingerprint is a hash of everything in a request that its shape depends on.
@@ -11,28 +14,30 @@ import (
 // expression is computed once for each text and not for each request.
 type Fingerprint uint64
 
-// Fingerprint hashes a shape whose form is not known yet, with the expression
-// that determines its form and the names of its placeholders.
-func (r *Recorder) Fingerprint(s *Shape, expression string, names map[string]string) Fingerprint {
+// Fingerprint hashes the members of a shape that are known without the expressions and
+// the keys of the request.
+func (r *Recorder) Fingerprint(s *Shape) Fingerprint {
 	h := r.mix(1, s.Operation)
-	if s.Filter {
-		h += 1 << 16
-	}
-	if s.Condition {
-		h += 1 << 17
-	}
-	if s.Consistent {
-		h += 1 << 18
+	for i, flag := range [...]bool{s.Filter, s.Condition, s.Consistent, s.Statement} {
+		if flag {
+			h += 1 << (16 + i)
+		}
 	}
 	h = r.mix(h, s.Table)
 	if s.Index != "" {
 		h = r.mix(h, s.Index)
 	}
-	if expression == "" {
-		return Fingerprint(h)
+	return Fingerprint(h)
+}
+
+// WithExpression adds an expression of the request, with the names of its
+// placeholders. The order of expressions matters.
+func (r *Recorder) WithExpression(f Fingerprint, text string, names map[string]string) Fingerprint {
+	if text == "" {
+		return f + 1
 	}
-	h = r.mix(h+1, expression)
-	for text := expression; len(names) > 0; {
+	h := r.mix(uint64(f)+1, text)
+	for len(names) > 0 {
 		i := strings.IndexByte(text, '#')
 		if i < 0 {
 			break
@@ -47,9 +52,43 @@ func (r *Recorder) Fingerprint(s *Shape, expression string, names map[string]str
 	return Fingerprint(h)
 }
 
-func (r *Recorder) mix(h uint64, text string) uint64 {
-	h = (h ^ maphash.String(r.seed, text)) * 0x9e3779b97f4a7c15
+// WithPrefix adds the prefix of a key attribute's value. The order of attributes matters.
+func (r *Recorder) WithPrefix(f Fingerprint, v item.Value) Fingerprint {
+	h := uint64(f) + 3
+	if p := PrefixOf(v); p != nil {
+		h ^= maphash.Bytes(r.seed, p)
+	}
+	return Fingerprint(spread(h))
+}
+
+func (r *Recorder) mix(h uint64, text string) uint64 { return spread(h ^ maphash.String(r.seed, text)) }
+
+func spread(h uint64) uint64 {
+	h *= 0x9e3779b97f4a7c15
 	return h ^ h>>32
+}
+
+// ActionSet is a set of fingerprints of actions, of which each counts once.
+type ActionSet struct {
+	all [MaxActions + 1]Fingerprint
+	n   int
+}
+
+// Add adds the fingerprint of an action.
+func (s *ActionSet) Add(f Fingerprint) {
+	if s.n < len(s.all) && !slices.Contains(s.all[:s.n], f) {
+		s.all[s.n] = f
+		s.n++
+	}
+}
+
+// Sum returns a fingerprint that does not depend on the order of the actions. It is not
+// ok if there are too many actions.
+func (s *ActionSet) Sum() (sum Fingerprint, ok bool) {
+	for _, f := range s.all[:s.n] {
+		sum += f
+	}
+	return sum, s.n <= MaxActions
 }
 
 func isNameByte(c byte) bool {
@@ -78,7 +117,7 @@ type fingerprintEntry struct {
 // Cached returns the counter of the requests with a fingerprint; nil if it is
 // not cached.
 func (r *Recorder) Cached(f Fingerprint) *Counter {
-	set := &r.cache.sets[f%cacheSets]
+	set := &r.current.Load().cache.sets[f%cacheSets]
 	for i := range set {
 		if e := set[i].Load(); e != nil && e.fingerprint == f {
 			return e.counter
@@ -90,11 +129,12 @@ func (r *Recorder) Cached(f Fingerprint) *Counter {
 // Cache caches the counter of the requests with a fingerprint.
 func (r *Recorder) Cache(f Fingerprint, c *Counter) {
 	e := &fingerprintEntry{f, c}
-	set := &r.cache.sets[f%cacheSets]
+	cache := &c.period.cache // a reset may have followed since
+	set := &cache.sets[f%cacheSets]
 	for i := range set {
 		if set[i].CompareAndSwap(nil, e) {
 			return
 		}
 	}
-	set[r.cache.next.Add(1)%cacheWays].Store(e)
+	set[cache.next.Add(1)%cacheWays].Store(e)
 }

@@ -30,19 +30,63 @@ func KeyForm(partition []schema.Attribute, sort []expr.KeyTest) string {
 }
 
 // UpdateForm is the form of an update: which key attributes of indexes it
-// changes. Other names are left out, since they may contain customers' data.
+// changes.
 func UpdateForm(t *schema.Table, paths []item.Path) string {
-	var names []string
-	for _, p := range paths {
-		if name := p[0].Name; t.Uses(name) && !slices.Contains(names, name) {
-			names = append(names, name)
+	names := Names(paths, func(name string) string {
+		if t.Uses(name) {
+			return name
 		}
-	}
-	if names == nil {
+		return ""
+	})
+	if names == "" {
 		return ""
 	}
+	return "changes " + names
+}
+
+// Names returns the attributes of paths, sorted, each once. name returns how an
+// attribute is written, "" for one that is left out.
+func Names(paths []item.Path, name func(string) string) string {
+	var names []string
+	for _, p := range paths {
+		if text := name(p[0].Name); text != "" {
+			names = append(names, text)
+		}
+	}
 	slices.Sort(names)
-	return "changes " + strings.Join(names, ", ")
+	return bounded(strings.Join(slices.Compact(names), ", "))
+}
+
+// ConditionText is the text of a condition in a shape.
+func ConditionText(c *expr.Condition, name func(string) string) string { return bounded(c.Text(name)) }
+
+// maxTextBytes bounds the texts of a shape. A longer one ends with cut.
+const (
+	maxTextBytes = 256
+	cut          = "…"
+)
+
+func bounded(text string) string {
+	if len(text) <= maxTextBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxTextBytes], "") + cut
+}
+
+// SameText reports whether a text of a shape, in which names may be unknown and the
+// end may be missing, is the text of a design.
+func SameText(shape, design string) bool {
+	begin, isCut := strings.CutSuffix(shape, cut)
+	if !strings.Contains(begin, unknownName) {
+		return begin == design || isCut && strings.HasPrefix(design, begin)
+	}
+	// The order of the parts depends on the names, so only their number is compared.
+	return isCut || strings.Count(shape, " AND ") == strings.Count(design, " AND ") && strings.Count(shape, ", ") == strings.Count(design, ", ")
+}
+
+// Complete reports whether a text of a shape contains all names.
+func Complete(text string) bool {
+	return !strings.HasSuffix(text, cut) && !strings.Contains(text, unknownName)
 }
 
 // Writes is a set of the kinds of write in a batch or a transaction.
@@ -54,6 +98,8 @@ const (
 	Update
 	Delete
 	ConditionCheck
+
+	Get Writes = 0 // an action that is no write
 )
 
 // Form is the form of a batch or a transaction that makes these writes in one

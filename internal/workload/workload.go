@@ -7,7 +7,6 @@ package workload
 import (
 	"cmp"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +15,12 @@ import (
 )
 
 // Shape is what requests have in common that differ only in their values. It
-// holds names from the table's description, and nothing that a customer stores.
-// A batch or a transaction has one shape for each of its tables.
+// holds names of attributes and the literal prefixes of keys, and no other part of
+// what a customer stores (Prefix, Reported). A batch or a transaction has one shape
+// for each of its tables.
 type Shape struct {
+	// Operation is that of a request with the same effect if Statement is set: a
+	// SELECT of a whole partition is a Query.
 	Operation string `json:"operation"`
 	Table     string `json:"table,omitempty"`
 	Index     string `json:"index,omitempty"`
@@ -28,9 +30,27 @@ type Shape struct {
 	// what a batch or a transaction does (Put, Update).
 	Form string `json:"form,omitempty"`
 
+	// Partition and Sort are the prefixes of the values of the key that the request
+	// names, of the table or of the index; those of several attributes are separated by
+	// commas.
+	Partition string `json:"partition,omitempty"`
+	Sort      string `json:"sort,omitempty"`
+
+	// Actions are the actions of a batch or a transaction, as Actions returns them.
+	Actions string `json:"actions,omitempty"`
+
 	Filter     bool `json:"filter,omitempty"`
 	Condition  bool `json:"condition,omitempty"`
 	Consistent bool `json:"consistent,omitempty"`
+	Statement  bool `json:"statement,omitempty"` // PartiQL
+
+	// FilterText and ConditionText are the filter and the condition without values
+	// (ConditionText), Projection and Changes the attributes that the request reads
+	// and changes; all are empty where a batch or a transaction may have several.
+	FilterText    string `json:"filterText,omitempty"`
+	ConditionText string `json:"conditionText,omitempty"`
+	Projection    string `json:"projection,omitempty"`
+	Changes       string `json:"changes,omitempty"`
 }
 
 // ShapeCount holds the counts of one shape.
@@ -58,65 +78,93 @@ const MaxShapes = 4096
 
 // Recorder counts the requests of a server. It may be used concurrently.
 type Recorder struct {
-	since time.Time
-	known atomic.Pointer[map[Shape]*Counter] // copied on write: new shapes are rare
-	other Counter
-	mu    sync.Mutex // held while a shape is added
+	seed    maphash.Seed
+	current atomic.Pointer[countPeriod]
+}
 
-	seed  maphash.Seed
+// countPeriod holds the counts since the start, or since the last reset.
+type countPeriod struct {
+	since time.Time
+	other Counter
+
+	mu    sync.RWMutex // guards known; most requests find their counter in the cache
+	known map[Shape]*Counter
+
 	cache fingerprintCache
+	terms terms
 }
 
 // NewRecorder makes a recorder without counts.
 func NewRecorder(since time.Time) *Recorder {
-	r := &Recorder{since: since, seed: maphash.MakeSeed()}
-	r.known.Store(new(map[Shape]*Counter))
+	r := &Recorder{seed: maphash.MakeSeed()}
+	r.current.Store(newPeriod(since))
 	return r
 }
 
+func newPeriod(since time.Time) *countPeriod {
+	p := &countPeriod{since: since, known: make(map[Shape]*Counter)}
+	p.other.period = p
+	return p
+}
+
 // Report returns the counts so far.
-func (r *Recorder) Report() Report {
-	report := Report{Since: r.since, Shapes: []ShapeCount{}, Other: r.other.count(Shape{Operation: "other"})}
-	for shape, c := range *r.known.Load() {
+func (r *Recorder) Report() Report { return r.current.Load().report() }
+
+// Reset returns the counts so far, and starts again without counts. A request that ends
+// meanwhile may be in neither.
+func (r *Recorder) Reset(now time.Time) Report { return r.current.Swap(newPeriod(now)).report() }
+
+func (p *countPeriod) report() Report {
+	report := Report{Since: p.since, Shapes: []ShapeCount{}, Other: p.other.count(Shape{Operation: "other"})}
+	p.mu.RLock()
+	for shape, c := range p.known {
 		report.Shapes = append(report.Shapes, c.count(shape))
 	}
+	p.mu.RUnlock()
 	slices.SortFunc(report.Shapes, func(a, b ShapeCount) int {
-		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Table, b.Table),
-			cmp.Compare(a.Index, b.Index), cmp.Compare(a.Form, b.Form))
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), slices.Compare(a.texts(), b.texts()))
 	})
 	return report
 }
 
+// texts returns the members of a shape that are text.
+func (s *Shape) texts() []string {
+	return []string{s.Operation, s.Table, s.Index, s.Form, s.Partition, s.Sort, s.Actions, s.FilterText, s.ConditionText, s.Projection, s.Changes}
+}
+
 // Counter returns the counter of a shape. Shapes beyond MaxShapes share one.
 func (r *Recorder) Counter(shape Shape) *Counter {
-	if c := (*r.known.Load())[shape]; c != nil {
+	p := r.current.Load()
+	p.mu.RLock()
+	c, full := p.known[shape], len(p.known) >= MaxShapes
+	p.mu.RUnlock()
+	if c != nil {
 		return c
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := *r.known.Load()
-	if c := known[shape]; c != nil {
+	if full {
+		return &p.other
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.known[shape]; c != nil {
 		return c
 	}
-	if len(known) >= MaxShapes {
-		return &r.other
+	if len(p.known) >= MaxShapes {
+		return &p.other
 	}
 	// The request's strings may share memory with its body.
-	for _, text := range []*string{&shape.Operation, &shape.Table, &shape.Index, &shape.Form} {
+	for _, text := range []*string{&shape.Operation, &shape.Table, &shape.Index, &shape.Form, &shape.Partition, &shape.Sort,
+		&shape.Actions, &shape.FilterText, &shape.ConditionText, &shape.Projection, &shape.Changes} {
 		*text = strings.Clone(*text)
 	}
-	more := maps.Clone(known)
-	if more == nil {
-		more = make(map[Shape]*Counter)
-	}
-	c := new(Counter)
-	more[shape] = c
-	r.known.Store(&more)
+	c = &Counter{period: p}
+	p.known[shape] = c
 	return c
 }
 
 // Counter counts the requests of one shape.
 type Counter struct {
+	period                       *countPeriod // that it belongs to
 	requests, returned, measured atomic.Int64
 	discarded                    atomic.Int64 // items scanned and not returned
 	halfUnits                    atomic.Int64 // of the requests measured

@@ -2,9 +2,13 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 )
 
 // At most MaxShapes shapes are counted separately, the rest together. No request
@@ -50,6 +54,7 @@ func TestFingerprint(t *testing.T) {
 		{shape: Shape{Operation: "GetItem", Table: "a", Consistent: true}},
 		{shape: Shape{Operation: "GetItem", Table: "a", Condition: true}},
 		{shape: Shape{Operation: "GetItem", Table: "a", Filter: true}},
+		{shape: Shape{Operation: "GetItem", Table: "a", Statement: true}},
 		{shape: Shape{Operation: "GetItem", Table: "a", Index: "b"}},
 		{shape: Shape{Operation: "GetItem", Table: "a"}, expression: "b"},
 		{shape: Shape{Operation: "GetItem", Table: "a"}, expression: "#x = :v"},
@@ -58,7 +63,7 @@ func TestFingerprint(t *testing.T) {
 		{shape: Shape{Operation: "GetItem", Table: "a"}, expression: "#x = :v AND #y = :w", names: map[string]string{"#x": "p", "#y": "q"}},
 		{shape: Shape{Operation: "GetItem", Table: "a"}, expression: "#x = :v AND #y = :w", names: map[string]string{"#x": "q", "#y": "p"}},
 	} {
-		f := r.Fingerprint(&c.shape, c.expression, c.names)
+		f := r.WithExpression(r.Fingerprint(&c.shape), c.expression, c.names)
 		text := fmt.Sprintf("%+v", c)
 		if other, ok := seen[f]; ok {
 			t.Errorf("%s has the fingerprint of %s", text, other)
@@ -66,7 +71,8 @@ func TestFingerprint(t *testing.T) {
 		seen[f] = text
 	}
 	s := Shape{Operation: "Query", Table: "a"}
-	if r.Fingerprint(&s, "#x = :v", map[string]string{"#x": "p"}) != r.Fingerprint(&s, "#x = :v", map[string]string{"#x": "p", "#unused": "q"}) {
+	f := r.Fingerprint(&s)
+	if r.WithExpression(f, "#x = :v", map[string]string{"#x": "p"}) != r.WithExpression(f, "#x = :v", map[string]string{"#x": "p", "#unused": "q"}) {
 		t.Error("a name that the expression does not use changes the fingerprint")
 	}
 }
@@ -76,6 +82,9 @@ func TestFingerprint(t *testing.T) {
 func TestFingerprintCache(t *testing.T) {
 	r := NewRecorder(time.Now())
 	counters := make([]Counter, 2*cacheWays)
+	for i := range counters {
+		counters[i].period = r.current.Load()
+	}
 	var wg sync.WaitGroup
 	for i := range counters {
 		wg.Go(func() {
@@ -98,5 +107,144 @@ func TestFingerprintCache(t *testing.T) {
 	}
 	if cached == 0 || cached > cacheWays {
 		t.Errorf("%d entries are in one set, want 1 to %d", cached, cacheWays)
+	}
+}
+
+// Prefixes of keys are part of the fingerprint, other parts of values are not.
+func TestFingerprintOfPrefixes(t *testing.T) {
+	r := NewRecorder(time.Now())
+	f := r.Fingerprint(&Shape{Operation: "GetItem", Table: "a"})
+	of := func(partition, sort string) Fingerprint {
+		return r.WithPrefix(r.WithPrefix(f, item.String(partition)), item.String(sort))
+	}
+	if of("C#1", "O#1") != of("C#2", "O#2") || of("alice", "1") != of("bob", "2") {
+		t.Error("a value changes the fingerprint")
+	}
+	if of("C#1", "O#1") == of("O#1", "C#1") || of("C#1", "O#1") == of("C#1", "P#1") || of("C#1", "1") == of("1", "C#1") {
+		t.Error("prefixes do not change the fingerprint")
+	}
+	var one, other ActionSet
+	for _, s := range []string{"C#1", "O#1", "C#2"} {
+		one.Add(r.WithPrefix(f, item.String(s)))
+	}
+	for _, s := range []string{"O#9", "C#9"} {
+		other.Add(r.WithPrefix(f, item.String(s)))
+	}
+	a, _ := one.Sum()
+	if b, _ := other.Sum(); a != b {
+		t.Error("the order or the number of actions changes the fingerprint")
+	}
+}
+
+// A table has a bounded number of prefixes and names; the shapes of further ones are
+// unknown, and those of other tables are not affected.
+func TestTermsAreBounded(t *testing.T) {
+	r := NewRecorder(time.Now())
+	table, other := &schema.Table{Name: "a"}, &schema.Table{Name: "b"}
+	letters := func(i int) string { return string([]byte{'A' + byte(i/26), 'A' + byte(i%26)}) }
+	for i := range 2 * MaxNames {
+		prefix, name := letters(i)+"#", letters(i)
+		wantPrefix, wantName := prefix, name
+		if i >= MaxPrefixes {
+			wantPrefix = Unknown
+		}
+		if i >= MaxNames {
+			wantName = unknownName
+		}
+		if got := r.Prefix(table, "PK", item.String(prefix+"1")); got != wantPrefix {
+			t.Fatalf("prefix %d is %q, want %q", i, got, wantPrefix)
+		}
+		if got := r.Name(table, name); got != wantName {
+			t.Fatalf("name %d is %q, want %q", i, got, wantName)
+		}
+	}
+	if r.Prefix(table, "PK", item.String("AA#2")) != "AA#" || r.Prefix(table, "SK", item.String("ZZ#2")) != "ZZ#" || r.Prefix(other, "PK", item.String("ZZ#2")) != "ZZ#" {
+		t.Error("a known prefix, one of another attribute or one of another table is unknown")
+	}
+	if r.Name(table, "alice@example.org") != unknownName || r.Name(table, "0199f0a1b2") != unknownName || r.Name(other, "address2") != "address2" {
+		t.Error("a name is reported that may be a customer's data, or one is not that cannot")
+	}
+}
+
+// A reset returns the counts and starts again. A counter that was looked up before the
+// reset does not count requests after it, even if it is cached again.
+func TestReset(t *testing.T) {
+	r := NewRecorder(time.Unix(1, 0))
+	shape := Shape{Operation: "GetItem", Table: "a"}
+	f := r.Fingerprint(&shape)
+	c := r.Counter(shape)
+	c.Observe(1, 1)
+	r.Cache(f, c)
+	if got := r.Reset(time.Unix(2, 0)); len(got.Shapes) != 1 || got.Shapes[0].Requests != 1 || got.Since != time.Unix(1, 0) {
+		t.Errorf("the reset returns %+v", got)
+	}
+	r.Cache(f, c)
+	if r.Cached(f) != nil {
+		t.Error("a counter of before the reset is cached")
+	}
+	if got := r.Report(); len(got.Shapes) != 0 || got.Since != time.Unix(2, 0) {
+		t.Errorf("after the reset the report is %+v", got)
+	}
+	if sampled := r.Counter(shape).Observe(1, 1); !sampled {
+		t.Error("the first request after the reset is not measured")
+	}
+}
+
+// Actions are sorted, each is contained once, and their number is bounded.
+func TestActions(t *testing.T) {
+	put, check := Action{"Put", "C#", "O#", false}, Action{"ConditionCheck", "C#", "", true}
+	text := Actions([]Action{put, check, put})
+	if text != "ConditionCheck C# - if; Put C# O#" {
+		t.Errorf("the actions are %q", text)
+	}
+	if all, complete := ParseActions(text); !complete || !slices.Equal(all, []Action{check, put}) {
+		t.Errorf("they are parsed as %v, %t", all, complete)
+	}
+	var many []Action
+	for i := range MaxActions + 1 {
+		many = append(many, Action{"Put", string([]byte{'A' + byte(i), '#'}), "", false})
+	}
+	if all, complete := ParseActions(Actions(many)); complete || len(all) != MaxActions {
+		t.Errorf("of too many actions %d are parsed, complete: %t", len(all), complete)
+	}
+}
+
+// A text with unknown names or without its end is the same as any that it may be.
+func TestSameText(t *testing.T) {
+	for _, c := range []struct {
+		shape, design string
+		same          bool
+	}{
+		{"a = ?", "a = ?", true},
+		{"a = ?", "b = ?", false},
+		{"?? = ?", "a = ?", true},
+		{"?? = ?", "a = ? AND b = ?", false},
+		{"a = ? AND" + cut, "a = ? AND b = ?", true},
+		{"a = ? AND" + cut, "b = ? AND a = ?", false},
+		{"", "a", false},
+	} {
+		if SameText(c.shape, c.design) != c.same {
+			t.Errorf("SameText(%q, %q) = %t", c.shape, c.design, !c.same)
+		}
+	}
+}
+
+// A text is complete if all names are known and its end is there.
+func TestComplete(t *testing.T) {
+	for text, want := range map[string]bool{"a, b": true, "": true, "a, ??": false, "a, b" + cut: false} {
+		if Complete(text) != want {
+			t.Errorf("Complete(%q) = %t", text, !want)
+		}
+	}
+}
+
+// BenchmarkFingerprint measures the fingerprint of a request by key.
+func BenchmarkFingerprint(b *testing.B) {
+	r := NewRecorder(time.Now())
+	shape := Shape{Operation: "GetItem", Table: "shop"}
+	partition, sort := item.String("CUSTOMER#0001"), item.String("ORDER#0001")
+	b.ReportAllocs()
+	for b.Loop() {
+		r.WithPrefix(r.WithPrefix(r.Fingerprint(&shape), partition), sort)
 	}
 }

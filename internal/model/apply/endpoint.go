@@ -42,7 +42,16 @@ func (e *Endpoint) Send(ctx context.Context, operation string, body any) ([]byte
 
 // Get reads a path of the server that is not an operation of the API.
 func (e *Endpoint) Get(ctx context.Context, path string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(e.URL, "/")+path, nil)
+	return e.request(ctx, http.MethodGet, path)
+}
+
+// Delete deletes what is at a path of the server that is not an operation of the API.
+func (e *Endpoint) Delete(ctx context.Context, path string) ([]byte, error) {
+	return e.request(ctx, http.MethodDelete, path)
+}
+
+func (e *Endpoint) request(ctx context.Context, method, path string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(e.URL, "/")+path, nil)
 	if err != nil {
 		return nil, err
 	}
