@@ -5,6 +5,11 @@
 //		…
 //	}
 //
+// With a model file (docs/model.md), the tables are those of the model, and the test
+// fails on requests that are none of its access patterns:
+//
+//	client := statortest.Model(t, "shop.model.yaml")
+//
 // The database is in memory and is closed when the test ends. It opens no
 // network port: the client calls the handler directly.
 package statortest
@@ -30,6 +35,21 @@ func Start(t testing.TB) *dynamodb.Client {
 // delays.
 func StartWith(t testing.TB, o stator.Options) *dynamodb.Client {
 	t.Helper()
+	_, client := open(t, o)
+	return client
+}
+
+// What clients use; the database accepts any.
+const (
+	endpoint = "http://stator.invalid"
+	region   = "us-east-1"
+)
+
+var identity = credentials.NewStaticCredentialsProvider("test", "test", "")
+
+// open opens a database that is closed when the test ends, and makes a client for it.
+func open(t testing.TB, o stator.Options) (*stator.DB, *dynamodb.Client) {
+	t.Helper()
 	db, err := stator.Open(context.Background(), o)
 	if err != nil {
 		t.Fatalf("open a database: %v", err)
@@ -39,10 +59,10 @@ func StartWith(t testing.TB, o stator.Options) *dynamodb.Client {
 			t.Errorf("close the database: %v", err)
 		}
 	})
-	return dynamodb.New(dynamodb.Options{
-		BaseEndpoint: aws.String("http://stator.invalid"),
-		Region:       "us-east-1",
-		Credentials:  credentials.NewStaticCredentialsProvider("test", "test", ""),
+	return db, dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(endpoint),
+		Region:       region,
+		Credentials:  identity,
 		HTTPClient:   db.Client(),
 	})
 }

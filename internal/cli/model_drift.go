@@ -105,7 +105,7 @@ func (f *driftFlags) print(w io.Writer, r *drift.Report) error {
 		f.printPattern(w, paint, p)
 	}
 	for _, s := range r.Strays {
-		fmt.Fprintf(w, "%sno pattern matches %s: %s\n", paint.status(model.StatusFault), shapeText(s.Shape), plural(int(s.Requests), "request"))
+		fmt.Fprintf(w, "%sno pattern matches %s: %s\n", paint.status(model.StatusFault), s.Text(), plural(int(s.Requests), "request"))
 		if s.Near != "" {
 			fmt.Fprintf(w, "         the closest pattern is %q, but %s\n", s.Near, s.Differs)
 		}
@@ -155,36 +155,4 @@ func (f *driftFlags) printPattern(w io.Writer, paint statusPainter, p *drift.Pat
 	case drift.Expensive:
 		fmt.Fprintf(w, "%s%q costs %s units a run; the model predicts %s\n", paint.status(model.StatusFault), p.Name, model.Figure(*p.Units), model.Figure(p.Predicted))
 	}
-}
-
-// shapeText describes a shape in one line.
-func shapeText(s workload.Shape) string {
-	text := s.Operation
-	if s.Statement {
-		text = "a statement like " + text
-	}
-	if s.Table != "" {
-		text += " of " + s.Table
-	}
-	if s.Index != "" {
-		text += "." + s.Index
-	}
-	if s.Actions != "" {
-		text += " (" + s.Actions + ")"
-	} else if s.Form != "" {
-		text += " " + s.Form
-	}
-	for _, part := range []struct {
-		has        bool
-		word, text string
-	}{
-		{s.Partition+s.Sort != "", "with the key", strings.TrimSpace(s.Partition + " " + s.Sort)},
-		{s.Filter, "with a filter", s.FilterText}, {s.Condition, "with a condition", s.ConditionText},
-		{s.Projection != "", "with a projection", s.Projection}, {s.Consistent, "consistent", ""},
-	} {
-		if part.has {
-			text += ", " + strings.TrimSpace(part.word+" "+part.text)
-		}
-	}
-	return text
 }

@@ -248,3 +248,18 @@ func BenchmarkFingerprint(b *testing.B) {
 		r.WithPrefix(r.WithPrefix(r.Fingerprint(&shape), partition), sort)
 	}
 }
+
+// The text of a shape names what distinguishes it from others.
+func TestShapeText(t *testing.T) {
+	for want, s := range map[string]Shape{
+		"GetItem of shop, with the key C# PROFILE": {Operation: "GetItem", Table: "shop", Partition: "C#", Sort: "PROFILE"},
+		"a statement like Query of shop.GSI1 GSI1PK = ?, with a filter state = ?, with a projection a, b, consistent": {Operation: "Query", Table: "shop", Index: "GSI1",
+			Form: "GSI1PK = ?", Filter: true, FilterText: "state = ?", Projection: "a, b", Consistent: true, Statement: true},
+		"TransactWriteItems of shop (Put C# O# if)":                  {Operation: "TransactWriteItems", Table: "shop", Form: "Put", Actions: "Put C# O# if"},
+		"PutItem of shop, with a condition attribute_not_exists(PK)": {Operation: "PutItem", Table: "shop", Condition: true, ConditionText: "attribute_not_exists(PK)"},
+	} {
+		if got := s.Text(); got != want {
+			t.Errorf("the text is %q, want %q", got, want)
+		}
+	}
+}
