@@ -53,6 +53,8 @@ func Run(args []string, stdout, stderr io.Writer) int {
 // usageError is the error of an invalid command line.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 func isUnknownCommand(root *cobra.Command, args []string) bool {
 	_, _, err := root.Find(args)
 	return err != nil

@@ -72,8 +72,15 @@ func syntaxUsageError(err error) error {
 	if !errors.As(err, &syntax) {
 		return err
 	}
-	return usageError{errors.New(strings.ReplaceAll(err.Error(), "\n", "\n        "))}
+	return usageError{indentedError{err}}
 }
+
+// indentedError is an error with its lines indented.
+type indentedError struct{ error }
+
+func (e indentedError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "\n        ") }
+
+func (e indentedError) Unwrap() error { return e.error }
 
 // statusPainter colours the words of a status on a terminal.
 type statusPainter bool

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -13,28 +14,39 @@ import (
 
 func modelCheckCommand() *cobra.Command {
 	var prices string
-	var asJSON, requests bool
+	var requests bool
+	var format formatFlag
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Show how each access pattern is served, and what is wrong",
 		Long: `For each access pattern of a model, show the key or index that serves it and the
 request that is sent, or why no key or index serves it and which index would. The
-command fails when anything is wrong with the design.`,
+command fails when anything is wrong with the design.
+
+The formats sarif (code scanning), junit (test reports) and github (annotations of a
+workflow) are for other tools.`,
 		Args: arguments(1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := format.check(); err != nil {
+				return err
+			}
 			p, err := readPrices(prices)
 			if err != nil {
 				return err
 			}
+			w, printFindings := cmd.OutOrStdout(), findingFormats[format.name()]
 			m, err := readModel(args[0])
 			if err != nil {
-				return err
+				return errors.Join(printInvalid(w, args[0], err, printFindings), err)
 			}
 			report := m.Check(p)
-			if asJSON {
-				err = printReportJSON(cmd.OutOrStdout(), args[0], report)
-			} else {
-				err = printReport(cmd.OutOrStdout(), args[0], report, requests)
+			switch {
+			case printFindings != nil:
+				err = printFindings(w, &findings{args[0], report.Faults, report.Notes, report.Patterns})
+			case format.name() == "json":
+				err = printReportJSON(w, args[0], report)
+			default:
+				err = printReport(w, args[0], report, requests)
 			}
 			if err == nil && !report.OK() {
 				err = fmt.Errorf("%s: %s", args[0], plural(len(report.Faults), "fault"))
@@ -44,8 +56,18 @@ command fails when anything is wrong with the design.`,
 	}
 	cmd.Flags().StringVar(&prices, "prices", "", "price file to use instead of the built-in prices")
 	cmd.Flags().BoolVar(&requests, "requests", false, "print the requests as they are sent")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	format.add(cmd, "text", "json", "sarif", "junit", "github")
 	return cmd
+}
+
+// printInvalid prints the syntax errors of an invalid file as findings, if there
+// is a function that prints them.
+func printInvalid(w io.Writer, file string, err error, printFindings func(io.Writer, *findings) error) error {
+	var syntax *model.SyntaxError
+	if printFindings == nil || !errors.As(err, &syntax) {
+		return nil
+	}
+	return printFindings(w, &findings{file: file, faults: syntax.Faults})
 }
 
 func plural(n int, what string) string {
@@ -114,11 +136,7 @@ func printReport(w io.Writer, file string, r *model.Report, requests bool) error
 
 // printFinding prints a fault or a note with what to try.
 func printFinding(w io.Writer, word, file string, f *model.Fault) {
-	about := ""
-	if f.Pattern != "" {
-		about = fmt.Sprintf("%q: ", f.Pattern)
-	}
-	fmt.Fprintf(w, "%s%s\n", word, model.Located(file, f.Position, about+f.Message))
+	fmt.Fprintf(w, "%s%s\n", word, faultLine(file, f))
 	if f.Try != "" {
 		fmt.Fprintf(w, "         %s\n", f.Try)
 	}

@@ -98,10 +98,7 @@ func printDiff(w io.Writer, files []string, r *diff.Report) error {
 	fmt.Fprintln(w)
 	paint := painterFor(w)
 	for _, f := range r.NewFaults {
-		fmt.Fprintf(w, "%s%s\n", paint.status(model.StatusFault), faultLine(files[1], f))
-		if f.Try != "" {
-			fmt.Fprintf(w, "         %s\n", f.Try)
-		}
+		printFinding(w, paint.status(model.StatusFault), files[1], f)
 	}
 	for _, f := range r.GoneFaults {
 		fmt.Fprintf(w, "%s%s\n", paint.status("gone"), faultLine(files[0], f))
