@@ -26,7 +26,7 @@ pattern runs. docs/model.md describes the format.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelInferCommand(), modelExportCommand(), modelDocCommand(), modelDiffCommand(), modelWatchCommand(),
+	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelInferCommand(), modelExportCommand(), modelDocCommand(), modelDiffCommand(), modelWatchCommand(), modelInitCommand(),
 		modelProveCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
 	cmd.AddCommand(modelCodeCommands()...)
 	return cmd
