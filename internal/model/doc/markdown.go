@@ -120,6 +120,7 @@ func (m *markdown) table(t Table) {
 	m.line("\n## Table %s", prose(t.Name))
 	m.paragraph(t.Description)
 	m.facts(t.Facts)
+	m.layout(t.Layout)
 	m.grid(t.Grid)
 	m.serves("By its own key", t.Patterns)
 	for _, x := range t.Indexes {
@@ -156,6 +157,31 @@ func (m *markdown) serves(what string, links []Link) {
 	}
 	if len(names) > 0 {
 		m.line("\n%s: %s.", what, strings.Join(names, ", "))
+	}
+}
+
+// layout writes the keys of each entity.
+func (m *markdown) layout(l Layout) {
+	if len(l.Rows) == 0 {
+		return
+	}
+	names := []string{"item"}
+	for _, p := range l.Places {
+		for _, name := range p.Names {
+			names = append(names, prose(p.Name)+" "+code(name))
+		}
+	}
+	m.header(names...)
+	for _, r := range l.Rows {
+		cells := []string{prose(r.Entity)}
+		for _, c := range r.Cells {
+			if c.Text == "" {
+				cells = append(cells, "")
+				continue
+			}
+			cells = append(cells, strings.TrimSpace(code(c.Text)+" "+prose(strings.TrimSpace(c.When))))
+		}
+		m.row(cells...)
 	}
 }
 

@@ -27,6 +27,8 @@ type Page struct {
 	Tables      []Table
 	Machines    []Machine
 	Heat        []Bar
+	Day         *Day // nil if there is no load
+	Costs       []CostBar
 	Rules       []string
 	Prices      string
 	Dollars     string
@@ -115,6 +117,7 @@ func New(m *model.Model, prices *model.Prices) *Page {
 		p.Machines = append(p.Machines, machineOf(m, k))
 	}
 	p.heat(r)
+	p.Day, p.Costs = dayOf(m, r), costBars(r)
 	p.rules(m)
 	p.tiles(m, r)
 	return p

@@ -19,6 +19,7 @@ type Table struct {
 	Name        string
 	Description string
 	Facts       []Fact
+	Layout      Layout
 	Grid        Grid
 	Entities    []Entity
 	Patterns    []Link // the patterns that the table itself serves
@@ -95,6 +96,7 @@ func tableOf(m *model.Model, r *model.Report, t *model.Table, i int) Table {
 		}
 		shown.Entities = append(shown.Entities, entityOf(m, e))
 	}
+	shown.Layout = layoutOf(m, t)
 	shown.Grid = gridOf(key, key, rows)
 	shown.Patterns = served(r, t, nil)
 	storage := m.Storage(t)
