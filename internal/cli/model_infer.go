@@ -13,10 +13,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/infer"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 type inferFlags struct {
@@ -33,9 +36,9 @@ func modelInferCommand() *cobra.Command {
 	var f inferFlags
 	cmd := &cobra.Command{
 		Use:   "infer FILE... | infer --endpoint URL",
-		Short: "Derive a model from the items of a system that exists",
+		Short: "Derive a model from the items and the traffic of a system that exists",
 		Long: `Derive a model from the tables of a server, of which a sample of the items is
-read, or from items in files: an export in DynamoDB JSON (a folder or a file, also
+read, and from the requests that a stator has counted; or from items in files: an export in DynamoDB JSON (a folder or a file, also
 with gzip), the reply of a scan, or CSV with a header. Each file or folder is one
 table. Everything that is derived from a sample is marked as a guess, with its
 evidence. docs/model-infer.md says how it is derived.
@@ -92,25 +95,21 @@ func (f *inferFlags) run(ctx context.Context, args []string, stdout, stderr io.W
 
 // infer reads the sources and derives the model.
 func (f *inferFlags) infer(ctx context.Context, args []string, stderr io.Writer) (*infer.Result, error) {
-	var samples []*infer.TableSample
-	var source string
-	var err error
 	if f.endpoint != "" {
-		source = "the server " + f.endpoint
-		samples, err = f.readServer(ctx, stderr)
-	} else {
-		source = strings.Join(args, ", ")
-		samples, err = f.readFiles(args, stderr)
+		return f.inferServer(ctx, stderr)
 	}
+	samples, err := f.readFiles(args, stderr)
 	if err != nil {
 		return nil, err
 	}
-	r := infer.From(f.name, source, samples)
+	r := infer.From(f.name, strings.Join(args, ", "), samples)
 	r.AssumePatterns()
 	return r, nil
 }
 
-func (f *inferFlags) readServer(ctx context.Context, stderr io.Writer) ([]*infer.TableSample, error) {
+// inferServer derives the model from the items of a server, and from its traffic
+// if it counts that.
+func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.Result, error) {
 	if f.units <= 0 {
 		return nil, usageError{fmt.Errorf("--units is %v, but must be more than 0", f.units)}
 	}
@@ -121,6 +120,25 @@ func (f *inferFlags) readServer(ctx context.Context, stderr io.Writer) ([]*infer
 	if err != nil {
 		return nil, err
 	}
+	// The counts are read first, so that they do not contain the scans of the sample.
+	var traffic workload.Report
+	if text, err := e.Get(ctx, "/shapes"); err == nil {
+		_ = json.Unmarshal(text, &traffic) // another server may answer with anything
+	}
+	now := time.Now()
+	samples, err := f.readServer(ctx, e, stderr)
+	if err != nil {
+		return nil, err
+	}
+	r := infer.From(f.name, "the server "+f.endpoint, samples)
+	r.AddTraffic(traffic, now)
+	if len(r.Patterns) == 0 {
+		r.AssumePatterns()
+	}
+	return r, nil
+}
+
+func (f *inferFlags) readServer(ctx context.Context, e *apply.Endpoint, stderr io.Writer) ([]*infer.TableSample, error) {
 	progress := newProgressLine(stderr)
 	defer progress.end()
 	return infer.ReadServer(ctx, e.Send, infer.Options{Tables: f.tables, Units: f.units, Endpoint: f.endpoint,

@@ -102,6 +102,9 @@ func TestModelInferServer(t *testing.T) {
 	if got := len(readTestModel(t, file).Entities); got != len(m.Entities) {
 		t.Errorf("%d entities are found, want %d", got, len(m.Entities))
 	}
+	if text, _ := os.ReadFile(file); !strings.Contains(string(text), "- name: \"put customer-batch\"  # guess: 60 requests in ") {
+		t.Errorf("the model lacks the puts that the server has counted:\n%s", text)
+	}
 	code, out, _ := runStator(t, "model", "infer", "--endpoint", server.URL, "--table", "CustomerBatch", "--json")
 	var r struct{ Tables []struct{ Name string } }
 	if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil || len(r.Tables) != 1 || r.Tables[0].Name != "CustomerBatch" {

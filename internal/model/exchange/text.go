@@ -1,13 +1,12 @@
 package exchange
 
-import "io"
+import "bytes"
 
 // WriteTable writes the entry of a table in a model.
-func WriteTable(w io.Writer, t *Table) error {
+func WriteTable(w *bytes.Buffer, t *Table) {
 	text := new(modelWriter)
 	text.table(t)
-	_, err := text.WriteTo(w)
-	return err
+	w.Write(text.Bytes())
 }
 
 // Quote returns text as YAML, unquoted if that is safe.

@@ -194,6 +194,9 @@ func (a *Attribute) enumerate(texts []string) bool {
 	if len(texts) < perValue*len(counts) || len(counts) == 1 && len(texts) < 5 {
 		return false
 	}
+	if numbered := shareOf(texts, func(text string) bool { return strings.ContainsAny(text, "0123456789") }); numbered > 0 && identifierName().MatchString(a.Name) {
+		return false // identifiers of few things
+	}
 	a.Values = slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
 		if n := counts[y] - counts[x]; n != 0 {
 			return n

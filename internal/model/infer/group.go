@@ -154,6 +154,15 @@ func (g *itemGroup) divideAt(name string, at int) (all []*itemGroup) {
 	words := slices.Sorted(maps.Keys(byWord))
 	first := at == 0 && len(g.rows[0].tokens[name]) > 1
 	tooMany := len(words) > maxWords || g.isIndexKey(name, at, len(words))
+	values := make(map[string]bool)
+	for _, word := range words {
+		if word != "" && g.isValue(byWord[word], word) {
+			values[word] = true
+		}
+	}
+	if first && len(values) == 1 {
+		clear(values) // an attribute may equal a prefix by chance
+	}
 	rest := byWord[""]
 	for _, word := range words {
 		if word == "" {
@@ -161,7 +170,7 @@ func (g *itemGroup) divideAt(name string, at int) (all []*itemGroup) {
 		}
 		rows := byWord[word]
 		constant := capitals().MatchString(word) || first || len(rows) >= 3
-		if tooMany || !constant || g.isValue(rows, word) {
+		if tooMany || !constant || values[word] {
 			rest = append(rest, rows...)
 			continue
 		}

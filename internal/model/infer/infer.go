@@ -43,6 +43,9 @@ type Result struct {
 	Entities []*Entity      `json:"entities"`
 	Patterns []*Pattern     `json:"patterns"`
 
+	// Unmatched is traffic from which no pattern is derived.
+	Unmatched []string `json:"unmatched,omitempty"`
+
 	tables []*TableSample
 }
 

@@ -9,28 +9,58 @@ import (
 
 // Pattern is an access pattern.
 type Pattern struct {
-	Name       string   `json:"name"`
-	Verb       string   `json:"verb"`
-	Entity     string   `json:"entity"`
-	Given      []string `json:"given,omitempty"`
-	Index      string   `json:"index,omitempty"`
-	Returns    []string `json:"returns,omitempty"`
-	Matches    int      `json:"matches,omitempty"`
-	Consistent bool     `json:"consistent,omitempty"`
-	Rate       string   `json:"rate"`
-	Guess      string   `json:"evidence"`
+	Name     string    `json:"name"`
+	Combined string    `json:"combined,omitempty"` // transact or batch
+	Actions  []*Action `json:"actions"`            // one if they are not combined
+	Rate     string    `json:"rate"`
+	Requests int64     `json:"requests,omitempty"`
+	Guess    string    `json:"evidence"`
+
+	perSecond float64
+}
+
+// Action is one operation of a pattern on one entity.
+type Action struct {
+	Verb       string       `json:"verb"`
+	Entity     string       `json:"entity"`
+	Given      []string     `json:"given,omitempty"`
+	Each       []string     `json:"each,omitempty"` // given, and different for each of Times
+	Times      int          `json:"times,omitempty"`
+	Where      []Assignment `json:"where,omitempty"`
+	Range      *Range       `json:"range,omitempty"`
+	Index      string       `json:"index,omitempty"`
+	Consistent bool         `json:"consistent,omitempty"`
+	Matches    int          `json:"matches,omitempty"`
+	Reads      int          `json:"reads,omitempty"`
+	Returns    []string     `json:"returns,omitempty"`
+	With       []Assignment `json:"with,omitempty"` // other entities, and how many items of each
+	From       []Assignment `json:"from,omitempty"`
+	Set        []Assignment `json:"set,omitempty"`
+	Remove     []string     `json:"remove,omitempty"`
+	Condition  string       `json:"condition,omitempty"`
+	Values     []Assignment `json:"values,omitempty"` // of the condition
+	Replaces   bool         `json:"replaces,omitempty"`
+	Notes      []string     `json:"notes,omitempty"` // what could not be derived
+}
+
+// Range is a condition on a key attribute other than equality.
+type Range struct {
+	Attribute string `json:"attribute"`
+	Is        string `json:"is"`
+}
+
+// Assignment is a name with a value, as YAML writes it.
+type Assignment struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // AssumePatterns adds a get for each entity and a query for each index, for a
 // source without traffic. Their rate is zero.
 func (r *Result) AssumePatterns() {
 	for _, e := range r.Entities {
-		t := e.group.sample.Table
-		var given []string
-		for _, name := range primaryKey(t) {
-			given = appendNew(given, e.leaves(name)...)
-		}
-		r.Patterns = append(r.Patterns, &Pattern{Name: "get " + e.Name, Verb: "get", Entity: e.Name, Given: e.known(given), Rate: "0/day",
+		a := &Action{Verb: "get", Entity: e.Name, Given: e.keyLeaves()}
+		r.Patterns = append(r.Patterns, &Pattern{Name: "get " + e.Name, Actions: []*Action{a}, Rate: "0/day",
 			Guess: "the source has no traffic; the key allows it"})
 	}
 	for _, s := range r.tables {
@@ -38,6 +68,14 @@ func (r *Result) AssumePatterns() {
 			r.assumeQuery(s, x)
 		}
 	}
+}
+
+// keyLeaves returns the attributes that identify an item.
+func (e *Entity) keyLeaves() (all []string) {
+	for _, name := range primaryKey(e.group.sample.Table) {
+		all = appendNew(all, e.known(e.leaves(name))...)
+	}
+	return all
 }
 
 // assumeQuery adds a query of an index for the entity that has the most items
@@ -50,27 +88,32 @@ func (r *Result) assumeQuery(s *TableSample, x *model.Index) {
 	var best *Entity
 	most := 0
 	for _, e := range r.Entities {
-		in := func(row *sampleRow) bool {
-			return !slices.ContainsFunc(slices.Concat(partition, x.Sort), func(name string) bool { return row.values[name] == nil })
-		}
-		if n := int(share(e.group.rows, in)*float64(e.Sampled) + 0.5); e.group.sample == s && n > most {
+		if n := e.itemsWith(slices.Concat(partition, x.Sort)); e.group.sample == s && n > most {
 			best, most = e, n
 		}
 	}
 	if best == nil {
 		return
 	}
-	p := &Pattern{Name: fmt.Sprintf("find %s by %s", best.Name, x.Name), Verb: "query", Entity: best.Name, Index: x.Name, Rate: "0/day",
-		Guess: fmt.Sprintf("the source has no traffic; the index has %s of its sampled items", figure(most))}
+	a := &Action{Verb: "query", Entity: best.Name, Index: x.Name}
 	for _, name := range partition {
-		p.Given = appendNew(p.Given, best.known(best.leaves(name))...)
+		a.Given = appendNew(a.Given, best.known(best.leaves(name))...)
 	}
 	if x.Projection.Kind != "ALL" {
-		for _, name := range primaryKey(s.Table) {
-			p.Returns = appendNew(p.Returns, best.known(best.leaves(name))...)
+		a.Returns = best.keyLeaves()
+	}
+	r.Patterns = append(r.Patterns, &Pattern{Name: fmt.Sprintf("find %s by %s", best.Name, x.Name), Actions: []*Action{a}, Rate: "0/day",
+		Guess: fmt.Sprintf("the source has no traffic; the index has %s of its sampled items", figure(most))})
+}
+
+// itemsWith counts the sampled items that have all of some attributes.
+func (e *Entity) itemsWith(names []string) (n int) {
+	for _, row := range e.group.rows {
+		if !slices.ContainsFunc(names, func(name string) bool { return row.values[name] == nil }) {
+			n++
 		}
 	}
-	r.Patterns = append(r.Patterns, p)
+	return n
 }
 
 // known returns the attributes whose values a caller knows: shard numbers are

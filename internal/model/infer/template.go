@@ -92,11 +92,11 @@ func (b *templateBuilder) part(rows []*sampleRow, k *Key, i int) []templateToken
 		return tokens
 	}
 	value := func(r *sampleRow) string { return r.tokens[k.Name][i].text }
-	if literal, known := b.g.literalAt(k.Name, i); known && literal != "" || !known && constant && b.isLiteral(rows, first.text, value) {
+	before := lastText(append(slices.Clone(k.parts), tokens...))
+	if literal, known := b.g.literalAt(k.Name, i); known && literal != "" || !known && constant && b.isLiteral(rows, before, first.text, value) {
 		return append(tokens, templateToken{text: first.text})
 	}
 	whole := i == 0 && len(rows[0].tokens[k.Name]) == 1
-	before := lastText(append(slices.Clone(k.parts), tokens...))
 	if parts := b.cover(rows, k.Name, before, value, 0); parts != nil {
 		return append(tokens, parts...)
 	}
@@ -121,10 +121,15 @@ func (g *itemGroup) literalAt(name string, i int) (literal string, known bool) {
 }
 
 // isLiteral reports whether a part that is the same in all items is constant
-// text: it is not the value of an attribute, and is a word or in many items.
-func (b *templateBuilder) isLiteral(rows []*sampleRow, text string, value func(*sampleRow) string) bool {
-	if same := b.equal(rows, "", value); len(same) > 0 {
-		return false
+// text: it is not the value of an attribute, and is a word or in many items. An
+// attribute that is always the same may equal it by chance, if the text before it
+// does not name the attribute.
+func (b *templateBuilder) isLiteral(rows []*sampleRow, before, text string, value func(*sampleRow) string) bool {
+	for _, name := range b.equal(rows, "", value) {
+		varies := share(b.g.rows, func(r *sampleRow) bool { return r.text[name] == text }) < 1
+		if varies || before != "" {
+			return false
+		}
 	}
 	return capitals().MatchString(text) || len(rows) >= 5 || wordToken().MatchString(text) && len(rows) >= 2
 }

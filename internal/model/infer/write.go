@@ -13,6 +13,14 @@ import (
 // Model returns the result as the text of a model, in which a comment after
 // each guess gives its evidence. It returns an error if the text is not valid.
 func (r *Result) Model() ([]byte, error) {
+	text := r.text()
+	if _, err := model.Parse(r.Name, text); err != nil {
+		return nil, fmt.Errorf("what was derived from %s is not a valid model:\n%w", r.Source, err)
+	}
+	return text, nil
+}
+
+func (r *Result) text() []byte {
 	w := &resultWriter{}
 	w.line(0, "", "# Derived by stator model infer from %s.", exchange.Comment(r.Source))
 	w.line(0, "", "# A comment that begins with guess gives the evidence of what it follows.")
@@ -20,30 +28,20 @@ func (r *Result) Model() ([]byte, error) {
 	w.line(0, "", "name: %s", exchange.Quote(r.Name))
 	w.line(0, "", "\ntables:")
 	for _, s := range r.tables {
-		if err := exchange.WriteTable(w, s.Table); err != nil {
-			return nil, err
-		}
+		exchange.WriteTable(&w.Buffer, s.Table)
 	}
-	if len(r.Entities) == 0 {
-		w.line(0, "no table has items", "\nentities: {}")
-	} else {
-		w.line(0, "", "\nentities:")
-	}
+	w.heading("entities", len(r.Entities), "{}")
 	for _, e := range r.Entities {
 		w.entity(e)
 	}
-	if len(r.Patterns) == 0 {
-		w.line(0, "", "\npatterns: []")
-	} else {
-		w.line(0, "", "\npatterns:")
-	}
+	w.heading("patterns", len(r.Patterns), "[]")
 	for _, p := range r.Patterns {
 		w.pattern(p)
 	}
-	if _, err := model.Parse(r.Name, w.Bytes()); err != nil {
-		return nil, fmt.Errorf("what was derived from %s is not a valid model:\n%w", r.Source, err)
+	for _, text := range r.Unmatched {
+		w.line(0, "", "# Not derived: %s", exchange.Comment(text))
 	}
-	return w.Bytes(), nil
+	return w.Bytes()
 }
 
 // resultWriter writes a result as YAML.
@@ -57,6 +55,14 @@ func (w *resultWriter) line(indent int, guess, format string, args ...any) {
 		w.WriteString("  # guess: " + exchange.Comment(guess))
 	}
 	w.WriteByte('\n')
+}
+
+// heading begins a list of n entries.
+func (w *resultWriter) heading(name string, n int, empty string) {
+	if n > 0 {
+		empty = ""
+	}
+	w.line(0, "", "%s", strings.TrimRight("\n"+name+": "+empty, " "))
 }
 
 func (w *resultWriter) entity(e *Entity) {
@@ -150,21 +156,94 @@ func (a *Attribute) yaml() string {
 
 func (w *resultWriter) pattern(p *Pattern) {
 	w.line(1, p.Guess, "- name: %s", exchange.Quote(p.Name))
-	w.line(2, "", "%s: %s", p.Verb, exchange.Quote(p.Entity))
-	if len(p.Given) > 0 {
-		w.line(2, "", "given: %s", exchange.List(p.Given))
-	}
-	if p.Index != "" {
-		w.line(2, "", "index: %s", exchange.Quote(p.Index))
-	}
-	if len(p.Returns) > 0 {
-		w.line(2, "", "returns: %s", exchange.List(p.Returns))
-	}
-	if p.Matches > 0 {
-		w.line(2, "", "matches: %d", p.Matches)
-	}
-	if p.Consistent {
-		w.line(2, "", "consistent: true")
+	if p.Combined == "" {
+		w.action(2, "", p.Actions[0])
+	} else {
+		w.line(2, "", "%s:", p.Combined)
+		for _, a := range p.Actions {
+			w.action(4, "- ", a)
+		}
 	}
 	w.line(2, "", "rate: %s", p.Rate)
+}
+
+// action writes an action, with a mark before its first line.
+func (w *resultWriter) action(indent int, mark string, a *Action) {
+	at := indent - len(mark)/2
+	for _, f := range a.fields() {
+		w.line(at, "", "%s%s", mark, f)
+		at, mark = indent, ""
+	}
+	for _, note := range a.Notes {
+		w.line(indent, "", "# guess: %s", exchange.Comment(note))
+	}
+}
+
+// fields returns the fields of an action as YAML.
+func (a *Action) fields() (all []string) {
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, name+": "+value)
+		}
+	}
+	list := func(name string, names []string) {
+		if len(names) > 0 {
+			add(name, exchange.List(names))
+		}
+	}
+	settings := func(name string, of []Assignment) {
+		var parts []string
+		for _, s := range of {
+			parts = append(parts, exchange.Quote(s.Name)+": "+s.Value)
+		}
+		if len(parts) > 0 {
+			add(name, "{"+strings.Join(parts, ", ")+"}")
+		}
+	}
+	flag := func(name string, set bool) {
+		if set {
+			add(name, "true")
+		}
+	}
+	count := func(name string, n int) {
+		if n > 0 {
+			add(name, strconv.Itoa(n))
+		}
+	}
+	add(a.Verb, exchange.Quote(a.Entity))
+	list("given", a.Given)
+	list("each", a.Each)
+	count("times", a.Times)
+	settings("where", a.Where)
+	if a.Range != nil {
+		add("range", fmt.Sprintf("{attribute: %s, is: %s}", exchange.Quote(a.Range.Attribute), a.Range.Is))
+	}
+	if a.Index != "" {
+		add("index", exchange.Quote(a.Index))
+	}
+	flag("consistent", a.Consistent)
+	count("matches", a.Matches)
+	count("reads", a.Reads)
+	settings("with", a.With)
+	list("returns", a.Returns)
+	settings("from", a.From)
+	settings("set", a.Set)
+	list("remove", a.Remove)
+	if a.Condition != "" {
+		add("condition", exchange.InQuotes(a.Condition))
+	}
+	settings("values", a.Values)
+	flag("replaces", a.Replaces)
+	return all
+}
+
+// actionsText is what distinguishes the actions of patterns.
+func (p *Pattern) actionsText() string {
+	var all []string
+	for _, a := range p.Actions {
+		x := *a
+		x.Matches, x.Reads, x.Times = 0, 0, 0
+		all = append(all, strings.Join(x.fields(), "\n"))
+	}
+	return strings.Join(all, "\n\n")
 }
