@@ -121,10 +121,7 @@ func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.
 		return nil, err
 	}
 	// The counts are read first, so that they do not contain the scans of the sample.
-	var traffic workload.Report
-	if text, err := e.Get(ctx, "/shapes"); err == nil {
-		_ = json.Unmarshal(text, &traffic) // another server may answer with anything
-	}
+	traffic, counted := readTraffic(ctx, e)
 	now := time.Now()
 	samples, err := f.readServer(ctx, e, stderr)
 	if err != nil {
@@ -135,7 +132,20 @@ func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.
 	if len(r.Patterns) == 0 {
 		r.AssumePatterns()
 	}
+	if !counted {
+		fmt.Fprintf(stderr, "note: %s does not report its requests, as a stator does; the access patterns are assumed, with a rate of zero\n", f.endpoint)
+	}
 	return r, nil
+}
+
+// readTraffic returns the requests that a server has counted; counted is false if
+// it does not count them, or does not permit to read the counts.
+func readTraffic(ctx context.Context, e *apply.Endpoint) (traffic workload.Report, counted bool) {
+	text, err := e.Get(ctx, "/shapes")
+	if err != nil || json.Unmarshal(text, &traffic) != nil || traffic.Shapes == nil {
+		return workload.Report{}, false
+	}
+	return traffic, true
 }
 
 func (f *inferFlags) readServer(ctx context.Context, e *apply.Endpoint, stderr io.Writer) ([]*infer.TableSample, error) {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -112,5 +113,27 @@ func TestModelInferServer(t *testing.T) {
 	}
 	if code, _, errs := runStator(t, "model", "infer", "--endpoint", server.URL, "--table", "none"); code != 1 || !strings.Contains(errs, "has no table none") {
 		t.Errorf("a table that does not exist: exit code %d, %s", code, errs)
+	}
+}
+
+// A server that does not count its requests gets a get for each entity.
+func TestModelInferWithoutTraffic(t *testing.T) {
+	m := readTestModel(t, "../../apps/goals/goals.model.yaml")
+	s := openServer(t, m)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			http.NotFound(w, r)
+			return
+		}
+		s.handler.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	for i := range 10 {
+		it := model.Generator{}.Item(m.Entities[0], i)
+		s.send("PutItem", map[string]any{"TableName": "CustomerBatch", "Item": json.RawMessage(wire.AppendItem(nil, it))})
+	}
+	code, out, errs := runStator(t, "model", "infer", "--endpoint", server.URL)
+	if code != 0 || !strings.Contains(errs, "does not report its requests") || !strings.Contains(out, "    get: customer-batch\n    given: [personId]\n    rate: 0/day\n") {
+		t.Errorf("exit code %d, the output is %s%s", code, out, errs)
 	}
 }
