@@ -102,8 +102,9 @@ clean: ## remove the binaries
 	rm -rf bin
 
 .PHONY: model-code
-model-code: ## run the code that is generated from the models of all applications
-	STATOR_MODEL_CODE=all $(GO) test -count=1 -timeout 20m -run TestGenerated ./internal/model/code
+model-code: ## run the code that is generated from the models of all applications; needs npm, and skips Python without boto3
+	cd clients/model-code && npm ci
+	STATOR_MODEL_CODE=all $(GO) test -count=1 -timeout 30m -run TestGenerated ./internal/model/code
 
 .PHONY: clients
 clients: ## run well-known client libraries against stator; needs npm, and skips boto3, PynamoDB and awscli if they are missing

@@ -19,6 +19,8 @@ var modelLanguages = []struct {
 	generate               func(*model.Model, code.Options) ([]byte, error)
 }{
 	{"go", "Go", "the AWS SDK for Go v2", "shop.go", code.Go},
+	{"ts", "TypeScript", "the AWS SDK for JavaScript v3", "shop.ts", code.TypeScript},
+	{"python", "Python", "boto3", "shop.py", code.Python},
 }
 
 // modelCodeCommands returns a command for each language.

@@ -296,11 +296,11 @@ func (s *codeSpec) newStep(p *codePattern, r *model.StepRequest) *codeStep {
 	if c.most = cmp.Or(a.Most, a.Times, 1); p.single() {
 		c.most = 1
 	}
-	if c.list = c.most > 1 || !p.single() && len(a.Each) > 0; c.list {
+	if c.list = c.most > 1; c.list {
 		c.name = plural(c.name)
 	}
 	for _, x := range r.Params {
-		c.params = append(c.params, &codeParam{Param: x, field: c.paramField(x.Field), name: paramName(x, r.Params)})
+		c.params = append(c.params, &codeParam{Param: x, field: s.field(x.Field), name: paramName(x, r.Params)})
 	}
 	for _, name := range a.Returns {
 		c.returns = append(c.returns, c.entity.attribute(name))
@@ -312,10 +312,12 @@ func (s *codeSpec) newStep(p *codePattern, r *model.StepRequest) *codeStep {
 	return c
 }
 
-// paramField returns the field of a parameter, which may be a whole key.
-func (c *codeStep) paramField(f *model.Field) *codeField {
-	if own := c.entity.field(f); own != nil {
-		return own
+// field returns a field of any entity, or a key that the caller passes whole.
+func (s *codeSpec) field(f *model.Field) *codeField {
+	for _, e := range s.entities {
+		if x := e.field(f); x != nil {
+			return x
+		}
 	}
 	x := &codeField{Field: f}
 	if f.Attribute != nil {
@@ -357,6 +359,27 @@ func (p *codePattern) limited() (all []*codeStep) {
 	return all
 }
 
+// entities returns the entities of the steps in a table, or in all tables if it
+// is "".
+func (p *codePattern) entities(table string) (all []*codeEntity) {
+	for _, c := range p.steps {
+		if (table == "" || c.Table.Name == table) && !slices.Contains(all, c.entity) {
+			all = append(all, c.entity)
+		}
+	}
+	return all
+}
+
+// tables returns the tables of the steps.
+func (p *codePattern) tables() (all []string) {
+	for _, c := range p.steps {
+		if !slices.Contains(all, c.Table.Name) {
+			all = append(all, c.Table.Name)
+		}
+	}
+	return all
+}
+
 // kinds returns the entities whose items a reply may contain, the one whose
 // keys have the most constant text first.
 func (c *codeStep) kinds() []*codeEntity {
@@ -389,5 +412,23 @@ func (p *codePattern) summary() string {
 	if p.Description != "" {
 		text += ". " + strings.Join(strings.Fields(p.Description), " ")
 	}
-	return strings.TrimSuffix(text, ".") + "."
+	text = strings.TrimSuffix(text, ".") + "."
+	if p.steps[0].Shards > 1 {
+		text += " It is one request for each shard; the caller merges the replies."
+	}
+	return text
+}
+
+// plainText returns the text of a string, a number or binary.
+func plainText(v item.Value) string {
+	if v.Type() == item.N {
+		return v.Number().String()
+	}
+	return string(v.Bytes())
+}
+
+// shardNumber returns a shard number without zeros before it.
+func shardNumber(v item.Value) string {
+	text := plainText(v)
+	return strings.TrimLeft(text[:len(text)-1], "0") + text[len(text)-1:]
 }

@@ -19,6 +19,8 @@ func TestGolden(t *testing.T) {
 		generate func(*model.Model, Options) ([]byte, error)
 	}{
 		{"library.go.golden", Go},
+		{"library.ts.golden", TypeScript},
+		{"library.py.golden", Python},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			got, err := c.generate(parseModel(t, "testdata/library.model.yaml"), Options{Source: "library.model.yaml"})

@@ -374,7 +374,7 @@ func (w *goWriter) operand(o *model.Operand, value func(model.Param) string) str
 		return goConstant(o.Constant)
 	}
 	if p := o.Parts[0].Param; len(o.Parts) == 1 && p.Field != nil && p.Role != model.EachShard {
-		f := w.field(p.Field)
+		f := w.spec.field(p.Field)
 		if o.Type.IsSet() && !f.Type.IsSet() {
 			text := value(p)
 			if f.Type != item.B {
@@ -391,20 +391,6 @@ func (w *goWriter) operand(o *model.Operand, value func(model.Param) string) str
 	return fmt.Sprintf("&types.AttributeValueMember%s{Value: %s}", o.Type, text)
 }
 
-// field returns a field of any entity, or a key that the caller passes whole.
-func (w *goWriter) field(f *model.Field) *codeField {
-	for _, e := range w.spec.entities {
-		if x := e.field(f); x != nil {
-			return x
-		}
-	}
-	x := &codeField{Field: f}
-	if f.Attribute != nil {
-		x.shards = f.Attribute.Shards
-	}
-	return x
-}
-
 // joined returns the text of parts.
 func (w *goWriter) joined(parts []model.OperandPart, value func(model.Param) string) string {
 	var all []string
@@ -416,7 +402,7 @@ func (w *goWriter) joined(parts []model.OperandPart, value func(model.Param) str
 		case p.Param.Role == model.EachShard:
 			all = append(all, fmt.Sprintf("%s(shard, %d)", w.need("padded"), shardWidth(p.Param.Field)))
 		case p.Param.Field != nil:
-			all = append(all, w.text(w.field(p.Param.Field), value(p.Param)))
+			all = append(all, w.text(w.spec.field(p.Param.Field), value(p.Param)))
 		default:
 			all = append(all, strconv.Quote(p.Text))
 		}
@@ -433,7 +419,7 @@ func goConstant(v item.Value) string {
 func (w *goWriter) goLiteral(f *codeField, v item.Value) string {
 	switch {
 	case f.shards > 0:
-		return strings.TrimLeft(plainText(v)[:len(plainText(v))-1], "0") + plainText(v)[len(plainText(v))-1:]
+		return shardNumber(v)
 	case v.Type() == item.NS:
 		return goPlain(v, w.plainType(item.N))
 	}
@@ -469,12 +455,4 @@ func goPlain(v item.Value, number string) string {
 	}
 	kind := map[item.Type]string{item.SS: "string", item.NS: number, item.BS: "[]byte"}[v.Type()]
 	return "[]" + kind + "{" + strings.Join(all, ", ") + "}"
-}
-
-// plainText returns the text of a string, a number or binary.
-func plainText(v item.Value) string {
-	if v.Type() == item.N {
-		return v.Number().String()
-	}
-	return string(v.Bytes())
 }

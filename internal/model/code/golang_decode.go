@@ -2,7 +2,6 @@ package code
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -249,21 +248,12 @@ func (w *goWriter) decodeBatch(p *codePattern) {
 	name := w.funcs[p]
 	result := w.names.take(name+"Items", "Value")
 	w.f("// %s are the items of %q, in any order.\ntype %s struct {", result, p.Name, result)
-	tables := make(map[string][]*codeEntity)
-	var order []string
-	for _, c := range p.steps {
-		table := c.Table.Name
-		if !slices.Contains(order, table) {
-			order = append(order, table)
-		}
-		if !slices.Contains(tables[table], c.entity) {
-			tables[table] = append(tables[table], c.entity)
-			w.f("%s []%s", exportedName(plural(c.entity.Name)), w.types[c.entity])
-		}
+	for _, e := range p.entities("") {
+		w.f("%s []%s", exportedName(plural(e.Name)), w.types[e])
 	}
 	w.f("}\n\n// Decode%s returns the items of a reply.\nfunc Decode%s(out *dynamodb.BatchGetItemOutput) (%s, error) {\nvar found %s", name, name, result, result)
-	for _, table := range order {
-		w.sort(bySpecificity(tables[table]), fmt.Sprintf("out.Responses[%q]", table), "found", func(e *codeEntity) string { return exportedName(plural(e.Name)) })
+	for _, table := range p.tables() {
+		w.sort(bySpecificity(p.entities(table)), fmt.Sprintf("out.Responses[%q]", table), "found", func(e *codeEntity) string { return exportedName(plural(e.Name)) })
 	}
 	w.f("return found, nil\n}\n")
 }

@@ -119,7 +119,6 @@ func (w *goWriter) query(p *codePattern) {
 		w.f("func %s(%sstart Key) *dynamodb.QueryInput {\nreturn &dynamodb.QueryInput{%s\nExclusiveStartKey: start,\n}\n}\n", w.funcs[p], w.inputArgument(p), w.body(c, c.Body, "p", ""))
 		return
 	}
-	w.f("// It is one request for each shard; the caller merges the replies.")
 	w.f("func %s(%sstart [%d]Key) []*dynamodb.QueryInput {\nvar all []*dynamodb.QueryInput\nfor shard := range %d {", w.funcs[p], w.inputArgument(p), c.Shards, c.Shards)
 	w.f("all = append(all, &dynamodb.QueryInput{%s\nExclusiveStartKey: start[shard],\n})\n}\nreturn all\n}\n", w.body(c, c.Body, "p", ""))
 }

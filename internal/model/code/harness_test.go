@@ -67,11 +67,18 @@ func testModels(t *testing.T) (files []string) {
 const allModels = "STATOR_MODEL_CODE"
 
 // readServed reads a model without the patterns that are not served as they
-// should be.
+// should be, or that have no scenario.
 func readServed(t *testing.T, file string) *model.Model {
 	t.Helper()
 	m := parseModel(t, file)
-	m.Patterns = slices.DeleteFunc(m.Patterns, func(p *model.Pattern) bool { return len(m.Plan(p).Faults) > 0 })
+	m.Patterns = slices.DeleteFunc(m.Patterns, func(p *model.Pattern) bool {
+		plan := m.Plan(p)
+		if len(plan.Faults) > 0 {
+			return true
+		}
+		_, err := m.Scenario(plan, model.Generator{}, 0)
+		return err != nil
+	})
 	return m
 }
 

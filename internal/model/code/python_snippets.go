@@ -1,0 +1,85 @@
+package code
+
+// pySnippets are what generated Python is built on, by name.
+var pySnippets = map[string]snippet{
+	"Page": {imports: []string{"Generic", "TypeVar"}, text: `
+T = TypeVar("T")
+
+
+@dataclass
+class Page(Generic[T]):
+    """A page of a query. next is where the next page starts; it is None after the last one."""
+
+    items: list[T]
+    next: Key | None
+`},
+	"_shard_of": {text: `
+
+def _shard_of(text: str, shards: int) -> int:
+    """Returns the shard of a text."""
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = ((value ^ byte) * 0x100000001B3) % 2**64
+    return value % shards
+`},
+	"_number_text": {text: `
+
+def _number_text(number: Number) -> str:
+    """Returns a number in decimal digits, without exponent."""
+    text = format(Decimal(number), "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+`},
+	"_cut": {text: `
+
+def _cut(text: str, *pieces: str) -> list[str] | None:
+    """Returns the texts between the pieces of a template, None if the text is not of its form."""
+    if not text.startswith(pieces[0]) or (len(pieces) == 1 and text != pieces[0]):
+        return None
+    between = []
+    rest = text[len(pieces[0]) :]
+    for i, piece in enumerate(pieces[1:], 2):
+        end = rest.find(piece)
+        if i == len(pieces):
+            end = len(rest) - len(piece) if rest.endswith(piece) else -1
+        if end <= 0:
+            return None
+        between.append(rest[:end])
+        rest = rest[end + len(piece) :]
+    return between
+`},
+	"_is_cut": {needs: []string{"_cut"}, text: `
+
+def _is_cut(value: AttributeValue | None, *pieces: str) -> bool:
+    """Tells whether a key attribute is of the form of a template."""
+    return value is not None and "S" in value and _cut(value["S"], *pieces) is not None
+`},
+	"_part": {needs: []string{"_cut", "_read"}, text: `
+
+def _part(it: Mapping[str, AttributeValue], name: str, i: int, *pieces: str) -> Any:
+    """Returns the text after the i-th piece of a template."""
+    if name not in it:
+        return ""
+    between = _cut(_read(it, name, "S"), *pieces)
+    if between is None:
+        raise ValueError(f"the attribute {name} is not of its form in the model")
+    return between[i]
+`},
+	"_read": {text: `
+
+def _read(it: Mapping[str, AttributeValue], name: str, kind: str) -> Any:
+    """Returns an attribute of a type."""
+    value = it.get(name, {})
+    if kind not in value:
+        raise ValueError(f"the attribute {name} is missing or not of type {kind}")
+    return value[kind]
+`},
+	"_at_most": {text: `
+
+def _at_most(what: str, n: int, most: int) -> None:
+    """Fails for a list that is longer than the model allows."""
+    if n > most:
+        raise ValueError(f"{n} {what} are too many: the limit is {most}")
+`},
+}
