@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/model"
@@ -85,6 +86,9 @@ type codeParam struct {
 // served as it should be.
 func newSpec(m *model.Model, o Options) (*codeSpec, error) {
 	s := &codeSpec{model: m, options: o}
+	if err := checkNames(m, o); err != nil {
+		return nil, err
+	}
 	var faults []error
 	var plans []*model.Plan
 	for _, p := range m.Patterns {
@@ -104,6 +108,32 @@ func newSpec(m *model.Model, o Options) (*codeSpec, error) {
 		s.patterns = append(s.patterns, s.newPattern(plan))
 	}
 	return s, nil
+}
+
+// checkNames rejects names that could end a comment of the generated code.
+func checkNames(m *model.Model, o Options) error {
+	names := []string{m.Name, o.Source}
+	for _, t := range m.Tables {
+		names = append(names, t.Name)
+	}
+	for _, e := range m.Entities {
+		names = append(names, e.Name)
+		for _, f := range e.Fields() {
+			names = append(names, f.Name)
+			if f.Attribute != nil {
+				names = append(names, f.Attribute.Values...)
+			}
+		}
+	}
+	for _, p := range m.Patterns {
+		names = append(names, p.Name)
+	}
+	for _, name := range names {
+		if strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, "*/") {
+			return fmt.Errorf("there is no code for the name %q: it contains a control character or the end of a comment", name)
+		}
+	}
+	return nil
 }
 
 func (s *codeSpec) entity(e *model.Entity) *codeEntity {

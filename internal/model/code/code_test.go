@@ -65,6 +65,18 @@ func TestFaultyPattern(t *testing.T) {
 	}
 }
 
+// A name cannot end the comment that it is in.
+func TestNamesInComments(t *testing.T) {
+	for _, name := range []string{"a\nb", "a */ b", "a\u2028b"} {
+		m := parseModel(t, "testdata/library.model.yaml")
+		m.Patterns[0].Name = name
+		text, err := TypeScript(m, Options{})
+		if wrong := err == nil && strings.Contains(string(text), name); wrong {
+			t.Errorf("the code has the name %q", name)
+		}
+	}
+}
+
 // Names become identifiers of each language, and no two are the same.
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ name, exported, camel, snake string }{
