@@ -106,18 +106,7 @@ func TestJoinEntities(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := drift.Join(m, workload.Report{Shapes: []workload.ShapeCount{count(c.traffic, 10, 10, 10, 1)}})
-			var got []string
-			for _, p := range r.Patterns {
-				if p.Status != drift.Never {
-					got = append(got, p.Name+" "+p.Status)
-				}
-			}
-			for _, s := range r.Strays {
-				got = append(got, "stray: "+s.Near+": "+s.Differs)
-			}
-			if text := strings.Join(got, "; "); text != c.want {
-				t.Errorf("it is %q, want %q", text, c.want)
-			}
+			requireDrift(t, r, c.want)
 		})
 	}
 }
@@ -139,5 +128,51 @@ func TestJoinUnmeasured(t *testing.T) {
 		if !r.OK(true) || r.OK(false) {
 			t.Errorf("with %d measured the report is %t, and with unused patterns %t", measured, r.OK(false), r.OK(true))
 		}
+	}
+}
+
+// Ten runs of one query on a server mark one pattern, although four others have its form;
+// an update without its condition is a stray, and with it the pattern is ok.
+func TestDriftOfOneQuery(t *testing.T) {
+	m, err := model.Parse("chat.model.yaml", []byte(chat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := server(t, m)
+	send := func(operation, body string) {
+		t.Helper()
+		if _, err := e.Send(t.Context(), operation, json.RawMessage(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const user = `{"PK":{"S":"USER#ada"},"SK":{"S":"PROFILE"}}`
+	for range 10 {
+		send("Query", `{"TableName":"chat","KeyConditionExpression":"PK = :p AND begins_with(SK, :s)","ExpressionAttributeValues":{":p":{"S":"ROOM#1"},":s":{"S":"MSG#"}}}`)
+	}
+	requireDrift(t, drift.Join(m, shapes(t, e)), "messages ok")
+	const change = `"TableName":"chat","Key":` + user + `,"UpdateExpression":"SET email = :e","ExpressionAttributeValues":{":e":{"S":"a@example.org"}}`
+	send("UpdateItem", `{`+change+`}`)
+	requireDrift(t, drift.Join(m, shapes(t, e)), "messages ok; stray: change address: it has no condition (attribute_exists(PK))")
+	if _, err := e.Delete(t.Context(), "/shapes"); err != nil {
+		t.Fatal(err)
+	}
+	send("UpdateItem", `{`+change+`,"ConditionExpression":"attribute_exists(PK)"}`)
+	requireDrift(t, drift.Join(m, shapes(t, e)), "change address ok")
+}
+
+// requireDrift compares the patterns that were requested, and the strays.
+func requireDrift(t *testing.T, r *drift.Report, want string) {
+	t.Helper()
+	var got []string
+	for _, p := range r.Patterns {
+		if p.Status != drift.Never {
+			got = append(got, p.Name+" "+p.Status)
+		}
+	}
+	for _, s := range r.Strays {
+		got = append(got, "stray: "+s.Near+": "+s.Differs)
+	}
+	if text := strings.Join(got, "; "); text != want {
+		t.Errorf("it is %q, want %q", text, want)
 	}
 }
