@@ -38,8 +38,7 @@ func (n *node) isCall(name string) bool { return n.kind == nodeCall && strings.E
 func (b *binder) setFunction(assigned item.Path, n *node) (t expr.Term, err error) {
 	name := strings.ToUpper(n.text)
 	if len(n.args) != 2 {
-		return t, apierror.Validation("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d",
-			strings.ToLower(n.text), len(n.args))
+		return t, apierror.Validation("%s must have exactly two arguments%s", name, n.at.position())
 	}
 	first, err := path(n.args[0])
 	if err != nil {

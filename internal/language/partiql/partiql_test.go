@@ -194,6 +194,8 @@ func TestFaults(t *testing.T) {
 		{"UPDATE a SET b = size(c)", "The function is not allowed in an update expression; function: size"},
 		{"UPDATE a SET b = foo(c)", "Unrecognized function: foo"},
 		{"UPDATE a SET b = set_add(c, <<1>>)", "The first argument to SET_ADD must equal the assignment value"},
+		{"UPDATE a SET b = set_add(b)", "SET_ADD must have exactly two arguments at 1:18:7"},
+		{"UPDATE a SET b = set_delete(b, <<1>>, <<2>>)", "SET_DELETE must have exactly two arguments at 1:18:10"},
 		{"UPDATE a SET b = set_delete(b, 1)", "The second argument to SET_DELETE must be a value with type SET at 1:29:1"},
 		{"UPDATE a SET b=1, b=2", "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [b], path two: [b]"},
 
