@@ -140,7 +140,7 @@ func (s *Service) singleItem(st *partiql.Select) (item.Item, error) {
 	if st.Index != "" {
 		return nil, errManyItems
 	}
-	key, more, err := statementKey(t, st.Where)
+	key, more, err := statementKey(t, st.Where, fitsKeyAttribute)
 	if more || errors.Is(err, errNoStatementKey) {
 		return nil, errManyItems
 	}

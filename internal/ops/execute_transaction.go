@@ -100,6 +100,9 @@ func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransac
 		if _, ok := st.(*partiql.Exists); ok && (errors.Is(err, errNoStatementKey) || errors.Is(err, errNotConditional)) {
 			return nil, nil, inTransaction(i, errNotConditional)
 		}
+		if kind := (keyKindFault{}); errors.As(err, &kind) {
+			return nil, nil, inTransaction(i, err)
+		}
 		faults[i] = err
 		actions[i] = action{
 			Write: plan.Write, kind: plan.kind, conditional: plan.conditional,

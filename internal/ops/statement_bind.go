@@ -51,8 +51,9 @@ func bindStatement(parsed *partiql.Parsed, parameters []api.Value) (partiql.Stat
 }
 
 // statementKey returns the key of the item that a WHERE clause selects. more
-// reports whether the clause has conditions besides the key.
-func statementKey(t *schema.Table, where expr.Test) (key item.Item, more bool, err error) {
+// reports whether the clause has conditions besides the key. fits returns the
+// fault of a value that cannot be in the key.
+func statementKey(t *schema.Table, where expr.Test, fits func(schema.Attribute, item.Value) error) (key item.Item, more bool, err error) {
 	attrs := t.Key.All()
 	equals := make([][]item.Value, len(attrs))
 	for i, a := range attrs {
@@ -70,7 +71,7 @@ func statementKey(t *schema.Table, where expr.Test) (key item.Item, more bool, e
 		if len(equals[i]) > 1 {
 			return nil, false, apierror.Validation("Multiple conditions on same key %s. Only single item Update/Insert/Delete are supported", a.Name)
 		}
-		if err := fitsKeyAttribute(a, equals[i][0]); err != nil {
+		if err := fits(a, equals[i][0]); err != nil {
 			return nil, false, err
 		}
 		values[a.Name] = equals[i][0]
@@ -91,3 +92,20 @@ func fitsKeyAttribute(a schema.Attribute, v item.Value) error {
 	}
 	return nil
 }
+
+// fitsWrittenKey is fitsKeyAttribute for UPDATE and DELETE, which have another
+// message for a value that no key can have (conformance/execute_statement/errors.txt).
+func fitsWrittenKey(a schema.Attribute, v item.Value) error {
+	switch v.Type() {
+	case item.S, item.N, item.B:
+		return fitsKeyAttribute(a, v)
+	}
+	return keyKindFault{apierror.Validation("Key value must be of type S, N, or B. Key name: %s, Key type: %s", a.Name, v.Type())}
+}
+
+// keyKindFault is the fault of a value that no key can have. It is not a reason
+// of a cancelled transaction, but rejects the transaction.
+type keyKindFault struct{ fault *apierror.Error }
+
+func (f keyKindFault) Error() string { return f.fault.Error() }
+func (f keyKindFault) Unwrap() error { return f.fault }

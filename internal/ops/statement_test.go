@@ -256,6 +256,7 @@ func TestExecuteTransaction(t *testing.T) {
 		{"all or none", []string{`EXISTS(SELECT * FROM "abc" WHERE a='x' AND b=1 AND n=99)`, `INSERT INTO "one" VALUE {'a':'k'}`, `INSERT INTO "one" VALUE {'a':'l'}`},
 			cancelled + "[ConditionalCheckFailed, DuplicateItem, None]"},
 		{"keys of another type are reasons", []string{`UPDATE "one" SET n=1 WHERE a=1`, `INSERT INTO "one" VALUE {'a':'l'}`}, cancelled + "[ValidationError, None]"},
+		{"keys of a type that no key has are not", []string{`UPDATE "one" SET n=1 WHERE a=[1]`}, prefix + "Key value must be of type S, N, or B. Key name: a, Key type: L"},
 		{"reads and writes", []string{`SELECT * FROM "one" WHERE a='k'`, `INSERT INTO "one" VALUE {'a':'l'}`},
 			"ValidationException: ExecuteTransaction API does not support both read and write operations in the same request."},
 		{"one item twice", []string{`DELETE FROM "one" WHERE a='k'`, `INSERT INTO "one" VALUE {'a':'k'}`},

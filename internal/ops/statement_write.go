@@ -28,6 +28,7 @@ type statementWrite struct {
 // table.
 func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	var where expr.Test
+	fits := fitsWrittenKey
 	switch st := st.(type) {
 	case *partiql.Insert:
 		return planInsert(st), nil
@@ -36,7 +37,7 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	case *partiql.Delete:
 		where = st.Where
 	case *partiql.Exists:
-		where = st.Select.Where
+		where, fits = st.Select.Where, fitsKeyAttribute
 	}
 	if where.Op == 0 {
 		return statementWrite{}, errNoStatementKey
@@ -45,7 +46,7 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	if err != nil {
 		return statementWrite{}, err
 	}
-	key, more, err := statementKey(t, where)
+	key, more, err := statementKey(t, where, fits)
 	if err != nil {
 		return statementWrite{}, err
 	}
