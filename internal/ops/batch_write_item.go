@@ -115,6 +115,9 @@ func (s *Service) batchWrites(in *api.BatchWriteItem, tables []string) ([]db.Wri
 		for i := range requests {
 			w := batchWrite(name, &requests[i])
 			if err := w.Fit(t, w.Key); err != nil {
+				if !distinct(keys[:i]) {
+					return nil, errDuplicates() // of earlier requests, which are reported first
+				}
 				return nil, err
 			}
 			from := len(row)
