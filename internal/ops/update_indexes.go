@@ -110,7 +110,7 @@ func (u *tableUpdate) createIndex(t *schema.Table, x *api.GlobalSecondaryIndex) 
 	defined := attributesOf(u.AttributeDefinitions)
 	for _, name := range keyNames(x.KeySchema) {
 		if !slices.ContainsFunc(defined, func(a schema.Attribute) bool { return a.Name == name }) {
-			return apierror.InvalidValues("Some index key attributes are not defined in AttributeDefinitions. keys: [%s], AttributeDefinitions: [%s]",
+			return apierror.InvalidValues("Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]",
 				strings.Join(keyNames(x.KeySchema), ", "), strings.Join(attributeNames(defined), ", "))
 		}
 	}
