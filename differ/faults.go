@@ -15,20 +15,27 @@ var faults = compiled(slices.Concat(requestFaults, unitFaults, tableFaults, item
 // their members.
 var requestFaults = []known{
 	{
-		name:     "envelope of a message",
+		name: "envelope of a message", alone: true,
 		when:     func(f *finding) bool { return f.Stator.bare() == f.Other.bare() },
 		evidence: "AWS puts \"1 validation error detected: \" before messages of some operations since August 2026 (conformance suite); neither witness does so everywhere",
 	},
 	{
 		name: "malformed JSON types (DynamoDB Local)", witness: nameLocal, stator: "SerializationException: .*",
+		when:     func(f *finding) bool { return !f.Other.ok() || f.Third != nil && !f.Third.ok() },
 		evidence: "DynamoDB Local answers values of the wrong JSON type with 500, or takes them; AWS has SerializationException for them (conformance/wire/types.txt, after dynalite, which was held against AWS)",
+	},
+	{
+		name: "numbers in place of texts", alone: true, ops: "Scan|Query|PutItem|UpdateItem|DeleteItem|ExecuteStatement", stator: "SerializationException: (?:NUMBER|DECIMAL|TRUE)_VALUE cannot be converted to String", other: "200|ConditionalCheckFailedException: .*",
+		when:     func(f *finding) bool { return hasScalar(f.Step.Body) },
+		evidence: "conformance/wire/types.txt, after dynalite; the witnesses convert some values, and ignore others",
 	},
 	{
 		name: "requests that DynamoDB Local fails on", witness: nameLocal, other: "500 InternalFailure.*",
 		evidence: "a malformed request never gets a 500 from AWS",
 	},
 	{
-		name: "messages of Rust's JSON library", witness: nameDynoxide, other: `(?:Validation|Serialization)Exception: .*(?:at line \d+ column \d+|missing field|invalid type|unknown variant|expected ).*`,
+		name: "messages of Rust's JSON library", witness: nameDynoxide, stator: malformed,
+		other:    `(?:Validation|Serialization)Exception: .*(?:at line \d+ column \d+|missing field|invalid type|unknown variant|expected ).*`,
 		evidence: "the message names a line and a column, or is worded by the library, which AWS does not have",
 	},
 	{
@@ -51,27 +58,42 @@ var requestFaults = []known{
 	},
 	{
 		name: "malformed JSON types (dynoxide)", witness: nameDynoxide, stator: "SerializationException: .*",
+		when: func(f *finding) bool {
+			return matches(malformedPattern, f.Other.bare()) || f.Third != nil && (f.Third.Status == 500 || strings.Contains(f.Third.Text, "null") || strings.Contains(f.Third.Text, "must be used with ComparisonOperator"))
+		},
 		evidence: "conformance/wire/types.txt, after dynalite; dynoxide converts some values, or names others",
 	},
 	{
-		name: "values of enumerations and lengths", stator: `ValidationException: .*Member must (?:satisfy|have|be).*`,
+		name: "values of enumerations and lengths", alone: true, stator: `ValidationException: .*Member must (?:satisfy|have|be).*`,
+		other:    "200|(?:Validation|Serialization)Exception: .*|(?:ResourceNotFound|ConditionalCheckFailed|TransactionCanceled)Exception: .*",
 		evidence: "the constraint is in the API's model, and AWS checks the model first (conformance suite); the witnesses skip some members",
 	},
 	{
-		name: "null in lists and maps", when: func(f *finding) bool { return hasNull(f.Step.Body) },
+		name: "null in lists and maps", stator: "200|" + malformed + `|ValidationException: (?:The provided key element does not match the schema|Conditions can be of length .*|Invalid [A-Za-z]*Expression: An expression attribute (?:name|value) used in .* is not defined.*)`,
+		other:    "(?:Validation|Serialization|ConditionalCheckFailed)Exception: .*",
+		when:     func(f *finding) bool { return hasNull(f.Step.Body) },
 		evidence: "what AWS does with a null member of a list or map is not known",
 	},
 }
 
+// malformed matches stator's errors for a member that is missing, null, empty or
+// of another JSON type.
+const malformed = `SerializationException: .*|ValidationException: (?:.*failed to satisfy constraint.*|Supplied AttributeValue .*|The parameter '.*' is required.*|` +
+	`ExpressionAttributeValues contains invalid value: Supplied AttributeValue .*|ExpressionAttribute(?:Names|Values) must not be empty|Empty attribute name|` +
+	`TransactItems can only contain .*|The Tag Key provided is invalid.*|.*must not be null)`
+
+// malformedPattern matches dynoxide's errors for the same.
+var malformedPattern = whole(malformed + `|ValidationException: .*(?:at line \d+ column|missing field|invalid type|Null attribute value types|Either the KeyConditions or KeyConditionExpression).*`)
+
 // unitFaults are differences in consumed capacity.
 var unitFaults = []known{
 	{
-		name: "units of scans by partition", ops: "Scan|ExecuteStatement", places: `ConsumedCapacity.*CapacityUnits`,
+		name: "units of scans by partition", alone: true, ops: "Scan|ExecuteStatement", places: `ConsumedCapacity.*CapacityUnits`,
 		when: func(f *finding) bool {
 			if f.Witness == nameLocal && text(f, "IndexName") != "" {
 				return true // DynamoDB Local charges whole items in place of their projections
 			}
-			return (f.Step.Op == "Scan" || strings.HasPrefix(text(f, "Statement"), "SELECT")) && units(f.Stator) >= units(f.Other)
+			return (f.Step.Op == "Scan" || strings.HasPrefix(text(f, "Statement"), "SELECT")) && scanUnits(f)
 		},
 		evidence: "each partition of a table is charged separately; a new on-demand table has four (docs/differences.md, conformance/scan/capacity.txt)",
 	},
@@ -87,8 +109,27 @@ var unitFaults = []known{
 		evidence: "dynoxide's figures were recorded on AWS in July and August 2026 (its change log), and stator's equal them; DynamoDB Local charges missing items nothing, indexes in transactions twice, and omits ReadCapacityUnits and WriteCapacityUnits",
 	},
 	{
-		name: "units of PartiQL", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", places: `ConsumedCapacity.*`,
+		name: "units of PartiQL", alone: true, witness: nameLocal, ops: ".*Statement|ExecuteTransaction", places: `ConsumedCapacity.*`,
 		evidence: "DynamoDB Local returns no or other units for PartiQL; dynoxide's figures were recorded on AWS",
+	},
+	{
+		name: "units of a projection (dynoxide)", witness: nameDynoxide, ops: "GetItem|TransactGetItems|BatchGetItem", places: "ConsumedCapacity.*", agreed: true,
+		when: func(f *finding) bool {
+			return strings.Contains(f.Step.text(), "ProjectionExpression") || strings.Contains(f.Step.text(), "AttributesToGet")
+		},
+		evidence: "a read is charged for the whole item (developer guide), as DynamoDB Local does; dynoxide charges what it projects",
+	},
+	{
+		name: "units of items that a local index fetches (dynoxide)", witness: nameDynoxide, ops: "Query", places: `ConsumedCapacity\.(?:Table\.)?CapacityUnits`, agreed: true,
+		when:     func(f *finding) bool { return strings.HasPrefix(text(f, "IndexName"), "l") },
+		evidence: "attributes that a local index does not project are fetched from the table, which is charged (developer guide), as DynamoDB Local does",
+	},
+	{
+		name: "units of a query of a local index (dynoxide)", witness: nameDynoxide, ops: "Query", places: `ConsumedCapacity\.(?:Table\.)?CapacityUnits`,
+		when: func(f *finding) bool {
+			return strings.HasPrefix(text(f, "IndexName"), "l") && count(f.Stator.Body["Items"]) == 0 && units(f.Stator) == units(f.Other)/2
+		},
+		evidence: "dynoxide charges the table for items that were not fetched; DynamoDB Local charges the table nothing",
 	},
 	{
 		name: "units that were not asked for", witness: nameLocal, ops: "DeleteItem", places: `ConsumedCapacity only in the second`,
@@ -99,8 +140,10 @@ var unitFaults = []known{
 		evidence: "transactions have ReadCapacityUnits and WriteCapacityUnits (API reference, dynoxide); DynamoDB Local omits them",
 	},
 	{
-		name: "units of a query of a local index (dynoxide)", witness: nameDynoxide, ops: "Query|Scan", places: "ConsumedCapacity.*",
-		when:     func(f *finding) bool { return strings.HasPrefix(text(f, "IndexName"), "l") },
+		name: "units of a scan of a local index (dynoxide)", witness: nameDynoxide, ops: "Scan", places: `ConsumedCapacity\.(?:LocalSecondaryIndexes only in the first|Table\.CapacityUnits|CapacityUnits)`,
+		when: func(f *finding) bool {
+			return strings.HasPrefix(text(f, "IndexName"), "l") && (units(f.Stator) == units(f.Other) || scanUnits(f))
+		},
 		evidence: "dynoxide charges a scan of a local index to the table, and the table for items that were not fetched (DynamoDB Local charges the index, as stator does)",
 	},
 }
@@ -111,7 +154,30 @@ var executionPattern = whole(executionFault)
 // out.
 const executionFault = `ValidationException: (?:The document path provided in the update expression is invalid for update|` +
 	`The provided expression refers to an attribute that does not exist in the item|An operand in the update expression has an incorrect data type|` +
-	`list_append requires two list operands|Operands for . must be numbers|Type mismatch.*)`
+	`Attempting to store more than 38 significant digits in a Number|Number (?:over|under)flow.*|list_append requires two list operands|Operands for . must be numbers|Type mismatch.*)`
+
+// partitions is how many partitions a new on-demand table has.
+const partitions = 4
+
+// scanUnits reports whether stator's units can be those of a scan that reads
+// each partition separately, if the witness reads all items at once.
+func scanUnits(f *finding) bool {
+	unit := 0.5 // of 4 KB
+	if f.Step.Body["ConsistentRead"] == true {
+		unit = 1
+	}
+	stator, other := units(f.Stator)/unit, units(f.Other)/unit
+	switch {
+	case f.Step.Body["Limit"] != nil:
+		return stator >= other && stator <= max(other, 1)+partitions-1
+	case strings.HasPrefix(text(f, "IndexName"), "l"): // an item may be fetched from the table
+		fetched, _ := f.Stator.Body["ScannedCount"].(float64)
+		return stator >= other && stator <= other+partitions+fetched
+	case other <= 1:
+		return stator == partitions
+	}
+	return stator >= max(other, partitions) && stator < other+partitions
+}
 
 func count(v any) int {
 	l, _ := v.([]any)
@@ -172,6 +238,20 @@ func hasNull(body object) bool {
 	return false
 }
 
+// hasScalar reports whether a request has a number or a boolean in place of the
+// text of a value or of a member of a condition.
+func hasScalar(body object) bool {
+	for _, n := range nodes(body) {
+		switch n.get().(type) {
+		case int, float64, bool:
+			if len(n.name) <= 2 || n.name == "ComparisonOperator" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // withoutSizes returns the records of a stream without their sizes.
 func withoutSizes(a answer) string {
 	v := cloneJSON(a.Body)
@@ -186,7 +266,13 @@ func withoutSizes(a answer) string {
 // withoutEmptyMaps returns the records of a stream without the types of empty
 // maps.
 func withoutEmptyMaps(a answer) string {
-	return strings.ReplaceAll(canonical(a.Body), `{"M":{}}`, "{}")
+	list, _ := a.Body["Records"].([]any)
+	records := make([]string, len(list))
+	for i, r := range list {
+		records[i] = strings.ReplaceAll(canonical(r), `{"M":{}}`, "{}")
+	}
+	slices.Sort(records)
+	return strings.Join(records, "\n")
 }
 
 // withoutEmpty returns the responses of a transactional read without items that
@@ -208,4 +294,74 @@ func plainNumbers(body object) string {
 		}
 	}
 	return canonical(v)
+}
+
+// ignoredUnits reports whether stator charges an update that is ignored: one
+// unit for an UpdateItem, and less than the witness for a transaction.
+func ignoredUnits(f *finding) bool {
+	if f.Step.Op == "UpdateItem" {
+		return units(f.Stator) == 1
+	}
+	return totalUnits(f.Stator) < totalUnits(f.Other)
+}
+
+// totalUnits returns the units of all tables.
+func totalUnits(a answer) (total float64) {
+	list, _ := a.Body["ConsumedCapacity"].([]any)
+	for _, c := range list {
+		u, _ := member(c, capacityUnits).(float64)
+		total += u
+	}
+	return total
+}
+
+// otherStatementsRun reports whether the witness carries out other statements of
+// a batch than stator.
+func otherStatementsRun(f *finding) bool {
+	s, o := responses(f.Stator), responses(f.Other)
+	for i := range min(len(s), len(o)) {
+		se, oe := member(s[i], "Error"), member(o[i], "Error")
+		if (se == nil) != (oe == nil) || member(se, "Code") == "ValidationError" || member(oe, "Code") == "ValidationError" {
+			return true
+		}
+	}
+	return false
+}
+
+// reasonCodes returns the codes of the reasons of a cancelled transaction.
+func reasonCodes(a answer) (codes []string) {
+	list, _ := a.Body["CancellationReasons"].([]any)
+	for _, r := range list {
+		codes = append(codes, fmt.Sprint(member(r, "Code")))
+	}
+	return codes
+}
+
+// sameReasons reports whether stator's reasons are those of the witness, apart
+// from actions that are not valid.
+func sameReasons(f *finding) bool {
+	s, o := reasonCodes(f.Stator), reasonCodes(f.Other)
+	if len(s) != len(o) {
+		return false
+	}
+	for i := range s {
+		if s[i] != o[i] && s[i] != "ValidationError" {
+			return false
+		}
+	}
+	return true
+}
+
+// sameCodes reports whether the statements of a batch have the same error codes.
+func sameCodes(f *finding) bool {
+	s, o := responses(f.Stator), responses(f.Other)
+	if len(s) != len(o) {
+		return false
+	}
+	for i := range s {
+		if member(member(s[i], "Error"), "Code") != member(member(o[i], "Error"), "Code") {
+			return false
+		}
+	}
+	return true
 }

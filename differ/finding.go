@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Names of the servers.
 const (
@@ -36,15 +39,56 @@ func (f *finding) agreed(place string) bool {
 	if place == "outcome" {
 		return true
 	}
-	top, _, _ := strings.Cut(place, ".")
-	top, _, _ = strings.Cut(top, " ")
-	top, _, _ = strings.Cut(top, "[")
-	return same(f.Stator.Body[top], f.Third.Body[top])
+	return same(f.Stator.Body[topMember(place)], f.Third.Body[topMember(place)])
 }
 
-// alone reports whether both witnesses have the same answer, which stator does
-// not have.
-func (f *finding) alone() bool { return f.Third != nil && len(diff(f.Other, *f.Third)) == 0 }
+// alone reports whether both witnesses answer alike at a place, and stator does
+// not.
+func (f *finding) alone(place string) bool {
+	if f.Third == nil || f.Third.bare() != f.Other.bare() {
+		return false
+	}
+	return place == "outcome" || canonical(f.Other.Body[topMember(place)]) == canonical(f.Third.Body[topMember(place)])
+}
+
+// worded reports whether a witness or a transcript has stator's error and its
+// messages.
+func (f *finding) worded() bool {
+	s, others := f.Stator.errors(), f.Other.errors()
+	if f.Third != nil {
+		others = append(others, f.Third.errors()...)
+	}
+	for _, e := range s {
+		if !slices.Contains(others, e) && !isSpoken(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// errors lists the error of an answer, and the messages of its statements and
+// actions.
+func (a answer) errors() (all []string) {
+	if !a.ok() {
+		all = append(all, a.bare())
+	}
+	for _, member := range []string{"CancellationReasons", "Responses"} {
+		for _, n := range nodes(a.Body[member]) {
+			if text, ok := n.get().(string); ok && n.name == "Message" {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// topMember returns the member of a reply in which a place is.
+func topMember(place string) string {
+	if i := strings.IndexAny(place, ". ["); i >= 0 {
+		return place[:i]
+	}
+	return place
+}
 
 // same compares members, but for units of reads and writes that DynamoDB Local
 // does not return.

@@ -24,6 +24,12 @@ func newGenerator(seed, round uint64) *generator {
 	for range 6 {
 		g.start = append(g.start, g.putItem())
 	}
+	// Streams are compared until a write is answered differently, so that they
+	// are read early.
+	for range 6 {
+		g.start = append(g.start, one(g, (*generator).putItem, (*generator).deleteItem, (*generator).updateItem)(g))
+	}
+	g.start = append(g.start, g.stream())
 	return g
 }
 

@@ -15,6 +15,7 @@ type known struct {
 	other    string // a regular expression of the witness's outcome; "" is any
 	places   string // a regular expression of the place of the difference; "" is the outcome
 	agreed   bool   // the third server must have the same answer as stator
+	alone    bool   // it also explains what both witnesses answer alike
 	when     func(f *finding) bool
 	evidence string
 
@@ -48,6 +49,9 @@ func matches(pattern *regexp.Regexp, text string) bool {
 
 // explain returns the known faults that explain all places of a finding, or nil.
 func explain(f *finding) (found []*known) {
+	if f.Stator.Status >= 500 || !f.worded() {
+		return nil
+	}
 	for _, place := range f.Places {
 		k := explainPlace(f, place)
 		if k == nil {
@@ -74,5 +78,6 @@ func (k *known) explains(f *finding, place string) bool {
 		matches(k.patterns.stator, f.Stator.bare()) &&
 		matches(k.patterns.other, f.Other.bare()) &&
 		(!k.agreed || f.agreed(place)) &&
+		(k.alone || !f.alone(place)) &&
 		(k.when == nil || k.when(f))
 }

@@ -24,6 +24,9 @@ type settings struct {
 	json     bool
 	modules  string
 	replay   string
+	record   string
+	recorded string
+	control  bool
 }
 
 func main() {
@@ -36,6 +39,9 @@ func main() {
 	flag.BoolVar(&s.json, "json", false, "print the report as JSON")
 	flag.StringVar(&s.modules, "modules", "node_modules", "folder of the other servers, as npm ci makes it")
 	flag.StringVar(&s.replay, "replay", "", "file with the requests of a report (lines that begin with >): send them, and print all answers")
+	flag.StringVar(&s.record, "record", "", "file to which all requests and answers are written")
+	flag.StringVar(&s.recorded, "recorded", "", "file written by --record: compare its answers again, without servers")
+	flag.BoolVar(&s.control, "control", false, "plant faults in stator's answers as well, and count how many are reported")
 	known := flag.Bool("known", false, "print the list of known faults")
 	flag.Parse()
 	if *known {
@@ -56,6 +62,9 @@ func main() {
 
 // run starts the servers, sends the requests and prints the report.
 func (s settings) run(ctx context.Context) (*report, error) {
+	if s.recorded != "" {
+		return s.compareRecorded()
+	}
 	if s.seed == 0 {
 		s.seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
@@ -81,21 +90,34 @@ func (s settings) run(ctx context.Context) (*report, error) {
 	if s.replay != "" {
 		return new(report), group(servers).replay(ctx, s.replay, os.Stdout)
 	}
-	r, err := s.search(ctx, group(servers), os.Stderr)
+	r, err := s.searchRecording(ctx, group(servers))
 	if err != nil {
 		return nil, err
 	}
+	return r, s.print(r)
+}
+
+func (s settings) newReport() *report {
+	r := newReport(s.seed)
+	if s.control {
+		r.Control = newControl()
+	}
+	return r
+}
+
+func (s settings) print(r *report) error {
 	if s.json {
-		return r, r.json(os.Stdout)
+		return r.json(os.Stdout)
 	}
 	r.print(os.Stdout)
-	return r, nil
+	return nil
 }
 
 // search sends random requests round by round until enough are sent or the time
 // is up, and shrinks the differences that it cannot explain.
-func (s settings) search(ctx context.Context, g group, progress io.Writer) (*report, error) {
-	r := newReport(s.seed)
+func (s settings) search(ctx context.Context, g group, record func(exchange), progress io.Writer) (*report, error) {
+	r := s.newReport()
+	r.record = record
 	limited, cancel := context.WithTimeout(ctx, s.duration)
 	defer cancel()
 	var last time.Time
@@ -131,16 +153,9 @@ func (s settings) round(ctx context.Context, g group, r *report, round uint64) e
 		st := gen.next()
 		sent = append(sent, st.clone())
 		return st, true
-	}, func(i int, found []*finding) bool {
-		r.Requests++
-		r.Operations[sent[i].Op]++
-		if found == nil {
-			r.Equal++
-		}
-		for _, f := range found {
-			if u := r.add(f); u != nil {
-				firsts = append(firsts, first{u, i + 1})
-			}
+	}, func(i int, e exchange, found []*finding) bool {
+		for _, u := range r.count(e, found) {
+			firsts = append(firsts, first{u, i + 1})
 		}
 		return true
 	})

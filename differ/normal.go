@@ -245,7 +245,7 @@ func merged(x, y object) object {
 }
 
 var (
-	quoted  = regexp.MustCompile(`"[^"]*"|'[^']*'|\[[^\]]*\]|\{[^}]*\}`)
+	quoted  = regexp.MustCompile(`"[^"]*"|\B'[^']*'|\[[^\]]*\]|\{[^}]*\}`)
 	numbers = regexp.MustCompile(`\d+`)
 	named   = regexp.MustCompile(`([:#][A-Za-z0-9_]+|key: \S+|name: \S+|attribute: \S+|index: \S+)`)
 )

@@ -30,7 +30,7 @@ func (g group) replay(ctx context.Context, file string, w io.Writer) error {
 		for i, a := range answers {
 			printAnswer(w, g[i].name, *a)
 		}
-		for _, f := range g.compare(st, answers) {
+		for _, f := range (exchange{st, answers}).compare() {
 			for _, k := range explain(f) {
 				fmt.Fprintf(w, "# %s: %s\n", f.Witness, k.name)
 			}

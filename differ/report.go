@@ -15,13 +15,16 @@ type report struct {
 	Seed        uint64         `json:"seed"`
 	Requests    int            `json:"requests"`
 	Rounds      int            `json:"rounds"`
-	Equal       int            `json:"equal"` // requests that all servers answered alike
-	Known       map[string]int `json:"known"` // differences by the name of their known fault
+	Equal       int            `json:"equal"`   // requests that all servers answered alike
+	Skipped     int            `json:"skipped"` // reads of streams that the servers have no common history for
+	Known       map[string]int `json:"known"`   // differences by the name of their known fault
 	Unexplained []*unexplained `json:"unexplained"`
 	Operations  map[string]int `json:"operations"`
+	Control     *control       `json:"control,omitempty"` // nil if no faults are planted
 
 	byClass map[string]int // index into Unexplained
 	shrunk  int            // classes that were shrunk
+	record  func(exchange) // gets all exchanges; nil is nothing
 }
 
 // unexplained are the differences of one class that no known fault explains.
@@ -34,6 +37,32 @@ type unexplained struct {
 
 func newReport(seed uint64) *report {
 	return &report{Seed: seed, Known: make(map[string]int), byClass: make(map[string]int), Operations: make(map[string]int)}
+}
+
+// count counts an exchange and its findings. It returns the classes that are
+// new.
+func (r *report) count(e exchange, found []*finding) (firsts []*unexplained) {
+	r.Requests++
+	r.Operations[e.Step.Op]++
+	if e.Answers == nil {
+		r.Skipped++
+		return nil
+	}
+	if r.record != nil {
+		r.record(e)
+	}
+	if r.Control != nil {
+		r.Control.count(e)
+	}
+	if found == nil {
+		r.Equal++
+	}
+	for _, f := range found {
+		if u := r.add(f); u != nil {
+			firsts = append(firsts, u)
+		}
+	}
+	return firsts
 }
 
 // maxClasses bounds the memory of a run.
@@ -66,7 +95,7 @@ func (r *report) print(w io.Writer) {
 	slices.SortFunc(r.Unexplained, func(a, b *unexplained) int { return cmp.Compare(b.Count, a.Count) })
 	for _, u := range r.Unexplained {
 		alone := ""
-		if u.First.alone() {
+		if u.First.alone(u.First.Places[0]) {
 			alone = " (the witnesses agree)"
 		}
 		fmt.Fprintf(w, "unexplained, %d times%s: %s\n", u.Count, alone, u.Class)
@@ -90,6 +119,9 @@ func (r *report) print(w io.Writer) {
 		}
 	}
 	_ = t.Flush()
+	if r.Control != nil {
+		r.Control.print(w)
+	}
 	total := 0
 	for _, u := range r.Unexplained {
 		total += u.Count

@@ -35,20 +35,30 @@ func (g group) ask(ctx context.Context, st step, inStep []bool) ([]*answer, erro
 	return answers, errors.Join(errs...)
 }
 
+// serverNames are the names of a group's servers, in their order.
+var serverNames = []string{nameStator, nameLocal, nameDynoxide}
+
+// An exchange is a step with the normalised answers of all servers, nil for a
+// server that was not asked.
+type exchange struct {
+	Step    step      `json:"step"`
+	Answers []*answer `json:"answers"`
+}
+
 // compare returns the differences between stator's answer and the others'.
-func (g group) compare(st step, answers []*answer) (found []*finding) {
-	for i := 1; i < len(g); i++ {
-		if answers[i] == nil {
+func (e exchange) compare() (found []*finding) {
+	for i := 1; i < len(e.Answers); i++ {
+		if e.Answers[i] == nil {
 			continue
 		}
-		places := diff(*answers[0], *answers[i])
+		places := diff(*e.Answers[0], *e.Answers[i])
 		if places == nil {
 			continue
 		}
-		f := &finding{Step: st, Witness: g[i].name, Places: places, Stator: *answers[0], Other: *answers[i]}
-		for j := 1; j < len(g); j++ {
+		f := &finding{Step: e.Step, Witness: serverNames[i], Places: places, Stator: *e.Answers[0], Other: *e.Answers[i]}
+		for j := 1; j < len(e.Answers); j++ {
 			if j != i {
-				f.Third = answers[j]
+				f.Third = e.Answers[j]
 			}
 		}
 		found = append(found, f)
@@ -59,7 +69,7 @@ func (g group) compare(st step, answers []*answer) (found []*finding) {
 // play runs steps from empty servers until visit returns false. A witness that
 // may hold other data than stator gets stator's items; if that is impossible,
 // the sequence ends.
-func (g group) play(ctx context.Context, steps func(i int) (step, bool), visit func(i int, found []*finding) bool) error {
+func (g group) play(ctx context.Context, steps func(i int) (step, bool), visit func(i int, e exchange, found []*finding) bool) error {
 	g.rename()
 	inStep := make([]bool, len(g))
 	for i := range inStep {
@@ -72,14 +82,15 @@ func (g group) play(ctx context.Context, steps func(i int) (step, bool), visit f
 			break
 		}
 		if st.Op == readStream && !streams {
-			visit(i, nil)
+			visit(i, exchange{Step: st}, nil)
 			continue
 		}
 		answers, err := g.ask(ctx, st, inStep)
 		if err != nil {
 			return err
 		}
-		found := g.compare(st, answers)
+		e := exchange{st, answers}
+		found := e.compare()
 		for _, f := range found {
 			if f.parts() {
 				streams = false
@@ -94,7 +105,7 @@ func (g group) play(ctx context.Context, steps func(i int) (step, bool), visit f
 				return err
 			}
 		}
-		if !visit(i, found) {
+		if !visit(i, e, found) {
 			break
 		}
 	}

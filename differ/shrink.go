@@ -48,7 +48,7 @@ func (s *shrinker) shows(ctx context.Context, steps []step) bool {
 		return false
 	}
 	shown := false
-	err := s.group.play(ctx, listed(steps), func(i int, found []*finding) bool {
+	err := s.group.play(ctx, listed(steps), func(i int, _ exchange, found []*finding) bool {
 		for _, f := range found {
 			if explain(f) == nil && i == len(steps)-1 && f.class() == s.class {
 				shown = true
