@@ -161,7 +161,8 @@ var isTypes = map[string]string{
 
 func (b *binder) is(n *node) (expr.Test, error) {
 	of, what := n.args[0], n.args[1].text
-	if of.isExpression() {
+	switch {
+	case of.isExpression(), of.kind == nodeParameter, of.kind == nodeList, of.kind == nodeStruct, of.kind == nodeBag:
 		return expr.Test{}, apierror.Validation("The left hand side argument to IS must be a Variable Reference, Literal, or Path")
 	}
 	name, ok := isTypes[what]
