@@ -226,9 +226,18 @@ func (c *modelChecker) partitions() {
 			code, at = "budget", c.m.Budgets.At("partition")
 			what += fmt.Sprintf(", and the budget is %s of it", percent(allowed))
 		}
-		c.fault(code, at, fmt.Sprintf("spread it over %d shards", x.Shards*c.shardsIn(x)), "the partition %s of %s would take %s (%s)",
+		c.fault(code, at, c.coolingOf(x, allowed), "the partition %s of %s would take %s (%s)",
 			x.Key, where, what, strings.Join(x.Patterns[:min(3, len(x.Patterns))], ", "))
 	}
+}
+
+// coolingOf is what to do about a hot partition: shards divide writes, but each
+// read of a sharded partition reads all shards.
+func (c *modelChecker) coolingOf(x *Partition, allowed float64) string {
+	if w := x.Write / MaxPartitionWrites; w < 1 && w <= allowed {
+		return fmt.Sprintf("cache the reads (DAX, or in the application), or keep %d copies under different keys and read one of them at random", x.Shards)
+	}
+	return fmt.Sprintf("spread it over %d shards", x.Shards*c.shardsIn(x))
 }
 
 // shardsIn is the number of shards that a partition's key is already spread

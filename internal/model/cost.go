@@ -92,12 +92,13 @@ type TableCost struct {
 	Indexes       []*IndexCost `json:"indexes"`     // units per second
 	Provisioned   []*IndexCost `json:"provisioned"` // units to provision, the table first
 	StorageBytes  float64      `json:"storageBytes"`
+	Stream        *StreamLoad  `json:"stream,omitempty"`
 
 	OnDemandDollars    float64 `json:"onDemandDollars"`    // per month
 	ProvisionedDollars float64 `json:"provisionedDollars"` // per month
 	StorageDollars     float64 `json:"storageDollars"`     // per month
 	RecoveryDollars    float64 `json:"recoveryDollars"`    // per month
-	StreamDollars      float64 `json:"streamDollars"`      // per month, at most
+	StreamDollars      float64 `json:"streamDollars"`      // per month
 	Dollars            float64 `json:"dollars"`            // per month, as it is billed
 }
 
@@ -260,7 +261,8 @@ func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *tab
 		cost.RecoveryDollars = recovered / gigabyte * prices.Recovery
 	}
 	if t.Stream != "" {
-		cost.StreamDollars = prices.streams(cost.PerSecond, s.Table)
+		cost.Stream = t.streamLoad(cost.PerSecond, s.Table)
+		cost.StreamDollars = prices.streams(cost.Stream)
 	}
 	cost.Dollars = cost.OnDemandDollars
 	if !t.OnDemand() {
@@ -304,13 +306,28 @@ func (c *Capacity) provision(used float64) float64 {
 	return min(most, max(least, math.Ceil(used*100/target-1e-9)))
 }
 
-// pollsPerSecond is how often one consumer reads each shard of a stream.
+// StreamLoad is who reads a stream, as its cost assumes.
+type StreamLoad struct {
+	Readers        int     `json:"readers"` // programs that poll it; functions that the service calls read for free
+	Shards         float64 `json:"shards"`
+	PollsPerSecond float64 `json:"pollsPerSecond"` // of one reader, for each shard
+}
+
+// pollsPerSecond is how often one reader polls each shard of a stream.
 const pollsPerSecond = 4
 
-// streams is the price of one consumer of a stream that pays for its reads; a
-// function that the service calls does not.
-func (p *Prices) streams(u Units, bytes float64) float64 {
+// streamLoad is the load of the table's stream.
+func (t *Table) streamLoad(u Units, bytes float64) *StreamLoad {
+	readers := 1
+	if t.Readers != nil {
+		readers = *t.Readers
+	}
 	shards := max(1, math.Ceil(u.TableWrite/MaxPartitionWrites), math.Ceil(u.TableRead/MaxPartitionReads), math.Ceil(bytes/maxCollection))
-	reads := max(0, shards*pollsPerSecond*monthSeconds-p.FreeStreamReads)
+	return &StreamLoad{Readers: readers, Shards: shards, PollsPerSecond: pollsPerSecond}
+}
+
+// streams is the price of reading a stream.
+func (p *Prices) streams(l *StreamLoad) float64 {
+	reads := max(0, float64(l.Readers)*l.Shards*l.PollsPerSecond*monthSeconds-p.FreeStreamReads)
 	return reads / 1e5 * p.StreamReads
 }

@@ -23,6 +23,9 @@ type format struct {
 	// period returns how long the current time has the same value, in seconds; nil if
 	// the format is not a time.
 	period func(a *Attribute) float64
+
+	// most is how many values there are until the year 9999; 0 if they are enough for any run.
+	most int
 }
 
 var formats = map[string]format{
@@ -30,11 +33,11 @@ var formats = map[string]format{
 	"sequence":      {types: []item.Type{item.S, item.N}, value: sequenceValue},
 	"iso8601":       timeFormat("2006-01-02T15:04:05Z", 1, everySecond),
 	"iso8601-ms":    timeFormat("2006-01-02T15:04:05.000Z", 1e-3, everySecond),
-	"hour":          timeFormat("2006-01-02T15", 3600, func(n int) time.Time { return epoch.Add(time.Duration(n%700_000) * time.Hour) }),
-	"date":          timeFormat("2006-01-02", day, func(n int) time.Time { return epoch.AddDate(0, 0, n%30_000) }),
-	"week":          {types: []item.Type{item.S}, value: weekValue, period: constant(7 * day)},
-	"month":         timeFormat("2006-01", 30*day, func(n int) time.Time { return epoch.AddDate(0, n%1000, 0) }),
-	"year":          timeFormat("2006", 365*day, func(n int) time.Time { return epoch.AddDate(n%1000, 0, 0) }),
+	"hour":          timeFormat("2006-01-02T15", 3600, func(n int) time.Time { return epoch.AddDate(0, 0, n/24).Add(time.Duration(n%24) * time.Hour) }).upTo(24 * mostDays),
+	"date":          timeFormat("2006-01-02", day, func(n int) time.Time { return epoch.AddDate(0, 0, n) }).upTo(mostDays),
+	"week":          format{types: []item.Type{item.S}, value: weekValue, period: constant(7 * day)}.upTo(mostDays / 7),
+	"month":         timeFormat("2006-01", 30*day, func(n int) time.Time { return epoch.AddDate(0, n, 0) }).upTo(12 * mostYears),
+	"year":          timeFormat("2006", 365*day, func(n int) time.Time { return epoch.AddDate(n, 0, 0) }).upTo(mostYears),
 	"epoch-seconds": {types: []item.Type{item.N}, value: epochSeconds, period: constant(1)},
 	"epoch-millis":  {types: []item.Type{item.N}, value: epochMillis, period: constant(1e-3)},
 	"ulid":          {types: []item.Type{item.S}, value: ulid.value, period: ulid.period},
@@ -52,10 +55,25 @@ func timeFormat(layout string, seconds float64, at func(int) time.Time) format {
 	return format{types: []item.Type{item.S}, value: value, period: constant(seconds)}
 }
 
+// The years and days from the epoch of generated times to the year 9999, which is
+// the last that sorts as text.
+const (
+	mostYears = 7_900
+	mostDays  = 365 * mostYears
+)
+
+// upTo limits a format to a number of values, after which they repeat.
+func (f format) upTo(most int) format {
+	value := f.value
+	f.most = most
+	f.value = func(of *Field, ordinal int) item.Value { return value(of, ordinal%most) }
+	return f
+}
+
 func everySecond(n int) time.Time { return epoch.Add(time.Duration(n) * time.Second) }
 
 func weekValue(_ *Field, ordinal int) item.Value {
-	year, week := epoch.AddDate(0, 0, 7*(ordinal%4000)).ISOWeek()
+	year, week := epoch.AddDate(0, 0, 7*ordinal).ISOWeek()
 	return item.String(fmt.Sprintf("%d-W%02d", year, week))
 }
 

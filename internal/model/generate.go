@@ -27,6 +27,18 @@ func (g Generator) Item(e *Entity, ordinal int) item.Item {
 	return s.item()
 }
 
+// Example returns an item with the example values that the model declares, and
+// else those of the first item.
+func (g Generator) Example(e *Entity) item.Item {
+	s := &sample{gen: g, entity: e, fixed: make(map[string]item.Value)}
+	for _, f := range e.fields {
+		if f.example != nil && f.template == nil {
+			s.fixed[f.Name] = f.example
+		}
+	}
+	return s.item()
+}
+
 // largest generates an item of an entity with everything at its largest.
 func (g Generator) largest(e *Entity) item.Item {
 	s := &sample{gen: g, entity: e, full: true}
@@ -125,10 +137,13 @@ func (s *sample) fill(t *template) string {
 	return b.String()
 }
 
-// plain is a string or a number as text.
+// plain is a string, a number or a boolean as text.
 func plain(v item.Value) string {
-	if v.Type() == item.N {
+	switch v.Type() {
+	case item.N:
 		return v.Number().String()
+	case item.BOOL:
+		return strconv.FormatBool(v.Bool())
 	}
 	return string(v.Bytes())
 }
@@ -181,10 +196,19 @@ func (s *sample) listed(f *Field, ordinal int) item.Value {
 	case slices.Contains(s.entity.keyLeaves(), f.Name):
 		text = values[ordinal%len(values)]
 	}
-	if f.Type == item.N {
-		return number(text)
+	v, err := listedLiteral(f, text).value(f.Type)
+	if err != nil {
+		panic(fmt.Sprintf("convert a listed value that was checked: %v", err))
 	}
-	return item.String(text)
+	return v
+}
+
+// listedLiteral is a listed value as a literal of the field's type.
+func listedLiteral(f *Field, text string) Literal {
+	if f.Type == item.BOOL {
+		return Literal{kind: literalBool, text: text}
+	}
+	return StringLiteral(text)
 }
 
 // usual is the most common value, or the first.

@@ -40,6 +40,7 @@ type Table struct {
 	Indexes     []*Index   `yaml:"indexes,named" doc:"secondary indexes, by name"`
 	TTL         string     `yaml:"ttl" doc:"the attribute that holds the expiry time, in epoch seconds"`
 	Stream      string     `yaml:"stream" oneof:"KEYS_ONLY NEW_IMAGE OLD_IMAGE NEW_AND_OLD_IMAGES" doc:"what the stream records; defaults to no stream"`
+	Readers     *int       `yaml:"readers" doc:"how many programs poll the stream; functions that the service calls do not count; defaults to 1"`
 	Recovery    bool       `yaml:"recovery" doc:"point-in-time recovery"`
 	Billing     string     `yaml:"billing" oneof:"on-demand provisioned" doc:"defaults to on-demand"`
 	Read        *Capacity  `yaml:"read" doc:"provisioned read units"`

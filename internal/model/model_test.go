@@ -208,6 +208,23 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// The cost of a stream is that of the programs that poll it.
+func TestStreamReaders(t *testing.T) {
+	const text = "{model: 1, tables: {shop: {key: {partition: id}, stream: KEYS_ONLY%s}}, entities: {order: {attributes: {id: S}}}, patterns: []}"
+	dollars := func(readers string) float64 {
+		m, err := Parse("x", fmt.Appendf(nil, text, readers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Cost(DefaultPrices()).Tables[0].StreamDollars
+	}
+	one, none, three := dollars(""), dollars(", readers: 0"), dollars(", readers: 3")
+	// Three readers share the free reads.
+	if one == 0 || none != 0 || three < 3*one || one != dollars(", readers: 1") {
+		t.Errorf("one reader costs %v, none %v, three %v", one, none, three)
+	}
+}
+
 // A price file can be replaced, and is read as strictly as a model.
 func TestPrices(t *testing.T) {
 	double := strings.Replace(string(embedded), "readRequestUnits: 0.125", "readRequestUnits: 0.25", 1)

@@ -77,11 +77,12 @@ const (
 	maxTemplateDepth  = 3
 )
 
-var tableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`) })
+// resourceName matches the names of tables and indexes.
+var resourceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`) })
 
 func (r *resolver) tables() {
 	for i, t := range r.m.Tables {
-		if !tableName().MatchString(t.Name) {
+		if !resourceName().MatchString(t.Name) {
 			r.fault(t.Position, "%q is not a valid table name: use 3 to 255 letters, digits, and . _ -", t.Name)
 		}
 		s := &schema.Table{Name: t.Name, ID: uint32(i + 1), OnDemand: t.OnDemand(), TimeToLive: schema.TimeToLive{Attribute: t.TTL}}
@@ -93,6 +94,9 @@ func (r *resolver) tables() {
 			r.fault(t.Key.Position, "a key needs a partition attribute, and a sort attribute must be a different one")
 		}
 		s.Recovery.Enabled = t.Recovery
+		if t.Readers != nil && t.Stream == "" {
+			r.fault(t.At("readers"), "%s has readers of its stream, but no stream", t.Name)
+		}
 		if t.Stream != "" {
 			s.Streams = []schema.Stream{{View: t.Stream}}
 		}
@@ -130,6 +134,9 @@ func (r *resolver) keyAttribute(t *Table, s *schema.Table, name string) schema.A
 func (r *resolver) indexes(t *Table, s *schema.Table) {
 	local, global := 0, 0
 	for _, x := range t.Indexes {
+		if !resourceName().MatchString(x.Name) {
+			r.fault(x.Position, "%q is not a valid index name: use 3 to 255 letters, digits, and . _ -", x.Name)
+		}
 		is := schema.Index{Name: x.Name, Global: !x.Local}
 		is.Projection = schema.Projection{Kind: cmp.Or(x.Projection.Kind, schema.ProjectAll), Names: x.Projection.Names}
 		if x.Local {

@@ -127,6 +127,9 @@ func (r *resolver) attribute(e *Entity, a *Attribute) {
 	if a.Stored != nil {
 		f.Stored = *a.Stored
 	}
+	if t == item.BOOL && len(a.Mix) > 0 && len(a.Values) == 0 {
+		a.Values = boolValues
+	}
 	r.checkValues(a, t)
 	r.checkMix(a)
 	r.checkBounds(a, t)
@@ -153,15 +156,21 @@ func (r *resolver) checkValues(a *Attribute, t item.Type) {
 	if known, ok := formats[a.Format]; ok && !slices.Contains(known.types, t) {
 		r.fault(a.At("format"), "the format %s is for type %s, not %s", a.Format, known.types[0], t)
 	}
-	if len(a.Values) > 0 && t != item.S && t != item.N {
-		r.fault(a.At("values"), "values can be listed only for types S and N, not %s", t)
+	if len(a.Values) > 0 && t != item.S && t != item.N && t != item.BOOL {
+		r.fault(a.At("values"), "values can be listed only for types S, N and BOOL, not %s", t)
 	}
 	for _, v := range a.Values {
 		if _, err := item.ParseNumber(v); t == item.N && err != nil {
 			r.fault(a.At("values"), "%q is not a number, but %s is of type N", v, a.Name)
 		}
+		if t == item.BOOL && !slices.Contains(boolValues, v) {
+			r.fault(a.At("values"), "%q is neither true nor false, but %s is of type BOOL", v, a.Name)
+		}
 	}
 }
+
+// boolValues are the values of an attribute of type BOOL.
+var boolValues = []string{"true", "false"}
 
 // checkBounds checks the numbers that an attribute declares.
 func (r *resolver) checkBounds(a *Attribute, t item.Type) {
@@ -319,6 +328,9 @@ func (r *resolver) when(e *Entity, when []*Setting) {
 		if !ok {
 			r.fault(s.Position, "%s has no %s%s", e.Name, s.Name, suggest(s.Name, e.names()))
 			continue
+		}
+		if f.Attribute != nil && f.Type == item.BOOL && len(f.Attribute.Values) == 0 {
+			f.Attribute.Values = boolValues
 		}
 		if f.Attribute == nil || len(f.Attribute.Values) == 0 {
 			r.fault(s.Position, "%s does not list its values, so nothing can depend on them", s.Name)

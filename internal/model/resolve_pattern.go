@@ -300,7 +300,7 @@ func (r *resolver) checkCounts(a *Action) {
 	if a.Reads != 0 && a.Reads < max(1, a.Matches) {
 		r.fault(a.At("reads"), "reads (%d) cannot be less than matches (%d)", a.Reads, max(1, a.Matches))
 	}
-	if max(a.Reads, a.Matches) > maxMatches {
+	if max(a.Reads, a.Matches) > maxMatches && a.Page == 0 {
 		r.fault(a.Position, "a run can read at most %d items: set page", maxMatches)
 	}
 	if max(a.Times, a.Most) > maxTimes {

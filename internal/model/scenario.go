@@ -135,7 +135,8 @@ type scenarioBuilder struct {
 func (d *scenarioBuilder) measure() error {
 	items, bytes := 0, 0
 	for _, s := range d.plan.Steps {
-		n := max(1, s.Action.Times, s.Action.Matches, s.Action.Reads)
+		matches, reads := s.itemsOfRun()
+		n := min(max(matches, reads, s.Action.Times), maxScenarioBytes) // so that the sum does not overflow
 		for _, w := range s.Action.With {
 			count, _ := parseCount(w.Value.text)
 			n += int(count)
@@ -144,10 +145,32 @@ func (d *scenarioBuilder) measure() error {
 		bytes += n * d.gen.Item(s.Entity, 0).Size()
 	}
 	if bytes > maxScenarioBytes {
-		return fmt.Errorf("%q reads or writes %s in one run: set page", d.plan.Pattern.Name, Bytes(bytes))
+		try := "set page"
+		if d.plan.Pattern.Page > 0 {
+			try = "use a key or an index instead of the filter"
+		}
+		return &Fault{Code: "expectation", Pattern: d.plan.Pattern.Name, Position: d.plan.Pattern.Position, Try: try,
+			Message: fmt.Sprintf("it reads or writes %s in one run", Bytes(bytes))}
 	}
 	d.stride = 4 * items
 	return nil
+}
+
+// itemsOfRun returns how many items match a query and how many its key condition
+// matches, as far as a run can notice: with a page and without a filter, few more
+// than the page has. Shards do not divide items evenly.
+func (s *Step) itemsOfRun() (matches, reads int) {
+	a := s.Action
+	matches = max(1, a.Matches)
+	if a.verb == Query && a.Page > 0 && len(s.Filter) == 0 {
+		most := a.Page + 1
+		if s.Shards > 1 {
+			most = 8 * a.Page * s.Shards
+		}
+		matches = min(matches, most)
+		return matches, matches
+	}
+	return matches, max(matches, a.Reads)
 }
 
 // freshOffset is the distance between the ordinals of old and new values.
@@ -182,14 +205,49 @@ func (l Literal) templated() bool {
 }
 
 // store adds an item that exists before the run.
-func (d *scenarioBuilder) store(t *Table, it item.Item) error {
+func (d *scenarioBuilder) store(s *Step, e *Entity, it item.Item) error {
+	t := e.table
 	key := t.Name + "\x00" + string(keyspace.Item(nil, t.schema, it))
 	if d.stored[key] {
-		return fmt.Errorf("%q expects several items, but they have the same key: the attributes that distinguish them are given", d.plan.Pattern.Name)
+		return fmt.Errorf("%q expects several items, but they have the same key: %s", d.plan.Pattern.Name, whySameKey(s, e))
 	}
 	d.stored[key] = true
 	d.scenario.Before = append(d.scenario.Before, Stored{t.Name, it})
 	return nil
+}
+
+// whySameKey is why the items of a run cannot all have different keys.
+func whySameKey(s *Step, e *Entity) string {
+	var few []string
+	for _, leaf := range e.keyLeaves() {
+		if slices.Contains(s.Action.Given, leaf) {
+			continue
+		}
+		if n := e.byName[leaf].mostValues(); n > 0 {
+			few = append(few, fmt.Sprintf("%s has only %d values", leaf, n))
+		}
+	}
+	if few == nil {
+		return "the attributes that distinguish them are given"
+	}
+	return strings.Join(few, ", ")
+}
+
+// mostValues is how many different values a field can have; 0 if they are enough
+// for any run.
+func (f *Field) mostValues() int {
+	a := f.Attribute
+	switch {
+	case len(a.Values) > 0:
+		return len(a.Values)
+	case a.Shards > 0:
+		return a.Shards
+	case a.Format != "":
+		return formats[a.Format].most
+	case f.Type == item.S && a.Size > 0 && a.Size < 4:
+		return []int{1, 36, 36 * 36, 36 * 36 * 36}[a.Size]
+	}
+	return 0
 }
 
 // addCall adds a request.
@@ -206,7 +264,7 @@ func (d *scenarioBuilder) buildGets() error {
 			x := d.sample(s, s.Entity, d.next, s.Action.Where)
 			d.next++
 			it := x.item()
-			if err := d.store(s.Table, it); err != nil {
+			if err := d.store(s, s.Entity, it); err != nil {
 				return err
 			}
 			steps = append(steps, s)

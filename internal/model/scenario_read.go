@@ -25,18 +25,18 @@ type ordinalRange struct {
 // buildQuery builds a query or a scan.
 func (d *scenarioBuilder) buildQuery(s *Step) error {
 	a := s.Action
-	c := &ordinalRange{first: d.base + d.next, count: max(1, a.Matches)}
-	reads := max(c.count, a.Reads)
+	matches, reads := s.itemsOfRun()
+	c := &ordinalRange{first: d.base + d.next, count: matches}
 	for i := range c.count {
 		x := d.sample(s, s.Entity, d.next+1+i, d.m.requiredValues(s))
-		if err := d.store(s.Table, x.item()); err != nil {
+		if err := d.store(s, s.Entity, x.item()); err != nil {
 			return err
 		}
 	}
 	for i := range reads - c.count {
 		x := d.sample(s, s.Entity, d.next+c.count+2+i, d.m.requiredValues(s))
 		d.reject(x, s, c)
-		if err := d.store(s.Table, x.item()); err != nil {
+		if err := d.store(s, s.Entity, x.item()); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (d *scenarioBuilder) buildQuery(s *Step) error {
 		e, _ := d.m.Entity(w.Name)
 		n, _ := parseCount(w.Value.text)
 		for range int(n) {
-			if err := d.store(s.Table, d.sample(s, e, next, a.Where).item()); err != nil {
+			if err := d.store(s, e, d.sample(s, e, next, a.Where).item()); err != nil {
 				return err
 			}
 			next++
@@ -73,7 +73,7 @@ func (m *Model) requiredValues(s *Step) []*Setting {
 		}
 		for _, w := range f.when {
 			if _, given := named(asked, w.Name); !given {
-				asked = append(asked, &Setting{Name: w.Name, Value: StringLiteral(w.Value.Texts()[0])})
+				asked = append(asked, &Setting{Name: w.Name, Value: listedLiteral(s.Entity.byName[w.Name], w.Value.Texts()[0])})
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func (d *scenarioBuilder) reject(x *sample, s *Step, c *ordinalRange) {
 			wanted, _ := named(s.Action.Where, name)
 			for _, other := range f.Attribute.Values {
 				if wanted == nil || other != wanted.Value.text {
-					x.fixed[name], _ = StringLiteral(other).value(f.Type)
+					x.fixed[name], _ = listedLiteral(f, other).value(f.Type)
 				}
 			}
 		case f.Type == item.BOOL:

@@ -27,7 +27,7 @@ func (d *scenarioBuilder) buildWrites() error {
 			}
 			d.next++
 			if w.before != nil {
-				if err := d.store(s.Table, w.before); err != nil {
+				if err := d.store(s, s.Entity, w.before); err != nil {
 					return err
 				}
 			}

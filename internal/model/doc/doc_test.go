@@ -172,7 +172,7 @@ tables:
   tab:
     description: HOSTILE
     key: {partition: HOSTILE, sort: sk}
-    indexes: {HOSTILE: {partition: HOSTILE, sort: status, description: HOSTILE, projection: [HOSTILE, b]}}
+    indexes: {index: {partition: HOSTILE, sort: status, description: HOSTILE, projection: [HOSTILE, b]}}
     ttl: HOSTILE
 entities:
   HOSTILE:
@@ -291,9 +291,31 @@ func withoutCode(line string) string {
 	return b.String()
 }
 
+// The examples that a model gives are in its document, also those of attributes
+// with a format or in keys.
+func TestExamplesAreShown(t *testing.T) {
+	m := parse(t, "a", []byte(`
+model: 1
+tables: {shop: {key: {partition: id}, indexes: {byMonth: {partition: month}}}}
+entities:
+  order:
+    attributes: {id: {format: uuid, example: order-of-ada}, month: {size: 7, example: "2026-11"}, name: {size: 20, example: Ada Lovelace}}
+    count: 10
+patterns: [{name: orders of a month, query: order, given: [month], matches: 2, rate: 1/s}]
+`))
+	html, markdown := write(t, m)
+	for _, text := range []string{html, markdown} {
+		for _, example := range []string{"order-of-ada", "2026-11", "Ada Lovelace"} {
+			if strings.Count(text, example) < 2 {
+				t.Errorf("the table and the index do not both show %s", example)
+			}
+		}
+	}
+}
+
 // A model that has only tables can be documented.
 func TestTablesAlone(t *testing.T) {
-	m := parse(t, "a", []byte("{model: 1, tables: {abc: {key: {partition: id}, indexes: {x: {partition: y}}}}, entities: {}, patterns: []}"))
+	m := parse(t, "a", []byte("{model: 1, tables: {abc: {key: {partition: id}, indexes: {byY: {partition: y}}}}, entities: {}, patterns: []}"))
 	html, markdown := write(t, m)
 	for _, text := range []string{html, markdown} {
 		if !strings.Contains(text, "No access pattern is declared yet.") {

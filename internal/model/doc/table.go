@@ -92,7 +92,7 @@ func tableOf(m *model.Model, r *model.Report, t *model.Table, i int) Table {
 	var rows []exampleItem
 	for _, e := range m.EntitiesOf(t) {
 		for ordinal := range rowsOfEntity {
-			rows = append(rows, exampleItem{e.Name, model.Generator{Seed: 1}.Item(e, ordinal)})
+			rows = append(rows, exampleItem{e.Name, exampleOf(e, ordinal)})
 		}
 		shown.Entities = append(shown.Entities, entityOf(m, e))
 	}
@@ -184,6 +184,11 @@ func entries(m *model.Model, r *model.Report, t *model.Table, x *model.Index) (r
 			rows = append(rows, exampleItem{name, t.Schema().Entry(x.Schema(), it)})
 		}
 	}
+	for _, e := range m.EntitiesOf(t) {
+		if it := exampleOf(e, 0); !it.Equal(model.Generator{Seed: 1}.Item(e, 0)) {
+			add(e.Name, it)
+		}
+	}
 	for _, p := range r.Patterns {
 		if !p.Plan.Served() || !slices.Contains(p.Plan.Indexes(), x) {
 			continue
@@ -203,10 +208,19 @@ func entries(m *model.Model, r *model.Report, t *model.Table, x *model.Index) (r
 	}
 	for _, e := range m.EntitiesOf(t) {
 		for ordinal := range rowsOfEntity {
-			add(e.Name, model.Generator{Seed: 1}.Item(e, ordinal))
+			add(e.Name, exampleOf(e, ordinal))
 		}
 	}
 	return rows
+}
+
+// exampleOf returns an example item: the first has the values that the model
+// gives as examples.
+func exampleOf(e *model.Entity, ordinal int) item.Item {
+	if ordinal == 0 {
+		return model.Generator{Seed: 1}.Example(e)
+	}
+	return model.Generator{Seed: 1}.Item(e, ordinal)
 }
 
 // entityName is the entity of a scenario's items: the only one that the plan
