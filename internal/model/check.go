@@ -217,7 +217,7 @@ func (c *modelChecker) partitions() {
 		if x.Index != "" {
 			where = x.Index + " of " + x.Table
 		}
-		code, at := "hot", c.keyPosition(x)
+		code, at := "hot", x.at
 		what := fmt.Sprintf("%s write units a second; the limit of a partition is %s", Figure(x.Write), Figure(MaxPartitionWrites))
 		if x.Read/MaxPartitionReads > x.Write/MaxPartitionWrites {
 			what = fmt.Sprintf("%s read units a second; the limit of a partition is %s", Figure(x.Read), Figure(MaxPartitionReads))
@@ -226,64 +226,18 @@ func (c *modelChecker) partitions() {
 			code, at = "budget", c.m.Budgets.At("partition")
 			what += fmt.Sprintf(", and the budget is %s of it", percent(allowed))
 		}
-		c.fault(code, at, c.coolingOf(x, allowed), "the partition %s of %s would take %s (%s)",
+		c.fault(code, at, x.cooling(allowed), "the partition %s of %s would take %s (%s)",
 			x.Key, where, what, strings.Join(x.Patterns[:min(3, len(x.Patterns))], ", "))
 	}
 }
 
-// coolingOf is what to do about a hot partition: shards divide writes, but each
+// cooling is what to do about a hot partition: shards divide writes, but each
 // read of a sharded partition reads all shards.
-func (c *modelChecker) coolingOf(x *Partition, allowed float64) string {
+func (x *Partition) cooling(allowed float64) string {
 	if w := x.Write / MaxPartitionWrites; w < 1 && w <= allowed {
 		return fmt.Sprintf("cache the reads (DAX, or in the application), or keep %d copies under different keys and read one of them at random", x.Shards)
 	}
-	return fmt.Sprintf("spread it over %d shards", x.Shards*c.shardsIn(x))
-}
-
-// shardsIn is the number of shards that a partition's key is already spread
-// over.
-func (c *modelChecker) shardsIn(x *Partition) int {
-	n := 1
-	c.eachKey(x, func(e *Entity, f *Field) {
-		for _, leaf := range e.leaves(f.Name) {
-			n = max(n, e.byName[leaf].Attribute.Shards)
-		}
-	})
-	return n
-}
-
-// keyPosition is where the key of a partition is declared.
-func (c *modelChecker) keyPosition(x *Partition) (at Position) {
-	c.eachKey(x, func(_ *Entity, f *Field) {
-		if at.Line == 0 {
-			at = f.location.Position
-		}
-	})
-	return at
-}
-
-// eachKey calls do for each key that a partition may belong to.
-func (c *modelChecker) eachKey(x *Partition, do func(*Entity, *Field)) {
-	t, _ := c.m.Table(x.Table)
-	key := t.schema.Key
-	if i, ok := t.Index(x.Index); ok {
-		key = i.schema.Key
-	}
-	for _, e := range c.m.EntitiesOf(t) {
-		for _, a := range key.Partition {
-			if f, ok := e.byName[a.Name]; ok && couldBe(e, f, x.Key) {
-				do(e, f)
-			}
-		}
-	}
-}
-
-// couldBe reports whether a partition's label begins with the prefix of a
-// field.
-func couldBe(e *Entity, f *Field, key string) bool {
-	t := templateOf(f)
-	begin := t.prefix()
-	return begin != "" && len(key) >= len(begin) && key[:len(begin)] == begin || begin == "" && key == label(e, t, nil)
+	return fmt.Sprintf("spread it over %d shards", x.Shards*x.shardsNow)
 }
 
 // budgets reports budgets that are exceeded.

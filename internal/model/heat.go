@@ -28,7 +28,9 @@ type Partition struct {
 	Shards   int      `json:"shards"`   // the factor by which to shard it; 1 if that is not needed
 	Patterns []string `json:"patterns"` // the patterns that use it, the hottest first
 
-	by map[string]float64 // share by pattern
+	by        map[string]float64 // share by pattern
+	at        Position           // where its key is declared
+	shardsNow int                // the number of shards that the key is already spread over
 }
 
 // partitionLoad is the units that one run of a pattern uses in a partition.
@@ -271,7 +273,11 @@ func (h *heat) addUnits(p *Pattern, t partitionLoad, form map[string]string, uni
 	}
 	x := h.found[id]
 	if x == nil {
-		x = &Partition{Table: id[0], Index: id[1], Key: id[2], by: make(map[string]float64)}
+		x = &Partition{Table: id[0], Index: id[1], Key: id[2], by: make(map[string]float64), shardsNow: 1}
+		x.at = t.entity.byName[t.partition()[0]].location.Position
+		for _, leaf := range t.leaves() {
+			x.shardsNow = max(x.shardsNow, t.entity.byName[leaf].Attribute.Shards)
+		}
 		h.found[id] = x
 	}
 	if t.write {

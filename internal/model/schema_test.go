@@ -44,7 +44,8 @@ func TestSchemaTakesModels(t *testing.T) {
 	v := validator{root}
 	files, _ := filepath.Glob("../../apps/*/*.model.yaml")
 	fixed, _ := filepath.Glob("testdata/faults/*.fixed.model.yaml")
-	files = append(append(files, fixed...), "testdata/shapes.model.yaml")
+	examples, _ := filepath.Glob("../../examples/models/*.model.yaml")
+	files = append(slices.Concat(files, fixed, examples), "testdata/shapes.model.yaml")
 	for _, file := range files {
 		if err := v.check(root, loadYAML(t, file), "$"); err != nil {
 			t.Errorf("%s: %v", file, err)

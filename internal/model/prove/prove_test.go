@@ -56,7 +56,11 @@ func models(t *testing.T) []string {
 	if err != nil || len(files) < 4 {
 		t.Fatalf("found the models %v, %v", files, err)
 	}
-	return append(files, "../testdata/shapes.model.yaml")
+	examples, err := filepath.Glob("../../../examples/models/*.model.yaml")
+	if err != nil || len(examples) < 2 {
+		t.Fatalf("found the examples %v, %v", examples, err)
+	}
+	return append(append(files, examples...), "../testdata/shapes.model.yaml")
 }
 
 // empty checks that the tables are empty.
