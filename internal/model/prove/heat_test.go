@@ -1,0 +1,101 @@
+package prove
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/virtualtime"
+)
+
+const heatSeed = 20261117
+
+// Units of one request of the random models, whose items are small.
+const (
+	unitsOfRead  = 0.5
+	unitsOfWrite = 1.0
+)
+
+// The busiest partitions of random models get as many requests under load as
+// the check predicts. The load gives each pattern items of its own, so each
+// entity of these models has one pattern; it repeats items, so it can follow
+// distinct, hottest and skew, but no mix, no current time and no shards of
+// writes.
+func TestHeatIsAsPredicted(t *testing.T) {
+	const during = 20 * time.Second
+	compared := 0
+	for n := range uint64(20) {
+		chance := rand.New(rand.NewPCG(heatSeed, n))
+		text := randomModel(chance)
+		m := parse(t, text)
+		report := m.Check(model.DefaultPrices())
+		virtualtime.Test(t, func(t *testing.T) {
+			r, err := Load(t.Context(), answering(0, nil), m, LoadOptions{Rate: Rate{Times: 1}, For: during, Seed: heatSeed + n})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := make(map[*model.Partition]bool)
+			for _, hot := range r.Hottest {
+				p := predictedFor(report, hot.Key)
+				if p == nil {
+					t.Fatalf("seed %d, %d: no partition is predicted for %s:\n%s", heatSeed, n, hot.Key, text)
+				}
+				want := (p.Read/unitsOfRead + p.Write/unitsOfWrite) * during.Seconds()
+				if seen[p] || want < 2000 {
+					continue // the prediction is of the busiest; few requests vary by more than 10 %
+				}
+				seen[p] = true
+				compared++
+				if got := float64(hot.Requests); math.Abs(got/want-1) > 0.1 {
+					t.Errorf("seed %d, %d: %s gets %v requests, predicted are %.0f:\n%s", heatSeed, n, hot.Key, got, want, text)
+				}
+			}
+		})
+	}
+	if compared < 24 {
+		t.Errorf("only %d partitions were compared", compared)
+	}
+}
+
+// predictedFor returns the partition that a key of a load belongs to: each has a
+// prefix of its own.
+func predictedFor(r *model.Report, key string) *model.Partition {
+	for _, p := range r.Heat {
+		prefix, _, _ := strings.Cut(p.Key, "{")
+		if strings.HasPrefix(key, tableOrIndex{p.Table, p.Index}.String()+" "+prefix) {
+			return p
+		}
+	}
+	return nil
+}
+
+// randomModel returns a model of up to four entities, each with one pattern.
+func randomModel(chance *rand.Rand) string {
+	pick := func(options ...string) string { return options[chance.IntN(len(options))] }
+	var entities, patterns strings.Builder
+	for i := range 1 + chance.IntN(4) {
+		values := 2 + chance.IntN(7)
+		share := max(1.5/float64(values), 0.1+0.8*chance.Float64())
+		hottest, skew := "", ""
+		switch chance.IntN(3) {
+		case 0:
+			hottest = fmt.Sprintf(", hottest: %.2f", share)
+		case 1:
+			skew = fmt.Sprintf(", skew: {owner: %.2f}", share)
+		}
+		shard := ""
+		verb := pick("get: e%d, given: [owner, id]", "query: e%d, given: [owner], matches: 2", "query: e%d, given: [owner], matches: 4",
+			"update: e%d, given: [owner, id], set: {note: \"{note}\"}", "put: e%d, replaces: true")
+		if strings.HasPrefix(verb, "query") && chance.IntN(2) == 0 {
+			shard = "#{shard}"
+		}
+		fmt.Fprintf(&entities, "  e%d: {keys: {PK: \"E%d#{owner}%s\", SK: \"S#{id}\"}, attributes: {owner: {size: 10, distinct: %d%s}, id: {format: uuid}, note: {size: 20}, shard: {shards: %d, of: id}}, count: 1000}\n",
+			i, i, shard, values, hottest, 2+chance.IntN(3))
+		fmt.Fprintf(&patterns, "  - {name: p%d, %s, rate: %d/s%s}\n", i, fmt.Sprintf(verb, i), 200+chance.IntN(800), skew)
+	}
+	return "model: 1\ntables: {tab: {key: {partition: PK, sort: SK}}}\nentities:\n" + entities.String() + "patterns:\n" + patterns.String()
+}
