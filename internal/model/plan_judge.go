@@ -27,6 +27,9 @@ func (c *planner) addFaults(x *queryCandidate) {
 		if x.pad {
 			try = "store it as zero-padded text: format: sequence"
 		}
+		if x.random {
+			try = "order by a time, or use an identifier that begins with one: format: ulid"
+		}
 		c.fault("order", "order", try, "items are not returned in order of %s: %s", name, x.order)
 	}
 	if len(x.missing) > 0 {

@@ -92,6 +92,7 @@ type queryCandidate struct {
 	missing  []string // attributes that the index lacks
 	order    string   // why items are not in the requested order; "" if they are
 	pad      bool     // the only problem with the order is numbers stored as text
+	random   bool     // the only problem with the order is that it is of random values
 	eventual bool     // the read must be consistent, but the index cannot serve it so
 	sparse   string   // why the index does not contain the requested items
 
@@ -315,7 +316,7 @@ func (x *queryCandidate) orderProblem(name string) string {
 			break
 		}
 		if f.Name == name {
-			return ""
+			return x.orderOfValues(f)
 		}
 		if s.known(f) {
 			continue
@@ -335,10 +336,20 @@ func (x *queryCandidate) orderProblem(name string) string {
 				x.pad = true
 				return fmt.Sprintf("%s stores the number %s as text, where 10 sorts before 9", a.Name, name)
 			}
-			return ""
+			return x.orderOfValues(leaf)
 		}
 	}
 	return fmt.Sprintf("the sort key of %s does not contain it", x.name())
+}
+
+// orderOfValues is why the values of a field have no order that means anything,
+// "" if they do.
+func (x *queryCandidate) orderOfValues(f *Field) string {
+	if f.Attribute == nil || f.Attribute.Format != "uuid" {
+		return ""
+	}
+	x.random = true
+	return fmt.Sprintf("%s has the format uuid, whose order is random", f.Name)
 }
 
 // checkProjection finds requested attributes that the index lacks.

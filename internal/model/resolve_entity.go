@@ -186,6 +186,9 @@ func (r *resolver) checkBounds(a *Attribute, t item.Type) {
 	if a.Hottest > 1 {
 		r.fault(a.At("hottest"), "a share must be at most 1, not %v", a.Hottest)
 	}
+	if a.Hottest > 0 && a.Distinct > 0 && a.Hottest*float64(a.Distinct) < 0.999 {
+		r.fault(a.At("hottest"), "the busiest of %v values has at least 1/%v of the traffic, not %v", float64(a.Distinct), float64(a.Distinct), a.Hottest)
+	}
 	if a.Largest != 0 && a.Largest < a.Size || a.Most != 0 && a.Most < a.Count {
 		r.fault(a.Position, "the largest size or count of %s is below its typical one", a.Name)
 	}

@@ -429,9 +429,9 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// Models with a fault are documented too, with the fault.
+// Models with a fault or a note are documented too, with it.
 func TestFaultsAreShown(t *testing.T) {
-	files, err := filepath.Glob("../testdata/faults/*.model.yaml")
+	files, err := filepath.Glob("../testdata/*/*.model.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +446,8 @@ func TestFaultsAreShown(t *testing.T) {
 			continue // not a valid model
 		}
 		html, markdown := write(t, m)
-		for _, f := range New(m, model.DefaultPrices()).Faults {
+		page := New(m, model.DefaultPrices())
+		for _, f := range append(page.Faults, page.Notes...) {
 			shown++
 			if !strings.Contains(html, templateEscape(f.Message)) || !strings.Contains(markdown, prose(f.Message)) {
 				t.Errorf("%s: the page does not show %q", file, f.Message)

@@ -21,7 +21,8 @@ func (p *Page) Markdown(w io.Writer) error {
 		tiles = append(tiles, fmt.Sprintf("**%s** %s", prose(t.Value), prose(t.Label)))
 	}
 	out.line("\n%s", strings.Join(tiles, " · "))
-	out.faults(p.Faults)
+	out.faults("Faults", p.Faults)
+	out.faults("Notes", p.Notes)
 	out.patterns(p.Groups)
 	for _, t := range p.Tables {
 		out.table(t)
@@ -57,11 +58,11 @@ func (m *markdown) header(cells ...string) {
 	m.line("|%s", strings.Repeat("---|", len(cells)))
 }
 
-func (m *markdown) faults(all []Fault) {
+func (m *markdown) faults(title string, all []Fault) {
 	if len(all) == 0 {
 		return
 	}
-	m.line("\n## Faults\n")
+	m.line("\n## %s\n", title)
 	for _, f := range all {
 		text := prose(f.Message)
 		if f.About != "" {

@@ -23,6 +23,7 @@ type Page struct {
 	Description string
 	Tiles       []Tile
 	Faults      []Fault
+	Notes       []Fault // what is not a fault, but good to know
 	Groups      []Group
 	Tables      []Table
 	Machines    []Machine
@@ -108,6 +109,9 @@ func New(m *model.Model, prices *model.Prices) *Page {
 	}
 	for _, f := range r.Faults {
 		p.Faults = append(p.Faults, faultOf(f))
+	}
+	for _, n := range r.Notes {
+		p.Notes = append(p.Notes, faultOf((*model.Fault)(n)))
 	}
 	p.patterns(m, r)
 	for i, t := range m.Tables {
