@@ -114,8 +114,8 @@ func printCost(w io.Writer, c *model.Cost) error {
 	}
 	for _, t := range c.Tables {
 		if x := t.Stream; x != nil {
-			fmt.Fprintf(w, "\nstream of %s: %s that polls each of %s %s times a second; functions that the service calls read it for free\n",
-				t.Name, plural(x.Readers, "reader"), plural(int(x.Shards), "shard"), model.Figure(x.PollsPerSecond))
+			fmt.Fprintf(w, "\nstream of %s: %s, %s polls a second of each, %s; functions that the service calls read it for free\n",
+				t.Name, plural(int(x.Shards), "shard"), model.Figure(x.PollsPerSecond), plural(x.Readers, "reader"))
 		}
 	}
 	fmt.Fprintf(w, "\n%s %s a month, at the prices of %s in %s\n", model.Money(c.Dollars), c.Prices.Currency, c.Prices.Date, c.Prices.Region)
