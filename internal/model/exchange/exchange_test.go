@@ -185,7 +185,7 @@ func showUnits(c *model.Capacity) string {
 
 // show distinguishes tables that differ; otherwise the comparison would prove nothing.
 func TestShowDistinguishesTables(t *testing.T) {
-	const text = `{model: 1, tables: {tab: {key: {partition: a}, indexes: {x: {partition: b}}, billing: provisioned, read: {units: 1}, write: {min: 1, max: 5}}}, entities: {}, patterns: []}`
+	const text = `{model: 1, tables: {tab: {key: {partition: a}, indexes: {byB: {partition: b}}, billing: provisioned, read: {units: 1}, write: {min: 1, max: 5}}}, entities: {}, patterns: []}`
 	for _, change := range [][2]string{{"partition: a", "partition: c"}, {"partition: b", "partition: b, sort: c"}, {"units: 1", "units: 2"}, {"max: 5", "max: 6"}, {"read:", "recovery: true, read:"}, {"read:", "ttl: t, read:"}} {
 		a, err := model.Parse("a", []byte(text))
 		if err != nil {
