@@ -45,7 +45,7 @@ func TestModelExitCodes(t *testing.T) {
 		{"no command", nil, 2, "needs a command"},
 		{"another command", []string{"chekc"}, 2, `no command "chekc"`},
 		{"a cost", []string{"cost", goodModel}, 0, "daily run     60        138        33            105"},
-		{"who reads a stream", []string{"cost", streamed}, 0, "stream of shop: 1 shard, 4 polls a second of each, 2 readers; functions that the service calls read it for free"},
+		{"the readers of a stream", []string{"cost", streamed}, 0, "stream of shop: 1 shard, 4 polls a second of each, 2 readers; functions that the service calls read it for free"},
 		{"a cost of an invalid file", []string{"cost", invalid}, 2, "did you mean partition?"},
 		{"a difference", []string{"cost", "--diff", goodModel, otherModel}, 0, "removed"},
 		{"a difference of one file", []string{"cost", "--diff", goodModel}, 2, "needs two files"},

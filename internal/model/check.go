@@ -11,7 +11,7 @@ import (
 type Report struct {
 	Patterns []*PatternReport `json:"patterns"`
 	Faults   []*Fault         `json:"faults"` // all faults, including those of patterns
-	Notes    []*Note          `json:"notes"`  // what is not wrong, but good to know
+	Notes    []*Note          `json:"notes"`  // remarks that are not faults
 	Heat     []*Partition     `json:"heat"`   // the busiest partitions, hottest first
 	Cost     *Cost            `json:"-"`
 }

@@ -306,7 +306,7 @@ func (c *Capacity) provision(used float64) float64 {
 	return min(most, max(least, math.Ceil(used*100/target-1e-9)))
 }
 
-// StreamLoad is who reads a stream, as its cost assumes.
+// StreamLoad is how a stream is read, as its cost assumes.
 type StreamLoad struct {
 	Readers        int     `json:"readers"` // programs that poll it; functions that the service calls read for free
 	Shards         float64 `json:"shards"`

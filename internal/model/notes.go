@@ -9,7 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 )
 
-// Note is something to know about a model that is not a fault.
+// Note is a remark about a model that is not a fault.
 type Note struct {
 	Code     string   `json:"code"`              // kind of note; stable
 	Pattern  string   `json:"pattern,omitempty"` // the access pattern it is about, if any

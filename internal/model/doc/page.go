@@ -23,7 +23,7 @@ type Page struct {
 	Description string
 	Tiles       []Tile
 	Faults      []Fault
-	Notes       []Fault // what is not a fault, but good to know
+	Notes       []Fault // remarks that are not faults
 	Groups      []Group
 	Tables      []Table
 	Machines    []Machine
