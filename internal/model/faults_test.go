@@ -70,35 +70,36 @@ func testCorpus(t *testing.T, dir, kind string, find func([]byte) []string) (cou
 	return count
 }
 
-// notesOf returns the notes of a model like faultsOf, after its faults.
-func notesOf(text []byte) (all []string) {
-	all = faultsOf(text)
-	m, err := Parse("x", text)
-	if err != nil {
-		return all
-	}
-	for _, n := range m.Check(DefaultPrices()).Notes {
-		all = append(all, describe((*Fault)(n)))
-	}
-	return all
-}
-
 // faultsOf returns the faults of a model, each as line:column, code, message and
 // advice.
-func faultsOf(text []byte) (all []string) {
-	var faults []*Fault
+func faultsOf(text []byte) []string {
+	faults, _ := findings(text)
+	return faults
+}
+
+// notesOf returns the faults of a model, followed by its notes.
+func notesOf(text []byte) []string {
+	faults, notes := findings(text)
+	return append(faults, notes...)
+}
+
+func findings(text []byte) (faults, notes []string) {
 	m, err := Parse("x", text)
 	var syntax *SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		faults = syntax.Faults
-	case err == nil:
-		faults = m.Check(DefaultPrices()).Faults
+	if errors.As(err, &syntax) {
+		for _, f := range syntax.Faults {
+			faults = append(faults, describe(f))
+		}
+		return faults, nil
 	}
-	for _, f := range faults {
-		all = append(all, describe(f))
+	r := m.Check(DefaultPrices())
+	for _, f := range r.Faults {
+		faults = append(faults, describe(f))
 	}
-	return all
+	for _, n := range r.Notes {
+		notes = append(notes, describe((*Fault)(n)))
+	}
+	return faults, notes
 }
 
 func describe(f *Fault) string {
