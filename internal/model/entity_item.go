@@ -1,0 +1,258 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// Values returns the values of an item's attributes by the names of the entity:
+// those that the item stores, and those that only its keys contain. The item may
+// be a key without other attributes. It returns an error if the item's key is
+// not one of the entity, or can be read in several ways.
+func (e *Entity) Values(it item.Item) (map[string]item.Value, error) {
+	values := make(map[string]item.Value)
+	for _, f := range e.fields {
+		if v, ok := it.Get(f.Name); ok && f.template == nil {
+			values[f.Name] = v
+		}
+	}
+	for _, a := range e.table.schema.Key.All() {
+		f := e.byName[a.Name]
+		v, ok := it.Get(a.Name)
+		if !ok {
+			return nil, fmt.Errorf("the item has no %s", a.Name)
+		}
+		if f.template == nil {
+			if !f.accepts(v) {
+				return nil, fmt.Errorf("%s is not a value of %s", a.Name, e.Name)
+			}
+			continue
+		}
+		if err := e.bind(f, v, values); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range e.fields {
+		if v, ok := it.Get(f.Name); ok && f.template != nil && !e.table.schema.Key.Has(f.Name) {
+			_ = e.bind(f, v, values) // a key of an index may be out of date
+		}
+	}
+	return values, nil
+}
+
+// bind adds the values that a template's text contains to those that are known.
+func (e *Entity) bind(f *Field, v item.Value, values map[string]item.Value) error {
+	if v.Type() != f.Type {
+		return fmt.Errorf("%s is of type %s", f.Name, v.Type())
+	}
+	if name, single := f.template.single(); single && f.Type != item.S {
+		if known, ok := values[name]; ok && !item.Equal(known, v) {
+			return fmt.Errorf("%s differs from %s", f.Name, name)
+		}
+		values[name] = v
+		return nil
+	}
+	m := templateMatch{entity: e, values: values}
+	m.match(e.flatten(f.template, nil), string(v.Bytes()), nil)
+	switch len(m.found) {
+	case 0:
+		return fmt.Errorf("%s does not match %q", f.Name, f.template.text)
+	case 1:
+		for name, v := range m.found[0] {
+			values[name] = v
+		}
+		return nil
+	}
+	return fmt.Errorf("%s can be read as %q in several ways", f.Name, f.template.text)
+}
+
+// flatten replaces attributes with templates by their parts.
+func (e *Entity) flatten(t *template, parts []templatePart) []templatePart {
+	for _, p := range t.parts {
+		if f, ok := e.byName[p.name]; p.name != "" && ok && f.template != nil {
+			parts = e.flatten(f.template, parts)
+		} else {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// templateMatch finds the values with which a template gives a text.
+type templateMatch struct {
+	entity *Entity
+	values map[string]item.Value   // known beforehand
+	found  []map[string]item.Value // at most two solutions
+}
+
+// binding is one value on the way to a solution.
+type binding struct {
+	name  string
+	value item.Value
+	next  *binding
+}
+
+func (b *binding) get(name string) (item.Value, bool) {
+	for ; b != nil; b = b.next {
+		if b.name == name {
+			return b.value, true
+		}
+	}
+	return nil, false
+}
+
+func (m *templateMatch) match(parts []templatePart, text string, bound *binding) {
+	if len(m.found) > 1 {
+		return
+	}
+	if len(parts) == 0 {
+		if text == "" {
+			m.add(bound)
+		}
+		return
+	}
+	p := parts[0]
+	constant := p.text
+	if p.name != "" {
+		v, ok := m.values[p.name]
+		if !ok {
+			v, ok = bound.get(p.name)
+		}
+		if !ok {
+			m.try(parts, text, bound)
+			return
+		}
+		constant = plain(v)
+	}
+	if rest, ok := strings.CutPrefix(text, constant); ok {
+		m.match(parts[1:], rest, bound)
+	}
+}
+
+// try gives an attribute each beginning of the text that may be its value.
+func (m *templateMatch) try(parts []templatePart, text string, bound *binding) {
+	f := m.entity.byName[parts[0].name]
+	for end := 1; end <= len(text); end++ {
+		if len(parts) == 1 {
+			end = len(text)
+		} else if next := parts[1]; next.name == "" {
+			at := strings.Index(text[end:], next.text)
+			if at < 0 {
+				return
+			}
+			end += at
+		}
+		if v, ok := f.parse(text[:end]); ok {
+			m.match(parts[1:], text[end:], &binding{f.Name, v, bound})
+		}
+	}
+}
+
+func (m *templateMatch) add(bound *binding) {
+	found := make(map[string]item.Value)
+	for ; bound != nil; bound = bound.next {
+		found[bound.name] = bound.value
+	}
+	m.found = append(m.found, found)
+}
+
+// parse returns the value of an attribute that a template shows as text.
+func (f *Field) parse(text string) (item.Value, bool) {
+	v := item.String(text)
+	if f.Type == item.N {
+		n, err := item.ParseNumber(text)
+		if err != nil || n.String() != text {
+			return nil, false
+		}
+		v = item.Num(n)
+	}
+	return v, f.accepts(v)
+}
+
+// accepts reports whether an attribute of a key may have a value.
+func (f *Field) accepts(v item.Value) bool {
+	if v.Type() != f.Type {
+		return false
+	}
+	return f.Attribute == nil || len(f.Attribute.Values) == 0 || slices.Contains(f.Attribute.Values, plain(v))
+}
+
+// MissingAttributeError is returned when an attribute of a template has no value.
+type MissingAttributeError struct{ Key, Attribute string }
+
+func (e *MissingAttributeError) Error() string {
+	return fmt.Sprintf("%s cannot be built: the item has no %s", e.Key, e.Attribute)
+}
+
+// Value returns the value of an attribute of an item that has the given values,
+// as Values returns them. It is nil if the item does not have the attribute.
+func (f *Field) Value(values map[string]item.Value) (item.Value, error) {
+	for _, w := range f.when {
+		v, ok := values[w.Name]
+		if !ok || v.Type() != item.S && v.Type() != item.N || !slices.Contains(w.Value.Texts(), plain(v)) {
+			return nil, nil
+		}
+	}
+	if f.template == nil {
+		return f.own(values), nil
+	}
+	if name, single := f.template.single(); single {
+		v, err := f.entity.byName[name].Value(values)
+		if v == nil && err == nil {
+			err = &MissingAttributeError{f.Name, name}
+		}
+		return v, err
+	}
+	var b strings.Builder
+	for _, p := range f.template.parts {
+		if p.name == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		v, err := f.entity.byName[p.name].Value(values)
+		if err != nil {
+			return nil, err
+		}
+		if v == nil || v.Type() != item.S && v.Type() != item.N {
+			return nil, &MissingAttributeError{f.Name, p.name}
+		}
+		b.WriteString(plain(v))
+	}
+	return item.String(b.String()), nil
+}
+
+// own returns the value of an attribute without template. A shard number that is
+// not known is computed, by the hash of the attributes that the entity's key
+// consists of if the model names no other.
+func (f *Field) own(values map[string]item.Value) item.Value {
+	v, ok := values[f.Name]
+	if ok || f.Attribute == nil || f.Attribute.Shards == 0 {
+		return v
+	}
+	of := []string{f.Attribute.Of}
+	if f.Attribute.Of == "" {
+		of = slices.DeleteFunc(f.entity.keyLeaves(), func(name string) bool { return name == f.Name })
+		slices.Sort(of)
+	}
+	h := fnv.New64a()
+	for i, name := range of {
+		part, ok := values[name]
+		if !ok || part.Type() != item.S && part.Type() != item.N {
+			return nil
+		}
+		if i > 0 {
+			_, _ = h.Write([]byte{0})
+		}
+		_, _ = h.Write([]byte(plain(part)))
+	}
+	return shardValue(f, int(h.Sum64()%uint64(cmp.Or(f.Attribute.Shards, 1))))
+}
+
+// KeyLeaves returns the attributes that the table's key of the entity is built
+// from.
+func (e *Entity) KeyLeaves() []string { return e.keyLeaves() }

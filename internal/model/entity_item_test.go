@@ -1,0 +1,77 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+const entityItemModel = `
+model: 1
+tables: {tab: {key: {partition: PK, sort: SK}, indexes: {ind: {partition: G}}}}
+entities:
+  e:
+    keys: {PK: "A#{a}#{kind}", SK: "{b}#{n}", G: {template: "{kind}#{s}", when: {kind: [X]}}}
+    attributes: {a: S, b: {stored: false}, n: {type: N, stored: false}, kind: {values: [X, Y]}, s: {shards: 4, of: a}}
+patterns: [{name: p, get: e, given: [a, kind, b, n], rate: 1/s}]
+`
+
+// Values are read from keys as they were built into them, or the item is not of
+// the entity.
+func TestEntityValues(t *testing.T) {
+	m, err := Parse("x", []byte(entityItemModel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.Entities[0]
+	for _, c := range []struct{ name, pk, sk, a, want string }{
+		{"all in the key", "A#1#X", "b#7", "", "1 X b 7"},
+		{"a separator within a value", "A#1#2#X", "b#7", "", "1#2 X b 7"},
+		{"a separator that a number excludes", "A#1#X", "b#c#7", "", "1 X b#c 7"},
+		{"a stored attribute decides", "A#1#X", "b#7", "1", "1 X b 7"},
+		{"a stored attribute contradicts", "A#1#X", "b#7", "2", ""},
+		{"a value that is not listed", "A#1#Z", "b#7", "", ""},
+		{"another prefix", "B#1#X", "b#7", "", ""},
+		{"an empty value", "A##X", "b#7", "", ""},
+		{"a number that is not canonical", "A#1#X", "b#07", "", ""},
+		{"several ways", "A#1#X", "b#7#7", "", "1 X b#7 7"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			it := item.Make(map[string]item.Value{"PK": item.String(c.pk), "SK": item.String(c.sk)})
+			if c.a != "" {
+				it = it.With("a", item.String(c.a))
+			}
+			values, err := e.Values(it)
+			got := ""
+			if err == nil {
+				got = plain(values["a"]) + " " + plain(values["kind"]) + " " + plain(values["b"]) + " " + plain(values["n"])
+			}
+			if got != c.want {
+				t.Errorf("the values are %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+// What a generated item stores is what its values give again.
+func TestEntityValueRoundTrip(t *testing.T) {
+	m, err := Parse("x", []byte(entityItemModel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.Entities[0]
+	for n := range 200 {
+		it := Generator{Seed: 1}.Item(e, n)
+		values, err := e.Values(it)
+		if err != nil {
+			t.Fatalf("item %d: %v", n, err)
+		}
+		for _, f := range e.Fields() {
+			want, _ := it.Get(f.Name)
+			got, err := f.Value(values)
+			if f.Stored && (err != nil || string(got) != string(want)) {
+				t.Errorf("item %d: %s is %s, %v, want %s", n, f.Name, got, err, want)
+			}
+		}
+	}
+}
