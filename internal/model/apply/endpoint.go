@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -24,18 +25,38 @@ const maxReplyBytes = 32 << 20
 
 // Send sends one request of the API. A json.RawMessage is sent as it is.
 func (e *Endpoint) Send(ctx context.Context, operation string, body any) ([]byte, error) {
+	return e.send(ctx, e.URL, "DynamoDB_20120810."+operation, body)
+}
+
+// SendStreams sends one request of the API of streams. On AWS it has a host of
+// its own.
+func (e *Endpoint) SendStreams(ctx context.Context, operation string, body any) ([]byte, error) {
+	return e.send(ctx, streamsURL(e.URL), "DynamoDBStreams_20120810."+operation, body)
+}
+
+// streamsURL returns the URL of the streams of an endpoint.
+func streamsURL(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil || !strings.HasPrefix(u.Host, "dynamodb.") || !strings.Contains(u.Host, ".amazonaws.com") {
+		return endpoint
+	}
+	u.Host = "streams." + u.Host
+	return u.String()
+}
+
+func (e *Endpoint) send(ctx context.Context, to, target string, body any) ([]byte, error) {
 	text, ok := body.(json.RawMessage)
 	if !ok {
 		var err error
 		if text, err = json.Marshal(body); err != nil {
-			return nil, fmt.Errorf("encode the request %s: %w", operation, err)
+			return nil, fmt.Errorf("encode the request %s: %w", target, err)
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(e.URL, "/")+"/", bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(to, "/")+"/", bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	r.Header.Set("X-Amz-Target", target)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	return e.do(r, text)
 }
