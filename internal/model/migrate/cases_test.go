@@ -1,0 +1,251 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/migrate"
+)
+
+const oldUsers = `
+tables: {users: {key: {partition: id}}}
+entities:
+  user: {attributes: {id: S, email: S}}
+patterns: [{name: get, get: user, given: [id], rate: 1/s}]
+`
+
+const newUsers = `
+tables: {accounts: {key: {partition: email}}}
+entities:
+  user: {attributes: {id: S, email: S}}
+patterns: [{name: get, get: user, given: [email], rate: 1/s}]
+`
+
+// A new key passes from one item to another, while no two items have it at the
+// same time: the records of the two may arrive in any order.
+func TestMigrateKeysPassBetweenItems(t *testing.T) {
+	g := newRig(t, oldUsers, newUsers)
+	const users, emails = 60, 40
+	r := rand.New(rand.NewPCG(g.seed, 1))
+	has, taken := make(map[int]int), make(map[int]bool)
+	step := func() {
+		id := r.IntN(users)
+		key := stringItem{"id": fmt.Sprint(id)}
+		email, ok := has[id]
+		if ok && r.IntN(3) == 0 {
+			g.send("DeleteItem", map[string]any{"TableName": "users", "Key": key.json()})
+			delete(has, id)
+			delete(taken, email)
+			return
+		}
+		next := r.IntN(emails)
+		if taken[next] {
+			return
+		}
+		key["email"] = fmt.Sprint(next, "@example.com")
+		g.send("PutItem", map[string]any{"TableName": "users", "Item": key.json()})
+		if ok {
+			delete(taken, email)
+		}
+		has[id], taken[next] = next, true
+	}
+	for range 200 {
+		step()
+	}
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			step()
+			time.Sleep(100 * time.Microsecond)
+		}
+	}()
+	g.Logf("%d kills", g.killRepeatedly(migrate.Ready))
+	cancel()
+	<-done
+	g.do(migrate.Switched)
+	var want []stringItem
+	for id, email := range has {
+		want = append(want, stringItem{"id": fmt.Sprint(id), "email": fmt.Sprint(email, "@example.com")})
+	}
+	g.wantItems("users", want)
+	g.wantItems("accounts", want)
+}
+
+// Two items with one new key end the run, with both keys in the message.
+func TestMigrateCollision(t *testing.T) {
+	g := newRig(t, oldUsers, newUsers)
+	for _, id := range []string{"first", "second"} {
+		g.send("PutItem", map[string]any{"TableName": "users", "Item": stringItem{"id": id, "email": "e"}.json()})
+	}
+	_, err := g.migrator().Run(t.Context(), migrate.Ready)
+	var collision *migrate.CollisionError
+	if !errors.As(err, &collision) || !strings.Contains(err.Error(), "first") || !strings.Contains(err.Error(), "second") {
+		t.Errorf("the run ends with %v", err)
+	}
+	g.do(migrate.Aborted)
+	if n := len(g.all("users")); n != 2 {
+		t.Errorf("after the abort there are %d users", n)
+	}
+}
+
+// An abort is possible in each phase before the switch, removes what was
+// created, and the migration can begin again.
+func TestMigrateAborts(t *testing.T) {
+	for _, phase := range []migrate.Phase{migrate.Create, migrate.Backfill, migrate.Verify, migrate.Ready} {
+		t.Run(string(phase), func(t *testing.T) {
+			g := newRig(t, oldOrders, newOrders)
+			w := orderWriter(g)
+			w.fill(100)
+			ctx, cancel := context.WithCancel(t.Context())
+			o := g.options
+			o.Changed = func(st migrate.State) {
+				if st.Phase == phase {
+					cancel()
+				}
+			}
+			if st, err := migrate.New(g.e.Send, g.e.SendStreams, g.old, g.new, o).Run(ctx, migrate.Ready); st == nil || st.Phase != phase {
+				t.Fatalf("%+v, %v", st, err)
+			}
+			g.do(migrate.Aborted)
+			if _, err := g.e.Send(t.Context(), "DescribeTable", map[string]any{"TableName": "orders2"}); err == nil {
+				t.Error("the new table exists after the abort")
+			}
+			if is := streamOf(g, "orders"); is != "" {
+				t.Errorf("the old table has a stream of %s", is)
+			}
+			g.do(migrate.Ready)
+			g.wantItems("orders2", w.mapped(toNewOrder))
+		})
+	}
+}
+
+// A process that runs the migration executes the commands of others.
+func TestMigrateCommandsOfAnotherProcess(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(50)
+	g.do(migrate.Ready)
+	ran := make(chan error, 1)
+	go func() {
+		st, err := g.migrator().Run(t.Context(), "")
+		if err == nil && st.Phase != migrate.Dropped {
+			err = fmt.Errorf("it ended in phase %s", st.Phase)
+		}
+		ran <- err
+	}()
+	for {
+		if st, err := g.migrator().Status(t.Context()); err != nil || st.Until.After(time.Now()) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	g.options.Owner = "second"
+	if _, err := g.migrator().Run(t.Context(), ""); !errors.Is(err, migrate.ErrBusy) {
+		t.Errorf("a second process that runs it returns %v", err)
+	}
+	g.do(migrate.Switched)
+	if _, err := g.migrator().Run(t.Context(), migrate.Aborted); err == nil {
+		t.Error("a migration that is switched can be aborted")
+	}
+	g.do(migrate.Ready)
+	if _, err := g.migrator().Run(t.Context(), migrate.Dropped); err == nil {
+		t.Error("the old tables can be dropped before the switch")
+	}
+	g.do(migrate.Switched)
+	g.options.Window = time.Hour
+	if _, err := g.migrator().Run(t.Context(), migrate.Dropped); err == nil || !strings.Contains(err.Error(), "stay for 1h") {
+		t.Errorf("within the window: %v", err)
+	}
+	g.options.Window = 0
+	g.do(migrate.Dropped)
+	if err := <-ran; err != nil {
+		t.Error(err)
+	}
+}
+
+// A switch does not happen while the application writes to the old tables.
+func TestMigrateSwitchNeedsAPause(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(50)
+	g.do(migrate.Ready)
+	g.options.Quiet, g.options.Drain = 2*time.Second, 300*time.Millisecond
+	g.whileWriting(50, func() {
+		if st, err := g.migrator().Run(t.Context(), migrate.Switched); err == nil || st.Phase != migrate.Ready || !strings.Contains(err.Error(), "stop the writes") {
+			t.Errorf("%+v, %v", st, err)
+		}
+	}, w)
+	g.options.Quiet, g.options.Drain = 20*time.Millisecond, time.Minute
+	g.do(migrate.Ready)
+	g.do(migrate.Switched)
+}
+
+// A plan names the items that cannot be mapped, and a run stops at them, except
+// if they are to be copied as they are.
+func TestMigrateUnmatchedItems(t *testing.T) {
+	renamed := strings.NewReplacer("{orders:", "{renamed:").Replace(oldOrders)
+	g := newRig(t, oldOrders, renamed)
+	odd := stringItem{"PK": "SETTINGS", "SK": "1", "x": "y"}
+	g.send("PutItem", map[string]any{"TableName": "orders", "Item": odd.json()})
+	plan, err := g.migrator().Plan(t.Context(), model.DefaultPrices(), 100)
+	if err != nil || len(plan.Faults) != 1 || !strings.Contains(plan.Faults[0], "SETTINGS") {
+		t.Errorf("%+v, %v", plan, err)
+	}
+	var unmatched *migrate.UnmatchedError
+	if _, err := g.migrator().Run(t.Context(), migrate.Ready); !errors.As(err, &unmatched) {
+		t.Errorf("%v", err)
+	}
+	g.do(migrate.Aborted)
+	g.options.Unmatched = migrate.CopyUnmatched
+	g.do(migrate.Ready)
+	g.wantItems("renamed", []stringItem{odd})
+}
+
+// Models between which no migration is possible are rejected.
+func TestMigrateFaults(t *testing.T) {
+	swap := func(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
+	for _, c := range []struct{ name, new, want string }{
+		{"another key of the same table", swap(newOrders, "orders2", "orders"), "give the new table another name"},
+		{"another template in the same table", swap(oldOrders, "C#", "D#"), "another template"},
+		{"a missing entity", swap(newOrders, "order: {keys", "other: {keys", "query: order", "query: other"), "no entity order"},
+		{"a lost attribute of the old key", swap(newOrders, `"{customer}/{order}"`, `"{order}"`, "customer: S, order: S", "order: S", "{partition: customer, sort: order}", "{partition: note, sort: order}", "[customer, order]", "[note, order]"), "does not keep customer"},
+		{"an unknown attribute of the new key", swap(newOrders, "partition: region", "partition: country", "region: S", "country: S", "[region]", "[country]"), "does not declare"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := migrate.New(nil, nil, parse(t, oldOrders), parse(t, c.new), migrate.Options{})
+			plan, err := m.Plan(t.Context(), nil, 0)
+			if err != nil || !strings.Contains(strings.Join(plan.Faults, "; "), c.want) {
+				t.Errorf("the faults are %q, %v", plan.Faults, err)
+			}
+			if _, err := m.Run(t.Context(), ""); err == nil {
+				t.Error("it runs")
+			}
+		})
+	}
+}
+
+// A plan has the cost of the sampled items, scaled to the table.
+func TestMigratePlan(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	orderWriter(g).fill(600)
+	g.options.WriteUnits = 100
+	plan, err := g.migrator().Plan(t.Context(), model.DefaultPrices(), 250)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := plan.Estimate
+	if e.Sampled != 250 || e.Items != 600 || e.WriteUnits != 1200 || e.Seconds != 12 || e.Dollars <= 0 || e.FollowWrites != 20 || plan.Entities[0].Items != 600 {
+		t.Errorf("%+v", e)
+	}
+	if len(plan.Patterns) != 3 || plan.Patterns[0].Before != "GetItem of orders" || plan.Patterns[0].After != "Query of orders2.byCustomer" {
+		t.Errorf("%+v", plan.Patterns)
+	}
+}

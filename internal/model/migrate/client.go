@@ -1,0 +1,226 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/protocol/wire"
+)
+
+// endpointClient sends the requests of a migration.
+type endpointClient struct {
+	send, streams apply.Send
+	retry         time.Duration // how long a request that fails for a while is repeated
+}
+
+// itemJSON is an item as the API encodes it.
+type itemJSON struct{ item.Item }
+
+// MarshalJSON encodes the item.
+func (j itemJSON) MarshalJSON() ([]byte, error) { return wire.AppendItem(nil, j.Item), nil }
+
+// UnmarshalJSON decodes an item.
+func (j *itemJSON) UnmarshalJSON(text []byte) error {
+	var body struct{ Item api.Attributes }
+	if err := wire.Decode(append(append([]byte(`{"Item":`), text...), '}'), &body); err != nil {
+		return err
+	}
+	if body.Item.Fault != nil {
+		return body.Item.Fault
+	}
+	j.Item = body.Item.Item
+	return nil
+}
+
+// replyUnits is the ConsumedCapacity of a reply.
+type replyUnits struct{ CapacityUnits float64 }
+
+// requestTimeout is less than a lease, so that no request outlives its owner's.
+const requestTimeout = 10 * time.Second
+
+// ask sends a request and decodes the reply. It repeats requests that are
+// throttled, and those that a server did not answer.
+func (c *endpointClient) ask(ctx context.Context, operation string, body, into any) error {
+	return c.repeat(ctx, c.send, operation, body, into)
+}
+
+func (c *endpointClient) askStreams(ctx context.Context, operation string, body, into any) error {
+	return c.repeat(ctx, c.streams, operation, body, into)
+}
+
+func (c *endpointClient) repeat(ctx context.Context, send apply.Send, operation string, body, into any) error {
+	until := time.Now().Add(c.retry)
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := func() error {
+			limited, cancel := context.WithTimeout(ctx, requestTimeout)
+			defer cancel()
+			return send.Ask(limited, operation, body, into)
+		}()
+		if err == nil || ctx.Err() != nil || !isTemporary(err) || time.Now().Add(wait).After(until) {
+			return err
+		}
+		if apply.Sleep(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+// isTemporary reports whether a request may succeed when it is repeated.
+func isTemporary(err error) bool {
+	var fault *apierror.Error
+	if !errors.As(err, &fault) {
+		return true
+	}
+	switch fault.Code {
+	case "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "LimitExceededException", "InternalServerError", "TransactionCanceledException":
+		return true
+	}
+	return fault.Status >= 500
+}
+
+// isFault reports whether an error is an API error with a code.
+func isFault(err error, code string) bool {
+	var fault *apierror.Error
+	return errors.As(err, &fault) && fault.Code == code
+}
+
+// get reads an item consistently; nil if it does not exist.
+func (c *endpointClient) get(ctx context.Context, table string, key item.Item) (item.Item, float64, error) {
+	var reply struct {
+		Item             *itemJSON
+		ConsumedCapacity replyUnits
+	}
+	body := map[string]any{"TableName": table, "Key": itemJSON{key}, "ConsistentRead": true, "ReturnConsumedCapacity": "TOTAL"}
+	if err := c.ask(ctx, "GetItem", body, &reply); err != nil {
+		return nil, 0, fmt.Errorf("read %s of table %s: %w", keyText(key), table, err)
+	}
+	if reply.Item == nil {
+		return nil, reply.ConsumedCapacity.CapacityUnits, nil
+	}
+	return reply.Item.Item, reply.ConsumedCapacity.CapacityUnits, nil
+}
+
+// getBoth reads two items as of the same moment; nil if one does not exist.
+func (c *endpointClient) getBoth(ctx context.Context, table string, key item.Item, table2 string, key2 item.Item) (first, second item.Item, err error) {
+	get := func(table string, key item.Item) any {
+		return map[string]any{"Get": map[string]any{"TableName": table, "Key": itemJSON{key}}}
+	}
+	var reply struct{ Responses []struct{ Item *itemJSON } }
+	err = c.ask(ctx, "TransactGetItems", map[string]any{"TransactItems": []any{get(table, key), get(table2, key2)}}, &reply)
+	if err != nil || len(reply.Responses) != 2 {
+		return nil, nil, fmt.Errorf("read %s of table %s and %s of table %s: %w", keyText(key), table, keyText(key2), table2, err)
+	}
+	if it := reply.Responses[0].Item; it != nil {
+		first = it.Item
+	}
+	if it := reply.Responses[1].Item; it != nil {
+		second = it.Item
+	}
+	return first, second, nil
+}
+
+// write sends a write of one item with a condition, which may be empty.
+func (c *endpointClient) write(ctx context.Context, operation string, body map[string]any, cond expression) (units float64, err error) {
+	var reply struct{ ConsumedCapacity replyUnits }
+	body["ReturnConsumedCapacity"] = "TOTAL"
+	if cond.text != "" {
+		body["ConditionExpression"] = cond.text
+	}
+	cond.addTo(body)
+	err = c.ask(ctx, operation, body, &reply)
+	return reply.ConsumedCapacity.CapacityUnits, err
+}
+
+// expression is a condition or an update with its placeholders.
+type expression struct {
+	text   string
+	names  map[string]string
+	values map[string]any
+}
+
+// name returns a placeholder of an attribute's name.
+func (x *expression) name(attribute string) string {
+	if x.names == nil {
+		x.names = make(map[string]string)
+	}
+	for ref, name := range x.names {
+		if name == attribute {
+			return ref
+		}
+	}
+	ref := fmt.Sprintf("#n%d", len(x.names))
+	x.names[ref] = attribute
+	return ref
+}
+
+// value returns a placeholder of a value.
+func (x *expression) value(v item.Value) string {
+	if x.values == nil {
+		x.values = make(map[string]any)
+	}
+	ref := fmt.Sprintf(":v%d", len(x.values))
+	x.values[ref] = json.RawMessage(wire.AppendValue(nil, v))
+	return ref
+}
+
+func (x *expression) addTo(body map[string]any) {
+	if len(x.names) > 0 {
+		body["ExpressionAttributeNames"] = x.names
+	}
+	if len(x.values) > 0 {
+		body["ExpressionAttributeValues"] = x.values
+	}
+}
+
+// scanPage is one page of a scan.
+type scanPage struct {
+	Items            []itemJSON
+	LastEvaluatedKey *itemJSON
+	ConsumedCapacity replyUnits
+}
+
+// scanRequest says what a scan reads.
+type scanRequest struct {
+	table, index      string
+	segment, segments int
+	limit             int
+}
+
+// scan reads one page of a segment.
+func (c *endpointClient) scan(ctx context.Context, r scanRequest, after item.Item) (*scanPage, error) {
+	body := map[string]any{"TableName": r.table, "Segment": r.segment, "TotalSegments": r.segments, "Limit": r.limit, "ReturnConsumedCapacity": "TOTAL"}
+	if r.index != "" {
+		body["IndexName"] = r.index
+	} else {
+		body["ConsistentRead"] = true
+	}
+	if after != nil {
+		body["ExclusiveStartKey"] = itemJSON{after}
+	}
+	page := new(scanPage)
+	if err := c.ask(ctx, "Scan", body, page); err != nil {
+		return nil, fmt.Errorf("scan table %s: %w", r.table, err)
+	}
+	return page, nil
+}
+
+// keyText shows a key to people.
+func keyText(key item.Item) string {
+	var parts []string
+	for name, v := range maps.Collect(key.All()) {
+		parts = append(parts, name+"="+v.String())
+	}
+	if len(parts) == 2 && parts[0] > parts[1] {
+		parts[0], parts[1] = parts[1], parts[0]
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,300 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// copier writes the placements of source items. It handles one source key at a
+// time, so that an older state of an item never follows a newer one.
+type copier struct {
+	c           *endpointClient
+	m           *mapping
+	workers     int
+	read, write *unitBudget
+	counts      *copyCounts
+
+	seed  maphash.Seed
+	locks [1024]sync.Mutex
+	keys  handledKeys
+}
+
+// copyCounts counts the work of the copiers of a process.
+type copyCounts struct{ copied, records, followed atomic.Int64 }
+
+// CollisionError is returned when two source items have the same new key.
+type CollisionError struct {
+	Table       string // the new table
+	Key         item.Item
+	FirstTable  string
+	First       item.Item
+	SecondTable string
+	Second      item.Item
+}
+
+func (e *CollisionError) Error() string {
+	return fmt.Sprintf("two items have the new key %s of table %s: %s of table %s, and %s of table %s",
+		keyText(e.Key), e.Table, keyText(e.First), e.FirstTable, keyText(e.Second), e.SecondTable)
+}
+
+// lock locks a source key and returns the function that unlocks it.
+func (k *copier) lock(id string) func() {
+	mutex := &k.locks[maphash.String(k.seed, id)%uint64(len(k.locks))]
+	mutex.Lock()
+	return mutex.Unlock
+}
+
+func sourceID(table string, key item.Item) string { return table + "\x00" + string(key) }
+
+// copyScanned writes the placement of an item that a scan returned. The page was
+// requested at the given mark.
+func (k *copier) copyScanned(ctx context.Context, table string, it item.Item, mark uint64) error {
+	key := k.m.sources[table].Schema().Key.Of(it)
+	id := sourceID(table, key)
+	defer k.lock(id)()
+	if k.keys.handledSince(id, mark) {
+		return nil
+	}
+	p, err := k.m.place(table, it)
+	if err != nil {
+		return err
+	}
+	units, err := k.put(ctx, table, key, p)
+	if err != nil {
+		return err
+	}
+	k.counts.copied.Add(1)
+	return k.write.pay(ctx, units)
+}
+
+// follow handles the records of a page. Records of one item are handled
+// together.
+func (k *copier) follow(ctx context.Context, table string, records []changeRecord) error {
+	images := make(map[string][]item.Item)
+	byID := make(map[string]item.Item)
+	for _, r := range records {
+		id := sourceID(table, r.keys)
+		byID[id] = r.keys
+		if r.old != nil {
+			images[id] = append(images[id], r.old)
+		} else if !r.inserted {
+			images[id] = append(images[id], r.keys) // the stream has no old images
+		}
+	}
+	ids := slices.Collect(maps.Keys(byID))
+	return parallel(ctx, k.workers, len(ids), func(ctx context.Context, i int) error {
+		return k.sync(ctx, table, byID[ids[i]], images[ids[i]])
+	})
+}
+
+// sync makes the new item of a source key equal to the placement of the source
+// item, and removes the placements of its earlier images.
+func (k *copier) sync(ctx context.Context, table string, key item.Item, images []item.Item) error {
+	id := sourceID(table, key)
+	defer k.lock(id)()
+	current, units, err := k.c.get(ctx, table, key)
+	k.read.count(units)
+	if err != nil {
+		return err
+	}
+	var want *placement
+	if current != nil {
+		if want, err = k.m.place(table, current); err != nil && !errors.Is(err, errIgnored) {
+			return err
+		}
+	}
+	for _, image := range images {
+		p, err := k.m.placeKey(table, image)
+		if err != nil {
+			continue // it had no placement
+		}
+		if want != nil && p.table == want.table && p.key.Equal(want.key) {
+			continue
+		}
+		if err := k.remove(ctx, p); err != nil {
+			return err
+		}
+	}
+	if want != nil {
+		if err := k.replace(ctx, table, key, want); err != nil {
+			return err
+		}
+	}
+	k.keys.add(id)
+	return nil
+}
+
+// replace writes a placement if the new item differs from it.
+func (k *copier) replace(ctx context.Context, table string, key item.Item, p *placement) error {
+	is, units, err := k.c.get(ctx, p.table, p.key)
+	k.read.count(units)
+	if err != nil || is.Equal(p.item) {
+		return err
+	}
+	units, err = k.put(ctx, table, key, p)
+	k.write.count(units)
+	if err == nil {
+		k.counts.followed.Add(1)
+	}
+	return err
+}
+
+// remove deletes a placement if the new item comes from the same source item.
+func (k *copier) remove(ctx context.Context, p *placement) error {
+	body := map[string]any{"TableName": p.table, "Key": itemJSON{p.key}}
+	units, err := k.c.write(ctx, "DeleteItem", body, p.owner)
+	k.write.count(units)
+	if isFault(err, "ConditionalCheckFailedException") {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s of table %s: %w", keyText(p.key), p.table, err)
+	}
+	k.counts.followed.Add(1)
+	return nil
+}
+
+// maxTries is how often a write is tried whose condition fails.
+const maxTries = 10
+
+// put writes a placement, unless another source item has the same one.
+func (k *copier) put(ctx context.Context, table string, key item.Item, p *placement) (units float64, err error) {
+	cond := p.owner.orAbsent(p.key)
+	for range maxTries {
+		units, err = k.c.write(ctx, "PutItem", map[string]any{"TableName": p.table, "Item": itemJSON{p.item}}, cond)
+		if !isFault(err, "ConditionalCheckFailedException") {
+			break
+		}
+		if cond, err = k.contend(ctx, table, key, p); err != nil {
+			break
+		}
+	}
+	if errors.Is(err, errMoved) {
+		return units, nil
+	}
+	var collision *CollisionError
+	if err != nil && !errors.As(err, &collision) {
+		err = fmt.Errorf("write %s of table %s: %w", keyText(p.key), p.table, err)
+	}
+	return units, err
+}
+
+// errMoved is returned when a source item does not have the placement any more
+// that is about to be written. Its next record leads to the right one.
+var errMoved = errors.New("the item has another placement now")
+
+// contend returns the condition with which a placement may replace the item
+// that another source item left there. It returns a CollisionError if both
+// source items belong there at the same time.
+func (k *copier) contend(ctx context.Context, table string, key item.Item, p *placement) (expression, error) {
+	is, _, err := k.c.get(ctx, p.table, p.key)
+	if err != nil || is == nil {
+		return p.owner.orAbsent(p.key), err
+	}
+	source, err := k.m.back.placeKey(p.table, is)
+	if err != nil {
+		return expression{}, err
+	}
+	if source.entity == "" || source.table == table && source.key.Equal(key) {
+		return p.owner.orAbsent(p.key), nil
+	}
+	mine, other, err := k.c.getBoth(ctx, table, key, source.table, source.key)
+	switch {
+	case err != nil:
+		return expression{}, err
+	case !k.m.leadsTo(table, mine, p):
+		return expression{}, errMoved
+	case k.m.leadsTo(source.table, other, p):
+		return expression{}, &CollisionError{Table: p.table, Key: p.key, FirstTable: table, First: key, SecondTable: source.table, Second: source.key}
+	}
+	x := k.m.named(source.table, source.entity)
+	values, err := x.from.Values(source.key)
+	if err != nil {
+		return expression{}, err
+	}
+	return x.ownedBy(values).orAbsent(p.key), nil
+}
+
+// leadsTo reports whether an item has the same new key as a placement.
+func (m *mapping) leadsTo(table string, it item.Item, p *placement) bool {
+	if it == nil {
+		return false
+	}
+	q, err := m.placeKey(table, it)
+	return err == nil && q.table == p.table && q.key.Equal(p.key)
+}
+
+// orAbsent returns the condition that there is no item, or that it fulfils x.
+func (x expression) orAbsent(key item.Item) expression {
+	if x.text == "" {
+		return x
+	}
+	either := expression{names: maps.Clone(x.names), values: x.values}
+	for name := range key.All() {
+		either.text = "attribute_not_exists(" + either.name(name) + ") OR (" + x.text + ")"
+		break
+	}
+	return either
+}
+
+// handledKeys remembers which source keys were handled while pages of a scan
+// were in work.
+type handledKeys struct {
+	mutex sync.Mutex
+	last  uint64
+	at    map[string]uint64
+	marks map[uint64]int // of the pages in work
+}
+
+// begin returns the mark of a page that is about to be requested.
+func (h *handledKeys) begin() uint64 {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.marks == nil {
+		h.marks, h.at = make(map[uint64]int), make(map[string]uint64)
+	}
+	h.marks[h.last]++
+	return h.last
+}
+
+// end forgets a page, and the keys that no page needs any more.
+func (h *handledKeys) end(mark uint64) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.marks[mark]--; h.marks[mark] == 0 {
+		delete(h.marks, mark)
+	}
+	if len(h.marks) == 0 {
+		clear(h.at)
+		return
+	}
+	oldest := slices.Min(slices.Collect(maps.Keys(h.marks)))
+	if oldest > mark {
+		maps.DeleteFunc(h.at, func(_ string, at uint64) bool { return at <= oldest })
+	}
+}
+
+// add records that a key was handled.
+func (h *handledKeys) add(id string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.last++
+	if len(h.marks) > 0 {
+		h.at[id] = h.last
+	}
+}
+
+// handledSince reports whether a key was handled after a mark.
+func (h *handledKeys) handledSince(id string, mark uint64) bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.at[id] > mark
+}

@@ -1,0 +1,248 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/model"
+)
+
+// mapping says where the items of some tables go. A migration has one for each
+// direction.
+type mapping struct {
+	entities map[string][]*entityMapping // by source table
+	copies   map[string]*model.Table     // tables to which unmatched items go, by source table
+	ignored  map[string][]*model.Entity  // entities that have no counterpart, by source table
+	sources  map[string]*model.Table
+	back     *mapping
+}
+
+// entityMapping says what becomes of the items of one entity.
+type entityMapping struct {
+	from, to *model.Entity
+
+	// owner is the attributes that tell, with the new key, which source item a
+	// new item comes from.
+	owner []string
+
+	// needsImage is set if the new key depends on more than the source key.
+	needsImage bool
+}
+
+// placement is what becomes of one item.
+type placement struct {
+	entity string // "" for an unmatched item
+	table  string
+	key    item.Item
+	item   item.Item // nil if only the key was asked for
+	owner  expression
+}
+
+// UnmatchedError is returned for an item that cannot be mapped.
+type UnmatchedError struct {
+	Table  string
+	Key    item.Item
+	Reason string
+}
+
+func (e *UnmatchedError) Error() string {
+	return fmt.Sprintf("table %s: item %s: %s", e.Table, keyText(e.Key), e.Reason)
+}
+
+// errIgnored is returned for an item of an entity that has no counterpart.
+var errIgnored = errors.New("it has no counterpart")
+
+// place returns what becomes of an item.
+func (m *mapping) place(table string, it item.Item) (*placement, error) {
+	p, err := m.placeKey(table, it)
+	if err != nil {
+		return nil, err
+	}
+	if p.entity == "" {
+		p.item = it
+		return p, nil
+	}
+	key := m.sources[table].Schema().Key.Of(it)
+	x := m.named(table, p.entity)
+	if p.item, err = x.convert(it); err != nil {
+		return nil, &UnmatchedError{table, key, err.Error()}
+	}
+	p.key = x.to.TableOf().Schema().Key.Of(p.item)
+	source, err := m.back.placeKey(p.table, p.item)
+	if err == nil && !source.key.Equal(key) {
+		err = fmt.Errorf("its new item leads back to %s", keyText(source.key))
+	}
+	if err != nil {
+		return nil, &UnmatchedError{table, key, fmt.Sprintf("the new item cannot be traced back: %v", err)}
+	}
+	return p, nil
+}
+
+// placeKey returns where an item goes. The item may be a key if the new key
+// depends on it alone.
+func (m *mapping) placeKey(table string, it item.Item) (*placement, error) {
+	key := m.sources[table].Schema().Key.Of(it)
+	var found *entityMapping
+	var reasons []string
+	for _, x := range m.entities[table] {
+		switch _, err := x.from.Values(it); {
+		case err != nil:
+			reasons = append(reasons, x.from.Name+": "+err.Error())
+		case found != nil:
+			return nil, &UnmatchedError{table, key, fmt.Sprintf("it matches the entities %s and %s", found.from.Name, x.from.Name)}
+		default:
+			found = x
+		}
+	}
+	if found == nil {
+		for _, e := range m.ignored[table] {
+			if _, err := e.Values(it); err == nil {
+				return nil, errIgnored
+			}
+		}
+		if to, ok := m.copies[table]; ok {
+			return &placement{table: to.Name, key: key}, nil
+		}
+		return nil, &UnmatchedError{table, key, "it matches no entity (" + strings.Join(reasons, "; ") + ")"}
+	}
+	values, err := found.values(it)
+	if err != nil {
+		return nil, &UnmatchedError{table, key, err.Error()}
+	}
+	p := &placement{entity: found.from.Name, table: found.to.TableOf().Name}
+	var b item.Builder
+	for _, a := range found.to.TableOf().Schema().Key.All() {
+		f, _ := found.to.Field(a.Name)
+		v, err := f.Value(values)
+		if err == nil && v == nil {
+			err = fmt.Errorf("it has no %s, which is in the new key", a.Name)
+		}
+		if err == nil && v.Type() != a.Type {
+			err = fmt.Errorf("its %s is of type %s, but that of the new key is %s", a.Name, v.Type(), a.Type)
+		}
+		if err != nil {
+			return nil, &UnmatchedError{table, key, err.Error()}
+		}
+		b.Add([]byte(a.Name), v)
+	}
+	p.key = b.Item()
+	p.owner = found.ownedBy(values)
+	return p, nil
+}
+
+func (m *mapping) named(table, entity string) *entityMapping {
+	for _, x := range m.entities[table] {
+		if x.from.Name == entity {
+			return x
+		}
+	}
+	panic(fmt.Sprintf("table %s has no entity %s", table, entity))
+}
+
+// values returns the values of a source item that the new item is built from.
+// A shard number is kept only if the new one is computed in the same way.
+func (x *entityMapping) values(it item.Item) (map[string]item.Value, error) {
+	values, err := x.from.Values(it)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range x.to.Fields() {
+		if f.Attribute == nil || f.Attribute.Shards == 0 {
+			continue
+		}
+		old, ok := x.from.Field(f.Name)
+		if !ok || old.Attribute == nil || old.Attribute.Shards != f.Attribute.Shards || old.Attribute.Of != f.Attribute.Of {
+			delete(values, f.Name)
+		}
+	}
+	return values, nil
+}
+
+// convert returns the new item. Attributes that the new model does not declare
+// are kept, except for those that are built from others.
+func (x *entityMapping) convert(it item.Item) (item.Item, error) {
+	values, err := x.values(it)
+	if err != nil {
+		return nil, err
+	}
+	var b item.Builder
+	for name, v := range it.All() {
+		if !x.drops(name) {
+			b.Add([]byte(name), v)
+		}
+	}
+	for _, f := range x.to.Fields() {
+		if !f.Stored {
+			continue
+		}
+		v, err := f.Value(values)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			b.Add([]byte(f.Name), v)
+		}
+	}
+	return b.Item(), nil
+}
+
+// drops reports whether a stored attribute is not copied as it is.
+func (x *entityMapping) drops(name string) bool {
+	if f, ok := x.to.Field(name); ok {
+		return f.Templated() || !f.Stored
+	}
+	f, ok := x.from.Field(name)
+	return ok && f.Templated()
+}
+
+// ownedBy returns the condition that a new item comes from the source item with
+// these values. It is empty if the new key says so already.
+func (x *entityMapping) ownedBy(values map[string]item.Value) (cond expression) {
+	var parts []string
+	for _, name := range x.owner {
+		if v, ok := values[name]; ok {
+			parts = append(parts, cond.name(name)+" = "+cond.value(v))
+		}
+	}
+	cond.text = strings.Join(parts, " AND ")
+	return cond
+}
+
+// mapEntity returns what becomes of an entity, or why it cannot be mapped.
+func mapEntity(from, to *model.Entity) (*entityMapping, error) {
+	x := &entityMapping{from: from, to: to}
+	fromKey, toKey := from.KeyLeaves(), to.KeyLeaves()
+	for _, name := range toKey {
+		f, _ := to.Field(name)
+		_, declared := from.Field(name)
+		switch {
+		case f.Attribute != nil && f.Attribute.Shards > 0:
+			of := f.Attribute.Of
+			x.needsImage = x.needsImage || of != "" && !slices.Contains(fromKey, of)
+		case !declared:
+			return nil, fmt.Errorf("the new key of %s has %s, which the old model does not declare", from.Name, name)
+		default:
+			x.needsImage = x.needsImage || !slices.Contains(fromKey, name)
+		}
+	}
+	for _, name := range fromKey {
+		if f, _ := from.Field(name); f.Attribute != nil && f.Attribute.Shards > 0 && f.Attribute.Of != "" || slices.Contains(toKey, name) {
+			continue
+		}
+		f, ok := to.Field(name)
+		if !ok || !f.Stored || f.Templated() {
+			return nil, fmt.Errorf("the new %s does not keep %s, from which the old key is built", from.Name, name)
+		}
+		x.owner = append(x.owner, name)
+	}
+	return x, nil
+}
+
+// isUnmatched reports whether an error is about an item that cannot be mapped.
+func isUnmatched(err error) bool {
+	var unmatched *UnmatchedError
+	return errors.As(err, &unmatched)
+}

@@ -1,0 +1,221 @@
+// Package migrate moves the items of live tables from one model to another,
+// through the public API.
+//
+// docs/decisions/0022-migrations-copy-the-current-item.md explains why the copy
+// is correct while the application writes.
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/apply"
+)
+
+// Options are the settings of a migration.
+type Options struct {
+	ID        string // of the migration; the same for all of its commands
+	Owner     string // of this process
+	Unmatched string // StopUnmatched or CopyUnmatched
+
+	Segments   int     // segments of a scan; defaults to 4
+	Workers    int     // writes in flight for each segment and shard; defaults to 8
+	ReadUnits  float64 // limits of backfill and verification a second; 0 for none
+	WriteUnits float64
+	Samples    int  // keys for the dual reads
+	Repair     bool // verification copies items again that differ
+	Verify     bool // a migration that is ready is verified again
+
+	Poll    time.Duration // between two readings of a stream; defaults to 500 ms
+	Lease   time.Duration // defaults to 30 s
+	Retry   time.Duration // how long a failing request is repeated; defaults to a minute
+	Quiet   time.Duration // how long no record may come before a switch; defaults to 5 s
+	Drain   time.Duration // how long a switch waits for the end of writes; defaults to a minute
+	Window  time.Duration // how long after a switch the old tables must stay
+	Changed func(State)   // called when the state has changed
+	Now     func() time.Time
+}
+
+// Migrator runs the commands of one migration.
+type Migrator struct {
+	c       *endpointClient
+	store   *stateStore
+	plan    *Plan
+	options Options
+}
+
+// New returns a migrator. Send and streams send the requests of the two APIs.
+func New(send, streams apply.Send, old, new *model.Model, o Options) *Migrator {
+	o.Segments, o.Workers = cmp.Or(o.Segments, 4), cmp.Or(o.Workers, 8)
+	o.Unmatched = cmp.Or(o.Unmatched, StopUnmatched)
+	o.Poll, o.Lease = cmp.Or(o.Poll, 500*time.Millisecond), cmp.Or(o.Lease, 30*time.Second)
+	o.Retry, o.Quiet, o.Drain = cmp.Or(o.Retry, time.Minute), cmp.Or(o.Quiet, 5*time.Second), cmp.Or(o.Drain, time.Minute)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &endpointClient{send: send, streams: streams, retry: o.Retry}
+	return &Migrator{
+		c: c, options: o, plan: makePlan(old, new, o.Unmatched),
+		store: &stateStore{c: c, id: o.ID, owner: o.Owner, lease: o.Lease, now: o.Now},
+	}
+}
+
+// Status returns the stored state, nil if the migration has not begun.
+func (m *Migrator) Status(ctx context.Context) (*State, error) { return m.store.load(ctx) }
+
+// Run continues the migration until it has reached its goal, which is stored
+// before. The empty goal is the stored one, or Ready for a new migration; then
+// Run goes on following until the context ends. If another process runs the
+// migration, Run waits until that process has reached the goal, and returns
+// ErrBusy if it has no goal of its own.
+func (m *Migrator) Run(ctx context.Context, goal Phase) (*State, error) {
+	if len(m.plan.Faults) > 0 {
+		return nil, errors.New(strings.Join(m.plan.Faults, "\n        "))
+	}
+	st, err := m.begin(ctx, goal)
+	if err != nil {
+		return st, err
+	}
+	if goal != "" {
+		if err := m.checkGoal(st, goal); err != nil {
+			return st, err
+		}
+		if err := m.store.setGoal(ctx, goal); err != nil {
+			return st, err
+		}
+	}
+	switch err := m.store.acquire(ctx); {
+	case errors.Is(err, ErrBusy) && goal != "":
+		return m.wait(ctx, goal)
+	case err != nil:
+		return st, err
+	}
+	if st, err = m.store.load(ctx); err != nil {
+		return nil, err
+	}
+	if st.Unmatched != m.plan.unmatched {
+		m.plan = makePlan(m.plan.old, m.plan.new, st.Unmatched)
+	}
+	if m.options.Verify && st.Phase == Ready {
+		st.Phase = Verify
+	}
+	r := m.newRun(st)
+	r.goal = goal
+	renewed, stop := background(ctx, r.renew)
+	err = r.phases(renewed)
+	if cause := context.Cause(renewed); cause != nil && ctx.Err() == nil {
+		err = cause
+	}
+	err = errors.Join(err, stop())
+	last := context.WithoutCancel(ctx)
+	if !errors.Is(err, errLost) {
+		if saved := errors.Join(r.save(last), m.store.release(last)); err == nil {
+			err = saved
+		}
+	}
+	return r.state, err
+}
+
+// begin returns the state, which it creates if the goal allows it.
+func (m *Migrator) begin(ctx context.Context, goal Phase) (*State, error) {
+	st, err := m.store.load(ctx)
+	if err != nil || st != nil {
+		if st != nil && (st.Phase == Aborted || st.Phase == Dropped) && goal != st.Phase {
+			if st.Phase == Dropped || goal != "" && goal != Ready {
+				return st, fmt.Errorf("the migration is %s", st.Phase)
+			}
+			return m.restart(ctx, st)
+		}
+		return st, err
+	}
+	if goal != "" && goal != Ready {
+		return nil, errors.New("the migration has not begun")
+	}
+	if err := m.store.create(ctx); err != nil {
+		return nil, err
+	}
+	names := m.plan.sourceNames()
+	others, err := m.store.others(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	if len(others) > 0 {
+		return nil, fmt.Errorf("migration %s of the same tables is not finished; abort it first, with its models", others[0])
+	}
+	if err := m.store.begin(ctx, m.newState()); err != nil {
+		return nil, err
+	}
+	return m.store.load(ctx)
+}
+
+func (m *Migrator) newState() *State {
+	return &State{ID: m.options.ID, Phase: Create, Goal: Ready, Segments: m.options.Segments, Unmatched: m.options.Unmatched, Sources: m.plan.sourceNames(), Began: m.options.Now(), Since: m.options.Now()}
+}
+
+// restart begins an aborted migration again.
+func (m *Migrator) restart(ctx context.Context, st *State) (*State, error) {
+	if err := m.store.acquire(ctx); err != nil {
+		return st, err
+	}
+	if err := m.store.clear(ctx); err != nil {
+		return st, err
+	}
+	if err := m.store.save(ctx, m.newState()); err != nil {
+		return st, err
+	}
+	if err := m.store.setGoal(ctx, Ready); err != nil {
+		return st, err
+	}
+	return m.store.load(ctx)
+}
+
+// checkGoal checks that a command is possible in the present phase.
+func (m *Migrator) checkGoal(st *State, goal Phase) error {
+	switch {
+	case goal == Switched && st.Phase != Ready && st.Phase != Switched:
+		return fmt.Errorf("the migration is in phase %s; it can be switched when it is %s", st.Phase, Ready)
+	case goal == Aborted && st.Phase == Switched:
+		return fmt.Errorf("the application uses the new tables; roll back first")
+	case goal == Dropped && st.Phase != Switched && st.Phase != Dropped:
+		return fmt.Errorf("the migration is in phase %s; the old tables can be dropped when it is %s", st.Phase, Switched)
+	case goal == Dropped && st.Phase == Switched && m.options.Now().Sub(st.Since) < m.options.Window:
+		return fmt.Errorf("the switch was %s ago; the old tables stay for %s", m.options.Now().Sub(st.Since).Round(time.Second), m.options.Window)
+	}
+	return nil
+}
+
+// wait waits until another process has reached the goal.
+func (m *Migrator) wait(ctx context.Context, goal Phase) (*State, error) {
+	for {
+		st, err := m.store.load(ctx)
+		if err != nil || st == nil || st.Phase == goal {
+			return st, err
+		}
+		if st.Goal != goal {
+			return st, errors.New(cmp.Or(st.Problem, fmt.Sprintf("the goal of the migration is now %s", st.Goal)))
+		}
+		if st.Until.Before(m.options.Now()) {
+			return m.Run(ctx, goal)
+		}
+		if err := apply.Sleep(ctx, m.options.Poll); err != nil {
+			return st, err
+		}
+	}
+}
+
+// newRun returns the run of one process that owns the migration.
+func (m *Migrator) newRun(st *State) *phaseRun {
+	r := &phaseRun{m: m, store: m.store, state: st, before: st.Counts}
+	read, write := &unitBudget{perSecond: m.options.ReadUnits}, &unitBudget{perSecond: m.options.WriteUnits}
+	copier := func(to *mapping) *copier {
+		return &copier{c: m.c, m: to, workers: m.options.Workers, read: read, write: write, counts: &r.counts, seed: maphash.MakeSeed()}
+	}
+	r.forward, r.backward = copier(m.plan.forward), copier(m.plan.forward.back)
+	return r
+}

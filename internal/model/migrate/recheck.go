@@ -1,0 +1,196 @@
+package migrate
+
+import (
+	"context"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// readPair is the result of reading an item on both sides.
+type readPair struct {
+	source item.Item // nil if it does not exist
+	equal  bool
+	text   string // how they differ
+}
+
+// settle repeats a comparison until the sides are equal, or differ although the
+// source did not change and the followers have read all records in between. It
+// reports the last comparison; settled is false if the source changed each time.
+func (v *verifier) settle(ctx context.Context, compare func(ctx context.Context) (readPair, error)) (last readPair, settled bool, err error) {
+	last, err = compare(ctx)
+	same := 0
+	for range maxTries {
+		if err != nil || last.equal {
+			return last, true, err
+		}
+		if err := v.followers.waitRounds(ctx); err != nil {
+			return last, false, err
+		}
+		before := last
+		last, err = compare(ctx)
+		if err == nil && !before.source.Equal(last.source) {
+			same = 0
+		} else if same++; err == nil && !last.equal && same == 2 {
+			return last, true, nil
+		}
+	}
+	return last, err != nil || last.equal, err
+}
+
+// compareSource compares a source item with its placement.
+func (v *verifier) compareSource(ctx context.Context, table string, key item.Item) (readPair, error) {
+	source, units, err := v.m.c.get(ctx, table, key)
+	v.forward.read.count(units)
+	if err != nil || source == nil {
+		return readPair{source: source, equal: true}, err
+	}
+	p, err := v.m.plan.forward.place(table, source)
+	if err != nil {
+		return readPair{}, err
+	}
+	is, units, err := v.m.c.get(ctx, p.table, p.key)
+	v.forward.read.count(units)
+	if err != nil {
+		return readPair{}, err
+	}
+	text := "is different"
+	if is == nil {
+		text = "is missing"
+	}
+	return readPair{source, is.Equal(p.item), "the new item " + keyText(p.key) + " of table " + p.table + " " + text}, nil
+}
+
+// checkOld compares a source item with its placement until the result is clear.
+func (v *verifier) checkOld(ctx context.Context, table string, key item.Item) error {
+	last, settled, err := v.settle(ctx, func(ctx context.Context) (readPair, error) { return v.compareSource(ctx, table, key) })
+	v.count(&v.result.Compared)
+	switch {
+	case err != nil || last.equal:
+		return err
+	case !settled:
+		v.count(&v.result.Moving)
+		return nil
+	}
+	return v.difference(ctx, table, key, nil, "%s of table %s: %s", keyText(key), table, last.text)
+}
+
+// checkNew checks that a new item belongs to a source item.
+func (v *verifier) checkNew(ctx context.Context, table string, it item.Item) error {
+	back := v.m.plan.forward.back
+	newKey := back.sources[table].Schema().Key.Of(it)
+	source, err := back.placeKey(table, it)
+	if err != nil {
+		return v.difference(ctx, "", nil, nil, "%s of table %s comes from no source item: %v", keyText(newKey), table, err)
+	}
+	last, settled, err := v.settle(ctx, func(ctx context.Context) (readPair, error) {
+		return v.compareExtra(ctx, table, newKey)
+	})
+	v.count(&v.result.Compared)
+	switch {
+	case err != nil || last.equal:
+		return err
+	case !settled:
+		v.count(&v.result.Moving)
+		return nil
+	}
+	if v.m.options.Repair {
+		v.count(&v.result.Repaired)
+		return v.forward.removeExtra(ctx, source, table, newKey)
+	}
+	return v.difference(ctx, "", nil, nil, "%s of table %s has no source item: %s of table %s", keyText(newKey), table, keyText(source.key), source.table)
+}
+
+// compareExtra reports whether a new item is absent, or is the placement of its
+// source item.
+func (v *verifier) compareExtra(ctx context.Context, table string, newKey item.Item) (readPair, error) {
+	is, units, err := v.m.c.get(ctx, table, newKey)
+	v.forward.read.count(units)
+	if err != nil || is == nil {
+		return readPair{equal: true}, err
+	}
+	from, err := v.m.plan.forward.back.placeKey(table, is)
+	if err != nil {
+		return readPair{}, nil
+	}
+	source, units, err := v.m.c.get(ctx, from.table, from.key)
+	v.forward.read.count(units)
+	if err != nil || source == nil {
+		return readPair{}, err
+	}
+	p, err := v.m.plan.forward.placeKey(from.table, source)
+	return readPair{source: source, equal: err == nil && p.table == table && p.key.Equal(newKey)}, err
+}
+
+// removeExtra removes a new item, unless its source item has that key again.
+func (k *copier) removeExtra(ctx context.Context, source *placement, table string, newKey item.Item) error {
+	defer k.lock(sourceID(source.table, source.key))()
+	current, _, err := k.c.get(ctx, source.table, source.key)
+	if err != nil {
+		return err
+	}
+	if current != nil {
+		p, err := k.m.placeKey(source.table, current)
+		if err != nil || p.table == table && p.key.Equal(newKey) {
+			return err
+		}
+	}
+	gone := &placement{table: table, key: newKey}
+	if source.entity != "" {
+		x := k.m.named(source.table, source.entity)
+		values, err := x.from.Values(source.key)
+		if err != nil {
+			return err
+		}
+		gone.owner = x.ownedBy(values)
+	}
+	return k.remove(ctx, gone)
+}
+
+// checkRewritten checks that an item of a table that keeps its key has the index
+// keys of the new model.
+func (v *verifier) checkRewritten(ctx context.Context, table string, it item.Item) error {
+	plan := v.m.plan
+	key := plan.forward.sources[table].Schema().Key.Of(it)
+	first := it
+	last, settled, err := v.settle(ctx, func(ctx context.Context) (readPair, error) {
+		it := first
+		if it == nil {
+			var err error
+			if it, _, err = v.m.c.get(ctx, table, key); err != nil || it == nil {
+				return readPair{equal: true}, err
+			}
+		}
+		first = nil
+		update, err := plan.indexKeys(table, it)
+		return readPair{source: it, equal: err == nil && update == nil}, err
+	})
+	v.count(&v.result.Compared)
+	switch {
+	case err != nil || last.equal:
+		return err
+	case !settled:
+		v.count(&v.result.Moving)
+		return nil
+	}
+	if v.m.options.Repair {
+		v.count(&v.result.Repaired)
+		return v.rewrite(ctx, table, last.source)
+	}
+	return v.difference(ctx, "", nil, nil, "%s of table %s lacks an index key of the new model", keyText(key), table)
+}
+
+// dualReads reads a sample of the items on both sides, as readers would.
+func (v *verifier) dualReads(ctx context.Context) error {
+	return parallel(ctx, v.m.options.Workers, len(v.samples), func(ctx context.Context, i int) error {
+		first, err := v.compareSource(ctx, v.tables[i], v.samples[i])
+		if err != nil {
+			return err
+		}
+		v.count(&v.result.DualReads)
+		if first.equal {
+			return nil
+		}
+		v.count(&v.result.DualDiffers)
+		return v.checkOld(ctx, v.tables[i], v.samples[i])
+	})
+}

@@ -1,0 +1,142 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/model"
+)
+
+// rewrite sets the index keys of an item of a table that keeps its key, as the
+// new model builds them. The item may be out of date: the condition fails then,
+// and the item is read again.
+func (r *phaseRun) rewrite(ctx context.Context, table string, it item.Item) error {
+	key := r.m.plan.forward.sources[table].Schema().Key.Of(it)
+	for range maxTries {
+		update, err := r.m.plan.indexKeys(table, it)
+		if err != nil || update == nil {
+			return err
+		}
+		body := map[string]any{"TableName": table, "Key": itemJSON{key}, "UpdateExpression": update.update}
+		units, err := r.m.c.write(ctx, "UpdateItem", body, update.cond)
+		if err == nil {
+			r.counts.copied.Add(1)
+			return r.forward.write.pay(ctx, units)
+		}
+		if !isFault(err, "ConditionalCheckFailedException") {
+			return fmt.Errorf("update %s of table %s: %w", keyText(key), table, err)
+		}
+		if it, units, err = r.m.c.get(ctx, table, key); err != nil || it == nil {
+			return err
+		}
+		r.forward.read.count(units)
+	}
+	return fmt.Errorf("update %s of table %s: it changes all the time", keyText(key), table)
+}
+
+// rewriteChanged sets the index keys of items that the application changed.
+func (r *phaseRun) rewriteChanged(ctx context.Context, table string, records []changeRecord) error {
+	return parallel(ctx, r.forward.workers, len(records), func(ctx context.Context, i int) error {
+		it, units, err := r.m.c.get(ctx, table, records[i].keys)
+		r.forward.read.count(units)
+		if err != nil || it == nil {
+			return err
+		}
+		return r.rewrite(ctx, table, it)
+	})
+}
+
+// indexKeyUpdate is the update that an item needs.
+type indexKeyUpdate struct {
+	key, item             item.Item
+	sets, removes, leaves []string
+	update                string
+	cond                  expression
+}
+
+// indexKeys returns the update of an item's index keys, nil if it needs none.
+func (p *Plan) indexKeys(table string, it item.Item) (*indexKeyUpdate, error) {
+	place, err := p.forward.placeKey(table, it)
+	if isUnmatched(err) && p.isNew(table, it) {
+		return nil, nil
+	}
+	if err != nil || place.entity == "" {
+		return nil, err
+	}
+	x := p.forward.named(table, place.entity)
+	values, err := x.values(it)
+	if err != nil {
+		return nil, err
+	}
+	u := &indexKeyUpdate{key: p.forward.sources[table].Schema().Key.Of(it), item: it}
+	for _, f := range x.to.Fields() {
+		if !f.Templated() || !f.Stored || x.to.TableOf().Schema().Key.Has(f.Name) {
+			continue
+		}
+		want, err := f.Value(values)
+		if err != nil {
+			return nil, &UnmatchedError{table, u.key, err.Error()}
+		}
+		is, _ := it.Get(f.Name)
+		_, declared := x.from.Field(f.Name)
+		switch {
+		case want != nil && (is == nil || !item.Equal(is, want)):
+			u.sets = append(u.sets, u.cond.name(f.Name)+" = "+u.cond.value(want))
+		case want == nil && is != nil && !declared:
+			u.removes = append(u.removes, u.cond.name(f.Name))
+		default:
+			continue
+		}
+		u.dependOn(x.to, f)
+	}
+	if len(u.sets)+len(u.removes) == 0 {
+		return nil, nil
+	}
+	u.finish()
+	return u, nil
+}
+
+// isNew reports whether an item belongs to an entity of the new model only.
+func (p *Plan) isNew(table string, it item.Item) bool {
+	return slices.ContainsFunc(p.forward.back.ignored[table], func(e *model.Entity) bool {
+		_, err := e.Values(it)
+		return err == nil
+	})
+}
+
+// dependOn adds the attributes that a key is built from.
+func (u *indexKeyUpdate) dependOn(e *model.Entity, f *model.Field) {
+	for _, leaf := range e.Leaves(f.Name) {
+		u.leaves = append(u.leaves, leaf.Name)
+	}
+	if f.Key != nil {
+		for _, w := range f.Key.When {
+			u.leaves = append(u.leaves, w.Name)
+		}
+	}
+}
+
+// finish makes the expressions: the item must exist, with the attributes that
+// the keys were built from.
+func (u *indexKeyUpdate) finish() {
+	var conds []string
+	for name := range u.key.All() {
+		conds = append(conds, "attribute_exists("+u.cond.name(name)+")")
+	}
+	slices.Sort(u.leaves)
+	for _, name := range slices.Compact(u.leaves) {
+		if v, ok := u.item.Get(name); ok {
+			conds = append(conds, u.cond.name(name)+" = "+u.cond.value(v))
+		}
+	}
+	if len(u.sets) > 0 {
+		u.update = "SET " + strings.Join(u.sets, ", ")
+	}
+	if len(u.removes) > 0 {
+		u.update += " REMOVE " + strings.Join(u.removes, ", ")
+	}
+	u.cond.text = strings.Join(conds, " AND ")
+}

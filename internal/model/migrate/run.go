@@ -1,0 +1,364 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stator-db/stator/internal/model/apply"
+)
+
+// phaseRun is the work of one process that owns the migration.
+type phaseRun struct {
+	m                 *Migrator
+	store             *stateStore
+	state             *State
+	goal              Phase  // of this process, "" to go on until it is stopped
+	before            Counts // of earlier runs
+	counts            copyCounts
+	forward, backward *copier
+	followers         *following
+
+	// mutex guards changes of the state, which the first goroutine makes, against
+	// the others that store it.
+	mutex sync.Mutex
+}
+
+// set changes the state in memory.
+func (r *phaseRun) set(change func(st *State)) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	change(r.state)
+}
+
+// renew renews the lease until the context ends.
+func (r *phaseRun) renew(ctx context.Context) error {
+	last := time.Now()
+	for {
+		if err := apply.Sleep(ctx, r.m.options.Lease/4); err != nil {
+			return err
+		}
+		started := time.Now()
+		err := r.store.acquire(ctx)
+		switch {
+		case err == nil:
+			last = started
+		case errors.Is(err, ErrBusy):
+			return errLost
+		case time.Since(last) > r.m.options.Lease*3/4:
+			return fmt.Errorf("%w: %w", errLost, err)
+		}
+	}
+}
+
+// save stores the state with the counts of this process.
+func (r *phaseRun) save(ctx context.Context) error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c := r.before
+	c.Copied += r.counts.copied.Load()
+	c.Records += r.counts.records.Load()
+	c.Followed += r.counts.followed.Load()
+	c.ReadUnits += r.forward.read.total()
+	c.WriteUnits += r.forward.write.total()
+	r.state.Counts = c
+	if err := r.store.save(ctx, r.state); err != nil {
+		return err
+	}
+	if r.m.options.Changed != nil {
+		r.m.options.Changed(*r.state)
+	}
+	return nil
+}
+
+// enter stores a phase.
+func (r *phaseRun) enter(ctx context.Context, phase Phase) error {
+	r.set(func(st *State) { st.Phase, st.Since = phase, r.m.options.Now() })
+	return r.save(ctx)
+}
+
+// phases runs one phase after another until the goal is reached. Without a goal
+// of the caller it goes on until the context ends.
+func (r *phaseRun) phases(ctx context.Context) error {
+	if err := r.checkFollowed(); err != nil && r.goal != Aborted {
+		return err
+	}
+	for {
+		if r.goal != "" && r.state.Phase == r.goal || r.state.Phase == Aborted || r.state.Phase == Dropped {
+			return nil
+		}
+		if err := r.phase(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// phase runs the present phase to its end.
+func (r *phaseRun) phase(ctx context.Context) error {
+	goal, err := r.storedGoal(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case goal == Aborted && r.state.Phase != Switched:
+		if err := r.abort(ctx); err != nil {
+			return err
+		}
+		return r.enter(ctx, Aborted)
+	case goal == Dropped && r.state.Phase == Switched:
+		if err := errors.Join(r.drop(ctx), r.store.clear(ctx)); err != nil {
+			return err
+		}
+		return r.enter(ctx, Dropped)
+	}
+	switch r.state.Phase {
+	case Create:
+		if err := r.createTables(ctx); err != nil {
+			return err
+		}
+		return r.enter(ctx, Backfill)
+	case Backfill:
+		return r.whileFollowing(ctx, r.m.plan.forward, func(ctx context.Context) error {
+			if err := r.unlessAborted(ctx, r.backfill); err != nil {
+				return err
+			}
+			return r.enter(ctx, Verify)
+		})
+	case Verify:
+		return r.whileFollowing(ctx, r.m.plan.forward, func(ctx context.Context) error {
+			return r.unlessAborted(ctx, r.verifyAndStore)
+		})
+	case Ready:
+		return r.followUntil(ctx, r.m.plan.forward, Switched)
+	case Switched:
+		return r.followUntil(ctx, r.m.plan.forward.back, Ready)
+	}
+	return fmt.Errorf("the phase %q is unknown; use the version of stator that began the migration", r.state.Phase)
+}
+
+// storedGoal reads the goal, which another process may have changed.
+func (r *phaseRun) storedGoal(ctx context.Context) (Phase, error) {
+	st, err := r.store.load(ctx)
+	if err != nil {
+		return "", err
+	}
+	if st == nil {
+		return "", errLost
+	}
+	return st.Goal, nil
+}
+
+// errGoal ends a phase because the goal has changed.
+var errGoal = errors.New("the goal of the migration has changed")
+
+// unlessAborted runs fn until the stored goal is Aborted. It stores the state
+// from time to time.
+func (r *phaseRun) unlessAborted(ctx context.Context, fn func(ctx context.Context) error) error {
+	watched, stop := background(ctx, func(ctx context.Context) error {
+		for {
+			completed, began := r.followers.completed(), r.m.options.Now()
+			if err := apply.Sleep(ctx, max(r.m.options.Poll, 100*time.Millisecond)); err != nil {
+				return err
+			}
+			goal, err := r.storedGoal(ctx)
+			if err == nil && goal == Aborted {
+				err = errGoal
+			}
+			if r.followers.completed() > completed {
+				r.set(func(st *State) { st.Followed = began })
+			}
+			if err := errors.Join(err, r.save(ctx)); err != nil {
+				return err
+			}
+		}
+	})
+	err := fn(watched)
+	return errors.Join(err, stop())
+}
+
+// whileFollowing runs fn while the streams of the sources of a mapping are
+// followed. It ends without error when the goal has changed.
+func (r *phaseRun) whileFollowing(ctx context.Context, to *mapping, fn func(ctx context.Context) error) error {
+	group, err := r.newFollowing(ctx, to)
+	if err != nil {
+		return err
+	}
+	r.followers = group
+	followed, stop := background(ctx, group.run)
+	err = fn(followed)
+	if cause := context.Cause(followed); err != nil && cause != nil {
+		err = cause
+	}
+	err = errors.Join(err, stop())
+	if errors.Is(err, errGoal) {
+		return nil
+	}
+	return err
+}
+
+// newFollowing returns followers of all tables whose records matter: those of
+// the sources of the mapping cause writes. Those of the other side are read
+// only, so that the positions do not become too old for a rollback.
+func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, error) {
+	g := &following{poll: r.m.options.Poll}
+	backward := to == r.m.plan.forward.back
+	for table, arn := range r.state.ARNs {
+		if is, _, err := r.streamOf(ctx, table); err != nil || is != arn {
+			return nil, errors.Join(err, fmt.Errorf("the stream of table %s was replaced or disabled, and records may be lost; abort the migration and run it again", table))
+		}
+		f := &streamFollower{c: r.m.c, store: r.store, table: table, arn: arn, poll: r.m.options.Poll, counts: &r.counts}
+		_, old := r.m.plan.forward.sources[table]
+		switch {
+		case r.m.plan.inPlace(table) && old:
+			f.handle = func(ctx context.Context, records []changeRecord) error { return r.rewriteChanged(ctx, table, records) }
+		case !backward && old:
+			f.handle = func(ctx context.Context, records []changeRecord) error {
+				return r.forward.follow(ctx, table, since(r.state.Began, records))
+			}
+		case backward && !old:
+			f.handle = func(ctx context.Context, records []changeRecord) error {
+				return r.backward.follow(ctx, table, since(r.state.Since, records))
+			}
+		default:
+			f.handle = func(context.Context, []changeRecord) error { return nil }
+		}
+		g.all = append(g.all, f)
+	}
+	return g, nil
+}
+
+// clockMargin is how much the clocks of the server and of the migrator may
+// differ.
+const clockMargin = 5 * time.Minute
+
+// since leaves out records that are certainly older than a time: the beginning
+// of the migration, since its scan sees these changes, or the switch, since the
+// migration itself caused them.
+func since(t time.Time, records []changeRecord) (recent []changeRecord) {
+	for _, c := range records {
+		if c.created.After(t.Add(-clockMargin)) {
+			recent = append(recent, c)
+		}
+	}
+	return recent
+}
+
+// streamHours is how long a stream may not be read: its records are kept for 24
+// hours.
+const streamHours = 23 * time.Hour
+
+// checkFollowed checks that no record was removed before it was read.
+func (r *phaseRun) checkFollowed() error {
+	if !r.state.Followed.IsZero() && r.m.options.Now().Sub(r.state.Followed) > streamHours {
+		return fmt.Errorf("the streams were last read at %s: %w", r.state.Followed.Format(time.DateTime), errTrimmed)
+	}
+	return nil
+}
+
+// verifyAndStore compares both sides and stores the result.
+func (r *phaseRun) verifyAndStore(ctx context.Context) error {
+	if err := r.followers.waitRounds(ctx); err != nil {
+		return err
+	}
+	r.set(func(st *State) { st.Followed = r.m.options.Now() })
+	v, err := r.verify(ctx)
+	if err != nil {
+		return err
+	}
+	r.set(func(st *State) { st.Verified = v })
+	if !v.OK() {
+		return errors.Join(&DifferenceError{v}, r.save(ctx))
+	}
+	for _, table := range r.m.plan.targetNames() {
+		if err := r.enableStream(ctx, table, r.m.plan.forward.back.needsImages(table)); err != nil {
+			return err
+		}
+	}
+	return r.enter(ctx, Ready)
+}
+
+// DifferenceError is returned when verification finds differences.
+type DifferenceError struct{ *Verification }
+
+func (e *DifferenceError) Error() string {
+	return fmt.Sprintf("%d items differ, such as %s", len(e.Differences), e.Differences[0])
+}
+
+// followSave is how often the state is stored while only the streams are read.
+const followSave = 10 * time.Second
+
+// followUntil follows until the goal is the next phase, and enters it when the
+// streams are read to their ends. It returns early if the goal is Aborted or
+// Dropped.
+func (r *phaseRun) followUntil(ctx context.Context, to *mapping, next Phase) error {
+	drained := false
+	err := r.whileFollowing(ctx, to, func(ctx context.Context) (err error) {
+		drained, err = r.waitForGoal(ctx, next)
+		return err
+	})
+	if err != nil || !drained {
+		return err
+	}
+	// The followers have stopped: they must not pass over records that the
+	// application writes from now on.
+	if next == Switched {
+		if err := r.change(ctx, apply.TimeToLive, apply.Recovery); err != nil {
+			return err
+		}
+	}
+	r.set(func(st *State) { st.Problem = "" })
+	return r.enter(ctx, next)
+}
+
+// waitForGoal waits until the goal is the next phase and the writes have ended.
+func (r *phaseRun) waitForGoal(ctx context.Context, next Phase) (drained bool, err error) {
+	var saved time.Time
+	for {
+		if err := r.followers.waitRounds(ctx); err != nil {
+			return false, err
+		}
+		r.set(func(st *State) { st.Followed = r.m.options.Now() })
+		goal, err := r.storedGoal(ctx)
+		switch {
+		case err != nil:
+			return false, err
+		case goal == next:
+			if drained, err = r.drain(ctx); drained || err != nil {
+				return drained, err
+			}
+		case goal == Aborted && next == Switched || goal == Dropped && next == Ready:
+			return false, nil
+		}
+		if time.Since(saved) > followSave {
+			if err := r.save(ctx); err != nil {
+				return false, err
+			}
+			saved = time.Now()
+		}
+		if err := apply.Sleep(ctx, r.m.options.Poll); err != nil {
+			return false, err
+		}
+	}
+}
+
+// drain waits for the end of writes. If they go on, the goal becomes the present
+// phase again; that is an error if this process was started for the goal.
+func (r *phaseRun) drain(ctx context.Context) (bool, error) {
+	err := r.followers.waitQuiet(ctx, r.m.options.Quiet, r.m.options.Drain)
+	if err == nil {
+		return true, nil
+	}
+	if ctx.Err() != nil {
+		return false, err
+	}
+	r.set(func(st *State) { st.Problem = err.Error() })
+	if saved := errors.Join(r.save(ctx), r.store.setGoal(ctx, r.state.Phase)); saved != nil {
+		return false, saved
+	}
+	if r.goal != "" {
+		return false, err
+	}
+	return false, nil
+}

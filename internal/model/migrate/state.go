@@ -1,0 +1,318 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/model/apply"
+)
+
+// StateTable is the table of the endpoint that holds the states of migrations.
+const StateTable = "stator-migrations"
+
+// Phase is how far a migration has come.
+type Phase string
+
+// The phases, in order. A goal is one of the last five.
+const (
+	Create   Phase = "create"
+	Backfill Phase = "backfill"
+	Verify   Phase = "verify"
+	Ready    Phase = "ready"    // the new tables follow the old ones
+	Switched Phase = "switched" // the old tables follow the new ones
+	Dropped  Phase = "dropped"
+	Aborted  Phase = "aborted"
+)
+
+// State is the stored state of a migration.
+type State struct {
+	ID        string        `json:"id"`
+	Phase     Phase         `json:"phase"`
+	Goal      Phase         `json:"goal"`
+	Owner     string        `json:"owner,omitempty"` // the process that runs it
+	Until     time.Time     `json:"until,omitzero"`  // when its lease ends
+	Segments  int           `json:"segments"`
+	Unmatched string        `json:"unmatched"`         // what happens to items that match no entity
+	Sources   []string      `json:"sources"`           // the tables that are read
+	Created   []string      `json:"created,omitempty"` // tables that the migration created
+	Enabled   []string      `json:"enabled,omitempty"` // tables whose stream the migration enabled
+	ARNs      stringMap     `json:"arns,omitempty"`    // the streams that are read, by table
+	Followed  time.Time     `json:"followed,omitzero"` // when the streams were last read to the end
+	Began     time.Time     `json:"began"`
+	Since     time.Time     `json:"since,omitzero"`     // when the phase began
+	Counts    Counts        `json:"counts"`             // of all runs together
+	Verified  *Verification `json:"verified,omitempty"` // the last verification
+	Problem   string        `json:"problem,omitempty"`  // why the last switch or rollback did not happen
+}
+
+type stringMap = map[string]string
+
+// Counts is what a migration has done.
+type Counts struct {
+	Copied     int64   `json:"copied"`     // items written by the backfill
+	Records    int64   `json:"records"`    // records read from streams
+	Followed   int64   `json:"followed"`   // writes and deletes that they caused
+	ReadUnits  float64 `json:"readUnits"`  // consumed by the migration
+	WriteUnits float64 `json:"writeUnits"` // the same
+}
+
+// ErrBusy is returned when another process runs the migration.
+var ErrBusy = errors.New("another process runs this migration")
+
+// errLost is the cause of the end of a process whose lease has ended.
+var errLost = errors.New("the lease of this process has ended; another process may run the migration now")
+
+// stateStore reads and writes the state of one migration.
+type stateStore struct {
+	c     *endpointClient
+	id    string
+	owner string
+	lease time.Duration
+	now   func() time.Time
+}
+
+func text(s string) map[string]string { return stringMap{"S": s} }
+
+func millis(t time.Time) map[string]string {
+	return stringMap{"N": strconv.FormatInt(t.UnixMilli(), 10)}
+}
+
+func (s *stateStore) key(part string) map[string]any {
+	return map[string]any{"id": text(s.id), "part": text(part)}
+}
+
+const mainPart = "migration"
+
+// create creates the table of states if it does not exist.
+func (s *stateStore) create(ctx context.Context) error {
+	body := map[string]any{
+		"TableName": StateTable, "BillingMode": "PAY_PER_REQUEST",
+		"AttributeDefinitions": []any{stringMap{"AttributeName": "id", "AttributeType": "S"}, stringMap{"AttributeName": "part", "AttributeType": "S"}},
+		"KeySchema":            []any{stringMap{"AttributeName": "id", "KeyType": "HASH"}, stringMap{"AttributeName": "part", "KeyType": "RANGE"}},
+	}
+	var ignored any
+	if err := s.c.ask(ctx, "CreateTable", body, &ignored); err != nil && !isFault(err, "ResourceInUseException") {
+		return fmt.Errorf("create the table %s: %w", StateTable, err)
+	}
+	return waitActive(ctx, s.c, StateTable)
+}
+
+// waitActive waits until a table is active.
+func waitActive(ctx context.Context, c *endpointClient, table string) error {
+	for {
+		var reply struct{ Table struct{ TableStatus string } }
+		err := c.ask(ctx, "DescribeTable", map[string]any{"TableName": table}, &reply)
+		if err == nil && reply.Table.TableStatus == "ACTIVE" {
+			return nil
+		}
+		if err != nil && !isFault(err, "ResourceNotFoundException") {
+			return err
+		}
+		if err := apply.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// load returns the state, nil if the migration has not begun.
+func (s *stateStore) load(ctx context.Context) (*State, error) {
+	var reply struct {
+		Item struct {
+			Data, Goal, Owner struct{ S string }
+			Until             struct{ N string }
+		}
+	}
+	body := map[string]any{"TableName": StateTable, "Key": s.key(mainPart), "ConsistentRead": true}
+	err := s.c.ask(ctx, "GetItem", body, &reply)
+	if isFault(err, "ResourceNotFoundException") || err == nil && reply.Item.Data.S == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the migration: %w", err)
+	}
+	st := new(State)
+	if err := json.Unmarshal([]byte(reply.Item.Data.S), st); err != nil {
+		return nil, fmt.Errorf("decode the state of the migration: %w", err)
+	}
+	st.Goal, st.Owner = Phase(reply.Item.Goal.S), reply.Item.Owner.S
+	if ms, err := strconv.ParseInt(reply.Item.Until.N, 10, 64); err == nil {
+		st.Until = time.UnixMilli(ms)
+	}
+	return st, nil
+}
+
+// begin stores the state of a new migration, unless there is one.
+func (s *stateStore) begin(ctx context.Context, st *State) error {
+	data, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	it := s.key(mainPart)
+	it["data"], it["goal"], it["until"] = text(string(data)), text(string(st.Goal)), stringMap{"N": "0"}
+	var ignored any
+	err = s.c.ask(ctx, "PutItem", map[string]any{"TableName": StateTable, "Item": it, "ConditionExpression": "attribute_not_exists(id)"}, &ignored)
+	if err != nil && !isFault(err, "ConditionalCheckFailedException") {
+		return fmt.Errorf("store the state of the migration: %w", err)
+	}
+	return nil
+}
+
+// acquire makes this process the owner, or renews its lease. It returns ErrBusy
+// if another process has one.
+func (s *stateStore) acquire(ctx context.Context) error {
+	now := s.now()
+	err := s.update(ctx, "SET #o = :me, #u = :until", "attribute_exists(id) AND (attribute_not_exists(#o) OR #o = :me OR #u < :now)",
+		map[string]any{":me": text(s.owner), ":until": millis(now.Add(s.lease)), ":now": millis(now)}, stringMap{"#o": "owner", "#u": "until"})
+	if isFault(err, "ConditionalCheckFailedException") {
+		return ErrBusy
+	}
+	return err
+}
+
+// release gives the lease back.
+func (s *stateStore) release(ctx context.Context) error {
+	err := s.update(ctx, "SET #u = :zero", "#o = :me", map[string]any{":me": text(s.owner), ":zero": stringMap{"N": "0"}}, stringMap{"#o": "owner", "#u": "until"})
+	if isFault(err, "ConditionalCheckFailedException") {
+		return nil
+	}
+	return err
+}
+
+// save stores the state if this process is the owner.
+func (s *stateStore) save(ctx context.Context, st *State) error {
+	data, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	err = s.update(ctx, "SET #d = :d", "#o = :me", map[string]any{":me": text(s.owner), ":d": text(string(data))}, stringMap{"#o": "owner", "#d": "data"})
+	if isFault(err, "ConditionalCheckFailedException") {
+		return errLost
+	}
+	return err
+}
+
+// setGoal stores the goal, which any process may do.
+func (s *stateStore) setGoal(ctx context.Context, goal Phase) error {
+	return s.update(ctx, "SET #g = :g", "attribute_exists(id)", map[string]any{":g": text(string(goal))}, stringMap{"#g": "goal"})
+}
+
+func (s *stateStore) update(ctx context.Context, update, condition string, values map[string]any, names map[string]string) error {
+	var ignored any
+	err := s.c.ask(ctx, "UpdateItem", map[string]any{
+		"TableName": StateTable, "Key": s.key(mainPart), "UpdateExpression": update, "ConditionExpression": condition,
+		"ExpressionAttributeNames": names, "ExpressionAttributeValues": values,
+	}, &ignored)
+	if err != nil {
+		return fmt.Errorf("store the state of the migration: %w", err)
+	}
+	return nil
+}
+
+// positions returns the stored positions of a kind, such as "scan#", by the rest
+// of their names.
+func (s *stateStore) positions(ctx context.Context, kind string) (map[string]string, error) {
+	all := make(map[string]string)
+	body := map[string]any{
+		"TableName": StateTable, "ConsistentRead": true, "KeyConditionExpression": "id = :id AND begins_with(part, :kind)",
+		"ExpressionAttributeValues": map[string]any{":id": text(s.id), ":kind": text(kind)},
+	}
+	for {
+		var reply struct {
+			Items            []struct{ Part, At struct{ S string } }
+			LastEvaluatedKey json.RawMessage
+		}
+		if err := s.c.ask(ctx, "Query", body, &reply); err != nil {
+			return nil, fmt.Errorf("read the positions of the migration: %w", err)
+		}
+		for _, it := range reply.Items {
+			all[strings.TrimPrefix(it.Part.S, kind)] = it.At.S
+		}
+		if reply.LastEvaluatedKey == nil {
+			return all, nil
+		}
+		body["ExclusiveStartKey"] = reply.LastEvaluatedKey
+	}
+}
+
+// setPosition stores a position. The work up to it is done, whichever process
+// did it, so there is no condition.
+func (s *stateStore) setPosition(ctx context.Context, part, at string) error {
+	it := s.key(part)
+	it["at"] = text(at)
+	var ignored any
+	if err := s.c.ask(ctx, "PutItem", map[string]any{"TableName": StateTable, "Item": it}, &ignored); err != nil {
+		return fmt.Errorf("store the position %s: %w", part, err)
+	}
+	return nil
+}
+
+// clear removes the positions of all kinds.
+func (s *stateStore) clear(ctx context.Context) error {
+	for _, kind := range []string{scanKind, shardKind} {
+		all, err := s.positions(ctx, kind)
+		if err != nil {
+			return err
+		}
+		for part := range all {
+			var ignored any
+			if err := s.c.ask(ctx, "DeleteItem", map[string]any{"TableName": StateTable, "Key": s.key(kind + part)}, &ignored); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// The kinds of positions.
+const (
+	scanKind  = "scan#"
+	shardKind = "shard#"
+)
+
+// others returns the unfinished migrations that read one of the tables.
+func (s *stateStore) others(ctx context.Context, tables []string) ([]string, error) {
+	var found []string
+	body := map[string]any{"TableName": StateTable, "ConsistentRead": true}
+	for {
+		var reply struct {
+			Items []struct {
+				ID   struct{ S string } `json:"id"`
+				Data struct{ S string }
+			}
+			LastEvaluatedKey json.RawMessage
+		}
+		if err := s.c.ask(ctx, "Scan", body, &reply); err != nil {
+			return nil, err
+		}
+		for _, it := range reply.Items {
+			var st State
+			if it.ID.S != s.id && it.Data.S != "" && json.Unmarshal([]byte(it.Data.S), &st) == nil && st.shares(tables) {
+				found = append(found, it.ID.S)
+			}
+		}
+		if reply.LastEvaluatedKey == nil {
+			return found, nil
+		}
+		body["ExclusiveStartKey"] = reply.LastEvaluatedKey
+	}
+}
+
+// shares reports whether an unfinished migration reads one of the tables.
+func (st *State) shares(tables []string) bool {
+	if st.Phase == Dropped || st.Phase == Aborted {
+		return false
+	}
+	for _, a := range st.Sources {
+		for _, b := range tables {
+			if a == b {
+				return true
+			}
+		}
+	}
+	return false
+}
