@@ -84,6 +84,9 @@ func printMigrationState(w io.Writer, st *migrate.State) {
 			fmt.Fprintf(w, "%s%s\n", painterFor(w).status(model.StatusFault), d)
 		}
 	}
+	if st.Late > 0 {
+		fmt.Fprintf(w, "%s%d writes to the old tables came after the switch and are not in the new ones, such as %s\n", painterFor(w).status(model.StatusFault), st.Late, st.LateKeys[0])
+	}
 	if st.Problem != "" {
 		fmt.Fprintf(w, "%-9s%s\n", "problem", st.Problem)
 	}

@@ -249,3 +249,72 @@ func TestMigratePlan(t *testing.T) {
 		t.Errorf("%+v", plan.Patterns)
 	}
 }
+
+// Writes to the old tables after the switch are reported, and those that the
+// migration itself makes there are not.
+func TestMigrateReportsLateWrites(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(100)
+	g.do(migrate.Ready)
+	g.do(migrate.Switched)
+	for i := range 50 {
+		a := w.stored[i]
+		toNewOrder(a)
+		a["note"] = "new"
+		g.send("PutItem", map[string]any{"TableName": "orders2", "Item": a.json()})
+	}
+	late := w.stored[60]
+	late["note"] = "late"
+	g.send("PutItem", map[string]any{"TableName": "orders", "Item": late.json()})
+	g.send("DeleteItem", map[string]any{"TableName": "orders", "Key": w.stored[61].pick("PK", "SK")})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	o := g.options
+	o.Changed = func(st migrate.State) {
+		if st.Late == 2 {
+			cancel()
+		}
+	}
+	st, _ := migrate.New(g.e.Send, g.e.SendStreams, g.old, g.new, o).Run(ctx, "")
+	if keys := strings.Join(st.LateKeys, "; "); st.Late != 2 || !strings.Contains(keys, late["SK"]) || !strings.Contains(keys, w.stored[61]["SK"]) {
+		t.Errorf("%d late writes, %q", st.Late, st.LateKeys)
+	}
+	st = g.do(migrate.Ready)
+	if st.Late != 2 {
+		t.Errorf("after the rollback there are %d late writes, %q", st.Late, st.LateKeys)
+	}
+}
+
+// Old tables can be dropped when the streams were not read for long.
+func TestMigrateDropsLate(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	orderWriter(g).fill(10)
+	g.do(migrate.Ready)
+	g.do(migrate.Switched)
+	g.options.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	if _, err := g.migrator().Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "older than 24 hours") {
+		t.Errorf("a rollback after two days: %v", err)
+	}
+	if st, err := g.migrator().Status(t.Context()); err != nil || st.Goal != migrate.Switched {
+		t.Errorf("the rollback that failed remains the goal: %+v, %v", st, err)
+	}
+	g.do(migrate.Dropped)
+}
+
+// A switch that was requested when no process ran is not made up for later.
+func TestMigrateForgetsAnOldSwitch(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	orderWriter(g).fill(10)
+	g.do(migrate.Ready)
+	r := rand.New(rand.NewPCG(g.seed, 1))
+	g.runKilled(migrate.Switched, 8, r)
+	if st, err := g.migrator().Status(t.Context()); err != nil || st.Phase != migrate.Ready || st.Goal != migrate.Switched {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if st, _ := g.migrator().Run(ctx, ""); st.Phase != migrate.Ready {
+		t.Errorf("the migration was switched: %+v", st)
+	}
+}

@@ -102,6 +102,12 @@ func (m *Migrator) Run(ctx context.Context, goal Phase) (*State, error) {
 	if st.Unmatched != m.plan.unmatched {
 		m.plan = makePlan(m.plan.old, m.plan.new, st.Unmatched)
 	}
+	if goal == "" && isFlip(st.Phase, st.Goal) {
+		// A switch that was requested before this process began is out of date.
+		if err := m.store.setGoal(ctx, st.Phase); err != nil {
+			return st, err
+		}
+	}
 	if m.options.Verify && st.Phase == Ready {
 		st.Phase = Verify
 	}
@@ -114,12 +120,20 @@ func (m *Migrator) Run(ctx context.Context, goal Phase) (*State, error) {
 	}
 	err = errors.Join(err, stop())
 	last := context.WithoutCancel(ctx)
+	if err != nil && isFlip(r.state.Phase, goal) {
+		err = errors.Join(err, m.store.setGoal(last, r.state.Phase))
+	}
 	if !errors.Is(err, errLost) {
 		if saved := errors.Join(r.save(last), m.store.release(last)); err == nil {
 			err = saved
 		}
 	}
 	return r.state, err
+}
+
+// isFlip reports whether a goal is to switch or to roll back.
+func isFlip(phase, goal Phase) bool {
+	return phase == Ready && goal == Switched || phase == Switched && goal == Ready
 }
 
 // begin returns the state, which it creates if the goal allows it.

@@ -20,6 +20,7 @@ type phaseRun struct {
 	counts            copyCounts
 	forward, backward *copier
 	followers         *following
+	late              lateWrites
 
 	// mutex guards changes of the state, which the first goroutine makes, against
 	// the others that store it.
@@ -82,7 +83,7 @@ func (r *phaseRun) enter(ctx context.Context, phase Phase) error {
 // phases runs one phase after another until the goal is reached. Without a goal
 // of the caller it goes on until the context ends.
 func (r *phaseRun) phases(ctx context.Context) error {
-	if err := r.checkFollowed(); err != nil && r.goal != Aborted {
+	if err := r.checkFollowed(); err != nil && r.goal != Aborted && r.goal != Dropped {
 		return err
 	}
 	for {
@@ -221,6 +222,8 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 			f.handle = func(ctx context.Context, records []changeRecord) error {
 				return r.backward.follow(ctx, table, since(r.state.Since, records))
 			}
+		case backward:
+			f.handle = func(ctx context.Context, records []changeRecord) error { return r.suspect(ctx, table, records) }
 		default:
 			f.handle = func(context.Context, []changeRecord) error { return nil }
 		}
@@ -251,7 +254,7 @@ const streamHours = 23 * time.Hour
 
 // checkFollowed checks that no record was removed before it was read.
 func (r *phaseRun) checkFollowed() error {
-	if !r.state.Followed.IsZero() && r.m.options.Now().Sub(r.state.Followed) > streamHours {
+	if len(r.state.ARNs) > 0 && !r.state.Followed.IsZero() && r.m.options.Now().Sub(r.state.Followed) > streamHours {
 		return fmt.Errorf("the streams were last read at %s: %w", r.state.Followed.Format(time.DateTime), errTrimmed)
 	}
 	return nil
@@ -320,6 +323,9 @@ func (r *phaseRun) waitForGoal(ctx context.Context, next Phase) (drained bool, e
 			return false, err
 		}
 		r.set(func(st *State) { st.Followed = r.m.options.Now() })
+		if err := r.findLate(ctx); err != nil {
+			return false, err
+		}
 		goal, err := r.storedGoal(ctx)
 		switch {
 		case err != nil:

@@ -47,6 +47,8 @@ type State struct {
 	Since     time.Time     `json:"since,omitzero"`     // when the phase began
 	Counts    Counts        `json:"counts"`             // of all runs together
 	Verified  *Verification `json:"verified,omitempty"` // the last verification
+	Late      int64         `json:"late,omitempty"`     // writes to the old tables after the switch, which were not copied
+	LateKeys  []string      `json:"lateKeys,omitempty"` // the first of their keys
 	Problem   string        `json:"problem,omitempty"`  // why the last switch or rollback did not happen
 }
 
