@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/model/exchange"
 )
 
 // sampleRow is one item of a sample.
@@ -75,9 +76,13 @@ func groupsOf(s *TableSample) []*itemGroup {
 
 // rowsOf prepares the items of a sample.
 func rowsOf(s *TableSample) (rows []*sampleRow) {
+	kinds := keyKinds(s.Table)
 	for _, it := range s.Items {
 		r := &sampleRow{item: it, values: make(map[string]item.Value), text: make(map[string]string), tokens: make(map[string][]keyToken)}
 		for name, v := range it.All() {
+			if kind := kinds[name]; kind != "" && kind != v.Type().String() {
+				continue // the item is older than the index, and not in it
+			}
 			r.values[name] = v
 			if text, ok := textOf(v); ok {
 				r.text[name] = text
@@ -89,6 +94,18 @@ func rowsOf(s *TableSample) (rows []*sampleRow) {
 		split(rows, name)
 	}
 	return rows
+}
+
+// keyKinds returns the types of the key attributes of a table.
+func keyKinds(t *exchange.Table) map[string]string {
+	kinds := make(map[string]string)
+	for _, name := range keyAttributes(t) {
+		kinds[name] = "S"
+	}
+	for _, k := range t.Types {
+		kinds[k.Name] = k.Type
+	}
+	return kinds
 }
 
 // split splits the values of a key attribute into parts.

@@ -361,3 +361,21 @@ func FuzzItems(f *testing.F) {
 		}
 	})
 }
+
+// An attribute of an index's key may have another type in most items, which are not in the index.
+func TestIndexKeyOfAnotherType(t *testing.T) {
+	var lines []string
+	for i := range 10 {
+		lines = append(lines, fmt.Sprintf(`{"PK": {"S": "C#%d"}, "SK": {"S": "X"}, "score": {"S": "none"}, "rank": {"S": "none"}}`, i))
+	}
+	lines = append(lines, `{"PK": {"S": "C#a"}, "SK": {"S": "X"}, "score": {"N": "12"}, "rank": {"S": "first"}}`)
+	s := sampleText(t, lines...)
+	for _, name := range []string{"score", "rank"} {
+		s.Table.Types = append(s.Table.Types, &model.KeyType{Name: name, Type: "N"})
+		s.Table.Indexes = append(s.Table.Indexes, &model.Index{Name: "by-" + name, Partition: model.Names{name}, Projection: model.Projection{Kind: "ALL"}})
+	}
+	_, text := deriveText(t, s)
+	if !strings.Contains(text, "score: {type: N, digits: 2}  # guess: 1 of 11 items have it") || strings.Contains(text, "      rank:") {
+		t.Errorf("the model is\n%s", text)
+	}
+}
