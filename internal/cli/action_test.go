@@ -89,27 +89,30 @@ func TestAction(t *testing.T) {
 	changed := strings.Replace(bad, "sort: SK}", "sort: SK}\n    indexes: {GSI1: {partition: status}}", 1)
 	r.put("design/shop.model.yaml", changed)
 	r.put("design/same.model.yaml", good)
+	r.put("design/broken.model.yaml", good)
 	r.git("add", "-A")
 	r.git("commit", "-qm", "base")
 	base := strings.TrimSpace(r.git("rev-parse", "HEAD"))
 	r.put("design/shop.model.yaml", bad)
 	r.put("design/a new.model.yaml", good)
+	r.put("design/broken.model.yaml", "model: 1\ntabels: {}\n")
 	r.git("add", "-A")
 
 	out := r.step("Check", map[string]string{"MODELS": "*.model.yaml", "SARIF": "sarif"})
 	if want := "::error file=design/shop.model.yaml,line=22,col=12,title=stator model%3A missing::"; !strings.Contains(out, want) {
 		t.Errorf("the output is\n%s\nwithout %s", out, want)
 	}
-	if got := r.text(filepath.Join(r.folder, "output")); got != "faulty=1\n" {
+	if got := r.text(filepath.Join(r.folder, "output")); got != "faulty=2\n" {
 		t.Errorf("the outputs are %q", got)
 	}
 	logs, _ := filepath.Glob(filepath.Join(r.folder, "repo/sarif/*.sarif"))
-	if len(logs) != 3 {
+	if len(logs) != 4 {
 		t.Errorf("the SARIF logs are %v", logs)
 	}
 	r.step("Compare with the base", map[string]string{"MODELS": "design/*.yaml", "BASE": base})
 	summary := r.text(filepath.Join(r.folder, "summary"))
-	for _, want := range []string{"### Model design/shop.model.yaml", "1 fault new", "- `missing` ", "### Model design/a new.model.yaml\n\nThe model is new."} {
+	for _, want := range []string{"### Model design/shop.model.yaml", "1 fault new", "- `missing` ", "### Model design/a new.model.yaml\n\nThe model is new.",
+		"### Model design/broken.model.yaml\n\nThe model, or that of the base, is invalid and cannot be compared."} {
 		if !strings.Contains(summary, want) {
 			t.Errorf("the summary is\n%s\nwithout %s", summary, want)
 		}
