@@ -193,11 +193,17 @@ func globAll(folder string, patterns ...string) (names []string, err error) {
 	return names, nil
 }
 
+// maxModuleFiles is the most files that are read of a module's folder.
+const maxModuleFiles = 500
+
 // moduleFolder returns the Terraform files of the folder of a module.
 func moduleFolder(folder string) (files []exchange.File, err error) {
 	names, err := globAll(folder, "*.tf", "*.tf.json")
 	if err != nil {
 		return nil, err
+	}
+	if len(names) > maxModuleFiles {
+		return nil, fmt.Errorf("cannot read the module: %s has %d Terraform files; the limit is %d", folder, len(names), maxModuleFiles)
 	}
 	for _, name := range names {
 		info, err := os.Stat(name)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/exchange"
 )
 
 // import, export and doc return the right exit codes.
@@ -134,6 +136,30 @@ resource "aws_dynamodb_table" "a" {
 	}
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "# main.tf:5:1: module.vpc is left out") {
 		t.Errorf("the model is %s, %v", text, err)
+	}
+}
+
+// A folder of a module with files that are too many or too large is not read.
+func TestModuleFolderIsBounded(t *testing.T) {
+	many, large, good := t.TempDir(), t.TempDir(), t.TempDir()
+	write := func(folder, name string, size int) {
+		if err := os.WriteFile(filepath.Join(folder, name), make([]byte, size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range maxModuleFiles + 1 {
+		write(many, fmt.Sprintf("%d.tf", i), 0)
+	}
+	write(large, "a.tf", exchange.MaxFileBytes+1)
+	write(good, "a.tf", 10)
+	write(good, "terraform.tfvars", 10)
+	for _, c := range []struct{ folder, want string }{{many, "has 501 Terraform files; the limit is 500"}, {large, "is not a file of at most 4 MB"}} {
+		if _, err := moduleFolder(c.folder); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("the error is %v, want %s", err, c.want)
+		}
+	}
+	if files, err := moduleFolder(good); err != nil || len(files) != 1 {
+		t.Errorf("the files are %v, %v", files, err)
 	}
 }
 
