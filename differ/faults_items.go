@@ -299,7 +299,7 @@ var itemFaults = []known{
 		evidence: "((a)) is refused by both; DynamoDB Local reports that the expression ends too early, dynoxide has stator's message",
 	},
 	{
-		name: "expressions before ConsistentRead of an index", alone: true, ops: "Scan|Query", stator: "ValidationException: Invalid .*Expression: .*", other: "ValidationException: (?:Consistent reads are not supported on global|ExpressionAttributeValues can only be specified).*",
+		name: "expressions before ConsistentRead of an index", alone: true, ops: "Scan|Query", stator: "ValidationException: Invalid .*Expression: .*", other: "ValidationException: (?:Consistent reads are not supported on global|The table does not have the specified index|ExpressionAttributeValues can only be specified).*",
 		evidence: "not known: stator and dynalite check expressions first",
 	},
 	{
@@ -365,6 +365,19 @@ var itemFaults = []known{
 		evidence: "dynoxide reports the mismatch, too",
 	},
 	{
+		name: "constraints before conditions of a transaction (DynamoDB Local)", witness: nameLocal, ops: "TransactWriteItems", stator: `ValidationException: .*Member must not be null.*`, other: "TransactionCanceledException: .*",
+		when:     func(f *finding) bool { return f.Third != nil && strings.Contains(f.Third.Text, "missing field") },
+		evidence: "the member is required by the API's model, which AWS checks first; dynoxide refuses the request, too",
+	},
+	{
+		name: "an update of a key before the condition", alone: true, ops: "UpdateItem|TransactWriteItems", stator: "ValidationException: .*Cannot update attribute .* This attribute is part of the key", other: "ConditionalCheckFailedException: .*|TransactionCanceledException: .*",
+		evidence: "not known (docs/differences.md): the request can never succeed",
+	},
+	{
+		name: "faults of expressions before unused names (dynoxide)", witness: nameDynoxide, stator: "ValidationException: Invalid .*Expression: The expression has redundant parentheses;", other: "ValidationException: Value provided in ExpressionAttribute(?:Names|Values) unused in expressions.*",
+		evidence: "DynamoDB Local, which has Amazon's own expression library, reports the parentheses first",
+	},
+	{
 		name: "checks before the table is looked up", ops: "Scan|Query|.*Item.*", witness: nameLocal, stator: "ValidationException: .*", other: "ResourceNotFoundException: .*",
 		evidence: "faults of a request by itself are reported before the table is looked up (conformance/put_item/order.txt, after dynalite)",
 	},
@@ -404,7 +417,7 @@ var itemFaults = []known{
 		evidence: "the default action is PUT (API reference); DynamoDB Local ignores the member",
 	},
 	{
-		name: "values without a condition in a transaction", ops: "TransactWriteItems", stator: "ValidationException: ExpressionAttribute(?:Values|Names) can only be specified when using expressions: .*",
+		name: "values without a condition in a transaction", ops: "TransactWriteItems", stator: "ValidationException: ExpressionAttribute(?:Values|Names) can only be specified when using expressions.*",
 		evidence: "DynamoDB Local refuses them with a text for each action; dynoxide cancels the transaction",
 	},
 }

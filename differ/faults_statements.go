@@ -60,6 +60,17 @@ var statementFaults = []known{
 		evidence: "the same code for each statement; the witnesses have messages of their own for statements that are not valid",
 	},
 	{
+		name: "first fault of a SET (DynamoDB Local)", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*(?:Unexpected path component|Where clause does not contain).*", other: "ValidationException: .*(?:The first argument to SET_|Key attributes must be scalars).*",
+		evidence: "which of two faults of a statement is reported is not known",
+	},
+	{
+		name: "statements that only stator carries out", ops: "ExecuteTransaction", witness: nameDynoxide, stator: "200", other: ".*UPDATE requires a WHERE clause.*|TransactionCanceledException: .*",
+		when: func(f *finding) bool {
+			return f.Third != nil && f.Third.Status == 500 && strings.Contains(canonical(f.Other.Body), "UPDATE requires a WHERE clause")
+		},
+		evidence: "dynoxide does not parse set_add; DynamoDB Local answers 500",
+	},
+	{
 		name: "comparison of parameters (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", places: "Items|ConsumedCapacity.CapacityUnits",
 		when: func(f *finding) bool {
 			return f.Third != nil && f.Third.Status == 500 && strings.Contains(text(f, "Statement"), "WHERE ? ")
@@ -67,7 +78,7 @@ var statementFaults = []known{
 		evidence: "? = ? holds for equal parameters; DynamoDB Local answers 500",
 	},
 	{
-		name: "a condition in place of a value", ops: "ExecuteStatement", stator: "ValidationException: Unsupported operator in Update Expression. Operator: =", other: "ValidationException: (?:Where clause does not contain .*|UPDATE requires a WHERE clause)",
+		name: "a condition in place of a value", ops: "ExecuteStatement", stator: "ValidationException: Unsupported operator in Update Expression. Operator: =", other: "ValidationException: (?:Where clause does not contain .*|UPDATE requires a WHERE clause|Unsupported data type: .*)",
 		evidence: "SET a = b = 1 without WHERE is refused by all; which message AWS has is not known",
 	},
 	{
@@ -150,7 +161,7 @@ var statementFaults = []known{
 		evidence: "which of two faults of one condition is reported is not known",
 	},
 	{
-		name: "nested paths of keys in a SELECT", witness: nameLocal, ops: "ExecuteStatement", agreed: true, stator: "200", other: "ValidationException: Key attributes must be scalars.*",
+		name: "nested paths of keys in a SELECT", witness: nameLocal, ops: "ExecuteStatement", stator: "200", other: "ValidationException: Key attributes must be scalars.*",
 		evidence: "not known for statements; dynoxide accepts them, too",
 	},
 	{

@@ -51,7 +51,7 @@ var tableFaults = []known{
 		evidence: "TableName takes an ARN (API reference)",
 	},
 	{
-		name: "names of tables that are too short", ops: ".*TimeToLive|.*Table", stator: "ResourceNotFoundException.*", other: "ValidationException: .*(?:characters long|Invalid table/index name).*",
+		name: "names of tables that are too short", ops: ".*TimeToLive|.*Table|Scan|Query|.*Item", stator: "ResourceNotFoundException.*", other: "ValidationException: .*(?:characters long|Invalid table/index name).*",
 		evidence: "the API's model has 1 to 1,024 characters, since ARNs are accepted",
 	},
 	{
@@ -107,6 +107,10 @@ var tableFaults = []known{
 			return f.Step.Body["LocalSecondaryIndexes"] != nil || f.Step.Body["GlobalSecondaryIndexes"] != nil
 		},
 		evidence: "on public record for tables with indexes (aws-cloudformation/cfn-lint#1037, getmoto/moto#4428, which was compared with AWS); the witnesses have the message for tables without",
+	},
+	{
+		name: "names that are given twice", ops: "CreateTable|UpdateTable", stator: "ValidationException: (?:Attribute Name is duplicated: .*|Attempting to create an index which already exists)", other: "ValidationException: .*|ResourceInUseException: .*",
+		evidence: "on public record (conformance/create_table, conformance/update_table); the witnesses have messages of their own",
 	},
 	{
 		name: "a new index without definitions", ops: "UpdateTable", stator: "ValidationException: .*AttributeDefinitions is not specified for index.*",
