@@ -26,7 +26,7 @@ type migrateFlags struct {
 	repair, verify        bool
 	untilReady, confirm   bool
 	window                time.Duration
-	quiet                 time.Duration
+	quiet, lease          time.Duration
 	prices                string
 	json                  bool
 }
@@ -108,6 +108,7 @@ func (f *migrateFlags) addRun(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.dualReads, "dual-reads", 1000, "keys that are read on both sides and compared")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "copy items again that differ at the verification")
 	cmd.Flags().BoolVar(&f.verify, "verify", false, "verify a migration again that is ready")
+	durationVar(cmd, &f.lease, "lease", 30*time.Second, "how long another process waits after this one was killed")
 	cmd.Flags().BoolVar(&f.untilReady, "until-ready", false, "end when the migration is ready; it must run again within 23 hours")
 }
 
@@ -150,7 +151,7 @@ func (j *migrateJob) open(oldFile, newFile string) error {
 	j.m = migrate.New(e.Send, e.SendStreams, old, new, migrate.Options{
 		ID: id, Owner: fmt.Sprintf("%s %d %s", host, os.Getpid(), rand.Text()), Unmatched: j.unmatched,
 		ReadUnits: j.readUnits, WriteUnits: j.writeUnits, Segments: j.segments, Samples: j.dualReads, Repair: j.repair, Verify: j.verify,
-		Window: j.window, Quiet: j.quiet, Changed: j.showProgress,
+		Window: j.window, Quiet: j.quiet, Lease: j.lease, Changed: j.showProgress,
 	})
 	return nil
 }
