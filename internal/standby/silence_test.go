@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,3 +84,22 @@ func TestScanThatFindsNothing(t *testing.T) {
 		}
 	})
 }
+
+// A panic while an empty message is written does not end the process: it is that of the request.
+func TestPanicOfAnEmptyMessage(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		defer func() {
+			if p := recover(); p != http.ErrAbortHandler {
+				t.Errorf("the panic is %v", p)
+			}
+		}()
+		w := newMessageWriter(abortingWriter{})
+		_, err := newTestSource(nil).sendPairs(t.Context(), silentSnapshot{after: time.Minute}, func() error { return nil }, w)
+		t.Errorf("it is lost: %v", err)
+	})
+}
+
+// abortingWriter is a connection on which net/http, or a handler in between, gives up.
+type abortingWriter struct{}
+
+func (abortingWriter) Write([]byte) (int, error) { panic(http.ErrAbortHandler) }

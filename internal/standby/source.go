@@ -131,11 +131,14 @@ func (s *Source) sendPairs(ctx context.Context, snap store.Snapshot, keep func()
 	return pairs, nil
 }
 
-// every calls fn at an interval until stop is called, which returns when fn does not run any more.
+// every calls fn at an interval until stop is called, which returns when fn does not run any more. A
+// panic of fn is passed on by stop.
 func every(interval time.Duration, fn func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
+	var bug any
 	running.Go(func() {
+		defer func() { bug = recover() }()
 		for lead.Wait(ctx, nil, interval); ctx.Err() == nil; lead.Wait(ctx, nil, interval) {
 			fn()
 		}
@@ -143,6 +146,9 @@ func every(interval time.Duration, fn func()) (stop func()) {
 	return func() {
 		cancel()
 		running.Wait()
+		if bug != nil {
+			panic(bug)
+		}
 	}
 }
 
