@@ -360,6 +360,17 @@ func sameReasons(f *finding) bool {
 	return true
 }
 
+// endsAtInvalid reports whether stator's reasons are those of the witness up to
+// the first ValidationError, and None from there on.
+func endsAtInvalid(f *finding) bool {
+	s, o := reasonCodes(f.Stator), reasonCodes(f.Other)
+	first := slices.Index(s, "ValidationError")
+	if first < 0 || len(s) != len(o) || !slices.Equal(s[:first+1], o[:first+1]) {
+		return false
+	}
+	return !slices.ContainsFunc(s[first+1:], func(code string) bool { return code != "None" })
+}
+
 // sameCodes reports whether the statements of a batch have the same error codes.
 func sameCodes(f *finding) bool {
 	s, o := responses(f.Stator), responses(f.Other)

@@ -3,7 +3,6 @@ package db
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/stator-db/stator/internal/apierror"
 
@@ -112,24 +111,6 @@ func (c *Cancelled) add(i, n int, err error) (*Cancelled, error) {
 	}
 	c.Reasons[i] = err
 	return c, nil
-}
-
-// clone returns a copy, to which reasons can be added. c may be nil.
-func (c *Cancelled) clone() *Cancelled {
-	if c == nil {
-		return nil
-	}
-	return &Cancelled{Reasons: slices.Clone(c.Reasons)}
-}
-
-// others lists the writes that have no reason.
-func (c *Cancelled) others() (at []int) {
-	for i, err := range c.Reasons {
-		if err == nil {
-			at = append(at, i)
-		}
-	}
-	return at
 }
 
 // isWhole reports whether an error concerns more than one action of several.

@@ -22,15 +22,15 @@ const MaxTransactionBytes = 4 << 20
 // returns Replayed, or ErrTokenReused if the request was another one.
 func (d *DB) Transact(ctx context.Context, token *Token, writes ...Write) ([]Outcome, error) {
 	if token == nil {
-		return d.commit(ctx, writes, extra{maxBytes: MaxTransactionBytes, allReasons: true})
+		return d.commit(ctx, writes, extra{maxBytes: MaxTransactionBytes, inOrder: true})
 	}
 	key := keyspace.Token(token.digest())
 	now := d.Now()
 	outcomes, err := d.commit(ctx, writes, extra{
-		maxBytes:   MaxTransactionBytes,
-		allReasons: true,
-		keys:       [][]byte{key},
-		before:     func(tx store.Tx) error { return token.check(tx, key, d.tokenOver) },
+		maxBytes: MaxTransactionBytes,
+		inOrder:  true,
+		keys:     [][]byte{key},
+		before:   func(tx store.Tx) error { return token.check(tx, key, d.tokenOver) },
 		after: func(tx store.Tx, outcomes []Outcome) {
 			tx.Set(key, token.record(now, outcomes))
 			tx.Set(tokenDue(now, token.digest()), []byte{codec.FormatToken})

@@ -119,13 +119,12 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 		return nil, err
 	}
 	count := len(writes)
-	var at []int
-	if unfit != nil {
-		// The others are evaluated for their reasons.
-		if at = unfit.others(); !more.allReasons || len(at) == 0 {
-			return nil, unfit
+	if unfit.fault != nil {
+		if !more.inOrder || unfit.at == 0 {
+			return nil, unfit.cancelled(nil, count)
 		}
-		writes, tables, keys = picked(writes, at), picked(tables, at), picked(keys, at)
+		// The writes before it are evaluated for their reasons.
+		writes, tables, keys = writes[:unfit.at], tables[:unfit.at], keys[:unfit.at:unfit.at]
 	}
 	declared := keys
 	for i, t := range tables {
@@ -136,7 +135,7 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 	declared = append(declared, more.keys...)
 
 	u := plannedUpdate{writes: writes, tables: tables, keys: keys, declared: declared, extra: more, now: d.moment(),
-		outcomes: make([]Outcome, len(writes)), unfit: unfit, at: at}
+		outcomes: make([]Outcome, len(writes)), count: count, unfit: unfit}
 	err = d.runWithin(ctx, &u)
 	if errors.Is(err, store.ErrFull) && onlyDeletes(writes) {
 		err = d.runWithin(store.Freeing(ctx), &u)
@@ -171,8 +170,8 @@ type plannedUpdate struct {
 	now      moment
 	outcomes []Outcome
 
-	unfit *Cancelled // the faults of the writes of the commit that do not fit; nil if all fit
-	at    []int      // the positions of writes in the commit, if some do not fit
+	count int        // of the writes of the commit
+	unfit unfitWrite // the write after the last of writes, if it does not fit
 }
 
 // smallUpdate is the memory up to which an update needs no room. buffer.Room bounds
@@ -235,20 +234,26 @@ func (d *DB) run(ctx context.Context, u *plannedUpdate, buf *encodeBuffer) error
 				return err
 			}
 		}
-		cancelled := u.unfit.clone()
+		var cancelled *Cancelled
 		size := 0
 		for i := range u.writes {
 			o, err := d.apply(tx, u.tables[i].Table, &u.writes[i], position{u.keys[i], i, u.now}, buf)
 			if err != nil {
 				var whole error
-				if cancelled, whole = cancelled.add(u.position(i), len(u.writes), err); whole != nil {
+				if cancelled, whole = cancelled.add(i, u.count, err); whole != nil {
 					return whole
+				}
+				if u.extra.inOrder && isInvalid(err) {
+					return cancelled
 				}
 			}
 			u.outcomes[i] = o
 			if size += u.countedBytes(i); u.extra.maxBytes > 0 && size > u.extra.maxBytes {
 				return apierror.TransactionTooLarge()
 			}
+		}
+		if u.unfit.fault != nil {
+			return u.unfit.cancelled(cancelled, u.count)
 		}
 		if cancelled != nil {
 			return cancelled
@@ -262,11 +267,18 @@ func (d *DB) run(ctx context.Context, u *plannedUpdate, buf *encodeBuffer) error
 
 // extra is what an update does in addition to its writes, and its limit.
 type extra struct {
-	keys       [][]byte // declared in addition to those of the writes
-	before     func(store.Tx) error
-	after      func(store.Tx, []Outcome)
-	maxBytes   int  // of all items that are written; 0 is no limit
-	allReasons bool // evaluate all writes that fit if some do not
+	keys     [][]byte // declared in addition to those of the writes
+	before   func(store.Tx) error
+	after    func(store.Tx, []Outcome)
+	maxBytes int  // of all items that are written; 0 is no limit
+	inOrder  bool // evaluate the writes up to the first that is not valid
+}
+
+// isInvalid reports whether a write was rejected because it is not valid, in
+// contrast to a condition that does not hold.
+func isInvalid(err error) bool {
+	var fault *apierror.Error
+	return errors.As(err, &fault) && fault.Code == "ValidationException"
 }
 
 // lockTables returns the table of each write. The tables are neither altered nor
@@ -326,34 +338,34 @@ func unlockTables(held []*table) {
 	}
 }
 
-// position returns the position of a write in the commit.
-func (u *plannedUpdate) position(i int) int {
-	if u.at == nil {
-		return i
-	}
-	return u.at[i]
+// unfitWrite is the first write that does not fit its table.
+type unfitWrite struct {
+	at    int
+	fault error // nil if all writes fit
 }
 
-// picked returns the elements at some positions.
-func picked[T any](list []T, at []int) []T {
-	some := make([]T, len(at))
-	for i, j := range at {
-		some[i] = list[j]
+// cancelled adds the fault to the reasons c of n writes; c may be nil.
+func (u unfitWrite) cancelled(c *Cancelled, n int) error {
+	c, err := c.add(u.at, n, u.fault)
+	if err != nil {
+		return err
 	}
-	return some
+	return c
 }
 
 // declare checks that the writes fit their tables, and returns the keys of their
-// items, with capacity for the other keys that commit declares. unfit has the
-// faults of the writes that do not fit, and is nil if all fit.
-func declare(writes []Write, tables []*table) (keys [][]byte, unfit *Cancelled, err error) {
+// items, with capacity for the other keys that commit declares.
+func declare(writes []Write, tables []*table) (keys [][]byte, unfit unfitWrite, err error) {
 	keys = make([][]byte, len(writes), 2*len(writes)+1)
 	var buf []byte // holds all keys
 	for i := range writes {
 		w, t := &writes[i], tables[i].Table
 		if err := w.fits(t); err != nil {
-			if unfit, err = unfit.add(i, len(writes), err); err != nil {
-				return nil, nil, err
+			if isWhole(err) {
+				return nil, unfit, err
+			}
+			if unfit.fault == nil {
+				unfit = unfitWrite{i, err}
 			}
 			continue
 		}
