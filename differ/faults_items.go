@@ -35,7 +35,7 @@ var itemFaults = []known{
 		evidence: "AWS cancels the transaction with the reason ValidationError (API reference); DynamoDB Local rejects the request",
 	},
 	{
-		name: "reasons after an action that is not valid", ops: "TransactWriteItems|ExecuteTransaction",
+		name: "reasons after an action that is not valid", alone: true, ops: "TransactWriteItems|ExecuteTransaction",
 		stator: `TransactionCanceledException: .*ValidationError.*`, other: "TransactionCanceledException: .*", places: `outcome|CancellationReasons.*`,
 		when:     endsAtInvalid,
 		evidence: "not decided (docs/differences.md): stator ends the evaluation at the first action that is not valid, the witnesses give reasons for the later ones",
