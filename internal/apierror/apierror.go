@@ -26,9 +26,9 @@ type Error struct {
 	// the reason of one of its actions.
 	Whole bool
 
-	// Number marks a fault of a number or of a set of numbers, which has the same
-	// text wherever the value occurs.
-	Number bool
+	// Bare marks a fault that has the same text wherever the value occurs: of a
+	// number, of a set of numbers, and of equal members of a set.
+	Bare bool
 
 	// Detail is a struct whose members are added to the reply, such as the
 	// item of a failed condition.
@@ -115,7 +115,7 @@ func Request(format string, args ...any) *Error {
 // InvalidNumber is a Validation of a number.
 func InvalidNumber(format string, args ...any) *Error {
 	e := Validation(format, args...)
-	e.Number = true
+	e.Bare = true
 	return e
 }
 

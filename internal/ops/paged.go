@@ -57,7 +57,7 @@ func checkPaged(in *api.Paged, filter, keyExpression, keyConditions parameter) e
 // checkStartKey returns the fault of a value in ExclusiveStartKey.
 func checkStartKey(in *api.Paged) error {
 	if fault := in.ExclusiveStartKey.Fault; fault != nil {
-		if fault.Number || fault == item.ErrEmptyName || fault == item.ErrLongName {
+		if fault.Bare || fault == item.ErrEmptyName || fault == item.ErrLongName {
 			return fault
 		}
 		reworded := *in.ExclusiveStartKey.Fault

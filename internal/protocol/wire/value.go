@@ -34,14 +34,14 @@ var (
 
 	errEmptySet = map[item.Type]*apierror.Error{
 		item.SS: apierror.InvalidRequestValues("An string set  may not be empty"),
-		item.NS: ofNumbers(apierror.InvalidRequestValues("An number set  may not be empty")),
+		item.NS: bare(apierror.InvalidRequestValues("An number set  may not be empty")),
 		item.BS: apierror.InvalidRequestValues("Binary sets should not be empty"),
 	}
 )
 
-// ofNumbers marks the fault of a set of numbers.
-func ofNumbers(fault *apierror.Error) *apierror.Error {
-	fault.Number = true
+// bare marks a fault that has the same text wherever the value occurs.
+func bare(fault *apierror.Error) *apierror.Error {
+	fault.Bare = true
 	return fault
 }
 
@@ -337,7 +337,7 @@ func (l *rowLimit) reached(row []byte) bool {
 // as the customer wrote it.
 func duplicates(t item.Type, set []byte) error {
 	if t == item.NS {
-		return ofNumbers(apierror.Request("Input collection contains duplicates"))
+		return bare(apierror.Request("Input collection contains duplicates"))
 	}
 	var texts [][]byte
 	s := scanner{body: set}
@@ -350,7 +350,7 @@ func duplicates(t item.Type, set []byte) error {
 	}
 	all := "[" + string(bytes.Join(texts, []byte(", "))) + "]"
 	if t == item.BS {
-		return apierror.InvalidRequestValues("Input collection %sof type BS contains duplicates.", all)
+		return bare(apierror.InvalidRequestValues("Input collection %sof type BS contains duplicates.", all))
 	}
-	return apierror.InvalidRequestValues("Input collection %s contains duplicates.", all)
+	return bare(apierror.InvalidRequestValues("Input collection %s contains duplicates.", all))
 }
