@@ -72,9 +72,9 @@ func billOf(info *debug.BuildInfo) bill {
 }
 
 func componentOf(kind string, m *debug.Module) component {
-	purl := "pkg:golang/" + m.Path
+	purl := "pkg:golang/" + strings.ToLower(m.Path) // names of this type are lower case
 	if m.Version != "" && m.Version != "(devel)" {
-		purl += "@" + m.Version
+		purl += "@" + strings.ReplaceAll(m.Version, "+", "%2B")
 	}
 	c := component{Type: kind, Ref: purl, Name: m.Path, Version: m.Version, PURL: purl}
 	if sum, ok := strings.CutPrefix(m.Sum, "h1:"); ok {

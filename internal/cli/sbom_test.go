@@ -13,14 +13,14 @@ func TestBillOfMaterials(t *testing.T) {
 		Main:      debug.Module{Path: "example.com/app", Version: "v1.0.0"},
 		Deps: []*debug.Module{
 			{Path: "example.com/one", Version: "v0.1.0", Sum: "h1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="},
-			{Path: "example.com/two", Version: "v0.2.0", Replace: &debug.Module{Path: "example.com/three", Version: "v0.3.0"}},
+			{Path: "example.com/two", Version: "v0.2.0", Replace: &debug.Module{Path: "example.com/Three", Version: "v3.0.0+incompatible"}},
 		},
 	})
 	var got []string
 	for _, c := range append([]component{b.Metadata.Component}, b.Components...) {
 		got = append(got, c.PURL)
 	}
-	want := "pkg:golang/example.com/app@v1.0.0 pkg:golang/std@1.26.1 pkg:golang/example.com/one@v0.1.0 pkg:golang/example.com/three@v0.3.0"
+	want := "pkg:golang/example.com/app@v1.0.0 pkg:golang/std@1.26.1 pkg:golang/example.com/one@v0.1.0 pkg:golang/example.com/three@v3.0.0%2Bincompatible"
 	if strings.Join(got, " ") != want {
 		t.Errorf("the components are %q, want %q", got, want)
 	}
