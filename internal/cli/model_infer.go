@@ -219,7 +219,7 @@ func readItems(sample *infer.Reservoir, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot read the items: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var r io.Reader = file
 	name, compressed := strings.CutSuffix(path, ".gz")
 	if compressed {

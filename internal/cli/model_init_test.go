@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -115,7 +116,7 @@ func TestModelInitAsksAgain(t *testing.T) {
 // init writes nothing if the answers end, if it is interrupted, or if the file
 // exists.
 func TestModelInitWritesNothing(t *testing.T) {
-	if _, _, written, err := runInit(t, answers("shop")+customerAnswers); err != errNoAnswer || written != "" {
+	if _, _, written, err := runInit(t, answers("shop")+customerAnswers); !errors.Is(err, errNoAnswer) || written != "" {
 		t.Errorf("the error is %v, the file %q", err, written)
 	}
 	folder := t.TempDir()

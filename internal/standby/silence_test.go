@@ -89,7 +89,7 @@ func TestScanThatFindsNothing(t *testing.T) {
 func TestPanicOfAnEmptyMessage(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
 		defer func() {
-			if p := recover(); p != http.ErrAbortHandler {
+			if p := recover(); p != any(http.ErrAbortHandler) {
 				t.Errorf("the panic is %v", p)
 			}
 		}()

@@ -196,12 +196,11 @@ func (w *goWriter) runQuery(c *runCase, argument string) {
 	if argument != "" {
 		argument += ", "
 	}
-	first, next := "Key(nil)", fmt.Sprintf("%s(%spage.Next)", name, argument)
+	next := fmt.Sprintf("%s(%spage.Next)", name, argument)
 	requests := fmt.Sprintf("[]*dynamodb.QueryInput{%s(%snil)}", name, argument)
 	if step.Shards > 1 {
-		first = fmt.Sprintf("[%d]Key{}", step.Shards)
 		next = fmt.Sprintf("%s(%sfunc() (start [%d]Key) { start[i] = page.Next; return }())[i]", name, argument, step.Shards)
-		requests = fmt.Sprintf("%s(%s%s)", name, argument, first)
+		requests = fmt.Sprintf("%s(%s[%d]Key{})", name, argument, step.Shards)
 	}
 	w.f("for i, in := range %s {\n_ = i\nfor {\nout, err := zzClient.Query(zzContext, in)\nzzCheck(err)\npage, err := Decode%s(out)\nzzCheck(err)", requests, name)
 	if len(step.with) > 0 {

@@ -84,7 +84,7 @@ func (g *itemGroup) growth(e *Entity) {
 // createdBy returns the attribute that holds when an item was created.
 func (g *itemGroup) createdBy(e *Entity) (found *Attribute) {
 	for _, a := range e.Attributes {
-		if a.Name == g.sample.Table.TTL || a.When != nil || strings.HasPrefix(a.Guess, "in all") == false && !a.Unstored {
+		if a.Name == g.sample.Table.TTL || a.When != nil || !strings.HasPrefix(a.Guess, "in all") && !a.Unstored {
 			continue
 		}
 		if _, isTime := timeOf(a.Format, g.rows[0].text[a.Name]); !isTime {

@@ -140,7 +140,7 @@ func TestMigrateTwoTablesIntoOne(t *testing.T) {
 	// old model does not have.
 	g.send("PutItem", map[string]any{"TableName": "shop", "Item": stringItem{"PK": "COUPON#1", "SK": "COUPON", "code": "1"}.json()})
 	g.send("PutItem", map[string]any{"TableName": "shop", "Item": stringItem{"PK": "CUSTOMER#new", "SK": "ORDER#1", "customer": "new", "note": "n"}.json()})
-	g.send("DeleteItem", map[string]any{"TableName": "shop", "Key": stringItem(toNew[0]).pick("PK", "SK")})
+	g.send("DeleteItem", map[string]any{"TableName": "shop", "Key": toNew[0].pick("PK", "SK")})
 	g.do(migrate.Ready)
 	orders.stored[-1] = stringItem{"customer": "new", "order": "1", "note": "n"}
 	g.wantItems("orders", orders.mapped(func(stringItem) {}))
