@@ -200,10 +200,10 @@ func (w *modelWriter) entitySkeleton(tables []*Table) {
 		w.line(0, "#  %s:", skeletonName(t))
 		w.line(0, "#    table: %s", quote(t.Name))
 		w.line(0, "#    attributes:")
-		for _, name := range keyAttributes(t) {
+		for _, name := range t.KeyAttributes() {
 			w.line(0, "#      %s: {type: %s}", quote(name), t.kindOf(name))
 		}
-		if t.TTL != "" && !slices.Contains(keyAttributes(t), t.TTL) {
+		if t.TTL != "" && !slices.Contains(t.KeyAttributes(), t.TTL) {
 			w.line(0, "#      %s: {type: N, format: epoch-seconds}", quote(t.TTL))
 		}
 		w.line(0, "#    size: {typical: 1KB, largest: 4KB}")
@@ -219,8 +219,8 @@ func (w *modelWriter) noteOmitted(tables []*Table) {
 	}
 }
 
-// keyAttributes returns all attributes of a table's keys.
-func keyAttributes(t *Table) (all []string) {
+// KeyAttributes returns the attributes of all keys of a table, its own first.
+func (t *Table) KeyAttributes() (all []string) {
 	add := func(names ...string) {
 		for _, name := range names {
 			if name != "" && !slices.Contains(all, name) {

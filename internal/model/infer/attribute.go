@@ -74,7 +74,7 @@ func (e *Entity) rank(name string) int {
 // inKey reports whether a key of the table or of an index is built from an
 // attribute.
 func (e *Entity) inKey(name string) bool {
-	return slices.ContainsFunc(keyAttributes(e.group.sample.Table), func(key string) bool { return slices.Contains(e.leaves(key), name) })
+	return slices.ContainsFunc(e.group.sample.Table.KeyAttributes(), func(key string) bool { return slices.Contains(e.leaves(key), name) })
 }
 
 // stored describes an attribute by its values.

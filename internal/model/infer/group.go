@@ -90,7 +90,7 @@ func rowsOf(s *TableSample) (rows []*sampleRow) {
 		}
 		rows = append(rows, r)
 	}
-	for _, name := range keyAttributes(s.Table) {
+	for _, name := range s.Table.KeyAttributes() {
 		split(rows, name)
 	}
 	return rows
@@ -99,7 +99,7 @@ func rowsOf(s *TableSample) (rows []*sampleRow) {
 // keyKinds returns the types of the key attributes of a table.
 func keyKinds(t *exchange.Table) map[string]string {
 	kinds := make(map[string]string)
-	for _, name := range keyAttributes(t) {
+	for _, name := range t.KeyAttributes() {
 		kinds[name] = "S"
 	}
 	for _, k := range t.Types {
@@ -210,7 +210,7 @@ func (g *itemGroup) with(rows []*sampleRow, name string, at int, literal string)
 // isValue reports whether a word in the keys of items is the value of one of
 // their attributes, other than one that may name the entity.
 func (g *itemGroup) isValue(rows []*sampleRow, word string) bool {
-	keys := keyAttributes(g.sample.Table)
+	keys := g.sample.Table.KeyAttributes()
 	for name := range rows[0].text {
 		if slices.Contains(keys, name) || markOf(name) != noMark {
 			continue
@@ -228,7 +228,7 @@ func (g *itemGroup) isIndexKey(key string, at, words int) bool {
 	if words < 3 {
 		return false
 	}
-	for _, name := range keyAttributes(g.sample.Table) {
+	for _, name := range g.sample.Table.KeyAttributes() {
 		if slices.Contains(primaryKey(g.sample.Table), name) {
 			continue
 		}

@@ -181,23 +181,6 @@ func (e *Entity) leaves(name string) (all []string) {
 	return all
 }
 
-// keyAttributes returns the attributes of all keys of a table, its own first.
-func keyAttributes(t *exchange.Table) (all []string) {
-	add := func(names ...string) {
-		for _, name := range names {
-			if name != "" && !slices.Contains(all, name) {
-				all = append(all, name)
-			}
-		}
-	}
-	add(t.Key.Partition, t.Key.Sort)
-	for _, x := range t.Indexes {
-		add(x.Partition...)
-		add(x.Sort...)
-	}
-	return all
-}
-
 // primaryKey returns the attributes of a table's own key.
 func primaryKey(t *exchange.Table) []string {
 	if t.Key.Sort == "" {

@@ -105,7 +105,7 @@ func (g *itemGroup) usual() map[string]bool {
 			counts[name]++
 		}
 	}
-	keys := keyAttributes(g.sample.Table)
+	keys := g.sample.Table.KeyAttributes()
 	maps.DeleteFunc(counts, func(name string, n int) bool { return 2*n < len(g.rows) || slices.Contains(keys, name) })
 	set := make(map[string]bool)
 	for name := range counts {
@@ -140,7 +140,7 @@ func (g *itemGroup) byAttributes() []*itemGroup {
 	}
 	var sets []*attributeSet
 	known := make(map[string]*attributeSet)
-	keys := keyAttributes(g.sample.Table)
+	keys := g.sample.Table.KeyAttributes()
 	for _, r := range g.rows {
 		names := make(map[string]bool)
 		for name := range r.values {

@@ -41,7 +41,7 @@ func FromItems(table string, s *Reservoir, key []string) (*TableSample, error) {
 		t.Key.Sort = key[1]
 	}
 	guessIndexes(t, columns)
-	for _, name := range keyAttributes(t) {
+	for _, name := range t.KeyAttributes() {
 		if kind := columns[name].kind; kind != item.S {
 			t.Types = append(t.Types, &model.KeyType{Name: name, Type: kind.String()})
 		}

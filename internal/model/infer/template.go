@@ -18,7 +18,7 @@ const nearlyAll = 0.98
 // templates derives the templates of all keys of a group.
 func (g *itemGroup) templates(e *Entity) {
 	b := &templateBuilder{g: g, e: e}
-	for _, name := range keyAttributes(g.sample.Table) {
+	for _, name := range g.sample.Table.KeyAttributes() {
 		b.key(name)
 	}
 }
@@ -175,7 +175,7 @@ func (b *templateBuilder) remainder(rows []*sampleRow, name string, value func(*
 
 // candidates returns the attributes that a template may contain.
 func (b *templateBuilder) candidates(rows []*sampleRow, key string) (all []string) {
-	keys := keyAttributes(b.g.sample.Table)
+	keys := b.g.sample.Table.KeyAttributes()
 	for name := range rows[0].text {
 		if name == key || name == "_" || strings.ContainsAny(name, "{}") || b.e.key(name) != nil {
 			continue
