@@ -269,7 +269,7 @@ func (c *modelChecker) ruleFault(r *Rule, excepted string, at Position, what str
 
 // keyRule checks the keys of one entity against a rule.
 func (c *modelChecker) keyRule(r *Rule, e *Entity) {
-	var seen []string
+	var reported [][]schema.Attribute
 	for _, k := range append([]schema.Key{e.table.schema.Key}, keysOfIndexes(e.table)...) {
 		attrs := k.Partition
 		if r.Every == "sort-key" {
@@ -278,16 +278,16 @@ func (c *modelChecker) keyRule(r *Rule, e *Entity) {
 		contains, at, text, excepted := len(attrs) == 0, e.Position, "", ""
 		for _, a := range attrs {
 			f, ok := e.byName[a.Name]
-			if !ok || slices.Contains(r.Except, e.Name+"."+a.Name) || slices.Contains(seen, a.Name) {
-				contains = true // not in this index, excepted, or reported before
+			if !ok || slices.Contains(r.Except, e.Name+"."+a.Name) {
+				contains = true // not in this index, or excepted
 				continue
 			}
 			excepted = e.Name + "." + a.Name
 			at, text = f.location.Position, fmt.Sprintf("%s of %s is %q, without {%s}", a.Name, e.Name, f.Template(), r.Contains)
 			contains = contains || a.Name == r.Contains || slices.Contains(e.leaves(a.Name), r.Contains)
-			seen = append(seen, a.Name)
 		}
-		if !contains {
+		if !contains && !slices.ContainsFunc(reported, func(other []schema.Attribute) bool { return slices.Equal(attrs, other) }) {
+			reported = append(reported, attrs)
 			c.ruleFault(r, excepted, at, text)
 		}
 	}
