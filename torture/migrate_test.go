@@ -116,6 +116,7 @@ type migrating struct {
 	server     *process
 	side       int   // the side that the application uses
 	versions   []int // of each item; -1 if it is deleted
+	pause      time.Duration // between two writes of a writer
 	writes     atomic.Int64
 	reads      atomic.Int64
 }
@@ -177,7 +178,7 @@ func (m *migrating) write(r *rand.Rand, first, step int, stop <-chan struct{}) {
 			m.versions[n] = version
 		}
 		m.writes.Add(1)
-		time.Sleep(500 * time.Microsecond)
+		time.Sleep(m.pause)
 	}
 }
 
@@ -370,9 +371,10 @@ func TestKilledMigrationsLoseNothing(t *testing.T) {
 	g := newRig(t)
 	names := slices.Sorted(maps.Keys(migrations))
 	first := g.IntN(len(names)) // the short form has one case
-	items, between := 300, 3*time.Second
+	// The migrator has to be faster than the writes, also with the race detector on a busy machine.
+	items, between, pause := 300, 3*time.Second, 50*time.Millisecond
 	if *long {
-		items, between = 20_000, 10*time.Second
+		items, between, pause = 20_000, 10*time.Second, 2*time.Millisecond
 	}
 	if *migrateItems > 0 {
 		items = *migrateItems
@@ -381,6 +383,7 @@ func TestKilledMigrationsLoseNothing(t *testing.T) {
 		name := names[(first+n)%len(names)]
 		g.Logf("%s, %d items", name, items)
 		m := newMigrating(g, migrations[name])
+		m.pause = pause
 		m.fill(items)
 		m.work(func() {
 			// Each process may run longer than the last one, so that one ends.
