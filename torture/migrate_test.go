@@ -114,8 +114,8 @@ type migrating struct {
 	data, addr string
 	files      [2]string
 	server     *process
-	side       int   // the side that the application uses
-	versions   []int // of each item; -1 if it is deleted
+	side       int           // the side that the application uses
+	versions   []int         // of each item; -1 if it is deleted
 	pause      time.Duration // between two writes of a writer
 	writes     atomic.Int64
 	reads      atomic.Int64
@@ -240,7 +240,7 @@ func (m *migrating) serve() {
 
 // migrator returns a command of the migration.
 func (m *migrating) migrator(name string, flags ...string) (*exec.Cmd, *bytes.Buffer) {
-	args := append([]string{"model", "migrate", name, m.files[0], m.files[1], "--endpoint", "http://" + m.addr}, flags...)
+	args := append([]string{"model", "migrate", name, m.files[0], m.files[1], "--endpoint", "http://" + m.addr, "--preview"}, flags...)
 	cmd := command(m.TB, args...)
 	out := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out

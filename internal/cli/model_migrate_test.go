@@ -57,6 +57,7 @@ func TestModelMigrate(t *testing.T) {
 		{"plan --write-units 1 --read-units 10", 0, "order   3      copied  orders (customer {customer}, order {order})  shop (PK DAY#{day}, SK {customer}#{order})"},
 		{"plan", 0, "orders of a day  Scan of orders     Query of shop"},
 		{"run --until-ready --unmatched sometimes", 2, "must be stop or copy"},
+		{"run --until-ready --preview=false", 2, "add --preview"},
 		{"run --until-ready", 0, "3 old items with the checksum"},
 		{"status", 0, "phase    ready since"},
 		{"run --verify --json", 0, `"phase": "ready"`},
@@ -73,6 +74,9 @@ func TestModelMigrate(t *testing.T) {
 		{"abort --yes", 1, "the migration is dropped"},
 	} {
 		words := strings.Fields(c.command)
+		if words[0] != "plan" && words[0] != "status" && !strings.Contains(c.command, "--preview") {
+			words = append(words, "--preview")
+		}
 		args := append([]string{"model", "migrate", words[0], oldFile, newFile, "--endpoint", endpoint}, words[1:]...)
 		code, out, errs := runStator(t, args...)
 		if code != c.code || !strings.Contains(out+errs, c.want) {
