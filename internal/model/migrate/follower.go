@@ -113,12 +113,17 @@ func (f *streamFollower) list(ctx context.Context) error {
 	for {
 		var reply struct {
 			StreamDescription struct {
+				StreamStatus         string
 				Shards               []struct{ ShardId string }
 				LastEvaluatedShardId string
 			}
 		}
 		if err := f.c.askStreams(ctx, "DescribeStream", body, &reply); err != nil {
 			return err
+		}
+		// A disabled stream can be read for a day, but has no records of new changes.
+		if status := reply.StreamDescription.StreamStatus; status != "ENABLED" && status != "ENABLING" {
+			return streamLost(f.table)
 		}
 		for _, s := range reply.StreamDescription.Shards {
 			if f.shards[s.ShardId] == nil {
@@ -137,6 +142,11 @@ func (f *streamFollower) list(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// streamLost returns the error for a stream that is not the table's any more.
+func streamLost(table string) error {
+	return fmt.Errorf("the stream of table %s was replaced or disabled, and records may be lost; abort the migration and run it again", table)
 }
 
 // errTrimmed is returned when records were removed before they were read.

@@ -207,7 +207,7 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 	backward := to == r.m.plan.forward.back
 	for table, arn := range r.state.ARNs {
 		if is, _, err := r.streamOf(ctx, table); err != nil || is != arn {
-			return nil, errors.Join(err, fmt.Errorf("the stream of table %s was replaced or disabled, and records may be lost; abort the migration and run it again", table))
+			return nil, errors.Join(err, streamLost(table))
 		}
 		f := &streamFollower{c: r.m.c, store: r.store, table: table, arn: arn, poll: r.m.options.Poll, counts: &r.counts}
 		_, old := r.m.plan.forward.sources[table]

@@ -1,0 +1,42 @@
+package migrate_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/internal/model/migrate"
+)
+
+// beforeRecords returns a function that sends requests of streams, and calls fn
+// before the first GetRecords.
+func (g *rig) beforeRecords(fn func()) apply.Send {
+	var once sync.Once
+	return func(ctx context.Context, operation string, body any) ([]byte, error) {
+		if operation == "GetRecords" {
+			once.Do(fn)
+		}
+		return g.e.SendStreams(ctx, operation, body)
+	}
+}
+
+// A stream that is disabled while it is followed has no records of later writes,
+// so the switch fails.
+func TestMigrateNoticesADisabledStream(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	g.do(migrate.Ready)
+	streams := g.beforeRecords(func() {
+		g.send("UpdateTable", map[string]any{"TableName": "orders", "StreamSpecification": map[string]any{"StreamEnabled": false}})
+		a := w.stored[3]
+		a["note"] = "without record"
+		g.send("PutItem", map[string]any{"TableName": "orders", "Item": a.json()})
+	})
+	st, err := migrate.New(g.e.Send, streams, g.old, g.new, g.options).Run(t.Context(), migrate.Switched)
+	if err == nil || !strings.Contains(err.Error(), "replaced or disabled") || st.Phase != migrate.Ready {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
