@@ -97,8 +97,11 @@ func (f *streamFollower) list(ctx context.Context) error {
 	for {
 		var reply struct {
 			StreamDescription struct {
-				StreamStatus         string
-				Shards               []struct{ ShardId string }
+				StreamStatus string
+				Shards       []struct {
+					ShardId             string
+					SequenceNumberRange struct{ EndingSequenceNumber string }
+				}
 				LastEvaluatedShardId string
 			}
 		}
@@ -114,6 +117,7 @@ func (f *streamFollower) list(ctx context.Context) error {
 				f.shards[s.ShardId] = &followedShard{id: s.ShardId}
 			}
 			f.shards[s.ShardId].inStream = true
+			f.shards[s.ShardId].closed = s.SequenceNumberRange.EndingSequenceNumber != ""
 		}
 		if reply.StreamDescription.LastEvaluatedShardId == "" {
 			break

@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -39,4 +40,36 @@ func TestMigrateNoticesADisabledStream(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "replaced or disabled") || st.Phase != migrate.Ready {
 		t.Errorf("%+v, %v", st, err)
 	}
+}
+
+// Empty pages, which AWS may return at any time, are not the end of a shard.
+func TestMigrateReadsBeyondEmptyPages(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	g.do(migrate.Ready)
+	a := w.stored[1]
+	a["note"] = "changed"
+	g.send("PutItem", map[string]any{"TableName": "orders", "Item": a.json()})
+	var mutex sync.Mutex
+	left := make(map[string]int) // empty pages, by iterator
+	streams := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		if in, ok := body.(map[string]any); ok && operation == "GetRecords" {
+			mutex.Lock()
+			defer mutex.Unlock()
+			it := in["ShardIterator"].(string)
+			if _, ok := left[it]; !ok && len(left) < 8 {
+				left[it] = 40
+			}
+			if left[it] > 0 {
+				left[it]--
+				return json.Marshal(map[string]any{"Records": []any{}, "NextShardIterator": it})
+			}
+		}
+		return g.e.SendStreams(ctx, operation, body)
+	}
+	if _, err := migrate.New(g.e.Send, streams, g.old, g.new, g.options).Run(t.Context(), migrate.Switched); err != nil {
+		t.Error(err)
+	}
+	g.wantItems("orders2", w.mapped(toNewOrder))
 }

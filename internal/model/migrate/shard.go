@@ -2,6 +2,8 @@ package migrate
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -9,8 +11,11 @@ import (
 type followedShard struct {
 	id       string
 	after    string // the last sequence number that was handled, "" for none
-	ended    bool
+	ended    bool   // it was read to its end
+	closed   bool   // it gets no more records
 	iterator string
+	empty    int  // pages in a row without records
+	current  bool // the iterator has reached the end
 	saved    time.Time
 	unsaved  bool
 	inStream bool
@@ -19,30 +24,96 @@ type followedShard struct {
 // endedAt is stored as the position of a shard that was read to its end.
 const endedAt = "end"
 
-// pageRecords is how many records a request asks for, and pageBytes more than
-// half of what a page may have. A page below both ends at the end of the shard.
-const (
-	pageRecords = 1000
-	pageBytes   = 512 << 10
-)
+// pageRecords is how many records a request asks for.
+const pageRecords = 1000
 
-// readShard reads a shard to its present end.
+// newIteratorPages is how many empty pages in a row show that a new iterator has
+// reached the end of an open shard. Pages before the end may be empty too: AWS
+// says that several requests may be necessary to get to the records, but not how
+// many. An iterator that has reached the end stays there from poll to poll.
+const newIteratorPages = 100
+
+// readShard reads a shard to its end, an open one at least as far as it was at
+// the beginning.
 func (f *streamFollower) readShard(ctx context.Context, s *followedShard) (n int, err error) {
-	for {
-		read, full, err := f.page(ctx, s)
+	var end roundEnd
+	for done := false; !done; {
+		read, err := f.page(ctx, s)
 		if err != nil {
 			return n, err
 		}
 		n += read
-		if s.unsaved && (s.ended || !full || time.Since(s.saved) > time.Second) {
+		if done, err = f.isRead(ctx, s, &end, read); err != nil {
+			return n, err
+		}
+		if s.unsaved && (done || time.Since(s.saved) > time.Second) {
 			if err := f.save(ctx, s); err != nil {
 				return n, err
 			}
 		}
-		if s.ended || !full {
-			return n, nil
+	}
+	return n, nil
+}
+
+// isRead reports whether a round is at the end of a shard, after a page with a
+// number of records.
+func (f *streamFollower) isRead(ctx context.Context, s *followedShard, end *roundEnd, records int) (bool, error) {
+	switch {
+	case s.ended || s.closed:
+		return s.ended, nil
+	case records == 0:
+		s.empty++
+		s.current = s.current || s.empty >= newIteratorPages
+		return s.current, nil
+	}
+	s.empty = 0
+	reached, err := end.reachedBy(ctx, f, s)
+	s.current = s.current || reached
+	return reached, err
+}
+
+// roundEnd finds the end of a round in a shard that has new records on each page.
+type roundEnd struct {
+	pages    int
+	iterator string // that began at the end of the shard, during this round
+	sequence string // of the first record after it, "" if it is not known
+}
+
+// reachedBy reports whether all records are handled that the shard had when the
+// round began. It is called after each page that has records.
+func (e *roundEnd) reachedBy(ctx context.Context, f *streamFollower, s *followedShard) (bool, error) {
+	if e.pages++; e.pages == 1 {
+		return false, nil // mostly the next page is empty
+	}
+	var err error
+	if e.iterator == "" && e.sequence == "" {
+		e.iterator, err = f.iterator(ctx, s.id, "LATEST", "")
+		if err != nil {
+			return false, err
 		}
 	}
+	if e.sequence == "" {
+		reply, err := f.records(ctx, e.iterator, 1)
+		switch {
+		case isFault(err, "ExpiredIteratorException"):
+			e.iterator = ""
+			return false, nil
+		case err != nil:
+			return false, err
+		case len(reply.Records) > 0:
+			e.sequence = reply.Records[0].Dynamodb.SequenceNumber
+		case reply.NextShardIterator == "":
+			s.closed = true
+		}
+		e.iterator = reply.NextShardIterator
+	}
+	return e.sequence != "" && reaches(s.after, e.sequence), nil
+}
+
+// reaches reports whether a sequence number is not smaller than another.
+func reaches(a, b string) bool {
+	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	return len(a) > len(b) || len(a) == len(b) && a >= b
 }
 
 func (f *streamFollower) save(ctx context.Context, s *followedShard) error {
@@ -57,40 +128,14 @@ func (f *streamFollower) save(ctx context.Context, s *followedShard) error {
 	return nil
 }
 
-// page reads and handles one page of a shard. It reports the number of records,
-// and whether more may follow at once.
-func (f *streamFollower) page(ctx context.Context, s *followedShard) (n int, full bool, err error) {
-	if s.iterator == "" {
-		if err := f.iterate(ctx, s); err != nil {
-			return 0, false, err
-		}
+// page reads and handles one page of a shard. It returns the number of records.
+func (f *streamFollower) page(ctx context.Context, s *followedShard) (int, error) {
+	reply, err := f.nextPage(ctx, s)
+	if err != nil {
+		return 0, err
 	}
-	var reply struct {
-		Records []struct {
-			EventName string
-			Dynamodb  struct {
-				Keys, OldImage              *itemJSON
-				SequenceNumber              string
-				ApproximateCreationDateTime float64
-				SizeBytes                   int
-			}
-		}
-		NextShardIterator string
-	}
-	err = f.c.askStreams(ctx, "GetRecords", map[string]any{"ShardIterator": s.iterator, "Limit": pageRecords}, &reply)
-	switch {
-	case isFault(err, "ExpiredIteratorException"):
-		s.iterator = ""
-		return f.page(ctx, s)
-	case isFault(err, "TrimmedDataAccessException"):
-		return 0, false, errTrimmed
-	case err != nil:
-		return 0, false, err
-	}
-	size := 0
 	records := make([]changeRecord, len(reply.Records))
 	for i, r := range reply.Records {
-		size += r.Dynamodb.SizeBytes
 		records[i] = changeRecord{keys: r.Dynamodb.Keys.Item, inserted: r.EventName == "INSERT", created: time.Unix(int64(r.Dynamodb.ApproximateCreationDateTime), 0)}
 		if r.Dynamodb.OldImage != nil {
 			records[i].old = r.Dynamodb.OldImage.Item
@@ -98,7 +143,7 @@ func (f *streamFollower) page(ctx context.Context, s *followedShard) (n int, ful
 	}
 	if len(records) > 0 {
 		if err := f.handle(ctx, records); err != nil {
-			return 0, false, err
+			return 0, err
 		}
 		f.counts.records.Add(int64(len(records)))
 		s.after, s.unsaved = reply.Records[len(records)-1].Dynamodb.SequenceNumber, true
@@ -107,20 +152,70 @@ func (f *streamFollower) page(ctx context.Context, s *followedShard) (n int, ful
 	if s.iterator == "" {
 		s.ended, s.unsaved = true, true
 	}
-	return len(records), len(records) == pageRecords || size > pageBytes, nil
+	return len(records), nil
+}
+
+// nextPage requests the next page of a shard.
+func (f *streamFollower) nextPage(ctx context.Context, s *followedShard) (*recordPage, error) {
+	for range maxTries {
+		if s.iterator == "" {
+			if err := f.iterate(ctx, s); err != nil {
+				return nil, err
+			}
+		}
+		reply, err := f.records(ctx, s.iterator, pageRecords)
+		switch {
+		case isFault(err, "ExpiredIteratorException"):
+			s.iterator = ""
+		case isFault(err, "TrimmedDataAccessException"):
+			return nil, errTrimmed
+		default:
+			return reply, err
+		}
+	}
+	return nil, fmt.Errorf("shard %s: %d iterators in a row expired before they were used", s.id, maxTries)
 }
 
 // iterate gets an iterator after the last record that was handled.
-func (f *streamFollower) iterate(ctx context.Context, s *followedShard) error {
-	body := map[string]any{"StreamArn": f.arn, "ShardId": s.id, "ShardIteratorType": "TRIM_HORIZON"}
+func (f *streamFollower) iterate(ctx context.Context, s *followedShard) (err error) {
+	kind := "TRIM_HORIZON"
 	if s.after != "" {
-		body["ShardIteratorType"], body["SequenceNumber"] = "AFTER_SEQUENCE_NUMBER", s.after
+		kind = "AFTER_SEQUENCE_NUMBER"
 	}
-	var reply struct{ ShardIterator string }
-	err := f.c.askStreams(ctx, "GetShardIterator", body, &reply)
+	s.iterator, err = f.iterator(ctx, s.id, kind, s.after)
+	s.empty, s.current = 0, false
 	if isFault(err, "TrimmedDataAccessException") {
 		return errTrimmed
 	}
-	s.iterator = reply.ShardIterator
 	return err
+}
+
+// iterator requests an iterator of a shard.
+func (f *streamFollower) iterator(ctx context.Context, shard, kind, after string) (string, error) {
+	body := map[string]any{"StreamArn": f.arn, "ShardId": shard, "ShardIteratorType": kind}
+	if after != "" {
+		body["SequenceNumber"] = after
+	}
+	var reply struct{ ShardIterator string }
+	err := f.c.askStreams(ctx, "GetShardIterator", body, &reply)
+	return reply.ShardIterator, err
+}
+
+// recordPage is a reply of GetRecords.
+type recordPage struct {
+	Records []struct {
+		EventName string
+		Dynamodb  struct {
+			Keys, OldImage              *itemJSON
+			SequenceNumber              string
+			ApproximateCreationDateTime float64
+		}
+	}
+	NextShardIterator string
+}
+
+func (f *streamFollower) records(ctx context.Context, iterator string, limit int) (*recordPage, error) {
+	reply := new(recordPage)
+	err := f.c.askStreams(ctx, "GetRecords", map[string]any{"ShardIterator": iterator, "Limit": limit}, reply)
+	return reply, err
 }

@@ -1,0 +1,173 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stator-db/stator/internal/apierror"
+)
+
+// fakeShard is a stream of one shard that answers as AWS may: with pages of any
+// size, and with empty pages before the records.
+type fakeShard struct {
+	mutex   sync.Mutex
+	records int // that the shard has, with the sequence numbers 1, 2, …
+	perPage int
+	empty   int // pages without records that an iterator of GetShardIterator gives first
+	closed  bool
+	read    func(s *fakeShard) // called for each page
+	trimmed int                // the last sequence number that is removed
+	expires int                // iterators that expire when they are used
+	asked   []string           // the operations
+}
+
+func (s *fakeShard) send(_ context.Context, operation string, body any) ([]byte, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.asked = append(s.asked, operation)
+	in, _ := body.(map[string]any)
+	switch operation {
+	case "DescribeStream":
+		numbers := map[string]string{"StartingSequenceNumber": "1"}
+		if s.closed {
+			numbers["EndingSequenceNumber"] = strconv.Itoa(s.records)
+		}
+		return json.Marshal(map[string]any{"StreamDescription": map[string]any{"StreamStatus": "ENABLED",
+			"Shards": []any{map[string]any{"ShardId": "shard", "SequenceNumberRange": numbers}}}})
+	case "GetShardIterator":
+		return s.iterate(in)
+	case "GetRecords":
+		return s.page(in["ShardIterator"].(string))
+	}
+	return []byte("{}"), nil // of the table of states
+}
+
+func (s *fakeShard) iterate(in map[string]any) ([]byte, error) {
+	after := s.trimmed
+	switch in["ShardIteratorType"] {
+	case "LATEST":
+		after = s.records
+	case "AFTER_SEQUENCE_NUMBER":
+		after, _ = strconv.Atoi(in["SequenceNumber"].(string))
+		if after <= s.trimmed {
+			return nil, &apierror.Error{Code: "TrimmedDataAccessException", Status: 400}
+		}
+	}
+	return json.Marshal(map[string]any{"ShardIterator": fmt.Sprintf("%d %d", after, s.empty)})
+}
+
+func (s *fakeShard) page(iterator string) ([]byte, error) {
+	if s.expires > 0 {
+		s.expires--
+		return nil, &apierror.Error{Code: "ExpiredIteratorException", Status: 400}
+	}
+	if s.read != nil {
+		s.read(s)
+	}
+	var after, empty int
+	if _, err := fmt.Sscan(iterator, &after, &empty); err != nil {
+		return nil, err
+	}
+	records := []any{}
+	if empty--; empty < 0 {
+		for empty = 0; len(records) < s.perPage && after < s.records; {
+			after++
+			records = append(records, map[string]any{"eventName": "MODIFY", "dynamodb": map[string]any{
+				"SequenceNumber": strconv.Itoa(after), "Keys": map[string]any{"id": map[string]string{"S": strconv.Itoa(after)}}}})
+		}
+	}
+	reply := map[string]any{"Records": records}
+	if !s.closed || after < s.records || empty > 0 {
+		reply["NextShardIterator"] = fmt.Sprintf("%d %d", after, empty)
+	}
+	return json.Marshal(reply)
+}
+
+// follow returns a follower of the shard, and the number of records that it has
+// handled.
+func (s *fakeShard) follow() (f *streamFollower, handled *int) {
+	c := &endpointClient{send: s.send, streams: s.send}
+	f = &streamFollower{c: c, store: &stateStore{c: c}, table: "tab", counts: new(copyCounts), shards: make(map[string]*followedShard)}
+	handled = new(int)
+	f.handle = func(_ context.Context, records []changeRecord) error {
+		for range records {
+			*handled++
+		}
+		return nil
+	}
+	return f, handled
+}
+
+// A round reads all records that there are when it begins.
+func TestFollowerRoundReadsToTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		shard *fakeShard
+	}{
+		{"a record after empty pages", &fakeShard{records: 1, perPage: 1, empty: 40}},
+		{"a closed shard after many empty pages", &fakeShard{records: 3, perPage: 1, empty: 1000, closed: true}},
+		{"pages of one record, since the items are large", &fakeShard{records: 20, perPage: 1}},
+		{"an iterator that expires", &fakeShard{records: 20, perPage: 5, expires: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, handled := c.shard.follow()
+			n, err := f.round(t.Context())
+			if err != nil || n != int64(c.shard.records) || *handled != c.shard.records {
+				t.Errorf("a round has %d records, and handled %d of %d: %v", n, *handled, c.shard.records, err)
+			}
+			if f.shards["shard"].ended != c.shard.closed {
+				t.Error("the end of the shard is not recorded")
+			}
+			asked := len(c.shard.asked)
+			if _, err := f.round(t.Context()); err != nil || len(c.shard.asked)-asked > 2 {
+				t.Errorf("a round without records asks %s, %v", c.shard.asked[asked:], err)
+			}
+		})
+	}
+}
+
+// A round ends although each page has a record that was written after the one
+// before, and has read those that were there when it began.
+func TestFollowerRoundEndsWhileWritesGoOn(t *testing.T) {
+	for _, perPage := range []int{1, 3, pageRecords} {
+		s := &fakeShard{records: 50, perPage: perPage, read: func(s *fakeShard) { s.records++ }}
+		f, handled := s.follow()
+		for range 3 {
+			there := s.records
+			if _, err := f.round(t.Context()); err != nil || *handled < there {
+				t.Fatalf("%d of %d records, %v", *handled, there, err)
+			}
+		}
+		if requests := strings.Count(strings.Join(s.asked, " "), "GetRecords"); requests > 10_000 {
+			t.Errorf("%d requests", requests)
+		}
+	}
+}
+
+// Sequence numbers are compared as numbers.
+func TestSequenceOrder(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"1", "1", true}, {"10", "9", true}, {"9", "10", false}, {"010", "9", true}, {"000", "0", true}, {"", "1", false},
+	} {
+		if got := reaches(c.a, c.b); got != c.want {
+			t.Errorf("reaches(%q, %q) = %v", c.a, c.b, got)
+		}
+	}
+}
+
+// A server whose iterators expire at once ends the run.
+func TestFollowerIteratorsThatExpire(t *testing.T) {
+	s := &fakeShard{records: 1, perPage: 1, expires: 1000}
+	f, _ := s.follow()
+	if _, err := f.round(t.Context()); err == nil || !strings.Contains(err.Error(), "expired") {
+		t.Errorf("the round ends with %v", err)
+	}
+}
