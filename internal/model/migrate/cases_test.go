@@ -177,7 +177,7 @@ func TestMigrateSwitchNeedsAPause(t *testing.T) {
 	w := orderWriter(g)
 	w.fill(50)
 	g.do(migrate.Ready)
-	g.options.Quiet, g.options.Drain = 2*time.Second, 300*time.Millisecond
+	g.options.Quiet, g.options.Drain = time.Second, 2*time.Second
 	g.whileWriting(50, func() {
 		if st, err := g.migrator().Run(t.Context(), migrate.Switched); err == nil || st.Phase != migrate.Ready || !strings.Contains(err.Error(), "stop the writes") {
 			t.Errorf("%+v, %v", st, err)

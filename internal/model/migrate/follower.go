@@ -3,7 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
@@ -28,9 +28,38 @@ type streamFollower struct {
 	counts *copyCounts
 	handle func(ctx context.Context, records []changeRecord) error
 
-	shards map[string]*followedShard
-	rounds atomic.Int64 // how often the stream was read to its end
-	quiet  atomic.Int64 // how many of the last rounds found no record
+	shards   map[string]*followedShard
+	mutex    sync.Mutex
+	progress followProgress
+}
+
+// followProgress is how far a follower has come.
+type followProgress struct {
+	rounds int64     // how often the stream was read to its end
+	began  time.Time // when the last of these rounds began
+	record time.Time // when the last record was read
+}
+
+// at returns how far the follower has come.
+func (f *streamFollower) at() followProgress {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.progress
+}
+
+// finish records the end of a round.
+func (f *streamFollower) finish(began time.Time) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.progress.rounds++
+	f.progress.began = began
+}
+
+// readRecord records that the stream had a record just now.
+func (f *streamFollower) readRecord() {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.progress.record = time.Now()
 }
 
 // run follows the stream until the context ends.
@@ -39,16 +68,11 @@ func (f *streamFollower) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		n, err := f.round(ctx)
-		if err != nil {
+		began := time.Now()
+		if err := f.round(ctx); err != nil {
 			return fmt.Errorf("follow the stream of table %s: %w", f.table, err)
 		}
-		if n == 0 {
-			f.quiet.Add(1)
-		} else {
-			f.quiet.Store(0)
-		}
-		f.rounds.Add(1)
+		f.finish(began)
 		if err := apply.Sleep(ctx, f.poll); err != nil {
 			return err
 		}
@@ -67,11 +91,10 @@ func (f *streamFollower) load(ctx context.Context) error {
 	return err
 }
 
-// round reads all shards to their present ends, and returns the number of
-// records.
-func (f *streamFollower) round(ctx context.Context) (records int64, err error) {
+// round reads all shards to their present ends.
+func (f *streamFollower) round(ctx context.Context) error {
 	if err := f.list(ctx); err != nil {
-		return 0, err
+		return err
 	}
 	var open []*followedShard
 	for _, s := range f.shards {
@@ -79,13 +102,9 @@ func (f *streamFollower) round(ctx context.Context) (records int64, err error) {
 			open = append(open, s)
 		}
 	}
-	var n atomic.Int64
-	err = parallel(ctx, max(1, len(open)), len(open), func(ctx context.Context, i int) error {
-		read, err := f.readShard(ctx, open[i])
-		n.Add(int64(read))
-		return err
+	return parallel(ctx, max(1, len(open)), len(open), func(ctx context.Context, i int) error {
+		return f.readShard(ctx, open[i])
 	})
-	return n.Load(), err
 }
 
 // list adds the shards that the stream has now.

@@ -32,44 +32,74 @@ func (g *following) run(ctx context.Context) error {
 func (g *following) completed() int64 {
 	least := int64(math.MaxInt64)
 	for _, f := range g.all {
-		least = min(least, f.rounds.Load())
+		least = min(least, f.at().rounds)
 	}
 	return least
 }
 
+// sleep waits for a part of the time between two rounds.
+func (g *following) sleep(ctx context.Context) error {
+	if err := apply.Sleep(ctx, max(g.poll/2, time.Millisecond)); err != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// lastRound returns the time up to which all streams were read: when the
+// earliest of their last rounds began.
+func (g *following) lastRound() time.Time {
+	earliest := time.Now()
+	for _, f := range g.all {
+		if began := f.at().began; began.Before(earliest) {
+			earliest = began
+		}
+	}
+	return earliest
+}
+
+// lastRecord returns when the last record of all streams was read, and its table.
+func (g *following) lastRecord() (last time.Time, table string) {
+	for _, f := range g.all {
+		if at := f.at().record; at.After(last) {
+			last, table = at, f.table
+		}
+	}
+	return last, table
+}
+
 // waitRounds waits until all streams were read from beginning to end again.
 func (g *following) waitRounds(ctx context.Context) error {
-	for _, f := range g.all {
-		// The round that is running may have passed a shard already.
-		for until := f.rounds.Load() + 2; f.rounds.Load() < until; {
-			if err := apply.Sleep(ctx, max(g.poll/2, time.Millisecond)); err != nil {
-				return context.Cause(ctx)
-			}
+	for now := time.Now(); len(g.all) > 0 && !g.lastRound().After(now); {
+		if err := g.sleep(ctx); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// waitQuiet waits until no stream has had a record for a while.
+// waitQuiet waits until no stream has had a record for a while. The streams are
+// read at least once.
 func (g *following) waitQuiet(ctx context.Context, quiet, timeout time.Duration) error {
-	if len(g.all) == 0 {
-		return nil
-	}
-	until := time.Now().Add(timeout)
-	since := time.Now()
-	var busy string
-	for time.Since(since) < quiet {
-		if time.Now().After(until) {
-			return fmt.Errorf("table %s is still written to after %s; stop the writes and repeat the command", busy, timeout)
+	began := time.Now()
+	timeout = max(timeout, 2*quiet)
+	for len(g.all) > 0 {
+		read := g.lastRound() // before lastRecord, which may be of a later round
+		since, table := g.lastRecord()
+		if since.Before(began) {
+			since = began
 		}
-		before := time.Now()
-		if err := g.waitRounds(ctx); err != nil {
+		if read.After(since) && read.Sub(since) >= quiet {
+			return nil
+		}
+		switch {
+		case time.Since(began) <= timeout:
+		case table == "":
+			return fmt.Errorf("the streams were not read to their ends within %s; repeat the command", timeout)
+		default:
+			return fmt.Errorf("table %s is still written to after %s; stop the writes and repeat the command", table, timeout)
+		}
+		if err := g.sleep(ctx); err != nil {
 			return err
-		}
-		for _, f := range g.all {
-			if f.quiet.Load() < 2 {
-				busy, since = f.table, before
-			}
 		}
 	}
 	return nil

@@ -35,24 +35,23 @@ const newIteratorPages = 100
 
 // readShard reads a shard to its end, an open one at least as far as it was at
 // the beginning.
-func (f *streamFollower) readShard(ctx context.Context, s *followedShard) (n int, err error) {
+func (f *streamFollower) readShard(ctx context.Context, s *followedShard) error {
 	var end roundEnd
 	for done := false; !done; {
 		read, err := f.page(ctx, s)
 		if err != nil {
-			return n, err
+			return err
 		}
-		n += read
 		if done, err = f.isRead(ctx, s, &end, read); err != nil {
-			return n, err
+			return err
 		}
 		if s.unsaved && (done || time.Since(s.saved) > time.Second) {
 			if err := f.save(ctx, s); err != nil {
-				return n, err
+				return err
 			}
 		}
 	}
-	return n, nil
+	return nil
 }
 
 // isRead reports whether a round is at the end of a shard, after a page with a
@@ -142,6 +141,7 @@ func (f *streamFollower) page(ctx context.Context, s *followedShard) (int, error
 		}
 	}
 	if len(records) > 0 {
+		f.readRecord()
 		if err := f.handle(ctx, records); err != nil {
 			return 0, err
 		}
