@@ -14,7 +14,6 @@ import (
 type changeRecord struct {
 	keys, old item.Item // old is nil for a new item, or if the stream has no old images
 	inserted  bool
-	created   time.Time
 }
 
 // streamFollower reads the stream of one table, shard by shard. The order of shards

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/migrate"
@@ -72,4 +73,24 @@ func TestMigrateReadsBeyondEmptyPages(t *testing.T) {
 		t.Error(err)
 	}
 	g.wantItems("orders2", w.mapped(toNewOrder))
+}
+
+// The clock of the migrator does not decide which changes are followed.
+func TestMigrateWithAClockThatIsAhead(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	g.options.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
+	g.do(migrate.Ready)
+	a := w.stored[1]
+	a["note"] = "changed"
+	g.send("PutItem", map[string]any{"TableName": "orders", "Item": a.json()})
+	g.do(migrate.Switched)
+	g.wantItems("orders2", w.mapped(toNewOrder))
+	toNewOrder(a)
+	a["note"] = "changed again"
+	g.send("PutItem", map[string]any{"TableName": "orders2", "Item": a.json()})
+	g.do(migrate.Ready)
+	a["PK"], a["SK"] = "C#"+a["customer"], "O#"+a["order"]
+	g.wantItems("orders", w.mapped(func(stringItem) {}))
 }

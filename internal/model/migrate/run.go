@@ -216,11 +216,11 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 			f.handle = func(ctx context.Context, records []changeRecord) error { return r.rewriteChanged(ctx, table, records) }
 		case !backward && old:
 			f.handle = func(ctx context.Context, records []changeRecord) error {
-				return r.forward.follow(ctx, table, since(r.state.Began, records))
+				return r.forward.follow(ctx, table, records)
 			}
 		case backward && !old:
 			f.handle = func(ctx context.Context, records []changeRecord) error {
-				return r.backward.follow(ctx, table, since(r.state.Since, records))
+				return r.backward.follow(ctx, table, records)
 			}
 		case backward:
 			f.handle = func(ctx context.Context, records []changeRecord) error { return r.suspect(ctx, table, records) }
@@ -230,22 +230,6 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 		g.all = append(g.all, f)
 	}
 	return g, nil
-}
-
-// clockMargin is how much the clocks of the server and of the migrator may
-// differ.
-const clockMargin = 5 * time.Minute
-
-// since leaves out records that are certainly older than a time: the beginning
-// of the migration, since its scan sees these changes, or the switch, since the
-// migration itself caused them.
-func since(t time.Time, records []changeRecord) (recent []changeRecord) {
-	for _, c := range records {
-		if c.created.After(t.Add(-clockMargin)) {
-			recent = append(recent, c)
-		}
-	}
-	return recent
 }
 
 // streamHours is how long a stream may not be read: its records are kept for 24

@@ -135,7 +135,7 @@ func (f *streamFollower) page(ctx context.Context, s *followedShard) (int, error
 	}
 	records := make([]changeRecord, len(reply.Records))
 	for i, r := range reply.Records {
-		records[i] = changeRecord{keys: r.Dynamodb.Keys.Item, inserted: r.EventName == "INSERT", created: time.Unix(int64(r.Dynamodb.ApproximateCreationDateTime), 0)}
+		records[i] = changeRecord{keys: r.Dynamodb.Keys.Item, inserted: r.EventName == "INSERT"}
 		if r.Dynamodb.OldImage != nil {
 			records[i].old = r.Dynamodb.OldImage.Item
 		}
@@ -206,9 +206,8 @@ type recordPage struct {
 	Records []struct {
 		EventName string
 		Dynamodb  struct {
-			Keys, OldImage              *itemJSON
-			SequenceNumber              string
-			ApproximateCreationDateTime float64
+			Keys, OldImage *itemJSON
+			SequenceNumber string
 		}
 	}
 	NextShardIterator string
