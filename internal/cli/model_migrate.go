@@ -237,14 +237,7 @@ func migrateRollback(ctx context.Context, j *migrateJob) error {
 	if !j.confirm {
 		return errors.New("nothing was changed\n        stop the writes of the application, and add --confirm")
 	}
-	st, err := j.m.Status(ctx)
-	if err != nil {
-		return err
-	}
-	if st == nil || st.Phase != migrate.Switched {
-		return errors.New("there is nothing to roll back: the migration is not switched")
-	}
-	return j.reach(ctx, migrate.Ready)
+	return j.reach(ctx, migrate.RolledBack)
 }
 
 func migrateDrop(ctx context.Context, j *migrateJob) error {

@@ -66,6 +66,9 @@ func TestModelMigrate(t *testing.T) {
 		{"switch", 1, "add --confirm"},
 		{"switch --confirm --quiet 50ms", 0, "the application may write to the new tables"},
 		{"abort --yes", 1, "roll back first"},
+		{"run --until-ready", 0, "phase    switched since"}, // only rollback rolls back
+		{"run --verify", 1, "the migration is switched"},
+		{"abort --yes", 1, "roll back first"},
 		{"rollback --confirm --quiet 50ms", 0, "phase    ready since"},
 		{"switch --confirm --quiet 50ms", 0, "phase    switched since"},
 		{"drop", 1, "add --yes"},

@@ -155,7 +155,7 @@ func TestMigrateCommandsOfAnotherProcess(t *testing.T) {
 	if _, err := g.migrator().Run(t.Context(), migrate.Aborted); err == nil {
 		t.Error("a migration that is switched can be aborted")
 	}
-	g.do(migrate.Ready)
+	g.rollBack()
 	if _, err := g.migrator().Run(t.Context(), migrate.Dropped); err == nil {
 		t.Error("the old tables can be dropped before the switch")
 	}
@@ -280,7 +280,7 @@ func TestMigrateReportsLateWrites(t *testing.T) {
 	if keys := strings.Join(st.LateKeys, "; "); st.Late != 2 || !strings.Contains(keys, late["SK"]) || !strings.Contains(keys, w.stored[61]["SK"]) {
 		t.Errorf("%d late writes, %q", st.Late, st.LateKeys)
 	}
-	st = g.do(migrate.Ready)
+	st = g.rollBack()
 	if st.Late != 2 {
 		t.Errorf("after the rollback there are %d late writes, %q", st.Late, st.LateKeys)
 	}
@@ -293,11 +293,11 @@ func TestMigrateDropsLate(t *testing.T) {
 	g.do(migrate.Ready)
 	g.do(migrate.Switched)
 	g.options.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
-	if _, err := g.migrator().Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "older than 24 hours") {
+	if _, err := g.migrator().Run(t.Context(), migrate.RolledBack); err == nil || !strings.Contains(err.Error(), "older than 24 hours") {
 		t.Errorf("a rollback after two days: %v", err)
 	}
-	if st, err := g.migrator().Status(t.Context()); err != nil || st.Goal != migrate.Switched {
-		t.Errorf("the rollback that failed remains the goal: %+v, %v", st, err)
+	if st, err := g.migrator().Status(t.Context()); err != nil || st.Answered != st.Request.ID {
+		t.Errorf("the rollback that failed remains requested: %+v, %v", st, err)
 	}
 	g.do(migrate.Dropped)
 }
@@ -309,7 +309,7 @@ func TestMigrateForgetsAnOldSwitch(t *testing.T) {
 	g.do(migrate.Ready)
 	r := rand.New(rand.NewPCG(g.seed, 1))
 	g.runKilled(migrate.Switched, 8, r)
-	if st, err := g.migrator().Status(t.Context()); err != nil || st.Phase != migrate.Ready || st.Goal != migrate.Switched {
+	if st, err := g.migrator().Status(t.Context()); err != nil || st.Phase != migrate.Ready || st.Request.Goal != migrate.Switched {
 		t.Fatalf("%+v, %v", st, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)

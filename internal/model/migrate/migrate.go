@@ -69,11 +69,13 @@ func New(send, streams apply.Send, old, new *model.Model, o Options) *Migrator {
 // Status returns the stored state, nil if the migration has not begun.
 func (m *Migrator) Status(ctx context.Context) (*State, error) { return m.store.load(ctx) }
 
-// Run continues the migration until it has reached its goal, which is stored
-// before. The empty goal is the stored one, or Ready for a new migration; then
-// Run goes on following until the context ends. If another process runs the
+// Run continues the migration until it has reached its goal. Without a goal it
+// goes on following until the context ends. If another process runs the
 // migration, Run waits until that process has reached the goal, and returns
 // ErrBusy if it has no goal of its own.
+//
+// The goal RolledBack is the phase ready after a switch. With the goal Ready, Run
+// returns at once if the migration is switched.
 func (m *Migrator) Run(ctx context.Context, goal Phase) (*State, error) {
 	if len(m.plan.Faults) > 0 {
 		return nil, errors.New(strings.Join(m.plan.Faults, "\n        "))
@@ -82,58 +84,51 @@ func (m *Migrator) Run(ctx context.Context, goal Phase) (*State, error) {
 	if err != nil {
 		return st, err
 	}
-	if goal != "" {
-		if err := m.checkGoal(st, goal); err != nil {
-			return st, err
-		}
-		if err := m.store.setGoal(ctx, goal); err != nil {
-			return st, err
-		}
+	q := m.newRequest(goal)
+	if q.ID != "" && goal == st.Phase {
+		return st, nil
 	}
-	switch err := m.store.acquire(ctx); {
-	case errors.Is(err, ErrBusy) && goal != "":
-		return m.wait(ctx, goal)
-	case err != nil:
+	if err := m.check(st, q); err != nil {
 		return st, err
 	}
-	if st, err = m.store.load(ctx); err != nil {
+	if q.ID != "" {
+		if err := m.store.setRequest(ctx, q); err != nil {
+			return st, err
+		}
+	}
+	return m.execute(ctx, q)
+}
+
+// execute executes a request, or waits until the process that runs the migration
+// has executed it.
+func (m *Migrator) execute(ctx context.Context, q Request) (*State, error) {
+	switch err := m.store.acquire(ctx); {
+	case errors.Is(err, ErrBusy) && q.Goal != "":
+		return m.wait(ctx, q)
+	case err != nil:
+		return nil, err
+	}
+	st, err := m.store.load(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if st.Unmatched != m.plan.unmatched {
 		m.plan = makePlan(m.plan.old, m.plan.new, st.Unmatched)
 	}
-	if goal == "" && isFlip(st.Phase, st.Goal) {
-		// A switch that was requested before this process began is out of date.
-		if err := m.store.setGoal(ctx, st.Phase); err != nil {
-			return st, err
-		}
-	}
-	if m.options.Verify && st.Phase == Ready {
-		st.Phase = Verify
-	}
 	r := m.newRun(st)
-	r.goal = goal
+	r.request = q
 	renewed, stop := background(ctx, r.renew)
 	err = r.phases(renewed)
 	if cause := context.Cause(renewed); cause != nil && ctx.Err() == nil {
 		err = cause
 	}
 	err = errors.Join(err, stop())
-	last := context.WithoutCancel(ctx)
-	if err != nil && isFlip(r.state.Phase, goal) {
-		err = errors.Join(err, m.store.setGoal(last, r.state.Phase))
-	}
 	if !errors.Is(err, errLost) {
-		if saved := errors.Join(r.save(last), m.store.release(last)); err == nil {
+		if saved := r.end(context.WithoutCancel(ctx), err); err == nil {
 			err = saved
 		}
 	}
 	return r.state, err
-}
-
-// isFlip reports whether a goal is to switch or to roll back.
-func isFlip(phase, goal Phase) bool {
-	return phase == Ready && goal == Switched || phase == Switched && goal == Ready
 }
 
 // begin returns the state, which it creates if the goal allows it.
@@ -169,7 +164,7 @@ func (m *Migrator) begin(ctx context.Context, goal Phase) (*State, error) {
 }
 
 func (m *Migrator) newState() *State {
-	return &State{ID: m.options.ID, Phase: Create, Goal: Ready, Segments: m.options.Segments, Unmatched: m.options.Unmatched, Sources: m.plan.sourceNames(), Began: m.options.Now(), Since: m.options.Now()}
+	return &State{ID: m.options.ID, Phase: Create, Segments: m.options.Segments, Unmatched: m.options.Unmatched, Sources: m.plan.sourceNames(), Began: m.options.Now(), Since: m.options.Now()}
 }
 
 // restart begins an aborted migration again.
@@ -180,47 +175,12 @@ func (m *Migrator) restart(ctx context.Context, st *State) (*State, error) {
 	if err := m.store.clear(ctx); err != nil {
 		return st, err
 	}
-	if err := m.store.save(ctx, m.newState()); err != nil {
-		return st, err
-	}
-	if err := m.store.setGoal(ctx, Ready); err != nil {
+	begun := m.newState()
+	begun.Answered = st.Request.ID
+	if err := m.store.save(ctx, begun); err != nil {
 		return st, err
 	}
 	return m.store.load(ctx)
-}
-
-// checkGoal checks that a command is possible in the present phase.
-func (m *Migrator) checkGoal(st *State, goal Phase) error {
-	switch {
-	case goal == Switched && st.Phase != Ready && st.Phase != Switched:
-		return fmt.Errorf("the migration is in phase %s; it can be switched when it is %s", st.Phase, Ready)
-	case goal == Aborted && st.Phase == Switched:
-		return fmt.Errorf("the application uses the new tables; roll back first")
-	case goal == Dropped && st.Phase != Switched && st.Phase != Dropped:
-		return fmt.Errorf("the migration is in phase %s; the old tables can be dropped when it is %s", st.Phase, Switched)
-	case goal == Dropped && st.Phase == Switched && m.options.Now().Sub(st.Since) < m.options.Window:
-		return fmt.Errorf("the switch was %s ago; the old tables stay for %s", m.options.Now().Sub(st.Since).Round(time.Second), m.options.Window)
-	}
-	return nil
-}
-
-// wait waits until another process has reached the goal.
-func (m *Migrator) wait(ctx context.Context, goal Phase) (*State, error) {
-	for {
-		st, err := m.store.load(ctx)
-		if err != nil || st == nil || st.Phase == goal {
-			return st, err
-		}
-		if st.Goal != goal {
-			return st, errors.New(cmp.Or(st.Problem, fmt.Sprintf("the goal of the migration is now %s", st.Goal)))
-		}
-		if st.Until.Before(m.options.Now()) {
-			return m.Run(ctx, goal)
-		}
-		if err := apply.Sleep(ctx, m.options.Poll); err != nil {
-			return st, err
-		}
-	}
 }
 
 // newRun returns the run of one process that owns the migration.

@@ -78,7 +78,7 @@ func TestMigrateToAnotherKey(t *testing.T) {
 			g.runKilled("", 100+r.Int64N(300), r)
 		}
 	}, w)
-	g.do(migrate.Ready) // a rollback
+	g.rollBack()
 	g.wantItems("orders", w.mapped(func(a stringItem) { a["PK"], a["SK"] = "C#"+a["customer"], "O#"+a["order"] }))
 	g.do(migrate.Switched)
 	g.do(migrate.Dropped)
@@ -141,7 +141,7 @@ func TestMigrateTwoTablesIntoOne(t *testing.T) {
 	g.send("PutItem", map[string]any{"TableName": "shop", "Item": stringItem{"PK": "COUPON#1", "SK": "COUPON", "code": "1"}.json()})
 	g.send("PutItem", map[string]any{"TableName": "shop", "Item": stringItem{"PK": "CUSTOMER#new", "SK": "ORDER#1", "customer": "new", "note": "n"}.json()})
 	g.send("DeleteItem", map[string]any{"TableName": "shop", "Key": toNew[0].pick("PK", "SK")})
-	g.do(migrate.Ready)
+	g.rollBack()
 	orders.stored[-1] = stringItem{"customer": "new", "order": "1", "note": "n"}
 	g.wantItems("orders", orders.mapped(func(stringItem) {}))
 	if n := len(g.all("customers")); n != len(customers.stored)-1 {

@@ -78,6 +78,16 @@ func (g *rig) do(goal migrate.Phase) *migrate.State {
 	return st
 }
 
+// rollBack makes the application write to the old tables again.
+func (g *rig) rollBack() *migrate.State {
+	g.Helper()
+	st, err := g.migrator().Run(g.Context(), migrate.RolledBack)
+	if err != nil || st.Phase != migrate.Ready {
+		g.Fatalf("rollback: %+v, %v", st, err)
+	}
+	return st
+}
+
 func (g *rig) send(operation string, body any) []byte {
 	g.Helper()
 	text, err := g.e.Send(g.Context(), operation, body)

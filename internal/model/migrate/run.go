@@ -15,8 +15,8 @@ type phaseRun struct {
 	m                 *Migrator
 	store             *stateStore
 	state             *State
-	goal              Phase  // of this process, "" to go on until it is stopped
-	before            Counts // of earlier runs
+	request           Request // of this process; it goes on until it is stopped if there is no goal
+	before            Counts  // of earlier runs
 	counts            copyCounts
 	forward, backward *copier
 	followers         *following
@@ -74,21 +74,44 @@ func (r *phaseRun) save(ctx context.Context) error {
 	return nil
 }
 
-// enter stores a phase.
-func (r *phaseRun) enter(ctx context.Context, phase Phase) error {
-	r.set(func(st *State) { st.Phase, st.Since = phase, r.m.options.Now() })
+// enter stores a phase, with other changes of the state.
+func (r *phaseRun) enter(ctx context.Context, phase Phase, changes ...func(st *State)) error {
+	r.set(func(st *State) {
+		st.Phase, st.Since = phase, r.m.options.Now()
+		for _, change := range changes {
+			change(st)
+		}
+	})
 	return r.save(ctx)
 }
 
-// phases runs one phase after another until the goal is reached. Without a goal
-// of the caller it goes on until the context ends.
+// end stores the state at the end of a process. A request of the process that
+// failed is not repeated by others.
+func (r *phaseRun) end(ctx context.Context, failure error) error {
+	if failure != nil && r.request.ID != r.state.Answered && r.request.ID != "" {
+		r.set(func(st *State) { st.Answered, st.Problem = r.request.ID, failure.Error() })
+	}
+	return errors.Join(r.save(ctx), r.store.release(ctx))
+}
+
+// phases runs one phase after another until the request was executed. Without a
+// goal it goes on until the context ends.
 func (r *phaseRun) phases(ctx context.Context) error {
-	if err := r.checkFollowed(); err != nil && r.goal != Aborted && r.goal != Dropped {
+	if err := r.checkFollowed(); err != nil && r.request.Goal != Aborted && r.request.Goal != Dropped {
 		return err
 	}
+	if q := r.state.Request; q.ID != r.request.ID && q.ID != r.state.Answered {
+		// A request of an earlier process is out of date.
+		if err := r.reject(ctx, q, fmt.Errorf("%s was requested before the present process began", q.Goal)); err != nil {
+			return err
+		}
+	}
+	if r.m.options.Verify && r.state.Phase == Ready {
+		r.set(func(st *State) { st.Phase = Verify })
+	}
 	for {
-		if r.goal != "" && r.state.Phase == r.goal || r.state.Phase == Aborted || r.state.Phase == Dropped {
-			return nil
+		if done, err := r.request.outcome(r.state); done {
+			return err
 		}
 		if err := r.phase(ctx); err != nil {
 			return err
@@ -98,21 +121,12 @@ func (r *phaseRun) phases(ctx context.Context) error {
 
 // phase runs the present phase to its end.
 func (r *phaseRun) phase(ctx context.Context) error {
-	goal, err := r.storedGoal(ctx)
+	q, err := r.command(ctx)
 	if err != nil {
 		return err
 	}
-	switch {
-	case goal == Aborted && r.state.Phase != Switched:
-		if err := r.abort(ctx); err != nil {
-			return err
-		}
-		return r.enter(ctx, Aborted)
-	case goal == Dropped && r.state.Phase == Switched:
-		if err := errors.Join(r.drop(ctx), r.store.clear(ctx)); err != nil {
-			return err
-		}
-		return r.enter(ctx, Dropped)
+	if q.Goal == Aborted || q.Goal == Dropped {
+		return r.execute(ctx, q)
 	}
 	switch r.state.Phase {
 	case Create:
@@ -132,29 +146,41 @@ func (r *phaseRun) phase(ctx context.Context) error {
 			return r.unlessAborted(ctx, r.verifyAndStore)
 		})
 	case Ready:
-		return r.followUntil(ctx, r.m.plan.forward, Switched)
+		return r.followAndExecute(ctx, r.m.plan.forward)
 	case Switched:
-		return r.followUntil(ctx, r.m.plan.forward.back, Ready)
+		return r.followAndExecute(ctx, r.m.plan.forward.back)
 	}
 	return fmt.Errorf("the phase %q is unknown; use the version of stator that began the migration", r.state.Phase)
 }
 
-// storedGoal reads the goal, which another process may have changed.
-func (r *phaseRun) storedGoal(ctx context.Context) (Phase, error) {
-	st, err := r.store.load(ctx)
-	if err != nil {
-		return "", err
+// execute executes a request while no stream is followed.
+func (r *phaseRun) execute(ctx context.Context, q Request) error {
+	switch q.Goal {
+	case Aborted:
+		if err := r.abort(ctx); err != nil {
+			return err
+		}
+		return r.enter(ctx, Aborted, executed(q))
+	case Dropped:
+		if err := errors.Join(r.drop(ctx), r.store.clear(ctx)); err != nil {
+			return err
+		}
+		return r.enter(ctx, Dropped, executed(q))
+	case Switched:
+		if err := r.change(ctx, apply.TimeToLive, apply.Recovery); err != nil {
+			return err
+		}
+		return r.enter(ctx, Switched, executed(q))
+	case RolledBack:
+		return r.enter(ctx, Ready, executed(q))
 	}
-	if st == nil {
-		return "", errLost
-	}
-	return st.Goal, nil
+	return r.reject(ctx, q, fmt.Errorf("the goal %q is unknown; use the version of stator that began the migration", q.Goal))
 }
 
 // errGoal ends a phase because the goal has changed.
 var errGoal = errors.New("the goal of the migration has changed")
 
-// unlessAborted runs fn until the stored goal is Aborted. It stores the state
+// unlessAborted runs fn until the migration is to be aborted. It stores the state
 // from time to time.
 func (r *phaseRun) unlessAborted(ctx context.Context, fn func(ctx context.Context) error) error {
 	watched, stop := background(ctx, func(ctx context.Context) error {
@@ -163,8 +189,8 @@ func (r *phaseRun) unlessAborted(ctx context.Context, fn func(ctx context.Contex
 			if err := apply.Sleep(ctx, max(r.m.options.Poll, 100*time.Millisecond)); err != nil {
 				return err
 			}
-			goal, err := r.storedGoal(ctx)
-			if err == nil && goal == Aborted {
+			q, err := r.command(ctx)
+			if err == nil && q.Goal == Aborted {
 				err = errGoal
 			}
 			if r.followers.completed() > completed {
@@ -276,79 +302,59 @@ func (e *DifferenceError) Error() string {
 // followSave is how often the state is stored while only the streams are read.
 const followSave = 10 * time.Second
 
-// followUntil follows until the goal is the next phase, and enters it when the
-// streams are read to their ends. It returns early if the goal is Aborted or
-// Dropped.
-func (r *phaseRun) followUntil(ctx context.Context, to *mapping, next Phase) error {
-	drained := false
+// followAndExecute follows until there is a request, and executes it. The
+// followers have stopped then: they must not pass over records that the
+// application writes after a switch or a rollback.
+func (r *phaseRun) followAndExecute(ctx context.Context, to *mapping) error {
+	var q Request
 	err := r.whileFollowing(ctx, to, func(ctx context.Context) (err error) {
-		drained, err = r.waitForGoal(ctx, next)
+		q, err = r.waitForRequest(ctx)
 		return err
 	})
-	if err != nil || !drained {
+	if err != nil || q.ID == "" {
 		return err
 	}
-	// The followers have stopped: they must not pass over records that the
-	// application writes from now on.
-	if next == Switched {
-		if err := r.change(ctx, apply.TimeToLive, apply.Recovery); err != nil {
-			return err
-		}
-	}
-	r.set(func(st *State) { st.Problem = "" })
-	return r.enter(ctx, next)
+	return r.execute(ctx, q)
 }
 
-// waitForGoal waits until the goal is the next phase and the writes have ended.
-func (r *phaseRun) waitForGoal(ctx context.Context, next Phase) (drained bool, err error) {
+// waitForRequest waits for a request that can be executed. A switch and a
+// rollback need the end of writes. It returns an empty request if that of this
+// process was rejected.
+func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 	var saved time.Time
 	for {
 		if err := r.followers.waitRounds(ctx); err != nil {
-			return false, err
+			return Request{}, err
 		}
 		r.set(func(st *State) { st.Followed = r.m.options.Now() })
 		if err := r.findLate(ctx); err != nil {
-			return false, err
+			return Request{}, err
 		}
-		goal, err := r.storedGoal(ctx)
-		switch {
-		case err != nil:
-			return false, err
-		case goal == next:
-			if drained, err = r.drain(ctx); drained || err != nil {
-				return drained, err
-			}
-		case goal == Aborted && next == Switched || goal == Dropped && next == Ready:
-			return false, nil
+		q, err := r.command(ctx)
+		if err == nil && (q.Goal == Switched || q.Goal == RolledBack) {
+			q, err = r.drain(ctx, q)
+		}
+		if done, _ := r.request.outcome(r.state); err != nil || q.ID != "" || done {
+			return q, err
 		}
 		if time.Since(saved) > followSave {
 			if err := r.save(ctx); err != nil {
-				return false, err
+				return Request{}, err
 			}
 			saved = time.Now()
 		}
 		if err := apply.Sleep(ctx, r.m.options.Poll); err != nil {
-			return false, err
+			return Request{}, err
 		}
 	}
 }
 
-// drain waits for the end of writes. If they go on, the goal becomes the present
-// phase again; that is an error if this process was started for the goal.
-func (r *phaseRun) drain(ctx context.Context) (bool, error) {
+// drain waits for the end of writes. If they go on, it rejects the request, and
+// returns an empty one.
+func (r *phaseRun) drain(ctx context.Context, q Request) (Request, error) {
 	err := r.followers.waitQuiet(ctx, r.m.options.Quiet, r.m.options.Drain)
-	if err == nil {
-		return true, nil
+	if err == nil || ctx.Err() != nil {
+		return q, err
 	}
-	if ctx.Err() != nil {
-		return false, err
-	}
-	r.set(func(st *State) { st.Problem = err.Error() })
-	if saved := errors.Join(r.save(ctx), r.store.setGoal(ctx, r.state.Phase)); saved != nil {
-		return false, saved
-	}
-	if r.goal != "" {
-		return false, err
-	}
-	return false, nil
+	return Request{}, r.reject(ctx, q, err)
 }

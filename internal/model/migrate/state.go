@@ -18,7 +18,7 @@ const StateTable = "stator-migrations"
 // Phase is how far a migration has come.
 type Phase string
 
-// The phases, in order. A goal is one of the last five.
+// The phases, in order.
 const (
 	Create   Phase = "create"
 	Backfill Phase = "backfill"
@@ -33,9 +33,10 @@ const (
 type State struct {
 	ID        string        `json:"id"`
 	Phase     Phase         `json:"phase"`
-	Goal      Phase         `json:"goal"`
-	Owner     string        `json:"owner,omitempty"` // the process that runs it
-	Until     time.Time     `json:"until,omitzero"`  // when its lease ends
+	Request   Request       `json:"request,omitzero"`   // the last command, which any process stores
+	Answered  string        `json:"answered,omitempty"` // the last request that was executed or rejected
+	Owner     string        `json:"owner,omitempty"`    // the process that runs it
+	Until     time.Time     `json:"until,omitzero"`     // when its lease ends
 	Segments  int           `json:"segments"`
 	Unmatched string        `json:"unmatched"`         // what happens to items that match no entity
 	Sources   []string      `json:"sources"`           // the tables that are read
@@ -49,7 +50,7 @@ type State struct {
 	Verified  *Verification `json:"verified,omitempty"` // the last verification
 	Late      int64         `json:"late,omitempty"`     // writes to the old tables after the switch, which were not copied
 	LateKeys  []string      `json:"lateKeys,omitempty"` // the first of their keys
-	Problem   string        `json:"problem,omitempty"`  // why the last switch or rollback did not happen
+	Problem   string        `json:"problem,omitempty"`  // why the last request was rejected
 }
 
 type stringMap = map[string]string
@@ -125,8 +126,8 @@ func waitActive(ctx context.Context, c *endpointClient, table string) error {
 func (s *stateStore) load(ctx context.Context) (*State, error) {
 	var reply struct {
 		Item struct {
-			Data, Goal, Owner struct{ S string }
-			Until             struct{ N string }
+			Data, Request, Owner struct{ S string }
+			Until                struct{ N string }
 		}
 	}
 	body := map[string]any{"TableName": StateTable, "Key": s.key(mainPart), "ConsistentRead": true}
@@ -141,7 +142,12 @@ func (s *stateStore) load(ctx context.Context) (*State, error) {
 	if err := json.Unmarshal([]byte(reply.Item.Data.S), st); err != nil {
 		return nil, fmt.Errorf("decode the state of the migration: %w", err)
 	}
-	st.Goal, st.Owner = Phase(reply.Item.Goal.S), reply.Item.Owner.S
+	st.Request, st.Owner = Request{}, reply.Item.Owner.S
+	if text := reply.Item.Request.S; text != "" {
+		if err := json.Unmarshal([]byte(text), &st.Request); err != nil {
+			return nil, fmt.Errorf("decode the request for the migration: %w", err)
+		}
+	}
 	if ms, err := strconv.ParseInt(reply.Item.Until.N, 10, 64); err == nil {
 		st.Until = time.UnixMilli(ms)
 	}
@@ -155,7 +161,7 @@ func (s *stateStore) begin(ctx context.Context, st *State) error {
 		return err
 	}
 	it := s.key(mainPart)
-	it["data"], it["goal"], it["until"] = text(string(data)), text(string(st.Goal)), stringMap{"N": "0"}
+	it["data"], it["until"] = text(string(data)), stringMap{"N": "0"}
 	var ignored any
 	err = s.c.ask(ctx, "PutItem", map[string]any{"TableName": StateTable, "Item": it, "ConditionExpression": "attribute_not_exists(id)"}, &ignored)
 	if err != nil && !isFault(err, "ConditionalCheckFailedException") {
@@ -198,9 +204,13 @@ func (s *stateStore) save(ctx context.Context, st *State) error {
 	return err
 }
 
-// setGoal stores the goal, which any process may do.
-func (s *stateStore) setGoal(ctx context.Context, goal Phase) error {
-	return s.update(ctx, "SET #g = :g", "attribute_exists(id)", map[string]any{":g": text(string(goal))}, stringMap{"#g": "goal"})
+// setRequest stores a request, which any process may do.
+func (s *stateStore) setRequest(ctx context.Context, q Request) error {
+	data, err := json.Marshal(q)
+	if err != nil {
+		return err
+	}
+	return s.update(ctx, "SET #r = :r", "attribute_exists(id)", map[string]any{":r": text(string(data))}, stringMap{"#r": "request"})
 }
 
 func (s *stateStore) update(ctx context.Context, update, condition string, values map[string]any, names map[string]string) error {

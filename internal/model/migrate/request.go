@@ -1,0 +1,123 @@
+package migrate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stator-db/stator/internal/model/apply"
+)
+
+// RolledBack is the goal that the application writes to the old tables again. It
+// is a goal of its own, so that no other command rolls back.
+const RolledBack Phase = "rolled back"
+
+// Request is a command for the process that runs a migration. It is stored, and
+// is executed or rejected once.
+type Request struct {
+	ID   string `json:"id"`
+	Goal Phase  `json:"goal"`
+}
+
+// newRequest returns the request of a command. Ready and the empty goal need
+// none: each process brings a migration to the phase ready.
+func (m *Migrator) newRequest(goal Phase) Request {
+	q := Request{Goal: goal}
+	if goal != "" && goal != Ready {
+		q.ID = rand.Text()
+	}
+	return q
+}
+
+// check returns why a request is not possible in the present phase.
+func (m *Migrator) check(st *State, q Request) error {
+	switch {
+	case q.Goal == Switched && st.Phase != Ready:
+		return fmt.Errorf("the migration is in phase %s; it can be switched when it is %s", st.Phase, Ready)
+	case q.Goal == RolledBack && st.Phase != Switched:
+		return errors.New("there is nothing to roll back: the migration is not switched")
+	case q.Goal == Aborted && st.Phase == Switched:
+		return errors.New("the application uses the new tables; roll back first")
+	case q.Goal == Dropped && st.Phase != Switched:
+		return fmt.Errorf("the migration is in phase %s; the old tables can be dropped when it is %s", st.Phase, Switched)
+	case q.Goal == Dropped && m.options.Now().Sub(st.Since) < m.options.Window:
+		return fmt.Errorf("the switch was %s ago; the old tables stay for %s", m.options.Now().Sub(st.Since).Round(time.Second), m.options.Window)
+	case m.options.Verify && q.Goal == Ready && st.Phase == Switched:
+		return errors.New("the migration is switched; it can be verified before the switch, or after a rollback")
+	}
+	return nil
+}
+
+// outcome reports whether a request has been executed or rejected, and why it was
+// rejected.
+func (q Request) outcome(st *State) (done bool, err error) {
+	switch {
+	case q.ID != "" && st.Answered == q.ID && st.Problem != "":
+		return true, errors.New(st.Problem)
+	case q.ID != "" && st.Answered == q.ID:
+		return true, nil
+	case q.Goal == Ready && (st.Phase == Ready || st.Phase == Switched):
+		return true, nil
+	case q.Goal == st.Phase && q.Goal != Ready:
+		return true, nil
+	case q.Goal == "" && (st.Phase == Aborted || st.Phase == Dropped):
+		return true, nil
+	case st.Phase == Aborted || st.Phase == Dropped:
+		return true, fmt.Errorf("the migration is %s", st.Phase)
+	case q.ID != "" && st.Request.ID != q.ID:
+		return true, fmt.Errorf("another command has replaced this one; its goal is %s", st.Request.Goal)
+	}
+	return false, nil
+}
+
+// wait waits until another process has executed the request.
+func (m *Migrator) wait(ctx context.Context, q Request) (*State, error) {
+	for {
+		st, err := m.store.load(ctx)
+		if err != nil || st == nil {
+			return st, err
+		}
+		if done, err := q.outcome(st); done {
+			return st, err
+		}
+		if st.Until.Before(m.options.Now()) {
+			return m.execute(ctx, q)
+		}
+		if err := apply.Sleep(ctx, m.options.Poll); err != nil {
+			return st, err
+		}
+	}
+}
+
+// command returns the stored request if it has not been executed and is
+// possible. It rejects a request that is not possible.
+func (r *phaseRun) command(ctx context.Context) (Request, error) {
+	st, err := r.store.load(ctx)
+	if err != nil {
+		return Request{}, err
+	}
+	if st == nil {
+		return Request{}, errLost
+	}
+	r.set(func(is *State) { is.Request = st.Request })
+	if st.Request.ID == r.state.Answered {
+		return Request{}, nil
+	}
+	if err := r.m.check(r.state, st.Request); err != nil {
+		return Request{}, r.reject(ctx, st.Request, err)
+	}
+	return st.Request, nil
+}
+
+// reject stores why a request is not executed.
+func (r *phaseRun) reject(ctx context.Context, q Request, reason error) error {
+	r.set(func(st *State) { st.Answered, st.Problem = q.ID, reason.Error() })
+	return r.save(ctx)
+}
+
+// executed returns the change of a state that says that a request was executed.
+func executed(q Request) func(st *State) {
+	return func(st *State) { st.Answered, st.Problem = q.ID, "" }
+}
