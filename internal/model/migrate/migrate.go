@@ -177,7 +177,7 @@ func (m *Migrator) restart(ctx context.Context, st *State) (*State, error) {
 	}
 	begun := m.newState()
 	begun.Answered = st.Request.ID
-	if err := m.store.save(ctx, begun); err != nil {
+	if err := m.store.enter(ctx, st, begun); err != nil {
 		return st, err
 	}
 	return m.store.load(ctx)

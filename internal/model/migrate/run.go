@@ -58,31 +58,47 @@ func (r *phaseRun) renew(ctx context.Context) error {
 func (r *phaseRun) save(ctx context.Context) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	r.state.Counts = r.total()
+	if err := r.store.save(ctx, r.state); err != nil {
+		return err
+	}
+	r.report()
+	return nil
+}
+
+// total returns the counts of all processes.
+func (r *phaseRun) total() Counts {
 	c := r.before
 	c.Copied += r.counts.copied.Load()
 	c.Records += r.counts.records.Load()
 	c.Followed += r.counts.followed.Load()
 	c.ReadUnits += r.forward.read.total()
 	c.WriteUnits += r.forward.write.total()
-	r.state.Counts = c
-	if err := r.store.save(ctx, r.state); err != nil {
-		return err
-	}
+	return c
+}
+
+func (r *phaseRun) report() {
 	if r.m.options.Changed != nil {
 		r.m.options.Changed(*r.state)
 	}
-	return nil
 }
 
-// enter stores a phase, with other changes of the state.
+// enter stores a phase, with other changes of the state. The state in memory
+// changes only if it is stored.
 func (r *phaseRun) enter(ctx context.Context, phase Phase, changes ...func(st *State)) error {
-	r.set(func(st *State) {
-		st.Phase, st.Since = phase, r.m.options.Now()
-		for _, change := range changes {
-			change(st)
-		}
-	})
-	return r.save(ctx)
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	next := *r.state
+	next.Phase, next.Since, next.Counts = phase, r.m.options.Now(), r.total()
+	for _, change := range changes {
+		change(&next)
+	}
+	if err := r.store.enter(ctx, r.state, &next); err != nil {
+		return err
+	}
+	*r.state = next
+	r.report()
+	return nil
 }
 
 // end stores the state at the end of a process. A request of the process that
@@ -107,7 +123,9 @@ func (r *phaseRun) phases(ctx context.Context) error {
 		}
 	}
 	if r.m.options.Verify && r.state.Phase == Ready {
-		r.set(func(st *State) { st.Phase = Verify })
+		if err := r.enter(ctx, Verify); err != nil {
+			return err
+		}
 	}
 	for {
 		if done, err := r.request.outcome(r.state); done {

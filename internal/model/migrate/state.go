@@ -33,6 +33,7 @@ const (
 type State struct {
 	ID        string        `json:"id"`
 	Phase     Phase         `json:"phase"`
+	Revision  int64         `json:"revision"`           // the number of changes of the phase
 	Request   Request       `json:"request,omitzero"`   // the last command, which any process stores
 	Answered  string        `json:"answered,omitempty"` // the last request that was executed or rejected
 	Owner     string        `json:"owner,omitempty"`    // the process that runs it
@@ -127,7 +128,7 @@ func (s *stateStore) load(ctx context.Context) (*State, error) {
 	var reply struct {
 		Item struct {
 			Data, Request, Owner struct{ S string }
-			Until                struct{ N string }
+			Until, Revision      struct{ N string }
 		}
 	}
 	body := map[string]any{"TableName": StateTable, "Key": s.key(mainPart), "ConsistentRead": true}
@@ -151,6 +152,7 @@ func (s *stateStore) load(ctx context.Context) (*State, error) {
 	if ms, err := strconv.ParseInt(reply.Item.Until.N, 10, 64); err == nil {
 		st.Until = time.UnixMilli(ms)
 	}
+	st.Revision, _ = strconv.ParseInt(reply.Item.Revision.N, 10, 64)
 	return st, nil
 }
 
@@ -193,15 +195,63 @@ func (s *stateStore) release(ctx context.Context) error {
 
 // save stores the state if this process is the owner.
 func (s *stateStore) save(ctx context.Context, st *State) error {
+	return s.saveAs(ctx, st, st.Revision, st.Revision)
+}
+
+// saveAs stores the state with the next revision, if this process is the owner
+// and the stored revision is the present one.
+func (s *stateStore) saveAs(ctx context.Context, st *State, is, next int64) error {
 	data, err := json.Marshal(st)
 	if err != nil {
 		return err
 	}
-	err = s.update(ctx, "SET #d = :d", "#o = :me", map[string]any{":me": text(s.owner), ":d": text(string(data))}, stringMap{"#o": "owner", "#d": "data"})
+	number := func(n int64) map[string]string { return stringMap{"N": strconv.FormatInt(n, 10)} }
+	err = s.update(ctx, "SET #d = :d, #r = :next", "#o = :me AND (attribute_not_exists(#r) OR #r = :is)",
+		map[string]any{":me": text(s.owner), ":d": text(string(data)), ":is": number(is), ":next": number(next)}, stringMap{"#o": "owner", "#d": "data", "#r": "revision"})
 	if isFault(err, "ConditionalCheckFailedException") {
 		return errLost
 	}
 	return err
+}
+
+// enter stores a state with another phase. If that fails, and the request was
+// not executed, it makes sure that it will not be executed later: the stored
+// revision is another one then.
+func (s *stateStore) enter(ctx context.Context, before, next *State) error {
+	err := s.saveAs(ctx, next, before.Revision, before.Revision+1)
+	if err != nil {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.lease/4)
+		defer cancel()
+		err = s.undo(limited, before, next, err)
+	}
+	if err == nil {
+		next.Revision = before.Revision + 1
+	}
+	return err
+}
+
+// undo returns nil if the next state is stored after all. Otherwise it returns
+// the reason why it is not.
+func (s *stateStore) undo(ctx context.Context, before, next *State, reason error) error {
+	err := s.saveAs(ctx, before, before.Revision, before.Revision+1)
+	if err == nil {
+		before.Revision++
+		return reason
+	}
+	var st *State
+	if errors.Is(err, errLost) {
+		st, err = s.load(ctx)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w\n        it is not known whether the phase is %s or %s: status shows it", errors.Join(reason, err), before.Phase, next.Phase)
+	case st == nil || st.Owner != s.owner || st.Revision != before.Revision+1:
+		return errLost
+	case st.Phase == next.Phase && st.Since.Equal(next.Since):
+		return nil
+	}
+	before.Revision++
+	return reason
 }
 
 // setRequest stores a request, which any process may do.
