@@ -80,6 +80,9 @@ func printMigrationState(w io.Writer, st *migrate.State) {
 		}
 		fmt.Fprintf(w, "%-9s%d items one by one, %d of them changed all the time, %d were repaired\n", "compared", v.Compared, v.Moving, v.Repaired)
 		fmt.Fprintf(w, "%-9s%d of %d dual reads differed at first\n", "", v.DualDiffers, v.DualReads)
+		if v.Kept > 0 {
+			fmt.Fprintf(w, "%-9s%d new items of entities that the old model does not have\n", "", v.Kept)
+		}
 		for _, d := range v.Differences {
 			fmt.Fprintf(w, "%s%s\n", painterFor(w).status(model.StatusFault), d)
 		}

@@ -47,3 +47,21 @@ func TestMigrateSwitchReportsWhatIsStored(t *testing.T) {
 		})
 	}
 }
+
+// After a rollback the verification keeps items of entities that only the new
+// model has.
+func TestMigrateVerifiesAfterRollback(t *testing.T) {
+	g := newRig(t, oldShop, newShop)
+	g.do(migrate.Ready)
+	g.do(migrate.Switched)
+	coupon := stringItem{"PK": "COUPON#1", "SK": "COUPON", "code": "1"}
+	g.send("PutItem", map[string]any{"TableName": "shop", "Item": coupon.json()})
+	g.rollBack()
+	for _, repair := range []bool{false, true} {
+		g.options.Verify, g.options.Repair = true, repair
+		if st := g.do(migrate.Ready); st.Verified.Kept != 1 || st.Verified.Repaired != 0 {
+			t.Errorf("%+v", st.Verified)
+		}
+	}
+	g.wantItems("shop", []stringItem{coupon})
+}

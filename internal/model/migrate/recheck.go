@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 
 	"github.com/stator-db/stator/internal/data/item"
 )
@@ -110,7 +111,7 @@ func (v *verifier) compareExtra(ctx context.Context, table string, newKey item.I
 	}
 	from, err := v.m.plan.forward.back.placeKey(table, is)
 	if err != nil {
-		return readPair{}, nil
+		return readPair{equal: errors.Is(err, errIgnored)}, nil
 	}
 	source, units, err := v.m.c.get(ctx, from.table, from.key)
 	v.forward.read.count(units)

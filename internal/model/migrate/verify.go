@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -19,8 +20,9 @@ type Verification struct {
 	Moving      int64       `json:"moving"`      // items that changed during each comparison
 	Differences []string    `json:"differences"` // at most maxDifferences
 	Repaired    int64       `json:"repaired,omitempty"`
-	DualReads   int64       `json:"dualReads"`   // keys that were read on both sides
-	DualDiffers int64       `json:"dualDiffers"` // of these, reads that differed at first
+	Kept        int64       `json:"kept,omitempty"` // new items of entities that the old model does not have
+	DualReads   int64       `json:"dualReads"`      // keys that were read on both sides
+	DualDiffers int64       `json:"dualDiffers"`    // of these, reads that differed at first
 }
 
 // EntitySum is the number and the checksum of the items of an entity, on both
@@ -160,6 +162,10 @@ func (v *verifier) sample(table string, key item.Item) {
 
 func (v *verifier) sumNew(ctx context.Context, table string, it item.Item) error {
 	p, err := v.m.plan.forward.back.placeKey(table, it)
+	if errors.Is(err, errIgnored) {
+		v.count(&v.result.Kept)
+		return nil
+	}
 	if err != nil {
 		return v.checkNew(ctx, table, it)
 	}
@@ -218,7 +224,8 @@ func (v *verifier) compareBuckets(ctx context.Context) error {
 	}
 	for _, table := range plan.targetNames() {
 		err := v.scanAll(ctx, table, func(ctx context.Context, table string, it item.Item) error {
-			if p, err := plan.forward.back.placeKey(table, it); err == nil && !v.differs(bucketOf(p.table, p.key)) {
+			p, err := plan.forward.back.placeKey(table, it)
+			if errors.Is(err, errIgnored) || err == nil && !v.differs(bucketOf(p.table, p.key)) {
 				return nil
 			}
 			return v.checkNew(ctx, table, it)
