@@ -398,6 +398,7 @@ func TestKilledMigrationsLoseNothing(t *testing.T) {
 			time.Sleep(1100 * time.Millisecond) // the lease
 			m.must("rollback", "--confirm", "--quiet", "500ms")
 			m.check(0)
+			m.must("run", "--until-ready")
 			m.must("switch", "--confirm", "--quiet", "500ms")
 			m.check(1)
 		}

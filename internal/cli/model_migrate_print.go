@@ -80,6 +80,9 @@ func printMigrationState(w io.Writer, st *migrate.State) {
 		}
 		fmt.Fprintf(w, "%-9s%d items one by one, %d of them changed all the time, %d were repaired\n", "compared", v.Compared, v.Moving, v.Repaired)
 		fmt.Fprintf(w, "%-9s%d of %d dual reads differed at first\n", "", v.DualDiffers, v.DualReads)
+		for _, key := range v.RepairedKeys {
+			fmt.Fprintf(w, "%-9s%s\n", "repaired", key)
+		}
 		if v.Kept > 0 {
 			fmt.Fprintf(w, "%-9s%d new items of entities that the old model does not have\n", "", v.Kept)
 		}
@@ -88,12 +91,20 @@ func printMigrationState(w io.Writer, st *migrate.State) {
 		}
 	}
 	if st.Late > 0 {
-		fmt.Fprintf(w, "%s%d writes to the old tables came after the switch and are not in the new ones, such as %s\n", painterFor(w).status(model.StatusFault), st.Late, st.LateKeys[0])
+		text := "%d writes to the old tables came after the switch and are not in the new ones, such as %s"
+		if st.Phase == migrate.Ready {
+			text = "%d writes to the new tables came before the switch and are not in the old ones, such as %s"
+		}
+		fmt.Fprintf(w, "%s"+text+"\n", painterFor(w).status(model.StatusFault), st.Late, st.LateKeys[0])
 	}
 	if st.Problem != "" {
 		fmt.Fprintf(w, "%-9s%s\n", "problem", st.Problem)
 	}
-	if next := nextStep[st.Phase]; next != "" {
+	next := nextStep[st.Phase]
+	if st.RolledBack {
+		next = "the application may write to the old tables; run verifies the new ones, and copies items again that differ"
+	}
+	if next != "" {
 		fmt.Fprintf(w, "%-9s%s\n", "next", next)
 	}
 }

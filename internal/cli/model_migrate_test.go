@@ -69,7 +69,9 @@ func TestModelMigrate(t *testing.T) {
 		{"run --until-ready", 0, "phase    switched since"}, // only rollback rolls back
 		{"run --verify", 1, "the migration is switched"},
 		{"abort --yes", 1, "roll back first"},
-		{"rollback --confirm --quiet 50ms", 0, "phase    ready since"},
+		{"rollback --confirm --quiet 50ms", 0, "the application may write to the old tables"},
+		{"switch --confirm --quiet 50ms", 1, "it can be switched when it is ready"},
+		{"run --until-ready", 0, "phase    ready since"},
 		{"switch --confirm --quiet 50ms", 0, "phase    switched since"},
 		{"drop", 1, "add --yes"},
 		{"drop --yes", 1, "the old tables stay for 24h"},

@@ -156,6 +156,7 @@ func TestMigrateCommandsOfAnotherProcess(t *testing.T) {
 		t.Error("a migration that is switched can be aborted")
 	}
 	g.rollBack()
+	g.do(migrate.Ready)
 	if _, err := g.migrator().Run(t.Context(), migrate.Dropped); err == nil {
 		t.Error("the old tables can be dropped before the switch")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stator-db/stator/internal/model/migrate"
 )
@@ -64,4 +65,63 @@ func TestMigrateVerifiesAfterRollback(t *testing.T) {
 		}
 	}
 	g.wantItems("shop", []stringItem{coupon})
+}
+
+// Late writes, a rollback because of them, and a second switch: the verification
+// after the rollback copies them.
+func TestMigrateSecondSwitchHasLateWrites(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	g.do(migrate.Ready)
+	g.do(migrate.Switched)
+	late := w.stored[5]
+	late["note"], late["region"] = "late", "elsewhere"
+	g.send("PutItem", map[string]any{"TableName": "orders", "Item": late.json()})
+	g.send("DeleteItem", map[string]any{"TableName": "orders", "Key": w.stored[6].pick("PK", "SK")})
+	delete(w.stored, 6)
+	g.rollBack()
+	if st, err := g.migrator().Run(t.Context(), migrate.Switched); err == nil {
+		t.Errorf("it is switched without a verification: %+v", st)
+	}
+	if st := g.do(migrate.Ready); st.Late != 0 || st.Verified.Repaired == 0 || len(st.Verified.RepairedKeys) == 0 {
+		t.Errorf("%d late writes, %+v", st.Late, st.Verified)
+	}
+	g.do(migrate.Switched)
+	g.wantItems("orders", w.mapped(func(stringItem) {}))
+	g.wantItems("orders2", w.mapped(toNewOrder))
+}
+
+// Writes to the new tables while the application uses the old ones are reported,
+// and prevent the switch until the new tables are repaired. Those that the
+// migration itself makes there are not.
+func TestMigrateReportsEarlyWrites(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(100)
+	g.do(migrate.Ready)
+	o := g.options
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	o.Changed = func(st migrate.State) {
+		if st.Late > 0 {
+			cancel()
+		}
+	}
+	g.whileWriting(100, func() {
+		time.AfterFunc(50*time.Millisecond, func() {
+			_, _ = g.e.Send(ctx, "PutItem", map[string]any{"TableName": "orders2", "Item": stringItem{"region": "early", "SK": "x/y", "customer": "x", "order": "y"}.json()})
+		})
+		_, _ = migrate.New(g.e.Send, g.e.SendStreams, g.old, g.new, o).Run(ctx, "")
+	}, w)
+	st, err := g.migrator().Run(t.Context(), migrate.Switched)
+	if err == nil || st.Late != 1 || !strings.Contains(err.Error(), "x/y") || !strings.Contains(err.Error(), "--repair") {
+		t.Fatalf("%d early writes, %q: %v", st.Late, st.LateKeys, err)
+	}
+	g.options.Verify, g.options.Repair = true, true
+	if st := g.do(migrate.Ready); st.Late != 0 {
+		t.Errorf("after the repair there are %d early writes, %q", st.Late, st.LateKeys)
+	}
+	g.do(migrate.Switched)
+	g.wantItems("orders2", w.mapped(toNewOrder))
 }

@@ -2,112 +2,146 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// lateWrites finds writes of the application to the old tables after a switch.
-// The migration itself writes there too, so a change counts only if the two
-// sides differ, and still differ after the new tables were followed.
+// lateWrites finds writes of the application to tables that it does not use: the
+// old ones after a switch, the new ones before it and after a rollback. The
+// migration itself writes there too, so a change counts only if the two sides
+// differ, and still differ after the other tables were followed.
 type lateWrites struct {
 	mutex    sync.Mutex
 	suspects map[string]*lateSuspect
 }
 
-// lateSuspect is an old item that differs from the new one.
+// lateSuspect is an item that differs from that of the other side.
 type lateSuspect struct {
+	m     *mapping // to the other side
 	table string
 	key   item.Item
 	image item.Item // before the change
-	new   item.Item // when it was last compared
+	other item.Item // when it was last compared
 }
 
 // maxSuspects bounds the items that are compared again.
 const maxSuspects = 10_000
 
-// suspect compares the items of records of an old table with the new ones.
-func (r *phaseRun) suspect(ctx context.Context, table string, records []changeRecord) error {
-	return parallel(ctx, r.backward.workers, len(records), func(ctx context.Context, i int) error {
-		s := &lateSuspect{table: table, key: records[i].keys, image: records[i].old}
+// open returns the present suspects.
+func (l *lateWrites) open() []*lateSuspect {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return slices.Collect(maps.Values(l.suspects))
+}
+
+func (l *lateWrites) add(s *lateSuspect) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.suspects == nil {
+		l.suspects = make(map[string]*lateSuspect)
+	}
+	if len(l.suspects) < maxSuspects {
+		l.suspects[sourceID(s.table, s.key)] = s
+	}
+}
+
+// remove removes a suspect, unless another change has replaced it.
+func (l *lateWrites) remove(s *lateSuspect) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if id := sourceID(s.table, s.key); l.suspects[id] == s {
+		delete(l.suspects, id)
+	}
+}
+
+func (l *lateWrites) clear() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	clear(l.suspects)
+}
+
+// suspect compares the items of records with those of the other side.
+func (r *phaseRun) suspect(ctx context.Context, m *mapping, table string, records []changeRecord) error {
+	return parallel(ctx, r.forward.workers, len(records), func(ctx context.Context, i int) error {
+		s := &lateSuspect{m: m, table: table, key: records[i].keys, image: records[i].old}
 		equal, err := r.compareLate(ctx, s)
-		if err != nil || equal {
-			return err
+		if err == nil && !equal {
+			r.late.add(s)
 		}
-		r.late.mutex.Lock()
-		defer r.late.mutex.Unlock()
-		if r.late.suspects == nil {
-			r.late.suspects = make(map[string]*lateSuspect)
-		}
-		if len(r.late.suspects) < maxSuspects {
-			r.late.suspects[sourceID(table, s.key)] = s
-		}
-		return nil
+		return err
 	})
 }
 
-// compareLate reports whether an old item is equal to the new one.
+// compareLate reports whether an item is equal to that of the other side.
 func (r *phaseRun) compareLate(ctx context.Context, s *lateSuspect) (equal bool, err error) {
-	old, units, err := r.m.c.get(ctx, s.table, s.key)
+	is, units, err := r.m.c.get(ctx, s.table, s.key)
 	r.forward.read.count(units)
 	if err != nil {
 		return false, err
 	}
-	image := old
-	if old == nil {
+	image := is
+	if is == nil {
 		if image = s.image; image == nil {
 			image = s.key
 		}
 	}
-	m := r.m.plan.forward
-	p, err := m.placeKey(s.table, image)
+	p, err := s.m.placeKey(s.table, image)
 	if err != nil {
-		return false, nil // the application wrote an item that is not in the model
+		return errors.Is(err, errIgnored), nil // otherwise the application wrote an item that is not in the model
 	}
-	s.new, units, err = r.m.c.get(ctx, p.table, p.key)
+	s.other, units, err = r.m.c.get(ctx, p.table, p.key)
 	r.forward.read.count(units)
 	switch {
 	case err != nil:
 		return false, err
-	case old == nil && s.new == nil:
+	case is == nil && s.other == nil:
 		return true, nil
-	case old == nil:
-		from, err := m.back.placeKey(p.table, s.new)
+	case is == nil:
+		from, err := s.m.back.placeKey(p.table, s.other)
 		return err == nil && !(from.table == s.table && from.key.Equal(s.key)), nil
 	}
-	want, err := m.place(s.table, old)
-	return err == nil && want.item.Equal(s.new), nil
+	want, err := s.m.place(s.table, is)
+	return err == nil && want.item.Equal(s.other), nil
 }
 
-// findLate compares the suspects again, after the streams were read to their
-// ends, and stores those that are late writes.
-func (r *phaseRun) findLate(ctx context.Context) error {
-	r.late.mutex.Lock()
-	var all []*lateSuspect
-	for _, s := range r.late.suspects {
-		all = append(all, s)
-	}
-	r.late.mutex.Unlock()
+// findLate compares suspects again, after the streams were read to their ends,
+// and stores those that are late writes.
+func (r *phaseRun) findLate(ctx context.Context, all []*lateSuspect) error {
 	found := r.state.Late
 	for _, s := range all {
-		before := s.new
+		before := s.other
 		equal, err := r.compareLate(ctx, s)
 		if err != nil {
 			return err
 		}
-		if !equal && !before.Equal(s.new) {
-			continue // the new item has changed: the old one may follow
+		if !equal && !before.Equal(s.other) {
+			continue // the other item has changed: this one may follow
 		}
-		r.late.mutex.Lock()
-		delete(r.late.suspects, sourceID(s.table, s.key))
-		r.late.mutex.Unlock()
+		r.late.remove(s)
 		if !equal {
 			r.addLate(s)
 		}
 	}
 	if r.state.Late > found {
 		return r.save(ctx)
+	}
+	return nil
+}
+
+// settleLate waits until there are no suspects. Nothing is written any more.
+func (r *phaseRun) settleLate(ctx context.Context) error {
+	for all := r.late.open(); len(all) > 0; all = r.late.open() {
+		if err := r.followers.waitRounds(ctx); err != nil {
+			return err
+		}
+		if err := r.findLate(ctx, all); err != nil {
+			return err
+		}
 	}
 	return nil
 }

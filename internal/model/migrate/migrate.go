@@ -74,8 +74,7 @@ func (m *Migrator) Status(ctx context.Context) (*State, error) { return m.store.
 // migration, Run waits until that process has reached the goal, and returns
 // ErrBusy if it has no goal of its own.
 //
-// The goal RolledBack is the phase ready after a switch. With the goal Ready, Run
-// returns at once if the migration is switched.
+// With the goal Ready, Run returns at once if the migration is switched.
 func (m *Migrator) Run(ctx context.Context, goal Phase) (*State, error) {
 	if len(m.plan.Faults) > 0 {
 		return nil, errors.New(strings.Join(m.plan.Faults, "\n        "))

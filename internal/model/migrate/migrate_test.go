@@ -80,6 +80,7 @@ func TestMigrateToAnotherKey(t *testing.T) {
 	}, w)
 	g.rollBack()
 	g.wantItems("orders", w.mapped(func(a stringItem) { a["PK"], a["SK"] = "C#"+a["customer"], "O#"+a["order"] }))
+	g.do(migrate.Ready)
 	g.do(migrate.Switched)
 	g.do(migrate.Dropped)
 	if text, err := g.e.Send(t.Context(), "DescribeTable", map[string]any{"TableName": "orders"}); err == nil {
@@ -147,6 +148,7 @@ func TestMigrateTwoTablesIntoOne(t *testing.T) {
 	if n := len(g.all("customers")); n != len(customers.stored)-1 {
 		t.Errorf("there are %d customers after a delete, want %d", n, len(customers.stored)-1)
 	}
+	g.do(migrate.Ready)
 	g.do(migrate.Switched)
 	g.do(migrate.Dropped)
 	if is := streamOf(g, "shop"); is != "NEW_IMAGE" {

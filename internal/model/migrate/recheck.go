@@ -94,8 +94,8 @@ func (v *verifier) checkNew(ctx context.Context, table string, it item.Item) err
 		v.count(&v.result.Moving)
 		return nil
 	}
-	if v.m.options.Repair {
-		v.count(&v.result.Repaired)
+	if v.repairs() {
+		v.repaired(table, newKey)
 		return v.forward.removeExtra(ctx, source, table, newKey)
 	}
 	return v.difference(ctx, "", nil, nil, "%s of table %s has no source item: %s of table %s", keyText(newKey), table, keyText(source.key), source.table)
@@ -173,8 +173,8 @@ func (v *verifier) checkRewritten(ctx context.Context, table string, it item.Ite
 		v.count(&v.result.Moving)
 		return nil
 	}
-	if v.m.options.Repair {
-		v.count(&v.result.Repaired)
+	if v.repairs() {
+		v.repaired(table, key)
 		return v.rewrite(ctx, table, last.source)
 	}
 	return v.difference(ctx, "", nil, nil, "%s of table %s lacks an index key of the new model", keyText(key), table)

@@ -11,7 +11,8 @@ import (
 )
 
 // RolledBack is the goal that the application writes to the old tables again. It
-// is a goal of its own, so that no other command rolls back.
+// is a goal of its own, so that no other command rolls back. The next phase is
+// Verify.
 const RolledBack Phase = "rolled back"
 
 // Request is a command for the process that runs a migration. It is stored, and
@@ -36,6 +37,8 @@ func (m *Migrator) check(st *State, q Request) error {
 	switch {
 	case q.Goal == Switched && st.Phase != Ready:
 		return fmt.Errorf("the migration is in phase %s; it can be switched when it is %s", st.Phase, Ready)
+	case q.Goal == Switched && st.Late > 0:
+		return fmt.Errorf("%d writes to the new tables are not in the old ones, such as %s\n        run --verify --repair makes the new tables equal to the old ones", st.Late, st.LateKeys[0])
 	case q.Goal == RolledBack && st.Phase != Switched:
 		return errors.New("there is nothing to roll back: the migration is not switched")
 	case q.Goal == Aborted && st.Phase == Switched:

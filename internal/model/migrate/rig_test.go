@@ -78,11 +78,12 @@ func (g *rig) do(goal migrate.Phase) *migrate.State {
 	return st
 }
 
-// rollBack makes the application write to the old tables again.
+// rollBack makes the application write to the old tables again. The migration is
+// to be verified then.
 func (g *rig) rollBack() *migrate.State {
 	g.Helper()
 	st, err := g.migrator().Run(g.Context(), migrate.RolledBack)
-	if err != nil || st.Phase != migrate.Ready {
+	if err != nil || st.Phase != migrate.Verify {
 		g.Fatalf("rollback: %+v, %v", st, err)
 	}
 	return st

@@ -122,7 +122,7 @@ func (r *phaseRun) phases(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.m.options.Verify && r.state.Phase == Ready {
+	if r.m.options.Verify && r.request.ID == "" && r.state.Phase == Ready {
 		if err := r.enter(ctx, Verify); err != nil {
 			return err
 		}
@@ -188,9 +188,13 @@ func (r *phaseRun) execute(ctx context.Context, q Request) error {
 		if err := r.change(ctx, apply.TimeToLive, apply.Recovery); err != nil {
 			return err
 		}
+		r.late.clear()
 		return r.enter(ctx, Switched, executed(q))
 	case RolledBack:
-		return r.enter(ctx, Ready, executed(q))
+		// Late writes to the old tables are not in the new ones: the verification
+		// copies them.
+		r.late.clear()
+		return r.enter(ctx, Verify, executed(q), func(st *State) { st.RolledBack = true })
 	}
 	return r.reject(ctx, q, fmt.Errorf("the goal %q is unknown; use the version of stator that began the migration", q.Goal))
 }
@@ -244,8 +248,8 @@ func (r *phaseRun) whileFollowing(ctx context.Context, to *mapping, fn func(ctx 
 }
 
 // newFollowing returns followers of all tables whose records matter: those of
-// the sources of the mapping cause writes. Those of the other side are read
-// only, so that the positions do not become too old for a rollback.
+// the sources of the mapping cause writes. Those of the other side show writes of
+// the application that are not copied.
 func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, error) {
 	g := &following{poll: r.m.options.Poll}
 	backward := to == r.m.plan.forward.back
@@ -266,10 +270,10 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 			f.handle = func(ctx context.Context, records []changeRecord) error {
 				return r.backward.follow(ctx, table, records)
 			}
-		case backward:
-			f.handle = func(ctx context.Context, records []changeRecord) error { return r.suspect(ctx, table, records) }
 		default:
-			f.handle = func(context.Context, []changeRecord) error { return nil }
+			f.handle = func(ctx context.Context, records []changeRecord) error {
+				return r.suspect(ctx, to.back, table, records)
+			}
 		}
 		g.all = append(g.all, f)
 	}
@@ -307,8 +311,11 @@ func (r *phaseRun) verifyAndStore(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.enter(ctx, Ready)
+	return r.enter(ctx, Ready, func(st *State) { st.RolledBack, st.Late, st.LateKeys = false, 0, nil })
 }
+
+// repairs reports whether the verification copies items again that differ.
+func (r *phaseRun) repairs() bool { return r.m.options.Repair || r.state.RolledBack }
 
 // DifferenceError is returned when verification finds differences.
 type DifferenceError struct{ *Verification }
@@ -341,11 +348,12 @@ func (r *phaseRun) followAndExecute(ctx context.Context, to *mapping) error {
 func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 	var saved time.Time
 	for {
+		suspects := r.late.open()
 		if err := r.followers.waitRounds(ctx); err != nil {
 			return Request{}, err
 		}
 		r.set(func(st *State) { st.Followed = r.m.options.Now() })
-		if err := r.findLate(ctx); err != nil {
+		if err := r.findLate(ctx, suspects); err != nil {
 			return Request{}, err
 		}
 		q, err := r.command(ctx)
@@ -371,6 +379,12 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 // returns an empty one.
 func (r *phaseRun) drain(ctx context.Context, q Request) (Request, error) {
 	err := r.followers.waitQuiet(ctx, r.m.options.Quiet, r.m.options.Drain)
+	if err == nil {
+		err = r.settleLate(ctx)
+	}
+	if err == nil {
+		err = r.m.check(r.state, q)
+	}
 	if err == nil || ctx.Err() != nil {
 		return q, err
 	}

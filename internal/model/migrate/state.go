@@ -31,27 +31,28 @@ const (
 
 // State is the stored state of a migration.
 type State struct {
-	ID        string        `json:"id"`
-	Phase     Phase         `json:"phase"`
-	Revision  int64         `json:"revision"`           // the number of changes of the phase
-	Request   Request       `json:"request,omitzero"`   // the last command, which any process stores
-	Answered  string        `json:"answered,omitempty"` // the last request that was executed or rejected
-	Owner     string        `json:"owner,omitempty"`    // the process that runs it
-	Until     time.Time     `json:"until,omitzero"`     // when its lease ends
-	Segments  int           `json:"segments"`
-	Unmatched string        `json:"unmatched"`         // what happens to items that match no entity
-	Sources   []string      `json:"sources"`           // the tables that are read
-	Created   []string      `json:"created,omitempty"` // tables that the migration created
-	Enabled   []string      `json:"enabled,omitempty"` // tables whose stream the migration enabled
-	ARNs      stringMap     `json:"arns,omitempty"`    // the streams that are read, by table
-	Followed  time.Time     `json:"followed,omitzero"` // when the streams were last read to the end
-	Began     time.Time     `json:"began"`
-	Since     time.Time     `json:"since,omitzero"`     // when the phase began
-	Counts    Counts        `json:"counts"`             // of all runs together
-	Verified  *Verification `json:"verified,omitempty"` // the last verification
-	Late      int64         `json:"late,omitempty"`     // writes to the old tables after the switch, which were not copied
-	LateKeys  []string      `json:"lateKeys,omitempty"` // the first of their keys
-	Problem   string        `json:"problem,omitempty"`  // why the last request was rejected
+	ID         string        `json:"id"`
+	Phase      Phase         `json:"phase"`
+	Revision   int64         `json:"revision"`           // the number of changes of the phase
+	Request    Request       `json:"request,omitzero"`   // the last command, which any process stores
+	Answered   string        `json:"answered,omitempty"` // the last request that was executed or rejected
+	Owner      string        `json:"owner,omitempty"`    // the process that runs it
+	Until      time.Time     `json:"until,omitzero"`     // when its lease ends
+	Segments   int           `json:"segments"`
+	Unmatched  string        `json:"unmatched"`         // what happens to items that match no entity
+	Sources    []string      `json:"sources"`           // the tables that are read
+	Created    []string      `json:"created,omitempty"` // tables that the migration created
+	Enabled    []string      `json:"enabled,omitempty"` // tables whose stream the migration enabled
+	ARNs       stringMap     `json:"arns,omitempty"`    // the streams that are read, by table
+	Followed   time.Time     `json:"followed,omitzero"` // when the streams were last read to the end
+	Began      time.Time     `json:"began"`
+	Since      time.Time     `json:"since,omitzero"`       // when the phase began
+	Counts     Counts        `json:"counts"`               // of all runs together
+	Verified   *Verification `json:"verified,omitempty"`   // the last verification
+	RolledBack bool          `json:"rolledBack,omitempty"` // since the last verification, which repairs what differs
+	Late       int64         `json:"late,omitempty"`       // writes to tables that the application does not use, which were not copied
+	LateKeys   []string      `json:"lateKeys,omitempty"`   // the first of their keys
+	Problem    string        `json:"problem,omitempty"`    // why the last request was rejected
 }
 
 type stringMap = map[string]string

@@ -15,14 +15,15 @@ import (
 
 // Verification is the result of a comparison of the old and new tables.
 type Verification struct {
-	Entities    []EntitySum `json:"entities"`
-	Compared    int64       `json:"compared"`    // items that were compared one by one
-	Moving      int64       `json:"moving"`      // items that changed during each comparison
-	Differences []string    `json:"differences"` // at most maxDifferences
-	Repaired    int64       `json:"repaired,omitempty"`
-	Kept        int64       `json:"kept,omitempty"` // new items of entities that the old model does not have
-	DualReads   int64       `json:"dualReads"`      // keys that were read on both sides
-	DualDiffers int64       `json:"dualDiffers"`    // of these, reads that differed at first
+	Entities     []EntitySum `json:"entities"`
+	Compared     int64       `json:"compared"`    // items that were compared one by one
+	Moving       int64       `json:"moving"`      // items that changed during each comparison
+	Differences  []string    `json:"differences"` // at most maxDifferences
+	Repaired     int64       `json:"repaired,omitempty"`
+	RepairedKeys []string    `json:"repairedKeys,omitempty"` // the first of them
+	Kept         int64       `json:"kept,omitempty"`         // new items of entities that the old model does not have
+	DualReads    int64       `json:"dualReads"`              // keys that were read on both sides
+	DualDiffers  int64       `json:"dualDiffers"`            // of these, reads that differed at first
 }
 
 // EntitySum is the number and the checksum of the items of an entity, on both
@@ -240,18 +241,30 @@ func (v *verifier) compareBuckets(ctx context.Context) error {
 // difference records a difference. With the option Repair the source item is
 // copied again.
 func (v *verifier) difference(ctx context.Context, table string, key item.Item, images []item.Item, format string, args ...any) error {
-	v.mutex.Lock()
-	if v.m.options.Repair && table != "" {
-		v.result.Repaired++
-		v.mutex.Unlock()
+	if v.repairs() && table != "" {
+		v.repaired(table, key)
 		return v.forward.sync(ctx, table, key, images)
 	}
+	v.mutex.Lock()
 	defer v.mutex.Unlock()
 	if len(v.result.Differences) == maxDifferences {
 		return fmt.Errorf("more than %d items differ; the first: %s", maxDifferences, v.result.Differences[0])
 	}
 	v.result.Differences = append(v.result.Differences, fmt.Sprintf(format, args...))
 	return nil
+}
+
+// maxRepairedKeys is how many keys of repaired items a verification has.
+const maxRepairedKeys = 10
+
+// repaired counts an item that is about to be repaired.
+func (v *verifier) repaired(table string, key item.Item) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	v.result.Repaired++
+	if len(v.result.RepairedKeys) < maxRepairedKeys {
+		v.result.RepairedKeys = append(v.result.RepairedKeys, fmt.Sprintf("%s of table %s", keyText(key), table))
+	}
 }
 
 func (v *verifier) count(n *int64) {
