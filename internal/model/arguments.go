@@ -14,10 +14,10 @@ type Arguments struct {
 	Item    map[string]item.Value // of a put: the attributes of the item, also those that are not stored
 }
 
-// Arguments returns the arguments for the run-th scenario of a plan, in the
+// Arguments returns the arguments for the scenario that ScenarioIn returns, in the
 // order of the actions.
-func (m *Model) Arguments(plan *Plan, g Generator, run int) ([]Arguments, error) {
-	d, err := m.buildScenario(plan, g, run)
+func (m *Model) Arguments(plan *Plan, g Generator, run, state int) ([]Arguments, error) {
+	d, err := m.buildScenario(plan, g, run, state)
 	if err != nil {
 		return nil, err
 	}

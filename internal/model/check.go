@@ -146,7 +146,7 @@ func (c *modelChecker) simulate(plan *Plan, found *PatternReport) patternRun {
 	if !plan.Served() {
 		return patternRun{plan: plan}
 	}
-	d, err := c.m.buildScenario(plan, Generator{}, 0)
+	d, err := c.m.buildScenario(plan, Generator{}, 0, 0)
 	if err != nil {
 		var f *Fault
 		if !errors.As(err, &f) {

@@ -87,18 +87,19 @@ func (c *modelChecker) mayMove(p *Pattern, a *Action, k *Machine, state string) 
 	}
 }
 
-// allowsState returns a state that the action's condition accepts although it
+// allowsState returns a state that the action's condition can accept although it
 // is not allowed; "" for none.
 func (c *modelChecker) allowsState(a *Action, k *Machine, allowed []string) string {
-	cond, sample := c.conditionOf(a)
-	for _, state := range k.field.Attribute.Values {
-		if slices.Contains(allowed, state) {
+	_, sample := c.conditionOf(a)
+	s := &Step{Action: a, Entity: a.entity, Table: a.entity.table}
+	for _, v := range k.field.listedValues() {
+		if slices.Contains(allowed, plain(v)) {
 			continue
 		}
 		x := *sample
-		x.fixed = map[string]item.Value{k.Attribute: item.String(state)}
-		if cond == nil || cond.Holds(x.item()) {
-			return state
+		x.fixed = itemState{k.Attribute: v}
+		if c.m.accepts(s, &x, x.fixed) {
+			return plain(v)
 		}
 	}
 	return ""

@@ -251,6 +251,18 @@ func (e *Entity) leaves(name string) (all []string) {
 	return all
 }
 
+// dependencies returns the names of the attributes that a field is built from, those
+// that determine its shard number included.
+func (e *Entity) dependencies(name string) (all []string) {
+	for _, leaf := range e.leaves(name) {
+		all = append(all, leaf)
+		if a := e.byName[leaf].Attribute; a != nil && a.Of != "" {
+			all = append(all, e.dependencies(a.Of)...)
+		}
+	}
+	return all
+}
+
 // vary returns the example; if it must distinguish items, its end is replaced.
 func (s *sample) vary(f *Field, ordinal int) item.Value {
 	if !s.entity.inKey(f.Name) {

@@ -86,7 +86,7 @@ func (m *Model) StepRequests(plan *Plan) (all []*StepRequest) {
 		case s.Action.verb == Get:
 			r.Body = getBody(s, v)
 		default:
-			r.Body = writeBody(s, v, m.edits(s, Generator{}, 0))
+			r.Body = writeBody(s, v, s.edits)
 			delete(r.Body, "Item")
 		}
 		r.Params = v.params

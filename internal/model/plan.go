@@ -32,8 +32,10 @@ type Step struct {
 	Shards    int       // how many requests a run takes, one for each shard
 	Changed   []string  // attributes that an update changes, with the keys built from them
 
-	shard      *Field // the attribute that holds the shard number
-	executable bool   // whether the request can be sent at all
+	shard      *Field      // the attribute that holds the shard number
+	executable bool        // whether the request can be sent at all
+	edits      []edit      // what an update changes
+	states     []itemState // before an update, the most likely one first; nil if they do not matter
 }
 
 // KeyPart is a condition on one key attribute: it equals the value of the
@@ -82,6 +84,9 @@ func (m *Model) Plan(p *Pattern) *Plan {
 			c.query()
 		case Scan:
 			c.scan()
+		case Update:
+			c.byKey()
+			c.update()
 		default:
 			c.byKey()
 		}
@@ -113,6 +118,8 @@ type planner struct {
 	m    *Model
 	plan *Plan
 	step *Step
+
+	undecidedBy []string // attributes that are reported by undecided
 }
 
 func (c *planner) fault(code string, member, try, format string, args ...any) {

@@ -249,7 +249,7 @@ func (m *Model) renderRequests(plan *Plan) []Request {
 			}
 		}
 		renderers[i] = w
-		edits[i] = m.edits(s, Generator{}, 0)
+		edits[i] = s.edits
 		for _, e := range edits[i] {
 			s.Changed = append(s.Changed, e.field.Name)
 		}

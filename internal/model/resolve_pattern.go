@@ -207,7 +207,10 @@ func (r *resolver) checkKeyUnchanged(a *Action) {
 	if a.verb != Update {
 		return
 	}
-	key := a.entity.keyLeaves()
+	var key []string
+	for _, k := range a.entity.table.schema.Key.All() {
+		key = append(key, a.entity.dependencies(k.Name)...)
+	}
 	for _, name := range slices.Concat(names(a.Set), names(a.Add), names(a.Append), a.Remove) {
 		if slices.Contains(key, name) || a.entity.table.schema.Key.Has(name) {
 			r.fault(a.Position, "an update cannot change %s, which is part of the item's key; delete the item and put a new one", name)

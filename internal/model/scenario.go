@@ -89,7 +89,13 @@ const maxScenarioBytes = 256 << 20
 
 // Scenario returns the run-th run of a plan. Two runs have no item in common.
 func (m *Model) Scenario(plan *Plan, g Generator, run int) (*Scenario, error) {
-	d, err := m.buildScenario(plan, g, run)
+	return m.ScenarioIn(plan, g, run, 0)
+}
+
+// ScenarioIn returns a run whose items are in the state-th state before the write, from 0
+// to plan.States.
+func (m *Model) ScenarioIn(plan *Plan, g Generator, run, state int) (*Scenario, error) {
+	d, err := m.buildScenario(plan, g, run, state)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +103,11 @@ func (m *Model) Scenario(plan *Plan, g Generator, run int) (*Scenario, error) {
 }
 
 // buildScenario builds a run of a plan.
-func (m *Model) buildScenario(plan *Plan, g Generator, run int) (*scenarioBuilder, error) {
+func (m *Model) buildScenario(plan *Plan, g Generator, run, state int) (*scenarioBuilder, error) {
 	if !plan.Served() {
 		return nil, fmt.Errorf("%q cannot be executed: %w", plan.Pattern.Name, plan.Faults[0])
 	}
-	d := &scenarioBuilder{m: m, plan: plan, gen: g, scenario: new(Scenario), stored: make(map[string]bool)}
+	d := &scenarioBuilder{m: m, plan: plan, gen: g, state: state, scenario: new(Scenario), stored: make(map[string]bool)}
 	if err := d.measure(); err != nil {
 		return nil, err
 	}
@@ -124,6 +130,7 @@ type scenarioBuilder struct {
 	stored   map[string]bool // keys of the items that exist before the run
 
 	loads []partitionLoad // the load on each partition
+	state int             // which of the states before a write the items are in
 
 	base   int // the first ordinal of this run
 	next   int // the number of ordinals in use

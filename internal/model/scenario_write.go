@@ -83,6 +83,9 @@ func (w *itemWrite) target(s *Step) Target {
 func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 	a := s.Action
 	old := d.sample(s, s.Entity, ordinal, d.m.valuesBefore(a))
+	if len(s.states) > 0 {
+		maps.Copy(old.fixed, s.states[d.state%len(s.states)])
+	}
 	w := &itemWrite{old: old, now: old}
 	existed := a.verb == Delete || a.verb == Check || a.verb == Update && !a.Creates || a.verb == Put && a.Replaces
 	if existed {
@@ -104,7 +107,7 @@ func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 		now, fresh := d.updated(s, old)
 		w.now = now
 		w.renderer = &requestRenderer{sample: now, old: old, fresh: fresh}
-		w.edits = d.m.edits(s, d.gen, d.base)
+		w.edits = s.edits
 		after, err := applied(s, w, old)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", d.plan.Pattern.Name, err)
@@ -116,16 +119,14 @@ func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 		w.renderer = &requestRenderer{sample: old, old: old}
 		w.after = w.before
 	}
-	if a.Condition != "" {
-		holds, err := conditionOf(a, w.renderer, w.before)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", d.plan.Pattern.Name, err)
-		}
-		if !holds {
-			return nil, &Fault{Code: "condition", Pattern: d.plan.Pattern.Name, Position: a.At("condition"),
-				Message: fmt.Sprintf("the condition %q does not hold for the item before the write", a.Condition),
-				Try:     "give the item's values before the write in from, or fix the condition"}
-		}
+	holds, err := conditionOf(a, w.renderer, w.before)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", d.plan.Pattern.Name, err)
+	}
+	if !holds {
+		return nil, &Fault{Code: "condition", Pattern: d.plan.Pattern.Name, Position: a.At("condition"),
+			Message: fmt.Sprintf("the condition %q does not hold for the item before the write", a.Condition),
+			Try:     "give the item's values before the write in from, or fix the condition"}
 	}
 	return w, nil
 }
@@ -180,10 +181,32 @@ func (d *scenarioBuilder) updated(s *Step, old *sample) (now, fresh *sample) {
 	now, fresh = new(sample), new(sample)
 	*now, *fresh = *old, *old
 	now.shared, now.fixed = maps.Clone(old.shared), maps.Clone(old.fixed)
-	fresh.shared, fresh.fixed = nil, nil
+	fresh.shared, fresh.fixed = nil, make(map[string]item.Value)
 	fresh.ordinal = old.ordinal + d.freshOffset()
+	for _, w := range s.Action.Set {
+		// All items have the same typical value of an attribute with few values.
+		if f := s.Entity.byName[w.Name]; w.Value.templated() && item.Equal(fresh.value(f), old.value(f)) {
+			fresh.fixed[w.Name] = f.otherThan(old.value(f))
+		}
+	}
 	d.assign(now, fresh, s.Action.Set)
 	return now, fresh
+}
+
+// otherThan returns another value of a field, if it has several.
+func (f *Field) otherThan(v item.Value) item.Value {
+	if f.Attribute == nil {
+		return v
+	}
+	if f.Type == item.BOOL {
+		return item.Bool(!v.Bool())
+	}
+	for _, other := range f.listedValues() {
+		if !item.Equal(other, v) {
+			return other
+		}
+	}
+	return v
 }
 
 // assign sets attributes to the values of an action; names in these refer to
@@ -219,46 +242,6 @@ func (s *sample) literal(l Literal, t item.Type) item.Value {
 	return v
 }
 
-// edits returns the changes that an update makes: those of the action, then
-// those of the keys that follow from them.
-func (m *Model) edits(s *Step, g Generator, base int) (edits []edit) {
-	a := s.Action
-	if a.verb != Update {
-		return nil
-	}
-	add := func(verb string, list []*Setting) {
-		for _, w := range list {
-			edits = append(edits, edit{verb: verb, field: s.Entity.byName[w.Name], value: w.Value})
-		}
-	}
-	add("SET", a.Set)
-	add("append", a.Append)
-	add("ADD", a.Add)
-	for _, name := range a.Remove {
-		edits = append(edits, edit{verb: "REMOVE", field: s.Entity.byName[name]})
-	}
-	d := &scenarioBuilder{m: m, gen: g, base: base, stride: 1 << 16}
-	old := d.sample(s, s.Entity, 0, m.valuesBefore(a))
-	now, _ := d.updated(s, old)
-	for _, f := range s.Entity.fields {
-		if f.template == nil || !f.Stored || s.Table.schema.Key.Has(f.Name) || touched(edits, f) {
-			continue
-		}
-		was, is := !a.Creates && old.present(f), now.present(f)
-		switch {
-		case is && (!was || !item.Equal(old.value(f), now.value(f))):
-			edits = append(edits, edit{verb: "SET", field: f, key: true})
-		case was && !is:
-			edits = append(edits, edit{verb: "REMOVE", field: f, key: true})
-		}
-	}
-	return edits
-}
-
-func touched(edits []edit, f *Field) bool {
-	return slices.ContainsFunc(edits, func(e edit) bool { return e.field == f })
-}
-
 // applied returns the item after an update, as package expr evaluates it.
 func applied(s *Step, w *itemWrite, old *sample) (item.Item, error) {
 	writing := newRequestBuilder(w.renderer)
@@ -284,6 +267,9 @@ func applied(s *Step, w *itemWrite, old *sample) (item.Item, error) {
 
 // conditionOf evaluates an action's condition on an item.
 func conditionOf(a *Action, v renderer, before item.Item) (bool, error) {
+	if a.Condition == "" {
+		return true, nil
+	}
 	c, err := bindCondition(a, v)
 	if err != nil {
 		return false, err

@@ -88,15 +88,17 @@ func casesOf(t *testing.T, s *codeSpec, runs ...int) (cases []*runCase) {
 	for _, p := range s.patterns {
 		for _, run := range runs {
 			plan := s.model.Plan(p.Pattern)
-			scenario, err := s.model.Scenario(plan, model.Generator{}, run)
-			if err != nil {
-				t.Fatal(err)
+			for state := range plan.States() {
+				scenario, err := s.model.ScenarioIn(plan, model.Generator{}, run, state)
+				if err != nil {
+					t.Fatal(err)
+				}
+				arguments, err := s.model.Arguments(plan, model.Generator{}, run, state)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cases = append(cases, &runCase{p, arguments, scenario})
 			}
-			arguments, err := s.model.Arguments(plan, model.Generator{}, run)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cases = append(cases, &runCase{p, arguments, scenario})
 		}
 	}
 	return cases

@@ -17,10 +17,10 @@ import (
 
 // Options say how patterns are run.
 type Options struct {
-	Runs               int            // runs of each pattern, each with other items; defaults to 3
+	Runs               int            // the fewest runs of each pattern, each with other items; defaults to 3
 	ConsistencyTimeout time.Duration  // how long a read may return stale items before it counts as a difference
 	Progress           func(done int) // called after each pattern
-	scenario           func(*model.Plan, model.Generator, int) (*model.Scenario, error)
+	scenario           func(plan *model.Plan, g model.Generator, run, state int) (*model.Scenario, error)
 }
 
 // Report is the result of all patterns.
@@ -92,7 +92,7 @@ func Run(ctx context.Context, send apply.Send, m *model.Model, o Options) (*Repo
 		o.Runs = 3
 	}
 	if o.scenario == nil {
-		o.scenario = m.Scenario
+		o.scenario = m.ScenarioIn
 	}
 	checked := m.Check(model.DefaultPrices())
 	report := new(Report)
@@ -106,7 +106,7 @@ func Run(ctx context.Context, send apply.Send, m *model.Model, o Options) (*Repo
 			continue
 		}
 		s.pattern.By = plan.By()
-		for run := range o.Runs {
+		for run := range max(o.Runs, plan.States()) {
 			if err := s.run(ctx, plan, run); err != nil {
 				return nil, fmt.Errorf("%q: %w", p.Name, err)
 			}

@@ -98,7 +98,7 @@ func TestProveModels(t *testing.T) {
 				}
 			}
 			for _, p := range report.Patterns {
-				if p.Runs != 3 || p.Requests < 3 || p.Total() == 0 {
+				if p.Runs < 3 || p.Requests < 3 || p.Total() == 0 {
 					t.Errorf("%s: %d runs with %d requests cost %v", p.Name, p.Runs, p.Requests, p.Total())
 				}
 				if p.Operation == "Query" && (p.Returned == 0 || p.Scanned == 0 || p.Pages == 0) {
@@ -128,8 +128,8 @@ func TestProveFindsWrongPredictions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := readModel(t, file)
 			e := server(t, m)
-			planted := Options{scenario: func(p *model.Plan, g model.Generator, run int) (*model.Scenario, error) {
-				s, err := m.Scenario(p, g, run)
+			planted := Options{scenario: func(p *model.Plan, g model.Generator, run, state int) (*model.Scenario, error) {
+				s, err := m.ScenarioIn(p, g, run, state)
 				if err == nil && p.Pattern.Name == c.pattern && run == 1 {
 					c.plant(&s.Calls[0].Want)
 				}

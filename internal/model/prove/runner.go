@@ -28,7 +28,7 @@ type runner struct {
 // run executes one run: it stores the items that must exist, sends the
 // requests, and deletes all items.
 func (s *runner) run(ctx context.Context, plan *model.Plan, run int) (err error) {
-	scenario, err := s.options.scenario(plan, model.Generator{Seed: uint64(run)}, run)
+	scenario, err := s.options.scenario(plan, model.Generator{Seed: uint64(run)}, run, run%plan.States())
 	if err != nil {
 		s.pattern.Error = err.Error()
 		return nil

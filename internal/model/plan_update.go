@@ -1,0 +1,374 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// maxStates is the most combinations of values that an update is planned for.
+const maxStates = 1 << 12
+
+// update determines what an update changes: the attributes that the action names,
+// and the keys and other templates that depend on them. The changes must be right for
+// every state of the item that the condition accepts; where no single request is, it
+// reports a fault.
+func (c *planner) update() {
+	s := c.step
+	s.edits = s.namedEdits()
+	byAction := s.edits
+	for _, f := range s.Entity.fields {
+		if f.template == nil || !f.Stored || s.Table.schema.Key.Has(f.Name) || touched(byAction, f) {
+			continue
+		}
+		if e, changes := c.dependentEdit(f); changes {
+			s.edits = append(s.edits, e)
+		}
+	}
+	c.orderStates()
+}
+
+// namedEdits returns the changes that the action names.
+func (s *Step) namedEdits() (edits []edit) {
+	a := s.Action
+	add := func(verb string, list []*Setting) {
+		for _, w := range list {
+			edits = append(edits, edit{verb: verb, field: s.Entity.byName[w.Name], value: w.Value})
+		}
+	}
+	add("SET", a.Set)
+	add("append", a.Append)
+	add("ADD", a.Add)
+	for _, name := range a.Remove {
+		edits = append(edits, edit{verb: "REMOVE", field: s.Entity.byName[name]})
+	}
+	return edits
+}
+
+func touched(edits []edit, f *Field) bool {
+	return slices.ContainsFunc(edits, func(e edit) bool { return e.field == f })
+}
+
+// dependentEdit returns the change of a field that has a template, if the update
+// changes it.
+func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
+	s := c.step
+	if s.Action.Creates {
+		// Nothing is stored yet, so that everything that the item has must be set.
+		return edit{verb: "SET", field: f, key: true}, c.builtBy(f)
+	}
+	parts := changedBy(s.edits, s.Entity.dependencies(f.Name))
+	switch deciding := changedBy(s.edits, names(f.when)); {
+	case len(parts)+len(deciding) == 0:
+		return e, false
+	case slices.ContainsFunc(slices.Concat(parts, deciding), edit.accumulates):
+		return c.accumulated(f, parts)
+	}
+	p, known := c.presence(f)
+	switch {
+	case !known:
+		return e, false
+	case slices.ContainsFunc(parts, func(e edit) bool { return e.verb == "REMOVE" }), !p.mayBeAfter:
+		return edit{verb: "REMOVE", field: f, key: true}, p.mayBeBefore
+	case p.mustBeAfter && (len(parts) > 0 || !p.mustBeBefore):
+		c.ambiguousFrom(f)
+		return edit{verb: "SET", field: f, key: true}, true
+	case p.mustBeAfter || len(parts) == 0 && !p.changes:
+		return e, false
+	}
+	c.undecided(f)
+	return e, false
+}
+
+// builtBy reports whether an item that the update creates has a field.
+func (c *planner) builtBy(f *Field) bool {
+	d := &scenarioBuilder{m: c.m, stride: 1 << 16}
+	now, _ := d.updated(c.step, d.sample(c.step, c.step.Entity, 0, c.m.valuesBefore(c.step.Action)))
+	return now.present(f)
+}
+
+// changedBy returns the changes of the named attributes.
+func changedBy(edits []edit, names []string) (found []edit) {
+	for _, e := range edits {
+		if !e.key && slices.Contains(names, e.field.Name) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// accumulates reports whether the new value of an attribute is known only to the
+// server.
+func (e edit) accumulates() bool { return e.verb == "ADD" || e.verb == "append" }
+
+// accumulated returns the change of a field when a part of it is added to. A field
+// that is a copy of a number can be added to as well; an expression cannot build text
+// from a sum.
+func (c *planner) accumulated(f *Field, parts []edit) (e edit, changes bool) {
+	if _, single := f.template.single(); single && len(parts) == 1 && parts[0].verb == "ADD" && len(f.when) == 0 {
+		return edit{verb: "ADD", field: f, value: parts[0].value}, true
+	}
+	for _, e := range changedBy(c.step.edits, slices.Concat(c.step.Entity.dependencies(f.Name), names(f.when))) {
+		if e.accumulates() {
+			member := map[string]string{"ADD": "add", "append": "append"}[e.verb]
+			c.fault("stale", member, "set "+e.field.Name+" to its new value, with a condition on the value before",
+				"%s depends on %s, but no expression can compute it from the sum", f.Name, e.field.Name)
+			break
+		}
+	}
+	return e, false
+}
+
+// fieldPresence says whether an item has a field before and after an update, over all
+// states that the condition accepts.
+type fieldPresence struct {
+	mayBeBefore, mustBeBefore bool
+	mayBeAfter, mustBeAfter   bool
+	changes                   bool // in at least one state
+}
+
+// presence determines when an item has a field. It is not known if there are too many
+// states.
+func (c *planner) presence(f *Field) (p fieldPresence, known bool) {
+	p = fieldPresence{mustBeBefore: true, mustBeAfter: true}
+	before, ok := c.acceptedStates(names(f.when))
+	if !ok {
+		c.fault("stale", "condition", "", "whether the item has %s depends on more than %d combinations of %s", f.Name, maxStates, strings.Join(names(f.when), ", "))
+		return p, false
+	}
+	for _, state := range before {
+		was := c.sampleIn(state).present(f)
+		p.mayBeBefore, p.mustBeBefore = p.mayBeBefore || was, p.mustBeBefore && was
+		for _, after := range c.statesAfter(state, names(f.when)) {
+			is := after != nil && c.sampleIn(after).present(f)
+			p.mayBeAfter, p.mustBeAfter = p.mayBeAfter || is, p.mustBeAfter && is
+			p.changes = p.changes || was != is
+		}
+	}
+	return p, true
+}
+
+// itemState gives attributes with listed values one of these each.
+type itemState map[string]item.Value
+
+// acceptedStates returns the states of an item, by the values of the named attributes,
+// in which the condition can hold. ok is false if there are too many.
+func (c *planner) acceptedStates(names []string) (states []itemState, ok bool) {
+	all := []itemState{{}}
+	for _, name := range names {
+		f := c.step.Entity.byName[name]
+		if len(all)*len(f.Attribute.Values) > maxStates {
+			return nil, false
+		}
+		var next []itemState
+		for _, state := range all {
+			for _, v := range f.listedValues() {
+				with := maps.Clone(state)
+				with[name] = v
+				next = append(next, with)
+			}
+		}
+		all = next
+	}
+	for _, state := range all {
+		if c.m.accepts(c.step, c.sampleIn(state), state) {
+			states = append(states, state)
+		}
+	}
+	if len(states) == 0 {
+		// The condition is reported where the pattern is simulated.
+		states = []itemState{c.sampleIn(nil).state(names)}
+	}
+	return states, true
+}
+
+// listedValues returns the values that a field declares.
+func (f *Field) listedValues() (values []item.Value) {
+	for _, text := range f.Attribute.Values {
+		v, err := listedLiteral(f, text).value(f.Type)
+		if err != nil {
+			panic(fmt.Sprintf("convert a listed value that was checked: %v", err))
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// state returns the values of attributes of a sample.
+func (s *sample) state(names []string) itemState {
+	state := make(itemState)
+	for _, name := range names {
+		state[name] = s.value(s.entity.byName[name])
+	}
+	return state
+}
+
+// sampleIn returns an item before the update in a state.
+func (c *planner) sampleIn(state itemState) *sample {
+	d := &scenarioBuilder{m: c.m, stride: 1 << 16}
+	x := d.sample(c.step, c.step.Entity, 0, c.m.valuesBefore(c.step.Action))
+	maps.Copy(x.fixed, state)
+	return x
+}
+
+// statesAfter returns the states that the update can leave an item in. A nil state is
+// one that lacks an attribute.
+func (c *planner) statesAfter(before itemState, names []string) []itemState {
+	states := []itemState{before}
+	for _, e := range changedBy(c.step.edits, names) {
+		values := e.field.listedValues()
+		switch {
+		case e.verb == "REMOVE":
+			return []itemState{nil}
+		case !e.value.templated():
+			values = []item.Value{c.sampleIn(nil).literal(e.value, e.field.Type)}
+		}
+		var next []itemState
+		for _, state := range states {
+			for _, v := range values {
+				with := maps.Clone(state)
+				with[e.field.Name] = v
+				next = append(next, with)
+			}
+		}
+		states = next
+	}
+	return states
+}
+
+// accepts reports whether the condition of a step can hold for an item of which only
+// the state is known.
+func (m *Model) accepts(s *Step, x *sample, state itemState) bool {
+	if s.Action.Condition == "" {
+		return true
+	}
+	// A placeholder has the item's own value, unless the pattern gives it.
+	caller := *x
+	caller.fixed = maps.Clone(x.fixed)
+	for _, w := range s.Action.From {
+		if !w.Value.templated() {
+			caller.fixed[w.Name] = x.literal(w.Value, s.Entity.byName[w.Name].Type)
+		}
+	}
+	cond, err := bindCondition(s.Action, &requestRenderer{sample: &caller, old: &caller, fresh: &caller})
+	if err != nil {
+		return false
+	}
+	return cond.MayHold(x.item(), func(op expr.Op, p item.Path) bool {
+		f, ok := s.Entity.byName[p[0].Name]
+		if _, decided := state[p[0].Name]; decided || !ok {
+			return decided
+		}
+		exists := op == expr.Exists || op == expr.NotExists
+		conditional := len(f.when) > 0 && !slices.ContainsFunc(f.when, func(w *Setting) bool { return state[w.Name] == nil })
+		return exists && (conditional || s.Table.schema.Key.Has(f.Name))
+	})
+}
+
+// undecided reports a field that some items have after the update and others do not.
+// It reports only the first of several fields that depend on the same attributes.
+func (c *planner) undecided(f *Field) {
+	what := strings.Join(names(f.when), ", ")
+	if slices.Contains(c.undecidedBy, what) {
+		return
+	}
+	c.undecidedBy = append(c.undecidedBy, what)
+	for _, e := range changedBy(c.step.edits, names(f.when)) {
+		if e.value.templated() {
+			c.fault("stale", "set", "declare one pattern for each value of "+e.field.Name,
+				"whether the item has %s depends on the new value of %s, so that no single request is right", f.Name, e.field.Name)
+			return
+		}
+	}
+	c.fault("stale", "condition", "add a condition on "+what+", with one pattern for the items that have "+f.Name+" and one for the others",
+		"whether the item has %s depends on %s, which the condition does not determine, so that no single request is right", f.Name, what)
+}
+
+// ambiguousFrom reports a field that must be built from an attribute which has more
+// values before the write than from says.
+func (c *planner) ambiguousFrom(f *Field) {
+	s := c.step
+	for _, name := range s.Entity.dependencies(f.Name) {
+		from, given := named(s.Action.From, name)
+		leaf := s.Entity.byName[name]
+		if !given || len(changedBy(s.edits, []string{name})) > 0 || leaf.Attribute == nil || len(leaf.Attribute.Values) == 0 || from.Value.templated() {
+			continue
+		}
+		states, _ := c.acceptedStates([]string{name})
+		for _, state := range states {
+			if other := plain(state[name]); other != from.Value.text {
+				c.fault("stale", "condition", "add a condition on "+name,
+					"%s is built from %s, which from says is %s, but the condition accepts %s as well", f.Name, name, from.Value.text, other)
+				return
+			}
+		}
+	}
+}
+
+// orderStates determines the states of an item before the update that its requests
+// differ in, the most likely one first: what from says, then what a machine implies,
+// then a state that the update changes, then the most common one.
+func (c *planner) orderStates() {
+	s := c.step
+	var deciding []string
+	for _, e := range s.edits {
+		if !e.key {
+			continue
+		}
+		for _, name := range slices.Concat(names(e.field.when), s.Entity.dependencies(e.field.Name)) {
+			f := s.Entity.byName[name]
+			if f.Attribute != nil && len(f.Attribute.Values) > 0 && !slices.Contains(deciding, name) && !slices.Contains(s.Entity.keyLeaves(), name) {
+				deciding = append(deciding, name)
+			}
+		}
+	}
+	if s.Action.Creates || len(deciding) == 0 {
+		return
+	}
+	states, ok := c.acceptedStates(deciding)
+	if !ok {
+		return
+	}
+	states = slices.DeleteFunc(states, func(state itemState) bool {
+		// Other attributes prevent the write, with the values that a sample has.
+		x := c.sampleIn(state)
+		holds, err := conditionOf(s.Action, &requestRenderer{sample: x, old: x, fresh: x}, x.item())
+		return err != nil || !holds
+	})
+	usual := c.sampleIn(nil).state(deciding)
+	fixed := c.m.valuesBefore(s.Action)
+	rank := func(state itemState) (r float64) {
+		for _, name := range deciding {
+			f, v := s.Entity.byName[name], state[name]
+			if _, given := named(fixed, name); given && !item.Equal(v, usual[name]) {
+				r += 100
+			}
+			for _, e := range changedBy(s.edits, []string{name}) {
+				if e.verb == "SET" && !e.value.templated() && item.Equal(v, c.sampleIn(nil).literal(e.value, f.Type)) {
+					r += 10
+				}
+			}
+			if i := slices.Index(f.Attribute.Values, plain(v)); i >= 0 {
+				r -= f.Attribute.shares(0)[i]
+			}
+		}
+		return r
+	}
+	slices.SortStableFunc(states, func(a, b itemState) int { return cmp.Compare(rank(a), rank(b)) })
+	s.states = states
+}
+
+// States returns how many states of the items before the write the requests of a plan
+// differ in; 1 if there is only one.
+func (p *Plan) States() int {
+	n := 1
+	for _, s := range p.Steps {
+		n = max(n, len(s.states))
+	}
+	return n
+}

@@ -1,0 +1,193 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// After an update, each key of an item is what its template gives for the item's
+// attributes, whatever state the item was in before.
+func TestUpdatesKeepKeys(t *testing.T) {
+	states := 0
+	for name, text := range correctModels(t) {
+		n, wrong := staleKeys(t, parsed(t, text))
+		states += n
+		for _, w := range wrong {
+			t.Errorf("%s: %s", name, w)
+		}
+	}
+	t.Logf("%d updates", states)
+	if states < 50 {
+		t.Errorf("only %d updates were tested", states)
+	}
+}
+
+// The test above finds an update that leaves a key as it was.
+func TestStaleKeysAreFound(t *testing.T) {
+	m := parsed(t, []byte(ticketModel))
+	for _, p := range m.Patterns {
+		plan := m.Plan(p)
+		if p.verb != Update {
+			continue
+		}
+		s := plan.Steps[0]
+		s.edits = slices.DeleteFunc(s.edits, func(e edit) bool { return e.key })
+		if wrong := staleKeysOf(t, m, plan); len(wrong) == 0 {
+			t.Errorf("%s: nothing is wrong without the changes of keys", p.Name)
+		}
+	}
+}
+
+const ticketModel = `
+model: 1
+tables:
+  tab: {key: {partition: PK}, indexes: {GSI1: {partition: GSI1PK, sort: at}}}
+entities:
+  ticket:
+    keys: {PK: "TICKET#{id}", GSI1PK: "STATUS#{status}"}
+    attributes:
+      id: {format: uuid}
+      status: {values: [NEW, OPEN, CLOSED], mix: {CLOSED: 0.9}}
+      at: {format: iso8601}
+patterns:
+  - {name: close, update: ticket, given: [id], set: {status: CLOSED}, rate: 1/s}
+  - {name: change, update: ticket, given: [id], set: {status: "{status}"}, rate: 1/s}
+  - {name: forget, update: ticket, given: [id], remove: [status], rate: 1/s}
+`
+
+// The changes of an update are those that any state before it needs.
+func TestEditsOfUpdates(t *testing.T) {
+	const job = `
+model: 1
+tables:
+  tab: {key: {partition: PK}, indexes: {GSI1: {partition: GPK, sort: GSK}, GSI2: {partition: kind, sort: rank}}, types: {rank: N}}
+entities:
+  job:
+    keys:
+      PK: "JOB#{id}"
+      GPK: {template: "Q#{status}", when: {status: [READY, RETRY]}}
+      GSK: {template: "{due}", when: {status: [READY, RETRY]}}
+      rank: "{points}"
+    attributes:
+      id: {format: uuid}
+      status: {values: [READY, RUNNING, RETRY, DONE], mix: {DONE: 0.9}}
+      due: {format: iso8601}
+      leased: {format: iso8601, when: {status: [RUNNING]}}
+      kind: {values: [a, b]}
+      points: N
+patterns:
+  - {name: x, update: job, given: [id], rate: 1/s, %s}
+`
+	for _, c := range []struct{ action, edits, states string }{
+		{`set: {status: DONE}`, "SET status, REMOVE GPK, REMOVE GSK", "READY RUNNING RETRY DONE"},
+		{`set: {status: DONE}, condition: "#status = :s", values: {":s": RUNNING}, from: {status: RUNNING}`, "SET status", ""},
+		{`set: {status: RETRY}`, "SET status, SET GPK, SET GSK", "DONE READY RUNNING RETRY"},
+		{`set: {status: RETRY}, condition: "#status = :s", values: {":s": READY}, from: {status: READY}`, "SET status, SET GPK", "READY"},
+		{`set: {status: RETRY}, condition: "#status IN (:a, :b)", values: {":a": READY, ":b": RUNNING}, from: {status: READY}`, "SET status, SET GPK, SET GSK", "READY RUNNING"},
+		{`set: {status: RETRY}, condition: "#status = :a OR #status = :b AND #leased < :t", values: {":a": READY, ":b": RUNNING, ":t": "2026-01-01T00:00:00Z"}, from: {status: READY}`, "SET status, SET GPK, SET GSK", "READY"},
+		{`set: {due: "{due}"}, condition: "#status = :s", values: {":s": READY}, from: {status: READY}`, "SET due, SET GSK", "READY"},
+		{`set: {due: "{due}"}, condition: "attribute_exists(GSK)", from: {status: READY}`, "SET due, SET GSK", "READY RETRY"},
+		{`set: {due: "{due}"}, condition: "#status = :s", values: {":s": DONE}, from: {status: DONE}`, "SET due", ""},
+		{`remove: [due], condition: attribute_exists(PK)`, "REMOVE due, REMOVE GSK", "DONE READY RUNNING RETRY"},
+		{`remove: [status], condition: attribute_exists(PK)`, "REMOVE status, REMOVE GPK, REMOVE GSK", "DONE READY RUNNING RETRY"},
+		{`add: {points: 3}`, "ADD points, ADD rank", ""},
+		{`set: {points: 3}`, "SET points, SET rank", ""},
+		{`set: {kind: a}`, "SET kind", ""},
+		{`creates: true, set: {status: READY, due: "{due}", points: 1, kind: a}`, "SET status, SET due, SET points, SET kind, SET GPK, SET GSK, SET rank", ""},
+	} {
+		m := parsed(t, fmt.Appendf(nil, job, c.action))
+		plan := m.Plan(m.Patterns[0])
+		for _, f := range plan.Faults {
+			t.Errorf("%s: %v", c.action, f)
+		}
+		var edits, states []string
+		for _, e := range plan.Steps[0].edits {
+			edits = append(edits, e.verb+" "+e.field.Name)
+		}
+		for _, s := range plan.Steps[0].states {
+			states = append(states, plain(s["status"]))
+		}
+		if got := strings.Join(edits, ", "); got != c.edits {
+			t.Errorf("%s: changes %q, expected %q", c.action, got, c.edits)
+		}
+		if got := strings.Join(states, " "); got != c.states {
+			t.Errorf("%s: the states before are %q, expected %q", c.action, got, c.states)
+		}
+		for _, wrong := range staleKeysOf(t, m, plan) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// staleKeys returns the keys that updates of a model leave wrong, and how many updates
+// it tried.
+func staleKeys(t *testing.T, m *Model) (tried int, wrong []string) {
+	for _, p := range m.Patterns {
+		plan := m.Plan(p)
+		if !plan.Served() || p.Batch != nil {
+			continue
+		}
+		wrong = append(wrong, staleKeysOf(t, m, plan)...)
+		for _, s := range plan.Steps {
+			if s.Action.verb == Update {
+				tried += plan.States()
+			}
+		}
+	}
+	return tried, wrong
+}
+
+func staleKeysOf(t *testing.T, m *Model, plan *Plan) (wrong []string) {
+	t.Helper()
+	for state := range plan.States() {
+		d, err := m.buildScenario(plan, Generator{}, 0, state)
+		if err != nil {
+			t.Fatalf("%s: %v", plan.Pattern.Name, err)
+		}
+		for i, s := range plan.Steps {
+			if s.Action.verb != Update || s.Action.Creates {
+				continue
+			}
+			w, err := d.buildWrite(s, i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrong = append(wrong, staleKeysAfter(s, w)...)
+		}
+	}
+	return wrong
+}
+
+// staleKeysAfter compares the keys of the item after an update with what the templates
+// give for its attributes.
+func staleKeysAfter(s *Step, w *itemWrite) (wrong []string) {
+	x := *w.now
+	x.fixed = make(map[string]item.Value)
+	lacks := make(map[string]bool)
+	for _, f := range s.Entity.fields {
+		if f.template != nil || !f.Stored {
+			continue
+		}
+		if v, ok := w.after.Get(f.Name); ok {
+			x.fixed[f.Name] = v
+		} else {
+			lacks[f.Name] = true
+		}
+	}
+	for _, f := range s.Entity.fields {
+		if f.template == nil || !f.Stored || slices.Contains(s.Action.Remove, f.Name) {
+			continue
+		}
+		uses := slices.Concat(s.Entity.dependencies(f.Name), names(f.when))
+		present := x.present(f) && !slices.ContainsFunc(uses, func(name string) bool { return lacks[name] })
+		got, ok := w.after.Get(f.Name)
+		if ok != present || present && !item.Equal(got, x.value(f)) {
+			wrong = append(wrong, fmt.Sprintf("%s leaves %s of %v as it was", s.Action.Update, f.Name, w.after))
+		}
+	}
+	return wrong
+}
