@@ -287,51 +287,36 @@ func (v *operandRenderer) bounds(k *KeyPart) []any {
 		}
 		return []any{v.operand(t, v.parts(k.template))}
 	}
-	last := len(k.template.parts) - 1
-	begin := v.parts(template{parts: k.template.parts[:last]})
-	if f := v.step.Entity.byName[k.ranged]; k.Op != expr.Between || last == 0 && !k.suffix {
+	begin := v.parts(k.beforeRange())
+	ends := v.ends(v.step.Entity.byName[k.ranged], k.rangeIs)
+	if len(k.template.parts) == 1 && !k.suffix {
 		var values []any
-		for _, p := range v.ends(f, k.rangeIs) {
-			values = append(values, v.operand(t, append(slices.Clip(begin), p)))
+		for _, p := range ends {
+			values = append(values, v.operand(t, []OperandPart{p}))
 		}
 		return values
 	}
-	return v.between(k, begin)
+	const beginMark, fromMark, toMark = "\x01b", "\x01f", "\x01t"
+	marked := map[byte][]OperandPart{'b': begin, 'f': ends[:1], 't': ends[len(ends)-1:]}
+	var values []any
+	for _, text := range k.rangeValues(beginMark, fromMark, toMark) {
+		values = append(values, v.operand(t, replaceMarks(text, marked)))
+	}
+	return values
 }
 
-// between returns the ends of a range after a prefix.
-func (v *operandRenderer) between(k *KeyPart, begin []OperandPart) []any {
-	const beginMark, fromMark, toMark = "\x00b", "\x00f", "\x00t"
-	mark := beginMark
-	if len(begin) == 0 {
-		mark = ""
-	}
-	f := v.step.Entity.byName[k.ranged]
-	low, high := rangeBounds(k.rangeIs, mark, fromMark, toMark, k.suffix)
-	var ends []any
-	for _, text := range []string{low, high} {
-		var parts []OperandPart
-		for text != "" {
-			constant, after, marked := strings.Cut(text, "\x00")
-			if constant != "" {
-				parts = append(parts, OperandPart{Text: constant})
-			}
-			if !marked {
-				break
-			}
-			switch after[0] {
-			case beginMark[1]:
-				parts = append(parts, begin...)
-			case fromMark[1]:
-				parts = append(parts, v.use(f, RangeFrom))
-			case toMark[1]:
-				parts = append(parts, v.use(f, RangeTo))
-			}
-			text = after[1:]
+// replaceMarks returns a text in which each byte after \x01 stands for other parts.
+func replaceMarks(text string, marked map[byte][]OperandPart) (parts []OperandPart) {
+	for i, piece := range strings.Split(text, "\x01") {
+		if i > 0 {
+			parts = append(parts, marked[piece[0]]...)
+			piece = piece[1:]
 		}
-		ends = append(ends, v.operand(k.field.Type, parts))
+		if piece != "" {
+			parts = append(parts, OperandPart{Text: piece})
+		}
 	}
-	return ends
+	return parts
 }
 
 // ends returns the parameters of a range: one, or the two of between.

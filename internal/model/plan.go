@@ -50,6 +50,7 @@ type KeyPart struct {
 	ranged   string // the attribute that the range is on, "" for none
 	rangeIs  string // before, after, from, until, between or begins
 	suffix   bool   // more text follows the attribute in the key
+	next     string // the text that follows it
 }
 
 // Served reports whether the pattern can be executed. Its requests may still be

@@ -63,6 +63,9 @@ func (c *planner) checkFilter(x *queryCandidate) {
 			return
 		}
 	}
+	if len(s.selective()) == 0 {
+		return
+	}
 	matches := max(1, s.Action.Matches)
 	reads := s.Action.Reads
 	if reads == 0 {
@@ -70,7 +73,7 @@ func (c *planner) checkFilter(x *queryCandidate) {
 	}
 	if kept := float64(matches) / float64(reads); kept < minKept {
 		c.fault("filter", "where", fmt.Sprintf("try %s", c.suggestIndex()),
-			"the filter on %s discards most items: it keeps %d of %d items read", strings.Join(s.Filter, ", "), matches, reads)
+			"the filter on %s discards most items: it keeps %d of %d items read", strings.Join(s.selective(), ", "), matches, reads)
 	}
 }
 

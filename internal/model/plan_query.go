@@ -233,9 +233,14 @@ func (x *queryCandidate) begin(part *KeyPart) bool {
 	if cut < len(whole.parts) && r != nil && r.Attribute == whole.parts[cut].name {
 		begin.parts = append(slices.Clip(begin.parts), whole.parts[cut])
 		part.ranged, part.rangeIs = r.Attribute, r.Is
-		part.suffix = cut+1 < len(whole.parts)
+		if part.suffix = cut+1 < len(whole.parts); part.suffix {
+			part.next = whole.parts[cut+1].text
+		}
 		part.template = begin
-		part.Op, part.Text = rangeOp(r.Is, len(begin.parts) > 1 || part.suffix), begin.text+"{"+r.Attribute+"}"
+		part.Op, part.Text = rangeOp(r.Is, len(begin.parts) > 1), begin.text+"{"+r.Attribute+"}"
+		if r.Is == "before" && part.Op == expr.Between && !part.suffix {
+			return x.excludeEnd(r.Attribute)
+		}
 		return true
 	}
 	if len(begin.parts) == 0 || part.field.Type == item.N {
@@ -243,6 +248,16 @@ func (x *queryCandidate) begin(part *KeyPart) bool {
 	}
 	part.template = begin
 	part.Op, part.Text = expr.BeginsWith, begin.text
+	return true
+}
+
+// excludeEnd adds a filter that excludes the end of a range: BETWEEN includes it, and no
+// text is the last one before it.
+func (x *queryCandidate) excludeEnd(attribute string) bool {
+	if !x.step.Entity.byName[attribute].Stored {
+		return x.reject("a key condition of %s for what is before %s includes it, and %s is not stored, so that no filter can exclude it", x.name(), attribute, attribute)
+	}
+	x.step.Filter = append(x.step.Filter, attribute)
 	return true
 }
 

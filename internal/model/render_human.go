@@ -68,44 +68,20 @@ func (w *humanRenderer) bounds(k *KeyPart) []any {
 	t := k.field.Type
 	switch {
 	case k.ranged != "":
-		text := w.render(k.template)
+		from, to := "{"+k.ranged+" from}", "{"+k.ranged+" to}"
 		if k.Op != expr.Between {
-			return []any{typed(t, text)}
+			from = "{" + k.ranged + "}"
+			to = from
 		}
-		begin := template{parts: k.template.parts[:len(k.template.parts)-1]}
-		low, high := rangeBounds(k.rangeIs, w.render(begin), "{"+k.ranged+" from}", "{"+k.ranged+" to}", k.suffix)
-		return []any{typed(t, low), typed(t, high)}
+		var values []any
+		for _, text := range k.rangeValues(w.render(k.beforeRange()), from, to) {
+			values = append(values, typed(t, text))
+		}
+		return values
 	case k.Op == expr.Equal:
 		return []any{w.field(k.field)}
 	}
 	return []any{typed(t, w.render(k.template))}
-}
-
-// highText is text that sorts after all text of keys.
-const highText = "~"
-
-// rangeBounds returns the two ends of a range after a constant prefix; suffix
-// says that more text follows the attribute in the key.
-func rangeBounds(is, begin, from, to string, suffix bool) (low, high string) {
-	after := ""
-	if suffix {
-		after = highText
-	}
-	lowest := begin
-	if lowest == "" {
-		lowest = " "
-	}
-	switch is {
-	case "before":
-		return lowest, begin + to
-	case "until":
-		return lowest, begin + to + after
-	case "after":
-		return begin + from + after, begin + highText
-	case "from":
-		return begin + from, begin + highText
-	}
-	return begin + from, begin + to + after
 }
 
 func (w *humanRenderer) filter(s *Step, f *Field) []any {

@@ -169,7 +169,7 @@ func (d *scenarioBuilder) measure() error {
 func (s *Step) itemsOfRun() (matches, reads int) {
 	a := s.Action
 	matches = max(1, a.Matches)
-	if a.verb == Query && a.Page > 0 && len(s.Filter) == 0 {
+	if a.verb == Query && a.Page > 0 && len(s.selective()) == 0 {
 		most := a.Page + 1
 		if s.Shards > 1 {
 			most = 8 * a.Page * s.Shards

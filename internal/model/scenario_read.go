@@ -82,7 +82,7 @@ func (m *Model) requiredValues(s *Step) []*Setting {
 
 // reject gives an item values that the filter rejects.
 func (d *scenarioBuilder) reject(x *sample, s *Step, c *ordinalRange) {
-	for _, name := range s.Filter {
+	for _, name := range s.selective() {
 		f := s.Entity.byName[name]
 		delete(x.fixed, name)
 		switch r := s.Action.Range; {
@@ -281,24 +281,17 @@ func (d *scenarioBuilder) checkCount(s *Step, reads int) error {
 
 // bounds returns the values of a range on a key.
 func (c *ordinalRange) bounds(x *sample, k *KeyPart) []any {
-	f := x.entity.byName[k.ranged]
-	if k.Op != expr.Between || len(k.template.parts) == 1 && !k.suffix {
-		values := c.around(x, f, k.rangeIs)
-		if len(k.template.parts) == 1 {
-			return values
-		}
-		begin := x.fill(&template{parts: k.template.parts[:len(k.template.parts)-1]})
-		return []any{requestValue{item.String(begin + plain(values[0].(requestValue).value))}}
+	ends := c.around(x, x.entity.byName[k.ranged], k.rangeIs)
+	if len(k.template.parts) == 1 && !k.suffix {
+		return ends
 	}
-	begin := x.fill(&template{parts: k.template.parts[:len(k.template.parts)-1]})
-	low, high := rangeBounds(k.rangeIs, begin, plain(c.at(x, f, 1)), plain(c.at(x, f, c.count)), k.suffix)
-	switch k.rangeIs {
-	case "after":
-		low, _ = rangeBounds(k.rangeIs, begin, plain(c.at(x, f, 0)), "", k.suffix)
-	case "before":
-		_, high = rangeBounds(k.rangeIs, begin, "", plain(c.at(x, f, c.count+1)), k.suffix)
+	begin := k.beforeRange()
+	text := func(i int) string { return plain(ends[i].(requestValue).value) }
+	var values []any
+	for _, v := range k.rangeValues(x.fill(&begin), text(0), text(len(ends)-1)) {
+		values = append(values, requestValue{item.String(v)})
 	}
-	return []any{requestValue{item.String(low)}, requestValue{item.String(high)}}
+	return values
 }
 
 // around returns values of a field such that the matching items are in the

@@ -89,25 +89,27 @@ func newSpec(m *model.Model, o Options) (*codeSpec, error) {
 	if err := checkNames(m, o); err != nil {
 		return nil, err
 	}
-	var faults []error
-	var plans []*model.Plan
-	for _, p := range m.Patterns {
-		plan := m.Plan(p)
-		plans = append(plans, plan)
-		for _, f := range plan.Faults {
-			faults = append(faults, fmt.Errorf("%q: %w", p.Name, f))
-		}
-	}
-	if len(faults) > 0 {
+	if faults := patternFaults(m); len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
 	for _, e := range m.Entities {
 		s.entities = append(s.entities, s.newEntity(e))
 	}
-	for _, plan := range plans {
-		s.patterns = append(s.patterns, s.newPattern(plan))
+	for _, p := range m.Patterns {
+		s.patterns = append(s.patterns, s.newPattern(m.Plan(p)))
 	}
 	return s, nil
+}
+
+// patternFaults returns the faults of patterns that make their requests wrong. Cost is no
+// reason to write no code.
+func patternFaults(m *model.Model) (faults []error) {
+	for _, f := range m.Check(model.DefaultPrices()).Faults {
+		if f.Pattern != "" && f.Code != "budget" {
+			faults = append(faults, fmt.Errorf("%q: %w", f.Pattern, f))
+		}
+	}
+	return faults
 }
 
 // checkNames rejects names that could end a comment of the generated code.

@@ -96,3 +96,31 @@ func TestNames(t *testing.T) {
 		t.Errorf("the names are %v", got)
 	}
 }
+
+// A pattern whose request would be wrong has no code, whatever check finds it.
+func TestFaultyPatternsHaveNoCode(t *testing.T) {
+	const head = `
+model: 1
+tables: {tab: {key: {partition: PK}}}
+entities:
+  job: {keys: {PK: "JOB#{id}"}, attributes: {id: {format: uuid}, state: {values: [a, b, c]}, n: N}, count: 10}
+machines:
+  job: {entity: job, attribute: state, initial: a, transitions: [{from: a, to: b}, {from: b, to: c}]}
+patterns:
+`
+	for pattern, fails := range map[string]bool{
+		`{name: x, update: job, given: [id], set: {state: b}, rate: 1/s}`:                                              true,
+		`{name: x, update: job, given: [id], set: {state: b}, condition: "#state = :a", values: {":a": a}, rate: 1/s}`: false,
+		`{name: x, transact: [{update: job, given: [id], add: {n: 1}, times: 2}], rate: 1/s}`:                          true,
+		`{name: x, put: job, rate: 1/s}`:                                   true,
+		`{name: x, get: job, given: [id], budget: {read: 0.1}, rate: 1/s}`: false,
+	} {
+		m, err := model.Parse("x", []byte(head+"  - "+pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newSpec(m, Options{}); (err != nil) != fails {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+}

@@ -43,7 +43,9 @@ type pyWriter struct {
 // pyReserved are names that the code cannot use for its functions and parameters.
 var pyReserved = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from global if
 	import in is lambda nonlocal not or pass raise return try while with match case type
-	item items request requests reply start shard v page found responses self cls it range len sorted map set str int bytes bool dict list tuple dataclass replace`)
+	item items request requests reply start shard v page found responses self cls it range len sorted map set str int bytes bool dict list tuple dataclass replace
+	format hash repr type object isinstance issubclass property classmethod staticmethod super enumerate zip filter any all min max sum abs next iter
+	frozenset float print ValueError TypeError KeyError`)
 
 // pyTypes are the names of types that the module defines or imports.
 var pyTypes = strings.Fields("Item Key Request AttributeValue Number Page Any Literal Decimal Generic TypeVar T Mapping Sequence True False None")

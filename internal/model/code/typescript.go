@@ -130,8 +130,11 @@ func (w *tsWriter) comment(text string) {
 }
 
 func quoteTS(text string) string {
-	b, _ := json.Marshal(text)
-	return string(b)
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text)
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // tsProperty returns a name as a property of an object.
