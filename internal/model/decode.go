@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // Limits of a file. Anchors and aliases are rejected, so that nothing in a file
@@ -231,7 +232,7 @@ func (d *yamlDecoder) value(n ast.Node, v reflect.Value, f fieldSpec, depth int)
 func (d *yamlDecoder) structure(n ast.Node, v reflect.Value, depth int) {
 	fields := fieldSpecs(v.Type())
 	place := d.location(n, v)
-	if i := slices.IndexFunc(fields, func(f fieldSpec) bool { return f.short }); i >= 0 && isScalar(n) {
+	if i := slices.IndexFunc(fields, func(f fieldSpec) bool { return f.short }); i >= 0 && (isScalar(n) || isNullAlone(n, fields[i])) {
 		place.members[fields[i].name] = positionOf(n)
 		d.value(n, v.FieldByIndex(fields[i].index), fields[i], depth+1)
 		return
@@ -330,7 +331,7 @@ func (d *yamlDecoder) entries(n ast.Node, v reflect.Value, depth int) {
 			f := fields[len(fields)-1]
 			place.members["value"] = positionOf(m.Value)
 			d.value(m.Value, x.FieldByIndex(f.index), f, depth+1)
-		} else if _, null := m.Value.(*ast.NullNode); !null || slices.ContainsFunc(fields, func(f fieldSpec) bool { return f.required }) {
+		} else if _, null := m.Value.(*ast.NullNode); !null || slices.ContainsFunc(fields, func(f fieldSpec) bool { return f.required || isNullAlone(m.Value, f) }) {
 			d.value(m.Value, x, fieldSpec{}, depth+1)
 		}
 		v.Set(reflect.Append(v, x.Addr()))
@@ -407,11 +408,14 @@ func (d *yamlDecoder) projection(n ast.Node, p *Projection, depth int) {
 
 // scalar decodes a plain value.
 func (d *yamlDecoder) scalar(n ast.Node, v reflect.Value, f fieldSpec) {
-	if !isScalar(n) {
+	if !isScalar(n) && !isNullWord(n, f) {
 		d.fault(positionOf(n), "expected a single value, found %s", kindOf(n))
 		return
 	}
 	s := text(n)
+	if isNullWord(n, f) {
+		s = strings.ToUpper(s)
+	}
 	switch v.Kind() {
 	case reflect.String:
 		if len(f.oneof) > 0 && !slices.Contains(f.oneof, s) {
@@ -450,6 +454,19 @@ func isScalar(n ast.Node) bool {
 		return true
 	}
 	return false
+}
+
+// isNullWord reports whether a node that YAML reads as null is a word that the field can
+// be: the type NULL, which other programs write in lower case.
+func isNullWord(n ast.Node, f fieldSpec) bool {
+	null, ok := n.(*ast.NullNode)
+	return ok && null.Token.Type == token.NullType && slices.Contains(f.oneof, strings.ToUpper(null.Token.Value))
+}
+
+// isNullAlone reports whether a null stands for a whole attribute of the type NULL. In
+// lower case it is an attribute without fields.
+func isNullAlone(n ast.Node, f fieldSpec) bool {
+	return f.short && isNullWord(n, f) && n.GetToken().Value == "NULL"
 }
 
 // text is a scalar as it was written.

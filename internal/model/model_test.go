@@ -352,3 +352,20 @@ func BenchmarkCheck500(b *testing.B) {
 		m.Check(DefaultPrices())
 	}
 }
+
+// The word NULL without quotes is a type, and not the absence of a value.
+func TestTypeNull(t *testing.T) {
+	for attribute, want := range map[string]string{
+		"{type: NULL}": "NULL", `{type: "NULL"}`: "NULL", "{type: null}": "NULL", "NULL": "NULL", "null": "S", "": "S",
+	} {
+		m := parsed(t, []byte("model: 1\ntables: {abc: {key: {partition: id}}}\n"+
+			"entities: {b: {attributes: {id: {size: 4}, c: "+attribute+"}}}\npatterns: []\n"))
+		if m == nil {
+			t.Errorf("%q is invalid", attribute)
+			continue
+		}
+		if f, _ := m.Entities[0].Field("c"); f.Type.String() != want {
+			t.Errorf("%q has the type %s, want %s", attribute, f.Type, want)
+		}
+	}
+}

@@ -102,11 +102,23 @@ func (s *schemaBuilder) member(t reflect.Type, f fieldSpec) map[string]any {
 		return map[string]any{"type": "number", "minimum": 0}
 	}
 	if len(f.oneof) > 0 {
-		return map[string]any{"enum": f.oneof}
+		return map[string]any{"enum": enumOf(f.oneof)}
 	}
 	// YAML parses an unquoted word such as 1 or true as another type than a
 	// string; a model takes it as it was written.
 	return map[string]any{"type": []string{"string", "number", "boolean"}}
+}
+
+// enumOf returns the values of an enumeration. YAML parses the word NULL without quotes
+// as null.
+func enumOf(words []string) (values []any) {
+	for _, word := range words {
+		values = append(values, word)
+		if word == "NULL" {
+			values = append(values, nil)
+		}
+	}
+	return values
 }
 
 // entry returns the schema of the value of a named entry.

@@ -379,3 +379,15 @@ func TestIndexKeyOfAnotherType(t *testing.T) {
 		t.Errorf("the model is\n%s", text)
 	}
 }
+
+// Items with attributes of type NULL, which most mappers write, make a valid model.
+func TestInferNull(t *testing.T) {
+	var lines []string
+	for i := range 30 {
+		lines = append(lines, fmt.Sprintf(`{"PK": {"S": "U#%d"}, "SK": {"S": "U"}, "nothing": {"NULL": true}}`, i))
+	}
+	r, text := deriveText(t, sampleText(t, lines...))
+	if a := r.Entities[0].attribute("nothing"); a == nil || a.Type != "NULL" {
+		t.Errorf("nothing is %+v, want the type NULL in\n%s", a, text)
+	}
+}
