@@ -120,7 +120,8 @@ func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.
 	if err != nil {
 		return nil, err
 	}
-	// The counts are read first, so that they do not contain the scans of the sample.
+	// An older stator counts the scans of the sample, so the counts are read first.
+	e.Uncounted = true
 	traffic, counted := readTraffic(ctx, e)
 	now := time.Now()
 	samples, err := f.readServer(ctx, e, stderr)

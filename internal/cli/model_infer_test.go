@@ -116,6 +116,28 @@ func TestModelInferServer(t *testing.T) {
 	}
 }
 
+// The scans of infer are not traffic: a second run derives the same patterns, and no scan.
+func TestModelInferIsNotCounted(t *testing.T) {
+	m := readTestModel(t, "../../apps/goals/goals.model.yaml")
+	s := openServer(t, m)
+	server := httptest.NewServer(s.handler)
+	defer server.Close()
+	for i := range 10 {
+		it := model.Generator{}.Item(m.Entities[0], i)
+		s.send("PutItem", map[string]any{"TableName": "CustomerBatch", "Item": json.RawMessage(wire.AppendItem(nil, it))})
+	}
+	for range 2 {
+		code, out, errs := runStator(t, "model", "infer", "--endpoint", server.URL)
+		if code != 0 || strings.Contains(out, "scan:") || !strings.Contains(out, "put: customer-batch") {
+			t.Fatalf("exit code %d, the output is %s%s", code, out, errs)
+		}
+	}
+	s.send("Scan", map[string]any{"TableName": "CustomerBatch"})
+	if _, out, _ := runStator(t, "model", "infer", "--endpoint", server.URL); !strings.Contains(out, "scan: customer-batch") {
+		t.Errorf("the scan of a program is not in the model:\n%s", out)
+	}
+}
+
 // A server that does not count its requests gets a get for each entity.
 func TestModelInferWithoutTraffic(t *testing.T) {
 	m := readTestModel(t, "../../apps/goals/goals.model.yaml")

@@ -265,6 +265,9 @@ func paged[In any](plan func(*Service, *In) (*reading, error)) *operation {
 		if err != nil {
 			return nil, err
 		}
+		if r.operation == "Scan" && isUncounted(ctx) {
+			return r.page.Reply(reply), nil
+		}
 		if c := s.counter(&used.asked); c != nil {
 			used.count(c)
 		}
@@ -332,6 +335,15 @@ func callerOf(ctx context.Context) Caller {
 	c.Region = cmp.Or(c.Region, "us-east-1")
 	return c
 }
+
+type uncountedKey struct{}
+
+// WithoutCount returns a context in which a scan is not counted by its shape.
+func WithoutCount(ctx context.Context) context.Context {
+	return context.WithValue(ctx, uncountedKey{}, true)
+}
+
+func isUncounted(ctx context.Context) bool { return ctx.Value(uncountedKey{}) != nil }
 
 // tableARN returns the ARN of a table in the caller's region.
 func (s *Service) tableARN(ctx context.Context, table string) string {

@@ -32,6 +32,7 @@ import (
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 const (
@@ -217,6 +218,9 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 			h.fail(ctx, a, media, name, err)
 		}
 		return
+	}
+	if name == "Scan" && len(r.Header(workload.UncountedHeader)) > 0 {
+		ctx = ops.WithoutCount(ctx)
 	}
 	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room})
 	request, err := h.decode(ctx, name, body)

@@ -76,6 +76,10 @@ type Report struct {
 // MaxShapes is how many shapes a Recorder counts separately.
 const MaxShapes = 4096
 
+// UncountedHeader is the HTTP header of a scan that is not counted, whatever its value: one
+// by which a tool examines a table, and which is no traffic of an application.
+const UncountedHeader = "X-Stator-Uncounted"
+
 // Recorder counts the requests of a server. It may be used concurrently.
 type Recorder struct {
 	seed    maphash.Seed

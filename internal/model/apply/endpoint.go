@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/workload"
 )
 
 // Endpoint is a client of a server of the API.
@@ -18,6 +19,9 @@ type Endpoint struct {
 	URL    string
 	Client *http.Client
 	Sign   func(r *http.Request, body []byte) error
+
+	// Uncounted asks a stator not to count the scans of this client as traffic.
+	Uncounted bool
 }
 
 // maxReplyBytes is more than any reply has.
@@ -58,6 +62,9 @@ func (e *Endpoint) send(ctx context.Context, to, target string, body any) ([]byt
 	}
 	r.Header.Set("X-Amz-Target", target)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	if e.Uncounted {
+		r.Header.Set(workload.UncountedHeader, "true")
+	}
 	return e.do(r, text)
 }
 
