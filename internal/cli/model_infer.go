@@ -30,6 +30,8 @@ type inferFlags struct {
 	name   string
 	output string
 	json   bool
+
+	allValues bool
 }
 
 func modelInferCommand() *cobra.Command {
@@ -66,6 +68,7 @@ evidence. docs/model-infer.md says how it is derived.
 	flags.StringVar(&f.key, "key", "", "key of the tables in files, as PARTITION or PARTITION,SORT; defaults to a guess")
 	flags.StringVar(&f.name, "name", "inferred", "name of the model")
 	flags.StringVarP(&f.output, "output", "o", "", "file to write the model to; it must not exist")
+	flags.BoolVar(&f.allValues, "all-values", false, "write values of items into the model that may be a customer's data")
 	flags.BoolVar(&f.json, "json", false, "print the evidence as JSON; the model only with --output")
 	return cmd
 }
@@ -102,9 +105,17 @@ func (f *inferFlags) infer(ctx context.Context, args []string, stderr io.Writer)
 	if err != nil {
 		return nil, err
 	}
+	f.allow(samples)
 	r := infer.From(f.name, strings.Join(args, ", "), samples)
 	r.AssumePatterns()
 	return r, nil
+}
+
+// allow sets which texts of items the model may contain.
+func (f *inferFlags) allow(samples []*infer.TableSample) {
+	for _, s := range samples {
+		s.AllValues = f.allValues
+	}
 }
 
 // inferServer derives the model from the items of a server, and from its traffic
@@ -128,6 +139,7 @@ func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.
 	if err != nil {
 		return nil, err
 	}
+	f.allow(samples)
 	r := infer.From(f.name, "the server "+f.endpoint, samples)
 	r.AddTraffic(traffic, now)
 	if len(r.Patterns) == 0 {

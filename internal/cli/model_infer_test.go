@@ -43,6 +43,7 @@ func TestModelInferFiles(t *testing.T) {
 	export := filepath.Join(folder, "export")
 	plain := put("plain.json", lines.String())
 	table := put("orders.csv", "orderId,total\no1,1\no2,2\n")
+	visits := put("visits.csv", "id,email\n"+visitLines())
 	other := put("other.json", `{"a": 1}`)
 	empty := filepath.Dir(put("empty/readme.txt", ""))
 	there := put("there.model.yaml", "model: 1")
@@ -58,6 +59,8 @@ func TestModelInferFiles(t *testing.T) {
 		{"a table of text", []string{table}, 0, "key: {partition: orderId}"},
 		{"two tables", []string{table, plain}, 0, "table: orders\n"},
 		{"the evidence", []string{plain, "--json"}, 0, `"template": "CUSTOMER#{customerId}"`},
+		{"personal values", []string{visits}, 0, "email: {size: 11}"},
+		{"all values", []string{visits, "--all-values"}, 0, "ann@home.at"},
 		{"a name", []string{plain, "--name", "shop"}, 0, "name: shop"},
 		{"a file of another form", []string{other}, 1, "other.json: document 1 has no Item, NewImage or Items"},
 		{"a file that does not exist", []string{filepath.Join(folder, "none.json")}, 1, "cannot read the items"},
@@ -78,6 +81,14 @@ func TestModelInferFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// visitLines returns lines of a table with few addresses.
+func visitLines() (text string) {
+	for i := range 12 {
+		text += fmt.Sprintf("v%d,%s@home.at\n", i, []string{"ann", "bob"}[i%2])
+	}
+	return text
 }
 
 // The model of a server's tables is one that check accepts. Only the named tables are read.

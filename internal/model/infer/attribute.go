@@ -93,7 +93,7 @@ func (g *itemGroup) stored(name string) *Attribute {
 		}
 		return int(a) - int(b)
 	})
-	a := &Attribute{Name: name, Type: types[0].String(), Guess: "in all items"}
+	a := &Attribute{Name: name, Type: types[0].String(), Guess: "in all items", allValues: g.sample.AllValues}
 	if all < len(g.rows) {
 		a.Guess = fmt.Sprintf("%s of %s items have it", figure(all), figure(len(g.rows)))
 	}
@@ -197,6 +197,10 @@ func (a *Attribute) enumerate(texts []string) bool {
 	if numbered := shareOf(texts, func(text string) bool { return strings.ContainsAny(text, "0123456789") }); numbered > 0 && identifierName().MatchString(a.Name) {
 		return false // identifiers of few things
 	}
+	if !a.allValues && !mayList(a.Name, counts) {
+		a.Guess += fmt.Sprintf("; %s not listed", plural(len(counts), "value"))
+		return false
+	}
 	a.Values = slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
 		if n := counts[y] - counts[x]; n != 0 {
 			return n
@@ -223,7 +227,7 @@ func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
 // describePart describes a part of keys that no attribute contains.
 func (g *itemGroup) describePart(e *Entity, a *Attribute) {
-	a.Type, a.Guess = "S", "it occurs only within keys"
+	a.Type, a.Guess, a.allValues = "S", "it occurs only within keys", g.sample.AllValues
 	var texts []string
 	for _, r := range g.rows {
 		if text, ok := r.text[a.Name]; ok {

@@ -187,7 +187,7 @@ func (g *itemGroup) divideAt(name string, at int) (all []*itemGroup) {
 		}
 		rows := byWord[word]
 		constant := capitals().MatchString(word) || first || len(rows) >= 3
-		if tooMany || !constant || values[word] {
+		if tooMany || !constant || values[word] || !g.sample.mayName(word, len(rows)) {
 			rest = append(rest, rows...)
 			continue
 		}

@@ -25,6 +25,10 @@ type TableSample struct {
 	Count    int64
 	Complete bool    // Items holds all items
 	Units    float64 // read units that the sample used
+
+	// AllValues allows to write any text of an item into the model, also what may be a
+	// customer's data.
+	AllValues bool
 }
 
 // fraction is the share of the table's items that the sample holds.
@@ -112,6 +116,8 @@ type Attribute struct {
 	When     *Presence `json:"when,omitempty"`
 	Unstored bool      `json:"unstored,omitempty"` // it occurs only within keys
 	Guess    string    `json:"evidence"`
+
+	allValues bool // TableSample.AllValues
 }
 
 // From derives the tables and entities of samples. source describes where they
@@ -226,4 +232,12 @@ func slugOf(text string) string {
 	words := strings.FieldsFunc(b.String(), func(r rune) bool { return r == '-' })
 	slug := strings.Join(words, "-")
 	return slug[:min(len(slug), 60)]
+}
+
+// plural is a number of things.
+func plural[T int | int64](n T, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return figure(n) + " " + thing + "s"
 }

@@ -100,7 +100,7 @@ func (b *templateBuilder) part(rows []*sampleRow, k *Key, i int) []templateToken
 	if parts := b.cover(rows, k.Name, before, value, 0); parts != nil {
 		return append(tokens, parts...)
 	}
-	if whole && constant && slices.Contains(primaryKey(b.g.sample.Table), k.Name) && len(rows) >= 2 {
+	if whole && constant && slices.Contains(primaryKey(b.g.sample.Table), k.Name) && len(rows) >= 2 && b.g.sample.mayName(first.text, len(rows)) {
 		return append(tokens, templateToken{text: first.text})
 	}
 	if whole {
@@ -130,6 +130,9 @@ func (b *templateBuilder) isLiteral(rows []*sampleRow, before, text string, valu
 		if varies || before != "" {
 			return false
 		}
+	}
+	if !b.g.sample.mayName(text, len(rows)) {
+		return false
 	}
 	return capitals().MatchString(text) || len(rows) >= 5 || wordToken().MatchString(text) && len(rows) >= 2
 }
