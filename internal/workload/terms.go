@@ -21,42 +21,91 @@ const unknownName = "??"
 // terms holds the prefixes and names that shapes contain, by table.
 type terms struct {
 	mu     sync.Mutex
-	tables map[string]map[shapeTerm]int // 1 for a term, or the number of terms of its kind
+	tables map[string]*tableTerms
 }
 
-// shapeTerm is a prefix of a key attribute, or with no attribute the name of one. Without
-// text it stands for all terms of its kind.
-type shapeTerm struct{ attribute, text string }
+// tableTerms holds the terms of one table.
+type tableTerms struct {
+	schema *schema.Table // as the last request with a new shape found it
+	counts map[shapeTerm]int
+}
 
-// known reports whether a table has a term, and adds it as long as there are fewer
-// than most of its kind.
-func (k *terms) known(table string, t shapeTerm, most int) bool {
+// shapeTerm is a prefix of a key attribute, a whole value of one, or the name of an
+// attribute. Without text it stands for all terms of its kind: its count is their number, or
+// one more than the most if there were more.
+type shapeTerm struct {
+	kind            termKind
+	attribute, text string
+}
+
+type termKind int
+
+const (
+	nameTerm termKind = iota
+	prefixTerm
+	wholeTerm
+)
+
+// most is how many terms of a kind a table has.
+func (k termKind) most() int {
+	return [...]int{nameTerm: MaxNames, prefixTerm: MaxPrefixes, wholeTerm: MaxWhole}[k]
+}
+
+// known reports whether a table has a term, and adds it as long as there are not too many
+// of its kind.
+func (k *terms) known(t *schema.Table, term shapeTerm) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := k.tables[table]
-	if _, ok := all[t]; ok {
+	all := k.tables[t.Name]
+	if all == nil {
+		if len(k.tables) >= MaxShapes {
+			return false
+		}
+		if k.tables == nil {
+			k.tables = make(map[string]*tableTerms)
+		}
+		all = &tableTerms{counts: make(map[shapeTerm]int)}
+		k.tables[t.Name] = all
+	}
+	all.schema = t
+	if _, ok := all.counts[term]; ok {
 		return true
 	}
-	kind := shapeTerm{attribute: t.attribute}
-	if all[kind] >= most || all == nil && len(k.tables) >= MaxShapes {
+	kind := shapeTerm{kind: term.kind, attribute: term.attribute}
+	if n := all.counts[kind]; n >= term.kind.most() {
+		all.counts[kind] = term.kind.most() + 1
 		return false
 	}
-	if all == nil {
-		if k.tables == nil {
-			k.tables = make(map[string]map[shapeTerm]int)
-		}
-		all = make(map[shapeTerm]int)
-		k.tables[table] = all
-	}
-	all[kind]++
-	all[shapeTerm{t.attribute, strings.Clone(t.text)}] = 1 // the name may share memory with a request
+	all.counts[kind]++
+	term.text = strings.Clone(term.text) // it may share memory with a request
+	all.counts[term] = 1
 	return true
+}
+
+// wholeValues returns the tables, and the key attributes that have too many whole values.
+func (k *terms) wholeValues() (tables map[string]*schema.Table, tooMany map[wholeValue]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	tables, tooMany = make(map[string]*schema.Table), make(map[wholeValue]bool)
+	for name, t := range k.tables {
+		tables[name] = t.schema
+		for term, n := range t.counts {
+			if term.kind == wholeTerm && term.text == "" && n > MaxWhole {
+				tooMany[wholeValue{name, term.attribute, ""}] = true
+			}
+		}
+	}
+	return tables, tooMany
 }
 
 // Prefix returns the prefix of a key attribute's value as a shape contains it.
 func (r *Recorder) Prefix(t *schema.Table, attribute string, v item.Value) string {
 	p := string(PrefixOf(v))
-	if p == "" || r.current.Load().terms.known(t.Name, shapeTerm{"p " + attribute, p}, MaxPrefixes) {
+	term := shapeTerm{prefixTerm, attribute, p}
+	if isWhole(p) {
+		term.kind = wholeTerm
+	}
+	if p == "" || r.current.Load().terms.known(t, term) {
 		return p
 	}
 	return Unknown
@@ -67,7 +116,7 @@ func (r *Recorder) Name(t *schema.Table, name string) string {
 	if t.Uses(name) {
 		return name
 	}
-	if Reported(name) && r.current.Load().terms.known(t.Name, shapeTerm{"", name}, MaxNames) {
+	if Reported(name) && r.current.Load().terms.known(t, shapeTerm{nameTerm, "", name}) {
 		return name
 	}
 	return unknownName

@@ -125,6 +125,7 @@ func (p *countPeriod) report() Report {
 		report.Shapes = append(report.Shapes, c.count(shape))
 	}
 	p.mu.RUnlock()
+	report.Shapes = p.hideWhole(report.Shapes)
 	slices.SortFunc(report.Shapes, func(a, b ShapeCount) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), slices.Compare(a.texts(), b.texts()))
 	})
