@@ -14,5 +14,6 @@ func (s *Service) deleteTable(ctx context.Context, in *api.DeleteTable) (*api.Ta
 	if err != nil {
 		return nil, err
 	}
+	s.workload.TableDeleted()
 	return &api.TableReply{TableDescription: s.description(ctx, left)}, nil
 }

@@ -48,10 +48,18 @@ type Service struct {
 
 // New makes a service from its parts.
 func New(p Parts) *Service {
-	return &Service{
+	s := &Service{
 		DB: p.DB, backups: p.Backups, transfers: p.Transfers, source: p.Source, account: "000000000000",
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
+	s.workload.Exists = s.exists
+	return s
+}
+
+// exists reports whether a table exists.
+func (s *Service) exists(table string) bool {
+	_, err := s.DB.Table(table)
+	return err == nil
 }
 
 // operations holds all operations by their name in X-Amz-Target.

@@ -272,3 +272,27 @@ func TestRepeatedRequestsAreCountedOnce(t *testing.T) {
 		})
 	}
 }
+
+// A deleted table's shapes make room for those of other tables.
+func TestShapesOfADeletedTable(t *testing.T) {
+	h := newShapesTest(t)
+	h.service.workload.Exists = h.service.exists
+	put := func() {
+		h.do("PutItem", []byte(`{"TableName":"indexed","Item":{"pk":{"S":"x"},"sk":{"N":"1"}}}`))
+	}
+	fill := func() {
+		for i := range workload.MaxShapes + 10 {
+			h.service.workload.Counter(workload.Shape{Operation: "Query", Table: "plain", Form: fmt.Sprint("a", i)}).Observe(1, 1)
+		}
+	}
+	fill()
+	put()
+	if n := h.service.Shapes().Other.Requests; n == 0 {
+		t.Errorf("%d requests are counted together", n)
+	}
+	h.do("DeleteTable", []byte(`{"TableName":"plain"}`))
+	put()
+	if text := shapesAsText(t, h.service); !strings.Contains(text, `"operation":"PutItem","table":"indexed"`) {
+		t.Errorf("the request is not counted: %.300s", text)
+	}
+}

@@ -129,12 +129,21 @@ func (r *Recorder) Cached(f Fingerprint) *Counter {
 // Cache caches the counter of the requests with a fingerprint.
 func (r *Recorder) Cache(f Fingerprint, c *Counter) {
 	e := &fingerprintEntry{f, c}
-	cache := &c.period.cache // a reset may have followed since
-	set := &cache.sets[f%cacheSets]
+	at := c.period.cache.store(e) // a reset may have followed since
+	if c.dropped.Load() {         // since it was looked up; the sweep may have been before
+		at.CompareAndSwap(e, nil)
+	}
+}
+
+// store stores an entry and returns its place.
+func (c *fingerprintCache) store(e *fingerprintEntry) *atomic.Pointer[fingerprintEntry] {
+	set := &c.sets[e.fingerprint%cacheSets]
 	for i := range set {
 		if set[i].CompareAndSwap(nil, e) {
-			return
+			return &set[i]
 		}
 	}
-	set[cache.next.Add(1)%cacheWays].Store(e)
+	at := &set[c.next.Add(1)%cacheWays]
+	at.Store(e)
+	return at
 }

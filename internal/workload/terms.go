@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"strings"
 	"sync"
 
@@ -80,6 +81,13 @@ func (k *terms) known(t *schema.Table, term shapeTerm) bool {
 	term.text = strings.Clone(term.text) // it may share memory with a request
 	all.counts[term] = 1
 	return true
+}
+
+// drop drops the terms of tables.
+func (k *terms) drop(gone map[string]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.tables, func(table string, _ *tableTerms) bool { return gone[table] })
 }
 
 // wholeValues returns the tables, and the key attributes that have too many whole values.

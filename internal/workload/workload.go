@@ -82,6 +82,10 @@ const UncountedHeader = "X-Stator-Uncounted"
 
 // Recorder counts the requests of a server. It may be used concurrently.
 type Recorder struct {
+	// Exists reports whether a table exists; nil if all do. The shapes of deleted tables
+	// make room for others.
+	Exists func(table string) bool
+
 	seed    maphash.Seed
 	current atomic.Pointer[countPeriod]
 }
@@ -90,6 +94,7 @@ type Recorder struct {
 type countPeriod struct {
 	since time.Time
 	other Counter
+	full  atomic.Uint64 // how often there was no room for a shape
 
 	mu    sync.RWMutex // guards known; most requests find their counter in the cache
 	known map[Shape]*Counter
@@ -146,7 +151,7 @@ func (r *Recorder) Counter(shape Shape) *Counter {
 	if c != nil {
 		return c
 	}
-	if full {
+	if full && !r.makeRoom(p) {
 		return &p.other
 	}
 	p.mu.Lock()
@@ -170,6 +175,7 @@ func (r *Recorder) Counter(shape Shape) *Counter {
 // Counter counts the requests of one shape.
 type Counter struct {
 	period                       *countPeriod // that it belongs to
+	dropped                      atomic.Bool  // its table was deleted, and its shape is not counted any more
 	requests, returned, measured atomic.Int64
 	discarded                    atomic.Int64 // items scanned and not returned
 	halfUnits                    atomic.Int64 // of the requests measured

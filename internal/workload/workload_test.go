@@ -263,3 +263,50 @@ func TestShapeText(t *testing.T) {
 		}
 	}
 }
+
+// The shapes of deleted tables make room for those of others. Those of a table that was
+// created again, and those that were cached, are counted again.
+func TestShapesOfDeletedTablesMakeRoom(t *testing.T) {
+	r := NewRecorder(time.Now())
+	exists := map[string]bool{"kept": true, "gone": true}
+	r.Exists = func(table string) bool { return exists[table] }
+	for i := range MaxShapes - 1 {
+		r.Counter(Shape{Operation: "Query", Table: "gone", Form: fmt.Sprint("a", i, " = ?")}).Observe(1, 1)
+	}
+	kept, gone := Shape{Operation: "GetItem", Table: "kept"}, Shape{Operation: "Query", Table: "gone", Form: "a0 = ?"}
+	f := r.Fingerprint(&gone)
+	cached := r.Counter(gone)
+	r.Cache(f, cached)
+	r.Counter(kept).Observe(1, 1)
+	exists["gone"] = false
+	if n := len(r.Report().Shapes); n != MaxShapes {
+		t.Errorf("after the table is deleted there are %d shapes, want all %d as long as there is room", n, MaxShapes)
+	}
+	put := Shape{Operation: "PutItem", Table: "kept"}
+	r.Counter(put).Observe(0, 0)
+	if report := r.Report(); len(report.Shapes) != 2 || report.Other.Requests != 0 {
+		t.Errorf("%d shapes are left, want 2, and %d requests are counted together, want none", len(report.Shapes), report.Other.Requests)
+	}
+	r.Cache(f, cached) // a request that looked its counter up before
+	if r.Cached(f) != nil {
+		t.Error("a counter of the deleted table is cached")
+	}
+	exists["gone"] = true
+	r.Counter(gone).Observe(1, 1)
+	if report := r.Report(); len(report.Shapes) != 3 {
+		t.Errorf("after the table is created again there are %d shapes, want 3", len(report.Shapes))
+	}
+}
+
+// While there is room for no more shapes, few requests look for deleted tables.
+func TestRoomIsLookedForSeldom(t *testing.T) {
+	r := NewRecorder(time.Now())
+	calls := 0
+	r.Exists = func(string) bool { calls++; return true }
+	for i := range MaxShapes + roomEvery {
+		r.Counter(Shape{Operation: "Query", Table: "t", Form: fmt.Sprint("a", i, " = ?")}).Observe(1, 1)
+	}
+	if calls != 1 {
+		t.Errorf("the table is looked up %d times, want once", calls)
+	}
+}
