@@ -39,9 +39,11 @@ type State struct {
 	Owner      string        `json:"owner,omitempty"`    // the process that runs it
 	Until      time.Time     `json:"until,omitzero"`     // when its lease ends
 	Segments   int           `json:"segments"`
-	Unmatched  string        `json:"unmatched"`         // what happens to items that match no entity
-	Sources    []string      `json:"sources"`           // the tables that are read
-	Created    []string      `json:"created,omitempty"` // tables that the migration created
+	Unmatched  string        `json:"unmatched"`          // what happens to items that match no entity
+	Sources    []string      `json:"sources"`            // the tables that are read
+	Created    []string      `json:"created,omitempty"`  // names of the tables that the migration creates
+	TableIDs   stringMap     `json:"tableIds,omitempty"` // of these tables, when they are created
+	Added      []AddedIndex  `json:"added,omitempty"`
 	Enabled    []string      `json:"enabled,omitempty"` // tables whose stream the migration enabled
 	ARNs       stringMap     `json:"arns,omitempty"`    // the streams that are read, by table
 	Followed   time.Time     `json:"followed,omitzero"` // when the streams were last read to the end

@@ -1,34 +1,45 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
 // createTables creates the new tables, adds indexes to those that stay, and
 // enables the streams of the old ones.
 func (r *phaseRun) createTables(ctx context.Context) error {
-	for _, t := range r.m.plan.targets {
-		if slices.Contains(r.state.Created, t.Name) {
-			continue
-		}
-		exists, err := apply.Exists(ctx, r.m.c.send, t.Name)
-		if err != nil {
-			return err
-		}
-		if exists {
-			return fmt.Errorf("table %s exists already; the items of a migration go into new tables", t.Name)
-		}
-		r.set(func(st *State) { st.Created = append(st.Created, t.Name) })
-	}
-	if err := r.save(ctx); err != nil {
+	plan, err := apply.Make(ctx, r.m.c.send, r.m.plan.new)
+	if err != nil {
 		return err
 	}
-	if err := r.change(ctx, apply.CreateTable, apply.Billing, apply.Units, apply.AddIndex); err != nil {
+	if len(plan.Faults) > 0 {
+		return fmt.Errorf("table %s: %s", plan.Faults[0].Table, plan.Faults[0].Message)
+	}
+	for _, t := range r.m.plan.targets {
+		if is, err := r.describe(ctx, t.Name); err != nil || is != nil && !is.ours {
+			return cmp.Or(err, existsAlready(t.Name))
+		}
+	}
+	for _, c := range plan.Changes {
+		if c.Kind == apply.CreateTable {
+			if err := r.createTable(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	for _, t := range r.m.plan.targets {
+		if err := waitActive(ctx, r.m.c, t.Name); err != nil {
+			return err
+		}
+	}
+	if err := r.changeTables(ctx, plan); err != nil {
 		return err
 	}
 	for _, table := range r.m.plan.sourceNames() {
@@ -39,20 +50,190 @@ func (r *phaseRun) createTables(ctx context.Context) error {
 	return nil
 }
 
+func existsAlready(table string) error {
+	return fmt.Errorf("table %s exists already; the items of a migration go into new tables", table)
+}
+
+// migrationTag is the tag of a new table until its id is stored.
+const migrationTag = "stator-migration"
+
+// createTable creates a table, without a stream, whose consumers would see the
+// copies as new items. Its name is stored before, and its id afterwards. In
+// between the tag says that the table belongs to the migration.
+func (r *phaseRun) createTable(ctx context.Context, c *apply.Change) error {
+	if !slices.Contains(r.state.Created, c.Table) {
+		r.set(func(st *State) { st.Created = append(st.Created, c.Table) })
+		if err := r.save(ctx); err != nil {
+			return err
+		}
+	}
+	delete(c.Request.Body, "StreamSpecification")
+	c.Request.Body["Tags"] = []any{stringMap{"Key": migrationTag, "Value": r.state.ID}}
+	var ignored any
+	err := r.m.c.ask(ctx, "CreateTable", c.Request.Body, &ignored)
+	if err != nil && !isFault(err, "ResourceInUseException") {
+		return fmt.Errorf("create table %s: %w", c.Table, err)
+	}
+	if err := waitActive(ctx, r.m.c, c.Table); err != nil {
+		return err
+	}
+	// A repeated request may find the table that the first one created.
+	is, err := r.describe(ctx, c.Table)
+	if err == nil && (is == nil || !is.ours) {
+		err = existsAlready(c.Table)
+	}
+	return err
+}
+
+// tableDescription is a table of the endpoint.
+type tableDescription struct {
+	TableID  string `json:"TableId"`
+	TableArn string
+	Indexes  []struct{ IndexName string } `json:"GlobalSecondaryIndexes"`
+
+	ours bool // the migration created it
+}
+
+// describe describes a table; nil if it does not exist.
+func (r *phaseRun) describe(ctx context.Context, table string) (*tableDescription, error) {
+	var reply struct{ Table *tableDescription }
+	err := r.m.c.ask(ctx, "DescribeTable", map[string]any{"TableName": table}, &reply)
+	if isFault(err, "ResourceNotFoundException") {
+		return nil, nil
+	}
+	if err != nil || reply.Table == nil {
+		return nil, fmt.Errorf("describe table %s: %w", table, err)
+	}
+	is := reply.Table
+	if id := r.state.TableIDs[table]; id != "" {
+		is.ours = is.TableID == id
+		return is, nil
+	}
+	if slices.Contains(r.state.Created, table) {
+		is.ours, err = r.adopt(ctx, table, is)
+	}
+	return is, err
+}
+
+// adopt reports whether a table has the tag of the migration. It replaces the tag
+// by the stored id.
+func (r *phaseRun) adopt(ctx context.Context, table string, is *tableDescription) (bool, error) {
+	tagged, err := r.isTagged(ctx, is.TableArn)
+	if err != nil || !tagged || is.TableID == "" {
+		return tagged, err
+	}
+	r.set(func(st *State) {
+		if st.TableIDs == nil {
+			st.TableIDs = make(map[string]string)
+		}
+		st.TableIDs[table] = is.TableID
+	})
+	if err := r.save(ctx); err != nil {
+		return true, err
+	}
+	// A tag that stays does no harm.
+	_, _ = r.m.c.send(ctx, "UntagResource", map[string]any{"ResourceArn": is.TableArn, "TagKeys": []string{migrationTag}})
+	return true, nil
+}
+
+func (r *phaseRun) isTagged(ctx context.Context, arn string) (bool, error) {
+	body := map[string]any{"ResourceArn": arn}
+	for {
+		var reply struct {
+			Tags      []struct{ Key, Value string }
+			NextToken string
+		}
+		err := r.m.c.ask(ctx, "ListTagsOfResource", body, &reply)
+		if isFault(err, "ResourceNotFoundException") {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read the tags of %s: %w", arn, err)
+		}
+		for _, tag := range reply.Tags {
+			if tag.Key == migrationTag && tag.Value == r.state.ID {
+				return true, nil
+			}
+		}
+		if reply.NextToken == "" {
+			return false, nil
+		}
+		body["NextToken"] = reply.NextToken
+	}
+}
+
+// AddedIndex names an index that a migration added to a table that stays.
+type AddedIndex struct {
+	Table string `json:"table"`
+	Index string `json:"index"`
+}
+
+// changeTables adds the indexes of the new model to the tables that stay, and
+// changes their billing and their units.
+func (r *phaseRun) changeTables(ctx context.Context, plan *apply.Plan) error {
+	kinds := []string{apply.Billing, apply.Units, apply.AddIndex}
+	changes := slices.DeleteFunc(slices.Clone(plan.Changes), func(c *apply.Change) bool { return !slices.Contains(kinds, c.Kind) })
+	for _, c := range changes {
+		if c.Kind == apply.AddIndex {
+			if err := r.recordIndex(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return apply.Do(ctx, r.m.c.send, &apply.Plan{Changes: changes}, apply.Waiting{Every: r.m.options.Poll})
+}
+
+// recordIndex stores that an index is about to be added.
+func (r *phaseRun) recordIndex(ctx context.Context, c *apply.Change) error {
+	name, err := addedIndex(c.Request)
+	if err != nil {
+		return err
+	}
+	is, err := r.describe(ctx, c.Table)
+	if err != nil {
+		return err
+	}
+	added := AddedIndex{c.Table, name}
+	switch {
+	case slices.Contains(r.state.Added, added):
+		return nil
+	case is != nil && is.hasIndex(name):
+		return fmt.Errorf("table %s has an index %s that differs from that of the new model: give the new index another name", c.Table, name)
+	}
+	r.set(func(st *State) { st.Added = append(st.Added, added) })
+	return r.save(ctx)
+}
+
+func (is *tableDescription) hasIndex(name string) bool {
+	return slices.ContainsFunc(is.Indexes, func(x struct{ IndexName string }) bool { return x.IndexName == name })
+}
+
+// addedIndex returns the index that a request adds.
+func addedIndex(q model.Request) (string, error) {
+	text, err := json.Marshal(q.Body)
+	if err != nil {
+		return "", err
+	}
+	var body struct {
+		GlobalSecondaryIndexUpdates []struct{ Create struct{ IndexName string } }
+	}
+	if err := json.Unmarshal(text, &body); err != nil {
+		return "", err
+	}
+	if len(body.GlobalSecondaryIndexUpdates) != 1 {
+		return "", errors.New("a request adds no index, or several")
+	}
+	return body.GlobalSecondaryIndexUpdates[0].Create.IndexName, nil
+}
+
 // change makes the changes of some kinds that the tables need to match the new
-// model. New tables are created without a stream, whose consumers would see the
-// copies as new items.
+// model.
 func (r *phaseRun) change(ctx context.Context, kinds ...string) error {
 	plan, err := apply.Make(ctx, r.m.c.send, r.m.plan.new)
 	if err != nil {
 		return err
 	}
 	plan.Changes = slices.DeleteFunc(plan.Changes, func(c *apply.Change) bool { return !slices.Contains(kinds, c.Kind) })
-	for _, c := range plan.Changes {
-		if c.Kind == apply.CreateTable {
-			delete(c.Request.Body, "StreamSpecification")
-		}
-	}
 	return apply.Do(ctx, r.m.c.send, plan, apply.Waiting{Every: r.m.options.Poll})
 }
 
@@ -112,80 +293,4 @@ func (r *phaseRun) enableStream(ctx context.Context, table string, images bool) 
 		st.ARNs[table] = arn
 	})
 	return r.save(ctx)
-}
-
-// disableStream ends the stream of a table, if the migration enabled it.
-func (r *phaseRun) disableStream(ctx context.Context, table string) error {
-	arn, _, err := r.streamOf(ctx, table)
-	if isFault(err, "ResourceNotFoundException") || err == nil && (arn == "" || !slices.Contains(r.state.Enabled, table)) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var ignored any
-	err = r.m.c.ask(ctx, "UpdateTable", map[string]any{"TableName": table, "StreamSpecification": map[string]any{"StreamEnabled": false}}, &ignored)
-	if err != nil {
-		return err
-	}
-	return waitActive(ctx, r.m.c, table)
-}
-
-// deleteTable deletes a table if it exists.
-func (r *phaseRun) deleteTable(ctx context.Context, table string) error {
-	for {
-		var ignored any
-		err := r.m.c.ask(ctx, "DeleteTable", map[string]any{"TableName": table}, &ignored)
-		if isFault(err, "ResourceNotFoundException") {
-			return nil
-		}
-		if err != nil && !isFault(err, "ResourceInUseException") {
-			return fmt.Errorf("delete table %s: %w", table, err)
-		}
-		if err := apply.Sleep(ctx, max(r.m.options.Poll, time.Millisecond)); err != nil {
-			return err
-		}
-	}
-}
-
-// drop removes what only the old model needs.
-func (r *phaseRun) drop(ctx context.Context) error {
-	for _, t := range r.m.plan.sources {
-		if err := r.deleteTable(ctx, t.Name); err != nil {
-			return err
-		}
-	}
-	for _, t := range r.m.plan.old.Tables {
-		if _, stays := r.m.plan.new.Table(t.Name); stays && t.Stream == "" {
-			if err := r.disableStream(ctx, t.Name); err != nil {
-				return err
-			}
-		}
-	}
-	plan, err := apply.Make(ctx, r.m.c.send, r.m.plan.new)
-	if err != nil {
-		return err
-	}
-	return apply.Do(ctx, r.m.c.send, plan, apply.Waiting{Every: r.m.options.Poll})
-}
-
-// abort removes what the migration created. Index keys that it added to items
-// stay.
-func (r *phaseRun) abort(ctx context.Context) error {
-	for _, table := range r.state.Created {
-		if err := r.deleteTable(ctx, table); err != nil {
-			return err
-		}
-	}
-	for _, table := range r.m.plan.sourceNames() {
-		if err := r.disableStream(ctx, table); err != nil {
-			return err
-		}
-	}
-	plan, err := apply.Make(ctx, r.m.c.send, r.m.plan.old)
-	if err != nil {
-		return err
-	}
-	plan.Changes = slices.DeleteFunc(plan.Changes, func(c *apply.Change) bool { return c.Kind != apply.RemoveIndex })
-	return apply.Do(ctx, r.m.c.send, plan, apply.Waiting{Every: r.m.options.Poll})
 }

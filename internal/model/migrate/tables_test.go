@@ -1,0 +1,125 @@
+package migrate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/model/migrate"
+)
+
+// addIndex adds an index of an attribute to a table.
+func (g *rig) addIndex(table, index, attribute string) {
+	g.Helper()
+	g.send("UpdateTable", map[string]any{"TableName": table,
+		"AttributeDefinitions": []any{map[string]string{"AttributeName": attribute, "AttributeType": "S"}},
+		"GlobalSecondaryIndexUpdates": []any{map[string]any{"Create": map[string]any{"IndexName": index,
+			"KeySchema": []any{map[string]string{"AttributeName": attribute, "KeyType": "HASH"}}, "Projection": map[string]string{"ProjectionType": "ALL"}}}}})
+	for !strings.Contains(g.describe(table), `"IndexStatus":"ACTIVE"`) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// describe returns the description of a table, "" if it does not exist.
+func (g *rig) describe(table string) string {
+	text, err := g.e.Send(g.Context(), "DescribeTable", map[string]any{"TableName": table})
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// An abort removes the indexes that the migration added, and no others.
+func TestMigrateAbortKeepsOtherIndexes(t *testing.T) {
+	t.Run("of a table that is copied", func(t *testing.T) {
+		g := newRig(t, oldOrders, newOrders)
+		g.addIndex("orders", "byNote", "note")
+		g.do(migrate.Ready)
+		g.do(migrate.Aborted)
+		if !strings.Contains(g.describe("orders"), "byNote") {
+			t.Error("abort removed the index byNote")
+		}
+	})
+	t.Run("of a table that stays", func(t *testing.T) {
+		g := newRig(t, oldTasks, strings.NewReplacer("{partition: id}", "{partition: id}, indexes: {byState: {partition: state}}").Replace(oldTasks))
+		g.addIndex("tasks", "byNote", "note")
+		g.do(migrate.Ready)
+		if !strings.Contains(g.describe("tasks"), "byState") {
+			t.Fatal("the index byState was not added")
+		}
+		g.do(migrate.Aborted)
+		if is := g.describe("tasks"); !strings.Contains(is, "byNote") || strings.Contains(is, "byState") {
+			t.Errorf("after the abort: %s", is)
+		}
+	})
+}
+
+const twoTables = `
+tables: {aaa: {key: {partition: id}}, bbb: {key: {partition: id}}}
+entities:
+  one: {table: aaa, attributes: {id: S}}
+  two: {table: bbb, attributes: {id: S}}
+patterns: [{name: get, get: one, given: [id], rate: 1/s}]
+`
+
+func (g *rig) createTable(table string) {
+	g.Helper()
+	g.send("CreateTable", map[string]any{"TableName": table, "BillingMode": "PAY_PER_REQUEST",
+		"AttributeDefinitions": []any{map[string]string{"AttributeName": "id", "AttributeType": "S"}}, "KeySchema": []any{map[string]string{"AttributeName": "id", "KeyType": "HASH"}}})
+}
+
+// An abort deletes the tables that the migration created, and no others that
+// have their names.
+func TestMigrateAbortKeepsOtherTables(t *testing.T) {
+	new := strings.NewReplacer("aaa", "aaa2", "bbb", "bbb2").Replace(twoTables)
+	t.Run("created after a run that stopped", func(t *testing.T) {
+		g := newRig(t, twoTables, new)
+		g.createTable("bbb2")
+		_, err := g.migrator().Run(t.Context(), migrate.Ready)
+		if err == nil || !strings.Contains(err.Error(), "bbb2 exists already") {
+			t.Fatal(err)
+		}
+		g.createTable("aaa2")
+		if _, err := g.migrator().Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "exists already") {
+			t.Errorf("a second run: %v", err)
+		}
+		g.do(migrate.Aborted)
+		if g.describe("aaa2") == "" || g.describe("bbb2") == "" {
+			t.Error("abort deleted a table that the migration did not create")
+		}
+	})
+	t.Run("created instead of those of the migration", func(t *testing.T) {
+		g := newRig(t, twoTables, new)
+		g.do(migrate.Ready)
+		g.send("DeleteTable", map[string]any{"TableName": "aaa2"})
+		for g.describe("aaa2") != "" {
+			time.Sleep(time.Millisecond)
+		}
+		g.createTable("aaa2")
+		g.do(migrate.Aborted)
+		if g.describe("aaa2") == "" || g.describe("bbb2") != "" {
+			t.Error("abort deleted the wrong table")
+		}
+	})
+	t.Run("created when the reply is lost", func(t *testing.T) {
+		g := newRig(t, twoTables, new)
+		send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+			text, err := g.e.Send(ctx, operation, body)
+			if b, _ := json.Marshal(body); operation == "CreateTable" && strings.Contains(string(b), "aaa2") {
+				return nil, errors.New("no answer")
+			}
+			return text, err
+		}
+		if _, err := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options).Run(t.Context(), migrate.Ready); err == nil {
+			t.Fatal("no error")
+		}
+		g.do(migrate.Ready)
+		g.do(migrate.Aborted)
+		if g.describe("aaa2") != "" || g.describe("bbb2") != "" {
+			t.Error("a table of the migration exists after the abort")
+		}
+	})
+}
