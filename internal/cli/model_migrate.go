@@ -144,6 +144,9 @@ func (j *migrateJob) open(oldFile, newFile string) error {
 	if j.unmatched != migrate.StopUnmatched && j.unmatched != migrate.CopyUnmatched {
 		return usageError{fmt.Errorf("--unmatched must be %s or %s, not %q", migrate.StopUnmatched, migrate.CopyUnmatched, j.unmatched)}
 	}
+	if j.lease != 0 && j.lease < time.Second {
+		return usageError{fmt.Errorf("--lease must be a second or more, not %s", j.lease)}
+	}
 	e, err := j.endpointFlags.open()
 	if err != nil {
 		return err

@@ -319,3 +319,37 @@ func TestMigrateForgetsAnOldSwitch(t *testing.T) {
 		t.Errorf("the migration was switched: %+v", st)
 	}
 }
+
+// A lease ends when it is not renewed, whatever the clocks of the processes show.
+func TestMigrateLeaseDoesNotDependOnClocks(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	orderWriter(g).fill(10)
+	g.do(migrate.Ready)
+	g.options.Lease = 4 * time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() {
+		_, err := g.migrator().Run(ctx, "")
+		ran <- err
+	}()
+	for {
+		if st, err := g.migrator().Status(t.Context()); err != nil || st.Until.After(time.Now()) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	o := g.options
+	o.Owner, o.Now = "second", func() time.Time { return time.Now().Add(time.Hour) }
+	if _, err := migrate.New(g.e.Send, g.e.SendStreams, g.old, g.new, o).Run(t.Context(), ""); !errors.Is(err, migrate.ErrBusy) {
+		t.Errorf("a process whose clock is ahead: %v", err)
+	}
+	cancel()
+	if err := <-ran; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first process: %v", err)
+	}
+	// A killed process whose clock was ahead.
+	g.options.Now = o.Now
+	g.runKilled("", 60, rand.New(rand.NewPCG(g.seed, 1)))
+	g.options.Now = nil
+	g.do(migrate.Switched)
+}

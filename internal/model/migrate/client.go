@@ -44,7 +44,8 @@ func (j *itemJSON) UnmarshalJSON(text []byte) error {
 // replyUnits is the ConsumedCapacity of a reply.
 type replyUnits struct{ CapacityUnits float64 }
 
-// requestTimeout is less than a lease, so that no request outlives its owner's.
+// requestTimeout is how long a request may be without a reply. It ends earlier if
+// the lease of the process ends.
 const requestTimeout = 10 * time.Second
 
 // ask sends a request and decodes the reply. It repeats requests that are

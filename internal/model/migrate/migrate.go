@@ -101,21 +101,16 @@ func (m *Migrator) Run(ctx context.Context, goal Phase) (*State, error) {
 // execute executes a request, or waits until the process that runs the migration
 // has executed it.
 func (m *Migrator) execute(ctx context.Context, q Request) (*State, error) {
-	switch err := m.store.acquire(ctx); {
-	case errors.Is(err, ErrBusy) && q.Goal != "":
-		return m.wait(ctx, q)
-	case err != nil:
-		return nil, err
-	}
+	owned, done, failure := m.own(ctx, q)
 	st, err := m.store.load(ctx)
-	if err != nil {
-		return nil, err
+	if done || failure != nil || err != nil {
+		return st, cmp.Or(failure, err)
 	}
 	if st.Unmatched != m.plan.unmatched {
 		m.plan = makePlan(m.plan.old, m.plan.new, st.Unmatched)
 	}
 	r := m.newRun(st)
-	r.request = q
+	r.request, r.leased = q, owned
 	renewed, stop := background(ctx, r.renew)
 	err = r.phases(renewed)
 	if cause := context.Cause(renewed); cause != nil && ctx.Err() == nil {
@@ -168,7 +163,7 @@ func (m *Migrator) newState() *State {
 
 // restart begins an aborted migration again.
 func (m *Migrator) restart(ctx context.Context, st *State) (*State, error) {
-	if err := m.store.acquire(ctx); err != nil {
+	if _, _, err := m.own(ctx, Request{}); err != nil {
 		return st, err
 	}
 	if err := m.store.clear(ctx); err != nil {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/stator-db/stator/internal/model/apply"
 )
 
 // RolledBack is the goal that the application writes to the old tables again. It
@@ -73,25 +71,6 @@ func (q Request) outcome(st *State) (done bool, err error) {
 		return true, fmt.Errorf("another command has replaced this one; its goal is %s", st.Request.Goal)
 	}
 	return false, nil
-}
-
-// wait waits until another process has executed the request.
-func (m *Migrator) wait(ctx context.Context, q Request) (*State, error) {
-	for {
-		st, err := m.store.load(ctx)
-		if err != nil || st == nil {
-			return st, err
-		}
-		if done, err := q.outcome(st); done {
-			return st, err
-		}
-		if st.Until.Before(m.options.Now()) {
-			return m.execute(ctx, q)
-		}
-		if err := apply.Sleep(ctx, m.options.Poll); err != nil {
-			return st, err
-		}
-	}
 }
 
 // command returns the stored request if it has not been executed and is

@@ -15,8 +15,9 @@ type phaseRun struct {
 	m                 *Migrator
 	store             *stateStore
 	state             *State
-	request           Request // of this process; it goes on until it is stopped if there is no goal
-	before            Counts  // of earlier runs
+	request           Request   // of this process; it goes on until it is stopped if there is no goal
+	leased            time.Time // the time before this process became the owner
+	before            Counts    // of earlier runs
 	counts            copyCounts
 	forward, backward *copier
 	followers         *following
@@ -32,26 +33,6 @@ func (r *phaseRun) set(change func(st *State)) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	change(r.state)
-}
-
-// renew renews the lease until the context ends.
-func (r *phaseRun) renew(ctx context.Context) error {
-	last := time.Now()
-	for {
-		if err := apply.Sleep(ctx, r.m.options.Lease/4); err != nil {
-			return err
-		}
-		started := time.Now()
-		err := r.store.acquire(ctx)
-		switch {
-		case err == nil:
-			last = started
-		case errors.Is(err, ErrBusy):
-			return errLost
-		case time.Since(last) > r.m.options.Lease*3/4:
-			return fmt.Errorf("%w: %w", errLost, err)
-		}
-	}
 }
 
 // save stores the state with the counts of this process.

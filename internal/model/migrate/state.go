@@ -37,7 +37,8 @@ type State struct {
 	Request    Request       `json:"request,omitzero"`   // the last command, which any process stores
 	Answered   string        `json:"answered,omitempty"` // the last request that was executed or rejected
 	Owner      string        `json:"owner,omitempty"`    // the process that runs it
-	Until      time.Time     `json:"until,omitzero"`     // when its lease ends
+	Lease      time.Duration `json:"lease,omitempty"`    // of the owner
+	Until      time.Time     `json:"until,omitzero"`     // when its lease ends, by its clock
 	Segments   int           `json:"segments"`
 	Unmatched  string        `json:"unmatched"`          // what happens to items that match no entity
 	Sources    []string      `json:"sources"`            // the tables that are read
@@ -67,12 +68,6 @@ type Counts struct {
 	ReadUnits  float64 `json:"readUnits"`  // consumed by the migration
 	WriteUnits float64 `json:"writeUnits"` // the same
 }
-
-// ErrBusy is returned when another process runs the migration.
-var ErrBusy = errors.New("another process runs this migration")
-
-// errLost is the cause of the end of a process whose lease has ended.
-var errLost = errors.New("the lease of this process has ended; another process may run the migration now")
 
 // stateStore reads and writes the state of one migration.
 type stateStore struct {
@@ -130,8 +125,8 @@ func waitActive(ctx context.Context, c *endpointClient, table string) error {
 func (s *stateStore) load(ctx context.Context) (*State, error) {
 	var reply struct {
 		Item struct {
-			Data, Request, Owner struct{ S string }
-			Until, Revision      struct{ N string }
+			Data, Request, Owner   struct{ S string }
+			Until, Lease, Revision struct{ N string }
 		}
 	}
 	body := map[string]any{"TableName": StateTable, "Key": s.key(mainPart), "ConsistentRead": true}
@@ -155,6 +150,8 @@ func (s *stateStore) load(ctx context.Context) (*State, error) {
 	if ms, err := strconv.ParseInt(reply.Item.Until.N, 10, 64); err == nil {
 		st.Until = time.UnixMilli(ms)
 	}
+	ms, _ := strconv.ParseInt(reply.Item.Lease.N, 10, 64)
+	st.Lease = time.Duration(ms) * time.Millisecond
 	st.Revision, _ = strconv.ParseInt(reply.Item.Revision.N, 10, 64)
 	return st, nil
 }
@@ -173,27 +170,6 @@ func (s *stateStore) begin(ctx context.Context, st *State) error {
 		return fmt.Errorf("store the state of the migration: %w", err)
 	}
 	return nil
-}
-
-// acquire makes this process the owner, or renews its lease. It returns ErrBusy
-// if another process has one.
-func (s *stateStore) acquire(ctx context.Context) error {
-	now := s.now()
-	err := s.update(ctx, "SET #o = :me, #u = :until", "attribute_exists(id) AND (attribute_not_exists(#o) OR #o = :me OR #u < :now)",
-		map[string]any{":me": text(s.owner), ":until": millis(now.Add(s.lease)), ":now": millis(now)}, stringMap{"#o": "owner", "#u": "until"})
-	if isFault(err, "ConditionalCheckFailedException") {
-		return ErrBusy
-	}
-	return err
-}
-
-// release gives the lease back.
-func (s *stateStore) release(ctx context.Context) error {
-	err := s.update(ctx, "SET #u = :zero", "#o = :me", map[string]any{":me": text(s.owner), ":zero": stringMap{"N": "0"}}, stringMap{"#o": "owner", "#u": "until"})
-	if isFault(err, "ConditionalCheckFailedException") {
-		return nil
-	}
-	return err
 }
 
 // save stores the state if this process is the owner.
