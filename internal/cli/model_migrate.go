@@ -26,6 +26,7 @@ type migrateFlags struct {
 	repair, verify        bool
 	untilReady, confirm   bool
 	window                time.Duration
+	discardLate           bool
 	quiet, lease          time.Duration
 	prices                string
 	json                  bool
@@ -133,6 +134,7 @@ func (f *migrateFlags) addConfirm(cmd *cobra.Command) {
 func (f *migrateFlags) addDrop(cmd *cobra.Command) {
 	f.addYes(cmd)
 	durationVar(cmd, &f.window, "window", 24*time.Hour, "how long after the switch the old tables must stay")
+	cmd.Flags().BoolVar(&f.discardLate, "discard-late", false, "drop writes to the old tables that came after the switch")
 }
 
 func (f *migrateFlags) addYes(cmd *cobra.Command) {
@@ -167,7 +169,7 @@ func (j *migrateJob) open(oldFile, newFile string) error {
 	j.m = migrate.New(e.Send, e.SendStreams, old, new, migrate.Options{
 		ID: id, Owner: fmt.Sprintf("%s %d %s", host, os.Getpid(), rand.Text()), Unmatched: j.unmatched,
 		ReadUnits: j.readUnits, WriteUnits: j.writeUnits, Segments: j.segments, Samples: j.dualReads, Repair: j.repair, Verify: j.verify,
-		Window: j.window, Quiet: j.quiet, Lease: j.lease, Changed: j.showProgress,
+		Window: j.window, DiscardLate: j.discardLate, Quiet: j.quiet, Lease: j.lease, Changed: j.showProgress,
 	})
 	return nil
 }

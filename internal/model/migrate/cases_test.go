@@ -300,6 +300,10 @@ func TestMigrateDropsLate(t *testing.T) {
 	if st, err := g.migrator().Status(t.Context()); err != nil || st.Answered != st.Request.ID {
 		t.Errorf("the rollback that failed remains requested: %+v, %v", st, err)
 	}
+	if _, err := g.migrator().Run(t.Context(), migrate.Dropped); err == nil || !strings.Contains(err.Error(), "--discard-late") {
+		t.Errorf("late writes are not known, but: %v", err)
+	}
+	g.options.DiscardLate = true
 	g.do(migrate.Dropped)
 }
 

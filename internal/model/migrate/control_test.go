@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/migrate"
 )
 
@@ -124,4 +127,57 @@ func TestMigrateReportsEarlyWrites(t *testing.T) {
 	}
 	g.do(migrate.Switched)
 	g.wantItems("orders2", w.mapped(toNewOrder))
+}
+
+// Old tables with writes that came after the switch are not dropped, also if the
+// process was killed before it reported them.
+func TestMigrateDropKeepsLateWrites(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
+			g := newRig(t, oldOrders, newOrders)
+			w := orderWriter(g)
+			w.fill(20)
+			g.do(migrate.Ready)
+			g.do(migrate.Switched)
+			late := w.stored[5]
+			late["note"] = "late"
+			g.send("PutItem", map[string]any{"TableName": "orders", "Item": late.json()})
+			if killed {
+				g.runUntilPosition("orders")
+			}
+			st, err := g.migrator().Run(t.Context(), migrate.Dropped)
+			if err == nil || st.Late != 1 || !strings.Contains(err.Error(), late["SK"]) || !strings.Contains(err.Error(), "--discard-late") {
+				t.Fatalf("%d late writes, %q: %v", st.Late, st.LateKeys, err)
+			}
+			g.wantItems("orders", w.mapped(func(stringItem) {}))
+			if _, err := g.migrator().Run(t.Context(), migrate.Dropped); err == nil {
+				t.Error("a second drop succeeds")
+			}
+			g.options.DiscardLate = true
+			g.do(migrate.Dropped)
+		})
+	}
+}
+
+// runUntilPosition runs a process that is killed when it has stored a position in
+// the stream of a table.
+func (g *rig) runUntilPosition(table string) {
+	g.Helper()
+	var dead atomic.Bool
+	limit := func(send apply.Send) apply.Send {
+		return func(ctx context.Context, operation string, body any) ([]byte, error) {
+			if dead.Load() {
+				return nil, errKilled
+			}
+			text, err := send(ctx, operation, body)
+			if b, _ := json.Marshal(body); operation == "PutItem" && strings.Contains(string(b), "shard#"+table+"#") {
+				dead.Store(true)
+			}
+			return text, err
+		}
+	}
+	_, err := migrate.New(limit(g.e.Send), limit(g.e.SendStreams), g.old, g.new, g.options).Run(g.Context(), "")
+	if !errors.Is(err, errKilled) {
+		g.Fatal(err)
+	}
 }

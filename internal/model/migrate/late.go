@@ -2,6 +2,8 @@ package migrate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,11 +27,12 @@ type lateSuspect struct {
 	m     *mapping // to the other side
 	table string
 	key   item.Item
-	image item.Item // before the change
-	other item.Item // when it was last compared
+	gone  *placement // of the item before the change, if it is known
+	other item.Item  // when it was last compared
 }
 
-// maxSuspects bounds the items that are compared again.
+// maxSuspects bounds the items that are compared again. Further ones count as
+// late at once.
 const maxSuspects = 10_000
 
 // open returns the present suspects.
@@ -39,41 +42,30 @@ func (l *lateWrites) open() []*lateSuspect {
 	return slices.Collect(maps.Values(l.suspects))
 }
 
-func (l *lateWrites) add(s *lateSuspect) {
+// stillOpen returns those of some suspects that are not resolved or replaced.
+func (l *lateWrites) stillOpen(all []*lateSuspect) []*lateSuspect {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.suspects == nil {
-		l.suspects = make(map[string]*lateSuspect)
-	}
-	if len(l.suspects) < maxSuspects {
-		l.suspects[sourceID(s.table, s.key)] = s
-	}
+	return slices.DeleteFunc(all, func(s *lateSuspect) bool { return l.suspects[sourceID(s.table, s.key)] != s })
 }
 
-// remove removes a suspect, unless another change has replaced it.
-func (l *lateWrites) remove(s *lateSuspect) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	if id := sourceID(s.table, s.key); l.suspects[id] == s {
-		delete(l.suspects, id)
-	}
-}
-
-func (l *lateWrites) clear() {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	clear(l.suspects)
-}
-
-// suspect compares the items of records with those of the other side.
+// suspect compares the items of records with those of the other side. It stores
+// the suspects, since the position of the follower is stored afterwards.
 func (r *phaseRun) suspect(ctx context.Context, m *mapping, table string, records []changeRecord) error {
 	return parallel(ctx, r.forward.workers, len(records), func(ctx context.Context, i int) error {
-		s := &lateSuspect{m: m, table: table, key: records[i].keys, image: records[i].old}
-		equal, err := r.compareLate(ctx, s)
-		if err == nil && !equal {
-			r.late.add(s)
+		c := records[i]
+		s := &lateSuspect{m: m, table: table, key: c.keys}
+		if image := c.old; !c.inserted {
+			if image == nil {
+				image = c.keys // the stream has no old images
+			}
+			s.gone, _ = m.placeKey(table, image)
 		}
-		return err
+		equal, err := r.compareLate(ctx, s)
+		if err != nil || equal {
+			return err
+		}
+		return r.addSuspect(ctx, s)
 	})
 }
 
@@ -84,15 +76,14 @@ func (r *phaseRun) compareLate(ctx context.Context, s *lateSuspect) (equal bool,
 	if err != nil {
 		return false, err
 	}
-	image := is
-	if is == nil {
-		if image = s.image; image == nil {
-			image = s.key
+	p := s.gone
+	if is != nil {
+		p, err = s.m.placeKey(s.table, is)
+		if err != nil {
+			return errors.Is(err, errIgnored), nil // otherwise the application wrote an item that is not in the model
 		}
-	}
-	p, err := s.m.placeKey(s.table, image)
-	if err != nil {
-		return errors.Is(err, errIgnored), nil // otherwise the application wrote an item that is not in the model
+	} else if p == nil {
+		return true, nil // the record of the delete follows, or the item had no placement
 	}
 	s.other, units, err = r.m.c.get(ctx, p.table, p.key)
 	r.forward.read.count(units)
@@ -109,10 +100,93 @@ func (r *phaseRun) compareLate(ctx context.Context, s *lateSuspect) (equal bool,
 	return err == nil && want.item.Equal(s.other), nil
 }
 
+// storedSuspect is a suspect in the table of states.
+type storedSuspect struct {
+	Table     string
+	Key       itemJSON
+	GoneTable string    `json:",omitempty"`
+	GoneKey   *itemJSON `json:",omitempty"`
+}
+
+func (s *lateSuspect) part() string {
+	return fmt.Sprintf("%s%x", lateKind, sha256.Sum256([]byte(sourceID(s.table, s.key))))
+}
+
+// addSuspect stores a suspect.
+func (r *phaseRun) addSuspect(ctx context.Context, s *lateSuspect) error {
+	stored := storedSuspect{Table: s.table, Key: itemJSON{s.key}}
+	if s.gone != nil {
+		stored.GoneTable, stored.GoneKey = s.gone.table, &itemJSON{s.gone.key}
+	}
+	data, err := json.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	r.late.mutex.Lock()
+	defer r.late.mutex.Unlock()
+	if len(r.late.suspects) >= maxSuspects {
+		r.addLate(s)
+		return r.save(ctx)
+	}
+	if err := r.store.setPosition(ctx, s.part(), string(data)); err != nil {
+		return err
+	}
+	r.late.suspects[sourceID(s.table, s.key)] = s
+	return nil
+}
+
+// resolve removes a suspect, unless another change has replaced it.
+func (r *phaseRun) resolve(ctx context.Context, s *lateSuspect) error {
+	r.late.mutex.Lock()
+	defer r.late.mutex.Unlock()
+	id := sourceID(s.table, s.key)
+	if r.late.suspects[id] != s {
+		return nil
+	}
+	if err := r.store.removePosition(ctx, s.part()); err != nil {
+		return err
+	}
+	delete(r.late.suspects, id)
+	return nil
+}
+
+// loadSuspects reads the suspects that an earlier process stored.
+func (r *phaseRun) loadSuspects(ctx context.Context, m *mapping) error {
+	r.late.mutex.Lock()
+	defer r.late.mutex.Unlock()
+	if r.late.suspects != nil {
+		return nil
+	}
+	all, err := r.store.positions(ctx, lateKind)
+	if err != nil {
+		return err
+	}
+	r.late.suspects = make(map[string]*lateSuspect)
+	for _, data := range all {
+		var stored storedSuspect
+		if err := json.Unmarshal([]byte(data), &stored); err != nil {
+			return fmt.Errorf("decode a late write: %w", err)
+		}
+		s := &lateSuspect{m: m, table: stored.Table, key: stored.Key.Item}
+		if stored.GoneKey != nil {
+			s.gone = &placement{table: stored.GoneTable, key: stored.GoneKey.Item}
+		}
+		r.late.suspects[sourceID(s.table, s.key)] = s
+	}
+	return nil
+}
+
+// forgetSuspects removes all suspects, before a switch or a rollback.
+func (r *phaseRun) forgetSuspects(ctx context.Context) error {
+	r.late.mutex.Lock()
+	defer r.late.mutex.Unlock()
+	clear(r.late.suspects)
+	return r.store.clear(ctx, lateKind)
+}
+
 // findLate compares suspects again, after the streams were read to their ends,
 // and stores those that are late writes.
 func (r *phaseRun) findLate(ctx context.Context, all []*lateSuspect) error {
-	found := r.state.Late
 	for _, s := range all {
 		before := s.other
 		equal, err := r.compareLate(ctx, s)
@@ -122,26 +196,34 @@ func (r *phaseRun) findLate(ctx context.Context, all []*lateSuspect) error {
 		if !equal && !before.Equal(s.other) {
 			continue // the other item has changed: this one may follow
 		}
-		r.late.remove(s)
 		if !equal {
 			r.addLate(s)
+			if err := r.save(ctx); err != nil {
+				return err
+			}
 		}
-	}
-	if r.state.Late > found {
-		return r.save(ctx)
+		if err := r.resolve(ctx, s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// settleLate waits until there are no suspects. Nothing is written any more.
+// settleLate decides which of the present suspects are late writes. A suspect
+// whose other item changes each time is none: that item replaces it.
 func (r *phaseRun) settleLate(ctx context.Context) error {
-	for all := r.late.open(); len(all) > 0; all = r.late.open() {
+	all := r.late.open()
+	for range maxTries {
+		if len(all) == 0 {
+			return nil
+		}
 		if err := r.followers.waitRounds(ctx); err != nil {
 			return err
 		}
 		if err := r.findLate(ctx, all); err != nil {
 			return err
 		}
+		all = r.late.stillOpen(all)
 	}
 	return nil
 }
@@ -149,11 +231,16 @@ func (r *phaseRun) settleLate(ctx context.Context) error {
 // maxLateKeys is how many keys of late writes a state has.
 const maxLateKeys = 10
 
+// addLate counts a late write, once if a process was killed in between.
 func (r *phaseRun) addLate(s *lateSuspect) {
+	key := fmt.Sprintf("%s of table %s", keyText(s.key), s.table)
 	r.set(func(st *State) {
+		if slices.Contains(st.LateKeys, key) {
+			return
+		}
 		st.Late++
 		if len(st.LateKeys) < maxLateKeys {
-			st.LateKeys = append(st.LateKeys, fmt.Sprintf("%s of table %s", keyText(s.key), s.table))
+			st.LateKeys = append(st.LateKeys, key)
 		}
 	})
 }

@@ -32,6 +32,8 @@ type Options struct {
 	Repair     bool // verification copies items again that differ
 	Verify     bool // a migration that is ready is verified again
 
+	DiscardLate bool // the old tables are dropped with writes that came after the switch
+
 	Poll    time.Duration // between two readings of a stream; defaults to 500 ms
 	Lease   time.Duration // defaults to 30 s
 	Retry   time.Duration // how long a failing request is repeated; defaults to a minute
@@ -166,7 +168,7 @@ func (m *Migrator) restart(ctx context.Context, st *State) (*State, error) {
 	if _, _, err := m.own(ctx, Request{}); err != nil {
 		return st, err
 	}
-	if err := m.store.clear(ctx); err != nil {
+	if err := m.store.clear(ctx, allKinds...); err != nil {
 		return st, err
 	}
 	begun := m.newState()

@@ -18,6 +18,8 @@ const RolledBack Phase = "rolled back"
 type Request struct {
 	ID   string `json:"id"`
 	Goal Phase  `json:"goal"`
+
+	DiscardLate bool `json:"discardLate,omitempty"`
 }
 
 // newRequest returns the request of a command. Ready and the empty goal need
@@ -26,6 +28,7 @@ func (m *Migrator) newRequest(goal Phase) Request {
 	q := Request{Goal: goal}
 	if goal != "" && goal != Ready {
 		q.ID = rand.Text()
+		q.DiscardLate = goal == Dropped && m.options.DiscardLate
 	}
 	return q
 }
@@ -45,6 +48,8 @@ func (m *Migrator) check(st *State, q Request) error {
 		return fmt.Errorf("the migration is in phase %s; the old tables can be dropped when it is %s", st.Phase, Switched)
 	case q.Goal == Dropped && m.options.Now().Sub(st.Since) < m.options.Window:
 		return fmt.Errorf("the switch was %s ago; the old tables stay for %s", m.options.Now().Sub(st.Since).Round(time.Second), m.options.Window)
+	case q.Goal == Dropped && st.Late > 0 && !q.DiscardLate:
+		return fmt.Errorf("%d writes to the old tables came after the switch and are not in the new ones, such as %s\n        copy them, or roll back, or add --discard-late to drop them", st.Late, st.LateKeys[0])
 	case m.options.Verify && q.Goal == Ready && st.Phase == Switched:
 		return errors.New("the migration is switched; it can be verified before the switch, or after a rollback")
 	}

@@ -94,7 +94,7 @@ func (r *phaseRun) end(ctx context.Context, failure error) error {
 // phases runs one phase after another until the request was executed. Without a
 // goal it goes on until the context ends.
 func (r *phaseRun) phases(ctx context.Context) error {
-	if err := r.checkFollowed(); err != nil && r.request.Goal != Aborted && r.request.Goal != Dropped {
+	if err := r.checkFollowed(); err != nil && r.request.Goal != Aborted && !r.request.DiscardLate {
 		return err
 	}
 	if q := r.state.Request; q.ID != r.request.ID && q.ID != r.state.Answered {
@@ -124,7 +124,7 @@ func (r *phaseRun) phase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if q.Goal == Aborted || q.Goal == Dropped {
+	if q.Goal == Aborted || q.Goal == Dropped && q.DiscardLate {
 		return r.execute(ctx, q)
 	}
 	switch r.state.Phase {
@@ -161,7 +161,10 @@ func (r *phaseRun) execute(ctx context.Context, q Request) error {
 		}
 		return r.enter(ctx, Aborted, executed(q))
 	case Dropped:
-		if err := errors.Join(r.drop(ctx), r.store.clear(ctx)); err != nil {
+		if err := r.drop(ctx); err != nil {
+			return err
+		}
+		if err := r.store.clear(ctx, allKinds...); err != nil {
 			return err
 		}
 		return r.enter(ctx, Dropped, executed(q))
@@ -169,12 +172,16 @@ func (r *phaseRun) execute(ctx context.Context, q Request) error {
 		if err := r.change(ctx, apply.TimeToLive, apply.Recovery); err != nil {
 			return err
 		}
-		r.late.clear()
+		if err := r.forgetSuspects(ctx); err != nil {
+			return err
+		}
 		return r.enter(ctx, Switched, executed(q))
 	case RolledBack:
 		// Late writes to the old tables are not in the new ones: the verification
 		// copies them.
-		r.late.clear()
+		if err := r.forgetSuspects(ctx); err != nil {
+			return err
+		}
 		return r.enter(ctx, Verify, executed(q), func(st *State) { st.RolledBack = true })
 	}
 	return r.reject(ctx, q, fmt.Errorf("the goal %q is unknown; use the version of stator that began the migration", q.Goal))
@@ -233,6 +240,9 @@ func (r *phaseRun) whileFollowing(ctx context.Context, to *mapping, fn func(ctx 
 // the application that are not copied.
 func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, error) {
 	g := &following{poll: r.m.options.Poll}
+	if err := r.loadSuspects(ctx, to.back); err != nil {
+		return nil, err
+	}
 	backward := to == r.m.plan.forward.back
 	for table, arn := range r.state.ARNs {
 		if is, _, err := r.streamOf(ctx, table); err != nil || is != arn {
@@ -268,7 +278,11 @@ const streamHours = 23 * time.Hour
 // checkFollowed checks that no record was removed before it was read.
 func (r *phaseRun) checkFollowed() error {
 	if len(r.state.ARNs) > 0 && !r.state.Followed.IsZero() && r.m.options.Now().Sub(r.state.Followed) > streamHours {
-		return fmt.Errorf("the streams were last read at %s: %w", r.state.Followed.Format(time.DateTime), errTrimmed)
+		err := fmt.Errorf("the streams were last read at %s: %w", r.state.Followed.Format(time.DateTime), errTrimmed)
+		if r.request.Goal == Dropped {
+			err = fmt.Errorf("%w\n        it is not known whether the old tables have writes that came after the switch: add --discard-late to drop them", err)
+		}
+		return err
 	}
 	return nil
 }
@@ -338,7 +352,7 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 			return Request{}, err
 		}
 		q, err := r.command(ctx)
-		if err == nil && (q.Goal == Switched || q.Goal == RolledBack) {
+		if err == nil && q.Goal != Aborted && q.ID != "" {
 			q, err = r.drain(ctx, q)
 		}
 		if done, _ := r.request.outcome(r.state); err != nil || q.ID != "" || done {
@@ -356,10 +370,14 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 	}
 }
 
-// drain waits for the end of writes. If they go on, it rejects the request, and
-// returns an empty one.
+// drain waits for the end of writes before a switch and a rollback, and finds late
+// writes. If the request is not possible then, drain rejects it and returns an
+// empty one.
 func (r *phaseRun) drain(ctx context.Context, q Request) (Request, error) {
-	err := r.followers.waitQuiet(ctx, r.m.options.Quiet, r.m.options.Drain)
+	err := r.followers.waitRounds(ctx)
+	if q.Goal == Switched || q.Goal == RolledBack {
+		err = r.followers.waitQuiet(ctx, r.m.options.Quiet, r.m.options.Drain)
+	}
 	if err == nil {
 		err = r.settleLate(ctx)
 	}

@@ -292,16 +292,24 @@ func (s *stateStore) setPosition(ctx context.Context, part, at string) error {
 	return nil
 }
 
-// clear removes the positions of all kinds.
-func (s *stateStore) clear(ctx context.Context) error {
-	for _, kind := range []string{scanKind, shardKind} {
+// removePosition removes a position.
+func (s *stateStore) removePosition(ctx context.Context, part string) error {
+	var ignored any
+	if err := s.c.ask(ctx, "DeleteItem", map[string]any{"TableName": StateTable, "Key": s.key(part)}, &ignored); err != nil {
+		return fmt.Errorf("remove the position %s: %w", part, err)
+	}
+	return nil
+}
+
+// clear removes the positions of some kinds.
+func (s *stateStore) clear(ctx context.Context, kinds ...string) error {
+	for _, kind := range kinds {
 		all, err := s.positions(ctx, kind)
 		if err != nil {
 			return err
 		}
 		for part := range all {
-			var ignored any
-			if err := s.c.ask(ctx, "DeleteItem", map[string]any{"TableName": StateTable, "Key": s.key(kind + part)}, &ignored); err != nil {
+			if err := s.removePosition(ctx, kind+part); err != nil {
 				return err
 			}
 		}
@@ -313,7 +321,10 @@ func (s *stateStore) clear(ctx context.Context) error {
 const (
 	scanKind  = "scan#"
 	shardKind = "shard#"
+	lateKind  = "late#" // items that may be late writes
 )
+
+var allKinds = []string{scanKind, shardKind, lateKind}
 
 // others returns the unfinished migrations that read one of the tables.
 func (s *stateStore) others(ctx context.Context, tables []string) ([]string, error) {
