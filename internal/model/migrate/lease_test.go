@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // A process whose lease cannot be renewed stops before another one may begin,
@@ -22,7 +22,7 @@ func TestLeaseEndsInTime(t *testing.T) {
 		"no reply": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				renewals := 0
 				var last time.Time
 				send := func(ctx context.Context, _ string, _ any) ([]byte, error) {
