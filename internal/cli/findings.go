@@ -44,7 +44,6 @@ var faultDescriptions = map[string]string{
 	"limit":       "A transaction or batch has too many items.",
 	"ttl":         "The TTL attribute is not in epoch seconds, or no entity has it.",
 	"keep":        "Items that are kept for a limited time are never removed.",
-	"stale":       "An update leaves a key that contradicts the attributes it is built from.",
 	"unused":      "No pattern reads an index.",
 	"patterns":    "The model has no patterns.",
 	"collision":   "Two entities can have the same key.",

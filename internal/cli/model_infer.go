@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/internal/model/cloudtrail"
 	"github.com/stator-db/stator/internal/model/infer"
 	"github.com/stator-db/stator/internal/workload"
 )
@@ -29,6 +30,7 @@ type inferFlags struct {
 	key    string
 	name   string
 	output string
+	trail  []string
 	json   bool
 
 	allValues bool
@@ -42,12 +44,13 @@ func modelInferCommand() *cobra.Command {
 		Long: `Derive a model from the tables of a server, of which a sample of the items is
 read, and from the requests that a stator has counted; or from items in files: an export in DynamoDB JSON (a folder or a file, also
 with gzip), the reply of a scan, or CSV with a header. Each file or folder is one
-table. Everything that is derived from a sample is marked as a guess, with its
-evidence. docs/model-infer.md says how it is derived.
+table. The requests may also come from the data events of CloudTrail (--cloudtrail). Everything
+that is derived from a sample is marked as a guess, with its evidence. docs/model-infer.md says how it is derived.
 
   stator model infer --endpoint http://127.0.0.1:8000 --units 500 -o shop.model.yaml
   stator model infer AWSDynamoDB/01693685827463-2d8752fd --key PK,SK
-  stator model infer customers.csv orders.csv`,
+  stator model infer customers.csv orders.csv
+  stator model infer --endpoint https://dynamodb.eu-west-1.amazonaws.com --cloudtrail AWSLogs`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.endpoint == "" && len(args) == 0 {
 				return usageError{fmt.Errorf("%s needs files or folders, or --endpoint", cmd.CommandPath())}
@@ -66,6 +69,7 @@ evidence. docs/model-infer.md says how it is derived.
 	flags.Float64Var(&f.units, "units", 1000, "read units that the sample may use, for all tables together")
 	flags.StringArrayVar(&f.tables, "table", nil, "table of the server to read; may be given several times; defaults to all")
 	flags.StringVar(&f.key, "key", "", "key of the tables in files, as PARTITION or PARTITION,SORT; defaults to a guess")
+	flags.StringArrayVar(&f.trail, "cloudtrail", nil, "log file of CloudTrail, or a folder of them, with the requests; may be given several times")
 	flags.StringVar(&f.name, "name", "inferred", "name of the model")
 	flags.StringVarP(&f.output, "output", "o", "", "file to write the model to; it must not exist")
 	flags.BoolVar(&f.allValues, "all-values", false, "write values of items into the model that may be a customer's data")
@@ -107,7 +111,12 @@ func (f *inferFlags) infer(ctx context.Context, args []string, stderr io.Writer)
 	}
 	f.allow(samples)
 	r := infer.From(f.name, strings.Join(args, ", "), samples)
-	r.AssumePatterns()
+	if err := f.addTrail(r, stderr); err != nil {
+		return nil, err
+	}
+	if len(r.Patterns) == 0 {
+		r.AssumePatterns()
+	}
 	return r, nil
 }
 
@@ -116,6 +125,42 @@ func (f *inferFlags) allow(samples []*infer.TableSample) {
 	for _, s := range samples {
 		s.AllValues = f.allValues
 	}
+}
+
+// addTrail derives access patterns from the log files of CloudTrail, if there are any.
+func (f *inferFlags) addTrail(r *infer.Result, stderr io.Writer) error {
+	if len(f.trail) == 0 {
+		return nil
+	}
+	tables, err := r.Schemas()
+	if err != nil {
+		return err
+	}
+	log := cloudtrail.New(tables)
+	progress := newProgressLine(stderr)
+	defer progress.end()
+	for _, path := range f.trail {
+		files, err := itemFiles(path)
+		if err != nil {
+			return err
+		}
+		for i, file := range files {
+			if err := readFile(file, log.Read); err != nil {
+				return err
+			}
+			progress.update("%s: %d of %d files", path, i+1, len(files))
+		}
+	}
+	progress.end()
+	for _, line := range log.Left() {
+		fmt.Fprintf(stderr, "note: not derived from %s\n", line)
+	}
+	if log.From.IsZero() {
+		fmt.Fprintln(stderr, "note: the log has no successful requests for items of these tables; a trail records them only if its data events are enabled")
+		return nil
+	}
+	r.AddLog(log.Report(), log.To)
+	return nil
 }
 
 // inferServer derives the model from the items of a server, and from its traffic
@@ -141,7 +186,14 @@ func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.
 	}
 	f.allow(samples)
 	r := infer.From(f.name, "the server "+f.endpoint, samples)
-	r.AddTraffic(traffic, now)
+	if len(f.trail) > 0 {
+		counted = true
+		if err := f.addTrail(r, stderr); err != nil {
+			return nil, err
+		}
+	} else {
+		r.AddTraffic(traffic, now)
+	}
 	if len(r.Patterns) == 0 {
 		r.AssumePatterns()
 	}
@@ -227,23 +279,27 @@ func itemFiles(path string) (files []string, err error) {
 }
 
 // readItems adds the items of a file to a sample.
-func readItems(sample *infer.Reservoir, path string) (err error) {
+func readItems(sample *infer.Reservoir, path string) error {
+	if strings.HasSuffix(strings.TrimSuffix(path, ".gz"), ".csv") {
+		return readFile(path, sample.ReadCSV)
+	}
+	return readFile(path, sample.ReadJSON)
+}
+
+// readFile reads a file, which may be compressed.
+func readFile(path string, read func(name string, r io.Reader) error) (err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("cannot read the items: %w", err)
+		return fmt.Errorf("cannot read the file: %w", err)
 	}
 	defer func() { _ = file.Close() }()
 	var r io.Reader = file
-	name, compressed := strings.CutSuffix(path, ".gz")
-	if compressed {
+	if strings.HasSuffix(path, ".gz") {
 		if r, err = gzip.NewReader(file); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	if strings.HasSuffix(name, ".csv") {
-		return sample.ReadCSV(path, r)
-	}
-	return sample.ReadJSON(path, r)
+	return read(path, r)
 }
 
 // tableOfFile is the name of a table that a file or a folder holds: the one in

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/workload"
 )
@@ -15,8 +16,16 @@ import (
 // AddTraffic derives access patterns from the requests that a server has
 // counted until now. Each shape of requests is a pattern of the entity whose
 // keys have its prefixes, with the measured rate.
-func (r *Result) AddTraffic(traffic workload.Report, now time.Time) {
-	d := &trafficReader{r: r, seconds: max(1, now.Sub(traffic.Since).Seconds())}
+func (r *Result) AddTraffic(traffic workload.Report, now time.Time) { r.addTraffic(traffic, now, true) }
+
+// AddLog derives access patterns from the requests of a log, which says nothing of their
+// replies: a query is assumed to return the items that a partition of the sample has.
+func (r *Result) AddLog(traffic workload.Report, until time.Time) {
+	r.addTraffic(traffic, until, false)
+}
+
+func (r *Result) addTraffic(traffic workload.Report, now time.Time, replies bool) {
+	d := &trafficReader{r: r, seconds: max(1, now.Sub(traffic.Since).Seconds()), replies: replies}
 	for _, c := range traffic.Shapes {
 		if !slices.ContainsFunc(r.tables, func(s *TableSample) bool { return s.Table.Name == c.Table }) || c.Requests == 0 {
 			continue
@@ -35,10 +44,23 @@ func (r *Result) AddTraffic(traffic workload.Report, now time.Time) {
 	r.namePatterns()
 }
 
+// Schemas returns the tables as the model describes them.
+func (r *Result) Schemas() (tables []*schema.Table, err error) {
+	m, err := model.Parse(r.Name, (&Result{Name: r.Name, Entities: r.Entities, tables: r.tables}).text())
+	if err != nil {
+		return nil, fmt.Errorf("what was derived is not a valid model: %w", err)
+	}
+	for _, t := range m.Tables {
+		tables = append(tables, t.Schema())
+	}
+	return tables, nil
+}
+
 // trafficReader derives patterns from the counts of a server.
 type trafficReader struct {
 	r        *Result
 	seconds  float64 // during which the requests were counted
+	replies  bool    // the items that the requests returned are counted
 	combined []*combinedPattern
 }
 
@@ -210,6 +232,9 @@ func (e *Entity) likeness(index, partition, sort string, unknownSort bool) (like
 // hasPrefix reports whether a key of an entity may have a prefix, and whether it
 // identifies the entity.
 func (e *Entity) hasPrefix(key, prefix string) (ok, sure bool) {
+	if prefix == workload.Unknown {
+		return true, false
+	}
 	k := e.key(key)
 	if k == nil {
 		a := e.attribute(key)
@@ -266,6 +291,9 @@ func (d *trafficReader) action(c workload.ShapeCount, e *Entity, found []*Entity
 	case "Query":
 		a.Verb = "query"
 		e.query(a, c)
+		if !d.replies {
+			e.assumeMatches(a, c)
+		}
 		d.neighbours(a, e, found, c)
 	case "Scan":
 		a.Verb, a.Index = "scan", c.Index

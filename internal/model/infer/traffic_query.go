@@ -26,6 +26,22 @@ func (e *Entity) query(a *Action, c workload.ShapeCount) {
 	}
 }
 
+// assumeMatches sets how many items a query returns if that was not counted: those of a
+// partition, or one if it asks for more than the partition.
+func (e *Entity) assumeMatches(a *Action, c workload.ShapeCount) {
+	a.Matches = 1
+	what := "one item"
+	if readsPartition(c) || strings.Contains(c.Form, "begins_with") {
+		a.Matches = max(1, int(e.perPartition(c.Index)+0.5))
+		what = "the items of a partition of the sample"
+	}
+	a.Reads = 0
+	if c.Filter {
+		a.Reads = a.Matches
+	}
+	a.Notes = append(a.Notes, "the log does not say how many items it returns; assumed: "+what)
+}
+
 func prefixAt(text string, i int) string {
 	if all := strings.Split(text, ","); i < len(all) {
 		return all[i]
