@@ -119,7 +119,7 @@ func (k *copier) sync(ctx context.Context, table string, key item.Item, images [
 		if want != nil && p.table == want.table && p.key.Equal(want.key) {
 			continue
 		}
-		if err := k.remove(ctx, p); err != nil {
+		if err := k.remove(ctx, table, key, p); err != nil {
 			return err
 		}
 	}
@@ -148,18 +148,41 @@ func (k *copier) replace(ctx context.Context, table string, key item.Item, p *pl
 }
 
 // remove deletes a placement if the new item comes from the same source item.
-func (k *copier) remove(ctx context.Context, p *placement) error {
-	body := map[string]any{"TableName": p.table, "Key": itemJSON{p.key}}
-	units, err := k.c.write(ctx, "DeleteItem", body, p.owner)
-	k.write.count(units)
-	if isFault(err, "ConditionalCheckFailedException") {
-		return nil
+func (k *copier) remove(ctx context.Context, table string, key item.Item, p *placement) error {
+	cond := p.owner
+	for range maxTries {
+		units, err := k.c.write(ctx, "DeleteItem", map[string]any{"TableName": p.table, "Key": itemJSON{p.key}}, cond)
+		k.write.count(units)
+		if err == nil {
+			k.counts.followed.Add(1)
+			return nil
+		}
+		if !isFault(err, "ConditionalCheckFailedException") {
+			return fmt.Errorf("delete %s of table %s: %w", keyText(p.key), p.table, err)
+		}
+		is, source, err := k.occupant(ctx, p)
+		if isUnmatched(err) || errors.Is(err, errIgnored) {
+			return nil // it comes from no source item
+		}
+		if err != nil || source == nil || source.entity == "" || source.table != table || !source.key.Equal(key) {
+			return err
+		}
+		// It lacks an attribute that its key contains.
+		cond = k.m.named(table, source.entity).ownedAs(is)
 	}
-	if err != nil {
-		return fmt.Errorf("delete %s of table %s: %w", keyText(p.key), p.table, err)
+	return fmt.Errorf("delete %s of table %s: it changes all the time", keyText(p.key), p.table)
+}
+
+// occupant returns the item that has the key of a placement, and where it comes
+// from, nil if there is none.
+func (k *copier) occupant(ctx context.Context, p *placement) (is item.Item, source *placement, err error) {
+	is, units, err := k.c.get(ctx, p.table, p.key)
+	k.read.count(units)
+	if err != nil || is == nil {
+		return nil, nil, err
 	}
-	k.counts.followed.Add(1)
-	return nil
+	source, err = k.m.back.placeKey(p.table, is)
+	return is, source, err
 }
 
 // maxTries is how often a write is tried whose condition fails.
@@ -195,16 +218,16 @@ var errMoved = errors.New("the item has another placement now")
 // that another source item left there. It returns a CollisionError if both
 // source items belong there at the same time.
 func (k *copier) contend(ctx context.Context, table string, key item.Item, p *placement) (expression, error) {
-	is, _, err := k.c.get(ctx, p.table, p.key)
+	is, source, err := k.occupant(ctx, p)
 	if err != nil || is == nil {
 		return p.owner.orAbsent(p.key), err
 	}
-	source, err := k.m.back.placeKey(p.table, is)
-	if err != nil {
-		return expression{}, err
-	}
-	if source.entity == "" || source.table == table && source.key.Equal(key) {
+	if source.entity == "" {
 		return p.owner.orAbsent(p.key), nil
+	}
+	taken := k.m.named(source.table, source.entity).ownedAs(is).orAbsent(p.key)
+	if source.table == table && source.key.Equal(key) {
+		return taken, nil
 	}
 	mine, other, err := k.c.getBoth(ctx, table, key, source.table, source.key)
 	switch {
@@ -215,12 +238,7 @@ func (k *copier) contend(ctx context.Context, table string, key item.Item, p *pl
 	case k.m.leadsTo(source.table, other, p):
 		return expression{}, &CollisionError{Table: p.table, Key: p.key, FirstTable: table, First: key, SecondTable: source.table, Second: source.key}
 	}
-	x := k.m.named(source.table, source.entity)
-	values, err := x.from.Values(source.key)
-	if err != nil {
-		return expression{}, err
-	}
-	return x.ownedBy(values).orAbsent(p.key), nil
+	return taken, nil
 }
 
 // leadsTo reports whether an item has the same new key as a placement.

@@ -24,8 +24,9 @@ type mapping struct {
 type entityMapping struct {
 	from, to *model.Entity
 
-	// owner is the attributes that tell, with the new key, which source item a
-	// new item comes from.
+	// owner is the attributes of new items that tell, with the new key, which
+	// source item they come from. They include those in the new key, since a
+	// template such as {a}#{b} may have one text for several values.
 	owner []string
 
 	// needsImage is set if the new key depends on more than the source key.
@@ -211,6 +212,21 @@ func (x *entityMapping) ownedBy(values map[string]item.Value) (cond expression) 
 	return cond
 }
 
+// ownedAs returns the condition that a new item comes from the same source item
+// as the given one.
+func (x *entityMapping) ownedAs(is item.Item) (cond expression) {
+	var parts []string
+	for _, name := range x.owner {
+		if v, ok := is.Get(name); ok {
+			parts = append(parts, cond.name(name)+" = "+cond.value(v))
+		} else {
+			parts = append(parts, "attribute_not_exists("+cond.name(name)+")")
+		}
+	}
+	cond.text = strings.Join(parts, " AND ")
+	return cond
+}
+
 // mapEntity returns what becomes of an entity, or why it cannot be mapped.
 func mapEntity(from, to *model.Entity) (*entityMapping, error) {
 	x := &entityMapping{from: from, to: to}
@@ -232,13 +248,33 @@ func mapEntity(from, to *model.Entity) (*entityMapping, error) {
 		if f, _ := from.Field(name); f.Attribute != nil && f.Attribute.Shards > 0 && f.Attribute.Of != "" || slices.Contains(toKey, name) {
 			continue
 		}
-		f, ok := to.Field(name)
-		if !ok || !f.Stored || f.Templated() {
+		if f, ok := to.Field(name); !ok || !f.Stored || f.Templated() {
 			return nil, fmt.Errorf("the new %s does not keep %s, from which the old key is built", from.Name, name)
 		}
-		x.owner = append(x.owner, name)
 	}
+	x.owner = ownerAttributes(from, to)
 	return x, nil
+}
+
+// ownerAttributes returns the attributes that new items store and that one of
+// the two keys is built from, except for attributes of the new key itself.
+func ownerAttributes(from, to *model.Entity) (owner []string) {
+	add := func(name string) {
+		f, ok := to.Field(name)
+		if ok && f.Stored && !f.Templated() && !to.TableOf().Schema().Key.Has(name) && !slices.Contains(owner, name) {
+			owner = append(owner, name)
+		}
+	}
+	for _, e := range []*model.Entity{from, to} {
+		for _, name := range e.KeyLeaves() {
+			if f, _ := e.Field(name); f.Attribute == nil || f.Attribute.Shards == 0 {
+				add(name)
+			} else if f.Attribute.Of != "" {
+				add(f.Attribute.Of) // the number is computed
+			}
+		}
+	}
+	return owner
 }
 
 // isUnmatched reports whether an error is about an item that cannot be mapped.

@@ -144,7 +144,7 @@ func (k *copier) removeExtra(ctx context.Context, source *placement, table strin
 		}
 		gone.owner = x.ownedBy(values)
 	}
-	return k.remove(ctx, gone)
+	return k.remove(ctx, source.table, source.key, gone)
 }
 
 // checkRewritten checks that an item of a table that keeps its key has the index
