@@ -85,10 +85,14 @@ func (e *estimator) table(ctx context.Context, table string, sample int) error {
 		Table struct {
 			ItemCount, TableSizeBytes float64
 			TableStatus               string
+			StreamSpecification       struct{ StreamViewType string }
 		}
 	}
 	if err := e.m.c.ask(ctx, "DescribeTable", map[string]any{"TableName": table}, &reply); err != nil {
 		return fmt.Errorf("describe table %s: %w", table, err)
+	}
+	if view := reply.Table.StreamSpecification.StreamViewType; view != "" {
+		e.m.plan.forward.setView(table, view)
 	}
 	s := tableSample{entities: make(map[string]int)}
 	page := new(scanPage)

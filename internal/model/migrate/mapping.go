@@ -18,6 +18,9 @@ type mapping struct {
 	ignored  map[string][]*model.Entity  // entities that have no counterpart, by source table
 	sources  map[string]*model.Table
 	back     *mapping
+
+	// keysOnly is the source tables whose streams have no old images.
+	keysOnly map[string]bool
 }
 
 // entityMapping says what becomes of the items of one entity.
@@ -42,6 +45,15 @@ type placement struct {
 	owner  expression
 }
 
+// setView sets which images the stream of a table of either side has.
+func (m *mapping) setView(table, view string) {
+	for _, side := range []*mapping{m, m.back} {
+		if _, ok := side.sources[table]; ok {
+			side.keysOnly[table] = view != bothImages && view != "OLD_IMAGE"
+		}
+	}
+}
+
 // UnmatchedError is returned for an item that cannot be mapped.
 type UnmatchedError struct {
 	Table  string
@@ -62,24 +74,47 @@ func (m *mapping) place(table string, it item.Item) (*placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.entity == "" {
-		p.item = it
-		return p, nil
-	}
 	key := m.sources[table].Schema().Key.Of(it)
-	x := m.named(table, p.entity)
-	if p.item, err = x.convert(it); err != nil {
+	if err := m.convert(table, key, it, p); err != nil {
 		return nil, &UnmatchedError{table, key, err.Error()}
 	}
-	p.key = x.to.TableOf().Schema().Key.Of(p.item)
+	return p, nil
+}
+
+// convert adds the new item to a placement, and checks that the migration can
+// follow it.
+func (m *mapping) convert(table string, key, it item.Item, p *placement) (err error) {
+	if p.entity == "" {
+		p.item = it
+	} else {
+		x := m.named(table, p.entity)
+		if p.item, err = x.convert(it); err != nil {
+			return err
+		}
+		p.key = x.to.TableOf().Schema().Key.Of(p.item)
+		if err := m.checkSource(key, p); err != nil {
+			return err
+		}
+	}
+	if !m.keysOnly[table] {
+		return nil
+	}
+	if q, err := m.placeKey(table, key); err != nil || q.entity != p.entity || q.table != p.table || !q.key.Equal(p.key) {
+		return fmt.Errorf("its key alone does not tell the new key, so that a delete could not be followed: the stream of table %s has no old images\n        replace it by one of %s", table, bothImages)
+	}
+	return nil
+}
+
+// checkSource checks that a new item leads back to its source key.
+func (m *mapping) checkSource(key item.Item, p *placement) error {
 	source, err := m.back.placeKey(p.table, p.item)
 	if err == nil && !source.key.Equal(key) {
 		err = fmt.Errorf("its new item leads back to %s", keyText(source.key))
 	}
 	if err != nil {
-		return nil, &UnmatchedError{table, key, fmt.Sprintf("the new item cannot be traced back: %v", err)}
+		return fmt.Errorf("the new item cannot be traced back: %w", err)
 	}
-	return p, nil
+	return nil
 }
 
 // placeKey returns where an item goes. The item may be a key if the new key

@@ -2,8 +2,10 @@ package migrate_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/migrate"
 )
 
@@ -75,4 +77,32 @@ func TestMigrateFollowsItemsWithoutAStoredAttribute(t *testing.T) {
 	g.send("DeleteItem", map[string]any{"TableName": "orders2", "Key": stringItem{"region": "r", "SK": "c/2"}.json()})
 	g.rollBack()
 	g.wantItems("orders", []stringItem{{"PK": "C#c", "SK": "O#1", "region": "r", "customer": "c", "order": "1", "note": "changed"}})
+}
+
+// With a stream that has no old images, deletes are followed by the key alone. An
+// item whose key does not tell its new key is refused.
+func TestMigrateWithAStreamOfKeys(t *testing.T) {
+	for _, view := range []string{"KEYS_ONLY", "NEW_IMAGE"} {
+		t.Run(view, func(t *testing.T) {
+			old := strings.NewReplacer("pairs2", "pairs").Replace(newPairs)
+			g := newRig(t, old, strings.NewReplacer("pairs", "pairs2").Replace(oldPairs))
+			g.send("UpdateTable", map[string]any{"TableName": "pairs", "StreamSpecification": map[string]any{"StreamEnabled": true, "StreamViewType": view}})
+			clear, ambiguous := stringItem{"PK": "x#y", "a": "x", "b": "y"}, stringItem{"PK": "x#y#z", "a": "x#y", "b": "z"}
+			g.put("pairs", clear)
+			g.put("pairs", ambiguous)
+			if plan, err := g.migrator().Plan(t.Context(), model.DefaultPrices(), 0); err != nil || len(plan.Faults) != 1 || !strings.Contains(plan.Faults[0], "old images") {
+				t.Errorf("the faults of the plan are %q, %v", plan.Faults, err)
+			}
+			var unmatched *migrate.UnmatchedError
+			if _, err := g.migrator().Run(t.Context(), migrate.Ready); !errors.As(err, &unmatched) || !strings.Contains(err.Error(), "old images") {
+				t.Fatalf("the run ends with %v", err)
+			}
+			g.send("DeleteItem", map[string]any{"TableName": "pairs", "Key": ambiguous.pick("PK")})
+			g.do(migrate.Ready)
+			g.wantItems("pairs2", []stringItem{{"a": "x", "b": "y"}})
+			g.send("DeleteItem", map[string]any{"TableName": "pairs", "Key": clear.pick("PK")})
+			g.do(migrate.Switched)
+			g.wantItems("pairs2", nil)
+		})
+	}
 }

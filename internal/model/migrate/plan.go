@@ -85,7 +85,7 @@ func makePlan(old, new *model.Model, unmatched string) *Plan {
 }
 
 func newMapping() *mapping {
-	return &mapping{entities: map[string][]*entityMapping{}, copies: map[string]*model.Table{}, ignored: map[string][]*model.Entity{}, sources: map[string]*model.Table{}}
+	return &mapping{entities: map[string][]*entityMapping{}, copies: map[string]*model.Table{}, ignored: map[string][]*model.Entity{}, sources: map[string]*model.Table{}, keysOnly: map[string]bool{}}
 }
 
 func (p *Plan) fault(format string, args ...any) {

@@ -245,9 +245,11 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 	}
 	backward := to == r.m.plan.forward.back
 	for table, arn := range r.state.ARNs {
-		if is, _, err := r.streamOf(ctx, table); err != nil || is != arn {
+		is, view, err := r.streamOf(ctx, table)
+		if err != nil || is != arn {
 			return nil, errors.Join(err, streamLost(table))
 		}
+		r.m.plan.forward.setView(table, view)
 		f := &streamFollower{c: r.m.c, store: r.store, table: table, arn: arn, poll: r.m.options.Poll, counts: &r.counts}
 		_, old := r.m.plan.forward.sources[table]
 		switch {
