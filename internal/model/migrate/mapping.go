@@ -95,6 +95,9 @@ func (m *mapping) convert(table string, key, it item.Item, p *placement) (err er
 		if err := m.checkSource(key, p); err != nil {
 			return err
 		}
+		if err := x.checkKept(it, p.item); err != nil {
+			return err
+		}
 	}
 	if !m.keysOnly[table] {
 		return nil
@@ -223,6 +226,35 @@ func (x *entityMapping) convert(it item.Item) (item.Item, error) {
 		}
 	}
 	return b.Item(), nil
+}
+
+// checkKept checks that the new item has all attributes of the source item, or
+// contains their values in its keys.
+func (x *entityMapping) checkKept(it, converted item.Item) error {
+	var values map[string]item.Value // of the new item
+	for name, v := range it.All() {
+		f, declared := x.from.Field(name)
+		if declared && (f.Templated() || f.Attribute != nil && f.Attribute.Shards > 0) {
+			continue // it is built from others
+		}
+		built := false
+		if g, ok := x.to.Field(name); ok && !declared {
+			built = g.Templated() // a conversion back would leave it out
+		}
+		if is, ok := converted.Get(name); ok && !built && item.Equal(is, v) {
+			continue
+		}
+		if values == nil {
+			var err error
+			if values, err = x.to.Values(converted); err != nil {
+				return err
+			}
+		}
+		if is, ok := values[name]; !ok || built || !item.Equal(is, v) {
+			return fmt.Errorf("its attribute %s would be lost: the new model does not store it, or builds it from others", name)
+		}
+	}
+	return nil
 }
 
 // drops reports whether a stored attribute is not copied as it is.

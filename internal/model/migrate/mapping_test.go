@@ -106,3 +106,63 @@ func TestMigrateWithAStreamOfKeys(t *testing.T) {
 		})
 	}
 }
+
+// An item that would lose an attribute, in the new table or after a rollback,
+// stops the run and the plan.
+func TestMigrateKeepsAllAttributes(t *testing.T) {
+	users := func(table, key, stored string) string {
+		return `
+tables: {` + table + `: {key: {partition: id}` + key + `}}
+entities:
+  user: {` + stored + `state: {values: [ON, OFF]}}}
+patterns: [{name: get, get: user, given: [id], rate: 1/s}]
+`
+	}
+	oldUsers := users("users", "", "attributes: {id: S, email: S, name: S, ")
+	index := func(key string) string {
+		return users("users2", ", indexes: {byEmail: {partition: GSI}}", "keys: {GSI: "+key+"}, attributes: {id: S, email: {stored: false}, name: {stored: false}, ")
+	}
+	for _, c := range []struct {
+		name, old, new string
+		item           stringItem
+		lost           string
+	}{
+		{"not stored, in an index key that this item does not have", oldUsers, index(`{template: "E#{email}#{name}", when: {state: ON}}`),
+			stringItem{"id": "1", "email": "e", "name": "n", "state": "OFF"}, "email"},
+		{"not stored, in an index key that can be read in two ways", oldUsers, index(`"E#{email}#{name}"`),
+			stringItem{"id": "1", "email": "e#1", "name": "n"}, "email"},
+		{"not stored, and read from the index key", oldUsers, index(`"E#{email}#{name}"`),
+			stringItem{"id": "1", "email": "e", "name": "n"}, ""},
+		{"undeclared, with the name of a new key", oldPairs, newPairs,
+			stringItem{"a": "1", "b": "2", "PK": "of the application"}, "PK"},
+		{"undeclared, with the name and the value of a new key", oldPairs, newPairs,
+			stringItem{"a": "1", "b": "2", "PK": "1#2"}, "PK"},
+		{"undeclared", oldPairs, newPairs, stringItem{"a": "1", "b": "2", "other": "x"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newRig(t, c.old, c.new)
+			from, to := g.old.Tables[0].Name, g.new.Tables[0].Name
+			g.put(from, c.item)
+			plan, err := g.migrator().Plan(t.Context(), model.DefaultPrices(), 0)
+			if err != nil || (len(plan.Faults) > 0) != (c.lost != "") {
+				t.Errorf("the faults of the plan are %q, %v", plan.Faults, err)
+			}
+			if c.lost != "" {
+				if _, err := g.migrator().Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "attribute "+c.lost+" would be lost") {
+					t.Errorf("the run ends with %v, the new items are %s", err, g.all(to))
+				}
+				return
+			}
+			g.do(migrate.Ready)
+			g.do(migrate.Switched)
+			key := map[string]any{"id": map[string]string{"S": "1"}}
+			if to == "pairs2" {
+				key = stringItem{"PK": "1#2"}.json()
+			}
+			g.send("UpdateItem", map[string]any{"TableName": to, "Key": key, "UpdateExpression": "SET extra = :n", "ExpressionAttributeValues": stringItem{":n": "m"}.json()})
+			g.rollBack()
+			c.item["extra"] = "m"
+			g.wantItems(from, []stringItem{c.item})
+		})
+	}
+}
