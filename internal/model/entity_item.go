@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -68,7 +69,22 @@ func (e *Entity) bind(f *Field, v item.Value, values map[string]item.Value) erro
 		}
 		return nil
 	}
-	return fmt.Errorf("%s can be read as %q in several ways", f.Name, f.template.text)
+	return &AmbiguousKeyError{f.Name, f.template.text}
+}
+
+// AmbiguousKeyError is returned for a key that can be read in several ways.
+type AmbiguousKeyError struct{ Key, Template string }
+
+func (e *AmbiguousKeyError) Error() string {
+	return fmt.Sprintf("%s can be read as %q in several ways", e.Key, e.Template)
+}
+
+// MayHaveKey reports whether a key, without other attributes, may be one of the
+// entity, in one or in several ways.
+func (e *Entity) MayHaveKey(key item.Item) bool {
+	_, err := e.Values(key)
+	var ambiguous *AmbiguousKeyError
+	return err == nil || errors.As(err, &ambiguous)
 }
 
 // flatten replaces attributes with templates by their parts.

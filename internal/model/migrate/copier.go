@@ -191,9 +191,13 @@ const maxTries = 10
 // put writes a placement, unless another source item has the same one.
 func (k *copier) put(ctx context.Context, table string, key item.Item, p *placement) (units float64, err error) {
 	cond := p.owner.orAbsent(p.key)
-	for range maxTries {
+	for try := 0; ; try++ {
 		units, err = k.c.write(ctx, "PutItem", map[string]any{"TableName": p.table, "Item": itemJSON{p.item}}, cond)
 		if !isFault(err, "ConditionalCheckFailedException") {
+			break
+		}
+		if try == maxTries {
+			err = fmt.Errorf("its condition failed %d times, since other items take the key: %w", try, err)
 			break
 		}
 		if cond, err = k.contend(ctx, table, key, p); err != nil {
@@ -223,7 +227,7 @@ func (k *copier) contend(ctx context.Context, table string, key item.Item, p *pl
 		return p.owner.orAbsent(p.key), err
 	}
 	if source.entity == "" {
-		return p.owner.orAbsent(p.key), nil
+		return expression{}, &CollisionError{Table: p.table, Key: p.key, FirstTable: table, First: key, SecondTable: source.table, Second: source.key}
 	}
 	taken := k.m.named(source.table, source.entity).ownedAs(is).orAbsent(p.key)
 	if source.table == table && source.key.Equal(key) {

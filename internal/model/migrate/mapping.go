@@ -86,6 +86,9 @@ func (m *mapping) place(table string, it item.Item) (*placement, error) {
 func (m *mapping) convert(table string, key, it item.Item, p *placement) (err error) {
 	if p.entity == "" {
 		p.item = it
+		if err := m.checkUnmatched(p); err != nil {
+			return err
+		}
 	} else {
 		x := m.named(table, p.entity)
 		if p.item, err = x.convert(it); err != nil {
@@ -104,6 +107,21 @@ func (m *mapping) convert(table string, key, it item.Item, p *placement) (err er
 	}
 	if q, err := m.placeKey(table, key); err != nil || q.entity != p.entity || q.table != p.table || !q.key.Equal(p.key) {
 		return fmt.Errorf("its key alone does not tell the new key, so that a delete could not be followed: the stream of table %s has no old images\n        replace it by one of %s", table, bothImages)
+	}
+	return nil
+}
+
+// checkUnmatched checks that an unmatched item cannot have the new key of an item
+// that has an entity.
+func (m *mapping) checkUnmatched(p *placement) error {
+	entities := slices.Clone(m.back.ignored[p.table])
+	for _, x := range m.back.entities[p.table] {
+		entities = append(entities, x.from)
+	}
+	for _, e := range entities {
+		if e.MayHaveKey(p.key) {
+			return fmt.Errorf("it matches no entity, and its key in table %s may be one of entity %s", p.table, e.Name)
+		}
 	}
 	return nil
 }

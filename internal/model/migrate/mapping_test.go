@@ -166,3 +166,28 @@ patterns: [{name: get, get: user, given: [id], rate: 1/s}]
 		})
 	}
 }
+
+// An unmatched item whose key is one of the new model is not copied over the new
+// item of another.
+func TestMigrateUnmatchedItemsDoNotCollide(t *testing.T) {
+	old := `
+tables: {tab: {key: {partition: PK}}}
+entities:
+  user: {keys: {PK: "USER#{id}"}, attributes: {id: S, note: S}}
+patterns: [{name: get, get: user, given: [id], rate: 1/s}]
+`
+	new := strings.NewReplacer("{tab:", "{tab2:", "USER#", "U#").Replace(old)
+	for _, odd := range []stringItem{{"PK": "U#1", "note": "odd"}, {"PK": "U#1", "id": "7"}} {
+		g := newRig(t, old, new)
+		g.options.Unmatched = migrate.CopyUnmatched
+		g.put("tab", stringItem{"PK": "USER#1", "id": "1", "note": "user"})
+		g.put("tab", stringItem{"PK": "OTHER#1"})
+		g.do(migrate.Ready)
+		g.put("tab", odd)
+		var unmatched *migrate.UnmatchedError
+		if st, err := g.migrator().Run(t.Context(), migrate.Switched); !errors.As(err, &unmatched) || st.Phase != migrate.Ready {
+			t.Errorf("phase %s, %v", st.Phase, err)
+		}
+		g.wantItems("tab2", []stringItem{{"PK": "U#1", "id": "1", "note": "user"}, {"PK": "OTHER#1"}})
+	}
+}
