@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,15 +59,11 @@ func (e *Entity) bind(f *Field, v item.Value, values map[string]item.Value) erro
 		values[name] = v
 		return nil
 	}
-	m := templateMatch{entity: e, values: values}
-	m.match(e.flatten(f.template, nil), string(v.Bytes()), nil)
-	switch len(m.found) {
+	switch found, ways := e.match(f.template, string(v.Bytes()), values); ways {
 	case 0:
 		return fmt.Errorf("%s does not match %q", f.Name, f.template.text)
 	case 1:
-		for name, v := range m.found[0] {
-			values[name] = v
-		}
+		maps.Copy(values, found)
 		return nil
 	}
 	return &AmbiguousKeyError{f.Name, f.template.text}
@@ -85,96 +82,6 @@ func (e *Entity) MayHaveKey(key item.Item) bool {
 	_, err := e.Values(key)
 	var ambiguous *AmbiguousKeyError
 	return err == nil || errors.As(err, &ambiguous)
-}
-
-// flatten replaces attributes with templates by their parts.
-func (e *Entity) flatten(t *template, parts []templatePart) []templatePart {
-	for _, p := range t.parts {
-		if f, ok := e.byName[p.name]; p.name != "" && ok && f.template != nil {
-			parts = e.flatten(f.template, parts)
-		} else {
-			parts = append(parts, p)
-		}
-	}
-	return parts
-}
-
-// templateMatch finds the values with which a template gives a text.
-type templateMatch struct {
-	entity *Entity
-	values map[string]item.Value   // known beforehand
-	found  []map[string]item.Value // at most two solutions
-}
-
-// binding is one value on the way to a solution.
-type binding struct {
-	name  string
-	value item.Value
-	next  *binding
-}
-
-func (b *binding) get(name string) (item.Value, bool) {
-	for ; b != nil; b = b.next {
-		if b.name == name {
-			return b.value, true
-		}
-	}
-	return nil, false
-}
-
-func (m *templateMatch) match(parts []templatePart, text string, bound *binding) {
-	if len(m.found) > 1 {
-		return
-	}
-	if len(parts) == 0 {
-		if text == "" {
-			m.add(bound)
-		}
-		return
-	}
-	p := parts[0]
-	constant := p.text
-	if p.name != "" {
-		v, ok := m.values[p.name]
-		if !ok {
-			v, ok = bound.get(p.name)
-		}
-		if !ok {
-			m.try(parts, text, bound)
-			return
-		}
-		constant = plain(v)
-	}
-	if rest, ok := strings.CutPrefix(text, constant); ok {
-		m.match(parts[1:], rest, bound)
-	}
-}
-
-// try gives an attribute each beginning of the text that may be its value.
-func (m *templateMatch) try(parts []templatePart, text string, bound *binding) {
-	f := m.entity.byName[parts[0].name]
-	for end := 1; end <= len(text); end++ {
-		if len(parts) == 1 {
-			end = len(text)
-		} else if next := parts[1]; next.name == "" {
-			at := strings.Index(text[end:], next.text)
-			if at < 0 {
-				return
-			}
-			end += at
-		}
-		if v, ok := f.parse(text[:end]); ok {
-			m.match(parts[1:], text[end:], &binding{f.Name, v, bound})
-		}
-	}
-}
-
-func (m *templateMatch) add(bound *binding) {
-	found := make(map[string]item.Value)
-	for ; bound != nil; bound = bound.next {
-		found[bound.name] = bound.value
-	}
-	m.found = append(m.found, found)
 }
 
 // parse returns the value of an attribute that a template shows as text.
