@@ -19,6 +19,8 @@ func (e *Entity) match(t *template, text string, known map[string]item.Value) (m
 			m.parts = append(m.parts, matchPart{constant: p.text})
 		case !ok:
 			m.parts = append(m.parts, matchPart{field: e.byName[p.name]})
+		case v.Type() != item.S && v.Type() != item.N:
+			return nil, 0 // a template has no text for it
 		default:
 			m.parts = append(m.parts, matchPart{constant: plain(v)})
 		}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -106,5 +107,16 @@ func TestMatchCharacters(t *testing.T) {
 	values, err := matchEntity(t, "{a}{b}").Values(item.Make(map[string]item.Value{"PK": item.String("éé")}))
 	if err != nil || plain(values["a"]) != "é" {
 		t.Errorf("%v, %v", values, err)
+	}
+}
+
+// An attribute that is neither a string nor a number has no text in a template.
+func TestMatchOtherTypes(t *testing.T) {
+	e := matchEntity(t, "{a}#{b}")
+	for _, v := range []item.Value{item.Null(), item.Bool(true), item.Binary([]byte("x")), item.List(item.String("x"))} {
+		it := item.Make(map[string]item.Value{"PK": item.String("x#y"), "a": v})
+		if _, err := e.Values(it); err == nil {
+			t.Errorf("an item whose a is %s is accepted", fmt.Sprint(v))
+		}
 	}
 }
