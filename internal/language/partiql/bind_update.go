@@ -54,7 +54,11 @@ func (b *binder) setFunction(assigned item.Path, n *node) (t expr.Term, err erro
 		t.Value, err = set(second)
 	}
 	if err == nil && (t.Value == nil || !t.Value.Type().IsSet()) {
-		err = apierror.Validation("The second argument to %s must be a value with type SET%s", name, n.args[0].at.position())
+		position := ""
+		if n.args[0].kind == nodeName { // a longer path has no position
+			position = n.args[0].at.position()
+		}
+		err = apierror.Validation("The second argument to %s must be a value with type SET%s", name, position)
 	}
 	return t, err
 }

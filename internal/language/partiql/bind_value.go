@@ -3,6 +3,7 @@ package partiql
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
@@ -41,6 +42,8 @@ func pathStep(n *node, first bool) (item.Step, error) {
 	switch {
 	case first && n.kind == nodeName, n.kind == nodeStep:
 		return item.Step{Name: n.text}, nil
+	case first && (n.kind == nodeList || n.kind == nodeBag):
+		return item.Step{}, apierror.Validation("A path cannot start with a list index%s", n.at.position())
 	case n.kind != nodeIndex:
 		return item.Step{}, unexpectedStep(n)
 	}
@@ -144,13 +147,15 @@ func constant(n *node, under string, depth int) (item.Value, error) {
 		return structure(n, under, depth)
 	}
 	what := kindNames[n.kind]
-	if under == "root" {
+	switch {
+	case n.kind == nodeMissing:
+		what = "MISSING"
+	case under == "root" && (n.kind == nodePath || n.kind == nodeSelect):
+		what = strings.ToUpper(what)
+	case under == "root":
 		what = n.at.text
 	}
-	if n.kind == nodeMissing {
-		what = "MISSING"
-	}
-	return nil, apierror.Validation("Unsupported data type: %s under key %s%s", what, under, n.at.position())
+	return nil, unsupportedValue(n, what, under)
 }
 
 func structure(n *node, under string, depth int) (item.Value, error) {
@@ -184,18 +189,49 @@ func set(n *node) (item.Value, error) {
 		t = item.SS
 	}
 	var members []item.Value
-	for _, m := range n.args {
-		if m.fault != nil {
-			return nil, m.fault
+	for i, m := range n.args {
+		v, err := bagMember(t, m, i == 0)
+		if err != nil {
+			return nil, err
 		}
-		if m.kind != nodeValue || m.value.Type() != t.Member() {
-			return nil, apierror.Validation("Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags%s", m.at.position())
-		}
-		members = append(members, m.value)
+		members = append(members, v)
 	}
 	v := item.Set(t, members...)
 	if v.Len() < len(members) {
 		return nil, apierror.Validation("Input collection contains duplicates")
 	}
 	return v, nil
+}
+
+// bagMember returns the value of a bag's member. The first member determines the
+// type; the messages for later members are those of DynamoDB Local.
+func bagMember(t item.Type, m *node, first bool) (item.Value, error) {
+	position := m.at.position()
+	if !first {
+		switch m.kind {
+		case nodeValue, nodeIon, nodeList, nodeBag, nodeStruct:
+		default:
+			return nil, unsupportedValue(m, kindNames[m.kind], "root")
+		}
+		if t == item.NS {
+			position = ""
+		}
+	}
+	switch {
+	case m.fault != nil:
+		return nil, m.fault
+	case m.kind != nodeValue || m.value.Type() != t.Member():
+		return nil, apierror.Validation("Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags%s", position)
+	}
+	return m.value, nil
+}
+
+// unsupportedValue returns the fault of an expression in place of a value. A path
+// has no position.
+func unsupportedValue(n *node, what, under string) error {
+	position := n.at.position()
+	if n.kind == nodePath {
+		position = ""
+	}
+	return apierror.Validation("Unsupported data type: %s under key %s%s", what, under, position)
 }
