@@ -140,10 +140,11 @@ func (s *Service) singleItem(st *partiql.Select) (item.Item, error) {
 	if st.Index != "" {
 		return nil, errManyItems
 	}
-	key, more, err := statementKey(t, st.Where, fitsKeyAttribute)
+	_, more, err := statementKey(t, st.Where, namesKeyAttribute)
 	if more || errors.Is(err, errNoStatementKey) {
 		return nil, errManyItems
 	}
+	key, _, err := statementKey(t, st.Where, fitsKeyAttribute)
 	return key, err
 }
 

@@ -66,17 +66,18 @@ func statementKey(t *schema.Table, where expr.Test, fits func(schema.Attribute, 
 			return nil, false, errNoStatementKey
 		}
 	}
+	more = len(partiql.Conjuncts(where)) > len(attrs)
 	values := make(map[string]item.Value)
 	for i, a := range attrs {
 		if len(equals[i]) > 1 {
-			return nil, false, apierror.Validation("Multiple conditions on same key %s. Only single item Update/Insert/Delete are supported", a.Name)
+			return nil, more, apierror.Validation("Multiple conditions on same key %s. Only single item Update/Insert/Delete are supported", a.Name)
 		}
 		if err := fits(a, equals[i][0]); err != nil {
-			return nil, false, err
+			return nil, more, err
 		}
 		values[a.Name] = equals[i][0]
 	}
-	return item.Make(values), len(partiql.Conjuncts(where)) > len(attrs), nil
+	return item.Make(values), more, nil
 }
 
 var errNoStatementKey = apierror.Validation("Where clause does not contain a mandatory equality on all key attributes")
@@ -91,6 +92,17 @@ func fitsKeyAttribute(a schema.Attribute, v item.Value) error {
 		return schema.EmptyKey(a, v)
 	}
 	return nil
+}
+
+// namesKeyAttribute returns errNoStatementKey for a value that no key can have:
+// for the SELECT of a batch or a transaction, an equality with such a value does
+// not name a key.
+func namesKeyAttribute(_ schema.Attribute, v item.Value) error {
+	switch v.Type() {
+	case item.S, item.N, item.B:
+		return nil
+	}
+	return errNoStatementKey
 }
 
 // fitsWrittenKey is fitsKeyAttribute for UPDATE and DELETE, which have another
