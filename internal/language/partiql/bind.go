@@ -44,7 +44,7 @@ func (b *binder) selects(n *node) (*Select, error) {
 	case q.distinct:
 		return nil, apierror.Validation("Unsupported token in expression: DISTINCT")
 	case q.clause != "" && q.clauseAt != nil:
-		return nil, apierror.Validation("Unsupported clause: %s%s", q.clause, q.clauseAt.at.position())
+		return nil, apierror.Validation("Unsupported clause: %s%s", q.clause, q.clauseAt.position())
 	case q.clause != "":
 		return nil, apierror.Validation("Unsupported clause: %s", q.clause)
 	case q.joined:
@@ -170,11 +170,11 @@ func (b *binder) insert(n *node) (*Insert, error) {
 	m := n.change
 	switch {
 	case m.position:
-		return nil, apierror.Validation("AT is not supported in insert statements.%s", n.at.position())
+		return nil, apierror.Validation("AT is not supported in insert statements.%s", n.position())
 	case m.conflict:
 		return nil, apierror.Validation("Unsupported clause: ON CONFLICT")
 	case m.item.kind != nodeStruct:
-		return nil, apierror.Validation("Unsupported format in item expression. Please use struct format {...} to express item values for insert statement.%s", m.item.at.position())
+		return nil, apierror.Validation("Unsupported format in item expression. Please use struct format {...} to express item values for insert statement.%s", m.item.position())
 	}
 	it, err := b.item(m.item)
 	if err != nil {
@@ -185,7 +185,7 @@ func (b *binder) insert(n *node) (*Insert, error) {
 	case err != nil:
 		return nil, err
 	case index != "":
-		return nil, apierror.Validation("FROM clause may only contain a single table name in data manipulation statements%s", m.table.at.position())
+		return nil, apierror.Validation("FROM clause may only contain a single table name in data manipulation statements%s", m.table.at.position()) // also of a path: observed on the service
 	case m.returning != nil:
 		return nil, apierror.Validation("RETURNING is not supported in INSERT")
 	}

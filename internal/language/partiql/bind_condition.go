@@ -74,7 +74,7 @@ func (b *binder) test(n *node) (expr.Test, error) {
 }
 
 func unsupportedSelect(n *node) error {
-	return apierror.Validation("Unsupported token in expression: SELECT%s", n.at.position())
+	return apierror.Validation("Unsupported token in expression: SELECT%s", n.position())
 }
 
 func unsupportedOperator(n *node) error {
@@ -168,7 +168,7 @@ func (b *binder) is(n *node) (expr.Test, error) {
 	name, ok := isTypes[what]
 	if !ok && what != "missing" {
 		return expr.Test{}, apierror.Validation("Unsupported data type for IS operator: %s. "+
-			"Supported data types are [MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST]%s", strings.ToUpper(what), n.at.position())
+			"Supported data types are [MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST]%s", strings.ToUpper(what), n.position())
 	}
 	o, err := b.operand(expr.Equal, of)
 	if err != nil {

@@ -38,7 +38,7 @@ func (n *node) isCall(name string) bool { return n.kind == nodeCall && strings.E
 func (b *binder) setFunction(assigned item.Path, n *node) (t expr.Term, err error) {
 	name := strings.ToUpper(n.text)
 	if len(n.args) != 2 {
-		return t, apierror.Validation("%s must have exactly two arguments%s", name, n.at.position())
+		return t, apierror.Validation("%s must have exactly two arguments%s", name, n.position())
 	}
 	first, err := path(n.args[0])
 	if err != nil {
@@ -54,11 +54,7 @@ func (b *binder) setFunction(assigned item.Path, n *node) (t expr.Term, err erro
 		t.Value, err = set(second)
 	}
 	if err == nil && (t.Value == nil || !t.Value.Type().IsSet()) {
-		position := ""
-		if n.args[0].kind == nodeName { // a longer path has no position
-			position = n.args[0].at.position()
-		}
-		err = apierror.Validation("The second argument to %s must be a value with type SET%s", name, position)
+		err = apierror.Validation("The second argument to %s must be a value with type SET%s", name, n.args[0].position())
 	}
 	return t, err
 }

@@ -15,7 +15,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 var errEmptyStep = apierror.Validation("Path component cannot be an empty string")
 
 func unexpectedStep(n *node) error {
-	return apierror.Validation("Unexpected path component%s", n.at.position())
+	return apierror.Validation("Unexpected path component%s", n.position())
 }
 
 // path returns the document path that a node represents.
@@ -43,7 +43,7 @@ func pathStep(n *node, first bool) (item.Step, error) {
 	case first && n.kind == nodeName, n.kind == nodeStep:
 		return item.Step{Name: n.text}, nil
 	case first && (n.kind == nodeList || n.kind == nodeBag):
-		return item.Step{}, apierror.Validation("A path cannot start with a list index%s", n.at.position())
+		return item.Step{}, apierror.Validation("A path cannot start with a list index%s", n.position())
 	case n.kind != nodeIndex:
 		return item.Step{}, unexpectedStep(n)
 	}
@@ -61,7 +61,7 @@ func pathStep(n *node, first bool) (item.Step, error) {
 	}
 	index, err := strconv.ParseInt(in.text, 10, 64)
 	if err != nil || index < 0 || index > math.MaxInt32 {
-		return item.Step{}, apierror.Validation("List index is not within the allowable range; index: [%s]%s", in.text, in.at.position())
+		return item.Step{}, apierror.Validation("List index is not within the allowable range; index: [%s]%s", in.text, in.position())
 	}
 	return item.Step{Index: int(index), IsIndex: true}, nil
 }
@@ -88,7 +88,7 @@ func (b *binder) item(n *node) (item.Item, error) {
 			return nil, errEmptyStep
 		}
 		if seen[name] {
-			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under root%s", name, n.args[i].at.position())
+			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under root%s", name, n.args[i].position())
 		}
 		seen[name] = true
 		var v item.Value
@@ -117,7 +117,7 @@ func key(n *node, under string) (string, error) {
 			what = "DECIMAL"
 		}
 	}
-	return "", apierror.Validation("Tuple keys must be of type String. Actual type: %s under %s%s", what, under, n.at.position())
+	return "", apierror.Validation("Tuple keys must be of type String. Actual type: %s under %s%s", what, under, n.position())
 }
 
 // constant returns the value of a literal. under is the path of keys and
@@ -130,7 +130,7 @@ func constant(n *node, under string, depth int) (item.Value, error) {
 	case nodeValue:
 		return n.value, n.fault
 	case nodeIon:
-		return nil, apierror.Validation("Ion Literals are not supported: SYMBOL under key %s%s", under, n.at.position())
+		return nil, apierror.Validation("Ion Literals are not supported: SYMBOL under key %s%s", under, n.position())
 	case nodeList:
 		var elements []item.Value
 		for i, e := range n.args {
@@ -167,7 +167,7 @@ func structure(n *node, under string, depth int) (item.Value, error) {
 			return nil, err
 		}
 		if seen[name] {
-			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under %s%s", name, under, n.at.position())
+			return nil, apierror.Validation("Duplicate keys in tuple. Key: %s under %s%s", name, under, n.position())
 		}
 		seen[name] = true
 		v, err := constant(n.args[i+1], under+"."+name, depth+1)
@@ -182,7 +182,7 @@ func structure(n *node, under string, depth int) (item.Value, error) {
 // set makes a set from a bag, whose members are all strings or all numbers.
 func set(n *node) (item.Value, error) {
 	if len(n.args) == 0 {
-		return nil, apierror.Validation("Empty bags are not supported%s", n.at.position())
+		return nil, apierror.Validation("Empty bags are not supported%s", n.position())
 	}
 	t := item.NS
 	if n.args[0].at.kind == tokenString {
@@ -206,7 +206,7 @@ func set(n *node) (item.Value, error) {
 // bagMember returns the value of a bag's member. The first member determines the
 // type; the messages for later members are those of DynamoDB Local.
 func bagMember(t item.Type, m *node, first bool) (item.Value, error) {
-	position := m.at.position()
+	position := m.position()
 	if !first {
 		switch m.kind {
 		case nodeValue, nodeIon, nodeList, nodeBag, nodeStruct:
@@ -226,12 +226,7 @@ func bagMember(t item.Type, m *node, first bool) (item.Value, error) {
 	return m.value, nil
 }
 
-// unsupportedValue returns the fault of an expression in place of a value. A path
-// has no position.
+// unsupportedValue returns the fault of an expression in place of a value.
 func unsupportedValue(n *node, what, under string) error {
-	position := n.at.position()
-	if n.kind == nodePath {
-		position = ""
-	}
-	return apierror.Validation("Unsupported data type: %s under key %s%s", what, under, position)
+	return apierror.Validation("Unsupported data type: %s under key %s%s", what, under, n.position())
 }

@@ -54,6 +54,15 @@ type node struct {
 	change *manipulation // of the other statements
 }
 
+// position returns where a node begins, for messages. A path has no position,
+// only its steps have (observed on DynamoDB Local).
+func (n *node) position() string {
+	if n.kind == nodePath {
+		return ""
+	}
+	return n.at.position()
+}
+
 // query is a SELECT.
 type query struct {
 	distinct, value bool

@@ -160,6 +160,8 @@ func TestFaults(t *testing.T) {
 		{"SELECT * FROM a WHERE b = <<>>", "Empty bags are not supported at 1:27:2"},
 		{"SELECT * FROM a WHERE b = <<1, 'c'>>", "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"},
 		{"SELECT * FROM a WHERE b = <<'c', 1>>", "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags at 1:34:1"},
+		{"SELECT b[c.d] FROM a", "Unexpected path component"},
+		{"INSERT INTO a VALUE {b.c:1}", "Tuple keys must be of type String. Actual type: Path under root"},
 		{"SELECT * FROM a WHERE [b][0] = 1", "A path cannot start with a list index at 1:23:1"},
 		{"SELECT * FROM a WHERE b = <<1, 1.0>>", "Input collection contains duplicates"},
 		{"SELECT * FROM a WHERE b = [1, c]", "Unsupported data type: VariableReference under key root.1 at 1:31:1"},
