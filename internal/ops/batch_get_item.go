@@ -47,7 +47,13 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 	paths := make(map[string][]item.Path)
 	for _, name := range tables {
 		part := in.RequestItems[name]
-		if paths[name], err = s.batchPart(&part); err != nil {
+		if err := checkBatchPart(&part); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, name := range tables {
+		part := in.RequestItems[name]
+		if paths[name], err = s.batchPaths(&part); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -77,17 +83,23 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 	return reply, used, nil
 }
 
-// batchPart checks the part of one table and binds its projection.
-func (s *Service) batchPart(part *api.KeysAndAttributes) ([]item.Path, error) {
+// checkBatchPart checks the parameters and the values of one table's part.
+func checkBatchPart(part *api.KeysAndAttributes) error {
 	p := projectionParameters(part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
 	if err := p.check(); err != nil {
-		return nil, err
+		return err
 	}
 	for _, key := range part.Keys {
 		if err := faultOf(key); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
+}
+
+// batchPaths binds the projection of one table's part, and finds keys that it
+// has twice.
+func (s *Service) batchPaths(part *api.KeysAndAttributes) ([]item.Path, error) {
 	paths, err := s.onlyProjection(part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
 	if err != nil {
 		return nil, err
