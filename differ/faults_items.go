@@ -318,11 +318,16 @@ var itemFaults = []known{
 		evidence: "TableName takes 1 to 1,024 characters since ARNs are accepted (API reference), so that a short name is a missing table, and faults of the request by itself come before it",
 	},
 	{
-		name: "index entries that need two keys (DynamoDB Local)", witness: nameLocal, ops: "PutItem|UpdateItem|DeleteItem|TransactWriteItems|BatchWriteItem", places: "ConsumedCapacity.*",
+		name: "index entries that need two keys (DynamoDB Local)", witness: nameLocal, ops: "PutItem", places: `ConsumedCapacity\.(?:CapacityUnits|GlobalSecondaryIndexes only in the second|GlobalSecondaryIndexes\.\* only in the second)`,
 		when: func(f *finding) bool {
-			return f.Third != nil && !f.Third.ok() && totalUnits(f.Stator) <= totalUnits(f.Other) && units(f.Stator) <= units(f.Other)
+			return f.Third != nil && strings.Contains(f.Third.Text, "attribute name: #expected_") && chargesMoreIndexes(f)
 		},
-		evidence: "an item without one of an index's key attributes has no entry in it (developer guide), which costs nothing; DynamoDB Local charges the index",
+		evidence: "an item without one of an index's key attributes has no entry in it (developer guide), which costs nothing; DynamoDB Local charges the index, and dynoxide does not find the attribute of the condition",
+	},
+	{
+		name: "units of indexes in a transaction (DynamoDB Local)", witness: nameLocal, ops: "TransactWriteItems", places: `ConsumedCapacity\[\]\.(?:CapacityUnits|(?:Local|Global)SecondaryIndexes\.\*\.CapacityUnits)`,
+		when:     func(f *finding) bool { return f.Third != nil && !f.Third.ok() && chargesIndexesTwice(f) },
+		evidence: "the factor of two of a transaction is for the table (dynoxide's change log, recorded on AWS); DynamoDB Local charges indexes twice, too, and dynoxide refused the token of the transaction",
 	},
 	{
 		name: "overlapping paths (dynoxide)", witness: nameDynoxide, stator: ".*Two document paths (?:overlap|conflict) with each other.*",
@@ -334,7 +339,7 @@ var itemFaults = []known{
 		evidence: "the service takes the integer part (conformance/wire/numbers.txt); DynamoDB Local accepts the number, too",
 	},
 	{
-		name: "names of attributes in Expected (dynoxide)", witness: nameDynoxide, other: "ValidationException: .*attribute name: #expected_.*",
+		name: "names of attributes in legacy conditions (dynoxide)", witness: nameDynoxide, other: "ValidationException: .*attribute name: #(?:expected|qf)_.*",
 		evidence: "dynoxide turns legacy conditions into expressions, and does not find names with dots",
 	},
 	{
@@ -355,6 +360,13 @@ var itemFaults = []known{
 	{
 		name: "the token of another transaction, and a fault", ops: "TransactWriteItems|ExecuteTransaction", stator: "ValidationException: .*", other: "IdempotentParameterMismatchException.*",
 		evidence: "not known (docs/differences.md): stator finds the fault before it looks up the token",
+	},
+	{
+		name: "old attributes of an item that did not exist (dynoxide)", witness: nameDynoxide, ops: "UpdateItem", places: "Attributes only in the second", stator: "200",
+		when: func(f *finding) bool {
+			return text(f, "ReturnValues") == "ALL_OLD" && canonical(f.Other.Body["Attributes"]) == canonical(f.Step.Body["Key"])
+		},
+		evidence: "there are no old attributes (API reference), as in DynamoDB Local; dynoxide returns the key",
 	},
 	{
 		name: "null in AttributeUpdates (dynoxide)", witness: nameDynoxide, ops: "UpdateItem", stator: "200", other: "ValidationException: invalid type: null.*",
@@ -402,7 +414,10 @@ var itemFaults = []known{
 		evidence: "DynamoDB Local refuses the transaction, too",
 	},
 	{
-		name: "size of an update", ops: "UpdateItem", stator: "ValidationException: Item size to update has exceeded the maximum allowed size", other: "200",
+		name: "size of an update", alone: true, ops: "UpdateItem", stator: "ValidationException: Item size to update has exceeded the maximum allowed size", other: "200",
+		when: func(f *finding) bool {
+			return f.Other.Body["ConsumedCapacity"] == nil || units(f.Other) >= maxItemUnits
+		},
 		evidence: "an update is charged for its actions, and limited 19 bytes and more below a put (dynoxide's change log of a later version, recorded on AWS; conformance/update_item/sizes.txt)",
 	},
 	{

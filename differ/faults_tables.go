@@ -109,7 +109,11 @@ var tableFaults = []known{
 		evidence: "on public record for tables with indexes (aws-cloudformation/cfn-lint#1037, getmoto/moto#4428, which was compared with AWS); the witnesses have the message for tables without",
 	},
 	{
-		name: "names that are given twice", ops: "CreateTable|UpdateTable", stator: "ValidationException: (?:Attribute Name is duplicated: .*|Attempting to create an index which already exists)", other: "ValidationException: .*|ResourceInUseException: .*",
+		name: "an index that does not exist", ops: "UpdateTable", stator: `ResourceNotFoundException: Requested resource not found: Index \S+ for table \S+`, other: `ResourceNotFoundException: Requested resource not found(?:: Table: \S+ not found)?`,
+		evidence: "dynalite, which was held against AWS (conformance/update_table/indexes.txt); DynamoDB Local names nothing, dynoxide a table",
+	},
+	{
+		name: "names that are given twice", ops: "CreateTable|UpdateTable", stator: "ValidationException: (?:Attribute Name is duplicated: .*|Attempting to create an index which already exists|The KeySchema contains multiple key attributes with the same name|One or more parameter values were invalid: Duplicate element in NonKeyAttributes: .*)", other: "ValidationException: .*|ResourceInUseException: .*",
 		evidence: "on public record (conformance/create_table, conformance/update_table); the witnesses have messages of their own",
 	},
 	{

@@ -52,6 +52,13 @@ func explain(f *finding) (found []*known) {
 	if f.Stator.Status >= 500 || !f.worded() {
 		return nil
 	}
+	if statements, ok := f.statements(); ok {
+		return explainBatch(f, statements)
+	}
+	return explainPlaces(f)
+}
+
+func explainPlaces(f *finding) (found []*known) {
 	for _, place := range f.Places {
 		k := explainPlace(f, place)
 		if k == nil {

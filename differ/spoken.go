@@ -84,6 +84,7 @@ func spokenForm(text string) string {
 	text = strings.TrimSpace(strings.TrimPrefix(text, code))
 	text = strings.TrimPrefix(text, envelope)
 	text = strings.TrimRight(code, ": ") + " " + statementPrefix.ReplaceAllString(text, "")
+	text = ofAll.ReplaceAllString(text, "_(*)")
 	text, _, _ = strings.Cut(text, "operand type: ")
 	text, _, _ = strings.Cut(text, "path one: ") // lists of names in brackets, which may have brackets
 	return template("x: " + spokenNames.ReplaceAllString(text, "$1 _"))
@@ -91,8 +92,11 @@ func spokenForm(text string) string {
 
 var statementPrefix = regexp.MustCompile(`^Validation failed in TransactStatements\[\d+\]: `)
 
+// ofAll matches the name of a function that is called with all attributes.
+var ofAll = regexp.MustCompile(`\S+\(\*\)`)
+
 // spokenNames are words before names and values that are not in quotes.
-var spokenNames = regexp.MustCompile(`(numeric value:|[Ss]econdary index|index:|index of|Table:|Key found|invalid, (?:Key|Value):|'arn:':|element:|type class|function:|keyword:|operand type:|; type:|data type:|duplicated:|operation:|operator:|for index:? |above the per (?:table|index)|ReadCapacityUnits|WriteCapacityUnits|Operator:|Index Key|Expected:|Actual:|IndexName:|AttributeName is) ?[^\s,]*`)
+var spokenNames = regexp.MustCompile(`(numeric value:|(?:Read|Write)CapacityUnits for index|[Ss]econdary index|index:|index of|Table:|Key found|invalid, (?:Key|Value):|'arn:':|element:|type class|function:|keyword:|operand type:|; type:|data type:|duplicated:|operation:|operator:|for index:? |above the per (?:table|index)|ReadCapacityUnits|WriteCapacityUnits|Operator:|Index Key|Expected:|Actual:|IndexName:|AttributeName is|in NonKeyAttributes:|not found: Index|for table) ?[^\s,]*`)
 
 // cutTranscript removes what is after an ellipsis of a transcript. A message
 // that ends with one has no details.
