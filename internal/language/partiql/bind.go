@@ -70,31 +70,24 @@ func (b *binder) selects(n *node) (*Select, error) {
 
 // source returns the table, and the index if there is one, that a path names.
 func source(n *node) (table, index string, err error) {
-	names := []string{n.text}
 	switch {
-	case n.kind == nodePath && n.args[0].kind == nodeName:
-		names[0] = n.args[0].text
-		for _, step := range n.args[1:] {
-			if step.kind != nodeStep {
-				return "", "", apierror.Validation("Invalid list expression in source.")
-			}
-			names = append(names, step.text)
-		}
-	case n.kind != nodeName:
+	case n.kind == nodeName && n.text == "":
+		return "", "", errEmptyStep
+	case n.kind == nodeName:
+		return n.text, "", nil
+	case n.kind != nodePath || n.args[0].kind != nodeName:
 		return "", "", apierror.Validation("Unexpected from source")
 	}
-	for _, name := range names {
-		if name == "" {
-			return "", "", errEmptyStep
-		}
+	p, err := path(n)
+	switch {
+	case err != nil:
+		return "", "", err
+	case len(p) > 2:
+		return "", "", apierror.Validation("A path may contain at most 2 components in the FROM clause")
+	case p[1].IsIndex:
+		return "", "", apierror.Validation("Invalid list expression in source.")
 	}
-	switch len(names) {
-	case 1:
-		return names[0], "", nil
-	case 2:
-		return names[0], names[1], nil
-	}
-	return "", "", apierror.Validation("A path may contain at most 2 components in the FROM clause")
+	return p[0].Name, p[1].Name, nil
 }
 
 func (b *binder) columns(q *query) ([]Column, error) {
@@ -180,12 +173,13 @@ func (b *binder) insert(n *node) (*Insert, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, index, err := source(m.table)
+	if m.table.kind == nodePath { // which has a position here: observed on the service
+		return nil, apierror.Validation("FROM clause may only contain a single table name in data manipulation statements%s", m.table.at.position())
+	}
+	table, _, err := source(m.table)
 	switch {
 	case err != nil:
 		return nil, err
-	case index != "":
-		return nil, apierror.Validation("FROM clause may only contain a single table name in data manipulation statements%s", m.table.at.position()) // also of a path: observed on the service
 	case m.returning != nil:
 		return nil, apierror.Validation("RETURNING is not supported in INSERT")
 	}
