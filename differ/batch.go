@@ -22,7 +22,7 @@ func (f *finding) statements() (found []*finding, ok bool) {
 	}
 	for i, st := range sent {
 		body, _ := st.(object)
-		sub := &finding{Step: step{Op: "ExecuteStatement", Body: body}, Witness: f.Witness, Stator: statementAnswer(s[i]), Other: statementAnswer(o[i])}
+		sub := &finding{Step: step{Op: "ExecuteStatement", Body: body}, Witness: f.Witness, Stator: statementAnswer(s[i]), Other: statementAnswer(o[i]), inBatch: true}
 		if sub.Places = diff(sub.Stator, sub.Other); sub.Places == nil {
 			continue
 		}

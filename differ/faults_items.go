@@ -76,7 +76,7 @@ var itemFaults = []known{
 		evidence: "dynoxide has one page more, and units are not compared if there are several pages",
 	},
 	{
-		name: "which overlapping paths are named", alone: true, stator: ".*Two document paths overlap.*", other: ".*Two document paths overlap.*",
+		name: "which overlapping paths are named", alone: true, stator: "ValidationException: .*Two document paths overlap.*", other: "ValidationException: .*Two document paths overlap.*",
 		evidence: "Amazon's library goes through a hash table (docs/differences.md)",
 	},
 	{
@@ -123,6 +123,11 @@ var itemFaults = []known{
 		name: "expressions before table, index and keys", ops: "Query|Scan|GetItem|BatchGetItem|UpdateItem|PutItem|DeleteItem|Transact.*", stator: "ValidationException: Invalid .*Expression: .*",
 		other:    "(?:ValidationException: (?:One or more parameter values|The table does not have|The provided key|Provided list of item keys|The number of conditions|Missing the key|One of the required|Cannot update|Type mismatch|Query key condition|Transaction request).*|ResourceNotFoundException.*|ConditionalCheckFailedException.*|TransactionCanceledException.*)",
 		evidence: "not known: stator and dynalite check expressions before table, index and keys, the witnesses after them",
+	},
+	{
+		name: "expressions before the values of keys", alone: true, ops: "GetItem|UpdateItem|DeleteItem", stator: "ValidationException: Invalid (?:Projection|Condition|Update)Expression: .*",
+		other:    `ValidationException: (?:One or more parameter values are not valid\. The AttributeValue for a key attribute cannot contain an empty (?:string|binary) value\. Key: \S+|The provided key element does not match the schema)`,
+		evidence: "not decided (docs/differences.md): stator and dynalite check expressions before the key, the witnesses after it",
 	},
 	{
 		name: "sizes of stream records", witness: nameDynoxide, ops: readStream, places: "Records",
@@ -330,7 +335,7 @@ var itemFaults = []known{
 		evidence: "the factor of two of a transaction is for the table (dynoxide's change log, recorded on AWS); DynamoDB Local charges indexes twice, too, and dynoxide refused the token of the transaction",
 	},
 	{
-		name: "overlapping paths (dynoxide)", witness: nameDynoxide, stator: ".*Two document paths (?:overlap|conflict) with each other.*",
+		name: "overlapping paths (dynoxide)", witness: nameDynoxide, stator: "ValidationException: .*Two document paths (?:overlap|conflict) with each other.*",
 		when:     func(f *finding) bool { return f.Third != nil && strings.Contains(f.Third.Text, "Two document paths") },
 		evidence: "DynamoDB Local, which has Amazon's own expression library, reports the paths, too",
 	},

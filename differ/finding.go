@@ -20,6 +20,8 @@ type finding struct {
 	Stator  answer   `json:"stator"`
 	Other   answer   `json:"other"` // of the witness
 	Third   *answer  `json:"third"` // of the remaining server; nil if it is not in step with stator
+
+	inBatch bool // it is that of one statement of a batch
 }
 
 // class returns what findings of one cause mostly have in common.
