@@ -1,5 +1,6 @@
 // Package exchange converts tables between models and other descriptions of
-// them: Terraform, CloudFormation, NoSQL Workbench and a running server.
+// them: Terraform, CloudFormation, NoSQL Workbench, schemas of ElectroDB and OneTable, and
+// a running server.
 //
 // It reads and writes text, and reads a server through a client that it is
 // given; reading and writing files is left to the caller.
@@ -21,7 +22,8 @@ type Design struct {
 	Description string
 	Source      string // description of the source, for people
 	Tables      []*Table
-	Entities    []*Entity // from sources that have samples
+	Entities    []*Entity       // from sources that have samples or a schema
+	Patterns    []SourcePattern // from sources that have a schema
 	Omitted     []Omission
 }
 
@@ -131,7 +133,12 @@ func read(wanted, all []File, vars map[string]string, open FolderOpener) (*Desig
 	if err != nil {
 		return nil, err
 	}
+	if schemas := electroSchemas(root); len(schemas) > 0 {
+		return readElectroDB(file.Name, schemas, vars)
+	}
 	switch {
+	case isOneTable(root):
+		return readOneTable(file.Name, root, vars)
 	case root.get("Resources") != nil:
 		return readCloudFormation(file.Name, root, vars)
 	case root.get("DataModel") != nil:
@@ -139,7 +146,7 @@ func read(wanted, all []File, vars map[string]string, open FolderOpener) (*Desig
 	case root.get("model") != nil:
 		return nil, Faults{{File: file.Name, Message: "this is already a model"}}
 	}
-	return nil, Faults{{File: file.Name, At: root.at, Message: "this format cannot be read: a CloudFormation template has Resources, a NoSQL Workbench model has DataModel, and a Terraform file is named *.tf"}}
+	return nil, Faults{{File: file.Name, At: root.at, Message: "this format cannot be read: a CloudFormation template has Resources, a NoSQL Workbench model has DataModel, a schema of ElectroDB has model and indexes, one of OneTable has models and indexes, and a Terraform file is named *.tf"}}
 }
 
 // IsTerraform reports whether a file is a Terraform file, by its name.

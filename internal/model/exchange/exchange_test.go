@@ -27,7 +27,7 @@ func readTest(t *testing.T, name string, vars map[string]string) (*Design, error
 
 // Each source becomes the model in the file next to it.
 func TestRead(t *testing.T) {
-	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json"} {
+	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json", "electrodb.json", "onetable.json"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", name)
 			d, err := readTest(t, file, nil)
@@ -86,7 +86,7 @@ var skeletonLine = regexp.MustCompile(`(?m)^#( {2}.*)$`)
 
 // The skeleton in an imported model is valid once its # are removed.
 func TestSkeleton(t *testing.T) {
-	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json"} {
+	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json", "electrodb.json", "onetable.json"} {
 		t.Run(name, func(t *testing.T) {
 			d, err := readTest(t, filepath.Join("testdata", name), nil)
 			if err != nil {

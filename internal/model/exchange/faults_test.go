@@ -242,3 +242,22 @@ func TestTerraformInnerFaults(t *testing.T) {
 		})
 	}
 }
+
+// Schemas that cannot be a table are reported with their position.
+func TestSchemaFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"model": {"entity": "a", "service": "s"}, "attributes": {}, "indexes": {"x": {"pk": {"field": "pk", "composite": ["b"]}}}}`:         "built from b, which is not an attribute",
+		`{"model": {"entity": "a", "service": "s"}, "attributes": {"b": {"type": "string"}}, "indexes": {"x": {"pk": {"composite": ["b"]}}}}`: "a key has no name",
+		`{"model": {"entity": "a", "service": "s"}, "attributes": {"b": {"type": "string"}}, "indexes": []}`:                                  "not a mapping",
+		`{"model": {"entity": "a", "service": "sss"}, "attributes": {"b": {"type": "string"}}, "indexes": {"x": {}}}`:                         "a key has no name",
+		`{"models": {"A": {"pk": {"value": "${b}"}}}, "indexes": {"primary": {"hash": "pk"}}}`:                                                `"${b}" contains b, which is not an attribute`,
+		`{"models": [], "indexes": {"primary": {"hash": "pk"}}}`:                                                                              "not a mapping",
+		`{"models": {"A": {}}, "indexes": {"primary": {}}}`:                                                                                   "a key has no name",
+		`{"models": {"A": {"pk": {"value": "a"}}}, "indexes": {"primary": {"hash": "pk"}, "x": {"sort": "y"}}}`:                               "a key has no name",
+	} {
+		_, err := Read([]File{{Name: "schema.json", Text: []byte(text), Wanted: true}}, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want %s", text, err, want)
+		}
+	}
+}

@@ -10,13 +10,14 @@ import (
 	"sync"
 )
 
-// Entity is one kind of item, derived from samples.
+// Entity is one kind of item, derived from samples or from a schema.
 type Entity struct {
 	Name       string
 	Table      string
 	Keys       []KeyTemplate
 	Attributes []SampleAttribute // those that the example does not fully describe
 	Example    []SampleValue
+	Notes      []string
 }
 
 // KeyTemplate is the template of a key attribute.
@@ -31,6 +32,9 @@ type SampleAttribute struct {
 	Type    string // "" for the type of the example
 	Part    bool   // it is a part of keys and not stored by itself
 	Example string // set for a part
+
+	Values           []string // all possible values
+	Format, Template string   // as a model has them
 }
 
 // SampleValue is one attribute of an example item.

@@ -31,11 +31,15 @@ func (d *Design) Model() ([]byte, error) {
 		w.table(t)
 	}
 	if len(d.Entities) > 0 {
-		w.entities(d.Entities)
+		w.entities(d)
 	} else {
 		w.entitySkeleton(d.Tables)
 	}
-	w.patternSkeleton(d)
+	if len(d.Patterns) > 0 {
+		w.patterns(d.Patterns)
+	} else {
+		w.patternSkeleton(d)
+	}
 	m, err := model.Parse(d.Name, w.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("the design read from %s is not a valid model:\n%w", d.Source, err)
@@ -147,11 +151,18 @@ func capacity(c *model.Capacity) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// entities writes the entities derived from samples.
-func (w *modelWriter) entities(all []*Entity) {
-	w.line(0, "\n# Derived from the samples of the source, which does not say how many items exist.\nentities:")
-	for _, e := range all {
+// entities writes the entities derived from samples or from a schema.
+func (w *modelWriter) entities(d *Design) {
+	from := "samples"
+	if d.Patterns != nil {
+		from = "schema"
+	}
+	w.line(0, "\n# Derived from the %s of the source, which does not say how many items exist.\nentities:", from)
+	for _, e := range d.Entities {
 		w.line(1, "%s:", quote(e.Name))
+		for _, note := range e.Notes {
+			w.line(2, "# %s", comment(note))
+		}
 		w.line(2, "table: %s", quote(e.Table))
 		if len(e.Keys) > 0 {
 			w.line(2, "keys:")
@@ -168,7 +179,7 @@ func (w *modelWriter) entities(all []*Entity) {
 			} else if a.Part {
 				w.line(3, "%s: {stored: false, example: %s}", quote(a.Name), inQuotes(a.Example))
 			} else {
-				w.line(3, "%s: {%s}", quote(a.Name), pairs("type", a.Type))
+				w.line(3, "%s: {%s}", quote(a.Name), a.description())
 			}
 		}
 		if len(e.Example) > 0 {
@@ -181,6 +192,41 @@ func (w *modelWriter) entities(all []*Entity) {
 		}
 		w.line(2, "# count: 1000")
 		w.line(2, "# growth: 10/day")
+	}
+}
+
+// description is an attribute as a model describes it.
+func (a *SampleAttribute) description() string {
+	values, template := "", ""
+	if len(a.Values) > 0 {
+		values = flowList(a.Values)
+	}
+	if a.Template != "" {
+		template = inQuotes(a.Template)
+	}
+	return pairs("type", a.Type, "format", a.Format, "values", values, "template", template)
+}
+
+// patterns writes the access patterns that the source has methods for.
+func (w *modelWriter) patterns(all []SourcePattern) {
+	w.line(0, "\n# What the schema of the source has methods for. It does not say how often: set the rates, remove what\n# is not used, and add the updates.\npatterns:")
+	for _, p := range all {
+		w.line(1, "- name: %s", quote(p.Name))
+		w.line(2, "%s: %s", p.Verb, quote(p.Entity))
+		if len(p.Given) > 0 {
+			w.line(2, "given: %s", flowList(p.Given))
+		}
+		if p.Index != "" {
+			w.line(2, "index: %s", quote(p.Index))
+		}
+		if p.Verb == "query" {
+			w.line(2, "matches: 10")
+			w.line(2, "page: 10")
+		}
+		if p.Condition != "" {
+			w.line(2, "condition: %s", inQuotes(p.Condition))
+		}
+		w.line(2, "rate: 0/s")
 	}
 }
 

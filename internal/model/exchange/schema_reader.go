@@ -1,0 +1,152 @@
+package exchange
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// SourcePattern is an access pattern that a source has a method for.
+type SourcePattern struct {
+	Name, Verb, Entity string
+	Given              []string
+	Index              string
+	Condition          string
+}
+
+// schemaReader collects what the schemas of a library for single tables say.
+type schemaReader struct {
+	file, library string
+	table         *describedTable
+	entities      []*Entity
+	patterns      []SourcePattern
+	names         map[string]bool
+	faults        Faults
+}
+
+func newSchemaReader(file, library, table string, root *sourceTree) schemaReader {
+	return schemaReader{file: file, library: library, names: make(map[string]bool),
+		table: &describedTable{file: file, at: root.at, what: "table " + table, name: table, onDemand: true}}
+}
+
+func (r *schemaReader) fault(at *sourceTree, format string, args ...any) {
+	if len(r.faults) < maxFaults {
+		r.faults = append(r.faults, Fault{r.file, at.at, fmt.Sprintf(format, args...)})
+	}
+}
+
+// unique returns a name that no entity has yet.
+func (r *schemaReader) unique(name string) string {
+	for base, n := name, 2; r.names[name]; n++ {
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	r.names[name] = true
+	return name
+}
+
+// partition is the partition key of the table.
+func (r *schemaReader) partition() string {
+	if len(r.table.key) == 0 {
+		return ""
+	}
+	return r.table.key[0].name
+}
+
+// index adds the table's key, if name is empty, or an index. Several entities may
+// declare it.
+func (r *schemaReader) index(at *sourceTree, name string, key []keyPart, local bool, projection string, names []string) {
+	for _, k := range key {
+		if k.name == "" {
+			r.fault(at, "a key has no name")
+			return
+		}
+		r.keyType(k.name, "S")
+	}
+	if name == "" {
+		if r.table.key != nil && !slices.Equal(r.table.key, key) {
+			r.fault(at, "two entities have different keys of the table; they are not in the same table")
+		}
+		r.table.key = key
+		return
+	}
+	for _, x := range r.table.indexes {
+		if x.name != name {
+			continue
+		}
+		if len(key) > len(x.key) {
+			x.key = key
+		}
+		return
+	}
+	r.table.indexes = append(r.table.indexes, &describedIndex{name: name, key: key, local: local, projection: projection, names: names})
+}
+
+// keyType sets the type of a key attribute.
+func (r *schemaReader) keyType(name, kind string) {
+	for i := range r.table.types {
+		if r.table.types[i].name == name {
+			if kind != "S" {
+				r.table.types[i].kind = kind
+			}
+			return
+		}
+	}
+	r.table.types = append(r.table.types, attributeType{name, kind})
+}
+
+var schemaPlaceholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^}]*)\}`) })
+
+// placeholders converts text with ${attribute} to a template. field returns the name of
+// an attribute in the table, "" if there is none.
+func (r *schemaReader) placeholders(at *sourceTree, text string, field func(name string) string) (converted string, parts []string) {
+	last := 0
+	for _, m := range schemaPlaceholder().FindAllStringSubmatchIndex(text, -1) {
+		converted += escaped(text[last:m[0]])
+		last = m[1]
+		name, _, _ := strings.Cut(text[m[2]:m[3]], ":") // a padding may follow
+		f := field(name)
+		if f == "" || !templatable(f) {
+			r.fault(at, "%q contains %s, which is not an attribute", text, name)
+			continue
+		}
+		converted += "{" + f + "}"
+		parts = appendMissing(parts, f)
+	}
+	return converted + escaped(text[last:]), parts
+}
+
+// escaped removes braces, which a template cannot contain as text.
+func escaped(text string) string { return strings.NewReplacer("{", "(", "}", ")").Replace(text) }
+
+// design returns what was read.
+func (r *schemaReader) design(name string) (*Design, error) {
+	if len(r.faults) > 0 {
+		return nil, r.faults
+	}
+	tables, faults := toTables([]*describedTable{r.table})
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return &Design{Name: name, Source: r.library + ", " + filepath.Base(r.file), Tables: tables, Entities: r.entities, Patterns: r.patterns}, nil
+}
+
+// add adds an attribute, unless it is a key or declared already.
+func (e *Entity) add(a SampleAttribute) {
+	same := func(x SampleAttribute) bool { return x.Name == a.Name }
+	isKey := func(k KeyTemplate) bool { return k.Name == a.Name }
+	if usable(a.Name) && !slices.ContainsFunc(e.Attributes, same) && !slices.ContainsFunc(e.Keys, isKey) {
+		e.Attributes = append(e.Attributes, a)
+	}
+}
+
+// addKey adds a key, unless another index has the same. A key that is an attribute
+// itself needs no template.
+func (e *Entity) addKey(k KeyTemplate) {
+	if slices.ContainsFunc(e.Keys, func(x KeyTemplate) bool { return x.Name == k.Name }) || k.Text == "{"+k.Name+"}" {
+		return
+	}
+	e.Keys = append(e.Keys, k)
+}
