@@ -25,6 +25,11 @@ type Spent struct {
 	Dollars float64 `json:"dollars"`
 }
 
+// looksLike reports whether two costs have the same figures when they are printed.
+func (s Spent) looksLike(other Spent) bool {
+	return Figure(s.Read) == Figure(other.Read) && Figure(s.Write) == Figure(other.Write) && Money(s.Dollars) == Money(other.Dollars)
+}
+
 // Compare returns what changes from one cost to another. Unchanged costs are
 // left out, except the total.
 func Compare(before, after *Cost) *Difference {
@@ -33,7 +38,7 @@ func Compare(before, after *Cost) *Difference {
 	d.addChanges("table", spentOnTables(before), spentOnTables(after))
 	d.addChanges("index", spentOnIndexes(before), spentOnIndexes(after))
 	total := &Change{What: "total", Change: "same", Before: Spent{before.Read, before.Write, before.Dollars}, After: Spent{after.Read, after.Write, after.Dollars}}
-	if total.Before != total.After {
+	if !total.Before.looksLike(total.After) {
 		total.Change = "changed"
 	}
 	d.Changes = append(d.Changes, total)
@@ -83,7 +88,7 @@ func (d *Difference) addChanges(what string, before, after []costEntry) {
 		switch {
 		case !still:
 			d.Changes = append(d.Changes, &Change{what, b.name, "removed", b.spent, a})
-		case a != b.spent:
+		case !b.spent.looksLike(a):
 			d.Changes = append(d.Changes, &Change{what, b.name, "changed", b.spent, a})
 		}
 	}

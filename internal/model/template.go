@@ -78,3 +78,20 @@ func (t *template) prefix() string {
 	}
 	return ""
 }
+
+// FullTemplate returns the template text of the field, with the templates of the
+// attributes that it contains written out.
+func (f *Field) FullTemplate() string {
+	if f.template == nil {
+		return "{" + f.Name + "}"
+	}
+	var b strings.Builder
+	for _, p := range f.entity.flatten(f.template, nil) {
+		if p.name != "" {
+			b.WriteString("{" + p.name + "}")
+		} else {
+			b.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(p.text))
+		}
+	}
+	return b.String()
+}

@@ -75,9 +75,9 @@ func (m *migrator) copyTable(f *apply.Fault) {
 
 // entity adds what becomes of the stored items of an entity.
 func (m *migrator) entity(old *model.Entity) {
-	now, ok := m.after.Entity(old.Name)
+	now := m.successor(old)
 	step := &Step{Table: old.TableOf().Name, Entity: old.Name, Items: float64(old.Count)}
-	if !ok {
+	if now == nil {
 		if _, still := m.after.Table(step.Table); still {
 			step.Kind, step.Text = Drop, "the second model does not have the entity"
 			m.steps = append(m.steps, step)
@@ -94,23 +94,60 @@ func (m *migrator) entity(old *model.Entity) {
 		return
 	}
 	primary := []string{to.Key.Partition, to.Key.Sort}
-	if changed := changedKeys(old, now, primary); len(changed) > 0 {
-		step.Kind, step.Text = Copy, "copy its items to other keys: "+strings.Join(changed, "; ")
-		m.steps = append(m.steps, step)
+	keys, others := changedKeys(old, now, primary), changedKeys(old, now, indexKeys(to))
+	others = append(others, missingExpiry(old, now)...)
+	switch {
+	case len(keys) > 0:
+		step.Kind, step.Text = Copy, "copy its items to other keys: "+strings.Join(append(keys, others...), "; ")
+	case len(others) > 0:
+		step.Kind, step.Text = Rewrite, "update its items: "+strings.Join(others, "; ")
+	default:
 		return
 	}
-	var names []string
-	for _, x := range to.Indexes {
+	m.steps = append(m.steps, step)
+}
+
+// successor returns the entity of the second model whose items are those of an entity of
+// the first: the one with its name, or a new one with the same keys; nil if there is none.
+func (m *migrator) successor(old *model.Entity) *model.Entity {
+	if now, ok := m.after.Entity(old.Name); ok {
+		return now
+	}
+	from := old.TableOf()
+	for _, now := range m.after.Entities {
+		to := now.TableOf()
+		if _, had := m.before.Entity(now.Name); had || to.Name != from.Name || to.Key.Partition != from.Key.Partition || to.Key.Sort != from.Key.Sort {
+			continue
+		}
+		if len(changedKeys(old, now, []string{from.Key.Partition, from.Key.Sort})) == 0 {
+			return now
+		}
+	}
+	return nil
+}
+
+// indexKeys returns the key attributes of a table's indexes that are not in its own key.
+func indexKeys(t *model.Table) (names []string) {
+	for _, x := range t.Indexes {
 		for _, name := range slices.Concat(x.Partition, x.Sort) {
-			if !slices.Contains(primary, name) && !slices.Contains(names, name) {
+			if name != t.Key.Partition && name != t.Key.Sort && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 	}
-	if changed := changedKeys(old, now, names); len(changed) > 0 {
-		step.Kind, step.Text = Rewrite, "update its items: "+strings.Join(changed, "; ")
-		m.steps = append(m.steps, step)
+	return names
+}
+
+// missingExpiry describes that stored items lack the attribute by which new ones expire.
+func missingExpiry(old, now *model.Entity) []string {
+	ttl := now.TableOf().TTL
+	if _, has := now.Field(ttl); !has {
+		return nil
 	}
+	if _, had := old.Field(ttl); had {
+		return nil
+	}
+	return []string{fmt.Sprintf("they have no %s, and do not expire without it", ttl)}
 }
 
 // changedKeys describes the key attributes that an entity builds differently.
@@ -119,9 +156,15 @@ func changedKeys(old, now *model.Entity, names []string) (changes []string) {
 		if name == "" {
 			continue
 		}
-		was, is := keyText(old, name), keyText(now, name)
-		if was != is {
+		if was, is := keyText(old, name), keyText(now, name); was != is {
 			changes = append(changes, fmt.Sprintf("%s is %s instead of %s", name, is, was))
+			continue
+		}
+		for _, leaf := range now.Leaves(name) {
+			before, ok := old.Field(leaf.Name)
+			if was, is, changed := changedForm(before, leaf); ok && changed {
+				changes = append(changes, fmt.Sprintf("%s contains %s, which is %s instead of %s", name, leaf.Name, is, was))
+			}
 		}
 	}
 	return changes
@@ -129,22 +172,67 @@ func changedKeys(old, now *model.Entity, names []string) (changes []string) {
 
 // keyText describes what an entity stores in a key attribute.
 func keyText(e *model.Entity, name string) string {
-	for _, k := range e.Keys {
-		if k.Name != name {
-			continue
-		}
-		text := k.Text
-		for _, w := range k.When {
-			text += fmt.Sprintf(" when %s is %s", w.Name, strings.Join(w.Value.Texts(), " or "))
-		}
-		return text
-	}
 	f, ok := e.Field(name)
 	switch {
 	case !ok:
 		return "absent"
-	case f.Attribute != nil && f.Attribute.Template != "":
-		return f.Attribute.Template
+	case !f.Templated():
+		return "the attribute itself"
 	}
-	return "the attribute itself"
+	text := f.FullTemplate()
+	if f.Key != nil {
+		for _, w := range f.Key.When {
+			text += fmt.Sprintf(" when %s is %s", w.Name, strings.Join(w.Value.Texts(), " or "))
+		}
+	}
+	return text
+}
+
+// changedForm describes how the text of an attribute changes in keys. A format that is
+// added or removed says more or less about the same text, except for a sequence, which is
+// padded.
+func changedForm(was, is *model.Field) (before, after string, changed bool) {
+	if was == nil || was.Attribute == nil || is.Attribute == nil {
+		return "", "", false
+	}
+	a, b := was.Attribute, is.Attribute
+	switch {
+	case a.Shards > 0 || b.Shards > 0:
+		before, after = shardsText(a), shardsText(b)
+	case a.Format == "sequence" || b.Format == "sequence":
+		before, after = sequenceText(a), sequenceText(b)
+	case a.Format == "" || b.Format == "":
+	case a.Format != b.Format:
+		before, after = a.Format, "of the format "+b.Format
+	case (a.Format == "ulid" || a.Format == "ksuid") && a.Size != b.Size:
+		before, after = lengthText(a), lengthText(b)
+	}
+	return before, after, before != after
+}
+
+func shardsText(a *model.Attribute) string {
+	switch {
+	case a.Shards == 0:
+		return "no shard number"
+	case a.Of == "":
+		return fmt.Sprintf("one of %d shards at random", a.Shards)
+	}
+	return fmt.Sprintf("one of %d shards by %s", a.Shards, a.Of)
+}
+
+func sequenceText(a *model.Attribute) string {
+	switch {
+	case a.Format == "":
+		return "text"
+	case a.Format != "sequence":
+		return "of the format " + a.Format
+	}
+	return fmt.Sprintf("a sequence of %d digits", a.Size)
+}
+
+func lengthText(a *model.Attribute) string {
+	if a.Size == 0 {
+		return "a whole " + a.Format
+	}
+	return fmt.Sprintf("%d bytes of a %s", a.Size, a.Format)
 }
