@@ -5,12 +5,16 @@ import "slices"
 // overwrite reports a put that may silently replace an item that exists. The
 // puts of an entity with a status machine are checked by machine.
 func (c *modelChecker) overwrite(p *Pattern, a *Action) {
-	if a.verb != Put || a.Replaces || a.Condition != "" || len(c.m.MachinesOf(a.entity)) > 0 {
+	if a.verb != Put || a.Replaces || len(c.m.MachinesOf(a.entity)) > 0 || c.rejectsExisting(a) {
 		return
 	}
 	try := "add a condition such as attribute_not_exists(" + a.entity.table.Key.Partition + "), or set replaces: true if that is intended"
 	if p.Batch != nil {
 		try = "put the items one by one with a condition, or set replaces: true if that is intended"
+	}
+	if a.Condition != "" {
+		c.patternFault(p, "overwrite", a.At("condition"), try, "the condition %q accepts items of %s that exist, so it may overwrite one", a.Condition, a.entity.Name)
+		return
 	}
 	if !a.entity.hasGeneratedKey() && !followsNewItem(p, a) {
 		c.patternFault(p, "overwrite", a.At("put"), try, "no condition prevents it from overwriting an item of %s", a.entity.Name)
