@@ -17,9 +17,9 @@ import (
 
 type driftFlags struct {
 	endpointFlags
-	json        bool
-	allowUnused bool
-	reset       bool
+	json    bool
+	allowed drift.Allowed
+	reset   bool
 }
 
 func modelDriftCommand() *cobra.Command {
@@ -31,7 +31,8 @@ func modelDriftCommand() *cobra.Command {
 of the key condition, literal prefixes of the key, condition, filter and projection,
 without values. The command joins these counts with the access patterns of a model and
 reports patterns that were never requested, traffic that no pattern matches, and
-patterns that read far more than they return or cost far more than the model predicts.
+patterns that read far more than they return or cost far more than the model predicts,
+and requests that the server did not count by shape.
 It fails when it finds any of these.
 
 Counting starts when the server starts, or with the last --reset.`,
@@ -42,7 +43,8 @@ Counting starts when the server starts, or with the last --reset.`,
 	}
 	f.add(cmd, "URL of the stator")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
-	cmd.Flags().BoolVar(&f.allowUnused, "allow-unused", false, "do not fail for patterns that were never requested")
+	cmd.Flags().BoolVar(&f.allowed.Unused, "allow-unused", false, "do not fail for patterns that were never requested")
+	cmd.Flags().BoolVar(&f.allowed.Uncounted, "allow-uncounted", false, "do not fail for requests that the server did not count by shape")
 	cmd.Flags().BoolVar(&f.reset, "reset", false, "reset the counts of the server after reading them")
 	return cmd
 }
@@ -77,11 +79,11 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 	}
 	r := drift.Join(m, traffic)
 	if f.json {
-		err = encodeIndented(stdout, driftResult{file, r.OK(f.allowUnused), r})
+		err = encodeIndented(stdout, driftResult{file, r.OK(f.allowed), r})
 	} else {
 		err = f.print(stdout, r)
 	}
-	if err == nil && !r.OK(f.allowUnused) {
+	if err == nil && !r.OK(f.allowed) {
 		err = fmt.Errorf("%s: the traffic since %s differs from the model", file, r.Since.Format("2006-01-02 15:04:05 MST"))
 	}
 	return err
@@ -114,7 +116,11 @@ func (f *driftFlags) print(w io.Writer, r *drift.Report) error {
 		fmt.Fprintf(w, "%-9s%s went to tables that the model does not have\n", "note", plural(int(r.Elsewhere), "request"))
 	}
 	if r.Uncounted > 0 {
-		fmt.Fprintf(w, "%-9s%s had more shapes than the server counts separately\n", "note", plural(int(r.Uncounted), "request"))
+		status := paint.status(model.StatusFault)
+		if f.allowed.Uncounted {
+			status = fmt.Sprintf("%-9s", "note")
+		}
+		fmt.Fprintf(w, "%s%s had more shapes than the server counts separately, and cannot be compared\n", status, plural(int(r.Uncounted), "request"))
 	}
 	return nil
 }
@@ -142,7 +148,7 @@ func (f *driftFlags) printPattern(w io.Writer, paint statusPainter, p *drift.Pat
 	switch p.Status {
 	case drift.Never:
 		status := paint.status(model.StatusMissing)
-		if f.allowUnused {
+		if f.allowed.Unused {
 			status = fmt.Sprintf("%-9s", "note")
 		}
 		fmt.Fprintf(w, "%s%q was never requested\n", status, p.Name)

@@ -62,11 +62,16 @@ type Stray struct {
 	Differs string `json:"differs,omitempty"` // how it differs from that
 }
 
-// OK reports whether the traffic matches the model. Patterns that were never requested
-// match if unused is set.
-func (r *Report) OK(unused bool) bool {
-	return len(r.Strays) == 0 && !slices.ContainsFunc(r.Patterns, func(p *Pattern) bool {
-		return p.Status == Never && !unused || p.Status == Wasteful || p.Status == Expensive
+// Allowed is what does not count as a difference.
+type Allowed struct {
+	Unused    bool // patterns that were never requested
+	Uncounted bool // requests whose shapes the server did not count
+}
+
+// OK reports whether the traffic matches the model, as far as that is not allowed to differ.
+func (r *Report) OK(a Allowed) bool {
+	return len(r.Strays) == 0 && (r.Uncounted == 0 || a.Uncounted) && !slices.ContainsFunc(r.Patterns, func(p *Pattern) bool {
+		return p.Status == Never && !a.Unused || p.Status == Wasteful || p.Status == Expensive
 	})
 }
 

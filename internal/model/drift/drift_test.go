@@ -179,7 +179,7 @@ func TestJoin(t *testing.T) {
 			if got := strings.Join(strays, "; "); got != c.stray {
 				t.Errorf("the strays are %q, want %q", got, c.stray)
 			}
-			if r.OK(false) {
+			if r.OK(drift.Allowed{}) {
 				t.Error("OK is true, though patterns were never requested")
 			}
 			if elsewhere := c.name == "another table"; elsewhere != (r.Elsewhere == 7) {
@@ -207,7 +207,20 @@ func TestJoinShares(t *testing.T) {
 	if len(shared) != 2 || shared["put order"] != "put order again" || shared["put order again"] != "put order" || r.Uncounted != 3 {
 		t.Errorf("shared are %v, and %d uncounted", shared, r.Uncounted)
 	}
-	if r.Count(drift.OK) != 0 || !r.OK(true) {
-		t.Errorf("%d patterns are ok, and the report is %t", r.Count(drift.OK), r.OK(true))
+	if r.Count(drift.OK) != 0 || !r.OK(drift.Allowed{Unused: true, Uncounted: true}) {
+		t.Errorf("%d patterns are ok, and the report is %t", r.Count(drift.OK), r.OK(drift.Allowed{Unused: true, Uncounted: true}))
+	}
+}
+
+// Requests that were not counted by shape may be anything, so the traffic does not match.
+func TestUncountedRequests(t *testing.T) {
+	m, err := model.Parse("x", []byte("model: 1\ntables: {abc: {key: {partition: id}}}\nentities: {a: {attributes: {id: {format: uuid}}, count: 1}}\n"+
+		"patterns: [{name: get, get: a, given: [id], rate: 1/s}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := drift.Join(m, workload.Report{Other: workload.ShapeCount{Requests: 3}})
+	if r.OK(drift.Allowed{Unused: true}) || !r.OK(drift.Allowed{Unused: true, Uncounted: true}) || r.Uncounted != 3 {
+		t.Errorf("%d uncounted requests are accepted, or are not if they are allowed", r.Uncounted)
 	}
 }

@@ -125,8 +125,8 @@ func TestJoinUnmeasured(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("with %d measured the report is %s, %v", measured, text, err)
 		}
-		if !r.OK(true) || r.OK(false) {
-			t.Errorf("with %d measured the report is %t, and with unused patterns %t", measured, r.OK(false), r.OK(true))
+		if !r.OK(drift.Allowed{Unused: true}) || r.OK(drift.Allowed{}) {
+			t.Errorf("with %d measured the report is %t, and with unused patterns %t", measured, r.OK(drift.Allowed{}), r.OK(drift.Allowed{Unused: true}))
 		}
 	}
 }
