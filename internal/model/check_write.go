@@ -96,24 +96,3 @@ func (c *modelChecker) conditionNames(p *Pattern, a *Action) {
 		}
 	}
 }
-
-// keep reports an entity whose items are kept for a limited time, but are never
-// removed.
-func (c *modelChecker) keep(e *Entity) {
-	if !e.Keep.Given() {
-		return
-	}
-	if f, ok := e.byName[e.table.TTL]; ok && f.Stored {
-		return
-	}
-	for _, p := range c.m.Patterns {
-		if slices.ContainsFunc(p.Actions(), func(a *Action) bool { return a.verb == Delete && a.entity == e }) {
-			return
-		}
-	}
-	try := "give it the attribute " + e.table.TTL + ", or declare the pattern that deletes them"
-	if e.table.TTL == "" {
-		try = "set ttl of the table " + e.table.Name + " and give the entity that attribute, or declare the pattern that deletes them"
-	}
-	c.fault("keep", e.At("keep"), try, "nothing removes the items of %s after %s, so they accumulate", e.Name, e.Keep.Text)
-}
