@@ -22,6 +22,7 @@ type migrateFlags struct {
 	unmatched             string
 	readUnits, writeUnits float64
 	segments, sample      int
+	segmented             bool // the command has the flag
 	dualReads             int
 	repair, verify        bool
 	untilReady, confirm   bool
@@ -118,6 +119,7 @@ func (f *migrateFlags) addPlan(cmd *cobra.Command) {
 }
 
 func (f *migrateFlags) addRun(cmd *cobra.Command) {
+	f.segmented = true
 	cmd.Flags().IntVar(&f.segments, "segments", 4, "segments in which a table is scanned at the same time")
 	cmd.Flags().IntVar(&f.dualReads, "dual-reads", 1000, "keys that are read on both sides and compared")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "copy items again that differ at the verification")
@@ -148,6 +150,11 @@ func (j *migrateJob) open(oldFile, newFile string) error {
 	}
 	if j.lease != 0 && j.lease < time.Second {
 		return usageError{fmt.Errorf("--lease must be a second or more, not %s", j.lease)}
+	}
+	if j.segmented {
+		if err := migrate.CheckSegments(j.segments); err != nil {
+			return usageError{err}
+		}
 	}
 	e, err := j.endpointFlags.open()
 	if err != nil {

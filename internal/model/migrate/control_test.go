@@ -181,3 +181,15 @@ func (g *rig) runUntilPosition(table string) {
 		g.Fatal(err)
 	}
 }
+
+// A number of segments with which nothing would be read is rejected.
+func TestMigrateSegments(t *testing.T) {
+	for _, n := range []int{-1, 1_000_001} {
+		g := newRig(t, oldOrders, newOrders)
+		orderWriter(g).fill(20)
+		g.options.Segments = n
+		if st, err := g.migrator().Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "segments") {
+			t.Errorf("%d segments: %+v, %v", n, st, err)
+		}
+	}
+}

@@ -61,11 +61,23 @@ func New(send, streams apply.Send, old, new *model.Model, o Options) *Migrator {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	plan := makePlan(old, new, o.Unmatched)
+	if err := CheckSegments(o.Segments); err != nil {
+		plan.fault("%v", err)
+	}
 	c := &endpointClient{send: send, streams: streams, retry: o.Retry}
 	return &Migrator{
-		c: c, options: o, plan: makePlan(old, new, o.Unmatched),
+		c: c, options: o, plan: plan,
 		store: &stateStore{c: c, id: o.ID, owner: o.Owner, lease: o.Lease, now: o.Now},
 	}
+}
+
+// CheckSegments checks a number of segments: the endpoint allows a million.
+func CheckSegments(n int) error {
+	if n < 1 || n > 1_000_000 {
+		return fmt.Errorf("the number of segments must be between 1 and 1,000,000, not %d", n)
+	}
+	return nil
 }
 
 // Status returns the stored state, nil if the migration has not begun.
@@ -107,6 +119,9 @@ func (m *Migrator) execute(ctx context.Context, q Request) (*State, error) {
 	st, err := m.store.load(ctx)
 	if done || failure != nil || err != nil {
 		return st, cmp.Or(failure, err)
+	}
+	if err := CheckSegments(st.Segments); err != nil {
+		return st, errors.Join(err, m.store.release(ctx))
 	}
 	if st.Unmatched != m.plan.unmatched {
 		m.plan = makePlan(m.plan.old, m.plan.new, st.Unmatched)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stator-db/stator/internal/data/item"
 )
@@ -113,7 +114,8 @@ func (r *phaseRun) verify(ctx context.Context) (*Verification, error) {
 
 // scanAll visits all items of a table.
 func (r *phaseRun) scanAll(ctx context.Context, table string, visit func(ctx context.Context, table string, it item.Item) error) error {
-	return parallel(ctx, r.state.Segments, r.state.Segments, func(ctx context.Context, segment int) error {
+	var ended atomic.Int64
+	err := parallel(ctx, r.state.Segments, r.state.Segments, func(ctx context.Context, segment int) error {
 		var after item.Item
 		for {
 			page, err := r.m.c.scan(ctx, scanRequest{table: table, segment: segment, segments: r.state.Segments, limit: 4 * pageItems}, after)
@@ -130,11 +132,16 @@ func (r *phaseRun) scanAll(ctx context.Context, table string, visit func(ctx con
 				return err
 			}
 			if page.LastEvaluatedKey == nil {
+				ended.Add(1)
 				return nil
 			}
 			after = page.LastEvaluatedKey.Item
 		}
 	})
+	if n := ended.Load(); err == nil && (n == 0 || n != int64(r.state.Segments)) {
+		err = fmt.Errorf("%d of %d segments of table %s were read", n, r.state.Segments, table)
+	}
+	return err
 }
 
 func (v *verifier) sumOld(_ context.Context, table string, it item.Item) error {
