@@ -193,3 +193,81 @@ func TestMigrateSegments(t *testing.T) {
 		}
 	}
 }
+
+// started runs the migration in a process of its own until the test ends, and
+// returns when that process is the owner.
+func (g *rig) started() (stop func() error) {
+	g.Helper()
+	ctx, cancel := context.WithCancel(g.Context())
+	ran := make(chan error, 1)
+	m := g.migrator()
+	go func() {
+		_, err := m.Run(ctx, "")
+		ran <- err
+	}()
+	for {
+		st, err := g.migrator().Status(g.Context())
+		if err != nil {
+			g.Fatal(err)
+		}
+		if st.Until.After(time.Now()) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	g.options.Owner = "second"
+	return func() error { cancel(); return <-ran }
+}
+
+// A verification that is requested while another process runs the migration is
+// executed by that process.
+func TestMigrateVerifiesInAnotherProcess(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	before := g.do(migrate.Ready)
+	stop := g.started()
+	g.options.Verify = true
+	if st := g.do(migrate.Ready); st.Verified == nil || !st.Since.After(before.Since) {
+		t.Errorf("it was not verified: %+v", st)
+	}
+	// A new item that has no source item.
+	g.send("PutItem", map[string]any{"TableName": "orders2", "Item": stringItem{"region": "r", "SK": "x/y", "customer": "x", "order": "y"}.json()})
+	if st, err := g.migrator().Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "x/y") {
+		t.Errorf("it reports %v: %+v", err, st.Verified)
+	}
+	var differs *migrate.DifferenceError
+	if err := stop(); !errors.As(err, &differs) {
+		t.Errorf("the process that verified: %v", err)
+	}
+	g.options.Repair = true
+	g.do(migrate.Ready)
+	g.wantItems("orders2", w.mapped(toNewOrder))
+}
+
+// The length of the pause of writes is that of the command, also if another
+// process executes it.
+func TestMigrateSwitchHasItsOwnPause(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	g.do(migrate.Ready)
+	stop := g.started()
+	defer func() { _ = stop() }()
+	g.options.Quiet = 2 * time.Second // that of the other process is less than the time between two writes
+	ctx, cancel := context.WithCancel(t.Context())
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for apply.Sleep(ctx, 100*time.Millisecond) == nil {
+			_, _ = g.e.Send(ctx, "PutItem", map[string]any{"TableName": "orders", "Item": w.stored[0].json()})
+			w.stored[0]["note"] += "x"
+		}
+	}()
+	g.options.Drain = time.Millisecond
+	if st, err := g.migrator().Run(t.Context(), migrate.Switched); err == nil || !strings.Contains(err.Error(), "stop the writes") {
+		t.Errorf("it is switched: %+v, %v", st, err)
+	}
+	cancel()
+	<-written
+}

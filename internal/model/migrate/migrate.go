@@ -97,6 +97,9 @@ func (m *Migrator) Run(ctx context.Context, goal Phase) (*State, error) {
 	if err != nil {
 		return st, err
 	}
+	if m.options.Verify && goal == Ready && (st.Phase == Ready || st.Phase == Switched) {
+		goal = Verify
+	}
 	q := m.newRequest(goal)
 	if q.ID != "" && goal == st.Phase {
 		return st, nil

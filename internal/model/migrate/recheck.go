@@ -94,7 +94,7 @@ func (v *verifier) checkNew(ctx context.Context, table string, it item.Item) err
 		v.count(&v.result.Moving)
 		return nil
 	}
-	if v.repairs() {
+	if v.repair {
 		v.repaired(table, newKey)
 		return v.forward.removeExtra(ctx, source, table, newKey)
 	}
@@ -173,7 +173,7 @@ func (v *verifier) checkRewritten(ctx context.Context, table string, it item.Ite
 		v.count(&v.result.Moving)
 		return nil
 	}
-	if v.repairs() {
+	if v.repair {
 		v.repaired(table, key)
 		return v.rewrite(ctx, table, last.source)
 	}

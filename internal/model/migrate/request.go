@@ -19,7 +19,10 @@ type Request struct {
 	ID   string `json:"id"`
 	Goal Phase  `json:"goal"`
 
-	DiscardLate bool `json:"discardLate,omitempty"`
+	Quiet       time.Duration `json:"quiet,omitempty"` // of Switched and RolledBack
+	Drain       time.Duration `json:"drain,omitempty"`
+	Repair      bool          `json:"repair,omitempty"` // of Verify
+	DiscardLate bool          `json:"discardLate,omitempty"`
 }
 
 // newRequest returns the request of a command. Ready and the empty goal need
@@ -27,8 +30,8 @@ type Request struct {
 func (m *Migrator) newRequest(goal Phase) Request {
 	q := Request{Goal: goal}
 	if goal != "" && goal != Ready {
-		q.ID = rand.Text()
-		q.DiscardLate = goal == Dropped && m.options.DiscardLate
+		o := m.options
+		q = Request{ID: rand.Text(), Goal: goal, Quiet: o.Quiet, Drain: o.Drain, Repair: o.Repair, DiscardLate: goal == Dropped && o.DiscardLate}
 	}
 	return q
 }
@@ -50,7 +53,7 @@ func (m *Migrator) check(st *State, q Request) error {
 		return fmt.Errorf("the switch was %s ago; the old tables stay for %s", m.options.Now().Sub(st.Since).Round(time.Second), m.options.Window)
 	case q.Goal == Dropped && st.Late > 0 && !q.DiscardLate:
 		return fmt.Errorf("%d writes to the old tables came after the switch and are not in the new ones, such as %s\n        copy them, or roll back, or add --discard-late to drop them", st.Late, st.LateKeys[0])
-	case m.options.Verify && q.Goal == Ready && st.Phase == Switched:
+	case q.Goal == Verify && st.Phase == Switched:
 		return errors.New("the migration is switched; it can be verified before the switch, or after a rollback")
 	}
 	return nil
@@ -66,7 +69,7 @@ func (q Request) outcome(st *State) (done bool, err error) {
 		return true, nil
 	case q.Goal == Ready && (st.Phase == Ready || st.Phase == Switched):
 		return true, nil
-	case q.Goal == st.Phase && q.Goal != Ready:
+	case q.Goal == st.Phase && (q.Goal == Switched || q.Goal == Aborted || q.Goal == Dropped):
 		return true, nil
 	case q.Goal == "" && (st.Phase == Aborted || st.Phase == Dropped):
 		return true, nil

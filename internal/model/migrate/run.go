@@ -21,6 +21,7 @@ type phaseRun struct {
 	counts            copyCounts
 	forward, backward *copier
 	followers         *following
+	repair            bool // the verification copies items again that differ
 	late              lateWrites
 
 	// mutex guards changes of the state, which the first goroutine makes, against
@@ -103,11 +104,6 @@ func (r *phaseRun) phases(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.m.options.Verify && r.request.ID == "" && r.state.Phase == Ready {
-		if err := r.enter(ctx, Verify); err != nil {
-			return err
-		}
-	}
 	for {
 		if done, err := r.request.outcome(r.state); done {
 			return err
@@ -124,7 +120,7 @@ func (r *phaseRun) phase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if q.Goal == Aborted || q.Goal == Dropped && q.DiscardLate {
+	if q.Goal == Aborted || q.Goal == Dropped && q.DiscardLate || q.Goal == Verify && r.state.Phase == Ready {
 		return r.execute(ctx, q)
 	}
 	switch r.state.Phase {
@@ -168,6 +164,8 @@ func (r *phaseRun) execute(ctx context.Context, q Request) error {
 			return err
 		}
 		return r.enter(ctx, Dropped, executed(q))
+	case Verify:
+		return r.enter(ctx, Verify)
 	case Switched:
 		if err := r.change(ctx, apply.TimeToLive, apply.Recovery); err != nil {
 			return err
@@ -291,6 +289,14 @@ func (r *phaseRun) checkFollowed() error {
 
 // verifyAndStore compares both sides and stores the result.
 func (r *phaseRun) verifyAndStore(ctx context.Context) error {
+	q, err := r.command(ctx)
+	if err != nil {
+		return err
+	}
+	if q.Goal != Verify {
+		q = Request{}
+	}
+	r.repair = r.m.options.Repair || r.state.RolledBack || q.Repair
 	if err := r.followers.waitRounds(ctx); err != nil {
 		return err
 	}
@@ -301,18 +307,24 @@ func (r *phaseRun) verifyAndStore(ctx context.Context) error {
 	}
 	r.set(func(st *State) { st.Verified = v })
 	if !v.OK() {
-		return errors.Join(&DifferenceError{v}, r.save(ctx))
+		differs := &DifferenceError{v}
+		if q.ID != "" {
+			return errors.Join(differs, r.reject(ctx, q, differs))
+		}
+		return errors.Join(differs, r.save(ctx))
 	}
 	for _, table := range r.m.plan.targetNames() {
 		if err := r.enableStream(ctx, table, r.m.plan.forward.back.needsImages(table)); err != nil {
 			return err
 		}
 	}
-	return r.enter(ctx, Ready, func(st *State) { st.RolledBack, st.Late, st.LateKeys = false, 0, nil })
+	return r.enter(ctx, Ready, func(st *State) {
+		st.RolledBack, st.Late, st.LateKeys = false, 0, nil
+		if q.ID != "" {
+			executed(q)(st)
+		}
+	})
 }
-
-// repairs reports whether the verification copies items again that differ.
-func (r *phaseRun) repairs() bool { return r.m.options.Repair || r.state.RolledBack }
 
 // DifferenceError is returned when verification finds differences.
 type DifferenceError struct{ *Verification }
@@ -354,7 +366,7 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 			return Request{}, err
 		}
 		q, err := r.command(ctx)
-		if err == nil && q.Goal != Aborted && q.ID != "" {
+		if err == nil && (q.Goal == Switched || q.Goal == RolledBack || q.Goal == Dropped) {
 			q, err = r.drain(ctx, q)
 		}
 		if done, _ := r.request.outcome(r.state); err != nil || q.ID != "" || done {
@@ -378,7 +390,7 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 func (r *phaseRun) drain(ctx context.Context, q Request) (Request, error) {
 	err := r.followers.waitRounds(ctx)
 	if q.Goal == Switched || q.Goal == RolledBack {
-		err = r.followers.waitQuiet(ctx, r.m.options.Quiet, r.m.options.Drain)
+		err = r.followers.waitQuiet(ctx, q.Quiet, q.Drain)
 	}
 	if err == nil {
 		err = r.settleLate(ctx)

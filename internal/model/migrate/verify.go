@@ -248,7 +248,7 @@ func (v *verifier) compareBuckets(ctx context.Context) error {
 // difference records a difference. With the option Repair the source item is
 // copied again.
 func (v *verifier) difference(ctx context.Context, table string, key item.Item, images []item.Item, format string, args ...any) error {
-	if v.repairs() && table != "" {
+	if v.repair && table != "" {
 		v.repaired(table, key)
 		return v.forward.sync(ctx, table, key, images)
 	}
