@@ -97,6 +97,9 @@ func printMigrationState(w io.Writer, st *migrate.State) {
 		}
 		fmt.Fprintf(w, "%s"+text+"\n", painterFor(w).status(model.StatusFault), st.Late, st.LateKeys[0])
 	}
+	if st.Unfinished != "" {
+		fmt.Fprintf(w, "%-9s%s; run repeats it\n", "problem", st.Unfinished)
+	}
 	if st.Problem != "" {
 		fmt.Fprintf(w, "%-9s%s\n", "problem", st.Problem)
 	}

@@ -21,6 +21,7 @@ type phaseRun struct {
 	counts            copyCounts
 	forward, backward *copier
 	followers         *following
+	finished          bool // time to live and recovery of the new tables are enabled
 	repair            bool // the verification copies items again that differ
 	late              lateWrites
 
@@ -167,13 +168,13 @@ func (r *phaseRun) execute(ctx context.Context, q Request) error {
 	case Verify:
 		return r.enter(ctx, Verify)
 	case Switched:
-		if err := r.change(ctx, apply.TimeToLive, apply.Recovery); err != nil {
-			return err
-		}
 		if err := r.forgetSuspects(ctx); err != nil {
 			return err
 		}
-		return r.enter(ctx, Switched, executed(q))
+		if err := r.enter(ctx, Switched, executed(q)); err != nil {
+			return err
+		}
+		return r.finishSwitch(ctx)
 	case RolledBack:
 		// Late writes to the old tables are not in the new ones: the verification
 		// copies them.
@@ -373,7 +374,11 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 			return q, err
 		}
 		if time.Since(saved) > followSave {
-			if err := r.save(ctx); err != nil {
+			err := r.save(ctx)
+			if err == nil && r.state.Phase == Switched {
+				err = r.finishSwitch(ctx)
+			}
+			if err != nil {
 				return Request{}, err
 			}
 			saved = time.Now()

@@ -55,6 +55,7 @@ type State struct {
 	RolledBack bool          `json:"rolledBack,omitempty"` // since the last verification, which repairs what differs
 	Late       int64         `json:"late,omitempty"`       // writes to tables that the application does not use, which were not copied
 	LateKeys   []string      `json:"lateKeys,omitempty"`   // the first of their keys
+	Unfinished string        `json:"unfinished,omitempty"` // why time to live or recovery of the new tables is not enabled
 	Problem    string        `json:"problem,omitempty"`    // why the last request was rejected
 }
 

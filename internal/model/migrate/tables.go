@@ -226,15 +226,35 @@ func addedIndex(q model.Request) (string, error) {
 	return body.GlobalSecondaryIndexUpdates[0].Create.IndexName, nil
 }
 
-// change makes the changes of some kinds that the tables need to match the new
-// model.
-func (r *phaseRun) change(ctx context.Context, kinds ...string) error {
-	plan, err := apply.Make(ctx, r.m.c.send, r.m.plan.new)
-	if err != nil {
-		return err
+// finishSwitch enables time to live and recovery of the new tables. It does not
+// wait until they are enabled, which takes up to an hour on AWS, and it stores
+// an error instead of returning it, since the switch has happened.
+func (r *phaseRun) finishSwitch(ctx context.Context) error {
+	if r.finished {
+		return nil
 	}
-	plan.Changes = slices.DeleteFunc(plan.Changes, func(c *apply.Change) bool { return !slices.Contains(kinds, c.Kind) })
-	return apply.Do(ctx, r.m.c.send, plan, apply.Waiting{Every: r.m.options.Poll})
+	plan, err := apply.Make(ctx, r.m.c.send, r.m.plan.new)
+	r.finished = err == nil
+	if err == nil {
+		for _, c := range plan.Changes {
+			if c.Kind != apply.TimeToLive && c.Kind != apply.Recovery {
+				continue
+			}
+			r.finished = false // the next plan shows whether it is enabled
+			if _, failure := r.m.c.send(ctx, c.Request.Operation, c.Request.Body); failure != nil {
+				err = errors.Join(err, fmt.Errorf("table %s: %s: %w", c.Table, c.Kind, failure))
+			}
+		}
+	}
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if r.state.Unfinished == text {
+		return nil
+	}
+	r.set(func(st *State) { st.Unfinished = text })
+	return r.save(ctx)
 }
 
 // streamOf describes the stream of a table.

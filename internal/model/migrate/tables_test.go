@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,3 +124,50 @@ func TestMigrateAbortKeepsOtherTables(t *testing.T) {
 		}
 	})
 }
+
+// A switch does not wait for time to live, which takes up to an hour on AWS. It
+// is enabled after the switch, and again by the next process if that fails.
+func TestMigrateSwitchDoesNotWaitForTimeToLive(t *testing.T) {
+	g := newRig(t, sessions, strings.NewReplacer("sessions:", "sessions2:").Replace(sessions))
+	g.do(migrate.Ready)
+	var mutex sync.Mutex
+	requests, fails := 0, true
+	send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		switch operation {
+		case "UpdateTimeToLive":
+			if requests++; fails {
+				return nil, errors.New("no answer")
+			}
+		case "DescribeTimeToLive":
+			if requests > 1 {
+				return []byte(`{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLING","AttributeName":"until"}}`), nil
+			}
+		}
+		return g.e.Send(ctx, operation, body)
+	}
+	st, err := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options).Run(t.Context(), migrate.Switched)
+	if err != nil || st.Phase != migrate.Switched || requests != 1 || !strings.Contains(st.Unfinished, "time to live") {
+		t.Fatalf("%d requests, %+v, %v", requests, st, err)
+	}
+	fails = false
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	o := g.options
+	o.Changed = func(st migrate.State) {
+		if st.Unfinished == "" {
+			cancel()
+		}
+	}
+	if st, err := migrate.New(send, g.e.SendStreams, g.old, g.new, o).Run(ctx, ""); !errors.Is(err, context.Canceled) || requests != 2 || st.Unfinished != "" {
+		t.Errorf("%d requests, %+v, %v", requests, st, err)
+	}
+}
+
+const sessions = `
+tables: {sessions: {key: {partition: id}, ttl: until}}
+entities:
+  session: {attributes: {id: S, until: N, note: S}}
+patterns: [{name: get, get: session, given: [id], rate: 1/s}]
+`
