@@ -352,8 +352,8 @@ func TestMigrateLeaseDoesNotDependOnClocks(t *testing.T) {
 		t.Errorf("the first process: %v", err)
 	}
 	// A killed process whose clock was ahead.
-	g.options.Now = o.Now
+	g.options.Owner, g.options.Lease, g.options.Now = "third", 200*time.Millisecond, o.Now
 	g.runKilled("", 60, rand.New(rand.NewPCG(g.seed, 1)))
-	g.options.Now = nil
+	g.options.Owner, g.options.Lease, g.options.Now = "first", time.Minute, nil
 	g.do(migrate.Switched)
 }

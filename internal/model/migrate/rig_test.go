@@ -248,7 +248,8 @@ func (w *writer) mapped(fn func(a stringItem)) (all []stringItem) {
 var errKilled = errors.New("killed")
 
 // killed returns a migrator that cannot send any request after some number of
-// them, like a process that was killed: its lease remains.
+// them, like a process that was killed. The next one has the same owner, so that
+// it need not wait for the end of the lease.
 func (g *rig) killed(after int64, r *rand.Rand) *migrate.Migrator {
 	executed := r.IntN(2) == 0
 	var n atomic.Int64
@@ -264,9 +265,7 @@ func (g *rig) killed(after int64, r *rand.Rand) *migrate.Migrator {
 			return send(ctx, operation, body)
 		}
 	}
-	o := g.options
-	o.Owner = fmt.Sprintf("killed-%d", after)
-	return migrate.New(limit(g.e.Send), limit(g.e.SendStreams), g.old, g.new, o)
+	return migrate.New(limit(g.e.Send), limit(g.e.SendStreams), g.old, g.new, g.options)
 }
 
 // killRepeatedly runs a migration to a goal in processes that are killed.
@@ -283,13 +282,10 @@ func (g *rig) killRepeatedly(goal migrate.Phase) (kills int) {
 	return kills
 }
 
-// runKilled runs a process that is killed after some requests, and waits for the
-// end of its lease. It reports whether the goal was reached before.
+// runKilled runs a process that is killed after some requests. It reports whether
+// the goal was reached before.
 func (g *rig) runKilled(goal migrate.Phase, after int64, r *rand.Rand) bool {
 	g.Helper()
-	lease := g.options.Lease
-	g.options.Lease = 100 * time.Millisecond
-	defer func() { g.options.Lease = lease }()
 	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
 	defer cancel()
 	st, err := g.killed(after, r).Run(ctx, goal)
@@ -300,6 +296,5 @@ func (g *rig) runKilled(goal migrate.Phase, after int64, r *rand.Rand) bool {
 	default:
 		g.Fatalf("a process that was killed after %d requests returned %+v, %v (seed %d)", after, st, err, g.seed)
 	}
-	time.Sleep(110 * time.Millisecond)
 	return false
 }
