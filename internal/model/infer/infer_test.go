@@ -391,3 +391,26 @@ func TestInferNull(t *testing.T) {
 		t.Errorf("nothing is %+v, want the type NULL in\n%s", a, text)
 	}
 }
+
+// Punctuation in free text does not separate the parts of a key.
+func TestTitlesAreNotSplit(t *testing.T) {
+	for text, want := range map[string]int{
+		"X-Men: First Class":     1,
+		"Salt & Pepper":          1,
+		"Face/Off":               2, // it cannot be known
+		"NAME#John & Jane":       2,
+		"ORDER#1:LINE#2":         4,
+		"CITY#New York#a street": 3,
+		" #a":                    1,
+		"#":                      2,
+	} {
+		if got := tokensOf(text, false); len(got) != want {
+			t.Errorf("%q has the parts %q, want %d", text, got, want)
+		}
+	}
+	for name, want := range map[string]string{"movies": "movie", "movie": "movie", "my-movies": "my-movie", "series": "series", "tv-series": "tv-series", "cities": "city", "orders": "order", "species": "species"} {
+		if got := singular(name); got != want {
+			t.Errorf("the singular of %s is %s, want %s", name, got, want)
+		}
+	}
+}

@@ -51,6 +51,13 @@ func nameGroups(groups []*itemGroup) []string {
 
 // singular is the usual singular of a name.
 func singular(name string) string {
+	last := name[strings.LastIndexByte(name, '-')+1:]
+	switch last {
+	case "series", "species":
+		return name
+	case "movies", "cookies", "selfies", "calories":
+		return strings.TrimSuffix(name, "s")
+	}
 	if stem, ok := strings.CutSuffix(name, "ies"); ok && len(stem) > 1 {
 		return stem + "y"
 	}

@@ -38,7 +38,7 @@ func tokensOf(text string, prefixes bool) []keyToken {
 	var all []keyToken
 	before := ""
 	for rest := text; ; {
-		n := strings.IndexAny(rest, delimiters)
+		n := delimiterIn(rest)
 		if whole := wholeToken().FindString(rest); whole != "" && (len(whole) == len(rest) || strings.Contains(delimiters, rest[len(whole):len(whole)+1])) {
 			n = len(whole)
 			if n == len(rest) {
@@ -61,6 +61,18 @@ func tokensOf(text string, prefixes bool) []keyToken {
 			before, rest = before+rest[:1], rest[1:]
 		}
 	}
+}
+
+// delimiterIn returns where the first delimiter of a text is, -1 if there is none. A
+// delimiter next to a space is punctuation, as in a title.
+func delimiterIn(text string) int {
+	isSpace := func(i int) bool { return i >= 0 && i < len(text) && text[i] == ' ' }
+	for i := range len(text) {
+		if strings.IndexByte(delimiters, text[i]) >= 0 && !isSpace(i-1) && !isSpace(i+1) {
+			return i
+		}
+	}
+	return -1
 }
 
 func appendToken(all []keyToken, before, token string, prefixes bool) []keyToken {
