@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,13 @@ import (
 type changeRecord struct {
 	keys, old item.Item // old is nil for a new item, or if the stream has no old images
 	inserted  bool
+	expired   bool // the server removed the item after its time to live
+}
+
+// written returns the records of writes. An item that expires is no write of the
+// application, and expires on the other side too.
+func written(records []changeRecord) []changeRecord {
+	return slices.DeleteFunc(slices.Clone(records), func(r changeRecord) bool { return r.expired })
 }
 
 // streamFollower reads the stream of one table, shard by shard. The order of shards
@@ -36,7 +44,7 @@ type streamFollower struct {
 type followProgress struct {
 	rounds int64     // how often the stream was read to its end
 	began  time.Time // when the last of these rounds began
-	record time.Time // when the last record was read
+	record time.Time // when the last record of a write was read
 }
 
 // at returns how far the follower has come.
@@ -54,7 +62,7 @@ func (f *streamFollower) finish(began time.Time) {
 	f.progress.began = began
 }
 
-// readRecord records that the stream had a record just now.
+// readRecord records that the stream had the record of a write just now.
 func (f *streamFollower) readRecord() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

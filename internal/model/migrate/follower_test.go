@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -93,4 +94,36 @@ func TestMigrateWithAClockThatIsAhead(t *testing.T) {
 	g.rollBack()
 	a["PK"], a["SK"] = "C#"+a["customer"], "O#"+a["order"]
 	g.wantItems("orders", w.mapped(func(stringItem) {}))
+}
+
+// Items that expire in the old tables after the switch are no late writes.
+func TestMigrateExpiryIsNoLateWrite(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	g.do(migrate.Ready)
+	g.do(migrate.Switched)
+	for i := range 10 {
+		g.send("DeleteItem", map[string]any{"TableName": "orders", "Key": w.stored[i].pick("PK", "SK")})
+	}
+	late := w.stored[15]
+	late["note"] = "late"
+	g.put("orders", late)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	o := g.options
+	o.Changed = func(st migrate.State) {
+		if st.Late > 0 {
+			cancel()
+		}
+	}
+	// The deletes are shown as those that the server makes.
+	streams := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		text, err := g.e.SendStreams(ctx, operation, body)
+		return bytes.ReplaceAll(text, []byte(`"eventName":"REMOVE"`), []byte(`"eventName":"REMOVE","userIdentity":{"Type":"Service","PrincipalId":"dynamodb.amazonaws.com"}`)), err
+	}
+	st, _ := migrate.New(g.e.Send, streams, g.old, g.new, o).Run(ctx, "")
+	if st.Late != 1 || !strings.Contains(strings.Join(st.LateKeys, ""), late["SK"]) {
+		t.Errorf("%d late writes, %q", st.Late, st.LateKeys)
+	}
 }

@@ -264,7 +264,7 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 			}
 		default:
 			f.handle = func(ctx context.Context, records []changeRecord) error {
-				return r.suspect(ctx, to.back, table, records)
+				return r.suspect(ctx, to.back, table, written(records))
 			}
 		}
 		g.all = append(g.all, f)

@@ -135,13 +135,15 @@ func (f *streamFollower) page(ctx context.Context, s *followedShard) (int, error
 	}
 	records := make([]changeRecord, len(reply.Records))
 	for i, r := range reply.Records {
-		records[i] = changeRecord{keys: r.Dynamodb.Keys.Item, inserted: r.EventName == "INSERT"}
+		records[i] = changeRecord{keys: r.Dynamodb.Keys.Item, inserted: r.EventName == "INSERT", expired: r.UserIdentity.isExpiry()}
 		if r.Dynamodb.OldImage != nil {
 			records[i].old = r.Dynamodb.OldImage.Item
 		}
 	}
-	if len(records) > 0 {
+	if len(written(records)) > 0 {
 		f.readRecord()
+	}
+	if len(records) > 0 {
 		if err := f.handle(ctx, records); err != nil {
 			return 0, err
 		}
@@ -204,13 +206,22 @@ func (f *streamFollower) iterator(ctx context.Context, shard, kind, after string
 // recordPage is a reply of GetRecords.
 type recordPage struct {
 	Records []struct {
-		EventName string
-		Dynamodb  struct {
+		EventName    string
+		UserIdentity recordIdentity
+		Dynamodb     struct {
 			Keys, OldImage *itemJSON
 			SequenceNumber string
 		}
 	}
 	NextShardIterator string
+}
+
+// recordIdentity is set in records of changes that the service itself made.
+type recordIdentity struct{ PrincipalID, Type string }
+
+// isExpiry reports whether a change is the removal of an expired item.
+func (u recordIdentity) isExpiry() bool {
+	return u.Type == "Service" && u.PrincipalID == "dynamodb.amazonaws.com"
 }
 
 func (f *streamFollower) records(ctx context.Context, iterator string, limit int) (*recordPage, error) {

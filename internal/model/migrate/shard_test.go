@@ -23,6 +23,7 @@ type fakeShard struct {
 	read    func(s *fakeShard) // called for each page
 	trimmed int                // the last sequence number that is removed
 	expires int                // iterators that expire when they are used
+	expiry  bool               // the records are of items that expire
 	asked   []string           // the operations
 }
 
@@ -77,8 +78,12 @@ func (s *fakeShard) page(iterator string) ([]byte, error) {
 	if empty--; empty < 0 {
 		for empty = 0; len(records) < s.perPage && after < s.records; {
 			after++
-			records = append(records, map[string]any{"eventName": "MODIFY", "dynamodb": map[string]any{
-				"SequenceNumber": strconv.Itoa(after), "Keys": map[string]any{"id": map[string]string{"S": strconv.Itoa(after)}}}})
+			record := map[string]any{"eventName": "MODIFY", "dynamodb": map[string]any{
+				"SequenceNumber": strconv.Itoa(after), "Keys": map[string]any{"id": map[string]string{"S": strconv.Itoa(after)}}}}
+			if s.expiry {
+				record["eventName"], record["userIdentity"] = "REMOVE", map[string]string{"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
+			}
+			records = append(records, record)
 		}
 	}
 	reply := map[string]any{"Records": records}
@@ -168,5 +173,16 @@ func TestFollowerIteratorsThatExpire(t *testing.T) {
 	f, _ := s.follow()
 	if err := f.round(t.Context()); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("the round ends with %v", err)
+	}
+}
+
+// Items that expire are followed, but are no writes that delay a switch.
+func TestFollowerExpiry(t *testing.T) {
+	for _, expiry := range []bool{false, true} {
+		s := &fakeShard{records: 10, perPage: 3, expiry: expiry}
+		f, handled := s.follow()
+		if err := f.round(t.Context()); err != nil || *handled != 10 || f.at().record.IsZero() != expiry {
+			t.Errorf("expiry %v: %d records are followed, the last write was at %s, %v", expiry, *handled, f.at().record, err)
+		}
 	}
 }
