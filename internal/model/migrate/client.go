@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +20,8 @@ import (
 
 // endpointClient sends the requests of a migration.
 type endpointClient struct {
-	send, streams apply.Send
-	retry         time.Duration // how long a request that fails for a while is repeated
+	tables, streams apply.Send    // of the two APIs
+	retry           time.Duration // how long a request that fails for a while is repeated
 }
 
 // itemJSON is an item as the API encodes it.
@@ -51,28 +53,58 @@ const requestTimeout = 10 * time.Second
 // ask sends a request and decodes the reply. It repeats requests that are
 // throttled, and those that a server did not answer.
 func (c *endpointClient) ask(ctx context.Context, operation string, body, into any) error {
-	return c.repeat(ctx, c.send, operation, body, into)
+	return c.repeat(ctx, isTemporary, func(ctx context.Context) error { return c.tables.Ask(ctx, operation, body, into) })
 }
 
+// askStreams does the same with a request of streams.
 func (c *endpointClient) askStreams(ctx context.Context, operation string, body, into any) error {
-	return c.repeat(ctx, c.streams, operation, body, into)
+	return c.repeat(ctx, isTemporary, func(ctx context.Context) error { return c.streams.Ask(ctx, operation, body, into) })
 }
 
-func (c *endpointClient) repeat(ctx context.Context, send apply.Send, operation string, body, into any) error {
+// send sends a request for package apply. A change of a table is repeated only if
+// it was throttled: it may have been executed if its reply is lost.
+func (c *endpointClient) send(ctx context.Context, operation string, body any) (reply []byte, err error) {
+	again := isThrottled
+	if strings.HasPrefix(operation, "Describe") || strings.HasPrefix(operation, "List") {
+		again = isTemporary
+	}
+	err = c.repeat(ctx, again, func(ctx context.Context) (err error) {
+		reply, err = c.tables(ctx, operation, body)
+		return err
+	})
+	return reply, err
+}
+
+// maxWait is the longest wait before a throttled request is repeated.
+const maxWait = 5 * time.Second
+
+// repeat sends a request until it succeeds, or fails with an error after which it
+// may not be sent again. Throttled requests are repeated until the context ends,
+// ever more slowly, others for a limited time.
+func (c *endpointClient) repeat(ctx context.Context, again func(error) bool, send func(ctx context.Context) error) error {
 	until := time.Now().Add(c.retry)
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, maxWait) {
 		err := func() error {
 			limited, cancel := context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
-			return send.Ask(limited, operation, body, into)
+			return send(limited)
 		}()
-		if err == nil || ctx.Err() != nil || !isTemporary(err) || time.Now().Add(wait).After(until) {
+		if err == nil || ctx.Err() != nil || !again(err) {
 			return err
 		}
-		if apply.Sleep(ctx, wait) != nil {
+		limited := !isThrottled(err) || ctx.Done() == nil
+		if limited && time.Now().Add(wait).After(until) {
+			return err
+		}
+		if apply.Sleep(ctx, wait/2+rand.N(wait/2)) != nil {
 			return err
 		}
 	}
+}
+
+// isThrottled reports whether a request was rejected because there were too many.
+func isThrottled(err error) bool {
+	return isFault(err, "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
 }
 
 // isTemporary reports whether a request may succeed when it is repeated.
@@ -81,17 +113,14 @@ func isTemporary(err error) bool {
 	if !errors.As(err, &fault) {
 		return true
 	}
-	switch fault.Code {
-	case "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "LimitExceededException", "InternalServerError", "TransactionCanceledException":
-		return true
-	}
-	return fault.Status >= 500
+	return fault.Status >= 500 || isThrottled(err) ||
+		isFault(err, "LimitExceededException", "InternalServerError", "TransactionCanceledException", "TransactionConflictException")
 }
 
-// isFault reports whether an error is an API error with a code.
-func isFault(err error, code string) bool {
+// isFault reports whether an error is an API error with one of some codes.
+func isFault(err error, codes ...string) bool {
 	var fault *apierror.Error
-	return errors.As(err, &fault) && fault.Code == code
+	return errors.As(err, &fault) && slices.Contains(codes, fault.Code)
 }
 
 // get reads an item consistently; nil if it does not exist.

@@ -65,7 +65,7 @@ func New(send, streams apply.Send, old, new *model.Model, o Options) *Migrator {
 	if err := CheckSegments(o.Segments); err != nil {
 		plan.fault("%v", err)
 	}
-	c := &endpointClient{send: send, streams: streams, retry: o.Retry}
+	c := &endpointClient{tables: send, streams: streams, retry: o.Retry}
 	return &Migrator{
 		c: c, options: o, plan: plan,
 		store: &stateStore{c: c, id: o.ID, owner: o.Owner, lease: o.Lease, now: o.Now},

@@ -96,7 +96,7 @@ func (s *fakeShard) page(iterator string) ([]byte, error) {
 // follow returns a follower of the shard, and the number of records that it has
 // handled.
 func (s *fakeShard) follow() (f *streamFollower, handled *int) {
-	c := &endpointClient{send: s.send, streams: s.send}
+	c := &endpointClient{tables: s.send, streams: s.send}
 	f = &streamFollower{c: c, store: &stateStore{c: c}, table: "tab", counts: new(copyCounts), shards: make(map[string]*followedShard)}
 	handled = new(int)
 	f.handle = func(_ context.Context, records []changeRecord) error {
