@@ -35,6 +35,9 @@ type streamFollower struct {
 	counts *copyCounts
 	handle func(ctx context.Context, records []changeRecord) error
 
+	now      func() time.Time
+	followed time.Time // when the stream was last read to its end
+
 	shards   map[string]*followedShard
 	mutex    sync.Mutex
 	progress followProgress
@@ -75,11 +78,12 @@ func (f *streamFollower) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		began := time.Now()
+		began, followed := time.Now(), f.now()
 		if err := f.round(ctx); err != nil {
 			return fmt.Errorf("follow the stream of table %s: %w", f.table, err)
 		}
 		f.finish(began)
+		f.followed = followed
 		if err := apply.Sleep(ctx, f.poll); err != nil {
 			return err
 		}
@@ -151,11 +155,21 @@ func (f *streamFollower) list(ctx context.Context) error {
 		body["ExclusiveStartShardId"] = reply.StreamDescription.LastEvaluatedShardId
 	}
 	for id, s := range f.shards {
-		if !s.ended && !s.inStream {
+		if s.ended || s.inStream {
+			continue
+		}
+		if !f.isRecent() {
 			return fmt.Errorf("shard %s is no longer in the stream: %w", id, errTrimmed)
 		}
+		s.ended = true // it had no more records
 	}
 	return nil
+}
+
+// isRecent reports whether no record was removed since the stream was last read to
+// its end.
+func (f *streamFollower) isRecent() bool {
+	return !f.followed.IsZero() && f.now().Round(0).Sub(f.followed.Round(0)) < streamHours
 }
 
 // streamLost returns the error for a stream that is not the table's any more.

@@ -249,7 +249,7 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 			return nil, errors.Join(err, streamLost(table))
 		}
 		r.m.plan.forward.setView(table, view)
-		f := &streamFollower{c: r.m.c, store: r.store, table: table, arn: arn, poll: r.m.options.Poll, counts: &r.counts}
+		f := &streamFollower{c: r.m.c, store: r.store, table: table, arn: arn, poll: r.m.options.Poll, counts: &r.counts, now: r.m.options.Now, followed: r.state.Followed}
 		_, old := r.m.plan.forward.sources[table]
 		switch {
 		case r.m.plan.inPlace(table) && old:
@@ -278,8 +278,12 @@ const streamHours = 23 * time.Hour
 
 // checkFollowed checks that no record was removed before it was read.
 func (r *phaseRun) checkFollowed() error {
-	if len(r.state.ARNs) > 0 && !r.state.Followed.IsZero() && r.m.options.Now().Sub(r.state.Followed) > streamHours {
-		err := fmt.Errorf("the streams were last read at %s: %w", r.state.Followed.Format(time.DateTime), errTrimmed)
+	last := r.state.Followed
+	if last.IsZero() {
+		last = r.state.Began
+	}
+	if len(r.state.ARNs) > 0 && r.m.options.Now().Sub(last) > streamHours {
+		err := fmt.Errorf("the streams were last read at %s: %w", last.Format(time.DateTime), errTrimmed)
 		if r.request.Goal == Dropped {
 			err = fmt.Errorf("%w\n        it is not known whether the old tables have writes that came after the switch: add --discard-late to drop them", err)
 		}

@@ -185,6 +185,10 @@ func (f *streamFollower) iterate(ctx context.Context, s *followedShard) (err err
 		kind = "AFTER_SEQUENCE_NUMBER"
 	}
 	s.iterator, err = f.iterator(ctx, s.id, kind, s.after)
+	if isFault(err, "TrimmedDataAccessException") && f.isRecent() {
+		// The record was the last one, and those after it are younger.
+		s.iterator, err = f.iterator(ctx, s.id, "TRIM_HORIZON", "")
+	}
 	s.empty, s.current = 0, false
 	if isFault(err, "TrimmedDataAccessException") {
 		return errTrimmed

@@ -3,11 +3,13 @@ package migrate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 )
@@ -20,6 +22,7 @@ type fakeShard struct {
 	perPage int
 	empty   int // pages without records that an iterator of GetShardIterator gives first
 	closed  bool
+	removed bool               // the stream does not have the shard any more
 	read    func(s *fakeShard) // called for each page
 	trimmed int                // the last sequence number that is removed
 	expires int                // iterators that expire when they are used
@@ -38,8 +41,11 @@ func (s *fakeShard) send(_ context.Context, operation string, body any) ([]byte,
 		if s.closed {
 			numbers["EndingSequenceNumber"] = strconv.Itoa(s.records)
 		}
-		return json.Marshal(map[string]any{"StreamDescription": map[string]any{"StreamStatus": "ENABLED",
-			"Shards": []any{map[string]any{"ShardId": "shard", "SequenceNumberRange": numbers}}}})
+		shards := []any{map[string]any{"ShardId": "shard", "SequenceNumberRange": numbers}}
+		if s.removed {
+			shards = nil
+		}
+		return json.Marshal(map[string]any{"StreamDescription": map[string]any{"StreamStatus": "ENABLED", "Shards": shards}})
 	case "GetShardIterator":
 		return s.iterate(in)
 	case "GetRecords":
@@ -97,7 +103,7 @@ func (s *fakeShard) page(iterator string) ([]byte, error) {
 // handled.
 func (s *fakeShard) follow() (f *streamFollower, handled *int) {
 	c := &endpointClient{tables: s.send, streams: s.send}
-	f = &streamFollower{c: c, store: &stateStore{c: c}, table: "tab", counts: new(copyCounts), shards: make(map[string]*followedShard)}
+	f = &streamFollower{c: c, store: &stateStore{c: c}, table: "tab", now: time.Now, followed: time.Now(), counts: new(copyCounts), shards: make(map[string]*followedShard)}
 	handled = new(int)
 	f.handle = func(_ context.Context, records []changeRecord) error {
 		for range records {
@@ -184,5 +190,31 @@ func TestFollowerExpiry(t *testing.T) {
 		if err := f.round(t.Context()); err != nil || *handled != 10 || f.at().record.IsZero() != expiry {
 			t.Errorf("expiry %v: %d records are followed, the last write was at %s, %v", expiry, *handled, f.at().record, err)
 		}
+	}
+}
+
+// The last record of a shard that was handled may be removed, and the shard with
+// it. No record is lost if the stream was read to its end within 23 hours.
+func TestFollowerPositionThatIsRemoved(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		shard *fakeShard
+		ago   time.Duration // when the stream was last read to its end
+		want  int           // records, -1 for an error
+	}{
+		{"the record, in time", &fakeShard{records: 10, perPage: 2, trimmed: 7}, 22 * time.Hour, 3},
+		{"the record, too late", &fakeShard{records: 10, perPage: 2, trimmed: 7}, 24 * time.Hour, -1},
+		{"the shard, in time", &fakeShard{removed: true}, 22 * time.Hour, 0},
+		{"the shard, too late", &fakeShard{removed: true}, 24 * time.Hour, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, handled := c.shard.follow()
+			f.followed = time.Now().Add(-c.ago)
+			f.shards["shard"] = &followedShard{id: "shard", after: "5"}
+			err := f.round(t.Context())
+			if c.want < 0 && !errors.Is(err, errTrimmed) || c.want >= 0 && (err != nil || *handled != c.want) {
+				t.Errorf("%d records, %v", *handled, err)
+			}
+		})
 	}
 }
