@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -90,7 +91,8 @@ func (r *phaseRun) backfillPage(ctx context.Context, scan scanRequest, after ite
 	}
 	err = parallel(ctx, r.forward.workers, len(page.Items), func(ctx context.Context, i int) error {
 		if r.m.plan.inPlace(scan.table) {
-			return r.rewrite(ctx, scan.table, page.Items[i].Item)
+			units, err := r.rewrite(ctx, scan.table, page.Items[i].Item)
+			return errors.Join(err, r.forward.write.pay(ctx, units))
 		}
 		return r.forward.copyScanned(ctx, scan.table, page.Items[i].Item, mark)
 	})

@@ -57,22 +57,30 @@ func sourceID(table string, key item.Item) string { return table + "\x00" + stri
 // copyScanned writes the placement of an item that a scan returned. The page was
 // requested at the given mark.
 func (k *copier) copyScanned(ctx context.Context, table string, it item.Item, mark uint64) error {
+	units, err := k.putScanned(ctx, table, it, mark)
+	if err != nil {
+		return err
+	}
+	// The key is not locked any more: the follower does not wait for the limit.
+	return k.write.pay(ctx, units)
+}
+
+func (k *copier) putScanned(ctx context.Context, table string, it item.Item, mark uint64) (units float64, err error) {
 	key := k.m.sources[table].Schema().Key.Of(it)
 	id := sourceID(table, key)
 	defer k.lock(id)()
 	if k.keys.handledSince(id, mark) {
-		return nil
+		return 0, nil
 	}
 	p, err := k.m.place(table, it)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	units, err := k.put(ctx, table, key, p)
-	if err != nil {
-		return err
+	if units, err = k.put(ctx, table, key, p); err != nil {
+		return 0, err
 	}
 	k.counts.copied.Add(1)
-	return k.write.pay(ctx, units)
+	return units, nil
 }
 
 // follow handles the records of a page. Records of one item are handled

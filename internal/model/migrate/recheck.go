@@ -38,10 +38,18 @@ func (v *verifier) settle(ctx context.Context, compare func(ctx context.Context)
 	return last, err != nil || last.equal, err
 }
 
+// read reads an item within the limit of the verification.
+func (v *verifier) read(ctx context.Context, table string, key item.Item) (item.Item, error) {
+	it, units, err := v.m.c.get(ctx, table, key)
+	if err != nil {
+		return nil, err
+	}
+	return it, v.forward.read.pay(ctx, units)
+}
+
 // compareSource compares a source item with its placement.
 func (v *verifier) compareSource(ctx context.Context, table string, key item.Item) (readPair, error) {
-	source, units, err := v.m.c.get(ctx, table, key)
-	v.forward.read.count(units)
+	source, err := v.read(ctx, table, key)
 	if err != nil || source == nil {
 		return readPair{source: source, equal: true}, err
 	}
@@ -49,8 +57,7 @@ func (v *verifier) compareSource(ctx context.Context, table string, key item.Ite
 	if err != nil {
 		return readPair{}, err
 	}
-	is, units, err := v.m.c.get(ctx, p.table, p.key)
-	v.forward.read.count(units)
+	is, err := v.read(ctx, p.table, p.key)
 	if err != nil {
 		return readPair{}, err
 	}
@@ -104,8 +111,7 @@ func (v *verifier) checkNew(ctx context.Context, table string, it item.Item) err
 // compareExtra reports whether a new item is absent, or is the placement of its
 // source item.
 func (v *verifier) compareExtra(ctx context.Context, table string, newKey item.Item) (readPair, error) {
-	is, units, err := v.m.c.get(ctx, table, newKey)
-	v.forward.read.count(units)
+	is, err := v.read(ctx, table, newKey)
 	if err != nil || is == nil {
 		return readPair{equal: true}, err
 	}
@@ -113,8 +119,7 @@ func (v *verifier) compareExtra(ctx context.Context, table string, newKey item.I
 	if err != nil {
 		return readPair{equal: errors.Is(err, errIgnored)}, nil
 	}
-	source, units, err := v.m.c.get(ctx, from.table, from.key)
-	v.forward.read.count(units)
+	source, err := v.read(ctx, from.table, from.key)
 	if err != nil || source == nil {
 		return readPair{}, err
 	}
@@ -157,7 +162,7 @@ func (v *verifier) checkRewritten(ctx context.Context, table string, it item.Ite
 		it := first
 		if it == nil {
 			var err error
-			if it, _, err = v.m.c.get(ctx, table, key); err != nil || it == nil {
+			if it, err = v.read(ctx, table, key); err != nil || it == nil {
 				return readPair{equal: true}, err
 			}
 		}
@@ -175,7 +180,8 @@ func (v *verifier) checkRewritten(ctx context.Context, table string, it item.Ite
 	}
 	if v.repair {
 		v.repaired(table, key)
-		return v.rewrite(ctx, table, last.source)
+		units, err := v.rewrite(ctx, table, last.source)
+		return errors.Join(err, v.forward.write.pay(ctx, units))
 	}
 	return v.difference(ctx, "", nil, nil, "%s of table %s lacks an index key of the new model", keyText(key), table)
 }

@@ -11,33 +11,34 @@ import (
 )
 
 // rewrite sets the index keys of an item of a table that keeps its key, as the
-// new model builds them. The item may be out of date: the condition fails then,
-// and the item is read again.
-func (r *phaseRun) rewrite(ctx context.Context, table string, it item.Item) error {
+// new model builds them, and returns the units of the write. The item may be out
+// of date: the condition fails then, and the item is read again.
+func (r *phaseRun) rewrite(ctx context.Context, table string, it item.Item) (units float64, err error) {
 	key := r.m.plan.forward.sources[table].Schema().Key.Of(it)
 	for range maxTries {
 		update, err := r.m.plan.indexKeys(table, it)
 		if err != nil || update == nil {
-			return err
+			return 0, err
 		}
 		body := map[string]any{"TableName": table, "Key": itemJSON{key}, "UpdateExpression": update.update}
 		units, err := r.m.c.write(ctx, "UpdateItem", body, update.cond)
 		if err == nil {
 			r.counts.copied.Add(1)
-			return r.forward.write.pay(ctx, units)
+			return units, nil
 		}
 		if !isFault(err, "ConditionalCheckFailedException") {
-			return fmt.Errorf("update %s of table %s: %w", keyText(key), table, err)
+			return 0, fmt.Errorf("update %s of table %s: %w", keyText(key), table, err)
 		}
 		if it, units, err = r.m.c.get(ctx, table, key); err != nil || it == nil {
-			return err
+			return 0, err
 		}
 		r.forward.read.count(units)
 	}
-	return fmt.Errorf("update %s of table %s: it changes all the time", keyText(key), table)
+	return 0, fmt.Errorf("update %s of table %s: it changes all the time", keyText(key), table)
 }
 
-// rewriteChanged sets the index keys of items that the application changed.
+// rewriteChanged sets the index keys of items that the application changed. It
+// does not wait for the limits of the backfill.
 func (r *phaseRun) rewriteChanged(ctx context.Context, table string, records []changeRecord) error {
 	return parallel(ctx, r.forward.workers, len(records), func(ctx context.Context, i int) error {
 		it, units, err := r.m.c.get(ctx, table, records[i].keys)
@@ -45,7 +46,9 @@ func (r *phaseRun) rewriteChanged(ctx context.Context, table string, records []c
 		if err != nil || it == nil {
 			return err
 		}
-		return r.rewrite(ctx, table, it)
+		units, err = r.rewrite(ctx, table, it)
+		r.forward.write.count(units)
+		return err
 	})
 }
 
