@@ -106,7 +106,7 @@ func (r *phaseRun) removeIndex(ctx context.Context, x AddedIndex) error {
 		var ignored any
 		err = r.m.c.ask(ctx, "UpdateTable", map[string]any{"TableName": x.Table, "GlobalSecondaryIndexUpdates": []any{part}}, &ignored)
 		// The table may be in another change, or the index is being removed.
-		if err != nil && !isFault(err, "ResourceInUseException") && !isFault(err, "ResourceNotFoundException") {
+		if err != nil && !isFault(err, "ResourceInUseException", "ResourceNotFoundException", "LimitExceededException") {
 			return fmt.Errorf("remove index %s of table %s: %w", x.Index, x.Table, err)
 		}
 		if err := apply.Sleep(ctx, max(r.m.options.Poll, time.Millisecond)); err != nil {
