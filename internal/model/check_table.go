@@ -135,7 +135,7 @@ func (c *modelChecker) collisions(t *Table) {
 		for _, other := range entities[:i] {
 			same := true
 			for _, a := range t.schema.Key.All() {
-				same = same && templateOf(e.byName[a.Name]).skeleton() == templateOf(other.byName[a.Name]).skeleton()
+				same = same && sameForm(e, templateOf(e.byName[a.Name]), other, templateOf(other.byName[a.Name]))
 			}
 			if same {
 				c.fault("collision", e.Position, "begin one of their keys with different text", "items of %s and %s can have the same key, and overwrite each other", other.Name, e.Name)

@@ -108,7 +108,7 @@ func (s *Step) overlaps(e *Entity) bool {
 	}
 	for i, a := range key.Partition {
 		f, ok := e.byName[a.Name]
-		if !ok || !sameForm(s.Partition[i].template, templateOf(f)) {
+		if !ok || !sameForm(s.Entity, s.Partition[i].template, e, templateOf(f)) {
 			return false
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Step) overlaps(e *Entity) bool {
 			if ours != "" && theirPrefix != "" && !strings.HasPrefix(ours, theirPrefix) && !strings.HasPrefix(theirPrefix, ours) {
 				return false
 			}
-			if s.Sort[i].Op == expr.Equal && ours != "" && theirPrefix != "" && !sameForm(s.Sort[i].template, theirs) {
+			if s.Sort[i].Op == expr.Equal && ours != "" && theirPrefix != "" && !sameForm(s.Entity, s.Sort[i].template, e, theirs) {
 				return false
 			}
 		}
@@ -131,16 +131,46 @@ func (s *Step) overlaps(e *Entity) bool {
 	return true
 }
 
-// sameForm reports whether two templates make values of the same form.
-// Templates of a single attribute have the same form if the attribute is the
-// same.
-func sameForm(a, b template) bool {
-	nameA, soleA := a.single()
-	nameB, soleB := b.single()
-	if soleA || soleB {
-		return nameA == nameB
+// sameForm reports whether templates of two entities can make the same value: they have
+// the same text, and attributes in the same places that can have the same value.
+func sameForm(e *Entity, a template, other *Entity, b template) bool {
+	if a.skeleton() != b.skeleton() || len(a.parts) != len(b.parts) {
+		return false
 	}
-	return a.skeleton() == b.skeleton()
+	_, bare := a.single()
+	for i := range a.parts {
+		if a.parts[i].name == "" {
+			continue
+		}
+		x, y := e.byName[a.parts[i].name], other.byName[b.parts[i].name]
+		if x == nil || y == nil {
+			return false
+		}
+		if areApart(x, y) || bare && x.Name != y.Name && areUnlike(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+// areApart reports whether no value of one field is one of the other, by their lists of
+// values.
+func areApart(x, y *Field) bool {
+	if x.Attribute == nil || y.Attribute == nil || len(x.Attribute.Values) == 0 || len(y.Attribute.Values) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(x.Attribute.Values, func(v string) bool { return slices.Contains(y.Attribute.Values, v) })
+}
+
+// areUnlike reports whether fields of different names, each of which is a whole key, have
+// values of different forms, or identifiers that are made for each item.
+func areUnlike(x, y *Field) bool {
+	a, b := x.Attribute, y.Attribute
+	if a == nil || b == nil || x.template != nil || y.template != nil {
+		return true
+	}
+	ownA, ownB := isGenerated(a) && a.Distinct == 0, isGenerated(b) && b.Distinct == 0
+	return a.Format != b.Format || x.Type != y.Type || len(a.Values) > 0 != (len(b.Values) > 0) || ownA && ownB
 }
 
 // skeleton is the template without its names.
