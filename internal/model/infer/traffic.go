@@ -87,7 +87,7 @@ func (d *trafficReader) addSingle(c workload.ShapeCount) {
 	if c.Operation == "Scan" {
 		found = d.entitiesIn(c.Table, c.Index)
 	}
-	alternatives := alternativesOf(found, c)
+	alternatives := alternativesOf(withAttributes(found, c), c)
 	if len(alternatives) == 0 {
 		d.unmatched(c, "no entity has such keys")
 		return

@@ -245,7 +245,7 @@ func (d *trafficReader) addCombined(c workload.ShapeCount) {
 	sent, complete := workload.ParseActions(c.Actions)
 	p := &Pattern{Combined: combinedOf(c.Operation), Requests: c.Requests, perSecond: float64(c.Requests) / d.seconds}
 	for _, s := range sent {
-		a := d.combinedAction(c, s)
+		a := d.combinedAction(c, s, d.ofAction(c.Table, s, sent))
 		if a == nil {
 			d.unmatched(c, "no entity has the keys of "+s.String())
 			return
@@ -278,8 +278,8 @@ func (d *trafficReader) endCombined() {
 }
 
 // combinedAction derives one action of a transaction or a batch.
-func (d *trafficReader) combinedAction(c workload.ShapeCount, s workload.Action) *Action {
-	found := d.entitiesOf(c.Table, "", s.Partition, s.Sort, false)
+// found are the entities that it may be about.
+func (d *trafficReader) combinedAction(c workload.ShapeCount, s workload.Action, found []*Entity) *Action {
 	if len(found) == 0 {
 		return nil
 	}
@@ -298,7 +298,7 @@ func (d *trafficReader) combinedAction(c workload.ShapeCount, s workload.Action)
 		a.Verb, a.Replaces = "put", !s.Conditional
 	case "Update":
 		a.Verb, a.Given = "update", e.keyLeaves()
-		e.anyChange(a)
+		a.Notes = append(a.Notes, unknownChange)
 	case "Delete":
 		a.Verb, a.Given = "delete", e.keyLeaves()
 	case "ConditionCheck":

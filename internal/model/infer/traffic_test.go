@@ -64,7 +64,7 @@ func TestPatternsOfTraffic(t *testing.T) {
 		{"a scan", workload.Shape{Operation: "Scan"}, 120_000, 120_000,
 			"scan: order; matches: 120; rate: 10/s"},
 		{"a transaction", workload.Shape{Operation: "TransactWriteItems", Form: "Put, Update", Actions: "Put C# ORDER# if; Update C# META"}, 0, 0,
-			`transact: put: order; condition: "attribute_not_exists(#PK)"; update: c; given: [customerId]; set: {name: "{name}"}; rate: 10/s`},
+			`transact: put: order; condition: "attribute_not_exists(#PK)"; update: c; given: [customerId]; rate: 10/s`},
 		{"a batch of gets", workload.Shape{Operation: "BatchGetItem", Actions: "Get C# ORDER#"}, 20_000, 0,
 			"batch: get: order; each: [customerId, orderId]; times: 20; rate: 10/s"},
 		{"a statement", workload.Shape{Operation: "GetItem", Partition: "C#", Sort: "META", Statement: true}, 1000, 0,

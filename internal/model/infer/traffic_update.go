@@ -26,8 +26,8 @@ func (e *Entity) changes(a *Action, c workload.ShapeCount) {
 	if len(unknown) > 0 {
 		a.Notes = append(a.Notes, "it also changes "+strings.Join(unknown, ", ")+", which no sampled item has")
 	}
-	if len(a.Set) == 0 {
-		e.anyChange(a)
+	if len(a.Set) == 0 && len(unknown) == 0 {
+		a.Notes = append(a.Notes, unknownChange)
 	}
 	e.transition(a, strings.TrimPrefix(c.Form, "changes "), c.ConditionText)
 }
@@ -43,23 +43,8 @@ func (e *Entity) newValue(a *Attribute) string {
 	return `"{` + a.Name + `}"`
 }
 
-// anyChange sets an attribute for an update of which the server does not count
-// the attributes.
-func (e *Entity) anyChange(a *Action) {
-	var best *Attribute
-	for _, x := range e.Attributes {
-		if x.Unstored || x.Shards > 0 || x.When != nil || e.inKey(x.Name) {
-			continue
-		}
-		if best == nil || createdRank(x) == 3 && createdRank(best) != 3 {
-			best = x
-		}
-	}
-	if best != nil {
-		a.Set = []Assignment{{best.Name, e.newValue(best)}}
-		a.Notes = append(a.Notes, "which attributes it changes is not known")
-	}
-}
+// unknownChange says that the server does not count the attributes of an update.
+const unknownChange = "which attributes it changes is not known"
 
 // transition chooses the values of an enumeration before and after an update:
 // those with which exactly the index keys change that the server has counted,
