@@ -20,8 +20,10 @@ const maxDocument = 256 << 20
 // are {"Item": …} or {"NewImage": …}, or the reply of a scan. name is the file's
 // name in messages.
 func (s *Reservoir) ReadJSON(name string, r io.Reader) error {
-	decoder := json.NewDecoder(bufio.NewReaderSize(io.LimitReader(r, 1<<50), 1<<20))
+	limit := &documentLimit{r: r}
+	decoder := json.NewDecoder(bufio.NewReaderSize(limit, 1<<20))
 	for n := 1; ; n++ {
+		limit.end = decoder.InputOffset() + s.maxDocument
 		var entry struct {
 			Item, NewImage json.RawMessage
 			Items          []json.RawMessage
@@ -30,6 +32,9 @@ func (s *Reservoir) ReadJSON(name string, r io.Reader) error {
 		if err := decoder.Decode(&entry); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
+			}
+			if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				return fmt.Errorf("%s: document %d is not DynamoDB JSON: it must be an object with an Item, a NewImage or Items", name, n)
 			}
 			return fmt.Errorf("%s: document %d: %w", name, n, err)
 		}
@@ -48,6 +53,21 @@ func (s *Reservoir) ReadJSON(name string, r io.Reader) error {
 			}
 		}
 	}
+}
+
+// documentLimit is a reader that fails when a document is too large to be decoded.
+type documentLimit struct {
+	r         io.Reader
+	read, end int64 // how much was read, and where the document must have ended
+}
+
+func (l *documentLimit) Read(p []byte) (int, error) {
+	if l.read > l.end {
+		return 0, fmt.Errorf("it is larger than %d MB", maxDocument>>20)
+	}
+	n, err := l.r.Read(p)
+	l.read += int64(n)
+	return n, err
 }
 
 // ReadCSV adds the rows of a file whose first row names the attributes. A

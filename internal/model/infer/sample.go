@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// maxItems is the most items of a table that a sample holds.
-	maxItems = 20_000
+	// maxItems is the most items of a table that a sample holds, and maxItemBytes how large
+	// they are together.
+	maxItems     = 20_000
+	maxItemBytes = 128 << 20
 	// maxSegments is the most parts of the key space that are read in turn.
 	maxSegments = 64
 	// segmentUnits is how much of the budget makes one more segment worthwhile.
@@ -29,6 +31,11 @@ type Reservoir struct {
 	Items []item.Item
 	Seen  int64
 	rand  *rand.Rand
+	bytes int // of Items
+	most  int // items that it may hold; fewer than maxItems once they are too large
+
+	maxBytes    int   // of Items
+	maxDocument int64 // bytes of a document of a file
 
 	reader wire.ItemReader
 	line   []byte
@@ -36,19 +43,32 @@ type Reservoir struct {
 
 // NewReservoir makes an empty sample.
 func NewReservoir(seed uint64) *Reservoir {
-	return &Reservoir{rand: rand.New(rand.NewPCG(seed, 1))}
+	return &Reservoir{rand: rand.New(rand.NewPCG(seed, 1)), most: maxItems, maxBytes: maxItemBytes, maxDocument: maxDocument}
 }
 
 // Add adds an item, or drops it, so that all items have the same chance.
 func (s *Reservoir) Add(it item.Item) {
 	s.Seen++
-	if len(s.Items) < maxItems {
+	if len(s.Items) < s.most {
 		s.Items = append(s.Items, it)
-		return
-	}
-	if at := s.rand.Int64N(s.Seen); at < maxItems {
+		s.bytes += len(it)
+	} else if at := s.rand.Int64N(s.Seen); at < int64(s.most) {
+		s.bytes += len(it) - len(s.Items[at])
 		s.Items[at] = it
 	}
+	for s.bytes > s.maxBytes && len(s.Items) > 1 {
+		s.drop()
+	}
+}
+
+// drop drops one item at random, and from then on the sample holds no more than are left.
+func (s *Reservoir) drop() {
+	last := len(s.Items) - 1
+	at := s.rand.IntN(len(s.Items))
+	s.bytes -= len(s.Items[at])
+	s.Items[at], s.Items[last] = s.Items[last], nil
+	s.Items = s.Items[:last]
+	s.most = last
 }
 
 // addText adds an item as the API writes it, and returns its size.
