@@ -64,7 +64,9 @@ var nextStep = map[migrate.Phase]string{
 	migrate.Verify:   "run verifies again; --repair copies items again that differ",
 	migrate.Ready:    "keep run running; to switch, stop the writes of the application",
 	migrate.Switched: "the application may write to the new tables; keep run running until drop or rollback",
+	migrate.Dropping: "repeat drop",
 	migrate.Dropped:  "",
+	migrate.Aborting: "repeat abort",
 	migrate.Aborted:  "run begins again",
 }
 
@@ -96,6 +98,9 @@ func printMigrationState(w io.Writer, st *migrate.State) {
 			text = "%d writes to the new tables came before the switch and are not in the old ones, such as %s"
 		}
 		fmt.Fprintf(w, "%s"+text+"\n", painterFor(w).status(model.StatusFault), st.Late, st.LateKeys[0])
+	}
+	if q := st.Request; q.ID != st.Answered {
+		fmt.Fprintf(w, "%-9s%s is requested\n", "goal", q.Goal)
 	}
 	if st.Unfinished != "" {
 		fmt.Fprintf(w, "%-9s%s; run repeats it\n", "problem", st.Unfinished)

@@ -36,9 +36,15 @@ func (m *Migrator) newRequest(goal Phase) Request {
 	return q
 }
 
-// check returns why a request is not possible in the present phase.
+// check returns why a command is not possible in the present phase.
 func (m *Migrator) check(st *State, q Request) error {
 	switch {
+	case st.Phase == Aborting && q.Goal == Aborted, st.Phase == Dropping && q.Goal == Dropped:
+		return nil
+	case st.Phase == Aborting:
+		return errors.New("an abort is not finished; repeat abort")
+	case st.Phase == Dropping:
+		return errors.New("a drop is not finished; repeat drop")
 	case q.Goal == Switched && st.Phase != Ready:
 		return fmt.Errorf("the migration is in phase %s; it can be switched when it is %s", st.Phase, Ready)
 	case q.Goal == Switched && st.Late > 0:

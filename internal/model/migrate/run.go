@@ -84,6 +84,14 @@ func (r *phaseRun) enter(ctx context.Context, phase Phase, changes ...func(st *S
 	return nil
 }
 
+// begin enters a phase, unless an earlier process has done so.
+func (r *phaseRun) begin(ctx context.Context, phase Phase) error {
+	if r.state.Phase == phase {
+		return nil
+	}
+	return r.enter(ctx, phase)
+}
+
 // end stores the state at the end of a process. A request of the process that
 // failed is not repeated by others.
 func (r *phaseRun) end(ctx context.Context, failure error) error {
@@ -96,7 +104,7 @@ func (r *phaseRun) end(ctx context.Context, failure error) error {
 // phases runs one phase after another until the request was executed. Without a
 // goal it goes on until the context ends.
 func (r *phaseRun) phases(ctx context.Context) error {
-	if err := r.checkFollowed(); err != nil && r.request.Goal != Aborted && !r.request.DiscardLate {
+	if err := r.checkFollowed(); err != nil && r.request.Goal != Aborted && !r.request.DiscardLate && r.state.Phase != Dropping {
 		return err
 	}
 	if q := r.state.Request; q.ID != r.request.ID && q.ID != r.state.Answered {
@@ -121,7 +129,7 @@ func (r *phaseRun) phase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if q.Goal == Aborted || q.Goal == Dropped && q.DiscardLate || q.Goal == Verify && r.state.Phase == Ready {
+	if q.Goal == Aborted || q.Goal == Dropped && (q.DiscardLate || r.state.Phase == Dropping) || q.Goal == Verify && r.state.Phase == Ready {
 		return r.execute(ctx, q)
 	}
 	switch r.state.Phase {
@@ -153,11 +161,17 @@ func (r *phaseRun) phase(ctx context.Context) error {
 func (r *phaseRun) execute(ctx context.Context, q Request) error {
 	switch q.Goal {
 	case Aborted:
+		if err := r.begin(ctx, Aborting); err != nil {
+			return err
+		}
 		if err := r.abort(ctx); err != nil {
 			return err
 		}
 		return r.enter(ctx, Aborted, executed(q))
 	case Dropped:
+		if err := r.begin(ctx, Dropping); err != nil {
+			return err
+		}
 		if err := r.drop(ctx); err != nil {
 			return err
 		}

@@ -25,7 +25,9 @@ const (
 	Verify   Phase = "verify"
 	Ready    Phase = "ready"    // the new tables follow the old ones
 	Switched Phase = "switched" // the old tables follow the new ones
+	Dropping Phase = "dropping" // the old tables are being removed
 	Dropped  Phase = "dropped"
+	Aborting Phase = "aborting" // the new tables are being removed
 	Aborted  Phase = "aborted"
 )
 

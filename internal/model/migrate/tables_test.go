@@ -171,3 +171,38 @@ entities:
   session: {attributes: {id: S, until: N, note: S}}
 patterns: [{name: get, get: session, given: [id], rate: 1/s}]
 `
+
+// An abort or a drop that was interrupted can only be continued, and no other
+// command continues it.
+func TestMigrateInterruptedRemoval(t *testing.T) {
+	for _, c := range []struct{ phase, goal, during migrate.Phase }{
+		{migrate.Ready, migrate.Aborted, migrate.Aborting},
+		{migrate.Switched, migrate.Dropped, migrate.Dropping},
+	} {
+		t.Run(string(c.goal), func(t *testing.T) {
+			g := newRig(t, oldOrders, newOrders)
+			orderWriter(g).fill(20)
+			g.do(migrate.Ready)
+			g.do(c.phase)
+			send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+				if operation == "UpdateTable" {
+					return nil, errors.New("no answer")
+				}
+				return g.e.Send(ctx, operation, body)
+			}
+			if st, err := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options).Run(t.Context(), c.goal); err == nil || st.Phase != c.during {
+				t.Fatalf("%+v, %v", st, err)
+			}
+			for _, goal := range []migrate.Phase{"", migrate.Ready, migrate.Switched, migrate.RolledBack, migrate.Aborted, migrate.Dropped} {
+				if goal == c.goal {
+					continue
+				}
+				if st, err := g.migrator().Run(t.Context(), goal); err == nil || st.Phase != c.during {
+					t.Errorf("%q: %+v, %v", goal, st, err)
+				}
+			}
+			g.options.Window = time.Hour
+			g.do(c.goal)
+		})
+	}
+}
