@@ -269,3 +269,32 @@ func TestMigrateSwitchHasItsOwnPause(t *testing.T) {
 	cancel()
 	<-written
 }
+
+// A migration does not begin, also not again, while another one that is not
+// finished reads or writes one of its tables.
+func TestMigrateExcludesOthers(t *testing.T) {
+	third := strings.NewReplacer("orders2", "orders3").Replace(newOrders)
+	g := newRig(t, oldOrders, newOrders)
+	g.do(migrate.Ready)
+	other := func(old, new string) *migrate.Migrator {
+		o := g.options
+		o.ID = "other"
+		return migrate.New(g.e.Send, g.e.SendStreams, parse(t, old), parse(t, new), o)
+	}
+	for name, m := range map[string]*migrate.Migrator{
+		"the same old table":         other(oldOrders, third),
+		"from the new table":         other(newOrders, third),
+		"from another into the same": other(third, newOrders),
+	} {
+		if _, err := m.Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "migration test of the same tables") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	g.do(migrate.Aborted)
+	if _, err := other(oldOrders, third).Run(t.Context(), migrate.Ready); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.migrator().Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "migration other of the same tables") {
+		t.Errorf("it begins again: %v", err)
+	}
+}

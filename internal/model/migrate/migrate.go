@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,13 +164,8 @@ func (m *Migrator) begin(ctx context.Context, goal Phase) (*State, error) {
 	if err := m.store.create(ctx); err != nil {
 		return nil, err
 	}
-	names := m.plan.sourceNames()
-	others, err := m.store.others(ctx, names)
-	if err != nil {
+	if err := m.excludeOthers(ctx); err != nil {
 		return nil, err
-	}
-	if len(others) > 0 {
-		return nil, fmt.Errorf("migration %s of the same tables is not finished; abort it first, with its models", others[0])
 	}
 	if err := m.store.begin(ctx, m.newState()); err != nil {
 		return nil, err
@@ -177,12 +173,24 @@ func (m *Migrator) begin(ctx context.Context, goal Phase) (*State, error) {
 	return m.store.load(ctx)
 }
 
+// excludeOthers checks that no other migration uses the tables.
+func (m *Migrator) excludeOthers(ctx context.Context) error {
+	others, err := m.store.others(ctx, slices.Concat(m.plan.sourceNames(), m.plan.targetNames()))
+	if err == nil && len(others) > 0 {
+		err = fmt.Errorf("migration %s of the same tables is not finished; abort it first, with its models", others[0])
+	}
+	return err
+}
+
 func (m *Migrator) newState() *State {
-	return &State{ID: m.options.ID, Phase: Create, Segments: m.options.Segments, Unmatched: m.options.Unmatched, Sources: m.plan.sourceNames(), Began: m.options.Now(), Since: m.options.Now()}
+	return &State{ID: m.options.ID, Phase: Create, Segments: m.options.Segments, Unmatched: m.options.Unmatched, Sources: m.plan.sourceNames(), Targets: m.plan.targetNames(), Began: m.options.Now(), Since: m.options.Now()}
 }
 
 // restart begins an aborted migration again.
 func (m *Migrator) restart(ctx context.Context, st *State) (*State, error) {
+	if err := m.excludeOthers(ctx); err != nil {
+		return st, err
+	}
 	if _, _, err := m.own(ctx, Request{}); err != nil {
 		return st, err
 	}

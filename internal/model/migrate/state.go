@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ type State struct {
 	Segments   int           `json:"segments"`
 	Unmatched  string        `json:"unmatched"`          // what happens to items that match no entity
 	Sources    []string      `json:"sources"`            // the tables that are read
+	Targets    []string      `json:"targets,omitempty"`  // the tables that are written
 	Created    []string      `json:"created,omitempty"`  // names of the tables that the migration creates
 	TableIDs   stringMap     `json:"tableIds,omitempty"` // of these tables, when they are created
 	Added      []AddedIndex  `json:"added,omitempty"`
@@ -329,7 +331,7 @@ const (
 
 var allKinds = []string{scanKind, shardKind, lateKind}
 
-// others returns the unfinished migrations that read one of the tables.
+// others returns the unfinished migrations that use one of the tables.
 func (s *stateStore) others(ctx context.Context, tables []string) ([]string, error) {
 	var found []string
 	body := map[string]any{"TableName": StateTable, "ConsistentRead": true}
@@ -357,17 +359,12 @@ func (s *stateStore) others(ctx context.Context, tables []string) ([]string, err
 	}
 }
 
-// shares reports whether an unfinished migration reads one of the tables.
+// shares reports whether an unfinished migration uses one of the tables.
 func (st *State) shares(tables []string) bool {
 	if st.Phase == Dropped || st.Phase == Aborted {
 		return false
 	}
-	for _, a := range st.Sources {
-		for _, b := range tables {
-			if a == b {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(tables, func(table string) bool {
+		return slices.Contains(st.Sources, table) || slices.Contains(st.Targets, table)
+	})
 }
