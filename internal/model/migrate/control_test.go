@@ -298,3 +298,39 @@ func TestMigrateExcludesOthers(t *testing.T) {
 		t.Errorf("it begins again: %v", err)
 	}
 }
+
+// Positions without a migration, whose item was lost, are not used by a new one.
+func TestMigrateForgetsOldPositions(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	g.do(migrate.Ready)
+	g.send("DeleteItem", map[string]any{"TableName": migrate.StateTable, "Key": stringItem{"id": "test", "part": "migration"}.json()})
+	g.send("DeleteTable", map[string]any{"TableName": "orders2"})
+	for g.describe("orders2") != "" {
+		time.Sleep(time.Millisecond)
+	}
+	if st := g.do(migrate.Ready); st.Counts.Copied != 20 {
+		t.Errorf("%d of 20 items were copied", st.Counts.Copied)
+	}
+	g.wantItems("orders2", w.mapped(toNewOrder))
+}
+
+// The state is stored also if many long keys differ.
+func TestMigrateManyLongDifferences(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	g.do(migrate.Ready)
+	for i := range 100 {
+		long := fmt.Sprintf("%d%s", i, strings.Repeat("x", 1010))
+		g.send("PutItem", map[string]any{"TableName": "orders2", "Item": stringItem{"region": long + long, "SK": "y/" + long, "customer": "y", "order": long}.json()})
+	}
+	g.options.Verify = true
+	_, err := g.migrator().Run(t.Context(), migrate.Ready)
+	var differs *migrate.DifferenceError
+	if !errors.As(err, &differs) || len(differs.Differences) != 100 {
+		t.Errorf("%v", err)
+	}
+	if st, err := g.migrator().Status(t.Context()); err != nil || st.Verified == nil || len(st.Verified.Differences) != 100 {
+		t.Errorf("the differences are not stored: %v", err)
+	}
+}

@@ -233,7 +233,7 @@ const maxLateKeys = 10
 
 // addLate counts a late write, once if a process was killed in between.
 func (r *phaseRun) addLate(s *lateSuspect) {
-	key := fmt.Sprintf("%s of table %s", keyText(s.key), s.table)
+	key := shorten(fmt.Sprintf("%s of table %s", keyText(s.key), s.table))
 	r.set(func(st *State) {
 		if slices.Contains(st.LateKeys, key) {
 			return

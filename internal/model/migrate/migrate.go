@@ -167,6 +167,10 @@ func (m *Migrator) begin(ctx context.Context, goal Phase) (*State, error) {
 	if err := m.excludeOthers(ctx); err != nil {
 		return nil, err
 	}
+	// Positions of a migration whose item was lost do not belong to this one.
+	if err := m.store.clear(ctx, allKinds...); err != nil {
+		return nil, err
+	}
 	if err := m.store.begin(ctx, m.newState()); err != nil {
 		return nil, err
 	}

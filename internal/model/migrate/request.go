@@ -109,7 +109,7 @@ func (r *phaseRun) command(ctx context.Context) (Request, error) {
 
 // reject stores why a request is not executed.
 func (r *phaseRun) reject(ctx context.Context, q Request, reason error) error {
-	r.set(func(st *State) { st.Answered, st.Problem = q.ID, reason.Error() })
+	r.set(func(st *State) { st.Answered, st.Problem = q.ID, shorten(reason.Error()) })
 	return r.save(ctx)
 }
 

@@ -96,7 +96,7 @@ func (r *phaseRun) begin(ctx context.Context, phase Phase) error {
 // failed is not repeated by others.
 func (r *phaseRun) end(ctx context.Context, failure error) error {
 	if failure != nil && r.request.ID != r.state.Answered && r.request.ID != "" {
-		r.set(func(st *State) { st.Answered, st.Problem = r.request.ID, failure.Error() })
+		r.set(func(st *State) { st.Answered, st.Problem = r.request.ID, shorten(failure.Error()) })
 	}
 	return errors.Join(r.save(ctx), r.store.release(ctx))
 }

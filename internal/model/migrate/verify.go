@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -257,7 +258,7 @@ func (v *verifier) difference(ctx context.Context, table string, key item.Item, 
 	if len(v.result.Differences) == maxDifferences {
 		return fmt.Errorf("more than %d items differ; the first: %s", maxDifferences, v.result.Differences[0])
 	}
-	v.result.Differences = append(v.result.Differences, fmt.Sprintf(format, args...))
+	v.result.Differences = append(v.result.Differences, shorten(fmt.Sprintf(format, args...)))
 	return nil
 }
 
@@ -270,8 +271,19 @@ func (v *verifier) repaired(table string, key item.Item) {
 	defer v.mutex.Unlock()
 	v.result.Repaired++
 	if len(v.result.RepairedKeys) < maxRepairedKeys {
-		v.result.RepairedKeys = append(v.result.RepairedKeys, fmt.Sprintf("%s of table %s", keyText(key), table))
+		v.result.RepairedKeys = append(v.result.RepairedKeys, shorten(fmt.Sprintf("%s of table %s", keyText(key), table)))
 	}
+}
+
+// maxText is how long a text of the stored state may be: an item has 400 KB.
+const maxText = 1000
+
+// shorten cuts a long text.
+func shorten(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + " …"
 }
 
 func (v *verifier) count(n *int64) {
