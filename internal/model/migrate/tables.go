@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
@@ -296,15 +297,17 @@ func (r *phaseRun) enableStream(ctx context.Context, table string, images bool) 
 		}
 		body := map[string]any{"TableName": table, "StreamSpecification": map[string]any{"StreamEnabled": true, "StreamViewType": bothImages}}
 		var ignored any
-		if err := r.m.c.ask(ctx, "UpdateTable", body, &ignored); err != nil {
-			return fmt.Errorf("enable the stream of table %s: %w", table, err)
-		}
+		failure := r.m.c.ask(ctx, "UpdateTable", body, &ignored)
 		if err := waitActive(ctx, r.m.c, table); err != nil {
 			return err
 		}
+		// A repeated request fails if the first one enabled the stream.
 		if arn, _, err = r.streamOf(ctx, table); err != nil || arn == "" {
-			return fmt.Errorf("table %s has no stream after it was enabled: %w", table, err)
+			return fmt.Errorf("enable the stream of table %s: %w", table, errors.Join(failure, err))
 		}
+	}
+	if err := r.waitStream(ctx, arn); err != nil {
+		return err
 	}
 	r.set(func(st *State) {
 		if st.ARNs == nil {
@@ -313,4 +316,22 @@ func (r *phaseRun) enableStream(ctx context.Context, table string, images bool) 
 		st.ARNs[table] = arn
 	})
 	return r.save(ctx)
+}
+
+// waitStream waits until a stream is enabled. Writes before may have no record.
+func (r *phaseRun) waitStream(ctx context.Context, arn string) error {
+	for {
+		var reply struct {
+			StreamDescription struct{ StreamStatus string }
+		}
+		if err := r.m.c.askStreams(ctx, "DescribeStream", map[string]any{"StreamArn": arn, "Limit": 1}, &reply); err != nil {
+			return fmt.Errorf("describe the stream %s: %w", arn, err)
+		}
+		if reply.StreamDescription.StreamStatus != "ENABLING" {
+			return nil
+		}
+		if err := apply.Sleep(ctx, max(r.m.options.Poll, time.Millisecond)); err != nil {
+			return err
+		}
+	}
 }

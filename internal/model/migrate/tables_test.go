@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,5 +205,35 @@ func TestMigrateInterruptedRemoval(t *testing.T) {
 			g.options.Window = time.Hour
 			g.do(c.goal)
 		})
+	}
+}
+
+// The backfill begins when the stream of the old table is enabled: writes before
+// have no record.
+func TestMigrateWaitsForStreams(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	orderWriter(g).fill(20)
+	var mutex sync.Mutex
+	enabling, scans := 5, 0
+	streams := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		text, err := g.e.SendStreams(ctx, operation, body)
+		mutex.Lock()
+		defer mutex.Unlock()
+		if operation == "DescribeStream" && enabling > 0 {
+			enabling--
+			return bytes.ReplaceAll(text, []byte(`"ENABLED"`), []byte(`"ENABLING"`)), err
+		}
+		return text, err
+	}
+	send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		mutex.Lock()
+		if m, ok := body.(map[string]any); ok && operation == "Scan" && m["TableName"] == "orders" && enabling > 0 {
+			scans++
+		}
+		mutex.Unlock()
+		return g.e.Send(ctx, operation, body)
+	}
+	if _, err := migrate.New(send, streams, g.old, g.new, g.options).Run(t.Context(), migrate.Ready); err != nil || scans > 0 {
+		t.Errorf("%d scans before the stream was enabled, %v", scans, err)
 	}
 }
