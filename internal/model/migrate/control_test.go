@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -333,4 +334,37 @@ func TestMigrateManyLongDifferences(t *testing.T) {
 	if st, err := g.migrator().Status(t.Context()); err != nil || st.Verified == nil || len(st.Verified.Differences) != 100 {
 		t.Errorf("the differences are not stored: %v", err)
 	}
+}
+
+// After the switch the application may put an item under another key before it
+// deletes the earlier one. The two have one old key for a moment.
+func TestMigrateWaitsForTheEndOfACollision(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	w := orderWriter(g)
+	w.fill(20)
+	g.do(migrate.Ready)
+	g.do(migrate.Switched)
+	a := w.stored[5]
+	toNewOrder(a)
+	before := a.pick("region", "SK")
+	a["region"] = "elsewhere"
+	g.send("PutItem", map[string]any{"TableName": "orders2", "Item": a.json()})
+	collided := make(chan struct{})
+	var once sync.Once
+	send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		if operation == "TransactGetItems" {
+			once.Do(func() { close(collided) })
+		}
+		return g.e.Send(ctx, operation, body)
+	}
+	go func() {
+		<-collided
+		_, _ = g.e.Send(g.Context(), "DeleteItem", map[string]any{"TableName": "orders2", "Key": before})
+	}()
+	if st, err := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options).Run(t.Context(), migrate.RolledBack); err != nil {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	delete(w.stored, 5)
+	want := append(w.mapped(func(stringItem) {}), stringItem{"PK": "C#" + a["customer"], "SK": "O#" + a["order"], "customer": a["customer"], "order": a["order"], "region": "elsewhere", "note": a["note"]})
+	g.wantItems("orders", want)
 }

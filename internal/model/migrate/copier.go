@@ -9,8 +9,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/model/apply"
 )
 
 // copier writes the placements of source items. It handles one source key at a
@@ -21,6 +23,7 @@ type copier struct {
 	workers     int
 	read, write *unitBudget
 	counts      *copyCounts
+	patience    time.Duration // how long two items may have one new key
 
 	seed  maphash.Seed
 	locks [1024]sync.Mutex
@@ -208,7 +211,7 @@ func (k *copier) put(ctx context.Context, table string, key item.Item, p *placem
 			err = fmt.Errorf("its condition failed %d times, since other items take the key: %w", try, err)
 			break
 		}
-		if cond, err = k.contend(ctx, table, key, p); err != nil {
+		if cond, err = k.contendPatiently(ctx, table, key, p); err != nil {
 			break
 		}
 	}
@@ -225,6 +228,22 @@ func (k *copier) put(ctx context.Context, table string, key item.Item, p *placem
 // errMoved is returned when a source item does not have the placement any more
 // that is about to be written. Its next record leads to the right one.
 var errMoved = errors.New("the item has another placement now")
+
+// contendPatiently repeats contend for a while if two items belong to one place:
+// the application may be about to delete one of them.
+func (k *copier) contendPatiently(ctx context.Context, table string, key item.Item, p *placement) (expression, error) {
+	until := time.Now().Add(k.patience)
+	for {
+		cond, err := k.contend(ctx, table, key, p)
+		var collision *CollisionError
+		if !errors.As(err, &collision) || !time.Now().Before(until) {
+			return cond, err
+		}
+		if err := apply.Sleep(ctx, k.patience/100); err != nil {
+			return cond, err
+		}
+	}
+}
 
 // contend returns the condition with which a placement may replace the item
 // that another source item left there. It returns a CollisionError if both

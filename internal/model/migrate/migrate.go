@@ -209,6 +209,10 @@ func (m *Migrator) restart(ctx context.Context, st *State) (*State, error) {
 	return m.store.load(ctx)
 }
 
+// collisionPatience is how long two new items may have one old key, since the
+// application changes a new key by a put and a delete.
+const collisionPatience = 10 * time.Second
+
 // newRun returns the run of one process that owns the migration.
 func (m *Migrator) newRun(st *State) *phaseRun {
 	r := &phaseRun{m: m, store: m.store, state: st, before: st.Counts}
@@ -217,5 +221,6 @@ func (m *Migrator) newRun(st *State) *phaseRun {
 		return &copier{c: m.c, m: to, workers: m.options.Workers, read: read, write: write, counts: &r.counts, seed: maphash.MakeSeed()}
 	}
 	r.forward, r.backward = copier(m.plan.forward), copier(m.plan.forward.back)
+	r.backward.patience = collisionPatience
 	return r
 }
