@@ -32,6 +32,7 @@ type migrateFlags struct {
 	prices                string
 	json                  bool
 	preview               bool
+	streams               string
 }
 
 func modelMigrateCommand() *cobra.Command {
@@ -96,6 +97,7 @@ func migrateCommand(name, short string, run func(ctx context.Context, j *migrate
 		},
 	}
 	f.add(cmd, "URL of the server")
+	cmd.Flags().StringVar(&f.streams, "streams-endpoint", "", "URL of the streams; defaults to that of AWS for --endpoint, or to --endpoint")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	f.unmatched = migrate.StopUnmatched
 	if name != "plan" && name != "status" {
@@ -160,6 +162,7 @@ func (j *migrateJob) open(oldFile, newFile string) error {
 	if err != nil {
 		return err
 	}
+	e.StreamsURL = j.streams
 	old, err := readModel(oldFile)
 	if err != nil {
 		return err

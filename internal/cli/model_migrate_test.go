@@ -57,6 +57,7 @@ func TestModelMigrate(t *testing.T) {
 		{"plan --write-units 1 --read-units 10", 0, "order   3      copied  orders (customer {customer}, order {order})  shop (PK DAY#{day}, SK {customer}#{order})"},
 		{"plan", 0, "orders of a day  Scan of orders     Query of shop"},
 		{"run --until-ready --unmatched sometimes", 2, "must be stop or copy"},
+		{"plan --streams-endpoint http://127.0.0.1:1", 1, "--streams-endpoint"},
 		{"run --until-ready --segments 0", 2, "between 1 and 1,000,000"},
 		{"run --until-ready --lease 20ms", 2, "must be a second or more"},
 		{"run --until-ready --preview=false", 2, "add --preview"},

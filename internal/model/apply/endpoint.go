@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,9 +17,10 @@ import (
 
 // Endpoint is a client of a server of the API.
 type Endpoint struct {
-	URL    string
-	Client *http.Client
-	Sign   func(r *http.Request, body []byte) error
+	URL        string
+	StreamsURL string // of the API of streams; defaults to that of AWS for URL, or to URL
+	Client     *http.Client
+	Sign       func(r *http.Request, body []byte) error
 
 	// Uncounted asks a stator not to count the scans of this client as traffic.
 	Uncounted bool
@@ -35,7 +37,7 @@ func (e *Endpoint) Send(ctx context.Context, operation string, body any) ([]byte
 // SendStreams sends one request of the API of streams. On AWS it has a host of
 // its own.
 func (e *Endpoint) SendStreams(ctx context.Context, operation string, body any) ([]byte, error) {
-	return e.send(ctx, streamsURL(e.URL), "DynamoDBStreams_20120810."+operation, body)
+	return e.send(ctx, cmp.Or(e.StreamsURL, streamsURL(e.URL)), "DynamoDBStreams_20120810."+operation, body)
 }
 
 // streamsURL returns the URL of the streams of an endpoint.

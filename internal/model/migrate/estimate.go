@@ -35,6 +35,10 @@ func (m *Migrator) Plan(ctx context.Context, prices *model.Prices, sample int) (
 	if len(p.Faults) > 0 {
 		return p, nil
 	}
+	if err := m.checkStreams(ctx, m.c.streams.Ask); err != nil {
+		p.fault("%v", err)
+		return p, nil
+	}
 	e := &estimator{m: m, Estimate: new(Estimate), entities: make(map[string]float64)}
 	for _, table := range p.sourceNames() {
 		if err := e.table(ctx, table, sample); err != nil {
@@ -50,6 +54,16 @@ func (m *Migrator) Plan(ctx context.Context, prices *model.Prices, sample int) (
 	e.finish(prices)
 	p.Estimate = e.Estimate
 	return p, nil
+}
+
+// checkStreams checks that the API of streams can be used, which has another host
+// at some endpoints.
+func (m *Migrator) checkStreams(ctx context.Context, ask func(ctx context.Context, operation string, body, into any) error) error {
+	var ignored any
+	if err := ask(ctx, "ListStreams", map[string]any{"Limit": 1}, &ignored); err != nil {
+		return fmt.Errorf("the streams of the endpoint cannot be read; --streams-endpoint names another URL: %w", err)
+	}
+	return nil
 }
 
 // tableChanges adds the changes of tables that keep their keys.

@@ -16,6 +16,9 @@ import (
 // createTables creates the new tables, adds indexes to those that stay, and
 // enables the streams of the old ones.
 func (r *phaseRun) createTables(ctx context.Context) error {
+	if err := r.m.checkStreams(ctx, r.m.c.askStreams); err != nil {
+		return err
+	}
 	plan, err := apply.Make(ctx, r.m.c.send, r.m.plan.new)
 	if err != nil {
 		return err
