@@ -12,6 +12,7 @@ import (
 type binder struct {
 	parameters []item.Value
 	operators  int
+	misused    error // the first fault of how operands are used in a condition; see where
 }
 
 func (b *binder) statement(n *node) (Statement, error) {

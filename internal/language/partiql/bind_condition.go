@@ -8,20 +8,49 @@ import (
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
-// where makes a test from a WHERE clause, which may be absent.
+// where makes a test from a WHERE clause, which may be absent. Amazon's library
+// first translates the whole clause, then checks how its operands are used, so
+// that the faults of the latter are reported last (observed on DynamoDB Local).
 func (b *binder) where(n *node) (expr.Test, error) {
 	if n == nil {
 		return expr.Test{}, nil
 	}
-	if !n.isExpression() || n.kind == nodeCall && strings.EqualFold(n.text, "size") {
-		return expr.Test{}, apierror.Validation("WHERE clause must contain an expression that resolves to a boolean")
+	b.operators, b.misused = 0, nil
+	if !n.isExpression() || n.isCall("size") {
+		return expr.Test{}, b.notCondition(n, "WHERE clause must contain an expression that resolves to a boolean")
 	}
-	b.operators = 0
 	t, err := b.test(n)
-	if err != nil {
+	switch {
+	case err != nil:
 		return t, err
+	case b.misused != nil:
+		return t, b.misused
 	}
 	return t, expr.CheckOperators(b.operators)
+}
+
+// misuse records the fault of an operand's use, if there is one and it is the
+// first.
+func (b *binder) misuse(err error) {
+	if b.misused == nil {
+		b.misused = err
+	}
+}
+
+// check checks how operands are used. After a fault they may be incomplete.
+func (b *binder) check(operands interface{ Check() error }) {
+	if b.misused == nil {
+		b.misused = operands.Check()
+	}
+}
+
+// notCondition returns the fault within an operand that is in place of a
+// condition, or the message.
+func (b *binder) notCondition(n *node, message string) error {
+	if _, err := b.operand(expr.Equal, n); err != nil {
+		return err
+	}
+	return apierror.Validation("%s", message)
 }
 
 // isExpression reports whether a node is an operator or a function, not an
@@ -55,7 +84,7 @@ func (b *binder) test(n *node) (expr.Test, error) {
 			return expr.Test{}, unsupportedOperator(n)
 		}
 		if !n.args[0].isExpression() {
-			return expr.Test{}, apierror.Validation("The argument to NOT must be a Type or Expression")
+			return expr.Test{}, b.notCondition(n.args[0], "The argument to NOT must be a Type or Expression")
 		}
 		return b.negation(n.args[0])
 	case nodeBetween:
@@ -94,36 +123,46 @@ func (b *binder) junction(n *node) (expr.Test, error) {
 		t.Op = expr.Or
 	}
 	b.operators += len(n.args) - 2
+	var operand error // the fault of an argument that is no condition
 	for _, a := range n.args {
 		if !a.isExpression() {
-			return t, apierror.Validation("The arguments to AND/OR must be Expressions")
+			operand = apierror.Validation("The arguments to AND/OR must be Expressions")
+			if _, err := b.operand(t.Op, a); err != nil {
+				return t, err
+			}
+			continue
 		}
-	}
-	for _, a := range n.args {
-		if err := notSize(t.Op, a); err != nil {
-			return t, err
-		}
-		inner, err := b.test(a)
+		inner, err := b.condition(a)
 		if err != nil {
 			return t, err
 		}
 		t.Tests = append(t.Tests, inner)
 	}
-	return t, nil
+	for _, a := range n.args {
+		b.misuse(notSize(t.Op, a))
+	}
+	return t, operand
 }
 
 func (b *binder) negation(n *node) (expr.Test, error) {
-	if err := notSize(expr.Not, n); err != nil {
+	t, err := b.condition(n)
+	b.misuse(notSize(expr.Not, n))
+	return negate(t, true), err
+}
+
+// condition makes a test from the argument of a logical operator.
+func (b *binder) condition(n *node) (expr.Test, error) {
+	if n.isCall("size") {
+		_, err := b.size(n)
 		return expr.Test{}, err
 	}
-	t, err := b.test(n)
-	return negate(t, true), err
+	return b.test(n)
 }
 
 // notSize returns the fault of the function size, whose result is a number,
 // where a condition is required.
 func notSize(op expr.Op, n *node) error {
-	if n.kind == nodeCall && strings.EqualFold(n.text, "size") {
+	if n.isCall("size") {
 		return operandType(op, "N")
 	}
 	return nil
@@ -142,7 +181,8 @@ func (b *binder) comparison(op expr.Op, args ...*node) (expr.Test, error) {
 		}
 		t.Operands = append(t.Operands, o)
 	}
-	return t, t.Check()
+	b.check(&t)
+	return t, nil
 }
 
 func (b *binder) membership(n *node) (expr.Test, error) {
@@ -195,14 +235,14 @@ func (b *binder) function(n *node) (expr.Test, error) {
 		return expr.Test{}, misused(name)
 	}
 	if err := expr.Arity(op, len(n.args)); err != nil {
-		return expr.Test{}, b.firstFault(n.args, err)
+		return expr.Test{}, b.wrongNumber(n.args, err)
 	}
 	return b.comparison(op, n.args...)
 }
 
-// firstFault returns the first fault within operands, or the fault of their
-// number. How an operand is used is checked after their number.
-func (b *binder) firstFault(args []*node, number error) error {
+// wrongNumber translates operands whose number is wrong. How they are used is
+// checked after their number.
+func (b *binder) wrongNumber(args []*node, number error) error {
 	for _, a := range args {
 		var err error
 		switch {
@@ -217,7 +257,8 @@ func (b *binder) firstFault(args []*node, number error) error {
 			return err
 		}
 	}
-	return number
+	b.misuse(number)
+	return nil
 }
 
 func misused(function string) error {
@@ -238,16 +279,13 @@ func (b *binder) operand(op expr.Op, n *node) (expr.Operand, error) {
 	case n.kind == nodeCall && strings.EqualFold(n.text, "size"):
 		return b.size(n)
 	case n.kind == nodeCall:
-		if _, err = b.function(n); err == nil {
-			err = misused(strings.ToLower(n.text))
-		}
+		_, err = b.function(n)
+		b.misuse(misused(strings.ToLower(n.text)))
 	case n.kind == nodeSelect:
 		err = unsupportedSelect(n)
 	case n.isExpression():
-		if _, err = b.test(n); err == nil {
-			// DynamoDB Local compares the result of a condition; we do not.
-			err = operandType(op, "BOOL")
-		}
+		_, err = b.test(n)
+		b.misuse(operandType(op, "BOOL")) // DynamoDB Local compares the result of a condition; we do not
 	default:
 		o.Value, err = constant(n, "root", 0)
 	}
@@ -257,15 +295,17 @@ func (b *binder) operand(op expr.Op, n *node) (expr.Operand, error) {
 func (b *binder) size(n *node) (expr.Operand, error) {
 	b.operators++
 	if err := expr.Arity(expr.Size, len(n.args)); err != nil {
-		return expr.Operand{}, err
+		return expr.Operand{}, b.wrongNumber(n.args, err)
 	}
 	o, err := b.operand(expr.Size, n.args[0])
 	if err != nil {
 		return o, err
 	}
 	if o.Size {
-		return o, operandType(expr.Size, "N")
+		b.misuse(operandType(expr.Size, "N"))
+		return o, nil
 	}
 	o.Size = true
-	return o, o.Check()
+	b.check(&o)
+	return o, nil
 }
