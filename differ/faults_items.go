@@ -130,6 +130,14 @@ var itemFaults = []known{
 		evidence: "not decided (docs/differences.md): stator and dynalite check expressions before the key, the witnesses after it",
 	},
 	{
+		name: "which table of a BatchGetItem is first (DynamoDB Local)", witness: nameLocal, ops: "BatchGetItem", stator: "ValidationException: Invalid ProjectionExpression: .*", other: "ValidationException: Invalid ProjectionExpression: .*", agreed: true,
+		when: func(f *finding) bool {
+			tables, _ := f.Step.Body["RequestItems"].(object)
+			return len(tables) > 1
+		},
+		evidence: "dynoxide has stator's message; DynamoDB Local goes through a hash table",
+	},
+	{
 		name: "sizes of stream records", witness: nameDynoxide, ops: readStream, places: "Records",
 		when: func(f *finding) bool {
 			return f.Third != nil && withoutEmptyMaps(f.Stator) == withoutEmptyMaps(*f.Third) || withoutSizes(f.Stator) == withoutSizes(f.Other)

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // tableFaults are differences in operations on tables.
 var tableFaults = []known{
@@ -67,6 +70,13 @@ var tableFaults = []known{
 		evidence: "an index is ready when stator's reply arrives (docs/differences.md)",
 	},
 	{
+		name: "indexes that DynamoDB Local still removes during an update", witness: nameLocal, ops: "UpdateTable", places: `TableDescription\.GlobalSecondaryIndexes(?: only in the second)?`,
+		when: func(f *finding) bool {
+			return f.Third != nil && slices.Equal(indexNames(f.Stator), indexNames(*f.Third)) && len(indexNames(f.Other)) > len(indexNames(f.Stator))
+		},
+		evidence: "an index is gone when stator's reply arrives (docs/differences.md); dynoxide has stator's indexes",
+	},
+	{
 		name: "TimeToLive that is disabled already", witness: nameDynoxide, ops: "UpdateTimeToLive", agreed: true,
 		evidence: "DynamoDB Local has the message, too",
 	},
@@ -120,4 +130,15 @@ var tableFaults = []known{
 		name: "a new index without definitions", ops: "UpdateTable", stator: "ValidationException: .*AttributeDefinitions is not specified for index.*",
 		evidence: "on public record (conformance/update_table); the witnesses have messages of their own",
 	},
+}
+
+// indexNames returns the names of the global indexes in a table's description.
+func indexNames(a answer) (names []string) {
+	list, _ := member(a.Body["TableDescription"], "GlobalSecondaryIndexes").([]any)
+	for _, x := range list {
+		name, _ := member(x, "IndexName").(string)
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }

@@ -93,9 +93,10 @@ func topMember(place string) string {
 }
 
 // same compares members, but for units of reads and writes that DynamoDB Local
-// does not return.
+// does not return, and for its notation of numbers.
 func same(a, b any) bool {
-	return canonical(a) == canonical(b) || canonical(withoutUnits(a)) == canonical(withoutUnits(b))
+	return canonical(a) == canonical(b) || canonical(withoutUnits(a)) == canonical(withoutUnits(b)) ||
+		plainNumbers(object{"": a}) == plainNumbers(object{"": b})
 }
 
 const capacityUnits = "CapacityUnits"
