@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -47,6 +48,9 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 		return statementWrite{}, err
 	}
 	key, more, err := statementKey(t, where, fits)
+	if _, exists := st.(*partiql.Exists); exists && !more && !errors.Is(err, errNoStatementKey) {
+		return statementWrite{}, errNotConditional
+	}
 	if err != nil {
 		return statementWrite{}, err
 	}
@@ -58,9 +62,6 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	case *partiql.Delete:
 		plan = planDelete(st, key, cond)
 	default:
-		if !more {
-			return statementWrite{}, errNotConditional
-		}
 		plan = statementWrite{kind: workload.ConditionCheck, Write: db.Write{Table: t.Name, Key: key, If: existsAnd(cond), Effect: db.Keep, Deletes: true}}
 	}
 	plan.where, plan.conditional = where, more

@@ -218,8 +218,8 @@ func (b *binder) update(m *manipulation) (*Update, error) {
 		}
 		u.Changes.Actions = append(u.Changes.Actions, a)
 	}
-	if err := u.Changes.Check(); err != nil {
-		return nil, err
+	if b.check(u.Changes); b.misused != nil {
+		return nil, b.misused
 	}
 	if u.Table, err = target(m); err != nil {
 		return nil, err

@@ -76,7 +76,9 @@ func (b *binder) assigned(n *node) (expr.Term, error) {
 		return b.updateFunction(n)
 	case nodeSelect:
 		err = unsupportedSelect(n)
-	case nodeBetween, nodeIs, nodeIn:
+	case nodeIs:
+		err = apierror.Validation("IS operator is not supported in update expressions")
+	case nodeBetween, nodeIn:
 		err = apierror.Validation("Unsupported operator in Update Expression. Operator: %s", n.text)
 	default:
 		t.Value, err = constant(n, "root", 0)
@@ -86,11 +88,16 @@ func (b *binder) assigned(n *node) (expr.Term, error) {
 
 func (b *binder) sum(n *node) (expr.Term, error) {
 	op, ok := map[string]expr.Op{"+": expr.Plus, "-": expr.Minus}[n.text]
-	switch {
-	case !ok:
+	if !ok {
+		if _, compares := comparisons[n.text]; compares { // whose operands are translated first
+			if t, err := b.terms(op, n.args); err != nil {
+				return t, err
+			}
+		}
 		return expr.Term{}, apierror.Validation("Unsupported operator in Update Expression. Operator: %s", n.text)
-	case len(n.args) != 2:
-		return expr.Term{}, apierror.Validation("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", op, len(n.args))
+	}
+	if len(n.args) != 2 {
+		b.misuse(apierror.Validation("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", op, len(n.args)))
 	}
 	return b.terms(op, n.args)
 }
@@ -116,13 +123,13 @@ func (b *binder) updateFunction(n *node) (expr.Term, error) {
 	case !ok:
 		return expr.Term{}, apierror.Validation("Unrecognized function: %s", n.text)
 	case !inUpdates:
-		return expr.Term{}, apierror.Validation("The function is not allowed in an update expression; function: %s", name)
-	}
-	if err := expr.Arity(op, len(n.args)); err != nil {
-		return expr.Term{}, err
+		b.misuse(apierror.Validation("The function is not allowed in an update expression; function: %s", name))
 	}
 	t, err := b.terms(op, n.args)
-	if err != nil || op != expr.IfNotExists {
+	if inUpdates {
+		b.misuse(expr.Arity(op, len(n.args)))
+	}
+	if err != nil || b.misused != nil || op != expr.IfNotExists {
 		return t, err
 	}
 	if t.Args[0].Path == nil {
