@@ -230,7 +230,7 @@ func (b *binder) function(n *node) (expr.Test, error) {
 	case !ok && len(n.args) > 0 && n.args[0].kind == nodeSelect:
 		return expr.Test{}, unsupportedSelect(n.args[0])
 	case !ok:
-		return expr.Test{}, apierror.Validation("Unrecognized function: %s", n.text)
+		return expr.Test{}, apierror.Validation("Unrecognized function: %s", name)
 	case op == expr.Size:
 		return expr.Test{}, misused(name)
 	}

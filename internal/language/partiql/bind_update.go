@@ -121,7 +121,7 @@ func (b *binder) updateFunction(n *node) (expr.Term, error) {
 	case name == "set_add" || name == "set_delete":
 		return expr.Term{}, misused(name)
 	case !ok:
-		return expr.Term{}, apierror.Validation("Unrecognized function: %s", n.text)
+		return expr.Term{}, apierror.Validation("Unrecognized function: %s", name)
 	case !inUpdates:
 		b.misuse(apierror.Validation("The function is not allowed in an update expression; function: %s", name))
 	}

@@ -26,6 +26,9 @@ func path(n *node) (item.Path, error) {
 	}
 	var p item.Path
 	for i, s := range steps {
+		if i == 0 && len(steps) > 1 && (s.kind == nodeList || s.kind == nodeBag) {
+			return nil, apierror.Validation("A path cannot start with a list index%s", s.position())
+		}
 		step, err := pathStep(s, i == 0)
 		if err != nil {
 			return nil, err
@@ -42,8 +45,6 @@ func pathStep(n *node, first bool) (item.Step, error) {
 	switch {
 	case first && n.kind == nodeName, n.kind == nodeStep:
 		return item.Step{Name: n.text}, nil
-	case first && (n.kind == nodeList || n.kind == nodeBag):
-		return item.Step{}, apierror.Validation("A path cannot start with a list index%s", n.position())
 	case n.kind != nodeIndex:
 		return item.Step{}, unexpectedStep(n)
 	}

@@ -111,7 +111,7 @@ func Parse(text string) (*Parsed, error) {
 		return nil, err
 	}
 	switch n.kind {
-	case nodeName, nodePath, nodeValue, nodeMissing, nodeIon, nodeParameter, nodeList, nodeBag, nodeStruct:
+	case nodeName, nodePath, nodeValue, nodeMissing, nodeIon, nodeParameter, nodeList, nodeBag, nodeStruct, nodeIs:
 		return nil, apierror.Validation("Unsupported operation: %s", kindNames[n.kind])
 	}
 	return &Parsed{n, parameters}, nil
