@@ -322,7 +322,7 @@ var itemFaults = []known{
 		evidence: "not known: stator and dynalite check expressions first",
 	},
 	{
-		name: "expressions before Select (dynoxide)", witness: nameDynoxide, ops: "Query|Scan", stator: "ValidationException: Invalid .*Expression: Syntax error; .*", other: "ValidationException: (?:Must specify the AttributesToGet|Cannot specify the |ALL_PROJECTED_ATTRIBUTES ).*",
+		name: "expressions before Select (dynoxide)", witness: nameDynoxide, ops: "Query|Scan", stator: "ValidationException: Invalid .*Expression: (?:Syntax error; |The BETWEEN operator requires ).*", other: "ValidationException: (?:Must specify the AttributesToGet|Cannot specify the |ALL_PROJECTED_ATTRIBUTES ).*",
 		evidence: "DynamoDB Local, which has Amazon's own expression library, reports the expression first if the table exists",
 	},
 	{

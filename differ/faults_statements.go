@@ -12,6 +12,17 @@ const (
 	keyOfStatement = `Key attribute's data type should match its data type in table's schema: Key \S+`
 )
 
+const duplicateKeys = "ValidationException: Provided list of item keys contains duplicates"
+
+var (
+	failedInsert = regexp.MustCompile(`"Message":"(?:Invalid attribute value type|One or more parameter values were invalid: Type mismatch for Index Key|One or more parameter values are not valid\. The AttributeValue for a key attribute)`)
+	unparsed     = regexp.MustCompile(`"Message":"(?:Statement wasn't well formed|UPDATE requires a WHERE clause)`)
+)
+
+// partitionKeys matches the partition key of the generated tables in a
+// condition.
+var partitionKeys = regexp.MustCompile(`"?\bpk"? *[=<>]|= *"?pk\b`)
+
 var keyOfStatementPattern = whole("ValidationException: " + keyOfStatement)
 
 // valueFirst matches a comparison of a literal or a parameter with an attribute.
@@ -76,7 +87,9 @@ var statementFaults = []known{
 	},
 	{
 		name: "SELECTs of a batch that do not name one item (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", stator: "ValidationException: " + manyItems, other: "200|ValidationException: Statement wasn't well formed, can't be processed: .*",
-		when:     func(f *finding) bool { return f.Third != nil && f.Third.Text == "Only single item select is supported" },
+		when: func(f *finding) bool {
+			return f.Third != nil && (f.Third.Text == "Only single item select is supported" || strings.Contains(f.Third.Text, "attribute name: :"))
+		},
 		evidence: "DynamoDB Local refuses the statement, too; dynoxide takes conditions besides the key, or does not parse them",
 	},
 	{
@@ -84,8 +97,42 @@ var statementFaults = []known{
 		evidence: "not decided (docs/differences.md): stator has the message of ExecuteStatement and ExecuteTransaction, on which DynamoDB Local agrees",
 	},
 	{
+		name: "an INSERT that fails and another statement for its item (DynamoDB Local)", alone: true, witness: nameLocal, ops: "BatchExecuteStatement", stator: duplicateKeys, other: "200",
+		when:     func(f *finding) bool { return failedInsert.MatchString(canonical(f.Other.Body["Responses"])) },
+		evidence: "dynoxide has stator's message; DynamoDB Local does not compare an item that it rejects",
+	},
+	{
+		name: "statements for one item that dynoxide does not parse", alone: true, witness: nameDynoxide, ops: "BatchExecuteStatement", stator: duplicateKeys, other: "200",
+		when:     func(f *finding) bool { return unparsed.MatchString(canonical(f.Other.Body["Responses"])) },
+		evidence: "dynoxide does not compare a statement that it does not parse",
+	},
+	{
 		name: "the table of a statement of a batch that fails", witness: nameLocal, ops: "ExecuteStatement", stator: failedRun, other: failedRun, places: "TableName only in the second",
 		evidence: "dynoxide has no table for these errors, either",
+	},
+	{
+		name: "several conditions on the partition key", witness: nameLocal, ops: "ExecuteStatement", stator: "ValidationException: " + keyOfStatement, other: "200|ValidationException: One or more parameter values were invalid: Condition parameter type does not match schema type",
+		when:     func(f *finding) bool { return len(partitionKeys.FindAllString(text(f, "Statement"), -1)) > 1 },
+		evidence: "not known: one of the values does not have the type of the key; DynamoDB Local has another message, or takes the first condition for a filter",
+	},
+	{
+		name: "several conditions on the partition key (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", stator: "ValidationException: " + keyOfStatement, other: "200", alone: true,
+		when:     func(f *finding) bool { return len(partitionKeys.FindAllString(text(f, "Statement"), -1)) > 1 },
+		evidence: "not known: one of the values does not have the type of the key; dynoxide does not compare types",
+	},
+	{
+		name: "number and types of the operands of a SET (DynamoDB Local)", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*Incorrect number of operands for operator or function; operator or function: [a-z_+-]+, number of operands: \\d+", other: "ValidationException: .*Incorrect operand type for operator or function; operator or function: [a-z_+-]+, operand type: [A-Z]+",
+		when:     func(f *finding) bool { return strings.Contains(f.Step.text(), "UPDATE ") },
+		evidence: "which of two faults is reported is not known",
+	},
+	{
+		name: "pages of statements (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", places: "ConsumedCapacity only in the second",
+		when:     func(f *finding) bool { return f.Step.Pages && f.Step.Body["Limit"] != nil },
+		evidence: "units are not compared if there are several pages; dynoxide has one page less for a condition that it does not understand",
+	},
+	{
+		name: "a comparison in place of a value (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", stator: "ValidationException: Unsupported operator in Update Expression. Operator: =", other: "200|ConditionalCheckFailedException: .*",
+		evidence: "DynamoDB Local takes a comparison of two literals in SET, and refuses all others with stator's message",
 	},
 	{
 		name: "which key of a statement does not fit", witness: nameLocal, ops: "ExecuteStatement|ExecuteTransaction", stator: "ValidationException: " + keyOfStatement, other: "ValidationException: " + keyOfStatement,
@@ -190,8 +237,8 @@ var statementFaults = []known{
 		evidence: "the text after the colon is the parser's; what AWS prints is not known for most statements",
 	},
 	{
-		name: "a comparison of conditions without a key", alone: true, ops: "ExecuteStatement", stator: "ValidationException: Incorrect operand type for operator or function; operator or function: (?:=|<>|IN), operand type: BOOL", other: "ValidationException: Where clause does not contain a mandatory equality on all key attributes",
-		evidence: "(pk = 'a') = 1 names no key; DynamoDB Local compares the result of a condition, which the service's documentation does not know, and dynoxide does not check types",
+		name: "a comparison of conditions that the witnesses take", alone: true, ops: "ExecuteStatement", stator: "ValidationException: Incorrect operand type for operator or function; operator or function: (?:=|<>|IN), operand type: BOOL", other: "200|ValidationException: Where clause does not contain a mandatory equality on all key attributes",
+		evidence: "(pk = 'a') = 1 compares a boolean; DynamoDB Local compares the result of a condition, which the service's documentation does not know, and dynoxide does not check types",
 	},
 	{
 		name: "a comparison of conditions", ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*Incorrect operand type for operator or function; operator or function: (?:=|<>|IN), operand type: BOOL",
@@ -215,7 +262,7 @@ var statementFaults = []known{
 		evidence: "SET a = SET b = 1 is refused by both; which message AWS has is not known",
 	},
 	{
-		name: "names that begin with a colon", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "200|ConditionalCheckFailedException: .*|TransactionCanceledException: .*", other: "ValidationException: An expression attribute name used in the document path is not defined.*",
+		name: "names that begin with a colon", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "200|ConditionalCheckFailedException: .*|TransactionCanceledException: .*|ValidationException: Where clause does not contain a mandatory equality on all key attributes|ValidationException: " + manyItems, other: "ValidationException: An expression attribute name used in the document path is not defined.*",
 		evidence: "DynamoDB Local turns statements into expressions, and takes the name for a placeholder",
 	},
 	{
