@@ -77,7 +77,7 @@ func unmatched(m *model.Model, counted workload.Report) (faults []string) {
 		}
 		fault := fmt.Sprintf("no access pattern matches %s (%s)", c.Text(), times)
 		if p, differs := matcher.Nearest(c.Shape); p != nil {
-			fault += fmt.Sprintf("; the closest pattern is %q, but %s", p.Name, strings.Join(differs, ", "))
+			fault += fmt.Sprintf("; the closest pattern is %q; the request differs from it: %s", p.Name, strings.Join(differs, ", "))
 		}
 		faults = append(faults, fault)
 	}

@@ -100,7 +100,7 @@ func TestModelRejectsOtherRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		file + `: no access pattern matches PutItem of shop, with the key C# O# (3 times); the closest pattern is "put order", but it has no condition (attribute_not_exists(PK))`,
+		file + `: no access pattern matches PutItem of shop, with the key C# O# (3 times); the closest pattern is "put order"; the request differs from it: it has no condition (attribute_not_exists(PK))`,
 		file + `: no access pattern matches Scan of shop (once)`,
 	}
 	if failures := r.end(); strings.Join(failures, "\n") != strings.Join(want, "\n") {

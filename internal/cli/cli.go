@@ -47,8 +47,18 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "        see stator --help")
 		return exitUsage
 	}
+	var file fileError
+	if errors.As(err, &file) {
+		return exitUsage
+	}
 	return exitFailed
 }
+
+// fileError is the error of a file that is named on the command line and is invalid, or
+// cannot be read. Its exit code is that of an invalid command line.
+type fileError struct{ error }
+
+func (e fileError) Unwrap() error { return e.error }
 
 // usageError is the error of an invalid command line.
 type usageError struct{ error }

@@ -43,14 +43,14 @@ func arguments(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// readModel reads the file of a model. An invalid file is a usage error.
+// readModel reads the file of a model.
 func readModel(path string) (*model.Model, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the model: %w", err)
+		return nil, fileError{fmt.Errorf("cannot read the model: %w", err)}
 	}
 	m, err := model.Parse(path, text)
-	return m, syntaxUsageError(err)
+	return m, invalidFile(err)
 }
 
 // readPrices reads a price file, or returns the built-in prices.
@@ -60,20 +60,19 @@ func readPrices(path string) (*model.Prices, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read --prices: %w", err)
+		return nil, fileError{fmt.Errorf("cannot read --prices: %w", err)}
 	}
 	p, err := model.ParsePrices(path, text)
-	return p, syntaxUsageError(err)
+	return p, invalidFile(err)
 }
 
-// syntaxUsageError turns a syntax error into a usage error, with its lines
-// indented.
-func syntaxUsageError(err error) error {
+// invalidFile turns a syntax error into the error of a file, with its lines indented.
+func invalidFile(err error) error {
 	var syntax *model.SyntaxError
 	if !errors.As(err, &syntax) {
 		return err
 	}
-	return usageError{indentedError{err}}
+	return fileError{indentedError{err}}
 }
 
 // indentedError is an error with its lines indented.

@@ -37,6 +37,9 @@ workflow) are for other tools.`,
 			w, printFindings := cmd.OutOrStdout(), findingFormats[format.name()]
 			m, err := readModel(args[0])
 			if err != nil {
+				if format.name() == "json" {
+					printFindings = printFindingsJSON
+				}
 				return errors.Join(printInvalid(w, args[0], err, printFindings), err)
 			}
 			report := m.Check(p)
@@ -68,6 +71,11 @@ func printInvalid(w io.Writer, file string, err error, printFindings func(io.Wri
 		return nil
 	}
 	return printFindings(w, &findings{file: file, faults: syntax.Faults})
+}
+
+// printFindingsJSON prints the errors of an invalid file as a report without patterns.
+func printFindingsJSON(w io.Writer, f *findings) error {
+	return printReportJSON(w, f.file, &model.Report{Patterns: []*model.PatternReport{}, Faults: f.faults, Notes: []*model.Note{}, Heat: []*model.Partition{}})
 }
 
 func plural(n int, what string) string {

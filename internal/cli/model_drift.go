@@ -109,7 +109,7 @@ func (f *driftFlags) print(w io.Writer, r *drift.Report) error {
 	for _, s := range r.Strays {
 		fmt.Fprintf(w, "%sno pattern matches %s: %s\n", paint.status(model.StatusFault), s.Text(), plural(int(s.Requests), "request"))
 		if s.Near != "" {
-			fmt.Fprintf(w, "         the closest pattern is %q, but %s\n", s.Near, s.Differs)
+			fmt.Fprintf(w, "         the closest pattern is %q; the request differs from it: %s\n", s.Near, s.Differs)
 		}
 	}
 	if r.Elsewhere > 0 {

@@ -93,7 +93,7 @@ func (f *importFlags) write(d *exchange.Design, stdout, stderr io.Writer) error 
 	}
 	text, err := d.Model()
 	if err != nil {
-		return syntaxUsageError(err)
+		return invalidFile(err)
 	}
 	var incomplete error
 	if len(d.Omitted) > 0 && !f.partial {

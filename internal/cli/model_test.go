@@ -40,7 +40,9 @@ func TestModelExitCodes(t *testing.T) {
 		{"a note", []string{"check", noted}, 0, `note     ../model/testdata/notes/conflict.model.yaml:20:10: "place order": at the peak 5 writes/s go to the busiest item`},
 		{"a note as JSON", []string{"check", "--json", noted}, 0, `"code": "conflict",`},
 		{"an invalid file", []string{"check", invalid}, 2, "unknown-field.model.yaml:6:11: unknown field partiton; did you mean partition?"},
-		{"no file", []string{"check", "none.yaml"}, 1, "cannot read the model"},
+		{"an invalid file as JSON", []string{"check", "--json", invalid}, 2, `"code": "syntax",`},
+		{"no file", []string{"check", "none.yaml"}, 2, "cannot read the model"},
+		{"no file to compare", []string{"diff", "none.yaml", goodModel}, 2, "cannot read the model"},
 		{"no argument", []string{"check"}, 2, "needs one file"},
 		{"no command", nil, 2, "needs a command"},
 		{"another command", []string{"chekc"}, 2, `no command "chekc"`},
@@ -55,6 +57,9 @@ func TestModelExitCodes(t *testing.T) {
 			code, out, errs := runStator(t, append([]string{"model"}, c.args...)...)
 			if code != c.code || !strings.Contains(out+errs, c.want) {
 				t.Errorf("exit code %d, want %d; the output is\n%s%s\nwithout %q", code, c.code, out, errs, c.want)
+			}
+			if help := strings.Contains(errs, "see stator --help"); help && strings.Contains(strings.Join(c.args, " "), ".yaml") && !strings.Contains(errs, "needs") {
+				t.Errorf("a file is no reason to read the help: %s", errs)
 			}
 			if strings.Contains(out, "\x1b") {
 				t.Error("the output has colours, but is not a terminal")

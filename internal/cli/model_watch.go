@@ -27,7 +27,7 @@ interrupted. On a terminal each report replaces the previous one.`,
 				return usageError{fmt.Errorf("--every is %v, but must be positive", w.every)}
 			}
 			if _, err := os.Stat(args[0]); err != nil {
-				return fmt.Errorf("cannot read the model: %w", err)
+				return fileError{fmt.Errorf("cannot read the model: %w", err)}
 			}
 			w.file, w.out = args[0], cmd.OutOrStdout()
 			return w.run(cmd.Context())
@@ -49,12 +49,17 @@ type modelWatcher struct {
 // run checks the file until the context ends, which is the regular end.
 func (w *modelWatcher) run(ctx context.Context) error {
 	var last os.FileInfo
+	missing := 0 // how often in a row the file was not there
 	for first := true; ; first = false {
 		info, err := os.Stat(w.file)
-		if err != nil {
-			info = nil // editors replace files, so it may be absent for a moment
+		missing++
+		if err == nil {
+			missing = 0
 		}
-		if info != nil && (last == nil || !sameVersion(last, info)) {
+		if missing == 2 { // editors replace files, so it may be absent for a moment
+			fmt.Fprintf(w.out, "\n%swaiting for the file: %v\n", painterFor(w.out).status("note"), err)
+		}
+		if err == nil && (last == nil || !sameVersion(last, info)) {
 			if err := w.check(first); err != nil {
 				return err
 			}

@@ -53,7 +53,8 @@ func TestModelWatch(t *testing.T) {
 			{"no change", func() {}, ""},
 			{"a fault", func() { write(file, bad) }, `missing  ` + file + `:22:12: "orders by status"`},
 			{"an invalid file", func() { write(file, []byte("model: 1\ntabels: {}\n")) }, "fault    " + file + ":2:1: unknown field tabels"},
-			{"a file that is absent", func() { _ = os.Remove(file) }, ""},
+			{"a file that is absent", func() { _ = os.Remove(file) }, "note     waiting for the file: stat " + file},
+			{"a file that is still absent", func() {}, ""},
 			{"a file that is replaced", func() {
 				write(file+".new", good)
 				if err := os.Rename(file+".new", file); err != nil {
@@ -80,7 +81,7 @@ func TestModelWatchUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"none.yaml"}, 1, "cannot read the model"},
+		{[]string{"none.yaml"}, 2, "cannot read the model"},
 		{[]string{}, 2, "needs one file"},
 		{[]string{goodModel, "--every", "0s"}, 2, "must be positive"},
 	} {
