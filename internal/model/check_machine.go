@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -76,7 +77,7 @@ func (c *modelChecker) mayMove(p *Pattern, a *Action, k *Machine, state string) 
 		return
 	}
 	if bad := c.allowsState(a, k, allowed); bad != "" {
-		c.patternFault(p, "machine", a.At("condition"), "add a condition such as #"+k.Attribute+" = "+allowed[0],
+		c.patternFault(p, "machine", a.At("condition"), fmt.Sprintf("add a condition such as #%s = :before, with values: {\":before\": %s}", k.Attribute, allowed[0]),
 			"no condition prevents it from setting %s to %s when it is %s, which the machine %s does not allow", k.Attribute, state, bad, k.Name)
 		return
 	}

@@ -186,7 +186,7 @@ func (c *modelChecker) entity(e *Entity) {
 		size = max(size, int(e.Size.Largest), int(e.Size.Typical))
 	}
 	if size > item.MaxSize {
-		c.tooLarge(e, it, size)
+		c.tooLarge(e, size)
 	}
 	key := e.table.schema
 	for _, k := range append([]schema.Key{key.Key}, keysOfIndexes(e.table)...) {
@@ -204,10 +204,11 @@ func keysOfIndexes(t *Table) (keys []schema.Key) {
 
 // tooLarge reports an item that can be too large, and the attribute that makes
 // it so if it is a single one.
-func (c *modelChecker) tooLarge(e *Entity, it item.Item, size int) {
+func (c *modelChecker) tooLarge(e *Entity, size int) {
+	largest := &sample{entity: e, full: true}
+	found := 0
 	for _, f := range e.fields {
-		v, ok := it.Get(f.Name)
-		if !ok || v.Size() <= item.MaxSize {
+		if !f.Stored || f.template != nil || found == maxTooLarge || largest.value(f).Size() <= item.MaxSize {
 			continue
 		}
 		what := "attribute"
@@ -218,10 +219,15 @@ func (c *modelChecker) tooLarge(e *Entity, it item.Item, size int) {
 		}
 		c.fault("size", f.location.Position, "store it elsewhere and keep a reference, or make its members separate items",
 			"the %s %s of %s can exceed %s, the limit of an item", what, f.Name, e.Name, Bytes(item.MaxSize))
-		return
+		found++
 	}
-	c.fault("size", e.Position, "store the largest part elsewhere and keep a reference", "an item of %s can reach %s; the limit is %s", e.Name, Bytes(size), Bytes(item.MaxSize))
+	if found == 0 {
+		c.fault("size", e.Position, "store the largest part elsewhere and keep a reference", "an item of %s can reach %s; the limit is %s", e.Name, Bytes(size), Bytes(item.MaxSize))
+	}
 }
+
+// maxTooLarge is how many attributes of an entity are reported as too large.
+const maxTooLarge = 8
 
 // keySize reports keys that can be too long.
 func (c *modelChecker) keySize(e *Entity, it item.Item, attrs []schema.Attribute, most int, what string) {

@@ -20,8 +20,9 @@ type Scenario struct {
 
 // Stored is an item in its table.
 type Stored struct {
-	Table string
-	Item  item.Item
+	Table  string
+	Entity string
+	Item   item.Item
 }
 
 // Call is one request with the reply that is predicted.
@@ -216,11 +217,22 @@ func (d *scenarioBuilder) store(s *Step, e *Entity, it item.Item) error {
 	t := e.table
 	key := t.Name + "\x00" + string(keyspace.Item(nil, t.schema, it))
 	if d.stored[key] {
-		return fmt.Errorf("%q expects several items, but they have the same key: %s", d.plan.Pattern.Name, whySameKey(s, e))
+		return d.sameKey(s, e)
 	}
 	d.stored[key] = true
-	d.scenario.Before = append(d.scenario.Before, Stored{t.Name, it})
+	d.scenario.Before = append(d.scenario.Before, Stored{t.Name, e.Name, it})
 	return nil
+}
+
+// sameKey is the fault of a run whose items have the same key.
+func (d *scenarioBuilder) sameKey(s *Step, e *Entity) error {
+	p := d.plan.Pattern
+	try := "fix matches, given, or the key"
+	if p.Transact != nil || p.Batch != nil {
+		try = "list the attributes that differ in each, or fix the key"
+	}
+	return &Fault{Code: "expectation", Pattern: p.Name, Position: s.Action.Position, Try: try,
+		Message: "it expects several items, but they have the same key: " + whySameKey(s, e)}
 }
 
 // whySameKey is why the items of a run cannot all have different keys.

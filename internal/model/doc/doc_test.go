@@ -458,3 +458,31 @@ func TestFaultsAreShown(t *testing.T) {
 		t.Errorf("only %d faults were found in %d models", shown, len(files))
 	}
 }
+
+// The entries of an index that a query reads together with another entity have the names of
+// their entities.
+func TestEntitiesOfAnIndex(t *testing.T) {
+	m := parse(t, "x", []byte(`
+model: 1
+tables: {shop: {key: {partition: PK, sort: SK}, indexes: {GSI1: {partition: GSI1PK, sort: SK}}}}
+entities:
+  order:
+    keys: {PK: "O#{orderId}", SK: "O#{orderId}", GSI1PK: "C#{customerId}"}
+    attributes: {orderId: {format: uuid}, customerId: {size: 8, distinct: 50}}
+    count: 100
+  line:
+    keys: {PK: "O#{orderId}", SK: "L#{lineId}", GSI1PK: "C#{customerId}"}
+    attributes: {orderId: {format: uuid}, lineId: {format: uuid}, customerId: {size: 8, distinct: 50}}
+    count: 300
+patterns:
+  - {name: orders with lines, query: order, given: [customerId], index: GSI1, with: {line: 2}, matches: 2, rate: 1/s}
+`))
+	var names []string
+	for _, row := range New(m, model.DefaultPrices()).Tables[0].Indexes[0].Grid.Rows {
+		names = append(names, row.Entity)
+	}
+	slices.Sort(names)
+	if want := []string{"line", "line", "order", "order"}; !slices.Equal(names, want) {
+		t.Errorf("the entries are of %q, want %q", names, want)
+	}
+}

@@ -199,7 +199,7 @@ func entries(m *model.Model, r *model.Report, t *model.Table, x *model.Index) (r
 		}
 		for _, s := range scenario.Before {
 			if s.Table == t.Name {
-				add(entityName(p.Plan), s.Item)
+				add(s.Entity, s.Item)
 			}
 		}
 	}
@@ -221,19 +221,6 @@ func exampleOf(e *model.Entity, ordinal int) item.Item {
 		return model.Generator{Seed: 1}.Example(e)
 	}
 	return model.Generator{Seed: 1}.Item(e, ordinal)
-}
-
-// entityName is the entity of a scenario's items: the only one that the plan
-// reads, or "".
-func entityName(p *model.Plan) string {
-	name := ""
-	for _, s := range p.Steps {
-		if len(s.Action.With) > 0 || name != "" && name != s.Entity.Name {
-			return ""
-		}
-		name = s.Entity.Name
-	}
-	return name
 }
 
 // exampleItem is an item with the name of its entity.
