@@ -20,6 +20,10 @@ type Operand struct {
 	// Parts are the pieces of a text. If the only piece is a parameter, the
 	// operand is the value of the parameter, or a set of that one member.
 	Parts []OperandPart
+
+	// Of is the attribute whose value the operand is, or is compared with. It is nil for
+	// a literal of the model.
+	Of *Field
 }
 
 // OperandPart is constant text, a parameter, or the shard number that the hash
@@ -28,6 +32,9 @@ type OperandPart struct {
 	Text  string
 	Param Param         // if its Field is set
 	Shard *ShardOperand // or nil
+
+	// Leaf is the attribute whose value a parameter is, or is a piece of.
+	Leaf *Field
 }
 
 // ShardOperand is the shard number of a field by the hash of a text.
@@ -159,7 +166,7 @@ func (v *operandRenderer) use(f *Field, role ParamRole) OperandPart {
 	if role != EachShard && !slices.Contains(v.params, p) {
 		v.params = append(v.params, p)
 	}
-	return OperandPart{Param: p}
+	return OperandPart{Param: p, Leaf: f}
 }
 
 // operand returns parts as a value; text without parameters is a constant.
@@ -202,7 +209,11 @@ func (v *operandRenderer) parts(t template) (all []OperandPart) {
 func (v *operandRenderer) named(f *Field) []OperandPart {
 	a := v.step.Action
 	if l, ok := v.set[f.Name]; ok {
-		return v.literalOperand(l, f.Type, NewValue).pieces()
+		parts := slices.Clone(v.literalOperand(l, f.Type, NewValue).pieces())
+		for i := range parts {
+			parts[i].Leaf = f
+		}
+		return parts
 	}
 	if slices.Contains(a.Given, f.Name) || slices.Contains(a.Each, f.Name) {
 		return []OperandPart{v.use(f, CurrentValue)}
@@ -232,7 +243,14 @@ func (o *Operand) pieces() []OperandPart {
 	return o.Parts
 }
 
-func (v *operandRenderer) field(f *Field) any { return v.operand(f.Type, v.named(f)) }
+func (v *operandRenderer) field(f *Field) any { return v.operandOf(f, v.named(f)) }
+
+// operandOf returns parts as a value of a field, or a value that it is compared with.
+func (v *operandRenderer) operandOf(f *Field, parts []OperandPart) *Operand {
+	o := v.operand(f.Type, parts)
+	o.Of = f
+	return o
+}
 
 func (v *operandRenderer) item(*Step) any { return nil }
 
@@ -280,19 +298,18 @@ func (v *operandRenderer) literalOperand(l Literal, t item.Type, role ParamRole)
 }
 
 func (v *operandRenderer) bounds(k *KeyPart) []any {
-	t := k.field.Type
 	if k.ranged == "" {
 		if k.Op == expr.Equal {
 			return []any{v.field(k.field)}
 		}
-		return []any{v.operand(t, v.parts(k.template))}
+		return []any{v.operandOf(k.field, v.parts(k.template))}
 	}
 	begin := v.parts(k.beforeRange())
 	ends := v.ends(v.step.Entity.byName[k.ranged], k.rangeIs)
 	if len(k.template.parts) == 1 && !k.suffix {
 		var values []any
 		for _, p := range ends {
-			values = append(values, v.operand(t, []OperandPart{p}))
+			values = append(values, v.operandOf(k.field, []OperandPart{p}))
 		}
 		return values
 	}
@@ -300,7 +317,7 @@ func (v *operandRenderer) bounds(k *KeyPart) []any {
 	marked := map[byte][]OperandPart{'b': begin, 'f': ends[:1], 't': ends[len(ends)-1:]}
 	var values []any
 	for _, text := range k.rangeValues(beginMark, fromMark, toMark) {
-		values = append(values, v.operand(t, replaceMarks(text, marked)))
+		values = append(values, v.operandOf(k.field, replaceMarks(text, marked)))
 	}
 	return values
 }

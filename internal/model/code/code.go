@@ -230,6 +230,37 @@ func writes(a *model.Action, name string) bool {
 	return false
 }
 
+// itemBlock are attributes that an item has under the same conditions, and the tests of
+// the values in them.
+type itemBlock struct {
+	tests      []string // conditions in the generated language
+	attributes []*codeAttribute
+	checks     []keyCheck
+}
+
+// itemBlocks groups the attributes of an entity by the conditions under which an item has
+// them. The first block are those without conditions.
+func (s *codeSpec) itemBlocks(e *codeEntity, tests func(*codeAttribute) []string) []*itemBlock {
+	blocks := []*itemBlock{{}}
+	for _, a := range e.attributes {
+		conditions := tests(a)
+		b := blocks[len(blocks)-1]
+		switch {
+		case len(conditions) == 0:
+			b = blocks[0]
+		case !slices.Equal(b.tests, conditions):
+			b = &itemBlock{tests: conditions}
+			blocks = append(blocks, b)
+		}
+		b.attributes = append(b.attributes, a)
+		b.checks = addChecks(b.checks, s.fieldChecks(e, a.Field)...)
+	}
+	for _, b := range blocks[1:] {
+		b.checks = addChecks(slices.Clone(blocks[0].checks), b.checks...)[len(blocks[0].checks):]
+	}
+	return blocks
+}
+
 // usedInTemplate reports whether a stored attribute is built from a field.
 func (c *codeEntity) usedInTemplate(f *model.Field) bool {
 	return slices.ContainsFunc(c.Fields(), func(other *model.Field) bool {

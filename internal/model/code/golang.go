@@ -245,15 +245,20 @@ func (w *goWriter) keyType(e *codeEntity) {
 		w.f("%s %s", w.fields[f.Field], w.goType(f))
 		copied = append(copied, fmt.Sprintf("%s: %s", w.fields[f.Field], w.own("e")(model.Param{Field: f.Field})))
 	}
-	w.f("}\n\n// Attributes returns the key as the table has it.\nfunc (e %s) Attributes() Key {\nreturn Key{", name)
+	value := func(p model.Param) string { return "e." + w.fields[p.Field] }
+	var checks []keyCheck
+	for _, a := range e.key {
+		checks = addChecks(checks, w.spec.fieldChecks(e, a.Field)...)
+	}
+	w.f("}\n\n// Attributes returns the key as the table has it.\nfunc (e %s) Attributes() (Key, error) {\n%sreturn Key{", name, w.fail(w.checks(checks, value)))
 	for _, a := range e.key {
 		if a.own != nil {
 			w.f("%q: %s,", a.Name, w.encode(a.own, "e."+w.fields[a.own.Field]))
 		} else {
-			w.f("%q: %s,", a.Name, w.operand(a.operand, func(p model.Param) string { return "e." + w.fields[p.Field] }))
+			w.f("%q: %s,", a.Name, w.operand(a.operand, value))
 		}
 	}
-	w.f("}\n}\n\n// Key returns the key of the item.\nfunc (e %s) Key() %s { return %s{%s} }\n", w.types[e], name, name, strings.Join(copied, ", "))
+	w.f("}, nil\n}\n\n// Key returns the key of the item.\nfunc (e %s) Key() %s { return %s{%s} }\n", w.types[e], name, name, strings.Join(copied, ", "))
 }
 
 // own returns the values of the fields of an entity in a variable.
@@ -271,26 +276,29 @@ func (w *goWriter) own(variable string) func(model.Param) string {
 
 // marshal writes the method Item.
 func (w *goWriter) marshal(e *codeEntity) {
-	w.f("// Item returns the item as it is stored, with its keys.\nfunc (e %s) Item() map[string]types.AttributeValue {\nit := map[string]types.AttributeValue{", w.types[e])
-	var tested, later []string
-	for _, a := range e.attributes {
-		value, tests := w.attribute(e, a)
-		if len(tests) == 0 {
-			w.f("%q: %s,", a.Name, value)
+	w.f("// Item returns the item as it is stored, with its keys.\nfunc (e %s) Item() (map[string]types.AttributeValue, error) {", w.types[e])
+	var always, blocks []string
+	for _, b := range w.spec.itemBlocks(e, func(a *codeAttribute) []string { _, tests := w.attribute(e, a); return tests }) {
+		var lines []string
+		for _, a := range b.attributes {
+			value, _ := w.attribute(e, a)
+			if len(b.tests) == 0 {
+				always = append(always, fmt.Sprintf("%q: %s,", a.Name, value))
+			}
+			lines = append(lines, fmt.Sprintf("it[%q] = %s", a.Name, value))
+		}
+		fail := w.fail(w.checks(b.checks, w.own("e")))
+		if len(b.tests) == 0 {
+			w.WriteString(fail)
 			continue
 		}
-		test, set := strings.Join(tests, " && "), fmt.Sprintf("it[%q] = %s", a.Name, value)
-		if last := len(tested) - 1; last >= 0 && tested[last] == test {
-			later[last] += "\n" + set
-			continue
-		}
-		tested, later = append(tested, test), append(later, set)
+		blocks = append(blocks, fmt.Sprintf("if %s {\n%s%s\n}", strings.Join(b.tests, " && "), fail, strings.Join(lines, "\n")))
 	}
-	w.f("}")
-	for i, test := range tested {
-		w.f("if %s {\n%s\n}", test, later[i])
+	w.f("it := map[string]types.AttributeValue{\n%s\n}", strings.Join(always, "\n"))
+	for _, block := range blocks {
+		w.f("%s", block)
 	}
-	w.f("return it\n}\n")
+	w.f("return it, nil\n}\n")
 }
 
 // attribute returns the value of an attribute, and the conditions under which

@@ -219,7 +219,7 @@ func (w *goWriter) decodeQuery(p *codePattern) {
 	for _, e := range append([]*codeEntity{c.entity}, c.with...) {
 		w.f("%s []%s", exportedName(plural(e.Name)), w.types[e])
 	}
-	w.f("Next Key\n}\n\n// Decode%s returns the items of a reply.\nfunc Decode%s(out *dynamodb.QueryOutput) (%s, error) {\npage := %s{Next: out.LastEvaluatedKey}", name, name, page, page)
+	w.f("Next Key\n}\n\n// Decode%s returns the items of a reply. An item of another entity is an error.\nfunc Decode%s(out *dynamodb.QueryOutput) (%s, error) {\npage := %s{Next: out.LastEvaluatedKey}", name, name, page, page)
 	w.sort(c.kinds(), "out.Items", "page", func(e *codeEntity) string { return exportedName(plural(e.Name)) })
 	w.f("return page, nil\n}\n")
 }
@@ -238,9 +238,18 @@ func (w *goWriter) sort(kinds []*codeEntity, items, variable string, member func
 		w.f("e, err := %sOf(it)\nif err != nil {\nreturn %s, err\n}\n%s.%s = append(%s.%s, e)", w.types[e], variable, variable, member(e), variable, member(e))
 	}
 	if len(kinds) > 1 {
-		w.f("}")
+		w.f("default:\nreturn %s, %s(it, %s)\n}", variable, w.need("strangeItem"), quotedKey(kinds[0], strconv.Quote))
 	}
 	w.f("}")
+}
+
+// quotedKey returns the names of the attributes of the table's key as arguments.
+func quotedKey(e *codeEntity, quote func(string) string) string {
+	var names []string
+	for _, k := range e.key {
+		names = append(names, quote(k.Name))
+	}
+	return strings.Join(names, ", ")
 }
 
 // decodeBatch writes the function that decodes the reply to a BatchGetItem.

@@ -115,25 +115,27 @@ func (w *goWriter) values(c *codeStep, variable string) func(model.Param) string
 // one request for each.
 func (w *goWriter) query(p *codePattern) {
 	c := p.steps[0]
+	fail := w.stepFail(c, "p")
 	if c.Shards <= 1 {
-		w.f("func %s(%sstart Key) *dynamodb.QueryInput {\nreturn &dynamodb.QueryInput{%s\nExclusiveStartKey: start,\n}\n}\n", w.funcs[p], w.inputArgument(p), w.body(c, c.Body, "p", ""))
+		w.f("func %s(%sstart Key) (*dynamodb.QueryInput, error) {\n%sreturn &dynamodb.QueryInput{%s\nExclusiveStartKey: start,\n}, nil\n}\n", w.funcs[p], w.inputArgument(p), fail, w.body(c, c.Body, "p", ""))
 		return
 	}
-	w.f("func %s(%sstart [%d]Key) []*dynamodb.QueryInput {\nvar all []*dynamodb.QueryInput\nfor shard := range %d {", w.funcs[p], w.inputArgument(p), c.Shards, c.Shards)
-	w.f("all = append(all, &dynamodb.QueryInput{%s\nExclusiveStartKey: start[shard],\n})\n}\nreturn all\n}\n", w.body(c, c.Body, "p", ""))
+	w.f("func %s(%sstart [%d]Key) ([]*dynamodb.QueryInput, error) {\n%svar all []*dynamodb.QueryInput\nfor shard := range %d {", w.funcs[p], w.inputArgument(p), c.Shards, fail, c.Shards)
+	w.f("all = append(all, &dynamodb.QueryInput{%s\nExclusiveStartKey: start[shard],\n})\n}\nreturn all, nil\n}\n", w.body(c, c.Body, "p", ""))
 }
 
 // single writes the function of a request of one item.
 func (w *goWriter) single(p *codePattern) {
 	c := p.steps[0]
 	argument := strings.TrimSuffix(w.inputArgument(p), ", ")
-	w.f("func %s(%s) *dynamodb.%sInput {", w.funcs[p], argument, p.operation)
+	w.f("func %s(%s) (*dynamodb.%sInput, error) {", w.funcs[p], argument, p.operation)
+	w.WriteString(w.stepFail(c, "p"))
 	value := w.item(c, "p")
-	w.f("return &dynamodb.%sInput{%s\n}\n}\n", p.operation, w.body(c, c.Body, "p", value))
+	w.f("return &dynamodb.%sInput{%s\n}, nil\n}\n", p.operation, w.body(c, c.Body, "p", value))
 }
 
 // item writes how the item of a put gets the values that the pattern
-// determines, and returns the expression of the item.
+// determines, and returns the variable of the item.
 func (w *goWriter) item(c *codeStep, variable string) string {
 	if !c.put() {
 		return ""
@@ -142,14 +144,15 @@ func (w *goWriter) item(c *codeStep, variable string) string {
 	if len(c.params) > 0 {
 		source += ".Item"
 	}
-	if len(c.Assigned) == 0 {
-		return source + ".Item()"
+	if len(c.Assigned) > 0 {
+		w.f("e := %s", source)
+		source = "e"
 	}
-	w.f("e := %s", source)
 	for _, a := range c.Assigned {
 		w.f("%s", w.assignment(c.entity.field(a.Field), a.Operand))
 	}
-	return "e.Item()"
+	w.f("it, err := %s.Item()\nif err != nil {\nreturn nil, err\n}", source)
+	return "it"
 }
 
 // assignment returns the statement that sets a field of e to an operand.
@@ -228,37 +231,29 @@ func (w *goWriter) limits(p *codePattern) {
 // that adds one, given the variable with its input and the item of a put.
 func (w *goWriter) steps(p *codePattern, add func(c *codeStep, variable, value string) string) {
 	for _, c := range p.steps {
-		member := "p." + exportedName(c.name)
+		variable, list := "p."+exportedName(c.name), c.list && c.hasInput()
 		switch {
-		case c.list && c.hasInput():
-			w.f("for _, v := range %s {", member)
-			w.f("%s\n}", add(c, "v", w.item(c, "v")))
-		case c.put() && len(c.Assigned) > 0:
+		case list:
+			w.f("for _, v := range %s {", variable)
+			variable = "v"
+		case c.put():
 			w.f("{")
-			w.f("%s\n}", add(c, member, w.item(c, member)))
-		default:
-			w.f("%s", add(c, member, w.item(c, member)))
+		}
+		w.WriteString(w.stepFail(c, variable))
+		w.f("%s", add(c, variable, w.item(c, variable)))
+		if list || c.put() {
+			w.f("}")
 		}
 	}
 }
 
-// result returns the type of a request and the end of its return statement:
-// a pattern with a list may fail.
-func (p *codePattern) result() (kind, end string) {
-	if len(p.limited()) > 0 {
-		return "(*dynamodb." + p.operation + "Input, error)", ", nil"
-	}
-	return "*dynamodb." + p.operation + "Input", ""
-}
-
 // transaction writes the function of a transaction.
 func (w *goWriter) transaction(p *codePattern) {
-	kind, end := p.result()
 	part := "TransactWriteItem"
 	if p.reads() {
 		part = "TransactGetItem"
 	}
-	w.f("func %s(%s) %s {", w.funcs[p], strings.TrimSuffix(w.inputArgument(p), ", "), kind)
+	w.f("func %s(%s) (*dynamodb.%sInput, error) {", w.funcs[p], strings.TrimSuffix(w.inputArgument(p), ", "), p.operation)
 	w.limits(p)
 	w.f("var items []types.%s", part)
 	w.steps(p, func(c *codeStep, variable, value string) string {
@@ -267,13 +262,12 @@ func (w *goWriter) transaction(p *codePattern) {
 		delete(body, "ConsistentRead") // it always is
 		return fmt.Sprintf("items = append(items, types.%s{%s: &types.%s{%s\n}})", part, name, name, w.body(c, body, variable, value))
 	})
-	w.f("return &dynamodb.%sInput{TransactItems: items}%s\n}\n", p.operation, end)
+	w.f("return &dynamodb.%sInput{TransactItems: items}, nil\n}\n", p.operation)
 }
 
 // batch writes the function of a batch.
 func (w *goWriter) batch(p *codePattern) {
-	kind, end := p.result()
-	w.f("func %s(%s) %s {", w.funcs[p], strings.TrimSuffix(w.inputArgument(p), ", "), kind)
+	w.f("func %s(%s) (*dynamodb.%sInput, error) {", w.funcs[p], strings.TrimSuffix(w.inputArgument(p), ", "), p.operation)
 	w.limits(p)
 	if !p.reads() {
 		w.f("items := make(map[string][]types.WriteRequest)")
@@ -284,12 +278,12 @@ func (w *goWriter) batch(p *codePattern) {
 			}
 			return fmt.Sprintf("items[%q] = append(items[%q], types.WriteRequest{%s})", c.Table.Name, c.Table.Name, request)
 		})
-		w.f("return &dynamodb.BatchWriteItemInput{RequestItems: items}%s\n}\n", end)
+		w.f("return &dynamodb.BatchWriteItemInput{RequestItems: items}, nil\n}\n")
 		return
 	}
 	w.f("items := make(map[string]types.KeysAndAttributes)\nadd := func(table string, consistent bool, key Key) {\npart := items[table]\npart.Keys = append(part.Keys, key)\nif consistent {\npart.ConsistentRead = aws.Bool(true)\n}\nitems[table] = part\n}")
 	w.steps(p, func(c *codeStep, variable, _ string) string {
 		return fmt.Sprintf("add(%q, %t, %s)", c.Table.Name, c.Action.Consistent, w.operands(c, c.Body["Key"].(map[string]any), variable))
 	})
-	w.f("return &dynamodb.BatchGetItemInput{RequestItems: items}%s\n}\n", end)
+	w.f("return &dynamodb.BatchGetItemInput{RequestItems: items}, nil\n}\n")
 }

@@ -31,6 +31,49 @@ type Page[T any] struct {
 	Next  Key
 }
 `},
+	"keyPart": {imports: []string{"errors", "strings"}, text: `
+// keyPart returns an error if a value cannot be a part of a key: it must not be
+// empty, and it must end before next, which follows it in the key, and before the
+// texts that follow such a value in other keys.
+func keyPart(name, key, value, next string, others ...string) error {
+	if value == "" {
+		return errors.New(name + " must not be empty: it is a part of " + key)
+	}
+	for _, end := range append(others, next) {
+		if i := strings.Index(value+next, end); end == "" || i < 0 || i >= len(value) {
+			continue
+		}
+		if !strings.Contains(value, end) {
+			return errors.New(name + " must not end with a part of \"" + end + "\", which ends it in " + key)
+		}
+		return errors.New(name + " must not contain \"" + end + "\", which ends it in " + key)
+	}
+	return nil
+}
+`},
+	"keyBound": {imports: []string{"errors", "strings"}, text: `
+// keyBound returns an error if an end of a range contains a text that ends such
+// values in a key.
+func keyBound(name, key, value string, ends ...string) error {
+	for _, end := range ends {
+		if strings.Contains(value, end) {
+			return errors.New(name + " must not contain \"" + end + "\", which ends it in " + key)
+		}
+	}
+	return nil
+}
+`},
+	"strangeItem": {imports: []string{"fmt"}, needs: []string{"isText"}, text: `
+// strangeItem is the error of an item that is of none of the expected entities.
+func strangeItem(it map[string]types.AttributeValue, key ...string) error {
+	text := "an item is of no entity that the model expects here:"
+	for _, name := range key {
+		value, _ := isText(it[name])
+		text += fmt.Sprintf(" %s %q", name, value)
+	}
+	return fmt.Errorf("%s", text)
+}
+`},
 	"padded": {imports: []string{"fmt"}, text: `
 // padded returns a shard number as keys contain it.
 func padded(n, width int) string { return fmt.Sprintf("%0*d", width, n) }

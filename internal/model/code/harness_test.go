@@ -180,12 +180,27 @@ func parseJSON(text []byte) (v map[string]any) {
 // current case.
 func (o *caseServer) prepare(ctx context.Context) error {
 	o.close()
-	s, err := stator.Open(context.WithoutCancel(ctx), stator.Options{})
+	s, send, err := openModel(ctx, o.model)
 	if err != nil {
 		return err
 	}
 	o.close, o.handler = func() { _ = s.Close() }, s.Handler()
-	send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+	for _, stored := range o.cases[o.current].scenario.Before {
+		body := map[string]any{"TableName": stored.Table, "Item": json.RawMessage(wire.AppendItem(nil, stored.Item))}
+		if _, err := send(ctx, "PutItem", body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openModel starts a database with the tables of a model. send sends it a request.
+func openModel(ctx context.Context, m *model.Model) (s *stator.DB, send func(context.Context, string, any) ([]byte, error), err error) {
+	s, err = stator.Open(context.WithoutCancel(ctx), stator.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	send = func(ctx context.Context, operation string, body any) ([]byte, error) {
 		text, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
@@ -196,22 +211,40 @@ func (o *caseServer) prepare(ctx context.Context) error {
 		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=00")
 		r.Header.Set("X-Amz-Date", "20260101T000000Z")
 		reply := httptest.NewRecorder()
-		o.handler.ServeHTTP(reply, r)
+		s.Handler().ServeHTTP(reply, r)
 		if reply.Code != http.StatusOK {
 			return nil, fmt.Errorf("%s %s: %s", operation, text, reply.Body)
 		}
 		return reply.Body.Bytes(), nil
 	}
-	if err := prove.Create(ctx, send, o.model, false, apply.Waiting{Every: time.Millisecond}); err != nil {
-		return err
+	return s, send, prove.Create(ctx, send, m, false, apply.Waiting{Every: time.Millisecond})
+}
+
+// testKeys runs the program of a language in testdata/keys and compares its output, which
+// is the same in all languages. run returns the output for a server's URL.
+func testKeys(t *testing.T, run func(m *model.Model, url string, program []byte) string, program string) {
+	t.Helper()
+	m := parseModel(t, "testdata/keys.model.yaml")
+	s, _, err := openModel(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, stored := range o.cases[o.current].scenario.Before {
-		body := map[string]any{"TableName": stored.Table, "Item": json.RawMessage(wire.AppendItem(nil, stored.Item))}
-		if _, err := send(ctx, "PutItem", body); err != nil {
-			return err
-		}
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		_ = s.Close()
+	})
+	text, err := os.ReadFile("testdata/keys/" + program)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	want, err := os.ReadFile("testdata/keys/output.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run(m, server.URL, text); got != string(want) {
+		t.Errorf("the output differs: %s", difference(got, string(want)))
+	}
 }
 
 // compare checks what a program did in all cases.

@@ -216,9 +216,16 @@ func (w *pyWriter) keyMethod(e *codeEntity) {
 	w.f("\n@staticmethod")
 	w.def("key", arguments, "Key")
 	w.doc("Returns the key of an item, as the table has it.")
+	value := func(p model.Param) string { return w.fields[p.Field] }
+	var checks []keyCheck
+	for _, a := range e.key {
+		checks = addChecks(checks, w.spec.fieldChecks(e, a.Field)...)
+	}
+	for _, line := range w.checks(checks, value) {
+		w.f("%s", line)
+	}
 	w.f("return {")
 	for _, a := range e.key {
-		value := func(p model.Param) string { return w.fields[p.Field] }
 		if a.own != nil {
 			w.f("%s: %s,", quotePy(a.Name), w.encode(a.own, w.fields[a.own.Field]))
 		} else {
@@ -245,30 +252,38 @@ func (w *pyWriter) marshal(e *codeEntity) {
 	w.f("")
 	w.def("item", []string{"self"}, "Item")
 	w.doc("Returns the item as it is stored, with its keys.")
-	w.f("it: Item = {")
-	var tested, later []string
-	for _, a := range e.attributes {
-		value, tests := w.attribute(e, a)
-		if len(tests) == 0 {
-			w.f("%s: %s,", quotePy(a.Name), value)
-			continue
+	for _, b := range w.spec.itemBlocks(e, func(a *codeAttribute) []string { _, tests := w.attribute(e, a); return tests }) {
+		if len(b.tests) > 0 {
+			w.f("if %s:", strings.Join(b.tests, " and "))
+			w.depth++
 		}
-		test, set := strings.Join(tests, " and "), fmt.Sprintf("it[%s] = %s", quotePy(a.Name), value)
-		if last := len(tested) - 1; last >= 0 && tested[last] == test {
-			later[last] += "\n" + set
-			continue
+		for _, line := range w.checks(b.checks, w.own) {
+			w.f("%s", line)
 		}
-		tested, later = append(tested, test), append(later, set)
-	}
-	w.f("}")
-	for i, test := range tested {
-		w.f("if %s:", test)
-		w.depth++
-		w.f("%s", later[i])
-		w.depth--
+		w.itemBlock(e, b)
 	}
 	w.f("return it")
 	w.depth--
+}
+
+// itemBlock writes how an item gets some attributes.
+func (w *pyWriter) itemBlock(e *codeEntity, b *itemBlock) {
+	if len(b.tests) == 0 {
+		w.f("it: Item = {")
+	}
+	for _, a := range b.attributes {
+		value, _ := w.attribute(e, a)
+		if len(b.tests) == 0 {
+			w.f("%s: %s,", quotePy(a.Name), value)
+		} else {
+			w.f("it[%s] = %s", quotePy(a.Name), value)
+		}
+	}
+	if len(b.tests) == 0 {
+		w.f("}")
+	} else {
+		w.depth--
+	}
 }
 
 // attribute returns the value of an attribute, and the conditions under which

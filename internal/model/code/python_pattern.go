@@ -128,6 +128,7 @@ func (w *pyWriter) pattern(p *codePattern) {
 		w.f("\n")
 		w.def(w.funcs[p], arguments, "Request")
 		w.doc("Returns " + p.summary())
+		w.stepChecks(c, "")
 		w.f("return {\n%s\n}", w.body(c, c.Body, "", w.item(c, "item")))
 		w.depth--
 		if p.operation == "GetItem" {
@@ -283,6 +284,7 @@ func (w *pyWriter) query(p *codePattern) {
 	if c.Shards > 1 {
 		w.def(w.funcs[p], append(arguments, "start: Sequence[Key | None] | None = None"), "list[Request]")
 		w.doc("Returns " + p.summary())
+		w.stepChecks(c, "")
 		w.f("requests: list[Request] = []\nfor shard in range(%d):", c.Shards)
 		w.depth++
 		w.f("request: Request = {\n%s\n}\nif start is not None and start[shard] is not None:", w.body(c, c.Body, "", ""))
@@ -292,6 +294,7 @@ func (w *pyWriter) query(p *codePattern) {
 	} else {
 		w.def(w.funcs[p], append(arguments, "start: Key | None = None"), "Request")
 		w.doc("Returns " + p.summary())
+		w.stepChecks(c, "")
 		w.f("request: Request = {\n%s\n}\nif start is not None:\n%srequest[\"ExclusiveStartKey\"] = start\nreturn request", w.body(c, c.Body, "", ""), w.unit)
 	}
 	w.depth--
@@ -309,7 +312,7 @@ func (w *pyWriter) query(p *codePattern) {
 	kinds := append([]*codeEntity{c.entity}, c.with...)
 	w.lists(page, fmt.Sprintf("A page of %q. next is where the next page starts; it is None after the last one.", p.Name), kinds, "next: Key | None")
 	w.def("decode_"+w.funcs[p], []string{"reply: Mapping[str, Any]"}, page)
-	w.doc("Returns the items of a reply.")
+	w.doc("Returns the items of a reply. An item of another entity is an error.")
 	w.f("page = %s(%s, next=reply.get(\"LastEvaluatedKey\"))", page, pyEmpty(kinds))
 	w.sort(c.kinds(), `reply["Items"]`, "page")
 	w.f("return page")
@@ -359,6 +362,9 @@ func (w *pyWriter) sort(kinds []*codeEntity, items, variable string) {
 		default:
 			w.f("elif %s(it):\n%s%s", w.recognize(e), w.unit, push)
 		}
+	}
+	if len(kinds) > 1 {
+		w.f("else:\n%sraise %s(it, %s)", w.unit, w.need("_strange_item"), quotedKey(kinds[0], quotePy))
 	}
 	w.depth--
 }
@@ -418,6 +424,7 @@ func (w *pyWriter) combined(p *codePattern) {
 			w.depth++
 			variable = "v"
 		}
+		w.stepChecks(c, variable)
 		w.part(p, c, variable)
 		if c.list && c.hasInput() {
 			w.depth--

@@ -13,6 +13,39 @@ class Page(Generic[T]):
     items: list[T]
     next: Key | None
 `},
+	"_key_part": {text: `
+
+def _key_part(name: str, key: str, value: str, following: str, *others: str) -> None:
+    """Fails if a value cannot be a part of a key.
+
+    It must not be empty, and it must end before the text that follows it in the key, and
+    before the texts that follow such a value in other keys.
+    """
+    if not value:
+        raise ValueError(f"{name} must not be empty: it is a part of {key}")
+    for end in (*others, following):
+        if end and 0 <= (value + following).find(end) < len(value):
+            problem = "contain" if end in value else "end with a part of"
+            raise ValueError(f'{name} must not {problem} "{end}", which ends it in {key}')
+`},
+	"_key_bound": {text: `
+
+def _key_bound(name: str, key: str, value: str, *ends: str) -> None:
+    """Fails if an end of a range contains a text that ends such values in a key."""
+    for end in ends:
+        if end in value:
+            raise ValueError(f'{name} must not contain "{end}", which ends it in {key}')
+`},
+	"_strange_item": {text: `
+
+def _strange_item(it: Mapping[str, AttributeValue], *key: str) -> ValueError:
+    """The error of an item that is of none of the expected entities."""
+    text = "an item is of no entity that the model expects here:"
+    for name in key:
+        value = it.get(name, {}).get("S", "")
+        text += f' {name} "{value}"'
+    return ValueError(text)
+`},
 	"_shard_of": {text: `
 
 def _shard_of(text: str, shards: int) -> int:

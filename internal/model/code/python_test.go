@@ -14,10 +14,7 @@ import (
 // The generated Python does on a server what TestGeneratedGo requires, and mypy
 // accepts it, if it is installed.
 func TestGeneratedPython(t *testing.T) {
-	if err := exec.CommandContext(t.Context(), "python3", "-c", "import boto3, sys; sys.exit(sys.version_info < (3, 10))").Run(); err != nil {
-		t.Skip("boto3 with Python 3.10 or later is not installed")
-	}
-	mypy := exec.CommandContext(t.Context(), "python3", "-m", "mypy", "--version").Run() == nil
+	needPython(t)
 	for _, file := range testModels(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			m := readServed(t, file)
@@ -26,30 +23,51 @@ func TestGeneratedPython(t *testing.T) {
 				t.Fatal(err)
 			}
 			cases := casesOf(t, s, 3)
-			generated, err := Python(m, Options{Source: filepath.Base(file)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := t.TempDir()
-			for name, text := range map[string][]byte{"generated.py": generated, "program.py": pyProgram(s, cases)} {
-				if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if mypy {
-				check := exec.CommandContext(t.Context(), "python3", "-m", "mypy", "--strict", "generated.py")
-				check.Dir = dir
-				if out, err := check.CombinedOutput(); err != nil {
-					t.Errorf("%v\n%s", err, out)
-				}
-			}
 			server, url := newCaseServer(t, m, cases)
-			if out, err := exec.CommandContext(t.Context(), "python3", filepath.Join(dir, "program.py"), url).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			runPython(t, m, url, pyProgram(s, cases))
 			server.compare(t)
 		})
 	}
+}
+
+// The generated Python does what TestGeneratedGoKeys requires.
+func TestGeneratedPythonKeys(t *testing.T) {
+	needPython(t)
+	testKeys(t, func(m *model.Model, url string, program []byte) string { return runPython(t, m, url, program) }, "program.py")
+}
+
+func needPython(t *testing.T) {
+	t.Helper()
+	if err := exec.CommandContext(t.Context(), "python3", "-c", "import boto3, sys; sys.exit(sys.version_info < (3, 10))").Run(); err != nil {
+		t.Skip("boto3 with Python 3.10 or later is not installed")
+	}
+}
+
+// runPython runs a program that imports the code of a model as generated.
+func runPython(t *testing.T, m *model.Model, url string, program []byte) (output string) {
+	t.Helper()
+	generated, err := Python(m, Options{Source: "a model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{"generated.py": generated, "program.py": program} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exec.CommandContext(t.Context(), "python3", "-m", "mypy", "--version").Run() == nil {
+		check := exec.CommandContext(t.Context(), "python3", "-m", "mypy", "--strict", "generated.py")
+		check.Dir = dir
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "python3", filepath.Join(dir, "program.py"), url).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
 }
 
 const pyProgramStart = `import sys

@@ -233,7 +233,15 @@ func (w *tsWriter) keyFunction(e *codeEntity) {
 	if len(names) == 0 {
 		argument = ""
 	}
-	w.f("/** Returns the key of an item, as the table has it. */\nexport function %s(%s): Key {\nreturn {", w.function(e, "Key"), argument)
+	w.f("/** Returns the key of an item, as the table has it. */\nexport function %s(%s): Key {", w.function(e, "Key"), argument)
+	var checks []keyCheck
+	for _, a := range e.key {
+		checks = addChecks(checks, w.spec.fieldChecks(e, a.Field)...)
+	}
+	for _, line := range w.checks(checks, tsOwn) {
+		w.f("%s", line)
+	}
+	w.f("return {")
 	for _, a := range e.key {
 		if a.own != nil {
 			w.f("%s: %s,", tsProperty(a.Name), w.encode(a.own, tsMember("e", a.Name)))
@@ -248,24 +256,26 @@ func tsOwn(p model.Param) string { return tsMember("e", p.Field.Name) }
 
 // marshal writes the function that returns an item as it is stored.
 func (w *tsWriter) marshal(e *codeEntity) {
-	w.f("/** Returns the item as it is stored, with its keys. */\nexport function %s(e: %s): Item {\nconst it: Item = {", w.function(e, "Item"), w.types[e])
-	var tested, later []string
-	for _, a := range e.attributes {
-		value, tests := w.attribute(e, a)
-		if len(tests) == 0 {
-			w.f("%s: %s,", tsProperty(a.Name), value)
-			continue
+	w.f("/** Returns the item as it is stored, with its keys. */\nexport function %s(e: %s): Item {", w.function(e, "Item"), w.types[e])
+	for _, b := range w.spec.itemBlocks(e, func(a *codeAttribute) []string { _, tests := w.attribute(e, a); return tests }) {
+		if len(b.tests) > 0 {
+			w.f("if (%s) {", strings.Join(b.tests, " && "))
 		}
-		test, set := strings.Join(tests, " && "), "it["+quoteTS(a.Name)+"] = "+value+";"
-		if last := len(tested) - 1; last >= 0 && tested[last] == test {
-			later[last] += "\n" + set
-			continue
+		for _, line := range w.checks(b.checks, tsOwn) {
+			w.f("%s", line)
 		}
-		tested, later = append(tested, test), append(later, set)
-	}
-	w.f("};")
-	for i, test := range tested {
-		w.f("if (%s) {\n%s\n}", test, later[i])
+		if len(b.tests) == 0 {
+			w.f("const it: Item = {")
+		}
+		for _, a := range b.attributes {
+			value, _ := w.attribute(e, a)
+			if len(b.tests) == 0 {
+				w.f("%s: %s,", tsProperty(a.Name), value)
+			} else {
+				w.f("it[%s] = %s;", quoteTS(a.Name), value)
+			}
+		}
+		w.f("%s", map[bool]string{true: "};", false: "}"}[len(b.tests) == 0])
 	}
 	w.f("return it;\n}\n")
 }

@@ -142,7 +142,7 @@ func (w *tsWriter) pattern(p *codePattern) {
 		c := p.steps[0]
 		w.f("export function %s(%s): %s {", w.funcs[p], w.arguments(p), w.sdk(p.operation+"CommandInput"))
 		value := w.item(c, "p")
-		w.f("return {\n%s\n};\n}\n", w.body(c, c.Body, "p", value))
+		w.f("%sreturn {\n%s\n};\n}\n", w.stepChecks(c, "p"), w.body(c, c.Body, "p", value))
 		if p.operation == "GetItem" {
 			w.decodeGet(p)
 		}
@@ -289,10 +289,10 @@ func (w *tsWriter) query(p *codePattern) {
 	}
 	if c.Shards > 1 {
 		w.f("export function %s(%sstart: (Key | undefined)[] = []): %s[] {", w.funcs[p], arguments, w.sdk("QueryCommandInput"))
-		w.f("return Array.from({ length: %d }, (_, shard) => ({\n%s\nExclusiveStartKey: start[shard],\n}));\n}\n", c.Shards, w.body(c, c.Body, "p", ""))
+		w.f("%sreturn Array.from({ length: %d }, (_, shard) => ({\n%s\nExclusiveStartKey: start[shard],\n}));\n}\n", w.stepChecks(c, "p"), c.Shards, w.body(c, c.Body, "p", ""))
 	} else {
 		w.f("export function %s(%sstart?: Key): %s {", w.funcs[p], arguments, w.sdk("QueryCommandInput"))
-		w.f("return {\n%s\nExclusiveStartKey: start,\n};\n}\n", w.body(c, c.Body, "p", ""))
+		w.f("%sreturn {\n%s\nExclusiveStartKey: start,\n};\n}\n", w.stepChecks(c, "p"), w.body(c, c.Body, "p", ""))
 	}
 	function, kind := w.decoder(p, c)
 	name := capitalized(w.funcs[p])
@@ -305,7 +305,7 @@ func (w *tsWriter) query(p *codePattern) {
 	w.f("/** A page of %q. next is where the next page starts; the last page has none. */\nexport interface %s {", p.Name, page)
 	kinds := append([]*codeEntity{c.entity}, c.with...)
 	w.lists(kinds)
-	w.f("next?: Key;\n}\n\n/** Returns the items of a reply. */\nexport function decode%s(out: %s): %s {", name, w.sdk("QueryCommandOutput"), page)
+	w.f("next?: Key;\n}\n\n/** Returns the items of a reply. An item of another entity is an error. */\nexport function decode%s(out: %s): %s {", name, w.sdk("QueryCommandOutput"), page)
 	w.f("const page: %s = { %s };\nif (out.LastEvaluatedKey !== undefined) {\npage.next = out.LastEvaluatedKey;\n}", page, emptyLists(kinds))
 	w.sort(c.kinds(), "out.Items ?? []", "page")
 	w.f("return page;\n}\n")
@@ -340,7 +340,7 @@ func (w *tsWriter) sort(kinds []*codeEntity, items, variable string) {
 		}
 	}
 	if len(kinds) > 1 {
-		w.f("}")
+		w.f("} else {\nthrow %s(it, %s);\n}", w.need("strangeItem"), quotedKey(kinds[0], quoteTS))
 	}
 	w.f("}")
 }
@@ -389,9 +389,10 @@ func (w *tsWriter) steps(p *codePattern, add func(c *codeStep, variable string) 
 	}
 	for _, c := range p.steps {
 		if c.list && c.hasInput() {
-			w.f("for (const v of p.%s) {\n%s\n}", camelName(c.name), add(c, "v"))
+			w.f("for (const v of p.%s) {\n%s%s\n}", camelName(c.name), w.stepChecks(c, "v"), add(c, "v"))
 		} else {
-			w.f("%s", add(c, "p."+camelName(c.name)))
+			variable := "p." + camelName(c.name)
+			w.f("%s%s", w.stepChecks(c, variable), add(c, variable))
 		}
 	}
 }

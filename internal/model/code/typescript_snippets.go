@@ -9,6 +9,41 @@ export interface Page<T> {
   next?: Key;
 }
 `},
+	"keyPart": {text: `
+/**
+ * Fails if a value cannot be a part of a key: it must not be empty, and it must end before the
+ * text that follows it in the key, and before the texts that follow such a value in other keys.
+ */
+function keyPart(name: string, key: string, value: string, next: string, ...others: string[]): void {
+  if (value === "") {
+    throw new Error(` + "`${name} must not be empty: it is a part of ${key}`" + `);
+  }
+  for (const end of [...others, next]) {
+    const i = (value + next).indexOf(end);
+    if (end !== "" && i >= 0 && i < value.length) {
+      const problem = value.includes(end) ? "contain" : "end with a part of";
+      throw new Error(` + "`${name} must not ${problem} \"${end}\", which ends it in ${key}`" + `);
+    }
+  }
+}
+`},
+	"keyBound": {text: `
+/** Fails if an end of a range contains a text that ends such values in a key. */
+function keyBound(name: string, key: string, value: string, ...ends: string[]): void {
+  for (const end of ends) {
+    if (value.includes(end)) {
+      throw new Error(` + "`${name} must not contain \"${end}\", which ends it in ${key}`" + `);
+    }
+  }
+}
+`},
+	"strangeItem": {text: `
+/** The error of an item that is of none of the expected entities. */
+function strangeItem(it: Item, ...key: string[]): Error {
+  const names = key.map((name) => ` + "` ${name} \"${it[name]?.S ?? \"\"}\"`" + `);
+  return new Error("an item is of no entity that the model expects here:" + names.join(""));
+}
+`},
 	"padded": {text: `
 /** Returns a shard number as keys contain it. */
 function padded(n: number, width: number): string {

@@ -1,6 +1,7 @@
 package code
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,14 +15,7 @@ import (
 // The generated TypeScript compiles with all strict checks, and does on a server
 // what TestGeneratedGo requires. It needs the packages that make model-code installs.
 func TestGeneratedTypeScript(t *testing.T) {
-	packages, err := filepath.Abs("../../../clients/model-code")
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler := filepath.Join(packages, "node_modules/typescript/bin/tsc")
-	if _, err := os.Stat(compiler); err != nil {
-		t.Skip("the npm packages are not installed: run make model-code")
-	}
+	packages := needTypeScript(t)
 	for _, file := range testModels(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			m := readServed(t, file)
@@ -30,33 +24,66 @@ func TestGeneratedTypeScript(t *testing.T) {
 				t.Fatal(err)
 			}
 			cases := casesOf(t, s, 3)
-			generated, err := TypeScript(m, Options{Source: filepath.Base(file)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir, err := os.MkdirTemp(packages, "build-")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
-			for name, text := range map[string][]byte{"generated.ts": generated, "program.ts": tsProgram(s, cases)} {
-				if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
 			server, url := newCaseServer(t, m, cases)
-			compile := exec.CommandContext(t.Context(), "node", compiler, "--strict", "--target", "es2022", "--module", "nodenext", "--noUncheckedIndexedAccess",
-				"--exactOptionalPropertyTypes", "--noUnusedLocals", "--noUnusedParameters", "--noImplicitReturns", "--skipLibCheck", "program.ts")
-			compile.Dir = dir
-			if out, err := compile.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			if out, err := exec.CommandContext(t.Context(), "node", filepath.Join(dir, "program.js"), url).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			runTypeScript(t, packages, m, url, tsProgram(s, cases))
 			server.compare(t)
 		})
 	}
+}
+
+// The generated TypeScript does what TestGeneratedGoKeys requires.
+func TestGeneratedTypeScriptKeys(t *testing.T) {
+	packages := needTypeScript(t)
+	testKeys(t, func(m *model.Model, url string, program []byte) string {
+		return runTypeScript(t, packages, m, url, program)
+	}, "program.ts")
+}
+
+// needTypeScript returns the folder with the packages that the programs need.
+func needTypeScript(t *testing.T) (packages string) {
+	t.Helper()
+	packages, err := filepath.Abs("../../../clients/model-code")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(packages, "node_modules/typescript/bin/tsc")); err != nil {
+		t.Skip("the npm packages are not installed: run make model-code")
+	}
+	return packages
+}
+
+// runTypeScript compiles and runs a program that imports the code of a model as
+// generated.js.
+func runTypeScript(t *testing.T, packages string, m *model.Model, url string, program []byte) (output string) {
+	t.Helper()
+	generated, err := TypeScript(m, Options{Source: "a model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(packages, "build-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for name, text := range map[string][]byte{"generated.ts": generated, "program.ts": program} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compile := exec.CommandContext(t.Context(), "node", filepath.Join(packages, "node_modules/typescript/bin/tsc"), "--strict", "--target", "es2022", "--module", "nodenext", "--noUncheckedIndexedAccess",
+		"--exactOptionalPropertyTypes", "--noUnusedLocals", "--noUnusedParameters", "--noImplicitReturns", "--skipLibCheck", "program.ts")
+	compile.Dir = dir
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var warnings bytes.Buffer // of the SDK
+	run := exec.CommandContext(t.Context(), "node", filepath.Join(dir, "program.js"), url)
+	run.Stderr = &warnings
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, &warnings)
+	}
+	return string(out)
 }
 
 const tsProgramStart = `import {
