@@ -71,6 +71,9 @@ type StepRequest struct {
 	Body   map[string]any
 	Params []Param // in the order in which the body uses them
 
+	// Clauses are the changes of an UpdateExpression.
+	Clauses []UpdateClause
+
 	// Assigned are attributes of the item of a put whose values the pattern
 	// determines. Their operands refer to other attributes of the item.
 	Assigned []Assignment
@@ -93,7 +96,9 @@ func (m *Model) StepRequests(plan *Plan) (all []*StepRequest) {
 		case s.Action.verb == Get:
 			r.Body = getBody(s, v)
 		default:
-			r.Body = writeBody(s, v, s.edits)
+			w := newRequestBuilder(v)
+			r.Body = w.write(s, s.edits)
+			r.Clauses = w.clauses
 			delete(r.Body, "Item")
 		}
 		r.Params = v.params

@@ -32,6 +32,7 @@ type requestBuilder struct {
 	renderer renderer
 	names    map[string]string
 	values   map[string]any
+	clauses  []UpdateClause // of the update
 }
 
 func (w *requestBuilder) addPlaceholders(body map[string]any) {
@@ -160,12 +161,15 @@ func (w *requestBuilder) test(name string, op expr.Op, values []any) string {
 // writeBody returns the body of a PutItem, UpdateItem, DeleteItem or
 // ConditionCheck, or such a part of a transaction.
 func writeBody(s *Step, v renderer, edits []edit) map[string]any {
+	return newRequestBuilder(v).write(s, edits)
+}
+
+func (w *requestBuilder) write(s *Step, edits []edit) map[string]any {
 	body := map[string]any{"TableName": s.Table.Name}
-	w := newRequestBuilder(v)
 	if s.Action.verb == Put {
-		body["Item"] = v.item(s)
+		body["Item"] = w.renderer.item(s)
 	} else {
-		body["Key"] = keyBody(s, v)
+		body["Key"] = keyBody(s, w.renderer)
 	}
 	if s.Action.Condition != "" {
 		w.condition(s.Action)
@@ -206,35 +210,54 @@ type edit struct {
 	key   bool
 }
 
+// UpdateClause is one change of an UpdateExpression.
+type UpdateClause struct {
+	Section string // SET, REMOVE or ADD
+	Text    string
+	Name    string // the placeholder of the attribute's name
+	Value   string // the placeholder of the value; "" for REMOVE
+}
+
 // update returns the UpdateExpression.
 func (w *requestBuilder) update(edits []edit) string {
-	sections := make(map[string][]string)
 	for _, e := range edits {
-		ref := w.name(e.field.Name)
-		value := func() string {
-			if e.key {
-				return w.value(e.field.Name, w.renderer.field(e.field))
-			}
-			return w.value(e.field.Name, w.renderer.literal(e.value, e.field.Type, true))
-		}
-		switch e.verb {
-		case "SET":
-			sections["SET"] = append(sections["SET"], ref+" = "+value())
-		case "append":
-			sections["SET"] = append(sections["SET"], fmt.Sprintf("%s = list_append(%s, %s)", ref, ref, value()))
-		case "ADD":
-			sections["ADD"] = append(sections["ADD"], ref+" "+value())
-		case "REMOVE":
-			sections["REMOVE"] = append(sections["REMOVE"], ref)
-		}
+		w.clauses = append(w.clauses, w.clause(e))
 	}
 	var text []string
-	for _, verb := range []string{"SET", "REMOVE", "ADD"} {
-		if len(sections[verb]) > 0 {
-			text = append(text, verb+" "+strings.Join(sections[verb], ", "))
+	for _, section := range []string{"SET", "REMOVE", "ADD"} {
+		var changes []string
+		for _, c := range w.clauses {
+			if c.Section == section {
+				changes = append(changes, c.Text)
+			}
+		}
+		if len(changes) > 0 {
+			text = append(text, section+" "+strings.Join(changes, ", "))
 		}
 	}
 	return strings.Join(text, " ")
+}
+
+func (w *requestBuilder) clause(e edit) UpdateClause {
+	c := UpdateClause{Section: e.verb, Name: w.name(e.field.Name)}
+	switch {
+	case e.verb == "REMOVE":
+		c.Text = c.Name
+		return c
+	case e.key:
+		c.Value = w.value(e.field.Name, w.renderer.field(e.field))
+	default:
+		c.Value = w.value(e.field.Name, w.renderer.literal(e.value, e.field.Type, true))
+	}
+	switch e.verb {
+	case "append":
+		c.Section, c.Text = "SET", fmt.Sprintf("%s = list_append(%s, %s)", c.Name, c.Name, c.Value)
+	case "ADD":
+		c.Text = c.Name + " " + c.Value
+	default:
+		c.Text = c.Name + " = " + c.Value
+	}
+	return c
 }
 
 // renderRequests returns the requests of a plan for people.

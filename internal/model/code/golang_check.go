@@ -50,7 +50,30 @@ func (w *goWriter) checks(all []keyCheck, value func(model.Param) string) (tests
 
 // stepFail returns the statement that returns the errors of the parameters of a step.
 func (w *goWriter) stepFail(c *codeStep, variable string) string {
-	return w.fail(w.checks(w.spec.stepChecks(c), w.values(c, variable)))
+	tests := w.checks(w.spec.stepChecks(c), w.values(c, variable))
+	for _, p := range c.addedSets(w.spec) {
+		tests = append(tests, fmt.Sprintf("%s(%q, len(%s))", w.need("addedSet"), p.Field.Name+" of "+c.entity.Name, w.values(c, variable)(p)))
+	}
+	return w.fail(tests)
+}
+
+// updateExpression returns the UpdateExpression of a step that sets an attribute to a
+// set of the caller's: an empty one removes the attribute. It is "" for other steps.
+func (w *goWriter) updateExpression(c *codeStep, variable string) string {
+	sets, replaced := w.spec.setParams(c), c.replacedSets(w.spec)
+	if len(replaced) == 0 {
+		return ""
+	}
+	w.need("updateExpression")
+	var lines []string
+	for _, clause := range c.Clauses {
+		if p, ok := sets[clause.Value]; ok && clause.Section == "SET" {
+			lines = append(lines, fmt.Sprintf("setClause(%q, %q, len(%s)),", clause.Name, clause.Value, w.values(c, variable)(p)))
+		} else {
+			lines = append(lines, fmt.Sprintf("updateClause{%q, %q},", clause.Section, clause.Text))
+		}
+	}
+	return "aws.String(updateExpression(\n" + strings.Join(lines, "\n") + "\n))"
 }
 
 // quotedList returns texts as arguments, each after a comma.

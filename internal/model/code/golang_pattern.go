@@ -1,6 +1,7 @@
 package code
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -187,6 +188,9 @@ func (w *goWriter) body(c *codeStep, body map[string]any, variable, value string
 		switch v := body[name].(type) {
 		case string:
 			text = "aws.String(" + strconv.Quote(v) + ")"
+			if name == "UpdateExpression" {
+				text = cmp.Or(w.updateExpression(c, variable), text)
+			}
 		case bool:
 			text = fmt.Sprintf("aws.Bool(%t)", v)
 		case int:
@@ -199,6 +203,9 @@ func (w *goWriter) body(c *codeStep, body map[string]any, variable, value string
 			text += "\n}"
 		case map[string]any:
 			text = w.operands(c, v, variable)
+			if replaced := c.replacedSets(w.spec); name == "ExpressionAttributeValues" && len(replaced) > 0 {
+				text = "withoutEmptySets(" + text + quotedList(replaced, strconv.Quote) + ")"
+			}
 		case nil:
 			if name != "Item" || value == "" {
 				continue

@@ -63,6 +63,67 @@ func keyBound(name, key, value string, ends ...string) error {
 	return nil
 }
 `},
+	"addedSet": {imports: []string{"errors"}, text: `
+// addedSet returns an error if a set that is added to an attribute is empty.
+func addedSet(name string, n int) error {
+	if n == 0 {
+		return errors.New("the set that is added to " + name + " must not be empty")
+	}
+	return nil
+}
+`},
+	"updateExpression": {imports: []string{"strings"}, text: `
+// updateClause is one change of an UpdateExpression.
+type updateClause struct{ section, text string }
+
+// setClause sets an attribute to a set with n members, or removes it if the set
+// is empty.
+func setClause(name, value string, n int) updateClause {
+	if n == 0 {
+		return updateClause{"REMOVE", name}
+	}
+	return updateClause{"SET", name + " = " + value}
+}
+
+func updateExpression(clauses ...updateClause) string {
+	var all []string
+	for _, section := range []string{"SET", "REMOVE", "ADD"} {
+		var texts []string
+		for _, c := range clauses {
+			if c.section == section {
+				texts = append(texts, c.text)
+			}
+		}
+		if len(texts) > 0 {
+			all = append(all, section+" "+strings.Join(texts, ", "))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// withoutEmptySets removes those of the named values that are empty sets. It
+// returns nil if no value is left.
+func withoutEmptySets(values map[string]types.AttributeValue, names ...string) map[string]types.AttributeValue {
+	for _, name := range names {
+		n := 1
+		switch v := values[name].(type) {
+		case *types.AttributeValueMemberSS:
+			n = len(v.Value)
+		case *types.AttributeValueMemberNS:
+			n = len(v.Value)
+		case *types.AttributeValueMemberBS:
+			n = len(v.Value)
+		}
+		if n == 0 {
+			delete(values, name)
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	return values
+}
+`},
 	"strangeItem": {imports: []string{"fmt"}, needs: []string{"isText"}, text: `
 // strangeItem is the error of an item that is of none of the expected entities.
 func strangeItem(it map[string]types.AttributeValue, key ...string) error {

@@ -68,7 +68,8 @@ func runGo(t *testing.T, url string, generated, program []byte) (output string) 
 	return string(out)
 }
 
-// The generated Go code rejects text that would make keys ambiguous.
+// The generated Go code rejects text that would make keys ambiguous, and empty sets that
+// cannot be stored.
 func TestGeneratedGoKeys(t *testing.T) {
 	testKeys(t, func(m *model.Model, url string, program []byte) string {
 		generated, err := Go(m, Options{Package: "main"})

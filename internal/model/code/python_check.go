@@ -2,6 +2,7 @@ package code
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/model"
@@ -28,7 +29,25 @@ func (w *pyWriter) checks(all []keyCheck, value func(model.Param) string) (lines
 // stepChecks writes the tests of the parameters of a step.
 func (w *pyWriter) stepChecks(c *codeStep, variable string) {
 	lines := w.checks(w.spec.stepChecks(c), w.values(c, variable))
+	for _, p := range c.addedSets(w.spec) {
+		lines = append(lines, fmt.Sprintf("%s(%s, %s)", w.need("_added_set"), quotePy(p.Field.Name+" of "+c.entity.Name), w.values(c, variable)(p)))
+	}
 	for _, line := range lines {
 		w.f("%s", line)
 	}
+}
+
+// updateExpression returns the UpdateExpression of a step that sets an attribute to a
+// set of the caller's: an empty one removes the attribute.
+func (w *pyWriter) updateExpression(c *codeStep, variable string) string {
+	sets := w.spec.setParams(c)
+	var lines []string
+	for _, clause := range c.Clauses {
+		if p, ok := sets[clause.Value]; ok && clause.Section == "SET" {
+			lines = append(lines, fmt.Sprintf("%s(%s, %s, %s),", w.need("_set_clause"), quotePy(clause.Name), quotePy(clause.Value), w.values(c, variable)(p)))
+		} else {
+			lines = append(lines, fmt.Sprintf("(%s, %s),", quotePy(clause.Section), quotePy(clause.Text)))
+		}
+	}
+	return w.need("_update_expression") + "(\n" + strings.Join(lines, "\n") + "\n)"
 }

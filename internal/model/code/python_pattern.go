@@ -241,11 +241,16 @@ func (w *pyWriter) item(c *codeStep, variable string) string {
 
 // body returns the members of a request.
 func (w *pyWriter) body(c *codeStep, body map[string]any, variable, value string) string {
+	replaced := c.replacedSets(w.spec)
 	var lines []string
 	for _, name := range bodyMembers {
 		switch v := body[name].(type) {
 		case string:
-			lines = append(lines, fmt.Sprintf("%q: %s,", name, quotePy(v)))
+			text := quotePy(v)
+			if name == "UpdateExpression" && len(replaced) > 0 {
+				text = w.updateExpression(c, variable)
+			}
+			lines = append(lines, fmt.Sprintf("%q: %s,", name, text))
 		case bool:
 			lines = append(lines, fmt.Sprintf("%q: %s,", name, map[bool]string{true: "True", false: "False"}[v]))
 		case int:
@@ -257,6 +262,10 @@ func (w *pyWriter) body(c *codeStep, body map[string]any, variable, value string
 			}
 			lines = append(lines, "},")
 		case map[string]any:
+			if name == "ExpressionAttributeValues" && len(replaced) > 0 {
+				lines = append(lines, fmt.Sprintf("**%s(%s%s),", w.need("_without_empty_sets"), w.operands(c, v, variable), quotedList(replaced, quotePy)))
+				continue
+			}
 			lines = append(lines, fmt.Sprintf("%q: %s,", name, w.operands(c, v, variable)))
 		case nil:
 			if name == "Item" && value != "" {

@@ -36,6 +36,37 @@ def _key_bound(name: str, key: str, value: str, *ends: str) -> None:
         if end in value:
             raise ValueError(f'{name} must not contain "{end}", which ends it in {key}')
 `},
+	"_added_set": {text: `
+
+def _added_set(name: str, members: set[Any]) -> None:
+    """Fails if a set that is added to an attribute is empty."""
+    if not members:
+        raise ValueError(f"the set that is added to {name} must not be empty")
+`},
+	"_set_clause": {text: `
+
+def _set_clause(name: str, value: str, members: set[Any]) -> tuple[str, str]:
+    """Sets an attribute to a set, or removes it if the set is empty."""
+    return ("SET", f"{name} = {value}") if members else ("REMOVE", name)
+`},
+	"_update_expression": {text: `
+
+def _update_expression(*clauses: tuple[str, str]) -> str:
+    """Joins the changes of an update."""
+    sections = []
+    for section in ("SET", "REMOVE", "ADD"):
+        texts = [text for kind, text in clauses if kind == section]
+        if texts:
+            sections.append(section + " " + ", ".join(texts))
+    return " ".join(sections)
+`},
+	"_without_empty_sets": {text: `
+
+def _without_empty_sets(values: Item, *names: str) -> Request:
+    """Returns the values of a request without those of the named ones that are empty sets."""
+    kept = {k: v for k, v in values.items() if k not in names or any(v.values())}
+    return {"ExpressionAttributeValues": kept} if kept else {}
+`},
 	"_strange_item": {text: `
 
 def _strange_item(it: Mapping[str, AttributeValue], *key: str) -> ValueError:

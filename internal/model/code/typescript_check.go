@@ -2,6 +2,7 @@ package code
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/model"
@@ -29,8 +30,26 @@ func (w *tsWriter) checks(all []keyCheck, value func(model.Param) string) (lines
 // stepChecks returns the tests of the parameters of a step, each with the end of its line.
 func (w *tsWriter) stepChecks(c *codeStep, variable string) (text string) {
 	lines := w.checks(w.spec.stepChecks(c), w.values(c, variable))
+	for _, p := range c.addedSets(w.spec) {
+		lines = append(lines, fmt.Sprintf("%s(%s, %s.length);", w.need("addedSet"), quoteTS(p.Field.Name+" of "+c.entity.Name), w.values(c, variable)(p)))
+	}
 	for _, line := range lines {
 		text += line + "\n"
 	}
 	return text
+}
+
+// updateExpression returns the UpdateExpression of a step that sets an attribute to a
+// set of the caller's: an empty one removes the attribute.
+func (w *tsWriter) updateExpression(c *codeStep, variable string) string {
+	sets := w.spec.setParams(c)
+	var lines []string
+	for _, clause := range c.Clauses {
+		if p, ok := sets[clause.Value]; ok && clause.Section == "SET" {
+			lines = append(lines, fmt.Sprintf("%s(%s, %s, %s.length),", w.need("setClause"), quoteTS(clause.Name), quoteTS(clause.Value), w.values(c, variable)(p)))
+		} else {
+			lines = append(lines, fmt.Sprintf("[%s, %s],", quoteTS(clause.Section), quoteTS(clause.Text)))
+		}
+	}
+	return w.need("updateExpression") + "(\n" + strings.Join(lines, "\n") + "\n)"
 }

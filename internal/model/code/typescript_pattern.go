@@ -247,11 +247,16 @@ func (w *tsWriter) item(c *codeStep, variable string) string {
 
 // body returns the members of a request.
 func (w *tsWriter) body(c *codeStep, body map[string]any, variable, value string) string {
+	replaced := c.replacedSets(w.spec)
 	var lines []string
 	for _, name := range bodyMembers {
 		switch v := body[name].(type) {
 		case string:
-			lines = append(lines, name+": "+quoteTS(v)+",")
+			text := quoteTS(v)
+			if name == "UpdateExpression" && len(replaced) > 0 {
+				text = w.updateExpression(c, variable)
+			}
+			lines = append(lines, name+": "+text+",")
 		case bool, int:
 			lines = append(lines, fmt.Sprintf("%s: %v,", name, v))
 		case map[string]string:
@@ -261,7 +266,11 @@ func (w *tsWriter) body(c *codeStep, body map[string]any, variable, value string
 			}
 			lines = append(lines, "},")
 		case map[string]any:
-			lines = append(lines, name+": "+w.operands(c, v, variable)+",")
+			text := w.operands(c, v, variable)
+			if name == "ExpressionAttributeValues" && len(replaced) > 0 {
+				text = w.need("withoutEmptySets") + "(" + text + quotedList(replaced, quoteTS) + ")"
+			}
+			lines = append(lines, name+": "+text+",")
 		case nil:
 			if name == "Item" && value != "" {
 				lines = append(lines, name+": "+value+",")

@@ -37,6 +37,42 @@ function keyBound(name: string, key: string, value: string, ...ends: string[]): 
   }
 }
 `},
+	"addedSet": {text: `
+/** Fails if a set that is added to an attribute is empty. */
+function addedSet(name: string, n: number): void {
+  if (n === 0) {
+    throw new Error(` + "`the set that is added to ${name} must not be empty`" + `);
+  }
+}
+`},
+	"setClause": {text: `
+/** Sets an attribute to a set with n members, or removes it if the set is empty. */
+function setClause(name: string, value: string, n: number): [string, string] {
+  return n === 0 ? ["REMOVE", name] : ["SET", ` + "`${name} = ${value}`" + `];
+}
+`},
+	"updateExpression": {text: `
+/** Joins the changes of an update. */
+function updateExpression(...clauses: [string, string][]): string {
+  const sections: string[] = [];
+  for (const section of ["SET", "REMOVE", "ADD"]) {
+    const texts = clauses.filter(([kind]) => kind === section).map(([, text]) => text);
+    if (texts.length > 0) {
+      sections.push(section + " " + texts.join(", "));
+    }
+  }
+  return sections.join(" ");
+}
+`},
+	"withoutEmptySets": {text: `
+/** Removes those of the named values that are empty sets. */
+function withoutEmptySets(values: Item, ...names: string[]): Item | undefined {
+  const kept = Object.entries(values).filter(
+    ([name, v]) => !names.includes(name) || (v.SS ?? v.NS ?? v.BS)?.length !== 0,
+  );
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+`},
 	"strangeItem": {text: `
 /** The error of an item that is of none of the expected entities. */
 function strangeItem(it: Item, ...key: string[]): Error {

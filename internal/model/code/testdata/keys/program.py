@@ -19,7 +19,7 @@ def show(what, call):
 
 
 def word(**values):
-    return m.Word(**({"country": "US", "city": "Louis", "name": "n", "level": 1, "note": ""} | values))
+    return m.Word(**({"country": "US", "city": "Louis", "name": "n", "level": 1, "tags": set(), "sizes": set(), "note": ""} | values))
 
 
 def keys():
@@ -36,7 +36,7 @@ def keys():
     show("order", lambda: m.put_order(m.Order(customer="c", id="1#LINE#2")))
     show("order with a part of it", lambda: m.put_order(m.Order(customer="c", id="1#LINE")))
     show("line", lambda: m.put_line(m.Line(customer="c", id="1#LINE", number="2")))
-    show("transaction", lambda: m.describe_all(words=[m.DescribeAllWord(country="US", city="x", name="a#b", level=1, note="")]))
+    show("transaction", lambda: m.retag_all(words=[m.RetagAllWord(country="US", city="x", name="a#b", level=1, tags={"t"}, note="")]))
 
     client.put_item(**m.put_order(m.Order(customer="c", id="1")))
     client.put_item(**m.put_line(m.Line(customer="c", id="1", number="2")))
@@ -46,4 +46,24 @@ def keys():
     show("stranger", lambda: m.decode_orders(client.query(**m.orders(customer="c"))))
 
 
+def sets():
+    key = {"country": "US", "city": "Louis", "name": "n", "level": 1}
+    client.put_item(**m.put_word(word(tags={"a"}, sizes={1}, note="x")))
+
+    def stored():
+        e = m.decode_word(client.get_item(**m.word(**key)))
+        print("tags", ",".join(sorted(e.tags)), "sizes", len(e.sizes), "note", e.note)
+
+    stored()
+    for tags in set(), {"b", "c"}:
+        client.update_item(**m.retag(**key, tags=tags))
+        stored()
+    client.update_item(**m.describe(**key, note="y", sizes=set(), tags={"d"}))
+    stored()
+    show("add", lambda: m.describe(**key, note="y", sizes=set(), tags=set()))
+    client.transact_write_items(**m.retag_all(words=[m.RetagAllWord(**key, tags=set(), note="z")]))
+    stored()
+
+
 keys()
+sets()

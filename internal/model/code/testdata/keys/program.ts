@@ -1,4 +1,4 @@
-import { DynamoDBClient, PutItemCommand, QueryCommand } from "@aws-sdk/client-dynamodb";
+import { DynamoDBClient, GetItemCommand, PutItemCommand, QueryCommand, TransactWriteItemsCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import * as m from "./generated.js";
 
 const client = new DynamoDBClient({
@@ -19,7 +19,7 @@ function show(what: string, call: () => unknown): void {
 }
 
 function word(values: Partial<m.Word>): m.Word {
-  return { country: "US", city: "Louis", name: "n", level: 1, note: "", ...values };
+  return { country: "US", city: "Louis", name: "n", level: 1, tags: [], sizes: [], note: "", ...values };
 }
 
 async function keys(): Promise<void> {
@@ -36,7 +36,7 @@ async function keys(): Promise<void> {
   show("order", () => m.putOrder({ customer: "c", id: "1#LINE#2" }));
   show("order with a part of it", () => m.putOrder({ customer: "c", id: "1#LINE" }));
   show("line", () => m.putLine({ customer: "c", id: "1#LINE", number: "2" }));
-  show("transaction", () => m.describeAll({ words: [{ country: "US", city: "x", name: "a#b", level: 1, note: "" }] }));
+  show("transaction", () => m.retagAll({ words: [{ country: "US", city: "x", name: "a#b", level: 1, tags: ["t"], note: "" }] }));
 
   await client.send(new PutItemCommand(m.putOrder({ customer: "c", id: "1" })));
   await client.send(new PutItemCommand(m.putLine({ customer: "c", id: "1", number: "2" })));
@@ -48,4 +48,24 @@ async function keys(): Promise<void> {
   show("stranger", () => m.decodeOrders(out));
 }
 
+async function sets(): Promise<void> {
+  const key = { country: "US", city: "Louis", name: "n", level: 1 };
+  await client.send(new PutItemCommand(m.putWord(word({ tags: ["a"], sizes: [1], note: "x" }))));
+  const stored = async (): Promise<void> => {
+    const e = m.decodeWord(await client.send(new GetItemCommand(m.word(key))))!;
+    console.log(`tags ${e.tags.sort().join(",")} sizes ${e.sizes.length} note ${e.note}`);
+  };
+  await stored();
+  for (const tags of [[], ["b", "c"]]) {
+    await client.send(new UpdateItemCommand(m.retag({ ...key, tags })));
+    await stored();
+  }
+  await client.send(new UpdateItemCommand(m.describe({ ...key, note: "y", sizes: [], tags: ["d"] })));
+  await stored();
+  show("add", () => m.describe({ ...key, note: "y", sizes: [], tags: [] }));
+  await client.send(new TransactWriteItemsCommand(m.retagAll({ words: [{ ...key, tags: [], note: "z" }] })));
+  await stored();
+}
+
 await keys();
+await sets();
