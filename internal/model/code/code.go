@@ -261,6 +261,14 @@ func (s *codeSpec) itemBlocks(e *codeEntity, tests func(*codeAttribute) []string
 	return blocks
 }
 
+// shardTypes returns the names of the types for queries over shards, if there are any.
+func (s *codeSpec) shardTypes() []string {
+	if slices.ContainsFunc(s.patterns, func(p *codePattern) bool { return p.operation == "Query" && p.steps[0].Shards > 1 }) {
+		return []string{"Position", "ShardQuery", "ShardPage"}
+	}
+	return nil
+}
+
 // usedInTemplate reports whether a stored attribute is built from a field.
 func (c *codeEntity) usedInTemplate(f *model.Field) bool {
 	return slices.ContainsFunc(c.Fields(), func(other *model.Field) bool {
@@ -477,7 +485,7 @@ func (p *codePattern) summary() string {
 	}
 	text = strings.TrimSuffix(text, ".") + "."
 	if p.steps[0].Shards > 1 {
-		text += " It is one request for each shard; the caller merges the replies."
+		text += " It is one request for each shard that is not finished; the caller merges the replies."
 	}
 	return text
 }

@@ -51,7 +51,7 @@ type goWriter struct {
 }
 
 func newGoWriter(s *codeSpec) *goWriter {
-	w := &goWriter{spec: s, names: newNameSet("Key", "Number", "Int", "Page"), types: make(map[*codeEntity]string), fields: make(map[*model.Field]string),
+	w := &goWriter{spec: s, names: newNameSet(append([]string{"Key", "Number", "Int", "Page"}, s.shardTypes()...)...), types: make(map[*codeEntity]string), fields: make(map[*model.Field]string),
 		enums: make(map[*model.Field]string), funcs: make(map[*codePattern]string), inputs: make(map[*codeStep]string),
 		members: make(map[*codeParam]string), snippets: make(map[string]bool), consts: make(map[string]string)}
 	for _, e := range s.entities {

@@ -209,17 +209,23 @@ func (w *goWriter) decodeGet(p *codePattern) {
 func (w *goWriter) decodeQuery(p *codePattern) {
 	name, c := w.funcs[p], p.steps[0]
 	function, kind := w.decoder(p, c)
+	next, end, nextKey := "Key", "it is nil\n// after the last one", "out.LastEvaluatedKey"
+	generic := "Page"
+	if c.Shards > 1 {
+		w.need("ShardPage")
+		next, end, nextKey, generic = "Position", "it is\n// finished after the last one", "positionAfter(out.LastEvaluatedKey)", "ShardPage"
+	}
 	if len(c.with) == 0 {
-		w.f("// Decode%s returns the items of a reply.\nfunc Decode%s(out *dynamodb.QueryOutput) (%s[%s], error) {", name, name, w.need("Page"), kind)
-		w.f("items, err := %s(out.Items, %s)\nreturn Page[%s]{items, out.LastEvaluatedKey}, err\n}\n", w.need("decodeAll"), function, kind)
+		w.f("// Decode%s returns the items of a reply.\nfunc Decode%s(out *dynamodb.QueryOutput) (%s[%s], error) {", name, name, w.need(generic), kind)
+		w.f("items, err := %s(out.Items, %s)\nreturn %s[%s]{items, %s}, err\n}\n", w.need("decodeAll"), function, generic, kind, nextKey)
 		return
 	}
 	page := w.names.take(name+"Page", "Value")
-	w.f("// %s is a page of %q. Next is where the next page starts; it is nil\n// after the last one.\ntype %s struct {", page, p.Name, page)
+	w.f("// %s is a page of %q. Next is where the next page starts; %s.\ntype %s struct {", page, p.Name, end, page)
 	for _, e := range append([]*codeEntity{c.entity}, c.with...) {
 		w.f("%s []%s", exportedName(plural(e.Name)), w.types[e])
 	}
-	w.f("Next Key\n}\n\n// Decode%s returns the items of a reply. An item of another entity is an error.\nfunc Decode%s(out *dynamodb.QueryOutput) (%s, error) {\npage := %s{Next: out.LastEvaluatedKey}", name, name, page, page)
+	w.f("Next %s\n}\n\n// Decode%s returns the items of a reply. An item of another entity is an error.\nfunc Decode%s(out *dynamodb.QueryOutput) (%s, error) {\npage := %s{Next: %s}", next, name, name, page, page, nextKey)
 	w.sort(c.kinds(), "out.Items", "page", func(e *codeEntity) string { return exportedName(plural(e.Name)) })
 	w.f("return page, nil\n}\n")
 }

@@ -121,8 +121,9 @@ func (w *goWriter) query(p *codePattern) {
 		w.f("func %s(%sstart Key) (*dynamodb.QueryInput, error) {\n%sreturn &dynamodb.QueryInput{%s\nExclusiveStartKey: start,\n}, nil\n}\n", w.funcs[p], w.inputArgument(p), fail, w.body(c, c.Body, "p", ""))
 		return
 	}
-	w.f("func %s(%sstart [%d]Key) ([]*dynamodb.QueryInput, error) {\n%svar all []*dynamodb.QueryInput\nfor shard := range %d {", w.funcs[p], w.inputArgument(p), c.Shards, fail, c.Shards)
-	w.f("all = append(all, &dynamodb.QueryInput{%s\nExclusiveStartKey: start[shard],\n})\n}\nreturn all, nil\n}\n", w.body(c, c.Body, "p", ""))
+	w.need("Position")
+	w.f("func %s(%sstart [%d]Position) ([]ShardQuery, error) {\n%svar all []ShardQuery\nfor shard, at := range start {\nif at.Finished {\ncontinue\n}", w.funcs[p], w.inputArgument(p), c.Shards, fail)
+	w.f("all = append(all, ShardQuery{shard, &dynamodb.QueryInput{%s\nExclusiveStartKey: at.After,\n}})\n}\nreturn all, nil\n}\n", w.body(c, c.Body, "p", ""))
 }
 
 // single writes the function of a request of one item.

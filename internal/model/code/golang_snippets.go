@@ -31,6 +31,30 @@ type Page[T any] struct {
 	Next  Key
 }
 `},
+	"Position": {text: `
+// Position is where the next page of a shard starts: at its beginning, which is
+// the zero value, or after a key. A shard without more pages is finished.
+type Position struct {
+	After    Key
+	Finished bool
+}
+
+// positionAfter returns the position after a page.
+func positionAfter(key Key) Position { return Position{After: key, Finished: len(key) == 0} }
+
+// ShardQuery is the request of one shard.
+type ShardQuery struct {
+	Shard int
+	Input *dynamodb.QueryInput
+}
+`},
+	"ShardPage": {needs: []string{"Position"}, text: `
+// ShardPage is a page of one shard. Next is where the next page starts.
+type ShardPage[T any] struct {
+	Items []T
+	Next  Position
+}
+`},
 	"keyPart": {imports: []string{"errors", "strings"}, text: `
 // keyPart returns an error if a value cannot be a part of a key: it must not be
 // empty, and it must end before next, which follows it in the key, and before the

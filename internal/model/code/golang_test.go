@@ -69,7 +69,7 @@ func runGo(t *testing.T, url string, generated, program []byte) (output string) 
 }
 
 // The generated Go code rejects text that would make keys ambiguous, and empty sets that
-// cannot be stored.
+// cannot be stored, and reads shards to their ends.
 func TestGeneratedGoKeys(t *testing.T) {
 	testKeys(t, func(m *model.Model, url string, program []byte) string {
 		generated, err := Go(m, Options{Package: "main"})
@@ -214,24 +214,30 @@ func (w *goWriter) runQuery(c *runCase, argument string) {
 	if argument != "" {
 		argument += ", "
 	}
-	next := fmt.Sprintf("zzOK(%s(%spage.Next))", name, argument)
-	requests := fmt.Sprintf("[]*dynamodb.QueryInput{zzOK(%s(%snil))}", name, argument)
+	follow := c.scenario.Calls[0].Follow
 	if step.Shards > 1 {
-		next = fmt.Sprintf("zzOK(%s(%sfunc() (start [%d]Key) { start[i] = page.Next; return }()))[i]", name, argument, step.Shards)
-		requests = fmt.Sprintf("zzOK(%s(%s[%d]Key{}))", name, argument, step.Shards)
+		w.f("var at [%d]Position\nfor {\nqueries := zzOK(%s(%sat))\nif len(queries) == 0 {\nbreak\n}\nfor _, q := range queries {", step.Shards, name, argument)
+		w.f("page := zzOK(Decode%s(zzOK(zzClient.Query(zzContext, q.Input))))", name)
+		w.decodedPage(step)
+		w.f("at[q.Shard] = page.Next\n}\n%s}", map[bool]string{false: "break\n"}[follow])
+		return
 	}
-	w.f("for i, in := range %s {\n_ = i\nfor {\nout, err := zzClient.Query(zzContext, in)\nzzCheck(err)\npage, err := Decode%s(out)\nzzCheck(err)", requests, name)
-	if len(step.with) > 0 {
-		for _, e := range step.kinds() {
-			w.f("for _, e := range page.%s {\nzzDecoded(e.Item())\n}", exportedName(plural(e.Name)))
-		}
-	} else {
+	w.f("in := zzOK(%s(%snil))\nfor {\npage := zzOK(Decode%s(zzOK(zzClient.Query(zzContext, in))))", name, argument, name)
+	w.decodedPage(step)
+	if follow {
+		w.f("if page.Next != nil {\nin = zzOK(%s(%spage.Next))\ncontinue\n}", name, argument)
+	}
+	w.f("break\n}")
+}
+
+func (w *goWriter) decodedPage(step *codeStep) {
+	if len(step.with) == 0 {
 		w.f("for _, e := range page.Items {\n%s\n}", w.decodedItem(step, "e"))
+		return
 	}
-	if c.scenario.Calls[0].Follow {
-		w.f("if page.Next != nil {\nin = %s\ncontinue\n}", next)
+	for _, e := range step.kinds() {
+		w.f("for _, e := range page.%s {\nzzDecoded(e.Item())\n}", exportedName(plural(e.Name)))
 	}
-	w.f("break\n}\n}")
 }
 
 // decodedItem returns the statement that reports a decoded item.

@@ -51,7 +51,7 @@ var pyReserved = strings.Fields(`False None True and as assert async await break
 var pyTypes = strings.Fields("Item Key Request AttributeValue Number Page Any Literal Decimal Generic TypeVar T Mapping Sequence True False None")
 
 func newPyWriter(s *codeSpec) *pyWriter {
-	w := &pyWriter{spec: s, names: newNameSet(slices.Concat(pyReserved, pyTypes)...), types: make(map[*codeEntity]string), fields: make(map[*model.Field]string),
+	w := &pyWriter{spec: s, names: newNameSet(slices.Concat(pyReserved, pyTypes, s.shardTypes())...), types: make(map[*codeEntity]string), fields: make(map[*model.Field]string),
 		enums: make(map[*model.Field]string), funcs: make(map[*codePattern]string), inputs: make(map[*codeStep]string),
 		params: make(map[*codeParam]string), members: make(map[*codeStep]string), snippets: make(map[string]bool), typing: map[string]bool{"Any": true}}
 	w.unit = "    "
@@ -128,11 +128,16 @@ Request = dict[str, Any]
 # Number is a number; those that are read are Decimal.
 Number = Union[Decimal, int]
 `)
-	if w.snippets["Page"] {
-		b.WriteString(pySnippets["Page"].text)
+	// The first uses of these types are evaluated when the module is loaded.
+	rest := code.String()
+	for _, name := range []string{"Position", "T", "Page", "ShardPage"} {
+		if w.snippets[name] {
+			b.WriteString(pySnippets[name].text)
+			rest = strings.ReplaceAll(rest, pySnippets[name].text, "")
+		}
 	}
 	b.WriteString(body)
-	b.WriteString(strings.ReplaceAll(code.String(), pySnippets["Page"].text, ""))
+	b.WriteString(rest)
 	return []byte(b.String())
 }
 

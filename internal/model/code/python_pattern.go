@@ -288,41 +288,59 @@ func (w *pyWriter) operands(c *codeStep, values map[string]any, variable string)
 // query writes the functions of a query.
 func (w *pyWriter) query(p *codePattern) {
 	c := p.steps[0]
-	arguments := w.arguments(p)
 	w.f("\n")
 	if c.Shards > 1 {
-		w.def(w.funcs[p], append(arguments, "start: Sequence[Key | None] | None = None"), "list[Request]")
-		w.doc("Returns " + p.summary())
-		w.stepChecks(c, "")
-		w.f("requests: list[Request] = []\nfor shard in range(%d):", c.Shards)
-		w.depth++
-		w.f("request: Request = {\n%s\n}\nif start is not None and start[shard] is not None:", w.body(c, c.Body, "", ""))
-		w.f("%srequest[\"ExclusiveStartKey\"] = start[shard]\nrequests.append(request)", w.unit)
-		w.depth--
-		w.f("return requests")
+		w.shardQuery(p)
 	} else {
-		w.def(w.funcs[p], append(arguments, "start: Key | None = None"), "Request")
+		w.def(w.funcs[p], append(w.arguments(p), "start: Key | None = None"), "Request")
 		w.doc("Returns " + p.summary())
 		w.stepChecks(c, "")
 		w.f("request: Request = {\n%s\n}\nif start is not None:\n%srequest[\"ExclusiveStartKey\"] = start\nreturn request", w.body(c, c.Body, "", ""), w.unit)
+		w.depth--
 	}
+	w.decodeQuery(p)
+}
+
+// shardQuery writes the function of a query whose shard is not known: it returns one
+// request for each.
+func (w *pyWriter) shardQuery(p *codePattern) {
+	c := p.steps[0]
+	w.need("_positions")
+	w.def(w.funcs[p], append(w.arguments(p), "start: Sequence[Position] | None = None"), "list[ShardQuery]")
+	w.doc("Returns " + p.summary())
+	w.stepChecks(c, "")
+	w.f("requests: list[ShardQuery] = []\nfor shard, v in enumerate(_positions(start, %d)):", c.Shards)
+	w.depth++
+	w.f("if v.finished:\n%scontinue\nrequest: Request = {\n%s\n}\nif v.after is not None:", w.unit, w.body(c, c.Body, "", ""))
+	w.f("%srequest[\"ExclusiveStartKey\"] = v.after\nrequests.append(ShardQuery(shard, request))", w.unit)
 	w.depth--
+	w.f("return requests")
+	w.depth--
+}
+
+// decodeQuery writes the function that decodes a page of a query.
+func (w *pyWriter) decodeQuery(p *codePattern) {
+	c := p.steps[0]
 	kind := w.decoder(p, c)
+	generic, next, nextType, end := "Page", `reply.get("LastEvaluatedKey")`, "Key | None", "None"
+	if c.Shards > 1 {
+		generic, next, nextType, end = "ShardPage", `_position_after(reply.get("LastEvaluatedKey"))`, "Position", "finished"
+	}
 	if len(c.with) == 0 {
-		w.need("Page")
+		w.need(generic)
 		w.f("\n")
-		w.def("decode_"+w.funcs[p], []string{"reply: Mapping[str, Any]"}, "Page["+kind+"]")
+		w.def("decode_"+w.funcs[p], []string{"reply: Mapping[str, Any]"}, generic+"["+kind+"]")
 		w.doc("Returns the items of a reply.")
-		w.f("return Page([%s.of(it) for it in reply[\"Items\"]], reply.get(\"LastEvaluatedKey\"))", kind)
+		w.f("return %s([%s.of(it) for it in reply[\"Items\"]], %s)", generic, kind, next)
 		w.depth--
 		return
 	}
 	page := w.names.take(pascalName(p.Name)+"Page", "Value")
 	kinds := append([]*codeEntity{c.entity}, c.with...)
-	w.lists(page, fmt.Sprintf("A page of %q. next is where the next page starts; it is None after the last one.", p.Name), kinds, "next: Key | None")
+	w.lists(page, fmt.Sprintf("A page of %q. next is where the next page starts; it is %s after the last one.", p.Name, end), kinds, "next: "+nextType)
 	w.def("decode_"+w.funcs[p], []string{"reply: Mapping[str, Any]"}, page)
 	w.doc("Returns the items of a reply. An item of another entity is an error.")
-	w.f("page = %s(%s, next=reply.get(\"LastEvaluatedKey\"))", page, pyEmpty(kinds))
+	w.f("page = %s(%s, next=%s)", page, pyEmpty(kinds), next)
 	w.sort(c.kinds(), `reply["Items"]`, "page")
 	w.f("return page")
 	w.depth--

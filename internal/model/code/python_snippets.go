@@ -2,9 +2,11 @@ package code
 
 // pySnippets are what generated Python is built on, by name.
 var pySnippets = map[string]snippet{
-	"Page": {imports: []string{"Generic", "TypeVar"}, text: `
-T = TypeVar("T")
+	"T": {imports: []string{"Generic", "TypeVar"}, text: `
 
+T = TypeVar("T")
+`},
+	"Page": {needs: []string{"T"}, text: `
 
 @dataclass
 class Page(Generic[T]):
@@ -12,6 +14,50 @@ class Page(Generic[T]):
 
     items: list[T]
     next: Key | None
+`},
+	"Position": {text: `
+
+@dataclass(frozen=True)
+class Position:
+    """Where the next page of a shard starts: at its beginning, or after a key.
+
+    A shard without more pages is finished.
+    """
+
+    after: Key | None = None
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class ShardQuery:
+    """The request of one shard."""
+
+    shard: int
+    request: Request
+`},
+	"ShardPage": {needs: []string{"Position", "T"}, text: `
+
+@dataclass
+class ShardPage(Generic[T]):
+    """A page of one shard. next is where the next page starts."""
+
+    items: list[T]
+    next: Position
+`},
+	"_positions": {needs: []string{"Position"}, text: `
+
+def _positions(start: Sequence[Position] | None, shards: int) -> Sequence[Position]:
+    """Returns a position for each shard."""
+    if start is None:
+        return [Position()] * shards
+    if len(start) != shards:
+        raise ValueError(f"there are {len(start)} positions, but {shards} shards")
+    return start
+
+
+def _position_after(key: Key | None) -> Position:
+    """Returns the position after a page."""
+    return Position(after=key, finished=not key)
 `},
 	"_key_part": {text: `
 

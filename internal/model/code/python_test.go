@@ -157,23 +157,32 @@ func (w *pyWriter) runQuery(c *runCase, arguments string) {
 	if arguments != "" {
 		arguments += ", "
 	}
-	requests, again := fmt.Sprintf("[m.%s(%sstart=None)]", w.funcs[p], arguments), fmt.Sprintf("m.%s(%sstart=page.next)", w.funcs[p], arguments)
+	follow := c.scenario.Calls[0].Follow
 	if step.Shards > 1 {
-		requests = fmt.Sprintf("m.%s(%sstart=None)", w.funcs[p], arguments)
-		again = fmt.Sprintf("m.%s(%sstart=[page.next] * %d)[i]", w.funcs[p], arguments, step.Shards)
-	}
-	w.f("for i, request in enumerate(%s):\n    while True:\n        page = m.decode_%s(client.query(**request))", requests, w.funcs[p])
-	if len(step.with) > 0 {
-		for _, e := range step.kinds() {
-			w.f("        for e in page.%s:\n            decoded(e.item())", pyList(e))
+		w.f("at = [m.Position()] * %d\nwhile queries := m.%s(%sstart=at):\n    for q in queries:\n        page = m.decode_%s(client.query(**q.request))", step.Shards, w.funcs[p], arguments, w.funcs[p])
+		w.decodedPage(step)
+		w.f("        at[q.shard] = page.next")
+		if !follow {
+			w.f("    break")
 		}
-	} else {
+		return
+	}
+	w.f("request = m.%s(%sstart=None)\nfor _ in range(1000):\n    if request:\n        page = m.decode_%s(client.query(**request))", w.funcs[p], arguments, w.funcs[p])
+	w.decodedPage(step)
+	if follow {
+		w.f("    if page.next is not None:\n        request = m.%s(%sstart=page.next)\n        continue", w.funcs[p], arguments)
+	}
+	w.f("    break")
+}
+
+func (w *pyWriter) decodedPage(step *codeStep) {
+	if len(step.with) == 0 {
 		w.f("        for e in page.items:\n            %s", w.decodedItem(step))
+		return
 	}
-	if c.scenario.Calls[0].Follow {
-		w.f("        if page.next is not None:\n            request = %s\n            continue", again)
+	for _, e := range step.kinds() {
+		w.f("        for e in page.%s:\n            decoded(e.item())", pyList(e))
 	}
-	w.f("        break")
 }
 
 // decodedItem returns the statement that reports the decoded item e.

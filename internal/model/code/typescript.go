@@ -38,7 +38,11 @@ type tsWriter struct {
 }
 
 func newTSWriter(s *codeSpec) *tsWriter {
-	w := &tsWriter{spec: s, names: newNameSet(slices.Concat(tsReserved, slices.Collect(maps.Keys(tsSnippets)))...), types: make(map[*codeEntity]string),
+	snippets := slices.Collect(maps.Keys(tsSnippets))
+	if len(s.shardTypes()) == 0 {
+		snippets = slices.DeleteFunc(snippets, func(name string) bool { return name == "Position" || name == "ShardPage" })
+	}
+	w := &tsWriter{spec: s, names: newNameSet(slices.Concat(tsReserved, snippets, s.shardTypes())...), types: make(map[*codeEntity]string),
 		enums: make(map[*model.Field]string), funcs: make(map[*codePattern]string), inputs: make(map[*codeStep]string),
 		snippets: make(map[string]bool), imports: map[string]bool{"AttributeValue": true}}
 	w.lineWriter.unit = "  "

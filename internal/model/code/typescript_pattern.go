@@ -297,25 +297,47 @@ func (w *tsWriter) query(p *codePattern) {
 		arguments += ", "
 	}
 	if c.Shards > 1 {
-		w.f("export function %s(%sstart: (Key | undefined)[] = []): %s[] {", w.funcs[p], arguments, w.sdk("QueryCommandInput"))
-		w.f("%sreturn Array.from({ length: %d }, (_, shard) => ({\n%s\nExclusiveStartKey: start[shard],\n}));\n}\n", w.stepChecks(c, "p"), c.Shards, w.body(c, c.Body, "p", ""))
+		w.need("Position")
+		w.f("export function %s(%sstart: Position[] = []): ShardQuery[] {\n%sconst all: ShardQuery[] = [];\nfor (let shard = 0; shard < %d; shard++) {", w.funcs[p], arguments, w.stepChecks(c, "p"), c.Shards)
+		w.sdk("QueryCommandInput")
+		w.f("const at = start[shard] ?? {};\nif (at.finished) {\ncontinue;\n}\nall.push({\nshard,\nrequest: {\n%s\nExclusiveStartKey: at.after,\n},\n});\n}\nreturn all;\n}\n", w.body(c, c.Body, "p", ""))
 	} else {
 		w.f("export function %s(%sstart?: Key): %s {", w.funcs[p], arguments, w.sdk("QueryCommandInput"))
 		w.f("%sreturn {\n%s\nExclusiveStartKey: start,\n};\n}\n", w.stepChecks(c, "p"), w.body(c, c.Body, "p", ""))
 	}
+	w.decodeQuery(p)
+}
+
+// decodeQuery writes the function that decodes a page of a query.
+func (w *tsWriter) decodeQuery(p *codePattern) {
+	c := p.steps[0]
 	function, kind := w.decoder(p, c)
-	name := capitalized(w.funcs[p])
-	if len(c.with) == 0 {
-		w.f("/** Returns the items of a reply. */\nexport function decode%s(out: %s): %s<%s> {", name, w.sdk("QueryCommandOutput"), w.need("Page"), kind)
+	name, sharded := capitalized(w.funcs[p]), c.Shards > 1
+	begin := fmt.Sprintf("export function decode%s(out: %s)", name, w.sdk("QueryCommandOutput"))
+	switch {
+	case len(c.with) == 0 && sharded:
+		w.f("/** Returns the items of a reply. */\n%s: %s<%s> {", begin, w.need("ShardPage"), kind)
+		w.f("return { items: (out.Items ?? []).map(%s), next: positionAfter(out.LastEvaluatedKey) };\n}\n", function)
+		return
+	case len(c.with) == 0:
+		w.f("/** Returns the items of a reply. */\n%s: %s<%s> {", begin, w.need("Page"), kind)
 		w.f("const items = (out.Items ?? []).map(%s);\nreturn out.LastEvaluatedKey === undefined ? { items } : { items, next: out.LastEvaluatedKey };\n}\n", function)
 		return
 	}
 	page := w.names.take(name+"Page", "Value")
-	w.f("/** A page of %q. next is where the next page starts; the last page has none. */\nexport interface %s {", p.Name, page)
 	kinds := append([]*codeEntity{c.entity}, c.with...)
+	end, next := "the last page has none", "next?: Key;"
+	if sharded {
+		end, next = "it is finished after the last one", "next: Position;"
+	}
+	w.f("/** A page of %q. next is where the next page starts; %s. */\nexport interface %s {", p.Name, end, page)
 	w.lists(kinds)
-	w.f("next?: Key;\n}\n\n/** Returns the items of a reply. An item of another entity is an error. */\nexport function decode%s(out: %s): %s {", name, w.sdk("QueryCommandOutput"), page)
-	w.f("const page: %s = { %s };\nif (out.LastEvaluatedKey !== undefined) {\npage.next = out.LastEvaluatedKey;\n}", page, emptyLists(kinds))
+	w.f("%s\n}\n\n/** Returns the items of a reply. An item of another entity is an error. */\n%s: %s {", next, begin, page)
+	if sharded {
+		w.f("const page: %s = { %s, next: %s(out.LastEvaluatedKey) };", page, emptyLists(kinds), w.need("positionAfter"))
+	} else {
+		w.f("const page: %s = { %s };\nif (out.LastEvaluatedKey !== undefined) {\npage.next = out.LastEvaluatedKey;\n}", page, emptyLists(kinds))
+	}
 	w.sort(c.kinds(), "out.Items ?? []", "page")
 	w.f("return page;\n}\n")
 }

@@ -9,6 +9,35 @@ export interface Page<T> {
   next?: Key;
 }
 `},
+	"Position": {text: `
+/**
+ * Where the next page of a shard starts: at its beginning, or after a key. A shard without more
+ * pages is finished.
+ */
+export interface Position {
+  after?: Key;
+  finished?: boolean;
+}
+
+/** The request of one shard. */
+export interface ShardQuery {
+  shard: number;
+  request: QueryCommandInput;
+}
+`},
+	"ShardPage": {needs: []string{"positionAfter"}, text: `
+/** A page of one shard. next is where the next page starts. */
+export interface ShardPage<T> {
+  items: T[];
+  next: Position;
+}
+`},
+	"positionAfter": {needs: []string{"Position"}, text: `
+/** Returns the position after a page. */
+function positionAfter(key: Key | undefined): Position {
+  return key === undefined ? { finished: true } : { after: key };
+}
+`},
 	"keyPart": {text: `
 /**
  * Fails if a value cannot be a part of a key: it must not be empty, and it must end before the

@@ -166,23 +166,30 @@ func (w *tsWriter) runQuery(c *runCase, argument string) {
 	if argument != "" {
 		argument += ", "
 	}
-	requests, again := fmt.Sprintf("[m.%s(%sundefined)]", w.funcs[p], argument), fmt.Sprintf("m.%s(%spage.next)", w.funcs[p], argument)
+	follow := c.scenario.Calls[0].Follow
 	if step.Shards > 1 {
-		requests = fmt.Sprintf("m.%s(%s[])", w.funcs[p], argument)
-		again = fmt.Sprintf("m.%s(%sArray(i).concat([page.next]))[i]!", w.funcs[p], argument)
+		w.f("const at: m.Position[] = [];\nfor (;;) {\nconst queries = m.%s(%sat);\nif (queries.length === 0) {\nbreak;\n}\nfor (const q of queries) {", w.funcs[p], argument)
+		w.f("const page = m.decode%s(await client.send(new QueryCommand(q.request)));", capitalized(w.funcs[p]))
+		w.decodedPage(step)
+		w.f("at[q.shard] = page.next;\n}\n%s}", map[bool]string{false: "break;\n"}[follow])
+		return
 	}
-	w.f("for (const [i, first] of %s.entries()) {\nvoid i;\nlet request = first;\nfor (;;) {\nconst page = m.decode%s(await client.send(new QueryCommand(request)));", requests, capitalized(w.funcs[p]))
-	if len(step.with) > 0 {
-		for _, e := range step.kinds() {
-			w.f("for (const e of page.%s) {\nawait decoded(m.%s(e));\n}", camelName(plural(e.Name)), w.function(e, "Item"))
-		}
-	} else {
+	w.f("let request = m.%s(%sundefined);\nfor (;;) {\nconst page = m.decode%s(await client.send(new QueryCommand(request)));", w.funcs[p], argument, capitalized(w.funcs[p]))
+	w.decodedPage(step)
+	if follow {
+		w.f("if (page.next !== undefined) {\nrequest = m.%s(%spage.next);\ncontinue;\n}", w.funcs[p], argument)
+	}
+	w.f("break;\n}\nvoid request;")
+}
+
+func (w *tsWriter) decodedPage(step *codeStep) {
+	if len(step.with) == 0 {
 		w.f("for (const e of page.items) {\n%s\n}", w.decodedItem(step))
+		return
 	}
-	if c.scenario.Calls[0].Follow {
-		w.f("if (page.next !== undefined) {\nrequest = %s;\ncontinue;\n}", again)
+	for _, e := range step.kinds() {
+		w.f("for (const e of page.%s) {\nawait decoded(m.%s(e));\n}", camelName(plural(e.Name)), w.function(e, "Item"))
 	}
-	w.f("break;\n}\n}")
 }
 
 // decodedItem returns the statements that report the decoded item e.

@@ -65,5 +65,22 @@ def sets():
     stored()
 
 
+def shards():
+    for i in range(9):
+        client.put_item(**m.put_order(m.Order(customer="s", id=f"o{3 * i}")))
+    at = [m.Position()] * 3
+    ids = []
+    rounds = 0
+    while queries := m.open_orders(start=at):
+        rounds += 1
+        for q in queries:
+            page = m.decode_open_orders(client.query(**q.request))
+            ids += [e.id for e in page.items]
+            at[q.shard] = page.next
+        print("round", rounds, "of", len(queries), "shards")
+    print(" ".join(sorted(ids)))
+
+
 keys()
 sets()
+shards()

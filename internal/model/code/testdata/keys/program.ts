@@ -67,5 +67,27 @@ async function sets(): Promise<void> {
   await stored();
 }
 
+async function shards(): Promise<void> {
+  for (let i = 0; i < 9; i++) {
+    await client.send(new PutItemCommand(m.putOrder({ customer: "s", id: `o${3 * i}` })));
+  }
+  const at: m.Position[] = [];
+  const ids: string[] = [];
+  for (let round = 1; ; round++) {
+    const queries = m.openOrders(at);
+    if (queries.length === 0) {
+      break;
+    }
+    for (const q of queries) {
+      const page = m.decodeOpenOrders(await client.send(new QueryCommand(q.request)));
+      ids.push(...page.items.map((e) => e.id));
+      at[q.shard] = page.next;
+    }
+    console.log(`round ${round} of ${queries.length} shards`);
+  }
+  console.log(ids.sort().join(" "));
+}
+
 await keys();
 await sets();
+await shards();
