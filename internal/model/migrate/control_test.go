@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/migrate"
 )
@@ -367,4 +368,37 @@ func TestMigrateWaitsForTheEndOfACollision(t *testing.T) {
 	delete(w.stored, 5)
 	want := append(w.mapped(func(stringItem) {}), stringItem{"PK": "C#" + a["customer"], "SK": "O#" + a["order"], "customer": a["customer"], "order": a["order"], "region": "elsewhere", "note": a["note"]})
 	g.wantItems("orders", want)
+}
+
+// A plan finds items that the new tables would not accept.
+func TestMigratePlanChecksNewItems(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		item       map[string]any
+	}{
+		{"too large", "400 KB", map[string]any{"id": map[string]string{"S": "1"}, "tag": map[string]string{"S": "t"}, "note": map[string]string{"S": strings.Repeat("x", 400<<10-12)}}},
+		{"an empty index key", "index", map[string]any{"id": map[string]string{"S": "1"}, "tag": map[string]string{"S": ""}}},
+		{"an index key of another type", "Index", map[string]any{"id": map[string]string{"S": "1"}, "tag": map[string]string{"N": "1"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			old := `
+tables: {things: {key: {partition: id}}}
+entities:
+  thing: {attributes: {id: S, note: S}}
+patterns: [{name: get, get: thing, given: [id], rate: 1/s}]
+`
+			new := `
+tables: {things2: {key: {partition: PK}, indexes: {byTag: {partition: tag}}}}
+entities:
+  thing: {keys: {PK: "THING#{id}"}, attributes: {id: S, note: S, tag: S}}
+patterns: [{name: get, get: thing, given: [id], rate: 1/s}]
+`
+			g := newRig(t, old, new)
+			g.send("PutItem", map[string]any{"TableName": "things", "Item": c.item})
+			plan, err := g.migrator().Plan(t.Context(), model.DefaultPrices(), 0)
+			if err != nil || len(plan.Faults) != 1 || !strings.Contains(plan.Faults[0], c.want) || !strings.Contains(plan.Faults[0], "id=") {
+				t.Errorf("%q, %v", plan.Faults, err)
+			}
+		})
+	}
 }

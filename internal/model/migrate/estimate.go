@@ -7,6 +7,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/index"
+	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
 )
@@ -176,11 +177,31 @@ func (e *estimator) add(s *tableSample, table string, it itemJSON) {
 		plan.fault("%v", err)
 		return
 	}
+	if err := plan.accepts(p); err != nil {
+		plan.fault("%v", &UnmatchedError{table, plan.forward.sources[table].Schema().Key.Of(it.Item), err.Error()})
+		return
+	}
 	s.entities[p.entity]++
 	s.write += capacity.Write(p.item.Size())
 	for _, edit := range index.Diff(plan.forward.back.sources[p.table].Schema(), nil, p.item) {
 		s.write += edit.Units
 	}
+}
+
+// accepts returns why the new table does not accept an item.
+func (p *Plan) accepts(new *placement) error {
+	if n := new.item.Size(); n > item.MaxSize {
+		return fmt.Errorf("the new item has %d bytes, more than 400 KB", n)
+	}
+	t := p.forward.back.sources[new.table].Schema()
+	err := t.CheckItem(new.item)
+	if err == nil {
+		err = t.CheckIndexKeys(nil, new.item)
+	}
+	if err != nil {
+		return fmt.Errorf("the new table does not accept it: %w", err)
+	}
+	return nil
 }
 
 // finish computes dollars and durations.
