@@ -251,6 +251,36 @@ func TestMigratePlan(t *testing.T) {
 	}
 }
 
+// The plan of a new index in a table that stays has the cost of its entries, and
+// of the items that get its key.
+func TestMigratePlanOfAnIndex(t *testing.T) {
+	index := "{partition: id}, indexes: {byState: {partition: state, sort: KEY}}"
+	for _, c := range []struct {
+		name, key, entity string
+		write, read       float64
+	}{
+		// The server writes an entry of 2 units for each item.
+		{"an attribute", "day", "task: {attributes", 20, 0},
+		// An item of 2 units is updated, and has an entry of 2 units then.
+		{"a template", "GSI", `task: {keys: {GSI: "DAY#{day}"}, attributes`, 40, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			new := strings.NewReplacer("{partition: id}", strings.ReplaceAll(index, "KEY", c.key), "task: {attributes", c.entity).Replace(oldTasks)
+			g := newRig(t, oldTasks, new)
+			for i := range 10 {
+				g.send("PutItem", map[string]any{"TableName": "tasks", "Item": stringItem{"id": fmt.Sprint(i), "state": "OPEN", "day": "1", "note": strings.Repeat("x", 1500)}.json()})
+			}
+			plan, err := g.migrator().Plan(t.Context(), model.DefaultPrices(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := plan.Estimate; e.Items != 10 || e.WriteUnits != c.write || e.Dollars <= 0 || (e.ReadUnits > 0) != (c.read > 0) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
 // Writes to the old tables after the switch are reported, and those that the
 // migration itself makes there are not.
 func TestMigrateReportsLateWrites(t *testing.T) {

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/capacity"
@@ -41,8 +42,11 @@ func (m *Migrator) Plan(ctx context.Context, prices *model.Prices, sample int) (
 		return p, nil
 	}
 	e := &estimator{m: m, Estimate: new(Estimate), entities: make(map[string]float64)}
-	for _, table := range p.sourceNames() {
-		if err := e.table(ctx, table, sample); err != nil {
+	for _, t := range p.old.Tables {
+		if !slices.Contains(p.sourceNames(), t.Name) && len(p.newIndexes(t.Name)) == 0 {
+			continue
+		}
+		if err := e.table(ctx, t.Name, sample); err != nil {
 			return nil, err
 		}
 	}
@@ -89,6 +93,7 @@ type estimator struct {
 	*Estimate
 	m        *Migrator
 	entities map[string]float64 // items
+	getUnits float64            // of one consistent GetItem of each item
 }
 
 // maxFaults is how many items that cannot be mapped a plan names.
@@ -136,9 +141,13 @@ func (e *estimator) table(ctx context.Context, table string, sample int) error {
 	e.Items += scale * float64(s.items)
 	e.Bytes += scale * float64(s.bytes)
 	e.WriteUnits += scale * s.write
+	e.getUnits += scale * s.read
 	reads := 3.0 // a scan for the backfill, one of each side for the verification
-	if e.m.plan.inPlace(table) {
+	switch {
+	case e.m.plan.rewritten[table]:
 		reads = 2
+	case e.m.plan.inPlace(table):
+		reads = 0 // the server reads the items itself
 	}
 	e.ReadUnits += scale * reads * float64(s.bytes) / 4096
 	for name, n := range s.entities {
@@ -150,24 +159,17 @@ func (e *estimator) table(ctx context.Context, table string, sample int) error {
 // tableSample is what a sample of a table's items says.
 type tableSample struct {
 	items, bytes int
-	write        float64
+	read, write  float64 // of one consistent GetItem, and of a write, of each item
 	entities     map[string]int
 }
 
 func (e *estimator) add(s *tableSample, table string, it itemJSON) {
 	s.items++
 	s.bytes += it.Size()
+	s.read += capacity.Read(it.Size(), true)
 	plan := e.m.plan
 	if plan.inPlace(table) {
-		p, err := plan.forward.placeKey(table, it.Item)
-		if err == nil {
-			s.entities[p.entity]++
-			var update *indexKeyUpdate
-			if update, err = plan.indexKeys(table, it.Item); update != nil {
-				s.write += capacity.Write(it.Size()) + 1
-			}
-		}
-		if err != nil {
+		if err := e.addInPlace(s, table, it.Item); err != nil {
 			plan.fault("%v", err)
 		}
 		return
@@ -186,6 +188,54 @@ func (e *estimator) add(s *tableSample, table string, it itemJSON) {
 	for _, edit := range index.Diff(plan.forward.back.sources[p.table].Schema(), nil, p.item) {
 		s.write += edit.Units
 	}
+}
+
+// addInPlace adds the cost of an item that stays in its table: the entries of new
+// indexes, and the update that sets their keys.
+func (e *estimator) addInPlace(s *tableSample, table string, it item.Item) error {
+	plan := e.m.plan
+	after, _ := plan.new.Table(table)
+	for _, edit := range index.Diff(after.Schema(), nil, it) {
+		if slices.Contains(plan.newIndexes(table), edit.Index.Name) {
+			s.write += edit.Units
+		}
+	}
+	if !plan.rewritten[table] {
+		return nil
+	}
+	p, err := plan.forward.placeKey(table, it)
+	if err != nil {
+		return err
+	}
+	s.entities[p.entity]++
+	update, err := plan.indexKeys(table, it)
+	if err != nil || update == nil {
+		return err
+	}
+	updated, err := plan.forward.named(table, p.entity).convert(it)
+	if err != nil {
+		return err
+	}
+	s.write += capacity.Write(max(it.Size(), updated.Size()))
+	for _, edit := range index.Diff(after.Schema(), it, updated) {
+		s.write += edit.Units
+	}
+	return nil
+}
+
+// newIndexes returns the indexes that a table that stays gets.
+func (p *Plan) newIndexes(table string) (names []string) {
+	before, old := p.old.Table(table)
+	after, new := p.new.Table(table)
+	if !old || !new {
+		return nil
+	}
+	for _, x := range after.Indexes {
+		if _, ok := before.Index(x.Name); !ok {
+			names = append(names, x.Name)
+		}
+	}
+	return names
 }
 
 // accepts returns why the new table does not accept an item.
@@ -219,7 +269,9 @@ func (e *estimator) finish(prices *model.Prices) {
 	}
 	if e.Items > 0 {
 		changes := e.m.plan.writesPerSecond()
-		e.FollowReads = 2 * changes * max(1, e.Bytes/e.Items/4096)
+		// Both sides are read to follow a change, and again when the record of the
+		// migration's own write is compared.
+		e.FollowReads = 4 * changes * e.getUnits / e.Items
 		e.FollowWrites = changes * max(1, e.WriteUnits/e.Items)
 	}
 	e.DollarsDay = dollars(e.FollowReads, e.FollowWrites) * 24 * time.Hour.Seconds()
