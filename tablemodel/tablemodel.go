@@ -66,10 +66,23 @@ type Plan struct {
 // Change is one request that changes a table.
 type Change struct {
 	Table   string  `json:"table"`
+	Kind    string  `json:"kind"`            // such as CreateTable
 	Text    string  `json:"text"`            // what the change does, for people
 	Loses   string  `json:"loses,omitempty"` // what is lost by it; empty for most changes
 	Request Request `json:"request"`
 }
+
+// The kinds of changes.
+const (
+	CreateTable = apply.CreateTable
+	AddIndex    = apply.AddIndex
+	RemoveIndex = apply.RemoveIndex
+	Billing     = apply.Billing
+	Units       = apply.Units
+	Stream      = apply.Stream
+	TimeToLive  = apply.TimeToLive
+	Recovery    = apply.Recovery
+)
 
 // Request is a request of the DynamoDB API. Its body can be marshalled as JSON.
 type Request struct {
@@ -104,7 +117,20 @@ func Compare(ctx context.Context, client Client, m *Model) (*Plan, error) {
 }
 
 func newChange(c *apply.Change) Change {
-	return Change{Table: c.Table, Text: c.Text, Loses: c.Loses, Request: Request{c.Request.Operation, c.Request.Body}}
+	return Change{Table: c.Table, Kind: c.Kind, Text: c.Text, Loses: c.Loses, Request: Request{c.Request.Operation, c.Request.Body}}
+}
+
+// Select returns a plan with the changes that keep reports true for, and with the
+// conflicts of p.
+func (p *Plan) Select(keep func(Change) bool) *Plan {
+	chosen := &Plan{Changes: []Change{}, Conflicts: p.Conflicts, Notes: p.Notes, plan: &apply.Plan{Faults: p.plan.Faults, Notes: p.plan.Notes}, send: p.send}
+	for i, c := range p.Changes {
+		if keep(c) {
+			chosen.Changes = append(chosen.Changes, c)
+			chosen.plan.Changes = append(chosen.plan.Changes, p.plan.Changes[i])
+		}
+	}
+	return chosen
 }
 
 // pollInterval is how often Apply asks for the state of a table that changes.

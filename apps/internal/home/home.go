@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -20,7 +21,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stator-db/stator"
-	"github.com/stator-db/stator/tablemodel"
 )
 
 // Options configure where the tables are.
@@ -36,6 +36,13 @@ type Options struct {
 	// that the AWS CLI and other processes can access the tables. May be empty.
 	DynamoDB string
 
+	// Apply changes tables that exist to match the model. Without it they stay as an
+	// operator has set them.
+	Apply bool
+
+	// LookOnly makes Open fail if a table does not exist, and changes nothing.
+	LookOnly bool
+
 	Model []byte           // the text of the application's *.model.yaml
 	Log   *slog.Logger     // log of the embedded stator; nil disables logging
 	Now   func() time.Time // clock of the embedded stator; defaults to time.Now
@@ -45,10 +52,13 @@ type Options struct {
 func (o *Options) Flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Endpoint, "endpoint", o.Endpoint, `URL of a DynamoDB server, or "aws"; the default is an embedded stator`)
 	f.StringVar(&o.Data, "data", o.Data, "folder of the embedded stator; the default is in memory")
+	if !o.LookOnly {
+		f.BoolVar(&o.Apply, "apply", o.Apply, "change tables that exist to match the application's model; the default is to report the differences")
+	}
 	f.StringVar(&o.DynamoDB, "dynamodb", o.DynamoDB, "address on which the embedded stator listens for DynamoDB requests, such as 127.0.0.1:8000")
 }
 
-// Home gives access to an application's tables, which exist and match the model.
+// Home gives access to an application's tables, which exist.
 type Home struct {
 	DB      *dynamodb.Client
 	Streams *dynamodbstreams.Client
@@ -62,8 +72,8 @@ type Home struct {
 	server *http.Server
 }
 
-// Open connects to the tables, or opens the embedded stator, and makes the tables
-// match the model. Tables that match already are not changed.
+// Open connects to the tables, or opens the embedded stator, and creates the tables that
+// do not exist. It fails if a table that exists lacks what the application needs.
 func Open(ctx context.Context, o Options) (*Home, error) {
 	h := new(Home)
 	settings, err := h.settings(ctx, o)
@@ -72,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Home, error) {
 	}
 	h.DB = dynamodb.NewFromConfig(settings)
 	h.Streams = dynamodbstreams.NewFromConfig(settings)
-	if err := h.ensureTables(ctx, o.Model); err != nil {
+	if err := h.ensureTables(ctx, o); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
@@ -92,6 +102,11 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 		return settings, nil
 	case o.Endpoint != "":
 		return elsewhere(ctx, o.Endpoint)
+	}
+	if o.LookOnly {
+		if _, err := os.Stat(o.Data); err != nil {
+			return aws.Config{}, fmt.Errorf("there are no tables in --data: %w", err)
+		}
 	}
 	if o.Data != "" {
 		stator.SpareThreads()
@@ -138,16 +153,6 @@ func local(url string, client aws.HTTPClient) aws.Config {
 		Credentials:  credentials.NewStaticCredentialsProvider("app", "app", ""),
 		HTTPClient:   client,
 	}
-}
-
-// ensureTables creates and changes the tables to match the model. It makes no
-// change that loses data: an operator does that with `stator model apply`.
-func (h *Home) ensureTables(ctx context.Context, text []byte) error {
-	m, err := tablemodel.Parse("the application's model", text)
-	if err != nil {
-		return err
-	}
-	return tablemodel.Ensure(ctx, h.DB, m)
 }
 
 // Close closes the embedded stator, if there is one, after the requests to its

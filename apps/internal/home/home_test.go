@@ -1,11 +1,16 @@
 package home
 
 import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 const shop = `
@@ -95,5 +100,96 @@ func TestInvalidOptions(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+const ordersIndex = `
+    indexes:
+      byState: {partition: state}`
+
+// What an operator has set on a table stays, and is reported; --apply changes it.
+func TestTablesStayAsTheyAre(t *testing.T) {
+	server, err := Open(t.Context(), Options{Model: []byte(shop), DynamoDB: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if _, err := server.DB.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String("orders"), BillingMode: "PROVISIONED",
+		ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(2000)}}); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	o := Options{Model: []byte(shop), Endpoint: "http://" + server.Address, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	mode := func() string {
+		h, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		d, err := h.DB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("orders")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Table.BillingModeSummary == nil {
+			return "PROVISIONED"
+		}
+		return string(d.Table.BillingModeSummary.BillingMode)
+	}
+	if got := mode(); got != "PROVISIONED" || !strings.Contains(log.String(), "--apply") || !strings.Contains(log.String(), "orders") {
+		t.Errorf("the mode is %s, the log is %s", got, &log)
+	}
+	o.Apply = true
+	if got := mode(); got != "PAY_PER_REQUEST" {
+		t.Errorf("the mode is %s after --apply", got)
+	}
+}
+
+// An application does not start with a table that lacks an index it needs.
+func TestMissingIndex(t *testing.T) {
+	data := t.TempDir()
+	h, err := Open(t.Context(), Options{Model: []byte(shop), Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Model: []byte(strings.Replace(shop, "\n    ttl: expires", ordersIndex+"\n    ttl: expires", 1)), Data: data}
+	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "byState") || !strings.Contains(err.Error(), "--apply") {
+		t.Fatalf("got %v, want an error that names the index and --apply", err)
+	}
+	o.Apply = true
+	h, err = Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A command that only looks creates neither tables nor folders.
+func TestLookOnly(t *testing.T) {
+	server, err := Open(t.Context(), Options{Model: []byte(shop), DynamoDB: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if _, err := server.DB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String("orders")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{Model: []byte(shop), Endpoint: "http://" + server.Address, LookOnly: true}); err == nil || !strings.Contains(err.Error(), "no table orders") {
+		t.Errorf("got %v, want an error that the table does not exist", err)
+	}
+	list, err := server.DB.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+	if err != nil || len(list.TableNames) > 0 {
+		t.Errorf("the tables are %v, %v", list.TableNames, err)
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	if _, err := Open(t.Context(), Options{Model: []byte(shop), Data: missing, LookOnly: true}); err == nil {
+		t.Error("a folder that does not exist was opened")
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("the folder was made")
 	}
 }

@@ -113,6 +113,7 @@ func batch() *cobra.Command {
 		if err != nil {
 			return command.Usage(err)
 		}
+		o.Home.LookOnly = true
 		return with(cmd.Context(), o, func(s *documents.System) error {
 			b, err := s.Store.FindBatch(cmd.Context(), id)
 			if errors.Is(err, table.ErrNotFound) {

@@ -27,6 +27,7 @@ type tables struct {
 }
 
 func (t *tables) flags(cmd *cobra.Command) {
+	t.options.LookOnly = true
 	t.options.Flags(cmd.Flags())
 	cmd.Flags().BoolVar(&t.json, "json", false, "print JSON")
 }
