@@ -155,9 +155,12 @@ func (f *inferFlags) addTrail(r *infer.Result, stderr io.Writer) error {
 	for _, line := range log.Left() {
 		fmt.Fprintf(stderr, "note: not derived from %s\n", line)
 	}
-	if log.From.IsZero() {
+	if log.Events == 0 {
 		fmt.Fprintln(stderr, "note: the log has no successful requests for items of these tables; a trail records them only if its data events are enabled")
 		return nil
+	}
+	if !log.To.After(log.From) {
+		fmt.Fprintln(stderr, "note: all events have the same time, so the rates are not known; they are given as if in one second")
 	}
 	r.AddLog(log.Report(), log.To)
 	return nil

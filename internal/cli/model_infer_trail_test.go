@@ -78,11 +78,16 @@ func TestModelInferCloudTrailFaults(t *testing.T) {
 	items := filepath.Join(dir, "shop.json")
 	writeFile(t, items, []byte(`{"Item":{"PK":{"S":"A#1"},"n":{"N":"1"}}}{"Item":{"PK":{"S":"A#2"},"n":{"N":"2"}}}`))
 	for text, want := range map[string]string{
-		`{"Records":[]}`: "data events are enabled",
-		`{"Items":[]}`:   "not a log file of CloudTrail",
-		`{"Records":[{"eventSource":"dynamodb.amazonaws.com","eventName":"UpdateItem","errorCode":"ConditionalCheckFailedException","requestParameters":{"tableName":"shop","key":{"PK":"A#1"}}}]}`: "1 events: the request failed (ConditionalCheckFailedException)",
-		`{"Records":[{"eventSource":"dynamodb.amazonaws.com","eventName":"ExecuteStatement","requestParameters":{"statement":"SELECT"}}]}`:                                                          "statements are not derived",
-		`{"Records":[{"eventSource":"dynamodb.amazonaws.com","eventName":"UpdateItem","requestParameters":{"tableName":"shop","key":{"PK":"A#1"},"updateExpression":"SET a ="}}]}`:                  "its update",
+		`{"Records":[]}`:   "data events are enabled",
+		`{"Items":[]}`:     "not a log file of CloudTrail",
+		`{"Records":null}`: "data events are enabled",
+		`{"Records":[{"eventSource":"dynamodb.amazonaws.com","eventName":"GetItem","requestParameters":{"tableName":"shop","key":{"PK":"A#1"}}}]}`:                                                                                                                                                     "1 events: the event has no time",
+		`{"Records":[{"eventTime":"2026-11-01T10:00:00Z","eventSource":"dynamodb.amazonaws.com","eventName":"Query","requestParameters":{"tableName":"shop","exclusiveStartKey":{"PK":"A#1"},"keyConditionExpression":"PK = :a"}}]}`:                                                                   "a further page",
+		`{"Records":[{"eventTime":"2026-11-01T10:00:00Z","eventSource":"dynamodb.amazonaws.com","eventName":"GetItem","errorCode":"a\nb","requestParameters":{"tableName":"shop","key":{"PK":"A#1"}}}]}`:                                                                                               `failed (a\nb)`,
+		`{"Records":[{"eventTime":"2026-11-01T10:00:00Z","eventSource":"dynamodb.amazonaws.com","eventName":"TransactWriteItems","requestParameters":{"requestItems":[{"operation":"Delete","tableName":"shop","key":{"PK":"A#1"}},{"operation":"Delete","tableName":"other","key":{"PK":"A#1"}}]}}]}`: "the others are derived",
+		`{"Records":[{"eventSource":"dynamodb.amazonaws.com","eventName":"UpdateItem","errorCode":"ConditionalCheckFailedException","requestParameters":{"tableName":"shop","key":{"PK":"A#1"}}}]}`:                                                                                                    "1 events: the request failed (ConditionalCheckFailedException)",
+		`{"Records":[{"eventSource":"dynamodb.amazonaws.com","eventName":"ExecuteStatement","requestParameters":{"statement":"SELECT"}}]}`:                                                                                                                                                             "statements are not derived",
+		`{"Records":[{"eventSource":"dynamodb.amazonaws.com","eventName":"UpdateItem","requestParameters":{"tableName":"shop","key":{"PK":"A#1"},"updateExpression":"SET a ="}}]}`:                                                                                                                     "its update",
 	} {
 		log := filepath.Join(dir, "log.json")
 		writeFile(t, log, []byte(text))

@@ -94,7 +94,7 @@ func (s *sample) present(f *Field) bool {
 	if s.full || s.whole {
 		return true
 	}
-	for _, w := range f.when {
+	for _, w := range f.requires {
 		v := s.value(s.entity.byName[w.Name])
 		if !slices.Contains(w.Value.Texts(), plain(v)) {
 			return false

@@ -344,6 +344,7 @@ type Field struct {
 	entity   *Entity
 	template *template // nil for a field with a value of its own
 	when     []*Setting
+	requires []*Setting // when, with that of the attributes it depends on
 	example  item.Value
 	location *Location
 }

@@ -290,7 +290,13 @@ func (v *operandRenderer) literalOperand(l Literal, t item.Type, role ParamRole)
 			continue
 		}
 		f := v.step.Entity.byName[p.name]
+		_, changes := v.set[p.name]
+		constant, fixed := v.fixed[p.name]
 		switch {
+		case fixed && role == CurrentValue:
+			parts = append(parts, OperandPart{Text: constant})
+		case changes && role == NewValue:
+			parts = append(parts, v.use(f, NewValue))
 		case f.template != nil:
 			parts = append(parts, v.parts(*f.template)...)
 		case role == NewValue && (slices.Contains(v.step.Action.Given, p.name) || slices.Contains(v.step.Entity.keyLeaves(), p.name)):

@@ -120,7 +120,8 @@ type planner struct {
 	plan *Plan
 	step *Step
 
-	undecidedBy []string // attributes that are reported by undecided
+	undecidedBy []string               // attributes that are reported by undecided
+	accepted    map[string][]itemState // by names of attributes
 }
 
 func (c *planner) fault(code string, member, try, format string, args ...any) {

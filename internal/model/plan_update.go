@@ -23,7 +23,11 @@ func (c *planner) update() {
 	s.edits = s.namedEdits()
 	byAction := s.edits
 	for _, f := range s.Entity.fields {
-		if f.template == nil || !f.Stored || s.Table.schema.Key.Has(f.Name) || touched(byAction, f) {
+		if touched(byAction, f) {
+			c.checkRemoved(f)
+			continue
+		}
+		if f.template == nil && !s.Table.schema.Uses(f.Name) || !f.Stored || s.Table.schema.Key.Has(f.Name) {
 			continue
 		}
 		if e, changes := c.dependentEdit(f); changes {
@@ -31,6 +35,18 @@ func (c *planner) update() {
 		}
 	}
 	c.orderStates()
+}
+
+// checkRemoved reports a field with a template that the update removes by its name although
+// the model says that items have it.
+func (c *planner) checkRemoved(f *Field) {
+	if f.template == nil || !slices.Contains(c.step.Action.Remove, f.Name) {
+		return
+	}
+	if p, known := c.presence(f); known && p.mayBeAfter {
+		c.fault("stale", "remove", "declare with when which items have it, and change that attribute",
+			"it removes %s, which the item still has by its template", f.Name)
+	}
 }
 
 // namedEdits returns the changes that the action names.
@@ -60,10 +76,13 @@ func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 	s := c.step
 	if s.Action.Creates {
 		// Nothing is stored yet, so that everything that the item has must be set.
-		return edit{verb: "SET", field: f, key: true}, c.builtBy(f)
+		return edit{verb: "SET", field: f, key: true}, f.template != nil && c.builtBy(f)
 	}
-	parts := changedBy(s.edits, s.Entity.dependencies(f.Name))
-	switch deciding := changedBy(s.edits, names(f.when)); {
+	var parts []edit
+	if f.template != nil {
+		parts = changedBy(s.edits, s.Entity.dependencies(f.Name))
+	}
+	switch deciding := changedBy(s.edits, names(f.requires)); {
 	case len(parts)+len(deciding) == 0:
 		return e, false
 	case slices.ContainsFunc(slices.Concat(parts, deciding), edit.accumulates):
@@ -75,6 +94,9 @@ func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 		return e, false
 	case slices.ContainsFunc(parts, func(e edit) bool { return e.verb == "REMOVE" }), !p.mayBeAfter:
 		return edit{verb: "REMOVE", field: f, key: true}, p.mayBeBefore
+	case f.template == nil && p.mustBeAfter && !p.mustBeBefore:
+		c.fault("stale", "set", "set it too", "the item must have %s afterwards, which is in a key of an index, and the update does not set it", f.Name)
+		return e, false
 	case p.mustBeAfter && (len(parts) > 0 || !p.mustBeBefore):
 		c.ambiguousFrom(f)
 		return edit{verb: "SET", field: f, key: true}, true
@@ -85,11 +107,28 @@ func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 	return e, false
 }
 
-// builtBy reports whether an item that the update creates has a field.
+// builtBy reports whether an item that the update creates has a field: it has what its
+// key contains and what the update sets.
 func (c *planner) builtBy(f *Field) bool {
-	d := &scenarioBuilder{m: c.m, stride: 1 << 16}
-	now, _ := d.updated(c.step, d.sample(c.step, c.step.Entity, 0, c.m.valuesBefore(c.step.Action)))
-	return now.present(f)
+	s := c.step
+	provided := slices.Concat(s.Action.Given, s.Action.Each)
+	for _, k := range s.Table.schema.Key.All() {
+		provided = append(provided, s.Entity.dependencies(k.Name)...)
+	}
+	for _, e := range s.edits {
+		provided = append(provided, e.field.Name)
+	}
+	for _, name := range slices.Concat(s.Entity.dependencies(f.Name), names(f.requires)) {
+		leaf := s.Entity.byName[name]
+		if shard := leaf.Attribute != nil && leaf.Attribute.Shards > 0; !shard && !slices.Contains(provided, name) {
+			return false
+		}
+	}
+	p, known := c.presence(f)
+	if known && p.mayBeAfter && !p.mustBeAfter {
+		c.undecided(f)
+	}
+	return known && p.mustBeAfter
 }
 
 // changedBy returns the changes of the named attributes.
@@ -110,10 +149,10 @@ func (e edit) accumulates() bool { return e.verb == "ADD" || e.verb == "append" 
 // that is a copy of a number can be added to as well; an expression cannot build text
 // from a sum.
 func (c *planner) accumulated(f *Field, parts []edit) (e edit, changes bool) {
-	if _, single := f.template.single(); single && len(parts) == 1 && parts[0].verb == "ADD" && len(f.when) == 0 {
+	if _, single := f.template.single(); single && f.Type == item.N && len(parts) == 1 && parts[0].verb == "ADD" && len(f.requires) == 0 {
 		return edit{verb: "ADD", field: f, value: parts[0].value}, true
 	}
-	for _, e := range changedBy(c.step.edits, slices.Concat(c.step.Entity.dependencies(f.Name), names(f.when))) {
+	for _, e := range changedBy(c.step.edits, slices.Concat(c.step.Entity.dependencies(f.Name), names(f.requires))) {
 		if e.accumulates() {
 			member := map[string]string{"ADD": "add", "append": "append"}[e.verb]
 			c.fault("stale", member, "set "+e.field.Name+" to its new value, with a condition on the value before",
@@ -136,29 +175,70 @@ type fieldPresence struct {
 // states.
 func (c *planner) presence(f *Field) (p fieldPresence, known bool) {
 	p = fieldPresence{mustBeBefore: true, mustBeAfter: true}
-	before, ok := c.acceptedStates(names(f.when))
+	deciding := names(f.requires)
+	before, ok := c.acceptedStates(deciding)
 	if !ok {
-		c.fault("stale", "condition", "", "whether the item has %s depends on more than %d combinations of %s", f.Name, maxStates, strings.Join(names(f.when), ", "))
+		c.tooManyStates(f, deciding)
 		return p, false
 	}
+	kept := slices.DeleteFunc(slices.Clone(deciding), func(name string) bool { return len(changedBy(c.step.edits, []string{name})) > 0 })
+	after := make(map[string][2]bool) // whether it may and must be present afterwards, by the unchanged part of the state
 	for _, state := range before {
 		was := c.sampleIn(state).present(f)
 		p.mayBeBefore, p.mustBeBefore = p.mayBeBefore || was, p.mustBeBefore && was
-		for _, after := range c.statesAfter(state, names(f.when)) {
-			is := after != nil && c.sampleIn(after).present(f)
-			p.mayBeAfter, p.mustBeAfter = p.mayBeAfter || is, p.mustBeAfter && is
-			p.changes = p.changes || was != is
+		is, known := after[state.text(kept)]
+		if !known {
+			is = c.presentAfter(f, state, deciding)
+			after[state.text(kept)] = is
 		}
+		p.mayBeAfter, p.mustBeAfter = p.mayBeAfter || is[0], p.mustBeAfter && is[1]
+		p.changes = p.changes || was != is[0] || was != is[1]
 	}
 	return p, true
+}
+
+// presentAfter returns whether an item that was in a state may have a field, and whether
+// it must.
+func (c *planner) presentAfter(f *Field, before itemState, deciding []string) (is [2]bool) {
+	is[1] = true
+	for _, after := range c.statesAfter(before, deciding) {
+		has := after != nil && c.sampleIn(after).present(f)
+		is[0], is[1] = is[0] || has, is[1] && has
+	}
+	return is
+}
+
+// tooManyStates reports that an update cannot be planned for all states.
+func (c *planner) tooManyStates(f *Field, names []string) {
+	c.fault("stale", "condition", "", "whether the item has %s depends on more than %d combinations of %s", f.Name, maxStates, strings.Join(names, ", "))
 }
 
 // itemState gives attributes with listed values one of these each.
 type itemState map[string]item.Value
 
+// text is the state of the named attributes, to compare it.
+func (s itemState) text(names []string) (text string) {
+	for _, name := range names {
+		text += plain(s[name]) + "\x00"
+	}
+	return text
+}
+
 // acceptedStates returns the states of an item, by the values of the named attributes,
 // in which the condition can hold. ok is false if there are too many.
 func (c *planner) acceptedStates(names []string) (states []itemState, ok bool) {
+	id := strings.Join(names, "\x00")
+	if states, ok := c.accepted[id]; ok {
+		return states, true
+	}
+	defer func() {
+		if ok {
+			if c.accepted == nil {
+				c.accepted = make(map[string][]itemState)
+			}
+			c.accepted[id] = states
+		}
+	}()
 	all := []itemState{{}}
 	for _, name := range names {
 		f := c.step.Entity.byName[name]
@@ -265,7 +345,10 @@ func (m *Model) accepts(s *Step, x *sample, state itemState) bool {
 			return decided
 		}
 		exists := op == expr.Exists || op == expr.NotExists
-		conditional := len(f.when) > 0 && !slices.ContainsFunc(f.when, func(w *Setting) bool { return state[w.Name] == nil })
+		conditional := len(f.requires) > 0 && !slices.ContainsFunc(f.requires, func(w *Setting) bool { return state[w.Name] == nil })
+		if conditional && !x.present(f) {
+			return true // a test of a missing attribute has one result
+		}
 		return exists && (conditional || s.Table.schema.Key.Has(f.Name))
 	})
 }
@@ -273,12 +356,12 @@ func (m *Model) accepts(s *Step, x *sample, state itemState) bool {
 // undecided reports a field that some items have after the update and others do not.
 // It reports only the first of several fields that depend on the same attributes.
 func (c *planner) undecided(f *Field) {
-	what := strings.Join(names(f.when), ", ")
+	what := strings.Join(names(f.requires), ", ")
 	if slices.Contains(c.undecidedBy, what) {
 		return
 	}
 	c.undecidedBy = append(c.undecidedBy, what)
-	for _, e := range changedBy(c.step.edits, names(f.when)) {
+	for _, e := range changedBy(c.step.edits, names(f.requires)) {
 		if e.value.templated() {
 			c.fault("stale", "set", "declare one pattern for each value of "+e.field.Name,
 				"whether the item has %s depends on the new value of %s, so that no single request is right", f.Name, e.field.Name)
@@ -299,7 +382,11 @@ func (c *planner) ambiguousFrom(f *Field) {
 		if !given || len(changedBy(s.edits, []string{name})) > 0 || leaf.Attribute == nil || len(leaf.Attribute.Values) == 0 || from.Value.templated() {
 			continue
 		}
-		states, _ := c.acceptedStates([]string{name})
+		states, ok := c.acceptedStates([]string{name})
+		if !ok {
+			c.tooManyStates(f, []string{name})
+			return
+		}
 		for _, state := range states {
 			if other := plain(state[name]); other != from.Value.text {
 				c.fault("stale", "condition", "add a condition on "+name,
@@ -320,7 +407,7 @@ func (c *planner) orderStates() {
 		if !e.key {
 			continue
 		}
-		for _, name := range slices.Concat(names(e.field.when), s.Entity.dependencies(e.field.Name)) {
+		for _, name := range slices.Concat(names(e.field.requires), s.Entity.dependencies(e.field.Name)) {
 			f := s.Entity.byName[name]
 			if f.Attribute != nil && len(f.Attribute.Values) > 0 && !slices.Contains(deciding, name) && !slices.Contains(s.Entity.keyLeaves(), name) {
 				deciding = append(deciding, name)

@@ -97,6 +97,10 @@ patterns:
 		{`add: {points: 3}`, "ADD points, ADD rank", ""},
 		{`set: {points: 3}`, "SET points, SET rank", ""},
 		{`set: {kind: a}`, "SET kind", ""},
+		{`set: {status: READY}, condition: "#leased <= :leased", from: {status: RUNNING}`, "SET status, SET GPK, SET GSK", "RUNNING"},
+		{`set: {due: "{due}"}, condition: "#leased <= :leased", from: {status: RUNNING}`, "SET due", ""},
+		{`creates: true, set: {status: DONE}`, "SET status", ""},
+		{`creates: true, set: {status: READY}`, "SET status, SET GPK", ""},
 		{`creates: true, set: {status: READY, due: "{due}", points: 1, kind: a}`, "SET status, SET due, SET points, SET kind, SET GPK, SET GSK, SET rank", ""},
 	} {
 		m := parsed(t, fmt.Appendf(nil, job, c.action))
@@ -179,15 +183,81 @@ func staleKeysAfter(s *Step, w *itemWrite) (wrong []string) {
 		}
 	}
 	for _, f := range s.Entity.fields {
-		if f.template == nil || !f.Stored || slices.Contains(s.Action.Remove, f.Name) {
+		if f.template == nil && !s.Table.schema.Uses(f.Name) || !f.Stored {
 			continue
 		}
 		uses := slices.Concat(s.Entity.dependencies(f.Name), names(f.when))
+		if f.template == nil {
+			uses = names(f.when)
+		}
 		present := x.present(f) && !slices.ContainsFunc(uses, func(name string) bool { return lacks[name] })
 		got, ok := w.after.Get(f.Name)
+		if f.template == nil && len(f.when) == 0 {
+			continue
+		}
 		if ok != present || present && !item.Equal(got, x.value(f)) {
 			wrong = append(wrong, fmt.Sprintf("%s leaves %s of %v as it was", s.Action.Update, f.Name, w.after))
 		}
 	}
 	return wrong
+}
+
+// A key of an index that is an attribute with a condition is removed with it, or must be set.
+func TestUpdatesOfConditionalKeys(t *testing.T) {
+	const text = `
+model: 1
+tables:
+  tab: {key: {partition: id}, indexes: {open: {partition: queue, sort: openSince}}}
+entities:
+  job:
+    attributes:
+      id: {format: uuid}
+      queue: {size: 4}
+      status: {values: [OPEN, DONE]}
+      openSince: {format: iso8601, when: {status: [OPEN]}}
+      step: {values: [x, y], when: {status: [OPEN]}}
+      label: {template: "L#{step}", when: {step: [x]}}
+patterns:
+  - {name: x, update: job, given: [id], rate: 1/s, %s}
+`
+	for action, want := range map[string]string{
+		`set: {status: DONE}`: "SET status, REMOVE openSince, REMOVE label",
+		`set: {status: OPEN, openSince: "{openSince}"}, from: {status: DONE}, condition: "#status = :s", values: {":s": DONE}`: "openSince",
+		`set: {status: OPEN}`: "stale",
+		`set: {step: y}, from: {status: OPEN}, condition: "#status = :status"`:  "SET step, REMOVE label",
+		`remove: [label], from: {status: OPEN}, condition: "#status = :status"`: "stale",
+	} {
+		m := parsed(t, fmt.Appendf(nil, text, action))
+		plan := m.Plan(m.Patterns[0])
+		var got []string
+		for _, e := range plan.Steps[0].edits {
+			got = append(got, e.verb+" "+e.field.Name)
+		}
+		for _, f := range plan.Faults {
+			got = append(got, f.Code)
+		}
+		if !strings.Contains(strings.Join(got, ", "), want) {
+			t.Errorf("%s: got %q, want %q", action, got, want)
+		}
+	}
+}
+
+// Many attributes on which a key depends do not take long.
+func TestManyStates(t *testing.T) {
+	var when, set, attributes []string
+	for i := range 12 {
+		when = append(when, fmt.Sprintf("b%d: [true]", i))
+		set = append(set, fmt.Sprintf("b%d: \"{b%d}\"", i, i))
+		attributes = append(attributes, fmt.Sprintf("b%d: BOOL", i))
+	}
+	text := fmt.Sprintf(`
+model: 1
+tables: {tab: {key: {partition: id}, indexes: {gsi: {partition: GPK}}}}
+entities: {job: {keys: {GPK: {template: "G#{id}", when: {%s}}}, attributes: {id: {format: uuid}, %s}}}
+patterns: [{name: x, update: job, given: [id], set: {%s}, rate: 1/s}]
+`, strings.Join(when, ", "), strings.Join(attributes, ", "), strings.Join(set, ", "))
+	m := parsed(t, []byte(text))
+	if faults := m.Plan(m.Patterns[0]).Faults; len(faults) != 1 || faults[0].Code != "stale" {
+		t.Errorf("the faults are %v", faults)
+	}
 }

@@ -25,6 +25,8 @@ func newHumanRenderer(s *Step) *humanRenderer {
 				w.fixed[x.Name] = x.Value.text
 			} else if x.Value.kind != literalString {
 				w.exact[x.Name] = x.Value
+			} else {
+				delete(w.fixed, x.Name) // a new value, whatever it was before
 			}
 		}
 	}

@@ -35,6 +35,9 @@ func (r *resolver) entities() {
 		return
 	}
 	for _, e := range r.m.Entities {
+		for _, f := range e.fields {
+			f.requires = e.requirements(f, make(map[*Field]bool))
+		}
 		r.checkSize(e)
 	}
 }
@@ -160,8 +163,13 @@ func (r *resolver) checkValues(a *Attribute, t item.Type) {
 		r.fault(a.At("values"), "values can be listed only for types S, N and BOOL, not %s", t)
 	}
 	for _, v := range a.Values {
-		if _, err := item.ParseNumber(v); t == item.N && err != nil {
+		n, err := item.ParseNumber(v)
+		switch {
+		case t != item.N:
+		case err != nil:
 			r.fault(a.At("values"), "%q is not a number, but %s is of type N", v, a.Name)
+		case n.String() != v:
+			r.fault(a.At("values"), "write %s as %s, the form in which it is stored", v, n)
 		}
 		if t == item.BOOL && !slices.Contains(boolValues, v) {
 			r.fault(a.At("values"), "%q is neither true nor false, but %s is of type BOOL", v, a.Name)
@@ -274,6 +282,24 @@ func (r *resolver) references(e *Entity) {
 	r.checkCycles(e)
 }
 
+// requirements returns the conditions under which an item has a field: its own, and those
+// of the attributes in its template and in its conditions.
+func (e *Entity) requirements(f *Field, seen map[*Field]bool) (all []*Setting) {
+	if seen[f] {
+		return nil
+	}
+	seen[f] = true
+	all = slices.Clone(f.when)
+	for _, name := range slices.Concat(f.parts(), names(f.when)) {
+		for _, w := range e.requirements(e.byName[name], seen) {
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
 // checkTemplate checks that the template of a field is built from attributes of
 // the right types.
 func (r *resolver) checkTemplate(e *Entity, f *Field) {
@@ -334,6 +360,10 @@ func (r *resolver) when(e *Entity, when []*Setting) {
 		}
 		if f.Attribute != nil && f.Type == item.BOOL && len(f.Attribute.Values) == 0 {
 			f.Attribute.Values = boolValues
+		}
+		if f.template != nil {
+			r.fault(s.Position, "%s follows from its template; name the attributes that the template uses", s.Name)
+			continue
 		}
 		if f.Attribute == nil || len(f.Attribute.Values) == 0 {
 			r.fault(s.Position, "%s does not list its values, so nothing can depend on them", s.Name)

@@ -236,7 +236,7 @@ func (r *resolver) setting(e *Entity, s *Setting) {
 		r.attributes(e, s.Position, s.Name)
 		return
 	}
-	if f.Key != nil {
+	if f.template != nil {
 		r.fault(s.Position, "%s follows from its template; set the attributes that the template uses", s.Name)
 		return
 	}

@@ -71,7 +71,7 @@ func (m *Model) requiredValues(s *Step) []*Setting {
 		if !ok {
 			continue
 		}
-		for _, w := range f.when {
+		for _, w := range f.requires {
 			if _, given := named(asked, w.Name); !given {
 				asked = append(asked, &Setting{Name: w.Name, Value: listedLiteral(s.Entity.byName[w.Name], w.Value.Texts()[0])})
 			}

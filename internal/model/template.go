@@ -27,6 +27,8 @@ func parseTemplate(text string) (template, error) {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
+		case c < ' ':
+			return t, fmt.Errorf("the template %q contains a control character", text)
 		case (c == '{' || c == '}') && i+1 < len(text) && text[i+1] == c:
 			constant.WriteByte(c)
 			i++

@@ -16,6 +16,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,8 +26,12 @@ import (
 
 // Log counts the data events of some tables.
 type Log struct {
-	// From and To are the times of the first and the last event that was counted.
+	// From and To are the times of the first and the last event of the files, of any
+	// service.
 	From, To time.Time
+
+	// Events is how many events were counted.
+	Events int
 
 	tables   map[string]*schema.Table
 	recorder *workload.Recorder
@@ -58,7 +63,7 @@ func (l *Log) Report() workload.Report {
 // Left returns how many events of the tables were not counted, by reason.
 func (l *Log) Left() (lines []string) {
 	for _, why := range slices.Sorted(maps.Keys(l.left)) {
-		lines = append(lines, fmt.Sprintf("%d events: %s", l.left[why], why))
+		lines = append(lines, fmt.Sprintf("%d events: %s", l.left[why], strings.Trim(strconv.Quote(why), `"`)))
 	}
 	return lines
 }
@@ -80,9 +85,9 @@ func (l *Log) Read(name string, r io.Reader) error {
 	for n := 1; ; n++ {
 		var document struct {
 			event
-			Records *recordList
+			Records recordList
 		}
-		document.Records = &recordList{log: l}
+		document.Records.log = l
 		switch err := decoder.Decode(&document); {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -118,6 +123,12 @@ func (l *recordList) UnmarshalJSON(text []byte) error {
 
 // add counts an event.
 func (l *Log) add(e *event) {
+	if !e.EventTime.IsZero() && (l.From.IsZero() || e.EventTime.Before(l.From)) {
+		l.From = e.EventTime
+	}
+	if e.EventTime.After(l.To) {
+		l.To = e.EventTime
+	}
 	if e.EventSource != "dynamodb.amazonaws.com" || l.repeated(e.EventID) {
 		return
 	}
@@ -127,21 +138,30 @@ func (l *Log) add(e *event) {
 	case errors.Is(err, errNoData) || errors.As(err, &unknown):
 		return
 	case e.ErrorCode != "":
-		l.left["the request failed ("+e.ErrorCode+")"]++
+		l.leave("the request failed (" + e.ErrorCode + ")")
 		return
 	case err != nil:
-		l.left[e.EventName+": "+err.Error()]++
+		l.leave(e.EventName + ": " + err.Error())
+		return
+	case e.EventTime.IsZero():
+		l.leave("the event has no time")
 		return
 	}
-	if l.From.IsZero() || e.EventTime.Before(l.From) {
-		l.From = e.EventTime
-	}
-	if e.EventTime.After(l.To) {
-		l.To = e.EventTime
-	}
+	l.Events++
 	for _, s := range shapes {
 		l.recorder.Counter(s).Observe(0, 0)
 	}
+}
+
+// maxReasons is how many reasons are reported.
+const maxReasons = 40
+
+// leave notes why an event is not counted.
+func (l *Log) leave(why string) {
+	if _, ok := l.left[why]; !ok && len(l.left) >= maxReasons {
+		why = "other reasons"
+	}
+	l.left[why]++
 }
 
 // repeated reports whether an event was seen before.
@@ -178,6 +198,9 @@ func (l *Log) shapes(e *event) ([]workload.Shape, error) {
 		t, err := l.table(p.TableName)
 		if err != nil {
 			return nil, err
+		}
+		if len(p.ExclusiveStartKey) > 0 {
+			return nil, errors.New("it reads a further page of an earlier request")
 		}
 		s, err := (&shaper{l.recorder, t}).single(e.EventName, &p)
 		return []workload.Shape{s}, err

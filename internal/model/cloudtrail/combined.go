@@ -20,11 +20,13 @@ func (l *Log) combined(e *event) ([]workload.Shape, error) {
 	found := make(map[string][]workload.Action)
 	kinds := make(map[string]workload.Writes)
 	consistent := make(map[string]bool)
+	var unknown error
 	for i := range parts {
 		p := &parts[i]
 		t, err := l.table(p.TableName)
 		if err != nil {
-			return nil, err
+			unknown = err
+			continue
 		}
 		kind, ok := partKinds[p.Operation]
 		if !ok {
@@ -41,6 +43,12 @@ func (l *Log) combined(e *event) ([]workload.Shape, error) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		shapes = append(shapes, workload.Shape{Operation: e.EventName, Table: name, Form: kinds[name].Form(), Actions: workload.Actions(found[name]),
 			Consistent: consistent[name]})
+	}
+	if unknown != nil {
+		if len(shapes) == 0 {
+			return nil, unknown
+		}
+		l.leave(e.EventName + ": parts of it are in tables that are not sampled; the others are derived")
 	}
 	if len(shapes) == 0 {
 		return nil, errors.New("the log has no parts of it")

@@ -32,6 +32,7 @@ type loggedRequest struct {
 	AttributeUpdates         map[string]any
 	ScanFilter, QueryFilter  map[string]any
 	ExpressionAttributeNames map[string]string
+	ExclusiveStartKey        loggedItem
 }
 
 // loggedItem is the key of an item: a log has plain values, or typed ones as the API.

@@ -67,13 +67,18 @@ func numberValue() item.Value {
 // likelyValue returns a value of the type that a placeholder most likely has, by the
 // text before it.
 func likelyValue(text, ref string) item.Value {
-	before, _, _ := strings.Cut(text, ref)
-	upper := strings.ToUpper(before)
-	section := ""
-	at := -1
+	at := 0
+	for _, m := range valuePlaceholder().FindAllStringIndex(text, -1) {
+		if text[m[0]:m[1]] == ref {
+			at = m[0]
+			break
+		}
+	}
+	upper := strings.ToUpper(text[:at])
+	section, last := "", -1
 	for _, word := range []string{"SET ", "REMOVE ", "ADD ", "DELETE "} {
-		if i := strings.LastIndex(upper, word); i > at {
-			section, at = word, i
+		if i := strings.LastIndex(upper, word); i > last {
+			section, last = word, i
 		}
 	}
 	near := strings.TrimRight(upper, " (")

@@ -138,7 +138,7 @@ func quoteTS(text string) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(text)
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\U0010FFFF", `\u{10ffff}`)
 }
 
 // tsProperty returns a name as a property of an object.

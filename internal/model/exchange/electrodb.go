@@ -70,7 +70,7 @@ func (r *electroDB) entity(t *sourceTree) {
 	s.entity.add(SampleAttribute{Name: "__edb_v__", Values: []string{textOf(t.get("model", "version"))}})
 	r.entities = append(r.entities, s.entity)
 	r.patterns = append(r.patterns, SourcePattern{Name: "get " + s.entity.Name, Verb: "get", Entity: s.entity.Name, Given: primary},
-		SourcePattern{Name: "create " + s.entity.Name, Verb: "put", Entity: s.entity.Name, Condition: "attribute_not_exists(" + r.partition() + ")"})
+		SourcePattern{Name: "create " + s.entity.Name, Verb: "put", Entity: s.entity.Name, Condition: r.notExists()})
 	r.patterns = append(r.patterns, s.queries...)
 }
 
@@ -94,7 +94,10 @@ func (s *electroSchema) index(x treeMember) (leaves []string) {
 		key = append(key, keyPart{textOf(sk.get("field")), "RANGE"})
 	}
 	s.reader.index(x.value, name, key, textOf(x.value.get("type")) == "local", "ALL", nil)
-	partition := s.template(pk, s.partitionPrefix(pk, sk), "")
+	if x.value.get("condition") != nil {
+		s.entity.Notes = append(s.entity.Notes, fmt.Sprintf("A function decides which items have the keys of %s; add a when to them.", x.name))
+	}
+	partition := s.template(pk, s.partitionPrefix(x.value, pk, sk), "")
 	s.entity.addKey(partition)
 	leaves = partition.Parts
 	if sk != nil {
@@ -111,8 +114,11 @@ func (s *electroSchema) index(x treeMember) (leaves []string) {
 
 // partitionPrefix is the text before the attributes of a partition key. It names the
 // entity only if there is no sort key that does.
-func (s *electroSchema) partitionPrefix(pk, sk *sourceTree) string {
+func (s *electroSchema) partitionPrefix(index, pk, sk *sourceTree) string {
 	prefix := "$" + textOf(s.tree.get("model", "service"))
+	if scope := textOf(index.get("scope")); scope != "" {
+		prefix += "_" + scope
+	}
 	if sk == nil {
 		prefix += "$" + s.name()
 	}
@@ -136,10 +142,13 @@ func (s *electroSchema) sortAffixes(index, sk *sourceTree) (before, after string
 	for _, x := range listOrNil(c) {
 		collections = append(collections, x.text)
 	}
+	clustered := textOf(index.get("type")) == "clustered"
 	switch {
+	case len(collections) == 0 && clustered:
+		return "", s.inCase(sk, "$"+s.name())
 	case len(collections) == 0:
 		return s.inCase(sk, "$"+s.name()), ""
-	case textOf(index.get("type")) == "clustered":
+	case clustered:
 		return s.inCase(sk, "$"+strings.Join(collections, "#")), s.inCase(sk, "#"+s.name())
 	}
 	return s.inCase(sk, "$"+strings.Join(collections, "#")+"#"+s.name()), ""
@@ -162,23 +171,44 @@ func (s *electroSchema) template(key *sourceTree, before, after string) KeyTempl
 	if textOf(key.get("casing")) != "none" {
 		s.cased = true
 	}
+	composite := listOrNil(key.get("composite"))
+	if composite == nil {
+		composite = listOrNil(key.get("facets")) // an older name
+	}
 	if text := textOf(key.get("template")); text != "" {
 		k.Text, k.Parts = s.reader.placeholders(key, text, func(name string) string { return s.fields[name] })
+		s.reader.numberKey(k, s.kindOf)
 		return k
 	}
-	k.Text = before
-	for _, c := range listOrNil(key.get("composite")) {
+	if len(composite) == 1 && s.fields[composite[0].text] == k.Name {
+		// The attribute itself is the key.
+		k.Text, k.Parts = "{"+k.Name+"}", []string{k.Name}
+		s.reader.keyType(k.Name, s.kindOf(k.Name))
+		return k
+	}
+	k.Text = escaped(before)
+	for _, c := range composite {
 		field, ok := s.fields[c.text]
 		if !ok || !templatable(field) {
 			s.reader.fault(c, "the key %s is built from %s, which is not an attribute", k.Name, c.text)
 			continue
 		}
 		label := cmp.Or(textOf(s.tree.get("attributes", c.text, "label")), c.text)
-		k.Text += s.inCase(key, "#"+label+"_") + "{" + field + "}"
+		k.Text += escaped(s.inCase(key, "#"+label+"_")) + "{" + field + "}"
 		k.Parts = append(k.Parts, field)
 	}
-	k.Text += after
+	k.Text += escaped(after)
 	return k
+}
+
+// kindOf is the type of an attribute of a key, by its name in the table.
+func (s *electroSchema) kindOf(field string) string {
+	for name, f := range s.fields {
+		if f == field && textOf(s.tree.get("attributes", name, "type")) == "number" {
+			return "N"
+		}
+	}
+	return "S"
 }
 
 // attributes adds the attributes of the entity.

@@ -229,3 +229,44 @@ resource "aws_dynamodb_table" "b" { name = data.x.y }`)}
 		t.Errorf("without the values the error is %v", err)
 	}
 }
+
+// The keys are those that the libraries write; they were compared with electrodb 3.4.3 and
+// dynamodb-onetable 2.7.5.
+func TestKeysOfSchemas(t *testing.T) {
+	const electro = `{"model": {"entity": "Order", "version": "1", "service": "Shop"},
+		"attributes": {"id": {"type": "string"}, "num": {"type": "number"}, "st": {"type": "string"}},
+		"indexes": {"p": {"pk": {"field": "pk", "composite": ["id"]}, "sk": {"field": "sk", "composite": []}}, "g": %s}}`
+	for index, want := range map[string]string{
+		`{"index": "gsi", "scope": "abc", "pk": {"field": "g1", "composite": ["st"]}, "sk": {"field": "g2", "composite": ["num"]}}`:       `g1: "$shop_abc#st_{st}"`,
+		`{"index": "gsi", "type": "clustered", "pk": {"field": "g1", "composite": ["st"]}, "sk": {"field": "g2", "composite": ["num"]}}`:  `g2: "#num_{num}$order_1"`,
+		`{"index": "gsi", "pk": {"field": "g1", "facets": ["st"]}, "sk": {"field": "g2", "facets": ["num"]}}`:                             `g1: "$shop#st_{st}"`,
+		`{"index": "gsi", "pk": {"field": "st", "composite": ["st"]}, "sk": {"field": "num", "composite": ["num"]}}`:                      `types: {num: N}`,
+		`{"index": "gsi", "pk": {"field": "g1", "composite": ["st"], "template": "{x}#${st}"}, "sk": {"field": "g2", "composite": []}}`:   `g1: "{{x}}#{st}"`,
+		`{"index": "gsi", "pk": {"field": "g1", "composite": ["st"]}, "sk": {"field": "g2", "composite": ["num"], "template": "${num}"}}`: `types: {g2: N}`,
+		`{"index": "gsi", "condition": "condition", "pk": {"field": "g1", "composite": ["st"]}, "sk": {"field": "g2", "composite": []}}`:  `# A function decides which items have the keys of g`,
+	} {
+		checkKeys(t, fmt.Sprintf(electro, index), want)
+	}
+	const one = `{"indexes": {"primary": {"hash": "PK", "sort": "sk"}}, "models": {"User": {"pk": {"type": "String", "map": "PK", "value": "U#${id}"}, "id": {"type": "String"}, "n": {"type": "Number"}, %s}}}`
+	for attribute, want := range map[string]string{
+		`"sk": {"type": "String", "value": "A"}`:                                             `PK: "U#{id}"`,
+		`"sk": {"type": "Number", "value": "${n}"}`:                                          `types: {sk: N}`,
+		`"sk": {"type": "String", "value": "${n:5:0}"}`:                                      `sk: "{nPadded}"`,
+		`"sk": {"type": "String", "value": "X"}, "mail": {"type": "String", "unique": true}`: "# mail is unique",
+	} {
+		checkKeys(t, fmt.Sprintf(one, attribute), want)
+	}
+}
+
+func checkKeys(t *testing.T, schema, want string) {
+	t.Helper()
+	d, err := Read([]File{{Name: "schema.json", Text: []byte(schema), Wanted: true}}, nil)
+	if err != nil {
+		t.Errorf("%s: %v", schema, err)
+		return
+	}
+	text, err := d.Model()
+	if err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("%v, %q is not in\n%s", err, want, text)
+	}
+}

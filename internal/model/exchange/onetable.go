@@ -3,8 +3,10 @@ package exchange
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // isOneTable reports whether a file is a schema of OneTable.
@@ -72,7 +74,7 @@ func (r *oneTableSchema) model(m treeMember) {
 	values := make(map[string]KeyTemplate)
 	for _, a := range m.value.members {
 		if text := textOf(a.value.get("value")); text != "" {
-			values[a.name] = r.value(m, a, text)
+			values[stored(a)] = r.value(e, m, a, text)
 		}
 	}
 	for _, name := range r.keyNames() {
@@ -81,7 +83,7 @@ func (r *oneTableSchema) model(m treeMember) {
 		}
 	}
 	for _, a := range m.value.members {
-		if !slices.ContainsFunc(e.Keys, func(k KeyTemplate) bool { return k.Name == a.name }) {
+		if !slices.ContainsFunc(e.Keys, func(k KeyTemplate) bool { return k.Name == stored(a) }) {
 			e.add(r.attribute(e, a, values))
 		}
 	}
@@ -111,28 +113,62 @@ func (r *oneTableSchema) keyNames() (names []string) {
 	return names
 }
 
+// stored is the name of an attribute in the table: map may rename it.
+func stored(a treeMember) string {
+	if target := textOf(a.value.get("map")); target != "" && !strings.Contains(target, ".") {
+		return target
+	}
+	return a.name
+}
+
 // value returns the template of an attribute. The name of the model stands for its type.
-func (r *oneTableSchema) value(m, a treeMember, text string) KeyTemplate {
+// A number that is padded in the key is a part of its own, since the item has it without
+// padding.
+func (r *oneTableSchema) value(e *Entity, m, a treeMember, text string) KeyTemplate {
 	text = strings.ReplaceAll(text, "${"+r.typeField+"}", m.name)
-	k := KeyTemplate{Name: a.name}
-	k.Text, k.Parts = r.placeholders(a.value, text, func(name string) string {
-		if m.value.get(name) == nil {
-			return ""
+	for _, match := range paddedPlaceholder().FindAllStringSubmatch(text, -1) {
+		if m.value.get(match[1]) == nil {
+			continue // reported below
 		}
-		return name
+		part := match[1] + "Padded"
+		text = strings.ReplaceAll(text, match[0], "${"+part+"}")
+		e.add(SampleAttribute{Name: part, Format: "sequence", Size: match[2], Unstored: true})
+		e.Notes = append(e.Notes, fmt.Sprintf("%s is %s as the key %s contains it.", part, match[1], stored(a)))
+	}
+	k := KeyTemplate{Name: stored(a)}
+	k.Text, k.Parts = r.placeholders(a.value, text, func(name string) string {
+		if slices.ContainsFunc(e.Attributes, func(x SampleAttribute) bool { return x.Name == name }) {
+			return name
+		}
+		for _, other := range m.value.members {
+			if other.name == name {
+				return stored(other)
+			}
+		}
+		return ""
+	})
+	r.numberKey(k, func(attribute string) string {
+		for _, other := range m.value.members {
+			if stored(other) == attribute && strings.EqualFold(textOf(other.value.get("type")), "number") {
+				return "N"
+			}
+		}
+		return "S"
 	})
 	return k
 }
 
+var paddedPlaceholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^}:]+):(\d{1,2}):[^}]*\}`) })
+
 // attribute returns an attribute of a model.
 func (r *oneTableSchema) attribute(e *Entity, a treeMember, values map[string]KeyTemplate) SampleAttribute {
 	kind := strings.ToLower(cmp.Or(textOf(a.value.get("type")), textOf(a.value)))
-	attribute := SampleAttribute{Name: a.name, Type: map[string]string{"string": "S", "number": "N", "boolean": "BOOL", "array": "L", "object": "M",
+	attribute := SampleAttribute{Name: stored(a), Type: map[string]string{"string": "S", "number": "N", "boolean": "BOOL", "array": "L", "object": "M",
 		"set": "SS", "binary": "B", "buffer": "B", "typedarray": "B", "arraybuffer": "B"}[kind]}
 	for _, v := range listOrNil(a.value.get("enum")) {
 		attribute.Values = append(attribute.Values, v.text)
 	}
-	if k, ok := values[a.name]; ok {
+	if k, ok := values[stored(a)]; ok {
 		attribute.Template = k.Text
 	}
 	switch generate := textOf(a.value.get("generate")); {
@@ -140,21 +176,24 @@ func (r *oneTableSchema) attribute(e *Entity, a treeMember, values map[string]Ke
 		attribute.Format = generate[:4]
 	}
 	if kind == "date" {
-		attribute = r.date(a.name)
+		attribute = r.date(stored(a))
 	}
 	if isTrue(a.value.get("ttl")) {
 		attribute.Type, attribute.Format = "N", "epoch-seconds"
-		r.table.ttl = a.name
+		r.table.ttl = stored(a)
 	}
 	if attribute.Type != "" && attribute.Type != "S" {
 		for _, name := range r.keyNames() {
-			if name == a.name {
+			if name == stored(a) {
 				r.keyType(name, attribute.Type)
 			}
 		}
 	}
-	if target := textOf(a.value.get("map")); target != "" {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s is stored as %s.", a.name, target))
+	if target := textOf(a.value.get("map")); strings.Contains(target, ".") {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s is stored as %s, within another attribute.", a.name, target))
+	}
+	if isTrue(a.value.get("unique")) {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s is unique: OneTable writes another item for it, in a transaction.", a.name))
 	}
 	return attribute
 }
@@ -170,7 +209,9 @@ func (r *oneTableSchema) date(name string) SampleAttribute {
 // queries adds the access patterns of a model: it is read and created by its key, and
 // found by each index that it has keys for.
 func (r *oneTableSchema) queries(e *Entity, m *sourceTree) {
-	has := func(name string) bool { return m.get(name) != nil }
+	has := func(name string) bool {
+		return slices.ContainsFunc(m.members, func(a treeMember) bool { return stored(a) == name })
+	}
 	var primary []string
 	for _, k := range r.table.key {
 		primary = append(primary, k.name)
@@ -180,7 +221,7 @@ func (r *oneTableSchema) queries(e *Entity, m *sourceTree) {
 	}
 	leaves := e.leaves(primary...)
 	r.patterns = append(r.patterns, SourcePattern{Name: "get " + e.Name, Verb: "get", Entity: e.Name, Given: leaves},
-		SourcePattern{Name: "create " + e.Name, Verb: "put", Entity: e.Name, Condition: "attribute_not_exists(" + r.partition() + ")"})
+		SourcePattern{Name: "create " + e.Name, Verb: "put", Entity: e.Name, Condition: r.notExists()})
 	if partition := e.leaves(primary[0]); len(partition) < len(leaves) {
 		r.patterns = append(r.patterns, SourcePattern{Name: "find " + e.Name, Verb: "query", Entity: e.Name, Given: partition})
 	}

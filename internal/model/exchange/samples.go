@@ -35,6 +35,8 @@ type SampleAttribute struct {
 
 	Values           []string // all possible values
 	Format, Template string   // as a model has them
+	Size             string   // digits of a format
+	Unstored         bool     // it is only a part of keys
 }
 
 // SampleValue is one attribute of an example item.

@@ -118,8 +118,24 @@ func (r *schemaReader) placeholders(at *sourceTree, text string, field func(name
 	return converted + escaped(text[last:]), parts
 }
 
-// escaped removes braces, which a template cannot contain as text.
-func escaped(text string) string { return strings.NewReplacer("{", "(", "}", ")").Replace(text) }
+// escaped returns text as a template contains it.
+func escaped(text string) string { return strings.NewReplacer("{", "{{", "}", "}}").Replace(text) }
+
+// numberKey sets the type of a key that is a number attribute alone.
+func (r *schemaReader) numberKey(k KeyTemplate, kindOf func(attribute string) string) {
+	if len(k.Parts) == 1 && k.Text == "{"+k.Parts[0]+"}" {
+		r.keyType(k.Name, kindOf(k.Parts[0]))
+	}
+}
+
+// notExists is the condition of a put that creates an item.
+func (r *schemaReader) notExists() string {
+	var tests []string
+	for _, k := range r.table.key {
+		tests = append(tests, "attribute_not_exists("+k.name+")")
+	}
+	return strings.Join(tests, " AND ")
+}
 
 // design returns what was read.
 func (r *schemaReader) design(name string) (*Design, error) {

@@ -204,7 +204,11 @@ func (a *SampleAttribute) description() string {
 	if a.Template != "" {
 		template = inQuotes(a.Template)
 	}
-	return pairs("type", a.Type, "format", a.Format, "values", values, "template", template)
+	stored := ""
+	if a.Unstored {
+		stored = "false"
+	}
+	return pairs("type", a.Type, "format", a.Format, "size", a.Size, "values", values, "template", template, "stored", stored)
 }
 
 // patterns writes the access patterns that the source has methods for.

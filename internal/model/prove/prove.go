@@ -23,6 +23,9 @@ type Options struct {
 	scenario           func(plan *model.Plan, g model.Generator, run, state int) (*model.Scenario, error)
 }
 
+// maxStates is the most states before a write that a pattern is run in.
+const maxStates = 32
+
 // Report is the result of all patterns.
 type Report struct {
 	Patterns []*Pattern `json:"patterns"`
@@ -106,7 +109,7 @@ func Run(ctx context.Context, send apply.Send, m *model.Model, o Options) (*Repo
 			continue
 		}
 		s.pattern.By = plan.By()
-		for run := range max(o.Runs, plan.States()) {
+		for run := range max(o.Runs, min(maxStates, plan.States())) {
 			if err := s.run(ctx, plan, run); err != nil {
 				return nil, fmt.Errorf("%q: %w", p.Name, err)
 			}

@@ -37,7 +37,7 @@ func TestExitCodes(t *testing.T) {
 		{"batch", 2, "arg"},
 		{"batch x --data " + folder, 2, "not an id"},
 		{"batch " + batch, 2, "--data"},
-		{"batch " + batch + " --data " + folder, 1, "does not exist"},
+		{"batch " + batch + " --data " + folder, 1, "there are no tables in --data"},
 		{"recover --at now " + batch, 2, "--at"},
 		{"recover --at 2026-01-01T00:00:00Z", 2, "name the batches"},
 		{"tenant --data " + folder, 2, "--name"},
