@@ -67,7 +67,7 @@ that is derived from a sample is marked as a guess, with its evidence. docs/mode
 	f.add(cmd, "URL of a server whose items to read")
 	flags := cmd.Flags()
 	flags.Float64Var(&f.units, "units", 1000, "read units that the sample may use, for all tables together")
-	flags.StringArrayVar(&f.tables, "table", nil, "table of the server to read; may be given several times; defaults to all")
+	flags.StringSliceVar(&f.tables, "table", nil, "tables of the server to read, separated by commas; may be given several times; defaults to all")
 	flags.StringVar(&f.key, "key", "", "key of the tables in files, as PARTITION or PARTITION,SORT; defaults to a guess")
 	flags.StringArrayVar(&f.trail, "cloudtrail", nil, "log file of CloudTrail, or a folder of them, with the requests; may be given several times")
 	flags.StringVar(&f.name, "name", "inferred", "name of the model")

@@ -122,6 +122,9 @@ func TestModelInferServer(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil || len(r.Tables) != 1 || r.Tables[0].Name != "CustomerBatch" {
 		t.Errorf("exit code %d, %v, the tables are %+v", code, err, r.Tables)
 	}
+	if code, out, _ := runStator(t, "model", "infer", "--endpoint", server.URL, "--table", "CustomerBatch,CustomerNRT"); code != 0 || !strings.Contains(out, "  CustomerNRT:") {
+		t.Errorf("two tables: exit code %d, %s", code, out)
+	}
 	if code, _, errs := runStator(t, "model", "infer", "--endpoint", server.URL, "--table", "none"); code != 1 || !strings.Contains(errs, "has no table none") {
 		t.Errorf("a table that does not exist: exit code %d, %s", code, errs)
 	}

@@ -38,7 +38,7 @@ func (r *Result) addTraffic(traffic workload.Report, now time.Time, replies bool
 	}
 	d.endCombined()
 	if traffic.Other.Requests > 0 {
-		r.Unmatched = append(r.Unmatched, fmt.Sprintf("%s requests had more shapes than the server counts", figure(traffic.Other.Requests)))
+		r.Unmatched = append(r.Unmatched, plural(traffic.Other.Requests, "request")+" had more shapes than the server counts")
 	}
 	r.validate()
 	r.namePatterns()
@@ -72,7 +72,7 @@ func (d *trafficReader) unmatched(c workload.ShapeCount, why string) {
 			text += " " + part
 		}
 	}
-	d.r.Unmatched = append(d.r.Unmatched, fmt.Sprintf("%s: %s (%s requests)", text, why, figure(c.Requests)))
+	d.r.Unmatched = append(d.r.Unmatched, fmt.Sprintf("%s: %s (%s)", text, why, plural(c.Requests, "request")))
 }
 
 // maxAlternatives is the most entities among which the requests of a shape are
@@ -147,7 +147,7 @@ func (d *trafficReader) join(p *Pattern) {
 		d.r.Patterns = append(d.r.Patterns, p)
 	}
 	p.Rate = rateText(p.perSecond)
-	p.Guess = fmt.Sprintf("%s requests in %s", figure(p.Requests), spanText(d.seconds))
+	p.Guess = fmt.Sprintf("%s in %s", plural(p.Requests, "request"), spanText(d.seconds))
 }
 
 // spanText writes a span of time.
@@ -160,7 +160,10 @@ func spanText(seconds float64) string {
 			return number(seconds/u.seconds) + " " + u.name
 		}
 	}
-	return number(seconds) + " seconds"
+	if text := number(seconds); text != "1" {
+		return text + " seconds"
+	}
+	return "1 second"
 }
 
 // shardsAsked is the number of requests that a query makes because it does not
@@ -403,7 +406,7 @@ func (r *Result) validate() {
 			kept = append(kept, p)
 			continue
 		}
-		r.Unmatched = append(r.Unmatched, fmt.Sprintf("%s: a model cannot describe it (%s requests)", p.title(), figure(p.Requests)))
+		r.Unmatched = append(r.Unmatched, fmt.Sprintf("%s: a model cannot describe it (%s)", p.title(), plural(p.Requests, "request")))
 	}
 	r.Patterns = kept
 }

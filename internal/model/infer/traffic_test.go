@@ -137,3 +137,16 @@ func TestRatesOfTraffic(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A single request in a single second is singular.
+func TestOneRequest(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := From("test", "a test", []*TableSample{shopSample(t)})
+	one := func(partition string) workload.ShapeCount {
+		return workload.ShapeCount{Shape: workload.Shape{Operation: "GetItem", Table: "test", Partition: partition, Sort: "ORDER#"}, Requests: 1}
+	}
+	r.AddTraffic(workload.Report{Since: begin, Shapes: []workload.ShapeCount{one("C#"), one("D#")}}, begin.Add(time.Second))
+	if r.Patterns[0].Guess != "1 request in 1 second" || !strings.HasSuffix(r.Unmatched[0], "(1 request)") {
+		t.Errorf("the guess is %q, and %q is unmatched", r.Patterns[0].Guess, r.Unmatched)
+	}
+}
