@@ -92,3 +92,10 @@ func otherValue(own *sample, f *Field, variant int) item.Value {
 	}
 	return v
 }
+
+// acceptsExisting reports whether the condition of a put holds for the item that its
+// placeholders describe, as one that compares a version does.
+func (c *modelChecker) acceptsExisting(a *Action) bool {
+	cond, own := c.conditionOf(a)
+	return cond != nil && cond.Holds(own.item())
+}
