@@ -235,6 +235,9 @@ func (c *modelChecker) partitions() {
 // read of a sharded partition reads all shards.
 func (x *Partition) cooling(allowed float64) string {
 	if w := x.Write / MaxPartitionWrites; w < 1 && w <= allowed {
+		if x.exact > x.Read/2 {
+			return "make the reads eventually consistent, which halves their units and lets a cache (DAX, or in the application) answer them; neither a cache nor copies serve consistent reads"
+		}
 		return fmt.Sprintf("cache the reads (DAX, or in the application), or keep %d copies under different keys and read one of them at random", x.Shards)
 	}
 	return fmt.Sprintf("spread it over %d shards", x.Shards*x.shardsNow)

@@ -28,6 +28,7 @@ type Partition struct {
 	Shards   int      `json:"shards"`   // the factor by which to shard it; 1 if that is not needed
 	Patterns []string `json:"patterns"` // the patterns that use it, the hottest first
 
+	exact     float64            // units per second of consistent reads
 	by        map[string]float64 // share by pattern
 	at        Position           // where its key is declared
 	shardsNow int                // the number of shards that the key is already spread over
@@ -285,6 +286,9 @@ func (h *heat) addUnits(p *Pattern, t partitionLoad, form map[string]string, uni
 		x.by[p.Name] += units / MaxPartitionWrites
 	} else {
 		x.Read += units
+		if t.action != nil && t.action.Consistent {
+			x.exact += units
+		}
 		x.by[p.Name] += units / MaxPartitionReads
 	}
 }
