@@ -1,7 +1,7 @@
 package workload
 
-// roomEvery is how often room is looked for while there is none: once in so many requests
-// of new shapes.
+// roomEvery limits the search for deleted tables while all shapes are taken: one request in
+// roomEvery that has a new shape searches.
 const roomEvery = 1024
 
 // makeRoom drops the shapes and terms of tables that do not exist any more, and reports
