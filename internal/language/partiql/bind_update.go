@@ -89,7 +89,7 @@ func (b *binder) assigned(n *node) (expr.Term, error) {
 func (b *binder) sum(n *node) (expr.Term, error) {
 	op, ok := map[string]expr.Op{"+": expr.Plus, "-": expr.Minus}[n.text]
 	if !ok {
-		if _, compares := comparisons[n.text]; compares { // whose operands are translated first
+		if n.text == "=" { // the operands of which are translated first, unlike those of other comparisons
 			if t, err := b.terms(op, n.args); err != nil {
 				return t, err
 			}
