@@ -32,7 +32,7 @@ var requestFaults = []known{
 	{
 		name: "numbers in place of booleans", alone: true, ops: "Scan|Query|PutItem|UpdateItem|DeleteItem|ExecuteStatement", stator: "SerializationException: (?:NUMBER|DECIMAL)_VALUE cannot be converted to Boolean", other: "200|ConditionalCheckFailedException: .*",
 		when: func(f *finding) bool {
-			return slices.ContainsFunc(nodes(f.Step.Body), func(n node) bool { return n.name == "BOOL" && isNumber(n.get()) })
+			return slices.ContainsFunc(nodes(f.Step.Body), func(n node) bool { return (n.name == "BOOL" || n.name == "NULL") && isNumber(n.get()) })
 		},
 		evidence: "conformance/wire/types.txt, after dynalite; the witnesses convert {\"BOOL\": 1}, or ignore it",
 	},

@@ -2,6 +2,9 @@ package main
 
 import "strings"
 
+// emptyIndexKey matches the fault of an empty value for a key of an index.
+const emptyIndexKey = `ValidationException: One or more parameter values are not valid\. A value specified for a secondary index key is not supported\. The AttributeValue for a key attribute cannot contain an empty (?:string|binary) value\. IndexName: \S+, IndexKey: \S+`
+
 // notUnits matches all places but those of consumed capacity.
 const notUnits = `[^C].*|C(?:[^o]|o[^n]).*`
 
@@ -339,7 +342,9 @@ var itemFaults = []known{
 	},
 	{
 		name: "units of indexes in a transaction (DynamoDB Local)", witness: nameLocal, ops: "TransactWriteItems", places: `ConsumedCapacity\[\]\.(?:CapacityUnits|(?:Local|Global)SecondaryIndexes\.\*\.CapacityUnits)`,
-		when:     func(f *finding) bool { return f.Third != nil && !f.Third.ok() && chargesIndexesTwice(f) },
+		when: func(f *finding) bool {
+			return f.Third != nil && !f.Third.ok() && (chargesIndexesTwice(f) || mayChargeIndexesTwice(f))
+		},
 		evidence: "the factor of two of a transaction is for the table (dynoxide's change log, recorded on AWS); DynamoDB Local charges indexes twice, too, and dynoxide refused the token of the transaction",
 	},
 	{
@@ -411,6 +416,15 @@ var itemFaults = []known{
 	{
 		name: "checks before the table is looked up", ops: "Scan|Query|.*Item.*", witness: nameLocal, stator: "ValidationException: .*", other: "ResourceNotFoundException: .*",
 		evidence: "faults of a request by itself are reported before the table is looked up (conformance/put_item/order.txt, after dynalite)",
+	},
+	{
+		name: "index of an empty key", alone: true, ops: "PutItem|BatchWriteItem|UpdateItem|ExecuteStatement", stator: emptyIndexKey, other: emptyIndexKey,
+		when: func(f *finding) bool {
+			_, s, _ := strings.Cut(f.Stator.Text, "IndexKey: ")
+			_, o, _ := strings.Cut(f.Other.Text, "IndexKey: ")
+			return s == o
+		},
+		evidence: "which of several indexes on one attribute is named is not known; the witnesses name others, too",
 	},
 	{
 		name: "index in a type mismatch", ops: "PutItem|BatchWriteItem|Transact.*", stator: "ValidationException: .*Type mismatch for Index Key .*", other: "ValidationException: .*Type mismatch for Index Key.*",

@@ -151,7 +151,7 @@ var statementFaults = []known{
 		evidence: "the position was observed on the service (conformance/execute_statement/indexes.txt)",
 	},
 	{
-		name: "keys of a statement that do not fit (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", stator: "ValidationException: " + keyOfStatement, other: "200",
+		name: "keys of a statement that do not fit (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", stator: "ValidationException: " + keyOfStatement, other: "200|ConditionalCheckFailedException: .*",
 		when:     func(f *finding) bool { return f.Third != nil && keyOfStatementPattern.MatchString(f.Third.bare()) },
 		evidence: "DynamoDB Local refuses the statement, too",
 	},

@@ -123,6 +123,10 @@ var tableFaults = []known{
 		evidence: "dynalite, which was held against AWS (conformance/update_table/indexes.txt); DynamoDB Local names nothing, dynoxide a table",
 	},
 	{
+		name: "a stream without a view", ops: "CreateTable", stator: "ValidationException: One or more parameter values were invalid: Table is being created with a stream enabled, UpdateViewType is required", other: "200|ResourceInUseException: .*|ValidationException: Invalid StreamViewType: .*",
+		evidence: "dynalite, which was held against AWS (conformance/create_table/errors.txt); DynamoDB Local has another message, dynoxide does not check it",
+	},
+	{
 		name: "names that are given twice", ops: "CreateTable|UpdateTable", stator: "ValidationException: (?:Attribute Name is duplicated: .*|Attempting to create an index which already exists|The KeySchema contains multiple key attributes with the same name|One or more parameter values were invalid: Duplicate element in NonKeyAttributes: .*)", other: "ValidationException: .*|ResourceInUseException: .*",
 		evidence: "on public record (conformance/create_table, conformance/update_table); the witnesses have messages of their own",
 	},
