@@ -73,7 +73,7 @@ var requestFaults = []known{
 	},
 	{
 		name: "values of enumerations and lengths", alone: true, stator: `ValidationException: .*Member must (?:satisfy|have|be).*`,
-		other:    "200|(?:Validation|Serialization)Exception: .*|(?:ResourceNotFound|ConditionalCheckFailed|TransactionCanceled)Exception: .*",
+		other:    "200|(?:Validation|Serialization)Exception: .*|(?:ResourceNotFound|ResourceInUse|ConditionalCheckFailed|TransactionCanceled)Exception: .*",
 		evidence: "the constraint is in the API's model, and AWS checks the model first (conformance suite); the witnesses skip some members",
 	},
 	{

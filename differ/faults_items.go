@@ -141,6 +141,14 @@ var itemFaults = []known{
 		evidence: "dynoxide has stator's message; DynamoDB Local goes through a hash table",
 	},
 	{
+		name: "which of several invalid names (dynoxide)", witness: nameDynoxide, stator: `ValidationException: ExpressionAttributeNames contains invalid key: Syntax error; key: ".*"`, other: `ValidationException: ExpressionAttributeNames contains invalid key: Syntax error; key: ".*"`,
+		when: func(f *finding) bool {
+			names, _ := f.Step.Body["ExpressionAttributeNames"].(object)
+			return len(names) > 1
+		},
+		evidence: "names come from a map, which has no order",
+	},
+	{
 		name: "sizes of stream records", witness: nameDynoxide, ops: readStream, places: "Records",
 		when: func(f *finding) bool {
 			return f.Third != nil && withoutEmptyMaps(f.Stator) == withoutEmptyMaps(*f.Third) || withoutSizes(f.Stator) == withoutSizes(f.Other)
@@ -321,7 +329,7 @@ var itemFaults = []known{
 		evidence: "((a)) is refused by both; DynamoDB Local reports that the expression ends too early, dynoxide has stator's message",
 	},
 	{
-		name: "expressions before ConsistentRead of an index", alone: true, ops: "Scan|Query", stator: "ValidationException: Invalid .*Expression: .*", other: "ValidationException: (?:Consistent reads are not supported on global|The table does not have the specified index|ExpressionAttributeValues can only be specified).*",
+		name: "expressions before ConsistentRead of an index", alone: true, ops: "Scan|Query", stator: "ValidationException: (?:Invalid .*Expression: .*|ExpressionAttributeNames contains invalid key: .*)", other: "ValidationException: (?:Consistent reads are not supported on global|The table does not have the specified index|ExpressionAttributeValues can only be specified).*",
 		evidence: "not known: stator and dynalite check expressions first",
 	},
 	{
