@@ -102,6 +102,10 @@ func (f *streamFollower) load(ctx context.Context) error {
 	return err
 }
 
+// maxShards is how many shards of a stream are read at the same time. A page has
+// up to a megabyte, and streams of large tables have thousands of shards.
+const maxShards = 64
+
 // round reads all shards to their present ends.
 func (f *streamFollower) round(ctx context.Context) error {
 	if err := f.list(ctx); err != nil {
@@ -113,7 +117,7 @@ func (f *streamFollower) round(ctx context.Context) error {
 			open = append(open, s)
 		}
 	}
-	return parallel(ctx, max(1, len(open)), len(open), func(ctx context.Context, i int) error {
+	return parallel(ctx, maxShards, len(open), func(ctx context.Context, i int) error {
 		return f.readShard(ctx, open[i])
 	})
 }

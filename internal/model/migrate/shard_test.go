@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // fakeShard is a stream of one shard that answers as AWS may: with pages of any
@@ -217,4 +219,36 @@ func TestFollowerPositionThatIsRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A limited number of shards is read at the same time.
+func TestFollowerReadsSomeShardsAtATime(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		var reading, most atomic.Int64
+		send := func(_ context.Context, operation string, _ any) ([]byte, error) {
+			switch operation {
+			case "DescribeStream":
+				var shards []any
+				for i := range 1000 {
+					shards = append(shards, map[string]any{"ShardId": strconv.Itoa(i), "SequenceNumberRange": map[string]any{"EndingSequenceNumber": "1"}})
+				}
+				return json.Marshal(map[string]any{"StreamDescription": map[string]any{"StreamStatus": "ENABLED", "Shards": shards}})
+			case "GetShardIterator":
+				return []byte(`{"ShardIterator": "x"}`), nil
+			case "GetRecords":
+				n := reading.Add(1)
+				for is := most.Load(); n > is && !most.CompareAndSwap(is, n); is = most.Load() {
+				}
+				time.Sleep(time.Millisecond)
+				reading.Add(-1)
+			}
+			return []byte("{}"), nil
+		}
+		s := new(fakeShard)
+		f, _ := s.follow()
+		f.c.streams = send
+		if err := f.round(t.Context()); err != nil || most.Load() > maxShards || most.Load() < 2 {
+			t.Errorf("%d shards are read at the same time, %v", most.Load(), err)
+		}
+	})
 }
