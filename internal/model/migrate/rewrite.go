@@ -110,8 +110,9 @@ func (p *Plan) isNew(table string, it item.Item) bool {
 	})
 }
 
-// dependOn adds the attributes that a key is built from.
+// dependOn adds a key and the attributes that it is built from.
 func (u *indexKeyUpdate) dependOn(e *model.Entity, f *model.Field) {
+	u.leaves = append(u.leaves, f.Name)
 	for _, leaf := range e.Leaves(f.Name) {
 		u.leaves = append(u.leaves, leaf.Name)
 	}
@@ -123,7 +124,7 @@ func (u *indexKeyUpdate) dependOn(e *model.Entity, f *model.Field) {
 }
 
 // finish makes the expressions: the item must exist, with the attributes that
-// the keys were built from.
+// the keys were built from, and without those that it did not have.
 func (u *indexKeyUpdate) finish() {
 	var conds []string
 	for name := range u.key.All() {
@@ -133,6 +134,8 @@ func (u *indexKeyUpdate) finish() {
 	for _, name := range slices.Compact(u.leaves) {
 		if v, ok := u.item.Get(name); ok {
 			conds = append(conds, u.cond.name(name)+" = "+u.cond.value(v))
+		} else {
+			conds = append(conds, "attribute_not_exists("+u.cond.name(name)+")")
 		}
 	}
 	if len(u.sets) > 0 {

@@ -1,0 +1,76 @@
+package migrate
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/data/item"
+)
+
+// An update in place depends on all attributes that the keys are built from, also
+// on those that the item lacks, and on the keys themselves.
+func TestRewriteConditions(t *testing.T) {
+	old := parseModel(t, `
+tables: {tasks: {key: {partition: id}}}
+entities:
+  task: {attributes: {id: S, state: {values: [OPEN, DONE]}, day: S}}
+patterns: [{name: get, get: task, given: [id], rate: 1/s}]
+`)
+	new := parseModel(t, `
+tables: {tasks: {key: {partition: id}, indexes: {open: {partition: GSI}}}}
+entities:
+  task: {keys: {GSI: {template: "OPEN#{day}", when: {state: OPEN}}}, attributes: {id: S, state: {values: [OPEN, DONE]}, day: S}}
+patterns: [{name: get, get: task, given: [id], rate: 1/s}]
+`)
+	plan := makePlan(old, new, StopUnmatched)
+	for _, c := range []struct {
+		name   string
+		item   map[string]string
+		update string
+		want   string
+	}{
+		{"a key that is missing", map[string]string{"id": "1", "state": "OPEN", "day": "d"}, "SET GSI = OPEN#d",
+			"attribute_exists(id); attribute_not_exists(GSI); day = d; state = OPEN"},
+		{"a key that is out of date", map[string]string{"id": "1", "state": "OPEN", "day": "d", "GSI": "x"}, "SET GSI = OPEN#d",
+			"GSI = x; attribute_exists(id); day = d; state = OPEN"},
+		{"a key that must not be there", map[string]string{"id": "1", "day": "d", "GSI": "x"}, "REMOVE GSI",
+			"GSI = x; attribute_exists(id); attribute_not_exists(state); day = d"},
+		{"nothing to do", map[string]string{"id": "1", "day": "d"}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			values := make(map[string]item.Value)
+			for name, text := range c.item {
+				values[name] = item.String(text)
+			}
+			u, err := plan.indexKeys("tasks", item.Make(values))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u == nil {
+				if c.want != "" {
+					t.Error("there is no update")
+				}
+				return
+			}
+			conditions := strings.Split(show(&u.cond, u.cond.text), " AND ")
+			slices.Sort(conditions)
+			if got := strings.Join(conditions, "; "); got != c.want || strings.TrimSpace(show(&u.cond, u.update)) != c.update {
+				t.Errorf("%s if %s, want %s if %s", show(&u.cond, u.update), got, c.update, c.want)
+			}
+		})
+	}
+}
+
+// show replaces the placeholders of an expression.
+func show(x *expression, text string) string {
+	for _, ref := range slices.Sorted(maps.Keys(x.names)) {
+		text = strings.ReplaceAll(text, ref, x.names[ref])
+	}
+	for _, ref := range slices.Sorted(maps.Keys(x.values)) {
+		text = strings.ReplaceAll(text, ref, strings.Trim(strings.TrimPrefix(string(x.values[ref].(json.RawMessage)), `{"S":`), `"}`))
+	}
+	return text
+}
