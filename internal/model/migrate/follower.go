@@ -48,6 +48,18 @@ type followProgress struct {
 	rounds int64     // how often the stream was read to its end
 	began  time.Time // when the last of these rounds began
 	record time.Time // when the last record of a write was read
+
+	lengths [3]time.Duration // of the last complete rounds
+}
+
+// longRound is the length of a round above which a follower may be too slow.
+const longRound = time.Minute
+
+// isBehind reports whether each of the last rounds took longer than the one
+// before. A round reads what was written before it, so more is written than read.
+func (p followProgress) isBehind() bool {
+	longer := func(a, b time.Duration) bool { return a > b+b/20 }
+	return p.lengths[0] > longRound && longer(p.lengths[1], p.lengths[0]) && longer(p.lengths[2], p.lengths[1])
 }
 
 // at returns how far the follower has come.
@@ -63,6 +75,7 @@ func (f *streamFollower) finish(began time.Time) {
 	defer f.mutex.Unlock()
 	f.progress.rounds++
 	f.progress.began = began
+	f.progress.lengths = [...]time.Duration{f.progress.lengths[1], f.progress.lengths[2], time.Since(began)}
 }
 
 // readRecord records that the stream had the record of a write just now.

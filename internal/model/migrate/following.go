@@ -69,9 +69,31 @@ func (g *following) lastRecord() (last time.Time, table string) {
 
 // waitRounds waits until all streams were read from beginning to end again.
 func (g *following) waitRounds(ctx context.Context) error {
+	return g.waitWhile(ctx, func() error { return nil })
+}
+
+// catchUp waits as waitRounds does. It returns an error if the application writes
+// faster than the followers read.
+func (g *following) catchUp(ctx context.Context) error { return g.waitWhile(ctx, g.checkSpeed) }
+
+// waitWhile waits until all streams were read again, or check returns an error.
+func (g *following) waitWhile(ctx context.Context, check func() error) error {
 	for now := time.Now(); len(g.all) > 0 && !g.lastRound().After(now); {
+		if err := check(); err != nil {
+			return err
+		}
 		if err := g.sleep(ctx); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (g *following) checkSpeed() error {
+	for _, f := range g.all {
+		if p := f.at(); p.isBehind() {
+			return fmt.Errorf("table %s is written to faster than the migration follows: its stream was read in %s, then in %s, then in %s; run it again when there are fewer writes, or with more units for the new tables",
+				f.table, p.lengths[0].Round(time.Second), p.lengths[1].Round(time.Second), p.lengths[2].Round(time.Second))
 		}
 	}
 	return nil

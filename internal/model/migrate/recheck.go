@@ -7,37 +7,6 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// readPair is the result of reading an item on both sides.
-type readPair struct {
-	source item.Item // nil if it does not exist
-	equal  bool
-	text   string // how they differ
-}
-
-// settle repeats a comparison until the sides are equal, or differ although the
-// source did not change and the followers have read all records in between. It
-// reports the last comparison; settled is false if the source changed each time.
-func (v *verifier) settle(ctx context.Context, compare func(ctx context.Context) (readPair, error)) (last readPair, settled bool, err error) {
-	last, err = compare(ctx)
-	same := 0
-	for range maxTries {
-		if err != nil || last.equal {
-			return last, true, err
-		}
-		if err := v.followers.waitRounds(ctx); err != nil {
-			return last, false, err
-		}
-		before := last
-		last, err = compare(ctx)
-		if err == nil && !before.source.Equal(last.source) {
-			same = 0
-		} else if same++; err == nil && !last.equal && same == 2 {
-			return last, true, nil
-		}
-	}
-	return last, err != nil || last.equal, err
-}
-
 // read reads an item within the limit of the verification.
 func (v *verifier) read(ctx context.Context, table string, key item.Item) (item.Item, error) {
 	it, units, err := v.m.c.get(ctx, table, key)
@@ -70,16 +39,12 @@ func (v *verifier) compareSource(ctx context.Context, table string, key item.Ite
 
 // checkOld compares a source item with its placement until the result is clear.
 func (v *verifier) checkOld(ctx context.Context, table string, key item.Item) error {
-	last, settled, err := v.settle(ctx, func(ctx context.Context) (readPair, error) { return v.compareSource(ctx, table, key) })
-	v.count(&v.result.Compared)
-	switch {
-	case err != nil || last.equal:
-		return err
-	case !settled:
-		v.count(&v.result.Moving)
-		return nil
-	}
-	return v.difference(ctx, table, key, nil, "%s of table %s: %s", keyText(key), table, last.text)
+	return v.check(ctx, &itemComparison{
+		compare: func(ctx context.Context) (readPair, error) { return v.compareSource(ctx, table, key) },
+		differs: func(ctx context.Context, last readPair) error {
+			return v.difference(ctx, table, key, nil, "%s of table %s: %s", keyText(key), table, last.text)
+		},
+	})
 }
 
 // checkNew checks that a new item belongs to a source item.
@@ -90,22 +55,16 @@ func (v *verifier) checkNew(ctx context.Context, table string, it item.Item) err
 	if err != nil {
 		return v.difference(ctx, "", nil, nil, "%s of table %s comes from no source item: %v", keyText(newKey), table, err)
 	}
-	last, settled, err := v.settle(ctx, func(ctx context.Context) (readPair, error) {
-		return v.compareExtra(ctx, table, newKey)
+	return v.check(ctx, &itemComparison{
+		compare: func(ctx context.Context) (readPair, error) { return v.compareExtra(ctx, table, newKey) },
+		differs: func(ctx context.Context, _ readPair) error {
+			if v.repair {
+				v.repaired(table, newKey)
+				return v.forward.removeExtra(ctx, source, table, newKey)
+			}
+			return v.difference(ctx, "", nil, nil, "%s of table %s has no source item: %s of table %s", keyText(newKey), table, keyText(source.key), source.table)
+		},
 	})
-	v.count(&v.result.Compared)
-	switch {
-	case err != nil || last.equal:
-		return err
-	case !settled:
-		v.count(&v.result.Moving)
-		return nil
-	}
-	if v.repair {
-		v.repaired(table, newKey)
-		return v.forward.removeExtra(ctx, source, table, newKey)
-	}
-	return v.difference(ctx, "", nil, nil, "%s of table %s has no source item: %s of table %s", keyText(newKey), table, keyText(source.key), source.table)
 }
 
 // compareExtra reports whether a new item is absent, or is the placement of its
@@ -141,13 +100,12 @@ func (k *copier) removeExtra(ctx context.Context, source *placement, table strin
 		}
 	}
 	gone := &placement{table: table, key: newKey}
-	if source.entity != "" {
-		x := k.m.named(source.table, source.entity)
-		values, err := x.from.Values(source.key)
-		if err != nil {
-			return err
-		}
-		gone.owner = x.ownedBy(values)
+	is, from, err := k.occupant(ctx, gone)
+	if err != nil || is == nil || from.table != source.table || !from.key.Equal(source.key) {
+		return err
+	}
+	if from.entity != "" {
+		gone.owner = k.m.named(from.table, from.entity).ownedAs(is)
 	}
 	return k.remove(ctx, source.table, source.key, gone)
 }
@@ -158,32 +116,28 @@ func (v *verifier) checkRewritten(ctx context.Context, table string, it item.Ite
 	plan := v.m.plan
 	key := plan.forward.sources[table].Schema().Key.Of(it)
 	first := it
-	last, settled, err := v.settle(ctx, func(ctx context.Context) (readPair, error) {
-		it := first
-		if it == nil {
-			var err error
-			if it, err = v.read(ctx, table, key); err != nil || it == nil {
-				return readPair{equal: true}, err
+	return v.check(ctx, &itemComparison{
+		compare: func(ctx context.Context) (readPair, error) {
+			it := first
+			if it == nil {
+				var err error
+				if it, err = v.read(ctx, table, key); err != nil || it == nil {
+					return readPair{equal: true}, err
+				}
 			}
-		}
-		first = nil
-		update, err := plan.indexKeys(table, it)
-		return readPair{source: it, equal: err == nil && update == nil}, err
+			first = nil
+			update, err := plan.indexKeys(table, it)
+			return readPair{source: it, equal: err == nil && update == nil}, err
+		},
+		differs: func(ctx context.Context, last readPair) error {
+			if v.repair {
+				v.repaired(table, key)
+				units, err := v.rewrite(ctx, table, last.source)
+				return errors.Join(err, v.forward.write.pay(ctx, units))
+			}
+			return v.difference(ctx, "", nil, nil, "%s of table %s lacks an index key of the new model", keyText(key), table)
+		},
 	})
-	v.count(&v.result.Compared)
-	switch {
-	case err != nil || last.equal:
-		return err
-	case !settled:
-		v.count(&v.result.Moving)
-		return nil
-	}
-	if v.repair {
-		v.repaired(table, key)
-		units, err := v.rewrite(ctx, table, last.source)
-		return errors.Join(err, v.forward.write.pay(ctx, units))
-	}
-	return v.difference(ctx, "", nil, nil, "%s of table %s lacks an index key of the new model", keyText(key), table)
 }
 
 // dualReads reads a sample of the items on both sides, as readers would.

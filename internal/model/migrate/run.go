@@ -316,7 +316,7 @@ func (r *phaseRun) verifyAndStore(ctx context.Context) error {
 		q = Request{}
 	}
 	r.repair = r.m.options.Repair || r.state.RolledBack || q.Repair
-	if err := r.followers.waitRounds(ctx); err != nil {
+	if err := r.followers.catchUp(ctx); err != nil {
 		return err
 	}
 	r.set(func(st *State) { st.Followed = r.m.options.Now() })

@@ -84,6 +84,7 @@ type verifier struct {
 	samples  []item.Item // keys for dual reads, with their tables
 	tables   []string
 	seen     int
+	pending  []*itemComparison
 }
 
 // verify compares the old and the new tables.
@@ -110,7 +111,10 @@ func (r *phaseRun) verify(ctx context.Context) (*Verification, error) {
 	if err := v.compareBuckets(ctx); err != nil {
 		return nil, err
 	}
-	return &v.result, v.dualReads(ctx)
+	if err := v.dualReads(ctx); err != nil {
+		return nil, err
+	}
+	return &v.result, v.settle(ctx)
 }
 
 // scanAll visits all items of a table.
