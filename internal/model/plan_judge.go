@@ -24,6 +24,9 @@ func (c *planner) addFaults(x *queryCandidate) {
 	if x.order != "" {
 		name, _ := orderOf(a)
 		try := "try " + c.suggestIndex()
+		if a.Range != nil && a.Range.Attribute != name {
+			try = fmt.Sprintf("order by %s, since a range of an attribute returns items in its order, or sort them in the program", a.Range.Attribute)
+		}
 		if x.pad {
 			try = "store it as zero-padded text: format: sequence"
 		}
