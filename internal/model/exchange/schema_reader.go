@@ -47,14 +47,6 @@ func (r *schemaReader) unique(name string) string {
 	return name
 }
 
-// partition is the partition key of the table.
-func (r *schemaReader) partition() string {
-	if len(r.table.key) == 0 {
-		return ""
-	}
-	return r.table.key[0].name
-}
-
 // index adds the table's key, if name is empty, or an index. Several entities may
 // declare it.
 func (r *schemaReader) index(at *sourceTree, name string, key []keyPart, local bool, projection string, names []string) {
