@@ -45,7 +45,7 @@ the items, follows the changes and verifies the result. switch, rollback, drop a
 abort decide how it ends. Each command can be interrupted and repeated, on any machine.
 docs/migrate.md describes it.
 
-This is a preview: it has known faults by which items can be lost. Commands that
+This is a preview: it has not been run on AWS, nor with millions of items. Commands that
 change something need --preview.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return usageError{fmt.Errorf("%s needs one of the commands plan, run, status, switch, rollback, drop and abort, but got %q", cmd.CommandPath(), args)}
@@ -66,8 +66,8 @@ change something need --preview.`,
 	return cmd
 }
 
-// errPreview protects the data of customers until the known faults are fixed.
-var errPreview = errors.New("migrations are a preview: docs/migrate.md lists faults by which items can be lost\n        add --preview to run one on data that can be restored")
+// errPreview protects the data of customers until migrations are tested at full size.
+var errPreview = errors.New("migrations are a preview: docs/migrate.md says what has not been tested\n        add --preview to run one on data that can be restored")
 
 // migrateJob is one execution of a command.
 type migrateJob struct {
@@ -101,7 +101,7 @@ func migrateCommand(name, short string, run func(ctx context.Context, j *migrate
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	f.unmatched = migrate.StopUnmatched
 	if name != "plan" && name != "status" {
-		cmd.Flags().BoolVar(&f.preview, "preview", false, "accept that items can be lost: docs/migrate.md has the known faults")
+		cmd.Flags().BoolVar(&f.preview, "preview", false, "run a migration although it is a preview: docs/migrate.md says what has not been tested")
 	}
 	for _, add := range flags {
 		add(f, cmd)
