@@ -149,6 +149,10 @@ var itemFaults = []known{
 		evidence: "names come from a map, which has no order",
 	},
 	{
+		name: "prefix of an empty value (dynoxide)", witness: nameDynoxide, stator: "ValidationException: ExpressionAttributeValues contains invalid value: Supplied AttributeValue is empty, must contain exactly one of the supported datatypes for key .*", other: "ValidationException: Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+		evidence: "DynamoDB Local, which has Amazon's own expression library, has the prefix if the table exists",
+	},
+	{
 		name: "sizes of stream records", witness: nameDynoxide, ops: readStream, places: "Records",
 		when: func(f *finding) bool {
 			return f.Third != nil && withoutEmptyMaps(f.Stator) == withoutEmptyMaps(*f.Third) || withoutSizes(f.Stator) == withoutSizes(f.Other)
@@ -329,7 +333,7 @@ var itemFaults = []known{
 		evidence: "((a)) is refused by both; DynamoDB Local reports that the expression ends too early, dynoxide has stator's message",
 	},
 	{
-		name: "expressions before ConsistentRead of an index", alone: true, ops: "Scan|Query", stator: "ValidationException: (?:Invalid .*Expression: .*|ExpressionAttributeNames contains invalid key: .*)", other: "ValidationException: (?:Consistent reads are not supported on global|The table does not have the specified index|ExpressionAttributeValues can only be specified).*",
+		name: "expressions before ConsistentRead of an index", alone: true, ops: "Scan|Query", stator: "ValidationException: (?:Invalid .*Expression: .*|ExpressionAttributeNames contains invalid key: .*|ExpressionAttributeValues contains invalid value: .*)", other: "ValidationException: (?:Consistent reads are not supported on global|The table does not have the specified index|ExpressionAttributeValues can only be specified).*",
 		evidence: "not known: stator and dynalite check expressions first",
 	},
 	{

@@ -145,6 +145,13 @@ var statementFaults = []known{
 		evidence: "dynoxide has stator's answer; DynamoDB Local takes a BETWEEN pk AND ? for a condition on the key",
 	},
 	{
+		name: "responses of a transaction that writes (dynoxide)", witness: nameDynoxide, ops: "ExecuteTransaction", places: "Responses",
+		when: func(f *finding) bool {
+			return f.Third != nil && f.Third.Status == 500 && count(f.Stator.Body["Responses"]) == 0 && strings.Trim(canonical(f.Other.Body["Responses"]), "[]{},") == ""
+		},
+		evidence: "not decided (docs/differences.md): [] as in DynamoDB Local, which answered 500 here, or [{}]",
+	},
+	{
 		name: "which key of a statement does not fit", witness: nameLocal, ops: "ExecuteStatement|ExecuteTransaction", stator: "ValidationException: " + keyOfStatement, other: "ValidationException: " + keyOfStatement,
 		evidence: "which of two keys that do not fit is named is not known; DynamoDB Local names the second",
 	},
