@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,16 +34,14 @@ func TestModelWatch(t *testing.T) {
 	write(file, good)
 	virtualtime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var out strings.Builder
+		var out watchOutput
 		ended := make(chan error, 1)
 		go func() { ended <- (&modelWatcher{file: file, every: time.Second, out: &out}).run(ctx) }()
 		// next returns what is printed within two polls.
 		next := func() string {
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			text := out.String()
-			out.Reset()
-			return text
+			return out.take()
 		}
 		for _, c := range []struct {
 			name   string
@@ -72,6 +71,26 @@ func TestModelWatch(t *testing.T) {
 			t.Errorf("the end is %v", err)
 		}
 	})
+}
+
+// watchOutput is what a watcher has printed since the last look.
+type watchOutput struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *watchOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *watchOutput) take() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text := o.text.String()
+	o.text.Reset()
+	return text
 }
 
 // watch rejects what it cannot watch.
