@@ -45,7 +45,7 @@ the items, follows the changes and verifies the result. switch, rollback, drop a
 abort decide how it ends. Each command can be interrupted and repeated, on any machine.
 docs/migrate.md describes it.
 
-This is a preview: it has not been run on AWS, nor with millions of items. Commands that
+This is a preview: it has not been run on AWS. Commands that
 change something need --preview.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return usageError{fmt.Errorf("%s needs one of the commands plan, run, status, switch, rollback, drop and abort, but got %q", cmd.CommandPath(), args)}
