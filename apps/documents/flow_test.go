@@ -83,6 +83,83 @@ func TestReviewAndRetry(t *testing.T) {
 	s.consistent(s.batchOf(ids["batch"]))
 }
 
+// A failed document keeps what was read of it: it can be looked at, corrected and
+// accepted. A file that cannot be read has empty fields to fill in, and a rejected
+// document and a retry that fails keep the result.
+func TestFailedDocumentsKeepTheirResults(t *testing.T) {
+	s := start(t, nil)
+	c, project, workflow := s.newTenant("acme", "ann@acme.example")
+	var documents []object
+	for name, text := range map[string]string{
+		"half.txt": "Invoice no NW-1001\nTotal: EUR 12.50\n", "broken.pdf": "%PDF-1.4\nno PDF", "review.txt": "Invoice no NW-1001\nDate\n7.11.2026\nCustomer Ann\nTotal\nabout three hundred\n",
+	} {
+		documents = append(documents, object{"name": name, "upload": c.upload([]byte(text))})
+	}
+	b := s.batchOf(must[object](c, "POST", "/v1/projects/"+project+"/batches", object{"workflowId": workflow, "name": "b", "documents": documents}).str("batchId"))
+	s.passes()
+	in := "/projects/" + project + "/batches/" + b.ID.String() + "/documents/"
+	paths := make(map[string]string)
+	for _, d := range s.documentsOf(b) {
+		paths[d.Name] = in + d.ID.String()
+		if want := d.Name == "broken.pdf"; d.Unreadable != want {
+			t.Errorf("%s: unreadable is %v", d.Name, d.Unreadable)
+		}
+	}
+	value := func(name, field string) string {
+		t.Helper()
+		for _, f := range must[extract.Result](c, "GET", "/v1"+paths[name]+"/result", nil).Fields {
+			if f.Name == field {
+				return f.Value
+			}
+		}
+		return "no field"
+	}
+	status := func(name, want string) {
+		t.Helper()
+		if d := must[object](c, "GET", "/v1"+paths[name], nil); d.str("status") != want {
+			t.Errorf("%s is %v, want %s", name, d, want)
+		}
+	}
+	status("half.txt", "FAILED")
+	if got := value("half.txt", "total"); got != "12.50" {
+		t.Errorf("the total that was read is %q", got)
+	}
+	if _, page := c.request("GET", paths["half.txt"], nil); !strings.Contains(page, `value="12.50"`) || !strings.Contains(page, "Accept") || !strings.Contains(page, ">Retry<") {
+		t.Errorf("the page of a failed document: %s", page)
+	}
+	if _, page := c.request("GET", paths["broken.pdf"], nil); !strings.Contains(page, `name="field:total"`) || strings.Contains(page, ">Retry<") {
+		t.Errorf("the page of an unreadable document: %s", page)
+	}
+	must[object](c, "POST", "/v1"+paths["half.txt"]+"/retry", object{})
+	if got := value("half.txt", "total"); got != "12.50" {
+		t.Errorf("during a retry the total is %q", got)
+	}
+	s.passes()
+	status("half.txt", "FAILED")
+	for _, wrong := range []object{{"approve": false}, {"approve": true, "fields": object{"colour": "red"}}} {
+		if code, text := c.request("POST", "/v1"+paths["half.txt"]+"/review", wrong); code < 400 {
+			t.Errorf("%v: %d %s", wrong, code, text)
+		}
+	}
+	if code, text := c.request("POST", "/v1"+paths["broken.pdf"]+"/review", object{"approve": true}); code != 400 {
+		t.Errorf("a document without values is approved: %d %s", code, text)
+	}
+	must[object](c, "POST", "/v1"+paths["half.txt"]+"/review", object{"approve": true, "fields": object{"customer": "Initech"}})
+	if code, _ := c.request("POST", paths["broken.pdf"]+"/review", "decision=approve&field%3Atotal=77.00"); code != 303 {
+		t.Errorf("accepted by the form: %d", code)
+	}
+	if value("half.txt", "customer") != "Initech" || value("half.txt", "total") != "12.50" || value("broken.pdf", "total") != "77.00" {
+		t.Errorf("%q, %q, %q", value("half.txt", "customer"), value("half.txt", "total"), value("broken.pdf", "total"))
+	}
+	status("half.txt", "SUCCEEDED")
+	status("broken.pdf", "SUCCEEDED")
+	must[object](c, "POST", "/v1"+paths["review.txt"]+"/review", object{"approve": false})
+	if got := value("review.txt", "customer"); got != "Ann" {
+		t.Errorf("a rejected document keeps %q", got)
+	}
+	s.consistent(s.batchOf(b.ID.String()))
+}
+
 // A batch is found by its id alone.
 func TestBatchByIDAlone(t *testing.T) {
 	s := start(t, nil)

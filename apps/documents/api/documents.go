@@ -1,9 +1,11 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 
 	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/keys"
@@ -102,7 +104,7 @@ func (s *Server) getFile(c *call) (any, error) {
 }
 
 // decision is a reviewer's decision about a document: approved, with corrections,
-// or rejected.
+// or rejected. A failed document can be approved too, since it keeps what was read.
 type decision struct {
 	Approve bool              `json:"approve"`
 	Fields  map[string]string `json:"fields"`
@@ -122,12 +124,12 @@ func (s *Server) decide(c *call, in decision) error {
 	if err != nil {
 		return err
 	}
-	if d.Status != table.ReviewRequired {
-		return web.Refuse(http.StatusConflict, "no_review", "the document is %s: only a document that is REVIEW_REQUIRED can be reviewed", d.Status)
+	if d.Status != table.ReviewRequired && (d.Status != table.Failed || !in.Approve) {
+		return web.Refuse(http.StatusConflict, "no_review", "the document is %s: only a document that is REVIEW_REQUIRED can be reviewed, and one that is FAILED can be approved", d.Status)
 	}
 	o := table.Outcome{Document: d, Attempts: d.Attempts, ReviewedBy: c.session.User.String()}
 	if in.Approve {
-		err = s.approve(c, &o, in)
+		err = s.approve(c, b, &o, in)
 	} else {
 		err = s.reject(&o, in)
 	}
@@ -147,23 +149,49 @@ func (s *Server) reject(o *table.Outcome, in decision) error {
 		return web.Refuse(http.StatusBadRequest, "bad_review", "the reason has %d bytes, but can have at most 500", len(in.Reason))
 	}
 	o.Status, o.Confidence, o.Reason = table.Failed, o.Document.Confidence, "rejected in review"
+	o.Result, o.ResultObject = o.Document.Result, o.Document.ResultObject
 	if in.Reason != "" {
 		o.Reason += ": " + in.Reason
 	}
 	return nil
 }
 
-func (s *Server) approve(c *call, o *table.Outcome, in decision) error {
-	result, err := s.Results.Load(c.ctx(), o.Document)
+func (s *Server) approve(c *call, b table.Batch, o *table.Outcome, in decision) error {
+	result, err := s.resultOf(c, b, o.Document)
 	if err != nil {
 		return err
 	}
 	if err := correct(&result, in.Fields); err != nil {
 		return err
 	}
+	if !slices.ContainsFunc(result.Fields, func(f extract.Field) bool { return f.Value != "" || len(f.Values) > 0 }) {
+		return web.Refuse(http.StatusBadRequest, "bad_review", "a document without any value cannot be approved: enter the values, or leave it")
+	}
 	o.Status, o.Confidence = table.Succeeded, 1
 	result.Confidence = 1
 	return s.Results.Keep(c.ctx(), o, result)
+}
+
+// resultOf returns what was read from a document. If nothing was, it returns the
+// fields of the workflow without values, which a reviewer can enter.
+func (s *Server) resultOf(c *call, b table.Batch, d table.Document) (extract.Result, error) {
+	result, err := s.Results.Load(c.ctx(), d)
+	if !errors.Is(err, pipeline.ErrNoResult) || d.Status != table.Failed {
+		return result, err
+	}
+	w, err := s.Store.Workflow(c.ctx(), b.Tenant, b.Project, b.Workflow)
+	if err != nil {
+		return result, err
+	}
+	e, err := extract.ParseExtraction([]byte(w.Extraction))
+	if err != nil {
+		return result, fmt.Errorf("the workflow of a document is not valid: %w", err)
+	}
+	for _, f := range e.Fields {
+		result.Fields = append(result.Fields, extract.Field{Name: f.Name})
+	}
+	result.Extractor = "reviewer"
+	return result, nil
 }
 
 // correct applies a reviewer's values to a result.
@@ -199,7 +227,9 @@ func (s *Server) tryAgain(c *call) error {
 	if d.Status != table.Failed {
 		return web.Refuse(http.StatusConflict, "no_retry", "the document is %s: only a document that is FAILED can be retried", d.Status)
 	}
-	if err := s.Store.Move(c.ctx(), b, table.Outcome{Document: d, Status: table.Processing}); err != nil {
+	if err := s.Store.Move(c.ctx(), b, table.Outcome{
+		Document: d, Status: table.Processing, Confidence: d.Confidence, Result: d.Result, ResultObject: d.ResultObject,
+	}); err != nil {
 		return fmt.Errorf("retry a document: %w", err)
 	}
 	s.Wake()

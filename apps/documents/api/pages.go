@@ -322,8 +322,8 @@ func (s *Server) documentPage(c *call) (any, error) {
 		return nil, err
 	}
 	data := map[string]any{"Batch": b, "Document": d}
-	result, err := s.Results.Load(c.ctx(), d)
-	if err != nil && !errors.Is(err, pipeline.ErrNoResult) {
+	result, err := s.resultOf(c, b, d)
+	if err != nil && !errors.Is(err, pipeline.ErrNoResult) && !errors.Is(err, table.ErrNotFound) {
 		return nil, err
 	}
 	data["Result"] = result

@@ -197,7 +197,8 @@ func backoff(attempts int) time.Duration {
 // read returns the outcome of a document. An error stops the batch; errors that the
 // document causes are outcomes.
 func (x *execution) read(ctx context.Context, d table.Document) (*table.Outcome, error) {
-	o := &table.Outcome{Document: d, Attempts: d.Attempts + 1}
+	// A retry that fails keeps what an earlier attempt has read.
+	o := &table.Outcome{Document: d, Attempts: d.Attempts + 1, Confidence: d.Confidence, Result: d.Result, ResultObject: d.ResultObject}
 	began := time.Now()
 	result, err := x.extract(ctx, d)
 	x.Metrics.Reading.Observe(time.Since(began).Seconds())
@@ -205,7 +206,7 @@ func (x *execution) read(ctx context.Context, d table.Document) (*table.Outcome,
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case extract.IsUnreadable(err):
-		o.Status, o.Reason = table.Failed, err.Error()
+		o.Status, o.Reason, o.Unreadable = table.Failed, reason(err), true
 		return o, nil
 	case err != nil && o.Attempts < x.Attempts:
 		x.Log.Warn("a document is retried", "document", d.ID, "batch", d.Batch, "attempt", o.Attempts, "error", err)
@@ -219,7 +220,6 @@ func (x *execution) read(ctx context.Context, d table.Document) (*table.Outcome,
 	o.Status = x.batch.Judge(result.Confidence)
 	if o.Status == table.Failed {
 		o.Reason = fmt.Sprintf("the confidence is %.2f, below the workflow's %.2f; lowest for %s", result.Confidence, x.batch.ConfidenceThreshold, worst(x.extraction, result))
-		return o, nil
 	}
 	return o, x.Results.Keep(ctx, o, result)
 }

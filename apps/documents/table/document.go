@@ -21,7 +21,8 @@ type Document struct {
 	Object       string          `dynamodbav:"objectKey" json:"-"`
 	Attempts     int             `dynamodbav:"attempts" json:"attempts"`
 	RetryAt      string          `dynamodbav:"retryAt,omitempty" json:"retryAt,omitempty"`
-	Reason       string          `dynamodbav:"reason,omitempty" json:"reason,omitempty"` // why it did not succeed
+	Reason       string          `dynamodbav:"reason,omitempty" json:"reason,omitempty"`         // why it did not succeed
+	Unreadable   bool            `dynamodbav:"unreadable,omitempty" json:"unreadable,omitempty"` // a retry fails in the same way
 	Confidence   float64         `dynamodbav:"confidence" json:"confidence"`
 	Result       string          `dynamodbav:"result,omitempty" json:"-"`       // JSON; empty if it is too large
 	ResultObject string          `dynamodbav:"resultObject,omitempty" json:"-"` // the object of a large result
@@ -66,6 +67,7 @@ type Outcome struct {
 	Result       string
 	ResultObject string
 	ReviewedBy   string
+	Unreadable   bool
 }
 
 // size returns the approximate size of the write of an outcome.
@@ -90,6 +92,12 @@ func (s *Store) settle(o Outcome) types.TransactWriteItem {
 		}
 		set += ", #" + name + " = :" + name
 		v[":"+name] = str(value)
+	}
+	if o.Unreadable {
+		set += ", unreadable = :unreadable"
+		v[":unreadable"] = &types.AttributeValueMemberBOOL{Value: true}
+	} else {
+		remove += ", unreadable"
 	}
 	if o.Status.Interesting() {
 		set += ", GSI2PK = :GSI2PK, GSI2SK = :GSI2SK"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -259,6 +260,25 @@ func (w *world) cleaned(t *testing.T, n NewBatch) {
 	}
 	if got := w.entries(t, "GSI3"); got != 0 {
 		t.Errorf("%d entries are left in GSI3", got)
+	}
+}
+
+// A confidence that is equal to a threshold is not below it.
+func TestThresholds(t *testing.T) {
+	b := Batch{ConfidenceThreshold: 0.55, ReviewThreshold: 0.85}
+	for _, c := range []struct {
+		confidence float64
+		want       Status
+	}{
+		{0, Failed}, {math.Nextafter(0.55, 0), Failed}, {0.55, ReviewRequired}, {0.7, ReviewRequired},
+		{math.Nextafter(0.85, 0), ReviewRequired}, {0.85, Succeeded}, {1, Succeeded},
+	} {
+		if got := b.Judge(c.confidence); got != c.want {
+			t.Errorf("a document with the confidence %v is %s, want %s", c.confidence, got, c.want)
+		}
+	}
+	if got := (Batch{}).Judge(0); got != Succeeded {
+		t.Errorf("with thresholds of 0 a document is %s", got)
 	}
 }
 
