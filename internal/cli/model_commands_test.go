@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,7 @@ func TestModelCommandsUsage(t *testing.T) {
 		{"no URL", []string{"apply", goodModel, "--endpoint", "here"}, 2, "must be a URL"},
 		{"no server", []string{"apply", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot compare"},
 		{"no endpoint for drift", []string{"drift", goodModel}, 2, "--endpoint must name the server"},
+		{"saved traffic and that of a server", []string{"drift", goodModel, "--traffic", "t", "--reset"}, 2, "--traffic cannot be combined"},
 		{"no server to compare the traffic of", []string{"drift", goodModel, "--endpoint", "http://127.0.0.1:1"}, 1, "cannot read the request counts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -323,6 +325,65 @@ func TestModelDriftUnusedAndReset(t *testing.T) {
 	send("ExecuteStatement", map[string]any{"Statement": "SELECT * FROM CustomerBatch"})
 	if code, out := drift("--allow-unused"); code != 1 || !strings.Contains(out, "no pattern matches a statement like Scan of CustomerBatch: 1 request") {
 		t.Errorf("with a statement that scans: exit code %d, %s", code, out)
+	}
+}
+
+// The saved counts of several servers are added, and requests that ask for it are in none.
+func TestModelDriftOfSavedTraffic(t *testing.T) {
+	folder := t.TempDir()
+	drift := func(paths ...string) (int, string, string) {
+		args := []string{"model", "drift", otherModel, "--allow-unused"}
+		for _, p := range paths {
+			args = append(args, "--traffic", p)
+		}
+		return runStator(t, args...)
+	}
+	if code, _, errs := drift(folder); code != 1 || !strings.Contains(errs, "has no *.json") {
+		t.Errorf("an empty folder: exit code %d, %s", code, errs)
+	}
+	get := map[string]any{"TableName": "CustomerBatch", "Key": map[string]any{"personId": map[string]any{"S": "p"}}}
+	for i := range 2 {
+		endpoint := serving(t)
+		if code, out, errs := runStator(t, "model", "apply", otherModel, "--endpoint", endpoint, "--yes"); code != 0 {
+			t.Fatal(out, errs)
+		}
+		client := clientOf(endpoint, "us-east-1")
+		for range i + 2 {
+			if _, err := client.Send(t.Context(), "GetItem", get); err != nil {
+				t.Fatal(err)
+			}
+		}
+		client.Uncounted = true
+		for operation, body := range map[string]any{
+			"Scan":    map[string]any{"TableName": "CustomerBatch"},
+			"GetItem": map[string]any{"TableName": "CustomerBatch", "Key": get["Key"], "ConsistentRead": true},
+			"PutItem": map[string]any{"TableName": "CustomerBatch", "Item": get["Key"]},
+			"BatchWriteItem": map[string]any{"RequestItems": map[string]any{"CustomerBatch": []any{
+				map[string]any{"DeleteRequest": map[string]any{"Key": get["Key"]}}}}},
+		} {
+			if _, err := client.Send(t.Context(), operation, body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := client.Get(t.Context(), "/shapes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, strconv.Itoa(i)+".json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, out, errs := drift(folder); code != 0 || !strings.Contains(out, "customer's batch view        5 ") {
+		t.Errorf("two servers: exit code %d, %s%s", code, out, errs)
+	}
+	one := filepath.Join(folder, "0.json")
+	if code, out, _ := drift(one, one); code != 0 || !strings.Contains(out, "customer's batch view        4 ") {
+		t.Errorf("one server twice: exit code %d, %s", code, out)
+	}
+	for name, want := range map[string]string{otherModel: "has no counts", filepath.Join(folder, "none"): "read saved counts"} {
+		if code, _, errs := drift(name); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("traffic of %s: exit code %d, %s", name, code, errs)
+		}
 	}
 }
 

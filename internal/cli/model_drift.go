@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -20,6 +22,7 @@ type driftFlags struct {
 	json    bool
 	allowed drift.Allowed
 	reset   bool
+	traffic []string
 }
 
 func modelDriftCommand() *cobra.Command {
@@ -35,13 +38,18 @@ patterns that read far more than they return or cost far more than the model pre
 and requests that the server did not count by shape.
 It fails when it finds any of these.
 
-Counting starts when the server starts, or with the last --reset.`,
+Counting starts when the server starts, or with the last --reset.
+
+--traffic compares counts that were saved from the path /shapes of one or more servers, or of the
+servers of a test suite, instead of asking a server. It is a file or a folder with *.json,
+and can be repeated; the counts are added.`,
 		Args: arguments(1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.drift(cmd.Context(), args[0], cmd.OutOrStdout())
 		},
 	}
 	f.add(cmd, "URL of the stator")
+	cmd.Flags().StringArrayVar(&f.traffic, "traffic", nil, "file with counts from /shapes, or folder with such files")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	cmd.Flags().BoolVar(&f.allowed.Unused, "allow-unused", false, "do not fail for patterns that were never requested")
 	cmd.Flags().BoolVar(&f.allowed.Uncounted, "allow-uncounted", false, "do not fail for requests that the server did not count by shape")
@@ -57,25 +65,21 @@ type driftResult struct {
 }
 
 func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) error {
-	e, err := f.open()
-	if err != nil {
-		return err
+	if len(f.traffic) > 0 && (f.endpoint != "" || f.reset) {
+		return usageError{errors.New("--traffic cannot be combined with --endpoint or --reset, which ask a server")}
 	}
 	m, err := readModel(file)
 	if err != nil {
 		return err
 	}
-	read := e.Get
-	if f.reset {
-		read = e.Delete // returns the counts that it resets
-	}
-	text, err := read(ctx, "/shapes")
-	if err != nil {
-		return fmt.Errorf("cannot read the request counts of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
-	}
 	var traffic workload.Report
-	if err := json.Unmarshal(text, &traffic); err != nil || traffic.Shapes == nil {
-		return fmt.Errorf("%s/shapes returns no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))
+	if len(f.traffic) > 0 {
+		traffic, err = savedTraffic(f.traffic)
+	} else {
+		traffic, err = f.serverTraffic(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	r := drift.Join(m, traffic)
 	if f.json {
@@ -87,6 +91,74 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 		err = fmt.Errorf("%s: the traffic since %s differs from the model", file, r.Since.Format("2006-01-02 15:04:05 MST"))
 	}
 	return err
+}
+
+// serverTraffic reads the counts of the server.
+func (f *driftFlags) serverTraffic(ctx context.Context) (traffic workload.Report, err error) {
+	e, err := f.open()
+	if err != nil {
+		return traffic, err
+	}
+	read := e.Get
+	if f.reset {
+		read = e.Delete // returns the counts that it resets
+	}
+	text, err := read(ctx, "/shapes")
+	if err != nil {
+		return traffic, fmt.Errorf("cannot read the request counts of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
+	}
+	if err := json.Unmarshal(text, &traffic); err != nil || traffic.Shapes == nil {
+		return traffic, fmt.Errorf("%s/shapes returns no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))
+	}
+	return traffic, nil
+}
+
+// maxTrafficFile bounds a file of counts: those of a server have about 2 MB at most.
+const maxTrafficFile = 64 << 20
+
+// savedTraffic reads counts from files, and from the files in folders.
+func savedTraffic(paths []string) (workload.Report, error) {
+	var reports []workload.Report
+	for _, path := range paths {
+		files := []string{path}
+		if info, err := os.Stat(path); err != nil {
+			return workload.Report{}, fmt.Errorf("read saved counts: %w", err)
+		} else if info.IsDir() {
+			if files, err = globAll(path, "*.json"); err != nil {
+				return workload.Report{}, err
+			}
+			if len(files) == 0 {
+				return workload.Report{}, fmt.Errorf("folder %s has no *.json with saved counts", path)
+			}
+		}
+		for _, file := range files {
+			r, err := trafficFile(file)
+			if err != nil {
+				return workload.Report{}, err
+			}
+			reports = append(reports, r)
+		}
+	}
+	return workload.Merge(reports...), nil
+}
+
+func trafficFile(file string) (r workload.Report, err error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return r, fmt.Errorf("read saved counts: %w", err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, maxTrafficFile+1))
+	if err != nil {
+		return r, fmt.Errorf("read saved counts: %w", err)
+	}
+	if len(text) > maxTrafficFile {
+		return r, fmt.Errorf("%s has more than %d MB, and is no file with the counts of a server", file, maxTrafficFile>>20)
+	}
+	if err := json.Unmarshal(text, &r); err != nil || r.Shapes == nil {
+		return r, fmt.Errorf("%s has no counts\n        save them from the path /shapes of a stator", file)
+	}
+	return r, nil
 }
 
 // print prints the traffic of each pattern, then the traffic that no pattern

@@ -219,9 +219,7 @@ func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usa
 		if err != nil {
 			return nil, err // the request is repeated
 		}
-		if c := s.counter(&used.asked); c != nil {
-			used.count(c)
-		}
+		s.record(ctx, &used)
 		return text, nil
 	}}
 }
@@ -240,9 +238,7 @@ func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Rep
 			return nil, err // the request is repeated
 		}
 		for i := range used {
-			if c := s.counter(&used[i].asked); c != nil {
-				used[i].count(c)
-			}
+			s.record(ctx, &used[i])
 		}
 		return text, nil
 	}}
@@ -273,12 +269,7 @@ func paged[In any](plan func(*Service, *In) (*reading, error)) *operation {
 		if err != nil {
 			return nil, err
 		}
-		if r.operation == "Scan" && isUncounted(ctx) {
-			return r.page.Reply(reply), nil
-		}
-		if c := s.counter(&used.asked); c != nil {
-			used.count(c)
-		}
+		s.record(ctx, &used)
 		return r.page.Reply(reply), nil
 	}}
 }
@@ -311,6 +302,8 @@ type Caller struct {
 	Region string      // as in the credential scope
 	Host   string      // the address that it uses for this server
 	Room   buffer.Room // the memory that the request may use; nil has no bound
+
+	Uncounted bool // the request is not counted by its shape
 }
 
 type callerKey struct{}
@@ -335,6 +328,12 @@ func (c *callerContext) Value(key any) any {
 // WithCaller returns a context that carries the caller of a request.
 func WithCaller(ctx context.Context, c Caller) context.Context { return &callerContext{ctx, c} }
 
+// isUncounted reports whether the requests of a context are not counted.
+func isUncounted(ctx context.Context) bool {
+	carried, ok := ctx.Value(callerKey{}).(*Caller)
+	return ok && carried.Uncounted
+}
+
 func callerOf(ctx context.Context) Caller {
 	var c Caller
 	if carried, ok := ctx.Value(callerKey{}).(*Caller); ok {
@@ -343,15 +342,6 @@ func callerOf(ctx context.Context) Caller {
 	c.Region = cmp.Or(c.Region, "us-east-1")
 	return c
 }
-
-type uncountedKey struct{}
-
-// WithoutCount returns a context in which a scan is not counted by its shape.
-func WithoutCount(ctx context.Context) context.Context {
-	return context.WithValue(ctx, uncountedKey{}, true)
-}
-
-func isUncounted(ctx context.Context) bool { return ctx.Value(uncountedKey{}) != nil }
 
 // tableARN returns the ARN of a table in the caller's region.
 func (s *Service) tableARN(ctx context.Context, table string) string {

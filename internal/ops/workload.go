@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -102,6 +103,16 @@ func (a *asked) addAction(n int, action askedAction) {
 		a.actions = make([]askedAction, 0, n)
 	}
 	a.actions = append(a.actions, action)
+}
+
+// record counts a request that succeeded, unless its caller asked not to.
+func (s *Service) record(ctx context.Context, used *usage) {
+	if isUncounted(ctx) {
+		return
+	}
+	if c := s.counter(&used.asked); c != nil {
+		used.count(c)
+	}
 }
 
 // counter returns the counter for the shape of a successful request; nil if the

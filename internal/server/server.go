@@ -219,10 +219,8 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		}
 		return
 	}
-	if name == "Scan" && len(r.Header(workload.UncountedHeader)) > 0 {
-		ctx = ops.WithoutCount(ctx)
-	}
-	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room})
+	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room,
+		Uncounted: len(r.Header(workload.UncountedHeader)) > 0})
 	request, err := h.decode(ctx, name, body)
 	if err == nil {
 		err = h.execute(ctx, request, a)

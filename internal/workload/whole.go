@@ -43,19 +43,10 @@ func (p *countPeriod) hideWhole(all []ShapeCount) []ShapeCount {
 	if len(w.hidden) == 0 {
 		return all
 	}
-	var merged []ShapeCount
-	at := make(map[Shape]int)
-	for _, c := range all {
-		w.visit(&c.Shape, func(v wholeValue) bool { return w.hidden[v] || w.hidden[wholeValue{v.table, v.attribute, ""}] })
-		i, ok := at[c.Shape]
-		if !ok {
-			at[c.Shape] = len(merged)
-			merged = append(merged, c)
-			continue
-		}
-		merged[i].add(&c)
+	for i := range all {
+		w.visit(&all[i].Shape, func(v wholeValue) bool { return w.hidden[v] || w.hidden[wholeValue{v.table, v.attribute, ""}] })
 	}
-	return merged
+	return sameTogether(all)
 }
 
 // add adds the counts of another shape.

@@ -73,11 +73,47 @@ type Report struct {
 	Other  ShapeCount   `json:"other"`  // requests of all shapes beyond the limit
 }
 
+// Merge returns the counts of several reports as one, since the earliest of them.
+func Merge(reports ...Report) Report {
+	merged := Report{Shapes: []ShapeCount{}, Other: ShapeCount{Shape: Shape{Operation: "other"}}}
+	for i, r := range reports {
+		if i == 0 || r.Since.Before(merged.Since) {
+			merged.Since = r.Since
+		}
+		merged.Shapes = append(merged.Shapes, r.Shapes...)
+		merged.Other.add(&r.Other)
+	}
+	merged.Shapes = sameTogether(merged.Shapes)
+	slices.SortFunc(merged.Shapes, mostFrequentFirst)
+	return merged
+}
+
+// mostFrequentFirst is the order of the shapes of a report.
+func mostFrequentFirst(a, b ShapeCount) int {
+	return cmp.Or(cmp.Compare(b.Requests, a.Requests), slices.Compare(a.texts(), b.texts()))
+}
+
+// sameTogether adds the counts of the same shapes.
+func sameTogether(all []ShapeCount) []ShapeCount {
+	merged := all[:0]
+	at := make(map[Shape]int)
+	for _, c := range all {
+		i, ok := at[c.Shape]
+		if !ok {
+			at[c.Shape] = len(merged)
+			merged = append(merged, c)
+			continue
+		}
+		merged[i].add(&c)
+	}
+	return merged
+}
+
 // MaxShapes is how many shapes a Recorder counts separately.
 const MaxShapes = 4096
 
-// UncountedHeader is the HTTP header of a scan that is not counted, whatever its value: one
-// by which a tool examines a table, and which is no traffic of an application.
+// UncountedHeader is the HTTP header of a request that is not counted, whatever its value: one
+// by which a tool or a test examines a table, and which is no traffic of an application.
 const UncountedHeader = "X-Stator-Uncounted"
 
 // Recorder counts the requests of a server. It may be used concurrently.
@@ -131,9 +167,7 @@ func (p *countPeriod) report() Report {
 	}
 	p.mu.RUnlock()
 	report.Shapes = p.hideWhole(report.Shapes)
-	slices.SortFunc(report.Shapes, func(a, b ShapeCount) int {
-		return cmp.Or(cmp.Compare(b.Requests, a.Requests), slices.Compare(a.texts(), b.texts()))
-	})
+	slices.SortFunc(report.Shapes, mostFrequentFirst)
 	return report
 }
 

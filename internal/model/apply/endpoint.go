@@ -22,7 +22,7 @@ type Endpoint struct {
 	Client     *http.Client
 	Sign       func(r *http.Request, body []byte) error
 
-	// Uncounted asks a stator not to count the scans of this client as traffic.
+	// Uncounted asks a stator not to count the requests of this client as traffic.
 	Uncounted bool
 }
 
