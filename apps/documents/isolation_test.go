@@ -41,6 +41,7 @@ var probes = map[string][]probe{
 	"POST /v1/invitations/accept": {{path: "/v1/invitations/accept", body: `{"invitation":"$tenant.$secret","name":"Guest"}`, works: 200}},
 	"GET /v1/session":             {{path: "/v1/session", works: 200}},
 	"GET /v1/tenants/{tenant}":    {{path: "/v1/tenants/$tenant", works: 200}},
+	"GET /v1/usage": {{path: "/v1/usage", works: 200}},
 	"GET /v1/users": {
 		{path: "/v1/users", works: 200},
 		{path: "/v1/users?email=$email", works: 200},

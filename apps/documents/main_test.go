@@ -164,7 +164,7 @@ func (o object) str(name string) string { return fmt.Sprint(o[name]) }
 func (s *system) newTenant(name, email string) (c *client, project, workflow string) {
 	s.t.Helper()
 	c = &client{s: s}
-	t := must[object](c, "POST", "/v1/tenants", object{"name": name, "email": email, "person": name + " Ann"})
+	t := must[object](c, "POST", "/v1/tenants", object{"name": name, "email": email, "person": name + " Ann", "plan": "enterprise"})
 	c.session, c.tenant = t.str("session"), t.str("tenantId")
 	project = must[object](c, "POST", "/v1/projects", object{"name": name + " project"}).str("projectId")
 	workflow = must[object](c, "POST", "/v1/projects/"+project+"/workflows", object{

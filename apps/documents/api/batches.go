@@ -19,17 +19,27 @@ import (
 
 // upload stores a file, the request's body, of which a document can be made.
 func (s *Server) upload(c *call) (any, error) {
-	upload, err := s.keep(c, http.MaxBytesReader(c.w, c.r.Body, extract.MaxFile))
+	upload, err := s.keep(c, c.r.Body)
 	return map[string]any{"upload": upload}, err
 }
 
-// keep stores a file among the tenant's uploads.
-func (s *Server) keep(c *call, from io.Reader) (keys.TokenID, error) {
+// keep stores a file among the tenant's uploads, up to the size that the plan allows.
+func (s *Server) keep(c *call, body io.ReadCloser) (keys.TokenID, error) {
 	upload := keys.NewID[keys.TokenID]()
-	err := s.Bucket.Upload(c.ctx(), c.tenant().Upload(upload).String(), from, &blob.WriterOptions{ContentType: "application/octet-stream"})
+	t, err := s.Store.Tenant(c.ctx(), c.tenant())
+	if err != nil {
+		return upload, err
+	}
+	plan, _ := table.PlanOf(t.Plan)
+	limit := int64(extract.MaxFile)
+	if plan.FileBytes > 0 {
+		limit = min(limit, plan.FileBytes)
+	}
+	from := http.MaxBytesReader(c.w, body, limit)
+	err = s.Bucket.Upload(c.ctx(), c.tenant().Upload(upload).String(), from, &blob.WriterOptions{ContentType: "application/octet-stream"})
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return upload, web.Refuse(http.StatusRequestEntityTooLarge, "too_large", "the file has more than the limit of %d bytes", extract.MaxFile)
+		return upload, web.Refuse(http.StatusRequestEntityTooLarge, "too_large", "the file has more than %d bytes, the limit of the plan %s", limit, plan.Name)
 	}
 	if err != nil {
 		return upload, fmt.Errorf("store an upload: %w", err)

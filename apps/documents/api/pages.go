@@ -45,6 +45,7 @@ var looks = template.FuncMap{
 		out, _ := json.MarshalIndent(v, "", "  ")
 		return string(out)
 	},
+	"pair":    func(a, b int) []int { return []int{a, b} },
 	"settled": func(b table.Batch) int { return b.Documents - b.Processing },
 	"short":   func(values []string) []string { return values[:min(len(values), 20)] },
 }
@@ -179,7 +180,11 @@ func (s *Server) homePage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := map[string]any{"Tenant": t, "Projects": projects}
+	usage, err := s.Store.Usage(c.ctx(), c.tenant())
+	if err != nil {
+		return nil, err
+	}
+	data := map[string]any{"Tenant": t, "Projects": projects, "Usage": usage}
 	var waiting table.Counts
 	for _, status := range []table.Status{table.Processing, table.Failed, table.ReviewRequired} {
 		batches, err := s.Store.BatchesIn(c.ctx(), c.tenant(), status)
@@ -293,7 +298,7 @@ func (s *Server) formPart(c *call, part *multipart.Part, in *newBatch) error {
 	if len(in.Documents) == 500 {
 		return web.Refuse(http.StatusBadRequest, "bad_documents", "a form can have at most 500 files; the API accepts more")
 	}
-	upload, err := s.keep(c, http.MaxBytesReader(c.w, part, extract.MaxFile))
+	upload, err := s.keep(c, part)
 	in.Documents = append(in.Documents, newDocument{Name: part.FileName(), Upload: upload})
 	return err
 }

@@ -63,11 +63,10 @@ func (s *Server) createTenant(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch in.Plan {
-	case "":
-		in.Plan = "free"
-	case "free", "team", "enterprise":
-	default:
+	if in.Plan == "" {
+		in.Plan = table.Plans[0].Name
+	}
+	if _, ok := table.PlanOf(in.Plan); !ok {
 		return nil, web.Refuse(http.StatusBadRequest, "bad_plan", "the plan is %.60q, but must be free, team or enterprise", in.Plan)
 	}
 	if s.Issuer == nil {
@@ -138,6 +137,9 @@ func (s *Server) getTenant(c *call) (any, error) {
 	}
 	return s.Store.Tenant(c.ctx(), c.tenant())
 }
+
+// usage returns what the tenant uses of its plan.
+func (s *Server) usage(c *call) (any, error) { return s.Store.Usage(c.ctx(), c.tenant()) }
 
 // found is a member and the person.
 type found struct {

@@ -74,6 +74,7 @@ func (s *Server) Endpoints() []Endpoint {
 		{"POST /v1/invitations/accept", Anyone, s.acceptInvitation},
 		{"GET /v1/session", Members, s.whoAmI},
 		{"GET /v1/tenants/{tenant}", Members, s.getTenant},
+		{"GET /v1/usage", Members, s.usage},
 		{"GET /v1/users", Members, s.listUsers},
 		{"GET /v1/users/{user}", Members, s.getUser},
 		{"DELETE /v1/users/{user}", Admins, s.removeUser},
@@ -198,9 +199,14 @@ var notFound = web.Refuse(http.StatusNotFound, "not_found", "it does not exist i
 // fault turns the errors of the table into replies.
 func fault(err error) error {
 	var own *web.Fault
+	var limit *table.LimitError
 	switch {
 	case err == nil || errors.As(err, &own):
 		return err
+	case errors.As(err, &limit):
+		f := web.Refuse(http.StatusForbidden, "plan_limit", "%v", limit)
+		f.Detail = map[string]any{"plan": limit.Plan, "of": limit.What, "limit": limit.Limit, "used": limit.Used}
+		return f
 	case errors.Is(err, table.ErrNotFound):
 		return notFound
 	case errors.Is(err, table.ErrMoved):

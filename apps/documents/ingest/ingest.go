@@ -176,6 +176,9 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 	if err != nil {
 		return err
 	}
+	if files, err = i.allowed(ctx, files); err != nil || len(files) == 0 {
+		return err
+	}
 	var documents []table.NewDocument
 	for _, a := range files {
 		d := table.NewDocument{ID: keys.DeriveID[keys.DocumentID](id.String(), "inbox", a.file), Name: a.file}
@@ -208,6 +211,39 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 		}
 	}
 	return nil
+}
+
+// allowed rejects the files that the plan of the tenant does not allow. Of files that
+// are more than the rest of the month's documents it returns the first ones; the next
+// pass rejects the others.
+func (i *Ingest) allowed(ctx context.Context, files []arrival) ([]arrival, error) {
+	usage, err := i.Store.Usage(ctx, files[0].tenant)
+	if err != nil {
+		return nil, err
+	}
+	var fit []arrival
+	var faults error
+	for _, a := range files {
+		if usage.MaxDocuments > 0 && usage.Documents >= usage.MaxDocuments {
+			faults = errors.Join(faults, i.reject(ctx, a.name, &table.LimitError{Plan: usage.Plan, What: "documents a month", Limit: int64(usage.MaxDocuments), Used: int64(usage.Documents)}))
+			continue
+		}
+		if usage.MaxFileBytes > 0 {
+			object, err := i.Bucket.Attributes(ctx, a.name)
+			if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+				return nil, fmt.Errorf("look up a file: %w", err)
+			}
+			if err == nil && object.Size > usage.MaxFileBytes {
+				faults = errors.Join(faults, i.reject(ctx, a.name, fmt.Errorf("the file has %d bytes, but the plan %s allows %d", object.Size, usage.Plan, usage.MaxFileBytes)))
+				continue
+			}
+		}
+		fit = append(fit, a)
+	}
+	if usage.MaxDocuments > 0 {
+		fit = fit[:min(len(fit), max(0, usage.MaxDocuments-usage.Documents))]
+	}
+	return fit, faults
 }
 
 // record records documents in a new or an existing batch. It returns the number of

@@ -50,6 +50,9 @@ func (t Tenant) key() string { return "TENANT#" + must(t.v) }
 // Metadata is the key of the tenant itself.
 func (t Tenant) Metadata() Key { return Key{t.key(), "METADATA"} }
 
+// Usage is the key of what the tenant has used in a month, such as 2026-11.
+func (t Tenant) Usage(month string) Key { return Key{t.key(), "USAGE#" + month} }
+
 // Member is the key of a user's membership.
 func (t Tenant) Member(u UserID) Key { return Key{t.key(), "USER#" + u.must()} }
 

@@ -33,9 +33,9 @@ type NewDocument struct {
 	Object keys.Object
 }
 
-// InOne is how many documents one transaction can create with a batch, its project
-// and its job.
-const InOne = maxWrites - 3
+// InOne is how many documents one transaction can create with a batch, its project,
+// its job and the usage of the tenant.
+const InOne = maxWrites - 4
 
 // MaxDocuments is the maximum number of documents in a new batch.
 const MaxDocuments = 10_000
@@ -51,6 +51,10 @@ const MaxDocuments = 10_000
 // and Discard removes the documents.
 func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created bool, err error) {
 	w := n.Workflow
+	plan, err := s.plan(ctx, w.Tenant)
+	if err != nil {
+		return Batch{}, false, err
+	}
 	now := s.Now()
 	b = Batch{
 		Tenant: w.Tenant, Project: w.Project, ID: n.ID, Workflow: w.ID, Name: n.Name, Status: Processing,
@@ -68,6 +72,7 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 			ExpressionAttributeValues: map[string]types.AttributeValue{":one": num(1)},
 		}},
 		s.start(b, JobWork, now),
+		s.use(plan, b.Tenant, len(n.Documents)),
 	}
 	rest := n.Documents
 	if len(last)+len(rest) > maxWrites {
@@ -78,6 +83,9 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		// From here on no other request can create it; but it may exist already.
 		if there, err := s.Batch(ctx, b.Tenant, b.Project, b.ID); !errors.Is(err, ErrNotFound) {
 			return there, false, errors.Join(err, s.Drop(ctx, job))
+		}
+		if err := s.allows(ctx, plan, b.Tenant, len(rest)); err != nil {
+			return Batch{}, false, errors.Join(err, s.Drop(ctx, job))
 		}
 		if rest, err = s.makeAhead(ctx, b, job, rest); err != nil {
 			return Batch{}, false, err
@@ -101,6 +109,8 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		return b, false, err
 	case errors.As(err, &no) && no[0] == 1:
 		return Batch{}, false, ErrNotFound
+	case errors.As(err, &no) && no[0] == 3:
+		return Batch{}, false, s.tooMany(ctx, plan, b.Tenant)
 	case errors.As(err, &no):
 		return Batch{}, false, ErrMoved
 	case err != nil:
@@ -122,7 +132,7 @@ func (s *Store) newDocument(b Batch, n NewDocument) map[string]types.AttributeVa
 // makeAhead writes documents until the rest, which it returns, fits in the last
 // transaction.
 func (s *Store) makeAhead(ctx context.Context, b Batch, job Job, rest []NewDocument) ([]NewDocument, error) {
-	for len(rest) > maxWrites-4 {
+	for len(rest) > maxWrites-5 {
 		due := s.Now().Add(s.Abandoned)
 		writes := []types.TransactWriteItem{{Update: &types.Update{
 			TableName:                &s.Table,
@@ -134,7 +144,7 @@ func (s *Store) makeAhead(ctx context.Context, b Batch, job Job, rest []NewDocum
 				":owner": str(job.Owner), ":due": str(keys.Time(due)),
 			}, entryValues(keys.JobEntry(b.ID, due))),
 		}}}
-		n := min(maxWrites-1, len(rest)-(maxWrites-4))
+		n := min(maxWrites-1, len(rest)-(maxWrites-5))
 		if err := s.writeAhead(ctx, b, writes, rest[:n]); err != nil {
 			return nil, fmt.Errorf("create the batch: %w", err)
 		}
@@ -249,10 +259,14 @@ func (s *Store) deleteAll(ctx context.Context, group []map[string]types.Attribut
 // Documents that the batch already has are skipped.
 func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([]NewDocument, error) {
 	var added []NewDocument
-	for some := range slices.Chunk(all, maxWrites-2) {
+	plan, err := s.plan(ctx, b.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	for some := range slices.Chunk(all, maxWrites-3) {
 		group := slices.Clone(some)
 		for len(group) > 0 {
-			err := s.addGroup(ctx, b, group)
+			err := s.addGroup(ctx, plan, b, group)
 			var there refused
 			if !errors.As(err, &there) {
 				if err != nil {
@@ -261,20 +275,25 @@ func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([
 				added = append(added, group...)
 				break
 			}
-			if there[len(there)-1] == len(group) {
+			if slices.Contains(there, len(group)) {
 				return added, ErrNotFound
 			}
+			if there[0] > len(group) {
+				return added, s.tooMany(ctx, plan, b.Tenant)
+			}
 			for _, i := range slices.Backward(there) {
-				group = slices.Delete(group, i, i+1)
+				if i < len(group) {
+					group = slices.Delete(group, i, i+1)
+				}
 			}
 		}
 	}
 	return added, nil
 }
 
-func (s *Store) addGroup(ctx context.Context, b Batch, group []NewDocument) error {
+func (s *Store) addGroup(ctx context.Context, plan Plan, b Batch, group []NewDocument) error {
 	now := s.Now()
-	writes := make([]types.TransactWriteItem, 0, len(group)+2)
+	writes := make([]types.TransactWriteItem, 0, len(group)+3)
 	for _, d := range group {
 		writes = append(writes, s.fresh(s.newDocument(b, d)))
 	}
@@ -287,6 +306,6 @@ func (s *Store) addGroup(ctx context.Context, b Batch, group []NewDocument) erro
 		ExpressionAttributeValues: values(map[string]types.AttributeValue{
 			":status": str(string(Processing)), ":now": str(keys.Time(now)), ":n": num(len(group)),
 		}, entryValues(b.Tenant.BatchEntry(string(Processing), now))),
-	}}, s.start(b, JobWork, now))
+	}}, s.start(b, JobWork, now), s.use(plan, b.Tenant, len(group)))
 	return s.transact(ctx, writes...)
 }

@@ -29,6 +29,13 @@ type Invitation struct {
 // Invite creates an invitation, and returns the code that accepts it: the tenant
 // and a secret.
 func (s *Store) Invite(ctx context.Context, t keys.Tenant, email, role string) (string, error) {
+	tenant, err := s.counted(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	if p, _ := PlanOf(tenant.Plan); p.Users > 0 && *tenant.Users >= p.Users {
+		return "", &LimitError{Plan: p.Name, What: "users", Limit: int64(p.Users), Used: int64(*tenant.Users)}
+	}
 	secret := rand.Text()
 	i := Invitation{Tenant: t, Token: tokenOf(secret), Email: email, Role: role, Expires: s.Now().Add(InvitationLife).Unix()}
 	return t.String() + "." + secret, s.put1(ctx, whole(i, t.Token(i.Token)))
@@ -56,21 +63,38 @@ func (s *Store) Invitation(ctx context.Context, code string) (Invitation, error)
 
 // Accept makes the invited person a member. An invitation can be used once.
 func (s *Store) Accept(ctx context.Context, i Invitation, u User) (Member, error) {
+	tenant, err := s.counted(ctx, i.Tenant)
+	if err != nil {
+		return Member{}, err
+	}
+	p, _ := PlanOf(tenant.Plan)
 	m := Member{i.Tenant, u.ID, i.Role}
-	err := s.transact(ctx,
-		types.TransactWriteItem{Delete: &types.Delete{
+	member := s.fresh(whole(m, i.Tenant.Member(u.ID)))
+	more := []types.TransactWriteItem{s.step(i.Tenant, userCount, 1, p.Users)}
+	if _, err := s.Member(ctx, i.Tenant, u.ID); err == nil { // only the role changes
+		member, more = s.put(whole(m, i.Tenant.Member(u.ID))), nil
+	} else if !errors.Is(err, ErrNotFound) {
+		return Member{}, err
+	}
+	err = s.transact(ctx, append([]types.TransactWriteItem{
+		{Delete: &types.Delete{
 			TableName:                 &s.Table,
 			Key:                       i.Tenant.Token(i.Token).Attributes(),
 			ConditionExpression:       aws.String("attribute_exists(PK) AND #ttl > :now"),
 			ExpressionAttributeNames:  map[string]string{"#ttl": "ttl"},
 			ExpressionAttributeValues: map[string]types.AttributeValue{":now": num(s.Now().Unix())},
 		}},
-		s.put(whole(m, i.Tenant.Member(u.ID))),
+		member,
 		s.person(u),
-	)
+	}, more...)...)
 	var no refused
-	if errors.As(err, &no) {
+	switch {
+	case errors.As(err, &no) && no[0] == 0:
 		return Member{}, ErrNotFound
+	case errors.As(err, &no) && no[0] == 3:
+		return Member{}, &LimitError{Plan: p.Name, What: "users", Limit: int64(p.Users), Used: int64(*tenant.Users)}
+	case errors.As(err, &no):
+		return Member{}, ErrMoved
 	}
 	return m, err
 }

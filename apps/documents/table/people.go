@@ -8,7 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/stator-db/stator/apps/documents/keys"
@@ -16,10 +15,12 @@ import (
 
 // Tenant is a customer.
 type Tenant struct {
-	ID      keys.Tenant `dynamodbav:"tenantId" json:"tenantId"`
-	Name    string      `dynamodbav:"name" json:"name"`
-	Plan    string      `dynamodbav:"plan" json:"plan"`
-	Created string      `dynamodbav:"createdAt" json:"createdAt"`
+	ID       keys.Tenant `dynamodbav:"tenantId" json:"tenantId"`
+	Name     string      `dynamodbav:"name" json:"name"`
+	Plan     string      `dynamodbav:"plan" json:"plan"`
+	Projects *int        `dynamodbav:"projectCount,omitempty" json:"-"` // nil in a tenant of an earlier version
+	Users    *int        `dynamodbav:"userCount,omitempty" json:"-"`
+	Created  string      `dynamodbav:"createdAt" json:"createdAt"`
 }
 
 // User is a person. A person may be a member of several tenants.
@@ -44,7 +45,11 @@ type Member struct {
 
 // CreateTenant creates a tenant and, unless nil, its first member, an admin.
 func (s *Store) CreateTenant(ctx context.Context, name, plan string, first *User) (Tenant, error) {
-	t := Tenant{ID: keys.NewTenant(), Name: name, Plan: plan, Created: s.now()}
+	projects, users := 0, 0
+	if first != nil {
+		users = 1
+	}
+	t := Tenant{ID: keys.NewTenant(), Name: name, Plan: plan, Projects: &projects, Users: &users, Created: s.now()}
 	writes := []types.TransactWriteItem{s.fresh(whole(t, t.ID.Metadata()))}
 	if first != nil {
 		writes = append(writes,
@@ -99,8 +104,15 @@ func (s *Store) Members(ctx context.Context, t keys.Tenant, cursor string) (Page
 
 // RemoveMember ends a membership.
 func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u keys.UserID) error {
-	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.Table, Key: t.Member(u).Attributes(), ConditionExpression: aws.String("attribute_exists(PK)")})
-	if err = moved(err); errors.Is(err, ErrMoved) {
+	if _, err := s.counted(ctx, t); err != nil {
+		return err
+	}
+	err := s.transact(ctx,
+		types.TransactWriteItem{Delete: &types.Delete{TableName: &s.Table, Key: t.Member(u).Attributes(), ConditionExpression: aws.String("attribute_exists(PK)")}},
+		s.step(t, userCount, -1, 0),
+	)
+	var no refused
+	if errors.As(err, &no) {
 		return ErrNotFound
 	}
 	return err

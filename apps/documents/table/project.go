@@ -22,10 +22,20 @@ type Project struct {
 	Created    string         `dynamodbav:"createdAt" json:"createdAt"`
 }
 
-// CreateProject creates a project.
+// CreateProject creates a project, if the plan of the tenant allows it.
 func (s *Store) CreateProject(ctx context.Context, t keys.Tenant, name string) (Project, error) {
+	tenant, err := s.counted(ctx, t)
+	if err != nil {
+		return Project{}, err
+	}
+	plan, _ := PlanOf(tenant.Plan)
 	p := Project{Tenant: t, ID: keys.NewID[keys.ProjectID](), Name: name, Created: s.now()}
-	return p, s.put1(ctx, whole(p, t.Project(p.ID)))
+	err = s.transact(ctx, s.fresh(whole(p, t.Project(p.ID))), s.step(t, projectCount, 1, plan.Projects))
+	var no refused
+	if errors.As(err, &no) {
+		return Project{}, &LimitError{Plan: plan.Name, What: "projects", Limit: int64(plan.Projects), Used: int64(*tenant.Projects)}
+	}
+	return p, err
 }
 
 // Project reads a project.

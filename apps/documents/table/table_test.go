@@ -55,7 +55,7 @@ func start(t *testing.T) *world {
 func (w *world) newTenant(t *testing.T) (Project, Workflow) {
 	t.Helper()
 	ctx := t.Context()
-	tenant, err := w.CreateTenant(ctx, "Acme", "free", &User{ID: keys.NewID[keys.UserID](), Email: "ann@example.com", Name: "Ann"})
+	tenant, err := w.CreateTenant(ctx, "Acme", "enterprise", &User{ID: keys.NewID[keys.UserID](), Email: "ann@example.com", Name: "Ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
