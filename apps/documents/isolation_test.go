@@ -41,7 +41,7 @@ var probes = map[string][]probe{
 	"POST /v1/invitations/accept": {{path: "/v1/invitations/accept", body: `{"invitation":"$tenant.$secret","name":"Guest"}`, works: 200}},
 	"GET /v1/session":             {{path: "/v1/session", works: 200}},
 	"GET /v1/tenants/{tenant}":    {{path: "/v1/tenants/$tenant", works: 200}},
-	"GET /v1/usage": {{path: "/v1/usage", works: 200}},
+	"GET /v1/usage":               {{path: "/v1/usage", works: 200}},
 	"GET /v1/users": {
 		{path: "/v1/users", works: 200},
 		{path: "/v1/users?email=$email", works: 200},
@@ -52,7 +52,7 @@ var probes = map[string][]probe{
 	"POST /v1/invitations":    {{path: "/v1/invitations", body: `{"email":"guest@example.com"}`, works: 200}},
 	"GET /v1/projects": {
 		{path: "/v1/projects", works: 200},
-		{path: "/v1/projects?cursor=PROJECT%23$project", lists: true, works: 200},
+		{path: "/v1/projects?cursor=2026-11-15T09:00:00.000Z%7CPROJECT%23$project", lists: true, works: 200},
 	},
 	"POST /v1/projects":          {{path: "/v1/projects", body: `{"name":"Another"}`, works: 200}},
 	"GET /v1/projects/{project}": {{path: "/v1/projects/$project", works: 200}},
@@ -69,6 +69,7 @@ var probes = map[string][]probe{
 	"POST /v1/uploads": {{path: "/v1/uploads", body: `{}`, works: 200}},
 	"GET /v1/projects/{project}/batches": {
 		{path: "/v1" + inProject + "/batches", works: 200},
+		{path: "/v1" + inProject + "/batches?cursor=2026-11-15T09:00:00.000Z%7CBATCH%23$batch", lists: true, works: 200},
 	},
 	"POST /v1/projects/{project}/batches": {
 		{path: "/v1" + inProject + "/batches", body: `{"workflowId":"$workflow","name":"B","key":"k","documents":[{"name":"a.txt","upload":"$upload"}]}`, works: 200},
@@ -93,7 +94,7 @@ var probes = map[string][]probe{
 		{path: "/v1" + inBatch + "/documents/$failed/retry", body: `{}`, works: 204},
 	},
 
-	"GET /{$}":                {{path: "/", works: 200}, {path: "/?cursor=PROJECT%23$project", lists: true, works: 200}},
+	"GET /{$}":                {{path: "/", works: 200}, {path: "/?cursor=2026-11-15T09:00:00.000Z%7CPROJECT%23$project", lists: true, works: 200}},
 	"POST /projects":          {{path: "/projects", body: "name=Another", works: 303}},
 	"GET /projects/{project}": {{path: inProject, works: 200}},
 	"POST /projects/{project}/workflows": {
@@ -166,7 +167,11 @@ func state(s *system, c *client, ids map[string]string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	batches, err := s.Store.Batches(s.t.Context(), b.Tenant, b.Project, "")
+	project, err := s.Store.Project(s.t.Context(), b.Tenant, b.Project)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	batches, err := s.Store.Batches(s.t.Context(), project, "")
 	if err != nil {
 		s.t.Fatal(err)
 	}

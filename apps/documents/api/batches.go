@@ -133,7 +133,7 @@ func (s *Server) makeBatch(c *call, in newBatch) (table.Batch, error) {
 		batch = keys.DeriveID[keys.BatchID](c.tenant().String(), "request", p.String(), string(all))
 	}
 	documents, err := s.documents(c, in.Documents, table.MaxDocuments, func(i int) keys.DocumentID {
-		return keys.DeriveID[keys.DocumentID](batch.String(), "request", strconv.Itoa(i))
+		return keys.PlacedID[keys.DocumentID](i, batch.String(), "request", strconv.Itoa(i))
 	})
 	if err != nil {
 		return table.Batch{}, err
@@ -152,7 +152,7 @@ func (s *Server) listBatches(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Store.Batches(c.ctx(), c.tenant(), p.ID, c.query("cursor"))
+	return s.Store.Batches(c.ctx(), p, c.query("cursor"))
 }
 
 func (s *Server) batch(c *call) (table.Batch, error) {

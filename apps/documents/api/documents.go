@@ -27,7 +27,7 @@ func (s *Server) listDocuments(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.Store.DocumentsIn(c.ctx(), b, status, c.query("cursor"), perPage)
+		return s.Store.NewestIn(c.ctx(), b, status, c.query("cursor"), perPage)
 	}
 	return s.Store.Documents(c.ctx(), b, c.query("cursor"), perPage)
 }
@@ -43,7 +43,7 @@ func (s *Server) addDocuments(c *call) (any, error) {
 	}
 	// A document's id is derived from its upload: sent twice, it is one document.
 	documents, err := s.documents(c, in.Documents, 1000, func(i int) keys.DocumentID {
-		return keys.DeriveID[keys.DocumentID](b.ID.String(), "upload", in.Documents[i].Upload.String())
+		return keys.TimedID[keys.DocumentID](in.Documents[i].Upload, b.ID.String(), "upload", in.Documents[i].Upload.String())
 	})
 	if err != nil {
 		return nil, err

@@ -216,7 +216,7 @@ func (s *Server) projectPage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	batches, err := s.Store.Batches(c.ctx(), c.tenant(), p.ID, c.query("cursor"))
+	batches, err := s.Store.Batches(c.ctx(), p, c.query("cursor"))
 	if err != nil {
 		return nil, err
 	}
@@ -313,7 +313,7 @@ func (s *Server) batchPage(c *call) (any, error) {
 	if status == "" {
 		documents, err = s.Store.Documents(c.ctx(), b, c.query("cursor"), perPage)
 	} else {
-		documents, err = s.Store.DocumentsIn(c.ctx(), b, table.Status(status), c.query("cursor"), perPage)
+		documents, err = s.Store.NewestIn(c.ctx(), b, table.Status(status), c.query("cursor"), perPage)
 	}
 	if err != nil {
 		return nil, err
@@ -384,7 +384,7 @@ func (s *Server) reviewPage(c *call) (any, error) {
 	}
 	var waiting []toReview
 	for _, b := range batches[:min(len(batches), 20)] {
-		documents, err := s.Store.DocumentsIn(c.ctx(), b, table.ReviewRequired, "", 20)
+		documents, err := s.Store.NewestIn(c.ctx(), b, table.ReviewRequired, "", 20)
 		if err != nil {
 			return nil, err
 		}

@@ -35,8 +35,8 @@ type (
 	TokenID = ID[token]
 )
 
-// NewID returns a new random id.
-func NewID[T ID[kind], kind any]() T { return T(ID[kind]{uuid.New()}) }
+// NewID returns a new id, which is unique and sorts by time: a UUID of version 7.
+func NewID[T ID[kind], kind any]() T { return T(ID[kind]{uuid.Must(uuid.NewV7())}) }
 
 // DeriveID derives an id from the parts that identify a thing, so that the same
 // parts always give the same id.
@@ -46,6 +46,28 @@ func DeriveID[T ID[kind], kind any](parts ...string) T {
 		v = uuid.NewSHA1(v, []byte(part))
 	}
 	return T(ID[kind]{v})
+}
+
+// PlacedID derives an id as DeriveID does, which sorts by a place in a list: in
+// descending order of ids, place 0 is before place 1.
+func PlacedID[T ID[kind], kind any](place int, parts ...string) T {
+	id := ID[kind](DeriveID[T, kind](parts...))
+	putUint48(&id.v, 1<<40-1-uint64(place)) // smaller than all times of TimedID
+	return T(id)
+}
+
+// TimedID derives an id as DeriveID does, which sorts by the time in another id: that
+// of NewID.
+func TimedID[T ID[kind], kind any, other any](of ID[other], parts ...string) T {
+	id := ID[kind](DeriveID[T, kind](parts...))
+	copy(id.v[:6], of.v[:6])
+	return T(id)
+}
+
+func putUint48(v *uuid.UUID, n uint64) {
+	for i := range 6 {
+		v[i] = byte(n >> (8 * (5 - i)))
+	}
 }
 
 // ParseID parses an id as String formats it.

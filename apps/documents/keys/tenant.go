@@ -65,6 +65,16 @@ func (t Tenant) Project(p ProjectID) Key { return Key{t.key(), "PROJECT#" + p.mu
 // Projects is the range of all projects.
 func (t Tenant) Projects() Range { return Range{pk: t.key(), prefix: "PROJECT#"} }
 
+// ProjectEntry is the index key of a project, by when it was created.
+func (t Tenant) ProjectEntry(created time.Time) Entry {
+	return Entry{"GSI1", t.key() + "#PROJECTS", Time(created)}
+}
+
+// NewestProjects is the range of the projects, newest first.
+func (t Tenant) NewestProjects() Range {
+	return Range{index: "GSI1", pk: t.key() + "#PROJECTS", descending: true}
+}
+
 func (t Tenant) in(p ProjectID) string { return t.key() + "#PROJECT#" + p.must() }
 
 // Workflow is the key of a workflow.
@@ -88,6 +98,16 @@ func (t Tenant) Batch(p ProjectID, b BatchID) Key { return Key{t.in(p), "BATCH#"
 // Batches is the range of the batches of a project.
 func (t Tenant) Batches(p ProjectID) Range { return Range{pk: t.in(p), prefix: "BATCH#"} }
 
+// CreatedEntry is the index key of a batch within its project, by when it was created.
+func (t Tenant) CreatedEntry(p ProjectID, created time.Time) Entry {
+	return Entry{"GSI1", t.in(p) + "#BATCHES", Time(created)}
+}
+
+// NewestBatches is the range of the batches of a project, newest first.
+func (t Tenant) NewestBatches(p ProjectID) Range {
+	return Range{index: "GSI1", pk: t.in(p) + "#BATCHES", descending: true}
+}
+
 // BatchEntry is the index key of a batch by its status.
 func (t Tenant) BatchEntry(status string, updated time.Time) Entry {
 	return Entry{"GSI2", t.key() + "#STATUS#" + status, Time(updated)}
@@ -103,8 +123,11 @@ func (t Tenant) of(b BatchID) string { return t.key() + "#BATCH#" + b.must() }
 // Document is the key of a document.
 func (t Tenant) Document(b BatchID, d DocumentID) Key { return Key{t.of(b), "DOCUMENT#" + d.must()} }
 
-// Documents is the range of the documents of a batch.
-func (t Tenant) Documents(b BatchID) Range { return Range{pk: t.of(b), prefix: "DOCUMENT#"} }
+// Documents is the range of the documents of a batch. It is read backwards, which
+// is the order of PlacedID: those that were added last first.
+func (t Tenant) Documents(b BatchID) Range {
+	return Range{pk: t.of(b), prefix: "DOCUMENT#", descending: true}
+}
 
 // DocumentEntry is the index key of a document by its status.
 func (t Tenant) DocumentEntry(b BatchID, status string, updated time.Time) Entry {
@@ -114,6 +137,13 @@ func (t Tenant) DocumentEntry(b BatchID, status string, updated time.Time) Entry
 // DocumentsIn is the range of the documents of a batch with a status, oldest first.
 func (t Tenant) DocumentsIn(b BatchID, status string) Range {
 	return Range{index: "GSI2", pk: t.of(b) + "#STATUS#" + status}
+}
+
+// NewestIn is DocumentsIn, newest first.
+func (t Tenant) NewestIn(b BatchID, status string) Range {
+	r := t.DocumentsIn(b, status)
+	r.descending = true
+	return r
 }
 
 // Token is the key of something short-lived, such as an invitation.

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -100,9 +101,22 @@ func (s *Store) Batch(ctx context.Context, t keys.Tenant, p keys.ProjectID, id k
 	return get[Batch](ctx, s, t.Batch(p, id), true)
 }
 
-// Batches lists the batches of a project.
-func (s *Store) Batches(ctx context.Context, t keys.Tenant, p keys.ProjectID, cursor string) (Page[Batch], error) {
-	return list[Batch](ctx, s, t.Batches(p), cursor, 50, nil)
+// Batches lists the batches of a project, newest first.
+func (s *Store) Batches(ctx context.Context, p Project, cursor string) (Page[Batch], error) {
+	t := p.Tenant
+	if !p.Listed {
+		entry := func(created time.Time) keys.Entry { return t.CreatedEntry(p.ID, created) }
+		if err := s.enlist(ctx, t.Batches(p.ID), entry, t.Project(p.ID)); err != nil {
+			return Page[Batch]{}, err
+		}
+	}
+	return list[Batch](ctx, s, t.NewestBatches(p.ID), cursor, 50, func(sk string) (keys.Key, error) {
+		id, err := keys.IDOf[keys.BatchID]("BATCH#", sk)
+		if err != nil {
+			return keys.Key{}, err
+		}
+		return t.Batch(p.ID, id), nil
+	})
 }
 
 // BatchesIn lists a tenant's batches with an interesting status, newest first.

@@ -63,7 +63,7 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		Created: keys.Time(now), Updated: keys.Time(now),
 	}
 	last := []types.TransactWriteItem{
-		s.fresh(whole(b, b.key(), b.Tenant.BatchEntry(string(Processing), now), keys.BatchIDEntry(b.ID))),
+		s.fresh(whole(b, b.key(), b.Tenant.CreatedEntry(b.Project, now), b.Tenant.BatchEntry(string(Processing), now), keys.BatchIDEntry(b.ID))),
 		{Update: &types.Update{
 			TableName:                 &s.Table,
 			Key:                       b.Tenant.Project(b.Project).Attributes(),

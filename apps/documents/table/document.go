@@ -37,7 +37,9 @@ func (s *Store) Document(ctx context.Context, b Batch, id keys.DocumentID) (Docu
 	return get[Document](ctx, s, b.Tenant.Document(b.ID, id), true)
 }
 
-// Documents lists the documents of a batch.
+// Documents lists the documents of a batch: those that were added later first, newest
+// first, then those of its creation in their order. Files of the inbox, whose ids are
+// derived from their names alone, have no order.
 func (s *Store) Documents(ctx context.Context, b Batch, cursor string, limit int32) (Page[Document], error) {
 	return list[Document](ctx, s, b.Tenant.Documents(b.ID), cursor, limit, nil)
 }
@@ -48,7 +50,19 @@ func (s *Store) DocumentsIn(ctx context.Context, b Batch, status Status, cursor 
 	if !status.Interesting() {
 		return Page[Document]{}, fmt.Errorf("%w: documents are not listed by the status %q", ErrNotFound, status)
 	}
-	return list[Document](ctx, s, b.Tenant.DocumentsIn(b.ID, string(status)), cursor, limit, func(sk string) (keys.Key, error) {
+	return documentsIn(ctx, s, b, b.Tenant.DocumentsIn(b.ID, string(status)), cursor, limit)
+}
+
+// NewestIn is DocumentsIn, newest first.
+func (s *Store) NewestIn(ctx context.Context, b Batch, status Status, cursor string, limit int32) (Page[Document], error) {
+	if !status.Interesting() {
+		return Page[Document]{}, fmt.Errorf("%w: documents are not listed by the status %q", ErrNotFound, status)
+	}
+	return documentsIn(ctx, s, b, b.Tenant.NewestIn(b.ID, string(status)), cursor, limit)
+}
+
+func documentsIn(ctx context.Context, s *Store, b Batch, r keys.Range, cursor string, limit int32) (Page[Document], error) {
+	return list[Document](ctx, s, r, cursor, limit, func(sk string) (keys.Key, error) {
 		id, err := keys.IDOf[keys.DocumentID]("DOCUMENT#", sk)
 		if err != nil {
 			return keys.Key{}, err

@@ -20,6 +20,7 @@ type Tenant struct {
 	Plan     string      `dynamodbav:"plan" json:"plan"`
 	Projects *int        `dynamodbav:"projectCount,omitempty" json:"-"` // nil in a tenant of an earlier version
 	Users    *int        `dynamodbav:"userCount,omitempty" json:"-"`
+	Listed   bool        `dynamodbav:"listed,omitempty" json:"-"` // all its projects are in GSI1
 	Created  string      `dynamodbav:"createdAt" json:"createdAt"`
 }
 
@@ -49,7 +50,7 @@ func (s *Store) CreateTenant(ctx context.Context, name, plan string, first *User
 	if first != nil {
 		users = 1
 	}
-	t := Tenant{ID: keys.NewTenant(), Name: name, Plan: plan, Projects: &projects, Users: &users, Created: s.now()}
+	t := Tenant{ID: keys.NewTenant(), Name: name, Plan: plan, Projects: &projects, Users: &users, Listed: true, Created: s.now()}
 	writes := []types.TransactWriteItem{s.fresh(whole(t, t.ID.Metadata()))}
 	if first != nil {
 		writes = append(writes,

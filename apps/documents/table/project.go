@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -19,6 +20,7 @@ type Project struct {
 	ID         keys.ProjectID `dynamodbav:"projectId" json:"projectId"`
 	Name       string         `dynamodbav:"name" json:"name"`
 	BatchCount int            `dynamodbav:"batchCount" json:"batchCount"`
+	Listed     bool           `dynamodbav:"listed,omitempty" json:"-"` // all its batches are in GSI1
 	Created    string         `dynamodbav:"createdAt" json:"createdAt"`
 }
 
@@ -29,8 +31,10 @@ func (s *Store) CreateProject(ctx context.Context, t keys.Tenant, name string) (
 		return Project{}, err
 	}
 	plan, _ := PlanOf(tenant.Plan)
-	p := Project{Tenant: t, ID: keys.NewID[keys.ProjectID](), Name: name, Created: s.now()}
-	err = s.transact(ctx, s.fresh(whole(p, t.Project(p.ID))), s.step(t, projectCount, 1, plan.Projects))
+	p := Project{Tenant: t, ID: keys.NewID[keys.ProjectID](), Name: name, Listed: true}
+	now := s.Now()
+	p.Created = keys.Time(now)
+	err = s.transact(ctx, s.fresh(whole(p, t.Project(p.ID), t.ProjectEntry(now))), s.step(t, projectCount, 1, plan.Projects))
 	var no refused
 	if errors.As(err, &no) {
 		return Project{}, &LimitError{Plan: plan.Name, What: "projects", Limit: int64(plan.Projects), Used: int64(*tenant.Projects)}
@@ -43,9 +47,80 @@ func (s *Store) Project(ctx context.Context, t keys.Tenant, id keys.ProjectID) (
 	return get[Project](ctx, s, t.Project(id), false)
 }
 
-// Projects lists the projects of a tenant.
+// Projects lists the projects of a tenant, newest first.
 func (s *Store) Projects(ctx context.Context, t keys.Tenant, cursor string) (Page[Project], error) {
-	return list[Project](ctx, s, t.Projects(), cursor, 50, nil)
+	tenant, err := s.Tenant(ctx, t)
+	if err != nil {
+		return Page[Project]{}, err
+	}
+	if !tenant.Listed {
+		if err := s.enlist(ctx, t.Projects(), t.ProjectEntry, t.Metadata()); err != nil {
+			return Page[Project]{}, err
+		}
+	}
+	return list[Project](ctx, s, t.NewestProjects(), cursor, 50, func(sk string) (keys.Key, error) {
+		id, err := keys.IDOf[keys.ProjectID]("PROJECT#", sk)
+		if err != nil {
+			return keys.Key{}, err
+		}
+		return t.Project(id), nil
+	})
+}
+
+// enlist adds the items of an earlier version, which had no such list, to a list of
+// GSI1 by their creation, and marks their parent, so that this is done once.
+func (s *Store) enlist(ctx context.Context, r keys.Range, entry func(time.Time) keys.Entry, parent keys.Key) error {
+	in := r.Query(s.Table)
+	in.FilterExpression = aws.String("attribute_not_exists(GSI1PK)")
+	for {
+		out, err := s.DB.Query(ctx, in)
+		if err != nil {
+			return fmt.Errorf("look for items without a place in their list: %w", err)
+		}
+		for _, item := range out.Items {
+			if err := s.enlist1(ctx, item, entry); err != nil {
+				return err
+			}
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			break
+		}
+	}
+	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 &s.Table,
+		Key:                       parent.Attributes(),
+		UpdateExpression:          aws.String("SET listed = :yes"),
+		ConditionExpression:       aws.String("attribute_exists(PK)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":yes": &types.AttributeValueMemberBOOL{Value: true}},
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return ErrNotFound
+	}
+	return err
+}
+
+func (s *Store) enlist1(ctx context.Context, item map[string]types.AttributeValue, entry func(time.Time) keys.Entry) error {
+	var made struct {
+		Created string `dynamodbav:"createdAt"`
+	}
+	if err := read(item, &made); err != nil {
+		return err
+	}
+	created, err := keys.ParseTime(made.Created)
+	if err != nil {
+		return err
+	}
+	_, err = s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 &s.Table,
+		Key:                       map[string]types.AttributeValue{"PK": item["PK"], "SK": item["SK"]},
+		UpdateExpression:          aws.String("SET GSI1PK = :GSI1PK, GSI1SK = :GSI1SK"),
+		ConditionExpression:       aws.String("attribute_exists(PK)"),
+		ExpressionAttributeValues: entryValues(entry(created)),
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return nil // deleted meanwhile
+	}
+	return err
 }
 
 // Workflow describes what to extract, and the thresholds: below the confidence
