@@ -21,8 +21,9 @@ const (
 	Failed    = "FAILED"
 )
 
-// Event is an event of a customer's money. A deposit has the balance after it; a
-// reconciliation names its deposit.
+// Event is an event of a customer's money. A deposit and a failed reconciliation have
+// the balance after them, which includes all deposits that still await confirmation;
+// a reconciliation names its deposit.
 type Event struct {
 	Type       string    `json:"type"`
 	EventID    string    `json:"eventId"`
@@ -30,7 +31,7 @@ type Event struct {
 	Product    string    `json:"product"`
 	OccurredAt time.Time `json:"occurredAt"`
 
-	Balance *Money `json:"balance,omitempty"` // of a deposit
+	Balance *Money `json:"balance,omitempty"` // of a deposit, and after a failed reconciliation
 
 	Deposit *DepositRef `json:"deposit,omitempty"` // of a reconciliation
 	Outcome string      `json:"outcome,omitempty"`
@@ -88,6 +89,9 @@ func ParseEvent(b []byte, now time.Time) (Event, error) {
 		if e.Deposit == nil {
 			return e, bad("a reconciliation must name its deposit")
 		}
+		if e.Outcome == Failed && e.Balance == nil {
+			return e, bad("a failed reconciliation needs the balance after it, with the deposits that still await confirmation")
+		}
 		if e.Deposit.EventID, err = eventID(e.Deposit.EventID); err != nil {
 			return e, bad("deposit.eventId: %v", err)
 		}
@@ -121,30 +125,33 @@ func sensibleTime(t, now time.Time) error {
 // Pending returns what an event writes to the near-real-time view, and whether it
 // writes at all: a confirmed reconciliation does not, since the next batch includes
 // its deposit, and neither does an event that would expire on arrival.
+//
+// A failed reconciliation writes the balance without its deposit, so that earlier and
+// later deposits that are still pending stay visible.
 func (e *Event) Pending(goalID string, now time.Time) (Pending, bool) {
 	p := Pending{PersonID: e.PersonID, GoalID: goalID, EventID: e.EventID, Status: PendingConfirmation}
-	at := e.OccurredAt
-	if e.Type == Reconciliation {
-		if e.Outcome == Confirmed {
-			return p, false
-		}
-		p.EventID, p.Status, at = e.Deposit.EventID, Rejected, e.Deposit.OccurredAt
-	} else {
-		p.CurrentBalance = *e.Balance
+	if e.Type == Reconciliation && e.Outcome == Confirmed {
+		return p, false
 	}
+	at := e.OccurredAt
+	if e.Type == Reconciliation && at.Before(e.Deposit.OccurredAt) {
+		at = e.Deposit.OccurredAt // the clocks of the bank's systems differ
+	}
+	p.CurrentBalance = *e.Balance
 	p.UpdatedAt = Instant(at)
-	p.Version = p.version()
+	p.Version = version(p.UpdatedAt, e)
 	p.TTL = at.Add(Keep).Unix()
 	return p, p.TTL > now.Unix()
 }
 
-// version orders all writes for one goal of one person: by time, then by event, and a
-// rejection after the deposit that it rejects. Only a greater version is written, so
-// neither the order of arrival nor duplicates matter.
-func (p *Pending) version() string {
-	mark := "0"
-	if p.Status == Rejected {
-		mark = "1"
+// version orders all writes for one goal of one person: by time, a reconciliation after
+// deposits of the same time, then by event. Only a greater version is written, so
+// neither the order of arrival nor duplicates matter: the balance of the last event
+// remains.
+func version(at string, e *Event) string {
+	kind := "0"
+	if e.Type == Reconciliation {
+		kind = "1"
 	}
-	return p.UpdatedAt + "#" + p.EventID + "#" + mark
+	return at + "#" + kind + "#" + e.EventID
 }

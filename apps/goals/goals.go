@@ -27,17 +27,20 @@ const (
 // Keep is how long a pending balance is kept, counted from its event.
 const Keep = 5 * 24 * time.Hour
 
+// KeepChoice is how long the choice of a goal is kept. The batch takes it over from the
+// gold files; the choice of a customer who left expires, so that the batch need not
+// delete it.
+const KeepChoice = 400 * 24 * time.Hour
+
 // Status is the status of a goal.
 type Status string
 
-// The statuses of a goal. Rejected is never shown: in the near-real-time view it marks
-// a deposit whose reconciliation failed.
+// The statuses of a goal.
 const (
 	NotStarted          Status = "NOT_STARTED"
 	InProgress          Status = "IN_PROGRESS"
 	Completed           Status = "COMPLETED"
 	PendingConfirmation Status = "PENDING_CONFIRMATION"
-	Rejected            Status = "REJECTED"
 )
 
 // Customer is one item of the batch view.

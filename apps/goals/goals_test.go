@@ -63,6 +63,7 @@ func TestBadEvents(t *testing.T) {
 		{"a huge balance", swap("370.00", "1e308"), "not an amount"},
 		{"far too large", swap("SAV", strings.Repeat("x", MaxEvent)), "the limit is"},
 		{"a reconciliation without a deposit", swap(`"deposit"`, `"reconciliation","outcome":"FAILED"`), "must name its deposit"},
+		{"a failure without the balance after it", strings.Replace(swap(`"deposit"`, `"reconciliation","outcome":"FAILED","deposit":{"eventId":"5b1f8c3e-0f6a-4a53-9d0c-3c1f3f0e7a11","occurredAt":"2026-05-16T11:00:00Z"}`), `,"balance":370.00`, "", 1), "needs the balance after it"},
 		{"a reconciliation without outcome", swap(`"deposit"`, `"reconciliation"`), "the outcome"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,8 +82,8 @@ func TestMerge(t *testing.T) {
 		PersonID: "p", LastUpdated: Instant(now.Add(-12 * time.Hour)), ChosenGoal: "A", ChosenAt: Instant(now.Add(-48 * time.Hour)),
 		Goals: []Goal{{GoalID: "A", TargetAmount: 50000, SavedAmount: 32000, Status: InProgress}},
 	}
-	at := func(ago time.Duration, status Status) []Pending {
-		return []Pending{{GoalID: "A", CurrentBalance: 37000, Status: status, UpdatedAt: Instant(now.Add(-ago)), TTL: now.Add(Keep - ago).Unix()}}
+	at := func(ago time.Duration) []Pending {
+		return []Pending{{GoalID: "A", CurrentBalance: 37000, Status: PendingConfirmation, UpdatedAt: Instant(now.Add(-ago)), TTL: now.Add(Keep - ago).Unix()}}
 	}
 	for _, c := range []struct {
 		name    string
@@ -91,10 +92,10 @@ func TestMerge(t *testing.T) {
 		status  Status
 	}{
 		{"nothing pending", nil, 32000, InProgress},
-		{"newer than the batch", at(time.Hour, PendingConfirmation), 37000, PendingConfirmation},
-		{"as old as the batch", at(12*time.Hour, PendingConfirmation), 32000, InProgress},
-		{"older than the batch", at(13*time.Hour, PendingConfirmation), 32000, InProgress},
-		{"rejected", at(time.Hour, Rejected), 32000, InProgress},
+		{"newer than the batch", at(time.Hour), 37000, PendingConfirmation},
+		{"as old as the batch", at(12 * time.Hour), 32000, InProgress},
+		{"older than the batch", at(13 * time.Hour), 32000, InProgress},
+		{"nothing is pending after a failure", []Pending{{GoalID: "A", CurrentBalance: 32000, Status: PendingConfirmation, UpdatedAt: Instant(now), TTL: now.Add(Keep).Unix()}}, 32000, InProgress},
 		{"of an unknown goal", []Pending{{GoalID: "B", Status: PendingConfirmation, UpdatedAt: Instant(now), TTL: now.Add(Keep).Unix()}}, 32000, InProgress},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,7 +107,7 @@ func TestMerge(t *testing.T) {
 	}
 	old := batch
 	old.LastUpdated = Instant(now.Add(-20 * 24 * time.Hour))
-	if g := Merge(old, at(6*24*time.Hour, PendingConfirmation), Choice{}, now).Goals[0]; g.Status != InProgress {
+	if g := Merge(old, at(6*24*time.Hour), Choice{}, now).Goals[0]; g.Status != InProgress {
 		t.Errorf("an expired balance that is not deleted yet is shown: %+v", g)
 	}
 	if g := Merge(batch, nil, Choice{GoalID: "B", ChosenAt: Instant(now)}, now).Goals[0]; g.Chosen {

@@ -2,8 +2,8 @@ package goals
 
 import "time"
 
-// Pending is an item of the near-real-time view: the newest balance of one goal that
-// is not in the batch view yet, or the mark that it was rejected.
+// Pending is an item of the near-real-time view: the balance of one goal after the
+// newest event.
 type Pending struct {
 	PersonID       string `dynamodbav:"personId"`
 	GoalID         string `dynamodbav:"goalId"`
@@ -45,8 +45,9 @@ type Shown struct {
 }
 
 // Merge merges a customer's batch item, pending balances and choice into one view. A
-// balance counts while it is newer than the batch; balances that the batch includes,
-// rejected and expired ones are ignored.
+// balance counts while it is newer than the batch; balances that the batch includes
+// and expired ones are ignored. A balance that equals the batch's amount is left by a
+// failed reconciliation, after which no deposit is pending.
 func Merge(c Customer, pending []Pending, choice Choice, now time.Time) View {
 	if c.ChosenAt > choice.ChosenAt {
 		choice = Choice{GoalID: c.ChosenGoal, ChosenAt: c.ChosenAt}
@@ -64,7 +65,7 @@ func Merge(c Customer, pending []Pending, choice Choice, now time.Time) View {
 			GoalID: g.GoalID, Title: g.Title, TargetAmount: g.TargetAmount, SavedAmount: g.SavedAmount,
 			Status: g.Status, SpecialRate: g.SpecialRate, Chosen: g.GoalID == choice.GoalID,
 		}
-		if p, ok := fresh[g.GoalID]; ok {
+		if p, ok := fresh[g.GoalID]; ok && p.CurrentBalance != g.SavedAmount {
 			confirmed := g.SavedAmount
 			v.Goals[i].SavedAmount, v.Goals[i].Status, v.Goals[i].ConfirmedAmount = p.CurrentBalance, PendingConfirmation, &confirmed
 		}

@@ -1,9 +1,11 @@
 package goals_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,47 +93,46 @@ func (w *world) check(ctx context.Context) error {
 	return wrong
 }
 
-// expected is the simple model. The newest deposit of which a deposit event or a
-// rejection was delivered counts; of two at the same time, the one with the greater
-// id.
+// expected is the simple model. The balance of the last event that was delivered counts;
+// of two at the same time, that of a reconciliation, then that with the greater id.
 func (w *world) expected(goal string) (goals.Money, goals.Status) {
-	var newest *goals.DepositRef
-	var balance *goals.Money
-	rejected := false
+	var last *goals.Event
 	for _, e := range w.delivered {
-		ref := goals.DepositRef{EventID: e.EventID, OccurredAt: e.OccurredAt}
-		if e.Type == goals.Reconciliation {
-			if e.Outcome == goals.Confirmed {
-				continue
-			}
-			ref = *e.Deposit
-		}
-		if e.Product != goal {
-			continue
-		}
-		if newest == nil || ref.OccurredAt.After(newest.OccurredAt) || ref.OccurredAt.Equal(newest.OccurredAt) && ref.EventID > newest.EventID {
-			newest, balance, rejected = &ref, nil, false
-		}
-		if ref == *newest {
-			if e.Type == goals.Deposit {
-				balance = e.Balance
-			} else {
-				rejected = true
-			}
+		if e.Product == goal && e.Outcome != goals.Confirmed && (last == nil || order(e).compare(order(*last)) > 0) {
+			last = &e
 		}
 	}
-	if newest == nil || rejected || !newest.OccurredAt.After(w.asOf) {
+	if last == nil || !order(*last).at.After(w.asOf) || *last.Balance == w.saved[goal] {
 		return w.saved[goal], goals.Progress(w.saved[goal], 50000)
 	}
-	return *balance, goals.PendingConfirmation
+	return *last.Balance, goals.PendingConfirmation
+}
+
+// rank is the position of an event in the order of all events of a goal.
+type rank struct {
+	at   time.Time
+	kind int
+	id   string
+}
+
+func order(e goals.Event) rank {
+	if e.Type == goals.Deposit {
+		return rank{e.OccurredAt, 0, e.EventID}
+	}
+	return rank{e.OccurredAt, 1, e.EventID}
+}
+
+func (r rank) compare(o rank) int {
+	return cmp.Or(r.at.Compare(o.at), cmp.Compare(r.kind, o.kind), cmp.Compare(r.id, o.id))
 }
 
 func deposit(person, goal string, at time.Time, balance goals.Money) goals.Event {
 	return goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: person, Product: goal, OccurredAt: at, Balance: &balance}
 }
 
-func reconciled(e goals.Event, outcome string) goals.Event {
-	return goals.Event{Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: e.PersonID, Product: e.Product, OccurredAt: e.OccurredAt, Outcome: outcome, Deposit: &goals.DepositRef{EventID: e.EventID, OccurredAt: e.OccurredAt}}
+// reconciled is the outcome of a deposit, with the balance after it.
+func reconciled(e goals.Event, outcome string, after goals.Money) goals.Event {
+	return goals.Event{Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: e.PersonID, Product: e.Product, OccurredAt: e.OccurredAt, Outcome: outcome, Balance: &after, Deposit: &goals.DepositRef{EventID: e.EventID, OccurredAt: e.OccurredAt}}
 }
 
 // Whatever the order of batches, events, duplicates, late events and failures, the
@@ -158,9 +159,9 @@ func TestMergeInAnyOrder(t *testing.T) {
 			happened = append(happened, d)
 			switch rapid.IntRange(0, 3).Draw(r, "outcome") {
 			case 0:
-				happened = append(happened, reconciled(d, goals.Failed))
+				happened = append(happened, reconciled(d, goals.Failed, goals.Money(rapid.IntRange(0, 90000).Draw(r, "after"))))
 			case 1:
-				happened = append(happened, reconciled(d, goals.Confirmed))
+				happened = append(happened, reconciled(d, goals.Confirmed, 0))
 			}
 		}
 		// … and how it is delivered: some of it twice, in any order, with batches
@@ -194,7 +195,7 @@ func TestMergeInAnyOrder(t *testing.T) {
 }
 
 // The controls: the world finds a write without its condition, and a rejection that
-// leaves no mark.
+// deletes the item.
 func TestMergeControl(t *testing.T) {
 	h := tablesThen(t)
 	ctx := t.Context()
@@ -218,9 +219,9 @@ func TestMergeControl(t *testing.T) {
 				return true, err
 			}
 		}},
-		{"without a mark a rejected deposit reappears", []goals.Event{second, reconciled(second, goals.Failed), second}, func(w *world) func(context.Context, goals.Pending) (bool, error) {
+		{"without the balance after it a rejected deposit reappears", []goals.Event{second, reconciled(second, goals.Failed, 100), second}, func(w *world) func(context.Context, goals.Pending) (bool, error) {
 			return func(ctx context.Context, p goals.Pending) (bool, error) {
-				if p.Status != goals.Rejected {
+				if p.EventID == second.EventID {
 					return w.tables.Save(ctx, p)
 				}
 				key, err := attributevalue.MarshalMap(map[string]string{"personId": p.PersonID, "goalId": p.GoalID})
@@ -256,6 +257,96 @@ func TestMergeControl(t *testing.T) {
 	}
 }
 
+// The reader of a bank's events sees, after each of them, what is confirmed and what is
+// still pending, whatever fails; and the same in the end, whatever the order.
+func TestFailuresKeepWhatIsPending(t *testing.T) {
+	h := tablesThen(t)
+	rapid.Check(t, func(r *rapid.T) {
+		ctx := context.Background()
+		w := newWorld(h)
+		confirmed := goals.Money(rapid.IntRange(0, 20000).Draw(r, "confirmed"))
+		if err := w.batch(ctx, start, map[string]goals.Money{goalIDs[0]: confirmed}); err != nil {
+			r.Fatal(err)
+		}
+		type booked struct {
+			event  goals.Event
+			amount goals.Money
+		}
+		var open []booked
+		truth := func() (sum goals.Money) {
+			sum = confirmed
+			for _, d := range open {
+				sum += d.amount
+			}
+			return sum
+		}
+		shows := func() {
+			view, _, err := w.tables.Person(ctx, w.person)
+			if err != nil {
+				r.Fatal(err)
+			}
+			g, pending := view.Goals[0], len(open) > 0
+			if g.SavedAmount != truth() || (g.Status == goals.PendingConfirmation) != pending || pending && *g.ConfirmedAmount != confirmed {
+				r.Fatalf("shows %s %s with %d deposits pending, want %s", g.SavedAmount, g.Status, len(open), truth())
+			}
+		}
+		var events []goals.Event
+		at := start
+		for range rapid.IntRange(1, 8).Draw(r, "events") {
+			at = at.Add(time.Duration(rapid.IntRange(1, 100).Draw(r, "later")) * time.Microsecond)
+			var e goals.Event
+			if n := len(open); n > 0 && rapid.Bool().Draw(r, "fails") {
+				i := rapid.IntRange(0, n-1).Draw(r, "which")
+				failed := open[i].event
+				open = slices.Delete(open, i, i+1)
+				e = reconciled(failed, goals.Failed, truth())
+				e.OccurredAt = at
+			} else {
+				e = deposit(w.person, goalIDs[0], at, 0)
+				open = append(open, booked{e, goals.Money(rapid.IntRange(1, 9000).Draw(r, "amount"))})
+				balance := truth()
+				e.Balance = &balance
+			}
+			events = append(events, e)
+			if err := w.deliver(ctx, e); err != nil {
+				r.Fatal(err)
+			}
+			shows()
+		}
+		w.person = uuid.NewString() // another reader, another order
+		if err := w.batch(ctx, start, map[string]goals.Money{goalIDs[0]: confirmed}); err != nil {
+			r.Fatal(err)
+		}
+		for _, e := range rapid.Permutation(append(events, events[:len(events)/2]...)).Draw(r, "order") {
+			e.PersonID = w.person
+			if err := w.deliver(ctx, e); err != nil {
+				r.Fatal(err)
+			}
+		}
+		shows()
+	})
+}
+
+// A reconciliation whose clock is behind that of its deposit still comes after it.
+func TestFailureWithAnEarlierTime(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld(tablesThen(t))
+	if err := w.batch(ctx, start, map[string]goals.Money{}); err != nil {
+		t.Fatal(err)
+	}
+	d := deposit(w.person, goalIDs[0], start.Add(time.Hour), 700)
+	failed := reconciled(d, goals.Failed, 0)
+	failed.OccurredAt = start.Add(time.Minute)
+	for _, e := range []goals.Event{d, failed, d} {
+		if err := w.deliver(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if view, _, err := w.tables.Person(ctx, w.person); err != nil || view.Goals[0].Status != goals.NotStarted {
+		t.Errorf("%+v, %v", view.Goals, err)
+	}
+}
+
 // A pending balance disappears from the reply five days after its event, even if the
 // table has not deleted it yet.
 func TestFiveDays(t *testing.T) {
@@ -271,14 +362,19 @@ func TestFiveDays(t *testing.T) {
 		after time.Duration
 		want  goals.Status
 	}{
-		{goals.Keep - time.Second, goals.PendingConfirmation},
-		{goals.Keep, goals.NotStarted},
+		{5*24*time.Hour - time.Second, goals.PendingConfirmation},
+		{5 * 24 * time.Hour, goals.NotStarted},
 	} {
 		w.now = start.Add(time.Hour + c.after)
 		view, _, err := w.tables.Person(ctx, w.person)
 		if err != nil || view.Goals[0].Status != c.want {
 			t.Errorf("after %s: %+v, %v", c.after, view.Goals, err)
 		}
+	}
+	e := deposit(w.person, goalIDs[0], start, 1)
+	p, _ := e.Pending(goalIDs[0], start)
+	if after := p.TTL - start.Unix(); after != 432_000 {
+		t.Errorf("an item expires %d s after its event, want five days, which are 432,000 s", after)
 	}
 	got, err := w.tables.DB.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(goals.NRTTable)})
 	if err != nil || got.TimeToLiveDescription.TimeToLiveStatus != "ENABLED" || aws.ToString(got.TimeToLiveDescription.AttributeName) != "ttl" {

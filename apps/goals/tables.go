@@ -15,8 +15,8 @@ import (
 )
 
 // choiceKey is the sort key of a person's choice in the near-real-time view. It is in
-// the same partition as the pending balances, so that the same query returns it, and
-// has no time to live. It cannot be in the batch view, which each run replaces.
+// the same partition as the pending balances, so that the same query returns it. It
+// cannot be in the batch view, which each run replaces.
 const choiceKey = "CHOICE"
 
 // Tables reads and writes the two tables, except for the bulk load.
@@ -93,20 +93,18 @@ func consumed(c *types.ConsumedCapacity) float64 {
 	return aws.ToFloat64(c.CapacityUnits)
 }
 
-// Save writes a pending balance or a rejection, unless the table has the same or a
-// newer one. It reports whether it wrote.
+// Save writes a pending balance, unless the table has the same or a newer one. It
+// reports whether it wrote.
 func (t *Tables) Save(ctx context.Context, p Pending) (wrote bool, err error) {
 	it := map[string]types.AttributeValue{
-		"personId":  text(p.PersonID),
-		"goalId":    text(p.GoalID),
-		"status":    text(string(p.Status)),
-		"eventId":   text(p.EventID),
-		"updatedAt": text(p.UpdatedAt),
-		"version":   text(p.Version),
-		"ttl":       &types.AttributeValueMemberN{Value: strconv.FormatInt(p.TTL, 10)},
-	}
-	if p.Status == PendingConfirmation {
-		it["currentBalance"] = &types.AttributeValueMemberN{Value: p.CurrentBalance.String()}
+		"personId":       text(p.PersonID),
+		"goalId":         text(p.GoalID),
+		"currentBalance": &types.AttributeValueMemberN{Value: p.CurrentBalance.String()},
+		"status":         text(string(p.Status)),
+		"eventId":        text(p.EventID),
+		"updatedAt":      text(p.UpdatedAt),
+		"version":        text(p.Version),
+		"ttl":            &types.AttributeValueMemberN{Value: strconv.FormatInt(p.TTL, 10)},
 	}
 	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                 aws.String(NRTTable),
@@ -157,16 +155,11 @@ func (t *Tables) putChoice(ctx context.Context, personID, goalID string) error {
 			"goalId":     text(choiceKey),
 			"chosenGoal": text(goalID),
 			"chosenAt":   text(Instant(t.Now())),
+			"ttl":        &types.AttributeValueMemberN{Value: strconv.FormatInt(t.Now().Add(KeepChoice).Unix(), 10)},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("write the choice of person %s: %w", personID, err)
 	}
 	return nil
-}
-
-// Leftovers returns the keys in the near-real-time view that a removed person would
-// leave forever: the choice. Pending balances expire.
-func Leftovers(personID string) []map[string]types.AttributeValue {
-	return []map[string]types.AttributeValue{{"personId": text(personID), "goalId": text(choiceKey)}}
 }

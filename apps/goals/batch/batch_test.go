@@ -219,7 +219,8 @@ func TestDayByDay(t *testing.T) {
 	b.mustRun("2026-05-15")
 	b.holds("2026-05-15", 0, 500)
 
-	// Twenty customers vanish, one of them with a choice; thirty are new; in the other format.
+	// Twenty customers vanish, one of them with a choice, which stays until it expires:
+	// the batch does not write to the other table. Thirty are new; in the other format.
 	gone := gold.Person(5, 3).String()
 	if err := b.tables.Choose(t.Context(), gone, "SAVINGS_ACCOUNT"); err != nil {
 		t.Fatal(err)
@@ -235,8 +236,11 @@ func TestDayByDay(t *testing.T) {
 		TableName: aws.String(goals.NRTTable), KeyConditionExpression: aws.String("personId = :p"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: gone}},
 	})
-	if err != nil || len(left.Items) != 0 {
-		t.Errorf("a vanished customer has left %v, %v", left.Items, err)
+	if err != nil || len(left.Items) != 1 {
+		t.Fatalf("a vanished customer has %v, %v", left.Items, err)
+	}
+	if expires, ok := left.Items[0]["ttl"].(*types.AttributeValueMemberN); !ok || expires.Value != fmt.Sprint(noon.Unix()+400*86400) {
+		t.Errorf("the choice of a vanished customer expires at %v", left.Items[0]["ttl"])
 	}
 
 	if _, err := b.run("2026-05-15"); err == nil || !strings.Contains(err.Error(), "--rollback") {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +23,9 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Bank is the demonstration's bank. Its state is in memory.
+// Bank is the demonstration's bank. Its state is in memory. It computes balances from
+// its own books, never from what the app shows.
 type Bank struct {
-	Tables   *goals.Tables
 	Rules    *rules.Source
 	Producer *stream.Producer
 	Bucket   *blob.Bucket
@@ -35,8 +36,11 @@ type Bank struct {
 	Now      func() time.Time
 
 	mutex     sync.Mutex
-	open      []deposit // await reconciliation
+	numbers   map[string]int // number of each customer in the plan
+	open      []deposit      // await reconciliation
 	confirmed []gold.Contribution
+	settled   time.Time // asOf of the last night
+	last      time.Time // of the last event
 	nightly   sync.Mutex
 }
 
@@ -57,25 +61,32 @@ func (b *Bank) Deposit(ctx context.Context, personID, goalID string, amount goal
 	if amount == 0 {
 		return web.Refuse(http.StatusBadRequest, "bad_amount", "a deposit must be above zero")
 	}
-	view, _, err := b.Tables.Person(ctx, personID)
-	if err != nil {
+	e := goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: personID, Product: product}
+	if err := b.book(&e, amount); err != nil {
 		return err
 	}
-	balance := amount
-	for _, g := range view.Goals {
-		if g.GoalID == goalID {
-			balance += g.SavedAmount
-		}
-	}
-	e := goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: personID, Product: product, OccurredAt: b.Now().UTC().Truncate(time.Microsecond), Balance: &balance}
+	return b.Producer.Send(ctx, e)
+}
+
+// book enters a deposit in the books, and sets the time and the balance of its event.
+func (b *Bank) book(e *goals.Event, amount goals.Money) error {
 	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if _, ok := b.number(e.PersonID); !ok {
+		return web.Refuse(http.StatusNotFound, "unknown_person", "the bank has no customer %s", e.PersonID)
+	}
 	if len(b.open) == maxOpen {
-		b.mutex.Unlock()
 		return web.Refuse(http.StatusTooManyRequests, "full", "too many open deposits: run a night first")
 	}
-	b.open = append(b.open, deposit{e, amount})
-	b.mutex.Unlock()
-	return b.Producer.Send(ctx, e)
+	e.OccurredAt = b.tick()
+	b.open = append(b.open, deposit{*e, amount})
+	balance := b.balance(e.PersonID, e.Product)
+	if balance > goals.MaxMoney {
+		b.open = b.open[:len(b.open)-1]
+		return web.Refuse(http.StatusBadRequest, "bad_amount", "the balance would exceed %s", goals.MaxMoney)
+	}
+	e.Balance = &balance
+	return nil
 }
 
 // Fail makes the reconciliation of a person's last deposit for a goal fail.
@@ -84,25 +95,81 @@ func (b *Bank) Fail(ctx context.Context, personID, goalID string) error {
 	if err != nil {
 		return err
 	}
-	b.mutex.Lock()
-	var last goals.Event
-	for i := len(b.open) - 1; i >= 0; i-- {
-		if e := b.open[i].event; e.PersonID == personID && e.Product == product {
-			last = e
-			b.open = append(b.open[:i], b.open[i+1:]...)
-			break
-		}
-	}
-	b.mutex.Unlock()
-	if last.EventID == "" {
+	e, ok := b.revert(personID, product)
+	if !ok {
 		return web.Refuse(http.StatusConflict, "nothing_open", "no deposit for this goal awaits reconciliation")
 	}
-	return b.Producer.Send(ctx, reconciled(last, goals.Failed, b.Now()))
+	return b.Producer.Send(ctx, e)
+}
+
+// revert takes a person's last deposit out of the books, and returns the event of its
+// failed reconciliation, with the balance after it.
+func (b *Bank) revert(personID, product string) (goals.Event, bool) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for i := len(b.open) - 1; i >= 0; i-- {
+		e := b.open[i].event
+		if e.PersonID != personID || e.Product != product {
+			continue
+		}
+		b.open = slices.Delete(b.open, i, i+1)
+		failed := reconciled(e, goals.Failed, b.tick())
+		balance := b.balance(personID, product)
+		failed.Balance = &balance
+		return failed, true
+	}
+	return goals.Event{}, false
+}
+
+// balance is what a person has saved for a product this month: what the last night's
+// files had, what was confirmed since, and what awaits confirmation.
+func (b *Bank) balance(personID, product string) (sum goals.Money) {
+	number, _ := b.number(personID)
+	plan := b.Plan
+	plan.AsOf = b.settled
+	_, made := plan.Made(number)
+	for _, c := range append(made, b.confirmed...) {
+		if c.PersonID == personID && c.Product == product && sameMonth(c.ContributedAt, b.last) {
+			sum += c.Amount
+		}
+	}
+	for _, d := range b.open {
+		if d.event.PersonID == personID && d.event.Product == product && sameMonth(d.event.OccurredAt, b.last) {
+			sum += d.amount
+		}
+	}
+	return sum
+}
+
+func sameMonth(a, b time.Time) bool {
+	return a.UTC().Year() == b.UTC().Year() && a.UTC().Month() == b.UTC().Month()
+}
+
+// number returns the number of a customer in the plan.
+func (b *Bank) number(personID string) (int, bool) {
+	if b.numbers == nil {
+		b.numbers = make(map[string]int, b.Plan.Customers)
+		for i := range b.Plan.Customers {
+			b.numbers[gold.Person(b.Plan.Seed, i).String()] = i
+		}
+	}
+	n, ok := b.numbers[personID]
+	return n, ok
+}
+
+// tick returns the time of a new event, which is later than that of all others.
+func (b *Bank) tick() time.Time {
+	now := b.Now().UTC().Truncate(time.Microsecond)
+	if !now.After(b.last) {
+		now = b.last.Add(time.Microsecond)
+	}
+	b.last = now
+	return now
 }
 
 func reconciled(e goals.Event, outcome string, now time.Time) goals.Event {
 	return goals.Event{
-		Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: e.PersonID, Product: e.Product, OccurredAt: now.UTC(),
+		Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: e.PersonID, Product: e.Product, OccurredAt: now,
 		Outcome: outcome, Deposit: &goals.DepositRef{EventID: e.EventID, OccurredAt: e.OccurredAt},
 	}
 }
@@ -120,7 +187,8 @@ func (b *Bank) Night(ctx context.Context) error {
 	}
 	plan := b.Plan
 	plan.Extra = append([]gold.Contribution(nil), b.confirmed...)
-	plan.AsOf = b.Now().UTC()
+	plan.AsOf = b.tick()
+	b.settled = plan.AsOf
 	plan.Day = plan.AsOf.Format(time.DateOnly)
 	b.mutex.Unlock()
 	var events []goals.Event

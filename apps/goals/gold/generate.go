@@ -51,9 +51,9 @@ func Person(seed uint64, number int) uuid.UUID {
 	return id
 }
 
-// madeUp returns a generated customer and the contributions from the first day of the
+// Made returns a generated customer and the contributions from the first day of the
 // month to asOf.
-func (p *Plan) madeUp(number int) (Customer, []Contribution) {
+func (p *Plan) Made(number int) (Customer, []Contribution) {
 	r := rand.New(rand.NewPCG(p.Seed+1, uint64(number)))
 	id := Person(p.Seed, number).String()
 	c := Customer{
@@ -114,7 +114,7 @@ func (p *Plan) writePart(ctx context.Context, bucket *blob.Bucket, m *Manifest, 
 	}
 	defer contributions.stop()
 	for i := range n {
-		c, made := p.madeUp(first + i)
+		c, made := p.Made(first + i)
 		if err := customers.write(c); err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func customersParquet(t testing.TB, o ...parquet.WriterOption) []byte {
 	w := parquet.NewGenericWriter[Customer](&b, o...)
 	p := Plan{AsOf: asOf, Seed: 1}
 	for i := range 500 {
-		c, _ := p.madeUp(i)
+		c, _ := p.Made(i)
 		if _, err := w.Write([]Customer{c}); err != nil {
 			t.Fatal(err)
 		}

@@ -188,7 +188,7 @@ func (c *Consumer) apply(ctx context.Context, r *kgo.Record) (outcome string, er
 	if c.Changed != nil {
 		c.Changed(p.PersonID)
 	}
-	if p.Status == goals.Rejected {
+	if e.Type == goals.Reconciliation {
 		return "rejected", nil
 	}
 	return "written", nil

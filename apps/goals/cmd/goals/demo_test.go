@@ -46,8 +46,13 @@ func TestDemonstration(t *testing.T) {
 
 	post("deposit", goal)
 	until("the deposit is pending", pending)
+	_, one := get(t, front, person)
+	post("deposit", goal)
+	until("two are pending", func(body string) bool { return body != one })
 	post("fail", goal)
-	until("it is rejected", func(body string) bool { return body == before })
+	until("the second is rejected and the first is still pending", func(body string) bool { return body == one })
+	post("fail", goal)
+	until("both are rejected", func(body string) bool { return body == before })
 
 	post("deposit", goal)
 	until("the second deposit is pending", pending)

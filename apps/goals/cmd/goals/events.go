@@ -39,7 +39,7 @@ func depositCommand() *cobra.Command {
 }
 
 func reconcileCommand() *cobra.Command {
-	var kafka, person, product, deposit, at, outcome string
+	var kafka, person, product, deposit, at, outcome, balance string
 	c := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Send the outcome of a deposit's reconciliation to Kafka",
@@ -49,10 +49,18 @@ func reconcileCommand() *cobra.Command {
 			if err != nil {
 				return command.Usagef("--deposited-at is %q, but must be what `goals deposit` printed as occurredAt", at)
 			}
-			return send(c, kafka, goals.Event{
+			e := goals.Event{
 				Type: goals.Reconciliation, EventID: uuid.NewString(), PersonID: person, Product: product, OccurredAt: now().UTC(),
 				Outcome: strings.ToUpper(outcome), Deposit: &goals.DepositRef{EventID: deposit, OccurredAt: when},
-			})
+			}
+			if balance != "" {
+				money, err := goals.ParseMoney(balance)
+				if err != nil {
+					return command.Usage(err)
+				}
+				e.Balance = &money
+			}
+			return send(c, kafka, e)
 		},
 	}
 	f := c.Flags()
@@ -62,6 +70,7 @@ func reconcileCommand() *cobra.Command {
 	f.StringVar(&deposit, "deposit", "", "the deposit's event id")
 	f.StringVar(&at, "deposited-at", "", "the deposit's occurredAt")
 	f.StringVar(&outcome, "outcome", "failed", "failed or confirmed")
+	f.StringVar(&balance, "balance", "", "the balance after a failed reconciliation: without its deposit, with all others")
 	return c
 }
 

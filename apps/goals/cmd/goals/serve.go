@@ -228,7 +228,7 @@ func show(ctx context.Context, listener net.Listener, customers int, perSecond f
 	metrics := web.Registry()
 	server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
 	bank := &demo.Bank{
-		Tables: server.Tables, Rules: source, Producer: producer, Bucket: bucket, Changed: server.Live.Changed, Log: log, Now: now,
+		Rules: source, Producer: producer, Bucket: bucket, Changed: server.Live.Changed, Log: log, Now: now,
 		Plan:  gold.Plan{Customers: customers, Seed: 1, Format: "parquet"},
 		Batch: batch.Options{Bucket: bucket, State: state, Rules: source, DB: tables.DB, Work: filepath.Join(folder, "work"), Log: log, Now: now, Readers: runtime.GOMAXPROCS(0), Writers: 8, VanishPercent: 100},
 	}
