@@ -131,7 +131,8 @@ func (s *Service) keyOf(w *statementWrite) (item.Item, error) {
 }
 
 // singleItem returns the key of the item that a SELECT names in full and
-// without other conditions, as batches and transactions require.
+// without other conditions, as batches and transactions require. The read of the
+// item reports an empty key.
 func (s *Service) singleItem(st *partiql.Select) (item.Item, error) {
 	t, err := s.DB.Table(st.Table)
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *Service) singleItem(st *partiql.Select) (item.Item, error) {
 	if more || errors.Is(err, errNoStatementKey) {
 		return nil, errManyItems
 	}
-	key, _, err := statementKey(t, st.Where, fitsKeyAttribute)
+	key, _, err := statementKey(t, st.Where, hasKeyType)
 	return key, err
 }
 

@@ -109,7 +109,7 @@ func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransac
 			returnOld: isSet(in.TransactStatements[i].ReturnValuesOnConditionCheckFailure, "ALL_OLD"),
 		}
 	}
-	if err := cancelledFor(faults, true); err != nil {
+	if err := cancelledFor(faults); err != nil {
 		return nil, nil, err
 	}
 	if err := s.checkTargets(actions); err != nil {
@@ -139,15 +139,14 @@ func (s *Service) transactStatements(ctx context.Context, in *api.ExecuteTransac
 }
 
 // cancelledFor returns the cancellation of a transaction for the faults of its
-// statements, or a fault that concerns the whole transaction. An empty key
-// concerns the whole transaction only if it writes.
-func cancelledFor(faults []error, writes bool) error {
+// statements, or a fault that concerns the whole transaction.
+func cancelledFor(faults []error) error {
 	some := false
 	for _, err := range faults {
 		var fault *apierror.Error
 		switch {
 		case err == nil:
-		case !errors.As(err, &fault) || fault.Whole && writes || fault.Code != "ValidationException":
+		case !errors.As(err, &fault) || fault.Whole || fault.Code != "ValidationException":
 			return err
 		default:
 			some = true
@@ -172,7 +171,12 @@ func (s *Service) transactSelects(ctx context.Context, in *api.ExecuteTransactio
 		}
 		gets[i] = db.GetKey{Table: st.Table, Key: key}
 	}
-	if err := cancelledFor(faults, false); err != nil {
+	if err := cancelledFor(faults); err != nil {
+		return nil, nil, err
+	}
+	// Unlike those of TransactGetItems, reads of one item come before an empty key,
+	// which the read reports (conformance/execute_transaction/transaction.txt).
+	if err := checkDistinct(gets); err != nil {
 		return nil, nil, err
 	}
 	items, err := s.getSnapshot(ctx, gets)

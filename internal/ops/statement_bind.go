@@ -85,11 +85,19 @@ var errNoStatementKey = apierror.Validation("Where clause does not contain a man
 // fitsKeyAttribute returns the fault of a value that cannot be in the key, with
 // the message that statements have for it.
 func fitsKeyAttribute(a schema.Attribute, v item.Value) error {
-	switch {
-	case v.Type() != a.Type:
-		return apierror.Validation("Key attribute's data type should match its data type in table's schema: Key %s", a.Name)
-	case len(v.Sortable()) == 0:
+	if err := hasKeyType(a, v); err != nil {
+		return err
+	}
+	if len(v.Sortable()) == 0 {
 		return schema.EmptyKey(a, v)
+	}
+	return nil
+}
+
+// hasKeyType is fitsKeyAttribute without the fault of an empty value.
+func hasKeyType(a schema.Attribute, v item.Value) error {
+	if v.Type() != a.Type {
+		return apierror.Validation("Key attribute's data type should match its data type in table's schema: Key %s", a.Name)
 	}
 	return nil
 }

@@ -75,13 +75,8 @@ func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Ite
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[string]bool, len(gets))
-	for _, g := range gets {
-		target := g.Table + "\x00" + string(g.Key)
-		if seen[target] {
-			return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")
-		}
-		seen[target] = true
+	if err := checkDistinct(gets); err != nil {
+		return nil, err
 	}
 	size := 0
 	for _, it := range items {
@@ -91,6 +86,19 @@ func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Ite
 		return nil, apierror.TransactionTooLarge()
 	}
 	return items, nil
+}
+
+// checkDistinct checks that no two reads are for the same item.
+func checkDistinct(gets []db.GetKey) error {
+	seen := make(map[string]bool, len(gets))
+	for _, g := range gets {
+		target := g.Table + "\x00" + string(g.Key)
+		if seen[target] {
+			return apierror.Validation("Transaction request cannot include multiple operations on one item")
+		}
+		seen[target] = true
+	}
+	return nil
 }
 
 // snapshotUsage returns what a reading transaction consumed by table. A missing
