@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	manyItems      = `Select statements within BatchExecuteStatement must specify the primary key in the where clause\.`
-	failedRun      = executionFault + `|ValidationException: One or more parameter values are not valid\. The AttributeValue for a key attribute cannot contain an empty (?:string|binary) value\. Key: \S+`
-	keyOfStatement = `Key attribute's data type should match its data type in table's schema: Key \S+`
+	manyItems         = `Select statements within BatchExecuteStatement must specify the primary key in the where clause\.`
+	manyTransactItems = `Validation failed in TransactStatements\[\d+\]: Select statements within ExecuteTransaction must specify the primary key in the where clause\.`
+	failedRun         = executionFault + `|ValidationException: One or more parameter values are not valid\. The AttributeValue for a key attribute cannot contain an empty (?:string|binary) value\. Key: \S+`
+	keyOfStatement    = `Key attribute's data type should match its data type in table's schema: Key \S+`
 )
 
 const duplicateKeys = "ValidationException: Provided list of item keys contains duplicates"
@@ -279,8 +280,14 @@ var statementFaults = []known{
 		evidence: "SET a = SET b = 1 is refused by both; which message AWS has is not known",
 	},
 	{
-		name: "names that begin with a colon", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "200|ConditionalCheckFailedException: .*|TransactionCanceledException: .*|ValidationException: Where clause does not contain a mandatory equality on all key attributes|ValidationException: " + manyItems, other: "ValidationException: An expression attribute name used in the document path is not defined.*",
-		evidence: "DynamoDB Local turns statements into expressions, and takes the name for a placeholder",
+		name: "names that begin with a colon or a number sign", witness: nameLocal, ops: ".*Statement|ExecuteTransaction",
+		stator: "200|ConditionalCheckFailedException: .*|TransactionCanceledException: .*|ValidationException: Where clause does not contain a mandatory equality on all key attributes|ValidationException: (?:" + manyItems + "|" + manyTransactItems + ")",
+		other:  `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?An expression attribute name used in the document path is not defined; attribute name: [:#].*`,
+		when: func(f *finding) bool {
+			_, name, _ := strings.Cut(f.Other.Text, "attribute name: ")
+			return strings.Contains(f.Step.text(), `\"`+name)
+		},
+		evidence: "DynamoDB Local turns statements into expressions, and takes the name, which is in quotes, for a placeholder",
 	},
 	{
 		name: "words of a fault in a statement", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: (?:Unsupported data type|Unrecognized function).*", other: "ValidationException: (?:Unsupported data type|Unrecognized function).*",
