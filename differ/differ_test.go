@@ -120,7 +120,7 @@ func TestSeed(t *testing.T) {
 	texts := func(seed uint64) string {
 		var b strings.Builder
 		for round := range uint64(3) {
-			g := newGenerator(seed, round)
+			g := newGenerator(seed, round, "")
 			for range 200 {
 				st := g.next()
 				fmt.Fprintln(&b, st.Op, st.text())
@@ -140,7 +140,7 @@ func TestSeed(t *testing.T) {
 func TestOperationsOccur(t *testing.T) {
 	seen := make(map[string]bool)
 	for round := range uint64(20) {
-		g := newGenerator(1, round)
+		g := newGenerator(1, round, "")
 		for range 200 {
 			seen[g.next().Op] = true
 		}
@@ -152,6 +152,20 @@ func TestOperationsOccur(t *testing.T) {
 	} {
 		if !seen[op] {
 			t.Errorf("no %s in 4,000 steps", op)
+		}
+	}
+}
+
+// A run of one area has the requests that create tables and items, and those of
+// the area.
+func TestArea(t *testing.T) {
+	g := newGenerator(1, 0, "statements")
+	for len(g.start) > 0 {
+		g.next()
+	}
+	for range 200 {
+		if st := g.next(); !strings.Contains(st.Op, "Statement") && st.Op != "ExecuteTransaction" {
+			t.Fatalf("%s is no statement", st.Op)
 		}
 	}
 }

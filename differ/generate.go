@@ -11,10 +11,13 @@ type generator struct {
 	*rand.Rand
 	tables []*table
 	start  []step // creates the tables
+	makes  []production
 }
 
-func newGenerator(seed, round uint64) *generator {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, round))}
+// newGenerator returns the generator of a round. It makes the requests of one
+// area after those that create tables and items; "" is all areas.
+func newGenerator(seed, round uint64, area string) *generator {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, round)), makes: productionsOf(area)}
 	for i := range 2 + g.IntN(2) {
 		t := g.newTable(string(rune('A' + i)))
 		g.tables = append(g.tables, t)
@@ -42,26 +45,47 @@ func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 // A production makes a step; weight is how often, relative to the others.
 type production struct {
 	weight int
+	area   string
 	make   func(*generator) step
 }
 
 var productions = []production{
-	{16, (*generator).putItem},
-	{8, (*generator).getItem},
-	{22, (*generator).updateItem},
-	{7, (*generator).deleteItem},
-	{18, (*generator).query},
-	{9, (*generator).scan},
-	{4, (*generator).batchGet},
-	{5, (*generator).batchWrite},
-	{4, (*generator).transactGet},
-	{8, (*generator).transactWrite},
-	{12, (*generator).executeStatement},
-	{4, (*generator).batchStatement},
-	{4, (*generator).transactStatement},
-	{8, (*generator).legacy},
-	{4, (*generator).tableStep},
-	{1, (*generator).stream},
+	{16, "items", (*generator).putItem},
+	{8, "items", (*generator).getItem},
+	{22, "items", (*generator).updateItem},
+	{7, "items", (*generator).deleteItem},
+	{18, "reads", (*generator).query},
+	{9, "reads", (*generator).scan},
+	{4, "batches", (*generator).batchGet},
+	{5, "batches", (*generator).batchWrite},
+	{4, "transactions", (*generator).transactGet},
+	{8, "transactions", (*generator).transactWrite},
+	{12, "statements", (*generator).executeStatement},
+	{4, "statements", (*generator).batchStatement},
+	{4, "statements", (*generator).transactStatement},
+	{8, "legacy", (*generator).legacy},
+	{4, "tables", (*generator).tableStep},
+	{1, "tables", (*generator).stream},
+}
+
+// areas lists the areas of requests.
+func areas() (names []string) {
+	for _, p := range productions {
+		if !slices.Contains(names, p.area) {
+			names = append(names, p.area)
+		}
+	}
+	return names
+}
+
+// productionsOf returns the productions of an area; "" is all areas.
+func productionsOf(area string) (found []production) {
+	for _, p := range productions {
+		if area == "" || p.area == area {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // next returns the next step: mostly a request that is valid, sometimes one
@@ -73,14 +97,15 @@ func (g *generator) next() step {
 		return st
 	}
 	total := 0
-	for _, p := range productions {
+	for _, p := range g.makes {
 		total += p.weight
 	}
 	n := g.IntN(total)
-	for _, p := range productions {
+	for _, p := range g.makes {
 		if n -= p.weight; n < 0 {
 			st := p.make(g)
 			if g.chance(5) {
+				st.base = st.clone().Body
 				g.mutate(&st)
 			}
 			return st

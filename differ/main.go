@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -27,6 +29,7 @@ type settings struct {
 	record   string
 	recorded string
 	control  bool
+	only     string
 }
 
 func main() {
@@ -42,11 +45,16 @@ func main() {
 	flag.StringVar(&s.record, "record", "", "file to which all requests and answers are written")
 	flag.StringVar(&s.recorded, "recorded", "", "file written by --record: compare its answers again, without servers")
 	flag.BoolVar(&s.control, "control", false, "plant faults in stator's answers as well, and count how many are reported")
+	flag.StringVar(&s.only, "only", "", "send only requests of one area: "+strings.Join(areas(), ", "))
 	known := flag.Bool("known", false, "print the list of known faults")
 	flag.Parse()
 	if *known {
 		printKnown(os.Stdout)
 		return
+	}
+	if s.only != "" && !slices.Contains(areas(), s.only) {
+		fmt.Fprintf(os.Stderr, "differ: there is no area %q; areas are %s\n", s.only, strings.Join(areas(), ", "))
+		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -137,15 +145,16 @@ func (s settings) search(ctx context.Context, g group, record func(exchange), pr
 	return r, g.clear(ctx)
 }
 
-// round plays one round, and shrinks what it found for the first time.
+// round plays one round. It reduces the differences that no known fault
+// explains, and shrinks those that are found for the first time.
 func (s settings) round(ctx context.Context, g group, r *report, round uint64) error {
-	gen := newGenerator(s.seed, round)
+	gen := newGenerator(s.seed, round, s.only)
 	var sent []step
-	type first struct {
-		u     *unexplained
+	type open struct {
+		f     *finding
 		steps int
 	}
-	var firsts []first
+	var opens []open
 	err := g.play(ctx, func(i int) (step, bool) {
 		if i >= s.perRound || r.Requests >= s.requests {
 			return step{}, false
@@ -154,8 +163,8 @@ func (s settings) round(ctx context.Context, g group, r *report, round uint64) e
 		sent = append(sent, st.clone())
 		return st, true
 	}, func(i int, e exchange, found []*finding) bool {
-		for _, u := range r.count(e, found) {
-			firsts = append(firsts, first{u, i + 1})
+		for _, f := range r.count(e, found) {
+			opens = append(opens, open{f, i + 1})
 		}
 		return true
 	})
@@ -163,12 +172,23 @@ func (s settings) round(ctx context.Context, g group, r *report, round uint64) e
 		return err
 	}
 	r.Rounds++
-	for _, f := range firsts {
-		if r.shrunk < s.shrink {
+	for _, o := range opens {
+		sq, err := g.reduce(ctx, sent[:o.steps], o.f, nil)
+		if err != nil {
+			return err
+		}
+		if sq != nil {
+			r.addSquare(sq)
+			continue
+		}
+		u := r.add(o.f)
+		switch {
+		case u == nil:
+		case r.shrunk < s.shrink:
 			r.shrunk++
-			f.u.Steps = g.shrink(ctx, sent[:f.steps], f.u.Class)
-		} else {
-			f.u.Steps = []step{sent[f.steps-1]}
+			u.Steps = g.shrink(ctx, sent[:o.steps], u.Class)
+		default:
+			u.Steps = []step{sent[o.steps-1]}
 		}
 	}
 	return nil

@@ -36,8 +36,10 @@ func (s settings) compareRecorded() (*report, error) {
 	defer f.Close()
 	r := s.newReport()
 	err = readExchanges(f, func(e exchange) {
-		for _, u := range r.count(e, e.compare()) {
-			u.Steps = []step{e.Step}
+		for _, f := range r.count(e, e.compare()) {
+			if u := r.add(f); u != nil {
+				u.Steps = []step{e.Step}
+			}
 		}
 	})
 	if err != nil {

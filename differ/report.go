@@ -18,6 +18,7 @@ type report struct {
 	Equal       int            `json:"equal"`   // requests that all servers answered alike
 	Skipped     int            `json:"skipped"` // reads of streams that the servers have no common history for
 	Known       map[string]int `json:"known"`   // differences by the name of their known fault
+	Squares     []*square      `json:"squares"` // differences that are the order of two faults
 	Unexplained []*unexplained `json:"unexplained"`
 	Operations  map[string]int `json:"operations"`
 	Control     *control       `json:"control,omitempty"` // nil if no faults are planted
@@ -39,9 +40,9 @@ func newReport(seed uint64) *report {
 	return &report{Seed: seed, Known: make(map[string]int), byClass: make(map[string]int), Operations: make(map[string]int)}
 }
 
-// count counts an exchange and its findings. It returns the classes that are
-// new.
-func (r *report) count(e exchange, found []*finding) (firsts []*unexplained) {
+// count counts an exchange and its findings. It returns the findings that no
+// known fault explains.
+func (r *report) count(e exchange, found []*finding) (open []*finding) {
 	r.Requests++
 	r.Operations[e.Step.Op]++
 	if e.Answers == nil {
@@ -58,24 +59,34 @@ func (r *report) count(e exchange, found []*finding) (firsts []*unexplained) {
 		r.Equal++
 	}
 	for _, f := range found {
-		if u := r.add(f); u != nil {
-			firsts = append(firsts, u)
+		ks := explain(f)
+		if ks == nil {
+			open = append(open, f)
+		}
+		for _, k := range ks {
+			r.Known[k.name]++
 		}
 	}
-	return firsts
+	return open
 }
 
 // maxClasses bounds the memory of a run.
 const maxClasses = 500
 
-// add counts a finding. It returns the class if the finding is the first of it.
-func (r *report) add(f *finding) *unexplained {
-	if ks := explain(f); ks != nil {
-		for _, k := range ks {
-			r.Known[k.name]++
+// addSquare counts a difference that is the order of two faults.
+func (r *report) addSquare(sq *square) {
+	for _, other := range r.Squares {
+		if other.Class == sq.Class {
+			other.Count++
+			return
 		}
-		return nil
 	}
+	r.Squares = append(r.Squares, sq)
+}
+
+// add counts an unexplained finding. It returns the class if the finding is the
+// first of it.
+func (r *report) add(f *finding) *unexplained {
 	class := f.class()
 	if i, ok := r.byClass[class]; ok {
 		r.Unexplained[i].Count++
@@ -111,6 +122,9 @@ func (r *report) print(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
+	for _, sq := range r.Squares {
+		sq.print(w)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "TIMES\tSERVER\tKNOWN FAULT")
 	for _, k := range faults {
@@ -122,12 +136,24 @@ func (r *report) print(w io.Writer) {
 	if r.Control != nil {
 		r.Control.print(w)
 	}
-	total := 0
+	total, orders := 0, 0
 	for _, u := range r.Unexplained {
 		total += u.Count
 	}
-	fmt.Fprintf(w, "%d requests in %d rounds, seed %d: %d answered alike by all servers, %d unexplained differences in %d classes\n",
-		r.Requests, r.Rounds, r.Seed, r.Equal, total, len(r.Unexplained))
+	for _, sq := range r.Squares {
+		orders += sq.Count
+	}
+	fmt.Fprintf(w, "%d requests in %d rounds, seed %d: %d answered alike by all servers, %d differ in the order of two faults, %d unexplained differences in %d classes\n",
+		r.Requests, r.Rounds, r.Seed, r.Equal, orders, total, len(r.Unexplained))
+}
+
+// print writes the requests that show the order of two faults.
+func (sq *square) print(w io.Writer) {
+	fmt.Fprintf(w, "order of two faults, %d times: %s\n", sq.Count, sq.Class)
+	for _, body := range []object{sq.Request.Body, sq.WithoutFirst, sq.WithoutSecond, sq.WithoutBoth} {
+		fmt.Fprintf(w, "> %s %s\n", sq.Request.Op, canonical(body))
+	}
+	fmt.Fprintln(w)
 }
 
 const maxShown = 1500

@@ -66,44 +66,68 @@ func (e exchange) compare() (found []*finding) {
 	return found
 }
 
-// play runs steps from empty servers until visit returns false. A witness that
-// may hold other data than stator gets stator's items; if that is impossible,
-// the sequence ends.
-func (g group) play(ctx context.Context, steps func(i int) (step, bool), visit func(i int, e exchange, found []*finding) bool) error {
+// A session is a sequence of steps from empty servers.
+type session struct {
+	group   group
+	inStep  []bool // the servers that have stator's data
+	streams bool   // the servers have the same history
+}
+
+// begin begins a session on tables with new names.
+func (g group) begin() *session {
 	g.rename()
 	inStep := make([]bool, len(g))
 	for i := range inStep {
 		inStep[i] = true
 	}
-	streams := true // the witnesses have the same history
+	return &session{g, inStep, true}
+}
+
+// ended reports whether a witness has other data than stator, and cannot get
+// stator's.
+func (s *session) ended() bool { return slices.Contains(s.inStep, false) }
+
+// send sends a step to all servers. A witness that may hold other data than
+// stator afterwards gets stator's items; if that is impossible, the session
+// ends. The answers are nil if the step reads a stream of which the servers have
+// different histories.
+func (s *session) send(ctx context.Context, st step) (e exchange, found []*finding, err error) {
+	if st.Op == readStream && !s.streams {
+		return exchange{Step: st}, nil, nil
+	}
+	answers, err := s.group.ask(ctx, st, s.inStep)
+	if err != nil {
+		return e, nil, err
+	}
+	e = exchange{st, answers}
+	found = e.compare()
+	for _, f := range found {
+		if f.parts() {
+			s.streams = false
+			if err := s.group.rejoin(ctx, f, s.inStep); err != nil {
+				return e, nil, err
+			}
+		}
+	}
+	if hidden(st, *answers[0]) {
+		s.streams = false
+		err = s.group.realign(ctx, s.inStep)
+	}
+	return e, found, err
+}
+
+// play runs steps from empty servers until visit returns false or the session
+// ends.
+func (g group) play(ctx context.Context, steps func(i int) (step, bool), visit func(i int, e exchange, found []*finding) bool) error {
+	s := g.begin()
 	for i := 0; ; i++ {
 		st, more := steps(i)
-		if !more || ctx.Err() != nil || slices.Contains(inStep, false) {
+		if !more || ctx.Err() != nil || s.ended() {
 			break
 		}
-		if st.Op == readStream && !streams {
-			visit(i, exchange{Step: st}, nil)
-			continue
-		}
-		answers, err := g.ask(ctx, st, inStep)
+		e, found, err := s.send(ctx, st)
 		if err != nil {
 			return err
-		}
-		e := exchange{st, answers}
-		found := e.compare()
-		for _, f := range found {
-			if f.parts() {
-				streams = false
-				if err := g.rejoin(ctx, f, inStep); err != nil {
-					return err
-				}
-			}
-		}
-		if hidden(st, *answers[0]) {
-			streams = false
-			if err := g.realign(ctx, inStep); err != nil {
-				return err
-			}
 		}
 		if !visit(i, e, found) {
 			break

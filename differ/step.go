@@ -25,6 +25,8 @@ type step struct {
 	// everything else is an attribute that determines the order, apart from
 	// items that have the same value.
 	Order string `json:"order,omitempty"`
+
+	base object // the request without its mutation; nil if it has none
 }
 
 func (s step) clone() step {
