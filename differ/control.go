@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -18,7 +19,13 @@ type control struct {
 	Hidden   map[string]map[string]int `json:"hidden"`   // by the kind of fault, and by the names of the entries that hide it
 	Examples map[string]exchange       `json:"-"`        // by the kind and the names
 
-	last map[string]answer // the last errors by operation
+	// Orders counts planted faults that the list does not hide, and that could be
+	// the order of two faults; Taken counts those that were taken for it.
+	Orders int `json:"orders"`
+	Taken  int `json:"taken"`
+
+	last   map[string]answer // the last errors by operation
+	orders []*exchange       // planted faults of the last exchange that could be the order of two faults
 }
 
 func newControl() *control {
@@ -29,6 +36,7 @@ func newControl() *control {
 // count plants each kind of fault in stator's answer of an exchange that has no
 // unexplained difference.
 func (c *control) count(e exchange) {
+	c.orders = nil
 	if e.Answers == nil || slices.ContainsFunc(e.compare(), func(f *finding) bool { return explain(f) == nil }) {
 		return
 	}
@@ -51,6 +59,9 @@ func (c *control) count(e exchange) {
 			continue
 		}
 		c.Reported[p.name]++
+		if slices.ContainsFunc(found, (*finding).reducible) {
+			c.orders = append(c.orders, planted)
+		}
 	}
 	if a := e.Answers[0]; !a.ok() {
 		c.last[e.Step.Op] = *a
@@ -71,6 +82,30 @@ func (e exchange) withFault(p plant, other answer) *exchange {
 	answers := slices.Clone(e.Answers)
 	answers[0] = &a
 	return &exchange{e.Step, answers}
+}
+
+// reduce counts whether a planted fault, which is in the answer to the last of some
+// steps, is taken for the order of two faults.
+func (c *control) reduce(ctx context.Context, g group, steps []step, planted *exchange) error {
+	request := planted.Step.text()
+	alter := func(a *answer, st step) {
+		if st.text() == request {
+			*a = *planted.Answers[0]
+		}
+	}
+	c.Orders++
+	for _, f := range planted.compare() {
+		if explain(f) != nil {
+			continue
+		}
+		sq, err := g.reduce(ctx, steps, f, alter)
+		if err != nil || sq == nil {
+			return err
+		}
+	}
+	c.Taken++
+	c.Examples["order of two faults: "+request] = *planted
+	return nil
 }
 
 // hiders returns the names of the entries that explain all findings, and
@@ -101,6 +136,7 @@ func (c *control) print(w io.Writer) {
 	}
 	fmt.Fprintf(t, "%d\t%.2f %%\tall\n", planted, share(reported, planted))
 	_ = t.Flush()
+	fmt.Fprintf(w, "%d of %d planted faults that were reduced were taken for the order of two faults\n", c.Taken, c.Orders)
 	byName := make(map[string]int)
 	for kind, hidden := range c.Hidden {
 		for names, n := range hidden {

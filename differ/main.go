@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -118,78 +117,5 @@ func (s settings) print(r *report) error {
 		return r.json(os.Stdout)
 	}
 	r.print(os.Stdout)
-	return nil
-}
-
-// search sends random requests round by round until enough are sent or the time
-// is up, and shrinks the differences that it cannot explain.
-func (s settings) search(ctx context.Context, g group, record func(exchange), progress io.Writer) (*report, error) {
-	r := s.newReport()
-	r.record = record
-	limited, cancel := context.WithTimeout(ctx, s.duration)
-	defer cancel()
-	var last time.Time
-	for round := uint64(0); r.Requests < s.requests; round++ {
-		err := s.round(limited, g, r, round)
-		if limited.Err() != nil { // the time is up, or the run was interrupted
-			return r, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("round %d of seed %d: %w", round, s.seed, err)
-		}
-		if time.Since(last) > time.Second {
-			last = time.Now()
-			fmt.Fprintf(progress, "differ: %d of %d requests, %d classes of unexplained differences\n", r.Requests, s.requests, len(r.Unexplained))
-		}
-	}
-	return r, g.clear(ctx)
-}
-
-// round plays one round. It reduces the differences that no known fault
-// explains, and shrinks those that are found for the first time.
-func (s settings) round(ctx context.Context, g group, r *report, round uint64) error {
-	gen := newGenerator(s.seed, round, s.only)
-	var sent []step
-	type open struct {
-		f     *finding
-		steps int
-	}
-	var opens []open
-	err := g.play(ctx, func(i int) (step, bool) {
-		if i >= s.perRound || r.Requests >= s.requests {
-			return step{}, false
-		}
-		st := gen.next()
-		sent = append(sent, st.clone())
-		return st, true
-	}, func(i int, e exchange, found []*finding) bool {
-		for _, f := range r.count(e, found) {
-			opens = append(opens, open{f, i + 1})
-		}
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	r.Rounds++
-	for _, o := range opens {
-		sq, err := g.reduce(ctx, sent[:o.steps], o.f, nil)
-		if err != nil {
-			return err
-		}
-		if sq != nil {
-			r.addSquare(sq)
-			continue
-		}
-		u := r.add(o.f)
-		switch {
-		case u == nil:
-		case r.shrunk < s.shrink:
-			r.shrunk++
-			u.Steps = g.shrink(ctx, sent[:o.steps], u.Class)
-		default:
-			u.Steps = []step{sent[o.steps-1]}
-		}
-	}
 	return nil
 }
