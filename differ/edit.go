@@ -190,6 +190,13 @@ func textEdits(path, text string) (all []edit) {
 			}
 		}
 	}
+	for i, word := range list {
+		if strings.EqualFold(strings.TrimSpace(word), "WHERE") {
+			for _, more := range []string{"pk = 'a' AND ", "pk = 1 AND ", "sk = 'a' AND ", "sk = 1 AND "} {
+				all = append(all, edit{{path: path, from: i, to: i + 1, with: "WHERE " + more}})
+			}
+		}
+	}
 	for i := range list {
 		for _, word := range []string{"a ", "1 ", "'a' ", "= ", "pk ", "sk ", "[1] ", "AND "} {
 			all = append(all, withoutParameters(path, list, change{path: path, from: i, to: i + 1, with: word}))

@@ -9,7 +9,7 @@ import (
 const (
 	manyItems         = `Select statements within BatchExecuteStatement must specify the primary key in the where clause\.`
 	manyTransactItems = `Validation failed in TransactStatements\[\d+\]: Select statements within ExecuteTransaction must specify the primary key in the where clause\.`
-	failedRun         = executionFault + `|ValidationException: One or more parameter values are not valid\. The AttributeValue for a key attribute cannot contain an empty (?:string|binary) value\. Key: \S+`
+	failedRun         = executionFault + `|ValidationException: One or more parameter values are not valid\. The AttributeValue for a key attribute cannot contain an empty (?:string|binary) value\. Key: \S+|` + emptyIndexKey
 	keyOfStatement    = `Key attribute's data type should match its data type in table's schema: Key \S+`
 )
 
@@ -272,8 +272,19 @@ var statementFaults = []known{
 		evidence: "which fault of several statements is reported is not known",
 	},
 	{
-		name: "nested paths of keys in a SELECT", witness: nameLocal, ops: "ExecuteStatement", stator: "200", other: "ValidationException: Key attributes must be scalars.*",
-		evidence: "not known for statements; dynoxide accepts them, too",
+		name: "nested paths of keys in a statement", witness: nameLocal, ops: "ExecuteStatement|ExecuteTransaction",
+		stator: `200|ConditionalCheckFailedException: .*|ValidationException: Where clause does not contain a mandatory equality on all key attributes|TransactionCanceledException: .*\[(?:None|ConditionalCheckFailed|ValidationError|, )+\]`,
+		other:  `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?Key attributes must be scalars.*: Key:? \S+`,
+		when: func(f *finding) bool {
+			name := f.Other.Text[strings.LastIndex(f.Other.Text, " ")+1:]
+			path, err := regexp.Compile(`\b` + regexp.QuoteMeta(name) + `(?:\\")? *[.\[]`)
+			return err == nil && path.MatchString(f.Step.text())
+		},
+		evidence: "not known for statements; dynoxide has stator's answer",
+	},
+	{
+		name: "a missing key and several conditions on another (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", stator: "ValidationException: Where clause does not contain a mandatory equality on all key attributes", other: `ValidationException: Multiple conditions on same key \S+\. Only single item Update/Insert/Delete are supported`,
+		evidence: "dynoxide, whose answers were recorded on AWS, has stator's message for the statements that it parses",
 	},
 	{
 		name: "a clause in place of a value", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Only select from a single table or index is supported.", other: "ValidationException: Statement wasn't well formed.*",

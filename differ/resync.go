@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
+	"regexp"
 )
 
 // errUnlike is returned when a witness cannot get the same items as stator.
@@ -133,9 +133,12 @@ func lacksAction(update object) bool {
 	return false
 }
 
+// addsAttributes matches the clauses of an update that may create attributes.
+var addsAttributes = regexp.MustCompile(`\b(?:SET|ADD)\b`)
+
 func onlyRemoves(update object) bool {
 	if text, ok := update["UpdateExpression"].(string); ok {
-		return !strings.Contains(text, "SET ") && !strings.Contains(text, "ADD ")
+		return !addsAttributes.MatchString(text)
 	}
 	updates, _ := update["AttributeUpdates"].(object)
 	for _, u := range updates {
