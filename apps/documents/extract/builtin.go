@@ -6,6 +6,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stator-db/stator/apps/documents/extract/layout"
 )
 
 // Builtin finds fields by their labels and patterns, in text, PDF and CSV.
@@ -18,25 +20,45 @@ const maxText = 4 << 20
 
 // Extract implements Extractor.
 func (x *Builtin) Extract(ctx context.Context, f File, e Extraction) (Result, error) {
-	var fields []Field
-	var err error
-	switch {
-	case len(f.Data) == 0:
-		return Result{}, unreadable("the file is empty")
-	case bytes.HasPrefix(f.Data, []byte("%PDF-")):
-		var text string
-		if text, err = x.PDF.Text(ctx, f.Data); err == nil {
-			fields, err = fromText(ctx, text, e)
-		}
-	case bytes.IndexByte(f.Data, 0) >= 0 || !utf8.Valid(f.Data):
-		return Result{}, unreadable("the file is neither text nor CSV nor PDF")
-	case strings.EqualFold(path.Ext(f.Name), ".csv"):
-		fields, err = fromCSV(ctx, f.Data, e)
-	default:
-		fields, err = fromText(ctx, string(f.Data), e)
+	if isCSV(f) {
+		fields, err := fromCSV(ctx, f.Data, e)
+		return Result{Extractor: "builtin", Confidence: Combined(e, fields), Fields: fields, Reader: "csv"}, err
 	}
+	doc, err := x.Read(ctx, f)
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Extractor: "builtin", Confidence: Combined(e, fields), Fields: fields}, nil
+	fields, err := findFields(ctx, &doc, e)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Extractor: "builtin", Confidence: Combined(e, fields), Fields: fields, Reader: doc.Reader, Notes: doc.Notes}, nil
+}
+
+func isCSV(f File) bool {
+	return strings.EqualFold(path.Ext(f.Name), ".csv") && isText(f.Data)
+}
+
+func isText(data []byte) bool {
+	return len(data) > 0 && bytes.IndexByte(data, 0) < 0 && utf8.Valid(data) && !isPDF(data)
+}
+
+// isPDF reports whether data is a PDF. Some begin with other bytes.
+func isPDF(data []byte) bool {
+	return bytes.Contains(data[:min(len(data), 1024)], []byte("%PDF-"))
+}
+
+// Read implements Reader.
+func (x *Builtin) Read(ctx context.Context, f File) (layout.Document, error) {
+	switch {
+	case len(f.Data) == 0:
+		return layout.Document{}, unreadable("the file is empty")
+	case isPDF(f.Data):
+		return x.PDF.Read(ctx, f.Data)
+	case !isText(f.Data):
+		return layout.Document{}, unreadable("the file is neither text nor CSV nor PDF")
+	case len(f.Data) > maxText:
+		return layout.Document{}, unreadable("the text has %d bytes, but at most %d are read", len(f.Data), maxText)
+	}
+	return layout.FromText(string(f.Data)), nil
 }

@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/stator-db/stator/apps/documents/extract/layout"
 )
 
 // MaxFile is the maximum size of a file, in bytes.
@@ -32,6 +34,26 @@ type Field struct {
 	Values     []string `json:"values,omitempty"`
 	Confidence float64  `json:"confidence"`
 	Source     string   `json:"source,omitempty"` // label, pattern, column, service or reviewer
+
+	// Places are where the value is: one for each of its lines. It is empty if the
+	// extractor does not know, or for a table.
+	Places []Place `json:"places,omitempty"`
+
+	// Check is what a second extractor found, if there was one.
+	Check *Check `json:"check,omitempty"`
+}
+
+// Place is a rectangle of a page.
+type Place struct {
+	Page int        `json:"page"` // from 1
+	Box  layout.Box `json:"box"`  // in points, from the top left corner of the page
+}
+
+// Check is the value of a field by a second extractor.
+type Check struct {
+	Value      string  `json:"value,omitempty"`
+	Confidence float64 `json:"confidence"`
+	Agrees     bool    `json:"agrees"`
 }
 
 // Result holds the fields of a document.
@@ -39,12 +61,25 @@ type Result struct {
 	Extractor  string  `json:"extractor"`
 	Confidence float64 `json:"confidence"` // combined
 	Fields     []Field `json:"fields"`
+
+	// Reader is what read the text: text, pdf or ocr. Notes say what it could not
+	// read, such as a scanned page without an OCR program.
+	Reader string   `json:"reader,omitempty"`
+	Notes  []string `json:"notes,omitempty"`
+
+	// Verifier is the second extractor, if there was one.
+	Verifier string `json:"verifier,omitempty"`
 }
 
 // Extractor extracts fields. It returns an *Unreadable if a retry would fail in
 // the same way; other errors are worth a retry.
 type Extractor interface {
 	Extract(ctx context.Context, f File, e Extraction) (Result, error)
+}
+
+// Reader reads a file as positioned text, for the preview of its pages.
+type Reader interface {
+	Read(ctx context.Context, f File) (layout.Document, error)
 }
 
 // Unreadable is the error of a document that can never be read.

@@ -38,7 +38,11 @@ const invoice = `{"fields":[
 {"name":"total","type":"amount","labels":["Total"],"required":true},
 {"name":"contact","type":"email","labels":["Contact"]}]}`
 
-const goodText = "Northwind\nInvoice number: NW-1001\nDate: 7.11.2026\nSubtotal: 3.00\nTotal: EUR 1.234,50\nContact: Bill@Northwind.example\n"
+// withText also has a field whose value is any text, so that a reader that does not
+// divide lines and words is noticed.
+var withText = strings.Replace(invoice, `{"fields":[`, `{"fields":[{"name":"customer","labels":["Bill to"]},`, 1)
+
+const goodText = "Northwind\nInvoice number: NW-1001\nDate: 7.11.2026\nBill to: Example Traders, Hull\nSubtotal: 3.00\nTotal: EUR 1.234,50\nContact: Bill@Northwind.example\n"
 
 func builtin() *Builtin { return &Builtin{PDF: NewPDFReader(2, 20*time.Second)} }
 
@@ -55,14 +59,14 @@ func TestBuiltin(t *testing.T) {
 	for _, f := range []File{
 		{"a.txt", []byte(goodText)},
 		{"a.pdf", pdfOf(goodText)},
-		{"a.csv", []byte("Invoice No;Date;Total;Contact;Other\nNW-1001;2026-11-07;1.234,50;bill@northwind.example;x\n")},
+		{"a.csv", []byte("Invoice No;Date;Total;Contact;Bill to\nNW-1001;2026-11-07;1.234,50;bill@northwind.example;Example Traders, Hull\n")},
 	} {
 		t.Run(f.Name, func(t *testing.T) {
-			r, err := builtin().Extract(t.Context(), f, extraction(t, invoice))
+			r, err := builtin().Extract(t.Context(), f, extraction(t, withText))
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := map[string]string{"number": "NW-1001", "date": "2026-11-07", "total": "1234.50", "contact": "bill@northwind.example"}
+			want := map[string]string{"customer": "Example Traders, Hull", "number": "NW-1001", "date": "2026-11-07", "total": "1234.50", "contact": "bill@northwind.example"}
 			for name, v := range want {
 				if values(r)[name] != v {
 					t.Errorf("%s is %q, want %q", name, values(r)[name], v)

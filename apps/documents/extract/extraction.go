@@ -73,7 +73,7 @@ func (s *Spec) check() error {
 		return fmt.Errorf("a name must have 1 to %d bytes and no surrounding space", maxName)
 	}
 	if _, ok := types[s.Type]; !ok {
-		return fmt.Errorf("the type is %.60q, but must be text, number, amount, date or email", s.Type)
+		return fmt.Errorf("the type is %.60q, but must be text, address, number, amount, date or email", s.Type)
 	}
 	if len(s.Labels) > maxLabels {
 		return fmt.Errorf("the field has %d labels, but can have at most %d", len(s.Labels), maxLabels)

@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ledongthuc/pdf"
+	"github.com/stator-db/stator/apps/documents/extract/layout"
+	"github.com/stator-db/stator/apps/documents/extract/pdf"
 )
 
 // childVariable is set in the environment of a child process that reads a PDF.
@@ -25,6 +27,7 @@ const (
 	pdfMemory = 192 << 20
 	pdfStack  = 32 << 20
 	pdfPages  = 500
+	maxOutput = 64 << 20
 )
 
 // Exit codes of the child process.
@@ -33,7 +36,7 @@ const (
 	childTooLarge   = 4
 )
 
-// PDFReader extracts the text of PDFs in child processes, a few at a time.
+// PDFReader reads the text of PDFs in child processes, a few at a time.
 type PDFReader struct {
 	timeout time.Duration
 	turns   chan struct{}
@@ -45,17 +48,29 @@ func NewPDFReader(atOnce int, timeout time.Duration) *PDFReader {
 	return &PDFReader{timeout: timeout, turns: make(chan struct{}, atOnce)}
 }
 
-// Text returns the text of a PDF, row by row.
-func (p *PDFReader) Text(ctx context.Context, data []byte) (string, error) {
+// Read returns the positioned text of a PDF.
+func (p *PDFReader) Read(ctx context.Context, data []byte) (layout.Document, error) {
+	var doc layout.Document
+	out, err := p.run(ctx, data)
+	if err == nil {
+		if err = json.Unmarshal(out, &doc); err != nil {
+			err = fmt.Errorf("decode what the PDF reader wrote: %w", err)
+		}
+	}
+	return doc, err
+}
+
+// run runs a child process, and returns what it writes.
+func (p *PDFReader) run(ctx context.Context, data []byte) ([]byte, error) {
 	select {
 	case p.turns <- struct{}{}:
 		defer func() { <-p.turns }()
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return nil, ctx.Err()
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("start the PDF reader: %w", err)
+		return nil, fmt.Errorf("start the PDF reader: %w", err)
 	}
 	within, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -68,26 +83,26 @@ func (p *PDFReader) Text(ctx context.Context, data []byte) (string, error) {
 	var ended *exec.ExitError
 	switch {
 	case err == nil:
-		return strings.ToValidUTF8(text.String(), " "), nil
+		return text.Bytes(), nil
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return nil, ctx.Err()
 	case within.Err() != nil:
-		return "", unreadable("the PDF could not be read within %v", p.timeout)
+		return nil, unreadable("the PDF could not be read within %v", p.timeout)
 	case errors.As(err, &ended) && ended.ExitCode() == childUnreadable:
-		return "", unreadable("the PDF cannot be read: %.300s", strings.TrimSpace(why.String()))
+		return nil, unreadable("the PDF cannot be read: %.300s", strings.TrimSpace(why.String()))
 	case errors.As(err, &ended) && ended.ExitCode() == childTooLarge:
-		return "", unreadable("reading the PDF needs more than %d MB of memory", pdfMemory>>20)
+		return nil, unreadable("reading the PDF needs more than %d MB of memory", pdfMemory>>20)
 	case errors.As(err, &ended):
-		return "", unreadable("the PDF crashed its reader (%v)", ended)
+		return nil, unreadable("the PDF crashed its reader (%v)", ended)
 	}
-	return "", fmt.Errorf("start the PDF reader: %w", err)
+	return nil, fmt.Errorf("start the PDF reader: %w", err)
 }
 
 // limited is a buffer with a maximum size.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(b []byte) (int, error) {
-	if l.Len()+len(b) > maxText {
+	if l.Len()+len(b) > maxOutput {
 		return 0, errors.New("the PDF reader writes too much")
 	}
 	return l.Buffer.Write(b)
@@ -104,7 +119,7 @@ func ChildMain() {
 	go watch()
 	data, err := io.ReadAll(io.LimitReader(os.Stdin, MaxFile+1))
 	if err == nil {
-		err = writeText(os.Stdout, data)
+		err = readPDF(os.Stdout, data)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -125,55 +140,28 @@ func watch() {
 	}
 }
 
-// writeText writes the text of all pages.
-func writeText(w io.Writer, data []byte) (err error) {
+// readPDF reads a PDF and writes it as JSON.
+func readPDF(w io.Writer, data []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
-	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
+	d, err := pdf.Read(context.Background(), data, pdf.Limits{Pages: pdfPages})
 	if err != nil {
 		return err
 	}
-	pages := r.NumPage()
-	if pages > pdfPages {
-		return fmt.Errorf("it has %d pages, but at most %d are read", pages, pdfPages)
+	doc := layout.Document{Reader: "pdf"}
+	size := 0
+	for _, p := range d.Pages {
+		page := layout.FromGlyphs(p.Width, p.Height, p.Glyphs)
+		for i := range page.Rows {
+			size += len(page.Rows[i].Text()) + 1
+		}
+		if size > maxText {
+			return fmt.Errorf("it has more than the limit of %d bytes of text", maxText)
+		}
+		doc.Pages = append(doc.Pages, page)
 	}
-	written := 0
-	for n := 1; n <= pages; n++ {
-		page := r.Page(n)
-		if page.V.IsNull() {
-			continue
-		}
-		rows, err := page.GetTextByRow()
-		if err != nil {
-			return fmt.Errorf("page %d: %w", n, err)
-		}
-		for _, row := range rows {
-			line := joined(row.Content) + "\n"
-			if written += len(line); written > maxText {
-				return fmt.Errorf("it has more than the limit of %d bytes of text", maxText)
-			}
-			if _, err := io.WriteString(w, line); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// joined returns the text of a row. Single letters are joined, longer pieces are
-// separate words.
-func joined(pieces pdf.TextHorizontal) string {
-	var line strings.Builder
-	before := 0
-	for _, p := range pieces {
-		if line.Len() > 0 && (before > 1 || len([]rune(p.S)) > 1) {
-			line.WriteByte(' ')
-		}
-		line.WriteString(p.S)
-		before = len([]rune(p.S))
-	}
-	return line.String()
+	return json.NewEncoder(w).Encode(doc)
 }

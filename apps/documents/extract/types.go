@@ -11,12 +11,13 @@ type Type string
 
 // types finds a value of a type in a text, and normalises it.
 var types = map[Type]func(text string) (string, bool){
-	"":       anyText,
-	"text":   anyText,
-	"number": number,
-	"amount": number,
-	"date":   date,
-	"email":  email,
+	"":        anyText,
+	"text":    anyText,
+	"address": anyText, // lines below one another, joined by commas
+	"number":  number,
+	"amount":  number,
+	"date":    date,
+	"email":   email,
 }
 
 func anyText(text string) (string, bool) {
