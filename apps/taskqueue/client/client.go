@@ -81,18 +81,53 @@ func (c *Client) Get(ctx context.Context, id string) (task.Task, error) {
 
 // History returns the events of a task.
 func (c *Client) History(ctx context.Context, id string) ([]task.Event, error) {
-	var out struct{ Events []task.Event }
+	var out task.History
 	_, err := c.do(ctx, http.MethodGet, path("tasks", id, "history"), nil, &out)
 	return out.Events, err
 }
 
-// List returns tasks of a queue with a status, newest first; next is "" or what
-// the previous page returned.
-func (c *Client) List(ctx context.Context, queue string, s task.Status, next string, limit int) (task.Page, error) {
+// List returns tasks of a selection without their payloads, newest first; next is
+// "" or what the previous page returned. A page may be empty and have a next one.
+func (c *Client) List(ctx context.Context, sel task.Selection, next string, limit int) (task.Page, error) {
 	var p task.Page
-	q := url.Values{"status": {string(s)}, "limit": {strconv.Itoa(limit)}, "next": {next}}
-	_, err := c.do(ctx, http.MethodGet, path("queues", queue, "tasks")+"?"+q.Encode(), nil, &p)
+	q := url.Values{"status": {string(sel.Status)}, "limit": {strconv.Itoa(limit)}}
+	for name, v := range map[string]string{"queue": sel.Queue, "type": sel.Type, "reason": sel.Reason, "next": next} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	if sel.OlderThan != 0 {
+		q.Set("olderThan", time.Duration(sel.OlderThan).String())
+	}
+	_, err := c.do(ctx, http.MethodGet, path("tasks")+"?"+q.Encode(), nil, &p)
 	return p, err
+}
+
+// Counts returns the numbers of tasks by status, of one queue or of all if queue is
+// "". No statuses mean all. Of each status up to most tasks of a queue are counted;
+// 0 means 10,000.
+func (c *Client) Counts(ctx context.Context, queue string, most int, statuses ...task.Status) (task.Counts, error) {
+	var counts task.Counts
+	q := make(url.Values)
+	if queue != "" {
+		q.Set("queue", queue)
+	}
+	if most != 0 {
+		q.Set("max", strconv.Itoa(most))
+	}
+	for _, s := range statuses {
+		q.Add("status", string(s))
+	}
+	_, err := c.do(ctx, http.MethodGet, path("counts")+"?"+q.Encode(), nil, &counts)
+	return counts, err
+}
+
+// Bulk requeues or cancels tasks of a selection, some at a time: the request must
+// be repeated with the reply's Next until that is "".
+func (c *Client) Bulk(ctx context.Context, what task.Change, in task.BulkRequest) (task.BulkReply, error) {
+	var reply task.BulkReply
+	_, err := c.do(ctx, http.MethodPost, path("tasks", string(what)), in, &reply)
+	return reply, err
 }
 
 // Claim claims a task; ok is false if there was none in time.
@@ -138,7 +173,7 @@ func (c *Client) say(ctx context.Context, claim task.Claim, what string, w task.
 // Cancel cancels a task.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (task.Task, error) {
 	var t task.Task
-	_, err := c.do(ctx, http.MethodPost, path("tasks", id, "cancel"), map[string]string{"reason": reason}, &t)
+	_, err := c.do(ctx, http.MethodPost, path("tasks", id, "cancel"), task.Cancellation{Reason: reason}, &t)
 	return t, err
 }
 
@@ -151,21 +186,28 @@ func (c *Client) Requeue(ctx context.Context, id string) (task.Task, error) {
 
 // Queues returns all queues.
 func (c *Client) Queues(ctx context.Context) ([]task.QueueView, error) {
-	var out struct{ Queues []task.QueueView }
+	var out task.QueueList
 	_, err := c.do(ctx, http.MethodGet, path("queues"), nil, &out)
 	return out.Queues, err
 }
 
+// Queue returns one queue.
+func (c *Client) Queue(ctx context.Context, name string) (task.QueueView, error) {
+	var q task.QueueView
+	_, err := c.do(ctx, http.MethodGet, path("queues", name), nil, &q)
+	return q, err
+}
+
 // SetQueue sets a queue's limits.
 func (c *Client) SetQueue(ctx context.Context, q task.Queue) error {
-	in := map[string]any{"maxPending": q.MaxPending, "maxRunning": q.MaxRunning, "paused": q.Paused}
+	in := task.Limits{MaxPending: q.MaxPending, MaxRunning: q.MaxRunning, Paused: q.Paused}
 	_, err := c.do(ctx, http.MethodPut, path("queues", q.Name), in, nil)
 	return err
 }
 
 // Workers returns the workers that were seen lately.
 func (c *Client) Workers(ctx context.Context) ([]task.WorkerView, error) {
-	var out struct{ Workers []task.WorkerView }
+	var out task.WorkerList
 	_, err := c.do(ctx, http.MethodGet, path("workers"), nil, &out)
 	return out.Workers, err
 }

@@ -32,15 +32,20 @@ const (
 	maxWords = 64 << 10
 )
 
-// Handler returns the handler of the API below /v1/, the pages, /metrics and
-// /healthz.
-func (f *Front) Handler() http.Handler {
-	mux := http.NewServeMux()
+// routes returns the handlers of the API by their patterns.
+func (f *Front) routes() map[string]http.HandlerFunc {
+	routes := map[string]http.HandlerFunc{
+		"POST /v1/queues/{queue}/tasks": f.submit,
+	}
 	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) (any, error){
+		"GET /v1/tasks":                 f.list,
+		"POST /v1/tasks/requeue":        f.bulk(task.RequeueTasks),
+		"POST /v1/tasks/cancel":         f.bulk(task.CancelTasks),
+		"GET /v1/counts":                f.counts,
 		"GET /v1/queues/{queue}/tasks":  f.list,
 		"POST /v1/queues/{queue}/claim": f.claim,
 		"GET /v1/queues": func(http.ResponseWriter, *http.Request) (any, error) {
-			return map[string]any{"queues": f.Queue.Queues()}, nil
+			return task.QueueList{Queues: f.Queue.Queues()}, nil
 		},
 		"GET /v1/queues/{queue}": func(_ http.ResponseWriter, r *http.Request) (any, error) { return f.Queue.Queue(r.PathValue("queue")) },
 		"PUT /v1/queues/{queue}": f.setQueue,
@@ -57,9 +62,18 @@ func (f *Front) Handler() http.Handler {
 		"POST /v1/tasks/{id}/cancel":    f.cancel,
 		"POST /v1/tasks/{id}/requeue":   f.requeue,
 	} {
-		mux.HandleFunc(pattern, f.handler(answer))
+		routes[pattern] = f.handler(answer)
 	}
-	mux.HandleFunc("POST /v1/queues/{queue}/tasks", f.submit)
+	return routes
+}
+
+// Handler returns the handler of the API below /v1/, the pages,
+// /metrics and /healthz.
+func (f *Front) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, handler := range f.routes() {
+		mux.HandleFunc(pattern, handler)
+	}
 	mux.HandleFunc("/v1/", f.handler(func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, web.Refuse(http.StatusNotFound, "not_found", "there is no %s %s; the README lists the requests", r.Method, r.URL.Path)
 	}))
@@ -122,21 +136,73 @@ func (f *Front) submit(w http.ResponseWriter, r *http.Request) {
 	web.Write(w, status, t)
 }
 
-func (f *Front) list(_ http.ResponseWriter, r *http.Request) (any, error) {
+// selection reads the parameters that select tasks. The status defaults to
+// PENDING.
+func selection(r *http.Request) (task.Selection, error) {
 	q := r.URL.Query()
-	limit := 50
-	if s := q.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			return nil, &task.Fault{Field: "limit", Message: fmt.Sprintf("is %q, which is not a number", s)}
+	sel := task.Selection{Status: task.Status(q.Get("status")), Queue: q.Get("queue"), Type: q.Get("type"), Reason: q.Get("reason")}
+	if name := r.PathValue("queue"); name != "" {
+		sel.Queue = name
+	}
+	if sel.Status == "" {
+		sel.Status = task.Pending
+	}
+	if s := q.Get("olderThan"); s != "" {
+		if err := sel.OlderThan.UnmarshalText([]byte(s)); err != nil {
+			return sel, &task.Fault{Field: "olderThan", Message: "is wrong: " + err.Error()}
 		}
-		limit = n
 	}
-	status := task.Status(q.Get("status"))
-	if status == "" {
-		status = task.Pending
+	return sel, nil
+}
+
+// number reads a parameter that is a number.
+func number(r *http.Request, name string, usual int) (int, error) {
+	s := r.URL.Query().Get(name)
+	if s == "" {
+		return usual, nil
 	}
-	return f.Queue.List(r.Context(), r.PathValue("queue"), status, q.Get("next"), limit)
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, &task.Fault{Field: name, Message: fmt.Sprintf("is %q, which is not a number", s)}
+	}
+	return n, nil
+}
+
+func (f *Front) list(_ http.ResponseWriter, r *http.Request) (any, error) {
+	sel, err := selection(r)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := number(r, "limit", 50)
+	if err != nil {
+		return nil, err
+	}
+	return f.Queue.List(r.Context(), sel, r.URL.Query().Get("next"), limit)
+}
+
+func (f *Front) counts(_ http.ResponseWriter, r *http.Request) (any, error) {
+	most, err := number(r, "max", queue.UsualCount)
+	if err != nil {
+		return nil, err
+	}
+	statuses := task.Statuses
+	if some := r.URL.Query()["status"]; len(some) > 0 {
+		statuses = nil
+		for _, s := range some {
+			statuses = append(statuses, task.Status(s))
+		}
+	}
+	return f.Queue.Count(r.Context(), r.URL.Query().Get("queue"), statuses, most)
+}
+
+func (f *Front) bulk(what task.Change) func(http.ResponseWriter, *http.Request) (any, error) {
+	return func(w http.ResponseWriter, r *http.Request) (any, error) {
+		var in task.BulkRequest
+		if err := web.Read(w, r, maxWords, &in); err != nil {
+			return nil, err
+		}
+		return f.Queue.Bulk(r.Context(), what, in)
+	}
 }
 
 const (
@@ -207,7 +273,7 @@ func (f *Front) fail(w http.ResponseWriter, r *http.Request) (any, error) {
 		if err != nil || status == "" {
 			return nil, err
 		}
-		return map[string]task.Status{"status": status}, nil
+		return task.FailReply{Status: status}, nil
 	})
 }
 
@@ -218,9 +284,7 @@ func (f *Front) release(w http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (f *Front) cancel(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in struct {
-		Reason string `json:"reason"`
-	}
+	var in task.Cancellation
 	if err := web.Read(w, r, maxWords, &in); err != nil {
 		return nil, err
 	}
@@ -233,21 +297,17 @@ func (f *Front) requeue(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 func (f *Front) history(_ http.ResponseWriter, r *http.Request) (any, error) {
 	events, err := f.Queue.History(r.Context(), r.PathValue("id"))
-	return map[string]any{"events": events}, err
+	return task.History{Events: events}, err
 }
 
 func (f *Front) workers(_ http.ResponseWriter, r *http.Request) (any, error) {
 	workers, err := f.Queue.Workers(r.Context())
-	return map[string]any{"workers": workers}, err
+	return task.WorkerList{Workers: workers}, err
 }
 
 func (f *Front) setQueue(w http.ResponseWriter, r *http.Request) (any, error) {
 	name := r.PathValue("queue")
-	in := struct {
-		MaxPending int  `json:"maxPending"`
-		MaxRunning int  `json:"maxRunning"`
-		Paused     bool `json:"paused"`
-	}{MaxPending: queue.Unlimited(name).MaxPending}
+	in := task.Limits{MaxPending: queue.Unlimited(name).MaxPending}
 	if err := web.Read(w, r, maxWords, &in); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ import (
 )
 
 // start serves a queue with tables in memory.
-func start(t *testing.T) (url string, c *client.Client, log *bytes.Buffer) {
+func start(t *testing.T) (at string, c *client.Client, log *bytes.Buffer) {
 	t.Helper()
 	h := hometest.Start(t, taskqueue.Model)
 	log = new(bytes.Buffer)
@@ -126,6 +127,18 @@ func TestBadInput(t *testing.T) {
 		{"an unknown queue", "GET", "/v1/queues/unknown", "", 404, "not_found"},
 		{"limits below zero", "PUT", "/v1/queues/q", `{"maxRunning":-1}`, 400, "bad_maxRunning"},
 		{"no such path", "GET", "/v1/nothing", "", 404, "not_found"},
+		{"an unknown status over all queues", "GET", "/v1/tasks?status=ASLEEP", "", 400, "bad_status"},
+		{"a type that is a path", "GET", "/v1/tasks?type=a/b", "", 400, "bad_type"},
+		{"an age that is not a duration", "GET", "/v1/tasks?olderThan=long", "", 400, "bad_olderThan"},
+		{"a negative age", "GET", "/v1/tasks?olderThan=-1s", "", 400, "bad_olderThan"},
+		{"a count of an unknown status", "GET", "/v1/counts?status=ASLEEP", "", 400, "bad_status"},
+		{"a count of an unknown queue", "GET", "/v1/counts?queue=unknown", "", 404, "not_found"},
+		{"a count up to zero", "GET", "/v1/counts?max=0", "", 400, "bad_max"},
+		{"a count up to too many", "GET", "/v1/counts?max=10000001", "", 400, "bad_max"},
+		{"a bulk requeue without a status", "POST", "/v1/tasks/requeue", `{}`, 400, "bad_status"},
+		{"a bulk requeue of pending tasks", "POST", "/v1/tasks/requeue", `{"status":"PENDING"}`, 400, "bad_status"},
+		{"a bulk cancellation of dead tasks", "POST", "/v1/tasks/cancel", `{"status":"DEAD"}`, 400, "bad_status"},
+		{"a bulk cancellation with a long note", "POST", "/v1/tasks/cancel", `{"status":"PENDING","note":"` + strings.Repeat("x", task.MaxReason+1) + `"}`, 400, "bad_reason"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			status, text := send(t, x.method, url+x.path, x.body)
@@ -209,7 +222,7 @@ func TestClientAndWorker(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if page, err := c.List(t.Context(), "q", task.Completed, "", 10); err != nil || len(page.Tasks) != 2 {
+	if page, err := c.List(t.Context(), task.Selection{Queue: "q", Status: task.Completed}, "", 10); err != nil || len(page.Tasks) != 2 {
 		t.Errorf("completed tasks are %+v, %v", page, err)
 	}
 	if workers, err := c.Workers(t.Context()); err != nil || len(workers) != 1 || workers[0].ID != "w" {
@@ -257,7 +270,15 @@ func TestPages(t *testing.T) {
 	}{
 		{"/", "/queues/mail", 200},
 		{"/queues/mail", in.ID, 200},
-		{"/queues/empty?status=DEAD", "This queue has no DEAD tasks", 200},
+		{"/queues/empty?status=DEAD", "There are no such tasks", 200},
+		{"/tasks", in.ID, 200},
+		{"/tasks?queue=empty", "There are no such tasks", 200},
+		{"/tasks?queue=mail&type=send&olderThan=1ns", in.ID, 200},
+		{"/tasks?olderThan=soon", "is not a duration", 400},
+		{"/queues/mail", `action="/queues/mail/limits"`, 200},
+		{"/queues/mail", `action="/bulk/cancel"`, 200},
+		{"/queues/mail?status=DEAD", `action="/bulk/requeue"`, 200},
+		{"/", `action="/submit"`, 200},
 		{"/queues/mail?status=NONE", "must be one of", 400},
 		{"/queues/unknown", "there is no queue unknown", 404},
 		{"/tasks/" + in.ID, "SUBMITTED", 200},
@@ -282,5 +303,111 @@ func TestPages(t *testing.T) {
 	}
 	if got, err := c.Get(t.Context(), in.ID); err != nil || got.Status != task.Cancelled {
 		t.Errorf("the task is %+v, %v", got, err)
+	}
+}
+
+// sent sends a form and returns the page that follows.
+func sent(t *testing.T, address string, fields ...string) (int, string, string) {
+	t.Helper()
+	v := make(url.Values)
+	for i := 0; i < len(fields); i += 2 {
+		v.Set(fields[i], fields[i+1])
+	}
+	answer, err := http.PostForm(address, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Request.URL.Path, string(text)
+}
+
+// The forms submit tasks, set limits and pause.
+func TestForms(t *testing.T) {
+	at, c, log := start(t)
+	var path string
+	for range 2 { // the same form twice
+		status, p, text := sent(t, at+"/submit", "key", "k", "queue", "mail", "type", "send", "priority", "7", "delay", "", "maxAttempts", "3", "payload", `{"to":"a"}`)
+		if status != 200 || path != "" && p != path {
+			t.Fatalf("submitting leads to %d %s %s", status, p, text)
+		}
+		path = p
+	}
+	got, err := c.Get(t.Context(), strings.TrimPrefix(path, "/tasks/"))
+	if err != nil || got.Queue != "mail" || got.Type != "send" || got.Priority != 7 || got.MaxAttempts != 3 || string(got.Payload) != `{"to":"a"}` {
+		t.Errorf("the form submits %+v, %v", got, err)
+	}
+	if status, p, _ := sent(t, at+"/queues/mail/limits", "maxPending", "9", "maxRunning", "3"); status != 200 || p != "/queues/mail" {
+		t.Errorf("the limits lead to %d %s", status, p)
+	}
+	if status, _, text := sent(t, at+"/queues/mail/limits", "paused", "true"); status != 200 || !strings.Contains(text, "Resume") {
+		t.Errorf("pausing leads to %d %s", status, text)
+	}
+	if q, err := c.Queue(t.Context(), "mail"); err != nil || q.MaxPending != 9 || q.MaxRunning != 3 || !q.Paused {
+		t.Errorf("the queue is %+v, %v", q, err)
+	}
+	if status, _, text := sent(t, at+"/queues/mail/limits", "maxPending", "9", "maxRunning", "3", "paused", "false"); status != 200 || !strings.Contains(text, "Pause") {
+		t.Errorf("resuming leads to %d %s", status, text)
+	}
+	for name, x := range map[string][]string{
+		"no type":            {"/submit", "queue", "mail"},
+		"no JSON":            {"/submit", "queue", "mail", "type", "t", "payload", "hello"},
+		"no number":          {"/submit", "queue", "mail", "type", "t", "priority", "high"},
+		"no duration":        {"/submit", "queue", "mail", "type", "t", "delay", "long"},
+		"no limit":           {"/queues/mail/limits", "maxPending", "0"},
+		"an unknown queue":   {"/queues/unknown/limits", "maxPending", "1"},
+		"an unknown change":  {"/bulk/delete", "status", "DEAD"},
+		"an impossible bulk": {"/bulk/requeue", "status", "PENDING"},
+	} {
+		if status, _, text := sent(t, at+x[0], x[1:]...); status < 400 || status >= 500 || !strings.Contains(text, "<h2>Error</h2>") {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log has %s", log)
+	}
+}
+
+// The page of dead letters shows their reasons and their number, and requeues them
+// after it has shown what it would do.
+func TestBulkOnPage(t *testing.T) {
+	at, c, _ := start(t)
+	for i := range 3 {
+		if _, err := c.Submit(t.Context(), "mail", task.Submission{Type: fmt.Sprintf("t%d", i), MaxAttempts: 1}); err != nil {
+			t.Fatal(err)
+		}
+		claim, ok, err := c.Claim(t.Context(), "mail", task.ClaimRequest{Worker: "w", Wait: task.Duration(10 * time.Second)})
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if err := c.Fail(t.Context(), claim, task.Report{Reason: "no route to <host>"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, text := send(t, "GET", at+"/tasks?status=DEAD", ""); status != 200 || strings.Count(text, "no route to &lt;host&gt;") != 3 {
+		t.Errorf("the dead letters are %d %s", status, text)
+	}
+	if _, text := send(t, "GET", at, ""); !strings.Contains(text, "<b>3</b><span>dead letters") {
+		t.Errorf("the overview does not count the dead letters:\n%s", text)
+	}
+	_, _, text := sent(t, at+"/bulk/requeue", "status", "DEAD", "type", "t1")
+	if !strings.Contains(text, "1 task matches. Nothing is changed yet.") {
+		t.Errorf("the preview is %s", text)
+	}
+	if page, err := c.List(t.Context(), task.Selection{Status: task.Dead}, "", 10); err != nil || len(page.Tasks) != 3 {
+		t.Errorf("after the preview %d tasks are dead, %v", len(page.Tasks), err)
+	}
+	if _, _, text := sent(t, at+"/bulk/requeue", "status", "DEAD", "type", "t1", "confirmed", "true"); !strings.Contains(text, "1 requeued.") {
+		t.Errorf("the page says %s", text)
+	}
+	counts, err := c.Counts(t.Context(), "", 0, task.Dead, task.Pending)
+	if err != nil || counts.Total[task.Dead] != 2 || counts.Total[task.Pending] != 1 {
+		t.Errorf("the counts are %+v, %v", counts, err)
+	}
+	if _, _, text := sent(t, at+"/bulk/cancel", "status", "PENDING", "confirmed", "true", "note", "enough"); !strings.Contains(text, "1 cancelled.") {
+		t.Errorf("the page says %s", text)
 	}
 }

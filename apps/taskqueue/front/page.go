@@ -7,10 +7,14 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"net/url"
+	"slices"
 	"sort"
+	"strconv"
 	"time"
 
 	"github.com/stator-db/stator/apps/internal/web"
+	"github.com/stator-db/stator/apps/taskqueue/queue"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
@@ -26,6 +30,12 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	},
 	"clock": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
 	"color": color,
+	"ago": func(d task.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return time.Duration(d).String()
+	},
 	"indent": func(p json.RawMessage) string {
 		var b bytes.Buffer
 		if json.Indent(&b, p, "", "  ") != nil {
@@ -57,7 +67,11 @@ func color(s any) string {
 
 func (f *Front) pages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", f.overview)
-	mux.HandleFunc("GET /queues/{queue}", f.queuePage)
+	mux.HandleFunc("GET /tasks", f.listPage)
+	mux.HandleFunc("GET /queues/{queue}", f.listPage)
+	mux.HandleFunc("POST /queues/{queue}/limits", f.limitsForm)
+	mux.HandleFunc("POST /submit", f.submitForm)
+	mux.HandleFunc("POST /bulk/{change}", f.bulkForm)
 	mux.HandleFunc("GET /tasks/{id}", f.taskPage)
 	mux.HandleFunc("POST /tasks/{id}/{do}", f.taskButton)
 	mux.HandleFunc("GET /find", func(w http.ResponseWriter, r *http.Request) {
@@ -73,6 +87,11 @@ func (f *Front) overview(w http.ResponseWriter, r *http.Request) {
 		f.sorry(w, r, err)
 		return
 	}
+	broken, err := f.Queue.Broken(r.Context())
+	if err != nil {
+		f.sorry(w, r, err)
+		return
+	}
 	queues := f.Queue.Queues()
 	var sum task.QueueView
 	for _, q := range queues {
@@ -80,15 +99,38 @@ func (f *Front) overview(w http.ResponseWriter, r *http.Request) {
 		sum.Delayed += q.Delayed
 		sum.Running += q.Running
 		sum.Waiting += q.Waiting
+		sum.More = sum.More || q.More
 	}
 	f.show(w, r, http.StatusOK, "overview", map[string]any{
-		"Queues": queues, "Sum": sum, "Seen": len(workers), "Workers": busiest(workers), "Recent": f.Queue.Recent(), "Healthy": f.Queue.Healthy(r.Context()),
+		"Queues": queues, "Sum": sum, "Broken": newBroken(broken), "Seen": len(workers), "Workers": busiest(workers), "Recent": f.Queue.Recent(), "Healthy": f.Queue.Healthy(r.Context()),
+		"Submit": newSubmit(""),
 	})
+}
+
+// brokenTexts are the numbers of dead and failed tasks as the overview shows them.
+// A number that reached the limit of counting ends with "+".
+type brokenTexts struct {
+	Dead, Failed string
+	Of           map[string]*brokenTexts // by queue
+}
+
+func newBroken(c task.Counts) *brokenTexts {
+	text := func(tasks map[task.Status]int, more []task.Status, s task.Status) string {
+		if slices.Contains(more, s) {
+			return strconv.Itoa(tasks[s]) + "+"
+		}
+		return strconv.Itoa(tasks[s])
+	}
+	b := &brokenTexts{Dead: text(c.Total, c.More, task.Dead), Failed: text(c.Total, c.More, task.Failed), Of: make(map[string]*brokenTexts)}
+	for _, q := range c.Queues {
+		b.Of[q.Queue] = &brokenTexts{Dead: text(q.Tasks, q.More, task.Dead), Failed: text(q.Tasks, q.More, task.Failed)}
+	}
+	return b
 }
 
 // busiest returns the workers to show: workers with tasks first, then by when
 // they were last seen.
-func busiest(workers []task.WorkerView) []task.WorkerView {
+func busiest(workers []queue.BusyWorker) []queue.BusyWorker {
 	sort.SliceStable(workers, func(i, j int) bool {
 		a, b := workers[i], workers[j]
 		if (len(a.Tasks) > 0) != (len(b.Tasks) > 0) {
@@ -99,22 +141,79 @@ func busiest(workers []task.WorkerView) []task.WorkerView {
 	return workers[:min(len(workers), 50)]
 }
 
-func (f *Front) queuePage(w http.ResponseWriter, r *http.Request) {
-	q, err := f.Queue.Queue(r.PathValue("queue"))
+// pageSize is the number of tasks on a page.
+const pageSize = 50
+
+// listPage shows tasks of one queue or of all.
+func (f *Front) listPage(w http.ResponseWriter, r *http.Request) {
+	sel, err := selection(r)
 	if err != nil {
 		f.sorry(w, r, err)
 		return
 	}
-	status := task.Status(r.URL.Query().Get("status"))
-	if status == "" {
-		status = task.Pending
+	var q *task.QueueView
+	if name := r.PathValue("queue"); name != "" {
+		view, err := f.Queue.Queue(name)
+		if err != nil {
+			f.sorry(w, r, err)
+			return
+		}
+		q = &view
 	}
-	page, err := f.Queue.List(r.Context(), q.Name, status, r.URL.Query().Get("next"), 50)
+	page, err := f.Queue.List(r.Context(), sel, r.URL.Query().Get("next"), pageSize)
 	if err != nil {
 		f.sorry(w, r, err)
 		return
 	}
-	f.show(w, r, http.StatusOK, "queue", map[string]any{"Queue": q, "Status": status, "Statuses": task.Statuses, "Page": page})
+	data := map[string]any{"Title": "All tasks", "Queue": q, "Selection": sel, "Page": page, "Base": "/tasks", "Queues": f.Queue.Queues()}
+	if q != nil {
+		data["Title"], data["Base"], data["Submit"] = "Queue "+q.Name, "/queues/"+q.Name, newSubmit(q.Name)
+	}
+	for _, c := range []task.Change{task.RequeueTasks, task.CancelTasks} {
+		if task.Can(c.Event(), sel.Status) {
+			data["Change"] = c
+		}
+	}
+	data["Tabs"] = tabs(sel)
+	if page.Next != "" {
+		data["Older"] = parameters(sel, "next", page.Next)
+	}
+	f.show(w, r, http.StatusOK, "list", data)
+}
+
+// tab is a link to the tasks of a status.
+type tab struct {
+	Status task.Status
+	Query  template.URL
+	Here   bool
+}
+
+func tabs(sel task.Selection) []tab {
+	var tabs []tab
+	here := sel.Status
+	for _, s := range task.Statuses {
+		sel.Status = s
+		tabs = append(tabs, tab{s, parameters(sel), s == here})
+	}
+	return tabs
+}
+
+// parameters returns the query of a page that lists a selection, with more
+// parameters in pairs. The queue of a queue's page is in its path as well.
+func parameters(sel task.Selection, more ...string) template.URL {
+	q := url.Values{"status": {string(sel.Status)}}
+	for name, v := range map[string]string{"queue": sel.Queue, "type": sel.Type, "reason": sel.Reason} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	if sel.OlderThan != 0 {
+		q.Set("olderThan", time.Duration(sel.OlderThan).String())
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	return template.URL(q.Encode()) // escaped by Encode
 }
 
 func (f *Front) taskPage(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,7 +47,7 @@ func (m *metrics) time(request string) func() {
 type depths struct{ s *Service }
 
 var (
-	depth   = prometheus.NewDesc("taskqueue_tasks", "Tasks of a queue that this server knows, by status.", []string{"queue", "status"}, nil)
+	depth   = prometheus.NewDesc("taskqueue_tasks", "Tasks of a queue by status: PENDING, DELAYED and PROCESSING as this server knows them, DEAD and FAILED as counted in the index, up to 10,000.", []string{"queue", "status"}, nil)
 	waiting = prometheus.NewDesc("taskqueue_workers_waiting", "Workers that wait for a task at this server.", []string{"queue"}, nil)
 )
 
@@ -63,5 +64,17 @@ func (d *depths) Collect(c chan<- prometheus.Metric) {
 			c <- prometheus.MustNewConstMetric(depth, prometheus.GaugeValue, float64(n), q.Name, status)
 		}
 		c <- prometheus.MustNewConstMetric(waiting, prometheus.GaugeValue, float64(q.Waiting), q.Name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	counts, err := d.s.Broken(ctx)
+	if err != nil {
+		d.s.log.Warn("counting dead and failed tasks failed; their metrics are left out", "error", err)
+		return
+	}
+	for _, q := range counts.Queues {
+		for status, n := range q.Tasks {
+			c <- prometheus.MustNewConstMetric(depth, prometheus.GaugeValue, float64(n), q.Queue, string(status))
+		}
 	}
 }

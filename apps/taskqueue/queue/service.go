@@ -50,6 +50,7 @@ type Service struct {
 	leases   map[string]*lease // by task
 	workers  map[string]time.Time
 	recent   []Recent
+	broken   brokenCounts
 	healthy  error
 
 	started chan struct{} // closed when the stream is followed and the table has been read

@@ -218,7 +218,7 @@ func TestRetriesBackOffAndEnd(t *testing.T) {
 			w.Errorf("it is %+v", dead)
 		}
 		w.nothing(s, "q")
-		page, err := s.List(w.Context(), "q", task.Dead, "", 10)
+		page, err := s.List(w.Context(), task.Selection{Queue: "q", Status: task.Dead}, "", 10)
 		if err != nil || len(page.Tasks) != 1 {
 			w.Errorf("the dead letters are %+v, %v", page, err)
 		}
@@ -327,7 +327,7 @@ func TestLists(t *testing.T) {
 		var got []string
 		next, pages := "", 0
 		for {
-			page, err := s.List(w.Context(), "q", task.Pending, next, 10)
+			page, err := s.List(w.Context(), task.Selection{Queue: "q", Status: task.Pending}, next, 10)
 			w.good(err)
 			pages++
 			for _, x := range page.Tasks {
@@ -346,7 +346,7 @@ func TestLists(t *testing.T) {
 			}
 		}
 		c := w.claim(s, "q", "w")
-		page, err := s.List(w.Context(), "q", task.Processing, "", 10)
+		page, err := s.List(w.Context(), task.Selection{Queue: "q", Status: task.Processing}, "", 10)
 		if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != c.ID || page.Tasks[0].Worker != "w" {
 			w.Errorf("tasks in processing are %+v, %v", page, err)
 		}
@@ -355,7 +355,7 @@ func TestLists(t *testing.T) {
 			w.Errorf("the workers are %+v, %v", workers, err)
 		}
 		w.good(s.Complete(w.Context(), c.ID, "w", c.Token, ""))
-		if page, err := s.List(w.Context(), "q", task.Completed, "", 10); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Worker != "w" {
+		if page, err := s.List(w.Context(), task.Selection{Queue: "q", Status: task.Completed}, "", 10); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Worker != "w" {
 			w.Errorf("completed tasks are %+v, %v", page, err)
 		}
 	})
@@ -376,8 +376,8 @@ func TestBadWordsAreRefused(t *testing.T) {
 			"an invalid id":         s.Complete(ctx, "x", "w", "2.0.q", ""),
 			"no token":              s.Complete(ctx, in.ID, "w", "", ""),
 			"a long result":         s.Complete(ctx, in.ID, "w", "2.0.q", long),
-			"an unknown status":     first(s.List(ctx, "q", "SLEEPING", "", 10)),
-			"an empty page":         first(s.List(ctx, "q", task.Pending, "", 0)),
+			"an unknown status":     first(s.List(ctx, task.Selection{Queue: "q", Status: "SLEEPING"}, "", 10)),
+			"an empty page":         first(s.List(ctx, task.Selection{Queue: "q", Status: task.Pending}, "", 0)),
 			"a negative limit":      first(s.SetQueue(ctx, task.Queue{Name: "q", MaxPending: 1, MaxRunning: -1})),
 		} {
 			var f *task.Fault

@@ -5,72 +5,32 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/stator-db/stator/apps/taskqueue/table"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// MaxPage is the maximum number of tasks on a page.
-const MaxPage = 1000
-
-// List returns the tasks of a queue with a status, newest first. Tasks in
-// PROCESSING are read from the workers' claims, all on one page.
-func (s *Service) List(ctx context.Context, queue string, status task.Status, next string, limit int) (task.Page, error) {
-	if err := task.CheckName("queue", queue); err != nil {
-		return task.Page{}, err
-	}
-	switch {
-	case !status.Known():
-		return task.Page{}, &task.Fault{Field: "status", Message: fmt.Sprintf("is %q, but must be one of %v", status, task.Statuses)}
-	case limit < 1 || limit > MaxPage:
-		return task.Page{}, &task.Fault{Field: "limit", Message: fmt.Sprintf("is %d, but must be 1 to %d", limit, MaxPage)}
-	case len(next) > 100:
-		return task.Page{}, &task.Fault{Field: "next", Message: "is not a value that a previous page returned"}
-	}
-	page := task.Page{Tasks: []task.Task{}}
-	if status != task.Processing {
-		found, next, err := s.table.List(ctx, queue, status, next, limit)
-		if err != nil {
-			return page, err
-		}
-		page.Tasks, page.Next = append(page.Tasks, found...), next
-		return page, nil
-	}
-	for w, err := range s.table.Workers(ctx) {
-		if err != nil {
-			return page, err
-		}
-		for c, err := range s.table.Claims(ctx, w.ID) {
-			if err != nil {
-				return page, err
-			}
-			if c.Queue == queue && len(page.Tasks) < limit {
-				page.Tasks = append(page.Tasks, claimed(c))
-			}
-		}
-	}
-	sort.Slice(page.Tasks, func(i, j int) bool { return page.Tasks[i].ID > page.Tasks[j].ID })
-	return page, nil
-}
-
-// claimed returns what a claim knows of its task.
-func claimed(c table.Claim) task.Task {
-	created, _ := task.CreatedAt(c.Task)
-	return task.Task{ID: c.Task, Queue: c.Queue, Status: task.Processing, Worker: c.Worker, Created: created, Updated: c.Since, Slot: c.Slot, Seq: c.Seq}
-}
-
-// Workers returns the workers that were seen lately, and their claims.
+// Workers returns the workers that were seen lately, and their tasks.
 func (s *Service) Workers(ctx context.Context) ([]task.WorkerView, error) {
 	views := []task.WorkerView{}
 	for w, err := range s.table.Workers(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		v := task.WorkerView{Worker: w, Tasks: []task.Task{}}
+		var ids []string
 		for c, err := range s.table.Claims(ctx, w.ID) {
 			if err != nil {
 				return nil, err
 			}
-			v.Tasks = append(v.Tasks, claimed(c))
+			ids = append(ids, c.Task)
+		}
+		found, err := s.table.Tasks(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		v := task.WorkerView{Worker: w, Tasks: []task.Task{}}
+		for _, t := range found {
+			if t.Status == task.Processing && t.Worker == w.ID {
+				v.Tasks = append(v.Tasks, t)
+			}
 		}
 		views = append(views, v)
 		if len(views) == MaxPage {
@@ -80,33 +40,37 @@ func (s *Service) Workers(ctx context.Context) ([]task.WorkerView, error) {
 	return views, nil
 }
 
+// BusyWorker is a worker and the ids of its tasks.
+type BusyWorker struct {
+	task.Worker
+	Tasks []string
+}
+
 // AtWork returns the workers that were seen lately, with the claims that this
 // server knows: one query, however many claims there are.
-func (s *Service) AtWork(ctx context.Context) ([]task.WorkerView, error) {
-	tasks := make(map[string][]task.Task)
+func (s *Service) AtWork(ctx context.Context) ([]BusyWorker, error) {
+	tasks := make(map[string][]string)
 	s.mutex.Lock()
 	for _, l := range s.leases {
-		tasks[l.Worker] = append(tasks[l.Worker], claimed(l.Claim))
+		tasks[l.Worker] = append(tasks[l.Worker], l.Task)
 	}
 	s.mutex.Unlock()
-	var views []task.WorkerView
+	var views []BusyWorker
 	for w, err := range s.table.Workers(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		views = append(views, task.WorkerView{Worker: w, Tasks: tasks[w.ID]})
+		sort.Strings(tasks[w.ID])
+		views = append(views, BusyWorker{w, tasks[w.ID]})
 	}
 	return views, nil
 }
 
 // Queues returns all queues, by name.
 func (s *Service) Queues() []task.QueueView {
+	running := s.running()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	running := make(map[string]int)
-	for _, l := range s.leases {
-		running[l.Queue]++
-	}
 	views := make([]task.QueueView, 0, len(s.queues))
 	for name, l := range s.queues {
 		views = append(views, task.QueueView{Queue: l.Queue, Pending: len(l.ready), Delayed: len(l.delayed), Running: running[name], Waiting: l.waiting.Len(), More: l.more})
@@ -169,6 +133,7 @@ func (s *Service) knowEvent(id string, e task.Event) {
 	}
 	s.recent = append(s.recent, Recent{id, e})
 	s.metrics.seen.WithLabelValues(string(e.Type)).Inc()
+	s.broken.note(e.Type)
 	s.metrics.lag.Set(max(0, s.now().Sub(e.At)).Seconds())
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sort"
 	"strconv"
 	"time"
 
@@ -75,38 +74,6 @@ func (t *Table) Slots(ctx context.Context, queue string) iter.Seq2[int, error] {
 		n, _ := strconv.Atoi(after(f("SK"), "SLOT#"))
 		return n
 	})
-}
-
-// List reads up to limit tasks of a queue with a status, newest first, from all
-// shards of the index. before is where the previous page ended, and next where
-// this one does, or "" on the last page.
-func (t *Table) List(ctx context.Context, queue string, s task.Status, before string, limit int) (found []task.Task, next string, err error) {
-	var entries []item
-	for n := range Shards {
-		in := &dynamodb.QueryInput{
-			TableName: tableName(), IndexName: aws.String("GSI1"),
-			KeyConditionExpression: aws.String("GSI1PK = :pk"), ScanIndexForward: aws.Bool(false), Limit: aws.Int32(int32(limit + 1)),
-			ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, strconv.Itoa(n)))},
-		}
-		if before != "" {
-			in.KeyConditionExpression = aws.String("GSI1PK = :pk AND GSI1SK < :before")
-			in.ExpressionAttributeValues[":before"] = text("CREATED#" + before)
-		}
-		out, err := t.DB.Query(ctx, in)
-		if err != nil {
-			return nil, "", fmt.Errorf("list the tasks of %s that are %s: %w", queue, s, err)
-		}
-		entries = append(entries, out.Items...)
-	}
-	sort.Slice(entries, func(i, j int) bool { return of(entries[i])("GSI1SK") > of(entries[j])("GSI1SK") })
-	if len(entries) > limit {
-		entries = entries[:limit]
-		next = after(of(entries[limit-1])("GSI1SK"), "CREATED#")
-	}
-	for _, e := range entries {
-		found = append(found, readTask(of(e)))
-	}
-	return found, next, nil
 }
 
 // Oldest reads the tasks of a queue with a status, shard by shard, each oldest

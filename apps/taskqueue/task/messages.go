@@ -65,3 +65,36 @@ type WorkerView struct {
 	Worker
 	Tasks []Task `json:"tasks"`
 }
+
+// Limits are the limits of a queue, as a client sets them. Absent members get their
+// defaults.
+type Limits struct {
+	MaxPending int  `json:"maxPending"` // defaults to 100,000
+	MaxRunning int  `json:"maxRunning"` // defaults to 0, no limit
+	Paused     bool `json:"paused"`
+}
+
+// Cancellation is a request to cancel a task.
+type Cancellation struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// History is the reply with the events of a task.
+type History struct {
+	Events []Event `json:"events"`
+}
+
+// QueueList is the reply with all queues.
+type QueueList struct {
+	Queues []QueueView `json:"queues"`
+}
+
+// WorkerList is the reply with all workers.
+type WorkerList struct {
+	Workers []WorkerView `json:"workers"`
+}
+
+// FailReply is the reply to the report of a failure.
+type FailReply struct {
+	Status Status `json:"status"`
+}

@@ -24,7 +24,8 @@ func workCommand() *cobra.Command {
 		host = "worker"
 	}
 	w := new(client.Worker)
-	var server, shell, level string
+	var server, shell string
+	var l logging
 	c := &cobra.Command{
 		Use: "work QUEUE", Short: "Run a command for each task of a queue", Args: command.Args(1, "a queue"),
 		Long: `Run a command for each task of a queue.
@@ -36,7 +37,7 @@ task is done, 100 that it failed and must not be retried, and any other code tha
 it is to be retried. Processes that the command has started are killed when it
 ends, and the command with them when the worker loses the task.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			log, err := logger(level)
+			log, err := l.logger()
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ ends, and the command with them when the worker loses the task.`,
 	f.StringVar(&w.ID, "worker", fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixMilli(), 36)), "name of this worker; it must be unique")
 	f.IntVar(&w.Parallel, "parallel", 1, "number of concurrent tasks")
 	f.DurationVar(&w.Lease, "lease", 30*time.Second, "time without heartbeats after which a task is given to another worker")
-	f.StringVar(&level, "log", "info", "log level: debug, info, warn or error")
+	l.flags(f)
 	return c
 }
 
