@@ -41,6 +41,7 @@ var probes = map[string][]probe{
 	"POST /v1/invitations/accept": {{path: "/v1/invitations/accept", body: `{"invitation":"$tenant.$secret","name":"Guest"}`, works: 200}},
 	"GET /v1/session":             {{path: "/v1/session", works: 200}},
 	"GET /v1/tenants/{tenant}":    {{path: "/v1/tenants/$tenant", works: 200}},
+	"DELETE /v1/tenants/{tenant}": {{path: "/v1/tenants/$tenant?name=wrong", works: 400}}, // TestDeletion deletes one
 	"GET /v1/usage":               {{path: "/v1/usage", works: 200}},
 	"GET /v1/users": {
 		{path: "/v1/users", works: 200},
@@ -54,8 +55,9 @@ var probes = map[string][]probe{
 		{path: "/v1/projects", works: 200},
 		{path: "/v1/projects?cursor=2026-11-15T09:00:00.000Z%7CPROJECT%23$project", lists: true, works: 200},
 	},
-	"POST /v1/projects":          {{path: "/v1/projects", body: `{"name":"Another"}`, works: 200}},
-	"GET /v1/projects/{project}": {{path: "/v1/projects/$project", works: 200}},
+	"POST /v1/projects":             {{path: "/v1/projects", body: `{"name":"Another"}`, works: 200}},
+	"GET /v1/projects/{project}":    {{path: "/v1/projects/$project", works: 200}},
+	"DELETE /v1/projects/{project}": {{path: "/v1/projects/$spare", works: 204}},
 	"GET /v1/projects/{project}/workflows": {
 		{path: "/v1" + inProject + "/workflows", works: 200},
 	},
@@ -66,6 +68,7 @@ var probes = map[string][]probe{
 	"PUT /v1/projects/{project}/workflows/{workflow}": {
 		{path: "/v1" + inProject + "/workflows/$workflow", body: `{"name":"W","extraction":{"fields":[{"name":"a"}]},"confidenceThreshold":0.5,"reviewThreshold":0.6}`, works: 200},
 	},
+	"DELETE /v1/projects/{project}/workflows/{workflow}": {{path: "/v1" + inProject + "/workflows/$spareworkflow", works: 204}},
 	"POST /v1/uploads": {{path: "/v1/uploads", body: `{}`, works: 200}},
 	"GET /v1/projects/{project}/batches": {
 		{path: "/v1" + inProject + "/batches", works: 200},
@@ -75,8 +78,10 @@ var probes = map[string][]probe{
 		{path: "/v1" + inProject + "/batches", body: `{"workflowId":"$workflow","name":"B","key":"k","documents":[{"name":"a.txt","upload":"$upload"}]}`, works: 200},
 	},
 	"GET /v1/projects/{project}/batches/{batch}": {{path: "/v1" + inBatch, works: 200}},
-	"GET /v1/batches":         {{path: "/v1/batches?status=FAILED", works: 200}},
-	"GET /v1/batches/{batch}": {{path: "/v1/batches/$batch", works: 200}},
+	"GET /v1/batches":                               {{path: "/v1/batches?status=FAILED", works: 200}},
+	"GET /v1/batches/{batch}":                       {{path: "/v1/batches/$batch", works: 200}},
+	"DELETE /v1/projects/{project}/batches/{batch}": {{path: "/v1" + inProject + "/batches/$sparebatch", works: 204}},
+	"DELETE /v1/projects/{project}/batches/{batch}/documents/{document}": {{path: "/v1" + inBatch + "/documents/$sparedocument", works: 204}},
 	"GET /v1/projects/{project}/batches/{batch}/documents": {
 		{path: "/v1" + inBatch + "/documents", works: 200},
 		{path: "/v1" + inBatch + "/documents?status=REVIEW_REQUIRED", works: 200},
@@ -109,8 +114,13 @@ var probes = map[string][]probe{
 	"POST /projects/{project}/batches/{batch}/documents/{document}/retry": {
 		{path: inBatch + "/documents/$spoilt/retry", body: "x=y", works: 303},
 	},
-	"GET /review": {{path: "/review", works: 200}},
-	"GET /events": {{path: "/events", works: 200}},
+	"POST /projects/{project}/batches/{batch}/documents/{document}/delete": {{path: inBatch + "/documents/$sparedocumentb/delete", body: "x=y", works: 303}},
+	"POST /projects/{project}/batches/{batch}/delete":                      {{path: inProject + "/batches/$sparebatchb/delete", body: "x=y", works: 303}},
+	"POST /projects/{project}/workflows/{workflow}/delete":                 {{path: inProject + "/workflows/$spareworkflowb/delete", body: "x=y", works: 303}},
+	"POST /projects/{project}/delete":                                      {{path: "/projects/$spareb/delete", body: "x=y", works: 303}},
+	"POST /delete":                                                         {{path: "/delete", body: "name=wrong", works: 400}},
+	"GET /review":                                                          {{path: "/review", works: 200}},
+	"GET /events":                                                          {{path: "/events", works: 200}},
 }
 
 // mark is in every name and value of the tenant that must not be visible.
@@ -149,6 +159,27 @@ func furnished(s *system, name, email string) (*client, map[string]string) {
 		ids[[]string{"document", "other", "failed", "spoilt"}[i]] = all[i].ID.String()
 	}
 	return c, ids
+}
+
+// withSpares adds what the probes of deletions delete.
+func withSpares(s *system, name string, c *client, ids map[string]string) {
+	s.t.Helper()
+	for _, n := range []string{"", "b"} {
+		ids["spare"+n] = must[object](c, "POST", "/v1/projects", object{"name": name + " spare"}).str("projectId")
+		ids["spareworkflow"+n] = must[object](c, "POST", "/v1"+fill(inProject, ids)+"/workflows", object{
+			"name": name, "extraction": object{"fields": []object{{"name": "total"}}}, "reviewThreshold": 0.8,
+		}).str("workflowId")
+		document := []object{{"name": "spare" + n, "upload": c.upload([]byte("Total: 1 " + name))}}
+		ids["sparebatch"+n] = must[object](c, "POST", "/v1"+fill(inProject, ids)+"/batches", object{"workflowId": ids["workflow"], "name": name, "documents": document}).str("batchId")
+		document[0]["upload"] = c.upload([]byte("Total: 2 " + name))
+		must[object](c, "POST", "/v1"+fill(inBatch, ids)+"/documents", object{"documents": document})
+		s.passes()
+		for _, d := range s.documentsOf(s.batchOf(ids["batch"])) {
+			if d.Name == "spare"+n {
+				ids["sparedocument"+n] = d.ID.String()
+			}
+		}
+	}
 }
 
 // state returns all data of a tenant, to detect changes.
@@ -201,6 +232,8 @@ func TestTenantsCannotCross(t *testing.T) {
 	s := start(t, nil)
 	own, mine := furnished(s, "acme", "ann@acme.example")
 	foreign, theirs := furnished(s, mark, mark+"@globex.example")
+	withSpares(s, "acme", own, mine)
+	withSpares(s, mark, foreign, theirs)
 	before := state(s, foreign, theirs)
 	patterns := make(map[string]bool)
 	for _, e := range append(s.API.Endpoints(), s.API.Pages()...) {
@@ -324,6 +357,7 @@ func TestLeaksAreNoticed(t *testing.T) {
 func TestSessionsAreNeeded(t *testing.T) {
 	s := start(t, nil)
 	own, mine := furnished(s, "acme", "ann@acme.example")
+	withSpares(s, "acme", own, mine)
 	other, _, _ := s.newTenant("Globex", "gil@globex.example")
 	person := s.API.Issuer.Person("ann@acme.example", "Ann")
 	stranger, err := session.NewIssuer("", s.o.Now)

@@ -180,6 +180,9 @@ func (s *Server) resultOf(c *call, b table.Batch, d table.Document) (extract.Res
 		return result, err
 	}
 	w, err := s.Store.Workflow(c.ctx(), b.Tenant, b.Project, b.Workflow)
+	if errors.Is(err, table.ErrNotFound) {
+		return result, pipeline.ErrNoResult
+	}
 	if err != nil {
 		return result, err
 	}

@@ -45,6 +45,7 @@ var looks = template.FuncMap{
 		out, _ := json.MarshalIndent(v, "", "  ")
 		return string(out)
 	},
+	"list":    func(v ...string) []string { return v },
 	"pair":    func(a, b int) []int { return []int{a, b} },
 	"settled": func(b table.Batch) int { return b.Documents - b.Processing },
 	"short":   func(values []string) []string { return values[:min(len(values), 20)] },
@@ -67,6 +68,11 @@ func (s *Server) Pages() []Endpoint {
 		{"GET " + document, Members, s.documentPage},
 		{"POST " + document + "/review", Members, s.reviewForm},
 		{"POST " + document + "/retry", Members, s.retryForm},
+		{"POST " + document + "/delete", Members, s.deleteDocumentForm},
+		{"POST " + batch + "/delete", Members, s.deleteBatchForm},
+		{"POST " + project + "/workflows/{workflow}/delete", Members, s.deleteWorkflowForm},
+		{"POST " + project + "/delete", Admins, s.deleteProjectForm},
+		{"POST /delete", Admins, s.deleteTenantForm},
 		{"GET /review", Members, s.reviewPage},
 		{"GET /events", Members, s.events},
 	}
@@ -328,7 +334,7 @@ func (s *Server) documentPage(c *call) (any, error) {
 	}
 	data := map[string]any{"Batch": b, "Document": d}
 	result, err := s.resultOf(c, b, d)
-	if err != nil && !errors.Is(err, pipeline.ErrNoResult) && !errors.Is(err, table.ErrNotFound) {
+	if err != nil && !errors.Is(err, pipeline.ErrNoResult) {
 		return nil, err
 	}
 	data["Result"] = result

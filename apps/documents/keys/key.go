@@ -141,12 +141,18 @@ func ParseTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// The four keys without a tenant. A person may belong to several tenants; the
+// The five keys without a tenant. A person, and the list of the person's memberships,
+// may belong to several tenants; the
 // state machine knows only a batch's id; and runners look for work of all tenants.
 // Callers must compare the tenant afterwards.
 
 // User is the key of a person.
 func User(u UserID) Key { return Key{"USER#" + u.must(), "PROFILE"} }
+
+// TenantsOf is the range of a person's memberships.
+func TenantsOf(u UserID) Range {
+	return Range{index: "GSI1", pk: "USER#" + u.must(), prefix: "TENANT#"}
+}
 
 // EmailEntry is the index key by which a person is found by email.
 func EmailEntry(email string, u UserID) Entry {

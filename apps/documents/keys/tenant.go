@@ -50,11 +50,19 @@ func (t Tenant) key() string { return "TENANT#" + must(t.v) }
 // Metadata is the key of the tenant itself.
 func (t Tenant) Metadata() Key { return Key{t.key(), "METADATA"} }
 
+// Usages is the range of what the tenant has used in each month.
+func (t Tenant) Usages() Range { return Range{pk: t.key(), prefix: "USAGE#"} }
+
 // Usage is the key of what the tenant has used in a month, such as 2026-11.
 func (t Tenant) Usage(month string) Key { return Key{t.key(), "USAGE#" + month} }
 
 // Member is the key of a user's membership.
 func (t Tenant) Member(u UserID) Key { return Key{t.key(), "USER#" + u.must()} }
+
+// MemberEntry is the index key by which the tenants of a person are found.
+func (t Tenant) MemberEntry(u UserID) Entry {
+	return Entry{"GSI1", "USER#" + u.must(), t.key()}
+}
 
 // Members is the range of all memberships.
 func (t Tenant) Members() Range { return Range{pk: t.key(), prefix: "USER#"} }
@@ -81,6 +89,9 @@ func (t Tenant) in(p ProjectID) string { return t.key() + "#PROJECT#" + p.must()
 func (t Tenant) Workflow(p ProjectID, w WorkflowID) Key {
 	return Key{t.in(p), "WORKFLOW#" + w.must()}
 }
+
+// AllWorkflows is the range of the workflows of a project in the table itself.
+func (t Tenant) AllWorkflows(p ProjectID) Range { return Range{pk: t.in(p), prefix: "WORKFLOW#"} }
 
 // WorkflowEntry is the index key of a workflow within its project.
 func (t Tenant) WorkflowEntry(p ProjectID, updated time.Time) Entry {
@@ -149,6 +160,16 @@ func (t Tenant) NewestIn(b BatchID, status string) Range {
 // Token is the key of something short-lived, such as an invitation.
 func (t Tenant) Token(id TokenID) Key { return Key{t.key() + "#TOKEN#" + id.must(), "TOKEN"} }
 
+// InvitationEntry is the index key of an invitation, by when it was made.
+func (t Tenant) InvitationEntry(made time.Time) Entry {
+	return Entry{"GSI1", t.key() + "#INVITATIONS", Time(made)}
+}
+
+// Invitations is the range of the open invitations, newest first.
+func (t Tenant) Invitations() Range {
+	return Range{index: "GSI1", pk: t.key() + "#INVITATIONS", descending: true}
+}
+
 // Job is the key of a job of a batch.
 func (t Tenant) Job(b BatchID, kind string) Key { return Key{t.key() + "#JOB#" + b.must(), kind} }
 
@@ -166,6 +187,27 @@ func (t Tenant) File(b BatchID, d DocumentID) Object {
 // version has its own object, since an item may be restored to an earlier one.
 func (t Tenant) Result(b BatchID, d DocumentID, version string) Object {
 	return Object{"tenants/" + must(t.v) + "/results/" + b.must() + "/" + d.must() + "/" + version}
+}
+
+// FoldersOf returns the folders with the files and results of a batch.
+func (t Tenant) FoldersOf(b BatchID) []string {
+	return []string{"tenants/" + must(t.v) + "/documents/" + b.must() + "/", "tenants/" + must(t.v) + "/results/" + b.must() + "/"}
+}
+
+// ObjectsOf returns the names, or beginnings of names, of the objects of a document
+// that are not uploads.
+func (t Tenant) ObjectsOf(b BatchID, d DocumentID) []string {
+	return []string{t.File(b, d).String(), "tenants/" + must(t.v) + "/results/" + b.must() + "/" + d.must() + "/"}
+}
+
+// FoldersIn returns the folders with files that were sent to a project.
+func (t Tenant) FoldersIn(p ProjectID) []string {
+	return []string{"inbox/" + must(t.v) + "/" + p.must() + "/", "rejected/" + must(t.v) + "/" + p.must() + "/"}
+}
+
+// Folders returns all folders of the bucket that belong to the tenant.
+func (t Tenant) Folders() []string {
+	return []string{"tenants/" + must(t.v) + "/", "inbox/" + must(t.v) + "/", "rejected/" + must(t.v) + "/"}
 }
 
 // Own returns the object of the tenant with a name, as stored in an item. A name

@@ -50,6 +50,7 @@ type execution struct {
 	batch      table.Batch
 	extraction extract.Extraction
 	extractor  extract.Extractor
+	orphaned   bool      // the workflow was deleted
 	again      time.Time // when the first waiting document is due
 }
 
@@ -83,6 +84,10 @@ func find(ctx context.Context, x *execution) (state, error) {
 // prepare reads the workflow and its extractor.
 func prepare(ctx context.Context, x *execution) (state, error) {
 	w, err := x.Store.Workflow(ctx, x.batch.Tenant, x.batch.Project, x.batch.Workflow)
+	if errors.Is(err, table.ErrNotFound) {
+		x.orphaned = true
+		return process, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read its workflow: %w", err)
 	}
@@ -199,6 +204,10 @@ func backoff(attempts int) time.Duration {
 func (x *execution) read(ctx context.Context, d table.Document) (*table.Outcome, error) {
 	// A retry that fails keeps what an earlier attempt has read.
 	o := &table.Outcome{Document: d, Attempts: d.Attempts + 1, Confidence: d.Confidence, Result: d.Result, ResultObject: d.ResultObject}
+	if x.orphaned {
+		o.Status, o.Reason = table.Failed, "the workflow was deleted before the document was read"
+		return o, nil
+	}
 	began := time.Now()
 	result, err := x.extract(ctx, d)
 	x.Metrics.Reading.Observe(time.Since(began).Seconds())

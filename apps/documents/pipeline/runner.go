@@ -147,6 +147,8 @@ func (r *Runner) work(ctx context.Context, job table.Job) (time.Time, error) {
 		return time.Time{}, r.Store.Discard(ctx, job)
 	case table.JobHide:
 		return r.clear(ctx, job)
+	case table.JobDelete:
+		return r.Store.Delete(ctx, job, objects{r.Machine.Files})
 	}
 	return time.Time{}, fmt.Errorf("a job has the unknown kind %q", job.Kind)
 }

@@ -160,6 +160,10 @@ func (s *Store) become(before, after Batch) types.TransactWriteItem {
 		":wasP": num(before.Processing), ":wasS": num(before.Succeeded), ":wasF": num(before.Failed), ":wasR": num(before.Review),
 		":was": str(string(before.Status)),
 	}
+	if after.Documents != before.Documents {
+		set += ", documentCount = :n"
+		v[":n"] = num(after.Documents)
+	}
 	if after.Status != before.Status {
 		now := s.Now()
 		set += ", #status = :status, updatedAt = :now"

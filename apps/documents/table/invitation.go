@@ -5,10 +5,14 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/stator-db/stator/apps/documents/keys"
@@ -24,6 +28,7 @@ type Invitation struct {
 	Email   string       `dynamodbav:"email"`
 	Role    string       `dynamodbav:"role"`
 	Expires int64        `dynamodbav:"ttl"`
+	Created string       `dynamodbav:"createdAt"`
 }
 
 // Invite creates an invitation, and returns the code that accepts it: the tenant
@@ -37,8 +42,40 @@ func (s *Store) Invite(ctx context.Context, t keys.Tenant, email, role string) (
 		return "", &LimitError{Plan: p.Name, What: "users", Limit: int64(p.Users), Used: int64(*tenant.Users)}
 	}
 	secret := rand.Text()
-	i := Invitation{Tenant: t, Token: tokenOf(secret), Email: email, Role: role, Expires: s.Now().Add(InvitationLife).Unix()}
-	return t.String() + "." + secret, s.put1(ctx, whole(i, t.Token(i.Token)))
+	now := s.Now()
+	i := Invitation{Tenant: t, Token: tokenOf(secret), Email: email, Role: role, Expires: now.Add(InvitationLife).Unix(), Created: keys.Time(now)}
+	err = s.transact(ctx, s.exists(t.Metadata()), s.fresh(whole(i, t.Token(i.Token), t.InvitationEntry(now))))
+	var no refused
+	if errors.As(err, &no) {
+		return "", ErrNotFound
+	}
+	return t.String() + "." + secret, err
+}
+
+// Invitations lists the invitations that were neither used nor have expired, newest
+// first. Those of an earlier version are not listed.
+func (s *Store) Invitations(ctx context.Context, t keys.Tenant) ([]Invitation, error) {
+	in := t.Invitations().Query(s.Table)
+	in.Limit = aws.Int32(100)
+	out, err := s.DB.Query(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("list invitations: %w", err)
+	}
+	all := []Invitation{}
+	if err := attributevalue.UnmarshalListOfMaps(out.Items, &all); err != nil {
+		return nil, fmt.Errorf("decode an invitation: %w", err)
+	}
+	now := s.Now().Unix()
+	return slices.DeleteFunc(all, func(i Invitation) bool { return i.Expires <= now }), nil
+}
+
+// Revoke deletes an invitation.
+func (s *Store) Revoke(ctx context.Context, t keys.Tenant, id keys.TokenID) error {
+	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.Table, Key: t.Token(id).Attributes(), ConditionExpression: aws.String("attribute_exists(PK)")})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return ErrNotFound
+	}
+	return err
 }
 
 func tokenOf(secret string) keys.TokenID {
@@ -69,10 +106,16 @@ func (s *Store) Accept(ctx context.Context, i Invitation, u User) (Member, error
 	}
 	p, _ := PlanOf(tenant.Plan)
 	m := Member{i.Tenant, u.ID, i.Role}
-	member := s.fresh(whole(m, i.Tenant.Member(u.ID)))
+	person, err := s.person(ctx, u)
+	if err != nil {
+		return Member{}, err
+	}
+	item := whole(m, i.Tenant.Member(u.ID), i.Tenant.MemberEntry(u.ID))
+	member := s.fresh(item)
 	more := []types.TransactWriteItem{s.step(i.Tenant, userCount, 1, p.Users)}
 	if _, err := s.Member(ctx, i.Tenant, u.ID); err == nil { // only the role changes
-		member, more = s.put(whole(m, i.Tenant.Member(u.ID))), nil
+		member, more = s.put(item), nil
+		member.Put.ConditionExpression = aws.String("attribute_exists(PK)")
 	} else if !errors.Is(err, ErrNotFound) {
 		return Member{}, err
 	}
@@ -85,7 +128,7 @@ func (s *Store) Accept(ctx context.Context, i Invitation, u User) (Member, error
 			ExpressionAttributeValues: map[string]types.AttributeValue{":now": num(s.Now().Unix())},
 		}},
 		member,
-		s.person(u),
+		person,
 	}, more...)...)
 	var no refused
 	switch {

@@ -19,6 +19,9 @@ const (
 	JobWork = "WORK" // a batch has documents in processing
 	JobMake = "MAKE" // a large batch is being created; when the job is due, that was abandoned
 	JobHide = "HIDE" // removes a failed batch from GSI2
+
+	// JobDelete deletes what belongs to something that was deleted.
+	JobDelete = "DELETE"
 )
 
 // Job is work to be done for a batch at a time. A claim moves that time, so that
@@ -31,6 +34,8 @@ type Job struct {
 	Due      string          `dynamodbav:"dueAt"`
 	Owner    string          `dynamodbav:"owner,omitempty"`
 	Cleaning bool            `dynamodbav:"cleaning,omitempty"` // MAKE was abandoned
+
+	Deletion *Deletion `dynamodbav:"deletion,omitempty"` // of DELETE
 }
 
 func (j Job) key() keys.Key { return j.Tenant.Job(j.Batch, j.Kind) }

@@ -29,6 +29,15 @@ type User struct {
 	ID    keys.UserID `dynamodbav:"userId" json:"userId"`
 	Email string      `dynamodbav:"email" json:"email"`
 	Name  string      `dynamodbav:"name" json:"name"`
+
+	// Issuer and Subject identify the person at the identity provider.
+	Issuer  string `dynamodbav:"issuer,omitempty" json:"issuer,omitempty"`
+	Subject string `dynamodbav:"subject,omitempty" json:"subject,omitempty"`
+
+	// Indexed is set if all memberships of the person are in GSI1. Those of earlier
+	// versions are not.
+	Indexed bool   `dynamodbav:"indexed,omitempty" json:"-"`
+	Joined  string `dynamodbav:"joinedAt,omitempty" json:"-"` // the last membership
 }
 
 // The roles of a member.
@@ -53,9 +62,12 @@ func (s *Store) CreateTenant(ctx context.Context, name, plan string, first *User
 	t := Tenant{ID: keys.NewTenant(), Name: name, Plan: plan, Projects: &projects, Users: &users, Listed: true, Created: s.now()}
 	writes := []types.TransactWriteItem{s.fresh(whole(t, t.ID.Metadata()))}
 	if first != nil {
-		writes = append(writes,
-			s.fresh(whole(Member{t.ID, first.ID, RoleAdmin}, t.ID.Member(first.ID))),
-			s.person(*first))
+		person, err := s.person(ctx, *first)
+		if err != nil {
+			return Tenant{}, err
+		}
+		m := Member{t.ID, first.ID, RoleAdmin}
+		writes = append(writes, s.fresh(whole(m, t.ID.Member(first.ID), t.ID.MemberEntry(first.ID))), person)
 	}
 	if err := s.transact(ctx, writes...); err != nil {
 		return Tenant{}, fmt.Errorf("create the tenant: %w", err)
@@ -63,19 +75,52 @@ func (s *Store) CreateTenant(ctx context.Context, name, plan string, first *User
 	return t, nil
 }
 
-// person returns the write of a user. A user that exists already because of
-// another tenant keeps its name.
-func (s *Store) person(u User) types.TransactWriteItem {
+// person returns the write of a user that joins a tenant. A user that exists already
+// because of another tenant keeps its name.
+func (s *Store) person(ctx context.Context, u User) (types.TransactWriteItem, error) {
+	set := "SET userId = :user, email = :email, #name = if_not_exists(#name, :name), joinedAt = :now, GSI1PK = :GSI1PK, GSI1SK = :GSI1SK"
+	v := values(
+		map[string]types.AttributeValue{":user": str(u.ID.String()), ":email": str(u.Email), ":name": str(u.Name), ":now": str(s.now())},
+		entryValues(keys.EmailEntry(u.Email, u.ID)),
+	)
+	if u.Subject != "" {
+		set += ", issuer = :issuer, subject = :subject"
+		v[":issuer"], v[":subject"] = str(u.Issuer), str(u.Subject)
+	}
+	_, err := get[User](ctx, s, keys.User(u.ID), true)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		set += ", #indexed = :yes"
+		v[":yes"] = &types.AttributeValueMemberBOOL{Value: true}
+	case err != nil:
+		return types.TransactWriteItem{}, err
+	}
+	names := map[string]string{"#name": "name"}
+	if v[":yes"] != nil {
+		names["#indexed"] = "indexed"
+	}
 	return types.TransactWriteItem{Update: &types.Update{
-		TableName:                &s.Table,
-		Key:                      keys.User(u.ID).Attributes(),
-		UpdateExpression:         aws.String("SET userId = :user, email = :email, #name = if_not_exists(#name, :name), GSI1PK = :GSI1PK, GSI1SK = :GSI1SK"),
-		ExpressionAttributeNames: map[string]string{"#name": "name"},
-		ExpressionAttributeValues: values(
-			map[string]types.AttributeValue{":user": str(u.ID.String()), ":email": str(u.Email), ":name": str(u.Name)},
-			entryValues(keys.EmailEntry(u.Email, u.ID)),
-		),
-	}}
+		TableName:                 &s.Table,
+		Key:                       keys.User(u.ID).Attributes(),
+		UpdateExpression:          aws.String(set),
+		ExpressionAttributeNames:  names,
+		ExpressionAttributeValues: v,
+	}}, nil
+}
+
+// TenantsOf returns the memberships of a person, in all tenants.
+func (s *Store) TenantsOf(ctx context.Context, u keys.UserID) ([]Member, error) {
+	in := keys.TenantsOf(u).Query(s.Table)
+	in.Limit = aws.Int32(100)
+	out, err := s.DB.Query(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("list the tenants of a person: %w", err)
+	}
+	var all []Member
+	if err := attributevalue.UnmarshalListOfMaps(out.Items, &all); err != nil {
+		return nil, fmt.Errorf("decode a membership: %w", err)
+	}
+	return all, nil
 }
 
 // entryValues returns an index entry's attributes as expression values, under
@@ -103,7 +148,7 @@ func (s *Store) Members(ctx context.Context, t keys.Tenant, cursor string) (Page
 	return list[Member](ctx, s, t.Members(), cursor, 50, nil)
 }
 
-// RemoveMember ends a membership.
+// RemoveMember ends a membership. The person is deleted if it was the last one.
 func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u keys.UserID) error {
 	if _, err := s.counted(ctx, t); err != nil {
 		return err
@@ -111,6 +156,7 @@ func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u keys.UserID) 
 	err := s.transact(ctx,
 		types.TransactWriteItem{Delete: &types.Delete{TableName: &s.Table, Key: t.Member(u).Attributes(), ConditionExpression: aws.String("attribute_exists(PK)")}},
 		s.step(t, userCount, -1, 0),
+		s.startDeletion(t, Deletion{What: "user", User: &u}),
 	)
 	var no refused
 	if errors.As(err, &no) {

@@ -151,11 +151,7 @@ func (s *Store) CreateWorkflow(ctx context.Context, w Workflow) (Workflow, error
 	now := s.Now()
 	w.Updated = keys.Time(now)
 	err := s.transact(ctx,
-		types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName:           &s.Table,
-			Key:                 w.Tenant.Project(w.Project).Attributes(),
-			ConditionExpression: aws.String("attribute_exists(PK)"),
-		}},
+		s.exists(w.Tenant.Project(w.Project)),
 		s.fresh(whole(w, w.Tenant.Workflow(w.Project, w.ID), w.Tenant.WorkflowEntry(w.Project, now))),
 	)
 	var no refused

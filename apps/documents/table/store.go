@@ -36,12 +36,17 @@ type Store struct {
 	// before its documents are removed.
 	Abandoned time.Duration
 
+	// Grace is how long after a deletion the bucket is searched again for objects that
+	// a request or a processor of before the deletion has written. It must be longer
+	// than they take.
+	Grace time.Duration
+
 	Now func() time.Time
 }
 
 // New returns a store with default settings.
 func New(db *dynamodb.Client) *Store {
-	return &Store{DB: db, Table: Name, Retention: 30 * 24 * time.Hour, Abandoned: 15 * time.Minute, Now: time.Now}
+	return &Store{DB: db, Table: Name, Retention: 30 * 24 * time.Hour, Abandoned: 15 * time.Minute, Grace: 3 * time.Minute, Now: time.Now}
 }
 
 // ErrNotFound is returned for something that does not exist, or belongs to another
@@ -121,6 +126,13 @@ func whole(v any, key keys.Key, entries ...keys.Entry) map[string]types.Attribut
 // fresh returns a put of an item that must not exist.
 func (s *Store) fresh(item map[string]types.AttributeValue) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{TableName: &s.Table, Item: item, ConditionExpression: aws.String("attribute_not_exists(PK)")}}
+}
+
+// exists returns a condition check that an item exists.
+func (s *Store) exists(key keys.Key) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &s.Table, Key: key.Attributes(), ConditionExpression: aws.String("attribute_exists(PK)"),
+	}}
 }
 
 // put returns a put of an item that may exist.

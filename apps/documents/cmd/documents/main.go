@@ -26,7 +26,7 @@ func main() {
 
 func root() *cobra.Command {
 	c := &cobra.Command{Use: "documents", Short: "A document extraction service for many tenants"}
-	c.AddCommand(serve(), process(), batch(), recovering(), tenant(), plan())
+	c.AddCommand(serve(), process(), batch(), recovering(), tenant(), plan(), deletion())
 	return c
 }
 

@@ -40,6 +40,8 @@ func TestExitCodes(t *testing.T) {
 		{"batch " + batch + " --data " + folder, 1, "there are no tables in --data"},
 		{"recover --at now " + batch, 2, "--at"},
 		{"recover --at 2026-01-01T00:00:00Z", 2, "name the batches"},
+		{"delete", 2, "the id of a tenant"},
+		{"delete x --data " + folder, 2, "not an id"},
 		{"bogus", 2, "unknown command"},
 		{"plan --data " + folder, 2, "the id of a tenant"},
 		{"plan x --data " + folder, 2, "not an id"},

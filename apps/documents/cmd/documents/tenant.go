@@ -94,3 +94,34 @@ func plan() *cobra.Command {
 	}
 	return cmd
 }
+
+func deletion() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "delete TENANT", Short: "Delete a tenant with everything that belongs to it", Args: command.Args(1, "the id of a tenant"),
+		Long: `Deletes a tenant at once for its members. The processors then delete its projects,
+documents, files, results, invitations and people; the last objects a few minutes
+later.`,
+	}
+	o := options(cmd)
+	o.StoreFlags(cmd.Flags())
+	cmd.Flags().StringVar(&name, "name", "", "name of the tenant, as a confirmation")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		t, err := keys.ParseTenant(args[0])
+		if err != nil {
+			return command.Usage(err)
+		}
+		o.Home.LookOnly = true
+		return with(cmd.Context(), o, func(s *documents.System) error {
+			tenant, err := s.Store.Tenant(cmd.Context(), t)
+			if err != nil {
+				return fmt.Errorf("read tenant %s: %w", t, err)
+			}
+			if name != tenant.Name {
+				return command.Usagef("--name must be the name of the tenant, %q, as a confirmation", tenant.Name)
+			}
+			return s.Store.DeleteTenant(cmd.Context(), t)
+		})
+	}
+	return cmd
+}
