@@ -257,10 +257,21 @@ func (p *parser) returning(m *manipulation) {
 		m.returning.mode = mode
 		if !p.take('*') {
 			m.returning.star = false
-			p.expression(-1)
+			p.returnedColumn(p.expression(-1))
 		}
 		count++
 		return nil
 	})
 	m.returning.several = count > 1
+}
+
+// returnedColumn checks a column of RETURNING that is not *: the grammar has
+// literals, names and paths of two parts (observed on DynamoDB Local).
+func (p *parser) returnedColumn(n *node) {
+	switch {
+	case n.kind == nodePath && len(n.args) > 2:
+		p.fail("More than two paths in RETURNING columns.")
+	case !slices.Contains([]nodeKind{nodePath, nodeName, nodeValue, nodeMissing, nodeIon}, n.kind):
+		p.fail("Unsupported syntax in RETURNING columns.")
+	}
 }
