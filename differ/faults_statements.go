@@ -29,6 +29,10 @@ var partitionKeys = regexp.MustCompile(`"?\bpk"? *[=<>]|= *"?pk\b`)
 
 var keyOfStatementPattern = whole("ValidationException: " + keyOfStatement)
 
+// severalClauses matches an UPDATE with RETURNING and more than one clause, in the
+// JSON of a request.
+var severalClauses = regexp.MustCompile(`"UPDATE [^{}]* (?:SET|REMOVE) [^{}]* (?:SET|REMOVE) [^{}]* RETURNING `)
+
 // valueFirst matches a comparison of a literal or a parameter with an attribute.
 var valueFirst = regexp.MustCompile(`(?i)(?:where|and) (?:\?|'[^']*'|-?[0-9.]+) *= *"?[a-z]`)
 
@@ -177,6 +181,16 @@ var statementFaults = []known{
 		name: "RETURNING in a transaction and another fault (DynamoDB Local)", witness: nameLocal, ops: "ExecuteTransaction", stator: `ValidationException: Validation failed in TransactStatements\[\d+\]: RETURNING clause is not supported in ExecuteTransaction\.`,
 		other:    `ResourceNotFoundException: .*|TransactionCanceledException: .*|ValidationException: .*Key value must be of type S, N, or B.*`,
 		evidence: "dynoxide, whose answers were recorded on AWS, reports RETURNING first for the statements that it parses",
+	},
+	{
+		name: "RETURNING in a transaction that dynoxide does not parse", alone: true, ops: "ExecuteTransaction", stator: `ValidationException: Validation failed in TransactStatements\[\d+\]: RETURNING clause is not supported in ExecuteTransaction\.`,
+		other:    `TransactionCanceledException: .*`,
+		when:     func(f *finding) bool { return severalClauses.MatchString(f.Step.text()) },
+		evidence: "dynoxide, whose answers were recorded on AWS, reports RETURNING before keys of other statements that do not fit, if the UPDATE has one clause; it does not parse several",
+	},
+	{
+		name: "an INSERT within an expression (DynamoDB Local)", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Statement wasn't well formed, can't be processed: Keyword insert_into only expected at the top level in the query", other: `ValidationException: (?:Unsupported operation in transaction\.|EXISTS can only be used in ExecuteTransaction write requests\.)`,
+		evidence: "+INSERT is refused by all; DynamoDB Local takes it for an expression, as it does not with +DELETE and +UPDATE, and dynoxide for a syntax error",
 	},
 	{
 		name: "units of comparisons with the value first (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", places: `ConsumedCapacity\.(?:Table\.)?CapacityUnits`,

@@ -86,6 +86,7 @@ func spokenForm(text string) string {
 	text = strings.TrimRight(code, ": ") + " " + statementPrefix.ReplaceAllString(text, "")
 	text = ofAll.ReplaceAllString(text, "_(*)")
 	text = ofExpression.ReplaceAllString(text, "Invalid Expression: ") // all have the messages of one library
+	text = typeName.ReplaceAllString(text, "; type: _, valid types")
 	text, _, _ = strings.Cut(text, "operand type: ")
 	text, _, _ = strings.Cut(text, "path one: ") // lists of names in brackets, which may have brackets
 	return template("x: " + spokenNames.ReplaceAllString(text, "$1 _"))
@@ -97,6 +98,9 @@ var statementPrefix = regexp.MustCompile(`^Validation failed in TransactStatemen
 var ofAll = regexp.MustCompile(`\S+\(\*\)`)
 
 var ofExpression = regexp.MustCompile(`\bInvalid (?:Filter|Condition|KeyCondition|Projection|Update)Expression: `)
+
+// typeName matches a name of a type that is none, which may be any text.
+var typeName = regexp.MustCompile(`(?s); type: .*, valid types`)
 
 // spokenNames are words before names and values that are not in quotes.
 var spokenNames = regexp.MustCompile(`(numeric value:|(?:Read|Write)CapacityUnits for index|[Ss]econdary index|index:|index of|Table:|Key found|invalid, (?:Key|Value):|'arn:':|element:|type class|function:|keyword:|operand type:|; type:|data type:|duplicated:|operation:|operator:|for index:? |above the per (?:table|index)|ReadCapacityUnits|WriteCapacityUnits|Operator:|Index Key|Expected:|Actual:|IndexName:|AttributeName is|in NonKeyAttributes:|not found: Index|for table|schema: Key|IndexKey:) ?[^\s,]*`)
