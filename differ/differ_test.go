@@ -169,3 +169,23 @@ func TestArea(t *testing.T) {
 		}
 	}
 }
+
+// A transaction that only one server carries out does not make later ones with its
+// token differ.
+func TestTokensOfDifferentHistories(t *testing.T) {
+	used := make(map[string]bool)
+	refuse := newChecker(t, nameStator, check{"refused", func(body object) bool { return body["Limit"] != nil }})
+	remember := newChecker(t, nameLocal, check{"the token is in use", func(body object) bool {
+		token, _ := body[tokenMember].(string)
+		was := used[token]
+		used[token] = true
+		return was
+	}})
+	s := group{refuse, remember}.begin()
+	for i, body := range []object{{tokenMember: "a", "Limit": 1}, {tokenMember: "a"}, {tokenMember: "b"}} {
+		_, found, err := s.send(t.Context(), step{Op: "Scan", Body: body})
+		if err != nil || (len(found) > 0) != (i == 0) {
+			t.Errorf("request %d has %d differences, %v", i, len(found), err)
+		}
+	}
+}

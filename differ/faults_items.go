@@ -388,7 +388,7 @@ var itemFaults = []known{
 		evidence: "not known (docs/differences.md): several faults of the legacy parameters",
 	},
 	{
-		name: "the token of another transaction, and a fault", ops: "TransactWriteItems|ExecuteTransaction", stator: "ValidationException: .*|TransactionCanceledException: .*ValidationError.*", other: "IdempotentParameterMismatchException.*",
+		name: "the token of another transaction, and a fault", ops: "TransactWriteItems|ExecuteTransaction", stator: "ValidationException: .*|ResourceNotFoundException: .*|TransactionCanceledException: .*ValidationError.*", other: "IdempotentParameterMismatchException.*",
 		evidence: "not known (docs/differences.md): stator finds the fault before it looks up the token",
 	},
 	{

@@ -71,6 +71,11 @@ type session struct {
 	group   group
 	inStep  []bool // the servers that have stator's data
 	streams bool   // the servers have the same history
+
+	// tokens counts, for the token of a transaction, how often the servers did not
+	// agree on whether a transaction with it succeeded. They do not have the same
+	// tokens in use from then on, so that later transactions get another token.
+	tokens map[string]int
 }
 
 // begin begins a session on tables with new names.
@@ -80,7 +85,7 @@ func (g group) begin() *session {
 	for i := range inStep {
 		inStep[i] = true
 	}
-	return &session{g, inStep, true}
+	return &session{g, inStep, true, make(map[string]int)}
 }
 
 // ended reports whether a witness has other data than stator, and cannot get
@@ -95,12 +100,16 @@ func (s *session) send(ctx context.Context, st step) (e exchange, found []*findi
 	if st.Op == readStream && !s.streams {
 		return exchange{Step: st}, nil, nil
 	}
-	answers, err := s.group.ask(ctx, st, s.inStep)
+	token, _ := st.Body[tokenMember].(string)
+	answers, err := s.group.ask(ctx, s.withToken(st, token), s.inStep)
 	if err != nil {
 		return e, nil, err
 	}
 	e = exchange{st, answers}
 	found = e.compare()
+	if token != "" && slices.ContainsFunc(found, func(f *finding) bool { return f.Stator.ok() != f.Other.ok() }) {
+		s.tokens[token]++
+	}
 	for _, f := range found {
 		if f.parts() {
 			s.streams = false
@@ -114,6 +123,17 @@ func (s *session) send(ctx context.Context, st step) (e exchange, found []*findi
 		err = s.group.realign(ctx, s.inStep)
 	}
 	return e, found, err
+}
+
+const tokenMember = "ClientRequestToken"
+
+// withToken returns a step with a token that the servers can agree on.
+func (s *session) withToken(st step, token string) step {
+	if n := s.tokens[token]; n > 0 {
+		st = st.clone()
+		st.Body[tokenMember] = fmt.Sprintf("%s-%d", token[:min(len(token), 32)], n)
+	}
+	return st
 }
 
 // play runs steps from empty servers until visit returns false or the session
