@@ -8,7 +8,7 @@ import (
 // A square shows that a difference is the order of two faults of a request: each
 // of them is reported by stator and by the witness if the request does not have
 // the other, and without both the request is answered alike. A known fault of the
-// list may explain what these answers differ in.
+// list may explain other words of these answers.
 type square struct {
 	Class         string `json:"class"`
 	Count         int    `json:"count"`
@@ -93,6 +93,7 @@ func (r *reducer) toStatement(f *finding, statements []*finding) (found *finding
 // outcomes are what stator and the witness answer.
 type outcomes struct {
 	stator, other string // without names and values
+	faulty        bool   // both are errors of the request
 	clean         bool   // neither is an error of the request
 	known         bool   // they are alike, or a known fault explains the difference
 }
@@ -110,7 +111,7 @@ func (r *reducer) search(ctx context.Context) (*square, error) {
 		}
 		var others []edit
 		switch {
-		case !o.known:
+		case !o.known || !o.faulty:
 			continue
 		case o.other == r.second && o.stator != r.first:
 			withoutFirst = append(withoutFirst, e)
@@ -215,7 +216,7 @@ func (r *reducer) ask(ctx context.Context, st step) (o outcomes, err error) {
 		e.Answers[0] = &a
 	}
 	a, b := single(st, *e.Answers[0]), single(st, *e.Answers[r.witness])
-	o = outcomes{stator: template(a.bare()), other: template(b.bare()), clean: isClean(a) && isClean(b), known: true}
+	o = outcomes{stator: template(a.bare()), other: template(b.bare()), faulty: !isClean(a) && !isClean(b), clean: isClean(a) && isClean(b), known: true}
 	for _, f := range e.compare() {
 		if f.Witness == serverNames[r.witness] && explain(f) == nil {
 			o.known = false
