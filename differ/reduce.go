@@ -185,7 +185,7 @@ func (r *reducer) try(ctx context.Context, edits ...edit) (o outcomes, err error
 	}
 	st := r.request
 	st.Body = body
-	if o, err = r.ask(ctx, st); err != nil || !itemWrites[st.Op] || !o.clean && o.known {
+	if o, err = r.ask(ctx, st); err != nil || !itemWrites[st.Op] || o.faulty {
 		return o, err
 	}
 	// The request may have changed an item on which the faults depend.
