@@ -28,8 +28,9 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		}
 		return id
 	},
-	"clock": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
-	"color": color,
+	"clock":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
+	"second": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"color":  color,
 	"ago": func(d task.Duration) string {
 		if d == 0 {
 			return ""
