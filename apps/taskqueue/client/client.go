@@ -22,6 +22,8 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
+//go:generate go run ./generate
+
 // Client talks to a server.
 type Client struct {
 	url  string

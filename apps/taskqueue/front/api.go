@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stator-db/stator/apps/internal/web"
+	"github.com/stator-db/stator/apps/taskqueue/openapi"
 	"github.com/stator-db/stator/apps/taskqueue/queue"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
@@ -32,7 +33,8 @@ const (
 	maxWords = 64 << 10
 )
 
-// routes returns the handlers of the API by their patterns.
+// routes returns the handlers of the API by their patterns. Package openapi describes
+// them.
 func (f *Front) routes() map[string]http.HandlerFunc {
 	routes := map[string]http.HandlerFunc{
 		"POST /v1/queues/{queue}/tasks": f.submit,
@@ -67,7 +69,7 @@ func (f *Front) routes() map[string]http.HandlerFunc {
 	return routes
 }
 
-// Handler returns the handler of the API below /v1/, the pages,
+// Handler returns the handler of the API below /v1/, its description, the pages,
 // /metrics and /healthz.
 func (f *Front) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -75,8 +77,12 @@ func (f *Front) Handler() http.Handler {
 		mux.HandleFunc(pattern, handler)
 	}
 	mux.HandleFunc("/v1/", f.handler(func(_ http.ResponseWriter, r *http.Request) (any, error) {
-		return nil, web.Refuse(http.StatusNotFound, "not_found", "there is no %s %s; the README lists the requests", r.Method, r.URL.Path)
+		return nil, web.Refuse(http.StatusNotFound, "not_found", "there is no %s %s; /openapi.json describes the requests", r.Method, r.URL.Path)
 	}))
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(openapi.Text)
+	})
 	web.Operate(mux, f.Metrics, f.Queue.Healthy)
 	web.Static(mux)
 	f.pages(mux)

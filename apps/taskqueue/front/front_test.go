@@ -29,8 +29,19 @@ import (
 // start serves a queue with tables in memory.
 func start(t *testing.T) (at string, c *client.Client, log *bytes.Buffer) {
 	t.Helper()
+	f, log := newFront(t)
+	server := httptest.NewServer(f.Handler())
+	t.Cleanup(server.Close)
+	c = client.New(server.URL)
+	c.Patience = 0
+	return server.URL, c, log
+}
+
+// newFront starts a queue with tables in memory.
+func newFront(t *testing.T) (*Front, *bytes.Buffer) {
+	t.Helper()
 	h := hometest.Start(t, taskqueue.Model)
-	log = new(bytes.Buffer)
+	log := new(bytes.Buffer)
 	registry := prometheus.NewRegistry()
 	live := new(web.Live)
 	service := queue.New(queue.Options{Table: &table.Table{DB: h.DB, Streams: h.Streams}, Metrics: registry, Poll: 5 * time.Millisecond, Changed: func() { live.Broadcast("changed") }})
@@ -40,18 +51,13 @@ func start(t *testing.T) (at string, c *client.Client, log *bytes.Buffer) {
 	if err := service.Started(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f := &Front{Queue: service, Live: live, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: registry}
-	server := httptest.NewServer(f.Handler())
 	t.Cleanup(func() {
-		server.Close()
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	c = client.New(server.URL)
-	c.Patience = 0
-	return server.URL, c, log
+	return &Front{Queue: service, Live: live, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: registry}, log
 }
 
 func send(t *testing.T, method, url, body string) (int, string) {
