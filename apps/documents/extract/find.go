@@ -49,10 +49,17 @@ func findFields(ctx context.Context, doc *layout.Document, e Extraction) ([]Fiel
 
 func newFinder(doc *layout.Document, e Extraction) *finder {
 	f := &finder{doc: doc}
+	for _, s := range e.Fields {
+		for _, l := range s.Labels {
+			f.known = append(f.known, strings.ToLower(l))
+		}
+	}
+	slices.SortStableFunc(f.known, func(a, b string) int { return len(b) - len(a) })
 	for p := range doc.Pages {
 		page := &doc.Pages[p]
 		for r := range page.Rows {
 			row := &page.Rows[r]
+			row.Cells = f.headingCells(row.Cells)
 			for c := range row.Cells {
 				text := row.Cells[c].Text()
 				lower := strings.ToLower(text)
@@ -63,12 +70,57 @@ func newFinder(doc *layout.Document, e Extraction) *finder {
 			}
 		}
 	}
-	for _, s := range e.Fields {
-		for _, l := range s.Labels {
-			f.known = append(f.known, strings.ToLower(l))
+	return f
+}
+
+// headingCells divides cells that consist of labels only: the headings of columns
+// with small gaps between them.
+func (f *finder) headingCells(cells []layout.Cell) []layout.Cell {
+	var out []layout.Cell
+	for i, c := range cells {
+		parts := f.labelParts(c)
+		if len(parts) > 1 && out == nil {
+			out = slices.Clone(cells[:i])
+		}
+		if len(parts) > 1 {
+			out = append(out, parts...)
+		} else if out != nil {
+			out = append(out, c)
 		}
 	}
-	return f
+	if out == nil {
+		return cells
+	}
+	return out
+}
+
+// labelParts returns the labels of which a cell consists, or nothing.
+func (f *finder) labelParts(c layout.Cell) []layout.Cell {
+	var parts []layout.Cell
+	for at := 0; at < len(c.Words) && len(c.Words) < 50; {
+		n := f.labelWords(c.Words[at:])
+		if n == 0 {
+			return nil
+		}
+		parts = append(parts, layout.Cell{Words: c.Words[at : at+n]})
+		at += n
+	}
+	return parts
+}
+
+// labelWords returns the number of words of the label with which words begin.
+func (f *finder) labelWords(words []layout.Word) int {
+	for _, l := range f.known {
+		n := strings.Count(l, " ") + 1
+		if n > len(words) {
+			continue
+		}
+		c := layout.Cell{Words: words[:n]}
+		if strings.EqualFold(c.Text(), l) {
+			return n
+		}
+	}
+	return 0
 }
 
 // candidate is a value that was found, with where it is.
@@ -188,7 +240,7 @@ func (f *finder) valueOf(s *Spec, i, start, end int) candidate {
 	return best
 }
 
-var pureAmount = regexp.MustCompile(`^\W*(?:\w{1,3}\W*)?[-+]?\d[\d.,'\x{a0} ]*\W*(?:\w{1,3}\W*)?$`)
+var pureAmount = regexp.MustCompile(`^\W*(?:\w{1,3}\W*)?[-+]?\d[\d.,'’\x{a0} ]*\W*(?:\w{1,3}\W*)?$`)
 
 // trimmed removes the space and the separators around a span.
 func (f *finder) trimmed(s span) span {

@@ -153,8 +153,8 @@ func readPDF(w io.Writer, data []byte) (err error) {
 	}
 	doc := layout.Document{Reader: "pdf"}
 	size := 0
-	for _, p := range d.Pages {
-		page := layout.FromGlyphs(p.Width, p.Height, p.Glyphs)
+	for i := range d.Pages {
+		page := layout.FromPDF(&d.Pages[i])
 		for i := range page.Rows {
 			size += len(page.Rows[i].Text()) + 1
 		}

@@ -25,7 +25,7 @@ func anyText(text string) (string, bool) {
 	return text, text != ""
 }
 
-var numberForm = regexp.MustCompile(`[-+]?\d(?:[\d.,'\x{a0} ]*\d)?`)
+var numberForm = regexp.MustCompile(`[-+]?\d(?:[\d.,'’\x{a0} ]*\d)?`)
 
 // followed matches what follows an invalid number such as 9O.5O: letters other
 // than a currency's.
@@ -45,7 +45,7 @@ func number(text string) (string, bool) {
 	if n == "" {
 		return "", false
 	}
-	n = strings.NewReplacer(" ", "", "\u00a0", "", "'", "").Replace(n)
+	n = strings.NewReplacer(" ", "", "\u00a0", "", "'", "", "’", "").Replace(n)
 	last := strings.LastIndexAny(n, ".,")
 	if last < 0 {
 		return n, true

@@ -34,15 +34,24 @@ const (
 	rowStep  = 0.45 // baselines of one row differ by less
 )
 
-// FromGlyphs arranges the characters of a page.
-func FromGlyphs(width, height float64, glyphs []pdf.Glyph) Page {
-	p := Page{Width: width, Height: height}
-	turns := byTurn(&p, glyphs)
+// FromPDF arranges the characters of a page.
+func FromPDF(from *pdf.Page) Page {
+	p := Page{Width: from.Width, Height: from.Height}
+	turns := byTurn(&p, from.Glyphs)
+	rules := slices.SortedFunc(slices.Values(from.Rules), func(a, b pdf.Rule) int { return cmp.Compare(a.X, b.X) })
 	order := []int{0, 1, 2, 3}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(turns[b]), len(turns[a])) })
 	for _, turn := range order {
-		var pieces []piece
+		if turn != 0 {
+			rules = nil
+		}
+		var all [][]letter
 		for _, line := range lines(turns[turn]) {
+			all = append(all, letters(line))
+		}
+		divide(all, rules)
+		var pieces []piece
+		for _, line := range all {
 			pieces = append(pieces, p.cells(line, turn)...)
 		}
 		p.Rows = append(p.Rows, columns(rows(pieces), turn)...)
@@ -114,6 +123,7 @@ type letter struct {
 	glyph
 	gap    float64 // in units of the size
 	spaces int     // space characters in the gap
+	column bool    // the gap divides columns
 }
 
 // letters removes the spaces and the letters that are shown twice to look bold.
@@ -153,13 +163,12 @@ func shownTwice(all []letter, g glyph) bool {
 }
 
 // cells divides a line into cells, and their letters into words.
-func (p *Page) cells(line []glyph, turn int) []piece {
-	all := letters(line)
+func (p *Page) cells(all []letter, turn int) []piece {
 	var out []piece
 	wide := wideGap(all)
 	for start := 0; start < len(all); {
 		end := start + 1
-		for end < len(all) && all[end].gap <= wide && all[end].spaces < 3 {
+		for end < len(all) && all[end].gap <= wide && all[end].spaces < 3 && !all[end].column {
 			end++
 		}
 		out = append(out, p.cell(all[start:end], turn))

@@ -166,7 +166,7 @@ func gapAbove(all []rowOf, i int) float64 {
 func covered(spans []span, s span, size float64) []span {
 	out := spans[:0]
 	for _, o := range spans {
-		if s.u0 < o.u1+cellGap*size && o.u0 < s.u1+cellGap*size {
+		if s.u0 < o.u1+riverGap*size && o.u0 < s.u1+riverGap*size {
 			s = span{min(s.u0, o.u0), max(s.u1, o.u1)}
 			continue
 		}

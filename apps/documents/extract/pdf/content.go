@@ -50,6 +50,7 @@ type interpreter struct {
 
 	text, line matrix
 	marks      []mark
+	path       [2]float64 // the current point
 }
 
 // mark is an open sequence of marked content.
@@ -161,6 +162,17 @@ func (p *interpreter) execute(op keyword, v []any, resources dict) {
 		p.extended(v, resources)
 	case "Do":
 		p.draw(v, resources)
+	case "m":
+		p.path = [2]float64{number(v, 0), number(v, 1)}
+	case "l":
+		to := [2]float64{number(v, 0), number(v, 1)}
+		p.rule(p.path, to)
+		p.path = to
+	case "re":
+		x, y, w, h := number(v, 0), number(v, 1), number(v, 2), number(v, 3)
+		for _, side := range [][4]float64{{x, y, x, y + h}, {x + w, y, x + w, y + h}, {x, y, x + w, y}, {x, y + h, x + w, y + h}} {
+			p.rule([2]float64{side[0], side[1]}, [2]float64{side[2], side[3]})
+		}
 	case "BDC":
 		p.begin(v, resources)
 	case "BMC":
@@ -169,6 +181,18 @@ func (p *interpreter) execute(op keyword, v []any, resources dict) {
 		p.end()
 	default:
 		p.executeText(op, v, resources)
+	}
+}
+
+// maxRules is the maximum number of vertical lines of a page.
+const maxRules = 20_000
+
+// rule notes a line if it is vertical.
+func (p *interpreter) rule(from, to [2]float64) {
+	x0, y0 := p.state.ctm.apply(from[0], from[1])
+	x1, y1 := p.state.ctm.apply(to[0], to[1])
+	if len(p.page.Rules) < maxRules && finite(x0, y0, x1, y1) && math.Abs(x1-x0) < 0.7 && math.Abs(y1-y0) > 5 {
+		p.page.Rules = append(p.page.Rules, Rule{(x0 + x1) / 2, min(y0, y1), max(y0, y1)})
 	}
 }
 

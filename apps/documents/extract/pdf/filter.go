@@ -237,6 +237,9 @@ func predict(data []byte, d dict, f *file) []byte {
 	}
 	unit := max(1, colors*bits/8)
 	width := (columns*colors*bits + 7) / 8
+	if width > len(data) {
+		return data
+	}
 	if predictor == 2 {
 		if bits == 8 {
 			for row := 0; row < len(data); row += width {

@@ -193,10 +193,20 @@ func differenceText(n string, at int) string {
 	}
 	if m := numbered.FindStringSubmatch(n); m != nil {
 		if v, err := strconv.Atoi(m[1]); err == nil && v == at && v < 256 {
+			if t, ok := texCodes[v]; ok {
+				return t
+			}
 			return winAnsi[v]
 		}
 	}
 	return "\ufffd"
+}
+
+// texCodes are the codes below the space in the fonts of TeX, whose bitmaps have no
+// names.
+var texCodes = map[int]string{
+	11: "ff", 12: "fi", 13: "fl", 14: "ffi", 15: "ffl",
+	16: "“", 17: "”", 18: "„", 19: "«", 20: "»", 21: "–", 22: "—", 27: "ff", 28: "fi", 29: "fl", 30: "ffi", 31: "ffl",
 }
 
 var putForm = regexp.MustCompile(`dup\s+(\d{1,3})\s*/([^\s/]{1,40})\s+put`)

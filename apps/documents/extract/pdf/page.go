@@ -22,8 +22,14 @@ type Document struct {
 type Page struct {
 	Width, Height float64
 	Glyphs        []Glyph
+	Rules         []Rule
 
 	images []placed
+}
+
+// Rule is a vertical line, such as the border of a table's column.
+type Rule struct {
+	X, Top, Bottom float64
 }
 
 // Glyph is a shown character, or a ligature of several.
