@@ -101,8 +101,8 @@ func glyphText(n string) (string, bool) {
 	if t, ok := named[n]; ok {
 		return t, true
 	}
-	if len(n) == 1 {
-		return n, true
+	if len(n) < 2 {
+		return n, n != ""
 	}
 	if base, _, ok := strings.Cut(n, "."); ok && base != "" {
 		return glyphText(base)
