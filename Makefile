@@ -44,6 +44,12 @@ unit:
 	cd apps && $(GO) test $(RACE) -timeout 15m ./...
 	$(if $(RACE),cd apps && $(GO) test -run Thousands ./downloads)
 
+.PHONY: drift
+drift: build ## compare the traffic of the applications' tests with their models
+	rm -rf bin/traffic
+	cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(GO) test -count=1 -timeout 15m $(APPS:%=./%/...)
+	for a in $(APPS); do bin/stator model drift apps/$$a/$$a.model.yaml --traffic bin/traffic/$$a || exit 1; done
+
 lint: ## run golangci-lint
 	$(GO) run $(LINT) run ./...
 	cd apps && $(GO) run $(LINT) run ./...
@@ -57,6 +63,17 @@ conform: ## run the transcripts; ARGS='--endpoint URL' runs them against another
 
 build: ## build bin/stator, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/stator ./cmd/stator
+
+APPS := taskqueue downloads goals documents
+
+.PHONY: apps
+apps: build ## build bin/stator and the four applications, as static binaries
+	cd apps && CGO_ENABLED=0 $(GO) build -trimpath -o ../bin/ $(APPS:%=./%/cmd/...)
+
+.PHONY: image
+image: # build OUT/program and OUT/data for the image of PROGRAM (apps/deploy/Dockerfile)
+	mkdir -p $(OUT)/data
+	cd $(if $(filter stator,$(PROGRAM)),.,apps) && CGO_ENABLED=0 $(GO) build -trimpath -o $(OUT)/program ./$(if $(filter stator,$(PROGRAM)),,$(PROGRAM)/)cmd/$(PROGRAM)
 
 build-tikv: ## build bin/stator-tikv, which can store its data in a TiKV cluster
 	CGO_ENABLED=0 $(GO) build -trimpath -tags tikv -o bin/stator-tikv ./cmd/stator
